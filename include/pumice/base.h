@@ -1,0 +1,157 @@
+/* base: errors, log, arena, strings, files. Everything else stands on these.
+ *
+ * A function that can fail returns int: 0, or a negative PM_E... code. The lowest function that
+ * knows the details calls pm_fail() with one line saying what, where, the value, the allowed range
+ * and the remedy; callers pass the code up unchanged with PM_TRY. */
+#ifndef PUMICE_BASE_H
+#define PUMICE_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define PM_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define PM_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/* ---- errors ---------------------------------------------------------------------------- */
+
+enum pm_error {
+    PM_OK = 0,
+    PM_EFAIL = -1,   /* the operation failed (disk, memory, interrupted library); exit code 1 */
+    PM_ECONFIG = -2, /* configuration or command line is wrong; exit code 2 */
+    PM_EDATA = -3,   /* data, checkpoint or image is bad; exit code 3 */
+    PM_EDEVICE = -4, /* no usable device, or a device failed; exit code 4 */
+    PM_ELOST = -5,   /* a device was lost; may be re-opened; exit code 4 if it reaches main */
+};
+
+/* Records one line for this thread (no trailing newline) and returns err. */
+int pm_fail(enum pm_error err, const char *fmt, ...) PM_PRINTF(2, 3);
+/* The last recorded line of this thread, or "" when none. Valid until the next pm_fail here. */
+const char *pm_error_text(void);
+/* Process exit code for a returned error code: 0..4. */
+int pm_exit_code(int err);
+/* Fault injection: PM_FAIL_AT=n makes the n-th distinct call site (first hit order) fail once.
+ * *site is the call site's own storage, zero at first. Returns 0 or PM_EFAIL. */
+int pm_fault(int *site, const char *file, int line);
+extern bool pm_faults_on;
+
+/* Evaluates an int expression; on a negative value stores it in `err` and goes to `out`. */
+#define PM_TRY(expr)                                                                               \
+    do {                                                                                           \
+        static int pm_site_;                                                                       \
+        if (pm_faults_on && (err = pm_fault(&pm_site_, __FILE__, __LINE__)) < 0)                   \
+            goto out;                                                                              \
+        if ((err = (expr)) < 0)                                                                    \
+            goto out;                                                                              \
+    } while (0)
+
+/* ---- log ------------------------------------------------------------------------------- */
+
+enum pm_level { PM_LEVEL_ERROR, PM_LEVEL_WARN, PM_LEVEL_INFO, PM_LEVEL_DEBUG, PM_LEVEL_TRACE };
+
+/* One line to standard error (and to the file set by pm_log_file, when any).
+ * PM_LOG=info,vulkan=trace filters by level and subsystem. Thread-safe. */
+void pm_log(enum pm_level level, const char *subsystem, const char *fmt, ...) PM_PRINTF(3, 4);
+bool pm_log_enabled(enum pm_level level, const char *subsystem);
+void pm_log_set_level(enum pm_level level);
+/* Appends all later lines to f as well; NULL stops that. Borrowed. */
+void pm_log_file(FILE *f);
+/* Called under the log's lock before and after each line reaches standard error, so that a
+ * progress bar can make room; NULL for none. */
+void pm_log_hooks(void (*before)(void), void (*after)(void));
+
+#define PM_ERROR(sub, ...) pm_log(PM_LEVEL_ERROR, sub, __VA_ARGS__)
+#define PM_WARN(sub, ...) pm_log(PM_LEVEL_WARN, sub, __VA_ARGS__)
+#define PM_INFO(sub, ...) pm_log(PM_LEVEL_INFO, sub, __VA_ARGS__)
+#define PM_DEBUG(sub, ...)                                                                         \
+    do {                                                                                           \
+        if (pm_log_enabled(PM_LEVEL_DEBUG, sub))                                                   \
+            pm_log(PM_LEVEL_DEBUG, sub, __VA_ARGS__);                                              \
+    } while (0)
+#define PM_TRACE(sub, ...)                                                                         \
+    do {                                                                                           \
+        if (pm_log_enabled(PM_LEVEL_TRACE, sub))                                                   \
+            pm_log(PM_LEVEL_TRACE, sub, __VA_ARGS__);                                              \
+    } while (0)
+
+/* ---- host memory ----------------------------------------------------------------------- */
+
+/* malloc / calloc / realloc that abort with a message when host memory is gone. Counted:
+ * pm_alloc_count() is the number of calls so far, by which a test sees that steps allocate
+ * nothing. Freed with pm_free. */
+void *pm_malloc(size_t size);
+void *pm_calloc(size_t count, size_t size);
+void *pm_realloc(void *p, size_t size);
+char *pm_strdup(const char *s);
+void pm_free(void *p);
+uint64_t pm_alloc_count(void);
+
+/* Bump allocator; freed as a whole by its owner. Memory comes zeroed, 16-byte aligned. */
+struct pm_arena;
+struct pm_arena *pm_arena_create(void);
+void pm_arena_destroy(struct pm_arena **a);
+void *pm_arena_alloc(struct pm_arena *a, size_t size);
+void *pm_arena_copy(struct pm_arena *a, const void *src, size_t size);
+char *pm_arena_strdup(struct pm_arena *a, const char *s);
+char *pm_arena_printf(struct pm_arena *a, const char *fmt, ...) PM_PRINTF(2, 3);
+
+/* Grows arr (a pointer lvalue to malloc'ed items) so that item number n fits. */
+#define PM_GROW(arr, n, cap)                                                                       \
+    do {                                                                                           \
+        if ((size_t)(n) >= (size_t)(cap)) {                                                        \
+            (cap) = (cap) ? 2 * (cap) : 16;                                                        \
+            (arr) = pm_realloc((arr), (size_t)(cap) * sizeof *(arr));                              \
+        }                                                                                          \
+    } while (0)
+
+/* ---- strings --------------------------------------------------------------------------- */
+
+/* A growing text; zero-initialise, free with pm_str_free. text is NULL while empty. */
+struct pm_str {
+    char *text;
+    size_t length, capacity;
+};
+void pm_str_add(struct pm_str *s, const char *fmt, ...) PM_PRINTF(2, 3);
+void pm_str_bytes(struct pm_str *s, const void *bytes, size_t count);
+void pm_str_free(struct pm_str *s);
+
+/* Nearest of `count` names by edit distance (transpositions count one), or NULL when none is
+ * closer than half of the name's length. */
+const char *pm_nearest(const char *name, const char *const *names, size_t count);
+/* 64-bit FNV-1a of a string: the random streams' key for a layer's or variable's name. */
+uint64_t pm_hash(const char *s);
+uint64_t pm_hash_bytes(const void *bytes, size_t count, uint64_t seed);
+/* "1.5 GiB", "12 KiB"; static storage is not used: buf of at least 24 bytes is filled. */
+char *pm_bytes_text(uint64_t bytes, char buf[24]);
+/* Seconds on a monotonic clock. */
+double pm_seconds(void);
+
+/* ---- files ----------------------------------------------------------------------------- */
+
+/* Whole file, NUL-terminated beyond its size; *out is freed by the caller with pm_free. */
+int pm_file_read(const char *path, char **out, size_t *size);
+/* Writes under a temporary name in the same folder, fsyncs, renames, fsyncs the folder:
+ * whenever the process dies, path holds the old content or the new. */
+int pm_file_write(const char *path, const void *data, size_t size);
+bool pm_file_exists(const char *path);
+bool pm_is_folder(const char *path);
+int pm_make_folders(const char *path); /* as mkdir -p */
+int pm_remove_tree(const char *path);  /* as rm -rf; absent is fine */
+/* Sorted paths matching a shell pattern, in the arena; none is not an error (count 0). */
+int pm_glob(struct pm_arena *a, const char *pattern, char ***paths, size_t *count);
+/* Sorted names in a folder without . and .., in the arena. */
+int pm_list_folder(struct pm_arena *a, const char *path, char ***names, size_t *count);
+
+/* sha256 (FIPS 180-4). */
+struct pm_sha256 {
+    uint32_t state[8];
+    uint64_t length;
+    uint8_t block[64];
+};
+void pm_sha256_start(struct pm_sha256 *s);
+void pm_sha256_add(struct pm_sha256 *s, const void *data, size_t size);
+void pm_sha256_end(struct pm_sha256 *s, char hex[65]);
+
+#endif

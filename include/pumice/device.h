@@ -1,0 +1,107 @@
+/* device: the only door to CPU and GPU. Functions check their arguments once (a mistake is an
+ * assertion failure), then call a backend.
+ *
+ * A program is an array of calls, recorded once and replayed. Around the calls, in every run, ranges
+ * are copied in from host memory before the first call and out to host memory as soon as the call
+ * they wait for is done. Host memory exists `slots` times, so that run n + 1 can be filled while run
+ * n is under way. A program is used by one thread at a time; different programs of a device are
+ * ordered by submission. */
+#ifndef PUMICE_DEVICE_H
+#define PUMICE_DEVICE_H
+
+#include <pumice/kernel.h>
+
+struct pm_device;
+struct pm_program;
+
+/* ---- finding and opening --------------------------------------------------------------- */
+
+enum pm_device_kind { PM_KIND_CPU, PM_KIND_DISCRETE, PM_KIND_INTEGRATED, PM_KIND_VIRTUAL,
+                      PM_KIND_SOFTWARE };
+struct pm_device_info {
+    char address[32];  /* "cpu", "vulkan:0" */
+    char name[256];
+    char driver[256];  /* name and version; the key of caches */
+    char uuid[40];     /* 8-4-4-4-12 hex; "" for the CPU */
+    char pci[16];      /* "0000:03:00.0" or "" */
+    enum pm_device_kind kind;
+    uint64_t memory_bytes;  /* largest device-local heap; host memory for the CPU */
+    bool usable;
+    char reason[160];  /* why not usable, or "same GPU as vulkan:0" */
+    struct pm_caps caps;
+    char features[512]; /* optional features present, space-separated */
+};
+/* All devices, cpu last; same GPU under two drivers: the second is marked unusable ("same GPU as
+ * ..."). Freed with pm_free. A machine without Vulkan is not an error. */
+int pm_device_list(struct pm_device_info **out, size_t *count);
+/* Which devices a list of names means: "auto" (discrete over integrated over CPU; software
+ * rasterisers never), "cpu", "vulkan:N", a UUID, or a part of a device's name (case-insensitive;
+ * must fit one device only). *index: into list. */
+int pm_device_find(const struct pm_device_info *list, size_t count, const char *name,
+                   const char *where, size_t *index);
+
+struct pm_device_options {
+    int threads;           /* CPU: threads of this clone; 0 = all cores */
+    double segment_ms;     /* work bound of one submission, estimated; 0 = 100 */
+    bool validate;         /* Vulkan validation layer; every message is logged and counted */
+};
+int pm_device_open(const struct pm_device_info *info, const struct pm_device_options *options,
+                   struct pm_device **out);
+void pm_device_close(struct pm_device **d);
+const struct pm_caps *pm_device_caps(const struct pm_device *d);
+const struct pm_device_info *pm_device_get_info(const struct pm_device *d);
+/* Validation messages of this process so far (tests want 0). */
+uint64_t pm_device_messages(void);
+
+/* ---- memory ---------------------------------------------------------------------------- */
+
+/* Device memory; size at most caps.max_buffer_bytes. Contents are undefined. A failure names the
+ * size, what is in use and the limit. */
+int pm_buffer_create(struct pm_device *d, size_t size, struct pm_buffer **out);
+void pm_buffer_destroy(struct pm_device *d, struct pm_buffer **b);
+size_t pm_buffer_size(const struct pm_buffer *b);
+/* Synchronous copies in 4-byte multiples; ordered after everything submitted before. */
+int pm_buffer_write(struct pm_device *d, struct pm_buffer *b, size_t offset, const void *src,
+                    size_t size);
+int pm_buffer_read(struct pm_device *d, struct pm_buffer *b, size_t offset, void *dst, size_t size);
+int pm_buffer_fill(struct pm_device *d, struct pm_buffer *b, size_t offset, size_t size,
+                   uint32_t word);
+uint64_t pm_device_memory_used(const struct pm_device *d);
+
+/* ---- programs -------------------------------------------------------------------------- */
+
+struct pm_program_desc {
+    const char *name; /* for logs */
+    const struct pm_bound_call *calls;
+    size_t calls_count;
+    const struct pm_place *in;  /* copied from host memory at the start of a run */
+    size_t in_count;
+    const struct pm_place *out; /* copied to host memory during a run */
+    const size_t *out_after;    /* out[i] may be copied once this many calls are done */
+    size_t out_count;
+    int slots;                  /* >= 1 */
+    const int *levels;          /* per call: first pick() level to try; NULL = 0 (parity tests) */
+};
+/* Compiles what is missing (in parallel, cached on disk), records, allocates staging. Params are
+ * copied. Scratch of each call is in its t: places already. */
+int pm_program_create(struct pm_device *d, const struct pm_program_desc *desc,
+                      struct pm_program **out);
+void pm_program_destroy(struct pm_device *d, struct pm_program **p);
+/* Host memory of input / output i in a slot, of its place's size. */
+void *pm_program_in(struct pm_program *p, int slot, size_t i);
+const void *pm_program_out(struct pm_program *p, int slot, size_t i);
+/* Starts a run on a slot (the slot's former run must have been waited for). Inputs may not be
+ * touched until pm_program_wait_in returns. */
+int pm_program_submit(struct pm_program *p, int slot);
+/* Waits until out[i] of the slot's run has arrived. PM_ELOST names the device and the calls. */
+int pm_program_wait_out(struct pm_program *p, int slot, size_t i);
+/* Waits until the slot's run is wholly done. */
+int pm_program_wait(struct pm_program *p, int slot);
+/* The variant that runs call i ("cpu" on the CPU). */
+const char *pm_program_variant(const struct pm_program *p, size_t i);
+
+/* Scratch bytes per buffer of a call on this device (0 where not t:). */
+int pm_call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,
+                    size_t count, size_t bytes[PM_MAX_BUFS]);
+
+#endif

@@ -1,0 +1,173 @@
+/* kernel: the seam between what is computed and where. A kernel row says its buffers, parameters,
+ * C function and shader; a call is a row with shapes and buffers filled in; a training step is an
+ * array of calls. The CPU loops over it, Vulkan records it once and replays it. */
+#ifndef PUMICE_KERNEL_H
+#define PUMICE_KERNEL_H
+
+#include <pumice/base.h>
+
+/* ---- tensors --------------------------------------------------------------------------- */
+
+enum pm_type { PM_F32, PM_I32, PM_U32, PM_U8 };
+size_t pm_type_size(enum pm_type t);
+
+/* Row-major; images are NHWC. rank 0 is a scalar (count 1). */
+enum { PM_MAX_RANK = 4 };
+struct pm_shape {
+    int rank;
+    int dim[PM_MAX_RANK];
+};
+#define PM_SHAPE1(a) ((struct pm_shape){ 1, { a } })
+#define PM_SHAPE2(a, b) ((struct pm_shape){ 2, { a, b } })
+#define PM_SHAPE3(a, b, c) ((struct pm_shape){ 3, { a, b, c } })
+#define PM_SHAPE4(n, h, w, c) ((struct pm_shape){ 4, { n, h, w, c } })
+size_t pm_shape_count(struct pm_shape s);
+bool pm_shape_equal(struct pm_shape a, struct pm_shape b);
+/* "8x224x224x3"; buf of 64 bytes. */
+char *pm_shape_text(struct pm_shape s, char buf[64]);
+
+/* A value of a plan: shape, type and the number of its storage. Owns nothing; copied freely.
+ * value is an index into the call list's values, -1 for "none" (a gradient nobody needs). */
+struct pm_tensor {
+    struct pm_shape shape;
+    enum pm_type type;
+    int value;
+};
+#define PM_NO_TENSOR ((struct pm_tensor){ .value = -1 })
+static inline size_t pm_count(struct pm_tensor t) { return pm_shape_count(t.shape); }
+static inline bool pm_has(struct pm_tensor t) { return t.value >= 0; }
+
+/* ---- per-step values ------------------------------------------------------------------- */
+
+/* Everything that changes from step to step without data: copied to the device in the prologue.
+ * Recorded calls never change. Kernels that need it list it as a buffer (r:step). Scalars only, so
+ * C and GLSL (scalar layout) agree: shaders/lib/step.glsl is the twin. */
+struct pm_step {
+    uint32_t step;      /* number of updates done before this one; 0 for the first */
+    uint32_t seed_low, seed_high;
+    float lr;           /* learning rate of this step */
+    float loss_scale;   /* multiplies losses' gradients; 1 unless fp16 needs more */
+    float beta1_power, beta2_power; /* beta^(step + 1), in double on the host; Adam */
+    float ema_decay;    /* decay of the variables' moving average in this step */
+};
+
+/* ---- kernel rows ----------------------------------------------------------------------- */
+
+enum { PM_MAX_BUFS = 16, PM_MAX_SPEC = 24, PM_MAX_DISPATCHES = 8 };
+
+/* What a CPU side gets. Buffers are in row order; an absent one ("?" in the row) is NULL. */
+struct pm_args {
+    const void *params;
+    void *buf[PM_MAX_BUFS];
+    size_t count;   /* work items, the range cpu() is called over */
+    void *state;    /* from prepare(), else NULL */
+    size_t bytes[PM_MAX_BUFS];
+};
+
+/* What a device can do, filled at creation; pick() functions read it. */
+enum pm_backend { PM_BACKEND_CPU, PM_BACKEND_VULKAN };
+/* Classes with a tile table of their own; the class comes from driver id and vendor. */
+enum pm_class {
+    PM_CLASS_OTHER,
+    PM_CLASS_LAVAPIPE,   /* CPU drivers with subgroups of 8 and more */
+    PM_CLASS_SWIFTSHADER,
+    PM_CLASS_AMD_RDNA,
+    PM_CLASS_AMD_GCN,
+    PM_CLASS_NVIDIA,
+    PM_CLASS_INTEL,
+};
+struct pm_caps {
+    enum pm_backend backend;
+    enum pm_class class;
+    uint32_t subgroup_size;            /* 1 on the CPU */
+    uint32_t max_workgroup_size[3];
+    uint32_t max_workgroup_invocations;
+    uint32_t max_groups[3];            /* at least 65535 each */
+    uint32_t shared_bytes;             /* per workgroup */
+    uint64_t max_buffer_bytes;         /* largest single buffer */
+    bool int64, float16, storage16, subgroup_arithmetic;
+    int threads;                       /* CPU */
+};
+
+/* One vkCmdDispatch. The push block is the addresses of the row's buffers in row order (absent: 0),
+ * then the params struct. Specialization constants 0, 1, 2 are the workgroup size when the shader
+ * declares them; spec[i] is the value of constant id i. */
+struct pm_dispatch {
+    const char *shader; /* name in the embedded table */
+    uint32_t spec[PM_MAX_SPEC];
+    int specs;
+    uint32_t groups[3];
+};
+struct pm_picks {
+    struct pm_dispatch d[PM_MAX_DISPATCHES]; /* run in order, a barrier between each two */
+    int count;
+    size_t scratch[PM_MAX_BUFS]; /* bytes wanted for buffer i where the row says "t:" */
+    const char *variant;         /* name for logs, profile and PM_VARIANT */
+};
+
+struct pm_kernel {
+    const char *name;
+    /* Space-separated "access:name": r read, w wholly overwritten, u read and written (gradients
+     * that accumulate, slots, averages), t scratch of this call. "r?:b" may be absent. */
+    const char *bufs;
+    size_t params_size; /* multiple of 4; int, unsigned and float members only */
+    /* Offset + 1 of an int member `accumulate` that the planner sets: 0 in the first call of a step
+     * that adds to the row's u: buffer(s), 1 in later ones. 0: the row has none. */
+    size_t accumulate;
+    /* "y=x": output y may lie in the memory of input x when x dies in this call. Comma list. */
+    const char *inplace;
+
+    /* Exactly one of the two. cpu: a range of count, called from many threads on disjoint ranges
+     * that are multiples of grain (0 = 1024). cpu_all: called once; may use pm_parallel and
+     * libraries. */
+    void (*cpu)(const struct pm_args *a, size_t begin, size_t end);
+    void (*cpu_all)(const struct pm_args *a);
+    size_t grain;
+    /* Per-call state of the CPU side, made when the program is made (buffers are NULL then). */
+    int (*prepare)(const void *params, void **state);
+    void (*release)(void *state);
+    /* Bytes of scratch buffer `buf` (row order) on the CPU; NULL when the row has no t: or needs
+     * none there. */
+    size_t (*cpu_scratch)(const void *params, int buf);
+
+    /* Dispatches for this device. level 0 is the preferred variant, higher ones are simpler, down
+     * to the naive one; returns false when there is no variant of that level. NULL: one grid-stride
+     * dispatch of the shader `shader` (default: name) with 64 invocations a group. */
+    bool (*pick)(const struct pm_caps *caps, const void *params, size_t count, int level,
+                 struct pm_picks *out);
+    const char *shader;
+    /* Floating-point operations of a call, for the work bound, bench and profile; NULL: one per
+     * work item. */
+    double (*flops)(const void *params, size_t count);
+    /* cpu_all runs on the clone's thread between two segments, on every backend (proposals,
+     * suppression, sampling): no shader. */
+    bool host;
+};
+
+/* Buffers of a row, parsed from its text. */
+struct pm_buf_spec {
+    char access;      /* 'r' 'w' 'u' 't' */
+    bool optional;
+    char name[24];
+};
+/* Fills spec[PM_MAX_BUFS], returns the count; a malformed row is an assertion failure. */
+int pm_kernel_bufs(const struct pm_kernel *k, struct pm_buf_spec spec[PM_MAX_BUFS]);
+/* The default pick() and a helper for element-wise rows: groups of `size` over count items, at
+ * most 65535 groups. */
+bool pm_pick_elements(const char *shader, uint32_t size, size_t count, struct pm_picks *out);
+
+/* A call with addresses: what a device runs. */
+struct pm_buffer; /* device memory, owned by its device's user */
+struct pm_place {
+    struct pm_buffer *buffer; /* borrowed; NULL: absent */
+    size_t offset, size;      /* bytes; offset is a multiple of 256 */
+};
+struct pm_bound_call {
+    const struct pm_kernel *kernel;
+    const char *label; /* layer's name, for logs, traces and errors; borrowed */
+    size_t count;
+    const void *params; /* borrowed */
+    struct pm_place buf[PM_MAX_BUFS];
+};
+
+#endif

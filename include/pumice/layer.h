@@ -1,0 +1,143 @@
+/* layer: a layer is a row: options, shape inference, and two functions that append kernel calls.
+ * A node is a configured layer in a net. New layer: src/layers/NAME.c, its shaders, its cases in
+ * tests/layers/NAME_test.c, one line in src/layers/layers.def. */
+#ifndef PUMICE_LAYER_H
+#define PUMICE_LAYER_H
+
+#include <pumice/kernel.h>
+#include <pumice/options.h>
+
+enum { PM_MAX_INPUTS = 8, PM_MAX_VARS = 6, PM_MAX_SAVED = 4 };
+
+/* ---- variables ------------------------------------------------------------------------- */
+
+enum pm_init_kind {
+    PM_INIT_CONSTANT,         /* a */
+    PM_INIT_TRUNCATED,        /* truncated normal, stddev a */
+    PM_INIT_NORMAL,           /* normal, stddev a */
+    PM_INIT_XAVIER,           /* uniform +-sqrt(6 / (fan_in + fan_out)) */
+    PM_INIT_VARIANCE_SCALING, /* truncated normal, stddev sqrt(1.3 * a / fan_in), a = 2 */
+    PM_INIT_VARIANCE_FAN_OUT, /* the same over fan_out */
+};
+struct pm_init {
+    enum pm_init_kind kind;
+    float a;
+};
+/* "truncated(0.1)", "xavier", "variance_scaling(2)", "constant(0.1)", "normal(0.01)",
+ * "variance_scaling_fan_out(2)". */
+int pm_init_parse(const char *text, struct pm_init *out, const char *where);
+
+struct pm_variable {
+    const char *name;      /* TensorFlow's, "LeNet/conv1/weights" */
+    struct pm_shape shape;
+    struct pm_init init;
+    int fan_in, fan_out;
+    bool trainable;        /* has a gradient and slots; moving averages do not */
+    bool regularize;       /* weight decay applies */
+    int index;             /* in the net's list */
+};
+
+/* ---- nodes ----------------------------------------------------------------------------- */
+
+struct pm_layer;
+struct pm_net;
+
+struct pm_node {
+    const struct pm_layer *layer;
+    const char *name;             /* scope, unique in the net */
+    void *cfg;                    /* the layer's option struct, after parsing */
+    int index;
+    struct pm_node *in[PM_MAX_INPUTS]; /* borrowed */
+    int inputs;
+    struct pm_node *share;        /* node whose variables are used, or NULL */
+    int vars[PM_MAX_VARS];        /* variables, by index in the net */
+    int var_count;
+    struct pm_net *net;           /* owner, borrowed */
+
+    /* Set by infer(). */
+    struct pm_shape out_shape;
+    enum pm_type out_type;
+
+    /* Set for the time of forward() and backward() by the planner: values of this plan. */
+    struct pm_tensor x, y, dy, dx;            /* x = xs[0], dx = dxs[0] */
+    struct pm_tensor xs[PM_MAX_INPUTS], dxs[PM_MAX_INPUTS]; /* dxs[i].value < 0: not wanted */
+    struct pm_tensor w[PM_MAX_VARS], dw[PM_MAX_VARS];       /* dw[i].value < 0: not wanted */
+    struct pm_tensor saved[PM_MAX_SAVED];     /* made by forward() with pm_save, for backward() */
+    bool train;                               /* training plan: batch statistics, dropout on */
+};
+
+/* ---- calls: what forward() and backward() append to ------------------------------------ */
+
+struct pm_calls;
+
+/* Appends a call. count: work items. params is copied. bufs in row order, PM_NO_TENSOR for absent
+ * ones and for t: scratch (the planner makes those). */
+void pm_call(struct pm_calls *c, const struct pm_kernel *k, size_t count, const void *params,
+             int nbufs, const struct pm_tensor *bufs);
+#define PM_BUFS(...)                                                                               \
+    (int)(sizeof((struct pm_tensor[]){ __VA_ARGS__ }) / sizeof(struct pm_tensor)),                 \
+        (const struct pm_tensor[]){ __VA_ARGS__ }
+/* A value that lives from its first writing call to its last reading one. */
+struct pm_tensor pm_temp(struct pm_calls *c, struct pm_shape shape, enum pm_type type);
+/* The same, remembered in n->saved[i] for backward(). */
+struct pm_tensor pm_save(struct pm_calls *c, struct pm_node *n, int i, struct pm_shape shape,
+                         enum pm_type type);
+/* t under another shape of equal count: same storage. */
+struct pm_tensor pm_view(struct pm_tensor t, struct pm_shape shape);
+/* struct pm_step on the device, a U32 tensor of its words. */
+struct pm_tensor pm_step_tensor(struct pm_calls *c);
+/* Index in the whole batch of this plan's first example (dropout's masks do not depend on the
+ * clone or the micro-batch). */
+int pm_first_example(const struct pm_calls *c);
+/* Share of the whole batch's loss that this plan's examples carry; losses and their gradients are
+ * multiplied by it. */
+float pm_loss_share(const struct pm_calls *c);
+/* A scalar that joins total_loss; written by exactly one call. */
+struct pm_tensor pm_loss_scalar(struct pm_calls *c, const char *name);
+/* Low and high word of the node's random stream (pm_hash of its name). */
+void pm_stream(const struct pm_node *n, uint32_t out[2]);
+
+/* ---- layer rows ------------------------------------------------------------------------ */
+
+/* Used by infer() to add the node's variables, in a fixed order: n->w[k] is the k-th. `suffix` is
+ * appended to the node's name ("weights"). Returns PM_ECONFIG on a clash of shapes. */
+int pm_node_variable(struct pm_node *n, const char *suffix, struct pm_shape shape,
+                     struct pm_init init, int fan_in, int fan_out, bool trainable, bool regularize);
+
+struct pm_layer {
+    const char *name, *help;
+    const struct pm_opt *opts;
+    size_t cfg_size;
+    int min_inputs, max_inputs; /* 0, 0 means exactly one */
+    bool view;                  /* y is x under another shape: no calls, no copy */
+    /* Sets out_shape and out_type, adds variables; fails with a line naming the node, the option,
+     * the value and the allowed range. Inputs' out_shape are known. */
+    int (*infer)(struct pm_node *n);
+    void (*forward)(struct pm_node *n, struct pm_calls *c);
+    /* dy is the gradient of y; writes the wanted dxs[] wholly and adds to the wanted dw[]. NULL: no
+     * gradient (inputs). */
+    void (*backward)(struct pm_node *n, struct pm_calls *c);
+    /* Calls with side effects, once per step, after the update's finite flag is known: batch-norm
+     * moving averages. flag: a U32 scalar, non-zero when the step is finite. NULL: none. */
+    void (*update)(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag);
+    /* Which values backward() reads beside saved[] and w[]: a lifetime hint that lets memory be
+     * reused in place; false keeps x (resp. y) only as long as others need it. */
+    bool backward_reads_x, backward_reads_y;
+};
+int pm_infer_same(struct pm_node *n); /* output = first input's shape and type, no variables */
+
+const struct pm_layer *pm_layer_find(const char *name); /* NULL when unknown */
+const struct pm_layer *const *pm_layers(size_t *count); /* all, in layers.def's order */
+
+/* ---- geometry shared by convolutions and pooling --------------------------------------- */
+
+/* TensorFlow's rule (spec/classification 5.0). before = pixels added at the top or left. */
+enum pm_padding { PM_PAD_SAME, PM_PAD_VALID, PM_PAD_EXPLICIT };
+struct pm_axis { int in, out, before, after; };
+/* kernel, stride, dilation >= 1; with PM_PAD_EXPLICIT before/after are given. out < 1 when the
+ * window does not fit. */
+struct pm_axis pm_axis_of(int in, int kernel, int stride, int dilation, enum pm_padding padding,
+                          int before, int after);
+/* out of a transposed convolution: SAME in * stride; VALID in * stride + max(kernel - stride, 0). */
+
+#endif

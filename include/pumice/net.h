@@ -1,0 +1,70 @@
+/* net: nodes in topological order, shapes, variables. A net is built for one batch size and input
+ * size; variables do not depend on them. Three doors make nets: named builders in C (src/nets/), a
+ * JSON layer list, and (later) ONNX; all end as the same nodes. */
+#ifndef PUMICE_NET_H
+#define PUMICE_NET_H
+
+#include <pumice/layer.h>
+
+struct pm_net {
+    struct pm_arena *arena; /* owned */
+    struct pm_node **nodes; /* in the order they were added = topological */
+    int count, capacity;
+    struct pm_variable **vars;
+    int var_count, var_capacity;
+    int batch;
+    int error;              /* first error of a builder call; later calls do nothing */
+};
+
+struct pm_net *pm_net_create(void);
+void pm_net_destroy(struct pm_net **n);
+/* A node of layer "input" named name, with this shape. */
+struct pm_node *pm_net_input(struct pm_net *net, const char *name, struct pm_shape shape,
+                             enum pm_type type);
+/* Adds a node. spec is "LAYER key=value key=value ..." with printf formatting; values hold no
+ * spaces. On an error net->error is set and a node is still returned, so that builders need no
+ * checks between calls; pm_net_error tells at the end. */
+struct pm_node *pm_net_add(struct pm_net *net, const char *name, struct pm_node *x,
+                           const char *spec, ...) PM_PRINTF(4, 5);
+struct pm_node *pm_net_add_many(struct pm_net *net, const char *name, struct pm_node *const *xs,
+                                int count, const char *spec, ...) PM_PRINTF(5, 6);
+/* From parsed options; the door JSON uses. where: place for messages. */
+struct pm_node *pm_net_add_json(struct pm_net *net, const char *name, struct pm_node *const *xs,
+                                int count, const char *layer, const struct cJSON *options,
+                                const char *where);
+struct pm_node *pm_net_find(const struct pm_net *net, const char *name);
+/* Marks node `name`'s variables as those of `node` (same layer, same shapes). Set before infer by
+ * the option "share" of JSON; for C builders: next pm_net_add takes them. */
+
+/* ---- named nets ------------------------------------------------------------------------ */
+
+struct pm_net_input_spec { int batch, height, width, channels, num_classes; };
+/* What a builder returns: logits [batch, classes], and an auxiliary head or NULL. */
+struct pm_heads {
+    struct pm_node *logits, *aux_logits;
+    float aux_weight;
+};
+struct pm_net_row {
+    const char *name, *help;
+    const struct pm_opt *opts; /* options beside the model section's own; may be NULL */
+    size_t cfg_size;
+    int default_size, default_channels;
+    const char *preprocessing; /* default: lenet, cifarnet, vgg, inception */
+    float weight_decay;        /* default of the net's own scope */
+    void (*build)(struct pm_net *net, struct pm_node *images, int num_classes, const void *cfg,
+                  struct pm_heads *heads);
+};
+const struct pm_net_row *pm_net_row_find(const char *name);
+const struct pm_net_row *const *pm_net_rows(size_t *count);
+
+/* ---- JSON layer lists ------------------------------------------------------------------ */
+
+/* Builds from [{"name":, "layer":, "inputs": [...], option...}, ...]; the first input is "images",
+ * a layer without "inputs" takes the one before it; {"repeat": n, "layers": [...]} repeats with %d in
+ * names replaced by 1..n. The last node is the logits, or the one named "logits". */
+int pm_net_from_json(struct pm_net *net, struct pm_node *images, const struct cJSON *list,
+                     const char *where, struct pm_heads *heads);
+/* The list that, fed back, gives the same net (nodes up to the heads). Freed with cJSON_Delete. */
+struct cJSON *pm_net_to_json(const struct pm_net *net);
+
+#endif

@@ -1,0 +1,5 @@
+/* The program's entrance. */
+int main(void)
+{
+    return 0;
+}
