@@ -1,0 +1,166 @@
+/* data: records in files to batches in host memory.
+ *
+ * A dataset is one split of a folder: TFRecord shards, indexed once (offset and length per record),
+ * never loaded whole. A loader has worker threads that read records, call the task's `make` for each
+ * example, and fill a ring of batches ahead of the step. What a batch holds depends only on seed and
+ * step: record permute(seed, epoch)[i], with the draws of (seed, step, example). */
+#ifndef PUMICE_DATA_H
+#define PUMICE_DATA_H
+
+#include <pumice/kernel.h>
+#include <pumice/rng.h>
+
+/* ---- TFRecord and tf.Example (spec/classification 7) ------------------------------------- */
+
+uint32_t pm_crc32c(const void *data, size_t size);
+uint32_t pm_crc32c_masked(const void *data, size_t size);
+
+struct pm_tfrecord_writer;
+int pm_tfrecord_create(const char *path, struct pm_tfrecord_writer **out);
+int pm_tfrecord_write(struct pm_tfrecord_writer *w, const void *data, size_t size);
+/* Syncs and renames to its name; without this call destroy leaves nothing behind. */
+int pm_tfrecord_finish(struct pm_tfrecord_writer *w);
+void pm_tfrecord_destroy(struct pm_tfrecord_writer **w);
+
+/* A parsed tf.Example: look-ups by key. Borrowed pointers live as long as the example. */
+struct pm_example;
+int pm_example_parse(const void *data, size_t size, const char *where, struct pm_example **out);
+void pm_example_destroy(struct pm_example **e);
+/* 1 present, 0 absent, PM_EDATA of another type. */
+int pm_example_bytes(const struct pm_example *e, const char *key, const uint8_t **data,
+                     size_t *size);
+int pm_example_int(const struct pm_example *e, const char *key, int64_t *value);
+int pm_example_ints(const struct pm_example *e, const char *key, const int64_t **v, size_t *count);
+int pm_example_floats(const struct pm_example *e, const char *key, const float **v, size_t *count);
+/* Building one: add features, then serialise (freed with pm_free). */
+struct pm_example_builder;
+struct pm_example_builder *pm_example_builder_create(void);
+void pm_example_builder_destroy(struct pm_example_builder **b);
+void pm_example_add_bytes(struct pm_example_builder *b, const char *key, const void *data,
+                          size_t size);
+void pm_example_add_ints(struct pm_example_builder *b, const char *key, const int64_t *v,
+                         size_t count);
+void pm_example_add_floats(struct pm_example_builder *b, const char *key, const float *v,
+                           size_t count);
+void pm_example_serialise(struct pm_example_builder *b, uint8_t **data, size_t *size);
+
+/* ---- datasets -------------------------------------------------------------------------- */
+
+struct pm_dataset;
+struct pm_dataset_info {
+    const char *name;         /* folder's dataset.json "name", else the folder's name */
+    size_t count;             /* records of the split */
+    int num_classes;          /* of labels.txt or dataset.json; 0 unknown */
+    int height, width, channels; /* of dataset.json; 0 when images differ in size */
+    const char *const *labels; /* num_classes names, NULL where unknown */
+};
+/* Shards of `split` in folder: NAME_SPLIT.tfrecord, NAME_SPLIT_00000-of-00005.tfrecord,
+ * SPLIT-00000-of-00008, SPLIT.record-...; or split is itself a glob pattern. The index is cached in
+ * the folder (or, read-only, in memory). Lists what is there when nothing matches. */
+int pm_dataset_open(const char *folder, const char *split, struct pm_dataset **out);
+void pm_dataset_close(struct pm_dataset **d);
+const struct pm_dataset_info *pm_dataset_get_info(const struct pm_dataset *d);
+/* Record i into *buf (grown with pm_realloc, *capacity updated). Thread-safe. CRCs are checked. */
+int pm_dataset_read(struct pm_dataset *d, size_t i, uint8_t **buf, size_t *capacity, size_t *size);
+/* "mnist_train.tfrecord record 17 (offset 4711)", for messages. */
+char *pm_dataset_where(const struct pm_dataset *d, size_t i, char *buf, size_t size);
+
+/* ---- images ---------------------------------------------------------------------------- */
+
+/* 8-bit image, row-major, interleaved. */
+struct pm_image8 {
+    int height, width, channels;
+    uint8_t *pixels; /* owned; pm_free */
+};
+/* JPEG, PNG, GIF (first frame), BMP by their magic bytes; channels 1 or 3 wanted, 0 = as stored. A
+ * declared size above max_pixels (0 = 2^28) is refused before decoding. */
+int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixels,
+                    const char *where, struct pm_image8 *out);
+int pm_image_encode_png(const struct pm_image8 *im, uint8_t **out, size_t *size);
+int pm_image_encode_jpeg(const struct pm_image8 *im, int quality, uint8_t **out, size_t *size);
+void pm_image_free(struct pm_image8 *im);
+
+/* ---- preprocessing (spec/classification 6) ----------------------------------------------- */
+
+/* All random decisions of one example, taken from the generator first, so that goldens can fix them;
+ * each preprocessing says in its file which members it reads. */
+struct pm_draws {
+    double side;             /* vgg: 0..1, resize side */
+    double crop_y, crop_x;   /* 0..1 positions */
+    int box[4];              /* inception: y, x, height, width in pixels; height 0 = not yet drawn */
+    bool flip;
+    int resize_method, color_ordering;
+    double brightness, contrast, saturation, hue; /* 0..1, mapped to the preprocessing's range */
+};
+struct pm_preprocessing {
+    const char *name, *help;
+    int channels;            /* it wants; 0 = the data's */
+    /* Takes the draws for an image of this size (inception's box needs it). */
+    void (*draw)(struct pm_rng *r, int height, int width, struct pm_draws *out);
+    /* out: float [height][width][channels]. train or eval form. */
+    int (*apply)(const struct pm_image8 *in, bool train, const struct pm_draws *d, int height,
+                 int width, float *out, const char *where);
+};
+const struct pm_preprocessing *pm_preprocessing_find(const char *name);
+const struct pm_preprocessing *const *pm_preprocessings(size_t *count);
+
+/* ---- loader ---------------------------------------------------------------------------- */
+
+/* One array of a batch: [batch] examples of this shape. */
+struct pm_field {
+    const char *name; /* net's input: "images", "labels", "weights" */
+    enum pm_type type;
+    struct pm_shape shape; /* of one example; rank 0 = scalar */
+};
+enum { PM_MAX_FIELDS = 8 };
+struct pm_batch {
+    void *field[PM_MAX_FIELDS];
+    int valid;          /* examples that are real; the rest (eval's last batch) are zero */
+    const uint64_t *record; /* [batch] index in the dataset */
+    uint64_t step;
+    int slot;
+};
+struct pm_loader_options {
+    int batch;
+    bool train;          /* shuffled, endless; else in file order, one pass */
+    uint64_t seed;
+    uint64_t first_step;
+    int threads;         /* 0 = cores */
+    int ring;            /* batches; 0 = 4 */
+    const struct pm_field *fields;
+    int fields_count;
+    /* Makes one example: out[k] points at field k's place for it. A generator for its draws can be
+     * made by pm_rng_make(seed, pm_hash("augmentation"), step, example). */
+    int (*make)(void *ctx, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
+                uint32_t example, const char *where, void *const *out);
+    void *ctx;
+};
+struct pm_loader;
+int pm_loader_create(struct pm_dataset *d, const struct pm_loader_options *o,
+                     struct pm_loader **out);
+/* Stops the threads, also in the middle of work. */
+void pm_loader_destroy(struct pm_loader **l);
+/* The next batch in order of steps; *out is NULL at the end of a pass. Waits when it is not ready.
+ * Give it back with pm_loader_release before the ring is used up. A worker's error is returned here,
+ * by the batch it belongs to. */
+int pm_loader_next(struct pm_loader *l, struct pm_batch **out);
+void pm_loader_release(struct pm_loader *l, struct pm_batch *b);
+/* Seconds pm_loader_next has waited so far. */
+double pm_loader_waited(const struct pm_loader *l);
+/* Batches of one pass: ceil(count / batch). */
+uint64_t pm_loader_batches(const struct pm_loader *l);
+
+/* ---- making data folders --------------------------------------------------------------- */
+
+/* dataset convert: one row per source format (mnist, cifar10, folder), src/data/convert/. */
+struct pm_converter {
+    const char *name, *help;
+    int (*convert)(const char *src, const char *dst);
+};
+/* Runs it into a temporary folder beside dst, then renames; prints counts. */
+int pm_dataset_convert(const char *format, const char *src, const char *dst);
+/* The built-in drawn shapes: counts of train / validation / test pictures of size x size. */
+int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, size_t test,
+                   uint64_t seed);
+
+#endif

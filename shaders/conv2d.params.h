@@ -1,0 +1,12 @@
+/* conv2d: x [n][h][w][c], w [kh][kw][c / groups][k], y [n][oh][ow][k]. Also depthwise: w
+ * [kh][kw][c][mult], k = c * mult, groups = c. Rows above the top by `top`, columns left by `left`. */
+struct conv2d_params {
+    int n, h, w, c;
+    int oh, ow, k;
+    int kh, kw;
+    int stride_h, stride_w;
+    int dilation_h, dilation_w;
+    int top, left;
+    int groups;
+    int accumulate; /* filter gradient: add to dw instead of writing it */
+};
