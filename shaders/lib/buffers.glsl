@@ -1,0 +1,61 @@
+/* Device memory by address, and the grid-stride loop.
+ *
+ * A push block is the addresses in row order, then the params struct:
+ *     layout(push_constant, scalar) uniform Push { InF32 x; OutF32 y; leaky_relu_params p; };
+ * In... is for r: buffers, Out... for w:, InOut... for u: and t:. A row that declares .inplace uses
+ * InOut... for both names of the pair, because restrict promises that no other name means the same
+ * memory. An absent buffer's address is 0: tell a shader by a specialization constant or a params
+ * member, or by pm_absent(uvec2(x)).
+ *
+ * Index inside a block (x.v[i]); never add to a reference (that takes 64-bit integers) and never
+ * cast one to another type of reference (SwiftShader): ...x4 forms are push members of their own.
+ * Offsets are 32-bit: elements, not bytes. The ...x4 forms are aligned to 16 bytes. */
+#ifndef PM_BUFFERS_GLSL
+#define PM_BUFFERS_GLSL
+
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : enable
+
+#define PM_BLOCKS(suffix, type, layout_name, alignment)                                            \
+    layout(buffer_reference, layout_name, buffer_reference_align = alignment)                      \
+        readonly restrict buffer In##suffix { type v[]; };                                         \
+    layout(buffer_reference, layout_name, buffer_reference_align = alignment)                      \
+        writeonly restrict buffer Out##suffix { type v[]; };                                       \
+    layout(buffer_reference, layout_name, buffer_reference_align = alignment)                      \
+        buffer InOut##suffix { type v[]; };
+
+PM_BLOCKS(F32, float, scalar, 4)
+PM_BLOCKS(F32x2, vec2, std430, 8)
+PM_BLOCKS(F32x4, vec4, std430, 16)
+PM_BLOCKS(U32, uint, scalar, 4)
+PM_BLOCKS(U32x4, uvec4, std430, 16)
+PM_BLOCKS(I32, int, scalar, 4)
+PM_BLOCKS(I32x4, ivec4, std430, 16)
+
+/* for (uint i = pm_first(); i < count; i += pm_stride()): every element once, whatever the number
+ * of groups. One-dimensional grids. */
+uint pm_first()
+{
+    return gl_GlobalInvocationID.x;
+}
+
+uint pm_stride()
+{
+    return gl_NumWorkGroups.x * gl_WorkGroupSize.x;
+}
+
+bool pm_absent(uvec2 address)
+{
+    return (address.x | address.y) == 0u;
+}
+
+/* Byte i (0..3, lowest first) of a word: u8 tensors are InU32, byte n of one is
+ * pm_byte(x.v[n / 4], n % 4). */
+uint pm_byte(uint word, uint i)
+{
+    return (word >> (8u * i)) & 0xffu;
+}
+
+#endif
