@@ -8,6 +8,7 @@
 #define PUMICE_DATA_H
 
 #include <pumice/kernel.h>
+#include <pumice/options.h>
 #include <pumice/rng.h>
 
 /* ---- TFRecord and tf.Example (spec/classification 7) ------------------------------------- */
@@ -62,7 +63,7 @@ void pm_dataset_close(struct pm_dataset **d);
 const struct pm_dataset_info *pm_dataset_get_info(const struct pm_dataset *d);
 /* Record i into *buf (grown with pm_realloc, *capacity updated). Thread-safe. CRCs are checked. */
 int pm_dataset_read(struct pm_dataset *d, size_t i, uint8_t **buf, size_t *capacity, size_t *size);
-/* "mnist_train.tfrecord record 17 (offset 4711)", for messages. */
+/* "mnist_train.tfrecord record 17 (offset 4711)", for messages; 17 counts within the file. */
 char *pm_dataset_where(const struct pm_dataset *d, size_t i, char *buf, size_t size);
 
 /* ---- images ---------------------------------------------------------------------------- */
@@ -72,8 +73,10 @@ struct pm_image8 {
     int height, width, channels;
     uint8_t *pixels; /* owned; pm_free */
 };
-/* JPEG, PNG, GIF (first frame), BMP by their magic bytes; channels 1 or 3 wanted, 0 = as stored. A
- * declared size above max_pixels (0 = 2^28) is refused before decoding. */
+/* JPEG, PNG, GIF (first frame), BMP by their magic bytes; channels 1 or 3 wanted (alpha is dropped,
+ * 16 bits become the upper 8), 0 = as stored, 1 to 4. A declared size above max_pixels (0 = 2^28) is
+ * refused before decoding. PM_EDATA on anything damaged: checksums of PNG chunks are checked, a JPEG
+ * without its end marker is truncated. EXIF orientation is not applied, as in TensorFlow. */
 int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixels,
                     const char *where, struct pm_image8 *out);
 int pm_image_encode_png(const struct pm_image8 *im, uint8_t **out, size_t *size);
@@ -83,23 +86,28 @@ void pm_image_free(struct pm_image8 *im);
 /* ---- preprocessing (spec/classification 6) ----------------------------------------------- */
 
 /* All random decisions of one example, taken from the generator first, so that goldens can fix them;
- * each preprocessing says in its file which members it reads. */
+ * each preprocessing says in its file which members it reads. Numbers of 0..1 are mapped to the
+ * preprocessing's range when applied. */
 struct pm_draws {
     double side;             /* vgg: 0..1, resize side */
     double crop_y, crop_x;   /* 0..1 positions */
-    int box[4];              /* inception: y, x, height, width in pixels; height 0 = not yet drawn */
+    int box[4];              /* inception: y, x, height, width in pixels; height 0 = whole image */
     bool flip;
-    int resize_method, color_ordering;
-    double brightness, contrast, saturation, hue; /* 0..1, mapped to the preprocessing's range */
+    int resize_method;       /* 0 bilinear, 1 nearest, 2 bicubic, 3 area */
+    int color_ordering;      /* 0..3 */
+    double brightness, contrast, saturation, hue; /* 0..1 */
 };
 struct pm_preprocessing {
     const char *name, *help;
     int channels;            /* it wants; 0 = the data's */
+    const struct pm_opt *opts; /* filled into a cfg of cfg_size bytes; NULL and 0 when it has none */
+    size_t cfg_size;
     /* Takes the draws for an image of this size (inception's box needs it). */
-    void (*draw)(struct pm_rng *r, int height, int width, struct pm_draws *out);
-    /* out: float [height][width][channels]. train or eval form. */
-    int (*apply)(const struct pm_image8 *in, bool train, const struct pm_draws *d, int height,
-                 int width, float *out, const char *where);
+    void (*draw)(const void *cfg, struct pm_rng *r, int height, int width, struct pm_draws *out);
+    /* in has 1 or 3 channels; out: float [height][width][in->channels]. Train or eval form (d is
+     * not read then). PM_EDATA when the image cannot be brought to the size. */
+    int (*apply)(const void *cfg, const struct pm_image8 *in, bool train,
+                 const struct pm_draws *d, int height, int width, float *out, const char *where);
 };
 const struct pm_preprocessing *pm_preprocessing_find(const char *name);
 const struct pm_preprocessing *const *pm_preprocessings(size_t *count);
