@@ -1,0 +1,223 @@
+/* Files and folders. Reading failures are PM_EDATA (something given is not there or not readable),
+ * writing failures PM_EFAIL (the disk). */
+#include <pumice/base.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int pm_file_read(const char *path, char **out, size_t *size)
+{
+    int err = PM_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    struct pm_str s = { 0 };
+    ssize_t got = 0;
+
+    if (fd < 0)
+        PM_TRY(pm_fail(PM_EDATA, "%s: cannot be opened: %s", path, strerror(errno)));
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+        PM_TRY(pm_fail(PM_EDATA, "%s: is a folder, a file is needed", path));
+    /* One more than the size, so that the end is seen without growing; pipes have size 0. */
+    s.capacity = (S_ISREG(st.st_mode) ? (size_t)st.st_size : 0) + 4096;
+    s.text = pm_malloc(s.capacity);
+    while ((got = read(fd, s.text + s.length, s.capacity - s.length - 1)) != 0) {
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            PM_TRY(pm_fail(PM_EDATA, "%s: reading failed: %s", path, strerror(errno)));
+        s.length += (size_t)got;
+        if (s.capacity - s.length < 2)
+            s.text = pm_realloc(s.text, s.capacity *= 2);
+    }
+    s.text[s.length] = '\0';
+    *out = s.text;
+    if (size)
+        *size = s.length;
+    s = (struct pm_str) { 0 };
+out:
+    pm_str_free(&s);
+    if (fd >= 0)
+        close(fd);
+    return err;
+}
+
+/* The folder part of path, "." when it has none; freed by the caller. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = pm_strdup(slash ? path : ".");
+
+    if (slash)
+        folder[slash == path ? 1 : slash - path] = '\0';
+    return folder;
+}
+
+static int write_all(int fd, const char *path, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(fd, data, size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return pm_fail(PM_EFAIL, "%s: writing failed: %s", path, strerror(errno));
+        data += n;
+        size -= (size_t)n;
+    }
+    return PM_OK;
+}
+
+/* The name's own change must reach the disk too. File systems that refuse to sync a folder (some
+ * network ones) have no better way, so only real I/O errors count. */
+static int sync_folder(const char *folder)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return pm_fail(PM_EFAIL, "%s: cannot be opened: %s", folder, strerror(errno));
+    int failed = fsync(fd) < 0 && errno != EINVAL && errno != ENOTSUP ? errno : 0;
+    close(fd);
+    return failed ? pm_fail(PM_EFAIL, "%s: sync failed: %s", folder, strerror(failed)) : PM_OK;
+}
+
+int pm_file_write(const char *path, const void *data, size_t size)
+{
+    int err = PM_OK, fd = -1;
+    struct pm_str temporary = { 0 };
+    char *folder = folder_of(path);
+    bool made = false;
+
+    pm_str_add(&temporary, "%s.tmp-%ld-XXXXXX", path, (long)getpid());
+    fd = mkostemp(temporary.text, O_CLOEXEC);
+    if (fd < 0)
+        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be made: %s", path, strerror(errno)));
+    made = true;
+    mode_t mask = umask(0);
+    umask(mask);
+    fchmod(fd, 0666 & ~mask); /* mkostemp gives 0600 */
+    PM_TRY(write_all(fd, path, data, size));
+    if (fsync(fd) < 0)
+        PM_TRY(pm_fail(PM_EFAIL, "%s: sync failed: %s", path, strerror(errno)));
+    int closed = close(fd);
+    fd = -1;
+    if (closed < 0)
+        PM_TRY(pm_fail(PM_EFAIL, "%s: closing failed: %s", path, strerror(errno)));
+    if (rename(temporary.text, path) < 0)
+        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be replaced: %s", path, strerror(errno)));
+    made = false;
+    PM_TRY(sync_folder(folder));
+out:
+    if (fd >= 0)
+        close(fd);
+    if (made)
+        unlink(temporary.text);
+    pm_str_free(&temporary);
+    pm_free(folder);
+    return err;
+}
+
+bool pm_file_exists(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
+bool pm_is_folder(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+int pm_make_folders(const char *path)
+{
+    int err = PM_OK;
+    char *copy = pm_strdup(path);
+
+    for (char *end = copy + 1; copy[0]; end++) {
+        char kept = *end;
+        if (kept != '/' && kept != '\0')
+            continue;
+        *end = '\0';
+        if (mkdir(copy, 0777) < 0 && (errno != EEXIST || !pm_is_folder(copy)))
+            PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be made: %s", copy, strerror(errno)));
+        *end = kept;
+        if (kept == '\0')
+            break;
+    }
+out:
+    pm_free(copy);
+    return err;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st, (void)type, (void)ftw;
+    return remove(path);
+}
+
+int pm_remove_tree(const char *path)
+{
+    struct stat st;
+
+    if (lstat(path, &st) < 0 && errno == ENOENT)
+        return PM_OK;
+    if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0)
+        return pm_fail(PM_EFAIL, "%s: cannot be removed: %s", path, strerror(errno));
+    return PM_OK;
+}
+
+int pm_glob(struct pm_arena *a, const char *pattern, char ***paths, size_t *count)
+{
+    glob_t g;
+    int status = glob(pattern, 0, NULL, &g);
+
+    *paths = NULL;
+    *count = 0;
+    if (status == GLOB_NOMATCH)
+        return PM_OK;
+    if (status != 0)
+        return pm_fail(PM_EDATA, "%s: cannot be listed: %s", pattern,
+                       status == GLOB_NOSPACE ? "out of memory" : strerror(errno));
+    *count = g.gl_pathc;
+    *paths = pm_arena_alloc(a, g.gl_pathc * sizeof **paths);
+    for (size_t i = 0; i < g.gl_pathc; i++)
+        (*paths)[i] = pm_arena_strdup(a, g.gl_pathv[i]);
+    globfree(&g);
+    return PM_OK;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int pm_list_folder(struct pm_arena *a, const char *path, char ***names, size_t *count)
+{
+    DIR *dir = opendir(path);
+    char **list = NULL;
+    size_t n = 0, capacity = 0;
+
+    if (!dir)
+        return pm_fail(PM_EDATA, "%s: cannot be listed: %s", path, strerror(errno));
+    for (struct dirent *e; (e = readdir(dir));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        PM_GROW(list, n, capacity);
+        list[n++] = pm_arena_strdup(a, e->d_name);
+    }
+    closedir(dir);
+    if (n)
+        qsort(list, n, sizeof *list, by_bytes); /* by bytes: the locale must not change an order */
+    *names = pm_arena_copy(a, list, n * sizeof *list);
+    *count = n;
+    pm_free(list);
+    return PM_OK;
+}

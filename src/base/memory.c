@@ -1,0 +1,52 @@
+/* Host memory that is always there: an allocation that fails ends the process with one line. */
+#include <pumice/base.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t allocations;
+
+static void *checked(void *p, size_t size)
+{
+    __atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
+    if (!p) {
+        fprintf(stderr, "error: host memory is gone: %zu bytes were refused\n", size);
+        abort();
+    }
+    return p;
+}
+
+/* Zero bytes are asked as one, so that NULL always means failure. */
+void *pm_malloc(size_t size)
+{
+    return checked(malloc(size ? size : 1), size);
+}
+
+void *pm_calloc(size_t count, size_t size)
+{
+    if (!count || !size)
+        count = size = 1;
+    return checked(calloc(count, size), count * size);
+}
+
+void *pm_realloc(void *p, size_t size)
+{
+    return checked(realloc(p, size ? size : 1), size);
+}
+
+char *pm_strdup(const char *s)
+{
+    size_t size = strlen(s) + 1;
+
+    return memcpy(pm_malloc(size), s, size);
+}
+
+void pm_free(void *p)
+{
+    free(p);
+}
+
+uint64_t pm_alloc_count(void)
+{
+    return __atomic_load_n(&allocations, __ATOMIC_RELAXED);
+}
