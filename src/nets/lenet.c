@@ -1,0 +1,54 @@
+/* lenet: two 5x5 convolutions, each halved by a 2x2 max pool, and two fully connected layers; made
+ * for 28x28 grey digits. Any size from 4x4 works: the first fully connected layer takes what is
+ * left. */
+#include "nets/nets.h"
+
+struct lenet_cfg { float keep_prob; };
+
+static const struct pm_opt opts[] = {
+    PM_FLOAT(lenet_cfg, keep_prob, 0.5, 0.01, 1, "share of fc3's outputs that dropout keeps"),
+    { 0 },
+};
+
+static struct pm_node *conv(struct pm_net *net, const char *name, struct pm_node *x, int filters)
+{
+    return pm_net_add(net, name, x, "conv2d filters=%d kernel=5 activation=relu "
+                      "weights_init=truncated(0.1)", filters);
+}
+
+static struct pm_node *pool(struct pm_net *net, const char *name, struct pm_node *x)
+{
+    return pm_net_add(net, name, x, "max_pool kernel=2 stride=2 padding=valid");
+}
+
+static struct pm_node *fc(struct pm_net *net, const char *name, struct pm_node *x, int units,
+                          const char *activation)
+{
+    return pm_net_add(net, name, x, "fully_connected units=%d activation=%s "
+                      "weights_init=truncated(0.1)", units, activation);
+}
+
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *config,
+                  struct pm_heads *heads)
+{
+    const struct lenet_cfg *cfg = config;
+    struct pm_node *x = images;
+
+    if (!pm_nets_fits(net, "lenet", images, 4))
+        return;
+    x = conv(net, "LeNet/conv1", x, 32);
+    x = pool(net, "LeNet/pool1", x);
+    x = conv(net, "LeNet/conv2", x, 64);
+    x = pool(net, "LeNet/pool2", x);
+    x = pm_net_add(net, "LeNet/Flatten", x, "flatten");
+    x = fc(net, "LeNet/fc3", x, 1024, "relu");
+    x = pm_net_add(net, "LeNet/dropout3", x, "dropout keep=%.9g", (double)cfg->keep_prob);
+    heads->logits = fc(net, "LeNet/fc4", x, num_classes, "none");
+}
+
+const struct pm_net_row pm_net_row_lenet = {
+    .name = "lenet", .help = "two convolutions and two fully connected layers, for digits",
+    .opts = opts, .cfg_size = sizeof(struct lenet_cfg),
+    .default_size = 28, .default_channels = 1, .preprocessing = "lenet", .weight_decay = 0,
+    .build = build,
+};

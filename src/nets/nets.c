@@ -1,0 +1,41 @@
+/* The list of named nets. A net is a file with a builder and a row, and a line in nets.def. */
+#include "nets/nets.h"
+
+#include <string.h>
+
+#define PM_NET(name) extern const struct pm_net_row pm_net_row_##name;
+#include "nets/nets.def"
+#undef PM_NET
+
+static const struct pm_net_row *const rows[] = {
+#define PM_NET(name) &pm_net_row_##name,
+#include "nets/nets.def"
+#undef PM_NET
+};
+
+const struct pm_net_row *pm_net_row_find(const char *name)
+{
+    for (size_t i = 0; i < PM_COUNT(rows); i++)
+        if (strcmp(rows[i]->name, name) == 0)
+            return rows[i];
+    return NULL;
+}
+
+const struct pm_net_row *const *pm_net_rows(size_t *count)
+{
+    *count = PM_COUNT(rows);
+    return rows;
+}
+
+bool pm_nets_fits(struct pm_net *net, const char *row, const struct pm_node *images, int min)
+{
+    const int *dim = images->out_shape.dim;
+
+    if (net->error)
+        return false;
+    if (dim[1] >= min && dim[2] >= min)
+        return true;
+    net->error = pm_fail(PM_ECONFIG, "model %s: images of %dx%d are too small, at least %dx%d are "
+                         "needed: set a larger input size", row, dim[1], dim[2], min, min);
+    return false;
+}
