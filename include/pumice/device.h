@@ -4,8 +4,9 @@
  * A program is an array of calls, recorded once and replayed. Around the calls, in every run, ranges
  * are copied in from host memory before the first call and out to host memory as soon as the call
  * they wait for is done. Host memory exists `slots` times, so that run n + 1 can be filled while run
- * n is under way. A program is used by one thread at a time; different programs of a device are
- * ordered by submission. */
+ * n is under way. Submission returns at once (the CPU device has a thread of its own, which is the
+ * clone's); programs of a device run in the order of their submission. One thread submits; the
+ * waits may be called from any thread. */
 #ifndef PUMICE_DEVICE_H
 #define PUMICE_DEVICE_H
 
@@ -100,8 +101,9 @@ int pm_program_wait(struct pm_program *p, int slot);
 /* The variant that runs call i ("cpu" on the CPU). */
 const char *pm_program_variant(const struct pm_program *p, size_t i);
 
-/* Scratch bytes per buffer of a call on this device (0 where not t:). */
+/* Scratch bytes per buffer of a call on this device (0 where not t:), for pick() level `level`;
+ * fallbacks to a simpler variant need no more than the level's own or they are skipped. */
 int pm_call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,
-                    size_t count, size_t bytes[PM_MAX_BUFS]);
+                    size_t count, int level, size_t bytes[PM_MAX_BUFS]);
 
 #endif

@@ -110,11 +110,13 @@ struct pm_layer {
     size_t cfg_size;
     int min_inputs, max_inputs; /* 0, 0 means exactly one */
     bool view;                  /* y is x under another shape: no calls, no copy */
+    bool loss;                  /* backward() starts here: there is no dy, y is not used */
     /* Sets out_shape and out_type, adds variables; fails with a line naming the node, the option,
      * the value and the allowed range. Inputs' out_shape are known. */
     int (*infer)(struct pm_node *n);
     void (*forward)(struct pm_node *n, struct pm_calls *c);
-    /* dy is the gradient of y; writes the wanted dxs[] wholly and adds to the wanted dw[]. NULL: no
+    /* dy is the gradient of y; writes the wanted dxs[] wholly and adds to the wanted dw[]. Where the
+     * gradient passes unchanged, n->dxs[i] may be set to n->dy instead of being written. NULL: no
      * gradient (inputs). */
     void (*backward)(struct pm_node *n, struct pm_calls *c);
     /* Calls with side effects, once per step, after the update's finite flag is known: batch-norm

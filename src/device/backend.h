@@ -1,0 +1,58 @@
+/* backend: what a device's implementation fills in. device.c checks arguments, then calls these.
+ * Only src/device/ includes this file. */
+#ifndef PM_BACKEND_H
+#define PM_BACKEND_H
+
+#include <pumice/device.h>
+
+struct pm_device_ops {
+    void (*close)(struct pm_device *d); /* frees d */
+    int (*buffer_create)(struct pm_device *d, size_t size, struct pm_buffer **out);
+    void (*buffer_destroy)(struct pm_device *d, struct pm_buffer *b);
+    int (*buffer_write)(struct pm_device *d, struct pm_buffer *b, size_t offset, const void *src,
+                        size_t size);
+    int (*buffer_read)(struct pm_device *d, struct pm_buffer *b, size_t offset, void *dst,
+                       size_t size);
+    int (*buffer_fill)(struct pm_device *d, struct pm_buffer *b, size_t offset, size_t size,
+                       uint32_t word);
+    int (*program_create)(struct pm_device *d, const struct pm_program_desc *desc,
+                          struct pm_program **out);
+    void (*program_destroy)(struct pm_program *p);
+    void *(*program_in)(struct pm_program *p, int slot, size_t i);
+    const void *(*program_out)(struct pm_program *p, int slot, size_t i);
+    int (*program_submit)(struct pm_program *p, int slot);
+    int (*program_wait_out)(struct pm_program *p, int slot, size_t i);
+    int (*program_wait)(struct pm_program *p, int slot);
+    const char *(*program_variant)(const struct pm_program *p, size_t call);
+    /* Scratch bytes of a call at pick level `level`. */
+    int (*call_scratch)(const struct pm_device *d, const struct pm_kernel *k, const void *params,
+                        size_t count, int level, size_t bytes[PM_MAX_BUFS]);
+};
+
+/* First member of a backend's own device, buffer and program structs. */
+struct pm_device {
+    const struct pm_device_ops *ops;
+    struct pm_device_info info;
+    struct pm_device_options options;
+    uint64_t memory_used; /* bytes of buffers alive; kept by device.c */
+};
+struct pm_buffer {
+    size_t size;
+};
+struct pm_program {
+    struct pm_device *device; /* borrowed */
+    size_t in_count, out_count, calls_count;
+    int slots;
+};
+
+/* The CPU: always there. */
+void pm_cpu_info(struct pm_device_info *out);
+int pm_cpu_open(const struct pm_device_info *info, const struct pm_device_options *options,
+                struct pm_device **out);
+/* Vulkan devices appended to *list (grown with pm_realloc); no driver is not an error. */
+int pm_vulkan_list(struct pm_device_info **list, size_t *count);
+int pm_vulkan_open(const struct pm_device_info *info, const struct pm_device_options *options,
+                   struct pm_device **out);
+uint64_t pm_vulkan_messages(void);
+
+#endif

@@ -1,0 +1,296 @@
+/* device: the door. Every argument is checked here once; a mistake of the caller is an assertion. */
+#include "device/backend.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- finding ---------------------------------------------------------------------------- */
+
+int pm_device_list(struct pm_device_info **out, size_t *count)
+{
+    int err = PM_OK;
+    struct pm_device_info *list = NULL;
+    size_t n = 0;
+
+    PM_TRY(pm_vulkan_list(&list, &n));
+    list = pm_realloc(list, (n + 1) * sizeof *list);
+    memset(&list[n], 0, sizeof list[n]);
+    pm_cpu_info(&list[n++]);
+    *out = list, list = NULL;
+    *count = n;
+out:
+    pm_free(list);
+    return err;
+}
+
+static bool contains(const char *text, const char *part)
+{
+    size_t n = strlen(part);
+
+    for (; *text; text++)
+        if (strncasecmp(text, part, n) == 0)
+            return true;
+    return false;
+}
+
+static int unusable(const struct pm_device_info *d, const char *where)
+{
+    return pm_fail(PM_EDEVICE, "%s: %s (%s) cannot be used: %s", where, d->address, d->name,
+                   d->reason);
+}
+
+/* Discrete over integrated over virtual over CPU; more memory first among equals. Software
+ * rasterisers never: somebody who names none wants speed. */
+static size_t automatic(const struct pm_device_info *list, size_t count)
+{
+    static const int rank[] = { [PM_KIND_CPU] = 1, [PM_KIND_DISCRETE] = 4,
+                                [PM_KIND_INTEGRATED] = 3, [PM_KIND_VIRTUAL] = 2,
+                                [PM_KIND_SOFTWARE] = 0 };
+    size_t best = count - 1;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct pm_device_info *d = &list[i], *b = &list[best];
+
+        if (!d->usable || rank[d->kind] < rank[b->kind])
+            continue;
+        if (rank[d->kind] > rank[b->kind] || d->memory_bytes > b->memory_bytes)
+            best = i;
+    }
+    return best;
+}
+
+int pm_device_find(const struct pm_device_info *list, size_t count, const char *name,
+                   const char *where, size_t *index)
+{
+    size_t found = count;
+    struct pm_str known = { 0 };
+    int err;
+
+    if (strcmp(name, "auto") == 0) {
+        *index = automatic(list, count);
+        return PM_OK;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (strcasecmp(name, list[i].address) == 0 ||
+            (list[i].uuid[0] && strcasecmp(name, list[i].uuid) == 0)) {
+            *index = i;
+            return list[i].usable ? PM_OK : unusable(&list[i], where);
+        }
+    for (size_t i = 0; i < count; i++) {
+        if (!contains(list[i].name, name) || (found < count && !list[i].usable))
+            continue;
+        if (found < count && list[found].usable)
+            return pm_fail(PM_ECONFIG, "%s: \"%s\" fits both %s (%s) and %s (%s); name one by its "
+                           "address or UUID", where, name, list[found].address, list[found].name,
+                           list[i].address, list[i].name);
+        found = i;
+    }
+    if (found < count) {
+        *index = found;
+        return list[found].usable ? PM_OK : unusable(&list[found], where);
+    }
+    for (size_t i = 0; i < count; i++)
+        pm_str_add(&known, "%s%s (%s)", i ? ", " : "", list[i].address, list[i].name);
+    err = pm_fail(PM_EDEVICE, "%s: no device \"%s\"; there are: auto, %s", where, name, known.text);
+    pm_str_free(&known);
+    return err;
+}
+
+int pm_device_open(const struct pm_device_info *info, const struct pm_device_options *options,
+                   struct pm_device **out)
+{
+    static const struct pm_device_options defaults;
+
+    if (!options)
+        options = &defaults;
+    return info->kind == PM_KIND_CPU ? pm_cpu_open(info, options, out)
+                                     : pm_vulkan_open(info, options, out);
+}
+
+void pm_device_close(struct pm_device **d)
+{
+    if (*d) {
+        assert((*d)->memory_used == 0); /* every buffer was destroyed before */
+        (*d)->ops->close(*d);
+    }
+    *d = NULL;
+}
+
+const struct pm_caps *pm_device_caps(const struct pm_device *d)
+{
+    return &d->info.caps;
+}
+
+const struct pm_device_info *pm_device_get_info(const struct pm_device *d)
+{
+    return &d->info;
+}
+
+uint64_t pm_device_messages(void)
+{
+    return pm_vulkan_messages();
+}
+
+/* ---- memory ----------------------------------------------------------------------------- */
+
+int pm_buffer_create(struct pm_device *d, size_t size, struct pm_buffer **out)
+{
+    int err = PM_OK;
+    char want[24], limit[24];
+
+    assert(size > 0);
+    if (size > d->info.caps.max_buffer_bytes)
+        return pm_fail(PM_EDEVICE, "%s: a buffer of %s is over the device's limit of %s",
+                       d->info.address, pm_bytes_text(size, want),
+                       pm_bytes_text(d->info.caps.max_buffer_bytes, limit));
+    PM_TRY(d->ops->buffer_create(d, size, out));
+    (*out)->size = size;
+    d->memory_used += size;
+out:
+    return err;
+}
+
+void pm_buffer_destroy(struct pm_device *d, struct pm_buffer **b)
+{
+    if (*b) {
+        d->memory_used -= (*b)->size;
+        d->ops->buffer_destroy(d, *b);
+    }
+    *b = NULL;
+}
+
+size_t pm_buffer_size(const struct pm_buffer *b)
+{
+    return b->size;
+}
+
+static void check_range(const struct pm_buffer *b, size_t offset, size_t size)
+{
+    assert(offset % 4 == 0 && size % 4 == 0);
+    assert(offset <= b->size && size <= b->size - offset);
+    (void)b, (void)offset, (void)size;
+}
+
+int pm_buffer_write(struct pm_device *d, struct pm_buffer *b, size_t offset, const void *src,
+                    size_t size)
+{
+    check_range(b, offset, size);
+    return size ? d->ops->buffer_write(d, b, offset, src, size) : PM_OK;
+}
+
+int pm_buffer_read(struct pm_device *d, struct pm_buffer *b, size_t offset, void *dst, size_t size)
+{
+    check_range(b, offset, size);
+    return size ? d->ops->buffer_read(d, b, offset, dst, size) : PM_OK;
+}
+
+int pm_buffer_fill(struct pm_device *d, struct pm_buffer *b, size_t offset, size_t size,
+                   uint32_t word)
+{
+    check_range(b, offset, size);
+    return size ? d->ops->buffer_fill(d, b, offset, size, word) : PM_OK;
+}
+
+uint64_t pm_device_memory_used(const struct pm_device *d)
+{
+    return d->memory_used;
+}
+
+/* ---- programs --------------------------------------------------------------------------- */
+
+static void check_place(const struct pm_place *p)
+{
+    assert(p->size <= p->buffer->size && p->offset <= p->buffer->size - p->size);
+    (void)p;
+}
+
+static void check_call(const struct pm_bound_call *c)
+{
+    struct pm_buf_spec spec[PM_MAX_BUFS];
+    int bufs = pm_kernel_bufs(c->kernel, spec);
+
+    for (int i = 0; i < bufs; i++) {
+        if (c->buf[i].buffer) {
+            check_place(&c->buf[i]);
+            assert(c->buf[i].offset % 4 == 0);
+        } else {
+            assert(spec[i].optional || spec[i].access == 't');
+        }
+    }
+}
+
+int pm_program_create(struct pm_device *d, const struct pm_program_desc *desc,
+                      struct pm_program **out)
+{
+    int err = PM_OK;
+
+    assert(desc->slots >= 1);
+    for (size_t i = 0; i < desc->calls_count; i++)
+        check_call(&desc->calls[i]);
+    for (size_t i = 0; i < desc->in_count; i++)
+        check_place(&desc->in[i]);
+    for (size_t i = 0; i < desc->out_count; i++) {
+        check_place(&desc->out[i]);
+        assert(desc->out_after[i] <= desc->calls_count);
+    }
+    PM_TRY(d->ops->program_create(d, desc, out));
+    (*out)->device = d;
+    (*out)->in_count = desc->in_count;
+    (*out)->out_count = desc->out_count;
+    (*out)->calls_count = desc->calls_count;
+    (*out)->slots = desc->slots;
+out:
+    return err;
+}
+
+void pm_program_destroy(struct pm_program **p)
+{
+    if (*p)
+        (*p)->device->ops->program_destroy(*p);
+    *p = NULL;
+}
+
+void *pm_program_in(struct pm_program *p, int slot, size_t i)
+{
+    assert(slot >= 0 && slot < p->slots && i < p->in_count);
+    return p->device->ops->program_in(p, slot, i);
+}
+
+const void *pm_program_out(struct pm_program *p, int slot, size_t i)
+{
+    assert(slot >= 0 && slot < p->slots && i < p->out_count);
+    return p->device->ops->program_out(p, slot, i);
+}
+
+int pm_program_submit(struct pm_program *p, int slot)
+{
+    assert(slot >= 0 && slot < p->slots);
+    return p->device->ops->program_submit(p, slot);
+}
+
+int pm_program_wait_out(struct pm_program *p, int slot, size_t i)
+{
+    assert(slot >= 0 && slot < p->slots && i < p->out_count);
+    return p->device->ops->program_wait_out(p, slot, i);
+}
+
+int pm_program_wait(struct pm_program *p, int slot)
+{
+    assert(slot >= 0 && slot < p->slots);
+    return p->device->ops->program_wait(p, slot);
+}
+
+const char *pm_program_variant(const struct pm_program *p, size_t i)
+{
+    assert(i < p->calls_count);
+    return p->device->ops->program_variant(p, i);
+}
+
+int pm_call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,
+                    size_t count, int level, size_t bytes[PM_MAX_BUFS])
+{
+    memset(bytes, 0, PM_MAX_BUFS * sizeof *bytes);
+    return d->ops->call_scratch(d, k, params, count, level, bytes);
+}

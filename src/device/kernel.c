@@ -1,0 +1,76 @@
+/* kernel: shapes, the text of a row's buffers, and the default choice of dispatches. */
+#include <pumice/kernel.h>
+
+#include <assert.h>
+#include <string.h>
+
+size_t pm_type_size(enum pm_type t)
+{
+    return t == PM_U8 ? 1 : 4;
+}
+
+size_t pm_shape_count(struct pm_shape s)
+{
+    size_t n = 1;
+
+    for (int i = 0; i < s.rank; i++)
+        n *= (size_t)s.dim[i];
+    return n;
+}
+
+bool pm_shape_equal(struct pm_shape a, struct pm_shape b)
+{
+    return a.rank == b.rank && memcmp(a.dim, b.dim, sizeof a.dim[0] * (size_t)a.rank) == 0;
+}
+
+char *pm_shape_text(struct pm_shape s, char buf[64])
+{
+    int n = 0;
+
+    if (s.rank == 0)
+        snprintf(buf, 64, "scalar");
+    for (int i = 0; i < s.rank; i++)
+        n += snprintf(buf + n, 64 - (size_t)n, "%s%d", i ? "x" : "", s.dim[i]);
+    return buf;
+}
+
+int pm_kernel_bufs(const struct pm_kernel *k, struct pm_buf_spec spec[PM_MAX_BUFS])
+{
+    int count = 0;
+
+    for (const char *s = k->bufs; *s;) {
+        struct pm_buf_spec *b = &spec[count++];
+        size_t length;
+
+        assert(count <= PM_MAX_BUFS);
+        memset(b, 0, sizeof *b);
+        b->access = *s++;
+        assert(strchr("rwut", b->access));
+        if (*s == '?')
+            b->optional = true, s++;
+        assert(*s == ':');
+        s++;
+        length = strcspn(s, " ");
+        assert(length > 0 && length < sizeof b->name);
+        memcpy(b->name, s, length);
+        s += length;
+        s += strspn(s, " ");
+    }
+    return count;
+}
+
+bool pm_pick_elements(const char *shader, uint32_t size, size_t count, struct pm_picks *out)
+{
+    size_t groups = (count + size - 1) / size;
+
+    memset(out, 0, sizeof *out);
+    out->count = 1;
+    out->variant = shader;
+    out->d[0].shader = shader;
+    out->d[0].spec[0] = size;
+    out->d[0].spec[1] = out->d[0].spec[2] = 1;
+    out->d[0].specs = 3;
+    out->d[0].groups[0] = (uint32_t)(groups < 1 ? 1 : groups > 65535 ? 65535 : groups);
+    out->d[0].groups[1] = out->d[0].groups[2] = 1;
+    return true;
+}
