@@ -87,7 +87,7 @@ struct pm_program_desc {
  * copied. Scratch of each call is in its t: places already. */
 int pm_program_create(struct pm_device *d, const struct pm_program_desc *desc,
                       struct pm_program **out);
-void pm_program_destroy(struct pm_device *d, struct pm_program **p);
+void pm_program_destroy(struct pm_program **p);
 /* Host memory of input / output i in a slot, of its place's size. */
 void *pm_program_in(struct pm_program *p, int slot, size_t i);
 const void *pm_program_out(struct pm_program *p, int slot, size_t i);

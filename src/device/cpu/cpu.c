@@ -1,0 +1,476 @@
+/* cpu: the device that loops over the calls. It has one thread of its own, which runs programs in
+ * the order of their submission and whose parallel loops use the clone's share of the cores. */
+#include "device/backend.h"
+
+#include <pumice/thread.h>
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_JOBS = 64, ALIGNMENT = 256 };
+
+struct cpu_buffer {
+    struct pm_buffer base;
+    char *memory; /* owned */
+};
+
+struct cpu_call {
+    const struct pm_kernel *kernel;
+    struct pm_args args; /* params owned */
+    bool announce;       /* an output waits for this call */
+};
+
+struct cpu_program {
+    struct pm_program base;
+    struct cpu_call *calls;
+    struct pm_place *in, *out;
+    size_t *out_after;
+    void **host_in, **host_out; /* [slot * count + i] */
+    struct cpu_slot {
+        bool running;
+        size_t calls_done; /* of the run under way */
+    } *slot;
+};
+
+struct cpu_device {
+    struct pm_device base;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a job came, a call was finished, quit was set */
+    struct cpu_job {
+        struct cpu_program *program;
+        int slot;
+    } jobs[MAX_JOBS];
+    unsigned head, tail; /* jobs [head, tail) wait or run */
+    bool quit;
+};
+
+static struct cpu_device *cpu_of(struct pm_device *d)
+{
+    return (struct cpu_device *)d;
+}
+
+static struct cpu_program *prog_of(const struct pm_program *p)
+{
+    return (struct cpu_program *)p;
+}
+
+static char *address(const struct pm_place *p)
+{
+    return p->buffer ? ((struct cpu_buffer *)p->buffer)->memory + p->offset : NULL;
+}
+
+/* ---- running ---------------------------------------------------------------------------- */
+
+static void run_range(void *ctx, size_t begin, size_t end)
+{
+    const struct cpu_call *c = ctx;
+
+    c->kernel->cpu(&c->args, begin, end);
+}
+
+static void run_call(struct cpu_call *c)
+{
+    if (c->kernel->cpu_all)
+        c->kernel->cpu_all(&c->args);
+    else
+        pm_parallel(c->args.count, c->kernel->grain ? c->kernel->grain : 1024, run_range, c);
+}
+
+/* Outputs are copied as soon as their call is done, so that gradient buckets reach the host while
+ * the backward pass goes on. */
+static void copy_outputs(struct cpu_program *p, int slot, size_t done)
+{
+    for (size_t i = 0; i < p->base.out_count; i++)
+        if (p->out_after[i] == done)
+            memcpy(p->host_out[(size_t)slot * p->base.out_count + i], address(&p->out[i]),
+                   p->out[i].size);
+}
+
+static void announce(struct cpu_device *d, struct cpu_program *p, int slot, size_t done, bool end)
+{
+    pthread_mutex_lock(&d->lock);
+    p->slot[slot].calls_done = done;
+    if (end) {
+        p->slot[slot].running = false;
+        d->head++;
+    }
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void run_program(struct cpu_device *d, struct cpu_program *p, int slot)
+{
+    size_t count = p->base.calls_count;
+
+    for (size_t i = 0; i < p->base.in_count; i++)
+        memcpy(address(&p->in[i]), p->host_in[(size_t)slot * p->base.in_count + i],
+               p->in[i].size);
+    copy_outputs(p, slot, 0);
+    for (size_t i = 0; i < count; i++) {
+        run_call(&p->calls[i]);
+        if (!p->calls[i].announce)
+            continue;
+        copy_outputs(p, slot, i + 1);
+        announce(d, p, slot, i + 1, false);
+    }
+    announce(d, p, slot, count, true);
+}
+
+static void *work(void *ctx)
+{
+    struct cpu_device *d = ctx;
+
+    if (d->base.options.threads > 0)
+        pm_threads_set(d->base.options.threads);
+    pthread_mutex_lock(&d->lock);
+    for (;;) {
+        struct cpu_job job;
+
+        while (d->head == d->tail && !d->quit)
+            pthread_cond_wait(&d->changed, &d->lock);
+        if (d->head == d->tail)
+            break;
+        job = d->jobs[d->head % MAX_JOBS];
+        pthread_mutex_unlock(&d->lock);
+        run_program(d, job.program, job.slot);
+        pthread_mutex_lock(&d->lock);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+static void wait_idle(struct cpu_device *d)
+{
+    pthread_mutex_lock(&d->lock);
+    while (d->head != d->tail)
+        pthread_cond_wait(&d->changed, &d->lock);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* ---- memory ----------------------------------------------------------------------------- */
+
+static int buffer_create(struct pm_device *d, size_t size, struct pm_buffer **out)
+{
+    struct cpu_buffer *b = pm_calloc(1, sizeof *b);
+    size_t rounded = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    char want[24];
+
+    b->memory = aligned_alloc(ALIGNMENT, rounded);
+    if (!b->memory) {
+        pm_free(b);
+        return pm_fail(PM_EDEVICE, "%s: no host memory for a buffer of %s", d->info.address,
+                       pm_bytes_text(size, want));
+    }
+    *out = &b->base;
+    return PM_OK;
+}
+
+static void buffer_destroy(struct pm_device *d, struct pm_buffer *b)
+{
+    wait_idle(cpu_of(d));
+    free(((struct cpu_buffer *)b)->memory);
+    pm_free(b);
+}
+
+static int buffer_write(struct pm_device *d, struct pm_buffer *b, size_t offset, const void *src,
+                        size_t size)
+{
+    wait_idle(cpu_of(d));
+    memcpy(((struct cpu_buffer *)b)->memory + offset, src, size);
+    return PM_OK;
+}
+
+static int buffer_read(struct pm_device *d, struct pm_buffer *b, size_t offset, void *dst,
+                       size_t size)
+{
+    wait_idle(cpu_of(d));
+    memcpy(dst, ((struct cpu_buffer *)b)->memory + offset, size);
+    return PM_OK;
+}
+
+static int buffer_fill(struct pm_device *d, struct pm_buffer *b, size_t offset, size_t size,
+                       uint32_t word)
+{
+    uint32_t *w = (uint32_t *)(void *)(((struct cpu_buffer *)b)->memory + offset);
+
+    wait_idle(cpu_of(d));
+    for (size_t i = 0; i < size / 4; i++)
+        w[i] = word;
+    return PM_OK;
+}
+
+/* ---- programs --------------------------------------------------------------------------- */
+
+static void program_destroy(struct pm_program *base)
+{
+    struct cpu_program *p = prog_of(base);
+    size_t slots = (size_t)base->slots;
+
+    wait_idle(cpu_of(base->device));
+    for (size_t i = 0; i < base->calls_count; i++) {
+        if (p->calls[i].args.state)
+            p->calls[i].kernel->release(p->calls[i].args.state);
+        pm_free((void *)p->calls[i].args.params);
+    }
+    for (size_t i = 0; i < slots * base->in_count; i++)
+        free(p->host_in[i]);
+    for (size_t i = 0; i < slots * base->out_count; i++)
+        free(p->host_out[i]);
+    pm_free(p->calls);
+    pm_free(p->in);
+    pm_free(p->out);
+    pm_free(p->out_after);
+    pm_free(p->host_in);
+    pm_free(p->host_out);
+    pm_free(p->slot);
+    pm_free(p);
+}
+
+static int bind_call(struct cpu_call *c, const struct pm_bound_call *from)
+{
+    int err = PM_OK;
+    struct pm_buf_spec spec[PM_MAX_BUFS];
+    int bufs = pm_kernel_bufs(from->kernel, spec);
+    char *params = pm_calloc(1, from->kernel->params_size + 1);
+
+    if (from->kernel->params_size)
+        memcpy(params, from->params, from->kernel->params_size);
+    c->kernel = from->kernel;
+    c->args.params = params;
+    c->args.count = from->count;
+    for (int i = 0; i < bufs; i++) {
+        c->args.buf[i] = address(&from->buf[i]);
+        c->args.bytes[i] = from->buf[i].size;
+    }
+    if (from->kernel->prepare)
+        PM_TRY(from->kernel->prepare(params, &c->args.state));
+out:
+    return err;
+}
+
+/* Host memory of every place, once per slot. */
+static void **host_memory(const struct pm_place *places, size_t count, int slots)
+{
+    void **m = pm_calloc((size_t)slots * count + 1, sizeof *m);
+
+    for (size_t i = 0; i < (size_t)slots * count; i++) {
+        size_t size = (places[i % count].size / ALIGNMENT + 1) * ALIGNMENT;
+
+        m[i] = aligned_alloc(ALIGNMENT, size);
+        if (!m[i])
+            abort();
+        memset(m[i], 0, size);
+    }
+    return m;
+}
+
+static void *copy_of(const void *src, size_t size)
+{
+    void *p = pm_malloc(size + 1);
+
+    if (size)
+        memcpy(p, src, size);
+    return p;
+}
+
+static int program_create(struct pm_device *d, const struct pm_program_desc *desc,
+                          struct pm_program **out)
+{
+    int err = PM_OK;
+    struct cpu_program *p = pm_calloc(1, sizeof *p);
+
+    p->base = (struct pm_program){ .device = d, .in_count = desc->in_count,
+                                   .out_count = desc->out_count, .slots = desc->slots };
+    p->in = copy_of(desc->in, desc->in_count * sizeof *desc->in);
+    p->out = copy_of(desc->out, desc->out_count * sizeof *desc->out);
+    p->out_after = copy_of(desc->out_after, desc->out_count * sizeof *desc->out_after);
+    p->host_in = host_memory(p->in, desc->in_count, desc->slots);
+    p->host_out = host_memory(p->out, desc->out_count, desc->slots);
+    p->slot = pm_calloc((size_t)desc->slots, sizeof *p->slot);
+    p->calls = pm_calloc(desc->calls_count + 1, sizeof *p->calls);
+    for (size_t i = 0; i < desc->calls_count; i++) {
+        p->base.calls_count++;
+        PM_TRY(bind_call(&p->calls[i], &desc->calls[i]));
+    }
+    for (size_t i = 0; i < desc->out_count; i++)
+        if (desc->out_after[i] > 0)
+            p->calls[desc->out_after[i] - 1].announce = true;
+    *out = &p->base, p = NULL;
+out:
+    if (p)
+        program_destroy(&p->base);
+    return err;
+}
+
+static void *program_in(struct pm_program *p, int slot, size_t i)
+{
+    return prog_of(p)->host_in[(size_t)slot * p->in_count + i];
+}
+
+static const void *program_out(struct pm_program *p, int slot, size_t i)
+{
+    return prog_of(p)->host_out[(size_t)slot * p->out_count + i];
+}
+
+static int program_submit(struct pm_program *base, int slot)
+{
+    struct cpu_device *d = cpu_of(base->device);
+    struct cpu_program *p = prog_of(base);
+
+    pthread_mutex_lock(&d->lock);
+    assert(!p->slot[slot].running);
+    while (d->tail - d->head == MAX_JOBS)
+        pthread_cond_wait(&d->changed, &d->lock);
+    p->slot[slot] = (struct cpu_slot){ .running = true };
+    d->jobs[d->tail++ % MAX_JOBS] = (struct cpu_job){ p, slot };
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    return PM_OK;
+}
+
+static int wait_calls(struct pm_program *base, int slot, size_t calls)
+{
+    struct cpu_device *d = cpu_of(base->device);
+    struct cpu_slot *s = &prog_of(base)->slot[slot];
+
+    pthread_mutex_lock(&d->lock);
+    while (s->running && s->calls_done < calls)
+        pthread_cond_wait(&d->changed, &d->lock);
+    pthread_mutex_unlock(&d->lock);
+    return PM_OK;
+}
+
+static int program_wait_out(struct pm_program *p, int slot, size_t i)
+{
+    size_t after = prog_of(p)->out_after[i];
+
+    return wait_calls(p, slot, after ? after : 1);
+}
+
+static int program_wait(struct pm_program *p, int slot)
+{
+    return wait_calls(p, slot, SIZE_MAX);
+}
+
+static const char *program_variant(const struct pm_program *p, size_t call)
+{
+    (void)p, (void)call;
+    return "cpu";
+}
+
+static int call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,
+                        size_t count, int level, size_t bytes[PM_MAX_BUFS])
+{
+    struct pm_buf_spec spec[PM_MAX_BUFS];
+    int bufs = pm_kernel_bufs(k, spec);
+
+    (void)d, (void)count, (void)level;
+    for (int i = 0; i < bufs; i++)
+        if (spec[i].access == 't' && k->cpu_scratch)
+            bytes[i] = k->cpu_scratch(params, i);
+    return PM_OK;
+}
+
+/* ---- the device ------------------------------------------------------------------------- */
+
+static void close_device(struct pm_device *base)
+{
+    struct cpu_device *d = cpu_of(base);
+
+    pthread_mutex_lock(&d->lock);
+    d->quit = true;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    pthread_join(d->thread, NULL);
+    pthread_cond_destroy(&d->changed);
+    pthread_mutex_destroy(&d->lock);
+    pm_free(d);
+}
+
+static const struct pm_device_ops ops = {
+    .close = close_device,
+    .buffer_create = buffer_create,
+    .buffer_destroy = buffer_destroy,
+    .buffer_write = buffer_write,
+    .buffer_read = buffer_read,
+    .buffer_fill = buffer_fill,
+    .program_create = program_create,
+    .program_destroy = program_destroy,
+    .program_in = program_in,
+    .program_out = program_out,
+    .program_submit = program_submit,
+    .program_wait_out = program_wait_out,
+    .program_wait = program_wait,
+    .program_variant = program_variant,
+    .call_scratch = call_scratch,
+};
+
+static void cpu_name(char *name, size_t size)
+{
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    char line[256];
+
+    snprintf(name, size, "CPU");
+    while (f && fgets(line, sizeof line, f)) {
+        char *colon = strchr(line, ':');
+
+        if (strncmp(line, "model name", 10) == 0 && colon) {
+            snprintf(name, size, "%s", colon + 2);
+            name[strcspn(name, "\n")] = 0;
+            break;
+        }
+    }
+    if (f)
+        fclose(f);
+}
+
+void pm_cpu_info(struct pm_device_info *info)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+    memset(info, 0, sizeof *info);
+    snprintf(info->address, sizeof info->address, "cpu");
+    cpu_name(info->name, sizeof info->name);
+#ifdef PUMICE_DNNL
+    snprintf(info->driver, sizeof info->driver, "Pumice %s with oneDNN and OpenBLAS",
+             PUMICE_VERSION);
+#else
+    snprintf(info->driver, sizeof info->driver, "Pumice %s with OpenBLAS", PUMICE_VERSION);
+#endif
+    info->kind = PM_KIND_CPU;
+    info->memory_bytes = (uint64_t)pages * (uint64_t)page;
+    info->usable = true;
+    info->caps = (struct pm_caps){
+        .backend = PM_BACKEND_CPU,
+        .subgroup_size = 1,
+        .max_buffer_bytes = info->memory_bytes,
+        .int64 = true,
+        .threads = pm_threads(),
+    };
+}
+
+int pm_cpu_open(const struct pm_device_info *info, const struct pm_device_options *options,
+                struct pm_device **out)
+{
+    struct cpu_device *d = pm_calloc(1, sizeof *d);
+
+    d->base.ops = &ops;
+    d->base.info = *info;
+    d->base.options = *options;
+    if (options->threads > 0)
+        d->base.info.caps.threads = options->threads;
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->changed, NULL);
+    if (pthread_create(&d->thread, NULL, work, d) != 0) {
+        pthread_cond_destroy(&d->changed);
+        pthread_mutex_destroy(&d->lock);
+        pm_free(d);
+        return pm_fail(PM_EDEVICE, "cpu: cannot start a thread");
+    }
+    *out = &d->base;
+    return PM_OK;
+}
