@@ -1,0 +1,13 @@
+/* vector: PM_CLONES before a function makes the compiler build it for AVX-512, AVX2 and the oldest
+ * x86-64, and pick at load time. Off under sanitizers (PUMICE_NO_CLONES) and elsewhere than x86,
+ * where the base instruction set already has vectors. The loops themselves are plain C. */
+#ifndef PM_VECTOR_H
+#define PM_VECTOR_H
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(PUMICE_NO_CLONES)
+#define PM_CLONES __attribute__((target_clones("avx512f","arch=haswell", "default")))
+#else
+#define PM_CLONES
+#endif
+
+#endif
