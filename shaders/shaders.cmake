@@ -1,1 +1,10 @@
 # The list of shaders, alphabetical.
+pm_shader(bias_grad)
+pm_shader(bias_grad_combine)
+pm_shader(conv2d_bwd_data_naive)
+pm_shader(conv2d_bwd_filter_naive)
+pm_shader(conv2d_combine)
+pm_shader(conv2d_fwd_naive)
+pm_shader(depthwise_bwd_data_naive)
+pm_shader(depthwise_bwd_filter_naive)
+pm_shader(depthwise_fwd_naive)

@@ -1,0 +1,18 @@
+/* What all convolution shaders share: the parameters, and the numbering of invocations.
+ *
+ * Items (one output, or a few, per invocation) are numbered over a grid of at most 65,535 groups in
+ * x and as many rows of groups as it takes in y. The number of groups is not read, so a dispatch
+ * may be cut into pieces that start at a base group. */
+#ifndef PM_CONV_GLSL
+#define PM_CONV_GLSL
+
+#include "buffers.glsl"
+#include "../conv2d.params.h"
+
+uint conv_item()
+{
+    return (gl_WorkGroupID.y * 65535u + gl_WorkGroupID.x) * gl_WorkGroupSize.x
+         + gl_LocalInvocationID.x;
+}
+
+#endif
