@@ -28,13 +28,12 @@ struct pm_node *pm_net_add(struct pm_net *net, const char *name, struct pm_node 
                            const char *spec, ...) PM_PRINTF(4, 5);
 struct pm_node *pm_net_add_many(struct pm_net *net, const char *name, struct pm_node *const *xs,
                                 int count, const char *spec, ...) PM_PRINTF(5, 6);
-/* From parsed options; the door JSON uses. where: place for messages. */
+/* From a JSON object of options (its members name, layer, inputs and share are passed over). share:
+ * node of the same layer whose variables are used, or NULL. where: place for messages. */
 struct pm_node *pm_net_add_json(struct pm_net *net, const char *name, struct pm_node *const *xs,
                                 int count, const char *layer, const struct cJSON *options,
-                                const char *where);
+                                const struct pm_node *share, const char *where);
 struct pm_node *pm_net_find(const struct pm_net *net, const char *name);
-/* Marks node `name`'s variables as those of `node` (same layer, same shapes). Set before infer by
- * the option "share" of JSON; for C builders: next pm_net_add takes them. */
 
 /* ---- named nets ------------------------------------------------------------------------ */
 

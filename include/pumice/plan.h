@@ -38,6 +38,8 @@ int pm_variables_find(const struct pm_variables *v, const char *name); /* index 
 int pm_variables_read(struct pm_variables *v, int index, int slot, float *dst);
 int pm_variables_write(struct pm_variables *v, int index, int slot, const float *src);
 
+struct pm_calls;
+
 /* ---- plans ----------------------------------------------------------------------------- */
 
 enum pm_value_kind {
@@ -47,7 +49,7 @@ enum pm_value_kind {
     PM_VALUE_GRADIENT,   /* in the gradient block */
     PM_VALUE_SLOT,
     PM_VALUE_INPUT,      /* copied in every run */
-    PM_VALUE_OUTPUT,     /* copied out every run */
+    PM_VALUE_OUTPUT,     /* laid out to the end and copied out every run */
     PM_VALUE_CONSTANT,   /* written once when the plan is made */
 };
 struct pm_value {
@@ -60,6 +62,9 @@ struct pm_value {
     int slot;
     int first, last;       /* calls that use it first and last */
     int alias;             /* value whose storage it shares, or -1 */
+    int micro_batch;       /* INPUT, OUTPUT: of which */
+    bool loss;             /* OUTPUT: a scalar that joins total_loss */
+    int block;             /* ACTIVATION, SCRATCH, INPUT, OUTPUT: which buffer of the class */
     size_t offset;         /* bytes in its class's block */
     const void *constant;  /* CONSTANT: contents, in the arena */
 };
@@ -74,29 +79,80 @@ struct pm_planned_call {
     int bufs;
 };
 
+/* A gradient of the net's variables is a place in one block, so an update works on whole blocks:
+ * these make the tensors for its calls, inside pm_plan_options.update. Blocks are F32 [n] with the
+ * layout of struct pm_variables' trainable part. */
+struct pm_tensor pm_calls_values_block(struct pm_calls *c);
+struct pm_tensor pm_calls_gradient_block(struct pm_calls *c);
+struct pm_tensor pm_calls_slot_block(struct pm_calls *c, int slot);
+/* Contents are copied into the plan and written to the device once. */
+struct pm_tensor pm_calls_constant(struct pm_calls *c, const char *name, const void *data,
+                                   struct pm_shape shape, enum pm_type type);
+/* A value copied to the host in every run; found by its name with pm_plan_output. */
+struct pm_tensor pm_calls_output(struct pm_calls *c, const char *name, struct pm_shape shape,
+                                 enum pm_type type);
+/* Every layer's update() (moving averages), conditional on flag. */
+void pm_calls_layer_updates(struct pm_calls *c, struct pm_tensor flag);
+/* Name that stands for later calls in prints, traces and errors. */
+void pm_calls_label(struct pm_calls *c, const char *label);
+
 struct pm_plan_options {
     bool train;             /* forward, loss, backward; else forward only */
     int first_example;      /* of this plan in the whole batch */
-    float loss_share;
+    float loss_share;       /* of the whole batch's loss; micro-batches divide it further */
     int micro_batches;      /* >= 1: the net's calls so many times, gradients added up */
     const char *const *outputs; /* names of nodes whose y is copied out; NULL-terminated or NULL */
-    int bucket_bytes;       /* > 0: gradients are copied out in buckets of about this size */
+    size_t bucket_bytes;    /* > 0: gradients are copied out in buckets of about this size */
     bool (*frozen)(const char *variable, void *ctx); /* NULL: none */
     void *frozen_ctx;
-    /* Appends the update's calls after backward (single clone); NULL: gradients stay. */
+    /* Appends the update's calls after backward; NULL: gradients stay. */
     void (*update)(struct pm_calls *c, void *ctx);
     void *update_ctx;
     int slots;              /* ring slots of the program; 0 = 2 */
+    const char *name;       /* "train", "eval"; for logs */
 };
+
 struct pm_plan;
-/* Lays out everything without allocating; pm_plan_print and pm_plan_check can follow. */
+/* Lays out everything without allocating; print and check can follow. The net must outlive the
+ * plan. v may be NULL for a dry run that is never loaded. */
 int pm_plan_create(struct pm_net *net, struct pm_device *d, struct pm_variables *v,
                    const struct pm_plan_options *o, struct pm_plan **out);
-/* Allocates, compiles and records. Checks each limit first and names the layer, the number and the
- * remedy. */
+/* Checks each limit and names the layer, the number and the remedy; then allocates, compiles and
+ * records. */
 int pm_plan_load(struct pm_plan *p);
 void pm_plan_destroy(struct pm_plan **p);
 /* Memory by class, calls, and (verbose) a line per call and value. */
 void pm_plan_print(const struct pm_plan *p, FILE *f, bool verbose);
+
+struct pm_plan_memory {
+    uint64_t activations; /* laid out, bytes */
+    uint64_t peak_live;   /* largest sum of live values at any call: what no layout can beat */
+    uint64_t constants, variables, gradients, slots, staging;
+    uint64_t largest_block;
+    int calls, values;
+};
+struct pm_plan_memory pm_plan_memory(const struct pm_plan *p);
+
+/* ---- running a loaded plan ------------------------------------------------------------- */
+
+/* Host memory of an input of micro-batch m; asserts that the name exists. */
+void *pm_plan_input(struct pm_plan *p, int slot, const char *name, int m);
+struct pm_step *pm_plan_step(struct pm_plan *p, int slot);
+int pm_plan_submit(struct pm_plan *p, int slot);
+int pm_plan_wait(struct pm_plan *p, int slot);
+/* After pm_plan_wait: an output's host memory, of micro-batch m. NULL when there is none. */
+const void *pm_plan_output(const struct pm_plan *p, int slot, const char *name, int m);
+/* Sum of all loss scalars (their shares of the batch's loss), in double. */
+double pm_plan_loss(const struct pm_plan *p, int slot);
+int pm_plan_slots(const struct pm_plan *p);
+/* Gradient buckets: ranges of the gradient block in the order they become ready. */
+size_t pm_plan_buckets(const struct pm_plan *p);
+void pm_plan_bucket(const struct pm_plan *p, size_t i, size_t *offset, size_t *size);
+/* Waits for the bucket of the slot's run; the pointer is good until the slot's next submit. */
+int pm_plan_wait_bucket(struct pm_plan *p, int slot, size_t i, const float **out);
+/* The list of calls, for checks, bench and profile. */
+const struct pm_planned_call *pm_plan_calls(const struct pm_plan *p, size_t *count);
+const struct pm_value *pm_plan_values(const struct pm_plan *p, size_t *count);
+const char *pm_plan_variant(const struct pm_plan *p, size_t call);
 
 #endif

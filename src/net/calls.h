@@ -1,0 +1,37 @@
+/* calls: the list a plan is made of, while it grows. Layers see it through layer.h, updates (the
+ * optimizer) through plan.h; plan.c lays it out. */
+#ifndef PM_CALLS_H
+#define PM_CALLS_H
+
+#include <pumice/plan.h>
+
+struct pm_calls {
+    struct pm_arena *arena; /* borrowed */
+    struct pm_net *net;     /* borrowed */
+    const struct pm_plan_options *options;
+    const struct pm_variables *variables; /* borrowed; may be NULL (dry run) */
+
+    struct pm_value *values;
+    int value_count, value_capacity;
+    struct pm_planned_call *calls;
+    int call_count, call_capacity;
+
+    /* While a node's functions run. */
+    enum pm_phase phase;
+    const char *label;
+    int micro_batch;
+    bool building_loss;
+
+    int step;               /* value of struct pm_step, -1 until asked for */
+    int *variable_value;    /* by variable index, -1 until used */
+    int *gradient_value;
+    int error;              /* first error of a call; later calls do nothing */
+};
+
+/* Makes the whole step: forward and backward of every micro-batch, then the update. */
+int pm_calls_build(struct pm_net *net, const struct pm_variables *v,
+                   const struct pm_plan_options *o, struct pm_arena *arena, struct pm_calls **out);
+/* The value whose storage v shares in the end (aliases followed). */
+int pm_calls_root(const struct pm_calls *c, int v);
+
+#endif

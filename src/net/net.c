@@ -1,0 +1,224 @@
+/* net: nodes, shapes, variables. */
+#include <pumice/net.h>
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+struct input_cfg { int unused; };
+
+static int infer_input(struct pm_node *n)
+{
+    (void)n;
+    return PM_OK;
+}
+
+static const struct pm_opt no_opts[] = { { 0 } };
+/* Not in layers.def: nets get their inputs from the task, not from a list. */
+static const struct pm_layer input_layer = {
+    .name = "input", .help = "data from the host", .opts = no_opts,
+    .cfg_size = sizeof(struct input_cfg), .infer = infer_input,
+};
+
+struct pm_net *pm_net_create(void)
+{
+    struct pm_net *net = pm_calloc(1, sizeof *net);
+
+    net->arena = pm_arena_create();
+    return net;
+}
+
+void pm_net_destroy(struct pm_net **n)
+{
+    if (*n) {
+        pm_arena_destroy(&(*n)->arena);
+        pm_free((*n)->nodes);
+        pm_free((*n)->vars);
+        pm_free(*n);
+    }
+    *n = NULL;
+}
+
+struct pm_node *pm_net_find(const struct pm_net *net, const char *name)
+{
+    for (int i = 0; i < net->count; i++)
+        if (strcmp(net->nodes[i]->name, name) == 0)
+            return net->nodes[i];
+    return NULL;
+}
+
+/* The node is always made and added, so that builders go on after an error. */
+static struct pm_node *new_node(struct pm_net *net, const char *name, const struct pm_layer *layer)
+{
+    struct pm_node *n = pm_arena_alloc(net->arena, sizeof *n);
+
+    if (!net->error && pm_net_find(net, name))
+        net->error = pm_fail(PM_ECONFIG, "%s: the net has another layer of this name", name);
+    n->layer = layer;
+    n->name = pm_arena_strdup(net->arena, name);
+    n->net = net;
+    n->index = net->count;
+    n->cfg = pm_arena_alloc(net->arena, layer->cfg_size + 1);
+    n->x = n->y = n->dx = n->dy = PM_NO_TENSOR;
+    PM_GROW(net->nodes, net->count, net->capacity);
+    net->nodes[net->count++] = n;
+    return n;
+}
+
+struct pm_node *pm_net_input(struct pm_net *net, const char *name, struct pm_shape shape,
+                             enum pm_type type)
+{
+    struct pm_node *n = new_node(net, name, &input_layer);
+
+    n->out_shape = shape;
+    n->out_type = type;
+    if (shape.rank > 0)
+        net->batch = shape.dim[0];
+    return n;
+}
+
+static int check_inputs(const struct pm_node *n)
+{
+    int least = n->layer->min_inputs, most = n->layer->max_inputs;
+
+    if (most == 0)
+        least = most = 1;
+    if (n->inputs < least || n->inputs > most)
+        return pm_fail(PM_ECONFIG, "%s: a %s layer takes %d to %d inputs, not %d", n->name,
+                       n->layer->name, least, most, n->inputs);
+    return PM_OK;
+}
+
+static void finish_node(struct pm_node *n, struct pm_node *const *xs, int count)
+{
+    struct pm_net *net = n->net;
+
+    n->inputs = count < PM_MAX_INPUTS ? count : PM_MAX_INPUTS;
+    for (int i = 0; i < n->inputs; i++)
+        n->in[i] = xs[i];
+    if (n->inputs)
+        n->out_shape = xs[0]->out_shape, n->out_type = xs[0]->out_type;
+    if (!net->error && count > PM_MAX_INPUTS)
+        net->error = pm_fail(PM_ECONFIG, "%s: %d inputs, at most %d are possible", n->name, count,
+                             PM_MAX_INPUTS);
+    if (!net->error)
+        net->error = check_inputs(n);
+    if (!net->error)
+        net->error = n->layer->infer(n);
+}
+
+static const struct pm_layer *find_layer(struct pm_net *net, const char *name, const char *where)
+{
+    const struct pm_layer *layer = pm_layer_find(name);
+    const struct pm_layer *const *all;
+    const char *names[128];
+    size_t count;
+
+    if (layer)
+        return layer;
+    all = pm_layers(&count);
+    for (size_t i = 0; i < count && i < PM_COUNT(names); i++)
+        names[i] = all[i]->name;
+    if (!net->error) {
+        const char *near = pm_nearest(name, names, count);
+
+        net->error = pm_fail(PM_ECONFIG, "%s: no layer is called \"%s\"%s%s%s", where, name,
+                             near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    }
+    return &input_layer;
+}
+
+struct pm_node *pm_net_add_many(struct pm_net *net, const char *name, struct pm_node *const *xs,
+                                int count, const char *spec, ...)
+{
+    va_list args;
+    char text[1024], layer_name[64];
+    const struct pm_layer *layer;
+    struct pm_node *n;
+    size_t length;
+
+    va_start(args, spec);
+    vsnprintf(text, sizeof text, spec, args);
+    va_end(args);
+    length = strcspn(text, " ");
+    snprintf(layer_name, sizeof layer_name, "%.*s", (int)length, text);
+    layer = find_layer(net, layer_name, name);
+    n = new_node(net, name, layer);
+    if (!net->error)
+        net->error = pm_opts_parse_text(layer->opts, text + length, n->cfg, net->arena, n->name);
+    finish_node(n, xs, count);
+    return n;
+}
+
+struct pm_node *pm_net_add(struct pm_net *net, const char *name, struct pm_node *x,
+                           const char *spec, ...)
+{
+    va_list args;
+    char text[1024];
+
+    va_start(args, spec);
+    vsnprintf(text, sizeof text, spec, args);
+    va_end(args);
+    return pm_net_add_many(net, name, &x, 1, "%s", text);
+}
+
+struct pm_node *pm_net_add_json(struct pm_net *net, const char *name, struct pm_node *const *xs,
+                                int count, const char *layer_name, const struct cJSON *options,
+                                const struct pm_node *share, const char *where)
+{
+    static const char *const also[] = { "name", "layer", "inputs", "share", NULL };
+    const struct pm_layer *layer = find_layer(net, layer_name, where);
+    struct pm_node *n = new_node(net, name, layer);
+
+    n->share = (struct pm_node *)share;
+    if (!net->error)
+        net->error = pm_opts_parse(layer->opts, options, also, n->cfg, net->arena, where);
+    finish_node(n, xs, count);
+    return n;
+}
+
+/* ---- variables -------------------------------------------------------------------------- */
+
+static int share_variable(struct pm_node *n, const char *suffix, struct pm_shape shape)
+{
+    const struct pm_node *s = n->share;
+    char want[64], have[64];
+    int k = n->var_count;
+    const struct pm_variable *v;
+
+    if (s->layer != n->layer)
+        return pm_fail(PM_ECONFIG, "%s: shares with %s, which is a %s layer, not a %s layer",
+                       n->name, s->name, s->layer->name, n->layer->name);
+    if (k >= s->var_count)
+        return pm_fail(PM_ECONFIG, "%s: shares with %s, which has no variable \"%s\"", n->name,
+                       s->name, suffix);
+    v = n->net->vars[s->vars[k]];
+    if (!pm_shape_equal(v->shape, shape))
+        return pm_fail(PM_ECONFIG, "%s: shares with %s, whose %s is %s, but needs %s", n->name,
+                       s->name, suffix, pm_shape_text(v->shape, have),
+                       pm_shape_text(shape, want));
+    n->vars[n->var_count++] = v->index;
+    return PM_OK;
+}
+
+int pm_node_variable(struct pm_node *n, const char *suffix, struct pm_shape shape,
+                     struct pm_init init, int fan_in, int fan_out, bool trainable, bool regularize)
+{
+    struct pm_net *net = n->net;
+    struct pm_variable *v;
+
+    if (n->share)
+        return share_variable(n, suffix, shape);
+    v = pm_arena_alloc(net->arena, sizeof *v);
+    v->name = pm_arena_printf(net->arena, "%s/%s", n->name, suffix);
+    v->shape = shape;
+    v->init = init;
+    v->fan_in = fan_in;
+    v->fan_out = fan_out;
+    v->trainable = trainable;
+    v->regularize = regularize;
+    v->index = net->var_count;
+    PM_GROW(net->vars, net->var_count, net->var_capacity);
+    net->vars[net->var_count++] = v;
+    n->vars[n->var_count++] = v->index;
+    return PM_OK;
+}
