@@ -22,12 +22,13 @@ enum pm_opt_type {
     PM_OPT_FLOAT,  /* float */
     PM_OPT_DOUBLE, /* double */
     PM_OPT_BOOL,   /* bool */
-    PM_OPT_STRING, /* const char *, in the arena; NULL when null or absent */
+    PM_OPT_STRING, /* const char *, in the arena; may be NULL only by default */
     PM_OPT_ENUM,   /* int: index into choices, a "a|b|c" list */
     PM_OPT_INTS,   /* struct pm_ints; a single number is a list of one */
     PM_OPT_FLOATS, /* struct pm_floats */
     PM_OPT_STRINGS,/* struct pm_strings; a single string is a list of one */
-    PM_OPT_JSON,   /* const struct cJSON *: any value, read by its owner; NULL when absent */
+    PM_OPT_JSON,   /* const struct cJSON *: any value, read by its owner; NULL when absent. Borrowed
+                    * from the parsed object, which must live as long */
 };
 
 struct pm_ints { int count; const int *v; };
@@ -60,7 +61,8 @@ struct pm_opt {
 
 /* Fills out with the table's defaults. */
 void pm_opts_defaults(const struct pm_opt *opts, void *out, struct pm_arena *a);
-/* Sets one option from a JSON value. where names the place in messages ("x.json: optim"). */
+/* Sets one option from a JSON value; null means the default. where names the place in messages:
+ * "x.json: optim" gives "x.json: optim.lr: ..."; one that ends in ':' is followed by a space. */
 int pm_opt_set(const struct pm_opt *o, const struct cJSON *v, void *out, struct pm_arena *a,
                const char *where);
 /* Defaults, then every member of object (may be NULL). `also` (may be NULL) is a list of further
@@ -86,7 +88,13 @@ int pm_opts_find(const struct pm_opt *opts, const char *key);
  * 2^53 and trailing text are refused with "name:line:column: ...". The caller frees *out with
  * cJSON_Delete. */
 int pm_json_parse(const char *name, const char *text, struct cJSON **out);
-/* Pretty text of a value: two spaces a level, short arrays on one line; freed with pm_free. */
+/* The same, and where each value stands (a member: its key), in document order: the value itself,
+ * then its children one after the other with theirs. *places is freed with pm_free. */
+struct pm_json_place { int line, column; };
+int pm_json_parse_places(const char *name, const char *text, struct cJSON **out,
+                         struct pm_json_place **places);
+/* Pretty text of a value: two spaces a level, short arrays and short objects inside arrays on one
+ * line, numbers as the shortest text that reads back to the same bits; freed with pm_free. */
 char *pm_json_print(const struct cJSON *v);
 
 #endif
