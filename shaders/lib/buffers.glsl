@@ -35,16 +35,10 @@ PM_BLOCKS(I32, int, scalar, 4)
 PM_BLOCKS(I32x4, ivec4, std430, 16)
 
 /* for (uint i = pm_first(); i < count; i += pm_stride()): every element once, whatever the number
- * of groups. One-dimensional grids. */
-uint pm_first()
-{
-    return gl_GlobalInvocationID.x;
-}
-
-uint pm_stride()
-{
-    return gl_NumWorkGroups.x * gl_WorkGroupSize.x;
-}
+ * of groups. One-dimensional grids. Macros, because in a function that stands above the shader's
+ * local_size_x_id glslang takes gl_WorkGroupSize for 1. */
+#define pm_first() (gl_GlobalInvocationID.x)
+#define pm_stride() (gl_NumWorkGroups.x * gl_WorkGroupSize.x)
 
 bool pm_absent(uvec2 address)
 {
