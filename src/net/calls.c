@@ -1,0 +1,396 @@
+/* calls: from nodes to the array of kernel calls. Forward in order; backward in reverse, where a
+ * value with several readers gets the sum of their gradients; weight gradients accumulate, the
+ * first call of a step that adds to one writes it. */
+#include "net/calls.h"
+
+#include "layers/rows.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { MAX_READERS = 64 };
+
+/* ---- values ----------------------------------------------------------------------------- */
+
+static int add_value(struct pm_calls *c, enum pm_value_kind kind, const char *name,
+                     struct pm_shape shape, enum pm_type type)
+{
+    struct pm_value *v;
+
+    PM_GROW(c->values, c->value_count, c->value_capacity);
+    v = &c->values[c->value_count];
+    memset(v, 0, sizeof *v);
+    v->kind = kind;
+    v->name = name ? name : c->label;
+    v->shape = shape;
+    v->type = type;
+    v->bytes = pm_shape_count(shape) * pm_type_size(type);
+    v->first = v->last = -1;
+    v->alias = -1;
+    v->variable = v->slot = -1;
+    v->micro_batch = c->micro_batch;
+    return c->value_count++;
+}
+
+static struct pm_tensor tensor_of(const struct pm_calls *c, int value)
+{
+    const struct pm_value *v = &c->values[value];
+
+    return (struct pm_tensor){ .shape = v->shape, .type = v->type, .value = value };
+}
+
+int pm_calls_root(const struct pm_calls *c, int v)
+{
+    while (c->values[v].alias >= 0)
+        v = c->values[v].alias;
+    return v;
+}
+
+struct pm_tensor pm_temp(struct pm_calls *c, struct pm_shape shape, enum pm_type type)
+{
+    return tensor_of(c, add_value(c, PM_VALUE_ACTIVATION, NULL, shape, type));
+}
+
+struct pm_tensor pm_save(struct pm_calls *c, struct pm_node *n, int i, struct pm_shape shape,
+                         enum pm_type type)
+{
+    assert(i >= 0 && i < PM_MAX_SAVED);
+    return n->saved[i] = pm_temp(c, shape, type);
+}
+
+struct pm_tensor pm_view(struct pm_tensor t, struct pm_shape shape)
+{
+    assert(pm_shape_count(t.shape) == pm_shape_count(shape));
+    t.shape = shape;
+    return t;
+}
+
+struct pm_tensor pm_step_tensor(struct pm_calls *c)
+{
+    if (c->step < 0) {
+        c->step = add_value(c, PM_VALUE_INPUT, "step",
+                            PM_SHAPE1((int)(sizeof(struct pm_step) / 4)), PM_U32);
+        c->values[c->step].micro_batch = 0;
+    }
+    return tensor_of(c, c->step);
+}
+
+int pm_first_example(const struct pm_calls *c)
+{
+    return c->options->first_example + c->micro_batch * c->net->batch;
+}
+
+float pm_loss_share(const struct pm_calls *c)
+{
+    return c->options->loss_share / (float)c->options->micro_batches;
+}
+
+struct pm_tensor pm_loss_scalar(struct pm_calls *c, const char *name)
+{
+    struct pm_tensor t = pm_calls_output(c, name, (struct pm_shape){ 0 }, PM_F32);
+
+    c->values[t.value].loss = true;
+    return t;
+}
+
+static struct pm_tensor block_tensor(struct pm_calls *c, enum pm_value_kind kind, const char *name,
+                                     int slot)
+{
+    size_t count = c->variables ? c->variables->trainable_bytes / sizeof(float) : 0;
+    int v = add_value(c, kind, name, PM_SHAPE1((int)count), PM_F32);
+
+    c->values[v].slot = slot;
+    return tensor_of(c, v);
+}
+
+struct pm_tensor pm_calls_values_block(struct pm_calls *c)
+{
+    return block_tensor(c, PM_VALUE_VARIABLE, "variables", -1);
+}
+
+struct pm_tensor pm_calls_gradient_block(struct pm_calls *c)
+{
+    return block_tensor(c, PM_VALUE_GRADIENT, "gradients", -1);
+}
+
+struct pm_tensor pm_calls_slot_block(struct pm_calls *c, int slot)
+{
+    return block_tensor(c, PM_VALUE_SLOT, c->variables->slot_names[slot], slot);
+}
+
+struct pm_tensor pm_calls_constant(struct pm_calls *c, const char *name, const void *data,
+                                   struct pm_shape shape, enum pm_type type)
+{
+    int v = add_value(c, PM_VALUE_CONSTANT, name, shape, type);
+
+    c->values[v].constant = pm_arena_copy(c->arena, data, c->values[v].bytes);
+    return tensor_of(c, v);
+}
+
+struct pm_tensor pm_calls_output(struct pm_calls *c, const char *name, struct pm_shape shape,
+                                 enum pm_type type)
+{
+    return tensor_of(c, add_value(c, PM_VALUE_OUTPUT, pm_arena_strdup(c->arena, name), shape,
+                                  type));
+}
+
+void pm_calls_label(struct pm_calls *c, const char *label)
+{
+    c->label = pm_arena_strdup(c->arena, label);
+}
+
+void pm_stream(const struct pm_node *n, uint32_t out[2])
+{
+    uint64_t h = pm_hash(n->name);
+
+    out[0] = (uint32_t)h;
+    out[1] = (uint32_t)(h >> 32);
+}
+
+/* ---- calls ------------------------------------------------------------------------------ */
+
+/* The flag that says whether the row adds to its gradient or writes it. */
+static void set_accumulate(struct pm_calls *c, struct pm_planned_call *call,
+                           const struct pm_buf_spec *spec)
+{
+    int flag = 0;
+
+    for (int i = 0; i < call->bufs; i++)
+        if (spec[i].access == 'u' && call->buf[i] >= 0 && c->values[call->buf[i]].last >= 0)
+            flag = 1;
+    memcpy((char *)call->params + call->kernel->accumulate - 1, &flag, sizeof flag);
+}
+
+void pm_call(struct pm_calls *c, const struct pm_kernel *k, size_t count, const void *params,
+             int nbufs, const struct pm_tensor *bufs)
+{
+    struct pm_buf_spec spec[PM_MAX_BUFS];
+    int want = pm_kernel_bufs(k, spec);
+    struct pm_planned_call *call;
+
+    assert(nbufs == want);
+    (void)want;
+    PM_GROW(c->calls, c->call_count, c->call_capacity);
+    call = &c->calls[c->call_count];
+    memset(call, 0, sizeof *call);
+    call->kernel = k;
+    call->label = c->label;
+    call->phase = c->phase;
+    call->count = count;
+    call->params = pm_arena_copy(c->arena, params, k->params_size);
+    call->bufs = nbufs;
+    for (int i = 0; i < nbufs; i++) {
+        call->buf[i] = bufs[i].value;
+        assert(bufs[i].value >= 0 || spec[i].optional || spec[i].access == 't');
+    }
+    if (k->accumulate)
+        set_accumulate(c, call, spec);
+    for (int i = 0; i < nbufs; i++) {
+        struct pm_value *v;
+
+        if (bufs[i].value < 0)
+            continue;
+        v = &c->values[bufs[i].value];
+        if (v->first < 0)
+            v->first = c->call_count;
+        v->last = c->call_count;
+    }
+    c->call_count++;
+}
+
+/* ---- a net's variables and gradients ----------------------------------------------------- */
+
+static struct pm_tensor variable_tensor(struct pm_calls *c, int index)
+{
+    const struct pm_variable *v = c->net->vars[index];
+
+    if (c->variable_value[index] < 0) {
+        c->variable_value[index] = add_value(c, PM_VALUE_VARIABLE, v->name, v->shape, PM_F32);
+        c->values[c->variable_value[index]].variable = index;
+    }
+    return tensor_of(c, c->variable_value[index]);
+}
+
+static struct pm_tensor gradient_tensor(struct pm_calls *c, int index)
+{
+    const struct pm_variable *v = c->net->vars[index];
+
+    if (c->gradient_value[index] < 0) {
+        c->gradient_value[index] = add_value(c, PM_VALUE_GRADIENT, v->name, v->shape, PM_F32);
+        c->values[c->gradient_value[index]].variable = index;
+    }
+    return tensor_of(c, c->gradient_value[index]);
+}
+
+static bool is_live(const struct pm_calls *c, int variable)
+{
+    const struct pm_variable *v = c->net->vars[variable];
+
+    return v->trainable &&
+           !(c->options->frozen && c->options->frozen(v->name, c->options->frozen_ctx));
+}
+
+/* ---- forward and backward ---------------------------------------------------------------- */
+
+/* Per node, while a micro-batch is built. */
+struct build {
+    struct pm_tensor y;
+    bool needs_gradient; /* it or something before it has a live variable */
+    struct pm_tensor partial[MAX_READERS]; /* gradients of y, one per reader so far */
+    int partials;
+};
+
+static bool is_output(const struct pm_calls *c, const char *name)
+{
+    for (const char *const *o = c->options->outputs; o && *o; o++)
+        if (strcmp(*o, name) == 0)
+            return true;
+    return false;
+}
+
+static void bind_inputs(struct pm_node *n, const struct build *b)
+{
+    for (int i = 0; i < n->inputs; i++)
+        n->xs[i] = b[n->in[i]->index].y;
+    n->x = n->inputs ? n->xs[0] : PM_NO_TENSOR;
+}
+
+static void bind_variables(struct pm_calls *c, struct pm_node *n, bool gradients)
+{
+    for (int i = 0; i < n->var_count; i++) {
+        n->w[i] = variable_tensor(c, n->vars[i]);
+        n->dw[i] = gradients && is_live(c, n->vars[i]) ? gradient_tensor(c, n->vars[i])
+                                                       : PM_NO_TENSOR;
+    }
+}
+
+static void forward_node(struct pm_calls *c, struct pm_node *n, struct build *b)
+{
+    struct build *me = &b[n->index];
+
+    c->label = n->name;
+    n->train = c->options->train;
+    for (int i = 0; i < PM_MAX_SAVED; i++)
+        n->saved[i] = PM_NO_TENSOR;
+    bind_inputs(n, b);
+    bind_variables(c, n, false);
+    for (int i = 0; i < n->inputs; i++)
+        me->needs_gradient |= b[n->in[i]->index].needs_gradient;
+    for (int i = 0; i < n->var_count; i++)
+        me->needs_gradient |= is_live(c, n->vars[i]);
+    if (!n->layer->forward && !n->layer->view) { /* input */
+        n->y = tensor_of(c, add_value(c, PM_VALUE_INPUT, n->name, n->out_shape, n->out_type));
+    } else if (n->layer->view) {
+        n->y = pm_view(n->x, n->out_shape);
+    } else {
+        n->y = pm_temp(c, n->out_shape, n->out_type);
+        n->layer->forward(n, c);
+    }
+    me->y = n->y;
+    if (is_output(c, n->name) && c->values[n->y.value].kind == PM_VALUE_ACTIVATION) {
+        c->values[n->y.value].kind = PM_VALUE_OUTPUT;
+        c->values[n->y.value].name = n->name;
+    }
+}
+
+static struct pm_tensor sum_partials(struct pm_calls *c, struct build *b)
+{
+    struct pm_tensor sum = b->partial[0];
+
+    for (int i = 1; i < b->partials; i++) {
+        struct pm_tensor to = pm_temp(c, sum.shape, PM_F32);
+        struct add2_params p = { .count = (int)pm_count(sum) };
+
+        pm_call(c, &pm_row_add2, (size_t)p.count, &p, PM_BUFS(sum, b->partial[i], to));
+        sum = to;
+    }
+    return sum;
+}
+
+static void backward_node(struct pm_calls *c, struct pm_node *n, struct build *b)
+{
+    struct build *me = &b[n->index];
+
+    if (!me->needs_gradient || (me->partials == 0 && !n->layer->loss))
+        return;
+    if (!n->layer->backward && !n->layer->view)
+        return;
+    c->label = n->name;
+    n->y = me->y;
+    n->dy = me->partials ? pm_view(sum_partials(c, me), n->out_shape) : PM_NO_TENSOR;
+    bind_inputs(n, b);
+    bind_variables(c, n, true);
+    for (int i = 0; i < n->inputs; i++)
+        n->dxs[i] = !b[n->in[i]->index].needs_gradient ? PM_NO_TENSOR
+                    : n->layer->view ? pm_view(n->dy, n->in[i]->out_shape)
+                                     : pm_temp(c, n->in[i]->out_shape, PM_F32);
+    n->dx = n->inputs ? n->dxs[0] : PM_NO_TENSOR;
+    if (!n->layer->view)
+        n->layer->backward(n, c);
+    for (int i = 0; i < n->inputs; i++) {
+        struct build *from = &b[n->in[i]->index];
+
+        if (!pm_has(n->dxs[i]))
+            continue;
+        if (from->partials == MAX_READERS) {
+            c->error = pm_fail(PM_ECONFIG, "%s: more than %d layers read it", n->in[i]->name,
+                               MAX_READERS);
+            return;
+        }
+        from->partial[from->partials++] = n->dxs[i];
+    }
+}
+
+static void build_micro_batch(struct pm_calls *c, struct build *b)
+{
+    int count = c->net->count;
+
+    memset(b, 0, sizeof *b * (size_t)count);
+    c->phase = PM_PHASE_FORWARD;
+    for (int i = 0; i < count && !c->error; i++)
+        forward_node(c, c->net->nodes[i], b);
+    c->phase = PM_PHASE_BACKWARD;
+    for (int i = count; c->options->train && i-- > 0 && !c->error;)
+        backward_node(c, c->net->nodes[i], b);
+}
+
+void pm_calls_layer_updates(struct pm_calls *c, struct pm_tensor flag)
+{
+    for (int i = 0; i < c->net->count; i++) {
+        struct pm_node *n = c->net->nodes[i];
+
+        if (!n->layer->update)
+            continue;
+        c->label = n->name;
+        bind_variables(c, n, false);
+        n->layer->update(n, c, flag);
+    }
+}
+
+int pm_calls_build(struct pm_net *net, const struct pm_variables *v,
+                   const struct pm_plan_options *o, struct pm_arena *arena, struct pm_calls **out)
+{
+    struct pm_calls *c = pm_arena_alloc(arena, sizeof *c);
+    struct build *b = pm_calloc((size_t)net->count + 1, sizeof *b);
+    size_t vars = (size_t)net->var_count + 1;
+
+    c->arena = arena;
+    c->net = net;
+    c->options = o;
+    c->variables = v;
+    c->label = "";
+    c->step = -1;
+    c->variable_value = pm_arena_alloc(arena, vars * sizeof(int));
+    c->gradient_value = pm_arena_alloc(arena, vars * sizeof(int));
+    memset(c->variable_value, -1, vars * sizeof(int));
+    memset(c->gradient_value, -1, vars * sizeof(int));
+    for (c->micro_batch = 0; c->micro_batch < o->micro_batches && !c->error; c->micro_batch++)
+        build_micro_batch(c, b);
+    c->micro_batch = 0;
+    c->phase = PM_PHASE_UPDATE;
+    if (o->update && !c->error)
+        o->update(c, o->update_ctx);
+    pm_free(b);
+    *out = c;
+    return c->error;
+}

@@ -1,0 +1,175 @@
+/* variables: named weights, slots and gradients of one device. Trainable variables come first in
+ * the block, so that gradients and slots need room for them only and an update is one call over
+ * each block. Each starts at a multiple of 256 bytes. */
+#include <pumice/plan.h>
+#include <pumice/rng.h>
+
+#include <math.h>
+#include <string.h>
+
+enum { ALIGNMENT = 256 };
+
+static size_t round_up(size_t n)
+{
+    return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static size_t bytes_of(const struct pm_variable *v)
+{
+    return pm_shape_count(v->shape) * sizeof(float);
+}
+
+static void lay_out(struct pm_variables *v)
+{
+    size_t at = 0;
+
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < v->count; i++) {
+            if (v->list[i].trainable != (pass == 0))
+                continue;
+            v->offset[i] = at;
+            at += round_up(bytes_of(&v->list[i]));
+        }
+        if (pass == 0)
+            v->trainable_bytes = at;
+    }
+    v->bytes = at;
+}
+
+static int block(struct pm_variables *v, size_t bytes, const char *what, struct pm_buffer **out)
+{
+    const struct pm_caps *caps = pm_device_caps(v->device);
+    char want[24], limit[24];
+    int err = PM_OK;
+
+    if (bytes == 0)
+        return PM_OK;
+    if (bytes > caps->max_buffer_bytes)
+        return pm_fail(PM_EDEVICE, "%s: the net's %s need %s in one buffer, the device allows %s; "
+                       "take a smaller net or another device",
+                       pm_device_get_info(v->device)->address, what, pm_bytes_text(bytes, want),
+                       pm_bytes_text(caps->max_buffer_bytes, limit));
+    PM_TRY(pm_buffer_create(v->device, bytes, out));
+    PM_TRY(pm_buffer_fill(v->device, *out, 0, bytes, 0)); /* paddings stay zero for good */
+out:
+    return err;
+}
+
+int pm_variables_create(struct pm_device *d, const struct pm_net *net, bool grads,
+                        const char *const *slot_names, struct pm_variables **out)
+{
+    int err = PM_OK;
+    struct pm_variables *v = pm_calloc(1, sizeof *v);
+
+    v->device = d;
+    v->arena = pm_arena_create();
+    v->count = net->var_count;
+    v->list = pm_arena_alloc(v->arena, sizeof *v->list * (size_t)(v->count + 1));
+    v->offset = pm_arena_alloc(v->arena, sizeof *v->offset * (size_t)(v->count + 1));
+    for (int i = 0; i < v->count; i++) {
+        v->list[i] = *net->vars[i];
+        v->list[i].name = pm_arena_strdup(v->arena, net->vars[i]->name);
+    }
+    lay_out(v);
+    PM_TRY(block(v, v->bytes, "variables", &v->values));
+    if (grads)
+        PM_TRY(block(v, v->trainable_bytes, "gradients", &v->grads));
+    for (; slot_names && slot_names[v->slot_count]; v->slot_count++) {
+        v->slot_names[v->slot_count] = slot_names[v->slot_count];
+        PM_TRY(block(v, v->trainable_bytes, "optimizer slots", &v->slots[v->slot_count]));
+    }
+    *out = v, v = NULL;
+out:
+    pm_variables_destroy(&v);
+    return err;
+}
+
+void pm_variables_destroy(struct pm_variables **v)
+{
+    if (*v) {
+        struct pm_device *d = (*v)->device;
+
+        pm_buffer_destroy(d, &(*v)->values);
+        pm_buffer_destroy(d, &(*v)->grads);
+        for (int k = 0; k < PM_MAX_SLOTS; k++)
+            pm_buffer_destroy(d, &(*v)->slots[k]);
+        pm_arena_destroy(&(*v)->arena);
+        pm_free(*v);
+    }
+    *v = NULL;
+}
+
+/* ---- initial values (spec/classification 4.2) ------------------------------------------- */
+
+void pm_variable_initial(const struct pm_variable *v, uint64_t seed, float *out)
+{
+    struct pm_rng r = pm_rng_make(seed, pm_hash(v->name), 0, 0);
+    size_t count = pm_shape_count(v->shape);
+    double a = v->init.a, in = v->fan_in, both = v->fan_in + v->fan_out;
+
+    for (size_t i = 0; i < count; i++)
+        switch (v->init.kind) {
+        case PM_INIT_CONSTANT:
+            out[i] = v->init.a;
+            break;
+        case PM_INIT_TRUNCATED:
+            out[i] = (float)(a * pm_rng_truncated(&r));
+            break;
+        case PM_INIT_NORMAL:
+            out[i] = (float)(a * pm_rng_normal(&r));
+            break;
+        case PM_INIT_XAVIER:
+            out[i] = (float)(sqrt(6 / both) * (2 * pm_rng_uniform(&r) - 1));
+            break;
+        case PM_INIT_VARIANCE_SCALING:
+            out[i] = (float)(sqrt(1.3 * a / in) * pm_rng_truncated(&r));
+            break;
+        case PM_INIT_VARIANCE_FAN_OUT:
+            out[i] = (float)(sqrt(1.3 * a / v->fan_out) * pm_rng_truncated(&r));
+            break;
+        }
+}
+
+int pm_variables_init(struct pm_variables *v, uint64_t seed, const float *slot_init)
+{
+    int err = PM_OK;
+    char *host = pm_calloc(1, v->bytes + 1);
+
+    for (int i = 0; i < v->count; i++)
+        pm_variable_initial(&v->list[i], seed, (float *)(void *)(host + v->offset[i]));
+    if (v->bytes)
+        PM_TRY(pm_buffer_write(v->device, v->values, 0, host, v->bytes));
+    for (int k = 0; k < v->slot_count; k++) {
+        float value = slot_init ? slot_init[k] : 0;
+        uint32_t word;
+
+        memcpy(&word, &value, sizeof word);
+        if (v->trainable_bytes)
+            PM_TRY(pm_buffer_fill(v->device, v->slots[k], 0, v->trainable_bytes, word));
+    }
+out:
+    pm_free(host);
+    return err;
+}
+
+/* ---- one variable ----------------------------------------------------------------------- */
+
+int pm_variables_find(const struct pm_variables *v, const char *name)
+{
+    for (int i = 0; i < v->count; i++)
+        if (strcmp(v->list[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+int pm_variables_read(struct pm_variables *v, int index, int slot, float *dst)
+{
+    return pm_buffer_read(v->device, slot < 0 ? v->values : v->slots[slot], v->offset[index], dst,
+                          bytes_of(&v->list[index]));
+}
+
+int pm_variables_write(struct pm_variables *v, int index, int slot, const float *src)
+{
+    return pm_buffer_write(v->device, slot < 0 ? v->values : v->slots[slot], v->offset[index], src,
+                           bytes_of(&v->list[index]));
+}
