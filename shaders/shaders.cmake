@@ -1,4 +1,5 @@
 # The list of shaders, alphabetical.
+pm_shader(add2)
 pm_shader(bias_grad)
 pm_shader(bias_grad_combine)
 pm_shader(conv2d_bwd_data_naive)

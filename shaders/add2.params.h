@@ -1,0 +1,3 @@
+struct add2_params {
+    int count;
+};
