@@ -38,7 +38,7 @@ struct pm_keep {
 };
 /* Saves step `step` (updates done), points `latest` at it and removes what keep does not keep.
  * state: a JSON object's text with the caller's members (config hash, seed, data position, tuning
- * notes); "step", "file", "sha256" and "bytes" are added to it. No checkpoint that was complete
+ * notes); "step", "file" and "sha256" are added to it. No checkpoint that was complete
  * before is touched until the new one is. PM_EFAIL says what failed and which checkpoint is still
  * good; training may go on. Only the holder of the run's lock calls this. */
 int pm_checkpoint_save(const char *run, uint64_t step, const struct pm_state_tensor *tensors,

@@ -39,6 +39,7 @@ int pm_safetensors_open_memory(const char *name, const void *data, size_t size,
                                struct pm_safetensors **out);
 void pm_safetensors_close(struct pm_safetensors **s);
 const char *pm_safetensors_path(const struct pm_safetensors *s);
+uint64_t pm_safetensors_size(const struct pm_safetensors *s); /* bytes of the file */
 /* Tensors sorted by name. */
 size_t pm_safetensors_count(const struct pm_safetensors *s);
 const struct pm_safetensor *pm_safetensors_get(const struct pm_safetensors *s, size_t i);

@@ -356,6 +356,11 @@ const char *pm_safetensors_path(const struct pm_safetensors *s)
     return s->path;
 }
 
+uint64_t pm_safetensors_size(const struct pm_safetensors *s)
+{
+    return s->size;
+}
+
 size_t pm_safetensors_count(const struct pm_safetensors *s)
 {
     return s->count;
@@ -619,7 +624,7 @@ int pm_safetensors_write(const char *path, const struct pm_safetensor *tensors, 
     for (size_t i = 0; i < count; i++)
         order[i] = &tensors[i];
     qsort(order, count, sizeof *order, by_size_and_name);
-    pm_str_add(&temporary, "%s.%ld.tmp", path, (long)getpid());
+    pm_str_add(&temporary, "%s.tmp-%ld", path, (long)getpid());
     pm_sha256_start(&k.sha);
     k.fd = open(temporary.text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (k.fd < 0)

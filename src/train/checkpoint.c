@@ -1,0 +1,314 @@
+/* checkpoint: saving. Opening is in checkpoint_open.c, retention and the best one in
+ * checkpoint_keep.c. */
+#include "train/checkpoint_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pumice/options.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *pm_ckpt_path(struct pm_str *s, const char *folder, const char *name)
+{
+    s->length = 0;
+    pm_str_add(s, "%s/%s", folder, name);
+    return s->text;
+}
+
+char *pm_ckpt_step_name(uint64_t step, const char *suffix, char buf[64])
+{
+    snprintf(buf, 64, "step-%06llu%s", (unsigned long long)step, suffix);
+    return buf;
+}
+
+/* The step of "step-000123.json", or false. */
+static bool step_of(const char *name, uint64_t *step)
+{
+    char again[64], *end;
+
+    if (strncmp(name, "step-", 5) != 0 || name[5] < '0' || name[5] > '9')
+        return false;
+    errno = 0;
+    *step = strtoull(name + 5, &end, 10);
+    return errno == 0 && strcmp(pm_ckpt_step_name(*step, ".json", again), name) == 0;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+size_t pm_ckpt_steps(const char *folder, uint64_t **steps)
+{
+    struct pm_arena *a = pm_arena_create();
+    char **names = NULL;
+    size_t count = 0, n = 0;
+
+    *steps = NULL;
+    if (pm_is_folder(folder) && pm_list_folder(a, folder, &names, &count) == PM_OK) {
+        *steps = pm_malloc((count + 1) * sizeof **steps);
+        for (size_t i = 0; i < count; i++)
+            n += step_of(names[i], &(*steps)[n]);
+        qsort(*steps, n, sizeof **steps, ascending);
+    }
+    pm_arena_destroy(&a);
+    return n;
+}
+
+/* ---- records --------------------------------------------------------------------------- */
+
+static bool is_hex64(const char *s)
+{
+    return strlen(s) == 64 && strspn(s, "0123456789abcdef") == 64;
+}
+
+static int record_parse(const char *path, struct record *r)
+{
+    const cJSON *step, *file, *sha;
+
+    r->json = cJSON_Parse(r->text);
+    step = cJSON_GetObjectItemCaseSensitive(r->json, "step");
+    file = cJSON_GetObjectItemCaseSensitive(r->json, "file");
+    sha = cJSON_GetObjectItemCaseSensitive(r->json, "sha256");
+    if (!cJSON_IsNumber(step) || !cJSON_IsString(file) || !cJSON_IsString(sha) ||
+        !(step->valuedouble >= 0 && step->valuedouble <= 0x1p53) || !is_hex64(sha->valuestring) ||
+        strchr(file->valuestring, '/') || file->valuestring[0] == '.')
+        return pm_fail(PM_EDATA, "%s: not a checkpoint's: step, file or sha256 is missing or bad",
+                       path);
+    r->step = (uint64_t)step->valuedouble;
+    r->file = file->valuestring;
+    r->sha256 = sha->valuestring;
+    return PM_OK;
+}
+
+int pm_ckpt_record_read(const char *folder, const char *name, struct record *r)
+{
+    int err = PM_OK;
+    struct pm_str path = { 0 };
+
+    *r = (struct record){ 0 };
+    pm_ckpt_path(&path, folder, name);
+    PM_TRY(pm_file_read(path.text, &r->text, NULL));
+    PM_TRY(record_parse(path.text, r));
+out:
+    pm_str_free(&path);
+    return err;
+}
+
+void pm_ckpt_record_free(struct record *r)
+{
+    cJSON_Delete(r->json);
+    pm_free(r->text);
+    *r = (struct record){ 0 };
+}
+
+static int write_json(const char *folder, const char *name, const cJSON *json)
+{
+    struct pm_str path = { 0 };
+    char *text = pm_json_print(json);
+    int err = pm_file_write(pm_ckpt_path(&path, folder, name), text, strlen(text));
+
+    pm_free(text);
+    pm_str_free(&path);
+    return err;
+}
+
+int pm_ckpt_record_write_as(const struct record *r, const char *folder, const char *name, const char *file)
+{
+    cJSON *copy = cJSON_Duplicate(r->json, true);
+    int err;
+
+    cJSON_ReplaceItemInObjectCaseSensitive(copy, "file", cJSON_CreateString(file));
+    err = write_json(folder, name, copy);
+    cJSON_Delete(copy);
+    return err;
+}
+
+/* ---- saving ---------------------------------------------------------------------------- */
+
+bool pm_ckpt_ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+/* A tensors' file whose .json is not there, or names another. When the .json is unreadable the
+ * tensors stay: they may be all that is left of the state. */
+static bool is_orphan(const char *folder, const char *name)
+{
+    struct pm_str json = { 0 }, path = { 0 };
+    struct record r;
+    bool orphan = false;
+    const char *dot = strstr(name, ".safetensors");
+
+    if (!dot || (strcmp(dot, ".safetensors") != 0 && strcmp(dot, ".safetensors.before") != 0))
+        return false;
+    pm_str_add(&json, "%.*s.json", (int)(dot - name), name);
+    if (!pm_file_exists(pm_ckpt_path(&path, folder, json.text))) {
+        orphan = true;
+    } else {
+        orphan = pm_ckpt_record_read(folder, json.text, &r) == PM_OK && strcmp(r.file, name) != 0;
+        pm_ckpt_record_free(&r);
+    }
+    pm_str_free(&json);
+    pm_str_free(&path);
+    return orphan;
+}
+
+static bool is_leftover(const char *folder, const char *name)
+{
+    return strstr(name, ".tmp-") || is_orphan(folder, name);
+}
+
+/* In RUN itself only the training process's own files count: an evaluation may be writing there. */
+static bool is_leftover_of_run(const char *folder, const char *name)
+{
+    (void)folder;
+    return strncmp(name, "latest.tmp-", 11) == 0 || strncmp(name, "metrics.jsonl.tmp-", 18) == 0;
+}
+
+static int clean_folder(const char *folder, bool (*leftover)(const char *folder, const char *name))
+{
+    int err = PM_OK;
+    struct pm_arena *a = pm_arena_create();
+    struct pm_str path = { 0 };
+    char **names;
+    size_t count = 0;
+
+    if (pm_is_folder(folder))
+        PM_TRY(pm_list_folder(a, folder, &names, &count));
+    for (size_t i = 0; i < count; i++) {
+        if (!leftover(folder, names[i]))
+            continue;
+        PM_DEBUG("checkpoint", "%s: removes %s, left by a save that was cut off", folder, names[i]);
+        if (unlink(pm_ckpt_path(&path, folder, names[i])) != 0)
+            PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be removed: %s", path.text, strerror(errno)));
+    }
+out:
+    pm_str_free(&path);
+    pm_arena_destroy(&a);
+    return err;
+}
+
+int pm_checkpoint_clean(const char *run)
+{
+    int err = PM_OK;
+    struct pm_str folder = { 0 };
+
+    PM_TRY(clean_folder(pm_ckpt_path(&folder, run, "checkpoints"), is_leftover));
+    PM_TRY(clean_folder(run, is_leftover_of_run));
+out:
+    pm_str_free(&folder);
+    return err;
+}
+
+/* When the step is there already (saved by an earlier process), its .json is made to name a second
+ * link, so that it stays complete while the file is replaced. */
+static int set_aside(const char *folder, const char *json_name, const char *file)
+{
+    int err = PM_OK;
+    struct pm_str path = { 0 }, before = { 0 };
+    struct record r = { 0 };
+
+    if (!pm_file_exists(pm_ckpt_path(&path, folder, json_name)))
+        goto out;
+    if (pm_ckpt_record_read(folder, json_name, &r) < 0 || strcmp(r.file, file) != 0)
+        goto out; /* damaged, or set aside already */
+    pm_ckpt_path(&path, folder, file);
+    pm_str_add(&before, "%s.before", path.text);
+    if (link(path.text, before.text) == 0)
+        PM_TRY(pm_ckpt_record_write_as(&r, folder, json_name, strrchr(before.text, '/') + 1));
+    else
+        PM_DEBUG("checkpoint", "%s: no second link: %s", path.text, strerror(errno));
+out:
+    pm_ckpt_record_free(&r);
+    pm_str_free(&path);
+    pm_str_free(&before);
+    return err;
+}
+
+static int write_tensors(const char *path, uint64_t step, const struct pm_state_tensor *tensors,
+                         size_t count, char sha256[65])
+{
+    struct pm_safetensor *list = pm_calloc(count + 1, sizeof *list);
+    char number[32];
+    const char *meta[] = { "format", "pumice", "step", number, NULL };
+
+    snprintf(number, sizeof number, "%llu", (unsigned long long)step);
+    for (size_t i = 0; i < count; i++) {
+        list[i] = (struct pm_safetensor){ .name = tensors[i].name, .type = PM_ST_F32,
+                                          .rank = tensors[i].shape.rank, .data = tensors[i].data };
+        for (int k = 0; k < list[i].rank; k++)
+            list[i].dim[k] = tensors[i].shape.dim[k];
+    }
+    int err = pm_safetensors_write(path, list, count, meta, sha256);
+    pm_free(list);
+    return err;
+}
+
+static int save(const char *run, const char *folder, uint64_t step,
+                const struct pm_state_tensor *tensors, size_t count, cJSON *state)
+{
+    int err = PM_OK;
+    struct pm_str path = { 0 }, text = { 0 };
+    static const char *const own[] = { "step", "file", "sha256" };
+    char file[64], json_name[64], sha256[65];
+    bool orphan = false;
+
+    pm_ckpt_step_name(step, ".safetensors", file);
+    pm_ckpt_step_name(step, ".json", json_name);
+    PM_TRY(pm_make_folders(folder));
+    PM_TRY(pm_checkpoint_clean(run));
+    PM_TRY(set_aside(folder, json_name, file));
+    PM_TRY(write_tensors(pm_ckpt_path(&path, folder, file), step, tensors, count, sha256));
+    orphan = true;
+    for (size_t i = 0; i < PM_COUNT(own); i++)
+        cJSON_DeleteItemFromObjectCaseSensitive(state, own[i]);
+    cJSON_AddNumberToObject(state, "step", (double)step);
+    cJSON_AddStringToObject(state, "file", file);
+    cJSON_AddStringToObject(state, "sha256", sha256);
+    PM_TRY(write_json(folder, json_name, state));
+    orphan = false;
+    pm_str_add(&text, "checkpoints/%s\n", file);
+    PM_TRY(pm_file_write(pm_ckpt_path(&path, run, "latest"), text.text, text.length));
+    pm_ckpt_path(&text, folder, file);
+    pm_str_add(&text, ".before");
+    unlink(text.text);
+out:
+    if (orphan)
+        unlink(path.text);
+    pm_str_free(&path);
+    pm_str_free(&text);
+    return err;
+}
+
+int pm_checkpoint_save(const char *run, uint64_t step, const struct pm_state_tensor *tensors,
+                       size_t count, const char *state, const struct pm_keep *keep)
+{
+    int err = PM_OK;
+    struct pm_str folder = { 0 };
+    cJSON *json = cJSON_Parse(state);
+
+    if (!cJSON_IsObject(json))
+        PM_TRY(pm_fail(PM_EFAIL, "checkpoint of step %llu: its state is not a JSON object",
+                       (unsigned long long)step));
+    pm_ckpt_path(&folder, run, "checkpoints");
+    if ((err = save(run, folder.text, step, tensors, count, json)) < 0) {
+        int64_t good = pm_checkpoint_newest_step(run);
+        char name[64];
+        pm_fail(err, "checkpoint of step %llu not saved: %s; %s%s", (unsigned long long)step,
+                pm_error_text(),
+                good < 0 ? "there is none before it" : pm_ckpt_step_name((uint64_t)good, "", name),
+                good < 0 ? "" : " is still good");
+        goto out;
+    }
+    pm_ckpt_keep_apply(folder.text, step, keep);
+out:
+    cJSON_Delete(json);
+    pm_str_free(&folder);
+    return err;
+}

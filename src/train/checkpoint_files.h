@@ -1,0 +1,42 @@
+/* What checkpoint.c and checkpoint_keep.c share: the files in RUN/checkpoints. */
+#ifndef PUMICE_CHECKPOINT_FILES_H
+#define PUMICE_CHECKPOINT_FILES_H
+
+#include <cjson/cJSON.h>
+#include <pumice/checkpoint.h>
+
+/* A checkpoint's .json. */
+struct record {
+    uint64_t step;
+    const char *file;   /* name of the tensors' file in the same folder; borrowed from json */
+    const char *sha256; /* 64 hex digits; borrowed from json */
+    cJSON *json;        /* owned */
+    char *text;         /* owned */
+};
+/* Reads folder/name; PM_EDATA when it is not a checkpoint's. Freed also after an error. */
+int pm_ckpt_record_read(const char *folder, const char *name, struct record *r);
+void pm_ckpt_record_free(struct record *r);
+/* Writes folder/name with the file's name replaced. */
+int pm_ckpt_record_write_as(const struct record *r, const char *folder, const char *name, const char *file);
+
+/* "folder/name" in s, which is emptied first; returns its text. */
+const char *pm_ckpt_path(struct pm_str *s, const char *folder, const char *name);
+bool pm_ckpt_ends_with(const char *name, const char *end);
+/* Steps that have a step-N.json in folder, ascending; freed with pm_free. A folder that is not there
+ * has none. */
+size_t pm_ckpt_steps(const char *folder, uint64_t **steps);
+/* "step-000123.json" */
+char *pm_ckpt_step_name(uint64_t step, const char *suffix, char buf[64]);
+char *pm_ckpt_best_name(uint64_t step, const char *suffix, char buf[64]); /* "best-000123.json" */
+/* best.json; all zero when it is not there or unreadable. */
+struct best {
+    char *metric; /* owned */
+    double value;
+    uint64_t step;
+};
+int pm_ckpt_best_read(const char *folder, struct best *b);
+void pm_ckpt_best_free(struct best *b);
+/* Applies keep after step was saved; what cannot be removed is a warning. */
+void pm_ckpt_keep_apply(const char *folder, uint64_t step, const struct pm_keep *keep);
+
+#endif
