@@ -1,0 +1,231 @@
+/* plan: from calls to memory. Scratch values are added, outputs take the memory of inputs that die
+ * in the same call where a row allows it, and the rest is laid out by lifetime. */
+#include "net/plan_private.h"
+
+#include "net/layout.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- scratch ---------------------------------------------------------------------------- */
+
+static int add_scratch(struct pm_plan *p, int index)
+{
+    struct pm_calls *c = p->calls;
+    struct pm_planned_call *call = &c->calls[index];
+    size_t bytes[PM_MAX_BUFS];
+    int err = PM_OK;
+
+    PM_TRY(pm_call_scratch(p->device, call->kernel, call->params, call->count, 0, bytes));
+    for (int i = 0; i < call->bufs; i++) {
+        struct pm_value v = { .kind = PM_VALUE_SCRATCH, .name = call->label, .type = PM_U8,
+                              .first = index, .last = index, .alias = -1, .variable = -1,
+                              .slot = -1, .bytes = bytes[i] };
+
+        if (bytes[i] == 0)
+            continue;
+        v.shape = PM_SHAPE1((int)(bytes[i] > INT32_MAX ? INT32_MAX : bytes[i]));
+        PM_GROW(c->values, c->value_count, c->value_capacity);
+        c->values[c->value_count] = v;
+        call->buf[i] = c->value_count++;
+    }
+out:
+    return err;
+}
+
+/* ---- lifetimes -------------------------------------------------------------------------- */
+
+static bool is_placed(const struct pm_value *v)
+{
+    return v->kind == PM_VALUE_ACTIVATION || v->kind == PM_VALUE_SCRATCH ||
+           v->kind == PM_VALUE_INPUT || v->kind == PM_VALUE_OUTPUT;
+}
+
+/* Inputs are there from the start; outputs stay to the end. */
+static void stretch_lifetimes(struct pm_calls *c)
+{
+    for (int i = 0; i < c->value_count; i++) {
+        struct pm_value *v = &c->values[i];
+
+        if (v->kind == PM_VALUE_INPUT) {
+            v->first = 0;
+            if (v->last < 0)
+                v->last = 0;
+        } else if (v->kind == PM_VALUE_OUTPUT) {
+            assert(v->first >= 0); /* somebody writes it */
+            v->last = c->call_count - 1;
+        }
+    }
+}
+
+static int find_buf(const struct pm_buf_spec *spec, int count, const char *name, size_t length)
+{
+    for (int i = 0; i < count; i++)
+        if (strncmp(spec[i].name, name, length) == 0 && spec[i].name[length] == 0)
+            return i;
+    assert(!"the row's inplace names a buffer that it does not have");
+    return -1;
+}
+
+/* y may take x's memory: both are activations, y starts here, x ends here, nothing else in the call
+ * touches x's memory, and it is large enough. */
+static bool may_merge(const struct pm_calls *c, const struct pm_planned_call *call, int index,
+                      int y, int x)
+{
+    int vy = call->buf[y], vx = call->buf[x], root;
+
+    if (vy < 0 || vx < 0 || c->values[vy].kind != PM_VALUE_ACTIVATION ||
+        c->values[vy].alias >= 0 || c->values[vy].first != index)
+        return false;
+    root = pm_calls_root(c, vx);
+    if (c->values[root].kind != PM_VALUE_ACTIVATION || c->values[root].last != index ||
+        c->values[root].bytes < c->values[vy].bytes)
+        return false;
+    for (int i = 0; i < call->bufs; i++)
+        if (i != x && call->buf[i] >= 0 && pm_calls_root(c, call->buf[i]) == root)
+            return false;
+    return true;
+}
+
+static void merge_in_place(struct pm_calls *c, int index)
+{
+    struct pm_planned_call *call = &c->calls[index];
+    struct pm_buf_spec spec[PM_MAX_BUFS];
+    int bufs = pm_kernel_bufs(call->kernel, spec);
+
+    for (const char *s = call->kernel->inplace; s && *s;) {
+        size_t left = strcspn(s, "="), right = strcspn(s + left + 1, ",");
+        int y = find_buf(spec, bufs, s, left), x = find_buf(spec, bufs, s + left + 1, right);
+
+        if (may_merge(c, call, index, y, x)) {
+            int root = pm_calls_root(c, call->buf[x]);
+
+            c->values[call->buf[y]].alias = root;
+            if (c->values[call->buf[y]].last > c->values[root].last)
+                c->values[root].last = c->values[call->buf[y]].last;
+        }
+        s += left + 1 + right;
+        s += *s == ',';
+    }
+}
+
+/* ---- layout ----------------------------------------------------------------------------- */
+
+static int too_large(const struct pm_plan *p, const struct pm_value *v)
+{
+    const struct pm_device_info *info = pm_device_get_info(p->device);
+    char want[24], limit[24], shape[64];
+
+    return pm_fail(PM_EDEVICE, "%s: a value of %s (%s) is over the largest buffer of %s, %s; make "
+                   "run.batch_size or the input smaller, or raise run.micro_batches", v->name,
+                   pm_shape_text(v->shape, shape), pm_bytes_text(v->bytes, want), info->address,
+                   pm_bytes_text(info->caps.max_buffer_bytes, limit));
+}
+
+static int lay_out(struct pm_plan *p)
+{
+    struct pm_calls *c = p->calls;
+    size_t limit = pm_device_caps(p->device)->max_buffer_bytes, at = 0;
+    struct pm_interval *v = pm_calloc((size_t)c->value_count + 1, sizeof *v);
+    int *value = pm_calloc((size_t)c->value_count + 1, sizeof *value);
+    int count = 0, err = PM_OK;
+
+    for (int i = 0; i < c->value_count; i++) {
+        struct pm_value *x = &c->values[i];
+
+        if (x->kind == PM_VALUE_CONSTANT) {
+            x->offset = at;
+            at += (x->bytes + PM_LAYOUT_ALIGNMENT - 1) / PM_LAYOUT_ALIGNMENT * PM_LAYOUT_ALIGNMENT;
+        }
+        if (!is_placed(x) || x->alias >= 0 || x->first < 0)
+            continue;
+        if (x->bytes > limit)
+            PM_TRY(too_large(p, x));
+        v[count] = (struct pm_interval){ .bytes = x->bytes, .first = x->first, .last = x->last };
+        value[count++] = i;
+    }
+    p->constant_bytes = at;
+    p->peak_live = pm_layout_peak(v, count);
+    p->blocks = pm_layout(v, count, limit, p->block_bytes, PM_MAX_BLOCKS);
+    if (p->blocks < 0) {
+        char each[24];
+
+        PM_TRY(pm_fail(PM_EDEVICE, "%s: the plan needs more than %d buffers of %s; make "
+                       "run.batch_size smaller or raise run.micro_batches",
+                       pm_device_get_info(p->device)->address, PM_MAX_BLOCKS,
+                       pm_bytes_text(limit, each)));
+    }
+    for (int i = 0; i < count; i++) {
+        c->values[value[i]].block = v[i].block;
+        c->values[value[i]].offset = v[i].offset;
+    }
+out:
+    pm_free(v);
+    pm_free(value);
+    return err;
+}
+
+int pm_plan_create(struct pm_net *net, struct pm_device *d, struct pm_variables *v,
+                   const struct pm_plan_options *o, struct pm_plan **out)
+{
+    int err = PM_OK;
+    struct pm_plan *p = pm_calloc(1, sizeof *p);
+
+    p->arena = pm_arena_create();
+    p->net = net;
+    p->device = d;
+    p->variables = v;
+    p->options = *o;
+    if (p->options.micro_batches < 1)
+        p->options.micro_batches = 1;
+    if (p->options.slots < 1)
+        p->options.slots = 2;
+    if (!p->options.name)
+        p->options.name = "plan";
+    PM_TRY(net->error);
+    PM_TRY(pm_calls_build(net, v, &p->options, p->arena, &p->calls));
+    for (int i = 0; i < p->calls->call_count; i++)
+        PM_TRY(add_scratch(p, i));
+    stretch_lifetimes(p->calls);
+    for (int i = 0; i < p->calls->call_count; i++)
+        merge_in_place(p->calls, i);
+    PM_TRY(lay_out(p));
+    *out = p, p = NULL;
+out:
+    pm_plan_destroy(&p);
+    return err;
+}
+
+void pm_plan_destroy(struct pm_plan **p)
+{
+    if (*p) {
+        struct pm_plan *q = *p;
+
+        pm_program_destroy(&q->program);
+        for (int i = 0; i < PM_MAX_BLOCKS; i++)
+            pm_buffer_destroy(q->device, &q->block[i]);
+        pm_buffer_destroy(q->device, &q->constants);
+        if (q->calls) {
+            pm_free(q->calls->values);
+            pm_free(q->calls->calls);
+        }
+        pm_free(q->inputs);
+        pm_free(q->outputs);
+        pm_free(q->buckets);
+        pm_arena_destroy(&q->arena);
+        pm_free(q);
+    }
+    *p = NULL;
+}
+
+const struct pm_planned_call *pm_plan_calls(const struct pm_plan *p, size_t *count)
+{
+    *count = (size_t)p->calls->call_count;
+    return p->calls->calls;
+}
+
+const struct pm_value *pm_plan_values(const struct pm_plan *p, size_t *count)
+{
+    *count = (size_t)p->calls->value_count;
+    return p->calls->values;
+}

@@ -1,0 +1,34 @@
+/* The inside of a plan, shared by plan.c (layout), plan_run.c (loading and running) and
+ * plan_print.c. */
+#ifndef PM_PLAN_PRIVATE_H
+#define PM_PLAN_PRIVATE_H
+
+#include "net/calls.h"
+
+enum { PM_MAX_BLOCKS = 64 };
+
+struct pm_plan {
+    struct pm_arena *arena;         /* owned */
+    struct pm_net *net;             /* borrowed */
+    struct pm_device *device;       /* borrowed */
+    struct pm_variables *variables; /* borrowed; NULL in a dry run */
+    struct pm_plan_options options;
+    struct pm_calls *calls;         /* in the arena; its arrays owned */
+
+    size_t block_bytes[PM_MAX_BLOCKS]; /* activations, scratch, inputs, outputs */
+    int blocks;
+    size_t constant_bytes;
+    size_t peak_live;
+
+    /* Made by pm_plan_load. */
+    struct pm_buffer *block[PM_MAX_BLOCKS], *constants;
+    struct pm_program *program;
+    int *inputs, *outputs;      /* values, in the program's order */
+    size_t input_count, output_count;
+    struct pm_plan_bucket {
+        size_t offset, bytes, after; /* in the gradient block; calls done */
+    } *buckets;                 /* follow the outputs in the program's order */
+    size_t bucket_count;
+};
+
+#endif

@@ -1,0 +1,298 @@
+/* plan_run: buffers, the program with its inputs, outputs and gradient buckets, and one step. */
+#include "net/plan_private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- places ----------------------------------------------------------------------------- */
+
+static struct pm_place variable_place(const struct pm_plan *p, const struct pm_value *v)
+{
+    const struct pm_variables *vars = p->variables;
+    struct pm_buffer *b = v->kind == PM_VALUE_VARIABLE   ? vars->values
+                          : v->kind == PM_VALUE_GRADIENT ? vars->grads
+                                                         : vars->slots[v->slot];
+
+    if (v->variable < 0)
+        return (struct pm_place){ b, 0, vars->trainable_bytes };
+    return (struct pm_place){ b, vars->offset[v->variable], v->bytes };
+}
+
+static struct pm_place place_of(const struct pm_plan *p, int value)
+{
+    const struct pm_value *v;
+
+    if (value < 0)
+        return (struct pm_place){ 0 };
+    v = &p->calls->values[value];
+    switch (v->kind) {
+    case PM_VALUE_VARIABLE:
+    case PM_VALUE_GRADIENT:
+    case PM_VALUE_SLOT:
+        return variable_place(p, v);
+    case PM_VALUE_CONSTANT:
+        return (struct pm_place){ p->constants, v->offset, v->bytes };
+    default: {
+        const struct pm_value *root = &p->calls->values[pm_calls_root(p->calls, value)];
+
+        return (struct pm_place){ p->block[root->block], root->offset, v->bytes };
+    }
+    }
+}
+
+/* ---- gradient buckets ------------------------------------------------------------------- */
+
+/* Calls done when the gradient of a variable is complete; 0 when nothing writes it. */
+static size_t ready_after(const struct pm_plan *p, int variable)
+{
+    int value = p->calls->gradient_value[variable];
+
+    return value < 0 ? 0 : (size_t)p->calls->values[value].last + 1;
+}
+
+static int by_after(const void *a, const void *b)
+{
+    const struct pm_plan_bucket *x = a, *y = b;
+
+    if (x->after != y->after)
+        return x->after < y->after ? -1 : 1;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/* The backward pass goes from the last variable to the first, so ranges are cut from the block's
+ * end. */
+static void make_buckets(struct pm_plan *p)
+{
+    const struct pm_variables *v = p->variables;
+    size_t end = v->trainable_bytes;
+    struct pm_plan_bucket b = { .offset = end };
+
+    p->buckets = pm_calloc((size_t)v->count + 1, sizeof *p->buckets);
+    for (int i = v->count; i-- > 0;) {
+        size_t after;
+
+        if (!v->list[i].trainable)
+            continue;
+        after = ready_after(p, i);
+        b.offset = v->offset[i];
+        b.after = after > b.after ? after : b.after;
+        if (end - b.offset < p->options.bucket_bytes && b.offset > 0)
+            continue;
+        b.bytes = end - b.offset;
+        p->buckets[p->bucket_count++] = b;
+        end = b.offset;
+        b.after = 0;
+    }
+    qsort(p->buckets, p->bucket_count, sizeof *p->buckets, by_after);
+}
+
+/* ---- loading ---------------------------------------------------------------------------- */
+
+/* What the whole plan takes against what the device has. */
+static int check_memory(const struct pm_plan *p)
+{
+    const struct pm_device_info *info = pm_device_get_info(p->device);
+    struct pm_plan_memory m = pm_plan_memory(p);
+    uint64_t used = pm_device_memory_used(p->device), want = m.activations + m.constants;
+    char a[24], b[24], c[24];
+
+    if (info->memory_bytes && used + want > info->memory_bytes)
+        return pm_fail(PM_EDEVICE, "%s: the %s plan needs %s for activations beside %s in use, the "
+                       "device has %s; make run.batch_size smaller or raise run.micro_batches",
+                       info->address, p->options.name, pm_bytes_text(want, a),
+                       pm_bytes_text(used, b), pm_bytes_text(info->memory_bytes, c));
+    return PM_OK;
+}
+
+static int allocate(struct pm_plan *p)
+{
+    int err = PM_OK;
+
+    PM_TRY(check_memory(p));
+    for (int i = 0; i < p->blocks; i++)
+        PM_TRY(pm_buffer_create(p->device, p->block_bytes[i], &p->block[i]));
+    if (p->constant_bytes)
+        PM_TRY(pm_buffer_create(p->device, p->constant_bytes, &p->constants));
+    for (int i = 0; i < p->calls->value_count; i++) {
+        const struct pm_value *v = &p->calls->values[i];
+
+        if (v->kind == PM_VALUE_CONSTANT)
+            PM_TRY(pm_buffer_write(p->device, p->constants, v->offset, v->constant, v->bytes));
+    }
+out:
+    return err;
+}
+
+static void list_transfers(struct pm_plan *p)
+{
+    struct pm_calls *c = p->calls;
+    size_t room = (size_t)c->value_count + 1;
+
+    p->inputs = pm_calloc(room, sizeof *p->inputs);
+    p->outputs = pm_calloc(room, sizeof *p->outputs);
+    for (int i = 0; i < c->value_count; i++) {
+        if (c->values[i].kind == PM_VALUE_INPUT)
+            p->inputs[p->input_count++] = i;
+        else if (c->values[i].kind == PM_VALUE_OUTPUT)
+            p->outputs[p->output_count++] = i;
+    }
+}
+
+/* Calls done when a value has got its last content. */
+static size_t written_after(const struct pm_calls *c, int value)
+{
+    size_t after = 0;
+
+    for (int i = 0; i < c->call_count; i++) {
+        struct pm_buf_spec spec[PM_MAX_BUFS];
+        int bufs = pm_kernel_bufs(c->calls[i].kernel, spec);
+
+        for (int k = 0; k < bufs; k++)
+            if (c->calls[i].buf[k] == value && spec[k].access != 'r')
+                after = (size_t)i + 1;
+    }
+    return after;
+}
+
+static int make_program(struct pm_plan *p)
+{
+    struct pm_calls *c = p->calls;
+    size_t outs = p->output_count + p->bucket_count;
+    struct pm_bound_call *calls = pm_calloc((size_t)c->call_count + 1, sizeof *calls);
+    struct pm_place *in = pm_calloc(p->input_count + 1, sizeof *in);
+    struct pm_place *out = pm_calloc(outs + 1, sizeof *out);
+    size_t *after = pm_calloc(outs + 1, sizeof *after);
+    int err = PM_OK;
+
+    for (int i = 0; i < c->call_count; i++) {
+        calls[i].kernel = c->calls[i].kernel;
+        calls[i].label = c->calls[i].label;
+        calls[i].count = c->calls[i].count;
+        calls[i].params = c->calls[i].params;
+        for (int k = 0; k < c->calls[i].bufs; k++)
+            calls[i].buf[k] = place_of(p, c->calls[i].buf[k]);
+    }
+    for (size_t i = 0; i < p->input_count; i++)
+        in[i] = place_of(p, p->inputs[i]);
+    for (size_t i = 0; i < p->output_count; i++) {
+        out[i] = place_of(p, p->outputs[i]);
+        after[i] = written_after(c, p->outputs[i]);
+    }
+    for (size_t i = 0; i < p->bucket_count; i++) {
+        out[p->output_count + i] = (struct pm_place){ p->variables->grads, p->buckets[i].offset,
+                                                      p->buckets[i].bytes };
+        after[p->output_count + i] = p->buckets[i].after;
+    }
+    PM_TRY(pm_program_create(p->device, &(struct pm_program_desc){
+        .name = p->options.name, .calls = calls, .calls_count = (size_t)c->call_count,
+        .in = in, .in_count = p->input_count, .out = out, .out_after = after, .out_count = outs,
+        .slots = p->options.slots }, &p->program));
+out:
+    pm_free(calls);
+    pm_free(in);
+    pm_free(out);
+    pm_free(after);
+    return err;
+}
+
+int pm_plan_load(struct pm_plan *p)
+{
+    int err = PM_OK;
+
+    assert(!p->program && (p->variables || p->net->var_count == 0));
+    PM_TRY(allocate(p));
+    list_transfers(p);
+    if (p->options.bucket_bytes > 0)
+        make_buckets(p);
+    PM_TRY(make_program(p));
+out:
+    return err;
+}
+
+/* ---- running ---------------------------------------------------------------------------- */
+
+static size_t find_value(const struct pm_plan *p, const int *list, size_t count, const char *name,
+                         int m)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct pm_value *v = &p->calls->values[list[i]];
+
+        if (v->micro_batch == m && strcmp(v->name, name) == 0)
+            return i;
+    }
+    return count;
+}
+
+void *pm_plan_input(struct pm_plan *p, int slot, const char *name, int m)
+{
+    size_t i = find_value(p, p->inputs, p->input_count, name, m);
+
+    assert(i < p->input_count);
+    return pm_program_in(p->program, slot, i);
+}
+
+struct pm_step *pm_plan_step(struct pm_plan *p, int slot)
+{
+    size_t i = find_value(p, p->inputs, p->input_count, "step", 0);
+
+    return i < p->input_count ? pm_program_in(p->program, slot, i) : NULL;
+}
+
+int pm_plan_submit(struct pm_plan *p, int slot)
+{
+    return pm_program_submit(p->program, slot);
+}
+
+int pm_plan_wait(struct pm_plan *p, int slot)
+{
+    return pm_program_wait(p->program, slot);
+}
+
+const void *pm_plan_output(const struct pm_plan *p, int slot, const char *name, int m)
+{
+    size_t i = find_value(p, p->outputs, p->output_count, name, m);
+
+    return i < p->output_count ? pm_program_out(p->program, slot, i) : NULL;
+}
+
+double pm_plan_loss(const struct pm_plan *p, int slot)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < p->output_count; i++)
+        if (p->calls->values[p->outputs[i]].loss)
+            sum += *(const float *)pm_program_out(p->program, slot, i);
+    return sum;
+}
+
+int pm_plan_slots(const struct pm_plan *p)
+{
+    return p->options.slots;
+}
+
+size_t pm_plan_buckets(const struct pm_plan *p)
+{
+    return p->bucket_count;
+}
+
+void pm_plan_bucket(const struct pm_plan *p, size_t i, size_t *offset, size_t *size)
+{
+    *offset = p->buckets[i].offset;
+    *size = p->buckets[i].bytes;
+}
+
+int pm_plan_wait_bucket(struct pm_plan *p, int slot, size_t i, const float **out)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_program_wait_out(p->program, slot, p->output_count + i));
+    *out = pm_program_out(p->program, slot, p->output_count + i);
+out:
+    return err;
+}
+
+const char *pm_plan_variant(const struct pm_plan *p, size_t call)
+{
+    return pm_program_variant(p->program, call);
+}
