@@ -45,11 +45,11 @@ static int fail_range(const struct pm_opt *o, const char *where, const cJSON *v)
     char rule[96];
 
     if (isinf(o->max))
-        snprintf(rule, sizeof rule, "is below %.10g", o->min);
+        snprintf(rule, sizeof rule, "is below %.16g", o->min);
     else if (isinf(o->min))
-        snprintf(rule, sizeof rule, "is above %.10g", o->max);
+        snprintf(rule, sizeof rule, "is above %.16g", o->max);
     else
-        snprintf(rule, sizeof rule, "is outside %.10g..%.10g", o->min, o->max);
+        snprintf(rule, sizeof rule, "is outside %.16g..%.16g", o->min, o->max);
     return fail_value(o, where, v, rule);
 }
 

@@ -1,0 +1,42 @@
+/* What every unit test includes: cmocka with its prerequisites, and base. */
+#ifndef UNIT_H
+#define UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <pumice/base.h>
+
+/* A fresh folder under the system's temporary one; freed with pm_free after pm_remove_tree. */
+static inline char *make_folder(void)
+{
+    const char *top = getenv("TMPDIR");
+    struct pm_str s = { 0 };
+
+    pm_str_add(&s, "%s/pumice-test-XXXXXX", top ? top : "/tmp");
+    if (!mkdtemp(s.text))
+        abort();
+    return s.text;
+}
+
+static inline void drop_folder(char *folder)
+{
+    pm_remove_tree(folder);
+    pm_free(folder);
+}
+
+#define assert_contains(text, part)                                                                \
+    do {                                                                                           \
+        if (!strstr(text, part))                                                                   \
+            fail_msg("'%s' does not contain '%s'", text, part);                                    \
+    } while (0)
+
+#endif
