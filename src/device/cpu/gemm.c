@@ -1,0 +1,38 @@
+/* Matrix products through OpenBLAS: gemm.h has the contract. */
+#include "device/cpu/gemm.h"
+
+#include <cblas.h>
+#ifndef PUMICE_NO_OPENMP
+#include <omp.h>
+#endif
+#include <pthread.h>
+
+#include <pumice/thread.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void pm_library_threads(void)
+{
+#ifndef PUMICE_NO_OPENMP
+    omp_set_num_threads(pm_threads());
+#endif
+}
+
+void pm_gemm(const struct pm_gemm *g, const float *a, const float *b, float *c)
+{
+    static int threads; /* the library's setting; it starts as something else */
+
+    pthread_mutex_lock(&lock);
+    pm_library_threads();
+#ifdef PUMICE_NO_OPENMP
+    const int wanted = 1; /* the thread sanitizer does not see the library's own waits */
+#else
+    const int wanted = pm_threads();
+#endif
+    if (threads != wanted)
+        openblas_set_num_threads(threads = wanted);
+    cblas_sgemm(CblasRowMajor, g->a_across ? CblasTrans : CblasNoTrans,
+                g->b_across ? CblasTrans : CblasNoTrans, g->m, g->n, g->k, 1, a, g->lda, b, g->ldb,
+                g->add ? 1 : 0, c, g->ldc);
+    pthread_mutex_unlock(&lock);
+}
