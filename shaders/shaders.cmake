@@ -1,5 +1,7 @@
 # The list of shaders, alphabetical.
 pm_shader(add2)
+pm_shader(bias_act_bwd)
+pm_shader(bias_act_fwd)
 pm_shader(bias_grad)
 pm_shader(bias_grad_combine)
 pm_shader(conv2d_bwd_data_naive)

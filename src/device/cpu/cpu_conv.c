@@ -1,0 +1,81 @@
+/* The choice of an engine for a convolution on the CPU: cpu_conv.h has the contract. */
+#include "device/cpu/cpu_conv.h"
+
+#include <stdlib.h>
+
+#include <pumice/base.h>
+
+struct pm_cpu_conv {
+    enum pm_conv_pass pass;
+    struct conv2d_params p;
+    enum engine { DIRECT, LIBRARY, UNFOLD } engine;
+    struct pm_dnnl_conv *dnnl; /* owned; NULL unless LIBRARY */
+};
+
+/* A product of two matrices in all but name (fully connected layers): OpenBLAS takes the weights
+ * as they lie, the library would reorder them in every call. */
+static bool is_product(const struct conv2d_params *p)
+{
+    return p->h == 1 && p->w == 1 && p->kh == 1 && p->kw == 1 && p->groups == 1;
+}
+
+static bool library_wanted(void)
+{
+    const char *no = getenv("PM_NO_DNNL");
+
+    return !no || !*no || *no == '0';
+}
+
+int pm_cpu_conv_create(enum pm_conv_pass pass, const struct conv2d_params *p,
+                       struct pm_cpu_conv **out)
+{
+    int err = PM_OK;
+    struct pm_cpu_conv *c = pm_calloc(1, sizeof *c);
+
+    c->pass = pass;
+    c->p = *p;
+    c->engine = p->groups > 1 && p->groups == p->c ? DIRECT : UNFOLD;
+    if (c->engine == UNFOLD && !is_product(p) && library_wanted())
+        PM_TRY(pm_dnnl_conv_create(pass, p, &c->dnnl));
+    if (c->dnnl)
+        c->engine = LIBRARY;
+    *out = c, c = NULL;
+out:
+    pm_cpu_conv_destroy(&c);
+    return err;
+}
+
+void pm_cpu_conv_destroy(struct pm_cpu_conv **c)
+{
+    if (*c)
+        pm_dnnl_conv_destroy(&(*c)->dnnl);
+    pm_free(*c);
+    *c = NULL;
+}
+
+size_t pm_cpu_conv_scratch(const struct pm_cpu_conv *c)
+{
+    if (c->engine == DIRECT)
+        return pm_depthwise_scratch(c->pass, &c->p);
+    if (c->engine == LIBRARY)
+        return pm_dnnl_conv_scratch(c->dnnl);
+    return pm_unfold_scratch(c->pass, &c->p);
+}
+
+void pm_cpu_conv_run(const struct pm_cpu_conv *c, float *x, float *w, float *y, void *t,
+                     int accumulate)
+{
+    if (c->engine == DIRECT)
+        pm_depthwise_run(c->pass, &c->p, x, w, y, t, accumulate);
+    else if (c->engine == LIBRARY)
+        pm_dnnl_conv_run(c->dnnl, x, w, y, t, accumulate);
+    else
+        pm_unfold_run(c->pass, &c->p, x, w, y, t, accumulate);
+}
+
+const char *pm_cpu_conv_engine(const struct pm_cpu_conv *c)
+{
+    static const char *const names[] = { "direct", "dnnl", "unfold" };
+
+    return names[c->engine];
+}

@@ -1,0 +1,238 @@
+/* bias_act: what follows the sums of convolutions and products: y = f(z + b), in place where z dies.
+ * Backward works from y alone, which all functions here allow: dz = f'(y) dy. Then
+ * db = the sum of dz over rows, in chunks of fixed size that are added in order. */
+#include <math.h>
+#include <string.h>
+
+#include <pumice/thread.h>
+
+#include "base/vector.h"
+#include "bias_grad.params.h"
+#include "layers/conv_pick.h"
+#include "layers/conv_rows.h"
+
+static inline float activate(int activation, float slope, float z)
+{
+    switch (activation) {
+    case ACT_RELU:
+        return z > 0 ? z : 0;
+    case ACT_RELU6:
+        return z > 0 ? (z < 6 ? z : 6) : 0;
+    case ACT_LEAKY_RELU:
+        return z > 0 ? z : slope * z;
+    case ACT_SIGMOID:
+        return 1 / (1 + expf(-z));
+    case ACT_TANH:
+        return tanhf(z);
+    default:
+        return z;
+    }
+}
+
+/* f' written in y = f(z), times dy. At a kink the flat side, as TensorFlow. */
+static inline float slope_at(int activation, float slope, float y, float dy)
+{
+    switch (activation) {
+    case ACT_RELU:
+        return y > 0 ? dy : 0;
+    case ACT_RELU6:
+        return y > 0 && y < 6 ? dy : 0;
+    case ACT_LEAKY_RELU:
+        return y > 0 ? dy : slope * dy;
+    case ACT_SIGMOID:
+        return dy * y * (1 - y);
+    case ACT_TANH:
+        return dy * (1 - y * y);
+    default:
+        return dy;
+    }
+}
+
+/* One case of the switch a loop, so that each is compiled for vectors. */
+#define PER_ACTIVATION(act, loop)                                                                  \
+    switch (act) {                                                                                 \
+    case ACT_RELU:       { enum { A = ACT_RELU };       loop } break;                              \
+    case ACT_RELU6:      { enum { A = ACT_RELU6 };      loop } break;                              \
+    case ACT_LEAKY_RELU: { enum { A = ACT_LEAKY_RELU }; loop } break;                              \
+    case ACT_SIGMOID:    { enum { A = ACT_SIGMOID };    loop } break;                              \
+    case ACT_TANH:       { enum { A = ACT_TANH };       loop } break;                              \
+    default:             { enum { A = ACT_NONE };       loop } break;                              \
+    }
+
+PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct bias_act_params *p = a->params;
+    const float slope = p->slope, *b = a->buf[1];
+    const size_t channels = p->channels;
+
+    while (begin < end) { /* up to the end of a row at a time */
+        const size_t c = begin % channels;
+        const size_t count = channels - c < end - begin ? channels - c : end - begin;
+        const float *x = (const float *)a->buf[0] + begin;
+        float *y = (float *)a->buf[2] + begin;
+
+        if (p->bias)
+            PER_ACTIVATION(p->activation, for (size_t i = 0; i < count; i++)
+                               y[i] = activate(A, slope, x[i] + b[c + i]);)
+        else
+            PER_ACTIVATION(p->activation, for (size_t i = 0; i < count; i++)
+                               y[i] = activate(A, slope, x[i]);)
+        begin += count;
+    }
+}
+
+PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct bias_act_params *p = a->params;
+    const float slope = p->slope, *y = a->buf[0], *dy = a->buf[1];
+    float *dz = a->buf[2];
+
+    PER_ACTIVATION(p->activation, for (size_t i = begin; i < end; i++)
+                       dz[i] = slope_at(A, slope, y[i], dy[i]);)
+}
+
+const struct pm_kernel pm_bias_act_fwd = {
+    .name = "bias_act_fwd", .bufs = "r:x r?:b w:y", .inplace = "y=x", .cpu = fwd_cpu,
+    .params_size = sizeof(struct bias_act_params),
+};
+const struct pm_kernel pm_bias_act_bwd = {
+    .name = "bias_act_bwd", .bufs = "r:y r:dy w:dz", .inplace = "dz=dy", .cpu = bwd_cpu,
+    .params_size = sizeof(struct bias_act_params),
+};
+
+/* ---- bias gradient --------------------------------------------------------------------- */
+
+enum { CHUNK_ROWS = 256, MOST_CHUNKS = 256 };
+
+struct column_sums {
+    const struct bias_grad_params *p;
+    const float *dz;
+    float *t, *db;
+    int chunk, chunks; /* rows of a chunk, number of chunks */
+};
+
+static struct column_sums sums_of(const struct bias_grad_params *p)
+{
+    struct column_sums s = { .p = p, .chunk = (p->rows + MOST_CHUNKS - 1) / MOST_CHUNKS };
+
+    s.chunk = s.chunk < CHUNK_ROWS ? CHUNK_ROWS : s.chunk;
+    s.chunks = (p->rows + s.chunk - 1) / s.chunk;
+    return s;
+}
+
+PM_CLONES static void sum_chunks(void *ctx, size_t begin, size_t end)
+{
+    const struct column_sums *s = ctx;
+    const size_t channels = s->p->channels;
+
+    for (size_t chunk = begin; chunk < end; chunk++) {
+        const size_t first = chunk * s->chunk, rows = s->p->rows;
+        const size_t last = first + s->chunk < rows ? first + s->chunk : rows;
+        float *restrict t = s->t + chunk * channels;
+
+        memset(t, 0, channels * sizeof *t);
+        for (size_t row = first; row < last; row++)
+            for (size_t c = 0; c < channels; c++)
+                t[c] += s->dz[row * channels + c];
+    }
+}
+
+static void grad_cpu(const struct pm_args *a)
+{
+    const struct bias_grad_params *p = a->params;
+    struct column_sums s = sums_of(p);
+
+    s.dz = a->buf[0], s.t = a->buf[1], s.db = a->buf[2];
+    pm_parallel(s.chunks, 1, sum_chunks, &s);
+    for (int c = 0; c < p->channels; c++) {
+        float sum = p->accumulate ? s.db[c] : 0;
+
+        for (int chunk = 0; chunk < s.chunks; chunk++)
+            sum += s.t[(size_t)chunk * p->channels + c];
+        s.db[c] = sum;
+    }
+}
+
+static size_t grad_scratch(const void *params, int buf)
+{
+    const struct bias_grad_params *p = params;
+
+    (void)buf;
+    return (size_t)sums_of(p).chunks * p->channels * sizeof(float);
+}
+
+static double grad_flops(const void *params, size_t count)
+{
+    const struct bias_grad_params *p = params;
+
+    (void)count;
+    return (double)p->rows * p->channels;
+}
+
+const struct pm_kernel pm_bias_grad = {
+    .name = "bias_grad", .bufs = "r:dz t:t u:db", .cpu_all = grad_cpu,
+    .params_size = sizeof(struct bias_grad_params), .cpu_scratch = grad_scratch,
+    .accumulate = offsetof(struct bias_grad_params, accumulate) + 1, .pick = pm_bias_grad_pick,
+    .flops = grad_flops,
+};
+
+/* ---- the tail of a layer --------------------------------------------------------------- */
+
+static struct bias_act_params params_of(const struct pm_node *n, const struct conv_tail *t)
+{
+    return (struct bias_act_params){
+        .count = (int)pm_count(n->y), .channels = n->y.shape.dim[n->y.shape.rank - 1],
+        .activation = t->activation, .slope = t->slope, .bias = t->bias,
+    };
+}
+
+struct pm_tensor pm_conv_sums(const struct pm_node *n, struct pm_calls *c,
+                              const struct conv_tail *t)
+{
+    return t->bias || t->activation ? pm_temp(c, n->y.shape, PM_F32) : n->y;
+}
+
+void pm_conv_tail_forward(const struct pm_node *n, struct pm_calls *c, const struct conv_tail *t,
+                          struct pm_tensor z)
+{
+    const struct bias_act_params p = params_of(n, t);
+    const struct pm_tensor b = t->bias ? n->w[1] : PM_NO_TENSOR;
+
+    if (t->bias || t->activation)
+        pm_call(c, &pm_bias_act_fwd, pm_count(n->y), &p, PM_BUFS(z, b, n->y));
+}
+
+struct pm_tensor pm_conv_tail_backward(const struct pm_node *n, struct pm_calls *c,
+                                       const struct conv_tail *t)
+{
+    const struct bias_act_params p = params_of(n, t);
+    const struct bias_grad_params g = { .rows = p.count / p.channels, .channels = p.channels };
+    struct pm_tensor dz = n->dy;
+
+    if (t->activation) {
+        dz = pm_temp(c, n->y.shape, PM_F32);
+        pm_call(c, &pm_bias_act_bwd, pm_count(n->y), &p, PM_BUFS(n->y, n->dy, dz));
+    }
+    if (t->bias && pm_has(n->dw[1]))
+        pm_call(c, &pm_bias_grad, p.channels, &g, PM_BUFS(dz, PM_NO_TENSOR, n->dw[1]));
+    return dz;
+}
+
+int pm_conv_variables(struct pm_node *n, const char *suffix, struct pm_shape shape, int fan_in,
+                      int fan_out, const char *weights_init, bool regularize,
+                      const struct conv_tail *t, int channels, const char *bias_init,
+                      bool regularize_bias)
+{
+    int err = PM_OK;
+    struct pm_init init;
+
+    PM_TRY(pm_init_parse(weights_init, &init, n->name));
+    PM_TRY(pm_node_variable(n, suffix, shape, init, fan_in, fan_out, true, regularize));
+    if (t->bias) {
+        PM_TRY(pm_init_parse(bias_init, &init, n->name));
+        PM_TRY(pm_node_variable(n, "biases", PM_SHAPE1(channels), init, fan_in, fan_out, true,
+                                regularize_bias));
+    }
+out:
+    return err;
+}

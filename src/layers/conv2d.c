@@ -1,0 +1,135 @@
+/* conv2d: y[n][oh][ow][k] = f(b[k] + sum over kh, kw, c of
+ *     x[n][oh * stride - top + kh * dilation][...][c] * w[kh][kw][c][k]),
+ * zero outside the image, TensorFlow's padding rules (layer.h). With groups, output channels of group
+ * g see input channels of group g. depthwise_conv2d: every channel is a group of its own, and
+ * channel c gives outputs c * multiplier ... c * multiplier + multiplier - 1.
+ * Backward: the gradients of x and w are convolutions with rows of their own. */
+#include "layers/conv_rows.h"
+
+struct conv2d_cfg {
+    int filters, groups, multiplier, padding, activation;
+    struct pm_ints kernel, stride, dilation, pad;
+    bool bias, regularize, regularize_bias;
+    float slope;
+    const char *weights_init, *bias_init;
+};
+
+#define WINDOW                                                                                     \
+    PM_INTS(conv2d_cfg, kernel, "[3]", 1, 4096, "window, one number or [height, width]"),          \
+    PM_INTS(conv2d_cfg, stride, "[1]", 1, 64, "step between windows"),                             \
+    PM_INTS(conv2d_cfg, dilation, "[1]", 1, 256, "distance of a window's cells"),                  \
+    PM_ENUM(conv2d_cfg, padding, PM_PAD_SAME, CONV_PADDINGS, "TensorFlow's rules, or pad"),        \
+    PM_INTS(conv2d_cfg, pad, "[]", 0, 4096, "[top, bottom, left, right] when explicit")
+#define TAIL                                                                                       \
+    PM_BOOL(conv2d_cfg, bias, true, "add a bias per channel"),                                     \
+    PM_ENUM(conv2d_cfg, activation, ACT_NONE, CONV_ACTIVATIONS, "applied last"),                   \
+    PM_FLOAT(conv2d_cfg, slope, 0.2, 0, 1, "of leaky_relu for negative values"),                   \
+    PM_STRING(conv2d_cfg, weights_init, "xavier", "initial weights"),                              \
+    PM_STRING(conv2d_cfg, bias_init, "constant(0)", "initial biases"),                             \
+    PM_BOOL(conv2d_cfg, regularize, true, "weight decay applies to the weights"),                  \
+    PM_BOOL(conv2d_cfg, regularize_bias, false, "weight decay applies to the biases")
+
+static const struct pm_opt conv2d_opts[] = {
+    PM_INT(conv2d_cfg, filters, 32, 1, 1 << 20, "output channels"),
+    WINDOW,
+    PM_INT(conv2d_cfg, groups, 1, 1, 1 << 20, "separate groups of channels"),
+    TAIL,
+    { 0 },
+};
+static const struct pm_opt depthwise_opts[] = {
+    WINDOW,
+    PM_INT(conv2d_cfg, multiplier, 1, 1, 1024, "outputs per channel"),
+    TAIL,
+    { 0 },
+};
+
+static struct conv_tail tail_of(const struct pm_node *n)
+{
+    const struct conv2d_cfg *cfg = n->cfg;
+
+    return (struct conv_tail){ cfg->bias, cfg->activation, cfg->slope };
+}
+
+/* From the node's inputs and options; multiplier is 0 in conv2d, filters 0 in depthwise_conv2d. */
+static int params_of(const struct pm_node *n, struct conv2d_params *p)
+{
+    const struct conv2d_cfg *cfg = n->cfg;
+    const struct conv_window v = { cfg->kernel, cfg->stride, cfg->dilation, cfg->pad,
+                                   cfg->padding };
+    const struct pm_shape x = n->in[0]->out_shape;
+
+    if (x.rank != 4)
+        return pm_fail(PM_ECONFIG, "%s: a convolution takes images [n, h, w, c], not rank %d",
+                       n->name, x.rank);
+    p->n = x.dim[0];
+    p->c = x.dim[3];
+    p->groups = cfg->filters ? cfg->groups : p->c;
+    p->k = cfg->filters ? cfg->filters : p->c * cfg->multiplier;
+    if (p->c % p->groups || p->k % p->groups)
+        return pm_fail(PM_ECONFIG, "%s: groups=%d divides not both %d input and %d output channels",
+                       n->name, p->groups, p->c, p->k);
+    return pm_conv_geometry(n, &v, x.dim[1], x.dim[2], p);
+}
+
+static int infer(struct pm_node *n)
+{
+    int err = PM_OK;
+    const struct conv2d_cfg *cfg = n->cfg;
+    const struct conv_tail t = tail_of(n);
+    struct conv2d_params p = { 0 };
+
+    PM_TRY(params_of(n, &p));
+    const int cg = p.c / p.groups, window = p.kh * p.kw;
+    const bool depthwise = cfg->filters == 0;
+    /* TensorFlow counts fans by the variable's last two axes. */
+    const struct pm_shape w = depthwise ? PM_SHAPE4(p.kh, p.kw, p.c, cfg->multiplier)
+                                        : PM_SHAPE4(p.kh, p.kw, cg, p.k);
+    PM_TRY(pm_conv_variables(n, depthwise ? "depthwise_weights" : "weights", w,
+                             window * w.dim[2], window * w.dim[3], cfg->weights_init,
+                             cfg->regularize, &t, p.k, cfg->bias_init, cfg->regularize_bias));
+    n->out_shape = PM_SHAPE4(p.n, p.oh, p.ow, p.k);
+    n->out_type = PM_F32;
+out:
+    return err;
+}
+
+static void forward(struct pm_node *n, struct pm_calls *c)
+{
+    const struct conv2d_cfg *cfg = n->cfg;
+    const struct conv_tail t = tail_of(n);
+    struct conv2d_params p = { 0 };
+    const struct pm_tensor z = pm_conv_sums(n, c, &t);
+
+    params_of(n, &p);
+    pm_conv_call(c, cfg->filters ? &pm_conv2d_fwd : &pm_depthwise_fwd, &p, n->x, n->w[0], z);
+    pm_conv_tail_forward(n, c, &t, z);
+}
+
+static void backward(struct pm_node *n, struct pm_calls *c)
+{
+    const struct conv2d_cfg *cfg = n->cfg;
+    const struct conv_tail t = tail_of(n);
+    struct conv2d_params p = { 0 };
+    const struct pm_tensor dz = pm_conv_tail_backward(n, c, &t);
+
+    params_of(n, &p);
+    if (pm_has(n->dw[0]))
+        pm_conv_call(c, cfg->filters ? &pm_conv2d_bwd_filter : &pm_depthwise_bwd_filter, &p, n->x,
+                     n->dw[0], dz);
+    if (pm_has(n->dx))
+        pm_conv_call(c, cfg->filters ? &pm_conv2d_bwd_data : &pm_depthwise_bwd_data, &p, n->dx,
+                     n->w[0], dz);
+}
+
+const struct pm_layer pm_layer_conv2d = {
+    .name = "conv2d", .help = "convolution, bias, activation",
+    .opts = conv2d_opts, .cfg_size = sizeof(struct conv2d_cfg),
+    .infer = infer, .forward = forward, .backward = backward,
+    .backward_reads_x = true, .backward_reads_y = true,
+};
+const struct pm_layer pm_layer_depthwise_conv2d = {
+    .name = "depthwise_conv2d", .help = "convolution of each channel for itself, bias, activation",
+    .opts = depthwise_opts, .cfg_size = sizeof(struct conv2d_cfg),
+    .infer = infer, .forward = forward, .backward = backward,
+    .backward_reads_x = true, .backward_reads_y = true,
+};

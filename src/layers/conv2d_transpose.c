@@ -1,0 +1,114 @@
+/* conv2d_transpose: the data gradient of a convolution as a layer. Input [n][h][w][cin], output
+ * [n][oh][ow][cout], weights [kh][kw][cout][cin] as in TensorFlow: those of a convolution from the
+ * output to the input. SAME: oh = h * stride; VALID: oh = h * stride + max(kh - stride, 0).
+ * Backward: dx is that convolution of dy, dw its filter gradient with dy as the image. */
+#include "layers/conv_rows.h"
+
+struct conv2d_transpose_cfg {
+    int filters, padding, activation;
+    struct pm_ints kernel, stride;
+    bool bias, regularize, regularize_bias;
+    float slope;
+    const char *weights_init, *bias_init;
+};
+
+static const struct pm_opt opts[] = {
+    PM_INT(conv2d_transpose_cfg, filters, 32, 1, 1 << 20, "output channels"),
+    PM_INTS(conv2d_transpose_cfg, kernel, "[3]", 1, 4096, "window, one number or [height, width]"),
+    PM_INTS(conv2d_transpose_cfg, stride, "[2]", 1, 64, "how many times larger the output is"),
+    PM_ENUM(conv2d_transpose_cfg, padding, PM_PAD_SAME, "same|valid", "TensorFlow's rules"),
+    PM_BOOL(conv2d_transpose_cfg, bias, true, "add a bias per channel"),
+    PM_ENUM(conv2d_transpose_cfg, activation, ACT_NONE, CONV_ACTIVATIONS, "applied last"),
+    PM_FLOAT(conv2d_transpose_cfg, slope, 0.2, 0, 1, "of leaky_relu for negative values"),
+    PM_STRING(conv2d_transpose_cfg, weights_init, "xavier", "initial weights"),
+    PM_STRING(conv2d_transpose_cfg, bias_init, "constant(0)", "initial biases"),
+    PM_BOOL(conv2d_transpose_cfg, regularize, true, "weight decay applies to the weights"),
+    PM_BOOL(conv2d_transpose_cfg, regularize_bias, false, "weight decay applies to the biases"),
+    { 0 },
+};
+
+static struct conv_tail tail_of(const struct pm_node *n)
+{
+    const struct conv2d_transpose_cfg *cfg = n->cfg;
+
+    return (struct conv_tail){ cfg->bias, cfg->activation, cfg->slope };
+}
+
+static int larger(int in, int kernel, int stride, int padding)
+{
+    return in * stride + (padding == PM_PAD_VALID && kernel > stride ? kernel - stride : 0);
+}
+
+/* The convolution from output to input. */
+static int params_of(const struct pm_node *n, struct conv2d_params *p)
+{
+    static const int one = 1;
+    const struct conv2d_transpose_cfg *cfg = n->cfg;
+    const struct conv_window v = { .kernel = cfg->kernel, .stride = cfg->stride,
+                                   .dilation = { 1, &one }, .padding = cfg->padding };
+    const struct pm_shape x = n->in[0]->out_shape;
+    int oh, ow;
+
+    if (x.rank != 4)
+        return pm_fail(PM_ECONFIG, "%s: a convolution takes images [n, h, w, c], not rank %d",
+                       n->name, x.rank);
+    if (cfg->kernel.count < 1 || cfg->stride.count < 1)
+        return pm_fail(PM_ECONFIG, "%s: kernel and stride take one number or [height, width]",
+                       n->name);
+    oh = larger(x.dim[1], cfg->kernel.v[0], cfg->stride.v[0], cfg->padding);
+    ow = larger(x.dim[2], cfg->kernel.v[cfg->kernel.count - 1],
+                cfg->stride.v[cfg->stride.count - 1], cfg->padding);
+    p->n = x.dim[0];
+    p->c = cfg->filters;
+    p->k = x.dim[3];
+    p->groups = 1;
+    return pm_conv_geometry(n, &v, oh, ow, p);
+}
+
+static int infer(struct pm_node *n)
+{
+    int err = PM_OK;
+    const struct conv2d_transpose_cfg *cfg = n->cfg;
+    const struct conv_tail t = tail_of(n);
+    struct conv2d_params p = { 0 };
+
+    PM_TRY(params_of(n, &p));
+    PM_TRY(pm_conv_variables(n, "weights", PM_SHAPE4(p.kh, p.kw, p.c, p.k), p.kh * p.kw * p.c,
+                             p.kh * p.kw * p.k, cfg->weights_init, cfg->regularize, &t, p.c,
+                             cfg->bias_init, cfg->regularize_bias));
+    n->out_shape = PM_SHAPE4(p.n, p.h, p.w, p.c);
+    n->out_type = PM_F32;
+out:
+    return err;
+}
+
+static void forward(struct pm_node *n, struct pm_calls *c)
+{
+    const struct conv_tail t = tail_of(n);
+    struct conv2d_params p = { 0 };
+    const struct pm_tensor z = pm_conv_sums(n, c, &t);
+
+    params_of(n, &p);
+    pm_conv_call(c, &pm_conv2d_bwd_data, &p, z, n->w[0], n->x);
+    pm_conv_tail_forward(n, c, &t, z);
+}
+
+static void backward(struct pm_node *n, struct pm_calls *c)
+{
+    const struct conv_tail t = tail_of(n);
+    struct conv2d_params p = { 0 };
+    const struct pm_tensor dz = pm_conv_tail_backward(n, c, &t);
+
+    params_of(n, &p);
+    if (pm_has(n->dw[0]))
+        pm_conv_call(c, &pm_conv2d_bwd_filter, &p, dz, n->dw[0], n->x);
+    if (pm_has(n->dx))
+        pm_conv_call(c, &pm_conv2d_fwd, &p, dz, n->w[0], n->dx);
+}
+
+const struct pm_layer pm_layer_conv2d_transpose = {
+    .name = "conv2d_transpose", .help = "transposed convolution (upsampling), bias, activation",
+    .opts = opts, .cfg_size = sizeof(struct conv2d_transpose_cfg),
+    .infer = infer, .forward = forward, .backward = backward,
+    .backward_reads_x = true, .backward_reads_y = true,
+};

@@ -1,0 +1,186 @@
+/* The rows of convolutions: what they compute stands in shaders/conv2d.params.h, the CPU side in
+ * device/cpu/cpu_conv.h, the choice of shaders in conv_pick.h. */
+#include "layers/conv_rows.h"
+
+#include "device/cpu/cpu_conv.h"
+#include "layers/conv_pick.h"
+
+static double flops(const void *params, size_t count)
+{
+    const struct conv2d_params *p = params;
+
+    (void)count;
+    return 2.0 * p->n * p->oh * p->ow * p->k * p->kh * p->kw * (p->c / p->groups);
+}
+
+static int prepare_fwd(const void *params, void **state)
+{
+    return pm_cpu_conv_create(PM_CONV_FWD, params, (struct pm_cpu_conv **)state);
+}
+
+static int prepare_bwd_data(const void *params, void **state)
+{
+    return pm_cpu_conv_create(PM_CONV_BWD_DATA, params, (struct pm_cpu_conv **)state);
+}
+
+static int prepare_bwd_filter(const void *params, void **state)
+{
+    return pm_cpu_conv_create(PM_CONV_BWD_FILTER, params, (struct pm_cpu_conv **)state);
+}
+
+static void release(void *state)
+{
+    struct pm_cpu_conv *c = state;
+
+    pm_cpu_conv_destroy(&c);
+}
+
+static size_t scratch_of(enum pm_conv_pass pass, const void *params)
+{
+    struct pm_cpu_conv *c = NULL;
+    size_t bytes = 0;
+
+    if (pm_cpu_conv_create(pass, params, &c) == PM_OK)
+        bytes = pm_cpu_conv_scratch(c);
+    pm_cpu_conv_destroy(&c);
+    return bytes;
+}
+
+static size_t scratch_fwd(const void *params, int buf)
+{
+    (void)buf;
+    return scratch_of(PM_CONV_FWD, params);
+}
+
+static size_t scratch_bwd_data(const void *params, int buf)
+{
+    (void)buf;
+    return scratch_of(PM_CONV_BWD_DATA, params);
+}
+
+static size_t scratch_bwd_filter(const void *params, int buf)
+{
+    (void)buf;
+    return scratch_of(PM_CONV_BWD_FILTER, params);
+}
+
+static void conv_fwd(const struct pm_args *a)
+{
+    pm_cpu_conv_run(a->state, a->buf[0], a->buf[1], a->buf[3], a->buf[2], 0);
+}
+
+static void conv_bwd_data(const struct pm_args *a)
+{
+    pm_cpu_conv_run(a->state, a->buf[3], a->buf[1], a->buf[0], a->buf[2], 0);
+}
+
+static void conv_bwd_filter(const struct pm_args *a)
+{
+    const struct conv2d_params *p = a->params;
+
+    pm_cpu_conv_run(a->state, a->buf[0], a->buf[3], a->buf[1], a->buf[2], p->accumulate);
+}
+
+static void depthwise_fwd(const struct pm_args *a)
+{
+    pm_cpu_conv_run(a->state, a->buf[0], a->buf[1], a->buf[2], NULL, 0);
+}
+
+static void depthwise_bwd_data(const struct pm_args *a)
+{
+    pm_cpu_conv_run(a->state, a->buf[2], a->buf[1], a->buf[0], NULL, 0);
+}
+
+#define ROW(text, pass)                                                                            \
+    .name = #text "_" #pass, .params_size = sizeof(struct conv2d_params), .flops = flops,          \
+    .prepare = prepare_##pass, .release = release, .pick = pm_##text##_##pass##_pick
+
+const struct pm_kernel pm_conv2d_fwd = {
+    ROW(conv2d, fwd), .bufs = "r:x r:w t:t w:y", .cpu_all = conv_fwd, .cpu_scratch = scratch_fwd,
+};
+const struct pm_kernel pm_conv2d_bwd_data = {
+    ROW(conv2d, bwd_data), .bufs = "r:dy r:w t:t w:dx", .cpu_all = conv_bwd_data,
+    .cpu_scratch = scratch_bwd_data,
+};
+const struct pm_kernel pm_conv2d_bwd_filter = {
+    ROW(conv2d, bwd_filter), .bufs = "r:x r:dy t:t u:dw", .cpu_all = conv_bwd_filter,
+    .cpu_scratch = scratch_bwd_filter,
+    .accumulate = offsetof(struct conv2d_params, accumulate) + 1,
+};
+const struct pm_kernel pm_depthwise_fwd = {
+    ROW(depthwise, fwd), .bufs = "r:x r:w w:y", .cpu_all = depthwise_fwd,
+};
+const struct pm_kernel pm_depthwise_bwd_data = {
+    ROW(depthwise, bwd_data), .bufs = "r:dy r:w w:dx", .cpu_all = depthwise_bwd_data,
+};
+const struct pm_kernel pm_depthwise_bwd_filter = {
+    ROW(depthwise, bwd_filter), .bufs = "r:x r:dy t:t u:dw", .cpu_all = conv_bwd_filter,
+    .cpu_scratch = scratch_bwd_filter,
+    .accumulate = offsetof(struct conv2d_params, accumulate) + 1,
+};
+
+void pm_conv_call(struct pm_calls *c, const struct pm_kernel *k, const struct conv2d_params *p,
+                  struct pm_tensor x, struct pm_tensor w, struct pm_tensor y)
+{
+    const struct pm_tensor none = PM_NO_TENSOR;
+
+    if (k == &pm_conv2d_fwd)
+        pm_call(c, k, pm_count(y), p, PM_BUFS(x, w, none, y));
+    else if (k == &pm_conv2d_bwd_data)
+        pm_call(c, k, pm_count(x), p, PM_BUFS(y, w, none, x));
+    else if (k == &pm_depthwise_fwd)
+        pm_call(c, k, pm_count(y), p, PM_BUFS(x, w, y));
+    else if (k == &pm_depthwise_bwd_data)
+        pm_call(c, k, pm_count(x), p, PM_BUFS(y, w, x));
+    else
+        pm_call(c, k, pm_count(w), p, PM_BUFS(x, y, none, w));
+}
+
+/* ---- geometry -------------------------------------------------------------------------- */
+
+/* One or two numbers. */
+static int pair(const struct pm_node *n, const char *key, const struct pm_ints *v, int *h, int *w)
+{
+    if (v->count != 1 && v->count != 2)
+        return pm_fail(PM_ECONFIG, "%s: %s has %d numbers; give one, or [height, width]", n->name,
+                       key, v->count);
+    *h = v->v[0];
+    *w = v->v[v->count - 1];
+    return PM_OK;
+}
+
+static int axis(const struct pm_node *n, const char *name, const struct pm_axis *a, int *out,
+                int *before)
+{
+    if (a->out < 1)
+        return pm_fail(PM_ECONFIG, "%s: the window does not fit an input %s of %d; use padding "
+                       "\"same\", a smaller kernel or a larger input", n->name, name, a->in);
+    *out = a->out;
+    *before = a->before;
+    return PM_OK;
+}
+
+int pm_conv_geometry(const struct pm_node *n, const struct conv_window *v, int h, int w,
+                     struct conv2d_params *p)
+{
+    int err = PM_OK;
+    int pad[4] = { 0 };
+    struct pm_axis a;
+
+    p->h = h;
+    p->w = w;
+    PM_TRY(pair(n, "kernel", &v->kernel, &p->kh, &p->kw));
+    PM_TRY(pair(n, "stride", &v->stride, &p->stride_h, &p->stride_w));
+    PM_TRY(pair(n, "dilation", &v->dilation, &p->dilation_h, &p->dilation_w));
+    if (v->padding == PM_PAD_EXPLICIT ? v->pad.count != 4 : v->pad.count != 0)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: pad has %d numbers; padding \"explicit\" takes [top, "
+                       "bottom, left, right], others none", n->name, v->pad.count));
+    for (int i = 0; i < v->pad.count; i++)
+        pad[i] = v->pad.v[i];
+    a = pm_axis_of(h, p->kh, p->stride_h, p->dilation_h, v->padding, pad[0], pad[1]);
+    PM_TRY(axis(n, "height", &a, &p->oh, &p->top));
+    a = pm_axis_of(w, p->kw, p->stride_w, p->dilation_w, v->padding, pad[2], pad[3]);
+    PM_TRY(axis(n, "width", &a, &p->ow, &p->left));
+out:
+    return err;
+}

@@ -1,0 +1,55 @@
+/* conv_rows: the kernel rows of convolutions, and what the layers over them share. A transposed
+ * convolution uses the same rows with forward and data gradient exchanged, a fully connected layer
+ * is a 1x1 convolution of 1x1 images. */
+#ifndef PM_CONV_ROWS_H
+#define PM_CONV_ROWS_H
+
+#include <pumice/layer.h>
+
+#include "bias_act.params.h"
+#include "conv2d.params.h"
+
+extern const struct pm_kernel pm_conv2d_fwd, pm_conv2d_bwd_data, pm_conv2d_bwd_filter;
+extern const struct pm_kernel pm_depthwise_fwd, pm_depthwise_bwd_data, pm_depthwise_bwd_filter;
+extern const struct pm_kernel pm_bias_act_fwd, pm_bias_act_bwd, pm_bias_grad;
+
+/* Appends the call of a convolution row; x, w, y are the convolution's tensors or their gradients. */
+void pm_conv_call(struct pm_calls *c, const struct pm_kernel *k, const struct conv2d_params *p,
+                  struct pm_tensor x, struct pm_tensor w, struct pm_tensor y);
+
+/* Options "activation": its ACT_... number is the index. */
+#define CONV_ACTIVATIONS "none|relu|relu6|leaky_relu|sigmoid|tanh"
+/* What follows the sums of a layer with weights w[0] and, with bias, biases w[1]: z + b, then the
+ * activation. */
+struct conv_tail {
+    bool bias;
+    int activation;
+    float slope;
+};
+/* Where the sums go: n->y itself when nothing follows them. */
+struct pm_tensor pm_conv_sums(const struct pm_node *n, struct pm_calls *c,
+                              const struct conv_tail *t);
+void pm_conv_tail_forward(const struct pm_node *n, struct pm_calls *c, const struct conv_tail *t,
+                          struct pm_tensor z);
+/* The gradient of the sums; adds the bias gradient when it is wanted. */
+struct pm_tensor pm_conv_tail_backward(const struct pm_node *n, struct pm_calls *c,
+                                       const struct conv_tail *t);
+
+/* Weights and biases. suffix: "weights" or "depthwise_weights". */
+int pm_conv_variables(struct pm_node *n, const char *suffix, struct pm_shape shape, int fan_in,
+                      int fan_out, const char *weights_init, bool regularize,
+                      const struct conv_tail *t, int channels, const char *bias_init,
+                      bool regularize_bias);
+
+/* Options of a window: lists of one or two numbers (height, width). */
+struct conv_window {
+    struct pm_ints kernel, stride, dilation, pad;
+    int padding; /* enum pm_padding */
+};
+#define CONV_PADDINGS "same|valid|explicit"
+/* Fills all members of p but n, c, k, groups and accumulate, for inputs of h x w. Fails naming the
+ * node and the option. */
+int pm_conv_geometry(const struct pm_node *n, const struct conv_window *v, int h, int w,
+                     struct conv2d_params *p);
+
+#endif
