@@ -73,7 +73,9 @@ static void md_free(md_t *md)
 #endif
 }
 
-static dnnl_status_t md_make(md_t *md, int rank, const dnnl_dim_t *dims, const dnnl_dim_t *strides)
+/* strides NULL: the library's choice. */
+static dnnl_status_t md_make(md_t *md, int rank, const dnnl_dims_t dims,
+                             const dnnl_dims_t strides)
 {
 #if DNNL_VERSION_MAJOR < 3
     if (!strides)
@@ -104,19 +106,25 @@ static int descs_make(const struct conv2d_params *p, struct descs *d)
 {
     int err = PM_OK;
     const dnnl_dim_t cg = p->c / p->groups, kg = p->k / p->groups, K = p->k;
-    const dnnl_dim_t x_dims[4] = { p->n, p->c, p->h, p->w };
-    const dnnl_dim_t x_strides[4] = { (dnnl_dim_t)p->h * p->w * p->c, 1, (dnnl_dim_t)p->w * p->c,
-                                      p->c };
-    const dnnl_dim_t y_dims[4] = { p->n, p->k, p->oh, p->ow };
-    const dnnl_dim_t y_strides[4] = { p->oh * p->ow * K, 1, p->ow * K, K };
-    const dnnl_dim_t w_dims[5] = { p->groups, kg, cg, p->kh, p->kw };
-    const dnnl_dim_t w_strides[5] = { kg, 1, K, p->kw * cg * K, cg * K };
-    const int skip = p->groups == 1; /* one group: four dimensions */
+    const dnnl_dims_t x_dims = { p->n, p->c, p->h, p->w };
+    const dnnl_dims_t x_strides = { (dnnl_dim_t)p->h * p->w * p->c, 1, (dnnl_dim_t)p->w * p->c,
+                                    p->c };
+    const dnnl_dims_t y_dims = { p->n, p->k, p->oh, p->ow };
+    const dnnl_dims_t y_strides = { p->oh * p->ow * K, 1, p->ow * K, K };
+    const dnnl_dims_t w_dims = { kg, cg, p->kh, p->kw };
+    const dnnl_dims_t w_strides = { 1, K, p->kw * cg * K, cg * K };
+    const dnnl_dims_t group_dims = { p->groups, kg, cg, p->kh, p->kw };
+    const dnnl_dims_t group_strides = { kg, 1, K, p->kw * cg * K, cg * K };
 
     DNNL(md_make(&d->x, 4, x_dims, x_strides));
     DNNL(md_make(&d->y, 4, y_dims, y_strides));
-    DNNL(md_make(&d->any, 5 - skip, w_dims + skip, NULL));
-    DNNL(md_make(&d->w, 5 - skip, w_dims + skip, w_strides + skip));
+    if (p->groups == 1) {
+        DNNL(md_make(&d->any, 4, w_dims, NULL));
+        DNNL(md_make(&d->w, 4, w_dims, w_strides));
+    } else {
+        DNNL(md_make(&d->any, 5, group_dims, NULL));
+        DNNL(md_make(&d->w, 5, group_dims, group_strides));
+    }
 out:
     return err;
 }
