@@ -1,5 +1,8 @@
 /* conv2d: x [n][h][w][c], w [kh][kw][c / groups][k], y [n][oh][ow][k]. Also depthwise: w
  * [kh][kw][c][mult], k = c * mult, groups = c. Rows above the top by `top`, columns left by `left`. */
+#ifndef CONV2D_PARAMS_H
+#define CONV2D_PARAMS_H
+
 struct conv2d_params {
     int n, h, w, c;
     int oh, ow, k;
@@ -10,3 +13,5 @@ struct conv2d_params {
     int groups;
     int accumulate; /* filter gradient: add to dw instead of writing it */
 };
+
+#endif
