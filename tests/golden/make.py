@@ -1,0 +1,93 @@
+"""Makes tests/golden/CASE.json: what one training step of a net gives, in PyTorch on the CPU.
+
+    python3 tests/golden/make.py [CASE ...]
+
+Needs torch and numpy. A step is run in float64 and once more in float32. Per tensor (logits, loss,
+moving averages after the step, the gradient of every trained variable) the file keeps the float64
+run's norm, its dot products with 16 random vectors of +-1, and the float32 run's error relative to
+that norm. Values are not kept: variables, images, labels and the +-1 vectors are drawn by name, here
+and in the test, from Philox streams of the case's seed."""
+import json
+import os
+import platform
+import sys
+
+import numpy as np
+import torch
+
+import nets
+from philox import Stream, signs
+
+# net, batch, height, width, channels, classes
+CASES = {
+    "lenet": ("lenet", 4, 28, 28, 1, 10),
+    "cifarnet": ("cifarnet", 4, 32, 32, 3, 10),
+    "mobilenet_v1": ("mobilenet_v1", 4, 64, 64, 3, 1001),
+    "resnet_v1_50": ("resnet_v1_50", 2, 65, 65, 3, 1000),
+    "resnet_v1_50_224": ("resnet_v1_50", 8, 224, 224, 3, 1000),
+}
+SEED, SMOOTHING = 1, 0.1
+
+
+def step(case, dtype):
+    """name -> float64 array of every tensor that is kept, in a fixed order."""
+    net, batch, height, width, channels, classes = CASES[case]
+    images = 2 * Stream(SEED, "golden/images").uniform(batch * height * width * channels) - 1
+    images = torch.from_numpy(images).to(torch.float32).to(dtype)
+    images = images.reshape(batch, height, width, channels).permute(0, 3, 1, 2)
+    labels = (Stream(SEED, "golden/labels").uniform(batch) * classes).astype(np.int64)
+
+    v = nets.Variables(SEED, dtype)
+    logits = getattr(nets, net)(v, images, classes)
+    target = torch.full_like(logits, SMOOTHING / classes)
+    target[range(batch), labels] += 1 - SMOOTHING
+    loss = -(target * torch.log_softmax(logits, 1)).sum(1).mean()
+    loss.backward()
+    tensors = {"logits": logits.detach(), "loss": loss.detach().reshape(1)}
+    tensors.update(v.averages)
+    tensors.update((name, t.grad) for name, t in v.trained.items())
+    return {name: t.to(torch.float64).numpy().reshape(-1) for name, t in tensors.items()}
+
+
+def dots(name, t):
+    """t's products with the 16 vectors of its name."""
+    total, chunk = np.zeros(16), 1 << 18
+    for first in range(0, len(t), chunk):
+        part = t[first:first + chunk]
+        total += part @ signs(SEED, "golden/" + name, first, len(part))
+    return total
+
+
+def short(x):
+    return float(f"{x:.9g}")
+
+
+def make(case):
+    net, batch, height, width, channels, classes = CASES[case]
+    exact, single = step(case, torch.float64), step(case, torch.float32)
+    tensors, worst = {}, 0
+    for name, t in exact.items():
+        norm = float(np.linalg.norm(t))
+        error = float(np.linalg.norm(single[name] - t)) / norm
+        worst = max(worst, error)
+        tensors[name] = [len(t), short(norm), float(f"{error:.2e}")] + [short(d) for d in dots(name, t)]
+    head = {
+        "made_by": f"PyTorch {torch.__version__}, numpy {np.__version__}, "
+                   f"Python {platform.python_version()}",
+        "net": net, "batch": batch, "height": height, "width": width, "channels": channels,
+        "classes": classes, "seed": SEED, "label_smoothing": SMOOTHING,
+        "columns": "values, norm, relative error of float32, 16 dot products",
+    }
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), case + ".json")
+    with open(path, "w") as f:
+        f.write(json.dumps(head, indent=1)[:-2] + ',\n "tensors": {\n')
+        f.write(",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in tensors.items()))
+        f.write("\n }\n}\n")
+    print(f"{case}: {len(tensors)} tensors, float32 off by at most {worst:.1e}, loss "
+          f"{exact['loss'][0]:.6f}, {os.path.getsize(path) / 1e3:.0f} kB")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(2)
+    for case in sys.argv[1:] or CASES:
+        make(case)

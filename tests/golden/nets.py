@@ -1,0 +1,161 @@
+"""The nets once more, in PyTorch, written from their published descriptions and from nothing in
+src/: NCHW inside, variables in TensorFlow's order and under its names, padding made explicit."""
+import math
+
+import torch
+import torch.nn.functional as F
+
+from philox import Stream
+
+
+class Variables:
+    """Makes each variable at its first mention, by the initial-value rule of the trainer: the
+    stream named like the variable, drawn in row-major order, rounded to float32.
+
+    Batch norm's scale and offset and all biases get other values than their usual 1 and 0, from the
+    stream "golden/NAME", so that a missing factor shows."""
+
+    def __init__(self, seed, dtype):
+        self.seed, self.dtype = seed, dtype
+        self.trained, self.averages = {}, {}
+
+    def _keep(self, name, values, shape):
+        t = torch.from_numpy(values).to(torch.float32).to(self.dtype).reshape(shape)
+        self.trained[name] = t.requires_grad_()
+        return self.trained[name]
+
+    def truncated(self, name, shape, stddev):
+        z = Stream(self.seed, name).truncated(math.prod(shape))
+        return self._keep(name, z * stddev, shape)
+
+    def varied(self, name, count, low, high):
+        u = Stream(self.seed, "golden/" + name).uniform(count)
+        return self._keep(name, low + (high - low) * u, (count,))
+
+    def bias(self, scope, count):
+        return self.varied(scope + "/biases", count, -0.1, 0.1)
+
+
+def same(x, kernel, stride, value=0.0):
+    """Pads so that the output is ceil(in / stride), the odd pixel below and to the right."""
+    pads = []
+    for size in (x.shape[3], x.shape[2]):
+        total = max(0, (math.ceil(size / stride) - 1) * stride + kernel - size)
+        pads += [total // 2, total - total // 2]
+    return F.pad(x, pads, value=value)
+
+
+def conv(v, scope, x, filters, kernel, stddev, stride=1, bias=False, pad="same"):
+    w = v.truncated(scope + "/weights", (kernel, kernel, x.shape[1], filters), stddev)
+    b = v.bias(scope, filters) if bias else None
+    if pad == "same":
+        x = same(x, kernel, stride)
+    elif pad == "both":
+        x = F.pad(x, [(kernel - 1) // 2, kernel - 1 - (kernel - 1) // 2] * 2)
+    return F.conv2d(x, w.permute(3, 2, 0, 1), b, stride=stride)
+
+
+def depthwise(v, scope, x, stddev, stride):
+    c = x.shape[1]
+    w = v.truncated(scope + "/depthwise_weights", (3, 3, c, 1), stddev)
+    return F.conv2d(same(x, 3, stride), w.permute(2, 3, 0, 1), stride=stride, groups=c)
+
+
+def fc(v, scope, x, units, stddev):
+    w = v.truncated(scope + "/weights", (x.shape[1], units), stddev)
+    return x @ w + v.bias(scope, units)
+
+
+def batch_norm(v, scope, x, epsilon, decay):
+    scope += "/BatchNorm"
+    gamma = v.varied(scope + "/gamma", x.shape[1], 0.5, 1.5)
+    beta = v.varied(scope + "/beta", x.shape[1], -0.5, 0.5)
+    n = x.numel() // x.shape[1]
+    mean = x.mean((0, 2, 3), keepdim=True)
+    var = ((x - mean) ** 2).mean((0, 2, 3), keepdim=True)
+    # Moving averages start at 0 and 1; the variance they see has Bessel's factor.
+    v.averages[scope + "/moving_mean"] = (1 - decay) * mean.flatten().detach()
+    v.averages[scope + "/moving_variance"] = (
+        decay + (1 - decay) * var.flatten().detach() * n / max(n - 1, 1))
+    shape = (1, -1, 1, 1)
+    return (x - mean) / torch.sqrt(var + epsilon) * gamma.view(shape) + beta.view(shape)
+
+
+def flatten(x):
+    """Row-major over height, width, channels."""
+    return x.permute(0, 2, 3, 1).reshape(x.shape[0], -1)
+
+
+def lrn(x, radius, bias, alpha, beta):
+    c = x.shape[1]
+    padded = F.pad(x * x, [0, 0, 0, 0, radius, radius])
+    total = sum(padded[:, i:i + c] for i in range(2 * radius + 1))
+    return x * (bias + alpha * total) ** -beta
+
+
+def lenet(v, x, classes):
+    s = "LeNet/"
+    x = F.max_pool2d(F.relu(conv(v, s + "conv1", x, 32, 5, 0.1, bias=True)), 2)
+    x = F.max_pool2d(F.relu(conv(v, s + "conv2", x, 64, 5, 0.1, bias=True)), 2)
+    x = F.relu(fc(v, s + "fc3", flatten(x), 1024, 0.1))
+    return fc(v, s + "fc4", x, classes, 0.1)
+
+
+def cifarnet(v, x, classes):
+    s = "CifarNet/"
+    x = F.max_pool2d(F.relu(conv(v, s + "conv1", x, 64, 5, 0.05, bias=True)), 2)
+    x = lrn(x, 4, 1.0, 0.001 / 9, 0.75)
+    x = F.relu(conv(v, s + "conv2", x, 64, 5, 0.05, bias=True))
+    x = F.max_pool2d(lrn(x, 4, 1.0, 0.001 / 9, 0.75), 2)
+    x = F.relu(fc(v, s + "fc3", flatten(x), 384, 0.04))
+    x = F.relu(fc(v, s + "fc4", x, 192, 0.04))
+    return fc(v, s + "logits", x, classes, 1 / 192)
+
+
+def mobilenet_v1(v, x, classes):
+    s = "MobilenetV1/"
+
+    def norm(scope, y):
+        return torch.clamp(batch_norm(v, scope, y, 0.001, 0.9997), 0, 6)
+
+    x = norm(s + "Conv2d_0", conv(v, s + "Conv2d_0", x, 32, 3, 0.09, stride=2))
+    widths = [64, 128, 128, 256, 256] + [512] * 6 + [1024, 1024]
+    for i, width in enumerate(widths, 1):
+        stride = 2 if i in (2, 4, 6, 12) else 1
+        scope = f"{s}Conv2d_{i}_depthwise"
+        x = norm(scope, depthwise(v, scope, x, 0.09, stride))
+        scope = f"{s}Conv2d_{i}_pointwise"
+        x = norm(scope, conv(v, scope, x, width, 1, 0.09))
+    x = F.avg_pool2d(x, (min(7, x.shape[2]), min(7, x.shape[3])))
+    return conv(v, s + "Logits/Conv2d_1c_1x1", x, classes, 1, 0.09, bias=True).flatten(1)
+
+
+def resnet_v1_50(v, x, classes):
+    s = "resnet_v1_50/"
+
+    def scaled(scope, y, filters, kernel, stride=1, bias=False):
+        stddev = math.sqrt(1.3 * 2 / (kernel * kernel * y.shape[1]))
+        pad = "both" if stride > 1 and kernel > 1 else "same"
+        return conv(v, scope, y, filters, kernel, stddev, stride, bias, pad)
+
+    def norm(scope, y):
+        return batch_norm(v, scope, y, 1.001e-5, 0.997)
+
+    def unit(scope, x, depth, stride):
+        out = 4 * depth
+        if x.shape[1] == out:
+            shortcut = x[:, :, ::stride, ::stride]
+        else:
+            shortcut = norm(scope + "shortcut", scaled(scope + "shortcut", x, out, 1, stride))
+        y = F.relu(norm(scope + "conv1", scaled(scope + "conv1", x, depth, 1)))
+        y = F.relu(norm(scope + "conv2", scaled(scope + "conv2", y, depth, 3, stride)))
+        y = norm(scope + "conv3", scaled(scope + "conv3", y, out, 1))
+        return F.relu(shortcut + y)
+
+    x = F.relu(norm(s + "conv1", scaled(s + "conv1", x, 64, 7, 2)))
+    x = F.max_pool2d(same(x, 3, 2, float("-inf")), 3, 2)
+    for block, (units, depth) in enumerate([(3, 64), (4, 128), (6, 256), (3, 512)], 1):
+        for i in range(1, units + 1):
+            stride = 2 if i == units and block < 4 else 1
+            x = unit(f"{s}block{block}/unit_{i}/bottleneck_v1/", x, depth, stride)
+    return scaled(s + "logits", x.mean((2, 3), keepdim=True), classes, 1, bias=True).flatten(1)
