@@ -31,8 +31,6 @@ struct reader {
     struct pm_node *images, *previous;
 };
 
-static const char *const layer_keys[] = { "name", "layer", "inputs", NULL };
-
 /* ---- reading ----------------------------------------------------------------------------- */
 
 /* " (nearest is "x")", or "" when no name is near. */
@@ -162,9 +160,8 @@ static int read_layer(struct reader *in, const cJSON *item, const struct repeat 
     struct pm_net *net = in->net;
     const struct pm_layer *layer;
     const char *kind, *name, *share;
-    struct pm_node *xs[PM_MAX_INPUTS], *from;
+    struct pm_node *xs[PM_MAX_INPUTS], *from = NULL;
     int count;
-    cJSON *options = NULL;
 
     PM_TRY(get_text(net->arena, item, "layer", NULL, where, &kind));
     if (!kind)
@@ -180,18 +177,12 @@ static int read_layer(struct reader *in, const cJSON *item, const struct repeat 
         PM_TRY(pm_fail(PM_ECONFIG, "%s: more than %d layers", where, MAX_NODES));
     PM_TRY(find_inputs(in, cJSON_GetObjectItemCaseSensitive(item, "inputs"), r, where, xs, &count));
 
-    options = cJSON_Duplicate(item, true);
-    for (int i = 0; layer_keys[i]; i++)
-        cJSON_DeleteItemFromObjectCaseSensitive(options, layer_keys[i]);
     PM_TRY(get_text(net->arena, item, "share", r, where, &share));
-    if (share) {
+    if (share)
         PM_TRY(find_node(in, share, r, where, "share", &from));
-        cJSON_ReplaceItemInObjectCaseSensitive(options, "share", cJSON_CreateString(from->name));
-    }
-    in->previous = pm_net_add_json(net, name, xs, count, kind, options, where);
+    in->previous = pm_net_add_json(net, name, xs, count, kind, item, from, where);
     err = net->error;
 out:
-    cJSON_Delete(options);
     return err;
 }
 

@@ -18,26 +18,26 @@ import torch
 import nets
 from philox import Stream, signs
 
-# net, batch, height, width, channels, classes
+# net, batch, height, width, channels, classes, shift of batch norm's offsets
 CASES = {
-    "lenet": ("lenet", 4, 28, 28, 1, 10),
-    "cifarnet": ("cifarnet", 4, 32, 32, 3, 10),
-    "mobilenet_v1": ("mobilenet_v1", 4, 64, 64, 3, 1001),
-    "resnet_v1_50": ("resnet_v1_50", 2, 65, 65, 3, 1000),
-    "resnet_v1_50_224": ("resnet_v1_50", 8, 224, 224, 3, 1000),
+    "lenet": ("lenet", 4, 28, 28, 1, 10, 0),
+    "cifarnet": ("cifarnet", 4, 32, 32, 3, 10, 0),
+    "mobilenet_v1": ("mobilenet_v1", 4, 64, 64, 3, 1001, 2),
+    "resnet_v1_50": ("resnet_v1_50", 2, 65, 65, 3, 1000, 2),
+    "resnet_v1_50_224": ("resnet_v1_50", 8, 224, 224, 3, 1000, 3),
 }
 SEED, SMOOTHING = 1, 0.1
 
 
 def step(case, dtype):
     """name -> float64 array of every tensor that is kept, in a fixed order."""
-    net, batch, height, width, channels, classes = CASES[case]
+    net, batch, height, width, channels, classes, shift = CASES[case]
     images = 2 * Stream(SEED, "golden/images").uniform(batch * height * width * channels) - 1
     images = torch.from_numpy(images).to(torch.float32).to(dtype)
     images = images.reshape(batch, height, width, channels).permute(0, 3, 1, 2)
     labels = (Stream(SEED, "golden/labels").uniform(batch) * classes).astype(np.int64)
 
-    v = nets.Variables(SEED, dtype)
+    v = nets.Variables(SEED, shift, dtype)
     logits = getattr(nets, net)(v, images, classes)
     target = torch.full_like(logits, SMOOTHING / classes)
     target[range(batch), labels] += 1 - SMOOTHING
@@ -63,7 +63,7 @@ def short(x):
 
 
 def make(case):
-    net, batch, height, width, channels, classes = CASES[case]
+    net, batch, height, width, channels, classes, shift = CASES[case]
     exact, single = step(case, torch.float64), step(case, torch.float32)
     tensors, worst = {}, 0
     for name, t in exact.items():
@@ -75,7 +75,7 @@ def make(case):
         "made_by": f"PyTorch {torch.__version__}, numpy {np.__version__}, "
                    f"Python {platform.python_version()}",
         "net": net, "batch": batch, "height": height, "width": width, "channels": channels,
-        "classes": classes, "seed": SEED, "label_smoothing": SMOOTHING,
+        "classes": classes, "seed": SEED, "shift": shift, "label_smoothing": SMOOTHING,
         "columns": "values, norm, relative error of float32, 16 dot products",
     }
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), case + ".json")

@@ -2,6 +2,7 @@
 src/: NCHW inside, variables in TensorFlow's order and under its names, padding made explicit."""
 import math
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -13,10 +14,14 @@ class Variables:
     stream named like the variable, drawn in row-major order, rounded to float32.
 
     Batch norm's scale and offset and all biases get other values than their usual 1 and 0, from the
-    stream "golden/NAME", so that a missing factor shows."""
+    stream "golden/NAME", so that a missing factor shows. Offsets are about `shift` standard
+    deviations to one side of the rectifier's kink: two channels of three mostly pass, the third is
+    mostly blocked (relu6: one more of five is mostly cut). With offsets near 0, rounding errors
+    decide which of millions of values pass, float32 gradients of a deep net differ by percents
+    whatever computes them, and nothing could be tested."""
 
-    def __init__(self, seed, dtype):
-        self.seed, self.dtype = seed, dtype
+    def __init__(self, seed, shift, dtype):
+        self.seed, self.shift, self.dtype = seed, shift, dtype
         self.trained, self.averages = {}, {}
 
     def _keep(self, name, values, shape):
@@ -28,12 +33,20 @@ class Variables:
         z = Stream(self.seed, name).truncated(math.prod(shape))
         return self._keep(name, z * stddev, shape)
 
-    def varied(self, name, count, low, high):
-        u = Stream(self.seed, "golden/" + name).uniform(count)
-        return self._keep(name, low + (high - low) * u, (count,))
+    def batch_norm(self, scope, count, six):
+        u = Stream(self.seed, "golden/" + scope + "/gamma").uniform(count)
+        t = self.shift * (0.75 + 0.5 * Stream(self.seed, "golden/" + scope + "/beta").uniform(count))
+        gamma = 0.5 + 0.5 * u if six else 0.5 + u
+        c = np.arange(count)
+        beta = np.where(c % 5 == 4 if six else c % 3 == 2, -t, t) * gamma
+        if six:
+            beta = np.where(c % 5 == 3, 6 + beta, beta)
+        return (self._keep(scope + "/gamma", gamma, (count,)),
+                self._keep(scope + "/beta", beta, (count,)))
 
     def bias(self, scope, count):
-        return self.varied(scope + "/biases", count, -0.1, 0.1)
+        u = Stream(self.seed, "golden/" + scope + "/biases").uniform(count)
+        return self._keep(scope + "/biases", 0.2 * u - 0.1, (count,))
 
 
 def same(x, kernel, stride, value=0.0):
@@ -66,10 +79,9 @@ def fc(v, scope, x, units, stddev):
     return x @ w + v.bias(scope, units)
 
 
-def batch_norm(v, scope, x, epsilon, decay):
+def batch_norm(v, scope, x, epsilon, decay, six=False):
     scope += "/BatchNorm"
-    gamma = v.varied(scope + "/gamma", x.shape[1], 0.5, 1.5)
-    beta = v.varied(scope + "/beta", x.shape[1], -0.5, 0.5)
+    gamma, beta = v.batch_norm(scope, x.shape[1], six)
     n = x.numel() // x.shape[1]
     mean = x.mean((0, 2, 3), keepdim=True)
     var = ((x - mean) ** 2).mean((0, 2, 3), keepdim=True)
@@ -116,7 +128,7 @@ def mobilenet_v1(v, x, classes):
     s = "MobilenetV1/"
 
     def norm(scope, y):
-        return torch.clamp(batch_norm(v, scope, y, 0.001, 0.9997), 0, 6)
+        return torch.clamp(batch_norm(v, scope, y, 0.001, 0.9997, six=True), 0, 6)
 
     x = norm(s + "Conv2d_0", conv(v, s + "Conv2d_0", x, 32, 3, 0.09, stride=2))
     widths = [64, 128, 128, 256, 256] + [512] * 6 + [1024, 1024]
