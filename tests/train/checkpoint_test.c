@@ -1,0 +1,537 @@
+/* checkpoint: saved states come back; the newest complete one is found whatever happened to the
+ * process or the disk; retention, the best one, the lock. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pumice/checkpoint.h>
+#include <pumice/rng.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char base[64], run[128];
+
+static int setup(void **state)
+{
+    (void)state;
+    strcpy(base, "/tmp/pumice-checkpoint-XXXXXX");
+    if (!mkdtemp(base))
+        return -1;
+    snprintf(run, sizeof run, "%s/run", base);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return pm_remove_tree(base);
+}
+
+static const char *file_of(const char *name)
+{
+    static char path[512];
+
+    snprintf(path, sizeof path, "%s/checkpoints/%s", run, name);
+    return path;
+}
+
+static bool there(const char *name)
+{
+    return pm_file_exists(file_of(name));
+}
+
+enum { SIZE = 3 * 5 };
+/* A state whose every number says its step. */
+static int save_in(const char *folder, uint64_t step, struct pm_keep keep)
+{
+    float w[SIZE], m[SIZE], scalar = (float)step;
+    char state[64];
+
+    for (int i = 0; i < SIZE; i++) {
+        w[i] = (float)step + (float)i / 16;
+        m[i] = -w[i];
+    }
+    struct pm_state_tensor list[] = {
+        { "net/w", PM_SHAPE2(3, 5), w },
+        { "net/w/Momentum", PM_SHAPE2(3, 5), m },
+        { "power", { 0 }, &scalar },
+    };
+    snprintf(state, sizeof state, "{\"config_hash\": \"abc\", \"data\": {\"epoch\": %d}}", (int)step);
+    return pm_checkpoint_save(folder, step, list, 3, state, &keep);
+}
+
+static int save(uint64_t step, int newest)
+{
+    return save_in(run, step, (struct pm_keep){ .newest = newest });
+}
+
+static void assert_holds(struct pm_checkpoint *c, uint64_t step)
+{
+    float w[SIZE];
+    char epoch[32];
+
+    assert_non_null(c);
+    assert_int_equal(c->step, step);
+    assert_int_equal(pm_checkpoint_read(c, "net/w", PM_SHAPE2(3, 5), w), 0);
+    for (int i = 0; i < SIZE; i++)
+        assert_true(w[i] == (float)step + (float)i / 16);
+    assert_int_equal(pm_checkpoint_read(c, "net/w/Momentum", PM_SHAPE2(3, 5), w), 0);
+    assert_true(w[3] == -((float)step + 3.f / 16));
+    snprintf(epoch, sizeof epoch, "\"epoch\": %d", (int)step);
+    assert_non_null(strstr(c->state, epoch));
+}
+
+static void assert_newest(uint64_t step)
+{
+    struct pm_checkpoint *c = NULL;
+
+    assert_int_equal(pm_checkpoint_open_newest(run, &c), 0);
+    assert_holds(c, step);
+    pm_checkpoint_close(&c);
+    assert_null(c);
+}
+
+/* Changes the last byte of a file. */
+static void damage(const char *name)
+{
+    char *text;
+    size_t size;
+
+    assert_int_equal(pm_file_read(file_of(name), &text, &size), 0);
+    text[size - 1] ^= 1;
+    assert_int_equal(pm_file_write(file_of(name), text, size), 0);
+    pm_free(text);
+}
+
+static void saves_and_opens(void **state)
+{
+    struct pm_checkpoint *c = NULL;
+    struct pm_shape shape;
+    float v[SIZE];
+    char *text, latest[256];
+
+    (void)state;
+    assert_int_equal(pm_checkpoint_open_newest(run, &c), 0);
+    assert_null(c);
+    assert_int_equal(pm_checkpoint_newest_step(run), -1);
+    assert_int_equal(pm_checkpoint_open(run, NULL, "x.json: eval.checkpoint", &c), PM_EDATA);
+    assert_non_null(strstr(pm_error_text(), "x.json: eval.checkpoint"));
+    assert_int_equal(save(0, 5), 0);
+    assert_int_equal(save(123, 5), 0);
+    assert_true(there("step-000123.safetensors") && there("step-000123.json"));
+    assert_newest(123);
+    assert_int_equal(pm_checkpoint_newest_step(run), 123);
+    snprintf(latest, sizeof latest, "%s/latest", run);
+    assert_int_equal(pm_file_read(latest, &text, NULL), 0);
+    assert_string_equal(text, "checkpoints/step-000123.safetensors\n");
+    pm_free(text);
+
+    assert_int_equal(pm_checkpoint_open(run, "latest", "w", &c), 0);
+    assert_true(pm_checkpoint_has(c, "net/w", &shape) && shape.rank == 2 && shape.dim[1] == 5);
+    assert_true(pm_checkpoint_has(c, "power", &shape) && shape.rank == 0);
+    assert_false(pm_checkpoint_has(c, "net/v", NULL));
+    assert_int_equal(pm_checkpoint_read(c, "net/w", PM_SHAPE2(5, 3), v), PM_EDATA);
+    assert_non_null(strstr(pm_error_text(), "3x5"));
+    assert_non_null(strstr(pm_error_text(), "5x3"));
+    assert_int_equal(pm_checkpoint_read(c, "net/ww", PM_SHAPE2(3, 5), v), PM_EDATA);
+    assert_non_null(strstr(pm_error_text(), "'net/w'"));
+    pm_checkpoint_close(&c);
+}
+
+static void opens_what_a_user_names(void **state)
+{
+    static const char *const names[] = { NULL, "", "latest", "20" };
+    struct pm_checkpoint *c = NULL;
+    char folder[600];
+
+    (void)state;
+    save(10, 5), save(20, 5);
+    for (size_t i = 0; i < PM_COUNT(names); i++) {
+        assert_int_equal(pm_checkpoint_open(run, names[i], "w", &c), 0);
+        assert_holds(c, 20);
+        pm_checkpoint_close(&c);
+    }
+    assert_int_equal(pm_checkpoint_open(run, "10", "w", &c), 0);
+    assert_holds(c, 10);
+    pm_checkpoint_close(&c);
+    assert_int_equal(pm_checkpoint_open(NULL, run, "w", &c), 0);
+    assert_holds(c, 20);
+    pm_checkpoint_close(&c);
+    snprintf(folder, sizeof folder, "%s/checkpoints", run);
+    assert_int_equal(pm_checkpoint_open("elsewhere", folder, "w", &c), 0);
+    assert_holds(c, 20);
+    pm_checkpoint_close(&c);
+    assert_int_equal(pm_checkpoint_open(NULL, file_of("step-000010.safetensors"), "w", &c), 0);
+    assert_holds(c, 10);
+    pm_checkpoint_close(&c);
+
+    assert_int_equal(pm_checkpoint_open(run, "15", "w", &c), PM_EDATA);
+    assert_non_null(strstr(pm_error_text(), "10, 20"));
+    assert_int_equal(pm_checkpoint_open(run, "best", "w", &c), PM_EDATA);
+    assert_int_equal(pm_checkpoint_open(NULL, "nowhere", "w", &c), PM_EDATA);
+    damage("step-000010.safetensors");
+    assert_int_equal(pm_checkpoint_open(run, "10", "w", &c), PM_EDATA);
+    assert_non_null(strstr(pm_error_text(), "sha256"));
+    assert_int_equal(pm_checkpoint_open(NULL, file_of("step-000010.safetensors"), "w", &c), PM_EDATA);
+    assert_null(c);
+}
+
+static void foreign_file_has_no_state(void **state)
+{
+    float v = 2;
+    struct pm_safetensor t = { .name = "v", .type = PM_ST_F32, .data = &v };
+    struct pm_checkpoint *c = NULL;
+    char path[256];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/foreign.safetensors", base);
+    assert_int_equal(pm_safetensors_write(path, &t, 1, NULL, NULL), 0);
+    assert_int_equal(pm_checkpoint_open(NULL, path, "w", &c), 0);
+    assert_int_equal(c->step, 0);
+    assert_null(c->state);
+    pm_checkpoint_close(&c);
+}
+
+static void newest_stay(void **state)
+{
+    (void)state;
+    for (uint64_t step = 1; step <= 9; step++)
+        assert_int_equal(save(step, 3), 0);
+    assert_false(there("step-000006.json") || there("step-000006.safetensors"));
+    assert_true(there("step-000007.json") && there("step-000008.json") && there("step-000009.json"));
+    assert_int_equal(save(10, 0), 0);
+    assert_true(there("step-000007.json"));
+    /* Numbers, not names, decide the order. */
+    assert_int_equal(save(999999, 0), 0);
+    assert_int_equal(save(1000000, 2), 0);
+    assert_true(there("step-999999.json") && there("step-1000000.json"));
+    assert_false(there("step-000010.json"));
+    assert_newest(1000000);
+}
+
+static void set_hours_ago(uint64_t step, double hours)
+{
+    char name[64];
+    struct timespec now, times[2];
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    now.tv_sec -= (time_t)(hours * 3600);
+    times[0] = times[1] = now;
+    snprintf(name, sizeof name, "step-%06d.json", (int)step);
+    assert_int_equal(utimensat(AT_FDCWD, file_of(name), times, 0), 0);
+}
+
+/* One checkpoint an hour on paper; every third hour's stays (1.01 hours apart: times are kept in seconds). */
+static void hours_stay(void **state)
+{
+    struct pm_keep keep = { .newest = 1, .every_hours = 3 };
+
+    (void)state;
+    for (uint64_t hour = 1; hour <= 12; hour++) {
+        assert_int_equal(save_in(run, hour, keep), 0);
+        set_hours_ago(hour, 100 - 1.01 * (double)hour);
+        if (hour == 1) { /* the window began with the first: make keep.json say its paper time */
+            unlink(file_of("keep.json"));
+            assert_int_equal(save_in(run, 1, (struct pm_keep){ .newest = 1 }), 0);
+            set_hours_ago(1, 98.99);
+        }
+    }
+    for (uint64_t hour = 1; hour <= 12; hour++) {
+        char name[64];
+        snprintf(name, sizeof name, "step-%06d.json", (int)hour);
+        /* 1 is the window's start: 4, 7, 10 are 3, 6, 9 hours after it; 12 is the newest. */
+        assert_int_equal(there(name), hour == 4 || hour == 7 || hour == 10 || hour == 12);
+    }
+}
+
+static void best_stays(void **state)
+{
+    struct pm_checkpoint *c = NULL;
+    bool is;
+
+    (void)state;
+    save(1, 1);
+    assert_int_equal(pm_checkpoint_keep_best(run, 1, "accuracy", 0.5, true, &is), 0);
+    assert_true(is);
+    save(2, 1);
+    assert_int_equal(pm_checkpoint_keep_best(run, 2, "accuracy", 0.7, true, &is), 0);
+    assert_true(is);
+    assert_false(there("best-000001.json") || there("best-000001.safetensors"));
+    for (uint64_t step = 3; step < 6; step++) {
+        save(step, 1);
+        double value = step == 4 ? NAN : 0.7;
+        assert_int_equal(pm_checkpoint_keep_best(run, step, "accuracy", value, true, &is), 0);
+        assert_false(is);
+    }
+    assert_false(there("step-000002.json"));
+    assert_int_equal(pm_checkpoint_open(run, "best", "w", &c), 0);
+    assert_holds(c, 2);
+    pm_checkpoint_close(&c);
+    assert_newest(5);
+    /* Another metric, lower is better. */
+    assert_int_equal(pm_checkpoint_keep_best(run, 5, "loss", 3, false, &is), 0);
+    assert_true(is);
+    save(6, 1);
+    assert_int_equal(pm_checkpoint_keep_best(run, 6, "loss", 2.9, false, &is), 0);
+    assert_true(is);
+    assert_int_equal(pm_checkpoint_open(run, "best", "w", &c), 0);
+    assert_holds(c, 6);
+    pm_checkpoint_close(&c);
+    assert_int_equal(pm_checkpoint_clean(run), 0);
+    assert_true(there("best-000006.safetensors"));
+    assert_int_equal(pm_checkpoint_keep_best(run, 99, "loss", 1, false, NULL), PM_EDATA);
+}
+
+static void damaged_newest_is_passed_over(void **state)
+{
+    struct pm_checkpoint *c = NULL;
+
+    (void)state;
+    save(1, 5), save(2, 5), save(3, 5), save(4, 5);
+    damage("step-000004.safetensors");
+    assert_newest(3);
+    assert_int_equal(truncate(file_of("step-000003.safetensors"), 100), 0);
+    assert_newest(2);
+    assert_int_equal(truncate(file_of("step-000002.json"), 20), 0);
+    assert_newest(1);
+    unlink(file_of("step-000001.safetensors"));
+    assert_int_equal(pm_checkpoint_open_newest(run, &c), PM_EDATA);
+    assert_null(c);
+    /* Training goes on from before the damaged ones: the new one counts as the newest. */
+    assert_int_equal(save(2, 1), 0);
+    assert_newest(2);
+    assert_false(there("step-000003.json") || there("step-000004.json"));
+}
+
+static void same_step_again(void **state)
+{
+    float v = 1;
+    struct pm_state_tensor t = { "v", { 0 }, &v };
+    struct pm_keep keep = { .newest = 2 };
+
+    (void)state;
+    save(5, 2);
+    assert_int_equal(pm_checkpoint_save(run, 5, &t, 1, "{\"step\": 7}", &keep), 0);
+    struct pm_checkpoint *c = NULL;
+    assert_int_equal(pm_checkpoint_open_newest(run, &c), 0);
+    assert_int_equal(c->step, 5);
+    assert_true(pm_checkpoint_has(c, "v", NULL));
+    pm_checkpoint_close(&c);
+    assert_false(there("step-000005.safetensors.before"));
+    assert_int_equal(pm_checkpoint_save(run, 6, &t, 1, "not json", &keep), PM_EFAIL);
+}
+
+static void leftovers_are_removed(void **state)
+{
+    (void)state;
+    save(1, 5);
+    assert_int_equal(pm_file_write(file_of("step-000002.safetensors"), "x", 1), 0);
+    assert_int_equal(pm_file_write(file_of("step-000003.json.tmp-77-abc"), "x", 1), 0);
+    assert_int_equal(pm_file_write(file_of("notes.txt"), "mine", 4), 0);
+    assert_newest(1);
+    assert_true(there("step-000002.safetensors")); /* looking removes nothing */
+    assert_int_equal(pm_checkpoint_clean(run), 0);
+    assert_false(there("step-000002.safetensors") || there("step-000003.json.tmp-77-abc"));
+    assert_true(there("notes.txt") && there("step-000001.safetensors"));
+}
+
+/* ---- the process dies ------------------------------------------------------------------ */
+
+/* Saves as fast as it can: new steps, and now and then the same one twice. */
+static void save_for_ever(uint64_t first)
+{
+    for (uint64_t step = first;; step++) {
+        if (save(step, 2) < 0 || (step % 3 == 0 && save(step, 2) < 0))
+            _exit(1);
+        if (step % 4 == 0 && pm_checkpoint_keep_best(run, step, "m", (double)step, true, NULL) < 0)
+            _exit(2);
+    }
+}
+
+static void killed_at_any_moment(void **state)
+{
+    struct pm_rng r = pm_rng_make(11, pm_hash("kill"), 0, 0);
+    uint64_t seen = 0, kills = 0;
+
+    (void)state;
+    assert_int_equal(save(1, 2), 0);
+    for (int round = 0; round < 60; round++) {
+        struct pm_checkpoint *c = NULL;
+        uint64_t first = seen + 1;
+        pid_t child = fork();
+        int status;
+        if (child == 0)
+            save_for_ever(first);
+        usleep((useconds_t)pm_rng_int(&r, 0, 25000));
+        kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+        kills++;
+        assert_int_equal(pm_checkpoint_open_newest(run, &c), 0);
+        assert_holds(c, c->step);
+        assert_true(c->step >= seen); /* what was complete stays complete */
+        assert_true((int64_t)c->step == pm_checkpoint_newest_step(run)); /* and the newest is whole */
+        seen = c->step;
+        pm_checkpoint_close(&c);
+    }
+    print_message("%d kills, %d steps saved\n", (int)kills, (int)seen);
+    assert_true(seen > 10);
+    assert_int_equal(save(seen + 1, 2), 0);
+    struct pm_arena *a = pm_arena_create();
+    char **names;
+    size_t count;
+    assert_int_equal(pm_list_folder(a, file_of(""), &names, &count), 0);
+    for (size_t i = 0; i < count; i++)
+        assert_null(strstr(names[i], ".tmp-"));
+    assert_true(count <= 7); /* two pairs, a best pair, best.json */
+    pm_arena_destroy(&a);
+}
+
+/* ---- the disk fails -------------------------------------------------------------------- */
+
+/* Files may not grow beyond 600 bytes: the tensors' file fails half-way. */
+static void file_size_limit(void **state)
+{
+    struct rlimit former, small;
+
+    (void)state;
+    assert_int_equal(save(1, 5), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &former);
+    small = former;
+    small.rlim_cur = 200;
+    setrlimit(RLIMIT_FSIZE, &small);
+    int err = save(2, 1);
+    setrlimit(RLIMIT_FSIZE, &former);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(err, PM_EFAIL);
+    assert_non_null(strstr(pm_error_text(), "step-000001 is still good"));
+    assert_non_null(strstr(pm_error_text(), strerror(EFBIG)));
+    assert_newest(1);
+    assert_false(there("step-000002.safetensors") || there("step-000002.json"));
+    assert_int_equal(save(2, 1), 0);
+    assert_newest(2);
+}
+
+/* In a mount namespace of its own: saves on a small tmpfs until it is full, then with it read-only.
+ * Exits 77 where mounting is not allowed. */
+static void full_disk_child(void)
+{
+    enum { BIG = 40000 };
+    static float w[BIG];
+    struct pm_state_tensor t = { "w", PM_SHAPE1(BIG), w };
+    struct pm_keep all = { .newest = 0 };
+    struct pm_checkpoint *c = NULL;
+    uint64_t step = 0;
+    char text[2048];
+
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mkdir(run, 0777) != 0 || mount("none", run, "tmpfs", 0, "size=1m") != 0)
+        _exit(77);
+    while (step < 100 && pm_checkpoint_save(run, step + 1, &t, 1, "{}", &all) == 0)
+        step++;
+    snprintf(text, sizeof text, "%s", pm_error_text());
+    if (step < 2 || step >= 100 || !strstr(text, strerror(ENOSPC)) || !strstr(text, "still good"))
+        _exit(2);
+    if (pm_checkpoint_open_newest(run, &c) < 0 || !c || c->step != step)
+        _exit(3);
+    pm_checkpoint_close(&c);
+    if (mount("none", run, NULL, MS_REMOUNT | MS_RDONLY, NULL) != 0)
+        _exit(77);
+    if (pm_checkpoint_save(run, step + 1, &t, 1, "{}", &all) != PM_EFAIL ||
+        !strstr(pm_error_text(), strerror(EROFS)))
+        _exit(4);
+    struct pm_run_lock *lock = NULL;
+    if (pm_run_lock(run, &lock) != PM_EFAIL || !strstr(pm_error_text(), run))
+        _exit(5);
+    if (pm_checkpoint_open_newest(run, &c) < 0 || !c || c->step != step)
+        _exit(6);
+    _exit(0);
+}
+
+static void full_disk(void **state)
+{
+    int status;
+    pid_t child = fork();
+
+    (void)state;
+    if (child == 0)
+        full_disk_child();
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        print_message("a small file system cannot be mounted here: full disk not tried\n");
+        skip();
+    }
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* ---- the lock -------------------------------------------------------------------------- */
+
+static void lock_refuses_a_second(void **state)
+{
+    struct pm_run_lock *lock = NULL, *second = NULL;
+    char pid[32];
+    int to[2], from[2], status;
+    char byte;
+
+    (void)state;
+    assert_int_equal(pm_run_lock(run, &lock), 0);
+    snprintf(pid, sizeof pid, "process %d ", (int)getpid());
+    assert_int_equal(pm_run_lock(run, &second), PM_EFAIL);
+    assert_null(second);
+    assert_non_null(strstr(pm_error_text(), pid));
+    pm_run_unlock(&lock);
+    assert_null(lock);
+    assert_int_equal(pm_run_lock(run, &lock), 0);
+    pm_run_unlock(&lock);
+
+    /* Another process holds it, is killed, and the lock is free again. */
+    assert_int_equal(pipe(to) | pipe(from), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        byte = pm_run_lock(run, &lock) == 0 ? 'y' : 'n';
+        if (write(from[1], &byte, 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(from[0], &byte, 1), 1);
+    assert_int_equal(byte, 'y');
+    snprintf(pid, sizeof pid, "process %d ", (int)child);
+    assert_int_equal(pm_run_lock(run, &lock), PM_EFAIL);
+    assert_non_null(strstr(pm_error_text(), pid));
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    assert_int_equal(pm_run_lock(run, &lock), 0);
+    pm_run_unlock(&lock);
+    close(to[0]), close(to[1]), close(from[0]), close(from[1]);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(saves_and_opens),       TEST(opens_what_a_user_names),
+        TEST(foreign_file_has_no_state), TEST(newest_stay),
+        TEST(hours_stay),            TEST(best_stays),
+        TEST(damaged_newest_is_passed_over), TEST(same_step_again),
+        TEST(leftovers_are_removed), TEST(killed_at_any_moment),
+        TEST(file_size_limit),       TEST(full_disk),
+        TEST(lock_refuses_a_second),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
