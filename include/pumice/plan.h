@@ -82,6 +82,7 @@ struct pm_planned_call {
 /* A gradient of the net's variables is a place in one block, so an update works on whole blocks:
  * these make the tensors for its calls, inside pm_plan_options.update. Blocks are F32 [n] with the
  * layout of struct pm_variables' trainable part. */
+const struct pm_variables *pm_calls_variables(const struct pm_calls *c);
 struct pm_tensor pm_calls_values_block(struct pm_calls *c);
 struct pm_tensor pm_calls_gradient_block(struct pm_calls *c);
 struct pm_tensor pm_calls_slot_block(struct pm_calls *c, int slot);
@@ -98,6 +99,7 @@ void pm_calls_label(struct pm_calls *c, const char *label);
 
 struct pm_plan_options {
     bool train;             /* forward, loss, backward; else forward only */
+    bool update_only;       /* neither: just the update (the host's, of several clones) */
     int first_example;      /* of this plan in the whole batch */
     float loss_share;       /* of the whole batch's loss; micro-batches divide it further */
     int micro_batches;      /* >= 1: the net's calls so many times, gradients added up */

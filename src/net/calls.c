@@ -103,6 +103,11 @@ static struct pm_tensor block_tensor(struct pm_calls *c, enum pm_value_kind kind
     return tensor_of(c, v);
 }
 
+const struct pm_variables *pm_calls_variables(const struct pm_calls *c)
+{
+    return c->variables;
+}
+
 struct pm_tensor pm_calls_values_block(struct pm_calls *c)
 {
     return block_tensor(c, PM_VALUE_VARIABLE, "variables", -1);
@@ -384,7 +389,7 @@ int pm_calls_build(struct pm_net *net, const struct pm_variables *v,
     c->gradient_value = pm_arena_alloc(arena, vars * sizeof(int));
     memset(c->variable_value, -1, vars * sizeof(int));
     memset(c->gradient_value, -1, vars * sizeof(int));
-    for (c->micro_batch = 0; c->micro_batch < o->micro_batches && !c->error; c->micro_batch++)
+    for (; c->micro_batch < o->micro_batches && !o->update_only && !c->error; c->micro_batch++)
         build_micro_batch(c, b);
     c->micro_batch = 0;
     c->phase = PM_PHASE_UPDATE;

@@ -1,0 +1,17 @@
+/* One struct an optimizer; count is the floats of the trainable block. */
+struct optimizer_sgd_params {
+    int count;
+};
+struct optimizer_momentum_params {
+    int count;
+    float momentum;
+    int nesterov;
+};
+struct optimizer_rmsprop_params {
+    int count;
+    float decay, momentum, epsilon;
+};
+struct optimizer_adam_params {
+    int count;
+    float beta1, beta2, epsilon;
+};

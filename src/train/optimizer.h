@@ -1,0 +1,59 @@
+/* optimizer: a row per optimizer, and the calls that end a training step on the device where the
+ * variables are updated: weight decay and multipliers, norms and the finite flag, clipping, the
+ * optimizer over the whole block, the layers' moving averages. New optimizer:
+ * src/train/optimizer_NAME.c, its shader, one line in optimizers.def. */
+#ifndef PM_OPTIMIZER_H
+#define PM_OPTIMIZER_H
+
+#include <pumice/options.h>
+#include <pumice/plan.h>
+
+struct pm_optimizer {
+    const char *name, *help;
+    const struct pm_opt *opts;
+    size_t cfg_size;
+    /* Checkpoint suffixes of the slots (spec/classification 10.5), NULL-terminated, and what they
+     * start with. */
+    const char *slots[PM_MAX_SLOTS + 1];
+    float slot_init[PM_MAX_SLOTS];
+    /* "r:g r:owner r:scale r:result r:flag r:step u:w u:slot...": an element of block i uses
+     * g * scale[owner[i / 64]] * result[PM_RESULT_CLIP]; nothing changes while flag is 0. */
+    const struct pm_kernel *kernel;
+    /* Fills the kernel's params from cfg. */
+    void (*params)(const void *cfg, int count, void *params);
+    /* Decays whose powers pm_step carries (Adam); 0 where unused. */
+    void (*betas)(const void *cfg, double *beta1, double *beta2);
+};
+const struct pm_optimizer *pm_optimizer_find(const char *name);
+const struct pm_optimizer *const *pm_optimizers(size_t *count);
+
+/* Floats of result[]. */
+enum {
+    PM_RESULT_NORM,  /* global norm of the gradients after multipliers and per-variable clipping */
+    PM_RESULT_L2,    /* sum of weight_decay / 2 * |w|^2 over regularised variables */
+    PM_RESULT_CLIP,  /* factor of the global clipping */
+    PM_RESULT_COUNT
+};
+
+/* What happens to the gradients, and how weights are updated. */
+struct pm_update {
+    const struct pm_optimizer *optimizer; /* borrowed */
+    const void *cfg;                      /* its options, borrowed */
+    float weight_decay;                   /* of regularised variables */
+    float clip_norm;                      /* global, 0 = off */
+    float clip_variable_norm;             /* each variable's, 0 = off */
+    /* Per variable: factor of its gradient, 0 = frozen. */
+    float (*multiplier)(const char *variable, void *ctx);
+    void *ctx;
+    bool layers; /* the layers' moving averages belong to this plan */
+};
+/* pm_plan_options.update for a plan that holds variables, gradients and slots: outputs "result"
+ * (F32), "norms" (F32, per trainable variable in block order) and "flag" (U32). */
+void pm_update_append(struct pm_calls *c, void *update);
+/* pm_plan_options.update for a clone whose update runs elsewhere: only the layers' moving averages,
+ * always. */
+void pm_update_layers_only(struct pm_calls *c, void *unused);
+/* Index among trainable variables (block order) to the variable's index; -1 past the end. */
+int pm_update_variable(const struct pm_variables *v, int trainable);
+
+#endif

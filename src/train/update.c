@@ -1,0 +1,251 @@
+/* update: the calls between the backward pass and the next step.
+ *
+ *   gradient_prepare   g = (g + wd * w) * multiplier; per chunk of 4096 floats: sum g^2, wd/2 sum w^2
+ *   gradient_norms     per variable and global norm, clip factors (spec/classification 3.5), flag
+ *   the optimizer      over the whole block
+ *   layers' updates    moving averages, conditional on the flag
+ *
+ * Weight decay has this one home, so it enters once per step whatever the number of clones. A
+ * multiplier of 0 (frozen) writes zeros whatever g holds. Sums have fixed chunks and a fixed order. */
+#include "train/optimizer.h"
+
+#include "base/vector.h"
+#include "update.params.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CHUNK = 4096, OWNER_FLOATS = 64 };
+
+/* ---- kernels ---------------------------------------------------------------------------- */
+
+PM_CLONES
+static void prepare_chunk(const uint32_t *chunk, const uint32_t *vars, float *g, const float *w,
+                          float *partial)
+{
+    const uint32_t *var = vars + 4 * chunk[2];
+    size_t first = chunk[0], count = chunk[1];
+    float wd, multiplier, gg = 0, ww = 0;
+
+    memcpy(&wd, &var[2], sizeof wd);
+    memcpy(&multiplier, &var[3], sizeof multiplier);
+    for (size_t i = first; i < first + count; i++) {
+        float v = multiplier != 0 ? (g[i] + wd * w[i]) * multiplier : 0.0f;
+
+        g[i] = v;
+        gg += v * v;
+        ww += w[i] * w[i];
+    }
+    partial[0] = gg;
+    partial[1] = wd != 0 ? 0.5f * wd * ww : 0.0f;
+}
+
+static void prepare_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const uint32_t *chunks = a->buf[2], *vars = a->buf[3];
+    float *partials = a->buf[4];
+
+    for (size_t i = begin; i < end; i++)
+        prepare_chunk(chunks + 4 * i, vars, a->buf[0], a->buf[1], partials + 2 * i);
+}
+
+static bool prepare_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                         struct pm_picks *out)
+{
+    (void)caps, (void)params;
+    pm_pick_elements("gradient_prepare", 64, count * 64, out); /* a group per chunk */
+    return level == 0;
+}
+
+static const struct pm_kernel prepare_row = {
+    .name = "gradient_prepare", .bufs = "u:g r:w r:chunks r:vars w:partials",
+    .params_size = sizeof(struct gradient_prepare_params), .cpu = prepare_cpu, .grain = 4,
+    .pick = prepare_pick,
+};
+
+static float clip_factor(float norm, float clip)
+{
+    return clip > 0 && norm > clip ? clip / norm : 1.0f;
+}
+
+static void norms_cpu(const struct pm_args *a)
+{
+    const struct gradient_norms_params *p = a->params;
+    const float *partials = a->buf[0];
+    const uint32_t *vars = a->buf[1];
+    float *norms = a->buf[2], *scale = a->buf[3], *result = a->buf[4];
+    uint32_t *flag = a->buf[5];
+    double total = 0, l2 = 0;
+
+    for (int v = 0; v < p->vars; v++) {
+        double square = 0;
+
+        for (uint32_t k = vars[4 * v]; k < vars[4 * v] + vars[4 * v + 1]; k++) {
+            square += partials[2 * k];
+            l2 += partials[2 * k + 1];
+        }
+        norms[v] = (float)sqrt(square);
+        scale[v] = clip_factor(norms[v], p->clip_variable);
+        total += square * scale[v] * scale[v];
+    }
+    result[PM_RESULT_NORM] = (float)sqrt(total);
+    result[PM_RESULT_L2] = (float)l2;
+    result[PM_RESULT_CLIP] = clip_factor((float)sqrt(total), p->clip_global);
+    *flag = total <= 3.4e38; /* false for infinities and what is not a number */
+}
+
+static bool norms_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                       struct pm_picks *out)
+{
+    (void)caps, (void)params, (void)count;
+    pm_pick_elements("gradient_norms", 256, 1, out); /* one group: the order is the contract */
+    return level == 0;
+}
+
+static const struct pm_kernel norms_row = {
+    .name = "gradient_norms", .bufs = "r:partials r:vars w:norms w:scale w:result w:flag",
+    .params_size = sizeof(struct gradient_norms_params), .cpu_all = norms_cpu, .pick = norms_pick,
+};
+
+/* ---- tables ----------------------------------------------------------------------------- */
+
+int pm_update_variable(const struct pm_variables *v, int trainable)
+{
+    for (int i = 0; i < v->count; i++)
+        if (v->list[i].trainable && trainable-- == 0)
+            return i;
+    return -1;
+}
+
+struct tables {
+    uint32_t *chunks, *vars, *owner;
+    int chunk_count, var_count;
+};
+
+static uint32_t bits(float f)
+{
+    uint32_t u;
+
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+/* The trainable block in the order of its offsets, which is the list's. */
+static struct tables make_tables(const struct pm_variables *v, const struct pm_update *u)
+{
+    size_t floats = v->trainable_bytes / sizeof(float);
+    size_t room = floats / CHUNK + (size_t)v->count + 1;
+    struct tables t = { .chunks = pm_calloc(room, 4 * sizeof(uint32_t)),
+                        .vars = pm_calloc((size_t)v->count + 1, 4 * sizeof(uint32_t)),
+                        .owner = pm_calloc(floats / OWNER_FLOATS + 1, sizeof(uint32_t)) };
+
+    for (int i = 0; i < v->count; i++) {
+        const struct pm_variable *x = &v->list[i];
+        size_t count = pm_shape_count(x->shape), first = v->offset[i] / sizeof(float);
+        uint32_t *var = t.vars + 4 * t.var_count;
+
+        if (!x->trainable)
+            continue;
+        var[0] = (uint32_t)t.chunk_count;
+        var[2] = bits(x->regularize ? u->weight_decay : 0);
+        var[3] = bits(u->multiplier ? u->multiplier(x->name, u->ctx) : 1);
+        for (size_t at = 0; at < count; at += CHUNK) {
+            uint32_t *chunk = t.chunks + 4 * t.chunk_count++;
+
+            chunk[0] = (uint32_t)(first + at);
+            chunk[1] = (uint32_t)(count - at < CHUNK ? count - at : CHUNK);
+            chunk[2] = (uint32_t)t.var_count;
+            var[1]++;
+        }
+        for (size_t at = 0; at < count; at += OWNER_FLOATS)
+            t.owner[(first + at) / OWNER_FLOATS] = (uint32_t)t.var_count;
+        t.var_count++;
+    }
+    return t;
+}
+
+/* ---- calls ------------------------------------------------------------------------------ */
+
+static void append_optimizer(struct pm_calls *c, const struct pm_update *u, int floats,
+                             const struct pm_tensor *shared, struct pm_tensor w)
+{
+    struct pm_tensor bufs[PM_MAX_BUFS];
+    char params[128] = { 0 };
+    int n = 0;
+
+    for (; n < 6; n++)
+        bufs[n] = shared[n];
+    bufs[n++] = w;
+    for (int k = 0; u->optimizer->slots[k]; k++)
+        bufs[n++] = pm_calls_slot_block(c, k);
+    u->optimizer->params(u->cfg, floats, params);
+    pm_call(c, u->optimizer->kernel, (size_t)floats, params, n, bufs);
+}
+
+void pm_update_append(struct pm_calls *c, void *update)
+{
+    const struct pm_update *u = update;
+    const struct pm_variables *v = pm_calls_variables(c);
+    struct tables t = make_tables(v, u);
+    int floats = (int)(v->trainable_bytes / sizeof(float));
+    struct gradient_prepare_params prepare = { .chunks = t.chunk_count };
+    struct gradient_norms_params norms = { .vars = t.var_count,
+                                           .clip_variable = u->clip_variable_norm,
+                                           .clip_global = u->clip_norm };
+    struct pm_tensor w = pm_calls_values_block(c), g = pm_calls_gradient_block(c);
+    struct pm_tensor chunks, vars, owner, partials, norm, scale, result, flag;
+
+    chunks = pm_calls_constant(c, "chunks", t.chunks, PM_SHAPE2(t.chunk_count, 4), PM_U32);
+    vars = pm_calls_constant(c, "vars", t.vars, PM_SHAPE2(t.var_count, 4), PM_U32);
+    owner = pm_calls_constant(c, "owner", t.owner, PM_SHAPE1(floats / OWNER_FLOATS), PM_U32);
+    pm_calls_label(c, "gradients");
+    partials = pm_temp(c, PM_SHAPE2(t.chunk_count, 2), PM_F32);
+    norm = pm_calls_output(c, "norms", PM_SHAPE1(t.var_count), PM_F32);
+    scale = pm_temp(c, PM_SHAPE1(t.var_count), PM_F32);
+    result = pm_calls_output(c, "result", PM_SHAPE1(PM_RESULT_COUNT), PM_F32);
+    flag = pm_calls_output(c, "flag", PM_SHAPE1(1), PM_U32);
+    pm_call(c, &prepare_row, (size_t)t.chunk_count, &prepare,
+            PM_BUFS(g, w, chunks, vars, partials));
+    pm_call(c, &norms_row, 1, &norms, PM_BUFS(partials, vars, norm, scale, result, flag));
+    pm_calls_label(c, u->optimizer->name);
+    append_optimizer(c, u, floats,
+                     (struct pm_tensor[]){ g, owner, scale, result, flag, pm_step_tensor(c) }, w);
+    if (u->layers)
+        pm_calls_layer_updates(c, flag);
+    pm_free(t.chunks);
+    pm_free(t.vars);
+    pm_free(t.owner);
+}
+
+void pm_update_layers_only(struct pm_calls *c, void *unused)
+{
+    uint32_t one = 1;
+
+    (void)unused;
+    pm_calls_layer_updates(c, pm_calls_constant(c, "always", &one, PM_SHAPE1(1), PM_U32));
+}
+
+/* ---- rows ------------------------------------------------------------------------------- */
+
+#define PM_OPTIMIZER(name) extern const struct pm_optimizer pm_optimizer_##name;
+#include "train/optimizers.def"
+#undef PM_OPTIMIZER
+static const struct pm_optimizer *const rows[] = {
+#define PM_OPTIMIZER(name) &pm_optimizer_##name,
+#include "train/optimizers.def"
+#undef PM_OPTIMIZER
+};
+
+const struct pm_optimizer *const *pm_optimizers(size_t *count)
+{
+    *count = PM_COUNT(rows);
+    return rows;
+}
+
+const struct pm_optimizer *pm_optimizer_find(const char *name)
+{
+    for (size_t i = 0; i < PM_COUNT(rows); i++)
+        if (strcmp(rows[i]->name, name) == 0)
+            return rows[i];
+    return NULL;
+}
