@@ -1,0 +1,32 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "lib/vector.glsl"
+#include "lib/pool.glsl"
+#include "pool.params.h"
+layout(local_size_x_id = 0) in;
+layout(push_constant, scalar) uniform Push { InT dy; OutT dx; pool_params p; };
+
+void main()
+{
+    uint c = uint(p.c / VEC), count = uint(p.n * p.h * p.w) * c;
+
+    for (uint i = pm_first(); i < count; i += pm_stride()) {
+        uint pixel = i / c;
+        int ix = int(pixel % uint(p.w)), row = int(pixel / uint(p.w));
+        int iy = row % p.h, image = row / p.h;
+        ivec2 wy = pm_windows(iy, p.top, p.kh, p.stride_h, p.oh);
+        ivec2 wx = pm_windows(ix, p.left, p.kw, p.stride_w, p.ow);
+        T sum = T(0);
+
+        for (int oy = wy.x; oy < wy.y; oy++) {
+            ivec2 ky = pm_taps(oy * p.stride_h - p.top, p.kh, p.h);
+
+            for (int ox = wx.x; ox < wx.y; ox++) {
+                ivec2 kx = pm_taps(ox * p.stride_w - p.left, p.kw, p.w);
+                uint o = uint((image * p.oh + oy) * p.ow + ox) * c + i % c;
+                sum += dy.v[o] * (1.0 / float((ky.y - ky.x) * (kx.y - kx.x)));
+            }
+        }
+        dx.v[i] = sum;
+    }
+}

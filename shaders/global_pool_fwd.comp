@@ -1,0 +1,27 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "lib/vector.glsl"
+#include "global_pool.params.h"
+layout(local_size_x_id = 0) in;
+layout(push_constant, scalar) uniform Push { InT x; OutT y; global_pool_params p; };
+
+/* Sums of 32 first, then their sum: the error grows with pixels / 32 only. */
+void main()
+{
+    uint c = uint(p.c / VEC), pixels = uint(p.pixels);
+
+    for (uint i = pm_first(); i < uint(p.n) * c; i += pm_stride()) {
+        uint base = i / c * pixels;
+        T total = T(0);
+
+        for (uint block = 0; block < pixels; block += 32) {
+            uint end = min(block + 32, pixels);
+            T sum = T(0);
+
+            for (uint k = block; k < end; k++)
+                sum += x.v[(base + k) * c + i % c];
+            total += sum;
+        }
+        y.v[i] = total / float(p.pixels);
+    }
+}

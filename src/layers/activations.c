@@ -1,0 +1,129 @@
+/* activations: relu, relu6, leaky_relu, sigmoid, tanh, hard_sigmoid, hard_swish, element by element.
+ * activation.h has the functions and their derivatives; the rows serve all of them. */
+#include <pumice/layer.h>
+
+#include "activation.params.h"
+#include "layers/activation.h"
+#include "layers/pick.h"
+
+struct leaky_relu_cfg { float slope; };
+
+static const struct pm_opt no_opts[] = { { 0 } };
+static const struct pm_opt leaky_relu_opts[] = {
+    PM_FLOAT(leaky_relu_cfg, slope, 0.01, 1e-6, 1, "gradient kept for negative inputs"),
+    { 0 },
+};
+
+PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct activation_params *p = a->params;
+    const float *x = a->buf[0], slope = p->slope;
+    float *y = a->buf[1];
+
+#define LOOP(kind)                                                                                 \
+    PM_SIMD                                                                                        \
+    for (size_t i = begin; i < end; i++)                                                           \
+        y[i] = pm_act(kind, slope, x[i])
+    PM_ACT_SWITCH(p->kind, LOOP)
+#undef LOOP
+}
+
+PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct activation_params *p = a->params;
+    const float *v = a->buf[0], *dy = a->buf[1], slope = p->slope;
+    float *dx = a->buf[2];
+
+#define LOOP(kind)                                                                                 \
+    PM_SIMD                                                                                        \
+    for (size_t i = begin; i < end; i++)                                                           \
+        dx[i] = dy[i] * pm_act_slope(kind, slope, v[i])
+    PM_ACT_SWITCH(p->kind, LOOP)
+#undef LOOP
+}
+
+static bool pick(const char *name4, const char *name, const void *params, int level,
+                 struct pm_picks *out)
+{
+    const struct activation_params *p = params;
+    return pick_four(name4, name, p->count % 4 == 0, (size_t)p->count, (uint32_t)p->kind, level,
+                     out);
+}
+
+static bool fwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                     struct pm_picks *out)
+{
+    (void)caps, (void)count;
+    return pick("activation_fwd4", "activation_fwd", params, level, out);
+}
+
+static bool bwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                     struct pm_picks *out)
+{
+    (void)caps, (void)count;
+    return pick("activation_bwd4", "activation_bwd", params, level, out);
+}
+
+static const struct pm_kernel fwd = {
+    .name = "activation_fwd", .bufs = "r:x w:y", .inplace = "y=x",
+    .params_size = sizeof(struct activation_params), .cpu = fwd_cpu, .pick = fwd_pick,
+};
+/* v: y, or x where the derivative needs it. */
+static const struct pm_kernel bwd = {
+    .name = "activation_bwd", .bufs = "r:v r:dy w:dx", .inplace = "dx=dy",
+    .params_size = sizeof(struct activation_params), .cpu = bwd_cpu, .pick = bwd_pick,
+};
+
+/* The layers' names are the choices' names. */
+static int kind_of(const struct pm_node *n)
+{
+    const char *names = PM_ACTIVATIONS;
+    int kind = 0;
+
+    for (size_t length; *names; names += length + (names[length] == '|'), kind++) {
+        length = strcspn(names, "|");
+        if (strlen(n->layer->name) == length && strncmp(names, n->layer->name, length) == 0)
+            break;
+    }
+    return kind;
+}
+
+static struct activation_params params_of(const struct pm_node *n)
+{
+    struct activation_params p = { .count = (int)pm_count(n->x), .kind = kind_of(n) };
+
+    if (p.kind == PM_ACT_LEAKY_RELU)
+        p.slope = ((const struct leaky_relu_cfg *)n->cfg)->slope;
+    return p;
+}
+
+static void forward(struct pm_node *n, struct pm_calls *c)
+{
+    struct activation_params p = params_of(n);
+    pm_call(c, &fwd, pm_count(n->x), &p, PM_BUFS(n->x, n->y));
+}
+
+static void backward(struct pm_node *n, struct pm_calls *c)
+{
+    struct activation_params p = params_of(n);
+    struct pm_tensor v = pm_act_wants_z(p.kind) ? n->x : n->y;
+
+    if (pm_has(n->dx))
+        pm_call(c, &bwd, pm_count(n->x), &p, PM_BUFS(v, n->dy, n->dx));
+}
+
+#define ACTIVATION(id, text, ...)                                                                  \
+    const struct pm_layer pm_layer_##id = {                                                        \
+        .name = #id, .help = text, .infer = pm_infer_same, .forward = forward,                     \
+        .backward = backward, __VA_ARGS__                                                          \
+    }
+#define PLAIN .opts = no_opts, .cfg_size = 4
+
+ACTIVATION(relu, "max(x, 0)", PLAIN, .backward_reads_y = true);
+ACTIVATION(relu6, "x cut to 0..6", PLAIN, .backward_reads_y = true);
+ACTIVATION(leaky_relu, "rectifier with a small negative slope", .opts = leaky_relu_opts,
+           .cfg_size = sizeof(struct leaky_relu_cfg), .backward_reads_y = true);
+ACTIVATION(sigmoid, "1 / (1 + exp(-x))", PLAIN, .backward_reads_y = true);
+ACTIVATION(tanh, "hyperbolic tangent", PLAIN, .backward_reads_y = true);
+ACTIVATION(hard_sigmoid, "x cut to -3..3, brought to 0..1", PLAIN, .backward_reads_y = true);
+ACTIVATION(hard_swish, "x * hard_sigmoid(x)", PLAIN, .backward_reads_x = true);

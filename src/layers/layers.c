@@ -1,0 +1,111 @@
+/* layers: the table of layers, and what several layers share: initial values' text, windows'
+ * geometry, random streams. */
+#include <pumice/net.h>
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PM_LAYER(name) extern const struct pm_layer pm_layer_##name;
+#include "layers.def"
+#undef PM_LAYER
+
+static const struct pm_layer *const table[] = {
+#define PM_LAYER(name) &pm_layer_##name,
+#include "layers.def"
+#undef PM_LAYER
+};
+
+const struct pm_layer *const *pm_layers(size_t *count)
+{
+    *count = PM_COUNT(table);
+    return table;
+}
+
+const struct pm_layer *pm_layer_find(const char *name)
+{
+    for (size_t i = 0; i < PM_COUNT(table); i++)
+        if (strcmp(table[i]->name, name) == 0)
+            return table[i];
+    return NULL;
+}
+
+int pm_infer_same(struct pm_node *n)
+{
+    n->out_shape = n->in[0]->out_shape;
+    n->out_type = n->in[0]->out_type;
+    return PM_OK;
+}
+
+void pm_stream(const struct pm_node *n, uint32_t out[2])
+{
+    uint64_t h = pm_hash(n->name);
+
+    out[0] = (uint32_t)h;
+    out[1] = (uint32_t)(h >> 32);
+}
+
+/* ---- initial values -------------------------------------------------------------------- */
+
+int pm_init_parse(const char *text, struct pm_init *out, const char *where)
+{
+    /* -1: a number must be given. */
+    static const struct { const char *name; enum pm_init_kind kind; double a; } kinds[] = {
+        { "constant", PM_INIT_CONSTANT, 0 },
+        { "truncated", PM_INIT_TRUNCATED, -1 },
+        { "normal", PM_INIT_NORMAL, -1 },
+        { "xavier", PM_INIT_XAVIER, 0 },
+        { "variance_scaling", PM_INIT_VARIANCE_SCALING, 2 },
+        { "variance_scaling_fan_out", PM_INIT_VARIANCE_FAN_OUT, 2 },
+    };
+    size_t length = strcspn(text, "(");
+
+    for (size_t i = 0; i < PM_COUNT(kinds); i++) {
+        if (strlen(kinds[i].name) != length || strncmp(text, kinds[i].name, length) != 0)
+            continue;
+        *out = (struct pm_init){ kinds[i].kind, (float)kinds[i].a };
+        if (text[length] == '(') {
+            char *end;
+            double a = strtod(text + length + 1, &end);
+
+            if (end == text + length + 1 || strcmp(end, ")") != 0 || !(a >= -1e6 && a <= 1e6) ||
+                (a < 0 && out->kind != PM_INIT_CONSTANT))
+                return pm_fail(PM_ECONFIG, "%s: '%s': the number in brackets must be %s", where,
+                               text, out->kind == PM_INIT_CONSTANT ? "in -1e6..1e6" : "in 0..1e6");
+            out->a = (float)a;
+        } else if (out->a < 0) {
+            return pm_fail(PM_ECONFIG, "%s: '%s' needs its standard deviation, as in %s(0.1)", where,
+                           text, text);
+        }
+        return PM_OK;
+    }
+    return pm_fail(PM_ECONFIG, "%s: '%s' is no way to make initial values (constant(a), "
+                   "truncated(stddev), normal(stddev), xavier, variance_scaling(factor), "
+                   "variance_scaling_fan_out(factor))", where, text);
+}
+
+/* ---- geometry -------------------------------------------------------------------------- */
+
+struct pm_axis pm_axis_of(int in, int kernel, int stride, int dilation, enum pm_padding padding,
+                          int before, int after)
+{
+    struct pm_axis a = { .in = in };
+    int64_t reach = (int64_t)(kernel - 1) * dilation + 1;
+
+    if (padding == PM_PAD_SAME) {
+        int64_t out = ((int64_t)in + stride - 1) / stride;
+        int64_t total = (out - 1) * stride + reach - in;
+
+        total = total > 0 ? total : 0;
+        a.out = (int)out;
+        a.before = (int)(total / 2);
+        a.after = (int)(total - total / 2);
+        return a;
+    }
+    if (padding == PM_PAD_EXPLICIT)
+        a.before = before, a.after = after;
+    int64_t room = (int64_t)in + a.before + a.after - reach;
+    int64_t out = room < 0 ? 0 : room / stride + 1;
+    a.out = out > INT_MAX ? INT_MAX : (int)out;
+    return a;
+}

@@ -1,0 +1,24 @@
+/* pick: the choice between a shader's four-wide variant (NAME4, built with -DVEC=4) and its plain one,
+ * which most element-wise and per-channel rows have. */
+#ifndef PUMICE_PICK_H
+#define PUMICE_PICK_H
+
+#include <pumice/kernel.h>
+
+/* items: invocations wanted of the plain variant; four: whether the four-wide one applies, which
+ * takes a quarter. constant: value of specialization constant 3. */
+static inline bool pick_four(const char *name4, const char *name, bool four, size_t items,
+                             uint32_t constant, int level, struct pm_picks *out)
+{
+    if (level > (four ? 1 : 0))
+        return false;
+    if (four && level == 0)
+        pm_pick_elements(name4, 64, items / 4, out);
+    else
+        pm_pick_elements(name, 64, items, out);
+    out->d[0].spec[3] = constant;
+    out->d[0].specs = 4;
+    return true;
+}
+
+#endif

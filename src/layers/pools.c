@@ -1,0 +1,461 @@
+/* pools: max_pool, avg_pool and global_pool.
+ *
+ * Windows are TensorFlow's: padding never counts, so a maximum ignores it and an average divides by
+ * the cells that are in the image. On ties the first cell in row order is the maximum and gets the
+ * gradient; its place is kept from the forward call. Backward calls gather: a pixel adds up what the
+ * windows over it send, in their order. */
+#include <pumice/layer.h>
+
+#include "global_pool.params.h"
+#include "layers/pick.h"
+#include "layers/vmath.h"
+#include "pool.params.h"
+
+struct pool_cfg {
+    struct pm_ints kernel, stride;
+    int padding;
+};
+
+static const struct pm_opt opts[] = {
+    PM_INTS(pool_cfg, kernel, "[2, 2]", 1, 4096, "height and width of the window, or one for both"),
+    PM_INTS(pool_cfg, stride, "[2, 2]", 1, 4096, "rows and columns between windows, or one for both"),
+    PM_ENUM(pool_cfg, padding, PM_PAD_VALID, "same|valid", "whether windows may stand out of the image"),
+    { 0 },
+};
+
+/* ---- geometry -------------------------------------------------------------------------- */
+
+struct range { int begin, end; };
+
+/* Taps of the window that begins at `first`, as far as they are in the image. */
+PM_INLINE struct range taps(int first, int kernel, int size)
+{
+    return (struct range){ first < 0 ? -first : 0, kernel < size - first ? kernel : size - first };
+}
+
+/* Windows over input position i. */
+PM_INLINE struct range windows(int i, int before, int kernel, int stride, int out)
+{
+    int last = i + before, first = last - kernel + 1, end = last / stride + 1;
+
+    return (struct range){ first <= 0 ? 0 : (first + stride - 1) / stride, end < out ? end : out };
+}
+
+static int pair(const struct pm_node *n, const char *key, struct pm_ints v, int out[2])
+{
+    if (v.count < 1 || v.count > 2)
+        return pm_fail(PM_ECONFIG, "%s: %s has %d numbers, not 1 or 2 (height and width)", n->name,
+                       key, v.count);
+    out[0] = v.v[0];
+    out[1] = v.v[v.count - 1];
+    return PM_OK;
+}
+
+/* Params from the input's shape; oh or ow is below 1 when the window does not fit. */
+static int params_of(const struct pm_node *n, struct pm_shape x, struct pool_params *p)
+{
+    const struct pool_cfg *cfg = n->cfg;
+    int err = PM_OK, kernel[2], stride[2];
+
+    PM_TRY(pair(n, "kernel", cfg->kernel, kernel));
+    PM_TRY(pair(n, "stride", cfg->stride, stride));
+    struct pm_axis h = pm_axis_of(x.dim[1], kernel[0], stride[0], 1, cfg->padding, 0, 0);
+    struct pm_axis w = pm_axis_of(x.dim[2], kernel[1], stride[1], 1, cfg->padding, 0, 0);
+    *p = (struct pool_params){
+        .n = x.dim[0], .h = x.dim[1], .w = x.dim[2], .c = x.dim[3], .oh = h.out, .ow = w.out,
+        .kh = kernel[0], .kw = kernel[1], .stride_h = stride[0], .stride_w = stride[1],
+        .top = h.before, .left = w.before,
+    };
+out:
+    return err;
+}
+
+static int infer(struct pm_node *n)
+{
+    int err = PM_OK;
+    struct pm_shape x = n->in[0]->out_shape;
+    struct pool_params p;
+    char text[64];
+
+    if (x.rank != 4)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: %s needs an input of rank 4 (n, h, w, c), not %s", n->name,
+                       n->layer->name, pm_shape_text(x, text)));
+    PM_TRY(params_of(n, x, &p));
+    if (p.oh < 1 || p.ow < 1)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: a window of %dx%d does not fit into %s: use padding=same, a "
+                       "smaller kernel or a larger input", n->name, p.kh, p.kw,
+                       pm_shape_text(x, text)));
+    n->out_shape = PM_SHAPE4(p.n, p.oh, p.ow, p.c);
+    n->out_type = PM_F32;
+out:
+    return err;
+}
+
+static double flops(const void *params, size_t count)
+{
+    const struct pool_params *p = params;
+    return (double)count * p->kh * p->kw * p->c;
+}
+
+/* ---- max_pool -------------------------------------------------------------------------- */
+
+/* One output pixel: x at the image. NaN counts as the largest value, so that it is not lost. */
+PM_INLINE void max_pixel(const struct pool_params *p, const float *x, int y0, int x0, float *y,
+                         int *arg)
+{
+    struct range ky = taps(y0, p->kh, p->h), kx = taps(x0, p->kw, p->w);
+    int c = p->c;
+
+    for (int u = ky.begin; u < ky.end; u++)
+        for (int v = kx.begin; v < kx.end; v++) {
+            int place = (y0 + u) * p->w + x0 + v;
+            const float *tap = x + (size_t)place * c;
+
+            if (u == ky.begin && v == kx.begin) {
+                memcpy(y, tap, sizeof *y * c);
+                for (int k = 0; arg && k < c; k++)
+                    arg[k] = place;
+            } else if (arg) {
+                PM_SIMD
+                for (int k = 0; k < c; k++) {
+                    int better = (tap[k] > y[k]) | (tap[k] != tap[k]);
+                    y[k] = better ? tap[k] : y[k];
+                    arg[k] = better ? place : arg[k];
+                }
+            } else {
+                PM_SIMD
+                for (int k = 0; k < c; k++)
+                    y[k] = (tap[k] > y[k]) | (tap[k] != tap[k]) ? tap[k] : y[k];
+            }
+        }
+}
+
+PM_CLONES static void max_fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct pool_params *p = a->params;
+    const float *x = a->buf[0];
+    float *y = a->buf[1];
+    int *arg = a->buf[2];
+
+    for (size_t i = begin; i < end; i++) {
+        int ox = (int)(i % p->ow), oy = (int)(i / p->ow % p->oh);
+        size_t image = i / p->ow / p->oh;
+
+        max_pixel(p, x + image * p->h * p->w * p->c, oy * p->stride_h - p->top,
+                  ox * p->stride_w - p->left, y + i * p->c, arg ? arg + i * p->c : NULL);
+    }
+}
+
+PM_CLONES static void max_bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct pool_params *p = a->params;
+    const int *arg = a->buf[0];
+    const float *dy = a->buf[1];
+    float *dx = a->buf[2];
+    int c = p->c;
+
+    for (size_t i = begin; i < end; i++) {
+        int ix = (int)(i % p->w), iy = (int)(i / p->w % p->h), place = iy * p->w + ix;
+        size_t image = i / p->w / p->h;
+        struct range wy = windows(iy, p->top, p->kh, p->stride_h, p->oh);
+        struct range wx = windows(ix, p->left, p->kw, p->stride_w, p->ow);
+        float *out = dx + i * c;
+
+        memset(out, 0, sizeof *out * c);
+        for (int oy = wy.begin; oy < wy.end; oy++)
+            for (int ox = wx.begin; ox < wx.end; ox++) {
+                size_t o = ((image * p->oh + oy) * p->ow + ox) * c;
+
+                PM_SIMD
+                for (int k = 0; k < c; k++)
+                    out[k] += arg[o + k] == place ? dy[o + k] : 0;
+            }
+    }
+}
+
+static bool max_fwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                         struct pm_picks *out)
+{
+    const struct pool_params *p = params;
+    (void)caps;
+    return pick_four("max_pool_fwd4", "max_pool_fwd", p->c % 4 == 0, count * p->c,
+                     (uint32_t)p->keep_index, level, out);
+}
+
+static bool max_bwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                         struct pm_picks *out)
+{
+    const struct pool_params *p = params;
+    (void)caps;
+    return pick_four("max_pool_bwd4", "max_pool_bwd", p->c % 4 == 0, count * p->c, 0, level, out);
+}
+
+/* arg: places of the maxima, row * w + column in the image, where p.keep_index. */
+static const struct pm_kernel max_fwd = {
+    .name = "max_pool_fwd", .bufs = "r:x w:y w?:arg", .params_size = sizeof(struct pool_params),
+    .cpu = max_fwd_cpu, .grain = 16, .pick = max_fwd_pick, .flops = flops,
+};
+static const struct pm_kernel max_bwd = {
+    .name = "max_pool_bwd", .bufs = "r:arg r:dy w:dx", .params_size = sizeof(struct pool_params),
+    .cpu = max_bwd_cpu, .grain = 16, .pick = max_bwd_pick, .flops = flops,
+};
+
+static void max_forward(struct pm_node *n, struct pm_calls *c)
+{
+    struct pool_params p;
+
+    if (params_of(n, n->x.shape, &p) < 0)
+        return; /* infer() has seen the same */
+    p.keep_index = n->train;
+    struct pm_tensor arg = n->train ? pm_save(c, n, 0, n->y.shape, PM_I32) : PM_NO_TENSOR;
+    pm_call(c, &max_fwd, (size_t)p.n * p.oh * p.ow, &p, PM_BUFS(n->x, n->y, arg));
+}
+
+static void max_backward(struct pm_node *n, struct pm_calls *c)
+{
+    struct pool_params p;
+
+    if (!pm_has(n->dx) || params_of(n, n->x.shape, &p) < 0)
+        return;
+    pm_call(c, &max_bwd, (size_t)p.n * p.h * p.w, &p, PM_BUFS(n->saved[0], n->dy, n->dx));
+}
+
+/* ---- avg_pool -------------------------------------------------------------------------- */
+
+PM_CLONES static void avg_fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct pool_params *p = a->params;
+    const float *x = a->buf[0];
+    float *y = a->buf[1];
+    int c = p->c;
+
+    for (size_t i = begin; i < end; i++) {
+        int ox = (int)(i % p->ow), oy = (int)(i / p->ow % p->oh);
+        int y0 = oy * p->stride_h - p->top, x0 = ox * p->stride_w - p->left;
+        struct range ky = taps(y0, p->kh, p->h), kx = taps(x0, p->kw, p->w);
+        const float *image = x + i / p->ow / p->oh * p->h * p->w * c;
+        float *out = y + i * c, cells = (float)((ky.end - ky.begin) * (kx.end - kx.begin));
+
+        memset(out, 0, sizeof *out * c);
+        for (int u = ky.begin; u < ky.end; u++)
+            for (int v = kx.begin; v < kx.end; v++) {
+                const float *tap = image + ((size_t)(y0 + u) * p->w + x0 + v) * c;
+
+                PM_SIMD
+                for (int k = 0; k < c; k++)
+                    out[k] += tap[k];
+            }
+        PM_SIMD
+        for (int k = 0; k < c; k++)
+            out[k] /= cells;
+    }
+}
+
+PM_CLONES static void avg_bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct pool_params *p = a->params;
+    const float *dy = a->buf[0];
+    float *dx = a->buf[1];
+    int c = p->c;
+
+    for (size_t i = begin; i < end; i++) {
+        int ix = (int)(i % p->w), iy = (int)(i / p->w % p->h);
+        size_t image = i / p->w / p->h;
+        struct range wy = windows(iy, p->top, p->kh, p->stride_h, p->oh);
+        struct range wx = windows(ix, p->left, p->kw, p->stride_w, p->ow);
+        float *out = dx + i * c;
+
+        memset(out, 0, sizeof *out * c);
+        for (int oy = wy.begin; oy < wy.end; oy++) {
+            struct range ky = taps(oy * p->stride_h - p->top, p->kh, p->h);
+
+            for (int ox = wx.begin; ox < wx.end; ox++) {
+                struct range kx = taps(ox * p->stride_w - p->left, p->kw, p->w);
+                const float *from = dy + ((image * p->oh + oy) * p->ow + ox) * c;
+                float scale = 1.0f / (float)((ky.end - ky.begin) * (kx.end - kx.begin));
+
+                PM_SIMD
+                for (int k = 0; k < c; k++)
+                    out[k] += from[k] * scale;
+            }
+        }
+    }
+}
+
+static bool avg_fwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                         struct pm_picks *out)
+{
+    const struct pool_params *p = params;
+    (void)caps;
+    return pick_four("avg_pool_fwd4", "avg_pool_fwd", p->c % 4 == 0, count * p->c, 0, level, out);
+}
+
+static bool avg_bwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                         struct pm_picks *out)
+{
+    const struct pool_params *p = params;
+    (void)caps;
+    return pick_four("avg_pool_bwd4", "avg_pool_bwd", p->c % 4 == 0, count * p->c, 0, level, out);
+}
+
+static const struct pm_kernel avg_fwd = {
+    .name = "avg_pool_fwd", .bufs = "r:x w:y", .params_size = sizeof(struct pool_params),
+    .cpu = avg_fwd_cpu, .grain = 16, .pick = avg_fwd_pick, .flops = flops,
+};
+static const struct pm_kernel avg_bwd = {
+    .name = "avg_pool_bwd", .bufs = "r:dy w:dx", .params_size = sizeof(struct pool_params),
+    .cpu = avg_bwd_cpu, .grain = 16, .pick = avg_bwd_pick, .flops = flops,
+};
+
+static void avg_forward(struct pm_node *n, struct pm_calls *c)
+{
+    struct pool_params p;
+
+    if (params_of(n, n->x.shape, &p) == PM_OK)
+        pm_call(c, &avg_fwd, (size_t)p.n * p.oh * p.ow, &p, PM_BUFS(n->x, n->y));
+}
+
+static void avg_backward(struct pm_node *n, struct pm_calls *c)
+{
+    struct pool_params p;
+
+    if (pm_has(n->dx) && params_of(n, n->x.shape, &p) == PM_OK)
+        pm_call(c, &avg_bwd, (size_t)p.n * p.h * p.w, &p, PM_BUFS(n->dy, n->dx));
+}
+
+/* ---- global_pool ----------------------------------------------------------------------- */
+
+enum { BLOCK = 32 }; /* pixels added up before they join the sum: smaller error on large maps */
+
+PM_CLONES static void global_fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct global_pool_params *p = a->params;
+    const float *x = a->buf[0];
+    float *y = a->buf[1], part[64];
+    int c = p->c;
+
+    for (size_t i = begin; i < end; i++)
+        for (int first = 0; first < c; first += 64) {
+            int width = c - first < 64 ? c - first : 64;
+            float *out = y + i * c + first;
+
+            memset(out, 0, sizeof *out * width);
+            for (int block = 0; block < p->pixels; block += BLOCK) {
+                int stop = block + BLOCK < p->pixels ? block + BLOCK : p->pixels;
+
+                memset(part, 0, sizeof part);
+                for (int pixel = block; pixel < stop; pixel++) {
+                    const float *from = x + (i * p->pixels + pixel) * c + first;
+                    for (int k = 0; k < width; k++)
+                        part[k] += from[k];
+                }
+                for (int k = 0; k < width; k++)
+                    out[k] += part[k];
+            }
+            for (int k = 0; k < width; k++)
+                out[k] /= (float)p->pixels;
+        }
+}
+
+PM_CLONES static void global_bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct global_pool_params *p = a->params;
+    const float *dy = a->buf[0];
+    float *dx = a->buf[1], scale = 1.0f / (float)p->pixels;
+    int c = p->c;
+
+    for (size_t i = begin; i < end; i++) {
+        const float *from = dy + i / p->pixels * c;
+
+        PM_SIMD
+        for (int k = 0; k < c; k++)
+            dx[i * c + k] = from[k] * scale;
+    }
+}
+
+static bool global_fwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                            struct pm_picks *out)
+{
+    const struct global_pool_params *p = params;
+    (void)caps;
+    return pick_four("global_pool_fwd4", "global_pool_fwd", p->c % 4 == 0, count * p->c, 0, level,
+                     out);
+}
+
+static bool global_bwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                            struct pm_picks *out)
+{
+    const struct global_pool_params *p = params;
+    (void)caps;
+    return pick_four("global_pool_bwd4", "global_pool_bwd", p->c % 4 == 0, count * p->c, 0, level,
+                     out);
+}
+
+static double global_flops(const void *params, size_t count)
+{
+    const struct global_pool_params *p = params;
+    (void)count;
+    return (double)p->n * p->pixels * p->c;
+}
+
+/* count: images; pixels of all images. */
+static const struct pm_kernel global_fwd = {
+    .name = "global_pool_fwd", .bufs = "r:x w:y", .params_size = sizeof(struct global_pool_params),
+    .cpu = global_fwd_cpu, .grain = 1, .pick = global_fwd_pick, .flops = global_flops,
+};
+static const struct pm_kernel global_bwd = {
+    .name = "global_pool_bwd", .bufs = "r:dy w:dx", .params_size = sizeof(struct global_pool_params),
+    .cpu = global_bwd_cpu, .grain = 64, .pick = global_bwd_pick, .flops = global_flops,
+};
+
+static int global_infer(struct pm_node *n)
+{
+    struct pm_shape x = n->in[0]->out_shape;
+    char text[64];
+
+    if (x.rank != 4)
+        return pm_fail(PM_ECONFIG, "%s: global_pool needs an input of rank 4 (n, h, w, c), not %s",
+                       n->name, pm_shape_text(x, text));
+    n->out_shape = PM_SHAPE4(x.dim[0], 1, 1, x.dim[3]);
+    n->out_type = PM_F32;
+    return PM_OK;
+}
+
+static struct global_pool_params global_params(const struct pm_node *n)
+{
+    const int *d = n->x.shape.dim;
+    return (struct global_pool_params){ .n = d[0], .pixels = d[1] * d[2], .c = d[3] };
+}
+
+static void global_forward(struct pm_node *n, struct pm_calls *c)
+{
+    struct global_pool_params p = global_params(n);
+    pm_call(c, &global_fwd, (size_t)p.n, &p, PM_BUFS(n->x, n->y));
+}
+
+static void global_backward(struct pm_node *n, struct pm_calls *c)
+{
+    struct global_pool_params p = global_params(n);
+
+    if (pm_has(n->dx))
+        pm_call(c, &global_bwd, (size_t)p.n * p.pixels, &p, PM_BUFS(n->dy, n->dx));
+}
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+static const struct pm_opt no_opts[] = { { 0 } };
+
+const struct pm_layer pm_layer_max_pool = {
+    .name = "max_pool", .help = "largest value of each window", .opts = opts,
+    .cfg_size = sizeof(struct pool_cfg), .infer = infer, .forward = max_forward,
+    .backward = max_backward,
+};
+const struct pm_layer pm_layer_avg_pool = {
+    .name = "avg_pool", .help = "mean of each window's cells that are in the image", .opts = opts,
+    .cfg_size = sizeof(struct pool_cfg), .infer = infer, .forward = avg_forward,
+    .backward = avg_backward,
+};
+const struct pm_layer pm_layer_global_pool = {
+    .name = "global_pool", .help = "mean over height and width, which become 1", .opts = no_opts,
+    .cfg_size = 4, .infer = global_infer, .forward = global_forward, .backward = global_backward,
+};
