@@ -114,6 +114,7 @@ struct pm_layer {
     /* Sets out_shape and out_type, adds variables; fails with a line naming the node, the option,
      * the value and the allowed range. Inputs' out_shape are known. */
     int (*infer)(struct pm_node *n);
+    /* Where y's values are x's, n->y may be set to n->x instead of being written. */
     void (*forward)(struct pm_node *n, struct pm_calls *c);
     /* dy is the gradient of y; writes the wanted dxs[] wholly and adds to the wanted dw[]. Where the
      * gradient passes unchanged, n->dxs[i] may be set to n->dy instead of being written. NULL: no

@@ -1,6 +1,6 @@
 /* layers: the table of layers, and what several layers share: initial values' text, windows'
- * geometry, random streams. */
-#include <pumice/net.h>
+ * geometry. */
+#include <pumice/layer.h>
 
 #include <limits.h>
 #include <stdlib.h>
@@ -35,14 +35,6 @@ int pm_infer_same(struct pm_node *n)
     n->out_shape = n->in[0]->out_shape;
     n->out_type = n->in[0]->out_type;
     return PM_OK;
-}
-
-void pm_stream(const struct pm_node *n, uint32_t out[2])
-{
-    uint64_t h = pm_hash(n->name);
-
-    out[0] = (uint32_t)h;
-    out[1] = (uint32_t)(h >> 32);
 }
 
 /* ---- initial values -------------------------------------------------------------------- */

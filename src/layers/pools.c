@@ -41,46 +41,43 @@ PM_INLINE struct range windows(int i, int before, int kernel, int stride, int ou
     return (struct range){ first <= 0 ? 0 : (first + stride - 1) / stride, end < out ? end : out };
 }
 
-static int pair(const struct pm_node *n, const char *key, struct pm_ints v, int out[2])
+/* oh or ow is below 1 when the window does not fit. */
+static struct pool_params params_of(const struct pm_node *n, struct pm_shape x)
+{
+    const struct pool_cfg *cfg = n->cfg;
+    int kh = cfg->kernel.v[0], kw = cfg->kernel.v[cfg->kernel.count - 1];
+    int sh = cfg->stride.v[0], sw = cfg->stride.v[cfg->stride.count - 1];
+    struct pm_axis h = pm_axis_of(x.dim[1], kh, sh, 1, cfg->padding, 0, 0);
+    struct pm_axis w = pm_axis_of(x.dim[2], kw, sw, 1, cfg->padding, 0, 0);
+
+    return (struct pool_params){
+        .n = x.dim[0], .h = x.dim[1], .w = x.dim[2], .c = x.dim[3], .oh = h.out, .ow = w.out,
+        .kh = kh, .kw = kw, .stride_h = sh, .stride_w = sw, .top = h.before, .left = w.before,
+        .keep_index = n->train,
+    };
+}
+
+static int check_pair(const struct pm_node *n, const char *key, struct pm_ints v)
 {
     if (v.count < 1 || v.count > 2)
         return pm_fail(PM_ECONFIG, "%s: %s has %d numbers, not 1 or 2 (height and width)", n->name,
                        key, v.count);
-    out[0] = v.v[0];
-    out[1] = v.v[v.count - 1];
     return PM_OK;
-}
-
-/* Params from the input's shape; oh or ow is below 1 when the window does not fit. */
-static int params_of(const struct pm_node *n, struct pm_shape x, struct pool_params *p)
-{
-    const struct pool_cfg *cfg = n->cfg;
-    int err = PM_OK, kernel[2], stride[2];
-
-    PM_TRY(pair(n, "kernel", cfg->kernel, kernel));
-    PM_TRY(pair(n, "stride", cfg->stride, stride));
-    struct pm_axis h = pm_axis_of(x.dim[1], kernel[0], stride[0], 1, cfg->padding, 0, 0);
-    struct pm_axis w = pm_axis_of(x.dim[2], kernel[1], stride[1], 1, cfg->padding, 0, 0);
-    *p = (struct pool_params){
-        .n = x.dim[0], .h = x.dim[1], .w = x.dim[2], .c = x.dim[3], .oh = h.out, .ow = w.out,
-        .kh = kernel[0], .kw = kernel[1], .stride_h = stride[0], .stride_w = stride[1],
-        .top = h.before, .left = w.before,
-    };
-out:
-    return err;
 }
 
 static int infer(struct pm_node *n)
 {
-    int err = PM_OK;
+    const struct pool_cfg *cfg = n->cfg;
     struct pm_shape x = n->in[0]->out_shape;
-    struct pool_params p;
     char text[64];
+    int err = PM_OK;
 
     if (x.rank != 4)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: %s needs an input of rank 4 (n, h, w, c), not %s", n->name,
                        n->layer->name, pm_shape_text(x, text)));
-    PM_TRY(params_of(n, x, &p));
+    PM_TRY(check_pair(n, "kernel", cfg->kernel));
+    PM_TRY(check_pair(n, "stride", cfg->stride));
+    struct pool_params p = params_of(n, x);
     if (p.oh < 1 || p.ow < 1)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: a window of %dx%d does not fit into %s: use padding=same, a "
                        "smaller kernel or a larger input", n->name, p.kh, p.kw,
@@ -202,22 +199,17 @@ static const struct pm_kernel max_bwd = {
 
 static void max_forward(struct pm_node *n, struct pm_calls *c)
 {
-    struct pool_params p;
-
-    if (params_of(n, n->x.shape, &p) < 0)
-        return; /* infer() has seen the same */
-    p.keep_index = n->train;
+    struct pool_params p = params_of(n, n->x.shape);
     struct pm_tensor arg = n->train ? pm_save(c, n, 0, n->y.shape, PM_I32) : PM_NO_TENSOR;
     pm_call(c, &max_fwd, (size_t)p.n * p.oh * p.ow, &p, PM_BUFS(n->x, n->y, arg));
 }
 
 static void max_backward(struct pm_node *n, struct pm_calls *c)
 {
-    struct pool_params p;
+    struct pool_params p = params_of(n, n->x.shape);
 
-    if (!pm_has(n->dx) || params_of(n, n->x.shape, &p) < 0)
-        return;
-    pm_call(c, &max_bwd, (size_t)p.n * p.h * p.w, &p, PM_BUFS(n->saved[0], n->dy, n->dx));
+    if (pm_has(n->dx))
+        pm_call(c, &max_bwd, (size_t)p.n * p.h * p.w, &p, PM_BUFS(n->saved[0], n->dy, n->dx));
 }
 
 /* ---- avg_pool -------------------------------------------------------------------------- */
@@ -309,17 +301,16 @@ static const struct pm_kernel avg_bwd = {
 
 static void avg_forward(struct pm_node *n, struct pm_calls *c)
 {
-    struct pool_params p;
+    struct pool_params p = params_of(n, n->x.shape);
 
-    if (params_of(n, n->x.shape, &p) == PM_OK)
-        pm_call(c, &avg_fwd, (size_t)p.n * p.oh * p.ow, &p, PM_BUFS(n->x, n->y));
+    pm_call(c, &avg_fwd, (size_t)p.n * p.oh * p.ow, &p, PM_BUFS(n->x, n->y));
 }
 
 static void avg_backward(struct pm_node *n, struct pm_calls *c)
 {
-    struct pool_params p;
+    struct pool_params p = params_of(n, n->x.shape);
 
-    if (pm_has(n->dx) && params_of(n, n->x.shape, &p) == PM_OK)
+    if (pm_has(n->dx))
         pm_call(c, &avg_bwd, (size_t)p.n * p.h * p.w, &p, PM_BUFS(n->dy, n->dx));
 }
 

@@ -1,0 +1,8 @@
+/* softmax_cross_entropy: logits [rows][k], labels [rows]. */
+struct softmax_cross_entropy_params {
+    int rows, k;
+    int ignore;      /* label of rows that do not count */
+    float smoothing; /* label_smoothing */
+    float scale;     /* weight of the loss x this plan's share of the whole batch's */
+    int weighted;    /* 1: there are weights */
+};

@@ -1,0 +1,94 @@
+/* softmax: y = exp(x - max) / sum of exp(x - max) over the last axis.
+ * Backward: dx = y (dy - sum of dy y). */
+#include <pumice/layer.h>
+
+#include "layers/vmath.h"
+#include "softmax.params.h"
+
+static const struct pm_opt opts[] = { { 0 } };
+
+PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct softmax_params *p = a->params;
+    int k = p->k;
+
+    for (size_t row = begin; row < end; row++) {
+        const float *x = (const float *)a->buf[0] + row * k;
+        float *y = (float *)a->buf[1] + row * k, largest = x[0], sum = 0;
+
+        for (int i = 1; i < k; i++)
+            largest = x[i] > largest ? x[i] : largest;
+        PM_SIMD
+        for (int i = 0; i < k; i++)
+            y[i] = pm_expf(x[i] - largest);
+        for (int i = 0; i < k; i++)
+            sum += y[i];
+        for (int i = 0; i < k; i++)
+            y[i] *= 1 / sum;
+    }
+}
+
+PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct softmax_params *p = a->params;
+    int k = p->k;
+
+    for (size_t row = begin; row < end; row++) {
+        const float *y = (const float *)a->buf[0] + row * k, *dy = (const float *)a->buf[1] + row * k;
+        float *dx = (float *)a->buf[2] + row * k, dot = 0;
+
+        for (int i = 0; i < k; i++)
+            dot += dy[i] * y[i];
+        PM_SIMD
+        for (int i = 0; i < k; i++)
+            dx[i] = y[i] * (dy[i] - dot);
+    }
+}
+
+static double flops(const void *params, size_t count)
+{
+    const struct softmax_params *p = params;
+    return 10.0 * p->k * (double)count;
+}
+
+static const struct pm_kernel fwd = {
+    .name = "softmax_fwd", .bufs = "r:x w:y", .inplace = "y=x",
+    .params_size = sizeof(struct softmax_params), .cpu = fwd_cpu, .grain = 8, .flops = flops,
+};
+static const struct pm_kernel bwd = {
+    .name = "softmax_bwd", .bufs = "r:y r:dy w:dx", .inplace = "dx=dy",
+    .params_size = sizeof(struct softmax_params), .cpu = bwd_cpu, .grain = 8, .flops = flops,
+};
+
+static int infer(struct pm_node *n)
+{
+    if (n->in[0]->out_shape.rank < 1)
+        return pm_fail(PM_ECONFIG, "%s: softmax of a scalar: its input needs an axis of classes",
+                       n->name);
+    return pm_infer_same(n);
+}
+
+static struct softmax_params params_of(const struct pm_node *n)
+{
+    int k = n->x.shape.dim[n->x.shape.rank - 1];
+    return (struct softmax_params){ .rows = (int)(pm_count(n->x) / (size_t)k), .k = k };
+}
+
+static void forward(struct pm_node *n, struct pm_calls *c)
+{
+    struct softmax_params p = params_of(n);
+    pm_call(c, &fwd, (size_t)p.rows, &p, PM_BUFS(n->x, n->y));
+}
+
+static void backward(struct pm_node *n, struct pm_calls *c)
+{
+    struct softmax_params p = params_of(n);
+
+    if (pm_has(n->dx))
+        pm_call(c, &bwd, (size_t)p.rows, &p, PM_BUFS(n->y, n->dy, n->dx));
+}
+
+const struct pm_layer pm_layer_softmax = {
+    .name = "softmax", .help = "probabilities over the last axis", .opts = opts, .cfg_size = 4,
+    .infer = infer, .forward = forward, .backward = backward, .backward_reads_y = true,
+};

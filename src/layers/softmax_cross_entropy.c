@@ -1,0 +1,248 @@
+/* softmax_cross_entropy: the loss of classifying each row of logits [.., k] as its label.
+ *
+ *     y' = one_hot(label) (1 - s) + s / k           s = label_smoothing
+ *     l  = sum of y' (log sum exp(z) - z)
+ *     loss = weight * share * sum of w l / count of rows with w != 0
+ *
+ * A row whose label is ignore_label has w = 0; without weights w = 1. share is what this plan's
+ * examples carry of the whole batch. With no row that counts the loss and the gradients are 0. A
+ * label that is neither in 0..k-1 nor ignored makes the loss and all gradients NaN: the step is
+ * refused instead of learning from a wrong target.
+ *
+ * Forward: a call per row (probabilities, l * w), then one that adds the rows up in blocks of a fixed
+ * size and leaves the factor of the gradients, scale / count. Backward: (softmax - y') w factor. */
+#include <pumice/layer.h>
+
+#include <limits.h>
+
+#include "layers/pick.h"
+#include "layers/vmath.h"
+#include "softmax_cross_entropy.params.h"
+
+struct loss_cfg {
+    float label_smoothing, weight;
+    int ignore_label;
+};
+
+static const struct pm_opt opts[] = {
+    PM_FLOAT(loss_cfg, label_smoothing, 0, 0, 1, "share of the target spread evenly over all classes"),
+    PM_FLOAT(loss_cfg, weight, 1, 0, 1e6, "factor of the loss"),
+    PM_INT(loss_cfg, ignore_label, INT_MIN, INT_MIN, INT_MAX,
+           "label of rows that do not count; the default, the smallest integer, is none"),
+    { 0 },
+};
+
+enum { BLOCK = 256 }; /* rows added up one after the other */
+
+PM_INLINE float weight_of(const struct softmax_cross_entropy_params *p, const int *labels,
+                          const float *weights, size_t row)
+{
+    return labels[row] == p->ignore ? 0 : weights ? weights[row] : 1;
+}
+
+PM_CLONES static void rows_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct softmax_cross_entropy_params *p = a->params;
+    const float *logits = a->buf[0], *weights = a->buf[2];
+    const int *labels = a->buf[1];
+    float *prob = a->buf[3], *losses = a->buf[4];
+    int k = p->k;
+
+    for (size_t row = begin; row < end; row++) {
+        const float *z = logits + row * k;
+        float *e = prob + row * k, w = weight_of(p, labels, weights, row);
+        int label = labels[row], valid = label >= 0 && label < k;
+        float largest = z[0], sum = 0, offset_sum = 0, at_label;
+
+        for (int i = 1; i < k; i++)
+            largest = z[i] > largest ? z[i] : largest;
+        /* In place the logits go: what is needed of them comes first. */
+        at_label = valid ? z[label] - largest : 0;
+        for (int i = 0; i < k; i++)
+            offset_sum += z[i] - largest;
+        PM_SIMD
+        for (int i = 0; i < k; i++)
+            e[i] = pm_expf(z[i] - largest);
+        for (int i = 0; i < k; i++)
+            sum += e[i];
+        PM_SIMD
+        for (int i = 0; i < k; i++)
+            e[i] *= 1 / sum;
+        losses[row] = w == 0 ? 0
+                    : !valid ? NAN
+                    : w * (logf(sum) - (1 - p->smoothing) * at_label -
+                           p->smoothing / (float)k * offset_sum);
+    }
+}
+
+static void sum_cpu(const struct pm_args *a)
+{
+    const struct softmax_cross_entropy_params *p = a->params;
+    const float *losses = a->buf[0], *weights = a->buf[2];
+    const int *labels = a->buf[1];
+    float *loss = a->buf[4], *factor = a->buf[5], total = 0;
+    int count = 0;
+
+    for (int block = 0; block < p->rows; block += BLOCK) {
+        int stop = block + BLOCK < p->rows ? block + BLOCK : p->rows;
+        float sum = 0;
+
+        for (int row = block; row < stop; row++) {
+            sum += losses[row];
+            count += weight_of(p, labels, weights, row) != 0;
+        }
+        total += sum;
+    }
+    *factor = count ? p->scale / (float)count : 0;
+    *loss = total * *factor;
+    if (!(total - total == 0)) /* a bad label, or logits that are not finite */
+        *loss = *factor = NAN;
+}
+
+PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct softmax_cross_entropy_params *p = a->params;
+    const float *prob = a->buf[0], *weights = a->buf[2], *factor = a->buf[3];
+    const int *labels = a->buf[1];
+    const struct pm_step *step = a->buf[4];
+    float *dz = a->buf[5];
+    int k = p->k;
+
+    for (size_t row = begin; row < end; row++) {
+        float w = weight_of(p, labels, weights, row) * *factor * step->loss_scale;
+        float even = p->smoothing / (float)k;
+        int label = labels[row];
+
+        PM_SIMD
+        for (int i = 0; i < k; i++)
+            dz[row * k + i] = (prob[row * k + i] - even - (i == label ? 1 - p->smoothing : 0)) * w;
+    }
+}
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+enum { GROUPS = 256 }; /* scratch: a partial sum and a count for each */
+
+static bool sum_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                     struct pm_picks *out)
+{
+    (void)caps, (void)params, (void)count;
+    if (level > 0)
+        return false;
+    pm_pick_elements("softmax_cross_entropy_part", 64, GROUPS, out);
+    out->d[1] = out->d[0];
+    out->d[1].shader = "softmax_cross_entropy_sum";
+    out->d[1].groups[0] = 1;
+    out->d[1].spec[0] = 1;
+    out->count = 2;
+    out->scratch[3] = 2 * GROUPS * sizeof(float);
+    return true;
+}
+
+static bool bwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                     struct pm_picks *out)
+{
+    const struct softmax_cross_entropy_params *p = params;
+
+    (void)caps;
+    return level == 0 &&
+           pm_pick_elements("softmax_cross_entropy_bwd", 64, count * (size_t)p->k, out);
+}
+
+static double flops(const void *params, size_t count)
+{
+    const struct softmax_cross_entropy_params *p = params;
+    return 12.0 * p->k * (double)count;
+}
+
+static const struct pm_kernel rows = {
+    .name = "softmax_cross_entropy_rows",
+    .bufs = "r:logits r:labels r?:weights w:prob w:losses", .inplace = "prob=logits",
+    .params_size = sizeof(struct softmax_cross_entropy_params), .cpu = rows_cpu, .grain = 8,
+    .flops = flops,
+};
+static const struct pm_kernel sum = {
+    .name = "softmax_cross_entropy_sum",
+    .bufs = "r:losses r:labels r?:weights t:part w:loss w:factor",
+    .params_size = sizeof(struct softmax_cross_entropy_params), .cpu_all = sum_cpu,
+    .pick = sum_pick,
+};
+static const struct pm_kernel bwd = {
+    .name = "softmax_cross_entropy_bwd",
+    .bufs = "r:prob r:labels r?:weights r:factor r:step w:dz", .inplace = "dz=prob",
+    .params_size = sizeof(struct softmax_cross_entropy_params), .cpu = bwd_cpu, .grain = 8,
+    .pick = bwd_pick, .flops = flops,
+};
+
+/* ---- layer ----------------------------------------------------------------------------- */
+
+static int infer(struct pm_node *n)
+{
+    static const char *const names[] = { "logits", "labels", "weights" };
+    struct pm_shape logits = n->in[0]->out_shape;
+    size_t count;
+    char a[64], b[64];
+
+    if (logits.rank < 2)
+        return pm_fail(PM_ECONFIG, "%s: logits have shape %s, which has no axis of classes", n->name,
+                       pm_shape_text(logits, a));
+    count = pm_shape_count(logits) / (size_t)logits.dim[logits.rank - 1];
+    for (int i = 1; i < n->inputs; i++)
+        if (pm_shape_count(n->in[i]->out_shape) != count)
+            return pm_fail(PM_ECONFIG, "%s: %s have shape %s, but the logits %s have %zu rows",
+                           n->name, names[i], pm_shape_text(n->in[i]->out_shape, a),
+                           pm_shape_text(logits, b), count);
+    if (n->in[1]->out_type != PM_I32)
+        return pm_fail(PM_ECONFIG, "%s: labels must be int32 (inputs are logits, labels and, "
+                       "optionally, weights)", n->name);
+    n->out_shape = (struct pm_shape){ 0 };
+    n->out_type = PM_F32;
+    return PM_OK;
+}
+
+static struct softmax_cross_entropy_params params_of(const struct pm_node *n, struct pm_calls *c)
+{
+    const struct loss_cfg *cfg = n->cfg;
+    struct pm_shape x = n->x.shape;
+    int k = x.dim[x.rank - 1];
+
+    return (struct softmax_cross_entropy_params){
+        .rows = (int)(pm_count(n->x) / (size_t)k), .k = k, .ignore = cfg->ignore_label,
+        .smoothing = cfg->label_smoothing, .scale = cfg->weight * pm_loss_share(c),
+        .weighted = n->inputs > 2,
+    };
+}
+
+static struct pm_tensor weights_of(const struct pm_node *n)
+{
+    return n->inputs > 2 ? n->xs[2] : PM_NO_TENSOR;
+}
+
+static void forward(struct pm_node *n, struct pm_calls *c)
+{
+    struct softmax_cross_entropy_params p = params_of(n, c);
+    struct pm_tensor labels = n->xs[1], weights = weights_of(n);
+    struct pm_tensor prob = pm_save(c, n, 0, n->x.shape, PM_F32);
+    struct pm_tensor factor = pm_save(c, n, 1, (struct pm_shape){ 0 }, PM_F32);
+    struct pm_tensor losses = pm_temp(c, PM_SHAPE1(p.rows), PM_F32);
+
+    pm_call(c, &rows, (size_t)p.rows, &p, PM_BUFS(n->x, labels, weights, prob, losses));
+    pm_call(c, &sum, (size_t)p.rows, &p, PM_BUFS(losses, labels, weights, PM_NO_TENSOR,
+                                                 pm_loss_scalar(c, n->name), factor));
+}
+
+static void backward(struct pm_node *n, struct pm_calls *c)
+{
+    struct softmax_cross_entropy_params p = params_of(n, c);
+
+    if (pm_has(n->dx))
+        pm_call(c, &bwd, (size_t)p.rows, &p, PM_BUFS(n->saved[0], n->xs[1], weights_of(n),
+                                                     n->saved[1], pm_step_tensor(c), n->dx));
+}
+
+const struct pm_layer pm_layer_softmax_cross_entropy = {
+    .name = "softmax_cross_entropy",
+    .help = "loss of classes: inputs logits [.., k], labels (int32) and, optionally, weights",
+    .opts = opts, .cfg_size = sizeof(struct loss_cfg), .min_inputs = 2, .max_inputs = 3,
+    .loss = true, .infer = infer, .forward = forward, .backward = backward,
+};
