@@ -33,7 +33,15 @@ int pm_example_bytes(const struct pm_example *e, const char *key, const uint8_t 
 int pm_example_int(const struct pm_example *e, const char *key, int64_t *value);
 int pm_example_ints(const struct pm_example *e, const char *key, const int64_t **v, size_t *count);
 int pm_example_floats(const struct pm_example *e, const char *key, const float **v, size_t *count);
-/* Building one: add features, then serialise (freed with pm_free). */
+/* Value i of a list of bytes; 0 when there are fewer. pm_example_bytes gives value 0. */
+int pm_example_bytes_at(const struct pm_example *e, const char *key, size_t i,
+                        const uint8_t **data, size_t *size);
+/* What is there, in the record's order: the name of entry i of pm_example_count, its kind ("bytes",
+ * "floats", "integers", "nothing") and number of values. */
+size_t pm_example_count(const struct pm_example *e);
+const char *pm_example_key(const struct pm_example *e, size_t i, const char **kind, size_t *values);
+/* Building one: add features, then serialise (freed with pm_free). Bytes added to the key added last
+ * are a further value of its list. */
 struct pm_example_builder;
 struct pm_example_builder *pm_example_builder_create(void);
 void pm_example_builder_destroy(struct pm_example_builder **b);

@@ -1,0 +1,496 @@
+/* A dataset: the records of one split, found by number.
+ *
+ * The index holds offset and length of every record, so any of them is read with one pread whatever
+ * the order; shards are never read whole. It is kept beside the shards as .pumice-HASH.index, valid
+ * while every shard has the size and modification time written in it:
+ *     "PMINDEX1" | u32 1 | u32 shards | per shard: u64 size, i64 seconds, i64 nanoseconds, u64 records,
+ *     u32 name length, name | per record: u32 length | u32 crc32c of all before
+ * in the host's byte order (the u32 1 behind the magic keeps another order's file from being taken).
+ * Only lengths are stored: records lie back to back. A folder that cannot be written is no error. */
+#include <cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <pumice/thread.h>
+
+#include "data/shards.h"
+#include "data/tfrecord.h"
+
+enum { MOST_OPEN = 128, MOST_CLASSES = 1 << 20 };
+
+struct shard {
+    const char *name, *path; /* in the arena */
+    uint64_t size;
+    int64_t seconds, nanoseconds;
+    uint64_t first, count;   /* its records in the dataset */
+    uint32_t *length;        /* [count], owned */
+    int err;                 /* of indexing; its line is in text */
+    char text[512];
+    int fd, users;           /* -1 = closed; reads under way */
+    uint64_t used;           /* clock of the last use, so the oldest idle one is closed */
+};
+
+struct pm_dataset {
+    struct pm_arena *arena;
+    struct pm_dataset_info info;
+    const char *folder;
+    struct shard *shard; /* in the arena */
+    size_t shards;
+    uint64_t **offset;   /* [shards][count + 1], owned */
+    pthread_mutex_t lock;/* guards fd, users, used, open, clock */
+    int open;
+    uint64_t clock;
+};
+
+/* ---- indexing ---------------------------------------------------------------------------- */
+
+static int index_shard(struct shard *s)
+{
+    int err = PM_OK;
+    uint64_t offset = 0, length = 0, count = 0, capacity = 0;
+    const int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        PM_TRY(pm_fail(PM_EDATA, "%s: cannot be opened: %s", s->path, strerror(errno)));
+    posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+    while (offset < s->size) {
+        struct pm_record_place at = { s->path, count, offset };
+        PM_TRY(pm_tfrecord_length(fd, s->size, at, &length));
+        if (length > UINT32_MAX)
+            PM_TRY(pm_fail(PM_EDATA,
+                           "%s: record %" PRIu64 " (offset %" PRIu64 ") has %" PRIu64
+                           " bytes; up to 4 GiB a record are supported",
+                           s->path, count, offset, length));
+        PM_GROW(s->length, count, capacity);
+        s->length[count++] = (uint32_t)length;
+        offset += PM_TFRECORD_HEAD + length + PM_TFRECORD_TAIL;
+    }
+    s->count = count;
+out:
+    if (fd >= 0)
+        close(fd);
+    return err;
+}
+
+static void index_shards(void *ctx, size_t begin, size_t end)
+{
+    struct pm_dataset *d = ctx;
+    for (size_t i = begin; i < end; i++) {
+        struct shard *s = &d->shard[i];
+        s->err = index_shard(s);
+        if (s->err < 0)
+            snprintf(s->text, sizeof s->text, "%s", pm_error_text());
+    }
+}
+
+/* ---- the cached index --------------------------------------------------------------------- */
+
+static const char magic[8] = { 'P', 'M', 'I', 'N', 'D', 'E', 'X', '1' };
+
+static const char *cache_path(struct pm_dataset *d)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < d->shards; i++)
+        hash = pm_hash_bytes(d->shard[i].name, strlen(d->shard[i].name) + 1, hash);
+    return pm_arena_printf(d->arena, "%s/.pumice-%016" PRIx64 ".index", d->folder, hash);
+}
+
+struct reader {
+    const char *p;
+    size_t left;
+};
+
+static bool get(struct reader *r, void *out, size_t size)
+{
+    if (r->left < size)
+        return false;
+    memcpy(out, r->p, size);
+    r->p += size;
+    r->left -= size;
+    return true;
+}
+
+/* False when the cached text does not describe these very files. */
+static bool cache_parse(struct pm_dataset *d, const char *text, size_t size)
+{
+    struct reader r = { text, size };
+    char head[8];
+    uint32_t order = 0, shards = 0, crc = 0;
+
+    if (size < 4 || (memcpy(&crc, text + size - 4, 4), pm_crc32c(text, size - 4) != crc))
+        return false;
+    r.left -= 4;
+    if (!get(&r, head, 8) || memcmp(head, magic, 8) || !get(&r, &order, 4) || order != 1 ||
+        !get(&r, &shards, 4) || shards != d->shards)
+        return false;
+    for (size_t i = 0; i < d->shards; i++) {
+        struct shard *s = &d->shard[i];
+        uint64_t bytes = 0;
+        int64_t seconds = 0, nanoseconds = 0;
+        uint32_t name = 0;
+        if (!get(&r, &bytes, 8) || !get(&r, &seconds, 8) || !get(&r, &nanoseconds, 8) ||
+            !get(&r, &s->count, 8) || !get(&r, &name, 4) || bytes != s->size ||
+            seconds != s->seconds || nanoseconds != s->nanoseconds || name != strlen(s->name) ||
+            name > r.left || memcmp(r.p, s->name, name))
+            return false;
+        r.p += name;
+        r.left -= name;
+    }
+    for (size_t i = 0; i < d->shards; i++) {
+        struct shard *s = &d->shard[i];
+        uint64_t offset = 0;
+        if (s->count > r.left / 4)
+            return false;
+        s->length = pm_realloc(s->length, s->count * 4);
+        get(&r, s->length, s->count * 4);
+        for (uint64_t k = 0; k < s->count; k++)
+            offset += PM_TFRECORD_HEAD + (uint64_t)s->length[k] + PM_TFRECORD_TAIL;
+        if (offset != s->size)
+            return false;
+    }
+    return r.left == 0;
+}
+
+static bool cache_load(struct pm_dataset *d, const char *path)
+{
+    char *text = NULL;
+    size_t size = 0;
+
+    if (!pm_file_exists(path) || pm_file_read(path, &text, &size) < 0)
+        return false;
+    const bool good = cache_parse(d, text, size);
+    pm_free(text);
+    return good;
+}
+
+static void cache_save(const struct pm_dataset *d, const char *path)
+{
+    struct pm_str out = { 0 };
+    const uint32_t order = 1, shards = (uint32_t)d->shards;
+
+    if (access(d->folder, W_OK) != 0)
+        return;
+    pm_str_bytes(&out, magic, 8);
+    pm_str_bytes(&out, &order, 4);
+    pm_str_bytes(&out, &shards, 4);
+    for (size_t i = 0; i < d->shards; i++) {
+        const struct shard *s = &d->shard[i];
+        const uint32_t name = (uint32_t)strlen(s->name);
+        pm_str_bytes(&out, &s->size, 8);
+        pm_str_bytes(&out, &s->seconds, 8);
+        pm_str_bytes(&out, &s->nanoseconds, 8);
+        pm_str_bytes(&out, &s->count, 8);
+        pm_str_bytes(&out, &name, 4);
+        pm_str_bytes(&out, s->name, name);
+    }
+    for (size_t i = 0; i < d->shards; i++)
+        if (d->shard[i].count)
+            pm_str_bytes(&out, d->shard[i].length, d->shard[i].count * 4);
+    const uint32_t crc = pm_crc32c(out.text, out.length);
+    pm_str_bytes(&out, &crc, 4);
+    if (pm_file_write(path, out.text, out.length) < 0)
+        PM_DEBUG("data", "the index is not kept: %s", pm_error_text());
+    pm_str_free(&out);
+}
+
+/* ---- dataset.json and labels.txt ------------------------------------------------------------ */
+
+static int json_int(const cJSON *o, const char *key, int most, const char *path, int *out)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
+    if (!v)
+        return PM_OK;
+    if (!cJSON_IsNumber(v) || v->valuedouble != (int)v->valuedouble || v->valuedouble < 0 ||
+        v->valuedouble > most)
+        return pm_fail(PM_EDATA, "%s: %s is no whole number of 0..%d", path, key, most);
+    *out = (int)v->valuedouble;
+    return PM_OK;
+}
+
+/* The counts in dataset.json are a check that no record was lost, not a source. */
+static int check_count(const struct pm_dataset *d, const cJSON *o, const char *split)
+{
+    const cJSON *splits = cJSON_GetObjectItemCaseSensitive(o, "splits");
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(splits, split);
+    if (cJSON_IsNumber(v) && v->valuedouble != (double)d->info.count)
+        return pm_fail(PM_EDATA,
+                       "%s: split %s has %zu records, dataset.json says %.0f: files are missing or "
+                       "from another conversion",
+                       d->folder, split, d->info.count, v->valuedouble);
+    return PM_OK;
+}
+
+static int read_json(struct pm_dataset *d, const char *split)
+{
+    int err = PM_OK;
+    char *text = NULL;
+    cJSON *o = NULL;
+    const char *path = pm_arena_printf(d->arena, "%s/dataset.json", d->folder);
+
+    if (!pm_file_exists(path))
+        return PM_OK;
+    PM_TRY(pm_file_read(path, &text, NULL));
+    PM_TRY(pm_json_parse(path, text, &o));
+    if (!cJSON_IsObject(o))
+        PM_TRY(pm_fail(PM_EDATA, "%s: no JSON object", path));
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(o, "name");
+    if (cJSON_IsString(name))
+        d->info.name = pm_arena_strdup(d->arena, name->valuestring);
+    PM_TRY(json_int(o, "num_classes", MOST_CLASSES, path, &d->info.num_classes));
+    PM_TRY(json_int(o, "height", 1 << 16, path, &d->info.height));
+    PM_TRY(json_int(o, "width", 1 << 16, path, &d->info.width));
+    PM_TRY(json_int(o, "channels", 4, path, &d->info.channels));
+    PM_TRY(check_count(d, o, split));
+out:
+    cJSON_Delete(o);
+    pm_free(text);
+    return err == PM_ECONFIG ? PM_EDATA : err;
+}
+
+/* labels.txt: "id:name" a line, split at the first colon. */
+static int read_labels(struct pm_dataset *d)
+{
+    int err = PM_OK, most = -1, line_number = 0;
+    char *text = NULL, *save = NULL;
+    const char **labels = NULL, *path = pm_arena_printf(d->arena, "%s/labels.txt", d->folder);
+    size_t capacity = 0;
+
+    if (pm_file_exists(path))
+        PM_TRY(pm_file_read(path, &text, NULL));
+    for (char *line = text ? strtok_r(text, "\r\n", &save) : NULL; line;
+         line = strtok_r(NULL, "\r\n", &save)) {
+        char *end = NULL;
+        const long id = strtol(line, &end, 10);
+        line_number++;
+        if (end == line || *end != ':' || id < 0 || id >= MOST_CLASSES)
+            PM_TRY(pm_fail(PM_EDATA,
+                           "%s:%d: \"%.40s\" is no \"id:name\" with an id of 0..%d", path,
+                           line_number, line, MOST_CLASSES - 1));
+        for (size_t had = capacity; (size_t)id >= capacity; had = capacity) {
+            capacity = capacity ? 2 * capacity : 16;
+            labels = pm_realloc(labels, capacity * sizeof *labels);
+            memset(labels + had, 0, (capacity - had) * sizeof *labels);
+        }
+        labels[id] = pm_arena_strdup(d->arena, end + 1);
+        most = id > most ? (int)id : most;
+    }
+    if (d->info.num_classes == 0)
+        d->info.num_classes = most + 1;
+    const char **kept = pm_arena_alloc(d->arena, ((size_t)d->info.num_classes + 1) * sizeof *kept);
+    for (int i = 0; i < d->info.num_classes && i <= most; i++)
+        kept[i] = labels[i];
+    d->info.labels = kept;
+out:
+    pm_free(labels);
+    pm_free(text);
+    return err;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static int stat_shards(struct pm_dataset *d, char **names)
+{
+    d->shard = pm_arena_alloc(d->arena, d->shards * sizeof *d->shard);
+    for (size_t i = 0; i < d->shards; i++)
+        d->shard[i].fd = -1;
+    for (size_t i = 0; i < d->shards; i++) {
+        struct shard *s = &d->shard[i];
+        struct stat st;
+        s->name = names[i];
+        s->path = pm_arena_printf(d->arena, "%s/%s", d->folder, names[i]);
+        if (stat(s->path, &st) != 0)
+            return pm_fail(PM_EDATA, "%s: cannot be read: %s", s->path, strerror(errno));
+        if (!S_ISREG(st.st_mode))
+            return pm_fail(PM_EDATA, "%s: no regular file", s->path);
+        s->size = (uint64_t)st.st_size;
+        s->seconds = (int64_t)st.st_mtim.tv_sec;
+        s->nanoseconds = (int64_t)st.st_mtim.tv_nsec;
+    }
+    return PM_OK;
+}
+
+static int build_index(struct pm_dataset *d)
+{
+    const char *cache = cache_path(d);
+
+    if (!cache_load(d, cache)) {
+        for (size_t i = 0; i < d->shards; i++) {
+            pm_free(d->shard[i].length);
+            d->shard[i].length = NULL;
+        }
+        pm_parallel(d->shards, 1, index_shards, d);
+        for (size_t i = 0; i < d->shards; i++)
+            if (d->shard[i].err < 0)
+                return pm_fail(d->shard[i].err, "%s", d->shard[i].text);
+        cache_save(d, cache);
+    }
+    d->offset = pm_calloc(d->shards, sizeof *d->offset);
+    for (size_t i = 0; i < d->shards; i++) {
+        struct shard *s = &d->shard[i];
+        d->offset[i] = pm_malloc((s->count + 1) * sizeof **d->offset);
+        d->offset[i][0] = 0;
+        for (uint64_t k = 0; k < s->count; k++)
+            d->offset[i][k + 1] =
+                d->offset[i][k] + PM_TFRECORD_HEAD + s->length[k] + PM_TFRECORD_TAIL;
+        s->first = d->info.count;
+        d->info.count += s->count;
+        pm_free(s->length);
+        s->length = NULL;
+    }
+    return PM_OK;
+}
+
+/* The last part of the folder's real path: "." is a poor name for a data set. */
+static const char *folder_name(struct pm_arena *a, const char *folder)
+{
+    char *real = realpath(folder, NULL);
+    const char *slash = real ? strrchr(real, '/') : NULL;
+    const char *name = pm_arena_strdup(a, slash && slash[1] ? slash + 1 : folder);
+    free(real);
+    return name;
+}
+
+int pm_dataset_open(const char *folder, const char *split, struct pm_dataset **out)
+{
+    int err = PM_OK;
+    struct pm_dataset *d = pm_calloc(1, sizeof *d);
+    char **names = NULL;
+
+    d->arena = pm_arena_create();
+    pthread_mutex_init(&d->lock, NULL);
+    d->folder = pm_arena_strdup(d->arena, folder);
+    d->info.name = folder_name(d->arena, folder);
+    PM_TRY(pm_shards_find(d->arena, folder, split, &names, &d->shards));
+    PM_TRY(stat_shards(d, names));
+    PM_TRY(build_index(d));
+    if (d->info.count == 0)
+        PM_TRY(pm_fail(PM_EDATA, "%s: split %s has no records", folder, split));
+    PM_TRY(read_json(d, split));
+    PM_TRY(read_labels(d));
+    *out = d, d = NULL;
+out:
+    pm_dataset_close(&d);
+    return err;
+}
+
+void pm_dataset_close(struct pm_dataset **p)
+{
+    struct pm_dataset *d = *p;
+    if (!d)
+        return;
+    for (size_t i = 0; d->shard && i < d->shards; i++) {
+        if (d->shard[i].fd >= 0)
+            close(d->shard[i].fd);
+        pm_free(d->shard[i].length);
+        if (d->offset)
+            pm_free(d->offset[i]);
+    }
+    pm_free(d->offset);
+    pthread_mutex_destroy(&d->lock);
+    pm_arena_destroy(&d->arena);
+    pm_free(d);
+    *p = NULL;
+}
+
+const struct pm_dataset_info *pm_dataset_get_info(const struct pm_dataset *d)
+{
+    return &d->info;
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+static size_t shard_of(const struct pm_dataset *d, size_t i)
+{
+    size_t lo = 0, hi = d->shards;
+    while (hi - lo > 1) {
+        const size_t mid = (lo + hi) / 2;
+        if (d->shard[mid].first <= i)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* A thousand shards would use up a process's descriptors: beyond MOST_OPEN the one idle longest is
+ * closed. When all are in use one more is opened. */
+static void close_oldest(struct pm_dataset *d)
+{
+    struct shard *oldest = NULL;
+    for (size_t k = 0; k < d->shards; k++) {
+        struct shard *s = &d->shard[k];
+        if (s->fd >= 0 && s->users == 0 && (!oldest || s->used < oldest->used))
+            oldest = s;
+    }
+    if (oldest) {
+        close(oldest->fd);
+        oldest->fd = -1;
+        d->open--;
+    }
+}
+
+static int acquire(struct pm_dataset *d, struct shard *s)
+{
+    int err = PM_OK;
+
+    pthread_mutex_lock(&d->lock);
+    if (s->fd < 0) {
+        if (d->open >= MOST_OPEN)
+            close_oldest(d);
+        s->fd = open(s->path, O_RDONLY | O_CLOEXEC);
+        if (s->fd < 0)
+            err = pm_fail(PM_EDATA, "%s: cannot be opened: %s", s->path, strerror(errno));
+        else
+            d->open++;
+    }
+    if (err == PM_OK) {
+        s->users++;
+        s->used = ++d->clock;
+    }
+    pthread_mutex_unlock(&d->lock);
+    return err;
+}
+
+static void release(struct pm_dataset *d, struct shard *s)
+{
+    pthread_mutex_lock(&d->lock);
+    s->users--;
+    pthread_mutex_unlock(&d->lock);
+}
+
+int pm_dataset_read(struct pm_dataset *d, size_t i, uint8_t **buf, size_t *capacity, size_t *size)
+{
+    const size_t k = shard_of(d, i);
+    struct shard *s = &d->shard[k];
+    const uint64_t n = i - s->first, offset = d->offset[k][n];
+    const size_t length =
+        (size_t)(d->offset[k][n + 1] - offset) - PM_TFRECORD_HEAD - PM_TFRECORD_TAIL;
+    int err = acquire(d, s);
+
+    if (err < 0)
+        return err;
+    if (*capacity < length + PM_TFRECORD_TAIL) {
+        *capacity = length + length / 4 + PM_TFRECORD_TAIL;
+        *buf = pm_realloc(*buf, *capacity);
+    }
+    err = pm_tfrecord_data(s->fd, (struct pm_record_place){ s->path, n, offset }, *buf, length);
+    release(d, s);
+    if (err == PM_OK)
+        *size = length;
+    return err;
+}
+
+char *pm_dataset_where(const struct pm_dataset *d, size_t i, char *buf, size_t size)
+{
+    const size_t k = shard_of(d, i);
+    const struct shard *s = &d->shard[k];
+    snprintf(buf, size, "%s record %" PRIu64 " (offset %" PRIu64 ")", s->path, i - s->first,
+             d->offset[k][i - s->first]);
+    return buf;
+}

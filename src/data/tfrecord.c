@@ -1,0 +1,251 @@
+/* TFRecord files: u64 length | u32 masked crc of those 8 bytes | data | u32 masked crc of data, all
+ * little-endian, records back to back. crc is Castagnoli's (reflected 0x82F63B78, all ones before
+ * and after); mask(c) = rotate_right(c, 15) + 0xa282ead8, so that a crc of data that holds crcs
+ * stays a good one. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "data/tfrecord.h"
+
+/* ---- crc32c ------------------------------------------------------------------------------ */
+
+/* table[k][b]: crc of byte b followed by k zero bytes, so eight bytes cost eight look-ups. */
+static uint32_t table[8][256];
+static pthread_once_t table_once = PTHREAD_ONCE_INIT;
+
+static void fill_table(void)
+{
+    for (uint32_t b = 0; b < 256; b++) {
+        uint32_t c = b;
+        for (int bit = 0; bit < 8; bit++)
+            c = c & 1 ? c >> 1 ^ 0x82F63B78u : c >> 1;
+        table[0][b] = c;
+    }
+    for (int k = 1; k < 8; k++)
+        for (uint32_t b = 0; b < 256; b++)
+            table[k][b] = table[k - 1][b] >> 8 ^ table[0][table[k - 1][b] & 255];
+}
+
+static uint32_t crc_plain(uint32_t c, const uint8_t *p, size_t n)
+{
+    pthread_once(&table_once, fill_table);
+    for (; n >= 8; p += 8, n -= 8) {
+        const uint32_t lo = c ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+                                 (uint32_t)p[3] << 24);
+        c = table[7][lo & 255] ^ table[6][lo >> 8 & 255] ^ table[5][lo >> 16 & 255] ^
+            table[4][lo >> 24] ^ table[3][p[4]] ^ table[2][p[5]] ^ table[1][p[6]] ^
+            table[0][p[7]];
+    }
+    for (; n; p++, n--)
+        c = c >> 8 ^ table[0][(c ^ *p) & 255];
+    return c;
+}
+
+#ifdef __x86_64__
+__attribute__((target("sse4.2"))) static uint32_t crc_sse42(uint32_t c, const uint8_t *p, size_t n)
+{
+    uint64_t wide = c;
+    for (; n >= 8; p += 8, n -= 8) {
+        uint64_t v;
+        memcpy(&v, p, 8);
+        wide = __builtin_ia32_crc32di(wide, v);
+    }
+    c = (uint32_t)wide;
+    for (; n; p++, n--)
+        c = __builtin_ia32_crc32qi(c, *p);
+    return c;
+}
+#endif
+
+uint32_t pm_crc32c(const void *data, size_t size)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("sse4.2"))
+        return ~crc_sse42(~0u, data, size);
+#endif
+    return ~crc_plain(~0u, data, size);
+}
+
+uint32_t pm_crc32c_portable(const void *data, size_t size)
+{
+    return ~crc_plain(~0u, data, size);
+}
+
+static uint32_t mask(uint32_t c)
+{
+    return (c >> 15 | c << 17) + 0xa282ead8u;
+}
+
+uint32_t pm_crc32c_masked(const void *data, size_t size)
+{
+    return mask(pm_crc32c(data, size));
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+static uint64_t get_le(const uint8_t *p, int bytes)
+{
+    uint64_t v = 0;
+    for (int i = bytes - 1; i >= 0; i--)
+        v = v << 8 | p[i];
+    return v;
+}
+
+static void put_le(uint8_t *p, uint64_t v, int bytes)
+{
+    for (int i = 0; i < bytes; i++, v >>= 8)
+        p[i] = (uint8_t)v;
+}
+
+int pm_read_at(int fd, void *buf, size_t size, uint64_t offset, const char *path)
+{
+    for (size_t done = 0; done < size;) {
+        const ssize_t n = pread(fd, (char *)buf + done, size - done, (off_t)(offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return pm_fail(PM_EFAIL, "%s: cannot read %zu bytes at offset %" PRIu64 ": %s", path,
+                           size - done, offset + done, strerror(errno));
+        if (n == 0)
+            return pm_fail(PM_EDATA, "%s: ends at offset %" PRIu64 ", %zu bytes short", path,
+                           offset + done, size - done);
+        done += (size_t)n;
+    }
+    return PM_OK;
+}
+
+/* A stream compressed as a whole has no record borders that could be sought. */
+static const char *compressed_kind(const uint8_t *head)
+{
+    if (head[0] == 0x1f && head[1] == 0x8b)
+        return "gzip";
+    if (head[0] == 0x78 && (head[0] << 8 | head[1]) % 31 == 0)
+        return "zlib";
+    return NULL;
+}
+
+int pm_tfrecord_length(int fd, uint64_t file_size, struct pm_record_place at, uint64_t *length)
+{
+    uint8_t head[PM_TFRECORD_HEAD];
+    const uint64_t left = file_size - at.offset;
+
+    if (left < sizeof head)
+        return pm_fail(PM_EDATA,
+                       "%s: record %" PRIu64 " (offset %" PRIu64 "): the file ends %" PRIu64
+                       " bytes into a header of %zu: it is cut short; copy or make it again",
+                       at.path, at.number, at.offset, left, sizeof head);
+    const int err = pm_read_at(fd, head, sizeof head, at.offset, at.path);
+    if (err < 0)
+        return err;
+    const uint32_t stored = (uint32_t)get_le(head + 8, 4), found = pm_crc32c_masked(head, 8);
+    if (stored != found) {
+        const char *kind = at.offset == 0 ? compressed_kind(head) : NULL;
+        if (kind)
+            return pm_fail(PM_EDATA,
+                           "%s: a TFRecord file compressed as a whole (%s): decompress it first "
+                           "(gunzip, zlib-flate -uncompress)",
+                           at.path, kind);
+        return pm_fail(PM_EDATA,
+                       "%s: record %" PRIu64 " (offset %" PRIu64
+                       "): the length's checksum is %08x, the file says %08x: %s",
+                       at.path, at.number, at.offset, found, stored,
+                       at.offset == 0 ? "no TFRecord file, or damaged" : "damaged here");
+    }
+    *length = get_le(head, 8);
+    if (*length > left - sizeof head || left - sizeof head - *length < PM_TFRECORD_TAIL)
+        return pm_fail(PM_EDATA,
+                       "%s: record %" PRIu64 " (offset %" PRIu64 ") of %" PRIu64
+                       " bytes goes beyond the file's end at %" PRIu64
+                       ": it is cut short; copy or make it again",
+                       at.path, at.number, at.offset, *length, file_size);
+    return PM_OK;
+}
+
+int pm_tfrecord_data(int fd, struct pm_record_place at, uint8_t *buf, uint64_t length)
+{
+    const int err = pm_read_at(fd, buf, length + PM_TFRECORD_TAIL, at.offset + PM_TFRECORD_HEAD,
+                               at.path);
+    if (err < 0)
+        return err;
+    const uint32_t stored = (uint32_t)get_le(buf + length, 4),
+                   found = pm_crc32c_masked(buf, length);
+    if (stored != found)
+        return pm_fail(PM_EDATA,
+                       "%s: record %" PRIu64 " (offset %" PRIu64 ", %" PRIu64
+                       " bytes): the data's checksum is %08x, the file says %08x: damaged",
+                       at.path, at.number, at.offset, length, found, stored);
+    return PM_OK;
+}
+
+/* ---- writing ----------------------------------------------------------------------------- */
+
+struct pm_tfrecord_writer {
+    char *path, *temporary; /* owned */
+    FILE *f;                /* NULL once finished */
+};
+
+int pm_tfrecord_create(const char *path, struct pm_tfrecord_writer **out)
+{
+    struct pm_tfrecord_writer *w = pm_calloc(1, sizeof *w);
+    struct pm_str name = { 0 };
+
+    pm_str_add(&name, "%s.tmp-%ld", path, (long)getpid());
+    w->path = pm_strdup(path);
+    w->temporary = name.text;
+    w->f = fopen(w->temporary, "wbe");
+    if (!w->f) {
+        const int err = pm_fail(PM_EFAIL, "%s: cannot create: %s", w->temporary, strerror(errno));
+        pm_tfrecord_destroy(&w);
+        return err;
+    }
+    *out = w;
+    return PM_OK;
+}
+
+int pm_tfrecord_write(struct pm_tfrecord_writer *w, const void *data, size_t size)
+{
+    uint8_t head[PM_TFRECORD_HEAD], tail[PM_TFRECORD_TAIL];
+
+    put_le(head, size, 8);
+    put_le(head + 8, pm_crc32c_masked(head, 8), 4);
+    put_le(tail, pm_crc32c_masked(data, size), 4);
+    if (fwrite(head, 1, sizeof head, w->f) != sizeof head ||
+        (size && fwrite(data, 1, size, w->f) != size) ||
+        fwrite(tail, 1, sizeof tail, w->f) != sizeof tail)
+        return pm_fail(PM_EFAIL, "%s: cannot write: %s", w->temporary, strerror(errno));
+    return PM_OK;
+}
+
+int pm_tfrecord_finish(struct pm_tfrecord_writer *w)
+{
+    const bool written = fflush(w->f) == 0 && fsync(fileno(w->f)) == 0;
+    const int wrong = errno;
+    const bool closed = fclose(w->f) == 0;
+
+    w->f = NULL;
+    if (!written || !closed || rename(w->temporary, w->path) != 0) {
+        const char *why = strerror(written ? errno : wrong);
+        unlink(w->temporary);
+        return pm_fail(PM_EFAIL, "%s: cannot finish writing: %s", w->path, why);
+    }
+    return PM_OK;
+}
+
+void pm_tfrecord_destroy(struct pm_tfrecord_writer **w)
+{
+    if (!*w)
+        return;
+    if ((*w)->f) {
+        fclose((*w)->f);
+        unlink((*w)->temporary);
+    }
+    pm_free((*w)->path);
+    pm_free((*w)->temporary);
+    pm_free(*w);
+    *w = NULL;
+}
