@@ -168,13 +168,35 @@ uint64_t pm_loader_batches(const struct pm_loader *l);
 
 /* ---- making data folders --------------------------------------------------------------- */
 
-/* dataset convert: one row per source format (mnist, cifar10, folder), src/data/convert/. */
+/* A data folder being made under a temporary name beside its own: TFRecord shards, labels.txt and
+ * dataset.json. Nothing is left behind unless it is finished. */
+struct pm_making;
+/* dst must not exist yet, or be an empty folder. name goes into the shards' names and dataset.json;
+ * NULL takes dst's last part. */
+int pm_making_create(const char *dst, const char *name, struct pm_making **out);
+/* Classes, in label order; the names are copied. */
+void pm_making_labels(struct pm_making *m, const char *const *labels, int count);
+/* Size of every image; not called when they differ. */
+void pm_making_size(struct pm_making *m, int height, int width, int channels);
+/* Writes one split. fill makes example i (called from several threads): 1 done, 0 passed over, or an
+ * error. per_shard 0 = one file NAME_SPLIT.tfrecord, else files of that many records each named
+ * NAME_SPLIT_00000-of-00005.tfrecord. The records' order is i's. */
+int pm_making_split(struct pm_making *m, const char *split, size_t count, size_t per_shard,
+                    int (*fill)(void *ctx, size_t i, struct pm_example_builder *b), void *ctx);
+/* Writes labels.txt and dataset.json, renames the folder, and logs the counts. */
+int pm_making_finish(struct pm_making *m);
+void pm_making_destroy(struct pm_making **m);
+
+/* dataset convert: one row per source format, src/data/convert/, listed in converters.def. */
 struct pm_converter {
     const char *name, *help;
-    int (*convert)(const char *src, const char *dst);
+    const struct pm_opt *opts; /* NULL and 0 when it has none */
+    size_t cfg_size;
+    int (*convert)(const void *cfg, const char *src, struct pm_making *m);
 };
-/* Runs it into a temporary folder beside dst, then renames; prints counts. */
-int pm_dataset_convert(const char *format, const char *src, const char *dst);
+const struct pm_converter *const *pm_converters(size_t *count);
+/* options: "validation=0.2 seed=1", or NULL. An unknown format or option is PM_ECONFIG. */
+int pm_dataset_convert(const char *format, const char *src, const char *dst, const char *options);
 /* The built-in drawn shapes: counts of train / validation / test pictures of size x size. */
 int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, size_t test,
                    uint64_t seed);

@@ -7,7 +7,7 @@
  *     u32 name length, name | per record: u32 length | u32 crc32c of all before
  * in the host's byte order (the u32 1 behind the magic keeps another order's file from being taken).
  * Only lengths are stored: records lie back to back. A folder that cannot be written is no error. */
-#include <cJSON.h>
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -27,8 +27,8 @@
 #define STBI_WRITE_NO_STDIO
 #define STBIW_ZLIB_COMPRESS deflate_bytes
 static unsigned char *deflate_bytes(unsigned char *data, int size, int *out_size, int quality);
+#pragma GCC diagnostic ignored "-Wunused-function" /* judged at the file's end, so not popped */
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
 #pragma GCC diagnostic ignored "-Wsign-compare"

@@ -1,0 +1,321 @@
+/* The loader: worker threads that fill a ring of batches ahead of the step.
+ *
+ * Work is numbered: example i of step s is ticket (s - first_step) * batch + i. Workers take the next
+ * few tickets under one lock, whenever the slot s % ring is free of older steps; so all of them work
+ * on the oldest unfinished batch first, and a batch's content depends on its number alone. In
+ * training the record of global example g = s * batch + i is permute(seed, g / count)[g % count]: an
+ * endless queue whose batches may straddle epochs.
+ * A slot goes round: free -> filling (step set, left counts down) -> ready -> out -> free. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pumice/data.h>
+#include <pumice/thread.h>
+
+enum { DEFAULT_RING = 4, MOST_GRAIN = 16, ERROR_TEXT = 512 };
+
+enum state { SLOT_FREE, SLOT_FILLING, SLOT_READY, SLOT_OUT };
+
+struct slot {
+    struct pm_batch batch; /* first, so that a batch is its slot */
+    enum state state;
+    int left;              /* examples not yet made */
+    uint64_t *record;      /* [batch], owned; batch.record */
+    int err;               /* of the lowest failing example */
+    int err_example;
+    char text[ERROR_TEXT];
+};
+
+struct pm_loader {
+    struct pm_dataset *dataset; /* borrowed */
+    struct pm_loader_options o;
+    uint64_t count, batches;    /* of the dataset; of a pass */
+    struct pm_field field[PM_MAX_FIELDS];
+    size_t bytes[PM_MAX_FIELDS];/* of one example */
+    struct slot *slot;          /* [ring], owned */
+    int grain;                  /* tickets taken at once */
+
+    pthread_mutex_t lock;
+    pthread_cond_t freed, ready;
+    atomic_bool stop;           /* set under the lock, also looked at between examples */
+    uint64_t ticket_step;       /* next to hand out */
+    int ticket_example;
+    uint64_t next_step;         /* next batch for the caller */
+    double waited;
+
+    pthread_t *thread;          /* owned */
+    int threads;
+};
+
+/* ---- workers -------------------------------------------------------------------------------- */
+
+struct worker {
+    uint8_t *buf; /* grows to the largest record */
+    size_t capacity;
+};
+
+/* Examples of this step that are real: all but in a pass's last batch. */
+static int examples_of(const struct pm_loader *l, uint64_t step)
+{
+    const uint64_t begin = step * (uint64_t)l->o.batch;
+    if (l->o.train || l->count - begin >= (uint64_t)l->o.batch)
+        return l->o.batch;
+    return (int)(l->count - begin);
+}
+
+static uint64_t record_of(const struct pm_loader *l, uint64_t step, int example)
+{
+    const uint64_t g = step * (uint64_t)l->o.batch + (uint64_t)example;
+    return l->o.train ? pm_permute(l->o.seed, g / l->count, l->count, g % l->count) : g;
+}
+
+static int make_one(struct pm_loader *l, struct slot *s, struct worker *w, int example)
+{
+    void *out[PM_MAX_FIELDS] = { 0 };
+    char where[ERROR_TEXT];
+    size_t size = 0;
+    const uint64_t record = record_of(l, s->batch.step, example);
+
+    s->record[example] = record;
+    const int err = pm_dataset_read(l->dataset, record, &w->buf, &w->capacity, &size);
+    if (err < 0)
+        return err;
+    for (int k = 0; k < l->o.fields_count; k++)
+        out[k] = (char *)s->batch.field[k] + l->bytes[k] * (size_t)example;
+    pm_dataset_where(l->dataset, record, where, sizeof where);
+    return l->o.make(l->o.ctx, w->buf, size, l->o.seed, s->batch.step, (uint32_t)example, where,
+                     out);
+}
+
+/* Opens the slot of the next step when it is free; true when tickets can be taken from it. Locked. */
+static bool open_slot(struct pm_loader *l, struct slot *s)
+{
+    if (l->ticket_example > 0)
+        return true;
+    if (s->state != SLOT_FREE)
+        return false;
+    const int real = examples_of(l, l->ticket_step);
+    s->state = SLOT_FILLING;
+    s->left = real;
+    s->err = PM_OK;
+    s->err_example = l->o.batch;
+    s->batch.step = l->ticket_step;
+    s->batch.valid = real;
+    for (int i = real; i < l->o.batch; i++)
+        s->record[i] = 0;
+    for (int k = 0; k < l->o.fields_count && real < l->o.batch; k++)
+        memset((char *)s->batch.field[k] + l->bytes[k] * (size_t)real, 0,
+               l->bytes[k] * (size_t)(l->o.batch - real));
+    return true;
+}
+
+/* Waits for work; NULL when there is none any more. Locked. */
+static struct slot *take(struct pm_loader *l, int *begin, int *end)
+{
+    for (;;) {
+        if (l->stop || (!l->o.train && l->ticket_step >= l->batches))
+            return NULL;
+        struct slot *s = &l->slot[l->ticket_step % (uint64_t)l->o.ring];
+        if (open_slot(l, s)) {
+            *begin = l->ticket_example;
+            *end = *begin + l->grain < s->batch.valid ? *begin + l->grain : s->batch.valid;
+            l->ticket_example = *end;
+            if (*end == s->batch.valid) {
+                l->ticket_step++;
+                l->ticket_example = 0;
+                pthread_cond_broadcast(&l->freed); /* others may open the next slot */
+            }
+            return s;
+        }
+        pthread_cond_wait(&l->freed, &l->lock);
+    }
+}
+
+static void give(struct pm_loader *l, struct slot *s, int made, int err, int example,
+                 const char *text)
+{
+    pthread_mutex_lock(&l->lock);
+    if (err < 0 && example < s->err_example) {
+        s->err = err;
+        s->err_example = example;
+        snprintf(s->text, sizeof s->text, "%s", text);
+    }
+    s->left -= made;
+    if (s->left == 0) {
+        s->state = SLOT_READY;
+        pthread_cond_broadcast(&l->ready);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void *work(void *arg)
+{
+    struct pm_loader *l = arg;
+    struct worker w = { 0 };
+
+    pm_threads_set(1); /* loops inside `make` would compete with the other workers */
+    for (;;) {
+        int begin = 0, end = 0, err = PM_OK, failed = 0;
+        pthread_mutex_lock(&l->lock);
+        struct slot *s = take(l, &begin, &end);
+        pthread_mutex_unlock(&l->lock);
+        if (!s)
+            break;
+        for (int i = begin; i < end && err == PM_OK; i++) {
+            if (l->stop)
+                break;
+            err = make_one(l, s, &w, i);
+            failed = i;
+        }
+        give(l, s, end - begin, err, failed, err < 0 ? pm_error_text() : "");
+    }
+    pm_free(w.buf);
+    return NULL;
+}
+
+/* ---- the caller's side ----------------------------------------------------------------------- */
+
+static void make_slots(struct pm_loader *l)
+{
+    const size_t batch = (size_t)l->o.batch;
+
+    l->slot = pm_calloc((size_t)l->o.ring, sizeof *l->slot);
+    for (int i = 0; i < l->o.ring; i++) {
+        struct slot *s = &l->slot[i];
+        s->record = pm_calloc(batch, sizeof *s->record);
+        s->batch.record = s->record;
+        s->batch.slot = i;
+        for (int k = 0; k < l->o.fields_count; k++)
+            s->batch.field[k] = pm_calloc(batch, l->bytes[k]);
+    }
+}
+
+/* Signals stay with the main thread, which knows how to stop. */
+static int start_threads(struct pm_loader *l)
+{
+    sigset_t all, before;
+    int failed = 0;
+
+    l->thread = pm_calloc((size_t)l->o.threads, sizeof *l->thread);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (!failed && l->threads < l->o.threads) {
+        failed = pthread_create(&l->thread[l->threads], NULL, work, l);
+        l->threads += !failed;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed)
+        return pm_fail(PM_EFAIL, "loader: thread %d of %d cannot be started: %s", l->threads + 1,
+                       l->o.threads, strerror(failed));
+    return PM_OK;
+}
+
+int pm_loader_create(struct pm_dataset *d, const struct pm_loader_options *o,
+                     struct pm_loader **out)
+{
+    int err = PM_OK;
+    struct pm_loader *l = pm_calloc(1, sizeof *l);
+
+    l->dataset = d;
+    l->o = *o;
+    l->count = pm_dataset_get_info(d)->count;
+    l->batches = (l->count + (uint64_t)o->batch - 1) / (uint64_t)o->batch;
+    l->o.threads = o->threads > 0 ? o->threads : pm_threads();
+    l->o.ring = o->ring > 0 ? o->ring : DEFAULT_RING;
+    l->ticket_step = l->next_step = o->first_step;
+    l->grain = o->batch / (4 * l->o.threads);
+    l->grain = l->grain < 1 ? 1 : l->grain > MOST_GRAIN ? MOST_GRAIN : l->grain;
+    for (int k = 0; k < o->fields_count; k++) {
+        l->field[k] = o->fields[k];
+        l->bytes[k] = pm_type_size(o->fields[k].type) * pm_shape_count(o->fields[k].shape);
+    }
+    l->o.fields = l->field;
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->freed, NULL);
+    pthread_cond_init(&l->ready, NULL);
+    make_slots(l);
+    PM_TRY(start_threads(l));
+    *out = l, l = NULL;
+out:
+    pm_loader_destroy(&l);
+    return err;
+}
+
+void pm_loader_destroy(struct pm_loader **p)
+{
+    struct pm_loader *l = *p;
+
+    if (!l)
+        return;
+    pthread_mutex_lock(&l->lock);
+    l->stop = true;
+    pthread_cond_broadcast(&l->freed);
+    pthread_mutex_unlock(&l->lock);
+    for (int i = 0; i < l->threads; i++)
+        pthread_join(l->thread[i], NULL);
+    for (int i = 0; i < l->o.ring; i++) {
+        for (int k = 0; k < l->o.fields_count; k++)
+            pm_free(l->slot[i].batch.field[k]);
+        pm_free(l->slot[i].record);
+    }
+    pthread_cond_destroy(&l->ready);
+    pthread_cond_destroy(&l->freed);
+    pthread_mutex_destroy(&l->lock);
+    pm_free(l->slot);
+    pm_free(l->thread);
+    pm_free(l);
+    *p = NULL;
+}
+
+static void free_slot(struct pm_loader *l, struct slot *s)
+{
+    s->state = SLOT_FREE;
+    pthread_cond_broadcast(&l->freed);
+}
+
+int pm_loader_next(struct pm_loader *l, struct pm_batch **out)
+{
+    int err = PM_OK;
+    char text[ERROR_TEXT] = "";
+    const double begun = pm_seconds();
+
+    *out = NULL;
+    if (!l->o.train && l->next_step >= l->batches)
+        return PM_OK;
+    pthread_mutex_lock(&l->lock);
+    struct slot *s = &l->slot[l->next_step % (uint64_t)l->o.ring];
+    while (s->state != SLOT_READY || s->batch.step != l->next_step)
+        pthread_cond_wait(&l->ready, &l->lock);
+    l->next_step++;
+    l->waited += pm_seconds() - begun;
+    if (s->err < 0) {
+        err = s->err;
+        memcpy(text, s->text, sizeof text);
+        free_slot(l, s);
+    } else {
+        s->state = SLOT_OUT;
+        *out = &s->batch;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return err < 0 ? pm_fail(err, "%s", text) : PM_OK;
+}
+
+void pm_loader_release(struct pm_loader *l, struct pm_batch *b)
+{
+    pthread_mutex_lock(&l->lock);
+    free_slot(l, (struct slot *)b);
+    pthread_mutex_unlock(&l->lock);
+}
+
+double pm_loader_waited(const struct pm_loader *l)
+{
+    return l->waited;
+}
+
+uint64_t pm_loader_batches(const struct pm_loader *l)
+{
+    return l->batches;
+}

@@ -1,0 +1,26 @@
+/* lenet: centred crop or zero padding to the size, then (x - 128) / 128. Train and eval are the same,
+ * no draw is read. */
+#include "data/preprocess.h"
+
+static void draw(const void *cfg, struct pm_rng *r, int height, int width, struct pm_draws *out)
+{
+    (void)cfg, (void)r, (void)height, (void)width;
+    *out = (struct pm_draws){ 0 };
+}
+
+static int apply(const void *cfg, const struct pm_image8 *in, bool train,
+                 const struct pm_draws *d, int height, int width, float *out, const char *where)
+{
+    const size_t values = (size_t)height * (size_t)width * (size_t)in->channels;
+
+    (void)cfg, (void)train, (void)d, (void)where;
+    pm_crop_or_pad(pm_view(in), height, width, out);
+    for (size_t i = 0; i < values; i++)
+        out[i] = (out[i] - 128) / 128;
+    return PM_OK;
+}
+
+const struct pm_preprocessing pm_preprocessing_lenet = {
+    .name = "lenet", .help = "crop or pad to the size, values to -1..1",
+    .draw = draw, .apply = apply,
+};

@@ -1,0 +1,66 @@
+/* vgg (also the residual nets'): the smaller side is resized to S keeping the shape, then a crop of
+ * the input's size, minus the means; no scaling. Train: S uniform in resize_side_min..max, random
+ * crop, flip. Eval: S = resize_side_min, central crop.
+ * Only the crop's window of the resized picture is computed. A grey picture has the means' luma taken
+ * off. Draws: side, crop_y, crop_x, flip. */
+#include <math.h>
+
+#include "data/preprocess.h"
+
+struct vgg_cfg {
+    int resize_side_min, resize_side_max;
+};
+
+static const struct pm_opt opts[] = {
+    PM_INT(vgg_cfg, resize_side_min, 256, 1, 16384, "smaller side after resizing, least; in eval"),
+    PM_INT(vgg_cfg, resize_side_max, 512, 1, 16384, "smaller side after resizing, most"),
+    { 0 },
+};
+
+static const float means[3] = { 123.68f, 116.78f, 103.94f };
+static const float grey_mean = 0.2989f * 123.68f + 0.5870f * 116.78f + 0.1140f * 103.94f;
+
+static void draw(const void *cfg, struct pm_rng *r, int height, int width, struct pm_draws *out)
+{
+    (void)cfg, (void)height, (void)width;
+    *out = (struct pm_draws){ .side = pm_rng_uniform(r), .crop_y = pm_rng_uniform(r),
+                              .crop_x = pm_rng_uniform(r) };
+    out->flip = pm_rng_uniform(r) < 0.5;
+}
+
+static int apply(const void *cfg, const struct pm_image8 *in, bool train,
+                 const struct pm_draws *d, int height, int width, float *out, const char *where)
+{
+    const struct vgg_cfg *v = cfg;
+    const int spread = v->resize_side_max - v->resize_side_min;
+    const int side = v->resize_side_min + (train ? (int)(d->side * (spread + 1)) : 0);
+    const int smaller = in->height < in->width ? in->height : in->width;
+    const float scale = (float)side / (float)smaller;
+    const int rows = (int)rintf((float)in->height * scale);
+    const int cols = (int)rintf((float)in->width * scale);
+    const size_t count = (size_t)height * (size_t)width;
+
+    if (spread < 0)
+        return pm_fail(PM_ECONFIG, "vgg: resize_side_min %d is above resize_side_max %d",
+                       v->resize_side_min, v->resize_side_max);
+    if (rows < height || cols < width)
+        return pm_fail(PM_EDATA,
+                       "%s: an image of %d x %d resized to %d x %d is smaller than the input of "
+                       "%d x %d: set resize_side_min to at least %d",
+                       where, in->height, in->width, rows, cols, height, width,
+                       height > width ? height : width);
+    const int y = train ? (int)(d->crop_y * (rows - height + 1)) : (rows - height) / 2;
+    const int x = train ? (int)(d->crop_x * (cols - width + 1)) : (cols - width) / 2;
+    pm_resize_window(pm_view(in), rows, cols, y, x, height, width, out);
+    if (train && d->flip)
+        pm_flip(out, height, width, in->channels);
+    for (size_t i = 0; i < count; i++)
+        for (int c = 0; c < in->channels; c++)
+            out[i * (size_t)in->channels + (size_t)c] -= in->channels == 3 ? means[c] : grey_mean;
+    return PM_OK;
+}
+
+const struct pm_preprocessing pm_preprocessing_vgg = {
+    .name = "vgg", .help = "resize the smaller side, crop, flip, subtract the means",
+    .opts = opts, .cfg_size = sizeof(struct vgg_cfg), .draw = draw, .apply = apply,
+};

@@ -1,0 +1,72 @@
+/* What the data tests share: a scratch folder, and the real data sets where they are at hand. */
+#ifndef PUMICE_TESTS_DATA_COMMON_H
+#define PUMICE_TESTS_DATA_COMMON_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <pumice/data.h>
+
+/* A fresh folder, in static storage of the including test; removed by scratch_remove. */
+static char scratch[256];
+
+static inline const char *scratch_make(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    snprintf(scratch, sizeof scratch, "%s/pumice-test-XXXXXX", tmp ? tmp : "/tmp");
+    assert_non_null(mkdtemp(scratch));
+    return scratch;
+}
+
+static inline void scratch_remove(void)
+{
+    pm_remove_tree(scratch);
+}
+
+/* "SCRATCH/name", in one of eight static buffers. */
+static inline const char *in_scratch(const char *name)
+{
+    static char text[8][512];
+    static int next;
+    next = (next + 1) % 8;
+    snprintf(text[next], sizeof text[next], "%s/%s", scratch, name);
+    return text[next];
+}
+
+/* The folder `name` of PUMICE_DATA (default ../shared/data beside the sources); skips the running
+ * test with a line when it is not there. Static storage. */
+static inline const char *shared_data(const char *name)
+{
+    static char text[8][1024];
+    static int next;
+    const char *data = getenv("PUMICE_DATA"), *source = getenv("PUMICE_SOURCE");
+    next = (next + 1) % 8;
+    if (data)
+        snprintf(text[next], sizeof text[next], "%s/%s", data, name);
+    else
+        snprintf(text[next], sizeof text[next], "%s/../shared/data/%s", source ? source : ".",
+                 name);
+    if (access(text[next], R_OK) != 0) {
+        print_message("skipped: %s is not there (set PUMICE_DATA)\n", text[next]);
+        skip();
+    }
+    return text[next];
+}
+
+/* The call fails with that code and its line holds each of the NULL-ended texts. */
+#define assert_fails(call, code, ...)                                                              \
+    do {                                                                                           \
+        assert_int_equal(call, code);                                                              \
+        const char *const wanted_[] = { __VA_ARGS__ };                                             \
+        for (size_t i_ = 0; i_ < PM_COUNT(wanted_); i_++)                                          \
+            if (!strstr(pm_error_text(), wanted_[i_]))                                             \
+                fail_msg("\"%s\" is not in: %s", wanted_[i_], pm_error_text());                    \
+    } while (0)
+
+#endif

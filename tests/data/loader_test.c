@@ -1,0 +1,237 @@
+/* The loader: what a batch holds depends on its number alone, whatever the threads. */
+#include "data_common.h"
+
+enum { COUNT = 53, BATCH = 8 };
+
+/* Record i holds the number i as four bytes. */
+static struct pm_dataset *numbers(void)
+{
+    struct pm_tfrecord_writer *w = NULL;
+    struct pm_dataset *d = NULL;
+
+    scratch_make();
+    assert_int_equal(pm_tfrecord_create(in_scratch("n_train.tfrecord"), &w), PM_OK);
+    for (uint32_t i = 0; i < COUNT; i++)
+        assert_int_equal(pm_tfrecord_write(w, &i, 4), PM_OK);
+    assert_int_equal(pm_tfrecord_finish(w), PM_OK);
+    pm_tfrecord_destroy(&w);
+    assert_int_equal(pm_dataset_open(scratch, "train", &d), PM_OK);
+    return d;
+}
+
+struct task {
+    uint32_t fail_on;  /* the record that is bad; none when COUNT */
+    int sleep_us;      /* uneven work, so that threads overtake each other */
+};
+
+/* images: [2] the number and a draw; labels: the number. */
+static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
+                uint32_t example, const char *where, void *const *out)
+{
+    const struct task *t = ctx;
+    struct pm_rng r = pm_rng_make(seed, pm_hash("augmentation"), (uint32_t)step, example);
+    uint32_t v = 0;
+
+    if (size != 4)
+        return pm_fail(PM_EDATA, "%s: %zu bytes", where, size);
+    memcpy(&v, record, 4);
+    if (v == t->fail_on)
+        return pm_fail(PM_EDATA, "%s: number %u is bad", where, v);
+    if (t->sleep_us && v % 5 == 0)
+        usleep((unsigned)(t->sleep_us * (int)(v % 7)));
+    ((float *)out[0])[0] = (float)v;
+    ((float *)out[0])[1] = (float)pm_rng_uniform(&r);
+    *(int32_t *)out[1] = (int32_t)v;
+    return PM_OK;
+}
+
+static const struct pm_field fields[] = {
+    { "images", PM_F32, { 1, { 2 } } },
+    { "labels", PM_I32, { 0 } },
+};
+
+static struct pm_loader_options options(struct task *t, bool train, int threads, uint64_t first)
+{
+    return (struct pm_loader_options){ .batch = BATCH, .train = train, .seed = 7,
+                                       .first_step = first, .threads = threads, .ring = 3,
+                                       .fields = fields, .fields_count = 2, .make = make,
+                                       .ctx = t };
+}
+
+struct taken {
+    float images[40][BATCH][2];
+    int32_t labels[40][BATCH];
+    uint64_t record[40][BATCH];
+};
+
+static void take_steps(struct pm_dataset *d, int threads, uint64_t first, uint64_t end,
+                       struct taken *t)
+{
+    struct task task = { COUNT, 200 };
+    const struct pm_loader_options o = options(&task, true, threads, first);
+    struct pm_loader *l = NULL;
+
+    memset(t, 0, sizeof *t);
+    assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
+    for (uint64_t s = first; s < end; s++) {
+        struct pm_batch *b = NULL;
+        assert_int_equal(pm_loader_next(l, &b), PM_OK);
+        assert_non_null(b);
+        assert_int_equal(b->step, s);
+        assert_int_equal(b->valid, BATCH);
+        memcpy(t->images[s], b->field[0], sizeof t->images[s]);
+        memcpy(t->labels[s], b->field[1], sizeof t->labels[s]);
+        memcpy(t->record[s], b->record, sizeof t->record[s]);
+        pm_loader_release(l, b);
+    }
+    assert_true(pm_loader_waited(l) >= 0);
+    pm_loader_destroy(&l);
+    assert_null(l);
+}
+
+static void same_for_any_threads(void **state)
+{
+    struct pm_dataset *d = numbers();
+    struct taken *one = malloc(sizeof *one), *four = malloc(sizeof *four);
+    int seen[COUNT] = { 0 };
+
+    (void)state;
+    take_steps(d, 1, 0, 40, one);
+    take_steps(d, 4, 0, 40, four);
+    assert_memory_equal(one, four, sizeof *one);
+    /* From the middle: the same from there on. */
+    take_steps(d, 3, 17, 40, four);
+    assert_memory_equal(one->images[17], four->images[17], 23 * sizeof one->images[0]);
+    assert_memory_equal(one->record[17], four->record[17], 23 * sizeof one->record[0]);
+    /* Each epoch of 53 holds every record once, though batches straddle them; orders differ. */
+    int same = 0;
+    for (int g = 0; g < 40 * BATCH; g++) {
+        const int32_t v = one->labels[g / BATCH][g % BATCH];
+        assert_int_equal(one->record[g / BATCH][g % BATCH], v);
+        assert_int_equal(seen[v], g / COUNT);
+        seen[v]++;
+        if (g >= COUNT && one->labels[(g - COUNT) / BATCH][(g - COUNT) % BATCH] == v)
+            same++;
+    }
+    assert_true(same < 40);
+    free(one);
+    free(four);
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
+static void eval_pass(void **state)
+{
+    struct pm_dataset *d = numbers();
+
+    (void)state;
+    for (int threads = 1; threads <= 4; threads += 3) {
+        struct task task = { COUNT, 100 };
+        const struct pm_loader_options o = options(&task, false, threads, 0);
+        struct pm_loader *l = NULL;
+        struct pm_batch *b = NULL;
+        int32_t next = 0;
+        assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
+        assert_int_equal(pm_loader_batches(l), 7);
+        for (int s = 0; s < 7; s++) {
+            assert_int_equal(pm_loader_next(l, &b), PM_OK);
+            assert_int_equal(b->valid, s < 6 ? BATCH : COUNT - 6 * BATCH);
+            for (int i = 0; i < BATCH; i++) {
+                const int32_t v = ((const int32_t *)b->field[1])[i];
+                assert_int_equal(v, i < b->valid ? next++ : 0);
+            }
+            pm_loader_release(l, b);
+        }
+        assert_int_equal(next, COUNT);
+        assert_int_equal(pm_loader_next(l, &b), PM_OK);
+        assert_null(b);
+        assert_int_equal(pm_loader_next(l, &b), PM_OK);
+        assert_null(b);
+        pm_loader_destroy(&l);
+    }
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
+/* Record 20 is example 4 of batch 2; the batches around it are whole, and the error names it. */
+static void error_at_its_batch(void **state)
+{
+    struct pm_dataset *d = numbers();
+
+    (void)state;
+    for (int threads = 1; threads <= 4; threads += 3) {
+        struct task task = { 20, 100 };
+        const struct pm_loader_options o = options(&task, false, threads, 0);
+        struct pm_loader *l = NULL;
+        struct pm_batch *b = NULL;
+        assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
+        for (int s = 0; s < 7; s++) {
+            if (s == 2) {
+                assert_fails(pm_loader_next(l, &b), PM_EDATA, "record 20 (offset 400)",
+                             "number 20 is bad");
+                assert_null(b);
+                continue;
+            }
+            assert_int_equal(pm_loader_next(l, &b), PM_OK);
+            assert_int_equal(b->step, s);
+            pm_loader_release(l, b);
+        }
+        pm_loader_destroy(&l);
+    }
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
+/* Several batches out at once, given back in another order. */
+static void held_batches(void **state)
+{
+    struct pm_dataset *d = numbers();
+    struct task task = { COUNT, 0 };
+    const struct pm_loader_options o = options(&task, true, 2, 0);
+    struct pm_loader *l = NULL;
+    struct pm_batch *b[3] = { NULL };
+
+    (void)state;
+    assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
+    for (int round = 0; round < 5; round++) {
+        for (int k = 0; k < 3; k++) {
+            assert_int_equal(pm_loader_next(l, &b[k]), PM_OK);
+            assert_int_equal(b[k]->step, 3 * round + k);
+        }
+        for (int k = 0; k < 3; k++)
+            pm_loader_release(l, b[(k + round) % 3]);
+    }
+    pm_loader_destroy(&l);
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
+static void destroyed_while_busy(void **state)
+{
+    struct pm_dataset *d = numbers();
+    struct task task = { COUNT, 300 };
+
+    (void)state;
+    for (int k = 0; k < 12; k++) {
+        const struct pm_loader_options o = options(&task, k % 2 == 0, 1 + k % 4, (uint64_t)k % 5);
+        struct pm_loader *l = NULL;
+        struct pm_batch *b = NULL;
+        assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
+        for (int s = 0; s < k % 3; s++)
+            assert_int_equal(pm_loader_next(l, &b), PM_OK); /* not given back */
+        pm_loader_destroy(&l);
+        assert_null(l);
+    }
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_for_any_threads), cmocka_unit_test(eval_pass),
+        cmocka_unit_test(error_at_its_batch),   cmocka_unit_test(held_batches),
+        cmocka_unit_test(destroyed_while_busy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
