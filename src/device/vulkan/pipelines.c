@@ -1,0 +1,465 @@
+/* pipelines: from a kernel's row to compiled pipelines.
+ *
+ * A pipeline is known by shader and constants; what a program lacks is compiled by several threads
+ * and kept in the driver's cache on disk. A variant that this device cannot take (a feature or limit
+ * is missing, or its compiler gives up) falls to the row's next simpler one, said in the log.
+ * PM_VARIANT=kernel:variant[,kernel:variant] forces a choice. */
+#include "device/vulkan/vk.h"
+
+#include <pumice/thread.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_LEVELS = 32 };
+
+/* ---- the cache on disk ----------------------------------------------------------------------- */
+
+/* In front of the driver's bytes: a torn or foreign file is not even shown to it. */
+struct cache_header {
+    char magic[8];
+    uint64_t hash;
+};
+static const char cache_magic[8] = "pmpipe1";
+
+/* False: there is no place for caches. */
+static bool cache_path(const struct vk_device *d, struct pm_str *folder, struct pm_str *path)
+{
+    const struct vk_physical *p = &d->physical;
+    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+
+    if (xdg && xdg[0] == '/')
+        pm_str_add(folder, "%s/pumice", xdg);
+    else if (home && home[0] == '/')
+        pm_str_add(folder, "%s/.cache/pumice", home);
+    else
+        return false;
+    pm_str_add(path, "%s/pipelines-%04x-%04x-%08x-", folder->text, p->vendor, p->device,
+               p->driver_version);
+    for (int i = 0; i < VK_UUID_SIZE; i++)
+        pm_str_add(path, "%02x", p->cache_uuid[i]);
+    return true;
+}
+
+/* The driver's bytes of a sound file, else NULL. *file is freed by the caller. */
+static const char *cache_load(const struct vk_device *d, char **file, size_t *size)
+{
+    struct pm_str folder = { 0 }, path = { 0 };
+    struct cache_header h;
+    size_t all = 0;
+    const char *body = NULL;
+
+    *file = NULL;
+    if (cache_path(d, &folder, &path) && pm_file_exists(path.text) &&
+        pm_file_read(path.text, file, &all) == PM_OK && all > sizeof h) {
+        memcpy(&h, *file, sizeof h);
+        *size = all - sizeof h;
+        if (memcmp(h.magic, cache_magic, sizeof h.magic) == 0 &&
+            h.hash == pm_hash_bytes(*file + sizeof h, *size, 0))
+            body = *file + sizeof h;
+        else
+            PM_DEBUG("vulkan", "%s is damaged and not used", path.text);
+    }
+    pm_str_free(&folder);
+    pm_str_free(&path);
+    return body;
+}
+
+/* A cache that cannot be written costs time only. */
+static void cache_save(struct vk_device *d)
+{
+    struct pm_str folder = { 0 }, path = { 0 };
+    struct cache_header h;
+    size_t size = 0;
+    char *data = NULL;
+
+    if (d->vk.GetPipelineCacheData(d->handle, d->pipelines.cache, &size, NULL) < 0 ||
+        size == d->pipelines.cache_bytes || !cache_path(d, &folder, &path))
+        goto out;
+    data = pm_malloc(sizeof h + size);
+    if (d->vk.GetPipelineCacheData(d->handle, d->pipelines.cache, &size, data + sizeof h) < 0)
+        goto out;
+    memcpy(h.magic, cache_magic, sizeof h.magic);
+    h.hash = pm_hash_bytes(data + sizeof h, size, 0);
+    memcpy(data, &h, sizeof h);
+    if (pm_make_folders(folder.text) < 0 ||
+        pm_file_write(path.text, data, sizeof h + size) < 0)
+        PM_DEBUG("vulkan", "compiled shaders are not kept: %s", pm_error_text());
+out:
+    pm_free(data);
+    pm_str_free(&folder);
+    pm_str_free(&path);
+}
+
+int pm_vk_pipelines_open(struct vk_device *d)
+{
+    char *file;
+    size_t size = 0;
+    const char *body = cache_load(d, &file, &size);
+    VkPipelineCacheCreateInfo info = { .sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
+                                       .initialDataSize = body ? size : 0,
+                                       .pInitialData = body };
+    VkResult r = d->vk.CreatePipelineCache(d->handle, &info, NULL, &d->pipelines.cache);
+
+    if (r < 0 && body) { /* the driver did not like it after all */
+        info.initialDataSize = 0, info.pInitialData = NULL;
+        r = d->vk.CreatePipelineCache(d->handle, &info, NULL, &d->pipelines.cache);
+    }
+    d->pipelines.cache_bytes = info.initialDataSize;
+    pthread_mutex_init(&d->pipelines.lock, NULL);
+    pm_free(file);
+    return pm_vk_result(r, "CreatePipelineCache");
+}
+
+void pm_vk_pipelines_close(struct vk_device *d)
+{
+    struct vk_pipelines *p = &d->pipelines;
+
+    if (p->cache) {
+        if (p->count > 0)
+            cache_save(d);
+        d->vk.DestroyPipelineCache(d->handle, p->cache, NULL);
+        pthread_mutex_destroy(&p->lock);
+    }
+    for (size_t i = 0; i < p->count; i++) {
+        d->vk.DestroyPipeline(d->handle, p->list[i]->handle, NULL);
+        pm_free(p->list[i]);
+    }
+    pm_free(p->list);
+}
+
+/* ---- one pipeline --------------------------------------------------------------------------- */
+
+/* Why this device cannot take the module, or NULL. Drivers do not say so: they misbehave. */
+static const char *lacks(const struct vk_device *d, const struct vk_module_info *m)
+{
+    const struct pm_caps *c = &d->physical.info.caps;
+
+    for (int i = 0; i < 3; i++)
+        if (m->local[i] > c->max_workgroup_size[i])
+            return "workgroups of that size";
+    return (uint64_t)m->local[0] * m->local[1] * m->local[2] > c->max_workgroup_invocations
+               ? "workgroups of that size"
+         : m->shared_bytes > c->shared_bytes                       ? "so much shared memory"
+         : m->int64 && !c->int64                                   ? "64-bit integers"
+         : m->int16 && !d->physical.int16                          ? "16-bit integers"
+         : m->float64                                              ? "64-bit floats"
+         : m->float16 && !c->float16                               ? "16-bit floats"
+         : m->storage16 && !c->storage16                           ? "16-bit storage"
+         : m->subgroup_arithmetic && !c->subgroup_arithmetic       ? "subgroup arithmetic"
+         : m->coopmat && !d->physical.has[VK_HAS_COOPMAT]          ? "cooperative matrices"
+                                                                   : NULL;
+}
+
+static int create(struct vk_device *d, const uint32_t *words, size_t count, bool base,
+                  VkPipeline *out)
+{
+    int err = PM_OK;
+    VkShaderModule module = VK_NULL_HANDLE;
+    VkShaderModuleCreateInfo code = { .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                      .codeSize = count * sizeof *words, .pCode = words };
+    VkComputePipelineCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .flags = base ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0,
+        .stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                   .stage = VK_SHADER_STAGE_COMPUTE_BIT, .pName = "main" },
+        .layout = d->layout,
+    };
+
+    PM_TRY(vk(d->vk.CreateShaderModule(d->handle, &code, NULL, &module)));
+    info.stage.module = module;
+    PM_TRY(vk(d->vk.CreateComputePipelines(d->handle, d->pipelines.cache, 1, &info, NULL, out)));
+out:
+    d->vk.DestroyShaderModule(d->handle, module, NULL);
+    return err;
+}
+
+static int compile(struct vk_device *d, struct vk_pipeline *p)
+{
+    int err = PM_OK;
+    uint32_t *words = NULL;
+    size_t count;
+    const char *missing;
+    const struct vk_module_info *m = &p->module;
+
+    PM_TRY(pm_vk_freeze(p->shader->words, p->shader->bytes / 4, p->spec, p->specs, &words, &count,
+                        &p->module));
+    if (m->push_bytes && m->push_bytes != p->push_bytes)
+        PM_TRY(pm_fail(PM_EFAIL, "its push block has %u bytes, the row's buffers and params %u",
+                       m->push_bytes, p->push_bytes));
+    if ((missing = lacks(d, m)))
+        PM_TRY(pm_fail(PM_EDEVICE, "the device lacks %s (workgroup %ux%ux%u, %u bytes shared)",
+                       missing, m->local[0], m->local[1], m->local[2], m->shared_bytes));
+    PM_TRY(create(d, words, count, !m->uses_group_count, &p->handle));
+out:
+    pm_free(words);
+    return err;
+}
+
+struct compile_job {
+    struct vk_device *d;
+    struct vk_pipeline **list;
+};
+
+static void compile_range(void *ctx, size_t begin, size_t end)
+{
+    struct compile_job *job = ctx;
+
+    for (size_t i = begin; i < end; i++) {
+        struct vk_pipeline *p = job->list[i];
+        double start = pm_seconds();
+
+        p->failed = compile(job->d, p);
+        if (p->failed < 0)
+            snprintf(p->why, sizeof p->why, "%s", pm_error_text());
+        PM_TRACE("vulkan", "compiled %s in %.1f ms", p->shader->name,
+                 1000 * (pm_seconds() - start));
+    }
+}
+
+static const struct pm_shader *find_shader(const struct vk_device *d, const char *name)
+{
+    for (const struct pm_shader *s = d->pipelines.extra; s && s->name; s++)
+        if (strcmp(s->name, name) == 0)
+            return s;
+    for (const struct pm_shader *s = pm_shader_table; s->name; s++)
+        if (strcmp(s->name, name) == 0)
+            return s;
+    return NULL;
+}
+
+/* The pipeline of a dispatch, made but not yet compiled when it is new; NULL: no such shader. */
+static struct vk_pipeline *get(struct vk_device *d, const struct pm_dispatch *dispatch,
+                               uint32_t push_bytes)
+{
+    struct vk_pipelines *all = &d->pipelines;
+    const struct pm_shader *shader = find_shader(d, dispatch->shader);
+    struct vk_pipeline *p;
+    size_t bytes = (size_t)dispatch->specs * sizeof *dispatch->spec;
+
+    for (size_t i = 0; shader && i < all->count; i++) {
+        p = all->list[i];
+        if (p->shader == shader && p->specs == dispatch->specs && p->push_bytes == push_bytes &&
+            memcmp(p->spec, dispatch->spec, bytes) == 0)
+            return p;
+    }
+    if (!shader)
+        return NULL;
+    p = pm_calloc(1, sizeof *p);
+    p->shader = shader;
+    p->specs = dispatch->specs;
+    p->push_bytes = push_bytes;
+    memcpy(p->spec, dispatch->spec, bytes);
+    PM_GROW(all->list, all->count, all->capacity);
+    all->list[all->count++] = p;
+    return p;
+}
+
+/* ---- choosing --------------------------------------------------------------------------------- */
+
+/* Copies the variant that PM_VARIANT names for a kernel; false when it names none. */
+static bool forced_variant(const char *kernel, char out[64])
+{
+    const char *s = getenv("PM_VARIANT");
+    size_t n = strlen(kernel);
+
+    while (s && *s) {
+        size_t length = strcspn(s, ",");
+
+        if (length > n + 1 && strncmp(s, kernel, n) == 0 && s[n] == ':') {
+            snprintf(out, 64, "%.*s", (int)(length - n - 1), s + n + 1);
+            return true;
+        }
+        s += length + (s[length] == ',');
+    }
+    return false;
+}
+
+static bool pick_level(const struct vk_device *d, const struct pm_kernel *k, const void *params,
+                       size_t count, int level, struct pm_picks *out)
+{
+    memset(out, 0, sizeof *out);
+    if (k->pick)
+        return k->pick(&d->base.info.caps, params, count, level, out);
+    return level == 0 && pm_pick_elements(k->shader ? k->shader : k->name, 64, count, out);
+}
+
+/* Level `level`, or the one that PM_VARIANT names. *last: there is nothing to fall back to. */
+static int pick(const struct vk_device *d, const struct pm_kernel *k, const void *params,
+                size_t count, int level, struct pm_picks *out, bool *last)
+{
+    char forced[64];
+    struct pm_str known = { 0 };
+    int err;
+
+    *last = forced_variant(k->name, forced);
+    if (!*last)
+        return pick_level(d, k, params, count, level, out) ? PM_OK : PM_EDEVICE;
+    for (int i = 0; i < MAX_LEVELS && pick_level(d, k, params, count, i, out); i++) {
+        if (strcmp(out->variant, forced) == 0)
+            return PM_OK;
+        pm_str_add(&known, "%s%s", known.length ? ", " : "", out->variant);
+    }
+    err = pm_fail(PM_ECONFIG, "PM_VARIANT: %s has no variant \"%s\" on %s; it has %s", k->name,
+                  forced, d->base.info.address, known.length ? known.text : "none");
+    pm_str_free(&known);
+    return err;
+}
+
+int pm_vk_call_scratch(const struct pm_device *base, const struct pm_kernel *k, const void *params,
+                       size_t count, int level, size_t bytes[PM_MAX_BUFS])
+{
+    const struct vk_device *d = (const struct vk_device *)base;
+    struct pm_picks picks;
+    struct pm_buf_spec spec[PM_MAX_BUFS];
+    bool last;
+    int bufs, err;
+
+    if (k->host) {
+        bufs = pm_kernel_bufs(k, spec);
+        for (int i = 0; i < bufs; i++)
+            bytes[i] = spec[i].access == 't' && k->cpu_scratch ? k->cpu_scratch(params, i) : 0;
+        return PM_OK;
+    }
+    err = pick(d, k, params, count, level, &picks, &last);
+    if (err == PM_OK)
+        memcpy(bytes, picks.scratch, sizeof picks.scratch);
+    return err == PM_OK || last ? err
+         : pm_fail(PM_EDEVICE, "%s: %s has no variant of level %d", d->base.info.address, k->name,
+                   level);
+}
+
+uint32_t pm_vk_push_bytes(const struct pm_kernel *k, int bufs, bool *by_address)
+{
+    uint32_t addresses = 8 * (uint32_t)bufs, bytes = addresses + (uint32_t)k->params_size;
+
+    *by_address = bytes > VK_PUSH_BYTES;
+    return *by_address ? addresses + 8 : bytes;
+}
+
+/* Why the picked dispatches cannot run, in `why`; true when they can. */
+static bool fits(const struct vk_device *d, const struct pm_bound_call *c,
+                 const struct pm_picks *picks, char *why, size_t size)
+{
+    for (int i = 0; i < PM_MAX_BUFS; i++)
+        if (picks->scratch[i] > c->buf[i].size) {
+            snprintf(why, size, "it wants %zu bytes of scratch, the plan has %zu",
+                     picks->scratch[i], c->buf[i].size);
+            return false;
+        }
+    for (int i = 0; i < picks->count; i++)
+        for (int k = 0; k < 3; k++)
+            if (picks->d[i].groups[k] > d->base.info.caps.max_groups[k]) {
+                snprintf(why, size, "it needs %u workgroups along %c, the device's limit is %u",
+                         picks->d[i].groups[k], "xyz"[k], d->base.info.caps.max_groups[k]);
+                return false;
+            }
+    return true;
+}
+
+/* Takes the next level that fits and looks its pipelines up. *why holds the reason for the last
+ * refusal and is kept. */
+static int choose(struct vk_device *d, const struct pm_bound_call *c, struct vk_picked *out,
+                  char *why, size_t size)
+{
+    struct pm_buf_spec spec[PM_MAX_BUFS];
+    int bufs = pm_kernel_bufs(c->kernel, spec), err = PM_OK;
+    bool by_address, last = false;
+    uint32_t push_bytes = pm_vk_push_bytes(c->kernel, bufs, &by_address);
+
+    if (push_bytes > VK_PUSH_BYTES)
+        return pm_fail(PM_EFAIL, "%s: %d buffers and params do not fit a push block of %d bytes",
+                       c->kernel->name, bufs, VK_PUSH_BYTES);
+    for (; out->level < MAX_LEVELS && !last; out->level++) {
+        err = pick(d, c->kernel, c->params, c->count, out->level, &out->picks, &last);
+        if (err < 0 && last)
+            return err;
+        if (err < 0)
+            break;
+        if (!fits(d, c, &out->picks, why, size))
+            continue;
+        for (int i = 0; i < out->picks.count; i++)
+            if (!(out->pipeline[i] = get(d, &out->picks.d[i], push_bytes)))
+                return pm_fail(PM_EFAIL, "%s: there is no shader %s in this program",
+                               c->kernel->name, out->picks.d[i].shader);
+        return PM_OK;
+    }
+    return pm_fail(PM_EDEVICE, "%s: %s (%s) cannot run: %s", d->base.info.address, c->label,
+                   c->kernel->name, why[0] ? why : "its row has no variant for this device");
+}
+
+static void compile_new(struct vk_device *d)
+{
+    struct vk_pipelines *all = &d->pipelines;
+    struct compile_job job = { d, pm_calloc(all->count + 1, sizeof *job.list) };
+    size_t count = 0;
+    double start = pm_seconds();
+
+    for (size_t i = 0; i < all->count; i++)
+        if (!all->list[i]->handle && !all->list[i]->failed)
+            job.list[count++] = all->list[i];
+    pm_parallel(count, 1, compile_range, &job);
+    if (count > 0)
+        PM_DEBUG("vulkan", "%s: compiled %zu pipelines in %.2f s", d->base.info.address, count,
+                 pm_seconds() - start);
+    pm_free(job.list);
+}
+
+/* The first of a call's pipelines that did not compile, or NULL. */
+static struct vk_pipeline *broken(const struct vk_picked *p)
+{
+    for (int i = 0; i < p->picks.count; i++)
+        if (p->pipeline[i]->failed)
+            return p->pipeline[i];
+    return NULL;
+}
+
+/* After a compile: moves a call with a broken pipeline to its next level. *again: there is more to
+ * compile. */
+static int fall_back(struct vk_device *d, const struct pm_bound_call *c, struct vk_picked *p,
+                     bool *again)
+{
+    int err = PM_OK;
+    struct vk_pipeline *bad = broken(p);
+    char why[400], forced[64];
+
+    if (!bad)
+        return PM_OK;
+    snprintf(why, sizeof why, "variant %s: %s: %s", p->picks.variant, bad->shader->name, bad->why);
+    if (bad->failed != PM_EDEVICE || forced_variant(c->kernel->name, forced))
+        return pm_fail(bad->failed, "%s: %s (%s): %s", d->base.info.address, c->label,
+                       c->kernel->name, why);
+    p->level++;
+    PM_TRY(choose(d, c, p, why, sizeof why));
+    if (!bad->told)
+        PM_WARN("vulkan", "%s: %s: %s; %s is used instead", d->base.info.address, c->kernel->name,
+                why, p->picks.variant);
+    bad->told = *again = true;
+out:
+    return err;
+}
+
+int pm_vk_pick_all(struct vk_device *d, const struct pm_program_desc *desc, struct vk_picked *out)
+{
+    int err = PM_OK;
+    bool again = true;
+
+    pthread_mutex_lock(&d->pipelines.lock);
+    for (size_t i = 0; i < desc->calls_count; i++) {
+        char why[400] = "";
+
+        out[i].level = desc->levels ? desc->levels[i] : 0;
+        if (!desc->calls[i].kernel->host)
+            PM_TRY(choose(d, &desc->calls[i], &out[i], why, sizeof why));
+    }
+    while (again) {
+        again = false;
+        compile_new(d);
+        for (size_t i = 0; i < desc->calls_count; i++)
+            if (!desc->calls[i].kernel->host)
+                PM_TRY(fall_back(d, &desc->calls[i], &out[i], &again));
+    }
+out:
+    pthread_mutex_unlock(&d->pipelines.lock);
+    return err;
+}

@@ -1,0 +1,132 @@
+/* run_vk: submits a recorded program and waits for it. Nothing is allocated here. */
+#include "device/vulkan/vk.h"
+
+#include <string.h>
+
+void *pm_vk_program_in(struct pm_program *base, int slot, size_t i)
+{
+    struct vk_program *p = (struct vk_program *)base;
+
+    return (char *)p->slots[slot].in.map + p->in_offset[i];
+}
+
+const void *pm_vk_program_out(struct pm_program *base, int slot, size_t i)
+{
+    struct vk_program *p = (struct vk_program *)base;
+
+    return (const char *)p->slots[slot].out.map + p->outs[i].offset;
+}
+
+const char *pm_vk_program_variant(const struct pm_program *base, size_t i)
+{
+    return ((const struct vk_program *)base)->variants[i];
+}
+
+/* A loss is told with the calls it happened among: the first segment that did not finish. */
+static int blame(struct vk_program *p, const struct vk_slot *s, int err)
+{
+    struct vk_device *d = p->device;
+    uint64_t reached = 0;
+    char text[512];
+
+    if (err != PM_ELOST)
+        return err;
+    snprintf(text, sizeof text, "%s", pm_error_text());
+    d->vk.GetSemaphoreCounterValue(d->handle, d->compute.timeline, &reached);
+    for (size_t i = 0; i < p->segment_count; i++) {
+        const struct vk_segment *g = &p->segments[i];
+
+        if (p->base.calls_count == 0 || (s->value[i] && s->value[i] <= reached))
+            continue;
+        return pm_fail(PM_ELOST, "%s; in %s, submission %zu of %zu, calls %s to %s", text, p->name,
+                       i + 1, p->segment_count, p->labels[g->first], p->labels[g->last]);
+    }
+    return pm_fail(PM_ELOST, "%s; in %s", text, p->name);
+}
+
+static int run_host(struct vk_program *p, struct vk_host_call *h, uint64_t value)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_vk_wait(p->device, &p->device->compute, value));
+    if (h->kernel->cpu_all)
+        h->kernel->cpu_all(&h->args);
+    else
+        h->kernel->cpu(&h->args, 0, h->args.count);
+out:
+    return err;
+}
+
+/* Copies of outputs on the compute queue ride with the segment they wait for. */
+static int submit_segment(struct vk_program *p, struct vk_slot *s, size_t i)
+{
+    int err = PM_OK;
+    struct vk_device *d = p->device;
+    struct vk_segment *g = &p->segments[i];
+    VkCommandBuffer list[3];
+    uint32_t n = 0;
+
+    if (i == 0 && s->prologue)
+        list[n++] = s->prologue;
+    if (g->host) {
+        list[n++] = g->host->down;
+        PM_TRY(pm_vk_submit(d, &d->compute, list, n, i == 0, 0, &s->value[i]));
+        PM_TRY(run_host(p, g->host, s->value[i]));
+        list[0] = g->host->up;
+        n = 1;
+    } else {
+        list[n++] = g->commands;
+    }
+    if (s->copy[i])
+        list[n++] = s->copy[i];
+    PM_TRY(pm_vk_submit(d, &d->compute, list, n, i == 0, 0, &s->value[i]));
+    s->done = s->value[i];
+    if (s->copy_transfer[i]) {
+        PM_TRY(pm_vk_submit(d, &d->transfer, &s->copy_transfer[i], 1, false, s->value[i],
+                            &s->transfer_value[i]));
+        s->transfer_done = s->transfer_value[i];
+    }
+out:
+    return err;
+}
+
+int pm_vk_program_submit(struct pm_program *base, int slot)
+{
+    int err = PM_OK;
+    struct vk_program *p = (struct vk_program *)base;
+    struct vk_slot *s = &p->slots[slot];
+
+    if (s->busy)
+        PM_TRY(pm_vk_program_wait(base, slot));
+    memset(s->value, 0, p->segment_count * sizeof *s->value);
+    s->busy = true;
+    for (size_t i = 0; i < p->segment_count; i++)
+        PM_TRY(submit_segment(p, s, i));
+out:
+    return blame(p, s, err);
+}
+
+int pm_vk_program_wait_out(struct pm_program *base, int slot, size_t i)
+{
+    struct vk_program *p = (struct vk_program *)base;
+    struct vk_slot *s = &p->slots[slot];
+    const struct vk_out *o = &p->outs[i];
+    struct vk_device *d = p->device;
+
+    return blame(p, s, o->transfer
+                           ? pm_vk_wait(d, &d->transfer, s->transfer_value[o->segment])
+                           : pm_vk_wait(d, &d->compute, s->value[o->segment]));
+}
+
+int pm_vk_program_wait(struct pm_program *base, int slot)
+{
+    int err = PM_OK;
+    struct vk_program *p = (struct vk_program *)base;
+    struct vk_slot *s = &p->slots[slot];
+
+    PM_TRY(pm_vk_wait(p->device, &p->device->compute, s->done));
+    PM_TRY(pm_vk_wait(p->device, &p->device->transfer, s->transfer_done));
+    s->busy = false;
+out:
+    return blame(p, s, err);
+}

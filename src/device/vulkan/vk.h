@@ -1,0 +1,282 @@
+/* vk: what the files of the Vulkan backend share.
+ *
+ * Every Vulkan call goes through struct vk, a table of function pointers loaded per instance and
+ * device: tests replace entries to inject loss, memory exhaustion and hangs.
+ *
+ * All shaders use one pipeline layout: no descriptor sets, 128 bytes of push constants. Work on the
+ * compute queue is ordered by submission and signals rising values of one timeline semaphore;
+ * copies out on a transfer queue, where there is one, signal another. */
+#ifndef PM_VK_H
+#define PM_VK_H
+
+#include "device/backend.h"
+#include "device/vulkan/compat.h"
+#include "device/vulkan/shader_table.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define PM_VK_GLOBAL(F)                                                                            \
+    F(EnumerateInstanceVersion) F(EnumerateInstanceLayerProperties)                                \
+    F(EnumerateInstanceExtensionProperties) F(CreateInstance)
+#define PM_VK_INSTANCE(F)                                                                          \
+    F(DestroyInstance) F(EnumeratePhysicalDevices) F(GetPhysicalDeviceProperties)                  \
+    F(GetPhysicalDeviceProperties2) F(GetPhysicalDeviceFeatures2)                                  \
+    F(GetPhysicalDeviceMemoryProperties2) F(GetPhysicalDeviceQueueFamilyProperties)                \
+    F(EnumerateDeviceExtensionProperties) F(CreateDevice) F(GetDeviceProcAddr)
+#define PM_VK_DEBUG(F) F(CreateDebugUtilsMessengerEXT) F(DestroyDebugUtilsMessengerEXT)
+#define PM_VK_DEVICE(F)                                                                            \
+    F(DestroyDevice) F(DeviceWaitIdle) F(GetDeviceQueue) F(AllocateMemory) F(FreeMemory) F(MapMemory)                \
+    F(CreateBuffer) F(DestroyBuffer) F(GetBufferMemoryRequirements) F(BindBufferMemory)            \
+    F(GetBufferDeviceAddress) F(CreateShaderModule) F(DestroyShaderModule)                         \
+    F(CreatePipelineLayout) F(DestroyPipelineLayout) F(CreatePipelineCache)                        \
+    F(DestroyPipelineCache) F(GetPipelineCacheData) F(CreateComputePipelines) F(DestroyPipeline)   \
+    F(CreateCommandPool) F(DestroyCommandPool) F(AllocateCommandBuffers) F(BeginCommandBuffer)     \
+    F(EndCommandBuffer) F(CmdBindPipeline) F(CmdPushConstants) F(CmdDispatch) F(CmdDispatchBase)   \
+    F(CmdPipelineBarrier) F(CmdCopyBuffer) F(CmdFillBuffer) F(CreateSemaphore)                     \
+    F(DestroySemaphore) F(WaitSemaphores) F(GetSemaphoreCounterValue) F(QueueSubmit)
+
+#define PM_VK_MEMBER(name) PFN_vk##name name;
+struct vk {
+    PM_VK_GLOBAL(PM_VK_MEMBER)
+    PM_VK_INSTANCE(PM_VK_MEMBER)
+    PM_VK_DEBUG(PM_VK_MEMBER)
+    PM_VK_DEVICE(PM_VK_MEMBER)
+};
+/* Called whenever entries were loaded (instance, then device); NULL but in tests. */
+extern void (*pm_vk_loaded)(struct vk *vk);
+
+/* 0, or pm_fail with the call's name and the result's: PM_TRY(vk(d->vk.CreateFence(...))). */
+#define vk(call) pm_vk_result((call), #call)
+int pm_vk_result(VkResult r, const char *text);
+const char *pm_vk_result_name(VkResult r);
+
+/* ---- instance.c: drivers and physical devices ------------------------------------------- */
+
+struct vk_instance {
+    struct vk vk; /* instance level */
+    VkInstance handle;
+    VkDebugUtilsMessengerEXT messenger;
+    VkPhysicalDevice *physical; /* owned */
+    uint32_t count;
+};
+/* No loader or no driver: count is 0 and that is not an error. */
+int pm_vk_instance_create(bool validate, struct vk_instance *out);
+void pm_vk_instance_destroy(struct vk_instance *in);
+
+/* Optional extensions that are enabled where present. */
+enum vk_extension {
+    VK_HAS_MEMORY_BUDGET,
+    VK_HAS_HOST_MEMORY,
+    VK_HAS_PCI,
+    VK_HAS_MAINTENANCE4,
+    VK_HAS_SUBGROUP_CONTROL,
+    VK_HAS_COOPMAT,
+    VK_EXTENSIONS,
+};
+extern const char *const pm_vk_extension_names[VK_EXTENSIONS];
+
+/* What is known of a physical device before it is opened. */
+struct vk_physical {
+    VkPhysicalDevice handle;
+    struct pm_device_info info;
+    VkDriverId driver;
+    VkPhysicalDeviceLimits limits;
+    uint32_t version;                /* of the API that both sides speak */
+    uint32_t vendor, device, driver_version;
+    uint8_t cache_uuid[VK_UUID_SIZE];
+    bool has[VK_EXTENSIONS];         /* extension, or the core version that took it in */
+    bool listed[VK_EXTENSIONS];      /* by its own name */
+    bool memory_model, int16;
+    uint32_t family, transfer_family;/* equal: no queue of its own for copies */
+};
+void pm_vk_describe(struct vk_instance *in, uint32_t index, struct vk_physical *out);
+
+/* ---- memory.c: buffers and copies -------------------------------------------------------- */
+
+struct vk_block {
+    VkBuffer buffer;
+    VkDeviceMemory memory;
+    VkDeviceAddress address;
+    size_t size;
+    void *map; /* host-visible blocks stay mapped */
+};
+struct vk_buffer {
+    struct pm_buffer base;
+    struct vk_block block;
+};
+enum vk_use { VK_USE_DEVICE, VK_USE_UPLOAD, VK_USE_DOWNLOAD };
+
+struct vk_device;
+int pm_vk_block_create(struct vk_device *d, size_t size, enum vk_use use, struct vk_block *out);
+void pm_vk_block_destroy(struct vk_device *d, struct vk_block *b);
+int pm_vk_buffer_create(struct pm_device *d, size_t size, struct pm_buffer **out);
+void pm_vk_buffer_destroy(struct pm_device *d, struct pm_buffer *b);
+int pm_vk_buffer_write(struct pm_device *d, struct pm_buffer *b, size_t offset, const void *src,
+                       size_t size);
+int pm_vk_buffer_read(struct pm_device *d, struct pm_buffer *b, size_t offset, void *dst,
+                      size_t size);
+int pm_vk_buffer_fill(struct pm_device *d, struct pm_buffer *b, size_t offset, size_t size,
+                      uint32_t word);
+
+/* ---- spirv.c: modules --------------------------------------------------------------------- */
+
+/* What a module says of itself, its constants being given. */
+struct vk_module_info {
+    uint32_t local[3];      /* workgroup size */
+    uint32_t push_bytes;    /* of the push block; 0: none used */
+    uint32_t shared_bytes;  /* workgroup memory */
+    bool uses_group_count;  /* reads gl_NumWorkGroups: a dispatch must not be cut */
+    bool int64, int16, float64, float16, storage16, subgroup_arithmetic, coopmat;
+};
+/* Copies a module with its specialization constants turned into plain ones (spec[i] for constant id
+ * i, its default where i >= specs), for drivers that unroll and fold less around specialization
+ * constants. *out (pm_free) has *words words. */
+int pm_vk_freeze(const uint32_t *in, size_t words, const uint32_t *spec, int specs, uint32_t **out,
+                 size_t *out_words, struct vk_module_info *info);
+
+/* ---- pipelines.c --------------------------------------------------------------------------- */
+
+enum { VK_PUSH_BYTES = 128 };
+
+struct vk_pipeline {
+    const struct pm_shader *shader;
+    uint32_t spec[PM_MAX_SPEC];
+    int specs;
+    uint32_t push_bytes; /* that the row needs */
+    VkPipeline handle;
+    struct vk_module_info module;
+    int failed; /* 0, or the error; PM_EDEVICE: this device cannot, another variant might do */
+    bool told; /* the fall to another variant was logged */
+    char why[200];
+};
+struct vk_pipelines {
+    pthread_mutex_t lock;
+    struct vk_pipeline **list;
+    size_t count, capacity;
+    VkPipelineCache cache;
+    size_t cache_bytes; /* when loaded: unchanged is not written again */
+    const struct pm_shader *extra; /* tests: searched before the embedded table; borrowed */
+};
+int pm_vk_pipelines_open(struct vk_device *d);
+void pm_vk_pipelines_close(struct vk_device *d);
+/* A call's dispatches and their pipelines. */
+struct vk_picked {
+    struct pm_picks picks;
+    struct vk_pipeline *pipeline[PM_MAX_DISPATCHES];
+    int level;
+};
+/* Chooses dispatches for every call (host rows are passed over) and compiles what is missing, in
+ * parallel; a call whose pipeline fails falls to its next level. out: calls_count zeroed items. */
+int pm_vk_pick_all(struct vk_device *d, const struct pm_program_desc *desc, struct vk_picked *out);
+int pm_vk_call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,
+                       size_t count, int level, size_t bytes[PM_MAX_BUFS]);
+/* Bytes of a row's push block: addresses, then params, or their address when they do not fit. */
+uint32_t pm_vk_push_bytes(const struct pm_kernel *k, int bufs, bool *by_address);
+
+/* ---- device_vk.c: an open device ------------------------------------------------------------ */
+
+struct vk_queue {
+    VkQueue handle;
+    uint32_t family;
+    VkSemaphore timeline;
+    uint64_t submitted; /* last value that will be signalled */
+};
+struct vk_device {
+    struct pm_device base;
+    struct vk vk;
+    struct vk_instance instance;
+    struct vk_physical physical;
+    VkDevice handle;
+    VkPhysicalDeviceMemoryProperties memory;
+    struct vk_queue compute, transfer; /* transfer.handle is NULL where there is none */
+    pthread_mutex_t queue_lock;        /* around submissions */
+    pthread_mutex_t once_lock;         /* around staging and once */
+    VkCommandPool pool;
+    VkCommandBuffer once;
+    struct vk_block staging[2];        /* up, down; made at first use */
+    VkPipelineLayout layout;
+    struct vk_pipelines pipelines;
+    double flops, bytes;               /* a second, guessed from the class: for cutting work */
+    double segment_seconds;
+    double hang_seconds;               /* no progress for so long counts as lost */
+    atomic_bool lost;
+    bool hung;                         /* work may still run: nothing is freed */
+};
+/* Submits command buffers in order; *value is what the queue's timeline will reach. wait_transfer:
+ * first wait for all copies out that were submitted. wait_compute > 0: transfer queue only. */
+int pm_vk_submit(struct vk_device *d, struct vk_queue *q, const VkCommandBuffer *commands,
+                 uint32_t count, bool wait_transfer, uint64_t wait_compute, uint64_t *value);
+/* Waits until the queue's timeline reached value. PM_ELOST when the device is lost or hangs. */
+int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value);
+/* Waits until nothing runs, lost or not (a lost device ends its work by itself). False: it hangs, and
+ * nothing that it may still use can be freed. */
+bool pm_vk_idle(struct vk_device *d);
+/* Marks the device lost and fails with PM_ELOST and the reason. */
+int pm_vk_lose(struct vk_device *d, const char *why);
+/* Everything written before is visible to, and finished before, everything after. */
+void pm_vk_barrier(struct vk_device *d, VkCommandBuffer c, VkPipelineStageFlags from,
+                   VkPipelineStageFlags to);
+int pm_vk_begin(struct vk_device *d, VkCommandBuffer c, VkCommandBufferUsageFlags flags);
+int pm_vk_pool_create(struct vk_device *d, uint32_t family, VkCommandPoolCreateFlags flags,
+                      VkCommandPool *out);
+int pm_vk_command_buffers(struct vk_device *d, VkCommandPool pool, uint32_t count,
+                          VkCommandBuffer *out);
+
+/* ---- program_vk.c (recording) and run_vk.c (submitting) -------------------------------------- */
+
+/* A row marked .host: its buffers are copied to host memory, the C function runs, what it wrote is
+ * copied back. */
+struct vk_host_call {
+    const struct pm_kernel *kernel;
+    struct pm_args args;        /* pointers into memory */
+    struct vk_block memory;
+    VkCommandBuffer down, up;
+};
+/* Calls that are submitted together. */
+struct vk_segment {
+    VkCommandBuffer commands;   /* NULL for a host call */
+    struct vk_host_call *host;  /* NULL for dispatches */
+    size_t first, last;         /* calls, for messages */
+};
+/* Where an output is copied out. */
+struct vk_out {
+    size_t offset;              /* in a slot's block */
+    size_t segment;             /* after which it is copied */
+    bool transfer;              /* on the transfer queue */
+};
+struct vk_slot {
+    struct vk_block in, out;
+    VkCommandBuffer prologue;   /* NULL without inputs */
+    VkCommandBuffer *copy, *copy_transfer; /* per segment, NULL where nothing is copied out */
+    uint64_t *value, *transfer_value;      /* per segment, of the last run */
+    uint64_t done, transfer_done;
+    bool busy;
+};
+struct vk_program {
+    struct pm_program base;
+    struct vk_device *device;   /* borrowed */
+    struct pm_arena *arena;     /* owns everything below but Vulkan's objects */
+    const char *name;
+    VkCommandPool pool, transfer_pool;
+    struct vk_segment *segments;
+    size_t segment_count, segment_capacity;
+    struct vk_slot *slots;
+    int slot_count;             /* made so far */
+    size_t *in_offset;
+    struct vk_out *outs;
+    const char **variants, **labels; /* per call */
+    struct vk_block constants;  /* params that do not fit the push block */
+    size_t barriers;            /* recorded, for the log and tests */
+};
+int pm_vk_program_create(struct pm_device *d, const struct pm_program_desc *desc,
+                         struct pm_program **out);
+void pm_vk_program_destroy(struct pm_program *p);
+void *pm_vk_program_in(struct pm_program *p, int slot, size_t i);
+const void *pm_vk_program_out(struct pm_program *p, int slot, size_t i);
+int pm_vk_program_submit(struct pm_program *p, int slot);
+int pm_vk_program_wait_out(struct pm_program *p, int slot, size_t i);
+int pm_vk_program_wait(struct pm_program *p, int slot);
+const char *pm_vk_program_variant(const struct pm_program *p, size_t i);
+
+#endif
