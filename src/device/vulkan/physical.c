@@ -39,7 +39,7 @@ static void uuid_text(const uint8_t u[VK_UUID_SIZE], char out[40])
 {
     char *s = out;
 
-    for (int i = 0; i < VK_UUID_SIZE; i++)
+    for (size_t i = 0; i < VK_UUID_SIZE; i++)
         s += sprintf(s, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
 }
 
@@ -82,15 +82,16 @@ static enum pm_class class_of(const struct vk_physical *p, uint32_t subgroup, ui
     }
 }
 
+/* Name and version: the key of whatever is remembered about a driver. */
 static void driver_text(const VkPhysicalDeviceProperties *props,
                         const VkPhysicalDeviceDriverProperties *driver, char *out, size_t size)
 {
     uint32_t v = props->driverVersion;
 
     if (driver->driverInfo[0])
-        snprintf(out, size, "%s %s", driver->driverName, driver->driverInfo);
+        snprintf(out, size, "%.120s %.120s", driver->driverName, driver->driverInfo);
     else
-        snprintf(out, size, "%s %u.%u.%u", driver->driverName, VK_API_VERSION_MAJOR(v),
+        snprintf(out, size, "%.120s %u.%u.%u", driver->driverName, VK_API_VERSION_MAJOR(v),
                  VK_API_VERSION_MINOR(v), VK_API_VERSION_PATCH(v));
 }
 

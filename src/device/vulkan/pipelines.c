@@ -36,7 +36,7 @@ static bool cache_path(const struct vk_device *d, struct pm_str *folder, struct 
         return false;
     pm_str_add(path, "%s/pipelines-%04x-%04x-%08x-", folder->text, p->vendor, p->device,
                p->driver_version);
-    for (int i = 0; i < VK_UUID_SIZE; i++)
+    for (size_t i = 0; i < VK_UUID_SIZE; i++)
         pm_str_add(path, "%02x", p->cache_uuid[i]);
     return true;
 }

@@ -96,8 +96,8 @@ int pm_vk_program_submit(struct pm_program *base, int slot)
     struct vk_program *p = (struct vk_program *)base;
     struct vk_slot *s = &p->slots[slot];
 
-    if (s->busy)
-        PM_TRY(pm_vk_program_wait(base, slot));
+    if (s->busy && (err = pm_vk_program_wait(base, slot)) < 0)
+        return err;
     memset(s->value, 0, p->segment_count * sizeof *s->value);
     s->busy = true;
     for (size_t i = 0; i < p->segment_count; i++)

@@ -143,7 +143,7 @@ static bool fold(uint32_t op, const uint32_t *v, int count, uint32_t *out)
 /* The value of an OpSpecConstantOp whose operands are known 32-bit integers or booleans. */
 static bool fold_op(const struct reader *r, const uint32_t *w, uint32_t *out)
 {
-    uint32_t v[3];
+    uint32_t v[3] = { 0 };
     int count = (int)length_of(w) - 4;
 
     if (w[3] == OP_COMPOSITE_EXTRACT) {
