@@ -49,6 +49,11 @@ class Variables:
         return self._keep(scope + "/biases", 0.2 * u - 0.1, (count,))
 
 
+def f32(x):
+    """An option, as the trainer stores it."""
+    return float(np.float32(x))
+
+
 def same(x, kernel, stride, value=0.0):
     """Pads so that the output is ceil(in / stride), the odd pixel below and to the right."""
     pads = []
@@ -107,21 +112,21 @@ def lrn(x, radius, bias, alpha, beta):
 
 def lenet(v, x, classes):
     s = "LeNet/"
-    x = F.max_pool2d(F.relu(conv(v, s + "conv1", x, 32, 5, 0.1, bias=True)), 2)
-    x = F.max_pool2d(F.relu(conv(v, s + "conv2", x, 64, 5, 0.1, bias=True)), 2)
-    x = F.relu(fc(v, s + "fc3", flatten(x), 1024, 0.1))
-    return fc(v, s + "fc4", x, classes, 0.1)
+    x = F.max_pool2d(F.relu(conv(v, s + "conv1", x, 32, 5, f32(0.1), bias=True)), 2)
+    x = F.max_pool2d(F.relu(conv(v, s + "conv2", x, 64, 5, f32(0.1), bias=True)), 2)
+    x = F.relu(fc(v, s + "fc3", flatten(x), 1024, f32(0.1)))
+    return fc(v, s + "fc4", x, classes, f32(0.1))
 
 
 def cifarnet(v, x, classes):
     s = "CifarNet/"
-    x = F.max_pool2d(F.relu(conv(v, s + "conv1", x, 64, 5, 0.05, bias=True)), 2)
+    x = F.max_pool2d(F.relu(conv(v, s + "conv1", x, 64, 5, f32(0.05), bias=True)), 2)
     x = lrn(x, 4, 1.0, 0.001 / 9, 0.75)
-    x = F.relu(conv(v, s + "conv2", x, 64, 5, 0.05, bias=True))
+    x = F.relu(conv(v, s + "conv2", x, 64, 5, f32(0.05), bias=True))
     x = F.max_pool2d(lrn(x, 4, 1.0, 0.001 / 9, 0.75), 2)
-    x = F.relu(fc(v, s + "fc3", flatten(x), 384, 0.04))
-    x = F.relu(fc(v, s + "fc4", x, 192, 0.04))
-    return fc(v, s + "logits", x, classes, 1 / 192)
+    x = F.relu(fc(v, s + "fc3", flatten(x), 384, f32(0.04)))
+    x = F.relu(fc(v, s + "fc4", x, 192, f32(0.04)))
+    return fc(v, s + "logits", x, classes, f32(1 / 192))
 
 
 def mobilenet_v1(v, x, classes):
@@ -130,16 +135,16 @@ def mobilenet_v1(v, x, classes):
     def norm(scope, y):
         return torch.clamp(batch_norm(v, scope, y, 0.001, 0.9997, six=True), 0, 6)
 
-    x = norm(s + "Conv2d_0", conv(v, s + "Conv2d_0", x, 32, 3, 0.09, stride=2))
+    x = norm(s + "Conv2d_0", conv(v, s + "Conv2d_0", x, 32, 3, f32(0.09), stride=2))
     widths = [64, 128, 128, 256, 256] + [512] * 6 + [1024, 1024]
     for i, width in enumerate(widths, 1):
         stride = 2 if i in (2, 4, 6, 12) else 1
         scope = f"{s}Conv2d_{i}_depthwise"
-        x = norm(scope, depthwise(v, scope, x, 0.09, stride))
+        x = norm(scope, depthwise(v, scope, x, f32(0.09), stride))
         scope = f"{s}Conv2d_{i}_pointwise"
-        x = norm(scope, conv(v, scope, x, width, 1, 0.09))
+        x = norm(scope, conv(v, scope, x, width, 1, f32(0.09)))
     x = F.avg_pool2d(x, (min(7, x.shape[2]), min(7, x.shape[3])))
-    return conv(v, s + "Logits/Conv2d_1c_1x1", x, classes, 1, 0.09, bias=True).flatten(1)
+    return conv(v, s + "Logits/Conv2d_1c_1x1", x, classes, 1, f32(0.09), bias=True).flatten(1)
 
 
 def resnet_v1_50(v, x, classes):
