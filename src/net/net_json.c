@@ -16,7 +16,7 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-enum { MAX_ROUNDS = 10000, MAX_NODES = 100000 };
+enum { MAX_ROUNDS = 10000, MAX_NODES = 10000 };
 
 /* One level of repeat around an item, innermost first. */
 struct repeat {

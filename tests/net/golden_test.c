@@ -1,0 +1,330 @@
+/* One training step of each named net against PyTorch's in float64 (tests/golden/make.py): logits,
+ * loss, moving averages and every gradient.
+ *
+ *     golden_test [DEVICE [CASE ...]]
+ *
+ * The device is "cpu" when not named, the cases are then the quick ones. A golden keeps a tensor's
+ * norm and its products with 16 random vectors v of +-1. For a difference d between ours and theirs,
+ * the mean of (v d)^2 is |d|^2, so the root of the mean over 16 estimates |d| to about 18 %. It may
+ * be 10 times what PyTorch's own float32 run is off by, and never more than 1e-3 of the norm. */
+#include <pumice/plan.h>
+#include <pumice/rng.h>
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { VECTORS = 16 };
+/* What rounding alone may do to a tensor that PyTorch happens to get nearly exact: sums over up to
+ * 1e5 values in another order. */
+#define FLOOR 1e-5
+#define CEILING 1e-3
+
+struct golden {
+    char *case_name;
+    cJSON *root, *tensors;
+    const char *net_name;
+    int batch, height, width, channels, classes;
+    uint64_t seed;
+    double shift, label_smoothing;
+    /* Filled while comparing. */
+    int compared, wrong;
+    double worst; /* largest share of its bound */
+    const char *worst_name;
+};
+
+static struct pm_device *device;
+static const char *device_name = "cpu";
+
+static double number(const cJSON *o, const char *key)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
+
+    if (!cJSON_IsNumber(v))
+        fail_msg("the golden has no number %s", key);
+    return v->valuedouble;
+}
+
+static void load(struct golden *g, const char *name)
+{
+    const char *source = getenv("PUMICE_SOURCE");
+    char path[1024], *text;
+    size_t size;
+
+    snprintf(path, sizeof path, "%s/tests/golden/%s.json", source ? source : ".", name);
+    if (pm_file_read(path, &text, &size))
+        fail_msg("%s", pm_error_text());
+    cJSON *o = cJSON_Parse(text);
+    pm_free(text);
+    if (!o)
+        fail_msg("%s is not JSON", path);
+    *g = (struct golden) {
+        .case_name = pm_strdup(name), .root = o,
+        .tensors = cJSON_GetObjectItem(o, "tensors"),
+        .net_name = cJSON_GetObjectItem(o, "net")->valuestring,
+        .batch = (int)number(o, "batch"), .height = (int)number(o, "height"),
+        .width = (int)number(o, "width"), .channels = (int)number(o, "channels"),
+        .classes = (int)number(o, "classes"), .seed = (uint64_t)number(o, "seed"),
+        .shift = number(o, "shift"), .label_smoothing = number(o, "label_smoothing"),
+    };
+}
+
+/* ---- the golden's random numbers: as in tests/golden/nets.py -------------------------------- */
+
+static struct pm_rng stream(const struct golden *g, const char *name)
+{
+    char text[512];
+
+    snprintf(text, sizeof text, "golden/%s", name);
+    return pm_rng_make(g->seed, pm_hash(text), 0, 0);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+static double gamma_of(double uniform, bool six)
+{
+    return six ? 0.5 + 0.5 * uniform : 0.5 + uniform;
+}
+
+static void beta(const struct golden *g, const char *name, size_t count, float *out)
+{
+    const bool six = strncmp(g->net_name, "mobilenet", 9) == 0;
+    struct pm_rng r = stream(g, name), s;
+    char scale[256];
+
+    snprintf(scale, sizeof scale, "%.*s/gamma", (int)(strlen(name) - strlen("/beta")), name);
+    s = stream(g, scale);
+    for (size_t c = 0; c < count; c++) {
+        const double t = g->shift * (0.75 + 0.5 * pm_rng_uniform(&r));
+        const bool blocked = six ? c % 5 == 4 : c % 3 == 2;
+        double value = (blocked ? -t : t) * gamma_of(pm_rng_uniform(&s), six);
+        if (six && c % 5 == 3)
+            value += 6;
+        out[c] = (float)value;
+    }
+}
+
+static void initial(const struct golden *g, const struct pm_variable *v, float *out)
+{
+    const bool six = strncmp(g->net_name, "mobilenet", 9) == 0;
+    const size_t count = pm_shape_count(v->shape);
+    struct pm_rng r = stream(g, v->name);
+
+    pm_variable_initial(v, g->seed, out);
+    if (ends_with(v->name, "/gamma"))
+        for (size_t i = 0; i < count; i++)
+            out[i] = (float)gamma_of(pm_rng_uniform(&r), six);
+    else if (ends_with(v->name, "/beta"))
+        beta(g, v->name, count, out);
+    else if (ends_with(v->name, "/biases"))
+        for (size_t i = 0; i < count; i++)
+            out[i] = (float)(0.2 * pm_rng_uniform(&r) - 0.1);
+}
+
+static void fill_inputs(const struct golden *g, float *images, int32_t *labels)
+{
+    const size_t count = (size_t)g->batch * g->height * g->width * g->channels;
+    struct pm_rng r = stream(g, "images");
+
+    for (size_t i = 0; i < count; i++)
+        images[i] = (float)(2 * pm_rng_uniform(&r) - 1);
+    r = stream(g, "labels");
+    for (int i = 0; i < g->batch; i++)
+        labels[i] = (int32_t)(pm_rng_uniform(&r) * g->classes);
+}
+
+/* ---- comparing ------------------------------------------------------------------------------ */
+
+/* Products with the +-1 vectors. A block holds the bits of eight elements, two to a word, the low
+ * half first. */
+static void products(const struct golden *g, const char *name, const float *t, size_t count,
+                     double out[VECTORS])
+{
+    struct pm_rng r = stream(g, name);
+    uint32_t word = 0;
+
+    memset(out, 0, VECTORS * sizeof *out);
+    for (size_t i = 0; i < count; i++) {
+        word = i % 2 ? word >> 16 : pm_rng_u32(&r);
+        for (int k = 0; k < VECTORS; k++)
+            out[k] += word >> k & 1 ? t[i] : -t[i];
+    }
+}
+
+static void compare(struct golden *g, const char *name, const float *t, size_t count)
+{
+    const cJSON *row = cJSON_GetObjectItemCaseSensitive(g->tensors, name);
+    double want[3 + VECTORS], have[VECTORS], sum = 0;
+    int n = 0;
+
+    if (!row)
+        fail_msg("%s: PyTorch has no %s", g->case_name, name);
+    for (const cJSON *v = row->child; v && n < 3 + VECTORS; v = v->next)
+        want[n++] = v->valuedouble;
+    assert_int_equal(n, 3 + VECTORS);
+    assert_int_equal(want[0], count);
+    products(g, name, t, count, have);
+    for (int k = 0; k < VECTORS; k++)
+        sum += pow(have[k] - want[3 + k], 2);
+    const double error = sqrt(sum / VECTORS) / want[1];
+    const double bound = fmin(fmax(10 * want[2], FLOOR), CEILING);
+    if (!(error <= bound) && ++g->wrong <= 20)
+        print_error("%s: %s is off by %.2g of its norm, %.2g is allowed\n", g->case_name, name,
+                    error, bound);
+    if (!(error / bound <= g->worst)) {
+        g->worst = error / bound;
+        g->worst_name = row->string;
+    }
+    g->compared++;
+}
+
+/* ---- a step --------------------------------------------------------------------------------- */
+
+static struct pm_net *build(const struct golden *g, struct pm_heads *heads)
+{
+    const struct pm_net_row *row = pm_net_row_find(g->net_name);
+    struct pm_net *net = pm_net_create();
+    cJSON *options = cJSON_Parse("{\"keep_prob\": 1}");
+    void *cfg = pm_arena_alloc(net->arena, row->cfg_size + 1);
+    struct pm_node *images = pm_net_input(
+        net, "images", PM_SHAPE4(g->batch, g->height, g->width, g->channels), PM_F32);
+
+    if (row->opts && pm_opts_parse(row->opts, options, NULL, cfg, net->arena, "model"))
+        fail_msg("%s", pm_error_text());
+    cJSON_Delete(options);
+    row->build(net, images, g->classes, cfg, heads);
+    struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE1(g->batch), PM_I32);
+    pm_net_add_many(net, "loss", (struct pm_node *[]){ heads->logits, labels }, 2,
+                    "softmax_cross_entropy label_smoothing=%.9g", g->label_smoothing);
+    if (net->error)
+        fail_msg("%s", pm_error_text());
+    return net;
+}
+
+static void update(struct pm_calls *c, void *ctx)
+{
+    static const uint32_t finite = 1;
+
+    (void)ctx;
+    pm_calls_layer_updates(c, pm_calls_constant(c, "finite", &finite, PM_SHAPE1(1), PM_U32));
+}
+
+static void make_variables(const struct golden *g, const struct pm_net *net,
+                           struct pm_variables **v)
+{
+    if (pm_variables_create(device, net, true, NULL, v))
+        fail_msg("%s", pm_error_text());
+    for (int i = 0; i < (*v)->count; i++) {
+        float *values = pm_malloc(pm_shape_count((*v)->list[i].shape) * sizeof *values);
+        initial(g, &(*v)->list[i], values);
+        if (pm_variables_write(*v, i, -1, values))
+            fail_msg("%s", pm_error_text());
+        pm_free(values);
+    }
+}
+
+static void compare_variables(struct golden *g, struct pm_variables *v)
+{
+    for (int i = 0; i < v->count; i++) {
+        const struct pm_variable *var = &v->list[i];
+        const size_t count = pm_shape_count(var->shape);
+        float *values = pm_malloc(count * sizeof *values);
+        const int err = var->trainable
+            ? pm_buffer_read(device, v->grads, v->offset[i], values, count * sizeof *values)
+            : pm_variables_read(v, i, -1, values);
+        if (err)
+            fail_msg("%s", pm_error_text());
+        compare(g, var->name, values, count);
+        pm_free(values);
+    }
+}
+
+static void run_case(void **state)
+{
+    struct golden g;
+    struct pm_heads heads = { 0 };
+    struct pm_variables *v = NULL;
+    struct pm_plan *plan = NULL;
+    const double start = pm_seconds();
+
+    load(&g, *state);
+    struct pm_net *net = build(&g, &heads);
+    make_variables(&g, net, &v);
+    const char *outputs[] = { heads.logits->name, NULL };
+    const struct pm_plan_options o = {
+        .train = true, .loss_share = 1, .micro_batches = 1, .outputs = outputs, .update = update,
+        .slots = 1, .name = g.case_name,
+    };
+    if (pm_plan_create(net, device, v, &o, &plan) || pm_plan_load(plan))
+        fail_msg("%s", pm_error_text());
+    fill_inputs(&g, pm_plan_input(plan, 0, "images", 0), pm_plan_input(plan, 0, "labels", 0));
+    *pm_plan_step(plan, 0) = (struct pm_step) { .seed_low = (uint32_t)g.seed, .loss_scale = 1 };
+    const double ready = pm_seconds();
+    if (pm_plan_submit(plan, 0) || pm_plan_wait(plan, 0))
+        fail_msg("%s", pm_error_text());
+    const double done = pm_seconds();
+
+    const float loss = (float)pm_plan_loss(plan, 0);
+    compare(&g, "loss", &loss, 1);
+    compare(&g, "logits", pm_plan_output(plan, 0, heads.logits->name, 0),
+            (size_t)g.batch * g.classes);
+    compare_variables(&g, v);
+    print_message("%s on %s: %d tensors, %d wrong, worst %.2g of its bound (%s); ready in %.1f s, "
+                  "step %.2f s\n", g.case_name, device_name, g.compared, g.wrong, g.worst,
+                  g.worst_name, ready - start, done - ready);
+    assert_int_equal(g.compared, cJSON_GetArraySize(g.tensors));
+    assert_int_equal(g.wrong, 0);
+    pm_plan_destroy(&plan);
+    pm_variables_destroy(&v);
+    pm_net_destroy(&net);
+    cJSON_Delete(g.root);
+    pm_free(g.case_name);
+}
+
+/* 0, or the exit code: 77 (skipped) when this machine lacks the device. */
+static int open_device(void)
+{
+    const struct pm_device_options options = { 0 };
+    struct pm_device_info *list;
+    size_t count, index;
+    int code = 0;
+
+    if (pm_device_list(&list, &count))
+        return 1;
+    if (pm_device_find(list, count, device_name, "golden_test", &index)) {
+        fprintf(stderr, "skipped: %s\n", pm_error_text());
+        code = 77;
+    } else if (pm_device_open(&list[index], &options, &device)) {
+        fprintf(stderr, "%s\n", pm_error_text());
+        code = 1;
+    }
+    pm_free(list);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    static char *quick[] = { "lenet", "cifarnet", "mobilenet_v1", "resnet_v1_50" };
+    char **names = argc > 2 ? argv + 2 : quick;
+    size_t count = argc > 2 ? (size_t)argc - 2 : PM_COUNT(quick);
+    struct CMUnitTest tests[16];
+
+    device_name = argc > 1 ? argv[1] : "cpu";
+    int code = open_device();
+    if (code)
+        return code;
+    count = count < PM_COUNT(tests) ? count : PM_COUNT(tests);
+    for (size_t i = 0; i < count; i++)
+        tests[i] = (struct CMUnitTest) { names[i], run_case, NULL, NULL, names[i] };
+    code = _cmocka_run_group_tests("golden", tests, count, NULL, NULL);
+    pm_device_close(&device);
+    return code;
+}

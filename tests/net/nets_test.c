@@ -1,0 +1,355 @@
+/* Named nets against their published facts: parameter counts, variables and what weight decay
+ * covers, map sizes, initialisers, other image sizes. */
+#include <pumice/net.h>
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The net for `batch` images; options is JSON text or NULL. Destroyed by the caller. */
+static struct pm_net *build(const char *name, int batch, int height, int width, int classes,
+                            const char *options, struct pm_heads *heads)
+{
+    const struct pm_net_row *row = pm_net_row_find(name);
+    struct pm_net *net = pm_net_create();
+    cJSON *json = options ? cJSON_Parse(options) : NULL;
+
+    assert_non_null(row);
+    struct pm_node *images = pm_net_input(
+        net, "images", PM_SHAPE4(batch, height, width, row->default_channels), PM_F32);
+    void *cfg = pm_arena_alloc(net->arena, row->cfg_size + 1);
+    if (row->opts)
+        assert_int_equal(pm_opts_parse(row->opts, json, NULL, cfg, net->arena, "model"), PM_OK);
+    *heads = (struct pm_heads) { 0 };
+    row->build(net, images, classes, cfg, heads);
+    cJSON_Delete(json);
+    return net;
+}
+
+static struct pm_net *build_square(const char *name, int size, int classes)
+{
+    struct pm_heads heads;
+    struct pm_net *net = build(name, 2, size, size, classes, NULL, &heads);
+
+    if (net->error)
+        fail_msg("%s at %d: %s", name, size, pm_error_text());
+    assert_int_equal(heads.logits->out_shape.rank, 2);
+    assert_int_equal(heads.logits->out_shape.dim[0], 2);
+    assert_int_equal(heads.logits->out_shape.dim[1], classes);
+    assert_null(heads.aux_logits);
+    return net;
+}
+
+static void counts(void **state)
+{
+    (void)state;
+    static const struct { const char *name; int classes, trainable, variables; } nets[] = {
+        { "lenet", 10, 3274634, 8 },
+        { "cifarnet", 10, 1756426, 10 },
+        { "resnet_v1_50", 1000, 25557032, 267 },
+        { "resnet_v1_101", 1000, 44549160, 522 },
+        { "resnet_v1_152", 1000, 60192808, 777 },
+        { "resnet_v1_200", 1000, 64673832, 1017 },
+        { "mobilenet_v1", 1001, 4233001, 137 },
+        { "mobilenet_v1_075", 1001, 2586329, 137 },
+        { "mobilenet_v1_050", 1001, 1332105, 137 },
+        { "mobilenet_v1_025", 1001, 470329, 137 },
+    };
+    size_t rows;
+    pm_net_rows(&rows);
+    assert_int_equal(rows, PM_COUNT(nets));
+
+    for (size_t i = 0; i < PM_COUNT(nets); i++) {
+        const int size = pm_net_row_find(nets[i].name)->default_size;
+        struct pm_net *net = build_square(nets[i].name, size, nets[i].classes);
+        size_t trainable = 0;
+        for (int k = 0; k < net->var_count; k++)
+            if (net->vars[k]->trainable)
+                trainable += pm_shape_count(net->vars[k]->shape);
+        if (trainable != (size_t)nets[i].trainable || net->var_count != nets[i].variables)
+            fail_msg("%s: %zu parameters in %d variables", nets[i].name, trainable,
+                     net->var_count);
+        pm_net_destroy(&net);
+    }
+}
+
+static void expect_shape(const struct pm_net *net, const char *node, struct pm_shape want)
+{
+    const struct pm_node *n = pm_net_find(net, node);
+    char have[64], text[64];
+
+    if (!n)
+        fail_msg("no node %s", node);
+    if (!pm_shape_equal(n->out_shape, want))
+        fail_msg("%s is %s, not %s", node, pm_shape_text(n->out_shape, have),
+                 pm_shape_text(want, text));
+}
+
+static void lenet_maps(void **state)
+{
+    (void)state;
+    struct pm_net *net = build_square("lenet", 28, 10);
+
+    expect_shape(net, "LeNet/conv1", PM_SHAPE4(2, 28, 28, 32));
+    expect_shape(net, "LeNet/pool1", PM_SHAPE4(2, 14, 14, 32));
+    expect_shape(net, "LeNet/pool2", PM_SHAPE4(2, 7, 7, 64));
+    expect_shape(net, "LeNet/Flatten", PM_SHAPE2(2, 3136));
+    pm_net_destroy(&net);
+}
+
+static void cifarnet_maps(void **state)
+{
+    (void)state;
+    struct pm_net *net = build_square("cifarnet", 32, 10);
+
+    expect_shape(net, "CifarNet/norm1", PM_SHAPE4(2, 16, 16, 64));
+    expect_shape(net, "CifarNet/pool2", PM_SHAPE4(2, 8, 8, 64));
+    expect_shape(net, "CifarNet/Flatten", PM_SHAPE2(2, 4096));
+    pm_net_destroy(&net);
+}
+
+/* The stride sits in a block's last unit, on its 3x3 convolution. */
+static void resnet_maps(void **state)
+{
+    (void)state;
+    static const int units[] = { 3, 4, 6, 3 }, size[] = { 56, 28, 14, 7 };
+    struct pm_net *net = build_square("resnet_v1_50", 224, 1000);
+
+    expect_shape(net, "resnet_v1_50/conv1/BatchNorm", PM_SHAPE4(2, 112, 112, 64));
+    expect_shape(net, "resnet_v1_50/pool1", PM_SHAPE4(2, 56, 56, 64));
+    for (int b = 0; b < 4; b++)
+        for (int u = 1; u <= units[b]; u++) {
+            const int in = size[b], out = b < 3 && u == units[b] ? in / 2 : in;
+            const int width = 64 << b;
+            char name[96];
+            const int end = snprintf(name, sizeof name,
+                                     "resnet_v1_50/block%d/unit_%d/bottleneck_v1/", b + 1, u);
+            snprintf(name + end, sizeof name - (size_t)end, "conv1");
+            expect_shape(net, name, PM_SHAPE4(2, in, in, width));
+            snprintf(name + end, sizeof name - (size_t)end, "conv2");
+            expect_shape(net, name, PM_SHAPE4(2, out, out, width));
+            snprintf(name + end, sizeof name - (size_t)end, "conv3/BatchNorm");
+            expect_shape(net, name, PM_SHAPE4(2, out, out, 4 * width));
+        }
+    expect_shape(net, "resnet_v1_50/pool5", PM_SHAPE4(2, 1, 1, 2048));
+    pm_net_destroy(&net);
+}
+
+static void mobilenet_maps(void **state)
+{
+    (void)state;
+    static const int size[] = { 112, 56, 56, 28, 28, 14, 14, 14, 14, 14, 14, 7, 7 };
+    static const int width[] = { 64, 128, 128, 256, 256, 512, 512, 512, 512, 512, 512, 1024, 1024 };
+    struct pm_net *net = build_square("mobilenet_v1", 224, 1001);
+
+    for (int i = 0; i < 13; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "MobilenetV1/Conv2d_%d_pointwise/BatchNorm", i + 1);
+        expect_shape(net, name, PM_SHAPE4(2, size[i], size[i], width[i]));
+    }
+    expect_shape(net, "MobilenetV1/AvgPool_1a", PM_SHAPE4(2, 1, 1, 1024));
+    pm_net_destroy(&net);
+}
+
+/* ---- variables --------------------------------------------------------------------------- */
+
+static const struct pm_variable *variable(const struct pm_net *net, const char *name)
+{
+    for (int i = 0; i < net->var_count; i++)
+        if (strcmp(net->vars[i]->name, name) == 0)
+            return net->vars[i];
+    fail_msg("no variable %s", name);
+    return NULL;
+}
+
+static void expect_variable(const struct pm_net *net, const char *name, struct pm_shape shape,
+                            enum pm_init_kind kind, double a, bool trainable, bool regularize)
+{
+    const struct pm_variable *v = variable(net, name);
+
+    if (!pm_shape_equal(v->shape, shape) || v->init.kind != kind ||
+        v->init.a != (float)a || v->trainable != trainable || v->regularize != regularize)
+        fail_msg("%s: shape, initialiser (%d, %g), trainable %d or regularize %d is wrong", name,
+                 v->init.kind, (double)v->init.a, v->trainable, v->regularize);
+}
+
+static void lenet_variables(void **state)
+{
+    (void)state;
+    struct pm_net *net = build_square("lenet", 28, 10);
+
+    expect_variable(net, "LeNet/conv1/weights", PM_SHAPE4(5, 5, 1, 32), PM_INIT_TRUNCATED, 0.1,
+                    true, true);
+    expect_variable(net, "LeNet/conv2/biases", PM_SHAPE1(64), PM_INIT_CONSTANT, 0, true, false);
+    expect_variable(net, "LeNet/fc3/weights", PM_SHAPE2(3136, 1024), PM_INIT_TRUNCATED, 0.1, true,
+                    true);
+    expect_variable(net, "LeNet/fc4/weights", PM_SHAPE2(1024, 10), PM_INIT_TRUNCATED, 0.1, true,
+                    true);
+    pm_net_destroy(&net);
+}
+
+static void cifarnet_variables(void **state)
+{
+    (void)state;
+    struct pm_net *net = build_square("cifarnet", 32, 10);
+
+    expect_variable(net, "CifarNet/conv2/weights", PM_SHAPE4(5, 5, 64, 64), PM_INIT_TRUNCATED,
+                    0.05, true, false);
+    expect_variable(net, "CifarNet/conv2/biases", PM_SHAPE1(64), PM_INIT_CONSTANT, 0, true, false);
+    expect_variable(net, "CifarNet/fc3/weights", PM_SHAPE2(4096, 384), PM_INIT_TRUNCATED, 0.04,
+                    true, true);
+    expect_variable(net, "CifarNet/fc4/biases", PM_SHAPE1(192), PM_INIT_CONSTANT, 0.1, true, false);
+    expect_variable(net, "CifarNet/logits/weights", PM_SHAPE2(192, 10), PM_INIT_TRUNCATED,
+                    1.0 / 192, true, false);
+    pm_net_destroy(&net);
+}
+
+static void resnet_variables(void **state)
+{
+    (void)state;
+    struct pm_net *net = build_square("resnet_v1_50", 224, 1000);
+    const char *scope = "resnet_v1_50/block3/unit_6/bottleneck_v1/conv2";
+    char name[128];
+
+    snprintf(name, sizeof name, "%s/weights", scope);
+    expect_variable(net, name, PM_SHAPE4(3, 3, 256, 256), PM_INIT_VARIANCE_SCALING, 2, true, true);
+    assert_int_equal(variable(net, name)->fan_in, 9 * 256);
+    snprintf(name, sizeof name, "%s/BatchNorm/gamma", scope);
+    expect_variable(net, name, PM_SHAPE1(256), PM_INIT_CONSTANT, 1, true, false);
+    snprintf(name, sizeof name, "%s/BatchNorm/beta", scope);
+    expect_variable(net, name, PM_SHAPE1(256), PM_INIT_CONSTANT, 0, true, false);
+    snprintf(name, sizeof name, "%s/BatchNorm/moving_mean", scope);
+    expect_variable(net, name, PM_SHAPE1(256), PM_INIT_CONSTANT, 0, false, false);
+    snprintf(name, sizeof name, "%s/BatchNorm/moving_variance", scope);
+    expect_variable(net, name, PM_SHAPE1(256), PM_INIT_CONSTANT, 1, false, false);
+    expect_variable(net, "resnet_v1_50/logits/weights", PM_SHAPE4(1, 1, 2048, 1000),
+                    PM_INIT_VARIANCE_SCALING, 2, true, true);
+    expect_variable(net, "resnet_v1_50/logits/biases", PM_SHAPE1(1000), PM_INIT_CONSTANT, 0, true,
+                    false);
+    pm_net_destroy(&net);
+}
+
+static void mobilenet_variables(void **state)
+{
+    (void)state;
+    struct pm_net *net = build_square("mobilenet_v1", 224, 1001);
+
+    expect_variable(net, "MobilenetV1/Conv2d_0/weights", PM_SHAPE4(3, 3, 3, 32), PM_INIT_TRUNCATED,
+                    0.09, true, true);
+    expect_variable(net, "MobilenetV1/Conv2d_3_depthwise/depthwise_weights",
+                    PM_SHAPE4(3, 3, 128, 1), PM_INIT_TRUNCATED, 0.09, true, false);
+    variable(net, "MobilenetV1/Conv2d_3_depthwise/BatchNorm/moving_variance");
+    expect_variable(net, "MobilenetV1/Conv2d_13_pointwise/weights", PM_SHAPE4(1, 1, 1024, 1024),
+                    PM_INIT_TRUNCATED, 0.09, true, true);
+    expect_variable(net, "MobilenetV1/Logits/Conv2d_1c_1x1/weights", PM_SHAPE4(1, 1, 1024, 1001),
+                    PM_INIT_TRUNCATED, 0.09, true, true);
+    pm_net_destroy(&net);
+}
+
+/* Weight decay: how many variables, and that no depthwise weight, bias or batch norm is among
+ * them. */
+static void weight_decay(void **state)
+{
+    (void)state;
+    static const struct { const char *name; int covered; float strength; } nets[] = {
+        { "lenet", 4, 0 }, { "cifarnet", 2, 0.004f }, { "resnet_v1_50", 54, 1e-4f },
+        { "mobilenet_v1", 15, 4e-5f },
+    };
+
+    for (size_t i = 0; i < PM_COUNT(nets); i++) {
+        const struct pm_net_row *row = pm_net_row_find(nets[i].name);
+        struct pm_net *net = build_square(nets[i].name, row->default_size, 10);
+        int covered = 0;
+        for (int k = 0; k < net->var_count; k++)
+            if (net->vars[k]->regularize) {
+                const char *last = strrchr(net->vars[k]->name, '/');
+                assert_string_equal(last, "/weights");
+                covered++;
+            }
+        assert_int_equal(covered, nets[i].covered);
+        assert_true(row->weight_decay == nets[i].strength);
+        pm_net_destroy(&net);
+    }
+}
+
+/* ---- sizes and options ------------------------------------------------------------------- */
+
+static void other_sizes(void **state)
+{
+    (void)state;
+    static const struct { const char *name; int height, width; const char *options; } nets[] = {
+        { "lenet", 4, 9, NULL },         { "cifarnet", 5, 4, NULL },
+        { "resnet_v1_50", 65, 33, NULL }, { "resnet_v1_50", 1, 1, NULL },
+        { "mobilenet_v1", 33, 200, NULL }, { "mobilenet_v1", 256, 225, NULL },
+        { "mobilenet_v1", 512, 300, "{\"global_pool\": true}" },
+        { "mobilenet_v1", 1, 1, NULL },
+    };
+
+    for (size_t i = 0; i < PM_COUNT(nets); i++) {
+        struct pm_heads heads;
+        struct pm_net *net = build(nets[i].name, 3, nets[i].height, nets[i].width, 7,
+                                   nets[i].options, &heads);
+        if (net->error)
+            fail_msg("%s at %dx%d: %s", nets[i].name, nets[i].height, nets[i].width,
+                     pm_error_text());
+        assert_true(pm_shape_equal(heads.logits->out_shape, PM_SHAPE2(3, 7)));
+        pm_net_destroy(&net);
+    }
+}
+
+static void expect_refusal(const char *name, int size, const char *words)
+{
+    struct pm_heads heads;
+    struct pm_net *net = build(name, 1, size, size, 10, NULL, &heads);
+
+    assert_int_equal(net->error, PM_ECONFIG);
+    if (!strstr(pm_error_text(), words))
+        fail_msg("\"%s\" does not say \"%s\"", pm_error_text(), words);
+    pm_net_destroy(&net);
+}
+
+static void refused_sizes(void **state)
+{
+    (void)state;
+    expect_refusal("lenet", 3, "images of 3x3 are too small, at least 4x4");
+    expect_refusal("cifarnet", 2, "images of 2x2 are too small, at least 4x4");
+    expect_refusal("mobilenet_v1", 288, "the last map is 9x9");
+}
+
+/* Widths are cut, not rounded, and at least 8. */
+static void multiplier(void **state)
+{
+    (void)state;
+    struct pm_heads heads;
+    struct pm_net *net = build("mobilenet_v1", 1, 32, 32, 10, "{\"multiplier\": 0.12}", &heads);
+
+    assert_int_equal(net->error, PM_OK);
+    expect_shape(net, "MobilenetV1/Conv2d_0", PM_SHAPE4(1, 16, 16, 8));
+    expect_shape(net, "MobilenetV1/Conv2d_2_pointwise", PM_SHAPE4(1, 8, 8, 15));
+    expect_shape(net, "MobilenetV1/Conv2d_13_pointwise", PM_SHAPE4(1, 1, 1, 122));
+    pm_net_destroy(&net);
+}
+
+static void unknown_name(void **state)
+{
+    (void)state;
+    assert_null(pm_net_row_find("resnet_v1_51"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts),          cmocka_unit_test(lenet_maps),
+        cmocka_unit_test(cifarnet_maps),   cmocka_unit_test(resnet_maps),
+        cmocka_unit_test(mobilenet_maps),  cmocka_unit_test(lenet_variables),
+        cmocka_unit_test(cifarnet_variables), cmocka_unit_test(resnet_variables),
+        cmocka_unit_test(mobilenet_variables), cmocka_unit_test(weight_decay),
+        cmocka_unit_test(other_sizes),     cmocka_unit_test(refused_sizes),
+        cmocka_unit_test(multiplier),      cmocka_unit_test(unknown_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
