@@ -1,0 +1,38 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "lib/vector.glsl"
+#include "lib/activation.glsl"
+#include "batch_norm.params.h"
+layout(local_size_x_id = 0) in;
+layout(push_constant, scalar) uniform Push {
+    InT x;
+    InT y;
+    InOutT dy;
+    InT residual;
+    InT mean;
+    InT rstd;
+    InT gamma;
+    InT beta;
+    InT sums;
+    InOutT dx;
+    OutT dresidual;
+    batch_norm_params p;
+};
+#include "lib/batch_norm.glsl"
+
+void main()
+{
+    uint c = uint(p.c / VEC);
+
+    for (uint i = pm_first(); i < uint(p.rows) * c; i += pm_stride()) {
+        uint k = i % c;
+        T g = bn_gradient(i, k), without = g;
+
+        if (p.inv_count != 0.0)
+            without -= (sums.v[k] + (x.v[i] - mean.v[k]) * rstd.v[k] * sums.v[c + k]) * p.inv_count;
+        if ((FLAGS & BN_DX) != 0)
+            dx.v[i] = bn_scale(k) * without;
+        if ((FLAGS & BN_DRESIDUAL) != 0)
+            dresidual.v[i] = g;
+    }
+}

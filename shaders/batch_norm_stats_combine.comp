@@ -1,0 +1,40 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "lib/buffers.glsl"
+#include "batch_norm.params.h"
+layout(local_size_x_id = 0) in;
+layout(push_constant, scalar) uniform Push {
+    InF32 x;
+    InOutF32 part;
+    OutF32 mean;
+    OutF32 rstd;
+    OutF32 var;
+    batch_norm_stats_params p;
+};
+#include "lib/reduce.glsl"
+
+/* A workgroup a channel: M2 = sum of (M2_k + n_k (mean_k - mean)^2). */
+void main()
+{
+    uint c = uint(p.c), length = uint((p.rows + p.chunks - 1) / p.chunks), rows = uint(p.rows);
+    uint chunks = (rows + length - 1) / length, lane = gl_LocalInvocationID.x;
+
+    for (uint k = gl_WorkGroupID.x; k < c; k += gl_NumWorkGroups.x) {
+        float sum = 0.0, m2 = 0.0;
+
+        for (uint i = lane; i < chunks; i += gl_WorkGroupSize.x)
+            sum += float(min(length, rows - i * length)) * part.v[i * 2 * c + k];
+        float m = group_sum(sum) / float(rows);
+        for (uint i = lane; i < chunks; i += gl_WorkGroupSize.x) {
+            float d = part.v[i * 2 * c + k] - m;
+
+            m2 += part.v[(i * 2 + 1) * c + k] + float(min(length, rows - i * length)) * d * d;
+        }
+        m2 = group_sum(m2) / float(rows);
+        if (lane == 0) {
+            mean.v[k] = m;
+            var.v[k] = m2;
+            rstd.v[k] = 1.0 / sqrt(m2 + p.epsilon);
+        }
+    }
+}

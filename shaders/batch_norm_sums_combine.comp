@@ -1,0 +1,45 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "lib/buffers.glsl"
+#include "batch_norm.params.h"
+layout(local_size_x_id = 0) in;
+layout(push_constant, scalar) uniform Push {
+    InF32 x;
+    InF32 y;
+    InF32 dy;
+    InF32 residual;
+    InF32 mean;
+    InF32 rstd;
+    InF32 gamma;
+    InF32 beta;
+    InOutF32 part;
+    OutF32 sums;
+    InOutF32 dbeta;
+    InOutF32 dgamma;
+    batch_norm_sums_params p;
+};
+#include "lib/reduce.glsl"
+
+void main()
+{
+    uint c = uint(p.c), lane = gl_LocalInvocationID.x;
+
+    for (uint k = gl_WorkGroupID.x; k < c; k += gl_NumWorkGroups.x) {
+        float sum = 0.0, product = 0.0;
+
+        for (uint i = lane; i < uint(p.chunks); i += gl_WorkGroupSize.x) {
+            sum += part.v[i * 2 * c + k];
+            product += part.v[(i * 2 + 1) * c + k];
+        }
+        sum = group_sum(sum);
+        product = group_sum(product);
+        if (lane == 0) {
+            sums.v[k] = sum;
+            sums.v[c + k] = product;
+            if ((p.flags & BN_DBETA) != 0)
+                dbeta.v[k] = p.accumulate != 0 ? dbeta.v[k] + sum : sum;
+            if ((p.flags & BN_DGAMMA) != 0)
+                dgamma.v[k] = p.accumulate != 0 ? dgamma.v[k] + product : product;
+        }
+    }
+}

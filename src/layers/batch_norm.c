@@ -1,0 +1,185 @@
+/* batch_norm: y = act((x - mean) / sqrt(var + epsilon) * gamma + beta [+ residual]) per channel, the
+ * last axis. In training mean and var are those of the batch (var divides by n), and moving averages
+ * of both follow them; in evaluation, and when frozen, the moving averages take their place.
+ *
+ *     moving_mean     -= (1 - decay) (moving_mean - mean)
+ *     moving_variance -= (1 - decay) (moving_variance - var n / (n - 1))     "biased": without n / (n - 1)
+ *
+ * The averages are written by calls of their own at the end of the step, and not at all when the
+ * step's numbers are not finite. A second input, of x's shape, is added before the activation, as at
+ * the end of a residual unit. Backward: with g = dy act', dbeta = sum g, dgamma = sum g (x - mean) r,
+ * dx = gamma r (g - (dbeta + (x - mean) r dgamma) / n), dresidual = g; with moving averages
+ * dx = gamma r g. Variables in TensorFlow's order: beta, gamma, moving_mean, moving_variance. */
+#include <pumice/layer.h>
+
+#include "layers/activation.h"
+#include "layers/batch_norm_rows.h"
+
+struct batch_norm_cfg {
+    double decay;
+    float epsilon, slope;
+    bool scale, center, frozen;
+    int moving_variance, activation;
+};
+enum { UNBIASED, BIASED };
+
+static const struct pm_opt opts[] = {
+    PM_DOUBLE(batch_norm_cfg, decay, 0.997, 0, 1, "share of the moving averages kept in a step"),
+    PM_FLOAT(batch_norm_cfg, epsilon, 1e-3, 0, 1, "added to the variance; at least 1.001e-5 is used"),
+    PM_BOOL(batch_norm_cfg, scale, true, "multiply by gamma"),
+    PM_BOOL(batch_norm_cfg, center, true, "add beta"),
+    PM_ENUM(batch_norm_cfg, moving_variance, UNBIASED, "unbiased|biased",
+            "variance that the moving average follows: divided by n - 1, or by n"),
+    PM_BOOL(batch_norm_cfg, frozen, false, "use the moving averages in training too, unchanged"),
+    PM_ENUM(batch_norm_cfg, activation, PM_ACT_NONE, PM_ACTIVATIONS, "applied to the result"),
+    PM_FLOAT(batch_norm_cfg, slope, 0.01, 1e-6, 1, "leaky_relu's gradient for negative values"),
+    { 0 },
+};
+
+/* Places in n->w, -1 for what is not there; the same in n->dw. */
+struct places { int beta, gamma, mean, variance; };
+
+static struct places places_of(const struct batch_norm_cfg *cfg)
+{
+    int beta = cfg->center ? 0 : -1, gamma = cfg->scale ? beta + 1 : -1;
+    int mean = cfg->center + cfg->scale;
+
+    return (struct places){ beta, gamma, mean, mean + 1 };
+}
+
+static int infer(struct pm_node *n)
+{
+    const struct batch_norm_cfg *cfg = n->cfg;
+    struct pm_shape x = n->in[0]->out_shape;
+    struct pm_init zero = { PM_INIT_CONSTANT, 0 }, one = { PM_INIT_CONSTANT, 1 };
+    char a[64], b[64];
+    int err = PM_OK;
+
+    if (x.rank < 2)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: batch_norm needs an input of rank 2 to 4 with channels last, "
+                       "not %s", n->name, pm_shape_text(x, a)));
+    if (n->inputs > 1 && !pm_shape_equal(x, n->in[1]->out_shape))
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: the residual has shape %s, but the input %s", n->name,
+                       pm_shape_text(n->in[1]->out_shape, a), pm_shape_text(x, b)));
+    int c = x.dim[x.rank - 1];
+    if (cfg->center)
+        PM_TRY(pm_node_variable(n, "beta", PM_SHAPE1(c), zero, c, c, true, false));
+    if (cfg->scale)
+        PM_TRY(pm_node_variable(n, "gamma", PM_SHAPE1(c), one, c, c, true, false));
+    PM_TRY(pm_node_variable(n, "moving_mean", PM_SHAPE1(c), zero, c, c, false, false));
+    PM_TRY(pm_node_variable(n, "moving_variance", PM_SHAPE1(c), one, c, c, false, false));
+    PM_TRY(pm_infer_same(n));
+out:
+    return err;
+}
+
+static bool batch_statistics(const struct pm_node *n)
+{
+    return n->train && !((const struct batch_norm_cfg *)n->cfg)->frozen;
+}
+
+static int channels(const struct pm_node *n)
+{
+    return n->x.shape.dim[n->x.shape.rank - 1];
+}
+
+static struct pm_tensor at(const struct pm_tensor *list, int place)
+{
+    return place < 0 ? PM_NO_TENSOR : list[place];
+}
+
+static struct batch_norm_params params_of(const struct pm_node *n)
+{
+    const struct batch_norm_cfg *cfg = n->cfg;
+    int c = channels(n), rows = (int)(pm_count(n->x) / (size_t)c);
+
+    return (struct batch_norm_params){
+        .rows = rows, .c = c, .act = cfg->activation, .slope = cfg->slope,
+        .flags = (cfg->scale ? BN_GAMMA : 0) | (cfg->center ? BN_BETA : 0) |
+                 (n->inputs > 1 ? BN_RESIDUAL : 0),
+        .inv_count = batch_statistics(n) ? 1.0f / (float)rows : 0,
+    };
+}
+
+/* saved: rstd, and of batch statistics mean and var. */
+enum { RSTD, MEAN, VAR };
+
+static void forward(struct pm_node *n, struct pm_calls *c)
+{
+    const struct batch_norm_cfg *cfg = n->cfg;
+    struct places w = places_of(cfg);
+    struct batch_norm_params p = params_of(n);
+    struct batch_norm_stats_params stats = {
+        .rows = p.rows, .c = p.c, .chunks = pm_batch_norm_chunks(p.rows, p.c),
+        .epsilon = cfg->epsilon < 1.001e-5f ? 1.001e-5f : cfg->epsilon,
+    };
+    struct pm_tensor rstd = pm_save(c, n, RSTD, PM_SHAPE1(p.c), PM_F32), mean = n->w[w.mean];
+
+    if (batch_statistics(n)) {
+        mean = pm_save(c, n, MEAN, PM_SHAPE1(p.c), PM_F32);
+        pm_call(c, &pm_row_batch_norm_stats, pm_count(n->x), &stats,
+                PM_BUFS(n->x, PM_NO_TENSOR, mean, rstd, pm_save(c, n, VAR, mean.shape, PM_F32)));
+    } else {
+        pm_call(c, &pm_row_batch_norm_rstd, (size_t)p.c, &stats, PM_BUFS(n->w[w.variance], rstd));
+    }
+    pm_call(c, &pm_row_batch_norm_apply, (size_t)p.rows, &p,
+            PM_BUFS(n->x, mean, rstd, at(n->w, w.gamma), at(n->w, w.beta),
+                    n->inputs > 1 ? n->xs[1] : PM_NO_TENSOR, n->y));
+}
+
+static void backward(struct pm_node *n, struct pm_calls *c)
+{
+    struct places w = places_of(n->cfg);
+    struct batch_norm_params p = params_of(n);
+    bool batch = batch_statistics(n), wants_z = pm_act_wants_z(p.act);
+    struct pm_tensor mean = batch ? n->saved[MEAN] : n->w[w.mean], rstd = n->saved[RSTD];
+    struct pm_tensor gamma = at(n->w, w.gamma), beta = at(n->w, w.beta);
+    struct pm_tensor dgamma = at(n->dw, w.gamma), dbeta = at(n->dw, w.beta);
+    struct pm_tensor y = p.act == PM_ACT_NONE || wants_z ? PM_NO_TENSOR : n->y;
+    struct pm_tensor residual = n->inputs > 1 && wants_z ? n->xs[1] : PM_NO_TENSOR;
+    struct pm_tensor sums = PM_NO_TENSOR, dresidual = n->inputs > 1 ? n->dxs[1] : PM_NO_TENSOR;
+
+    if ((batch && pm_has(n->dx)) || pm_has(dgamma) || pm_has(dbeta)) {
+        struct batch_norm_sums_params s = {
+            .rows = p.rows, .c = p.c, .chunks = pm_batch_norm_chunks(p.rows, p.c), .act = p.act,
+            .flags = p.flags | (pm_has(dbeta) ? BN_DBETA : 0) | (pm_has(dgamma) ? BN_DGAMMA : 0),
+            .slope = p.slope,
+        };
+        sums = pm_temp(c, PM_SHAPE2(2, p.c), PM_F32);
+        pm_call(c, &pm_row_batch_norm_sums, pm_count(n->x), &s,
+                PM_BUFS(n->x, y, n->dy, residual, mean, rstd, gamma, beta, PM_NO_TENSOR, sums,
+                        dbeta, dgamma));
+    }
+    if (pm_has(dresidual) && p.act == PM_ACT_NONE)
+        n->dxs[1] = n->dy, dresidual = PM_NO_TENSOR;
+    if (!pm_has(n->dx) && !pm_has(dresidual))
+        return;
+    p.flags |= (pm_has(n->dx) ? BN_DX : 0) | (pm_has(dresidual) ? BN_DRESIDUAL : 0);
+    pm_call(c, &pm_row_batch_norm_dx, (size_t)p.rows, &p,
+            PM_BUFS(n->x, y, n->dy, residual, mean, rstd, gamma, beta,
+                    batch ? sums : PM_NO_TENSOR, n->dx, dresidual));
+}
+
+static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
+{
+    const struct batch_norm_cfg *cfg = n->cfg;
+    struct places w = places_of(cfg);
+    struct pm_shape x = n->in[0]->out_shape;
+    int channel_count = x.dim[x.rank - 1];
+    double rows = (double)(pm_shape_count(x) / (size_t)channel_count);
+    struct batch_norm_update_params p = {
+        .c = channel_count, .rate = (float)(1 - cfg->decay),
+        .factor = cfg->moving_variance == BIASED || rows < 2 ? 1 : (float)(rows / (rows - 1)),
+    };
+
+    if (batch_statistics(n))
+        pm_call(c, &pm_row_batch_norm_update, (size_t)p.c, &p,
+                PM_BUFS(n->saved[MEAN], n->saved[VAR], flag, n->w[w.mean], n->w[w.variance]));
+}
+
+const struct pm_layer pm_layer_batch_norm = {
+    .name = "batch_norm", .opts = opts, .cfg_size = sizeof(struct batch_norm_cfg),
+    .help = "per-channel normalisation; a second input is added before the activation",
+    .min_inputs = 1, .max_inputs = 2, .infer = infer, .forward = forward, .backward = backward,
+    .update = update, .backward_reads_x = true, .backward_reads_y = true,
+};

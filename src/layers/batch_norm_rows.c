@@ -1,0 +1,516 @@
+/* batch_norm_rows: the C side of batch norm's kernels, and which shaders they run as.
+ *
+ * Accuracy of the variance: within a chunk of rows, sums of d = x - (the chunk's first row) and of
+ * d * d, so that a large mean does not cancel; chunks are then combined by Chan's formula,
+ * M2 = sum of (M2_k + n_k (mean_k - mean)^2), in fixed order. */
+#include "layers/batch_norm_rows.h"
+
+#include <pumice/thread.h>
+
+#include "layers/activation.h"
+#include "layers/pick.h"
+
+enum { BLOCK = 512 }; /* channels whose per-channel values are kept at hand */
+
+int pm_batch_norm_chunks(int rows, int c)
+{
+    int most = 65536 * 4 / c, chunks = rows / 32;
+
+    most = most > 4096 ? 4096 : most < 16 ? 16 : most;
+    return chunks < 1 ? 1 : chunks > most ? most : chunks;
+}
+
+static int chunk_rows(int rows, int chunks)
+{
+    return (rows + chunks - 1) / chunks;
+}
+
+/* ---- statistics ------------------------------------------------------------------------ */
+
+/* Adds d = x - shift and d * d over rows of `c` floats to sum and square, `width` channels. */
+PM_INLINE void add_rows(const float *x, size_t c, int rows, int width, const float *shift,
+                        float *sum, float *square)
+{
+    int r = 0;
+
+    for (; r + 4 <= rows; r += 4, x += 4 * c) {
+        PM_SIMD
+        for (int k = 0; k < width; k++) {
+            float a = x[k] - shift[k], b = x[c + k] - shift[k];
+            float e = x[2 * c + k] - shift[k], f = x[3 * c + k] - shift[k];
+            sum[k] += (a + b) + (e + f);
+            square[k] += (a * a + b * b) + (e * e + f * f);
+        }
+    }
+    for (; r < rows; r++, x += c) {
+        PM_SIMD
+        for (int k = 0; k < width; k++) {
+            float a = x[k] - shift[k];
+            sum[k] += a;
+            square[k] += a * a;
+        }
+    }
+}
+
+/* part[chunk][2][c]: mean and sum of squared distances from it. */
+PM_CLONES static void stats_chunks(void *ctx, size_t begin, size_t end)
+{
+    const struct pm_args *a = ctx;
+    const struct batch_norm_stats_params *p = a->params;
+    int length = chunk_rows(p->rows, p->chunks), c = p->c;
+    float shift[BLOCK], sum[BLOCK], square[BLOCK];
+
+    for (size_t chunk = begin; chunk < end; chunk++) {
+        int first = (int)chunk * length, left = p->rows - first;
+        int rows = left < length ? left : length;
+        float *part = (float *)a->buf[1] + chunk * 2 * c;
+
+        for (int block = 0; block < c && rows > 0; block += BLOCK) {
+            const float *x = (const float *)a->buf[0] + (size_t)first * c + block;
+            int width = c - block < BLOCK ? c - block : BLOCK;
+            float inv = 1.0f / (float)rows;
+
+            memcpy(shift, x, sizeof *shift * width);
+            memset(sum, 0, sizeof sum);
+            memset(square, 0, sizeof square);
+            add_rows(x, c, rows, width, shift, sum, square);
+            for (int k = 0; k < width; k++) {
+                float m2 = square[k] - sum[k] * sum[k] * inv;
+                part[block + k] = shift[k] + sum[k] * inv;
+                part[c + block + k] = m2 < 0 ? 0 : m2;
+            }
+        }
+    }
+}
+
+/* Combines chunks in double, CHANNELS at a time so that each line of part is read once. */
+enum { CHANNELS = 64 };
+
+PM_CLONES static void stats_combine(void *ctx, size_t begin, size_t end)
+{
+    const struct pm_args *a = ctx;
+    const struct batch_norm_stats_params *p = a->params;
+    float *mean = a->buf[2], *rstd = a->buf[3], *var = a->buf[4];
+    int length = chunk_rows(p->rows, p->chunks), c = p->c;
+    double sum[CHANNELS], m2[CHANNELS];
+
+    for (size_t block = begin; block < end; block += CHANNELS) {
+        int width = end - block < CHANNELS ? (int)(end - block) : CHANNELS;
+        const float *part = (const float *)a->buf[1] + block;
+
+        memset(sum, 0, sizeof sum);
+        memset(m2, 0, sizeof m2);
+        for (int chunk = 0, left = p->rows; left > 0; chunk++, left -= length) {
+            double rows = left < length ? left : length;
+            for (int k = 0; k < width; k++)
+                sum[k] += rows * part[(size_t)chunk * 2 * c + k];
+        }
+        for (int k = 0; k < width; k++)
+            sum[k] /= p->rows;
+        for (int chunk = 0, left = p->rows; left > 0; chunk++, left -= length) {
+            double rows = left < length ? left : length;
+            for (int k = 0; k < width; k++) {
+                double d = part[(size_t)chunk * 2 * c + k] - sum[k];
+                m2[k] += part[((size_t)chunk * 2 + 1) * c + k] + rows * d * d;
+            }
+        }
+        for (int k = 0; k < width; k++) {
+            mean[block + k] = (float)sum[k];
+            var[block + k] = (float)(m2[k] / p->rows);
+            rstd[block + k] = 1.0f / sqrtf(var[block + k] + p->epsilon);
+        }
+    }
+}
+
+static void stats_cpu(const struct pm_args *a)
+{
+    const struct batch_norm_stats_params *p = a->params;
+
+    pm_parallel((size_t)p->chunks, 1, stats_chunks, (void *)a);
+    pm_parallel((size_t)p->c, CHANNELS, stats_combine, (void *)a);
+}
+
+static void rstd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct batch_norm_stats_params *p = a->params;
+    const float *var = a->buf[0];
+    float *rstd = a->buf[1];
+
+    for (size_t k = begin; k < end; k++)
+        rstd[k] = 1.0f / sqrtf(var[k] + p->epsilon);
+}
+
+/* ---- apply ----------------------------------------------------------------------------- */
+
+/* A channel's values for a block of channels; a missing gamma is 1, a missing beta 0. */
+struct affine {
+    float mean[BLOCK], rstd[BLOCK], scale[BLOCK], beta[BLOCK]; /* scale = rstd * gamma */
+};
+
+PM_INLINE void affine_of(struct affine *f, int block, int width, const float *mean,
+                         const float *rstd, const float *gamma, const float *beta)
+{
+    for (int k = 0; k < width; k++) {
+        f->mean[k] = mean[block + k];
+        f->rstd[k] = rstd[block + k];
+        f->scale[k] = rstd[block + k] * (gamma ? gamma[block + k] : 1);
+        f->beta[k] = beta ? beta[block + k] : 0;
+    }
+}
+
+PM_INLINE void apply_rows(const struct affine *f, int act, float slope, const float *x,
+                          const float *residual, float *y, size_t rows, size_t c, int width)
+{
+    for (size_t r = 0; r < rows; r++) {
+        const float *from = x + r * c, *add = residual ? residual + r * c : NULL;
+        float *to = y + r * c;
+
+        if (add) {
+            PM_SIMD
+            for (int k = 0; k < width; k++)
+                to[k] = pm_act(act, slope,
+                               (from[k] - f->mean[k]) * f->scale[k] + f->beta[k] + add[k]);
+        } else {
+            PM_SIMD
+            for (int k = 0; k < width; k++)
+                to[k] = pm_act(act, slope, (from[k] - f->mean[k]) * f->scale[k] + f->beta[k]);
+        }
+    }
+}
+
+PM_CLONES static void apply_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct batch_norm_params *p = a->params;
+    size_t c = (size_t)p->c, first = begin * c;
+    struct affine f;
+
+    for (int block = 0; block < p->c; block += BLOCK) {
+        int width = p->c - block < BLOCK ? p->c - block : BLOCK;
+        const float *x = (const float *)a->buf[0] + first + block;
+        const float *residual = a->buf[5] ? (const float *)a->buf[5] + first + block : NULL;
+        float *y = (float *)a->buf[6] + first + block;
+
+        affine_of(&f, block, width, a->buf[1], a->buf[2], a->buf[3], a->buf[4]);
+#define CALL(kind) apply_rows(&f, kind, p->slope, x, residual, y, end - begin, c, width)
+        PM_ACT_SWITCH(p->act, CALL)
+#undef CALL
+    }
+}
+
+/* ---- backward -------------------------------------------------------------------------- */
+
+/* Buffers that both backward rows begin with. */
+enum { X, Y, DY, RESIDUAL, MEAN, RSTD, GAMMA, BETA };
+
+/* One row's pieces; y and residual may be NULL. */
+struct row {
+    const float *x, *y, *dy, *residual;
+};
+
+static inline struct row row_at(const struct pm_args *a, size_t offset)
+{
+    const float *y = a->buf[Y], *residual = a->buf[RESIDUAL];
+
+    return (struct row){ (const float *)a->buf[X] + offset, y ? y + offset : NULL,
+                         (const float *)a->buf[DY] + offset, residual ? residual + offset : NULL };
+}
+
+/* g of one value; act and with_residual are constants where this is instantiated. */
+PM_INLINE float gradient(const struct affine *f, const struct row *r, int act, float slope,
+                         int with_residual, int k)
+{
+    if (act == PM_ACT_NONE)
+        return r->dy[k];
+    if (pm_act_wants_z(act)) {
+        float z = (r->x[k] - f->mean[k]) * f->scale[k] + f->beta[k];
+        return r->dy[k] * pm_act_slope(act, slope, with_residual ? z + r->residual[k] : z);
+    }
+    return r->dy[k] * pm_act_slope(act, slope, r->y[k]);
+}
+
+PM_INLINE void sum_row(const struct affine *f, const struct row *r, int act, float slope,
+                       int with_residual, int width, float *sum, float *product)
+{
+    PM_SIMD
+    for (int k = 0; k < width; k++) {
+        float g = gradient(f, r, act, slope, with_residual, k);
+        sum[k] += g;
+        product[k] += g * (r->x[k] - f->mean[k]);
+    }
+}
+
+/* part[chunk][2][c]: sums of g and of g (x - mean) r. */
+PM_CLONES static void sums_chunks(void *ctx, size_t begin, size_t end)
+{
+    const struct pm_args *a = ctx;
+    const struct batch_norm_sums_params *p = a->params;
+    int length = chunk_rows(p->rows, p->chunks), c = p->c;
+    float sum[BLOCK], product[BLOCK];
+    struct affine f;
+
+    for (int block = 0; block < c; block += BLOCK) {
+        int width = c - block < BLOCK ? c - block : BLOCK;
+
+        affine_of(&f, block, width, a->buf[MEAN], a->buf[RSTD], a->buf[GAMMA], a->buf[BETA]);
+        for (size_t chunk = begin; chunk < end; chunk++) {
+            int first = (int)chunk * length, left = p->rows - first;
+            int rows = left < length ? left : length;
+            float *part = (float *)a->buf[8] + chunk * 2 * c + block;
+
+            memset(sum, 0, sizeof sum);
+            memset(product, 0, sizeof product);
+            for (int i = 0; i < rows; i++) {
+                struct row r = row_at(a, (size_t)(first + i) * c + block);
+#define CALL(kind)                                                                                 \
+    if (pm_act_wants_z(kind) && r.residual)                                                        \
+        sum_row(&f, &r, kind, p->slope, 1, width, sum, product);                                   \
+    else                                                                                           \
+        sum_row(&f, &r, kind, p->slope, 0, width, sum, product)
+                PM_ACT_SWITCH(p->act, CALL)
+#undef CALL
+            }
+            for (int k = 0; k < width; k++) {
+                part[k] = sum[k];
+                part[c + k] = product[k] * f.rstd[k];
+            }
+        }
+    }
+}
+
+PM_CLONES static void sums_combine(void *ctx, size_t begin, size_t end)
+{
+    const struct pm_args *a = ctx;
+    const struct batch_norm_sums_params *p = a->params;
+    size_t c = (size_t)p->c;
+    double sum[CHANNELS];
+
+    for (size_t block = begin; block < end; block += CHANNELS) {
+        int width = end - block < CHANNELS ? (int)(end - block) : CHANNELS;
+
+        for (size_t half = 0; half < 2; half++) {
+            const float *part = (const float *)a->buf[8] + half * c + block;
+            float *to = (float *)a->buf[9] + half * c + block;
+            float *d = a->buf[10 + half] ? (float *)a->buf[10 + half] + block : NULL;
+
+            memset(sum, 0, sizeof sum);
+            for (int chunk = 0; chunk < p->chunks; chunk++)
+                for (int k = 0; k < width; k++)
+                    sum[k] += part[(size_t)chunk * 2 * c + k];
+            for (int k = 0; k < width; k++)
+                to[k] = (float)sum[k];
+            for (int k = 0; d && k < width; k++)
+                d[k] = p->accumulate ? d[k] + to[k] : to[k];
+        }
+    }
+}
+
+static void sums_cpu(const struct pm_args *a)
+{
+    const struct batch_norm_sums_params *p = a->params;
+
+    pm_parallel((size_t)p->chunks, 1, sums_chunks, (void *)a);
+    pm_parallel((size_t)p->c, CHANNELS, sums_combine, (void *)a);
+}
+
+PM_INLINE void dx_row(const struct affine *f, const struct row *r, int act, float slope,
+                      int with_residual, int width, const float *a, const float *b, float *dx,
+                      float *dresidual)
+{
+    if (dx && !dresidual) {
+        PM_SIMD
+        for (int k = 0; k < width; k++) {
+            float g = gradient(f, r, act, slope, with_residual, k);
+            dx[k] = f->scale[k] * (g - (a[k] + (r->x[k] - f->mean[k]) * b[k]));
+        }
+    } else {
+        PM_SIMD
+        for (int k = 0; k < width; k++) {
+            float g = gradient(f, r, act, slope, with_residual, k);
+            if (dx)
+                dx[k] = f->scale[k] * (g - (a[k] + (r->x[k] - f->mean[k]) * b[k]));
+            dresidual[k] = g;
+        }
+    }
+}
+
+PM_CLONES static void dx_cpu(const struct pm_args *args, size_t begin, size_t end)
+{
+    const struct batch_norm_params *p = args->params;
+    const float *sums = args->buf[8];
+    size_t c = (size_t)p->c;
+    float a[BLOCK], b[BLOCK]; /* subtracted from g: a + (x - mean) b */
+    struct affine f;
+
+    for (int block = 0; block < p->c; block += BLOCK) {
+        int width = p->c - block < BLOCK ? p->c - block : BLOCK;
+
+        affine_of(&f, block, width, args->buf[MEAN], args->buf[RSTD], args->buf[GAMMA],
+                  args->buf[BETA]);
+        for (int k = 0; k < width; k++) {
+            a[k] = sums ? sums[block + k] * p->inv_count : 0;
+            b[k] = sums ? sums[c + block + k] * f.rstd[k] * p->inv_count : 0;
+        }
+        for (size_t i = begin; i < end; i++) {
+            size_t offset = i * c + block;
+            struct row r = row_at(args, offset);
+            float *dx = args->buf[9] ? (float *)args->buf[9] + offset : NULL;
+            float *dresidual = args->buf[10] ? (float *)args->buf[10] + offset : NULL;
+#define CALL(kind)                                                                                 \
+    if (pm_act_wants_z(kind) && r.residual)                                                        \
+        dx_row(&f, &r, kind, p->slope, 1, width, a, b, dx, dresidual);                             \
+    else                                                                                           \
+        dx_row(&f, &r, kind, p->slope, 0, width, a, b, dx, dresidual)
+            PM_ACT_SWITCH(p->act, CALL)
+#undef CALL
+        }
+    }
+}
+
+/* ---- moving averages ------------------------------------------------------------------- */
+
+static void update_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct batch_norm_update_params *p = a->params;
+    const float *mean = a->buf[0], *var = a->buf[1];
+    const uint32_t *flag = a->buf[2];
+    float *moving_mean = a->buf[3], *moving_variance = a->buf[4];
+
+    for (size_t k = begin; *flag && k < end; k++) {
+        moving_mean[k] -= p->rate * (moving_mean[k] - mean[k]);
+        moving_variance[k] -= p->rate * (moving_variance[k] - var[k] * p->factor);
+    }
+}
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+static size_t stats_scratch(const void *params, int buf)
+{
+    const struct batch_norm_stats_params *p = params;
+    return buf == 1 ? sizeof(float) * 2 * (size_t)p->chunks * (size_t)p->c : 0;
+}
+
+static size_t sums_scratch(const void *params, int buf)
+{
+    const struct batch_norm_sums_params *p = params;
+    return buf == 8 ? sizeof(float) * 2 * (size_t)p->chunks * (size_t)p->c : 0;
+}
+
+/* Two dispatches: a lane per chunk and channel (or four), then a workgroup per channel. */
+static bool pick_two(const char *four, const char *one, const char *combine, int c, int chunks,
+                     int level, struct pm_picks *out)
+{
+    if (!pick_four(four, one, c % 4 == 0, (size_t)chunks * (size_t)c, 0, level, out))
+        return false;
+    out->d[1] = (struct pm_dispatch){ .shader = combine, .spec = { 64, 1, 1 }, .specs = 3,
+                                      .groups = { c > 65535 ? 65535 : (uint32_t)c, 1, 1 } };
+    out->count = 2;
+    return true;
+}
+
+static bool stats_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                       struct pm_picks *out)
+{
+    const struct batch_norm_stats_params *p = params;
+
+    (void)caps, (void)count;
+    if (!pick_two("batch_norm_stats4", "batch_norm_stats", "batch_norm_stats_combine", p->c,
+                  p->chunks, level, out))
+        return false;
+    out->scratch[1] = stats_scratch(params, 1);
+    return true;
+}
+
+static bool sums_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                      struct pm_picks *out)
+{
+    const struct batch_norm_sums_params *p = params;
+
+    (void)caps, (void)count;
+    if (!pick_two("batch_norm_sums4", "batch_norm_sums", "batch_norm_sums_combine", p->c, p->chunks,
+                  level, out))
+        return false;
+    out->d[0].spec[3] = (uint32_t)p->act;
+    out->d[0].spec[4] = (uint32_t)p->flags;
+    out->d[0].specs = 5;
+    out->scratch[8] = sums_scratch(params, 8);
+    return true;
+}
+
+static bool pick_rows(const char *four, const char *one, const struct batch_norm_params *p,
+                      int level, struct pm_picks *out)
+{
+    if (!pick_four(four, one, p->c % 4 == 0, (size_t)p->rows * (size_t)p->c, (uint32_t)p->act,
+                   level, out))
+        return false;
+    out->d[0].spec[4] = (uint32_t)p->flags;
+    out->d[0].specs = 5;
+    return true;
+}
+
+static bool apply_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                       struct pm_picks *out)
+{
+    (void)caps, (void)count;
+    return pick_rows("batch_norm_apply4", "batch_norm_apply", params, level, out);
+}
+
+static bool dx_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                    struct pm_picks *out)
+{
+    (void)caps, (void)count;
+    return pick_rows("batch_norm_dx4", "batch_norm_dx", params, level, out);
+}
+
+static double stats_flops(const void *params, size_t count)
+{
+    const struct batch_norm_stats_params *p = params;
+    (void)count;
+    return 4.0 * p->rows * p->c;
+}
+
+static double sums_flops(const void *params, size_t count)
+{
+    const struct batch_norm_sums_params *p = params;
+    (void)count;
+    return 6.0 * p->rows * p->c;
+}
+
+static double rows_flops(const void *params, size_t count)
+{
+    const struct batch_norm_params *p = params;
+    (void)count;
+    return 6.0 * p->rows * p->c;
+}
+
+const struct pm_kernel pm_row_batch_norm_stats = {
+    .name = "batch_norm_stats", .bufs = "r:x t:part w:mean w:rstd w:var",
+    .params_size = sizeof(struct batch_norm_stats_params), .cpu_all = stats_cpu,
+    .cpu_scratch = stats_scratch, .pick = stats_pick, .flops = stats_flops,
+};
+const struct pm_kernel pm_row_batch_norm_rstd = {
+    .name = "batch_norm_rstd", .bufs = "r:var w:rstd",
+    .params_size = sizeof(struct batch_norm_stats_params), .cpu = rstd_cpu,
+};
+const struct pm_kernel pm_row_batch_norm_apply = {
+    .name = "batch_norm_apply", .bufs = "r:x r:mean r:rstd r?:gamma r?:beta r?:residual w:y",
+    .inplace = "y=x,y=residual", .params_size = sizeof(struct batch_norm_params),
+    .cpu = apply_cpu, .grain = 32, .pick = apply_pick, .flops = rows_flops,
+};
+const struct pm_kernel pm_row_batch_norm_sums = {
+    .name = "batch_norm_sums",
+    .bufs = "r:x r?:y r:dy r?:residual r:mean r:rstd r?:gamma r?:beta t:part w:sums u?:dbeta "
+            "u?:dgamma",
+    .params_size = sizeof(struct batch_norm_sums_params),
+    .accumulate = offsetof(struct batch_norm_sums_params, accumulate) + 1, .cpu_all = sums_cpu,
+    .cpu_scratch = sums_scratch, .pick = sums_pick, .flops = sums_flops,
+};
+const struct pm_kernel pm_row_batch_norm_dx = {
+    .name = "batch_norm_dx",
+    .bufs = "r:x r?:y r:dy r?:residual r:mean r:rstd r?:gamma r?:beta r?:sums w?:dx w?:dresidual",
+    .inplace = "dx=dy", .params_size = sizeof(struct batch_norm_params), .cpu = dx_cpu,
+    .grain = 32, .pick = dx_pick, .flops = rows_flops,
+};
+const struct pm_kernel pm_row_batch_norm_update = {
+    .name = "batch_norm_update", .bufs = "r:mean r:var r:flag u:moving_mean u:moving_variance",
+    .params_size = sizeof(struct batch_norm_update_params), .cpu = update_cpu,
+};
