@@ -28,7 +28,7 @@ struct pm_sampler {
 };
 
 /* Running sums of one evaluation; opaque, owned by its maker. */
-struct pm_metrics;
+struct pm_score;
 
 struct pm_task_row {
     const char *name;
@@ -42,12 +42,12 @@ struct pm_task_row {
     /* Names of the metrics, the first is the one that keep_best means by default. */
     const char *const *metric_names;
     bool (*higher_is_better)(const char *metric);
-    struct pm_metrics *(*metrics_create)(const struct pm_setup *s);
-    void (*metrics_destroy)(struct pm_metrics **m);
+    struct pm_score *(*score_create)(const struct pm_setup *s);
+    void (*score_destroy)(struct pm_score **m);
     /* logits: host memory of the logits node for the batch's `valid` examples. */
-    int (*metrics_add)(struct pm_metrics *m, const struct pm_batch *batch, const float *logits);
+    int (*score_add)(struct pm_score *m, const struct pm_batch *batch, const float *logits);
     /* One member per metric into object, and "count" examples so far. */
-    void (*metrics_report)(const struct pm_metrics *m, struct cJSON *object);
+    void (*score_report)(const struct pm_score *m, struct cJSON *object);
     /* One picture's prediction as JSON (classification: label, name, probability, top 5), and drawn
      * onto picture (its pixels may be replaced; NULL: not wanted). */
     int (*present)(const struct pm_setup *s, const float *logits, struct cJSON *object,
