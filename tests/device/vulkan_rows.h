@@ -1,0 +1,206 @@
+/* What the tests of the Vulkan backend share: software drivers, small kernel rows with their shaders,
+ * and ways to build a program from them. */
+#ifndef VULKAN_ROWS_H
+#define VULKAN_ROWS_H
+
+#include "base/unit.h"
+#include "device/vulkan/vk.h"
+
+#include "axpy.spv.h"
+#include "tile.spv.h"
+#include "wide.spv.h"
+
+static const struct pm_shader test_shaders[] = {
+    { "test_axpy", spv_axpy, sizeof spv_axpy },
+    { "test_tile", spv_tile, sizeof spv_tile },
+    { "test_wide", spv_wide, sizeof spv_wide },
+    { 0 },
+};
+
+/* ---- drivers ------------------------------------------------------------------------------- */
+
+/* Points the loader at the software drivers that are installed, unless the caller chose. */
+static void use_software_drivers(void)
+{
+    static const char *const known[] = {
+        "/usr/share/vulkan/icd.d/lvp_icd.json",
+        "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json",
+        "/usr/share/vulkan/icd.d/lvp_icd.aarch64.json",
+        "/usr/lib/chromium/vk_swiftshader_icd.json",
+    };
+    struct pm_str s = { 0 };
+
+    if (getenv("VK_DRIVER_FILES") || getenv("VK_ICD_FILENAMES"))
+        return;
+    for (size_t i = 0; i < PM_COUNT(known); i++)
+        if (access(known[i], R_OK) == 0)
+            pm_str_add(&s, "%s%s", s.length ? ":" : "", known[i]);
+    if (s.text) {
+        setenv("VK_DRIVER_FILES", s.text, 1);
+        setenv("VK_ICD_FILENAMES", s.text, 1); /* loaders older than 1.3.207 */
+    }
+    pm_str_free(&s);
+}
+
+/* Opens a device, validation on where the layer is installed. */
+static struct vk_device *open_device(const struct pm_device_info *info)
+{
+    struct pm_device_options options = { .validate = true };
+    struct pm_device *d = NULL;
+
+    if (pm_device_open(info, &options, &d) < 0) {
+        options.validate = false;
+        if (pm_device_open(info, &options, &d) < 0)
+            fail_msg("%s", pm_error_text());
+        print_message("(without the validation layer)\n");
+    }
+    ((struct vk_device *)d)->pipelines.extra = test_shaders;
+    return (struct vk_device *)d;
+}
+
+static void close_device(struct vk_device *v)
+{
+    struct pm_device *d = &v->base;
+
+    pm_device_close(&d);
+}
+
+#define ok(expr)                                                                                   \
+    do {                                                                                           \
+        int ok_ = (expr);                                                                          \
+        if (ok_ != PM_OK)                                                                          \
+            fail_msg("%s: %d: %s", #expr, ok_, pm_error_text());                                   \
+    } while (0)
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+struct axpy_params { int count; float a; };
+struct tile_params { int count, groups_x, groups_y; };
+struct wide_params { int count; int add[40]; };
+
+static void no_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    (void)a, (void)begin, (void)end;
+}
+
+static double huge_work(const void *params, size_t count)
+{
+    (void)params, (void)count;
+    return 1e15;
+}
+
+/* y += a * x */
+static const struct pm_kernel row_axpy = {
+    .name = "test_axpy", .bufs = "r:x u:y", .cpu = no_cpu,
+    .params_size = sizeof(struct axpy_params),
+};
+
+/* y += 6 * x, in 64 invocations a group over three axes; level 1: 8 invocations. */
+static bool pick_tile(const struct pm_caps *caps, const void *params, size_t count, int level,
+                      struct pm_picks *out)
+{
+    const struct tile_params *p = params;
+    uint32_t size = level == 0 ? 64 : 8;
+
+    (void)caps;
+    *out = (struct pm_picks){ .count = 1, .variant = level == 0 ? "wide" : "narrow" };
+    out->d[0] = (struct pm_dispatch){
+        .shader = "test_tile", .specs = 6, .spec = { size, 1, 1, 3, 0, 0 },
+        .groups = { (uint32_t)p->groups_x, (uint32_t)p->groups_y,
+                    (uint32_t)(count / (size * (uint32_t)(p->groups_x * p->groups_y))) },
+    };
+    return level < 2;
+}
+static const struct pm_kernel row_tile = {
+    .name = "test_tile", .bufs = "r:x u:y", .cpu = no_cpu,
+    .params_size = sizeof(struct tile_params), .pick = pick_tile,
+};
+static const struct pm_kernel row_tile_long = {
+    .name = "test_tile", .bufs = "r:x u:y", .cpu = no_cpu,
+    .params_size = sizeof(struct tile_params), .pick = pick_tile, .flops = huge_work,
+};
+
+static const struct pm_kernel row_wide = {
+    .name = "test_wide", .bufs = "r:x w:y", .cpu = no_cpu,
+    .params_size = sizeof(struct wide_params),
+};
+
+/* y = x * x + state, on the host; `state` is what prepare made. */
+static int square_prepare(const void *params, void **state)
+{
+    float *s = pm_malloc(sizeof *s);
+
+    (void)params;
+    *s = 0.5f;
+    *state = s;
+    return PM_OK;
+}
+
+static void square_host(const struct pm_args *a)
+{
+    const float *x = a->buf[0], *state = a->state;
+    float *y = a->buf[1];
+
+    assert_int_equal(a->bytes[1], a->count * sizeof *y);
+    for (size_t i = 0; i < a->count; i++)
+        y[i] = x[i] * x[i] + *state;
+}
+
+static const struct pm_kernel row_square = {
+    .name = "test_square", .bufs = "r:x w:y", .cpu_all = square_host, .prepare = square_prepare,
+    .release = pm_free, .host = true,
+};
+
+/* ---- programs ---------------------------------------------------------------------------------- */
+
+static struct pm_place place(struct pm_buffer *b, size_t offset, size_t count)
+{
+    return (struct pm_place){ b, offset, count * sizeof(float) };
+}
+
+/* y += a * x over count floats; the params live in *p. */
+static struct pm_bound_call axpy(struct axpy_params *p, float a, size_t count, struct pm_place x,
+                                 struct pm_place y)
+{
+    *p = (struct axpy_params){ (int)count, a };
+    return (struct pm_bound_call){ .kernel = &row_axpy, .label = "axpy", .count = count,
+                                   .params = p, .buf = { x, y } };
+}
+
+static struct pm_buffer *new_buffer(struct vk_device *d, size_t floats, const float *values)
+{
+    struct pm_buffer *b = NULL;
+
+    ok(pm_buffer_create(&d->base, floats * sizeof(float), &b));
+    if (values)
+        ok(pm_buffer_write(&d->base, b, 0, values, floats * sizeof(float)));
+    else
+        ok(pm_buffer_fill(&d->base, b, 0, floats * sizeof(float), 0));
+    return b;
+}
+
+static void drop_buffer(struct vk_device *d, struct pm_buffer *b)
+{
+    pm_buffer_destroy(&d->base, &b);
+}
+
+/* Runs once on slot 0 and waits. */
+static void run_once(struct pm_program *p)
+{
+    ok(pm_program_submit(p, 0));
+    ok(pm_program_wait(p, 0));
+}
+
+static void expect(struct vk_device *d, struct pm_buffer *b, size_t count,
+                   float (*want)(size_t i))
+{
+    float *got = pm_malloc(count * sizeof *got);
+
+    ok(pm_buffer_read(&d->base, b, 0, got, count * sizeof *got));
+    for (size_t i = 0; i < count; i++)
+        if (got[i] != want(i))
+            fail_msg("element %zu: %g, not %g", i, got[i], want(i));
+    pm_free(got);
+}
+
+#endif

@@ -1,0 +1,467 @@
+/* The Vulkan backend on every software driver that is installed, under the validation layer: copies,
+ * replay, slots, barriers, work cutting, variants, outputs that arrive early, rows on the host. All
+ * values are small integers, so results are exact. */
+#include "device/vulkan_rows.h"
+
+enum { N = 4096 };
+
+static float ramp(size_t i)
+{
+    return (float)(i % 97);
+}
+
+static float *ramp_values(size_t count)
+{
+    float *v = pm_malloc(count * sizeof *v);
+
+    for (size_t i = 0; i < count; i++)
+        v[i] = ramp(i);
+    return v;
+}
+
+static struct pm_buffer *ramp_buffer(struct vk_device *d, size_t count)
+{
+    float *v = ramp_values(count);
+    struct pm_buffer *b = new_buffer(d, count, v);
+
+    pm_free(v);
+    return b;
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+/* Several staging chunks, at an offset that is not a chunk's. */
+static void test_copies(void **state)
+{
+    struct vk_device *d = *state;
+    size_t count = (20 << 20) / 4 + 3;
+    float *v = ramp_values(count), *back = pm_calloc(count + 5, sizeof *back);
+    struct pm_buffer *b = new_buffer(d, count + 5, NULL);
+
+    ok(pm_buffer_write(&d->base, b, 12, v, count * sizeof *v));
+    ok(pm_buffer_fill(&d->base, b, 12 + 400, 8, 0x40000000));
+    ok(pm_buffer_read(&d->base, b, 0, back, (count + 5) * sizeof *back));
+    assert_true(back[0] == 0 && back[2] == 0 && back[count + 3] == 0 && back[count + 4] == 0);
+    for (size_t i = 0; i < count; i++)
+        assert_true(back[3 + i] == (i == 100 || i == 101 ? 2 : v[i]));
+    drop_buffer(d, b);
+    pm_free(v);
+    pm_free(back);
+}
+
+static float tripled(size_t i)
+{
+    return 3 * ramp(i);
+}
+
+/* One buffer larger than the storage-buffer range of lavapipe (128 MiB), used on both sides of
+ * that. */
+static void test_big_buffer(void **state)
+{
+    struct vk_device *d = *state;
+    size_t count = 18 << 20;
+    struct pm_buffer *b = new_buffer(d, 2 * count, NULL), *y = new_buffer(d, count, NULL);
+    float *v = ramp_values(count);
+    struct axpy_params p[2];
+    struct pm_bound_call calls[] = {
+        axpy(&p[0], 3, count, place(b, count * 4, count), place(b, 0, count)),
+        axpy(&p[1], 1, count, place(b, 0, count), place(y, 0, count)),
+    };
+    struct pm_program_desc desc = { .calls = calls, .calls_count = 2, .slots = 1 };
+    struct pm_program *prog = NULL;
+
+    ok(pm_buffer_write(&d->base, b, count * 4, v, count * sizeof *v));
+    ok(pm_program_create(&d->base, &desc, &prog));
+    run_once(prog);
+    expect(d, y, count, tripled);
+    pm_program_destroy(&prog);
+    drop_buffer(d, b);
+    drop_buffer(d, y);
+    pm_free(v);
+}
+
+/* ---- replay and slots ---------------------------------------------------------------------------- */
+
+/* y += 2 * in each run, with three runs under way at once; sums come out in order, and nothing is
+ * allocated by a run. */
+static void test_replay(void **state)
+{
+    enum { RUNS = 20, SLOTS = 3 };
+    struct vk_device *d = *state;
+    struct pm_buffer *x = new_buffer(d, N, NULL), *y = new_buffer(d, N, NULL);
+    struct axpy_params p;
+    struct pm_bound_call call = axpy(&p, 2, N, place(x, 0, N), place(y, 0, N));
+    struct pm_place in = place(x, 0, N), out = place(y, 0, N);
+    size_t after = 1;
+    struct pm_program_desc desc = { .name = "replay", .calls = &call, .calls_count = 1, .in = &in,
+                                    .in_count = 1, .out = &out, .out_after = &after,
+                                    .out_count = 1, .slots = SLOTS };
+    struct pm_program *prog = NULL;
+    uint64_t allocated = 0;
+
+    ok(pm_program_create(&d->base, &desc, &prog));
+    for (int run = 0; run < RUNS + SLOTS; run++) {
+        int slot = run % SLOTS, before = run - SLOTS;
+
+        if (before >= 0) {
+            const float *got;
+
+            ok(pm_program_wait_out(prog, slot, 0));
+            got = pm_program_out(prog, slot, 0);
+            for (int i = 0; i < N; i++) /* 2 * (1 + ... + before + 1), and i % 5 each run */
+                assert_true(got[i] == (float)((before + 1) * (before + 2) +
+                                              2 * (before + 1) * (i % 5)));
+            ok(pm_program_wait(prog, slot));
+        }
+        if (run < RUNS) {
+            float *v = pm_program_in(prog, slot, 0);
+
+            for (int i = 0; i < N; i++)
+                v[i] = (float)(run + 1 + i % 5);
+            ok(pm_program_submit(prog, slot));
+        }
+        if (run == 0)
+            allocated = pm_alloc_count();
+    }
+    assert_int_equal(pm_alloc_count(), allocated);
+    pm_program_destroy(&prog);
+    drop_buffer(d, x);
+    drop_buffer(d, y);
+}
+
+/* ---- barriers ------------------------------------------------------------------------------------ */
+
+static float chained(size_t i)
+{
+    return 7 * ramp(i);
+}
+
+/* Barriers stand where a hazard is and nowhere else, and the results are those of running the calls
+ * one after another. */
+static void test_barriers(void **state)
+{
+    struct vk_device *d = *state;
+    struct pm_buffer *x = ramp_buffer(d, N), *y = new_buffer(d, 3 * N, NULL);
+    struct pm_place px = place(x, 0, N), y1 = place(y, 0, N), y2 = place(y, 4 * N, N),
+                    y3 = place(y, 8 * N, N);
+    struct axpy_params p[7];
+    struct pm_bound_call calls[] = {
+        axpy(&p[0], 1, N, px, y1), /* y1 = x */
+        axpy(&p[1], 1, N, px, y2), /* y2 = x: another range of the buffer, no barrier */
+        axpy(&p[2], 2, N, y1, y2), /* y2 = 3 x: barrier 1 */
+        axpy(&p[3], 1, N, px, y3), /* y3 = x: none */
+        axpy(&p[4], 1, N, y2, px), /* x = 4 x: barrier 2, y2 was written and x read */
+        axpy(&p[5], 1, N, y1, y3), /* y3 = 2 x: none, that barrier served for y3 too */
+        axpy(&p[6], 1, N, px, y2), /* y2 = 7 x: barrier 3 */
+    };
+    struct pm_program_desc desc = { .calls = calls, .calls_count = PM_COUNT(calls), .slots = 1 };
+    struct pm_program *prog = NULL;
+    struct pm_buffer *result = new_buffer(d, N, NULL);
+    float *v = pm_malloc(N * sizeof *v);
+
+    ok(pm_program_create(&d->base, &desc, &prog));
+    assert_int_equal(((struct vk_program *)prog)->barriers, 3);
+    run_once(prog);
+    ok(pm_buffer_read(&d->base, y, 4 * N, v, N * sizeof *v));
+    ok(pm_buffer_write(&d->base, result, 0, v, N * sizeof *v));
+    expect(d, result, N, chained);
+    pm_program_destroy(&prog);
+    drop_buffer(d, x);
+    drop_buffer(d, y);
+    drop_buffer(d, result);
+    pm_free(v);
+}
+
+/* ---- outputs ------------------------------------------------------------------------------------- */
+
+/* An output is what its place held after the call it waits for, although later calls overwrite it;
+ * one that waits for no call is what the inputs left. */
+static void early_outputs(struct vk_device *d)
+{
+    enum { BIG = 1 << 16 }; /* large enough for a queue of its own */
+    struct pm_buffer *x = ramp_buffer(d, BIG), *y = new_buffer(d, BIG, NULL),
+                     *z = new_buffer(d, BIG, NULL);
+    struct pm_place px = place(x, 0, BIG), py = place(y, 0, BIG), pz = place(z, 0, BIG);
+    struct axpy_params p[3];
+    struct pm_bound_call calls[] = {
+        axpy(&p[0], 1, BIG, px, py),
+        axpy(&p[1], 1, BIG, py, pz),
+        axpy(&p[2], 10, BIG, px, py),
+    };
+    struct pm_place out[] = { py, py, pz, py };
+    size_t after[] = { 1, 3, 2, 0 };
+    struct pm_program_desc desc = { .calls = calls, .calls_count = 3, .out = out,
+                                    .out_after = after, .out_count = 4, .slots = 2 };
+    struct pm_program *prog = NULL;
+
+    ok(pm_program_create(&d->base, &desc, &prog));
+    for (int run = 0; run < 2; run++)
+        ok(pm_program_submit(prog, run));
+    for (int run = 0; run < 2; run++) {
+        float y0 = run * 11.0f, z1 = run ? 13.0f : 1.0f;
+        const float want[] = { y0 + 1, y0 + 11, z1, y0 };
+
+        for (size_t k = 0; k < 4; k++) {
+            const float *got = pm_program_out(prog, run, k);
+
+            ok(pm_program_wait_out(prog, run, k));
+            for (size_t i = 0; i < BIG; i++)
+                if (got[i] != want[k] * ramp(i))
+                    fail_msg("run %d, output %zu, element %zu: %g, not %g", run, k, i, got[i],
+                             want[k] * ramp(i));
+        }
+        ok(pm_program_wait(prog, run));
+    }
+    pm_program_destroy(&prog);
+    drop_buffer(d, x);
+    drop_buffer(d, y);
+    drop_buffer(d, z);
+}
+
+static void test_early_outputs(void **state)
+{
+    early_outputs(*state);
+}
+
+/* ---- work cutting -------------------------------------------------------------------------------- */
+
+static float six_times(size_t i)
+{
+    return 6 * ramp(i);
+}
+
+static struct pm_bound_call tile(const struct pm_kernel *row, struct tile_params *p, size_t count,
+                                 struct pm_place x, struct pm_place y)
+{
+    *p = (struct tile_params){ (int)count, 2, 4 };
+    return (struct pm_bound_call){ .kernel = row, .label = "tile", .count = count, .params = p,
+                                   .buf = { x, y } };
+}
+
+static size_t segments_of(struct vk_device *d, const struct pm_kernel *row)
+{
+    size_t count = 64 * 64, segments;
+    struct pm_buffer *x = ramp_buffer(d, count), *y = new_buffer(d, count, NULL);
+    struct tile_params p;
+    struct pm_bound_call call = tile(row, &p, count, place(x, 0, count), place(y, 0, count));
+    struct pm_program_desc desc = { .calls = &call, .calls_count = 1, .slots = 1 };
+    struct pm_program *prog = NULL;
+
+    ok(pm_program_create(&d->base, &desc, &prog));
+    segments = ((struct vk_program *)prog)->segment_count;
+    run_once(prog);
+    expect(d, y, count, six_times);
+    pm_program_destroy(&prog);
+    drop_buffer(d, x);
+    drop_buffer(d, y);
+    return segments;
+}
+
+/* 2 x 4 x 8 groups: cut along the longest axis, every group exactly once. */
+static void test_cut_call(void **state)
+{
+    assert_int_equal(segments_of(*state, &row_tile), 1);
+    assert_int_equal(segments_of(*state, &row_tile_long), 8);
+}
+
+static float summed(size_t i)
+{
+    return 32 * ramp(i);
+}
+
+/* Many calls of known work are spread over submissions, and still run in order. */
+static void test_cut_program(void **state)
+{
+    enum { CALLS = 32, COUNT = 1 << 16 };
+    struct vk_device *d = *state;
+    struct pm_buffer *x = ramp_buffer(d, COUNT), *y = new_buffer(d, COUNT, NULL);
+    struct axpy_params p[CALLS];
+    struct pm_bound_call calls[CALLS];
+    struct pm_program_desc desc = { .calls = calls, .calls_count = CALLS, .slots = 2 };
+    struct pm_program *prog = NULL;
+    double bound = d->segment_seconds, bytes = d->bytes, flops = d->flops;
+
+    for (int i = 0; i < CALLS; i++)
+        calls[i] = axpy(&p[i], 1, COUNT, place(x, 0, COUNT), place(y, 0, COUNT));
+    d->segment_seconds = 1, d->bytes = 1e300, d->flops = COUNT * 4.5; /* four calls to a segment */
+    ok(pm_program_create(&d->base, &desc, &prog));
+    d->segment_seconds = bound, d->bytes = bytes, d->flops = flops;
+    assert_int_equal(((struct vk_program *)prog)->segment_count, 8);
+    run_once(prog);
+    expect(d, y, COUNT, summed);
+    pm_program_destroy(&prog);
+    drop_buffer(d, x);
+    drop_buffer(d, y);
+}
+
+/* ---- rows of other kinds ------------------------------------------------------------------------- */
+
+static float host_result(size_t i)
+{
+    float v = ramp(i);
+
+    return 2 * (v * v + 0.5f);
+}
+
+/* A row on the host sees what calls before it wrote and is seen by those after it. */
+static void test_host_row(void **state)
+{
+    struct vk_device *d = *state;
+    struct pm_buffer *x = ramp_buffer(d, N), *a = new_buffer(d, N, NULL),
+                     *b = new_buffer(d, N, NULL), *y = new_buffer(d, N, NULL);
+    struct axpy_params p[2];
+    struct pm_bound_call calls[] = {
+        axpy(&p[0], 1, N, place(x, 0, N), place(a, 0, N)),
+        { .kernel = &row_square, .label = "square", .count = N,
+          .buf = { place(a, 0, N), place(b, 0, N) } },
+        axpy(&p[1], 2, N, place(b, 0, N), place(y, 0, N)),
+    };
+    struct pm_program_desc desc = { .calls = calls, .calls_count = 3, .slots = 1 };
+    struct pm_program *prog = NULL;
+
+    ok(pm_program_create(&d->base, &desc, &prog));
+    assert_string_equal(pm_program_variant(prog, 1), "cpu");
+    assert_string_equal(pm_program_variant(prog, 2), "test_axpy");
+    run_once(prog);
+    expect(d, y, N, host_result);
+    pm_program_destroy(&prog);
+    drop_buffer(d, x);
+    drop_buffer(d, a);
+    drop_buffer(d, b);
+    drop_buffer(d, y);
+}
+
+static float widened(size_t i)
+{
+    return ramp(i) + (float)(3 * (i % 40));
+}
+
+static void test_params_by_address(void **state)
+{
+    struct vk_device *d = *state;
+    struct pm_buffer *x = ramp_buffer(d, N), *y = new_buffer(d, N, NULL);
+    struct wide_params p = { .count = N };
+    struct pm_bound_call call = { .kernel = &row_wide, .label = "wide", .count = N, .params = &p,
+                                  .buf = { place(x, 0, N), place(y, 0, N) } };
+    struct pm_program_desc desc = { .calls = &call, .calls_count = 1, .slots = 1 };
+    struct pm_program *prog = NULL;
+
+    for (int i = 0; i < 40; i++)
+        p.add[i] = 3 * i;
+    ok(pm_program_create(&d->base, &desc, &prog));
+    memset(&p, 0, sizeof p); /* they were copied */
+    run_once(prog);
+    expect(d, y, N, widened);
+    pm_program_destroy(&prog);
+    drop_buffer(d, x);
+    drop_buffer(d, y);
+}
+
+/* Nothing but copies in and out. */
+static void test_no_calls(void **state)
+{
+    struct vk_device *d = *state;
+    struct pm_buffer *x = new_buffer(d, N, NULL);
+    struct pm_place px = place(x, 0, N);
+    size_t after = 0;
+    struct pm_program_desc desc = { .in = &px, .in_count = 1, .out = &px, .out_after = &after,
+                                    .out_count = 1, .slots = 1 };
+    struct pm_program *prog = NULL;
+
+    ok(pm_program_create(&d->base, &desc, &prog));
+    for (int i = 0; i < N; i++)
+        ((float *)pm_program_in(prog, 0, 0))[i] = ramp((size_t)i);
+    run_once(prog);
+    assert_memory_equal(pm_program_out(prog, 0, 0), pm_program_in(prog, 0, 0), N * sizeof(float));
+    pm_program_destroy(&prog);
+    drop_buffer(d, x);
+}
+
+/* ---- modules ------------------------------------------------------------------------------------- */
+
+/* A frozen module has no specialization constant left and knows its sizes. */
+static void test_freeze(void **state)
+{
+    static const uint32_t spec[] = { 64, 1, 1, 3, 0, 0 };
+    struct vk_module_info info;
+    uint32_t *words = NULL;
+    size_t count = 0;
+
+    (void)state;
+    ok(pm_vk_freeze(spv_tile, sizeof spv_tile / 4, spec, 6, &words, &count, &info));
+    for (size_t i = 5; i < count; i += words[i] >> 16) {
+        uint32_t op = words[i] & 0xffff;
+
+        assert_false(op >= 48 && op <= 52);                          /* OpSpecConstant... */
+        assert_false(op == 71 && words[i + 2] == 1);                 /* SpecId */
+    }
+    assert_int_equal(info.local[0], 64);
+    assert_int_equal(info.local[1] * info.local[2], 1);
+    assert_int_equal(info.push_bytes, 2 * 8 + sizeof(struct tile_params));
+    assert_int_equal(info.shared_bytes, 6 * 64 * 4);
+    assert_false(info.uses_group_count || info.int64 || info.float16);
+    pm_free(words);
+    ok(pm_vk_freeze(spv_axpy, sizeof spv_axpy / 4, spec, 1, &words, &count, &info));
+    assert_true(info.uses_group_count);
+    pm_free(words);
+    assert_int_equal(pm_vk_freeze(spv_axpy, 40, spec, 1, &words, &count, &info), PM_EFAIL);
+}
+
+static void test_no_messages(void **state)
+{
+    (void)state;
+    assert_int_equal(pm_device_messages(), 0);
+}
+
+/* ---- main ------------------------------------------------------------------------------------------ */
+
+static const struct pm_device_info *current;
+
+static int set_up(void **state)
+{
+    *state = open_device(current);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    assert_int_equal(pm_device_memory_used(&((struct vk_device *)*state)->base), 0);
+    close_device(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_copies),         cmocka_unit_test(test_big_buffer),
+        cmocka_unit_test(test_replay),         cmocka_unit_test(test_barriers),
+        cmocka_unit_test(test_early_outputs),  cmocka_unit_test(test_cut_call),
+        cmocka_unit_test(test_cut_program),    cmocka_unit_test(test_host_row),
+        cmocka_unit_test(test_params_by_address), cmocka_unit_test(test_no_calls),
+        cmocka_unit_test(test_freeze),         cmocka_unit_test(test_no_messages),
+    };
+    struct pm_device_info *list = NULL;
+    size_t count = 0;
+    int failed = 0, ran = 0;
+    char *cache = make_folder();
+
+    use_software_drivers();
+    setenv("XDG_CACHE_HOME", cache, 1);
+    if (pm_device_list(&list, &count) < 0) {
+        fprintf(stderr, "%s\n", pm_error_text());
+        return 1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].caps.backend != PM_BACKEND_VULKAN || !list[i].usable)
+            continue;
+        current = &list[i];
+        print_message("%s: %s, %s\n", current->address, current->name, current->driver);
+        failed += cmocka_run_group_tests_name(current->name, tests, set_up, tear_down);
+        ran++;
+    }
+    pm_free(list);
+    drop_folder(cache);
+    if (!ran)
+        print_message("skipped: no Vulkan driver is installed\n");
+    return failed ? 1 : ran ? 0 : 77;
+}
