@@ -36,11 +36,9 @@ static void fill(struct image *m, enum pm_type type, size_t count, struct range 
 /* "low..high" up to a space, whose place is returned. */
 static const char *parse_range(const char *s, struct range *g)
 {
-    const char *dots = strstr(s, "..");
-
-    assert(dots);
-    g->low = strtod(s, NULL);
-    g->high = strtod(dots + 2, NULL);
+    assert(sscanf(s, "%lf", &g->low) == 1);
+    s = strstr(s, "..");
+    assert(s && sscanf(s + 2, "%lf", &g->high) == 1);
     return s + strcspn(s, " ");
 }
 
@@ -531,7 +529,8 @@ static struct ref_array doubles(const struct subject *s, struct pm_tensor t)
     for (size_t i = 0; i < a.count; i++)
         a.v[i] = t.type == PM_F32 ? ((const float *)data)[i]
                  : t.type == PM_U8 ? ((const uint8_t *)data)[i]
-                 : t.type == PM_I32 ? ((const int32_t *)data)[i] : ((const uint32_t *)data)[i];
+                 : t.type == PM_I32 ? (double)((const int32_t *)data)[i]
+                                    : (double)((const uint32_t *)data)[i];
     return a;
 }
 
