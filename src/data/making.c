@@ -221,11 +221,10 @@ static int write_json(const struct pm_making *m)
         cJSON_AddNumberToObject(o, "width", m->width);
         cJSON_AddNumberToObject(o, "channels", m->channels);
     }
-    char *json = pm_json_print(o);
-    const char *text = pm_arena_printf(m->arena, "%s\n", json);
+    char *text = pm_json_print(o);
     const int err = pm_file_write(pm_arena_printf(m->arena, "%s/dataset.json", m->temporary), text,
                                   strlen(text));
-    pm_free(json);
+    pm_free(text);
     cJSON_Delete(o);
     return err;
 }
