@@ -176,9 +176,10 @@ static void test_barriers(void **state)
 
 /* An output is what its place held after the call it waits for, although later calls overwrite it;
  * one that waits for no call is what the inputs left. */
-static void early_outputs(struct vk_device *d)
+static void test_early_outputs(void **state)
 {
     enum { BIG = 1 << 16 }; /* large enough for a queue of its own */
+    struct vk_device *d = *state;
     struct pm_buffer *x = ramp_buffer(d, BIG), *y = new_buffer(d, BIG, NULL),
                      *z = new_buffer(d, BIG, NULL);
     struct pm_place px = place(x, 0, BIG), py = place(y, 0, BIG), pz = place(z, 0, BIG);
@@ -195,6 +196,9 @@ static void early_outputs(struct vk_device *d)
     struct pm_program *prog = NULL;
 
     ok(pm_program_create(&d->base, &desc, &prog));
+    for (size_t k = 0; k < 4; k++) /* what later calls overwrite must not be read beside them */
+        assert_int_equal(((struct vk_program *)prog)->outs[k].transfer,
+                         d->transfer.handle && (k == 1 || k == 2));
     for (int run = 0; run < 2; run++)
         ok(pm_program_submit(prog, run));
     for (int run = 0; run < 2; run++) {
@@ -216,11 +220,6 @@ static void early_outputs(struct vk_device *d)
     drop_buffer(d, x);
     drop_buffer(d, y);
     drop_buffer(d, z);
-}
-
-static void test_early_outputs(void **state)
-{
-    early_outputs(*state);
 }
 
 /* ---- work cutting -------------------------------------------------------------------------------- */
@@ -413,6 +412,71 @@ static void test_no_messages(void **state)
     assert_int_equal(pm_device_messages(), 0);
 }
 
+/* ---- one queue as two ------------------------------------------------------------------------------ */
+
+/* Software drivers have one queue. These entries show a second family that only copies, and send its
+ * work to the one queue there is. */
+static struct vk real;
+
+static VKAPI_ATTR void VKAPI_CALL two_families(VkPhysicalDevice p, uint32_t *count,
+                                               VkQueueFamilyProperties *list)
+{
+    *count = 1;
+    real.GetPhysicalDeviceQueueFamilyProperties(p, count, list);
+    list[1] = list[0];
+    list[1].queueFlags = VK_QUEUE_TRANSFER_BIT;
+    *count = 2;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL one_queue(VkPhysicalDevice p, const VkDeviceCreateInfo *info,
+                                                const VkAllocationCallbacks *a, VkDevice *out)
+{
+    VkDeviceCreateInfo mine = *info;
+
+    assert_int_equal(info->queueCreateInfoCount, 2);
+    mine.queueCreateInfoCount = 1;
+    return real.CreateDevice(p, &mine, a, out);
+}
+
+static VKAPI_ATTR void VKAPI_CALL first_queue(VkDevice d, uint32_t family, uint32_t index,
+                                              VkQueue *out)
+{
+    (void)family;
+    real.GetDeviceQueue(d, 0, index, out);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL first_pool(VkDevice d, const VkCommandPoolCreateInfo *info,
+                                                 const VkAllocationCallbacks *a, VkCommandPool *out)
+{
+    VkCommandPoolCreateInfo mine = *info;
+
+    mine.queueFamilyIndex = 0;
+    return real.CreateCommandPool(d, &mine, a, out);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL own_buffer(VkDevice d, const VkBufferCreateInfo *info,
+                                                 const VkAllocationCallbacks *a, VkBuffer *out)
+{
+    VkBufferCreateInfo mine = *info;
+
+    assert_int_equal(info->sharingMode, VK_SHARING_MODE_CONCURRENT);
+    mine.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+    return real.CreateBuffer(d, &mine, a, out);
+}
+
+static void as_two_queues(struct vk *vk)
+{
+#define REPLACE(name, by)                                                                          \
+    if (vk->name && vk->name != by)                                                                \
+        real.name = vk->name, vk->name = by
+    REPLACE(GetPhysicalDeviceQueueFamilyProperties, two_families);
+    REPLACE(CreateDevice, one_queue);
+    REPLACE(GetDeviceQueue, first_queue);
+    REPLACE(CreateCommandPool, first_pool);
+    REPLACE(CreateBuffer, own_buffer);
+#undef REPLACE
+}
+
 /* ---- main ------------------------------------------------------------------------------------------ */
 
 static const struct pm_device_info *current;
@@ -451,11 +515,15 @@ int main(void)
         fprintf(stderr, "%s\n", pm_error_text());
         return 1;
     }
-    for (size_t i = 0; i < count; i++) {
-        if (list[i].caps.backend != PM_BACKEND_VULKAN || !list[i].usable)
+    for (size_t i = 0; i < 2 * count; i++) {
+        current = &list[i / 2];
+        if (current->caps.backend != PM_BACKEND_VULKAN || !current->usable)
             continue;
-        current = &list[i];
-        print_message("%s: %s, %s\n", current->address, current->name, current->driver);
+        if (i % 2 && current->kind != PM_KIND_SOFTWARE)
+            continue;
+        pm_vk_loaded = i % 2 ? as_two_queues : NULL;
+        print_message("%s: %s, %s%s\n", current->address, current->name, current->driver,
+                      i % 2 ? ", its queue as two" : "");
         failed += cmocka_run_group_tests_name(current->name, tests, set_up, tear_down);
         ran++;
     }

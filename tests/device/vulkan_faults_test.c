@@ -1,0 +1,617 @@
+/* The Vulkan backend when things go wrong: lost and hanging devices, no memory, variants that do not
+ * compile, damaged caches, drivers that lack something. Faults come from replaced entries of the
+ * table of Vulkan functions, so they are the same on every driver. */
+#include "device/vulkan_rows.h"
+
+#include <pumice/device.h>
+
+enum { N = 64 * 64 };
+
+static const struct pm_device_info *current;
+static struct vk real;
+static int calls_left; /* until a replaced entry fails */
+
+/* x, y and a program of two calls over them, all on one device. */
+struct fixture {
+    struct vk_device *d;
+    struct pm_buffer *x, *y;
+    struct axpy_params p[2];
+    struct pm_bound_call calls[2];
+    struct pm_program_desc desc;
+    struct pm_program *prog;
+};
+
+static void fixture_open(struct fixture *f)
+{
+    memset(f, 0, sizeof *f);
+    f->d = open_device(current);
+    real = f->d->vk;
+    f->x = new_buffer(f->d, N, NULL);
+    f->y = new_buffer(f->d, N, NULL);
+    f->calls[0] = axpy(&f->p[0], 1, N, place(f->x, 0, N), place(f->y, 0, N));
+    f->calls[1] = axpy(&f->p[1], 2, N, place(f->x, 0, N), place(f->y, 0, N));
+    f->calls[0].label = "first";
+    f->calls[1].label = "second";
+    f->desc = (struct pm_program_desc){ .name = "trial", .calls = f->calls, .calls_count = 2,
+                                        .slots = 1 };
+}
+
+static void fixture_close(struct fixture *f)
+{
+    pm_program_destroy(&f->prog);
+    drop_buffer(f->d, f->x);
+    drop_buffer(f->d, f->y);
+    close_device(f->d);
+}
+
+/* ---- loss ------------------------------------------------------------------------------------ */
+
+static VKAPI_ATTR VkResult VKAPI_CALL lost_submit(VkQueue q, uint32_t n, const VkSubmitInfo *s,
+                                                  VkFence fence)
+{
+    return calls_left-- > 0 ? real.QueueSubmit(q, n, s, fence) : VK_ERROR_DEVICE_LOST;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL lost_wait(VkDevice d, const VkSemaphoreWaitInfo *w,
+                                                uint64_t timeout)
+{
+    (void)d, (void)w, (void)timeout;
+    return VK_ERROR_DEVICE_LOST;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL endless_wait(VkDevice d, const VkSemaphoreWaitInfo *w,
+                                                   uint64_t timeout)
+{
+    (void)d, (void)w, (void)timeout;
+    return VK_TIMEOUT;
+}
+
+static uint64_t counter;
+
+static VKAPI_ATTR VkResult VKAPI_CALL stuck_counter(VkDevice d, VkSemaphore s, uint64_t *value)
+{
+    (void)d, (void)s;
+    *value = counter;
+    return VK_SUCCESS;
+}
+
+/* Everything after a loss says PM_ELOST, and the device can be closed and opened again. */
+static void after_loss(struct fixture *f)
+{
+    float v[4] = { 0 };
+
+    assert_int_equal(pm_program_submit(f->prog, 0), PM_ELOST);
+    assert_int_equal(pm_buffer_read(&f->d->base, f->y, 0, v, sizeof v), PM_ELOST);
+    fixture_close(f);
+    fixture_open(f);
+    ok(pm_program_create(&f->d->base, &f->desc, &f->prog));
+    run_once(f->prog);
+    fixture_close(f);
+}
+
+static void test_lost_at_submit(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_open(&f);
+    f.d->segment_seconds = 1e-30; /* every call a submission of its own */
+    ok(pm_program_create(&f.d->base, &f.desc, &f.prog));
+    assert_int_equal(((struct vk_program *)f.prog)->segment_count, 2);
+    f.d->vk.QueueSubmit = lost_submit;
+    f.d->vk.GetSemaphoreCounterValue = stuck_counter;
+    calls_left = 2 + 1; /* a run, then the first of two submissions, which still ends */
+    ok(pm_program_submit(f.prog, 0));
+    ok(pm_program_wait(f.prog, 0));
+    counter = f.d->compute.submitted + 1;
+    assert_int_equal(pm_program_submit(f.prog, 0), PM_ELOST);
+    assert_contains(pm_error_text(), current->address);
+    assert_contains(pm_error_text(), "VK_ERROR_DEVICE_LOST");
+    assert_contains(pm_error_text(), "trial");
+    assert_contains(pm_error_text(), "second (test_axpy)");
+    after_loss(&f);
+}
+
+static void test_lost_at_wait(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_open(&f);
+    ok(pm_program_create(&f.d->base, &f.desc, &f.prog));
+    ok(pm_program_submit(f.prog, 0));
+    f.d->vk.WaitSemaphores = lost_wait;
+    assert_int_equal(pm_program_wait(f.prog, 0), PM_ELOST);
+    assert_contains(pm_error_text(), "vkWaitSemaphores");
+    after_loss(&f);
+}
+
+/* No progress within the time allowed is a loss; what may still run is not freed. */
+static void test_hang(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_open(&f);
+    ok(pm_program_create(&f.d->base, &f.desc, &f.prog));
+    ok(pm_program_submit(f.prog, 0));
+    f.d->vk.WaitSemaphores = endless_wait;
+    f.d->vk.GetSemaphoreCounterValue = stuck_counter;
+    counter = 0;
+    f.d->hang_seconds = 0.02;
+    assert_int_equal(pm_program_wait(f.prog, 0), PM_ELOST);
+    assert_contains(pm_error_text(), "no submission finished");
+    assert_contains(pm_error_text(), "first (test_axpy)");
+    assert_true(f.d->hung);
+    assert_false(pm_vk_idle(f.d));
+    f.d->hung = false; /* it does not really hang */
+    f.d->vk = real;
+    after_loss(&f);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static VKAPI_ATTR VkResult VKAPI_CALL no_memory(VkDevice d, const VkMemoryAllocateInfo *info,
+                                                const VkAllocationCallbacks *a, VkDeviceMemory *out)
+{
+    return calls_left-- > 0 ? real.AllocateMemory(d, info, a, out) : VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
+
+static void test_no_memory(void **state)
+{
+    struct fixture f;
+    struct pm_buffer *b = NULL;
+    struct pm_place in;
+
+    (void)state;
+    fixture_open(&f);
+    f.d->vk.AllocateMemory = no_memory;
+    calls_left = 0;
+    assert_int_equal(pm_buffer_create(&f.d->base, 3 << 20, &b), PM_EDEVICE);
+    assert_contains(pm_error_text(), "of 3 MiB");
+    assert_contains(pm_error_text(), "VK_ERROR_OUT_OF_DEVICE_MEMORY");
+    assert_contains(pm_error_text(), "buffers take 32 KiB");
+    assert_null(b);
+    assert_int_equal(pm_device_memory_used(&f.d->base), 2 * N * sizeof(float));
+
+    /* Half-made programs are taken apart: in and out blocks of two slots. */
+    in = place(f.x, 0, N);
+    f.desc.in = &in, f.desc.in_count = 1, f.desc.slots = 2;
+    for (int allowed = 0; allowed < 2; allowed++) {
+        calls_left = allowed;
+        assert_int_equal(pm_program_create(&f.d->base, &f.desc, &f.prog), PM_EDEVICE);
+        assert_null(f.prog);
+    }
+    calls_left = 2;
+    ok(pm_program_create(&f.d->base, &f.desc, &f.prog));
+    run_once(f.prog);
+    fixture_close(&f);
+}
+
+static void test_buffer_limit(void **state)
+{
+    struct vk_device *d = open_device(current);
+    struct pm_buffer *b = NULL;
+
+    (void)state;
+    assert_int_equal(pm_buffer_create(&d->base, d->base.info.caps.max_buffer_bytes + 4, &b),
+                     PM_EDEVICE);
+    assert_contains(pm_error_text(), "limit");
+    close_device(d);
+}
+
+/* ---- variants -------------------------------------------------------------------------------- */
+
+static VKAPI_ATTR VkResult VKAPI_CALL no_pipeline(VkDevice d, VkPipelineCache cache, uint32_t n,
+                                                  const VkComputePipelineCreateInfo *info,
+                                                  const VkAllocationCallbacks *a, VkPipeline *out)
+{
+    return calls_left-- > 0 ? real.CreateComputePipelines(d, cache, n, info, a, out)
+                            : VK_ERROR_UNKNOWN;
+}
+
+/* Succeeds but for the first pipeline. */
+static VKAPI_ATTR VkResult VKAPI_CALL first_fails(VkDevice d, VkPipelineCache cache, uint32_t n,
+                                                  const VkComputePipelineCreateInfo *info,
+                                                  const VkAllocationCallbacks *a, VkPipeline *out)
+{
+    return calls_left-- > 0 ? VK_ERROR_OUT_OF_HOST_MEMORY
+                            : real.CreateComputePipelines(d, cache, n, info, a, out);
+}
+
+static float six_times(size_t i)
+{
+    return 6 * (float)(i % 97);
+}
+
+/* A program of one call of `row`, whose variant must be `variant` and whose result right. */
+static void runs_variant(struct fixture *f, const struct pm_kernel *row, const int *levels,
+                         const char *variant)
+{
+    struct tile_params p = { N, 2, 4 };
+    struct pm_bound_call call = { .kernel = row, .label = "tile", .count = N, .params = &p,
+                                  .buf = { place(f->x, 0, N), place(f->y, 0, N) } };
+    struct pm_program_desc desc = { .calls = &call, .calls_count = 1, .slots = 1,
+                                    .levels = levels };
+    float *v = pm_malloc(N * sizeof *v);
+
+    for (size_t i = 0; i < N; i++)
+        v[i] = (float)(i % 97);
+    ok(pm_buffer_write(&f->d->base, f->x, 0, v, N * sizeof *v));
+    ok(pm_buffer_fill(&f->d->base, f->y, 0, N * sizeof *v, 0));
+    ok(pm_program_create(&f->d->base, &desc, &f->prog));
+    assert_string_equal(pm_program_variant(f->prog, 0), variant);
+    run_once(f->prog);
+    expect(f->d, f->y, N, six_times);
+    pm_program_destroy(&f->prog);
+    pm_free(v);
+}
+
+static void fails_to_make(struct fixture *f, const struct pm_kernel *row, int want,
+                          const char *text)
+{
+    struct tile_params p = { N, 2, 4 };
+    struct pm_bound_call call = { .kernel = row, .label = "tile", .count = N, .params = &p,
+                                  .buf = { place(f->x, 0, N), place(f->y, 0, N) } };
+    struct pm_program_desc desc = { .calls = &call, .calls_count = 1, .slots = 1 };
+
+    assert_int_equal(pm_program_create(&f->d->base, &desc, &f->prog), want);
+    assert_contains(pm_error_text(), text);
+    assert_contains(pm_error_text(), row->name);
+}
+
+/* Level 0 cannot be had on any device: too large a workgroup, or too much shared memory. */
+static bool pick_greedy(const struct pm_caps *caps, const void *params, size_t count, int level,
+                        struct pm_picks *out)
+{
+    bool more = pick_tile(caps, params, count, level, out);
+
+    if (level == 0) {
+        out->variant = "greedy";
+        out->d[0].spec[0] = 1 << 20;
+    }
+    return more;
+}
+static const struct pm_kernel row_greedy = {
+    .name = "test_greedy", .bufs = "r:x u:y", .cpu = no_cpu,
+    .params_size = sizeof(struct tile_params), .pick = pick_greedy,
+};
+
+static bool pick_shared(const struct pm_caps *caps, const void *params, size_t count, int level,
+                        struct pm_picks *out)
+{
+    bool more = pick_tile(caps, params, count, level, out);
+
+    if (level == 0)
+        out->d[0].spec[3] = 1 << 12;
+    return more;
+}
+static const struct pm_kernel row_shared = {
+    .name = "test_shared", .bufs = "r:x u:y", .cpu = no_cpu,
+    .params_size = sizeof(struct tile_params), .pick = pick_shared,
+};
+
+static bool pick_crowd(const struct pm_caps *caps, const void *params, size_t count, int level,
+                       struct pm_picks *out)
+{
+    bool more = pick_tile(caps, params, count, 0, out);
+
+    out->d[0].groups[1] = caps->max_groups[1] + 1;
+    return more && level == 0;
+}
+static const struct pm_kernel row_crowd = {
+    .name = "test_crowd", .bufs = "r:x u:y", .cpu = no_cpu,
+    .params_size = sizeof(struct tile_params), .pick = pick_crowd,
+};
+
+static bool pick_scratch(const struct pm_caps *caps, const void *params, size_t count, int level,
+                         struct pm_picks *out)
+{
+    bool more = pick_tile(caps, params, count, level, out);
+
+    if (level == 0)
+        out->scratch[2] = 1024;
+    return more;
+}
+static const struct pm_kernel row_scratch = {
+    .name = "test_scratch", .bufs = "r:x u:y t:s", .cpu = no_cpu,
+    .params_size = sizeof(struct tile_params) - 8, .pick = pick_scratch,
+};
+
+/* A row whose params are not those of the shader. */
+static const struct pm_kernel row_mistaken = {
+    .name = "test_mistaken", .bufs = "r:x u:y", .cpu = no_cpu,
+    .params_size = sizeof(struct tile_params) + 4, .pick = pick_tile,
+};
+
+static void test_variants(void **state)
+{
+    static const int level = 1;
+    struct fixture f;
+    size_t bytes[PM_MAX_BUFS];
+    struct tile_params p = { N, 2, 4 };
+
+    (void)state;
+    fixture_open(&f);
+    runs_variant(&f, &row_tile, NULL, "wide");
+    runs_variant(&f, &row_tile, &level, "narrow");
+    runs_variant(&f, &row_greedy, NULL, "narrow");
+    runs_variant(&f, &row_shared, NULL, "narrow");
+    fails_to_make(&f, &row_crowd, PM_EDEVICE, "workgroups along y");
+    fails_to_make(&f, &row_mistaken, PM_EFAIL, "push block");
+    ok(pm_call_scratch(&f.d->base, &row_scratch, &p, N, 0, bytes));
+    assert_int_equal(bytes[2], 1024);
+    ok(pm_call_scratch(&f.d->base, &row_scratch, &p, N, 1, bytes));
+    assert_int_equal(bytes[2], 0);
+    assert_int_equal(pm_call_scratch(&f.d->base, &row_scratch, &p, N, 2, bytes), PM_EDEVICE);
+
+    setenv("PM_VARIANT", "other:wide,test_tile:narrow", 1);
+    runs_variant(&f, &row_tile, NULL, "narrow");
+    setenv("PM_VARIANT", "test_greedy:greedy", 1);
+    fails_to_make(&f, &row_greedy, PM_EDEVICE, "workgroups of that size");
+    setenv("PM_VARIANT", "test_tile:enormous", 1);
+    fails_to_make(&f, &row_tile, PM_ECONFIG, "it has wide, narrow");
+    unsetenv("PM_VARIANT");
+    fixture_close(&f);
+}
+
+/* A compiler that gives up on the first variant, then on all. */
+static void test_failing_compiler(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_open(&f);
+    f.d->vk.CreateComputePipelines = first_fails;
+    calls_left = 1;
+    runs_variant(&f, &row_tile, NULL, "narrow");
+    fixture_close(&f);
+
+    fixture_open(&f);
+    f.d->vk.CreateComputePipelines = no_pipeline;
+    calls_left = 0;
+    fails_to_make(&f, &row_tile, PM_EDEVICE, "VK_ERROR_UNKNOWN");
+    fixture_close(&f);
+}
+
+/* ---- the cache on disk --------------------------------------------------------------------------- */
+
+static void compile_something(void)
+{
+    struct fixture f;
+
+    fixture_open(&f);
+    runs_variant(&f, &row_tile, NULL, "wide");
+    fixture_close(&f);
+}
+
+static void test_cache(void **state)
+{
+    const char *folder = getenv("XDG_CACHE_HOME");
+    struct pm_arena *a = pm_arena_create();
+    char *mine = pm_arena_printf(a, "%s/own", folder), **files = NULL, *data;
+    size_t count = 0, size;
+
+    (void)state;
+    setenv("XDG_CACHE_HOME", mine, 1);
+    compile_something();
+    ok(pm_glob(a, pm_arena_printf(a, "%s/pumice/pipelines-*", mine), &files, &count));
+    assert_int_equal(count, 1);
+    ok(pm_file_read(files[0], &data, &size));
+    assert_true(size > 16);
+    compile_something();
+    data[size - 1] ^= 0x55;
+    ok(pm_file_write(files[0], data, size)); /* damaged */
+    compile_something();
+    ok(pm_file_write(files[0], data, 7)); /* torn */
+    compile_something();
+    ok(pm_file_write(files[0], "", 0));
+    compile_something();
+    pm_free(data);
+    setenv("XDG_CACHE_HOME", "/proc/nowhere", 1); /* cannot be written */
+    compile_something();
+    setenv("XDG_CACHE_HOME", folder, 1);
+    pm_arena_destroy(&a);
+}
+
+/* ---- drivers that lack something -------------------------------------------------------------- */
+
+static VKAPI_ATTR void VKAPI_CALL poor_features(VkPhysicalDevice p, VkPhysicalDeviceFeatures2 *f)
+{
+    real.GetPhysicalDeviceFeatures2(p, f);
+    for (VkBaseOutStructure *s = f->pNext; s; s = s->pNext)
+        if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES)
+            ((VkPhysicalDeviceVulkan12Features *)s)->scalarBlockLayout = VK_FALSE;
+}
+
+static VKAPI_ATTR void VKAPI_CALL old_properties(VkPhysicalDevice p, VkPhysicalDeviceProperties *o)
+{
+    real.GetPhysicalDeviceProperties(p, o);
+    o->apiVersion = VK_API_VERSION_1_1;
+}
+
+/* All devices are one discrete card; every second one has the better driver. */
+static VKAPI_ATTR void VKAPI_CALL same_card(VkPhysicalDevice p, VkPhysicalDeviceProperties2 *o)
+{
+    static int asked;
+
+    real.GetPhysicalDeviceProperties2(p, o);
+    asked++;
+    o->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+    for (VkBaseOutStructure *s = o->pNext; s; s = s->pNext) {
+        if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES)
+            ((VkPhysicalDeviceDriverProperties *)s)->driverID =
+                asked % 2 ? VK_DRIVER_ID_AMD_PROPRIETARY : VK_DRIVER_ID_MESA_RADV;
+        if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES)
+            memset(((VkPhysicalDeviceVulkan11Properties *)s)->deviceUUID, 7, VK_UUID_SIZE);
+    }
+}
+
+static void poor(struct vk *vk)
+{
+    if (vk->GetPhysicalDeviceFeatures2 && vk->GetPhysicalDeviceFeatures2 != poor_features)
+        real.GetPhysicalDeviceFeatures2 = vk->GetPhysicalDeviceFeatures2,
+        vk->GetPhysicalDeviceFeatures2 = poor_features;
+}
+
+static void old(struct vk *vk)
+{
+    if (vk->GetPhysicalDeviceProperties && vk->GetPhysicalDeviceProperties != old_properties)
+        real.GetPhysicalDeviceProperties = vk->GetPhysicalDeviceProperties,
+        vk->GetPhysicalDeviceProperties = old_properties;
+}
+
+static void twice(struct vk *vk)
+{
+    if (vk->GetPhysicalDeviceProperties2 && vk->GetPhysicalDeviceProperties2 != same_card)
+        real.GetPhysicalDeviceProperties2 = vk->GetPhysicalDeviceProperties2,
+        vk->GetPhysicalDeviceProperties2 = same_card;
+}
+
+static struct pm_device_info *list_with(void (*hook)(struct vk *), size_t *count)
+{
+    struct pm_device_info *list = NULL;
+
+    pm_vk_loaded = hook;
+    ok(pm_device_list(&list, count));
+    pm_vk_loaded = NULL;
+    return list;
+}
+
+static void test_unusable(void **state)
+{
+    struct pm_device *d = NULL;
+    size_t count, index;
+    struct pm_device_info *list = list_with(poor, &count);
+
+    (void)state;
+    assert_false(list[0].usable);
+    assert_contains(list[0].reason, "scalarBlockLayout");
+    assert_int_equal(pm_device_open(&list[0], NULL, &d), PM_EDEVICE);
+    assert_int_equal(pm_device_find(list, count, "vulkan:0", "x.json: devices", &index),
+                     PM_EDEVICE);
+    assert_contains(pm_error_text(), "scalarBlockLayout");
+    pm_free(list);
+    list = list_with(old, &count);
+    assert_false(list[0].usable);
+    assert_contains(list[0].reason, "1.1; 1.2 is needed");
+    pm_free(list);
+}
+
+static void test_one_gpu_two_drivers(void **state)
+{
+    size_t count, index;
+    struct pm_device_info *list = list_with(twice, &count);
+
+    (void)state;
+    if (count >= 3) { /* two Vulkan devices and the CPU */
+        assert_int_equal(list[0].kind, PM_KIND_DISCRETE);
+        assert_false(list[0].usable);
+        assert_string_equal(list[0].reason, "same GPU as vulkan:1");
+        assert_true(list[1].usable);
+        ok(pm_device_find(list, count, "auto", "x.json: devices", &index));
+        assert_int_equal(index, 1);
+    }
+    pm_free(list);
+}
+
+/* Software rasterisers are listed, and never picked by "auto". */
+static void test_auto(void **state)
+{
+    size_t count, index;
+    struct pm_device_info *list = list_with(NULL, &count);
+    bool software = false;
+
+    (void)state;
+    for (size_t i = 0; i < count; i++)
+        software |= list[i].kind == PM_KIND_SOFTWARE;
+    assert_true(software);
+    ok(pm_device_find(list, count, "auto", "x.json: devices", &index));
+    assert_int_not_equal(list[index].kind, PM_KIND_SOFTWARE);
+    pm_free(list);
+}
+
+static void test_no_driver(void **state)
+{
+    struct pm_device_info *list;
+    size_t count;
+    char *files = pm_strdup(getenv("VK_DRIVER_FILES")), *names = getenv("VK_ICD_FILENAMES");
+
+    (void)state;
+    names = names ? pm_strdup(names) : NULL;
+    setenv("VK_DRIVER_FILES", "/nowhere.json", 1);
+    setenv("VK_ICD_FILENAMES", "/nowhere.json", 1);
+    list = list_with(NULL, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(list[0].kind, PM_KIND_CPU);
+    assert_int_equal(pm_device_open(current, NULL, &(struct pm_device *){ NULL }), PM_EDEVICE);
+    assert_contains(pm_error_text(), "no longer there");
+    setenv("VK_DRIVER_FILES", files, 1);
+    unsetenv("VK_ICD_FILENAMES");
+    if (names)
+        setenv("VK_ICD_FILENAMES", names, 1);
+    pm_free(list);
+    pm_free(files);
+    pm_free(names);
+}
+
+/* ---- the validation layer -------------------------------------------------------------------------- */
+
+/* No message so far, and one as soon as there is reason for it. */
+static void test_messages(void **state)
+{
+    struct vk_device *d = open_device(current);
+    VkBufferCreateInfo empty = { .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+                                 .usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT };
+    VkBuffer b = VK_NULL_HANDLE;
+    uint64_t before = pm_device_messages();
+
+    (void)state;
+    assert_int_equal(before, 0);
+    if (d->base.options.validate) {
+        d->vk.CreateBuffer(d->handle, &empty, NULL, &b);
+        assert_true(pm_device_messages() > before);
+        d->vk.DestroyBuffer(d->handle, b, NULL);
+    }
+    close_device(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lost_at_submit),
+        cmocka_unit_test(test_lost_at_wait),
+        cmocka_unit_test(test_hang),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_buffer_limit),
+        cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_failing_compiler),
+        cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_unusable),
+        cmocka_unit_test(test_one_gpu_two_drivers),
+        cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_no_driver),
+        cmocka_unit_test(test_messages),
+    };
+    struct pm_device_info *list = NULL;
+    size_t count = 0, pick;
+    char *cache = make_folder();
+    int failed = 77;
+
+    use_software_drivers();
+    setenv("XDG_CACHE_HOME", cache, 1);
+    if (pm_device_list(&list, &count) < 0)
+        count = 0;
+    for (pick = 0; pick < count; pick++)
+        if (list[pick].kind == PM_KIND_SOFTWARE && list[pick].usable)
+            break;
+    if (pick < count) {
+        current = &list[pick];
+        failed = cmocka_run_group_tests_name(current->name, tests, NULL, NULL) ? 1 : 0;
+    } else {
+        print_message("skipped: no software Vulkan driver is installed\n");
+    }
+    pm_free(list);
+    drop_folder(cache);
+    return failed;
+}
