@@ -39,7 +39,7 @@ struct pm_opt {
     const char *key;
     enum pm_opt_type type;
     size_t offset;      /* of the field */
-    double def;         /* numbers, bool, enum index */
+    double def;         /* numbers, bool, enum index; NAN (float, double): unset, written null */
     const char *text;   /* default of strings (NULL = null) and of lists ("[1, 2]"); else NULL */
     double min, max;    /* inclusive; of every element for lists */
     const char *choices;/* enums: "a|b|c" */

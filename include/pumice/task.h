@@ -32,12 +32,13 @@ struct pm_score;
 
 struct pm_task_row {
     const char *name;
-    /* The batch's arrays for training or evaluation; returns their number. fields[0] is "images". */
+    /* The batch's arrays for training or evaluation; returns their number, or PM_ECONFIG when parts
+     * of the setup do not fit each other. fields[0] is "images". */
     int (*fields)(const struct pm_setup *s, bool train, struct pm_field fields[PM_MAX_FIELDS]);
     /* pm_loader_options.make with ctx = struct pm_sampler. */
     int (*make)(void *sampler, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
                 uint32_t example, const char *where, void *const *out);
-    /* Adds the loss layers to a net whose inputs are named as the fields. */
+    /* Adds the loss layers, with inputs named as the fields where the net has none yet. */
     void (*add_loss)(struct pm_net *net, const struct pm_heads *heads, const struct pm_setup *s);
     /* Names of the metrics, the first is the one that keep_best means by default. */
     const char *const *metric_names;

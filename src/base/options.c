@@ -420,6 +420,11 @@ static cJSON *list_of(const struct pm_opt *o, const void *at)
     return list;
 }
 
+static cJSON *number_or_null(double value)
+{
+    return isnan(value) ? cJSON_CreateNull() : cJSON_CreateNumber(value);
+}
+
 static cJSON *string_or_null(const char *text)
 {
     return text ? cJSON_CreateString(text) : cJSON_CreateNull();
@@ -444,9 +449,9 @@ static cJSON *value_of(const struct pm_opt *o, const void *at)
     case PM_OPT_INT64:
         return cJSON_CreateNumber((double)*(const int64_t *)at);
     case PM_OPT_FLOAT:
-        return cJSON_CreateNumber(shortest(*(const float *)at));
+        return number_or_null(shortest(*(const float *)at));
     case PM_OPT_DOUBLE:
-        return cJSON_CreateNumber(*(const double *)at);
+        return number_or_null(*(const double *)at);
     case PM_OPT_BOOL:
         return cJSON_CreateBool(*(const bool *)at);
     case PM_OPT_STRING:

@@ -221,10 +221,11 @@ static int write_json(const struct pm_making *m)
         cJSON_AddNumberToObject(o, "width", m->width);
         cJSON_AddNumberToObject(o, "channels", m->channels);
     }
-    char *text = pm_json_print(o);
+    char *json = pm_json_print(o);
+    const char *text = pm_arena_printf(m->arena, "%s\n", json);
     const int err = pm_file_write(pm_arena_printf(m->arena, "%s/dataset.json", m->temporary), text,
                                   strlen(text));
-    pm_free(text);
+    pm_free(json);
     cJSON_Delete(o);
     return err;
 }

@@ -7,7 +7,7 @@
 
 #include "data/preprocess.h"
 
-struct pm_view8 pm_view(const struct pm_image8 *im)
+struct pm_view8 pm_view8_of(const struct pm_image8 *im)
 {
     return (struct pm_view8){ im->pixels, im->height, im->width, im->channels,
                               (size_t)im->width * (size_t)im->channels };

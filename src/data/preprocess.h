@@ -14,7 +14,7 @@ struct pm_view8 {
     int height, width, channels;
     size_t stride;               /* bytes from row to row */
 };
-struct pm_view8 pm_view(const struct pm_image8 *im);
+struct pm_view8 pm_view8_of(const struct pm_image8 *im);
 struct pm_view8 pm_view_crop(struct pm_view8 v, int y, int x, int height, int width);
 
 /* out[height][width][channels] = scale * resized. Same size copies. */

@@ -46,7 +46,7 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train,
     const size_t count = (size_t)height * (size_t)width, values = count * (size_t)in->channels;
 
     if (!train) {
-        pm_crop_or_pad(pm_view(in), height, width, out);
+        pm_crop_or_pad(pm_view8_of(in), height, width, out);
         pm_standardise(out, values);
         return PM_OK;
     }
@@ -55,7 +55,7 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train,
                        "%s: an image of %d x %d with %d pixels of padding is smaller than the "
                        "input of %d x %d: raise the padding or take another preprocessing",
                        where, in->height, in->width, padding, height, width);
-    padded_crop(pm_view(in), padding, (int)(d->crop_y * (room_y + 1)),
+    padded_crop(pm_view8_of(in), padding, (int)(d->crop_y * (room_y + 1)),
                 (int)(d->crop_x * (room_x + 1)), height, width, out);
     if (d->flip)
         pm_flip(out, height, width, in->channels);

@@ -150,11 +150,11 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train,
 
     (void)where;
     if (train) {
-        apply_train(c, pm_view(in), d, height, width, out);
+        apply_train(c, pm_view8_of(in), d, height, width, out);
     } else {
         const int y = central_start(in->height, (double)c->central_fraction);
         const int x = central_start(in->width, (double)c->central_fraction);
-        pm_resize(pm_view_crop(pm_view(in), y, x, in->height - 2 * y, in->width - 2 * x),
+        pm_resize(pm_view_crop(pm_view8_of(in), y, x, in->height - 2 * y, in->width - 2 * x),
                   PM_RESIZE_BILINEAR, 1.0f / 255, height, width, out);
     }
     for (size_t i = 0; i < values; i++)

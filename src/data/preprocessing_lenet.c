@@ -14,7 +14,7 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train,
     const size_t values = (size_t)height * (size_t)width * (size_t)in->channels;
 
     (void)cfg, (void)train, (void)d, (void)where;
-    pm_crop_or_pad(pm_view(in), height, width, out);
+    pm_crop_or_pad(pm_view8_of(in), height, width, out);
     for (size_t i = 0; i < values; i++)
         out[i] = (out[i] - 128) / 128;
     return PM_OK;

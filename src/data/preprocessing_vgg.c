@@ -51,7 +51,7 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train,
                        height > width ? height : width);
     const int y = train ? (int)(d->crop_y * (rows - height + 1)) : (rows - height) / 2;
     const int x = train ? (int)(d->crop_x * (cols - width + 1)) : (cols - width) / 2;
-    pm_resize_window(pm_view(in), rows, cols, y, x, height, width, out);
+    pm_resize_window(pm_view8_of(in), rows, cols, y, x, height, width, out);
     if (train && d->flip)
         pm_flip(out, height, width, in->channels);
     for (size_t i = 0; i < count; i++)

@@ -1,5 +1,7 @@
-/* conv_pick: see conv_pick.h. Each function walks its levels from the tuned variant to the naive
- * one; a level that cannot run a shape is left out, so that levels stay dense. */
+/* conv_pick: see conv_pick.h. Two structures of tiled kernels, R and S (shaders/conv2d_r.comp,
+ * conv2d_s.comp and their filter twins), and a naive shader for each row. A row's levels are walked
+ * in the order that its device class prefers; every one of them takes every shape, so that parity
+ * runs all of them everywhere. */
 #include "conv_pick.h"
 
 #include "bias_grad.params.h"
@@ -52,32 +54,356 @@ static size_t filter_count(const struct conv2d_params *p)
     return (size_t)p->kh * p->kw * (p->c / p->groups) * p->k;
 }
 
+static bool is_plain(const struct conv2d_params *p)
+{
+    return p->kh == 1 && p->kw == 1 && p->stride_h == 1 && p->stride_w == 1 && p->top == 0
+        && p->left == 0 && p->oh == p->h && p->ow == p->w;
+}
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Sizes of a product: rows x columns, a sum of `terms` over each tap (filter: over all pixels). */
+struct product {
+    const struct conv2d_params *p;
+    bool back, filter;
+    int terms, columns;
+    size_t rows;
+    int phases;
+};
+
+static struct product product_of(const struct conv2d_params *p, bool back)
+{
+    return (struct product){
+        .p = p,
+        .back = back,
+        .terms = (back ? p->k : p->c) / p->groups,
+        .columns = (back ? p->c : p->k) / p->groups,
+        .rows = back ? (size_t)p->n * ceil_div(p->h, p->stride_h) * ceil_div(p->w, p->stride_w)
+                     : (size_t)p->n * p->oh * p->ow,
+        .phases = back ? p->stride_h * p->stride_w : 1,
+    };
+}
+
+static struct product filter_of(const struct conv2d_params *p)
+{
+    return (struct product){
+        .p = p,
+        .filter = true,
+        .terms = p->c / p->groups,
+        .columns = p->k / p->groups,
+        .rows = (size_t)p->kh * p->kw * (p->c / p->groups),
+        .phases = 1,
+    };
+}
+
+/* Runs of pixels that a filter gradient is split into, a power of two: enough workgroups for the
+ * device, sums of at most 8192 terms, but runs of 64 pixels at least and 64 MiB of partial sums at
+ * most. */
+static uint32_t parts_of(const struct product *m, size_t groups, size_t wanted)
+{
+    const struct conv2d_params *p = m->p;
+    size_t pixels = (size_t)p->n * p->oh * p->ow, bytes = filter_count(p) * sizeof(float);
+    uint32_t parts = 1;
+
+    while (parts < 1024 && (groups * parts < wanted || pixels / parts > 8192)
+           && pixels / (2 * parts) >= 64 && 2 * parts * bytes <= (size_t)64 << 20)
+        parts *= 2;
+    return parts;
+}
+
+static void combine(struct pm_picks *out, const struct product *m, uint32_t parts)
+{
+    if (parts == 1)
+        return;
+    constant(add_items(out, "conv2d_combine", filter_count(m->p)), parts);
+    out->scratch[2] = filter_count(m->p) * sizeof(float) * parts;
+}
+
+/* ---- structure R ----------------------------------------------------------------------- */
+
+/* A tile, and the shader that has it built in, NULL for the one with specialization constants. */
+struct tile_r {
+    int tm, tn;
+    const char *shader;
+};
+
+/* What a class likes: tiles by falling width. The first that fits into the columns makes the whole
+ * tiles, the narrowest that covers the others makes the rest. scalar is for channels that are no
+ * multiple of 4. */
+struct table_r {
+    const char *name;
+    bool pair; /* where the device has 64-bit integers */
+    struct tile_r product[4], filter[4];
+    struct tile_r product_scalar, filter_scalar;
+};
+
+static const struct table_r lavapipe_r = {
+    "r", true, { { 12, 16 }, { 24, 8 }, { 24, 4 }, { 24, 2 } },
+    { { 12, 16 }, { 16, 8 }, { 16, 4 }, { 16, 2 } },
+};
+static const struct table_r small_r = { "r-small", false, { { 8, 4 } }, { { 8, 4 } } };
+/* SwiftShader does not unroll loops over specialization constants. */
+static const struct table_r swiftshader_r = {
+    "r-built-in", false, { { 8, 8, "conv2d_r_8x8" }, { 4, 4, "conv2d_r_4x4" } },
+    { { 8, 4, "conv2d_filter_r_8x4" } }, { 8, 4, "conv2d_r_8x4_scalar" },
+    { 4, 4, "conv2d_filter_r_4x4" },
+};
+
+/* Rows of a tile, no more than there are. */
+static int rows_of(const struct product *m, const struct tile_r *tile)
+{
+    int tm = tile->tm;
+
+    if (tile->shader)
+        return tm;
+    if (m->filter && m->terms % 4 != 0) {
+        tm = 1;
+        while (tm < m->terms && tm < 8)
+            tm++;
+        return tm;
+    }
+    while (m->filter && tm > 4 && m->terms % tm != 0 && m->terms % (tm - 4) == 0)
+        tm -= 4;
+    size_t most = m->filter ? (size_t)m->terms : m->rows;
+    return (int)min_size(tm, (most + 3) / 4 * 4);
+}
+
+/* One dispatch over tiles x (a tile's width) columns of each group. parts: filter gradients. */
+static void dispatch_r(const struct pm_caps *caps, const struct table_r *table,
+                       const struct product *m, struct tile_r tile, bool edge, int before,
+                       uint32_t tiles, uint32_t parts, struct pm_picks *out)
+{
+    const struct conv2d_params *p = m->p;
+    int tm = rows_of(m, &tile);
+    bool vec = m->terms % 4 == 0;
+    bool pair = table->pair && caps->int64 && !edge && m->columns % 2 == 0 && tile.tn % 2 == 0;
+    const char *shader = tile.shader ? tile.shader
+                       : m->filter   ? pair ? "conv2d_filter_r_pair" : "conv2d_filter_r"
+                       : pair        ? "conv2d_r_pair" : "conv2d_r";
+    struct pm_dispatch *d = add(out, shader, caps->subgroup_size, 1);
+
+    if (m->filter) {
+        constant(d, parts);
+        constant(d, is_plain(p));
+    } else {
+        constant(d, m->back);
+    }
+    constant(d, edge);
+    constant(d, (uint32_t)before);
+    constant(d, (uint32_t)tm);
+    constant(d, (uint32_t)tile.tn);
+    constant(d, vec);
+    d->groups[0] = tiles * p->groups;
+    if (m->filter) {
+        d->groups[1] = ceil_div(m->terms, tm) * p->kh * p->kw;
+        d->groups[2] = parts;
+        return;
+    }
+    uint32_t row_tiles = ceil_div(m->rows, tm);
+    d->groups[1] = row_tiles > GRID_MAX ? GRID_MAX : row_tiles;
+    d->groups[2] = ceil_div(row_tiles, GRID_MAX) * m->phases;
+}
+
+/* The whole tiles, then the rest of the columns. */
+static bool run_r(const struct pm_caps *caps, const struct table_r *table, const struct product *m,
+                  struct pm_picks *out)
+{
+    const struct conv2d_params *p = m->p;
+    const struct tile_r *tiles = m->filter ? table->filter : table->product;
+    const struct tile_r *scalar = m->filter ? &table->filter_scalar : &table->product_scalar;
+    int lanes = (int)caps->subgroup_size, count = 0, main = 0;
+
+    while (count < 4 && tiles[count].tm)
+        count++;
+    if (m->terms % 4 != 0 && scalar->tm)
+        tiles = scalar, count = 1;
+    while (main + 1 < count && tiles[main].tn * lanes > m->columns)
+        main++;
+    int width = tiles[main].tn * lanes, whole = m->columns / width, rest = m->columns % width;
+    int narrow = main;
+    while (narrow + 1 < count && tiles[narrow + 1].tn * lanes >= rest)
+        narrow++;
+    int narrow_width = tiles[narrow].tn * lanes;
+    uint32_t parts = 1;
+
+    if (m->filter) {
+        size_t groups = (size_t)(whole + 1) * p->groups * p->kh * p->kw
+                      * ceil_div(m->terms, rows_of(m, &tiles[main]));
+        parts = parts_of(m, groups, 16);
+        parts = (uint32_t)min_size(parts, is_plain(p) ? SIZE_MAX : (size_t)p->n * p->oh);
+    }
+    if (m->back) {
+        struct pm_dispatch *d = add(out, "conv2d_transpose_r", caps->subgroup_size, 1);
+        d->groups[0] = ceil_div(m->columns, lanes);
+        d->groups[1] = ceil_div(p->k, 16);
+        d->groups[2] = p->kh * p->kw;
+        out->scratch[2] = filter_count(p) * sizeof(float);
+    }
+    if (whole > 0)
+        dispatch_r(caps, table, m, tiles[main], false, 0, whole, parts, out);
+    if (rest > 0)
+        dispatch_r(caps, table, m, tiles[narrow], rest % narrow_width != 0, whole ? width : 0,
+                   ceil_div(rest, narrow_width), parts, out);
+    if (m->filter)
+        combine(out, m, parts);
+    out->variant = table->name;
+    return true;
+}
+
+/* ---- structure S ----------------------------------------------------------------------- */
+
+/* The workgroup has bm / tm * bn / tn invocations; bm * bk and bn * bk are multiples of four times
+ * that, and tm and tn of 4: otherwise parts of a tile are never fetched. */
+struct tile_s {
+    const char *name;
+    int bm, bn, bk, tm, tn;
+};
+static const struct tile_s s128x128 = { "s128x128x8", 128, 128, 8, 8, 8 };
+static const struct tile_s s128x64 = { "s128x64x16", 128, 64, 16, 8, 4 };
+static const struct tile_s s128x32 = { "s128x32x16", 128, 32, 16, 8, 4 };
+static const struct tile_s s64x64 = { "s64x64x16", 64, 64, 16, 4, 4 };
+
+static bool fits_s(const struct pm_caps *caps, const struct tile_s *tile)
+{
+    uint32_t size = (uint32_t)(tile->bm / tile->tm * tile->bn / tile->tn);
+    uint32_t left = tile->bm * (tile->bk + 4), right = tile->bn * tile->bk;
+
+    return size <= caps->max_workgroup_invocations && size <= caps->max_workgroup_size[0]
+        && (left + right) * sizeof(float) <= caps->shared_bytes;
+}
+
+static bool run_s(const struct pm_caps *caps, const struct tile_s *tile, const struct product *m,
+                  struct pm_picks *out)
+{
+    const struct conv2d_params *p = m->p;
+    uint32_t size = (uint32_t)(tile->bm / tile->tm * tile->bn / tile->tn);
+    uint32_t column_tiles = ceil_div(m->columns, tile->bn) * p->groups;
+    uint32_t row_tiles = ceil_div(m->rows, tile->bm), parts = 1;
+    bool vec_a = m->terms % 4 == 0, vec_b = m->columns % 4 == 0;
+
+    if (!fits_s(caps, tile))
+        return false;
+    if (m->back) {
+        struct pm_dispatch *d = add(out, "conv2d_transpose", 16, 16);
+        d->groups[0] = ceil_div(p->k, 16);
+        d->groups[1] = ceil_div(m->columns, 16);
+        d->groups[2] = p->kh * p->kw;
+        out->scratch[2] = filter_count(p) * sizeof(float);
+    }
+    struct pm_dispatch *d = add(out, m->filter ? "conv2d_filter_s" : "conv2d_s", size, 1);
+    d->groups[0] = column_tiles;
+    if (m->filter) {
+        parts = parts_of(m, (size_t)column_tiles * row_tiles, 512);
+        constant(d, parts);
+        constant(d, vec_a);
+        constant(d, vec_b);
+        constant(d, p->oh);
+        constant(d, p->ow);
+        d->groups[1] = row_tiles;
+        d->groups[2] = parts;
+    } else {
+        bool flat = !m->back && !vec_a;
+        constant(d, m->back);
+        constant(d, flat);
+        constant(d, vec_a);
+        constant(d, vec_b);
+        constant(d, flat ? p->kw : 1);
+        constant(d, flat ? m->terms : 1);
+        d->groups[1] = row_tiles > GRID_MAX ? GRID_MAX : row_tiles;
+        d->groups[2] = ceil_div(row_tiles, GRID_MAX) * m->phases;
+    }
+    constant(d, tile->bm);
+    constant(d, tile->bn);
+    constant(d, tile->bk);
+    constant(d, tile->tm);
+    constant(d, tile->tn);
+    if (m->filter)
+        combine(out, m, parts);
+    out->variant = tile->name;
+    return true;
+}
+
+/* The tile for a shape: a large one where it leaves work for `busy` workgroups. */
+static const struct tile_s *best_s(enum pm_class class, const struct product *m)
+{
+    size_t rows = m->filter ? m->rows * 8 : m->rows * m->phases; /* filters are split into parts */
+    size_t busy = 96;
+
+    if (m->columns <= 32)
+        return &s128x32;
+    if (class != PM_CLASS_AMD_GCN && m->columns > 64
+        && ceil_div(rows, 128) * (size_t)ceil_div(m->columns, 128) * m->p->groups >= busy)
+        return &s128x128;
+    if (ceil_div(rows, 128) * (size_t)ceil_div(m->columns, 64) * m->p->groups >= busy)
+        return &s128x64;
+    return &s64x64;
+}
+
+/* ---- the levels of a product ----------------------------------------------------------- */
+
+/* CPU drivers: their R, a small R, then the S tiles, which they run for the sake of being tested.
+ * GPUs: the best S, the smallest one. The naive shader ends both. */
+static bool product_pick(const struct pm_caps *caps, const struct product *m, int level,
+                         const char *simple, size_t items, struct pm_picks *out)
+{
+    *out = (struct pm_picks){ 0 };
+    bool cpu = caps->class == PM_CLASS_LAVAPIPE || caps->class == PM_CLASS_SWIFTSHADER;
+
+    if (cpu) {
+        switch (level) {
+        case 0:
+            return run_r(caps, caps->class == PM_CLASS_LAVAPIPE ? &lavapipe_r : &swiftshader_r, m,
+                         out);
+        case 1:
+            return run_r(caps, &small_r, m, out);
+        case 2:
+            return run_s(caps, best_s(PM_CLASS_OTHER, m), m, out);
+        case 3:
+            return run_s(caps, &s64x64, m, out);
+        }
+        return level == 4 && naive(out, simple, items);
+    }
+    const struct tile_s *best = best_s(caps->class, m);
+    if (level == 0 && fits_s(caps, best))
+        return run_s(caps, best, m, out);
+    if (level == 1 && fits_s(caps, &s64x64))
+        return run_s(caps, &s64x64, m, out);
+    return level <= 2 && naive(out, simple, items);
+}
+
 bool pm_conv2d_fwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                         struct pm_picks *out)
 {
     const struct conv2d_params *p = params;
+    const struct product m = product_of(p, false);
 
-    (void)caps, (void)count;
-    *out = (struct pm_picks){ 0 };
-    return level == 0 && naive(out, "conv2d_fwd_naive", (size_t)p->n * p->oh * p->ow * p->k);
+    (void)count;
+    return product_pick(caps, &m, level, "conv2d_fwd_naive", (size_t)p->n * p->oh * p->ow * p->k,
+                        out);
 }
 
 bool pm_conv2d_bwd_data_pick(const struct pm_caps *caps, const void *params, size_t count,
                              int level, struct pm_picks *out)
 {
     const struct conv2d_params *p = params;
+    const struct product m = product_of(p, true);
 
-    (void)caps, (void)count;
-    *out = (struct pm_picks){ 0 };
-    return level == 0 && naive(out, "conv2d_bwd_data_naive", (size_t)p->n * p->h * p->w * p->c);
+    (void)count;
+    return product_pick(caps, &m, level, "conv2d_bwd_data_naive", (size_t)p->n * p->h * p->w * p->c,
+                        out);
 }
 
 bool pm_conv2d_bwd_filter_pick(const struct pm_caps *caps, const void *params, size_t count,
                                int level, struct pm_picks *out)
 {
-    (void)caps, (void)count;
-    *out = (struct pm_picks){ 0 };
-    return level == 0 && naive(out, "conv2d_bwd_filter_naive", filter_count(params));
+    const struct conv2d_params *p = params;
+    const struct product m = filter_of(p);
+
+    (void)count;
+    return product_pick(caps, &m, level, "conv2d_bwd_filter_naive", filter_count(p), out);
 }
 
 bool pm_depthwise_fwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,

@@ -1,0 +1,198 @@
+/* config: one JSON file (with its base files and dotted overrides) to a struct per section, every
+ * option resolved, constant after load.
+ *
+ * Values are merged in this order, later ones winning: the tables' defaults, the files of "base"
+ * first to last, the file itself, overrides from the command line. Objects merge member by member,
+ * anything else is replaced; null means the default. Every mistake names its place, "x.json:12:
+ * optim.momentun: unknown key, did you mean 'momentum'?".
+ *
+ * model, optim and input are open: besides the keys below they hold the options of the net, of the
+ * optimizer and of the preprocessing that are chosen there. Their tables live in higher levels, which
+ * hand them in as lists of rows; the owner reads its options with pm_config_read.
+ *
+ * Whoever adds a key: one field here, one line in the section's table (src/config/sections.c), one in
+ * src/config/reference.c; configs/README.md and configs/schema.json are generated. */
+#ifndef PUMICE_CONFIG_H
+#define PUMICE_CONFIG_H
+
+#include <pumice/options.h>
+
+/* ---- open sections --------------------------------------------------------------------- */
+
+/* A net, optimizer or preprocessing with its own options. All pointers must outlive the config. */
+struct pm_open_row {
+    const char *name, *help;
+    const struct pm_opt *opts;  /* NULL: none of its own */
+    const char *preprocessing;  /* nets: the one used where input.preprocessing is null */
+};
+struct pm_open_rows {
+    const struct pm_open_row *rows;
+    size_t count;
+};
+struct pm_open_sections {
+    struct pm_open_rows models, optimizers, preprocessings;
+};
+
+/* ---- sections -------------------------------------------------------------------------- */
+
+enum pm_task { PM_TASK_CLASSIFICATION, PM_TASK_SEGMENTATION, PM_TASK_DETECTION };
+
+struct pm_config_model {
+    const char *name;           /* a named net, or NULL: then layers is given */
+    int num_classes;            /* 0 = the data's */
+    const struct cJSON *layers; /* a layer list, or NULL */
+};
+
+struct pm_config_data {
+    const char *folder;         /* NULL where a command does not need data */
+    const char *train_split, *eval_split;
+    int labels_offset;          /* subtracted from labels and from the number of classes */
+    int threads;                /* 0 = cores */
+    int ring;                   /* batches prepared ahead */
+};
+
+struct pm_config_input {
+    struct pm_ints size;        /* {side} or {height, width}; none = the net's */
+    struct pm_ints eval_size;   /* none = size */
+    int channels;               /* 0 = the preprocessing's, the net's or the data's */
+    const char *preprocessing;  /* resolved: never NULL when model.name is given */
+};
+
+struct pm_config_loss {
+    float label_smoothing;
+    float aux_weight;           /* NAN = the net's */
+};
+
+struct pm_config_multiplier { const char *pattern; float factor; };
+struct pm_config_optim {
+    const char *name;
+    float weight_decay;         /* NAN = the net's */
+    float clip_norm;            /* over all variables together; 0 = off */
+    float clip_variable_norm;   /* of each variable alone; 0 = off */
+    struct pm_strings freeze;   /* regular expressions matched at the start of a variable's name */
+    const struct cJSON *multipliers; /* as written; parsed below */
+    const struct pm_config_multiplier *multiplier; /* in written order; the first match counts */
+    int multiplier_count;
+    float moving_average_decay; /* 0 = none */
+    bool moving_average_ramp;   /* decay is min(decay, (1 + step) / (10 + step)) */
+};
+
+enum pm_policy { PM_POLICY_FIXED, PM_POLICY_EXPONENTIAL, PM_POLICY_POLYNOMIAL, PM_POLICY_COSINE };
+enum pm_epoch_count { PM_EPOCH_TOTAL, PM_EPOCH_PER_CLONE };
+struct pm_config_schedule {
+    int policy;                 /* enum pm_policy */
+    double base_lr;
+    int64_t decay_steps;        /* 0 = from num_epochs_per_decay */
+    double num_epochs_per_decay;
+    double decay_factor;
+    bool staircase;
+    double end_lr, power;
+    bool cycle;
+    int64_t warmup_steps;       /* 0 = from warmup_epochs */
+    double warmup_epochs;
+    double warmup_lr;           /* at step 0 */
+    int epoch_count;            /* enum pm_epoch_count */
+};
+
+struct pm_config_init {
+    const char *checkpoint;     /* NULL = none */
+    struct pm_strings exclude_scopes;   /* beginnings of names that are not restored */
+    bool ignore_missing;
+    struct pm_strings trainable_scopes; /* regular expressions at the start; none = all */
+};
+
+struct pm_config_device {
+    const char *name;           /* for pm_device_find */
+    float share;                /* of the batch, relative to the others; 0 in all = by run.balance */
+    int threads;                /* CPU: 0 = by the machine */
+};
+
+enum pm_balance { PM_BALANCE_EQUAL, PM_BALANCE_AUTO };
+struct pm_config_run {
+    const char *folder;         /* NULL where a command does not need one */
+    int64_t steps;              /* 0 = until stopped */
+    int batch_size;             /* examples a step, over all clones */
+    int64_t seed;
+    int log_every_steps;
+    int64_t save_every_steps;   /* 0 = off */
+    double save_every_secs;     /* 0 = off */
+    int keep;                   /* newest checkpoints kept; 0 = all */
+    double keep_every_hours;    /* and one per so many hours; 0 = none */
+    const char *keep_best;      /* metric, or NULL */
+    int micro_batches;
+    int snapshot_every_steps;   /* host snapshot against device loss; 0 = only at checkpoints */
+    double segment_ms;          /* bound of one submission's estimated work */
+    bool validate;              /* Vulkan's validation layer */
+    int balance;                /* enum pm_balance */
+};
+
+enum pm_averages { PM_AVERAGES_AUTO, PM_AVERAGES_ON, PM_AVERAGES_OFF };
+struct pm_config_eval {
+    const char *checkpoint;     /* file or folder; NULL = the newest of run.folder */
+    int64_t every_steps;        /* inside train; 0 = never */
+    int batch_size;
+    int64_t max_batches;        /* 0 = the whole split */
+    int averages;               /* enum pm_averages */
+    double interval_secs;       /* --watch: between looks for a new checkpoint */
+};
+
+struct pm_config_export {
+    const char *file;           /* NULL: named on the command line */
+    int batch_size;             /* 0 = variable */
+    struct pm_ints size;        /* none = input.eval_size */
+};
+
+struct pm_config {
+    struct pm_arena *arena;     /* owned; everything below lives in it or in tree */
+    struct cJSON *tree;         /* owned: the merged file, without base, comments and defaults */
+    const char *path;           /* as given */
+    int task;                   /* enum pm_task */
+    struct pm_config_model model;
+    struct pm_config_data data;
+    struct pm_config_input input;
+    struct pm_config_loss loss;
+    struct pm_config_optim optim;
+    struct pm_config_schedule schedule;
+    struct pm_config_init init;
+    const struct pm_config_device *devices; /* at least one */
+    int devices_count;
+    struct pm_config_run run;
+    struct pm_config_eval eval;
+    struct pm_config_export export;
+    const struct pm_open_row *model_row, *optimizer_row, *preprocessing_row; /* NULL: none */
+    struct pm_config_origins *origins; /* owned */
+};
+
+/* Reads, merges, checks. overrides: "run.steps=100", "model.layers.0.filters=8" (a number is a
+ * list's index; the value is JSON, else a string). open may hold no rows, then no names of nets,
+ * optimizers and preprocessings are checked and their options are left alone. Fails with PM_ECONFIG
+ * (also when a file cannot be read). */
+int pm_config_load(const char *path, const char *const *overrides, size_t n,
+                   const struct pm_open_sections *open, struct pm_config **out);
+/* The same from text; name stands for the path in messages, and base files are found beside it. */
+int pm_config_parse(const char *name, const char *text, const char *const *overrides, size_t n,
+                    const struct pm_open_sections *open, struct pm_config **out);
+void pm_config_destroy(struct pm_config **c);
+
+/* The chosen row's options from section "model", "optim" or "input", with defaults; strings live in
+ * the config's arena. opts NULL: nothing is done. */
+int pm_config_read(const struct pm_config *c, const char *section, const struct pm_opt *opts,
+                   void *out);
+/* Fails, naming key and remedy, when value is NULL: for keys that only some commands need. */
+int pm_config_need(const struct pm_config *c, const char *key, const char *value);
+/* Height and width for training or evaluation; 0 0 when the config names none (then the net's). */
+void pm_config_size(const struct pm_config *c, bool train, int *height, int *width);
+
+/* Everything resolved: the file that, loaded again, gives the same config. cJSON_Delete frees it. */
+struct cJSON *pm_config_dump(const struct pm_config *c);
+/* Where the value at a dotted path came from: "x.json:12", "command line" or "default". */
+const char *pm_config_origin(const struct pm_config *c, const char *path);
+
+/* ---- documentation --------------------------------------------------------------------- */
+
+/* JSON Schema of a config file. cJSON_Delete frees it. */
+struct cJSON *pm_config_schema(const struct pm_open_sections *open);
+/* The table of all keys of all tasks with the original programs' flags, as Markdown; pm_free. */
+char *pm_config_markdown(const struct pm_open_sections *open);
+
+#endif

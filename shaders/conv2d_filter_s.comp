@@ -1,0 +1,146 @@
+/* conv2d_bwd_filter, structure S: tiles in shared memory, for GPUs (see conv2d_s.comp).
+ *
+ * dw [tap * channel][column] is a product over pixels. A workgroup makes BM rows, which may lie in
+ * several taps, x BN columns over one of PARTS runs of pixels, BK at a time. Both tiles lie as
+ * [pixel][row or column]. With several parts each writes its own sums to t [part], and
+ * conv2d_combine adds them up. The conditions of conv2d_s.comp on the tiles hold here too, and TM is
+ * a multiple of 4.
+ *
+ * Grid: x = column tile + column tiles * group, y = row tile, z = part. */
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "lib/conv.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 3) const int PARTS = 1;
+layout(constant_id = 4) const bool VEC_A = false; /* channels a multiple of 4 */
+layout(constant_id = 5) const bool VEC_B = false; /* columns a multiple of 4 */
+layout(constant_id = 6) const int OH = 1;         /* constants, for the divisions */
+layout(constant_id = 7) const int OW = 1;
+layout(constant_id = 8) const int BM = 64;
+layout(constant_id = 9) const int BN = 64;
+layout(constant_id = 10) const int BK = 16;
+layout(constant_id = 11) const int TM = 4;
+layout(constant_id = 12) const int TN = 4;
+
+const int ACROSS = BN / TN, DOWN = BM / TM, SIZE = ACROSS * DOWN;
+const int A_LOADS = BM * BK / 4 / SIZE, B_LOADS = BN * BK / 4 / SIZE;
+
+layout(push_constant, scalar) uniform Push { uvec2 x; uvec2 dy; uvec2 t; uvec2 dw;
+                                             conv2d_params p; };
+
+shared vec4 left[BK * BM / 4];
+shared vec4 right[BK * BN / 4];
+
+int ceil_div(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+void main()
+{
+    int me = int(gl_LocalInvocationIndex);
+    int channels = p.c / p.groups, columns = p.k / p.groups;
+    int tiles = ceil_div(columns, BN), rows = p.kh * p.kw * channels;
+    int group = int(gl_WorkGroupID.x) / tiles, column = int(gl_WorkGroupID.x) % tiles * BN;
+    int first = int(gl_WorkGroupID.y) * BM, part = int(gl_WorkGroupID.z);
+    int pixels = p.n * OH * OW, chunk = ceil_div(ceil_div(pixels, PARTS), BK) * BK;
+    int pixel = part * chunk, end = min(pixel + chunk, pixels);
+
+    InF32 x1 = InF32(x), b1 = InF32(dy);
+    InF32x4 x4 = InF32x4(x), b4 = InF32x4(dy);
+
+    /* The rows that this invocation fetches, all four of one tap where VEC_A: the tap's offset and
+     * the channel; a row beyond the last has an offset outside every image. */
+    int row_y[4], row_x[4], row_c[4];
+    [[unroll]] for (int e = 0; e < (VEC_A ? 1 : 4); e++) {
+        int row = first + me % (BM / 4) * 4 + e, tap = row / channels;
+        row_y[e] = row < rows ? tap / p.kw * p.dilation_h - p.top : -1000000;
+        row_x[e] = tap % p.kw * p.dilation_w - p.left;
+        row_c[e] = group * channels + row % channels;
+    }
+    int a_line = me / (BM / 4), b_line = me / (BN / 4);
+    int b_column = column + me % (BN / 4) * 4;
+
+    vec4 sum[TM * TN / 4];
+    [[unroll]] for (int i = 0; i < TM * TN / 4; i++)
+        sum[i] = vec4(0.0);
+
+    vec4 next_a[A_LOADS], next_b[B_LOADS];
+    for (bool fetched = false; fetched || pixel < end; pixel += BK) {
+        if (fetched) {
+            barrier(); /* all have multiplied the former tile */
+            [[unroll]] for (int i = 0; i < A_LOADS; i++)
+                left[me + i * SIZE] = next_a[i];
+            [[unroll]] for (int i = 0; i < B_LOADS; i++)
+                right[me + i * SIZE] = next_b[i];
+            barrier();
+        }
+        bool more = pixel < end;
+        if (more) {
+            [[unroll]] for (int i = 0; i < A_LOADS; i++) {
+                int at = pixel + a_line + i * (SIZE / (BM / 4)), line = at / OW;
+                int top = line % OH * p.stride_h, side = at % OW * p.stride_w, n = line / OH;
+                next_a[i] = vec4(0.0);
+                [[unroll]] for (int e = 0; e < (VEC_A ? 1 : 4); e++) {
+                    int iy = top + row_y[e], ix = side + row_x[e];
+                    if (at < end && uint(iy) < uint(p.h) && uint(ix) < uint(p.w)) {
+                        int from = ((n * p.h + iy) * p.w + ix) * p.c + row_c[e];
+                        if (VEC_A)
+                            next_a[i] = x4.v[from >> 2];
+                        else
+                            next_a[i][e] = x1.v[from];
+                    }
+                }
+            }
+            [[unroll]] for (int i = 0; i < B_LOADS; i++) {
+                int at = pixel + b_line + i * (SIZE / (BN / 4));
+                int from = at * p.k + group * columns + b_column;
+                next_b[i] = vec4(0.0);
+                if (VEC_B) {
+                    if (at < end && b_column < columns)
+                        next_b[i] = b4.v[from >> 2];
+                } else {
+                    [[unroll]] for (int e = 0; e < 4; e++)
+                        if (at < end && b_column + e < columns)
+                            next_b[i][e] = b1.v[from + e];
+                }
+            }
+        }
+        if (fetched)
+            [[unroll]] for (int k = 0; k < BK; k++) {
+                vec4 l[TM / 4];
+                [[unroll]] for (int i = 0; i < TM / 4; i++)
+                    l[i] = left[k * (BM / 4) + me / ACROSS + i * DOWN];
+                [[unroll]] for (int j = 0; j < TN / 4; j++) {
+                    vec4 r = right[k * (BN / 4) + me % ACROSS + j * ACROSS];
+                    [[unroll]] for (int i = 0; i < TM; i++)
+                        sum[i * (TN / 4) + j] = fma(vec4(l[i / 4][i % 4]), r,
+                                                    sum[i * (TN / 4) + j]);
+                }
+            }
+        fetched = more;
+    }
+
+    bool direct = PARTS == 1, add = direct && p.accumulate != 0;
+    InOutF32 c1 = InOutF32(direct ? dw : t);
+    InOutF32x4 c4 = InOutF32x4(direct ? dw : t);
+    [[unroll]] for (int i = 0; i < TM; i++) {
+        int row = first + (me / ACROSS + i / 4 * DOWN) * 4 + i % 4;
+        if (row >= rows)
+            continue;
+        int at = (part * rows + row) * p.k + group * columns;
+        [[unroll]] for (int j = 0; j < TN / 4; j++) {
+            int to = column + (me % ACROSS + j * ACROSS) * 4;
+            vec4 v = sum[i * (TN / 4) + j];
+            if (VEC_B) {
+                if (to < columns)
+                    c4.v[(at + to) >> 2] = add ? c4.v[(at + to) >> 2] + v : v;
+            } else {
+                [[unroll]] for (int e = 0; e < 4; e++)
+                    if (to + e < columns)
+                        c1.v[at + to + e] = add ? c1.v[at + to + e] + v[e] : v[e];
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+/* conv2d_fwd and conv2d_bwd_data, structure S: tiles in shared memory, for GPUs.
+ *
+ * A workgroup makes BM rows (pixels) x BN columns (channels) and walks through the terms (tap,
+ * channel) BK at a time; an invocation makes TM x TN of it. While a tile is multiplied the next one is
+ * already on its way into registers. The left tile lies as [row][term], padded by 4, the right one as
+ * [term][column]; both are written and read four floats at a time. Shapes that are no multiple of
+ * the tiles are filled up with zeros when they are fetched.
+ *
+ * The workgroup has BM / TM * BN / TN invocations; BM * BK and BN * BK are multiples of four times
+ * that (or parts of the tiles would never be fetched), and TN and BK are multiples of 4.
+ *
+ * Grid: x = column tile + column tiles * group, y + 65535 * (z % layers) = row tile, z / layers =
+ * phase. */
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "lib/conv.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 3) const bool BACK = false;
+layout(constant_id = 4) const bool FLAT = false;   /* forward, few channels: taps and channels are one */
+layout(constant_id = 5) const bool VEC_A = false;  /* terms a multiple of 4 */
+layout(constant_id = 6) const bool VEC_B = false;  /* columns a multiple of 4 */
+layout(constant_id = 7) const int KW = 1;          /* FLAT: constants, for the divisions */
+layout(constant_id = 8) const int CHANNELS = 1;
+layout(constant_id = 9) const int BM = 64;
+layout(constant_id = 10) const int BN = 64;
+layout(constant_id = 11) const int BK = 16;
+layout(constant_id = 12) const int TM = 4;
+layout(constant_id = 13) const int TN = 4;
+
+const int ACROSS = BN / TN, DOWN = BM / TM, SIZE = ACROSS * DOWN;
+const int A_LOADS = BM * BK / 4 / SIZE, B_LOADS = BN * BK / 4 / SIZE;
+const int PITCH = BK / 4 + 1;
+
+layout(push_constant, scalar) uniform Push { uvec2 a; uvec2 w; uvec2 t; uvec2 c; conv2d_params p; };
+#include "lib/conv_address.glsl"
+
+shared vec4 left[BM * PITCH];
+shared vec4 right[BK * BN / 4];
+
+/* Where the walk through the terms stands. */
+ivec2 tap = ivec2(0, -1), phase, offset;
+int term = 0, terms;
+
+/* Steps to the next BK terms: of the same tap, or the next one that touches this phase's rows. */
+bool advance()
+{
+    term += BK;
+    if (tap.y >= 0 && term < terms)
+        return true;
+    term = 0;
+    do {
+        tap.y++;
+        if (tap.y == p.kw) {
+            tap = ivec2(tap.x + 1, 0);
+        }
+        if (FLAT && (tap.x | tap.y) != 0)
+            return false;
+    } while (tap.x < p.kh && !conv_tap(tap, phase, offset));
+    return tap.x < p.kh;
+}
+
+void main()
+{
+    int me = int(gl_LocalInvocationIndex);
+    int channels = (BACK ? p.k : p.c) / p.groups, columns = (BACK ? p.c : p.k) / p.groups;
+    int tiles = conv_ceil_div(columns, BN);
+    int group = int(gl_WorkGroupID.x) / tiles, column = int(gl_WorkGroupID.x) % tiles * BN;
+    int a_width = channels * p.groups, b_width = BACK ? columns : p.k;
+    terms = FLAT ? p.kh * p.kw * channels : channels;
+
+    ivec2 whole = conv_target(ivec2(0)), source = conv_source();
+    int layers = conv_ceil_div(conv_ceil_div(p.n * whole.x * whole.y, BM), 65535);
+    phase = conv_phase(int(gl_WorkGroupID.z) / layers);
+    ivec2 target = conv_target(phase);
+    int rows = p.n * target.x * target.y;
+    int first = (int(gl_WorkGroupID.z) % layers * 65535 + int(gl_WorkGroupID.y)) * BM;
+    if (first >= rows)
+        return; /* the whole workgroup */
+
+    InF32 a1 = InF32(a), b1 = InF32(BACK ? t : w);
+    InF32x4 a4 = InF32x4(a), b4 = InF32x4(BACK ? t : w);
+
+    /* The rows that this invocation fetches: origin in the source, and its element's number. */
+    int row_y[A_LOADS], row_x[A_LOADS], row_at[A_LOADS];
+    int a_term = me % (BK / 4) * 4, a_row = me / (BK / 4);
+    [[unroll]] for (int i = 0; i < A_LOADS; i++) {
+        int row = first + a_row + i * (SIZE / (BK / 4));
+        ivec3 at = conv_position(min(row, rows - 1), target);
+        ivec2 origin = conv_origin(at);
+        row_y[i] = row < rows ? origin.x : -1000000; /* outside for every tap */
+        row_x[i] = origin.y;
+        row_at[i] = ((at.x * source.x + origin.x) * source.y + origin.y) * a_width
+                  + group * channels;
+    }
+    int b_column = column + me % (BN / 4) * 4, b_term = me / (BN / 4);
+
+    vec4 sum[TM * TN / 4];
+    [[unroll]] for (int i = 0; i < TM * TN / 4; i++)
+        sum[i] = vec4(0.0);
+
+    vec4 next_a[A_LOADS], next_b[B_LOADS];
+    bool more = advance();
+    bool fetched = false;
+    while (more || fetched) {
+        if (fetched) {
+            barrier(); /* all have multiplied the former tile */
+            [[unroll]] for (int i = 0; i < A_LOADS; i++)
+                left[(a_row + i * (SIZE / (BK / 4))) * PITCH + a_term / 4] = next_a[i];
+            [[unroll]] for (int i = 0; i < B_LOADS; i++)
+                right[me + i * SIZE] = next_b[i];
+            barrier();
+        }
+        if (more) {
+            int shift = FLAT ? 0 : (offset.x * source.y + offset.y) * a_width;
+            [[unroll]] for (int i = 0; i < A_LOADS; i++) {
+                int at = row_at[i] + shift + term + a_term;
+                bool inside = uint(row_y[i] + offset.x) < uint(source.x)
+                           && uint(row_x[i] + offset.y) < uint(source.y);
+                next_a[i] = vec4(0.0);
+                if (FLAT) {
+                    [[unroll]] for (int e = 0; e < 4; e++) {
+                        int flat_term = term + a_term + e, at_tap = flat_term / CHANNELS;
+                        int y = at_tap / KW * p.dilation_h, x = at_tap % KW * p.dilation_w;
+                        if (flat_term < terms && uint(row_y[i] + y) < uint(source.x)
+                            && uint(row_x[i] + x) < uint(source.y))
+                            next_a[i][e] = a1.v[row_at[i] + (y * source.y + x) * a_width
+                                                + flat_term % CHANNELS];
+                    }
+                } else if (VEC_A) {
+                    if (inside && term + a_term < terms)
+                        next_a[i] = a4.v[at >> 2];
+                } else {
+                    [[unroll]] for (int e = 0; e < 4; e++)
+                        if (inside && term + a_term + e < terms)
+                            next_a[i][e] = a1.v[at + e];
+                }
+            }
+            int at_tap = FLAT ? 0 : tap.x * p.kw + tap.y;
+            int at_b = BACK ? (at_tap * p.k + group * channels) * b_width
+                            : at_tap * channels * b_width + group * columns;
+            [[unroll]] for (int i = 0; i < B_LOADS; i++) {
+                int line = term + b_term + i * (SIZE / (BN / 4));
+                int at = at_b + line * b_width + b_column;
+                next_b[i] = vec4(0.0);
+                if (VEC_B) {
+                    if (line < terms && b_column < columns)
+                        next_b[i] = b4.v[at >> 2];
+                } else {
+                    [[unroll]] for (int e = 0; e < 4; e++)
+                        if (line < terms && b_column + e < columns)
+                            next_b[i][e] = b1.v[at + e];
+                }
+            }
+        }
+        if (fetched)
+            [[unroll]] for (int k = 0; k < BK / 4; k++) {
+                vec4 l[TM];
+                [[unroll]] for (int i = 0; i < TM; i++)
+                    l[i] = left[(me / ACROSS + i * DOWN) * PITCH + k];
+                [[unroll]] for (int s = 0; s < 4; s++)
+                    [[unroll]] for (int j = 0; j < TN / 4; j++) {
+                        vec4 r = right[(k * 4 + s) * (BN / 4) + me % ACROSS + j * ACROSS];
+                        [[unroll]] for (int i = 0; i < TM; i++)
+                            sum[i * (TN / 4) + j] = fma(vec4(l[i][s]), r, sum[i * (TN / 4) + j]);
+                    }
+            }
+        fetched = more;
+        more = more && advance();
+    }
+
+    OutF32 c1 = OutF32(c);
+    OutF32x4 c4 = OutF32x4(c);
+    [[unroll]] for (int i = 0; i < TM; i++) {
+        int row = first + me / ACROSS + i * DOWN;
+        if (row >= rows)
+            continue;
+        int at = conv_pixel(conv_position(row, target), phase) * (columns * p.groups)
+               + group * columns;
+        [[unroll]] for (int j = 0; j < TN / 4; j++) {
+            int to = column + (me % ACROSS + j * ACROSS) * 4;
+            if (VEC_B) {
+                if (to < columns)
+                    c4.v[(at + to) >> 2] = sum[i * (TN / 4) + j];
+            } else {
+                [[unroll]] for (int e = 0; e < 4; e++)
+                    if (to + e < columns)
+                        c1.v[at + to + e] = sum[i * (TN / 4) + j][e];
+            }
+        }
+    }
+}

@@ -1,0 +1,552 @@
+/* From the merged tree to structs: every value checked with the line it came from. */
+#include "config/parts.h"
+
+#include <assert.h>
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <string.h>
+
+/* Keys of the top level that are no sections. */
+static const char *const top_keys[] = { "$schema", "description", "base", "task", "devices" };
+
+struct load {
+    struct pm_config *c;
+    const struct pm_open_sections *open;
+};
+
+/* "x.json:12:" or "command line:", for messages; in the config's arena. */
+static const char *place_of(const struct pm_config *c, const char *path)
+{
+    const struct pm_config_origin *o = pm_config_origin_find(c->origins, path);
+
+    return pm_arena_printf(c->arena, "%s:", o ? o->text : c->path);
+}
+
+const char *pm_config_origin(const struct pm_config *c, const char *path)
+{
+    const struct pm_config_origin *o = pm_config_origin_find(c->origins, path);
+
+    return o ? o->text : "default";
+}
+
+static int rank_of(const struct pm_config *c, const char *path)
+{
+    const struct pm_config_origin *o = pm_config_origin_find(c->origins, path);
+
+    return o ? o->rank : 0;
+}
+
+static const struct pm_open_row **row_of(struct pm_config *c, const struct pm_config_section *s)
+{
+    return (const struct pm_open_row **)((char *)c + s->row);
+}
+
+/* ---- unknown keys ---------------------------------------------------------------------- */
+
+static const char *in_other_section(const struct load *l, const char *key)
+{
+    for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
+        if (pm_opts_find(s->opts, key) >= 0)
+            return pm_arena_printf(l->c->arena, "%s.%s", s->name, key);
+    return NULL;
+}
+
+/* The nearest of a section's keys and of its row's. */
+static const char *nearest_key(const struct pm_config_section *s, const struct pm_open_row *row,
+                               const char *key)
+{
+    const char *names[256];
+    size_t count = 0;
+
+    for (const struct pm_opt *o = s->opts; o->type && count < PM_COUNT(names); o++)
+        names[count++] = o->key;
+    for (const struct pm_opt *o = row ? row->opts : NULL; o && o->type; o++)
+        if (count < PM_COUNT(names))
+            names[count++] = o->key;
+    return pm_nearest(key, names, count);
+}
+
+static int fail_later(const struct load *l, const char *path, const struct pm_reference *r)
+{
+    return pm_fail(PM_ECONFIG, "%s %s: known, but not available in this version (%s)",
+                   place_of(l->c, path), path, r->help);
+}
+
+static int fail_unknown(const struct load *l, const struct pm_config_section *s,
+                        const struct pm_open_row *row, const char *key)
+{
+    const char *path = pm_arena_printf(l->c->arena, "%s.%s", s->name, key);
+    const struct pm_reference *later = pm_reference_find(path);
+
+    if (later && later->type)
+        return fail_later(l, path, later);
+    const char *guess = nearest_key(s, row, key);
+    if (!guess)
+        guess = in_other_section(l, key);
+    if (!guess && pm_reference_by_flag(key))
+        guess = pm_reference_by_flag(key)->key;
+    if (guess)
+        return pm_fail(PM_ECONFIG, "%s %s: unknown key, did you mean '%s'?", place_of(l->c, path),
+                       path, guess);
+    return pm_fail(PM_ECONFIG, "%s %s: unknown key (configs/README.md lists all)",
+                   place_of(l->c, path), path);
+}
+
+static int fail_unknown_top(const struct load *l, const char *key)
+{
+    const char *names[32];
+    size_t count = 0;
+    const struct pm_reference *later = pm_reference_find(key);
+
+    if (later && later->type)
+        return fail_later(l, key, later);
+    for (size_t i = 0; i < PM_COUNT(top_keys); i++)
+        names[count++] = top_keys[i];
+    for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
+        names[count++] = s->name;
+    const char *guess = pm_nearest(key, names, count);
+    if (!guess)
+        guess = in_other_section(l, key);
+    if (!guess && pm_reference_by_flag(key))
+        guess = pm_reference_by_flag(key)->key;
+    return pm_fail(PM_ECONFIG, guess ? "%s %s: unknown key, did you mean '%s'?"
+                                     : "%s %s: unknown section",
+                   place_of(l->c, key), key, guess);
+}
+
+/* ---- open sections --------------------------------------------------------------------- */
+
+static const struct pm_open_row *find_row(const struct pm_open_rows *rows, const char *name)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        if (strcmp(rows->rows[i].name, name) == 0)
+            return &rows->rows[i];
+    return NULL;
+}
+
+static int fail_row(const struct load *l, const struct pm_config_section *s, const char *name)
+{
+    const struct pm_open_rows *rows = pm_config_rows(s, l->open);
+    const char *path = pm_arena_printf(l->c->arena, "%s.%s", s->name, s->row_key);
+    const char *names[256];
+    struct pm_str all = { 0 };
+    size_t count = rows->count < PM_COUNT(names) ? rows->count : PM_COUNT(names);
+
+    for (size_t i = 0; i < count; i++) {
+        names[i] = rows->rows[i].name;
+        pm_str_add(&all, "%s%s", i ? ", " : "", names[i]);
+    }
+    const char *guess = pm_nearest(name, names, count);
+    int err = pm_fail(PM_ECONFIG, "%s %s: '%s' is no %s of this version%s%s%s (known: %s)",
+                      place_of(l->c, path), path, name, s->row_kind,
+                      guess ? ", did you mean '" : "", guess ? guess : "", guess ? "'?" : "",
+                      all.text);
+    pm_str_free(&all);
+    return err;
+}
+
+/* Sets the section's row by name; NULL leaves it unset. */
+static int choose_row(const struct load *l, const struct pm_config_section *s, const char *name)
+{
+    const struct pm_open_rows *rows = pm_config_rows(s, l->open);
+
+    if (!name || rows->count == 0)
+        return PM_OK;
+    *row_of(l->c, s) = find_row(rows, name);
+    return *row_of(l->c, s) ? PM_OK : fail_row(l, s, name);
+}
+
+static bool another_row_has(const struct load *l, const struct pm_config_section *s,
+                            const char *key)
+{
+    const struct pm_open_rows *rows = pm_config_rows(s, l->open);
+
+    for (size_t i = 0; rows && i < rows->count; i++)
+        if (rows->rows[i].opts && pm_opts_find(rows->rows[i].opts, key) >= 0)
+            return true;
+    return false;
+}
+
+/* A base file's option of a row that a later file or override has replaced by another: it went
+ * with it. */
+static bool is_left_behind(const struct load *l, const struct pm_config_section *s,
+                           const char *path, const char *key)
+{
+    const char *chooser = pm_arena_printf(l->c->arena, "%s.%s", s->name, s->row_key);
+
+    return s->row_kind && another_row_has(l, s, key) &&
+           rank_of(l->c, path) < rank_of(l->c, chooser);
+}
+
+static size_t size_of_options(const struct pm_opt *opts)
+{
+    size_t size = 0;
+
+    for (; opts->type; opts++)
+        if (opts->offset + sizeof(struct pm_strings) > size)
+            size = opts->offset + sizeof(struct pm_strings); /* no type is larger */
+    return size;
+}
+
+/* Keys that are not the section's own: the row's are checked, the others refused. */
+static int check_open_keys(const struct load *l, const struct pm_config_section *s, cJSON *object)
+{
+    int err = PM_OK;
+    struct pm_config *c = l->c;
+    const struct pm_open_row *row = s->row_kind ? *row_of(c, s) : NULL;
+    const struct pm_open_rows *rows = pm_config_rows(s, l->open);
+    const struct pm_opt *opts = row ? row->opts : NULL;
+    void *scratch = opts ? pm_arena_alloc(c->arena, size_of_options(opts)) : NULL;
+
+    if (rows && rows->count == 0)
+        return PM_OK;
+    for (cJSON *v = object ? object->child : NULL, *next; v; v = next) {
+        const char *path = pm_arena_printf(c->arena, "%s.%s", s->name, v->string);
+        int i = opts ? pm_opts_find(opts, v->string) : -1;
+        next = v->next;
+        if (pm_opts_find(s->opts, v->string) >= 0)
+            continue;
+        if (i >= 0) {
+            PM_TRY(pm_opt_set(&opts[i], v, scratch, c->arena,
+                              pm_arena_printf(c->arena, "%s %s", place_of(c, path), s->name)));
+        } else if (is_left_behind(l, s, path, v->string)) {
+            PM_DEBUG("config", "%s %s: left out, %s.%s changed", place_of(c, path), path, s->name,
+                     s->row_key);
+            cJSON_Delete(cJSON_DetachItemViaPointer(object, v));
+        } else {
+            PM_TRY(fail_unknown(l, s, row, v->string));
+        }
+    }
+out:
+    return err;
+}
+
+/* ---- sections -------------------------------------------------------------------------- */
+
+static int read_section(const struct load *l, const struct pm_config_section *s)
+{
+    int err = PM_OK;
+    struct pm_config *c = l->c;
+    const cJSON *object = cJSON_GetObjectItemCaseSensitive(c->tree, s->name);
+    void *out = (char *)c + s->offset;
+
+    pm_opts_defaults(s->opts, out, c->arena);
+    if (!object || cJSON_IsNull(object))
+        return PM_OK;
+    if (!cJSON_IsObject(object))
+        return pm_fail(PM_ECONFIG, "%s %s: an object { \"key\": value, ... } is needed",
+                       place_of(c, s->name), s->name);
+    for (const cJSON *v = object->child; v; v = v->next) {
+        int i = pm_opts_find(s->opts, v->string);
+        const char *path = pm_arena_printf(c->arena, "%s.%s", s->name, v->string);
+        if (i >= 0)
+            PM_TRY(pm_opt_set(&s->opts[i], v, out, c->arena,
+                              pm_arena_printf(c->arena, "%s %s", place_of(c, path), s->name)));
+    }
+out:
+    return err;
+}
+
+static int read_top(const struct load *l)
+{
+    int err = PM_OK;
+    struct pm_config *c = l->c;
+    const cJSON *task = cJSON_GetObjectItemCaseSensitive(c->tree, "task");
+
+    for (const cJSON *v = c->tree->child; v; v = v->next) {
+        bool known = pm_config_section_find(v->string, strlen(v->string)) != NULL;
+        for (size_t i = 0; i < PM_COUNT(top_keys); i++)
+            known |= strcmp(top_keys[i], v->string) == 0;
+        if (!known)
+            PM_TRY(fail_unknown_top(l, v->string));
+    }
+    if (!task || cJSON_IsNull(task))
+        return PM_OK;
+    while (cJSON_IsString(task) && pm_config_tasks[c->task] &&
+           strcmp(pm_config_tasks[c->task], task->valuestring) != 0)
+        c->task++;
+    if (!cJSON_IsString(task) || !pm_config_tasks[c->task])
+        PM_TRY(pm_fail(PM_ECONFIG, "%s task: one of classification, segmentation, detection is "
+                       "needed", place_of(c, "task")));
+    if (c->task != PM_TASK_CLASSIFICATION)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s task: %s is known, but not available in this version",
+                       place_of(c, "task"), pm_config_tasks[c->task]));
+out:
+    return err;
+}
+
+static int read_device(struct pm_config *c, const cJSON *v, const char *path,
+                       struct pm_config_device *out)
+{
+    int err = PM_OK;
+    const char *where = pm_arena_printf(c->arena, "%s %s", place_of(c, path), path);
+
+    if (cJSON_IsObject(v))
+        return pm_opts_parse(pm_config_device_opts, v, NULL, out, c->arena, where);
+    pm_opts_defaults(pm_config_device_opts, out, c->arena);
+    if (!cJSON_IsString(v))
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: a name such as \"vulkan:0\" or an object "
+                       "{ \"name\": ..., \"share\": ..., \"threads\": ... } is needed", where));
+    out->name = pm_arena_strdup(c->arena, v->valuestring);
+out:
+    return err;
+}
+
+static int read_devices(struct pm_config *c)
+{
+    int err = PM_OK, count = 0, shares = 0;
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(c->tree, "devices");
+    bool list = cJSON_IsArray(v), none = !v || cJSON_IsNull(v);
+    struct pm_config_device *out =
+        pm_arena_alloc(c->arena, (size_t)(list ? cJSON_GetArraySize(v) + 1 : 1) * sizeof *out);
+
+    if (none)
+        pm_opts_defaults(pm_config_device_opts, &out[count++], c->arena);
+    for (const cJSON *d = none ? NULL : list ? v->child : v; d; d = list ? d->next : NULL) {
+        const char *path =
+            list ? pm_arena_printf(c->arena, "devices.%d", count) : "devices";
+        PM_TRY(read_device(c, d, path, &out[count++]));
+        shares += out[count - 1].share > 0;
+    }
+    if (count == 0)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s devices: the list is empty; [\"auto\"] takes the best one",
+                       place_of(c, "devices")));
+    if (shares != 0 && shares != count)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s devices: %d of %d devices have a share; give one to all or "
+                       "to none", place_of(c, "devices"), shares, count));
+    c->devices = out;
+    c->devices_count = count;
+out:
+    return err;
+}
+
+static int read_multipliers(struct pm_config *c)
+{
+    int err = PM_OK, count = 0;
+    const cJSON *map = c->optim.multipliers;
+    struct pm_config_multiplier *list;
+
+    if (!map)
+        return PM_OK;
+    if (!cJSON_IsObject(map))
+        return pm_fail(PM_ECONFIG, "%s optim.multipliers: an object { \"expression\": factor } is "
+                       "needed", place_of(c, "optim.multipliers"));
+    list = pm_arena_alloc(c->arena, (size_t)cJSON_GetArraySize(map) * sizeof *list);
+    for (const cJSON *v = map->child; v; v = v->next) {
+        if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0 && v->valuedouble <= 1e6))
+            PM_TRY(pm_fail(PM_ECONFIG, "%s optim.multipliers: the factor of '%s' must be a number "
+                           "in 0..1000000", place_of(c, "optim.multipliers"), v->string));
+        list[count++] = (struct pm_config_multiplier) { v->string, (float)v->valuedouble };
+    }
+    c->optim.multiplier = list;
+    c->optim.multiplier_count = count;
+out:
+    return err;
+}
+
+/* ---- what single values cannot show ---------------------------------------------------- */
+
+static int check_size(const struct pm_config *c, const char *path, struct pm_ints size)
+{
+    if (size.count <= 2)
+        return PM_OK;
+    return pm_fail(PM_ECONFIG, "%s %s: %d numbers; a side or [height, width] is needed",
+                   place_of(c, path), path, size.count);
+}
+
+static int check_model(const struct pm_config *c)
+{
+    if (c->model.layers && !cJSON_IsArray(c->model.layers))
+        return pm_fail(PM_ECONFIG, "%s model.layers: a list [ { \"layer\": ... }, ... ] is needed",
+                       place_of(c, "model.layers"));
+    if (c->model.name && c->model.layers)
+        return pm_fail(PM_ECONFIG, "%s model: name and layers are both given; one of them makes "
+                       "the network", place_of(c, "model.layers"));
+    if (!c->model.name && !c->model.layers)
+        return pm_fail(PM_ECONFIG, "%s: model.name is not given (nor model.layers); it names the "
+                       "network, as in model.name=lenet", c->path);
+    return PM_OK;
+}
+
+static int check_best(const struct pm_config *c)
+{
+    static const char *const metrics[] = { "accuracy", "recall_at_5", "loss" };
+    bool known = !c->run.keep_best;
+
+    for (size_t i = 0; i < PM_COUNT(metrics); i++)
+        known |= c->run.keep_best && strcmp(c->run.keep_best, metrics[i]) == 0;
+    if (!known)
+        return pm_fail(PM_ECONFIG, "%s run.keep_best: '%s' is no metric of %s (accuracy, "
+                       "recall_at_5, loss)", place_of(c, "run.keep_best"), c->run.keep_best,
+                       pm_config_tasks[c->task]);
+    if (c->run.keep_best && c->eval.every_steps == 0)
+        return pm_fail(PM_ECONFIG, "%s run.keep_best: needs evaluations while training: set "
+                       "eval.every_steps", place_of(c, "run.keep_best"));
+    return PM_OK;
+}
+
+static int check(const struct pm_config *c)
+{
+    int err = PM_OK;
+
+    PM_TRY(check_model(c));
+    PM_TRY(check_size(c, "input.size", c->input.size));
+    PM_TRY(check_size(c, "input.eval_size", c->input.eval_size));
+    PM_TRY(check_size(c, "export.size", c->export.size));
+    PM_TRY(check_best(c));
+    if (c->run.batch_size % c->run.micro_batches != 0)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s run.micro_batches: %d does not divide run.batch_size %d",
+                       place_of(c, "run.micro_batches"), c->run.micro_batches, c->run.batch_size));
+    if (c->run.batch_size < c->devices_count)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s run.batch_size: %d is less than one example for each of %d "
+                       "devices", place_of(c, "run.batch_size"), c->run.batch_size,
+                       c->devices_count));
+out:
+    return err;
+}
+
+/* ---- the whole ------------------------------------------------------------------------- */
+
+static int read_all(const struct load *l)
+{
+    int err = PM_OK;
+    struct pm_config *c = l->c;
+
+    PM_TRY(read_top(l));
+    for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
+        PM_TRY(read_section(l, s));
+    PM_TRY(read_devices(c));
+    PM_TRY(read_multipliers(c));
+    PM_TRY(choose_row(l, pm_config_section_find("model", 5), c->model.name));
+    if (!c->input.preprocessing && c->model_row)
+        c->input.preprocessing = c->model_row->preprocessing;
+    PM_TRY(choose_row(l, pm_config_section_find("input", 5), c->input.preprocessing));
+    PM_TRY(choose_row(l, pm_config_section_find("optim", 5), c->optim.name));
+    for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
+        PM_TRY(check_open_keys(l, s, cJSON_GetObjectItemCaseSensitive(c->tree, s->name)));
+    PM_TRY(check(c));
+out:
+    return err;
+}
+
+int pm_config_parse(const char *name, const char *text, const char *const *overrides, size_t n,
+                    const struct pm_open_sections *open, struct pm_config **out)
+{
+    int err = PM_OK;
+    struct pm_config *c = pm_calloc(1, sizeof *c);
+    const struct load l = { c, open };
+
+    c->arena = pm_arena_create();
+    c->path = pm_arena_strdup(c->arena, name);
+    c->tree = cJSON_CreateObject();
+    c->origins = pm_calloc(1, sizeof *c->origins);
+    PM_TRY(pm_config_merge(c->path, text, overrides, n, c->tree, c->origins));
+    PM_TRY(read_all(&l));
+    *out = c, c = NULL;
+out:
+    pm_config_destroy(&c);
+    return err;
+}
+
+int pm_config_load(const char *path, const char *const *overrides, size_t n,
+                   const struct pm_open_sections *open, struct pm_config **out)
+{
+    return pm_config_parse(path, NULL, overrides, n, open, out);
+}
+
+void pm_config_destroy(struct pm_config **c)
+{
+    if (!c || !*c)
+        return;
+    pm_config_origins_destroy(&(*c)->origins);
+    cJSON_Delete((*c)->tree);
+    pm_arena_destroy(&(*c)->arena);
+    pm_free(*c);
+    *c = NULL;
+}
+
+/* ---- reading --------------------------------------------------------------------------- */
+
+int pm_config_read(const struct pm_config *c, const char *section, const struct pm_opt *opts,
+                   void *out)
+{
+    int err = PM_OK;
+    const cJSON *object = cJSON_GetObjectItemCaseSensitive(c->tree, section);
+
+    if (!opts)
+        return PM_OK;
+    pm_opts_defaults(opts, out, c->arena);
+    for (const cJSON *v = object ? object->child : NULL; v; v = v->next) {
+        int i = pm_opts_find(opts, v->string);
+        const char *path = pm_arena_printf(c->arena, "%s.%s", section, v->string);
+        if (i >= 0)
+            PM_TRY(pm_opt_set(&opts[i], v, out, c->arena,
+                              pm_arena_printf(c->arena, "%s %s", place_of(c, path), section)));
+    }
+out:
+    return err;
+}
+
+int pm_config_need(const struct pm_config *c, const char *key, const char *value)
+{
+    if (value)
+        return PM_OK;
+    return pm_fail(PM_ECONFIG, "%s: %s is not given and this command needs it; set it in the file "
+                   "or add %s=VALUE", c->path, key, key);
+}
+
+void pm_config_size(const struct pm_config *c, bool train, int *height, int *width)
+{
+    struct pm_ints size = train || c->input.eval_size.count == 0 ? c->input.size
+                                                                 : c->input.eval_size;
+
+    *height = size.count ? size.v[0] : 0;
+    *width = size.count ? size.v[size.count - 1] : 0;
+}
+
+static cJSON *dump_devices(const struct pm_config *c)
+{
+    cJSON *list = cJSON_CreateArray();
+
+    for (int i = 0; i < c->devices_count; i++) {
+        const struct pm_config_device *d = &c->devices[i];
+        cJSON *v;
+        if (d->share == 0 && d->threads == 0) {
+            v = cJSON_CreateString(d->name);
+        } else {
+            v = cJSON_CreateObject();
+            pm_opts_dump(pm_config_device_opts, d, v, false);
+        }
+        cJSON_AddItemToArray(list, v);
+    }
+    return list;
+}
+
+static void dump_row(const struct pm_config *c, const char *section, const struct pm_opt *opts,
+                     cJSON *object)
+{
+    void *values = pm_arena_alloc(c->arena, size_of_options(opts));
+    int err = pm_config_read(c, section, opts, values);
+
+    assert(err == PM_OK && "the options were checked when the config was loaded");
+    (void)err;
+    pm_opts_dump(opts, values, object, false);
+}
+
+struct cJSON *pm_config_dump(const struct pm_config *c)
+{
+    cJSON *out = cJSON_CreateObject();
+
+    cJSON_AddStringToObject(out, "task", pm_config_tasks[c->task]);
+    for (const struct pm_config_section *s = pm_config_sections; s->name; s++) {
+        cJSON *object = cJSON_AddObjectToObject(out, s->name);
+        const struct pm_open_row *row =
+            s->row_kind ? *(const struct pm_open_row *const *)((const char *)c + s->row) : NULL;
+        pm_opts_dump(s->opts, (const char *)c + s->offset, object, false);
+        if (row && row->opts)
+            dump_row(c, s->name, row->opts, object);
+        if (strcmp(s->name, "init") == 0)
+            cJSON_AddItemToObject(out, "devices", dump_devices(c));
+    }
+    return out;
+}

@@ -1,0 +1,60 @@
+/* What the files of src/config/ share. */
+#ifndef PM_CONFIG_PARTS_H
+#define PM_CONFIG_PARTS_H
+
+#include <pumice/config.h>
+
+/* ---- sections.c: the option tables ----------------------------------------------------- */
+
+struct pm_config_section {
+    const char *name, *help;
+    const struct pm_opt *opts;
+    size_t offset;                     /* of the section's struct in pm_config */
+    const char *row_kind;              /* open sections: "net", "optimizer", "preprocessing" */
+    size_t rows;                       /* offset of its pm_open_rows in pm_open_sections */
+    size_t row;                        /* offset of the chosen row in pm_config */
+    const char *row_key;               /* the key that chooses */
+};
+extern const struct pm_config_section pm_config_sections[]; /* ends with a NULL name */
+extern const struct pm_opt pm_config_device_opts[];         /* of struct pm_config_device */
+extern const char *const pm_config_tasks[];                 /* by enum pm_task, NULL-terminated */
+const struct pm_config_section *pm_config_section_find(const char *name, size_t length);
+const struct pm_open_rows *pm_config_rows(const struct pm_config_section *s,
+                                          const struct pm_open_sections *open);
+
+/* ---- merge.c: files and overrides to one tree ------------------------------------------ */
+
+struct pm_config_origin {
+    char *path;   /* owned; "model.layers.0.filters" */
+    char *text;   /* owned; "x.json:12" */
+    int rank;     /* later ones have won */
+};
+struct pm_config_origins {
+    struct pm_config_origin *list; /* owned */
+    size_t count, capacity;
+    int ranks;
+};
+/* Fills tree (an empty object) and origins. text NULL: the file is read. */
+int pm_config_merge(const char *path, const char *text, const char *const *overrides, size_t n,
+                    struct cJSON *tree, struct pm_config_origins *origins);
+void pm_config_origins_destroy(struct pm_config_origins **o);
+/* The origin of a path, or of the nearest value around it; NULL when it is a default. */
+const struct pm_config_origin *pm_config_origin_find(const struct pm_config_origins *o,
+                                                     const char *path);
+
+/* ---- reference.c: what the tables do not say ------------------------------------------- */
+
+/* A key: which tasks it serves and what the original programs called it. Keys with a type are known
+ * but not accepted by this version. */
+struct pm_reference {
+    const char *key;
+    const char *tasks;                       /* letters of "csd" */
+    const char *slim, *deeplab, *detection;  /* flags or fields; NULL = none */
+    const char *type, *def, *help;           /* of later keys */
+};
+extern const struct pm_reference pm_references[]; /* ends with a NULL key */
+const struct pm_reference *pm_reference_find(const char *key);
+/* The key whose flags hold this word, or NULL. */
+const struct pm_reference *pm_reference_by_flag(const char *word);
+
+#endif

@@ -1,0 +1,262 @@
+/* What the tables say, for machines (JSON Schema) and for people (Markdown). */
+#include "config/parts.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+/* ---- JSON Schema ----------------------------------------------------------------------- */
+
+/* Adds the options of one row to a section's properties. Where two rows mean different things by
+ * one key, either is allowed: which one counts is known only when the file is read. */
+static void add_row(cJSON *properties, const struct pm_open_row *row)
+{
+    cJSON *own = cJSON_CreateObject();
+
+    if (row->opts)
+        pm_opts_schema(row->opts, own);
+    while (own->child) {
+        cJSON *v = cJSON_DetachItemViaPointer(own, own->child);
+        cJSON *old = cJSON_GetObjectItemCaseSensitive(properties, v->string);
+        cJSON *list = cJSON_GetObjectItemCaseSensitive(old, "anyOf");
+        if (!old) {
+            cJSON_AddItemToObject(properties, v->string, v);
+        } else if (cJSON_Compare(old, v, true)) {
+            cJSON_Delete(v);
+        } else if (list) {
+            cJSON_AddItemToArray(list, v);
+        } else {
+            char *key = pm_strdup(v->string);
+            cJSON *either = cJSON_CreateObject();
+            list = cJSON_AddArrayToObject(either, "anyOf");
+            cJSON_AddItemToArray(list, cJSON_DetachItemViaPointer(properties, old));
+            cJSON_AddItemToArray(list, v);
+            cJSON_AddItemToObject(properties, key, either);
+            pm_free(key);
+        }
+    }
+    cJSON_Delete(own);
+}
+
+/* The key that chooses a row may hold only the rows' names. */
+static void limit_names(cJSON *property, const struct pm_open_rows *rows)
+{
+    cJSON *list = cJSON_CreateArray();
+
+    for (size_t i = 0; i < rows->count; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateString(rows->rows[i].name));
+    cJSON_AddItemToArray(list, cJSON_CreateNull());
+    cJSON_AddItemToObject(property, "enum", list);
+    cJSON_DeleteItemFromObjectCaseSensitive(property, "type");
+}
+
+static cJSON *section_schema(const struct pm_config_section *s,
+                             const struct pm_open_sections *open)
+{
+    const struct pm_open_rows *rows = pm_config_rows(s, open);
+    cJSON *v = cJSON_CreateObject();
+
+    cJSON_AddStringToObject(v, "description", s->help);
+    cJSON_AddStringToObject(v, "type", "object");
+    cJSON *properties = cJSON_AddObjectToObject(v, "properties");
+    pm_opts_schema(s->opts, properties);
+    for (size_t i = 0; rows && i < rows->count; i++)
+        add_row(properties, &rows->rows[i]);
+    if (rows && rows->count)
+        limit_names(cJSON_GetObjectItemCaseSensitive(properties, s->row_key), rows);
+    cJSON_AddBoolToObject(v, "additionalProperties", !rows ? false : rows->count == 0);
+    return v;
+}
+
+static cJSON *described(cJSON *parent, const char *key, const char *help)
+{
+    cJSON *v = cJSON_AddObjectToObject(parent, key);
+
+    cJSON_AddStringToObject(v, "description", help);
+    return v;
+}
+
+static void add_devices(cJSON *properties)
+{
+    cJSON *v = described(properties, "devices", "one clone of the model for each");
+    cJSON *types = cJSON_AddArrayToObject(v, "type");
+    cJSON_AddItemToArray(types, cJSON_CreateString("array"));
+    cJSON_AddItemToArray(types, cJSON_CreateString("string"));
+    cJSON *items = cJSON_AddObjectToObject(v, "items");
+    types = cJSON_AddArrayToObject(items, "type");
+    cJSON_AddItemToArray(types, cJSON_CreateString("string"));
+    cJSON_AddItemToArray(types, cJSON_CreateString("object"));
+    pm_opts_schema(pm_config_device_opts, cJSON_AddObjectToObject(items, "properties"));
+    cJSON_AddBoolToObject(items, "additionalProperties", false);
+}
+
+struct cJSON *pm_config_schema(const struct pm_open_sections *open)
+{
+    cJSON *out = cJSON_CreateObject();
+
+    cJSON_AddStringToObject(out, "$schema", "https://json-schema.org/draft/2020-12/schema");
+    cJSON_AddStringToObject(out, "title", "Pumice config");
+    cJSON_AddStringToObject(out, "type", "object");
+    cJSON *properties = cJSON_AddObjectToObject(out, "properties");
+    cJSON_AddStringToObject(described(properties, "$schema", "this schema, for editors"), "type",
+                            "string");
+    cJSON_AddStringToObject(described(properties, "description", "a note"), "type", "string");
+    cJSON *base = described(properties, "base", "files merged before this one, beside it");
+    cJSON *types = cJSON_AddArrayToObject(base, "type");
+    cJSON_AddItemToArray(types, cJSON_CreateString("array"));
+    cJSON_AddItemToArray(types, cJSON_CreateString("string"));
+    cJSON *task = described(properties, "task", "what the network is trained for");
+    cJSON *list = cJSON_AddArrayToObject(task, "enum");
+    cJSON_AddItemToArray(list, cJSON_CreateString(pm_config_tasks[0]));
+    add_devices(properties);
+    for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
+        cJSON_AddItemToObject(properties, s->name, section_schema(s, open));
+    cJSON_AddBoolToObject(out, "additionalProperties", false);
+    return out;
+}
+
+/* ---- Markdown -------------------------------------------------------------------------- */
+
+static const char *type_name(const struct pm_opt *o)
+{
+    static const char *const names[] = {
+        [PM_OPT_INT] = "int", [PM_OPT_INT64] = "int", [PM_OPT_FLOAT] = "float",
+        [PM_OPT_DOUBLE] = "float", [PM_OPT_BOOL] = "bool", [PM_OPT_STRING] = "string",
+        [PM_OPT_INTS] = "ints", [PM_OPT_FLOATS] = "floats", [PM_OPT_STRINGS] = "strings",
+        [PM_OPT_JSON] = "JSON",
+    };
+    return names[o->type];
+}
+
+static void add_type(struct pm_str *s, const struct pm_opt *o)
+{
+    if (o->type != PM_OPT_ENUM) {
+        pm_str_add(s, "%s", type_name(o));
+        return;
+    }
+    for (const char *c = o->choices; *c; c++)
+        pm_str_add(s, *c == '|' ? "\\|" : "%c", *c);
+}
+
+/* The range as the schema has it, "0..64", "0.." or nothing. */
+static void add_range(struct pm_str *s, const cJSON *schema)
+{
+    const cJSON *holder = cJSON_GetObjectItemCaseSensitive(schema, "items");
+    const cJSON *min, *max;
+
+    holder = holder ? holder : schema;
+    min = cJSON_GetObjectItemCaseSensitive(holder, "minimum");
+    max = cJSON_GetObjectItemCaseSensitive(holder, "maximum");
+    if (min)
+        pm_str_add(s, "%.9g..", min->valuedouble);
+    if (max && max->valuedouble < 2147483647)
+        pm_str_add(s, "%.9g", max->valuedouble);
+}
+
+static void add_words(struct pm_str *s, const char *words)
+{
+    pm_str_add(s, " |%s%s", words ? " " : "", words ? words : "");
+}
+
+static void add_flags(struct pm_str *s, const struct pm_reference *r)
+{
+    pm_str_add(s, " | %s", r ? r->tasks : "c");
+    add_words(s, r ? r->slim : NULL);
+    add_words(s, r ? r->deeplab : NULL);
+    add_words(s, r ? r->detection : NULL);
+    pm_str_add(s, " |\n");
+}
+
+static void add_head(struct pm_str *s, const char *title, const char *help)
+{
+    pm_str_add(s, "\n### %s\n\n%s%s", title, help, *help ? "\n\n" : "");
+    pm_str_add(s, "| key | type | default | range | meaning | tasks | TF-Slim, Inception | DeepLab "
+                  "| Object Detection |\n|---|---|---|---|---|---|---|---|---|\n");
+}
+
+static void add_options(struct pm_str *s, const char *section, const struct pm_opt *opts)
+{
+    cJSON *schema = cJSON_CreateObject();
+    struct pm_str path = { 0 };
+
+    pm_opts_schema(opts, schema);
+    for (; opts->type; opts++) {
+        const cJSON *o = cJSON_GetObjectItemCaseSensitive(schema, opts->key);
+        const cJSON *def = cJSON_GetObjectItemCaseSensitive(o, "default");
+        char *text = def ? pm_json_print(def) : pm_strdup("null");
+        path.length = 0;
+        pm_str_add(&path, "%s.%s", section, opts->key);
+        pm_str_add(s, "| `%s` | ", path.text);
+        add_type(s, opts);
+        pm_str_add(s, " | `%s` | ", text);
+        add_range(s, o);
+        pm_str_add(s, " | %s", opts->help);
+        add_flags(s, pm_reference_find(path.text));
+        pm_free(text);
+    }
+    pm_str_free(&path);
+    cJSON_Delete(schema);
+}
+
+static void add_later(struct pm_str *s, const char *section)
+{
+    size_t n = strlen(section);
+
+    for (const struct pm_reference *r = pm_references; r->key; r++) {
+        if (!r->type || strncmp(r->key, section, n) != 0 || r->key[n] != '.')
+            continue;
+        pm_str_add(s, "| `%s` *later* | %s | `%s` | | %s", r->key, r->type, r->def, r->help);
+        add_flags(s, r);
+    }
+}
+
+static void add_rows(struct pm_str *s, const struct pm_config_section *section,
+                     const struct pm_open_rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct pm_open_row *row = &rows->rows[i];
+        if (!row->opts || !row->opts->type)
+            continue;
+        struct pm_str title = { 0 };
+        pm_str_add(&title, "%s, %s \"%s\"", section->name, section->row_kind, row->name);
+        add_head(s, title.text, row->help ? row->help : "");
+        add_options(s, section->name, row->opts);
+        pm_str_free(&title);
+    }
+}
+
+static void add_names(struct pm_str *s, const struct pm_config_section *section,
+                      const struct pm_open_rows *rows)
+{
+    pm_str_add(s, "\n| %s | |\n|---|---|\n", section->row_kind);
+    for (size_t i = 0; i < rows->count; i++)
+        pm_str_add(s, "| `%s` | %s |\n", rows->rows[i].name,
+                   rows->rows[i].help ? rows->rows[i].help : "");
+}
+
+char *pm_config_markdown(const struct pm_open_sections *open)
+{
+    struct pm_str s = { 0 };
+
+    add_head(&s, "top level", "");
+    pm_str_add(&s, "| `task` | classification\\|segmentation *later*\\|detection *later* | "
+                   "`\"classification\"` | | what the network is trained for");
+    add_flags(&s, pm_reference_find("task"));
+    pm_str_add(&s, "| `base` | strings | `[]` | | files merged before this one, each beside the file "
+                   "that names it");
+    add_flags(&s, pm_reference_find("base"));
+    pm_str_add(&s, "| `devices` | list | `[\"auto\"]` | | one clone of the model for each: a name, or "
+                   "an object with the keys below");
+    add_flags(&s, pm_reference_find("devices"));
+    add_options(&s, "devices[]", pm_config_device_opts);
+    for (const struct pm_config_section *c = pm_config_sections; c->name; c++) {
+        const struct pm_open_rows *rows = pm_config_rows(c, open);
+        add_head(&s, c->name, c->help);
+        add_options(&s, c->name, c->opts);
+        add_later(&s, c->name);
+        if (rows && rows->count) {
+            add_names(&s, c, rows);
+            add_rows(&s, c, rows);
+        }
+    }
+    return s.text;
+}

@@ -1,0 +1,194 @@
+/* The option tables of every section: names, defaults, ranges, documentation. Defaults are TF-Slim's
+ * where it has the option. */
+#include "config/parts.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LARGEST 9007199254740991 /* 2^53 - 1, the largest integer a config may hold */
+#define INT_LARGEST 2147483647
+
+static const struct pm_opt model[] = {
+    PM_STRING(pm_config_model, name, NULL, "named net; or give layers instead"),
+    PM_INT(pm_config_model, num_classes, 0, 0, 1000000, "classes; 0 = the data's"),
+    PM_JSON(pm_config_model, layers, "list of layers, instead of a named net"),
+    { 0 },
+};
+
+static const struct pm_opt data[] = {
+    PM_STRING(pm_config_data, folder, NULL, "folder with TFRecord shards"),
+    PM_STRING(pm_config_data, train_split, "train", "split to train on, or a file pattern"),
+    PM_STRING(pm_config_data, eval_split, "test", "split to evaluate on, or a file pattern"),
+    PM_INT(pm_config_data, labels_offset, 0, 0, 1000,
+           "subtracted from every label and from the number of classes"),
+    PM_INT(pm_config_data, threads, 0, 0, 256, "threads that decode and augment; 0 = cores"),
+    PM_INT(pm_config_data, ring, 4, 2, 64, "batches prepared ahead of the step"),
+    { 0 },
+};
+
+static const struct pm_opt input[] = {
+    PM_INTS(pm_config_input, size, NULL, 1, 16384,
+            "side, or [height, width], in pixels; null = the net's"),
+    PM_INTS(pm_config_input, eval_size, NULL, 1, 16384, "the same for evaluation; null = size"),
+    PM_INT(pm_config_input, channels, 0, 0, 4,
+           "1 turns pictures grey; 0 = the net's or the data's"),
+    PM_STRING(pm_config_input, preprocessing, NULL, "preprocessing; null = the net's"),
+    { 0 },
+};
+
+static const struct pm_opt loss[] = {
+    PM_FLOAT(pm_config_loss, label_smoothing, 0, 0, 0.999,
+             "share of the target spread evenly over all classes"),
+    PM_FLOAT(pm_config_loss, aux_weight, NAN, 0, 10,
+             "weight of the auxiliary head's loss; null = the net's"),
+    { 0 },
+};
+
+static const struct pm_opt optim[] = {
+    PM_STRING(pm_config_optim, name, "rmsprop", "optimizer"),
+    PM_FLOAT(pm_config_optim, weight_decay, NAN, 0, 1,
+             "L2: g += weight_decay * w on the net's regularised variables; null = the net's"),
+    PM_FLOAT(pm_config_optim, clip_norm, 0, 0, INFINITY,
+             "largest norm of all gradients together; 0 = off"),
+    PM_FLOAT(pm_config_optim, clip_variable_norm, 0, 0, INFINITY,
+             "largest norm of each variable's gradient; 0 = off"),
+    PM_STRINGS(pm_config_optim, freeze, NULL,
+               "regular expressions, matched at the start of names, of variables left as they are"),
+    PM_JSON(pm_config_optim, multipliers,
+            "{regular expression: factor of the gradient}; the first match counts"),
+    PM_FLOAT(pm_config_optim, moving_average_decay, 0, 0, 0.999999,
+             "decay of the variables' moving averages; 0 = none are kept"),
+    PM_BOOL(pm_config_optim, moving_average_ramp, true,
+            "early decay is (1 + step) / (10 + step) where that is less"),
+    { 0 },
+};
+
+static const struct pm_opt schedule[] = {
+    PM_ENUM(pm_config_schedule, policy, PM_POLICY_EXPONENTIAL,
+            "fixed|exponential|polynomial|cosine", "how the learning rate falls"),
+    PM_DOUBLE(pm_config_schedule, base_lr, 0.01, 0, 1000, "learning rate at the start"),
+    PM_INT64(pm_config_schedule, decay_steps, 0, 0, LARGEST,
+             "steps of one decay; 0 = from num_epochs_per_decay"),
+    PM_DOUBLE(pm_config_schedule, num_epochs_per_decay, 2, 0, 1e9,
+              "epochs of one decay, where decay_steps is 0"),
+    PM_DOUBLE(pm_config_schedule, decay_factor, 0.94, 0, 1, "exponential: factor of one decay"),
+    PM_BOOL(pm_config_schedule, staircase, true, "exponential: decay in whole steps of the factor"),
+    PM_DOUBLE(pm_config_schedule, end_lr, 0.0001, 0, 1000, "polynomial: learning rate at the end"),
+    PM_DOUBLE(pm_config_schedule, power, 1, 0, 100, "polynomial: its power"),
+    PM_BOOL(pm_config_schedule, cycle, false, "polynomial: start again, ever longer"),
+    PM_INT64(pm_config_schedule, warmup_steps, 0, 0, LARGEST,
+             "steps of the ramp up to base_lr; 0 = from warmup_epochs"),
+    PM_DOUBLE(pm_config_schedule, warmup_epochs, 0, 0, 1e9,
+              "epochs of the ramp, where warmup_steps is 0; 0 = no ramp"),
+    PM_DOUBLE(pm_config_schedule, warmup_lr, 0, 0, 1000, "learning rate where the ramp starts"),
+    PM_ENUM(pm_config_schedule, epoch_count, PM_EPOCH_TOTAL, "total|per_clone",
+            "an epoch's steps: examples over run.batch_size, or (as Slim) over one clone's part"),
+    { 0 },
+};
+
+static const struct pm_opt init[] = {
+    PM_STRING(pm_config_init, checkpoint, NULL,
+              "checkpoint, or folder with some, to start from when the run folder holds none"),
+    PM_STRINGS(pm_config_init, exclude_scopes, NULL,
+               "beginnings of names of variables that are not taken from it"),
+    PM_BOOL(pm_config_init, ignore_missing, false,
+            "variables that it lacks keep their initial values, with a warning"),
+    PM_STRINGS(pm_config_init, trainable_scopes, NULL,
+               "regular expressions, matched at the start of names, of what is trained; none = all"),
+    { 0 },
+};
+
+static const struct pm_opt run[] = {
+    PM_STRING(pm_config_run, folder, NULL, "run folder: checkpoints, metrics, log, report"),
+    PM_INT64(pm_config_run, steps, 0, 0, LARGEST, "training ends at this step; 0 = never"),
+    PM_INT(pm_config_run, batch_size, 32, 1, 1000000, "examples a step, over all clones"),
+    PM_INT64(pm_config_run, seed, 1, 0, LARGEST, "seed of every random number"),
+    PM_INT(pm_config_run, log_every_steps, 10, 1, INT_LARGEST, "steps between log lines"),
+    PM_INT64(pm_config_run, save_every_steps, 0, 0, LARGEST,
+             "steps between checkpoints; 0 = not by steps"),
+    PM_DOUBLE(pm_config_run, save_every_secs, 600, 0, 1e9,
+              "seconds between checkpoints; 0 = not by time"),
+    PM_INT(pm_config_run, keep, 5, 0, 1000000, "newest checkpoints kept; 0 = all"),
+    PM_DOUBLE(pm_config_run, keep_every_hours, 0, 0, 1e9,
+              "besides, one checkpoint per so many hours is kept for good; 0 = none"),
+    PM_STRING(pm_config_run, keep_best, NULL,
+              "besides, the best by this metric: accuracy, recall_at_5 or loss"),
+    PM_INT(pm_config_run, micro_batches, 1, 1, 65536,
+           "parts of a clone's batch run one after the other; less memory, same gradient"),
+    PM_INT(pm_config_run, snapshot_every_steps, 100, 0, INT_LARGEST,
+           "steps between host copies from which a lost device is restored; 0 = at checkpoints"),
+    PM_DOUBLE(pm_config_run, segment_ms, 100, 1, 10000,
+              "bound of one submission's estimated work in milliseconds"),
+    PM_BOOL(pm_config_run, validate, false, "run under Vulkan's validation layer"),
+    PM_ENUM(pm_config_run, balance, PM_BALANCE_EQUAL, "equal|auto",
+            "shares of devices that name none: equal, or by measured speed"),
+    { 0 },
+};
+
+static const struct pm_opt eval[] = {
+    PM_STRING(pm_config_eval, checkpoint, NULL,
+              "checkpoint, or folder with some; null = the newest of run.folder"),
+    PM_INT64(pm_config_eval, every_steps, 0, 0, LARGEST,
+             "steps between evaluations while training; 0 = none"),
+    PM_INT(pm_config_eval, batch_size, 100, 1, 1000000, "examples a batch"),
+    PM_INT64(pm_config_eval, max_batches, 0, 0, LARGEST, "batches at most; 0 = the whole split"),
+    PM_ENUM(pm_config_eval, averages, PM_AVERAGES_AUTO, "auto|on|off",
+            "evaluate the variables' moving averages; auto = where the checkpoint has them"),
+    PM_DOUBLE(pm_config_eval, interval_secs, 60, 1, 1e6,
+              "eval --watch: seconds between looks for a new checkpoint"),
+    { 0 },
+};
+
+static const struct pm_opt export[] = {
+    PM_STRING(pm_config_export, file, NULL, "file to write"),
+    PM_INT(pm_config_export, batch_size, 0, 0, 1000000, "examples a batch; 0 = variable"),
+    PM_INTS(pm_config_export, size, NULL, 1, 16384,
+            "side, or [height, width]; null = input.eval_size"),
+    { 0 },
+};
+
+const struct pm_opt pm_config_device_opts[] = {
+    PM_STRING(pm_config_device, name, "auto",
+              "auto, cpu, vulkan:N, a UUID or a part of a device's name"),
+    PM_FLOAT(pm_config_device, share, 0, 0, 1e6,
+             "part of the batch relative to the others'; 0 = by run.balance"),
+    PM_INT(pm_config_device, threads, 0, 0, 256, "CPU: threads; 0 = cores"),
+    { 0 },
+};
+
+const char *const pm_config_tasks[] = { "classification", "segmentation", "detection", NULL };
+
+#define SECTION(n, h) .name = #n, .help = h, .opts = n, .offset = offsetof(struct pm_config, n)
+#define OPEN(kind, list, field, key)                                                               \
+    .row_kind = kind, .rows = offsetof(struct pm_open_sections, list),                             \
+    .row = offsetof(struct pm_config, field), .row_key = key
+
+const struct pm_config_section pm_config_sections[] = {
+    { SECTION(model, "the network"), OPEN("net", models, model_row, "name") },
+    { SECTION(data, "where examples come from") },
+    { SECTION(input, "how a picture becomes the network's input"),
+      OPEN("preprocessing", preprocessings, preprocessing_row, "preprocessing") },
+    { SECTION(loss, "what is minimised") },
+    { SECTION(optim, "what is done with gradients"),
+      OPEN("optimizer", optimizers, optimizer_row, "name") },
+    { SECTION(schedule, "the learning rate over the steps") },
+    { SECTION(init, "what training starts from and what it may change") },
+    { SECTION(run, "the training run") },
+    { SECTION(eval, "evaluation") },
+    { SECTION(export, "export") },
+    { 0 },
+};
+
+const struct pm_config_section *pm_config_section_find(const char *name, size_t length)
+{
+    for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
+        if (strlen(s->name) == length && memcmp(s->name, name, length) == 0)
+            return s;
+    return NULL;
+}
+
+const struct pm_open_rows *pm_config_rows(const struct pm_config_section *s,
+                                          const struct pm_open_sections *open)
+{
+    return s->row_kind ? (const void *)((const char *)open + s->rows) : NULL;
+}

@@ -1,0 +1,312 @@
+/* classification: one label per picture.
+ *
+ * A sample is the picture of "image/encoded" through the preprocessing, and "image/class/label" less
+ * labels_offset. The loss is softmax cross entropy with label smoothing on the logits, plus a share
+ * of the same on the auxiliary head where a net has one. Accuracy takes the largest logit, the
+ * lowest class among equals; recall_at_5 counts an example when fewer than five classes have a logit
+ * strictly greater than its label's. An example with a logit that is not finite is wrong in both. */
+#include <pumice/task.h>
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <string.h>
+
+static const char *const metric_names[] = { "accuracy", "recall_at_5", "loss", NULL };
+
+static bool higher_is_better(const char *metric)
+{
+    return strcmp(metric, "loss") != 0;
+}
+
+/* ---- samples ----------------------------------------------------------------------------- */
+
+static int check(const struct pm_setup *s)
+{
+    const int wants = s->preprocessing->channels;
+
+    if (s->channels != 1 && s->channels != 3)
+        return pm_fail(PM_ECONFIG, "input.channels: %d is neither 1 (grey) nor 3 (colour)",
+                       s->channels);
+    if (wants && wants != s->channels)
+        return pm_fail(PM_ECONFIG, "input.preprocessing: \"%s\" needs %d channels, the input has "
+                       "%d: set input.channels or another preprocessing", s->preprocessing->name,
+                       wants, s->channels);
+    if (s->num_classes < 2)
+        return pm_fail(PM_ECONFIG, "data.labels_offset: %d leaves %d classes, at least 2 are needed",
+                       s->labels_offset, s->num_classes);
+    return PM_OK;
+}
+
+static int fields(const struct pm_setup *s, bool train, struct pm_field out[PM_MAX_FIELDS])
+{
+    const int height = train ? s->height : s->eval_height;
+    const int width = train ? s->width : s->eval_width, err = check(s);
+
+    if (err)
+        return err;
+    out[0] = (struct pm_field) { "images", PM_F32, PM_SHAPE3(height, width, s->channels) };
+    out[1] = (struct pm_field) { "labels", PM_I32, { 0 } };
+    return 2;
+}
+
+static int read_size(const struct pm_example *e, const char *key, int64_t otherwise,
+                     const char *where, int64_t *out)
+{
+    const int found = pm_example_int(e, key, out);
+
+    if (found < 0)
+        return found;
+    if (found == 0)
+        *out = otherwise;
+    if (*out < 1 || *out > 1 << 20)
+        return pm_fail(PM_EDATA, "%s: %s: %lld is outside 1..%d", where, key, (long long)*out,
+                       1 << 20);
+    return PM_OK;
+}
+
+/* Pixels as they are, for records that say "raw". */
+static int read_raw(const struct pm_example *e, const uint8_t *data, size_t size, int channels,
+                    const char *where, struct pm_image8 *out)
+{
+    int64_t h, w, c;
+    int err = PM_OK;
+
+    PM_TRY(read_size(e, "image/height", 0, where, &h));
+    PM_TRY(read_size(e, "image/width", 0, where, &w));
+    PM_TRY(read_size(e, "image/channels", channels, where, &c));
+    if (c != channels || (uint64_t)h * (uint64_t)w * (uint64_t)c != size)
+        PM_TRY(pm_fail(PM_EDATA, "%s: image/encoded: %zu raw bytes are no picture of %lldx%lldx%lld "
+                       "(%d channels are wanted)", where, size, (long long)h, (long long)w,
+                       (long long)c, channels));
+    *out = (struct pm_image8) { (int)h, (int)w, (int)c, pm_malloc(size) };
+    memcpy(out->pixels, data, size);
+out:
+    return err;
+}
+
+static int read_image(const struct pm_example *e, int channels, const char *where,
+                      struct pm_image8 *out)
+{
+    const uint8_t *data, *format = NULL;
+    size_t size, format_size = 0;
+    int found = pm_example_bytes(e, "image/encoded", &data, &size);
+
+    if (found < 0)
+        return found;
+    if (found == 0 || size == 0)
+        return pm_fail(PM_EDATA, "%s: has no image/encoded", where);
+    if ((found = pm_example_bytes(e, "image/format", &format, &format_size)) < 0)
+        return found;
+    if (format_size == 3 && (memcmp(format, "raw", 3) == 0 || memcmp(format, "RAW", 3) == 0))
+        return read_raw(e, data, size, channels, where, out);
+    return pm_image_decode(data, size, channels, 0, where, out);
+}
+
+static int read_label(const struct pm_example *e, const struct pm_setup *s, const char *where,
+                      int32_t *out)
+{
+    int64_t label;
+    const int found = pm_example_int(e, "image/class/label", &label);
+
+    if (found < 0)
+        return found;
+    if (found == 0)
+        return pm_fail(PM_EDATA, "%s: has no image/class/label", where);
+    if (label < s->labels_offset || label - s->labels_offset >= s->num_classes)
+        return pm_fail(PM_EDATA, "%s: image/class/label: %lld is outside %d..%d (%d classes, "
+                       "data.labels_offset %d)", where, (long long)label, s->labels_offset,
+                       s->labels_offset + s->num_classes - 1, s->num_classes, s->labels_offset);
+    *out = (int32_t)(label - s->labels_offset);
+    return PM_OK;
+}
+
+static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
+                uint32_t example, const char *where, void *const *out)
+{
+    const struct pm_sampler *sampler = ctx;
+    const struct pm_setup *s = sampler->setup;
+    struct pm_image8 im = { 0 };
+    struct pm_example *e = NULL;
+    struct pm_draws draws = { 0 };
+    const int height = sampler->train ? s->height : s->eval_height;
+    const int width = sampler->train ? s->width : s->eval_width;
+    int err = PM_OK;
+
+    PM_TRY(pm_example_parse(record, size, where, &e));
+    PM_TRY(read_label(e, s, where, out[1]));
+    PM_TRY(read_image(e, s->channels, where, &im));
+    if (sampler->train && s->preprocessing->draw) {
+        struct pm_rng r = pm_rng_make(seed, pm_hash("augmentation"), (uint32_t)step, example);
+        s->preprocessing->draw(s->preprocessing_cfg, &r, im.height, im.width, &draws);
+    }
+    PM_TRY(s->preprocessing->apply(s->preprocessing_cfg, &im, sampler->train, &draws, height,
+                                   width, out[0], where));
+out:
+    pm_image_free(&im);
+    pm_example_destroy(&e);
+    return err;
+}
+
+/* ---- loss -------------------------------------------------------------------------------- */
+
+static void add_loss(struct pm_net *net, const char *name, struct pm_node *logits,
+                     struct pm_node *labels, double smoothing, double weight)
+{
+    pm_net_add_many(net, name, (struct pm_node *[]){ logits, labels }, 2,
+                    "softmax_cross_entropy label_smoothing=%.9g weight=%.9g", smoothing, weight);
+}
+
+static void add_losses(struct pm_net *net, const struct pm_heads *heads, const struct pm_setup *s)
+{
+    const float aux_weight = isnan(s->aux_weight) ? heads->aux_weight : s->aux_weight;
+    char text[64];
+
+    if (net->error)
+        return;
+    const struct pm_shape shape = heads->logits->out_shape;
+    if (shape.rank != 2 || shape.dim[1] != s->num_classes) {
+        net->error = pm_fail(PM_ECONFIG, "%s: the net's logits are %s, but the data has %d classes: "
+                             "the last layer must give %d values an image", heads->logits->name,
+                             pm_shape_text(shape, text), s->num_classes, s->num_classes);
+        return;
+    }
+    struct pm_node *labels = pm_net_find(net, "labels");
+    if (!labels)
+        labels = pm_net_input(net, "labels", PM_SHAPE1(shape.dim[0]), PM_I32);
+    add_loss(net, "loss", heads->logits, labels, s->label_smoothing, 1);
+    if (heads->aux_logits && aux_weight > 0)
+        add_loss(net, "aux_loss", heads->aux_logits, labels, s->label_smoothing, aux_weight);
+}
+
+/* ---- metrics ----------------------------------------------------------------------------- */
+
+struct pm_score {
+    int classes;
+    double label_smoothing;
+    uint64_t count, right, recalled;
+    double loss; /* sum over examples */
+};
+
+static struct pm_score *score_create(const struct pm_setup *s)
+{
+    struct pm_score *m = pm_calloc(1, sizeof *m);
+
+    m->classes = s->num_classes;
+    m->label_smoothing = s->label_smoothing;
+    return m;
+}
+
+static void score_destroy(struct pm_score **m)
+{
+    pm_free(*m);
+    *m = NULL;
+}
+
+/* sum of y' (log sum exp(z) - z), y' the smoothed target. */
+static double cross_entropy(const float *z, int k, int label, double smoothing)
+{
+    double largest = z[0], sum = 0, mean = 0;
+
+    for (int i = 1; i < k; i++)
+        largest = fmax(largest, z[i]);
+    for (int i = 0; i < k; i++) {
+        sum += exp(z[i] - largest);
+        mean += (z[i] - largest) / k;
+    }
+    return log(sum) - (1 - smoothing) * (z[label] - largest) - smoothing * mean;
+}
+
+static void add_example(struct pm_score *m, const float *z, int label)
+{
+    int greater = 0, best = 0;
+    bool finite = true;
+
+    for (int i = 0; i < m->classes; i++) {
+        finite &= isfinite(z[i]) != 0;
+        greater += z[i] > z[label];
+        best = z[i] > z[best] ? i : best;
+    }
+    m->count++;
+    m->right += finite && best == label;
+    m->recalled += finite && greater < 5;
+    m->loss += finite ? cross_entropy(z, m->classes, label, m->label_smoothing) : NAN;
+}
+
+static int score_add(struct pm_score *m, const struct pm_batch *batch, const float *logits)
+{
+    const int32_t *labels = batch->field[1];
+
+    for (int i = 0; i < batch->valid; i++)
+        add_example(m, logits + (size_t)i * m->classes, labels[i]);
+    return PM_OK;
+}
+
+static void score_report(const struct pm_score *m, struct cJSON *object)
+{
+    const double n = (double)m->count;
+
+    /* cJSON writes null for a number that is not finite: no example, or a net that diverged. */
+    cJSON_AddNumberToObject(object, "accuracy", (double)m->right / n);
+    cJSON_AddNumberToObject(object, "recall_at_5", (double)m->recalled / n);
+    cJSON_AddNumberToObject(object, "loss", m->loss / n);
+    cJSON_AddNumberToObject(object, "count", n);
+}
+
+/* ---- predictions ------------------------------------------------------------------------- */
+
+enum { TOP = 5 };
+
+/* Softmax of z's class c. */
+static double probability(const float *z, int k, int c)
+{
+    double largest = z[0], sum = 0;
+
+    for (int i = 1; i < k; i++)
+        largest = fmax(largest, z[i]);
+    for (int i = 0; i < k; i++)
+        sum += exp(z[i] - largest);
+    return exp(z[c] - largest) / sum;
+}
+
+/* label in the data's numbering, its name where known, its probability. */
+static void add_class(const struct pm_setup *s, const float *z, int c, cJSON *object)
+{
+    cJSON_AddNumberToObject(object, "label", c + s->labels_offset);
+    if (s->labels && s->labels[c])
+        cJSON_AddStringToObject(object, "name", s->labels[c]);
+    cJSON_AddNumberToObject(object, "probability", probability(z, s->num_classes, c));
+}
+
+static int present(const struct pm_setup *s, const float *logits, struct cJSON *object,
+                   struct pm_image8 *picture)
+{
+    int best[TOP], count = 0;
+
+    (void)picture; /* a label belongs to the picture as a whole: nothing to draw */
+    while (count < TOP && count < s->num_classes) {
+        int next = -1;
+        for (int c = 0; c < s->num_classes; c++) {
+            bool taken = false;
+            for (int i = 0; i < count; i++)
+                taken |= best[i] == c;
+            if (!taken && (next < 0 || logits[c] > logits[next]))
+                next = c;
+        }
+        best[count++] = next;
+    }
+    add_class(s, logits, best[0], object);
+    cJSON *top = cJSON_AddArrayToObject(object, "top");
+    for (int i = 0; i < count; i++) {
+        cJSON *row = cJSON_CreateObject();
+        add_class(s, logits, best[i], row);
+        cJSON_AddItemToArray(top, row);
+    }
+    return PM_OK;
+}
+
+const struct pm_task_row pm_task_classification = {
+    .name = "classification", .fields = fields, .make = make, .add_loss = add_losses,
+    .metric_names = metric_names, .higher_is_better = higher_is_better,
+    .score_create = score_create, .score_destroy = score_destroy, .score_add = score_add,
+    .score_report = score_report, .present = present,
+};

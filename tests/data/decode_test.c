@@ -1,0 +1,241 @@
+/* Decoding: PngSuite's and other corner files against what libpng and libjpeg-turbo (through Pillow)
+ * make of them, malformed files, limits, and our own writing. */
+#include <cjson/cJSON.h>
+#include <math.h>
+
+#include "data_common.h"
+
+/* Where we and Pillow disagree, and why that is right or bearable. */
+static const struct {
+    const char *file, *why;
+} differences[] = {
+    /* Refused by us. */
+    { "jpeg-crash/5482a54657765056f1a94116a8dbffe7.jpg", "bad Huffman code, libjpeg only warns" },
+    { "jpeg-crash/8a9cc8eeed66aeb423a91c44111d9450.jpg", "no end marker" },
+    { "jpeg-crash/8e5e74dbf9b68a322fbb9512db837329.jpg", "scan of DC and AC, libjpeg only warns" },
+    { "jpeg-crash/subtract-with-overflow.jpg", "garbage between scans, libjpeg only warns" },
+    { "jpeg-reftest/partial_progressive.jpg", "ends in a scan, libjpeg only warns" },
+    { "pillow/jpeg_ff00_header.jpg", "a zero byte where a marker must stand" },
+    { "png-bugfixes/x_interlaced_chck.png", "wrong IDAT checksum, Pillow reads on" },
+    { "pngsuite/xcsn0g01.png", "wrong IDAT checksum, Pillow reads on" },
+    { "tensorflow/bad_huffman.jpg", "bad Huffman code, libjpeg only warns" },
+    /* Accepted by us. */
+    { "jpeg-crash/b0b8914cc5f7a6eff409f16d8cc236c5.jpg", "damaged scan taken as zeros" },
+    { "pillow/png_decompression_dos.png", "the bomb is in a text chunk nobody unpacks" },
+    { "png-bugfixes/cicp_pq.png", "a chunk Pillow dislikes; colours are taken as they are" },
+    { "png-bugfixes/issue_430.png", "a chunk Pillow dislikes; pixels are whole" },
+};
+
+/* Pillow compares a grey tRNS sample below 8 bits unscaled, so its alpha is wrong; the colours agree. */
+static const char *const alpha_differs[] = { "pillow/1_trns.png", "pngsuite/tbbn0g04.png" };
+
+static bool differs(const char *file)
+{
+    for (size_t i = 0; i < PM_COUNT(differences); i++)
+        if (!strcmp(differences[i].file, file))
+            return true;
+    return false;
+}
+
+static void rgba_sha(const struct pm_image8 *im, char hex[65])
+{
+    struct pm_sha256 s;
+
+    pm_sha256_start(&s);
+    for (size_t k = 0; k < (size_t)im->height * (size_t)im->width; k++) {
+        const uint8_t *p = im->pixels + k * (size_t)im->channels;
+        const int colours = im->channels >= 3 ? 3 : 1;
+        const uint8_t q[4] = { p[0], p[colours / 2], p[colours - 1],
+                               im->channels % 2 ? 255 : p[im->channels - 1] };
+        pm_sha256_add(&s, q, 4);
+    }
+    pm_sha256_end(&s, hex);
+}
+
+static void check_pixels(const char *file, const cJSON *pil, const struct pm_image8 *im)
+{
+    const cJSON *sha = cJSON_GetObjectItem(pil, "rgba8_sha256");
+    const cJSON *size = cJSON_GetObjectItem(pil, "size");
+    char hex[65];
+
+    assert_int_equal(im->width, cJSON_GetArrayItem(size, 0)->valueint);
+    assert_int_equal(im->height, cJSON_GetArrayItem(size, 1)->valueint);
+    if (!sha)
+        return;
+    for (size_t i = 0; i < PM_COUNT(alpha_differs); i++)
+        if (!strcmp(alpha_differs[i], file))
+            return;
+    rgba_sha(im, hex);
+    if (strcmp(hex, sha->valuestring))
+        fail_msg("%s: pixels differ from libpng's", file);
+}
+
+/* Two integer IDCTs and two ways to enlarge chroma differ by +-1 to 3 a pixel in either direction;
+ * the mean of a channel moves by far less than half of the smallest of these. 16-bit samples keep
+ * their upper 8 bits: the mean lies between mean / 256 - 1 and mean / 256. */
+static void check_means(const char *file, const cJSON *pil, const struct pm_image8 *im)
+{
+    const cJSON *mean = cJSON_GetObjectItem(pil, "rgb_mean");
+    const size_t count = (size_t)im->height * (size_t)im->width;
+    const int n = cJSON_GetArraySize(mean);
+    const bool deep = !strcmp(cJSON_GetObjectItem(pil, "mode")->valuestring, "I");
+
+    for (int c = 0; c < n; c++) {
+        const double wanted = cJSON_GetArrayItem(mean, c)->valuedouble;
+        double sum = 0;
+        for (size_t k = 0; k < count; k++)
+            sum += im->pixels[k * 3 + (size_t)c];
+        sum /= (double)count;
+        const bool good = deep && n == 1 && wanted > 255 ? sum <= wanted / 256 + 0.01 &&
+                                                               sum >= wanted / 256 - 1
+                                                         : fabs(sum - wanted) < 0.25;
+        if (!good && strcmp(file, "pillow/i_trns.png"))
+            fail_msg("%s: mean of channel %d is %.3f, Pillow's is %.3f", file, c, sum, wanted);
+    }
+}
+
+static void corner_files(void **state)
+{
+    const char *folder = shared_data("images-corner");
+    struct pm_arena *a = pm_arena_create();
+    char *text = NULL;
+    int files = 0, good = 0;
+
+    (void)state;
+    assert_int_equal(pm_file_read(pm_arena_printf(a, "%s/expected.json", folder), &text, NULL),
+                     PM_OK);
+    cJSON *all = cJSON_Parse(text);
+    assert_non_null(all);
+    for (const cJSON *f = all->child; f; f = f->next) {
+        const cJSON *pil = cJSON_GetObjectItem(f, "pil");
+        struct pm_image8 im, rgb;
+        char *data = NULL;
+        size_t size = 0;
+        if (pm_file_read(pm_arena_printf(a, "%s/%s", folder, f->string), &data, &size) < 0)
+            continue;
+        files++;
+        const int err = pm_image_decode(data, size, 0, 0, f->string, &im);
+        const bool pillow = cJSON_IsTrue(cJSON_GetObjectItem(pil, "ok"));
+        if (err < 0) {
+            assert_int_equal(err, PM_EDATA);
+            assert_non_null(strstr(pm_error_text(), f->string));
+            assert_null(im.pixels);
+        }
+        if ((err == PM_OK) != (pillow != differs(f->string)))
+            fail_msg("%s: %s by us", f->string, err < 0 ? pm_error_text() : "accepted");
+        if (err == PM_OK && pillow) {
+            good++;
+            check_pixels(f->string, pil, &im);
+            assert_int_equal(pm_image_decode(data, size, 3, 0, "rgb", &rgb), PM_OK);
+            assert_int_equal(rgb.channels, 3);
+            if (cJSON_GetObjectItem(pil, "rgb_mean") && strncmp(f->string, "jpeg-crash/", 11))
+                check_means(f->string, pil, &rgb);
+            pm_image_free(&rgb);
+        }
+        pm_image_free(&im);
+        pm_free(data);
+    }
+    assert_true(files > 200 && good > 150);
+    print_message("%d files, %d decoded as by Pillow\n", files, good);
+    cJSON_Delete(all);
+    pm_free(text);
+    pm_arena_destroy(&a);
+}
+
+/* A small picture with every channel different. */
+static struct pm_image8 picture(int height, int width, int channels)
+{
+    struct pm_image8 im = { height, width, channels,
+                            pm_malloc((size_t)(height * width * channels)) };
+    for (int i = 0; i < height * width * channels; i++)
+        im.pixels[i] = (uint8_t)(i * 7 + i / 5);
+    return im;
+}
+
+static void png_round_trip(void **state)
+{
+    (void)state;
+    for (int channels = 1; channels <= 4; channels++) {
+        struct pm_image8 im = picture(13, 17, channels), back;
+        uint8_t *png = NULL;
+        size_t size = 0;
+        assert_int_equal(pm_image_encode_png(&im, &png, &size), PM_OK);
+        assert_int_equal(pm_image_decode(png, size, 0, 0, "back", &back), PM_OK);
+        assert_int_equal(back.height, 13);
+        assert_int_equal(back.width, 17);
+        assert_int_equal(back.channels, channels);
+        assert_memory_equal(back.pixels, im.pixels, (size_t)(13 * 17 * channels));
+        pm_image_free(&back);
+        /* To grey and to colour, alpha dropped. */
+        assert_int_equal(pm_image_decode(png, size, 1, 0, "grey", &back), PM_OK);
+        for (int i = 0; i < 13 * 17; i++) {
+            const uint8_t *p = im.pixels + i * channels;
+            const double grey =
+                channels < 3 ? p[0] : 0.2989 * p[0] + 0.5870 * p[1] + 0.1140 * p[2];
+            assert_true(fabs(back.pixels[i] - grey) <= 0.5 + 255 * 0.0002);
+        }
+        pm_image_free(&back);
+        assert_int_equal(pm_image_decode(png, size, 3, 0, "colour", &back), PM_OK);
+        for (int i = 0; i < 13 * 17; i++)
+            for (int c = 0; c < 3; c++)
+                assert_int_equal(back.pixels[3 * i + c],
+                                 im.pixels[i * channels + (channels < 3 ? 0 : c)]);
+        pm_image_free(&back);
+        /* Every cut is refused, whatever is left. */
+        for (size_t n = 0; n < size; n++) {
+            assert_int_equal(pm_image_decode(png, n, 0, 0, "cut", &back), PM_EDATA);
+            assert_null(back.pixels);
+        }
+        pm_free(png);
+        pm_image_free(&im);
+    }
+}
+
+static void jpeg_round_trip(void **state)
+{
+    struct pm_image8 im = picture(40, 24, 3), back;
+    uint8_t *jpeg = NULL;
+    size_t size = 0;
+    double difference = 0;
+
+    (void)state;
+    for (int y = 0; y < 40; y++)
+        for (int x = 0; x < 24; x++)
+            for (int c = 0; c < 3; c++)
+                im.pixels[(y * 24 + x) * 3 + c] = (uint8_t)(4 * y + 2 * x + 20 * c);
+    assert_int_equal(pm_image_encode_jpeg(&im, 95, &jpeg, &size), PM_OK);
+    assert_int_equal(pm_image_decode(jpeg, size, 3, 0, "jpeg", &back), PM_OK);
+    assert_int_equal(back.height, 40);
+    for (int i = 0; i < 40 * 24 * 3; i++)
+        difference += abs(back.pixels[i] - im.pixels[i]);
+    assert_true(difference / (40 * 24 * 3) < 2);
+    pm_image_free(&back);
+    assert_int_equal(pm_image_decode(jpeg, size, 1, 0, "jpeg", &back), PM_OK);
+    assert_int_equal(back.channels, 1);
+    pm_image_free(&back);
+    assert_fails(pm_image_decode(jpeg, size - 2, 3, 0, "cut.jpg", &back), PM_EDATA, "cut.jpg",
+                 "end marker");
+    assert_fails(pm_image_decode(jpeg, size, 3, 40 * 24 - 1, "big.jpg", &back), PM_EDATA,
+                 "24 x 40", "1..959");
+    pm_free(jpeg);
+    pm_image_free(&im);
+}
+
+static void refused(void **state)
+{
+    struct pm_image8 im;
+
+    (void)state;
+    assert_fails(pm_image_decode("", 0, 3, 0, "r", &im), PM_EDATA, "r: ", "no bytes");
+    assert_fails(pm_image_decode("RIFF....WEBP", 12, 3, 0, "r", &im), PM_EDATA, "12 bytes",
+                 "no JPEG");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corner_files),    cmocka_unit_test(png_round_trip),
+        cmocka_unit_test(jpeg_round_trip), cmocka_unit_test(refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
