@@ -1,5 +1,133 @@
-/* The program's entrance. */
-int main(void)
+/* The program's entrance: global flags, the table of commands, help, exit codes.
+ *
+ * Exit codes: 0 done; 1 failed; 2 the config or the command line is wrong; 3 data or a checkpoint is
+ * bad; 4 no usable device, or a device failed; 130 and 143 stopped by a signal after a checkpoint was
+ * written. */
+#include "app/app.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+#define PM_COMMAND(name) extern const struct pm_command pm_command_##name;
+#include "app/commands.def"
+#undef PM_COMMAND
+
+static const struct pm_command *const commands[] = {
+#define PM_COMMAND(name) &pm_command_##name,
+#include "app/commands.def"
+#undef PM_COMMAND
+};
+
+static const char introduction[] =
+    "pumice " PUMICE_VERSION ": trains vision networks on any GPU, from one JSON file\n"
+    "\n"
+    "usage: pumice COMMAND [CONFIG.json] [ARGS] [key=value ...] [--json] [-v|-q]\n"
+    "\n";
+
+static const char closing[] =
+    "\n"
+    "  --json   one JSON object on standard output, all else on standard error\n"
+    "  -v, -q   more or fewer messages (PM_LOG=info,vulkan=trace filters by subsystem)\n"
+    "  --help   after a command: what it does, its arguments, examples\n"
+    "\n"
+    "key=value changes the config for one run: run.steps=100, optim.name=adam,\n"
+    "devices='[\"vulkan:0\",\"cpu\"]'. configs/README.md explains every key.\n"
+    "Exit codes: 0 done, 1 failed, 2 config or command line, 3 data or checkpoint, 4 device,\n"
+    "130 and 143 stopped by a signal after a checkpoint was written.\n";
+
+static const struct pm_command *find(const char *name)
 {
-    return 0;
+    for (size_t i = 0; i < PM_COUNT(commands); i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+static int fail_unknown(const char *name)
+{
+    const char *names[PM_COUNT(commands)];
+
+    for (size_t i = 0; i < PM_COUNT(commands); i++)
+        names[i] = commands[i]->name;
+    const char *guess = pm_nearest(name, names, PM_COUNT(names));
+    if (guess)
+        return pm_fail(PM_ECONFIG, "command line: '%s' is no command, did you mean '%s'?", name,
+                       guess);
+    return pm_fail(PM_ECONFIG, "command line: '%s' is no command (pumice help lists them)", name);
+}
+
+static int print_overview(void)
+{
+    struct pm_str s = { 0 };
+
+    pm_str_add(&s, "%s", introduction);
+    for (size_t i = 0; i < PM_COUNT(commands); i++)
+        pm_str_add(&s, "  %-11s%s\n", commands[i]->name, commands[i]->help);
+    pm_str_add(&s, "%s", closing);
+    int err = app_print(s.text);
+    pm_str_free(&s);
+    return err;
+}
+
+static int print_help(const char *name)
+{
+    const struct pm_command *c = find(name);
+    struct pm_str s = { 0 };
+
+    if (!c)
+        return fail_unknown(name);
+    pm_str_add(&s, "pumice %s: %s\n\n", c->name, c->help);
+    for (const char *line = c->usage; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        pm_str_add(&s, "%s pumice %s %.*s\n", line == c->usage ? "usage:" : "      ", c->name,
+                   (int)strcspn(line, "\n"), line);
+    if (c->details)
+        pm_str_add(&s, "\n%s", c->details);
+    int err = app_print(s.text);
+    pm_str_free(&s);
+    return err;
+}
+
+static int run(int argc, char **argv, struct app_globals *g)
+{
+    bool help = app_take_flag(&argc, argv, "--help") | app_take_flag(&argc, argv, "-h");
+
+    g->json = app_take_flag(&argc, argv, "--json");
+    g->verbosity = app_take_flag(&argc, argv, "-v") - app_take_flag(&argc, argv, "-q");
+    if (g->verbosity)
+        pm_log_set_level(g->verbosity > 0 ? PM_LEVEL_DEBUG : PM_LEVEL_WARN);
+    if (app_take_flag(&argc, argv, "--version"))
+        return app_print("pumice " PUMICE_VERSION "\n");
+    if (argc > 0 && strcmp(argv[0], "help") == 0) {
+        help = true;
+        argc--, argv++;
+    }
+    if (argc == 0)
+        return print_overview();
+    if (help)
+        return print_help(argv[0]);
+    const struct pm_command *c = find(argv[0]);
+    return c ? c->run(argc - 1, argv + 1, g) : fail_unknown(argv[0]);
+}
+
+/* With --json a failure is an object too, unless the result stands there already. */
+static void report_failure(struct app_globals *g, int err)
+{
+    fprintf(stderr, "error: %s\n", pm_error_text());
+    if (!g->json || g->json_printed)
+        return;
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "error", pm_error_text());
+    cJSON_AddNumberToObject(object, "exit_code", pm_exit_code(err));
+    app_print_json(g, object);
+    cJSON_Delete(object);
+}
+
+int main(int argc, char **argv)
+{
+    struct app_globals g = { 0 };
+    int err = run(argc - 1, argv + 1, &g);
+
+    if (err < 0)
+        report_failure(&g, err);
+    return err < 0 ? pm_exit_code(err) : err;
 }

@@ -1,0 +1,137 @@
+/* What the commands share: arguments, configs, printing. */
+#include "app/app.h"
+
+#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include <pumice/data.h>
+#include <pumice/net.h>
+
+#include "train/optimizer.h"
+
+static void take(int *argc, char **argv, int first, int count)
+{
+    memmove(argv + first, argv + first + count,
+            (size_t)(*argc - first - count) * sizeof *argv);
+    *argc -= count;
+}
+
+bool app_take_flag(int *argc, char **argv, const char *flag)
+{
+    bool found = false;
+
+    for (int i = 0; i < *argc;) {
+        bool here = strcmp(argv[i], flag) == 0;
+        if (here)
+            take(argc, argv, i, 1);
+        else
+            i++;
+        found |= here;
+    }
+    return found;
+}
+
+int app_take_value(int *argc, char **argv, const char *flag, const char **value)
+{
+    size_t n = strlen(flag);
+
+    for (int i = 0; i < *argc; i++) {
+        if (strncmp(argv[i], flag, n) == 0 && argv[i][n] == '=') {
+            *value = argv[i] + n + 1;
+            take(argc, argv, i, 1);
+            return PM_OK;
+        }
+        if (strcmp(argv[i], flag) != 0)
+            continue;
+        if (i + 1 == *argc)
+            return pm_fail(PM_ECONFIG, "command line: %s needs a value after it", flag);
+        *value = argv[i + 1];
+        take(argc, argv, i, 2);
+        return PM_OK;
+    }
+    return PM_OK;
+}
+
+/* key=value with a dotted key, as far as it can be told from a file's name that holds '='. */
+static bool is_override(const char *word)
+{
+    size_t n = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$");
+
+    return n > 0 && word[n] == '=' && !pm_file_exists(word);
+}
+
+int app_args(int argc, char **argv, const char *command, struct pm_arena *a, struct app_args *out)
+{
+    *out = (struct app_args) {
+        .words = pm_arena_alloc(a, (size_t)argc * sizeof *out->words),
+        .overrides = pm_arena_alloc(a, (size_t)argc * sizeof *out->overrides),
+    };
+    for (int i = 0; i < argc; i++) {
+        if (argv[i][0] == '-' && argv[i][1])
+            return pm_fail(PM_ECONFIG, "command line: %s knows no flag '%s' (pumice %s --help)",
+                           command, argv[i], command);
+        if (is_override(argv[i]))
+            out->overrides[out->overrides_count++] = argv[i];
+        else
+            out->words[out->words_count++] = argv[i];
+    }
+    return PM_OK;
+}
+
+struct pm_open_sections app_open_sections(struct pm_arena *a)
+{
+    size_t nets, optimizers, preprocessings;
+    const struct pm_net_row *const *net = pm_net_rows(&nets);
+    const struct pm_optimizer *const *optimizer = pm_optimizers(&optimizers);
+    const struct pm_preprocessing *const *preprocessing = pm_preprocessings(&preprocessings);
+    struct pm_open_row *rows =
+        pm_arena_alloc(a, (nets + optimizers + preprocessings) * sizeof *rows);
+    struct pm_open_sections open = {
+        .models = { rows, nets },
+        .optimizers = { rows + nets, optimizers },
+        .preprocessings = { rows + nets + optimizers, preprocessings },
+    };
+
+    for (size_t i = 0; i < nets; i++)
+        *rows++ = (struct pm_open_row) { net[i]->name, net[i]->help, net[i]->opts,
+                                         net[i]->preprocessing };
+    for (size_t i = 0; i < optimizers; i++)
+        *rows++ = (struct pm_open_row) { optimizer[i]->name, optimizer[i]->help,
+                                         optimizer[i]->opts, NULL };
+    for (size_t i = 0; i < preprocessings; i++)
+        *rows++ = (struct pm_open_row) { preprocessing[i]->name, preprocessing[i]->help,
+                                         preprocessing[i]->opts, NULL };
+    return open;
+}
+
+int app_load_config(const struct app_args *args, const char *command, struct pm_arena *a,
+                    struct pm_config **out)
+{
+    if (args->words_count == 0)
+        return pm_fail(PM_ECONFIG, "command line: %s needs a config file, as in pumice %s "
+                       "configs/lenet_mnist.json", command, command);
+    const struct pm_open_sections open = app_open_sections(a);
+    return pm_config_load(args->words[0], args->overrides, args->overrides_count, &open, out);
+}
+
+int app_print(const char *text)
+{
+    if (fputs(text, stdout) < 0 || fflush(stdout) < 0)
+        return pm_fail(PM_EFAIL, "standard output: writing failed: %s", strerror(errno));
+    return PM_OK;
+}
+
+int app_print_json(struct app_globals *g, const struct cJSON *object)
+{
+    char *text = pm_json_print(object);
+    struct pm_str line = { 0 };
+
+    pm_str_add(&line, "%s\n", text);
+    pm_free(text);
+    int err = app_print(line.text);
+    g->json_printed = err == PM_OK;
+    pm_str_free(&line);
+    return err;
+}

@@ -1,0 +1,53 @@
+/* app: what the commands share. A command is a row in its own cmd_NAME.c and a line in commands.def;
+ * nothing below src/app/ reads argv or prints results.
+ *
+ * Results go to standard output, everything else (log, progress, errors) to standard error. With
+ * --json a command prints exactly one JSON object, by app_print_json. */
+#ifndef APP_H
+#define APP_H
+
+#include <pumice/config.h>
+
+struct app_globals {
+    bool json;
+    int verbosity;     /* -1 -q, 0, 1 -v */
+    bool json_printed; /* set by app_print_json */
+};
+
+struct pm_command {
+    const char *name, *help; /* one line, no full stop */
+    const char *usage;       /* lines without "pumice NAME ", as "CONFIG.json [key=value ...]" */
+    const char *details;     /* for --help: what it does, its flags, an example; or NULL */
+    /* argv holds what follows the command's name, without the global flags. Returns 0, a negative
+     * PM_E... (main prints its text and exits with its code), or a positive exit code (130, 143). */
+    int (*run)(int argc, char **argv, struct app_globals *g);
+};
+
+/* Takes a flag out of argv; true when it was there. */
+bool app_take_flag(int *argc, char **argv, const char *flag);
+/* Takes "--flag VALUE" or "--flag=VALUE" out; *value is left alone when it is absent. PM_ECONFIG when
+ * the value is missing. */
+int app_take_value(int *argc, char **argv, const char *flag, const char **value);
+
+/* What is left: words, and key=value overrides. Borrowed from argv; the lists are in the arena. */
+struct app_args {
+    const char **words;
+    int words_count;
+    const char **overrides;
+    size_t overrides_count;
+};
+/* PM_ECONFIG for a flag that nobody took. command: name for the message. */
+int app_args(int argc, char **argv, const char *command, struct pm_arena *a, struct app_args *out);
+
+/* The nets, optimizers and preprocessings there are; in the arena, which must outlive configs. */
+struct pm_open_sections app_open_sections(struct pm_arena *a);
+/* Loads words[0] with the overrides. PM_ECONFIG when there is no word. */
+int app_load_config(const struct app_args *args, const char *command, struct pm_arena *a,
+                    struct pm_config **out);
+
+/* One object to standard output. */
+int app_print_json(struct app_globals *g, const struct cJSON *object);
+/* Text to standard output. */
+int app_print(const char *text);
+
+#endif
