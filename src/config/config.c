@@ -26,7 +26,7 @@ const char *pm_config_origin(const struct pm_config *c, const char *path)
 {
     const struct pm_config_origin *o = pm_config_origin_find(c->origins, path);
 
-    return o ? o->text : "default";
+    return o && (!o->object || strcmp(o->path, path) == 0) ? o->text : "default";
 }
 
 static int rank_of(const struct pm_config *c, const char *path)

@@ -45,11 +45,12 @@ static void forget(struct pm_config_origins *o, const char *top)
     o->count = kept;
 }
 
-static void remember(struct pm_config_origins *o, const char *path, const char *text)
+static void remember(struct pm_config_origins *o, const char *path, const char *text,
+                     const cJSON *v)
 {
     PM_GROW(o->list, o->count, o->capacity);
-    o->list[o->count++] =
-        (struct pm_config_origin) { pm_strdup(path), pm_strdup(text), o->ranks };
+    o->list[o->count++] = (struct pm_config_origin) { pm_strdup(path), pm_strdup(text), o->ranks,
+                                                      cJSON_IsObject(v) };
 }
 
 const struct pm_config_origin *pm_config_origin_find(const struct pm_config_origins *o,
@@ -95,7 +96,7 @@ static void remember_all(struct walk *w, const cJSON *v, struct pm_str *path)
     int index = 0;
 
     pm_str_add(&origin, "%s:%d", w->file, w->places[w->next++].line);
-    remember(w->origins, path->text, origin.text);
+    remember(w->origins, path->text, origin.text, v);
     pm_str_free(&origin);
     for (const cJSON *child = v->child; child; child = child->next) {
         snprintf(text, sizeof text, "%d", index++);
@@ -289,9 +290,9 @@ static int apply_override(const char *text, cJSON *tree, struct pm_config_origin
     }
     if (pm_json_parse(key, value, &parsed) < 0)
         parsed = cJSON_CreateString(value);
-    PM_TRY(put(v, segment, key, parsed));
     forget(origins, key);
-    remember(origins, key, "command line");
+    remember(origins, key, "command line", parsed);
+    PM_TRY(put(v, segment, key, parsed));
 out:
     pm_free(copy);
     pm_free(key);

@@ -28,6 +28,7 @@ struct pm_config_origin {
     char *path;   /* owned; "model.layers.0.filters" */
     char *text;   /* owned; "x.json:12" */
     int rank;     /* later ones have won */
+    bool object;  /* says nothing of members that are not given */
 };
 struct pm_config_origins {
     struct pm_config_origin *list; /* owned */
