@@ -13,55 +13,40 @@ static double flops(const void *params, size_t count)
     return 2.0 * p->n * p->oh * p->ow * p->k * p->kh * p->kw * (p->c / p->groups);
 }
 
-static int prepare_fwd(const void *params, void **state)
+static size_t scratch_of(enum pm_conv_pass pass, bool depthwise, const void *params)
 {
-    return pm_cpu_conv_create(PM_CONV_FWD, params, (struct pm_cpu_conv **)state);
+    struct pm_cpu_conv *c = NULL;
+    size_t bytes = 0;
+
+    if (pm_cpu_conv_create(pass, params, depthwise, &c) == PM_OK)
+        bytes = pm_cpu_conv_scratch(c);
+    pm_cpu_conv_destroy(&c);
+    return bytes;
 }
 
-static int prepare_bwd_data(const void *params, void **state)
-{
-    return pm_cpu_conv_create(PM_CONV_BWD_DATA, params, (struct pm_cpu_conv **)state);
-}
-
-static int prepare_bwd_filter(const void *params, void **state)
-{
-    return pm_cpu_conv_create(PM_CONV_BWD_FILTER, params, (struct pm_cpu_conv **)state);
-}
+/* prepare_ROW and scratch_ROW */
+#define STATE(row, pass, depthwise)                                                                \
+    static int prepare_##row(const void *params, void **state)                                     \
+    {                                                                                              \
+        return pm_cpu_conv_create(pass, params, depthwise, (struct pm_cpu_conv **)state);          \
+    }                                                                                              \
+    static size_t scratch_##row(const void *params, int buf)                                       \
+    {                                                                                              \
+        (void)buf;                                                                                 \
+        return scratch_of(pass, depthwise, params);                                                \
+    }
+STATE(conv2d_fwd, PM_CONV_FWD, false)
+STATE(conv2d_bwd_data, PM_CONV_BWD_DATA, false)
+STATE(conv2d_bwd_filter, PM_CONV_BWD_FILTER, false)
+STATE(depthwise_fwd, PM_CONV_FWD, true)
+STATE(depthwise_bwd_data, PM_CONV_BWD_DATA, true)
+STATE(depthwise_bwd_filter, PM_CONV_BWD_FILTER, true)
 
 static void release(void *state)
 {
     struct pm_cpu_conv *c = state;
 
     pm_cpu_conv_destroy(&c);
-}
-
-static size_t scratch_of(enum pm_conv_pass pass, const void *params)
-{
-    struct pm_cpu_conv *c = NULL;
-    size_t bytes = 0;
-
-    if (pm_cpu_conv_create(pass, params, &c) == PM_OK)
-        bytes = pm_cpu_conv_scratch(c);
-    pm_cpu_conv_destroy(&c);
-    return bytes;
-}
-
-static size_t scratch_fwd(const void *params, int buf)
-{
-    (void)buf;
-    return scratch_of(PM_CONV_FWD, params);
-}
-
-static size_t scratch_bwd_data(const void *params, int buf)
-{
-    (void)buf;
-    return scratch_of(PM_CONV_BWD_DATA, params);
-}
-
-static size_t scratch_bwd_filter(const void *params, int buf)
-{
-    (void)buf;
-    return scratch_of(PM_CONV_BWD_FILTER, params);
 }
 
 static void conv_fwd(const struct pm_args *a)
@@ -91,31 +76,29 @@ static void depthwise_bwd_data(const struct pm_args *a)
     pm_cpu_conv_run(a->state, a->buf[2], a->buf[1], a->buf[0], NULL, 0);
 }
 
-#define ROW(text, pass)                                                                            \
-    .name = #text "_" #pass, .params_size = sizeof(struct conv2d_params), .flops = flops,          \
-    .prepare = prepare_##pass, .release = release, .pick = pm_##text##_##pass##_pick
+#define ROW(text)                                                                                  \
+    .name = #text, .params_size = sizeof(struct conv2d_params), .flops = flops,                    \
+    .prepare = prepare_##text, .release = release, .cpu_scratch = scratch_##text,                  \
+    .pick = pm_##text##_pick
 
 const struct pm_kernel pm_conv2d_fwd = {
-    ROW(conv2d, fwd), .bufs = "r:x r:w t:t w:y", .cpu_all = conv_fwd, .cpu_scratch = scratch_fwd,
+    ROW(conv2d_fwd), .bufs = "r:x r:w t:t w:y", .cpu_all = conv_fwd,
 };
 const struct pm_kernel pm_conv2d_bwd_data = {
-    ROW(conv2d, bwd_data), .bufs = "r:dy r:w t:t w:dx", .cpu_all = conv_bwd_data,
-    .cpu_scratch = scratch_bwd_data,
+    ROW(conv2d_bwd_data), .bufs = "r:dy r:w t:t w:dx", .cpu_all = conv_bwd_data,
 };
 const struct pm_kernel pm_conv2d_bwd_filter = {
-    ROW(conv2d, bwd_filter), .bufs = "r:x r:dy t:t u:dw", .cpu_all = conv_bwd_filter,
-    .cpu_scratch = scratch_bwd_filter,
+    ROW(conv2d_bwd_filter), .bufs = "r:x r:dy t:t u:dw", .cpu_all = conv_bwd_filter,
     .accumulate = offsetof(struct conv2d_params, accumulate) + 1,
 };
 const struct pm_kernel pm_depthwise_fwd = {
-    ROW(depthwise, fwd), .bufs = "r:x r:w w:y", .cpu_all = depthwise_fwd,
+    ROW(depthwise_fwd), .bufs = "r:x r:w w:y", .cpu_all = depthwise_fwd,
 };
 const struct pm_kernel pm_depthwise_bwd_data = {
-    ROW(depthwise, bwd_data), .bufs = "r:dy r:w w:dx", .cpu_all = depthwise_bwd_data,
+    ROW(depthwise_bwd_data), .bufs = "r:dy r:w w:dx", .cpu_all = depthwise_bwd_data,
 };
 const struct pm_kernel pm_depthwise_bwd_filter = {
-    ROW(depthwise, bwd_filter), .bufs = "r:x r:dy t:t u:dw", .cpu_all = conv_bwd_filter,
-    .cpu_scratch = scratch_bwd_filter,
+    ROW(depthwise_bwd_filter), .bufs = "r:x r:dy t:t u:dw", .cpu_all = conv_bwd_filter,
     .accumulate = offsetof(struct conv2d_params, accumulate) + 1,
 };
 

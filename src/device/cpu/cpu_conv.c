@@ -26,7 +26,7 @@ static bool library_wanted(void)
     return !no || !*no || *no == '0';
 }
 
-int pm_cpu_conv_create(enum pm_conv_pass pass, const struct conv2d_params *p,
+int pm_cpu_conv_create(enum pm_conv_pass pass, const struct conv2d_params *p, bool without_scratch,
                        struct pm_cpu_conv **out)
 {
     int err = PM_OK;
@@ -34,7 +34,7 @@ int pm_cpu_conv_create(enum pm_conv_pass pass, const struct conv2d_params *p,
 
     c->pass = pass;
     c->p = *p;
-    c->engine = p->groups > 1 && p->groups == p->c ? DIRECT : UNFOLD;
+    c->engine = without_scratch || (p->groups > 1 && p->groups == p->c) ? DIRECT : UNFOLD;
     if (c->engine == UNFOLD && !is_product(p) && library_wanted())
         PM_TRY(pm_dnnl_conv_create(pass, p, &c->dnnl));
     if (c->dnnl)

@@ -3,13 +3,14 @@
  *
  * Three engines, chosen when the call is prepared, by the shape alone, so that one config always
  * takes the same path on one machine:
- *   direct   depthwise (one input channel a group): loops over channels      depthwise_cpu.c
+ *   direct   depthwise (as many groups as channels): loops over channels     depthwise_cpu.c
  *   library  oneDNN, where it is built in and has an optimised form          dnnl_conv.c
  *   unfold   windows copied into rows, then OpenBLAS; any shape              unfold.c
  * PM_NO_DNNL=1 leaves oneDNN out. */
 #ifndef PM_CPU_CONV_H
 #define PM_CPU_CONV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "conv2d.params.h"
@@ -22,7 +23,8 @@ enum pm_conv_pass {
 
 /* The engine of a pass, made once; scratch bytes that run() wants in t; run() allocates nothing. */
 struct pm_cpu_conv;
-int pm_cpu_conv_create(enum pm_conv_pass pass, const struct conv2d_params *p,
+/* without_scratch: only engines whose forward and data passes need none (depthwise rows have no t). */
+int pm_cpu_conv_create(enum pm_conv_pass pass, const struct conv2d_params *p, bool without_scratch,
                        struct pm_cpu_conv **out);
 void pm_cpu_conv_destroy(struct pm_cpu_conv **c);
 size_t pm_cpu_conv_scratch(const struct pm_cpu_conv *c);
