@@ -62,12 +62,11 @@ static const char *parse_input(const char *s, struct pm_shape *shape, enum pm_ty
     if (*type != PM_F32)
         *g = (struct range){ 0, 1, true };
     for (;;) {
-        char *end;
+        const size_t digits = strspn(s, "0123456789");
 
-        assert(shape->rank < PM_MAX_RANK);
-        shape->dim[shape->rank++] = (int)strtol(s, &end, 10);
-        assert(end != s);
-        s = end;
+        assert(shape->rank < PM_MAX_RANK && digits > 0);
+        shape->dim[shape->rank++] = atoi(s);
+        s += digits;
         if (*s != 'x')
             break;
         s++;
