@@ -1,0 +1,433 @@
+/* clones: see clones.h. Everything is allocated here once; a step copies and submits. */
+#include "train/clones.h"
+
+#include <pumice/thread.h>
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+enum { BUCKET_BYTES = 4 << 20 };
+
+struct clone {
+    struct pm_device *device;
+    struct pm_net *net;
+    struct pm_variables *variables;
+    struct pm_plan *plan;
+    struct pm_program *push; /* several clones: the new values from the host */
+    int push_slot;
+    int first, count;        /* examples of the batch */
+    double seconds;
+};
+
+struct pm_clones {
+    struct pm_clones_options o;
+    struct pm_clone_spec *specs; /* owned copy */
+    struct pm_field *fields;     /* owned copy */
+    struct clone *clone;
+    /* Several clones: the master copy and its update. */
+    struct pm_device *host;
+    struct pm_net *host_net;
+    struct pm_variables *host_variables;
+    struct pm_plan *host_plan;
+    float *sum;                  /* gradients of all clones */
+    struct pm_step_result *result; /* per slot */
+    bool *pending;
+};
+
+static bool alone(const struct pm_clones *c)
+{
+    return c->o.count == 1;
+}
+
+/* ---- shares ----------------------------------------------------------------------------- */
+
+/* Whole micro-batches, at least one example each, by the largest remainders: the parts add up to
+ * the batch. */
+static int share_out(struct pm_clones *c)
+{
+    int unit = c->o.micro_batches, units = c->o.batch / unit, given = 0;
+    double total = 0;
+
+    if (c->o.batch % unit != 0 || units < c->o.count)
+        return pm_fail(PM_ECONFIG, "run.batch_size: %d cannot be shared by %d clone%s in %d "
+                       "micro-batches; it must be a multiple of run.micro_batches and hold one of "
+                       "each for every clone", c->o.batch, c->o.count,
+                       c->o.count == 1 ? "" : "s", unit);
+    for (int i = 0; i < c->o.count; i++)
+        total += c->specs[i].share;
+    for (int i = 0; i < c->o.count; i++) {
+        int part = (int)floor(units * c->specs[i].share / total);
+
+        c->clone[i].count = part < 1 ? 1 : part;
+        given += c->clone[i].count;
+    }
+    while (given != units) { /* the one farthest from its due gets or gives one */
+        int best = -1, sign = given < units ? 1 : -1;
+        double worst = 0;
+
+        for (int i = 0; i < c->o.count; i++) {
+            double off = sign * (units * c->specs[i].share / total - c->clone[i].count);
+
+            if ((sign > 0 || c->clone[i].count > 1) && (best < 0 || off > worst))
+                best = i, worst = off;
+        }
+        c->clone[best].count += sign;
+        given += sign;
+    }
+    for (int i = 0, first = 0; i < c->o.count; i++) {
+        c->clone[i].count *= unit;
+        c->clone[i].first = first;
+        first += c->clone[i].count;
+    }
+    return PM_OK;
+}
+
+/* ---- making ----------------------------------------------------------------------------- */
+
+static bool is_frozen(const char *variable, void *ctx)
+{
+    const struct pm_update *u = ctx;
+
+    return u->multiplier && u->multiplier(variable, u->ctx) == 0;
+}
+
+static int make_clone(struct pm_clones *c, int i)
+{
+    struct clone *k = &c->clone[i];
+    bool one = alone(c);
+    int err = PM_OK;
+
+    PM_TRY(pm_device_open(&c->specs[i].info, &(struct pm_device_options){
+        .threads = c->specs[i].threads, .segment_ms = c->o.segment_ms,
+        .validate = c->o.validate }, &k->device));
+    PM_TRY(c->o.build(c->o.ctx, k->count / c->o.micro_batches, &k->net));
+    PM_TRY(pm_variables_create(k->device, k->net, true,
+                               one ? c->o.update.optimizer->slots : NULL, &k->variables));
+    PM_TRY(pm_plan_create(k->net, k->device, k->variables, &(struct pm_plan_options){
+        .name = "train", .train = true, .first_example = k->first,
+        .loss_share = (float)k->count / (float)c->o.batch, .micro_batches = c->o.micro_batches,
+        .bucket_bytes = one ? 0 : BUCKET_BYTES, .frozen = is_frozen, .frozen_ctx = &c->o.update,
+        .update = one ? pm_update_append : i == 0 ? pm_update_layers_only : NULL,
+        .update_ctx = &c->o.update, .slots = c->o.slots }, &k->plan));
+    PM_TRY(pm_plan_load(k->plan));
+    if (!one) {
+        struct pm_place all = { k->variables->values, 0, k->variables->trainable_bytes };
+
+        PM_TRY(pm_program_create(k->device, &(struct pm_program_desc){
+            .name = "values", .in = &all, .in_count = 1, .slots = 2 }, &k->push));
+    }
+out:
+    return err;
+}
+
+static int make_host(struct pm_clones *c)
+{
+    struct pm_device_info *list = NULL;
+    struct pm_device_info info;
+    size_t count, index;
+    int err = PM_OK;
+
+    PM_TRY(pm_device_list(&list, &count));
+    PM_TRY(pm_device_find(list, count, "cpu", "host", &index));
+    info = list[index];
+    PM_TRY(pm_device_open(&info, NULL, &c->host));
+    PM_TRY(c->o.build(c->o.ctx, 1, &c->host_net));
+    PM_TRY(pm_variables_create(c->host, c->host_net, true, c->o.update.optimizer->slots,
+                               &c->host_variables));
+    PM_TRY(pm_plan_create(c->host_net, c->host, c->host_variables, &(struct pm_plan_options){
+        .name = "update", .update_only = true, .update = pm_update_append,
+        .update_ctx = &c->o.update, .slots = 1 }, &c->host_plan));
+    PM_TRY(pm_plan_load(c->host_plan));
+    c->sum = pm_calloc(1, c->host_variables->trainable_bytes + 1);
+out:
+    pm_free(list);
+    return err;
+}
+
+int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
+{
+    struct pm_clones *c = pm_calloc(1, sizeof *c);
+    int err = PM_OK;
+
+    c->o = *o;
+    c->o.update.layers = o->count == 1;
+    c->specs = pm_calloc((size_t)o->count, sizeof *c->specs);
+    memcpy(c->specs, o->specs, (size_t)o->count * sizeof *c->specs);
+    c->fields = pm_calloc((size_t)o->fields_count, sizeof *c->fields);
+    memcpy(c->fields, o->fields, (size_t)o->fields_count * sizeof *c->fields);
+    c->clone = pm_calloc((size_t)o->count, sizeof *c->clone);
+    c->result = pm_calloc((size_t)o->slots, sizeof *c->result);
+    c->pending = pm_calloc((size_t)o->slots, sizeof *c->pending);
+    PM_TRY(share_out(c));
+    for (int i = 0; i < o->count; i++)
+        PM_TRY(make_clone(c, i));
+    if (!alone(c))
+        PM_TRY(make_host(c));
+    *out = c, c = NULL;
+out:
+    pm_clones_destroy(&c);
+    return err;
+}
+
+void pm_clones_destroy(struct pm_clones **clones)
+{
+    struct pm_clones *c = *clones;
+
+    if (!c)
+        return;
+    for (int i = 0; i < c->o.count; i++) {
+        struct clone *k = &c->clone[i];
+
+        pm_program_destroy(&k->push);
+        pm_plan_destroy(&k->plan);
+        pm_variables_destroy(&k->variables);
+        pm_net_destroy(&k->net);
+        pm_device_close(&k->device);
+    }
+    pm_plan_destroy(&c->host_plan);
+    pm_variables_destroy(&c->host_variables);
+    pm_net_destroy(&c->host_net);
+    pm_device_close(&c->host);
+    pm_free(c->sum);
+    pm_free(c->clone);
+    pm_free(c->specs);
+    pm_free(c->fields);
+    pm_free(c->result);
+    pm_free(c->pending);
+    pm_free(c);
+    *clones = NULL;
+}
+
+/* ---- values ----------------------------------------------------------------------------- */
+
+struct pm_variables *pm_clones_master(const struct pm_clones *c)
+{
+    return alone(c) ? c->clone[0].variables : c->host_variables;
+}
+
+/* Moving averages lie behind the trainable part of the block. */
+int pm_clones_gather(struct pm_clones *c)
+{
+    struct pm_variables *from = c->clone[0].variables, *to = c->host_variables;
+    size_t size = from->bytes - from->trainable_bytes;
+    char *buf;
+    int err = PM_OK;
+
+    if (alone(c) || size == 0)
+        return PM_OK;
+    buf = pm_malloc(size);
+    PM_TRY(pm_buffer_read(from->device, from->values, from->trainable_bytes, buf, size));
+    PM_TRY(pm_buffer_write(to->device, to->values, to->trainable_bytes, buf, size));
+out:
+    pm_free(buf);
+    return err;
+}
+
+int pm_clones_scatter(struct pm_clones *c)
+{
+    struct pm_variables *from = c->host_variables;
+    char *buf;
+    int err = PM_OK;
+
+    if (alone(c))
+        return PM_OK;
+    buf = pm_malloc(from->bytes + 1);
+    PM_TRY(pm_buffer_read(from->device, from->values, 0, buf, from->bytes));
+    for (int i = 0; i < c->o.count; i++)
+        PM_TRY(pm_buffer_write(c->clone[i].device, c->clone[i].variables->values, 0, buf,
+                               from->bytes));
+out:
+    pm_free(buf);
+    return err;
+}
+
+/* ---- a step ----------------------------------------------------------------------------- */
+
+static size_t field_bytes(const struct pm_field *f)
+{
+    return pm_shape_count(f->shape) * pm_type_size(f->type);
+}
+
+static void fill_inputs(struct pm_clones *c, struct clone *k, int slot,
+                        const struct pm_batch *batch)
+{
+    int part = k->count / c->o.micro_batches;
+
+    for (int f = 0; f < c->o.fields_count; f++) {
+        size_t bytes = field_bytes(&c->fields[f]);
+
+        for (int m = 0; m < c->o.micro_batches; m++)
+            memcpy(pm_plan_input(k->plan, slot, c->fields[f].name, m),
+                   (const char *)batch->field[f] + (size_t)(k->first + m * part) * bytes,
+                   (size_t)part * bytes);
+    }
+}
+
+struct reduce {
+    float *sum;
+    const float *part;
+    bool first;
+};
+
+static void reduce_range(void *ctx, size_t begin, size_t end)
+{
+    const struct reduce *r = ctx;
+
+    if (r->first)
+        memcpy(r->sum + begin, r->part + begin, (end - begin) * sizeof(float));
+    else
+        for (size_t i = begin; i < end; i++)
+            r->sum[i] += r->part[i];
+}
+
+/* Buckets come in the same order from every clone: their plans have the same calls. */
+static int sum_gradients(struct pm_clones *c, int slot)
+{
+    int err = PM_OK;
+
+    for (size_t b = 0; b < pm_plan_buckets(c->clone[0].plan); b++) {
+        size_t offset, size;
+
+        pm_plan_bucket(c->clone[0].plan, b, &offset, &size);
+        for (int i = 0; i < c->o.count; i++) {
+            struct reduce r = { .sum = c->sum + offset / sizeof(float), .first = i == 0 };
+
+            PM_TRY(pm_plan_wait_bucket(c->clone[i].plan, slot, b, &r.part));
+            pm_parallel(size / sizeof(float), 16384, reduce_range, &r);
+        }
+    }
+    PM_TRY(pm_buffer_write(c->host, c->host_variables->grads, 0, c->sum,
+                           c->host_variables->trainable_bytes));
+out:
+    return err;
+}
+
+static void read_update(struct pm_plan *plan, int slot, struct pm_step_result *r)
+{
+    const float *result = pm_plan_output(plan, slot, "result", 0);
+
+    r->norm = result[PM_RESULT_NORM];
+    r->l2 = result[PM_RESULT_L2];
+    r->norms = pm_plan_output(plan, slot, "norms", 0);
+    r->finite = *(const uint32_t *)pm_plan_output(plan, slot, "flag", 0) != 0;
+}
+
+static int push_values(struct pm_clones *c)
+{
+    struct pm_variables *v = c->host_variables;
+    int err = PM_OK;
+
+    for (int i = 0; i < c->o.count; i++) {
+        struct clone *k = &c->clone[i];
+
+        PM_TRY(pm_program_wait(k->push, k->push_slot));
+        PM_TRY(pm_buffer_read(c->host, v->values, 0, pm_program_in(k->push, k->push_slot, 0),
+                              v->trainable_bytes));
+        PM_TRY(pm_program_submit(k->push, k->push_slot));
+        k->push_slot ^= 1;
+    }
+out:
+    return err;
+}
+
+/* Sums, updates, and sends the new values back; the clones' results are complete after it. */
+static int update_on_host(struct pm_clones *c, int slot, const struct pm_step *step)
+{
+    struct pm_step_result *r = &c->result[slot];
+    struct pm_step *to;
+    int err = PM_OK;
+
+    PM_TRY(sum_gradients(c, slot));
+    to = pm_plan_step(c->host_plan, 0);
+    if (to)
+        *to = *step;
+    PM_TRY(pm_plan_submit(c->host_plan, 0));
+    r->loss = 0;
+    for (int i = 0; i < c->o.count; i++) {
+        PM_TRY(pm_plan_wait(c->clone[i].plan, slot));
+        r->loss += pm_plan_loss(c->clone[i].plan, slot);
+    }
+    PM_TRY(pm_plan_wait(c->host_plan, 0));
+    read_update(c->host_plan, 0, r);
+    PM_TRY(push_values(c));
+out:
+    return err;
+}
+
+int pm_clones_step(struct pm_clones *c, int slot, const struct pm_batch *batch,
+                   const struct pm_step *step)
+{
+    int err = PM_OK;
+
+    assert(!c->pending[slot]);
+    for (int i = 0; i < c->o.count; i++) {
+        struct clone *k = &c->clone[i];
+        struct pm_step *to = pm_plan_step(k->plan, slot);
+
+        fill_inputs(c, k, slot, batch);
+        if (to)
+            *to = *step;
+        PM_TRY(pm_plan_submit(k->plan, slot));
+    }
+    c->pending[slot] = true;
+    if (!alone(c))
+        PM_TRY(update_on_host(c, slot, step));
+out:
+    return err;
+}
+
+int pm_clones_collect(struct pm_clones *c, int slot, struct pm_step_result *out)
+{
+    struct pm_plan *plan = c->clone[0].plan;
+    int err = PM_OK;
+
+    assert(c->pending[slot]);
+    if (alone(c)) {
+        PM_TRY(pm_plan_wait(plan, slot));
+        c->result[slot].loss = pm_plan_loss(plan, slot);
+        read_update(plan, slot, &c->result[slot]);
+    }
+    c->result[slot].finite = c->result[slot].finite && isfinite(c->result[slot].loss);
+    c->pending[slot] = false;
+    *out = c->result[slot];
+out:
+    return err;
+}
+
+/* ---- looking ---------------------------------------------------------------------------- */
+
+int pm_clones_count(const struct pm_clones *c)
+{
+    return c->o.count;
+}
+
+int pm_clones_examples(const struct pm_clones *c, int i)
+{
+    return c->clone[i].count;
+}
+
+struct pm_device *pm_clones_device(const struct pm_clones *c, int i)
+{
+    return c->clone[i].device;
+}
+
+struct pm_plan *pm_clones_plan(const struct pm_clones *c, int i)
+{
+    return c->clone[i].plan;
+}
+
+struct pm_variables *pm_clones_variables(const struct pm_clones *c, int i)
+{
+    return c->clone[i].variables;
+}
+
+int pm_clones_slots(const struct pm_clones *c)
+{
+    return c->o.slots;
+}
+
+double pm_clones_seconds(const struct pm_clones *c, int i)
+{
+    return c->clone[i].seconds;
+}

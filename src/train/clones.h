@@ -1,0 +1,68 @@
+/* clones: copies of one model on several devices, and one training step over them.
+ *
+ * One clone: forward, backward and update are one program on its device, and a step's results are
+ * read when its ring slot comes up again. Several: each computes the gradients of its part of the
+ * batch; buckets of gradients are summed on the host, in the order of the clones, while the
+ * backward passes still run; the optimizer updates the master copy on the host once; the new values
+ * go back to every clone. Batch-norm moving averages come from clone 0 (spec/classification 2.2). */
+#ifndef PM_CLONES_H
+#define PM_CLONES_H
+
+#include "train/optimizer.h"
+
+#include <pumice/data.h>
+
+struct pm_clone_spec {
+    struct pm_device_info info;
+    double share;  /* of the batch, relative to the others'; > 0 */
+    int threads;   /* CPU: 0 = all cores */
+};
+struct pm_clones_options {
+    const struct pm_clone_spec *specs;
+    int count;
+    int batch;         /* whole batch of a step */
+    int micro_batches; /* each clone's part is cut into so many */
+    int slots;         /* steps under way at once with one clone */
+    uint64_t seed;
+    double segment_ms;
+    bool validate;
+    struct pm_update update; /* .layers is set as needed */
+    /* A net with its loss for this many examples. */
+    int (*build)(void *ctx, int batch, struct pm_net **out);
+    void *ctx;
+    const struct pm_field *fields; /* inputs of the net, as in the batches */
+    int fields_count;
+};
+struct pm_step_result {
+    double loss;        /* of the whole batch, without weight decay's part */
+    float l2;           /* weight decay's part of total_loss */
+    float norm;         /* global norm of the gradients */
+    bool finite;        /* false: nothing was updated */
+    const float *norms; /* per trainable variable; good until the slot's next step */
+};
+
+struct pm_clones;
+int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out);
+void pm_clones_destroy(struct pm_clones **c);
+int pm_clones_count(const struct pm_clones *c);
+/* Examples of clone i, its device, its plan (for printing). */
+int pm_clones_examples(const struct pm_clones *c, int i);
+struct pm_device *pm_clones_device(const struct pm_clones *c, int i);
+struct pm_plan *pm_clones_plan(const struct pm_clones *c, int i);
+struct pm_variables *pm_clones_variables(const struct pm_clones *c, int i);
+/* The master copy: values, slots. After steps of several clones, pm_clones_gather brings clone 0's
+ * moving averages into it. */
+struct pm_variables *pm_clones_master(const struct pm_clones *c);
+int pm_clones_gather(struct pm_clones *c);
+/* The master's values to every clone: after loading or initialising them. */
+int pm_clones_scatter(struct pm_clones *c);
+/* One step: copies the batch into slot, runs. Slot: 0 .. slots-1; its former step must have been
+ * collected. */
+int pm_clones_step(struct pm_clones *c, int slot, const struct pm_batch *batch,
+                   const struct pm_step *step);
+int pm_clones_collect(struct pm_clones *c, int slot, struct pm_step_result *out);
+int pm_clones_slots(const struct pm_clones *c);
+/* Seconds clone i took for its part of the last collected step, as its device measured them. */
+double pm_clones_seconds(const struct pm_clones *c, int i);
+
+#endif
