@@ -1,0 +1,330 @@
+/* experiment: config and data to one set of facts. What the config leaves open comes from the net
+ * (size, preprocessing, weight decay) or from the data (classes, channels, labels). */
+#include "train/experiment.h"
+
+#include "train/clones.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- rows that a config may name -------------------------------------------------------- */
+
+const struct pm_open_sections *pm_open_sections_all(void)
+{
+    static struct pm_open_row models[64], optimizers[32], preprocessings[32];
+    static struct pm_open_sections all;
+    size_t count;
+
+    if (all.models.rows)
+        return &all;
+    const struct pm_net_row *const *nets = pm_net_rows(&count);
+    for (size_t i = 0; i < count && i < PM_COUNT(models); i++)
+        models[i] = (struct pm_open_row){ nets[i]->name, nets[i]->help, nets[i]->opts,
+                                          nets[i]->preprocessing };
+    all.models = (struct pm_open_rows){ models, count };
+    const struct pm_optimizer *const *opts = pm_optimizers(&count);
+    for (size_t i = 0; i < count && i < PM_COUNT(optimizers); i++)
+        optimizers[i] = (struct pm_open_row){ opts[i]->name, opts[i]->help, opts[i]->opts, NULL };
+    all.optimizers = (struct pm_open_rows){ optimizers, count };
+    const struct pm_preprocessing *const *pres = pm_preprocessings(&count);
+    for (size_t i = 0; i < count && i < PM_COUNT(preprocessings); i++)
+        preprocessings[i] = (struct pm_open_row){ pres[i]->name, pres[i]->help, pres[i]->opts,
+                                                  NULL };
+    all.preprocessings = (struct pm_open_rows){ preprocessings, count };
+    return &all;
+}
+
+/* ---- freezing and multipliers ----------------------------------------------------------- */
+
+struct pm_experiment_regexes {
+    regex_t *freeze, *multiplier, *scope;
+    int freezes, multipliers, scopes; /* compiled so far */
+};
+
+/* Matched at the start of a name, as TF-Slim's scopes are. */
+static int compile(const struct pm_config *c, const char *key, const char *pattern, regex_t *out)
+{
+    char text[512], message[256];
+    int bad;
+
+    snprintf(text, sizeof text, "^(%s)", pattern);
+    bad = regcomp(out, text, REG_EXTENDED | REG_NOSUB);
+    if (!bad)
+        return PM_OK;
+    regerror(bad, out, message, sizeof message);
+    return pm_fail(PM_ECONFIG, "%s: %s: \"%s\" is no regular expression: %s", c->path, key, pattern,
+                   message);
+}
+
+static int compile_all(struct pm_experiment *e)
+{
+    const struct pm_config *c = e->config;
+    struct pm_experiment_regexes *r = pm_arena_alloc(e->arena, sizeof *r);
+    size_t size = sizeof(regex_t);
+    int err = PM_OK;
+
+    e->regexes = r;
+    r->freeze = pm_arena_alloc(e->arena, size * ((size_t)c->optim.freeze.count + 1));
+    r->scope = pm_arena_alloc(e->arena, size * ((size_t)c->init.trainable_scopes.count + 1));
+    r->multiplier = pm_arena_alloc(e->arena, size * ((size_t)c->optim.multiplier_count + 1));
+    for (; r->freezes < c->optim.freeze.count; r->freezes++)
+        PM_TRY(compile(c, "optim.freeze", c->optim.freeze.v[r->freezes], &r->freeze[r->freezes]));
+    for (; r->scopes < c->init.trainable_scopes.count; r->scopes++)
+        PM_TRY(compile(c, "init.trainable_scopes", c->init.trainable_scopes.v[r->scopes],
+                       &r->scope[r->scopes]));
+    for (; r->multipliers < c->optim.multiplier_count; r->multipliers++)
+        PM_TRY(compile(c, "optim.multipliers", c->optim.multiplier[r->multipliers].pattern,
+                       &r->multiplier[r->multipliers]));
+out:
+    return err;
+}
+
+static bool matches(const regex_t *r, const char *name)
+{
+    return regexec(r, name, 0, NULL, 0) == 0;
+}
+
+float pm_experiment_multiplier(const char *variable, void *ctx)
+{
+    const struct pm_experiment *e = ctx;
+    const struct pm_experiment_regexes *r = e->regexes;
+    bool trained = r->scopes == 0;
+
+    for (int i = 0; i < r->scopes && !trained; i++)
+        trained = matches(&r->scope[i], variable);
+    for (int i = 0; i < r->freezes && trained; i++)
+        trained = !matches(&r->freeze[i], variable);
+    if (!trained)
+        return 0;
+    for (int i = 0; i < r->multipliers; i++)
+        if (matches(&r->multiplier[i], variable))
+            return e->config->optim.multiplier[i].factor;
+    return 1;
+}
+
+/* ---- opening ---------------------------------------------------------------------------- */
+
+static int open_data(struct pm_experiment *e, int open)
+{
+    const struct pm_config *c = e->config;
+    int err = PM_OK;
+
+    PM_TRY(pm_config_need(c, "data.folder", c->data.folder));
+    if (!pm_file_exists(c->data.folder) && c->data.make == PM_MAKE_SHAPES) {
+        PM_INFO("data", "%s is not there: drawing the built-in shapes", c->data.folder);
+        PM_TRY(pm_shapes_make(c->data.folder, 64, 4000, 500, 500, (uint64_t)c->run.seed));
+    }
+    if (open & PM_OPEN_TRAIN)
+        PM_TRY(pm_dataset_open(c->data.folder, c->data.train_split, &e->train));
+    if (open & PM_OPEN_EVAL)
+        PM_TRY(pm_dataset_open(c->data.folder, c->data.eval_split, &e->eval));
+out:
+    return err;
+}
+
+static const struct pm_dataset_info *data_info(const struct pm_experiment *e)
+{
+    static const struct pm_dataset_info none;
+
+    return e->train ? pm_dataset_get_info(e->train)
+           : e->eval ? pm_dataset_get_info(e->eval)
+                     : &none;
+}
+
+static int resolve_rows(struct pm_experiment *e)
+{
+    const struct pm_config *c = e->config;
+    const struct pm_preprocessing *p;
+    void *cfg;
+    int err = PM_OK;
+
+    e->task = pm_task_find("classification");
+    if (c->model.name) {
+        e->net_row = pm_net_row_find(c->model.name);
+        e->net_cfg = pm_arena_alloc(e->arena, e->net_row->cfg_size + 1);
+        PM_TRY(pm_config_read(c, "model", e->net_row->opts, e->net_cfg));
+    } else if (!c->model.layers) {
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: model: neither name nor layers is given", c->path));
+    }
+    e->optimizer = pm_optimizer_find(c->optim.name);
+    e->optimizer_cfg = pm_arena_alloc(e->arena, e->optimizer->cfg_size + 1);
+    PM_TRY(pm_config_read(c, "optim", e->optimizer->opts, e->optimizer_cfg));
+    PM_TRY(pm_config_need(c, "input.preprocessing", c->input.preprocessing));
+    p = pm_preprocessing_find(c->input.preprocessing);
+    cfg = pm_arena_alloc(e->arena, p->cfg_size + 1);
+    PM_TRY(pm_config_read(c, "input", p->opts, cfg));
+    e->setup.preprocessing = p;
+    e->setup.preprocessing_cfg = cfg;
+    e->weight_decay = !isnan(c->optim.weight_decay) ? c->optim.weight_decay
+                      : e->net_row                   ? e->net_row->weight_decay
+                                                     : 0;
+out:
+    return err;
+}
+
+static int first_of(int a, int b, int c, int d)
+{
+    return a > 0 ? a : b > 0 ? b : c > 0 ? c : d;
+}
+
+static int resolve_sizes(struct pm_experiment *e)
+{
+    const struct pm_config *c = e->config;
+    const struct pm_dataset_info *d = data_info(e);
+    struct pm_setup *s = &e->setup;
+    int net_size = e->net_row ? e->net_row->default_size : 0, h, w;
+
+    pm_config_size(c, true, &h, &w);
+    s->height = first_of(h, net_size, d->height, 0);
+    s->width = first_of(w, net_size, d->width, 0);
+    pm_config_size(c, false, &h, &w);
+    s->eval_height = first_of(h, s->height, 0, 0);
+    s->eval_width = first_of(w, s->width, 0, 0);
+    if (s->height < 1 || s->width < 1)
+        return pm_fail(PM_ECONFIG, "%s: input.size: neither the config, the net nor the data says "
+                       "it; set it to [height, width]", c->path);
+    s->channels = first_of(c->input.channels, s->preprocessing->channels, d->channels,
+                           e->net_row ? e->net_row->default_channels : 3);
+    s->labels_offset = c->data.labels_offset;
+    s->num_classes = first_of(c->model.num_classes, d->num_classes - s->labels_offset, 0, 0);
+    if (s->num_classes < 1)
+        return pm_fail(PM_ECONFIG, "%s: model.num_classes: the data names no classes; set it",
+                       c->path);
+    s->labels = d->labels && d->num_classes > s->labels_offset ? d->labels + s->labels_offset
+                                                               : NULL;
+    if (s->labels && s->num_classes > d->num_classes - s->labels_offset)
+        s->labels = NULL; /* fewer names than classes */
+    s->label_smoothing = c->loss.label_smoothing;
+    s->aux_weight = c->loss.aux_weight;
+    return PM_OK;
+}
+
+int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment **out)
+{
+    int err = PM_OK;
+    struct pm_experiment *e = pm_calloc(1, sizeof *e);
+
+    e->config = c;
+    e->arena = pm_arena_create();
+    if (c->task != PM_TASK_CLASSIFICATION)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: task: only \"classification\" is available in this "
+                       "version", c->path));
+    PM_TRY(resolve_rows(e));
+    PM_TRY(compile_all(e));
+    if (open)
+        PM_TRY(open_data(e, open));
+    PM_TRY(resolve_sizes(e));
+    *out = e, e = NULL;
+out:
+    pm_experiment_close(&e);
+    return err;
+}
+
+void pm_experiment_close(struct pm_experiment **experiment)
+{
+    struct pm_experiment *e = *experiment;
+
+    if (!e)
+        return;
+    for (int i = 0; e->regexes && i < e->regexes->freezes; i++)
+        regfree(&e->regexes->freeze[i]);
+    for (int i = 0; e->regexes && i < e->regexes->scopes; i++)
+        regfree(&e->regexes->scope[i]);
+    for (int i = 0; e->regexes && i < e->regexes->multipliers; i++)
+        regfree(&e->regexes->multiplier[i]);
+    pm_dataset_close(&e->train);
+    pm_dataset_close(&e->eval);
+    pm_arena_destroy(&e->arena);
+    pm_free(e);
+    *experiment = NULL;
+}
+
+/* ---- nets and loaders ------------------------------------------------------------------- */
+
+static struct pm_node *add_input(struct pm_net *net, const struct pm_field *f, int batch)
+{
+    struct pm_shape s = { .rank = f->shape.rank + 1, .dim = { batch } };
+
+    for (int i = 0; i < f->shape.rank; i++)
+        s.dim[i + 1] = f->shape.dim[i];
+    return pm_net_input(net, f->name, s, f->type);
+}
+
+int pm_experiment_net(struct pm_experiment *e, int batch, bool train, struct pm_net **out,
+                      const char **logits_name)
+{
+    int err = PM_OK;
+    struct pm_net *net = pm_net_create();
+    struct pm_field fields[PM_MAX_FIELDS];
+    int count = e->task->fields(&e->setup, train, fields);
+    struct pm_node *images = add_input(net, &fields[0], batch);
+    struct pm_heads heads = { 0 };
+
+    if (e->net_row)
+        e->net_row->build(net, images, e->setup.num_classes, e->net_cfg, &heads);
+    else
+        PM_TRY(pm_net_from_json(net, images, e->config->model.layers, "model.layers", &heads));
+    PM_TRY(net->error);
+    if (pm_shape_count(heads.logits->out_shape) !=
+        (size_t)batch * (size_t)e->setup.num_classes)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: the net's last layer, %s, gives %zu values per picture, "
+                       "but there are %d classes", e->config->path, heads.logits->name,
+                       pm_shape_count(heads.logits->out_shape) / (size_t)batch,
+                       e->setup.num_classes));
+    if (train) {
+        for (int i = 1; i < count; i++)
+            add_input(net, &fields[i], batch);
+        e->task->add_loss(net, &heads, &e->setup);
+        PM_TRY(net->error);
+    }
+    if (logits_name)
+        *logits_name = heads.logits->name;
+    *out = net, net = NULL;
+out:
+    pm_net_destroy(&net);
+    return err;
+}
+
+int pm_experiment_loader(struct pm_experiment *e, bool train, int batch, uint64_t first_step,
+                         struct pm_sampler *sampler, struct pm_loader **out)
+{
+    struct pm_field fields[PM_MAX_FIELDS];
+    const struct pm_config *c = e->config;
+
+    *sampler = (struct pm_sampler){ .setup = &e->setup, .train = train };
+    return pm_loader_create(train ? e->train : e->eval, &(struct pm_loader_options){
+        .batch = batch, .train = train, .seed = (uint64_t)c->run.seed, .first_step = first_step,
+        .threads = c->data.threads, .ring = c->data.ring, .fields = fields,
+        .fields_count = e->task->fields(&e->setup, train, fields), .make = e->task->make,
+        .ctx = sampler }, out);
+}
+
+/* ---- devices ---------------------------------------------------------------------------- */
+
+int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs, int *count)
+{
+    const struct pm_config *c = e->config;
+    struct pm_device_info *list = NULL;
+    struct pm_clone_spec *s = pm_arena_alloc(e->arena,
+                                             sizeof *s * (size_t)(c->devices_count + 1));
+    size_t known, index;
+    char where[512];
+    int err = PM_OK;
+
+    PM_TRY(pm_device_list(&list, &known));
+    for (int i = 0; i < c->devices_count; i++) {
+        const struct pm_config_device *d = &c->devices[i];
+
+        snprintf(where, sizeof where, "%s: devices[%d]", c->path, i);
+        PM_TRY(pm_device_find(list, known, d->name, where, &index));
+        s[i].info = list[index];
+        s[i].share = d->share > 0 ? d->share : 1;
+        s[i].threads = d->threads;
+    }
+    *specs = s;
+    *count = c->devices_count;
+out:
+    pm_free(list);
+    return err;
+}

@@ -1,0 +1,49 @@
+/* experiment: a config brought together with its data: what is trained on what. train, eval, predict
+ * and config show --plan begin here. */
+#ifndef PM_EXPERIMENT_H
+#define PM_EXPERIMENT_H
+
+#include "train/optimizer.h"
+
+#include <pumice/config.h>
+#include <pumice/data.h>
+#include <pumice/task.h>
+
+#include <regex.h>
+
+struct pm_experiment {
+    const struct pm_config *config;   /* borrowed */
+    struct pm_arena *arena;           /* owned */
+    const struct pm_task_row *task;
+    struct pm_setup setup;
+    struct pm_dataset *train, *eval;  /* owned; NULL when not opened */
+    const struct pm_net_row *net_row; /* NULL: model.layers */
+    void *net_cfg;
+    const struct pm_optimizer *optimizer;
+    void *optimizer_cfg;
+    float weight_decay;               /* resolved: the net's own when the config names none */
+    struct pm_experiment_regexes *regexes; /* freezing, multipliers, trainable scopes */
+};
+/* Which parts of the data are opened. */
+enum { PM_OPEN_TRAIN = 1, PM_OPEN_EVAL = 2 };
+/* A missing data.folder is made when the config asks for built-in data (data.name "shapes"). */
+int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment **out);
+void pm_experiment_close(struct pm_experiment **e);
+
+/* The net for this many examples: with the task's inputs and loss, or images to logits only.
+ * *logits_name (may be NULL) gets the logits node's name. */
+int pm_experiment_net(struct pm_experiment *e, int batch, bool train, struct pm_net **out,
+                      const char **logits_name);
+/* Factor of a variable's gradient: 0 frozen, else optim.multipliers' first match, else 1. ctx: the
+ * experiment. */
+float pm_experiment_multiplier(const char *variable, void *ctx);
+/* Loader of a split. first_step: of training. */
+int pm_experiment_loader(struct pm_experiment *e, bool train, int batch, uint64_t first_step,
+                         struct pm_sampler *sampler, struct pm_loader **out);
+/* The devices section resolved: specs of clones, count; in e's arena. */
+struct pm_clone_spec;
+int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs, int *count);
+/* The rows that config files may name. Static storage. */
+const struct pm_open_sections *pm_open_sections_all(void);
+
+#endif
