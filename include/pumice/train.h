@@ -1,0 +1,26 @@
+/* train: training, evaluation and the states they save and load, as the commands use them. */
+#ifndef PUMICE_TRAIN_H
+#define PUMICE_TRAIN_H
+
+#include <pumice/config.h>
+
+struct cJSON;
+
+/* Trains as the config says, resuming when the run folder holds a checkpoint. Returns PM_OK at
+ * run.steps or when a signal stopped it; *signal_number then tells which (0: none) after a checkpoint
+ * was written. summary (may be NULL): members step, loss, seconds, images_per_second, checkpoint,
+ * and eval's last metrics. */
+int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summary);
+/* Evaluates one checkpoint in exactly one pass over data.eval_split: members step, count, metrics,
+ * checkpoint, seconds. */
+int pm_evaluate(const struct pm_config *c, struct cJSON *report);
+/* Runs the net over image files (folders are searched): members images [{file, ...}]. out: folder
+ * for the drawn pictures, or NULL. */
+int pm_predict(const struct pm_config *c, const char *const *paths, size_t count, const char *out,
+               struct cJSON *report);
+/* Prints the memory plan of every device as the config would train on it; calls: every call too. */
+int pm_show_plan(const struct pm_config *c, FILE *f, bool calls);
+/* The config's net as a layer list (cJSON_Delete frees it). */
+int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *trainable_parameters);
+
+#endif

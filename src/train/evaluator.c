@@ -1,0 +1,123 @@
+/* evaluator: two batches are under way at once, so that the next is filled while one runs. */
+#include "train/evaluator.h"
+
+#include <pumice/report.h>
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+enum { SLOTS = 2 };
+
+struct pm_evaluator {
+    struct pm_experiment *e; /* borrowed */
+    struct pm_net *net;
+    struct pm_plan *plan;
+    const char *logits;
+    int batch;
+};
+
+int pm_evaluator_create(struct pm_experiment *e, struct pm_device *d, struct pm_variables *v,
+                        struct pm_evaluator **out)
+{
+    int err = PM_OK;
+    struct pm_evaluator *ev = pm_calloc(1, sizeof *ev);
+    const char *outputs[2] = { 0 };
+
+    ev->e = e;
+    ev->batch = e->config->eval.batch_size;
+    PM_TRY(pm_experiment_net(e, ev->batch, false, &ev->net, &ev->logits));
+    outputs[0] = ev->logits;
+    PM_TRY(pm_plan_create(ev->net, d, v, &(struct pm_plan_options){
+        .name = "eval", .outputs = outputs, .slots = SLOTS, .loss_share = 1 }, &ev->plan));
+    PM_TRY(pm_plan_load(ev->plan));
+    *out = ev, ev = NULL;
+out:
+    pm_evaluator_destroy(&ev);
+    return err;
+}
+
+void pm_evaluator_destroy(struct pm_evaluator **ev)
+{
+    if (*ev) {
+        pm_plan_destroy(&(*ev)->plan);
+        pm_net_destroy(&(*ev)->net);
+        pm_free(*ev);
+    }
+    *ev = NULL;
+}
+
+static int finish(struct pm_evaluator *ev, int slot, struct pm_batch **batch,
+                  struct pm_score *score, struct pm_loader *loader)
+{
+    int err = PM_OK;
+
+    if (!*batch)
+        return PM_OK;
+    PM_TRY(pm_plan_wait(ev->plan, slot));
+    PM_TRY(ev->e->task->score_add(score, *batch,
+                                  pm_plan_output(ev->plan, slot, ev->logits, 0)));
+out:
+    pm_loader_release(loader, *batch);
+    *batch = NULL;
+    return err;
+}
+
+static size_t images_bytes(const struct pm_evaluator *ev)
+{
+    struct pm_field fields[PM_MAX_FIELDS];
+
+    ev->e->task->fields(&ev->e->setup, false, fields);
+    return pm_shape_count(fields[0].shape) * sizeof(float) * (size_t)ev->batch;
+}
+
+int pm_evaluator_run(struct pm_evaluator *ev, bool progress, struct cJSON *metrics,
+                     uint64_t *count)
+{
+    const struct pm_config_eval *c = &ev->e->config->eval;
+    struct pm_batch *batch[SLOTS] = { 0 };
+    struct pm_score *score = ev->e->task->score_create(&ev->e->setup);
+    struct pm_loader *loader = NULL;
+    struct pm_progress *bar = NULL;
+    struct pm_sampler sampler;
+    struct pm_speed speed;
+    uint64_t batches, done = 0;
+    size_t bytes = images_bytes(ev);
+    int err = PM_OK;
+
+    *count = 0;
+    PM_TRY(pm_experiment_loader(ev->e, false, ev->batch, 0, &sampler, &loader));
+    batches = pm_loader_batches(loader);
+    if (c->max_batches > 0 && (uint64_t)c->max_batches < batches)
+        batches = (uint64_t)c->max_batches;
+    if (progress)
+        bar = pm_progress_start(&(struct pm_progress_options){ .what = "eval", .unit = "batch",
+                                                               .last = batches });
+    pm_speed_start(&speed, 0);
+    for (; done < batches; done++) {
+        int slot = (int)(done % SLOTS);
+
+        PM_TRY(finish(ev, slot, &batch[slot], score, loader));
+        PM_TRY(pm_loader_next(loader, &batch[slot]));
+        if (!batch[slot])
+            break;
+        memcpy(pm_plan_input(ev->plan, slot, "images", 0), batch[slot]->field[0], bytes);
+        PM_TRY(pm_plan_submit(ev->plan, slot));
+        *count += (uint64_t)batch[slot]->valid;
+        pm_speed_step(&speed, (uint64_t)batch[slot]->valid);
+        if (bar)
+            pm_progress_step(bar, done + 1);
+    }
+    for (uint64_t k = 0; k < SLOTS; k++)
+        PM_TRY(finish(ev, (int)((done + k) % SLOTS), &batch[(done + k) % SLOTS], score, loader));
+    ev->e->task->score_report(score, metrics);
+out:
+    for (int k = 0; k < SLOTS; k++)
+        if (batch[k]) {
+            pm_plan_wait(ev->plan, k);
+            pm_loader_release(loader, batch[k]);
+        }
+    pm_progress_end(&bar);
+    pm_loader_destroy(&loader);
+    ev->e->task->score_destroy(&score);
+    return err;
+}

@@ -1,0 +1,16 @@
+/* evaluator: the net without its loss, on one device, over one pass of the evaluation split. */
+#ifndef PM_EVALUATOR_H
+#define PM_EVALUATOR_H
+
+#include "train/experiment.h"
+
+struct pm_evaluator;
+/* v: values on d, borrowed (a training clone's, or loaded from a checkpoint). */
+int pm_evaluator_create(struct pm_experiment *e, struct pm_device *d, struct pm_variables *v,
+                        struct pm_evaluator **out);
+void pm_evaluator_destroy(struct pm_evaluator **ev);
+/* Exactly one pass (or eval.max_batches): metrics into object, the number of examples too. */
+int pm_evaluator_run(struct pm_evaluator *ev, bool progress, struct cJSON *metrics,
+                     uint64_t *count);
+
+#endif

@@ -1,0 +1,151 @@
+/* state: one host copy of the value block and of each slot block; a checkpoint's tensors point into
+ * it. Slots are named as TensorFlow does, "LeNet/conv1/weights/Momentum". */
+#include "train/state.h"
+
+#include <string.h>
+
+struct pm_state {
+    struct pm_arena *arena;
+    char *values, *slots[PM_MAX_SLOTS];
+    size_t bytes, trainable_bytes;
+    int slot_count;
+    struct pm_state_tensor *tensors;
+    size_t count;
+};
+
+struct pm_state *pm_state_create(const struct pm_variables *v)
+{
+    struct pm_state *s = pm_calloc(1, sizeof *s);
+
+    s->arena = pm_arena_create();
+    s->bytes = v->bytes;
+    s->trainable_bytes = v->trainable_bytes;
+    s->slot_count = v->slot_count;
+    s->values = pm_calloc(1, v->bytes + 1);
+    s->tensors = pm_calloc((size_t)(v->count * (1 + v->slot_count)) + 1, sizeof *s->tensors);
+    for (int k = 0; k < v->slot_count; k++)
+        s->slots[k] = pm_calloc(1, v->trainable_bytes + 1);
+    for (int i = 0; i < v->count; i++) {
+        const struct pm_variable *x = &v->list[i];
+
+        s->tensors[s->count++] = (struct pm_state_tensor){
+            pm_arena_strdup(s->arena, x->name), x->shape,
+            (float *)(void *)(s->values + v->offset[i]) };
+        for (int k = 0; x->trainable && k < v->slot_count; k++)
+            s->tensors[s->count++] = (struct pm_state_tensor){
+                pm_arena_printf(s->arena, "%s/%s", x->name, v->slot_names[k]), x->shape,
+                (float *)(void *)(s->slots[k] + v->offset[i]) };
+    }
+    return s;
+}
+
+void pm_state_destroy(struct pm_state **s)
+{
+    if (*s) {
+        pm_free((*s)->values);
+        for (int k = 0; k < PM_MAX_SLOTS; k++)
+            pm_free((*s)->slots[k]);
+        pm_free((*s)->tensors);
+        pm_arena_destroy(&(*s)->arena);
+        pm_free(*s);
+    }
+    *s = NULL;
+}
+
+int pm_state_read(struct pm_state *s, struct pm_variables *v)
+{
+    int err = PM_OK;
+
+    if (s->bytes)
+        PM_TRY(pm_buffer_read(v->device, v->values, 0, s->values, s->bytes));
+    for (int k = 0; s->trainable_bytes && k < s->slot_count; k++)
+        PM_TRY(pm_buffer_read(v->device, v->slots[k], 0, s->slots[k], s->trainable_bytes));
+out:
+    return err;
+}
+
+int pm_state_write(const struct pm_state *s, struct pm_variables *v)
+{
+    int err = PM_OK;
+
+    if (s->bytes)
+        PM_TRY(pm_buffer_write(v->device, v->values, 0, s->values, s->bytes));
+    for (int k = 0; s->trainable_bytes && k < s->slot_count; k++)
+        PM_TRY(pm_buffer_write(v->device, v->slots[k], 0, s->slots[k], s->trainable_bytes));
+out:
+    return err;
+}
+
+int pm_state_save(const struct pm_state *s, const char *run, uint64_t step, const char *json,
+                  const struct pm_keep *keep)
+{
+    return pm_checkpoint_save(run, step, s->tensors, s->count, json, keep);
+}
+
+int pm_state_load(struct pm_state *s, const struct pm_checkpoint *from)
+{
+    int err = PM_OK;
+
+    for (size_t i = 0; i < s->count; i++)
+        PM_TRY(pm_checkpoint_read(from, s->tensors[i].name, s->tensors[i].shape,
+                                  s->tensors[i].data));
+out:
+    return err;
+}
+
+int pm_values_load(struct pm_variables *v, const struct pm_checkpoint *from)
+{
+    int err = PM_OK;
+    char *block = pm_calloc(1, v->bytes + 1);
+
+    for (int i = 0; i < v->count; i++)
+        PM_TRY(pm_checkpoint_read(from, v->list[i].name, v->list[i].shape,
+                                  (float *)(void *)(block + v->offset[i])));
+    if (v->bytes)
+        PM_TRY(pm_buffer_write(v->device, v->values, 0, block, v->bytes));
+out:
+    pm_free(block);
+    return err;
+}
+
+static bool is_excluded(const struct pm_config_init *init, const char *name)
+{
+    for (int i = 0; i < init->exclude_scopes.count; i++)
+        if (strncmp(name, init->exclude_scopes.v[i], strlen(init->exclude_scopes.v[i])) == 0)
+            return true;
+    return false;
+}
+
+int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *init,
+                         const char *where)
+{
+    int err = PM_OK, excluded = 0, missing = 0, taken = 0;
+    struct pm_checkpoint *from = NULL;
+    float *data = NULL;
+
+    PM_TRY(pm_checkpoint_open(NULL, init->checkpoint, where, &from));
+    for (int i = 0; i < v->count; i++) {
+        const struct pm_variable *x = &v->list[i];
+
+        if (is_excluded(init, x->name)) {
+            PM_INFO("init", "%s: excluded, keeps its initial value", x->name);
+            excluded++;
+            continue;
+        }
+        if (init->ignore_missing && !pm_checkpoint_has(from, x->name, NULL)) {
+            PM_WARN("init", "%s: not in %s, keeps its initial value", x->name, from->path);
+            missing++;
+            continue;
+        }
+        data = pm_realloc(data, pm_shape_count(x->shape) * sizeof *data);
+        PM_TRY(pm_checkpoint_read(from, x->name, x->shape, data));
+        PM_TRY(pm_variables_write(v, i, -1, data));
+        taken++;
+    }
+    PM_INFO("init", "%d variables from %s, %d excluded, %d missing", taken, from->path, excluded,
+            missing);
+out:
+    pm_free(data);
+    pm_checkpoint_close(&from);
+    return err;
+}

@@ -1,0 +1,27 @@
+/* state: variables and optimizer slots between a device and checkpoints. */
+#ifndef PM_STATE_H
+#define PM_STATE_H
+
+#include <pumice/checkpoint.h>
+#include <pumice/config.h>
+#include <pumice/plan.h>
+
+/* Host memory for everything that a checkpoint holds; made once. */
+struct pm_state;
+struct pm_state *pm_state_create(const struct pm_variables *v);
+void pm_state_destroy(struct pm_state **s);
+/* Device to host, host to device. v has the layout of the variables it was created with. */
+int pm_state_read(struct pm_state *s, struct pm_variables *v);
+int pm_state_write(const struct pm_state *s, struct pm_variables *v);
+int pm_state_save(const struct pm_state *s, const char *run, uint64_t step, const char *json,
+                  const struct pm_keep *keep);
+/* A training checkpoint, slots included: everything must be there. */
+int pm_state_load(struct pm_state *s, const struct pm_checkpoint *from);
+/* Values only, for eval and predict. */
+int pm_values_load(struct pm_variables *v, const struct pm_checkpoint *from);
+/* init.checkpoint: values whose names do not begin with an excluded scope; what is skipped or missing
+ * is listed in the log, missing ones fail unless init.ignore_missing. */
+int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *init,
+                         const char *where);
+
+#endif
