@@ -43,8 +43,10 @@ struct pm_config_model {
     const struct cJSON *layers; /* a layer list, or NULL */
 };
 
+enum pm_make { PM_MAKE_NONE, PM_MAKE_SHAPES };
 struct pm_config_data {
     const char *folder;         /* NULL where a command does not need data */
+    int make;                   /* enum pm_make: built-in data to draw where folder is missing */
     const char *train_split, *eval_split;
     int labels_offset;          /* subtracted from labels and from the number of classes */
     int threads;                /* 0 = cores */

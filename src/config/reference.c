@@ -107,6 +107,7 @@ const struct pm_reference pm_references[] = {
     /* ---- data ---- */
     KEY("data.folder", "csd", "dataset_dir, dataset_name, data_dir", "dataset_dir, dataset",
         "tf_record_input_reader.input_path, train_file_path, external_input_reader"),
+    KEY("data.make", "csd", NULL, NULL, NULL),
     KEY("data.train_split", "csd", "dataset_split_name, subset", "train_split",
         "train_input_reader"),
     KEY("data.eval_split", "csd", "eval_split_name", "eval_split, vis_split",

@@ -17,6 +17,8 @@ static const struct pm_opt model[] = {
 
 static const struct pm_opt data[] = {
     PM_STRING(pm_config_data, folder, NULL, "folder with TFRecord shards"),
+    PM_ENUM(pm_config_data, make, PM_MAKE_NONE, "none|shapes",
+            "built-in data that is drawn when the folder is missing"),
     PM_STRING(pm_config_data, train_split, "train", "split to train on, or a file pattern"),
     PM_STRING(pm_config_data, eval_split, "test", "split to evaluate on, or a file pattern"),
     PM_INT(pm_config_data, labels_offset, 0, 0, 1000,
