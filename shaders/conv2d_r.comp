@@ -9,8 +9,8 @@
  * Columns that are no multiple of a tile are two dispatches: whole tiles, then the rest by a narrower
  * one (BEFORE = the width of the former's tiles; EDGE where even that reaches beyond).
  *
- * Grid: x = column tile + column tiles * group, y + 65535 * (z % layers) = row tile, z / layers =
- * phase. */
+ * Grid: x + 65535 * (z % layers) = row tile, y = column tile + column tiles * group, z / layers =
+ * phase: neighbours in time share a panel of the right matrix, which stays in the cache. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #ifdef PAIR
@@ -48,15 +48,15 @@ void main()
     int terms = (BACK ? p.k : p.c) / p.groups, columns = (BACK ? p.c : p.k) / p.groups;
     int begin = BEFORE > 0 ? columns / BEFORE * BEFORE : 0, wide = TN * lanes;
     int tiles = EDGE ? conv_ceil_div(columns - begin, wide) : (columns - begin) / wide;
-    int group = int(gl_WorkGroupID.x) / tiles;
-    int column = begin + int(gl_WorkGroupID.x) % tiles * wide;
+    int group = int(gl_WorkGroupID.y) / tiles;
+    int column = begin + int(gl_WorkGroupID.y) % tiles * wide;
     int a_width = terms * p.groups, b_width = BACK ? columns : p.k;
 
     ivec2 whole = conv_target(ivec2(0)), source = conv_source();
     int layers = conv_ceil_div(conv_ceil_div(p.n * whole.x * whole.y, TM), 65535);
     ivec2 phase = conv_phase(int(gl_WorkGroupID.z) / layers), target = conv_target(phase);
     int rows = p.n * target.x * target.y;
-    int first = (int(gl_WorkGroupID.z) % layers * 65535 + int(gl_WorkGroupID.y)) * TM;
+    int first = (int(gl_WorkGroupID.z) % layers * 65535 + int(gl_WorkGroupID.x)) * TM;
     if (first >= rows)
         return;
 

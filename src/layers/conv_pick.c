@@ -100,15 +100,16 @@ static struct product filter_of(const struct conv2d_params *p)
 }
 
 /* Runs of pixels that a filter gradient is split into, a power of two: enough workgroups for the
- * device, sums of at most 8192 terms, but runs of 64 pixels at least and 64 MiB of partial sums at
- * most. */
-static uint32_t parts_of(const struct product *m, size_t groups, size_t wanted)
+ * device, runs of at most `most` pixels (8192 at any rate, for the sums' sake), but of 64 at least,
+ * and no more than 64 MiB of partial sums. */
+static uint32_t parts_of(const struct product *m, size_t groups, size_t wanted, size_t most)
 {
     const struct conv2d_params *p = m->p;
     size_t pixels = (size_t)p->n * p->oh * p->ow, bytes = filter_count(p) * sizeof(float);
     uint32_t parts = 1;
 
-    while (parts < 1024 && (groups * parts < wanted || pixels / parts > 8192)
+    most = min_size(most, 8192);
+    while (parts < 1024 && (groups * parts < wanted || pixels / parts > most)
            && pixels / (2 * parts) >= 64 && 2 * parts * bytes <= (size_t)64 << 20)
         parts *= 2;
     return parts;
@@ -196,14 +197,15 @@ static void dispatch_r(const struct pm_caps *caps, const struct table_r *table,
     constant(d, (uint32_t)tm);
     constant(d, (uint32_t)tile.tn);
     constant(d, vec);
-    d->groups[0] = tiles * p->groups;
     if (m->filter) {
+        d->groups[0] = tiles * p->groups;
         d->groups[1] = ceil_div(m->terms, tm) * p->kh * p->kw;
         d->groups[2] = parts;
         return;
     }
     uint32_t row_tiles = ceil_div(m->rows, tm);
-    d->groups[1] = row_tiles > GRID_MAX ? GRID_MAX : row_tiles;
+    d->groups[0] = row_tiles > GRID_MAX ? GRID_MAX : row_tiles;
+    d->groups[1] = tiles * p->groups;
     d->groups[2] = ceil_div(row_tiles, GRID_MAX) * m->phases;
 }
 
@@ -232,7 +234,9 @@ static bool run_r(const struct pm_caps *caps, const struct table_r *table, const
     if (m->filter) {
         size_t groups = (size_t)(whole + 1) * p->groups * p->kh * p->kw
                       * ceil_div(m->terms, rows_of(m, &tiles[main]));
-        parts = parts_of(m, groups, 16);
+        /* A run of both images, walked once a tile, stays in a cache of 1 MiB. */
+        size_t most = ((size_t)1 << 18) / ((size_t)p->c + p->k);
+        parts = parts_of(m, groups, 16, most < 256 ? 256 : most);
         parts = (uint32_t)min_size(parts, is_plain(p) ? SIZE_MAX : (size_t)p->n * p->oh);
     }
     if (m->back) {
@@ -296,7 +300,7 @@ static bool run_s(const struct pm_caps *caps, const struct tile_s *tile, const s
     struct pm_dispatch *d = add(out, m->filter ? "conv2d_filter_s" : "conv2d_s", size, 1);
     d->groups[0] = column_tiles;
     if (m->filter) {
-        parts = parts_of(m, (size_t)column_tiles * row_tiles, 512);
+        parts = parts_of(m, (size_t)column_tiles * row_tiles, 512, SIZE_MAX);
         constant(d, parts);
         constant(d, vec_a);
         constant(d, vec_b);
