@@ -1,0 +1,379 @@
+/* shapes: the built-in data, drawn pictures that serve all three tasks. A picture shows one to three
+ * shapes of one class (disc, box, triangle, ring) of any size, turn, colour and place, not touching
+ * each other, on a ground of soft noise, stripes or checks.
+ *
+ * A shape is its signed distance: coverage of a pixel is 0.5 - distance, clamped, which smooths the
+ * edges. Records hold, beside the picture, what each task reads:
+ *     image/class/label, text               0 disc, 1 box, 2 triangle, 3 ring
+ *     image/segmentation/class/encoded      grey PNG, 0 ground, class + 1 elsewhere
+ *     image/object/bbox/xmin and so on      0..1
+ *     image/object/class/label, text        class + 1 (0 is the background there)
+ *     image/object/mask                     a grey PNG an object, 0 and 1
+ * Picture i of a split is a function of (seed, split, size, i). */
+#include <math.h>
+#include <string.h>
+
+#include <pumice/data.h>
+
+enum { DISC, BOX, TRIANGLE, RING, CLASSES, MOST_OBJECTS = 3, LEAST_SIZE = 16, MOST_SIZE = 1024 };
+
+static const char *const names[CLASSES] = { "disc", "box", "triangle", "ring" };
+
+struct colour {
+    float c[3];
+};
+
+struct shape {
+    int kind, edges;
+    float x, y, radius;     /* centre and outer radius in pixels */
+    float hole;             /* ring: half its width */
+    float stretch_x, stretch_y; /* disc, ring: of the axes */
+    float turn_cos, turn_sin;
+    float nx[4], ny[4], d[4];   /* box, triangle: half planes nx * x + ny * y <= d */
+    struct colour colour, other; /* from one side to the other */
+};
+
+struct object {
+    int x0, y0, x1, y1; /* pixels covered at least half, x1 and y1 exclusive */
+};
+
+struct split {
+    const char *name;
+    uint64_t seed;
+    int size;
+};
+
+static float uniform(struct pm_rng *r, float lo, float hi)
+{
+    return lo + (float)pm_rng_uniform(r) * (hi - lo);
+}
+
+static float clamp01(float v)
+{
+    return v < 0 ? 0 : v > 1 ? 1 : v;
+}
+
+static struct colour random_colour(struct pm_rng *r)
+{
+    struct colour out;
+    for (int c = 0; c < 3; c++)
+        out.c[c] = uniform(r, 0, 1);
+    return out;
+}
+
+static float apart(struct colour a, struct colour b)
+{
+    float sum = 0;
+    for (int c = 0; c < 3; c++)
+        sum += (a.c[c] - b.c[c]) * (a.c[c] - b.c[c]);
+    return sqrtf(sum);
+}
+
+/* ---- the ground ----------------------------------------------------------------------------- */
+
+enum { GRID = 9 };
+
+struct ground {
+    int kind; /* 0 noise alone, 1 stripes, 2 checks */
+    struct colour a, b;
+    float noise[GRID][GRID], cells; /* soft noise of this many cells a side */
+    float wave_x, wave_y, phase, strength, grain;
+};
+
+static struct ground random_ground(struct pm_rng *r, int size)
+{
+    struct ground g = { .kind = (int)pm_rng_int(r, 0, 2), .a = random_colour(r) };
+    const float angle = uniform(r, 0, 6.2831853f), period = uniform(r, 0.08f, 0.35f) * (float)size;
+
+    g.b = g.a;
+    for (int c = 0; c < 3; c++)
+        g.b.c[c] = clamp01(g.a.c[c] + uniform(r, -0.35f, 0.35f));
+    g.cells = (float)pm_rng_int(r, 2, GRID - 1);
+    for (int y = 0; y < GRID; y++)
+        for (int x = 0; x < GRID; x++)
+            g.noise[y][x] = uniform(r, 0, 1);
+    g.wave_x = cosf(angle) * 6.2831853f / period;
+    g.wave_y = sinf(angle) * 6.2831853f / period;
+    g.phase = uniform(r, 0, 6.2831853f);
+    g.strength = uniform(r, 0.3f, 0.9f);
+    g.grain = uniform(r, 0, 0.06f);
+    return g;
+}
+
+static float soft_noise(const struct ground *g, float x, float y)
+{
+    const int i = (int)x, j = (int)y;
+    float fx = x - (float)i, fy = y - (float)j;
+
+    fx = fx * fx * (3 - 2 * fx);
+    fy = fy * fy * (3 - 2 * fy);
+    const float top = g->noise[j][i] + (g->noise[j][i + 1] - g->noise[j][i]) * fx;
+    const float bottom = g->noise[j + 1][i] + (g->noise[j + 1][i + 1] - g->noise[j + 1][i]) * fx;
+    return top + (bottom - top) * fy;
+}
+
+static void draw_ground(const struct ground *g, struct pm_rng *r, int size, float *rgb)
+{
+    for (int y = 0; y < size; y++)
+        for (int x = 0; x < size; x++, rgb += 3) {
+            const float fx = (float)x * g->cells / (float)size;
+            const float fy = (float)y * g->cells / (float)size;
+            float t = soft_noise(g, fx, fy);
+            const float u = (float)x * g->wave_x + (float)y * g->wave_y + g->phase;
+            const float v = (float)y * g->wave_x - (float)x * g->wave_y + g->phase;
+            if (g->kind == 1)
+                t += g->strength * (0.5f + 0.5f * sinf(u) - t);
+            else if (g->kind == 2)
+                t += g->strength * (0.5f + 0.5f * clamp01(4 * sinf(u) * sinf(v) + 0.5f) - t);
+            const float grain = g->grain * (float)(pm_rng_uniform(r) - 0.5);
+            for (int c = 0; c < 3; c++)
+                rgb[c] = g->a.c[c] + (g->b.c[c] - g->a.c[c]) * t + grain;
+        }
+}
+
+/* ---- shapes --------------------------------------------------------------------------------- */
+
+/* Half planes of the polygon with these corners, counter-clockwise around the origin. */
+static void polygon(struct shape *s, const float (*corner)[2], int count)
+{
+    s->edges = count;
+    for (int i = 0; i < count; i++) {
+        const float *p = corner[i], *q = corner[(i + 1) % count];
+        const float ex = q[0] - p[0], ey = q[1] - p[1], length = sqrtf(ex * ex + ey * ey);
+        s->nx[i] = ey / length;
+        s->ny[i] = -ex / length;
+        s->d[i] = s->nx[i] * p[0] + s->ny[i] * p[1];
+    }
+}
+
+static void random_corners(struct pm_rng *r, struct shape *s)
+{
+    float corner[4][2], angle[4];
+    const float turn = uniform(r, 0, 6.2831853f);
+
+    if (s->kind == BOX) {
+        const float half = uniform(r, 0.55f, 1.0f); /* of a right angle, between two corners */
+        const float angles[4] = { half, 3.1415927f - half, 3.1415927f + half, -half };
+        memcpy(angle, angles, sizeof angle);
+    } else {
+        for (int i = 0; i < 3; i++)
+            angle[i] = 2.0943951f * (float)i + uniform(r, -0.3f, 0.3f);
+    }
+    const int count = s->kind == BOX ? 4 : 3;
+    for (int i = 0; i < count; i++) {
+        corner[i][0] = s->radius * cosf(angle[i] + turn);
+        corner[i][1] = s->radius * sinf(angle[i] + turn);
+    }
+    polygon(s, corner, count);
+}
+
+static struct shape random_shape(struct pm_rng *r, int kind, float radius, const struct ground *g)
+{
+    struct shape s = { .kind = kind, .radius = radius };
+    const float turn = uniform(r, 0, 6.2831853f), flat = uniform(r, 0.75f, 1);
+
+    s.turn_cos = cosf(turn);
+    s.turn_sin = sinf(turn);
+    s.stretch_x = 1;
+    s.stretch_y = flat;
+    s.hole = radius * uniform(r, 0.12f, 0.22f);
+    random_corners(r, &s);
+    /* A colour apart from both of the ground's; after some tries the last one does. */
+    for (int i = 0; i < 64; i++) {
+        s.colour = random_colour(r);
+        if (apart(s.colour, g->a) > 0.45f && apart(s.colour, g->b) > 0.45f)
+            break;
+    }
+    for (int c = 0; c < 3; c++)
+        s.other.c[c] = clamp01(s.colour.c[c] + uniform(r, -0.15f, 0.15f));
+    return s;
+}
+
+/* Signed distance in pixels from the edge, below 0 inside; (x, y) from the centre. Of an ellipse it
+ * is the first-order one, good near the edge, where it matters. */
+static float distance(const struct shape *s, float x, float y)
+{
+    if (s->kind == DISC || s->kind == RING) {
+        const float outer = s->kind == RING ? s->radius - s->hole : s->radius;
+        const float u = (x * s->turn_cos + y * s->turn_sin) / (outer * s->stretch_x);
+        const float v = (y * s->turn_cos - x * s->turn_sin) / (outer * s->stretch_y);
+        const float k = sqrtf(u * u + v * v);
+        const float gx = u / (outer * s->stretch_x), gy = v / (outer * s->stretch_y);
+        const float slope = sqrtf(gx * gx + gy * gy);
+        const float d = k < 0.1f ? -outer * s->stretch_y * (1 - k) : (k - 1) * k / slope;
+        return s->kind == RING ? fabsf(d) - s->hole : d;
+    }
+    float most = -INFINITY;
+    for (int i = 0; i < s->edges; i++)
+        most = fmaxf(most, s->nx[i] * x + s->ny[i] * y - s->d[i]);
+    return most;
+}
+
+static struct object draw_shape(const struct shape *s, int size, float *rgb, uint8_t *mask,
+                                uint8_t value)
+{
+    struct object o = { size, size, 0, 0 };
+
+    for (int y = 0; y < size; y++)
+        for (int x = 0; x < size; x++) {
+            const float dx = (float)x + 0.5f - s->x, dy = (float)y + 0.5f - s->y;
+            const float cover = clamp01(0.5f - distance(s, dx, dy));
+            const float t = clamp01(0.5f + 0.5f * (dx * s->turn_cos + dy * s->turn_sin) /
+                                               s->radius);
+            float *p = rgb + 3 * (y * size + x);
+            if (cover == 0)
+                continue;
+            for (int c = 0; c < 3; c++) {
+                const float ink = s->colour.c[c] + (s->other.c[c] - s->colour.c[c]) * t;
+                p[c] += (ink - p[c]) * cover;
+            }
+            if (cover < 0.5f)
+                continue;
+            mask[y * size + x] = value;
+            o.x0 = x < o.x0 ? x : o.x0;
+            o.y0 = y < o.y0 ? y : o.y0;
+            o.x1 = x >= o.x1 ? x + 1 : o.x1;
+            o.y1 = y >= o.y1 ? y + 1 : o.y1;
+        }
+    return o;
+}
+
+/* Places up to `wanted` shapes whose circles do not touch; at least one. */
+static int place(struct pm_rng *r, int kind, int wanted, int size, const struct ground *g,
+                 struct shape *out)
+{
+    int count = 0;
+
+    for (int tries = 0; count < wanted && tries < 40; tries++) {
+        const float most = wanted == 1 ? 0.42f : wanted == 2 ? 0.27f : 0.22f;
+        const float radius = uniform(r, 0.15f, most) * (float)size;
+        struct shape s = random_shape(r, kind, radius, g);
+        s.x = uniform(r, radius, (float)size - radius);
+        s.y = uniform(r, radius, (float)size - radius);
+        bool free = true;
+        for (int i = 0; i < count; i++)
+            free &= hypotf(s.x - out[i].x, s.y - out[i].y) > s.radius + out[i].radius + 1;
+        if (free)
+            out[count++] = s;
+    }
+    return count;
+}
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+static int add_png(struct pm_example_builder *b, const char *key, uint8_t *pixels, int size,
+                   int channels)
+{
+    const struct pm_image8 im = { size, size, channels, pixels };
+    uint8_t *png = NULL;
+    size_t bytes = 0;
+    const int err = pm_image_encode_png(&im, &png, &bytes);
+
+    if (err == PM_OK)
+        pm_example_add_bytes(b, key, png, bytes);
+    pm_free(png);
+    return err;
+}
+
+static int add_objects(struct pm_example_builder *b, int kind, const struct object *o, int count,
+                       const uint8_t *mask, int size)
+{
+    int err = PM_OK;
+    float box[4][MOST_OBJECTS];
+    int64_t label[MOST_OBJECTS];
+    const size_t pixels = (size_t)size * (size_t)size, n = (size_t)count;
+    uint8_t *one = pm_malloc(pixels);
+
+    for (int i = 0; i < count; i++) {
+        box[0][i] = (float)o[i].y0 / (float)size;
+        box[1][i] = (float)o[i].x0 / (float)size;
+        box[2][i] = (float)o[i].y1 / (float)size;
+        box[3][i] = (float)o[i].x1 / (float)size;
+        label[i] = kind + 1;
+    }
+    pm_example_add_floats(b, "image/object/bbox/ymin", box[0], n);
+    pm_example_add_floats(b, "image/object/bbox/xmin", box[1], n);
+    pm_example_add_floats(b, "image/object/bbox/ymax", box[2], n);
+    pm_example_add_floats(b, "image/object/bbox/xmax", box[3], n);
+    pm_example_add_ints(b, "image/object/class/label", label, n);
+    for (int i = 0; i < count; i++)
+        pm_example_add_bytes(b, "image/object/class/text", names[kind], strlen(names[kind]));
+    for (int i = 0; i < count; i++) {
+        for (size_t k = 0; k < pixels; k++)
+            one[k] = mask[k] == i + 1;
+        PM_TRY(add_png(b, "image/object/mask", one, size, 1));
+    }
+out:
+    pm_free(one);
+    return err;
+}
+
+static int fill(void *ctx, size_t i, struct pm_example_builder *b)
+{
+    int err = PM_OK;
+    const struct split *s = ctx;
+    const int size = s->size, pixels = size * size;
+    struct pm_rng r = pm_rng_make(s->seed, pm_hash(s->name), (uint32_t)size, (uint32_t)i);
+    const int kind = (int)pm_rng_int(&r, 0, CLASSES - 1);
+    const int wanted = (int)pm_rng_int(&r, 1, MOST_OBJECTS);
+    const struct ground g = random_ground(&r, size);
+    struct shape shape[MOST_OBJECTS];
+    struct object object[MOST_OBJECTS];
+    const int64_t label = kind, side = size;
+    float *rgb = pm_malloc((size_t)pixels * 3 * sizeof *rgb);
+    uint8_t *picture = pm_malloc((size_t)pixels * 3), *mask = pm_calloc((size_t)pixels, 1);
+    char name[64];
+
+    draw_ground(&g, &r, size, rgb);
+    const int count = place(&r, kind, wanted, size, &g, shape);
+    for (int k = 0; k < count; k++)
+        object[k] = draw_shape(&shape[k], size, rgb, mask, (uint8_t)(k + 1));
+    for (int k = 0; k < 3 * pixels; k++)
+        picture[k] = (uint8_t)(clamp01(rgb[k]) * 255 + 0.5f);
+    snprintf(name, sizeof name, "%s_%06zu.png", s->name, i);
+    PM_TRY(add_png(b, "image/encoded", picture, size, 3));
+    pm_example_add_bytes(b, "image/format", "png", 3);
+    pm_example_add_bytes(b, "image/filename", name, strlen(name));
+    pm_example_add_ints(b, "image/height", &side, 1);
+    pm_example_add_ints(b, "image/width", &side, 1);
+    pm_example_add_ints(b, "image/class/label", &label, 1);
+    pm_example_add_bytes(b, "image/class/text", names[kind], strlen(names[kind]));
+    PM_TRY(add_objects(b, kind, object, count, mask, size));
+    for (int k = 0; k < pixels; k++)
+        mask[k] = mask[k] ? (uint8_t)(kind + 1) : 0;
+    PM_TRY(add_png(b, "image/segmentation/class/encoded", mask, size, 1));
+    pm_example_add_bytes(b, "image/segmentation/class/format", "png", 3);
+    err = 1;
+out:
+    pm_free(rgb);
+    pm_free(picture);
+    pm_free(mask);
+    return err;
+}
+
+int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, size_t test,
+                   uint64_t seed)
+{
+    int err = PM_OK;
+    struct pm_making *m = NULL;
+    const struct {
+        const char *name;
+        size_t count;
+    } splits[] = { { "train", train }, { "validation", validation }, { "test", test } };
+
+    if (size < LEAST_SIZE || size > MOST_SIZE)
+        PM_TRY(pm_fail(PM_ECONFIG, "shapes: size %d is outside %d..%d", size, LEAST_SIZE,
+                       MOST_SIZE));
+    PM_TRY(pm_making_create(dst, "shapes", &m));
+    pm_making_labels(m, names, CLASSES);
+    pm_making_size(m, size, size, 3);
+    for (size_t k = 0; k < PM_COUNT(splits); k++) {
+        struct split s = { splits[k].name, seed, size };
+        if (splits[k].count)
+            PM_TRY(pm_making_split(m, s.name, splits[k].count, 2000, fill, &s));
+    }
+    PM_TRY(pm_making_finish(m));
+out:
+    pm_making_destroy(&m);
+    return err;
+}
