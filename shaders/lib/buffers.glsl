@@ -7,6 +7,14 @@
  * memory. An absent buffer's address is 0: tell a shader by a specialization constant or a params
  * member, or by pm_absent(uvec2(x)).
  *
+ * A row whose addresses and params exceed 128 bytes takes its params by address; its shaders say
+ *     layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer WideParams {
+ *         wide_params p;
+ *     };
+ *     layout(push_constant, scalar) uniform Push { InF32 x; OutF32 y; WideParams at; };
+ *
+ * A shader that does not read gl_NumWorkGroups (or call pm_stride) may be dispatched in parts.
+ *
  * Index inside a block (x.v[i]); never add to a reference (that takes 64-bit integers) and never
  * cast one to another type of reference (SwiftShader): ...x4 forms are push members of their own.
  * Offsets are 32-bit: elements, not bytes. The ...x4 forms are aligned to 16 bytes. */

@@ -24,7 +24,7 @@ struct fixture {
 static void fixture_open(struct fixture *f)
 {
     memset(f, 0, sizeof *f);
-    f->d = open_device(current);
+    f->d = open_with_shaders(current);
     real = f->d->vk;
     f->x = new_buffer(f->d, N, NULL);
     f->y = new_buffer(f->d, N, NULL);
@@ -190,7 +190,7 @@ static void test_no_memory(void **state)
 
 static void test_buffer_limit(void **state)
 {
-    struct vk_device *d = open_device(current);
+    struct vk_device *d = open_with_shaders(current);
     struct pm_buffer *b = NULL;
 
     (void)state;
@@ -560,7 +560,7 @@ static void test_no_driver(void **state)
 /* No message so far, and one as soon as there is reason for it. */
 static void test_messages(void **state)
 {
-    struct vk_device *d = open_device(current);
+    struct vk_device *d = open_with_shaders(current);
     VkBufferCreateInfo empty = { .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
                                  .usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT };
     VkBuffer b = VK_NULL_HANDLE;

@@ -1,10 +1,9 @@
-/* What the tests of the Vulkan backend share: software drivers, small kernel rows with their shaders,
+/* What the tests of the Vulkan backend share: small kernel rows with their shaders,
  * and ways to build a program from them. */
 #ifndef VULKAN_ROWS_H
 #define VULKAN_ROWS_H
 
-#include "base/unit.h"
-#include "device/vulkan/vk.h"
+#include "device/drivers.h"
 
 #include "axpy.spv.h"
 #include "tile.spv.h"
@@ -17,60 +16,14 @@ static const struct pm_shader test_shaders[] = {
     { 0 },
 };
 
-/* ---- drivers ------------------------------------------------------------------------------- */
-
-/* Points the loader at the software drivers that are installed, unless the caller chose. */
-static void use_software_drivers(void)
+/* A device that knows these shaders. */
+static inline struct vk_device *open_with_shaders(const struct pm_device_info *info)
 {
-    static const char *const known[] = {
-        "/usr/share/vulkan/icd.d/lvp_icd.json",
-        "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json",
-        "/usr/share/vulkan/icd.d/lvp_icd.aarch64.json",
-        "/usr/lib/chromium/vk_swiftshader_icd.json",
-    };
-    struct pm_str s = { 0 };
+    struct vk_device *d = open_device(info);
 
-    if (getenv("VK_DRIVER_FILES") || getenv("VK_ICD_FILENAMES"))
-        return;
-    for (size_t i = 0; i < PM_COUNT(known); i++)
-        if (access(known[i], R_OK) == 0)
-            pm_str_add(&s, "%s%s", s.length ? ":" : "", known[i]);
-    if (s.text) {
-        setenv("VK_DRIVER_FILES", s.text, 1);
-        setenv("VK_ICD_FILENAMES", s.text, 1); /* loaders older than 1.3.207 */
-    }
-    pm_str_free(&s);
+    d->pipelines.extra = test_shaders;
+    return d;
 }
-
-/* Opens a device, validation on where the layer is installed. */
-static struct vk_device *open_device(const struct pm_device_info *info)
-{
-    struct pm_device_options options = { .validate = true };
-    struct pm_device *d = NULL;
-
-    if (pm_device_open(info, &options, &d) < 0) {
-        options.validate = false;
-        if (pm_device_open(info, &options, &d) < 0)
-            fail_msg("%s", pm_error_text());
-        print_message("(without the validation layer)\n");
-    }
-    ((struct vk_device *)d)->pipelines.extra = test_shaders;
-    return (struct vk_device *)d;
-}
-
-static void close_device(struct vk_device *v)
-{
-    struct pm_device *d = &v->base;
-
-    pm_device_close(&d);
-}
-
-#define ok(expr)                                                                                   \
-    do {                                                                                           \
-        int ok_ = (expr);                                                                          \
-        if (ok_ != PM_OK)                                                                          \
-            fail_msg("%s: %d: %s", #expr, ok_, pm_error_text());                                   \
-    } while (0)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 

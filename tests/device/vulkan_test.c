@@ -483,7 +483,7 @@ static const struct pm_device_info *current;
 
 static int set_up(void **state)
 {
-    *state = open_device(current);
+    *state = open_with_shaders(current);
     return 0;
 }
 

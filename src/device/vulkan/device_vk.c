@@ -57,6 +57,9 @@ int pm_vk_submit(struct vk_device *d, struct vk_queue *q, const VkCommandBuffer 
     if (atomic_load(&d->lost))
         return pm_fail(PM_ELOST, "%s (%s) was lost before", d->base.info.address,
                        d->base.info.name);
+    if (d->physical.compiler_only)
+        return pm_fail(PM_EDEVICE, "%s (%s) cannot run anything: %s", d->base.info.address,
+                       d->base.info.name, d->physical.info.reason);
     pthread_mutex_lock(&d->queue_lock);
     err = submit(d, q, commands, count, wait_transfer, wait_compute, value);
     pthread_mutex_unlock(&d->queue_lock);
@@ -191,10 +194,16 @@ static int load_device(struct vk_device *d)
     return PM_OK;
 }
 
+/* A validation layer older than the extension would complain about it. */
+static bool layer_knows_coopmat(const struct vk_instance *in)
+{
+    return !in->layer_version || in->layer_version >= VK_MAKE_API_VERSION(0, 1, 3, 255);
+}
+
 static int create_device(struct vk_device *d)
 {
     int err = PM_OK;
-    const struct vk_physical *p = &d->physical;
+    struct vk_physical *p = &d->physical;
     const struct pm_caps *caps = &p->info.caps;
     static const float priority = 1;
     VkDeviceQueueCreateInfo queues[2] = {
@@ -203,13 +212,14 @@ static int create_device(struct vk_device *d)
         { .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
           .queueFamilyIndex = p->transfer_family, .queueCount = 1, .pQueuePriorities = &priority },
     };
+    bool use_coopmat = p->has[VK_HAS_COOPMAT] && layer_knows_coopmat(&d->instance);
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
         .cooperativeMatrix = VK_TRUE,
     };
     VkPhysicalDeviceVulkan12Features v12 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-        .pNext = p->has[VK_HAS_COOPMAT] ? &coopmat : NULL,
+        .pNext = use_coopmat ? &coopmat : NULL,
         .bufferDeviceAddress = VK_TRUE,
         .timelineSemaphore = VK_TRUE,
         .scalarBlockLayout = VK_TRUE,
@@ -235,6 +245,7 @@ static int create_device(struct vk_device *d)
         .ppEnabledExtensionNames = extensions,
     };
 
+    p->has[VK_HAS_COOPMAT] = p->listed[VK_HAS_COOPMAT] = use_coopmat;
     for (int e = 0; e < VK_EXTENSIONS; e++)
         if (p->listed[e])
             extensions[info.enabledExtensionCount++] = pm_vk_extension_names[e];
@@ -254,6 +265,8 @@ static int create_queue(struct vk_device *d, uint32_t family, struct vk_queue *q
 
     q->family = family;
     d->vk.GetDeviceQueue(d->handle, family, 0, &q->handle);
+    if (d->physical.compiler_only) /* it has no semaphores either */
+        return PM_OK;
     return vk(d->vk.CreateSemaphore(d->handle, &info, NULL, &q->timeline));
 }
 
@@ -337,12 +350,12 @@ int pm_vulkan_open(const struct pm_device_info *info, const struct pm_device_opt
     pthread_mutex_init(&d->once_lock, NULL);
     d->segment_seconds = (options->segment_ms > 0 ? options->segment_ms : 100) / 1000;
     d->hang_seconds = 120;
-    if (!info->usable)
-        PM_TRY(pm_fail(PM_EDEVICE, "%s (%s) cannot be used: %s", info->address, info->name,
-                       info->reason));
     PM_TRY(pm_vk_instance_create(options->validate, &d->instance));
     d->vk = d->instance.vk;
     PM_TRY(find_physical(d, info));
+    if (!info->usable && !d->physical.compiler_only)
+        PM_TRY(pm_fail(PM_EDEVICE, "%s (%s) cannot be used: %s", info->address, info->name,
+                       info->reason));
     guess_speed(d);
     d->vk.GetPhysicalDeviceMemoryProperties2(d->physical.handle, &memory);
     d->memory = memory.memoryProperties;

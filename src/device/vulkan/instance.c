@@ -74,18 +74,19 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL message(VkDebugUtilsMessageSeverityFlagBit
     return VK_FALSE;
 }
 
-static bool has_layer(const struct vk *vk, const char *name)
+/* The version of the API that a layer was written for, 0 when it is not installed. */
+static uint32_t layer_version(const struct vk *vk, const char *name)
 {
-    uint32_t count = 0;
-    bool found = false;
+    uint32_t count = 0, found = 0;
     VkLayerProperties *p;
 
     if (vk->EnumerateInstanceLayerProperties(&count, NULL) < 0)
-        return false;
+        return 0;
     p = pm_calloc(count + 1, sizeof *p);
     if (vk->EnumerateInstanceLayerProperties(&count, p) >= 0)
         for (uint32_t i = 0; i < count && !found; i++)
-            found = strcmp(p[i].layerName, name) == 0;
+            if (strcmp(p[i].layerName, name) == 0)
+                found = p[i].specVersion;
     pm_free(p);
     return found;
 }
@@ -158,7 +159,7 @@ int pm_vk_instance_create(bool validate, struct vk_instance *out)
         out->vk.EnumerateInstanceVersion(&version) < 0 || version < VK_API_VERSION_1_2)
         return PM_OK; /* a loader too old for any usable device */
     if (validate) {
-        if (!has_layer(&out->vk, layer))
+        if (!(out->layer_version = layer_version(&out->vk, layer)))
             return pm_fail(PM_EDEVICE, "validation was asked for but %s is not installed (package "
                            "vulkan-validationlayers)", layer);
         info.pNext = &messenger;

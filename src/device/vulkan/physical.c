@@ -186,8 +186,9 @@ static void describe_features(struct vk_instance *in, struct vk_physical *p)
                                      : NULL;
     if (lacks)
         snprintf(info->reason, sizeof info->reason, "its driver lacks %s", lacks);
-    info->usable = !lacks;
-
+    info->usable = !lacks && !p->compiler_only;
+    if (p->compiler_only)
+        snprintf(info->reason, sizeof info->reason, "it compiles shaders but runs nothing");
     p->has[VK_HAS_COOPMAT] = p->has[VK_HAS_COOPMAT] && coopmat.cooperativeMatrix;
     p->memory_model = v12.vulkanMemoryModel;
     p->int16 = f.features.shaderInt16;
@@ -254,6 +255,7 @@ void pm_vk_describe(struct vk_instance *in, uint32_t index, struct vk_physical *
     in->vk.GetPhysicalDeviceProperties(out->handle, &props);
     snprintf(info->address, sizeof info->address, "vulkan:%u", index);
     snprintf(info->name, sizeof info->name, "%s", props.deviceName);
+    out->compiler_only = strncmp(props.deviceName, "Null hardware", 13) == 0;
     out->version = props.apiVersion < VK_API_VERSION_1_3 ? props.apiVersion : VK_API_VERSION_1_3;
     out->vendor = props.vendorID;
     out->device = props.deviceID;

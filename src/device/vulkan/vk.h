@@ -57,6 +57,7 @@ struct vk_instance {
     struct vk vk; /* instance level */
     VkInstance handle;
     VkDebugUtilsMessengerEXT messenger;
+    uint32_t layer_version; /* of the API that the validation layer knows; 0: not in use */
     VkPhysicalDevice *physical; /* owned */
     uint32_t count;
 };
@@ -88,6 +89,7 @@ struct vk_physical {
     bool has[VK_EXTENSIONS];         /* extension, or the core version that took it in */
     bool listed[VK_EXTENSIONS];      /* by its own name */
     bool memory_model, int16;
+    bool compiler_only;              /* RADV's null device: pipelines compile, nothing runs */
     uint32_t family, transfer_family;/* equal: no queue of its own for copies */
 };
 void pm_vk_describe(struct vk_instance *in, uint32_t index, struct vk_physical *out);
