@@ -1,0 +1,10 @@
+/* s^-beta for s > 0; 3/4 and 1/2, the usual ones, by square roots, which are exact enough on every
+ * driver. */
+float pm_power(float s, float beta)
+{
+    if (beta == 0.75) {
+        float root = inversesqrt(s);
+        return root * sqrt(root);
+    }
+    return beta == 0.5 ? inversesqrt(s) : pow(s, -beta);
+}

@@ -1,0 +1,5 @@
+/* multiply: a [n][pixels][c]; b the same, or [n][c] when broadcast. */
+struct multiply_params {
+    int n, pixels, c;
+    int broadcast;
+};

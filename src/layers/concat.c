@@ -1,0 +1,156 @@
+/* concat: 2 to 8 inputs behind one another along one axis, at first the last (channels). Backward:
+ * each input's part of dy. */
+#include <pumice/layer.h>
+
+#include <string.h>
+
+#include "concat.params.h"
+#include "layers/pick.h"
+
+enum { INPUTS = 8 };
+
+struct concat_cfg { int axis; };
+
+static const struct pm_opt opts[] = {
+    PM_INT(concat_cfg, axis, -1, -PM_MAX_RANK, PM_MAX_RANK - 1,
+           "axis along which inputs follow each other; negative counts from the last"),
+    { 0 },
+};
+
+static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct concat_params *p = a->params;
+    const int *width = &p->w0;
+    float *y = (float *)a->buf[INPUTS] + begin * p->total;
+
+    for (size_t row = begin; row < end; row++)
+        for (int i = 0; i < INPUTS && width[i] > 0; y += width[i++])
+            memcpy(y, (const float *)a->buf[i] + row * width[i], sizeof *y * width[i]);
+}
+
+static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct concat_params *p = a->params;
+    const int *width = &p->w0;
+    const float *dy = (const float *)a->buf[0] + begin * p->total;
+
+    for (size_t row = begin; row < end; row++)
+        for (int i = 0; i < INPUTS && width[i] > 0; dy += width[i++])
+            if (a->buf[i + 1])
+                memcpy((float *)a->buf[i + 1] + row * width[i], dy, sizeof *dy * width[i]);
+}
+
+static bool all_fours(const struct concat_params *p)
+{
+    return (p->w0 | p->w1 | p->w2 | p->w3 | p->w4 | p->w5 | p->w6 | p->w7) % 4 == 0;
+}
+
+static bool fwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                     struct pm_picks *out)
+{
+    const struct concat_params *p = params;
+    (void)caps;
+    return pick_four("concat_fwd4", "concat_fwd", all_fours(p), count * (size_t)p->total, 0, level,
+                     out);
+}
+
+static bool bwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                     struct pm_picks *out)
+{
+    const struct concat_params *p = params;
+    (void)caps;
+    return pick_four("concat_bwd4", "concat_bwd", all_fours(p), count * (size_t)p->total, 0, level,
+                     out);
+}
+
+static double flops(const void *params, size_t count)
+{
+    const struct concat_params *p = params;
+    return (double)count * p->total;
+}
+
+static const struct pm_kernel fwd = {
+    .name = "concat_fwd", .bufs = "r:a r:b r?:c r?:d r?:e r?:f r?:g r?:h w:y",
+    .params_size = sizeof(struct concat_params), .cpu = fwd_cpu, .grain = 32, .pick = fwd_pick,
+    .flops = flops,
+};
+static const struct pm_kernel bwd = {
+    .name = "concat_bwd", .bufs = "r:dy w?:da w?:db w?:dc w?:dd w?:de w?:df w?:dg w?:dh",
+    .params_size = sizeof(struct concat_params), .cpu = bwd_cpu, .grain = 32, .pick = bwd_pick,
+    .flops = flops,
+};
+
+static int axis_of(const struct pm_node *n, int rank)
+{
+    int axis = ((const struct concat_cfg *)n->cfg)->axis;
+    return axis < 0 ? axis + rank : axis;
+}
+
+static int infer(struct pm_node *n)
+{
+    struct pm_shape y = n->in[0]->out_shape;
+    int axis = axis_of(n, y.rank);
+    char a[64], b[64];
+
+    if (axis < 0 || axis >= y.rank)
+        return pm_fail(PM_ECONFIG, "%s: axis %d is outside %d..%d of the input %s", n->name,
+                       ((const struct concat_cfg *)n->cfg)->axis, -y.rank, y.rank - 1,
+                       pm_shape_text(y, a));
+    for (int i = 1; i < n->inputs; i++) {
+        struct pm_shape x = n->in[i]->out_shape, first = n->in[0]->out_shape;
+        int size = axis < x.rank ? x.dim[axis] : 0;
+
+        x.dim[axis] = first.dim[axis];
+        if (!pm_shape_equal(x, first))
+            return pm_fail(PM_ECONFIG, "%s: concat's inputs must agree but for axis %d: %s has %s, %s "
+                           "has %s", n->name, axis, n->in[0]->name, pm_shape_text(first, a),
+                           n->in[i]->name, pm_shape_text(n->in[i]->out_shape, b));
+        y.dim[axis] += size;
+    }
+    n->out_shape = y;
+    n->out_type = n->in[0]->out_type;
+    return PM_OK;
+}
+
+static struct concat_params params_of(const struct pm_node *n)
+{
+    struct pm_shape y = n->out_shape;
+    struct concat_params p = { .outer = 1 };
+    int axis = axis_of(n, y.rank), *width = &p.w0;
+
+    for (int i = 0; i < axis; i++)
+        p.outer *= y.dim[i];
+    for (int i = 0; i < n->inputs; i++)
+        p.total += width[i] = (int)(pm_count(n->xs[i]) / (size_t)p.outer);
+    return p;
+}
+
+static void forward(struct pm_node *n, struct pm_calls *c)
+{
+    struct concat_params p = params_of(n);
+    struct pm_tensor b[INPUTS + 1];
+
+    for (int i = 0; i < INPUTS; i++)
+        b[i] = i < n->inputs ? n->xs[i] : PM_NO_TENSOR;
+    b[INPUTS] = n->y;
+    pm_call(c, &fwd, (size_t)p.outer, &p, INPUTS + 1, b);
+}
+
+static void backward(struct pm_node *n, struct pm_calls *c)
+{
+    struct concat_params p = params_of(n);
+    struct pm_tensor b[INPUTS + 1] = { n->dy };
+
+    for (int i = 0; i < INPUTS; i++) {
+        b[i + 1] = i < n->inputs ? n->dxs[i] : PM_NO_TENSOR;
+        p.want |= pm_has(b[i + 1]) << i;
+    }
+    if (p.want)
+        pm_call(c, &bwd, (size_t)p.outer, &p, INPUTS + 1, b);
+}
+
+const struct pm_layer pm_layer_concat = {
+    .name = "concat", .help = "2 to 8 inputs behind one another along an axis", .opts = opts,
+    .cfg_size = sizeof(struct concat_cfg), .min_inputs = 2, .max_inputs = INPUTS, .infer = infer,
+    .forward = forward, .backward = backward,
+};

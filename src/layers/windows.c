@@ -1,0 +1,220 @@
+/* windows: slice takes a box of values out of its input, pad puts its input into zeros. Each is the
+ * other's gradient, so two rows serve both. Shapes of lower rank get leading axes of 1. */
+#include <pumice/layer.h>
+
+#include <string.h>
+
+#include "layers/pick.h"
+#include "window.params.h"
+
+struct slice_cfg { struct pm_ints begin, size; };
+struct pad_cfg { struct pm_ints pad; };
+
+static const struct pm_opt slice_opts[] = {
+    PM_INTS(slice_cfg, begin, "[0]", 0, 1 << 30, "first index along each axis"),
+    PM_INTS(slice_cfg, size, "[-1]", -1, 1 << 30, "number of indices along each axis; -1 is the rest"),
+    { 0 },
+};
+static const struct pm_opt pad_opts[] = {
+    PM_INTS(pad_cfg, pad, "[0, 0, 0, 0]", 0, 4096, "zeros at the top, bottom, left and right"),
+    { 0 },
+};
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+/* Lines of the box: (image, row, column). */
+static void take_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct window_params *p = a->params;
+    const float *big = a->buf[0];
+    float *box = a->buf[1];
+
+    for (size_t i = begin; i < end; i++) {
+        size_t x = i % p->sw, y = i / p->sw % p->sh, n = i / p->sw / p->sh;
+        size_t from = (((n + p->n0) * p->h + y + p->h0) * p->w + x + p->w0) * p->c + p->c0;
+
+        memcpy(box + i * p->sc, big + from, sizeof *box * p->sc);
+    }
+}
+
+/* Lines of the big tensor. */
+static void put_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct window_params *p = a->params;
+    const float *box = a->buf[0];
+    float *big = a->buf[1];
+
+    for (size_t i = begin; i < end; i++) {
+        int x = (int)(i % p->w) - p->w0, y = (int)(i / p->w % p->h) - p->h0;
+        int n = (int)(i / p->w / p->h) - p->n0;
+        float *to = big + i * p->c;
+
+        memset(to, 0, sizeof *to * p->c);
+        if (n >= 0 && n < p->sn && y >= 0 && y < p->sh && x >= 0 && x < p->sw)
+            memcpy(to + p->c0, box + (((size_t)n * p->sh + y) * p->sw + x) * p->sc,
+                   sizeof *to * p->sc);
+    }
+}
+
+static bool take_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                      struct pm_picks *out)
+{
+    const struct window_params *p = params;
+    (void)caps;
+    return level == 0 && pm_pick_elements("window_take", 64, count * (size_t)p->sc, out);
+}
+
+static bool put_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                     struct pm_picks *out)
+{
+    const struct window_params *p = params;
+    (void)caps;
+    return level == 0 && pm_pick_elements("window_put", 64, count * (size_t)p->c, out);
+}
+
+static double flops(const void *params, size_t count)
+{
+    const struct window_params *p = params;
+    return (double)count * p->c;
+}
+
+static const struct pm_kernel take = {
+    .name = "window_take", .bufs = "r:big w:box", .params_size = sizeof(struct window_params),
+    .cpu = take_cpu, .grain = 64, .pick = take_pick, .flops = flops,
+};
+static const struct pm_kernel put = {
+    .name = "window_put", .bufs = "r:box w:big", .params_size = sizeof(struct window_params),
+    .cpu = put_cpu, .grain = 64, .pick = put_pick, .flops = flops,
+};
+
+/* ---- calls ----------------------------------------------------------------------------- */
+
+/* dim[0..3] of s with leading ones. */
+static void four(struct pm_shape s, int dim[4])
+{
+    for (int i = 0; i < 4; i++)
+        dim[i] = i < 4 - s.rank ? 1 : s.dim[i - (4 - s.rank)];
+}
+
+static struct window_params params_of(struct pm_shape big, struct pm_shape box, const int first[4])
+{
+    int b[4], s[4];
+
+    four(big, b);
+    four(box, s);
+    return (struct window_params){ b[0], b[1], b[2], b[3], first[0], first[1], first[2], first[3],
+                                   s[0], s[1], s[2], s[3] };
+}
+
+static void call_take(struct pm_calls *c, const struct window_params *p, struct pm_tensor big,
+                      struct pm_tensor box)
+{
+    pm_call(c, &take, (size_t)p->sn * p->sh * p->sw, p, PM_BUFS(big, box));
+}
+
+static void call_put(struct pm_calls *c, const struct window_params *p, struct pm_tensor box,
+                     struct pm_tensor big)
+{
+    pm_call(c, &put, (size_t)p->n * p->h * p->w, p, PM_BUFS(box, big));
+}
+
+/* ---- slice ----------------------------------------------------------------------------- */
+
+static int slice_infer(struct pm_node *n)
+{
+    const struct slice_cfg *cfg = n->cfg;
+    struct pm_shape x = n->in[0]->out_shape, y = x;
+    char text[64];
+
+    if (cfg->begin.count > x.rank || cfg->size.count > x.rank || x.rank < 1)
+        return pm_fail(PM_ECONFIG, "%s: begin has %d numbers and size %d, but the input %s has %d axes",
+                       n->name, cfg->begin.count, cfg->size.count, pm_shape_text(x, text), x.rank);
+    for (int i = 0; i < x.rank; i++) {
+        int begin = i < cfg->begin.count ? cfg->begin.v[i] : 0;
+        int size = i < cfg->size.count ? cfg->size.v[i] : -1;
+
+        if (begin >= x.dim[i] || size == 0 || size > x.dim[i] - begin)
+            return pm_fail(PM_ECONFIG, "%s: begin %d and size %d of axis %d do not fit into %s",
+                           n->name, begin, size, i, pm_shape_text(x, text));
+        y.dim[i] = size < 0 ? x.dim[i] - begin : size;
+    }
+    n->out_shape = y;
+    n->out_type = n->in[0]->out_type;
+    return PM_OK;
+}
+
+static struct window_params slice_params(const struct pm_node *n)
+{
+    const struct slice_cfg *cfg = n->cfg;
+    int first[4] = { 0 }, lead = 4 - n->x.shape.rank;
+
+    for (int i = 0; i < cfg->begin.count; i++)
+        first[lead + i] = cfg->begin.v[i];
+    return params_of(n->x.shape, n->out_shape, first);
+}
+
+static void slice_forward(struct pm_node *n, struct pm_calls *c)
+{
+    struct window_params p = slice_params(n);
+    call_take(c, &p, n->x, n->y);
+}
+
+static void slice_backward(struct pm_node *n, struct pm_calls *c)
+{
+    struct window_params p = slice_params(n);
+
+    if (pm_has(n->dx))
+        call_put(c, &p, n->dy, n->dx);
+}
+
+/* ---- pad ------------------------------------------------------------------------------- */
+
+static int pad_infer(struct pm_node *n)
+{
+    const struct pad_cfg *cfg = n->cfg;
+    struct pm_shape x = n->in[0]->out_shape;
+    const int *pad = cfg->pad.v;
+    char text[64];
+
+    if (x.rank != 4 || cfg->pad.count != 4)
+        return pm_fail(PM_ECONFIG, "%s: pad needs four numbers (top, bottom, left, right) and an input "
+                       "of rank 4, not %d numbers and %s", n->name, cfg->pad.count,
+                       pm_shape_text(x, text));
+    n->out_shape = PM_SHAPE4(x.dim[0], x.dim[1] + pad[0] + pad[1], x.dim[2] + pad[2] + pad[3],
+                             x.dim[3]);
+    n->out_type = n->in[0]->out_type;
+    return PM_OK;
+}
+
+static struct window_params pad_params(const struct pm_node *n)
+{
+    const int *pad = ((const struct pad_cfg *)n->cfg)->pad.v;
+    const int first[4] = { 0, pad[0], pad[2], 0 };
+
+    return params_of(n->out_shape, n->x.shape, first);
+}
+
+static void pad_forward(struct pm_node *n, struct pm_calls *c)
+{
+    struct window_params p = pad_params(n);
+    call_put(c, &p, n->x, n->y);
+}
+
+static void pad_backward(struct pm_node *n, struct pm_calls *c)
+{
+    struct window_params p = pad_params(n);
+
+    if (pm_has(n->dx))
+        call_take(c, &p, n->dy, n->dx);
+}
+
+const struct pm_layer pm_layer_slice = {
+    .name = "slice", .help = "a box of the input's values", .opts = slice_opts,
+    .cfg_size = sizeof(struct slice_cfg), .infer = slice_infer, .forward = slice_forward,
+    .backward = slice_backward,
+};
+const struct pm_layer pm_layer_pad = {
+    .name = "pad", .help = "zeros around an image", .opts = pad_opts,
+    .cfg_size = sizeof(struct pad_cfg), .infer = pad_infer, .forward = pad_forward,
+    .backward = pad_backward,
+};
