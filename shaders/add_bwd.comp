@@ -9,7 +9,7 @@ layout(push_constant, scalar) uniform Push {
     InT y;
     InOutT dy;
     InOutT dfirst;
-    InOutT dothers;
+    OutT dothers;
     add_params p;
 };
 

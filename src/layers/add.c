@@ -114,7 +114,7 @@ static const struct pm_kernel fwd = {
     .params_size = sizeof(struct add_params), .cpu = fwd_cpu, .pick = fwd_pick, .flops = flops,
 };
 static const struct pm_kernel bwd = {
-    .name = "add_bwd", .bufs = "r?:y r:dy w?:dfirst w?:dothers", .inplace = "dfirst=dy,dothers=dy",
+    .name = "add_bwd", .bufs = "r?:y r:dy w?:dfirst w?:dothers", .inplace = "dfirst=dy",
     .params_size = sizeof(struct add_params), .cpu = bwd_cpu, .pick = bwd_pick,
 };
 

@@ -80,7 +80,9 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
 static void backward(struct pm_node *n, struct pm_calls *c)
 {
-    if (pm_has(n->dx))
+    if (!n->train)
+        n->dxs[0] = n->dy;
+    else if (pm_has(n->dx))
         call(n, c, n->dy, n->dx);
 }
 

@@ -1,0 +1,98 @@
+/* batch_norm by its definition: statistics in double, two passes. */
+#include "check.h"
+
+static double act(const struct ref *r, double z)
+{
+    if (ref_says(r, "activation", "relu", "none"))
+        return fmax(z, 0);
+    if (ref_says(r, "activation", "relu6", "none"))
+        return fmin(fmax(z, 0), 6);
+    if (ref_says(r, "activation", "leaky_relu", "none"))
+        return z > 0 ? z : ref_number(r, "slope", 0.01) * z;
+    if (ref_says(r, "activation", "hard_swish", "none"))
+        return z * fmin(fmax(z + 3, 0), 6) / 6;
+    return z;
+}
+
+static void batch_norm(struct ref *r)
+{
+    const struct ref_array *x = &r->in[0];
+    const int c = x->shape.dim[x->shape.rank - 1], rows = (int)(x->count / (size_t)c);
+    const int center = !ref_says(r, "center", "false", "true");
+    const int scale = !ref_says(r, "scale", "false", "true");
+    const int moving = center + scale;
+    const int batch = r->train && !ref_says(r, "frozen", "true", "false");
+    const int biased = ref_says(r, "moving_variance", "biased", "unbiased");
+    const double rate = 1 - ref_number(r, "decay", 0.997);
+    const double epsilon = fmax(ref_number(r, "epsilon", 1e-3), 1.001e-5);
+
+    ref_output(r, x->shape);
+    if (batch) {
+        ref_update(r, moving);
+        ref_update(r, moving + 1);
+    }
+    for (int k = 0; k < c; k++) {
+        double mean = r->var[moving].v[k], var = r->var[moving + 1].v[k], largest = 0;
+
+        if (batch) {
+            mean = var = 0;
+            for (int i = 0; i < rows; i++)
+                mean += x->v[(size_t)i * c + k] / rows;
+            for (int i = 0; i < rows; i++)
+                var += pow(x->v[(size_t)i * c + k] - mean, 2) / rows;
+            const double unbiased = biased || rows < 2 ? var : var * rows / (rows - 1);
+            r->after[moving].v[k] -= rate * (r->var[moving].v[k] - mean);
+            r->after[moving + 1].v[k] -= rate * (r->var[moving + 1].v[k] - unbiased);
+        }
+        for (int i = 0; i < rows; i++)
+            largest = fmax(largest, fabs(x->v[(size_t)i * c + k]));
+        if (batch) { /* a variance errs with the values' rounding, 2 (x - mean) dx */
+            r->after[moving].mag[k] = fabs(r->var[moving].v[k]) + largest;
+            r->after[moving + 1].mag[k] = fabs(r->var[moving + 1].v[k]) + var + sqrt(var) * largest;
+        }
+        const double gamma = scale ? r->var[center].v[k] : 1, beta = center ? r->var[0].v[k] : 0;
+        const double rstd = 1 / sqrt(var + epsilon);
+        for (int i = 0; i < rows; i++) {
+            const size_t at = (size_t)i * c + k;
+            const double residual = r->inputs > 1 ? r->in[1].v[at] : 0;
+            const double normal = (x->v[at] - mean) * rstd;
+            const double z = normal * gamma + beta + residual;
+
+            r->y.v[at] = act(r, z);
+            /* x - mean errs by x's size, which rstd enlarges. hard_swish is at most 1.5 times as
+             * steep as z beyond 3 in size. */
+            r->y.mag[at] = ((fabs(normal) + largest * rstd) * fabs(gamma) + fabs(beta) +
+                            fabs(residual)) * (1 + fabs(z) / 3);
+        }
+    }
+}
+
+#define VARS "gamma@0.5..1.5 moving_variance@0.3..2"
+static const struct check_case cases[] = {
+    { "batch_norm", "4x3x3x5", true, VARS },
+    { "batch_norm activation=relu", "2x4x5x8", true, VARS },
+    { "batch_norm scale=false activation=relu6", "3x4x3x4@-6..6", true, VARS },
+    { "batch_norm center=false decay=0.9", "6x7", true, VARS },
+    { "batch_norm scale=false center=false moving_variance=biased", "5x2x3x3", true, VARS },
+    { "batch_norm epsilon=0 decay=0.9997", "4x4x4x12", true, VARS },
+    { "batch_norm activation=relu", "3x4x4x8 3x4x4x8", true, VARS },
+    { "batch_norm", "3x4x4x3 3x4x4x3", true, VARS },
+    { "batch_norm activation=leaky_relu slope=0.2", "3x2x4x3 3x2x4x3", true, VARS, .no_gradient = 1 },
+    { "batch_norm activation=leaky_relu", "3x2x4x3 3x2x4x3", true, VARS, .no_gradient = 2 },
+    { "batch_norm activation=hard_swish", "3x4x4x4@-4..4", true, "gamma@2..4" },
+    { "batch_norm activation=hard_swish", "3x3x4x5 3x3x4x5", true, "gamma@2..4" },
+    { "batch_norm frozen=true activation=relu", "3x4x4x4 3x4x4x4", true, VARS },
+    { "batch_norm frozen=true", "3x5", true, VARS },
+    { "batch_norm activation=relu6", "2x3x3x6", false, VARS },
+    { "batch_norm scale=false", "2x3x3x8 2x3x3x8", false, VARS },
+    { "batch_norm", "50x5@99..101", true, VARS },        /* a mean 100 times the deviation */
+    { "batch_norm", "1x3", true, VARS, .no_gradient = 1 }, /* one row: the variance is 0 */
+    { "batch_norm", "3x600", true, VARS },               /* more channels than a block */
+    { "batch_norm", "700x2", true, VARS },               /* many chunks, the last one shorter */
+    { "batch_norm activation=relu", "32x56x56x64", true, VARS, .large = true },
+    { "batch_norm activation=relu", "32x14x14x1024 32x14x14x1024", true, VARS, .large = true },
+    { "batch_norm activation=relu6", "8x75x75x33", true, VARS, .large = true },
+    { "batch_norm activation=relu", "8x56x56x64", false, VARS, .large = true },
+    { 0 },
+};
+const struct pm_layer_test pm_test_batch_norm = { cases, batch_norm };

@@ -1,0 +1,176 @@
+/* add, concat, multiply, slice and pad by their definitions. */
+#include "check.h"
+
+static void add(struct ref *r)
+{
+    const double scale = ref_number(r, "scale", 1), slope = ref_number(r, "slope", 0.01);
+
+    ref_output(r, r->in[0].shape);
+    for (size_t i = 0; i < r->y.count; i++) {
+        double sum = r->in[0].v[i], mag = fabs(sum);
+
+        for (int k = 1; k < r->inputs; k++) {
+            sum += scale * r->in[k].v[i];
+            mag += fabs(scale * r->in[k].v[i]);
+        }
+        if (ref_says(r, "activation", "relu", "none"))
+            sum = fmax(sum, 0);
+        else if (ref_says(r, "activation", "relu6", "none"))
+            sum = fmin(fmax(sum, 0), 6);
+        else if (ref_says(r, "activation", "leaky_relu", "none"))
+            sum = sum > 0 ? sum : slope * sum;
+        r->y.v[i] = sum;
+        r->y.mag[i] = mag;
+    }
+}
+
+static void concat(struct ref *r)
+{
+    struct pm_shape y = r->in[0].shape;
+    const int given = (int)ref_number(r, "axis", -1), axis = given < 0 ? given + y.rank : given;
+    size_t inner = 1, start = 0, line;
+
+    for (int k = 1; k < r->inputs; k++)
+        y.dim[axis] += r->in[k].shape.dim[axis];
+    ref_output(r, y);
+    for (int i = axis + 1; i < y.rank; i++)
+        inner *= (size_t)y.dim[i];
+    line = (size_t)y.dim[axis] * inner;
+    for (int k = 0; k < r->inputs; k++) {
+        const size_t mine = (size_t)r->in[k].shape.dim[axis] * inner;
+
+        for (size_t i = 0; i < r->in[k].count; i++)
+            r->y.v[i / mine * line + start + i % mine] = r->in[k].v[i];
+        start += mine;
+    }
+}
+
+static void multiply(struct ref *r)
+{
+    const struct ref_array *a = &r->in[0], *b = &r->in[1];
+    const size_t c = (size_t)a->shape.dim[a->shape.rank - 1];
+    const size_t image = a->count / (size_t)a->shape.dim[0];
+
+    ref_output(r, a->shape);
+    for (size_t i = 0; i < a->count; i++) {
+        const size_t at = b->count == a->count ? i : i / image * c + i % c;
+
+        r->y.v[i] = a->v[i] * b->v[at];
+        r->y.mag[i] = fabs(r->y.v[i]);
+    }
+}
+
+/* Copies the box at `first` of big (or the other way round); both of rank 4. */
+static void copy_box(const struct ref_array *from, const struct ref_array *to, const int first[4],
+                     const int size[4], int take)
+{
+    for (int n = 0; n < size[0]; n++)
+        for (int h = 0; h < size[1]; h++)
+            for (int w = 0; w < size[2]; w++)
+                for (int c = 0; c < size[3]; c++) {
+                    const int f[4] = { n + first[0], h + first[1], w + first[2], c + first[3] };
+
+                    if (take)
+                        to->v[ref_at(to, n, h, w, c)] = from->v[ref_at(from, f[0], f[1], f[2], f[3])];
+                    else
+                        to->v[ref_at(to, f[0], f[1], f[2], f[3])] = from->v[ref_at(from, n, h, w, c)];
+                }
+}
+
+static struct pm_shape with_four_axes(struct pm_shape s)
+{
+    struct pm_shape four = { 4, { 1, 1, 1, 1 } };
+
+    for (int i = 0; i < s.rank; i++)
+        four.dim[4 - s.rank + i] = s.dim[i];
+    return four;
+}
+
+static void slice(struct ref *r)
+{
+    const struct pm_shape x = r->in[0].shape;
+    struct pm_shape y = x;
+    double begin[4], size[4];
+    const int begins = ref_numbers(r, "begin", begin, 4), sizes = ref_numbers(r, "size", size, 4);
+    int first[4] = { 0 };
+
+    for (int i = 0; i < x.rank; i++) {
+        first[4 - x.rank + i] = i < begins ? (int)begin[i] : 0;
+        y.dim[i] = i < sizes && size[i] >= 0 ? (int)size[i]
+                                             : x.dim[i] - first[4 - x.rank + i];
+    }
+    ref_output(r, y);
+    struct ref_array from = r->in[0], to = r->y;
+    from.shape = with_four_axes(x);
+    to.shape = with_four_axes(y);
+    copy_box(&from, &to, first, to.shape.dim, 1);
+}
+
+static void pad(struct ref *r)
+{
+    const int *d = r->in[0].shape.dim;
+    double p[4] = { 0 };
+
+    ref_numbers(r, "pad", p, 4);
+    const int first[4] = { 0, (int)p[0], (int)p[2], 0 };
+    ref_output(r, PM_SHAPE4(d[0], d[1] + (int)(p[0] + p[1]), d[2] + (int)(p[2] + p[3]), d[3]));
+    copy_box(&r->in[0], &r->y, first, d, 0);
+}
+
+static const struct check_case add_cases[] = {
+    { "add", "2x3x4x5 2x3x4x5" },
+    { "add activation=relu", "4x8 4x8", .train = true },
+    { "add activation=relu6 scale=0.17", "3x7@-9..9 3x7@-9..9" },
+    { "add scale=0.1", "3x8 3x8 3x8" },
+    { "add activation=leaky_relu slope=0.3", "2x9 2x9 2x9 2x9" },
+    { "add activation=relu scale=-0.5", "5x4 5x4 5x4 5x4 5x4 5x4 5x4 5x4" },
+    { "add scale=0.2 activation=relu", "5x3 5x3", .no_gradient = 1 },
+    { "add scale=0.2 activation=relu", "5x3 5x3", .no_gradient = 2 },
+    { "add activation=relu", "32x56x56x64 32x56x56x64", .large = true },
+    { "add activation=relu scale=0.17", "2x35x35x321 2x35x35x321 2x35x35x321", .large = true },
+    { 0 },
+};
+static const struct check_case concat_cases[] = {
+    { "concat", "2x3x4x5 2x3x4x2" },
+    { "concat axis=1", "2x3x4 2x1x4 2x2x4" },
+    { "concat axis=0", "2x3 1x3" },
+    { "concat axis=-2", "2x3x4 2x5x4" },
+    { "concat", "3x4 3x8 3x12", .no_gradient = 2 },
+    { "concat", "2x1 2x2 2x3 2x4 2x5 2x6 2x7 2x8" },
+    { "concat", "8x35x35x64 8x35x35x64 8x35x35x96 8x35x35x32", .large = true },
+    { "concat", "8x33x33x65 8x33x33x257", .large = true },
+    { 0 },
+};
+static const struct check_case multiply_cases[] = {
+    { "multiply", "2x3x4x5 2x3x4x5" },
+    { "multiply", "2x3x4x5 2x1x1x5" },
+    { "multiply", "3x7x6x8 3x1x1x8" },
+    { "multiply", "3x8 3x8" },
+    { "multiply", "2x1x1x6 2x1x1x6" },
+    { "multiply", "2x5x2x70 2x1x1x70", .no_gradient = 1 },
+    { "multiply", "2x5x2x7 2x1x1x7", .no_gradient = 2 },
+    { "multiply", "16x28x28x120 16x1x1x120", .large = true },
+    { "multiply", "4x65x65x129 4x1x1x129", .large = true },
+    { 0 },
+};
+static const struct check_case slice_cases[] = {
+    { "slice begin=[0,1,2,1] size=[-1,2,3,2]", "2x4x6x5" },
+    { "slice begin=[1]", "3x4" },
+    { "slice size=[2,1]", "3x4x5" },
+    { "slice begin=[0,0,0,3]", "2x3x3x7" },
+    { "slice begin=[4] size=[3]", "9" },
+    { "slice begin=[0,1,1,0] size=[-1,64,64,-1]", "16x66x66x65", .large = true },
+    { 0 },
+};
+static const struct check_case pad_cases[] = {
+    { "pad pad=[1,2,3,0]", "2x3x4x5" },
+    { "pad pad=[0,1,0,1]", "1x2x2x4" },
+    { "pad", "2x2x2x2" },
+    { "pad pad=[3,3,3,3]", "8x224x224x3", .large = true },
+    { 0 },
+};
+const struct pm_layer_test pm_test_add = { add_cases, add };
+const struct pm_layer_test pm_test_concat = { concat_cases, concat };
+const struct pm_layer_test pm_test_multiply = { multiply_cases, multiply };
+const struct pm_layer_test pm_test_slice = { slice_cases, slice };
+const struct pm_layer_test pm_test_pad = { pad_cases, pad };
