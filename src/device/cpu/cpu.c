@@ -282,7 +282,9 @@ static int program_create(struct pm_device *d, const struct pm_program_desc *des
 {
     int err = PM_OK;
     struct cpu_program *p = pm_calloc(1, sizeof *p);
+    const int threads = pm_threads();
 
+    pm_threads_set(d->info.caps.threads); /* prepare() must see those that will run the call */
     p->base = (struct pm_program){ .device = d, .in_count = desc->in_count,
                                    .out_count = desc->out_count, .slots = desc->slots };
     p->in = copy_of(desc->in, desc->in_count * sizeof *desc->in);
@@ -301,6 +303,7 @@ static int program_create(struct pm_device *d, const struct pm_program_desc *des
             p->calls[desc->out_after[i] - 1].announce = true;
     *out = &p->base, p = NULL;
 out:
+    pm_threads_set(threads);
     if (p)
         program_destroy(&p->base);
     return err;
@@ -367,11 +370,14 @@ static int call_scratch(const struct pm_device *d, const struct pm_kernel *k, co
 {
     struct pm_buf_spec spec[PM_MAX_BUFS];
     int bufs = pm_kernel_bufs(k, spec);
+    const int threads = pm_threads();
 
-    (void)d, (void)count, (void)level;
+    (void)count, (void)level;
+    pm_threads_set(d->info.caps.threads);
     for (int i = 0; i < bufs; i++)
         if (spec[i].access == 't' && k->cpu_scratch)
             bytes[i] = k->cpu_scratch(params, i);
+    pm_threads_set(threads);
     return PM_OK;
 }
 

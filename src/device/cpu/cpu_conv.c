@@ -1,9 +1,9 @@
 /* The choice of an engine for a convolution on the CPU: cpu_conv.h has the contract. */
 #include "device/cpu/cpu_conv.h"
 
-#include <stdlib.h>
-
 #include <pumice/base.h>
+
+#include "device/cpu/gemm.h"
 
 struct pm_cpu_conv {
     enum pm_conv_pass pass;
@@ -12,18 +12,11 @@ struct pm_cpu_conv {
     struct pm_dnnl_conv *dnnl; /* owned; NULL unless LIBRARY */
 };
 
-/* A product of two matrices in all but name (fully connected layers): OpenBLAS takes the weights
- * as they lie, the library would reorder them in every call. */
+/* A product of two matrices in all but name (fully connected layers): products take the weights as
+ * they lie, convolutions would reorder them in every call. */
 static bool is_product(const struct conv2d_params *p)
 {
     return p->h == 1 && p->w == 1 && p->kh == 1 && p->kw == 1 && p->groups == 1;
-}
-
-static bool library_wanted(void)
-{
-    const char *no = getenv("PM_NO_DNNL");
-
-    return !no || !*no || *no == '0';
 }
 
 int pm_cpu_conv_create(enum pm_conv_pass pass, const struct conv2d_params *p, bool without_scratch,
@@ -35,7 +28,7 @@ int pm_cpu_conv_create(enum pm_conv_pass pass, const struct conv2d_params *p, bo
     c->pass = pass;
     c->p = *p;
     c->engine = without_scratch || (p->groups > 1 && p->groups == p->c) ? DIRECT : UNFOLD;
-    if (c->engine == UNFOLD && !is_product(p) && library_wanted())
+    if (c->engine == UNFOLD && !is_product(p) && pm_dnnl_wanted())
         PM_TRY(pm_dnnl_conv_create(pass, p, &c->dnnl));
     if (c->dnnl)
         c->engine = LIBRARY;

@@ -5,7 +5,7 @@
  * takes the same path on one machine:
  *   direct   depthwise (as many groups as channels): loops over channels     depthwise_cpu.c
  *   library  oneDNN, where it is built in and has an optimised form          dnnl_conv.c
- *   unfold   windows copied into rows, then OpenBLAS; any shape              unfold.c
+ *   unfold   windows copied into rows, then products (gemm.h); any shape      unfold.c
  * PM_NO_DNNL=1 leaves oneDNN out. */
 #ifndef PM_CPU_CONV_H
 #define PM_CPU_CONV_H

@@ -1,11 +1,15 @@
-/* Matrix products through OpenBLAS: gemm.h has the contract. */
+/* Matrix products through oneDNN or OpenBLAS: gemm.h has the contract. */
 #include "device/cpu/gemm.h"
 
 #include <cblas.h>
 #ifndef PUMICE_NO_OPENMP
 #include <omp.h>
 #endif
+#ifdef PUMICE_DNNL
+#include <oneapi/dnnl/dnnl.h>
+#endif
 #include <pthread.h>
+#include <stdlib.h>
 
 #include <pumice/thread.h>
 
@@ -18,10 +22,38 @@ void pm_library_threads(void)
 #endif
 }
 
+bool pm_dnnl_wanted(void)
+{
+#ifdef PUMICE_DNNL
+    const char *no = getenv("PM_NO_DNNL");
+
+    return !no || !*no || *no == '0';
+#else
+    return false;
+#endif
+}
+
+/* False when the library is not there or refuses. */
+static bool dnnl_gemm(const struct pm_gemm *g, const float *a, const float *b, float *c)
+{
+#ifdef PUMICE_DNNL
+    if (!pm_dnnl_wanted())
+        return false;
+    pm_library_threads();
+    return dnnl_sgemm(g->a_across ? 'T' : 'N', g->b_across ? 'T' : 'N', g->m, g->n, g->k, 1, a,
+                      g->lda, b, g->ldb, g->add ? 1 : 0, c, g->ldc) == dnnl_success;
+#else
+    (void)g, (void)a, (void)b, (void)c;
+    return false;
+#endif
+}
+
 void pm_gemm(const struct pm_gemm *g, const float *a, const float *b, float *c)
 {
-    static int threads; /* the library's setting; it starts as something else */
+    static int threads; /* OpenBLAS's setting; it starts as something else */
 
+    if (dnnl_gemm(g, a, b, c))
+        return;
     pthread_mutex_lock(&lock);
     pm_library_threads();
 #ifdef PUMICE_NO_OPENMP

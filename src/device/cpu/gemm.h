@@ -1,4 +1,5 @@
-/* gemm: c[m][n] = a[m][k] b[k][n] + (add ? c : 0), row-major float32, through OpenBLAS.
+/* gemm: c[m][n] = a[m][k] b[k][n] + (add ? c : 0), row-major float32, through oneDNN where it is
+ * built in (twice OpenBLAS's speed on CPUs that Debian 12's OpenBLAS does not know), else OpenBLAS.
  *
  * OpenBLAS has one thread count and one pool for the process; a lock keeps clones apart, and the
  * caller's pm_threads() is set under it. Same shapes and threads give the same bits. */
@@ -15,6 +16,8 @@ struct pm_gemm {
     int lda, ldb, ldc;
 };
 void pm_gemm(const struct pm_gemm *g, const float *a, const float *b, float *c);
+/* Whether oneDNN is built in and not switched off by PM_NO_DNNL=1. */
+bool pm_dnnl_wanted(void);
 /* Gives this thread's OpenMP libraries (OpenBLAS, oneDNN) its pm_threads(). */
 void pm_library_threads(void);
 
