@@ -34,7 +34,7 @@ bool pm_dnnl_wanted(void)
 }
 
 /* False when the library is not there or refuses. */
-static bool dnnl_gemm(const struct pm_gemm *g, const float *a, const float *b, float *c)
+static bool library_gemm(const struct pm_gemm *g, const float *a, const float *b, float *c)
 {
 #ifdef PUMICE_DNNL
     if (!pm_dnnl_wanted())
@@ -52,7 +52,7 @@ void pm_gemm(const struct pm_gemm *g, const float *a, const float *b, float *c)
 {
     static int threads; /* OpenBLAS's setting; it starts as something else */
 
-    if (dnnl_gemm(g, a, b, c))
+    if (library_gemm(g, a, b, c))
         return;
     pthread_mutex_lock(&lock);
     pm_library_threads();
