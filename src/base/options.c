@@ -120,107 +120,109 @@ static const cJSON *next_item(const cJSON *list, const cJSON *item)
     return cJSON_IsArray(list) ? item->next : NULL;
 }
 
+/* These three and set_value use no PM_TRY: defaults pass through them and cannot fail. */
 static int set_ints(const struct pm_opt *o, const cJSON *v, struct pm_ints *out,
                     struct pm_arena *a, const char *where)
 {
-    int err = PM_OK, count = 0;
     int *list = pm_arena_alloc(a, (size_t)items_of(v) * sizeof *list);
+    int err, count = 0;
 
     for (const cJSON *item = first_item(v); item; item = next_item(v, item)) {
-        PM_TRY(check_number(o, where, item, true));
+        if ((err = check_number(o, where, item, true)) < 0)
+            return err;
         list[count++] = (int)item->valuedouble;
     }
     *out = (struct pm_ints) { count, list };
-out:
-    return err;
+    return PM_OK;
 }
 
 static int set_floats(const struct pm_opt *o, const cJSON *v, struct pm_floats *out,
                       struct pm_arena *a, const char *where)
 {
-    int err = PM_OK, count = 0;
     float *list = pm_arena_alloc(a, (size_t)items_of(v) * sizeof *list);
+    int err, count = 0;
 
     for (const cJSON *item = first_item(v); item; item = next_item(v, item)) {
-        PM_TRY(check_number(o, where, item, false));
+        if ((err = check_number(o, where, item, false)) < 0)
+            return err;
         list[count++] = (float)item->valuedouble;
     }
     *out = (struct pm_floats) { count, list };
-out:
-    return err;
+    return PM_OK;
 }
 
 static int set_strings(const struct pm_opt *o, const cJSON *v, struct pm_strings *out,
                        struct pm_arena *a, const char *where)
 {
-    int err = PM_OK, count = 0;
     const char **list = pm_arena_alloc(a, (size_t)items_of(v) * sizeof *list);
+    int count = 0;
 
     for (const cJSON *item = first_item(v); item; item = next_item(v, item)) {
         if (!cJSON_IsString(item))
-            PM_TRY(fail_value(o, where, item, "is not a string"));
+            return fail_value(o, where, item, "is not a string");
         list[count++] = pm_arena_strdup(a, item->valuestring);
     }
     *out = (struct pm_strings) { count, list };
-out:
-    return err;
+    return PM_OK;
+}
+
+static int set_number(const struct pm_opt *o, const cJSON *v, void *at, const char *where)
+{
+    bool integer = o->type == PM_OPT_INT || o->type == PM_OPT_INT64;
+    int err = check_number(o, where, v, integer);
+
+    if (err < 0)
+        return err;
+    if (o->type == PM_OPT_INT)
+        *(int *)at = (int)v->valuedouble;
+    else if (o->type == PM_OPT_INT64)
+        *(int64_t *)at = (int64_t)v->valuedouble;
+    else if (o->type == PM_OPT_FLOAT)
+        *(float *)at = (float)v->valuedouble;
+    else
+        *(double *)at = v->valuedouble;
+    return PM_OK;
 }
 
 /* Sets the value at `at`; v is not null. */
 static int set_value(const struct pm_opt *o, const cJSON *v, void *at, struct pm_arena *a,
                      const char *where)
 {
-    int err = PM_OK;
-
     switch (o->type) {
     case PM_OPT_INT:
         assert(o->min >= INT_MIN && o->max <= INT_MAX);
-        PM_TRY(check_number(o, where, v, true));
-        *(int *)at = (int)v->valuedouble;
-        break;
+        return set_number(o, v, at, where);
     case PM_OPT_INT64:
         assert(o->min >= -0x1p63 && o->max < 0x1p63);
-        PM_TRY(check_number(o, where, v, true));
-        *(int64_t *)at = (int64_t)v->valuedouble;
-        break;
+        return set_number(o, v, at, where);
     case PM_OPT_FLOAT:
-        PM_TRY(check_number(o, where, v, false));
-        *(float *)at = (float)v->valuedouble;
-        break;
     case PM_OPT_DOUBLE:
-        PM_TRY(check_number(o, where, v, false));
-        *(double *)at = v->valuedouble;
-        break;
+        return set_number(o, v, at, where);
     case PM_OPT_BOOL:
         if (!cJSON_IsBool(v))
-            PM_TRY(fail_value(o, where, v, "is neither true nor false"));
+            return fail_value(o, where, v, "is neither true nor false");
         *(bool *)at = cJSON_IsTrue(v);
-        break;
+        return PM_OK;
     case PM_OPT_STRING:
         if (!cJSON_IsString(v))
-            PM_TRY(fail_value(o, where, v, "is not a string"));
+            return fail_value(o, where, v, "is not a string");
         *(const char **)at = pm_arena_strdup(a, v->valuestring);
-        break;
+        return PM_OK;
     case PM_OPT_ENUM:
-        PM_TRY(set_enum(o, v, at, where));
-        break;
+        return set_enum(o, v, at, where);
     case PM_OPT_INTS:
-        PM_TRY(set_ints(o, v, at, a, where));
-        break;
+        return set_ints(o, v, at, a, where);
     case PM_OPT_FLOATS:
-        PM_TRY(set_floats(o, v, at, a, where));
-        break;
+        return set_floats(o, v, at, a, where);
     case PM_OPT_STRINGS:
-        PM_TRY(set_strings(o, v, at, a, where));
-        break;
+        return set_strings(o, v, at, a, where);
     case PM_OPT_JSON:
         *(const cJSON **)at = v;
-        break;
+        return PM_OK;
     case PM_OPT_NONE:
         break;
     }
-out:
-    return err;
+    return PM_OK;
 }
 
 /* A list's default is text; a bad one is a mistake in the table, seen by its first test. */

@@ -467,23 +467,23 @@ void pm_config_destroy(struct pm_config **c)
 
 /* ---- reading --------------------------------------------------------------------------- */
 
+/* No PM_TRY: what was checked at load is read again by pm_config_dump, which cannot fail. */
 int pm_config_read(const struct pm_config *c, const char *section, const struct pm_opt *opts,
                    void *out)
 {
-    int err = PM_OK;
     const cJSON *object = cJSON_GetObjectItemCaseSensitive(c->tree, section);
+    int err = PM_OK;
 
     if (!opts)
         return PM_OK;
     pm_opts_defaults(opts, out, c->arena);
-    for (const cJSON *v = object ? object->child : NULL; v; v = v->next) {
+    for (const cJSON *v = object ? object->child : NULL; v && err == PM_OK; v = v->next) {
         int i = pm_opts_find(opts, v->string);
         const char *path = pm_arena_printf(c->arena, "%s.%s", section, v->string);
         if (i >= 0)
-            PM_TRY(pm_opt_set(&opts[i], v, out, c->arena,
-                              pm_arena_printf(c->arena, "%s %s", place_of(c, path), section)));
+            err = pm_opt_set(&opts[i], v, out, c->arena,
+                             pm_arena_printf(c->arena, "%s %s", place_of(c, path), section));
     }
-out:
     return err;
 }
 

@@ -87,23 +87,26 @@ static void cut(struct pm_str *path, size_t length)
         path->text[length] = '\0';
 }
 
-/* Remembers a value and everything inside it. */
-static void remember_all(struct walk *w, const cJSON *v, struct pm_str *path)
+/* Remembers a value and everything inside it; w NULL: it stood on the command line. */
+static void remember_all(struct pm_config_origins *o, struct walk *w, const cJSON *v,
+                         struct pm_str *path)
 {
-    char text[32];
-    struct pm_str origin = { 0 };
+    struct pm_str origin = { 0 }, name = { 0 };
     size_t length = path->length;
     int index = 0;
 
-    pm_str_add(&origin, "%s:%d", w->file, w->places[w->next++].line);
-    remember(w->origins, path->text, origin.text, v);
-    pm_str_free(&origin);
+    if (w)
+        pm_str_add(&origin, "%s:%d", w->file, w->places[w->next++].line);
+    remember(o, path->text, w ? origin.text : "command line", v);
     for (const cJSON *child = v->child; child; child = child->next) {
-        snprintf(text, sizeof text, "%d", index++);
-        add_segment(path, cJSON_IsObject(v) ? child->string : text);
-        remember_all(w, child, path);
+        cut(&name, 0);
+        pm_str_add(&name, "%d", index++);
+        add_segment(path, cJSON_IsObject(v) ? child->string : name.text);
+        remember_all(o, w, child, path);
         cut(path, length);
     }
+    pm_str_free(&origin);
+    pm_str_free(&name);
 }
 
 static void merge_object(struct walk *w, cJSON *dst, const cJSON *src, struct pm_str *path)
@@ -122,7 +125,7 @@ static void merge_object(struct walk *w, cJSON *dst, const cJSON *src, struct pm
                 cJSON_DeleteItemFromObjectCaseSensitive(dst, child->string);
             }
             cJSON_AddItemToObject(dst, child->string, cJSON_Duplicate(child, true));
-            remember_all(w, child, path);
+            remember_all(w->origins, w, child, path);
         }
         cut(path, length);
     }
@@ -274,6 +277,7 @@ static int apply_override(const char *text, cJSON *tree, struct pm_config_origin
     int err = PM_OK;
     char *key = pm_strdup(text), *value = strchr(key, '='), *copy = NULL;
     cJSON *v = tree, *parsed = NULL;
+    struct pm_str path = { 0 };
 
     if (!value || value == key)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: '%s' is not key=value", text));
@@ -291,9 +295,11 @@ static int apply_override(const char *text, cJSON *tree, struct pm_config_origin
     if (pm_json_parse(key, value, &parsed) < 0)
         parsed = cJSON_CreateString(value);
     forget(origins, key);
-    remember(origins, key, "command line", parsed);
+    pm_str_add(&path, "%s", key);
+    remember_all(origins, NULL, parsed, &path);
     PM_TRY(put(v, segment, key, parsed));
 out:
+    pm_str_free(&path);
     pm_free(copy);
     pm_free(key);
     return err;

@@ -35,8 +35,9 @@ static inline void drop_folder(char *folder)
 
 #define assert_contains(text, part)                                                                \
     do {                                                                                           \
-        if (!strstr(text, part))                                                                   \
-            fail_msg("'%s' does not contain '%s'", text, part);                                    \
+        const char *whole_ = (text), *part_ = (part);                                              \
+        if (!whole_ || !strstr(whole_, part_))                                                     \
+            fail_msg("'%s' does not contain '%s'", whole_ ? whole_ : "(null)", part_);             \
     } while (0)
 
 #endif

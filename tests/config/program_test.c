@@ -1,0 +1,177 @@
+/* The program from outside: help, exit codes, --json, generated files, faults at every place. */
+#include "../base/unit.h"
+
+#include <cjson/cJSON.h>
+#include <sys/wait.h>
+
+#include <pumice/options.h>
+
+static const char *program, *source; /* from the environment that ctest sets */
+
+struct outcome {
+    int code;           /* exit code; -1 when a signal ended it */
+    struct pm_str text; /* standard output, or error with "2>&1 >/dev/null" */
+};
+
+static struct outcome run(const char *arguments)
+{
+    struct outcome o = { 0 };
+    struct pm_str command = { 0 };
+    char buf[4096];
+    size_t got;
+
+    pm_str_add(&o.text, "%s", "");
+    pm_str_add(&command, "cd '%s' && '%s' %s", source, program, arguments);
+    FILE *f = popen(command.text, "r");
+    assert_non_null(f);
+    while ((got = fread(buf, 1, sizeof buf, f)) > 0)
+        pm_str_bytes(&o.text, buf, got);
+    int status = pclose(f);
+    o.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    pm_str_free(&command);
+    return o;
+}
+
+static void expect(const char *arguments, int code, const char *part)
+{
+    struct outcome o = run(arguments);
+
+    if (o.code != code)
+        fail_msg("pumice %s: exit code %d, expected %d: %s", arguments, o.code, code, o.text.text);
+    assert_contains(o.text.text, part);
+    pm_str_free(&o.text);
+}
+
+static void help(void **state)
+{
+    (void)state;
+
+    expect("", 0, "usage: pumice COMMAND");
+    expect("help", 0, "  config     checks and shows config files");
+    expect("--help", 0, "usage: pumice COMMAND");
+    expect("--version", 0, "pumice ");
+    expect("config --help", 0, "       pumice config show CONFIG.json [key=value ...]");
+    expect("help config", 0, "usage: pumice config check");
+    expect("help conifg 2>&1", 2, "error: command line: 'conifg' is no command, did you mean "
+                                  "'config'?");
+    expect("zzz 2>&1", 2, "'zzz' is no command (pumice help lists them)");
+    expect("config 2>&1", 2, "config needs check, show or schema first");
+    expect("config check 2>&1", 2, "needs a config file");
+    expect("config check --frob x 2>&1", 2, "knows no flag '--frob'");
+    expect("config schema --update 2>&1", 2, "--update needs a value");
+    expect("config schema > /dev/full 2>&1", 1, "");
+}
+
+static void shows(void **state)
+{
+    cJSON *v = NULL;
+    struct outcome o =
+        run("config show configs/lenet_mnist.json run.steps=77 optim.name=adam --json");
+    (void)state;
+
+    assert_int_equal(o.code, 0);
+    assert_int_equal(pm_json_parse("output", o.text.text, &v), 0);
+    const cJSON *steps = cJSON_GetObjectItem(cJSON_GetObjectItem(v, "run"), "steps");
+    assert_true(steps && steps->valuedouble == 77);
+    cJSON_Delete(v);
+    pm_str_free(&o.text);
+    expect("config show configs/lenet_mnist.json -v 2>/dev/null", 0,
+           "run.seed = 1                                      configs/base/run.json:5\n");
+}
+
+/* With --json a failure is one object on standard output as well. */
+static void json_failure(void **state)
+{
+    struct outcome o = run("config check configs/lenet_mnist.json run.stesp=1 --json 2>/dev/null");
+    cJSON *v = NULL;
+    (void)state;
+
+    assert_int_equal(o.code, 2);
+    assert_int_equal(pm_json_parse("output", o.text.text, &v), 0);
+    assert_string_equal(cJSON_GetObjectItem(v, "error")->valuestring,
+                        "command line: run.stesp: unknown key, did you mean 'steps'?");
+    assert_true(cJSON_GetObjectItem(v, "exit_code")->valuedouble == 2);
+    cJSON_Delete(v);
+    pm_str_free(&o.text);
+}
+
+static void every_config(void **state)
+{
+    struct pm_arena *a = pm_arena_create();
+    char **paths = NULL;
+    size_t count = 0;
+    (void)state;
+
+    assert_int_equal(pm_glob(a, pm_arena_printf(a, "%s/configs/*.json", source), &paths, &count),
+                     0);
+    assert_true(count > 1);
+    for (size_t i = 0; i < count; i++)
+        if (!strstr(paths[i], "schema.json"))
+            expect(pm_arena_printf(a, "config check '%s' 2>&1", paths[i]), 0, "nothing wrong");
+    pm_arena_destroy(&a);
+}
+
+/* configs/schema.json and the table in configs/README.md are what the program prints. */
+static void generated(void **state)
+{
+    struct pm_arena *a = pm_arena_create();
+    struct outcome schema = run("config schema"), table = run("config schema --markdown");
+    char *text = NULL;
+    (void)state;
+
+    assert_int_equal(pm_file_read(pm_arena_printf(a, "%s/configs/schema.json", source), &text,
+                                  NULL), 0);
+    if (strcmp(text, schema.text.text) != 0)
+        fail_msg("configs/schema.json is old: run pumice config schema --update configs");
+    pm_free(text);
+    assert_int_equal(pm_file_read(pm_arena_printf(a, "%s/configs/README.md", source), &text, NULL),
+                     0);
+    char *mark = strstr(text, "<!-- what follows is generated");
+    assert_non_null(mark);
+    if (strcmp(strchr(mark, '\n') + 1, table.text.text) != 0)
+        fail_msg("configs/README.md is old: run pumice config schema --update configs");
+    pm_free(text);
+    pm_str_free(&schema.text);
+    pm_str_free(&table.text);
+    pm_arena_destroy(&a);
+}
+
+/* Every fallible place on the way fails once: one line, exit code 1, or 2 where the place turns it
+ * into a refusal of its own; no leak and no crash. When no place is left, all passes. */
+static void faults(void **state)
+{
+    int n = 0, code = 1;
+    (void)state;
+
+    while (code != 0) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", ++n);
+        setenv("PM_FAIL_AT", text, 1);
+        struct outcome o =
+            run("config show configs/lenet_mnist.json run.steps=3 model.keep_prob=0.4 2>&1");
+        code = o.code;
+        if (code < 0 || code > 2 || strstr(o.text.text, "Sanitizer"))
+            fail_msg("PM_FAIL_AT=%d: exit code %d: %s", n, o.code, o.text.text);
+        if (code != 0)
+            assert_contains(o.text.text, "error: ");
+        pm_str_free(&o.text);
+    }
+    unsetenv("PM_FAIL_AT");
+    assert_in_range(n, 30, 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(help),      cmocka_unit_test(shows),  cmocka_unit_test(json_failure),
+        cmocka_unit_test(every_config), cmocka_unit_test(generated), cmocka_unit_test(faults),
+    };
+
+    program = getenv("PUMICE_PROGRAM");
+    source = getenv("PUMICE_SOURCE");
+    if (!program || !source) {
+        fprintf(stderr, "skipped: PUMICE_PROGRAM and PUMICE_SOURCE are not set (ctest sets them)\n");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
