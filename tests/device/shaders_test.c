@@ -18,7 +18,7 @@ static void check_module(const struct pm_shader *s, uint32_t **words, size_t *co
     }
     if (m->push_bytes > VK_PUSH_BYTES)
         fail_msg("%s: %u bytes of push block", s->name, m->push_bytes);
-    if (m->int64 && !strstr(s->name, "i64"))
+    if (m->int64 && !strstr(s->name, "i64") && !strstr(s->name, "pair"))
         fail_msg("%s: uses 64-bit integers (arithmetic on a buffer reference?)", s->name);
     if ((m->float16 || m->storage16) && !strstr(s->name, "f16") && !strstr(s->name, "coop"))
         fail_msg("%s: uses 16-bit floats", s->name);

@@ -290,18 +290,19 @@ static int pick(const struct vk_device *d, const struct pm_kernel *k, const void
 {
     char forced[64];
     struct pm_str known = { 0 };
-    int err;
+    bool found = false;
+    int err = PM_OK;
 
     *last = forced_variant(k->name, forced);
     if (!*last)
         return pick_level(d, k, params, count, level, out) ? PM_OK : PM_EDEVICE;
-    for (int i = 0; i < MAX_LEVELS && pick_level(d, k, params, count, i, out); i++) {
-        if (strcmp(out->variant, forced) == 0)
-            return PM_OK;
+    for (int i = 0; i < MAX_LEVELS && !found && pick_level(d, k, params, count, i, out); i++) {
+        found = strcmp(out->variant, forced) == 0;
         pm_str_add(&known, "%s%s", known.length ? ", " : "", out->variant);
     }
-    err = pm_fail(PM_ECONFIG, "PM_VARIANT: %s has no variant \"%s\" on %s; it has %s", k->name,
-                  forced, d->base.info.address, known.length ? known.text : "none");
+    if (!found)
+        err = pm_fail(PM_ECONFIG, "PM_VARIANT: %s has no variant \"%s\" on %s; it has %s", k->name,
+                      forced, d->base.info.address, known.length ? known.text : "none");
     pm_str_free(&known);
     return err;
 }
