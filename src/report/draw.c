@@ -1,0 +1,220 @@
+/* draw: plain loops; pictures are few and small. */
+#include <math.h>
+#include <pumice/draw.h>
+#include <string.h>
+
+#include "report/font.h"
+
+struct pm_color pm_draw_color(size_t i)
+{
+    /* Hues far apart first, then lighter and darker ones between them. */
+    static const struct pm_color colors[] = {
+        { 230, 60, 60 },   { 60, 140, 230 },  { 60, 190, 80 },   { 245, 190, 40 },  { 160, 90, 210 },
+        { 50, 200, 200 },  { 240, 130, 40 },  { 235, 100, 180 }, { 150, 200, 50 },  { 120, 80, 50 },
+        { 255, 160, 160 }, { 20, 70, 150 },   { 20, 110, 50 },   { 150, 120, 20 },  { 205, 175, 245 },
+        { 15, 110, 115 },  { 150, 60, 10 },   { 150, 20, 95 },   { 90, 100, 110 },  { 190, 170, 130 },
+    };
+
+    return colors[i % PM_COUNT(colors)];
+}
+
+static double luma(struct pm_color c)
+{
+    return 0.299 * c.r + 0.587 * c.g + 0.114 * c.b;
+}
+
+static uint8_t mix(uint8_t old, double wanted, double opacity)
+{
+    return (uint8_t)(old + (wanted - old) * opacity + 0.5);
+}
+
+void pm_draw_area(struct pm_image8 *im, int y, int x, int height, int width, struct pm_color c,
+                  double opacity)
+{
+    int top = y > 0 ? y : 0, left = x > 0 ? x : 0;
+    int bottom = height < im->height - y ? y + height : im->height;
+    int right = width < im->width - x ? x + width : im->width;
+
+    for (int i = top; i < bottom; i++) {
+        uint8_t *p = im->pixels + ((size_t)i * (size_t)im->width + (size_t)left) * (size_t)im->channels;
+        for (int k = left; k < right; k++, p += im->channels) {
+            if (im->channels < 3) {
+                p[0] = mix(p[0], luma(c), opacity);
+                continue;
+            }
+            p[0] = mix(p[0], c.r, opacity);
+            p[1] = mix(p[1], c.g, opacity);
+            p[2] = mix(p[2], c.b, opacity);
+        }
+    }
+}
+
+/* ---- text ------------------------------------------------------------------------------ */
+
+/* The next letter's glyph; bytes that continue a UTF-8 sequence belong to the one before. */
+static int next_glyph(const char **text)
+{
+    unsigned char c = (unsigned char)*(*text)++;
+
+    while (c >= 0xc0 && ((unsigned char)**text & 0xc0) == 0x80)
+        (*text)++;
+    return c >= 0x20 && c < 0x7f ? c - 0x20 : FONT_GLYPHS - 1;
+}
+
+int pm_draw_text_width(const char *text, int scale)
+{
+    int n = 0;
+
+    for (; *text; n++)
+        next_glyph(&text);
+    return n ? (n * (FONT_WIDTH + 1) - 1) * scale : 0;
+}
+
+int pm_draw_text_height(int scale)
+{
+    return FONT_ROWS * scale;
+}
+
+void pm_draw_text(struct pm_image8 *im, int y, int x, int scale, struct pm_color c,
+                  const char *text)
+{
+    for (; *text && x < im->width; x += (FONT_WIDTH + 1) * scale) {
+        int glyph = next_glyph(&text);
+        for (int row = 0; row < FONT_ROWS; row++) {
+            const char *art = font_art[glyph / FONT_ACROSS][row] +
+                              glyph % FONT_ACROSS * (FONT_WIDTH + 1);
+            for (int k = 0; k < FONT_WIDTH; k++)
+                if (art[k] == '#')
+                    pm_draw_area(im, y + row * scale, x + k * scale, scale, scale, c, 1);
+        }
+    }
+}
+
+void pm_draw_label(struct pm_image8 *im, int y, int x, int scale, struct pm_color c,
+                   const char *text)
+{
+    static const struct pm_color black = { 0, 0, 0 }, white = { 255, 255, 255 };
+
+    pm_draw_area(im, y, x, pm_draw_text_height(scale) + 3 * scale,
+                 pm_draw_text_width(text, scale) + 4 * scale, c, 1);
+    pm_draw_text(im, y + 2 * scale, x + 2 * scale, scale, luma(c) > 140 ? black : white, text);
+}
+
+/* ---- boxes and bars -------------------------------------------------------------------- */
+
+static void frame(struct pm_image8 *im, int y0, int x0, int y1, int x1, int thick,
+                  struct pm_color c, double opacity)
+{
+    int height = y1 - y0, width = x1 - x0;
+
+    if (thick > height / 2)
+        thick = (height + 1) / 2;
+    if (thick > width / 2)
+        thick = (width + 1) / 2;
+    pm_draw_area(im, y0, x0, thick, width, c, opacity);
+    pm_draw_area(im, y1 - thick, x0, thick, width, c, opacity);
+    pm_draw_area(im, y0 + thick, x0, height - 2 * thick, thick, c, opacity);
+    pm_draw_area(im, y0 + thick, x1 - thick, height - 2 * thick, thick, c, opacity);
+}
+
+void pm_draw_box(struct pm_image8 *im, int y0, int x0, int y1, int x1, int thick,
+                 struct pm_color c)
+{
+    static const struct pm_color black = { 0, 0, 0 };
+
+    if (y1 <= y0 || x1 <= x0)
+        return;
+    frame(im, y0 - 1, x0 - 1, y1 + 1, x1 + 1, 1, black, 0.6);
+    frame(im, y0, x0, y1, x1, thick, c, 1);
+    if (y1 - y0 > 2 * thick + 2 && x1 - x0 > 2 * thick + 2)
+        frame(im, y0 + thick, x0 + thick, y1 - thick, x1 - thick, 1, black, 0.6);
+}
+
+enum { BAR_LINE = 11 }; /* squares of scale pixels a line is high */
+
+int pm_draw_bars_height(int count, int scale)
+{
+    return count * BAR_LINE * scale;
+}
+
+/* As much of text as fits, with ".." where it was cut. */
+static void cut_text(const char *text, int letters, char *buf, size_t size)
+{
+    const char *end = text, *before = text;
+    int n = 0;
+
+    for (; *end && n < letters; n++) {
+        if (n <= letters - 2)
+            before = end;
+        next_glyph(&end);
+    }
+    if (*end && letters > 2)
+        snprintf(buf, size, "%.*s..", (int)(before - text), text);
+    else
+        snprintf(buf, size, "%.*s", (int)(end - text), text);
+}
+
+void pm_draw_bars(struct pm_image8 *im, int y, int x, int width, int scale,
+                  const struct pm_bar *bars, int count)
+{
+    static const struct pm_color light = { 235, 235, 235 }, trough = { 70, 72, 78 };
+    const int cell = (FONT_WIDTH + 1) * scale, number = 5 * cell; /* "100 %" */
+    const int most = (width - number) / 2 / cell; /* letters of a label */
+    int letters = 0;
+
+    for (int i = 0; i < count; i++) {
+        int n = (pm_draw_text_width(bars[i].label, 1) + 1) / (FONT_WIDTH + 1);
+        letters = n > letters ? n : letters;
+    }
+    letters = letters < most ? letters : most;
+    int from = x + (letters + 1) * cell, room = x + width - number - cell - from;
+    for (int i = 0; i < count; i++, y += BAR_LINE * scale) {
+        char text[256];
+        double share = fmin(1, fmax(0, bars[i].share)); /* NaN counts as 0 */
+        cut_text(bars[i].label, letters, text, sizeof text);
+        pm_draw_text(im, y + scale, x, scale, light, text);
+        pm_draw_area(im, y + scale, from, 7 * scale, room, trough, 1);
+        pm_draw_area(im, y + scale, from, 7 * scale, (int)(share * room + 0.5), bars[i].color, 1);
+        snprintf(text, sizeof text, share > 0 && share < 0.0995 ? "%3.1f %%" : "%3.0f %%",
+                 100 * share);
+        pm_draw_text(im, y + scale, x + width - number + scale, scale, light, text);
+    }
+}
+
+/* ---- the whole picture ----------------------------------------------------------------- */
+
+static void enlarge(const struct pm_image8 *in, int factor, struct pm_image8 *out)
+{
+    for (int y = 0; y < in->height * factor; y++)
+        for (int x = 0; x < in->width * factor; x++) {
+            const uint8_t *from = in->pixels + ((size_t)(y / factor) * (size_t)in->width +
+                                                (size_t)(x / factor)) * (size_t)in->channels;
+            uint8_t *to = out->pixels + ((size_t)y * (size_t)out->width + (size_t)x) * 3;
+            for (int c = 0; c < 3; c++)
+                to[c] = from[in->channels < 3 ? 0 : c];
+        }
+}
+
+void pm_draw_picture(const struct pm_image8 *in, const char *title, const struct pm_bar *bars,
+                     int count, struct pm_image8 *out)
+{
+    static const struct pm_color ground = { 32, 34, 38 }, white = { 255, 255, 255 };
+    enum { SMALLEST = 256 };
+    int factor = in->width < SMALLEST ? (SMALLEST + in->width - 1) / in->width : 1;
+    int width = in->width * factor, height = in->height * factor;
+    int scale = width / 360 + 1, margin = 5 * scale;
+    int title_height = title ? 12 * scale : 0;
+    int panel = title || count ? 2 * margin + title_height + pm_draw_bars_height(count, scale) : 0;
+    char text[256];
+
+    *out = (struct pm_image8){ .height = height + panel, .width = width, .channels = 3 };
+    out->pixels = pm_malloc((size_t)out->height * (size_t)out->width * 3);
+    enlarge(in, factor, out);
+    pm_draw_area(out, height, 0, panel, width, ground, 1);
+    if (title) {
+        int size = pm_draw_text_width(title, scale) <= width - 2 * margin ? scale : (scale + 1) / 2;
+        cut_text(title, (width - 2 * margin + size) / ((FONT_WIDTH + 1) * size), text, sizeof text);
+        pm_draw_text(out, height + margin, margin, size, white, text);
+    }
+    pm_draw_bars(out, height + margin + title_height, margin, width - 2 * margin, scale, bars, count);
+}

@@ -1,0 +1,163 @@
+/* draw: letters are there and differ, nothing is drawn outside, bars have their shares. */
+#include <pumice/draw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct pm_color white = { 255, 255, 255 }, red = { 200, 10, 20 };
+
+static struct pm_image8 blank(int height, int width, int channels)
+{
+    return (struct pm_image8){ height, width, channels,
+                               pm_calloc(1, (size_t)height * (size_t)width * (size_t)channels) };
+}
+
+static int count(const struct pm_image8 *im, uint8_t value)
+{
+    int n = 0;
+
+    for (int i = 0; i < im->height * im->width * im->channels; i += im->channels)
+        n += im->pixels[i] == value;
+    return n;
+}
+
+static void letters_differ(void **state)
+{
+    uint8_t seen[95][9 * 6];
+
+    (void)state;
+    for (int c = 0; c < 95; c++) {
+        struct pm_image8 im = blank(9, 6, 1);
+        pm_draw_text(&im, 0, 0, 1, white, (char[]){ (char)(c + 32), 0 });
+        assert_int_equal(count(&im, 255) == 0, c == 0);
+        for (int i = 5; i < 54; i += 6)
+            assert_int_equal(im.pixels[i], 0); /* the gap between letters */
+        memcpy(seen[c], im.pixels, sizeof seen[c]);
+        for (int other = 0; other < c; other++)
+            if (memcmp(seen[c], seen[other], sizeof seen[c]) == 0)
+                fail_msg("'%c' looks like '%c'", c + 32, other + 32);
+        pm_image_free(&im);
+    }
+}
+
+static void size_and_scale(void **state)
+{
+    struct pm_image8 one = blank(30, 200, 1), three = blank(30, 200, 1);
+
+    (void)state;
+    pm_draw_text(&one, 1, 2, 1, white, "Ag|");
+    pm_draw_text(&three, 1, 2, 3, white, "Ag|");
+    assert_int_equal(9 * count(&one, 255), count(&three, 255));
+    assert_int_equal(pm_draw_text_width("Ag|", 3), 3 * 17);
+    assert_int_equal(pm_draw_text_width("", 3), 0);
+    assert_int_equal(pm_draw_text_width("\xc3\xa9\xe2\x82\xac!", 1), 17); /* two letters beyond ASCII */
+    assert_int_equal(pm_draw_text_width("\xff\x80\xc3", 1), 11);          /* not UTF-8 at all */
+    pm_image_free(&one);
+    pm_image_free(&three);
+}
+
+/* Everything at every odd place: the sanitizer watches the allocation's ends, this test the colour. */
+static void clips(void **state)
+{
+    static const int places[] = { -2000000000, -100, -7, -1, 0, 5, 19, 20, 1000, 2000000000 };
+    const size_t n = PM_COUNT(places);
+
+    (void)state;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < n; k++) {
+            struct pm_image8 im = blank(20, 20, k % 2 ? 3 : 1);
+            if (places[i] > -200 && places[i] < 2000 && places[k] > -200 && places[k] < 2000) {
+                pm_draw_text(&im, places[i], places[k], 2, white, "text");
+                pm_draw_label(&im, places[i], places[k], 1, red, "text");
+                pm_draw_box(&im, places[i], 0, places[k], 15, 2, red);
+                pm_draw_box(&im, 3, places[i], 8, places[k], 50, red);
+            }
+            pm_draw_area(&im, places[i], places[k], 100, 100, white, 0.5);
+            pm_image_free(&im);
+        }
+    struct pm_image8 im = blank(20, 20, 1);
+    pm_draw_area(&im, -5, 18, 10, 10, white, 1);
+    assert_int_equal(count(&im, 255), 5 * 2);
+    pm_draw_area(&im, 10, 0, -3, 5, white, 1);
+    assert_int_equal(count(&im, 255), 5 * 2);
+    pm_image_free(&im);
+}
+
+static void label_is_readable(void **state)
+{
+    static const struct pm_color yellow = { 250, 220, 60 }, navy = { 10, 20, 90 };
+    struct pm_image8 im = blank(20, 60, 3);
+
+    (void)state;
+    pm_draw_label(&im, 0, 0, 1, yellow, "x");
+    assert_int_equal(im.pixels[0], 250);
+    assert_int_equal(count(&im, 255), 0);
+    pm_draw_label(&im, 0, 0, 1, navy, "x");
+    assert_true(count(&im, 255) > 5);
+    pm_image_free(&im);
+}
+
+static void box_leaves_the_inside(void **state)
+{
+    struct pm_image8 im = blank(40, 40, 3);
+
+    (void)state;
+    pm_draw_box(&im, 10, 10, 30, 26, 2, red);
+    assert_int_equal(count(&im, 200), 20 * 16 - 16 * 12);
+    assert_int_equal(im.pixels[(20 * 40 + 18) * 3], 0);
+    pm_image_free(&im);
+}
+
+static void bars_have_their_shares(void **state)
+{
+    static const struct pm_bar bars[] = {
+        { "a", 1, { 1, 200, 2 } }, { "b", 0.25, { 2, 200, 2 } }, { "c", 0, { 3, 200, 2 } },
+        { "much longer than there is room for", 7, { 4, 200, 2 } },
+    };
+    struct pm_image8 im = blank(pm_draw_bars_height(4, 1), 300, 3);
+
+    (void)state;
+    pm_draw_bars(&im, 0, 0, 300, 1, bars, 4);
+    int whole = count(&im, 1);
+    assert_true(whole > 300);
+    assert_in_range(count(&im, 2) * 4, whole - 4 * 7, whole + 4 * 7); /* to a column's rounding */
+    assert_int_equal(count(&im, 3), 0);
+    assert_int_equal(count(&im, 4), whole);
+    pm_image_free(&im);
+}
+
+static void picture_of_small_and_large(void **state)
+{
+    static const struct pm_bar bar = { "seven", 0.5, { 1, 2, 3 } };
+    struct pm_image8 digit = blank(28, 28, 1), photo = blank(500, 800, 3), out;
+
+    (void)state;
+    digit.pixels[27] = 255; /* right end of the first row */
+    pm_draw_picture(&digit, "digit.png", &bar, 1, &out);
+    assert_int_equal(out.width, 280);
+    assert_true(out.height > 280 && out.channels == 3);
+    assert_int_equal(out.pixels[279 * 3 + 1], 255);
+    assert_int_equal(out.pixels[(9 * 280 + 270) * 3], 255);
+    assert_int_equal(out.pixels[(10 * 280 + 270) * 3], 0);
+    pm_image_free(&out);
+    pm_draw_picture(&photo, NULL, NULL, 0, &out);
+    assert_int_equal(out.height, 500);
+    assert_int_equal(out.width, 800);
+    pm_image_free(&out);
+    pm_image_free(&digit);
+    pm_image_free(&photo);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(letters_differ),        cmocka_unit_test(size_and_scale),
+        cmocka_unit_test(clips),                 cmocka_unit_test(label_is_readable),
+        cmocka_unit_test(box_leaves_the_inside), cmocka_unit_test(bars_have_their_shares),
+        cmocka_unit_test(picture_of_small_and_large),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
