@@ -59,6 +59,8 @@ struct pm_dataset;
 struct pm_dataset_info {
     const char *name;         /* folder's dataset.json "name", else the folder's name */
     size_t count;             /* records of the split */
+    size_t files;             /* shards, */
+    uint64_t bytes;           /* and their sizes together */
     int num_classes;          /* of labels.txt or dataset.json; 0 unknown */
     int height, width, channels; /* of dataset.json; 0 when images differ in size */
     const char *const *labels; /* num_classes names, NULL where unknown */
@@ -67,6 +69,9 @@ struct pm_dataset_info {
  * SPLIT-00000-of-00008, SPLIT.record-...; or split is itself a glob pattern. The index is cached in
  * the folder (or, read-only, in memory). Lists what is there when nothing matches. */
 int pm_dataset_open(const char *folder, const char *split, struct pm_dataset **out);
+/* What can be opened in folder: the shards' names without number and ending ("mnist_train"), in the
+ * arena. */
+int pm_dataset_list(struct pm_arena *a, const char *folder, const char ***names, size_t *count);
 void pm_dataset_close(struct pm_dataset **d);
 const struct pm_dataset_info *pm_dataset_get_info(const struct pm_dataset *d);
 /* Record i into *buf (grown with pm_realloc, *capacity updated). Thread-safe. CRCs are checked. */

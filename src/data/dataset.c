@@ -311,6 +311,7 @@ static int stat_shards(struct pm_dataset *d, char **names)
         s->size = (uint64_t)st.st_size;
         s->seconds = (int64_t)st.st_mtim.tv_sec;
         s->nanoseconds = (int64_t)st.st_mtim.tv_nsec;
+        d->info.bytes += s->size;
     }
     return PM_OK;
 }
@@ -367,6 +368,7 @@ int pm_dataset_open(const char *folder, const char *split, struct pm_dataset **o
     d->folder = pm_arena_strdup(d->arena, folder);
     d->info.name = folder_name(d->arena, folder);
     PM_TRY(pm_shards_find(d->arena, folder, split, &names, &d->shards));
+    d->info.files = d->shards;
     PM_TRY(stat_shards(d, names));
     PM_TRY(build_index(d));
     if (d->info.count == 0)
@@ -377,6 +379,11 @@ int pm_dataset_open(const char *folder, const char *split, struct pm_dataset **o
 out:
     pm_dataset_close(&d);
     return err;
+}
+
+int pm_dataset_list(struct pm_arena *a, const char *folder, const char ***names, size_t *count)
+{
+    return pm_shards_stems(a, folder, names, count);
 }
 
 void pm_dataset_close(struct pm_dataset **p)

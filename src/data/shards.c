@@ -62,37 +62,57 @@ static bool ends_in_split(const char *stem, const char *split)
     return n == m || stem[n - m - 1] == '_' || stem[n - m - 1] == '-';
 }
 
-/* "train, validation", in the folder's order; at most eight of them. */
-static void list_splits(char *const *names, size_t count, struct pm_str *out)
+static size_t unique_stems(struct pm_arena *a, char *const *names, size_t count,
+                           const char **stems)
 {
     struct pm_shard_name shard;
-    const char *seen[8];
-    struct pm_arena *a = pm_arena_create();
     size_t n = 0;
 
-    for (size_t i = 0; i < count && n < PM_COUNT(seen); i++) {
+    for (size_t i = 0; i < count; i++) {
         if (!pm_shard_parse(names[i], &shard))
             continue;
-        const char *under = strrchr(shard.stem, '_'), *dash = strrchr(shard.stem, '-');
-        const char *last = under > dash ? under : dash;
-        const char *split = last && last[1] ? last + 1 : shard.stem;
         bool known = false;
-        for (size_t k = 0; k < n; k++)
-            known |= !strcmp(seen[k], split);
-        if (known)
-            continue;
-        seen[n++] = pm_arena_strdup(a, split);
-        pm_str_add(out, "%s%s", n > 1 ? ", " : "", split);
+        for (size_t k = n; k > 0 && !known; k--) /* shards of a stem are neighbours */
+            known = !strcmp(stems[k - 1], shard.stem);
+        if (!known)
+            stems[n++] = pm_arena_strdup(a, shard.stem);
     }
-    pm_arena_destroy(&a);
+    return n;
 }
 
-static int nothing_found(const char *folder, const char *split, char *const *names, size_t count)
+int pm_shards_stems(struct pm_arena *a, const char *folder, const char ***stems, size_t *count)
+{
+    char **names = NULL;
+    size_t total = 0;
+    const int err = pm_list_folder(a, folder, &names, &total);
+
+    if (err < 0)
+        return err;
+    *stems = pm_arena_alloc(a, (total + 1) * sizeof **stems);
+    *count = unique_stems(a, names, total, *stems);
+    return PM_OK;
+}
+
+/* "train, validation", in the folder's order; at most eight of them. */
+static void list_splits(struct pm_arena *a, char *const *names, size_t count, struct pm_str *out)
+{
+    const char **stems = pm_arena_alloc(a, (count + 1) * sizeof *stems);
+    const size_t n = unique_stems(a, names, count, stems);
+
+    for (size_t i = 0; i < n && i < 8; i++) {
+        const char *under = strrchr(stems[i], '_'), *dash = strrchr(stems[i], '-');
+        const char *last = under > dash ? under : dash;
+        pm_str_add(out, "%s%s", i ? ", " : "", last && last[1] ? last + 1 : stems[i]);
+    }
+}
+
+static int nothing_found(struct pm_arena *a, const char *folder, const char *split,
+                         char *const *names, size_t count)
 {
     struct pm_str there = { 0 };
     int err;
 
-    list_splits(names, count, &there);
+    list_splits(a, names, count, &there);
     if (there.length)
         err = pm_fail(PM_EDATA, "%s: no split %s; there is: %s", folder, split, there.text);
     else
@@ -193,15 +213,19 @@ int pm_shards_find(struct pm_arena *a, const char *folder, const char *split, ch
     if (strpbrk(split, "*?[")) {
         PM_TRY(find_pattern(a, folder, split, names, count));
         if (*count == 0)
-            PM_TRY(nothing_found(folder, split, all, total));
+            PM_TRY(nothing_found(a, folder, split, all, total));
         goto out;
     }
     match = pm_arena_alloc(a, (total + 1) * sizeof *match);
     for (size_t i = 0; i < total; i++)
+        if (pm_shard_parse(all[i], &shard) && !strcmp(shard.stem, split))
+            match[n++] = all[i];
+    const bool whole = n > 0;
+    for (size_t i = 0; i < total && !whole; i++)
         if (pm_shard_parse(all[i], &shard) && ends_in_split(shard.stem, split))
             match[n++] = all[i];
     if (n == 0)
-        PM_TRY(nothing_found(folder, split, all, total));
+        PM_TRY(nothing_found(a, folder, split, all, total));
     *names = pm_arena_alloc(a, n * sizeof **names);
     PM_TRY(check_complete(folder, split, match, n, *names));
     *count = n;
