@@ -4,50 +4,9 @@
  * runs all of them everywhere. */
 #include "conv_pick.h"
 
-#include "bias_grad.params.h"
+#include "dispatches.h"
+
 #include "conv2d.params.h"
-
-enum { GRID_MAX = 65535 };
-
-static uint32_t ceil_div(size_t a, size_t b)
-{
-    return (uint32_t)((a + b - 1) / b);
-}
-
-/* Appends a dispatch without constants beyond a workgroup of `lanes` x `lines` x 1. */
-static struct pm_dispatch *add(struct pm_picks *out, const char *shader, uint32_t lanes,
-                               uint32_t lines)
-{
-    struct pm_dispatch *d = &out->d[out->count++];
-
-    *d = (struct pm_dispatch){
-        .shader = shader, .spec = { lanes, lines, 1 }, .specs = 3, .groups = { 1, 1, 1 },
-    };
-    return d;
-}
-
-static void constant(struct pm_dispatch *d, uint32_t value)
-{
-    d->spec[d->specs++] = value;
-}
-
-/* One item an invocation, numbered as by conv_item() of lib/conv.glsl. */
-static struct pm_dispatch *add_items(struct pm_picks *out, const char *shader, size_t items)
-{
-    struct pm_dispatch *d = add(out, shader, 64, 1);
-    uint32_t groups = ceil_div(items, 64);
-
-    d->groups[0] = groups > GRID_MAX ? GRID_MAX : groups;
-    d->groups[1] = ceil_div(groups, GRID_MAX);
-    return d;
-}
-
-static bool naive(struct pm_picks *out, const char *shader, size_t items)
-{
-    add_items(out, shader, items);
-    out->variant = "naive";
-    return true;
-}
 
 static size_t filter_count(const struct conv2d_params *p)
 {
@@ -81,7 +40,7 @@ static struct product product_of(const struct conv2d_params *p, bool back)
         .back = back,
         .terms = (back ? p->k : p->c) / p->groups,
         .columns = (back ? p->c : p->k) / p->groups,
-        .rows = back ? (size_t)p->n * ceil_div(p->h, p->stride_h) * ceil_div(p->w, p->stride_w)
+        .rows = back ? (size_t)p->n * pm_ceil_div(p->h, p->stride_h) * pm_ceil_div(p->w, p->stride_w)
                      : (size_t)p->n * p->oh * p->ow,
         .phases = back ? p->stride_h * p->stride_w : 1,
     };
@@ -119,7 +78,7 @@ static void combine(struct pm_picks *out, const struct product *m, uint32_t part
 {
     if (parts == 1)
         return;
-    constant(add_items(out, "conv2d_combine", filter_count(m->p)), parts);
+    pm_pick_constant(pm_pick_items(out, "conv2d_combine", filter_count(m->p)), parts);
     out->scratch[2] = filter_count(m->p) * sizeof(float) * parts;
 }
 
@@ -184,29 +143,29 @@ static void dispatch_r(const struct pm_caps *caps, const struct table_r *table,
     const char *shader = tile.shader ? tile.shader
                        : m->filter   ? pair ? "conv2d_filter_r_pair" : "conv2d_filter_r"
                        : pair        ? "conv2d_r_pair" : "conv2d_r";
-    struct pm_dispatch *d = add(out, shader, caps->subgroup_size, 1);
+    struct pm_dispatch *d = pm_pick_add(out, shader, caps->subgroup_size, 1);
 
     if (m->filter) {
-        constant(d, parts);
-        constant(d, is_plain(p));
+        pm_pick_constant(d, parts);
+        pm_pick_constant(d, is_plain(p));
     } else {
-        constant(d, m->back);
+        pm_pick_constant(d, m->back);
     }
-    constant(d, edge);
-    constant(d, (uint32_t)before);
-    constant(d, (uint32_t)tm);
-    constant(d, (uint32_t)tile.tn);
-    constant(d, vec);
+    pm_pick_constant(d, edge);
+    pm_pick_constant(d, (uint32_t)before);
+    pm_pick_constant(d, (uint32_t)tm);
+    pm_pick_constant(d, (uint32_t)tile.tn);
+    pm_pick_constant(d, vec);
     if (m->filter) {
         d->groups[0] = tiles * p->groups;
-        d->groups[1] = ceil_div(m->terms, tm) * p->kh * p->kw;
+        d->groups[1] = pm_ceil_div(m->terms, tm) * p->kh * p->kw;
         d->groups[2] = parts;
         return;
     }
-    uint32_t row_tiles = ceil_div(m->rows, tm);
-    d->groups[0] = row_tiles > GRID_MAX ? GRID_MAX : row_tiles;
+    uint32_t row_tiles = pm_ceil_div(m->rows, tm);
+    d->groups[0] = row_tiles > PM_GRID_MAX ? PM_GRID_MAX : row_tiles;
     d->groups[1] = tiles * p->groups;
-    d->groups[2] = ceil_div(row_tiles, GRID_MAX) * m->phases;
+    d->groups[2] = pm_ceil_div(row_tiles, PM_GRID_MAX) * m->phases;
 }
 
 /* The whole tiles, then the rest of the columns. */
@@ -233,16 +192,16 @@ static bool run_r(const struct pm_caps *caps, const struct table_r *table, const
 
     if (m->filter) {
         size_t groups = (size_t)(whole + 1) * p->groups * p->kh * p->kw
-                      * ceil_div(m->terms, rows_of(m, &tiles[main]));
+                      * pm_ceil_div(m->terms, rows_of(m, &tiles[main]));
         /* A run of both images, walked once a tile, stays in a cache of 1 MiB. */
         size_t most = ((size_t)1 << 18) / ((size_t)p->c + p->k);
         parts = parts_of(m, groups, 16, most < 256 ? 256 : most);
         parts = (uint32_t)min_size(parts, is_plain(p) ? SIZE_MAX : (size_t)p->n * p->oh);
     }
     if (m->back) {
-        struct pm_dispatch *d = add(out, "conv2d_transpose_r", caps->subgroup_size, 1);
-        d->groups[0] = ceil_div(m->columns, lanes);
-        d->groups[1] = ceil_div(p->k, 16);
+        struct pm_dispatch *d = pm_pick_add(out, "conv2d_transpose_r", caps->subgroup_size, 1);
+        d->groups[0] = pm_ceil_div(m->columns, lanes);
+        d->groups[1] = pm_ceil_div(p->k, 16);
         d->groups[2] = p->kh * p->kw;
         out->scratch[2] = filter_count(p) * sizeof(float);
     }
@@ -250,7 +209,7 @@ static bool run_r(const struct pm_caps *caps, const struct table_r *table, const
         dispatch_r(caps, table, m, tiles[main], false, 0, whole, parts, out);
     if (rest > 0)
         dispatch_r(caps, table, m, tiles[narrow], rest % narrow_width != 0, whole ? width : 0,
-                   ceil_div(rest, narrow_width), parts, out);
+                   pm_ceil_div(rest, narrow_width), parts, out);
     if (m->filter)
         combine(out, m, parts);
     out->variant = table->name;
@@ -284,46 +243,46 @@ static bool run_s(const struct pm_caps *caps, const struct tile_s *tile, const s
 {
     const struct conv2d_params *p = m->p;
     uint32_t size = (uint32_t)(tile->bm / tile->tm * tile->bn / tile->tn);
-    uint32_t column_tiles = ceil_div(m->columns, tile->bn) * p->groups;
-    uint32_t row_tiles = ceil_div(m->rows, tile->bm), parts = 1;
+    uint32_t column_tiles = pm_ceil_div(m->columns, tile->bn) * p->groups;
+    uint32_t row_tiles = pm_ceil_div(m->rows, tile->bm), parts = 1;
     bool vec_a = m->terms % 4 == 0, vec_b = m->columns % 4 == 0;
 
     if (!fits_s(caps, tile))
         return false;
     if (m->back) {
-        struct pm_dispatch *d = add(out, "conv2d_transpose", 16, 16);
-        d->groups[0] = ceil_div(p->k, 16);
-        d->groups[1] = ceil_div(m->columns, 16);
+        struct pm_dispatch *d = pm_pick_add(out, "conv2d_transpose", 16, 16);
+        d->groups[0] = pm_ceil_div(p->k, 16);
+        d->groups[1] = pm_ceil_div(m->columns, 16);
         d->groups[2] = p->kh * p->kw;
         out->scratch[2] = filter_count(p) * sizeof(float);
     }
-    struct pm_dispatch *d = add(out, m->filter ? "conv2d_filter_s" : "conv2d_s", size, 1);
+    struct pm_dispatch *d = pm_pick_add(out, m->filter ? "conv2d_filter_s" : "conv2d_s", size, 1);
     d->groups[0] = column_tiles;
     if (m->filter) {
         parts = parts_of(m, (size_t)column_tiles * row_tiles, 512, SIZE_MAX);
-        constant(d, parts);
-        constant(d, vec_a);
-        constant(d, vec_b);
-        constant(d, p->oh);
-        constant(d, p->ow);
+        pm_pick_constant(d, parts);
+        pm_pick_constant(d, vec_a);
+        pm_pick_constant(d, vec_b);
+        pm_pick_constant(d, p->oh);
+        pm_pick_constant(d, p->ow);
         d->groups[1] = row_tiles;
         d->groups[2] = parts;
     } else {
         bool flat = !m->back && !vec_a;
-        constant(d, m->back);
-        constant(d, flat);
-        constant(d, vec_a);
-        constant(d, vec_b);
-        constant(d, flat ? p->kw : 1);
-        constant(d, flat ? m->terms : 1);
-        d->groups[1] = row_tiles > GRID_MAX ? GRID_MAX : row_tiles;
-        d->groups[2] = ceil_div(row_tiles, GRID_MAX) * m->phases;
+        pm_pick_constant(d, m->back);
+        pm_pick_constant(d, flat);
+        pm_pick_constant(d, vec_a);
+        pm_pick_constant(d, vec_b);
+        pm_pick_constant(d, flat ? p->kw : 1);
+        pm_pick_constant(d, flat ? m->terms : 1);
+        d->groups[1] = row_tiles > PM_GRID_MAX ? PM_GRID_MAX : row_tiles;
+        d->groups[2] = pm_ceil_div(row_tiles, PM_GRID_MAX) * m->phases;
     }
-    constant(d, tile->bm);
-    constant(d, tile->bn);
-    constant(d, tile->bk);
-    constant(d, tile->tm);
-    constant(d, tile->tn);
+    pm_pick_constant(d, tile->bm);
+    pm_pick_constant(d, tile->bn);
+    pm_pick_constant(d, tile->bk);
+    pm_pick_constant(d, tile->tm);
+    pm_pick_constant(d, tile->tn);
     if (m->filter)
         combine(out, m, parts);
     out->variant = tile->name;
@@ -339,9 +298,9 @@ static const struct tile_s *best_s(enum pm_class class, const struct product *m)
     if (m->columns <= 32)
         return &s128x32;
     if (class != PM_CLASS_AMD_GCN && m->columns > 64
-        && ceil_div(rows, 128) * (size_t)ceil_div(m->columns, 128) * m->p->groups >= busy)
+        && pm_ceil_div(rows, 128) * (size_t)pm_ceil_div(m->columns, 128) * m->p->groups >= busy)
         return &s128x128;
-    if (ceil_div(rows, 128) * (size_t)ceil_div(m->columns, 64) * m->p->groups >= busy)
+    if (pm_ceil_div(rows, 128) * (size_t)pm_ceil_div(m->columns, 64) * m->p->groups >= busy)
         return &s128x64;
     return &s64x64;
 }
@@ -368,14 +327,14 @@ static bool product_pick(const struct pm_caps *caps, const struct product *m, in
         case 3:
             return run_s(caps, &s64x64, m, out);
         }
-        return level == 4 && naive(out, simple, items);
+        return level == 4 && pm_pick_naive(out, simple, items);
     }
     const struct tile_s *best = best_s(caps->class, m);
     if (level == 0 && fits_s(caps, best))
         return run_s(caps, best, m, out);
     if (level == 1 && fits_s(caps, &s64x64))
         return run_s(caps, &s64x64, m, out);
-    return level <= 2 && naive(out, simple, items);
+    return level <= 2 && pm_pick_naive(out, simple, items);
 }
 
 bool pm_conv2d_fwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
@@ -408,64 +367,4 @@ bool pm_conv2d_bwd_filter_pick(const struct pm_caps *caps, const void *params, s
 
     (void)count;
     return product_pick(caps, &m, level, "conv2d_bwd_filter_naive", filter_count(p), out);
-}
-
-bool pm_depthwise_fwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
-                           struct pm_picks *out)
-{
-    const struct conv2d_params *p = params;
-
-    (void)caps, (void)count;
-    *out = (struct pm_picks){ 0 };
-    return level == 0 && naive(out, "depthwise_fwd_naive", (size_t)p->n * p->oh * p->ow * p->k);
-}
-
-bool pm_depthwise_bwd_data_pick(const struct pm_caps *caps, const void *params, size_t count,
-                                int level, struct pm_picks *out)
-{
-    const struct conv2d_params *p = params;
-
-    (void)caps, (void)count;
-    *out = (struct pm_picks){ 0 };
-    return level == 0 && naive(out, "depthwise_bwd_data_naive", (size_t)p->n * p->h * p->w * p->c);
-}
-
-bool pm_depthwise_bwd_filter_pick(const struct pm_caps *caps, const void *params, size_t count,
-                                  int level, struct pm_picks *out)
-{
-    const struct conv2d_params *p = params;
-
-    (void)caps, (void)count;
-    *out = (struct pm_picks){ 0 };
-    return level == 0
-        && naive(out, "depthwise_bwd_filter_naive", (size_t)p->kh * p->kw * p->k);
-}
-
-/* Rows are added in chunks of at least 256, at most 256 chunks: short sums, and enough workgroups. */
-bool pm_bias_grad_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
-                       struct pm_picks *out)
-{
-    const struct bias_grad_params *p = params;
-    uint32_t chunk = ceil_div((size_t)p->rows, 256);
-    uint32_t wide = 4;
-
-    (void)caps, (void)count;
-    *out = (struct pm_picks){ 0 };
-    if (level > 0)
-        return false;
-    if (chunk < 256)
-        chunk = 256;
-    while (wide < 64 && wide < (uint32_t)p->channels)
-        wide *= 2;
-    uint32_t chunks = ceil_div((size_t)p->rows, chunk);
-    struct pm_dispatch *d = add(out, "bias_grad", wide, 64 / wide);
-    constant(d, chunk);
-    d->groups[0] = ceil_div((size_t)p->channels, wide);
-    d->groups[1] = chunks;
-    d = add(out, "bias_grad_combine", 64, 1);
-    constant(d, chunks);
-    d->groups[0] = ceil_div((size_t)p->channels, 64);
-    out->scratch[1] = (size_t)chunks * p->channels * sizeof(float);
-    out->variant = "chunks";
-    return true;
 }
