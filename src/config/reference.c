@@ -122,7 +122,7 @@ const struct pm_reference pm_references[] = {
     LATER("data.folders", "d", "list", "null", "several sources, each with its part of the batch",
           NULL, NULL, "sample_from_datasets_weights"),
     LATER("data.label_map", "d", "file", "null", "names and numbers of the classes", NULL, NULL,
-          "label_map_path, label_map_file"),
+          "label_map_path, label_map_file, use_display_name, use_keypoint_label_map"),
     LATER("data.expand_hierarchy", "d", "bool", "false", "labels imply those above them", NULL,
           NULL, "expand_labels_hierarchy"),
     LATER("data.shuffle", "csd", "bool", "true", "false = file order in training", NULL, NULL,
@@ -144,6 +144,13 @@ const struct pm_reference pm_references[] = {
           NULL, NULL, "merge_multiple_label_boxes"),
     LATER("data.additional_channels", "d", "int", "0", "channels beyond the picture's", NULL,
           NULL, "num_additional_channels"),
+    LATER("data.fields", "d", "strings", "[]", "further fields of a record that are read", NULL,
+          NULL, "load_dense_pose, load_track_id, load_keypoint_depth_features, "
+          "load_context_features, load_context_image_ids, include_source_id"),
+    LATER("data.frame_index", "d", "int", "-1", "sequence examples: the frame; -1 = no sequences",
+          NULL, NULL, "input_type, frame_index"),
+    LATER("data.image_dtype", "d", "string", "\"uint8\"", "type of stored pictures", NULL, NULL,
+          "image_dtype"),
     LATER("data.ignore_label", "s", "int", "255", "pixels of this label do not count", NULL, NULL,
           NULL),
     LATER("data.edge_width", "s", "int", "20", "pixels of an edge's label", NULL, "edge_width",
@@ -204,7 +211,8 @@ const struct pm_reference pm_references[] = {
 
     /* ---- optim ---- */
     KEY("optim.name", "csd", "optimizer", "optimizer",
-        "rms_prop_optimizer, momentum_optimizer, adam_optimizer, adadelta_optimizer"),
+        "rms_prop_optimizer, momentum_optimizer, adam_optimizer, adadelta_optimizer, "
+        "nadam_optimizer"),
     KEY("optim.weight_decay", "csd", "weight_decay", "weight_decay", "l2_regularizer"),
     KEY("optim.clip_norm", "csd", "clip_gradient_norm", NULL, NULL),
     KEY("optim.clip_variable_norm", "csd", NULL, NULL, "gradient_clipping_by_norm"),
@@ -334,13 +342,32 @@ const struct pm_reference pm_references[] = {
           "colours of drawn classes", NULL, "colormap_type", NULL),
     LATER("eval.save_raw", "s", "bool", "false", "class numbers as pictures too", NULL,
           "also_save_raw_predictions", NULL),
-    LATER("eval.metrics", "d", "strings", "[\"voc\"]", "metric sets", NULL, NULL, "metrics_set"),
+    LATER("eval.metrics", "d", "strings", "[\"voc\"]", "metric sets", NULL, NULL,
+          "metrics_set, parameterized_metric"),
+    LATER("eval.panoptic", "s", "object", "null", "panoptic scoring and its files", NULL,
+          "gt_json_file, pred_json_file, gt_folder, pred_folder, metric, num_categories, "
+          "ignored_label, max_instances_per_category, intersection_offset, "
+          "normalize_by_image_size, num_workers, print_digits", NULL),
+    LATER("eval.recall_range", "d", "floats", "[0, 1]", "recalls that the mean covers", NULL, NULL,
+          "recall_lower_bound, recall_upper_bound"),
+    LATER("eval.keypoint_edges", "d", "list", "[]", "pairs of keypoints that are joined", NULL,
+          NULL, "keypoint_edge"),
+    LATER("eval.skip_unlabeled", "d", "bool", "false",
+          "boxes of classes that a picture does not label do not count", NULL, NULL,
+          "skip_predictions_for_unlabeled_class, image_classes_field_map_empty_to_ones"),
+    LATER("eval.ignore_groundtruth", "d", "bool", "false", "predictions only", NULL, NULL,
+          "ignore_groundtruth"),
+    LATER("eval.resize", "d", "bool", "true", "false = pictures keep their size", NULL, NULL,
+          "force_no_resize"),
     LATER("eval.per_category", "d", "bool", "false", "metrics of each class", NULL, NULL,
           "include_metrics_per_category, all_metrics_per_category, super_categories"),
     LATER("eval.instance_masks", "d", "bool", "false", "masks are scored", NULL, NULL,
           "eval_instance_masks"),
     LATER("eval.visualizations", "d", "int", "10", "pictures drawn", NULL, NULL,
-          "num_visualizations, visualization_export_dir, max_num_boxes_to_visualize"),
+          "num_visualizations, visualization_export_dir, max_num_boxes_to_visualize, "
+          "skip_scores, skip_labels, visualize_groundtruth_boxes, "
+          "groundtruth_box_visualization_color, keep_image_id_for_visualization_export, "
+          "retain_original_image_additional_channels"),
     LATER("eval.score_threshold", "d", "float", "0.5", "least score of a drawn box", NULL, NULL,
           "min_score_threshold"),
 
