@@ -26,18 +26,18 @@ CASES = {
     "resnet_v1_50": ("resnet_v1_50", 2, 65, 65, 3, 1000, 2),
     "resnet_v1_50_224": ("resnet_v1_50", 8, 224, 224, 3, 1000, 3),
 }
-SEED, SMOOTHING = 1, 0.1
+SMOOTHING = 0.1
 
 
-def step(case, dtype):
-    """name -> float64 array of every tensor that is kept, in a fixed order."""
+def step(case, seed, dtype, moves=None):
+    """name -> float64 array of every tensor that is kept, in a fixed order; and the moves."""
     net, batch, height, width, channels, classes, shift = CASES[case]
-    images = 2 * Stream(SEED, "golden/images").uniform(batch * height * width * channels) - 1
+    images = 2 * Stream(seed, "golden/images").uniform(batch * height * width * channels) - 1
     images = torch.from_numpy(images).to(torch.float32).to(dtype)
     images = images.reshape(batch, height, width, channels).permute(0, 3, 1, 2)
-    labels = (Stream(SEED, "golden/labels").uniform(batch) * classes).astype(np.int64)
+    labels = (Stream(seed, "golden/labels").uniform(batch) * classes).astype(np.int64)
 
-    v = nets.Variables(SEED, shift, dtype)
+    v = nets.Variables(seed, shift, dtype, moves)
     logits = getattr(nets, net)(v, images, classes)
     target = torch.full_like(logits, SMOOTHING / classes)
     target[range(batch), labels] += 1 - SMOOTHING
@@ -46,15 +46,15 @@ def step(case, dtype):
     tensors = {"logits": logits.detach(), "loss": loss.detach().reshape(1)}
     tensors.update(v.averages)
     tensors.update((name, t.grad) for name, t in v.trained.items())
-    return {name: t.to(torch.float64).numpy().reshape(-1) for name, t in tensors.items()}
+    return {name: t.to(torch.float64).numpy().reshape(-1) for name, t in tensors.items()}, v.moves
 
 
-def dots(name, t):
+def dots(seed, name, t):
     """t's products with the 16 vectors of its name."""
     total, chunk = np.zeros(16), 1 << 18
     for first in range(0, len(t), chunk):
         part = t[first:first + chunk]
-        total += part @ signs(SEED, "golden/" + name, first, len(part))
+        total += part @ signs(seed, "golden/" + name, first, len(part))
     return total
 
 
@@ -64,26 +64,35 @@ def short(x):
 
 def make(case):
     net, batch, height, width, channels, classes, shift = CASES[case]
-    exact, single = step(case, torch.float64), step(case, torch.float32)
+    seed = 1
+    while True:
+        try:
+            exact, moves = step(case, seed, torch.float64)
+            break
+        except nets.NearTie:
+            seed += 1
+    single, _ = step(case, seed, torch.float32, moves)
     tensors, worst = {}, 0
     for name, t in exact.items():
         norm = float(np.linalg.norm(t))
         error = float(np.linalg.norm(single[name] - t)) / norm
         worst = max(worst, error)
-        tensors[name] = [len(t), short(norm), float(f"{error:.2e}")] + [short(d) for d in dots(name, t)]
+        tensors[name] = [len(t), short(norm), float(f"{error:.2e}")] + [short(d) for d in dots(seed, name, t)]
     head = {
         "made_by": f"PyTorch {torch.__version__}, numpy {np.__version__}, "
                    f"Python {platform.python_version()}",
         "net": net, "batch": batch, "height": height, "width": width, "channels": channels,
-        "classes": classes, "seed": SEED, "shift": shift, "label_smoothing": SMOOTHING,
+        "classes": classes, "seed": seed, "shift": shift, "label_smoothing": SMOOTHING,
         "columns": "values, norm, relative error of float32, 16 dot products",
+        "moves": {name: sum(([c, k] for c, k in m.items()), []) for name, m in moves.items()},
     }
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), case + ".json")
     with open(path, "w") as f:
-        f.write(json.dumps(head, indent=1)[:-2] + ',\n "tensors": {\n')
+        f.write("{\n" + "".join(f" {json.dumps(k)}: {json.dumps(v)},\n" for k, v in head.items()))
+        f.write(' "tensors": {\n')
         f.write(",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in tensors.items()))
         f.write("\n }\n}\n")
-    print(f"{case}: {len(tensors)} tensors, float32 off by at most {worst:.1e}, loss "
+    print(f"{case}: seed {seed}, {sum(map(len, moves.values()))} moves, {len(tensors)} tensors, float32 off by at most {worst:.1e}, loss "
           f"{exact['loss'][0]:.6f}, {os.path.getsize(path) / 1e3:.0f} kB")
 
 

@@ -9,6 +9,10 @@ import torch.nn.functional as F
 from philox import Stream
 
 
+class NearTie(Exception):
+    """Two largest values of a pooling window are so near that rounding decides between them."""
+
+
 class Variables:
     """Makes each variable at its first mention, by the initial-value rule of the trainer: the
     stream named like the variable, drawn in row-major order, rounded to float32.
@@ -16,12 +20,20 @@ class Variables:
     Batch norm's scale and offset and all biases get other values than their usual 1 and 0, from the
     stream "golden/NAME", so that a missing factor shows. Offsets are about `shift` standard
     deviations to one side of the rectifier's kink: two channels of three mostly pass, the third is
-    mostly blocked (relu6: one more of five is mostly cut). With offsets near 0, rounding errors
-    decide which of millions of values pass, float32 gradients of a deep net differ by percents
-    whatever computes them, and nothing could be tested."""
+    mostly blocked (relu6: one more of five is mostly cut).
 
-    def __init__(self, seed, shift, dtype):
+    Wherever a value lies so near a kink that rounding errors decide whether its gradient passes, two
+    correct programs differ by that value's whole gradient: in a deep net in float32 that is percents
+    of many tensors, and nothing could be tested. So with `choose` (the float64 run) an offset is
+    moved by thousandths until no value of its channel is within CLEAR of a kink; `moves` keeps
+    name -> {channel: thousandths}, for the other run and for the test. Pooling windows without a
+    clear winner raise NearTie: another seed is taken."""
+
+    CLEAR, TIE = 3e-5, 1e-6
+
+    def __init__(self, seed, shift, dtype, moves=None):
         self.seed, self.shift, self.dtype = seed, shift, dtype
+        self.choose, self.moves = moves is None, moves or {}
         self.trained, self.averages = {}, {}
 
     def _keep(self, name, values, shape):
@@ -33,16 +45,35 @@ class Variables:
         z = Stream(self.seed, name).truncated(math.prod(shape))
         return self._keep(name, z * stddev, shape)
 
-    def batch_norm(self, scope, count, six):
+    def gamma(self, scope, count, six):
         u = Stream(self.seed, "golden/" + scope + "/gamma").uniform(count)
-        t = self.shift * (0.75 + 0.5 * Stream(self.seed, "golden/" + scope + "/beta").uniform(count))
-        gamma = 0.5 + 0.5 * u if six else 0.5 + u
+        return self._keep(scope + "/gamma", 0.5 + 0.5 * u if six else 0.5 + u, (count,))
+
+    def beta(self, scope, y, six, kinks):
+        """y: values before the offset is added, NCHW; kinks: of what follows."""
+        count, name = y.shape[1], scope + "/beta"
+        u = Stream(self.seed, "golden/" + scope + "/gamma").uniform(count)
+        t = self.shift * (0.9 + 0.2 * Stream(self.seed, "golden/" + name).uniform(count))
         c = np.arange(count)
-        beta = np.where(c % 5 == 4 if six else c % 3 == 2, -t, t) * gamma
+        beta = np.where(c % 5 == 4 if six else c % 3 == 2, -t, t)
+        beta = beta * (0.5 + 0.5 * u if six else 0.5 + u)
         if six:
             beta = np.where(c % 5 == 3, 6 + beta, beta)
-        return (self._keep(scope + "/gamma", gamma, (count,)),
-                self._keep(scope + "/beta", beta, (count,)))
+        if self.choose and kinks:
+            columns = y.detach().transpose(0, 1).reshape(count, -1).numpy()
+            moves = {}
+            for i in range(count):
+                k = 0
+                while any(np.abs(columns[i] + (np.float32(beta[i] + 1e-3 * k) - kink)).min()
+                          < self.CLEAR for kink in kinks):
+                    k += 1
+                if k:
+                    moves[i] = k
+            if moves:
+                self.moves[name] = moves
+        for i, k in self.moves.get(name, {}).items():
+            beta[i] += 1e-3 * k
+        return self._keep(name, beta, (count,))
 
     def bias(self, scope, count):
         u = Stream(self.seed, "golden/" + scope + "/biases").uniform(count)
@@ -84,9 +115,9 @@ def fc(v, scope, x, units, stddev):
     return x @ w + v.bias(scope, units)
 
 
-def batch_norm(v, scope, x, epsilon, decay, six=False):
+def batch_norm(v, scope, x, epsilon, decay, kinks=(), add=None, six=False):
+    """add joins the result before what has the kinks."""
     scope += "/BatchNorm"
-    gamma, beta = v.batch_norm(scope, x.shape[1], six)
     n = x.numel() // x.shape[1]
     mean = x.mean((0, 2, 3), keepdim=True)
     var = ((x - mean) ** 2).mean((0, 2, 3), keepdim=True)
@@ -95,7 +126,21 @@ def batch_norm(v, scope, x, epsilon, decay, six=False):
     v.averages[scope + "/moving_variance"] = (
         decay + (1 - decay) * var.flatten().detach() * n / max(n - 1, 1))
     shape = (1, -1, 1, 1)
-    return (x - mean) / torch.sqrt(var + epsilon) * gamma.view(shape) + beta.view(shape)
+    gamma = v.gamma(scope, x.shape[1], six)
+    y = (x - mean) / torch.sqrt(var + epsilon) * gamma.view(shape)
+    if add is not None:
+        y = y + add
+    return y + v.beta(scope, y, six, kinks).view(shape)
+
+
+def max_pool(v, x, kernel, stride):
+    if v.choose:
+        with torch.no_grad():
+            windows = F.unfold(x.flatten(0, 1).unsqueeze(1), kernel, stride=stride)
+            first, second = windows.topk(2, 1).values.unbind(1)
+            if (first - second)[first > 0].min() < v.TIE:
+                raise NearTie
+    return F.max_pool2d(x, kernel, stride)
 
 
 def flatten(x):
@@ -112,18 +157,18 @@ def lrn(x, radius, bias, alpha, beta):
 
 def lenet(v, x, classes):
     s = "LeNet/"
-    x = F.max_pool2d(F.relu(conv(v, s + "conv1", x, 32, 5, f32(0.1), bias=True)), 2)
-    x = F.max_pool2d(F.relu(conv(v, s + "conv2", x, 64, 5, f32(0.1), bias=True)), 2)
+    x = max_pool(v, F.relu(conv(v, s + "conv1", x, 32, 5, f32(0.1), bias=True)), 2, 2)
+    x = max_pool(v, F.relu(conv(v, s + "conv2", x, 64, 5, f32(0.1), bias=True)), 2, 2)
     x = F.relu(fc(v, s + "fc3", flatten(x), 1024, f32(0.1)))
     return fc(v, s + "fc4", x, classes, f32(0.1))
 
 
 def cifarnet(v, x, classes):
     s = "CifarNet/"
-    x = F.max_pool2d(F.relu(conv(v, s + "conv1", x, 64, 5, f32(0.05), bias=True)), 2)
+    x = max_pool(v, F.relu(conv(v, s + "conv1", x, 64, 5, f32(0.05), bias=True)), 2, 2)
     x = lrn(x, 4, 1.0, 0.001 / 9, 0.75)
     x = F.relu(conv(v, s + "conv2", x, 64, 5, f32(0.05), bias=True))
-    x = F.max_pool2d(lrn(x, 4, 1.0, 0.001 / 9, 0.75), 2)
+    x = max_pool(v, lrn(x, 4, 1.0, 0.001 / 9, 0.75), 2, 2)
     x = F.relu(fc(v, s + "fc3", flatten(x), 384, f32(0.04)))
     x = F.relu(fc(v, s + "fc4", x, 192, f32(0.04)))
     return fc(v, s + "logits", x, classes, f32(1 / 192))
@@ -133,7 +178,7 @@ def mobilenet_v1(v, x, classes):
     s = "MobilenetV1/"
 
     def norm(scope, y):
-        return torch.clamp(batch_norm(v, scope, y, 0.001, 0.9997, six=True), 0, 6)
+        return torch.clamp(batch_norm(v, scope, y, 0.001, 0.9997, (0, 6), six=True), 0, 6)
 
     x = norm(s + "Conv2d_0", conv(v, s + "Conv2d_0", x, 32, 3, f32(0.09), stride=2))
     widths = [64, 128, 128, 256, 256] + [512] * 6 + [1024, 1024]
@@ -158,19 +203,21 @@ def resnet_v1_50(v, x, classes):
     def norm(scope, y):
         return batch_norm(v, scope, y, 1.001e-5, 0.997)
 
+    def relu_norm(scope, y, add=None):
+        return F.relu(batch_norm(v, scope, y, 1.001e-5, 0.997, (0,), add))
+
     def unit(scope, x, depth, stride):
         out = 4 * depth
         if x.shape[1] == out:
             shortcut = x[:, :, ::stride, ::stride]
         else:
             shortcut = norm(scope + "shortcut", scaled(scope + "shortcut", x, out, 1, stride))
-        y = F.relu(norm(scope + "conv1", scaled(scope + "conv1", x, depth, 1)))
-        y = F.relu(norm(scope + "conv2", scaled(scope + "conv2", y, depth, 3, stride)))
-        y = norm(scope + "conv3", scaled(scope + "conv3", y, out, 1))
-        return F.relu(shortcut + y)
+        y = relu_norm(scope + "conv1", scaled(scope + "conv1", x, depth, 1))
+        y = relu_norm(scope + "conv2", scaled(scope + "conv2", y, depth, 3, stride))
+        return relu_norm(scope + "conv3", scaled(scope + "conv3", y, out, 1), shortcut)
 
-    x = F.relu(norm(s + "conv1", scaled(s + "conv1", x, 64, 7, 2)))
-    x = F.max_pool2d(same(x, 3, 2, float("-inf")), 3, 2)
+    x = relu_norm(s + "conv1", scaled(s + "conv1", x, 64, 7, 2))
+    x = max_pool(v, same(x, 3, 2, float("-inf")), 3, 2)
     for block, (units, depth) in enumerate([(3, 64), (4, 128), (6, 256), (3, 512)], 1):
         for i in range(1, units + 1):
             stride = 2 if i == units and block < 4 else 1

@@ -1,0 +1,345 @@
+/* The classification task: samples from records, the score's rules, predictions, loss nodes. */
+#include <pumice/task.h>
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SIZE = 6 };
+
+static const struct pm_task_row *task(void)
+{
+    const struct pm_task_row *t = pm_task_find("classification");
+
+    assert_non_null(t);
+    assert_null(pm_task_find("clasification"));
+    return t;
+}
+
+/* Preprocessing with its default options; *cfg is freed by the caller. */
+static struct pm_setup setup_of(const char *preprocessing, int channels, int classes,
+                                struct pm_arena *a)
+{
+    const struct pm_preprocessing *p = pm_preprocessing_find(preprocessing);
+    assert_non_null(p);
+    void *cfg = pm_arena_alloc(a, p->cfg_size + 1);
+
+    if (p->opts)
+        pm_opts_defaults(p->opts, cfg, a);
+    return (struct pm_setup) {
+        .height = SIZE, .width = SIZE, .eval_height = SIZE, .eval_width = SIZE,
+        .channels = channels, .num_classes = classes, .preprocessing = p, .preprocessing_cfg = cfg,
+        .aux_weight = NAN,
+    };
+}
+
+/* A record's parts; a NULL format or a negative label is left out. */
+struct record {
+    const char *format;
+    int channels, label;
+    bool cut; /* half of the picture's bytes are missing */
+};
+
+static void fill_pixels(uint8_t *pixels, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        pixels[i] = (uint8_t)(i * 37 + 11);
+}
+
+static void make_record(const struct record *r, uint8_t **out, size_t *size)
+{
+    struct pm_example_builder *b = pm_example_builder_create();
+    uint8_t pixels[SIZE * SIZE * 3], *png = NULL;
+    const size_t count = (size_t)SIZE * SIZE * r->channels;
+    const struct pm_image8 im = { SIZE, SIZE, r->channels, pixels };
+    const int64_t label = r->label, side = SIZE;
+
+    fill_pixels(pixels, count);
+    if (r->format && strcmp(r->format, "raw") == 0) {
+        pm_example_add_bytes(b, "image/encoded", pixels, r->cut ? count / 2 : count);
+        pm_example_add_ints(b, "image/height", &side, 1);
+        pm_example_add_ints(b, "image/width", &side, 1);
+    } else if (r->format) {
+        size_t bytes;
+        assert_int_equal(pm_image_encode_png(&im, &png, &bytes), PM_OK);
+        pm_example_add_bytes(b, "image/encoded", png, r->cut ? bytes / 2 : bytes);
+    }
+    if (r->format)
+        pm_example_add_bytes(b, "image/format", r->format, strlen(r->format));
+    if (r->label >= 0)
+        pm_example_add_ints(b, "image/class/label", &label, 1);
+    pm_example_serialise(b, out, size);
+    pm_example_builder_destroy(&b);
+    pm_free(png);
+}
+
+static int make_sample(const struct pm_setup *s, bool train, const struct record *r,
+                       uint32_t example, float *image, int32_t *label)
+{
+    struct pm_sampler sampler = { s, train };
+    uint8_t *bytes;
+    size_t size;
+
+    make_record(r, &bytes, &size);
+    const int err = task()->make(&sampler, bytes, size, 7, 3, example, "a.tfrecord record 5",
+                                 (void *[]){ image, label });
+    pm_free(bytes);
+    return err;
+}
+
+static void samples(void **state)
+{
+    (void)state;
+    struct pm_arena *a = pm_arena_create();
+    struct pm_setup s = setup_of("lenet", 1, 10, a);
+    uint8_t pixels[SIZE * SIZE];
+    fill_pixels(pixels, sizeof pixels);
+
+    s.labels_offset = 1;
+    for (int raw = 0; raw < 2; raw++) {
+        const struct record r = { raw ? "raw" : "png", 1, 4, false };
+        float image[SIZE * SIZE];
+        int32_t label;
+        if (make_sample(&s, false, &r, 0, image, &label))
+            fail_msg("%s", pm_error_text());
+        assert_int_equal(label, 3);
+        for (int i = 0; i < SIZE * SIZE; i++)
+            assert_true(image[i] == ((float)pixels[i] - 128) / 128);
+    }
+    pm_arena_destroy(&a);
+}
+
+static void bad_records(void **state)
+{
+    (void)state;
+    static const struct { struct record r; const char *words; } cases[] = {
+        { { "png", 1, 11, false }, "image/class/label: 11 is outside 1..10" },
+        { { "png", 1, 0, false }, "image/class/label: 0 is outside 1..10" },
+        { { "png", 1, -1, false }, "has no image/class/label" },
+        { { NULL, 1, 3, false }, "has no image/encoded" },
+        { { "png", 1, 3, true }, "" },
+        { { "raw", 1, 3, true }, "18 raw bytes" },
+        { { "raw", 3, 3, false }, "108 raw bytes" },
+    };
+    struct pm_arena *a = pm_arena_create();
+    struct pm_setup s = setup_of("lenet", 1, 10, a);
+    s.labels_offset = 1;
+
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        float image[SIZE * SIZE];
+        int32_t label;
+        assert_int_equal(make_sample(&s, false, &cases[i].r, 0, image, &label), PM_EDATA);
+        if (!strstr(pm_error_text(), "a.tfrecord record 5") ||
+            !strstr(pm_error_text(), cases[i].words))
+            fail_msg("\"%s\" does not name the record or say \"%s\"", pm_error_text(),
+                     cases[i].words);
+    }
+    pm_arena_destroy(&a);
+}
+
+/* The distortions are a function of seed, step and example, and only of training. */
+static void augmentation(void **state)
+{
+    (void)state;
+    enum { VALUES = SIZE * SIZE * 3 };
+    const struct record r = { "png", 3, 1, false };
+    struct pm_arena *a = pm_arena_create();
+    const struct pm_setup s = setup_of("cifarnet", 3, 10, a);
+    float first[VALUES], again[VALUES], other[VALUES], plain[2][VALUES];
+    int32_t label;
+
+    assert_int_equal(make_sample(&s, true, &r, 5, first, &label), PM_OK);
+    assert_int_equal(make_sample(&s, true, &r, 5, again, &label), PM_OK);
+    assert_int_equal(make_sample(&s, true, &r, 6, other, &label), PM_OK);
+    assert_memory_equal(first, again, sizeof first);
+    assert_memory_not_equal(first, other, sizeof first);
+    assert_int_equal(make_sample(&s, false, &r, 5, plain[0], &label), PM_OK);
+    assert_int_equal(make_sample(&s, false, &r, 6, plain[1], &label), PM_OK);
+    assert_memory_equal(plain[0], plain[1], sizeof plain[0]);
+    pm_arena_destroy(&a);
+}
+
+static void batch_fields(void **state)
+{
+    (void)state;
+    struct pm_arena *a = pm_arena_create();
+    struct pm_setup s = setup_of("vgg", 3, 10, a);
+    struct pm_field f[PM_MAX_FIELDS];
+
+    s.eval_height = 20, s.eval_width = 10;
+    assert_int_equal(task()->fields(&s, true, f), 2);
+    assert_string_equal(f[0].name, "images");
+    assert_true(pm_shape_equal(f[0].shape, PM_SHAPE3(SIZE, SIZE, 3)));
+    assert_string_equal(f[1].name, "labels");
+    assert_int_equal(f[1].type, PM_I32);
+    assert_int_equal(pm_shape_count(f[1].shape), 1);
+    assert_int_equal(task()->fields(&s, false, f), 2);
+    assert_true(pm_shape_equal(f[0].shape, PM_SHAPE3(20, 10, 3)));
+
+    s.channels = 1; /* vgg's means are for colours */
+    assert_int_equal(task()->fields(&s, true, f), PM_ECONFIG);
+    s.channels = 4;
+    assert_int_equal(task()->fields(&s, true, f), PM_ECONFIG);
+    s.channels = 3, s.num_classes = 1;
+    assert_int_equal(task()->fields(&s, true, f), PM_ECONFIG);
+    pm_arena_destroy(&a);
+}
+
+/* ---- score ------------------------------------------------------------------------------- */
+
+static double value(const cJSON *o, const char *key)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
+
+    assert_true(cJSON_IsNumber(v));
+    return v->valuedouble;
+}
+
+static void score(void **state)
+{
+    (void)state;
+    enum { K = 7 };
+    static const float logits[][K] = {
+        { 0, 1, 2, 3, 4, 5, 6 }, /* label 6: right */
+        { 3, 3, 1, 1, 1, 1, 1 }, /* label 0: right, the lowest of equals */
+        { 3, 3, 1, 1, 1, 1, 1 }, /* label 1: wrong, recalled */
+        { 9, 8, 7, 6, 5, 5, 5 }, /* label 6: four are greater, equals do not count: recalled */
+        { 9, 8, 7, 6, 5, 4, 4 }, /* label 6: five are greater: lost */
+        { 9, 9, 9, 9, 9, 9, 9 }, /* beyond `valid` */
+    };
+    const int32_t labels[] = { 6, 0, 1, 6, 6, 0 };
+    struct pm_setup s = { .num_classes = K, .label_smoothing = 0.25f };
+    struct pm_batch batch = { .field = { NULL, (void *)labels }, .valid = 2 };
+    struct pm_score *m = task()->score_create(&s);
+    cJSON *o = cJSON_CreateObject();
+    double loss = 0;
+
+    assert_int_equal(task()->score_add(m, &batch, logits[0]), PM_OK);
+    batch.field[1] = (void *)(labels + 2), batch.valid = 3;
+    assert_int_equal(task()->score_add(m, &batch, logits[2]), PM_OK);
+    for (int i = 0; i < 5; i++) {
+        double sum = 0;
+        for (int k = 0; k < K; k++)
+            sum += exp((double)logits[i][k]);
+        for (int k = 0; k < K; k++)
+            loss -= (0.25 / K + (k == labels[i] ? 0.75 : 0)) * log(exp((double)logits[i][k]) / sum);
+    }
+    task()->score_report(m, o);
+    assert_true(value(o, "count") == 5);
+    assert_true(value(o, "accuracy") == 2.0 / 5);
+    assert_true(value(o, "recall_at_5") == 4.0 / 5);
+    assert_true(fabs(value(o, "loss") - loss / 5) < 1e-12 * loss);
+    for (int i = 0; task()->metric_names[i]; i++)
+        value(o, task()->metric_names[i]);
+    assert_true(task()->higher_is_better("accuracy"));
+    assert_false(task()->higher_is_better("loss"));
+    cJSON_Delete(o);
+    task()->score_destroy(&m);
+    assert_null(m);
+}
+
+static void score_not_finite(void **state)
+{
+    (void)state;
+    static const float logits[][3] = { { 1, NAN, 0 }, { INFINITY, 0, 0 }, { 1, 0, 0 } };
+    const int32_t labels[] = { 0, 0, 0 };
+    struct pm_setup s = { .num_classes = 3 };
+    struct pm_batch batch = { .field = { NULL, (void *)labels }, .valid = 3 };
+    struct pm_score *m = task()->score_create(&s);
+    cJSON *o = cJSON_CreateObject();
+
+    assert_int_equal(task()->score_add(m, &batch, logits[0]), PM_OK);
+    task()->score_report(m, o);
+    assert_true(value(o, "accuracy") == 1.0 / 3);
+    assert_true(value(o, "recall_at_5") == 1.0 / 3);
+    char *text = cJSON_PrintUnformatted(o);
+    assert_non_null(strstr(text, "\"loss\":null"));
+    free(text);
+    cJSON_Delete(o);
+    task()->score_destroy(&m);
+}
+
+static void prediction(void **state)
+{
+    (void)state;
+    static const char *const labels[] = { "ant", "bee", "cat", NULL, "elk", "fox" };
+    const float logits[] = { 0, 2, 1, 2, -1, -2 };
+    struct pm_setup s = { .num_classes = 6, .labels_offset = 1, .labels = labels };
+    cJSON *o = cJSON_CreateObject();
+    double sum = 0;
+
+    for (int i = 0; i < 6; i++)
+        sum += exp((double)logits[i]);
+    assert_int_equal(task()->present(&s, logits, o, NULL), PM_OK);
+    assert_true(value(o, "label") == 2);
+    assert_string_equal(cJSON_GetObjectItem(o, "name")->valuestring, "bee");
+    assert_true(fabs(value(o, "probability") - exp(2) / sum) < 1e-12);
+    const cJSON *top = cJSON_GetObjectItem(o, "top");
+    assert_int_equal(cJSON_GetArraySize(top), 5);
+    static const int order[] = { 2, 4, 3, 1, 5 };
+    for (int i = 0; i < 5; i++)
+        assert_true(value(cJSON_GetArrayItem(top, i), "label") == order[i]);
+    assert_null(cJSON_GetObjectItem(cJSON_GetArrayItem(top, 1), "name"));
+    cJSON_Delete(o);
+}
+
+/* ---- loss -------------------------------------------------------------------------------- */
+
+static const struct pm_node *losses(struct pm_setup s, int logits, float net_aux, bool with_aux,
+                                    struct pm_net **net)
+{
+    *net = pm_net_create();
+    struct pm_node *images = pm_net_input(*net, "images", PM_SHAPE2(4, 8), PM_F32);
+    struct pm_heads heads = {
+        .logits = pm_net_add(*net, "main", images, "fully_connected units=%d", logits),
+        .aux_logits = with_aux ? pm_net_add(*net, "aux", images, "fully_connected units=10") : NULL,
+        .aux_weight = net_aux,
+    };
+    task()->add_loss(*net, &heads, &s);
+    return pm_net_find(*net, "aux_loss");
+}
+
+static void loss_nodes(void **state)
+{
+    (void)state;
+    struct pm_setup s = { .num_classes = 10, .aux_weight = NAN };
+    struct pm_net *net;
+
+    assert_null(losses(s, 10, 0.4f, false, &net));
+    assert_int_equal(net->error, PM_OK);
+    assert_non_null(pm_net_find(net, "loss"));
+    assert_true(pm_shape_equal(pm_net_find(net, "labels")->out_shape, PM_SHAPE1(4)));
+    pm_net_destroy(&net);
+
+    const struct pm_node *aux = losses(s, 10, 0.4f, true, &net);
+    assert_non_null(aux);
+    cJSON *o = cJSON_CreateObject();
+    pm_opts_dump(aux->layer->opts, aux->cfg, o, false);
+    assert_true((float)value(o, "weight") == 0.4f);
+    cJSON_Delete(o);
+    pm_net_destroy(&net);
+
+    s.aux_weight = 0;
+    assert_null(losses(s, 10, 0.4f, true, &net));
+    pm_net_destroy(&net);
+
+    losses(s, 11, 0, false, &net);
+    assert_int_equal(net->error, PM_ECONFIG);
+    assert_non_null(strstr(pm_error_text(), "main: the net's logits are 4x11, but the data has 10"));
+    pm_net_destroy(&net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(samples),          cmocka_unit_test(bad_records),
+        cmocka_unit_test(augmentation),     cmocka_unit_test(batch_fields),
+        cmocka_unit_test(score),            cmocka_unit_test(score_not_finite),
+        cmocka_unit_test(prediction),       cmocka_unit_test(loss_nodes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
