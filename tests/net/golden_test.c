@@ -20,8 +20,9 @@
 
 enum { VECTORS = 16 };
 /* What rounding alone may do to a tensor that PyTorch happens to get nearly exact: sums over up to
- * 1e5 values in another order. */
-#define FLOOR 1e-5
+ * 1e5 values in another order, and the exponential, which Vulkan allows to be off by 3 + 2 |x| units
+ * in the last place (1.2e-5 at logits 100 apart). */
+#define FLOOR 2e-5
 #define CEILING 1e-3
 
 struct golden {

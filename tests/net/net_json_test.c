@@ -174,7 +174,12 @@ static void messages(void **state)
         { "[]", { "x.json: model.layers:", "at least one" } },
         { "{'layer': 'relu'}", { "x.json: model.layers:", "list" } },
         { "[{'name': 'a', 'layer': 'conv2d'}, {'layer': 'relu', 'share': 'a'}]",
-          { "shares with a", "relu" } },
+          { "model.layers[1].share", "must be a relu layer" } },
+        { "[{'name': 'a', 'layer': 'relu'}, {'layer': 'relu', 'share': 'a'}]",
+          { "model.layers[1].share", "with variables" } },
+        { "[{'name': 'a', 'layer': 'conv2d', 'filters': 8},"
+          " {'layer': 'conv2d', 'filters': 8, 'share': 'a'}]",
+          { "conv2d_2: shares with a", "needs" } },
         { "[{'name': 'a', 'layer': 'relu'}, {'layer': 'relu', 'share': 'bbb'}]",
           { "model.layers[1].share", "bbb" } },
     };

@@ -20,7 +20,7 @@ static const struct pm_task_row *task(void)
     return t;
 }
 
-/* Preprocessing with its default options; *cfg is freed by the caller. */
+/* Preprocessing with its default options. */
 static struct pm_setup setup_of(const char *preprocessing, int channels, int classes,
                                 struct pm_arena *a)
 {
@@ -180,8 +180,12 @@ static void batch_fields(void **state)
     assert_int_equal(task()->fields(&s, false, f), 2);
     assert_true(pm_shape_equal(f[0].shape, PM_SHAPE3(20, 10, 3)));
 
-    s.channels = 1; /* vgg's means are for colours */
+    const struct pm_preprocessing colour = { .name = "colour", .channels = 3 };
+    s.preprocessing = &colour;
+    assert_int_equal(task()->fields(&s, true, f), 2);
+    s.channels = 1;
     assert_int_equal(task()->fields(&s, true, f), PM_ECONFIG);
+    assert_non_null(strstr(pm_error_text(), "\"colour\" needs 3 channels"));
     s.channels = 4;
     assert_int_equal(task()->fields(&s, true, f), PM_ECONFIG);
     s.channels = 3, s.num_classes = 1;
