@@ -32,7 +32,7 @@ static inline void scratch_remove(void)
 /* "SCRATCH/name", in one of eight static buffers. */
 static inline const char *in_scratch(const char *name)
 {
-    static char text[8][512];
+    static char text[8][1024];
     static int next;
     next = (next + 1) % 8;
     snprintf(text[next], sizeof text[next], "%s/%s", scratch, name);
