@@ -18,16 +18,20 @@ struct pm_variables {
     size_t *offset;           /* bytes in the block */
     size_t trainable_bytes;   /* the block's first part; a multiple of 256 */
     size_t bytes;
+    size_t gradient_bytes;    /* trainable_bytes, or 0 without training */
+    /* Made by pm_variables_allocate. */
     struct pm_buffer *values;            /* bytes */
-    struct pm_buffer *grads;             /* trainable_bytes, zeroed once; NULL without training */
+    struct pm_buffer *grads;             /* gradient_bytes, zeroed once */
     struct pm_buffer *slots[PM_MAX_SLOTS]; /* trainable_bytes each */
     const char *slot_names[PM_MAX_SLOTS];  /* TensorFlow suffix: "Momentum", "RMSProp_1" */
     int slot_count;
 };
-/* grads and slot_names (NULL-terminated, may be NULL): what to allocate. Values are undefined until
+/* Lays the block out. grads and slot_names (NULL-terminated, may be NULL): what there will be beside
+ * the values. Nothing is allocated before pm_variables_allocate; values are zero until
  * pm_variables_init or a load. */
 int pm_variables_create(struct pm_device *d, const struct pm_net *net, bool grads,
                         const char *const *slot_names, struct pm_variables **out);
+int pm_variables_allocate(struct pm_variables *v);
 void pm_variables_destroy(struct pm_variables **v);
 /* Initial values by (seed, name, element); slots to slot_init[k] (NULL: zeros). */
 int pm_variables_init(struct pm_variables *v, uint64_t seed, const float *slot_init);

@@ -17,7 +17,7 @@ struct pm_plan_memory pm_plan_memory(const struct pm_plan *p)
             m.staging += (uint64_t)p->options.slots * p->calls->values[i].bytes;
     if (p->variables) {
         m.variables = p->variables->bytes;
-        m.gradients = p->variables->grads ? p->variables->trainable_bytes : 0;
+        m.gradients = p->variables->gradient_bytes;
         m.slots = (uint64_t)p->variables->slot_count * p->variables->trainable_bytes;
         if (p->options.bucket_bytes)
             m.staging += (uint64_t)p->options.slots * p->variables->trainable_bytes;

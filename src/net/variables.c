@@ -58,7 +58,6 @@ out:
 int pm_variables_create(struct pm_device *d, const struct pm_net *net, bool grads,
                         const char *const *slot_names, struct pm_variables **out)
 {
-    int err = PM_OK;
     struct pm_variables *v = pm_calloc(1, sizeof *v);
 
     v->device = d;
@@ -71,16 +70,22 @@ int pm_variables_create(struct pm_device *d, const struct pm_net *net, bool grad
         v->list[i].name = pm_arena_strdup(v->arena, net->vars[i]->name);
     }
     lay_out(v);
-    PM_TRY(block(v, v->bytes, "variables", &v->values));
-    if (grads)
-        PM_TRY(block(v, v->trainable_bytes, "gradients", &v->grads));
-    for (; slot_names && slot_names[v->slot_count]; v->slot_count++) {
+    v->gradient_bytes = grads ? v->trainable_bytes : 0;
+    for (; slot_names && slot_names[v->slot_count]; v->slot_count++)
         v->slot_names[v->slot_count] = slot_names[v->slot_count];
-        PM_TRY(block(v, v->trainable_bytes, "optimizer slots", &v->slots[v->slot_count]));
-    }
-    *out = v, v = NULL;
+    *out = v;
+    return PM_OK;
+}
+
+int pm_variables_allocate(struct pm_variables *v)
+{
+    int err = PM_OK;
+
+    PM_TRY(block(v, v->bytes, "variables", &v->values));
+    PM_TRY(block(v, v->gradient_bytes, "gradients", &v->grads));
+    for (int k = 0; k < v->slot_count; k++)
+        PM_TRY(block(v, v->trainable_bytes, "optimizer slots", &v->slots[k]));
 out:
-    pm_variables_destroy(&v);
     return err;
 }
 

@@ -104,12 +104,16 @@ static int make_clone(struct pm_clones *c, int i)
     PM_TRY(c->o.build(c->o.ctx, k->count / c->o.micro_batches, &k->net));
     PM_TRY(pm_variables_create(k->device, k->net, true,
                                one ? c->o.update.optimizer->slots : NULL, &k->variables));
+    if (!c->o.dry_run)
+        PM_TRY(pm_variables_allocate(k->variables));
     PM_TRY(pm_plan_create(k->net, k->device, k->variables, &(struct pm_plan_options){
         .name = "train", .train = true, .first_example = k->first,
         .loss_share = (float)k->count / (float)c->o.batch, .micro_batches = c->o.micro_batches,
         .bucket_bytes = one ? 0 : BUCKET_BYTES, .frozen = is_frozen, .frozen_ctx = &c->o.update,
         .update = one ? pm_update_append : i == 0 ? pm_update_layers_only : NULL,
         .update_ctx = &c->o.update, .slots = c->o.slots }, &k->plan));
+    if (c->o.dry_run)
+        return PM_OK;
     PM_TRY(pm_plan_load(k->plan));
     if (!one) {
         struct pm_place all = { k->variables->values, 0, k->variables->trainable_bytes };
@@ -135,6 +139,7 @@ static int make_host(struct pm_clones *c)
     PM_TRY(c->o.build(c->o.ctx, 1, &c->host_net));
     PM_TRY(pm_variables_create(c->host, c->host_net, true, c->o.update.optimizer->slots,
                                &c->host_variables));
+    PM_TRY(pm_variables_allocate(c->host_variables));
     PM_TRY(pm_plan_create(c->host_net, c->host, c->host_variables, &(struct pm_plan_options){
         .name = "update", .update_only = true, .update = pm_update_append,
         .update_ctx = &c->o.update, .slots = 1 }, &c->host_plan));
@@ -162,7 +167,7 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
     PM_TRY(share_out(c));
     for (int i = 0; i < o->count; i++)
         PM_TRY(make_clone(c, i));
-    if (!alone(c))
+    if (!alone(c) && !o->dry_run)
         PM_TRY(make_host(c));
     *out = c, c = NULL;
 out:

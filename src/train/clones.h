@@ -26,6 +26,7 @@ struct pm_clones_options {
     uint64_t seed;
     double segment_ms;
     bool validate;
+    bool dry_run;      /* devices are opened and plans laid out, nothing is allocated or compiled */
     struct pm_update update; /* .layers is set as needed */
     /* A net with its loss for this many examples. */
     int (*build)(void *ctx, int batch, struct pm_net **out);

@@ -8,33 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- rows that a config may name -------------------------------------------------------- */
-
-const struct pm_open_sections *pm_open_sections_all(void)
-{
-    static struct pm_open_row models[64], optimizers[32], preprocessings[32];
-    static struct pm_open_sections all;
-    size_t count;
-
-    if (all.models.rows)
-        return &all;
-    const struct pm_net_row *const *nets = pm_net_rows(&count);
-    for (size_t i = 0; i < count && i < PM_COUNT(models); i++)
-        models[i] = (struct pm_open_row){ nets[i]->name, nets[i]->help, nets[i]->opts,
-                                          nets[i]->preprocessing };
-    all.models = (struct pm_open_rows){ models, count };
-    const struct pm_optimizer *const *opts = pm_optimizers(&count);
-    for (size_t i = 0; i < count && i < PM_COUNT(optimizers); i++)
-        optimizers[i] = (struct pm_open_row){ opts[i]->name, opts[i]->help, opts[i]->opts, NULL };
-    all.optimizers = (struct pm_open_rows){ optimizers, count };
-    const struct pm_preprocessing *const *pres = pm_preprocessings(&count);
-    for (size_t i = 0; i < count && i < PM_COUNT(preprocessings); i++)
-        preprocessings[i] = (struct pm_open_row){ pres[i]->name, pres[i]->help, pres[i]->opts,
-                                                  NULL };
-    all.preprocessings = (struct pm_open_rows){ preprocessings, count };
-    return &all;
-}
-
 /* ---- freezing and multipliers ----------------------------------------------------------- */
 
 struct pm_experiment_regexes {

@@ -43,7 +43,5 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch, uint64_
 /* The devices section resolved: specs of clones, count; in e's arena. */
 struct pm_clone_spec;
 int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs, int *count);
-/* The rows that config files may name. Static storage. */
-const struct pm_open_sections *pm_open_sections_all(void);
 
 #endif

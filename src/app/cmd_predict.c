@@ -1,0 +1,75 @@
+/* pumice predict: image files in, labels (and drawn pictures) out. */
+#include "app/app.h"
+
+#include <pumice/train.h>
+
+#include <cjson/cJSON.h>
+
+static int print_text(const struct cJSON *report)
+{
+    const struct cJSON *image, *top;
+    struct pm_str text = { 0 };
+    int err;
+
+    cJSON_ArrayForEach(image, cJSON_GetObjectItem(report, "images"))
+    {
+        int shown = 0;
+
+        pm_str_add(&text, "%s:", cJSON_GetStringValue(cJSON_GetObjectItem(image, "file")));
+        cJSON_ArrayForEach(top, cJSON_GetObjectItem(image, "top")) if (shown++ < 3)
+        {
+            const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(top, "name"));
+
+            pm_str_add(&text, "  ");
+            if (name)
+                pm_str_add(&text, "%s", name);
+            else
+                pm_str_add(&text, "%.0f", cJSON_GetObjectItem(top, "label")->valuedouble);
+            pm_str_add(&text, " %.1f %%",
+                       100 * cJSON_GetObjectItem(top, "probability")->valuedouble);
+        }
+        pm_str_add(&text, "\n");
+    }
+    err = app_print(text.text ? text.text : "");
+    pm_str_free(&text);
+    return err;
+}
+
+static int run(int argc, char **argv, struct app_globals *g)
+{
+    struct pm_arena *a = pm_arena_create();
+    struct cJSON *report = cJSON_CreateObject();
+    struct pm_config *c = NULL;
+    struct app_args args;
+    const char *out = NULL;
+    int err = PM_OK;
+
+    PM_TRY(app_take_value(&argc, argv, "--out", &out));
+    PM_TRY(app_args(argc, argv, "predict", a, &args));
+    PM_TRY(app_load_config(&args, "predict", a, &c));
+    if (args.words_count < 2)
+        PM_TRY(pm_fail(PM_ECONFIG, "command line: predict needs image files or folders after the "
+                       "config"));
+    PM_TRY(pm_predict(c, args.words + 1, (size_t)args.words_count - 1, out, report));
+    PM_TRY(g->json ? app_print_json(g, report) : print_text(report));
+    if (out)
+        PM_INFO("predict", "pictures with their labels are in %s", out);
+out:
+    pm_config_destroy(&c);
+    cJSON_Delete(report);
+    pm_arena_destroy(&a);
+    return err;
+}
+
+const struct pm_command pm_command_predict = {
+    .name = "predict", .help = "run the model on image files and folders",
+    .usage = "CONFIG.json FILE|FOLDER ... [--out FOLDER] [key=value ...]",
+    .details =
+        "Prints each picture's likeliest classes; --json gives the first five with\n"
+        "probabilities. Which checkpoint: as in eval.\n"
+        "\n"
+        "  --out FOLDER   also write each picture as PNG with its classes drawn onto it\n"
+        "\n"
+        "  pumice predict configs/shapes_classification.json photos/ --out labelled\n",
+    .run = run,
+};

@@ -1,0 +1,41 @@
+/* pumice train: trains, or goes on with, the run of a config. */
+#include "app/app.h"
+
+#include <pumice/train.h>
+
+#include <cjson/cJSON.h>
+
+static int run(int argc, char **argv, struct app_globals *g)
+{
+    struct pm_arena *a = pm_arena_create();
+    struct cJSON *summary = cJSON_CreateObject();
+    struct pm_config *c = NULL;
+    struct app_args args;
+    int number = 0, err = PM_OK;
+
+    PM_TRY(app_args(argc, argv, "train", a, &args));
+    PM_TRY(app_load_config(&args, "train", a, &c));
+    PM_TRY(pm_train(c, &number, summary));
+    if (g->json)
+        PM_TRY(app_print_json(g, summary));
+    if (number)
+        err = 128 + number;
+out:
+    pm_config_destroy(&c);
+    cJSON_Delete(summary);
+    pm_arena_destroy(&a);
+    return err;
+}
+
+const struct pm_command pm_command_train = {
+    .name = "train", .help = "train a model; goes on by itself when the run folder has a checkpoint",
+    .usage = "CONFIG.json [key=value ...]",
+    .details =
+        "Trains to run.steps. The run folder (run.folder) gets the resolved config, checkpoints,\n"
+        "metrics.jsonl and log.txt. Started again, training goes on from the newest checkpoint;\n"
+        "Ctrl-C saves one and stops (exit code 130).\n"
+        "\n"
+        "  pumice train configs/shapes_classification.json\n"
+        "  pumice train configs/lenet_mnist.json run.steps=300 devices='[\"vulkan:0\", \"cpu\"]'\n",
+    .run = run,
+};

@@ -1,0 +1,194 @@
+/* predict: image files through the net, a few at a time. */
+#include <pumice/train.h>
+
+#include "train/session.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+#include <strings.h>
+
+enum { BATCH = 8 };
+
+/* ---- files ------------------------------------------------------------------------------ */
+
+struct files {
+    struct pm_arena *arena;
+    const char **path;
+    size_t count, capacity;
+};
+
+static bool is_image(const char *name)
+{
+    static const char *const endings[] = { ".jpg", ".jpeg", ".png", ".bmp", ".gif" };
+    const char *dot = strrchr(name, '.');
+
+    for (size_t i = 0; dot && i < PM_COUNT(endings); i++)
+        if (strcasecmp(dot, endings[i]) == 0)
+            return true;
+    return false;
+}
+
+static int add_path(struct files *f, const char *path)
+{
+    char **names;
+    size_t count;
+    int err = PM_OK;
+
+    if (!pm_is_folder(path)) {
+        PM_GROW(f->path, f->count, f->capacity);
+        f->path[f->count++] = pm_arena_strdup(f->arena, path);
+        return PM_OK;
+    }
+    PM_TRY(pm_list_folder(f->arena, path, &names, &count));
+    for (size_t i = 0; i < count; i++) {
+        const char *inner = pm_arena_printf(f->arena, "%s/%s", path, names[i]);
+
+        if (pm_is_folder(inner) || is_image(inner))
+            PM_TRY(add_path(f, inner));
+    }
+out:
+    return err;
+}
+
+/* ---- one batch -------------------------------------------------------------------------- */
+
+struct predictor {
+    struct pm_session s;
+    struct pm_net *net;
+    struct pm_plan *plan;
+    const char *logits;
+    const char *out;
+};
+
+static int make_plan(struct predictor *p)
+{
+    const char *outputs[2] = { 0 };
+    int err = PM_OK;
+
+    PM_TRY(pm_experiment_net(p->s.e, BATCH, false, &p->net, &p->logits));
+    outputs[0] = p->logits;
+    PM_TRY(pm_plan_create(p->net, p->s.device, p->s.variables, &(struct pm_plan_options){
+        .name = "predict", .outputs = outputs, .slots = 1, .loss_share = 1 }, &p->plan));
+    PM_TRY(pm_plan_load(p->plan));
+out:
+    return err;
+}
+
+static int read_image(const char *path, int channels, struct pm_image8 *out)
+{
+    char *bytes = NULL;
+    size_t size;
+    int err = PM_OK;
+
+    PM_TRY(pm_file_read(path, &bytes, &size));
+    PM_TRY(pm_image_decode(bytes, size, channels, 0, path, out));
+out:
+    pm_free(bytes);
+    return err;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* OUT/NAME.png; pictures of the same name from two folders get their place in the list before it. */
+static int write_picture(const struct predictor *p, const char *file, size_t index,
+                         const struct pm_image8 *picture)
+{
+    char path[4096];
+    uint8_t *png = NULL;
+    size_t size;
+    int err = PM_OK;
+
+    snprintf(path, sizeof path, "%s/%s.png", p->out, base_name(file));
+    if (pm_file_exists(path))
+        snprintf(path, sizeof path, "%s/%zu-%s.png", p->out, index, base_name(file));
+    PM_TRY(pm_image_encode_png(picture, &png, &size));
+    PM_TRY(pm_file_write(path, png, size));
+out:
+    pm_free(png);
+    return err;
+}
+
+static int show(const struct predictor *p, const char *file, size_t index, const float *logits,
+                struct cJSON *images)
+{
+    struct pm_image8 picture = { 0 };
+    struct cJSON *object = cJSON_CreateObject();
+    int err = PM_OK;
+
+    cJSON_AddItemToArray(images, object);
+    cJSON_AddStringToObject(object, "file", file);
+    if (p->out)
+        PM_TRY(read_image(file, 3, &picture));
+    PM_TRY(p->s.e->task->present(&p->s.e->setup, logits, object, p->out ? &picture : NULL));
+    if (p->out)
+        PM_TRY(write_picture(p, file, index, &picture));
+out:
+    pm_image_free(&picture);
+    return err;
+}
+
+static int predict_batch(struct predictor *p, const char *const *files, size_t first, size_t count,
+                         struct cJSON *images)
+{
+    const struct pm_setup *s = &p->s.e->setup;
+    size_t floats = (size_t)s->eval_height * (size_t)s->eval_width * (size_t)s->channels;
+    float *in = pm_plan_input(p->plan, 0, "images", 0);
+    const float *logits;
+    int err = PM_OK;
+
+    memset(in, 0, BATCH * floats * sizeof(float));
+    for (size_t i = 0; i < count; i++) {
+        struct pm_image8 picture = { 0 };
+
+        PM_TRY(read_image(files[first + i], s->channels, &picture));
+        err = s->preprocessing->apply(s->preprocessing_cfg, &picture, false, NULL, s->eval_height,
+                                      s->eval_width, in + i * floats, files[first + i]);
+        pm_image_free(&picture);
+        PM_TRY(err);
+    }
+    PM_TRY(pm_plan_submit(p->plan, 0));
+    PM_TRY(pm_plan_wait(p->plan, 0));
+    logits = pm_plan_output(p->plan, 0, p->logits, 0);
+    for (size_t i = 0; i < count; i++)
+        PM_TRY(show(p, files[first + i], first + i, logits + i * (size_t)s->num_classes, images));
+out:
+    return err;
+}
+
+int pm_predict(const struct pm_config *c, const char *const *paths, size_t count, const char *out,
+               struct cJSON *report)
+{
+    struct predictor p = { .out = out };
+    struct files f = { .arena = pm_arena_create() };
+    struct cJSON *images;
+    bool data = c->data.folder && (c->model.num_classes == 0 || pm_is_folder(c->data.folder));
+    int err = PM_OK;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!pm_file_exists(paths[i]))
+            PM_TRY(pm_fail(PM_EDATA, "%s: there is no such file or folder", paths[i]));
+        PM_TRY(add_path(&f, paths[i]));
+    }
+    if (f.count == 0)
+        PM_TRY(pm_fail(PM_EDATA, "no image files (.jpg .jpeg .png .bmp .gif) in what was named"));
+    PM_TRY(pm_session_open(c, data ? PM_OPEN_EVAL : 0, &p.s));
+    PM_TRY(make_plan(&p));
+    if (out)
+        PM_TRY(pm_make_folders(out));
+    cJSON_AddNumberToObject(report, "step", (double)p.s.from->step);
+    images = cJSON_AddArrayToObject(report, "images");
+    for (size_t at = 0; at < f.count; at += BATCH)
+        PM_TRY(predict_batch(&p, f.path, at, f.count - at < BATCH ? f.count - at : BATCH, images));
+out:
+    pm_plan_destroy(&p.plan);
+    pm_net_destroy(&p.net);
+    pm_session_close(&p.s);
+    pm_free(f.path);
+    pm_arena_destroy(&f.arena);
+    return err;
+}

@@ -1,0 +1,59 @@
+/* show: the plan and the layers of a config, without training. */
+#include <pumice/train.h>
+
+#include "train/clones.h"
+#include "train/experiment.h"
+
+#include <cjson/cJSON.h>
+
+static int build_net(void *ctx, int batch, struct pm_net **out)
+{
+    return pm_experiment_net(ctx, batch, true, out, NULL);
+}
+
+int pm_show_plan(const struct pm_config *c, FILE *f, bool calls)
+{
+    struct pm_experiment *e = NULL;
+    struct pm_clones *clones = NULL;
+    struct pm_clone_spec *specs;
+    struct pm_field fields[PM_MAX_FIELDS];
+    bool data = c->data.folder && pm_is_folder(c->data.folder);
+    int count, err = PM_OK;
+
+    PM_TRY(pm_experiment_open(c, data ? PM_OPEN_TRAIN : 0, &e));
+    PM_TRY(pm_experiment_devices(e, &specs, &count));
+    PM_TRY(pm_clones_create(&(struct pm_clones_options){
+        .specs = specs, .count = count, .batch = c->run.batch_size,
+        .micro_batches = c->run.micro_batches, .slots = 3, .segment_ms = c->run.segment_ms,
+        .build = build_net, .ctx = e, .fields = fields,
+        .fields_count = e->task->fields(&e->setup, true, fields), .dry_run = true,
+        .update = { .optimizer = e->optimizer, .cfg = e->optimizer_cfg,
+                    .weight_decay = e->weight_decay, .multiplier = pm_experiment_multiplier,
+                    .ctx = e } }, &clones));
+    for (int i = 0; i < count; i++)
+        pm_plan_print(pm_clones_plan(clones, i), f, calls);
+out:
+    pm_clones_destroy(&clones);
+    pm_experiment_close(&e);
+    return err;
+}
+
+int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *trainable_parameters)
+{
+    struct pm_experiment *e = NULL;
+    struct pm_net *net = NULL;
+    bool data = c->data.folder && pm_is_folder(c->data.folder);
+    int err = PM_OK;
+
+    PM_TRY(pm_experiment_open(c, data ? PM_OPEN_TRAIN : 0, &e));
+    PM_TRY(pm_experiment_net(e, 1, false, &net, NULL));
+    *trainable_parameters = 0;
+    for (int i = 0; i < net->var_count; i++)
+        if (net->vars[i]->trainable)
+            *trainable_parameters += (int64_t)pm_shape_count(net->vars[i]->shape);
+    *out = pm_net_to_json(net);
+out:
+    pm_net_destroy(&net);
+    pm_experiment_close(&e);
+    return err;
+}
