@@ -229,7 +229,7 @@ static void update(struct pm_calls *c, void *ctx)
 static void make_variables(const struct golden *g, const struct pm_net *net,
                            struct pm_variables **v)
 {
-    if (pm_variables_create(device, net, true, NULL, v))
+    if (pm_variables_create(device, net, true, NULL, v) || pm_variables_allocate(*v))
         fail_msg("%s", pm_error_text());
     for (int i = 0; i < (*v)->count; i++) {
         float *values = pm_malloc(pm_shape_count((*v)->list[i].shape) * sizeof *values);
