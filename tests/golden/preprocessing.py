@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Writes preprocessing.json: small pictures preprocessed by TensorFlow's own operations.
+
+Run by hand: python3 preprocessing.py (tensorflow-cpu 2.21.0, numpy 2.x). The pipelines are written
+here from TF-Slim's rules; resizing and colour are TensorFlow's (tf.compat.v1.image.resize with neither
+align_corners nor half_pixel_centers). Random decisions are fixed by each case's draws. Newer
+TensorFlow's adjust_hue treats numbers outside 0..1 otherwise than the original, so cases with hue keep
+within 0..1, which is asserted.
+tests/data/preprocessing_test.c makes the same picture and compares.
+"""
+import json
+import math
+import os
+
+import numpy as np
+import tensorflow as tf
+
+HEIGHT, WIDTH, OUT_H, OUT_W = 21, 27, 9, 8
+image = tf.compat.v1.image
+
+
+def picture():
+    out = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
+    for y in range(HEIGHT):
+        for x in range(WIDTH):
+            for c in range(3):
+                out[y, x, c] = 64 + (y * y * 3 + x * 7 * (c + 1) + (x * y) % 29 * 5 + c * 40) % 128
+    return out
+
+
+def resize(x, method, h=OUT_H, w=OUT_W):
+    methods = [image.ResizeMethod.BILINEAR, image.ResizeMethod.NEAREST_NEIGHBOR,
+               image.ResizeMethod.BICUBIC, image.ResizeMethod.AREA]
+    return tf.cast(image.resize_images(x, [h, w], methods[method]), tf.float32)
+
+
+def lenet(case, x):
+    x = tf.image.resize_with_crop_or_pad(tf.cast(x, tf.float32), OUT_H, OUT_W)
+    return (x - 128.0) / 128.0
+
+
+def crop(x, d, h=OUT_H, w=OUT_W):
+    y0 = math.floor(d["crop_y"] * (x.shape[0] - h + 1))
+    x0 = math.floor(d["crop_x"] * (x.shape[1] - w + 1))
+    return x[y0:y0 + h, x0:x0 + w]
+
+
+def cifarnet(case, x):
+    x = tf.cast(x, tf.float32)
+    if not case["train"]:
+        return tf.image.per_image_standardization(
+            tf.image.resize_with_crop_or_pad(x, OUT_H, OUT_W))
+    d = case["draws"]
+    x = crop(tf.pad(x, [[4, 4], [4, 4], [0, 0]]), d)
+    x = tf.image.flip_left_right(x) if d["flip"] else x
+    x = tf.image.adjust_brightness(x, -63 + 126 * d["brightness"])
+    x = tf.image.adjust_contrast(x, 0.2 + 1.6 * d["contrast"])
+    return tf.image.per_image_standardization(x)
+
+
+def vgg(case, x):
+    d = case.get("draws", {})
+    side = 12 + (math.floor(d["side"] * 9) if case["train"] else 0)
+    scale = np.float32(side) / np.float32(min(HEIGHT, WIDTH))
+    h, w = (int(np.rint(np.float32(n) * scale)) for n in (HEIGHT, WIDTH))
+    x = resize(x, 0, h, w)
+    if case["train"]:
+        x = crop(x, d)
+        x = tf.image.flip_left_right(x) if d["flip"] else x
+    else:
+        y0, x0 = (h - OUT_H) // 2, (w - OUT_W) // 2
+        x = x[y0:y0 + OUT_H, x0:x0 + OUT_W]
+    return x - tf.constant([123.68, 116.78, 103.94])
+
+
+ORDERS = ["bshc", "sbch", "chbs", "hscb"]
+
+
+def inception(case, x):
+    x = tf.image.convert_image_dtype(x, tf.float32)
+    if not case["train"]:
+        x = tf.image.central_crop(x, 0.875)
+        return (resize(x, 0) - 0.5) * 2
+    d, fast = case["draws"], case["options"] == ""
+    y0, x0, h, w = d["box"]
+    x = resize(x[y0:y0 + h, x0:x0 + w], 0 if fast else d["resize_method"])
+    x = tf.image.flip_left_right(x) if d["flip"] else x
+    for step in "bs" if fast else ORDERS[d["color_ordering"]]:
+        if step == "b":
+            x = tf.image.adjust_brightness(x, (2 * d["brightness"] - 1) * 32 / 255)
+        if step == "s":
+            x = tf.image.adjust_saturation(x, 0.5 + d["saturation"])
+        if step == "c":
+            x = tf.image.adjust_contrast(x, 0.5 + d["contrast"])
+        if step == "h":
+            assert 0 <= float(tf.reduce_min(x)) and float(tf.reduce_max(x)) <= 1
+            x = tf.image.adjust_hue(x, -0.2 + 0.4 * d["hue"])
+    return (tf.clip_by_value(x, 0, 1) - 0.5) * 2
+
+
+def cases():
+    yield {"name": "lenet", "train": False}
+    yield {"name": "cifarnet", "train": False}
+    for k, u in enumerate([0.15, 0.85]):
+        yield {"name": "cifarnet", "train": True,
+               "draws": {"crop_y": u, "crop_x": 1 - u, "flip": k, "brightness": u,
+                         "contrast": 1 - u}}
+    vgg_options = "resize_side_min=12 resize_side_max=20"
+    yield {"name": "vgg", "train": False, "options": vgg_options}
+    for k, u in enumerate([0.3, 0.95]):
+        yield {"name": "vgg", "train": True, "options": vgg_options,
+               "draws": {"side": u, "crop_y": 1 - u, "crop_x": u, "flip": k}}
+    yield {"name": "inception", "train": False}
+    yield {"name": "inception", "train": True,
+           "draws": {"box": [2, 3, 15, 19], "flip": 1, "resize_method": 0, "color_ordering": 0,
+                     "brightness": 0.9, "contrast": 0.5, "saturation": 0.8, "hue": 0.5}}
+    for k in range(4):
+        yield {"name": "inception", "train": True, "options": "fast_mode=false",
+               "draws": {"box": [1 + k, 2, 16, 20 + k], "flip": k % 2,
+                         "resize_method": [3, 1, 0, 3][k], "color_ordering": k,
+                         "brightness": 0.3 + 0.1 * k, "contrast": 0.4 + 0.1 * k,
+                         "saturation": 0.9 - 0.2 * k, "hue": 0.2 + 0.2 * k}}
+
+
+def main():
+    x, out = picture(), []
+    for method in range(4):
+        y = resize(tf.cast(x, tf.float32), method)
+        out.append({"name": "resize", "method": method, "out": y})
+        y = resize(tf.cast(x, tf.float32)[:5, :4], method)
+        out.append({"name": "resize", "method": method, "height": 5, "width": 4, "out": y})
+    functions = {"lenet": lenet, "cifarnet": cifarnet, "vgg": vgg, "inception": inception}
+    for case in cases():
+        case.setdefault("options", "")
+        case["out"] = functions[case["name"]](case, x)
+        out.append(case)
+    for case in out:
+        case["out"] = [float("%.9g" % v) for v in np.asarray(case["out"]).reshape(-1)]
+    text = json.dumps({"tensorflow": tf.__version__, "cases": out}, separators=(",", ":"))
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "preprocessing.json")
+    with open(path, "w") as f:
+        f.write(text.replace('{"name"', '\n{"name"') + "\n")
+
+
+main()
