@@ -193,15 +193,19 @@ static int merge_file(const char *path, const char *text, const struct reading *
 {
     int err = PM_OK;
     char *owned = NULL;
+    size_t size = 0;
     cJSON *v = NULL;
     struct pm_json_place *places = NULL;
     struct pm_str prefix = { 0 };
     struct reading r = { path, text ? NULL : realpath(path, NULL), outer };
 
     PM_TRY(check_cycle(&r));
-    if (!text && pm_file_read(path, &owned, NULL) < 0)
+    if (!text && pm_file_read(path, &owned, &size) < 0)
         PM_TRY(pm_fail(PM_ECONFIG, "%s%s%s", outer ? outer->path : "", outer ? ": base: " : "",
                        pm_error_text()));
+    if (owned && strlen(owned) != size)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: holds a zero byte, at offset %zu; it is no text", path,
+                       strlen(owned)));
     PM_TRY(pm_json_parse_places(path, text ? text : owned, &v, &places));
     if (!cJSON_IsObject(v))
         PM_TRY(pm_fail(PM_ECONFIG, "%s:1: a config is an object: { \"model\": { ... }, ... }",
@@ -254,21 +258,21 @@ static int check_container(const cJSON *v, const char *segment, const char *key)
                    key, segment);
 }
 
-static int put(cJSON *v, const char *segment, const char *key, cJSON *value)
+/* Takes *value when it succeeds. */
+static int put(cJSON *v, const char *segment, const char *key, cJSON **value)
 {
     cJSON *item = v;
     int err = PM_OK;
 
     if (cJSON_IsObject(v)) {
         cJSON_DeleteItemFromObjectCaseSensitive(v, segment);
-        cJSON_AddItemToObject(v, segment, value);
-        return PM_OK;
+        cJSON_AddItemToObject(v, segment, *value);
+    } else {
+        PM_TRY(step_into(&item, segment, key)); /* checks the index */
+        cJSON_ReplaceItemInArray(v, atoi(segment), *value);
     }
-    PM_TRY(step_into(&item, segment, key)); /* checks the index */
-    cJSON_ReplaceItemInArray(v, atoi(segment), value);
-    return PM_OK;
+    *value = NULL;
 out:
-    cJSON_Delete(value);
     return err;
 }
 
@@ -297,8 +301,9 @@ static int apply_override(const char *text, cJSON *tree, struct pm_config_origin
     forget(origins, key);
     pm_str_add(&path, "%s", key);
     remember_all(origins, NULL, parsed, &path);
-    PM_TRY(put(v, segment, key, parsed));
+    PM_TRY(put(v, segment, key, &parsed));
 out:
+    cJSON_Delete(parsed);
     pm_str_free(&path);
     pm_free(copy);
     pm_free(key);
