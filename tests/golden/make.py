@@ -23,7 +23,7 @@ CASES = {
     "lenet": ("lenet", 4, 28, 28, 1, 10, 0),
     "cifarnet": ("cifarnet", 4, 32, 32, 3, 10, 0),
     "mobilenet_v1": ("mobilenet_v1", 4, 64, 64, 3, 1001, 2),
-    "resnet_v1_50": ("resnet_v1_50", 2, 65, 65, 3, 1000, 2),
+    "resnet_v1_50": ("resnet_v1_50", 2, 96, 96, 3, 1000, 2),
     "resnet_v1_50_224": ("resnet_v1_50", 8, 224, 224, 3, 1000, 3),
 }
 SMOOTHING = 0.1

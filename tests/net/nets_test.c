@@ -250,6 +250,47 @@ static void mobilenet_variables(void **state)
     pm_net_destroy(&net);
 }
 
+static void expect_option(const struct pm_net *net, const char *node, const char *key, double want)
+{
+    const struct pm_node *n = pm_net_find(net, node);
+    cJSON *o = cJSON_CreateObject();
+
+    assert_non_null(n);
+    pm_opts_dump(n->layer->opts, n->cfg, o, false);
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
+    if (!cJSON_IsNumber(v) || (float)v->valuedouble != (float)want)
+        fail_msg("%s: %s is %g, not %g", node, key, v ? v->valuedouble : NAN, want);
+    cJSON_Delete(o);
+}
+
+/* Constants too small to show in a step's gradients. */
+static void constants(void **state)
+{
+    (void)state;
+    struct pm_net *net = build_square("cifarnet", 32, 10);
+    for (int i = 1; i <= 2; i++) {
+        const char *node = i == 1 ? "CifarNet/norm1" : "CifarNet/norm2";
+        expect_option(net, node, "radius", 4);
+        expect_option(net, node, "bias", 1);
+        expect_option(net, node, "alpha", 0.001 / 9);
+        expect_option(net, node, "beta", 0.75);
+    }
+    expect_option(net, "CifarNet/dropout3", "keep", 0.5);
+    pm_net_destroy(&net);
+    net = build_square("lenet", 28, 10);
+    expect_option(net, "LeNet/dropout3", "keep", 0.5);
+    pm_net_destroy(&net);
+    net = build_square("resnet_v1_50", 64, 10);
+    expect_option(net, "resnet_v1_50/conv1/BatchNorm", "epsilon", 1.001e-5);
+    expect_option(net, "resnet_v1_50/conv1/BatchNorm", "decay", 0.997);
+    pm_net_destroy(&net);
+    net = build_square("mobilenet_v1", 64, 10);
+    expect_option(net, "MobilenetV1/Conv2d_5_depthwise/BatchNorm", "epsilon", 0.001);
+    expect_option(net, "MobilenetV1/Conv2d_5_depthwise/BatchNorm", "decay", 0.9997);
+    expect_option(net, "MobilenetV1/Dropout_1b", "keep", 0.999);
+    pm_net_destroy(&net);
+}
+
 /* Weight decay: how many variables, and that no depthwise weight, bias or batch norm is among
  * them. */
 static void weight_decay(void **state)
@@ -348,6 +389,7 @@ int main(void)
         cmocka_unit_test(mobilenet_maps),  cmocka_unit_test(lenet_variables),
         cmocka_unit_test(cifarnet_variables), cmocka_unit_test(resnet_variables),
         cmocka_unit_test(mobilenet_variables), cmocka_unit_test(weight_decay),
+        cmocka_unit_test(constants),
         cmocka_unit_test(other_sizes),     cmocka_unit_test(refused_sizes),
         cmocka_unit_test(multiplier),      cmocka_unit_test(unknown_name),
     };
