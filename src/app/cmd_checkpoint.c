@@ -232,7 +232,11 @@ static int compare(const struct pm_safetensors *a, const struct pm_safetensor *t
     int err = PM_OK;
     bool same;
 
-    *d = (struct difference){ .name = ta ? ta->name : tb->name, .what = "same" };
+    *d = (struct difference){ .what = "same" };
+    if (ta)
+        d->name = ta->name;
+    else if (tb)
+        d->name = tb->name;
     if (!tb)
         d->what = "only in A";
     else if (!ta)

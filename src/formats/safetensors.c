@@ -1,4 +1,4 @@
-/* safetensors: 8 bytes little-endian header length, a JSON object, then the tensors' bytes.
+/* safetensors, reading: 8 bytes little-endian header length, a JSON object, then the tensors' bytes.
  *
  * {"__metadata__": {"key": "value"}, "name": {"dtype": "F32", "shape": [3, 4],
  * "data_offsets": [begin, end]}}: offsets count from the end of the header and must cover the data
@@ -422,6 +422,14 @@ static float half_to_float(uint16_t h)
     return v.f;
 }
 
+/* The upper half of a float. */
+static float brain_to_float(uint16_t h)
+{
+    union { uint32_t u; float f; } v = { .u = (uint32_t)h << 16 };
+
+    return v.f;
+}
+
 static double element(enum pm_st_type type, const uint8_t *p)
 {
     union { uint64_t u8; int64_t i8; double f8; uint32_t u4; int32_t i4; float f4; uint16_t u2;
@@ -432,7 +440,7 @@ static double element(enum pm_st_type type, const uint8_t *p)
     case PM_ST_F64: return v.f8;
     case PM_ST_F32: return (double)v.f4;
     case PM_ST_F16: return (double)half_to_float(v.u2);
-    case PM_ST_BF16: v.u4 = (uint32_t)v.u2 << 16; return (double)v.f4;
+    case PM_ST_BF16: return (double)brain_to_float(v.u2);
     case PM_ST_I64: return (double)v.i8;
     case PM_ST_I32: return v.i4;
     case PM_ST_I16: return v.i2;
@@ -486,166 +494,4 @@ int pm_safetensors_doubles(const struct pm_safetensors *s, const struct pm_safet
                            uint64_t first, size_t count, double *dst)
 {
     return numbers(s, t, first, count, NULL, dst);
-}
-
-/* ---- writing --------------------------------------------------------------------------- */
-
-static int by_size_and_name(const void *a, const void *b)
-{
-    const struct pm_safetensor *x = *(const struct pm_safetensor *const *)a;
-    const struct pm_safetensor *y = *(const struct pm_safetensor *const *)b;
-    size_t n = types[x->type].size, m = types[y->type].size;
-
-    return n != m ? (n < m) - (n > m) : strcmp(x->name, y->name);
-}
-
-static uint64_t bytes_of(const struct pm_safetensor *t)
-{
-    uint64_t bytes = types[t->type].size;
-
-    for (int i = 0; i < t->rank; i++)
-        bytes *= (uint64_t)t->dim[i];
-    return bytes;
-}
-
-static void add_quoted(struct pm_str *s, const char *text)
-{
-    pm_str_add(s, "\"");
-    for (const char *p = text; *p; p++) {
-        if (*p == '"' || *p == '\\')
-            pm_str_add(s, "\\%c", *p);
-        else if ((unsigned char)*p < 0x20)
-            pm_str_add(s, "\\u%04x", (unsigned)*p);
-        else
-            pm_str_bytes(s, p, 1);
-    }
-    pm_str_add(s, "\"");
-}
-
-static void make_header(struct pm_str *h, const struct pm_safetensor *const *order, size_t count,
-                        const char *const *meta)
-{
-    uint64_t at = 0;
-    const char *comma = "";
-
-    pm_str_add(h, "{");
-    if (meta && meta[0]) {
-        pm_str_add(h, "\"__metadata__\":{");
-        for (size_t i = 0; meta[i]; i += 2) {
-            pm_str_add(h, "%s", i ? "," : "");
-            add_quoted(h, meta[i]);
-            pm_str_add(h, ":");
-            add_quoted(h, meta[i + 1]);
-        }
-        pm_str_add(h, "}");
-        comma = ",";
-    }
-    for (size_t i = 0; i < count; i++, comma = ",") {
-        const struct pm_safetensor *t = order[i];
-        pm_str_add(h, "%s", comma);
-        add_quoted(h, t->name);
-        pm_str_add(h, ":{\"dtype\":\"%s\",\"shape\":[", types[t->type].name);
-        for (int k = 0; k < t->rank; k++)
-            pm_str_add(h, "%s%lld", k ? "," : "", (long long)t->dim[k]);
-        pm_str_add(h, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)at,
-                   (unsigned long long)(at + bytes_of(t)));
-        at += bytes_of(t);
-    }
-    pm_str_add(h, "}");
-    while (h->length % 8) /* data starts at a multiple of 8 */
-        pm_str_add(h, " ");
-}
-
-struct sink {
-    int fd;
-    const char *path; /* final name, for messages */
-    struct pm_sha256 sha;
-};
-
-static int put(struct sink *k, const void *data, size_t size)
-{
-    pm_sha256_add(&k->sha, data, size);
-    for (size_t done = 0; done < size;) {
-        size_t n = size - done < (1u << 30) ? size - done : 1u << 30;
-        ssize_t wrote = write(k->fd, (const char *)data + done, n);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote < 0)
-            return pm_fail(PM_EFAIL, "%s: cannot write: %s", k->path, strerror(errno));
-        done += (size_t)wrote;
-    }
-    return PM_OK;
-}
-
-static int put_all(struct sink *k, const struct pm_safetensor *const *order, size_t count,
-                   const char *const *meta)
-{
-    int err = PM_OK;
-    struct pm_str header = { 0 };
-    uint8_t head[8];
-
-    make_header(&header, order, count, meta);
-    for (int i = 0; i < 8; i++)
-        head[i] = (uint8_t)((uint64_t)header.length >> 8 * i);
-    PM_TRY(put(k, head, 8));
-    PM_TRY(put(k, header.text, header.length));
-    for (size_t i = 0; i < count; i++)
-        PM_TRY(put(k, order[i]->data, (size_t)bytes_of(order[i])));
-    if (fsync(k->fd) != 0)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot sync: %s", k->path, strerror(errno)));
-out:
-    pm_str_free(&header);
-    return err;
-}
-
-static void sync_folder_of(const char *path)
-{
-    char *folder = pm_strdup(path), *slash = strrchr(folder, '/');
-    int fd;
-
-    if (slash)
-        slash[slash == folder] = 0;
-    fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        fsync(fd); /* some file systems refuse it for folders; the rename is done either way */
-        close(fd);
-    }
-    pm_free(folder);
-}
-
-int pm_safetensors_write(const char *path, const struct pm_safetensor *tensors, size_t count,
-                         const char *const *meta, char sha256[65])
-{
-    int err = PM_OK;
-    struct pm_str temporary = { 0 };
-    const struct pm_safetensor **order = pm_malloc((count + 1) * sizeof *order);
-    struct sink k = { .fd = -1, .path = path };
-
-    for (size_t i = 0; i < count; i++)
-        order[i] = &tensors[i];
-    qsort(order, count, sizeof *order, by_size_and_name);
-    pm_str_add(&temporary, "%s.tmp-%ld", path, (long)getpid());
-    pm_sha256_start(&k.sha);
-    k.fd = open(temporary.text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (k.fd < 0)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot create: %s", path, strerror(errno)));
-    PM_TRY(put_all(&k, order, count, meta));
-    if (close(k.fd) != 0) {
-        k.fd = -1;
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot close: %s", path, strerror(errno)));
-    }
-    k.fd = -1;
-    if (rename(temporary.text, path) != 0)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot rename to it: %s", path, strerror(errno)));
-    sync_folder_of(path);
-    if (sha256)
-        pm_sha256_end(&k.sha, sha256);
-out:
-    if (k.fd >= 0)
-        close(k.fd);
-    if (err < 0)
-        unlink(temporary.text);
-    pm_str_free(&temporary);
-    pm_free(order);
-    return err;
 }
