@@ -1,17 +1,32 @@
-/* Sum over a workgroup of 64 lanes in one dimension, in a fixed order: the same for every lane, the
- * same bits every time. Called by all lanes. */
+/* Sum and maximum over a workgroup of 64 lanes in one dimension, in a fixed order: the same for every
+ * lane, the same bits every time. Called by all lanes. */
 shared float reduce_scratch[64];
 
 float group_sum(float value)
 {
     uint lane = gl_LocalInvocationID.x;
 
-    barrier(); /* the former sum has been read */
+    barrier(); /* the former result has been read */
     reduce_scratch[lane] = value;
     barrier();
     for (uint half_size = 32; half_size > 0; half_size /= 2) {
         if (lane < half_size)
             reduce_scratch[lane] += reduce_scratch[lane + half_size];
+        barrier();
+    }
+    return reduce_scratch[0];
+}
+
+float group_max(float value)
+{
+    uint lane = gl_LocalInvocationID.x;
+
+    barrier();
+    reduce_scratch[lane] = value;
+    barrier();
+    for (uint half_size = 32; half_size > 0; half_size /= 2) {
+        if (lane < half_size)
+            reduce_scratch[lane] = max(reduce_scratch[lane], reduce_scratch[lane + half_size]);
         barrier();
     }
     return reduce_scratch[0];

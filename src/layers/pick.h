@@ -21,4 +21,13 @@ static inline bool pick_four(const char *name4, const char *name, bool four, siz
     return true;
 }
 
+/* A row of k values a lane, or, where rows are long, a workgroup of 64 lanes (NAME_wide). */
+static inline bool pick_wide(const char *wide, const char *name, size_t rows, int k, int level,
+                             struct pm_picks *out)
+{
+    if (k < 32 || level > 0)
+        return level == (k < 32 ? 0 : 1) && pm_pick_elements(name, 64, rows, out);
+    return pm_pick_elements(wide, 64, rows * 64, out);
+}
+
 #endif

@@ -2,6 +2,7 @@
  * Backward: dx = y (dy - sum of dy y). */
 #include <pumice/layer.h>
 
+#include "layers/pick.h"
 #include "layers/vmath.h"
 #include "softmax.params.h"
 
@@ -45,6 +46,22 @@ PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
     }
 }
 
+static bool fwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                     struct pm_picks *out)
+{
+    const struct softmax_params *p = params;
+    (void)caps;
+    return pick_wide("softmax_fwd_wide", "softmax_fwd", count, p->k, level, out);
+}
+
+static bool bwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                     struct pm_picks *out)
+{
+    const struct softmax_params *p = params;
+    (void)caps;
+    return pick_wide("softmax_bwd_wide", "softmax_bwd", count, p->k, level, out);
+}
+
 static double flops(const void *params, size_t count)
 {
     const struct softmax_params *p = params;
@@ -53,11 +70,13 @@ static double flops(const void *params, size_t count)
 
 static const struct pm_kernel fwd = {
     .name = "softmax_fwd", .bufs = "r:x w:y", .inplace = "y=x",
-    .params_size = sizeof(struct softmax_params), .cpu = fwd_cpu, .grain = 8, .flops = flops,
+    .params_size = sizeof(struct softmax_params), .cpu = fwd_cpu, .grain = 8, .pick = fwd_pick,
+    .flops = flops,
 };
 static const struct pm_kernel bwd = {
     .name = "softmax_bwd", .bufs = "r:y r:dy w:dx", .inplace = "dx=dy",
-    .params_size = sizeof(struct softmax_params), .cpu = bwd_cpu, .grain = 8, .flops = flops,
+    .params_size = sizeof(struct softmax_params), .cpu = bwd_cpu, .grain = 8, .pick = bwd_pick,
+    .flops = flops,
 };
 
 static int infer(struct pm_node *n)

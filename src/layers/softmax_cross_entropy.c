@@ -121,7 +121,17 @@ PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-enum { GROUPS = 256 }; /* scratch: a partial sum and a count for each */
+enum { LANES = 256 }; /* scratch: a partial sum and a count for each */
+
+static bool rows_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                      struct pm_picks *out)
+{
+    const struct softmax_cross_entropy_params *p = params;
+
+    (void)caps;
+    return pick_wide("softmax_cross_entropy_rows_wide", "softmax_cross_entropy_rows", count, p->k,
+                     level, out);
+}
 
 static bool sum_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                      struct pm_picks *out)
@@ -129,13 +139,13 @@ static bool sum_pick(const struct pm_caps *caps, const void *params, size_t coun
     (void)caps, (void)params, (void)count;
     if (level > 0)
         return false;
-    pm_pick_elements("softmax_cross_entropy_part", 64, GROUPS, out);
+    pm_pick_elements("softmax_cross_entropy_part", 64, LANES, out);
     out->d[1] = out->d[0];
     out->d[1].shader = "softmax_cross_entropy_sum";
     out->d[1].groups[0] = 1;
     out->d[1].spec[0] = 1;
     out->count = 2;
-    out->scratch[3] = 2 * GROUPS * sizeof(float);
+    out->scratch[3] = 2 * LANES * sizeof(float);
     return true;
 }
 
@@ -159,7 +169,7 @@ static const struct pm_kernel rows = {
     .name = "softmax_cross_entropy_rows",
     .bufs = "r:logits r:labels r?:weights w:prob w:losses", .inplace = "prob=logits",
     .params_size = sizeof(struct softmax_cross_entropy_params), .cpu = rows_cpu, .grain = 8,
-    .flops = flops,
+    .pick = rows_pick, .flops = flops,
 };
 static const struct pm_kernel sum = {
     .name = "softmax_cross_entropy_sum",

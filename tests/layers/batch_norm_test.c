@@ -89,10 +89,10 @@ static const struct check_case cases[] = {
     { "batch_norm", "1x3", true, VARS, .no_gradient = 1 }, /* one row: the variance is 0 */
     { "batch_norm", "3x600", true, VARS },               /* more channels than a block */
     { "batch_norm", "700x2", true, VARS },               /* many chunks, the last one shorter */
-    { "batch_norm activation=relu", "32x56x56x64", true, VARS, .large = true },
-    { "batch_norm activation=relu", "32x14x14x1024 32x14x14x1024", true, VARS, .large = true },
+    { "batch_norm activation=relu", "24x56x56x64", true, VARS, .large = true },
+    { "batch_norm activation=relu", "16x14x14x512 16x14x14x512", true, VARS, .large = true },
     { "batch_norm activation=relu6", "8x75x75x33", true, VARS, .large = true },
-    { "batch_norm activation=relu", "8x56x56x64", false, VARS, .large = true },
+    { "batch_norm activation=relu", "4x56x56x64", false, VARS, .large = true },
     { 0 },
 };
 const struct pm_layer_test pm_test_batch_norm = { cases, batch_norm };

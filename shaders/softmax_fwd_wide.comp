@@ -1,0 +1,32 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "lib/buffers.glsl"
+#include "softmax.params.h"
+#include "lib/reduce.glsl"
+layout(local_size_x_id = 0) in;
+layout(push_constant, scalar) uniform Push { InOutF32 x; InOutF32 y; softmax_params p; };
+
+/* A workgroup a row; a lane touches its own values only, so y may be x. */
+void main()
+{
+    uint k = uint(p.k), lane = gl_LocalInvocationID.x;
+
+    for (uint row = gl_WorkGroupID.x; row < uint(p.rows); row += gl_NumWorkGroups.x) {
+        uint first = row * k;
+        float largest = x.v[first + min(lane, k - 1)], sum = 0.0;
+
+        for (uint i = lane; i < k; i += 64)
+            largest = max(largest, x.v[first + i]);
+        memoryBarrierBuffer(); /* lanes beyond k read another lane's value */
+        largest = group_max(largest);
+        for (uint i = lane; i < k; i += 64) {
+            float e = exp(x.v[first + i] - largest);
+
+            sum += e;
+            y.v[first + i] = e;
+        }
+        float scale = 1.0 / group_sum(sum);
+        for (uint i = lane; i < k; i += 64)
+            y.v[first + i] *= scale;
+    }
+}
