@@ -18,8 +18,9 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report);
  * for the drawn pictures, or NULL. */
 int pm_predict(const struct pm_config *c, const char *const *paths, size_t count, const char *out,
                struct cJSON *report);
-/* Prints the memory plan of every device as the config would train on it; calls: every call too. */
-int pm_show_plan(const struct pm_config *c, FILE *f, bool calls);
+/* The memory plan of every clone as the config would train on it, nothing allocated. f: text, with
+ * calls every call and value too; NULL for none. clones: array that gets an object each. */
+int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *clones);
 /* The config's net as a layer list (cJSON_Delete frees it). */
 int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *trainable_parameters);
 

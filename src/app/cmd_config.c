@@ -1,6 +1,8 @@
 /* pumice config: check a file, show everything resolved, write the schema and the table of keys. */
 #include "app/app.h"
 
+#include <pumice/train.h>
+
 #include <cjson/cJSON.h>
 #include <string.h>
 
@@ -44,13 +46,61 @@ static int print_lines(const struct pm_config *c, const cJSON *dump)
     return err;
 }
 
-static int show(const struct app_args *args, struct pm_arena *a, struct app_globals *g)
+/* The net as a list that "model": {"layers": ...} takes. */
+static int show_layers(const struct pm_config *c, struct app_globals *g)
+{
+    int64_t parameters;
+    cJSON *list = NULL, *object = cJSON_CreateObject();
+    char *text = NULL;
+    int err = PM_OK;
+
+    PM_TRY(pm_show_layers(c, &list, &parameters));
+    if (g->json) {
+        cJSON_AddItemToObject(object, "layers", list);
+        list = NULL;
+        cJSON_AddNumberToObject(object, "trainable_parameters", (double)parameters);
+        PM_TRY(app_print_json(g, object));
+    } else {
+        text = pm_json_print(list);
+        PM_TRY(app_print(text));
+        PM_TRY(app_print("\n"));
+    }
+out:
+    cJSON_Delete(list);
+    cJSON_Delete(object);
+    pm_free(text);
+    return err;
+}
+
+static int show_plan(const struct pm_config *c, struct app_globals *g)
+{
+    cJSON *object = cJSON_CreateObject();
+    int err = PM_OK;
+
+    PM_TRY(pm_show_plan(c, g->json ? NULL : stdout, g->verbosity > 0,
+                        cJSON_AddArrayToObject(object, "clones")));
+    if (g->json)
+        PM_TRY(app_print_json(g, object));
+out:
+    cJSON_Delete(object);
+    return err;
+}
+
+/* What `config show` shows. */
+enum shown { SHOW_VALUES, SHOW_LAYERS, SHOW_PLAN };
+
+static int show(const struct app_args *args, enum shown what, struct pm_arena *a,
+                struct app_globals *g)
 {
     int err = PM_OK;
     struct pm_config *c = NULL;
     cJSON *dump = NULL;
 
     PM_TRY(app_load_config(args, "config show", a, &c));
+    if (what != SHOW_VALUES) {
+        PM_TRY(what == SHOW_LAYERS ? show_layers(c, g) : show_plan(c, g));
+        goto out;
+    }
     dump = pm_config_dump(c);
     if (g->verbosity > 0 && !g->json)
         PM_TRY(print_lines(c, dump));
@@ -147,6 +197,9 @@ static int run(int argc, char **argv, struct app_globals *g)
     struct app_args args = { 0 };
     const char *folder = NULL;
     bool markdown = app_take_flag(&argc, argv, "--markdown");
+    enum shown shown = app_take_flag(&argc, argv, "--layers") ? SHOW_LAYERS
+                       : app_take_flag(&argc, argv, "--plan") ? SHOW_PLAN
+                                                              : SHOW_VALUES;
     const char *what = argc > 0 ? argv[0] : "";
 
     PM_TRY(app_take_value(&argc, argv, "--update", &folder));
@@ -154,7 +207,7 @@ static int run(int argc, char **argv, struct app_globals *g)
     if (strcmp(what, "check") == 0)
         PM_TRY(check(&args, a, g));
     else if (strcmp(what, "show") == 0)
-        PM_TRY(show(&args, a, g));
+        PM_TRY(show(&args, shown, a, g));
     else if (strcmp(what, "schema") == 0)
         PM_TRY(schema(a, markdown, folder));
     else
@@ -168,11 +221,14 @@ out:
 const struct pm_command pm_command_config = {
     .name = "config", .help = "checks and shows config files; writes their schema",
     .usage = "check CONFIG.json [key=value ...]\n"
-             "show CONFIG.json [key=value ...]\n"
+             "show CONFIG.json [--layers | --plan] [key=value ...]\n"
              "schema [--markdown | --update FOLDER]",
     .details =
         "check   reads the file with its bases and overrides and reports the first mistake\n"
         "show    prints every resolved value; with -v a line for each, and where it came from\n"
+        "        --layers prints the net as a layer list, to be edited and used as model.layers\n"
+        "        (give input.size, input.preprocessing and optim.weight_decay beside it: a list\n"
+        "        does not carry them); --plan prints the memory of a step on each device\n"
         "schema  prints the JSON Schema for editors, or with --markdown the table of all keys;\n"
         "        --update FOLDER writes FOLDER/schema.json and the table in FOLDER/README.md\n"
         "\n"

@@ -11,7 +11,26 @@ static int build_net(void *ctx, int batch, struct pm_net **out)
     return pm_experiment_net(ctx, batch, true, out, NULL);
 }
 
-int pm_show_plan(const struct pm_config *c, FILE *f, bool calls)
+static struct cJSON *describe(const struct pm_clones *clones, int i)
+{
+    struct pm_plan_memory m = pm_plan_memory(pm_clones_plan(clones, i));
+    struct cJSON *o = cJSON_CreateObject();
+
+    cJSON_AddStringToObject(o, "device",
+                            pm_device_get_info(pm_clones_device(clones, i))->address);
+    cJSON_AddNumberToObject(o, "examples", pm_clones_examples(clones, i));
+    cJSON_AddNumberToObject(o, "activations", (double)m.activations);
+    cJSON_AddNumberToObject(o, "peak_live", (double)m.peak_live);
+    cJSON_AddNumberToObject(o, "variables", (double)m.variables);
+    cJSON_AddNumberToObject(o, "gradients", (double)m.gradients);
+    cJSON_AddNumberToObject(o, "slots", (double)m.slots);
+    cJSON_AddNumberToObject(o, "constants", (double)m.constants);
+    cJSON_AddNumberToObject(o, "staging", (double)m.staging);
+    cJSON_AddNumberToObject(o, "calls", m.calls);
+    return o;
+}
+
+int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *list)
 {
     struct pm_experiment *e = NULL;
     struct pm_clones *clones = NULL;
@@ -30,8 +49,11 @@ int pm_show_plan(const struct pm_config *c, FILE *f, bool calls)
         .update = { .optimizer = e->optimizer, .cfg = e->optimizer_cfg,
                     .weight_decay = e->weight_decay, .multiplier = pm_experiment_multiplier,
                     .ctx = e } }, &clones));
-    for (int i = 0; i < count; i++)
-        pm_plan_print(pm_clones_plan(clones, i), f, calls);
+    for (int i = 0; i < count; i++) {
+        cJSON_AddItemToArray(list, describe(clones, i));
+        if (f)
+            pm_plan_print(pm_clones_plan(clones, i), f, calls);
+    }
 out:
     pm_clones_destroy(&clones);
     pm_experiment_close(&e);

@@ -424,6 +424,8 @@ static int one_step(struct trainer *t)
     PM_TRY(pm_loader_next(t->loader, &batch));
     PM_TRY(pm_clones_step(t->clones, (int)(t->step % SLOTS), batch, &values));
     t->step++;
+    if (t->spec_count > 1) /* the host has updated: nothing is under way */
+        PM_TRY(collect(t));
 out:
     if (batch)
         pm_loader_release(t->loader, batch);
