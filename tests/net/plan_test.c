@@ -1,0 +1,223 @@
+/* The planner: activation memory stays within 1.15 times the largest sum of live values, no two
+ * values that live at once share bytes, and nothing is read before it is written. */
+#include <pumice/plan.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct pm_device *device;
+
+static void check(int err)
+{
+    if (err < 0)
+        fail_msg("%s", pm_error_text());
+}
+
+static struct pm_net *start(int batch, int size, struct pm_node **images)
+{
+    struct pm_net *net = pm_net_create();
+
+    *images = pm_net_input(net, "images", PM_SHAPE4(batch, size, size, 3), PM_F32);
+    return net;
+}
+
+static void add_loss(struct pm_net *net, struct pm_node *logits, int batch)
+{
+    struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE1(batch), PM_I32);
+
+    pm_net_add_many(net, "loss", (struct pm_node *[]){ logits, labels }, 2,
+                    "softmax_cross_entropy");
+    check(net->error);
+}
+
+static struct pm_net *named(const char *name, int batch, int size)
+{
+    const struct pm_net_row *row = pm_net_row_find(name);
+    struct pm_heads heads = { 0 };
+    struct pm_node *images;
+    struct pm_net *net = start(batch, size, &images);
+    void *cfg = pm_arena_alloc(net->arena, row->cfg_size + 1);
+
+    if (row->opts)
+        pm_opts_defaults(row->opts, cfg, net->arena);
+    row->build(net, images, 1000, cfg, &heads);
+    add_loss(net, heads.logits, batch);
+    return net;
+}
+
+/* A U: every level's output is read again on the way back. */
+static struct pm_net *long_skips(void)
+{
+    struct pm_node *x, *skip[4];
+    struct pm_net *net = start(4, 64, &x);
+    char name[32];
+
+    for (int i = 0; i < 4; i++) {
+        snprintf(name, sizeof name, "down%d", i);
+        skip[i] = x = pm_net_add(net, name, x, "conv2d filters=%d kernel=3 activation=relu", 8 << i);
+        snprintf(name, sizeof name, "pool%d", i);
+        x = pm_net_add(net, name, x, "max_pool kernel=2 stride=2 padding=valid");
+    }
+    for (int i = 4; i-- > 0;) {
+        snprintf(name, sizeof name, "up%d", i);
+        x = pm_net_add(net, name, x, "conv2d_transpose filters=%d kernel=2 stride=2", 8 << i);
+        snprintf(name, sizeof name, "join%d", i);
+        x = pm_net_add_many(net, name, (struct pm_node *[]){ x, skip[i] }, 2, "concat");
+        snprintf(name, sizeof name, "mix%d", i);
+        x = pm_net_add(net, name, x, "conv2d filters=%d kernel=3 activation=relu", 8 << i);
+    }
+    x = pm_net_add(net, "mean", x, "global_pool");
+    x = pm_net_add(net, "logits", x, "fully_connected units=10");
+    add_loss(net, x, 4);
+    return net;
+}
+
+static int root(const struct pm_value *v, int i)
+{
+    while (v[i].alias >= 0)
+        i = v[i].alias;
+    return i;
+}
+
+static bool placed(const struct pm_value *v)
+{
+    return (v->kind == PM_VALUE_ACTIVATION || v->kind == PM_VALUE_SCRATCH ||
+            v->kind == PM_VALUE_INPUT || v->kind == PM_VALUE_OUTPUT) &&
+           v->alias < 0 && v->first >= 0;
+}
+
+static void check_overlaps(const struct pm_value *v, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = i + 1; placed(&v[i]) && k < count; k++) {
+            bool together = placed(&v[k]) && v[i].block == v[k].block &&
+                            v[i].first <= v[k].last && v[k].first <= v[i].last;
+
+            if (together && v[i].offset < v[k].offset + v[k].bytes &&
+                v[k].offset < v[i].offset + v[i].bytes)
+                fail_msg("%s and %s live at once and overlap", v[i].name, v[k].name);
+        }
+}
+
+/* In the order of the calls, with the storage each access means: r and u of activations need a write
+ * before (inputs and what is kept on the device come written), and a write into storage that was
+ * merged in place must not come before the last read of what it holds. */
+static void check_order(const struct pm_planned_call *calls, size_t count,
+                        const struct pm_value *v, size_t values)
+{
+    int *holds = malloc(values * sizeof *holds); /* which value a storage holds */
+
+    for (size_t i = 0; i < values; i++)
+        holds[i] = -1;
+    for (size_t i = 0; i < count; i++) {
+        struct pm_buf_spec spec[PM_MAX_BUFS];
+        int bufs = pm_kernel_bufs(calls[i].kernel, spec);
+
+        for (int k = 0; k < bufs; k++) {
+            int value = calls[i].buf[k];
+
+            if (value < 0 || v[value].kind != PM_VALUE_ACTIVATION)
+                continue;
+            if (spec[k].access == 'r' && holds[root(v, value)] != value)
+                fail_msg("call %zu, %s of %s: %s is read, but its memory holds another value", i,
+                         calls[i].kernel->name, calls[i].label, spec[k].name);
+        }
+        for (int k = 0; k < bufs; k++)
+            if (calls[i].buf[k] >= 0 && spec[k].access == 'w')
+                holds[root(v, calls[i].buf[k])] = calls[i].buf[k];
+    }
+    free(holds);
+}
+
+static void check_plan(struct pm_net *net, int micro_batches)
+{
+    struct pm_variables *vars = NULL;
+    struct pm_plan *plan = NULL;
+    struct pm_plan_memory m;
+    const struct pm_planned_call *calls;
+    const struct pm_value *values;
+    size_t call_count, value_count;
+
+    check(pm_variables_create(device, net, true, NULL, &vars));
+    check(pm_plan_create(net, device, vars, &(struct pm_plan_options){
+        .train = true, .loss_share = 1, .micro_batches = micro_batches }, &plan));
+    m = pm_plan_memory(plan);
+    calls = pm_plan_calls(plan, &call_count);
+    values = pm_plan_values(plan, &value_count);
+    check_overlaps(values, value_count);
+    check_order(calls, call_count, values, value_count);
+    print_message("%zu calls, %.1f MiB of activations, %.3f of the peak\n", call_count,
+                  (double)m.activations / 1048576, (double)m.activations / (double)m.peak_live);
+    assert_true((double)m.activations <= 1.15 * (double)m.peak_live);
+    pm_plan_destroy(&plan);
+    pm_variables_destroy(&vars);
+    pm_net_destroy(&net);
+}
+
+static void test_resnet(void **state)
+{
+    (void)state;
+    check_plan(named("resnet_v1_50", 8, 224), 1);
+}
+
+static void test_mobilenet(void **state)
+{
+    (void)state;
+    check_plan(named("mobilenet_v1", 16, 224), 1);
+}
+
+static void test_long_skips(void **state)
+{
+    (void)state;
+    check_plan(long_skips(), 1);
+}
+
+/* Activations of one micro-batch are dead when the next begins: memory does not grow with them, but
+ * for the inputs, which are all there from the start. */
+static void test_micro_batches(void **state)
+{
+    struct pm_plan_memory m[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct pm_net *net = named("mobilenet_v1", 4, 96);
+        struct pm_variables *vars = NULL;
+        struct pm_plan *plan = NULL;
+
+        check(pm_variables_create(device, net, true, NULL, &vars));
+        check(pm_plan_create(net, device, vars, &(struct pm_plan_options){
+            .train = true, .loss_share = 1, .micro_batches = i ? 4 : 1 }, &plan));
+        m[i] = pm_plan_memory(plan);
+        pm_plan_destroy(&plan);
+        pm_variables_destroy(&vars);
+        pm_net_destroy(&net);
+    }
+    assert_true(m[1].activations < m[0].activations + 4 * (4u * 96 * 96 * 3 * 4 + 4096));
+    check_plan(named("mobilenet_v1", 4, 96), 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_resnet),
+        cmocka_unit_test(test_mobilenet),
+        cmocka_unit_test(test_long_skips),
+        cmocka_unit_test(test_micro_batches),
+    };
+    struct pm_device_info *list;
+    size_t count, index;
+    int failed;
+
+    if (pm_device_list(&list, &count) < 0 || pm_device_find(list, count, "cpu", "test", &index) < 0 ||
+        pm_device_open(&list[index], NULL, &device) < 0)
+        return 1;
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    pm_device_close(&device);
+    pm_free(list);
+    return failed;
+}
