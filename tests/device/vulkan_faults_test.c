@@ -3,6 +3,8 @@
  * table of Vulkan functions, so they are the same on every driver. */
 #include "device/vulkan_rows.h"
 
+#include <sys/wait.h>
+
 #include <pumice/device.h>
 
 enum { N = 64 * 64 };
@@ -555,6 +557,87 @@ static void test_no_driver(void **state)
     pm_free(names);
 }
 
+/* ---- any place that can fail ------------------------------------------------------------------- */
+
+/* What a user does, with everything freed however it ends: returns the first error. */
+static int whole_life(void)
+{
+    int err = PM_OK;
+    struct pm_device_info *list = NULL;
+    size_t count = 0, index = 0, after[] = { 1, 3 };
+    struct pm_device *d = NULL;
+    struct pm_buffer *b[4] = { NULL };
+    struct pm_program *prog = NULL;
+    static float v[N];
+    static struct tile_params tile = { N, 2, 4 };
+    static struct wide_params wide = { .count = N };
+    struct axpy_params p;
+    struct pm_place at[4];
+    struct pm_bound_call calls[4];
+    struct pm_program_desc desc = { .calls = calls, .calls_count = 4, .in = &at[0], .in_count = 1,
+                                    .out = &at[1], .out_after = after, .out_count = 2,
+                                    .slots = 2 };
+
+    if ((err = pm_device_list(&list, &count)) < 0)
+        return err;
+    while (index < count && list[index].kind != PM_KIND_SOFTWARE)
+        index++;
+    err = index < count ? pm_device_open(&list[index], NULL, &d) : PM_EDEVICE;
+    if (err == PM_OK)
+        ((struct vk_device *)d)->pipelines.extra = test_shaders;
+    for (int i = 0; i < 4 && err == PM_OK; i++) {
+        err = pm_buffer_create(d, sizeof v, &b[i]);
+        at[i] = place(b[i], 0, N);
+        if (err == PM_OK)
+            err = pm_buffer_write(d, b[i], 0, v, sizeof v);
+    }
+    calls[0] = axpy(&p, 2, N, at[0], at[1]);
+    calls[1] = (struct pm_bound_call){ .kernel = &row_square, .label = "square", .count = N,
+                                       .buf = { at[1], at[2] } };
+    calls[2] = (struct pm_bound_call){ .kernel = &row_tile_long, .label = "tile", .count = N,
+                                       .params = &tile, .buf = { at[2], at[3] } };
+    calls[3] = (struct pm_bound_call){ .kernel = &row_wide, .label = "wide", .count = N,
+                                       .params = &wide, .buf = { at[3], at[0] } };
+    if (err == PM_OK)
+        err = pm_program_create(d, &desc, &prog);
+    for (int i = 0; i < 2 && err == PM_OK; i++)
+        err = pm_program_submit(prog, i);
+    for (int i = 0; i < 2 && err == PM_OK; i++)
+        if ((err = pm_program_wait_out(prog, i, 1)) == PM_OK)
+            err = pm_program_wait(prog, i);
+    if (err == PM_OK)
+        err = pm_buffer_read(d, b[0], 0, v, sizeof v);
+    if (err == PM_OK)
+        err = pm_buffer_fill(d, b[0], 0, sizeof v, 1);
+    pm_program_destroy(&prog);
+    for (int i = 0; i < 4; i++)
+        if (b[i])
+            pm_buffer_destroy(d, &b[i]);
+    pm_device_close(&d);
+    pm_free(list);
+    return err;
+}
+
+/* Every PM_TRY on the way fails once, in a process of its own that must end by itself and (under the
+ * sanitizers) leak nothing. */
+static void test_every_failure(void **state)
+{
+    struct pm_str command = { 0 };
+    int n, status = -1;
+
+    (void)state;
+    for (n = 1; n < 500 && status != 0; n++) {
+        command.length = 0;
+        pm_str_add(&command, "PM_FAIL_AT=%d PM_LOG=error /proc/%d/exe --life", n, (int)getpid());
+        status = system(command.text);
+        if (status != 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 7))
+            fail_msg("PM_FAIL_AT=%d: status %d", n, status);
+    }
+    print_message("%d places\n", n - 2);
+    assert_true(n > 30 && n < 500);
+    pm_str_free(&command);
+}
+
 /* ---- the validation layer -------------------------------------------------------------------------- */
 
 /* No message so far, and one as soon as there is reason for it. */
@@ -576,7 +659,7 @@ static void test_messages(void **state)
     close_device(d);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lost_at_submit),
@@ -591,13 +674,19 @@ int main(void)
         cmocka_unit_test(test_one_gpu_two_drivers),
         cmocka_unit_test(test_auto),
         cmocka_unit_test(test_no_driver),
+        cmocka_unit_test(test_every_failure),
         cmocka_unit_test(test_messages),
     };
     struct pm_device_info *list = NULL;
     size_t count = 0, pick;
-    char *cache = make_folder();
+    char *cache;
     int failed = 77;
 
+    if (argc > 1 && strcmp(argv[1], "--life") == 0) {
+        failed = whole_life();
+        return failed < 0 || strstr(pm_error_text(), "injected") ? 7 : 0;
+    }
+    cache = make_folder();
     use_software_drivers();
     setenv("XDG_CACHE_HOME", cache, 1);
     if (pm_device_list(&list, &count) < 0)
