@@ -86,6 +86,26 @@ static int check_png(const uint8_t *p, size_t size, const char *where)
     return pm_fail(PM_EDATA, "%s: the PNG is cut short: it has no end chunk", where);
 }
 
+/* The Huffman tables of the segment whose length stands at `at`, read as stb_image does: table by table
+ * until the length is used up, zeros beyond the end. It trusts the sixteen counts of each, and writes
+ * beyond its own tables when they add up to more than 256 codes. */
+static int check_huffman(const uint8_t *p, size_t size, size_t at, const char *where)
+{
+    int64_t left = (int64_t)(p[at] << 8 | p[at + 1]) - 2;
+
+    for (at += 2; left > 0;) {
+        size_t codes = 0;
+        for (size_t k = at + 1; k <= at + 16 && k < size; k++)
+            codes += p[k];
+        if (codes > 256)
+            return pm_fail(PM_EDATA, "%s: the JPEG's Huffman table at byte %zu has %zu codes, at "
+                           "most 256 are possible", where, at, codes);
+        at += 17 + codes;
+        left -= 17 + (int64_t)codes;
+    }
+    return PM_OK;
+}
+
 /* Walks the markers up to the first scan, then looks for the end marker behind it. Four components
  * mean CMYK or YCCK only where an Adobe marker says so; precision other than 8, lossless and
  * arithmetic coding are named here, since the decoder's own words are terse. */
@@ -118,6 +138,8 @@ static int check_jpeg(const uint8_t *p, size_t size, const char *where)
             adobe = true;
         if (marker == 0xda)
             scan = true;
+        if (marker == 0xc4 && check_huffman(p, size, at, where) < 0)
+            return PM_EDATA;
         if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 &&
             marker != 0xcc) {
             if (marker > 0xc2)
@@ -137,6 +159,10 @@ static int check_jpeg(const uint8_t *p, size_t size, const char *where)
                        "%s: the JPEG has four components and no Adobe marker, so its colours are "
                        "unknown: convert it to RGB",
                        where);
+    /* In and between scans 0xff stands only before a marker: further tables. */
+    for (size_t i = at; i + 3 < size; i++)
+        if (p[i] == 0xff && p[i + 1] == 0xc4 && check_huffman(p, size, i + 2, where) < 0)
+            return PM_EDATA;
     for (size_t i = size - 1; i > at; i--)
         if (p[i] == 0xd9 && p[i - 1] == 0xff)
             return PM_OK;

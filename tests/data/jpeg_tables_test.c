@@ -1,0 +1,78 @@
+/* JPEG tables that claim more codes than a byte can name are refused before the decoder, which trusts
+ * them, writes beyond its own: in the header, and between scans. */
+#include <pumice/data.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint8_t *jpeg;
+static size_t size;
+
+static int setup(void **state)
+{
+    struct pm_image8 im = { 7, 9, 3, pm_calloc(1, 7 * 9 * 3) };
+
+    (void)state;
+    for (int i = 0; i < 7 * 9 * 3; i++)
+        im.pixels[i] = (uint8_t)(i * 37);
+    return pm_image_encode_jpeg(&im, 80, &jpeg, &size);
+}
+
+static size_t find(uint8_t marker)
+{
+    for (size_t i = 2; i + 4 < size; i++)
+        if (jpeg[i] == 0xff && jpeg[i + 1] == marker)
+            return i;
+    return 0;
+}
+
+static int decode(const uint8_t *data, size_t n)
+{
+    struct pm_image8 im = { 0 };
+    int err = pm_image_decode(data, n, 0, 0, "x.jpg", &im);
+
+    pm_image_free(&im);
+    return err;
+}
+
+static void in_the_header(void **state)
+{
+    size_t at = find(0xc4);
+
+    (void)state;
+    assert_true(at > 0);
+    assert_int_equal(decode(jpeg, size), 0);
+    uint8_t former[16];
+    memcpy(former, jpeg + at + 5, 16);
+    memset(jpeg + at + 5, 0, 16);
+    jpeg[at + 5 + 8] = 255, jpeg[at + 5 + 9] = 2; /* 257 codes */
+    assert_int_equal(decode(jpeg, size), PM_EDATA);
+    assert_non_null(strstr(pm_error_text(), "257 codes"));
+    memcpy(jpeg + at + 5, former, 16);
+}
+
+static void between_scans(void **state)
+{
+    static const uint8_t table[21] = { 0xff, 0xc4, 0, 19, 0, 0, 0, 0, 0, 0, 0, 0, 200, 200 };
+    uint8_t *longer = pm_malloc(size + sizeof table);
+
+    (void)state;
+    memcpy(longer, jpeg, size - 2);
+    memcpy(longer + size - 2, table, sizeof table);
+    memcpy(longer + size - 2 + sizeof table, jpeg + size - 2, 2); /* the end marker */
+    assert_int_equal(decode(longer, size + sizeof table), PM_EDATA);
+    assert_non_null(strstr(pm_error_text(), "400 codes"));
+    pm_free(longer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_the_header),
+        cmocka_unit_test(between_scans),
+    };
+
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
