@@ -204,9 +204,13 @@ static int set_value(const struct pm_opt *o, const cJSON *v, void *at, struct pm
         *(bool *)at = cJSON_IsTrue(v);
         return PM_OK;
     case PM_OPT_STRING:
-        if (!cJSON_IsString(v))
+        /* A whole number stands for its text: eval.checkpoint=77 on a command line is JSON. */
+        if (cJSON_IsNumber(v) && v->valuedouble == (double)(int64_t)v->valuedouble)
+            *(const char **)at = pm_arena_printf(a, "%lld", (long long)v->valuedouble);
+        else if (cJSON_IsString(v))
+            *(const char **)at = pm_arena_strdup(a, v->valuestring);
+        else
             return fail_value(o, where, v, "is not a string");
-        *(const char **)at = pm_arena_strdup(a, v->valuestring);
         return PM_OK;
     case PM_OPT_ENUM:
         return set_enum(o, v, at, where);

@@ -133,7 +133,7 @@ static void messages(void **state)
         { "{\"mode\": \"sam\"}", ".mode: \"sam\" is none of same|valid|full (padding)" },
         { "{\"mode\": 1}", ".mode: 1 is none of same|valid|full" },
         { "{\"flag\": 1}", ".flag: 1 is neither true nor false (a switch)" },
-        { "{\"name\": 1}", ".name: 1 is not a string (a name)" },
+        { "{\"name\": 1.5}", ".name: 1.5 is not a string (a name)" },
         { "{\"kernel\": [3, 100]}", ".kernel: 100 is outside 1..99 (window)" },
         { "{\"kernel\": [3, \"x\"]}", ".kernel: \"x\" is not an integer" },
         { "{\"scales\": [[1]]}", ".scales: [1] is not a number" },
