@@ -224,7 +224,8 @@ static int create_device(struct vk_device *d)
         .timelineSemaphore = VK_TRUE,
         .scalarBlockLayout = VK_TRUE,
         .shaderFloat16 = caps->float16,
-        .vulkanMemoryModel = p->memory_model,
+        .vulkanMemoryModel = use_coopmat && p->memory_model,
+        .vulkanMemoryModelDeviceScope = use_coopmat && p->memory_model && p->device_scope,
     };
     VkPhysicalDeviceVulkan11Features v11 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,

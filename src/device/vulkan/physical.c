@@ -191,6 +191,7 @@ static void describe_features(struct vk_instance *in, struct vk_physical *p)
         snprintf(info->reason, sizeof info->reason, "it compiles shaders but runs nothing");
     p->has[VK_HAS_COOPMAT] = p->has[VK_HAS_COOPMAT] && coopmat.cooperativeMatrix;
     p->memory_model = v12.vulkanMemoryModel;
+    p->device_scope = v12.vulkanMemoryModelDeviceScope;
     p->int16 = f.features.shaderInt16;
     info->caps.int64 = f.features.shaderInt64;
     info->caps.float16 = v12.shaderFloat16;

@@ -88,7 +88,8 @@ struct vk_physical {
     uint8_t cache_uuid[VK_UUID_SIZE];
     bool has[VK_EXTENSIONS];         /* extension, or the core version that took it in */
     bool listed[VK_EXTENSIONS];      /* by its own name */
-    bool memory_model, int16;
+    bool memory_model, device_scope; /* what cooperative matrices need */
+    bool int16;
     bool compiler_only;              /* RADV's null device: pipelines compile, nothing runs */
     uint32_t family, transfer_family;/* equal: no queue of its own for copies */
 };
