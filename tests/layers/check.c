@@ -17,7 +17,7 @@
 
 #include "check_run.h"
 
-#define PM_LAYER(name) extern const struct pm_layer_test pm_test_##name __attribute__((weak));
+#define PM_LAYER(name) extern const struct pm_layer_test pm_test_##name;
 #include "layers/layers.def"
 #undef PM_LAYER
 
@@ -593,11 +593,8 @@ typedef int (*mode_fn)(struct check *k, const struct entry *e, const struct chec
 
 static int run_cases(struct check *k, mode_fn mode, const char *layer)
 {
-    static const struct check_case none;
-
     for (size_t i = 0; i < PM_COUNT(entries); i++)
-        for (const struct check_case *c = entries[i].test ? entries[i].test->cases : &none;
-             c->options; c++) {
+        for (const struct check_case *c = entries[i].test->cases; c->options; c++) {
             if (layer && strcmp(layer, entries[i].name))
                 continue;
             k->cases++;
