@@ -130,7 +130,11 @@ double pm_seconds(void);
 
 /* ---- files ----------------------------------------------------------------------------- */
 
-/* Whole file, NUL-terminated beyond its size; *out is freed by the caller with pm_free. */
+/* Failures to read are PM_EDATA (what was given is not there or not readable), failures to write
+ * PM_EFAIL (the disk). */
+
+/* Whole file, NUL-terminated beyond its size; *out is freed by the caller with pm_free. size may be
+ * NULL. */
 int pm_file_read(const char *path, char **out, size_t *size);
 /* Writes under a temporary name in the same folder, fsyncs, renames, fsyncs the folder:
  * whenever the process dies, path holds the old content or the new. */

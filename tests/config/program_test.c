@@ -79,6 +79,24 @@ static void shows(void **state)
            "run.seed = 1                                      configs/base/run.json:5\n");
 }
 
+/* PM_LOG's levels, general and by subsystem. */
+static void log_levels(void **state)
+{
+    static const char show[] = "config show configs/lenet_mnist.json optim.name=adam 2>&1 >/dev/null";
+    static const char line[] = "debug: config: configs/base/momentum.json:3: optim.momentum: left out";
+    (void)state;
+
+    setenv("PM_LOG", "error,config=debug", 1);
+    expect(show, 0, line);
+    setenv("PM_LOG", "config=info,debug", 1);
+    struct outcome o = run(show);
+    assert_string_equal(o.text.text, "");
+    pm_str_free(&o.text);
+    setenv("PM_LOG", "loud", 1);
+    expect(show, 0, "PM_LOG: 'loud' names no level");
+    unsetenv("PM_LOG");
+}
+
 /* With --json a failure is one object on standard output as well. */
 static void json_failure(void **state)
 {
@@ -164,6 +182,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(help),      cmocka_unit_test(shows),  cmocka_unit_test(json_failure),
+        cmocka_unit_test(log_levels),
         cmocka_unit_test(every_config), cmocka_unit_test(generated), cmocka_unit_test(faults),
     };
 
