@@ -7,11 +7,11 @@
  * optim.momentun: unknown key, did you mean 'momentum'?".
  *
  * model, optim and input are open: besides the keys below they hold the options of the net, of the
- * optimizer and of the preprocessing that are chosen there. Their tables live in higher levels, which
- * hand them in as lists of rows; the owner reads its options with pm_config_read.
+ * optimizer and of the preprocessing that are chosen there. Their tables live in higher levels,
+ * which hand them in as lists of rows; the owner reads its options with pm_config_read.
  *
- * Whoever adds a key: one field here, one line in the section's table (src/config/sections.c), one in
- * src/config/reference.c; configs/README.md and configs/schema.json are generated. */
+ * Whoever adds a key: one field here, one line in the section's table (src/config/sections.c), one
+ * in src/config/reference.c; configs/README.md and configs/schema.json are generated. */
 #ifndef PUMICE_CONFIG_H
 #define PUMICE_CONFIG_H
 
@@ -105,7 +105,7 @@ struct pm_config_init {
 
 struct pm_config_device {
     const char *name;           /* for pm_device_find */
-    float share;                /* of the batch, relative to the others; 0 in all = by run.balance */
+    float share;                /* of the batch, relative to the others'; all 0 = by run.balance */
     int threads;                /* CPU: 0 = by the machine */
 };
 
@@ -185,7 +185,7 @@ int pm_config_need(const struct pm_config *c, const char *key, const char *value
 /* Height and width for training or evaluation; 0 0 when the config names none (then the net's). */
 void pm_config_size(const struct pm_config *c, bool train, int *height, int *width);
 
-/* Everything resolved: the file that, loaded again, gives the same config. cJSON_Delete frees it. */
+/* Everything resolved: a file that, loaded again, gives the same config. cJSON_Delete frees it. */
 struct cJSON *pm_config_dump(const struct pm_config *c);
 /* Where the value at a dotted path came from: "x.json:12", "command line" or "default". */
 const char *pm_config_origin(const struct pm_config *c, const char *path);

@@ -13,8 +13,7 @@
 
 static void take(int *argc, char **argv, int first, int count)
 {
-    memmove(argv + first, argv + first + count,
-            (size_t)(*argc - first - count) * sizeof *argv);
+    memmove(argv + first, argv + first + count, (size_t)(*argc - first - count) * sizeof *argv);
     *argc -= count;
 }
 
@@ -64,7 +63,7 @@ static bool is_override(const char *word)
 
 int app_args(int argc, char **argv, const char *command, struct pm_arena *a, struct app_args *out)
 {
-    *out = (struct app_args) {
+    *out = (struct app_args){
         .words = pm_arena_alloc(a, (size_t)argc * sizeof *out->words),
         .overrides = pm_arena_alloc(a, (size_t)argc * sizeof *out->overrides),
     };
@@ -95,14 +94,14 @@ struct pm_open_sections app_open_sections(struct pm_arena *a)
     };
 
     for (size_t i = 0; i < nets; i++)
-        *rows++ = (struct pm_open_row) { net[i]->name, net[i]->help, net[i]->opts,
-                                         net[i]->preprocessing };
+        *rows++ =
+            (struct pm_open_row){ net[i]->name, net[i]->help, net[i]->opts, net[i]->preprocessing };
     for (size_t i = 0; i < optimizers; i++)
-        *rows++ = (struct pm_open_row) { optimizer[i]->name, optimizer[i]->help,
-                                         optimizer[i]->opts, NULL };
+        *rows++ = (struct pm_open_row){ optimizer[i]->name, optimizer[i]->help, optimizer[i]->opts,
+                                        NULL };
     for (size_t i = 0; i < preprocessings; i++)
-        *rows++ = (struct pm_open_row) { preprocessing[i]->name, preprocessing[i]->help,
-                                         preprocessing[i]->opts, NULL };
+        *rows++ = (struct pm_open_row){ preprocessing[i]->name, preprocessing[i]->help,
+                                        preprocessing[i]->opts, NULL };
     return open;
 }
 
@@ -110,8 +109,10 @@ int app_load_config(const struct app_args *args, const char *command, struct pm_
                     struct pm_config **out)
 {
     if (args->words_count == 0)
-        return pm_fail(PM_ECONFIG, "command line: %s needs a config file, as in pumice %s "
-                       "configs/lenet_mnist.json", command, command);
+        return pm_fail(PM_ECONFIG,
+                       "command line: %s needs a config file, as in pumice %s "
+                       "configs/lenet_mnist.json",
+                       command, command);
     const struct pm_open_sections open = app_open_sections(a);
     return pm_config_load(args->words[0], args->overrides, args->overrides_count, &open, out);
 }

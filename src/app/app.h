@@ -1,5 +1,5 @@
-/* app: what the commands share. A command is a row in its own cmd_NAME.c and a line in commands.def;
- * nothing below src/app/ reads argv or prints results.
+/* app: what the commands share. A command is a row in its own cmd_NAME.c and a line in
+ * commands.def; nothing below src/app/ reads argv or prints results.
  *
  * Results go to standard output, everything else (log, progress, errors) to standard error. With
  * --json a command prints exactly one JSON object, by app_print_json. */
@@ -19,14 +19,14 @@ struct pm_command {
     const char *usage;       /* lines without "pumice NAME ", as "CONFIG.json [key=value ...]" */
     const char *details;     /* for --help: what it does, its flags, an example; or NULL */
     /* argv holds what follows the command's name, without the global flags. Returns 0, a negative
-     * PM_E... (main prints its text and exits with its code), or a positive exit code (130, 143). */
+     * PM_E... (main prints its text, exits with its code), or a positive exit code (130, 143). */
     int (*run)(int argc, char **argv, struct app_globals *g);
 };
 
 /* Takes a flag out of argv; true when it was there. */
 bool app_take_flag(int *argc, char **argv, const char *flag);
-/* Takes "--flag VALUE" or "--flag=VALUE" out; *value is left alone when it is absent. PM_ECONFIG when
- * the value is missing. */
+/* Takes "--flag VALUE" or "--flag=VALUE" out; *value is left alone when it is absent. PM_ECONFIG
+ * when the value is missing. */
 int app_take_value(int *argc, char **argv, const char *flag, const char **value);
 
 /* What is left: words, and key=value overrides. Borrowed from argv; the lists are in the arena. */

@@ -1,8 +1,8 @@
 /* The program's entrance: global flags, the table of commands, help, exit codes.
  *
- * Exit codes: 0 done; 1 failed; 2 the config or the command line is wrong; 3 data or a checkpoint is
- * bad; 4 no usable device, or a device failed; 130 and 143 stopped by a signal after a checkpoint was
- * written. */
+ * Exit codes: 0 done; 1 failed; 2 the config or the command line is wrong; 3 data or a checkpoint
+ * is bad; 4 no usable device, or a device failed; 130 and 143 stopped by a signal after a
+ * checkpoint was written. */
 #include "app/app.h"
 
 #include <cjson/cJSON.h>

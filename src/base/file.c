@@ -40,7 +40,7 @@ int pm_file_read(const char *path, char **out, size_t *size)
     *out = s.text;
     if (size)
         *size = s.length;
-    s = (struct pm_str) { 0 };
+    s = (struct pm_str){ 0 };
 out:
     pm_str_free(&s);
     if (fd >= 0)

@@ -63,8 +63,10 @@ static int scan_escape(struct scan *s)
         return PM_OK;
     }
     if (*s->at != 'u')
-        return fail_at(s, start, "a backslash escape must be one of \\\" \\\\ \\/ \\b \\f \\n \\r "
-                                 "\\t \\uXXXX", true);
+        return fail_at(s, start,
+                       "a backslash escape must be one of \\\" \\\\ \\/ \\b \\f \\n \\r "
+                       "\\t \\uXXXX",
+                       true);
     for (s->at++; digits < 4 && isxdigit((unsigned char)*s->at); s->at++)
         digits++;
     if (digits < 4 || strncmp(s->at - 4, "0000", 4) == 0)
@@ -267,7 +269,7 @@ static int by_name_then_place(const void *a, const void *b)
     const struct key *x = a, *y = b;
     int order = strcmp(x->name, y->name);
 
-    return order                        ? order
+    return order                            ? order
            : x->place.line != y->place.line ? x->place.line - y->place.line
                                             : x->place.column - y->place.column;
 }
@@ -284,7 +286,7 @@ static int check_duplicates(const char *name, const cJSON *v, const struct pm_js
     for (const cJSON *child = v->child; child; child = child->next) {
         if (cJSON_IsObject(v)) {
             PM_GROW(keys, count, capacity);
-            keys[count++] = (struct key) { child->string, places[*next] };
+            keys[count++] = (struct key){ child->string, places[*next] };
         }
         PM_TRY(check_duplicates(name, child, places, next));
     }

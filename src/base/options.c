@@ -121,8 +121,8 @@ static const cJSON *next_item(const cJSON *list, const cJSON *item)
 }
 
 /* These three and set_value use no PM_TRY: defaults pass through them and cannot fail. */
-static int set_ints(const struct pm_opt *o, const cJSON *v, struct pm_ints *out,
-                    struct pm_arena *a, const char *where)
+static int set_ints(const struct pm_opt *o, const cJSON *v, struct pm_ints *out, struct pm_arena *a,
+                    const char *where)
 {
     int *list = pm_arena_alloc(a, (size_t)items_of(v) * sizeof *list);
     int err, count = 0;
@@ -132,7 +132,7 @@ static int set_ints(const struct pm_opt *o, const cJSON *v, struct pm_ints *out,
             return err;
         list[count++] = (int)item->valuedouble;
     }
-    *out = (struct pm_ints) { count, list };
+    *out = (struct pm_ints){ count, list };
     return PM_OK;
 }
 
@@ -147,7 +147,7 @@ static int set_floats(const struct pm_opt *o, const cJSON *v, struct pm_floats *
             return err;
         list[count++] = (float)item->valuedouble;
     }
-    *out = (struct pm_floats) { count, list };
+    *out = (struct pm_floats){ count, list };
     return PM_OK;
 }
 
@@ -162,7 +162,7 @@ static int set_strings(const struct pm_opt *o, const cJSON *v, struct pm_strings
             return fail_value(o, where, item, "is not a string");
         list[count++] = pm_arena_strdup(a, item->valuestring);
     }
-    *out = (struct pm_strings) { count, list };
+    *out = (struct pm_strings){ count, list };
     return PM_OK;
 }
 

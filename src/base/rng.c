@@ -24,7 +24,7 @@ void pm_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]
 
 struct pm_rng pm_rng_make(uint64_t seed, uint64_t stream, uint32_t step, uint32_t example)
 {
-    return (struct pm_rng) {
+    return (struct pm_rng){
         .counter = { 0, example, step, (uint32_t)(stream >> 32) },
         .key = { (uint32_t)seed ^ (uint32_t)stream, (uint32_t)(seed >> 32) },
         .used = 4,

@@ -41,7 +41,7 @@ void pm_str_bytes(struct pm_str *s, const void *bytes, size_t count)
 void pm_str_free(struct pm_str *s)
 {
     pm_free(s->text);
-    *s = (struct pm_str) { 0 };
+    *s = (struct pm_str){ 0 };
 }
 
 /* Edit distance with swaps of neighbours (optimal string alignment), case ignored. Names longer

@@ -80,7 +80,7 @@ static void run_parts(const struct loop *l)
     struct part parts[MOST_THREADS];
 
     for (int i = 1; i < l->parts; i++) {
-        parts[i] = (struct part) { .loop = l, .index = i };
+        parts[i] = (struct part){ .loop = l, .index = i };
         parts[i].started = pthread_create(&parts[i].thread, NULL, part_thread, &parts[i]) == 0;
     }
     run_part(l, 0);

@@ -109,8 +109,8 @@ static int fail_unknown_top(const struct load *l, const char *key)
         guess = in_other_section(l, key);
     if (!guess && pm_reference_by_flag(key))
         guess = pm_reference_by_flag(key)->key;
-    return pm_fail(PM_ECONFIG, guess ? "%s %s: unknown key, did you mean '%s'?"
-                                     : "%s %s: unknown section",
+    return pm_fail(PM_ECONFIG,
+                   guess ? "%s %s: unknown key, did you mean '%s'?" : "%s %s: unknown section",
                    place_of(l->c, key), key, guess);
 }
 
@@ -137,10 +137,10 @@ static int fail_row(const struct load *l, const struct pm_config_section *s, con
         pm_str_add(&all, "%s%s", i ? ", " : "", names[i]);
     }
     const char *guess = pm_nearest(name, names, count);
-    int err = pm_fail(PM_ECONFIG, "%s %s: '%s' is no %s of this version%s%s%s (known: %s)",
-                      place_of(l->c, path), path, name, s->row_kind,
-                      guess ? ", did you mean '" : "", guess ? guess : "", guess ? "'?" : "",
-                      all.text);
+    int err =
+        pm_fail(PM_ECONFIG, "%s %s: '%s' is no %s of this version%s%s%s (known: %s)",
+                place_of(l->c, path), path, name, s->row_kind, guess ? ", did you mean '" : "",
+                guess ? guess : "", guess ? "'?" : "", all.text);
     pm_str_free(&all);
     return err;
 }
@@ -266,8 +266,10 @@ static int read_top(const struct load *l)
            strcmp(pm_config_tasks[c->task], task->valuestring) != 0)
         c->task++;
     if (!cJSON_IsString(task) || !pm_config_tasks[c->task])
-        PM_TRY(pm_fail(PM_ECONFIG, "%s task: one of classification, segmentation, detection is "
-                       "needed", place_of(c, "task")));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s task: one of classification, segmentation, detection is "
+                       "needed",
+                       place_of(c, "task")));
     if (c->task != PM_TASK_CLASSIFICATION)
         PM_TRY(pm_fail(PM_ECONFIG, "%s task: %s is known, but not available in this version",
                        place_of(c, "task"), pm_config_tasks[c->task]));
@@ -285,8 +287,10 @@ static int read_device(struct pm_config *c, const cJSON *v, const char *path,
         return pm_opts_parse(pm_config_device_opts, v, NULL, out, c->arena, where);
     pm_opts_defaults(pm_config_device_opts, out, c->arena);
     if (!cJSON_IsString(v))
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: a name such as \"vulkan:0\" or an object "
-                       "{ \"name\": ..., \"share\": ..., \"threads\": ... } is needed", where));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s: a name such as \"vulkan:0\" or an object "
+                       "{ \"name\": ..., \"share\": ..., \"threads\": ... } is needed",
+                       where));
     out->name = pm_arena_strdup(c->arena, v->valuestring);
 out:
     return err;
@@ -303,8 +307,7 @@ static int read_devices(struct pm_config *c)
     if (none)
         pm_opts_defaults(pm_config_device_opts, &out[count++], c->arena);
     for (const cJSON *d = none ? NULL : list ? v->child : v; d; d = list ? d->next : NULL) {
-        const char *path =
-            list ? pm_arena_printf(c->arena, "devices.%d", count) : "devices";
+        const char *path = list ? pm_arena_printf(c->arena, "devices.%d", count) : "devices";
         PM_TRY(read_device(c, d, path, &out[count++]));
         shares += out[count - 1].share > 0;
     }
@@ -312,8 +315,10 @@ static int read_devices(struct pm_config *c)
         PM_TRY(pm_fail(PM_ECONFIG, "%s devices: the list is empty; [\"auto\"] takes the best one",
                        place_of(c, "devices")));
     if (shares != 0 && shares != count)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s devices: %d of %d devices have a share; give one to all or "
-                       "to none", place_of(c, "devices"), shares, count));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s devices: %d of %d devices have a share; give one to all or "
+                       "to none",
+                       place_of(c, "devices"), shares, count));
     c->devices = out;
     c->devices_count = count;
 out:
@@ -329,14 +334,18 @@ static int read_multipliers(struct pm_config *c)
     if (!map)
         return PM_OK;
     if (!cJSON_IsObject(map))
-        return pm_fail(PM_ECONFIG, "%s optim.multipliers: an object { \"expression\": factor } is "
-                       "needed", place_of(c, "optim.multipliers"));
+        return pm_fail(PM_ECONFIG,
+                       "%s optim.multipliers: an object { \"expression\": factor } is "
+                       "needed",
+                       place_of(c, "optim.multipliers"));
     list = pm_arena_alloc(c->arena, (size_t)cJSON_GetArraySize(map) * sizeof *list);
     for (const cJSON *v = map->child; v; v = v->next) {
         if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0 && v->valuedouble <= 1e6))
-            PM_TRY(pm_fail(PM_ECONFIG, "%s optim.multipliers: the factor of '%s' must be a number "
-                           "in 0..1000000", place_of(c, "optim.multipliers"), v->string));
-        list[count++] = (struct pm_config_multiplier) { v->string, (float)v->valuedouble };
+            PM_TRY(pm_fail(PM_ECONFIG,
+                           "%s optim.multipliers: the factor of '%s' must be a number "
+                           "in 0..1000000",
+                           place_of(c, "optim.multipliers"), v->string));
+        list[count++] = (struct pm_config_multiplier){ v->string, (float)v->valuedouble };
     }
     c->optim.multiplier = list;
     c->optim.multiplier_count = count;
@@ -360,11 +369,15 @@ static int check_model(const struct pm_config *c)
         return pm_fail(PM_ECONFIG, "%s model.layers: a list [ { \"layer\": ... }, ... ] is needed",
                        place_of(c, "model.layers"));
     if (c->model.name && c->model.layers)
-        return pm_fail(PM_ECONFIG, "%s model: name and layers are both given; one of them makes "
-                       "the network", place_of(c, "model.layers"));
+        return pm_fail(PM_ECONFIG,
+                       "%s model: name and layers are both given; one of them makes "
+                       "the network",
+                       place_of(c, "model.layers"));
     if (!c->model.name && !c->model.layers)
-        return pm_fail(PM_ECONFIG, "%s: model.name is not given (nor model.layers); it names the "
-                       "network, as in model.name=lenet", c->path);
+        return pm_fail(PM_ECONFIG,
+                       "%s: model.name is not given (nor model.layers); it names the "
+                       "network, as in model.name=lenet",
+                       c->path);
     return PM_OK;
 }
 
@@ -376,12 +389,15 @@ static int check_best(const struct pm_config *c)
     for (size_t i = 0; i < PM_COUNT(metrics); i++)
         known |= c->run.keep_best && strcmp(c->run.keep_best, metrics[i]) == 0;
     if (!known)
-        return pm_fail(PM_ECONFIG, "%s run.keep_best: '%s' is no metric of %s (accuracy, "
-                       "recall_at_5, loss)", place_of(c, "run.keep_best"), c->run.keep_best,
-                       pm_config_tasks[c->task]);
+        return pm_fail(PM_ECONFIG,
+                       "%s run.keep_best: '%s' is no metric of %s (accuracy, "
+                       "recall_at_5, loss)",
+                       place_of(c, "run.keep_best"), c->run.keep_best, pm_config_tasks[c->task]);
     if (c->run.keep_best && c->eval.every_steps == 0)
-        return pm_fail(PM_ECONFIG, "%s run.keep_best: needs evaluations while training: set "
-                       "eval.every_steps", place_of(c, "run.keep_best"));
+        return pm_fail(PM_ECONFIG,
+                       "%s run.keep_best: needs evaluations while training: set "
+                       "eval.every_steps",
+                       place_of(c, "run.keep_best"));
     return PM_OK;
 }
 
@@ -398,9 +414,10 @@ static int check(const struct pm_config *c)
         PM_TRY(pm_fail(PM_ECONFIG, "%s run.micro_batches: %d does not divide run.batch_size %d",
                        place_of(c, "run.micro_batches"), c->run.micro_batches, c->run.batch_size));
     if (c->run.batch_size < c->devices_count)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s run.batch_size: %d is less than one example for each of %d "
-                       "devices", place_of(c, "run.batch_size"), c->run.batch_size,
-                       c->devices_count));
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s run.batch_size: %d is less than one example for each of %d "
+                       "devices",
+                       place_of(c, "run.batch_size"), c->run.batch_size, c->devices_count));
 out:
     return err;
 }
@@ -491,14 +508,16 @@ int pm_config_need(const struct pm_config *c, const char *key, const char *value
 {
     if (value)
         return PM_OK;
-    return pm_fail(PM_ECONFIG, "%s: %s is not given and this command needs it; set it in the file "
-                   "or add %s=VALUE", c->path, key, key);
+    return pm_fail(PM_ECONFIG,
+                   "%s: %s is not given and this command needs it; set it in the file "
+                   "or add %s=VALUE",
+                   c->path, key, key);
 }
 
 void pm_config_size(const struct pm_config *c, bool train, int *height, int *width)
 {
-    struct pm_ints size = train || c->input.eval_size.count == 0 ? c->input.size
-                                                                 : c->input.eval_size;
+    struct pm_ints size =
+        train || c->input.eval_size.count == 0 ? c->input.size : c->input.eval_size;
 
     *height = size.count ? size.v[0] : 0;
     *width = size.count ? size.v[size.count - 1] : 0;

@@ -49,8 +49,8 @@ static void remember(struct pm_config_origins *o, const char *path, const char *
                      const cJSON *v)
 {
     PM_GROW(o->list, o->count, o->capacity);
-    o->list[o->count++] = (struct pm_config_origin) { pm_strdup(path), pm_strdup(text), o->ranks,
-                                                      cJSON_IsObject(v) };
+    o->list[o->count++] =
+        (struct pm_config_origin){ pm_strdup(path), pm_strdup(text), o->ranks, cJSON_IsObject(v) };
 }
 
 const struct pm_config_origin *pm_config_origin_find(const struct pm_config_origins *o,
@@ -158,8 +158,8 @@ static char *beside(const char *file, const char *name)
     return s.text;
 }
 
-static int merge_file(const char *path, const char *text, const struct reading *outer,
-                      cJSON *tree, struct pm_config_origins *origins);
+static int merge_file(const char *path, const char *text, const struct reading *outer, cJSON *tree,
+                      struct pm_config_origins *origins);
 
 static int merge_base(const char *path, const cJSON *v, const struct reading *r, cJSON *tree,
                       struct pm_config_origins *origins)
@@ -188,8 +188,8 @@ out:
     return err;
 }
 
-static int merge_file(const char *path, const char *text, const struct reading *outer,
-                      cJSON *tree, struct pm_config_origins *origins)
+static int merge_file(const char *path, const char *text, const struct reading *outer, cJSON *tree,
+                      struct pm_config_origins *origins)
 {
     int err = PM_OK;
     char *owned = NULL;
@@ -208,8 +208,8 @@ static int merge_file(const char *path, const char *text, const struct reading *
                        strlen(owned)));
     PM_TRY(pm_json_parse_places(path, text ? text : owned, &v, &places));
     if (!cJSON_IsObject(v))
-        PM_TRY(pm_fail(PM_ECONFIG, "%s:1: a config is an object: { \"model\": { ... }, ... }",
-                       path));
+        PM_TRY(
+            pm_fail(PM_ECONFIG, "%s:1: a config is an object: { \"model\": { ... }, ... }", path));
     PM_TRY(merge_bases(path, cJSON_GetObjectItemCaseSensitive(v, "base"), &r, tree, origins));
     origins->ranks++;
     struct walk w = { path, places, 0, origins };
@@ -236,8 +236,10 @@ static int step_into(cJSON **v, const char *segment, const char *key)
         long index = strtol(segment, &end, 10);
         int count = cJSON_GetArraySize(*v);
         if (*end || !isdigit((unsigned char)segment[0]) || index >= count)
-            return pm_fail(PM_ECONFIG, "command line: %s: '%s' is no index of this list of %d "
-                           "(counted from 0)", key, segment, count);
+            return pm_fail(PM_ECONFIG,
+                           "command line: %s: '%s' is no index of this list of %d "
+                           "(counted from 0)",
+                           key, segment, count);
         *v = cJSON_GetArrayItem(*v, (int)index);
         return PM_OK;
     }

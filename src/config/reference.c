@@ -8,10 +8,15 @@
 
 #include <string.h>
 
-#define KEY(k, t, s, l, d) { .key = k, .tasks = t, .slim = s, .deeplab = l, .detection = d }
-#define LATER(k, t, ty, de, h, s, l, d)                                                            \
-    { .key = k, .tasks = t, .slim = s, .deeplab = l, .detection = d, .type = ty, .def = de,        \
-      .help = h }
+#define KEY(k, t, s, l, d)                                            \
+    {                                                                 \
+        .key = k, .tasks = t, .slim = s, .deeplab = l, .detection = d \
+    }
+#define LATER(k, t, ty, de, h, s, l, d)                                                       \
+    {                                                                                         \
+        .key = k, .tasks = t, .slim = s, .deeplab = l, .detection = d, .type = ty, .def = de, \
+        .help = h                                                                             \
+    }
 
 const struct pm_reference pm_references[] = {
     KEY("task", "csd", NULL, NULL, NULL),
@@ -24,8 +29,8 @@ const struct pm_reference pm_references[] = {
     KEY("model.num_classes", "csd", "num_classes", "num_classes", "num_classes"),
     KEY("model.layers", "csd", NULL, NULL, NULL),
     KEY("model.keep_prob", "c", NULL, NULL, NULL),
-    LATER("model.meta", "d", "ssd\\|faster_rcnn\\|rfcn\\|mask_rcnn\\|retinanet\\|rotated\\|aster", "ssd",
-          "detection's meta-architecture, with its own options beside it", NULL, NULL,
+    LATER("model.meta", "d", "ssd\\|faster_rcnn\\|rfcn\\|mask_rcnn\\|retinanet\\|rotated\\|aster",
+          "ssd", "detection's meta-architecture, with its own options beside it", NULL, NULL,
           "model.ssd, model.faster_rcnn, model.rfaster_rcnn"),
     LATER("model.output_stride", "s", "int", "16", "input size over feature size", NULL,
           "output_stride", NULL),
@@ -33,7 +38,8 @@ const struct pm_reference pm_references[] = {
           "multi_grid", NULL),
     LATER("model.depth_multiplier", "sd", "float", "1", "width of a MobileNet", NULL,
           "depth_multiplier", "depth_multiplier"),
-    LATER("model.min_depth", "d", "int", "16", "least channels of a layer", NULL, NULL, "min_depth"),
+    LATER("model.min_depth", "d", "int", "16", "least channels of a layer", NULL, NULL,
+          "min_depth"),
     LATER("model.divisible_by", "s", "int", "null", "rounding of channel counts", NULL,
           "divisible_by", NULL),
     LATER("model.bounded_activation", "s", "bool", "false", "relu6 everywhere", NULL,
@@ -63,8 +69,8 @@ const struct pm_reference pm_references[] = {
           "aspp_with_separable_conv", NULL),
     LATER("model.aspp_image_level", "s", "bool", "true", "branch of pooled features", NULL,
           "add_image_level_feature", NULL),
-    LATER("model.aspp_pooling_crop", "s", "ints", "null", "size that its window is made from",
-          NULL, "image_pooling_crop_size", NULL),
+    LATER("model.aspp_pooling_crop", "s", "ints", "null", "size that its window is made from", NULL,
+          "image_pooling_crop_size", NULL),
     LATER("model.aspp_pooling_stride", "s", "ints", "[1, 1]", "its stride", NULL,
           "image_pooling_stride", NULL),
     LATER("model.aspp_concat_projection", "s", "bool", "true", "1x1 convolution after joining",
@@ -85,8 +91,8 @@ const struct pm_reference pm_references[] = {
           "decoder_output_is_logits", NULL),
     LATER("model.decoder_filters_instance", "s", "ints", "[128, 32]",
           "channels of the instance heads' decoder", NULL, "decoder_filters_instance", NULL),
-    LATER("model.dense_prediction_cell", "s", "file", "null", "cell in place of the pyramid pooling",
-          NULL, "dense_prediction_cell_json", NULL),
+    LATER("model.dense_prediction_cell", "s", "file", "null",
+          "cell in place of the pyramid pooling", NULL, "dense_prediction_cell_json", NULL),
     LATER("model.nas_stem_filters", "s", "int", "20", "width of a NAS backbone", NULL,
           "nas_stem_output_num_conv_filters", NULL),
     LATER("model.nas_classification_head", "s", "bool", "false", "its 2048-channel head", NULL,
@@ -95,8 +101,8 @@ const struct pm_reference pm_references[] = {
           "nas_remove_os32_stride", NULL),
     LATER("model.nas_drop_path_keep", "s", "float", "1", "share of paths kept", NULL,
           "drop_path_keep_prob", NULL),
-    LATER("model.edge_classes", "s", "int", "2", "classes of the edge head", NULL,
-          "edge_class_num", NULL),
+    LATER("model.edge_classes", "s", "int", "2", "classes of the edge head", NULL, "edge_class_num",
+          NULL),
     LATER("model.hyperparams", "d", "object", "null",
           "activation, regulariser, initialiser and normaliser of the convolutions", NULL, NULL,
           "conv_hyperparams, fc_hyperparams"),
@@ -110,11 +116,11 @@ const struct pm_reference pm_references[] = {
     KEY("data.make", "csd", NULL, NULL, NULL),
     KEY("data.train_split", "csd", "dataset_split_name, subset", "train_split",
         "train_input_reader"),
-    KEY("data.eval_split", "csd", "eval_split_name", "eval_split, vis_split",
-        "eval_input_reader"),
+    KEY("data.eval_split", "csd", "eval_split_name", "eval_split, vis_split", "eval_input_reader"),
     KEY("data.labels_offset", "c", "labels_offset", NULL, NULL),
     KEY("data.threads", "csd", "num_readers, num_preprocessing_threads, num_preprocess_threads",
-        "num_readers", "num_readers, num_parallel_batches, num_batch_queue_threads, "
+        "num_readers",
+        "num_readers, num_parallel_batches, num_batch_queue_threads, "
         "num_parallel_map_calls"),
     KEY("data.ring", "csd", "input_queue_memory_factor", NULL,
         "batch_queue_capacity, prefetch_queue_capacity, num_prefetch_batches, prefetch_size, "
@@ -140,12 +146,13 @@ const struct pm_reference pm_references[] = {
           NULL, "load_instance_masks, mask_type"),
     LATER("data.multiclass_scores", "d", "bool", "false", "soft labels from the records", NULL,
           NULL, "load_multiclass_scores, use_multiclass_scores"),
-    LATER("data.merge_multiple_label_boxes", "d", "bool", "false", "equal boxes share labels",
-          NULL, NULL, "merge_multiple_label_boxes"),
-    LATER("data.additional_channels", "d", "int", "0", "channels beyond the picture's", NULL,
-          NULL, "num_additional_channels"),
+    LATER("data.merge_multiple_label_boxes", "d", "bool", "false", "equal boxes share labels", NULL,
+          NULL, "merge_multiple_label_boxes"),
+    LATER("data.additional_channels", "d", "int", "0", "channels beyond the picture's", NULL, NULL,
+          "num_additional_channels"),
     LATER("data.fields", "d", "strings", "[]", "further fields of a record that are read", NULL,
-          NULL, "load_dense_pose, load_track_id, load_keypoint_depth_features, "
+          NULL,
+          "load_dense_pose, load_track_id, load_keypoint_depth_features, "
           "load_context_features, load_context_image_ids, include_source_id"),
     LATER("data.frame_index", "d", "int", "-1", "sequence examples: the frame; -1 = no sequences",
           NULL, NULL, "input_type, frame_index"),
@@ -170,16 +177,16 @@ const struct pm_reference pm_references[] = {
           "max_resize_value", "max_dimension"),
     LATER("input.resize_factor", "s", "int", "null", "sides become k * factor + 1", NULL,
           "resize_factor", NULL),
-    LATER("input.keep_aspect_ratio", "s", "bool", "true", "false = square of the longer side",
-          NULL, "keep_aspect_ratio", NULL),
+    LATER("input.keep_aspect_ratio", "s", "bool", "true", "false = square of the longer side", NULL,
+          "keep_aspect_ratio", NULL),
     LATER("input.min_scale", "s", "float", "0.5", "least random scale", NULL, "min_scale_factor",
           NULL),
     LATER("input.max_scale", "s", "float", "2", "largest random scale", NULL, "max_scale_factor",
           NULL),
     LATER("input.scale_step", "s", "float", "0.25", "step of scales; 0 = any between", NULL,
           "scale_factor_step_size", NULL),
-    LATER("input.augment", "d", "list", "[]", "augmentations in order, each with its options",
-          NULL, NULL, "data_augmentation_options, preprocess_input_options"),
+    LATER("input.augment", "d", "list", "[]", "augmentations in order, each with its options", NULL,
+          NULL, "data_augmentation_options, preprocess_input_options"),
 
     /* ---- loss ---- */
     KEY("loss.label_smoothing", "c", "label_smoothing", NULL, NULL),
@@ -248,8 +255,8 @@ const struct pm_reference pm_references[] = {
     KEY("schedule.decay_steps", "csd", NULL, "decay_steps, learning_rate_decay_step",
         "decay_steps, total_steps"),
     KEY("schedule.num_epochs_per_decay", "csd", "num_epochs_per_decay", NULL, NULL),
-    KEY("schedule.decay_factor", "csd", "learning_rate_decay_factor",
-        "learning_rate_decay_factor", "decay_factor"),
+    KEY("schedule.decay_factor", "csd", "learning_rate_decay_factor", "learning_rate_decay_factor",
+        "decay_factor"),
     KEY("schedule.staircase", "csd", NULL, NULL, "staircase"),
     KEY("schedule.end_lr", "csd", "end_learning_rate", "end_learning_rate", NULL),
     KEY("schedule.power", "csd", NULL, "learning_power", NULL),
@@ -273,8 +280,10 @@ const struct pm_reference pm_references[] = {
           "boundary_learning_rates", "schedule.learning_rate"),
 
     /* ---- init ---- */
-    KEY("init.checkpoint", "csd", "checkpoint_path, pretrained_model_checkpoint_path, "
-        "fine_tune_checkpoint", "tf_initial_checkpoint", "fine_tune_checkpoint"),
+    KEY("init.checkpoint", "csd",
+        "checkpoint_path, pretrained_model_checkpoint_path, "
+        "fine_tune_checkpoint",
+        "tf_initial_checkpoint", "fine_tune_checkpoint"),
     KEY("init.exclude_scopes", "csd", "checkpoint_exclude_scopes, fine_tune",
         "initialize_last_layer, last_layers_contain_logits_only", NULL),
     KEY("init.ignore_missing", "csd", "ignore_missing_vars", NULL, NULL),
@@ -347,7 +356,8 @@ const struct pm_reference pm_references[] = {
     LATER("eval.panoptic", "s", "object", "null", "panoptic scoring and its files", NULL,
           "gt_json_file, pred_json_file, gt_folder, pred_folder, metric, num_categories, "
           "ignored_label, max_instances_per_category, intersection_offset, "
-          "normalize_by_image_size, num_workers, print_digits", NULL),
+          "normalize_by_image_size, num_workers, print_digits",
+          NULL),
     LATER("eval.recall_range", "d", "floats", "[0, 1]", "recalls that the mean covers", NULL, NULL,
           "recall_lower_bound, recall_upper_bound"),
     LATER("eval.keypoint_edges", "d", "list", "[]", "pairs of keypoints that are joined", NULL,

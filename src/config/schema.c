@@ -49,8 +49,7 @@ static void limit_names(cJSON *property, const struct pm_open_rows *rows)
     cJSON_DeleteItemFromObjectCaseSensitive(property, "type");
 }
 
-static cJSON *section_schema(const struct pm_config_section *s,
-                             const struct pm_open_sections *open)
+static cJSON *section_schema(const struct pm_config_section *s, const struct pm_open_sections *open)
 {
     const struct pm_open_rows *rows = pm_config_rows(s, open);
     cJSON *v = cJSON_CreateObject();
@@ -119,9 +118,9 @@ struct cJSON *pm_config_schema(const struct pm_open_sections *open)
 static const char *type_name(const struct pm_opt *o)
 {
     static const char *const names[] = {
-        [PM_OPT_INT] = "int", [PM_OPT_INT64] = "int", [PM_OPT_FLOAT] = "float",
-        [PM_OPT_DOUBLE] = "float", [PM_OPT_BOOL] = "bool", [PM_OPT_STRING] = "string",
-        [PM_OPT_INTS] = "ints", [PM_OPT_FLOATS] = "floats", [PM_OPT_STRINGS] = "strings",
+        [PM_OPT_INT] = "int",      [PM_OPT_INT64] = "int",     [PM_OPT_FLOAT] = "float",
+        [PM_OPT_DOUBLE] = "float", [PM_OPT_BOOL] = "bool",     [PM_OPT_STRING] = "string",
+        [PM_OPT_INTS] = "ints",    [PM_OPT_FLOATS] = "floats", [PM_OPT_STRINGS] = "strings",
         [PM_OPT_JSON] = "JSON",
     };
     return names[o->type];
@@ -241,11 +240,13 @@ char *pm_config_markdown(const struct pm_open_sections *open)
     pm_str_add(&s, "| `task` | classification\\|segmentation *later*\\|detection *later* | "
                    "`\"classification\"` | | what the network is trained for");
     add_flags(&s, pm_reference_find("task"));
-    pm_str_add(&s, "| `base` | strings | `[]` | | files merged before this one, each beside the file "
-                   "that names it");
+    pm_str_add(&s,
+               "| `base` | strings | `[]` | | files merged before this one, each beside the file "
+               "that names it");
     add_flags(&s, pm_reference_find("base"));
-    pm_str_add(&s, "| `devices` | list | `[\"auto\"]` | | one clone of the model for each: a name, or "
-                   "an object with the keys below");
+    pm_str_add(&s,
+               "| `devices` | list | `[\"auto\"]` | | one clone of the model for each: a name, or "
+               "an object with the keys below");
     add_flags(&s, pm_reference_find("devices"));
     add_options(&s, "devices[]", pm_config_device_opts);
     for (const struct pm_config_section *c = pm_config_sections; c->name; c++) {

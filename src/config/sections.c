@@ -1,5 +1,5 @@
-/* The option tables of every section: names, defaults, ranges, documentation. Defaults are TF-Slim's
- * where it has the option. */
+/* The option tables of every section: names, defaults, ranges, documentation. Defaults are
+ * TF-Slim's where it has the option. */
 #include "config/parts.h"
 
 #include <math.h>
@@ -95,8 +95,9 @@ static const struct pm_opt init[] = {
                "beginnings of names of variables that are not taken from it"),
     PM_BOOL(pm_config_init, ignore_missing, false,
             "variables that it lacks keep their initial values, with a warning"),
-    PM_STRINGS(pm_config_init, trainable_scopes, NULL,
-               "regular expressions, matched at the start of names, of what is trained; none = all"),
+    PM_STRINGS(
+        pm_config_init, trainable_scopes, NULL,
+        "regular expressions, matched at the start of names, of what is trained; none = all"),
     { 0 },
 };
 
@@ -161,8 +162,8 @@ const struct pm_opt pm_config_device_opts[] = {
 const char *const pm_config_tasks[] = { "classification", "segmentation", "detection", NULL };
 
 #define SECTION(n, h) .name = #n, .help = h, .opts = n, .offset = offsetof(struct pm_config, n)
-#define OPEN(kind, list, field, key)                                                               \
-    .row_kind = kind, .rows = offsetof(struct pm_open_sections, list),                             \
+#define OPEN(kind, list, field, key)                                   \
+    .row_kind = kind, .rows = offsetof(struct pm_open_sections, list), \
     .row = offsetof(struct pm_config, field), .row_key = key
 
 const struct pm_config_section pm_config_sections[] = {

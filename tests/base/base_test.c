@@ -151,7 +151,8 @@ static void sha256(void **state)
 {
     static const struct {
         const char *text, *hex;
-    } cases[] = { /* FIPS 180-4's examples, and the empty message */
+    } cases[] = {
+        /* FIPS 180-4's examples, and the empty message */
         { "", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
         { "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
         { "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
@@ -306,7 +307,7 @@ static void parallel(void **state)
         pm_threads_set(threads);
         assert_int_equal(pm_threads(), threads);
         for (size_t grain = 1; grain < 30000; grain *= 6) {
-            v = (struct visits) { .grain = grain };
+            v = (struct visits){ .grain = grain };
             pm_parallel(sizeof v.seen, grain, visit, &v);
             assert_int_equal(v.bad, 0);
             for (size_t i = 0; i < sizeof v.seen; i++)
@@ -327,11 +328,11 @@ static void parallel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(errors),  cmocka_unit_test(errors_per_thread),
+        cmocka_unit_test(errors),     cmocka_unit_test(errors_per_thread),
         cmocka_unit_test(log_filter), cmocka_unit_test(arena),
-        cmocka_unit_test(counting), cmocka_unit_test(strings),
-        cmocka_unit_test(nearest), cmocka_unit_test(sha256),
-        cmocka_unit_test(files),   cmocka_unit_test(atomic_write),
+        cmocka_unit_test(counting),   cmocka_unit_test(strings),
+        cmocka_unit_test(nearest),    cmocka_unit_test(sha256),
+        cmocka_unit_test(files),      cmocka_unit_test(atomic_write),
         cmocka_unit_test(parallel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

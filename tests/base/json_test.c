@@ -62,8 +62,9 @@ static void comments(void **state)
 {
     cJSON *v = NULL;
     struct pm_json_place *places = NULL;
-    const char *text = "\xef\xbb\xbf// first \"line\n{ // \"a\": 1,\n  \"url\": \"http://x\\\"//y\", // z\n"
-                       "  \"n\": [1, //\n 2, 9007199254740991]\n}//";
+    const char *text =
+        "\xef\xbb\xbf// first \"line\n{ // \"a\": 1,\n  \"url\": \"http://x\\\"//y\", // z\n"
+        "  \"n\": [1, //\n 2, 9007199254740991]\n}//";
     (void)state;
 
     assert_int_equal(pm_json_parse_places("t.json", text, &v, &places), 0);
@@ -134,7 +135,7 @@ static void print_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refused), cmocka_unit_test(depth), cmocka_unit_test(comments),
+        cmocka_unit_test(refused), cmocka_unit_test(depth),      cmocka_unit_test(comments),
         cmocka_unit_test(print),   cmocka_unit_test(print_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,8 @@ static void defaults(void **state)
     assert_int_equal(parse(&f, "{\"flag\": null, \"size\": null, \"seed\": null, \"rate\": null,"
                                "\"precise\": null, \"mode\": null, \"name\": null, \"unset\": null,"
                                "\"kernel\": null, \"scales\": null, \"words\": null,"
-                               "\"free_form\": null}"), 0);
+                               "\"free_form\": null}"),
+                     0);
     check_defaults(&f.cfg);
     release(&f);
 }
@@ -99,7 +100,8 @@ static void values(void **state)
     assert_int_equal(parse(&f, "{\"flag\": false, \"size\": 64, \"seed\": 9007199254740991,"
                                "\"rate\": 1e30, \"precise\": -1, \"mode\": \"full\","
                                "\"name\": \"\", \"unset\": \"u\", \"kernel\": 5,"
-                               "\"scales\": [0.5, 4], \"words\": \"w\", \"free_form\": [1]}"), 0);
+                               "\"scales\": [0.5, 4], \"words\": \"w\", \"free_form\": [1]}"),
+                     0);
     assert_false(f.cfg.flag);
     assert_int_equal(f.cfg.size, 64);
     assert_true(f.cfg.seed == INT64_C(9007199254740991));
@@ -193,8 +195,8 @@ static void text(void **state)
     struct small_cfg cfg;
     (void)state;
 
-    assert_int_equal(pm_opts_parse_text(small_opts, "size=4  kernel=[1,2] name=abc=d", &cfg, a, "t"),
-                     0);
+    assert_int_equal(
+        pm_opts_parse_text(small_opts, "size=4  kernel=[1,2] name=abc=d", &cfg, a, "t"), 0);
     assert_int_equal(cfg.size, 4);
     assert_int_equal(cfg.kernel.v[1], 2);
     assert_string_equal(cfg.name, "abc=d");
@@ -215,7 +217,8 @@ static void dump(void **state)
     (void)state;
 
     assert_int_equal(parse(&f, "{\"rate\": 0.1, \"mode\": \"same\", \"scales\": [0.7], "
-                               "\"size\": 3, \"unset\": \"u\"}"), 0);
+                               "\"size\": 3, \"unset\": \"u\"}"),
+                     0);
     pm_opts_dump(opts, &f.cfg, out, true);
     char *printed = cJSON_PrintUnformatted(out);
     assert_string_equal(printed,
@@ -249,8 +252,9 @@ static void schema(void **state)
 
     pm_opts_schema(opts, out);
     char *printed = cJSON_PrintUnformatted(out);
-    assert_contains(printed, "\"size\":{\"type\":[\"integer\",\"null\"],\"minimum\":1,\"maximum\":64,"
-                             "\"description\":\"step between windows\",\"default\":3}");
+    assert_contains(printed,
+                    "\"size\":{\"type\":[\"integer\",\"null\"],\"minimum\":1,\"maximum\":64,"
+                    "\"description\":\"step between windows\",\"default\":3}");
     assert_contains(printed, "\"rate\":{\"type\":[\"number\",\"null\"],\"minimum\":0,"
                              "\"description\":\"a rate\",\"default\":0.94}");
     assert_contains(printed, "\"mode\":{\"enum\":[\"same\",\"valid\",\"full\",null],"

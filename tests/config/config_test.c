@@ -5,25 +5,36 @@
 
 #include "config/parts.h"
 
-/* Two optimizers with one key in common, a net, a preprocessing: rows as upper levels hand them in. */
-struct momentum_cfg { float momentum; bool nesterov; };
+/* Two optimizers with one key in common, a net, a preprocessing: rows as upper levels hand them in.
+ */
+struct momentum_cfg {
+    float momentum;
+    bool nesterov;
+};
 static const struct pm_opt momentum_opts[] = {
     PM_FLOAT(momentum_cfg, momentum, 0.9, 0, 1, "decay of the sum"),
     PM_BOOL(momentum_cfg, nesterov, false, "look ahead"),
     { 0 },
 };
-struct adam_cfg { float beta1; const char *note; };
+struct adam_cfg {
+    float beta1;
+    const char *note;
+};
 static const struct pm_opt adam_opts[] = {
     PM_FLOAT(adam_cfg, beta1, 0.9, 0, 0.999, "decay of the mean"),
     PM_STRING(adam_cfg, note, NULL, "a text"),
     { 0 },
 };
-struct net_cfg { float keep_prob; };
+struct net_cfg {
+    float keep_prob;
+};
 static const struct pm_opt net_opts[] = {
     PM_FLOAT(net_cfg, keep_prob, 0.5, 0.01, 1, "share kept"),
     { 0 },
 };
-struct pre_cfg { bool fast; };
+struct pre_cfg {
+    bool fast;
+};
 static const struct pm_opt pre_opts[] = {
     PM_BOOL(pre_cfg, fast, true, "cheaper colours"),
     { 0 },
@@ -120,7 +131,8 @@ static void values(void **state)
     pm_config_destroy(&c);
 }
 
-/* Text (model.name is given unless the text has a model), and a part of the message it must give. */
+/* Text (model.name is given unless the text has a model), and a part of the message it must give.
+ */
 static void messages(void **state)
 {
     static const struct {
@@ -128,7 +140,8 @@ static void messages(void **state)
     } cases[] = {
         { "{}", "t.json: model.name is not given (nor model.layers)" },
         { "[]", "t.json:1: a config is an object" },
-        { "{\"model\":\n{\"name\": \"lenett\"}}", "t.json:2: model.name: 'lenett' is no net of this "
+        { "{\"model\":\n{\"name\": \"lenett\"}}",
+          "t.json:2: model.name: 'lenett' is no net of this "
           "version, did you mean 'lenet'? (known: lenet, cifarnet)" },
         { "{\"model\": {\"name\": \"lenet\", \"layers\": []}}", "name and layers are both given" },
         { "{\"model\": {\"layers\": {}}}", "t.json:1: model.layers: a list" },
@@ -144,15 +157,16 @@ static void messages(void **state)
         { "{\"optim\": {\"momentum\": 1, \"name\": \"adam\"}}",
           "t.json:1: optim.momentum: unknown key" },
         { "{\"optim\": {\"name\": \"adma\"}}", "'adma' is no optimizer of this version, did you "
-          "mean 'adam'?" },
+                                               "mean 'adam'?" },
         { "{\"optim\": {\"multipliers\": {\"x\": \"y\"}}}", "the factor of 'x' must be a number" },
         { "{\"optim\": {\"multipliers\": 2}}", "optim.multipliers: an object" },
         { "{\"input\": {\"preprocessing\": \"ritch\"}}", "is no preprocessing of this version, did "
-          "you mean 'rich'?" },
+                                                         "you mean 'rich'?" },
         { "{\"input\": {\"fast\": true}}", "t.json:1: input.fast: unknown key" },
-        { "{\"input\": {\"size\": [1, 2, 3]}}", "input.size: 3 numbers; a side or [height, width]" },
+        { "{\"input\": {\"size\": [1, 2, 3]}}",
+          "input.size: 3 numbers; a side or [height, width]" },
         { "{\"run\": {\"base_lr\": 1}}", "run.base_lr: unknown key, did you mean "
-          "'schedule.base_lr'?" },
+                                         "'schedule.base_lr'?" },
         { "{\"run\": {\"train_dir\": \"x\"}}", "did you mean 'run.folder'?" },
         { "{\"run\": {\"max_number_of_steps\": 1}}", "did you mean 'run.steps'?" },
         { "{\"run\": {\"qqqqqq\": 1}}", "run.qqqqqq: unknown key (configs/README.md lists all)" },
@@ -163,7 +177,7 @@ static void messages(void **state)
         { "{\"run\": {\"keep_best\": \"accuracy\"}}", "set eval.every_steps" },
         { "{\"runn\": {}}", "t.json:1: runn: unknown key, did you mean 'run'?" },
         { "{\"batch_size\": 3}", "t.json:1: batch_size: unknown key, did you mean "
-          "'run.batch_size'?" },
+                                 "'run.batch_size'?" },
         { "{\"task\": \"detection\"}", "t.json:1: task: detection is known, but not available" },
         { "{\"task\": \"x\"}", "task: one of classification, segmentation, detection" },
         { "{\"devices\": []}", "t.json:1: devices: the list is empty" },
@@ -184,8 +198,9 @@ static void messages(void **state)
         static const char *const model = "model.name=lenet";
         struct pm_config *c = NULL;
         bool has_model = i < 2 || strstr(cases[i].text, "\"model\"");
-        assert_int_equal(pm_config_parse("t.json", cases[i].text, &model, has_model ? 0 : 1, &rows,
-                                         &c), PM_ECONFIG);
+        assert_int_equal(
+            pm_config_parse("t.json", cases[i].text, &model, has_model ? 0 : 1, &rows, &c),
+            PM_ECONFIG);
         assert_null(c);
         assert_contains(pm_error_text(), cases[i].message);
     }
@@ -194,9 +209,15 @@ static void messages(void **state)
 static void overrides(void **state)
 {
     static const char *const good[] = {
-        "run.steps=7", "data.folder=a/b=c", "devices=cpu", "optim.name=adam",
-        "optim.beta1=0.25", "model.layers.1.filters=8", "schedule={\"policy\": \"fixed\"}",
-        "run.folder=null", "run.steps=8",
+        "run.steps=7",
+        "data.folder=a/b=c",
+        "devices=cpu",
+        "optim.name=adam",
+        "optim.beta1=0.25",
+        "model.layers.1.filters=8",
+        "schedule={\"policy\": \"fixed\"}",
+        "run.folder=null",
+        "run.steps=8",
     };
     static const struct {
         const char *text, *message;
@@ -258,14 +279,17 @@ static void bases(void **state)
     (void)state;
 
     assert_int_equal(pm_make_folders(pm_arena_printf(a, "%s/base", folder)), 0);
-    write_text(a, folder, "base/a.json", "{\"base\": \"c.json\", \"run\": {\"steps\": 1,\n"
-                                         "\"seed\": 1}}");
+    write_text(a, folder, "base/a.json",
+               "{\"base\": \"c.json\", \"run\": {\"steps\": 1,\n"
+               "\"seed\": 1}}");
     write_text(a, folder, "base/b.json", "{\"run\": {\"steps\": 2, \"keep\": 2}}");
-    write_text(a, folder, "base/c.json", "{\"run\": {\"steps\": 3, \"keep\": 3, "
-                                         "\"log_every_steps\": 3},\n\"devices\": [\"x\", \"y\"]}");
-    write_text(a, folder, "x.json", "{\"base\": [\"base/a.json\", \"base/b.json\"],\n"
-                                    "\"model\": {\"name\": \"lenet\"},\n"
-                                    "\"run\": {\"keep\": 9}, \"devices\": [\"cpu\"]}");
+    write_text(a, folder, "base/c.json",
+               "{\"run\": {\"steps\": 3, \"keep\": 3, "
+               "\"log_every_steps\": 3},\n\"devices\": [\"x\", \"y\"]}");
+    write_text(a, folder, "x.json",
+               "{\"base\": [\"base/a.json\", \"base/b.json\"],\n"
+               "\"model\": {\"name\": \"lenet\"},\n"
+               "\"run\": {\"keep\": 9}, \"devices\": [\"cpu\"]}");
     const char *path = pm_arena_printf(a, "%s/x.json", folder);
     assert_int_equal(pm_config_load(path, NULL, 0, &rows, &c), 0);
     assert_int_equal(c->run.steps, 2);
@@ -350,8 +374,9 @@ static void no_rows(void **state)
     struct pm_config *c = NULL;
     (void)state;
 
-    assert_int_equal(pm_config_parse("t.json", "{\"model\": {\"name\": \"any\", \"x\": 1}}", NULL, 0,
-                                     &none, &c), 0);
+    assert_int_equal(
+        pm_config_parse("t.json", "{\"model\": {\"name\": \"any\", \"x\": 1}}", NULL, 0, &none, &c),
+        0);
     assert_null(c->model_row);
     pm_config_destroy(&c);
 }
@@ -392,16 +417,18 @@ static void schema(void **state)
     char *text = cJSON_PrintUnformatted(v);
     (void)state;
 
-    assert_contains(text, "\"name\":{\"description\":\"optimizer\",\"default\":\"rmsprop\",\"enum\":"
-                          "[\"momentum\",\"adam\",\"rmsprop\",null]}");
+    assert_contains(text,
+                    "\"name\":{\"description\":\"optimizer\",\"default\":\"rmsprop\",\"enum\":"
+                    "[\"momentum\",\"adam\",\"rmsprop\",null]}");
     assert_contains(text, "\"keep_prob\":{\"type\":[\"number\",\"null\"]");
     assert_contains(text, "\"additionalProperties\":false");
     free(text);
     cJSON_Delete(v);
     text = pm_config_markdown(&rows);
-    assert_contains(text, "| `run.steps` | int | `0` | 0.. | training ends at this step; 0 = never |"
-                          " csd | max_number_of_steps, max_steps, number_of_steps | "
-                          "training_number_of_steps | num_steps |\n");
+    assert_contains(text,
+                    "| `run.steps` | int | `0` | 0.. | training ends at this step; 0 = never |"
+                    " csd | max_number_of_steps, max_steps, number_of_steps | "
+                    "training_number_of_steps | num_steps |\n");
     assert_contains(text, "### optim, optimizer \"adam\"");
     assert_contains(text, "| `model.output_stride` *later* | int | `16` | |");
     pm_free(text);
@@ -410,9 +437,9 @@ static void schema(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults),  cmocka_unit_test(values),      cmocka_unit_test(messages),
-        cmocka_unit_test(overrides), cmocka_unit_test(bases),       cmocka_unit_test(left_behind),
-        cmocka_unit_test(dump),      cmocka_unit_test(no_rows),     cmocka_unit_test(reference),
+        cmocka_unit_test(defaults),  cmocka_unit_test(values),  cmocka_unit_test(messages),
+        cmocka_unit_test(overrides), cmocka_unit_test(bases),   cmocka_unit_test(left_behind),
+        cmocka_unit_test(dump),      cmocka_unit_test(no_rows), cmocka_unit_test(reference),
         cmocka_unit_test(schema),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

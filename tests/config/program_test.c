@@ -52,8 +52,9 @@ static void help(void **state)
     expect("--version", 0, "pumice ");
     expect("config --help", 0, "       pumice config show CONFIG.json [key=value ...]");
     expect("help config", 0, "usage: pumice config check");
-    expect("help conifg 2>&1", 2, "error: command line: 'conifg' is no command, did you mean "
-                                  "'config'?");
+    expect("help conifg 2>&1", 2,
+           "error: command line: 'conifg' is no command, did you mean "
+           "'config'?");
     expect("zzz 2>&1", 2, "'zzz' is no command (pumice help lists them)");
     expect("config 2>&1", 2, "config needs check, show or schema first");
     expect("config check 2>&1", 2, "needs a config file");
@@ -82,8 +83,10 @@ static void shows(void **state)
 /* PM_LOG's levels, general and by subsystem. */
 static void log_levels(void **state)
 {
-    static const char show[] = "config show configs/lenet_mnist.json optim.name=adam 2>&1 >/dev/null";
-    static const char line[] = "debug: config: configs/base/momentum.json:3: optim.momentum: left out";
+    static const char show[] =
+        "config show configs/lenet_mnist.json optim.name=adam 2>&1 >/dev/null";
+    static const char line[] =
+        "debug: config: configs/base/momentum.json:3: optim.momentum: left out";
     (void)state;
 
     setenv("PM_LOG", "error,config=debug", 1);
@@ -137,8 +140,8 @@ static void generated(void **state)
     char *text = NULL;
     (void)state;
 
-    assert_int_equal(pm_file_read(pm_arena_printf(a, "%s/configs/schema.json", source), &text,
-                                  NULL), 0);
+    assert_int_equal(
+        pm_file_read(pm_arena_printf(a, "%s/configs/schema.json", source), &text, NULL), 0);
     if (strcmp(text, schema.text.text) != 0)
         fail_msg("configs/schema.json is old: run pumice config schema --update configs");
     pm_free(text);
@@ -181,15 +184,17 @@ static void faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(help),      cmocka_unit_test(shows),  cmocka_unit_test(json_failure),
-        cmocka_unit_test(log_levels),
-        cmocka_unit_test(every_config), cmocka_unit_test(generated), cmocka_unit_test(faults),
+        cmocka_unit_test(help),         cmocka_unit_test(shows),
+        cmocka_unit_test(json_failure), cmocka_unit_test(log_levels),
+        cmocka_unit_test(every_config), cmocka_unit_test(generated),
+        cmocka_unit_test(faults),
     };
 
     program = getenv("PUMICE_PROGRAM");
     source = getenv("PUMICE_SOURCE");
     if (!program || !source) {
-        fprintf(stderr, "skipped: PUMICE_PROGRAM and PUMICE_SOURCE are not set (ctest sets them)\n");
+        fprintf(stderr,
+                "skipped: PUMICE_PROGRAM and PUMICE_SOURCE are not set (ctest sets them)\n");
         return 77;
     }
     return cmocka_run_group_tests(tests, NULL, NULL);
