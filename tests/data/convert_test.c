@@ -518,6 +518,39 @@ static void command(void **state)
     scratch_remove();
 }
 
+/* Every fallible call in turn fails once: the exit code says so, and nothing is left behind. */
+static void every_failure(void **state)
+{
+    const char *program = getenv("PUMICE_PROGRAM");
+    char line[700];
+    int n = 1;
+
+    (void)state;
+    if (!program) {
+        print_message("skipped: PUMICE_PROGRAM is not set (run by ctest)\n");
+        skip();
+    }
+    scratch_make();
+    snprintf(line, sizeof line, "'%s' dataset make shapes '%s/s' size=16 train=3 validation=1 "
+             "test=0 2>/dev/null", program, scratch);
+    for (; n < 200; n++) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", n);
+        setenv("PM_FAIL_AT", number, 1);
+        const int status = system(line);
+        unsetenv("PM_FAIL_AT");
+        assert_true(WIFEXITED(status));
+        if (WEXITSTATUS(status) == 0)
+            break;
+        /* 2 where reading an option's JSON failed, since it is then taken for a text. */
+        assert_in_range(WEXITSTATUS(status), 1, 2);
+        assert_only(0);
+    }
+    assert_true(n > 10 && n < 200);
+    assert_only(1);
+    scratch_remove();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -525,6 +558,7 @@ int main(void)
         cmocka_unit_test(folder_split), cmocka_unit_test(folder_given),
         cmocka_unit_test(real_mnist),   cmocka_unit_test(real_photos),
         cmocka_unit_test(shapes),       cmocka_unit_test(command),
+        cmocka_unit_test(every_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

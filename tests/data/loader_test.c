@@ -206,6 +206,30 @@ static void held_batches(void **state)
     scratch_remove();
 }
 
+/* Once every slot and buffer is made, batches cost no allocation. */
+static void steady_state(void **state)
+{
+    struct pm_dataset *d = numbers();
+    struct task task = { COUNT, 0 };
+    const struct pm_loader_options o = options(&task, true, 1, 0);
+    struct pm_loader *l = NULL;
+    struct pm_batch *b = NULL;
+    uint64_t before = 0;
+
+    (void)state;
+    assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
+    for (int s = 0; s < 60; s++) {
+        if (s == 5)
+            before = pm_alloc_count();
+        assert_int_equal(pm_loader_next(l, &b), PM_OK);
+        pm_loader_release(l, b);
+    }
+    assert_int_equal(pm_alloc_count(), before);
+    pm_loader_destroy(&l);
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
 static void destroyed_while_busy(void **state)
 {
     struct pm_dataset *d = numbers();
@@ -231,7 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_for_any_threads), cmocka_unit_test(eval_pass),
         cmocka_unit_test(error_at_its_batch),   cmocka_unit_test(held_batches),
-        cmocka_unit_test(destroyed_while_busy),
+        cmocka_unit_test(steady_state),         cmocka_unit_test(destroyed_while_busy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
