@@ -544,7 +544,14 @@ static void every_failure(void **state)
             break;
         /* 2 where reading an option's JSON failed, since it is then taken for a text. */
         assert_in_range(WEXITSTATUS(status), 1, 2);
-        assert_only(0);
+        /* What failed after the renaming leaves the whole folder. */
+        const bool made = pm_is_folder(in_scratch("s"));
+        assert_only(made);
+        if (!made)
+            continue;
+        struct pm_dataset *d = opened(in_scratch("s"), "train", 3);
+        pm_dataset_close(&d);
+        assert_int_equal(pm_remove_tree(in_scratch("s")), PM_OK);
     }
     assert_true(n > 10 && n < 200);
     assert_only(1);
