@@ -4,9 +4,9 @@
  * the same on every device, whichever clone computes it, and is not stored: the backward call makes
  * it anew and is the same row with dy for x. */
 #include <pumice/layer.h>
-#include <pumice/rng.h>
 
 #include "dropout.params.h"
+#include "layers/vmath.h"
 
 struct dropout_cfg { float keep; };
 
@@ -21,27 +21,65 @@ static size_t blocks_of(const struct dropout_params *p)
     return ((size_t)p->per_example + 3) / 4;
 }
 
-static void mask_cpu(const struct pm_args *a, size_t begin, size_t end)
+enum { LANES = 32 }; /* more than the compiler unrolls: it would not make vectors then */
+
+PM_INLINE float factor_of(float keep, float scale, uint32_t word)
+{
+    float u = (float)(int)(word >> 8) * 0x1p-24f;
+    return (float)(keep + u >= 1) * scale;
+}
+
+/* Philox4x32-10 of LANES blocks at a time from counter on, the rounds of pm_philox as a loop over
+ * lanes: factors of 4 * LANES elements, scale or 0. */
+PM_INLINE void factors(const struct dropout_params *p, const uint32_t counter[4],
+                       const uint32_t key[2], float factor[4 * LANES])
+{
+    float keep = p->keep, scale = p->scale;
+    uint32_t c0[LANES], c1[LANES], c2[LANES], c3[LANES];
+
+    for (uint32_t k = 0; k < LANES; k++)
+        c0[k] = counter[0] + k, c1[k] = counter[1], c2[k] = counter[2], c3[k] = counter[3];
+    for (uint32_t round = 0, k0 = key[0], k1 = key[1]; round < 10; round++) {
+        for (int k = 0; k < LANES; k++) {
+            uint64_t a = (uint64_t)c0[k] * 0xd2511f53, b = (uint64_t)c2[k] * 0xcd9e8d57;
+
+            c0[k] = (uint32_t)(b >> 32) ^ c1[k] ^ k0;
+            c1[k] = (uint32_t)b;
+            c2[k] = (uint32_t)(a >> 32) ^ c3[k] ^ k1;
+            c3[k] = (uint32_t)a;
+        }
+        k0 += 0x9e3779b9;
+        k1 += 0xbb67ae85;
+    }
+    for (int k = 0; k < LANES; k++) {
+        factor[4 * k] = factor_of(keep, scale, c0[k]);
+        factor[4 * k + 1] = factor_of(keep, scale, c1[k]);
+        factor[4 * k + 2] = factor_of(keep, scale, c2[k]);
+        factor[4 * k + 3] = factor_of(keep, scale, c3[k]);
+    }
+}
+
+PM_CLONES static void mask_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct dropout_params *p = a->params;
     const float *x = a->buf[0];
     const struct pm_step *step = a->buf[1];
-    float *y = a->buf[2];
+    float *y = a->buf[2], factor[4 * LANES];
     size_t per = (size_t)p->per_example, blocks = blocks_of(p);
-    uint32_t key[2] = { step->seed_low ^ p->stream_low, step->seed_high };
+    const uint32_t key[2] = { step->seed_low ^ p->stream_low, step->seed_high };
 
-    for (size_t i = begin; i < end; i++) {
-        size_t block = i % blocks, first = i / blocks * per + 4 * block;
-        size_t width = per - 4 * block < 4 ? per - 4 * block : 4;
-        uint32_t counter[4] = { (uint32_t)block, (uint32_t)(p->first_example + i / blocks),
-                                step->step, p->stream_high };
-        uint32_t word[4];
+    for (size_t i = begin, run; i < end; i += run) {
+        size_t example = i / blocks, block = i % blocks, at = example * per + 4 * block;
+        const uint32_t counter[4] = { (uint32_t)block, (uint32_t)(p->first_example + example),
+                                      step->step, p->stream_high };
 
-        pm_philox(counter, key, word);
-        for (size_t k = 0; k < width; k++) {
-            float u = (float)(word[k] >> 8) * 0x1p-24f;
-            y[first + k] = p->keep + u >= 1 ? x[first + k] * p->scale : 0;
-        }
+        run = blocks - block < LANES ? blocks - block : LANES;
+        run = end - i < run ? end - i : run;
+        factors(p, counter, key, factor);
+        size_t width = per - 4 * block < 4 * run ? per - 4 * block : 4 * run;
+        PM_SIMD
+        for (size_t k = 0; k < width; k++)
+            y[at + k] = factor[k] != 0 ? x[at + k] * factor[k] : 0;
     }
 }
 

@@ -15,17 +15,14 @@ PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 
     for (size_t row = begin; row < end; row++) {
         const float *x = (const float *)a->buf[0] + row * k;
-        float *y = (float *)a->buf[1] + row * k, largest = x[0], sum = 0;
+        float *y = (float *)a->buf[1] + row * k, largest = pm_row_max(x, k), scale;
 
-        for (int i = 1; i < k; i++)
-            largest = x[i] > largest ? x[i] : largest;
         PM_SIMD
         for (int i = 0; i < k; i++)
             y[i] = pm_expf(x[i] - largest);
+        scale = 1 / pm_row_sum(y, k);
         for (int i = 0; i < k; i++)
-            sum += y[i];
-        for (int i = 0; i < k; i++)
-            y[i] *= 1 / sum;
+            y[i] *= scale;
     }
 }
 

@@ -52,19 +52,15 @@ PM_CLONES static void rows_cpu(const struct pm_args *a, size_t begin, size_t end
         const float *z = logits + row * k;
         float *e = prob + row * k, w = weight_of(p, labels, weights, row);
         int label = labels[row], valid = label >= 0 && label < k;
-        float largest = z[0], sum = 0, offset_sum = 0, at_label;
+        float largest = pm_row_max(z, k), sum, offset_sum = 0;
+        float at_label = valid ? z[label] - largest : 0; /* in place the logits go */
 
-        for (int i = 1; i < k; i++)
-            largest = z[i] > largest ? z[i] : largest;
-        /* In place the logits go: what is needed of them comes first. */
-        at_label = valid ? z[label] - largest : 0;
-        for (int i = 0; i < k; i++)
+        for (int i = 0; p->smoothing > 0 && i < k; i++)
             offset_sum += z[i] - largest;
         PM_SIMD
         for (int i = 0; i < k; i++)
             e[i] = pm_expf(z[i] - largest);
-        for (int i = 0; i < k; i++)
-            sum += e[i];
+        sum = pm_row_sum(e, k);
         PM_SIMD
         for (int i = 0; i < k; i++)
             e[i] *= 1 / sum;

@@ -45,4 +45,39 @@ PM_INLINE float pm_expf(float x)
     return x < -87.0f ? 0.0f : p;
 }
 
+/* Sum and maximum of n >= 1 values in an order that depends on n alone: 16 of each remainder, so that
+ * vectors of any width do the work. */
+PM_INLINE float pm_row_sum(const float *x, int n)
+{
+    float part[16] = { 0 };
+    int i = 0;
+
+    for (; i + 16 <= n; i += 16)
+        for (int k = 0; k < 16; k++)
+            part[k] += x[i + k];
+    for (; i < n; i++)
+        part[i % 16] += x[i];
+    for (int width = 8; width > 0; width /= 2)
+        for (int k = 0; k < width; k++)
+            part[k] += part[k + width];
+    return part[0];
+}
+
+PM_INLINE float pm_row_max(const float *x, int n)
+{
+    float part[16];
+    int i = 0;
+
+    for (int k = 0; k < 16; k++)
+        part[k] = x[0];
+    for (; i + 16 <= n; i += 16)
+        for (int k = 0; k < 16; k++)
+            part[k] = x[i + k] > part[k] ? x[i + k] : part[k];
+    for (; i < n; i++)
+        part[i % 16] = x[i] > part[i % 16] ? x[i] : part[i % 16];
+    for (int k = 1; k < 16; k++)
+        part[0] = part[k] > part[0] ? part[k] : part[0];
+    return part[0];
+}
+
 #endif
