@@ -50,7 +50,7 @@ static void help(void **state)
     expect("help", 0, "  config     checks and shows config files");
     expect("--help", 0, "usage: pumice COMMAND");
     expect("--version", 0, "pumice ");
-    expect("config --help", 0, "       pumice config show CONFIG.json [key=value ...]");
+    expect("config --help", 0, "       pumice config schema [--markdown | --update FOLDER]");
     expect("help config", 0, "usage: pumice config check");
     expect("help conifg 2>&1", 2,
            "error: command line: 'conifg' is no command, did you mean "
