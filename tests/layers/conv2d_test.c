@@ -125,6 +125,10 @@ static const struct check_case depthwise_cases[] = {
     { "depthwise_conv2d", "1x3x4x64" },
     { "depthwise_conv2d bias=false", "1x4x3x130" },
     { "depthwise_conv2d kernel=1 multiplier=2", "1x3x3x1" },
+    { "depthwise_conv2d stride=2 bias=false", "1x5x14x49" },
+    { "depthwise_conv2d kernel=[2,4] stride=[1,3] bias=false", "1x4x17x34" },
+    { "depthwise_conv2d kernel=5 dilation=2 bias=false", "1x3x13x16" },
+    { "depthwise_conv2d kernel=9 bias=false", "1x9x12x17" }, /* more taps than one list takes */
     { "depthwise_conv2d bias=false", "2x56x56x128", .large = true },
     { "depthwise_conv2d stride=2 bias=false", "1x112x112x96", .large = true },
     { 0 },
