@@ -1,0 +1,168 @@
+/* The picks of convolutions, for every class of device and many shapes, by rules that need no
+ * device: levels are dense and end with the naive shader, shaders exist, grids are legal, tiles in
+ * shared memory are fetched whole, scratch and partial sums agree. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bias_grad.params.h"
+#include "conv2d.params.h"
+#include "device/vulkan/shader_table.h"
+#include "layers/conv_pick.h"
+
+typedef bool pick_fn(const struct pm_caps *caps, const void *params, size_t count, int level,
+                     struct pm_picks *out);
+
+static struct pm_caps caps_of(enum pm_class class)
+{
+    struct pm_caps c = {
+        .backend = PM_BACKEND_VULKAN, .class = class, .subgroup_size = 32,
+        .max_workgroup_size = { 256, 256, 64 }, .max_workgroup_invocations = 256,
+        .max_groups = { 65535, 65535, 65535 }, .shared_bytes = 32768,
+    };
+    if (class == PM_CLASS_LAVAPIPE)
+        c.subgroup_size = 8, c.int64 = true;
+    if (class == PM_CLASS_SWIFTSHADER)
+        c.subgroup_size = 4;
+    return c;
+}
+
+static bool embedded(const char *name)
+{
+    for (const struct pm_shader *s = pm_shader_table; s->name; s++)
+        if (strcmp(s->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The rule of conv2d_s.comp: constants from `at` on are bm, bn, bk, tm, tn. */
+static void check_tile(const struct pm_dispatch *d, int at, const struct pm_caps *caps)
+{
+    uint32_t bm = d->spec[at], bn = d->spec[at + 1], bk = d->spec[at + 2], tm = d->spec[at + 3],
+             tn = d->spec[at + 4];
+
+    assert_int_equal(d->specs, at + 5);
+    assert_int_equal(d->spec[0], bm / tm * (bn / tn));
+    assert_int_equal(bm * bk % (4 * d->spec[0]), 0);
+    assert_int_equal(bn * bk % (4 * d->spec[0]), 0);
+    assert_int_equal((tn | bk) % 4, 0);
+    assert_true((bm * (bk + 4) + bn * bk) * sizeof(float) <= caps->shared_bytes);
+}
+
+static int check_levels(const struct pm_caps *caps, pick_fn *pick, const void *params, bool single)
+{
+    struct pm_picks p;
+    int level = 0;
+
+    for (; pick(caps, params, 0, level, &p); level++) {
+        assert_in_range(p.count, 1, PM_MAX_DISPATCHES);
+        assert_non_null(p.variant);
+        for (int i = 0; i < p.count; i++) {
+            const struct pm_dispatch *d = &p.d[i];
+            assert_true(embedded(d->shader));
+            assert_true(d->spec[0] * d->spec[1] * d->spec[2] <= caps->max_workgroup_invocations);
+            for (int axis = 0; axis < 3; axis++)
+                assert_in_range(d->groups[axis], 1, 65535);
+            if (strcmp(d->shader, "conv2d_s") == 0)
+                check_tile(d, 9, caps);
+            if (strcmp(d->shader, "conv2d_filter_s") == 0) {
+                assert_true(d->spec[3] == 1 || p.scratch[2] > 0);
+                assert_int_equal(d->groups[2], d->spec[3]);
+                check_tile(d, 8, caps);
+            }
+            if (strcmp(d->shader, "conv2d_combine") == 0) {
+                assert_int_equal(i, p.count - 1);
+                assert_int_equal(p.scratch[2] % d->spec[3], 0);
+            }
+        }
+    }
+    assert_in_range(level, 1, 8);
+    assert_false(pick(caps, params, 0, level + 1, &p));
+    if (!single) {
+        assert_true(pick(caps, params, 0, level - 1, &p));
+        assert_string_equal(p.variant, "naive");
+    }
+    return level;
+}
+
+static struct conv2d_params shape(int n, int size, int c, int k, int kernel, int stride, int groups)
+{
+    int out = (size + stride - 1) / stride, total = (out - 1) * stride + kernel - size;
+    int before = total > 0 ? total / 2 : 0;
+
+    return (struct conv2d_params){
+        .n = n, .h = size, .w = size, .c = c, .oh = out, .ow = out, .k = k, .kh = kernel,
+        .kw = kernel, .stride_h = stride, .stride_w = stride, .dilation_h = 1, .dilation_w = 1,
+        .top = before, .left = before, .groups = groups,
+    };
+}
+
+static void test_conv2d(void **state)
+{
+    (void)state;
+    static const int channels[] = { 1, 3, 10, 64, 96, 1000, 1001, 2048 };
+    static const int sizes[][4] = { /* n, size, kernel, stride */
+        { 1, 1, 1, 1 }, { 64, 1, 1, 1 }, { 8, 7, 3, 1 }, { 8, 14, 1, 2 }, { 2, 56, 3, 2 },
+        { 32, 28, 5, 1 }, { 8, 224, 7, 2 }, { 300, 224, 3, 1 },
+    };
+
+    for (enum pm_class class = PM_CLASS_OTHER; class <= PM_CLASS_INTEL; class++)
+        for (size_t i = 0; i < PM_COUNT(sizes); i++)
+            for (size_t c = 0; c < PM_COUNT(channels); c++)
+                for (size_t k = 0; k < PM_COUNT(channels); k++) {
+                    const int *s = sizes[i];
+                    struct pm_caps caps = caps_of(class);
+                    struct conv2d_params p = shape(s[0], s[1], channels[c], channels[k], s[2], s[3],
+                                                   1);
+                    int levels = check_levels(&caps, pm_conv2d_fwd_pick, &p, false);
+                    assert_true(levels >= 3);
+                    check_levels(&caps, pm_conv2d_bwd_data_pick, &p, false);
+                    check_levels(&caps, pm_conv2d_bwd_filter_pick, &p, false);
+                }
+}
+
+static void test_depthwise(void **state)
+{
+    (void)state;
+    for (enum pm_class class = PM_CLASS_OTHER; class <= PM_CLASS_INTEL; class++)
+        for (int kernel = 1; kernel < 10; kernel++)
+            for (int stride = 1; stride < 6; stride++)
+                for (int c = 1; c < 2000; c = c * 3 + 1) {
+                    struct pm_caps caps = caps_of(class);
+                    struct conv2d_params p = shape(4, 33, c, 2 * c, kernel, stride, c);
+                    check_levels(&caps, pm_depthwise_fwd_pick, &p, false);
+                    check_levels(&caps, pm_depthwise_bwd_data_pick, &p, false);
+                    check_levels(&caps, pm_depthwise_bwd_filter_pick, &p, false);
+                }
+}
+
+static void test_bias_grad(void **state)
+{
+    (void)state;
+    for (enum pm_class class = PM_CLASS_OTHER; class <= PM_CLASS_INTEL; class++)
+        for (int rows = 1; rows < 20000000; rows = rows * 7 + 1)
+            for (int channels = 1; channels < 5000; channels = channels * 3 + 1) {
+                struct pm_caps caps = caps_of(class);
+                struct bias_grad_params p = { .rows = rows, .channels = channels };
+                struct pm_picks picks;
+                assert_int_equal(check_levels(&caps, pm_bias_grad_pick, &p, true), 1);
+                pm_bias_grad_pick(&caps, &p, 0, 0, &picks);
+                /* chunks x chunk rows cover the rows, and the scratch holds a sum of each. */
+                assert_true((size_t)picks.d[0].spec[3] * picks.d[0].groups[1] >= (size_t)rows);
+                assert_int_equal(picks.d[1].spec[3], picks.d[0].groups[1]);
+                assert_int_equal(picks.scratch[1], picks.d[1].spec[3] * channels * sizeof(float));
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_conv2d), cmocka_unit_test(test_depthwise),
+        cmocka_unit_test(test_bias_grad),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
