@@ -1,9 +1,9 @@
 /* data: records in files to batches in host memory.
  *
  * A dataset is one split of a folder: TFRecord shards, indexed once (offset and length per record),
- * never loaded whole. A loader has worker threads that read records, call the task's `make` for each
- * example, and fill a ring of batches ahead of the step. What a batch holds depends only on seed and
- * step: record permute(seed, epoch)[i], with the draws of (seed, step, example). */
+ * never loaded whole. A loader has worker threads that read records, call the task's `make` for
+ * each example, and fill a ring of batches ahead of the step. What a batch holds depends only on
+ * seed and step: record permute(seed, epoch)[i], with the draws of (seed, step, example). */
 #ifndef PUMICE_DATA_H
 #define PUMICE_DATA_H
 
@@ -34,14 +34,14 @@ int pm_example_int(const struct pm_example *e, const char *key, int64_t *value);
 int pm_example_ints(const struct pm_example *e, const char *key, const int64_t **v, size_t *count);
 int pm_example_floats(const struct pm_example *e, const char *key, const float **v, size_t *count);
 /* Value i of a list of bytes; 0 when there are fewer. pm_example_bytes gives value 0. */
-int pm_example_bytes_at(const struct pm_example *e, const char *key, size_t i,
-                        const uint8_t **data, size_t *size);
+int pm_example_bytes_at(const struct pm_example *e, const char *key, size_t i, const uint8_t **data,
+                        size_t *size);
 /* What is there, in the record's order: the name of entry i of pm_example_count, its kind ("bytes",
  * "floats", "integers", "nothing") and number of values. */
 size_t pm_example_count(const struct pm_example *e);
 const char *pm_example_key(const struct pm_example *e, size_t i, const char **kind, size_t *values);
-/* Building one: add features, then serialise (freed with pm_free). Bytes added to the key added last
- * are a further value of its list. */
+/* Building one: add features, then serialise (freed with pm_free). Bytes added to the key added
+ * last are a further value of its list. */
 struct pm_example_builder;
 struct pm_example_builder *pm_example_builder_create(void);
 void pm_example_builder_destroy(struct pm_example_builder **b);
@@ -57,13 +57,13 @@ void pm_example_serialise(struct pm_example_builder *b, uint8_t **data, size_t *
 
 struct pm_dataset;
 struct pm_dataset_info {
-    const char *name;         /* folder's dataset.json "name", else the folder's name */
-    size_t count;             /* records of the split */
-    size_t files;             /* shards, */
-    uint64_t bytes;           /* and their sizes together */
-    int num_classes;          /* of labels.txt or dataset.json; 0 unknown */
+    const char *name;            /* folder's dataset.json "name", else the folder's name */
+    size_t count;                /* records of the split */
+    size_t files;                /* shards, */
+    uint64_t bytes;              /* and their sizes together */
+    int num_classes;             /* of labels.txt or dataset.json; 0 unknown */
     int height, width, channels; /* of dataset.json; 0 when images differ in size */
-    const char *const *labels; /* num_classes names, NULL where unknown */
+    const char *const *labels;   /* num_classes names, NULL where unknown */
 };
 /* Shards of `split` in folder: NAME_SPLIT.tfrecord, NAME_SPLIT_00000-of-00005.tfrecord,
  * SPLIT-00000-of-00008, SPLIT.record-...; or split is itself a glob pattern. The index is cached in
@@ -87,9 +87,9 @@ struct pm_image8 {
     uint8_t *pixels; /* owned; pm_free */
 };
 /* JPEG, PNG, GIF (first frame), BMP by their magic bytes; channels 1 or 3 wanted (alpha is dropped,
- * 16 bits become the upper 8), 0 = as stored, 1 to 4. A declared size above max_pixels (0 = 2^28) is
- * refused before decoding. PM_EDATA on anything damaged: checksums of PNG chunks are checked, a JPEG
- * without its end marker is truncated. EXIF orientation is not applied, as in TensorFlow. */
+ * 16 bits become the upper 8), 0 = as stored, 1 to 4. A declared size above max_pixels (0 = 2^28)
+ * is refused before decoding. PM_EDATA on anything damaged: checksums of PNG chunks are checked, a
+ * JPEG without its end marker is truncated. EXIF orientation is not applied, as in TensorFlow. */
 int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixels,
                     const char *where, struct pm_image8 *out);
 int pm_image_encode_png(const struct pm_image8 *im, uint8_t **out, size_t *size);
@@ -98,29 +98,30 @@ void pm_image_free(struct pm_image8 *im);
 
 /* ---- preprocessing (spec/classification 6) ----------------------------------------------- */
 
-/* All random decisions of one example, taken from the generator first, so that goldens can fix them;
- * each preprocessing says in its file which members it reads. Numbers of 0..1 are mapped to the
- * preprocessing's range when applied. */
+/* All random decisions of one example, taken from the generator first, so that goldens can fix
+ * them; each preprocessing says in its file which members it reads. Numbers of 0..1 are mapped to
+ * the preprocessing's range when applied. */
 struct pm_draws {
-    double side;             /* vgg: 0..1, resize side */
-    double crop_y, crop_x;   /* 0..1 positions */
-    int box[4];              /* inception: y, x, height, width in pixels; height 0 = whole image */
+    double side;           /* vgg: 0..1, resize side */
+    double crop_y, crop_x; /* 0..1 positions */
+    int box[4];            /* inception: y, x, height, width in pixels; height 0 = whole image */
     bool flip;
-    int resize_method;       /* 0 bilinear, 1 nearest, 2 bicubic, 3 area */
-    int color_ordering;      /* 0..3 */
+    int resize_method;                            /* 0 bilinear, 1 nearest, 2 bicubic, 3 area */
+    int color_ordering;                           /* 0..3 */
     double brightness, contrast, saturation, hue; /* 0..1 */
 };
 struct pm_preprocessing {
     const char *name, *help;
-    int channels;            /* it wants; 0 = the data's */
-    const struct pm_opt *opts; /* filled into a cfg of cfg_size bytes; NULL and 0 when it has none */
+    int channels; /* it wants; 0 = the data's */
+    const struct pm_opt
+        *opts; /* filled into a cfg of cfg_size bytes; NULL and 0 when it has none */
     size_t cfg_size;
     /* Takes the draws for an image of this size (inception's box needs it). */
     void (*draw)(const void *cfg, struct pm_rng *r, int height, int width, struct pm_draws *out);
     /* in has 1 or 3 channels; out: float [height][width][in->channels]. Train or eval form (d is
      * not read then). PM_EDATA when the image cannot be brought to the size. */
-    int (*apply)(const void *cfg, const struct pm_image8 *in, bool train,
-                 const struct pm_draws *d, int height, int width, float *out, const char *where);
+    int (*apply)(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
+                 int height, int width, float *out, const char *where);
 };
 const struct pm_preprocessing *pm_preprocessing_find(const char *name);
 const struct pm_preprocessing *const *pm_preprocessings(size_t *count);
@@ -136,18 +137,18 @@ struct pm_field {
 enum { PM_MAX_FIELDS = 8 };
 struct pm_batch {
     void *field[PM_MAX_FIELDS];
-    int valid;          /* examples that are real; the rest (eval's last batch) are zero */
+    int valid;              /* examples that are real; the rest (eval's last batch) are zero */
     const uint64_t *record; /* [batch] index in the dataset */
     uint64_t step;
     int slot;
 };
 struct pm_loader_options {
     int batch;
-    bool train;          /* shuffled, endless; else in file order, one pass */
+    bool train; /* shuffled, endless; else in file order, one pass */
     uint64_t seed;
     uint64_t first_step;
-    int threads;         /* 0 = cores */
-    int ring;            /* batches; 0 = 4 */
+    int threads; /* 0 = cores */
+    int ring;    /* batches; 0 = 4 */
     const struct pm_field *fields;
     int fields_count;
     /* Makes one example: out[k] points at field k's place for it. A generator for its draws can be
@@ -162,8 +163,8 @@ int pm_loader_create(struct pm_dataset *d, const struct pm_loader_options *o,
 /* Stops the threads, also in the middle of work. */
 void pm_loader_destroy(struct pm_loader **l);
 /* The next batch in order of steps; *out is NULL at the end of a pass. Waits when it is not ready.
- * Give it back with pm_loader_release before the ring is used up. A worker's error is returned here,
- * by the batch it belongs to. */
+ * Give it back with pm_loader_release before the ring is used up. A worker's error is returned
+ * here, by the batch it belongs to. */
 int pm_loader_next(struct pm_loader *l, struct pm_batch **out);
 void pm_loader_release(struct pm_loader *l, struct pm_batch *b);
 /* Seconds pm_loader_next has waited so far. */
@@ -183,8 +184,8 @@ int pm_making_create(const char *dst, const char *name, struct pm_making **out);
 void pm_making_labels(struct pm_making *m, const char *const *labels, int count);
 /* Size of every image; not called when they differ. */
 void pm_making_size(struct pm_making *m, int height, int width, int channels);
-/* Writes one split. fill makes example i (called from several threads): 1 done, 0 passed over, or an
- * error. per_shard 0 = one file NAME_SPLIT.tfrecord, else files of that many records each named
+/* Writes one split. fill makes example i (called from several threads): 1 done, 0 passed over, or
+ * an error. per_shard 0 = one file NAME_SPLIT.tfrecord, else files of that many records each named
  * NAME_SPLIT_00000-of-00005.tfrecord. The records' order is i's. */
 int pm_making_split(struct pm_making *m, const char *split, size_t count, size_t per_shard,
                     int (*fill)(void *ctx, size_t i, struct pm_example_builder *b), void *ctx);

@@ -52,7 +52,7 @@ static int convert(const struct app_args *args, struct pm_arena *a, struct app_g
 
     if (args->words_count < 3)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: dataset convert needs FORMAT SRC DST, as in "
-                       "pumice dataset convert mnist raw/mnist data/mnist"));
+                                   "pumice dataset convert mnist raw/mnist data/mnist"));
     PM_TRY(joined(args, 3, a, &options));
     PM_TRY(pm_dataset_convert(args->words[0], args->words[1], args->words[2], options));
     PM_TRY(print_made(args->words[2], a, g));
@@ -82,7 +82,7 @@ static int make(const struct app_args *args, struct pm_arena *a, struct app_glob
 
     if (args->words_count < 2 || strcmp(args->words[0], "shapes"))
         PM_TRY(pm_fail(PM_ECONFIG, "command line: dataset make needs shapes DST, as in pumice "
-                       "dataset make shapes data/shapes"));
+                                   "dataset make shapes data/shapes"));
     PM_TRY(joined(args, 2, a, &options));
     PM_TRY(pm_opts_parse_text(make_opts, options, &m, a, "dataset make shapes"));
     PM_TRY(pm_shapes_make(args->words[1], m.size, (size_t)m.train, (size_t)m.validation,
@@ -115,8 +115,11 @@ static void add_bytes_text(struct pm_str *s, const uint8_t *data, size_t size)
     if (is_text(data, size))
         pm_str_add(s, "\"%.*s\"", (int)size, (const char *)data);
     else if (size > 8 && pm_image_decode(data, size, 0, 0, "", &im) == PM_OK) {
-        pm_str_add(s, "%s %d x %d x %d, %zu bytes", data[0] == 0xff ? "JPEG"
-                   : data[0] == 0x89 ? "PNG" : data[0] == 'G' ? "GIF" : "BMP",
+        pm_str_add(s, "%s %d x %d x %d, %zu bytes",
+                   data[0] == 0xff   ? "JPEG"
+                   : data[0] == 0x89 ? "PNG"
+                   : data[0] == 'G'  ? "GIF"
+                                     : "BMP",
                    im.height, im.width, im.channels, size);
         pm_image_free(&im);
     } else {
@@ -290,7 +293,8 @@ static void split_text(struct pm_str *s, const cJSON *split)
                cJSON_GetObjectItem(split, "name")->valuestring, number(split, "records"),
                number(split, "files"), number(split, "files") == 1 ? "file" : "files",
                pm_bytes_text((uint64_t)number(split, "bytes"), bytes));
-    cJSON_ArrayForEach(record, cJSON_GetObjectItem(split, "first_records")) {
+    cJSON_ArrayForEach(record, cJSON_GetObjectItem(split, "first_records"))
+    {
         pm_str_add(s, "  record %d\n", n++);
         cJSON_ArrayForEach(f, record)
             pm_str_add(s, "    %-36s %-8s %4.0f  %s\n", cJSON_GetObjectItem(f, "key")->valuestring,
@@ -325,8 +329,7 @@ static char *inspect_text(const cJSON *o)
         pm_str_add(&s, ", %.0f x %.0f x %.0f", number(o, "height"), number(o, "width"),
                    number(o, "channels"));
     pm_str_add(&s, "\n");
-    cJSON_ArrayForEach(split, cJSON_GetObjectItem(o, "splits"))
-        split_text(&s, split);
+    cJSON_ArrayForEach(split, cJSON_GetObjectItem(o, "splits")) split_text(&s, split);
     return s.text;
 }
 
@@ -377,7 +380,8 @@ out:
     return err;
 }
 
-/* ---- the command ------------------------------------------------------------------------------ */
+/* ---- the command ------------------------------------------------------------------------------
+ */
 
 static int run(int argc, char **argv, struct app_globals *g)
 {
@@ -418,15 +422,19 @@ const struct pm_command pm_command_dataset = {
              "make shapes DST [size=64 train=4000 validation=500 test=500 seed=0]\n"
              "inspect FILE|FOLDER [--records N] [--check]",
     .details =
-        "convert turns a raw folder into TFRecord shards with labels.txt and dataset.json. DST must\n"
+        "convert turns a raw folder into TFRecord shards with labels.txt and dataset.json. DST "
+        "must\n"
         "not exist. Formats and their options:\n"
-        "  mnist    IDX files, plain or .gz; validation=-1 (images off the end of the training set,\n"
+        "  mnist    IDX files, plain or .gz; validation=-1 (images off the end of the training "
+        "set,\n"
         "           -1 = a twelfth)\n"
         "  cifar10  the binary version, *.bin; validation=0\n"
         "  folder   SRC/train/CLASS/* and SRC/validation/CLASS/*, or SRC/CLASS/*: validation=0.1\n"
-        "           (part of SRC/CLASS/*), seed=0, per_shard=1000, bad=skip|error (pictures that do\n"
+        "           (part of SRC/CLASS/*), seed=0, per_shard=1000, bad=skip|error (pictures that "
+        "do\n"
         "           not decode)\n"
-        "make shapes draws the built-in data: discs, boxes, triangles and rings with class, mask and\n"
+        "make shapes draws the built-in data: discs, boxes, triangles and rings with class, mask "
+        "and\n"
         "box labels.\n"
         "inspect prints the splits, their sizes and the keys of the first records; --check reads\n"
         "every record and counts the labels.\n",

@@ -3,10 +3,10 @@
  * The index holds offset and length of every record, so any of them is read with one pread whatever
  * the order; shards are never read whole. It is kept beside the shards as .pumice-HASH.index, valid
  * while every shard has the size and modification time written in it:
- *     "PMINDEX1" | u32 1 | u32 shards | per shard: u64 size, i64 seconds, i64 nanoseconds, u64 records,
- *     u32 name length, name | per record: u32 length | u32 crc32c of all before
- * in the host's byte order (the u32 1 behind the magic keeps another order's file from being taken).
- * Only lengths are stored: records lie back to back. A folder that cannot be written is no error. */
+ *     "PMINDEX1" | u32 1 | u32 shards | per shard: u64 size, i64 seconds, i64 nanoseconds, u64
+ * records, u32 name length, name | per record: u32 length | u32 crc32c of all before in the host's
+ * byte order (the u32 1 behind the magic keeps another order's file from being taken). Only lengths
+ * are stored: records lie back to back. A folder that cannot be written is no error. */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,12 +28,12 @@ struct shard {
     const char *name, *path; /* in the arena */
     uint64_t size;
     int64_t seconds, nanoseconds;
-    uint64_t first, count;   /* its records in the dataset */
-    uint32_t *length;        /* [count], owned */
-    int err;                 /* of indexing; its line is in text */
+    uint64_t first, count; /* its records in the dataset */
+    uint32_t *length;      /* [count], owned */
+    int err;               /* of indexing; its line is in text */
     char text[512];
-    int fd, users;           /* -1 = closed; reads under way */
-    uint64_t used;           /* clock of the last use, so the oldest idle one is closed */
+    int fd, users; /* -1 = closed; reads under way */
+    uint64_t used; /* clock of the last use, so the oldest idle one is closed */
 };
 
 struct pm_dataset {
@@ -42,8 +42,8 @@ struct pm_dataset {
     const char *folder;
     struct shard *shard; /* in the arena */
     size_t shards;
-    uint64_t **offset;   /* [shards][count + 1], owned */
-    pthread_mutex_t lock;/* guards fd, users, used, open, clock */
+    uint64_t **offset;    /* [shards][count + 1], owned */
+    pthread_mutex_t lock; /* guards fd, users, used, open, clock */
     int open;
     uint64_t clock;
 };
@@ -269,8 +269,7 @@ static int read_labels(struct pm_dataset *d)
         const long id = strtol(line, &end, 10);
         line_number++;
         if (end == line || *end != ':' || id < 0 || id >= MOST_CLASSES)
-            PM_TRY(pm_fail(PM_EDATA,
-                           "%s:%d: \"%.40s\" is no \"id:name\" with an id of 0..%d", path,
+            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%.40s\" is no \"id:name\" with an id of 0..%d", path,
                            line_number, line, MOST_CLASSES - 1));
         for (size_t had = capacity; (size_t)id >= capacity; had = capacity) {
             capacity = capacity ? 2 * capacity : 16;

@@ -1,9 +1,9 @@
 /* Images: bytes to pixels and back, by stb_image and stb_image_write.
  *
  * stb_image is lenient where training data should not be: it checks no PNG checksum and paints what
- * a truncated JPEG lacks. So the container is walked first, and refused when libpng and libjpeg (what
- * TensorFlow's decoders stand on, with recovery off) would refuse it. Sizes are checked before a
- * pixel is decoded. */
+ * a truncated JPEG lacks. So the container is walked first, and refused when libpng and libjpeg
+ * (what TensorFlow's decoders stand on, with recovery off) would refuse it. Sizes are checked
+ * before a pixel is decoded. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -86,9 +86,9 @@ static int check_png(const uint8_t *p, size_t size, const char *where)
     return pm_fail(PM_EDATA, "%s: the PNG is cut short: it has no end chunk", where);
 }
 
-/* The Huffman tables of the segment whose length stands at `at`, read as stb_image does: table by table
- * until the length is used up, zeros beyond the end. It trusts the sixteen counts of each, and writes
- * beyond its own tables when they add up to more than 256 codes. */
+/* The Huffman tables of the segment whose length stands at `at`, read as stb_image does: table by
+ * table until the length is used up, zeros beyond the end. It trusts the sixteen counts of each,
+ * and writes beyond its own tables when they add up to more than 256 codes. */
 static int check_huffman(const uint8_t *p, size_t size, size_t at, const char *where)
 {
     int64_t left = (int64_t)(p[at] << 8 | p[at + 1]) - 2;
@@ -98,8 +98,10 @@ static int check_huffman(const uint8_t *p, size_t size, size_t at, const char *w
         for (size_t k = at + 1; k <= at + 16 && k < size; k++)
             codes += p[k];
         if (codes > 256)
-            return pm_fail(PM_EDATA, "%s: the JPEG's Huffman table at byte %zu has %zu codes, at "
-                           "most 256 are possible", where, at, codes);
+            return pm_fail(PM_EDATA,
+                           "%s: the JPEG's Huffman table at byte %zu has %zu codes, at "
+                           "most 256 are possible",
+                           where, at, codes);
         at += 17 + codes;
         left -= 17 + (int64_t)codes;
     }
@@ -220,8 +222,8 @@ int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixe
     if (kind == KIND_UNKNOWN)
         PM_TRY(pm_fail(PM_EDATA, "%s: %zu bytes that are no JPEG, PNG, GIF or BMP", where, size));
     if (size > INT_MAX)
-        PM_TRY(pm_fail(PM_EDATA, "%s: an image of %zu bytes; below 2 GiB are supported", where,
-                       size));
+        PM_TRY(
+            pm_fail(PM_EDATA, "%s: an image of %zu bytes; below 2 GiB are supported", where, size));
     if (kind == KIND_PNG)
         PM_TRY(check_png(data, size, where));
     if (kind == KIND_JPEG)

@@ -104,8 +104,7 @@ static const Pm__Feature *find(const struct pm_example *e, const char *key)
 }
 
 /* 1 and *out when key holds a list of that kind, 0 when it is absent or empty of kind. */
-static int find_kind(const struct pm_example *e, const char *key, int kind,
-                     const Pm__Feature **out)
+static int find_kind(const struct pm_example *e, const char *key, int kind, const Pm__Feature **out)
 {
     const Pm__Feature *f = find(e, key);
     if (!f || f->kind_case == PM__FEATURE__KIND__NOT_SET)
@@ -183,8 +182,8 @@ const char *pm_example_key(const struct pm_example *e, size_t i, const char **ki
     return entry->key;
 }
 
-int pm_example_bytes_at(const struct pm_example *e, const char *key, size_t i,
-                        const uint8_t **data, size_t *size)
+int pm_example_bytes_at(const struct pm_example *e, const char *key, size_t i, const uint8_t **data,
+                        size_t *size)
 {
     const Pm__Feature *f = NULL;
     const int found = find_kind(e, key, PM__FEATURE__KIND_BYTES_LIST, &f);
@@ -240,8 +239,7 @@ void pm_example_add_bytes(struct pm_example_builder *b, const char *key, const v
     const Pm__FeaturesEntry *last = b->count ? b->entry[b->count - 1] : NULL;
     Pm__BytesList *list;
 
-    if (last && !strcmp(last->key, key) &&
-        last->value->kind_case == PM__FEATURE__KIND_BYTES_LIST) {
+    if (last && !strcmp(last->key, key) && last->value->kind_case == PM__FEATURE__KIND_BYTES_LIST) {
         list = last->value->bytes_list;
     } else {
         Pm__Feature *f = add_feature(b, key);

@@ -1,11 +1,11 @@
 /* The loader: worker threads that fill a ring of batches ahead of the step.
  *
- * Work is numbered: example i of step s is ticket (s - first_step) * batch + i. Workers take the next
- * few tickets under one lock, whenever the slot s % ring is free of older steps; so all of them work
- * on the oldest unfinished batch first, and a batch's content depends on its number alone. In
- * training the record of global example g = s * batch + i is permute(seed, g / count)[g % count]: an
- * endless queue whose batches may straddle epochs.
- * A slot goes round: free -> filling (step set, left counts down) -> ready -> out -> free. */
+ * Work is numbered: example i of step s is ticket (s - first_step) * batch + i. Workers take the
+ * next few tickets under one lock, whenever the slot s % ring is free of older steps; so all of
+ * them work on the oldest unfinished batch first, and a batch's content depends on its number
+ * alone. In training the record of global example g = s * batch + i is permute(seed, g / count)[g %
+ * count]: an endless queue whose batches may straddle epochs. A slot goes round: free -> filling
+ * (step set, left counts down) -> ready -> out -> free. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -22,9 +22,9 @@ enum state { SLOT_FREE, SLOT_FILLING, SLOT_READY, SLOT_OUT };
 struct slot {
     struct pm_batch batch; /* first, so that a batch is its slot */
     enum state state;
-    int left;              /* examples not yet made */
-    uint64_t *record;      /* [batch], owned; batch.record */
-    int err;               /* of the lowest failing example */
+    int left;         /* examples not yet made */
+    uint64_t *record; /* [batch], owned; batch.record */
+    int err;          /* of the lowest failing example */
     int err_example;
     char text[ERROR_TEXT];
 };
@@ -32,21 +32,21 @@ struct slot {
 struct pm_loader {
     struct pm_dataset *dataset; /* borrowed */
     struct pm_loader_options o;
-    uint64_t count, batches;    /* of the dataset; of a pass */
+    uint64_t count, batches; /* of the dataset; of a pass */
     struct pm_field field[PM_MAX_FIELDS];
-    size_t bytes[PM_MAX_FIELDS];/* of one example */
-    struct slot *slot;          /* [ring], owned */
-    int grain;                  /* tickets taken at once */
+    size_t bytes[PM_MAX_FIELDS]; /* of one example */
+    struct slot *slot;           /* [ring], owned */
+    int grain;                   /* tickets taken at once */
 
     pthread_mutex_t lock;
     pthread_cond_t freed, ready;
-    atomic_bool stop;           /* set under the lock, also looked at between examples */
-    uint64_t ticket_step;       /* next to hand out */
+    atomic_bool stop;     /* set under the lock, also looked at between examples */
+    uint64_t ticket_step; /* next to hand out */
     int ticket_example;
-    uint64_t next_step;         /* next batch for the caller */
+    uint64_t next_step; /* next batch for the caller */
     double waited;
 
-    pthread_t *thread;          /* owned */
+    pthread_t *thread; /* owned */
     int threads;
 };
 
@@ -90,7 +90,8 @@ static int make_one(struct pm_loader *l, struct slot *s, struct worker *w, int e
                      out);
 }
 
-/* Opens the slot of the next step when it is free; true when tickets can be taken from it. Locked. */
+/* Opens the slot of the next step when it is free; true when tickets can be taken from it. Locked.
+ */
 static bool open_slot(struct pm_loader *l, struct slot *s)
 {
     if (l->ticket_example > 0)

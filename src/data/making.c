@@ -1,5 +1,5 @@
-/* Making a data folder: examples are built on all cores in blocks and written in order, so the files
- * do not depend on the number of threads. */
+/* Making a data folder: examples are built on all cores in blocks and written in order, so the
+ * files do not depend on the number of threads. */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Resizing and colour, by TensorFlow 1's rules, and the table of preprocessings.
  *
- * Legacy resize: src = dst * (in / out) in float32, with no half pixel; so enlarging repeats the last
- * row, and [0,1,2,3] to 6 gives 0, .667, 1.333, 2, 2.667, 3. */
+ * Legacy resize: src = dst * (in / out) in float32, with no half pixel; so enlarging repeats the
+ * last row, and [0,1,2,3] to 6 gives 0, .667, 1.333, 2, 2.667, 3. */
 #include <math.h>
 #include <string.h>
 
@@ -36,8 +36,8 @@ static struct lerp lerp_at(int dst, float scale, int in, int step)
     return (struct lerp){ lo * step, hi * step, src - (float)lo };
 }
 
-static void bilinear_row(const uint8_t *top, const uint8_t *bottom, float fy,
-                         const struct lerp *x, int cols, int channels, float scale, float *out)
+static void bilinear_row(const uint8_t *top, const uint8_t *bottom, float fy, const struct lerp *x,
+                         int cols, int channels, float scale, float *out)
 {
     for (int i = 0; i < cols; i++, out += channels)
         for (int c = 0; c < channels; c++) {
@@ -71,7 +71,8 @@ void pm_resize_window(struct pm_view8 in, int height, int width, int y, int x, i
     bilinear(in, height, width, y, x, rows, cols, 1, out);
 }
 
-/* ---- the other methods: a list of weighted taps an output coordinate, the same each way ------- */
+/* ---- the other methods: a list of weighted taps an output coordinate, the same each way -------
+ */
 
 struct taps {
     int *first; /* [out + 1] into index and weight */
@@ -131,8 +132,8 @@ static struct taps taps_make(enum pm_resize method, int in, int out)
                       pm_malloc(most * sizeof(float)) };
     t.first[0] = 0;
     for (int i = 0; i < out; i++)
-        t.first[i + 1] = t.first[i] + taps_of(method, i, in, scale, t.index + t.first[i],
-                                              t.weight + t.first[i]);
+        t.first[i + 1] =
+            t.first[i] + taps_of(method, i, in, scale, t.index + t.first[i], t.weight + t.first[i]);
     return t;
 }
 
@@ -189,8 +190,8 @@ void pm_crop_or_pad(struct pm_view8 in, int height, int width, float *out)
     for (int y = 0; y < rows; y++) {
         const uint8_t *from =
             in.pixels + (size_t)(cut_y + y) * in.stride + (size_t)cut_x * (size_t)in.channels;
-        float *to = out + ((size_t)(pad_y + y) * (size_t)width + (size_t)pad_x) *
-                              (size_t)in.channels;
+        float *to =
+            out + ((size_t)(pad_y + y) * (size_t)width + (size_t)pad_x) * (size_t)in.channels;
         for (int i = 0; i < values; i++)
             to[i] = from[i];
     }

@@ -1,6 +1,6 @@
-/* preprocess, inside data/: what the preprocessings share. Images are float [height][width][channels],
- * NHWC without N; TensorFlow's legacy rules throughout (spec section 6.0 of the originals): no
- * half-pixel centres, no clipping unless stated. */
+/* preprocess, inside data/: what the preprocessings share. Images are float
+ * [height][width][channels], NHWC without N; TensorFlow's legacy rules throughout (spec section 6.0
+ * of the originals): no half-pixel centres, no clipping unless stated. */
 #ifndef PUMICE_DATA_PREPROCESS_H
 #define PUMICE_DATA_PREPROCESS_H
 
@@ -10,9 +10,9 @@ enum pm_resize { PM_RESIZE_BILINEAR, PM_RESIZE_NEAREST, PM_RESIZE_BICUBIC, PM_RE
 
 /* A rectangle of an 8-bit image, read where it lies. */
 struct pm_view8 {
-    const uint8_t *pixels;       /* of the rectangle's first pixel */
+    const uint8_t *pixels; /* of the rectangle's first pixel */
     int height, width, channels;
-    size_t stride;               /* bytes from row to row */
+    size_t stride; /* bytes from row to row */
 };
 struct pm_view8 pm_view8_of(const struct pm_image8 *im);
 struct pm_view8 pm_view_crop(struct pm_view8 v, int y, int x, int height, int width);

@@ -1,6 +1,6 @@
-/* cifarnet. Train: zero padding on each side, random crop, flip, brightness +-63, contrast 0.2..1.8,
- * standardisation. Eval: centred crop or padding, standardisation.
- * Draws: crop_y, crop_x, flip, brightness, contrast. */
+/* cifarnet. Train: zero padding on each side, random crop, flip, brightness +-63, contrast
+ * 0.2..1.8, standardisation. Eval: centred crop or padding, standardisation. Draws: crop_y, crop_x,
+ * flip, brightness, contrast. */
 #include <string.h>
 
 #include "data/preprocess.h"
@@ -38,8 +38,8 @@ static void padded_crop(struct pm_view8 in, int padding, int y, int x, int heigh
         }
 }
 
-static int apply(const void *cfg, const struct pm_image8 *in, bool train,
-                 const struct pm_draws *d, int height, int width, float *out, const char *where)
+static int apply(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
+                 int height, int width, float *out, const char *where)
 {
     const int padding = ((const struct cifarnet_cfg *)cfg)->padding;
     const int room_y = in->height + 2 * padding - height, room_x = in->width + 2 * padding - width;
@@ -66,6 +66,10 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train,
 }
 
 const struct pm_preprocessing pm_preprocessing_cifarnet = {
-    .name = "cifarnet", .help = "random crop, flip, brightness, contrast; standardised",
-    .opts = opts, .cfg_size = sizeof(struct cifarnet_cfg), .draw = draw, .apply = apply,
+    .name = "cifarnet",
+    .help = "random crop, flip, brightness, contrast; standardised",
+    .opts = opts,
+    .cfg_size = sizeof(struct cifarnet_cfg),
+    .draw = draw,
+    .apply = apply,
 };

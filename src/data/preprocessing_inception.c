@@ -1,10 +1,9 @@
 /* inception. Train: a box of the picture with random area and shape, resized to the input ignoring
- * the shape, flip, colour distortion, clip to 0..1, then (x - 0.5) * 2. Eval: central crop, bilinear
- * resize, (x - 0.5) * 2.
- * fast_mode resizes bilinearly and distorts brightness, then saturation; otherwise one of four resize
- * methods and one of four orders of all four colour distortions is drawn.
- * The box sampler is TensorFlow's with the whole picture as the one object, so that at least
- * min_object_covered of its area stays: the area's own least of 5 % never shows.
+ * the shape, flip, colour distortion, clip to 0..1, then (x - 0.5) * 2. Eval: central crop,
+ * bilinear resize, (x - 0.5) * 2. fast_mode resizes bilinearly and distorts brightness, then
+ * saturation; otherwise one of four resize methods and one of four orders of all four colour
+ * distortions is drawn. The box sampler is TensorFlow's with the whole picture as the one object,
+ * so that at least min_object_covered of its area stays: the area's own least of 5 % never shows.
  * A grey picture has no hue or saturation to distort.
  * Draws: box, flip, resize_method, color_ordering, brightness, contrast, saturation, hue. */
 #include <math.h>
@@ -35,8 +34,7 @@ enum { ATTEMPTS = 100 };
 static bool try_size(const struct inception_cfg *c, struct pm_rng *r, int height, int width,
                      int *rows, int *cols)
 {
-    const float aspect =
-        (float)pm_rng_uniform(r) * (c->aspect_max - c->aspect_min) + c->aspect_min;
+    const float aspect = (float)pm_rng_uniform(r) * (c->aspect_max - c->aspect_min) + c->aspect_min;
     const float least = c->area_min * (float)width * (float)height;
     const float most = c->area_max * (float)width * (float)height;
     int lo = (int)lrintf(sqrtf(least / aspect)), hi = (int)lrintf(sqrtf(most / aspect));
@@ -118,8 +116,8 @@ static void distort(int what, const struct pm_draws *d, size_t count, int channe
         pm_hue(x, count, (float)(0.4 * d->hue - 0.2));
 }
 
-static void apply_train(const struct inception_cfg *c, struct pm_view8 in,
-                        const struct pm_draws *d, int height, int width, float *out)
+static void apply_train(const struct inception_cfg *c, struct pm_view8 in, const struct pm_draws *d,
+                        int height, int width, float *out)
 {
     const size_t count = (size_t)height * (size_t)width, values = count * (size_t)in.channels;
 
@@ -142,8 +140,8 @@ static int central_start(int n, double fraction)
     return (int)((n - n * fraction) / 2);
 }
 
-static int apply(const void *cfg, const struct pm_image8 *in, bool train,
-                 const struct pm_draws *d, int height, int width, float *out, const char *where)
+static int apply(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
+                 int height, int width, float *out, const char *where)
 {
     const struct inception_cfg *c = cfg;
     const size_t values = (size_t)height * (size_t)width * (size_t)in->channels;
@@ -163,6 +161,10 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train,
 }
 
 const struct pm_preprocessing pm_preprocessing_inception = {
-    .name = "inception", .help = "random box, resize, flip, colours; values to -1..1",
-    .opts = opts, .cfg_size = sizeof(struct inception_cfg), .draw = draw, .apply = apply,
+    .name = "inception",
+    .help = "random box, resize, flip, colours; values to -1..1",
+    .opts = opts,
+    .cfg_size = sizeof(struct inception_cfg),
+    .draw = draw,
+    .apply = apply,
 };

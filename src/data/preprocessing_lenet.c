@@ -1,5 +1,5 @@
-/* lenet: centred crop or zero padding to the size, then (x - 128) / 128. Train and eval are the same,
- * no draw is read. */
+/* lenet: centred crop or zero padding to the size, then (x - 128) / 128. Train and eval are the
+ * same, no draw is read. */
 #include "data/preprocess.h"
 
 static void draw(const void *cfg, struct pm_rng *r, int height, int width, struct pm_draws *out)
@@ -8,8 +8,8 @@ static void draw(const void *cfg, struct pm_rng *r, int height, int width, struc
     *out = (struct pm_draws){ 0 };
 }
 
-static int apply(const void *cfg, const struct pm_image8 *in, bool train,
-                 const struct pm_draws *d, int height, int width, float *out, const char *where)
+static int apply(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
+                 int height, int width, float *out, const char *where)
 {
     const size_t values = (size_t)height * (size_t)width * (size_t)in->channels;
 
@@ -21,6 +21,8 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train,
 }
 
 const struct pm_preprocessing pm_preprocessing_lenet = {
-    .name = "lenet", .help = "crop or pad to the size, values to -1..1",
-    .draw = draw, .apply = apply,
+    .name = "lenet",
+    .help = "crop or pad to the size, values to -1..1",
+    .draw = draw,
+    .apply = apply,
 };

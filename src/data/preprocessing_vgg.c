@@ -1,8 +1,8 @@
 /* vgg (also the residual nets'): the smaller side is resized to S keeping the shape, then a crop of
  * the input's size, minus the means; no scaling. Train: S uniform in resize_side_min..max, random
  * crop, flip. Eval: S = resize_side_min, central crop.
- * Only the crop's window of the resized picture is computed. A grey picture has the means' luma taken
- * off. Draws: side, crop_y, crop_x, flip. */
+ * Only the crop's window of the resized picture is computed. A grey picture has the means' luma
+ * taken off. Draws: side, crop_y, crop_x, flip. */
 #include <math.h>
 
 #include "data/preprocess.h"
@@ -23,13 +23,14 @@ static const float grey_mean = 0.2989f * 123.68f + 0.5870f * 116.78f + 0.1140f *
 static void draw(const void *cfg, struct pm_rng *r, int height, int width, struct pm_draws *out)
 {
     (void)cfg, (void)height, (void)width;
-    *out = (struct pm_draws){ .side = pm_rng_uniform(r), .crop_y = pm_rng_uniform(r),
+    *out = (struct pm_draws){ .side = pm_rng_uniform(r),
+                              .crop_y = pm_rng_uniform(r),
                               .crop_x = pm_rng_uniform(r) };
     out->flip = pm_rng_uniform(r) < 0.5;
 }
 
-static int apply(const void *cfg, const struct pm_image8 *in, bool train,
-                 const struct pm_draws *d, int height, int width, float *out, const char *where)
+static int apply(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
+                 int height, int width, float *out, const char *where)
 {
     const struct vgg_cfg *v = cfg;
     const int spread = v->resize_side_max - v->resize_side_min;
@@ -61,6 +62,10 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train,
 }
 
 const struct pm_preprocessing pm_preprocessing_vgg = {
-    .name = "vgg", .help = "resize the smaller side, crop, flip, subtract the means",
-    .opts = opts, .cfg_size = sizeof(struct vgg_cfg), .draw = draw, .apply = apply,
+    .name = "vgg",
+    .help = "resize the smaller side, crop, flip, subtract the means",
+    .opts = opts,
+    .cfg_size = sizeof(struct vgg_cfg),
+    .draw = draw,
+    .apply = apply,
 };

@@ -1,6 +1,6 @@
-/* shapes: the built-in data, drawn pictures that serve all three tasks. A picture shows one to three
- * shapes of one class (disc, box, triangle, ring) of any size, turn, colour and place, not touching
- * each other, on a ground of soft noise, stripes or checks.
+/* shapes: the built-in data, drawn pictures that serve all three tasks. A picture shows one to
+ * three shapes of one class (disc, box, triangle, ring) of any size, turn, colour and place, not
+ * touching each other, on a ground of soft noise, stripes or checks.
  *
  * A shape is its signed distance: coverage of a pixel is 0.5 - distance, clamped, which smooths the
  * edges. Records hold, beside the picture, what each task reads:
@@ -25,11 +25,11 @@ struct colour {
 
 struct shape {
     int kind, edges;
-    float x, y, radius;     /* centre and outer radius in pixels */
-    float hole;             /* ring: half its width */
+    float x, y, radius;         /* centre and outer radius in pixels */
+    float hole;                 /* ring: half its width */
     float stretch_x, stretch_y; /* disc, ring: of the axes */
     float turn_cos, turn_sin;
-    float nx[4], ny[4], d[4];   /* box, triangle: half planes nx * x + ny * y <= d */
+    float nx[4], ny[4], d[4];    /* box, triangle: half planes nx * x + ny * y <= d */
     struct colour colour, other; /* from one side to the other */
 };
 
@@ -218,8 +218,8 @@ static struct object draw_shape(const struct shape *s, int size, float *rgb, uin
         for (int x = 0; x < size; x++) {
             const float dx = (float)x + 0.5f - s->x, dy = (float)y + 0.5f - s->y;
             const float cover = clamp01(0.5f - distance(s, dx, dy));
-            const float t = clamp01(0.5f + 0.5f * (dx * s->turn_cos + dy * s->turn_sin) /
-                                               s->radius);
+            const float t =
+                clamp01(0.5f + 0.5f * (dx * s->turn_cos + dy * s->turn_sin) / s->radius);
             float *p = rgb + 3 * (y * size + x);
             if (cover == 0)
                 continue;
@@ -362,8 +362,8 @@ int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, s
     } splits[] = { { "train", train }, { "validation", validation }, { "test", test } };
 
     if (size < LEAST_SIZE || size > MOST_SIZE)
-        PM_TRY(pm_fail(PM_ECONFIG, "shapes: size %d is outside %d..%d", size, LEAST_SIZE,
-                       MOST_SIZE));
+        PM_TRY(
+            pm_fail(PM_ECONFIG, "shapes: size %d is outside %d..%d", size, LEAST_SIZE, MOST_SIZE));
     PM_TRY(pm_making_create(dst, "shapes", &m));
     pm_making_labels(m, names, CLASSES);
     pm_making_size(m, size, size, 3);

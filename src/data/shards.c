@@ -62,8 +62,7 @@ static bool ends_in_split(const char *stem, const char *split)
     return n == m || stem[n - m - 1] == '_' || stem[n - m - 1] == '-';
 }
 
-static size_t unique_stems(struct pm_arena *a, char *const *names, size_t count,
-                           const char **stems)
+static size_t unique_stems(struct pm_arena *a, char *const *names, size_t count, const char **stems)
 {
     struct pm_shard_name shard;
     size_t n = 0;
@@ -141,8 +140,8 @@ static int find_pattern(struct pm_arena *a, const char *folder, const char *patt
     return PM_OK;
 }
 
-static int missing(const char *folder, const char *split, int index, int total,
-                   char *const *names, size_t count)
+static int missing(const char *folder, const char *split, int index, int total, char *const *names,
+                   size_t count)
 {
     return pm_fail(PM_EDATA,
                    "%s: shard %d of %d of split %s is missing (%zu are there, such as %s)", folder,

@@ -15,9 +15,9 @@ struct pm_shard_name {
 bool pm_shard_parse(const char *name, struct pm_shard_name *out);
 /* The different stems of the shards in folder, in the arena. */
 int pm_shards_stems(struct pm_arena *a, const char *folder, const char ***stems, size_t *count);
-/* The shards of split in folder, in shard order, as names within it in the arena. split is a split's
- * name, or a whole stem, or a file's name, or a pattern (* ? [). Fails with PM_EDATA and what is there when nothing
- * matches, a shard is missing, or two data sets match. */
+/* The shards of split in folder, in shard order, as names within it in the arena. split is a
+ * split's name, or a whole stem, or a file's name, or a pattern (* ? [). Fails with PM_EDATA and
+ * what is there when nothing matches, a shard is missing, or two data sets match. */
 int pm_shards_find(struct pm_arena *a, const char *folder, const char *split, char ***names,
                    size_t *count);
 

@@ -38,8 +38,7 @@ static uint32_t crc_plain(uint32_t c, const uint8_t *p, size_t n)
         const uint32_t lo = c ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
                                  (uint32_t)p[3] << 24);
         c = table[7][lo & 255] ^ table[6][lo >> 8 & 255] ^ table[5][lo >> 16 & 255] ^
-            table[4][lo >> 24] ^ table[3][p[4]] ^ table[2][p[5]] ^ table[1][p[6]] ^
-            table[0][p[7]];
+            table[4][lo >> 24] ^ table[3][p[4]] ^ table[2][p[5]] ^ table[1][p[6]] ^ table[0][p[7]];
     }
     for (; n; p++, n--)
         c = c >> 8 ^ table[0][(c ^ *p) & 255];
@@ -168,8 +167,8 @@ int pm_tfrecord_length(int fd, uint64_t file_size, struct pm_record_place at, ui
 
 int pm_tfrecord_data(int fd, struct pm_record_place at, uint8_t *buf, uint64_t length)
 {
-    const int err = pm_read_at(fd, buf, length + PM_TFRECORD_TAIL, at.offset + PM_TFRECORD_HEAD,
-                               at.path);
+    const int err =
+        pm_read_at(fd, buf, length + PM_TFRECORD_TAIL, at.offset + PM_TFRECORD_HEAD, at.path);
     if (err < 0)
         return err;
     const uint32_t stored = (uint32_t)get_le(buf + length, 4),

@@ -19,8 +19,7 @@ struct pm_record_place {
 int pm_read_at(int fd, void *buf, size_t size, uint64_t offset, const char *path);
 /* Length of the record whose header starts at offset; its checksum and that the whole record lies
  * within file_size are checked. */
-int pm_tfrecord_length(int fd, uint64_t file_size, struct pm_record_place place,
-                       uint64_t *length);
+int pm_tfrecord_length(int fd, uint64_t file_size, struct pm_record_place place, uint64_t *length);
 /* Data of `length` bytes of the record at offset into buf, which holds length + 4; CRC checked. */
 int pm_tfrecord_data(int fd, struct pm_record_place place, uint8_t *buf, uint64_t length);
 

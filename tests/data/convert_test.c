@@ -74,8 +74,22 @@ static uint8_t digit(int i, int k)
 
 static void put_idx(const char *path, bool gz, uint32_t magic, uint32_t count, int cut)
 {
-    uint8_t head[16] = { 0, 0, (uint8_t)(magic >> 8), (uint8_t)magic, 0, 0, (uint8_t)(count >> 8),
-                         (uint8_t)count, 0, 0, 0, 5, 0, 0, 0, 4 };
+    uint8_t head[16] = { 0,
+                         0,
+                         (uint8_t)(magic >> 8),
+                         (uint8_t)magic,
+                         0,
+                         0,
+                         (uint8_t)(count >> 8),
+                         (uint8_t)count,
+                         0,
+                         0,
+                         0,
+                         5,
+                         0,
+                         0,
+                         0,
+                         4 };
     struct pm_str s = { 0 };
     const int each = magic == 2051 ? 20 : 1;
 
@@ -153,8 +167,7 @@ static void mnist(void **state)
     put_idx(in_scratch("raw/train-labels-idx1-ubyte"), false, 2051, 600, 0);
     assert_fails(pm_dataset_convert("mnist", src, dst, NULL), PM_EDATA, "2051", "2049");
     put_idx(in_scratch("raw/train-labels-idx1-ubyte"), false, 2049, 599, 0);
-    assert_fails(pm_dataset_convert("mnist", src, dst, NULL), PM_EDATA, "600 images",
-                 "599 labels");
+    assert_fails(pm_dataset_convert("mnist", src, dst, NULL), PM_EDATA, "600 images", "599 labels");
     assert_only(1);
     scratch_remove();
 }
@@ -174,12 +187,15 @@ static void cifar10(void **state)
     assert_fails(pm_dataset_convert("cifar10", src, dst, NULL), PM_EDATA, "*.bin");
     for (int i = 0; i < 20 * 3073; i++)
         records[i] = (uint8_t)(i % 3073 == 0 ? i / 3073 % 10 : i * 13 + i / 3073);
-    assert_int_equal(pm_file_write(in_scratch("raw/cifar-10-batches-bin/data_batch_1.bin"), records,
-                                   12 * 3073), PM_OK);
+    assert_int_equal(
+        pm_file_write(in_scratch("raw/cifar-10-batches-bin/data_batch_1.bin"), records, 12 * 3073),
+        PM_OK);
     assert_int_equal(pm_file_write(in_scratch("raw/cifar-10-batches-bin/data_batch_2.bin"),
-                                   records + 12 * 3073, 5 * 3073), PM_OK);
+                                   records + 12 * 3073, 5 * 3073),
+                     PM_OK);
     assert_int_equal(pm_file_write(in_scratch("raw/cifar-10-batches-bin/test_batch.bin"),
-                                   records + 17 * 3073, 3 * 3073), PM_OK);
+                                   records + 17 * 3073, 3 * 3073),
+                     PM_OK);
     assert_int_equal(pm_dataset_convert("cifar10", src, dst, "validation=4"), PM_OK);
     static const struct {
         const char *split;
@@ -378,8 +394,8 @@ static void real_photos(void **state)
     d = opened(dst, "validation", 28);
     pm_dataset_close(&d);
     pm_remove_tree(dst);
-    assert_int_equal(pm_dataset_convert("cifar10", shared_data("cifar10/sample_batch.bin"), dst,
-                                        NULL), PM_OK);
+    assert_int_equal(
+        pm_dataset_convert("cifar10", shared_data("cifar10/sample_batch.bin"), dst, NULL), PM_OK);
     d = opened(dst, "train", 500);
     pm_dataset_close(&d);
     scratch_remove();
@@ -495,8 +511,10 @@ static void command(void **state)
         skip();
     }
     scratch_make();
-    snprintf(line, sizeof line, "'%s' dataset make shapes '%s/s' size=16 train=5 validation=0 "
-             "test=0 --json 2>/dev/null", program, scratch);
+    snprintf(line, sizeof line,
+             "'%s' dataset make shapes '%s/s' size=16 train=5 validation=0 "
+             "test=0 --json 2>/dev/null",
+             program, scratch);
     FILE *f = popen(line, "r");
     size_t n = fread(text, 1, sizeof text - 1, f);
     text[n] = '\0';
@@ -531,8 +549,10 @@ static void every_failure(void **state)
         skip();
     }
     scratch_make();
-    snprintf(line, sizeof line, "'%s' dataset make shapes '%s/s' size=16 train=3 validation=1 "
-             "test=0 2>/dev/null", program, scratch);
+    snprintf(line, sizeof line,
+             "'%s' dataset make shapes '%s/s' size=16 train=3 validation=1 "
+             "test=0 2>/dev/null",
+             program, scratch);
     for (; n < 200; n++) {
         char number[16];
         snprintf(number, sizeof number, "%d", n);
@@ -561,10 +581,10 @@ static void every_failure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mnist),        cmocka_unit_test(cifar10),
-        cmocka_unit_test(folder_split), cmocka_unit_test(folder_given),
-        cmocka_unit_test(real_mnist),   cmocka_unit_test(real_photos),
-        cmocka_unit_test(shapes),       cmocka_unit_test(command),
+        cmocka_unit_test(mnist),         cmocka_unit_test(cifar10),
+        cmocka_unit_test(folder_split),  cmocka_unit_test(folder_given),
+        cmocka_unit_test(real_mnist),    cmocka_unit_test(real_photos),
+        cmocka_unit_test(shapes),        cmocka_unit_test(command),
         cmocka_unit_test(every_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

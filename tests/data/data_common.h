@@ -60,13 +60,13 @@ static inline const char *shared_data(const char *name)
 }
 
 /* The call fails with that code and its line holds each of the NULL-ended texts. */
-#define assert_fails(call, code, ...)                                                              \
-    do {                                                                                           \
-        assert_int_equal(call, code);                                                              \
-        const char *const wanted_[] = { __VA_ARGS__ };                                             \
-        for (size_t i_ = 0; i_ < PM_COUNT(wanted_); i_++)                                          \
-            if (!strstr(pm_error_text(), wanted_[i_]))                                             \
-                fail_msg("\"%s\" is not in: %s", wanted_[i_], pm_error_text());                    \
+#define assert_fails(call, code, ...)                                           \
+    do {                                                                        \
+        assert_int_equal(call, code);                                           \
+        const char *const wanted_[] = { __VA_ARGS__ };                          \
+        for (size_t i_ = 0; i_ < PM_COUNT(wanted_); i_++)                       \
+            if (!strstr(pm_error_text(), wanted_[i_]))                          \
+                fail_msg("\"%s\" is not in: %s", wanted_[i_], pm_error_text()); \
     } while (0)
 
 #endif

@@ -1,4 +1,5 @@
-/* Datasets: which files make a split, the cached index, labels, and reading from several threads. */
+/* Datasets: which files make a split, the cached index, labels, and reading from several threads.
+ */
 #include <dirent.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -52,8 +53,10 @@ static void shard_names(void **state)
         { "pets.record", "pets", 0, 0 },
         { "a.tfrecords", "a", 0, 0 },
     };
-    static const char *const bad[] = { "labels.txt", "train", "dataset.json", "-00000-of-00001",
-                                       ".hidden.tfrecord", "train-of-3", "x-1-of-0", ".tfrecord" };
+    static const char *const bad[] = { "labels.txt",       "train",
+                                       "dataset.json",     "-00000-of-00001",
+                                       ".hidden.tfrecord", "train-of-3",
+                                       "x-1-of-0",         ".tfrecord" };
     struct pm_shard_name s;
 
     (void)state;
@@ -244,8 +247,9 @@ static void described(void **state)
     assert_null(info->labels[2]);
     assert_string_equal(info->labels[3], "cat: the small one");
     pm_dataset_close(&d);
-    put_text("dataset.json", "{\"name\": \"pets\", \"num_classes\": 6, \"height\": 28, \"width\": 30,"
-                             " \"channels\": 3, \"splits\": {\"train\": 3, \"test\": 9}}");
+    put_text("dataset.json",
+             "{\"name\": \"pets\", \"num_classes\": 6, \"height\": 28, \"width\": 30,"
+             " \"channels\": 3, \"splits\": {\"train\": 3, \"test\": 9}}");
     assert_int_equal(pm_dataset_open(scratch, "train", &d), PM_OK);
     info = pm_dataset_get_info(d);
     assert_string_equal(info->name, "pets");
@@ -314,8 +318,8 @@ static void many_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shard_names),  cmocka_unit_test(sharded),
-        cmocka_unit_test(many_shards),  cmocka_unit_test(cached_index),
+        cmocka_unit_test(shard_names),      cmocka_unit_test(sharded),
+        cmocka_unit_test(many_shards),      cmocka_unit_test(cached_index),
         cmocka_unit_test(read_only_folder), cmocka_unit_test(described),
         cmocka_unit_test(many_threads),
     };

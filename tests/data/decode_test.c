@@ -1,5 +1,5 @@
-/* Decoding: PngSuite's and other corner files against what libpng and libjpeg-turbo (through Pillow)
- * make of them, malformed files, limits, and our own writing. */
+/* Decoding: PngSuite's and other corner files against what libpng and libjpeg-turbo (through
+ * Pillow) make of them, malformed files, limits, and our own writing. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <zlib.h>
@@ -27,7 +27,8 @@ static const struct {
     { "png-bugfixes/issue_430.png", "a chunk Pillow dislikes; pixels are whole" },
 };
 
-/* Pillow compares a grey tRNS sample below 8 bits unscaled, so its alpha is wrong; the colours agree. */
+/* Pillow compares a grey tRNS sample below 8 bits unscaled, so its alpha is wrong; the colours
+ * agree. */
 static const char *const alpha_differs[] = { "pillow/1_trns.png", "pngsuite/tbbn0g04.png" };
 
 static bool differs(const char *file)
@@ -87,9 +88,9 @@ static void check_means(const char *file, const cJSON *pil, const struct pm_imag
         for (size_t k = 0; k < count; k++)
             sum += im->pixels[k * 3 + (size_t)c];
         sum /= (double)count;
-        const bool good = deep && n == 1 && wanted > 255 ? sum <= wanted / 256 + 0.01 &&
-                                                               sum >= wanted / 256 - 1
-                                                         : fabs(sum - wanted) < 0.25;
+        const bool good = deep && n == 1 && wanted > 255
+                              ? sum <= wanted / 256 + 0.01 && sum >= wanted / 256 - 1
+                              : fabs(sum - wanted) < 0.25;
         if (!good && strcmp(file, "pillow/i_trns.png"))
             fail_msg("%s: mean of channel %d is %.3f, Pillow's is %.3f", file, c, sum, wanted);
     }
@@ -147,8 +148,8 @@ static void corner_files(void **state)
 static void mend_checksums(uint8_t *p, size_t size)
 {
     for (size_t at = 8; size > 20 && !memcmp(p, "\x89PNG", 4) && at + 12 <= size;) {
-        const size_t length = (size_t)p[at] << 24 | (size_t)p[at + 1] << 16 |
-                              (size_t)p[at + 2] << 8 | p[at + 3];
+        const size_t length =
+            (size_t)p[at] << 24 | (size_t)p[at + 1] << 16 | (size_t)p[at + 2] << 8 | p[at + 3];
         if (length > size - at - 12)
             return;
         const uint32_t crc = (uint32_t)crc32(0, p + at + 4, (uInt)length + 4);
@@ -158,8 +159,8 @@ static void mend_checksums(uint8_t *p, size_t size)
     }
 }
 
-/* Corner files with a few bytes changed: an image or an error, never a crash or a read beyond the end
- * (the bytes lie in a block of just their size, which the address sanitizer watches). */
+/* Corner files with a few bytes changed: an image or an error, never a crash or a read beyond the
+ * end (the bytes lie in a block of just their size, which the address sanitizer watches). */
 static void mutated_files(void **state)
 {
     const char *folder = shared_data("images-corner");
@@ -176,7 +177,8 @@ static void mutated_files(void **state)
         size_t size = 0;
         assert_int_equal(pm_file_read(paths[i], &data, &size), PM_OK);
         for (int k = 0; k < 8 && size > 40 && size < 6000; k++, tried++) {
-            const size_t cut = k % 4 == 3 ? size - (size_t)pm_rng_int(&r, 0, (int64_t)size / 2) : size;
+            const size_t cut =
+                k % 4 == 3 ? size - (size_t)pm_rng_int(&r, 0, (int64_t)size / 2) : size;
             uint8_t *copy = pm_malloc(cut);
             struct pm_image8 im;
             memcpy(copy, data, cut);
@@ -225,8 +227,7 @@ static void png_round_trip(void **state)
         assert_int_equal(pm_image_decode(png, size, 1, 0, "grey", &back), PM_OK);
         for (int i = 0; i < 13 * 17; i++) {
             const uint8_t *p = im.pixels + i * channels;
-            const double grey =
-                channels < 3 ? p[0] : 0.2989 * p[0] + 0.5870 * p[1] + 0.1140 * p[2];
+            const double grey = channels < 3 ? p[0] : 0.2989 * p[0] + 0.5870 * p[1] + 0.1140 * p[2];
             assert_true(fabs(back.pixels[i] - grey) <= 0.5 + 255 * 0.0002);
         }
         pm_image_free(&back);
@@ -270,8 +271,8 @@ static void jpeg_round_trip(void **state)
     pm_image_free(&back);
     assert_fails(pm_image_decode(jpeg, size - 2, 3, 0, "cut.jpg", &back), PM_EDATA, "cut.jpg",
                  "end marker");
-    assert_fails(pm_image_decode(jpeg, size, 3, 40 * 24 - 1, "big.jpg", &back), PM_EDATA,
-                 "24 x 40", "1..959");
+    assert_fails(pm_image_decode(jpeg, size, 3, 40 * 24 - 1, "big.jpg", &back), PM_EDATA, "24 x 40",
+                 "1..959");
     pm_free(jpeg);
     pm_image_free(&im);
 }

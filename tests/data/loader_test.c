@@ -20,8 +20,8 @@ static struct pm_dataset *numbers(void)
 }
 
 struct task {
-    uint32_t fail_on;  /* the record that is bad; none when COUNT */
-    int sleep_us;      /* uneven work, so that threads overtake each other */
+    uint32_t fail_on; /* the record that is bad; none when COUNT */
+    int sleep_us;     /* uneven work, so that threads overtake each other */
 };
 
 /* images: [2] the number and a draw; labels: the number. */
@@ -52,9 +52,15 @@ static const struct pm_field fields[] = {
 
 static struct pm_loader_options options(struct task *t, bool train, int threads, uint64_t first)
 {
-    return (struct pm_loader_options){ .batch = BATCH, .train = train, .seed = 7,
-                                       .first_step = first, .threads = threads, .ring = 3,
-                                       .fields = fields, .fields_count = 2, .make = make,
+    return (struct pm_loader_options){ .batch = BATCH,
+                                       .train = train,
+                                       .seed = 7,
+                                       .first_step = first,
+                                       .threads = threads,
+                                       .ring = 3,
+                                       .fields = fields,
+                                       .fields_count = 2,
+                                       .make = make,
                                        .ctx = t };
 }
 

@@ -236,12 +236,13 @@ static void example_round_trip(void **state)
 static void example_by_hand(void **state)
 {
     static const uint8_t bytes[] = {
-        0x0a, 49,                                              /* features, 49 bytes */
-        0x0a, 11, 0x0a, 1, 'i', 0x12, 6, 0x1a, 4, 0x08, 7, 0x08, 9, /* i: unpacked 7, 9 */
-        0x0a, 17, 0x0a, 1, 'f', 0x12, 12, 0x12, 10,            /* f: unpacked 1.0, 2.0 */
-        0x0d, 0, 0, 0x80, 0x3f, 0x0d, 0, 0, 0, 0x40,
-        0x0a, 10, 0x0a, 1, 'i', 0x12, 5, 0x1a, 3, 0x0a, 1, 42, /* i again: packed 42 */
-        0x0a, 3, 0x0a, 1, 'v',                                 /* v: nothing */
+        0x0a, 49, /* features, 49 bytes */
+        0x0a, 11,   0x0a, 1,    'i',  0x12, 6,  0x1a, 4,  0x08, 7,    0x08, 9, /* i: unpacked 7, 9
+                                                                                */
+        0x0a, 17,   0x0a, 1,    'f',  0x12, 12, 0x12, 10, /* f: unpacked 1.0, 2.0 */
+        0x0d, 0,    0,    0x80, 0x3f, 0x0d, 0,  0,    0,  0x40, 0x0a, 10,   0x0a, 1,
+        'i',  0x12, 5,    0x1a, 3,    0x0a, 1,  42, /* i again: packed 42 */
+        0x0a, 3,    0x0a, 1,    'v',                /* v: nothing */
     };
     struct pm_example *e = NULL;
     const float *f = NULL;

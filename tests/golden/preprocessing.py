@@ -6,7 +6,7 @@ here from TF-Slim's rules; resizing and colour are TensorFlow's (tf.compat.v1.im
 align_corners nor half_pixel_centers). Random decisions are fixed by each case's draws. Newer
 TensorFlow's adjust_hue treats numbers outside 0..1 otherwise than the original, so cases with hue keep
 within 0..1, which is asserted.
-tests/data/preprocessing_test.c makes the same picture and compares.
+tests/data/preprocessing_golden_test.c makes the same picture and compares.
 """
 import json
 import math

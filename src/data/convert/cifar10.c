@@ -1,6 +1,6 @@
 /* cifar10: the "binary version", files of 3,073-byte records: label, then 1,024 each of red, green
- * and blue, row by row. Files whose name starts with "test" are the test split, all others train, in
- * name order (data_batch_1.bin ... test_batch.bin); they may lie in cifar-10-batches-bin/, and a
+ * and blue, row by row. Files whose name starts with "test" are the test split, all others train,
+ * in name order (data_batch_1.bin ... test_batch.bin); they may lie in cifar-10-batches-bin/, and a
  * single file is a train split. Pictures become PNG records. */
 #include <string.h>
 
@@ -27,7 +27,7 @@ struct set {
         const char *path;
         char *data;
         size_t first, count;
-    } *file;
+    } * file;
     size_t files, capacity, count;
     size_t skip; /* records before the split being written */
 };
@@ -103,8 +103,8 @@ static int find_files(struct pm_arena *a, const char *src, struct set *train, st
     }
     PM_TRY(pm_glob(a, pm_arena_printf(a, "%s/*.bin", src), &paths, &count));
     if (count == 0)
-        PM_TRY(pm_glob(a, pm_arena_printf(a, "%s/cifar-10-batches-bin/*.bin", src), &paths,
-                       &count));
+        PM_TRY(
+            pm_glob(a, pm_arena_printf(a, "%s/cifar-10-batches-bin/*.bin", src), &paths, &count));
     if (count == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: no *.bin files of CIFAR-10's binary version in it", src));
     for (size_t i = 0; i < count; i++) {
@@ -143,6 +143,9 @@ out:
 }
 
 const struct pm_converter pm_converter_cifar10 = {
-    .name = "cifar10", .help = "CIFAR-10's binary version (data_batch_1.bin and the like)",
-    .opts = opts, .cfg_size = sizeof(struct cifar10_cfg), .convert = convert,
+    .name = "cifar10",
+    .help = "CIFAR-10's binary version (data_batch_1.bin and the like)",
+    .opts = opts,
+    .cfg_size = sizeof(struct cifar10_cfg),
+    .convert = convert,
 };

@@ -37,9 +37,9 @@ static int unknown(const char *name)
         pm_str_add(&all, "%s%s", i ? ", " : "", names[i]);
     }
     const char *near = pm_nearest(name, names, PM_COUNT(rows));
-    const int err = pm_fail(PM_ECONFIG, "dataset convert: unknown format %s%s%s%s; there are: %s",
-                            name, near ? " (did you mean " : "", near ? near : "",
-                            near ? "?)" : "", all.text);
+    const int err =
+        pm_fail(PM_ECONFIG, "dataset convert: unknown format %s%s%s%s; there are: %s", name,
+                near ? " (did you mean " : "", near ? near : "", near ? "?)" : "", all.text);
     pm_str_free(&all);
     return err;
 }

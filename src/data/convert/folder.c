@@ -1,7 +1,7 @@
-/* folder: pictures in one folder a class, SRC/train/CLASS/FILE with SRC/validation (or val, valid) and
- * SRC/test beside it, or SRC/CLASS/FILE, of which a part becomes validation. Classes are train's
- * folder names in byte order, from 0. Files are stored untouched, in an order shuffled by the seed, so
- * that neighbours in a shard are of different classes. */
+/* folder: pictures in one folder a class, SRC/train/CLASS/FILE with SRC/validation (or val, valid)
+ * and SRC/test beside it, or SRC/CLASS/FILE, of which a part becomes validation. Classes are
+ * train's folder names in byte order, from 0. Files are stored untouched, in an order shuffled by
+ * the seed, so that neighbours in a shard are of different classes. */
 #include <string.h>
 #include <strings.h>
 
@@ -60,8 +60,10 @@ static int class_names(struct pm_arena *a, const char *root, const char ***out, 
         if (names[i][0] != '.' && pm_is_folder(pm_arena_printf(a, "%s/%s", root, names[i])))
             (*out)[(*count)++] = names[i];
     if (*count == 0)
-        return pm_fail(PM_EDATA, "%s: no class folders in it: SRC/CLASS/FILE or "
-                       "SRC/train/CLASS/FILE is wanted", root);
+        return pm_fail(PM_EDATA,
+                       "%s: no class folders in it: SRC/CLASS/FILE or "
+                       "SRC/train/CLASS/FILE is wanted",
+                       root);
     return PM_OK;
 }
 
@@ -102,8 +104,10 @@ static int list_images(struct pm_arena *a, const char *root, const char *const *
         }
     }
     if (out->count == 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: no .jpg, .jpeg, .png, .gif or .bmp files in its %d class "
-                       "folders", root, own_count));
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: no .jpg, .jpeg, .png, .gif or .bmp files in its %d class "
+                       "folders",
+                       root, own_count));
     if (out->others)
         PM_WARN("data", "%s: %zu files are no pictures by their names, passed over", root,
                 out->others);
@@ -134,8 +138,7 @@ static const char *format_of(const char *data, size_t size)
 static int fill(void *ctx, size_t i, struct pm_example_builder *b)
 {
     struct part *p = ctx;
-    const struct item *it =
-        &p->list->item[pm_permute(p->seed, 0, p->list->count, p->begin + i)];
+    const struct item *it = &p->list->item[pm_permute(p->seed, 0, p->list->count, p->begin + i)];
     struct pm_image8 im = { 0 };
     char *data = NULL;
     size_t size = 0;
@@ -165,18 +168,18 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
 }
 
 static int write_part(struct pm_making *m, const char *split, const struct folder_cfg *cfg,
-                      const struct list *list, const char *const *classes, size_t begin,
-                      size_t end)
+                      const struct list *list, const char *const *classes, size_t begin, size_t end)
 {
     struct part p = { list, classes, (uint64_t)cfg->seed, begin, cfg->bad, 0 };
-    const int err =
-        pm_making_split(m, split, end - begin, (size_t)cfg->per_shard, fill, &p);
+    const int err = pm_making_split(m, split, end - begin, (size_t)cfg->per_shard, fill, &p);
 
     if (err == PM_OK && p.skipped == end - begin)
         return pm_fail(PM_EDATA, "none of the %zu pictures of split %s decodes", p.skipped, split);
     if (err == PM_OK && p.skipped)
-        PM_WARN("data", "split %s: %zu of %zu pictures do not decode, skipped (PM_LOG=data=debug "
-                "lists them)", split, p.skipped, end - begin);
+        PM_WARN("data",
+                "split %s: %zu of %zu pictures do not decode, skipped (PM_LOG=data=debug "
+                "lists them)",
+                split, p.skipped, end - begin);
     return err;
 }
 
@@ -256,6 +259,9 @@ out:
 }
 
 const struct pm_converter pm_converter_folder = {
-    .name = "folder", .help = "pictures in one folder a class: SRC/train/CLASS/* or SRC/CLASS/*",
-    .opts = opts, .cfg_size = sizeof(struct folder_cfg), .convert = convert,
+    .name = "folder",
+    .help = "pictures in one folder a class: SRC/train/CLASS/* or SRC/CLASS/*",
+    .opts = opts,
+    .cfg_size = sizeof(struct folder_cfg),
+    .convert = convert,
 };

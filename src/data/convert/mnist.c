@@ -1,7 +1,6 @@
-/* mnist: IDX files, plain or gzipped, as PNG records. An IDX file is a big-endian magic (2051 images,
- * 2049 labels), the counts, then bytes.
- * train is all but the last images of the training set, which become validation; test comes from the
- * t10k files where they are there. */
+/* mnist: IDX files, plain or gzipped, as PNG records. An IDX file is a big-endian magic (2051
+ * images, 2049 labels), the counts, then bytes. train is all but the last images of the training
+ * set, which become validation; test comes from the t10k files where they are there. */
 #include <string.h>
 #include <zlib.h>
 
@@ -21,8 +20,8 @@ static const char *const digits[] = { "zero", "one", "two",   "three", "four",
                                       "five", "six", "seven", "eight", "nine" };
 
 struct idx {
-    char *path;       /* in the arena */
-    uint8_t *data;    /* values, owned */
+    char *path;    /* in the arena */
+    uint8_t *data; /* values, owned */
     size_t count, each;
     int height, width;
 };
@@ -195,6 +194,9 @@ out:
 }
 
 const struct pm_converter pm_converter_mnist = {
-    .name = "mnist", .help = "IDX files (train-images-idx3-ubyte.gz and the like)",
-    .opts = opts, .cfg_size = sizeof(struct mnist_cfg), .convert = convert,
+    .name = "mnist",
+    .help = "IDX files (train-images-idx3-ubyte.gz and the like)",
+    .opts = opts,
+    .cfg_size = sizeof(struct mnist_cfg),
+    .convert = convert,
 };

@@ -1,0 +1,130 @@
+/* Preprocessings against TensorFlow's own results, in tests/golden/preprocessing.json
+ * (tests/golden/preprocessing.py writes it and says how). */
+#include <cjson/cJSON.h>
+#include <math.h>
+
+#include "data_common.h"
+#include "data/preprocess.h"
+
+/* Roundings a value passes through at most, and float32's unit of rounding. */
+enum { OPS = 64 };
+static const double ulp = 1.0 / (1 << 24);
+
+struct config {
+    const struct pm_preprocessing *row;
+    struct pm_arena *arena;
+    void *cfg;
+};
+
+static struct config config(const char *name, const char *text)
+{
+    struct config c = { pm_preprocessing_find(name), pm_arena_create(), NULL };
+    assert_non_null(c.row);
+    c.cfg = pm_arena_alloc(c.arena, c.row->cfg_size + 1);
+    if (c.row->opts)
+        assert_int_equal(pm_opts_parse_text(c.row->opts, text, c.cfg, c.arena, name), PM_OK);
+    return c;
+}
+
+static float *run(const struct config *c, const struct pm_image8 *im, bool train,
+                  const struct pm_draws *d, int height, int width)
+{
+    const size_t n = (size_t)height * (size_t)width * (size_t)im->channels;
+    float *out = pm_malloc(n * sizeof *out);
+    for (size_t i = 0; i < n; i++)
+        out[i] = NAN;
+    assert_int_equal(c->row->apply(c->cfg, im, train, d, height, width, out, "picture"), PM_OK);
+    return out;
+}
+
+static double number(const cJSON *o, const char *key, double otherwise)
+{
+    const cJSON *v = cJSON_GetObjectItem(o, key);
+    return v ? v->valuedouble : otherwise;
+}
+
+static struct pm_draws golden_draws(const cJSON *o)
+{
+    struct pm_draws d = { .side = number(o, "side", 0),
+                          .crop_y = number(o, "crop_y", 0),
+                          .crop_x = number(o, "crop_x", 0),
+                          .flip = number(o, "flip", 0) != 0,
+                          .resize_method = (int)number(o, "resize_method", 0),
+                          .color_ordering = (int)number(o, "color_ordering", 0),
+                          .brightness = number(o, "brightness", 0),
+                          .contrast = number(o, "contrast", 0),
+                          .saturation = number(o, "saturation", 0),
+                          .hue = number(o, "hue", 0) };
+    const cJSON *box = cJSON_GetObjectItem(o, "box");
+    for (int i = 0; box && i < 4; i++)
+        d.box[i] = cJSON_GetArrayItem(box, i)->valueint;
+    return d;
+}
+
+/* Both sides are float32 here, so twice the allowance; top is the largest number on the way, in
+ * units of the result. */
+static void golden_case(const cJSON *o, const struct pm_image8 *im)
+{
+    const char *name = cJSON_GetObjectItem(o, "name")->valuestring;
+    const cJSON *v = cJSON_GetObjectItem(o, "out")->child;
+    const bool resized = !strcmp(name, "resize");
+    float resize_out[9 * 8 * 3], *out = resize_out;
+    double top = 255;
+    int i = 0;
+
+    if (resized) {
+        struct pm_view8 in = pm_view8_of(im);
+        in = pm_view_crop(in, 0, 0, (int)number(o, "height", im->height),
+                          (int)number(o, "width", im->width));
+        pm_resize(in, (enum pm_resize)number(o, "method", 0), 1, 9, 8, out);
+        top = 3 * 255; /* bicubic */
+    } else {
+        struct config c = config(name, cJSON_GetObjectItem(o, "options")->valuestring);
+        const struct pm_draws d = golden_draws(cJSON_GetObjectItem(o, "draws"));
+        out = run(&c, im, cJSON_IsTrue(cJSON_GetObjectItem(o, "train")), &d, 9, 8);
+        if (!strcmp(name, "cifarnet"))
+            top = 573.0 / 10; /* the deviation before standardisation is above 10 */
+        else if (strcmp(name, "vgg"))
+            top = 2 * 1.8 * 1.5 * 6;
+        pm_arena_destroy(&c.arena);
+    }
+    for (; v; v = v->next, i++)
+        if (!(fabs(out[i] - v->valuedouble) <= 2 * OPS * ulp * top))
+            fail_msg("%s, value %d: %.9g, TensorFlow gives %.9g", name, i, (double)out[i],
+                     v->valuedouble);
+    assert_int_equal(i, 9 * 8 * 3);
+    if (!resized)
+        pm_free(out);
+}
+
+static void golden(void **state)
+{
+    struct pm_image8 im = { 21, 27, 3, pm_malloc(21 * 27 * 3) };
+    const char *source = getenv("PUMICE_SOURCE");
+    char path[1024], *text = NULL;
+    int cases = 0;
+
+    (void)state;
+    for (int y = 0; y < 21; y++)
+        for (int x = 0; x < 27; x++)
+            for (int c = 0; c < 3; c++)
+                im.pixels[(y * 27 + x) * 3 + c] =
+                    (uint8_t)(64 + (y * y * 3 + x * 7 * (c + 1) + x * y % 29 * 5 + c * 40) % 128);
+    snprintf(path, sizeof path, "%s/tests/golden/preprocessing.json", source ? source : ".");
+    if (pm_file_read(path, &text, NULL) < 0)
+        fail_msg("%s", pm_error_text());
+    cJSON *all = cJSON_Parse(text);
+    assert_non_null(all);
+    for (const cJSON *o = cJSON_GetObjectItem(all, "cases")->child; o; o = o->next, cases++)
+        golden_case(o, &im);
+    assert_int_equal(cases, 21);
+    cJSON_Delete(all);
+    pm_free(text);
+    pm_image_free(&im);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
