@@ -44,6 +44,7 @@ int pm_device_find(const struct pm_device_info *list, size_t count, const char *
 struct pm_device_options {
     int threads;           /* CPU: threads of this clone; 0 = all cores */
     double segment_ms;     /* work bound of one submission, estimated; 0 = 100 */
+    double slow;           /* CPU, for tests: runs take so many times as long; 0 = as they are */
     bool validate;         /* Vulkan validation layer; every message is logged and counted */
 };
 int pm_device_open(const struct pm_device_info *info, const struct pm_device_options *options,
@@ -98,6 +99,9 @@ int pm_program_submit(struct pm_program *p, int slot);
 int pm_program_wait_out(struct pm_program *p, int slot, size_t i);
 /* Waits until the slot's run is wholly done. */
 int pm_program_wait(struct pm_program *p, int slot);
+/* Seconds the slot's last run took on the device, from its first call's start to its last one's end,
+ * without waiting in queues. After pm_program_wait. */
+double pm_program_seconds(struct pm_program *p, int slot);
 /* The variant that runs call i ("cpu" on the CPU). */
 const char *pm_program_variant(const struct pm_program *p, size_t i);
 

@@ -156,6 +156,8 @@ size_t pm_plan_buckets(const struct pm_plan *p);
 void pm_plan_bucket(const struct pm_plan *p, size_t i, size_t *offset, size_t *size);
 /* Waits for the bucket of the slot's run; the pointer is good until the slot's next submit. */
 int pm_plan_wait_bucket(struct pm_plan *p, int slot, size_t i, const float **out);
+/* Seconds the slot's last run took on the device; after pm_plan_wait. */
+double pm_plan_seconds(const struct pm_plan *p, int slot);
 /* The list of calls, for checks, bench and profile. */
 const struct pm_planned_call *pm_plan_calls(const struct pm_plan *p, size_t *count);
 const struct pm_value *pm_plan_values(const struct pm_plan *p, size_t *count);

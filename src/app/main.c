@@ -5,6 +5,8 @@
  * checkpoint was written. */
 #include "app/app.h"
 
+#include <pumice/trace.h>
+
 #include <cjson/cJSON.h>
 #include <string.h>
 
@@ -125,7 +127,10 @@ static void report_failure(struct app_globals *g, int err)
 int main(int argc, char **argv)
 {
     struct app_globals g = { 0 };
-    int err = run(argc - 1, argv + 1, &g);
+    int err;
+
+    pm_trace_start();
+    err = run(argc - 1, argv + 1, &g);
 
     if (err < 0)
         report_failure(&g, err);

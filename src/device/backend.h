@@ -24,6 +24,7 @@ struct pm_device_ops {
     int (*program_wait_out)(struct pm_program *p, int slot, size_t i);
     int (*program_wait)(struct pm_program *p, int slot);
     const char *(*program_variant)(const struct pm_program *p, size_t call);
+    double (*program_seconds)(struct pm_program *p, int slot);
     /* Scratch bytes of a call at pick level `level`. */
     int (*call_scratch)(const struct pm_device *d, const struct pm_kernel *k, const void *params,
                         size_t count, int level, size_t bytes[PM_MAX_BUFS]);

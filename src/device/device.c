@@ -288,6 +288,12 @@ const char *pm_program_variant(const struct pm_program *p, size_t i)
     return p->device->ops->program_variant(p, i);
 }
 
+double pm_program_seconds(struct pm_program *p, int slot)
+{
+    assert(slot >= 0 && slot < p->slots);
+    return p->device->ops->program_seconds(p, slot);
+}
+
 int pm_call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,
                     size_t count, int level, size_t bytes[PM_MAX_BUFS])
 {

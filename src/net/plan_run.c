@@ -292,6 +292,11 @@ out:
     return err;
 }
 
+double pm_plan_seconds(const struct pm_plan *p, int slot)
+{
+    return pm_program_seconds(p->program, slot);
+}
+
 const char *pm_plan_variant(const struct pm_plan *p, size_t call)
 {
     return pm_program_variant(p->program, call);

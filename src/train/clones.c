@@ -2,6 +2,7 @@
 #include "train/clones.h"
 
 #include <pumice/thread.h>
+#include <pumice/trace.h>
 
 #include <assert.h>
 #include <math.h>
@@ -99,7 +100,7 @@ static int make_clone(struct pm_clones *c, int i)
     int err = PM_OK;
 
     PM_TRY(pm_device_open(&c->specs[i].info, &(struct pm_device_options){
-        .threads = c->specs[i].threads, .segment_ms = c->o.segment_ms,
+        .threads = c->specs[i].threads, .slow = c->specs[i].slow, .segment_ms = c->o.segment_ms,
         .validate = c->o.validate }, &k->device));
     PM_TRY(c->o.build(c->o.ctx, k->count / c->o.micro_batches, &k->net));
     PM_TRY(pm_variables_create(k->device, k->net, true,
@@ -286,12 +287,23 @@ static void reduce_range(void *ctx, size_t begin, size_t end)
             r->sum[i] += r->part[i];
 }
 
+static void trace_bucket(size_t bucket, int clone, double begin)
+{
+    char name[64];
+
+    if (!pm_trace_on)
+        return;
+    snprintf(name, sizeof name, "sum bucket %zu of clone %d", bucket, clone);
+    pm_trace_span("host", name, begin, pm_seconds());
+}
+
 /* Buckets come in the same order from every clone: their plans have the same calls. */
 static int sum_gradients(struct pm_clones *c, int slot)
 {
     int err = PM_OK;
 
     for (size_t b = 0; b < pm_plan_buckets(c->clone[0].plan); b++) {
+        double begin;
         size_t offset, size;
 
         pm_plan_bucket(c->clone[0].plan, b, &offset, &size);
@@ -299,7 +311,9 @@ static int sum_gradients(struct pm_clones *c, int slot)
             struct reduce r = { .sum = c->sum + offset / sizeof(float), .first = i == 0 };
 
             PM_TRY(pm_plan_wait_bucket(c->clone[i].plan, slot, b, &r.part));
+            begin = pm_trace_now();
             pm_parallel(size / sizeof(float), 16384, reduce_range, &r);
+            trace_bucket(b, i, begin);
         }
     }
     PM_TRY(pm_buffer_write(c->host, c->host_variables->grads, 0, c->sum,
@@ -341,9 +355,11 @@ static int update_on_host(struct pm_clones *c, int slot, const struct pm_step *s
 {
     struct pm_step_result *r = &c->result[slot];
     struct pm_step *to;
+    double begin;
     int err = PM_OK;
 
     PM_TRY(sum_gradients(c, slot));
+    begin = pm_trace_now();
     to = pm_plan_step(c->host_plan, 0);
     if (to)
         *to = *step;
@@ -352,10 +368,12 @@ static int update_on_host(struct pm_clones *c, int slot, const struct pm_step *s
     for (int i = 0; i < c->o.count; i++) {
         PM_TRY(pm_plan_wait(c->clone[i].plan, slot));
         r->loss += pm_plan_loss(c->clone[i].plan, slot);
+        c->clone[i].seconds = pm_plan_seconds(c->clone[i].plan, slot);
     }
     PM_TRY(pm_plan_wait(c->host_plan, 0));
     read_update(c->host_plan, 0, r);
     PM_TRY(push_values(c));
+    pm_trace_span("host", "update and values to clones", begin, pm_trace_now());
 out:
     return err;
 }

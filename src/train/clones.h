@@ -16,6 +16,7 @@ struct pm_clone_spec {
     struct pm_device_info info;
     double share;  /* of the batch, relative to the others'; > 0 */
     int threads;   /* CPU: 0 = all cores */
+    double slow;   /* CPU, for tests: its runs take so many times as long; 0 = as they are */
 };
 struct pm_clones_options {
     const struct pm_clone_spec *specs;

@@ -6,6 +6,7 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- freezing and multipliers ----------------------------------------------------------- */
@@ -275,6 +276,16 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch, uint64_
 
 /* ---- devices ---------------------------------------------------------------------------- */
 
+/* PM_SLOW=1:4 makes clone 1 take four times as long, to see the shares move. */
+static double injected_slowness(int clone)
+{
+    const char *text = getenv("PM_SLOW");
+    double factor;
+    int which;
+
+    return text && sscanf(text, "%d:%lf", &which, &factor) == 2 && which == clone ? factor : 0;
+}
+
 int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs, int *count)
 {
     const struct pm_config *c = e->config;
@@ -294,6 +305,7 @@ int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs,
         s[i].info = list[index];
         s[i].share = d->share > 0 ? d->share : 1;
         s[i].threads = d->threads;
+        s[i].slow = injected_slowness(i);
     }
     *specs = s;
     *count = c->devices_count;

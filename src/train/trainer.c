@@ -4,6 +4,7 @@
  * numbers and batches depend on its number only, so the same steps are taken again. */
 #include <pumice/train.h>
 
+#include "train/balancer.h"
 #include "train/clones.h"
 #include "train/evaluator.h"
 #include "train/schedule.h"
@@ -23,6 +24,7 @@ struct trainer {
     struct pm_experiment *e;
     struct pm_clone_spec *specs;
     int spec_count;
+    struct pm_balancer balance;
     double betas[2];
     struct pm_clones *clones;
     struct pm_evaluator *evaluator;
@@ -214,6 +216,10 @@ static int open_trainer(struct trainer *t)
         t->e->optimizer->betas(t->e->optimizer_cfg, &t->betas[0], &t->betas[1]);
     PM_TRY(pm_run_lock(c->run.folder, &t->lock));
     PM_TRY(write_config(t));
+    pm_balancer_start(&t->balance, t->spec_count);
+    if (c->run.balance != PM_BALANCE_AUTO || t->spec_count == 1 ||
+        pm_balancer_load(c->run.folder, t->specs, t->spec_count))
+        t->balance.step = -1;
     PM_TRY(make_clones(t));
     t->snapshot = pm_state_create(pm_clones_master(t->clones));
     PM_TRY(start_values(t));
@@ -234,6 +240,7 @@ static void close_trainer(struct trainer *t)
     pm_metrics_close(&t->metrics);
     pm_run_unlock(&t->lock);
     pm_experiment_close(&t->e);
+    pm_balancer_free(&t->balance);
     cJSON_Delete(t->eval_metrics);
     pm_log_file(NULL);
     if (t->log)
@@ -437,12 +444,29 @@ static bool is_due(uint64_t step, int64_t every)
     return every > 0 && step % (uint64_t)every == 0;
 }
 
+/* The same values, cut otherwise: nets and plans are made again. */
+static int rebalance(struct trainer *t)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_balancer_save(t->c->run.folder, t->specs, t->spec_count));
+    PM_TRY(take_snapshot(t));
+    pm_evaluator_destroy(&t->evaluator);
+    pm_clones_destroy(&t->clones);
+    PM_TRY(make_clones(t));
+    PM_TRY(use_snapshot(t));
+out:
+    return err;
+}
+
 static int after_step(struct trainer *t)
 {
     const struct pm_config_run *run = &t->c->run;
     bool timed = run->save_every_secs > 0 && pm_seconds() - t->saved_at >= run->save_every_secs;
     int err = PM_OK;
 
+    if (t->spec_count > 1 && pm_balancer_step(&t->balance, t->clones, t->specs))
+        PM_TRY(rebalance(t));
     if (is_due(t->step, run->save_every_steps) || timed) {
         PM_TRY(save(t));
     } else if (is_due(t->step, run->snapshot_every_steps)) {

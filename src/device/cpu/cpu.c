@@ -3,6 +3,7 @@
 #include "device/backend.h"
 
 #include <pumice/thread.h>
+#include <pumice/trace.h>
 
 #include <assert.h>
 #include <pthread.h>
@@ -25,6 +26,7 @@ struct cpu_call {
 
 struct cpu_program {
     struct pm_program base;
+    char *name, lane[48];
     struct cpu_call *calls;
     struct pm_place *in, *out;
     size_t *out_after;
@@ -32,6 +34,7 @@ struct cpu_program {
     struct cpu_slot {
         bool running;
         size_t calls_done; /* of the run under way */
+        double seconds;    /* of the last run */
     } *slot;
 };
 
@@ -46,6 +49,7 @@ struct cpu_device {
     } jobs[MAX_JOBS];
     unsigned head, tail; /* jobs [head, tail) wait or run */
     bool quit;
+    char lane[40]; /* in traces: "cpu", "cpu 2" for the second one opened */
 };
 
 static struct cpu_device *cpu_of(struct pm_device *d)
@@ -84,10 +88,16 @@ static void run_call(struct cpu_call *c)
  * the backward pass goes on. */
 static void copy_outputs(struct cpu_program *p, int slot, size_t done)
 {
-    for (size_t i = 0; i < p->base.out_count; i++)
-        if (p->out_after[i] == done)
-            memcpy(p->host_out[(size_t)slot * p->base.out_count + i], address(&p->out[i]),
-                   p->out[i].size);
+    for (size_t i = 0; i < p->base.out_count; i++) {
+        double begin = pm_trace_now();
+
+        if (p->out_after[i] != done)
+            continue;
+        memcpy(p->host_out[(size_t)slot * p->base.out_count + i], address(&p->out[i]),
+               p->out[i].size);
+        if (pm_trace_on)
+            pm_trace_span(p->lane, "copy out", begin, pm_seconds());
+    }
 }
 
 static void announce(struct cpu_device *d, struct cpu_program *p, int slot, size_t done, bool end)
@@ -105,6 +115,7 @@ static void announce(struct cpu_device *d, struct cpu_program *p, int slot, size
 static void run_program(struct cpu_device *d, struct cpu_program *p, int slot)
 {
     size_t count = p->base.calls_count;
+    double begin = pm_seconds();
 
     for (size_t i = 0; i < p->base.in_count; i++)
         memcpy(address(&p->in[i]), p->host_in[(size_t)slot * p->base.in_count + i],
@@ -117,6 +128,10 @@ static void run_program(struct cpu_device *d, struct cpu_program *p, int slot)
         copy_outputs(p, slot, i + 1);
         announce(d, p, slot, i + 1, false);
     }
+    if (d->base.options.slow > 1)
+        usleep((useconds_t)(1e6 * (pm_seconds() - begin) * (d->base.options.slow - 1)));
+    p->slot[slot].seconds = pm_seconds() - begin;
+    pm_trace_span(d->lane, p->name, begin, begin + p->slot[slot].seconds);
     announce(d, p, slot, count, true);
 }
 
@@ -227,6 +242,7 @@ static void program_destroy(struct pm_program *base)
     pm_free(p->host_in);
     pm_free(p->host_out);
     pm_free(p->slot);
+    pm_free(p->name);
     pm_free(p);
 }
 
@@ -287,6 +303,8 @@ static int program_create(struct pm_device *d, const struct pm_program_desc *des
     pm_threads_set(d->info.caps.threads); /* prepare() must see those that will run the call */
     p->base = (struct pm_program){ .device = d, .in_count = desc->in_count,
                                    .out_count = desc->out_count, .slots = desc->slots };
+    p->name = pm_strdup(desc->name);
+    snprintf(p->lane, sizeof p->lane, "%s copies", cpu_of(d)->lane);
     p->in = copy_of(desc->in, desc->in_count * sizeof *desc->in);
     p->out = copy_of(desc->out, desc->out_count * sizeof *desc->out);
     p->out_after = copy_of(desc->out_after, desc->out_count * sizeof *desc->out_after);
@@ -328,7 +346,8 @@ static int program_submit(struct pm_program *base, int slot)
     assert(!p->slot[slot].running);
     while (d->tail - d->head == MAX_JOBS)
         pthread_cond_wait(&d->changed, &d->lock);
-    p->slot[slot] = (struct cpu_slot){ .running = true };
+    p->slot[slot].running = true;
+    p->slot[slot].calls_done = 0;
     d->jobs[d->tail++ % MAX_JOBS] = (struct cpu_job){ p, slot };
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->lock);
@@ -363,6 +382,11 @@ static const char *program_variant(const struct pm_program *p, size_t call)
 {
     (void)p, (void)call;
     return "cpu";
+}
+
+static double program_seconds(struct pm_program *p, int slot)
+{
+    return prog_of(p)->slot[slot].seconds;
 }
 
 static int call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,
@@ -412,6 +436,7 @@ static const struct pm_device_ops ops = {
     .program_wait_out = program_wait_out,
     .program_wait = program_wait,
     .program_variant = program_variant,
+    .program_seconds = program_seconds,
     .call_scratch = call_scratch,
 };
 
@@ -462,8 +487,11 @@ void pm_cpu_info(struct pm_device_info *info)
 int pm_cpu_open(const struct pm_device_info *info, const struct pm_device_options *options,
                 struct pm_device **out)
 {
+    static _Atomic int opened;
     struct cpu_device *d = pm_calloc(1, sizeof *d);
+    int number = ++opened;
 
+    snprintf(d->lane, sizeof d->lane, number > 1 ? "cpu %d" : "cpu", number);
     d->base.ops = &ops;
     d->base.info = *info;
     d->base.options = *options;

@@ -335,6 +335,7 @@ static const struct pm_device_ops ops = {
     .program_wait_out = pm_vk_program_wait_out,
     .program_wait = pm_vk_program_wait,
     .program_variant = pm_vk_program_variant,
+    .program_seconds = pm_vk_program_seconds,
     .call_scratch = pm_vk_call_scratch,
 };
 

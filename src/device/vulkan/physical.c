@@ -243,6 +243,7 @@ static bool find_queues(struct vk_instance *in, struct vk_physical *p)
     }
     p->family = compute < 0 ? 0 : (uint32_t)compute;
     p->transfer_family = transfer < 0 ? p->family : (uint32_t)transfer;
+    p->timestamp_bits = compute < 0 ? 0 : q[compute].timestampValidBits;
     return compute >= 0;
 }
 

@@ -417,6 +417,7 @@ static int create_slot(struct recorder *r, struct vk_slot *s, size_t in_bytes, s
     }
     if (out_bytes)
         PM_TRY(pm_vk_block_create(r->d, out_bytes, VK_USE_DOWNLOAD, &s->out));
+    PM_TRY(pm_vk_clock_create(r->d, p->pool, &s->clock));
     for (size_t i = 0; i < n; i++) {
         PM_TRY(record_outs(r, s, i, false, &s->copy[i]));
         PM_TRY(record_outs(r, s, i, true, &s->copy_transfer[i]));
@@ -554,6 +555,8 @@ void pm_vk_program_destroy(struct pm_program *base)
     for (int i = 0; i < p->slot_count; i++) {
         pm_vk_block_destroy(d, &p->slots[i].in);
         pm_vk_block_destroy(d, &p->slots[i].out);
+        if (idle)
+            pm_vk_clock_destroy(d, &p->slots[i].clock);
     }
     pm_vk_block_destroy(d, &p->constants);
     if (idle) {

@@ -63,9 +63,11 @@ static int submit_segment(struct vk_program *p, struct vk_slot *s, size_t i)
     int err = PM_OK;
     struct vk_device *d = p->device;
     struct vk_segment *g = &p->segments[i];
-    VkCommandBuffer list[3];
+    VkCommandBuffer list[5];
     uint32_t n = 0;
 
+    if (i == 0 && s->clock.begin)
+        list[n++] = s->clock.begin;
     if (i == 0 && s->prologue)
         list[n++] = s->prologue;
     if (g->host) {
@@ -79,6 +81,8 @@ static int submit_segment(struct vk_program *p, struct vk_slot *s, size_t i)
     }
     if (s->copy[i])
         list[n++] = s->copy[i];
+    if (i + 1 == p->segment_count && s->clock.end)
+        list[n++] = s->clock.end;
     PM_TRY(pm_vk_submit(d, &d->compute, list, n, i == 0, 0, &s->value[i]));
     s->done = s->value[i];
     if (s->copy_transfer[i]) {
@@ -100,6 +104,7 @@ int pm_vk_program_submit(struct pm_program *base, int slot)
         return err;
     memset(s->value, 0, p->segment_count * sizeof *s->value);
     s->busy = true;
+    s->clock.submitted = pm_seconds();
     for (size_t i = 0; i < p->segment_count; i++)
         PM_TRY(submit_segment(p, s, i));
 out:
@@ -126,7 +131,14 @@ int pm_vk_program_wait(struct pm_program *base, int slot)
 
     PM_TRY(pm_vk_wait(p->device, &p->device->compute, s->done));
     PM_TRY(pm_vk_wait(p->device, &p->device->transfer, s->transfer_done));
+    if (s->busy)
+        pm_vk_clock_read(p->device, &s->clock, p->name);
     s->busy = false;
 out:
     return blame(p, s, err);
+}
+
+double pm_vk_program_seconds(struct pm_program *base, int slot)
+{
+    return ((struct vk_program *)base)->slots[slot].clock.seconds;
 }

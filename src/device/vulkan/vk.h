@@ -34,7 +34,9 @@
     F(CreateCommandPool) F(DestroyCommandPool) F(AllocateCommandBuffers) F(BeginCommandBuffer)     \
     F(EndCommandBuffer) F(CmdBindPipeline) F(CmdPushConstants) F(CmdDispatch) F(CmdDispatchBase)   \
     F(CmdPipelineBarrier) F(CmdCopyBuffer) F(CmdFillBuffer) F(CreateSemaphore)                     \
-    F(DestroySemaphore) F(WaitSemaphores) F(GetSemaphoreCounterValue) F(QueueSubmit)
+    F(DestroySemaphore) F(WaitSemaphores) F(GetSemaphoreCounterValue) F(QueueSubmit)              \
+    F(CreateQueryPool) F(DestroyQueryPool) F(GetQueryPoolResults) F(CmdResetQueryPool)             \
+    F(CmdWriteTimestamp)
 
 #define PM_VK_MEMBER(name) PFN_vk##name name;
 struct vk {
@@ -92,6 +94,7 @@ struct vk_physical {
     bool int16;
     bool compiler_only;              /* RADV's null device: pipelines compile, nothing runs */
     uint32_t family, transfer_family;/* equal: no queue of its own for copies */
+    uint32_t timestamp_bits;         /* of the compute queue; 0: none */
 };
 void pm_vk_describe(struct vk_instance *in, uint32_t index, struct vk_physical *out);
 
@@ -248,12 +251,24 @@ struct vk_out {
     size_t segment;             /* after which it is copied */
     bool transfer;              /* on the transfer queue */
 };
+/* Times the runs of a slot. */
+struct vk_clock {
+    VkQueryPool queries;        /* two timestamps; none where the queue has no clock */
+    VkCommandBuffer begin, end;
+    double submitted, seconds;  /* host time of the submission; length of the last run */
+};
+int pm_vk_clock_create(struct vk_device *d, VkCommandPool pool, struct vk_clock *c);
+void pm_vk_clock_destroy(struct vk_device *d, struct vk_clock *c);
+/* After the run's end: sets seconds, adds a span to the trace. */
+void pm_vk_clock_read(struct vk_device *d, struct vk_clock *c, const char *name);
+
 struct vk_slot {
     struct vk_block in, out;
     VkCommandBuffer prologue;   /* NULL without inputs */
     VkCommandBuffer *copy, *copy_transfer; /* per segment, NULL where nothing is copied out */
     uint64_t *value, *transfer_value;      /* per segment, of the last run */
     uint64_t done, transfer_done;
+    struct vk_clock clock;
     bool busy;
 };
 struct vk_program {
@@ -281,5 +296,6 @@ int pm_vk_program_submit(struct pm_program *p, int slot);
 int pm_vk_program_wait_out(struct pm_program *p, int slot, size_t i);
 int pm_vk_program_wait(struct pm_program *p, int slot);
 const char *pm_vk_program_variant(const struct pm_program *p, size_t i);
+double pm_vk_program_seconds(struct pm_program *p, int slot);
 
 #endif
