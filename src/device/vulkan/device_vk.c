@@ -280,11 +280,13 @@ static int create_layout(struct vk_device *d)
     return vk(d->vk.CreatePipelineLayout(d->handle, &info, NULL, &d->layout));
 }
 
-/* Work a second, low guesses by class: too low only makes submissions shorter. */
+/* Work a second, low guesses by class: too low only makes submissions shorter. And how long one may
+ * take before the device counts as hung: a software driver is only ever slow. */
 static void guess_speed(struct vk_device *d)
 {
     double cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
 
+    d->hang_seconds = d->base.info.kind == PM_KIND_SOFTWARE ? 3600 : 120;
     d->flops = 1e12, d->bytes = 5e10;
     if (d->physical.driver == VK_DRIVER_ID_GOOGLE_SWIFTSHADER)
         d->flops = cores * 1e9, d->bytes = cores * 5e8;
@@ -351,7 +353,6 @@ int pm_vulkan_open(const struct pm_device_info *info, const struct pm_device_opt
     pthread_mutex_init(&d->queue_lock, NULL);
     pthread_mutex_init(&d->once_lock, NULL);
     d->segment_seconds = (options->segment_ms > 0 ? options->segment_ms : 100) / 1000;
-    d->hang_seconds = 120;
     PM_TRY(pm_vk_instance_create(options->validate, &d->instance));
     d->vk = d->instance.vk;
     PM_TRY(find_physical(d, info));
