@@ -58,12 +58,15 @@ const struct pm_net_row *const *pm_net_rows(size_t *count);
 
 /* ---- JSON layer lists ------------------------------------------------------------------ */
 
-/* Builds from [{"name":, "layer":, "inputs": [...], option...}, ...]; the first input is "images",
- * a layer without "inputs" takes the one before it; {"repeat": n, "layers": [...]} repeats with %d in
- * names replaced by 1..n. The last node is the logits, or the one named "logits". */
+/* Builds from [{"name":, "layer":, "inputs": [...], "share":, option...}, ...]. A layer without
+ * "inputs" takes the one before it; inputs name earlier layers, "images", "@previous" or, inside a
+ * repeat, "@input" (what entered this round). {"repeat": n, "layers": [...]} repeats with %d in names
+ * replaced by 1..n, or another placeholder named by "as". The last node is the logits, or the one
+ * named "logits". where: the list's place for messages, "x.json: model.layers". */
 int pm_net_from_json(struct pm_net *net, struct pm_node *images, const struct cJSON *list,
                      const char *where, struct pm_heads *heads);
-/* The list that, fed back, gives the same net (nodes up to the heads). Freed with cJSON_Delete. */
+/* The list that, fed back, gives the same net: every node but the inputs, so it is asked before the
+ * task adds its losses. Freed with cJSON_Delete. */
 struct cJSON *pm_net_to_json(const struct pm_net *net);
 
 #endif

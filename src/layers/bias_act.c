@@ -218,13 +218,23 @@ struct pm_tensor pm_conv_tail_backward(const struct pm_node *n, struct pm_calls 
     return dz;
 }
 
-int pm_conv_variables(struct pm_node *n, const char *suffix, struct pm_shape shape, int fan_in,
-                      int fan_out, const char *weights_init, bool regularize,
-                      const struct conv_tail *t, int channels, const char *bias_init,
-                      bool regularize_bias)
+/* TensorFlow's: the window's cells times one of the last two axes. */
+static int fan(struct pm_shape s, int axis)
+{
+    int64_t n = s.dim[axis];
+
+    for (int i = 0; i < s.rank - 2; i++)
+        n *= s.dim[i];
+    return n > INT32_MAX ? INT32_MAX : (int)n;
+}
+
+int pm_conv_variables(struct pm_node *n, const char *suffix, struct pm_shape shape,
+                      const char *weights_init, bool regularize, const struct conv_tail *t,
+                      int channels, const char *bias_init, bool regularize_bias)
 {
     int err = PM_OK;
     struct pm_init init;
+    const int fan_in = fan(shape, shape.rank - 2), fan_out = fan(shape, shape.rank - 1);
 
     PM_TRY(pm_init_parse(weights_init, &init, n->name));
     PM_TRY(pm_node_variable(n, suffix, shape, init, fan_in, fan_out, true, regularize));

@@ -79,13 +79,11 @@ static int infer(struct pm_node *n)
     struct conv2d_params p = { 0 };
 
     PM_TRY(params_of(n, &p));
-    const int cg = p.c / p.groups, window = p.kh * p.kw;
+    const int cg = p.c / p.groups;
     const bool depthwise = cfg->filters == 0;
-    /* TensorFlow counts fans by the variable's last two axes. */
     const struct pm_shape w = depthwise ? PM_SHAPE4(p.kh, p.kw, p.c, cfg->multiplier)
                                         : PM_SHAPE4(p.kh, p.kw, cg, p.k);
-    PM_TRY(pm_conv_variables(n, depthwise ? "depthwise_weights" : "weights", w,
-                             window * w.dim[2], window * w.dim[3], cfg->weights_init,
+    PM_TRY(pm_conv_variables(n, depthwise ? "depthwise_weights" : "weights", w, cfg->weights_init,
                              cfg->regularize, &t, p.k, cfg->bias_init, cfg->regularize_bias));
     n->out_shape = PM_SHAPE4(p.n, p.oh, p.ow, p.k);
     n->out_type = PM_F32;

@@ -73,9 +73,8 @@ static int infer(struct pm_node *n)
     struct conv2d_params p = { 0 };
 
     PM_TRY(params_of(n, &p));
-    PM_TRY(pm_conv_variables(n, "weights", PM_SHAPE4(p.kh, p.kw, p.c, p.k), p.kh * p.kw * p.c,
-                             p.kh * p.kw * p.k, cfg->weights_init, cfg->regularize, &t, p.c,
-                             cfg->bias_init, cfg->regularize_bias));
+    PM_TRY(pm_conv_variables(n, "weights", PM_SHAPE4(p.kh, p.kw, p.c, p.k), cfg->weights_init,
+                             cfg->regularize, &t, p.c, cfg->bias_init, cfg->regularize_bias));
     n->out_shape = PM_SHAPE4(p.n, p.h, p.w, p.c);
     n->out_type = PM_F32;
 out:

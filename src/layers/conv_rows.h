@@ -36,10 +36,9 @@ struct pm_tensor pm_conv_tail_backward(const struct pm_node *n, struct pm_calls 
                                        const struct conv_tail *t);
 
 /* Weights and biases. suffix: "weights" or "depthwise_weights". */
-int pm_conv_variables(struct pm_node *n, const char *suffix, struct pm_shape shape, int fan_in,
-                      int fan_out, const char *weights_init, bool regularize,
-                      const struct conv_tail *t, int channels, const char *bias_init,
-                      bool regularize_bias);
+int pm_conv_variables(struct pm_node *n, const char *suffix, struct pm_shape shape,
+                      const char *weights_init, bool regularize, const struct conv_tail *t,
+                      int channels, const char *bias_init, bool regularize_bias);
 
 /* Options of a window: lists of one or two numbers (height, width). */
 struct conv_window {

@@ -51,8 +51,8 @@ static int infer(struct pm_node *n)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: fully_connected takes rank 2 to 4, not %d", n->name,
                        n->in[0]->out_shape.rank));
     p = params_of(n);
-    PM_TRY(pm_conv_variables(n, "weights", PM_SHAPE2(p.c, p.k), p.c, p.k, cfg->weights_init,
-                             cfg->regularize, &t, p.k, cfg->bias_init, cfg->regularize_bias));
+    PM_TRY(pm_conv_variables(n, "weights", PM_SHAPE2(p.c, p.k), cfg->weights_init, cfg->regularize,
+                             &t, p.k, cfg->bias_init, cfg->regularize_bias));
     n->out_shape = PM_SHAPE2(p.n, p.k);
     n->out_type = PM_F32;
 out:

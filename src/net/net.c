@@ -88,6 +88,38 @@ static int check_inputs(const struct pm_node *n)
     return PM_OK;
 }
 
+/* Kernels count in int, and layers multiply sizes of an image by small options before this check can
+ * see the product. */
+enum { LONGEST_AXIS = 1 << 20 };
+
+static bool fits_int(struct pm_shape s)
+{
+    uint64_t n = 1;
+
+    for (int i = 0; i < s.rank; i++) {
+        n *= (uint64_t)s.dim[i];
+        if (s.dim[i] < 0 || n > INT32_MAX)
+            return false;
+    }
+    return true;
+}
+
+static int check_output(const struct pm_node *n)
+{
+    const struct pm_shape s = n->out_shape;
+    char text[64];
+
+    for (int i = 0; i < s.rank; i++)
+        if (s.dim[i] < 1 || (s.rank == 4 && s.dim[i] > LONGEST_AXIS))
+            return pm_fail(PM_ECONFIG, "%s: its output %s has an axis outside 1..%d", n->name,
+                           pm_shape_text(s, text), LONGEST_AXIS);
+    if (!fits_int(s))
+        return pm_fail(PM_ECONFIG, "%s: its output %s has more than 2^31 - 1 values; make the batch "
+                       "or the input smaller, or raise run.micro_batches", n->name,
+                       pm_shape_text(s, text));
+    return PM_OK;
+}
+
 static void finish_node(struct pm_node *n, struct pm_node *const *xs, int count)
 {
     struct pm_net *net = n->net;
@@ -104,6 +136,8 @@ static void finish_node(struct pm_node *n, struct pm_node *const *xs, int count)
         net->error = check_inputs(n);
     if (!net->error)
         net->error = n->layer->infer(n);
+    if (!net->error)
+        net->error = check_output(n);
 }
 
 static const struct pm_layer *find_layer(struct pm_net *net, const char *name, const char *where)
@@ -208,6 +242,11 @@ int pm_node_variable(struct pm_node *n, const char *suffix, struct pm_shape shap
 
     if (n->share)
         return share_variable(n, suffix, shape);
+    if (!fits_int(shape)) {
+        char text[64];
+        return pm_fail(PM_ECONFIG, "%s: its %s of %s are more than 2^31 - 1 numbers", n->name, suffix,
+                       pm_shape_text(shape, text));
+    }
     v = pm_arena_alloc(net->arena, sizeof *v);
     v->name = pm_arena_printf(net->arena, "%s/%s", n->name, suffix);
     v->shape = shape;

@@ -180,6 +180,13 @@ static void messages(void **state)
         { "[{'name': 'a', 'layer': 'conv2d', 'filters': 8},"
           " {'layer': 'conv2d', 'filters': 8, 'share': 'a'}]",
           { "conv2d_2: shares with a", "needs" } },
+        { "[{'layer': 'conv2d', 'filters': 1000000, 'kernel': 1024}]",
+          { "conv2d_1: its weights of 1024x1024x4x1000000", "2^31 - 1" } },
+        { "[{'layer': 'conv2d', 'filters': 1000000}, {'layer': 'concat', 'inputs': ["
+          "  '@previous', '@previous', '@previous', '@previous', '@previous']}]",
+          { "concat_1: its output 2x16x16x5000000", "1..1048576" } },
+        { "[{'layer': 'conv2d_transpose', 'stride': 64, 'filters': 1100}]",
+          { "conv2d_transpose_1: its output 2x1024x1024x1100", "micro_batches" } },
         { "[{'name': 'a', 'layer': 'relu'}, {'layer': 'relu', 'share': 'bbb'}]",
           { "model.layers[1].share", "bbb" } },
     };
