@@ -1,6 +1,6 @@
 /* concat: 2 to 8 inputs behind one another along one axis, at first the last (channels). Backward:
  * each input's part of dy. */
-#include <pumice/layer.h>
+#include "layers/infer.h"
 
 #include <string.h>
 
@@ -108,8 +108,8 @@ static int infer(struct pm_node *n)
         y.dim[axis] += size;
     }
     n->out_shape = y;
-    n->out_type = n->in[0]->out_type;
-    return PM_OK;
+    n->out_type = PM_F32;
+    return pm_need_floats(n, 0, n->inputs - 1);
 }
 
 static struct concat_params params_of(const struct pm_node *n)

@@ -1,6 +1,6 @@
 /* layers: the table of layers, and what several layers share: initial values' text, windows'
  * geometry. */
-#include <pumice/layer.h>
+#include "layers/infer.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -30,11 +30,22 @@ const struct pm_layer *pm_layer_find(const char *name)
     return NULL;
 }
 
+int pm_need_floats(const struct pm_node *n, int first, int last)
+{
+    static const char *const types[] = { "float32", "int32", "uint32", "uint8" };
+
+    for (int i = first; i <= last && i < n->inputs; i++)
+        if (n->in[i]->out_type != PM_F32)
+            return pm_fail(PM_ECONFIG, "%s: %s takes float32 values, but input %d, %s, holds %s",
+                           n->name, n->layer->name, i, n->in[i]->name, types[n->in[i]->out_type]);
+    return PM_OK;
+}
+
 int pm_infer_same(struct pm_node *n)
 {
     n->out_shape = n->in[0]->out_shape;
     n->out_type = n->in[0]->out_type;
-    return PM_OK;
+    return pm_need_floats(n, 0, n->inputs - 1);
 }
 
 /* ---- initial values -------------------------------------------------------------------- */

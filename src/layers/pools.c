@@ -4,7 +4,7 @@
  * the cells that are in the image. On ties the first cell in row order is the maximum and gets the
  * gradient; its place is kept from the forward call. Backward calls gather: a pixel adds up what the
  * windows over it send, in their order. */
-#include <pumice/layer.h>
+#include "layers/infer.h"
 
 #include "global_pool.params.h"
 #include "layers/pick.h"
@@ -84,6 +84,7 @@ static int infer(struct pm_node *n)
                        pm_shape_text(x, text)));
     n->out_shape = PM_SHAPE4(p.n, p.oh, p.ow, p.c);
     n->out_type = PM_F32;
+    PM_TRY(pm_need_floats(n, 0, 0));
 out:
     return err;
 }
@@ -409,7 +410,7 @@ static int global_infer(struct pm_node *n)
                        n->name, pm_shape_text(x, text));
     n->out_shape = PM_SHAPE4(x.dim[0], 1, 1, x.dim[3]);
     n->out_type = PM_F32;
-    return PM_OK;
+    return pm_need_floats(n, 0, 0);
 }
 
 static struct global_pool_params global_params(const struct pm_node *n)

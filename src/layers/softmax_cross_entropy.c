@@ -11,7 +11,7 @@
  *
  * Forward: a call per row (probabilities, l * w), then one that adds the rows up in blocks of a fixed
  * size and leaves the factor of the gradients, scale / count. Backward: (softmax - y') w factor. */
-#include <pumice/layer.h>
+#include "layers/infer.h"
 
 #include <limits.h>
 
@@ -187,6 +187,7 @@ static int infer(struct pm_node *n)
     static const char *const names[] = { "logits", "labels", "weights" };
     struct pm_shape logits = n->in[0]->out_shape;
     size_t count;
+    int err;
     char a[64], b[64];
 
     if (logits.rank < 2)
@@ -203,7 +204,8 @@ static int infer(struct pm_node *n)
                        "optionally, weights)", n->name);
     n->out_shape = (struct pm_shape){ 0 };
     n->out_type = PM_F32;
-    return PM_OK;
+    err = pm_need_floats(n, 0, 0);
+    return err ? err : pm_need_floats(n, 2, 2);
 }
 
 static struct softmax_cross_entropy_params params_of(const struct pm_node *n, struct pm_calls *c)

@@ -1,6 +1,6 @@
 /* windows: slice takes a box of values out of its input, pad puts its input into zeros. Each is the
  * other's gradient, so two rows serve both. Shapes of lower rank get leading axes of 1. */
-#include <pumice/layer.h>
+#include "layers/infer.h"
 
 #include <string.h>
 
@@ -139,8 +139,8 @@ static int slice_infer(struct pm_node *n)
         y.dim[i] = size < 0 ? x.dim[i] - begin : size;
     }
     n->out_shape = y;
-    n->out_type = n->in[0]->out_type;
-    return PM_OK;
+    n->out_type = PM_F32;
+    return pm_need_floats(n, 0, n->inputs - 1);
 }
 
 static struct window_params slice_params(const struct pm_node *n)
@@ -182,8 +182,8 @@ static int pad_infer(struct pm_node *n)
                        pm_shape_text(x, text));
     n->out_shape = PM_SHAPE4(x.dim[0], x.dim[1] + pad[0] + pad[1], x.dim[2] + pad[2] + pad[3],
                              x.dim[3]);
-    n->out_type = n->in[0]->out_type;
-    return PM_OK;
+    n->out_type = PM_F32;
+    return pm_need_floats(n, 0, n->inputs - 1);
 }
 
 static struct window_params pad_params(const struct pm_node *n)
