@@ -35,6 +35,7 @@ struct pm_dnnl_conv {
     enum pm_conv_pass pass;
     dnnl_primitive_t conv, reorder; /* reorder: of weights in or out; NULL when none is needed */
     dnnl_primitive_t reorder_add;   /* filter gradient: out, added to what is there */
+    dnnl_stream_t stream;
     dnnl_memory_t x, w, y;          /* the user's, handles set in every run */
     dnnl_memory_t blocked, pad, reorder_pad;
     size_t blocked_bytes, pad_bytes, reorder_pad_bytes;
@@ -326,6 +327,7 @@ int pm_dnnl_conv_create(enum pm_conv_pass pass, const struct conv2d_params *p,
     if (!pd)
         goto out;
     DNNL(dnnl_primitive_create(&c->conv, pd));
+    DNNL(dnnl_stream_create(&c->stream, engine, dnnl_stream_default_flags));
     DNNL(dnnl_memory_create(&c->x, REF(d.x), engine, DNNL_MEMORY_NONE));
     DNNL(dnnl_memory_create(&c->y, REF(d.y), engine, DNNL_MEMORY_NONE));
     DNNL(dnnl_memory_create(&c->w, REF(d.w), engine, DNNL_MEMORY_NONE));
@@ -363,6 +365,8 @@ void pm_dnnl_conv_destroy(struct pm_dnnl_conv **out)
     for (size_t i = 0; i < PM_COUNT(primitive); i++)
         if (primitive[i])
             dnnl_primitive_destroy(primitive[i]);
+    if (c->stream)
+        dnnl_stream_destroy(c->stream);
     pm_free(c);
 }
 
@@ -399,11 +403,10 @@ void pm_dnnl_conv_run(const struct pm_dnnl_conv *c, float *x, float *w, float *y
                       int accumulate)
 {
     char *scratch = t;
-    dnnl_stream_t s;
+    const dnnl_stream_t s = c->stream;
     const dnnl_memory_t weights = c->blocked ? c->blocked : c->w;
 
     pm_library_threads();
-    must(dnnl_stream_create(&s, engine, dnnl_stream_default_flags), "stream");
     dnnl_memory_set_data_handle(c->x, x);
     dnnl_memory_set_data_handle(c->w, w);
     dnnl_memory_set_data_handle(c->y, y);
@@ -434,7 +437,6 @@ void pm_dnnl_conv_run(const struct pm_dnnl_conv *c, float *x, float *w, float *y
         move_weights(c, s, accumulate ? c->reorder_add : c->reorder, c->blocked, c->w);
     }
     must(dnnl_stream_wait(s), "wait");
-    dnnl_stream_destroy(s);
 }
 
 #else
