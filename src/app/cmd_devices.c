@@ -30,7 +30,7 @@ static const char *why(const struct pm_device_info *d)
     }
 }
 
-/* ---- text -------------------------------------------------------------------------------- */
+/* ---- text --------------------------------------------------------------------------- */
 
 static void add_text(struct pm_str *s, const struct pm_device_info *d)
 {
@@ -75,7 +75,7 @@ static int print_text(const struct pm_device_info *list, size_t count, const cha
     return err;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------- */
+/* ---- JSON --------------------------------------------------------------------------- */
 
 static cJSON *three(const uint32_t v[3])
 {
@@ -147,7 +147,7 @@ static int print_json(const struct pm_device_info *list, size_t count, const cha
     return err;
 }
 
-/* ---- the command ------------------------------------------------------------------------------ */
+/* ---- the command -------------------------------------------------------------------- */
 
 static int run(int argc, char **argv, struct app_globals *g)
 {
@@ -181,8 +181,8 @@ const struct pm_command pm_command_devices = {
         "Lists every device with the address, name and UUID by which a config can name it. A GPU\n"
         "that two drivers show is usable by the better one only; software rasterisers (lavapipe,\n"
         "SwiftShader) are used only when they are named.\n"
-        "NAME is what a config's \"devices\" may hold: auto (the default), cpu, vulkan:0, a UUID or\n"
-        "a part of a name; the last line says which device that means.\n"
+        "NAME is what a config's \"devices\" may hold: auto (the default), cpu, vulkan:0, a UUID\n"
+        "or a part of a name; the last line says which device that means.\n"
         "\n"
         "    pumice devices\n"
         "    pumice devices radeon --json\n",

@@ -1,12 +1,12 @@
 /* Every embedded shader, on every software driver and on AMD's compiler without a card: the module
- * keeps the rules of shaders/lib/buffers.glsl, survives the freezing of its constants (the validation
- * layer reads the result) and compiles. */
+ * keeps the rules of shaders/lib/buffers.glsl, survives the freezing of its constants (the
+ * validation layer reads the result) and compiles. */
 #include "device/drivers.h"
 
 #include <pumice/device.h>
 
-/* Mesa's AMD driver leaves some bytes behind when it is unloaded, which the address sanitizer cannot
- * attribute any more. */
+/* Mesa's AMD driver leaves some bytes behind when it is unloaded, which the address sanitizer
+ * cannot attribute any more. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

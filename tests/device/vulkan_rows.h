@@ -25,7 +25,7 @@ static inline struct vk_device *open_with_shaders(const struct pm_device_info *i
     return d;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------ */
+/* ---- rows --------------------------------------------------------------------------- */
 
 struct axpy_params { int count; float a; };
 struct tile_params { int count, groups_x, groups_y; };
@@ -104,7 +104,7 @@ static const struct pm_kernel row_square = {
     .release = pm_free, .host = true,
 };
 
-/* ---- programs ---------------------------------------------------------------------------------- */
+/* ---- programs ----------------------------------------------------------------------- */
 
 static struct pm_place place(struct pm_buffer *b, size_t offset, size_t count)
 {

@@ -1,5 +1,5 @@
-/* The Vulkan backend on every software driver that is installed, under the validation layer: copies,
- * replay, slots, barriers, work cutting, variants, outputs that arrive early, rows on the host. All
+/* The Vulkan backend on every software driver that is installed, under the validation layer:
+ * copies, replay, slots, barriers, work cutting, variants, outputs that arrive early, rows on the host. All
  * values are small integers, so results are exact. */
 #include "device/vulkan_rows.h"
 
@@ -28,7 +28,7 @@ static struct pm_buffer *ramp_buffer(struct vk_device *d, size_t count)
     return b;
 }
 
-/* ---- copies ---------------------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------------------- */
 
 /* Several staging chunks, at an offset that is not a chunk's. */
 static void test_copies(void **state)
@@ -80,7 +80,7 @@ static void test_big_buffer(void **state)
     pm_free(v);
 }
 
-/* ---- replay and slots ---------------------------------------------------------------------------- */
+/* ---- replay and slots --------------------------------------------------------------- */
 
 /* y += 2 * in each run, with three runs under way at once; sums come out in order, and nothing is
  * allocated by a run. */
@@ -129,7 +129,7 @@ static void test_replay(void **state)
     drop_buffer(d, y);
 }
 
-/* ---- barriers ------------------------------------------------------------------------------------ */
+/* ---- barriers ----------------------------------------------------------------------- */
 
 static float chained(size_t i)
 {
@@ -172,7 +172,7 @@ static void test_barriers(void **state)
     pm_free(v);
 }
 
-/* ---- outputs ------------------------------------------------------------------------------------- */
+/* ---- outputs ------------------------------------------------------------------------ */
 
 /* An output is what its place held after the call it waits for, although later calls overwrite it;
  * one that waits for no call is what the inputs left. */
@@ -222,7 +222,7 @@ static void test_early_outputs(void **state)
     drop_buffer(d, z);
 }
 
-/* ---- work cutting -------------------------------------------------------------------------------- */
+/* ---- work cutting ------------------------------------------------------------------- */
 
 static float six_times(size_t i)
 {
@@ -293,7 +293,7 @@ static void test_cut_program(void **state)
     drop_buffer(d, y);
 }
 
-/* ---- rows of other kinds ------------------------------------------------------------------------- */
+/* ---- rows of other kinds ------------------------------------------------------------ */
 
 static float host_result(size_t i)
 {
@@ -376,7 +376,7 @@ static void test_no_calls(void **state)
     drop_buffer(d, x);
 }
 
-/* ---- modules ------------------------------------------------------------------------------------- */
+/* ---- modules ------------------------------------------------------------------------ */
 
 /* A frozen module has no specialization constant left and knows its sizes. */
 static void test_freeze(void **state)
@@ -412,10 +412,10 @@ static void test_no_messages(void **state)
     assert_int_equal(pm_device_messages(), 0);
 }
 
-/* ---- one queue as two ------------------------------------------------------------------------------ */
+/* ---- one queue as two --------------------------------------------------------------- */
 
-/* Software drivers have one queue. These entries show a second family that only copies, and send its
- * work to the one queue there is. */
+/* Software drivers have one queue. These entries show a second family that only copies, and send
+ * its work to the one queue there is. */
 static struct vk real;
 
 static VKAPI_ATTR void VKAPI_CALL two_families(VkPhysicalDevice p, uint32_t *count,
@@ -477,7 +477,7 @@ static void as_two_queues(struct vk *vk)
 #undef REPLACE
 }
 
-/* ---- main ------------------------------------------------------------------------------------------ */
+/* ---- main --------------------------------------------------------------------------- */
 
 static const struct pm_device_info *current;
 

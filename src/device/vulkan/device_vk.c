@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- loss ---------------------------------------------------------------------------------- */
+/* ---- loss --------------------------------------------------------------------------- */
 
 int pm_vk_lose(struct vk_device *d, const char *why)
 {
@@ -12,7 +12,7 @@ int pm_vk_lose(struct vk_device *d, const char *why)
     return pm_fail(PM_ELOST, "%s (%s) was lost: %s", d->base.info.address, d->base.info.name, why);
 }
 
-/* ---- submitting ---------------------------------------------------------------------------- */
+/* ---- submitting --------------------------------------------------------------------- */
 
 static int submit(struct vk_device *d, struct vk_queue *q, const VkCommandBuffer *commands,
                   uint32_t count, bool wait_transfer, uint64_t wait_compute, uint64_t *value)
@@ -114,7 +114,7 @@ bool pm_vk_idle(struct vk_device *d)
     return !d->hung;
 }
 
-/* ---- small helpers -------------------------------------------------------------------------- */
+/* ---- small helpers ------------------------------------------------------------------ */
 
 void pm_vk_barrier(struct vk_device *d, VkCommandBuffer c, VkPipelineStageFlags from,
                    VkPipelineStageFlags to)
@@ -167,7 +167,7 @@ int pm_vk_command_buffers(struct vk_device *d, VkCommandPool pool, uint32_t coun
     return vk(d->vk.AllocateCommandBuffers(d->handle, &info, out));
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------------------ */
 
 /* The numbering is the loader's; the identity is UUID and driver. */
 static int find_physical(struct vk_device *d, const struct pm_device_info *info)

@@ -15,7 +15,7 @@ uint64_t pm_vulkan_messages(void)
     return atomic_load(&messages);
 }
 
-/* ---- results ------------------------------------------------------------------------------ */
+/* ---- results ------------------------------------------------------------------------ */
 
 const char *pm_vk_result_name(VkResult r)
 {
@@ -61,7 +61,7 @@ int pm_vk_result(VkResult r, const char *text)
                    (int)r);
 }
 
-/* ---- instance ------------------------------------------------------------------------------ */
+/* ---- instance ----------------------------------------------------------------------- */
 
 static VKAPI_ATTR VkBool32 VKAPI_CALL message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                               VkDebugUtilsMessageTypeFlagsEXT type,
@@ -196,7 +196,7 @@ void pm_vk_instance_destroy(struct vk_instance *in)
     memset(in, 0, sizeof *in);
 }
 
-/* ---- the list -------------------------------------------------------------------------------- */
+/* ---- the list ----------------------------------------------------------------------- */
 
 /* Of two drivers for one GPU the higher is kept: the vendor's own compute driver where it is the
  * better tested one, layered and experimental ones last. */

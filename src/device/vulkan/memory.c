@@ -6,14 +6,15 @@
 
 enum { STAGING_BYTES = 8 << 20 };
 
-/* ---- choice of memory ---------------------------------------------------------------------- */
+/* ---- choice of memory --------------------------------------------------------------- */
 
 /* Memory types for a use, best first. A device without a memory of its own (integrated, software)
  * may take any; a discrete one never falls back to host memory, which would only be slow. */
 static int candidates(const struct vk_device *d, uint32_t allowed, enum vk_use use,
                       uint32_t out[VK_MAX_MEMORY_TYPES])
 {
-    enum { LOCAL = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, VISIBLE = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
+    enum { LOCAL = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
+           VISIBLE = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
            COHERENT = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
            CACHED = VK_MEMORY_PROPERTY_HOST_CACHED_BIT,
            HOST = VISIBLE | COHERENT };
@@ -58,8 +59,8 @@ static int out_of_memory(struct vk_device *d, size_t size, uint32_t type, VkResu
                  pm_bytes_text(budget.heapUsage[heap], used),
                  pm_bytes_text(budget.heapBudget[heap], may));
     }
-    return pm_fail(PM_EDEVICE, "%s: no memory for a buffer of %s (%s): buffers take %s of a heap of "
-                   "%s%s; a smaller run.batch_size needs less", d->base.info.address,
+    return pm_fail(PM_EDEVICE, "%s: no memory for a buffer of %s (%s): buffers take %s of a heap "
+                   "of %s%s; a smaller run.batch_size needs less", d->base.info.address,
                    pm_bytes_text(size, want), pm_vk_result_name(r),
                    pm_bytes_text(d->base.memory_used, ours),
                    pm_bytes_text(d->memory.memoryHeaps[heap].size, have), extra);
@@ -88,7 +89,7 @@ static int allocate(struct vk_device *d, const VkMemoryRequirements *need, enum 
     return out_of_memory(d, need->size, types[0], r);
 }
 
-/* ---- blocks and buffers ---------------------------------------------------------------------- */
+/* ---- blocks and buffers ------------------------------------------------------------- */
 
 int pm_vk_block_create(struct vk_device *d, size_t size, enum vk_use use, struct vk_block *out)
 {
@@ -156,7 +157,7 @@ void pm_vk_buffer_destroy(struct pm_device *base, struct pm_buffer *buffer)
     pm_free(b);
 }
 
-/* ---- synchronous copies ------------------------------------------------------------------------ */
+/* ---- synchronous copies ------------------------------------------------------------- */
 
 static int staging(struct vk_device *d, enum vk_use use, struct vk_block **out)
 {

@@ -1,8 +1,8 @@
 /* pipelines: from a kernel's row to compiled pipelines.
  *
  * A pipeline is known by shader and constants; what a program lacks is compiled by several threads
- * and kept in the driver's cache on disk. A variant that this device cannot take (a feature or limit
- * is missing, or its compiler gives up) falls to the row's next simpler one, said in the log.
+ * and kept in the driver's cache on disk. A variant that this device cannot take (a feature or
+ * limit is missing, or its compiler gives up) falls to the row's next simpler one, said in the log.
  * PM_VARIANT=kernel:variant[,kernel:variant] forces a choice. */
 #include "device/vulkan/vk.h"
 
@@ -13,7 +13,7 @@
 
 enum { MAX_LEVELS = 32 };
 
-/* ---- the cache on disk ----------------------------------------------------------------------- */
+/* ---- the cache on disk -------------------------------------------------------------- */
 
 /* In front of the driver's bytes: a torn or foreign file is not even shown to it. */
 struct cache_header {
@@ -128,7 +128,7 @@ void pm_vk_pipelines_close(struct vk_device *d)
     pm_free(p->list);
 }
 
-/* ---- one pipeline --------------------------------------------------------------------------- */
+/* ---- one pipeline ------------------------------------------------------------------- */
 
 /* Why this device cannot take the module, or NULL. Drivers do not say so: they misbehave. */
 static const char *lacks(const struct vk_device *d, const struct vk_module_info *m)
@@ -255,7 +255,7 @@ static struct vk_pipeline *get(struct vk_device *d, const struct pm_dispatch *di
     return p;
 }
 
-/* ---- choosing --------------------------------------------------------------------------------- */
+/* ---- choosing ----------------------------------------------------------------------- */
 
 /* Copies the variant that PM_VARIANT names for a kernel; false when it names none. */
 static bool forced_variant(const char *kernel, char out[64])

@@ -2,8 +2,8 @@
  *
  * Calls are cut into segments, each a command buffer of its own whose submission signals a timeline
  * value: where the estimated work reaches the bound (a driver's watchdog counts a submission's
- * time), behind a call that an output waits for, and around rows that run on the host. A single call
- * above the bound is dispatched in parts, unless its shader asks for the number of workgroups.
+ * time), behind a call that an output waits for, and around rows that run on the host. A single
+ * call above the bound is dispatched in parts, unless its shader asks for the number of workgroups.
  * Within a segment barriers stand where a hazard is: a call that reads or writes a byte range
  * written since the last barrier, or writes one that was read. */
 #include "device/vulkan/vk.h"
@@ -48,7 +48,7 @@ static const char *label_of(const struct pm_bound_call *c)
     return c->label ? c->label : "";
 }
 
-/* ---- hazards ------------------------------------------------------------------------------- */
+/* ---- hazards ------------------------------------------------------------------------ */
 
 static bool overlap(const struct range *r, const struct pm_place *p)
 {
@@ -92,7 +92,7 @@ static void barrier(struct recorder *r)
     r->p->barriers++;
 }
 
-/* ---- segments -------------------------------------------------------------------------------- */
+/* ---- segments ----------------------------------------------------------------------- */
 
 static struct vk_segment *add_segment(struct recorder *r, size_t first, size_t last)
 {
@@ -133,7 +133,7 @@ out:
     return err;
 }
 
-/* ---- dispatches -------------------------------------------------------------------------------- */
+/* ---- dispatches --------------------------------------------------------------------- */
 
 /* A call's time by the guessed speed of its device. */
 static double estimate(const struct vk_device *d, const struct pm_bound_call *c)
@@ -246,7 +246,7 @@ out:
     return err;
 }
 
-/* ---- rows on the host ---------------------------------------------------------------------------- */
+/* ---- rows on the host --------------------------------------------------------------- */
 
 static int record_copies(struct recorder *r, const struct pm_bound_call *c,
                          const struct pm_buf_spec *spec, int bufs, const size_t *offset, bool down,
@@ -306,7 +306,7 @@ out:
     return err;
 }
 
-/* ---- copies in and out --------------------------------------------------------------------------- */
+/* ---- copies in and out -------------------------------------------------------------- */
 
 /* The transfer queue reads while later calls run: only what none of them overwrites may go there,
  * and it is worth a submission of its own only for something large. */
@@ -445,7 +445,7 @@ static void lay_out(struct recorder *r, size_t *in_bytes, size_t *out_bytes)
     }
 }
 
-/* ---- the program -------------------------------------------------------------------------------- */
+/* ---- the program -------------------------------------------------------------------- */
 
 /* One block for the params of all calls whose push block they do not fit. */
 static int create_constants(struct recorder *r)

@@ -51,7 +51,7 @@ static size_t length_of(const uint32_t *w)
     return w[0] >> 16;
 }
 
-/* ---- types --------------------------------------------------------------------------------- */
+/* ---- types -------------------------------------------------------------------------- */
 
 static uint32_t member_offset(const struct reader *r, uint32_t type, uint32_t member)
 {
@@ -98,7 +98,7 @@ static uint32_t type_bytes(const struct reader *r, uint32_t type)
     }
 }
 
-/* ---- folding --------------------------------------------------------------------------------- */
+/* ---- folding ------------------------------------------------------------------------ */
 
 /* Integer and boolean operations of OpSpecConstantOp. False: left to the driver. */
 static bool fold(uint32_t op, const uint32_t *v, int count, uint32_t *out)
@@ -241,7 +241,7 @@ static size_t rewrite(struct reader *r, const uint32_t *w, const uint32_t *spec,
     return length;
 }
 
-/* ---- what a module says of itself -------------------------------------------------------------- */
+/* ---- what a module says of itself --------------------------------------------------- */
 
 static void note_capability(struct vk_module_info *m, uint32_t capability)
 {

@@ -26,7 +26,8 @@
     F(EnumerateDeviceExtensionProperties) F(CreateDevice) F(GetDeviceProcAddr)
 #define PM_VK_DEBUG(F) F(CreateDebugUtilsMessengerEXT) F(DestroyDebugUtilsMessengerEXT)
 #define PM_VK_DEVICE(F)                                                                            \
-    F(DestroyDevice) F(DeviceWaitIdle) F(GetDeviceQueue) F(AllocateMemory) F(FreeMemory) F(MapMemory)                \
+    F(DestroyDevice) F(DeviceWaitIdle) F(GetDeviceQueue) F(AllocateMemory) F(FreeMemory)           \
+    F(MapMemory)                                                                                   \
     F(CreateBuffer) F(DestroyBuffer) F(GetBufferMemoryRequirements) F(BindBufferMemory)            \
     F(GetBufferDeviceAddress) F(CreateShaderModule) F(DestroyShaderModule)                         \
     F(CreatePipelineLayout) F(DestroyPipelineLayout) F(CreatePipelineCache)                        \
@@ -53,7 +54,7 @@ extern void (*pm_vk_loaded)(struct vk *vk);
 int pm_vk_result(VkResult r, const char *text);
 const char *pm_vk_result_name(VkResult r);
 
-/* ---- instance.c: drivers and physical devices ------------------------------------------- */
+/* ---- instance.c: drivers and physical devices --------------------------------------- */
 
 struct vk_instance {
     struct vk vk; /* instance level */
@@ -98,7 +99,7 @@ struct vk_physical {
 };
 void pm_vk_describe(struct vk_instance *in, uint32_t index, struct vk_physical *out);
 
-/* ---- memory.c: buffers and copies -------------------------------------------------------- */
+/* ---- memory.c: buffers and copies --------------------------------------------------- */
 
 struct vk_block {
     VkBuffer buffer;
@@ -125,7 +126,7 @@ int pm_vk_buffer_read(struct pm_device *d, struct pm_buffer *b, size_t offset, v
 int pm_vk_buffer_fill(struct pm_device *d, struct pm_buffer *b, size_t offset, size_t size,
                       uint32_t word);
 
-/* ---- spirv.c: modules --------------------------------------------------------------------- */
+/* ---- spirv.c: modules --------------------------------------------------------------- */
 
 /* What a module says of itself, its constants being given. */
 struct vk_module_info {
@@ -141,7 +142,7 @@ struct vk_module_info {
 int pm_vk_freeze(const uint32_t *in, size_t words, const uint32_t *spec, int specs, uint32_t **out,
                  size_t *out_words, struct vk_module_info *info);
 
-/* ---- pipelines.c --------------------------------------------------------------------------- */
+/* ---- pipelines.c -------------------------------------------------------------------- */
 
 enum { VK_PUSH_BYTES = 128 };
 
@@ -180,7 +181,7 @@ int pm_vk_call_scratch(const struct pm_device *d, const struct pm_kernel *k, con
 /* Bytes of a row's push block: addresses, then params, or their address when they do not fit. */
 uint32_t pm_vk_push_bytes(const struct pm_kernel *k, int bufs, bool *by_address);
 
-/* ---- device_vk.c: an open device ------------------------------------------------------------ */
+/* ---- device_vk.c: an open device ---------------------------------------------------- */
 
 struct vk_queue {
     VkQueue handle;
@@ -215,8 +216,8 @@ int pm_vk_submit(struct vk_device *d, struct vk_queue *q, const VkCommandBuffer 
                  uint32_t count, bool wait_transfer, uint64_t wait_compute, uint64_t *value);
 /* Waits until the queue's timeline reached value. PM_ELOST when the device is lost or hangs. */
 int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value);
-/* Waits until nothing runs, lost or not (a lost device ends its work by itself). False: it hangs, and
- * nothing that it may still use can be freed. */
+/* Waits until nothing runs, lost or not (a lost device ends its work by itself). False: it hangs,
+ * and nothing that it may still use can be freed. */
 bool pm_vk_idle(struct vk_device *d);
 /* Marks the device lost and fails with PM_ELOST and the reason. */
 int pm_vk_lose(struct vk_device *d, const char *why);
@@ -229,7 +230,7 @@ int pm_vk_pool_create(struct vk_device *d, uint32_t family, VkCommandPoolCreateF
 int pm_vk_command_buffers(struct vk_device *d, VkCommandPool pool, uint32_t count,
                           VkCommandBuffer *out);
 
-/* ---- program_vk.c (recording) and run_vk.c (submitting) -------------------------------------- */
+/* ---- program_vk.c (recording) and run_vk.c (submitting) ----------------------------- */
 
 /* A row marked .host: its buffers are copied to host memory, the C function runs, what it wrote is
  * copied back. */
