@@ -229,17 +229,20 @@ static const struct tile_s s128x64 = { "s128x64x16", 128, 64, 16, 8, 4 };
 static const struct tile_s s128x32 = { "s128x32x16", 128, 32, 16, 8, 4 };
 static const struct tile_s s64x64 = { "s64x64x16", 64, 64, 16, 4, 4 };
 
+enum { TRANSPOSE = 16 * 16 }; /* invocations of conv2d_transpose */
+
 static bool fits_s(const struct pm_caps *caps, const struct tile_s *tile)
 {
     uint32_t size = (uint32_t)(tile->bm / tile->tm * tile->bn / tile->tn);
     uint32_t left = tile->bm * (tile->bk + 4), right = tile->bn * tile->bk;
 
+    if (size < TRANSPOSE)
+        size = TRANSPOSE;
     return size <= caps->max_workgroup_invocations && size <= caps->max_workgroup_size[0]
         && (left + right) * sizeof(float) <= caps->shared_bytes;
 }
 
-static bool run_s(const struct pm_caps *caps, const struct tile_s *tile, const struct product *m,
-                  struct pm_picks *out)
+static bool run_s(const struct tile_s *tile, const struct product *m, struct pm_picks *out)
 {
     const struct conv2d_params *p = m->p;
     uint32_t size = (uint32_t)(tile->bm / tile->tm * tile->bn / tile->tn);
@@ -247,8 +250,6 @@ static bool run_s(const struct pm_caps *caps, const struct tile_s *tile, const s
     uint32_t row_tiles = pm_ceil_div(m->rows, tile->bm), parts = 1;
     bool vec_a = m->terms % 4 == 0, vec_b = m->columns % 4 == 0;
 
-    if (!fits_s(caps, tile))
-        return false;
     if (m->back) {
         struct pm_dispatch *d = pm_pick_add(out, "conv2d_transpose", 16, 16);
         d->groups[0] = pm_ceil_div(p->k, 16);
@@ -307,34 +308,25 @@ static const struct tile_s *best_s(enum pm_class class, const struct product *m)
 
 /* ---- the levels of a product ----------------------------------------------------------- */
 
-/* CPU drivers: their R, a small R, then the S tiles, which they run for the sake of being tested.
- * GPUs: the best S, the smallest one. The naive shader ends both. */
+/* CPU drivers begin with their R and a small R; they run the S tiles for the sake of being tested.
+ * GPUs begin with the best S, then the smallest. The naive shader ends both. */
 static bool product_pick(const struct pm_caps *caps, const struct product *m, int level,
                          const char *simple, size_t items, struct pm_picks *out)
 {
-    *out = (struct pm_picks){ 0 };
-    bool cpu = caps->class == PM_CLASS_LAVAPIPE || caps->class == PM_CLASS_SWIFTSHADER;
-
-    if (cpu) {
-        switch (level) {
-        case 0:
-            return run_r(caps, caps->class == PM_CLASS_LAVAPIPE ? &lavapipe_r : &swiftshader_r, m,
-                         out);
-        case 1:
-            return run_r(caps, &small_r, m, out);
-        case 2:
-            return run_s(caps, best_s(PM_CLASS_OTHER, m), m, out);
-        case 3:
-            return run_s(caps, &s64x64, m, out);
-        }
-        return level == 4 && pm_pick_naive(out, simple, items);
-    }
     const struct tile_s *best = best_s(caps->class, m);
-    if (level == 0 && fits_s(caps, best))
-        return run_s(caps, best, m, out);
-    if (level == 1 && fits_s(caps, &s64x64))
-        return run_s(caps, &s64x64, m, out);
-    return level <= 2 && pm_pick_naive(out, simple, items);
+
+    *out = (struct pm_picks){ 0 };
+    if (caps->class == PM_CLASS_LAVAPIPE && level-- == 0)
+        return run_r(caps, &lavapipe_r, m, out);
+    if (caps->class == PM_CLASS_SWIFTSHADER && level-- == 0)
+        return run_r(caps, &swiftshader_r, m, out);
+    if ((caps->class == PM_CLASS_LAVAPIPE || caps->class == PM_CLASS_SWIFTSHADER) && level-- == 0)
+        return run_r(caps, &small_r, m, out);
+    if (fits_s(caps, best) && level-- == 0)
+        return run_s(best, m, out);
+    if (best != &s64x64 && fits_s(caps, &s64x64) && level-- == 0)
+        return run_s(&s64x64, m, out);
+    return level == 0 && pm_pick_naive(out, simple, items);
 }
 
 bool pm_conv2d_fwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
