@@ -75,8 +75,6 @@ struct pm_config_optim {
     const struct cJSON *multipliers; /* as written; parsed below */
     const struct pm_config_multiplier *multiplier; /* in written order; the first match counts */
     int multiplier_count;
-    float moving_average_decay; /* 0 = none */
-    bool moving_average_ramp;   /* decay is min(decay, (1 + step) / (10 + step)) */
 };
 
 enum pm_policy { PM_POLICY_FIXED, PM_POLICY_EXPONENTIAL, PM_POLICY_POLYNOMIAL, PM_POLICY_COSINE };
@@ -128,20 +126,12 @@ struct pm_config_run {
     int balance;                /* enum pm_balance */
 };
 
-enum pm_averages { PM_AVERAGES_AUTO, PM_AVERAGES_ON, PM_AVERAGES_OFF };
 struct pm_config_eval {
     const char *checkpoint;     /* file or folder; NULL = the newest of run.folder */
     int64_t every_steps;        /* inside train; 0 = never */
     int batch_size;
     int64_t max_batches;        /* 0 = the whole split */
-    int averages;               /* enum pm_averages */
     double interval_secs;       /* --watch: between looks for a new checkpoint */
-};
-
-struct pm_config_export {
-    const char *file;           /* NULL: named on the command line */
-    int batch_size;             /* 0 = variable */
-    struct pm_ints size;        /* none = input.eval_size */
 };
 
 struct pm_config {
@@ -160,7 +150,6 @@ struct pm_config {
     int devices_count;
     struct pm_config_run run;
     struct pm_config_eval eval;
-    struct pm_config_export export;
     const struct pm_open_row *model_row, *optimizer_row, *preprocessing_row; /* NULL: none */
     struct pm_config_origins *origins; /* owned */
 };

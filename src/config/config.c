@@ -96,10 +96,11 @@ static int fail_unknown_top(const struct load *l, const char *key)
 {
     const char *names[32];
     size_t count = 0;
-    const struct pm_reference *later = pm_reference_find(key);
+    const struct pm_reference *later = pm_reference_of_section(key);
 
-    if (later && later->type)
-        return fail_later(l, key, later);
+    if (later)
+        return pm_fail(PM_ECONFIG, "%s %s: known, but not available in this version",
+                       place_of(l->c, key), key);
     for (size_t i = 0; i < PM_COUNT(top_keys); i++)
         names[count++] = top_keys[i];
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
@@ -401,14 +402,25 @@ static int check_best(const struct pm_config *c)
     return PM_OK;
 }
 
+/* read_devices has seen to it that all have a share or none. */
+static int check_balance(const struct pm_config *c)
+{
+    if (c->run.balance != PM_BALANCE_AUTO || c->devices[0].share == 0)
+        return PM_OK;
+    return pm_fail(PM_ECONFIG,
+                   "%s run.balance: \"auto\" measures the shares, but devices name theirs; give "
+                   "one or the other",
+                   place_of(c, "run.balance"));
+}
+
 static int check(const struct pm_config *c)
 {
     int err = PM_OK;
 
     PM_TRY(check_model(c));
+    PM_TRY(check_balance(c));
     PM_TRY(check_size(c, "input.size", c->input.size));
     PM_TRY(check_size(c, "input.eval_size", c->input.eval_size));
-    PM_TRY(check_size(c, "export.size", c->export.size));
     PM_TRY(check_best(c));
     if (c->run.batch_size % c->run.micro_batches != 0)
         PM_TRY(pm_fail(PM_ECONFIG, "%s run.micro_batches: %d does not divide run.batch_size %d",

@@ -55,6 +55,8 @@ struct pm_reference {
 };
 extern const struct pm_reference pm_references[]; /* ends with a NULL key */
 const struct pm_reference *pm_reference_find(const char *key);
+/* The first key of a section, or NULL. */
+const struct pm_reference *pm_reference_of_section(const char *section);
 /* The key whose flags hold this word, or NULL. */
 const struct pm_reference *pm_reference_by_flag(const char *word);
 

@@ -226,9 +226,11 @@ const struct pm_reference pm_references[] = {
     KEY("optim.freeze", "csd", NULL, NULL, "freeze_variables"),
     KEY("optim.multipliers", "csd", "gradient_multipliers", "last_layer_gradient_multiplier",
         "bias_grad_multiplier"),
-    KEY("optim.moving_average_decay", "csd", "moving_average_decay", NULL,
-        "moving_average_decay, use_moving_average"),
-    KEY("optim.moving_average_ramp", "csd", NULL, NULL, NULL),
+    LATER("optim.moving_average_decay", "csd", "float", "0",
+          "decay of the variables' moving averages; 0 = none are kept", "moving_average_decay",
+          NULL, "moving_average_decay, use_moving_average"),
+    LATER("optim.moving_average_ramp", "csd", "bool", "true",
+          "early decay is (1 + step) / (10 + step) where that is less", NULL, NULL, NULL),
     KEY("optim.momentum", "csd", "momentum, rmsprop_momentum", "momentum",
         "momentum_optimizer_value"),
     KEY("optim.decay", "csd", "rmsprop_decay", NULL, "decay"),
@@ -338,7 +340,9 @@ const struct pm_reference pm_references[] = {
     KEY("eval.batch_size", "csd", "eval_batch_size", "eval_batch_size, vis_batch_size",
         "eval_config.batch_size"),
     KEY("eval.max_batches", "csd", "max_num_batches, num_examples", NULL, "num_examples"),
-    KEY("eval.averages", "csd", NULL, NULL, "use_moving_averages"),
+    LATER("eval.averages", "csd", "auto\\|on\\|off", "auto",
+          "evaluate the variables' moving averages; auto = where the checkpoint has them", NULL,
+          NULL, "use_moving_averages"),
     KEY("eval.interval_secs", "csd", "eval_interval_secs", "eval_interval_secs",
         "eval_interval_secs"),
     LATER("eval.max_runs", "csd", "int", "0", "evaluations at most; 0 = endless", "run_once",
@@ -382,9 +386,12 @@ const struct pm_reference pm_references[] = {
           "min_score_threshold"),
 
     /* ---- export ---- */
-    KEY("export.file", "csd", "output_file", "export_path", "export_path"),
-    KEY("export.batch_size", "csd", NULL, NULL, NULL),
-    KEY("export.size", "csd", "default_image_size", "crop_size", NULL),
+    LATER("export.file", "csd", "file", "null", "file to write", "output_file", "export_path",
+          "export_path"),
+    LATER("export.batch_size", "csd", "int", "0", "examples a batch; 0 = variable", NULL, NULL,
+          NULL),
+    LATER("export.size", "csd", "ints", "null", "side, or [height, width]; null = input.eval_size",
+          "default_image_size", "crop_size", NULL),
     LATER("export.output_stride", "s", "int", "8", "stride of the exported net", NULL, NULL, NULL),
     LATER("export.scales", "s", "floats", "[1.0]", "scales averaged inside it", NULL,
           "inference_scales", NULL),
@@ -398,6 +405,16 @@ const struct pm_reference *pm_reference_find(const char *key)
 {
     for (const struct pm_reference *r = pm_references; r->key; r++)
         if (strcmp(r->key, key) == 0)
+            return r;
+    return NULL;
+}
+
+const struct pm_reference *pm_reference_of_section(const char *section)
+{
+    size_t n = strlen(section);
+
+    for (const struct pm_reference *r = pm_references; r->key; r++)
+        if (strncmp(r->key, section, n) == 0 && r->key[n] == '.')
             return r;
     return NULL;
 }

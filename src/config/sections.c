@@ -58,10 +58,6 @@ static const struct pm_opt optim[] = {
                "regular expressions, matched at the start of names, of variables left as they are"),
     PM_JSON(pm_config_optim, multipliers,
             "{regular expression: factor of the gradient}; the first match counts"),
-    PM_FLOAT(pm_config_optim, moving_average_decay, 0, 0, 0.999999,
-             "decay of the variables' moving averages; 0 = none are kept"),
-    PM_BOOL(pm_config_optim, moving_average_ramp, true,
-            "early decay is (1 + step) / (10 + step) where that is less"),
     { 0 },
 };
 
@@ -135,18 +131,8 @@ static const struct pm_opt eval[] = {
              "steps between evaluations while training; 0 = none"),
     PM_INT(pm_config_eval, batch_size, 100, 1, 1000000, "examples a batch"),
     PM_INT64(pm_config_eval, max_batches, 0, 0, LARGEST, "batches at most; 0 = the whole split"),
-    PM_ENUM(pm_config_eval, averages, PM_AVERAGES_AUTO, "auto|on|off",
-            "evaluate the variables' moving averages; auto = where the checkpoint has them"),
     PM_DOUBLE(pm_config_eval, interval_secs, 60, 1, 1e6,
               "eval --watch: seconds between looks for a new checkpoint"),
-    { 0 },
-};
-
-static const struct pm_opt export[] = {
-    PM_STRING(pm_config_export, file, NULL, "file to write"),
-    PM_INT(pm_config_export, batch_size, 0, 0, 1000000, "examples a batch; 0 = variable"),
-    PM_INTS(pm_config_export, size, NULL, 1, 16384,
-            "side, or [height, width]; null = input.eval_size"),
     { 0 },
 };
 
@@ -178,7 +164,6 @@ const struct pm_config_section pm_config_sections[] = {
     { SECTION(init, "what training starts from and what it may change") },
     { SECTION(run, "the training run") },
     { SECTION(eval, "evaluation") },
-    { SECTION(export, "export") },
     { 0 },
 };
 

@@ -246,6 +246,9 @@ int pm_experiment_net(struct pm_experiment *e, int batch, bool train, struct pm_
                        "but there are %d classes", e->config->path, heads.logits->name,
                        pm_shape_count(heads.logits->out_shape) / (size_t)batch,
                        e->setup.num_classes));
+    if (train && e->setup.aux_weight > 0 && !heads.aux_logits)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: loss.aux_weight: %g, but the net has no auxiliary head; "
+                       "remove it", e->config->path, (double)e->setup.aux_weight));
     if (train) {
         for (int i = 1; i < count; i++)
             add_input(net, &fields[i], batch);

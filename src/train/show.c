@@ -47,8 +47,9 @@ int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *l
         .build = build_net, .ctx = e, .fields = fields,
         .fields_count = e->task->fields(&e->setup, true, fields), .dry_run = true,
         .update = { .optimizer = e->optimizer, .cfg = e->optimizer_cfg,
-                    .weight_decay = e->weight_decay, .multiplier = pm_experiment_multiplier,
-                    .ctx = e } }, &clones));
+                    .weight_decay = e->weight_decay, .clip_norm = c->optim.clip_norm,
+                    .clip_variable_norm = c->optim.clip_variable_norm,
+                    .multiplier = pm_experiment_multiplier, .ctx = e } }, &clones));
     for (int i = 0; i < count; i++) {
         cJSON_AddItemToArray(list, describe(clones, i));
         if (f)

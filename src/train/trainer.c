@@ -176,10 +176,6 @@ static int check_config(const struct pm_config *c)
 {
     if (c->run.steps < 0 || c->run.batch_size < 1)
         return pm_fail(PM_ECONFIG, "%s: run.steps and run.batch_size must be positive", c->path);
-    if (c->optim.moving_average_decay > 0)
-        return pm_fail(PM_ECONFIG, "%s: optim.moving_average_decay: %g, but moving averages of "
-                       "variables are not available in this version; remove it", c->path,
-                       (double)c->optim.moving_average_decay);
     return PM_OK;
 }
 
