@@ -47,7 +47,7 @@ struct pm_task_row {
     void (*score_destroy)(struct pm_score **m);
     /* logits: host memory of the logits node for the batch's `valid` examples. */
     int (*score_add)(struct pm_score *m, const struct pm_batch *batch, const float *logits);
-    /* One member per metric into object, and "count" examples so far. */
+    /* One member per metric into object; null where there is no finite value. */
     void (*score_report)(const struct pm_score *m, struct cJSON *object);
     /* One picture's prediction as JSON (classification: label, name, probability, top 5), and drawn
      * onto picture (its pixels may be replaced; NULL: not wanted). */

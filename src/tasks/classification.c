@@ -249,7 +249,6 @@ static void score_report(const struct pm_score *m, struct cJSON *object)
     cJSON_AddNumberToObject(object, "accuracy", (double)m->right / n);
     cJSON_AddNumberToObject(object, "recall_at_5", (double)m->recalled / n);
     cJSON_AddNumberToObject(object, "loss", m->loss / n);
-    cJSON_AddNumberToObject(object, "count", n);
 }
 
 /* ---- predictions ------------------------------------------------------------------------- */

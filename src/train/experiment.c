@@ -232,13 +232,16 @@ int pm_experiment_net(struct pm_experiment *e, int batch, bool train, struct pm_
     struct pm_net *net = pm_net_create();
     struct pm_field fields[PM_MAX_FIELDS];
     int count = e->task->fields(&e->setup, train, fields);
-    struct pm_node *images = add_input(net, &fields[0], batch);
     struct pm_heads heads = { 0 };
 
+    PM_TRY(count);
+    struct pm_node *images = add_input(net, &fields[0], batch);
     if (e->net_row)
         e->net_row->build(net, images, e->setup.num_classes, e->net_cfg, &heads);
     else
-        PM_TRY(pm_net_from_json(net, images, e->config->model.layers, "model.layers", &heads));
+        PM_TRY(pm_net_from_json(net, images, e->config->model.layers,
+                                pm_arena_printf(e->arena, "%s: model.layers", e->config->path),
+                                &heads));
     PM_TRY(net->error);
     if (pm_shape_count(heads.logits->out_shape) !=
         (size_t)batch * (size_t)e->setup.num_classes)

@@ -233,7 +233,7 @@ static void score(void **state)
             loss -= (0.25 / K + (k == labels[i] ? 0.75 : 0)) * log(exp((double)logits[i][k]) / sum);
     }
     task()->score_report(m, o);
-    assert_true(value(o, "count") == 5);
+    assert_int_equal(cJSON_GetArraySize(o), 3);
     assert_true(value(o, "accuracy") == 2.0 / 5);
     assert_true(value(o, "recall_at_5") == 4.0 / 5);
     assert_true(fabs(value(o, "loss") - loss / 5) < 1e-12 * loss);
