@@ -1,4 +1,4 @@
-/* bias_grad, second dispatch: db = (accumulate ? db : 0) + the sums of all chunks, in their order. */
+/* bias_grad, second dispatch: db = (accumulate ? db : 0) + the sums of all chunks, in order. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"

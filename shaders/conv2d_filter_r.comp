@@ -1,12 +1,13 @@
 /* conv2d_bwd_filter, structure R: a register tile straight from memory (see conv2d_r.comp).
  *
- * dw [tap][channel][column] is a product over pixels. A workgroup, one subgroup, makes TM channels of
- * one tap x TN columns a lane. Because its rows lie within one tap, the pixels of a line that have a
- * partner in the image are one range, and the innermost loop has no test. Pixels are split into
- * PARTS runs of lines (of pixels where PLAIN); with several parts each writes its own sums to
+ * dw [tap][channel][column] is a product over pixels. A workgroup, one subgroup, makes TM channels
+ * of one tap x TN columns a lane. Because its rows lie within one tap, the pixels of a line that
+ * have a partner in the image are one range, and the innermost loop has no test. Pixels are split
+ * into PARTS runs of lines (of pixels where PLAIN); with several parts each writes its own sums to
  * t [part], and conv2d_combine adds them up.
  *
- * Grid: x = column tile + column tiles * group, y = tap * channel tiles + channel tile, z = part. */
+ * Grid: x = column tile + column tiles * group, y = tap * channel tiles + channel tile,
+ * z = part. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #ifdef PAIR

@@ -3,8 +3,8 @@
  * dw [tap * channel][column] is a product over pixels. A workgroup makes BM rows, which may lie in
  * several taps, x BN columns over one of PARTS runs of pixels, BK at a time. Both tiles lie as
  * [pixel][row or column]. With several parts each writes its own sums to t [part], and
- * conv2d_combine adds them up. The conditions of conv2d_s.comp on the tiles hold here too, and TM is
- * a multiple of 4.
+ * conv2d_combine adds them up. The conditions of conv2d_s.comp on the tiles hold here too, and TM
+ * is a multiple of 4.
  *
  * Grid: x = column tile + column tiles * group, y = row tile, z = part. */
 #version 450

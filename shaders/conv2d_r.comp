@@ -3,11 +3,11 @@
  * A workgroup is one subgroup. It makes TM rows (pixels) x TN columns a lane (channels). Rows are
  * the same for all lanes, so the left matrix is read by uniform loads, four terms at a time where
  * channels allow it (VEC); lanes lie side by side in the columns of the right matrix, which is
- * [tap][channel][column]: w itself forward, its transposed copy in t for the data gradient.
- * For drivers that run on the CPU: no shared memory, no barrier, every load used TM or TN times.
+ * [tap][channel][column]: w itself forward, its transposed copy in t for the data gradient. For
+ * drivers that run on the CPU: no shared memory, no barrier, every load used TM or TN times.
  *
- * Columns that are no multiple of a tile are two dispatches: whole tiles, then the rest by a narrower
- * one (BEFORE = the width of the former's tiles; EDGE where even that reaches beyond).
+ * Columns that are no multiple of a tile are two dispatches: whole tiles, then the rest by a
+ * narrower one (BEFORE = the width of the former's tiles; EDGE where even that reaches beyond).
  *
  * Grid: x + 65535 * (z % layers) = row tile, y = column tile + column tiles * group, z / layers =
  * phase: neighbours in time share a panel of the right matrix, which stays in the cache. */

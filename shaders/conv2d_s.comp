@@ -1,10 +1,10 @@
 /* conv2d_fwd and conv2d_bwd_data, structure S: tiles in shared memory, for GPUs.
  *
  * A workgroup makes BM rows (pixels) x BN columns (channels) and walks through the terms (tap,
- * channel) BK at a time; an invocation makes TM x TN of it. While a tile is multiplied the next one is
- * already on its way into registers. The left tile lies as [row][term], padded by 4, the right one as
- * [term][column]; both are written and read four floats at a time. Shapes that are no multiple of
- * the tiles are filled up with zeros when they are fetched.
+ * channel) BK at a time; an invocation makes TM x TN of it. While a tile is multiplied the next
+ * one is already on its way into registers. The left tile lies as [row][term], padded by 4, the
+ * right one as [term][column]; both are written and read four floats at a time. Shapes that are no
+ * multiple of the tiles are filled up with zeros when they are fetched.
  *
  * The workgroup has BM / TM * BN / TN invocations; BM * BK and BN * BK are multiples of four times
  * that (or parts of the tiles would never be fetched), and TN and BK are multiples of 4.
@@ -17,7 +17,7 @@
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 3) const bool BACK = false;
-layout(constant_id = 4) const bool FLAT = false;   /* forward, few channels: taps and channels are one */
+layout(constant_id = 4) const bool FLAT = false;   /* forward, few channels: all taps are one */
 layout(constant_id = 5) const bool VEC_A = false;  /* terms a multiple of 4 */
 layout(constant_id = 6) const bool VEC_B = false;  /* columns a multiple of 4 */
 layout(constant_id = 7) const int KW = 1;          /* FLAT: constants, for the divisions */

@@ -1,8 +1,8 @@
 /* depthwise_bwd_data: TX elements of dx along x a lane (lib/depthwise.glsl).
  *
  * Element ix takes dy at ox = (ix + left - kx * DX) / SX where that divides. A strip begins at a
- * multiple of TX and TX is a multiple of SX, so which taps divide is known when the pipeline is made,
- * as is every tap's place in the window. */
+ * multiple of TX and TX is a multiple of SX, so which taps divide is known when the pipeline is
+ * made, as is every tap's place in the window. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/depthwise.glsl"

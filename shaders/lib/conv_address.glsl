@@ -2,13 +2,13 @@
  *
  * Forward and data gradient are products whose rows are pixels of the image they write, and whose
  * terms are (tap, channel) of the image they read, the source:
- *     forward         rows: y (n, oy, ox)       source: x    tap (ky, kx) lies at oy * stride - top + ky * dilation
- *     data gradient   rows: dx (n, iy, ix)      source: dy   tap lies at (iy + top - ky * dilation) / stride
+ *     forward: rows y (n, oy, ox), source x; a tap lies at oy * stride - top + ky * dilation
+ *     data gradient: rows dx (n, iy, ix), source dy; at (iy + top - ky * dilation) / stride
  * A data gradient's rows are those of one phase, iy = stride * v + phase: then a tap either divides
  * for all rows or for none. So in both cases a row has an origin in the source (conv_row: image,
  * line, column, perhaps outside), a tap has an offset from it (conv_tap), and they add up.
  *
- * The includer declares `const bool BACK` (data gradient), and the push block with conv2d_params p. */
+ * The includer declares `const bool BACK` (data gradient) and the push block with conv2d_params p. */
 #ifndef PM_CONV_ADDRESS_GLSL
 #define PM_CONV_ADDRESS_GLSL
 

@@ -11,8 +11,8 @@
 
 #include "conv.glsl"
 
-/* Kernel width, stride and dilation along x, outputs a lane; built in for drivers that do not unroll
- * loops over specialization constants. */
+/* Kernel width, stride and dilation along x, outputs a lane; built in for drivers that do not
+ * unroll loops over specialization constants. */
 #ifdef FIXED_TX
 const int KW = FIXED_KW, SX = FIXED_SX, DX = FIXED_DX, TX = FIXED_TX;
 #else

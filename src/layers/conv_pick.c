@@ -40,8 +40,8 @@ static struct product product_of(const struct conv2d_params *p, bool back)
         .back = back,
         .terms = (back ? p->k : p->c) / p->groups,
         .columns = (back ? p->c : p->k) / p->groups,
-        .rows = back ? (size_t)p->n * pm_ceil_div(p->h, p->stride_h) * pm_ceil_div(p->w, p->stride_w)
-                     : (size_t)p->n * p->oh * p->ow,
+        .rows = (size_t)p->n * (back ? pm_ceil_div(p->h, p->stride_h) : (uint32_t)p->oh)
+              * (back ? pm_ceil_div(p->w, p->stride_w) : (uint32_t)p->ow),
         .phases = back ? p->stride_h * p->stride_w : 1,
     };
 }

@@ -124,7 +124,7 @@ bool pm_depthwise_bwd_filter_pick(const struct pm_caps *caps, const void *params
         && pm_pick_naive(out, "depthwise_bwd_filter_naive", (size_t)p->kh * p->kw * p->k);
 }
 
-/* Rows are added in chunks of at least 256, at most 256 chunks: short sums, and enough workgroups. */
+/* Rows are added in chunks of at least 256, at most 256 chunks: short sums, enough workgroups. */
 bool pm_bias_grad_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                        struct pm_picks *out)
 {
