@@ -1,5 +1,5 @@
-/* The list of devices: drivers that lack something, one GPU under two drivers, no driver at all, what
- * "auto" means. Lacks come from replaced entries of the table of Vulkan functions. */
+/* The list of devices: drivers that lack something, one GPU under two drivers, no driver at all,
+ * what "auto" means. Lacks come from replaced entries of the table of Vulkan functions. */
 #include "device/drivers.h"
 
 #include <pumice/device.h>
