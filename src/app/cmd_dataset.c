@@ -96,6 +96,7 @@ out:
 
 struct inspect_flags {
     int records; /* shown of each split */
+    const char *pictures; /* folder for their image/encoded, or NULL */
     bool check;  /* read every record */
 };
 
@@ -232,6 +233,26 @@ out:
     return err;
 }
 
+/* The record's picture as it stands there, as FOLDER/SPLIT_00003.png. */
+static int save_picture(const struct pm_example *e, const char *split, size_t i, const char *folder)
+{
+    int err = PM_OK;
+    const uint8_t *data = NULL;
+    size_t size = 0;
+    struct pm_str path = { 0 };
+
+    PM_TRY(pm_example_bytes(e, "image/encoded", &data, &size));
+    if (!data || size == 0)
+        goto out;
+    PM_TRY(pm_make_folders(folder));
+    pm_str_add(&path, "%s/%s_%05zu.%s", folder, split, i, data[0] == 0xff ? "jpg"
+               : data[0] == 0x89 ? "png" : data[0] == 'G' ? "gif" : "bmp");
+    PM_TRY(pm_file_write(path.text, data, size));
+out:
+    pm_str_free(&path);
+    return err;
+}
+
 static int inspect_split(const char *folder, const char *name, const struct inspect_flags *flags,
                          struct pm_arena *a, cJSON *out)
 {
@@ -254,6 +275,8 @@ static int inspect_split(const char *folder, const char *name, const struct insp
     for (size_t i = 0; i < info->count && i < (size_t)flags->records; i++) {
         PM_TRY(read_example(d, i, &buf, &capacity, &e));
         cJSON_AddItemToArray(records, features_json(e, a));
+        if (flags->pictures)
+            PM_TRY(save_picture(e, name, i, flags->pictures));
         pm_example_destroy(&e);
     }
     if (flags->check)
@@ -396,6 +419,7 @@ static int run(int argc, char **argv, struct app_globals *g)
     if (inspecting) {
         flags.check = app_take_flag(&argc, argv, "--check");
         PM_TRY(app_take_value(&argc, argv, "--records", &records));
+        PM_TRY(app_take_value(&argc, argv, "--pictures", &flags.pictures));
         if (records && sscanf(records, "%d", &flags.records) != 1)
             PM_TRY(pm_fail(PM_ECONFIG, "command line: --records %s is no number", records));
     }
@@ -420,7 +444,7 @@ const struct pm_command pm_command_dataset = {
     .help = "make TFRecord data folders, look into them",
     .usage = "convert FORMAT SRC DST [option=value ...]\n"
              "make shapes DST [size=64 train=4000 validation=500 test=500 seed=0]\n"
-             "inspect FILE|FOLDER [--records N] [--check]",
+             "inspect FILE|FOLDER [--records N] [--pictures FOLDER] [--check]",
     .details =
         "convert turns a raw folder into TFRecord shards with labels.txt and dataset.json. DST "
         "must\n"
@@ -436,7 +460,7 @@ const struct pm_command pm_command_dataset = {
         "make shapes draws the built-in data: discs, boxes, triangles and rings with class, mask "
         "and\n"
         "box labels.\n"
-        "inspect prints the splits, their sizes and the keys of the first records; --check reads\n"
-        "every record and counts the labels.\n",
+        "inspect prints the splits, their sizes and the keys of the first records; --pictures also\n"
+        "writes those records' pictures as files; --check reads every record and counts the labels.\n",
     .run = run,
 };

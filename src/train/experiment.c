@@ -85,7 +85,7 @@ static int open_data(struct pm_experiment *e, int open)
     int err = PM_OK;
 
     PM_TRY(pm_config_need(c, "data.folder", c->data.folder));
-    if (!pm_file_exists(c->data.folder) && c->data.make == PM_MAKE_SHAPES) {
+    if (!pm_is_folder(c->data.folder) && c->data.make == PM_MAKE_SHAPES) {
         PM_INFO("data", "%s is not there: drawing the built-in shapes", c->data.folder);
         PM_TRY(pm_shapes_make(c->data.folder, 64, 4000, 500, 500, (uint64_t)c->run.seed));
     }
