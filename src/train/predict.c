@@ -170,7 +170,7 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
     int err = PM_OK;
 
     for (size_t i = 0; i < count; i++) {
-        if (!pm_file_exists(paths[i]))
+        if (!pm_file_exists(paths[i]) && !pm_is_folder(paths[i]))
             PM_TRY(pm_fail(PM_EDATA, "%s: there is no such file or folder", paths[i]));
         PM_TRY(add_path(&f, paths[i]));
     }
