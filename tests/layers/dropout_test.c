@@ -54,8 +54,8 @@ static const struct check_case cases[] = {
     { "dropout keep=1", "2x9", .train = true },
     { "dropout keep=0.25", "40x30", .train = true },
     { "dropout", "2x5" },
-    { "dropout keep=0.9", "8x33x33x256", .train = true, .large = true },
-    { "dropout", "3x1500001", .train = true, .large = true },
+    { "dropout keep=0.9", "4x33x33x256", .train = true, .large = true },
+    { "dropout", "3x300001", .train = true, .large = true },
     { 0 },
 };
 const struct pm_layer_test pm_test_dropout = { cases, dropout };

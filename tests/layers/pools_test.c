@@ -89,7 +89,7 @@ static void global_pool(struct ref *r)
     { layer " kernel=1 stride=2", "2x5x6x4", .train = true }, /* gaps between windows */           \
     { layer " kernel=[5,3] stride=3 padding=same", "1x2x2x1", .train = true },                     \
     { layer " kernel=3 stride=2 padding=same", "3x12x11x16", .no_gradient = 1 },                   \
-    { layer " kernel=3 stride=2 padding=same", "8x112x112x64", .train = true, .large = true },    \
+    { layer " kernel=3 stride=2 padding=same", "6x112x112x64", .train = true, .large = true },    \
     { layer " kernel=2 stride=2", "4x64x64x33", .train = true, .large = true },                  \
     { layer " kernel=3 stride=1 padding=same", "4x35x35x288", .train = true, .large = true }
 
