@@ -1,5 +1,5 @@
 /* clones: several clones, unequal shares and micro-batches take the same steps as one clone, dropout
- * included; the loss goes down; a frozen variable keeps its bits. */
+ * included; the loss goes down; a frozen variable keeps its bits; steps allocate nothing. */
 #include "train/clones.h"
 
 #include <setjmp.h>
@@ -109,6 +109,7 @@ static struct outcome train(const double *shares, int count, int micro_batches, 
     check(pm_variables_init(v, 3, row->slot_init));
     check(pm_clones_scatter(c));
     for (int s = 0; s < STEPS; s++) {
+        uint64_t allocations = pm_alloc_count();
         struct data d;
         struct pm_batch batch = { .field = { d.images, d.labels }, .valid = BATCH };
         struct pm_step_result result;
@@ -120,6 +121,7 @@ static struct outcome train(const double *shares, int count, int micro_batches, 
             .beta2_power = powf(0.999f, (float)s + 1) }));
         check(pm_clones_collect(c, s % 2, &result));
         assert_true(result.finite);
+        assert_int_equal(pm_alloc_count(), allocations); /* a step allocates nothing of ours */
         r.loss[s] = result.loss;
         r.norm[s] = result.norm;
     }

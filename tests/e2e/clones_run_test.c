@@ -1,0 +1,185 @@
+/* Two clones as a user runs them: the trace shows gradient buckets reaching the host while the
+ * backward pass still runs; with one clone slowed down, run.balance "auto" moves the shares; every
+ * Vulkan driver that is here and the CPU together follow the single CPU run's loss. */
+#include <pumice/base.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <cjson/cJSON.h>
+
+static char folder[] = "/tmp/pumice-clones-XXXXXX";
+
+/* The first layers are small and late in the backward pass, the large ones early: buckets of 4 MiB
+ * are ready long before its end. */
+static const char text[] =
+    "{ \"model\": { \"layers\": ["
+    "  { \"name\": \"conv1\", \"layer\": \"conv2d\", \"filters\": 16, \"activation\": \"relu\" },"
+    "  { \"name\": \"conv2\", \"layer\": \"conv2d\", \"filters\": 32, \"stride\": 2,"
+    "    \"activation\": \"relu\" },"
+    "  { \"name\": \"drop\", \"layer\": \"dropout\", \"keep\": 0.8 },"
+    "  { \"name\": \"hidden\", \"layer\": \"fully_connected\", \"units\": 320,"
+    "    \"activation\": \"relu\" },"
+    "  { \"name\": \"wide\", \"layer\": \"fully_connected\", \"units\": 4096 },"
+    "  { \"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 4 } ] },"
+    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\" },"
+    "  \"input\": { \"preprocessing\": \"lenet\", \"size\": 32 },"
+    "  \"optim\": { \"name\": \"sgd\" },"
+    "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.01 },"
+    "  \"run\": { \"steps\": 12, \"batch_size\": 24, \"log_every_steps\": 1 } }";
+
+static int run(const char *environment, const char *name, const char *arguments)
+{
+    char command[2048];
+
+    snprintf(command, sizeof command,
+             "%s \"$PUMICE_PROGRAM\" train %s/net.json run.folder=%s/%s %s > %s/%s.log 2>&1",
+             environment, folder, folder, name, arguments, folder, name);
+    return system(command);
+}
+
+static cJSON *read_json(const char *name)
+{
+    char path[256], *data;
+    cJSON *json;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (pm_file_read(path, &data, NULL) < 0)
+        fail_msg("%s", pm_error_text());
+    json = cJSON_Parse(data);
+    pm_free(data);
+    if (!json)
+        fail_msg("%s is not JSON", path);
+    return json;
+}
+
+static const char *text_of(const cJSON *object, const char *key)
+{
+    return cJSON_GetStringValue(cJSON_GetObjectItem(object, key));
+}
+
+static double number_of(const cJSON *object, const char *key)
+{
+    return cJSON_GetNumberValue(cJSON_GetObjectItem(object, key));
+}
+
+static void test_buckets_overlap_the_backward_pass(void **state)
+{
+    char environment[256];
+    cJSON *trace, *events;
+    const cJSON *bucket, *step;
+    int overlapping = 0;
+
+    (void)state;
+    snprintf(environment, sizeof environment, "PM_TRACE=%s/trace.json", folder);
+    assert_int_equal(run(environment, "traced", "'devices=[\"cpu\",\"cpu\"]'"), 0);
+    trace = read_json("trace.json");
+    events = cJSON_GetObjectItem(trace, "traceEvents");
+    cJSON_ArrayForEach(bucket, events)
+    {
+        if (strncmp(text_of(bucket, "name"), "sum bucket", 10) != 0)
+            continue;
+        cJSON_ArrayForEach(step, events)
+        {
+            double begin = number_of(step, "ts"), end = begin + number_of(step, "dur");
+
+            if (strcmp(text_of(step, "name"), "train") == 0 && number_of(bucket, "ts") > begin &&
+                number_of(bucket, "ts") + number_of(bucket, "dur") < end)
+                overlapping++;
+        }
+    }
+    cJSON_Delete(trace);
+    assert_true(overlapping >= 6); /* of 12 steps with some buckets each */
+}
+
+static void test_slow_clone_gets_less(void **state)
+{
+    cJSON *shares;
+    double first, second;
+
+    (void)state;
+    assert_int_equal(run("PM_SLOW=1:6", "slow",
+                         "run.balance=auto run.steps=14 'devices=[\"cpu\",\"cpu\"]'"), 0);
+    shares = read_json("slow/shares.json");
+    first = number_of(cJSON_GetArrayItem(shares, 0), "share");
+    second = number_of(cJSON_GetArrayItem(shares, 1), "share");
+    cJSON_Delete(shares);
+    if (!(second < 0.4 && fabs(first + second - 1) < 1e-6))
+        fail_msg("shares %g and %g", first, second);
+}
+
+/* Losses of a run, one a step. */
+static int read_losses(const char *name, double *loss)
+{
+    char path[256], *data, *line, *rest;
+    int count = 0;
+
+    snprintf(path, sizeof path, "%s/%s/metrics.jsonl", folder, name);
+    if (pm_file_read(path, &data, NULL) < 0)
+        fail_msg("%s", pm_error_text());
+    for (line = strtok_r(data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        cJSON *json = cJSON_Parse(line);
+
+        loss[count++] = number_of(json, "loss");
+        cJSON_Delete(json);
+    }
+    pm_free(data);
+    return count;
+}
+
+static void test_unlike_clones_follow_the_cpu(void **state)
+{
+    const char *drivers = getenv("VK_DRIVER_FILES");
+    double alone[64], together[64];
+
+    (void)state;
+    if (!drivers || !strstr(drivers, "lvp_icd") || !strstr(drivers, "swiftshader")) {
+        print_message("lavapipe and SwiftShader are not both installed\n");
+        skip();
+    }
+    assert_int_equal(run("", "alone", "'devices=[\"cpu\"]'"), 0);
+    assert_int_equal(run("", "together",
+                         "run.validate=true 'devices=[\"llvmpipe\",\"SwiftShader\",\"cpu\"]'"), 0);
+    assert_int_equal(read_losses("alone", alone), 12);
+    assert_int_equal(read_losses("together", together), 12);
+    for (int i = 0; i < 12; i++)
+        if (!(fabs(alone[i] - together[i]) <= 1e-3 * fabs(alone[i])))
+            fail_msg("step %d: %g alone, %g together", i, alone[i], together[i]);
+}
+
+static int set_up(void **state)
+{
+    static char body[4096];
+    char path[256], command[512];
+
+    (void)state;
+    if (!getenv("PUMICE_PROGRAM") || !mkdtemp(folder))
+        return -1;
+    snprintf(body, sizeof body, text, folder);
+    snprintf(path, sizeof path, "%s/net.json", folder);
+    snprintf(command, sizeof command, "\"$PUMICE_PROGRAM\" dataset make shapes %s/data size=32 "
+             "train=200 validation=20 test=20 > /dev/null 2>&1", folder);
+    return pm_file_write(path, body, strlen(body)) < 0 ? -1 : system(command);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return pm_remove_tree(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_buckets_overlap_the_backward_pass),
+        cmocka_unit_test(test_slow_clone_gets_less),
+        cmocka_unit_test(test_unlike_clones_follow_the_cpu),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
