@@ -8,7 +8,9 @@
 #include <pumice/trace.h>
 
 #include <cjson/cJSON.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PM_COMMAND(name) extern const struct pm_command pm_command_##name;
 #include "app/commands.def"
@@ -124,10 +126,23 @@ static void report_failure(struct app_globals *g, int err)
     cJSON_Delete(object);
 }
 
+/* OpenMP's threads spin at the end of each loop unless told otherwise when the library is loaded.
+ * Beside loader threads, other clones or other programs that costs most of the machine (measured: ten
+ * times slower with two busy cores), so the program starts itself again with the setting made. */
+static void let_threads_sleep(char **argv)
+{
+    if (getenv("OMP_WAIT_POLICY"))
+        return;
+    setenv("OMP_WAIT_POLICY", "passive", 0);
+    execv("/proc/self/exe", argv);
+}
+
 int main(int argc, char **argv)
 {
     struct app_globals g = { 0 };
     int err;
+
+    let_threads_sleep(argv);
 
     pm_trace_start();
     err = run(argc - 1, argv + 1, &g);

@@ -110,6 +110,7 @@ int pm_evaluator_run(struct pm_evaluator *ev, bool progress, struct cJSON *metri
     for (uint64_t k = 0; k < SLOTS; k++)
         PM_TRY(finish(ev, (int)((done + k) % SLOTS), &batch[(done + k) % SLOTS], score, loader));
     ev->e->task->score_report(score, metrics);
+    cJSON_DeleteItemFromObject(metrics, "count"); /* told beside the metrics */
 out:
     for (int k = 0; k < SLOTS; k++)
         if (batch[k]) {

@@ -17,13 +17,13 @@ int pm_schedule_make(const struct pm_config_schedule *c, size_t examples, int ba
     if (c->policy == PM_POLICY_FIXED)
         return PM_OK;
     if (out->decay_steps == 0)
-        out->decay_steps = (int64_t)(epoch * c->num_epochs_per_decay);
-    if (out->decay_steps == 0 && c->policy != PM_POLICY_EXPONENTIAL)
-        out->decay_steps = total_steps;
+        out->decay_steps = c->policy == PM_POLICY_COSINE
+                               ? total_steps
+                               : (int64_t)(epoch * c->num_epochs_per_decay);
     if (out->decay_steps < 1)
         return pm_fail(PM_ECONFIG, "schedule: this policy needs its length: set "
-                       "schedule.decay_steps, or schedule.num_epochs_per_decay so that it is at "
-                       "least one step");
+                       "schedule.decay_steps, or for cosine run.steps, or for the others "
+                       "schedule.num_epochs_per_decay so that it is at least one step");
     return PM_OK;
 }
 
