@@ -105,7 +105,7 @@ struct pm_open_sections app_open_sections(struct pm_arena *a)
     return open;
 }
 
-int app_load_config(const struct app_args *args, const char *command, struct pm_arena *a,
+int app_load_config(const struct app_args *args, const char *command, int words, struct pm_arena *a,
                     struct pm_config **out)
 {
     if (args->words_count == 0)
@@ -113,6 +113,10 @@ int app_load_config(const struct app_args *args, const char *command, struct pm_
                        "command line: %s needs a config file, as in pumice %s "
                        "configs/lenet_mnist.json",
                        command, command);
+    if (args->words_count > words)
+        return pm_fail(PM_ECONFIG,
+                       "command line: %s takes one config file and key=value; what is '%s'?",
+                       command, args->words[words]);
     const struct pm_open_sections open = app_open_sections(a);
     return pm_config_load(args->words[0], args->overrides, args->overrides_count, &open, out);
 }

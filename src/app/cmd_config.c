@@ -96,7 +96,7 @@ static int show(const struct app_args *args, enum shown what, struct pm_arena *a
     struct pm_config *c = NULL;
     cJSON *dump = NULL;
 
-    PM_TRY(app_load_config(args, "config show", a, &c));
+    PM_TRY(app_load_config(args, "config show", 1, a, &c));
     if (what != SHOW_VALUES) {
         PM_TRY(what == SHOW_LAYERS ? show_layers(c, g) : show_plan(c, g));
         goto out;
@@ -120,7 +120,7 @@ static int check(const struct app_args *args, struct pm_arena *a, struct app_glo
     struct pm_config *c = NULL;
     cJSON *result = NULL;
 
-    PM_TRY(app_load_config(args, "config check", a, &c));
+    PM_TRY(app_load_config(args, "config check", 1, a, &c));
     if (g->json) {
         result = cJSON_CreateObject();
         cJSON_AddStringToObject(result, "config", c->path);
@@ -196,30 +196,38 @@ static int run(int argc, char **argv, struct app_globals *g)
     struct pm_arena *a = pm_arena_create();
     struct app_args args = { 0 };
     const char *folder = NULL;
-    bool markdown = app_take_flag(&argc, argv, "--markdown");
-    enum shown shown = app_take_flag(&argc, argv, "--layers") ? SHOW_LAYERS
-                       : app_take_flag(&argc, argv, "--plan") ? SHOW_PLAN
-                                                              : SHOW_VALUES;
     const char *what = argc > 0 ? argv[0] : "";
+    bool shows = strcmp(what, "show") == 0, prints = strcmp(what, "schema") == 0;
+    bool markdown = prints && app_take_flag(&argc, argv, "--markdown");
+    bool layers = shows && app_take_flag(&argc, argv, "--layers");
+    bool plan = shows && app_take_flag(&argc, argv, "--plan");
 
-    PM_TRY(app_take_value(&argc, argv, "--update", &folder));
+    if (prints)
+        PM_TRY(app_take_value(&argc, argv, "--update", &folder));
+    if (layers && plan)
+        PM_TRY(pm_fail(PM_ECONFIG, "command line: config show takes --layers or --plan, not both"));
     PM_TRY(app_args(argc > 0 ? argc - 1 : 0, argv + 1, "config", a, &args));
     if (strcmp(what, "check") == 0)
         PM_TRY(check(&args, a, g));
-    else if (strcmp(what, "show") == 0)
-        PM_TRY(show(&args, shown, a, g));
-    else if (strcmp(what, "schema") == 0)
+    else if (shows)
+        PM_TRY(show(&args, layers ? SHOW_LAYERS : plan ? SHOW_PLAN : SHOW_VALUES, a, g));
+    else if (prints && args.words_count + (int)args.overrides_count > 0)
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "command line: config schema takes no file; --update FOLDER says "
+                       "where to write"));
+    else if (prints)
         PM_TRY(schema(a, markdown, folder));
     else
         PM_TRY(pm_fail(PM_ECONFIG, "command line: config needs check, show or schema first, as in "
-                       "pumice config check configs/lenet_mnist.json"));
+                                   "pumice config check configs/lenet_mnist.json"));
 out:
     pm_arena_destroy(&a);
     return err;
 }
 
 const struct pm_command pm_command_config = {
-    .name = "config", .help = "checks and shows config files; writes their schema",
+    .name = "config",
+    .help = "checks and shows config files; writes their schema",
     .usage = "check CONFIG.json [key=value ...]\n"
              "show CONFIG.json [--layers | --plan] [key=value ...]\n"
              "schema [--markdown | --update FOLDER]",

@@ -63,7 +63,7 @@ static int run(int argc, char **argv, struct app_globals *g)
     int err = PM_OK;
 
     PM_TRY(app_args(argc, argv, "eval", a, &args));
-    PM_TRY(app_load_config(&args, "eval", a, &c));
+    PM_TRY(app_load_config(&args, "eval", 1, a, &c));
     if (watching && g->json)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: --watch prints many results, --json one; take one "
                        "of them"));

@@ -4,6 +4,7 @@
 #include <pumice/train.h>
 
 #include <cjson/cJSON.h>
+#include <limits.h>
 
 static int print_text(const struct cJSON *report)
 {
@@ -46,7 +47,7 @@ static int run(int argc, char **argv, struct app_globals *g)
 
     PM_TRY(app_take_value(&argc, argv, "--out", &out));
     PM_TRY(app_args(argc, argv, "predict", a, &args));
-    PM_TRY(app_load_config(&args, "predict", a, &c));
+    PM_TRY(app_load_config(&args, "predict", INT_MAX, a, &c));
     if (args.words_count < 2)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: predict needs image files or folders after the "
                        "config"));

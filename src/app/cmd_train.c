@@ -14,7 +14,7 @@ static int run(int argc, char **argv, struct app_globals *g)
     int number = 0, err = PM_OK;
 
     PM_TRY(app_args(argc, argv, "train", a, &args));
-    PM_TRY(app_load_config(&args, "train", a, &c));
+    PM_TRY(app_load_config(&args, "train", 1, a, &c));
     PM_TRY(pm_train(c, &number, summary));
     if (g->json)
         PM_TRY(app_print_json(g, summary));

@@ -142,6 +142,17 @@ static int first_of(int a, int b, int c, int d)
     return a > 0 ? a : b > 0 ? b : c > 0 ? c : d;
 }
 
+/* Why the data does not say a value, for messages. */
+static const char *silence(const struct pm_experiment *e)
+{
+    const char *folder = e->config->data.folder;
+
+    if (e->train || e->eval)
+        return "the data does not say it";
+    return !folder ? "no data.folder is given to say it"
+                   : pm_arena_printf(e->arena, "%s, which would say it, is not there", folder);
+}
+
 static int resolve_sizes(struct pm_experiment *e)
 {
     const struct pm_config *c = e->config;
@@ -156,15 +167,15 @@ static int resolve_sizes(struct pm_experiment *e)
     s->eval_height = first_of(h, s->height, 0, 0);
     s->eval_width = first_of(w, s->width, 0, 0);
     if (s->height < 1 || s->width < 1)
-        return pm_fail(PM_ECONFIG, "%s: input.size: neither the config, the net nor the data says "
-                       "it; set it to [height, width]", c->path);
+        return pm_fail(PM_ECONFIG, "%s: input.size: not given, and %s; set it to [height, width]",
+                       c->path, silence(e));
     s->channels = first_of(c->input.channels, s->preprocessing->channels, d->channels,
                            e->net_row ? e->net_row->default_channels : 3);
     s->labels_offset = c->data.labels_offset;
     s->num_classes = first_of(c->model.num_classes, d->num_classes - s->labels_offset, 0, 0);
     if (s->num_classes < 1)
-        return pm_fail(PM_ECONFIG, "%s: model.num_classes: the data names no classes; set it",
-                       c->path);
+        return pm_fail(PM_ECONFIG, "%s: model.num_classes: not given, and %s; set it", c->path,
+                       silence(e));
     s->labels = d->labels && d->num_classes > s->labels_offset ? d->labels + s->labels_offset
                                                                : NULL;
     if (s->labels && s->num_classes > d->num_classes - s->labels_offset)

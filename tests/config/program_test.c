@@ -3,6 +3,7 @@
 
 #include <cjson/cJSON.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <pumice/options.h>
 
@@ -78,6 +79,117 @@ static void shows(void **state)
     pm_str_free(&o.text);
     expect("config show configs/lenet_mnist.json -v 2>/dev/null", 0,
            "run.seed = 1                                      configs/base/run.json:5\n");
+}
+
+static cJSON *show_json(const char *arguments)
+{
+    struct outcome o = run(arguments);
+    cJSON *v = NULL;
+
+    if (o.code != 0)
+        fail_msg("pumice %s: exit code %d: %s", arguments, o.code, o.text.text);
+    assert_int_equal(pm_json_parse("output", o.text.text, &v), 0);
+    pm_str_free(&o.text);
+    return v;
+}
+
+static double number_at(const cJSON *v, const char *key)
+{
+    const cJSON *n = cJSON_GetObjectItemCaseSensitive(v, key);
+
+    if (!cJSON_IsNumber(n))
+        fail_msg("no number '%s'", key);
+    return n->valuedouble;
+}
+
+/* A net shown as layers, put into a config, is shown as the same layers; its parameters are those
+ * of the published network. */
+static void layers_again(void **state)
+{
+    static const char *const nets[] = { "lenet", "cifarnet", "resnet_v1_50", "mobilenet_v1_050" };
+    static const double parameters[] = {
+        5 * 5 * 32 + 32 + 5 * 5 * 32 * 64 + 64 + 7 * 7 * 64 * 1024 + 1024 + 1024 * 1000 + 1000,
+        0,
+        25557032,
+        0,
+    };
+    char path[] = "/tmp/pumice_layers_XXXXXX";
+    struct pm_arena *a = pm_arena_create();
+    int file = mkstemp(path);
+    (void)state;
+
+    assert_true(file >= 0);
+    close(file);
+    for (size_t i = 0; i < PM_COUNT(nets); i++) {
+        cJSON *first = show_json(pm_arena_printf(
+            a,
+            "config show configs/lenet_mnist.json --layers --json model.num_classes=1000 "
+            "model.name=%s data.folder=null",
+            nets[i]));
+        cJSON *list = cJSON_GetObjectItem(first, "layers");
+        char *text = pm_json_print(list);
+        struct pm_str config = { 0 };
+        pm_str_add(
+            &config,
+            "{\"model\": {\"num_classes\": 1000, \"layers\": %s}, \"input\": {\"size\": %d, "
+            "\"channels\": %d, \"preprocessing\": \"vgg\"}, \"optim\": {\"weight_decay\": 0}}",
+            text,
+            i == 0   ? 28
+            : i == 1 ? 32
+                     : 224,
+            i == 0 ? 1 : 3);
+        assert_int_equal(pm_file_write(path, config.text, config.length), 0);
+        cJSON *second = show_json(pm_arena_printf(a, "config show '%s' --layers --json", path));
+        char *again = pm_json_print(cJSON_GetObjectItem(second, "layers"));
+        assert_string_equal(text, again);
+        assert_true(number_at(first, "trainable_parameters") ==
+                    number_at(second, "trainable_parameters"));
+        if (parameters[i] > 0 && number_at(first, "trainable_parameters") != parameters[i])
+            fail_msg("%s: %.0f trainable parameters, expected %.0f", nets[i],
+                     number_at(first, "trainable_parameters"), parameters[i]);
+        pm_str_free(&config);
+        pm_free(text);
+        pm_free(again);
+        cJSON_Delete(first);
+        cJSON_Delete(second);
+    }
+    unlink(path);
+    pm_arena_destroy(&a);
+}
+
+/* The memory of a step without running one: variables and gradients are LeNet's, in floats. */
+static void plan(void **state)
+{
+    cJSON *v = show_json("config show configs/lenet_mnist.json --plan --json model.num_classes=10 "
+                         "data.folder=null run.batch_size=9 'devices=[\"cpu\", \"cpu\"]'");
+    const cJSON *clones = cJSON_GetObjectItem(v, "clones"), *clone;
+    double examples = 0, floats = 3274634;
+    (void)state;
+
+    assert_int_equal(cJSON_GetArraySize(clones), 2);
+    cJSON_ArrayForEach(clone, clones)
+    {
+        assert_string_equal(cJSON_GetObjectItem(clone, "device")->valuestring, "cpu");
+        examples += number_at(clone, "examples");
+        /* Each of the eight tensors starts at a multiple of 256 bytes. */
+        assert_in_range((long)number_at(clone, "variables"), 4 * floats, 4 * floats + 8 * 256);
+        assert_in_range((long)number_at(clone, "gradients"), 4 * floats, 4 * floats + 8 * 256);
+        assert_true(number_at(clone, "peak_live") <= number_at(clone, "activations"));
+        assert_true(number_at(clone, "calls") > 20);
+    }
+    assert_true(examples == 9);
+    cJSON_Delete(v);
+    expect("config show configs/lenet_mnist.json --plan model.num_classes=10 data.folder=null "
+           "devices=cpu",
+           0, "calls, batch 100 x 1\n  activations ");
+    expect("config show configs/lenet_mnist.json --plan data.folder=null 2>&1", 2,
+           "model.num_classes: not given, and no data.folder is given to say it; set it");
+    expect("config show configs/lenet_mnist.json --layers data.folder=/nowhere 2>&1", 2,
+           "model.num_classes: not given, and /nowhere, which would say it, is not there");
+    expect("config show configs/lenet_mnist.json --layers --plan 2>&1", 2, "not both");
+    expect("config check configs/lenet_mnist.json more 2>&1", 2, "what is 'more'?");
+    expect("config check configs/lenet_mnist.json --layers 2>&1", 2, "knows no flag '--layers'");
+    expect("config schema configs/lenet_mnist.json 2>&1", 2, "config schema takes no file");
 }
 
 /* PM_LOG's levels, general and by subsystem. */
@@ -185,6 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(help),         cmocka_unit_test(shows),
+        cmocka_unit_test(layers_again), cmocka_unit_test(plan),
         cmocka_unit_test(json_failure), cmocka_unit_test(log_levels),
         cmocka_unit_test(every_config), cmocka_unit_test(generated),
         cmocka_unit_test(faults),
