@@ -8,7 +8,7 @@
  * for all rows or for none. So in both cases a row has an origin in the source (conv_row: image,
  * line, column, perhaps outside), a tap has an offset from it (conv_tap), and they add up.
  *
- * The includer declares `const bool BACK` (data gradient) and the push block with conv2d_params p. */
+ * The includer declares `const bool BACK` (data gradient) and the push block with params p. */
 #ifndef PM_CONV_ADDRESS_GLSL
 #define PM_CONV_ADDRESS_GLSL
 
