@@ -5,6 +5,7 @@
  * of the same on the auxiliary head where a net has one. Accuracy takes the largest logit, the
  * lowest class among equals; recall_at_5 counts an example when fewer than five classes have a logit
  * strictly greater than its label's. An example with a logit that is not finite is wrong in both. */
+#include <pumice/draw.h>
 #include <pumice/task.h>
 
 #include <cjson/cJSON.h>
@@ -276,12 +277,32 @@ static void add_class(const struct pm_setup *s, const float *z, int c, cJSON *ob
     cJSON_AddNumberToObject(object, "probability", probability(z, s->num_classes, c));
 }
 
+/* Replaces the picture by one with the classes' bars below. */
+static void draw_classes(const struct pm_setup *s, const float *z, const int *best, int count,
+                         struct pm_image8 *picture)
+{
+    struct pm_bar bars[TOP];
+    char numbers[TOP][16];
+    struct pm_image8 drawn;
+
+    for (int i = 0; i < count; i++) {
+        snprintf(numbers[i], sizeof numbers[i], "%d", best[i] + s->labels_offset);
+        bars[i] = (struct pm_bar){
+            .label = s->labels && s->labels[best[i]] ? s->labels[best[i]] : numbers[i],
+            .share = probability(z, s->num_classes, best[i]),
+            .color = pm_draw_color(i == 0 ? 2 : 1), /* green, then blue */
+        };
+    }
+    pm_draw_picture(picture, NULL, bars, count, &drawn);
+    pm_image_free(picture);
+    *picture = drawn;
+}
+
 static int present(const struct pm_setup *s, const float *logits, struct cJSON *object,
                    struct pm_image8 *picture)
 {
     int best[TOP], count = 0;
 
-    (void)picture; /* a label belongs to the picture as a whole: nothing to draw */
     while (count < TOP && count < s->num_classes) {
         int next = -1;
         for (int c = 0; c < s->num_classes; c++) {
@@ -300,6 +321,8 @@ static int present(const struct pm_setup *s, const float *logits, struct cJSON *
         add_class(s, logits, best[i], row);
         cJSON_AddItemToArray(top, row);
     }
+    if (picture)
+        draw_classes(s, logits, best, count, picture);
     return PM_OK;
 }
 

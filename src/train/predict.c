@@ -94,7 +94,8 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* OUT/NAME.png; pictures of the same name from two folders get their place in the list before it. */
+/* OUT/NAME.png, NAME without its ending; pictures of the same name from two folders get their place in
+ * the list before it. */
 static int write_picture(const struct predictor *p, const char *file, size_t index,
                          const struct pm_image8 *picture)
 {
@@ -103,9 +104,11 @@ static int write_picture(const struct predictor *p, const char *file, size_t ind
     size_t size;
     int err = PM_OK;
 
-    snprintf(path, sizeof path, "%s/%s.png", p->out, base_name(file));
+    const char *name = base_name(file), *dot = strrchr(name, '.');
+    int length = dot && dot > name ? (int)(dot - name) : (int)strlen(name);
+    snprintf(path, sizeof path, "%s/%.*s.png", p->out, length, name);
     if (pm_file_exists(path))
-        snprintf(path, sizeof path, "%s/%zu-%s.png", p->out, index, base_name(file));
+        snprintf(path, sizeof path, "%s/%zu-%.*s.png", p->out, index, length, name);
     PM_TRY(pm_image_encode_png(picture, &png, &size));
     PM_TRY(pm_file_write(path, png, size));
 out:
