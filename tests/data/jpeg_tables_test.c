@@ -17,7 +17,16 @@ static int setup(void **state)
     (void)state;
     for (int i = 0; i < 7 * 9 * 3; i++)
         im.pixels[i] = (uint8_t)(i * 37);
-    return pm_image_encode_jpeg(&im, 80, &jpeg, &size);
+    int err = pm_image_encode_jpeg(&im, 80, &jpeg, &size);
+    pm_image_free(&im);
+    return err;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    pm_free(jpeg);
+    return 0;
 }
 
 static size_t find(uint8_t marker)
@@ -74,5 +83,5 @@ int main(void)
         cmocka_unit_test(between_scans),
     };
 
-    return cmocka_run_group_tests(tests, setup, NULL);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }
