@@ -6,6 +6,9 @@
 
 struct cJSON;
 
+/* What a config can choose from: every net, optimizer and preprocessing, for pm_config_load. The
+ * lists are in the arena, which must outlive the configs. */
+struct pm_open_sections pm_train_choices(struct pm_arena *a);
 /* Trains as the config says, resuming when the run folder holds a checkpoint. Returns PM_OK at
  * run.steps or when a signal stopped it; *signal_number then tells which (0: none) after a checkpoint
  * was written. summary (may be NULL): members step, loss, seconds, images_per_second, checkpoint,

@@ -6,10 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <pumice/data.h>
-#include <pumice/net.h>
-
-#include "train/optimizer.h"
+#include <pumice/train.h>
 
 static void take(int *argc, char **argv, int first, int count)
 {
@@ -79,32 +76,6 @@ int app_args(int argc, char **argv, const char *command, struct pm_arena *a, str
     return PM_OK;
 }
 
-struct pm_open_sections app_open_sections(struct pm_arena *a)
-{
-    size_t nets, optimizers, preprocessings;
-    const struct pm_net_row *const *net = pm_net_rows(&nets);
-    const struct pm_optimizer *const *optimizer = pm_optimizers(&optimizers);
-    const struct pm_preprocessing *const *preprocessing = pm_preprocessings(&preprocessings);
-    struct pm_open_row *rows =
-        pm_arena_alloc(a, (nets + optimizers + preprocessings) * sizeof *rows);
-    struct pm_open_sections open = {
-        .models = { rows, nets },
-        .optimizers = { rows + nets, optimizers },
-        .preprocessings = { rows + nets + optimizers, preprocessings },
-    };
-
-    for (size_t i = 0; i < nets; i++)
-        *rows++ =
-            (struct pm_open_row){ net[i]->name, net[i]->help, net[i]->opts, net[i]->preprocessing };
-    for (size_t i = 0; i < optimizers; i++)
-        *rows++ = (struct pm_open_row){ optimizer[i]->name, optimizer[i]->help, optimizer[i]->opts,
-                                        NULL };
-    for (size_t i = 0; i < preprocessings; i++)
-        *rows++ = (struct pm_open_row){ preprocessing[i]->name, preprocessing[i]->help,
-                                        preprocessing[i]->opts, NULL };
-    return open;
-}
-
 int app_load_config(const struct app_args *args, const char *command, int words, struct pm_arena *a,
                     struct pm_config **out)
 {
@@ -117,7 +88,7 @@ int app_load_config(const struct app_args *args, const char *command, int words,
         return pm_fail(PM_ECONFIG,
                        "command line: %s takes one config file and key=value; what is '%s'?",
                        command, args->words[words]);
-    const struct pm_open_sections open = app_open_sections(a);
+    const struct pm_open_sections open = pm_train_choices(a);
     return pm_config_load(args->words[0], args->overrides, args->overrides_count, &open, out);
 }
 

@@ -39,8 +39,6 @@ struct app_args {
 /* PM_ECONFIG for a flag that nobody took. command: name for the message. */
 int app_args(int argc, char **argv, const char *command, struct pm_arena *a, struct app_args *out);
 
-/* The nets, optimizers and preprocessings there are; in the arena, which must outlive configs. */
-struct pm_open_sections app_open_sections(struct pm_arena *a);
 /* Loads words[0] with the overrides. PM_ECONFIG when there is no word, or more than `words`. */
 int app_load_config(const struct app_args *args, const char *command, int words, struct pm_arena *a,
                     struct pm_config **out);

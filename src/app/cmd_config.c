@@ -174,7 +174,7 @@ out:
 static int schema(struct pm_arena *a, bool markdown, const char *folder)
 {
     int err = PM_OK;
-    const struct pm_open_sections open = app_open_sections(a);
+    const struct pm_open_sections open = pm_train_choices(a);
     char *json = schema_text(&open), *table = pm_config_markdown(&open);
 
     if (folder) {

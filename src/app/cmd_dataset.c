@@ -80,7 +80,7 @@ static int make(const struct app_args *args, struct pm_arena *a, struct app_glob
     const char *options = NULL;
     struct make_cfg m;
 
-    if (args->words_count < 2 || strcmp(args->words[0], "shapes"))
+    if (args->words_count < 2 || strcmp(args->words[0], "shapes") != 0)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: dataset make needs shapes DST, as in pumice "
                                    "dataset make shapes data/shapes"));
     PM_TRY(joined(args, 2, a, &options));

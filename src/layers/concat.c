@@ -121,6 +121,7 @@ static struct concat_params params_of(const struct pm_node *n)
     for (int i = 0; i < axis; i++)
         p.outer *= y.dim[i];
     for (int i = 0; i < n->inputs; i++)
+        /* cppcheck-suppress objectIndex; w0 to w7 are of one type and adjacent */
         p.total += width[i] = (int)(pm_count(n->xs[i]) / (size_t)p.outer);
     return p;
 }

@@ -16,7 +16,7 @@ static inline bool pick_four(const char *name4, const char *name, bool four, siz
         pm_pick_elements(name4, 64, items / 4, out);
     else
         pm_pick_elements(name, 64, items, out);
-    out->d[0].spec[3] = constant;
+    out->d[0].spec[3] = constant; /* cppcheck-suppress nullPointerRedundantCheck; an array */
     out->d[0].specs = 4;
     return true;
 }

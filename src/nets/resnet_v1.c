@@ -77,7 +77,7 @@ static void build(const struct depths *d, struct pm_net *net, struct pm_node *x,
                    "max_pool kernel=3 stride=2 padding=same");
     for (int block = 0; block < BLOCKS; block++)
         for (int unit = 1; unit <= d->units[block]; unit++) {
-            const int stride = unit == d->units[block] && block < BLOCKS - 1 ? 2 : 1;
+            const int stride = block < BLOCKS - 1 && unit == d->units[block] ? 2 : 1;
             const char *scope = pm_arena_printf(a, "%s/block%d/unit_%d/bottleneck_v1", d->scope,
                                                 block + 1, unit);
             x = bottleneck(net, scope, x, 64 << block, stride);

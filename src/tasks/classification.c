@@ -9,6 +9,7 @@
 #include <pumice/task.h>
 
 #include <cjson/cJSON.h>
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -208,6 +209,7 @@ static double cross_entropy(const float *z, int k, int label, double smoothing)
 {
     double largest = z[0], sum = 0, mean = 0;
 
+    assert(k > 0);
     for (int i = 1; i < k; i++)
         largest = fmax(largest, z[i]);
     for (int i = 0; i < k; i++) {
