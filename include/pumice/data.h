@@ -11,7 +11,7 @@
 #include <pumice/options.h>
 #include <pumice/rng.h>
 
-/* ---- TFRecord and tf.Example (spec/classification 7) ------------------------------------- */
+/* ---- TFRecord and tf.Example -------------------------------------------------------------- */
 
 uint32_t pm_crc32c(const void *data, size_t size);
 uint32_t pm_crc32c_masked(const void *data, size_t size);
@@ -96,7 +96,7 @@ int pm_image_encode_png(const struct pm_image8 *im, uint8_t **out, size_t *size)
 int pm_image_encode_jpeg(const struct pm_image8 *im, int quality, uint8_t **out, size_t *size);
 void pm_image_free(struct pm_image8 *im);
 
-/* ---- preprocessing (spec/classification 6) ----------------------------------------------- */
+/* ---- preprocessing ------------------------------------------------------------------------ */
 
 /* All random decisions of one example, taken from the generator first, so that goldens can fix
  * them; each preprocessing says in its file which members it reads. Numbers of 0..1 are mapped to

@@ -134,7 +134,7 @@ const struct pm_layer *const *pm_layers(size_t *count); /* all, in layers.def's 
 
 /* ---- geometry shared by convolutions and pooling --------------------------------------- */
 
-/* TensorFlow's rule (spec/classification 5.0). before = pixels added at the top or left. */
+/* TensorFlow's rule. before = pixels added at the top or left. */
 enum pm_padding { PM_PAD_SAME, PM_PAD_VALID, PM_PAD_EXPLICIT };
 struct pm_axis { int in, out, before, after; };
 /* kernel, stride, dilation >= 1; with PM_PAD_EXPLICIT before/after are given. out < 1 when the

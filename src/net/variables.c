@@ -104,7 +104,7 @@ void pm_variables_destroy(struct pm_variables **v)
     *v = NULL;
 }
 
-/* ---- initial values (spec/classification 4.2) ------------------------------------------- */
+/* ---- initial values ----------------------------------------------------------------------- */
 
 void pm_variable_initial(const struct pm_variable *v, uint64_t seed, float *out)
 {

@@ -4,7 +4,7 @@
  * read when its ring slot comes up again. Several: each computes the gradients of its part of the
  * batch; buckets of gradients are summed on the host, in the order of the clones, while the
  * backward passes still run; the optimizer updates the master copy on the host once; the new values
- * go back to every clone. Batch-norm moving averages come from clone 0 (spec/classification 2.2). */
+ * go back to every clone. Batch-norm moving averages come from clone 0. */
 #ifndef PM_CLONES_H
 #define PM_CLONES_H
 

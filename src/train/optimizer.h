@@ -12,7 +12,7 @@ struct pm_optimizer {
     const char *name, *help;
     const struct pm_opt *opts;
     size_t cfg_size;
-    /* Checkpoint suffixes of the slots (spec/classification 10.5), NULL-terminated, and what they
+    /* Checkpoint suffixes of the slots, NULL-terminated, and what they
      * start with. */
     const char *slots[PM_MAX_SLOTS + 1];
     float slot_init[PM_MAX_SLOTS];

@@ -1,6 +1,6 @@
 /* adam: alpha = lr * sqrt(1 - beta2^t) / (1 - beta1^t); m += (g - m) * (1 - beta1);
  * v += (g^2 - v) * (1 - beta2); w -= alpha * m / (sqrt(v) + epsilon). epsilon is the paper's
- * "epsilon hat": outside the root, not corrected (spec/classification 3.1). */
+ * "epsilon hat": outside the root, not corrected. */
 #include "train/optimizer_args.h"
 
 #include "base/vector.h"

@@ -1,5 +1,5 @@
 /* momentum: m = mu * m + g; w -= lr * m, or with nesterov w -= lr * (g + mu * m). The rate is outside
- * the accumulator (spec/classification 3.1). */
+ * the accumulator. */
 #include "train/optimizer_args.h"
 
 #include "base/vector.h"

@@ -1,5 +1,5 @@
 /* rmsprop: ms += (g^2 - ms) * (1 - decay); mom = mu * mom + lr * g / sqrt(ms + epsilon); w -= mom.
- * ms starts at 1, epsilon is inside the root, the rate inside mom (spec/classification 3.1). */
+ * ms starts at 1, epsilon is inside the root, the rate inside mom. */
 #include "train/optimizer_args.h"
 
 #include "base/vector.h"

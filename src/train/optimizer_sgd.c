@@ -1,4 +1,4 @@
-/* sgd: w -= lr * g (spec/classification 3.1). */
+/* sgd: w -= lr * g. */
 #include "train/optimizer_args.h"
 
 #include "base/vector.h"

@@ -1,4 +1,4 @@
-/* schedule: the learning rate of a step (spec/classification 3.4). */
+/* schedule: the learning rate of a step. */
 #ifndef PM_SCHEDULE_H
 #define PM_SCHEDULE_H
 

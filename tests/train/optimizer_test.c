@@ -1,5 +1,5 @@
-/* Optimizers against the two-step vectors of spec/classification 3.1 (double precision, computed
- * there independently), on the CPU and on every Vulkan device; clipping, weight decay, freezing and
+/* Optimizers against vectors of two steps (double precision, computed
+ * independently), on the CPU and on every Vulkan device; clipping, weight decay, freezing and
  * the finite flag with their values worked out by hand. */
 #include "train/optimizer.h"
 

@@ -1,4 +1,4 @@
-/* Learning rates against spec/classification 3.4, worked out by hand. */
+/* Learning rates by TF-Slim's rules, worked out by hand. */
 #include "train/schedule.h"
 
 #include <setjmp.h>
