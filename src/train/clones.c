@@ -410,6 +410,7 @@ int pm_clones_collect(struct pm_clones *c, int slot, struct pm_step_result *out)
         PM_TRY(pm_plan_wait(plan, slot));
         c->result[slot].loss = pm_plan_loss(plan, slot);
         read_update(plan, slot, &c->result[slot]);
+        c->clone[0].seconds = pm_plan_seconds(plan, slot);
     }
     c->result[slot].finite = c->result[slot].finite && isfinite(c->result[slot].loss);
     c->pending[slot] = false;

@@ -34,6 +34,8 @@ struct trainer {
     struct pm_run_lock *lock;
     struct pm_metrics *metrics;
     struct pm_progress *progress;
+    const char *clone_names[PM_MAX_CLONES];
+    double clone_rates[PM_MAX_CLONES]; /* images per second of its own part */
     struct pm_speed speed;
     FILE *log;
 
@@ -287,8 +289,11 @@ static void log_step(struct trainer *t, const struct pm_step_result *r)
         { "wait_share", rates.wait_share },
     };
 
+    for (int i = 0; i < t->spec_count && i < PM_MAX_CLONES; i++)
+        t->clone_rates[i] = pm_clones_examples(t->clones, i) / pm_clones_seconds(t->clones, i);
     pm_progress_point(t->progress, &(struct pm_progress_point){
-        .done = t->collected, .loss = t->loss, .lr = lr, .rates = rates });
+        .done = t->collected, .loss = t->loss, .lr = lr, .rates = rates,
+        .clone_images_per_second = t->clone_rates });
     if (pm_metrics_add(t->metrics, "train", t->collected, list, PM_COUNT(list)) < 0)
         PM_WARN("train", "%s", pm_error_text());
 }
@@ -533,6 +538,15 @@ static void summarise(const struct trainer *t, struct cJSON *summary)
         cJSON_AddItemToObject(summary, "metrics", cJSON_Duplicate(t->eval_metrics, true));
 }
 
+/* A message of the validation layer is a mistake of ours that some driver will punish. */
+static int check_messages(const struct trainer *t)
+{
+    if (t->c->run.validate && pm_device_messages() > 0)
+        return pm_fail(PM_EDEVICE, "run.validate: the validation layer had %llu messages (see "
+                       "above); the run is saved", (unsigned long long)pm_device_messages());
+    return PM_OK;
+}
+
 int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summary)
 {
     struct trainer t = { .c = c, .segment_ms = c->run.segment_ms };
@@ -543,12 +557,15 @@ int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summar
     catch_signals();
     t.saved_at = t.started_at = pm_seconds();
     pm_speed_start(&t.speed, pm_loader_waited(t.loader));
+    for (int i = 0; i < t.spec_count && i < PM_MAX_CLONES; i++)
+        t.clone_names[i] = t.specs[i].info.address;
     t.progress = pm_progress_start(&(struct pm_progress_options){
         .what = "train", .unit = "step", .first = t.step, .last = (uint64_t)c->run.steps,
-        .loss = true });
+        .loss = true, .clones = t.clone_names, .clone_count = t.spec_count });
     while ((err = loop(&t)) == PM_ELOST)
         PM_TRY(recover(&t));
     PM_TRY(err);
+    PM_TRY(check_messages(&t));
     *signal_number = stop_signal;
     pm_progress_end(&t.progress);
     if (stop_signal)

@@ -1,6 +1,7 @@
 /* Two clones as a user runs them: the trace shows gradient buckets reaching the host while the
  * backward pass still runs; with one clone slowed down, run.balance "auto" moves the shares; every
- * Vulkan driver that is here and the CPU together follow the single CPU run's loss. */
+ * Vulkan driver that is here and the CPU together follow the single CPU run's loss; a loss that is not
+ * finite stops the run; the best checkpoint stays. */
 #include <pumice/base.h>
 
 #include <setjmp.h>
@@ -9,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 #include <cjson/cJSON.h>
@@ -152,6 +154,45 @@ static void test_unlike_clones_follow_the_cpu(void **state)
             fail_msg("step %d: %g alone, %g together", i, alone[i], together[i]);
 }
 
+/* A rate that throws the weights away: the run stops and names the step, the loss, a variable and
+ * the last good checkpoint, which is still there and opens. */
+static void test_not_finite_stops(void **state)
+{
+    char path[256], *log;
+
+    (void)state;
+    assert_int_equal(run("", "nan", "run.save_every_steps=2 run.steps=4 'devices=[\"cpu\"]'"), 0);
+    assert_int_equal(WEXITSTATUS(run("", "nan", "schedule.base_lr=100 optim.name=momentum "
+                                     "run.steps=200 'devices=[\"cpu\"]'")), 3);
+    assert_int_equal(WEXITSTATUS(run("", "nan", "schedule.base_lr=100 run.steps=200 "
+                                     "'devices=[\"cpu\"]'")), 1);
+    snprintf(path, sizeof path, "%s/nan.log", folder);
+    if (pm_file_read(path, &log, NULL) < 0)
+        fail_msg("%s", pm_error_text());
+    if (!strstr(log, "not finite") || !strstr(log, "last good checkpoint: step 4") ||
+        !strstr(log, "weights") || !strstr(log, "schedule.base_lr"))
+        fail_msg("%s", log);
+    pm_free(log);
+    snprintf(path, sizeof path, "%s/nan/checkpoints/step-000004.safetensors", folder);
+    assert_true(pm_file_exists(path));
+}
+
+/* The best checkpoint by a metric is kept beside the newest ones. */
+static void test_keep_best(void **state)
+{
+    char path[256];
+
+    (void)state;
+    assert_int_equal(run("", "best", "run.keep_best=accuracy run.keep=1 eval.every_steps=4 "
+                         "run.save_every_steps=4 'devices=[\"cpu\"]'"), 0);
+    snprintf(path, sizeof path, "%s/best/checkpoints/best.json", folder);
+    assert_true(pm_file_exists(path));
+    snprintf(path, sizeof path, "%s/best/checkpoints/step-000012.safetensors", folder);
+    assert_true(pm_file_exists(path));
+    snprintf(path, sizeof path, "%s/best/checkpoints/step-000008.safetensors", folder);
+    assert_false(pm_file_exists(path));
+}
+
 static int set_up(void **state)
 {
     static char body[4096];
@@ -179,6 +220,8 @@ int main(void)
         cmocka_unit_test(test_buckets_overlap_the_backward_pass),
         cmocka_unit_test(test_slow_clone_gets_less),
         cmocka_unit_test(test_unlike_clones_follow_the_cpu),
+        cmocka_unit_test(test_not_finite_stops),
+        cmocka_unit_test(test_keep_best),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
