@@ -1,0 +1,219 @@
+/* check parity and check bench: kernel calls one by one, in every variant of the device. */
+#include <stdlib.h>
+
+#include "check_modes.h"
+
+/* ---- parity ---------------------------------------------------------------------------- */
+
+/* Copies of the values that a call uses; others are NULL. */
+static char **save(const struct subject *s, int call)
+{
+    char **copy = calloc((size_t)s->calls.value_count + 1, sizeof *copy);
+    const struct pm_planned_call *c = &s->calls.calls[call];
+
+    for (int b = 0; b < c->bufs; b++) {
+        const int v = c->buf[b] < 0 ? -1 : pm_calls_root(&s->calls, c->buf[b]);
+
+        if (v >= 0 && !copy[v])
+            memcpy(copy[v] = malloc(s->values[v].bytes + 4), s->values[v].data,
+                   s->values[v].bytes);
+    }
+    return copy;
+}
+
+static void load(struct subject *s, char **copy)
+{
+    for (int v = 0; v < s->calls.value_count; v++)
+        if (copy[v])
+            memcpy(s->values[v].data, copy[v], s->values[v].bytes);
+}
+
+static void drop(const struct subject *s, char **copy)
+{
+    for (int v = 0; copy && v < s->calls.value_count; v++)
+        free(copy[v]);
+    free(copy);
+}
+
+/* Value v of the device's run (in s) against the C function's. */
+static int compare_value(struct check *k, const struct subject *s, int v, const char *want,
+                         const char *what)
+{
+    const struct pm_value *value = &s->calls.values[v];
+    const float *a = (const float *)want, *b = (const float *)s->values[v].data;
+    const double ulps = or_default(s->entry->test->parity_ulps, 64);
+    double largest = 0;
+
+    if (value->type != PM_F32) {
+        if (memcmp(want, s->values[v].data, value->bytes))
+            return pm_fail(PM_EFAIL, "%s: integers differ", what);
+        return PM_OK;
+    }
+    for (size_t i = 0; i < value->bytes / 4; i++)
+        largest = fmax(largest, fabs(a[i]));
+    const double allowed = ulps * CHECK_EPSILON * largest;
+    for (size_t i = 0; i < value->bytes / 4; i++) {
+        const bool alike = a[i] == b[i] || fabs((double)a[i] - b[i]) <= allowed;
+
+        k->values++;
+        if (!alike || isnan(a[i]))
+            return pm_fail(PM_EFAIL, "%s[%zu] is %.9g, the C function says %.9g, allowed +-%.3g",
+                           what, i, b[i], a[i], allowed);
+    }
+    return PM_OK;
+}
+
+/* One call on the device, from the values in `before`; results against those in `after`. */
+static int parity_call(struct check *k, struct subject *s, const struct run_options *o,
+                       char **before, char **after)
+{
+    int err = PM_OK;
+    const struct pm_planned_call *c = &s->calls.calls[o->first];
+    struct pm_buf_spec spec[PM_MAX_BUFS];
+    const char *variant = "?";
+    struct run_options run = *o;
+    char what[128];
+
+    pm_kernel_bufs(c->kernel, spec);
+    run.variant = &variant;
+    load(s, before);
+    if ((err = subject_run(s, k->device, &run)) < 0) {
+        const char *text = strdup(pm_error_text());
+
+        err = pm_fail(PM_EFAIL, "%s level %d (%s): %s", c->kernel->name, o->level, variant, text);
+        free((char *)text);
+        return err;
+    }
+    for (int b = 0; b < c->bufs; b++) {
+        if (c->buf[b] < 0 || spec[b].access == 'r' || spec[b].access == 't')
+            continue;
+        const int v = pm_calls_root(&s->calls, c->buf[b]);
+
+        snprintf(what, sizeof what, "%s, variant %s%s%s: %s", c->kernel->name, variant,
+                 o->accumulate == 1 ? ", accumulating" : "", o->alias ? ", in place" : "",
+                 spec[b].name);
+        PM_TRY(compare_value(k, s, v, after[v], what));
+    }
+out:
+    return err;
+}
+
+/* Whether the row has a variant of this level on the device. */
+static bool has_level(const struct check *k, const struct pm_planned_call *c, int level)
+{
+    static struct pm_picks picks;
+
+    if (!c->kernel->pick)
+        return level == 0;
+    return c->kernel->pick(pm_device_caps(k->device), c->params, c->count, level, &picks);
+}
+
+static int parity_levels(struct check *k, struct subject *s, int call, int accumulate)
+{
+    int err = PM_OK;
+    const struct pm_planned_call *c = &s->calls.calls[call];
+    struct run_options o = { .first = call, .last = call + 1, .accumulate = accumulate };
+    char **before = save(s, call), **after = NULL;
+
+    PM_TRY(subject_run(s, k->cpu, &o));
+    after = save(s, call);
+    for (int alias = 0; alias <= (c->kernel->inplace != NULL); alias++) {
+        o.alias = alias;
+        if (alias) { /* the C function must bear it too */
+            struct check cpu = *k;
+
+            cpu.device = k->cpu;
+            PM_TRY(parity_call(&cpu, s, &o, before, after));
+        }
+        for (o.level = 0; has_level(k, c, o.level); o.level++)
+            PM_TRY(parity_call(k, s, &o, before, after));
+        o.level = 0;
+    }
+    load(s, after);
+out:
+    drop(s, before);
+    drop(s, after);
+    return err;
+}
+
+/* Large cases are there for bench; parity takes their calls up to what a software driver does in
+ * about a second, which leaves enough that need more than 65,535 groups. */
+static bool too_much(const struct subject *s, int call)
+{
+    const struct pm_planned_call *c = &s->calls.calls[call];
+    size_t bytes = 0;
+
+    for (int b = 0; b < c->bufs; b++)
+        bytes += c->buf[b] < 0 ? 0 : s->calls.values[c->buf[b]].bytes;
+    return bytes > 64 << 20 || (c->kernel->flops && c->kernel->flops(c->params, c->count) > 5e7);
+}
+
+int mode_parity(struct check *k, const struct entry *e, const struct check_case *c)
+{
+    int err = PM_OK;
+    struct subject *s = NULL;
+    const struct build_options o = { .backward = true, .update = true, .flag = 1,
+                                     .doctor = k->doctor };
+
+    PM_TRY(subject_build(e, c, &o, &s));
+    for (int i = 0; i < s->calls.call_count; i++) {
+        const struct pm_kernel *kernel = s->calls.calls[i].kernel;
+
+        if (kernel->host)
+            continue;
+        if (c->large && too_much(s, i)) {
+            const struct run_options run = { .first = i, .last = i + 1, .accumulate = -1 };
+
+            PM_TRY(subject_run(s, k->cpu, &run)); /* later calls want its results */
+            continue;
+        }
+        if (kernel->accumulate)
+            PM_TRY(parity_levels(k, s, i, 1));
+        PM_TRY(parity_levels(k, s, i, kernel->accumulate ? 0 : -1));
+    }
+out:
+    subject_free(&s);
+    return err;
+}
+
+/* ---- bench ----------------------------------------------------------------------------- */
+
+static int bench_call(struct check *k, struct subject *s, int call, int level)
+{
+    int err = PM_OK;
+    const struct pm_planned_call *c = &s->calls.calls[call];
+    const char *variant;
+    double seconds, bytes = 0, flops;
+
+    PM_TRY(subject_time(s, k->device, call, level, &seconds, &variant));
+    for (int b = 0; b < c->bufs; b++)
+        if (c->buf[b] >= 0)
+            bytes += (double)s->values[pm_calls_root(&s->calls, c->buf[b])].bytes;
+    flops = c->kernel->flops ? c->kernel->flops(c->params, c->count) : (double)c->count;
+    printf("%s,\"%s of %s\",%s,%s,%.4f,%.2f,%.2f\n", s->entry->name, s->c->options, s->c->inputs,
+           c->kernel->name, variant, seconds * 1e3, bytes / seconds / 1e9, flops / seconds / 1e9);
+    fflush(stdout);
+out:
+    return err;
+}
+
+int mode_bench(struct check *k, const struct entry *e, const struct check_case *c)
+{
+    int err = PM_OK;
+    struct subject *s = NULL;
+    const struct build_options o = { .backward = true, .doctor = k->doctor };
+    struct run_options run = { .accumulate = -1 };
+    const bool vulkan = pm_device_caps(k->device)->backend == PM_BACKEND_VULKAN;
+
+    if (!c->large)
+        return PM_OK;
+    PM_TRY(subject_build(e, c, &o, &s));
+    run.last = s->calls.call_count;
+    PM_TRY(subject_run(s, k->device, &run)); /* so that every call has real inputs */
+    for (int i = 0; i < s->calls.call_count; i++)
+        for (int level = 0; vulkan ? has_level(k, &s->calls.calls[i], level) : level == 0; level++)
+            PM_TRY(bench_call(k, s, i, level));
+out:
+    subject_free(&s);
+    return err;
+}
