@@ -166,7 +166,8 @@ static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
     struct places w = places_of(cfg);
     struct pm_shape x = n->in[0]->out_shape;
     int channel_count = x.dim[x.rank - 1];
-    double rows = (double)(pm_shape_count(x) / (size_t)channel_count);
+    const size_t count = pm_shape_count(x) / (size_t)channel_count;
+    double rows = (double)count;
     struct batch_norm_update_params p = {
         .c = channel_count, .rate = (float)(1 - cfg->decay),
         .factor = cfg->moving_variance == BIASED || rows < 2 ? 1 : (float)(rows / (rows - 1)),

@@ -6,6 +6,8 @@
  * Backward: the gradients of x and w are convolutions with rows of their own. */
 #include "layers/conv_rows.h"
 
+#include <assert.h>
+
 struct conv2d_cfg {
     int filters, groups, multiplier, padding, activation;
     struct pm_ints kernel, stride, dilation, pad;
@@ -79,6 +81,7 @@ static int infer(struct pm_node *n)
     struct conv2d_params p = { 0 };
 
     PM_TRY(params_of(n, &p));
+    assert(p.groups > 0);
     const int cg = p.c / p.groups;
     const bool depthwise = cfg->filters == 0;
     const struct pm_shape w = depthwise ? PM_SHAPE4(p.kh, p.kw, p.c, cfg->multiplier)

@@ -8,9 +8,10 @@
 static double flops(const void *params, size_t count)
 {
     const struct conv2d_params *p = params;
+    const int cg = p->c / p->groups;
 
     (void)count;
-    return 2.0 * p->n * p->oh * p->ow * p->k * p->kh * p->kw * (p->c / p->groups);
+    return 2.0 * p->n * p->oh * p->ow * p->k * p->kh * p->kw * cg;
 }
 
 static size_t scratch_of(enum pm_conv_pass pass, bool depthwise, const void *params)

@@ -4,10 +4,13 @@
 
 #include <pumice/kernel.h>
 
+#include <assert.h>
+
 enum { PM_GRID_MAX = 65535 }; /* groups along one dimension */
 
 static inline uint32_t pm_ceil_div(size_t a, size_t b)
 {
+    assert(b > 0);
     return (uint32_t)((a + b - 1) / b);
 }
 
