@@ -1,140 +1,10 @@
 /* checkpoint: saving. Opening is in checkpoint_open.c, retention and the best one in
- * checkpoint_keep.c. */
+ * checkpoint_keep.c, the folder's files in checkpoint_files.c. */
 #include "train/checkpoint_files.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <pumice/options.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-const char *pm_ckpt_path(struct pm_str *s, const char *folder, const char *name)
-{
-    s->length = 0;
-    pm_str_add(s, "%s/%s", folder, name);
-    return s->text;
-}
-
-char *pm_ckpt_step_name(uint64_t step, const char *suffix, char buf[64])
-{
-    snprintf(buf, 64, "step-%06llu%s", (unsigned long long)step, suffix);
-    return buf;
-}
-
-/* The step of "step-000123.json", or false. */
-static bool step_of(const char *name, uint64_t *step)
-{
-    char again[64], *end;
-
-    if (strncmp(name, "step-", 5) != 0 || name[5] < '0' || name[5] > '9')
-        return false;
-    errno = 0;
-    *step = strtoull(name + 5, &end, 10);
-    return errno == 0 && strcmp(pm_ckpt_step_name(*step, ".json", again), name) == 0;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-size_t pm_ckpt_steps(const char *folder, uint64_t **steps)
-{
-    struct pm_arena *a = pm_arena_create();
-    char **names = NULL;
-    size_t count = 0, n = 0;
-
-    *steps = NULL;
-    if (pm_is_folder(folder) && pm_list_folder(a, folder, &names, &count) == PM_OK) {
-        *steps = pm_malloc((count + 1) * sizeof **steps);
-        for (size_t i = 0; i < count; i++)
-            n += step_of(names[i], &(*steps)[n]);
-        qsort(*steps, n, sizeof **steps, ascending);
-    }
-    pm_arena_destroy(&a);
-    return n;
-}
-
-/* ---- records --------------------------------------------------------------------------- */
-
-static bool is_hex64(const char *s)
-{
-    return strlen(s) == 64 && strspn(s, "0123456789abcdef") == 64;
-}
-
-static int record_parse(const char *path, struct record *r)
-{
-    const cJSON *step, *file, *sha;
-
-    r->json = cJSON_Parse(r->text);
-    step = cJSON_GetObjectItemCaseSensitive(r->json, "step");
-    file = cJSON_GetObjectItemCaseSensitive(r->json, "file");
-    sha = cJSON_GetObjectItemCaseSensitive(r->json, "sha256");
-    if (!cJSON_IsNumber(step) || !cJSON_IsString(file) || !cJSON_IsString(sha) ||
-        !(step->valuedouble >= 0 && step->valuedouble <= 0x1p53) || !is_hex64(sha->valuestring) ||
-        strchr(file->valuestring, '/') || file->valuestring[0] == '.')
-        return pm_fail(PM_EDATA, "%s: not a checkpoint's: step, file or sha256 is missing or bad",
-                       path);
-    r->step = (uint64_t)step->valuedouble;
-    r->file = file->valuestring;
-    r->sha256 = sha->valuestring;
-    return PM_OK;
-}
-
-int pm_ckpt_record_read(const char *folder, const char *name, struct record *r)
-{
-    int err = PM_OK;
-    struct pm_str path = { 0 };
-
-    *r = (struct record){ 0 };
-    pm_ckpt_path(&path, folder, name);
-    PM_TRY(pm_file_read(path.text, &r->text, NULL));
-    PM_TRY(record_parse(path.text, r));
-out:
-    pm_str_free(&path);
-    return err;
-}
-
-void pm_ckpt_record_free(struct record *r)
-{
-    cJSON_Delete(r->json);
-    pm_free(r->text);
-    *r = (struct record){ 0 };
-}
-
-static int write_json(const char *folder, const char *name, const cJSON *json)
-{
-    struct pm_str path = { 0 };
-    char *text = pm_json_print(json);
-    int err = pm_file_write(pm_ckpt_path(&path, folder, name), text, strlen(text));
-
-    pm_free(text);
-    pm_str_free(&path);
-    return err;
-}
-
-int pm_ckpt_record_write_as(const struct record *r, const char *folder, const char *name, const char *file)
-{
-    cJSON *copy = cJSON_Duplicate(r->json, true);
-    int err;
-
-    cJSON_ReplaceItemInObjectCaseSensitive(copy, "file", cJSON_CreateString(file));
-    err = write_json(folder, name, copy);
-    cJSON_Delete(copy);
-    return err;
-}
-
-/* ---- saving ---------------------------------------------------------------------------- */
-
-bool pm_ckpt_ends_with(const char *name, const char *end)
-{
-    size_t n = strlen(name), m = strlen(end);
-
-    return n >= m && strcmp(name + n - m, end) == 0;
-}
 
 /* A tensors' file whose .json is not there, or names another. When the .json is unreadable the
  * tensors stay: they may be all that is left of the state. */
@@ -271,7 +141,7 @@ static int save(const char *run, const char *folder, uint64_t step,
     cJSON_AddNumberToObject(state, "step", (double)step);
     cJSON_AddStringToObject(state, "file", file);
     cJSON_AddStringToObject(state, "sha256", sha256);
-    PM_TRY(write_json(folder, json_name, state));
+    PM_TRY(pm_ckpt_write_json(folder, json_name, state));
     orphan = false;
     pm_str_add(&text, "checkpoints/%s\n", file);
     PM_TRY(pm_file_write(pm_ckpt_path(&path, run, "latest"), text.text, text.length));

@@ -1,4 +1,5 @@
-/* What checkpoint.c and checkpoint_keep.c share: the files in RUN/checkpoints. */
+/* checkpoint_files: what saving (checkpoint.c, checkpoint_keep.c) and opening (checkpoint_open.c)
+ * share: the files in RUN/checkpoints. */
 #ifndef PUMICE_CHECKPOINT_FILES_H
 #define PUMICE_CHECKPOINT_FILES_H
 
@@ -17,11 +18,15 @@ struct record {
 int pm_ckpt_record_read(const char *folder, const char *name, struct record *r);
 void pm_ckpt_record_free(struct record *r);
 /* Writes folder/name with the file's name replaced. */
-int pm_ckpt_record_write_as(const struct record *r, const char *folder, const char *name, const char *file);
+int pm_ckpt_record_write_as(const struct record *r, const char *folder, const char *name,
+                            const char *file);
+/* Writes the pretty text of json to folder/name. */
+int pm_ckpt_write_json(const char *folder, const char *name, const cJSON *json);
 
 /* "folder/name" in s, which is emptied first; returns its text. */
 const char *pm_ckpt_path(struct pm_str *s, const char *folder, const char *name);
-bool pm_ckpt_ends_with(const char *name, const char *end);
+/* RUN/checkpoints in folder, or the folder itself when that is what a user named. */
+void pm_ckpt_folder(struct pm_str *folder, const char *run);
 /* Steps that have a step-N.json in folder, ascending; freed with pm_free. A folder that is not there
  * has none. */
 size_t pm_ckpt_steps(const char *folder, uint64_t **steps);
@@ -36,7 +41,7 @@ struct best {
 };
 int pm_ckpt_best_read(const char *folder, struct best *b);
 void pm_ckpt_best_free(struct best *b);
-/* Applies keep after step was saved; what cannot be removed is a warning. */
+/* checkpoint_keep.c: applies keep after step was saved; what cannot be removed is a warning. */
 void pm_ckpt_keep_apply(const char *folder, uint64_t step, const struct pm_keep *keep);
 
 #endif

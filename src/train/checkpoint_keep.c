@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <pumice/options.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -154,48 +152,6 @@ void pm_ckpt_keep_apply(const char *folder, uint64_t step, const struct pm_keep 
 
 /* ---- the best -------------------------------------------------------------------------- */
 
-char *pm_ckpt_best_name(uint64_t step, const char *suffix, char buf[64])
-{
-    snprintf(buf, 64, "best-%06llu%s", (unsigned long long)step, suffix);
-    return buf;
-}
-
-int pm_ckpt_best_read(const char *folder, struct best *b)
-{
-    int err = PM_OK;
-    struct pm_str path = { 0 };
-    char *text = NULL;
-    cJSON *json = NULL;
-    const cJSON *metric, *value, *step;
-
-    *b = (struct best){ 0 };
-    if (!pm_file_exists(pm_ckpt_path(&path, folder, "best.json")))
-        goto out;
-    PM_TRY(pm_file_read(path.text, &text, NULL));
-    json = cJSON_Parse(text);
-    metric = cJSON_GetObjectItemCaseSensitive(json, "metric");
-    value = cJSON_GetObjectItemCaseSensitive(json, "value");
-    step = cJSON_GetObjectItemCaseSensitive(json, "step");
-    if (!cJSON_IsString(metric) || !cJSON_IsNumber(value) || !cJSON_IsNumber(step) ||
-        !(step->valuedouble >= 0 && step->valuedouble <= 0x1p53))
-        PM_TRY(pm_fail(PM_EDATA, "%s: metric, value or step is missing or bad; remove the file",
-                       path.text));
-    b->metric = pm_strdup(metric->valuestring);
-    b->value = value->valuedouble;
-    b->step = (uint64_t)step->valuedouble;
-out:
-    cJSON_Delete(json);
-    pm_free(text);
-    pm_str_free(&path);
-    return err;
-}
-
-void pm_ckpt_best_free(struct best *b)
-{
-    pm_free(b->metric);
-    *b = (struct best){ 0 };
-}
-
 /* A second name for folder/from; its bytes are copied where the file system has no links. */
 static int second_name(const char *folder, const char *from, const char *to)
 {
@@ -220,19 +176,14 @@ out:
 
 static int best_write(const char *folder, const char *metric, double value, uint64_t step)
 {
-    struct pm_str path = { 0 };
     cJSON *json = cJSON_CreateObject();
-    char *text;
     int err;
 
     cJSON_AddStringToObject(json, "metric", metric);
     cJSON_AddNumberToObject(json, "value", value);
     cJSON_AddNumberToObject(json, "step", (double)step);
-    text = pm_json_print(json);
-    err = pm_file_write(pm_ckpt_path(&path, folder, "best.json"), text, strlen(text));
-    pm_free(text);
+    err = pm_ckpt_write_json(folder, "best.json", json);
     cJSON_Delete(json);
-    pm_str_free(&path);
     return err;
 }
 
@@ -274,7 +225,8 @@ int pm_checkpoint_keep_best(const char *run, uint64_t step, const char *metric, 
         goto out;
     PM_TRY(pm_ckpt_record_read(folder.text, pm_ckpt_step_name(step, ".json", json), &r));
     PM_TRY(second_name(folder.text, r.file, pm_ckpt_best_name(step, ".safetensors", file)));
-    PM_TRY(pm_ckpt_record_write_as(&r, folder.text, pm_ckpt_best_name(step, ".json", best_json), file));
+    PM_TRY(pm_ckpt_record_write_as(&r, folder.text, pm_ckpt_best_name(step, ".json", best_json),
+                                   file));
     PM_TRY(best_write(folder.text, metric, value, step));
     remove_other_bests(folder.text, step);
 out:

@@ -1,7 +1,6 @@
 /* checkpoint_open: finding a run's newest complete checkpoint, or the one a user names. */
 #include "train/checkpoint_files.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -60,6 +59,13 @@ out:
     return err;
 }
 
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
+
 /* A tensors' file by its name, with the .json beside it when there is one. */
 static int open_file(const char *path, struct pm_checkpoint **out)
 {
@@ -71,7 +77,7 @@ static int open_file(const char *path, struct pm_checkpoint **out)
 
     if (slash)
         folder[slash == path ? 1 : slash - path] = 0;
-    if (pm_ckpt_ends_with(path, ".safetensors")) {
+    if (ends_with(path, ".safetensors")) {
         pm_str_add(&json, "%.*s.json", (int)(strlen(path) - strlen(".safetensors")), path);
         if (pm_file_exists(json.text)) {
             err = open_record(folder, slash ? strrchr(json.text, '/') + 1 : json.text, out);
@@ -88,15 +94,6 @@ out:
     pm_str_free(&json);
     pm_checkpoint_close(&c);
     return err;
-}
-
-/* RUN/checkpoints, or the folder itself when that is what a user named. */
-static void folder_of_run(struct pm_str *folder, const char *run)
-{
-    if (!pm_is_folder(pm_ckpt_path(folder, run, "checkpoints"))) {
-        folder->length = 0;
-        pm_str_add(folder, "%s", run);
-    }
 }
 
 static bool has_json(const char *folder, const char *name)
@@ -136,7 +133,7 @@ int pm_checkpoint_open_newest(const char *run, struct pm_checkpoint **out)
     bool moved = true;
 
     *out = NULL;
-    folder_of_run(&folder, run);
+    pm_ckpt_folder(&folder, run);
     for (int tries = 0; tries < 5 && moved && !*out; tries++)
         err = open_newest_once(folder.text, out, &moved);
     if (err < 0)
@@ -144,22 +141,6 @@ int pm_checkpoint_open_newest(const char *run, struct pm_checkpoint **out)
                 folder.text);
     pm_str_free(&folder);
     return err;
-}
-
-int64_t pm_checkpoint_newest_step(const char *run)
-{
-    struct pm_str folder = { 0 };
-    uint64_t *steps;
-    int64_t newest = -1;
-    size_t count;
-
-    folder_of_run(&folder, run);
-    count = pm_ckpt_steps(folder.text, &steps);
-    if (count)
-        newest = (int64_t)steps[count - 1];
-    pm_free(steps);
-    pm_str_free(&folder);
-    return newest;
 }
 
 /* ---- what a user names ----------------------------------------------------------------- */
@@ -230,7 +211,7 @@ int pm_checkpoint_open(const char *run, const char *value, const char *where,
 
     *out = NULL;
     if (run)
-        folder_of_run(&folder, run);
+        pm_ckpt_folder(&folder, run);
     if (run && (!value || !value[0] || strcmp(value, "latest") == 0))
         PM_TRY(open_newest_of(run, where, out));
     else if (run && strcmp(value, "best") == 0)
