@@ -1,173 +1,8 @@
-/* device_vk: opening and closing a device; submitting to its queues and waiting for them. */
+/* device_vk: opening and closing a device. Work on its queues is in queue_vk.c. */
 #include "device/vulkan/vk.h"
 
 #include <string.h>
 #include <unistd.h>
-
-/* ---- loss --------------------------------------------------------------------------- */
-
-int pm_vk_lose(struct vk_device *d, const char *why)
-{
-    atomic_store(&d->lost, true);
-    return pm_fail(PM_ELOST, "%s (%s) was lost: %s", d->base.info.address, d->base.info.name, why);
-}
-
-/* ---- submitting --------------------------------------------------------------------- */
-
-static int submit(struct vk_device *d, struct vk_queue *q, const VkCommandBuffer *commands,
-                  uint32_t count, bool wait_transfer, uint64_t wait_compute, uint64_t *value)
-{
-    struct vk_queue *other = q == &d->compute ? &d->transfer : &d->compute;
-    uint64_t wait = q == &d->compute ? (wait_transfer ? other->submitted : 0) : wait_compute;
-    uint64_t signal = q->submitted + 1;
-    VkPipelineStageFlags stage = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
-    VkTimelineSemaphoreSubmitInfo timeline = {
-        .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
-        .waitSemaphoreValueCount = wait > 0,
-        .pWaitSemaphoreValues = &wait,
-        .signalSemaphoreValueCount = 1,
-        .pSignalSemaphoreValues = &signal,
-    };
-    VkSubmitInfo info = {
-        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-        .pNext = &timeline,
-        .waitSemaphoreCount = wait > 0,
-        .pWaitSemaphores = &other->timeline,
-        .pWaitDstStageMask = &stage,
-        .commandBufferCount = count,
-        .pCommandBuffers = commands,
-        .signalSemaphoreCount = 1,
-        .pSignalSemaphores = &q->timeline,
-    };
-    VkResult r = d->vk.QueueSubmit(q->handle, 1, &info, VK_NULL_HANDLE);
-
-    if (r == VK_ERROR_DEVICE_LOST)
-        return pm_vk_lose(d, "vkQueueSubmit says VK_ERROR_DEVICE_LOST");
-    if (r < 0)
-        return pm_vk_result(r, "QueueSubmit");
-    *value = q->submitted = signal;
-    return PM_OK;
-}
-
-int pm_vk_submit(struct vk_device *d, struct vk_queue *q, const VkCommandBuffer *commands,
-                 uint32_t count, bool wait_transfer, uint64_t wait_compute, uint64_t *value)
-{
-    int err;
-
-    if (atomic_load(&d->lost))
-        return pm_fail(PM_ELOST, "%s (%s) was lost before", d->base.info.address,
-                       d->base.info.name);
-    if (d->physical.compiler_only)
-        return pm_fail(PM_EDEVICE, "%s (%s) cannot run anything: %s", d->base.info.address,
-                       d->base.info.name, d->physical.info.reason);
-    pthread_mutex_lock(&d->queue_lock);
-    err = submit(d, q, commands, count, wait_transfer, wait_compute, value);
-    pthread_mutex_unlock(&d->queue_lock);
-    return err;
-}
-
-int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value)
-{
-    VkSemaphoreWaitInfo info = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
-                                 .semaphoreCount = 1, .pSemaphores = &q->timeline,
-                                 .pValues = &value };
-    uint64_t seen = 0, now = 0;
-    double since = pm_seconds();
-
-    if (value == 0)
-        return PM_OK;
-    if (atomic_load(&d->lost))
-        return pm_fail(PM_ELOST, "%s (%s) was lost before", d->base.info.address,
-                       d->base.info.name);
-    for (;;) {
-        VkResult r = d->vk.WaitSemaphores(d->handle, &info, 200000000);
-
-        if (r == VK_SUCCESS)
-            return PM_OK;
-        if (r == VK_ERROR_DEVICE_LOST)
-            return pm_vk_lose(d, "vkWaitSemaphores says VK_ERROR_DEVICE_LOST");
-        if (r < 0)
-            return pm_vk_result(r, "WaitSemaphores");
-        r = d->vk.GetSemaphoreCounterValue(d->handle, q->timeline, &now);
-        if (r == VK_ERROR_DEVICE_LOST)
-            return pm_vk_lose(d, "vkGetSemaphoreCounterValue says VK_ERROR_DEVICE_LOST");
-        if (now != seen)
-            seen = now, since = pm_seconds();
-        if (pm_seconds() - since > d->hang_seconds) {
-            char why[80];
-
-            d->hung = true;
-            snprintf(why, sizeof why, "no submission finished for %.3g seconds", d->hang_seconds);
-            return pm_vk_lose(d, why);
-        }
-    }
-}
-
-bool pm_vk_idle(struct vk_device *d)
-{
-    if (!atomic_load(&d->lost)) {
-        pm_vk_wait(d, &d->compute, d->compute.submitted);
-        pm_vk_wait(d, &d->transfer, d->transfer.submitted);
-    }
-    if (atomic_load(&d->lost) && !d->hung)
-        d->vk.DeviceWaitIdle(d->handle);
-    return !d->hung;
-}
-
-/* ---- small helpers ------------------------------------------------------------------ */
-
-void pm_vk_barrier(struct vk_device *d, VkCommandBuffer c, VkPipelineStageFlags from,
-                   VkPipelineStageFlags to)
-{
-    VkMemoryBarrier all = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER };
-
-    /* Only what the stages can do, so that a pure compute barrier stays cheap. */
-    if (from & VK_PIPELINE_STAGE_ALL_COMMANDS_BIT)
-        all.srcAccessMask |= VK_ACCESS_MEMORY_WRITE_BIT;
-    if (from & VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT)
-        all.srcAccessMask |= VK_ACCESS_SHADER_WRITE_BIT;
-    if (from & VK_PIPELINE_STAGE_TRANSFER_BIT)
-        all.srcAccessMask |= VK_ACCESS_TRANSFER_WRITE_BIT;
-    if (to & VK_PIPELINE_STAGE_ALL_COMMANDS_BIT)
-        all.dstAccessMask |= VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT;
-    if (to & VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT)
-        all.dstAccessMask |= VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
-    if (to & VK_PIPELINE_STAGE_TRANSFER_BIT)
-        all.dstAccessMask |= VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-    if (to & VK_PIPELINE_STAGE_HOST_BIT)
-        all.dstAccessMask |= VK_ACCESS_HOST_READ_BIT;
-    d->vk.CmdPipelineBarrier(c, from, to, 0, 1, &all, 0, NULL, 0, NULL);
-}
-
-int pm_vk_begin(struct vk_device *d, VkCommandBuffer c, VkCommandBufferUsageFlags flags)
-{
-    VkCommandBufferBeginInfo info = { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
-                                      .flags = flags };
-
-    return vk(d->vk.BeginCommandBuffer(c, &info));
-}
-
-int pm_vk_pool_create(struct vk_device *d, uint32_t family, VkCommandPoolCreateFlags flags,
-                      VkCommandPool *out)
-{
-    VkCommandPoolCreateInfo info = { .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-                                     .flags = flags, .queueFamilyIndex = family };
-
-    return vk(d->vk.CreateCommandPool(d->handle, &info, NULL, out));
-}
-
-int pm_vk_command_buffers(struct vk_device *d, VkCommandPool pool, uint32_t count,
-                          VkCommandBuffer *out)
-{
-    VkCommandBufferAllocateInfo info = { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-                                         .commandPool = pool,
-                                         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
-                                         .commandBufferCount = count };
-
-    return vk(d->vk.AllocateCommandBuffers(d->handle, &info, out));
-}
-
-/* ---- opening ------------------------------------------------------------------------ */
 
 /* The numbering is the loader's; the identity is UUID and driver. */
 static int find_physical(struct vk_device *d, const struct pm_device_info *info)
@@ -255,20 +90,6 @@ static int create_device(struct vk_device *d)
         d->handle = NULL; /* it cannot even be destroyed */
 out:
     return err;
-}
-
-static int create_queue(struct vk_device *d, uint32_t family, struct vk_queue *q)
-{
-    VkSemaphoreTypeCreateInfo type = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
-                                       .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE };
-    VkSemaphoreCreateInfo info = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
-                                   .pNext = &type };
-
-    q->family = family;
-    d->vk.GetDeviceQueue(d->handle, family, 0, &q->handle);
-    if (d->physical.compiler_only) /* it has no semaphores either */
-        return PM_OK;
-    return vk(d->vk.CreateSemaphore(d->handle, &info, NULL, &q->timeline));
 }
 
 static int create_layout(struct vk_device *d)
@@ -363,9 +184,9 @@ int pm_vulkan_open(const struct pm_device_info *info, const struct pm_device_opt
     d->vk.GetPhysicalDeviceMemoryProperties2(d->physical.handle, &memory);
     d->memory = memory.memoryProperties;
     PM_TRY(create_device(d));
-    PM_TRY(create_queue(d, d->physical.family, &d->compute));
+    PM_TRY(pm_vk_queue_create(d, d->physical.family, &d->compute));
     if (d->physical.transfer_family != d->physical.family)
-        PM_TRY(create_queue(d, d->physical.transfer_family, &d->transfer));
+        PM_TRY(pm_vk_queue_create(d, d->physical.transfer_family, &d->transfer));
     PM_TRY(create_layout(d));
     PM_TRY(pm_vk_pool_create(d, d->compute.family, VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
                              &d->pool));

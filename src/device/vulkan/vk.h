@@ -210,6 +210,11 @@ struct vk_device {
     atomic_bool lost;
     bool hung;                         /* work may still run: nothing is freed */
 };
+
+/* ---- queue_vk.c: work on the queues ------------------------------------------------- */
+
+/* Takes the family's first queue and makes its timeline, which device_vk.c destroys. */
+int pm_vk_queue_create(struct vk_device *d, uint32_t family, struct vk_queue *q);
 /* Submits command buffers in order; *value is what the queue's timeline will reach. wait_transfer:
  * first wait for all copies out that were submitted. wait_compute > 0: transfer queue only. */
 int pm_vk_submit(struct vk_device *d, struct vk_queue *q, const VkCommandBuffer *commands,
