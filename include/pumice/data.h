@@ -189,6 +189,9 @@ void pm_making_size(struct pm_making *m, int height, int width, int channels);
  * NAME_SPLIT_00000-of-00005.tfrecord. The records' order is i's. */
 int pm_making_split(struct pm_making *m, const char *split, size_t count, size_t per_shard,
                     int (*fill)(void *ctx, size_t i, struct pm_example_builder *b), void *ctx);
+/* For fill: a picture as a PNG record: image/encoded, image/format, image/class/label, image/height,
+ * image/width. Returns 1, or an error. */
+int pm_making_picture(struct pm_example_builder *b, const struct pm_image8 *im, int64_t label);
 /* Writes labels.txt and dataset.json, renames the folder, and logs the counts. */
 int pm_making_finish(struct pm_making *m);
 void pm_making_destroy(struct pm_making **m);

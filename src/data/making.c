@@ -192,6 +192,24 @@ out:
     return err;
 }
 
+int pm_making_picture(struct pm_example_builder *b, const struct pm_image8 *im, int64_t label)
+{
+    const int64_t height = im->height, width = im->width;
+    uint8_t *png = NULL;
+    size_t size = 0;
+    const int err = pm_image_encode_png(im, &png, &size);
+
+    if (err < 0)
+        return err;
+    pm_example_add_bytes(b, "image/encoded", png, size);
+    pm_example_add_bytes(b, "image/format", "png", 3);
+    pm_example_add_ints(b, "image/class/label", &label, 1);
+    pm_example_add_ints(b, "image/height", &height, 1);
+    pm_example_add_ints(b, "image/width", &width, 1);
+    pm_free(png);
+    return 1;
+}
+
 /* ---- finishing ------------------------------------------------------------------------------ */
 
 static int write_labels(const struct pm_making *m)

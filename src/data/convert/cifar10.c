@@ -63,10 +63,8 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
 {
     const struct set *s = ctx;
     const struct file *f = s->file;
-    uint8_t pixels[3 * PLANE], *png = NULL;
+    uint8_t pixels[3 * PLANE];
     const struct pm_image8 im = { SIDE, SIDE, 3, pixels };
-    const int64_t side = SIDE;
-    size_t size = 0;
 
     i += s->skip;
     while (i >= f->first + f->count)
@@ -79,16 +77,7 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
     for (int k = 0; k < PLANE; k++)
         for (int c = 0; c < 3; c++)
             pixels[3 * k + c] = record[1 + c * PLANE + k];
-    const int err = pm_image_encode_png(&im, &png, &size);
-    if (err < 0)
-        return err;
-    pm_example_add_bytes(b, "image/encoded", png, size);
-    pm_example_add_bytes(b, "image/format", "png", 3);
-    pm_example_add_ints(b, "image/class/label", &label, 1);
-    pm_example_add_ints(b, "image/height", &side, 1);
-    pm_example_add_ints(b, "image/width", &side, 1);
-    pm_free(png);
-    return 1;
+    return pm_making_picture(b, &im, label);
 }
 
 static int find_files(struct pm_arena *a, const char *src, struct set *train, struct set *test)

@@ -119,23 +119,12 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
     const size_t k = s->first + i;
     const struct pm_image8 im = { s->images.height, s->images.width, 1,
                                   s->images.data + k * s->images.each };
-    const int64_t label = s->labels.data[k], height = im.height, width = im.width;
-    uint8_t *png = NULL;
-    size_t size = 0;
+    const int64_t label = s->labels.data[k];
 
     if (label > 9)
         return pm_fail(PM_EDATA, "%s: label %zu is %d; digits are 0..9", s->labels.path, k,
                        (int)label);
-    const int err = pm_image_encode_png(&im, &png, &size);
-    if (err < 0)
-        return err;
-    pm_example_add_bytes(b, "image/encoded", png, size);
-    pm_example_add_bytes(b, "image/format", "png", 3);
-    pm_example_add_ints(b, "image/class/label", &label, 1);
-    pm_example_add_ints(b, "image/height", &height, 1);
-    pm_example_add_ints(b, "image/width", &width, 1);
-    pm_free(png);
-    return 1;
+    return pm_making_picture(b, &im, label);
 }
 
 static int read_set(struct pm_arena *a, const char *src, const char *set, struct mnist *s)
