@@ -5,11 +5,7 @@
  * |difference| <= OPS * 2^-24 * top, times what later steps multiply it by. */
 #include <math.h>
 
-#include "data_common.h"
-#include "data/preprocess.h"
-
-enum { OPS = 64 };
-static const double ulp = 1.0 / (1 << 24);
+#include "preprocessing_common.h"
 
 /* ---- reference ------------------------------------------------------------------------------ */
 
@@ -191,33 +187,6 @@ static struct pm_image8 picture(int height, int width, int channels, unsigned se
     for (int i = 0; i < 3 * channels; i++)
         im.pixels[i] = i < channels ? 0 : i < 2 * channels ? 255 : 77; /* black, white, grey */
     return im;
-}
-
-struct config {
-    const struct pm_preprocessing *row;
-    struct pm_arena *arena;
-    void *cfg;
-};
-
-static struct config config(const char *name, const char *text)
-{
-    struct config c = { pm_preprocessing_find(name), pm_arena_create(), NULL };
-    assert_non_null(c.row);
-    c.cfg = pm_arena_alloc(c.arena, c.row->cfg_size + 1);
-    if (c.row->opts)
-        assert_int_equal(pm_opts_parse_text(c.row->opts, text, c.cfg, c.arena, name), PM_OK);
-    return c;
-}
-
-static float *run(const struct config *c, const struct pm_image8 *im, bool train,
-                  const struct pm_draws *d, int height, int width)
-{
-    const size_t n = (size_t)height * (size_t)width * (size_t)im->channels;
-    float *out = pm_malloc(n * sizeof *out);
-    for (size_t i = 0; i < n; i++)
-        out[i] = NAN;
-    assert_int_equal(c->row->apply(c->cfg, im, train, d, height, width, out, "picture"), PM_OK);
-    return out;
 }
 
 /* ---- the published numbers --------------------------------------------------------------------
