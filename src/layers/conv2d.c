@@ -22,26 +22,18 @@ struct conv2d_cfg {
     PM_INTS(conv2d_cfg, dilation, "[1]", 1, 256, "distance of a window's cells"),                  \
     PM_ENUM(conv2d_cfg, padding, PM_PAD_SAME, CONV_PADDINGS, "TensorFlow's rules, or pad"),        \
     PM_INTS(conv2d_cfg, pad, "[]", 0, 4096, "[top, bottom, left, right] when explicit")
-#define TAIL                                                                                       \
-    PM_BOOL(conv2d_cfg, bias, true, "add a bias per channel"),                                     \
-    PM_ENUM(conv2d_cfg, activation, ACT_NONE, CONV_ACTIVATIONS, "applied last"),                   \
-    PM_FLOAT(conv2d_cfg, slope, 0.2, 0, 1, "of leaky_relu for negative values"),                   \
-    PM_STRING(conv2d_cfg, weights_init, "xavier", "initial weights"),                              \
-    PM_STRING(conv2d_cfg, bias_init, "constant(0)", "initial biases"),                             \
-    PM_BOOL(conv2d_cfg, regularize, true, "weight decay applies to the weights"),                  \
-    PM_BOOL(conv2d_cfg, regularize_bias, false, "weight decay applies to the biases")
 
 static const struct pm_opt conv2d_opts[] = {
     PM_INT(conv2d_cfg, filters, 32, 1, 1 << 20, "output channels"),
     WINDOW,
     PM_INT(conv2d_cfg, groups, 1, 1, 1 << 20, "separate groups of channels"),
-    TAIL,
+    CONV_TAIL_OPTIONS(conv2d_cfg, "channel"),
     { 0 },
 };
 static const struct pm_opt depthwise_opts[] = {
     WINDOW,
     PM_INT(conv2d_cfg, multiplier, 1, 1, 1024, "outputs per channel"),
-    TAIL,
+    CONV_TAIL_OPTIONS(conv2d_cfg, "channel"),
     { 0 },
 };
 

@@ -17,13 +17,7 @@ static const struct pm_opt opts[] = {
     PM_INTS(conv2d_transpose_cfg, kernel, "[3]", 1, 4096, "window, one number or [height, width]"),
     PM_INTS(conv2d_transpose_cfg, stride, "[2]", 1, 64, "how many times larger the output is"),
     PM_ENUM(conv2d_transpose_cfg, padding, PM_PAD_SAME, "same|valid", "TensorFlow's rules"),
-    PM_BOOL(conv2d_transpose_cfg, bias, true, "add a bias per channel"),
-    PM_ENUM(conv2d_transpose_cfg, activation, ACT_NONE, CONV_ACTIVATIONS, "applied last"),
-    PM_FLOAT(conv2d_transpose_cfg, slope, 0.2, 0, 1, "of leaky_relu for negative values"),
-    PM_STRING(conv2d_transpose_cfg, weights_init, "xavier", "initial weights"),
-    PM_STRING(conv2d_transpose_cfg, bias_init, "constant(0)", "initial biases"),
-    PM_BOOL(conv2d_transpose_cfg, regularize, true, "weight decay applies to the weights"),
-    PM_BOOL(conv2d_transpose_cfg, regularize_bias, false, "weight decay applies to the biases"),
+    CONV_TAIL_OPTIONS(conv2d_transpose_cfg, "channel"),
     { 0 },
 };
 

@@ -19,6 +19,15 @@ void pm_conv_call(struct pm_calls *c, const struct pm_kernel *k, const struct co
 
 /* Options "activation": its ACT_... number is the index. */
 #define CONV_ACTIVATIONS "none|relu|relu6|leaky_relu|sigmoid|tanh"
+/* Options of what follows the product, as fields of struct tag; per: "channel". */
+#define CONV_TAIL_OPTIONS(tag, per)                                                                \
+    PM_BOOL(tag, bias, true, "add a bias per " per),                                               \
+    PM_ENUM(tag, activation, ACT_NONE, CONV_ACTIVATIONS, "applied last"),                          \
+    PM_FLOAT(tag, slope, 0.2, 0, 1, "of leaky_relu for negative values"),                          \
+    PM_STRING(tag, weights_init, "xavier", "initial weights"),                                     \
+    PM_STRING(tag, bias_init, "constant(0)", "initial biases"),                                    \
+    PM_BOOL(tag, regularize, true, "weight decay applies to the weights"),                         \
+    PM_BOOL(tag, regularize_bias, false, "weight decay applies to the biases")
 /* What follows the sums of a layer with weights w[0] and, with bias, biases w[1]: z + b, then the
  * activation. */
 struct conv_tail {

@@ -11,13 +11,7 @@ struct fully_connected_cfg {
 
 static const struct pm_opt opts[] = {
     PM_INT(fully_connected_cfg, units, 32, 1, 1 << 24, "outputs"),
-    PM_BOOL(fully_connected_cfg, bias, true, "add a bias per output"),
-    PM_ENUM(fully_connected_cfg, activation, ACT_NONE, CONV_ACTIVATIONS, "applied last"),
-    PM_FLOAT(fully_connected_cfg, slope, 0.2, 0, 1, "of leaky_relu for negative values"),
-    PM_STRING(fully_connected_cfg, weights_init, "xavier", "initial weights"),
-    PM_STRING(fully_connected_cfg, bias_init, "constant(0)", "initial biases"),
-    PM_BOOL(fully_connected_cfg, regularize, true, "weight decay applies to the weights"),
-    PM_BOOL(fully_connected_cfg, regularize_bias, false, "weight decay applies to the biases"),
+    CONV_TAIL_OPTIONS(fully_connected_cfg, "output"),
     { 0 },
 };
 
