@@ -196,7 +196,7 @@ static void plan(void **state)
 static void log_levels(void **state)
 {
     static const char show[] =
-        "config show configs/shapes_classification.json optim.name=adam 2>&1 >/dev/null";
+        "config show configs/cifarnet_cifar10.json optim.name=adam 2>&1 >/dev/null";
     static const char line[] =
         "debug: config: configs/base/momentum.json:3: optim.momentum: left out";
     (void)state;
