@@ -10,6 +10,7 @@ struct mobilenet_v1_cfg {
     double multiplier;
     float keep_prob;
     bool global_pool;
+    double batch_norm_decay; /* double: 1 - decay is what counts */
 };
 
 #define OPTS(factor)                                                                               \
@@ -19,6 +20,8 @@ struct mobilenet_v1_cfg {
                  "share of the features that dropout keeps"),                                      \
         PM_BOOL(mobilenet_v1_cfg, global_pool, false,                                              \
                 "average the whole map at the end, so that images may be of any size"),            \
+        PM_DOUBLE(mobilenet_v1_cfg, batch_norm_decay, 0.9997, 0, 1,                                \
+                 "decay of batch norm's moving averages; lower for runs of few steps"),            \
         { 0 },                                                                                     \
     }
 
@@ -36,26 +39,29 @@ static int depth(const struct mobilenet_v1_cfg *cfg, int width)
     return scaled < 8 ? 8 : scaled;
 }
 
-static struct pm_node *batch_norm(struct pm_net *net, const char *conv, struct pm_node *x)
+static struct pm_node *batch_norm(struct pm_net *net, const struct mobilenet_v1_cfg *cfg,
+                                  const char *conv, struct pm_node *x)
 {
     return pm_net_add(net, pm_arena_printf(net->arena, "%s/BatchNorm", conv), x,
-                      "batch_norm decay=0.9997 epsilon=0.001 activation=relu6");
+                      "batch_norm decay=%.17g epsilon=0.001 activation=relu6",
+                      cfg->batch_norm_decay);
 }
 
-static struct pm_node *conv_bn(struct pm_net *net, const char *name, struct pm_node *x, int filters,
-                               int kernel, int stride)
+static struct pm_node *conv_bn(struct pm_net *net, const struct mobilenet_v1_cfg *cfg,
+                               const char *name, struct pm_node *x, int filters, int kernel,
+                               int stride)
 {
     x = pm_net_add(net, name, x, "conv2d filters=%d kernel=%d stride=%d " WEIGHTS, filters, kernel,
                    stride);
-    return batch_norm(net, name, x);
+    return batch_norm(net, cfg, name, x);
 }
 
-static struct pm_node *depthwise_bn(struct pm_net *net, const char *name, struct pm_node *x,
-                                    int stride)
+static struct pm_node *depthwise_bn(struct pm_net *net, const struct mobilenet_v1_cfg *cfg,
+                                    const char *name, struct pm_node *x, int stride)
 {
     x = pm_net_add(net, name, x, "depthwise_conv2d kernel=3 stride=%d regularize=false " WEIGHTS,
                    stride);
-    return batch_norm(net, name, x);
+    return batch_norm(net, cfg, name, x);
 }
 
 static struct pm_node *average(struct pm_net *net, struct pm_node *x, bool global)
@@ -78,12 +84,12 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
 {
     const struct mobilenet_v1_cfg *cfg = config;
     struct pm_arena *a = net->arena;
-    struct pm_node *x = conv_bn(net, "MobilenetV1/Conv2d_0", images, depth(cfg, 32), 3, 2);
+    struct pm_node *x = conv_bn(net, cfg, "MobilenetV1/Conv2d_0", images, depth(cfg, 32), 3, 2);
 
     for (int i = 0; i < (int)PM_COUNT(pairs); i++) {
-        x = depthwise_bn(net, pm_arena_printf(a, "MobilenetV1/Conv2d_%d_depthwise", i + 1), x,
-                         pairs[i].stride);
-        x = conv_bn(net, pm_arena_printf(a, "MobilenetV1/Conv2d_%d_pointwise", i + 1), x,
+        x = depthwise_bn(net, cfg, pm_arena_printf(a, "MobilenetV1/Conv2d_%d_depthwise", i + 1),
+                         x, pairs[i].stride);
+        x = conv_bn(net, cfg, pm_arena_printf(a, "MobilenetV1/Conv2d_%d_pointwise", i + 1), x,
                     depth(cfg, pairs[i].width), 1, 1);
     }
     x = average(net, x, cfg->global_pool);
