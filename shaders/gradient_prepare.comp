@@ -23,6 +23,7 @@ void main()
     for (uint c = gl_WorkGroupID.x; c < uint(p.chunks); c += gl_NumWorkGroups.x) {
         uint first = chunks.v[4u * c], count = chunks.v[4u * c + 1u];
         uint var = chunks.v[4u * c + 2u];
+        bool absent = chunks.v[4u * c + 3u] != 0u;
         float wd = uintBitsToFloat(vars.v[4u * var + 2u]);
         float multiplier = uintBitsToFloat(vars.v[4u * var + 3u]);
         vec2 sum = vec2(0.0);
@@ -31,7 +32,7 @@ void main()
             float x = w.v[first + i], v = 0.0;
 
             if (multiplier != 0.0)
-                v = (g.v[first + i] + wd * x) * multiplier;
+                v = ((absent ? 0.0 : g.v[first + i]) + wd * x) * multiplier;
             g.v[first + i] = v;
             sum += vec2(v * v, x * x);
         }

@@ -1,4 +1,5 @@
-/* The end of a step. chunks: [chunks][4] words: first float, floats, trainable variable, 0. vars:
+/* The end of a step. chunks: [chunks][4] words: first float, floats, trainable variable, whether
+ * no layer gives a gradient (g counts as 0). vars:
  * [vars][4] words: first chunk, chunks, weight decay and multiplier (bits of floats). */
 struct gradient_prepare_params {
     int chunks;

@@ -87,6 +87,9 @@ struct pm_planned_call {
  * these make the tensors for its calls, inside pm_plan_options.update. Blocks are F32 [n] with the
  * layout of struct pm_variables' trainable part. */
 const struct pm_variables *pm_calls_variables(const struct pm_calls *c);
+/* Whether some call of this plan writes a variable's gradient; true in an update_only plan, whose
+ * gradients come from elsewhere. A layer that does not lead to the loss has none. */
+bool pm_calls_has_gradient(const struct pm_calls *c, int variable);
 struct pm_tensor pm_calls_values_block(struct pm_calls *c);
 struct pm_tensor pm_calls_gradient_block(struct pm_calls *c);
 struct pm_tensor pm_calls_slot_block(struct pm_calls *c, int slot);

@@ -113,7 +113,8 @@ static const struct pm_opt run[] = {
     PM_STRING(pm_config_run, keep_best, NULL,
               "besides, the best by this metric: accuracy, recall_at_5 or loss"),
     PM_INT(pm_config_run, micro_batches, 1, 1, 65536,
-           "parts of a clone's batch run one after the other; less memory, same gradient"),
+           "parts of a clone's batch run one after the other: less memory, the same gradient but for "
+           "batch norm, whose statistics are each part's own"),
     PM_INT(pm_config_run, snapshot_every_steps, 100, 0, INT_LARGEST,
            "steps between host copies from which a lost device is restored; 0 = at checkpoints"),
     PM_DOUBLE(pm_config_run, segment_ms, 100, 1, 10000,

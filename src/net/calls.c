@@ -108,6 +108,13 @@ const struct pm_variables *pm_calls_variables(const struct pm_calls *c)
     return c->variables;
 }
 
+bool pm_calls_has_gradient(const struct pm_calls *c, int variable)
+{
+    int value = c->gradient_value[variable];
+
+    return c->options->update_only || (value >= 0 && c->values[value].first >= 0);
+}
+
 struct pm_tensor pm_calls_values_block(struct pm_calls *c)
 {
     return block_tensor(c, PM_VALUE_VARIABLE, "variables", -1);

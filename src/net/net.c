@@ -216,16 +216,20 @@ static int share_variable(struct pm_node *n, const char *suffix, struct pm_shape
 {
     const struct pm_node *s = n->share;
     char want[64], have[64];
-    int k = n->var_count;
-    const struct pm_variable *v;
+    const struct pm_variable *v = NULL;
 
     if (s->layer != n->layer)
         return pm_fail(PM_ECONFIG, "%s: shares with %s, which is a %s layer, not a %s layer",
                        n->name, s->name, s->layer->name, n->layer->name);
-    if (k >= s->var_count)
+    for (int k = 0; k < s->var_count && !v; k++) {
+        const char *slash = strrchr(n->net->vars[s->vars[k]]->name, '/');
+
+        if (slash && strcmp(slash + 1, suffix) == 0)
+            v = n->net->vars[s->vars[k]];
+    }
+    if (!v)
         return pm_fail(PM_ECONFIG, "%s: shares with %s, which has no variable \"%s\"", n->name,
                        s->name, suffix);
-    v = n->net->vars[s->vars[k]];
     if (!pm_shape_equal(v->shape, shape))
         return pm_fail(PM_ECONFIG, "%s: shares with %s, whose %s is %s, but needs %s", n->name,
                        s->name, suffix, pm_shape_text(v->shape, have),

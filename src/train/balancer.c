@@ -32,7 +32,7 @@ bool pm_balancer_step(struct pm_balancer *b, const struct pm_clones *c, struct p
     b->step = -1;
     for (int i = 0; i < b->count; i++) {
         if (!(b->seconds[i] > 0))
-            return false;
+            return true;
         total_old += specs[i].share;
         total_new += 1 / b->seconds[i];
     }
@@ -41,8 +41,9 @@ bool pm_balancer_step(struct pm_balancer *b, const struct pm_clones *c, struct p
 
         change = fmax(change, fabs(new - old) / old);
     }
-    if (change < worth_it)
-        return false;
+    b->moved = change >= worth_it;
+    if (!b->moved)
+        return true;
     for (int i = 0; i < b->count; i++) {
         specs[i].share = 1 / b->seconds[i] / total_new;
         PM_INFO("clones", "%s: %.1f images/s alone, %.0f %% of the batch", specs[i].info.name,

@@ -8,13 +8,14 @@
 
 struct pm_balancer {
     int step;          /* steps seen; -1: settled */
+    bool moved;        /* the last measurement changed the shares */
     double *seconds;   /* per clone: sum of seconds per example; owned */
     int count;
 };
 void pm_balancer_start(struct pm_balancer *b, int count);
 void pm_balancer_free(struct pm_balancer *b);
-/* After a step of several clones. True when enough was seen and shares were set that differ enough
- * from the old ones to be worth planning again. */
+/* After a step of several clones. True when enough was seen: the shares are settled and to be kept;
+ * `moved` says whether they differ enough from the old ones to be worth planning again. */
 bool pm_balancer_step(struct pm_balancer *b, const struct pm_clones *c, struct pm_clone_spec *specs);
 /* Shares of an earlier start; false when there are none for these devices. */
 bool pm_balancer_load(const char *run, struct pm_clone_spec *specs, int count);

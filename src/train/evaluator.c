@@ -114,7 +114,8 @@ int pm_evaluator_run(struct pm_evaluator *ev, bool progress, struct cJSON *metri
 out:
     for (int k = 0; k < SLOTS; k++)
         if (batch[k]) {
-            pm_plan_wait(ev->plan, k);
+            if (err != PM_ELOST) /* its reason is the one to tell */
+                pm_plan_wait(ev->plan, k);
             pm_loader_release(loader, batch[k]);
         }
     pm_progress_end(&bar);

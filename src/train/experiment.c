@@ -19,11 +19,13 @@ struct pm_experiment_regexes {
 /* Matched at the start of a name, as TF-Slim's scopes are. */
 static int compile(const struct pm_config *c, const char *key, const char *pattern, regex_t *out)
 {
-    char text[512], message[256];
+    char message[256];
+    struct pm_str text = { 0 };
     int bad;
 
-    snprintf(text, sizeof text, "^(%s)", pattern);
-    bad = regcomp(out, text, REG_EXTENDED | REG_NOSUB);
+    pm_str_add(&text, "^(%s)", pattern);
+    bad = regcomp(out, text.text, REG_EXTENDED | REG_NOSUB);
+    pm_str_free(&text);
     if (!bad)
         return PM_OK;
     regerror(bad, out, message, sizeof message);
@@ -188,6 +190,7 @@ static int resolve_sizes(struct pm_experiment *e)
 int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment **out)
 {
     int err = PM_OK;
+    struct pm_field fields[PM_MAX_FIELDS];
     struct pm_experiment *e = pm_calloc(1, sizeof *e);
 
     e->config = c;
@@ -200,6 +203,7 @@ int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment
     if (open)
         PM_TRY(open_data(e, open));
     PM_TRY(resolve_sizes(e));
+    PM_TRY(e->task->fields(&e->setup, true, fields)); /* channels and labels that fit */
     *out = e, e = NULL;
 out:
     pm_experiment_close(&e);
@@ -236,6 +240,15 @@ static struct pm_node *add_input(struct pm_net *net, const struct pm_field *f, i
     return pm_net_input(net, f->name, s, f->type);
 }
 
+static int check_trainable(const struct pm_experiment *e, const struct pm_net *net)
+{
+    for (int i = 0; i < net->var_count; i++)
+        if (net->vars[i]->trainable)
+            return PM_OK;
+    return pm_fail(PM_ECONFIG, "%s: the net has nothing to train: no layer of it has weights",
+                   e->config->path);
+}
+
 int pm_experiment_net(struct pm_experiment *e, int batch, bool train, struct pm_net **out,
                       const char **logits_name)
 {
@@ -264,6 +277,7 @@ int pm_experiment_net(struct pm_experiment *e, int batch, bool train, struct pm_
         PM_TRY(pm_fail(PM_ECONFIG, "%s: loss.aux_weight: %g, but the net has no auxiliary head; "
                        "remove it", e->config->path, (double)e->setup.aux_weight));
     if (train) {
+        PM_TRY(check_trainable(e, net));
         for (int i = 1; i < count; i++)
             add_input(net, &fields[i], batch);
         e->task->add_loss(net, &heads, &e->setup);

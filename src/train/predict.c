@@ -57,6 +57,7 @@ struct predictor {
     struct pm_net *net;
     struct pm_plan *plan;
     const char *logits;
+    const char *const *files; /* borrowed */
     const char *out;
 };
 
@@ -94,21 +95,42 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* OUT/NAME.png, NAME without its ending; pictures of the same name from two folders get their place in
+/* Length of a file's name without folder and ending. */
+static int stem_of(const char *path, const char **name)
+{
+    const char *dot;
+
+    *name = base_name(path);
+    dot = strrchr(*name, '.');
+    return dot && dot > *name ? (int)(dot - *name) : (int)strlen(*name);
+}
+
+static bool is_taken(const struct predictor *p, size_t index)
+{
+    const char *name, *other;
+    int length = stem_of(p->files[index], &name);
+
+    for (size_t i = 0; i < index; i++)
+        if (stem_of(p->files[i], &other) == length &&
+            strncmp(name, other, (size_t)length) == 0)
+            return true;
+    return false;
+}
+
+/* OUT/NAME.png, NAME without its ending; of pictures of one name the later ones get their place in
  * the list before it. */
-static int write_picture(const struct predictor *p, const char *file, size_t index,
-                         const struct pm_image8 *picture)
+static int write_picture(const struct predictor *p, size_t index, const struct pm_image8 *picture)
 {
     char path[4096];
+    const char *name;
     uint8_t *png = NULL;
     size_t size;
-    int err = PM_OK;
+    int err = PM_OK, length = stem_of(p->files[index], &name);
 
-    const char *name = base_name(file), *dot = strrchr(name, '.');
-    int length = dot && dot > name ? (int)(dot - name) : (int)strlen(name);
-    snprintf(path, sizeof path, "%s/%.*s.png", p->out, length, name);
-    if (pm_file_exists(path))
+    if (is_taken(p, index))
         snprintf(path, sizeof path, "%s/%zu-%.*s.png", p->out, index, length, name);
+    else
+        snprintf(path, sizeof path, "%s/%.*s.png", p->out, length, name);
     PM_TRY(pm_image_encode_png(picture, &png, &size));
     PM_TRY(pm_file_write(path, png, size));
 out:
@@ -116,9 +138,10 @@ out:
     return err;
 }
 
-static int show(const struct predictor *p, const char *file, size_t index, const float *logits,
+static int show(const struct predictor *p, size_t index, const float *logits,
                 struct cJSON *images)
 {
+    const char *file = p->files[index];
     struct pm_image8 picture = { 0 };
     struct cJSON *object = cJSON_CreateObject();
     int err = PM_OK;
@@ -129,15 +152,15 @@ static int show(const struct predictor *p, const char *file, size_t index, const
         PM_TRY(read_image(file, 3, &picture));
     PM_TRY(p->s.e->task->present(&p->s.e->setup, logits, object, p->out ? &picture : NULL));
     if (p->out)
-        PM_TRY(write_picture(p, file, index, &picture));
+        PM_TRY(write_picture(p, index, &picture));
 out:
     pm_image_free(&picture);
     return err;
 }
 
-static int predict_batch(struct predictor *p, const char *const *files, size_t first, size_t count,
-                         struct cJSON *images)
+static int predict_batch(struct predictor *p, size_t first, size_t count, struct cJSON *images)
 {
+    const char *const *files = p->files;
     const struct pm_setup *s = &p->s.e->setup;
     size_t floats = (size_t)s->eval_height * (size_t)s->eval_width * (size_t)s->channels;
     float *in = pm_plan_input(p->plan, 0, "images", 0);
@@ -158,9 +181,17 @@ static int predict_batch(struct predictor *p, const char *const *files, size_t f
     PM_TRY(pm_plan_wait(p->plan, 0));
     logits = pm_plan_output(p->plan, 0, p->logits, 0);
     for (size_t i = 0; i < count; i++)
-        PM_TRY(show(p, files[first + i], first + i, logits + i * (size_t)s->num_classes, images));
+        PM_TRY(show(p, first + i, logits + i * (size_t)s->num_classes, images));
 out:
     return err;
+}
+
+/* The data are wanted for the classes' names and number only: either split tells them. */
+static int open_session(const struct pm_config *c, bool data, struct pm_session *s)
+{
+    int err = pm_session_open(c, data ? PM_OPEN_EVAL : 0, s);
+
+    return err == PM_EDATA && data ? pm_session_open(c, PM_OPEN_TRAIN, s) : err;
 }
 
 int pm_predict(const struct pm_config *c, const char *const *paths, size_t count, const char *out,
@@ -179,14 +210,15 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
     }
     if (f.count == 0)
         PM_TRY(pm_fail(PM_EDATA, "no image files (.jpg .jpeg .png .bmp .gif) in what was named"));
-    PM_TRY(pm_session_open(c, data ? PM_OPEN_EVAL : 0, &p.s));
+    p.files = f.path;
+    PM_TRY(open_session(c, data, &p.s));
     PM_TRY(make_plan(&p));
     if (out)
         PM_TRY(pm_make_folders(out));
     cJSON_AddNumberToObject(report, "step", (double)p.s.from->step);
     images = cJSON_AddArrayToObject(report, "images");
     for (size_t at = 0; at < f.count; at += BATCH)
-        PM_TRY(predict_batch(&p, f.path, at, f.count - at < BATCH ? f.count - at : BATCH, images));
+        PM_TRY(predict_batch(&p, at, f.count - at < BATCH ? f.count - at : BATCH, images));
 out:
     pm_plan_destroy(&p.plan);
     pm_net_destroy(&p.net);

@@ -40,6 +40,7 @@ struct trainer {
     FILE *log;
 
     struct pm_state *snapshot;  /* host copy to go on from after a loss */
+    struct pm_state *spare;     /* the next one: a loss while reading leaves the old one whole */
     uint64_t snapshot_step;
     double segment_ms;
     int recoveries;
@@ -101,10 +102,14 @@ static int start_loader(struct trainer *t)
 
 static int take_snapshot(struct trainer *t)
 {
+    struct pm_state *taken;
     int err = PM_OK;
 
     PM_TRY(pm_clones_gather(t->clones));
-    PM_TRY(pm_state_read(t->snapshot, pm_clones_master(t->clones)));
+    PM_TRY(pm_state_read(t->spare, pm_clones_master(t->clones)));
+    taken = t->spare;
+    t->spare = t->snapshot;
+    t->snapshot = taken;
     t->snapshot_step = t->step;
 out:
     return err;
@@ -119,6 +124,39 @@ static int use_snapshot(struct trainer *t)
     t->step = t->collected = t->snapshot_step;
 out:
     return err;
+}
+
+/* What a checkpoint remembers of its run, for warn_of_changes. */
+static void state_text(const struct trainer *t, char *text, size_t size)
+{
+    size_t n = (size_t)snprintf(text, size, "{\"seed\": %lld, \"batch_size\": %d, \"devices\": \"",
+                                (long long)t->c->run.seed, t->c->run.batch_size);
+
+    for (int i = 0; i < t->spec_count && n + 64 < size; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s%s:%d", i ? " " : "",
+                              t->specs[i].info.address, t->specs[i].threads);
+    snprintf(text + n, size - n, "\"}");
+}
+
+/* A run that goes on otherwise than it began is legal, but not the same bits. */
+static void warn_of_changes(const struct trainer *t, const struct pm_checkpoint *from)
+{
+    static const char *const keys[] = { "seed", "batch_size", "devices" };
+    char text[1024];
+    struct cJSON *was = from->state ? cJSON_Parse(from->state) : NULL, *is;
+
+    state_text(t, text, sizeof text);
+    is = cJSON_Parse(text);
+    for (size_t i = 0; i < PM_COUNT(keys); i++) {
+        const struct cJSON *a = cJSON_GetObjectItem(was, keys[i]);
+        const struct cJSON *b = cJSON_GetObjectItem(is, keys[i]);
+
+        if (a && b && !cJSON_Compare(a, b, true))
+            PM_WARN("train", "%s changed since the checkpoint: the run goes on, but not with the "
+                    "bits it would have had", keys[i]);
+    }
+    cJSON_Delete(was);
+    cJSON_Delete(is);
 }
 
 /* Values at the start: the run's newest checkpoint, or a warm start, or initial values. */
@@ -136,6 +174,7 @@ static int start_values(struct trainer *t)
         t->snapshot_step = from->step;
         PM_INFO("train", "resuming %s at step %llu", c->run.folder,
                 (unsigned long long)from->step);
+        warn_of_changes(t, from);
         if (c->init.checkpoint)
             PM_INFO("train", "init.checkpoint is not used: the run has a checkpoint of its own");
         PM_TRY(use_snapshot(t));
@@ -155,7 +194,20 @@ out:
     return err;
 }
 
-static int write_config(struct trainer *t)
+static int open_log(struct trainer *t)
+{
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/log.txt", t->c->run.folder);
+    t->log = fopen(path, "a");
+    if (!t->log)
+        return pm_fail(PM_EFAIL, "%s: cannot be written", path);
+    pm_log_file(t->log);
+    return PM_OK;
+}
+
+/* Once the run's checkpoint is known to fit it. */
+static int write_config(const struct trainer *t)
 {
     struct cJSON *tree = pm_config_dump(t->c);
     char *text = pm_json_print(tree), path[4096];
@@ -163,11 +215,6 @@ static int write_config(struct trainer *t)
 
     snprintf(path, sizeof path, "%s/config.json", t->c->run.folder);
     PM_TRY(pm_file_write(path, text, strlen(text)));
-    snprintf(path, sizeof path, "%s/log.txt", t->c->run.folder);
-    t->log = fopen(path, "a");
-    if (!t->log)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be written", path));
-    pm_log_file(t->log);
 out:
     cJSON_Delete(tree);
     pm_free(text);
@@ -177,7 +224,8 @@ out:
 static int check_config(const struct pm_config *c)
 {
     if (c->run.steps < 0 || c->run.batch_size < 1)
-        return pm_fail(PM_ECONFIG, "%s: run.steps and run.batch_size must be positive", c->path);
+        return pm_fail(PM_ECONFIG, "%s: run.steps must not be negative and run.batch_size at least 1",
+                       c->path);
     return PM_OK;
 }
 
@@ -213,14 +261,16 @@ static int open_trainer(struct trainer *t)
     if (t->e->optimizer->betas)
         t->e->optimizer->betas(t->e->optimizer_cfg, &t->betas[0], &t->betas[1]);
     PM_TRY(pm_run_lock(c->run.folder, &t->lock));
-    PM_TRY(write_config(t));
+    PM_TRY(open_log(t));
     pm_balancer_start(&t->balance, t->spec_count);
     if (c->run.balance != PM_BALANCE_AUTO || t->spec_count == 1 ||
         pm_balancer_load(c->run.folder, t->specs, t->spec_count))
         t->balance.step = -1;
     PM_TRY(make_clones(t));
     t->snapshot = pm_state_create(pm_clones_master(t->clones));
+    t->spare = pm_state_create(pm_clones_master(t->clones));
     PM_TRY(start_values(t));
+    PM_TRY(write_config(t));
     PM_TRY(start_loader(t));
     PM_TRY(pm_metrics_open(c->run.folder, t->step, &t->metrics));
     say_start(t);
@@ -235,6 +285,7 @@ static void close_trainer(struct trainer *t)
     pm_evaluator_destroy(&t->evaluator);
     pm_clones_destroy(&t->clones);
     pm_state_destroy(&t->snapshot);
+    pm_state_destroy(&t->spare);
     pm_metrics_close(&t->metrics);
     pm_run_unlock(&t->lock);
     pm_experiment_close(&t->e);
@@ -335,15 +386,14 @@ static int save(struct trainer *t)
 {
     const struct pm_config_run *run = &t->c->run;
     struct pm_keep keep = { .newest = run->keep, .every_hours = run->keep_every_hours };
-    char state[128];
+    char state[1024];
     int err = PM_OK;
 
     if (t->saved_step == t->step)
         return PM_OK;
     PM_TRY(drain(t));
     PM_TRY(take_snapshot(t));
-    snprintf(state, sizeof state, "{\"seed\": %lld, \"batch_size\": %d}", (long long)run->seed,
-             run->batch_size);
+    state_text(t, state, sizeof state);
     PM_TRY(pm_state_save(t->snapshot, run->folder, t->step, state, &keep));
     t->saved_step = t->step;
     t->saved_at = pm_seconds();
@@ -450,7 +500,6 @@ static int rebalance(struct trainer *t)
 {
     int err = PM_OK;
 
-    PM_TRY(pm_balancer_save(t->c->run.folder, t->specs, t->spec_count));
     PM_TRY(take_snapshot(t));
     pm_evaluator_destroy(&t->evaluator);
     pm_clones_destroy(&t->clones);
@@ -466,8 +515,11 @@ static int after_step(struct trainer *t)
     bool timed = run->save_every_secs > 0 && pm_seconds() - t->saved_at >= run->save_every_secs;
     int err = PM_OK;
 
-    if (t->spec_count > 1 && pm_balancer_step(&t->balance, t->clones, t->specs))
-        PM_TRY(rebalance(t));
+    if (t->spec_count > 1 && pm_balancer_step(&t->balance, t->clones, t->specs)) {
+        PM_TRY(pm_balancer_save(run->folder, t->specs, t->spec_count));
+        if (t->balance.moved)
+            PM_TRY(rebalance(t));
+    }
     if (is_due(t->step, run->save_every_steps) || timed) {
         PM_TRY(save(t));
     } else if (is_due(t->step, run->snapshot_every_steps)) {
@@ -491,7 +543,7 @@ static int loop(struct trainer *t)
     }
     PM_TRY(drain(t));
     PM_TRY(save(t));
-    if (!stop_signal && t->c->eval.every_steps > 0)
+    if (!stop_signal && t->c->eval.every_steps > 0 && t->step > t->first_step)
         PM_TRY(evaluate(t));
 out:
     return err;
@@ -503,8 +555,9 @@ static int recover(struct trainer *t)
     int err = PM_OK;
 
     if (++t->recoveries > MAX_RECOVERIES)
-        return pm_fail(PM_ELOST, "a device was lost %d times; run.segment_ms is down to %g: is the "
-                       "driver or the card broken?", t->recoveries, t->segment_ms);
+        return pm_fail(PM_ELOST, "%s; that was the loss number %d, with run.segment_ms down to %g: "
+                       "is the driver or the card broken?", pm_error_text(), t->recoveries,
+                       t->segment_ms);
     t->segment_ms = (t->segment_ms > 0 ? t->segment_ms : 100) / 2;
     PM_WARN("train", "%s; opening again, from step %llu, with submissions of %g ms",
             pm_error_text(), (unsigned long long)t->snapshot_step, t->segment_ms);
@@ -513,6 +566,7 @@ static int recover(struct trainer *t)
     pm_clones_destroy(&t->clones);
     PM_TRY(make_clones(t));
     PM_TRY(use_snapshot(t));
+    t->evaluated_step = UINT64_MAX; /* its line goes with the steps that are taken again */
     PM_TRY(start_loader(t));
     pm_metrics_close(&t->metrics);
     PM_TRY(pm_metrics_open(t->c->run.folder, t->step, &t->metrics));
@@ -528,7 +582,8 @@ static void summarise(const struct trainer *t, struct cJSON *summary)
     char path[4096];
 
     cJSON_AddNumberToObject(summary, "step", (double)t->step);
-    cJSON_AddNumberToObject(summary, "loss", t->loss);
+    if (t->step > t->first_step)
+        cJSON_AddNumberToObject(summary, "loss", t->loss);
     cJSON_AddNumberToObject(summary, "seconds", seconds);
     cJSON_AddNumberToObject(summary, "images_per_second", seconds > 0 ? images / seconds : 0);
     snprintf(path, sizeof path, "%s/checkpoints/step-%06llu.safetensors", t->c->run.folder,

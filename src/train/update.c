@@ -25,12 +25,13 @@ static void prepare_chunk(const uint32_t *chunk, const uint32_t *vars, float *g,
 {
     const uint32_t *var = vars + 4 * chunk[2];
     size_t first = chunk[0], count = chunk[1];
+    bool absent = chunk[3] != 0;
     float wd, multiplier, gg = 0, ww = 0;
 
     memcpy(&wd, &var[2], sizeof wd);
     memcpy(&multiplier, &var[3], sizeof multiplier);
     for (size_t i = first; i < first + count; i++) {
-        float v = multiplier != 0 ? (g[i] + wd * w[i]) * multiplier : 0.0f;
+        float v = multiplier != 0 ? ((absent ? 0.0f : g[i]) + wd * w[i]) * multiplier : 0.0f;
 
         g[i] = v;
         gg += v * v;
@@ -131,8 +132,9 @@ static uint32_t bits(float f)
 }
 
 /* The trainable block in the order of its offsets, which is the list's. */
-static struct tables make_tables(const struct pm_variables *v, const struct pm_update *u)
+static struct tables make_tables(const struct pm_calls *c, const struct pm_update *u)
 {
+    const struct pm_variables *v = pm_calls_variables(c);
     size_t floats = v->trainable_bytes / sizeof(float);
     size_t room = floats / CHUNK + (size_t)v->count + 1;
     struct tables t = { .chunks = pm_calloc(room, 4 * sizeof(uint32_t)),
@@ -155,6 +157,7 @@ static struct tables make_tables(const struct pm_variables *v, const struct pm_u
             chunk[0] = (uint32_t)(first + at);
             chunk[1] = (uint32_t)(count - at < CHUNK ? count - at : CHUNK);
             chunk[2] = (uint32_t)t.var_count;
+            chunk[3] = !pm_calls_has_gradient(c, i); /* what lies there is the last step's */
             var[1]++;
         }
         for (size_t at = 0; at < count; at += OWNER_FLOATS)
@@ -186,7 +189,7 @@ void pm_update_append(struct pm_calls *c, void *update)
 {
     const struct pm_update *u = update;
     const struct pm_variables *v = pm_calls_variables(c);
-    struct tables t = make_tables(v, u);
+    struct tables t = make_tables(c, u);
     int floats = (int)(v->trainable_bytes / sizeof(float));
     struct gradient_prepare_params prepare = { .chunks = t.chunk_count };
     struct gradient_norms_params norms = { .vars = t.var_count,

@@ -206,7 +206,8 @@ static struct pm_net *build(const struct golden *g, struct pm_heads *heads)
     struct pm_node *images = pm_net_input(
         net, "images", PM_SHAPE4(g->batch, g->height, g->width, g->channels), PM_F32);
 
-    if (row->opts && pm_opts_parse(row->opts, options, NULL, cfg, net->arena, "model"))
+    if (row->opts && pm_opts_parse(row->opts,
+                                   pm_opts_find(row->opts, "keep_prob") < 0 ? NULL : options, NULL, cfg, net->arena, "model"))
         fail_msg("%s", pm_error_text());
     cJSON_Delete(options);
     row->build(net, images, g->classes, cfg, heads);

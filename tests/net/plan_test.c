@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <cjson/cJSON.h>
 
 static struct pm_device *device;
 
@@ -201,6 +202,31 @@ static void test_micro_batches(void **state)
     check_plan(named("mobilenet_v1", 4, 96), 4);
 }
 
+/* Variables are shared by name: a batch norm without gamma takes the other one's moving averages, not
+ * what stands at the same place in its list. */
+static void test_shares_by_name(void **state)
+{
+    struct pm_node *x, *first, *second;
+    struct pm_net *net = start(2, 8, &x);
+    cJSON *options = cJSON_Parse("{\"scale\": false}");
+
+    (void)state;
+    first = pm_net_add(net, "first", x, "batch_norm");
+    second = pm_net_add_json(net, "second", &first, 1, "batch_norm", options, first, "test");
+    check(net->error);
+    assert_int_equal(first->var_count, 4);
+    assert_int_equal(second->var_count, 3);
+    for (int i = 0; i < 3; i++) {
+        const char *name = net->vars[second->vars[i]]->name;
+
+        assert_null(strstr(name, "gamma"));
+        assert_ptr_equal(strstr(name, "first/"), name);
+    }
+    assert_int_not_equal(second->vars[1], second->vars[2]);
+    cJSON_Delete(options);
+    pm_net_destroy(&net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +234,7 @@ int main(void)
         cmocka_unit_test(test_mobilenet),
         cmocka_unit_test(test_long_skips),
         cmocka_unit_test(test_micro_batches),
+        cmocka_unit_test(test_shares_by_name),
     };
     struct pm_device_info *list;
     size_t count, index;

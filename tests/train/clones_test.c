@@ -24,6 +24,8 @@ static int build(void *ctx, int batch, struct pm_net **out)
     (void)ctx;
     pm_opts_defaults(row->opts, cfg, net->arena);
     row->build(net, images, CLASSES, cfg, &heads);
+    /* Leads nowhere: its gradient is weight decay alone, in every step. */
+    pm_net_add(net, "dead", heads.logits, "fully_connected units=3");
     pm_net_add_many(net, "loss", (struct pm_node *[]){ heads.logits, labels }, 2,
                     "softmax_cross_entropy");
     *out = net;
