@@ -1,0 +1,64 @@
+/* The inside of a training run, shared by trainer_open.c (start, snapshots, end) and trainer.c (the
+ * loop). */
+#ifndef PM_TRAINER_H
+#define PM_TRAINER_H
+
+#include "train/balancer.h"
+#include "train/clones.h"
+#include "train/evaluator.h"
+#include "train/schedule.h"
+#include "train/state.h"
+
+#include <pumice/report.h>
+
+enum { PM_TRAINER_SLOTS = 3 }; /* steps under way at once */
+
+struct pm_trainer {
+    const struct pm_config *c;
+    struct pm_experiment *e;
+    struct pm_clone_spec *specs;
+    int spec_count;
+    struct pm_balancer balance;
+    double betas[2];
+    struct pm_clones *clones;
+    struct pm_evaluator *evaluator;
+    struct pm_loader *loader;
+    struct pm_sampler sampler;
+    struct pm_schedule schedule;
+    struct pm_run_lock *lock;
+    struct pm_metrics *metrics;
+    struct pm_progress *progress;
+    const char *clone_names[PM_MAX_CLONES];
+    double clone_rates[PM_MAX_CLONES]; /* images per second of its own part */
+    struct pm_speed speed;
+    FILE *log;
+
+    struct pm_state *snapshot;  /* host copy to go on from after a loss */
+    struct pm_state *spare;     /* the next one: a loss while reading leaves the old one whole */
+    uint64_t snapshot_step;
+    double segment_ms;
+    int recoveries;
+
+    uint64_t step;              /* updates submitted */
+    uint64_t collected;         /* updates whose results were read */
+    uint64_t saved_step, evaluated_step;
+    double saved_at, started_at;
+    uint64_t first_step;
+    double loss;                /* last collected total loss */
+    struct cJSON *eval_metrics; /* owned; of the last evaluation */
+};
+
+/* Zeroed but for c and segment_ms before. On failure close is still to be called. */
+int pm_trainer_open(struct pm_trainer *t);
+void pm_trainer_close(struct pm_trainer *t);
+/* Devices, nets and plans by t->specs. */
+int pm_trainer_clones(struct pm_trainer *t);
+/* A loader that begins at t->step; the former one ends. */
+int pm_trainer_loader(struct pm_trainer *t);
+/* Host copy of all values and slots, and back: t->step becomes the copy's. */
+int pm_trainer_snapshot(struct pm_trainer *t);
+int pm_trainer_restore(struct pm_trainer *t);
+/* What a checkpoint's .json remembers of the run: seed, batch size, devices. */
+void pm_trainer_state(const struct pm_trainer *t, char *text, size_t size);
+
+#endif

@@ -1,0 +1,231 @@
+/* trainer_open: what training starts from: data, devices, values from a checkpoint, a warm start or
+ * the seed, and the files of the run folder. */
+#include "train/trainer.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+static int build_net(void *ctx, int batch, struct pm_net **out)
+{
+    return pm_experiment_net(ctx, batch, true, out, NULL);
+}
+
+int pm_trainer_clones(struct pm_trainer *t)
+{
+    const struct pm_config *c = t->c;
+    struct pm_field fields[PM_MAX_FIELDS];
+
+    return pm_clones_create(&(struct pm_clones_options){
+        .specs = t->specs, .count = t->spec_count, .batch = c->run.batch_size,
+        .micro_batches = c->run.micro_batches, .slots = PM_TRAINER_SLOTS,
+        .seed = (uint64_t)c->run.seed,
+        .segment_ms = t->segment_ms, .validate = c->run.validate, .build = build_net, .ctx = t->e,
+        .fields = fields, .fields_count = t->e->task->fields(&t->e->setup, true, fields),
+        .update = { .optimizer = t->e->optimizer, .cfg = t->e->optimizer_cfg,
+                    .weight_decay = t->e->weight_decay, .clip_norm = c->optim.clip_norm,
+                    .clip_variable_norm = c->optim.clip_variable_norm,
+                    .multiplier = pm_experiment_multiplier, .ctx = t->e } }, &t->clones);
+}
+
+int pm_trainer_loader(struct pm_trainer *t)
+{
+    pm_loader_destroy(&t->loader);
+    return pm_experiment_loader(t->e, true, t->c->run.batch_size, t->step, &t->sampler,
+                                &t->loader);
+}
+
+int pm_trainer_snapshot(struct pm_trainer *t)
+{
+    struct pm_state *taken;
+    int err = PM_OK;
+
+    PM_TRY(pm_clones_gather(t->clones));
+    PM_TRY(pm_state_read(t->spare, pm_clones_master(t->clones)));
+    taken = t->spare;
+    t->spare = t->snapshot;
+    t->snapshot = taken;
+    t->snapshot_step = t->step;
+out:
+    return err;
+}
+
+int pm_trainer_restore(struct pm_trainer *t)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_state_write(t->snapshot, pm_clones_master(t->clones)));
+    PM_TRY(pm_clones_scatter(t->clones));
+    t->step = t->collected = t->snapshot_step;
+out:
+    return err;
+}
+
+/* What a checkpoint remembers of its run, for warn_of_changes. */
+void pm_trainer_state(const struct pm_trainer *t, char *text, size_t size)
+{
+    size_t n = (size_t)snprintf(text, size, "{\"seed\": %lld, \"batch_size\": %d, \"devices\": \"",
+                                (long long)t->c->run.seed, t->c->run.batch_size);
+
+    for (int i = 0; i < t->spec_count && n + 64 < size; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s%s:%d", i ? " " : "",
+                              t->specs[i].info.address, t->specs[i].threads);
+    snprintf(text + n, size - n, "\"}");
+}
+
+/* A run that goes on otherwise than it began is legal, but not the same bits. */
+static void warn_of_changes(const struct pm_trainer *t, const struct pm_checkpoint *from)
+{
+    static const char *const keys[] = { "seed", "batch_size", "devices" };
+    char text[1024];
+    struct cJSON *was = from->state ? cJSON_Parse(from->state) : NULL, *is;
+
+    pm_trainer_state(t, text, sizeof text);
+    is = cJSON_Parse(text);
+    for (size_t i = 0; i < PM_COUNT(keys); i++) {
+        const struct cJSON *a = cJSON_GetObjectItem(was, keys[i]);
+        const struct cJSON *b = cJSON_GetObjectItem(is, keys[i]);
+
+        if (a && b && !cJSON_Compare(a, b, true))
+            PM_WARN("train", "%s changed since the checkpoint: the run goes on, but not with the "
+                    "bits it would have had", keys[i]);
+    }
+    cJSON_Delete(was);
+    cJSON_Delete(is);
+}
+
+/* Values at the start: the run's newest checkpoint, or a warm start, or initial values. */
+static int start_values(struct pm_trainer *t)
+{
+    const struct pm_config *c = t->c;
+    struct pm_variables *v = pm_clones_master(t->clones);
+    struct pm_checkpoint *from = NULL;
+    char where[512];
+    int err = PM_OK;
+
+    PM_TRY(pm_checkpoint_open_newest(c->run.folder, &from));
+    if (from) {
+        PM_TRY(pm_state_load(t->snapshot, from));
+        t->snapshot_step = from->step;
+        PM_INFO("train", "resuming %s at step %llu", c->run.folder,
+                (unsigned long long)from->step);
+        warn_of_changes(t, from);
+        if (c->init.checkpoint)
+            PM_INFO("train", "init.checkpoint is not used: the run has a checkpoint of its own");
+        PM_TRY(pm_trainer_restore(t));
+    } else {
+        PM_TRY(pm_variables_init(v, (uint64_t)c->run.seed, t->e->optimizer->slot_init));
+        snprintf(where, sizeof where, "%s: init.checkpoint", c->path);
+        if (c->init.checkpoint)
+            PM_TRY(pm_values_warm_start(v, &c->init, where));
+        PM_TRY(pm_clones_scatter(t->clones));
+        PM_TRY(pm_trainer_snapshot(t));
+    }
+    t->saved_step = from ? from->step : UINT64_MAX;
+    t->evaluated_step = UINT64_MAX;
+    t->first_step = t->step;
+out:
+    pm_checkpoint_close(&from);
+    return err;
+}
+
+static int open_log(struct pm_trainer *t)
+{
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/log.txt", t->c->run.folder);
+    t->log = fopen(path, "a");
+    if (!t->log)
+        return pm_fail(PM_EFAIL, "%s: cannot be written", path);
+    pm_log_file(t->log);
+    return PM_OK;
+}
+
+/* Once the run's checkpoint is known to fit it. */
+static int write_config(const struct pm_trainer *t)
+{
+    struct cJSON *tree = pm_config_dump(t->c);
+    char *text = pm_json_print(tree), path[4096];
+    int err = PM_OK;
+
+    snprintf(path, sizeof path, "%s/config.json", t->c->run.folder);
+    PM_TRY(pm_file_write(path, text, strlen(text)));
+out:
+    cJSON_Delete(tree);
+    pm_free(text);
+    return err;
+}
+
+static int check_config(const struct pm_config *c)
+{
+    if (c->run.steps < 0 || c->run.batch_size < 1)
+        return pm_fail(PM_ECONFIG, "%s: run.steps must not be negative and run.batch_size at "
+                       "least 1", c->path);
+    return PM_OK;
+}
+
+static void say_start(const struct pm_trainer *t)
+{
+    char shares[256] = "";
+    size_t n = 0;
+
+    for (int i = 0; i < t->spec_count && n < sizeof shares; i++)
+        n += (size_t)snprintf(shares + n, sizeof shares - n, "%s%s (%d)", i ? ", " : "",
+                              t->specs[i].info.name, pm_clones_examples(t->clones, i));
+    PM_INFO("train", "%s, %d classes, %dx%dx%d, %zu pictures, batch %d on %s",
+            t->c->model.name ? t->c->model.name : "layer list", t->e->setup.num_classes,
+            t->e->setup.height, t->e->setup.width, t->e->setup.channels,
+            pm_dataset_get_info(t->e->train)->count, t->c->run.batch_size, shares);
+    for (int i = 0; i < t->spec_count; i++)
+        if (pm_log_enabled(PM_LEVEL_DEBUG, "plan"))
+            pm_plan_print(pm_clones_plan(t->clones, i), stderr, false);
+}
+
+int pm_trainer_open(struct pm_trainer *t)
+{
+    const struct pm_config *c = t->c;
+    int err = PM_OK;
+
+    PM_TRY(check_config(c));
+    PM_TRY(pm_config_need(c, "run.folder", c->run.folder));
+    PM_TRY(pm_experiment_open(c, PM_OPEN_TRAIN | (c->eval.every_steps > 0 ? PM_OPEN_EVAL : 0),
+                              &t->e));
+    PM_TRY(pm_experiment_devices(t->e, &t->specs, &t->spec_count));
+    PM_TRY(pm_schedule_make(&c->schedule, pm_dataset_get_info(t->e->train)->count,
+                            c->run.batch_size, t->spec_count, c->run.steps, &t->schedule));
+    if (t->e->optimizer->betas)
+        t->e->optimizer->betas(t->e->optimizer_cfg, &t->betas[0], &t->betas[1]);
+    PM_TRY(pm_run_lock(c->run.folder, &t->lock));
+    PM_TRY(open_log(t));
+    pm_balancer_start(&t->balance, t->spec_count);
+    if (c->run.balance != PM_BALANCE_AUTO || t->spec_count == 1 ||
+        pm_balancer_load(c->run.folder, t->specs, t->spec_count))
+        t->balance.step = -1;
+    PM_TRY(pm_trainer_clones(t));
+    t->snapshot = pm_state_create(pm_clones_master(t->clones));
+    t->spare = pm_state_create(pm_clones_master(t->clones));
+    PM_TRY(start_values(t));
+    PM_TRY(write_config(t));
+    PM_TRY(pm_trainer_loader(t));
+    PM_TRY(pm_metrics_open(c->run.folder, t->step, &t->metrics));
+    say_start(t);
+out:
+    return err;
+}
+
+void pm_trainer_close(struct pm_trainer *t)
+{
+    pm_progress_end(&t->progress);
+    pm_loader_destroy(&t->loader);
+    pm_evaluator_destroy(&t->evaluator);
+    pm_clones_destroy(&t->clones);
+    pm_state_destroy(&t->snapshot);
+    pm_state_destroy(&t->spare);
+    pm_metrics_close(&t->metrics);
+    pm_run_unlock(&t->lock);
+    pm_experiment_close(&t->e);
+    pm_balancer_free(&t->balance);
+    cJSON_Delete(t->eval_metrics);
+    pm_log_file(NULL);
+    if (t->log)
+        fclose(t->log);
+}
