@@ -123,9 +123,6 @@ struct pm_layer {
     /* Calls with side effects, once per step, after the update's finite flag is known: batch-norm
      * moving averages. flag: a U32 scalar, non-zero when the step is finite. NULL: none. */
     void (*update)(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag);
-    /* Which values backward() reads beside saved[] and w[]: a lifetime hint that lets memory be
-     * reused in place; false keeps x (resp. y) only as long as others need it. */
-    bool backward_reads_x, backward_reads_y;
 };
 int pm_infer_same(struct pm_node *n); /* output = first input's shape and type, no variables */
 
@@ -141,6 +138,5 @@ struct pm_axis { int in, out, before, after; };
  * window does not fit. */
 struct pm_axis pm_axis_of(int in, int kernel, int stride, int dilation, enum pm_padding padding,
                           int before, int after);
-/* out of a transposed convolution: SAME in * stride; VALID in * stride + max(kernel - stride, 0). */
 
 #endif

@@ -137,7 +137,6 @@ struct pm_plan_memory {
     uint64_t activations; /* laid out, bytes */
     uint64_t peak_live;   /* largest sum of live values at any call: what no layout can beat */
     uint64_t constants, variables, gradients, slots, staging;
-    uint64_t largest_block;
     int calls, values;
 };
 struct pm_plan_memory pm_plan_memory(const struct pm_plan *p);
@@ -153,7 +152,6 @@ int pm_plan_wait(struct pm_plan *p, int slot);
 const void *pm_plan_output(const struct pm_plan *p, int slot, const char *name, int m);
 /* Sum of all loss scalars (their shares of the batch's loss), in double. */
 double pm_plan_loss(const struct pm_plan *p, int slot);
-int pm_plan_slots(const struct pm_plan *p);
 /* Gradient buckets: ranges of the gradient block in the order they become ready. */
 size_t pm_plan_buckets(const struct pm_plan *p);
 void pm_plan_bucket(const struct pm_plan *p, size_t i, size_t *offset, size_t *size);

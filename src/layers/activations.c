@@ -119,11 +119,11 @@ static void backward(struct pm_node *n, struct pm_calls *c)
     }
 #define PLAIN .opts = no_opts, .cfg_size = 4
 
-ACTIVATION(relu, "max(x, 0)", PLAIN, .backward_reads_y = true);
-ACTIVATION(relu6, "x cut to 0..6", PLAIN, .backward_reads_y = true);
+ACTIVATION(relu, "max(x, 0)", PLAIN);
+ACTIVATION(relu6, "x cut to 0..6", PLAIN);
 ACTIVATION(leaky_relu, "rectifier with a small negative slope", .opts = leaky_relu_opts,
-           .cfg_size = sizeof(struct leaky_relu_cfg), .backward_reads_y = true);
-ACTIVATION(sigmoid, "1 / (1 + exp(-x))", PLAIN, .backward_reads_y = true);
-ACTIVATION(tanh, "hyperbolic tangent", PLAIN, .backward_reads_y = true);
-ACTIVATION(hard_sigmoid, "x cut to -3..3, brought to 0..1", PLAIN, .backward_reads_y = true);
-ACTIVATION(hard_swish, "x * hard_sigmoid(x)", PLAIN, .backward_reads_x = true);
+           .cfg_size = sizeof(struct leaky_relu_cfg));
+ACTIVATION(sigmoid, "1 / (1 + exp(-x))", PLAIN);
+ACTIVATION(tanh, "hyperbolic tangent", PLAIN);
+ACTIVATION(hard_sigmoid, "x cut to -3..3, brought to 0..1", PLAIN);
+ACTIVATION(hard_swish, "x * hard_sigmoid(x)", PLAIN);

@@ -177,5 +177,5 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 const struct pm_layer pm_layer_add = {
     .name = "add", .help = "sum of 2 to 8 inputs, then an activation", .opts = opts,
     .cfg_size = sizeof(struct add_cfg), .min_inputs = 2, .max_inputs = INPUTS, .infer = infer,
-    .forward = forward, .backward = backward, .backward_reads_y = true,
+    .forward = forward, .backward = backward,
 };

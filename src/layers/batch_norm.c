@@ -182,5 +182,5 @@ const struct pm_layer pm_layer_batch_norm = {
     .name = "batch_norm", .opts = opts, .cfg_size = sizeof(struct batch_norm_cfg),
     .help = "per-channel normalisation; a second input is added before the activation",
     .min_inputs = 1, .max_inputs = 2, .infer = infer, .forward = forward, .backward = backward,
-    .update = update, .backward_reads_x = true, .backward_reads_y = true,
+    .update = update,
 };

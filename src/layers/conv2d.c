@@ -118,11 +118,9 @@ const struct pm_layer pm_layer_conv2d = {
     .name = "conv2d", .help = "convolution, bias, activation",
     .opts = conv2d_opts, .cfg_size = sizeof(struct conv2d_cfg),
     .infer = infer, .forward = forward, .backward = backward,
-    .backward_reads_x = true, .backward_reads_y = true,
 };
 const struct pm_layer pm_layer_depthwise_conv2d = {
     .name = "depthwise_conv2d", .help = "convolution of each channel for itself, bias, activation",
     .opts = depthwise_opts, .cfg_size = sizeof(struct conv2d_cfg),
     .infer = infer, .forward = forward, .backward = backward,
-    .backward_reads_x = true, .backward_reads_y = true,
 };

@@ -103,5 +103,4 @@ const struct pm_layer pm_layer_conv2d_transpose = {
     .name = "conv2d_transpose", .help = "transposed convolution (upsampling), bias, activation",
     .opts = opts, .cfg_size = sizeof(struct conv2d_transpose_cfg),
     .infer = infer, .forward = forward, .backward = backward,
-    .backward_reads_x = true, .backward_reads_y = true,
 };

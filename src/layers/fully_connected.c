@@ -79,5 +79,4 @@ const struct pm_layer pm_layer_fully_connected = {
     .name = "fully_connected", .help = "product with a matrix, bias, activation",
     .opts = opts, .cfg_size = sizeof(struct fully_connected_cfg),
     .infer = infer, .forward = forward, .backward = backward,
-    .backward_reads_x = true, .backward_reads_y = true,
 };

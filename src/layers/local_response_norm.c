@@ -179,5 +179,5 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 const struct pm_layer pm_layer_local_response_norm = {
     .name = "local_response_norm", .help = "divides by the energy of neighbouring channels",
     .opts = opts, .cfg_size = sizeof(struct lrn_cfg), .infer = infer, .forward = forward,
-    .backward = backward, .backward_reads_x = true, .backward_reads_y = true,
+    .backward = backward,
 };

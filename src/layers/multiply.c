@@ -150,5 +150,5 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 const struct pm_layer pm_layer_multiply = {
     .name = "multiply", .help = "product of two inputs; the second may be a gate per channel",
     .opts = opts, .cfg_size = 4, .min_inputs = 2, .max_inputs = 2, .infer = infer,
-    .forward = forward, .backward = backward, .backward_reads_x = true,
+    .forward = forward, .backward = backward,
 };

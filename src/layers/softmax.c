@@ -106,5 +106,5 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 
 const struct pm_layer pm_layer_softmax = {
     .name = "softmax", .help = "probabilities over the last axis", .opts = opts, .cfg_size = 4,
-    .infer = infer, .forward = forward, .backward = backward, .backward_reads_y = true,
+    .infer = infer, .forward = forward, .backward = backward,
 };

@@ -20,7 +20,6 @@ struct pm_calls {
     enum pm_phase phase;
     const char *label;
     int micro_batch;
-    bool building_loss;
 
     int step;               /* value of struct pm_step, -1 until asked for */
     int *variable_value;    /* by variable index, -1 until used */

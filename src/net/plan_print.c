@@ -6,11 +6,8 @@ struct pm_plan_memory pm_plan_memory(const struct pm_plan *p)
     struct pm_plan_memory m = { .peak_live = p->peak_live, .constants = p->constant_bytes,
                                 .calls = p->calls->call_count, .values = p->calls->value_count };
 
-    for (int i = 0; i < p->blocks; i++) {
+    for (int i = 0; i < p->blocks; i++)
         m.activations += p->block_bytes[i];
-        if (p->block_bytes[i] > m.largest_block)
-            m.largest_block = p->block_bytes[i];
-    }
     for (int i = 0; i < p->calls->value_count; i++)
         if (p->calls->values[i].kind == PM_VALUE_INPUT ||
             p->calls->values[i].kind == PM_VALUE_OUTPUT)

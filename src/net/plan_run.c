@@ -266,11 +266,6 @@ double pm_plan_loss(const struct pm_plan *p, int slot)
     return sum;
 }
 
-int pm_plan_slots(const struct pm_plan *p)
-{
-    return p->options.slots;
-}
-
 size_t pm_plan_buckets(const struct pm_plan *p)
 {
     return p->bucket_count;

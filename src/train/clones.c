@@ -421,11 +421,6 @@ out:
 
 /* ---- looking ---------------------------------------------------------------------------- */
 
-int pm_clones_count(const struct pm_clones *c)
-{
-    return c->o.count;
-}
-
 int pm_clones_examples(const struct pm_clones *c, int i)
 {
     return c->clone[i].count;
@@ -444,11 +439,6 @@ struct pm_plan *pm_clones_plan(const struct pm_clones *c, int i)
 struct pm_variables *pm_clones_variables(const struct pm_clones *c, int i)
 {
     return c->clone[i].variables;
-}
-
-int pm_clones_slots(const struct pm_clones *c)
-{
-    return c->o.slots;
 }
 
 double pm_clones_seconds(const struct pm_clones *c, int i)

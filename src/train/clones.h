@@ -24,7 +24,6 @@ struct pm_clones_options {
     int batch;         /* whole batch of a step */
     int micro_batches; /* each clone's part is cut into so many */
     int slots;         /* steps under way at once with one clone */
-    uint64_t seed;
     double segment_ms;
     bool validate;
     bool dry_run;      /* devices are opened and plans laid out, nothing is allocated or compiled */
@@ -46,7 +45,6 @@ struct pm_step_result {
 struct pm_clones;
 int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out);
 void pm_clones_destroy(struct pm_clones **c);
-int pm_clones_count(const struct pm_clones *c);
 /* Examples of clone i, its device, its plan (for printing). */
 int pm_clones_examples(const struct pm_clones *c, int i);
 struct pm_device *pm_clones_device(const struct pm_clones *c, int i);
@@ -63,7 +61,6 @@ int pm_clones_scatter(struct pm_clones *c);
 int pm_clones_step(struct pm_clones *c, int slot, const struct pm_batch *batch,
                    const struct pm_step *step);
 int pm_clones_collect(struct pm_clones *c, int slot, struct pm_step_result *out);
-int pm_clones_slots(const struct pm_clones *c);
 /* Seconds clone i took for its part of the last collected step, as its device measured them. */
 double pm_clones_seconds(const struct pm_clones *c, int i);
 

@@ -18,7 +18,6 @@ int pm_trainer_clones(struct pm_trainer *t)
     return pm_clones_create(&(struct pm_clones_options){
         .specs = t->specs, .count = t->spec_count, .batch = c->run.batch_size,
         .micro_batches = c->run.micro_batches, .slots = PM_TRAINER_SLOTS,
-        .seed = (uint64_t)c->run.seed,
         .segment_ms = t->segment_ms, .validate = c->run.validate, .build = build_net, .ctx = t->e,
         .fields = fields, .fields_count = t->e->task->fields(&t->e->setup, true, fields),
         .update = { .optimizer = t->e->optimizer, .cfg = t->e->optimizer_cfg,

@@ -104,7 +104,7 @@ static struct outcome train(const double *shares, int count, int micro_batches, 
         specs[i] = (struct pm_clone_spec){ .info = cpu(), .share = shares[i], .threads = 1 };
     check(pm_clones_create(&(struct pm_clones_options){
         .specs = specs, .count = count, .batch = BATCH, .micro_batches = micro_batches,
-        .slots = 2, .seed = 1, .build = build, .fields = fields, .fields_count = 2,
+        .slots = 2, .build = build, .fields = fields, .fields_count = 2,
         .update = { .optimizer = row, .cfg = cfg, .weight_decay = 1e-3f, .clip_norm = 5,
                     .multiplier = freeze ? freeze_conv1 : NULL } }, &c));
     v = pm_clones_master(c);
