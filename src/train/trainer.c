@@ -3,6 +3,7 @@
  * collected. When a device is lost, training goes on from the last host snapshot: the step's random
  * numbers and batches depend on its number only, so the same steps are taken again. */
 #include "train/trainer.h"
+#include "train/watch.h"
 
 #include <pumice/train.h>
 
@@ -61,27 +62,6 @@ static int fail_non_finite(struct pm_trainer *t, const struct pm_step_result *r)
                    (unsigned long long)t->collected, r->loss, name, (double)norm, last);
 }
 
-static void log_step(struct pm_trainer *t, const struct pm_step_result *r)
-{
-    struct pm_rates rates = pm_speed_take(&t->speed, pm_loader_waited(t->loader));
-    float lr = pm_schedule_rate(&t->schedule, (int64_t)t->collected - 1);
-    const struct pm_metric list[] = {
-        { "loss", t->loss },       { "l2", r->l2 },
-        { "lr", lr },              { "gradient_norm", r->norm },
-        { "images_per_second", rates.images_per_second },
-        { "seconds_per_step", rates.seconds_per_step },
-        { "wait_share", rates.wait_share },
-    };
-
-    for (int i = 0; i < t->spec_count && i < PM_MAX_CLONES; i++)
-        t->clone_rates[i] = pm_clones_examples(t->clones, i) / pm_clones_seconds(t->clones, i);
-    pm_progress_point(t->progress, &(struct pm_progress_point){
-        .done = t->collected, .loss = t->loss, .lr = lr, .rates = rates,
-        .clone_images_per_second = t->clone_rates });
-    if (pm_metrics_add(t->metrics, "train", t->collected, list, PM_COUNT(list)) < 0)
-        PM_WARN("train", "%s", pm_error_text());
-}
-
 /* Reads the results of the oldest step under way. */
 static int collect(struct pm_trainer *t)
 {
@@ -93,12 +73,7 @@ static int collect(struct pm_trainer *t)
     t->loss = r.loss + r.l2;
     if (!r.finite)
         PM_TRY(fail_non_finite(t, &r));
-    pm_speed_step(&t->speed, (uint64_t)t->c->run.batch_size);
-    if (t->collected % (uint64_t)t->c->run.log_every_steps == 0 ||
-        t->collected == (uint64_t)t->c->run.steps)
-        log_step(t, &r);
-    else
-        pm_progress_step(t->progress, t->collected);
+    pm_watch_step(t, &r);
 out:
     return err;
 }
@@ -157,11 +132,7 @@ out:
 
 static int evaluate(struct pm_trainer *t)
 {
-    struct pm_metric list[16];
-    const struct cJSON *m;
-    struct pm_str text = { 0 };
     uint64_t count;
-    size_t n = 0;
     int err = PM_OK;
 
     if (t->evaluated_step == t->step)
@@ -173,20 +144,12 @@ static int evaluate(struct pm_trainer *t)
     cJSON_Delete(t->eval_metrics);
     t->eval_metrics = cJSON_CreateObject();
     PM_TRY(pm_evaluator_run(t->evaluator, false, t->eval_metrics, &count));
-    cJSON_ArrayForEach(m, t->eval_metrics) if (cJSON_IsNumber(m) && n < PM_COUNT(list))
-    {
-        list[n++] = (struct pm_metric){ m->string, m->valuedouble };
-        pm_str_add(&text, "  %s %.4f", m->string, m->valuedouble);
-    }
-    PM_INFO("eval", "step %llu, %llu pictures%s", (unsigned long long)t->step,
-            (unsigned long long)count, text.text ? text.text : "");
-    PM_TRY(pm_metrics_add(t->metrics, "eval", t->step, list, n));
+    pm_watch_evaluation(t, count);
     t->evaluated_step = t->step;
     if (t->c->run.keep_best)
         PM_TRY(keep_best(t));
-    pm_speed_start(&t->speed, pm_loader_waited(t->loader));
+    pm_watch_start(t);
 out:
-    pm_str_free(&text);
     return err;
 }
 
@@ -301,9 +264,9 @@ static int recover(struct pm_trainer *t)
     PM_TRY(pm_trainer_restore(t));
     t->evaluated_step = UINT64_MAX; /* its line goes with the steps that are taken again */
     PM_TRY(pm_trainer_loader(t));
-    pm_metrics_close(&t->metrics);
-    PM_TRY(pm_metrics_open(t->c->run.folder, t->step, &t->metrics));
-    pm_speed_start(&t->speed, 0);
+    pm_watch_close(t);
+    PM_TRY(pm_watch_open(t));
+    pm_watch_start(t);
 out:
     return err;
 }
@@ -344,12 +307,7 @@ int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summar
     PM_TRY(pm_trainer_open(&t));
     catch_signals();
     t.saved_at = t.started_at = pm_seconds();
-    pm_speed_start(&t.speed, pm_loader_waited(t.loader));
-    for (int i = 0; i < t.spec_count && i < PM_MAX_CLONES; i++)
-        t.clone_names[i] = t.specs[i].info.address;
-    t.progress = pm_progress_start(&(struct pm_progress_options){
-        .what = "train", .unit = "step", .first = t.step, .last = (uint64_t)c->run.steps,
-        .loss = true, .clones = t.clone_names, .clone_count = t.spec_count });
+    pm_watch_start(&t);
     while ((err = loop(&t)) == PM_ELOST)
         PM_TRY(recover(&t));
     PM_TRY(err);

@@ -1,6 +1,7 @@
 /* trainer_open: what training starts from: data, devices, values from a checkpoint, a warm start or
  * the seed, and the files of the run folder. */
 #include "train/trainer.h"
+#include "train/watch.h"
 
 #include <cjson/cJSON.h>
 #include <string.h>
@@ -205,7 +206,7 @@ int pm_trainer_open(struct pm_trainer *t)
     PM_TRY(start_values(t));
     PM_TRY(write_config(t));
     PM_TRY(pm_trainer_loader(t));
-    PM_TRY(pm_metrics_open(c->run.folder, t->step, &t->metrics));
+    PM_TRY(pm_watch_open(t));
     say_start(t);
 out:
     return err;
@@ -213,13 +214,12 @@ out:
 
 void pm_trainer_close(struct pm_trainer *t)
 {
-    pm_progress_end(&t->progress);
+    pm_watch_close(t);
     pm_loader_destroy(&t->loader);
     pm_evaluator_destroy(&t->evaluator);
     pm_clones_destroy(&t->clones);
     pm_state_destroy(&t->snapshot);
     pm_state_destroy(&t->spare);
-    pm_metrics_close(&t->metrics);
     pm_run_unlock(&t->lock);
     pm_experiment_close(&t->e);
     pm_balancer_free(&t->balance);

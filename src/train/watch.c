@@ -1,0 +1,82 @@
+/* watch: watch.h has the contract. */
+#include "train/watch.h"
+
+#include <cjson/cJSON.h>
+
+int pm_watch_open(struct pm_trainer *t)
+{
+    return pm_metrics_open(t->c->run.folder, t->step, &t->metrics);
+}
+
+void pm_watch_close(struct pm_trainer *t)
+{
+    pm_progress_end(&t->progress);
+    pm_metrics_close(&t->metrics);
+}
+
+void pm_watch_start(struct pm_trainer *t)
+{
+    pm_speed_start(&t->speed, pm_loader_waited(t->loader));
+    if (t->progress)
+        return;
+    for (int i = 0; i < t->spec_count && i < PM_MAX_CLONES; i++)
+        t->clone_names[i] = t->specs[i].info.address;
+    t->progress = pm_progress_start(&(struct pm_progress_options){
+        .what = "train", .unit = "step", .first = t->step, .last = (uint64_t)t->c->run.steps,
+        .loss = true, .clones = t->clone_names, .clone_count = t->spec_count });
+}
+
+static void add_metrics(struct pm_trainer *t, const char *kind, uint64_t step,
+                        const struct pm_metric *list, size_t count)
+{
+    if (pm_metrics_add(t->metrics, kind, step, list, count) < 0)
+        PM_WARN("train", "%s", pm_error_text());
+}
+
+static void log_step(struct pm_trainer *t, const struct pm_step_result *r)
+{
+    struct pm_rates rates = pm_speed_take(&t->speed, pm_loader_waited(t->loader));
+    float lr = pm_schedule_rate(&t->schedule, (int64_t)t->collected - 1);
+    const struct pm_metric list[] = {
+        { "loss", t->loss },       { "l2", r->l2 },
+        { "lr", lr },              { "gradient_norm", r->norm },
+        { "images_per_second", rates.images_per_second },
+        { "seconds_per_step", rates.seconds_per_step },
+        { "wait_share", rates.wait_share },
+    };
+
+    for (int i = 0; i < t->spec_count && i < PM_MAX_CLONES; i++)
+        t->clone_rates[i] = pm_clones_examples(t->clones, i) / pm_clones_seconds(t->clones, i);
+    pm_progress_point(t->progress, &(struct pm_progress_point){
+        .done = t->collected, .loss = t->loss, .lr = lr, .rates = rates,
+        .clone_images_per_second = t->clone_rates });
+    add_metrics(t, "train", t->collected, list, PM_COUNT(list));
+}
+
+void pm_watch_step(struct pm_trainer *t, const struct pm_step_result *r)
+{
+    pm_speed_step(&t->speed, (uint64_t)t->c->run.batch_size);
+    if (t->collected % (uint64_t)t->c->run.log_every_steps == 0 ||
+        t->collected == (uint64_t)t->c->run.steps)
+        log_step(t, r);
+    else
+        pm_progress_step(t->progress, t->collected);
+}
+
+void pm_watch_evaluation(struct pm_trainer *t, uint64_t count)
+{
+    struct pm_metric list[16];
+    const struct cJSON *m;
+    struct pm_str text = { 0 };
+    size_t n = 0;
+
+    cJSON_ArrayForEach(m, t->eval_metrics) if (cJSON_IsNumber(m) && n < PM_COUNT(list))
+    {
+        list[n++] = (struct pm_metric){ m->string, m->valuedouble };
+        pm_str_add(&text, "  %s %.4f", m->string, m->valuedouble);
+    }
+    PM_INFO("eval", "step %llu, %llu pictures%s", (unsigned long long)t->step,
+            (unsigned long long)count, text.text ? text.text : "");
+    add_metrics(t, "eval", t->step, list, n);
+    pm_str_free(&text);
+}
