@@ -344,3 +344,26 @@ out:
     pm_free(list);
     return err;
 }
+
+static int build_net(void *ctx, int batch, struct pm_net **out)
+{
+    return pm_experiment_net(ctx, batch, true, out, NULL);
+}
+
+void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *specs, int count,
+                          struct pm_clones_options *out)
+{
+    const struct pm_config *c = e->config;
+    struct pm_field *fields = pm_arena_alloc(e->arena, PM_MAX_FIELDS * sizeof *fields);
+
+    *out = (struct pm_clones_options){
+        .specs = specs, .count = count, .batch = c->run.batch_size,
+        .micro_batches = c->run.micro_batches, .segment_ms = c->run.segment_ms,
+        .validate = c->run.validate, .build = build_net, .ctx = e,
+        .fields = fields, .fields_count = e->task->fields(&e->setup, true, fields),
+        .update = { .optimizer = e->optimizer, .cfg = e->optimizer_cfg,
+                    .weight_decay = e->weight_decay, .clip_norm = c->optim.clip_norm,
+                    .clip_variable_norm = c->optim.clip_variable_norm,
+                    .multiplier = pm_experiment_multiplier, .ctx = e },
+    };
+}

@@ -43,5 +43,10 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch, uint64_
 /* The devices section resolved: specs of clones, count; in e's arena. */
 struct pm_clone_spec;
 int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs, int *count);
+/* What pm_clones_create takes to train this experiment; slots and the flags are the caller's to
+ * set. Lives as long as e. */
+struct pm_clones_options;
+void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *specs, int count,
+                          struct pm_clones_options *out);
 
 #endif

@@ -1,15 +1,9 @@
 /* show: the plan and the layers of a config, without training. */
 #include <pumice/train.h>
 
-#include "train/clones.h"
-#include "train/experiment.h"
+#include "train/trainer.h"
 
 #include <cjson/cJSON.h>
-
-static int build_net(void *ctx, int batch, struct pm_net **out)
-{
-    return pm_experiment_net(ctx, batch, true, out, NULL);
-}
 
 static struct cJSON *describe(const struct pm_clones *clones, int i)
 {
@@ -35,21 +29,16 @@ int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *l
     struct pm_experiment *e = NULL;
     struct pm_clones *clones = NULL;
     struct pm_clone_spec *specs;
-    struct pm_field fields[PM_MAX_FIELDS];
+    struct pm_clones_options options;
     bool data = c->data.folder && pm_is_folder(c->data.folder);
     int count, err = PM_OK;
 
     PM_TRY(pm_experiment_open(c, data ? PM_OPEN_TRAIN : 0, &e));
     PM_TRY(pm_experiment_devices(e, &specs, &count));
-    PM_TRY(pm_clones_create(&(struct pm_clones_options){
-        .specs = specs, .count = count, .batch = c->run.batch_size,
-        .micro_batches = c->run.micro_batches, .slots = 3, .segment_ms = c->run.segment_ms,
-        .build = build_net, .ctx = e, .fields = fields,
-        .fields_count = e->task->fields(&e->setup, true, fields), .dry_run = true,
-        .update = { .optimizer = e->optimizer, .cfg = e->optimizer_cfg,
-                    .weight_decay = e->weight_decay, .clip_norm = c->optim.clip_norm,
-                    .clip_variable_norm = c->optim.clip_variable_norm,
-                    .multiplier = pm_experiment_multiplier, .ctx = e } }, &clones));
+    pm_experiment_clones(e, specs, count, &options);
+    options.slots = PM_TRAINER_SLOTS;
+    options.dry_run = true;
+    PM_TRY(pm_clones_create(&options, &clones));
     for (int i = 0; i < count; i++) {
         cJSON_AddItemToArray(list, describe(clones, i));
         if (f)

@@ -6,25 +6,14 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-static int build_net(void *ctx, int batch, struct pm_net **out)
-{
-    return pm_experiment_net(ctx, batch, true, out, NULL);
-}
-
 int pm_trainer_clones(struct pm_trainer *t)
 {
-    const struct pm_config *c = t->c;
-    struct pm_field fields[PM_MAX_FIELDS];
+    struct pm_clones_options options;
 
-    return pm_clones_create(&(struct pm_clones_options){
-        .specs = t->specs, .count = t->spec_count, .batch = c->run.batch_size,
-        .micro_batches = c->run.micro_batches, .slots = PM_TRAINER_SLOTS,
-        .segment_ms = t->segment_ms, .validate = c->run.validate, .build = build_net, .ctx = t->e,
-        .fields = fields, .fields_count = t->e->task->fields(&t->e->setup, true, fields),
-        .update = { .optimizer = t->e->optimizer, .cfg = t->e->optimizer_cfg,
-                    .weight_decay = t->e->weight_decay, .clip_norm = c->optim.clip_norm,
-                    .clip_variable_norm = c->optim.clip_variable_norm,
-                    .multiplier = pm_experiment_multiplier, .ctx = t->e } }, &t->clones);
+    pm_experiment_clones(t->e, t->specs, t->spec_count, &options);
+    options.slots = PM_TRAINER_SLOTS;
+    options.segment_ms = t->segment_ms;
+    return pm_clones_create(&options, &t->clones);
 }
 
 int pm_trainer_loader(struct pm_trainer *t)
