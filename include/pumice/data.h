@@ -11,17 +11,7 @@
 #include <pumice/options.h>
 #include <pumice/rng.h>
 
-/* ---- TFRecord and tf.Example -------------------------------------------------------------- */
-
-uint32_t pm_crc32c(const void *data, size_t size);
-uint32_t pm_crc32c_masked(const void *data, size_t size);
-
-struct pm_tfrecord_writer;
-int pm_tfrecord_create(const char *path, struct pm_tfrecord_writer **out);
-int pm_tfrecord_write(struct pm_tfrecord_writer *w, const void *data, size_t size);
-/* Syncs and renames to its name; without this call destroy leaves nothing behind. */
-int pm_tfrecord_finish(struct pm_tfrecord_writer *w);
-void pm_tfrecord_destroy(struct pm_tfrecord_writer **w);
+/* ---- tf.Example ----------------------------------------------------------------------- */
 
 /* A parsed tf.Example: look-ups by key. Borrowed pointers live as long as the example. */
 struct pm_example;

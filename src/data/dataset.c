@@ -17,10 +17,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <pumice/data.h>
 #include <pumice/thread.h>
 
 #include "data/shards.h"
-#include "data/tfrecord.h"
+#include "formats/tfrecord.h"
 
 enum { MOST_OPEN = 128, MOST_CLASSES = 1 << 20 };
 

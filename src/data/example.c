@@ -5,7 +5,8 @@
 #include <limits.h>
 #include <string.h>
 
-#include "data/tfrecord.h"
+#include <pumice/data.h>
+
 #include "example.pb-c.h"
 
 /* ---- reading ----------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <pumice/data.h>
+#include <pumice/formats.h>
 #include <pumice/thread.h>
 
 enum { BLOCK = 512, MOST_SPLITS = 8, ERROR_TEXT = 512 };

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <pumice/data.h>
+#include <pumice/formats.h>
 
 /* A fresh folder, in static storage of the including test; removed by scratch_remove. */
 static char scratch[256];

@@ -1,6 +1,6 @@
 /* A TFRecord file, in memory. The first byte chooses: the bytes as they are, or cut into records
  * with good checksums but one field of the fuzzer's own, so that the lengths are reached. */
-#include "data/tfrecord.h"
+#include "formats/tfrecord.h"
 
 #include <string.h>
 #include <sys/mman.h>

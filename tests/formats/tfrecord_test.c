@@ -1,6 +1,6 @@
 /* TFRecord framing and tf.Example: the published vectors, damage in every place, foreign files. */
-#include "data_common.h"
-#include "data/tfrecord.h"
+#include "../data/data_common.h"
+#include "formats/tfrecord.h"
 
 static void crc_vectors(void **state)
 {

@@ -1,10 +1,14 @@
-/* tfrecord, inside data/: walking over the records of one open file. */
-#ifndef PUMICE_DATA_TFRECORD_H
-#define PUMICE_DATA_TFRECORD_H
+/* tfrecord, inside the library: walking over the records of one open file, and the frame of one. */
+#ifndef PUMICE_FORMATS_TFRECORD_H
+#define PUMICE_FORMATS_TFRECORD_H
 
-#include <pumice/data.h>
+#include <pumice/formats.h>
 
 enum { PM_TFRECORD_HEAD = 12, PM_TFRECORD_TAIL = 4 };
+
+/* What stands before and after a record's data in the file. */
+void pm_tfrecord_frame(const void *data, size_t size, uint8_t head[PM_TFRECORD_HEAD],
+                       uint8_t tail[PM_TFRECORD_TAIL]);
 
 /* The table's form of pm_crc32c, which takes the processor's instruction where there is one. */
 uint32_t pm_crc32c_portable(const void *data, size_t size);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "data/tfrecord.h"
+#include "formats/tfrecord.h"
 
 /* ---- crc32c ------------------------------------------------------------------------------ */
 
@@ -206,13 +206,19 @@ int pm_tfrecord_create(const char *path, struct pm_tfrecord_writer **out)
     return PM_OK;
 }
 
+void pm_tfrecord_frame(const void *data, size_t size, uint8_t head[PM_TFRECORD_HEAD],
+                       uint8_t tail[PM_TFRECORD_TAIL])
+{
+    put_le(head, size, 8);
+    put_le(head + 8, pm_crc32c_masked(head, 8), 4);
+    put_le(tail, pm_crc32c_masked(data, size), 4);
+}
+
 int pm_tfrecord_write(struct pm_tfrecord_writer *w, const void *data, size_t size)
 {
     uint8_t head[PM_TFRECORD_HEAD], tail[PM_TFRECORD_TAIL];
 
-    put_le(head, size, 8);
-    put_le(head + 8, pm_crc32c_masked(head, 8), 4);
-    put_le(tail, pm_crc32c_masked(data, size), 4);
+    pm_tfrecord_frame(data, size, head, tail);
     if (fwrite(head, 1, sizeof head, w->f) != sizeof head ||
         (size && fwrite(data, 1, size, w->f) != size) ||
         fwrite(tail, 1, sizeof tail, w->f) != sizeof tail)
