@@ -83,6 +83,7 @@ struct pm_program_desc {
     size_t out_count;
     int slots;                  /* >= 1 */
     const int *levels;          /* per call: first pick() level to try; NULL = 0 (parity tests) */
+    bool timed;                 /* the begin and end of every call are taken: pm_program_call_times */
 };
 /* Compiles what is missing (in parallel, cached on disk), records, allocates staging. Params are
  * copied. Scratch of each call is in its t: places already. */
@@ -102,6 +103,16 @@ int pm_program_wait(struct pm_program *p, int slot);
 /* Seconds the slot's last run took on the device, from its first call's start to its last one's end,
  * without waiting in queues. After pm_program_wait. */
 double pm_program_seconds(struct pm_program *p, int slot);
+/* pm_seconds when the slot's last run began on the device. After pm_program_wait. The CPU's is
+ * exact; a GPU's clock is fitted to the host's between a run's submission and the wait's return. */
+double pm_program_begun(struct pm_program *p, int slot);
+/* When each call of the slot's last run began and ended, in seconds since the run began (copies in
+ * come first); begin and end have room for all calls. After pm_program_wait, of a program made with
+ * `timed`. On Vulkan the calls of a timed program run one after the other, each behind a barrier, so
+ * that no two overlap: what calls gain by overlapping is not seen. A call that is cut into several
+ * dispatches or submissions lasts from the first one's begin to the last one's end; a row on the
+ * host includes its copies. PM_EDEVICE: the device takes no timestamps. */
+int pm_program_call_times(struct pm_program *p, int slot, double *begin, double *end);
 /* The variant that runs call i ("cpu" on the CPU). */
 const char *pm_program_variant(const struct pm_program *p, size_t i);
 

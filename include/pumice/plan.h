@@ -118,6 +118,7 @@ struct pm_plan_options {
     void (*update)(struct pm_calls *c, void *ctx);
     void *update_ctx;
     int slots;              /* ring slots of the program; 0 = 2 */
+    bool timed;             /* every call's begin and end are taken: pm_plan_call_times */
     const char *name;       /* "train", "eval"; for logs */
 };
 
@@ -159,6 +160,10 @@ void pm_plan_bucket(const struct pm_plan *p, size_t i, size_t *offset, size_t *s
 int pm_plan_wait_bucket(struct pm_plan *p, int slot, size_t i, const float **out);
 /* Seconds the slot's last run took on the device; after pm_plan_wait. */
 double pm_plan_seconds(const struct pm_plan *p, int slot);
+/* pm_seconds when the slot's last run began, and when each of its calls began and ended, in seconds
+ * since then: pm_program_begun and pm_program_call_times, which see. */
+double pm_plan_begun(const struct pm_plan *p, int slot);
+int pm_plan_call_times(const struct pm_plan *p, int slot, double *begin, double *end);
 /* The list of calls, for checks, bench and profile. */
 const struct pm_planned_call *pm_plan_calls(const struct pm_plan *p, size_t *count);
 const struct pm_value *pm_plan_values(const struct pm_plan *p, size_t *count);

@@ -25,6 +25,8 @@ struct pm_device_ops {
     int (*program_wait)(struct pm_program *p, int slot);
     const char *(*program_variant)(const struct pm_program *p, size_t call);
     double (*program_seconds)(struct pm_program *p, int slot);
+    double (*program_begun)(struct pm_program *p, int slot);
+    int (*program_call_times)(struct pm_program *p, int slot, double *begin, double *end);
     /* Scratch bytes of a call at pick level `level`. */
     int (*call_scratch)(const struct pm_device *d, const struct pm_kernel *k, const void *params,
                         size_t count, int level, size_t bytes[PM_MAX_BUFS]);
@@ -44,6 +46,7 @@ struct pm_program {
     struct pm_device *device; /* borrowed */
     size_t in_count, out_count, calls_count;
     int slots;
+    bool timed;
 };
 
 /* The CPU: always there. */

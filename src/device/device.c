@@ -241,6 +241,7 @@ int pm_program_create(struct pm_device *d, const struct pm_program_desc *desc,
     (*out)->out_count = desc->out_count;
     (*out)->calls_count = desc->calls_count;
     (*out)->slots = desc->slots;
+    (*out)->timed = desc->timed;
 out:
     return err;
 }
@@ -292,6 +293,18 @@ double pm_program_seconds(struct pm_program *p, int slot)
 {
     assert(slot >= 0 && slot < p->slots);
     return p->device->ops->program_seconds(p, slot);
+}
+
+double pm_program_begun(struct pm_program *p, int slot)
+{
+    assert(slot >= 0 && slot < p->slots);
+    return p->device->ops->program_begun(p, slot);
+}
+
+int pm_program_call_times(struct pm_program *p, int slot, double *begin, double *end)
+{
+    assert(slot >= 0 && slot < p->slots && p->timed);
+    return p->device->ops->program_call_times(p, slot, begin, end);
 }
 
 int pm_call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,

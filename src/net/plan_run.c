@@ -187,7 +187,7 @@ static int make_program(struct pm_plan *p)
     PM_TRY(pm_program_create(p->device, &(struct pm_program_desc){
         .name = p->options.name, .calls = calls, .calls_count = (size_t)c->call_count,
         .in = in, .in_count = p->input_count, .out = out, .out_after = after, .out_count = outs,
-        .slots = p->options.slots }, &p->program));
+        .slots = p->options.slots, .timed = p->options.timed }, &p->program));
 out:
     pm_free(calls);
     pm_free(in);
@@ -290,6 +290,16 @@ out:
 double pm_plan_seconds(const struct pm_plan *p, int slot)
 {
     return pm_program_seconds(p->program, slot);
+}
+
+double pm_plan_begun(const struct pm_plan *p, int slot)
+{
+    return pm_program_begun(p->program, slot);
+}
+
+int pm_plan_call_times(const struct pm_plan *p, int slot, double *begin, double *end)
+{
+    return pm_program_call_times(p->program, slot, begin, end);
 }
 
 const char *pm_plan_variant(const struct pm_plan *p, size_t call)

@@ -112,7 +112,7 @@ static int make_clone(struct pm_clones *c, int i)
         .loss_share = (float)k->count / (float)c->o.batch, .micro_batches = c->o.micro_batches,
         .bucket_bytes = one ? 0 : BUCKET_BYTES, .frozen = is_frozen, .frozen_ctx = &c->o.update,
         .update = one ? pm_update_append : i == 0 ? pm_update_layers_only : NULL,
-        .update_ctx = &c->o.update, .slots = c->o.slots }, &k->plan));
+        .update_ctx = &c->o.update, .slots = c->o.slots, .timed = c->o.timed }, &k->plan));
     if (c->o.dry_run)
         return PM_OK;
     PM_TRY(pm_plan_load(k->plan));
@@ -143,7 +143,7 @@ static int make_host(struct pm_clones *c)
     PM_TRY(pm_variables_allocate(c->host_variables));
     PM_TRY(pm_plan_create(c->host_net, c->host, c->host_variables, &(struct pm_plan_options){
         .name = "update", .update_only = true, .update = pm_update_append,
-        .update_ctx = &c->o.update, .slots = 1 }, &c->host_plan));
+        .update_ctx = &c->o.update, .slots = 1, .timed = c->o.timed }, &c->host_plan));
     PM_TRY(pm_plan_load(c->host_plan));
     c->sum = pm_calloc(1, c->host_variables->trainable_bytes + 1);
 out:

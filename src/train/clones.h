@@ -26,6 +26,7 @@ struct pm_clones_options {
     int slots;         /* steps under way at once with one clone */
     double segment_ms;
     bool validate;
+    bool timed;        /* the plans take every call's begin and end */
     bool dry_run;      /* devices are opened and plans laid out, nothing is allocated or compiled */
     struct pm_update update; /* .layers is set as needed */
     /* A net with its loss for this many examples. */

@@ -106,21 +106,21 @@ static const struct pm_kernel row_square = {
 
 /* ---- programs ----------------------------------------------------------------------- */
 
-static struct pm_place place(struct pm_buffer *b, size_t offset, size_t count)
+static inline struct pm_place place(struct pm_buffer *b, size_t offset, size_t count)
 {
     return (struct pm_place){ b, offset, count * sizeof(float) };
 }
 
 /* y += a * x over count floats; the params live in *p. */
-static struct pm_bound_call axpy(struct axpy_params *p, float a, size_t count, struct pm_place x,
-                                 struct pm_place y)
+static inline struct pm_bound_call axpy(struct axpy_params *p, float a, size_t count,
+                                        struct pm_place x, struct pm_place y)
 {
     *p = (struct axpy_params){ (int)count, a };
     return (struct pm_bound_call){ .kernel = &row_axpy, .label = "axpy", .count = count,
                                    .params = p, .buf = { x, y } };
 }
 
-static struct pm_buffer *new_buffer(struct vk_device *d, size_t floats, const float *values)
+static inline struct pm_buffer *new_buffer(struct vk_device *d, size_t floats, const float *values)
 {
     struct pm_buffer *b = NULL;
 
@@ -132,20 +132,20 @@ static struct pm_buffer *new_buffer(struct vk_device *d, size_t floats, const fl
     return b;
 }
 
-static void drop_buffer(struct vk_device *d, struct pm_buffer *b)
+static inline void drop_buffer(struct vk_device *d, struct pm_buffer *b)
 {
     pm_buffer_destroy(&d->base, &b);
 }
 
 /* Runs once on slot 0 and waits. */
-static void run_once(struct pm_program *p)
+static inline void run_once(struct pm_program *p)
 {
     ok(pm_program_submit(p, 0));
     ok(pm_program_wait(p, 0));
 }
 
-static void expect(struct vk_device *d, struct pm_buffer *b, size_t count,
-                   float (*want)(size_t i))
+static inline void expect(struct vk_device *d, struct pm_buffer *b, size_t count,
+                          float (*want)(size_t i))
 {
     float *got = pm_malloc(count * sizeof *got);
 

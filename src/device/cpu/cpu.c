@@ -34,7 +34,8 @@ struct cpu_program {
     struct cpu_slot {
         bool running;
         size_t calls_done; /* of the run under way */
-        double seconds;    /* of the last run */
+        double begun, seconds; /* of the last run */
+        double *times;     /* begin and end of each call, when timed */
     } *slot;
 };
 
@@ -114,15 +115,20 @@ static void announce(struct cpu_device *d, struct cpu_program *p, int slot, size
 
 static void run_program(struct cpu_device *d, struct cpu_program *p, int slot)
 {
+    struct cpu_slot *s = &p->slot[slot];
     size_t count = p->base.calls_count;
-    double begin = pm_seconds();
+    double begin = s->begun = pm_seconds();
 
     for (size_t i = 0; i < p->base.in_count; i++)
         memcpy(address(&p->in[i]), p->host_in[(size_t)slot * p->base.in_count + i],
                p->in[i].size);
     copy_outputs(p, slot, 0);
     for (size_t i = 0; i < count; i++) {
+        if (s->times)
+            s->times[2 * i] = pm_seconds();
         run_call(&p->calls[i]);
+        if (s->times)
+            s->times[2 * i + 1] = pm_seconds();
         if (!p->calls[i].announce)
             continue;
         copy_outputs(p, slot, i + 1);
@@ -130,8 +136,8 @@ static void run_program(struct cpu_device *d, struct cpu_program *p, int slot)
     }
     if (d->base.options.slow > 1)
         usleep((useconds_t)(1e6 * (pm_seconds() - begin) * (d->base.options.slow - 1)));
-    p->slot[slot].seconds = pm_seconds() - begin;
-    pm_trace_span(d->lane, p->name, begin, begin + p->slot[slot].seconds);
+    s->seconds = pm_seconds() - begin;
+    pm_trace_span(d->lane, p->name, begin, begin + s->seconds);
     announce(d, p, slot, count, true);
 }
 
@@ -241,6 +247,8 @@ static void program_destroy(struct pm_program *base)
     pm_free(p->out_after);
     pm_free(p->host_in);
     pm_free(p->host_out);
+    for (size_t i = 0; i < slots; i++)
+        pm_free(p->slot[i].times);
     pm_free(p->slot);
     pm_free(p->name);
     pm_free(p);
@@ -311,6 +319,8 @@ static int program_create(struct pm_device *d, const struct pm_program_desc *des
     p->host_in = host_memory(p->in, desc->in_count, desc->slots);
     p->host_out = host_memory(p->out, desc->out_count, desc->slots);
     p->slot = pm_calloc((size_t)desc->slots, sizeof *p->slot);
+    for (int i = 0; i < desc->slots && desc->timed; i++)
+        p->slot[i].times = pm_calloc(2 * desc->calls_count + 1, sizeof *p->slot[i].times);
     p->calls = pm_calloc(desc->calls_count + 1, sizeof *p->calls);
     for (size_t i = 0; i < desc->calls_count; i++) {
         p->base.calls_count++;
@@ -389,6 +399,22 @@ static double program_seconds(struct pm_program *p, int slot)
     return prog_of(p)->slot[slot].seconds;
 }
 
+static double program_begun(struct pm_program *p, int slot)
+{
+    return prog_of(p)->slot[slot].begun;
+}
+
+static int program_call_times(struct pm_program *p, int slot, double *begin, double *end)
+{
+    const struct cpu_slot *s = &prog_of(p)->slot[slot];
+
+    for (size_t i = 0; i < p->calls_count; i++) {
+        begin[i] = s->times[2 * i] - s->begun;
+        end[i] = s->times[2 * i + 1] - s->begun;
+    }
+    return PM_OK;
+}
+
 static int call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,
                         size_t count, int level, size_t bytes[PM_MAX_BUFS])
 {
@@ -437,6 +463,8 @@ static const struct pm_device_ops ops = {
     .program_wait = program_wait,
     .program_variant = program_variant,
     .program_seconds = program_seconds,
+    .program_begun = program_begun,
+    .program_call_times = program_call_times,
     .call_scratch = call_scratch,
 };
 

@@ -1,37 +1,92 @@
-/* clock_vk: how long a run took on the device: a timestamp before its first command, once everything
- * earlier is done, and one after its last. Queues without timestamps are timed by the host, from
- * submission to the wait's return. */
+/* clock_vk: how long a run took on the device, and its calls: a timestamp before the run's first
+ * command, once everything earlier is done, and one after its last; in a timed program two around
+ * every call and copy. Queues without timestamps are timed by the host, from submission to the
+ * wait's return. */
 #include "device/vulkan/vk.h"
 
 #include <pumice/trace.h>
 
-static int record(struct vk_device *d, VkCommandPool pool, struct vk_clock *c, uint32_t query,
-                  VkCommandBuffer *out)
+enum { ALL = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT };
+
+/* Once everything before is done. */
+static void write_stamp(struct vk_device *d, VkCommandBuffer c, VkQueryPool pool, size_t query)
 {
+    d->vk.CmdWriteTimestamp(c, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, pool, (uint32_t)query);
+}
+
+static int create_pool(struct vk_device *d, size_t count, VkQueryPool *out)
+{
+    const VkQueryPoolCreateInfo info = { VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+                                         .queryType = VK_QUERY_TYPE_TIMESTAMP,
+                                         .queryCount = (uint32_t)count };
+
+    return vk(d->vk.CreateQueryPool(d->handle, &info, NULL, out));
+}
+
+int pm_vk_stamps_create(struct vk_program *p, size_t pairs)
+{
+    if (p->device->physical.timestamp_bits == 0 || pairs == 0)
+        return PM_OK;
+    p->stamp_pairs = pairs;
+    return create_pool(p->device, 2 * pairs, &p->stamps);
+}
+
+void pm_vk_stamp(struct vk_program *p, VkCommandBuffer c, size_t pair, int end)
+{
+    if (p->stamps)
+        write_stamp(p->device, c, p->stamps, 2 * pair + (size_t)end);
+}
+
+static int record_begin(struct vk_program *p, struct vk_clock *c)
+{
+    struct vk_device *d = p->device;
     int err = PM_OK;
 
-    PM_TRY(pm_vk_command_buffers(d, pool, 1, out));
-    PM_TRY(pm_vk_begin(d, *out, 0));
-    pm_vk_barrier(d, *out, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
-    if (query == 0)
-        d->vk.CmdResetQueryPool(*out, c->queries, 0, 2);
-    d->vk.CmdWriteTimestamp(*out, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, c->queries, query);
-    PM_TRY(vk(d->vk.EndCommandBuffer(*out)));
+    PM_TRY(pm_vk_command_buffers(d, p->pool, 1, &c->begin));
+    PM_TRY(pm_vk_begin(d, c->begin, 0));
+    pm_vk_barrier(d, c->begin, ALL, ALL);
+    d->vk.CmdResetQueryPool(c->begin, c->queries, 0, 2);
+    if (p->stamps)
+        d->vk.CmdResetQueryPool(c->begin, p->stamps, 0, (uint32_t)(2 * p->stamp_pairs));
+    write_stamp(d, c->begin, c->queries, 0);
+    PM_TRY(vk(d->vk.EndCommandBuffer(c->begin)));
 out:
     return err;
 }
 
-int pm_vk_clock_create(struct vk_device *d, VkCommandPool pool, struct vk_clock *c)
+static int record_end(struct vk_program *p, struct vk_clock *c)
 {
-    const VkQueryPoolCreateInfo info = { VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
-                                         .queryType = VK_QUERY_TYPE_TIMESTAMP, .queryCount = 2 };
+    struct vk_device *d = p->device;
+    int err = PM_OK;
+
+    PM_TRY(pm_vk_command_buffers(d, p->pool, 1, &c->end));
+    PM_TRY(pm_vk_begin(d, c->end, 0));
+    pm_vk_barrier(d, c->end, ALL, ALL);
+    write_stamp(d, c->end, c->queries, 1);
+    if (p->stamps) {
+        d->vk.CmdCopyQueryPoolResults(c->end, p->stamps, 0, (uint32_t)(2 * p->stamp_pairs),
+                                      c->stamps.buffer, 0, sizeof(uint64_t),
+                                      VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+        pm_vk_barrier(d, c->end, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT);
+    }
+    PM_TRY(vk(d->vk.EndCommandBuffer(c->end)));
+out:
+    return err;
+}
+
+int pm_vk_clock_create(struct vk_program *p, struct vk_clock *c)
+{
+    struct vk_device *d = p->device;
     int err = PM_OK;
 
     if (d->physical.timestamp_bits == 0)
         return PM_OK;
-    PM_TRY(vk(d->vk.CreateQueryPool(d->handle, &info, NULL, &c->queries)));
-    PM_TRY(record(d, pool, c, 0, &c->begin));
-    PM_TRY(record(d, pool, c, 1, &c->end));
+    PM_TRY(create_pool(d, 2, &c->queries));
+    if (p->stamps)
+        PM_TRY(pm_vk_block_create(d, 2 * p->stamp_pairs * sizeof(uint64_t), VK_USE_DOWNLOAD,
+                                  &c->stamps));
+    PM_TRY(record_begin(p, c));
+    PM_TRY(record_end(p, c));
 out:
     return err;
 }
@@ -39,20 +94,90 @@ out:
 void pm_vk_clock_destroy(struct vk_device *d, struct vk_clock *c)
 {
     d->vk.DestroyQueryPool(d->handle, c->queries, NULL);
+    pm_vk_block_destroy(d, &c->stamps);
     *c = (struct vk_clock){ 0 };
 }
 
-void pm_vk_clock_read(struct vk_device *d, struct vk_clock *c, const char *name)
-{
-    uint64_t stamp[2], mask = d->physical.timestamp_bits >= 64
-                                  ? UINT64_MAX
-                                  : (1ull << d->physical.timestamp_bits) - 1;
+/* ---- reading ------------------------------------------------------------------------ */
 
-    c->seconds = pm_seconds() - c->submitted;
+/* Seconds from one stamp to another of at most half the clock's range before or after it. Stamps
+ * have few valid bits on some devices and wrap. */
+static double between(const struct vk_device *d, uint64_t from, uint64_t to)
+{
+    uint32_t unused = 64 - d->physical.timestamp_bits;
+    int64_t ticks = (int64_t)((to - from) << unused) >> unused;
+
+    return (double)ticks * (double)d->physical.limits.timestampPeriod * 1e-9;
+}
+
+/* The begin of a run on the host's clock. The two clocks are fitted by what is known: a run begins
+ * after its submission, has ended when a wait for it returns, and does not overlap the one before. */
+static double fit(struct vk_device *d, const struct vk_clock *c, const uint64_t stamp[2],
+                  double now)
+{
+    double since, at = c->submitted;
+
+    pthread_mutex_lock(&d->queue_lock);
+    since = between(d, d->fitted_stamp, stamp[0]);
+    if (d->fitted_seconds > 0 && d->fitted_seconds + since > at)
+        at = d->fitted_seconds + since;
+    if (at + c->seconds > now)
+        at = now - c->seconds;
+    if (at < d->fitted_seconds && since >= 0)
+        at = d->fitted_seconds;
+    d->fitted_stamp = stamp[1];
+    d->fitted_seconds = at + c->seconds;
+    pthread_mutex_unlock(&d->queue_lock);
+    return at;
+}
+
+void pm_vk_clock_read(struct vk_program *p, struct vk_clock *c)
+{
+    struct vk_device *d = p->device;
+    double now = pm_seconds();
+    uint64_t stamp[2];
+
+    c->seconds = now - c->submitted;
+    c->begun = c->submitted;
     if (c->queries &&
         d->vk.GetQueryPoolResults(d->handle, c->queries, 0, 2, sizeof stamp, stamp, sizeof *stamp,
-                                  VK_QUERY_RESULT_64_BIT) == VK_SUCCESS)
-        c->seconds = (double)((stamp[1] - stamp[0]) & mask) *
-                     (double)d->physical.limits.timestampPeriod * 1e-9;
-    pm_trace_span(d->base.info.address, name, c->submitted, c->submitted + c->seconds);
+                                  VK_QUERY_RESULT_64_BIT) == VK_SUCCESS) {
+        c->seconds = between(d, stamp[0], stamp[1]);
+        c->begun = fit(d, c, stamp, now);
+    }
+    pm_trace_span(d->base.info.address, p->name, c->begun, c->begun + c->seconds);
+}
+
+double pm_vk_program_seconds(struct pm_program *base, int slot)
+{
+    return ((struct vk_program *)base)->slots[slot].clock.seconds;
+}
+
+double pm_vk_program_begun(struct pm_program *base, int slot)
+{
+    return ((struct vk_program *)base)->slots[slot].clock.begun;
+}
+
+int pm_vk_program_call_times(struct pm_program *base, int slot, double *begin, double *end)
+{
+    struct vk_program *p = (struct vk_program *)base;
+    struct vk_device *d = p->device;
+    const struct vk_clock *c = &p->slots[slot].clock;
+    const uint64_t *stamps = c->stamps.map;
+    uint64_t start;
+    int err = PM_OK;
+
+    if (base->calls_count == 0)
+        return PM_OK;
+    if (!p->stamps)
+        return pm_fail(PM_EDEVICE, "%s (%s): its queue takes no timestamps, so single calls cannot "
+                       "be timed", d->base.info.address, d->base.info.name);
+    PM_TRY(vk(d->vk.GetQueryPoolResults(d->handle, c->queries, 0, 1, sizeof start, &start,
+                                        sizeof start, VK_QUERY_RESULT_64_BIT)));
+    for (size_t i = 0; i < base->calls_count; i++) {
+        begin[i] = between(d, start, stamps[2 * i]);
+        end[i] = between(d, start, stamps[2 * i + 1]);
+    }
+out:
+    return err;
 }

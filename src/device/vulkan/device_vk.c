@@ -159,6 +159,8 @@ static const struct pm_device_ops ops = {
     .program_wait = pm_vk_program_wait,
     .program_variant = pm_vk_program_variant,
     .program_seconds = pm_vk_program_seconds,
+    .program_begun = pm_vk_program_begun,
+    .program_call_times = pm_vk_program_call_times,
     .call_scratch = pm_vk_call_scratch,
 };
 

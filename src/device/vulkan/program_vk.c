@@ -5,7 +5,8 @@
  * time), behind a call that an output waits for, and around rows that run on the host. A single
  * call above the bound is dispatched in parts, unless its shader asks for the number of workgroups.
  * Within a segment barriers stand where a hazard is: a call that reads or writes a byte range
- * written since the last barrier, or writes one that was read. */
+ * written since the last barrier, or writes one that was read. In a timed program one stands before
+ * every call, and timestamps around it. */
 #include "device/vulkan/vk.h"
 
 #include <math.h>
@@ -31,6 +32,7 @@ struct recorder {
     struct range *ranges;  /* touched since the last barrier */
     size_t count, capacity;
     size_t constants;      /* bytes used of p->constants */
+    bool begins;           /* timed: the next dispatch is a call's first */
 };
 
 static VkBuffer handle(const struct pm_place *p)
@@ -211,6 +213,9 @@ static int dispatch(struct recorder *r, size_t call, const struct vk_pipeline *p
         if (*wait)
             barrier(r);
         *wait = false;
+        if (r->begins)
+            pm_vk_stamp(r->p, r->open, call, 0);
+        r->begins = false;
         v->CmdBindPipeline(r->open, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->handle);
         v->CmdPushConstants(r->open, r->d->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes,
                             push);
@@ -235,12 +240,19 @@ static int record_call(struct recorder *r, size_t index)
     uint32_t push_bytes = push_block(r, c, bufs, push);
     double seconds = estimate(r->d, c) / (picked->picks.count ? picked->picks.count : 1);
 
+    r->begins = r->desc->timed;
     for (int i = 0; i < picked->picks.count; i++) {
-        bool wait = r->open && (i > 0 || hazard(r, c, spec, bufs));
+        bool wait = r->open && (i > 0 || r->desc->timed || hazard(r, c, spec, bufs));
 
         PM_TRY(dispatch(r, index, picked->pipeline[i], picked->picks.d[i].groups, seconds, push,
                         push_bytes, &wait));
     }
+    if (r->begins) { /* nothing to dispatch: it lasts no time, but has one */
+        PM_TRY(open_segment(r, index));
+        pm_vk_stamp(r->p, r->open, index, 0);
+    }
+    if (r->desc->timed)
+        pm_vk_stamp(r->p, r->open, index, 1);
     touch(r, c, spec, bufs);
 out:
     return err;
@@ -252,11 +264,14 @@ static int record_copies(struct recorder *r, const struct pm_bound_call *c,
                          const struct pm_buf_spec *spec, int bufs, const size_t *offset, bool down,
                          const struct vk_block *memory, VkCommandBuffer *out)
 {
+    size_t index = (size_t)(c - r->desc->calls);
     int err = PM_OK;
 
     PM_TRY(pm_vk_command_buffers(r->d, r->p->pool, 1, out));
     PM_TRY(pm_vk_begin(r->d, *out, VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT));
     pm_vk_barrier(r->d, *out, ALL, TRANSFER);
+    if (down)
+        pm_vk_stamp(r->p, *out, index, 0);
     for (int i = 0; i < bufs; i++) {
         const struct pm_place *p = &c->buf[i];
         bool moves = down ? spec[i].access == 'r' || spec[i].access == 'u'
@@ -269,6 +284,8 @@ static int record_copies(struct recorder *r, const struct pm_bound_call *c,
                                    down ? memory->buffer : handle(p), 1, &region);
     }
     pm_vk_barrier(r->d, *out, TRANSFER, down ? HOST : ALL);
+    if (!down)
+        pm_vk_stamp(r->p, *out, index, 1);
     PM_TRY(vk(r->d->vk.EndCommandBuffer(*out)));
 out:
     return err;
@@ -309,12 +326,13 @@ out:
 /* ---- copies in and out -------------------------------------------------------------- */
 
 /* The transfer queue reads while later calls run: only what none of them overwrites may go there,
- * and it is worth a submission of its own only for something large. */
+ * and it is worth a submission of its own only for something large. A timed program does one thing
+ * at a time. */
 static bool on_transfer_queue(const struct recorder *r, size_t out)
 {
     const struct pm_place *p = &r->desc->out[out];
 
-    if (!r->d->transfer.handle || p->size < SMALL_OUT)
+    if (!r->d->transfer.handle || p->size < SMALL_OUT || r->desc->timed)
         return false;
     for (size_t i = r->desc->out_after[out]; i < r->desc->calls_count; i++) {
         const struct pm_bound_call *c = &r->desc->calls[i];
@@ -361,6 +379,7 @@ static int record_prologue(struct recorder *r, struct vk_slot *s)
     PM_TRY(pm_vk_command_buffers(r->d, r->p->pool, 1, &s->prologue));
     PM_TRY(pm_vk_begin(r->d, s->prologue, 0));
     pm_vk_barrier(r->d, s->prologue, ALL, TRANSFER);
+    pm_vk_stamp(r->p, s->prologue, r->p->prologue_stamps, 0);
     for (size_t i = 0; i < r->desc->in_count; i++) {
         const struct pm_place *p = &r->desc->in[i];
         VkBufferCopy region = { r->p->in_offset[i], p->offset, p->size };
@@ -368,6 +387,7 @@ static int record_prologue(struct recorder *r, struct vk_slot *s)
         if (p->size)
             r->d->vk.CmdCopyBuffer(s->prologue, s->in.buffer, handle(p), 1, &region);
     }
+    pm_vk_stamp(r->p, s->prologue, r->p->prologue_stamps, 1);
     PM_TRY(vk(r->d->vk.EndCommandBuffer(s->prologue)));
 out:
     return err;
@@ -391,7 +411,9 @@ static int record_outs(struct recorder *r, struct vk_slot *s, size_t segment, bo
             PM_TRY(pm_vk_begin(r->d, *out, 0));
             pm_vk_barrier(r->d, *out, ALL, TRANSFER);
         }
+        pm_vk_stamp(r->p, *out, o->stamps, 0);
         r->d->vk.CmdCopyBuffer(*out, handle(p), s->out.buffer, 1, &region);
+        pm_vk_stamp(r->p, *out, o->stamps, 1);
     }
     if (*out) {
         pm_vk_barrier(r->d, *out, TRANSFER, HOST);
@@ -417,7 +439,7 @@ static int create_slot(struct recorder *r, struct vk_slot *s, size_t in_bytes, s
     }
     if (out_bytes)
         PM_TRY(pm_vk_block_create(r->d, out_bytes, VK_USE_DOWNLOAD, &s->out));
-    PM_TRY(pm_vk_clock_create(r->d, p->pool, &s->clock));
+    PM_TRY(pm_vk_clock_create(p, &s->clock));
     for (size_t i = 0; i < n; i++) {
         PM_TRY(record_outs(r, s, i, false, &s->copy[i]));
         PM_TRY(record_outs(r, s, i, true, &s->copy_transfer[i]));
@@ -443,6 +465,22 @@ static void lay_out(struct recorder *r, size_t *in_bytes, size_t *out_bytes)
         p->outs[i].offset = *out_bytes;
         *out_bytes += align(desc->out[i].size);
     }
+}
+
+/* Pairs of timestamps: calls, the copies in, outputs that have a size. */
+static int lay_out_stamps(struct recorder *r, size_t in_bytes)
+{
+    const struct pm_program_desc *desc = r->desc;
+    size_t pairs = desc->calls_count;
+
+    if (!desc->timed)
+        return PM_OK;
+    if (in_bytes)
+        r->p->prologue_stamps = pairs++;
+    for (size_t i = 0; i < desc->out_count; i++)
+        if (desc->out[i].size)
+            r->p->outs[i].stamps = pairs++;
+    return pm_vk_stamps_create(r->p, pairs);
 }
 
 /* ---- the program -------------------------------------------------------------------- */
@@ -515,6 +553,7 @@ int pm_vk_program_create(struct pm_device *base, const struct pm_program_desc *d
     PM_TRY(pm_vk_pick_all(d, desc, picked));
     keep_names(p, desc, picked);
     lay_out(&r, &in_bytes, &out_bytes);
+    PM_TRY(lay_out_stamps(&r, in_bytes));
     PM_TRY(pm_vk_pool_create(d, d->compute.family, 0, &p->pool));
     if (d->transfer.handle)
         PM_TRY(pm_vk_pool_create(d, d->transfer.family, 0, &p->transfer_pool));
@@ -560,6 +599,7 @@ void pm_vk_program_destroy(struct pm_program *base)
     }
     pm_vk_block_destroy(d, &p->constants);
     if (idle) {
+        d->vk.DestroyQueryPool(d->handle, p->stamps, NULL);
         d->vk.DestroyCommandPool(d->handle, p->pool, NULL);
         d->vk.DestroyCommandPool(d->handle, p->transfer_pool, NULL);
     }

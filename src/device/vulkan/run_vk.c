@@ -132,13 +132,8 @@ int pm_vk_program_wait(struct pm_program *base, int slot)
     PM_TRY(pm_vk_wait(p->device, &p->device->compute, s->done));
     PM_TRY(pm_vk_wait(p->device, &p->device->transfer, s->transfer_done));
     if (s->busy)
-        pm_vk_clock_read(p->device, &s->clock, p->name);
+        pm_vk_clock_read(p, &s->clock);
     s->busy = false;
 out:
     return blame(p, s, err);
-}
-
-double pm_vk_program_seconds(struct pm_program *base, int slot)
-{
-    return ((struct vk_program *)base)->slots[slot].clock.seconds;
 }

@@ -37,7 +37,7 @@
     F(CmdPipelineBarrier) F(CmdCopyBuffer) F(CmdFillBuffer) F(CreateSemaphore)                     \
     F(DestroySemaphore) F(WaitSemaphores) F(GetSemaphoreCounterValue) F(QueueSubmit)              \
     F(CreateQueryPool) F(DestroyQueryPool) F(GetQueryPoolResults) F(CmdResetQueryPool)             \
-    F(CmdWriteTimestamp)
+    F(CmdWriteTimestamp) F(CmdCopyQueryPoolResults)
 
 #define PM_VK_MEMBER(name) PFN_vk##name name;
 struct vk {
@@ -207,6 +207,8 @@ struct vk_device {
     double flops, bytes;               /* a second, guessed from the class: for cutting work */
     double segment_seconds;
     double hang_seconds;               /* no progress for so long counts as lost */
+    uint64_t fitted_stamp;             /* the last run's end on the device's clock, */
+    double fitted_seconds;             /* and on the host's; 0: no run yet */
     atomic_bool lost;
     bool hung;                         /* work may still run: nothing is freed */
 };
@@ -256,17 +258,34 @@ struct vk_out {
     size_t offset;              /* in a slot's block */
     size_t segment;             /* after which it is copied */
     bool transfer;              /* on the transfer queue */
+    size_t stamps;              /* its pair, in a timed program */
 };
+/* ---- clock_vk.c: times ---------------------------------------------------------------- */
+
 /* Times the runs of a slot. */
 struct vk_clock {
     VkQueryPool queries;        /* two timestamps; none where the queue has no clock */
     VkCommandBuffer begin, end;
-    double submitted, seconds;  /* host time of the submission; length of the last run */
+    struct vk_block stamps;     /* timed: the program's stamps of the slot's last run */
+    double submitted;           /* host time of the submission */
+    double begun, seconds;      /* of the last run: host time of its begin, length */
 };
-int pm_vk_clock_create(struct vk_device *d, VkCommandPool pool, struct vk_clock *c);
+struct vk_program;
+/* Timestamps of a timed program: a begin and an end for every call, for the copies in and for each
+ * output. All slots write to one pool, since runs follow one another; a run's end copies it into
+ * the slot's memory. Nothing is made when the queue has no clock. */
+int pm_vk_stamps_create(struct vk_program *p, size_t pairs);
+/* Records timestamp `end` (0 or 1) of a pair; nothing in a program that has none. */
+void pm_vk_stamp(struct vk_program *p, VkCommandBuffer c, size_t pair, int end);
+int pm_vk_clock_create(struct vk_program *p, struct vk_clock *c);
 void pm_vk_clock_destroy(struct vk_device *d, struct vk_clock *c);
-/* After the run's end: sets seconds, adds a span to the trace. */
-void pm_vk_clock_read(struct vk_device *d, struct vk_clock *c, const char *name);
+/* After the run's end: sets begun and seconds, adds spans to the trace. */
+void pm_vk_clock_read(struct vk_program *p, struct vk_clock *c);
+double pm_vk_program_seconds(struct pm_program *p, int slot);
+double pm_vk_program_begun(struct pm_program *p, int slot);
+int pm_vk_program_call_times(struct pm_program *p, int slot, double *begin, double *end);
+
+/* ---- program_vk.c (recording) and run_vk.c (submitting), continued --------------------- */
 
 struct vk_slot {
     struct vk_block in, out;
@@ -292,6 +311,9 @@ struct vk_program {
     const char **variants, **labels; /* per call */
     struct vk_block constants;  /* params that do not fit the push block */
     size_t barriers;            /* recorded, for the log and tests */
+    VkQueryPool stamps;         /* of a timed program, where the queue has a clock */
+    size_t stamp_pairs;         /* calls first, then the copies in, then outputs */
+    size_t prologue_stamps;
 };
 int pm_vk_program_create(struct pm_device *d, const struct pm_program_desc *desc,
                          struct pm_program **out);
@@ -302,6 +324,5 @@ int pm_vk_program_submit(struct pm_program *p, int slot);
 int pm_vk_program_wait_out(struct pm_program *p, int slot, size_t i);
 int pm_vk_program_wait(struct pm_program *p, int slot);
 const char *pm_vk_program_variant(const struct pm_program *p, size_t i);
-double pm_vk_program_seconds(struct pm_program *p, int slot);
 
 #endif
