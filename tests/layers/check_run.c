@@ -235,7 +235,8 @@ int subject_build(const struct entry *e, const struct check_case *c, const struc
     make_calls(s, o);
     if (s->calls.error)
         return s->calls.error;
-    make_values(s, ranges);
+    if (!o->calls_only)
+        make_values(s, ranges);
     if (o->doctor)
         o->doctor(s);
     return PM_OK;

@@ -40,6 +40,7 @@ struct image {
 struct build_options {
     bool backward, update;
     bool no_dx, no_dw;       /* as if nobody wanted them */
+    bool calls_only;         /* without contents of values: the calls cannot run */
     uint32_t flag;           /* finite flag that update() sees */
     /* Plants a fault into the finished list (mode self); NULL: none. */
     void (*doctor)(struct subject *s);

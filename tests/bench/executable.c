@@ -1,0 +1,240 @@
+#include "bench/executable.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- between device and driver ---------------------------------------------------------- */
+
+static struct {
+    PFN_vkCreateDevice create_device;
+    PFN_vkGetDeviceProcAddr device_address;
+    PFN_vkCreateComputePipelines create_pipelines;
+    PFN_vkGetPipelineExecutableStatisticsKHR statistics;
+    PFN_vkGetPipelineExecutableInternalRepresentationsKHR texts;
+} own;
+
+static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical,
+                                                    const VkDeviceCreateInfo *info,
+                                                    const VkAllocationCallbacks *allocator,
+                                                    VkDevice *out)
+{
+    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR feature = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR,
+        .pNext = (void *)info->pNext, .pipelineExecutableInfo = VK_TRUE,
+    };
+    VkDeviceCreateInfo more = *info;
+    const char *names[VK_EXTENSIONS + 1];
+    uint32_t count = info->enabledExtensionCount;
+
+    memcpy(names, info->ppEnabledExtensionNames, count * sizeof *names);
+    names[count] = VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME;
+    more.pNext = &feature;
+    more.enabledExtensionCount = count + 1;
+    more.ppEnabledExtensionNames = names;
+    VkResult r = own.create_device(physical, &more, allocator, out);
+    if (r < 0)
+        return r;
+#define LOAD(to, name) own.to = (PFN_vk##name)own.device_address(*out, "vk" #name)
+    LOAD(statistics, GetPipelineExecutableStatisticsKHR);
+    LOAD(texts, GetPipelineExecutableInternalRepresentationsKHR);
+#undef LOAD
+    return r;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipelineCache cache,
+                                                       uint32_t count,
+                                                       const VkComputePipelineCreateInfo *info,
+                                                       const VkAllocationCallbacks *allocator,
+                                                       VkPipeline *out)
+{
+    VkComputePipelineCreateInfo more = *info;
+
+    (void)count; /* the device makes them one by one */
+    more.flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR |
+                  VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
+    return own.create_pipelines(device, cache, 1, &more, allocator, out);
+}
+
+static void loaded(struct vk *vk)
+{
+    if (vk->CreateDevice && vk->CreateDevice != create_device) {
+        own.create_device = vk->CreateDevice;
+        own.device_address = vk->GetDeviceProcAddr;
+        vk->CreateDevice = create_device;
+    }
+    if (vk->CreateComputePipelines && vk->CreateComputePipelines != create_pipelines) {
+        own.create_pipelines = vk->CreateComputePipelines;
+        vk->CreateComputePipelines = create_pipelines;
+    }
+}
+
+void executable_capture(void)
+{
+    pm_vk_loaded = loaded;
+}
+
+/* ---- statistics ------------------------------------------------------------------------- */
+
+static double value_of(const VkPipelineExecutableStatisticKHR *s)
+{
+    switch (s->format) {
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR:
+        return s->value.b32;
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR:
+        return (double)s->value.i64;
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR:
+        return (double)s->value.u64;
+    default:
+        return s->value.f64;
+    }
+}
+
+static int read_statistics(struct vk_device *d, const VkPipelineExecutableInfoKHR *which,
+                           struct executable *out)
+{
+    const struct {
+        const char *name;
+        double *to;
+    } wanted[] = {
+        { "VGPRs", &out->vgprs }, { "SGPRs", &out->sgprs },
+        { "Spilled VGPRs", &out->spilled_vgprs }, { "Spilled SGPRs", &out->spilled_sgprs },
+        { "LDS size", &out->lds }, { "Scratch size", &out->scratch }, { "Code size", &out->code },
+        { "Subgroups per SIMD", &out->waves }, { "Instructions", &out->instructions },
+        { "VALU", &out->vector }, { "Latency", &out->latency },
+        { "Inverse Throughput", &out->throughput },
+    };
+    VkPipelineExecutableStatisticKHR list[64];
+    uint32_t count = PM_COUNT(list);
+    int err = PM_OK;
+
+    for (size_t w = 0; w < PM_COUNT(wanted); w++)
+        *wanted[w].to = -1;
+    for (size_t i = 0; i < PM_COUNT(list); i++)
+        list[i] = (VkPipelineExecutableStatisticKHR){
+            .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR };
+    PM_TRY(vk(own.statistics(d->handle, which, &count, list)));
+    for (uint32_t i = 0; i < count; i++)
+        for (size_t w = 0; w < PM_COUNT(wanted); w++)
+            if (strcmp(list[i].name, wanted[w].name) == 0)
+                *wanted[w].to = value_of(&list[i]);
+out:
+    return err;
+}
+
+/* ---- listings --------------------------------------------------------------------------- */
+
+/* The last text is the assembly, or what the driver has instead. NULL without one. */
+static char *listing(struct vk_device *d, const VkPipelineExecutableInfoKHR *which)
+{
+    enum { TEXTS = 8 };
+    VkPipelineExecutableInternalRepresentationKHR list[TEXTS];
+    uint32_t count = 0;
+    char *text;
+
+    if (own.texts(d->handle, which, &count, NULL) < 0 || count == 0 || count > TEXTS)
+        return NULL;
+    for (uint32_t i = 0; i < count; i++)
+        list[i] = (VkPipelineExecutableInternalRepresentationKHR){
+            .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR };
+    if (own.texts(d->handle, which, &count, list) < 0)
+        return NULL;
+    text = pm_calloc(list[count - 1].dataSize + 1, 1);
+    for (uint32_t i = 0; i < count; i++) /* the others get no memory, so only their size */
+        list[i].pData = i == count - 1 ? text : NULL;
+    own.texts(d->handle, which, &count, list);
+    return text;
+}
+
+int executable_print(struct vk_device *d, VkPipeline pipeline, FILE *f)
+{
+    const VkPipelineExecutableInfoKHR which = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR, .pipeline = pipeline };
+    char *text = listing(d, &which);
+
+    if (!text)
+        return pm_fail(PM_EDEVICE, "the driver gives no listing");
+    fprintf(f, "%s\n", text);
+    pm_free(text);
+    return PM_OK;
+}
+
+static bool starts(const char *s, const char *with)
+{
+    return strncmp(s, with, strlen(with)) == 0;
+}
+
+static bool is_fma(const char *name)
+{
+    if (starts(name, "v_dual_") || starts(name, "v_pk_"))
+        name = strchr(name + 2, '_') - 1;
+    return starts(name + 2, "fma") || starts(name + 2, "mac_f") || starts(name + 2, "mad_f");
+}
+
+/* Counts a line's vector instructions: words v_..., of which a line may have two. */
+static void count_line(const char *s, size_t length, int *vector, int *fma)
+{
+    for (size_t i = 1; i + 2 < length && s[i] != ';'; i++)
+        if ((s[i - 1] == ' ' || s[i - 1] == '\t') && starts(s + i, "v_")) {
+            ++*vector;
+            *fma += is_fma(s + i);
+        }
+}
+
+enum { MAX_BLOCKS = 4096 };
+
+/* Where block n of "BBn" begins, and what came before. */
+struct block {
+    bool seen;
+    int vector, fma;
+};
+
+/* A jump back to a block closes a loop, from that block to the jump: of the loops the one with most
+ * fused multiply-adds counts, the shorter one among equals. Without a loop, everything. */
+static void count_listing(const char *s, struct executable *out)
+{
+    struct block *blocks = pm_calloc(MAX_BLOCKS, sizeof *blocks);
+    int vector = 0, fma = 0;
+    bool loop = false;
+
+    for (const char *next; *s; s = *next ? next + 1 : next) {
+        const char *target;
+
+        next = s + strcspn(s, "\n");
+        count_line(s, (size_t)(next - s), &vector, &fma);
+        if (starts(s, "BB")) {
+            blocks[atoi(s + 2) % MAX_BLOCKS] = (struct block){ true, vector, fma };
+            continue;
+        }
+        target = strstr(s, "branch");
+        target = target && target < next && !starts(s, "/*") ? strstr(target, "BB") : NULL;
+        if (!target || target > next)
+            continue;
+        const struct block *b = &blocks[atoi(target + 2) % MAX_BLOCKS];
+        if (!b->seen)
+            continue;
+        const int inner_vector = vector - b->vector, inner_fma = fma - b->fma;
+        if (!loop || inner_fma > out->loop_fma ||
+            (inner_fma == out->loop_fma && inner_vector < out->loop_vector))
+            out->loop_vector = inner_vector, out->loop_fma = inner_fma;
+        loop = true;
+    }
+    if (!loop)
+        out->loop_vector = vector, out->loop_fma = fma;
+    pm_free(blocks);
+}
+
+int executable_read(struct vk_device *d, VkPipeline pipeline, struct executable *out)
+{
+    const VkPipelineExecutableInfoKHR which = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR, .pipeline = pipeline };
+    int err = PM_OK;
+    char *text = NULL;
+
+    *out = (struct executable){ 0 };
+    PM_TRY(read_statistics(d, &which, out));
+    if ((text = listing(d, &which)))
+        count_listing(text, out);
+out:
+    pm_free(text);
+    return err;
+}
