@@ -34,6 +34,7 @@ struct pm_clones {
     float *sum;                  /* gradients of all clones */
     struct pm_step_result *result; /* per slot */
     bool *pending;
+    struct pm_clones_times times;
 };
 
 static bool alone(const struct pm_clones *c)
@@ -287,23 +288,23 @@ static void reduce_range(void *ctx, size_t begin, size_t end)
             r->sum[i] += r->part[i];
 }
 
-static void trace_bucket(size_t bucket, int clone, double begin)
+static void trace_bucket(size_t bucket, int clone, double begin, double end)
 {
     char name[64];
 
     if (!pm_trace_on)
         return;
     snprintf(name, sizeof name, "sum bucket %zu of clone %d", bucket, clone);
-    pm_trace_span("host", name, begin, pm_seconds());
+    pm_trace_span("host", name, begin, end);
 }
 
 /* Buckets come in the same order from every clone: their plans have the same calls. */
 static int sum_gradients(struct pm_clones *c, int slot)
 {
+    double begin, end;
     int err = PM_OK;
 
     for (size_t b = 0; b < pm_plan_buckets(c->clone[0].plan); b++) {
-        double begin;
         size_t offset, size;
 
         pm_plan_bucket(c->clone[0].plan, b, &offset, &size);
@@ -311,13 +312,17 @@ static int sum_gradients(struct pm_clones *c, int slot)
             struct reduce r = { .sum = c->sum + offset / sizeof(float), .first = i == 0 };
 
             PM_TRY(pm_plan_wait_bucket(c->clone[i].plan, slot, b, &r.part));
-            begin = pm_trace_now();
+            begin = pm_seconds();
             pm_parallel(size / sizeof(float), 16384, reduce_range, &r);
-            trace_bucket(b, i, begin);
+            end = pm_seconds();
+            c->times.sum += end - begin;
+            trace_bucket(b, i, begin, end);
         }
     }
+    begin = pm_seconds();
     PM_TRY(pm_buffer_write(c->host, c->host_variables->grads, 0, c->sum,
                            c->host_variables->trainable_bytes));
+    c->times.sum += pm_seconds() - begin;
 out:
     return err;
 }
@@ -355,11 +360,11 @@ static int update_on_host(struct pm_clones *c, int slot, const struct pm_step *s
 {
     struct pm_step_result *r = &c->result[slot];
     struct pm_step *to;
-    double begin;
+    double begin, pushing;
     int err = PM_OK;
 
     PM_TRY(sum_gradients(c, slot));
-    begin = pm_trace_now();
+    begin = pm_seconds();
     to = pm_plan_step(c->host_plan, 0);
     if (to)
         *to = *step;
@@ -372,8 +377,11 @@ static int update_on_host(struct pm_clones *c, int slot, const struct pm_step *s
     }
     PM_TRY(pm_plan_wait(c->host_plan, 0));
     read_update(c->host_plan, 0, r);
+    c->times.update += pm_plan_seconds(c->host_plan, 0);
+    pushing = pm_seconds();
     PM_TRY(push_values(c));
-    pm_trace_span("host", "update and values to clones", begin, pm_trace_now());
+    c->times.push += pm_seconds() - pushing;
+    pm_trace_span("host", "update and values to clones", begin, pm_seconds());
 out:
     return err;
 }
@@ -387,8 +395,10 @@ int pm_clones_step(struct pm_clones *c, int slot, const struct pm_batch *batch,
     for (int i = 0; i < c->o.count; i++) {
         struct clone *k = &c->clone[i];
         struct pm_step *to = pm_plan_step(k->plan, slot);
+        double begin = pm_seconds();
 
         fill_inputs(c, k, slot, batch);
+        c->times.fill += pm_seconds() - begin;
         if (to)
             *to = *step;
         PM_TRY(pm_plan_submit(k->plan, slot));
@@ -444,4 +454,9 @@ struct pm_variables *pm_clones_variables(const struct pm_clones *c, int i)
 double pm_clones_seconds(const struct pm_clones *c, int i)
 {
     return c->clone[i].seconds;
+}
+
+struct pm_clones_times pm_clones_times(const struct pm_clones *c)
+{
+    return c->times;
 }

@@ -1,0 +1,249 @@
+/* `pumice bench CONFIG` from outside: the report's members and its CSV, on the CPU, on the software
+ * drivers and on both together; the run folder stays untouched. Nothing is said of times but that
+ * they are there. */
+#include "../base/unit.h"
+
+#include <cjson/cJSON.h>
+
+static char *folder;
+
+static const char net[] =
+    "{ \"model\": { \"num_classes\": 4, \"layers\": ["
+    "  { \"name\": \"conv\", \"layer\": \"conv2d\", \"filters\": 8, \"activation\": \"relu\" },"
+    "  { \"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 4 } ] },"
+    "  \"input\": { \"preprocessing\": \"lenet\", \"size\": 12, \"channels\": 3 },"
+    "  \"optim\": { \"name\": \"momentum\" },"
+    "  \"run\": { \"folder\": \"%s/run\", \"batch_size\": 6 } }";
+
+/* Runs pumice; standard output goes to FOLDER/out. Returns system()'s status. */
+static int pumice(const char *arguments)
+{
+    char command[1024];
+
+    snprintf(command, sizeof command, "cd %s && \"$PUMICE_PROGRAM\" %s > out 2> err", folder,
+             arguments);
+    return system(command);
+}
+
+static char *read_text(const char *name)
+{
+    char path[512], *data = NULL;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (pm_file_read(path, &data, NULL) < 0)
+        fail_msg("%s", pm_error_text());
+    return data;
+}
+
+static cJSON *read_json(const char *name)
+{
+    char *data = read_text(name);
+    cJSON *json = cJSON_Parse(data);
+
+    if (!json)
+        fail_msg("%s is not JSON: %s", name, data);
+    pm_free(data);
+    return json;
+}
+
+static double number(const cJSON *o, const char *key)
+{
+    const cJSON *v = cJSON_GetObjectItem(o, key);
+
+    if (!cJSON_IsNumber(v))
+        fail_msg("no number '%s'", key);
+    return v->valuedouble;
+}
+
+/* min <= median <= max, and more than nothing where something must have been measured. */
+static void check_spread(const cJSON *o, const char *key, bool positive)
+{
+    const cJSON *s = cJSON_GetObjectItem(o, key);
+
+    if (!s)
+        fail_msg("no member '%s'", key);
+    assert_true(number(s, "min") >= 0 && (!positive || number(s, "min") > 0));
+    assert_true(number(s, "min") <= number(s, "median"));
+    assert_true(number(s, "median") <= number(s, "max"));
+}
+
+static int count_phases(const cJSON *report, const char *name)
+{
+    const cJSON *p;
+    int n = 0;
+
+    cJSON_ArrayForEach(p, cJSON_GetObjectItem(report, "phases"))
+        n += strcmp(cJSON_GetObjectItem(p, "name")->valuestring, name) == 0;
+    return n;
+}
+
+static void check_report(const cJSON *report, int clones)
+{
+    const cJSON *d, *p;
+    double examples = 0;
+
+    assert_true(number(report, "steps") == 4 && number(report, "batch") == 6);
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(report, "finite")));
+    check_spread(report, "ms_per_step", true);
+    check_spread(report, "images_per_second", true);
+    check_spread(report, "timed_ms_per_step", true);
+    assert_true(number(report, "host_peak_bytes") > 1e6);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(report, "devices")), clones);
+    cJSON_ArrayForEach(d, cJSON_GetObjectItem(report, "devices"))
+    {
+        examples += number(d, "examples");
+        assert_true(number(d, "memory_bytes") > 0);
+        /* conv 3x3x3x8 + 8, logits 12x12x8x4 + 4, each variable at a multiple of 256 bytes */
+        assert_true(number(cJSON_GetObjectItem(d, "memory"), "variables") ==
+                    1024 + 256 + 18432 + 256);
+    }
+    assert_true(examples == 6);
+    cJSON_ArrayForEach(p, cJSON_GetObjectItem(report, "phases"))
+        check_spread(p, "ms", strcmp(cJSON_GetObjectItem(p, "name")->valuestring, "forward") == 0);
+    assert_int_equal(count_phases(report, "forward"), clones);
+    assert_int_equal(count_phases(report, "backward"), clones);
+    assert_int_equal(count_phases(report, "wait for data"), 1);
+    assert_int_equal(count_phases(report, "sum of gradients"), clones > 1);
+}
+
+#define NUMBERS ",%lf,%lf,%lf%c"
+/* Every line is a comment, the head, or six fields of which the last three are numbers. */
+static void check_csv(const char *name)
+{
+    char *text = read_text(name);
+    int rows = 0, comments = 0;
+
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        double v[3];
+        char end;
+
+        if (*line == '#') {
+            comments++;
+            continue;
+        }
+        if (rows++ == 0)
+            assert_string_equal(line, "name,where,unit,min,median,max");
+        else if (sscanf(line, "%*[^,],%*[^,],%*[^,]" NUMBERS, &v[0], &v[1], &v[2], &end) != 3 &&
+                 sscanf(line, "%*[^,],,%*[^,]" NUMBERS, &v[0], &v[1], &v[2], &end) != 3)
+            fail_msg("%s: '%s' is no row", name, line);
+    }
+    assert_true(comments >= 3 && rows > 8);
+    pm_free(text);
+}
+
+static bool has_device(const char *name)
+{
+    char command[128];
+
+    snprintf(command, sizeof command, "devices %s", name);
+    return pumice(command) == 0;
+}
+
+/* The config's step on these devices; skipped where one is not there. */
+static void bench(const char *devices, int clones, const char *const *needed)
+{
+    char command[512];
+    cJSON *report;
+
+    for (; *needed; needed++)
+        if (!has_device(*needed)) {
+            print_message("skipped: no device %s\n", *needed);
+            skip();
+        }
+    snprintf(command, sizeof command, "bench net.json --synthetic --steps 4 --warmup 1 --json "
+             "--csv step.csv 'devices=%s'", devices);
+    if (pumice(command) != 0)
+        fail_msg("%s: %s", command, read_text("err"));
+    report = read_json("out");
+    check_report(report, clones);
+    check_csv("step.csv");
+    cJSON_Delete(report);
+}
+
+static void on_cpu(void **state)
+{
+    char run[512];
+    (void)state;
+
+    bench("[\"cpu\"]", 1, (const char *[]){ NULL });
+    snprintf(run, sizeof run, "%s/run", folder);
+    assert_false(pm_is_folder(run));
+    assert_int_equal(pumice("bench net.json --synthetic --steps 3"), 0);
+    char *text = read_text("out");
+    assert_contains(text, "ms a step");
+    assert_contains(text, "forward");
+    pm_free(text);
+}
+
+static void on_lavapipe(void **state)
+{
+    (void)state;
+    bench("[\"llvmpipe\"]", 1, (const char *[]){ "llvmpipe", NULL });
+}
+
+static void on_swiftshader(void **state)
+{
+    (void)state;
+    bench("[\"SwiftShader\"]", 1, (const char *[]){ "SwiftShader", NULL });
+}
+
+static void together(void **state)
+{
+    (void)state;
+    bench("[\"llvmpipe\", \"cpu\"]", 2, (const char *[]){ "llvmpipe", NULL });
+}
+
+static void with_data(void **state)
+{
+    (void)state;
+    assert_int_equal(pumice("dataset make shapes data"), 0);
+    assert_int_equal(pumice("bench net.json --steps 4 --json devices='[\"cpu\"]' "
+                            "data.folder=data"), 0);
+    cJSON *report = read_json("out");
+    assert_false(cJSON_IsTrue(cJSON_GetObjectItem(report, "synthetic")));
+    check_spread(report, "ms_per_step", true);
+    cJSON_Delete(report);
+}
+
+static void mistakes(void **state)
+{
+    (void)state;
+    assert_int_equal(WEXITSTATUS(pumice("bench net.json --steps none --synthetic")), 2);
+    char *text = read_text("err");
+    assert_contains(text, "--steps: 'none' is no number of 1 to 1e+06");
+    pm_free(text);
+    assert_int_equal(WEXITSTATUS(pumice("bench --synthetic")), 2);
+    assert_int_equal(WEXITSTATUS(pumice("bench net.json --steps 3")), 2); /* no data.folder */
+}
+
+static int make(void **state)
+{
+    char path[512], text[2048];
+    (void)state;
+
+    folder = make_folder();
+    snprintf(path, sizeof path, "%s/net.json", folder);
+    snprintf(text, sizeof text, net, folder);
+    return pm_file_write(path, text, strlen(text));
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    drop_folder(folder);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(on_cpu),   cmocka_unit_test(on_lavapipe), cmocka_unit_test(on_swiftshader),
+        cmocka_unit_test(together), cmocka_unit_test(with_data),   cmocka_unit_test(mistakes),
+    };
+
+    if (!getenv("PUMICE_PROGRAM")) {
+        fprintf(stderr, "PUMICE_PROGRAM must name the program, as ctest sets it\n");
+        return 1;
+    }
+    return cmocka_run_group_tests(tests, make, drop);
+}
