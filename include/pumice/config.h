@@ -124,6 +124,10 @@ struct pm_config_run {
     double segment_ms;          /* bound of one submission's estimated work */
     bool validate;              /* Vulkan's validation layer */
     int balance;                /* enum pm_balance */
+    int summary_every_steps;    /* histograms and pictures for TensorBoard; 0 = none */
+    int summary_images;         /* pictures of the batch among them */
+    bool summary_gradients;
+    int summary_activations;    /* pictures whose layers' values are among them */
 };
 
 struct pm_config_eval {

@@ -122,6 +122,13 @@ static const struct pm_opt run[] = {
     PM_BOOL(pm_config_run, validate, false, "run under Vulkan's validation layer"),
     PM_ENUM(pm_config_run, balance, PM_BALANCE_EQUAL, "equal|auto",
             "shares of devices that name none: equal, or by measured speed"),
+    PM_INT(pm_config_run, summary_every_steps, 500, 0, INT_LARGEST,
+           "steps between TensorBoard's histograms and pictures; 0 = none, scalars only"),
+    PM_INT(pm_config_run, summary_images, 3, 0, 64, "pictures of the batch among them"),
+    PM_BOOL(pm_config_run, summary_gradients, false, "gradients' histograms among them"),
+    PM_INT(pm_config_run, summary_activations, 0, 0, 64,
+           "pictures for which the layers' values are among them: a forward pass more at those steps, "
+           "and its memory on the first device; 0 = none"),
     { 0 },
 };
 

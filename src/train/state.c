@@ -52,6 +52,11 @@ void pm_state_destroy(struct pm_state **s)
     *s = NULL;
 }
 
+const float *pm_state_value(const struct pm_state *s, const struct pm_variables *v, int i)
+{
+    return (const float *)(const void *)(s->values + v->offset[i]);
+}
+
 int pm_state_read(struct pm_state *s, struct pm_variables *v)
 {
     int err = PM_OK;

@@ -10,6 +10,8 @@
 struct pm_state;
 struct pm_state *pm_state_create(const struct pm_variables *v);
 void pm_state_destroy(struct pm_state **s);
+/* Variable i's values as last read. */
+const float *pm_state_value(const struct pm_state *s, const struct pm_variables *v, int i);
 /* Device to host, host to device. v has the layout of the variables it was created with. */
 int pm_state_read(struct pm_state *s, struct pm_variables *v);
 int pm_state_write(const struct pm_state *s, struct pm_variables *v);

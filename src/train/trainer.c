@@ -105,6 +105,7 @@ static int save(struct pm_trainer *t)
     PM_TRY(pm_state_save(t->snapshot, run->folder, t->step, state, &keep));
     t->saved_step = t->step;
     t->saved_at = pm_seconds();
+    pm_watch_saved(t);
     PM_DEBUG("train", "step %llu saved", (unsigned long long)t->step);
 out:
     return err;
@@ -176,6 +177,7 @@ static int one_step(struct pm_trainer *t)
     if (t->step - t->collected == PM_TRAINER_SLOTS)
         PM_TRY(collect(t));
     PM_TRY(pm_loader_next(t->loader, &batch));
+    pm_watch_batch(t, batch);
     PM_TRY(pm_clones_step(t->clones, (int)(t->step % PM_TRAINER_SLOTS), batch, &values));
     t->step++;
     if (t->spec_count > 1) /* the host has updated: nothing is under way */
@@ -197,6 +199,7 @@ static int rebalance(struct pm_trainer *t)
     int err = PM_OK;
 
     PM_TRY(pm_trainer_snapshot(t));
+    pm_watch_leave(t);
     pm_evaluator_destroy(&t->evaluator);
     pm_clones_destroy(&t->clones);
     PM_TRY(pm_trainer_clones(t));
@@ -221,6 +224,12 @@ static int after_step(struct pm_trainer *t)
     } else if (is_due(t->step, run->snapshot_every_steps)) {
         PM_TRY(drain(t));
         PM_TRY(pm_trainer_snapshot(t));
+    }
+    if (pm_watch_due(t)) {
+        PM_TRY(drain(t));
+        if (t->snapshot_step != t->step)
+            PM_TRY(pm_trainer_snapshot(t));
+        PM_TRY(pm_watch_look(t));
     }
     if (is_due(t->step, t->c->eval.every_steps))
         PM_TRY(evaluate(t));
@@ -258,6 +267,7 @@ static int recover(struct pm_trainer *t)
     PM_WARN("train", "%s; opening again, from step %llu, with submissions of %g ms",
             pm_error_text(), (unsigned long long)t->snapshot_step, t->segment_ms);
     pm_loader_destroy(&t->loader);
+    pm_watch_leave(t);
     pm_evaluator_destroy(&t->evaluator);
     pm_clones_destroy(&t->clones);
     PM_TRY(pm_trainer_clones(t));

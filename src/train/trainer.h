@@ -27,6 +27,7 @@ struct pm_trainer {
     struct pm_schedule schedule;
     struct pm_run_lock *lock;
     struct pm_metrics *metrics;
+    struct pm_summaries *summaries; /* what TensorBoard shows */
     struct pm_progress *progress;
     const char *clone_names[PM_MAX_CLONES];
     double clone_rates[PM_MAX_CLONES]; /* images per second of its own part */

@@ -1,17 +1,25 @@
 /* watch: watch.h has the contract. */
 #include "train/watch.h"
 
+#include "train/summaries.h"
+
 #include <cjson/cJSON.h>
 
 int pm_watch_open(struct pm_trainer *t)
 {
-    return pm_metrics_open(t->c->run.folder, t->step, &t->metrics);
+    int err = PM_OK;
+
+    PM_TRY(pm_metrics_open(t->c->run.folder, t->step, &t->metrics));
+    t->summaries = pm_summaries_open(t->e, t->step);
+out:
+    return err;
 }
 
 void pm_watch_close(struct pm_trainer *t)
 {
     pm_progress_end(&t->progress);
     pm_metrics_close(&t->metrics);
+    pm_summaries_close(&t->summaries, t->collected);
 }
 
 void pm_watch_start(struct pm_trainer *t)
@@ -51,6 +59,10 @@ static void log_step(struct pm_trainer *t, const struct pm_step_result *r)
         .done = t->collected, .loss = t->loss, .lr = lr, .rates = rates,
         .clone_images_per_second = t->clone_rates });
     add_metrics(t, "train", t->collected, list, PM_COUNT(list));
+    pm_summaries_step(t->summaries, t->collected, &(struct pm_summary_scalars){
+        .loss = r->loss, .l2 = r->l2, .lr = lr, .gradient_norm = r->norm, .rates = rates,
+        .clone_images_per_second = t->clone_rates,
+        .clones = t->spec_count < PM_MAX_CLONES ? t->spec_count : PM_MAX_CLONES });
 }
 
 void pm_watch_step(struct pm_trainer *t, const struct pm_step_result *r)
@@ -78,5 +90,33 @@ void pm_watch_evaluation(struct pm_trainer *t, uint64_t count)
     PM_INFO("eval", "step %llu, %llu pictures%s", (unsigned long long)t->step,
             (unsigned long long)count, text.text ? text.text : "");
     add_metrics(t, "eval", t->step, list, n);
+    pm_summaries_evaluation(t->summaries, t->step, list, n);
     pm_str_free(&text);
+}
+
+void pm_watch_batch(struct pm_trainer *t, const struct pm_batch *batch)
+{
+    if (pm_summaries_due(t->summaries, t->step + 1))
+        pm_summaries_batch(t->summaries, batch);
+}
+
+void pm_watch_saved(struct pm_trainer *t)
+{
+    pm_summaries_saved(t->summaries, t->step);
+}
+
+bool pm_watch_due(const struct pm_trainer *t)
+{
+    return pm_summaries_due(t->summaries, t->step);
+}
+
+int pm_watch_look(struct pm_trainer *t)
+{
+    return pm_summaries_write(t->summaries, t->step, t->snapshot, pm_clones_master(t->clones),
+                              pm_clones_device(t->clones, 0), pm_clones_variables(t->clones, 0));
+}
+
+void pm_watch_leave(struct pm_trainer *t)
+{
+    pm_summaries_leave(t->summaries);
 }

@@ -1,5 +1,5 @@
-/* watch: what a training run tells people: the progress line, metrics.jsonl, and whatever else is
- * made to be looked at. The trainer says what happened; nothing here changes a value, and a file that
+/* watch: what a training run tells people: the progress line, metrics.jsonl, TensorBoard's event files
+ * (summaries.h), and whatever else is made to be looked at. The trainer says what happened; nothing here changes a value, and a file that
  * cannot be written costs a warning, not the run. */
 #ifndef PM_WATCH_H
 #define PM_WATCH_H
@@ -12,9 +12,19 @@ int pm_watch_open(struct pm_trainer *t);
 void pm_watch_close(struct pm_trainer *t);
 /* The progress line begins, if there is none, and speed is measured from now on. */
 void pm_watch_start(struct pm_trainer *t);
+/* Before step t->step, whose batch this is. */
+void pm_watch_batch(struct pm_trainer *t, const struct pm_batch *batch);
 /* Update t->collected was read; r is its result, t->loss its total loss. */
 void pm_watch_step(struct pm_trainer *t, const struct pm_step_result *r);
 /* t->eval_metrics holds the metrics of an evaluation at t->step over count pictures. */
 void pm_watch_evaluation(struct pm_trainer *t, uint64_t count);
+/* The state of t->step is a checkpoint now. */
+void pm_watch_saved(struct pm_trainer *t);
+/* Whether step t->step, just submitted, is to be looked at closely; then, nothing being under way and
+ * t->snapshot being its state, the look. Fails only where a device does. */
+bool pm_watch_due(const struct pm_trainer *t);
+int pm_watch_look(struct pm_trainer *t);
+/* Before the devices are closed. */
+void pm_watch_leave(struct pm_trainer *t);
 
 #endif

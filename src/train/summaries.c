@@ -1,0 +1,335 @@
+/* summaries: summaries.h has the contract. Tags are TF-Slim's where it has one. */
+#include "train/summaries.h"
+
+#include "train/activations.h"
+
+#include <pumice/formats.h>
+#include <pumice/thread.h>
+
+#include <string.h>
+
+struct pm_summaries {
+    struct pm_experiment *e;          /* borrowed */
+    struct pm_events *train, *eval;   /* owned; NULL: could not be made */
+    bool warned;                      /* of a file that cannot be written */
+    bool warned_values;               /* of values that are no numbers */
+    float *pictures;                  /* the first ones of the batch; NULL: none are wanted */
+    size_t picture_floats, kept;      /* of one; how many */
+    struct pm_activations *activations; /* owned; made at the first summary */
+    bool no_activations;              /* not wanted, or there is no room for them */
+};
+
+/* ---- files ------------------------------------------------------------------------------ */
+
+static void warn(struct pm_summaries *s, int err)
+{
+    if (err < 0 && !s->warned)
+        PM_WARN("events", "%s; training goes on, TensorBoard lacks what could not be written",
+                pm_error_text());
+    s->warned |= err < 0;
+}
+
+static struct pm_events *open_file(struct pm_summaries *s, const char *folder, uint64_t step)
+{
+    struct pm_events *e = NULL;
+    int err = PM_OK;
+
+    PM_TRY(pm_events_create(folder, &e));
+    PM_TRY(pm_events_session(e, PM_EVENTS_START, step + 1, NULL));
+out:
+    warn(s, err);
+    return e;
+}
+
+static size_t pictures_wanted(const struct pm_config_run *run)
+{
+    int most = run->summary_images > run->summary_activations ? run->summary_images
+                                                              : run->summary_activations;
+
+    return (size_t)(most < run->batch_size ? most : run->batch_size);
+}
+
+struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step)
+{
+    const struct pm_config *c = e->config;
+    struct pm_summaries *s = pm_calloc(1, sizeof *s);
+    struct pm_str folder = { 0 };
+
+    s->e = e;
+    s->train = open_file(s, c->run.folder, step);
+    pm_str_add(&folder, "%s/eval", c->run.folder);
+    if (c->eval.every_steps > 0)
+        s->eval = open_file(s, folder.text, step);
+    pm_str_free(&folder);
+    if (c->run.summary_every_steps > 0) {
+        s->picture_floats = (size_t)e->setup.height * (size_t)e->setup.width *
+                            (size_t)e->setup.channels;
+        s->kept = pictures_wanted(&c->run);
+        s->pictures = pm_calloc(s->kept * s->picture_floats + 1, sizeof *s->pictures);
+    }
+    s->no_activations = c->run.summary_activations == 0;
+    return s;
+}
+
+void pm_summaries_close(struct pm_summaries **summaries, uint64_t step)
+{
+    struct pm_summaries *s = *summaries;
+
+    if (!s)
+        return;
+    pm_summaries_leave(s);
+    if (s->train)
+        warn(s, pm_events_session(s->train, PM_EVENTS_STOP, step, NULL));
+    pm_events_close(&s->train);
+    pm_events_close(&s->eval);
+    pm_free(s->pictures);
+    pm_free(s);
+    *summaries = NULL;
+}
+
+void pm_summaries_leave(struct pm_summaries *s)
+{
+    if (s)
+        pm_activations_destroy(&s->activations);
+}
+
+/* ---- scalars ---------------------------------------------------------------------------- */
+
+void pm_summaries_step(struct pm_summaries *s, uint64_t step, const struct pm_summary_scalars *v)
+{
+    struct pm_events *e = s->train;
+    char tag[64];
+
+    if (!e)
+        return;
+    pm_events_scalar(e, "total_loss", v->loss + v->l2);
+    pm_events_scalar(e, "losses/loss", v->loss);
+    pm_events_scalar(e, "losses/regularization_loss", v->l2);
+    pm_events_scalar(e, "learning_rate", v->lr);
+    pm_events_scalar(e, "gradient_norm", v->gradient_norm);
+    if (v->rates.seconds_per_step > 0)
+        pm_events_scalar(e, "global_step/sec", 1 / v->rates.seconds_per_step);
+    pm_events_scalar(e, "speed/images_per_second", v->rates.images_per_second);
+    pm_events_scalar(e, "speed/share_waiting_for_data", v->rates.wait_share);
+    for (int i = 0; v->clones > 1 && i < v->clones; i++) {
+        snprintf(tag, sizeof tag, "speed/clone_%d_images_per_second", i);
+        pm_events_scalar(e, tag, v->clone_images_per_second[i]);
+    }
+    warn(s, pm_events_write(e, step));
+}
+
+/* The loss is drawn over training's. */
+static const struct {
+    const char *name, *tag;
+} eval_tags[] = {
+    { "accuracy", "eval/Accuracy" },
+    { "recall_at_5", "eval/Recall_5" },
+    { "loss", "losses/loss" },
+};
+
+void pm_summaries_evaluation(struct pm_summaries *s, uint64_t step, const struct pm_metric *list,
+                             size_t count)
+{
+    char other[256];
+
+    if (!s->eval)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        const char *tag = other;
+
+        snprintf(other, sizeof other, "eval/%s", list[i].name);
+        for (size_t k = 0; k < PM_COUNT(eval_tags); k++)
+            if (strcmp(eval_tags[k].name, list[i].name) == 0)
+                tag = eval_tags[k].tag;
+        pm_events_scalar(s->eval, tag, list[i].value);
+    }
+    warn(s, pm_events_write(s->eval, step));
+}
+
+void pm_summaries_saved(struct pm_summaries *s, uint64_t step)
+{
+    struct pm_str path = { 0 };
+
+    if (!s->train)
+        return;
+    pm_str_add(&path, "%s/checkpoints/step-%06llu.safetensors", s->e->config->run.folder,
+               (unsigned long long)step);
+    warn(s, pm_events_session(s->train, PM_EVENTS_CHECKPOINT, step, path.text));
+    pm_str_free(&path);
+}
+
+/* ---- histograms ------------------------------------------------------------------------- */
+
+/* Several arrays, counted in parallel, then added in their order. */
+struct counting {
+    const struct pm_named_floats *list;
+    struct pm_histogram *histogram;
+    bool *bad;
+};
+
+static void count_range(void *ctx, size_t begin, size_t end)
+{
+    const struct counting *c = ctx;
+
+    for (size_t i = begin; i < end; i++) {
+        pm_histogram_start(&c->histogram[i]);
+        c->bad[i] = pm_histogram_add(&c->histogram[i], c->list[i].v, c->list[i].count) < 0;
+    }
+}
+
+static double zero_share(const struct pm_named_floats *f)
+{
+    size_t zeros = 0;
+
+    for (size_t i = 0; i < f->count; i++)
+        zeros += f->v[i] == 0;
+    return f->count ? (double)zeros / (double)f->count : 0;
+}
+
+/* Tags are PREFIX NAME SUFFIX. sparsity: also the share of zeros of each. */
+static void add_histograms(struct pm_summaries *s, const struct pm_named_floats *list, size_t count,
+                           const char *prefix, const char *suffix, bool sparsity)
+{
+    struct counting c = { .list = list };
+    struct pm_str tag = { 0 };
+
+    c.histogram = pm_malloc((count + 1) * sizeof *c.histogram);
+    c.bad = pm_calloc(count + 1, sizeof *c.bad);
+    pm_parallel(count, 1, count_range, &c);
+    for (size_t i = 0; i < count; i++) {
+        tag.length = 0;
+        pm_str_add(&tag, "%s%s%s", prefix, list[i].name, suffix);
+        if (!c.bad[i])
+            pm_events_histogram(s->train, tag.text, &c.histogram[i]);
+        else if (!s->warned_values)
+            PM_WARN("events", "%s holds values that are not finite: no histogram (said once)",
+                    tag.text);
+        s->warned_values |= c.bad[i];
+        if (!sparsity)
+            continue;
+        tag.length = 0;
+        pm_str_add(&tag, "sparsity/%s", list[i].name);
+        pm_events_scalar(s->train, tag.text, zero_share(&list[i]));
+    }
+    pm_str_free(&tag);
+    pm_free(c.histogram);
+    pm_free(c.bad);
+}
+
+static void add_variables(struct pm_summaries *s, const struct pm_state *values,
+                          const struct pm_variables *v)
+{
+    struct pm_named_floats *list = pm_calloc((size_t)v->count + 1, sizeof *list);
+
+    for (int i = 0; i < v->count; i++)
+        list[i] = (struct pm_named_floats){ v->list[i].name, pm_state_value(values, v, i),
+                                            pm_shape_count(v->list[i].shape) };
+    add_histograms(s, list, (size_t)v->count, "", "", false);
+    pm_free(list);
+}
+
+/* As they were given to the optimizer, weight decay and multipliers included. */
+static int add_gradients(struct pm_summaries *s, struct pm_variables *v)
+{
+    struct pm_named_floats *list = pm_calloc((size_t)v->count + 1, sizeof *list);
+    char *block = pm_malloc(v->gradient_bytes + 1);
+    size_t count = 0;
+    int err = PM_OK;
+
+    if (v->gradient_bytes)
+        PM_TRY(pm_buffer_read(v->device, v->grads, 0, block, v->gradient_bytes));
+    for (int i = 0; i < v->count; i++)
+        if (v->list[i].trainable && pm_experiment_multiplier(v->list[i].name, s->e) != 0)
+            list[count++] = (struct pm_named_floats){
+                v->list[i].name, (const float *)(const void *)(block + v->offset[i]),
+                pm_shape_count(v->list[i].shape) };
+    add_histograms(s, list, count, "", "/gradients", false);
+out:
+    pm_free(list);
+    pm_free(block);
+    return err;
+}
+
+/* ---- pictures and activations ----------------------------------------------------------- */
+
+bool pm_summaries_due(const struct pm_summaries *s, uint64_t step)
+{
+    const int64_t every = s->e->config->run.summary_every_steps;
+
+    return s->train && every > 0 && (step % (uint64_t)every == 0 || step == 1);
+}
+
+void pm_summaries_batch(struct pm_summaries *s, const struct pm_batch *batch)
+{
+    memcpy(s->pictures, batch->field[0], s->kept * s->picture_floats * sizeof *s->pictures);
+}
+
+static int add_pictures(struct pm_summaries *s)
+{
+    const struct pm_setup *setup = &s->e->setup;
+    struct pm_image8 im = { setup->height, setup->width, setup->channels,
+                            pm_malloc(s->picture_floats + 1) };
+    int most = s->e->config->run.summary_images, err = PM_OK;
+    size_t count = (size_t)most < s->kept ? (size_t)most : s->kept, size;
+    uint8_t *png = NULL;
+    char tag[64] = "images/image";
+
+    for (size_t i = 0; i < count; i++) {
+        pm_picture_bytes(s->pictures + i * s->picture_floats, im.height, im.width, im.channels,
+                         im.pixels);
+        PM_TRY(pm_image_encode_png(&im, &png, &size));
+        if (most > 1)
+            snprintf(tag, sizeof tag, "images/image/%zu", i);
+        pm_events_image(s->train, tag, im.height, im.width, im.channels, png, size);
+        pm_free(png);
+        png = NULL;
+    }
+out:
+    pm_image_free(&im);
+    return err;
+}
+
+static int add_activations(struct pm_summaries *s, struct pm_device *device,
+                           struct pm_variables *variables)
+{
+    const struct pm_config_run *run = &s->e->config->run;
+    const struct pm_named_floats *list;
+    int most = run->summary_activations, count, err = PM_OK;
+
+    if (s->no_activations)
+        return PM_OK;
+    if (!s->activations) {
+        int batch = most < run->batch_size ? most : run->batch_size;
+
+        err = pm_activations_create(s->e, batch, device, variables, &s->activations);
+        if (err < 0 && err != PM_ELOST) {
+            PM_WARN("events", "run.summary_activations: %s; going on without", pm_error_text());
+            s->no_activations = true;
+            return PM_OK;
+        }
+        PM_TRY(err);
+    }
+    PM_TRY(pm_activations_run(s->activations, s->pictures, &list, &count));
+    add_histograms(s, list, (size_t)count, "activations/", "", true);
+out:
+    return err;
+}
+
+int pm_summaries_write(struct pm_summaries *s, uint64_t step, const struct pm_state *values,
+                       struct pm_variables *master, struct pm_device *device,
+                       struct pm_variables *variables)
+{
+    double begin = pm_seconds();
+    int err = PM_OK;
+
+    add_variables(s, values, master);
+    if (s->e->config->run.summary_gradients)
+        PM_TRY(add_gradients(s, master));
+    PM_TRY(add_activations(s, device, variables));
+    warn(s, add_pictures(s));
+    warn(s, pm_events_write(s->train, step));
+    PM_DEBUG("events", "step %llu: summaries in %.1f ms", (unsigned long long)step,
+             1000 * (pm_seconds() - begin));
+out:
+    return err;
+}
