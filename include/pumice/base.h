@@ -24,6 +24,8 @@ enum pm_error {
     PM_EDATA = -3,   /* data, checkpoint or image is bad; exit code 3 */
     PM_EDEVICE = -4, /* no usable device, or a device failed; exit code 4 */
     PM_ELOST = -5,   /* a device was lost; may be re-opened; exit code 4 if it reaches main */
+    PM_ECORRUPT = -6, /* one record's bytes are damaged, which others need not be: data.on_corrupt
+                         may pass over it; exit code 3 */
 };
 
 /* Records one line for this thread (no trailing newline) and returns err. */

@@ -44,11 +44,13 @@ struct pm_config_model {
 };
 
 enum pm_make { PM_MAKE_NONE, PM_MAKE_SHAPES };
+enum pm_on_corrupt { PM_CORRUPT_ERROR, PM_CORRUPT_SKIP };
 struct pm_config_data {
     const char *folder;         /* NULL where a command does not need data */
     int make;                   /* enum pm_make: built-in data to draw where folder is missing */
     const char *train_split, *eval_split;
     int labels_offset;          /* subtracted from labels and from the number of classes */
+    int on_corrupt;             /* enum pm_on_corrupt */
     int threads;                /* 0 = cores */
     int ring;                   /* batches prepared ahead */
 };

@@ -64,7 +64,8 @@ int pm_dataset_open(const char *folder, const char *split, struct pm_dataset **o
 int pm_dataset_list(struct pm_arena *a, const char *folder, const char ***names, size_t *count);
 void pm_dataset_close(struct pm_dataset **d);
 const struct pm_dataset_info *pm_dataset_get_info(const struct pm_dataset *d);
-/* Record i into *buf (grown with pm_realloc, *capacity updated). Thread-safe. CRCs are checked. */
+/* Record i into *buf (grown with pm_realloc, *capacity updated). Thread-safe. CRCs are checked:
+ * PM_ECORRUPT when the record's is wrong, PM_EDATA when the file is not what it was. */
 int pm_dataset_read(struct pm_dataset *d, size_t i, uint8_t **buf, size_t *capacity, size_t *size);
 /* "mnist_train.tfrecord record 17 (offset 4711)", for messages; 17 counts within the file. */
 char *pm_dataset_where(const struct pm_dataset *d, size_t i, char *buf, size_t size);
@@ -128,6 +129,7 @@ enum { PM_MAX_FIELDS = 8 };
 struct pm_batch {
     void *field[PM_MAX_FIELDS];
     int valid;              /* examples that are real; the rest (eval's last batch) are zero */
+    int skipped;            /* damaged records that were passed over for this batch */
     const uint64_t *record; /* [batch] index in the dataset */
     uint64_t step;
     int slot;
@@ -139,10 +141,14 @@ struct pm_loader_options {
     uint64_t first_step;
     int threads; /* 0 = cores */
     int ring;    /* batches; 0 = 4 */
+    /* Records that are damaged (PM_ECORRUPT, of reading or of make) are passed over: in training
+     * the next one of the epoch's order stands in, in evaluation the batch gets smaller. */
+    bool skip_corrupt;
     const struct pm_field *fields;
     int fields_count;
     /* Makes one example: out[k] points at field k's place for it. A generator for its draws can be
-     * made by pm_rng_make(seed, pm_hash("augmentation"), step, example). */
+     * made by pm_rng_make(seed, pm_hash("augmentation"), step, example). PM_ECORRUPT: the record is
+     * damaged. */
     int (*make)(void *ctx, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
                 uint32_t example, const char *where, void *const *out);
     void *ctx;

@@ -51,6 +51,7 @@ int pm_exit_code(int err)
     case PM_ECONFIG:
         return 2;
     case PM_EDATA:
+    case PM_ECORRUPT:
         return 3;
     case PM_EDEVICE:
     case PM_ELOST:

@@ -118,6 +118,7 @@ const struct pm_reference pm_references[] = {
         "train_input_reader"),
     KEY("data.eval_split", "csd", "eval_split_name", "eval_split, vis_split", "eval_input_reader"),
     KEY("data.labels_offset", "c", "labels_offset", NULL, NULL),
+    KEY("data.on_corrupt", "csd", NULL, NULL, NULL),
     KEY("data.threads", "csd", "num_readers, num_preprocessing_threads, num_preprocess_threads",
         "num_readers",
         "num_readers, num_parallel_batches, num_batch_queue_threads, "

@@ -23,6 +23,8 @@ static const struct pm_opt data[] = {
     PM_STRING(pm_config_data, eval_split, "test", "split to evaluate on, or a file pattern"),
     PM_INT(pm_config_data, labels_offset, 0, 0, 1000,
            "subtracted from every label and from the number of classes"),
+    PM_ENUM(pm_config_data, on_corrupt, PM_CORRUPT_ERROR, "error|skip",
+            "a damaged record or picture: stop, or pass over it and count"),
     PM_INT(pm_config_data, threads, 0, 0, 256, "threads that decode and augment; 0 = cores"),
     PM_INT(pm_config_data, ring, 4, 2, 64, "batches prepared ahead of the step"),
     { 0 },

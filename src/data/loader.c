@@ -5,7 +5,12 @@
  * them work on the oldest unfinished batch first, and a batch's content depends on its number
  * alone. In training the record of global example g = s * batch + i is permute(seed, g / count)[g %
  * count]: an endless queue whose batches may straddle epochs. A slot goes round: free -> filling
- * (step set, left counts down) -> ready -> out -> free. */
+ * (step set, left counts down) -> ready -> out -> free.
+ *
+ * Where damaged records are passed over, place p of a training epoch takes the first good one of
+ * its order's places p, p + 1, ...: that too depends on the data and the number alone. In evaluation
+ * a damaged example's place is closed up before the batch is handed out. */
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,7 +20,7 @@
 #include <pumice/data.h>
 #include <pumice/thread.h>
 
-enum { DEFAULT_RING = 4, MOST_GRAIN = 16, ERROR_TEXT = 512 };
+enum { DEFAULT_RING = 4, MOST_GRAIN = 16, MOST_DAMAGED = 256, ERROR_TEXT = 1024 };
 
 enum state { SLOT_FREE, SLOT_FILLING, SLOT_READY, SLOT_OUT };
 
@@ -24,6 +29,8 @@ struct slot {
     enum state state;
     int left;         /* examples not yet made */
     uint64_t *record; /* [batch], owned; batch.record */
+    bool *empty;      /* [batch], owned: its record was passed over, in evaluation */
+    atomic_int skipped;
     int err;          /* of the lowest failing example */
     int err_example;
     char text[ERROR_TEXT];
@@ -41,6 +48,7 @@ struct pm_loader {
     pthread_mutex_t lock;
     pthread_cond_t freed, ready;
     atomic_bool stop;     /* set under the lock, also looked at between examples */
+    atomic_uint_least64_t skipped; /* damaged records passed over so far */
     uint64_t ticket_step; /* next to hand out */
     int ticket_example;
     uint64_t next_step; /* next batch for the caller */
@@ -66,18 +74,20 @@ static int examples_of(const struct pm_loader *l, uint64_t step)
     return (int)(l->count - begin);
 }
 
-static uint64_t record_of(const struct pm_loader *l, uint64_t step, int example)
+/* passed: damaged ones of the same epoch that it stands in for. */
+static uint64_t record_of(const struct pm_loader *l, uint64_t step, int example, uint64_t passed)
 {
     const uint64_t g = step * (uint64_t)l->o.batch + (uint64_t)example;
-    return l->o.train ? pm_permute(l->o.seed, g / l->count, l->count, g % l->count) : g;
+    const uint64_t place = (g % l->count + passed) % l->count;
+    return l->o.train ? pm_permute(l->o.seed, g / l->count, l->count, place) : g;
 }
 
-static int make_one(struct pm_loader *l, struct slot *s, struct worker *w, int example)
+static int make_from(struct pm_loader *l, struct slot *s, struct worker *w, int example,
+                     uint64_t record)
 {
     void *out[PM_MAX_FIELDS] = { 0 };
     char where[ERROR_TEXT];
     size_t size = 0;
-    const uint64_t record = record_of(l, s->batch.step, example);
 
     s->record[example] = record;
     const int err = pm_dataset_read(l->dataset, record, &w->buf, &w->capacity, &size);
@@ -88,6 +98,37 @@ static int make_one(struct pm_loader *l, struct slot *s, struct worker *w, int e
     pm_dataset_where(l->dataset, record, where, sizeof where);
     return l->o.make(l->o.ctx, w->buf, size, l->o.seed, s->batch.step, (uint32_t)example, where,
                      out);
+}
+
+/* Told at the first, second, fourth, eighth ... */
+static void tell_damage(struct pm_loader *l, struct slot *s)
+{
+    const uint64_t n = atomic_fetch_add(&l->skipped, 1) + 1;
+
+    atomic_fetch_add(&s->skipped, 1);
+    if ((n & (n - 1)) == 0)
+        PM_WARN("data", "%s; passed over, %" PRIu64 " so far (data.on_corrupt)", pm_error_text(), n);
+}
+
+static int make_one(struct pm_loader *l, struct slot *s, struct worker *w, int example)
+{
+    const uint64_t most = !l->o.train ? 1 : l->count < MOST_DAMAGED ? l->count : MOST_DAMAGED;
+
+    for (uint64_t k = 0; k < most && !l->stop; k++) {
+        const int err = make_from(l, s, w, example, record_of(l, s->batch.step, example, k));
+        if (err == PM_ECORRUPT && !l->o.skip_corrupt)
+            return pm_fail(err, "%s; data.on_corrupt: \"skip\" passes over such records",
+                           pm_error_text());
+        if (err != PM_ECORRUPT)
+            return err;
+        tell_damage(l, s);
+    }
+    if (!l->o.train) {
+        s->empty[example] = true;
+        return PM_OK;
+    }
+    return pm_fail(PM_EDATA, "%" PRIu64 " records in a row are damaged, the last: %s", most,
+                   pm_error_text());
 }
 
 /* Opens the slot of the next step when it is free; true when tickets can be taken from it. Locked.
@@ -105,6 +146,8 @@ static bool open_slot(struct pm_loader *l, struct slot *s)
     s->err_example = l->o.batch;
     s->batch.step = l->ticket_step;
     s->batch.valid = real;
+    s->skipped = 0;
+    memset(s->empty, 0, (size_t)l->o.batch * sizeof *s->empty);
     for (int i = real; i < l->o.batch; i++)
         s->record[i] = 0;
     for (int k = 0; k < l->o.fields_count && real < l->o.batch; k++)
@@ -187,6 +230,7 @@ static void make_slots(struct pm_loader *l)
     for (int i = 0; i < l->o.ring; i++) {
         struct slot *s = &l->slot[i];
         s->record = pm_calloc(batch, sizeof *s->record);
+        s->empty = pm_calloc(batch, sizeof *s->empty);
         s->batch.record = s->record;
         s->batch.slot = i;
         for (int k = 0; k < l->o.fields_count; k++)
@@ -261,6 +305,7 @@ void pm_loader_destroy(struct pm_loader **p)
         for (int k = 0; k < l->o.fields_count; k++)
             pm_free(l->slot[i].batch.field[k]);
         pm_free(l->slot[i].record);
+        pm_free(l->slot[i].empty);
     }
     pthread_cond_destroy(&l->ready);
     pthread_cond_destroy(&l->freed);
@@ -275,6 +320,34 @@ static void free_slot(struct pm_loader *l, struct slot *s)
 {
     s->state = SLOT_FREE;
     pthread_cond_broadcast(&l->freed);
+}
+
+static void move_example(const struct pm_loader *l, struct slot *s, int from, int to)
+{
+    for (int k = 0; k < l->o.fields_count; k++) {
+        char *field = s->batch.field[k];
+        memcpy(field + l->bytes[k] * (size_t)to, field + l->bytes[k] * (size_t)from, l->bytes[k]);
+    }
+    s->record[to] = s->record[from];
+}
+
+/* Good examples move up to where damaged ones would have stood; what is left over becomes zero. */
+static void close_up(const struct pm_loader *l, struct slot *s)
+{
+    const int had = s->batch.valid;
+    int n = 0;
+
+    for (int i = 0; i < had; i++) {
+        if (s->empty[i])
+            continue;
+        if (n < i)
+            move_example(l, s, i, n);
+        n++;
+    }
+    for (int k = 0; k < l->o.fields_count && n < had; k++)
+        memset((char *)s->batch.field[k] + l->bytes[k] * (size_t)n, 0,
+               l->bytes[k] * (size_t)(had - n));
+    s->batch.valid = n;
 }
 
 int pm_loader_next(struct pm_loader *l, struct pm_batch **out)
@@ -298,9 +371,12 @@ int pm_loader_next(struct pm_loader *l, struct pm_batch **out)
         free_slot(l, s);
     } else {
         s->state = SLOT_OUT;
+        s->batch.skipped = s->skipped;
         *out = &s->batch;
     }
     pthread_mutex_unlock(&l->lock);
+    if (*out && (*out)->skipped && !l->o.train)
+        close_up(l, s);
     return err < 0 ? pm_fail(err, "%s", text) : PM_OK;
 }
 

@@ -174,7 +174,7 @@ int pm_tfrecord_data(int fd, struct pm_record_place at, uint8_t *buf, uint64_t l
     const uint32_t stored = (uint32_t)get_le(buf + length, 4),
                    found = pm_crc32c_masked(buf, length);
     if (stored != found)
-        return pm_fail(PM_EDATA,
+        return pm_fail(PM_ECORRUPT,
                        "%s: record %" PRIu64 " (offset %" PRIu64 ", %" PRIu64
                        " bytes): the data's checksum is %08x, the file says %08x: damaged",
                        at.path, at.number, at.offset, length, found, stored);

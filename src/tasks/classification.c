@@ -122,6 +122,12 @@ static int read_label(const struct pm_example *e, const struct pm_setup *s, cons
     return PM_OK;
 }
 
+/* A record that cannot be read says nothing of the others, as a label out of range does. */
+static int damage(int err)
+{
+    return err == PM_EDATA ? PM_ECORRUPT : err;
+}
+
 static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
                 uint32_t example, const char *where, void *const *out)
 {
@@ -134,9 +140,9 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
     const int width = sampler->train ? s->width : s->eval_width;
     int err = PM_OK;
 
-    PM_TRY(pm_example_parse(record, size, where, &e));
+    PM_TRY(damage(pm_example_parse(record, size, where, &e)));
     PM_TRY(read_label(e, s, where, out[1]));
-    PM_TRY(read_image(e, s->channels, where, &im));
+    PM_TRY(damage(read_image(e, s->channels, where, &im)));
     if (sampler->train && s->preprocessing->draw) {
         struct pm_rng r = pm_rng_make(seed, pm_hash("augmentation"), (uint32_t)step, example);
         s->preprocessing->draw(s->preprocessing_cfg, &r, im.height, im.width, &draws);

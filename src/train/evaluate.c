@@ -12,15 +12,17 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
     struct pm_evaluator *ev = NULL;
     struct cJSON *metrics = NULL;
     double start = pm_seconds();
-    uint64_t count;
+    uint64_t count, skipped;
     int err = PM_OK;
 
     PM_TRY(pm_session_open(c, PM_OPEN_EVAL, &s));
     PM_TRY(pm_evaluator_create(s.e, s.device, s.variables, &ev));
     metrics = cJSON_CreateObject();
-    PM_TRY(pm_evaluator_run(ev, true, metrics, &count));
+    PM_TRY(pm_evaluator_run(ev, true, metrics, &count, &skipped));
     cJSON_AddNumberToObject(report, "step", (double)s.from->step);
     cJSON_AddNumberToObject(report, "count", (double)count);
+    if (c->data.on_corrupt == PM_CORRUPT_SKIP)
+        cJSON_AddNumberToObject(report, "skipped", (double)skipped);
     cJSON_AddItemToObject(report, "metrics", metrics);
     metrics = NULL;
     cJSON_AddStringToObject(report, "checkpoint", s.from->path);

@@ -70,8 +70,20 @@ static size_t images_bytes(const struct pm_evaluator *ev)
     return pm_shape_count(fields[0].shape) * sizeof(float) * (size_t)ev->batch;
 }
 
+static int tell_skipped(const struct pm_evaluator *ev, uint64_t count, uint64_t skipped)
+{
+    if (skipped && !count)
+        return pm_fail(PM_EDATA, "%s: split %s: all %llu records are damaged (the first are named "
+                       "above): nothing is left to evaluate", ev->e->config->data.folder,
+                       ev->e->config->data.eval_split, (unsigned long long)skipped);
+    if (skipped)
+        PM_WARN("eval", "%llu damaged records were left out, %llu pictures count (data.on_corrupt)",
+                (unsigned long long)skipped, (unsigned long long)count);
+    return PM_OK;
+}
+
 int pm_evaluator_run(struct pm_evaluator *ev, bool progress, struct cJSON *metrics,
-                     uint64_t *count)
+                     uint64_t *count, uint64_t *skipped)
 {
     const struct pm_config_eval *c = &ev->e->config->eval;
     struct pm_batch *batch[SLOTS] = { 0 };
@@ -84,7 +96,7 @@ int pm_evaluator_run(struct pm_evaluator *ev, bool progress, struct cJSON *metri
     size_t bytes = images_bytes(ev);
     int err = PM_OK;
 
-    *count = 0;
+    *count = *skipped = 0;
     PM_TRY(pm_experiment_loader(ev->e, false, ev->batch, 0, &sampler, &loader));
     batches = pm_loader_batches(loader);
     if (c->max_batches > 0 && (uint64_t)c->max_batches < batches)
@@ -103,12 +115,14 @@ int pm_evaluator_run(struct pm_evaluator *ev, bool progress, struct cJSON *metri
         memcpy(pm_plan_input(ev->plan, slot, "images", 0), batch[slot]->field[0], bytes);
         PM_TRY(pm_plan_submit(ev->plan, slot));
         *count += (uint64_t)batch[slot]->valid;
+        *skipped += (uint64_t)batch[slot]->skipped;
         pm_speed_step(&speed, (uint64_t)batch[slot]->valid);
         if (bar)
             pm_progress_step(bar, done + 1);
     }
     for (uint64_t k = 0; k < SLOTS; k++)
         PM_TRY(finish(ev, (int)((done + k) % SLOTS), &batch[(done + k) % SLOTS], score, loader));
+    PM_TRY(tell_skipped(ev, *count, *skipped));
     ev->e->task->score_report(score, metrics);
     cJSON_DeleteItemFromObject(metrics, "count"); /* told beside the metrics */
 out:

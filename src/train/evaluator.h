@@ -9,8 +9,9 @@ struct pm_evaluator;
 int pm_evaluator_create(struct pm_experiment *e, struct pm_device *d, struct pm_variables *v,
                         struct pm_evaluator **out);
 void pm_evaluator_destroy(struct pm_evaluator **ev);
-/* Exactly one pass (or eval.max_batches): metrics into object, the number of examples too. */
+/* Exactly one pass (or eval.max_batches): metrics into object, the number of examples too, and that
+ * of damaged records that were left out (data.on_corrupt). */
 int pm_evaluator_run(struct pm_evaluator *ev, bool progress, struct cJSON *metrics,
-                     uint64_t *count);
+                     uint64_t *count, uint64_t *skipped);
 
 #endif

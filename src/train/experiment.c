@@ -301,7 +301,8 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch, uint64_
     return pm_loader_create(train ? e->train : e->eval, &(struct pm_loader_options){
         .batch = batch, .train = train, .seed = (uint64_t)c->run.seed, .first_step = first_step,
         .threads = c->data.threads, .ring = c->data.ring, .fields = fields,
-        .fields_count = e->task->fields(&e->setup, train, fields), .make = e->task->make,
+        .fields_count = e->task->fields(&e->setup, train, fields),
+        .skip_corrupt = c->data.on_corrupt == PM_CORRUPT_SKIP, .make = e->task->make,
         .ctx = sampler }, out);
 }
 

@@ -133,7 +133,7 @@ out:
 
 static int evaluate(struct pm_trainer *t)
 {
-    uint64_t count;
+    uint64_t count, skipped;
     int err = PM_OK;
 
     if (t->evaluated_step == t->step)
@@ -144,7 +144,7 @@ static int evaluate(struct pm_trainer *t)
                                    pm_clones_variables(t->clones, 0), &t->evaluator));
     cJSON_Delete(t->eval_metrics);
     t->eval_metrics = cJSON_CreateObject();
-    PM_TRY(pm_evaluator_run(t->evaluator, false, t->eval_metrics, &count));
+    PM_TRY(pm_evaluator_run(t->evaluator, false, t->eval_metrics, &count, &skipped));
     pm_watch_evaluation(t, count);
     t->evaluated_step = t->step;
     if (t->c->run.keep_best)
@@ -178,6 +178,8 @@ static int one_step(struct pm_trainer *t)
         PM_TRY(collect(t));
     PM_TRY(pm_loader_next(t->loader, &batch));
     pm_watch_batch(t, batch);
+    t->skipped += (uint64_t)batch->skipped;
+    t->skipped_at[t->step % PM_TRAINER_SLOTS] = t->skipped;
     PM_TRY(pm_clones_step(t->clones, (int)(t->step % PM_TRAINER_SLOTS), batch, &values));
     t->step++;
     if (t->spec_count > 1) /* the host has updated: nothing is under way */
@@ -295,6 +297,8 @@ static void summarise(const struct pm_trainer *t, struct cJSON *summary)
     snprintf(path, sizeof path, "%s/checkpoints/step-%06llu.safetensors", t->c->run.folder,
              (unsigned long long)t->saved_step);
     cJSON_AddStringToObject(summary, "checkpoint", path);
+    if (t->c->data.on_corrupt == PM_CORRUPT_SKIP)
+        cJSON_AddNumberToObject(summary, "skipped", (double)t->skipped);
     if (t->eval_metrics)
         cJSON_AddItemToObject(summary, "metrics", cJSON_Duplicate(t->eval_metrics, true));
 }
@@ -327,6 +331,9 @@ int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summar
     if (stop_signal)
         PM_INFO("train", "stopped by a signal at step %llu, saved; run the same command to go on",
                 (unsigned long long)t.step);
+    if (t.skipped)
+        PM_WARN("data", "%llu damaged records were passed over since step 0, others stood in "
+                "(data.on_corrupt)", (unsigned long long)t.skipped);
     if (summary)
         summarise(&t, summary);
 out:

@@ -46,6 +46,9 @@ struct pm_trainer {
     double saved_at, started_at;
     uint64_t first_step;
     double loss;                /* last collected total loss */
+    uint64_t skipped;           /* damaged records passed over up to step, since the run began */
+    uint64_t skipped_at[PM_TRAINER_SLOTS]; /* the same at each step under way */
+    uint64_t snapshot_skipped;
     struct cJSON *eval_metrics; /* owned; of the last evaluation */
 };
 
@@ -59,7 +62,7 @@ int pm_trainer_loader(struct pm_trainer *t);
 /* Host copy of all values and slots, and back: t->step becomes the copy's. */
 int pm_trainer_snapshot(struct pm_trainer *t);
 int pm_trainer_restore(struct pm_trainer *t);
-/* What a checkpoint's .json remembers of the run: seed, batch size, devices. */
+/* What a checkpoint's .json remembers of the run: seed, batch size, damaged records, devices. */
 void pm_trainer_state(const struct pm_trainer *t, char *text, size_t size);
 
 #endif

@@ -34,6 +34,7 @@ int pm_trainer_snapshot(struct pm_trainer *t)
     t->spare = t->snapshot;
     t->snapshot = taken;
     t->snapshot_step = t->step;
+    t->snapshot_skipped = t->skipped;
 out:
     return err;
 }
@@ -45,15 +46,18 @@ int pm_trainer_restore(struct pm_trainer *t)
     PM_TRY(pm_state_write(t->snapshot, pm_clones_master(t->clones)));
     PM_TRY(pm_clones_scatter(t->clones));
     t->step = t->collected = t->snapshot_step;
+    t->skipped = t->snapshot_skipped;
 out:
     return err;
 }
 
-/* What a checkpoint remembers of its run, for warn_of_changes. */
+/* What a checkpoint remembers of its run: skipped to go on counting, the rest for
+ * warn_of_changes. */
 void pm_trainer_state(const struct pm_trainer *t, char *text, size_t size)
 {
-    size_t n = (size_t)snprintf(text, size, "{\"seed\": %lld, \"batch_size\": %d, \"devices\": \"",
-                                (long long)t->c->run.seed, t->c->run.batch_size);
+    size_t n = (size_t)snprintf(text, size, "{\"seed\": %lld, \"batch_size\": %d, "
+                                "\"skipped\": %llu, \"devices\": \"", (long long)t->c->run.seed,
+                                t->c->run.batch_size, (unsigned long long)t->snapshot_skipped);
 
     for (int i = 0; i < t->spec_count && n + 64 < size; i++)
         n += (size_t)snprintf(text + n, size - n, "%s%s:%d", i ? " " : "",
@@ -82,6 +86,15 @@ static void warn_of_changes(const struct pm_trainer *t, const struct pm_checkpoi
     cJSON_Delete(is);
 }
 
+static uint64_t skipped_until(const struct pm_checkpoint *from)
+{
+    struct cJSON *state = from->state ? cJSON_Parse(from->state) : NULL;
+    double n = cJSON_GetNumberValue(cJSON_GetObjectItem(state, "skipped")); /* NAN: none */
+
+    cJSON_Delete(state);
+    return n >= 0 && n < 0x1p53 ? (uint64_t)n : 0;
+}
+
 /* Values at the start: the run's newest checkpoint, or a warm start, or initial values. */
 static int start_values(struct pm_trainer *t)
 {
@@ -95,6 +108,7 @@ static int start_values(struct pm_trainer *t)
     if (from) {
         PM_TRY(pm_state_load(t->snapshot, from));
         t->snapshot_step = from->step;
+        t->snapshot_skipped = skipped_until(from);
         PM_INFO("train", "resuming %s at step %llu", c->run.folder,
                 (unsigned long long)from->step);
         warn_of_changes(t, from);

@@ -51,14 +51,17 @@ static void log_step(struct pm_trainer *t, const struct pm_step_result *r)
         { "images_per_second", rates.images_per_second },
         { "seconds_per_step", rates.seconds_per_step },
         { "wait_share", rates.wait_share },
+        /* the last: only where the policy counts it */
+        { "skipped", (double)t->skipped_at[(t->collected - 1) % PM_TRAINER_SLOTS] },
     };
+    const bool counted = t->c->data.on_corrupt == PM_CORRUPT_SKIP;
 
     for (int i = 0; i < t->spec_count && i < PM_MAX_CLONES; i++)
         t->clone_rates[i] = pm_clones_examples(t->clones, i) / pm_clones_seconds(t->clones, i);
     pm_progress_point(t->progress, &(struct pm_progress_point){
         .done = t->collected, .loss = t->loss, .lr = lr, .rates = rates,
         .clone_images_per_second = t->clone_rates });
-    add_metrics(t, "train", t->collected, list, PM_COUNT(list));
+    add_metrics(t, "train", t->collected, list, PM_COUNT(list) - !counted);
     pm_summaries_step(t->summaries, t->collected, &(struct pm_summary_scalars){
         .loss = r->loss, .l2 = r->l2, .lr = lr, .gradient_norm = r->norm, .rates = rates,
         .clone_images_per_second = t->clone_rates,

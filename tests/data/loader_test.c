@@ -22,6 +22,7 @@ static struct pm_dataset *numbers(void)
 struct task {
     uint32_t fail_on; /* the record that is bad; none when COUNT */
     int sleep_us;     /* uneven work, so that threads overtake each other */
+    uint64_t damaged; /* records, by their bits */
 };
 
 /* images: [2] the number and a draw; labels: the number. */
@@ -35,6 +36,8 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
     if (size != 4)
         return pm_fail(PM_EDATA, "%s: %zu bytes", where, size);
     memcpy(&v, record, 4);
+    if (t->damaged >> v & 1)
+        return pm_fail(PM_ECORRUPT, "%s: number %u is damaged", where, v);
     if (v == t->fail_on)
         return pm_fail(PM_EDATA, "%s: number %u is bad", where, v);
     if (t->sleep_us && v % 5 == 0)
@@ -256,12 +259,110 @@ static void destroyed_while_busy(void **state)
     scratch_remove();
 }
 
+/* Damaged ones of an epoch are replaced by what follows them in its order, whatever the threads and
+ * wherever the loader begins. */
+static void damaged_in_training(void **state)
+{
+    struct pm_dataset *d = numbers();
+    struct task task = { COUNT, 100, 0x10030000000822 };
+    uint64_t order[COUNT], expected[20][BATCH];
+    int skipped[20] = { 0 };
+
+    (void)state;
+    for (uint64_t g = 0; g < 20 * BATCH; g++) {
+        for (uint64_t k = 0; k < COUNT; k++)
+            order[k] = pm_permute(7, g / COUNT, COUNT, k);
+        uint64_t place = g % COUNT;
+        for (; task.damaged >> order[place] & 1; place = (place + 1) % COUNT)
+            skipped[g / BATCH]++;
+        expected[g / BATCH][g % BATCH] = order[place];
+    }
+    for (uint64_t first = 0; first <= 11; first += 11) {
+        struct pm_loader_options o = options(&task, true, first ? 4 : 1, first);
+        struct pm_loader *l = NULL;
+        struct pm_batch *b = NULL;
+        o.skip_corrupt = true;
+        assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
+        for (uint64_t s = first; s < 20; s++) {
+            assert_int_equal(pm_loader_next(l, &b), PM_OK);
+            assert_int_equal(b->skipped, skipped[s]);
+            for (int i = 0; i < BATCH; i++) {
+                assert_int_equal(((const int32_t *)b->field[1])[i], expected[s][i]);
+                assert_int_equal(b->record[i], expected[s][i]);
+            }
+            pm_loader_release(l, b);
+        }
+        pm_loader_destroy(&l);
+    }
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
+/* In evaluation they leave no gap: what is there is valid, the rest is zero. */
+static void damaged_in_evaluation(void **state)
+{
+    struct pm_dataset *d = numbers();
+    struct task task = { COUNT, 100, 0x100000000002ff };
+    struct pm_loader_options o = options(&task, false, 3, 0);
+    struct pm_loader *l = NULL;
+    struct pm_batch *b = NULL;
+    uint32_t next = 0;
+    int skipped = 0;
+
+    (void)state;
+    o.skip_corrupt = true;
+    assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
+    for (int s = 0; s < 7; s++) {
+        assert_int_equal(pm_loader_next(l, &b), PM_OK);
+        assert_int_equal(b->valid, s == 0 ? 0 : s == 1 ? BATCH - 1 : s < 6 ? BATCH : 4);
+        for (int i = 0; i < BATCH; i++) {
+            for (; i < b->valid && task.damaged >> next & 1; next++)
+                ;
+            const float *image = (const float *)b->field[0] + 2 * i;
+            assert_int_equal(((const int32_t *)b->field[1])[i], i < b->valid ? next : 0);
+            assert_int_equal((int)image[0], i < b->valid ? next : 0);
+            assert_true(i >= b->valid || b->record[i] == next);
+            next += i < b->valid;
+        }
+        skipped += b->skipped;
+        pm_loader_release(l, b);
+    }
+    assert_int_equal(skipped, __builtin_popcountll(task.damaged));
+    pm_loader_destroy(&l);
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
+/* Without the policy the first one stops, and says what would not; with nothing but damage left
+ * training stops too. */
+static void damaged_all(void **state)
+{
+    struct pm_dataset *d = numbers();
+    struct task task = { COUNT, 0, UINT64_MAX };
+    struct pm_loader_options o = options(&task, true, 2, 0);
+    struct pm_loader *l = NULL;
+    struct pm_batch *b = NULL;
+
+    (void)state;
+    assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
+    assert_fails(pm_loader_next(l, &b), PM_ECORRUPT, "is damaged", "(offset", "data.on_corrupt");
+    pm_loader_destroy(&l);
+    o.skip_corrupt = true;
+    assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
+    assert_fails(pm_loader_next(l, &b), PM_EDATA, "53 records in a row are damaged", "(offset");
+    pm_loader_destroy(&l);
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_for_any_threads), cmocka_unit_test(eval_pass),
         cmocka_unit_test(error_at_its_batch),   cmocka_unit_test(held_batches),
         cmocka_unit_test(steady_state),         cmocka_unit_test(destroyed_while_busy),
+        cmocka_unit_test(damaged_in_training),  cmocka_unit_test(damaged_in_evaluation),
+        cmocka_unit_test(damaged_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,268 @@
+/* Runs of the real program, for the tests of what goes wrong: exit code, what it said, what it left.
+ * A run that a sanitizer complains about fails its test whatever it was to show. */
+#ifndef PROGRAM_H
+#define PROGRAM_H
+
+#include "base/unit.h"
+
+#include <cjson/cJSON.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static char *folder; /* of the test program; everything lies in it */
+
+struct result {
+    int code; /* exit code; -number when a signal ended it */
+    char *out, *err;
+};
+
+/* How a run differs from a user's; zero: not at all. */
+struct how {
+    const char *environment; /* "A=1 B=2" before the command */
+    rlim_t largest_file;     /* bytes any file may have; writing more fails as on a full disk */
+    bool as_nobody;          /* without root's right to write everywhere */
+};
+
+/* "FOLDER/..." in one of sixteen static buffers. */
+PM_PRINTF(1, 2) static inline const char *in(const char *format, ...)
+{
+    static char text[16][1024];
+    static int next;
+    va_list ap;
+
+    next = (next + 1) % 16;
+    int n = snprintf(text[next], sizeof text[next], "%s/", folder);
+    va_start(ap, format);
+    vsnprintf(text[next] + n, sizeof text[next] - (size_t)n, format, ap);
+    va_end(ap);
+    return text[next];
+}
+
+static inline void put_text(const char *path, const char *text)
+{
+    if (pm_file_write(path, text, strlen(text)) < 0)
+        fail_msg("%s", pm_error_text());
+}
+
+static inline char *get_text(const char *path)
+{
+    char *text = NULL;
+
+    if (pm_file_read(path, &text, NULL) < 0)
+        fail_msg("%s", pm_error_text());
+    return text;
+}
+
+static inline void give_up_rights(void)
+{
+    if (geteuid() == 0 && (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0))
+        _exit(126);
+}
+
+/* Starts the program in a process that becomes it, so that its number can be sent signals. */
+static inline pid_t start(const struct how *how, const char *name, const char *arguments)
+{
+    struct pm_str command = { 0 };
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    pm_str_add(&command, "exec env %s \"$PUMICE_PROGRAM\" %s >'%s.out' 2>'%s.err' </dev/null",
+               how && how->environment ? how->environment : "", arguments, name, name);
+    if (how && how->as_nobody)
+        give_up_rights();
+    if (how && how->largest_file) {
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){ how->largest_file, how->largest_file });
+    }
+    execl("/bin/sh", "sh", "-c", command.text, (char *)NULL);
+    _exit(127);
+}
+
+static inline struct result finish(pid_t pid, const char *name)
+{
+    struct result r = { 0 };
+    char path[1024];
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    r.code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    snprintf(path, sizeof path, "%s.out", name);
+    r.out = get_text(path);
+    snprintf(path, sizeof path, "%s.err", name);
+    r.err = get_text(path);
+    if (strstr(r.err, "Sanitizer") || strstr(r.err, "runtime error:"))
+        fail_msg("%s", r.err);
+    return r;
+}
+
+/* Runs it to its end; arguments as for a shell. */
+PM_PRINTF(2, 3) static inline struct result run(const struct how *how, const char *format, ...)
+{
+    char arguments[4096];
+    const char *name = in("run");
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(arguments, sizeof arguments, format, ap);
+    va_end(ap);
+    return finish(start(how, name, arguments), name);
+}
+
+static inline void drop(struct result *r)
+{
+    pm_free(r->out);
+    pm_free(r->err);
+    *r = (struct result){ 0 };
+}
+
+/* Lines of the program's errors ("error: ..."), which ends a run that failed, and the last of them. */
+static inline int error_lines(const struct result *r, const char **last)
+{
+    int count = 0;
+
+    *last = "";
+    for (const char *line = r->err; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        if (strncmp(line, "error: ", 7) == 0) {
+            count++;
+            *last = line;
+        }
+    return count;
+}
+
+/* Exit code and, for failures, that it was told in one line which holds each of the texts (NULL
+ * ones are passed over). Frees. */
+static inline void check_result(struct result r, int code, const char *const *parts, size_t count,
+                                const char *file, int line)
+{
+    const char *last;
+    int errors = error_lines(&r, &last);
+
+    if (r.code != code) {
+        print_message("%s:%d: exit code %d, %d is right: %s\n%s\n", file, line, r.code, code, r.err,
+                      r.out);
+        fail();
+    }
+    if (errors != (code >= 1 && code <= 4)) {
+        print_message("%s:%d: %d lines of errors: %s\n", file, line, errors, r.err);
+        fail();
+    }
+    for (size_t i = 0; i < count; i++)
+        if (parts[i] && !strstr(code ? last : r.err, parts[i])) {
+            print_message("%s:%d: \"%s\" is not in: %s\n", file, line, parts[i],
+                          code ? last : r.err);
+            fail();
+        }
+    drop(&r);
+}
+
+#define check(result, code, ...)                                                                   \
+    do {                                                                                           \
+        const char *const parts_[] = { "", __VA_ARGS__ };                                          \
+        check_result(result, code, parts_, PM_COUNT(parts_), __FILE__, __LINE__);                  \
+    } while (0)
+
+/* Files below path whose names hold ".tmp-"; prints them. */
+static inline int temporaries(const char *path)
+{
+    struct pm_arena *a = pm_arena_create();
+    char **names = NULL;
+    size_t n = 0;
+    int found = 0;
+
+    if (pm_is_folder(path) && pm_list_folder(a, path, &names, &n) < 0)
+        fail_msg("%s", pm_error_text());
+    for (size_t i = 0; i < n; i++) {
+        const char *inner = pm_arena_printf(a, "%s/%s", path, names[i]);
+        if (strstr(names[i], ".tmp-")) {
+            print_message("left behind: %s\n", inner);
+            found++;
+        }
+        if (pm_is_folder(inner))
+            found += temporaries(inner);
+    }
+    pm_arena_destroy(&a);
+    return found;
+}
+
+/* The one JSON object of a --json run. */
+static inline cJSON *json_of(const struct result *r)
+{
+    cJSON *json = cJSON_Parse(r->out);
+
+    if (!cJSON_IsObject(json))
+        fail_msg("no JSON object: '%s' (%s)", r->out, r->err);
+    return json;
+}
+
+static inline double number_of(const cJSON *object, const char *key)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(object, key);
+
+    if (!cJSON_IsNumber(v))
+        fail_msg("no number %s", key);
+    return v->valuedouble;
+}
+
+static inline void same_bytes(const char *a, const char *b)
+{
+    char *x = NULL, *y = NULL;
+    size_t n = 0, m = 0;
+
+    if (pm_file_read(a, &x, &n) < 0 || pm_file_read(b, &y, &m) < 0)
+        fail_msg("%s", pm_error_text());
+    if (n != m || memcmp(x, y, n) != 0)
+        fail_msg("%s and %s differ", a, b);
+    pm_free(x);
+    pm_free(y);
+}
+
+/* A net that trains a step in a millisecond; run.folder is given by each run. */
+static const char small_net[] =
+    "{ \"model\": { \"layers\": [\n"
+    "  { \"name\": \"conv1\", \"layer\": \"conv2d\", \"filters\": 4, \"stride\": 2 },\n"
+    "  { \"name\": \"norm1\", \"layer\": \"batch_norm\", \"activation\": \"relu\" },\n"
+    "  { \"name\": \"pool\", \"layer\": \"max_pool\", \"kernel\": 2, \"stride\": 2 },\n"
+    "  { \"name\": \"drop\", \"layer\": \"dropout\", \"keep\": 0.8 },\n"
+    "  { \"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 4 } ] },\n"
+    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 2 },\n"
+    "  \"input\": { \"preprocessing\": \"cifarnet\", \"size\": 16 },\n"
+    "  \"optim\": { \"name\": \"momentum\" }, \"devices\": [\"cpu\"],\n"
+    "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.01 },\n"
+    "  \"run\": { \"steps\": 3, \"batch_size\": 8, \"log_every_steps\": 1 },\n"
+    "  \"eval\": { \"batch_size\": 8 } }\n";
+
+/* FOLDER with net.json, and drawn shapes in FOLDER/data when asked. */
+static inline int make_world(bool shapes)
+{
+    struct pm_str text = { 0 };
+
+    if (!getenv("PUMICE_PROGRAM")) {
+        print_message("PUMICE_PROGRAM does not name the program\n");
+        return -1;
+    }
+    folder = make_folder();
+    chmod(folder, 0755);
+    setenv("XDG_CACHE_HOME", in("cache"), 1);
+    pm_str_add(&text, small_net, folder);
+    put_text(in("net.json"), text.text);
+    pm_str_free(&text);
+    if (shapes)
+        check(run(NULL, "dataset make shapes %s size=16 train=40 validation=8 test=20", in("data")),
+              0);
+    return 0;
+}
+
+static inline int drop_world(void **state)
+{
+    (void)state;
+    if (folder)
+        drop_folder(folder);
+    return 0;
+}
+
+#endif
