@@ -38,6 +38,34 @@ void pm_speed_start(struct pm_speed *s, double waited);
 void pm_speed_step(struct pm_speed *s, uint64_t images);
 struct pm_rates pm_speed_take(struct pm_speed *s, double waited);
 
+/* ---- where the time goes ---------------------------------------------------------------- */
+
+/* What the thread that drives a run is doing: always exactly one of these, so that they add up to the
+ * time on the clock. Train lines of metrics.jsonl carry the seconds since the line before, as
+ * "seconds_data", "seconds_device" and so on. */
+enum pm_phase_of_run {
+    PM_RUN_OTHER,      /* none of the below: filling inputs, logging, starting again */
+    PM_RUN_DATA,       /* waiting for the loader's next batch */
+    PM_RUN_DEVICE,     /* waiting for forward and backward passes; with one clone the update too */
+    PM_RUN_AVERAGE,    /* adding up the gradients of several clones */
+    PM_RUN_UPDATE,     /* several clones: the optimizer on the host, the values' way back */
+    PM_RUN_SAVING,     /* host snapshots and checkpoints */
+    PM_RUN_EVALUATING,
+    PM_RUN_PHASES
+};
+struct pm_phases {
+    double seconds[PM_RUN_PHASES]; /* since start, or the last take */
+    enum pm_phase_of_run now;
+    double since;                  /* when `now` was counted last */
+};
+/* "data", "device", ...: what follows "seconds_" in metrics.jsonl. */
+extern const char *const pm_phase_names[PM_RUN_PHASES];
+void pm_phases_start(struct pm_phases *p);
+/* From now on the time is another phase's; returns the one before, to go back to. p may be NULL. */
+enum pm_phase_of_run pm_phases_enter(struct pm_phases *p, enum pm_phase_of_run phase);
+/* Seconds of each phase since the start or the last take. */
+void pm_phases_take(struct pm_phases *p, double seconds[PM_RUN_PHASES]);
+
 /* ---- progress -------------------------------------------------------------------------- */
 
 /* On a terminal one line that is rewritten, below the log's lines; elsewhere (and with TERM=dumb) a

@@ -298,6 +298,11 @@ static void trace_bucket(size_t bucket, int clone, double begin, double end)
     pm_trace_span("host", name, begin, end);
 }
 
+static enum pm_phase_of_run enter(struct pm_clones *c, enum pm_phase_of_run phase)
+{
+    return pm_phases_enter(c->o.phases, phase);
+}
+
 /* Buckets come in the same order from every clone: their plans have the same calls. */
 static int sum_gradients(struct pm_clones *c, int slot)
 {
@@ -311,7 +316,9 @@ static int sum_gradients(struct pm_clones *c, int slot)
         for (int i = 0; i < c->o.count; i++) {
             struct reduce r = { .sum = c->sum + offset / sizeof(float), .first = i == 0 };
 
+            enter(c, PM_RUN_DEVICE);
             PM_TRY(pm_plan_wait_bucket(c->clone[i].plan, slot, b, &r.part));
+            enter(c, PM_RUN_AVERAGE);
             begin = pm_seconds();
             pm_parallel(size / sizeof(float), 16384, reduce_range, &r);
             end = pm_seconds();
@@ -359,6 +366,7 @@ out:
 static int update_on_host(struct pm_clones *c, int slot, const struct pm_step *step)
 {
     struct pm_step_result *r = &c->result[slot];
+    enum pm_phase_of_run before = enter(c, PM_RUN_AVERAGE);
     struct pm_step *to;
     double begin, pushing;
     int err = PM_OK;
@@ -370,11 +378,13 @@ static int update_on_host(struct pm_clones *c, int slot, const struct pm_step *s
         *to = *step;
     PM_TRY(pm_plan_submit(c->host_plan, 0));
     r->loss = 0;
+    enter(c, PM_RUN_DEVICE);
     for (int i = 0; i < c->o.count; i++) {
         PM_TRY(pm_plan_wait(c->clone[i].plan, slot));
         r->loss += pm_plan_loss(c->clone[i].plan, slot);
         c->clone[i].seconds = pm_plan_seconds(c->clone[i].plan, slot);
     }
+    enter(c, PM_RUN_UPDATE);
     PM_TRY(pm_plan_wait(c->host_plan, 0));
     read_update(c->host_plan, 0, r);
     c->times.update += pm_plan_seconds(c->host_plan, 0);
@@ -383,6 +393,7 @@ static int update_on_host(struct pm_clones *c, int slot, const struct pm_step *s
     c->times.push += pm_seconds() - pushing;
     pm_trace_span("host", "update and values to clones", begin, pm_seconds());
 out:
+    enter(c, before);
     return err;
 }
 
@@ -413,6 +424,7 @@ out:
 int pm_clones_collect(struct pm_clones *c, int slot, struct pm_step_result *out)
 {
     struct pm_plan *plan = c->clone[0].plan;
+    enum pm_phase_of_run before = enter(c, PM_RUN_DEVICE);
     int err = PM_OK;
 
     assert(c->pending[slot]);
@@ -426,6 +438,7 @@ int pm_clones_collect(struct pm_clones *c, int slot, struct pm_step_result *out)
     c->pending[slot] = false;
     *out = c->result[slot];
 out:
+    enter(c, before);
     return err;
 }
 

@@ -11,6 +11,7 @@
 #include "train/optimizer.h"
 
 #include <pumice/data.h>
+#include <pumice/report.h>
 
 struct pm_clone_spec {
     struct pm_device_info info;
@@ -27,6 +28,7 @@ struct pm_clones_options {
     double segment_ms;
     bool validate;
     bool timed;        /* the plans take every call's begin and end */
+    struct pm_phases *phases; /* borrowed, may be NULL: told what a step waits for */
     bool dry_run;      /* devices are opened and plans laid out, nothing is allocated or compiled */
     struct pm_update update; /* .layers is set as needed */
     /* A net with its loss for this many examples. */

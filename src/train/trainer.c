@@ -94,11 +94,13 @@ static int save(struct pm_trainer *t)
 {
     const struct pm_config_run *run = &t->c->run;
     struct pm_keep keep = { .newest = run->keep, .every_hours = run->keep_every_hours };
+    enum pm_phase_of_run before;
     char state[1024];
     int err = PM_OK;
 
     if (t->saved_step == t->step)
         return PM_OK;
+    before = pm_phases_enter(&t->phases, PM_RUN_SAVING);
     PM_TRY(drain(t));
     PM_TRY(pm_trainer_snapshot(t));
     pm_trainer_state(t, state, sizeof state);
@@ -108,6 +110,7 @@ static int save(struct pm_trainer *t)
     pm_watch_saved(t);
     PM_DEBUG("train", "step %llu saved", (unsigned long long)t->step);
 out:
+    pm_phases_enter(&t->phases, before);
     return err;
 }
 
@@ -133,11 +136,13 @@ out:
 
 static int evaluate(struct pm_trainer *t)
 {
+    enum pm_phase_of_run before;
     uint64_t count, skipped;
     int err = PM_OK;
 
     if (t->evaluated_step == t->step)
         return PM_OK;
+    before = pm_phases_enter(&t->phases, PM_RUN_EVALUATING);
     PM_TRY(drain(t));
     if (!t->evaluator)
         PM_TRY(pm_evaluator_create(t->e, pm_clones_device(t->clones, 0),
@@ -151,6 +156,7 @@ static int evaluate(struct pm_trainer *t)
         PM_TRY(keep_best(t));
     pm_watch_start(t);
 out:
+    pm_phases_enter(&t->phases, before);
     return err;
 }
 
@@ -172,11 +178,15 @@ static int one_step(struct pm_trainer *t)
 {
     struct pm_batch *batch = NULL;
     struct pm_step values = step_values(t);
+    enum pm_phase_of_run before;
     int err = PM_OK;
 
     if (t->step - t->collected == PM_TRAINER_SLOTS)
         PM_TRY(collect(t));
-    PM_TRY(pm_loader_next(t->loader, &batch));
+    before = pm_phases_enter(&t->phases, PM_RUN_DATA);
+    err = pm_loader_next(t->loader, &batch);
+    pm_phases_enter(&t->phases, before);
+    PM_TRY(err);
     pm_watch_batch(t, batch);
     t->skipped += (uint64_t)batch->skipped;
     t->skipped_at[t->step % PM_TRAINER_SLOTS] = t->skipped;
@@ -321,6 +331,7 @@ int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summar
     PM_TRY(pm_trainer_open(&t));
     catch_signals();
     t.saved_at = t.started_at = pm_seconds();
+    pm_phases_start(&t.phases); /* what the start took is no step's time */
     pm_watch_start(&t);
     while ((err = loop(&t)) == PM_ELOST)
         PM_TRY(recover(&t));

@@ -32,6 +32,7 @@ struct pm_trainer {
     const char *clone_names[PM_MAX_CLONES];
     double clone_rates[PM_MAX_CLONES]; /* images per second of its own part */
     struct pm_speed speed;
+    struct pm_phases phases;
     FILE *log;
 
     struct pm_state *snapshot;  /* host copy to go on from after a loss */

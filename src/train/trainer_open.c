@@ -13,6 +13,7 @@ int pm_trainer_clones(struct pm_trainer *t)
     pm_experiment_clones(t->e, t->specs, t->spec_count, &options);
     options.slots = PM_TRAINER_SLOTS;
     options.segment_ms = t->segment_ms;
+    options.phases = &t->phases;
     return pm_clones_create(&options, &t->clones);
 }
 
@@ -25,6 +26,7 @@ int pm_trainer_loader(struct pm_trainer *t)
 
 int pm_trainer_snapshot(struct pm_trainer *t)
 {
+    enum pm_phase_of_run before = pm_phases_enter(&t->phases, PM_RUN_SAVING);
     struct pm_state *taken;
     int err = PM_OK;
 
@@ -36,6 +38,7 @@ int pm_trainer_snapshot(struct pm_trainer *t)
     t->snapshot_step = t->step;
     t->snapshot_skipped = t->skipped;
 out:
+    pm_phases_enter(&t->phases, before);
     return err;
 }
 
@@ -199,6 +202,7 @@ int pm_trainer_open(struct pm_trainer *t)
         t->e->optimizer->betas(t->e->optimizer_cfg, &t->betas[0], &t->betas[1]);
     PM_TRY(pm_run_lock(c->run.folder, &t->lock));
     PM_TRY(open_log(t));
+    pm_phases_start(&t->phases);
     pm_balancer_start(&t->balance, t->spec_count);
     if (c->run.balance != PM_BALANCE_AUTO || t->spec_count == 1 ||
         pm_balancer_load(c->run.folder, t->specs, t->spec_count))

@@ -4,6 +4,7 @@
 #include "train/summaries.h"
 
 #include <cjson/cJSON.h>
+#include <math.h>
 
 int pm_watch_open(struct pm_trainer *t)
 {
@@ -41,27 +42,44 @@ static void add_metrics(struct pm_trainer *t, const char *kind, uint64_t step,
         PM_WARN("train", "%s", pm_error_text());
 }
 
+/* Seconds since the last line, in whole microseconds. */
+static size_t add_phases(struct pm_trainer *t, struct pm_metric *list,
+                         char names[PM_RUN_PHASES][24])
+{
+    double seconds[PM_RUN_PHASES];
+
+    pm_phases_take(&t->phases, seconds);
+    for (int i = 0; i < PM_RUN_PHASES; i++) {
+        snprintf(names[i], sizeof names[i], "seconds_%s", pm_phase_names[i]);
+        list[i] = (struct pm_metric){ names[i], round(1e6 * seconds[i]) / 1e6 };
+    }
+    return PM_RUN_PHASES;
+}
+
 static void log_step(struct pm_trainer *t, const struct pm_step_result *r)
 {
     struct pm_rates rates = pm_speed_take(&t->speed, pm_loader_waited(t->loader));
     float lr = pm_schedule_rate(&t->schedule, (int64_t)t->collected - 1);
-    const struct pm_metric list[] = {
+    struct pm_metric list[8 + PM_RUN_PHASES] = {
         { "loss", t->loss },       { "l2", r->l2 },
         { "lr", lr },              { "gradient_norm", r->norm },
         { "images_per_second", rates.images_per_second },
         { "seconds_per_step", rates.seconds_per_step },
         { "wait_share", rates.wait_share },
-        /* the last: only where the policy counts it */
-        { "skipped", (double)t->skipped_at[(t->collected - 1) % PM_TRAINER_SLOTS] },
     };
-    const bool counted = t->c->data.on_corrupt == PM_CORRUPT_SKIP;
+    char names[PM_RUN_PHASES][24];
+    size_t count = 7;
 
+    count += add_phases(t, list + count, names);
+    if (t->c->data.on_corrupt == PM_CORRUPT_SKIP)
+        list[count++] = (struct pm_metric){
+            "skipped", (double)t->skipped_at[(t->collected - 1) % PM_TRAINER_SLOTS] };
     for (int i = 0; i < t->spec_count && i < PM_MAX_CLONES; i++)
         t->clone_rates[i] = pm_clones_examples(t->clones, i) / pm_clones_seconds(t->clones, i);
     pm_progress_point(t->progress, &(struct pm_progress_point){
         .done = t->collected, .loss = t->loss, .lr = lr, .rates = rates,
         .clone_images_per_second = t->clone_rates });
-    add_metrics(t, "train", t->collected, list, PM_COUNT(list) - !counted);
+    add_metrics(t, "train", t->collected, list, count);
     pm_summaries_step(t->summaries, t->collected, &(struct pm_summary_scalars){
         .loss = r->loss, .l2 = r->l2, .lr = lr, .gradient_norm = r->norm, .rates = rates,
         .clone_images_per_second = t->clone_rates,

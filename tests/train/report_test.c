@@ -171,12 +171,39 @@ static void speed_counts(void **state)
     assert_true(s.waited == 2.0);
 }
 
+/* Every moment is one phase's, whatever is entered from what. */
+static void phases_add_up(void **state)
+{
+    struct pm_phases p;
+    double seconds[PM_RUN_PHASES], sum = 0, begun = pm_seconds(), ended;
+
+    (void)state;
+    pm_phases_start(&p);
+    assert_int_equal(pm_phases_enter(&p, PM_RUN_DATA), PM_RUN_OTHER);
+    p.since -= 3; /* as if it had been entered three seconds ago */
+    assert_int_equal(pm_phases_enter(&p, PM_RUN_DEVICE), PM_RUN_DATA);
+    p.since -= 2;
+    assert_int_equal(pm_phases_enter(&p, PM_RUN_SAVING), PM_RUN_DEVICE);
+    assert_int_equal(pm_phases_enter(NULL, PM_RUN_SAVING), PM_RUN_SAVING);
+    pm_phases_take(&p, seconds);
+    ended = pm_seconds();
+    for (int i = 0; i < PM_RUN_PHASES; i++) {
+        assert_true(seconds[i] >= 0 && pm_phase_names[i]);
+        sum += seconds[i];
+    }
+    assert_true(sum >= 5 - 1e-6 && sum <= 5 + ended - begun + 1e-6);
+    assert_true(seconds[PM_RUN_DATA] >= 3 && seconds[PM_RUN_DEVICE] >= 2);
+    assert_true(seconds[PM_RUN_AVERAGE] == 0 && seconds[PM_RUN_EVALUATING] == 0);
+    pm_phases_take(&p, seconds); /* the same phase goes on, from nothing */
+    assert_true(p.now == PM_RUN_SAVING && seconds[PM_RUN_DATA] == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_step_once), cmocka_unit_test(line_says_everything),
         cmocka_unit_test(line_fits),      cmocka_unit_test(odd_numbers),
-        cmocka_unit_test(speed_counts),
+        cmocka_unit_test(speed_counts),   cmocka_unit_test(phases_add_up),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
