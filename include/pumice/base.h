@@ -26,6 +26,7 @@ enum pm_error {
     PM_ELOST = -5,   /* a device was lost; may be re-opened; exit code 4 if it reaches main */
     PM_ECORRUPT = -6, /* one record's bytes are damaged, which others need not be: data.on_corrupt
                          may pass over it; exit code 3 */
+    PM_EMEMORY = -7, /* a device, or the host for it, has no memory for this; exit code 4 */
 };
 
 /* Records one line for this thread (no trailing newline) and returns err. */

@@ -124,6 +124,7 @@ struct pm_config_run {
     int micro_batches;
     int snapshot_every_steps;   /* host snapshot against device loss; 0 = only at checkpoints */
     double segment_ms;          /* bound of one submission's estimated work */
+    double hang_seconds;        /* a device without progress for so long is lost; 0 = never */
     bool validate;              /* Vulkan's validation layer */
     int balance;                /* enum pm_balance */
     int summary_every_steps;    /* histograms and pictures for TensorBoard; 0 = none */

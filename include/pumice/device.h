@@ -44,12 +44,22 @@ int pm_device_find(const struct pm_device_info *list, size_t count, const char *
 struct pm_device_options {
     int threads;           /* CPU: threads of this clone; 0 = all cores */
     double segment_ms;     /* work bound of one submission, estimated; 0 = 100 */
+    double hang_seconds;   /* no progress for so long is a loss; 0 = 300, INFINITY = never */
     double slow;           /* CPU, for tests: runs take so many times as long; 0 = as they are */
+    int lose_at, hang_at;  /* for tests: the run of a program "train" that is lost or (CPU) never
+                            * ends, counted from 1; 0 = none */
     bool validate;         /* Vulkan validation layer; every message is logged and counted */
 };
 int pm_device_open(const struct pm_device_info *info, const struct pm_device_options *options,
                    struct pm_device **out);
 void pm_device_close(struct pm_device **d);
+/* The device failed with PM_ELOST: whatever is asked of it from now on fails so too, and it can only
+ * be closed. A driver says so, or nothing made progress for hang_seconds (or 20 times the longest run
+ * so far, where that is more; 10 times as long before the first run has ended, since drivers compile
+ * late). */
+bool pm_device_lost(const struct pm_device *d);
+/* And its work may still be running: closing it leaves its memory alone until the process ends. */
+bool pm_device_hung(const struct pm_device *d);
 const struct pm_caps *pm_device_caps(const struct pm_device *d);
 const struct pm_device_info *pm_device_get_info(const struct pm_device *d);
 /* Validation messages of this process so far (tests want 0). */
@@ -57,8 +67,8 @@ uint64_t pm_device_messages(void);
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
-/* Device memory; size at most caps.max_buffer_bytes. Contents are undefined. A failure names the
- * size, what is in use and the limit. */
+/* Device memory; size at most caps.max_buffer_bytes. Contents are undefined. A failure (PM_EMEMORY)
+ * names the size, what is in use and the limit. */
 int pm_buffer_create(struct pm_device *d, size_t size, struct pm_buffer **out);
 void pm_buffer_destroy(struct pm_device *d, struct pm_buffer **b);
 size_t pm_buffer_size(const struct pm_buffer *b);

@@ -55,6 +55,7 @@ int pm_exit_code(int err)
         return 3;
     case PM_EDEVICE:
     case PM_ELOST:
+    case PM_EMEMORY:
         return 4;
     default:
         return err > 0 ? 0 : 1;

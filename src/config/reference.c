@@ -313,6 +313,7 @@ const struct pm_reference pm_references[] = {
     KEY("run.micro_batches", "csd", NULL, NULL, NULL),
     KEY("run.snapshot_every_steps", "csd", NULL, NULL, NULL),
     KEY("run.segment_ms", "csd", NULL, NULL, NULL),
+    KEY("run.hang_seconds", "csd", NULL, NULL, NULL),
     KEY("run.validate", "csd", NULL, NULL, NULL),
     KEY("run.balance", "csd", NULL, NULL, NULL),
     KEY("run.summary_every_steps", "csd", "save_summaries_secs", "save_summaries_secs",

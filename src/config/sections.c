@@ -121,6 +121,9 @@ static const struct pm_opt run[] = {
            "steps between host copies from which a lost device is restored; 0 = at checkpoints"),
     PM_DOUBLE(pm_config_run, segment_ms, 100, 1, 10000,
               "bound of one submission's estimated work in milliseconds"),
+    PM_DOUBLE(pm_config_run, hang_seconds, 300, 0, 1e9,
+              "a device that makes no progress for so many seconds (or 20 steps' time, where that is "
+              "more) counts as lost; 0 = never"),
     PM_BOOL(pm_config_run, validate, false, "run under Vulkan's validation layer"),
     PM_ENUM(pm_config_run, balance, PM_BALANCE_EQUAL, "equal|auto",
             "shares of devices that name none: equal, or by measured speed"),

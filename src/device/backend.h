@@ -5,6 +5,8 @@
 
 #include <pumice/device.h>
 
+#include <stdatomic.h>
+
 struct pm_device_ops {
     void (*close)(struct pm_device *d); /* frees d */
     int (*buffer_create)(struct pm_device *d, size_t size, struct pm_buffer **out);
@@ -38,6 +40,10 @@ struct pm_device {
     struct pm_device_info info;
     struct pm_device_options options;
     uint64_t memory_used; /* bytes of buffers alive; kept by device.c */
+    atomic_bool lost;     /* set by device.c when something failed with PM_ELOST, or before */
+    atomic_bool hung;     /* work may still run: nothing that it may touch is freed */
+    _Atomic double longest; /* seconds of the longest run so far; kept by device.c */
+    int trains;           /* runs of programs called "train", for options.lose_at */
 };
 struct pm_buffer {
     size_t size;
@@ -47,7 +53,18 @@ struct pm_program {
     size_t in_count, out_count, calls_count;
     int slots;
     bool timed;
+    bool is_train; /* called "train" */
 };
+
+/* A wait that counts the seconds without progress. What the process did not see (it was stopped, the
+ * machine slept) counts little: a look adds a second at most. */
+struct pm_patience {
+    uint64_t seen;       /* progress, as the backend counts it */
+    double looked, idle; /* when it looked last; seconds without progress */
+};
+void pm_patience_start(struct pm_patience *p, uint64_t progress);
+/* Called at least once a second. True when the device is to be given up. */
+bool pm_patience_over(struct pm_patience *p, const struct pm_device *d, uint64_t progress);
 
 /* The CPU: always there. */
 void pm_cpu_info(struct pm_device_info *out);

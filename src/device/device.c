@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,6 +119,48 @@ void pm_device_close(struct pm_device **d)
     *d = NULL;
 }
 
+bool pm_device_lost(const struct pm_device *d)
+{
+    return atomic_load(&d->lost);
+}
+
+bool pm_device_hung(const struct pm_device *d)
+{
+    return atomic_load(&d->hung);
+}
+
+/* Every backend's results pass here. */
+static int note(struct pm_device *d, int err)
+{
+    if (err == PM_ELOST)
+        atomic_store(&d->lost, true);
+    return err;
+}
+
+static int check_alive(const struct pm_device *d)
+{
+    return atomic_load(&d->lost) ? pm_fail(PM_ELOST, "%s (%s) was lost before", d->info.address,
+                                           d->info.name) : PM_OK;
+}
+
+void pm_patience_start(struct pm_patience *p, uint64_t progress)
+{
+    *p = (struct pm_patience){ .seen = progress, .looked = pm_seconds() };
+}
+
+bool pm_patience_over(struct pm_patience *p, const struct pm_device *d, uint64_t progress)
+{
+    double limit = d->options.hang_seconds > 0 ? d->options.hang_seconds : 300;
+    double longest = atomic_load(&d->longest), now = pm_seconds();
+
+    p->idle += fmin(now - p->looked, 1);
+    p->looked = now;
+    if (progress != p->seen)
+        p->idle = 0;
+    p->seen = progress;
+    return p->idle > (longest > 0 ? fmax(limit, 20 * longest) : 10 * limit);
+}
+
 const struct pm_caps *pm_device_caps(const struct pm_device *d)
 {
     return &d->info.caps;
@@ -142,10 +185,10 @@ int pm_buffer_create(struct pm_device *d, size_t size, struct pm_buffer **out)
 
     assert(size > 0);
     if (size > d->info.caps.max_buffer_bytes)
-        return pm_fail(PM_EDEVICE, "%s: a buffer of %s is over the device's limit of %s",
+        return pm_fail(PM_EMEMORY, "%s: a buffer of %s is over the device's limit of %s",
                        d->info.address, pm_bytes_text(size, want),
                        pm_bytes_text(d->info.caps.max_buffer_bytes, limit));
-    PM_TRY(d->ops->buffer_create(d, size, out));
+    PM_TRY(note(d, d->ops->buffer_create(d, size, out)));
     (*out)->size = size;
     d->memory_used += size;
 out:
@@ -176,21 +219,42 @@ static void check_range(const struct pm_buffer *b, size_t offset, size_t size)
 int pm_buffer_write(struct pm_device *d, struct pm_buffer *b, size_t offset, const void *src,
                     size_t size)
 {
+    int err = PM_OK;
+
     check_range(b, offset, size);
-    return size ? d->ops->buffer_write(d, b, offset, src, size) : PM_OK;
+    if (size == 0)
+        return PM_OK;
+    PM_TRY(check_alive(d));
+    PM_TRY(note(d, d->ops->buffer_write(d, b, offset, src, size)));
+out:
+    return err;
 }
 
 int pm_buffer_read(struct pm_device *d, struct pm_buffer *b, size_t offset, void *dst, size_t size)
 {
+    int err = PM_OK;
+
     check_range(b, offset, size);
-    return size ? d->ops->buffer_read(d, b, offset, dst, size) : PM_OK;
+    if (size == 0)
+        return PM_OK;
+    PM_TRY(check_alive(d));
+    PM_TRY(note(d, d->ops->buffer_read(d, b, offset, dst, size)));
+out:
+    return err;
 }
 
 int pm_buffer_fill(struct pm_device *d, struct pm_buffer *b, size_t offset, size_t size,
                    uint32_t word)
 {
+    int err = PM_OK;
+
     check_range(b, offset, size);
-    return size ? d->ops->buffer_fill(d, b, offset, size, word) : PM_OK;
+    if (size == 0)
+        return PM_OK;
+    PM_TRY(check_alive(d));
+    PM_TRY(note(d, d->ops->buffer_fill(d, b, offset, size, word)));
+out:
+    return err;
 }
 
 uint64_t pm_device_memory_used(const struct pm_device *d)
@@ -235,13 +299,14 @@ int pm_program_create(struct pm_device *d, const struct pm_program_desc *desc,
         check_place(&desc->out[i]);
         assert(desc->out_after[i] <= desc->calls_count);
     }
-    PM_TRY(d->ops->program_create(d, desc, out));
+    PM_TRY(note(d, d->ops->program_create(d, desc, out)));
     (*out)->device = d;
     (*out)->in_count = desc->in_count;
     (*out)->out_count = desc->out_count;
     (*out)->calls_count = desc->calls_count;
     (*out)->slots = desc->slots;
     (*out)->timed = desc->timed;
+    (*out)->is_train = desc->name && strcmp(desc->name, "train") == 0;
 out:
     return err;
 }
@@ -267,20 +332,31 @@ const void *pm_program_out(struct pm_program *p, int slot, size_t i)
 
 int pm_program_submit(struct pm_program *p, int slot)
 {
+    struct pm_device *d = p->device;
+
     assert(slot >= 0 && slot < p->slots);
-    return p->device->ops->program_submit(p, slot);
+    if (p->is_train && ++d->trains == d->options.lose_at)
+        return note(d, pm_fail(PM_ELOST, "%s (%s) was lost: PM_LOSE asks for it", d->info.address,
+                               d->info.name));
+    return atomic_load(&d->lost) ? check_alive(d) : note(d, d->ops->program_submit(p, slot));
 }
 
 int pm_program_wait_out(struct pm_program *p, int slot, size_t i)
 {
     assert(slot >= 0 && slot < p->slots && i < p->out_count);
-    return p->device->ops->program_wait_out(p, slot, i);
+    return note(p->device, p->device->ops->program_wait_out(p, slot, i));
 }
 
 int pm_program_wait(struct pm_program *p, int slot)
 {
+    struct pm_device *d = p->device;
+    int err;
+
     assert(slot >= 0 && slot < p->slots);
-    return p->device->ops->program_wait(p, slot);
+    err = note(d, d->ops->program_wait(p, slot));
+    if (err == PM_OK && d->ops->program_seconds(p, slot) > atomic_load(&d->longest))
+        atomic_store(&d->longest, d->ops->program_seconds(p, slot));
+    return err;
 }
 
 const char *pm_program_variant(const struct pm_program *p, size_t i)

@@ -116,7 +116,7 @@ static int too_large(const struct pm_plan *p, const struct pm_value *v)
     const struct pm_device_info *info = pm_device_get_info(p->device);
     char want[24], limit[24], shape[64];
 
-    return pm_fail(PM_EDEVICE, "%s: a value of %s (%s) is over the largest buffer of %s, %s; make "
+    return pm_fail(PM_EMEMORY, "%s: a value of %s (%s) is over the largest buffer of %s, %s; make "
                    "run.batch_size or the input smaller, or raise run.micro_batches", v->name,
                    pm_shape_text(v->shape, shape), pm_bytes_text(v->bytes, want), info->address,
                    pm_bytes_text(info->caps.max_buffer_bytes, limit));
@@ -150,7 +150,7 @@ static int lay_out(struct pm_plan *p)
     if (p->blocks < 0) {
         char each[24];
 
-        PM_TRY(pm_fail(PM_EDEVICE, "%s: the plan needs more than %d buffers of %s; make "
+        PM_TRY(pm_fail(PM_EMEMORY, "%s: the plan needs more than %d buffers of %s; make "
                        "run.batch_size smaller or raise run.micro_batches",
                        pm_device_get_info(p->device)->address, PM_MAX_BLOCKS,
                        pm_bytes_text(limit, each)));

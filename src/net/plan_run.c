@@ -98,7 +98,7 @@ static int check_memory(const struct pm_plan *p)
     char a[24], b[24], c[24];
 
     if (info->memory_bytes && used + want > info->memory_bytes)
-        return pm_fail(PM_EDEVICE, "%s: the %s plan needs %s for activations beside %s in use, the "
+        return pm_fail(PM_EMEMORY, "%s: the %s plan needs %s for activations beside %s in use, the "
                        "device has %s; make run.batch_size smaller or raise run.micro_batches",
                        info->address, p->options.name, pm_bytes_text(want, a),
                        pm_bytes_text(used, b), pm_bytes_text(info->memory_bytes, c));

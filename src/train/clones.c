@@ -94,15 +94,28 @@ static bool is_frozen(const char *variable, void *ctx)
     return u->multiplier && u->multiplier(variable, u->ctx) == 0;
 }
 
+/* With several clones the others' memory does not help: which part is too large, and what to do. */
+static int explain(const struct pm_clones *c, int i, int err)
+{
+    if (err != PM_EMEMORY || alone(c))
+        return err;
+    return pm_fail(err, "%s; clone %d of %d (%s) takes %d of the batch's %d examples: a smaller "
+                   "devices[%d].share also needs less", pm_error_text(), i + 1, c->o.count,
+                   c->specs[i].info.name, c->clone[i].count, c->o.batch, c->specs[i].place);
+}
+
 static int make_clone(struct pm_clones *c, int i)
 {
+    const struct pm_clone_spec *s = &c->specs[i];
     struct clone *k = &c->clone[i];
     bool one = alone(c);
     int err = PM_OK;
 
-    PM_TRY(pm_device_open(&c->specs[i].info, &(struct pm_device_options){
-        .threads = c->specs[i].threads, .slow = c->specs[i].slow, .segment_ms = c->o.segment_ms,
-        .validate = c->o.validate }, &k->device));
+    PM_TRY(pm_device_open(&s->info, &(struct pm_device_options){
+        .threads = s->threads, .slow = s->slow, .hang_at = s->hang_at,
+        .lose_at = s->losses < s->lose_times ? s->lose_at : 0,
+        .segment_ms = s->segment_ms > 0 ? s->segment_ms : c->o.segment_ms,
+        .hang_seconds = c->o.hang_seconds, .validate = c->o.validate }, &k->device));
     PM_TRY(c->o.build(c->o.ctx, k->count / c->o.micro_batches, &k->net));
     PM_TRY(pm_variables_create(k->device, k->net, true,
                                one ? c->o.update.optimizer->slots : NULL, &k->variables));
@@ -137,7 +150,8 @@ static int make_host(struct pm_clones *c)
     PM_TRY(pm_device_list(&list, &count));
     PM_TRY(pm_device_find(list, count, "cpu", "host", &index));
     info = list[index];
-    PM_TRY(pm_device_open(&info, NULL, &c->host));
+    PM_TRY(pm_device_open(&info, &(struct pm_device_options){
+        .hang_seconds = c->o.hang_seconds }, &c->host));
     PM_TRY(c->o.build(c->o.ctx, 1, &c->host_net));
     PM_TRY(pm_variables_create(c->host, c->host_net, true, c->o.update.optimizer->slots,
                                &c->host_variables));
@@ -166,9 +180,16 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
     c->clone = pm_calloc((size_t)o->count, sizeof *c->clone);
     c->result = pm_calloc((size_t)o->slots, sizeof *c->result);
     c->pending = pm_calloc((size_t)o->slots, sizeof *c->pending);
+    if (o->failed)
+        *o->failed = -1;
     PM_TRY(share_out(c));
-    for (int i = 0; i < o->count; i++)
-        PM_TRY(make_clone(c, i));
+    for (int i = 0; i < o->count; i++) {
+        if (o->failed)
+            *o->failed = i;
+        PM_TRY(explain(c, i, make_clone(c, i)));
+    }
+    if (o->failed)
+        *o->failed = -1;
     if (!alone(c) && !o->dry_run)
         PM_TRY(make_host(c));
     *out = c, c = NULL;
@@ -443,6 +464,14 @@ out:
 }
 
 /* ---- looking ---------------------------------------------------------------------------- */
+
+int pm_clones_lost(const struct pm_clones *c)
+{
+    for (int i = 0; i < c->o.count; i++)
+        if (pm_device_lost(c->clone[i].device))
+            return i;
+    return -1;
+}
 
 int pm_clones_examples(const struct pm_clones *c, int i)
 {

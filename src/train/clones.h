@@ -17,7 +17,14 @@ struct pm_clone_spec {
     struct pm_device_info info;
     double share;  /* of the batch, relative to the others'; > 0 */
     int threads;   /* CPU: 0 = all cores */
-    double slow;   /* CPU, for tests: its runs take so many times as long; 0 = as they are */
+    int place;     /* in the config's devices, for messages */
+    double segment_ms; /* of its submissions; 0 = as the options say */
+    /* For tests, as in struct pm_device_options; 0 = none. */
+    double slow;
+    int lose_at, lose_times, hang_at; /* lost in the first lose_times openings */
+    /* Kept by trainer_loss.c. */
+    int losses;       /* without LOSSES_LAPSE steps between them */
+    uint64_t lost_at; /* step of the last one */
 };
 struct pm_clones_options {
     const struct pm_clone_spec *specs;
@@ -25,7 +32,7 @@ struct pm_clones_options {
     int batch;         /* whole batch of a step */
     int micro_batches; /* each clone's part is cut into so many */
     int slots;         /* steps under way at once with one clone */
-    double segment_ms;
+    double segment_ms, hang_seconds; /* as in struct pm_device_options */
     bool validate;
     bool timed;        /* the plans take every call's begin and end */
     struct pm_phases *phases; /* borrowed, may be NULL: told what a step waits for */
@@ -34,6 +41,7 @@ struct pm_clones_options {
     /* A net with its loss for this many examples. */
     int (*build)(void *ctx, int batch, struct pm_net **out);
     void *ctx;
+    int *failed;   /* the clone that could not be made, or -1; may be NULL */
     const struct pm_field *fields; /* inputs of the net, as in the batches */
     int fields_count;
 };
@@ -48,6 +56,8 @@ struct pm_step_result {
 struct pm_clones;
 int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out);
 void pm_clones_destroy(struct pm_clones **c);
+/* The first clone whose device was lost; -1: none, so that it was the host's own update. */
+int pm_clones_lost(const struct pm_clones *c);
 /* Examples of clone i, its device, its plan (for printing). */
 int pm_clones_examples(const struct pm_clones *c, int i);
 struct pm_device *pm_clones_device(const struct pm_clones *c, int i);

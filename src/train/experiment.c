@@ -318,6 +318,24 @@ static double injected_slowness(int clone)
     return text && sscanf(text, "%d:%lf", &which, &factor) == 2 && which == clone ? factor : 0;
 }
 
+/* PM_LOSE=1:5 makes clone 1 lose its device in its fifth step, PM_LOSE=1:5:2 also when it was opened
+ * again; PM_HANG=1:5 makes a CPU's fifth step never end: to see what happens then. */
+static void injected_faults(struct pm_clone_spec *s, int clone)
+{
+    const char *lose = getenv("PM_LOSE"), *hang = getenv("PM_HANG");
+    int which, at, times = 1;
+
+    if (lose && sscanf(lose, "%d:%d:%d", &which, &at, &times) >= 2 && which == clone)
+        s->lose_at = at, s->lose_times = times;
+    if (hang && sscanf(hang, "%d:%d", &which, &at) == 2 && which == clone)
+        s->hang_at = at;
+}
+
+double pm_experiment_hang_seconds(const struct pm_config *c)
+{
+    return c->run.hang_seconds > 0 ? c->run.hang_seconds : INFINITY;
+}
+
 int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs, int *count)
 {
     const struct pm_config *c = e->config;
@@ -337,7 +355,9 @@ int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs,
         s[i].info = list[index];
         s[i].share = d->share > 0 ? d->share : 1;
         s[i].threads = d->threads;
+        s[i].place = i;
         s[i].slow = injected_slowness(i);
+        injected_faults(&s[i], i);
     }
     *specs = s;
     *count = c->devices_count;
@@ -360,7 +380,8 @@ void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *s
     *out = (struct pm_clones_options){
         .specs = specs, .count = count, .batch = c->run.batch_size,
         .micro_batches = c->run.micro_batches, .segment_ms = c->run.segment_ms,
-        .validate = c->run.validate, .build = build_net, .ctx = e,
+        .hang_seconds = pm_experiment_hang_seconds(c), .validate = c->run.validate,
+        .build = build_net, .ctx = e,
         .fields = fields, .fields_count = e->task->fields(&e->setup, true, fields),
         .update = { .optimizer = e->optimizer, .cfg = e->optimizer_cfg,
                     .weight_decay = e->weight_decay, .clip_norm = c->optim.clip_norm,

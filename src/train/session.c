@@ -17,7 +17,8 @@ int pm_session_open(const struct pm_config *c, int open, struct pm_session *s)
     PM_TRY(pm_checkpoint_open(c->run.folder, c->eval.checkpoint, where, &s->from));
     PM_TRY(pm_device_open(&specs[0].info, &(struct pm_device_options){
         .threads = specs[0].threads, .segment_ms = c->run.segment_ms,
-        .validate = c->run.validate }, &s->device));
+        .hang_seconds = pm_experiment_hang_seconds(c), .validate = c->run.validate },
+        &s->device));
     PM_TRY(pm_experiment_net(s->e, 1, false, &s->net, NULL));
     PM_TRY(pm_variables_create(s->device, s->net, false, NULL, &s->variables));
     PM_TRY(pm_variables_allocate(s->variables));

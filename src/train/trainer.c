@@ -1,7 +1,6 @@
 /* trainer: the loop. Batches come from the loader, results are read a few steps late so that the
  * device never waits for the log; before a checkpoint or an evaluation all steps under way are
- * collected. When a device is lost, training goes on from the last host snapshot: the step's random
- * numbers and batches depend on its number only, so the same steps are taken again. */
+ * collected. */
 #include "train/trainer.h"
 #include "train/watch.h"
 
@@ -11,8 +10,6 @@
 #include <math.h>
 #include <signal.h>
 #include <string.h>
-
-enum { MAX_RECOVERIES = 3 };
 
 static volatile sig_atomic_t stop_signal;
 
@@ -144,6 +141,8 @@ static int evaluate(struct pm_trainer *t)
         return PM_OK;
     before = pm_phases_enter(&t->phases, PM_RUN_EVALUATING);
     PM_TRY(drain(t));
+    if (t->c->run.keep_best) /* before its line is told: this may lose the device */
+        PM_TRY(save(t));
     if (!t->evaluator)
         PM_TRY(pm_evaluator_create(t->e, pm_clones_device(t->clones, 0),
                                    pm_clones_variables(t->clones, 0), &t->evaluator));
@@ -227,7 +226,8 @@ static int after_step(struct pm_trainer *t)
     int err = PM_OK;
 
     if (t->spec_count > 1 && pm_balancer_step(&t->balance, t->clones, t->specs)) {
-        PM_TRY(pm_balancer_save(run->folder, t->specs, t->spec_count));
+        if (!t->lost[0]) /* a later start has all devices again */
+            PM_TRY(pm_balancer_save(run->folder, t->specs, t->spec_count));
         if (t->balance.moved)
             PM_TRY(rebalance(t));
     }
@@ -254,6 +254,8 @@ static int loop(struct pm_trainer *t)
     int64_t steps = t->c->run.steps;
     int err = PM_OK;
 
+    if (t->step > t->first_step && is_due(t->step, t->c->eval.every_steps))
+        PM_TRY(evaluate(t)); /* a loss may have come in between */
     while (!stop_signal && (steps == 0 || t->step < (uint64_t)steps)) {
         PM_TRY(one_step(t));
         PM_TRY(after_step(t));
@@ -266,27 +268,16 @@ out:
     return err;
 }
 
-/* Opens the devices again with shorter submissions and goes on from the snapshot. */
-static int recover(struct pm_trainer *t)
+/* After a loss: from the snapshot. */
+static int go_on(struct pm_trainer *t)
 {
     int err = PM_OK;
 
-    if (++t->recoveries > MAX_RECOVERIES)
-        return pm_fail(PM_ELOST, "%s; that was the loss number %d, with run.segment_ms down to %g: "
-                       "is the driver or the card broken?", pm_error_text(), t->recoveries,
-                       t->segment_ms);
-    t->segment_ms = (t->segment_ms > 0 ? t->segment_ms : 100) / 2;
-    PM_WARN("train", "%s; opening again, from step %llu, with submissions of %g ms",
-            pm_error_text(), (unsigned long long)t->snapshot_step, t->segment_ms);
-    pm_loader_destroy(&t->loader);
-    pm_watch_leave(t);
-    pm_evaluator_destroy(&t->evaluator);
-    pm_clones_destroy(&t->clones);
     PM_TRY(pm_trainer_clones(t));
     PM_TRY(pm_trainer_restore(t));
-    t->evaluated_step = UINT64_MAX; /* its line goes with the steps that are taken again */
+    if (t->evaluated_step > t->step)
+        t->evaluated_step = UINT64_MAX; /* its line goes with the steps that are taken again */
     PM_TRY(pm_trainer_loader(t));
-    pm_watch_close(t);
     PM_TRY(pm_watch_open(t));
     pm_watch_start(t);
 out:
@@ -309,6 +300,8 @@ static void summarise(const struct pm_trainer *t, struct cJSON *summary)
     cJSON_AddStringToObject(summary, "checkpoint", path);
     if (t->c->data.on_corrupt == PM_CORRUPT_SKIP)
         cJSON_AddNumberToObject(summary, "skipped", (double)t->skipped);
+    if (t->lost[0])
+        cJSON_AddStringToObject(summary, "lost", t->lost);
     if (t->eval_metrics)
         cJSON_AddItemToObject(summary, "metrics", cJSON_Duplicate(t->eval_metrics, true));
 }
@@ -324,7 +317,7 @@ static int check_messages(const struct pm_trainer *t)
 
 int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summary)
 {
-    struct pm_trainer t = { .c = c, .segment_ms = c->run.segment_ms };
+    struct pm_trainer t = { .c = c, .failed_clone = -1 };
     int err = PM_OK;
 
     *signal_number = 0;
@@ -334,7 +327,7 @@ int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summar
     pm_phases_start(&t.phases); /* what the start took is no step's time */
     pm_watch_start(&t);
     while ((err = loop(&t)) == PM_ELOST)
-        PM_TRY(recover(&t));
+        PM_TRY(pm_trainer_recover(&t, go_on));
     PM_TRY(err);
     PM_TRY(check_messages(&t));
     *signal_number = stop_signal;

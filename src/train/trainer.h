@@ -1,5 +1,5 @@
-/* The inside of a training run, shared by trainer_open.c (start, snapshots, end) and trainer.c (the
- * loop). */
+/* The inside of a training run, shared by trainer_open.c (start, snapshots, end), trainer.c (the
+ * loop) and trainer_loss.c (after the loss of a device). */
 #ifndef PM_TRAINER_H
 #define PM_TRAINER_H
 
@@ -38,8 +38,8 @@ struct pm_trainer {
     struct pm_state *snapshot;  /* host copy to go on from after a loss */
     struct pm_state *spare;     /* the next one: a loss while reading leaves the old one whole */
     uint64_t snapshot_step;
-    double segment_ms;
-    int recoveries;
+    int failed_clone;           /* that could not be made; -1: none */
+    char lost[256];             /* devices left out after a loss: "devices[1] (vulkan:0) at step 57" */
 
     uint64_t step;              /* updates submitted */
     uint64_t collected;         /* updates whose results were read */
@@ -53,7 +53,7 @@ struct pm_trainer {
     struct cJSON *eval_metrics; /* owned; of the last evaluation */
 };
 
-/* Zeroed but for c and segment_ms before. On failure close is still to be called. */
+/* Zeroed but for c before. On failure close is still to be called. */
 int pm_trainer_open(struct pm_trainer *t);
 void pm_trainer_close(struct pm_trainer *t);
 /* Devices, nets and plans by t->specs. */
@@ -63,7 +63,11 @@ int pm_trainer_loader(struct pm_trainer *t);
 /* Host copy of all values and slots, and back: t->step becomes the copy's. */
 int pm_trainer_snapshot(struct pm_trainer *t);
 int pm_trainer_restore(struct pm_trainer *t);
-/* What a checkpoint's .json remembers of the run: seed, batch size, damaged records, devices. */
+/* trainer_loss.c, after PM_ELOST: opens the devices again, without the lost one if need be, and calls
+ * `again` (clones, values, whatever else stood on them), until it does not fail with a loss. */
+int pm_trainer_recover(struct pm_trainer *t, int (*again)(struct pm_trainer *t));
+/* What a checkpoint's .json remembers of the run: seed, batch size, damaged records,
+ * devices, losses. */
 void pm_trainer_state(const struct pm_trainer *t, char *text, size_t size);
 
 #endif

@@ -12,8 +12,8 @@ int pm_trainer_clones(struct pm_trainer *t)
 
     pm_experiment_clones(t->e, t->specs, t->spec_count, &options);
     options.slots = PM_TRAINER_SLOTS;
-    options.segment_ms = t->segment_ms;
     options.phases = &t->phases;
+    options.failed = &t->failed_clone;
     return pm_clones_create(&options, &t->clones);
 }
 
@@ -65,7 +65,7 @@ void pm_trainer_state(const struct pm_trainer *t, char *text, size_t size)
     for (int i = 0; i < t->spec_count && n + 64 < size; i++)
         n += (size_t)snprintf(text + n, size - n, "%s%s:%d", i ? " " : "",
                               t->specs[i].info.address, t->specs[i].threads);
-    snprintf(text + n, size - n, "\"}");
+    snprintf(text + n, size - n, "\", \"lost\": \"%s\"}", t->lost);
 }
 
 /* A run that goes on otherwise than it began is legal, but not the same bits. */
@@ -131,6 +131,21 @@ static int start_values(struct pm_trainer *t)
     t->first_step = t->step;
 out:
     pm_checkpoint_close(&from);
+    return err;
+}
+
+/* From the beginning, also after a loss on the way. */
+static int start(struct pm_trainer *t)
+{
+    int err = PM_OK;
+
+    pm_state_destroy(&t->snapshot);
+    pm_state_destroy(&t->spare);
+    PM_TRY(pm_trainer_clones(t));
+    t->snapshot = pm_state_create(pm_clones_master(t->clones));
+    t->spare = pm_state_create(pm_clones_master(t->clones));
+    PM_TRY(start_values(t));
+out:
     return err;
 }
 
@@ -207,10 +222,9 @@ int pm_trainer_open(struct pm_trainer *t)
     if (c->run.balance != PM_BALANCE_AUTO || t->spec_count == 1 ||
         pm_balancer_load(c->run.folder, t->specs, t->spec_count))
         t->balance.step = -1;
-    PM_TRY(pm_trainer_clones(t));
-    t->snapshot = pm_state_create(pm_clones_master(t->clones));
-    t->spare = pm_state_create(pm_clones_master(t->clones));
-    PM_TRY(start_values(t));
+    if ((err = start(t)) == PM_ELOST)
+        err = pm_trainer_recover(t, start);
+    PM_TRY(err);
     PM_TRY(write_config(t));
     PM_TRY(pm_trainer_loader(t));
     PM_TRY(pm_watch_open(t));

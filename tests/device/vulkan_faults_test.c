@@ -140,13 +140,46 @@ static void test_hang(void **state)
     f.d->vk.WaitSemaphores = endless_wait;
     f.d->vk.GetSemaphoreCounterValue = stuck_counter;
     counter = 0;
-    f.d->hang_seconds = 0.02;
+    f.d->base.options.hang_seconds = 0.02;
     assert_int_equal(pm_program_wait(f.prog, 0), PM_ELOST);
-    assert_contains(pm_error_text(), "no submission finished");
+    assert_contains(pm_error_text(), "no submission ended");
     assert_contains(pm_error_text(), "first (test_axpy)");
-    assert_true(f.d->hung);
+    assert_true(pm_device_hung(&f.d->base));
     assert_false(pm_vk_idle(f.d));
-    f.d->hung = false; /* it does not really hang */
+    f.d->base.hung = false; /* it does not really hang */
+    f.d->vk = real;
+    after_loss(&f);
+}
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+
+static VKAPI_ATTR VkResult VKAPI_CALL blocked_idle(VkDevice d)
+{
+    (void)d;
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+    return VK_ERROR_DEVICE_LOST;
+}
+
+/* A driver that never says that a lost device is idle does not stop the close. */
+static void test_endless_idle(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_open(&f);
+    ok(pm_program_create(&f.d->base, &f.desc, &f.prog));
+    ok(pm_program_submit(f.prog, 0));
+    f.d->vk.WaitSemaphores = lost_wait;
+    f.d->vk.DeviceWaitIdle = blocked_idle;
+    f.d->settle_seconds = 0.05;
+    assert_int_equal(pm_program_wait(f.prog, 0), PM_ELOST);
+    assert_false(pm_device_hung(&f.d->base));
+    pthread_mutex_lock(&gate);
+    assert_false(pm_vk_idle(f.d));
+    assert_true(pm_device_hung(&f.d->base));
+    pthread_mutex_unlock(&gate);
+    f.d->base.hung = false; /* it does not really hang */
     f.d->vk = real;
     after_loss(&f);
 }
@@ -169,7 +202,7 @@ static void test_no_memory(void **state)
     fixture_open(&f);
     f.d->vk.AllocateMemory = no_memory;
     calls_left = 0;
-    assert_int_equal(pm_buffer_create(&f.d->base, 3 << 20, &b), PM_EDEVICE);
+    assert_int_equal(pm_buffer_create(&f.d->base, 3 << 20, &b), PM_EMEMORY);
     assert_contains(pm_error_text(), "of 3 MiB");
     assert_contains(pm_error_text(), "VK_ERROR_OUT_OF_DEVICE_MEMORY");
     assert_contains(pm_error_text(), "buffers take 32 KiB");
@@ -181,7 +214,7 @@ static void test_no_memory(void **state)
     f.desc.in = &in, f.desc.in_count = 1, f.desc.slots = 2;
     for (int allowed = 0; allowed < 2; allowed++) {
         calls_left = allowed;
-        assert_int_equal(pm_program_create(&f.d->base, &f.desc, &f.prog), PM_EDEVICE);
+        assert_int_equal(pm_program_create(&f.d->base, &f.desc, &f.prog), PM_EMEMORY);
         assert_null(f.prog);
     }
     calls_left = 2;
@@ -197,7 +230,7 @@ static void test_buffer_limit(void **state)
 
     (void)state;
     assert_int_equal(pm_buffer_create(&d->base, d->base.info.caps.max_buffer_bytes + 4, &b),
-                     PM_EDEVICE);
+                     PM_EMEMORY);
     assert_contains(pm_error_text(), "limit");
     close_device(d);
 }
@@ -524,6 +557,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_lost_at_submit),
         cmocka_unit_test(test_lost_at_wait),
         cmocka_unit_test(test_hang),
+        cmocka_unit_test(test_endless_idle),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_buffer_limit),
         cmocka_unit_test(test_variants),

@@ -1,5 +1,7 @@
 /* cpu: the device that loops over the calls. It has one thread of its own, which runs programs in
- * the order of their submission and whose parallel loops use the clone's share of the cores. */
+ * the order of their submission and whose parallel loops use the clone's share of the cores. A thread
+ * cannot be ended from outside: when a call never returns, the device counts as lost and the thread
+ * stays behind with everything that it may touch. */
 #include "device/backend.h"
 
 #include <pumice/thread.h>
@@ -9,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_JOBS = 64, ALIGNMENT = 256 };
@@ -21,6 +24,7 @@ struct cpu_buffer {
 struct cpu_call {
     const struct pm_kernel *kernel;
     struct pm_args args; /* params owned */
+    char *label;         /* owned; for messages */
     bool announce;       /* an output waits for this call */
 };
 
@@ -50,6 +54,9 @@ struct cpu_device {
     } jobs[MAX_JOBS];
     unsigned head, tail; /* jobs [head, tail) wait or run */
     bool quit;
+    atomic_size_t at;        /* the call that runs, of the first job's program */
+    atomic_ullong progress;  /* calls begun so far */
+    int trains;              /* runs of programs called "train" */
     char lane[40]; /* in traces: "cpu", "cpu 2" for the second one opened */
 };
 
@@ -85,6 +92,13 @@ static void run_call(struct cpu_call *c)
         pm_parallel(c->args.count, c->kernel->grain ? c->kernel->grain : 1024, run_range, c);
 }
 
+/* PM_HANG: what a call that never ends looks like. */
+static void hang(void)
+{
+    for (;;)
+        pause();
+}
+
 /* Outputs are copied as soon as their call is done, so that gradient buckets reach the host while
  * the backward pass goes on. */
 static void copy_outputs(struct cpu_program *p, int slot, size_t done)
@@ -117,13 +131,19 @@ static void run_program(struct cpu_device *d, struct cpu_program *p, int slot)
 {
     struct cpu_slot *s = &p->slot[slot];
     size_t count = p->base.calls_count;
+    bool hangs = p->base.is_train && ++d->trains == d->base.options.hang_at;
     double begin = s->begun = pm_seconds();
 
+    atomic_store(&d->at, 0);
     for (size_t i = 0; i < p->base.in_count; i++)
         memcpy(address(&p->in[i]), p->host_in[(size_t)slot * p->base.in_count + i],
                p->in[i].size);
     copy_outputs(p, slot, 0);
     for (size_t i = 0; i < count; i++) {
+        atomic_store(&d->at, i);
+        atomic_fetch_add(&d->progress, 1);
+        if (i == count / 2 && hangs)
+            hang();
         if (s->times)
             s->times[2 * i] = pm_seconds();
         run_call(&p->calls[i]);
@@ -164,12 +184,57 @@ static void *work(void *ctx)
     return NULL;
 }
 
-static void wait_idle(struct cpu_device *d)
+/* ---- waiting ---------------------------------------------------------------------------- */
+
+static int fail_hung(struct cpu_device *d, double seconds)
 {
+    const struct cpu_program *p = d->jobs[d->head % MAX_JOBS].program;
+    size_t at = atomic_load(&d->at);
+
+    atomic_store(&d->base.hung, true);
+    atomic_store(&d->base.lost, true);
+    return pm_fail(PM_ELOST, "%s was lost: no call ended for %.3g seconds; in %s, call %zu of %zu, "
+                   "%s (%s)", d->lane, seconds, p->name, at + 1, p->base.calls_count,
+                   p->base.calls_count ? p->calls[at].label : "copies in",
+                   p->base.calls_count ? p->calls[at].kernel->name : "none");
+}
+
+/* Waits, with the lock held, until something changed. */
+static int wait_change(struct cpu_device *d, struct pm_patience *patience)
+{
+    struct timespec until;
+
+    if (atomic_load(&d->base.hung))
+        return pm_fail(PM_ELOST, "%s was lost before", d->lane);
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += 200000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (pthread_cond_timedwait(&d->changed, &d->lock, &until) != 0 && d->head != d->tail &&
+        pm_patience_over(patience, &d->base, atomic_load(&d->progress)))
+        return fail_hung(d, patience->idle);
+    return PM_OK;
+}
+
+static int wait_idle(struct cpu_device *d)
+{
+    struct pm_patience patience;
+    int err = PM_OK;
+
+    pm_patience_start(&patience, atomic_load(&d->progress));
     pthread_mutex_lock(&d->lock);
-    while (d->head != d->tail)
-        pthread_cond_wait(&d->changed, &d->lock);
+    while (err == PM_OK && d->head != d->tail)
+        err = wait_change(d, &patience);
     pthread_mutex_unlock(&d->lock);
+    return err;
+}
+
+/* For what destroys: what a thread that was left behind may touch stays. */
+static bool is_idle(struct cpu_device *d)
+{
+    if (!atomic_load(&d->base.hung)) /* else the reason told before stays */
+        wait_idle(d);
+    return !atomic_load(&d->base.hung);
 }
 
 /* ---- memory ----------------------------------------------------------------------------- */
@@ -178,13 +243,15 @@ static int buffer_create(struct pm_device *d, size_t size, struct pm_buffer **ou
 {
     struct cpu_buffer *b = pm_calloc(1, sizeof *b);
     size_t rounded = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    char want[24];
+    char want[24], used[24];
 
     b->memory = aligned_alloc(ALIGNMENT, rounded);
     if (!b->memory) {
         pm_free(b);
-        return pm_fail(PM_EDEVICE, "%s: no host memory for a buffer of %s", d->info.address,
-                       pm_bytes_text(size, want));
+        return pm_fail(PM_EMEMORY, "%s: no host memory for a buffer of %s: buffers take %s; a "
+                       "smaller run.batch_size or more run.micro_batches need less",
+                       d->info.address, pm_bytes_text(size, want),
+                       pm_bytes_text(d->memory_used, used));
     }
     *out = &b->base;
     return PM_OK;
@@ -192,7 +259,8 @@ static int buffer_create(struct pm_device *d, size_t size, struct pm_buffer **ou
 
 static void buffer_destroy(struct pm_device *d, struct pm_buffer *b)
 {
-    wait_idle(cpu_of(d));
+    if (!is_idle(cpu_of(d)))
+        return;
     free(((struct cpu_buffer *)b)->memory);
     pm_free(b);
 }
@@ -200,17 +268,21 @@ static void buffer_destroy(struct pm_device *d, struct pm_buffer *b)
 static int buffer_write(struct pm_device *d, struct pm_buffer *b, size_t offset, const void *src,
                         size_t size)
 {
-    wait_idle(cpu_of(d));
-    memcpy(((struct cpu_buffer *)b)->memory + offset, src, size);
-    return PM_OK;
+    int err = wait_idle(cpu_of(d));
+
+    if (err == PM_OK)
+        memcpy(((struct cpu_buffer *)b)->memory + offset, src, size);
+    return err;
 }
 
 static int buffer_read(struct pm_device *d, struct pm_buffer *b, size_t offset, void *dst,
                        size_t size)
 {
-    wait_idle(cpu_of(d));
-    memcpy(dst, ((struct cpu_buffer *)b)->memory + offset, size);
-    return PM_OK;
+    int err = wait_idle(cpu_of(d));
+
+    if (err == PM_OK)
+        memcpy(dst, ((struct cpu_buffer *)b)->memory + offset, size);
+    return err;
 }
 
 static int buffer_fill(struct pm_device *d, struct pm_buffer *b, size_t offset, size_t size,
@@ -218,10 +290,11 @@ static int buffer_fill(struct pm_device *d, struct pm_buffer *b, size_t offset, 
 {
     uint32_t *w = (uint32_t *)(void *)(((struct cpu_buffer *)b)->memory + offset);
 
-    wait_idle(cpu_of(d));
-    for (size_t i = 0; i < size / 4; i++)
+    int err = wait_idle(cpu_of(d));
+
+    for (size_t i = 0; err == PM_OK && i < size / 4; i++)
         w[i] = word;
-    return PM_OK;
+    return err;
 }
 
 /* ---- programs --------------------------------------------------------------------------- */
@@ -231,15 +304,17 @@ static void program_destroy(struct pm_program *base)
     struct cpu_program *p = prog_of(base);
     size_t slots = (size_t)base->slots;
 
-    wait_idle(cpu_of(base->device));
+    if (!is_idle(cpu_of(base->device)))
+        return;
     for (size_t i = 0; i < base->calls_count; i++) {
         if (p->calls[i].args.state)
             p->calls[i].kernel->release(p->calls[i].args.state);
         pm_free((void *)p->calls[i].args.params);
+        pm_free(p->calls[i].label);
     }
-    for (size_t i = 0; i < slots * base->in_count; i++)
+    for (size_t i = 0; p->host_in && i < slots * base->in_count; i++)
         free(p->host_in[i]);
-    for (size_t i = 0; i < slots * base->out_count; i++)
+    for (size_t i = 0; p->host_out && i < slots * base->out_count; i++)
         free(p->host_out[i]);
     pm_free(p->calls);
     pm_free(p->in);
@@ -264,6 +339,7 @@ static int bind_call(struct cpu_call *c, const struct pm_bound_call *from)
     if (from->kernel->params_size)
         memcpy(params, from->params, from->kernel->params_size);
     c->kernel = from->kernel;
+    c->label = pm_strdup(from->label ? from->label : from->kernel->name);
     c->args.params = params;
     c->args.count = from->count;
     for (int i = 0; i < bufs; i++) {
@@ -276,20 +352,24 @@ out:
     return err;
 }
 
-/* Host memory of every place, once per slot. */
-static void **host_memory(const struct pm_place *places, size_t count, int slots)
+/* Host memory of every place, once per slot. *out is to be freed also after an error. */
+static int host_memory(const struct pm_device *d, const struct pm_place *places, size_t count,
+                       int slots, void ***out)
 {
-    void **m = pm_calloc((size_t)slots * count + 1, sizeof *m);
+    void **m = *out = pm_calloc((size_t)slots * count + 1, sizeof *m);
+    char want[24];
 
     for (size_t i = 0; i < (size_t)slots * count; i++) {
         size_t size = (places[i % count].size / ALIGNMENT + 1) * ALIGNMENT;
 
         m[i] = aligned_alloc(ALIGNMENT, size);
         if (!m[i])
-            abort();
+            return pm_fail(PM_EMEMORY, "%s: no host memory for %s of inputs and outputs; a smaller "
+                           "run.batch_size needs less", d->info.address,
+                           pm_bytes_text(size, want));
         memset(m[i], 0, size);
     }
-    return m;
+    return PM_OK;
 }
 
 static void *copy_of(const void *src, size_t size)
@@ -316,11 +396,11 @@ static int program_create(struct pm_device *d, const struct pm_program_desc *des
     p->in = copy_of(desc->in, desc->in_count * sizeof *desc->in);
     p->out = copy_of(desc->out, desc->out_count * sizeof *desc->out);
     p->out_after = copy_of(desc->out_after, desc->out_count * sizeof *desc->out_after);
-    p->host_in = host_memory(p->in, desc->in_count, desc->slots);
-    p->host_out = host_memory(p->out, desc->out_count, desc->slots);
     p->slot = pm_calloc((size_t)desc->slots, sizeof *p->slot);
     for (int i = 0; i < desc->slots && desc->timed; i++)
         p->slot[i].times = pm_calloc(2 * desc->calls_count + 1, sizeof *p->slot[i].times);
+    PM_TRY(host_memory(d, p->in, desc->in_count, desc->slots, &p->host_in));
+    PM_TRY(host_memory(d, p->out, desc->out_count, desc->slots, &p->host_out));
     p->calls = pm_calloc(desc->calls_count + 1, sizeof *p->calls);
     for (size_t i = 0; i < desc->calls_count; i++) {
         p->base.calls_count++;
@@ -351,29 +431,36 @@ static int program_submit(struct pm_program *base, int slot)
 {
     struct cpu_device *d = cpu_of(base->device);
     struct cpu_program *p = prog_of(base);
+    struct pm_patience patience;
+    int err = PM_OK;
 
+    pm_patience_start(&patience, atomic_load(&d->progress));
     pthread_mutex_lock(&d->lock);
     assert(!p->slot[slot].running);
     while (d->tail - d->head == MAX_JOBS)
-        pthread_cond_wait(&d->changed, &d->lock);
+        PM_TRY(wait_change(d, &patience));
     p->slot[slot].running = true;
     p->slot[slot].calls_done = 0;
     d->jobs[d->tail++ % MAX_JOBS] = (struct cpu_job){ p, slot };
     pthread_cond_broadcast(&d->changed);
+out:
     pthread_mutex_unlock(&d->lock);
-    return PM_OK;
+    return err;
 }
 
 static int wait_calls(struct pm_program *base, int slot, size_t calls)
 {
     struct cpu_device *d = cpu_of(base->device);
     struct cpu_slot *s = &prog_of(base)->slot[slot];
+    struct pm_patience patience;
+    int err = PM_OK;
 
+    pm_patience_start(&patience, atomic_load(&d->progress));
     pthread_mutex_lock(&d->lock);
-    while (s->running && s->calls_done < calls)
-        pthread_cond_wait(&d->changed, &d->lock);
+    while (err == PM_OK && s->running && s->calls_done < calls)
+        err = wait_change(d, &patience);
     pthread_mutex_unlock(&d->lock);
-    return PM_OK;
+    return err;
 }
 
 static int program_wait_out(struct pm_program *p, int slot, size_t i)
@@ -437,6 +524,11 @@ static void close_device(struct pm_device *base)
 {
     struct cpu_device *d = cpu_of(base);
 
+    if (!is_idle(d)) {
+        PM_WARN("cpu", "%s hangs: its thread and its memory stay until the process ends", d->lane);
+        pthread_detach(d->thread);
+        return;
+    }
     pthread_mutex_lock(&d->lock);
     d->quit = true;
     pthread_cond_broadcast(&d->changed);
@@ -518,6 +610,7 @@ int pm_cpu_open(const struct pm_device_info *info, const struct pm_device_option
     static _Atomic int opened;
     struct cpu_device *d = pm_calloc(1, sizeof *d);
     int number = ++opened;
+    pthread_condattr_t clock;
 
     snprintf(d->lane, sizeof d->lane, number > 1 ? "cpu %d" : "cpu", number);
     d->base.ops = &ops;
@@ -525,8 +618,11 @@ int pm_cpu_open(const struct pm_device_info *info, const struct pm_device_option
     d->base.options = *options;
     if (options->threads > 0)
         d->base.info.caps.threads = options->threads;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_mutex_init(&d->lock, NULL);
-    pthread_cond_init(&d->changed, NULL);
+    pthread_cond_init(&d->changed, &clock);
+    pthread_condattr_destroy(&clock);
     if (pthread_create(&d->thread, NULL, work, d) != 0) {
         pthread_cond_destroy(&d->changed);
         pthread_mutex_destroy(&d->lock);

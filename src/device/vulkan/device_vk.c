@@ -101,13 +101,11 @@ static int create_layout(struct vk_device *d)
     return vk(d->vk.CreatePipelineLayout(d->handle, &info, NULL, &d->layout));
 }
 
-/* Work a second, low guesses by class: too low only makes submissions shorter. And how long one may
- * take before the device counts as hung: a software driver is only ever slow. */
+/* Work a second, low guesses by class: too low only makes submissions shorter. */
 static void guess_speed(struct vk_device *d)
 {
     double cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
 
-    d->hang_seconds = d->base.info.kind == PM_KIND_SOFTWARE ? 3600 : 120;
     d->flops = 1e12, d->bytes = 5e10;
     if (d->physical.driver == VK_DRIVER_ID_GOOGLE_SWIFTSHADER)
         d->flops = cores * 1e9, d->bytes = cores * 5e8;
@@ -122,9 +120,11 @@ static void guess_speed(struct vk_device *d)
 static void vk_close(struct pm_device *base)
 {
     struct vk_device *d = (struct vk_device *)base;
+    bool idle = d->handle && pm_vk_idle(d);
 
-    if (d->handle && pm_vk_idle(d)) {
-        pm_vk_pipelines_close(d);
+    if (d->handle)
+        pm_vk_pipelines_close(d, idle);
+    if (idle) {
         pm_vk_block_destroy(d, &d->staging[0]);
         pm_vk_block_destroy(d, &d->staging[1]);
         d->vk.DestroyCommandPool(d->handle, d->pool, NULL);
@@ -133,11 +133,10 @@ static void vk_close(struct pm_device *base)
         d->vk.DestroySemaphore(d->handle, d->transfer.timeline, NULL);
         d->vk.DestroyDevice(d->handle, NULL);
     }
-    if (d->hung)
+    if (atomic_load(&d->base.hung))
         PM_WARN("vulkan", "%s hangs: its memory is kept until the process ends",
                 d->base.info.address);
-    else
-        pm_vk_instance_destroy(&d->instance);
+    pm_vk_instance_destroy(&d->instance, !atomic_load(&d->base.hung));
     pthread_mutex_destroy(&d->queue_lock);
     pthread_mutex_destroy(&d->once_lock);
     pm_free(d);
@@ -175,6 +174,7 @@ int pm_vulkan_open(const struct pm_device_info *info, const struct pm_device_opt
     d->base = (struct pm_device){ .ops = &ops, .info = *info, .options = *options };
     pthread_mutex_init(&d->queue_lock, NULL);
     pthread_mutex_init(&d->once_lock, NULL);
+    d->settle_seconds = 10;
     d->segment_seconds = (options->segment_ms > 0 ? options->segment_ms : 100) / 1000;
     PM_TRY(pm_vk_instance_create(options->validate, &d->instance));
     d->vk = d->instance.vk;

@@ -182,15 +182,15 @@ int pm_vk_instance_create(bool validate, struct vk_instance *out)
     PM_TRY(enumerate(out));
 out:
     if (err < 0)
-        pm_vk_instance_destroy(out);
+        pm_vk_instance_destroy(out, true);
     return err;
 }
 
-void pm_vk_instance_destroy(struct vk_instance *in)
+void pm_vk_instance_destroy(struct vk_instance *in, bool idle)
 {
-    if (in->messenger)
+    if (idle && in->messenger)
         in->vk.DestroyDebugUtilsMessengerEXT(in->handle, in->messenger, NULL);
-    if (in->handle && in->vk.DestroyInstance)
+    if (idle && in->handle && in->vk.DestroyInstance)
         in->vk.DestroyInstance(in->handle, NULL);
     pm_free(in->physical);
     memset(in, 0, sizeof *in);
@@ -259,7 +259,7 @@ int pm_vulkan_list(struct pm_device_info **list, size_t *count)
     for (uint32_t i = 0; i < in.count; i++)
         (*list)[(*count)++] = p[i].info;
     pm_free(p);
-    pm_vk_instance_destroy(&in);
+    pm_vk_instance_destroy(&in, true);
 out:
     return err;
 }

@@ -59,8 +59,9 @@ static int out_of_memory(struct vk_device *d, size_t size, uint32_t type, VkResu
                  pm_bytes_text(budget.heapUsage[heap], used),
                  pm_bytes_text(budget.heapBudget[heap], may));
     }
-    return pm_fail(PM_EDEVICE, "%s: no memory for a buffer of %s (%s): buffers take %s of a heap "
-                   "of %s%s; a smaller run.batch_size needs less", d->base.info.address,
+    return pm_fail(PM_EMEMORY, "%s: no memory for a buffer of %s (%s): buffers take %s of a heap "
+                   "of %s%s; a smaller run.batch_size or more run.micro_batches need less",
+                   d->base.info.address,
                    pm_bytes_text(size, want), pm_vk_result_name(r),
                    pm_bytes_text(d->base.memory_used, ours),
                    pm_bytes_text(d->memory.memoryHeaps[heap].size, have), extra);
@@ -126,7 +127,7 @@ out:
 
 void pm_vk_block_destroy(struct vk_device *d, struct vk_block *b)
 {
-    if (!d->hung) {
+    if (!atomic_load(&d->base.hung)) {
         d->vk.DestroyBuffer(d->handle, b->buffer, NULL);
         d->vk.FreeMemory(d->handle, b->memory, NULL);
     }

@@ -111,18 +111,20 @@ int pm_vk_pipelines_open(struct vk_device *d)
     return pm_vk_result(r, "CreatePipelineCache");
 }
 
-void pm_vk_pipelines_close(struct vk_device *d)
+void pm_vk_pipelines_close(struct vk_device *d, bool idle)
 {
     struct vk_pipelines *p = &d->pipelines;
 
-    if (p->cache) {
+    if (p->cache && idle) {
         if (p->count > 0)
             cache_save(d);
         d->vk.DestroyPipelineCache(d->handle, p->cache, NULL);
-        pthread_mutex_destroy(&p->lock);
     }
+    if (p->cache)
+        pthread_mutex_destroy(&p->lock);
     for (size_t i = 0; i < p->count; i++) {
-        d->vk.DestroyPipeline(d->handle, p->list[i]->handle, NULL);
+        if (idle)
+            d->vk.DestroyPipeline(d->handle, p->list[i]->handle, NULL);
         pm_free(p->list[i]);
     }
     pm_free(p->list);

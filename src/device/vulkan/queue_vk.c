@@ -1,11 +1,14 @@
 /* queue_vk: submitting to a device's queues and waiting for them; barriers and command buffers. */
 #include "device/vulkan/vk.h"
 
+#include <math.h>
+#include <time.h>
+
 /* ---- loss --------------------------------------------------------------------------- */
 
 int pm_vk_lose(struct vk_device *d, const char *why)
 {
-    atomic_store(&d->lost, true);
+    atomic_store(&d->base.lost, true);
     return pm_fail(PM_ELOST, "%s (%s) was lost: %s", d->base.info.address, d->base.info.name, why);
 }
 
@@ -65,7 +68,7 @@ int pm_vk_submit(struct vk_device *d, struct vk_queue *q, const VkCommandBuffer 
 {
     int err;
 
-    if (atomic_load(&d->lost))
+    if (atomic_load(&d->base.lost))
         return pm_fail(PM_ELOST, "%s (%s) was lost before", d->base.info.address,
                        d->base.info.name);
     if (d->physical.compiler_only)
@@ -82,14 +85,15 @@ int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value)
     VkSemaphoreWaitInfo info = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                  .semaphoreCount = 1, .pSemaphores = &q->timeline,
                                  .pValues = &value };
-    uint64_t seen = 0, now = 0;
-    double since = pm_seconds();
+    uint64_t now = 0;
+    struct pm_patience patience;
 
     if (value == 0)
         return PM_OK;
-    if (atomic_load(&d->lost))
+    if (atomic_load(&d->base.lost))
         return pm_fail(PM_ELOST, "%s (%s) was lost before", d->base.info.address,
                        d->base.info.name);
+    pm_patience_start(&patience, 0);
     for (;;) {
         VkResult r = d->vk.WaitSemaphores(d->handle, &info, 200000000);
 
@@ -102,27 +106,92 @@ int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value)
         r = d->vk.GetSemaphoreCounterValue(d->handle, q->timeline, &now);
         if (r == VK_ERROR_DEVICE_LOST)
             return pm_vk_lose(d, "vkGetSemaphoreCounterValue says VK_ERROR_DEVICE_LOST");
-        if (now != seen)
-            seen = now, since = pm_seconds();
-        if (pm_seconds() - since > d->hang_seconds) {
+        if (pm_patience_over(&patience, &d->base, now)) {
             char why[80];
 
-            d->hung = true;
-            snprintf(why, sizeof why, "no submission finished for %.3g seconds", d->hang_seconds);
+            atomic_store(&d->base.hung, true);
+            snprintf(why, sizeof why, "no submission ended for %.3g seconds", patience.idle);
             return pm_vk_lose(d, why);
         }
     }
 }
 
+/* vkDeviceWaitIdle has no time limit, and drivers exist where it never returns after a loss: a
+ * thread of its own calls it, which is left behind if need be. */
+struct settling {
+    PFN_vkDeviceWaitIdle wait;
+    VkDevice device;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int holders; /* threads that still look; the last one frees */
+    bool done;
+};
+
+static void settling_release(struct settling *s) /* with the lock held */
+{
+    bool last = --s->holders == 0;
+
+    pthread_mutex_unlock(&s->lock);
+    if (!last)
+        return;
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    pm_free(s);
+}
+
+static void *settle(void *ctx)
+{
+    struct settling *s = ctx;
+
+    s->wait(s->device);
+    pthread_mutex_lock(&s->lock);
+    s->done = true;
+    pthread_cond_broadcast(&s->changed);
+    settling_release(s);
+    return NULL;
+}
+
+static bool settles(struct vk_device *d)
+{
+    struct settling *s = pm_calloc(1, sizeof *s);
+    struct timespec until;
+    pthread_t thread;
+    bool done;
+
+    *s = (struct settling){ .wait = d->vk.DeviceWaitIdle, .device = d->handle, .holders = 2 };
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)d->settle_seconds;
+    until.tv_nsec += (long)(1e9 * (d->settle_seconds - floor(d->settle_seconds)));
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&s->lock);
+    if (pthread_create(&thread, NULL, settle, s) != 0) {
+        s->holders = 1;
+        settling_release(s);
+        return false;
+    }
+    pthread_detach(thread);
+    while (!s->done && pthread_cond_timedwait(&s->changed, &s->lock, &until) == 0)
+        ;
+    done = s->done;
+    settling_release(s);
+    return done;
+}
+
 bool pm_vk_idle(struct vk_device *d)
 {
-    if (!atomic_load(&d->lost)) {
+    if (!atomic_load(&d->base.lost)) {
         pm_vk_wait(d, &d->compute, d->compute.submitted);
         pm_vk_wait(d, &d->transfer, d->transfer.submitted);
     }
-    if (atomic_load(&d->lost) && !d->hung)
-        d->vk.DeviceWaitIdle(d->handle);
-    return !d->hung;
+    if (atomic_load(&d->base.lost) && !atomic_load(&d->base.hung) && !d->settled) {
+        d->settled = settles(d);
+        if (!d->settled)
+            atomic_store(&d->base.hung, true);
+    }
+    return !atomic_load(&d->base.hung);
 }
 
 /* ---- command buffers ---------------------------------------------------------------- */

@@ -66,7 +66,8 @@ struct vk_instance {
 };
 /* No loader or no driver: count is 0 and that is not an error. */
 int pm_vk_instance_create(bool validate, struct vk_instance *out);
-void pm_vk_instance_destroy(struct vk_instance *in);
+/* idle: else a device of it hangs, and only host memory is freed. */
+void pm_vk_instance_destroy(struct vk_instance *in, bool idle);
 
 /* Optional extensions that are enabled where present. */
 enum vk_extension {
@@ -166,7 +167,8 @@ struct vk_pipelines {
     const struct pm_shader *extra; /* tests: searched before the embedded table; borrowed */
 };
 int pm_vk_pipelines_open(struct vk_device *d);
-void pm_vk_pipelines_close(struct vk_device *d);
+/* idle: else the device hangs, and only host memory is freed. */
+void pm_vk_pipelines_close(struct vk_device *d, bool idle);
 /* A call's dispatches and their pipelines. */
 struct vk_picked {
     struct pm_picks picks;
@@ -206,11 +208,10 @@ struct vk_device {
     struct vk_pipelines pipelines;
     double flops, bytes;               /* a second, guessed from the class: for cutting work */
     double segment_seconds;
-    double hang_seconds;               /* no progress for so long counts as lost */
     uint64_t fitted_stamp;             /* the last run's end on the device's clock, */
     double fitted_seconds;             /* and on the host's; 0: no run yet */
-    atomic_bool lost;
-    bool hung;                         /* work may still run: nothing is freed */
+    double settle_seconds;             /* after a loss, for what was submitted to end */
+    bool settled;                      /* lost, and its work has ended by itself */
 };
 
 /* ---- queue_vk.c: work on the queues ------------------------------------------------- */

@@ -1,0 +1,129 @@
+/* trainer_loss: training after the loss of a device. The step's random numbers and batches depend on
+ * its number only, so the steps since the last host snapshot are taken again, to the same bits where
+ * the same devices compute them.
+ *
+ * A device is opened again with submissions half as long: most losses are the driver's watchdog.
+ * Among several, one that is lost a second time within LAPSE steps, that hangs, or that cannot be
+ * opened again is left out, and the others share the whole batch, so that the schedule stays. The only
+ * device has MOST_LOSSES tries, and time to come back. */
+#include "train/trainer.h"
+#include "train/watch.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_LOSSES = 3, LAPSE = 1000 };
+
+/* The clone that was lost, or could not be made again; -1: neither. */
+static int find_lost(const struct pm_trainer *t)
+{
+    return t->clones ? pm_clones_lost(t->clones) : t->failed_clone;
+}
+
+static void add_lost(struct pm_trainer *t, const struct pm_clone_spec *s)
+{
+    size_t n = strlen(t->lost);
+
+    snprintf(t->lost + n, sizeof t->lost - n, "%sdevices[%d] (%s) at step %llu", n ? ", " : "",
+             s->place, s->info.address, (unsigned long long)t->step);
+}
+
+/* The shares of the others keep their ratios. Shares that were being measured are measured anew. */
+static void leave_out(struct pm_trainer *t, int i, const char *why)
+{
+    bool measuring = t->balance.step >= 0;
+
+    PM_WARN("train", "%s; devices[%d], %s (%s), is left out from now on: %d device%s on from step "
+            "%llu with the whole batch; the next start tries all of them again", why,
+            t->specs[i].place, t->specs[i].info.address, t->specs[i].info.name, t->spec_count - 1,
+            t->spec_count == 2 ? " goes" : "s go", (unsigned long long)t->snapshot_step);
+    add_lost(t, &t->specs[i]);
+    t->spec_count--;
+    memmove(&t->specs[i], &t->specs[i + 1], (size_t)(t->spec_count - i) * sizeof *t->specs);
+    pm_balancer_free(&t->balance);
+    pm_balancer_start(&t->balance, t->spec_count);
+    if (!measuring || t->spec_count == 1)
+        t->balance.step = -1;
+}
+
+static int open_again(struct pm_trainer *t, struct pm_clone_spec *s, bool refused, const char *why)
+{
+    if (s->losses > MOST_LOSSES)
+        return pm_fail(PM_ELOST, "%s; that was loss number %d of %s (%s), with submissions down to "
+                       "%g ms: is the driver or the card broken? The run is saved up to step %llu",
+                       why, s->losses, s->info.address, s->info.name, s->segment_ms,
+                       (unsigned long long)(t->saved_step == UINT64_MAX ? 0 : t->saved_step));
+    s->segment_ms = (s->segment_ms > 0 ? s->segment_ms : t->c->run.segment_ms) / 2;
+    PM_WARN("train", "%s; opening devices[%d], %s, again, from step %llu, with submissions of %g ms",
+            why, s->place, s->info.address, (unsigned long long)t->snapshot_step, s->segment_ms);
+    if (refused) /* a card that resets itself takes seconds */
+        sleep((unsigned)s->losses);
+    return PM_OK;
+}
+
+/* What to do about the failure that `why` tells. */
+static int decide(struct pm_trainer *t, const char *why)
+{
+    int i = find_lost(t);
+    struct pm_clone_spec *s = &t->specs[i < 0 ? 0 : i];
+    bool refused = !t->clones, several = t->spec_count > 1;
+    bool hung = !refused && i >= 0 && pm_device_hung(pm_clones_device(t->clones, i));
+
+    if (i < 0)
+        return pm_fail(PM_ELOST, "%s; it held the values of all devices: run the same command to go "
+                       "on from the newest checkpoint", why);
+    if (s->losses > 0 && t->step >= s->lost_at + LAPSE)
+        s->losses = 0;
+    s->losses++;
+    s->lost_at = t->step;
+    if (several && (hung || s->losses > 1))
+        leave_out(t, i, why);
+    else if (hung && s->info.kind == PM_KIND_CPU)
+        return pm_fail(PM_ELOST, "%s; its thread cannot be ended from within: run the same command "
+                       "to go on from the newest checkpoint", why);
+    else
+        return open_again(t, s, refused, why);
+    return PM_OK;
+}
+
+/* Whether another try is due: a loss, or a device that was lost and cannot be made again. */
+static bool is_loss(const struct pm_trainer *t, int err)
+{
+    if (err == PM_ELOST)
+        return true;
+    return (err == PM_EDEVICE || err == PM_EMEMORY) && !t->clones && t->failed_clone >= 0 &&
+           t->specs[t->failed_clone].losses > 0;
+}
+
+static void say_parts(const struct pm_trainer *t)
+{
+    struct pm_str parts = { 0 };
+
+    for (int i = 0; i < t->spec_count; i++)
+        pm_str_add(&parts, "%s%s (%d)", i ? ", " : "", t->specs[i].info.name,
+                   pm_clones_examples(t->clones, i));
+    PM_WARN("train", "the batch of %d is now on %s", t->c->run.batch_size, parts.text);
+    pm_str_free(&parts);
+}
+
+int pm_trainer_recover(struct pm_trainer *t, int (*again)(struct pm_trainer *t))
+{
+    char why[1024];
+    int before = t->spec_count, err = PM_OK;
+
+    do {
+        snprintf(why, sizeof why, "%s", pm_error_text());
+        PM_TRY(decide(t, why));
+        pm_loader_destroy(&t->loader);
+        pm_watch_leave(t);
+        pm_watch_close(t);
+        pm_evaluator_destroy(&t->evaluator);
+        pm_clones_destroy(&t->clones);
+        err = again(t);
+    } while (is_loss(t, err));
+    PM_TRY(err);
+    if (t->spec_count < before)
+        say_parts(t);
+out:
+    return err;
+}

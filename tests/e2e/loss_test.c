@@ -1,0 +1,488 @@
+/* Training when devices fail, in whole runs: a device that is lost at any moment is opened again and
+ * the run ends with the bits of an undisturbed one; among several, one that is lost again, hangs or
+ * cannot be opened is left out and the others take the whole batch; without memory the run says what
+ * is needed and goes on later. Losses come from PM_LOSE and PM_HANG, and on a software Vulkan driver
+ * from replaced entries of the table of Vulkan functions. */
+#include "device/drivers.h"
+#include "device/vulkan/vk.h"
+
+#include <pumice/train.h>
+
+#include <cjson/cJSON.h>
+
+static char folder[] = "/tmp/pumice-loss-XXXXXX";
+static const char *software; /* name of a software driver's device, or NULL */
+
+static const char text[] =
+    "{ \"model\": { \"layers\": ["
+    "  { \"name\": \"conv\", \"layer\": \"conv2d\", \"filters\": 4, \"activation\": \"relu\" },"
+    "  { \"name\": \"norm\", \"layer\": \"batch_norm\" },"
+    "  { \"name\": \"drop\", \"layer\": \"dropout\", \"keep\": 0.8 },"
+    "  { \"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 4 } ] },"
+    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\" },"
+    "  \"input\": { \"preprocessing\": \"lenet\", \"size\": 16 },"
+    "  \"optim\": { \"name\": \"momentum\" },"
+    "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.01 },"
+    "  \"run\": { \"steps\": 8, \"batch_size\": 12, \"log_every_steps\": 1,"
+    "             \"snapshot_every_steps\": 2, \"save_every_steps\": 4 },"
+    "  \"eval\": { \"every_steps\": 4, \"batch_size\": 10 } }";
+
+/* ---- a run ------------------------------------------------------------------------------ */
+
+/* Trains in folder/name on the devices (a JSON list); the error code. */
+static int train(const char *name, const char *devices, const char *override)
+{
+    struct pm_arena *arena = pm_arena_create();
+    struct pm_open_sections choices = pm_train_choices(arena);
+    struct pm_config *config = NULL;
+    char path[256], run[256], list[256];
+    const char *overrides[] = { run, list, override };
+    int signal = 0, err;
+
+    snprintf(path, sizeof path, "%s/net.json", folder);
+    snprintf(run, sizeof run, "run.folder=%s/%s", folder, name);
+    snprintf(list, sizeof list, "devices=%s", devices);
+    if (pm_config_load(path, overrides, override ? 3 : 2, &choices, &config) < 0)
+        fail_msg("%s", pm_error_text());
+    err = pm_train(config, &signal, NULL);
+    pm_config_destroy(&config);
+    pm_arena_destroy(&arena);
+    return err;
+}
+
+static void trained(int err)
+{
+    if (err < 0)
+        fail_msg("%s", pm_error_text());
+}
+
+static char *read_file(const char *name, const char *file, size_t *size)
+{
+    char path[256], *data;
+
+    snprintf(path, sizeof path, "%s/%s/%s", folder, name, file);
+    if (pm_file_read(path, &data, size) < 0)
+        fail_msg("%s", pm_error_text());
+    return data;
+}
+
+static void assert_said(const char *name, const char *part)
+{
+    char *log = read_file(name, "log.txt", NULL);
+
+    assert_contains(log, part);
+    pm_free(log);
+}
+
+static void assert_not_said(const char *name, const char *part)
+{
+    char *log = read_file(name, "log.txt", NULL);
+
+    if (strstr(log, part))
+        fail_msg("%s has '%s': %s", name, part, log);
+    pm_free(log);
+}
+
+/* The last checkpoint's tensors. */
+static void assert_same_bits(const char *one, const char *other)
+{
+    size_t a_size, b_size;
+    char *a = read_file(one, "checkpoints/step-000008.safetensors", &a_size);
+    char *b = read_file(other, "checkpoints/step-000008.safetensors", &b_size);
+
+    assert_int_equal(a_size, b_size);
+    assert_memory_equal(a, b, a_size);
+    pm_free(a), pm_free(b);
+}
+
+/* Each step and each evaluation is told exactly once, with the same losses. */
+static void assert_same_story(const char *one, const char *other)
+{
+    char *text_a = read_file(one, "metrics.jsonl", NULL), *rest_a;
+    char *text_b = read_file(other, "metrics.jsonl", NULL), *rest_b;
+    char *a = strtok_r(text_a, "\n", &rest_a), *b = strtok_r(text_b, "\n", &rest_b);
+
+    for (; a && b; a = strtok_r(NULL, "\n", &rest_a), b = strtok_r(NULL, "\n", &rest_b)) {
+        cJSON *x = cJSON_Parse(a), *y = cJSON_Parse(b);
+        static const char *const keys[] = { "kind", "step", "loss", "accuracy" };
+
+        for (size_t i = 0; i < PM_COUNT(keys); i++)
+            if (!cJSON_Compare(cJSON_GetObjectItem(x, keys[i]), cJSON_GetObjectItem(y, keys[i]),
+                               true) && cJSON_GetObjectItem(x, keys[i]))
+                fail_msg("%s differs: %s and %s", keys[i], a, b);
+        cJSON_Delete(x), cJSON_Delete(y);
+    }
+    if (a || b)
+        fail_msg("%s and %s have unlike numbers of lines", one, other);
+    pm_free(text_a), pm_free(text_b);
+}
+
+/* ---- losses of any device --------------------------------------------------------------- */
+
+static void test_lost_and_opened_again(void **state)
+{
+    (void)state;
+    trained(train("whole", "[\"cpu\"]", NULL));
+    for (int at = 1; at <= 8; at++) {
+        char name[32], lose[32];
+
+        snprintf(name, sizeof name, "lost%d", at);
+        snprintf(lose, sizeof lose, "0:%d", at);
+        setenv("PM_LOSE", lose, 1);
+        trained(train(name, "[\"cpu\"]", NULL));
+        unsetenv("PM_LOSE");
+        assert_said(name, "opening devices[0], cpu, again");
+        assert_same_bits("whole", name);
+        assert_same_story("whole", name);
+    }
+}
+
+/* One of three is lost once: all three go on, to the bits of three. */
+static void test_one_of_three_comes_back(void **state)
+{
+    (void)state;
+    trained(train("three", "[\"cpu\",\"cpu\",\"cpu\"]", NULL));
+    setenv("PM_LOSE", "1:6", 1);
+    trained(train("three_lost", "[\"cpu\",\"cpu\",\"cpu\"]", NULL));
+    unsetenv("PM_LOSE");
+    assert_said("three_lost", "opening devices[1], cpu, again, from step 4");
+    assert_not_said("three_lost", "left out");
+    assert_same_bits("three", "three_lost");
+}
+
+/* Lost again: the other one goes on with the whole batch; here from the first step on, so to the
+ * bits that it gives alone. The first clone may be the one. The config still counts: a later start
+ * has both again and says that this makes other bits. */
+static void test_one_of_two_is_left_out(void **state)
+{
+    static const char *const lose[] = { "0:1:2", "1:1:2" };
+    char *log;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "left%d", i);
+        setenv("PM_LOSE", lose[i], 1);
+        trained(train(name, "[\"cpu\",\"cpu\"]", NULL));
+        unsetenv("PM_LOSE");
+        assert_said(name, i ? "devices[1], cpu" : "devices[0], cpu");
+        assert_said(name, "is left out from now on: 1 device goes on from step 0");
+        assert_said(name, "the batch of 12 is now on");
+        assert_same_bits("whole", name);
+        assert_same_story("whole", name);
+    }
+    log = read_file("left1", "checkpoints/step-000008.json", NULL);
+    assert_contains(log, "\"lost\": \"devices[1] (cpu) at step 0\"");
+    pm_free(log);
+    trained(train("left1", "[\"cpu\",\"cpu\"]", "run.steps=10"));
+    assert_said("left1", "devices changed since the checkpoint");
+    assert_said("left1", "(6), ");
+}
+
+/* Lost over and over: one line, and what was saved is still there to go on from. */
+static void test_lost_for_good(void **state)
+{
+    (void)state;
+    setenv("PM_LOSE", "0:1:99", 1);
+    assert_int_equal(train("gone", "[\"cpu\"]", NULL), PM_ELOST);
+    unsetenv("PM_LOSE");
+    assert_contains(pm_error_text(), "loss number 4 of cpu");
+    assert_contains(pm_error_text(), "submissions down to 12.5 ms");
+    assert_int_equal(pm_exit_code(PM_ELOST), 4);
+    trained(train("gone", "[\"cpu\"]", NULL));
+    assert_same_bits("whole", "gone");
+}
+
+/* A call that never ends: alone, the run ends and can be started again; among two, the other one
+ * goes on. */
+static void test_hanging_cpu(void **state)
+{
+    (void)state;
+    setenv("PM_HANG", "0:6", 1);
+    assert_int_equal(train("hung", "[\"cpu\"]", "run.hang_seconds=2"), PM_ELOST);
+    assert_contains(pm_error_text(), "was lost: no call ended for");
+    assert_contains(pm_error_text(), "in train, call ");
+    assert_contains(pm_error_text(), "cannot be ended from within");
+    setenv("PM_HANG", "1:6", 1);
+    trained(train("one_hung", "[\"cpu\",\"cpu\",\"cpu\"]", "run.hang_seconds=2"));
+    unsetenv("PM_HANG");
+    assert_said("one_hung", "no call ended for");
+    assert_said("one_hung", "devices[1], cpu");
+    assert_said("one_hung", "2 devices go on from step 4");
+    trained(train("hung", "[\"cpu\"]", NULL));
+    assert_same_bits("whole", "hung");
+}
+
+/* ---- losses of a Vulkan device ---------------------------------------------------------- */
+
+static struct vk real;
+static struct faults {
+    int submit_lost;   /* this submission says that the device is lost; 0 = none */
+    int compile_lost;  /* and this pipeline */
+    int submit_hangs;  /* from this submission on nothing ends */
+    int refusals;      /* so many devices cannot be opened after the loss */
+    int no_memory;     /* from this allocation on there is none; 0 = there is */
+    int submits, compiles, allocations;
+    bool lost, hangs;
+    uint64_t reached;
+} faults;
+
+static VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue q, uint32_t n, const VkSubmitInfo *s,
+                                             VkFence fence)
+{
+    faults.submits++;
+    if (faults.submits == faults.submit_lost) {
+        faults.lost = true;
+        return VK_ERROR_DEVICE_LOST;
+    }
+    if (faults.submits == faults.submit_hangs)
+        faults.hangs = true;
+    return real.QueueSubmit(q, n, s, fence);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL wait_for(VkDevice d, const VkSemaphoreWaitInfo *w,
+                                               uint64_t timeout)
+{
+    return faults.hangs ? VK_TIMEOUT : real.WaitSemaphores(d, w, timeout);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL read_counter(VkDevice d, VkSemaphore s, uint64_t *value)
+{
+    VkResult r = VK_SUCCESS;
+
+    if (!faults.hangs)
+        r = real.GetSemaphoreCounterValue(d, s, &faults.reached);
+    *value = faults.reached;
+    return r;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL compile(VkDevice d, VkPipelineCache c, uint32_t n,
+                                              const VkComputePipelineCreateInfo *info,
+                                              const VkAllocationCallbacks *a, VkPipeline *out)
+{
+    if (__atomic_add_fetch(&faults.compiles, 1, __ATOMIC_RELAXED) == faults.compile_lost)
+        return VK_ERROR_DEVICE_LOST;
+    return real.CreateComputePipelines(d, c, n, info, a, out);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice p, const VkDeviceCreateInfo *i,
+                                                    const VkAllocationCallbacks *a, VkDevice *out)
+{
+    if ((faults.lost || faults.hangs) && faults.refusals-- > 0)
+        return VK_ERROR_INITIALIZATION_FAILED;
+    faults.hangs = false;
+    return real.CreateDevice(p, i, a, out);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL allocate(VkDevice d, const VkMemoryAllocateInfo *info,
+                                               const VkAllocationCallbacks *a, VkDeviceMemory *out)
+{
+    if (++faults.allocations >= faults.no_memory && faults.no_memory > 0)
+        return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    return real.AllocateMemory(d, info, a, out);
+}
+
+static void on_load(struct vk *vk)
+{
+    if (vk->CreateDevice != create_device)
+        real.CreateDevice = vk->CreateDevice;
+    vk->CreateDevice = create_device;
+    if (!vk->QueueSubmit)
+        return;
+    real.QueueSubmit = vk->QueueSubmit;
+    real.WaitSemaphores = vk->WaitSemaphores;
+    real.GetSemaphoreCounterValue = vk->GetSemaphoreCounterValue;
+    real.CreateComputePipelines = vk->CreateComputePipelines;
+    real.AllocateMemory = vk->AllocateMemory;
+    vk->QueueSubmit = submit;
+    vk->WaitSemaphores = wait_for;
+    vk->GetSemaphoreCounterValue = read_counter;
+    vk->CreateComputePipelines = compile;
+    vk->AllocateMemory = allocate;
+}
+
+static int train_with(struct faults f, const char *name, const char *others, const char *override)
+{
+    char devices[256];
+    int err;
+
+    snprintf(devices, sizeof devices, "[\"%s\"%s]", software, others);
+    faults = f;
+    pm_vk_loaded = on_load;
+    err = train(name, devices, override);
+    pm_vk_loaded = NULL;
+    return err;
+}
+
+static void need_driver(void)
+{
+    if (!software) {
+        print_message("no software Vulkan driver is installed\n");
+        skip();
+    }
+}
+
+/* Wherever it happens: among the values that go to the device at the start, in the first step, in a
+ * later one, while values are copied out, in an evaluation. */
+static void test_lost_at_any_submission(void **state)
+{
+    enum { PLACES = 12 };
+    int submits;
+
+    (void)state;
+    need_driver();
+    trained(train_with((struct faults){ 0 }, "gpu", "", NULL));
+    submits = faults.submits;
+    for (int i = 0; i < PLACES; i++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "gpu%d", i);
+        trained(train_with((struct faults){ .submit_lost = 1 + i * (submits - 1) / (PLACES - 1) },
+                           name, "", NULL));
+        assert_true(faults.lost);
+        assert_said(name, "VK_ERROR_DEVICE_LOST");
+        assert_said(name, "with submissions of 50 ms");
+        assert_same_bits("gpu", name);
+        assert_same_story("gpu", name);
+    }
+}
+
+static void test_lost_while_compiling(void **state)
+{
+    (void)state;
+    need_driver();
+    trained(train_with((struct faults){ .compile_lost = 3 }, "compiling", "", NULL));
+    assert_said("compiling", "VK_ERROR_DEVICE_LOST");
+    assert_same_bits("gpu", "compiling");
+}
+
+/* A card that needs a moment to reset is waited for; one that never comes back is not. */
+static void test_refuses_to_open_again(void **state)
+{
+    (void)state;
+    need_driver();
+    trained(train_with((struct faults){ .submit_lost = 40, .refusals = 1 }, "late", "", NULL));
+    assert_said("late", "VK_ERROR_INITIALIZATION_FAILED");
+    assert_same_bits("gpu", "late");
+    trained(train_with((struct faults){ .submit_lost = 40, .refusals = 9 }, "away",
+                       ",\"cpu\"", NULL));
+    assert_said("away", "devices[0], vulkan:");
+    assert_said("away", "is left out from now on: 1 device goes on");
+}
+
+/* The value that a wait is for never comes: told with the calls; among two the other goes on, alone
+ * the device is opened anew beside what hangs. */
+static void test_hanging_driver(void **state)
+{
+    (void)state;
+    need_driver();
+    trained(train_with((struct faults){ .submit_hangs = 40 }, "hangs", ",\"cpu\"",
+                       "run.hang_seconds=2"));
+    assert_said("hangs", "no submission ended for");
+    assert_said("hangs", "calls ");
+    assert_said("hangs", "is left out from now on");
+    assert_said("hangs", "its memory is kept until the process ends");
+    trained(train_with((struct faults){ .submit_hangs = 40 }, "hangs_alone", "",
+                       "run.hang_seconds=2"));
+    assert_said("hangs_alone", "no submission ended for");
+    assert_said("hangs_alone", "opening devices[0]");
+    assert_same_bits("gpu", "hangs_alone");
+}
+
+/* ---- memory ----------------------------------------------------------------------------- */
+
+/* Each allocation fails in turn, until a run needs no more: one line with the remedy, and the run
+ * folder takes the next run. With two devices the line names the one. */
+static void test_no_memory(void **state)
+{
+    int total;
+
+    (void)state;
+    need_driver();
+    trained(train_with((struct faults){ 0 }, "roomy", "", "eval.every_steps=0"));
+    total = faults.allocations;
+    assert_true(total > 4);
+    for (int n = 1; n <= total; n++) {
+        assert_int_equal(train_with((struct faults){ .no_memory = n }, "tight", "",
+                                    "eval.every_steps=0"), PM_EMEMORY);
+        assert_contains(pm_error_text(), "no memory for a buffer of");
+        assert_contains(pm_error_text(), "run.micro_batches");
+    }
+    assert_int_equal(pm_exit_code(PM_EMEMORY), 4);
+    trained(train_with((struct faults){ 0 }, "tight", "", "eval.every_steps=0"));
+    assert_same_bits("roomy", "tight");
+    assert_int_equal(train_with((struct faults){ .no_memory = 4 }, "tight2", ",\"cpu\"", NULL),
+                     PM_EMEMORY);
+    assert_contains(pm_error_text(), "clone 1 of 2 (");
+    assert_contains(pm_error_text(), "6 of the batch's 12 examples");
+    assert_contains(pm_error_text(), "devices[0].share");
+}
+
+/* ---- the group -------------------------------------------------------------------------- */
+
+static int set_up(void **state)
+{
+    static char body[4096];
+    char path[256], command[512];
+
+    (void)state;
+    snprintf(body, sizeof body, text, folder);
+    snprintf(path, sizeof path, "%s/net.json", folder);
+    snprintf(command, sizeof command, "\"$PUMICE_PROGRAM\" dataset make shapes %s/data size=16 "
+             "train=60 validation=10 test=20 > /dev/null 2>&1", folder);
+    return pm_file_write(path, body, strlen(body)) < 0 ? -1 : system(command);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return pm_remove_tree(folder);
+}
+
+/* lavapipe where there is a choice: it is the faster one. */
+static void find_driver(struct pm_device_info *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i].kind == PM_KIND_SOFTWARE && list[i].usable &&
+            (!software || strstr(list[i].name, "llvmpipe")))
+            software = list[i].address;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lost_and_opened_again),
+        cmocka_unit_test(test_one_of_three_comes_back),
+        cmocka_unit_test(test_one_of_two_is_left_out),
+        cmocka_unit_test(test_lost_for_good),
+        cmocka_unit_test(test_hanging_cpu),
+        cmocka_unit_test(test_lost_at_any_submission),
+        cmocka_unit_test(test_lost_while_compiling),
+        cmocka_unit_test(test_refuses_to_open_again),
+        cmocka_unit_test(test_hanging_driver),
+        cmocka_unit_test(test_no_memory),
+    };
+    struct pm_device_info *list = NULL;
+    size_t count = 0;
+    int failed;
+
+    if (!getenv("PUMICE_PROGRAM") || !mkdtemp(folder)) {
+        print_message("skipped: PUMICE_PROGRAM does not name the program\n");
+        return 77;
+    }
+    use_software_drivers();
+    if (pm_device_list(&list, &count) < 0)
+        count = 0;
+    find_driver(list, count);
+    failed = cmocka_run_group_tests(tests, set_up, tear_down);
+    pm_free(list);
+    return failed ? 1 : 0;
+}
+
+/* A device that hangs is left behind with what the driver holds for it. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libvulkan\nleak:libvk_swiftshader\nleak:libLLVM\n";
+}
