@@ -4,7 +4,7 @@
  * several taps, x BN columns over one of PARTS runs of pixels, BK at a time. Both tiles lie as
  * [pixel][row or column]. With several parts each writes its own sums to t [part], and
  * conv2d_combine adds them up. The conditions of conv2d_s.comp on the tiles hold here too, and TM
- * is a multiple of 4.
+ * is a multiple of 4; as there, the next tile is fetched without conditions.
  *
  * Grid: x = column tile + column tiles * group, y = row tile, z = part. */
 #version 450
@@ -37,9 +37,56 @@ int ceil_div(int a, int b)
     return (a + b - 1) / b;
 }
 
+/* This invocation's part of the next tile, and which of its elements there are. */
+vec4 next_a[A_LOADS], next_b[B_LOADS];
+bvec4 there_a[A_LOADS], there_b[B_LOADS];
+/* The rows that it fetches, all four of one tap where VEC_A: the tap's offset and the channel; a row
+ * beyond the last has an offset outside every image. */
+int row_y[4], row_x[4], row_c[4];
+
+/* Fetches the tile of pixels pixel .. pixel + BK - 1, nothing from `end` on. */
+void fetch(int pixel, int end, int group, int b_column)
+{
+    uint me = gl_LocalInvocationIndex;
+    InF32 x1 = InF32(x), b1 = InF32(dy);
+    InF32x4 x4 = InF32x4(x), b4 = InF32x4(dy);
+
+    [[unroll]] for (int i = 0; i < A_LOADS; i++) {
+        uint at = uint(pixel) + me / uint(BM / 4) + i * (SIZE / (BM / 4)), line = at / uint(OW);
+        int top = int(line % uint(OH)) * p.stride_h, side = int(at % uint(OW)) * p.stride_w;
+        int n = int(line / uint(OH));
+        [[unroll]] for (int e = 0; e < (VEC_A ? 1 : 4); e++) {
+            int iy = top + row_y[e], ix = side + row_x[e];
+            int from = ((n * p.h + iy) * p.w + ix) * p.c + row_c[e];
+            bool there = at < end && uint(iy) < uint(p.h) && uint(ix) < uint(p.w);
+            if (VEC_A) {
+                there_a[i] = bvec4(there);
+                next_a[i] = x4.v[there ? from >> 2 : 0];
+            } else {
+                there_a[i][e] = there;
+                next_a[i][e] = x1.v[there ? from : 0];
+            }
+        }
+    }
+    [[unroll]] for (int i = 0; i < B_LOADS; i++) {
+        int at = pixel + int(me / uint(BN / 4)) + i * (SIZE / (BN / 4));
+        int columns = p.k / p.groups;
+        int from = at * p.k + group * columns + b_column;
+        if (VEC_B) {
+            there_b[i] = bvec4(at < end && b_column < columns);
+            next_b[i] = b4.v[there_b[i].x ? from >> 2 : 0];
+        } else {
+            [[unroll]] for (int e = 0; e < 4; e++) {
+                there_b[i][e] = at < end && b_column + e < columns;
+                next_b[i][e] = b1.v[there_b[i][e] ? from + e : 0];
+            }
+        }
+    }
+}
+
 void main()
 {
-    int me = int(gl_LocalInvocationIndex);
+    uint me = gl_LocalInvocationIndex;
     int channels = p.c / p.groups, columns = p.k / p.groups;
     int tiles = ceil_div(columns, BN), rows = p.kh * p.kw * channels;
     int group = int(gl_WorkGroupID.x) / tiles, column = int(gl_WorkGroupID.x) % tiles * BN;
@@ -47,91 +94,50 @@ void main()
     int pixels = p.n * OH * OW, chunk = ceil_div(ceil_div(pixels, PARTS), BK) * BK;
     int pixel = part * chunk, end = min(pixel + chunk, pixels);
 
-    InF32 x1 = InF32(x), b1 = InF32(dy);
-    InF32x4 x4 = InF32x4(x), b4 = InF32x4(dy);
-
-    /* The rows that this invocation fetches, all four of one tap where VEC_A: the tap's offset and
-     * the channel; a row beyond the last has an offset outside every image. */
-    int row_y[4], row_x[4], row_c[4];
     [[unroll]] for (int e = 0; e < (VEC_A ? 1 : 4); e++) {
-        int row = first + me % (BM / 4) * 4 + e, tap = row / channels;
+        int row = first + int(me % uint(BM / 4)) * 4 + e, tap = row / channels;
         row_y[e] = row < rows ? tap / p.kw * p.dilation_h - p.top : -1000000;
         row_x[e] = tap % p.kw * p.dilation_w - p.left;
         row_c[e] = group * channels + row % channels;
     }
-    int a_line = me / (BM / 4), b_line = me / (BN / 4);
-    int b_column = column + me % (BN / 4) * 4;
+    int b_column = column + int(me % uint(BN / 4)) * 4;
+    uint line = me / uint(ACROSS), across = me % uint(ACROSS); /* of the sums */
 
     vec4 sum[TM * TN / 4];
     [[unroll]] for (int i = 0; i < TM * TN / 4; i++)
         sum[i] = vec4(0.0);
 
-    vec4 next_a[A_LOADS], next_b[B_LOADS];
-    for (bool fetched = false; fetched || pixel < end; pixel += BK) {
-        if (fetched) {
-            barrier(); /* all have multiplied the former tile */
-            [[unroll]] for (int i = 0; i < A_LOADS; i++)
-                left[me + i * SIZE] = next_a[i];
-            [[unroll]] for (int i = 0; i < B_LOADS; i++)
-                right[me + i * SIZE] = next_b[i];
-            barrier();
-        }
-        bool more = pixel < end;
-        if (more) {
-            [[unroll]] for (int i = 0; i < A_LOADS; i++) {
-                int at = pixel + a_line + i * (SIZE / (BM / 4)), line = at / OW;
-                int top = line % OH * p.stride_h, side = at % OW * p.stride_w, n = line / OH;
-                next_a[i] = vec4(0.0);
-                [[unroll]] for (int e = 0; e < (VEC_A ? 1 : 4); e++) {
-                    int iy = top + row_y[e], ix = side + row_x[e];
-                    if (at < end && uint(iy) < uint(p.h) && uint(ix) < uint(p.w)) {
-                        int from = ((n * p.h + iy) * p.w + ix) * p.c + row_c[e];
-                        if (VEC_A)
-                            next_a[i] = x4.v[from >> 2];
-                        else
-                            next_a[i][e] = x1.v[from];
-                    }
-                }
-            }
-            [[unroll]] for (int i = 0; i < B_LOADS; i++) {
-                int at = pixel + b_line + i * (SIZE / (BN / 4));
-                int from = at * p.k + group * columns + b_column;
-                next_b[i] = vec4(0.0);
-                if (VEC_B) {
-                    if (at < end && b_column < columns)
-                        next_b[i] = b4.v[from >> 2];
-                } else {
-                    [[unroll]] for (int e = 0; e < 4; e++)
-                        if (at < end && b_column + e < columns)
-                            next_b[i][e] = b1.v[from + e];
-                }
+    fetch(pixel, end, group, b_column);
+    for (; pixel < end; pixel += BK) {
+        barrier(); /* all have multiplied the former tile */
+        [[unroll]] for (int i = 0; i < A_LOADS; i++)
+            left[me + i * SIZE] = mix(vec4(0.0), next_a[i], there_a[i]);
+        [[unroll]] for (int i = 0; i < B_LOADS; i++)
+            right[me + i * SIZE] = mix(vec4(0.0), next_b[i], there_b[i]);
+        barrier();
+        fetch(pixel + BK, end, group, b_column);
+        [[unroll]] for (int k = 0; k < BK; k++) {
+            vec4 l[TM / 4];
+            [[unroll]] for (int i = 0; i < TM / 4; i++)
+                l[i] = left[k * (BM / 4) + line + i * DOWN];
+            [[unroll]] for (int j = 0; j < TN / 4; j++) {
+                vec4 r = right[k * (BN / 4) + across + j * ACROSS];
+                [[unroll]] for (int i = 0; i < TM; i++)
+                    sum[i * (TN / 4) + j] = fma(vec4(l[i / 4][i % 4]), r, sum[i * (TN / 4) + j]);
             }
         }
-        if (fetched)
-            [[unroll]] for (int k = 0; k < BK; k++) {
-                vec4 l[TM / 4];
-                [[unroll]] for (int i = 0; i < TM / 4; i++)
-                    l[i] = left[k * (BM / 4) + me / ACROSS + i * DOWN];
-                [[unroll]] for (int j = 0; j < TN / 4; j++) {
-                    vec4 r = right[k * (BN / 4) + me % ACROSS + j * ACROSS];
-                    [[unroll]] for (int i = 0; i < TM; i++)
-                        sum[i * (TN / 4) + j] = fma(vec4(l[i / 4][i % 4]), r,
-                                                    sum[i * (TN / 4) + j]);
-                }
-            }
-        fetched = more;
     }
 
     bool direct = PARTS == 1, add = direct && p.accumulate != 0;
     InOutF32 c1 = InOutF32(direct ? dw : t);
     InOutF32x4 c4 = InOutF32x4(direct ? dw : t);
     [[unroll]] for (int i = 0; i < TM; i++) {
-        int row = first + (me / ACROSS + i / 4 * DOWN) * 4 + i % 4;
+        int row = first + (int(line) + i / 4 * DOWN) * 4 + i % 4;
         if (row >= rows)
             continue;
         int at = (part * rows + row) * p.k + group * columns;
         [[unroll]] for (int j = 0; j < TN / 4; j++) {
-            int to = column + (me % ACROSS + j * ACROSS) * 4;
+            int to = column + (int(across) + j * ACROSS) * 4;
             vec4 v = sum[i * (TN / 4) + j];
             if (VEC_B) {
                 if (to < columns)

@@ -3,8 +3,11 @@
  * A workgroup makes BM rows (pixels) x BN columns (channels) and walks through the terms (tap,
  * channel) BK at a time; an invocation makes TM x TN of it. While a tile is multiplied the next
  * one is already on its way into registers. The left tile lies as [row][term], padded by 4, the
- * right one as [term][column]; both are written and read four floats at a time. Shapes that are no
- * multiple of the tiles are filled up with zeros when they are fetched.
+ * right one as [term][column]; both are written and read four floats at a time.
+ *
+ * Shapes that are no multiple of the tiles are filled up with zeros. Those come in when a tile is
+ * put into shared memory; what lies outside is fetched from element 0 until then. A fetch under a
+ * condition would be waited for where the condition ends, so nothing would be on its way.
  *
  * The workgroup has BM / TM * BN / TN invocations; BM * BK and BN * BK are multiples of four times
  * that (or parts of the tiles would never be fetched), and TN and BK are multiples of 4.
@@ -38,6 +41,12 @@ layout(push_constant, scalar) uniform Push { uvec2 a; uvec2 w; uvec2 t; uvec2 c;
 shared vec4 left[BM * PITCH];
 shared vec4 right[BK * BN / 4];
 
+/* This invocation's part of the next tile, and which of its elements there are. */
+vec4 next_a[A_LOADS], next_b[B_LOADS];
+bvec4 there_a[A_LOADS], there_b[B_LOADS];
+/* The rows that it fetches: origin in the source, and its element's number. */
+int row_y[A_LOADS], row_x[A_LOADS], row_at[A_LOADS];
+
 /* Where the walk through the terms stands. */
 ivec2 tap = ivec2(0, -1), phase, offset;
 int term = 0, terms;
@@ -60,13 +69,66 @@ bool advance()
     return tap.x < p.kh;
 }
 
+/* Fetches the next tile, or nothing: there is none. b_column: in the group. */
+void fetch(bool more, int group, int b_column)
+{
+    uint me = gl_LocalInvocationIndex;
+    int a_term = int(me % uint(BK / 4)) * 4, b_term = int(me / uint(BN / 4));
+    int channels = (BACK ? p.k : p.c) / p.groups, columns = (BACK ? p.c : p.k) / p.groups;
+    int a_width = channels * p.groups, b_width = BACK ? columns : p.k;
+    ivec2 source = conv_source();
+    InF32 a1 = InF32(a), b1 = InF32(BACK ? t : w);
+    InF32x4 a4 = InF32x4(a), b4 = InF32x4(BACK ? t : w);
+
+    int shift = FLAT ? 0 : (offset.x * source.y + offset.y) * a_width;
+    [[unroll]] for (int i = 0; i < A_LOADS; i++) {
+        int at = row_at[i] + shift + term + a_term;
+        bool inside = more && uint(row_y[i] + offset.x) < uint(source.x)
+                   && uint(row_x[i] + offset.y) < uint(source.y);
+        if (FLAT) {
+            [[unroll]] for (int e = 0; e < 4; e++) {
+                int flat_term = term + a_term + e, at_tap = flat_term / CHANNELS;
+                int y = at_tap / KW * p.dilation_h, x = at_tap % KW * p.dilation_w;
+                there_a[i][e] = more && flat_term < terms && uint(row_y[i] + y) < uint(source.x)
+                             && uint(row_x[i] + x) < uint(source.y);
+                int from = row_at[i] + (y * source.y + x) * a_width + flat_term % CHANNELS;
+                next_a[i][e] = a1.v[there_a[i][e] ? from : 0];
+            }
+        } else if (VEC_A) {
+            there_a[i] = bvec4(inside && term + a_term < terms);
+            next_a[i] = a4.v[there_a[i].x ? at >> 2 : 0];
+        } else {
+            [[unroll]] for (int e = 0; e < 4; e++) {
+                there_a[i][e] = inside && term + a_term + e < terms;
+                next_a[i][e] = a1.v[there_a[i][e] ? at + e : 0];
+            }
+        }
+    }
+    int at_tap = FLAT ? 0 : tap.x * p.kw + tap.y;
+    int at_b = BACK ? (at_tap * p.k + group * channels) * b_width
+                    : at_tap * channels * b_width + group * columns;
+    [[unroll]] for (int i = 0; i < B_LOADS; i++) {
+        int line = term + b_term + i * (SIZE / (BN / 4));
+        int at = at_b + line * b_width + b_column;
+        if (VEC_B) {
+            there_b[i] = bvec4(more && line < terms && b_column < columns);
+            next_b[i] = b4.v[there_b[i].x ? at >> 2 : 0];
+        } else {
+            [[unroll]] for (int e = 0; e < 4; e++) {
+                there_b[i][e] = more && line < terms && b_column + e < columns;
+                next_b[i][e] = b1.v[there_b[i][e] ? at + e : 0];
+            }
+        }
+    }
+}
+
 void main()
 {
-    int me = int(gl_LocalInvocationIndex);
+    uint me = gl_LocalInvocationIndex;
     int channels = (BACK ? p.k : p.c) / p.groups, columns = (BACK ? p.c : p.k) / p.groups;
     int tiles = conv_ceil_div(columns, BN);
     int group = int(gl_WorkGroupID.x) / tiles, column = int(gl_WorkGroupID.x) % tiles * BN;
-    int a_width = channels * p.groups, b_width = BACK ? columns : p.k;
+    int a_width = channels * p.groups;
     terms = FLAT ? p.kh * p.kw * channels : channels;
 
     ivec2 whole = conv_target(ivec2(0)), source = conv_source();
@@ -78,14 +140,9 @@ void main()
     if (first >= rows)
         return; /* the whole workgroup */
 
-    InF32 a1 = InF32(a), b1 = InF32(BACK ? t : w);
-    InF32x4 a4 = InF32x4(a), b4 = InF32x4(BACK ? t : w);
-
-    /* The rows that this invocation fetches: origin in the source, and its element's number. */
-    int row_y[A_LOADS], row_x[A_LOADS], row_at[A_LOADS];
-    int a_term = me % (BK / 4) * 4, a_row = me / (BK / 4);
+    uint a_row = me / uint(BK / 4), a_place = a_row * PITCH + me % uint(BK / 4);
     [[unroll]] for (int i = 0; i < A_LOADS; i++) {
-        int row = first + a_row + i * (SIZE / (BK / 4));
+        int row = first + int(a_row) + i * (SIZE / (BK / 4));
         ivec3 at = conv_position(min(row, rows - 1), target);
         ivec2 origin = conv_origin(at);
         row_y[i] = row < rows ? origin.x : -1000000; /* outside for every tap */
@@ -93,92 +150,48 @@ void main()
         row_at[i] = ((at.x * source.x + origin.x) * source.y + origin.y) * a_width
                   + group * channels;
     }
-    int b_column = column + me % (BN / 4) * 4, b_term = me / (BN / 4);
+    int b_column = column + int(me % uint(BN / 4)) * 4;
+    uint line = me / uint(ACROSS), across = me % uint(ACROSS); /* of the sums */
 
     vec4 sum[TM * TN / 4];
     [[unroll]] for (int i = 0; i < TM * TN / 4; i++)
         sum[i] = vec4(0.0);
 
-    vec4 next_a[A_LOADS], next_b[B_LOADS];
     bool more = advance();
-    bool fetched = false;
-    while (more || fetched) {
-        if (fetched) {
-            barrier(); /* all have multiplied the former tile */
-            [[unroll]] for (int i = 0; i < A_LOADS; i++)
-                left[(a_row + i * (SIZE / (BK / 4))) * PITCH + a_term / 4] = next_a[i];
-            [[unroll]] for (int i = 0; i < B_LOADS; i++)
-                right[me + i * SIZE] = next_b[i];
-            barrier();
-        }
-        if (more) {
-            int shift = FLAT ? 0 : (offset.x * source.y + offset.y) * a_width;
-            [[unroll]] for (int i = 0; i < A_LOADS; i++) {
-                int at = row_at[i] + shift + term + a_term;
-                bool inside = uint(row_y[i] + offset.x) < uint(source.x)
-                           && uint(row_x[i] + offset.y) < uint(source.y);
-                next_a[i] = vec4(0.0);
-                if (FLAT) {
-                    [[unroll]] for (int e = 0; e < 4; e++) {
-                        int flat_term = term + a_term + e, at_tap = flat_term / CHANNELS;
-                        int y = at_tap / KW * p.dilation_h, x = at_tap % KW * p.dilation_w;
-                        if (flat_term < terms && uint(row_y[i] + y) < uint(source.x)
-                            && uint(row_x[i] + x) < uint(source.y))
-                            next_a[i][e] = a1.v[row_at[i] + (y * source.y + x) * a_width
-                                                + flat_term % CHANNELS];
-                    }
-                } else if (VEC_A) {
-                    if (inside && term + a_term < terms)
-                        next_a[i] = a4.v[at >> 2];
-                } else {
-                    [[unroll]] for (int e = 0; e < 4; e++)
-                        if (inside && term + a_term + e < terms)
-                            next_a[i][e] = a1.v[at + e];
-                }
-            }
-            int at_tap = FLAT ? 0 : tap.x * p.kw + tap.y;
-            int at_b = BACK ? (at_tap * p.k + group * channels) * b_width
-                            : at_tap * channels * b_width + group * columns;
-            [[unroll]] for (int i = 0; i < B_LOADS; i++) {
-                int line = term + b_term + i * (SIZE / (BN / 4));
-                int at = at_b + line * b_width + b_column;
-                next_b[i] = vec4(0.0);
-                if (VEC_B) {
-                    if (line < terms && b_column < columns)
-                        next_b[i] = b4.v[at >> 2];
-                } else {
-                    [[unroll]] for (int e = 0; e < 4; e++)
-                        if (line < terms && b_column + e < columns)
-                            next_b[i][e] = b1.v[at + e];
-                }
-            }
-        }
-        if (fetched)
-            [[unroll]] for (int k = 0; k < BK / 4; k++) {
-                vec4 l[TM];
-                [[unroll]] for (int i = 0; i < TM; i++)
-                    l[i] = left[(me / ACROSS + i * DOWN) * PITCH + k];
+    fetch(more, group, b_column);
+    while (more) {
+        barrier(); /* all have multiplied the former tile */
+        [[unroll]] for (int i = 0; i < A_LOADS; i++)
+            left[a_place + i * (SIZE / (BK / 4)) * PITCH] = mix(vec4(0.0), next_a[i], there_a[i]);
+        [[unroll]] for (int i = 0; i < B_LOADS; i++)
+            right[me + i * SIZE] = mix(vec4(0.0), next_b[i], there_b[i]);
+        barrier();
+        more = advance();
+        fetch(more, group, b_column);
+        [[unroll]] for (int k = 0; k < BK / 4; k++) {
+            vec4 r[TN];
+            [[unroll]] for (int j = 0; j < TN; j++)
+                r[j] = right[(k * 4 + j / (TN / 4)) * (BN / 4) + across + j % (TN / 4) * ACROSS];
+            [[unroll]] for (int i = 0; i < TM; i++) {
+                vec4 l = left[(line + i * DOWN) * PITCH + k];
                 [[unroll]] for (int s = 0; s < 4; s++)
-                    [[unroll]] for (int j = 0; j < TN / 4; j++) {
-                        vec4 r = right[(k * 4 + s) * (BN / 4) + me % ACROSS + j * ACROSS];
-                        [[unroll]] for (int i = 0; i < TM; i++)
-                            sum[i * (TN / 4) + j] = fma(vec4(l[i][s]), r, sum[i * (TN / 4) + j]);
-                    }
+                    [[unroll]] for (int j = 0; j < TN / 4; j++)
+                        sum[i * (TN / 4) + j] = fma(vec4(l[s]), r[s * (TN / 4) + j],
+                                                    sum[i * (TN / 4) + j]);
             }
-        fetched = more;
-        more = more && advance();
+        }
     }
 
     OutF32 c1 = OutF32(c);
     OutF32x4 c4 = OutF32x4(c);
     [[unroll]] for (int i = 0; i < TM; i++) {
-        int row = first + me / ACROSS + i * DOWN;
+        int row = first + int(line) + i * DOWN;
         if (row >= rows)
             continue;
         int at = conv_pixel(conv_position(row, target), phase) * (columns * p.groups)
                + group * columns;
         [[unroll]] for (int j = 0; j < TN / 4; j++) {
-            int to = column + (me % ACROSS + j * ACROSS) * 4;
+            int to = column + (int(across) + j * ACROSS) * 4;
             if (VEC_B) {
                 if (to < columns)
                     c4.v[(at + to) >> 2] = sum[i * (TN / 4) + j];
