@@ -1,0 +1,195 @@
+"""Training steps of the same nets in Pumice and in PyTorch, alternating on one machine.
+
+    ./dev bench [NET ...] [--device NAME] [--rounds N] [--seconds S] [--threads N] [--out FILE]
+
+In each round Pumice runs, then PyTorch, each in a process of its own, with the same layers (trained
+parameters are counted on both sides and must be equal), batch, optimizer, loss and number of threads,
+on one random batch from memory, in single precision. Before the first round PyTorch is tried in each of its
+ways (NCHW and channels_last; its optimizer as by default and fused, where it has that; on the CPU with
+threads that spin and that sleep) and takes the fastest. A round's ratio is that of the two median steps:
+above 1, Pumice is faster. Other work on the machine shows in how far the smallest and the largest ratio lie
+apart; the ratio of the fastest steps of all rounds suffers least from it and is printed too."""
+import argparse
+import datetime
+import itertools
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+NETS = {  # net: batch, classes, channels, size; as NETS of torch_nets.py
+    "lenet": (128, 10, 1, 28),
+    "resnet_v1_50": (8, 1000, 3, 224),
+    "mobilenet_v1": (16, 1001, 3, 224),
+}
+
+
+def arguments():
+    p = argparse.ArgumentParser(prog="./dev bench", description=__doc__.split("\n")[0])
+    p.add_argument("nets", nargs="*", metavar="NET", help="of " + ", ".join(NETS) + "; all by default")
+    p.add_argument("--device", default="cpu", help="as in a config: cpu (default), vulkan:0, ...")
+    p.add_argument("--torch-device", choices=["cpu", "cuda"],
+                   help="cuda by default where PyTorch has it and --device is not cpu")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--seconds", type=float, default=10, help="of each side in each round")
+    p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    p.add_argument("--pumice", default=os.path.join(HERE, "../../build/release/pumice"))
+    p.add_argument("--torch-python", default=os.environ.get("TORCH_PYTHON", "/usr/bin/python3"))
+    p.add_argument("--out", help="CSV; default tests/bench/results/pytorch-DEVICE.csv")
+    a = p.parse_args()
+    for net in a.nets:
+        if net not in NETS:
+            p.error(f"no net '{net}'; there are {', '.join(NETS)} (and ./dev bench layers, amd)")
+    if a.rounds < 1 or a.threads < 1:
+        p.error("--rounds and --threads must be at least 1")
+    return a
+
+
+def run(command, threads, **environment):
+    env = dict(os.environ, OMP_NUM_THREADS=str(threads), **environment)
+    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()[-500:]}")
+    return json.loads(done.stdout)
+
+
+def config_of(net, device, folder):
+    batch, classes, channels, size = NETS[net]
+    path = os.path.join(folder, net + ".json")
+    with open(path, "w") as f:
+        json.dump({"model": {"name": net, "num_classes": classes},
+                   "input": {"size": size, "channels": channels},
+                   "optim": {"name": "momentum", "momentum": 0.9}, "devices": [device],
+                   "schedule": {"policy": "fixed", "base_lr": 0.01},
+                   "run": {"batch_size": batch}}, f)
+    return path
+
+
+def pumice(a, net, folder, seconds):
+    r = run([a.pumice, "bench", config_of(net, a.device, folder), "--synthetic", "--json", "--steps",
+             "2000", "--seconds", str(seconds)], a.threads)
+    if not r["finite"]:
+        raise RuntimeError(f"pumice, {net}: gradients are not finite")
+    return r["ms_per_step"]["median"], r["ms_per_step"]["min"], r
+
+
+def torch(a, net, way, seconds):
+    layout, optimizer, wait = way
+    environment = {"OMP_WAIT_POLICY": "passive"} if wait == "sleep" else {}
+    r = run([a.torch_python, os.path.join(HERE, "torch_step.py"), net, "--device", a.torch_device,
+             "--threads", str(a.threads), "--layout", layout, "--optimizer", optimizer, "--steps",
+             "2000", "--seconds", str(seconds)], a.threads, **environment)
+    return statistics.median(r["ms"]), min(r["ms"]), r
+
+
+def best_way(a, net):
+    """The fastest of PyTorch's ways; one that this version lacks is passed over."""
+    waits = ["spin", "sleep"] if a.torch_device == "cpu" else ["spin"]
+    times, failure = {}, None
+    for way in itertools.product(["nchw", "nhwc"], ["default", "fused"], waits):
+        try:
+            times[way] = torch(a, net, way, min(3, a.seconds))[0]
+        except RuntimeError as e:
+            failure = e
+            continue
+        print(f"    PyTorch {' '.join(way):18} {times[way]:9.2f} ms", flush=True)
+    if not times:
+        raise failure
+    return min(times, key=times.get)
+
+
+def parameters(a, net, folder):
+    text = subprocess.run([a.pumice, "config", "show", config_of(net, a.device, folder), "--layers",
+                           "--json"], stdout=subprocess.PIPE, check=True, text=True).stdout
+    return json.loads(text)["trainable_parameters"]
+
+
+def compare(a, net, folder):
+    print(f"{net}, batch {NETS[net][0]}", flush=True)
+    way, rows = best_way(a, net), []
+    for i in range(a.rounds):
+        ours, our_best, report = pumice(a, net, folder, a.seconds)
+        theirs, their_best, other = torch(a, net, way, a.seconds)
+        rows.append((ours, theirs, theirs / ours, our_best, their_best))
+        print(f"    round {i + 1}: Pumice {ours:.2f} ms, PyTorch {theirs:.2f} ms, ratio {theirs / ours:.3f}",
+              flush=True)
+    if parameters(a, net, folder) != other["parameters"]:
+        raise RuntimeError(f"{net}: Pumice trains {parameters(a, net, folder)} parameters, PyTorch "
+                           f"{other['parameters']}: not the same net")
+    return {"net": net, "way": way, "rows": rows, "pumice": report, "torch": other}
+
+
+def machine_name():
+    try:
+        with open("/proc/cpuinfo") as f:
+            return re.search(r"model name\s*:\s*(.*)", f.read()).group(1).strip()
+    except (OSError, AttributeError):
+        return platform.machine()
+
+
+def write_csv(a, results):
+    device = results[0]["pumice"]["devices"][0]
+    name = f"{device['name']} {a.threads} threads" if a.device == "cpu" else device["name"]
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    path = a.out or os.path.join(HERE, "results", f"pytorch-{slug}.csv")
+    with open(path, "w") as f:
+        f.write(f"# ./dev bench {' '.join(sys.argv[1:])}\n".replace(" \n", "\n"))
+        f.write(f"# {datetime.date.today()}, {machine_name()}, {a.threads} threads\n")
+        f.write(f"# Pumice {results[0]['pumice']['version']} on {device['name']}: {device['driver']}\n")
+        f.write(f"# {results[0]['torch']['version']} on {results[0]['torch']['device']}, single precision, "
+                "TF32 off, eager\n")
+        f.write("# ms: median step; ratio: PyTorch's ms over Pumice's, above 1 Pumice is faster\n")
+        f.write("# best: the fastest step; in the rows min, median and max each column for itself\n")
+        f.write("net,batch,pytorch_way,round,pumice_ms,pytorch_ms,ratio,pumice_best_ms,pytorch_best_ms\n")
+        for r in results:
+            head = f"{r['net']},{NETS[r['net']][0]},{' '.join(r['way'])}"
+            for i, row in enumerate(r["rows"], 1):
+                f.write(f"{head},{i}," + ",".join(f"{v:.3f}" for v in row) + "\n")
+            for what, of in (("min", min), ("median", statistics.median), ("max", max)):
+                f.write(f"{head},{what}," + ",".join(f"{of(c):.3f}" for c in zip(*r["rows"])) + "\n")
+    return path
+
+
+def summary(results):
+    print(f"\n{'net':16} {'batch':>5} {'Pumice ms':>10} {'PyTorch ms':>10}   ratio: median (min to max)")
+    for r in results:
+        ours, theirs, ratios, our_best, their_best = zip(*r["rows"])
+        print(f"{r['net']:16} {NETS[r['net']][0]:5} {statistics.median(ours):10.2f} "
+              f"{statistics.median(theirs):10.2f}   {statistics.median(ratios):.3f} ({min(ratios):.3f} to "
+              f"{max(ratios):.3f}), of the fastest steps {min(their_best) / min(our_best):.3f}; "
+              f"PyTorch {' '.join(r['way'])}")
+    print("A ratio above 1: Pumice is faster.")
+
+
+def main():
+    a = arguments()
+    check = "import torch; print(torch.__version__, torch.cuda.is_available())"
+    try:
+        found = subprocess.run([a.torch_python, "-c", check], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    except OSError as e:
+        sys.exit(f"bench: {a.torch_python}: {e.strerror}")
+    if found.returncode != 0:
+        sys.exit(f"bench: {a.torch_python} has no PyTorch; install python3-torch, or set TORCH_PYTHON to a "
+                 f"Python that has it ({found.stderr.strip().splitlines()[-1]})")
+    version, cuda = found.stdout.split()
+    if not a.torch_device:
+        a.torch_device = "cuda" if cuda == "True" and a.device != "cpu" else "cpu"
+    print(f"Pumice on {a.device} and PyTorch {version} on {a.torch_device}, {a.threads} threads, "
+          f"{a.rounds} rounds", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        results = [compare(a, net, folder) for net in a.nets or NETS]
+    summary(results)
+    print(f"written: {os.path.relpath(write_csv(a, results))}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except RuntimeError as e:
+        sys.exit(f"bench: {e}")
