@@ -31,7 +31,7 @@ struct pm_speed {
 };
 struct pm_rates {
     double images_per_second, seconds_per_step;
-    double wait_share; /* of the time, 0..1: waiting for data */
+    double wait_share; /* of the time, 0..1: waiting for data; < 0: not known */
 };
 /* waited: seconds so far (pm_loader_waited). Take starts the next stretch. */
 void pm_speed_start(struct pm_speed *s, double waited);
@@ -86,12 +86,16 @@ struct pm_progress_point {
     const double *clone_images_per_second; /* [clone_count] or NULL */
 };
 struct pm_progress;
-/* Writes to standard error. At most one exists at a time. */
+/* Writes to standard error. One that is started before another has ended takes its place on the
+ * terminal until it ends itself. */
 struct pm_progress *pm_progress_start(const struct pm_progress_options *o);
 /* New numbers, every run.log_every_steps: prints or redraws. */
 void pm_progress_point(struct pm_progress *p, const struct pm_progress_point *point);
 /* Moves the terminal's line on, at most ten times a second; nothing elsewhere. */
 void pm_progress_step(struct pm_progress *p, uint64_t done);
+/* For what has no points: units done and images so far, seconds waited for data (< 0: not told). The
+ * speed is that since the start. Elsewhere a line every ten seconds. */
+void pm_progress_count(struct pm_progress *p, uint64_t done, uint64_t images, double waited);
 /* Ends the line and leaves NULL. */
 void pm_progress_end(struct pm_progress **p);
 

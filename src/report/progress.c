@@ -13,11 +13,13 @@
 
 struct pm_progress {
     struct pm_progress_options o;
+    struct pm_progress *outer; /* what goes on when this one ends, or NULL */
     struct pm_progress_point point; /* the last one; done moves on between points */
     double clone_rates[PM_MAX_CLONES];
     bool has_point, terminal, colour;
     double seconds_per_unit; /* smoothed; 0 = not known */
-    double drawn_at;         /* pm_seconds */
+    double started_at, counted_at; /* pm_seconds; of the last numbers by pm_progress_count */
+    double drawn_at;
     int drawn;               /* columns that stand on the terminal's line */
 };
 
@@ -53,19 +55,24 @@ static void loss_text(double v, char buf[24])
 }
 
 /* The parts of the line, in the order in which they stand. */
-enum { COUNT, PERCENT, BAR, LOSS, RATE, SPEED, WAIT, LEFT, CLONES, PARTS };
-/* The order in which they are left out when the terminal is narrow. */
-static const int leave_out[] = { CLONES, RATE, BAR, WAIT, PERCENT, SPEED, LEFT, LOSS };
+enum { COUNT, PERCENT, BAR, LOSS, RATE, SPEED, CLONES, WAIT, LEFT, PARTS };
+/* The order in which they are left out when the terminal is narrow; the clones lose their names
+ * first. */
+static const int leave_out[] = { RATE, CLONES, BAR, CLONES, WAIT, PERCENT, SPEED, LEFT, LOSS };
 
+/* Their speeds: "(vulkan:0 800, cpu 434)". */
 static void clones_part(const struct pm_progress_options *o, const struct pm_progress_point *point,
-                        char *buf, size_t size)
+                        bool names, char *buf, size_t size)
 {
+    int count = o->clone_count < PM_MAX_CLONES ? o->clone_count : PM_MAX_CLONES;
     size_t used = 0;
     char rate[24];
 
-    for (int i = 0; i < o->clone_count && i < PM_MAX_CLONES && used < size; i++) {
+    for (int i = 0; i < count && used < size; i++) {
         rate_text(point->clone_images_per_second[i], rate);
-        used += (size_t)snprintf(buf + used, size - used, "%s%s %s/s", i ? "  " : "", o->clones[i], rate);
+        used += (size_t)snprintf(buf + used, size - used, "%s%s%s%s%s", i ? ", " : "(",
+                                 names ? o->clones[i] : "", names ? " " : "", rate,
+                                 i + 1 == count ? ")" : "");
     }
 }
 
@@ -92,14 +99,15 @@ static void make_parts(const struct pm_progress_options *o, const struct pm_prog
     if (point->rates.images_per_second > 0) {
         rate_text(point->rates.images_per_second, number);
         snprintf(parts[SPEED], 256, "%s images/s", number);
-        snprintf(parts[WAIT], 256, "%.0f %% waiting", 100 * point->rates.wait_share);
+        if (point->rates.wait_share >= 0)
+            snprintf(parts[WAIT], 256, "%.0f %% waiting", 100 * point->rates.wait_share);
     }
     if (seconds_left >= 0) {
         time_text(seconds_left, number);
         snprintf(parts[LEFT], 256, "%s left", number);
     }
     if (o->clone_count > 1 && point->clone_images_per_second)
-        clones_part(o, point, parts[CLONES], 256);
+        clones_part(o, point, true, parts[CLONES], 256);
 }
 
 static int width_of(char parts[PARTS][256])
@@ -129,6 +137,7 @@ char *pm_progress_text(const struct pm_progress_options *o, const struct pm_prog
                        double seconds_left, int width, char *buf, size_t size)
 {
     char parts[PARTS][256];
+    bool names = true;
     size_t used = 0;
 
     make_parts(o, point, seconds_left, parts);
@@ -138,7 +147,10 @@ char *pm_progress_text(const struct pm_progress_options *o, const struct pm_prog
         int room = width - width_of(parts);
         if (room >= (parts[BAR][0] ? BAR_SHORTEST : 0))
             break;
-        parts[leave_out[i]][0] = 0;
+        if (leave_out[i] == CLONES && parts[CLONES][0] && names)
+            clones_part(o, point, names = false, parts[CLONES], 256);
+        else
+            parts[leave_out[i]][0] = 0;
     }
     if (parts[BAR][0]) {
         int room = width - width_of(parts);
@@ -190,9 +202,12 @@ static void write_text(const struct pm_progress *p, const char *text)
 static void draw(struct pm_progress *p)
 {
     struct pm_progress_options o = p->o;
-    char text[1024];
+    char text[1024], unit[64];
     int width = terminal_width(), length;
 
+    snprintf(unit, sizeof unit, "%s %s", o.what, o.unit);
+    if (p->outer)
+        o.unit = unit;
     o.loss = o.loss && p->has_point;
     if (width > (int)sizeof text - 1)
         width = (int)sizeof text - 1;
@@ -248,10 +263,14 @@ struct pm_progress *pm_progress_start(const struct pm_progress_options *o)
 
     p->o = *o;
     p->point.done = o->first;
+    p->started_at = p->counted_at = pm_seconds();
     p->terminal = is_terminal() && pm_log_enabled(PM_LEVEL_INFO, o->what);
     p->colour = p->terminal && !(no_color && no_color[0]);
     if (p->terminal) {
         pthread_mutex_lock(&lock);
+        p->outer = current;
+        if (p->outer)
+            wipe(p->outer);
         current = p;
         pthread_mutex_unlock(&lock);
         pm_log_hooks(before_log, after_log);
@@ -294,11 +313,32 @@ void pm_progress_point(struct pm_progress *p, const struct pm_progress_point *po
 
 void pm_progress_step(struct pm_progress *p, uint64_t done)
 {
+    double now = pm_seconds();
+
     pthread_mutex_lock(&lock);
     p->point.done = done;
-    if (p->terminal && pm_seconds() - p->drawn_at >= 0.1)
+    if (!p->has_point && done > p->o.first)
+        p->seconds_per_unit = (now - p->started_at) / (double)(done - p->o.first);
+    if (p->terminal && now - p->drawn_at >= 0.1)
         draw(p);
     pthread_mutex_unlock(&lock);
+}
+
+enum { SECONDS_A_LINE = 10 }; /* where there is no terminal */
+
+void pm_progress_count(struct pm_progress *p, uint64_t done, uint64_t images, double waited)
+{
+    double now = pm_seconds(), since = now - p->started_at;
+    bool line = !p->terminal && now - p->counted_at >= SECONDS_A_LINE;
+
+    if (since > 0 && (line || (p->terminal && now - p->counted_at >= 0.5))) {
+        p->point.rates.images_per_second = (double)images / since;
+        p->point.rates.wait_share = waited < 0 ? -1 : fmin(1, waited / since);
+        p->counted_at = now;
+    }
+    pm_progress_step(p, done);
+    if (line)
+        print_point(p);
 }
 
 void pm_progress_end(struct pm_progress **p)
@@ -306,11 +346,18 @@ void pm_progress_end(struct pm_progress **p)
     if (!*p)
         return;
     if ((*p)->terminal) {
-        pm_log_hooks(NULL, NULL);
+        struct pm_progress *outer = (*p)->outer;
+
+        if (!outer)
+            pm_log_hooks(NULL, NULL);
         pthread_mutex_lock(&lock);
-        current = NULL;
-        if ((*p)->drawn > 0)
+        current = outer;
+        if (outer) {
+            wipe(*p);
+            draw(outer);
+        } else if ((*p)->drawn > 0) {
             fputc('\n', stderr);
+        }
         pthread_mutex_unlock(&lock);
     }
     pm_free(*p);

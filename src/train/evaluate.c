@@ -18,7 +18,7 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
     PM_TRY(pm_session_open(c, PM_OPEN_EVAL, &s));
     PM_TRY(pm_evaluator_create(s.e, s.device, s.variables, &ev));
     metrics = cJSON_CreateObject();
-    PM_TRY(pm_evaluator_run(ev, true, metrics, &count, &skipped));
+    PM_TRY(pm_evaluator_run(ev, metrics, &count, &skipped));
     cJSON_AddNumberToObject(report, "step", (double)s.from->step);
     cJSON_AddNumberToObject(report, "count", (double)count);
     if (c->data.on_corrupt == PM_CORRUPT_SKIP)

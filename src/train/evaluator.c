@@ -82,8 +82,8 @@ static int tell_skipped(const struct pm_evaluator *ev, uint64_t count, uint64_t 
     return PM_OK;
 }
 
-int pm_evaluator_run(struct pm_evaluator *ev, bool progress, struct cJSON *metrics,
-                     uint64_t *count, uint64_t *skipped)
+int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, uint64_t *count,
+                     uint64_t *skipped)
 {
     const struct pm_config_eval *c = &ev->e->config->eval;
     struct pm_batch *batch[SLOTS] = { 0 };
@@ -91,7 +91,6 @@ int pm_evaluator_run(struct pm_evaluator *ev, bool progress, struct cJSON *metri
     struct pm_loader *loader = NULL;
     struct pm_progress *bar = NULL;
     struct pm_sampler sampler;
-    struct pm_speed speed;
     uint64_t batches, done = 0;
     size_t bytes = images_bytes(ev);
     int err = PM_OK;
@@ -101,10 +100,8 @@ int pm_evaluator_run(struct pm_evaluator *ev, bool progress, struct cJSON *metri
     batches = pm_loader_batches(loader);
     if (c->max_batches > 0 && (uint64_t)c->max_batches < batches)
         batches = (uint64_t)c->max_batches;
-    if (progress)
-        bar = pm_progress_start(&(struct pm_progress_options){ .what = "eval", .unit = "batch",
-                                                               .last = batches });
-    pm_speed_start(&speed, 0);
+    bar = pm_progress_start(&(struct pm_progress_options){ .what = "eval", .unit = "batch",
+                                                           .last = batches });
     for (; done < batches; done++) {
         int slot = (int)(done % SLOTS);
 
@@ -116,9 +113,7 @@ int pm_evaluator_run(struct pm_evaluator *ev, bool progress, struct cJSON *metri
         PM_TRY(pm_plan_submit(ev->plan, slot));
         *count += (uint64_t)batch[slot]->valid;
         *skipped += (uint64_t)batch[slot]->skipped;
-        pm_speed_step(&speed, (uint64_t)batch[slot]->valid);
-        if (bar)
-            pm_progress_step(bar, done + 1);
+        pm_progress_count(bar, done + 1, *count, pm_loader_waited(loader));
     }
     for (uint64_t k = 0; k < SLOTS; k++)
         PM_TRY(finish(ev, (int)((done + k) % SLOTS), &batch[(done + k) % SLOTS], score, loader));

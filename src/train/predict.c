@@ -1,4 +1,5 @@
 /* predict: image files through the net, a few at a time. */
+#include <pumice/report.h>
 #include <pumice/train.h>
 
 #include "train/session.h"
@@ -199,6 +200,7 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
 {
     struct predictor p = { .out = out };
     struct files f = { .arena = pm_arena_create() };
+    struct pm_progress *bar = NULL;
     struct cJSON *images;
     bool data = c->data.folder && (c->model.num_classes == 0 || pm_is_folder(c->data.folder));
     int err = PM_OK;
@@ -217,9 +219,18 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
         PM_TRY(pm_make_folders(out));
     cJSON_AddNumberToObject(report, "step", (double)p.s.from->step);
     images = cJSON_AddArrayToObject(report, "images");
-    for (size_t at = 0; at < f.count; at += BATCH)
-        PM_TRY(predict_batch(&p, at, f.count - at < BATCH ? f.count - at : BATCH, images));
+    if (f.count > BATCH)
+        bar = pm_progress_start(&(struct pm_progress_options){ .what = "predict", .unit = "picture",
+                                                               .last = f.count });
+    for (size_t at = 0; at < f.count; at += BATCH) {
+        size_t n = f.count - at < BATCH ? f.count - at : BATCH;
+
+        PM_TRY(predict_batch(&p, at, n, images));
+        if (bar)
+            pm_progress_count(bar, at + n, at + n, -1);
+    }
 out:
+    pm_progress_end(&bar);
     pm_plan_destroy(&p.plan);
     pm_net_destroy(&p.net);
     pm_session_close(&p.s);

@@ -148,7 +148,7 @@ static int evaluate(struct pm_trainer *t)
                                    pm_clones_variables(t->clones, 0), &t->evaluator));
     cJSON_Delete(t->eval_metrics);
     t->eval_metrics = cJSON_CreateObject();
-    PM_TRY(pm_evaluator_run(t->evaluator, false, t->eval_metrics, &count, &skipped));
+    PM_TRY(pm_evaluator_run(t->evaluator, t->eval_metrics, &count, &skipped));
     pm_watch_evaluation(t, count);
     t->evaluated_step = t->step;
     if (t->c->run.keep_best)
