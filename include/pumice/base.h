@@ -35,7 +35,8 @@ int pm_fail(enum pm_error err, const char *fmt, ...) PM_PRINTF(2, 3);
 const char *pm_error_text(void);
 /* Process exit code for a returned error code: 0..4. */
 int pm_exit_code(int err);
-/* Fault injection: PM_FAIL_AT=n makes the n-th distinct call site (first hit order) fail once.
+/* Fault injection: PM_FAIL_AT=n makes the n-th distinct call site (first hit order) fail once,
+ * PM_FAIL_AT=file.c:line that one; PM_FAIL_AT=list names them as they are reached.
  * *site is the call site's own storage, zero at first. Returns 0 or PM_EFAIL. */
 int pm_fault(int *site, const char *file, int line);
 extern bool pm_faults_on;
@@ -44,8 +45,10 @@ extern bool pm_faults_on;
 #define PM_TRY(expr)                                                                               \
     do {                                                                                           \
         static int pm_site_;                                                                       \
-        if (pm_faults_on && (err = pm_fault(&pm_site_, __FILE__, __LINE__)) < 0)                   \
+        if (pm_faults_on && pm_fault(&pm_site_, __FILE__, __LINE__) < 0) {                         \
+            err = PM_EFAIL; /* and not before: expr may be err itself */                           \
             goto out;                                                                              \
+        }                                                                                          \
         if ((err = (expr)) < 0)                                                                    \
             goto out;                                                                              \
     } while (0)

@@ -40,6 +40,8 @@ int pm_device_list(struct pm_device_info **out, size_t *count);
  * must fit one device only). *index: into list. */
 int pm_device_find(const struct pm_device_info *list, size_t count, const char *name,
                    const char *where, size_t *index);
+/* Why there is no GPU to take: no loader, no driver, or only devices that auto passes over. */
+const char *pm_device_absence(const struct pm_device_info *list, size_t count);
 
 struct pm_device_options {
     int threads;           /* CPU: threads of this clone; 0 = all cores */

@@ -127,7 +127,7 @@ struct pm_kernel {
     int (*prepare)(const void *params, void **state);
     void (*release)(void *state);
     /* Bytes of scratch buffer `buf` (row order) on the CPU; NULL when the row has no t: or needs
-     * none there. */
+     * none there. SIZE_MAX: failed, pm_error_text says why. */
     size_t (*cpu_scratch)(const void *params, int buf);
 
     /* Dispatches for this device. level 0 is the preferred variant, higher ones are simpler, down

@@ -1,7 +1,9 @@
 /* Errors: one line per thread, and fault injection for the tests.
  *
  * PM_FAIL_AT=n makes the n-th PM_TRY site that the process reaches fail once; sites are numbered
- * by first hit, so a test that walks n upward visits every fallible place it can reach. */
+ * by first hit, so a test that walks n upward visits every fallible place it can reach.
+ * PM_FAIL_AT=trainer.c:123 names the site instead, whatever order threads reach them in, and
+ * PM_FAIL_AT=list writes each site's name to standard error when it is first reached. */
 #include <pumice/base.h>
 
 #include <pthread.h>
@@ -11,16 +13,22 @@
 static _Thread_local char last_text[2048];
 
 bool pm_faults_on;
-static long fault_at;
-static int fault_sites; /* sites seen so far; under fault_lock */
+static const char *fault_at; /* PM_FAIL_AT: a number, "file.c:line" or "list" */
+static int fault_sites;      /* sites seen so far; this and fault_done under fault_lock */
+static bool fault_done;
 static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
 
 __attribute__((constructor)) static void read_fault_env(void)
 {
-    const char *text = getenv("PM_FAIL_AT");
+    fault_at = getenv("PM_FAIL_AT");
+    pm_faults_on = fault_at && fault_at[0];
+}
 
-    fault_at = text ? strtol(text, NULL, 10) : 0;
-    pm_faults_on = fault_at > 0;
+/* By this line a test sees that it has walked past the end. */
+__attribute__((destructor)) static void tell_unreached(void)
+{
+    if (pm_faults_on && !fault_done && strcmp(fault_at, "list") != 0)
+        fprintf(stderr, "PM_FAIL_AT=%s: not reached, %d places were\n", fault_at, fault_sites);
 }
 
 int pm_fail(enum pm_error err, const char *fmt, ...)
@@ -62,17 +70,32 @@ int pm_exit_code(int err)
     }
 }
 
+/* Whether this, the newest site, is the one to fail. Under fault_lock. */
+static bool is_chosen(const char *name)
+{
+    char number[16];
+
+    snprintf(number, sizeof number, "%d", fault_sites);
+    if (strcmp(fault_at, "list") == 0)
+        fprintf(stderr, "PM_FAIL_AT=%s\n", name);
+    return strcmp(fault_at, name) == 0 || strcmp(fault_at, number) == 0;
+}
+
 int pm_fault(int *site, const char *file, int line)
 {
+    const char *slash = strrchr(file, '/');
+    char name[128];
     bool hit = false;
 
+    snprintf(name, sizeof name, "%s:%d", slash ? slash + 1 : file, line);
     pthread_mutex_lock(&fault_lock);
     if (*site == 0) {
         *site = ++fault_sites;
-        hit = *site == fault_at;
+        hit = is_chosen(name);
+        fault_done |= hit;
     }
     pthread_mutex_unlock(&fault_lock);
     if (!hit)
         return PM_OK;
-    return pm_fail(PM_EFAIL, "%s:%d: injected fault number %ld (PM_FAIL_AT)", file, line, fault_at);
+    return pm_fail(PM_EFAIL, "%s: injected fault (PM_FAIL_AT)", name);
 }

@@ -147,7 +147,8 @@ int pm_make_folders(const char *path)
             continue;
         *end = '\0';
         if (mkdir(copy, 0777) < 0 && (errno != EEXIST || !pm_is_folder(copy)))
-            PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be made: %s", copy, strerror(errno)));
+            PM_TRY(pm_fail(PM_EFAIL, "%s: the folder cannot be made: %s", copy,
+                           errno == EEXIST ? "there is a file of that name" : strerror(errno)));
         *end = kept;
         if (kept == '\0')
             break;

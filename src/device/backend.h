@@ -72,6 +72,8 @@ int pm_cpu_open(const struct pm_device_info *info, const struct pm_device_option
                 struct pm_device **out);
 /* Vulkan devices appended to *list (grown with pm_realloc); no driver is not an error. */
 int pm_vulkan_list(struct pm_device_info **list, size_t *count);
+/* Why the list got none: the loader or a driver is missing. */
+const char *pm_vulkan_absence(void);
 int pm_vulkan_open(const struct pm_device_info *info, const struct pm_device_options *options,
                    struct pm_device **out);
 uint64_t pm_vulkan_messages(void);

@@ -62,6 +62,19 @@ static size_t automatic(const struct pm_device_info *list, size_t count)
     return best;
 }
 
+const char *pm_device_absence(const struct pm_device_info *list, size_t count)
+{
+    bool software = false, other = false;
+
+    for (size_t i = 0; i < count; i++) {
+        software |= list[i].kind == PM_KIND_SOFTWARE;
+        other |= list[i].kind != PM_KIND_SOFTWARE && list[i].kind != PM_KIND_CPU;
+    }
+    return other      ? "none of the GPUs here can be used (pumice devices says why)"
+           : software ? "there are only software drivers, which are used when they are named"
+                      : pm_vulkan_absence();
+}
+
 int pm_device_find(const struct pm_device_info *list, size_t count, const char *name,
                    const char *where, size_t *index)
 {
@@ -94,7 +107,8 @@ int pm_device_find(const struct pm_device_info *list, size_t count, const char *
     }
     for (size_t i = 0; i < count; i++)
         pm_str_add(&known, "%s%s (%s)", i ? ", " : "", list[i].address, list[i].name);
-    err = pm_fail(PM_EDEVICE, "%s: no device \"%s\"; there are: auto, %s", where, name, known.text);
+    err = pm_fail(PM_EDEVICE, "%s: no device \"%s\"; there are: auto, %s%s%s", where, name, known.text,
+                  count > 1 ? "" : "; ", count > 1 ? "" : pm_vulkan_absence());
     pm_str_free(&known);
     return err;
 }

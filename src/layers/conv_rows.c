@@ -17,7 +17,7 @@ static double flops(const void *params, size_t count)
 static size_t scratch_of(enum pm_conv_pass pass, bool depthwise, const void *params)
 {
     struct pm_cpu_conv *c = NULL;
-    size_t bytes = 0;
+    size_t bytes = SIZE_MAX;
 
     if (pm_cpu_conv_create(pass, params, depthwise, &c) == PM_OK)
         bytes = pm_cpu_conv_scratch(c);

@@ -184,6 +184,8 @@ static int read_layer(struct reader *in, const cJSON *item, const struct repeat 
         PM_TRY(pm_fail(PM_ECONFIG, "%s.share: \"%s\" shares with \"%s\", which must be a %s layer "
                        "with variables", where, name, from->name, kind));
     in->previous = pm_net_add_json(net, name, xs, count, kind, item, from, where);
+    if (net->error && strncmp(pm_error_text(), where, strlen(where)) != 0) /* of its shape */
+        pm_fail(net->error, "%s: %s", where, pm_error_text());
     err = net->error;
 out:
     return err;

@@ -105,6 +105,7 @@ int pm_metrics_add(struct pm_metrics *m, const char *kind, uint64_t step,
 {
     int err = PM_OK;
     struct pm_str s = { 0 };
+    off_t end = lseek(m->fd, 0, SEEK_END);
     ssize_t n;
 
     pm_str_add(&s, "{\"kind\": \"%s\", \"step\": %llu", kind, (unsigned long long)step);
@@ -116,6 +117,8 @@ int pm_metrics_add(struct pm_metrics *m, const char *kind, uint64_t step,
     do
         n = write(m->fd, s.text, s.length);
     while (n < 0 && errno == EINTR);
+    if (n > 0 && n < (ssize_t)s.length && ftruncate(m->fd, end) < 0)
+        PM_DEBUG("report", "%s: a line stays cut off", m->path);
     if (n != (ssize_t)s.length)
         PM_TRY(pm_fail(PM_EFAIL, "%s: cannot write: %s", m->path,
                        n < 0 ? strerror(errno) : "the disk is full"));

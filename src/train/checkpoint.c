@@ -21,7 +21,10 @@ static bool is_orphan(const char *folder, const char *name)
     if (!pm_file_exists(pm_ckpt_path(&path, folder, json.text))) {
         orphan = true;
     } else {
-        orphan = pm_ckpt_record_read(folder, json.text, &r) == PM_OK && strcmp(r.file, name) != 0;
+        if (pm_ckpt_record_read(folder, json.text, &r) < 0)
+            PM_DEBUG("checkpoint", "%s stays: %s", name, pm_error_text());
+        else
+            orphan = strcmp(r.file, name) != 0;
         pm_ckpt_record_free(&r);
     }
     pm_str_free(&json);
@@ -37,8 +40,14 @@ static bool is_leftover(const char *folder, const char *name)
 /* In RUN itself only the training process's own files count: an evaluation may be writing there. */
 static bool is_leftover_of_run(const char *folder, const char *name)
 {
+    static const char *const own[] = { "latest", "metrics.jsonl", "config.json", "shares.json" };
+    const char *mark = strstr(name, ".tmp-");
+
     (void)folder;
-    return strncmp(name, "latest.tmp-", 11) == 0 || strncmp(name, "metrics.jsonl.tmp-", 18) == 0;
+    for (size_t i = 0; mark && i < PM_COUNT(own); i++)
+        if ((size_t)(mark - name) == strlen(own[i]) && strncmp(name, own[i], strlen(own[i])) == 0)
+            return true;
+    return false;
 }
 
 static int clean_folder(const char *folder, bool (*leftover)(const char *folder, const char *name))

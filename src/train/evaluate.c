@@ -8,7 +8,7 @@
 
 int pm_evaluate(const struct pm_config *c, struct cJSON *report)
 {
-    struct pm_session s;
+    struct pm_session s = { 0 };
     struct pm_evaluator *ev = NULL;
     struct cJSON *metrics = NULL;
     double start = pm_seconds();

@@ -249,6 +249,18 @@ static int check_trainable(const struct pm_experiment *e, const struct pm_net *n
                    e->config->path);
 }
 
+/* A layer that does not fit is told with the input that it came from. */
+static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_node *images,
+                        struct pm_heads *heads)
+{
+    char input[64];
+
+    e->net_row->build(net, images, e->setup.num_classes, e->net_cfg, heads);
+    if (net->error)
+        pm_fail(net->error, "%s: model.name: \"%s\" with an input of %s: %s", e->config->path,
+                e->net_row->name, pm_shape_text(images->out_shape, input), pm_error_text());
+}
+
 int pm_experiment_net(struct pm_experiment *e, int batch, bool train, struct pm_net **out,
                       const char **logits_name)
 {
@@ -261,7 +273,7 @@ int pm_experiment_net(struct pm_experiment *e, int batch, bool train, struct pm_
     PM_TRY(count);
     struct pm_node *images = add_input(net, &fields[0], batch);
     if (e->net_row)
-        e->net_row->build(net, images, e->setup.num_classes, e->net_cfg, &heads);
+        build_named(e, net, images, &heads);
     else
         PM_TRY(pm_net_from_json(net, images, e->config->model.layers,
                                 pm_arena_printf(e->arena, "%s: model.layers", e->config->path),
@@ -352,6 +364,8 @@ int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs,
 
         snprintf(where, sizeof where, "%s: devices[%d]", c->path, i);
         PM_TRY(pm_device_find(list, known, d->name, where, &index));
+        if (strcmp(d->name, "auto") == 0 && list[index].kind == PM_KIND_CPU)
+            PM_INFO("device", "auto takes the CPU: %s", pm_device_absence(list, known));
         s[i].info = list[index];
         s[i].share = d->share > 0 ? d->share : 1;
         s[i].threads = d->threads;

@@ -8,28 +8,34 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+enum { HOST_TEXT = 256 };
+
 struct pm_run_lock {
     int fd;
 };
 
-/* Process id the holder wrote, 0 when not known. */
-static long holder(int fd)
+/* "PID HOST", as the holder wrote it; false when not known. */
+static bool holder(int fd, long *pid, char host[HOST_TEXT])
 {
-    char text[32] = "";
+    char text[HOST_TEXT + 32] = "";
     ssize_t n = pread(fd, text, sizeof text - 1, 0);
 
-    return n > 0 ? strtol(text, NULL, 10) : 0;
+    snprintf(host, HOST_TEXT, "this machine");
+    *pid = n > 0 ? strtol(text, NULL, 10) : 0;
+    sscanf(text, "%*d %255s", host);
+    return *pid > 0;
 }
 
 static int refuse(const char *run, int fd)
 {
-    long pid = holder(fd);
+    char host[HOST_TEXT];
+    long pid;
 
-    if (pid > 0)
+    if (holder(fd, &pid, host))
         return pm_fail(PM_EFAIL,
-                       "%s: process %ld is training in this folder; wait for it, stop it (kill %ld "
-                       "saves a checkpoint first) or set run.folder to another",
-                       run, pid, pid);
+                       "%s: process %ld on %s is training in this folder; wait for it, stop it (kill "
+                       "%ld saves a checkpoint first) or set run.folder to another",
+                       run, pid, host, pid);
     return pm_fail(PM_EFAIL,
                    "%s: another process is training in this folder; wait for it or set run.folder to "
                    "another",
@@ -38,8 +44,9 @@ static int refuse(const char *run, int fd)
 
 static void write_pid(int fd)
 {
-    char text[32];
-    int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    char text[HOST_TEXT + 32], host[HOST_TEXT] = "";
+    int n = snprintf(text, sizeof text, "%ld %s\n", (long)getpid(),
+                     gethostname(host, sizeof host - 1) == 0 ? host : "");
 
     /* The number only helps messages: a disk that is full must not keep the lock from being taken. */
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n)
@@ -51,7 +58,9 @@ int pm_run_lock(const char *run, struct pm_run_lock **out)
     int err = PM_OK, fd = -1;
     struct pm_str path = { 0 };
 
-    PM_TRY(pm_make_folders(run));
+    if (pm_make_folders(run) < 0)
+        PM_TRY(pm_fail(PM_EFAIL, "run.folder: %s; set it to a place that can be written",
+                       pm_error_text()));
     pm_str_add(&path, "%s/lock", run);
     fd = open(path.text, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0)

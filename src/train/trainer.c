@@ -278,7 +278,7 @@ static int go_on(struct pm_trainer *t)
     if (t->evaluated_step > t->step)
         t->evaluated_step = UINT64_MAX; /* its line goes with the steps that are taken again */
     PM_TRY(pm_trainer_loader(t));
-    PM_TRY(pm_watch_open(t));
+    pm_watch_open(t);
     pm_watch_start(t);
 out:
     return err;

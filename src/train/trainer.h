@@ -26,7 +26,8 @@ struct pm_trainer {
     struct pm_sampler sampler;
     struct pm_schedule schedule;
     struct pm_run_lock *lock;
-    struct pm_metrics *metrics;
+    struct pm_metrics *metrics; /* NULL: cannot be written */
+    bool metrics_lost;          /* and that was told */
     struct pm_summaries *summaries; /* what TensorBoard shows */
     struct pm_progress *progress;
     const char *clone_names[PM_MAX_CLONES];

@@ -4,6 +4,7 @@
 #include "train/watch.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <string.h>
 
 int pm_trainer_clones(struct pm_trainer *t)
@@ -149,16 +150,16 @@ out:
     return err;
 }
 
-static int open_log(struct pm_trainer *t)
+/* A run without its log is still a run. */
+static void open_log(struct pm_trainer *t)
 {
     char path[4096];
 
     snprintf(path, sizeof path, "%s/log.txt", t->c->run.folder);
-    t->log = fopen(path, "a");
+    t->log = fopen(path, "ae");
     if (!t->log)
-        return pm_fail(PM_EFAIL, "%s: cannot be written", path);
+        PM_WARN("train", "%s: cannot be written: %s", path, strerror(errno));
     pm_log_file(t->log);
-    return PM_OK;
 }
 
 /* Once the run's checkpoint is known to fit it. */
@@ -201,6 +202,16 @@ static void say_start(const struct pm_trainer *t)
             pm_plan_print(pm_clones_plan(t->clones, i), stderr, false);
 }
 
+/* A net that cannot be is refused before the run folder is touched. */
+static int check_net(const struct pm_trainer *t)
+{
+    struct pm_net *net = NULL;
+    int err = pm_experiment_net(t->e, 1, true, &net, NULL);
+
+    pm_net_destroy(&net);
+    return err;
+}
+
 int pm_trainer_open(struct pm_trainer *t)
 {
     const struct pm_config *c = t->c;
@@ -215,8 +226,9 @@ int pm_trainer_open(struct pm_trainer *t)
                             c->run.batch_size, t->spec_count, c->run.steps, &t->schedule));
     if (t->e->optimizer->betas)
         t->e->optimizer->betas(t->e->optimizer_cfg, &t->betas[0], &t->betas[1]);
+    PM_TRY(check_net(t));
     PM_TRY(pm_run_lock(c->run.folder, &t->lock));
-    PM_TRY(open_log(t));
+    open_log(t);
     pm_phases_start(&t->phases);
     pm_balancer_start(&t->balance, t->spec_count);
     if (c->run.balance != PM_BALANCE_AUTO || t->spec_count == 1 ||
@@ -227,7 +239,7 @@ int pm_trainer_open(struct pm_trainer *t)
     PM_TRY(err);
     PM_TRY(write_config(t));
     PM_TRY(pm_trainer_loader(t));
-    PM_TRY(pm_watch_open(t));
+    pm_watch_open(t);
     say_start(t);
 out:
     return err;

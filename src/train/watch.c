@@ -6,14 +6,20 @@
 #include <cjson/cJSON.h>
 #include <math.h>
 
-int pm_watch_open(struct pm_trainer *t)
+/* Told once: a full disk is not reported at every step. */
+static void lose_metrics(struct pm_trainer *t)
 {
-    int err = PM_OK;
+    if (!t->metrics_lost)
+        PM_WARN("train", "%s; training goes on, lines of metrics.jsonl are missing from here",
+                pm_error_text());
+    t->metrics_lost = true;
+}
 
-    PM_TRY(pm_metrics_open(t->c->run.folder, t->step, &t->metrics));
+void pm_watch_open(struct pm_trainer *t)
+{
+    if (pm_metrics_open(t->c->run.folder, t->step, &t->metrics) < 0)
+        lose_metrics(t);
     t->summaries = pm_summaries_open(t->e, t->step);
-out:
-    return err;
 }
 
 void pm_watch_close(struct pm_trainer *t)
@@ -38,8 +44,8 @@ void pm_watch_start(struct pm_trainer *t)
 static void add_metrics(struct pm_trainer *t, const char *kind, uint64_t step,
                         const struct pm_metric *list, size_t count)
 {
-    if (pm_metrics_add(t->metrics, kind, step, list, count) < 0)
-        PM_WARN("train", "%s", pm_error_text());
+    if (t->metrics && pm_metrics_add(t->metrics, kind, step, list, count) < 0)
+        lose_metrics(t);
 }
 
 /* Seconds since the last line, in whole microseconds. */

@@ -8,7 +8,7 @@
 
 /* Opens the files, dropping what they say of steps beyond t->step; no progress line yet. Again after
  * pm_watch_close, when the run goes on from an earlier step. */
-int pm_watch_open(struct pm_trainer *t);
+void pm_watch_open(struct pm_trainer *t);
 void pm_watch_close(struct pm_trainer *t);
 /* The progress line begins, if there is none, and speed is measured from now on. */
 void pm_watch_start(struct pm_trainer *t);

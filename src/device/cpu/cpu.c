@@ -509,13 +509,16 @@ static int call_scratch(const struct pm_device *d, const struct pm_kernel *k, co
     int bufs = pm_kernel_bufs(k, spec);
     const int threads = pm_threads();
 
+    bool failed = false;
+
     (void)count, (void)level;
     pm_threads_set(d->info.caps.threads);
     for (int i = 0; i < bufs; i++)
         if (spec[i].access == 't' && k->cpu_scratch)
-            bytes[i] = k->cpu_scratch(params, i);
+            failed |= (bytes[i] = k->cpu_scratch(params, i)) == SIZE_MAX;
     pm_threads_set(threads);
-    return PM_OK;
+    return failed ? pm_fail(PM_EFAIL, "%s: %s: %s", d->info.address, k->name, pm_error_text())
+                  : PM_OK;
 }
 
 /* ---- the device ------------------------------------------------------------------------- */

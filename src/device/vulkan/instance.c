@@ -1,10 +1,10 @@
 /* instance: the loader, the validation layer and its messages, the list of devices. */
 #include "device/vulkan/vk.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
-
-VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkGetInstanceProcAddr(VkInstance instance,
-                                                               const char *name);
 
 void (*pm_vk_loaded)(struct vk *vk);
 
@@ -91,9 +91,41 @@ static uint32_t layer_version(const struct vk *vk, const char *name)
     return found;
 }
 
+/* The loader is opened at run time, so that the program starts on a machine without Vulkan too. */
+static PFN_vkGetInstanceProcAddr get_proc; /* NULL: there is none */
+static pthread_once_t loader_once = PTHREAD_ONCE_INIT;
+
+static const char *loader_name(void)
+{
+    const char *name = getenv("PM_VULKAN_LOADER");
+
+    return name && name[0] ? name : "libvulkan.so.1";
+}
+
+static void open_loader(void)
+{
+    void *library = dlopen(loader_name(), RTLD_NOW | RTLD_LOCAL); /* to the process's end */
+
+    if (library)
+        get_proc = (PFN_vkGetInstanceProcAddr)dlsym(library, "vkGetInstanceProcAddr");
+    if (!get_proc)
+        PM_DEBUG("vulkan", "no loader: %s", dlerror());
+}
+
+const char *pm_vulkan_absence(void)
+{
+    pthread_once(&loader_once, open_loader);
+    return get_proc ? "no Vulkan driver is installed that shows a device: install the GPU vendor's "
+                      "(Mesa's for AMD and Intel), or see whether VK_DRIVER_FILES names others"
+                    : "the Vulkan loader, libvulkan.so.1, is not installed (package libvulkan1)";
+}
+
 static void load_global(struct vk *vk)
 {
-#define LOAD(n) vk->n = (PFN_vk##n)vkGetInstanceProcAddr(NULL, "vk" #n);
+    pthread_once(&loader_once, open_loader);
+    if (!get_proc)
+        return;
+#define LOAD(n) vk->n = (PFN_vk##n)get_proc(NULL, "vk" #n);
     PM_VK_GLOBAL(LOAD)
 #undef LOAD
     if (pm_vk_loaded)
@@ -105,11 +137,11 @@ static int load_instance(struct vk_instance *in)
     struct vk *vk = &in->vk;
 
 #define LOAD(n)                                                                                    \
-    if (!(vk->n = (PFN_vk##n)vkGetInstanceProcAddr(in->handle, "vk" #n)))                          \
+    if (!(vk->n = (PFN_vk##n)get_proc(in->handle, "vk" #n)))                                       \
         return pm_fail(PM_EDEVICE, "the Vulkan loader lacks vk" #n "; version 1.2 is needed");
     PM_VK_INSTANCE(LOAD)
 #undef LOAD
-#define LOAD(n) vk->n = (PFN_vk##n)vkGetInstanceProcAddr(in->handle, "vk" #n);
+#define LOAD(n) vk->n = (PFN_vk##n)get_proc(in->handle, "vk" #n);
     PM_VK_DEBUG(LOAD)
 #undef LOAD
     if (pm_vk_loaded)
@@ -171,6 +203,12 @@ int pm_vk_instance_create(bool validate, struct vk_instance *out)
     r = out->vk.CreateInstance(&info, NULL, &out->handle);
     if (r == VK_ERROR_INCOMPATIBLE_DRIVER || r == VK_ERROR_INITIALIZATION_FAILED) {
         PM_DEBUG("vulkan", "no driver: vkCreateInstance gives %s", pm_vk_result_name(r));
+        out->handle = NULL;
+        return PM_OK;
+    }
+    if (r < 0 && !validate) { /* the loader's answer to a damaged .json may be any */
+        PM_WARN("vulkan", "no driver can be used: vkCreateInstance gives %s; is a driver's .json file "
+                "damaged (VK_DRIVER_FILES, /usr/share/vulkan/icd.d)?", pm_vk_result_name(r));
         out->handle = NULL;
         return PM_OK;
     }

@@ -320,8 +320,11 @@ int pm_vk_call_scratch(const struct pm_device *base, const struct pm_kernel *k, 
 
     if (k->host) {
         bufs = pm_kernel_bufs(k, spec);
-        for (int i = 0; i < bufs; i++)
+        for (int i = 0; i < bufs; i++) {
             bytes[i] = spec[i].access == 't' && k->cpu_scratch ? k->cpu_scratch(params, i) : 0;
+            if (bytes[i] == SIZE_MAX)
+                return PM_EFAIL;
+        }
         return PM_OK;
     }
     err = pick(d, k, params, count, level, &picks, &last);

@@ -1,0 +1,207 @@
+/* Every fallible place fails once: PM_FAIL_AT=list names those that a command reaches, and each that
+ * no command before it has tried is then made to fail. The command must end with an exit code of 1
+ * to 4 and one line that says why, or go on after telling of it; it leaves no temporary file; and
+ * the same command without the fault then does its work, training to the bits of a run that nothing
+ * happened to. Under ./dev sanitize that is also a search for leaks on every way out. Names of
+ * commands as arguments: only those. */
+#include "e2e/program.h"
+
+enum { MOST_PLACES = 4096 };
+
+static char *tried[MOST_PLACES]; /* "file.c:line" */
+static int tried_count;
+
+struct command {
+    const char *what;
+    const char *prepare; /* shell, before each run; %s: FOLDER */
+    const char *arguments;
+    const char *result; /* must have the bytes it has without a fault; NULL: none */
+};
+
+#define TRAIN "train net.json run.folder=r eval.every_steps=2 run.keep_best=accuracy " \
+              "run.save_every_steps=1 run.keep=2 "
+#define LAST "r/checkpoints/step-000003.safetensors"
+#define FRESH "rm -rf r out data/.pumice*"
+
+static const struct command commands[] = {
+    { "train", FRESH, TRAIN, LAST },
+    { "resume", FRESH "; cp -a two r", TRAIN, LAST },
+    { "warm start", FRESH, TRAIN "init.checkpoint=two init.exclude_scopes='[\"logits\"]'", LAST },
+    { "two clones", FRESH, TRAIN "devices='[\"cpu\",\"cpu\"]' run.balance=auto", NULL },
+    { "damaged data", FRESH, TRAIN "data.folder=damaged data.on_corrupt=skip", LAST },
+    { "eval", FRESH, "eval net.json run.folder=two", NULL },
+    { "eval best", FRESH, "eval net.json run.folder=two eval.checkpoint=best --json", NULL },
+    { "predict", FRESH, "predict net.json run.folder=two pictures --out out", NULL },
+    { "inspect", FRESH, "checkpoint inspect two", NULL },
+    { "diff", FRESH, "checkpoint diff two two/checkpoints/step-000002.safetensors", NULL },
+    { "look at data", FRESH, "dataset inspect data --check --pictures out", NULL },
+    { "look at a shard", FRESH, "dataset inspect data/shapes_test_00000-of-00001.tfrecord", NULL },
+    { "convert", FRESH, "dataset convert folder classes out", NULL },
+    { "draw", FRESH, "dataset make shapes out size=16 train=6 validation=2 test=2", NULL },
+    { "check", FRESH, "config check net.json", NULL },
+    { "show", FRESH, "config show net.json --layers", NULL },
+    { "plan", FRESH, "config show net.json --plan -v", NULL },
+    { "schema", FRESH, "config schema", NULL },
+    { "devices", FRESH, "devices --json", NULL },
+    { "lavapipe", FRESH, TRAIN "devices='[\"llvmpipe\"]'", LAST },
+    { "lavapipe resume", FRESH "; cp -a two r", TRAIN "devices='[\"llvmpipe\"]'", LAST },
+    { "lavapipe and the CPU", FRESH, TRAIN "devices='[\"llvmpipe\",\"cpu\"]'", NULL },
+    { "lavapipe eval", FRESH, "eval net.json run.folder=two devices='[\"llvmpipe\"]'", NULL },
+};
+
+static void shell(const char *line)
+{
+    if (system(line) != 0)
+        fail_msg("%s", line);
+}
+
+static bool is_new(const char *place)
+{
+    for (int i = 0; i < tried_count; i++)
+        if (strcmp(tried[i], place) == 0)
+            return false;
+    return true;
+}
+
+/* Runs it with every place told; adds those that are new to `tried`, from *first on. */
+static void list_places(const struct command *c, int *first)
+{
+    struct result r;
+    char *save = NULL;
+
+    shell(c->prepare);
+    r = run(&(struct how){ .environment = "PM_FAIL_AT=list" }, "%s", c->arguments);
+    if (r.code != 0)
+        fail_msg("%s: exit code %d: %s", c->what, r.code, r.err);
+    *first = tried_count;
+    for (char *line = strtok_r(r.err, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        const char *place = line + strlen("PM_FAIL_AT=");
+        if (strncmp(line, "PM_FAIL_AT=", strlen("PM_FAIL_AT=")) != 0 || !is_new(place))
+            continue;
+        assert_true(tried_count < MOST_PLACES);
+        tried[tried_count++] = pm_strdup(place);
+    }
+    drop(&r);
+    if (c->result)
+        shell("rm -rf whole && cp -a r whole");
+}
+
+/* What is wrong with the way it ended, or NULL. */
+static const char *complaint(const struct result *r, bool json)
+{
+    const char *last;
+    const int errors = error_lines(r, &last);
+
+    if (r->code < 0 || r->code > 4)
+        return "its exit code";
+    if (r->code > 0 && errors != 1)
+        return "not one line that says why";
+    if (r->code > 0 && strlen(last) < strlen("error: ") + 8)
+        return "an empty line";
+    if (r->code == 0 && !strstr(r->err, "injected fault") && !strstr(r->err, "not reached"))
+        return "it went on without a word";
+    if (json && (r->out[0] != '{' || !strchr(r->out, '}')))
+        return "no JSON object";
+    return NULL;
+}
+
+static int break_place(const struct command *c, const char *place)
+{
+    char environment[256];
+    struct result r;
+    int bad = 0;
+
+    shell(c->prepare);
+    /* Some failures cost nothing but time, such as not keeping an index: told at that level. */
+    snprintf(environment, sizeof environment, "PM_LOG=debug PM_FAIL_AT=%s", place);
+    r = run(&(struct how){ .environment = environment }, "%s", c->arguments);
+    const char *wrong = complaint(&r, strstr(c->arguments, "--json"));
+    if (wrong) {
+        print_message("%s, %s: %s: code %d: %s\n", c->what, place, wrong, r.code, r.err);
+        bad++;
+    }
+    const bool reached = !strstr(r.err, "not reached");
+    drop(&r);
+    bad += temporaries(".");
+    if (!c->result)
+        shell(c->prepare);
+    r = run(NULL, "%s", c->arguments);
+    if (r.code != 0) {
+        print_message("%s after %s: code %d: %s\n", c->what, place, r.code, r.err);
+        bad++;
+    } else if (c->result && reached) {
+        char whole[256];
+        snprintf(whole, sizeof whole, "whole%s", c->result + 1);
+        same_bytes(whole, c->result);
+    }
+    drop(&r);
+    return bad;
+}
+
+static char **chosen; /* names of the commands to walk over; NULL or empty: all */
+
+static bool is_chosen(const char *what)
+{
+    for (char **name = chosen; *name; name++)
+        if (strcmp(*name, what) == 0)
+            return true;
+    return !*chosen;
+}
+
+static void walk(void **state)
+{
+    const char *drivers = getenv("VK_DRIVER_FILES");
+    const bool lavapipe = drivers && strstr(drivers, "lvp_icd");
+    int bad = 0;
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(commands); i++) {
+        const struct command *c = &commands[i];
+        int first;
+
+        if (!is_chosen(c->what))
+            continue;
+        if (strstr(c->arguments, "llvmpipe") && !lavapipe) {
+            print_message("%s: lavapipe is not installed\n", c->what);
+            continue;
+        }
+        list_places(c, &first);
+        print_message("%s: %d new places\n", c->what, tried_count - first);
+        for (int k = first; k < tried_count; k++)
+            bad += break_place(c, tried[k]);
+    }
+    assert_in_range(tried_count, *chosen ? 0 : 250, MOST_PLACES);
+    assert_int_equal(bad, 0);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (make_world(true) < 0 || chdir(folder) != 0)
+        return -1;
+    /* A run of two steps, pictures by class, and data with a damaged record. */
+    check(run(NULL, "train net.json run.folder=two run.steps=2 run.save_every_steps=1 "
+                    "eval.every_steps=1 run.keep_best=accuracy"), 0);
+    check(run(NULL, "dataset inspect data --records 4 --pictures pictures"), 0);
+    shell("mkdir -p classes/a classes/b damaged; cp data/* damaged;"
+          "n=0; for f in $(find pictures -name '*.png'); do n=$((n + 1));"
+          "  cp $f classes/a/$n.png; cp $f classes/b/$n.png; done;"
+          "printf x | dd of=damaged/shapes_train_00000-of-00001.tfrecord bs=1 seek=900 conv=notrunc 2>/dev/null");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    for (int i = 0; i < tried_count; i++)
+        pm_free(tried[i]);
+    return drop_world(state);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(walk) };
+
+    (void)argc;
+    chosen = argv + 1;
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
