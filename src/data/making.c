@@ -7,6 +7,7 @@
 
 #include <pumice/data.h>
 #include <pumice/formats.h>
+#include <pumice/progress.h>
 #include <pumice/thread.h>
 
 enum { BLOCK = 512, MOST_SPLITS = 8, ERROR_TEXT = 512 };
@@ -169,7 +170,12 @@ int pm_making_split(struct pm_making *m, const char *split, size_t count, size_t
     struct block *k = pm_malloc(sizeof *k);
     struct shards s = { .per_shard = per_shard,
                         .total = per_shard ? (count + per_shard - 1) / per_shard : 1 };
+    struct pm_progress *bar = NULL;
+    char what[64];
 
+    snprintf(what, sizeof what, "%.20s record", split);
+    bar = pm_progress_start(&(struct pm_progress_options){ .what = "data", .unit = what,
+                                                           .last = count });
     k->fill = fill;
     k->ctx = ctx;
     if (count == 0)
@@ -183,11 +189,13 @@ int pm_making_split(struct pm_making *m, const char *split, size_t count, size_t
             pm_free(k->made[i].data);
         if (err < 0)
             goto out;
+        pm_progress_count(bar, k->first + n, k->first + n, -1);
     }
     PM_TRY(next_shard(m, split, &s)); /* finishes the last one */
     m->split[m->splits] = pm_arena_strdup(m->arena, split);
     m->count[m->splits++] = s.written;
 out:
+    pm_progress_end(&bar);
     pm_tfrecord_destroy(&s.w);
     pm_free(k);
     return err;

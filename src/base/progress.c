@@ -5,7 +5,7 @@
  * Elsewhere: log lines, which also reach the run's log file. */
 #include <math.h>
 #include <pthread.h>
-#include <pumice/report.h>
+#include <pumice/progress.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -272,6 +272,7 @@ struct pm_progress *pm_progress_start(const struct pm_progress_options *o)
         if (p->outer)
             wipe(p->outer);
         current = p;
+        draw(p);
         pthread_mutex_unlock(&lock);
         pm_log_hooks(before_log, after_log);
     }
