@@ -51,6 +51,7 @@ struct pm_device_options {
     int lose_at, hang_at;  /* for tests: the run of a program "train" that is lost or (CPU) never
                             * ends, counted from 1; 0 = none */
     bool validate;         /* Vulkan validation layer; every message is logged and counted */
+    const char *trace;     /* its group of lanes in traces; NULL: its address. Borrowed until opened */
 };
 int pm_device_open(const struct pm_device_info *info, const struct pm_device_options *options,
                    struct pm_device **out);
@@ -125,6 +126,9 @@ double pm_program_begun(struct pm_program *p, int slot);
  * dispatches or submissions lasts from the first one's begin to the last one's end; a row on the
  * host includes its copies. PM_EDEVICE: the device takes no timestamps. */
 int pm_program_call_times(struct pm_program *p, int slot, double *begin, double *end);
+/* When the slot's last run copied its inputs (first of begin and end) and each of its outputs (the
+ * others), likewise; NAN where nothing was copied. */
+int pm_program_copy_times(struct pm_program *p, int slot, double *begin, double *end);
 /* The variant that runs call i ("cpu" on the CPU). */
 const char *pm_program_variant(const struct pm_program *p, size_t i);
 

@@ -53,6 +53,7 @@ struct pm_phases {
     double seconds[PM_RUN_PHASES]; /* since start, or the last take */
     enum pm_phase_of_run now;
     double since;                  /* when `now` was counted last */
+    int lane;                      /* "trainer" of group "host" in traces */
 };
 /* "data", "device", ...: what follows "seconds_" in metrics.jsonl. */
 extern const char *const pm_phase_names[PM_RUN_PHASES];

@@ -1,108 +1,302 @@
-/* trace: spans are kept in memory and written at exit as Chrome trace events ("X": complete). */
+/* trace: spans in memory, written as complete events ("X") of the Trace Event Format: a group is a
+ * process there, a lane a thread. Texts are kept once and spans refer to them, so that a span takes
+ * 32 bytes. */
 #include <pumice/trace.h>
 
 #include <pumice/base.h>
 
+#include <assert.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LANES = 256 };
+enum { MAX_LANES = 1024, MAX_SPANS = 1 << 20, NO_TEXT = -1 };
 
-bool pm_trace_on;
+atomic_bool pm_trace_on;
+
+struct span {
+    int lane, name, detail; /* numbers in lanes and texts */
+    double begin, end;      /* pm_seconds */
+};
 
 static struct {
     pthread_mutex_t lock;
-    const char *path;
-    double start;
-    char *lanes[MAX_LANES];
-    int lane_count;
-    struct span {
-        int lane;
-        char name[44];
-        double begin, end;
-    } *spans;
-    size_t count, capacity;
+    const char *path;       /* of PM_TRACE, or NULL */
+    double start;           /* of PM_TRACE */
+    bool window;
+    double window_start;
+    size_t window_first;    /* span */
+    struct lane {
+        char group[64], name[48];
+    } *lanes;
+    int lane_count, lane_capacity;
+    char **texts;
+    int text_count, text_capacity;
+    int *slots;             /* open addressing: text number + 1, or 0 */
+    size_t slot_count;
+    struct span *spans;
+    size_t count, capacity, lost;
 } t = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static int lane_of(const char *name)
+static _Thread_local int thread_lane = -1;
+
+/* ---- texts ------------------------------------------------------------------------------ */
+
+static size_t slot_of(const char *text)
 {
-    for (int i = 0; i < t.lane_count; i++)
-        if (strcmp(t.lanes[i], name) == 0)
-            return i;
-    if (t.lane_count == MAX_LANES)
-        return MAX_LANES - 1;
-    t.lanes[t.lane_count] = pm_strdup(name);
-    return t.lane_count++;
+    size_t i = pm_hash(text) & (t.slot_count - 1);
+
+    while (t.slots[i] && strcmp(t.texts[t.slots[i] - 1], text) != 0)
+        i = (i + 1) & (t.slot_count - 1);
+    return i;
 }
 
-void pm_trace_span(const char *lane, const char *name, double begin, double end)
+static void grow_slots(void)
 {
-    struct span *s;
+    pm_free(t.slots);
+    t.slot_count = t.slot_count ? 2 * t.slot_count : 1024;
+    t.slots = pm_calloc(t.slot_count, sizeof *t.slots);
+    for (int i = 0; i < t.text_count; i++)
+        t.slots[slot_of(t.texts[i])] = i + 1;
+}
 
-    if (!pm_trace_on)
+static int text_of(const char *text)
+{
+    size_t slot;
+
+    if (!text)
+        return NO_TEXT;
+    if (2 * (size_t)t.text_count >= t.slot_count)
+        grow_slots();
+    slot = slot_of(text);
+    if (!t.slots[slot]) {
+        PM_GROW(t.texts, t.text_count, t.text_capacity);
+        t.texts[t.text_count++] = pm_strdup(text);
+        t.slots[slot] = t.text_count;
+    }
+    return t.slots[slot] - 1;
+}
+
+static void forget_texts(void)
+{
+    for (int i = 0; i < t.text_count; i++)
+        pm_free(t.texts[i]);
+    pm_free(t.texts);
+    pm_free(t.slots);
+    t.texts = NULL, t.slots = NULL;
+    t.text_count = t.text_capacity = 0;
+    t.slot_count = 0;
+}
+
+/* ---- spans ------------------------------------------------------------------------------ */
+
+int pm_trace_lane(const char *group, const char *name)
+{
+    struct lane l = { 0 };
+    int i = 0;
+
+    snprintf(l.group, sizeof l.group, "%s", group);
+    snprintf(l.name, sizeof l.name, "%s", name);
+    pthread_mutex_lock(&t.lock);
+    while (i < t.lane_count && memcmp(&t.lanes[i], &l, sizeof l) != 0)
+        i++;
+    if (i == t.lane_count && i < MAX_LANES) {
+        PM_GROW(t.lanes, t.lane_count, t.lane_capacity);
+        t.lanes[t.lane_count++] = l;
+    }
+    pthread_mutex_unlock(&t.lock);
+    return i < MAX_LANES ? i : -1;
+}
+
+void pm_trace_span(int lane, const char *name, const char *detail, double begin, double end)
+{
+    if (!atomic_load_explicit(&pm_trace_on, memory_order_relaxed) || lane < 0)
         return;
     pthread_mutex_lock(&t.lock);
-    PM_GROW(t.spans, t.count, t.capacity);
-    s = &t.spans[t.count++];
-    s->lane = lane_of(lane);
-    snprintf(s->name, sizeof s->name, "%s", name);
-    s->begin = begin - t.start;
-    s->end = end - t.start;
+    if (t.count < MAX_SPANS) {
+        PM_GROW(t.spans, t.count, t.capacity);
+        t.spans[t.count++] = (struct span){ lane, text_of(name), text_of(detail), begin, end };
+    } else {
+        t.lost++;
+    }
     pthread_mutex_unlock(&t.lock);
+}
+
+void pm_trace_thread(int lane)
+{
+    thread_lane = lane;
+}
+
+void pm_trace_here(const char *name, double begin)
+{
+    if (atomic_load_explicit(&pm_trace_on, memory_order_relaxed) && begin > 0)
+        pm_trace_span(thread_lane, name, NULL, begin, pm_seconds());
 }
 
 double pm_trace_now(void)
 {
-    return pm_trace_on ? pm_seconds() : 0;
+    return atomic_load_explicit(&pm_trace_on, memory_order_relaxed) ? pm_seconds() : 0;
 }
 
-/* A name inside a JSON string: layers' names hold no other specials than these. */
+/* ---- writing ---------------------------------------------------------------------------- */
+
+static int by_lane_and_time(const void *a, const void *b)
+{
+    const struct span *x = a, *y = b;
+
+    if (x->lane != y->lane)
+        return x->lane < y->lane ? -1 : 1;
+    if (x->begin != y->begin)
+        return x->begin < y->begin ? -1 : 1;
+    return x->end < y->end ? -1 : x->end > y->end;
+}
+
+/* The text as the inside of a JSON string. */
 static void add_text(struct pm_str *s, const char *text)
 {
     for (; *text; text++)
         if (*text == '"' || *text == '\\')
             pm_str_add(s, "\\%c", *text);
-        else if ((unsigned char)*text >= ' ')
+        else if ((unsigned char)*text < ' ')
+            pm_str_add(s, "\\u%04x", (unsigned)*text);
+        else
             pm_str_add(s, "%c", *text);
 }
 
-static void write_trace(void)
+/* A group's number is that of its first lane, plus one. */
+static int process_of(int lane)
+{
+    for (int i = 0; i < lane; i++)
+        if (strcmp(t.lanes[i].group, t.lanes[lane].group) == 0)
+            return i + 1;
+    return lane + 1;
+}
+
+static void add_name(struct pm_str *s, const char *what, int pid, int tid, const char *name)
+{
+    pm_str_add(s, "{\"ph\":\"M\",\"ts\":0,\"pid\":%d,\"tid\":%d,\"name\":\"%s_name\",\"args\":"
+               "{\"name\":\"", pid, tid, what);
+    add_text(s, name);
+    pm_str_add(s, "\"}},\n{\"ph\":\"M\",\"ts\":0,\"pid\":%d,\"tid\":%d,\"name\":\"%s_sort_index\","
+               "\"args\":{\"sort_index\":%d}},\n", pid, tid, what, tid);
+}
+
+/* In whole nanoseconds, so that spans which do not overlap do not by rounding either. */
+static void add_span(struct pm_str *s, const struct span *p, double start)
+{
+    double begin = round(1e9 * fmax(p->begin - start, 0)), end = round(1e9 * (p->end - start));
+
+    pm_str_add(s, "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":\"",
+               process_of(p->lane), p->lane + 1, begin / 1e3, fmax(end - begin, 0) / 1e3);
+    add_text(s, t.texts[p->name]);
+    if (p->detail >= 0) {
+        pm_str_add(s, "\",\"args\":{\"what\":\"");
+        add_text(s, t.texts[p->detail]);
+        pm_str_add(s, "\"}},\n");
+    } else {
+        pm_str_add(s, "\"},\n");
+    }
+}
+
+/* The names of lanes that have spans, and of their groups. */
+static void add_names(struct pm_str *s, const bool *used)
+{
+    bool *named = pm_calloc((size_t)t.lane_count + 1, sizeof *named);
+
+    for (int i = 0; i < t.lane_count; i++) {
+        int pid = process_of(i);
+
+        if (!used[i])
+            continue;
+        if (!named[pid])
+            add_name(s, "process", pid, pid, t.lanes[i].group);
+        named[pid] = true;
+        add_name(s, "thread", pid, i + 1, t.lanes[i].name);
+    }
+    pm_free(named);
+}
+
+/* Spans from number `first` on that began at start or later. Locked. */
+static int write_spans(const char *path, size_t first, double start)
 {
     struct pm_str s = { 0 };
+    bool *used = pm_calloc((size_t)t.lane_count + 1, sizeof *used);
+    int err;
 
-    pm_trace_on = false;
-    pm_str_add(&s, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
-    for (int i = 0; i < t.lane_count; i++) {
-        pm_str_add(&s, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"thread_name\", "
-                   "\"args\": {\"name\": \"", i);
-        add_text(&s, t.lanes[i]);
-        pm_str_add(&s, "\"}},\n");
-    }
-    for (size_t i = 0; i < t.count; i++) {
-        const struct span *p = &t.spans[i];
-
-        pm_str_add(&s, "{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, "
-                   "\"name\": \"", p->lane, 1e6 * p->begin, 1e6 * (p->end - p->begin));
-        add_text(&s, p->name);
-        pm_str_add(&s, "\"},\n");
-    }
-    pm_str_add(&s, "{\"ph\": \"M\", \"pid\": 1, \"name\": \"process_name\", "
-               "\"args\": {\"name\": \"pumice\"}}\n]}\n");
-    if (pm_file_write(t.path, s.text, s.length) < 0)
-        PM_ERROR("trace", "%s", pm_error_text());
+    if (t.count > first)
+        qsort(t.spans + first, t.count - first, sizeof *t.spans, by_lane_and_time);
+    for (size_t i = first; i < t.count; i++)
+        used[t.spans[i].lane] |= t.spans[i].begin >= start;
+    pm_str_add(&s, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
+    add_names(&s, used);
+    for (size_t i = first; i < t.count; i++)
+        if (t.spans[i].begin >= start)
+            add_span(&s, &t.spans[i], start);
+    if (s.text[s.length - 2] == ',') /* JSON wants none after the last */
+        s.text[s.length - 2] = ' ';
+    pm_str_add(&s, "]}\n");
+    err = pm_file_write(path, s.text, s.length);
     pm_str_free(&s);
-    for (int i = 0; i < t.lane_count; i++)
-        pm_free(t.lanes[i]);
+    pm_free(used);
+    if (t.lost)
+        PM_WARN("trace", "%s: the last %zu spans were left out: a trace holds %d", path, t.lost,
+                MAX_SPANS);
+    return err;
+}
+
+static void forget_spans(void)
+{
     pm_free(t.spans);
+    t.spans = NULL;
+    t.count = t.capacity = t.lost = 0;
+    forget_texts();
+}
+
+void pm_trace_open(void)
+{
+    pthread_mutex_lock(&t.lock);
+    assert(!t.window);
+    t.window = true;
+    t.window_start = pm_seconds();
+    t.window_first = t.count;
+    pthread_mutex_unlock(&t.lock);
+    atomic_store(&pm_trace_on, true);
+}
+
+int pm_trace_close(const char *path)
+{
+    int err;
+
+    pthread_mutex_lock(&t.lock);
+    assert(t.window);
+    t.window = false;
+    atomic_store(&pm_trace_on, t.path != NULL);
+    err = write_spans(path, t.window_first, t.window_start);
+    if (!t.path)
+        forget_spans();
+    pthread_mutex_unlock(&t.lock);
+    return err;
+}
+
+static void write_at_exit(void)
+{
+    atomic_store(&pm_trace_on, false);
+    pthread_mutex_lock(&t.lock);
+    if (write_spans(t.path, 0, t.start) < 0)
+        PM_ERROR("trace", "%s", pm_error_text());
+    forget_spans();
+    pthread_mutex_unlock(&t.lock);
 }
 
 void pm_trace_start(void)
 {
     t.path = getenv("PM_TRACE");
-    if (!t.path || !*t.path)
+    if (t.path && !*t.path)
+        t.path = NULL;
+    if (!t.path)
         return;
     t.start = pm_seconds();
-    pm_trace_on = true;
-    atexit(write_trace);
+    atomic_store(&pm_trace_on, true);
+    atexit(write_at_exit);
 }

@@ -19,6 +19,7 @@
 
 #include <pumice/data.h>
 #include <pumice/thread.h>
+#include <pumice/trace.h>
 
 enum { DEFAULT_RING = 4, MOST_GRAIN = 16, MOST_DAMAGED = 256, ERROR_TEXT = 1024 };
 
@@ -56,6 +57,7 @@ struct pm_loader {
 
     pthread_t *thread; /* owned */
     int threads;
+    int started;       /* threads that have a number */
 };
 
 /* ---- workers -------------------------------------------------------------------------------- */
@@ -90,7 +92,9 @@ static int make_from(struct pm_loader *l, struct slot *s, struct worker *w, int 
     size_t size = 0;
 
     s->record[example] = record;
+    const double begun = pm_trace_now();
     const int err = pm_dataset_read(l->dataset, record, &w->buf, &w->capacity, &size);
+    pm_trace_here("read", begun);
     if (err < 0)
         return err;
     for (int k = 0; k < l->o.fields_count; k++)
@@ -199,7 +203,12 @@ static void *work(void *arg)
 {
     struct pm_loader *l = arg;
     struct worker w = { 0 };
+    char name[32];
 
+    pthread_mutex_lock(&l->lock);
+    snprintf(name, sizeof name, "worker %d", l->started++);
+    pthread_mutex_unlock(&l->lock);
+    pm_trace_thread(pm_trace_lane(l->o.train ? "loader" : "evaluation's loader", name));
     pm_threads_set(1); /* loops inside `make` would compete with the other workers */
     for (;;) {
         int begin = 0, end = 0, err = PM_OK, failed = 0;

@@ -29,6 +29,7 @@ struct pm_device_ops {
     double (*program_seconds)(struct pm_program *p, int slot);
     double (*program_begun)(struct pm_program *p, int slot);
     int (*program_call_times)(struct pm_program *p, int slot, double *begin, double *end);
+    int (*program_copy_times)(struct pm_program *p, int slot, double *begin, double *end);
     /* Scratch bytes of a call at pick level `level`. */
     int (*call_scratch)(const struct pm_device *d, const struct pm_kernel *k, const void *params,
                         size_t count, int level, size_t bytes[PM_MAX_BUFS]);
@@ -44,6 +45,7 @@ struct pm_device {
     atomic_bool hung;     /* work may still run: nothing that it may touch is freed */
     _Atomic double longest; /* seconds of the longest run so far; kept by device.c */
     int trains;           /* runs of programs called "train", for options.lose_at */
+    struct pm_timeline *timeline; /* kept by timeline.c */
 };
 struct pm_buffer {
     size_t size;
@@ -54,6 +56,7 @@ struct pm_program {
     int slots;
     bool timed;
     bool is_train; /* called "train" */
+    struct pm_timeline_names *names; /* kept by timeline.c */
 };
 
 /* A wait that counts the seconds without progress. What the process did not see (it was stopped, the
@@ -65,6 +68,18 @@ struct pm_patience {
 void pm_patience_start(struct pm_patience *p, uint64_t progress);
 /* Called at least once a second. True when the device is to be given up. */
 bool pm_patience_over(struct pm_patience *p, const struct pm_device *d, uint64_t progress);
+
+/* ---- timeline.c: what devices add to a trace -------------------------------------------- */
+
+void pm_timeline_device(struct pm_device *d); /* it was opened */
+void pm_timeline_close(struct pm_device *d);
+void pm_timeline_program(struct pm_program *p, const struct pm_program_desc *desc); /* was made */
+void pm_timeline_destroy(struct pm_program *p);
+void pm_timeline_submit(struct pm_program *p, int slot);
+/* The slot's run is done: its spans, once. */
+void pm_timeline_wait(struct pm_program *p, int slot);
+
+/* ---- backends --------------------------------------------------------------------------- */
 
 /* The CPU: always there. */
 void pm_cpu_info(struct pm_device_info *out);

@@ -117,17 +117,22 @@ int pm_device_open(const struct pm_device_info *info, const struct pm_device_opt
                    struct pm_device **out)
 {
     static const struct pm_device_options defaults;
+    int err = PM_OK;
 
     if (!options)
         options = &defaults;
-    return info->kind == PM_KIND_CPU ? pm_cpu_open(info, options, out)
-                                     : pm_vulkan_open(info, options, out);
+    PM_TRY(info->kind == PM_KIND_CPU ? pm_cpu_open(info, options, out)
+                                     : pm_vulkan_open(info, options, out));
+    pm_timeline_device(*out);
+out:
+    return err;
 }
 
 void pm_device_close(struct pm_device **d)
 {
     if (*d) {
         assert((*d)->memory_used == 0); /* every buffer was destroyed before */
+        pm_timeline_close(*d);
         (*d)->ops->close(*d);
     }
     *d = NULL;
@@ -321,14 +326,17 @@ int pm_program_create(struct pm_device *d, const struct pm_program_desc *desc,
     (*out)->slots = desc->slots;
     (*out)->timed = desc->timed;
     (*out)->is_train = desc->name && strcmp(desc->name, "train") == 0;
+    pm_timeline_program(*out, desc);
 out:
     return err;
 }
 
 void pm_program_destroy(struct pm_program **p)
 {
-    if (*p)
+    if (*p) {
+        pm_timeline_destroy(*p);
         (*p)->device->ops->program_destroy(*p);
+    }
     *p = NULL;
 }
 
@@ -349,6 +357,7 @@ int pm_program_submit(struct pm_program *p, int slot)
     struct pm_device *d = p->device;
 
     assert(slot >= 0 && slot < p->slots);
+    pm_timeline_submit(p, slot);
     if (p->is_train && ++d->trains == d->options.lose_at)
         return note(d, pm_fail(PM_ELOST, "%s (%s) was lost: PM_LOSE asks for it", d->info.address,
                                d->info.name));
@@ -370,6 +379,8 @@ int pm_program_wait(struct pm_program *p, int slot)
     err = note(d, d->ops->program_wait(p, slot));
     if (err == PM_OK && d->ops->program_seconds(p, slot) > atomic_load(&d->longest))
         atomic_store(&d->longest, d->ops->program_seconds(p, slot));
+    if (err == PM_OK)
+        pm_timeline_wait(p, slot);
     return err;
 }
 
@@ -395,6 +406,12 @@ int pm_program_call_times(struct pm_program *p, int slot, double *begin, double 
 {
     assert(slot >= 0 && slot < p->slots && p->timed);
     return p->device->ops->program_call_times(p, slot, begin, end);
+}
+
+int pm_program_copy_times(struct pm_program *p, int slot, double *begin, double *end)
+{
+    assert(slot >= 0 && slot < p->slots && p->timed);
+    return p->device->ops->program_copy_times(p, slot, begin, end);
 }
 
 int pm_call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,

@@ -7,6 +7,7 @@
  * strictly greater than its label's. An example with a logit that is not finite is wrong in both. */
 #include <pumice/draw.h>
 #include <pumice/task.h>
+#include <pumice/trace.h>
 
 #include <cjson/cJSON.h>
 #include <assert.h>
@@ -138,17 +139,21 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
     struct pm_draws draws = { 0 };
     const int height = sampler->train ? s->height : s->eval_height;
     const int width = sampler->train ? s->width : s->eval_width;
+    double begun = pm_trace_now();
     int err = PM_OK;
 
     PM_TRY(damage(pm_example_parse(record, size, where, &e)));
     PM_TRY(read_label(e, s, where, out[1]));
     PM_TRY(damage(read_image(e, s->channels, where, &im)));
+    pm_trace_here("decode", begun);
+    begun = pm_trace_now();
     if (sampler->train && s->preprocessing->draw) {
         struct pm_rng r = pm_rng_make(seed, pm_hash("augmentation"), (uint32_t)step, example);
         s->preprocessing->draw(s->preprocessing_cfg, &r, im.height, im.width, &draws);
     }
     PM_TRY(s->preprocessing->apply(s->preprocessing_cfg, &im, sampler->train, &draws, height,
                                    width, out[0], where));
+    pm_trace_here("preprocess", begun);
 out:
     pm_image_free(&im);
     pm_example_destroy(&e);

@@ -35,6 +35,7 @@ struct pm_clones {
     struct pm_step_result *result; /* per slot */
     bool *pending;
     struct pm_clones_times times;
+    int lane;                    /* of sums, in traces */
 };
 
 static bool alone(const struct pm_clones *c)
@@ -109,13 +110,16 @@ static int make_clone(struct pm_clones *c, int i)
     const struct pm_clone_spec *s = &c->specs[i];
     struct clone *k = &c->clone[i];
     bool one = alone(c);
+    char trace[320];
     int err = PM_OK;
 
+    snprintf(trace, sizeof trace, "clone %d: %s, %s", i, s->info.address, s->info.name);
     PM_TRY(pm_device_open(&s->info, &(struct pm_device_options){
         .threads = s->threads, .slow = s->slow, .hang_at = s->hang_at,
         .lose_at = s->losses < s->lose_times ? s->lose_at : 0,
         .segment_ms = s->segment_ms > 0 ? s->segment_ms : c->o.segment_ms,
-        .hang_seconds = c->o.hang_seconds, .validate = c->o.validate }, &k->device));
+        .hang_seconds = c->o.hang_seconds, .validate = c->o.validate,
+        .trace = trace }, &k->device));
     PM_TRY(c->o.build(c->o.ctx, k->count / c->o.micro_batches, &k->net));
     PM_TRY(pm_variables_create(k->device, k->net, true,
                                one ? c->o.update.optimizer->slots : NULL, &k->variables));
@@ -151,7 +155,7 @@ static int make_host(struct pm_clones *c)
     PM_TRY(pm_device_find(list, count, "cpu", "host", &index));
     info = list[index];
     PM_TRY(pm_device_open(&info, &(struct pm_device_options){
-        .hang_seconds = c->o.hang_seconds }, &c->host));
+        .hang_seconds = c->o.hang_seconds, .trace = "host: optimizer" }, &c->host));
     PM_TRY(c->o.build(c->o.ctx, 1, &c->host_net));
     PM_TRY(pm_variables_create(c->host, c->host_net, true, c->o.update.optimizer->slots,
                                &c->host_variables));
@@ -173,6 +177,7 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
 
     c->o = *o;
     c->o.update.layers = o->count == 1;
+    c->lane = pm_trace_lane("host", "gradient average");
     c->specs = pm_calloc((size_t)o->count, sizeof *c->specs);
     memcpy(c->specs, o->specs, (size_t)o->count * sizeof *c->specs);
     c->fields = pm_calloc((size_t)o->fields_count, sizeof *c->fields);
@@ -309,14 +314,14 @@ static void reduce_range(void *ctx, size_t begin, size_t end)
             r->sum[i] += r->part[i];
 }
 
-static void trace_bucket(size_t bucket, int clone, double begin, double end)
+static void trace_bucket(struct pm_clones *c, size_t bucket, int clone, double begin, double end)
 {
     char name[64];
 
-    if (!pm_trace_on)
+    if (!atomic_load_explicit(&pm_trace_on, memory_order_relaxed))
         return;
     snprintf(name, sizeof name, "sum bucket %zu of clone %d", bucket, clone);
-    pm_trace_span("host", name, begin, end);
+    pm_trace_span(c->lane, name, NULL, begin, end);
 }
 
 static enum pm_phase_of_run enter(struct pm_clones *c, enum pm_phase_of_run phase)
@@ -344,7 +349,7 @@ static int sum_gradients(struct pm_clones *c, int slot)
             pm_parallel(size / sizeof(float), 16384, reduce_range, &r);
             end = pm_seconds();
             c->times.sum += end - begin;
-            trace_bucket(b, i, begin, end);
+            trace_bucket(c, b, i, begin, end);
         }
     }
     begin = pm_seconds();
@@ -389,11 +394,10 @@ static int update_on_host(struct pm_clones *c, int slot, const struct pm_step *s
     struct pm_step_result *r = &c->result[slot];
     enum pm_phase_of_run before = enter(c, PM_RUN_AVERAGE);
     struct pm_step *to;
-    double begin, pushing;
+    double pushing;
     int err = PM_OK;
 
     PM_TRY(sum_gradients(c, slot));
-    begin = pm_seconds();
     to = pm_plan_step(c->host_plan, 0);
     if (to)
         *to = *step;
@@ -412,7 +416,6 @@ static int update_on_host(struct pm_clones *c, int slot, const struct pm_step *s
     pushing = pm_seconds();
     PM_TRY(push_values(c));
     c->times.push += pm_seconds() - pushing;
-    pm_trace_span("host", "update and values to clones", begin, pm_seconds());
 out:
     enter(c, before);
     return err;

@@ -71,6 +71,21 @@ static void submit(struct pm_program *p, int run)
     ok(pm_program_submit(p, run % SLOTS));
 }
 
+/* Inputs come before the first call, outputs after the call they wait for and before the next. */
+static void check_copies(struct pm_program *p, int slot, const double *call_begin,
+                         const double *call_end, double seconds)
+{
+    static const size_t after[3] = { 1, 3, CALLS };
+    double begin[4], end[4];
+
+    ok(pm_program_copy_times(p, slot, begin, end));
+    assert_true(begin[0] >= 0 && end[0] >= begin[0] && call_begin[0] >= end[0]);
+    for (int i = 0; i < 3; i++) {
+        assert_true(end[1 + i] >= begin[1 + i] && begin[1 + i] >= call_end[after[i] - 1]);
+        assert_true(end[1 + i] <= (after[i] < CALLS ? call_begin[after[i]] : seconds));
+    }
+}
+
 static void check_times(struct pm_program *p, int slot, double *last_end)
 {
     double begin[CALLS], end[CALLS], seconds, begun;
@@ -86,6 +101,7 @@ static void check_times(struct pm_program *p, int slot, double *last_end)
             assert_true(begin[i] >= end[i - 1]);
     }
     assert_true(end[CALLS - 1] <= seconds);
+    check_copies(p, slot, begin, end, seconds);
     assert_true(begun >= *last_end - 1e-9); /* runs of a device follow one another */
     *last_end = begun + seconds;
 }
@@ -145,10 +161,13 @@ static void test_no_calls(void **state)
     struct pm_program_desc desc = { .name = "copy", .in = &in, .in_count = 1, .slots = 1,
                                     .timed = true };
     struct pm_program *p = NULL;
+    double begin, end;
 
     ok(pm_program_create(d, &desc, &p));
     run_once(p);
     ok(pm_program_call_times(p, 0, NULL, NULL));
+    ok(pm_program_copy_times(p, 0, &begin, &end));
+    assert_true(end >= begin && end <= pm_program_seconds(p, 0));
     pm_program_destroy(&p);
     pm_buffer_destroy(d, &x);
 }

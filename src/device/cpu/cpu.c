@@ -5,9 +5,9 @@
 #include "device/backend.h"
 
 #include <pumice/thread.h>
-#include <pumice/trace.h>
 
 #include <assert.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ struct cpu_call {
 
 struct cpu_program {
     struct pm_program base;
-    char *name, lane[48];
+    char *name;
     struct cpu_call *calls;
     struct pm_place *in, *out;
     size_t *out_after;
@@ -39,7 +39,7 @@ struct cpu_program {
         bool running;
         size_t calls_done; /* of the run under way */
         double begun, seconds; /* of the last run */
-        double *times;     /* begin and end of each call, when timed */
+        double *times;     /* timed: begin and end of each call, the copies in, each output */
     } *slot;
 };
 
@@ -57,7 +57,7 @@ struct cpu_device {
     atomic_size_t at;        /* the call that runs, of the first job's program */
     atomic_ullong progress;  /* calls begun so far */
     int trains;              /* runs of programs called "train" */
-    char lane[40]; /* in traces: "cpu", "cpu 2" for the second one opened */
+    char name[40];           /* in messages: "cpu", "cpu 2" for the second one opened */
 };
 
 static struct cpu_device *cpu_of(struct pm_device *d)
@@ -99,19 +99,24 @@ static void hang(void)
         pause();
 }
 
+/* The begin (0) or end (1) of something, in a timed program. */
+static void take_time(struct cpu_program *p, int slot, size_t pair, int end)
+{
+    if (p->slot[slot].times)
+        p->slot[slot].times[2 * pair + (size_t)end] = pm_seconds();
+}
+
 /* Outputs are copied as soon as their call is done, so that gradient buckets reach the host while
  * the backward pass goes on. */
 static void copy_outputs(struct cpu_program *p, int slot, size_t done)
 {
     for (size_t i = 0; i < p->base.out_count; i++) {
-        double begin = pm_trace_now();
-
         if (p->out_after[i] != done)
             continue;
+        take_time(p, slot, p->base.calls_count + 1 + i, 0);
         memcpy(p->host_out[(size_t)slot * p->base.out_count + i], address(&p->out[i]),
                p->out[i].size);
-        if (pm_trace_on)
-            pm_trace_span(p->lane, "copy out", begin, pm_seconds());
+        take_time(p, slot, p->base.calls_count + 1 + i, 1);
     }
 }
 
@@ -135,20 +140,20 @@ static void run_program(struct cpu_device *d, struct cpu_program *p, int slot)
     double begin = s->begun = pm_seconds();
 
     atomic_store(&d->at, 0);
+    take_time(p, slot, count, 0);
     for (size_t i = 0; i < p->base.in_count; i++)
         memcpy(address(&p->in[i]), p->host_in[(size_t)slot * p->base.in_count + i],
                p->in[i].size);
+    take_time(p, slot, count, 1);
     copy_outputs(p, slot, 0);
     for (size_t i = 0; i < count; i++) {
         atomic_store(&d->at, i);
         atomic_fetch_add(&d->progress, 1);
         if (i == count / 2 && hangs)
             hang();
-        if (s->times)
-            s->times[2 * i] = pm_seconds();
+        take_time(p, slot, i, 0);
         run_call(&p->calls[i]);
-        if (s->times)
-            s->times[2 * i + 1] = pm_seconds();
+        take_time(p, slot, i, 1);
         if (!p->calls[i].announce)
             continue;
         copy_outputs(p, slot, i + 1);
@@ -157,7 +162,6 @@ static void run_program(struct cpu_device *d, struct cpu_program *p, int slot)
     if (d->base.options.slow > 1)
         usleep((useconds_t)(1e6 * (pm_seconds() - begin) * (d->base.options.slow - 1)));
     s->seconds = pm_seconds() - begin;
-    pm_trace_span(d->lane, p->name, begin, begin + s->seconds);
     announce(d, p, slot, count, true);
 }
 
@@ -194,7 +198,7 @@ static int fail_hung(struct cpu_device *d, double seconds)
     atomic_store(&d->base.hung, true);
     atomic_store(&d->base.lost, true);
     return pm_fail(PM_ELOST, "%s was lost: no call ended for %.3g seconds; in %s, call %zu of %zu, "
-                   "%s (%s)", d->lane, seconds, p->name, at + 1, p->base.calls_count,
+                   "%s (%s)", d->name, seconds, p->name, at + 1, p->base.calls_count,
                    p->base.calls_count ? p->calls[at].label : "copies in",
                    p->base.calls_count ? p->calls[at].kernel->name : "none");
 }
@@ -205,7 +209,7 @@ static int wait_change(struct cpu_device *d, struct pm_patience *patience)
     struct timespec until;
 
     if (atomic_load(&d->base.hung))
-        return pm_fail(PM_ELOST, "%s was lost before", d->lane);
+        return pm_fail(PM_ELOST, "%s was lost before", d->name);
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += 200000000;
     until.tv_sec += until.tv_nsec / 1000000000;
@@ -391,14 +395,14 @@ static int program_create(struct pm_device *d, const struct pm_program_desc *des
     pm_threads_set(d->info.caps.threads); /* prepare() must see those that will run the call */
     p->base = (struct pm_program){ .device = d, .in_count = desc->in_count,
                                    .out_count = desc->out_count, .slots = desc->slots };
-    p->name = pm_strdup(desc->name);
-    snprintf(p->lane, sizeof p->lane, "%s copies", cpu_of(d)->lane);
+    p->name = pm_strdup(desc->name ? desc->name : "program");
     p->in = copy_of(desc->in, desc->in_count * sizeof *desc->in);
     p->out = copy_of(desc->out, desc->out_count * sizeof *desc->out);
     p->out_after = copy_of(desc->out_after, desc->out_count * sizeof *desc->out_after);
     p->slot = pm_calloc((size_t)desc->slots, sizeof *p->slot);
     for (int i = 0; i < desc->slots && desc->timed; i++)
-        p->slot[i].times = pm_calloc(2 * desc->calls_count + 1, sizeof *p->slot[i].times);
+        p->slot[i].times = pm_calloc(2 * (desc->calls_count + 1 + desc->out_count),
+                                     sizeof *p->slot[i].times);
     PM_TRY(host_memory(d, p->in, desc->in_count, desc->slots, &p->host_in));
     PM_TRY(host_memory(d, p->out, desc->out_count, desc->slots, &p->host_out));
     p->calls = pm_calloc(desc->calls_count + 1, sizeof *p->calls);
@@ -491,14 +495,26 @@ static double program_begun(struct pm_program *p, int slot)
     return prog_of(p)->slot[slot].begun;
 }
 
+static void program_times(const struct cpu_slot *s, size_t first, size_t count, double *begin,
+                          double *end)
+{
+    for (size_t i = 0; i < count; i++) {
+        begin[i] = s->times[2 * (first + i)] - s->begun;
+        end[i] = s->times[2 * (first + i) + 1] - s->begun;
+    }
+}
+
 static int program_call_times(struct pm_program *p, int slot, double *begin, double *end)
 {
-    const struct cpu_slot *s = &prog_of(p)->slot[slot];
+    program_times(&prog_of(p)->slot[slot], 0, p->calls_count, begin, end);
+    return PM_OK;
+}
 
-    for (size_t i = 0; i < p->calls_count; i++) {
-        begin[i] = s->times[2 * i] - s->begun;
-        end[i] = s->times[2 * i + 1] - s->begun;
-    }
+static int program_copy_times(struct pm_program *p, int slot, double *begin, double *end)
+{
+    program_times(&prog_of(p)->slot[slot], p->calls_count, 1 + p->out_count, begin, end);
+    if (p->in_count == 0)
+        begin[0] = end[0] = NAN;
     return PM_OK;
 }
 
@@ -528,7 +544,7 @@ static void close_device(struct pm_device *base)
     struct cpu_device *d = cpu_of(base);
 
     if (!is_idle(d)) {
-        PM_WARN("cpu", "%s hangs: its thread and its memory stay until the process ends", d->lane);
+        PM_WARN("cpu", "%s hangs: its thread and its memory stay until the process ends", d->name);
         pthread_detach(d->thread);
         return;
     }
@@ -560,6 +576,7 @@ static const struct pm_device_ops ops = {
     .program_seconds = program_seconds,
     .program_begun = program_begun,
     .program_call_times = program_call_times,
+    .program_copy_times = program_copy_times,
     .call_scratch = call_scratch,
 };
 
@@ -615,7 +632,7 @@ int pm_cpu_open(const struct pm_device_info *info, const struct pm_device_option
     int number = ++opened;
     pthread_condattr_t clock;
 
-    snprintf(d->lane, sizeof d->lane, number > 1 ? "cpu %d" : "cpu", number);
+    snprintf(d->name, sizeof d->name, number > 1 ? "cpu %d" : "cpu", number);
     d->base.ops = &ops;
     d->base.info = *info;
     d->base.options = *options;

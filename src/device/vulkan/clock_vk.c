@@ -4,7 +4,7 @@
  * wait's return. */
 #include "device/vulkan/vk.h"
 
-#include <pumice/trace.h>
+#include <math.h>
 
 enum { ALL = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT };
 
@@ -33,8 +33,8 @@ int pm_vk_stamps_create(struct vk_program *p, size_t pairs)
 
 void pm_vk_stamp(struct vk_program *p, VkCommandBuffer c, size_t pair, int end)
 {
-    if (p->stamps)
-        write_stamp(p->device, c, p->stamps, 2 * pair + (size_t)end);
+    if (p->stamps && pair > 0)
+        write_stamp(p->device, c, p->stamps, 2 * (pair - 1) + (size_t)end);
 }
 
 static int record_begin(struct vk_program *p, struct vk_clock *c)
@@ -111,16 +111,24 @@ static double between(const struct vk_device *d, uint64_t from, uint64_t to)
 }
 
 /* The begin of a run on the host's clock. The two clocks are fitted by what is known: a run begins
- * after its submission, has ended when a wait for it returns, and does not overlap the one before. */
+ * after its submission, has ended when a wait for it returns, and does not overlap the one before.
+ * So the fit, at first too early by what a submission takes, only gets better. A run that is read
+ * after one that followed it (LATE seconds at most) goes by the other's fit. */
 static double fit(struct vk_device *d, const struct vk_clock *c, const uint64_t stamp[2],
                   double now)
 {
-    double since, at = c->submitted;
+    enum { LATE = 10 };
+    double since, at;
 
     pthread_mutex_lock(&d->queue_lock);
     since = between(d, d->fitted_stamp, stamp[0]);
-    if (d->fitted_seconds > 0 && d->fitted_seconds + since > at)
-        at = d->fitted_seconds + since;
+    at = d->fitted_seconds + since;
+    if (d->fitted_seconds > 0 && since < 0 && at > c->submitted - LATE) {
+        pthread_mutex_unlock(&d->queue_lock);
+        return at;
+    }
+    if (at < c->submitted || d->fitted_seconds == 0)
+        at = c->submitted;
     if (at + c->seconds > now)
         at = now - c->seconds;
     if (at < d->fitted_seconds && since >= 0)
@@ -145,7 +153,6 @@ void pm_vk_clock_read(struct vk_program *p, struct vk_clock *c)
         c->seconds = between(d, stamp[0], stamp[1]);
         c->begun = fit(d, c, stamp, now);
     }
-    pm_trace_span(d->base.info.address, p->name, c->begun, c->begun + c->seconds);
 }
 
 double pm_vk_program_seconds(struct pm_program *base, int slot)
@@ -158,26 +165,59 @@ double pm_vk_program_begun(struct pm_program *base, int slot)
     return ((struct vk_program *)base)->slots[slot].clock.begun;
 }
 
+/* When the slot's last run began, on the device's clock. */
+static int run_start(const struct vk_program *p, int slot, uint64_t *start)
+{
+    struct vk_device *d = p->device;
+
+    if (!p->stamps)
+        return pm_fail(PM_EDEVICE, "%s (%s): its queue takes no timestamps, so single calls cannot "
+                       "be timed", d->base.info.address, d->base.info.name);
+    return vk(d->vk.GetQueryPoolResults(d->handle, p->slots[slot].clock.queries, 0, 1,
+                                        sizeof *start, start, sizeof *start,
+                                        VK_QUERY_RESULT_64_BIT));
+}
+
+static void read_pair(const struct vk_program *p, int slot, uint64_t start, size_t pair,
+                      double *begin, double *end)
+{
+    const uint64_t *stamps = p->slots[slot].clock.stamps.map;
+
+    *begin = between(p->device, start, stamps[2 * pair]);
+    *end = between(p->device, start, stamps[2 * pair + 1]);
+}
+
 int pm_vk_program_call_times(struct pm_program *base, int slot, double *begin, double *end)
 {
     struct vk_program *p = (struct vk_program *)base;
-    struct vk_device *d = p->device;
-    const struct vk_clock *c = &p->slots[slot].clock;
-    const uint64_t *stamps = c->stamps.map;
     uint64_t start;
     int err = PM_OK;
 
     if (base->calls_count == 0)
         return PM_OK;
-    if (!p->stamps)
-        return pm_fail(PM_EDEVICE, "%s (%s): its queue takes no timestamps, so single calls cannot "
-                       "be timed", d->base.info.address, d->base.info.name);
-    PM_TRY(vk(d->vk.GetQueryPoolResults(d->handle, c->queries, 0, 1, sizeof start, &start,
-                                        sizeof start, VK_QUERY_RESULT_64_BIT)));
-    for (size_t i = 0; i < base->calls_count; i++) {
-        begin[i] = between(d, start, stamps[2 * i]);
-        end[i] = between(d, start, stamps[2 * i + 1]);
-    }
+    PM_TRY(run_start(p, slot, &start));
+    for (size_t i = 0; i < base->calls_count; i++)
+        read_pair(p, slot, start, i, &begin[i], &end[i]);
+out:
+    return err;
+}
+
+int pm_vk_program_copy_times(struct pm_program *base, int slot, double *begin, double *end)
+{
+    struct vk_program *p = (struct vk_program *)base;
+    uint64_t start;
+    int err = PM_OK;
+
+    for (size_t i = 0; i <= base->out_count; i++)
+        begin[i] = end[i] = NAN;
+    if (p->stamp_pairs == base->calls_count) /* it copies nothing */
+        return PM_OK;
+    PM_TRY(run_start(p, slot, &start));
+    if (p->prologue_stamps)
+        read_pair(p, slot, start, p->prologue_stamps - 1, &begin[0], &end[0]);
+    for (size_t i = 0; i < base->out_count; i++)
+        if (p->outs[i].stamps)
+            read_pair(p, slot, start, p->outs[i].stamps - 1, &begin[1 + i], &end[1 + i]);
 out:
     return err;
 }

@@ -160,6 +160,7 @@ static const struct pm_device_ops ops = {
     .program_seconds = pm_vk_program_seconds,
     .program_begun = pm_vk_program_begun,
     .program_call_times = pm_vk_program_call_times,
+    .program_copy_times = pm_vk_program_copy_times,
     .call_scratch = pm_vk_call_scratch,
 };
 

@@ -214,7 +214,7 @@ static int dispatch(struct recorder *r, size_t call, const struct vk_pipeline *p
             barrier(r);
         *wait = false;
         if (r->begins)
-            pm_vk_stamp(r->p, r->open, call, 0);
+            pm_vk_stamp(r->p, r->open, call + 1, 0);
         r->begins = false;
         v->CmdBindPipeline(r->open, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->handle);
         v->CmdPushConstants(r->open, r->d->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes,
@@ -249,10 +249,10 @@ static int record_call(struct recorder *r, size_t index)
     }
     if (r->begins) { /* nothing to dispatch: it lasts no time, but has one */
         PM_TRY(open_segment(r, index));
-        pm_vk_stamp(r->p, r->open, index, 0);
+        pm_vk_stamp(r->p, r->open, index + 1, 0);
     }
     if (r->desc->timed)
-        pm_vk_stamp(r->p, r->open, index, 1);
+        pm_vk_stamp(r->p, r->open, index + 1, 1);
     touch(r, c, spec, bufs);
 out:
     return err;
@@ -271,7 +271,7 @@ static int record_copies(struct recorder *r, const struct pm_bound_call *c,
     PM_TRY(pm_vk_begin(r->d, *out, VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT));
     pm_vk_barrier(r->d, *out, ALL, TRANSFER);
     if (down)
-        pm_vk_stamp(r->p, *out, index, 0);
+        pm_vk_stamp(r->p, *out, index + 1, 0);
     for (int i = 0; i < bufs; i++) {
         const struct pm_place *p = &c->buf[i];
         bool moves = down ? spec[i].access == 'r' || spec[i].access == 'u'
@@ -285,7 +285,7 @@ static int record_copies(struct recorder *r, const struct pm_bound_call *c,
     }
     pm_vk_barrier(r->d, *out, TRANSFER, down ? HOST : ALL);
     if (!down)
-        pm_vk_stamp(r->p, *out, index, 1);
+        pm_vk_stamp(r->p, *out, index + 1, 1);
     PM_TRY(vk(r->d->vk.EndCommandBuffer(*out)));
 out:
     return err;
@@ -476,10 +476,10 @@ static int lay_out_stamps(struct recorder *r, size_t in_bytes)
     if (!desc->timed)
         return PM_OK;
     if (in_bytes)
-        r->p->prologue_stamps = pairs++;
+        r->p->prologue_stamps = ++pairs;
     for (size_t i = 0; i < desc->out_count; i++)
         if (desc->out[i].size)
-            r->p->outs[i].stamps = pairs++;
+            r->p->outs[i].stamps = ++pairs;
     return pm_vk_stamps_create(r->p, pairs);
 }
 

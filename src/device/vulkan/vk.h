@@ -259,7 +259,7 @@ struct vk_out {
     size_t offset;              /* in a slot's block */
     size_t segment;             /* after which it is copied */
     bool transfer;              /* on the transfer queue */
-    size_t stamps;              /* its pair, in a timed program */
+    size_t stamps;              /* its pair of timestamps, from 1; 0: none */
 };
 /* ---- clock_vk.c: times ---------------------------------------------------------------- */
 
@@ -276,15 +276,17 @@ struct vk_program;
  * output. All slots write to one pool, since runs follow one another; a run's end copies it into
  * the slot's memory. Nothing is made when the queue has no clock. */
 int pm_vk_stamps_create(struct vk_program *p, size_t pairs);
-/* Records timestamp `end` (0 or 1) of a pair; nothing in a program that has none. */
+/* Records timestamp `end` (0 or 1) of a pair, counted from 1; nothing for pair 0 and in a program
+ * that has none. */
 void pm_vk_stamp(struct vk_program *p, VkCommandBuffer c, size_t pair, int end);
 int pm_vk_clock_create(struct vk_program *p, struct vk_clock *c);
 void pm_vk_clock_destroy(struct vk_device *d, struct vk_clock *c);
-/* After the run's end: sets begun and seconds, adds spans to the trace. */
+/* After the run's end: sets begun and seconds. */
 void pm_vk_clock_read(struct vk_program *p, struct vk_clock *c);
 double pm_vk_program_seconds(struct pm_program *p, int slot);
 double pm_vk_program_begun(struct pm_program *p, int slot);
 int pm_vk_program_call_times(struct pm_program *p, int slot, double *begin, double *end);
+int pm_vk_program_copy_times(struct pm_program *p, int slot, double *begin, double *end);
 
 /* ---- program_vk.c (recording) and run_vk.c (submitting), continued --------------------- */
 
@@ -313,8 +315,8 @@ struct vk_program {
     struct vk_block constants;  /* params that do not fit the push block */
     size_t barriers;            /* recorded, for the log and tests */
     VkQueryPool stamps;         /* of a timed program, where the queue has a clock */
-    size_t stamp_pairs;         /* calls first, then the copies in, then outputs */
-    size_t prologue_stamps;
+    size_t stamp_pairs;         /* call i's is i + 1; then the copies in, then outputs */
+    size_t prologue_stamps;     /* 0: none */
 };
 int pm_vk_program_create(struct pm_device *d, const struct pm_program_desc *desc,
                          struct pm_program **out);
