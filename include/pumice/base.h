@@ -121,6 +121,8 @@ struct pm_str {
 };
 void pm_str_add(struct pm_str *s, const char *fmt, ...) PM_PRINTF(2, 3);
 void pm_str_bytes(struct pm_str *s, const void *bytes, size_t count);
+/* Appends the bytes in base64. */
+void pm_str_base64(struct pm_str *s, const void *bytes, size_t count);
 void pm_str_free(struct pm_str *s);
 
 /* Nearest of `count` names by edit distance (transpositions count one), or NULL when none is

@@ -22,6 +22,8 @@
 struct pm_run_lock;
 int pm_run_lock(const char *run, struct pm_run_lock **out);
 void pm_run_unlock(struct pm_run_lock **l);
+/* Whether a process trains in the folder now. */
+bool pm_run_is_locked(const char *run);
 
 /* ---- saving ---------------------------------------------------------------------------- */
 

@@ -44,4 +44,8 @@ void pm_draw_bars(struct pm_image8 *im, int y, int x, int width, int scale,
 void pm_draw_picture(const struct pm_image8 *in, const char *title, const struct pm_bar *bars,
                      int count, struct pm_image8 *out);
 
+/* `in` made smaller, each pixel the mean of those it covers, so that neither side is longer than
+ * `most`; a copy where it is small enough. out is freed with pm_image_free. */
+void pm_draw_shrink(const struct pm_image8 *in, int most, struct pm_image8 *out);
+
 #endif

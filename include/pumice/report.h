@@ -1,4 +1,4 @@
-/* report: what a person sees of a run: a progress line, and metrics.jsonl for plots. */
+/* report: what a person sees of a run: a progress line, metrics.jsonl for plots, and report.html. */
 #ifndef PUMICE_REPORT_H
 #define PUMICE_REPORT_H
 
@@ -62,5 +62,20 @@ void pm_phases_start(struct pm_phases *p);
 enum pm_phase_of_run pm_phases_enter(struct pm_phases *p, enum pm_phase_of_run phase);
 /* Seconds of each phase since the start or the last take. */
 void pm_phases_take(struct pm_phases *p, double seconds[PM_RUN_PHASES]);
+
+/* ---- report.html ----------------------------------------------------------------------- */
+
+/* What a run folder says, read from run.json, config.json, metrics.jsonl, evaluation.json and
+ * log.txt, each of which may be missing. live: a process trains in it now. */
+struct pm_report;
+struct pm_report *pm_report_open(const char *folder, bool live);
+/* Reads what is new since. */
+void pm_report_refresh(struct pm_report *r);
+/* Whether the folder holds nothing that a run leaves. */
+bool pm_report_empty(const struct pm_report *r);
+void pm_report_close(struct pm_report **r);
+/* One self-contained page about a run, or a comparison of several. Freed with pm_str_free. */
+enum { PM_MAX_REPORTS = 32 };
+void pm_report_page(struct pm_report *const *runs, int count, struct pm_str *out);
 
 #endif

@@ -27,6 +27,9 @@ struct pm_sampler {
     bool train;
 };
 
+/* Examples of an evaluation that a report shows. */
+enum { PM_MAX_SAMPLES = 24 };
+
 /* Running sums of one evaluation; opaque, owned by its maker. */
 struct pm_score;
 
@@ -49,6 +52,16 @@ struct pm_task_row {
     int (*score_add)(struct pm_score *m, const struct pm_batch *batch, const float *logits);
     /* One member per metric into object; null where there is no finite value. */
     void (*score_report)(const struct pm_score *m, struct cJSON *object);
+    /* What report.html shows of an evaluation: members of evaluation.json beside step, count, metrics
+     * and samples (classification: labels, labels_offset, per_class, confusion). */
+    void (*score_detail)(const struct pm_score *m, struct cJSON *object);
+    /* Examples to look at, the most wrong first, by their record in the dataset; returns their
+     * number. Which ones does not depend on the examples' order or batches. */
+    int (*score_samples)(const struct pm_score *m, uint64_t records[PM_MAX_SAMPLES]);
+    /* Example i of score_samples, whose record this is: what was said of it into object (with
+     * "right"), its picture with the drawing that belongs in it. */
+    int (*score_sample)(const struct pm_score *m, int i, const uint8_t *record, size_t size,
+                        const char *where, struct cJSON *object, struct pm_image8 *picture);
     /* One picture's prediction as JSON (classification: label, name, probability, top 5), and drawn
      * onto picture (its pixels may be replaced; NULL: not wanted). */
     int (*present)(const struct pm_setup *s, const float *logits, struct cJSON *object,

@@ -38,6 +38,26 @@ void pm_str_bytes(struct pm_str *s, const void *bytes, size_t count)
     s->text[s->length] = '\0';
 }
 
+void pm_str_base64(struct pm_str *s, const void *bytes, size_t count)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const uint8_t *b = bytes;
+
+    reserve(s, (count + 2) / 3 * 4);
+    for (size_t i = 0; i < count; i += 3) {
+        const uint32_t v = (uint32_t)b[i] << 16 | (i + 1 < count ? (uint32_t)b[i + 1] << 8 : 0) |
+                           (i + 2 < count ? b[i + 2] : 0);
+        char *out = s->text + s->length;
+
+        out[0] = digits[v >> 18];
+        out[1] = digits[v >> 12 & 63];
+        out[2] = i + 1 < count ? digits[v >> 6 & 63] : '=';
+        out[3] = i + 2 < count ? digits[v & 63] : '=';
+        s->length += 4;
+    }
+    s->text[s->length] = '\0';
+}
+
 void pm_str_free(struct pm_str *s)
 {
     pm_free(s->text);

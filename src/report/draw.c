@@ -218,3 +218,34 @@ void pm_draw_picture(const struct pm_image8 *in, const char *title, const struct
     }
     pm_draw_bars(out, height + margin + title_height, margin, width - 2 * margin, scale, bars, count);
 }
+
+/* Mean of the rows y0..y1-1 and columns x0..x1-1 of channel c. */
+static uint8_t mean_of(const struct pm_image8 *im, int y0, int y1, int x0, int x1, int c)
+{
+    uint64_t sum = 0;
+
+    for (int y = y0; y < y1; y++)
+        for (int x = x0; x < x1; x++)
+            sum += im->pixels[((size_t)y * (size_t)im->width + (size_t)x) * (size_t)im->channels +
+                              (size_t)c];
+    const uint64_t n = (uint64_t)(y1 - y0) * (uint64_t)(x1 - x0);
+    return (uint8_t)((sum + n / 2) / n);
+}
+
+void pm_draw_shrink(const struct pm_image8 *in, int most, struct pm_image8 *out)
+{
+    const int side = in->height > in->width ? in->height : in->width;
+    const int64_t to = side > most ? most : side;
+    const int height = (int)(in->height * to / side), width = (int)(in->width * to / side);
+
+    *out = (struct pm_image8){ height > 0 ? height : 1, width > 0 ? width : 1, in->channels, NULL };
+    out->pixels = pm_malloc((size_t)out->height * (size_t)out->width * (size_t)out->channels);
+    uint8_t *p = out->pixels;
+    for (int64_t y = 0; y < out->height; y++)
+        for (int64_t x = 0; x < out->width; x++)
+            for (int c = 0; c < out->channels; c++)
+                *p++ = mean_of(in, (int)(y * in->height / out->height),
+                               (int)((y + 1) * in->height / out->height),
+                               (int)(x * in->width / out->width),
+                               (int)((x + 1) * in->width / out->width), c);
+}

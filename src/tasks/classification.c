@@ -5,8 +5,9 @@
  * of the same on the auxiliary head where a net has one. Accuracy takes the largest logit, the
  * lowest class among equals; recall_at_5 counts an example when fewer than five classes have a logit
  * strictly greater than its label's. An example with a logit that is not finite is wrong in both. */
+#include "tasks/class_detail.h"
+
 #include <pumice/draw.h>
-#include <pumice/task.h>
 #include <pumice/trace.h>
 
 #include <cjson/cJSON.h>
@@ -194,23 +195,29 @@ static void add_losses(struct pm_net *net, const struct pm_heads *heads, const s
 /* ---- metrics ----------------------------------------------------------------------------- */
 
 struct pm_score {
+    const struct pm_setup *setup; /* borrowed */
     int classes;
     double label_smoothing;
     uint64_t count, right, recalled;
     double loss; /* sum over examples */
+    struct pm_class_detail *detail;
 };
 
 static struct pm_score *score_create(const struct pm_setup *s)
 {
     struct pm_score *m = pm_calloc(1, sizeof *m);
 
+    m->setup = s;
     m->classes = s->num_classes;
     m->label_smoothing = s->label_smoothing;
+    m->detail = pm_class_detail_create(s);
     return m;
 }
 
 static void score_destroy(struct pm_score **m)
 {
+    if (*m)
+        pm_class_detail_destroy(&(*m)->detail);
     pm_free(*m);
     *m = NULL;
 }
@@ -230,7 +237,19 @@ static double cross_entropy(const float *z, int k, int label, double smoothing)
     return log(sum) - (1 - smoothing) * (z[label] - largest) - smoothing * mean;
 }
 
-static void add_example(struct pm_score *m, const float *z, int label)
+/* Softmax of z's class c. */
+static double probability(const float *z, int k, int c)
+{
+    double largest = z[0], sum = 0;
+
+    for (int i = 1; i < k; i++)
+        largest = fmax(largest, z[i]);
+    for (int i = 0; i < k; i++)
+        sum += exp(z[i] - largest);
+    return exp(z[c] - largest) / sum;
+}
+
+static void add_example(struct pm_score *m, const float *z, int label, uint64_t record)
 {
     int greater = 0, best = 0;
     bool finite = true;
@@ -240,6 +259,10 @@ static void add_example(struct pm_score *m, const float *z, int label)
         greater += z[i] > z[label];
         best = z[i] > z[best] ? i : best;
     }
+    pm_class_detail_add(m->detail, &(struct pm_class_example){
+        .record = record, .label = label, .predicted = best, .right = finite && best == label,
+        .probability = finite ? probability(z, m->classes, best) : NAN,
+        .label_probability = finite ? probability(z, m->classes, label) : NAN });
     m->count++;
     m->right += finite && best == label;
     m->recalled += finite && greater < 5;
@@ -251,7 +274,8 @@ static int score_add(struct pm_score *m, const struct pm_batch *batch, const flo
     const int32_t *labels = batch->field[1];
 
     for (int i = 0; i < batch->valid; i++)
-        add_example(m, logits + (size_t)i * m->classes, labels[i]);
+        add_example(m, logits + (size_t)i * m->classes, labels[i],
+                    batch->record ? batch->record[i] : m->count);
     return PM_OK;
 }
 
@@ -265,21 +289,45 @@ static void score_report(const struct pm_score *m, struct cJSON *object)
     cJSON_AddNumberToObject(object, "loss", m->loss / n);
 }
 
+static void score_detail(const struct pm_score *m, struct cJSON *object)
+{
+    pm_class_detail_report(m->detail, object);
+}
+
+static int score_samples(const struct pm_score *m, uint64_t records[PM_MAX_SAMPLES])
+{
+    struct pm_class_example list[PM_MAX_SAMPLES];
+    const int n = pm_class_detail_samples(m->detail, list);
+
+    for (int i = 0; i < n; i++)
+        records[i] = list[i].record;
+    return n;
+}
+
+static int score_sample(const struct pm_score *m, int i, const uint8_t *record, size_t size,
+                        const char *where, struct cJSON *object, struct pm_image8 *picture)
+{
+    struct pm_class_example list[PM_MAX_SAMPLES];
+    struct pm_example *e = NULL;
+    int err = PM_OK;
+
+    if (i >= pm_class_detail_samples(m->detail, list))
+        return pm_fail(PM_EFAIL, "%s: is none of the evaluation's samples", where);
+    cJSON_AddNumberToObject(object, "label", list[i].label);
+    cJSON_AddNumberToObject(object, "predicted", list[i].predicted);
+    cJSON_AddBoolToObject(object, "right", list[i].right);
+    cJSON_AddNumberToObject(object, "probability", list[i].probability);
+    cJSON_AddNumberToObject(object, "label_probability", list[i].label_probability);
+    PM_TRY(pm_example_parse(record, size, where, &e));
+    PM_TRY(read_image(e, m->setup->channels, where, picture));
+out:
+    pm_example_destroy(&e);
+    return err;
+}
+
 /* ---- predictions ------------------------------------------------------------------------- */
 
 enum { TOP = 5 };
-
-/* Softmax of z's class c. */
-static double probability(const float *z, int k, int c)
-{
-    double largest = z[0], sum = 0;
-
-    for (int i = 1; i < k; i++)
-        largest = fmax(largest, z[i]);
-    for (int i = 0; i < k; i++)
-        sum += exp(z[i] - largest);
-    return exp(z[c] - largest) / sum;
-}
 
 /* label in the data's numbering, its name where known, its probability. */
 static void add_class(const struct pm_setup *s, const float *z, int c, cJSON *object)
@@ -343,5 +391,6 @@ const struct pm_task_row pm_task_classification = {
     .name = "classification", .fields = fields, .make = make, .add_loss = add_losses,
     .metric_names = metric_names, .higher_is_better = higher_is_better,
     .score_create = score_create, .score_destroy = score_destroy, .score_add = score_add,
-    .score_report = score_report, .present = present,
+    .score_report = score_report, .score_detail = score_detail, .score_samples = score_samples,
+    .score_sample = score_sample, .present = present,
 };

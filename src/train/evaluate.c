@@ -2,15 +2,25 @@
 #include <pumice/train.h>
 
 #include "train/evaluator.h"
+#include "train/run_page.h"
 #include "train/session.h"
 
 #include <cjson/cJSON.h>
+#include <string.h>
+
+/* Whether a checkpoint is the run's own. */
+static bool is_inside(const char *path, const char *folder)
+{
+    const size_t n = folder ? strlen(folder) : 0;
+
+    return n > 0 && strncmp(path, folder, n) == 0 && path[n] == '/';
+}
 
 int pm_evaluate(const struct pm_config *c, struct cJSON *report)
 {
     struct pm_session s = { 0 };
     struct pm_evaluator *ev = NULL;
-    struct cJSON *metrics = NULL;
+    struct cJSON *metrics = NULL, *detail = NULL;
     double start = pm_seconds();
     uint64_t count, skipped;
     int err = PM_OK;
@@ -18,7 +28,10 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
     PM_TRY(pm_session_open(c, PM_OPEN_EVAL, &s));
     PM_TRY(pm_evaluator_create(s.e, s.device, s.variables, &ev));
     metrics = cJSON_CreateObject();
-    PM_TRY(pm_evaluator_run(ev, metrics, &count, &skipped));
+    detail = cJSON_CreateObject();
+    PM_TRY(pm_evaluator_run(ev, metrics, detail, &count, &skipped));
+    if (is_inside(s.from->path, c->run.folder))
+        pm_run_page_evaluated(c->run.folder, s.from->step, count, metrics, detail);
     cJSON_AddNumberToObject(report, "step", (double)s.from->step);
     cJSON_AddNumberToObject(report, "count", (double)count);
     if (c->data.on_corrupt == PM_CORRUPT_SKIP)
@@ -29,6 +42,7 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
     cJSON_AddNumberToObject(report, "seconds", pm_seconds() - start);
 out:
     cJSON_Delete(metrics);
+    cJSON_Delete(detail);
     pm_evaluator_destroy(&ev);
     pm_session_close(&s);
     return err;

@@ -1,6 +1,7 @@
 /* evaluator: two batches are under way at once, so that the next is filled while one runs. */
 #include "train/evaluator.h"
 
+#include <pumice/draw.h>
 #include <pumice/report.h>
 
 #include <cjson/cJSON.h>
@@ -82,8 +83,67 @@ static int tell_skipped(const struct pm_evaluator *ev, uint64_t count, uint64_t 
     return PM_OK;
 }
 
-int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, uint64_t *count,
-                     uint64_t *skipped)
+/* A picture as an address that holds it; photographs are smaller as JPEG. */
+static int add_picture(const struct pm_image8 *im, struct cJSON *sample)
+{
+    enum { SIDE = 128, LARGE = 8 << 10, QUALITY = 88 };
+    struct pm_image8 small = { 0 };
+    struct pm_str text = { 0 };
+    uint8_t *bytes = NULL;
+    size_t size;
+    int err = PM_OK;
+
+    pm_draw_shrink(im, SIDE, &small);
+    PM_TRY(pm_image_encode_png(&small, &bytes, &size));
+    const bool jpeg = size > LARGE;
+    if (jpeg) {
+        pm_free(bytes);
+        bytes = NULL;
+        PM_TRY(pm_image_encode_jpeg(&small, QUALITY, &bytes, &size));
+    }
+    pm_str_add(&text, "data:image/%s;base64,", jpeg ? "jpeg" : "png");
+    pm_str_base64(&text, bytes, size);
+    cJSON_AddNumberToObject(sample, "width", small.width);
+    cJSON_AddNumberToObject(sample, "height", small.height);
+    cJSON_AddStringToObject(sample, "picture", text.text);
+out:
+    pm_free(bytes);
+    pm_str_free(&text);
+    pm_image_free(&small);
+    return err;
+}
+
+static int add_samples(const struct pm_evaluator *ev, const struct pm_score *score,
+                       struct cJSON *list)
+{
+    struct pm_dataset *d = ev->e->eval;
+    uint64_t records[PM_MAX_SAMPLES];
+    const int n = ev->e->task->score_samples(score, records);
+    struct pm_image8 im = { 0 };
+    uint8_t *buf = NULL;
+    size_t capacity = 0, size;
+    char where[512];
+    int err = PM_OK;
+
+    for (int i = 0; i < n; i++) {
+        struct cJSON *sample = cJSON_CreateObject();
+
+        cJSON_AddItemToArray(list, sample);
+        cJSON_AddNumberToObject(sample, "record", (double)records[i]);
+        PM_TRY(pm_dataset_read(d, (size_t)records[i], &buf, &capacity, &size));
+        pm_dataset_where(d, (size_t)records[i], where, sizeof where);
+        PM_TRY(ev->e->task->score_sample(score, i, buf, size, where, sample, &im));
+        PM_TRY(add_picture(&im, sample));
+        pm_image_free(&im);
+    }
+out:
+    pm_image_free(&im);
+    pm_free(buf);
+    return err;
+}
+
+int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, struct cJSON *detail,
+                     uint64_t *count, uint64_t *skipped)
 {
     const struct pm_config_eval *c = &ev->e->config->eval;
     struct pm_batch *batch[SLOTS] = { 0 };
@@ -120,6 +180,10 @@ int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, uint64_t *c
     PM_TRY(tell_skipped(ev, *count, *skipped));
     ev->e->task->score_report(score, metrics);
     cJSON_DeleteItemFromObject(metrics, "count"); /* told beside the metrics */
+    if (detail) {
+        ev->e->task->score_detail(score, detail);
+        PM_TRY(add_samples(ev, score, cJSON_AddArrayToObject(detail, "samples")));
+    }
 out:
     for (int k = 0; k < SLOTS; k++)
         if (batch[k]) {

@@ -10,8 +10,9 @@ int pm_evaluator_create(struct pm_experiment *e, struct pm_device *d, struct pm_
                         struct pm_evaluator **out);
 void pm_evaluator_destroy(struct pm_evaluator **ev);
 /* Exactly one pass (or eval.max_batches): metrics into object, the number of examples too, and that
- * of damaged records that were left out (data.on_corrupt). */
-int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, uint64_t *count,
-                     uint64_t *skipped);
+ * of damaged records that were left out (data.on_corrupt). detail (may be NULL): gets what report.html
+ * shows besides, sample pictures among it. */
+int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, struct cJSON *detail,
+                     uint64_t *count, uint64_t *skipped);
 
 #endif

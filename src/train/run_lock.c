@@ -96,3 +96,18 @@ void pm_run_unlock(struct pm_run_lock **l)
     pm_free(*l);
     *l = NULL;
 }
+
+bool pm_run_is_locked(const char *run)
+{
+    struct pm_str path = { 0 };
+    bool locked = false;
+
+    pm_str_add(&path, "%s/lock", run);
+    int fd = open(path.text, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        locked = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+        close(fd);
+    }
+    pm_str_free(&path);
+    return locked;
+}

@@ -134,6 +134,7 @@ out:
 static int evaluate(struct pm_trainer *t)
 {
     enum pm_phase_of_run before;
+    struct cJSON *detail = NULL;
     uint64_t count, skipped;
     int err = PM_OK;
 
@@ -148,13 +149,15 @@ static int evaluate(struct pm_trainer *t)
                                    pm_clones_variables(t->clones, 0), &t->evaluator));
     cJSON_Delete(t->eval_metrics);
     t->eval_metrics = cJSON_CreateObject();
-    PM_TRY(pm_evaluator_run(t->evaluator, t->eval_metrics, &count, &skipped));
-    pm_watch_evaluation(t, count);
+    detail = cJSON_CreateObject();
+    PM_TRY(pm_evaluator_run(t->evaluator, t->eval_metrics, detail, &count, &skipped));
+    pm_watch_evaluation(t, count, detail);
     t->evaluated_step = t->step;
     if (t->c->run.keep_best)
         PM_TRY(keep_best(t));
     pm_watch_start(t);
 out:
+    cJSON_Delete(detail);
     pm_phases_enter(&t->phases, before);
     return err;
 }
@@ -341,6 +344,7 @@ int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summar
     if (summary)
         summarise(&t, summary);
 out:
+    pm_watch_end(&t, err, *signal_number);
     pm_trainer_close(&t);
     return err;
 }

@@ -29,6 +29,7 @@ struct pm_trainer {
     struct pm_metrics *metrics; /* NULL: cannot be written */
     bool metrics_lost;          /* and that was told */
     struct pm_summaries *summaries; /* what TensorBoard shows */
+    struct pm_run_page *page;       /* run.json, evaluation.json, report.html */
     struct pm_progress *progress;
     const char *clone_names[PM_MAX_CLONES];
     double clone_rates[PM_MAX_CLONES]; /* images per second of its own part */

@@ -1,6 +1,7 @@
 /* watch: watch.h has the contract. */
 #include "train/watch.h"
 
+#include "train/run_page.h"
 #include "train/summaries.h"
 
 #include <cjson/cJSON.h>
@@ -20,6 +21,8 @@ void pm_watch_open(struct pm_trainer *t)
     if (pm_metrics_open(t->c->run.folder, t->step, &t->metrics) < 0)
         lose_metrics(t);
     t->summaries = pm_summaries_open(t->e, t->step);
+    if (!t->page)
+        t->page = pm_run_page_open(t);
 }
 
 void pm_watch_close(struct pm_trainer *t)
@@ -90,6 +93,7 @@ static void log_step(struct pm_trainer *t, const struct pm_step_result *r)
         .loss = r->loss, .l2 = r->l2, .lr = lr, .gradient_norm = r->norm, .rates = rates,
         .clone_images_per_second = t->clone_rates,
         .clones = t->spec_count < PM_MAX_CLONES ? t->spec_count : PM_MAX_CLONES });
+    pm_run_page_step(t->page, t);
 }
 
 void pm_watch_step(struct pm_trainer *t, const struct pm_step_result *r)
@@ -102,7 +106,7 @@ void pm_watch_step(struct pm_trainer *t, const struct pm_step_result *r)
         pm_progress_step(t->progress, t->collected);
 }
 
-void pm_watch_evaluation(struct pm_trainer *t, uint64_t count)
+void pm_watch_evaluation(struct pm_trainer *t, uint64_t count, const struct cJSON *detail)
 {
     struct pm_metric list[16];
     const struct cJSON *m;
@@ -118,6 +122,7 @@ void pm_watch_evaluation(struct pm_trainer *t, uint64_t count)
             (unsigned long long)count, text.text ? text.text : "");
     add_metrics(t, "eval", t->step, list, n);
     pm_summaries_evaluation(t->summaries, t->step, list, n);
+    pm_run_page_evaluation(t->page, t, count, detail);
     pm_str_free(&text);
 }
 
@@ -146,4 +151,9 @@ int pm_watch_look(struct pm_trainer *t)
 void pm_watch_leave(struct pm_trainer *t)
 {
     pm_summaries_leave(t->summaries);
+}
+
+void pm_watch_end(struct pm_trainer *t, int err, int signal_number)
+{
+    pm_run_page_end(&t->page, t, err, signal_number);
 }

@@ -1,6 +1,7 @@
 /* watch: what a training run tells people: the progress line, metrics.jsonl, TensorBoard's event files
- * (summaries.h), and whatever else is made to be looked at. The trainer says what happened; nothing here changes a value, and a file that
- * cannot be written costs a warning, not the run. */
+ * (summaries.h), report.html (run_page.h), and whatever else is made to be looked at. The trainer says
+ * what happened; nothing here changes a value, and a file that cannot be written costs a warning, not
+ * the run. */
 #ifndef PM_WATCH_H
 #define PM_WATCH_H
 
@@ -16,8 +17,9 @@ void pm_watch_start(struct pm_trainer *t);
 void pm_watch_batch(struct pm_trainer *t, const struct pm_batch *batch);
 /* Update t->collected was read; r is its result, t->loss its total loss. */
 void pm_watch_step(struct pm_trainer *t, const struct pm_step_result *r);
-/* t->eval_metrics holds the metrics of an evaluation at t->step over count pictures. */
-void pm_watch_evaluation(struct pm_trainer *t, uint64_t count);
+/* t->eval_metrics holds the metrics of an evaluation at t->step over count pictures, detail what the
+ * evaluator has to say besides. */
+void pm_watch_evaluation(struct pm_trainer *t, uint64_t count, const struct cJSON *detail);
 /* The state of t->step is a checkpoint now. */
 void pm_watch_saved(struct pm_trainer *t);
 /* Whether step t->step, just submitted, is to be looked at closely; then, nothing being under way and
@@ -26,5 +28,7 @@ bool pm_watch_due(const struct pm_trainer *t);
 int pm_watch_look(struct pm_trainer *t);
 /* Before the devices are closed. */
 void pm_watch_leave(struct pm_trainer *t);
+/* The run ends with err, or by a signal (0: none): before pm_trainer_close. */
+void pm_watch_end(struct pm_trainer *t, int err, int signal_number);
 
 #endif

@@ -1,0 +1,63 @@
+/* page: the inside of report.html's maker. A pm_report is what one run folder says; the parts of a
+ * page each append a section. Every member may be missing or of a wrong kind: files may be older,
+ * half written or foreign. */
+#ifndef PM_PAGE_H
+#define PM_PAGE_H
+
+#include "report/chart.h"
+#include "report/curves.h"
+#include "report/html.h"
+
+#include <pumice/report.h>
+
+#include <cjson/cJSON.h>
+
+struct pm_report {
+    char *folder, *name;         /* owned; name: its last part */
+    bool live;                   /* somebody trains in it now */
+    cJSON *run, *config, *evaluation; /* owned; NULL: no such file */
+    struct pm_curves curves;
+    char *log;                   /* owned: whole last lines of log.txt, or NULL */
+};
+
+/* The style sheet and the script, embedded when the program is built. */
+extern const char pm_page_css[], pm_page_js[];
+
+/* A member's number (NAN without) and text (NULL without). */
+double pm_json_number_of(const cJSON *object, const char *name);
+const char *pm_json_text_of(const cJSON *object, const char *name);
+
+/* Steps done, as far as the files tell. */
+double pm_report_step(const struct pm_report *r);
+/* "running", "finished", "stopped", "failed", "interrupted"; NULL: no run.json. */
+const char *pm_report_state(const struct pm_report *r);
+/* Metrics: whether all values are shares of 1; whether more is better. */
+bool pm_report_is_share(const struct pm_curve *c);
+bool pm_report_higher(const struct pm_report *r, const char *metric);
+/* The metric that decides: run.json's, else the first that was evaluated; NULL: none yet. */
+const char *pm_report_metric(const struct pm_report *r);
+char *pm_report_value(double value, bool share, char buf[PM_TEXT]);
+
+/* ---- sections; json collects the charts' objects ------------------------------------------- */
+void pm_page_curves(struct pm_str *html, struct pm_str *json, const struct pm_report *r);
+/* cells: JSON for the matrix' read-out, or left empty. */
+void pm_page_evaluation(struct pm_str *html, struct pm_str *cells, const struct pm_report *r);
+void pm_page_devices(struct pm_str *html, const struct pm_report *r);
+void pm_page_config(struct pm_str *html, const struct pm_report *r);
+void pm_page_log(struct pm_str *html, const struct pm_report *r);
+
+void pm_page_compare_table(struct pm_str *html, struct pm_report *const *runs, int count);
+void pm_page_compare_curves(struct pm_str *html, struct pm_str *json,
+                            struct pm_report *const *runs, int count);
+void pm_page_compare_config(struct pm_str *html, struct pm_report *const *runs, int count);
+
+/* A config as dotted keys and their values as text. */
+struct pm_flat {
+    struct pm_flat_row { char *key, *value; } *rows; /* owned */
+    int count, capacity;
+};
+void pm_flat_config(const cJSON *config, struct pm_flat *out);
+void pm_flat_free(struct pm_flat *f);
+const char *pm_flat_find(const struct pm_flat *f, const char *key);
+
+#endif

@@ -1,0 +1,248 @@
+/* page_compare: several runs side by side: their figures, their curves laid over each other, and the
+ * settings in which they differ. Run i has colour i, a dash of its own, and the class ri, by which its
+ * check box in the table hides it everywhere. */
+#include "report/page.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { METRICS = 8, DASHES = 4 };
+
+/* Names of evaluation metrics in the order of the first run that has them. */
+struct names {
+    const char *v[METRICS];
+    int count;
+};
+
+static void add_name(struct names *n, const char *name)
+{
+    for (int i = 0; i < n->count; i++)
+        if (strcmp(n->v[i], name) == 0)
+            return;
+    if (n->count < METRICS)
+        n->v[n->count++] = name;
+}
+
+static struct names eval_metrics(struct pm_report *const *runs, int count)
+{
+    struct names n = { 0 };
+
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < runs[i]->curves.count; k++) {
+            const struct pm_curve *c = &runs[i]->curves.list[k];
+            if (strcmp(c->kind, "eval") == 0 && c->count > 0)
+                add_name(&n, c->name);
+        }
+    return n;
+}
+
+static bool all_shares(struct pm_report *const *runs, int count, const char *metric)
+{
+    for (int i = 0; i < count; i++) {
+        const struct pm_curve *c = pm_curves_find(&runs[i]->curves, "eval", metric);
+        if (c && !pm_report_is_share(c))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the table --------------------------------------------------------------------------- */
+
+/* Every run's best value of a metric; *winner: the best of all, -1 without any. */
+static void best_values(struct pm_report *const *runs, int count, const char *metric, double *out,
+                        double *steps, int *winner)
+{
+    *winner = -1;
+    for (int i = 0; i < count; i++) {
+        const struct pm_curve *c = pm_curves_find(&runs[i]->curves, "eval", metric);
+        const bool higher = pm_report_higher(runs[0], metric);
+        const struct pm_curve_point best =
+            c ? pm_curve_best(c, higher) : (struct pm_curve_point){ NAN, NAN };
+
+        out[i] = best.value;
+        steps[i] = best.step;
+        if (isfinite(best.value) && (*winner < 0 || (higher ? best.value > out[*winner]
+                                                            : best.value < out[*winner])))
+            *winner = i;
+    }
+}
+
+static void write_cell(struct pm_str *html, double value, double step, bool share, bool best)
+{
+    char text[PM_TEXT];
+
+    PM_HTML(html, "<td class=\"n{}\">{}{}", best ? " best" : "",
+            best ? "\xe2\x98\x85\xc2\xa0" : "", pm_report_value(value, share, text));
+    if (isfinite(step))
+        PM_HTML(html, "<small>step {}</small>", PM_COUNT_TEXT(step));
+    pm_html_raw(html, "</td>");
+}
+
+static double last_of(const struct pm_report *r, const char *name)
+{
+    const struct pm_curve *c = pm_curves_find(&r->curves, "train", name);
+    struct pm_curve_point points[PM_CURVE_BINS];
+
+    return c ? points[pm_curve_smooth(c, points) - 1].value : NAN;
+}
+
+static void write_run(struct pm_str *html, struct pm_report *const *runs, int i)
+{
+    const struct pm_report *r = runs[i];
+    const char *net = pm_json_text_of(r->run, "net"), *state = pm_report_state(r);
+
+    pm_str_add(html, "<tr><th scope=\"row\"><label class=\"run c%d d%d\"><input type=\"checkbox\" "
+               "id=\"run-%d\" checked><i></i><span>", i % PM_CHART_COLORS, i % DASHES, i);
+    PM_HTML(html, "{}<small>{}</small></span></label></th><td>{}<small>{}</small></td>",
+            r->name, r->folder, net ? net : "\xe2\x80\x93", state ? state : "");
+    PM_HTML(html, "<td class=\"n\">{}</td>", PM_COUNT_TEXT(pm_report_step(r)));
+}
+
+void pm_page_compare_table(struct pm_str *html, struct pm_report *const *runs, int count)
+{
+    const struct names metrics = eval_metrics(runs, count);
+    double best[METRICS][PM_MAX_REPORTS], steps[METRICS][PM_MAX_REPORTS];
+    int winner[METRICS];
+
+    pm_html_raw(html, "<section id=\"runs\"><h2>Runs</h2><div class=\"card\"><div class=\"scroll\">"
+                      "<table class=\"rows compare\"><thead><tr><th>run</th><th>net</th>"
+                      "<th class=\"n\">steps</th>");
+    for (int m = 0; m < metrics.count; m++) {
+        PM_HTML(html, "<th class=\"n\">best {}</th>", metrics.v[m]);
+        best_values(runs, count, metrics.v[m], best[m], steps[m], &winner[m]);
+    }
+    pm_html_raw(html, "<th class=\"n\">training loss</th><th class=\"n\">images/s</th>"
+                      "<th class=\"n\">time</th></tr></thead><tbody>\n");
+    for (int i = 0; i < count; i++) {
+        write_run(html, runs, i);
+        for (int m = 0; m < metrics.count; m++)
+            write_cell(html, best[m][i], steps[m][i], all_shares(runs, count, metrics.v[m]),
+                       count > 1 && winner[m] == i);
+        PM_HTML(html, "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
+                PM_NUMBER(last_of(runs[i], "loss")), PM_NUMBER(last_of(runs[i], "images_per_second")),
+                PM_SECONDS(pm_json_number_of(runs[i]->run, "seconds")));
+    }
+    pm_html_raw(html, "</tbody></table></div><p class=\"note\">\xe2\x98\x85 marks the best of all runs. "
+                      "Untick a run to hide its curves.</p></div></section>\n");
+}
+
+/* ---- curves ------------------------------------------------------------------------------ */
+
+static void write_train(struct pm_str *html, struct pm_str *json, struct pm_report *const *runs,
+                        int count, const char *name, struct pm_chart *c)
+{
+    for (int i = 0; i < count; i++) {
+        const struct pm_curve *curve = pm_curves_find(&runs[i]->curves, "train", name);
+
+        if (strcmp(name, "lr") == 0)
+            pm_chart_dots(c, curve, runs[i]->name, i, i, i % DASHES);
+        else
+            pm_chart_curve(c, curve, runs[i]->name, i, i, i % DASHES);
+    }
+    pm_chart_write(c, html, json);
+}
+
+void pm_page_compare_curves(struct pm_str *html, struct pm_str *json,
+                            struct pm_report *const *runs, int count)
+{
+    const struct names metrics = eval_metrics(runs, count);
+    struct pm_chart c = { .id = "loss", .title = "Training loss", .log = true, .wide = true };
+
+    pm_html_raw(html, "<section id=\"curves\"><h2>Curves</h2><div class=\"charts\">\n");
+    write_train(html, json, runs, count, "loss", &c);
+    for (int m = 0; m < metrics.count; m++) {
+        char id[32], title[256];
+        const bool share = all_shares(runs, count, metrics.v[m]);
+
+        snprintf(id, sizeof id, "metric-%d", m);
+        snprintf(title, sizeof title, "Evaluation: %s", metrics.v[m]);
+        c = (struct pm_chart){ .id = id, .title = title, .log = !share,
+                               .format = share ? PM_CHART_SHARE : PM_CHART_NUMBER };
+        for (int i = 0; i < count; i++)
+            pm_chart_dots(&c, pm_curves_find(&runs[i]->curves, "eval", metrics.v[m]), runs[i]->name,
+                          i, i, i % DASHES);
+        pm_chart_write(&c, html, json);
+    }
+    c = (struct pm_chart){ .id = "lr", .title = "Learning rate", .log = true };
+    write_train(html, json, runs, count, "lr", &c);
+    c = (struct pm_chart){ .id = "images_per_second", .title = "Images per second" };
+    write_train(html, json, runs, count, "images_per_second", &c);
+    pm_html_raw(html, "</div></section>\n");
+}
+
+/* ---- settings ---------------------------------------------------------------------------- */
+
+static bool differs(const struct pm_flat *flats, int count, const char *key)
+{
+    const char *first = pm_flat_find(&flats[0], key);
+
+    for (int i = 1; i < count; i++) {
+        const char *other = pm_flat_find(&flats[i], key);
+        if (!first != !other || (first && strcmp(first, other) != 0))
+            return true;
+    }
+    return false;
+}
+
+static void write_setting(struct pm_str *html, const struct pm_flat *flats, int count,
+                          const char *key)
+{
+    PM_HTML(html, "<tr><th scope=\"row\">{}</th>", key);
+    for (int i = 0; i < count; i++) {
+        const char *value = pm_flat_find(&flats[i], key);
+
+        if (value && strlen(value) > 120)
+            PM_HTML(html, "<td><details><summary>a list</summary><pre>{}</pre></details></td>", value);
+        else
+            PM_HTML(html, "<td><code>{}</code></td>", value ? value : "\xe2\x80\x93");
+    }
+    pm_html_raw(html, "</tr>\n");
+}
+
+/* Keys in the first run's order, then those that only later runs have. */
+static int write_settings(struct pm_str *html, const struct pm_flat *flats, int count)
+{
+    int n = 0;
+
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < flats[i].count; k++) {
+            const char *key = flats[i].rows[k].key;
+            bool earlier = strcmp(key, "run.folder") == 0;
+
+            for (int e = 0; e < i; e++)
+                earlier |= pm_flat_find(&flats[e], key) != NULL;
+            if (earlier || !differs(flats, count, key))
+                continue;
+            write_setting(html, flats, count, key);
+            n++;
+        }
+    return n;
+}
+
+void pm_page_compare_config(struct pm_str *html, struct pm_report *const *runs, int count)
+{
+    struct pm_flat flats[PM_MAX_REPORTS];
+    struct pm_str rows = { 0 };
+
+    for (int i = 0; i < count; i++)
+        pm_flat_config(runs[i]->config, &flats[i]);
+    pm_html_raw(html, "<section id=\"config\"><h2>Differences of configuration</h2>\n");
+    if (write_settings(&rows, flats, count) == 0) {
+        pm_html_raw(html, "<p class=\"card empty\">There are none but the run's folder.</p>");
+    } else {
+        pm_html_raw(html, "<div class=\"card\"><div class=\"scroll\"><table class=\"rows settings\">"
+                          "<thead><tr><th>key</th>");
+        for (int i = 0; i < count; i++) {
+            pm_str_add(html, "<th><span class=\"run c%d d%d\"><i></i>", i % PM_CHART_COLORS,
+                       i % DASHES);
+            PM_HTML(html, "{}</span></th>", runs[i]->name);
+        }
+        pm_html_raw(html, "</tr></thead><tbody>\n");
+        pm_str_bytes(html, rows.text, rows.length);
+        pm_html_raw(html, "</tbody></table></div></div>");
+    }
+    pm_html_raw(html, "</section>\n");
+    pm_str_free(&rows);
+    for (int i = 0; i < count; i++)
+        pm_flat_free(&flats[i]);
+}

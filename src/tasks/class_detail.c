@@ -1,0 +1,137 @@
+/* class_detail: counts are a table of classes x classes as long as that is of a reasonable size. An
+ * example is the more wrong the less probable its label was. */
+#include "tasks/class_detail.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <string.h>
+
+enum { MOST_CLASSES = 2048, WRONG = PM_MAX_SAMPLES * 2 / 3 };
+
+/* The first PM_MAX_SAMPLES by key, then by record. */
+struct ranking {
+    struct { double key; struct pm_class_example example; } list[PM_MAX_SAMPLES];
+    int count;
+};
+struct pm_class_detail {
+    const struct pm_setup *setup; /* borrowed */
+    size_t classes;
+    uint32_t *confusion;          /* [label][predicted], NULL: too many classes */
+    uint64_t *count, *right;      /* by label */
+    struct ranking wrong, rights;
+};
+
+struct pm_class_detail *pm_class_detail_create(const struct pm_setup *s)
+{
+    struct pm_class_detail *d = pm_calloc(1, sizeof *d);
+    const size_t k = (size_t)s->num_classes;
+
+    d->setup = s;
+    d->classes = k;
+    d->count = pm_calloc(k, sizeof *d->count);
+    d->right = pm_calloc(k, sizeof *d->right);
+    if (k <= MOST_CLASSES)
+        d->confusion = pm_calloc(k * k, sizeof *d->confusion);
+    return d;
+}
+
+void pm_class_detail_destroy(struct pm_class_detail **d)
+{
+    if (!*d)
+        return;
+    pm_free((*d)->confusion);
+    pm_free((*d)->count);
+    pm_free((*d)->right);
+    pm_free(*d);
+    *d = NULL;
+}
+
+/* ---- counting ---------------------------------------------------------------------------- */
+
+static void rank(struct ranking *r, double key, const struct pm_class_example *e)
+{
+    int at = r->count;
+
+    while (at > 0 && (key < r->list[at - 1].key ||
+                      (key == r->list[at - 1].key && e->record < r->list[at - 1].example.record)))
+        at--;
+    if (at == PM_MAX_SAMPLES)
+        return;
+    r->count += r->count < PM_MAX_SAMPLES;
+    memmove(r->list + at + 1, r->list + at, (size_t)(r->count - at - 1) * sizeof *r->list);
+    r->list[at].key = key;
+    r->list[at].example = *e;
+}
+
+void pm_class_detail_add(struct pm_class_detail *d, const struct pm_class_example *e)
+{
+    const size_t label = (size_t)e->label;
+
+    d->count[label]++;
+    d->right[label] += e->right;
+    if (d->confusion)
+        d->confusion[label * d->classes + (size_t)e->predicted]++;
+    if (e->right)
+        rank(&d->rights, (double)pm_hash_bytes(&e->record, sizeof e->record, 0), e);
+    else
+        rank(&d->wrong, isfinite(e->label_probability) ? e->label_probability : -1, e);
+}
+
+int pm_class_detail_samples(const struct pm_class_detail *d,
+                            struct pm_class_example list[PM_MAX_SAMPLES])
+{
+    int wrong = d->wrong.count < WRONG ? d->wrong.count : WRONG, right = d->rights.count, n = 0;
+
+    if (right > PM_MAX_SAMPLES - wrong)
+        right = PM_MAX_SAMPLES - wrong;
+    if (wrong + right < PM_MAX_SAMPLES)
+        wrong = d->wrong.count < PM_MAX_SAMPLES - right ? d->wrong.count : PM_MAX_SAMPLES - right;
+    for (int i = 0; i < wrong; i++)
+        list[n++] = d->wrong.list[i].example;
+    for (int i = 0; i < right; i++)
+        list[n++] = d->rights.list[i].example;
+    return n;
+}
+
+/* ---- telling ----------------------------------------------------------------------------- */
+
+static cJSON *counts_of(const uint64_t *counts, size_t n)
+{
+    cJSON *list = cJSON_CreateArray();
+
+    for (size_t i = 0; i < n; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateNumber((double)counts[i]));
+    return list;
+}
+
+static void add_labels(const struct pm_setup *s, cJSON *object)
+{
+    cJSON *labels = cJSON_AddArrayToObject(object, "labels");
+
+    for (int i = 0; i < s->num_classes; i++)
+        cJSON_AddItemToArray(labels, s->labels && s->labels[i] ? cJSON_CreateString(s->labels[i])
+                                                              : cJSON_CreateNull());
+    cJSON_AddNumberToObject(object, "labels_offset", s->labels_offset);
+}
+
+void pm_class_detail_report(const struct pm_class_detail *d, struct cJSON *object)
+{
+    cJSON *per_class, *confusion;
+
+    add_labels(d->setup, object);
+    per_class = cJSON_AddObjectToObject(object, "per_class");
+    cJSON_AddItemToObject(per_class, "count", counts_of(d->count, d->classes));
+    cJSON_AddItemToObject(per_class, "right", counts_of(d->right, d->classes));
+    if (!d->confusion)
+        return;
+    confusion = cJSON_AddArrayToObject(object, "confusion");
+    for (size_t label = 0; label < d->classes; label++)
+        for (size_t said = 0; said < d->classes; said++) {
+            const uint32_t times = d->confusion[label * d->classes + said];
+            if (times == 0)
+                continue;
+            cJSON_AddItemToArray(confusion, cJSON_CreateNumber((double)label));
+            cJSON_AddItemToArray(confusion, cJSON_CreateNumber((double)said));
+            cJSON_AddItemToArray(confusion, cJSON_CreateNumber(times));
+        }
+}

@@ -1,0 +1,27 @@
+/* class_detail: what a report shows of a classification's evaluation beside its metrics: counts by
+ * class, which classes were taken for each other, and examples to look at. */
+#ifndef PM_CLASS_DETAIL_H
+#define PM_CLASS_DETAIL_H
+
+#include <pumice/task.h>
+
+struct pm_class_example {
+    uint64_t record;
+    int label, predicted;
+    bool right;
+    double probability;       /* of the predicted class; NAN: the logits were not finite */
+    double label_probability;
+};
+
+struct pm_class_detail;
+struct pm_class_detail *pm_class_detail_create(const struct pm_setup *s);
+void pm_class_detail_destroy(struct pm_class_detail **d);
+void pm_class_detail_add(struct pm_class_detail *d, const struct pm_class_example *e);
+/* labels, labels_offset, per_class { count, right }, confusion [ label, predicted, times, ... ]. */
+void pm_class_detail_report(const struct pm_class_detail *d, struct cJSON *object);
+/* The most wrong ones first, then right ones chosen by their records' hashes: two thirds to one
+ * third where there are enough of both. */
+int pm_class_detail_samples(const struct pm_class_detail *d,
+                            struct pm_class_example list[PM_MAX_SAMPLES]);
+
+#endif

@@ -1,0 +1,30 @@
+/* run_page: what a run folder keeps for report.html, and the page itself.
+ *
+ * run.json says what is trained on what, and how far; evaluation.json what the last evaluation saw;
+ * both are JSON, rewritten as a whole. The page is made of them, metrics.jsonl, config.json and log.txt
+ * (report.h) at the start, after each evaluation, at the end and at most every ten seconds between,
+ * less often where writing takes long: it never takes more than a hundredth of the time. What cannot
+ * be written costs one warning. */
+#ifndef PM_RUN_PAGE_H
+#define PM_RUN_PAGE_H
+
+#include "train/trainer.h"
+
+struct pm_run_page;
+struct pm_run_page *pm_run_page_open(const struct pm_trainer *t);
+/* A step was logged: writes when it is time. */
+void pm_run_page_step(struct pm_run_page *p, const struct pm_trainer *t);
+/* An evaluation of t->step over count pictures: metrics are t->eval_metrics, detail the
+ * evaluator's. */
+void pm_run_page_evaluation(struct pm_run_page *p, const struct pm_trainer *t, uint64_t count,
+                            const struct cJSON *detail);
+/* The last page: the run ended with err, or by a signal (0: none). The thread's error text stays what
+ * it was. Frees p and leaves NULL. */
+void pm_run_page_end(struct pm_run_page **p, const struct pm_trainer *t, int err, int signal_number);
+
+/* evaluation.json of a folder, for `pumice eval`, and the page where nobody trains in the folder.
+ * Nothing is done where the folder is not a run's. */
+void pm_run_page_evaluated(const char *folder, uint64_t step, uint64_t count,
+                           const struct cJSON *metrics, const struct cJSON *detail);
+
+#endif
