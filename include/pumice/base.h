@@ -85,14 +85,17 @@ void pm_log_hooks(void (*before)(void), void (*after)(void));
 /* ---- host memory ----------------------------------------------------------------------- */
 
 /* malloc / calloc / realloc that abort with a message when host memory is gone. Counted:
- * pm_alloc_count() is the number of calls so far, by which a test sees that steps allocate
- * nothing. Freed with pm_free. */
+ * pm_alloc_count() is the number of calls so far, by which a test sees that steps allocate nothing;
+ * pm_live_count() how many of them are not freed. Freed with pm_free. */
 void *pm_malloc(size_t size);
 void *pm_calloc(size_t count, size_t size);
 void *pm_realloc(void *p, size_t size);
 char *pm_strdup(const char *s);
+/* realloc for sizes that foreign bytes ask for: NULL, p being as it was, when they are refused. */
+void *pm_try_realloc(void *p, size_t size);
 void pm_free(void *p);
 uint64_t pm_alloc_count(void);
+uint64_t pm_live_count(void);
 
 /* Bump allocator; freed as a whole by its owner. Memory comes zeroed, 16-byte aligned. */
 struct pm_arena;

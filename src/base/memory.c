@@ -1,10 +1,11 @@
-/* Host memory that is always there: an allocation that fails ends the process with one line. */
+/* Host memory that is always there: an allocation that fails ends the process with one line, but for
+ * those that foreign bytes ask for. */
 #include <pumice/base.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t allocations;
+static uint64_t allocations, freed;
 
 static void *checked(void *p, size_t size)
 {
@@ -31,7 +32,16 @@ void *pm_calloc(size_t count, size_t size)
 
 void *pm_realloc(void *p, size_t size)
 {
+    __atomic_fetch_add(&freed, p != NULL, __ATOMIC_RELAXED); /* the new block stands for the old */
     return checked(realloc(p, size ? size : 1), size);
+}
+
+void *pm_try_realloc(void *p, size_t size)
+{
+    void *new = realloc(p, size ? size : 1);
+
+    __atomic_fetch_add(&allocations, new && !p, __ATOMIC_RELAXED);
+    return new;
 }
 
 char *pm_strdup(const char *s)
@@ -43,10 +53,17 @@ char *pm_strdup(const char *s)
 
 void pm_free(void *p)
 {
+    __atomic_fetch_add(&freed, p != NULL, __ATOMIC_RELAXED);
     free(p);
 }
 
 uint64_t pm_alloc_count(void)
 {
     return __atomic_load_n(&allocations, __ATOMIC_RELAXED);
+}
+
+uint64_t pm_live_count(void)
+{
+    return __atomic_load_n(&allocations, __ATOMIC_RELAXED) -
+           __atomic_load_n(&freed, __ATOMIC_RELAXED);
 }

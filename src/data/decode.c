@@ -12,6 +12,12 @@
 
 #include <pumice/data.h>
 
+#define STBI_MALLOC(size) pm_try_realloc(NULL, size)
+#define STBI_REALLOC(p, size) pm_try_realloc(p, size)
+#define STBI_FREE(p) pm_free(p)
+#define STBIW_MALLOC(size) pm_try_realloc(NULL, size)
+#define STBIW_REALLOC(p, size) pm_try_realloc(p, size)
+#define STBIW_FREE(p) pm_free(p)
 #define STBI_ONLY_JPEG
 #define STBI_ONLY_PNG
 #define STBI_ONLY_GIF
@@ -44,10 +50,10 @@ static unsigned char *deflate_bytes(unsigned char *data, int size, int *out_size
 static unsigned char *deflate_bytes(unsigned char *data, int size, int *out_size, int quality)
 {
     uLongf room = compressBound((uLong)size);
-    unsigned char *out = malloc(room);
+    unsigned char *out = pm_try_realloc(NULL, room);
 
     if (!out || compress2(out, &room, data, (uLong)size, quality) != Z_OK) {
-        free(out);
+        pm_free(out);
         return NULL;
     }
     *out_size = (int)room;
@@ -248,7 +254,7 @@ int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixe
         uint8_t *converted = stored > channels ? pixels : pm_malloc(count * (size_t)channels);
         convert(pixels, stored, converted, channels, count);
         if (converted != pixels)
-            free(pixels);
+            pm_free(pixels);
         pixels = converted;
         stored = channels;
     }

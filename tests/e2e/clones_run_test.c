@@ -154,6 +154,31 @@ static void test_unlike_clones_follow_the_cpu(void **state)
             fail_msg("step %d: %g alone, %g together", i, alone[i], together[i]);
 }
 
+/* Everything that has threads at once, which the thread sanitizer's preset watches: clones of unlike
+ * kinds, of which one is lost on the way, loaders, evaluation, checkpoints, event files, the trace;
+ * and the run goes on later. */
+static void test_all_threads_at_once(void **state)
+{
+    const char *drivers = getenv("VK_DRIVER_FILES");
+    bool both = drivers && strstr(drivers, "lvp_icd") && strstr(drivers, "swiftshader");
+    char environment[256], arguments[256], path[256], *log;
+
+    (void)state;
+    snprintf(environment, sizeof environment, "PM_TRACE=%s/all.json PM_LOSE=1:7", folder);
+    snprintf(arguments, sizeof arguments, "eval.every_steps=4 run.save_every_steps=4 "
+             "run.snapshot_every_steps=2 'devices=[\"cpu\",\"%s\",\"%s\"]'",
+             both ? "llvmpipe" : "cpu", both ? "SwiftShader" : "cpu");
+    assert_int_equal(run(environment, "all", arguments), 0);
+    snprintf(path, sizeof path, "%s/all.log", folder);
+    if (pm_file_read(path, &log, NULL) < 0)
+        fail_msg("%s", pm_error_text());
+    if (!strstr(log, "opening devices[1]") || !strstr(log, "eval: step 12"))
+        fail_msg("%s", log);
+    pm_free(log);
+    strcat(arguments, " run.steps=14");
+    assert_int_equal(run("", "all", arguments), 0);
+}
+
 /* A rate that throws the weights away: the run stops and names the step, the loss, a variable and
  * the last good checkpoint, which is still there and opens. */
 static void test_not_finite_stops(void **state)
@@ -220,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_buckets_overlap_the_backward_pass),
         cmocka_unit_test(test_slow_clone_gets_less),
         cmocka_unit_test(test_unlike_clones_follow_the_cpu),
+        cmocka_unit_test(test_all_threads_at_once),
         cmocka_unit_test(test_not_finite_stops),
         cmocka_unit_test(test_keep_best),
     };

@@ -1,0 +1,241 @@
+/* Memory stays the same from the second hundred of steps on: 2,000 steps of a tiny net with log lines,
+ * evaluations, checkpoints and event files, looked at after each evaluation, when nothing is under
+ * way but the loader's threads. What they hold at the moment comes and goes, so the least of the
+ * first looks is compared with the least of the last ones. */
+#include "device/drivers.h"
+#include "device/vulkan/vk.h"
+
+#include <pumice/train.h>
+
+#include <malloc.h>
+
+enum { STEPS = 2000, EVERY = 100, LOOKS = STEPS / EVERY, WINDOW = 5, FIRST = 2 };
+
+static char folder[] = "/tmp/pumice-memory-XXXXXX";
+static const char *software; /* address of a software driver's device, or NULL */
+
+static const char text[] =
+    "{ \"model\": { \"layers\": ["
+    "  { \"name\": \"conv\", \"layer\": \"conv2d\", \"filters\": 4, \"stride\": 2,"
+    "    \"activation\": \"relu\" },"
+    "  { \"name\": \"norm\", \"layer\": \"batch_norm\" },"
+    "  { \"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 4 } ] },"
+    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\" },"
+    "  \"input\": { \"preprocessing\": \"lenet\", \"size\": 16 },"
+    "  \"optim\": { \"name\": \"momentum\" },"
+    "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.001 },"
+    "  \"run\": { \"steps\": 2000, \"batch_size\": 8, \"log_every_steps\": 100, \"keep\": 3,"
+    "             \"snapshot_every_steps\": 50, \"save_every_steps\": 100 },"
+    "  \"eval\": { \"every_steps\": 100, \"batch_size\": 10 } }";
+
+/* ---- looking ---------------------------------------------------------------------------- */
+
+struct look {
+    double blocks;  /* of pm_malloc, alive */
+    double bytes;   /* of malloc, in use: ours and the libraries' */
+    double rss;     /* bytes of the process in memory */
+    double objects; /* of Vulkan, alive */
+};
+static struct look looks[4 * LOOKS];
+static int lines; /* of the log */
+static int objects;
+
+static void look(void)
+{
+    struct mallinfo2 m = mallinfo2();
+    FILE *f = fopen("/proc/self/statm", "r");
+    long size = 0, pages = 0;
+
+    if (f && fscanf(f, "%ld %ld", &size, &pages) != 2)
+        pages = 0;
+    if (f)
+        fclose(f);
+    if (lines < 4 * LOOKS)
+        looks[lines] = (struct look){ (double)pm_live_count(), (double)(m.uordblks + m.hblkhd),
+                                      (double)pages * (double)sysconf(_SC_PAGESIZE), objects };
+    lines++;
+}
+
+/* ---- Vulkan's objects, through the table of functions ------------------------------------ */
+
+static struct vk real;
+
+#define COUNTED(make, info, handle, drop)                                                          \
+    static VKAPI_ATTR VkResult VKAPI_CALL count_##make(                                            \
+        VkDevice d, const info *i, const VkAllocationCallbacks *a, handle *out)                    \
+    {                                                                                              \
+        objects++;                                                                                 \
+        return real.make(d, i, a, out);                                                            \
+    }                                                                                              \
+    static VKAPI_ATTR void VKAPI_CALL count_##drop(VkDevice d, handle h,                           \
+                                                   const VkAllocationCallbacks *a)                 \
+    {                                                                                              \
+        objects -= h != VK_NULL_HANDLE;                                                            \
+        real.drop(d, h, a);                                                                        \
+    }
+#define KINDS(K)                                                                                   \
+    K(AllocateMemory, VkMemoryAllocateInfo, VkDeviceMemory, FreeMemory)                            \
+    K(CreateBuffer, VkBufferCreateInfo, VkBuffer, DestroyBuffer)                                   \
+    K(CreateShaderModule, VkShaderModuleCreateInfo, VkShaderModule, DestroyShaderModule)           \
+    K(CreateCommandPool, VkCommandPoolCreateInfo, VkCommandPool, DestroyCommandPool)               \
+    K(CreateSemaphore, VkSemaphoreCreateInfo, VkSemaphore, DestroySemaphore)                       \
+    K(CreateQueryPool, VkQueryPoolCreateInfo, VkQueryPool, DestroyQueryPool)
+KINDS(COUNTED)
+
+/* Command buffers go with their pool: a step or an evaluation that makes one is growth all the same. */
+static VKAPI_ATTR VkResult VKAPI_CALL count_commands(VkDevice d,
+                                                     const VkCommandBufferAllocateInfo *info,
+                                                     VkCommandBuffer *out)
+{
+    objects += (int)info->commandBufferCount;
+    return real.AllocateCommandBuffers(d, info, out);
+}
+
+static void on_load(struct vk *vk)
+{
+    if (!vk->QueueSubmit) /* the instance's table: the device's comes later */
+        return;
+    real = *vk;
+#define REPLACE(make, info, handle, drop) vk->make = count_##make, vk->drop = count_##drop;
+    KINDS(REPLACE)
+    vk->AllocateCommandBuffers = count_commands;
+}
+
+/* ---- a run ------------------------------------------------------------------------------ */
+
+static void train(const char *device)
+{
+    struct pm_arena *arena = pm_arena_create();
+    struct pm_open_sections choices = pm_train_choices(arena);
+    struct pm_config *config = NULL;
+    char path[256], run[256], list[256];
+    const char *overrides[] = { run, list };
+    int signal = 0;
+
+    snprintf(path, sizeof path, "%s/net.json", folder);
+    snprintf(run, sizeof run, "run.folder=%s/%s", folder, device);
+    snprintf(list, sizeof list, "devices=[\"%s\"]", device);
+    lines = objects = 0;
+    pm_vk_loaded = on_load;
+    pm_log_hooks(NULL, look);
+    if (pm_config_load(path, overrides, 2, &choices, &config) < 0 ||
+        pm_train(config, &signal, NULL) < 0)
+        fail_msg("%s", pm_error_text());
+    pm_log_hooks(NULL, NULL);
+    pm_vk_loaded = NULL;
+    pm_config_destroy(&config);
+    pm_arena_destroy(&arena);
+}
+
+static double least(const double *v)
+{
+    double least = v[0];
+
+    for (int i = 1; i < WINDOW; i++)
+        least = fmin(least, v[i]);
+    return least;
+}
+
+/* Growth of a member of the looks between the first window and the last one. A line of the log and one
+ * of the evaluation come every EVERY steps, after one line of the start. */
+static double growth(size_t member)
+{
+    double first[WINDOW], last[WINDOW];
+
+    assert_int_equal(lines, 1 + 2 * LOOKS);
+    for (int i = 0; i < WINDOW; i++) {
+        const char *a = (const char *)&looks[2 * (FIRST + i)];
+        const char *b = (const char *)&looks[2 * (LOOKS - i)];
+
+        memcpy(&first[i], a + member, sizeof *first);
+        memcpy(&last[i], b + member, sizeof *last);
+    }
+    print_message("    least of the first looks %.0f, of the last %.0f\n", least(first),
+                  least(last));
+    return least(last) - least(first);
+}
+
+/* Between the windows lie 14 evaluations, checkpoints and sets of events, and 1,400 steps: one block
+ * lost in each of them would be 14. */
+static void assert_no_growth(void)
+{
+    assert_true(growth(offsetof(struct look, blocks)) < 7);
+}
+
+static void test_cpu(void **state)
+{
+    (void)state;
+    train("cpu");
+    assert_no_growth();
+    /* What libraries hold: 14 times the smallest block there is would be 448 bytes; names in lists that
+     * grow by doubling may come once. */
+    assert_true(growth(offsetof(struct look, bytes)) < 14 * 1024);
+    /* Freed memory stays with the process: each thread's heap may keep its top pad, 128 KiB, and holes
+     * that the order of frees leaves. A batch's pictures lost per step would be 8 KiB * 1,400. */
+    assert_true(growth(offsetof(struct look, rss)) < 2 << 20);
+}
+
+/* The driver's own memory is its own matter. */
+static void test_vulkan(void **state)
+{
+    (void)state;
+    if (!software) {
+        print_message("no software Vulkan driver is installed\n");
+        skip();
+    }
+    train(software);
+    assert_no_growth();
+    assert_true(growth(offsetof(struct look, objects)) == 0);
+    assert_true(looks[2 * LOOKS].objects > 10);
+}
+
+/* ---- the group -------------------------------------------------------------------------- */
+
+static int set_up(void **state)
+{
+    static char body[4096];
+    char path[256], command[512];
+
+    (void)state;
+    snprintf(body, sizeof body, text, folder);
+    snprintf(path, sizeof path, "%s/net.json", folder);
+    snprintf(command, sizeof command, "\"$PUMICE_PROGRAM\" dataset make shapes %s/data size=16 "
+             "train=100 validation=10 test=20 > /dev/null 2>&1", folder);
+    return pm_file_write(path, body, strlen(body)) < 0 ? -1 : system(command);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return pm_remove_tree(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cpu),
+        cmocka_unit_test(test_vulkan),
+    };
+    static char address[32];
+    struct pm_device_info *list = NULL;
+    size_t count = 0;
+    int failed;
+
+    if (!getenv("PUMICE_PROGRAM") || !mkdtemp(folder)) {
+        print_message("skipped: PUMICE_PROGRAM does not name the program\n");
+        return 77;
+    }
+    setenv("TERM", "dumb", 1); /* the progress line would take the log's hooks */
+    use_software_drivers();
+    if (pm_device_list(&list, &count) < 0)
+        count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (list[i].kind == PM_KIND_SOFTWARE && list[i].usable &&
+            (!software || strstr(list[i].name, "llvmpipe"))) {
+            snprintf(address, sizeof address, "%s", list[i].address);
+            software = address;
+        }
+    pm_free(list);
+    failed = cmocka_run_group_tests(tests, set_up, tear_down);
+    return failed ? 1 : 0;
+}
