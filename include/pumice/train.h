@@ -17,6 +17,11 @@ int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summar
 /* Evaluates one checkpoint in exactly one pass over data.eval_split: members step, count, metrics,
  * checkpoint, seconds. */
 int pm_evaluate(const struct pm_config *c, struct cJSON *report);
+/* A report of pm_evaluate for TensorBoard: into an event file of RUN/eval_watch, which is made where
+ * *events is NULL (pm_events_close ends it). What cannot be written costs a warning. */
+struct pm_events;
+void pm_evaluation_events(const struct pm_config *c, const struct cJSON *report,
+                          struct pm_events **events);
 /* Runs the net over image files (folders are searched): members images [{file, ...}]. out: folder
  * for the drawn pictures, or NULL. */
 int pm_predict(const struct pm_config *c, const char *const *paths, size_t count, const char *out,

@@ -2,12 +2,14 @@
 #include "app/app.h"
 
 #include <pumice/checkpoint.h>
+#include <pumice/formats.h>
 #include <pumice/train.h>
 
 #include <cjson/cJSON.h>
 #include <unistd.h>
 
-static int evaluate(const struct pm_config *c, struct app_globals *g)
+/* events: where the result goes besides, or NULL. */
+static int evaluate(const struct pm_config *c, struct app_globals *g, struct pm_events **events)
 {
     struct cJSON *report = cJSON_CreateObject();
     const struct cJSON *m;
@@ -15,6 +17,8 @@ static int evaluate(const struct pm_config *c, struct app_globals *g)
     int err = PM_OK;
 
     PM_TRY(pm_evaluate(c, report));
+    if (events)
+        pm_evaluation_events(c, report, events);
     if (g->json) {
         PM_TRY(app_print_json(g, report));
         goto out;
@@ -35,6 +39,7 @@ out:
 /* Every new checkpoint of the run, as training writes them, until interrupted or run.steps. */
 static int watch(const struct pm_config *c, struct app_globals *g)
 {
+    struct pm_events *events = NULL;
     int64_t seen = -1;
     int err = PM_OK;
 
@@ -43,7 +48,7 @@ static int watch(const struct pm_config *c, struct app_globals *g)
         int64_t step = pm_checkpoint_newest_step(c->run.folder);
 
         if (step > seen) {
-            PM_TRY(evaluate(c, g));
+            PM_TRY(evaluate(c, g, &events));
             seen = step;
         }
         if (c->run.steps > 0 && seen >= c->run.steps)
@@ -51,6 +56,7 @@ static int watch(const struct pm_config *c, struct app_globals *g)
         usleep((useconds_t)(c->eval.interval_secs * 1e6));
     }
 out:
+    pm_events_close(&events);
     return err;
 }
 
@@ -67,7 +73,7 @@ static int run(int argc, char **argv, struct app_globals *g)
     if (watching && g->json)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: --watch prints many results, --json one; take one "
                        "of them"));
-    PM_TRY(watching ? watch(c, g) : evaluate(c, g));
+    PM_TRY(watching ? watch(c, g) : evaluate(c, g, NULL));
 out:
     pm_config_destroy(&c);
     pm_arena_destroy(&a);
@@ -81,7 +87,8 @@ const struct pm_command pm_command_eval = {
         "Evaluates the newest checkpoint of run.folder, or eval.checkpoint (a file, a folder, a\n"
         "step, \"best\"), on data.eval_split. Every picture counts once.\n"
         "\n"
-        "  --watch   evaluate each new checkpoint of a training run, until run.steps\n"
+        "  --watch   evaluate each new checkpoint of a training run, until run.steps; for\n"
+        "            TensorBoard the results also go to RUN/eval_watch\n"
         "\n"
         "  pumice eval configs/lenet_mnist.json eval.checkpoint=best --json\n",
     .run = run,

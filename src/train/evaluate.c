@@ -4,8 +4,10 @@
 #include "train/evaluator.h"
 #include "train/run_page.h"
 #include "train/session.h"
+#include "train/summaries.h"
 
 #include <cjson/cJSON.h>
+#include <pumice/formats.h>
 #include <string.h>
 
 /* Whether a checkpoint is the run's own. */
@@ -46,4 +48,27 @@ out:
     pm_evaluator_destroy(&ev);
     pm_session_close(&s);
     return err;
+}
+
+void pm_evaluation_events(const struct pm_config *c, const struct cJSON *report,
+                          struct pm_events **events)
+{
+    const uint64_t step = (uint64_t)cJSON_GetObjectItem(report, "step")->valuedouble;
+    const struct cJSON *m;
+    struct pm_str folder = { 0 };
+    char tag[256];
+    int err = PM_OK;
+
+    pm_str_add(&folder, "%s/eval_watch", c->run.folder);
+    if (!*events) {
+        PM_TRY(pm_events_create(folder.text, events));
+        PM_TRY(pm_events_session(*events, PM_EVENTS_START, step, NULL));
+    }
+    cJSON_ArrayForEach(m, cJSON_GetObjectItem(report, "metrics")) if (cJSON_IsNumber(m))
+        pm_events_scalar(*events, pm_summaries_eval_tag(m->string, tag, sizeof tag), m->valuedouble);
+    PM_TRY(pm_events_write(*events, step));
+out:
+    if (err < 0)
+        PM_WARN("events", "%s; TensorBoard lacks this evaluation", pm_error_text());
+    pm_str_free(&folder);
 }

@@ -127,22 +127,25 @@ static const struct {
     { "loss", "losses/loss" },
 };
 
+const char *pm_summaries_eval_tag(const char *name, char *buf, size_t size)
+{
+    for (size_t k = 0; k < PM_COUNT(eval_tags); k++)
+        if (strcmp(eval_tags[k].name, name) == 0)
+            return eval_tags[k].tag;
+    snprintf(buf, size, "eval/%s", name);
+    return buf;
+}
+
 void pm_summaries_evaluation(struct pm_summaries *s, uint64_t step, const struct pm_metric *list,
                              size_t count)
 {
-    char other[256];
+    char tag[256];
 
     if (!s->eval)
         return;
-    for (size_t i = 0; i < count; i++) {
-        const char *tag = other;
-
-        snprintf(other, sizeof other, "eval/%s", list[i].name);
-        for (size_t k = 0; k < PM_COUNT(eval_tags); k++)
-            if (strcmp(eval_tags[k].name, list[i].name) == 0)
-                tag = eval_tags[k].tag;
-        pm_events_scalar(s->eval, tag, list[i].value);
-    }
+    for (size_t i = 0; i < count; i++)
+        pm_events_scalar(s->eval, pm_summaries_eval_tag(list[i].name, tag, sizeof tag),
+                         list[i].value);
     warn(s, pm_events_write(s->eval, step));
 }
 

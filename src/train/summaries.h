@@ -29,7 +29,8 @@ struct pm_summary_scalars {
     int clones;
 };
 void pm_summaries_step(struct pm_summaries *s, uint64_t step, const struct pm_summary_scalars *v);
-/* Names are metrics.jsonl's. */
+/* Names are metrics.jsonl's; the tag of one of them. Returns buf or a constant. */
+const char *pm_summaries_eval_tag(const char *name, char *buf, size_t size);
 void pm_summaries_evaluation(struct pm_summaries *s, uint64_t step, const struct pm_metric *list,
                              size_t count);
 void pm_summaries_saved(struct pm_summaries *s, uint64_t step);

@@ -309,6 +309,17 @@ def check_resume(pumice, work):
     return run
 
 
+def check_watch(pumice, work, run):
+    """pumice eval --watch says the same of step 25 as training did."""
+    config = os.path.join(work, "net.json")
+    subprocess.run([pumice, "eval", config, "--watch", f"data.folder={work}/data", f"run.folder={run}",
+                    "run.steps=25"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    a, want = read(os.path.join(run, "eval_watch")), metrics(run, "eval")[25]
+    for tag, name in {"eval/Accuracy": "accuracy", "losses/loss": "loss"}.items():
+        got = a.Scalars(tag)
+        check([s.step for s in got] == [25] and same(got[0].value, want[name]), f"--watch's {tag}: {got}")
+
+
 def check_faults(pumice, work):
     """Event files that cannot be written cost a warning, not the run."""
     os.makedirs(os.path.join(work, "runs", "blocked"))
@@ -341,6 +352,7 @@ def main():
         check_images(pumice, a, work)
         resumed = check_resume(pumice, work)
         check_histograms(a, resumed)
+        check_watch(pumice, work, resumed)
         check_faults(pumice, work)
         check_server(work, run, "false", [10, 20, 30, 40])
         check_server(work, resumed, "auto", [10, 20, 25])
