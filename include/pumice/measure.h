@@ -29,4 +29,29 @@ struct pm_bench_options {
 int pm_bench_step(const struct pm_config *c, const struct pm_bench_options *o,
                   struct cJSON *report);
 
+/* ---- where a step's time goes ----------------------------------------------------------- */
+
+struct pm_profile_options {
+    int steps, warmup; /* steps >= 1 counted, and before them */
+    bool synthetic;    /* one batch of random values in memory, no data is read */
+    const char *trace; /* file for a timeline of the counted steps, or NULL */
+};
+/* Takes training steps one by one with every call timed and writes nothing to the run folder.
+ * report gets:
+ *
+ *     config, model, batch, steps, warmup, synthetic, version, finite, trace (when asked for)
+ *     ms_per_step {min, median, max}
+ *     host     [{name, ms {...}}]      what the driving thread did: data, device, average, update,
+ *                                      other; they add up to a step
+ *     devices  [{address, name, driver, role ("clone" or "optimizer"), examples, ms_per_step {...},
+ *                rest_ms               of the median run: copies, and gaps between calls
+ *                calls   [{call, phase, layer, kernel, variant, ms {...}, share, gflops, gbytes}]
+ *                kernels, layers, phases [{name, calls, ms, share, gflops, gbytes}], by falling ms}]
+ *
+ * A call's share is that of its median in the median of its device's runs; gflops and gbytes are
+ * 10^9 a second: operations as the kernel's row counts them, and bytes of the buffers that the call
+ * reads and writes, each once. Sums are of medians. */
+int pm_profile(const struct pm_config *c, const struct pm_profile_options *o,
+               struct cJSON *report);
+
 #endif

@@ -168,5 +168,6 @@ int pm_plan_call_times(const struct pm_plan *p, int slot, double *begin, double 
 const struct pm_planned_call *pm_plan_calls(const struct pm_plan *p, size_t *count);
 const struct pm_value *pm_plan_values(const struct pm_plan *p, size_t *count);
 const char *pm_plan_variant(const struct pm_plan *p, size_t call);
+struct pm_device *pm_plan_device(const struct pm_plan *p);
 
 #endif

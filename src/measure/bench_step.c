@@ -1,10 +1,9 @@
 /* bench_step: the training step of a config, twice: as `train` takes it, with several steps under
- * way, for the figures that count; then one step at a time with every call timed, for the phases.
- * Clones, ring and loader are the trainer's; run folder, checkpoints and log are left out. */
+ * way, for the figures that count; then one step at a time with every call timed, for the phases. */
 #include <pumice/measure.h>
 
 #include "measure/spread.h"
-#include "train/trainer.h"
+#include "measure/steps.h"
 
 #include <cjson/cJSON.h>
 #include <string.h>
@@ -20,130 +19,19 @@ static const char *const host_names[] = { "wait for data", "batch to staging", "
 static const char *const device_names[] = { "forward", "backward", "update", "copies and gaps" };
 
 struct bench {
-    const struct pm_config *c;
+    struct pm_steps s;
     struct pm_bench_options o;
-    struct pm_experiment *e;       /* owned */
-    struct pm_clone_spec *specs;
-    int count;                     /* of clones */
-    struct pm_clones *clones;      /* owned */
-    struct pm_loader *loader;      /* owned; NULL: synthetic */
-    struct pm_sampler sampler;
-    struct pm_batch batch;         /* synthetic: its arrays are owned */
-    double betas[2];
-    uint64_t step, collected;
-    bool finite;
-
     double *ms, *host[HOST_PHASES]; /* per counted step of the first pass, owned */
     int steps;                      /* counted */
 };
-
-/* ---- batches ---------------------------------------------------------------------------- */
-
-/* Values as preprocessing gives them, labels that the loss takes: every integer is a class. */
-static void make_batch(struct bench *b)
-{
-    struct pm_field fields[PM_MAX_FIELDS];
-    const int count = b->e->task->fields(&b->e->setup, true, fields);
-    struct pm_rng r = pm_rng_make((uint64_t)b->c->run.seed, pm_hash("bench"), 0, 0);
-
-    for (int f = 0; f < count; f++) {
-        size_t n = pm_shape_count(fields[f].shape) * (size_t)b->c->run.batch_size;
-        float *v = pm_calloc(n, sizeof *v);
-        int32_t *label = (int32_t *)v;
-
-        for (size_t i = 0; i < n; i++) {
-            double u = pm_rng_uniform(&r);
-
-            if (fields[f].type == PM_F32)
-                v[i] = (float)(2 * u - 1);
-            else
-                label[i] = (int32_t)(u * b->e->setup.num_classes);
-        }
-        b->batch.field[f] = v;
-    }
-    b->batch.valid = b->c->run.batch_size;
-}
-
-static struct pm_step step_values(const struct bench *b)
-{
-    uint64_t seed = (uint64_t)b->c->run.seed;
-
-    return (struct pm_step){
-        .step = (uint32_t)b->step, .seed_low = (uint32_t)seed, .seed_high = (uint32_t)(seed >> 32),
-        .lr = (float)(0.01 * b->c->schedule.base_lr), .loss_scale = 1,
-        .beta1_power = (float)b->betas[0], .beta2_power = (float)b->betas[1],
-    };
-}
-
-/* ---- steps ------------------------------------------------------------------------------ */
-
-static int submit(struct bench *b)
-{
-    struct pm_step values = step_values(b);
-    struct pm_batch *batch = &b->batch;
-    int err = PM_OK;
-
-    if (b->loader)
-        PM_TRY(pm_loader_next(b->loader, &batch));
-    PM_TRY(pm_clones_step(b->clones, (int)(b->step % PM_TRAINER_SLOTS), batch, &values));
-    b->step++;
-out:
-    if (b->loader && batch)
-        pm_loader_release(b->loader, batch);
-    return err;
-}
-
-static int collect(struct bench *b)
-{
-    struct pm_step_result r;
-    int err = PM_OK;
-
-    PM_TRY(pm_clones_collect(b->clones, (int)(b->collected % PM_TRAINER_SLOTS), &r));
-    b->collected++;
-    b->finite &= r.finite;
-out:
-    return err;
-}
-
-/* As the trainer's: with several clones nothing is under way when a step returns. */
-static int one_step(struct bench *b)
-{
-    int err = PM_OK;
-
-    if (b->step - b->collected == PM_TRAINER_SLOTS)
-        PM_TRY(collect(b));
-    PM_TRY(submit(b));
-    if (b->count > 1)
-        PM_TRY(collect(b));
-out:
-    return err;
-}
-
-static int make_clones(struct bench *b, bool timed)
-{
-    struct pm_clones_options options;
-    int err = PM_OK;
-
-    pm_clones_destroy(&b->clones);
-    pm_experiment_clones(b->e, b->specs, b->count, &options);
-    options.slots = PM_TRAINER_SLOTS;
-    options.timed = timed;
-    PM_TRY(pm_clones_create(&options, &b->clones));
-    PM_TRY(pm_variables_init(pm_clones_master(b->clones), (uint64_t)b->c->run.seed,
-                             b->e->optimizer->slot_init));
-    PM_TRY(pm_clones_scatter(b->clones));
-    b->step = b->collected = 0;
-out:
-    return err;
-}
 
 /* ---- first pass ------------------------------------------------------------------------- */
 
 static void read_host(const struct bench *b, double v[HOST_PHASES])
 {
-    struct pm_clones_times t = pm_clones_times(b->clones);
+    struct pm_clones_times t = pm_clones_times(b->s.clones);
 
-    v[HOST_DATA] = b->loader ? pm_loader_waited(b->loader) : 0;
+    v[HOST_DATA] = b->s.loader ? pm_loader_waited(b->s.loader) : 0;
     v[HOST_STAGING] = t.fill;
     v[HOST_SUM] = t.sum;
     v[HOST_UPDATE] = t.update;
@@ -154,21 +42,20 @@ static void read_host(const struct bench *b, double v[HOST_PHASES])
  * step of the device. */
 static int first_pass(struct bench *b)
 {
-    const int warmup = b->o.warmup + (b->count == 1 ? PM_TRAINER_SLOTS : 0);
+    const int warmup = b->o.warmup + (b->s.count == 1 ? PM_TRAINER_SLOTS : 0);
     double before[HOST_PHASES], now[HOST_PHASES], start, last;
     int err = PM_OK;
 
-    PM_TRY(make_clones(b, false));
-    if (!b->o.synthetic)
-        PM_TRY(pm_experiment_loader(b->e, true, b->c->run.batch_size, 0, &b->sampler, &b->loader));
+    PM_TRY(pm_steps_clones(&b->s, false));
+    PM_TRY(pm_steps_loader(&b->s));
     for (int i = 0; i < warmup; i++)
-        PM_TRY(one_step(b));
+        PM_TRY(pm_steps_turn(&b->s));
     read_host(b, before);
     start = last = pm_seconds();
     for (b->steps = 0; b->steps < b->o.steps;) {
         if (b->o.seconds > 0 && last - start > b->o.seconds && b->steps >= LEAST_STEPS)
             break;
-        PM_TRY(one_step(b));
+        PM_TRY(pm_steps_turn(&b->s));
         read_host(b, now);
         double end = pm_seconds();
 
@@ -179,8 +66,8 @@ static int first_pass(struct bench *b)
         last = end;
         b->steps++;
     }
-    while (b->collected < b->step)
-        PM_TRY(collect(b));
+    while (b->s.collected < b->s.step)
+        PM_TRY(pm_steps_collect(&b->s));
 out:
     return err;
 }
@@ -229,33 +116,33 @@ static void add_phase(struct cJSON *list, const char *name, const char *where, i
 static int second_pass(struct bench *b, struct cJSON *report, struct cJSON *phases)
 {
     const int steps = b->o.steps < TIMED_STEPS ? b->o.steps : TIMED_STEPS;
-    double *ms = pm_calloc((size_t)b->count * DEVICE_PHASES * (size_t)steps, sizeof *ms);
+    double *ms = pm_calloc((size_t)b->s.count * DEVICE_PHASES * (size_t)steps, sizeof *ms);
     double *all = pm_calloc((size_t)steps, sizeof *all), phase[DEVICE_PHASES];
     double start = pm_seconds();
     int done = 0, err = PM_OK;
 
-    PM_TRY(make_clones(b, true));
+    PM_TRY(pm_steps_clones(&b->s, true));
     for (int s = -TIMED_WARMUP; s < steps; s++) {
         if (b->o.seconds > 0 && done > 0 && pm_seconds() - start > b->o.seconds)
             break;
         double begin = pm_seconds();
 
-        PM_TRY(submit(b));
-        PM_TRY(collect(b));
+        PM_TRY(pm_steps_submit(&b->s));
+        PM_TRY(pm_steps_collect(&b->s));
         if (s < 0)
             continue;
         all[s] = 1e3 * (pm_seconds() - begin);
-        for (int i = 0; i < b->count; i++) {
-            PM_TRY(read_phases(pm_clones_plan(b->clones, i),
-                               (int)((b->step - 1) % PM_TRAINER_SLOTS), phase));
+        for (int i = 0; i < b->s.count; i++) {
+            PM_TRY(read_phases(pm_clones_plan(b->s.clones, i),
+                               (int)((b->s.step - 1) % PM_TRAINER_SLOTS), phase));
             for (int k = 0; k < DEVICE_PHASES; k++)
                 ms[(i * DEVICE_PHASES + k) * steps + s] = phase[k];
         }
         done = s + 1;
     }
-    for (int i = 0; i < b->count; i++)
+    for (int i = 0; i < b->s.count; i++)
         for (int k = 0; k < DEVICE_PHASES; k++)
-            add_phase(phases, device_names[k], b->specs[i].info.address, i,
+            add_phase(phases, device_names[k], b->s.specs[i].info.address, i,
                       ms + (i * DEVICE_PHASES + k) * steps, done);
     pm_spread_json(report, "timed_ms_per_step", pm_spread_of(all, (size_t)done), 1);
 out:
@@ -280,8 +167,8 @@ static void add_memory(struct cJSON *o, struct pm_plan_memory m)
 
 static void add_devices(const struct bench *b, struct cJSON *list)
 {
-    for (int i = 0; i < b->count; i++) {
-        const struct pm_device *d = pm_clones_device(b->clones, i);
+    for (int i = 0; i < b->s.count; i++) {
+        const struct pm_device *d = pm_clones_device(b->s.clones, i);
         const struct pm_device_info *info = pm_device_get_info(d);
         cJSON *o = cJSON_CreateObject();
 
@@ -290,9 +177,9 @@ static void add_devices(const struct bench *b, struct cJSON *list)
         cJSON_AddStringToObject(o, "driver", info->driver);
         if (info->kind == PM_KIND_CPU)
             cJSON_AddNumberToObject(o, "threads", pm_device_caps(d)->threads);
-        cJSON_AddNumberToObject(o, "examples", pm_clones_examples(b->clones, i));
+        cJSON_AddNumberToObject(o, "examples", pm_clones_examples(b->s.clones, i));
         cJSON_AddNumberToObject(o, "memory_bytes", (double)pm_device_memory_used(d));
-        add_memory(o, pm_plan_memory(pm_clones_plan(b->clones, i)));
+        add_memory(o, pm_plan_memory(pm_clones_plan(b->s.clones, i)));
         cJSON_AddItemToArray(list, o);
     }
 }
@@ -307,19 +194,19 @@ static uint64_t peak_bytes(void)
 static void add_first_pass(struct bench *b, struct cJSON *report, struct cJSON *phases)
 {
     struct pm_spread ms = pm_spread_of(b->ms, (size_t)b->steps);
-    const double images = 1e3 * b->c->run.batch_size;
+    const double images = 1e3 * b->s.c->run.batch_size;
 
     cJSON_AddNumberToObject(report, "steps", b->steps);
     pm_spread_json(report, "ms_per_step", ms, 1);
     pm_spread_json(report, "images_per_second",
                    (struct pm_spread){ images / ms.max, images / ms.median, images / ms.min }, 1);
-    for (int k = 0; k < (b->count > 1 ? HOST_PHASES : HOST_SUM); k++)
+    for (int k = 0; k < (b->s.count > 1 ? HOST_PHASES : HOST_SUM); k++)
         add_phase(phases, host_names[k], "host", -1, b->host[k], b->steps);
 }
 
 static int run(struct bench *b, struct cJSON *report)
 {
-    const struct pm_config *c = b->c;
+    const struct pm_config *c = b->s.c;
     cJSON *phases = cJSON_CreateArray();
     int err = PM_OK;
 
@@ -334,7 +221,7 @@ static int run(struct bench *b, struct cJSON *report)
     add_first_pass(b, report, phases);
     cJSON_AddNumberToObject(report, "host_peak_bytes", (double)peak_bytes());
     PM_TRY(second_pass(b, report, phases));
-    cJSON_AddBoolToObject(report, "finite", b->finite);
+    cJSON_AddBoolToObject(report, "finite", b->s.finite);
     cJSON_AddItemToObject(report, "phases", phases);
     phases = NULL;
 out:
@@ -345,27 +232,17 @@ out:
 int pm_bench_step(const struct pm_config *c, const struct pm_bench_options *o,
                   struct cJSON *report)
 {
-    struct bench b = { .c = c, .o = *o, .finite = true };
-    bool data = c->data.folder && (!o->synthetic || pm_is_folder(c->data.folder));
+    struct bench b = { .o = *o };
     size_t steps = o->steps > 0 ? (size_t)o->steps : 1;
     int err = PM_OK;
 
     b.ms = pm_calloc(steps, sizeof *b.ms);
     for (int k = 0; k < HOST_PHASES; k++)
         b.host[k] = pm_calloc(steps, sizeof *b.host[k]);
-    PM_TRY(pm_experiment_open(c, data || !o->synthetic ? PM_OPEN_TRAIN : 0, &b.e));
-    PM_TRY(pm_experiment_devices(b.e, &b.specs, &b.count));
-    if (b.e->optimizer->betas)
-        b.e->optimizer->betas(b.e->optimizer_cfg, &b.betas[0], &b.betas[1]);
-    if (o->synthetic)
-        make_batch(&b);
+    PM_TRY(pm_steps_open(&b.s, c, o->synthetic));
     PM_TRY(run(&b, report));
 out:
-    pm_loader_destroy(&b.loader);
-    pm_clones_destroy(&b.clones);
-    pm_experiment_close(&b.e);
-    for (int f = 0; f < PM_MAX_FIELDS && o->synthetic; f++)
-        pm_free(b.batch.field[f]);
+    pm_steps_close(&b.s);
     for (int k = 0; k < HOST_PHASES; k++)
         pm_free(b.host[k]);
     pm_free(b.ms);

@@ -306,3 +306,8 @@ const char *pm_plan_variant(const struct pm_plan *p, size_t call)
 {
     return pm_program_variant(p->program, call);
 }
+
+struct pm_device *pm_plan_device(const struct pm_plan *p)
+{
+    return p->device;
+}

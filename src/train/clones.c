@@ -496,6 +496,11 @@ struct pm_variables *pm_clones_variables(const struct pm_clones *c, int i)
     return c->clone[i].variables;
 }
 
+struct pm_plan *pm_clones_update_plan(const struct pm_clones *c)
+{
+    return c->host_plan;
+}
+
 double pm_clones_seconds(const struct pm_clones *c, int i)
 {
     return c->clone[i].seconds;

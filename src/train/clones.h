@@ -63,6 +63,8 @@ int pm_clones_examples(const struct pm_clones *c, int i);
 struct pm_device *pm_clones_device(const struct pm_clones *c, int i);
 struct pm_plan *pm_clones_plan(const struct pm_clones *c, int i);
 struct pm_variables *pm_clones_variables(const struct pm_clones *c, int i);
+/* Several clones: the optimizer's plan on the host (slot 0); else NULL. */
+struct pm_plan *pm_clones_update_plan(const struct pm_clones *c);
 /* The master copy: values, slots. After steps of several clones, pm_clones_gather brings clone 0's
  * moving averages into it. */
 struct pm_variables *pm_clones_master(const struct pm_clones *c);

@@ -1,0 +1,145 @@
+/* steps: see steps.h. */
+#include "measure/steps.h"
+
+/* Values as preprocessing gives them, labels that the loss takes: every integer is a class. */
+static void make_batch(struct pm_steps *s)
+{
+    struct pm_field fields[PM_MAX_FIELDS];
+    const int count = s->e->task->fields(&s->e->setup, true, fields);
+    struct pm_rng r = pm_rng_make((uint64_t)s->c->run.seed, pm_hash("bench"), 0, 0);
+
+    for (int f = 0; f < count; f++) {
+        size_t n = pm_shape_count(fields[f].shape) * (size_t)s->c->run.batch_size;
+        float *v = pm_calloc(n, sizeof *v);
+        int32_t *label = (int32_t *)v;
+
+        for (size_t i = 0; i < n; i++) {
+            double u = pm_rng_uniform(&r);
+
+            if (fields[f].type == PM_F32)
+                v[i] = (float)(2 * u - 1);
+            else
+                label[i] = (int32_t)(u * s->e->setup.num_classes);
+        }
+        s->batch.field[f] = v;
+    }
+    s->batch.valid = s->c->run.batch_size;
+}
+
+int pm_steps_open(struct pm_steps *s, const struct pm_config *c, bool synthetic)
+{
+    bool data = !synthetic || (c->data.folder && pm_is_folder(c->data.folder));
+    int err = PM_OK;
+
+    *s = (struct pm_steps){ .c = c, .synthetic = synthetic, .finite = true };
+    PM_TRY(pm_experiment_open(c, data ? PM_OPEN_TRAIN : 0, &s->e));
+    PM_TRY(pm_experiment_devices(s->e, &s->specs, &s->count));
+    if (s->e->optimizer->betas)
+        s->e->optimizer->betas(s->e->optimizer_cfg, &s->betas[0], &s->betas[1]);
+    if (synthetic)
+        make_batch(s);
+    pm_phases_start(&s->phases);
+out:
+    return err;
+}
+
+void pm_steps_close(struct pm_steps *s)
+{
+    pm_loader_destroy(&s->loader);
+    pm_clones_destroy(&s->clones);
+    pm_experiment_close(&s->e);
+    for (int f = 0; f < PM_MAX_FIELDS && s->synthetic; f++)
+        pm_free(s->batch.field[f]);
+}
+
+int pm_steps_clones(struct pm_steps *s, bool timed)
+{
+    struct pm_clones_options options;
+    int err = PM_OK;
+
+    pm_clones_destroy(&s->clones);
+    pm_experiment_clones(s->e, s->specs, s->count, &options);
+    options.slots = PM_TRAINER_SLOTS;
+    options.timed = timed;
+    options.phases = &s->phases;
+    PM_TRY(pm_clones_create(&options, &s->clones));
+    PM_TRY(pm_variables_init(pm_clones_master(s->clones), (uint64_t)s->c->run.seed,
+                             s->e->optimizer->slot_init));
+    PM_TRY(pm_clones_scatter(s->clones));
+    s->step = s->collected = 0;
+out:
+    return err;
+}
+
+int pm_steps_loader(struct pm_steps *s)
+{
+    if (s->synthetic)
+        return PM_OK;
+    return pm_experiment_loader(s->e, true, s->c->run.batch_size, 0, &s->sampler, &s->loader);
+}
+
+static struct pm_step step_values(const struct pm_steps *s)
+{
+    uint64_t seed = (uint64_t)s->c->run.seed;
+
+    return (struct pm_step){
+        .step = (uint32_t)s->step, .seed_low = (uint32_t)seed, .seed_high = (uint32_t)(seed >> 32),
+        .lr = (float)(0.01 * s->c->schedule.base_lr), .loss_scale = 1,
+        .beta1_power = (float)s->betas[0], .beta2_power = (float)s->betas[1],
+    };
+}
+
+static int next_batch(struct pm_steps *s, struct pm_batch **batch)
+{
+    enum pm_phase_of_run before;
+    int err;
+
+    if (s->synthetic) {
+        *batch = &s->batch;
+        return PM_OK;
+    }
+    before = pm_phases_enter(&s->phases, PM_RUN_DATA);
+    err = pm_loader_next(s->loader, batch);
+    pm_phases_enter(&s->phases, before);
+    return err;
+}
+
+int pm_steps_submit(struct pm_steps *s)
+{
+    struct pm_step values = step_values(s);
+    struct pm_batch *batch = NULL;
+    int err = PM_OK;
+
+    PM_TRY(next_batch(s, &batch));
+    PM_TRY(pm_clones_step(s->clones, (int)(s->step % PM_TRAINER_SLOTS), batch, &values));
+    s->step++;
+out:
+    if (!s->synthetic && batch)
+        pm_loader_release(s->loader, batch);
+    return err;
+}
+
+int pm_steps_collect(struct pm_steps *s)
+{
+    struct pm_step_result r;
+    int err = PM_OK;
+
+    PM_TRY(pm_clones_collect(s->clones, (int)(s->collected % PM_TRAINER_SLOTS), &r));
+    s->collected++;
+    s->finite &= r.finite;
+out:
+    return err;
+}
+
+int pm_steps_turn(struct pm_steps *s)
+{
+    int err = PM_OK;
+
+    if (s->step - s->collected == PM_TRAINER_SLOTS)
+        PM_TRY(pm_steps_collect(s));
+    PM_TRY(pm_steps_submit(s));
+    if (s->count > 1)
+        PM_TRY(pm_steps_collect(s));
+out:
+    return err;
+}
