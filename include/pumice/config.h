@@ -127,6 +127,7 @@ struct pm_config_run {
     double hang_seconds;        /* a device without progress for so long is lost; 0 = never */
     bool validate;              /* Vulkan's validation layer */
     int balance;                /* enum pm_balance */
+    struct pm_ints trace_steps; /* first and last, or one; none: no trace */
     int summary_every_steps;    /* histograms and pictures for TensorBoard; 0 = none */
     int summary_images;         /* pictures of the batch among them */
     bool summary_gradients;

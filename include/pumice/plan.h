@@ -119,6 +119,7 @@ struct pm_plan_options {
     void *update_ctx;
     int slots;              /* ring slots of the program; 0 = 2 */
     bool timed;             /* every call's begin and end are taken: pm_plan_call_times */
+    bool timeable;          /* pm_plan_set_timed can turn that on and off; costs nothing while off */
     const char *name;       /* "train", "eval"; for logs */
 };
 
@@ -164,6 +165,9 @@ double pm_plan_seconds(const struct pm_plan *p, int slot);
  * since then: pm_program_begun and pm_program_call_times, which see. */
 double pm_plan_begun(const struct pm_plan *p, int slot);
 int pm_plan_call_times(const struct pm_plan *p, int slot, double *begin, double *end);
+/* Turns the times of calls on or off in a plan made timeable. No run may be under way. On Vulkan
+ * another recording of the same calls runs then, with the same results, made when the plan was. */
+void pm_plan_set_timed(struct pm_plan *p, bool on);
 /* The list of calls, for checks, bench and profile. */
 const struct pm_planned_call *pm_plan_calls(const struct pm_plan *p, size_t *count);
 const struct pm_value *pm_plan_values(const struct pm_plan *p, size_t *count);

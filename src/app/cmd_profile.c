@@ -79,8 +79,8 @@ static struct table layout(const cJSON *calls)
         t.kernel = kernel > t.kernel ? kernel : t.kernel;
         t.layer = layer > t.layer ? layer : t.layer;
     }
-    t.gflops = !t.width || t.width >= 56;
-    t.gbytes = !t.width || t.width >= 64;
+    t.gflops = !t.width || t.width >= 66;
+    t.gbytes = !t.width || t.width >= 74;
     if (!t.width)
         return t;
     left = t.width - 18 - 9 * t.gflops - 8 * t.gbytes - 10 - 4;

@@ -23,6 +23,8 @@ struct pm_plan {
     /* Made by pm_plan_load. */
     struct pm_buffer *block[PM_MAX_BLOCKS], *constants;
     struct pm_program *program;
+    struct pm_program *other;   /* timeable, Vulkan: the timed one, or the other way round */
+    bool is_timed;              /* program is */
     int *inputs, *outputs;      /* values, in the program's order */
     size_t input_count, output_count;
     struct pm_plan_bucket {

@@ -155,7 +155,7 @@ static size_t written_after(const struct pm_calls *c, int value)
     return after;
 }
 
-static int make_program(struct pm_plan *p)
+static int make_program(struct pm_plan *p, bool timed, struct pm_program **made)
 {
     struct pm_calls *c = p->calls;
     size_t outs = p->output_count + p->bucket_count;
@@ -187,12 +187,27 @@ static int make_program(struct pm_plan *p)
     PM_TRY(pm_program_create(p->device, &(struct pm_program_desc){
         .name = p->options.name, .calls = calls, .calls_count = (size_t)c->call_count,
         .in = in, .in_count = p->input_count, .out = out, .out_after = after, .out_count = outs,
-        .slots = p->options.slots, .timed = p->options.timed }, &p->program));
+        .slots = p->options.slots, .timed = timed }, made));
 out:
     pm_free(calls);
     pm_free(in);
     pm_free(out);
     pm_free(after);
+    return err;
+}
+
+/* Reading a clock costs the CPU nothing; a GPU's times cost the overlap of calls, so that a plan
+ * which is timed now and then has a recording for either. */
+static int make_programs(struct pm_plan *p)
+{
+    bool gpu = pm_device_caps(p->device)->backend == PM_BACKEND_VULKAN;
+    int err = PM_OK;
+
+    p->is_timed = p->options.timed || (p->options.timeable && !gpu);
+    PM_TRY(make_program(p, p->is_timed, &p->program));
+    if (p->options.timeable && !p->is_timed)
+        PM_TRY(make_program(p, true, &p->other));
+out:
     return err;
 }
 
@@ -205,7 +220,7 @@ int pm_plan_load(struct pm_plan *p)
     list_transfers(p);
     if (p->options.bucket_bytes > 0)
         make_buckets(p);
-    PM_TRY(make_program(p));
+    PM_TRY(make_programs(p));
 out:
     return err;
 }
@@ -305,6 +320,18 @@ int pm_plan_call_times(const struct pm_plan *p, int slot, double *begin, double 
 const char *pm_plan_variant(const struct pm_plan *p, size_t call)
 {
     return pm_program_variant(p->program, call);
+}
+
+void pm_plan_set_timed(struct pm_plan *p, bool on)
+{
+    struct pm_program *program = p->program;
+
+    assert(p->options.timeable);
+    if (!p->other || on == p->is_timed)
+        return;
+    p->program = p->other;
+    p->other = program;
+    p->is_timed = on;
 }
 
 struct pm_device *pm_plan_device(const struct pm_plan *p)

@@ -130,7 +130,8 @@ static int make_clone(struct pm_clones *c, int i)
         .loss_share = (float)k->count / (float)c->o.batch, .micro_batches = c->o.micro_batches,
         .bucket_bytes = one ? 0 : BUCKET_BYTES, .frozen = is_frozen, .frozen_ctx = &c->o.update,
         .update = one ? pm_update_append : i == 0 ? pm_update_layers_only : NULL,
-        .update_ctx = &c->o.update, .slots = c->o.slots, .timed = c->o.timed }, &k->plan));
+        .update_ctx = &c->o.update, .slots = c->o.slots, .timed = c->o.timed,
+        .timeable = c->o.timeable }, &k->plan));
     if (c->o.dry_run)
         return PM_OK;
     PM_TRY(pm_plan_load(k->plan));
@@ -162,7 +163,8 @@ static int make_host(struct pm_clones *c)
     PM_TRY(pm_variables_allocate(c->host_variables));
     PM_TRY(pm_plan_create(c->host_net, c->host, c->host_variables, &(struct pm_plan_options){
         .name = "update", .update_only = true, .update = pm_update_append,
-        .update_ctx = &c->o.update, .slots = 1, .timed = c->o.timed }, &c->host_plan));
+        .update_ctx = &c->o.update, .slots = 1, .timed = c->o.timed,
+        .timeable = c->o.timeable }, &c->host_plan));
     PM_TRY(pm_plan_load(c->host_plan));
     c->sum = pm_calloc(1, c->host_variables->trainable_bytes + 1);
 out:
@@ -494,6 +496,14 @@ struct pm_plan *pm_clones_plan(const struct pm_clones *c, int i)
 struct pm_variables *pm_clones_variables(const struct pm_clones *c, int i)
 {
     return c->clone[i].variables;
+}
+
+void pm_clones_set_timed(struct pm_clones *c, bool on)
+{
+    for (int i = 0; i < c->o.count; i++)
+        pm_plan_set_timed(c->clone[i].plan, on);
+    if (c->host_plan)
+        pm_plan_set_timed(c->host_plan, on);
 }
 
 struct pm_plan *pm_clones_update_plan(const struct pm_clones *c)

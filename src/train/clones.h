@@ -35,6 +35,7 @@ struct pm_clones_options {
     double segment_ms, hang_seconds; /* as in struct pm_device_options */
     bool validate;
     bool timed;        /* the plans take every call's begin and end */
+    bool timeable;     /* pm_clones_set_timed can turn that on and off */
     struct pm_phases *phases; /* borrowed, may be NULL: told what a step waits for */
     bool dry_run;      /* devices are opened and plans laid out, nothing is allocated or compiled */
     struct pm_update update; /* .layers is set as needed */
@@ -63,6 +64,8 @@ int pm_clones_examples(const struct pm_clones *c, int i);
 struct pm_device *pm_clones_device(const struct pm_clones *c, int i);
 struct pm_plan *pm_clones_plan(const struct pm_clones *c, int i);
 struct pm_variables *pm_clones_variables(const struct pm_clones *c, int i);
+/* Of all plans; none may be under way. */
+void pm_clones_set_timed(struct pm_clones *c, bool on);
 /* Several clones: the optimizer's plan on the host (slot 0); else NULL. */
 struct pm_plan *pm_clones_update_plan(const struct pm_clones *c);
 /* The master copy: values, slots. After steps of several clones, pm_clones_gather brings clone 0's

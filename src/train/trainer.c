@@ -260,11 +260,16 @@ static int loop(struct pm_trainer *t)
     if (t->step > t->first_step && is_due(t->step, t->c->eval.every_steps))
         PM_TRY(evaluate(t)); /* a loss may have come in between */
     while (!stop_signal && (steps == 0 || t->step < (uint64_t)steps)) {
+        if (pm_trace_steps_due(t)) {
+            PM_TRY(drain(t));
+            pm_trace_steps_switch(t);
+        }
         PM_TRY(one_step(t));
         PM_TRY(after_step(t));
     }
     PM_TRY(drain(t));
     PM_TRY(save(t));
+    pm_trace_steps_end(t);
     if (!stop_signal && t->c->eval.every_steps > 0 && t->step > t->first_step)
         PM_TRY(evaluate(t));
 out:

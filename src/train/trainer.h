@@ -52,6 +52,8 @@ struct pm_trainer {
     uint64_t skipped;           /* damaged records passed over up to step, since the run began */
     uint64_t skipped_at[PM_TRAINER_SLOTS]; /* the same at each step under way */
     uint64_t snapshot_skipped;
+    bool tracing;               /* run.trace_steps: these steps are */
+    uint64_t traced_from;       /* first of them */
     struct cJSON *eval_metrics; /* owned; of the last evaluation */
 };
 
@@ -68,6 +70,11 @@ int pm_trainer_restore(struct pm_trainer *t);
 /* trainer_loss.c, after PM_ELOST: opens the devices again, without the lost one if need be, and calls
  * `again` (clones, values, whatever else stood on them), until it does not fail with a loss. */
 int pm_trainer_recover(struct pm_trainer *t, int (*again)(struct pm_trainer *t));
+/* trace_steps.c, for run.trace_steps: whether a trace begins or ends before the next step; then, with
+ * no step under way, that it does so. End: it ends with what it holds. */
+bool pm_trace_steps_due(const struct pm_trainer *t);
+void pm_trace_steps_switch(struct pm_trainer *t);
+void pm_trace_steps_end(struct pm_trainer *t);
 /* What a checkpoint's .json remembers of the run: seed, batch size, damaged records,
  * devices, losses. */
 void pm_trainer_state(const struct pm_trainer *t, char *text, size_t size);

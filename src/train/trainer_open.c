@@ -10,12 +10,18 @@
 int pm_trainer_clones(struct pm_trainer *t)
 {
     struct pm_clones_options options;
+    int err = PM_OK;
 
     pm_experiment_clones(t->e, t->specs, t->spec_count, &options);
     options.slots = PM_TRAINER_SLOTS;
     options.phases = &t->phases;
     options.failed = &t->failed_clone;
-    return pm_clones_create(&options, &t->clones);
+    options.timeable = t->c->run.trace_steps.count > 0;
+    PM_TRY(pm_clones_create(&options, &t->clones));
+    if (t->tracing)
+        pm_clones_set_timed(t->clones, true);
+out:
+    return err;
 }
 
 int pm_trainer_loader(struct pm_trainer *t)
@@ -179,6 +185,11 @@ out:
 
 static int check_config(const struct pm_config *c)
 {
+    const struct pm_ints *trace = &c->run.trace_steps;
+
+    if (trace->count > 2 || (trace->count == 2 && trace->v[0] > trace->v[1]))
+        return pm_fail(PM_ECONFIG, "%s: run.trace_steps: one step, or the first and the last "
+                       "([100, 105])", c->path);
     if (c->run.steps < 0 || c->run.batch_size < 1)
         return pm_fail(PM_ECONFIG, "%s: run.steps must not be negative and run.batch_size at "
                        "least 1", c->path);
@@ -247,6 +258,7 @@ out:
 
 void pm_trainer_close(struct pm_trainer *t)
 {
+    pm_trace_steps_end(t);
     pm_watch_close(t);
     pm_loader_destroy(&t->loader);
     pm_evaluator_destroy(&t->evaluator);

@@ -1,0 +1,193 @@
+/* run.trace_steps: a file of exactly those steps, also when a run is resumed among them, and the same
+ * bits as without. */
+#include "base/trace_file.h"
+
+static char *folder;
+
+static const char net[] =
+    "{ \"model\": { \"num_classes\": 4, \"layers\": ["
+    "  { \"name\": \"conv\", \"layer\": \"conv2d\", \"filters\": 8, \"activation\": \"relu\" },"
+    "  { \"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 4 } ] },"
+    "  \"data\": { \"folder\": \"shapes\", \"eval_split\": \"test\" },"
+    "  \"input\": { \"preprocessing\": \"lenet\", \"size\": 12, \"channels\": 3 },"
+    "  \"optim\": { \"name\": \"momentum\" },"
+    "  \"run\": { \"folder\": \"run\", \"batch_size\": 6, \"steps\": 12 } }";
+
+static int pumice(const char *arguments)
+{
+    char command[1024];
+    int status;
+
+    snprintf(command, sizeof command, "cd %s && \"$PUMICE_PROGRAM\" %s > out 2> err", folder,
+             arguments);
+    status = system(command);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static const char *in_folder(const char *name)
+{
+    static char path[512];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static char *read_text(const char *name, size_t *size)
+{
+    char *data = NULL;
+
+    if (pm_file_read(in_folder(name), &data, size) < 0)
+        fail_msg("%s", pm_error_text());
+    return data;
+}
+
+static void train(const char *arguments)
+{
+    if (pumice(arguments) != 0) {
+        char *data = read_text("err", NULL);
+
+        fail_msg("pumice %s: %s", arguments, data);
+    }
+}
+
+static void same_weights(const char *a, const char *b)
+{
+    char path[256], *x, *y;
+    size_t m, n;
+
+    snprintf(path, sizeof path, "%s/checkpoints/step-000012.safetensors", a);
+    x = read_text(path, &m);
+    snprintf(path, sizeof path, "%s/checkpoints/step-000012.safetensors", b);
+    y = read_text(path, &n);
+    assert_int_equal(m, n);
+    assert_memory_equal(x, y, n);
+    pm_free(x);
+    pm_free(y);
+}
+
+static void steps_in(const char *name, const char *group, int steps)
+{
+    cJSON *file = trace_read(in_folder(name), NULL);
+    int calls = trace_count(file, group, "calls", NULL);
+
+    assert_int_equal(trace_count(file, group, "steps", "train"), steps);
+    assert_true(calls > 0 && calls % steps == 0);
+    assert_true(trace_count(file, "host", "trainer", "waiting for devices") > 0);
+    cJSON_Delete(file);
+}
+
+/* Steps 5 to 8, whose sixth is evaluated and saved. */
+static void on_device(const char *device)
+{
+    char arguments[512];
+
+    assert_int_equal(pm_remove_tree(in_folder("plain")), 0);
+    assert_int_equal(pm_remove_tree(in_folder("traced")), 0);
+    snprintf(arguments, sizeof arguments, "train net.json run.folder=plain 'devices=%s'", device);
+    train(arguments);
+    snprintf(arguments, sizeof arguments, "train net.json run.folder=traced 'devices=%s' "
+             "run.trace_steps=[5,8] run.save_every_steps=6 eval.every_steps=6 run.keep=0", device);
+    train(arguments);
+    steps_in("traced/trace-000005.json", "clone 0", 4);
+    same_weights("plain", "traced");
+}
+
+static void test_cpu(void **state)
+{
+    cJSON *file;
+
+    (void)state;
+    on_device("cpu");
+    file = trace_read(in_folder("traced/trace-000005.json"), NULL);
+    assert_int_equal(trace_count(file, "clone 0", "steps", "eval"), 1);
+    assert_true(trace_count(file, "host", "trainer", "saving") > 0);
+    assert_true(trace_count(file, "host", "trainer", "evaluating") > 0);
+    assert_true(trace_count(file, "evaluation's loader", NULL, "decode") > 0);
+    cJSON_Delete(file);
+}
+
+static void test_two_clones(void **state)
+{
+    (void)state;
+    on_device("[\"cpu\", \"cpu\"]");
+    steps_in("traced/trace-000005.json", "clone 1", 4);
+    cJSON *file = trace_read(in_folder("traced/trace-000005.json"), NULL);
+
+    assert_int_equal(trace_count(file, "host: optimizer", "steps", "update"), 4);
+    cJSON_Delete(file);
+}
+
+static void test_gpu(void **state)
+{
+    static const char *const drivers[] = { "llvmpipe", "SwiftShader" };
+    int ran = 0;
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(drivers); i++) {
+        char *data;
+        bool there;
+
+        assert_int_equal(pumice("devices --json"), 0);
+        data = read_text("out", NULL);
+        there = strstr(data, drivers[i]) != NULL;
+        pm_free(data);
+        if (!there)
+            continue;
+        on_device(drivers[i]);
+        ran++;
+    }
+    if (!ran)
+        skip();
+}
+
+/* Resumed at step 6, within the chosen ones: the rest of them. */
+static void test_resumed(void **state)
+{
+    (void)state;
+    train("train net.json run.folder=resumed run.steps=6 devices=cpu run.trace_steps=[5,8]");
+    steps_in("resumed/trace-000005.json", "clone 0", 2);
+    train("train net.json run.folder=resumed devices=cpu run.trace_steps=[5,8]");
+    steps_in("resumed/trace-000007.json", "clone 0", 2);
+    train("train net.json run.folder=one devices=cpu run.trace_steps=12");
+    steps_in("one/trace-000012.json", "clone 0", 1);
+    same_weights("resumed", "one");
+}
+
+static void test_mistakes(void **state)
+{
+    static const char *const wrong[] = { "[8,5]", "[1,2,3]", "0", "5..8" };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(wrong); i++) {
+        char arguments[256], *data;
+
+        snprintf(arguments, sizeof arguments, "train net.json run.folder=wrong devices=cpu "
+                 "'run.trace_steps=%s'", wrong[i]);
+        assert_int_equal(pumice(arguments), 2);
+        data = read_text("err", NULL);
+        assert_contains(data, "run.trace_steps");
+        pm_free(data);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cpu),     cmocka_unit_test(test_two_clones),
+        cmocka_unit_test(test_gpu),     cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_mistakes),
+    };
+    int failed;
+
+    if (!getenv("PUMICE_PROGRAM")) {
+        print_message("skipped: PUMICE_PROGRAM does not name the program\n");
+        return 77;
+    }
+    folder = make_folder();
+    if (pm_file_write(in_folder("net.json"), net, strlen(net)) < 0 ||
+        pumice("dataset make shapes shapes size=16 train=60 validation=6 test=6") != 0)
+        return 1;
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    drop_folder(folder);
+    return failed;
+}
