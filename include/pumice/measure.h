@@ -3,8 +3,47 @@
 #define PUMICE_MEASURE_H
 
 #include <pumice/config.h>
+#include <pumice/device.h>
 
 struct cJSON;
+
+/* ---- a device ---------------------------------------------------------------------------- */
+
+/* What a device does at most, as measured: single-precision multiply-adds in registers (two
+ * operations each, the best of 4 to 16 independent chains a value), and a copy of copy_bytes
+ * (256 MiB, less where memory is short), read and written bytes together, on the CPU and software
+ * drivers piece by piece. The fastest of many runs. */
+struct pm_speed_peak {
+    double gflops, gigabytes; /* a second */
+    uint64_t copy_bytes;
+};
+/* seconds: about how long it takes. */
+int pm_measure_peak(struct pm_device *d, double seconds, struct pm_speed_peak *out);
+
+/* ---- kernels ----------------------------------------------------------------------------- */
+
+struct pm_kernels_options {
+    const char *filter; /* rows whose "net pass shape" has this in it; NULL: all */
+    int batch;          /* of the nets; 0 = 8 on the CPU and software drivers, else 32 */
+    double seconds;     /* of repeats, for each row; at least two are made */
+    bool list_only;     /* describes the rows and measures nothing */
+    /* Called when the peak is known, and after each row; either may be NULL. */
+    void (*start)(void *ctx, const struct cJSON *report);
+    void (*row)(void *ctx, const struct cJSON *row);
+    void *ctx;
+};
+/* Products and the convolutions of lenet, resnet_v1_50, mobilenet_v1, inception_v3 and deeplab:
+ * forward, gradient of the data, gradient of the filter. report gets batch, and
+ *
+ *     peak    {gflops, gigabytes_per_second, copy_bytes}
+ *     rows    [{net, pass, kernel, shape, uses (a step), geometry {n, h, w, c, ...}, flops,
+ *              variant, runs, ms {min, median, max}, bytes (of its buffers), gflops,
+ *              gigabytes_per_second, share_of_peak (gflops), share_of_bound (of the time that the
+ *              peaks would take)}]
+ *     totals  [{net, pass, ms (sum of uses), gflops, share_of_peak}]
+ *
+ * Rates are of the fastest run. Small shapes stay in caches and may exceed the copy's GB/s. */
+int pm_bench_kernels(struct pm_device *d, const struct pm_kernels_options *o, struct cJSON *report);
 
 /* ---- a config's training step ----------------------------------------------------------- */
 

@@ -62,7 +62,9 @@ static void add_devices(struct pm_str *s, const cJSON *report)
         pm_str_add(s, "%s: %s, %s", text(d, "address"), text(d, "name"), text(d, "driver"));
         if (cJSON_HasObjectItem(d, "threads"))
             pm_str_add(s, ", %.0f threads", number(d, "threads"));
-        pm_str_add(s, ", %.0f of the batch\n", number(d, "examples"));
+        if (cJSON_HasObjectItem(d, "examples"))
+            pm_str_add(s, ", %.0f of the batch", number(d, "examples"));
+        pm_str_add(s, "\n");
     }
 }
 
@@ -215,10 +217,168 @@ out:
     return err;
 }
 
+/* ---- kernels ---------------------------------------------------------------------------- */
+
+static void kernels_head(struct pm_str *s, const cJSON *report)
+{
+    const cJSON *peak = cJSON_GetObjectItem(report, "peak");
+    char bytes[24];
+
+    pm_str_add(s, "peak, measured: %.1f GFLOP/s of multiply-adds in registers, %.1f GB/s copying "
+               "%s\n", number(peak, "gflops"), number(peak, "gigabytes_per_second"),
+               pm_bytes_text((uint64_t)number(peak, "copy_bytes"), bytes));
+}
+
+static void print_head(void *ctx, const cJSON *report)
+{
+    struct pm_str s = { 0 };
+
+    (void)ctx;
+    if (cJSON_HasObjectItem(report, "peak"))
+        kernels_head(&s, report);
+    pm_str_add(&s, "\n%-12s %-8s %-42s %4s %10s %10s %8s %7s %6s %6s  %s\n", "net", "pass", "shape",
+               "uses", "ms", "median", "GFLOP/s", "GB/s", "peak", "bound", "variant");
+    app_print(s.text);
+    pm_str_free(&s);
+}
+
+static void print_row(void *ctx, const cJSON *r)
+{
+    struct pm_str s = { 0 };
+
+    (void)ctx;
+    pm_str_add(&s, "%-12s %-8s %-42s %4.0f", text(r, "net"), text(r, "pass"), text(r, "shape"),
+               number(r, "uses"));
+    if (cJSON_HasObjectItem(r, "ms"))
+        pm_str_add(&s, " %10.4f %10.4f %8.1f %7.1f %5.1f%% %5.1f%%  %s", spread(r, "ms", "min"),
+                   spread(r, "ms", "median"), number(r, "gflops"),
+                   number(r, "gigabytes_per_second"), 100 * number(r, "share_of_peak"),
+                   100 * number(r, "share_of_bound"), text(r, "variant"));
+    pm_str_add(&s, "\n");
+    app_print(s.text);
+    pm_str_free(&s);
+}
+
+static int print_totals(const cJSON *report)
+{
+    struct pm_str s = { 0 };
+    const cJSON *t;
+    int err;
+
+    pm_str_add(&s, "\nof a step, uses counted\n");
+    cJSON_ArrayForEach(t, cJSON_GetObjectItem(report, "totals"))
+        pm_str_add(&s, "%-12s %-8s %10.3f ms %8.1f GFLOP/s %5.1f%% of the peak\n", text(t, "net"),
+                   text(t, "pass"), number(t, "ms"), number(t, "gflops"),
+                   100 * number(t, "share_of_peak"));
+    err = app_print(s.text);
+    pm_str_free(&s);
+    return err;
+}
+
+static int write_kernels_csv(const char *path, const char *command, const cJSON *report)
+{
+    struct pm_str s = { 0 };
+    const cJSON *r;
+    int err;
+
+    csv_head(&s, command, cJSON_GetObjectItem(report, "devices"));
+    pm_str_add(&s, "# ");
+    kernels_head(&s, report);
+    pm_str_add(&s, "# rates and shares are of the fastest run; bound: the time that the peaks "
+               "would take, over it\n"
+               "net,pass,kernel,shape,uses,variant,runs,ms_min,ms_median,flops,bytes,gflops,gbs,"
+               "share_of_peak,share_of_bound\n");
+    cJSON_ArrayForEach(r, cJSON_GetObjectItem(report, "rows"))
+        pm_str_add(&s, "%s,%s,%s,%s,%.0f,%s,%.0f,%.5g,%.5g,%.0f,%.0f,%.4g,%.4g,%.3f,%.3f\n",
+                   text(r, "net"), text(r, "pass"), text(r, "kernel"), text(r, "shape"),
+                   number(r, "uses"), text(r, "variant"), number(r, "runs"),
+                   spread(r, "ms", "min"), spread(r, "ms", "median"), number(r, "flops"),
+                   number(r, "bytes"), number(r, "gflops"), number(r, "gigabytes_per_second"),
+                   number(r, "share_of_peak"), number(r, "share_of_bound"));
+    err = pm_file_write(path, s.text, s.length);
+    pm_str_free(&s);
+    return err;
+}
+
+static int open_device(const char *name, struct pm_device **out)
+{
+    struct pm_device_info *list = NULL;
+    size_t count, index;
+    int err = PM_OK;
+
+    PM_TRY(pm_device_list(&list, &count));
+    PM_TRY(pm_device_find(list, count, name, "command line", &index));
+    PM_TRY(pm_device_open(&list[index], NULL, out));
+out:
+    pm_free(list);
+    return err;
+}
+
+static void describe_device(const struct pm_device *d, cJSON *report)
+{
+    const struct pm_device_info *info = pm_device_get_info(d);
+    cJSON *o = cJSON_CreateObject();
+
+    cJSON_AddStringToObject(report, "version", PUMICE_VERSION);
+    cJSON_AddStringToObject(o, "address", info->address);
+    cJSON_AddStringToObject(o, "name", info->name);
+    cJSON_AddStringToObject(o, "driver", info->driver);
+    if (info->kind == PM_KIND_CPU)
+        cJSON_AddNumberToObject(o, "threads", pm_device_caps(d)->threads);
+    cJSON_AddItemToArray(cJSON_AddArrayToObject(report, "devices"), o);
+}
+
+static int bench_kernels(int argc, char **argv, struct pm_arena *a, struct app_globals *g)
+{
+    const char *command = command_line(a, argc, argv), *csv = NULL;
+    struct pm_kernels_options o = { .list_only = app_take_flag(&argc, argv, "--list") };
+    double batch = 0, seconds = 0.3;
+    cJSON *report = cJSON_CreateObject();
+    struct pm_device *d = NULL;
+    struct app_args args;
+    int err = PM_OK;
+
+    PM_TRY(app_take_value(&argc, argv, "--filter", &o.filter));
+    PM_TRY(app_take_value(&argc, argv, "--csv", &csv));
+    PM_TRY(take_number(&argc, argv, "--batch", 1, 4096, &batch));
+    PM_TRY(take_number(&argc, argv, "--seconds", 0, 3600, &seconds));
+    PM_TRY(app_args(argc, argv, "bench", a, &args));
+    if (args.words_count > 2 || args.overrides_count > 0)
+        PM_TRY(pm_fail(PM_ECONFIG, "command line: bench kernels takes one device at most, as in "
+                       "pumice bench kernels vulkan:0"));
+    if (csv && o.list_only)
+        PM_TRY(pm_fail(PM_ECONFIG, "command line: --csv has nothing to write with --list"));
+    o.batch = (int)batch;
+    o.seconds = seconds;
+    PM_TRY(open_device(args.words_count > 1 ? args.words[1] : "auto", &d));
+    describe_device(d, report);
+    if (!g->json) {
+        struct pm_str s = { 0 };
+
+        add_devices(&s, report);
+        app_print(s.text);
+        pm_str_free(&s);
+        o.start = print_head;
+        o.row = print_row;
+    }
+    PM_TRY(pm_bench_kernels(d, &o, report));
+    if (csv)
+        PM_TRY(write_kernels_csv(csv, command, report));
+    if (g->json)
+        PM_TRY(app_print_json(g, report));
+    else if (!o.list_only)
+        PM_TRY(print_totals(report));
+out:
+    pm_device_close(&d);
+    cJSON_Delete(report);
+    return err;
+}
+
 static int run(int argc, char **argv, struct app_globals *g)
 {
     struct pm_arena *a = pm_arena_create();
-    int err = bench_step(argc, argv, a, g);
+    bool kernels = argc > 0 && strcmp(argv[0], "kernels") == 0;
+    int err = kernels ? bench_kernels(argc, argv, a, g) : bench_step(argc, argv, a, g);
 
     pm_arena_destroy(&a);
     return err;
@@ -226,10 +386,11 @@ static int run(int argc, char **argv, struct app_globals *g)
 
 const struct pm_command pm_command_bench = {
     .name = "bench",
-    .help = "how fast a config's training step is: time by phase, images/s, memory",
-    .usage = "CONFIG.json [--synthetic] [--steps N] [--csv FILE] [key=value ...]",
+    .help = "speed of a config's training step by phase, or of kernels on a device",
+    .usage = "CONFIG.json [--synthetic] [--steps N] [--csv FILE] [key=value ...]\n"
+             "kernels [DEVICE] [--filter TEXT] [--batch N] [--seconds S] [--csv FILE] [--list]",
     .details =
-        "Takes training steps as `train` would and writes nothing to the run folder.\n"
+        "With a config: takes training steps as `train` would; the run folder is not touched.\n"
         "\n"
         "  --synthetic   one random batch from memory: the speed of the devices alone, without\n"
         "                reading and decoding (the data is not needed, but for the number of\n"
@@ -244,7 +405,24 @@ const struct pm_command pm_command_bench = {
         "Phases of the devices come from steps taken one by one, with every call timed, so their\n"
         "sum is more than the step's time where steps and calls overlap.\n"
         "\n"
+        "kernels: products and the convolutions of well-known nets, each in the sizes that a step\n"
+        "has, forward and both gradients, beside what the device does at most. That peak is\n"
+        "measured first: multiply-adds that stay in registers, and a copy too large for caches.\n"
+        "\n"
+        "  --filter TEXT rows that have it in their \"net pass shape\", as \"resnet_v1_50 data\"\n"
+        "  --batch N     of the nets (8 on the CPU and software drivers, else 32); deeplab takes\n"
+        "                a quarter\n"
+        "  --seconds S   of repeats for each row (0.3); two are always made\n"
+        "  --list        only the rows: what would be measured\n"
+        "\n"
+        "GFLOP/s, GB/s (of the call's buffers) and shares are of the fastest run. \"peak\" is the\n"
+        "share of the multiply-adds; \"bound\" that of the time which the peaks would take, by\n"
+        "operations or by bytes, whichever is longer: a low \"peak\" with a high \"bound\" is a\n"
+        "kernel that waits for memory, as depthwise ones do. Small shapes stay in caches and can\n"
+        "be faster than the copy. \"uses\" is how often a training step makes the call.\n"
+        "\n"
         "    pumice bench configs/lenet_mnist.json --synthetic run.batch_size=128\n"
-        "    pumice bench photos.json --steps 50 devices='[\"vulkan:0\"]' --json\n",
+        "    pumice bench photos.json --steps 50 devices='[\"vulkan:0\"]' --json\n"
+        "    pumice bench kernels vulkan:0 --filter resnet_v1_50 --csv resnet.csv\n",
     .run = run,
 };

@@ -4,7 +4,7 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-#include <pumice/device.h>
+#include <pumice/measure.h>
 
 static const char *const kinds[] = {
     [PM_KIND_CPU] = "cpu", [PM_KIND_DISCRETE] = "discrete", [PM_KIND_INTEGRATED] = "integrated",
@@ -58,13 +58,19 @@ static void add_text(struct pm_str *s, const struct pm_device_info *d)
 }
 
 static int print_text(const struct pm_device_info *list, size_t count, const char *name,
-                      size_t index)
+                      size_t index, const struct pm_speed_peak *peak)
 {
     struct pm_str s = { 0 };
+    char bytes[24];
     int err;
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         add_text(&s, &list[i]);
+        if (peak && i == index)
+            pm_str_add(&s, "    measured    %.1f GFLOP/s of multiply-adds in registers, %.1f GB/s "
+                       "copying %s\n", peak->gflops, peak->gigabytes,
+                       pm_bytes_text(peak->copy_bytes, bytes));
+    }
     pm_str_add(&s, "%s%s means %s (%s)", count ? "\n" : "", name, list[index].address,
                list[index].name);
     if (strcmp(name, "auto") == 0)
@@ -131,13 +137,19 @@ static cJSON *device_json(const struct pm_device_info *d)
 }
 
 static int print_json(const struct pm_device_info *list, size_t count, const char *name,
-                      size_t index, struct app_globals *g)
+                      size_t index, const struct pm_speed_peak *peak, struct app_globals *g)
 {
-    cJSON *o = cJSON_CreateObject(), *devices = cJSON_AddArrayToObject(o, "devices");
+    cJSON *o = cJSON_CreateObject(), *devices = cJSON_AddArrayToObject(o, "devices"), *measured;
     int err;
 
     for (size_t i = 0; i < count; i++)
         cJSON_AddItemToArray(devices, device_json(&list[i]));
+    if (peak) {
+        measured = cJSON_AddObjectToObject(cJSON_GetArrayItem(devices, (int)index), "measured");
+        cJSON_AddNumberToObject(measured, "gflops", peak->gflops);
+        cJSON_AddNumberToObject(measured, "gigabytes_per_second", peak->gigabytes);
+        cJSON_AddNumberToObject(measured, "copy_bytes", (double)peak->copy_bytes);
+    }
     cJSON_AddStringToObject(o, "asked", name);
     cJSON_AddStringToObject(o, "picked", list[index].address);
     if (strcmp(name, "auto") == 0)
@@ -149,9 +161,23 @@ static int print_json(const struct pm_device_info *list, size_t count, const cha
 
 /* ---- the command -------------------------------------------------------------------- */
 
+static int measure(const struct pm_device_info *info, struct pm_speed_peak *out)
+{
+    struct pm_device *d = NULL;
+    int err = PM_OK;
+
+    PM_TRY(pm_device_open(info, NULL, &d));
+    PM_TRY(pm_measure_peak(d, 2, out));
+out:
+    pm_device_close(&d);
+    return err;
+}
+
 static int run(int argc, char **argv, struct app_globals *g)
 {
     int err = PM_OK;
+    bool measured = app_take_flag(&argc, argv, "--measure");
+    struct pm_speed_peak peak, *shown = measured ? &peak : NULL;
     struct pm_arena *a = pm_arena_create();
     struct app_args args;
     struct pm_device_info *list = NULL;
@@ -166,8 +192,10 @@ static int run(int argc, char **argv, struct app_globals *g)
         name = args.words[0];
     PM_TRY(pm_device_list(&list, &count));
     PM_TRY(pm_device_find(list, count, name, "command line", &index));
-    PM_TRY(g->json ? print_json(list, count, name, index, g)
-                   : print_text(list, count, name, index));
+    if (measured)
+        PM_TRY(measure(&list[index], &peak));
+    PM_TRY(g->json ? print_json(list, count, name, index, shown, g)
+                   : print_text(list, count, name, index, shown));
 out:
     pm_free(list);
     pm_arena_destroy(&a);
@@ -176,15 +204,17 @@ out:
 
 const struct pm_command pm_command_devices = {
     .name = "devices", .help = "devices, their limits and features, and which one would be picked",
-    .usage = "[NAME]",
+    .usage = "[NAME] [--measure]",
     .details =
         "Lists every device with the address, name and UUID by which a config can name it. A GPU\n"
         "that two drivers show is usable by the better one only; software rasterisers (lavapipe,\n"
         "SwiftShader) are used only when they are named.\n"
         "NAME is what a config's \"devices\" may hold: auto (the default), cpu, vulkan:0, a UUID\n"
         "or a part of a name; the last line says which device that means.\n"
+        "--measure shows what that device does at most: multiply-adds that stay in registers, and\n"
+        "a copy too large for its caches (`pumice bench kernels` says what kernels make of it).\n"
         "\n"
         "    pumice devices\n"
-        "    pumice devices radeon --json\n",
+        "    pumice devices radeon --measure --json\n",
     .run = run,
 };

@@ -44,7 +44,7 @@ def arguments():
     a = p.parse_args()
     for net in a.nets:
         if net not in NETS:
-            p.error(f"no net '{net}'; there are {', '.join(NETS)} (and ./dev bench layers, amd)")
+            p.error(f"no net '{net}'; there are {', '.join(NETS)} (and ./dev bench kernels, layers, amd)")
     if a.rounds < 1 or a.threads < 1:
         p.error("--rounds and --threads must be at least 1")
     return a

@@ -1,0 +1,3 @@
+struct copy_peak_params {
+    int count; /* of four floats each */
+};
