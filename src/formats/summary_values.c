@@ -19,7 +19,7 @@ enum {
 };
 
 static double limits[PM_HISTOGRAM_BUCKETS]; /* rising */
-static uint16_t first_in_cell[CELLS];       /* of limits[ZERO + 1 ...]: none below exceeds the cell's start */
+static uint16_t first_in_cell[CELLS];       /* the first positive one above its start */
 static pthread_once_t limits_once = PTHREAD_ONCE_INIT;
 
 static void fill_limits(void)

@@ -207,11 +207,13 @@ void pm_events_histogram(struct pm_events *e, const char *tag, const struct pm_h
     Pm__SummaryValue *v = add_value(e, tag);
     Pm__HistogramProto *p = pm_arena_alloc(e->arena, sizeof *p);
     double limit[PM_HISTOGRAM_BUCKETS], count[PM_HISTOGRAM_BUCKETS];
+    bool after_empty = false;
     size_t n = 0;
 
     for (int i = 0; i < PM_HISTOGRAM_BUCKETS; i++) {
-        if (n > 0 && h->bucket[i] == 0 && count[n - 1] == 0)
+        if (after_empty && h->bucket[i] == 0)
             n--;
+        after_empty = h->bucket[i] == 0;
         limit[n] = pm_histogram_limit(i);
         count[n++] = (double)h->bucket[i];
     }

@@ -65,7 +65,8 @@ void pm_evaluation_events(const struct pm_config *c, const struct cJSON *report,
         PM_TRY(pm_events_session(*events, PM_EVENTS_START, step, NULL));
     }
     cJSON_ArrayForEach(m, cJSON_GetObjectItem(report, "metrics")) if (cJSON_IsNumber(m))
-        pm_events_scalar(*events, pm_summaries_eval_tag(m->string, tag, sizeof tag), m->valuedouble);
+        pm_events_scalar(*events, pm_summaries_eval_tag(m->string, tag, sizeof tag),
+                         m->valuedouble);
     PM_TRY(pm_events_write(*events, step));
 out:
     if (err < 0)

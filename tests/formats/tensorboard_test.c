@@ -229,8 +229,8 @@ static void check_bucket(float v)
 
 static void buckets(void **state)
 {
-    static const float special[] = { 0, -0.0f, FLT_MIN, -FLT_MIN, FLT_MAX, -FLT_MAX, 1e-45f, -1e-45f,
-                                     1e20f, -1e20f, 1e-12f, -1e-12f, 1, -1, 0.5f, -0.5f };
+    static const float special[] = { 0, -0.0f, FLT_MIN, -FLT_MIN, FLT_MAX, -FLT_MAX, 1e-45f,
+                                     -1e-45f, 1e20f, -1e20f, 1e-12f, -1e-12f, 1, -1, 0.5f, -0.5f };
 
     (void)state;
     write_out_limits();
