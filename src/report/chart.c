@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { FEW = 12, DOTS = 60 }; /* values that are drawn as they are; that get a dot each */
+enum { FEW = 12, DOTS = 24 }; /* values that are drawn as they are; that get a dot each */
 
 /* ---- series ------------------------------------------------------------------------------ */
 
@@ -322,7 +322,18 @@ static void write_legend(struct pm_str *html, const struct pm_chart *c)
     pm_html_raw(html, "</ul>");
 }
 
-static void write_tools(struct pm_str *html, const struct pm_chart *c, bool log)
+/* Whether most of a linear view would be empty: curves that end far below their top. */
+static bool falls_far(const struct pm_chart *c, double top)
+{
+    double last = 0;
+
+    for (int n = 0; n < c->count; n++)
+        if (c->series[n].count > 0)
+            last = fmax(last, c->series[n].points[c->series[n].count - 1].value);
+    return c->log == PM_CHART_LOG_IF_FAR && last > 0 && top > 10 * last;
+}
+
+static void write_tools(struct pm_str *html, const struct pm_chart *c, bool log, double top)
 {
     bool raw = false;
 
@@ -335,8 +346,8 @@ static void write_tools(struct pm_str *html, const struct pm_chart *c, bool log)
         PM_HTML(html, "<label><input type=\"checkbox\" class=\"show-raw\" id=\"{}-raw\" checked>"
                 "<span>each value</span></label>", c->id);
     if (log)
-        PM_HTML(html, "<label><input type=\"checkbox\" class=\"show-log\" id=\"{}-log\">"
-                "<span>log</span></label>", c->id);
+        PM_HTML(html, "<label><input type=\"checkbox\" class=\"show-log\" id=\"{}-log\"{}>"
+                "<span>log</span></label>", c->id, falls_far(c, top) ? " checked" : "");
     pm_html_raw(html, "</span>");
 }
 
@@ -391,7 +402,7 @@ void pm_chart_write(struct pm_chart *c, struct pm_str *html, struct pm_str *json
     PM_HTML(html, "<figure class=\"card chart{}\" id=\"{}\"><figcaption><h3>{}</h3>",
             c->wide ? " wide" : "", c->id, c->title);
     if (any)
-        write_tools(html, c, has_log);
+        write_tools(html, c, has_log, lin.to);
     pm_html_raw(html, "</figcaption>");
     if (c->note)
         PM_HTML(html, "<p class=\"note\">{}</p>", c->note);

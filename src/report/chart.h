@@ -8,6 +8,8 @@
 
 enum pm_chart_style { PM_CHART_RAW, PM_CHART_LINE, PM_CHART_DOTS, PM_CHART_AREA };
 enum pm_chart_format { PM_CHART_NUMBER, PM_CHART_SHARE, PM_CHART_SECONDS };
+/* Whether there is a logarithmic view, and whether it is the first one of curves that fall far. */
+enum pm_chart_log { PM_CHART_NO_LOG, PM_CHART_LOG, PM_CHART_LOG_IF_FAR };
 enum { PM_CHART_COLORS = 8, PM_CHART_SERIES = 64 };
 
 struct pm_chart_series {
@@ -24,7 +26,7 @@ struct pm_chart {
     const char *id, *title, *note;  /* note: NULL, or a line below the title */
     const char *empty;              /* what is said when there are no points */
     enum pm_chart_format format;
-    bool log;                       /* has a logarithmic view */
+    enum pm_chart_log log;
     bool wide;                      /* over both columns */
     bool legend;                    /* names the series */
     struct pm_chart_series series[PM_CHART_SERIES];

@@ -219,8 +219,9 @@ static void write_tiles(struct pm_str *html, const struct pm_report *r)
     write_tile(html, "Waiting for data", PM_PERCENT(wait),
                wait > 0.2 ? "of the time: raise data.threads" : "of the time");
     write_tile(html, "Learning rate", PM_NUMBER(rate), "at the last logged step");
-    write_tile(html, "Training time", PM_SECONDS(pm_json_number_of(r->run, "seconds")),
-               started ? started : "");
+    pm_str_free(&below);
+    pm_str_add(&below, "%s%.16s", started ? "since " : "", started ? started : "");
+    write_tile(html, "Training time", PM_SECONDS(pm_json_number_of(r->run, "seconds")), below.text);
     pm_html_raw(html, "</dl>\n");
     pm_str_free(&below);
 }

@@ -181,6 +181,7 @@
         const y = (box.scrollTop + box.clientHeight / 2) / sheet.offsetHeight;
         zoom = Math.max(1, Math.min(32, zoom * (button.dataset.zoom > 0 ? 2 : 0.5)));
         sheet.style.width = 100 * zoom + '%';
+        sheet.firstElementChild.classList.toggle('fine', sheet.offsetWidth < 1.5 * m.classes);
         box.scrollLeft = x * sheet.offsetWidth - box.clientWidth / 2;
         box.scrollTop = y * sheet.offsetHeight - box.clientHeight / 2;
       });

@@ -146,7 +146,7 @@ void pm_page_compare_curves(struct pm_str *html, struct pm_str *json,
                             struct pm_report *const *runs, int count)
 {
     const struct names metrics = eval_metrics(runs, count);
-    struct pm_chart c = { .id = "loss", .title = "Training loss", .log = true, .wide = true };
+    struct pm_chart c = { .id = "loss", .title = "Training loss", .log = PM_CHART_LOG_IF_FAR, .wide = true };
 
     pm_html_raw(html, "<section id=\"curves\"><h2>Curves</h2><div class=\"charts\">\n");
     write_train(html, json, runs, count, "loss", &c);
@@ -156,14 +156,14 @@ void pm_page_compare_curves(struct pm_str *html, struct pm_str *json,
 
         snprintf(id, sizeof id, "metric-%d", m);
         snprintf(title, sizeof title, "Evaluation: %s", metrics.v[m]);
-        c = (struct pm_chart){ .id = id, .title = title, .log = !share,
+        c = (struct pm_chart){ .id = id, .title = title, .log = share ? PM_CHART_NO_LOG : PM_CHART_LOG_IF_FAR,
                                .format = share ? PM_CHART_SHARE : PM_CHART_NUMBER };
         for (int i = 0; i < count; i++)
             pm_chart_dots(&c, pm_curves_find(&runs[i]->curves, "eval", metrics.v[m]), runs[i]->name,
                           i, i, i % DASHES);
         pm_chart_write(&c, html, json);
     }
-    c = (struct pm_chart){ .id = "lr", .title = "Learning rate", .log = true };
+    c = (struct pm_chart){ .id = "lr", .title = "Learning rate", .log = PM_CHART_LOG };
     write_train(html, json, runs, count, "lr", &c);
     c = (struct pm_chart){ .id = "images_per_second", .title = "Images per second" };
     write_train(html, json, runs, count, "images_per_second", &c);

@@ -16,7 +16,7 @@ static const struct pm_curve *eval_curve(const struct pm_report *r, const char *
 
 static void write_loss(struct pm_str *html, struct pm_str *json, const struct pm_report *r)
 {
-    struct pm_chart c = { .id = "loss", .title = "Loss", .log = true, .wide = true, .legend = true,
+    struct pm_chart c = { .id = "loss", .title = "Loss", .log = PM_CHART_LOG_IF_FAR, .wide = true, .legend = true,
                           .empty = "No values yet: the first is written at step run.log_every_steps." };
 
     pm_chart_curve(&c, train_curve(r, "loss"), "training", -1, 0, 0);
@@ -52,7 +52,7 @@ static void write_metrics(struct pm_str *html, struct pm_str *json, const struct
 }
 
 static void write_one(struct pm_str *html, struct pm_str *json, const struct pm_report *r,
-                      const char *name, const char *title, bool log, int color)
+                      const char *name, const char *title, enum pm_chart_log log, int color)
 {
     struct pm_chart c = { .id = name, .title = title, .log = log };
 
@@ -62,7 +62,7 @@ static void write_one(struct pm_str *html, struct pm_str *json, const struct pm_
 
 static void write_rate(struct pm_str *html, struct pm_str *json, const struct pm_report *r)
 {
-    struct pm_chart c = { .id = "lr", .title = "Learning rate", .log = true };
+    struct pm_chart c = { .id = "lr", .title = "Learning rate", .log = PM_CHART_LOG };
     const struct pm_curve *lr = train_curve(r, "lr");
 
     pm_chart_dots(&c, lr, "learning rate", -1, 2, 0);
@@ -89,6 +89,7 @@ static const struct pm_curve_bin *bin_at(const struct pm_curve *c, uint64_t firs
 
 struct phase {
     const char *label;
+    int color;
     const struct pm_curve *curve;
     double total; /* seconds */
 };
@@ -104,7 +105,7 @@ static int find_phases(const struct pm_report *r, struct phase list[PM_RUN_PHASE
     int n = 0;
 
     for (size_t i = 0; i < PM_COUNT(order); i++) {
-        struct phase p = { .label = order[i].label };
+        struct phase p = { .label = order[i].label, .color = (int)i };
         char name[32];
 
         snprintf(name, sizeof name, "seconds_%s", pm_phase_names[order[i].phase]);
@@ -142,8 +143,8 @@ static void write_time(struct pm_str *html, struct pm_str *json, const struct pm
                 (double)first->bins[i].last, b && sums[i] > 0 ? fmax(0, b->sum) / sums[i] : 0 };
         }
         points[0] = (struct pm_curve_point){ 0, points[1].value }; /* where the first bin begins */
-        pm_chart_area(&c, list[k].label, PM_PERCENT(list[k].total / all), k, points,
-                      first->count + 1);
+        pm_chart_area(&c, list[k].label, PM_PERCENT(list[k].total / all), list[k].color,
+                      points, first->count + 1);
     }
     pm_chart_write(&c, html, json);
 }
@@ -154,8 +155,8 @@ void pm_page_curves(struct pm_str *html, struct pm_str *json, const struct pm_re
     write_loss(html, json, r);
     write_metrics(html, json, r);
     write_rate(html, json, r);
-    write_one(html, json, r, "images_per_second", "Images per second", false, 5);
-    write_one(html, json, r, "gradient_norm", "Gradient norm", true, 3);
+    write_one(html, json, r, "images_per_second", "Images per second", PM_CHART_NO_LOG, 5);
+    write_one(html, json, r, "gradient_norm", "Gradient norm", PM_CHART_LOG_IF_FAR, 3);
     write_time(html, json, r);
     pm_html_raw(html, "</div></section>\n");
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NARROW_CLASSES = 12, TABLE_CLASSES = 40, PICTURE_CLASSES = 2048, CONFUSIONS = 12, SAMPLES = 24, CELLS = 40000 };
+enum { NARROW_CLASSES = 12, TABLE_CLASSES = 40, FINE_CLASSES = 500, PICTURE_CLASSES = 2048, CONFUSIONS = 12, SAMPLES = 24, CELLS = 40000 };
 
 struct cell {
     int truth, predicted;
@@ -222,20 +222,31 @@ static void write_matrix_table(struct pm_str *html, const struct result *r)
     pm_free(at);
 }
 
-/* A pixel a class: blue on the diagonal, orange elsewhere, see-through where nothing is. */
+static void paint_cell(const struct result *r, const struct cell *c, struct pm_image8 *im)
+{
+    const int reach = r->classes > FINE_CLASSES, k = r->classes;
+    const uint8_t alpha = (uint8_t)(80 + 175 * strength(r, c));
+
+    for (int y = c->truth - reach; y <= c->truth + reach; y++)
+        for (int x = c->predicted - reach; x <= c->predicted + reach; x++) {
+            static const uint8_t own[3] = { 0, 114, 178 }, off[3] = { 213, 94, 0 };
+
+            if (y < 0 || y >= k || x < 0 || x >= k)
+                continue;
+            uint8_t *p = im->pixels + 4 * ((size_t)y * (size_t)k + (size_t)x);
+            memcpy(p, c->truth == c->predicted ? own : off, 3);
+            p[3] = alpha;
+        }
+}
+
+/* A pixel a class, three where there are very many, lest single ones vanish: blue on the diagonal,
+ * orange elsewhere, see-through where nothing is. */
 static void paint(const struct result *r, struct pm_image8 *im)
 {
-    static const uint8_t own[3] = { 0, 114, 178 }, off[3] = { 213, 94, 0 };
-
     *im = (struct pm_image8){ r->classes, r->classes, 4,
                               pm_calloc((size_t)r->classes * (size_t)r->classes, 4) };
-    for (int i = 0; i < r->cells_count; i++) {
-        const struct cell *c = &r->cells[i];
-        uint8_t *p = im->pixels + 4 * ((size_t)c->truth * (size_t)r->classes + (size_t)c->predicted);
-
-        memcpy(p, c->truth == c->predicted ? own : off, 3);
-        p[3] = (uint8_t)(80 + 175 * strength(r, c));
-    }
+    for (int i = r->cells_count; i-- > 0;) /* the most frequent ones last */
+        paint_cell(r, &r->cells[i], im);
 }
 
 static void write_cells(struct pm_str *cells, const struct result *r)
@@ -270,7 +281,9 @@ static void write_matrix_picture(struct pm_str *html, struct pm_str *cells, cons
                           "</div>"
                           "<div class=\"scroll big\" id=\"matrix\" tabindex=\"0\" role=\"group\" "
                           "aria-label=\"Confusion matrix; arrow keys move from cell to cell\">"
-                          "<div class=\"sheet\"><img alt=\"Rows: what pictures are. Columns: what was "
+                          "<div class=\"sheet\"><img class=\"");
+        pm_html_raw(html, r->classes > FINE_CLASSES ? "fine" : "");
+        pm_html_raw(html, "\" alt=\"Rows: what pictures are. Columns: what was "
                           "said.\" src=\"data:image/png;base64,");
         pm_str_base64(html, png, size);
         pm_html_raw(html, "\"><i id=\"here\" hidden></i></div></div>\n");
@@ -288,7 +301,7 @@ static void write_matrix(struct pm_str *html, struct pm_str *cells, const struct
                       "what pictures are, a column what was said. Right answers are <b class=\"own\">"
                       "blue</b> and lie on the diagonal; mistakes are <b class=\"off\">orange</b>, "
             "stronger the larger their share of the row.</p>",
-            r->classes <= NARROW_CLASSES ? "tower" : "wide");
+            r->classes > NARROW_CLASSES && r->classes <= TABLE_CLASSES ? "wide" : "tower");
     if (r->classes <= TABLE_CLASSES)
         write_matrix_table(html, r);
     else if (r->classes <= PICTURE_CLASSES)

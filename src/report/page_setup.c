@@ -219,7 +219,7 @@ void pm_page_log(struct pm_str *html, const struct pm_report *r)
     if (n == 0)
         pm_html_raw(html, "<p class=\"card empty\">The folder has no log.txt yet.</p>\n");
     else
-        pm_html_raw(html, "<pre class=\"card log\" tabindex=\"0\" role=\"region\" aria-label=\"Last "
+        pm_html_raw(html, "<pre class=\"card journal\" tabindex=\"0\" role=\"region\" aria-label=\"Last "
                           "lines of the log\">");
     for (int i = n > LOG_LINES ? n - LOG_LINES : 0; i < n; i++)
         write_line(html, lines[i], false);

@@ -54,7 +54,7 @@ static inline void put_metrics(const char *folder, double loss)
     struct pm_str s = { 0 };
 
     for (int step = 5; step <= 1000; step += 5) {
-        const double now = loss * exp(-step / 300.0) + 0.1 + 0.02 * sin(step);
+        const double now = loss * exp(-step / 300.0) + 0.3 + 0.02 * sin(step);
         pm_str_add(&s, "{\"kind\": \"train\", \"step\": %d, \"loss\": %.6g, \"l2\": 0.01, \"lr\": %.6g, "
                    "\"gradient_norm\": %.4g, \"images_per_second\": %d, \"seconds_per_step\": 0.01, "
                    "\"wait_share\": 0.05, \"seconds_other\": 0.001, \"seconds_data\": 0.002, "

@@ -1,0 +1,334 @@
+/* report.html in a real browser: headless Chromium opens pages of made-up runs in a frame of a harness
+ * page that presses what can be pressed and writes down what it sees. Chromium's own log says whether
+ * a script failed. Skipped where there is no Chromium. */
+#include "report/run_folder.h"
+
+#include "report/page.h"
+
+#include <stdio.h>
+#include <sys/wait.h>
+
+static char *top;            /* a folder for everything */
+static const char *browser;
+
+static const char *find_browser(void)
+{
+    static const char *const names[] = { "chromium", "chromium-browser", "google-chrome" };
+    char command[128];
+
+    for (size_t i = 0; i < PM_COUNT(names); i++) {
+        snprintf(command, sizeof command, "command -v %s >/dev/null 2>&1", names[i]);
+        if (system(command) == 0)
+            return names[i];
+    }
+    return NULL;
+}
+
+/* The harness: `check` is a function body that sees frame (the iframe), w, d (its window and document),
+ * one(selector), all(selector), shown(element), contrast(element, ground), and say(name, value). */
+static const char harness_head[] =
+    "<!doctype html><meta charset=utf-8><body><script>\n"
+    "const out = [];\n"
+    "const say = (name, value) => out.push(name + '=' + value + ';');\n"
+    "const numbers = color => {\n"
+    "  const c = document.createElement('canvas').getContext('2d', { willReadFrequently: true });\n"
+    "  c.fillStyle = color; c.fillRect(0, 0, 1, 1);\n"
+    "  return c.getImageData(0, 0, 1, 1).data;\n"
+    "};\n"
+    "const light = color => {\n"
+    "  const f = v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;\n"
+    "  const c = numbers(color);\n"
+    "  return .2126 * f(c[0]) + .7152 * f(c[1]) + .0722 * f(c[2]);\n"
+    "};\n"
+    "const frame = document.createElement('iframe');\n"
+    "frame.style.cssText = 'border:0;height:900px;width:' + WIDTH + 'px';\n"
+    "if (SANDBOX) frame.sandbox = 'allow-same-origin';\n"
+    "frame.onload = () => {\n"
+    "  const w = frame.contentWindow, d = frame.contentDocument;\n"
+    "  const one = s => d.querySelector(s), all = s => Array.from(d.querySelectorAll(s));\n"
+    "  const shown = e => e && w.getComputedStyle(e).display !== 'none' && e.getBoundingClientRect().width > 0;\n"
+    "  const contrast = (e, ground) => {\n"
+    "    const a = light(w.getComputedStyle(e).color), b = light(w.getComputedStyle(ground).backgroundColor);\n"
+    "    return (Math.max(a, b) + .05) / (Math.min(a, b) + .05);\n"
+    "  };\n"
+    "  try {\n"
+    "    say('overflow', d.documentElement.scrollWidth > frame.clientWidth);\n"
+    "    say('curves', all('svg path.line, svg path.area').filter(p => p.getAttribute('d').length > 20).length);\n";
+static const char harness_tail[] =
+    "\n  } catch (e) { say('failed', e); }\n"
+    "  document.body.textContent = 'RESULT ' + out.join(' ');\n"
+    "};\nframe.src = PAGE;\ndocument.body.append(frame);\n</script>";
+
+struct visit {
+    const char *page;   /* file name in top */
+    int width;
+    bool sandbox;       /* no scripts in the page */
+    bool dark;          /* what the system prefers */
+    const char *check;  /* or NULL */
+};
+
+static char *read_pipe(const char *command)
+{
+    FILE *f = popen(command, "r");
+    struct pm_str s = { 0 };
+    char buf[4096];
+    size_t n;
+
+    assert_non_null(f);
+    while ((n = fread(buf, 1, sizeof buf, f)) > 0)
+        pm_str_bytes(&s, buf, n);
+    pclose(f);
+    return s.text ? s.text : pm_strdup("");
+}
+
+/* What the harness wrote, "RESULT ..."; *log: Chromium's own words. Both freed with pm_free. */
+static char *visit(const struct visit *v, char **log)
+{
+    struct pm_str s = { 0 }, path = { 0 };
+    char *dom;
+    size_t size;
+
+    pm_str_add(&s, "<!doctype html><script>const WIDTH = %d, SANDBOX = %s, PAGE = '%s';</script>%s%s%s",
+               v->width, v->sandbox ? "true" : "false", v->page, harness_head,
+               v->check ? v->check : "", harness_tail);
+    put(top, "harness.html", s.text);
+    pm_str_free(&s);
+    pm_str_add(&s, "timeout 120 %s --headless=new --no-sandbox --disable-gpu --no-first-run "
+               "--hide-scrollbars --user-data-dir=%s/profile --allow-file-access-from-files "
+               "--window-size=1400,1000 --virtual-time-budget=4000 --enable-logging=stderr --v=0 "
+               "--blink-settings=preferredColorScheme=%d --dump-dom file://%s/harness.html 2>%s/log",
+               browser, top, v->dark ? 0 : 1, top, top);
+    dom = read_pipe(s.text);
+    pm_str_add(&path, "%s/log", top);
+    assert_int_equal(pm_file_read(path.text, log, &size), 0);
+    pm_str_free(&s);
+    pm_str_free(&path);
+    return dom;
+}
+
+/* The harness ran, saw these words, and no script complained. */
+static void expect(const struct visit *v, const char *const *words)
+{
+    char *log = NULL, *dom = visit(v, &log);
+    const char *complaint = strstr(log, "CONSOLE");
+
+    if (!strstr(dom, "RESULT "))
+        fail_msg("%s: no result from the browser: %.2000s", v->page, log);
+    if (complaint && !v->sandbox) /* there each script that does not run is a complaint */
+        fail_msg("%s: a script complains: %.400s", v->page, complaint);
+    if (strstr(dom, "failed="))
+        fail_msg("%s: %s", v->page, dom);
+    for (; *words; words++)
+        if (!strstr(dom, *words))
+            fail_msg("%s at %d: no '%s' in: %s", v->page, v->width, *words, strstr(dom, "RESULT "));
+    pm_free(dom);
+    pm_free(log);
+}
+
+#define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+/* ---- pages ------------------------------------------------------------------------------- */
+
+static void write_page(const char *name, struct pm_report *const *runs, int count)
+{
+    struct pm_str html = { 0 };
+
+    pm_report_page(runs, count, &html);
+    put(top, name, html.text);
+    pm_str_free(&html);
+}
+
+static int setup(void **state)
+{
+    char folder[3][512];
+    struct pm_report *runs[3];
+
+    (void)state;
+    top = make_folder();
+    for (int i = 0; i < 3; i++) {
+        snprintf(folder[i], sizeof folder[i], "%s/a_run_with_a_rather_long_name_number_%d", top, i);
+        put_whole_run(folder[i], i == 2 ? 200 : 10, 2 + i, i == 1 ? 0.5 : 0.25);
+        runs[i] = pm_report_open(folder[i], false);
+    }
+    write_page("one.html", runs, 1);
+    write_page("many.html", runs + 2, 1);
+    write_page("three.html", runs, 3);
+    for (int i = 0; i < 3; i++)
+        pm_report_close(&runs[i]);
+    snprintf(folder[0], sizeof folder[0], "%s/new", top);
+    assert_int_equal(pm_make_folders(folder[0]), 0);
+    put_run(folder[0], "running", 0.1);
+    runs[0] = pm_report_open(folder[0], true);
+    write_page("new.html", runs, 1);
+    pm_report_close(&runs[0]);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    drop_folder(top);
+    return 0;
+}
+
+/* ---- tests ------------------------------------------------------------------------------- */
+
+/* A complaint of a page's script is noticed. */
+static void notices_complaints(void **state)
+{
+    char *log = NULL, *dom;
+
+    (void)state;
+    put(top, "bad.html", "<!doctype html><html><body><script>undefined_function();</script></body></html>");
+    dom = visit(&(struct visit){ .page = "bad.html", .width = 400 }, &log);
+    assert_contains(dom, "curves=0;");
+    assert_contains(log, "CONSOLE");
+    assert_contains(log, "undefined_function");
+    pm_free(dom);
+    pm_free(log);
+}
+
+static const char press[] =
+    "    say('lin', shown(one('#loss .lin')));\n"
+    "    one('#loss-log').click();\n"
+    "    say('lin_after', shown(one('#loss .lin'))); say('log_after', shown(one('#loss .log')));\n"
+    "    one('#loss-raw').click();\n"
+    "    say('raw_after', w.getComputedStyle(one('#loss .raw')).display);\n"
+    "    const rows = () => all('#settings tbody tr').filter(shown).length;\n"
+    "    say('set', rows()); one('#only-set').click(); say('settings', rows());\n"
+    "    for (const theme of ['light', 'dark']) {\n"
+    "      one('#theme-' + theme).click();\n"
+    "      say(theme, light(w.getComputedStyle(d.body).backgroundColor) > .5 ? 'bright' : 'dim');\n"
+    "      const card = one('.card'), good = [['.note', card], ['.tile small', one('.tile')],\n"
+    "        ['.eyebrow', d.body], ['.wrong .verdict', one('.sample')], ['.right .verdict', one('.sample')],\n"
+    "        ['nav a', d.body], ['.plot .y', card], ['.state', one('.state')], ['.journal .warning', one('.journal')],\n"
+    "        ['.matrix td', one('.matrix td')]];\n"
+    "      for (const [text, ground] of good)\n"
+    "        if (contrast(one(text), ground) < 4.5) say('faint', theme + ' ' + text);\n"
+    "    }\n";
+
+static void pressing_works(void **state)
+{
+    static const int widths[] = { 1280, 390 };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(widths); i++)
+        expect(&(struct visit){ .page = "one.html", .width = widths[i], .check = press },
+               WORDS("overflow=false;", "curves=15;", "lin=true;", "lin_after=false;", "log_after=true;",
+                     "raw_after=none;", "set=2;", "settings=5;", "light=bright;", "dark=dim;"));
+}
+
+static void nothing_is_faint(void **state)
+{
+    char *log = NULL, *dom = visit(&(struct visit){ .page = "one.html", .width = 1280, .check = press }, &log);
+
+    (void)state;
+    assert_contains(dom, "dark=dim;");
+    if (strstr(dom, "faint="))
+        fail_msg("contrast below 4.5: %s", strstr(dom, "faint="));
+    pm_free(dom);
+    pm_free(log);
+}
+
+/* The toggles are the browser's own; curves are there before any script. */
+static void works_without_scripts(void **state)
+{
+    (void)state;
+    expect(&(struct visit){ .page = "one.html", .width = 390, .sandbox = true, .check = press },
+           WORDS("overflow=false;", "curves=15;", "lin_after=false;", "log_after=true;", "dark=dim;"));
+}
+
+static const char read_values[] =
+    "    const plot = one('#loss .plot'), box = plot.getBoundingClientRect(), tip = one('#tip');\n"
+    "    const key = k => plot.dispatchEvent(new w.KeyboardEvent('keydown', { key: k, bubbles: true }));\n"
+    "    plot.dispatchEvent(new w.PointerEvent('pointermove',\n"
+    "      { clientX: box.left + box.width / 2, clientY: box.top + 20, bubbles: true }));\n"
+    "    say('tip', !tip.hidden); say('at', tip.querySelector('b').textContent);\n"
+    "    say('values', tip.querySelectorAll('em').length); say('marks', all('#loss .mark').length);\n"
+    "    plot.dispatchEvent(new w.PointerEvent('pointerleave'));\n"
+    "    say('gone', tip.hidden); plot.focus(); say('focus', d.activeElement === plot);\n"
+    "    key('Home'); say('home', tip.textContent.split('training')[0]);\n"
+    "    key('ArrowRight'); say('next', tip.textContent.split('training')[0]);\n"
+    "    key('End'); say('end', tip.textContent.split('training')[0]);\n"
+    "    const t = tip.getBoundingClientRect();\n"
+    "    say('inside', t.left >= 0 && t.right <= frame.clientWidth && t.top >= 0);\n"
+    "    key('Escape'); say('closed', tip.hidden);\n";
+
+static void values_can_be_read(void **state)
+{
+    (void)state;
+    expect(&(struct visit){ .page = "one.html", .width = 390, .check = read_values },
+           WORDS("tip=true;", "at=step 500;", "values=3;", "marks=2;", "gone=true;", "focus=true;",
+                 "home=step 5;", "next=step 10;", "end=step 1,000;", "inside=true;", "closed=true;"));
+}
+
+static const char compare[] =
+    "    say('seen', w.getComputedStyle(one('#loss path.line.r1')).display);\n"
+    "    one('#run-1').click();\n"
+    "    say('hidden', w.getComputedStyle(one('#loss path.line.r1')).display);\n"
+    "    say('others', w.getComputedStyle(one('#loss path.line.r0')).display);\n"
+    "    const plot = one('#loss .plot'), box = plot.getBoundingClientRect();\n"
+    "    plot.dispatchEvent(new w.PointerEvent('pointermove', { clientX: box.left + 50, clientY: box.top, bubbles: true }));\n"
+    "    say('named', one('#tip').textContent.includes('number_1'));\n"
+    "    say('other_named', one('#tip').textContent.includes('number_2'));\n"
+    "    say('keys', all('.settings th[scope]').map(e => e.textContent).join());\n";
+
+static void runs_can_be_hidden(void **state)
+{
+    static const int widths[] = { 1280, 390 };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(widths); i++)
+        expect(&(struct visit){ .page = "three.html", .width = widths[i], .check = compare },
+               WORDS("overflow=false;", "seen=inline;", "hidden=none;", "others=inline;", "named=false;",
+                     "other_named=true;", "keys=schedule.base_lr;"));
+}
+
+static const char matrix[] =
+    "    const box = one('#matrix'), sheet = one('.sheet'), before = sheet.offsetWidth;\n"
+    "    const key = k => box.dispatchEvent(new w.KeyboardEvent('keydown', { key: k, bubbles: true }));\n"
+    "    say('picture', one('.sheet img').naturalWidth);\n"
+    "    key('ArrowRight'); key('ArrowRight'); key('ArrowRight'); key('ArrowRight');\n"
+    "    say('cell', one('#cell').textContent);\n"
+    "    key('ArrowDown'); say('below', one('#cell').textContent);\n"
+    "    key('ArrowLeft'); key('ArrowLeft'); say('own', one('#cell').textContent);\n"
+    "    one('[data-zoom=\"1\"]').click(); say('zoom', Math.round(sheet.offsetWidth / before));\n"
+    "    const find = one('.filter'); find.value = 'class 17'; find.dispatchEvent(new w.Event('input'));\n"
+    "    say('found', all('#classes tbody tr').filter(shown).length);\n"
+    "    say('wide', d.documentElement.scrollWidth > frame.clientWidth);\n";
+
+static void many_classes(void **state)
+{
+    (void)state;
+    expect(&(struct visit){ .page = "many.html", .width = 390, .check = matrix },
+           WORDS("overflow=false;", "picture=200;", "cell=is class 0, said class 3: 0 of 10 (0",
+                 "below=is class 1, said class 3: 0 of 10", "own=is class 1, said class 1: 9 of 10 (90.00",
+                 "zoom=2;", "found=11;", "wide=false;"));
+}
+
+static void new_run_is_followed(void **state)
+{
+    (void)state;
+    expect(&(struct visit){ .page = "new.html", .width = 390, .dark = true,
+                            .check = "    say('live', shown(one('.live')));\n"
+                                     "    say('auto', light(w.getComputedStyle(d.body).backgroundColor) < .1);\n"
+                                     "    say('words', one('#loss .empty').textContent);\n" },
+           WORDS("overflow=false;", "curves=0;", "live=true;", "auto=true;", "words=No values yet"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(notices_complaints), cmocka_unit_test(pressing_works),
+        cmocka_unit_test(nothing_is_faint), cmocka_unit_test(works_without_scripts),
+        cmocka_unit_test(values_can_be_read), cmocka_unit_test(runs_can_be_hidden),
+        cmocka_unit_test(many_classes), cmocka_unit_test(new_run_is_followed),
+    };
+
+    browser = find_browser();
+    if (!browser) {
+        puts("skipped: no chromium, chromium-browser or google-chrome to open report.html with");
+        return 77;
+    }
+    return cmocka_run_group_tests_name("browser", tests, setup, teardown);
+}
