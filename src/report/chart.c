@@ -325,11 +325,11 @@ static void write_legend(struct pm_str *html, const struct pm_chart *c)
 /* Whether most of a linear view would be empty: curves that end far below their top. */
 static bool falls_far(const struct pm_chart *c, double top)
 {
-    double last = 0;
+    double last = INFINITY;
 
     for (int n = 0; n < c->count; n++)
         if (c->series[n].count > 0)
-            last = fmax(last, c->series[n].points[c->series[n].count - 1].value);
+            last = fmin(last, c->series[n].points[c->series[n].count - 1].value);
     return c->log == PM_CHART_LOG_IF_FAR && last > 0 && top > 10 * last;
 }
 

@@ -119,7 +119,12 @@ static double last_value(const struct pm_report *r, const char *kind, const char
     return c ? c->last : NAN;
 }
 
-/* "lenet on mnist, 10 classes, 5 pictures ..." */
+static bool same(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
+}
+
+/* "lenet on mnist, 10 classes, 55,000 pictures, a device" */
 static void write_subtitle(struct pm_str *html, const struct pm_report *r)
 {
     const char *net = pm_json_text_of(r->run, "net"), *data = pm_json_text_of(r->run, "data");
@@ -138,10 +143,15 @@ static void write_subtitle(struct pm_str *html, const struct pm_report *r)
         PM_HTML(html, "{}{} classes", between, PM_COUNT_TEXT(classes));
     if (isfinite(examples))
         PM_HTML(html, "{}{} training pictures", between, PM_COUNT_TEXT(examples));
-    cJSON_ArrayForEach(d, devices)
-    {
+    for (d = devices ? devices->child : NULL; d; d = d->next) {
         const char *name = pm_json_text_of(d, "name");
-        if (name)
+        int times = 1;
+
+        for (; name && d->next && same(name, pm_json_text_of(d->next, "name")); d = d->next)
+            times++;
+        if (name && times > 1)
+            PM_HTML(html, "{}{} \xc3\x97 {}", between, PM_COUNT_TEXT(times), name);
+        else if (name)
             PM_HTML(html, "{}{}", between, name);
     }
     pm_html_raw(html, "</p>\n");

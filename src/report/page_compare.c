@@ -230,8 +230,8 @@ void pm_page_compare_config(struct pm_str *html, struct pm_report *const *runs, 
     if (write_settings(&rows, flats, count) == 0) {
         pm_html_raw(html, "<p class=\"card empty\">There are none but the run's folder.</p>");
     } else {
-        pm_html_raw(html, "<div class=\"card\"><div class=\"scroll\"><table class=\"rows settings\">"
-                          "<thead><tr><th>key</th>");
+        pm_str_add(html, "<div class=\"card\"><div class=\"scroll\"><table class=\"rows settings sides\" "
+                   "style=\"min-width:%drem\"><thead><tr><th>key</th>", 13 + 8 * count);
         for (int i = 0; i < count; i++) {
             pm_str_add(html, "<th><span class=\"run c%d d%d\"><i></i>", i % PM_CHART_COLORS,
                        i % DASHES);
