@@ -132,7 +132,9 @@ static void bad_records(void **state)
     for (size_t i = 0; i < PM_COUNT(cases); i++) {
         float image[SIZE * SIZE];
         int32_t label;
-        assert_int_equal(make_sample(&s, false, &cases[i].r, 0, image, &label), PM_EDATA);
+        /* A label out of range is a mistake of the data, the rest is a damaged record. */
+        assert_int_equal(make_sample(&s, false, &cases[i].r, 0, image, &label),
+                         strstr(cases[i].words, "image/class/label") ? PM_EDATA : PM_ECORRUPT);
         if (!strstr(pm_error_text(), "a.tfrecord record 5") ||
             !strstr(pm_error_text(), cases[i].words))
             fail_msg("\"%s\" does not name the record or say \"%s\"", pm_error_text(),
@@ -267,6 +269,73 @@ static void score_not_finite(void **state)
     task()->score_destroy(&m);
 }
 
+/* 40 examples of 3 classes, i's label i % 3; the answer is wrong where i % 4 == 0, the more the larger
+ * i. In batches of `size`, backwards when asked. */
+static struct pm_score *scored(const struct pm_setup *s, int size, bool backwards)
+{
+    struct pm_score *m = task()->score_create(s);
+
+    for (int at = 0; at < 40; at += size) {
+        float logits[40][3] = { { 0 } };
+        int32_t labels[40];
+        uint64_t records[40];
+        struct pm_batch batch = { .field = { NULL, labels }, .record = records };
+
+        for (; batch.valid < size && at + batch.valid < 40; batch.valid++) {
+            const int k = batch.valid, i = backwards ? 39 - at - k : at + k;
+            records[k] = 1000 + (uint64_t)i;
+            labels[k] = i % 3;
+            logits[k][(i + (i % 4 == 0)) % 3] = 1 + 0.1f * (float)i;
+        }
+        assert_int_equal(task()->score_add(m, &batch, logits[0]), PM_OK);
+    }
+    return m;
+}
+
+static void details(void **state)
+{
+    static const char *const labels[] = { "ant", NULL, "cat" };
+    const struct pm_setup s = { .num_classes = 3, .labels = labels, .labels_offset = 1, .channels = 1 };
+    struct pm_score *m = scored(&s, 7, false), *other = scored(&s, 40, true);
+    uint64_t records[PM_MAX_SAMPLES], same[PM_MAX_SAMPLES];
+    cJSON *o = cJSON_CreateObject();
+
+    (void)state;
+    assert_int_equal(task()->score_samples(m, records), PM_MAX_SAMPLES);
+    assert_int_equal(task()->score_samples(other, same), PM_MAX_SAMPLES);
+    assert_memory_equal(records, same, sizeof records);
+    for (int i = 0; i < 10; i++) /* all the wrong ones, the worst first */
+        assert_int_equal(records[i], 1036 - 4 * i);
+    for (int i = 10; i < PM_MAX_SAMPLES; i++)
+        assert_true(records[i] % 4 != 0);
+
+    task()->score_detail(m, o);
+    char *text = cJSON_PrintUnformatted(o);
+    assert_string_equal(text, "{\"labels\":[\"ant\",null,\"cat\"],\"labels_offset\":1,\"per_class\":{"
+        "\"count\":[14,13,13],\"right\":[10,10,10]},\"confusion\":[0,0,10,0,1,4,1,1,10,1,2,3,2,0,3,"
+        "2,2,10]}");
+    free(text);
+    cJSON_Delete(o);
+
+    const struct record r = { "raw", 1, 4, false };
+    struct pm_image8 im = { 0 };
+    uint8_t *bytes;
+    size_t size;
+    make_record(&r, &bytes, &size);
+    o = cJSON_CreateObject();
+    assert_int_equal(task()->score_sample(m, 1, bytes, size, "a record", o, &im), PM_OK);
+    assert_true(value(o, "label") == 2 && value(o, "predicted") == 0); /* number 32 */
+    assert_true(cJSON_IsFalse(cJSON_GetObjectItem(o, "right")));
+    assert_true(fabs(value(o, "probability") - exp(4.2) / (exp(4.2) + 2)) < 1e-6);
+    assert_true(fabs(value(o, "label_probability") - 1 / (exp(4.2) + 2)) < 1e-6);
+    assert_true(im.height == SIZE && im.width == SIZE && im.pixels[1] == 48);
+    pm_image_free(&im);
+    pm_free(bytes);
+    cJSON_Delete(o);
+    task()->score_destroy(&m);
+    task()->score_destroy(&other);
+}
+
 static void prediction(void **state)
 {
     (void)state;
@@ -343,7 +412,7 @@ int main(void)
         cmocka_unit_test(samples),          cmocka_unit_test(bad_records),
         cmocka_unit_test(augmentation),     cmocka_unit_test(batch_fields),
         cmocka_unit_test(score),            cmocka_unit_test(score_not_finite),
-        cmocka_unit_test(prediction),       cmocka_unit_test(loss_nodes),
+        cmocka_unit_test(details), cmocka_unit_test(prediction),       cmocka_unit_test(loss_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

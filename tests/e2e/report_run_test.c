@@ -1,0 +1,204 @@
+/* What training and evaluation leave for report.html, and the command that writes it. */
+#include "e2e/program.h"
+
+static struct result train(const struct how *how, const char *name, const char *more)
+{
+    return run(how, "train %s run.folder=%s run.steps=6 eval.every_steps=3 %s", in("net.json"),
+               in("%s", name), more);
+}
+
+static cJSON *read_json(const char *path)
+{
+    char *text = get_text(path);
+    cJSON *json = cJSON_Parse(text);
+
+    if (!cJSON_IsObject(json))
+        fail_msg("%s: no JSON object", path);
+    pm_free(text);
+    return json;
+}
+
+static const char *string_of(const cJSON *object, const char *key)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+
+    if (!text)
+        fail_msg("no text %s", key);
+    return text;
+}
+
+static double sum_of(const cJSON *list)
+{
+    const cJSON *v;
+    double sum = 0;
+
+    cJSON_ArrayForEach(v, list)
+        sum += v->valuedouble;
+    return sum;
+}
+
+static void check_evaluation(const char *name, int step)
+{
+    cJSON *e = read_json(in("%s/evaluation.json", name));
+    const cJSON *classes = cJSON_GetObjectItem(e, "per_class");
+    const cJSON *confusion = cJSON_GetObjectItem(e, "confusion"), *sample;
+    const double right = sum_of(cJSON_GetObjectItem(classes, "right"));
+    double all = 0, own = 0;
+    bool was_wrong = true;
+
+    assert_true(number_of(e, "step") == step && number_of(e, "count") == 20);
+    assert_true(sum_of(cJSON_GetObjectItem(classes, "count")) == 20);
+    assert_true(fabs(number_of(cJSON_GetObjectItem(e, "metrics"), "accuracy") - right / 20) < 1e-9);
+    for (int i = 0; i + 2 < cJSON_GetArraySize(confusion); i += 3) {
+        const double n = cJSON_GetArrayItem(confusion, i + 2)->valuedouble;
+        all += n;
+        own += cJSON_GetArrayItem(confusion, i)->valueint == cJSON_GetArrayItem(confusion, i + 1)->valueint
+                   ? n : 0;
+    }
+    assert_true(all == 20 && own == right);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(e, "labels")), 4);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(e, "samples")), 20);
+    cJSON_ArrayForEach(sample, cJSON_GetObjectItem(e, "samples"))
+    {
+        const bool is_right = cJSON_IsTrue(cJSON_GetObjectItem(sample, "right"));
+
+        assert_true(was_wrong || is_right); /* wrong ones first */
+        was_wrong = !is_right;
+        assert_true(is_right == (number_of(sample, "label") == number_of(sample, "predicted")));
+        assert_true(number_of(sample, "width") == 16 && number_of(sample, "probability") >= 0.25);
+        assert_true(strncmp(string_of(sample, "picture"), "data:image/png;base64,iVBOR", 27) == 0);
+    }
+    cJSON_Delete(e);
+}
+
+static void training_leaves_a_page(void **state)
+{
+    (void)state;
+    check(train(NULL, "one", "run.keep_best=recall_at_5"), 0);
+    cJSON *r = read_json(in("one/run.json"));
+    const cJSON *origins = cJSON_GetObjectItem(r, "origins");
+    assert_string_equal(string_of(r, "state"), "finished");
+    assert_string_equal(string_of(r, "net"), "layer list");
+    assert_string_equal(string_of(r, "best_metric"), "recall_at_5");
+    assert_string_equal(string_of(origins, "run.steps"), "command line");
+    assert_non_null(strstr(string_of(origins, "optim.name"), "net.json:"));
+    assert_null(cJSON_GetObjectItem(origins, "run.seed"));
+    assert_true(number_of(r, "step") == 6 && number_of(r, "train_examples") == 40);
+    const cJSON *device = cJSON_GetArrayItem(cJSON_GetObjectItem(r, "devices"), 0);
+    assert_string_equal(string_of(device, "address"), "cpu");
+    assert_true(number_of(device, "examples") == 8 && number_of(device, "memory_used") > 0);
+    cJSON_Delete(r);
+    check_evaluation("one", 6);
+    char *page = get_text(in("one/report.html"));
+    assert_contains(page, "</html>");
+    assert_contains(page, "finished");
+    assert_contains(page, "id=\"loss\"");
+    assert_contains(page, "Confusion matrix");
+    pm_free(page);
+}
+
+/* The same evaluation, whatever its batches: the same samples. */
+static void evaluation_brings_it_up_to_date(void **state)
+{
+    (void)state;
+    check(train(NULL, "two", "run.save_every_steps=3"), 0);
+    cJSON *before = read_json(in("two/evaluation.json"));
+    check(run(NULL, "eval %s run.folder=%s eval.checkpoint=3", in("net.json"), in("two")), 0);
+    check_evaluation("two", 3);
+    check(run(NULL, "eval %s run.folder=%s eval.batch_size=3", in("net.json"), in("two")), 0);
+    check_evaluation("two", 6);
+    cJSON *after = read_json(in("two/evaluation.json"));
+    assert_true(cJSON_Compare(cJSON_GetObjectItem(before, "samples"),
+                              cJSON_GetObjectItem(after, "samples"), true));
+    assert_true(cJSON_Compare(cJSON_GetObjectItem(before, "confusion"),
+                              cJSON_GetObjectItem(after, "confusion"), true));
+    cJSON_Delete(before);
+    cJSON_Delete(after);
+    /* A checkpoint of another run says nothing of this one. */
+    assert_int_equal(unlink(in("two/evaluation.json")), 0);
+    check(run(NULL, "eval %s run.folder=%s eval.checkpoint=%s", in("net.json"), in("two"), in("one")), 0);
+    assert_false(pm_file_exists(in("two/evaluation.json")));
+}
+
+static void resuming_goes_on_with_it(void **state)
+{
+    (void)state;
+    check(train(NULL, "three", ""), 0);
+    cJSON *first = read_json(in("three/run.json"));
+    check(train(NULL, "three", "run.steps=9"), 0);
+    cJSON *second = read_json(in("three/run.json"));
+    assert_string_equal(string_of(first, "started"), string_of(second, "started"));
+    assert_true(number_of(second, "seconds") > number_of(first, "seconds"));
+    assert_true(number_of(second, "step") == 9);
+    cJSON_Delete(first);
+    cJSON_Delete(second);
+}
+
+static void failures_are_told_on_it(void **state)
+{
+    (void)state;
+    check(train(NULL, "four", "schedule.base_lr=1000 optim.weight_decay=0.5 run.steps=300"), 1, "not finite");
+    cJSON *r = read_json(in("four/run.json"));
+    assert_string_equal(string_of(r, "state"), "failed");
+    assert_non_null(strstr(string_of(r, "error"), "not finite"));
+    cJSON_Delete(r);
+    char *page = get_text(in("four/report.html"));
+    assert_contains(page, "class=\"failure\"");
+    pm_free(page);
+}
+
+/* Where the page cannot be written, one warning says so and the run is whole. */
+static void training_does_without_it(void **state)
+{
+    const char *at;
+    int warnings = 0;
+
+    (void)state;
+    assert_int_equal(pm_make_folders(in("five/report.html/x")), 0);
+    struct result r = train(NULL, "five", "");
+    for (at = r.err; (at = strstr(at, "warning: report:")) != NULL; at++)
+        warnings++;
+    assert_int_equal(warnings, 1);
+    check(r, 0);
+    assert_true(pm_file_exists(in("five/checkpoints/step-000006.safetensors")));
+    assert_int_equal(temporaries(in("five")), 0);
+}
+
+static void the_command(void **state)
+{
+    (void)state;
+    assert_int_equal(unlink(in("one/report.html")), 0);
+    check(run(NULL, "report %s", in("one")), 0);
+    assert_true(pm_file_exists(in("one/report.html")));
+    struct result r = run(NULL, "report %s %s --out %s --json", in("one"), in("two"), in("both.html"));
+    cJSON *json = json_of(&r);
+    assert_true(number_of(json, "runs") == 2);
+    assert_string_equal(string_of(json, "report"), in("both.html"));
+    cJSON_Delete(json);
+    check(r, 0);
+    char *page = get_text(in("both.html"));
+    assert_contains(page, "2 runs");
+    pm_free(page);
+    check(run(NULL, "report"), 2, "needs a run folder");
+    check(run(NULL, "report %s", in("nowhere")), 3, in("nowhere"), "no such folder");
+    check(run(NULL, "report %s", in("data")), 3, in("data"), "is no run folder");
+    check(run(NULL, "report %s run.steps=3", in("one")), 2, "run.steps=3");
+    check(run(NULL, "report %s --out %s", in("one"), in("nowhere/x.html")), 1, in("nowhere/x.html"));
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return make_world(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(training_leaves_a_page), cmocka_unit_test(evaluation_brings_it_up_to_date),
+        cmocka_unit_test(resuming_goes_on_with_it), cmocka_unit_test(failures_are_told_on_it),
+        cmocka_unit_test(training_does_without_it), cmocka_unit_test(the_command),
+    };
+
+    return cmocka_run_group_tests_name("report_run", tests, setup, drop_world);
+}
