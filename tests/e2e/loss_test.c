@@ -11,7 +11,8 @@
 #include <cjson/cJSON.h>
 
 static char folder[] = "/tmp/pumice-loss-XXXXXX";
-static const char *software; /* name of a software driver's device, or NULL */
+static const char *software; /* address of a software driver's device, or NULL */
+static const char *validated; /* an override: under the validation layer, where it is installed */
 
 static const char text[] =
     "{ \"model\": { \"layers\": ["
@@ -339,7 +340,7 @@ static void test_lost_at_any_submission(void **state)
 
         snprintf(name, sizeof name, "gpu%d", i);
         trained(train_with((struct faults){ .submit_lost = 1 + i * (submits - 1) / (PLACES - 1) },
-                           name, "", NULL));
+                           name, "", validated));
         assert_true(faults.lost);
         assert_said(name, "VK_ERROR_DEVICE_LOST");
         assert_said(name, "with submissions of 50 ms");
@@ -449,6 +450,17 @@ static void find_driver(struct pm_device_info *list, size_t count)
             software = list[i].address;
 }
 
+static void find_layer(const struct pm_device_info *list, size_t count)
+{
+    struct pm_device *d = NULL;
+
+    for (size_t i = 0; i < count && software && !validated; i++)
+        if (list[i].address == software &&
+            pm_device_open(&list[i], &(struct pm_device_options){ .validate = true }, &d) == PM_OK)
+            validated = "run.validate=true";
+    pm_device_close(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -475,6 +487,7 @@ int main(void)
     if (pm_device_list(&list, &count) < 0)
         count = 0;
     find_driver(list, count);
+    find_layer(list, count);
     failed = cmocka_run_group_tests(tests, set_up, tear_down);
     pm_free(list);
     return failed ? 1 : 0;
