@@ -19,6 +19,7 @@ enum { MAX_JOBS = 64, ALIGNMENT = 256 };
 struct cpu_buffer {
     struct pm_buffer base;
     char *memory; /* owned */
+    struct cpu_buffer *next; /* of those that a hanging thread may still touch */
 };
 
 struct cpu_call {
@@ -54,6 +55,7 @@ struct cpu_device {
     } jobs[MAX_JOBS];
     unsigned head, tail; /* jobs [head, tail) wait or run */
     bool quit;
+    struct cpu_buffer *kept; /* destroyed while the thread hangs: never freed */
     atomic_size_t at;        /* the call that runs, of the first job's program */
     atomic_ullong progress;  /* calls begun so far */
     int trains;              /* runs of programs called "train" */
@@ -261,11 +263,17 @@ static int buffer_create(struct pm_device *d, size_t size, struct pm_buffer **ou
     return PM_OK;
 }
 
-static void buffer_destroy(struct pm_device *d, struct pm_buffer *b)
+static void buffer_destroy(struct pm_device *base, struct pm_buffer *buffer)
 {
-    if (!is_idle(cpu_of(d)))
+    struct cpu_device *d = cpu_of(base);
+    struct cpu_buffer *b = (struct cpu_buffer *)buffer;
+
+    if (!is_idle(d)) {
+        b->next = d->kept;
+        d->kept = b;
         return;
-    free(((struct cpu_buffer *)b)->memory);
+    }
+    free(b->memory);
     pm_free(b);
 }
 
@@ -579,50 +587,6 @@ static const struct pm_device_ops ops = {
     .program_copy_times = program_copy_times,
     .call_scratch = call_scratch,
 };
-
-static void cpu_name(char *name, size_t size)
-{
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    char line[256];
-
-    snprintf(name, size, "CPU");
-    while (f && fgets(line, sizeof line, f)) {
-        char *colon = strchr(line, ':');
-
-        if (strncmp(line, "model name", 10) == 0 && colon) {
-            snprintf(name, size, "%s", colon + 2);
-            name[strcspn(name, "\n")] = 0;
-            break;
-        }
-    }
-    if (f)
-        fclose(f);
-}
-
-void pm_cpu_info(struct pm_device_info *info)
-{
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-
-    memset(info, 0, sizeof *info);
-    snprintf(info->address, sizeof info->address, "cpu");
-    cpu_name(info->name, sizeof info->name);
-#ifdef PUMICE_DNNL
-    snprintf(info->driver, sizeof info->driver, "Pumice %s with oneDNN and OpenBLAS",
-             PUMICE_VERSION);
-#else
-    snprintf(info->driver, sizeof info->driver, "Pumice %s with OpenBLAS", PUMICE_VERSION);
-#endif
-    info->kind = PM_KIND_CPU;
-    info->memory_bytes = (uint64_t)pages * (uint64_t)page;
-    info->usable = true;
-    info->caps = (struct pm_caps){
-        .backend = PM_BACKEND_CPU,
-        .subgroup_size = 1,
-        .max_buffer_bytes = info->memory_bytes,
-        .int64 = true,
-        .threads = pm_threads(),
-    };
-}
 
 int pm_cpu_open(const struct pm_device_info *info, const struct pm_device_options *options,
                 struct pm_device **out)
