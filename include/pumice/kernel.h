@@ -86,6 +86,9 @@ struct pm_caps {
     uint32_t shared_bytes;             /* per workgroup */
     uint64_t max_buffer_bytes;         /* largest single buffer */
     bool int64, float16, storage16, subgroup_arithmetic;
+    /* Cooperative matrices: a subgroup multiplies m x k by k x n 16-bit floats and sums in 32 bits.
+     * The largest such tile; 0: none. */
+    struct { uint32_t m, n, k; } coopmat;
     int threads;                       /* CPU */
 };
 

@@ -340,6 +340,33 @@ static bool knows(const char *family)
     return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
+/* The families that are tried when none is named, with their class. */
+static const struct {
+    const char *name;
+    enum pm_class class;
+} known[] = {
+    { "polaris10", PM_CLASS_AMD_GCN }, { "vega20", PM_CLASS_AMD_GCN },
+    { "navi21", PM_CLASS_AMD_RDNA },   { "navi31", PM_CLASS_AMD_RDNA },
+    { "gfx1201", PM_CLASS_AMD_RDNA },
+};
+
+/* Picks depend on these. Which Mesa has cooperative matrices for which family differs; where they
+ * are, a tile is 16x16x16. */
+static int check_caps(const char *family, const struct pm_device_info *info)
+{
+    const struct pm_caps *c = &info->caps;
+    uint32_t side = strstr(info->features, "cooperative_matrix") ? 16 : 0;
+
+    for (size_t i = 0; i < PM_COUNT(known); i++)
+        if (strcmp(known[i].name, family) == 0 && c->class != known[i].class)
+            return pm_fail(PM_EFAIL, "%s is taken for class %d, it is %d", family, (int)c->class,
+                           (int)known[i].class);
+    if (c->coopmat.m != side || c->coopmat.n != side || c->coopmat.k != side)
+        return pm_fail(PM_EFAIL, "%s has cooperative matrices of %ux%ux%u, not %u", family,
+                       c->coopmat.m, c->coopmat.n, c->coopmat.k, side);
+    return PM_OK;
+}
+
 /* 77: this RADV has no such null device. */
 static int open_family(const char *family, struct pm_device **out)
 {
@@ -353,6 +380,7 @@ static int open_family(const char *family, struct pm_device **out)
     }
     PM_TRY(find_null_device(&info));
     PM_TRY(pm_device_open(&info, &options, out));
+    PM_TRY(check_caps(family, pm_device_get_info(*out)));
 out:
     if (err < 0)
         printf("FAIL %s: %s\n", family, pm_error_text());
@@ -419,8 +447,10 @@ static int run_family(const char *family, const struct wish *wish)
     struct bench b = { 0 };
     int err = PM_OK, code = open_family(family, &b.device);
 
-    if (code)
+    if (code) {
+        release(&b);
         return code;
+    }
     for (size_t n = 0; n < PM_COUNT(nets); n++) {
         PM_TRY(add_net(&b, n));
         b.net_end[n] = b.count;
@@ -436,10 +466,8 @@ out:
 
 int main(int argc, char **argv)
 {
-    static char *all[] = { "polaris10", "vega20", "navi21", "navi31", "gfx1201" };
     struct wish wish = { 0 };
     int first = 1, count, worst = 0;
-    char **families;
 
     for (; first + 1 < argc && strncmp(argv[first], "--", 2) == 0; first += 2)
         if (strcmp(argv[first], "--csv") == 0)
@@ -458,10 +486,9 @@ int main(int argc, char **argv)
     }
     unsetenv("PM_VARIANT"); /* every variant has its turn */
     executable_capture();
-    families = first < argc ? argv + first : all;
-    count = first < argc ? argc - first : (int)PM_COUNT(all);
+    count = first < argc ? argc - first : (int)PM_COUNT(known);
     for (int i = 0; i < count; i++) {
-        int code = run_family(families[i], &wish);
+        int code = run_family(first < argc ? argv[first + i] : known[i].name, &wish);
 
         worst = worst == 1 || code == 1 ? 1 : code ? code : worst;
     }

@@ -82,6 +82,8 @@ static int create_device(struct vk_device *d)
     };
 
     p->has[VK_HAS_COOPMAT] = p->listed[VK_HAS_COOPMAT] = use_coopmat;
+    if (!use_coopmat)
+        memset(&d->base.info.caps.coopmat, 0, sizeof d->base.info.caps.coopmat);
     for (int e = 0; e < VK_EXTENSIONS; e++)
         if (p->listed[e])
             extensions[info.enabledExtensionCount++] = pm_vk_extension_names[e];

@@ -142,7 +142,7 @@ static int load_instance(struct vk_instance *in)
     PM_VK_INSTANCE(LOAD)
 #undef LOAD
 #define LOAD(n) vk->n = (PFN_vk##n)get_proc(in->handle, "vk" #n);
-    PM_VK_DEBUG(LOAD)
+    PM_VK_OPTIONAL(LOAD)
 #undef LOAD
     if (pm_vk_loaded)
         pm_vk_loaded(vk);

@@ -161,6 +161,34 @@ static void feature(struct pm_device_info *info, bool present, const char *name)
         snprintf(info->features + n, sizeof info->features - n, "%s%s", n ? " " : "", name);
 }
 
+static void describe_coopmat(struct vk_instance *in, struct vk_physical *p)
+{
+    uint32_t count = 0;
+    VkCooperativeMatrixPropertiesKHR *list;
+    struct pm_caps *c = &p->info.caps;
+
+    if (!in->vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR ||
+        in->vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR(p->handle, &count, NULL) < 0)
+        return;
+    list = pm_calloc(count + 1, sizeof *list);
+    for (uint32_t i = 0; i < count; i++)
+        list[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
+    if (in->vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR(p->handle, &count, list) < 0)
+        count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const VkCooperativeMatrixPropertiesKHR *m = &list[i];
+
+        if (m->scope == VK_SCOPE_SUBGROUP_KHR && m->AType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
+            m->BType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
+            m->CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+            m->ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+            (uint64_t)m->MSize * m->NSize * m->KSize >
+                (uint64_t)c->coopmat.m * c->coopmat.n * c->coopmat.k)
+            c->coopmat.m = m->MSize, c->coopmat.n = m->NSize, c->coopmat.k = m->KSize;
+    }
+    pm_free(list);
+}
+
 /* Sets usable, or the reason why not. */
 static void describe_features(struct vk_instance *in, struct vk_physical *p)
 {
@@ -190,6 +218,8 @@ static void describe_features(struct vk_instance *in, struct vk_physical *p)
     if (p->compiler_only)
         snprintf(info->reason, sizeof info->reason, "it compiles shaders but runs nothing");
     p->has[VK_HAS_COOPMAT] = p->has[VK_HAS_COOPMAT] && coopmat.cooperativeMatrix;
+    if (p->has[VK_HAS_COOPMAT])
+        describe_coopmat(in, p);
     p->memory_model = v12.vulkanMemoryModel;
     p->device_scope = v12.vulkanMemoryModelDeviceScope;
     p->int16 = f.features.shaderInt16;

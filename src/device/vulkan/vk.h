@@ -24,7 +24,10 @@
     F(GetPhysicalDeviceProperties2) F(GetPhysicalDeviceFeatures2)                                  \
     F(GetPhysicalDeviceMemoryProperties2) F(GetPhysicalDeviceQueueFamilyProperties)                \
     F(EnumerateDeviceExtensionProperties) F(CreateDevice) F(GetDeviceProcAddr)
-#define PM_VK_DEBUG(F) F(CreateDebugUtilsMessengerEXT) F(DestroyDebugUtilsMessengerEXT)
+/* NULL without their extensions. */
+#define PM_VK_OPTIONAL(F)                                                                          \
+    F(CreateDebugUtilsMessengerEXT) F(DestroyDebugUtilsMessengerEXT)                               \
+    F(GetPhysicalDeviceCooperativeMatrixPropertiesKHR)
 #define PM_VK_DEVICE(F)                                                                            \
     F(DestroyDevice) F(DeviceWaitIdle) F(GetDeviceQueue) F(AllocateMemory) F(FreeMemory)           \
     F(MapMemory)                                                                                   \
@@ -43,7 +46,7 @@
 struct vk {
     PM_VK_GLOBAL(PM_VK_MEMBER)
     PM_VK_INSTANCE(PM_VK_MEMBER)
-    PM_VK_DEBUG(PM_VK_MEMBER)
+    PM_VK_OPTIONAL(PM_VK_MEMBER)
     PM_VK_DEVICE(PM_VK_MEMBER)
 };
 /* Called whenever entries were loaded (instance, then device); NULL but in tests. */
