@@ -87,11 +87,12 @@ void fetch(bool more, int group, int b_column)
                    && uint(row_x[i] + offset.y) < uint(source.y);
         if (FLAT) {
             [[unroll]] for (int e = 0; e < 4; e++) {
-                int flat_term = term + a_term + e, at_tap = flat_term / CHANNELS;
-                int y = at_tap / KW * p.dilation_h, x = at_tap % KW * p.dilation_w;
+                uint flat_term = uint(term + a_term + e), at_tap = flat_term / uint(CHANNELS);
+                int y = int(at_tap / uint(KW)) * p.dilation_h;
+                int x = int(at_tap % uint(KW)) * p.dilation_w;
                 there_a[i][e] = more && flat_term < terms && uint(row_y[i] + y) < uint(source.x)
                              && uint(row_x[i] + x) < uint(source.y);
-                int from = row_at[i] + (y * source.y + x) * a_width + flat_term % CHANNELS;
+                int from = row_at[i] + (y * source.y + x) * a_width + int(flat_term % uint(CHANNELS));
                 next_a[i][e] = a1.v[there_a[i][e] ? from : 0];
             }
         } else if (VEC_A) {

@@ -98,11 +98,14 @@ struct table_r {
     bool pair; /* where the device has 64-bit integers */
     struct tile_r product[4], filter[4];
     struct tile_r product_scalar, filter_scalar;
+    /* Bytes of the first tile's columns of the right matrix above which a product takes the second
+     * tile: it has more rows, which share what a core's own cache does not hold. 0: no bound. */
+    size_t panel;
 };
 
 static const struct table_r lavapipe_r = {
     "r", true, { { 12, 16 }, { 24, 8 }, { 24, 4 }, { 24, 2 } },
-    { { 12, 16 }, { 16, 8 }, { 16, 4 }, { 16, 2 } },
+    { { 12, 16 }, { 16, 8 }, { 16, 4 }, { 16, 2 } }, .panel = 2 << 20,
 };
 static const struct table_r small_r = { "r-small", false, { { 8, 4 } }, { { 8, 4 } } };
 /* SwiftShader does not unroll loops over specialization constants. */
@@ -183,6 +186,9 @@ static bool run_r(const struct pm_caps *caps, const struct table_r *table, const
         tiles = scalar, count = 1;
     while (main + 1 < count && tiles[main].tn * lanes > m->columns)
         main++;
+    if (main == 0 && count > 1 && !m->filter && table->panel &&
+        (size_t)p->kh * p->kw * m->terms * tiles[0].tn * lanes * sizeof(float) > table->panel)
+        main = 1;
     int width = tiles[main].tn * lanes, whole = m->columns / width, rest = m->columns % width;
     int narrow = main;
     while (narrow + 1 < count && tiles[narrow + 1].tn * lanes >= rest)
@@ -228,6 +234,8 @@ static const struct tile_s s128x128 = { "s128x128x8", 128, 128, 8, 8, 8 };
 static const struct tile_s s128x64 = { "s128x64x16", 128, 64, 16, 8, 4 };
 static const struct tile_s s128x32 = { "s128x32x16", 128, 32, 16, 8, 4 };
 static const struct tile_s s64x64 = { "s64x64x16", 64, 64, 16, 4, 4 };
+/* By falling size: what a GPU may try instead of the best. */
+static const struct tile_s *const tiles_s[] = { &s128x128, &s128x64, &s128x32, &s64x64 };
 
 enum { TRANSPOSE = 16 * 16 }; /* invocations of conv2d_transpose */
 
@@ -308,24 +316,35 @@ static const struct tile_s *best_s(enum pm_class class, const struct product *m)
 
 /* ---- the levels of a product ----------------------------------------------------------- */
 
-/* CPU drivers begin with their R and a small R; they run the S tiles for the sake of being tested.
- * GPUs begin with the best S, then the smallest. The naive shader ends both. */
+/* Whether a tile is worth a level of its own beside the best: not when half of its columns would be
+ * idle. CPU drivers, which run S for the sake of being tested, get the last one only. */
+static bool is_candidate(const struct pm_caps *caps, const struct product *m,
+                         const struct tile_s *tile, const struct tile_s *best, bool on_cpu)
+{
+    return tile != best && fits_s(caps, tile)
+        && (tile == &s64x64 || (!on_cpu && tile->bn / 2 < m->columns));
+}
+
+/* CPU drivers begin with their R and a small R. GPUs begin with the best S, then come the others.
+ * The naive shader ends both. */
 static bool product_pick(const struct pm_caps *caps, const struct product *m, int level,
                          const char *simple, size_t items, struct pm_picks *out)
 {
     const struct tile_s *best = best_s(caps->class, m);
+    bool on_cpu = caps->class == PM_CLASS_LAVAPIPE || caps->class == PM_CLASS_SWIFTSHADER;
 
     *out = (struct pm_picks){ 0 };
     if (caps->class == PM_CLASS_LAVAPIPE && level-- == 0)
         return run_r(caps, &lavapipe_r, m, out);
     if (caps->class == PM_CLASS_SWIFTSHADER && level-- == 0)
         return run_r(caps, &swiftshader_r, m, out);
-    if ((caps->class == PM_CLASS_LAVAPIPE || caps->class == PM_CLASS_SWIFTSHADER) && level-- == 0)
+    if (on_cpu && level-- == 0)
         return run_r(caps, &small_r, m, out);
     if (fits_s(caps, best) && level-- == 0)
         return run_s(best, m, out);
-    if (best != &s64x64 && fits_s(caps, &s64x64) && level-- == 0)
-        return run_s(&s64x64, m, out);
+    for (size_t i = 0; i < PM_COUNT(tiles_s); i++)
+        if (is_candidate(caps, m, tiles_s[i], best, on_cpu) && level-- == 0)
+            return run_s(tiles_s[i], m, out);
     return level == 0 && pm_pick_naive(out, simple, items);
 }
 
