@@ -183,11 +183,12 @@ static void wait_for(const char *path)
 static void two_trainings(void **state)
 {
     char arguments[2048], number[64], host[256] = "";
-    const char *name = in("first");
+    char name[512];
     struct result r;
     pid_t pid;
 
     (void)state;
+    snprintf(name, sizeof name, "%s", in("first"));
     snprintf(arguments, sizeof arguments,
              "train %s run.folder=%s run.steps=0 run.log_every_steps=1000 run.save_every_steps=500",
              in("net.json"), in("shared"));

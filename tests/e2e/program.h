@@ -104,9 +104,10 @@ static inline struct result finish(pid_t pid, const char *name)
 PM_PRINTF(2, 3) static inline struct result run(const struct how *how, const char *format, ...)
 {
     char arguments[4096];
-    const char *name = in("run");
+    char name[512];
     va_list ap;
 
+    snprintf(name, sizeof name, "%s", in("run"));
     va_start(ap, format);
     vsnprintf(arguments, sizeof arguments, format, ap);
     va_end(ap);
