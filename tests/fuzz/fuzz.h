@@ -1,0 +1,53 @@
+/* What fuzz targets that read files share: a scratch folder in memory. */
+#ifndef FUZZ_H
+#define FUZZ_H
+
+#include <pumice/base.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char fuzz_folder[64];
+
+static inline void fuzz_clean(void)
+{
+    pm_remove_tree(fuzz_folder);
+}
+
+/* Makes it once. The log is kept to errors. */
+static inline bool fuzz_begin(void)
+{
+    if (fuzz_folder[0])
+        return false;
+    snprintf(fuzz_folder, sizeof fuzz_folder, "%s/pumice-fuzz-XXXXXX",
+             pm_is_folder("/dev/shm") ? "/dev/shm" : "/tmp");
+    if (!mkdtemp(fuzz_folder))
+        abort();
+    pm_log_set_level(PM_LEVEL_ERROR);
+    atexit(fuzz_clean);
+    return true;
+}
+
+/* "FOLDER/name" in one of eight static buffers. */
+static inline const char *fuzz_path(const char *name)
+{
+    static char text[8][256];
+    static int next;
+
+    next = (next + 1) % 8;
+    snprintf(text[next], sizeof text[next], "%s/%s", fuzz_folder, name);
+    return text[next];
+}
+
+/* Without the syncs of pm_file_write. */
+static inline void fuzz_write(const char *path, const void *data, size_t size)
+{
+    FILE *f = fopen(path, "wb");
+
+    if (!f || (size && fwrite(data, 1, size, f) != size) || fclose(f) != 0)
+        abort();
+}
+
+#endif

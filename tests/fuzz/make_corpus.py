@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""Seeds for the fuzz targets: small valid files of every format they read, and some that are nearly so.
+
+usage: make_corpus.py FOLDER [PROJECT]
+
+writes FOLDER/TARGET/NAME, with the standard library alone, so that a fuzzer starts behind the first
+checks. Configs of the PROJECT (default: this file's) are seeds too.
+"""
+import json
+import os
+import pathlib
+import struct
+import sys
+import zlib
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+
+
+# ---- TFRecord and Example ----------------------------------------------------------------
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+def masked(data):
+    crc = crc32c(data)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff)
+
+
+def record(data):
+    length = struct.pack("<Q", len(data))
+    return length + masked(length) + data + masked(data)
+
+
+def varint(n):
+    n &= (1 << 64) - 1
+    out = b""
+    while n > 127:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+
+
+def field(number, data):
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def feature(kind, values, packed=True):
+    if kind == 1:
+        body = b"".join(field(1, v) for v in values)
+    elif kind == 2 and packed:
+        body = field(1, b"".join(struct.pack("<f", v) for v in values))
+    elif kind == 2:
+        body = b"".join(varint(1 << 3 | 5) + struct.pack("<f", v) for v in values)
+    elif packed:
+        body = field(1, b"".join(varint(v) for v in values))
+    else:
+        body = b"".join(varint(1 << 3) + varint(v) for v in values)
+    return field(kind, body)
+
+
+def example(features):
+    entries = b"".join(field(1, field(1, key.encode()) + field(2, value))
+                       for key, value in features)
+    return field(1, entries)
+
+
+def examples():
+    picture = png(4, 3, 2)
+    yield "classification", example([("image/encoded", feature(1, [picture])),
+                                     ("image/format", feature(1, [b"png"])),
+                                     ("image/class/label", feature(3, [3]))])
+    yield "lists", example([("a", feature(3, [1, -1, 1 << 62, 0])),
+                            ("image/encoded", feature(1, [b"one", b"", b"three"])),
+                            ("image/class/label", feature(2, [0.5, -1e38, float("inf")]))])
+    yield "not_packed", example([("a", feature(3, [1, 2, 300], False)),
+                                 ("", feature(2, [1.5, 2.5], False))])
+    yield "twice", example([("a", feature(3, [1])), ("a", feature(1, [b"later"])), ("a", b"")])
+    yield "no_kind", example([("a", b""), ("image/encoded", feature(1, []))])
+    yield "unknown", example([("a", field(9, b"xyz") + feature(3, [1]))]) + field(15, b"more")
+    yield "joined", example([("a", feature(3, [1]))]) + example([("b", feature(3, [2]))])
+    yield "nested", field(1, field(1, field(1, b"a") + field(2, field(3, field(1, field(1, b"")))))
+                          * 20)
+
+
+def tfrecords():
+    bodies = [b"", b"x", b"0123456789" * 20] + [body for _, body in examples()]
+    whole = b"".join(record(b) for b in bodies)
+    yield "whole", b"\1" + whole
+    yield "cut_in_data", b"\1" + whole[:-7]
+    yield "cut_in_length", b"\1" + record(b"abc") + whole[:5]
+    yield "bad_length", b"\1" + record(b"abc") + b"\xff" * 40
+    yield "gzip", b"\1\x1f\x8b" + whole
+    yield "cut_up", b"\0" + b"".join(struct.pack("<Q", len(b)) + bytes([len(b) & 255]) + b[:255]
+                                     for b in bodies)
+
+
+# ---- pictures ----------------------------------------------------------------------------
+
+def chunk(kind, body):
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def png(width, height, color, depth=8, interlace=0, extra=b""):
+    samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[color]
+    row = (width * samples * depth + 7) // 8
+    lines = b"".join(bytes([y % 5]) + bytes((7 * x + 13 * y) & 255 for x in range(row))
+                     for y in range(height))
+    if interlace:
+        lines = bytes(8 * (row + 1) * height)
+    return (b"\x89PNG\r\n\x1a\n" +
+            chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, interlace)) +
+            extra + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
+
+
+def bmp(width, height, bits, compression=0):
+    row = (width * bits + 31) // 32 * 4
+    palette = b"".join(bytes([i, i, i, 0]) for i in range(1 << bits)) if bits <= 8 else b""
+    if compression == 3:
+        palette = struct.pack("<III", 0xf800, 0x7e0, 0x1f)
+    at = 54 + len(palette)
+    pixels = bytes((3 * i) & 255 for i in range(row * height))
+    return (b"BM" + struct.pack("<IHHI", at + len(pixels), 0, 0, at) +
+            struct.pack("<IiiHHIIiiII", 40, width, height, 1, bits, compression, len(pixels), 0, 0,
+                        0, 0) + palette + pixels)
+
+
+def gif(width, height, interlace=0, transparent=False):
+    head = b"GIF89a" + struct.pack("<HHBBB", width, height, 0x81, 0, 0)
+    palette = bytes(range(12))
+    control = b"\x21\xf9\x04\x01\0\0\1\0" if transparent else b""
+    # Codes of 3 bits, a clear before each pixel, so that none gets longer.
+    codes = [c for i in range(width * height) for c in (4, i & 3)] + [5]
+    bits = sum(c << 3 * i for i, c in enumerate(codes))
+    data = bits.to_bytes((3 * len(codes) + 7) // 8, "little")
+    blocks = b"".join(bytes([len(data[i:i + 255])]) + data[i:i + 255]
+                      for i in range(0, len(data), 255))
+    return (head + palette + control + b"\x2c" +
+            struct.pack("<HHHHB", 0, 0, width, height, interlace << 6) + b"\2" + blocks + b"\0;")
+
+
+def images():
+    palette = chunk(b"PLTE", bytes(range(48)))
+    for wanted in range(3):
+        first = bytes([wanted])
+        for name, body in (("gray", png(5, 4, 0)), ("rgb", png(5, 4, 2)), ("rgba", png(3, 3, 6)),
+                           ("gray_alpha", png(3, 3, 4)), ("deep", png(3, 3, 2, 16)),
+                           ("bit", png(9, 3, 0, 1)), ("interlaced", png(9, 9, 2, 8, 1)),
+                           ("palette", png(5, 5, 3, 4, 0, palette + chunk(b"tRNS", b"\0\x80"))),
+                           ("key", png(4, 4, 2, 8, 0, chunk(b"tRNS", bytes(6)))),
+                           ("text", png(2, 2, 0, 8, 0, chunk(b"tEXt", b"a\0b"))),
+                           ("cut", png(5, 4, 2)[:-20]), ("rows", png(1, 1, 2).replace(b"\0", b"")),
+                           ("bmp24", bmp(3, 2, 24)), ("bmp32", bmp(3, 2, 32)), ("bmp8", bmp(3, 2, 8)),
+                           ("bmp4", bmp(3, 2, 4)), ("bmp1", bmp(9, 2, 1)), ("bmp16", bmp(3, 2, 16)),
+                           ("bmp_masks", bmp(3, 2, 16, 3)), ("bmp_down", bmp(3, -2, 24)),
+                           ("gif", gif(4, 3)), ("gif_rows", gif(5, 9, 1)),
+                           ("gif_clear", gif(4, 3, 0, True))):
+            yield f"{name}{wanted}", first + body
+
+
+# ---- the rest ----------------------------------------------------------------------------
+
+def idx(kind, dims, data):
+    return struct.pack(">HBB", 0, kind, len(dims)) + b"".join(struct.pack(">I", d) for d in dims) + data
+
+
+def mnists():
+    for name, count, side in (("one", 1, 28), ("three", 3, 4), ("empty", 0, 28)):
+        pictures = idx(8, (count, side, side), bytes(count * side * side))
+        labels = idx(8, (count,), bytes(range(count)))
+        whole = pictures + labels
+        # The first byte is the pictures' share, in 255ths, rounded so that the cut is exact or near.
+        for share in {len(pictures) * 255 // len(whole), -(-len(pictures) * 255 // len(whole))}:
+            yield f"{name}{share}", bytes([min(share, 255)]) + whole
+    pictures, labels = idx(8, (1, 1, 1), b"\7"), idx(8, (1,), b"\1")
+    pad = bytes(255 - len(pictures) - len(labels))
+    yield "exact", bytes([len(pictures)]) + pictures + labels + pad  # 255 bytes: a share is a byte
+    yield "float", bytes([20]) + idx(13, (1, 2, 2), bytes(16)) + labels
+
+
+def cifars():
+    picture = bytes(i & 255 for i in range(3072))
+    yield "both", bytes([2]) + bytes([3]) + picture + bytes([9]) + picture + bytes([0]) + picture
+    yield "odd", bytes([3]) + bytes([3]) + picture + b"\0"
+    yield "label", bytes([0]) + bytes([10]) + picture
+
+
+def tensors(header, data=b""):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def safetensors():
+    types = [("F64", 8), ("F32", 4), ("F16", 2), ("BF16", 2), ("I64", 8), ("I32", 4), ("I16", 2),
+             ("I8", 1), ("U64", 8), ("U32", 4), ("U16", 2), ("U8", 1), ("BOOL", 1), ("F8_E4M3", 1)]
+    header, at = {"__metadata__": {"format": "pumice", "step": "12"}}, 0
+    for name, size in types:
+        header[f"t/{name}"] = {"dtype": name, "shape": [2, 3], "data_offsets": [at, at + 6 * size]}
+        at += 6 * size
+    data = bytes((37 * i) & 255 for i in range(at))
+    for first, body in ((b"\1", tensors(header, data)),
+                        (b"\0", json.dumps(header).encode() + b"\0" + data)):
+        yield f"types{first[0]}", first + body
+    scalar = {"s": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]},
+              "none": {"dtype": "F32", "shape": [0, 5], "data_offsets": [4, 4]}}
+    yield "scalar", b"\1" + tensors(scalar, bytes(4))
+    yield "escape", b"\0" + b'{"a\\u00e9\\ud83d\\ude00":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}\0x'
+    yield "hole", b"\0" + b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}\0xy'
+    yield "big", b"\0" + b'{"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}}'
+    yield "blanks", b"\1" + tensors(json.dumps(scalar).encode() + b"   ", bytes(4))
+
+
+LAYERS = [
+    {"name": "conv1", "layer": "conv2d", "filters": 8, "kernel": [3, 5], "stride": 2,
+     "activation": "relu"},
+    {"layer": "batch_norm", "activation": "relu6"},
+    {"repeat": 2, "layers": [{"name": "r%d", "layer": "conv2d", "filters": 8, "kernel": 1},
+                             {"name": "s%d", "layer": "add", "inputs": ["r%d", "@input"]}]},
+    {"name": "side", "layer": "max_pool", "kernel": 2, "stride": 2, "padding": "same"},
+    {"layer": "global_avg_pool"}, {"layer": "dropout", "keep": 0.5},
+    {"name": "logits", "layer": "fully_connected", "units": 4},
+]
+
+
+def nets():
+    yield "layers", json.dumps(LAYERS).encode()
+    for kind in ("conv2d_transpose", "avg_pool", "local_response_norm", "softmax", "concat", "flatten",
+                 "reshape", "multiply", "bias_act", "leaky_relu", "relu", "add", "dropout"):
+        yield kind, json.dumps([{"name": "a", "layer": "conv2d", "filters": 4},
+                                {"layer": kind, "inputs": ["a", "images"]},
+                                {"name": "b", "layer": kind}]).encode()
+    yield "shared", json.dumps([{"name": "a", "layer": "conv2d", "filters": 4},
+                                {"name": "b", "layer": "conv2d", "filters": 4, "share": "a"}]).encode()
+
+
+def configs(project):
+    for path in sorted(project.glob("configs/**/*.json")):
+        if path.name != "schema.json" and path.stat().st_size < 20000:
+            text = path.read_bytes()
+            yield path.stem, text
+            yield path.stem + "_alone", text.replace(b'"base"', b'"task_"')
+    yield "all", json.dumps({
+        "model": {"layers": LAYERS}, "data": {"folder": "x", "on_corrupt": "skip"},
+        "input": {"preprocessing": "lenet", "size": [8, 9]}, "optim": {"name": "sgd"},
+        "devices": [{"name": "cpu", "share": 0.5, "threads": 2}, {"name": "cpu", "share": 0.5}],
+        "schedule": {"policy": "cosine", "warmup_steps": 3}, "init": {"trainable_scopes": ["a.*"]},
+        "run": {"folder": "r", "steps": 3}, "eval": {"every_steps": 1}}).encode()
+
+
+def jsons(project):
+    yield "values", b'{"a": [1, -2.5e3, true, false, null, "t\\u00e9\\n"], "b": {}, "c": []} // end\n'
+    yield "comment", b'// one\n{ // two\n"a": "// no comment", /* no */ "b": 1 }'
+    yield "deep", b"[" * 200 + b"]" * 200
+    yield "large", b"[9007199254740991, 9007199254740993, 1e400, -0]"
+    yield "twice", b'{"a": 1, "a": 2}'
+    yield from configs(project)
+
+
+def datasets():
+    yield "labels", b"\0" + b"0:cat\n1:dog: big\n\n7:mouse\r\n"
+    yield "labels_far", b"\0" + b"1048575:x\n0:y"
+    yield "labels_bad", b"\0" + b"-1:x\n"
+    yield "json", b"\1" + json.dumps({"name": "x", "num_classes": 3, "height": 4, "width": 5,
+                                      "channels": 1, "splits": {"train": 5, "test": 2}}).encode()
+    yield "json_bad", b"\1" + b'{"num_classes": 1e9, "splits": {"train": 6}}'
+    for at in (0, 8, 12, 16, 40, 48, 72, 80, 84):  # the index's fields, by their places
+        yield f"index{at}", b"\2" + bytes(at) + b"\1"
+    yield "index_longer", b"\2" + bytes(200)
+
+
+def runs():
+    good = b'{"step": 1, "file": "step-000001.safetensors", "sha256": "@"}'
+    yield "record", b"\0" + good
+    yield "record_other", b"\0" + good.replace(b"step-000001.s", b"best-000001.s")
+    yield "record_before", b"\0" + good.replace(b"tensors\"", b"tensors.before\"")
+    yield "record_up", b"\0" + good.replace(b"step-000001.s", b"../x.s")
+    yield "record_step", b"\0" + good.replace(b"1,", b"1e300,")
+    yield "best", b"\1" + b'{"metric": "accuracy", "value": 0.25, "step": 1}'
+    yield "best_other", b"\1" + b'{"metric": "loss", "value": null, "step": 99}'
+    yield "keep", b"\2" + b'{"since": 1, "steps": [1, 2, -1, 1e99, "x"]}'
+    lines = b"".join(b'{"kind": "train", "step": %d, "loss": 1.5}\n' % n for n in (1, 2, 70))
+    yield "metrics", bytes([3 + 4 * 2]) + lines
+    yield "metrics_cut", bytes([3 + 4 * 60]) + lines + b'{"kind": "eval", "st'
+
+
+def main():
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    project = pathlib.Path(sys.argv[2]) if len(sys.argv) == 3 else SOURCE
+    seeds = {"example": examples(), "tfrecord": tfrecords(), "image": images(), "mnist": mnists(),
+             "cifar10": cifars(), "safetensors": safetensors(), "net_json": nets(),
+             "config": configs(project), "json": jsons(project), "dataset": datasets(),
+             "run": runs()}
+    for target, files in seeds.items():
+        folder = os.path.join(sys.argv[1], target + "_fuzz")
+        os.makedirs(folder, exist_ok=True)
+        for name, body in files:
+            with open(os.path.join(folder, name), "wb") as f:
+                f.write(body)
+
+
+if __name__ == "__main__":
+    main()
