@@ -142,6 +142,9 @@
     });
   }
 
+  const journal = document.querySelector('.journal');
+  if (journal) journal.scrollTop = journal.scrollHeight; // the newest lines
+
   // ---- the matrix of many classes --------------------------------------------------------
   if (data.matrix && id('matrix')) {
     const m = data.matrix, box = id('matrix'), sheet = box.querySelector('.sheet');

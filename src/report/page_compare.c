@@ -94,7 +94,8 @@ static void write_run(struct pm_str *html, struct pm_report *const *runs, int i)
     pm_str_add(html, "<tr><th scope=\"row\"><label class=\"run c%d d%d\"><input type=\"checkbox\" "
                "id=\"run-%d\" checked><i></i><span>", i % PM_CHART_COLORS, i % DASHES, i);
     PM_HTML(html, "{}<small>{}</small></span></label></th><td>{}<small>{}</small></td>",
-            r->name, r->folder, net ? net : "\xe2\x80\x93", state ? state : "");
+            r->name, strcmp(r->name, r->folder) ? r->folder : "", net ? net : "\xe2\x80\x93",
+            state ? state : "");
     PM_HTML(html, "<td class=\"n\">{}</td>", PM_COUNT_TEXT(pm_report_step(r)));
 }
 

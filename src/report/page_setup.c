@@ -124,7 +124,10 @@ static void write_row(struct pm_str *html, const struct pm_flat_row *row, const 
     else
         PM_HTML(html, "<details><summary>{} lines</summary><pre>{}</pre></details>",
                 PM_COUNT_TEXT(lines_of(row->value)), row->value);
-    PM_HTML(html, "</td><td><small>{}</small></td></tr>\n", origin ? origin : "default");
+    const char *slash = origin ? strrchr(origin, '/') : NULL;
+
+    PM_HTML(html, "</td><td class=\"from\"><small title=\"{}\">{}</small></td></tr>\n",
+            origin ? origin : "", slash ? slash + 1 : origin ? origin : "default");
 }
 
 void pm_page_config(struct pm_str *html, const struct pm_report *r)
