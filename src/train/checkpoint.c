@@ -80,6 +80,7 @@ int pm_checkpoint_clean(const char *run)
 
     PM_TRY(clean_folder(pm_ckpt_path(&folder, run, "checkpoints"), is_leftover));
     PM_TRY(clean_folder(run, is_leftover_of_run));
+    pm_ckpt_best_clean(folder.text);
 out:
     pm_str_free(&folder);
     return err;

@@ -43,5 +43,8 @@ int pm_ckpt_best_read(const char *folder, struct best *b);
 void pm_ckpt_best_free(struct best *b);
 /* checkpoint_keep.c: applies keep after step was saved; what cannot be removed is a warning. */
 void pm_ckpt_keep_apply(const char *folder, uint64_t step, const struct pm_keep *keep);
+/* Removes the best-* files that best.json does not name: left by a process that died between writing
+ * the one and removing the other. */
+void pm_ckpt_best_clean(const char *folder);
 
 #endif

@@ -204,6 +204,15 @@ static void remove_other_bests(const char *folder, uint64_t step)
     pm_arena_destroy(&a);
 }
 
+void pm_ckpt_best_clean(const char *folder)
+{
+    struct best b = { 0 };
+
+    if (pm_ckpt_best_read(folder, &b) == PM_OK) /* damaged: nothing is known, nothing goes */
+        remove_other_bests(folder, b.metric ? b.step : UINT64_MAX);
+    pm_ckpt_best_free(&b);
+}
+
 int pm_checkpoint_keep_best(const char *run, uint64_t step, const char *metric, double value,
                             bool higher_is_better, bool *is_best)
 {

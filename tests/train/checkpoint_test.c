@@ -344,6 +344,12 @@ static void leftovers_are_removed(void **state)
     assert_int_equal(pm_checkpoint_clean(run), 0);
     assert_false(there("step-000002.safetensors") || there("step-000003.json.tmp-77-abc"));
     assert_true(there("notes.txt") && there("step-000001.safetensors"));
+    assert_int_equal(pm_checkpoint_keep_best(run, 1, "accuracy", 0.5, true, NULL), 0);
+    assert_int_equal(pm_file_write(file_of("best-000002.json"), "{}", 2), 0);
+    assert_int_equal(pm_file_write(file_of("best-000002.safetensors"), "x", 1), 0);
+    assert_int_equal(pm_checkpoint_clean(run), 0);
+    assert_false(there("best-000002.json") || there("best-000002.safetensors"));
+    assert_true(there("best-000001.json") && there("best-000001.safetensors"));
 }
 
 /* ---- the process dies ------------------------------------------------------------------ */
