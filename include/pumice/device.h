@@ -129,12 +129,26 @@ int pm_program_call_times(struct pm_program *p, int slot, double *begin, double 
 /* When the slot's last run copied its inputs (first of begin and end) and each of its outputs (the
  * others), likewise; NAN where nothing was copied. */
 int pm_program_copy_times(struct pm_program *p, int slot, double *begin, double *end);
-/* The variant that runs call i ("cpu" on the CPU). */
+/* The variant that runs call i ("cpu" on the CPU and for rows on the host). */
 const char *pm_program_variant(const struct pm_program *p, size_t i);
 
 /* Scratch bytes per buffer of a call on this device (0 where not t:), for pick() level `level`;
  * fallbacks to a simpler variant need no more than the level's own or they are skipped. */
 int pm_call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,
                     size_t count, int level, size_t bytes[PM_MAX_BUFS]);
+
+/* ---- variants --------------------------------------------------------------------------- */
+
+/* From now on this device does not run a kernel's variant of this name: pm_call_scratch and
+ * pm_program_create take the next simpler level instead (at desc->levels too), and fail with
+ * PM_EDEVICE where none is left, or where PM_VARIANT forces this one. Programs that exist are not
+ * changed. For variants whose results are wrong (verify.h). The CPU has none. */
+void pm_device_avoid(struct pm_device *d, const char *kernel, const char *variant);
+/* The variant that a call would get, from pick() level `level` on, if its pipelines compile; NULL:
+ * there is none from that level on. "cpu" on the CPU and for rows on the host. */
+int pm_call_variant(const struct pm_device *d, const struct pm_kernel *k, const void *params,
+                    size_t count, int level, const char **variant);
+/* Changes when any shader that this device could run changes; 0 on the CPU. */
+uint64_t pm_device_shaders(const struct pm_device *d);
 
 #endif

@@ -33,6 +33,14 @@ struct pm_device_ops {
     /* Scratch bytes of a call at pick level `level`. */
     int (*call_scratch)(const struct pm_device *d, const struct pm_kernel *k, const void *params,
                         size_t count, int level, size_t bytes[PM_MAX_BUFS]);
+    int (*call_variant)(const struct pm_device *d, const struct pm_kernel *k, const void *params,
+                        size_t count, int level, const char **variant);
+    uint64_t (*shaders)(const struct pm_device *d);
+};
+
+/* A kernel's variant that is not run. */
+struct pm_avoided {
+    char *kernel, *variant; /* owned */
 };
 
 /* First member of a backend's own device, buffer and program structs. */
@@ -46,7 +54,10 @@ struct pm_device {
     _Atomic double longest; /* seconds of the longest run so far; kept by device.c */
     int trains;           /* runs of programs called "train", for options.lose_at */
     struct pm_timeline *timeline; /* kept by timeline.c */
+    struct pm_avoided *avoided; /* owned, kept by device.c */
+    size_t avoided_count, avoided_capacity;
 };
+bool pm_device_avoids(const struct pm_device *d, const char *kernel, const char *variant);
 struct pm_buffer {
     size_t size;
 };

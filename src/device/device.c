@@ -133,6 +133,11 @@ void pm_device_close(struct pm_device **d)
     if (*d) {
         assert((*d)->memory_used == 0); /* every buffer was destroyed before */
         pm_timeline_close(*d);
+        for (size_t i = 0; i < (*d)->avoided_count; i++) {
+            pm_free((*d)->avoided[i].kernel);
+            pm_free((*d)->avoided[i].variant);
+        }
+        pm_free((*d)->avoided);
         (*d)->ops->close(*d);
     }
     *d = NULL;
@@ -419,4 +424,35 @@ int pm_call_scratch(const struct pm_device *d, const struct pm_kernel *k, const 
 {
     memset(bytes, 0, PM_MAX_BUFS * sizeof *bytes);
     return d->ops->call_scratch(d, k, params, count, level, bytes);
+}
+
+/* ---- variants --------------------------------------------------------------------------- */
+
+bool pm_device_avoids(const struct pm_device *d, const char *kernel, const char *variant)
+{
+    for (size_t i = 0; i < d->avoided_count; i++)
+        if (strcmp(d->avoided[i].kernel, kernel) == 0 &&
+            strcmp(d->avoided[i].variant, variant) == 0)
+            return true;
+    return false;
+}
+
+void pm_device_avoid(struct pm_device *d, const char *kernel, const char *variant)
+{
+    if (pm_device_avoids(d, kernel, variant))
+        return;
+    PM_GROW(d->avoided, d->avoided_count, d->avoided_capacity);
+    d->avoided[d->avoided_count++] = (struct pm_avoided){ pm_strdup(kernel), pm_strdup(variant) };
+}
+
+int pm_call_variant(const struct pm_device *d, const struct pm_kernel *k, const void *params,
+                    size_t count, int level, const char **variant)
+{
+    *variant = NULL;
+    return d->ops->call_variant(d, k, params, count, level, variant);
+}
+
+uint64_t pm_device_shaders(const struct pm_device *d)
+{
+    return d->ops->shaders(d);
 }

@@ -390,6 +390,54 @@ static void test_variants(void **state)
     fixture_close(&f);
 }
 
+static const char *variant_of(struct fixture *f, const struct pm_kernel *row, int level)
+{
+    struct tile_params p = { N, 2, 4 };
+    const char *variant;
+
+    ok(pm_call_variant(&f->d->base, row, &p, N, level, &variant));
+    return variant ? variant : "none";
+}
+
+/* A variant that is avoided is passed over, at every level and by PM_VARIANT; its scratch is not
+ * asked for; with none left there is one line. */
+static void test_avoided(void **state)
+{
+    static const int level = 0;
+    struct tile_params p = { N, 2, 4 };
+    size_t bytes[PM_MAX_BUFS];
+    struct fixture f;
+
+    (void)state;
+    fixture_open(&f);
+    assert_string_equal(variant_of(&f, &row_tile, 0), "wide");
+    assert_string_equal(variant_of(&f, &row_tile, 1), "narrow");
+    assert_string_equal(variant_of(&f, &row_tile, 2), "none");
+    pm_device_avoid(&f.d->base, "test_tile", "wide");
+    pm_device_avoid(&f.d->base, "test_tile", "wide");
+    pm_device_avoid(&f.d->base, "test_scratch", "wide");
+    assert_string_equal(variant_of(&f, &row_tile, 0), "narrow");
+    assert_string_equal(variant_of(&f, &row_greedy, 1), "narrow");
+    runs_variant(&f, &row_tile, NULL, "narrow");
+    runs_variant(&f, &row_tile, &level, "narrow");
+    ok(pm_call_scratch(&f.d->base, &row_scratch, &p, N, 0, bytes));
+    assert_int_equal(bytes[2], 0);
+    setenv("PM_VARIANT", "test_tile:wide", 1);
+    fails_to_make(&f, &row_tile, PM_EDEVICE, "is avoided");
+    setenv("PM_VARIANT", "test_tile:narrow", 1);
+    runs_variant(&f, &row_tile, NULL, "narrow");
+    unsetenv("PM_VARIANT");
+    pm_device_avoid(&f.d->base, "test_tile", "narrow");
+    fails_to_make(&f, &row_tile, PM_EDEVICE, "these give wrong results: wide, narrow");
+    assert_int_equal(pm_call_scratch(&f.d->base, &row_tile, &p, N, 0, bytes), PM_EDEVICE);
+    assert_contains(pm_error_text(), "wide, narrow");
+    assert_string_equal(variant_of(&f, &row_tile, 0), "none");
+    pm_device_avoid(&f.d->base, "test_greedy", "narrow"); /* the other one does not compile */
+    fails_to_make(&f, &row_greedy, PM_EDEVICE, "workgroups of that size");
+    assert_int_not_equal(pm_device_shaders(&f.d->base), 0);
+    fixture_close(&f);
+}
+
 /* A compiler that gives up on the first variant, then on all. */
 static void test_failing_compiler(void **state)
 {
@@ -561,6 +609,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_buffer_limit),
         cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_avoided),
         cmocka_unit_test(test_failing_compiler),
         cmocka_unit_test(test_cache),
         cmocka_unit_test(test_every_failure),

@@ -566,6 +566,21 @@ static void close_device(struct pm_device *base)
     pm_free(d);
 }
 
+static int call_variant(const struct pm_device *d, const struct pm_kernel *k, const void *params,
+                        size_t count, int level, const char **variant)
+{
+    (void)d, (void)k, (void)params, (void)count;
+    if (level == 0)
+        *variant = "cpu";
+    return PM_OK;
+}
+
+static uint64_t no_shaders(const struct pm_device *d)
+{
+    (void)d;
+    return 0;
+}
+
 static const struct pm_device_ops ops = {
     .close = close_device,
     .buffer_create = buffer_create,
@@ -586,6 +601,8 @@ static const struct pm_device_ops ops = {
     .program_call_times = program_call_times,
     .program_copy_times = program_copy_times,
     .call_scratch = call_scratch,
+    .call_variant = call_variant,
+    .shaders = no_shaders,
 };
 
 int pm_cpu_open(const struct pm_device_info *info, const struct pm_device_options *options,

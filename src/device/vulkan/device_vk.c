@@ -164,6 +164,8 @@ static const struct pm_device_ops ops = {
     .program_call_times = pm_vk_program_call_times,
     .program_copy_times = pm_vk_program_copy_times,
     .call_scratch = pm_vk_call_scratch,
+    .call_variant = pm_vk_call_variant,
+    .shaders = pm_vk_shaders,
 };
 
 int pm_vulkan_open(const struct pm_device_info *info, const struct pm_device_options *options,

@@ -286,9 +286,10 @@ static bool pick_level(const struct vk_device *d, const struct pm_kernel *k, con
     return level == 0 && pm_pick_elements(k->shader ? k->shader : k->name, 64, count, out);
 }
 
-/* Level `level`, or the one that PM_VARIANT names. *last: there is nothing to fall back to. */
+/* Level *level, or the next one that is not avoided, or the one that PM_VARIANT names. *last: there is
+ * nothing to fall back to. PM_EDEVICE without a text: no level is left. */
 static int pick(const struct vk_device *d, const struct pm_kernel *k, const void *params,
-                size_t count, int level, struct pm_picks *out, bool *last)
+                size_t count, int *level, struct pm_picks *out, bool *last)
 {
     char forced[64];
     struct pm_str known = { 0 };
@@ -296,8 +297,12 @@ static int pick(const struct vk_device *d, const struct pm_kernel *k, const void
     int err = PM_OK;
 
     *last = forced_variant(k->name, forced);
-    if (!*last)
-        return pick_level(d, k, params, count, level, out) ? PM_OK : PM_EDEVICE;
+    for (; !*last && *level < MAX_LEVELS; ++*level) {
+        if (!pick_level(d, k, params, count, *level, out))
+            return PM_EDEVICE;
+        if (!pm_device_avoids(&d->base, k->name, out->variant))
+            return PM_OK;
+    }
     for (int i = 0; i < MAX_LEVELS && !found && pick_level(d, k, params, count, i, out); i++) {
         found = strcmp(out->variant, forced) == 0;
         pm_str_add(&known, "%s%s", known.length ? ", " : "", out->variant);
@@ -305,8 +310,27 @@ static int pick(const struct vk_device *d, const struct pm_kernel *k, const void
     if (!found)
         err = pm_fail(PM_ECONFIG, "PM_VARIANT: %s has no variant \"%s\" on %s; it has %s", k->name,
                       forced, d->base.info.address, known.length ? known.text : "none");
+    else if (pm_device_avoids(&d->base, k->name, forced))
+        err = pm_fail(PM_EDEVICE, "PM_VARIANT: %s's variant \"%s\" is avoided on %s: its results "
+                      "are wrong there", k->name, forced, d->base.info.address);
     pm_str_free(&known);
     return err;
+}
+
+/* Why no level of a row is left. */
+static void nothing_left(const struct vk_device *d, const struct pm_kernel *k, char *why,
+                         size_t size)
+{
+    struct pm_str avoided = { 0 };
+
+    for (size_t i = 0; i < d->base.avoided_count; i++)
+        if (strcmp(d->base.avoided[i].kernel, k->name) == 0)
+            pm_str_add(&avoided, "%s%s", avoided.length ? ", " : "", d->base.avoided[i].variant);
+    if (avoided.length)
+        snprintf(why, size, "no variant is left, these give wrong results: %s", avoided.text);
+    else
+        snprintf(why, size, "its row has no variant for this device");
+    pm_str_free(&avoided);
 }
 
 int pm_vk_call_scratch(const struct pm_device *base, const struct pm_kernel *k, const void *params,
@@ -315,6 +339,7 @@ int pm_vk_call_scratch(const struct pm_device *base, const struct pm_kernel *k, 
     const struct vk_device *d = (const struct vk_device *)base;
     struct pm_picks picks;
     struct pm_buf_spec spec[PM_MAX_BUFS];
+    char why[400];
     bool last;
     int bufs, err;
 
@@ -327,12 +352,44 @@ int pm_vk_call_scratch(const struct pm_device *base, const struct pm_kernel *k, 
         }
         return PM_OK;
     }
-    err = pick(d, k, params, count, level, &picks, &last);
+    err = pick(d, k, params, count, &level, &picks, &last);
     if (err == PM_OK)
         memcpy(bytes, picks.scratch, sizeof picks.scratch);
-    return err == PM_OK || last ? err
-         : pm_fail(PM_EDEVICE, "%s: %s has no variant of level %d", d->base.info.address, k->name,
-                   level);
+    if (err == PM_OK || last)
+        return err;
+    nothing_left(d, k, why, sizeof why);
+    return pm_fail(PM_EDEVICE, "%s: %s cannot run: %s", d->base.info.address, k->name, why);
+}
+
+int pm_vk_call_variant(const struct pm_device *base, const struct pm_kernel *k,
+                       const void *params, size_t count, int level, const char **variant)
+{
+    struct pm_picks picks;
+    bool last;
+    int err;
+
+    if (k->host) {
+        *variant = level == 0 ? "cpu" : NULL;
+        return PM_OK;
+    }
+    err = pick((const struct vk_device *)base, k, params, count, &level, &picks, &last);
+    if (err == PM_OK && !(last && level > 0))
+        *variant = picks.variant;
+    return last ? err : PM_OK;
+}
+
+uint64_t pm_vk_shaders(const struct pm_device *base)
+{
+    const struct vk_device *d = (const struct vk_device *)base;
+    const struct pm_shader *const tables[] = { d->pipelines.extra, pm_shader_table };
+    uint64_t h = 1;
+
+    for (size_t i = 0; i < PM_COUNT(tables); i++)
+        for (const struct pm_shader *s = tables[i]; s && s->name; s++) {
+            h = pm_hash_bytes(s->name, strlen(s->name), h);
+            h = pm_hash_bytes(s->words, s->bytes, h);
+        }
+    return h;
 }
 
 uint32_t pm_vk_push_bytes(const struct pm_kernel *k, int bufs, bool *by_address)
@@ -377,7 +434,7 @@ static int choose(struct vk_device *d, const struct pm_bound_call *c, struct vk_
         return pm_fail(PM_EFAIL, "%s: %d buffers and params do not fit a push block of %d bytes",
                        c->kernel->name, bufs, VK_PUSH_BYTES);
     for (; out->level < MAX_LEVELS && !last; out->level++) {
-        err = pick(d, c->kernel, c->params, c->count, out->level, &out->picks, &last);
+        err = pick(d, c->kernel, c->params, c->count, &out->level, &out->picks, &last);
         if (err < 0 && last)
             return err;
         if (err < 0)
@@ -390,8 +447,10 @@ static int choose(struct vk_device *d, const struct pm_bound_call *c, struct vk_
                                c->kernel->name, out->picks.d[i].shader);
         return PM_OK;
     }
+    if (!why[0])
+        nothing_left(d, c->kernel, why, size);
     return pm_fail(PM_EDEVICE, "%s: %s (%s) cannot run: %s", d->base.info.address, c->label,
-                   c->kernel->name, why[0] ? why : "its row has no variant for this device");
+                   c->kernel->name, why);
 }
 
 static void compile_new(struct vk_device *d)

@@ -183,6 +183,9 @@ struct vk_picked {
 int pm_vk_pick_all(struct vk_device *d, const struct pm_program_desc *desc, struct vk_picked *out);
 int pm_vk_call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,
                        size_t count, int level, size_t bytes[PM_MAX_BUFS]);
+int pm_vk_call_variant(const struct pm_device *base, const struct pm_kernel *k,
+                       const void *params, size_t count, int level, const char **variant);
+uint64_t pm_vk_shaders(const struct pm_device *base);
 /* Bytes of a row's push block: addresses, then params, or their address when they do not fit. */
 uint32_t pm_vk_push_bytes(const struct pm_kernel *k, int bufs, bool *by_address);
 
