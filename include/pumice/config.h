@@ -110,6 +110,7 @@ struct pm_config_device {
 };
 
 enum pm_balance { PM_BALANCE_EQUAL, PM_BALANCE_AUTO };
+enum pm_verifying { PM_VERIFY_AUTO, PM_VERIFY_OFF };
 struct pm_config_run {
     const char *folder;         /* NULL where a command does not need one */
     int64_t steps;              /* 0 = until stopped */
@@ -128,6 +129,7 @@ struct pm_config_run {
     bool validate;              /* Vulkan's validation layer */
     int balance;                /* enum pm_balance */
     struct pm_ints trace_steps; /* first and last, or one; none: no trace */
+    int verify;                 /* enum pm_verifying */
     int summary_every_steps;    /* histograms and pictures for TensorBoard; 0 = none */
     int summary_images;         /* pictures of the batch among them */
     bool summary_gradients;

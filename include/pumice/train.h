@@ -3,6 +3,7 @@
 #define PUMICE_TRAIN_H
 
 #include <pumice/config.h>
+#include <pumice/verify.h>
 
 struct cJSON;
 
@@ -31,5 +32,11 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
 int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *clones);
 /* The config's net as a layer list (cJSON_Delete frees it). */
 int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *trainable_parameters);
+
+/* Verifies every kernel of the program: verify.h's cases and every optimizer. told: the part that is
+ * done, 0..1. */
+int pm_verify_all(struct pm_verify *v, void (*told)(void *ctx, double done), void *ctx);
+/* The kernels of the plan that would train the config on one device, at their real shapes. */
+int pm_verify_config(struct pm_verify *v, const struct pm_config *c);
 
 #endif

@@ -130,6 +130,8 @@ static const struct pm_opt run[] = {
     PM_INTS(pm_config_run, trace_steps, NULL, 1, INT_LARGEST,
             "first and last step, or one, of which trace-STEP.json in the run folder shows who did what "
             "when; none = no trace"),
+    PM_ENUM(pm_config_run, verify, PM_VERIFY_AUTO, "auto|off",
+            "a GPU's kernels against the CPU, before a driver's first use; verdicts are remembered"),
     PM_INT(pm_config_run, summary_every_steps, 500, 0, INT_LARGEST,
            "steps between TensorBoard's histograms and pictures; 0 = none, scalars only"),
     PM_INT(pm_config_run, summary_images, 3, 0, 64, "pictures of the batch among them"),

@@ -1,6 +1,8 @@
 /* clones: see clones.h. Everything is allocated here once; a step copies and submits. */
 #include "train/clones.h"
 
+#include "train/trust.h"
+
 #include <pumice/thread.h>
 #include <pumice/trace.h>
 
@@ -88,13 +90,6 @@ static int share_out(struct pm_clones *c)
 
 /* ---- making ----------------------------------------------------------------------------- */
 
-static bool is_frozen(const char *variable, void *ctx)
-{
-    const struct pm_update *u = ctx;
-
-    return u->multiplier && u->multiplier(variable, u->ctx) == 0;
-}
-
 /* With several clones the others' memory does not help: which part is too large, and what to do. */
 static int explain(const struct pm_clones *c, int i, int err)
 {
@@ -111,6 +106,9 @@ static int make_clone(struct pm_clones *c, int i)
     struct clone *k = &c->clone[i];
     bool one = alone(c);
     char trace[320];
+    struct pm_trust trust = { .on = c->o.verify && !c->o.dry_run, .build = c->o.build,
+                              .ctx = c->o.ctx, .batch = k->count / c->o.micro_batches,
+                              .integers = c->o.integers };
     int err = PM_OK;
 
     snprintf(trace, sizeof trace, "clone %d: %s, %s", i, s->info.address, s->info.name);
@@ -125,13 +123,14 @@ static int make_clone(struct pm_clones *c, int i)
                                one ? c->o.update.optimizer->slots : NULL, &k->variables));
     if (!c->o.dry_run)
         PM_TRY(pm_variables_allocate(k->variables));
-    PM_TRY(pm_plan_create(k->net, k->device, k->variables, &(struct pm_plan_options){
+    PM_TRY(pm_trusted_plan(&trust, k->net, k->device, k->variables, &(struct pm_plan_options){
         .name = "train", .train = true, .first_example = k->first,
         .loss_share = (float)k->count / (float)c->o.batch, .micro_batches = c->o.micro_batches,
-        .bucket_bytes = one ? 0 : BUCKET_BYTES, .frozen = is_frozen, .frozen_ctx = &c->o.update,
+        .bucket_bytes = one ? 0 : BUCKET_BYTES, .frozen = pm_update_frozen,
+        .frozen_ctx = &c->o.update,
         .update = one ? pm_update_append : i == 0 ? pm_update_layers_only : NULL,
         .update_ctx = &c->o.update, .slots = c->o.slots, .timed = c->o.timed,
-        .timeable = c->o.timeable }, &k->plan));
+        .timeable = c->o.timeable }, one ? c->o.update.optimizer->slots : NULL, &k->plan));
     if (c->o.dry_run)
         return PM_OK;
     PM_TRY(pm_plan_load(k->plan));

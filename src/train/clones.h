@@ -34,6 +34,8 @@ struct pm_clones_options {
     int slots;         /* steps under way at once with one clone */
     double segment_ms, hang_seconds; /* as in struct pm_device_options */
     bool validate;
+    bool verify;       /* plans' kernels against the CPU before their first use (trust.h) */
+    int integers;      /* of the batches, labels, are below it */
     bool timed;        /* the plans take every call's begin and end */
     bool timeable;     /* pm_clones_set_timed can turn that on and off */
     struct pm_phases *phases; /* borrowed, may be NULL: told what a step waits for */

@@ -22,14 +22,11 @@ int pm_evaluator_create(struct pm_experiment *e, struct pm_device *d, struct pm_
 {
     int err = PM_OK;
     struct pm_evaluator *ev = pm_calloc(1, sizeof *ev);
-    const char *outputs[2] = { 0 };
 
     ev->e = e;
     ev->batch = e->config->eval.batch_size;
     PM_TRY(pm_experiment_net(e, ev->batch, false, &ev->net, &ev->logits));
-    outputs[0] = ev->logits;
-    PM_TRY(pm_plan_create(ev->net, d, v, &(struct pm_plan_options){
-        .name = "eval", .outputs = outputs, .slots = SLOTS, .loss_share = 1 }, &ev->plan));
+    PM_TRY(pm_experiment_plan(e, ev->net, ev->batch, ev->logits, d, v, "eval", SLOTS, &ev->plan));
     PM_TRY(pm_plan_load(ev->plan));
     *out = ev, ev = NULL;
 out:

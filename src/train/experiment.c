@@ -3,6 +3,7 @@
 #include "train/experiment.h"
 
 #include "train/clones.h"
+#include "train/trust.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -395,6 +396,7 @@ void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *s
         .specs = specs, .count = count, .batch = c->run.batch_size,
         .micro_batches = c->run.micro_batches, .segment_ms = c->run.segment_ms,
         .hang_seconds = pm_experiment_hang_seconds(c), .validate = c->run.validate,
+        .verify = c->run.verify == PM_VERIFY_AUTO, .integers = e->setup.num_classes,
         .build = build_net, .ctx = e,
         .fields = fields, .fields_count = e->task->fields(&e->setup, true, fields),
         .update = { .optimizer = e->optimizer, .cfg = e->optimizer_cfg,
@@ -402,4 +404,22 @@ void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *s
                     .clip_variable_norm = c->optim.clip_variable_norm,
                     .multiplier = pm_experiment_multiplier, .ctx = e },
     };
+}
+
+static int build_forward(void *ctx, int batch, struct pm_net **out)
+{
+    return pm_experiment_net(ctx, batch, false, out, NULL);
+}
+
+int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, const char *logits,
+                       struct pm_device *d, struct pm_variables *v, const char *name, int slots,
+                       struct pm_plan **out)
+{
+    const char *outputs[] = { logits, NULL };
+    const struct pm_trust trust = { .on = e->config->run.verify == PM_VERIFY_AUTO,
+                                    .build = build_forward, .ctx = e, .batch = batch,
+                                    .integers = e->setup.num_classes };
+
+    return pm_trusted_plan(&trust, net, d, v, &(struct pm_plan_options){
+        .name = name, .outputs = outputs, .slots = slots, .loss_share = 1 }, NULL, out);
 }

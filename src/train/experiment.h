@@ -34,6 +34,11 @@ void pm_experiment_close(struct pm_experiment **e);
  * *logits_name (may be NULL) gets the logits node's name. */
 int pm_experiment_net(struct pm_experiment *e, int batch, bool train, struct pm_net **out,
                       const char **logits_name);
+/* The plan of a net from pm_experiment_net without loss, its logits copied out; its kernels are
+ * verified before their first use (trust.h). */
+int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, const char *logits,
+                       struct pm_device *d, struct pm_variables *v, const char *name, int slots,
+                       struct pm_plan **out);
 /* Factor of a variable's gradient: 0 frozen, else optim.multipliers' first match, else 1. ctx: the
  * experiment. */
 float pm_experiment_multiplier(const char *variable, void *ctx);

@@ -53,6 +53,8 @@ void pm_update_append(struct pm_calls *c, void *update);
 /* pm_plan_options.update for a clone whose update runs elsewhere: only the layers' moving averages,
  * always. */
 void pm_update_layers_only(struct pm_calls *c, void *unused);
+/* pm_plan_options.frozen of such plans; update: a struct pm_update. */
+bool pm_update_frozen(const char *variable, void *update);
 /* Index among trainable variables (block order) to the variable's index; -1 past the end. */
 int pm_update_variable(const struct pm_variables *v, int trainable);
 

@@ -64,13 +64,11 @@ struct predictor {
 
 static int make_plan(struct predictor *p)
 {
-    const char *outputs[2] = { 0 };
     int err = PM_OK;
 
     PM_TRY(pm_experiment_net(p->s.e, BATCH, false, &p->net, &p->logits));
-    outputs[0] = p->logits;
-    PM_TRY(pm_plan_create(p->net, p->s.device, p->s.variables, &(struct pm_plan_options){
-        .name = "predict", .outputs = outputs, .slots = 1, .loss_share = 1 }, &p->plan));
+    PM_TRY(pm_experiment_plan(p->s.e, p->net, BATCH, p->logits, p->s.device, p->s.variables,
+                              "predict", 1, &p->plan));
     PM_TRY(pm_plan_load(p->plan));
 out:
     return err;

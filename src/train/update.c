@@ -220,6 +220,13 @@ void pm_update_append(struct pm_calls *c, void *update)
     pm_free(t.owner);
 }
 
+bool pm_update_frozen(const char *variable, void *update)
+{
+    const struct pm_update *u = update;
+
+    return u->multiplier && u->multiplier(variable, u->ctx) == 0;
+}
+
 void pm_update_layers_only(struct pm_calls *c, void *unused)
 {
     uint32_t one = 1;

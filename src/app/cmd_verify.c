@@ -1,0 +1,244 @@
+/* pumice verify: every kernel of the program, or of a config's plan, on devices against the CPU. */
+#include "app/app.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <pumice/train.h>
+
+static const char *const verdicts[] = {
+    [PM_VERDICT_OK] = "ok", [PM_VERDICT_WRONG] = "WRONG", [PM_VERDICT_CANNOT] = "cannot run",
+};
+
+struct totals {
+    int kernels, wrong; /* variants */
+};
+
+/* ---- one device --------------------------------------------------------------------------- */
+
+struct progress {
+    const char *address;
+    bool shown;
+};
+
+static void show_progress(void *ctx, double done)
+{
+    struct progress *p = ctx;
+
+    if (!isatty(STDERR_FILENO))
+        return;
+    fprintf(stderr, "\r%s  %3.0f %%", p->address, 100 * done);
+    p->shown = true;
+    fflush(stderr);
+}
+
+static void add_text(struct pm_str *s, const struct pm_device_info *d,
+                     const struct pm_verified *list, size_t count, double seconds)
+{
+    int width[2] = { 6, 7 }, wrong = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        int a = (int)strlen(list[i].kernel), b = (int)strlen(list[i].variant);
+
+        width[0] = a > width[0] ? a : width[0];
+        width[1] = b > width[1] ? b : width[1];
+        wrong += list[i].verdict == PM_VERDICT_WRONG;
+    }
+    pm_str_add(s, "%s  %s, %s\n\n", d->address, d->name, d->driver);
+    pm_str_add(s, "  %-*s  %-*s  %5s  %10s  %9s  %s\n", width[0], "kernel", width[1], "variant",
+               "calls", "values", "of bound", "verdict");
+    for (size_t i = 0; i < count; i++) {
+        const struct pm_verified *r = &list[i];
+
+        pm_str_add(s, "  %-*s  %-*s  %5d  %10llu  %8.1f%%  %s\n", width[0], r->kernel, width[1],
+                   r->variant, r->calls, (unsigned long long)r->values, 100 * r->worst,
+                   verdicts[r->verdict]);
+        if (r->why[0])
+            pm_str_add(s, "      %s\n", r->why);
+    }
+    pm_str_add(s, "\n%s: %zu variants in %.1f s, ", d->address, count, seconds);
+    pm_str_add(s, wrong ? "%d wrong\n\n" : "all right\n\n", wrong);
+}
+
+static cJSON *device_json(const struct pm_device_info *d, const struct pm_verified *list,
+                          size_t count, double seconds)
+{
+    cJSON *o = cJSON_CreateObject(), *kernels;
+
+    cJSON_AddStringToObject(o, "address", d->address);
+    cJSON_AddStringToObject(o, "name", d->name);
+    cJSON_AddStringToObject(o, "driver", d->driver);
+    cJSON_AddStringToObject(o, "uuid", d->uuid);
+    cJSON_AddNumberToObject(o, "seconds", seconds);
+    kernels = cJSON_AddArrayToObject(o, "kernels");
+    for (size_t i = 0; i < count; i++) {
+        const struct pm_verified *r = &list[i];
+        cJSON *k = cJSON_CreateObject();
+
+        cJSON_AddItemToArray(kernels, k);
+        cJSON_AddStringToObject(k, "kernel", r->kernel);
+        cJSON_AddStringToObject(k, "variant", r->variant);
+        cJSON_AddStringToObject(k, "verdict", r->verdict == PM_VERDICT_WRONG ? "wrong"
+                                                                            : verdicts[r->verdict]);
+        cJSON_AddNumberToObject(k, "calls", r->calls);
+        cJSON_AddNumberToObject(k, "values", (double)r->values);
+        cJSON_AddNumberToObject(k, "of_bound", r->worst < 1e30 ? r->worst : 1e30);
+        if (r->why[0])
+            cJSON_AddStringToObject(k, "why", r->why);
+    }
+    return o;
+}
+
+/* Verifies one device, prints or adds to the list, remembers the verdicts. */
+static int verify_device(const struct pm_device_info *info, const struct pm_config *c,
+                         struct app_globals *g, cJSON *devices, struct totals *t)
+{
+    struct pm_device *d = NULL;
+    struct pm_verify *v = NULL;
+    struct pm_verdicts *known = NULL;
+    struct progress p = { .address = info->address };
+    struct pm_str s = { 0 };
+    double start = pm_seconds();
+    size_t count;
+    int err = PM_OK;
+
+    PM_TRY(pm_device_open(info, NULL, &d));
+    PM_TRY(pm_verify_open(d, &v));
+    err = c ? pm_verify_config(v, c) : pm_verify_all(v, show_progress, &p);
+    if (p.shown)
+        fprintf(stderr, "\r%*s\r", 60, "");
+    PM_TRY(err);
+    known = pm_verdicts_load(d);
+    pm_verdicts_save(known, v);
+    const struct pm_verified *list = pm_verify_results(v, &count);
+    t->kernels += (int)count;
+    for (size_t i = 0; i < count; i++)
+        t->wrong += list[i].verdict == PM_VERDICT_WRONG;
+    if (g->json) {
+        cJSON_AddItemToArray(devices, device_json(info, list, count, pm_seconds() - start));
+    } else {
+        add_text(&s, info, list, count, pm_seconds() - start);
+        PM_TRY(app_print(s.text));
+    }
+out:
+    pm_str_free(&s);
+    pm_verdicts_free(&known);
+    pm_verify_close(&v);
+    pm_device_close(&d);
+    return err;
+}
+
+/* ---- the command -------------------------------------------------------------------------- */
+
+/* Every GPU that can be used. */
+static size_t all_gpus(const struct pm_device_info *list, size_t count, size_t *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (list[i].usable && list[i].kind != PM_KIND_CPU && list[i].kind != PM_KIND_SOFTWARE)
+            out[n++] = i;
+    return n;
+}
+
+static bool is_config(const char *word)
+{
+    size_t n = strlen(word);
+
+    return n > 5 && strcmp(word + n - 5, ".json") == 0;
+}
+
+/* Takes the config out of the words. */
+static int split_words(struct app_args *args, struct pm_arena *a, struct pm_config **c)
+{
+    struct app_args config = *args;
+    int left = 0, err = PM_OK;
+
+    for (int i = 0; i < args->words_count; i++) {
+        if (!is_config(args->words[i])) {
+            args->words[left++] = args->words[i];
+            continue;
+        }
+        if (*c)
+            PM_TRY(pm_fail(PM_ECONFIG, "command line: verify takes one config at most"));
+        config.words = &args->words[i];
+        config.words_count = 1;
+        PM_TRY(app_load_config(&config, "verify", 1, a, c));
+    }
+    args->words_count = left;
+    if (!*c && args->overrides_count > 0)
+        PM_TRY(pm_fail(PM_ECONFIG, "command line: %s changes a config, but none is named",
+                       args->overrides[0]));
+out:
+    return err;
+}
+
+static int find_devices(const struct app_args *args, const struct pm_device_info *list,
+                        size_t known, size_t *out, size_t *count)
+{
+    int err = PM_OK;
+
+    *count = args->words_count ? 0 : all_gpus(list, known, out);
+    if (!args->words_count && *count == 0)
+        PM_TRY(pm_fail(PM_EDEVICE, "there is no GPU to verify; software drivers are verified when "
+                       "they are named (pumice devices lists all)"));
+    for (int i = 0; i < args->words_count; i++) {
+        PM_TRY(pm_device_find(list, known, args->words[i], "command line", &out[*count]));
+        if (list[out[*count]].kind == PM_KIND_CPU)
+            PM_TRY(pm_fail(PM_ECONFIG, "command line: \"%s\" is the CPU, which the others are "
+                           "compared with; name a GPU", args->words[i]));
+        ++*count;
+    }
+out:
+    return err;
+}
+
+static int run(int argc, char **argv, struct app_globals *g)
+{
+    struct pm_arena *a = pm_arena_create();
+    struct pm_device_info *list = NULL;
+    struct pm_config *c = NULL;
+    struct app_args args;
+    struct totals t = { 0 };
+    cJSON *o = cJSON_CreateObject(), *devices = cJSON_AddArrayToObject(o, "devices");
+    size_t known, count, *chosen;
+    int err = PM_OK;
+
+    PM_TRY(app_args(argc, argv, "verify", a, &args));
+    PM_TRY(split_words(&args, a, &c));
+    PM_TRY(pm_device_list(&list, &known));
+    chosen = pm_arena_alloc(a, (known + (size_t)args.words_count + 1) * sizeof *chosen);
+    PM_TRY(find_devices(&args, list, known, chosen, &count));
+    for (size_t i = 0; i < count; i++)
+        PM_TRY(verify_device(&list[chosen[i]], c, g, devices, &t));
+    cJSON_AddNumberToObject(o, "wrong", t.wrong);
+    if (g->json)
+        PM_TRY(app_print_json(g, o));
+    if (t.wrong > 0)
+        PM_TRY(pm_fail(PM_EDEVICE, "%d of %d variants give wrong results; training avoids them, "
+                       "please report them with this output", t.wrong, t.kernels));
+out:
+    cJSON_Delete(o);
+    pm_free(list);
+    pm_config_destroy(&c);
+    pm_arena_destroy(&a);
+    return err;
+}
+
+const struct pm_command pm_command_verify = {
+    .name = "verify", .help = "a device's kernels, forward and backward, against the CPU",
+    .usage = "[DEVICE ...] [CONFIG.json] [key=value ...]",
+    .details =
+        "Runs every kernel of the program (layers, optimizers, norms) in every variant that a device\n"
+        "has, on small inputs, beside its CPU side; with a config, the kernels of its training step\n"
+        "at their real sizes. Devices: every GPU, or what is named (vulkan:0, a UUID, a part of a\n"
+        "name); software drivers when named.\n"
+        "\"of bound\" is the largest error as a share of what roundings can make of these inputs.\n"
+        "Exit code 4 when something is wrong. Training does the same by itself, for the kernels it\n"
+        "needs, the first time it meets a device, driver or build (run.verify).\n"
+        "\n"
+        "  pumice verify\n"
+        "  pumice verify vulkan:0 configs/lenet_mnist.json --json\n",
+    .run = run,
+};

@@ -1,0 +1,222 @@
+/* cases: small nets, as lists of layers, that between them reach every layer's kernels in every
+ * variant (tests/verify/ compares with the tables of layers and shaders). A new layer gets a row, or
+ * lines in one. Sizes are chosen so that each row tells its kernels apart: channels that are and are
+ * not multiples of 4, odd sizes, strides, padding on one side, more columns than a tile. The big
+ * ones have just enough pixels or channels for the large tiles of GPUs. */
+#include "verify/verify_private.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+struct verify_case {
+    const char *name;
+    struct pm_shape images; /* n x h x w x c; rank 2: n x c */
+    const char *loss;       /* options of the loss on the last layer's output */
+    bool weights;           /* the loss has weights */
+    const char *layers;     /* JSON with ' for " */
+    bool forward_only;
+};
+
+static const struct verify_case cases[] = {
+    { "convolutions", PM_SHAPE4(2, 9, 11, 3), "", false,
+      "[{'name':'a','layer':'conv2d','filters':8,'kernel':3,'activation':'relu'},"
+      "{'name':'b','layer':'conv2d','filters':13,'kernel':[3,5],'stride':2,'bias':false},"
+      "{'name':'c','layer':'conv2d','filters':16,'kernel':1,'activation':'relu6'},"
+      "{'name':'d','layer':'conv2d','filters':64,'kernel':3,'dilation':2,'activation':'leaky_relu'},"
+      "{'name':'e','layer':'conv2d','filters':36,'kernel':3,'groups':4,'bias':false},"
+      "{'name':'f','layer':'conv2d','filters':6,'kernel':3,'stride':2,'groups':3},"
+      "{'name':'g','layer':'conv2d','filters':9,'kernel':1,'activation':'sigmoid'},"
+      "{'name':'h','layer':'conv2d','filters':5,'kernel':1,'stride':2,'activation':'tanh'}]" },
+    { "convolutions_wide", PM_SHAPE4(2, 12, 12, 16), "", false,
+      "[{'name':'a','layer':'conv2d','filters':32,'kernel':3,'bias':false},"
+      "{'name':'b','layer':'conv2d','filters':128,'kernel':1,'bias':false},"
+      "{'name':'c','layer':'conv2d','filters':48,'kernel':3,'stride':2,'bias':false},"
+      "{'name':'d','layer':'conv2d','filters':96,'kernel':3,'bias':false},"
+      "{'name':'e','layer':'conv2d','filters':40,'kernel':3,'padding':'valid','bias':false},"
+      "{'name':'f','layer':'global_pool'}]" },
+    { "convolution_stem", PM_SHAPE4(1, 32, 32, 3), "", false,
+      "[{'name':'a','layer':'conv2d','filters':64,'kernel':7,'stride':2,'padding':'explicit',"
+      "'pad':[3,3,3,3],'bias':false},"
+      "{'name':'b','layer':'conv2d','filters':7,'kernel':3,'stride':3}]" },
+    { "convolutions_many_pixels", PM_SHAPE4(1, 112, 112, 8), "", false,
+      "[{'name':'a','layer':'conv2d','filters':128,'kernel':1,'bias':false},"
+      "{'name':'b','layer':'conv2d','filters':8,'kernel':1,'bias':false},"
+      "{'name':'c','layer':'conv2d','filters':64,'kernel':1,'bias':false},"
+      "{'name':'d','layer':'conv2d','filters':4,'kernel':1,'bias':false},"
+      "{'name':'e','layer':'global_pool'}]" },
+    { "convolutions_many_channels", PM_SHAPE4(1, 6, 6, 176), "", false,
+      "[{'name':'a','layer':'conv2d','filters':128,'kernel':3,'bias':false},"
+      "{'name':'b','layer':'conv2d','filters':176,'kernel':1,'bias':false},"
+      "{'name':'c','layer':'conv2d','filters':64,'kernel':3,'bias':false},"
+      "{'name':'d','layer':'global_pool'}]" },
+    { "transposed", PM_SHAPE4(2, 5, 4, 6), "", false,
+      "[{'name':'a','layer':'conv2d_transpose','filters':8,'kernel':4,'stride':2},"
+      "{'name':'b','layer':'conv2d_transpose','filters':5,'kernel':3,'stride':2,"
+      "'padding':'valid','bias':false},"
+      "{'name':'c','layer':'conv2d_transpose','filters':7,'kernel':[5,3],'stride':[3,1],"
+      "'activation':'relu'}]" },
+    { "depthwise", PM_SHAPE4(2, 9, 10, 8), "", false,
+      "[{'name':'a','layer':'depthwise_conv2d','kernel':3},"
+      "{'name':'b','layer':'depthwise_conv2d','kernel':3,'multiplier':2,'bias':false},"
+      "{'name':'c','layer':'depthwise_conv2d','kernel':[3,5],'dilation':2,'bias':false},"
+      "{'name':'d','layer':'depthwise_conv2d','kernel':3,'stride':2,'activation':'relu6'},"
+      "{'name':'e','layer':'depthwise_conv2d','kernel':9,'bias':false}]" },
+    { "depthwise_wide", PM_SHAPE4(1, 24, 23, 70), "", false,
+      "[{'name':'a','layer':'depthwise_conv2d','kernel':3,'bias':false},"
+      "{'name':'b','layer':'depthwise_conv2d','kernel':5,'stride':2,'bias':false},"
+      "{'name':'c','layer':'global_pool'}]" },
+    { "activations_four", PM_SHAPE4(2, 5, 4, 8), "", false,
+      "[{'name':'a','layer':'conv2d','filters':8,'kernel':1},"
+      "{'name':'b','layer':'relu'},{'name':'c','layer':'relu6','inputs':['a']},"
+      "{'name':'d','layer':'leaky_relu','slope':0.2,'inputs':['a']},"
+      "{'name':'e','layer':'sigmoid','inputs':['a']},{'name':'f','layer':'tanh','inputs':['a']},"
+      "{'name':'g','layer':'hard_sigmoid','inputs':['a']},"
+      "{'name':'h','layer':'hard_swish','inputs':['a']},"
+      "{'name':'i','layer':'add','inputs':['b','c','d','e','f','g','h']}]" },
+    { "activations_odd", PM_SHAPE2(5, 7), "", false,
+      "[{'name':'a','layer':'fully_connected','units':9},"
+      "{'name':'b','layer':'relu'},{'name':'c','layer':'relu6','inputs':['a']},"
+      "{'name':'d','layer':'leaky_relu','slope':0.2,'inputs':['a']},"
+      "{'name':'e','layer':'sigmoid','inputs':['a']},{'name':'f','layer':'tanh','inputs':['a']},"
+      "{'name':'g','layer':'hard_sigmoid','inputs':['a']},"
+      "{'name':'h','layer':'hard_swish','inputs':['a']},"
+      "{'name':'i','layer':'add','inputs':['b','c','d','e','f','g','h'],'scale':0.5,"
+      "'activation':'relu'}]" },
+    { "normalised", PM_SHAPE4(3, 6, 5, 4), "", false,
+      "[{'name':'a','layer':'conv2d','filters':8,'kernel':3,'bias':false},"
+      "{'name':'b','layer':'batch_norm','activation':'relu'},"
+      "{'name':'c','layer':'conv2d','filters':8,'kernel':3,'bias':false},"
+      "{'name':'d','layer':'batch_norm','activation':'relu','inputs':['c','b']},"
+      "{'name':'e','layer':'conv2d','filters':7,'kernel':3,'bias':false},"
+      "{'name':'f','layer':'batch_norm','activation':'relu6','decay':0.9},"
+      "{'name':'g','layer':'conv2d','filters':7,'kernel':1,'bias':false},"
+      "{'name':'h','layer':'batch_norm','scale':false,'inputs':['g','f']},"
+      "{'name':'i','layer':'batch_norm','center':false,'activation':'hard_swish'},"
+      "{'name':'j','layer':'batch_norm','frozen':true,'activation':'leaky_relu'},"
+      "{'name':'k','layer':'conv2d','filters':12,'kernel':1,'bias':false},"
+      "{'name':'l','layer':'batch_norm','moving_variance':'biased'}]" },
+    { "normalised_eval", PM_SHAPE4(2, 6, 5, 4), "", false,
+      "[{'name':'a','layer':'conv2d','filters':8,'kernel':3,'bias':false},"
+      "{'name':'b','layer':'batch_norm','activation':'relu'},"
+      "{'name':'c','layer':'conv2d','filters':7,'kernel':1,'bias':false},"
+      "{'name':'d','layer':'batch_norm'},{'name':'e','layer':'dropout'}]", .forward_only = true },
+    { "normalised_long", PM_SHAPE2(700, 3), "", false,
+      "[{'name':'a','layer':'fully_connected','units':6,'bias':false},"
+      "{'name':'b','layer':'batch_norm','activation':'relu'},"
+      "{'name':'c','layer':'fully_connected','units':300},"
+      "{'name':'d','layer':'batch_norm'},{'name':'e','layer':'fully_connected','units':5}]" },
+    { "pools_four", PM_SHAPE4(2, 20, 19, 3), "", false,
+      "[{'name':'a','layer':'conv2d','filters':8,'kernel':3,'bias':false},"
+      "{'name':'b','layer':'max_pool','kernel':3,'stride':2},"
+      "{'name':'c','layer':'avg_pool','kernel':3,'stride':1},"
+      "{'name':'d','layer':'max_pool','kernel':2,'stride':2,'padding':'valid'},"
+      "{'name':'e','layer':'avg_pool','kernel':2,'stride':1,'padding':'valid'},"
+      "{'name':'f','layer':'global_pool'},{'name':'g','layer':'flatten'}]" },
+    { "pools_odd", PM_SHAPE4(2, 20, 19, 3), "", false,
+      "[{'name':'a','layer':'conv2d','filters':7,'kernel':3,'bias':false},"
+      "{'name':'b','layer':'max_pool','kernel':3,'stride':2},"
+      "{'name':'c','layer':'avg_pool','kernel':3,'stride':1},"
+      "{'name':'d','layer':'max_pool','kernel':2,'stride':1,'padding':'valid'},"
+      "{'name':'e','layer':'avg_pool','kernel':[2,3],'stride':2},"
+      "{'name':'f','layer':'global_pool'},{'name':'g','layer':'reshape','shape':[0,-1]}]" },
+    { "dense", PM_SHAPE2(6, 37), "label_smoothing=0.1", false,
+      "[{'name':'a','layer':'fully_connected','units':64,'activation':'relu'},"
+      "{'name':'b','layer':'dropout','keep':0.75},"
+      "{'name':'c','layer':'fully_connected','units':33,'activation':'tanh'},"
+      "{'name':'d','layer':'dropout'},"
+      "{'name':'e','layer':'fully_connected','units':200}]" },
+    { "softmaxes", PM_SHAPE4(2, 3, 3, 5), "ignore_label=1", true,
+      "[{'name':'a','layer':'conv2d','filters':6,'kernel':1},{'name':'b','layer':'softmax'},"
+      "{'name':'c','layer':'conv2d','filters':100,'kernel':1},{'name':'d','layer':'softmax'},"
+      "{'name':'e','layer':'conv2d','filters':4,'kernel':1}]" },
+    { "merges_four", PM_SHAPE4(2, 5, 6, 4), "", false,
+      "[{'name':'a','layer':'conv2d','filters':8,'kernel':3},"
+      "{'name':'b','layer':'conv2d','filters':8,'kernel':1},"
+      "{'name':'c','layer':'add','inputs':['a','b'],'activation':'relu6','scale':0.3},"
+      "{'name':'d','layer':'concat','inputs':['a','b','c']},"
+      "{'name':'e','layer':'multiply','inputs':['a','c']},"
+      "{'name':'f','layer':'global_pool'},"
+      "{'name':'g','layer':'multiply','inputs':['e','f']},"
+      "{'name':'h','layer':'concat','inputs':['d','g']}]" },
+    { "merges_odd", PM_SHAPE4(2, 5, 6, 3), "", false,
+      "[{'name':'a','layer':'conv2d','filters':7,'kernel':3},"
+      "{'name':'b','layer':'conv2d','filters':7,'kernel':1},"
+      "{'name':'c','layer':'add','inputs':['a','b'],'activation':'leaky_relu','slope':0.3},"
+      "{'name':'d','layer':'concat','inputs':['a','c'],'axis':1},"
+      "{'name':'e','layer':'multiply','inputs':['a','c']},"
+      "{'name':'f','layer':'global_pool'},"
+      "{'name':'g','layer':'multiply','inputs':['e','f']},"
+      "{'name':'h','layer':'concat','inputs':['d','g','b'],'axis':1},"
+      "{'name':'i','layer':'pad','pad':[1,2,3,0]},"
+      "{'name':'j','layer':'slice','begin':[0,2,1,3],'size':[-1,9,5,4]}]" },
+    { "neighbours", PM_SHAPE4(2, 4, 5, 3), "", false,
+      "[{'name':'a','layer':'conv2d','filters':13,'kernel':1},"
+      "{'name':'b','layer':'local_response_norm','radius':4,'alpha':0.3,'beta':0.75},"
+      "{'name':'c','layer':'local_response_norm'}]" },
+    { "many_groups", PM_SHAPE4(1, 260, 257, 65), "", false, /* over 65,535 workgroups of 64 */
+      "[{'name':'a','layer':'relu'},{'name':'b','layer':'global_pool'}]", .forward_only = true },
+};
+
+enum { CLASSES = 4 }; /* labels; every case's logits have at least as many columns */
+
+/* ---- nets ------------------------------------------------------------------------------- */
+
+static struct cJSON *parse(const char *text)
+{
+    char *copy = pm_strdup(text);
+    struct cJSON *list;
+
+    for (char *s = copy; *s; s++)
+        if (*s == '\'')
+            *s = '"';
+    list = cJSON_Parse(copy);
+    pm_free(copy);
+    return list;
+}
+
+static void add_loss(struct pm_net *net, const struct verify_case *c, struct pm_node *logits)
+{
+    struct pm_node *in[3] = { logits };
+    struct pm_shape rows = logits->out_shape;
+
+    rows.rank--;
+    in[1] = pm_net_input(net, "labels", rows, PM_I32);
+    if (c->weights)
+        in[2] = pm_net_input(net, "weights", rows, PM_F32);
+    pm_net_add_many(net, "loss", in, c->weights ? 3 : 2, "softmax_cross_entropy %s", c->loss);
+}
+
+static int build(void *ctx, int batch, struct pm_net **out)
+{
+    const struct verify_case *c = ctx;
+    struct pm_net *net = pm_net_create();
+    struct pm_shape shape = c->images;
+    struct pm_heads heads = { 0 };
+    struct cJSON *list = parse(c->layers);
+    int err = PM_OK;
+
+    shape.dim[0] = batch;
+    PM_TRY(pm_net_from_json(net, pm_net_input(net, "images", shape, PM_F32), list, c->name,
+                            &heads));
+    if (!c->forward_only)
+        add_loss(net, c, heads.logits);
+    PM_TRY(net->error);
+    *out = net, net = NULL;
+out:
+    cJSON_Delete(list);
+    pm_net_destroy(&net);
+    return err;
+}
+
+bool pm_verify_case(size_t i, struct pm_verify_source *out)
+{
+    if (i >= PM_COUNT(cases))
+        return false;
+    *out = (struct pm_verify_source){
+        .name = cases[i].name, .build = build, .ctx = (void *)&cases[i],
+        .batch = cases[i].images.dim[0], .integers = CLASSES,
+        .options = { .name = cases[i].name, .train = !cases[i].forward_only, .first_example = 5,
+                     .loss_share = 0.25f, .micro_batches = 1, .slots = 1 },
+    };
+    return true;
+}
