@@ -21,11 +21,12 @@ struct command {
 #define TRAIN "train net.json run.folder=r eval.every_steps=2 run.keep_best=accuracy " \
               "run.save_every_steps=1 run.keep=2 "
 #define LAST "r/checkpoints/step-000003.safetensors"
-#define FRESH "rm -rf r out data/.pumice*"
+#define FRESH "rm -rf r out out.html data/.pumice*"
+#define TWO FRESH "; cp -a two r"
 
 static const struct command commands[] = {
     { "train", FRESH, TRAIN, LAST },
-    { "resume", FRESH "; cp -a two r", TRAIN, LAST },
+    { "resume", TWO, TRAIN, LAST },
     { "warm start", FRESH, TRAIN "init.checkpoint=two init.exclude_scopes='[\"logits\"]'", LAST },
     { "two clones", FRESH, TRAIN "devices='[\"cpu\",\"cpu\"]' run.balance=auto", NULL },
     { "damaged data", FRESH, TRAIN "data.folder=damaged data.on_corrupt=skip", LAST },
@@ -34,6 +35,9 @@ static const struct command commands[] = {
     { "predict", FRESH, "predict net.json run.folder=two pictures --out out", NULL },
     { "inspect", FRESH, "checkpoint inspect two", NULL },
     { "diff", FRESH, "checkpoint diff two two/checkpoints/step-000002.safetensors", NULL },
+    { "report", TWO, "report r", NULL },
+    { "compare", TWO, "report r two --out out.html", NULL },
+    { "bench", TWO, "bench net.json run.folder=r --steps 2 --csv out", NULL },
     { "look at data", FRESH, "dataset inspect data --check --pictures out", NULL },
     { "look at a shard", FRESH, "dataset inspect data/shapes_test_00000-of-00001.tfrecord", NULL },
     { "convert", FRESH, "dataset convert folder classes out", NULL },
@@ -44,7 +48,7 @@ static const struct command commands[] = {
     { "schema", FRESH, "config schema", NULL },
     { "devices", FRESH, "devices --json", NULL },
     { "lavapipe", FRESH, TRAIN "devices='[\"llvmpipe\"]'", LAST },
-    { "lavapipe resume", FRESH "; cp -a two r", TRAIN "devices='[\"llvmpipe\"]'", LAST },
+    { "lavapipe resume", TWO, TRAIN "devices='[\"llvmpipe\"]'", LAST },
     { "lavapipe and the CPU", FRESH, TRAIN "devices='[\"llvmpipe\",\"cpu\"]'", NULL },
     { "lavapipe eval", FRESH, "eval net.json run.folder=two devices='[\"llvmpipe\"]'", NULL },
 };
