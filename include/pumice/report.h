@@ -71,6 +71,8 @@ struct pm_report;
 struct pm_report *pm_report_open(const char *folder, bool live);
 /* Reads what is new since. */
 void pm_report_refresh(struct pm_report *r);
+/* Frees what the next refresh reads as a whole; the curves stay. */
+void pm_report_rest(struct pm_report *r);
 /* Whether the folder holds nothing that a run leaves. */
 bool pm_report_empty(const struct pm_report *r);
 void pm_report_close(struct pm_report **r);

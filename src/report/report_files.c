@@ -32,16 +32,23 @@ struct pm_report *pm_report_open(const char *folder, bool live)
     return r;
 }
 
+void pm_report_rest(struct pm_report *r)
+{
+    cJSON_Delete(r->run);
+    cJSON_Delete(r->config);
+    cJSON_Delete(r->evaluation);
+    pm_free(r->log);
+    r->run = r->config = r->evaluation = NULL;
+    r->log = NULL;
+}
+
 void pm_report_close(struct pm_report **r)
 {
     if (!*r)
         return;
+    pm_report_rest(*r);
     pm_free((*r)->folder);
     pm_free((*r)->name);
-    pm_free((*r)->log);
-    cJSON_Delete((*r)->run);
-    cJSON_Delete((*r)->config);
-    cJSON_Delete((*r)->evaluation);
     pm_curves_free(&(*r)->curves);
     pm_free(*r);
     *r = NULL;
@@ -54,8 +61,6 @@ static void read_json(const struct pm_report *r, const char *name, cJSON **out)
     char *text = NULL;
     size_t size;
 
-    cJSON_Delete(*out);
-    *out = NULL;
     pm_str_add(&path, "%s/%s", r->folder, name);
     if (stat(path.text, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < JSON_BYTES &&
         pm_file_read(path.text, &text, &size) == PM_OK)
@@ -75,8 +80,6 @@ static void read_log(struct pm_report *r)
     struct stat st;
     int fd;
 
-    pm_free(r->log);
-    r->log = NULL;
     pm_str_add(&path, "%s/log.txt", r->folder);
     fd = open(path.text, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
@@ -97,6 +100,7 @@ void pm_report_refresh(struct pm_report *r)
 {
     struct pm_str path = { 0 };
 
+    pm_report_rest(r);
     read_json(r, "run.json", &r->run);
     read_json(r, "config.json", &r->config);
     read_json(r, "evaluation.json", &r->evaluation);

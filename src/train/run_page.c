@@ -48,6 +48,7 @@ static int write_page(const char *folder, struct pm_report *r)
     pm_report_refresh(r);
     pm_report_page(&r, 1, &html);
     err = write_text(folder, "report.html", html.text, html.length);
+    pm_report_rest(r);
     pm_str_free(&html);
     return err;
 }
