@@ -169,7 +169,7 @@ static void test_everything(void **state)
         if (!layers_reached[i] && all[i]->forward)
             fail_msg("layer %s is in no case of src/verify/cases.c", all[i]->name);
     for (const struct pm_shader *p = pm_shader_table; p->name; p++) {
-        bool reached = false;
+        bool reached = strstr(p->name, "_peak") != NULL; /* bench's, of what a device can do */
 
         for (size_t i = 0; i < shaders_count; i++)
             reached |= strcmp(shaders_reached[i], p->name) == 0;
