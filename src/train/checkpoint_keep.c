@@ -208,8 +208,10 @@ void pm_ckpt_best_clean(const char *folder)
 {
     struct best b = { 0 };
 
-    if (pm_ckpt_best_read(folder, &b) == PM_OK) /* damaged: nothing is known, nothing goes */
+    if (pm_ckpt_best_read(folder, &b) == PM_OK)
         remove_other_bests(folder, b.metric ? b.step : UINT64_MAX);
+    else
+        PM_DEBUG("checkpoint", "no best-* file is cleaned away: %s", pm_error_text());
     pm_ckpt_best_free(&b);
 }
 

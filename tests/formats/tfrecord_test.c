@@ -123,7 +123,7 @@ static void every_flip(void **state)
         }
         for (size_t i = 0; d && i < 3; i++) {
             const int err = pm_dataset_read(d, i, &buf, &capacity, &length);
-            assert_true(err == PM_OK || err == PM_EDATA);
+            assert_true(err == PM_OK || err == PM_ECORRUPT);
             bad += err < 0;
         }
         assert_int_equal(bad, 1);
