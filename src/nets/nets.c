@@ -39,3 +39,12 @@ bool pm_nets_fits(struct pm_net *net, const char *row, const struct pm_node *ima
                          "needed: set a larger input size", row, dim[1], dim[2], min, min);
     return false;
 }
+
+int pm_nets_divisible(double width, int divisor)
+{
+    int n = (int)(width + divisor / 2.0) / divisor * divisor;
+
+    if (n < divisor)
+        n = divisor;
+    return n < 0.9 * width ? n + divisor : n;
+}

@@ -40,7 +40,8 @@ static struct pm_net *build_square(const char *name, int size, int classes)
     assert_int_equal(heads.logits->out_shape.rank, 2);
     assert_int_equal(heads.logits->out_shape.dim[0], 2);
     assert_int_equal(heads.logits->out_shape.dim[1], classes);
-    assert_null(heads.aux_logits);
+    if (heads.aux_logits)
+        assert_int_equal(heads.aux_logits->out_shape.dim[1], classes);
     return net;
 }
 
@@ -58,6 +59,21 @@ static void counts(void **state)
         { "mobilenet_v1_075", 1001, 2586329, 137 },
         { "mobilenet_v1_050", 1001, 1332105, 137 },
         { "mobilenet_v1_025", 1001, 470329, 137 },
+        { "alexnet_v2", 1000, 50303912, 16 },
+        { "overfeat", 1000, 145704424, 16 },
+        { "vgg_a", 1000, 132863336, 22 },
+        { "vgg_16", 1000, 138357544, 32 },
+        { "vgg_19", 1000, 143667240, 38 },
+        { "inception_v1", 1001, 6618649, 230 },
+        { "inception_v3", 1001, 27145970, 388 },
+        { "resnet_v2_50", 1001, 25570409, 272 },
+        { "resnet_v2_101", 1001, 44579945, 544 },
+        { "resnet_v2_152", 1001, 60238953, 816 },
+        { "resnet_v2_200", 1001, 64728169, 1072 },
+        { "mobilenet_v2", 1001, 3506153, 262 },
+        { "mobilenet_v2_140", 1001, 6110569, 262 },
+        { "mobilenet_v2_050", 1001, 1969961, 262 },
+        { "mobilenet_v2_035", 1001, 1678409, 262 },
     };
     size_t rows;
     pm_net_rows(&rows);

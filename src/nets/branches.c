@@ -1,0 +1,140 @@
+/* branches: the blocks of Inception nets, written as texts: nets.h has the language. */
+#include "nets/nets.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int depth(const struct pm_branches *b, int filters)
+{
+    const int scaled = (int)(filters * b->multiplier);
+
+    return b->multiplier == 1 ? filters : scaled < b->min_depth ? b->min_depth : scaled;
+}
+
+struct pm_node *pm_branches_conv(const struct pm_branches *b, const char *name, struct pm_node *x,
+                                 int filters, int kernel_h, int kernel_w, int stride, bool valid,
+                                 const char *weights_init)
+{
+    struct pm_arena *a = b->net->arena;
+
+    name = pm_arena_printf(a, "%s/%s", b->scope, name);
+    x = pm_net_add(b->net, name, x, "conv2d filters=%d kernel=[%d,%d] stride=%d padding=%s "
+                   "bias=false weights_init=%s", depth(b, filters), kernel_h, kernel_w, stride,
+                   valid ? "valid" : "same", weights_init ? weights_init : b->weights_init);
+    return pm_net_add(b->net, pm_arena_printf(a, "%s/BatchNorm", name), x,
+                      "batch_norm decay=%.17g epsilon=0.001 scale=false activation=relu",
+                      b->batch_norm_decay);
+}
+
+struct pm_node *pm_branches_pool(const struct pm_branches *b, const char *name, struct pm_node *x,
+                                 const char *kind, int kernel, int stride, bool valid)
+{
+    return pm_net_add(b->net, pm_arena_printf(b->net->arena, "%s/%s", b->scope, name), x,
+                      "%s_pool kernel=%d stride=%d padding=%s", kind, kernel, stride,
+                      valid ? "valid" : "same");
+}
+
+/* What stands behind a layer's name: "@3x3" a kernel, "/2" a stride, "v" VALID. */
+struct manner {
+    int kernel_h, kernel_w, stride;
+    bool valid;
+};
+
+static const char *read_manner(const char *s, struct manner *m)
+{
+    if (*s == '@') {
+        m->kernel_h = (int)strtol(s + 1, (char **)&s, 10);
+        m->kernel_w = (int)strtol(s + 1, (char **)&s, 10);
+    }
+    if (*s == '/')
+        m->stride = (int)strtol(s + 1, (char **)&s, 10);
+    m->valid = *s == 'v';
+    return s + m->valid;
+}
+
+/* The pooling's name as the originals give it: ..._0a_3x3, and ..._1a_3x3 where it strides. */
+static struct pm_node *pool(const struct pm_branches *b, const char *prefix, struct pm_node *x,
+                            const char *text)
+{
+    const bool max = text[0] == 'm';
+    struct manner m = { 3, 3, 1, false };
+
+    read_manner(text + 3, &m);
+    return pm_branches_pool(b, pm_arena_printf(b->net->arena, "%s%sPool_%s_3x3", prefix,
+                                               max ? "Max" : "Avg", m.stride > 1 ? "1a" : "0a"),
+                            x, max ? "max" : "avg", 3, m.stride, m.valid);
+}
+
+/* One layer's text, without blanks around it. */
+static struct pm_node *layer(const struct pm_branches *b, const char *prefix, struct pm_node *x,
+                             const char *text)
+{
+    struct manner m = { 0, 0, 1, false };
+    char name[64] = "", init[64] = "";
+    size_t length = strcspn(text, "@/ ");
+    const char *last, *s;
+    int filters, fields;
+
+    if (strncmp(text, "avg", 3) == 0 || strncmp(text, "max", 3) == 0)
+        return pool(b, prefix, x, text);
+    snprintf(name, sizeof name, "%.*s", (int)length, text);
+    last = strrchr(name, '_');
+    fields = last ? sscanf(last, "_%dx%d", &m.kernel_h, &m.kernel_w) : 0;
+    s = read_manner(text + length, &m);
+    fields += sscanf(s, "%d %63s", &filters, init);
+    assert(fields >= 3 && m.kernel_h > 0 && m.kernel_w > 0);
+    (void)fields;
+    return pm_branches_conv(b, pm_arena_printf(b->net->arena, "%s%s", prefix, name), x, filters,
+                            m.kernel_h, m.kernel_w, m.stride, m.valid, init[0] ? init : NULL);
+}
+
+/* Cuts the first part off *text at a separator; blanks around it go. NULL at the end. */
+static char *part(struct pm_arena *a, const char **text, char separator)
+{
+    const char *begin = *text + strspn(*text, " ");
+    const char *end = begin + strcspn(begin, (char[]){ separator, 0 });
+
+    if (!*begin)
+        return NULL;
+    *text = *end ? end + 1 : end;
+    while (end > begin && end[-1] == ' ')
+        end--;
+    return pm_arena_printf(a, "%.*s", (int)(end - begin), begin);
+}
+
+struct pm_node *pm_branches_chain(const struct pm_branches *b, const char *prefix,
+                                  struct pm_node *x, const char *text)
+{
+    struct pm_arena *a = b->net->arena;
+
+    for (const char *all; (all = part(a, &text, ','));) {
+        struct pm_node *both[2];
+        const char *one;
+        int count = 0;
+
+        while ((one = part(a, &all, '&'))) {
+            assert(count < 2);
+            both[count++] = layer(b, prefix, x, one);
+        }
+        x = count == 1 ? both[0]
+                       : pm_net_add_many(b->net, pm_arena_printf(a, "%s/%sconcat", b->scope,
+                                                                 prefix),
+                                         both, count, "concat axis=3");
+    }
+    return x;
+}
+
+struct pm_node *pm_branches_block(const struct pm_branches *b, const char *name, struct pm_node *x,
+                                  const char *const *branches)
+{
+    struct pm_arena *a = b->net->arena;
+    struct pm_node *out[PM_MAX_INPUTS];
+    int count = 0;
+
+    for (; branches[count]; count++)
+        out[count] = pm_branches_chain(b, pm_arena_printf(a, "%s/Branch_%d/", name, count), x,
+                                       branches[count]);
+    return pm_net_add_many(b->net, pm_arena_printf(a, "%s/%s", b->scope, name), out, count,
+                           "concat axis=3");
+}

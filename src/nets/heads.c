@@ -1,0 +1,69 @@
+/* heads: how named nets end. */
+#include "nets/nets.h"
+
+#include <string.h>
+
+static struct pm_node *fail_map(struct pm_net *net, const char *row, const struct pm_node *x,
+                                const char *what)
+{
+    if (!net->error)
+        net->error = pm_fail(PM_ECONFIG, "model %s: the last map is %dx%d, more than %s takes: set "
+                             "model.global_pool to true or a smaller input size", row,
+                             x->out_shape.dim[1], x->out_shape.dim[2], what);
+    return (struct pm_node *)(uintptr_t)x;
+}
+
+/* "a/fc6" to "a/dropout6". */
+static const char *dropout_name(struct pm_arena *a, const char *fc)
+{
+    const char *last = strrchr(fc, '/');
+
+    return pm_arena_printf(a, "%.*s/dropout%s", (int)(last - fc), fc, last + strlen("/fc"));
+}
+
+struct pm_node *pm_nets_fc_conv(struct pm_net *net, const char *name, struct pm_node *x, int units,
+                                int kernel, float keep, const char *init, const char *bias_init)
+{
+    x = pm_net_add(net, name, x, "conv2d filters=%d kernel=%d padding=valid activation=relu "
+                   "weights_init=%s bias_init=%s", units, kernel, init, bias_init);
+    return pm_net_add(net, dropout_name(net->arena, name), x, "dropout keep=%.9g", (double)keep);
+}
+
+struct pm_node *pm_nets_logits(struct pm_net *net, const char *name, struct pm_node *x,
+                               int num_classes, const char *init)
+{
+    const char *last = strrchr(name, '/');
+
+    x = pm_net_add(net, name, x, "conv2d filters=%d kernel=1 bias=true weights_init=%s",
+                   num_classes, init);
+    return pm_net_add(net, pm_arena_printf(net->arena, "%.*s/SpatialSqueeze", (int)(last - name),
+                                           name), x, "flatten");
+}
+
+struct pm_node *pm_nets_fc_scores(struct pm_net *net, const char *scope, struct pm_node *x,
+                                  int num_classes, const char *init, bool global_pool)
+{
+    const int *dim = x->out_shape.dim;
+
+    if (!global_pool && (dim[1] > 1 || dim[2] > 1))
+        fail_map(net, scope, x, "one prediction per picture");
+    x = pm_net_add(net, pm_arena_printf(net->arena, "%s/fc8", scope), x,
+                   "conv2d filters=%d kernel=1 weights_init=%s", num_classes, init);
+    if (global_pool)
+        x = pm_net_add(net, pm_arena_printf(net->arena, "%s/global_pool", scope), x,
+                       "global_pool");
+    return pm_net_add(net, pm_arena_printf(net->arena, "%s/fc8/squeezed", scope), x, "flatten");
+}
+
+struct pm_node *pm_nets_average(struct pm_net *net, const char *row, const char *name,
+                                struct pm_node *x, int kernel, bool global_pool)
+{
+    const int *dim = x->out_shape.dim;
+    const int h = dim[1] < kernel ? dim[1] : kernel, w = dim[2] < kernel ? dim[2] : kernel;
+
+    if (global_pool)
+        return pm_net_add(net, name, x, "global_pool");
+    x = pm_net_add(net, name, x, "avg_pool kernel=[%d,%d] stride=1 padding=valid", h, w);
+    dim = x->out_shape.dim;
+    return dim[1] > 1 || dim[2] > 1 ? fail_map(net, row, x, "the average before the logits") : x;
+}

@@ -1,0 +1,82 @@
+/* inception_v1: a stem of three convolutions, then nine blocks of four branches; all SAME, every
+ * convolution with batch norm (no gamma) and relu. The branch that the paper gives 5x5 windows has
+ * 3x3 ones, as in the original program. */
+#include "nets/nets.h"
+
+#include <string.h>
+
+struct inception_v1_cfg {
+    float keep_prob;
+    bool global_pool;
+    double batch_norm_decay; /* double: 1 - decay is what counts */
+};
+
+static const struct pm_opt opts[] = {
+    PM_FLOAT(inception_v1_cfg, keep_prob, 0.8, 0.01, 1, "share of the features that dropout keeps"),
+    PM_BOOL(inception_v1_cfg, global_pool, false,
+            "average the whole map at the end, so that images may be of any size"),
+    PM_DOUBLE(inception_v1_cfg, batch_norm_decay, 0.9997, 0, 1,
+              "decay of batch norm's moving averages; lower for runs of few steps"),
+    { 0 },
+};
+
+/* Widths of 1x1; 1x1 and 3x3; 1x1 and 3x3; 1x1 behind the pool. A block without any is a pool. */
+static const struct { const char *name; int a, b, c, d, e, f, pool; } blocks[] = {
+    { "Mixed_3b", 64, 96, 128, 16, 32, 32, 0 },
+    { "Mixed_3c", 128, 128, 192, 32, 96, 64, 0 },
+    { "MaxPool_4a_3x3", .pool = 3 },
+    { "Mixed_4b", 192, 96, 208, 16, 48, 64, 0 },
+    { "Mixed_4c", 160, 112, 224, 24, 64, 64, 0 },
+    { "Mixed_4d", 128, 128, 256, 24, 64, 64, 0 },
+    { "Mixed_4e", 112, 144, 288, 32, 64, 64, 0 },
+    { "Mixed_4f", 256, 160, 320, 32, 128, 128, 0 },
+    { "MaxPool_5a_2x2", .pool = 2 },
+    { "Mixed_5b", 256, 160, 320, 32, 128, 128, 0 },
+    { "Mixed_5c", 384, 192, 384, 48, 128, 128, 0 },
+};
+
+static struct pm_node *mixed(const struct pm_branches *b, int i, struct pm_node *x)
+{
+    struct pm_arena *a = b->net->arena;
+    /* The original's slip of the pen, kept so that its checkpoints fit. */
+    const char *slip = strcmp(blocks[i].name, "Mixed_5b") == 0 ? "Conv2d_0a_3x3" : "Conv2d_0b_3x3";
+    const char *branches[] = {
+        pm_arena_printf(a, "Conv2d_0a_1x1 %d", blocks[i].a),
+        pm_arena_printf(a, "Conv2d_0a_1x1 %d, Conv2d_0b_3x3 %d", blocks[i].b, blocks[i].c),
+        pm_arena_printf(a, "Conv2d_0a_1x1 %d, %s %d", blocks[i].d, slip, blocks[i].e),
+        pm_arena_printf(a, "max, Conv2d_0b_1x1 %d", blocks[i].f),
+        NULL,
+    };
+
+    return pm_branches_block(b, blocks[i].name, x, branches);
+}
+
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *config,
+                  struct pm_heads *heads)
+{
+    const struct inception_v1_cfg *cfg = config;
+    const struct pm_branches b = { net, "InceptionV1", "truncated(0.01)", cfg->batch_norm_decay,
+                                   1, 0 };
+    struct pm_node *x = pm_branches_chain(&b, "", images, "Conv2d_1a_7x7/2 64");
+
+    x = pm_branches_pool(&b, "MaxPool_2a_3x3", x, "max", 3, 2, false);
+    x = pm_branches_chain(&b, "", x, "Conv2d_2b_1x1 64, Conv2d_2c_3x3 192");
+    x = pm_branches_pool(&b, "MaxPool_3a_3x3", x, "max", 3, 2, false);
+    for (int i = 0; i < (int)PM_COUNT(blocks); i++)
+        x = blocks[i].pool ? pm_branches_pool(&b, blocks[i].name, x, "max", blocks[i].pool, 2,
+                                              false)
+                           : mixed(&b, i, x);
+    x = pm_nets_average(net, "inception_v1", "InceptionV1/Logits/AvgPool_0a_7x7", x, 7,
+                        cfg->global_pool);
+    x = pm_net_add(net, "InceptionV1/Logits/Dropout_0b", x, "dropout keep=%.9g",
+                   (double)cfg->keep_prob);
+    heads->logits = pm_nets_logits(net, "InceptionV1/Logits/Conv2d_0c_1x1", x, num_classes,
+                                   "variance_scaling(2)");
+}
+
+const struct pm_net_row pm_net_row_inception_v1 = {
+    .name = "inception_v1", .help = "GoogLeNet with batch norm: nine blocks of four branches",
+    .opts = opts, .cfg_size = sizeof(struct inception_v1_cfg),
+    .default_size = 224, .default_channels = 3, .preprocessing = "inception",
+    .weight_decay = 4e-5f, .build = build,
+};

@@ -1,0 +1,110 @@
+/* inception_v3: a stem with VALID padding, then eleven blocks: three with 5x5 windows, a reduction,
+ * four with 1x7 and 7x1, a reduction, two that fork into 1x3 and 3x1. Every convolution has batch
+ * norm (no gamma) and relu. An auxiliary head looks at Mixed_6e. Some names are the original's slips
+ * of the pen, kept so that its checkpoints fit. */
+#include "nets/nets.h"
+
+#include <string.h>
+
+struct inception_v3_cfg {
+    float keep_prob;
+    bool global_pool;
+    double batch_norm_decay; /* double: 1 - decay is what counts */
+    double multiplier;
+};
+
+static const struct pm_opt opts[] = {
+    PM_FLOAT(inception_v3_cfg, keep_prob, 0.8, 0.01, 1, "share of the features that dropout keeps"),
+    PM_BOOL(inception_v3_cfg, global_pool, false,
+            "average the whole map at the end, so that images may be of any size"),
+    PM_DOUBLE(inception_v3_cfg, batch_norm_decay, 0.9997, 0, 1,
+              "decay of batch norm's moving averages; lower for runs of few steps"),
+    PM_DOUBLE(inception_v3_cfg, multiplier, 1, 0.01, 4, "factor of every layer's width"),
+    { 0 },
+};
+
+static const struct { const char *name, *branches[5]; } blocks[] = {
+    { "Mixed_5b",
+      { "Conv2d_0a_1x1 64", "Conv2d_0a_1x1 48, Conv2d_0b_5x5 64",
+        "Conv2d_0a_1x1 64, Conv2d_0b_3x3 96, Conv2d_0c_3x3 96", "avg, Conv2d_0b_1x1 32" } },
+    { "Mixed_5c",
+      { "Conv2d_0a_1x1 64", "Conv2d_0b_1x1 48, Conv_1_0c_5x5 64",
+        "Conv2d_0a_1x1 64, Conv2d_0b_3x3 96, Conv2d_0c_3x3 96", "avg, Conv2d_0b_1x1 64" } },
+    { "Mixed_5d",
+      { "Conv2d_0a_1x1 64", "Conv2d_0a_1x1 48, Conv2d_0b_5x5 64",
+        "Conv2d_0a_1x1 64, Conv2d_0b_3x3 96, Conv2d_0c_3x3 96", "avg, Conv2d_0b_1x1 64" } },
+    { "Mixed_6a",
+      { "Conv2d_1a_1x1@3x3/2v 384",
+        "Conv2d_0a_1x1 64, Conv2d_0b_3x3 96, Conv2d_1a_1x1@3x3/2v 96", "max/2v" } },
+#define SEVENS(name, n)                                                                            \
+    { name,                                                                                        \
+      { "Conv2d_0a_1x1 192", "Conv2d_0a_1x1 " n ", Conv2d_0b_1x7 " n ", Conv2d_0c_7x1 192",        \
+        "Conv2d_0a_1x1 " n ", Conv2d_0b_7x1 " n ", Conv2d_0c_1x7 " n ", Conv2d_0d_7x1 " n          \
+        ", Conv2d_0e_1x7 192", "avg, Conv2d_0b_1x1 192" } }
+    SEVENS("Mixed_6b", "128"), SEVENS("Mixed_6c", "160"), SEVENS("Mixed_6d", "160"),
+    SEVENS("Mixed_6e", "192"),
+    { "Mixed_7a",
+      { "Conv2d_0a_1x1 192, Conv2d_1a_3x3/2v 320",
+        "Conv2d_0a_1x1 192, Conv2d_0b_1x7 192, Conv2d_0c_7x1 192, Conv2d_1a_3x3/2v 192",
+        "max/2v" } },
+    { "Mixed_7b",
+      { "Conv2d_0a_1x1 320", "Conv2d_0a_1x1 384, Conv2d_0b_1x3 384 & Conv2d_0b_3x1 384",
+        "Conv2d_0a_1x1 448, Conv2d_0b_3x3 384, Conv2d_0c_1x3 384 & Conv2d_0d_3x1 384",
+        "avg, Conv2d_0b_1x1 192" } },
+    { "Mixed_7c",
+      { "Conv2d_0a_1x1 320", "Conv2d_0a_1x1 384, Conv2d_0b_1x3 384 & Conv2d_0c_3x1 384",
+        "Conv2d_0a_1x1 448, Conv2d_0b_3x3 384, Conv2d_0c_1x3 384 & Conv2d_0d_3x1 384",
+        "avg, Conv2d_0b_1x1 192" } },
+};
+
+/* On a 17x17 map: 5x5 averages with stride 3, and a convolution over all that is left. */
+static struct pm_node *auxiliary(const struct pm_branches *b, struct pm_node *x, int num_classes)
+{
+    const int *dim;
+
+    x = pm_branches_pool(b, "AuxLogits/AvgPool_1a_5x5", x, "avg", 5, 3, true);
+    x = pm_branches_chain(b, "AuxLogits/", x, "Conv2d_1b_1x1 128");
+    dim = x->out_shape.dim;
+    x = pm_branches_conv(b, "AuxLogits/Conv2d_2a_5x5", x, 768, dim[1] < 5 ? dim[1] : 5,
+                         dim[2] < 5 ? dim[2] : 5, 1, true, "truncated(0.01)");
+    if (x->out_shape.dim[1] > 1 || x->out_shape.dim[2] > 1)
+        x = pm_net_add(b->net, "InceptionV3/AuxLogits/global_pool", x, "global_pool");
+    return pm_nets_logits(b->net, "InceptionV3/AuxLogits/Conv2d_2b_1x1", x, num_classes,
+                          "truncated(0.001)");
+}
+
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *config,
+                  struct pm_heads *heads)
+{
+    const struct inception_v3_cfg *cfg = config;
+    const struct pm_branches b = { net, "InceptionV3", "variance_scaling(2)",
+                                   cfg->batch_norm_decay, cfg->multiplier, 16 };
+    struct pm_node *x;
+
+    if (!pm_nets_fits(net, "inception_v3", images, 107))
+        return;
+    x = pm_branches_chain(&b, "", images,
+                          "Conv2d_1a_3x3/2v 32, Conv2d_2a_3x3/1v 32, Conv2d_2b_3x3 64");
+    x = pm_branches_pool(&b, "MaxPool_3a_3x3", x, "max", 3, 2, true);
+    x = pm_branches_chain(&b, "", x, "Conv2d_3b_1x1/1v 80, Conv2d_4a_3x3/1v 192");
+    x = pm_branches_pool(&b, "MaxPool_5a_3x3", x, "max", 3, 2, true);
+    for (int i = 0; i < (int)PM_COUNT(blocks); i++) {
+        x = pm_branches_block(&b, blocks[i].name, x, blocks[i].branches);
+        if (strcmp(blocks[i].name, "Mixed_6e") == 0)
+            heads->aux_logits = auxiliary(&b, x, num_classes);
+    }
+    heads->aux_weight = 0.4f;
+    x = pm_nets_average(net, "inception_v3", "InceptionV3/Logits/AvgPool_1a_8x8", x, 8,
+                        cfg->global_pool);
+    x = pm_net_add(net, "InceptionV3/Logits/Dropout_1b", x, "dropout keep=%.9g",
+                   (double)cfg->keep_prob);
+    heads->logits = pm_nets_logits(net, "InceptionV3/Logits/Conv2d_1c_1x1", x, num_classes,
+                                   "variance_scaling(2)");
+}
+
+const struct pm_net_row pm_net_row_inception_v3 = {
+    .name = "inception_v3", .help = "eleven blocks of branches, for 299x299, auxiliary head",
+    .opts = opts, .cfg_size = sizeof(struct inception_v3_cfg),
+    .default_size = 299, .default_channels = 3, .preprocessing = "inception",
+    .weight_decay = 4e-5f, .build = build,
+};
