@@ -138,3 +138,17 @@ struct pm_node *pm_branches_block(const struct pm_branches *b, const char *name,
     return pm_net_add_many(b->net, pm_arena_printf(a, "%s/%s", b->scope, name), out, count,
                            "concat axis=3");
 }
+
+struct pm_node *pm_branches_auxiliary(const struct pm_branches *b, const char *conv,
+                                      const char *logits, struct pm_node *x, int num_classes)
+{
+    struct pm_arena *a = b->net->arena;
+
+    x = pm_branches_pool(b, "AuxLogits/AvgPool_1a_5x5", x, "avg", 5, 3, true);
+    x = pm_branches_chain(b, "AuxLogits/", x, "Conv2d_1b_1x1 128");
+    x = pm_branches_conv(b, conv, x, 768, x->out_shape.dim[1], x->out_shape.dim[2], 1, true, NULL);
+    x = pm_net_add(b->net, pm_arena_printf(a, "%s/AuxLogits/Flatten", b->scope), x, "flatten");
+    return pm_net_add(b->net, pm_arena_printf(a, "%s/%s", b->scope, logits), x,
+                      "fully_connected units=%d regularize_bias=%s", num_classes,
+                      b->regularize_bias ? "true" : "false");
+}

@@ -56,7 +56,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
 {
     const struct inception_v1_cfg *cfg = config;
     const struct pm_branches b = { net, "InceptionV1", "truncated(0.01)", cfg->batch_norm_decay,
-                                   1, 0 };
+                                   1, 0, false };
     struct pm_node *x = pm_branches_chain(&b, "", images, "Conv2d_1a_7x7/2 64");
 
     x = pm_branches_pool(&b, "MaxPool_2a_3x3", x, "max", 3, 2, false);

@@ -78,7 +78,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
 {
     const struct inception_v3_cfg *cfg = config;
     const struct pm_branches b = { net, "InceptionV3", "variance_scaling(2)",
-                                   cfg->batch_norm_decay, cfg->multiplier, 16 };
+                                   cfg->batch_norm_decay, cfg->multiplier, 16, false };
     struct pm_node *x;
 
     if (!pm_nets_fits(net, "inception_v3", images, 107))

@@ -40,6 +40,7 @@ struct pm_branches {
     double batch_norm_decay;
     double multiplier;       /* of every width, cut to an integer and at least min_depth */
     int min_depth;
+    bool regularize_bias;    /* biases have weight decay too */
 };
 /* A convolution with batch norm and relu, SCOPE/name. */
 struct pm_node *pm_branches_conv(const struct pm_branches *b, const char *name, struct pm_node *x,
@@ -59,6 +60,11 @@ struct pm_node *pm_branches_pool(const struct pm_branches *b, const char *name, 
  * An unparsable text is an assertion failure. */
 struct pm_node *pm_branches_block(const struct pm_branches *b, const char *name, struct pm_node *x,
                                   const char *const *branches);
+/* The auxiliary head of inception_v4 and inception_resnet_v2 on a map: 5x5 averages with stride 3,
+ * 1x1, a convolution (SCOPE/conv) over the whole map that is left, and a fully connected layer
+ * (SCOPE/logits). Weight decay of the logits' biases as the net's other biases have it. */
+struct pm_node *pm_branches_auxiliary(const struct pm_branches *b, const char *conv,
+                                      const char *logits, struct pm_node *x, int num_classes);
 /* One branch's text on x; names begin with SCOPE/prefix. */
 struct pm_node *pm_branches_chain(const struct pm_branches *b, const char *prefix,
                                   struct pm_node *x, const char *text);

@@ -1,0 +1,116 @@
+/* inception_resnet_v2: Inception blocks as residuals: branches are joined, brought to the input's
+ * width by a 1x1 convolution with bias and without batch norm, scaled down and added. Biases have
+ * weight decay too. An auxiliary head looks at the last 17x17 map; both heads end in fully connected
+ * layers. */
+#include "nets/nets.h"
+
+#include <string.h>
+
+struct inception_resnet_v2_cfg {
+    float keep_prob;
+    double batch_norm_decay; /* double: 1 - decay is what counts */
+};
+
+static const struct pm_opt opts[] = {
+    PM_FLOAT(inception_resnet_v2_cfg, keep_prob, 0.8, 0.01, 1,
+             "share of the features that dropout keeps"),
+    PM_DOUBLE(inception_resnet_v2_cfg, batch_norm_decay, 0.9997, 0, 1,
+              "decay of batch norm's moving averages; lower for runs of few steps"),
+    { 0 },
+};
+
+/* A residual block's branches, as many times as it is repeated; `names` holds %d where they are. */
+struct residual {
+    const char *names, *branches[4];
+    int times;
+    float scale;
+};
+static const char *const mixed_5b[] = {
+    "Conv2d_1x1 96", "Conv2d_0a_1x1 48, Conv2d_0b_5x5 64",
+    "Conv2d_0a_1x1 64, Conv2d_0b_3x3 96, Conv2d_0c_3x3 96", "avg, Conv2d_0b_1x1 64", NULL,
+};
+static const struct residual block35 = {
+    "Repeat/block35_%d",
+    { "Conv2d_1x1 32", "Conv2d_0a_1x1 32, Conv2d_0b_3x3 32",
+      "Conv2d_0a_1x1 32, Conv2d_0b_3x3 48, Conv2d_0c_3x3 64" },
+    10, 0.17f,
+};
+static const char *const mixed_6a[] = {
+    "Conv2d_1a_3x3/2v 384", "Conv2d_0a_1x1 256, Conv2d_0b_3x3 256, Conv2d_1a_3x3/2v 384", "max/2v",
+    NULL,
+};
+static const struct residual block17 = {
+    "Repeat_1/block17_%d",
+    { "Conv2d_1x1 192", "Conv2d_0a_1x1 128, Conv2d_0b_1x7 160, Conv2d_0c_7x1 192" }, 20, 0.10f,
+};
+static const char *const mixed_7a[] = {
+    "Conv2d_0a_1x1 256, Conv2d_1a_3x3/2v 384", "Conv2d_0a_1x1 256, Conv2d_1a_3x3/2v 288",
+    "Conv2d_0a_1x1 256, Conv2d_0b_3x3 288, Conv2d_1a_3x3/2v 320", "max/2v", NULL,
+};
+#define BLOCK8 { "Conv2d_1x1 192", "Conv2d_0a_1x1 192, Conv2d_0b_1x3 224, Conv2d_0c_3x1 256" }
+static const struct residual block8 = { "Repeat_2/block8_%d", BLOCK8, 9, 0.20f };
+static const struct residual last_block8 = { "Block8", BLOCK8, 1, 1 };
+
+static struct pm_node *repeat(const struct pm_branches *b, const struct residual *r,
+                              struct pm_node *x)
+{
+    struct pm_arena *a = b->net->arena;
+
+    for (int i = 1; i <= r->times; i++) {
+        /* The scope, with the round's number for %d. */
+        const char *mark = strstr(r->names, "%d");
+        const char *name = mark ? pm_arena_printf(a, "%.*s%d", (int)(mark - r->names), r->names, i)
+                                : r->names;
+        struct pm_node *up = pm_branches_block(b, name, x, r->branches);
+
+        name = pm_arena_printf(a, "%s/%s", b->scope, name);
+        up = pm_net_add(b->net, pm_arena_printf(a, "%s/Conv2d_1x1", name), up,
+                        "conv2d filters=%d kernel=1 bias=true weights_init=xavier "
+                        "regularize_bias=true", x->out_shape.dim[3]);
+        x = pm_net_add_many(b->net, pm_arena_printf(a, "%s/sum", name),
+                            (struct pm_node *[]){ x, up }, 2, "add scale=%.9g activation=%s",
+                            (double)r->scale, r == &last_block8 ? "none" : "relu");
+    }
+    return x;
+}
+
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *config,
+                  struct pm_heads *heads)
+{
+    const struct inception_resnet_v2_cfg *cfg = config;
+    const struct pm_branches b = { net, "InceptionResnetV2", "xavier", cfg->batch_norm_decay, 1,
+                                   0, true };
+    struct pm_node *x;
+
+    if (!pm_nets_fits(net, "inception_resnet_v2", images, 107))
+        return;
+    x = pm_branches_chain(&b, "", images,
+                          "Conv2d_1a_3x3/2v 32, Conv2d_2a_3x3/1v 32, Conv2d_2b_3x3 64");
+    x = pm_branches_pool(&b, "MaxPool_3a_3x3", x, "max", 3, 2, true);
+    x = pm_branches_chain(&b, "", x, "Conv2d_3b_1x1/1v 80, Conv2d_4a_3x3/1v 192");
+    x = pm_branches_pool(&b, "MaxPool_5a_3x3", x, "max", 3, 2, true);
+    x = pm_branches_block(&b, "Mixed_5b", x, mixed_5b);
+    x = repeat(&b, &block35, x);
+    x = pm_branches_block(&b, "Mixed_6a", x, mixed_6a);
+    x = repeat(&b, &block17, x);
+    heads->aux_logits = pm_branches_auxiliary(&b, "AuxLogits/Conv2d_2a_5x5", "AuxLogits/Logits", x,
+                                              num_classes);
+    heads->aux_weight = 0.4f;
+    x = pm_branches_block(&b, "Mixed_7a", x, mixed_7a);
+    x = repeat(&b, &block8, x);
+    x = repeat(&b, &last_block8, x);
+    x = pm_branches_chain(&b, "", x, "Conv2d_7b_1x1 1536");
+    x = pm_net_add(net, "InceptionResnetV2/Logits/AvgPool_1a_8x8", x, "global_pool");
+    x = pm_net_add(net, "InceptionResnetV2/Logits/Flatten", x, "flatten");
+    x = pm_net_add(net, "InceptionResnetV2/Logits/Dropout", x, "dropout keep=%.9g",
+                   (double)cfg->keep_prob);
+    heads->logits = pm_net_add(net, "InceptionResnetV2/Logits/Logits", x,
+                               "fully_connected units=%d regularize_bias=true", num_classes);
+}
+
+const struct pm_net_row pm_net_row_inception_resnet_v2 = {
+    .name = "inception_resnet_v2", .help = "forty residual Inception blocks, for 299x299",
+    .opts = opts, .cfg_size = sizeof(struct inception_resnet_v2_cfg),
+    .default_size = 299, .default_channels = 3, .preprocessing = "inception",
+    .weight_decay = 4e-5f, .build = build,
+};

@@ -1,0 +1,93 @@
+/* inception_v2: inception_v1 with two 3x3 windows where that would have 5x5 ones, reductions by
+ * strided convolutions, and a first layer that filters each colour on its own: depthwise 7x7 with
+ * eight outputs a channel, then 1x1, with bias and relu but neither batch norm nor weight decay. All
+ * SAME. */
+#include "nets/nets.h"
+
+struct inception_v2_cfg {
+    float keep_prob;
+    bool global_pool, separable;
+    double batch_norm_decay; /* double: 1 - decay is what counts */
+    double multiplier;
+};
+
+static const struct pm_opt opts[] = {
+    PM_FLOAT(inception_v2_cfg, keep_prob, 0.8, 0.01, 1, "share of the features that dropout keeps"),
+    PM_BOOL(inception_v2_cfg, global_pool, false,
+            "average the whole map at the end, so that images may be of any size"),
+    PM_BOOL(inception_v2_cfg, separable, true,
+            "first layer depthwise and 1x1; false: an ordinary 7x7 convolution with batch norm"),
+    PM_DOUBLE(inception_v2_cfg, batch_norm_decay, 0.9997, 0, 1,
+              "decay of batch norm's moving averages; lower for runs of few steps"),
+    PM_DOUBLE(inception_v2_cfg, multiplier, 1, 0.01, 4, "factor of every layer's width"),
+    { 0 },
+};
+
+#define NARROW " truncated(0.09)"
+#define NORMAL(name, a, b, c, d, e, pool, f)                                                       \
+    { name,                                                                                        \
+      { "Conv2d_0a_1x1 " a, "Conv2d_0a_1x1 " b NARROW ", Conv2d_0b_3x3 " c,                        \
+        "Conv2d_0a_1x1 " d NARROW ", Conv2d_0b_3x3 " e ", Conv2d_0c_3x3 " e,                       \
+        pool ", Conv2d_0b_1x1 " f " truncated(0.1)" } }
+#define REDUCTION(name, p, q, r, t)                                                                \
+    { name,                                                                                        \
+      { "Conv2d_0a_1x1 " p NARROW ", Conv2d_1a_3x3/2 " q,                                          \
+        "Conv2d_0a_1x1 " r NARROW ", Conv2d_0b_3x3 " t ", Conv2d_1a_3x3/2 " t, "max/2" } }
+
+static const struct { const char *name, *branches[5]; } blocks[] = {
+    NORMAL("Mixed_3b", "64", "64", "64", "64", "96", "avg", "32"),
+    NORMAL("Mixed_3c", "64", "64", "96", "64", "96", "avg", "64"),
+    REDUCTION("Mixed_4a", "128", "160", "64", "96"),
+    NORMAL("Mixed_4b", "224", "64", "96", "96", "128", "avg", "128"),
+    NORMAL("Mixed_4c", "192", "96", "128", "96", "128", "avg", "128"),
+    NORMAL("Mixed_4d", "160", "128", "160", "128", "160", "avg", "96"),
+    NORMAL("Mixed_4e", "96", "128", "192", "160", "192", "avg", "96"),
+    REDUCTION("Mixed_5a", "128", "192", "192", "256"),
+    NORMAL("Mixed_5b", "352", "192", "320", "160", "224", "avg", "128"),
+    NORMAL("Mixed_5c", "352", "192", "320", "192", "224", "max", "128"),
+};
+
+/* As many outputs a colour as 64 (times the multiplier) has room for, at most 8. */
+static struct pm_node *first_layer(const struct pm_branches *b, const struct inception_v2_cfg *cfg,
+                                   struct pm_node *x)
+{
+    static const char name[] = "InceptionV2/Conv2d_1a_7x7";
+    const int scaled = (int)(64 * cfg->multiplier), filters = scaled < 16 ? 16 : scaled;
+    const int room = filters / x->out_shape.dim[3];
+
+    if (!cfg->separable)
+        return pm_branches_chain(b, "", x, "Conv2d_1a_7x7/2 64 truncated(1)");
+    x = pm_net_add(b->net, pm_arena_printf(b->net->arena, "%s/depthwise", name), x,
+                   "depthwise_conv2d kernel=7 stride=2 multiplier=%d bias=false regularize=false "
+                   "weights_init=truncated(1)", room < 1 ? 1 : room > 8 ? 8 : room);
+    return pm_net_add(b->net, name, x, "conv2d filters=%d kernel=1 bias=true activation=relu "
+                      "regularize=false weights_init=truncated(1)", filters);
+}
+
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *config,
+                  struct pm_heads *heads)
+{
+    const struct inception_v2_cfg *cfg = config;
+    const struct pm_branches b = { net, "InceptionV2", "variance_scaling(2)",
+                                   cfg->batch_norm_decay, cfg->multiplier, 16, false };
+    struct pm_node *x = first_layer(&b, cfg, images);
+
+    x = pm_branches_pool(&b, "MaxPool_2a_3x3", x, "max", 3, 2, false);
+    x = pm_branches_chain(&b, "", x, "Conv2d_2b_1x1 64 truncated(0.1), Conv2d_2c_3x3 192");
+    x = pm_branches_pool(&b, "MaxPool_3a_3x3", x, "max", 3, 2, false);
+    for (int i = 0; i < (int)PM_COUNT(blocks); i++)
+        x = pm_branches_block(&b, blocks[i].name, x, blocks[i].branches);
+    x = pm_nets_average(net, "inception_v2", "InceptionV2/Logits/AvgPool_1a_7x7", x, 7,
+                        cfg->global_pool);
+    x = pm_net_add(net, "InceptionV2/Logits/Dropout_1b", x, "dropout keep=%.9g",
+                   (double)cfg->keep_prob);
+    heads->logits = pm_nets_logits(net, "InceptionV2/Logits/Conv2d_1c_1x1", x, num_classes,
+                                   "variance_scaling(2)");
+}
+
+const struct pm_net_row pm_net_row_inception_v2 = {
+    .name = "inception_v2", .help = "the net of the batch norm paper: ten blocks of branches",
+    .opts = opts, .cfg_size = sizeof(struct inception_v2_cfg),
+    .default_size = 224, .default_channels = 3, .preprocessing = "inception",
+    .weight_decay = 4e-5f, .build = build,
+};

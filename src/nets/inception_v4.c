@@ -1,0 +1,86 @@
+/* inception_v4: a stem of three forks, then four blocks A, seven B and three C with a reduction
+ * between two kinds. Every convolution has batch norm (no gamma) and relu. An auxiliary head looks at
+ * Mixed_6h; both heads end in fully connected layers. */
+#include "nets/nets.h"
+
+#include <string.h>
+
+struct inception_v4_cfg {
+    float keep_prob;
+    double batch_norm_decay; /* double: 1 - decay is what counts */
+};
+
+static const struct pm_opt opts[] = {
+    PM_FLOAT(inception_v4_cfg, keep_prob, 0.8, 0.01, 1, "share of the features that dropout keeps"),
+    PM_DOUBLE(inception_v4_cfg, batch_norm_decay, 0.9997, 0, 1,
+              "decay of batch norm's moving averages; lower for runs of few steps"),
+    { 0 },
+};
+
+#define A(name)                                                                                    \
+    { name,                                                                                        \
+      { "Conv2d_0a_1x1 96", "Conv2d_0a_1x1 64, Conv2d_0b_3x3 96",                                  \
+        "Conv2d_0a_1x1 64, Conv2d_0b_3x3 96, Conv2d_0c_3x3 96", "avg, Conv2d_0b_1x1 96" } }
+#define B(name)                                                                                    \
+    { name,                                                                                        \
+      { "Conv2d_0a_1x1 384", "Conv2d_0a_1x1 192, Conv2d_0b_1x7 224, Conv2d_0c_7x1 256",            \
+        "Conv2d_0a_1x1 192, Conv2d_0b_7x1 192, Conv2d_0c_1x7 224, Conv2d_0d_7x1 224, "             \
+        "Conv2d_0e_1x7 256", "avg, Conv2d_0b_1x1 128" } }
+#define C(name)                                                                                    \
+    { name,                                                                                        \
+      { "Conv2d_0a_1x1 256", "Conv2d_0a_1x1 384, Conv2d_0b_1x3 256 & Conv2d_0c_3x1 256",           \
+        "Conv2d_0a_1x1 384, Conv2d_0b_3x1 448, Conv2d_0c_1x3 512, "                                \
+        "Conv2d_0d_1x3 256 & Conv2d_0e_3x1 256", "avg, Conv2d_0b_1x1 256" } }
+
+static const struct { const char *name, *branches[5]; } blocks[] = {
+    { "Mixed_3a", { "max/2v", "Conv2d_0a_3x3/2v 96" } },
+    { "Mixed_4a",
+      { "Conv2d_0a_1x1 64, Conv2d_1a_3x3/1v 96",
+        "Conv2d_0a_1x1 64, Conv2d_0b_1x7 64, Conv2d_0c_7x1 64, Conv2d_1a_3x3/1v 96" } },
+    { "Mixed_5a", { "Conv2d_1a_3x3/2v 192", "max/2v" } },
+    A("Mixed_5b"), A("Mixed_5c"), A("Mixed_5d"), A("Mixed_5e"),
+    { "Mixed_6a",
+      { "Conv2d_1a_3x3/2v 384", "Conv2d_0a_1x1 192, Conv2d_0b_3x3 224, Conv2d_1a_3x3/2v 256",
+        "max/2v" } },
+    B("Mixed_6b"), B("Mixed_6c"), B("Mixed_6d"), B("Mixed_6e"), B("Mixed_6f"), B("Mixed_6g"),
+    B("Mixed_6h"),
+    { "Mixed_7a",
+      { "Conv2d_0a_1x1 192, Conv2d_1a_3x3/2v 192",
+        "Conv2d_0a_1x1 256, Conv2d_0b_1x7 256, Conv2d_0c_7x1 320, Conv2d_1a_3x3/2v 320",
+        "max/2v" } },
+    C("Mixed_7b"), C("Mixed_7c"), C("Mixed_7d"),
+};
+
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *config,
+                  struct pm_heads *heads)
+{
+    const struct inception_v4_cfg *cfg = config;
+    const struct pm_branches b = { net, "InceptionV4", "variance_scaling(2)",
+                                   cfg->batch_norm_decay, 1, 0, false };
+    struct pm_node *x;
+
+    if (!pm_nets_fits(net, "inception_v4", images, 107))
+        return;
+    x = pm_branches_chain(&b, "", images,
+                          "Conv2d_1a_3x3/2v 32, Conv2d_2a_3x3/1v 32, Conv2d_2b_3x3 64");
+    for (int i = 0; i < (int)PM_COUNT(blocks); i++) {
+        x = pm_branches_block(&b, blocks[i].name, x, blocks[i].branches);
+        if (strcmp(blocks[i].name, "Mixed_6h") == 0)
+            heads->aux_logits = pm_branches_auxiliary(&b, "AuxLogits/Conv2d_2a",
+                                                      "AuxLogits/Aux_logits", x, num_classes);
+    }
+    heads->aux_weight = 0.4f;
+    x = pm_net_add(net, "InceptionV4/Logits/AvgPool_1a", x, "global_pool");
+    x = pm_net_add(net, "InceptionV4/Logits/Dropout_1b", x, "dropout keep=%.9g",
+                   (double)cfg->keep_prob);
+    x = pm_net_add(net, "InceptionV4/Logits/PreLogitsFlatten", x, "flatten");
+    heads->logits = pm_net_add(net, "InceptionV4/Logits/Logits", x, "fully_connected units=%d",
+                               num_classes);
+}
+
+const struct pm_net_row pm_net_row_inception_v4 = {
+    .name = "inception_v4", .help = "seventeen blocks of branches, for 299x299, auxiliary head",
+    .opts = opts, .cfg_size = sizeof(struct inception_v4_cfg),
+    .default_size = 299, .default_channels = 3, .preprocessing = "inception",
+    .weight_decay = 4e-5f, .build = build,
+};
