@@ -44,7 +44,8 @@ struct pm_net;
 
 struct pm_node {
     const struct pm_layer *layer;
-    const char *name;             /* scope, unique in the net */
+    const char *name;             /* unique in the net */
+    const char *scope;            /* beginning of its variables' names; at first the name */
     void *cfg;                    /* the layer's option struct, after parsing */
     int index;
     struct pm_node *in[PM_MAX_INPUTS]; /* borrowed */
@@ -100,7 +101,8 @@ void pm_stream(const struct pm_node *n, uint32_t out[2]);
 /* ---- layer rows ------------------------------------------------------------------------ */
 
 /* Used by infer() to add the node's variables, in a fixed order: n->w[k] is the k-th. `suffix` is
- * appended to the node's name ("weights"). Returns PM_ECONFIG on a clash of shapes. */
+ * appended to the node's scope ("weights"). Returns PM_ECONFIG when the net has such a variable, or on
+ * a clash of shapes with a shared one. */
 int pm_node_variable(struct pm_node *n, const char *suffix, struct pm_shape shape,
                      struct pm_init init, int fan_in, int fan_out, bool trainable, bool regularize);
 

@@ -14,6 +14,7 @@ struct conv2d_cfg {
     bool bias, regularize, regularize_bias;
     float slope;
     const char *weights_init, *bias_init;
+    const char *scope, *weights_name;
 };
 
 #define WINDOW                                                                                     \
@@ -28,6 +29,9 @@ static const struct pm_opt conv2d_opts[] = {
     WINDOW,
     PM_INT(conv2d_cfg, groups, 1, 1, 1 << 20, "separate groups of channels"),
     CONV_TAIL_OPTIONS(conv2d_cfg, "channel"),
+    PM_STRING(conv2d_cfg, scope, "", "beginning of its variables' names; empty: the layer's name"),
+    PM_STRING(conv2d_cfg, weights_name, "weights",
+              "end of the weights' name: pointwise_weights in a separable convolution"),
     { 0 },
 };
 static const struct pm_opt depthwise_opts[] = {
@@ -78,8 +82,11 @@ static int infer(struct pm_node *n)
     const bool depthwise = cfg->filters == 0;
     const struct pm_shape w = depthwise ? PM_SHAPE4(p.kh, p.kw, p.c, cfg->multiplier)
                                         : PM_SHAPE4(p.kh, p.kw, cg, p.k);
-    PM_TRY(pm_conv_variables(n, depthwise ? "depthwise_weights" : "weights", w, cfg->weights_init,
-                             cfg->regularize, &t, p.k, cfg->bias_init, cfg->regularize_bias));
+    if (!depthwise && cfg->scope[0])
+        n->scope = cfg->scope;
+    PM_TRY(pm_conv_variables(n, depthwise ? "depthwise_weights" : cfg->weights_name, w,
+                             cfg->weights_init, cfg->regularize, &t, p.k, cfg->bias_init,
+                             cfg->regularize_bias));
     n->out_shape = PM_SHAPE4(p.n, p.oh, p.ow, p.k);
     n->out_type = PM_F32;
 out:

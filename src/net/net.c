@@ -54,7 +54,7 @@ static struct pm_node *new_node(struct pm_net *net, const char *name, const stru
     if (!net->error && pm_net_find(net, name))
         net->error = pm_fail(PM_ECONFIG, "%s: the net has another layer of this name", name);
     n->layer = layer;
-    n->name = pm_arena_strdup(net->arena, name);
+    n->scope = n->name = pm_arena_strdup(net->arena, name);
     n->net = net;
     n->index = net->count;
     n->cfg = pm_arena_alloc(net->arena, layer->cfg_size + 1);
@@ -252,7 +252,11 @@ int pm_node_variable(struct pm_node *n, const char *suffix, struct pm_shape shap
                        pm_shape_text(shape, text));
     }
     v = pm_arena_alloc(net->arena, sizeof *v);
-    v->name = pm_arena_printf(net->arena, "%s/%s", n->name, suffix);
+    v->name = pm_arena_printf(net->arena, "%s/%s", n->scope, suffix);
+    for (int k = 0; k < net->var_count && n->scope != n->name; k++)
+        if (strcmp(net->vars[k]->name, v->name) == 0)
+            return pm_fail(PM_ECONFIG, "%s: the net has another variable %s: give it another scope",
+                           n->name, v->name);
     v->shape = shape;
     v->init = init;
     v->fan_in = fan_in;

@@ -57,11 +57,13 @@ static struct pm_node *first_layer(const struct pm_branches *b, const struct inc
 
     if (!cfg->separable)
         return pm_branches_chain(b, "", x, "Conv2d_1a_7x7/2 64 truncated(1)");
-    x = pm_net_add(b->net, pm_arena_printf(b->net->arena, "%s/depthwise", name), x,
+    x = pm_net_add(b->net, name, x,
                    "depthwise_conv2d kernel=7 stride=2 multiplier=%d bias=false regularize=false "
                    "weights_init=truncated(1)", room < 1 ? 1 : room > 8 ? 8 : room);
-    return pm_net_add(b->net, name, x, "conv2d filters=%d kernel=1 bias=true activation=relu "
-                      "regularize=false weights_init=truncated(1)", filters);
+    return pm_net_add(b->net, pm_arena_printf(b->net->arena, "%s/pointwise", name), x,
+                      "conv2d filters=%d kernel=1 bias=true activation=relu regularize=false "
+                      "weights_init=truncated(1) scope=%s weights_name=pointwise_weights", filters,
+                      name);
 }
 
 static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *config,
