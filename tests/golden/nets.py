@@ -45,6 +45,13 @@ class Variables:
         z = Stream(self.seed, name).truncated(math.prod(shape))
         return self._keep(name, z * stddev, shape)
 
+    def xavier(self, name, shape):
+        """fan_in and fan_out: the window's cells times one of the last two axes."""
+        cells = math.prod(shape[:-2])
+        limit = math.sqrt(6 / (cells * (shape[-2] + shape[-1])))
+        u = Stream(self.seed, name).uniform(math.prod(shape))
+        return self._keep(name, limit * (2 * u - 1), shape)
+
     def gamma(self, scope, count, six):
         u = Stream(self.seed, "golden/" + scope + "/gamma").uniform(count)
         return self._keep(scope + "/gamma", 0.5 + 0.5 * u if six else 0.5 + u, (count,))
@@ -87,37 +94,51 @@ def f32(x):
 
 def same(x, kernel, stride, value=0.0):
     """Pads so that the output is ceil(in / stride), the odd pixel below and to the right."""
+    kh, kw = kernel if isinstance(kernel, tuple) else (kernel, kernel)
     pads = []
-    for size in (x.shape[3], x.shape[2]):
-        total = max(0, (math.ceil(size / stride) - 1) * stride + kernel - size)
+    for size, cells in ((x.shape[3], kw), (x.shape[2], kh)):
+        total = max(0, (math.ceil(size / stride) - 1) * stride + cells - size)
         pads += [total // 2, total - total // 2]
     return F.pad(x, pads, value=value)
 
 
+def weights(v, name, shape, stddev):
+    """stddev: of a truncated normal, or "xavier", or "scaling" (variance scaling, factor 2)."""
+    if stddev == "xavier":
+        return v.xavier(name, shape)
+    if stddev == "scaling":
+        stddev = math.sqrt(1.3 * 2 / math.prod(shape[:-1]))
+    return v.truncated(name, shape, stddev)
+
+
 def conv(v, scope, x, filters, kernel, stddev, stride=1, bias=False, pad="same"):
-    w = v.truncated(scope + "/weights", (kernel, kernel, x.shape[1], filters), stddev)
+    """kernel: a number, or (height, width)."""
+    kh, kw = kernel if isinstance(kernel, tuple) else (kernel, kernel)
+    w = weights(v, scope + "/weights", (kh, kw, x.shape[1], filters), stddev)
     b = v.bias(scope, filters) if bias else None
     if pad == "same":
-        x = same(x, kernel, stride)
+        x = same(x, (kh, kw), stride)
     elif pad == "both":
-        x = F.pad(x, [(kernel - 1) // 2, kernel - 1 - (kernel - 1) // 2] * 2)
+        x = F.pad(x, [(kw - 1) // 2, kw - 1 - (kw - 1) // 2, (kh - 1) // 2, kh - 1 - (kh - 1) // 2])
     return F.conv2d(x, w.permute(3, 2, 0, 1), b, stride=stride)
 
 
-def depthwise(v, scope, x, stddev, stride):
+def depthwise(v, scope, x, stddev, stride, kernel=3, multiplier=1):
     c = x.shape[1]
-    w = v.truncated(scope + "/depthwise_weights", (3, 3, c, 1), stddev)
-    return F.conv2d(same(x, 3, stride), w.permute(2, 3, 0, 1), stride=stride, groups=c)
+    w = v.truncated(scope + "/depthwise_weights", (kernel, kernel, c, multiplier), stddev)
+    w = w.permute(2, 3, 0, 1).reshape(c * multiplier, 1, kernel, kernel)
+    return F.conv2d(same(x, kernel, stride), w, stride=stride, groups=c)
 
 
 def fc(v, scope, x, units, stddev):
-    w = v.truncated(scope + "/weights", (x.shape[1], units), stddev)
+    w = weights(v, scope + "/weights", (x.shape[1], units), stddev)
     return x @ w + v.bias(scope, units)
 
 
-def batch_norm(v, scope, x, epsilon, decay, kinks=(), add=None, six=False):
+def batch_norm(v, scope, x, epsilon, decay, kinks=(), add=None, six=False, scale=True,
+               level="/BatchNorm"):
     """add joins the result before what has the kinks."""
-    scope += "/BatchNorm"
+    scope += level
     n = x.numel() // x.shape[1]
     mean = x.mean((0, 2, 3), keepdim=True)
     var = ((x - mean) ** 2).mean((0, 2, 3), keepdim=True)
@@ -126,8 +147,9 @@ def batch_norm(v, scope, x, epsilon, decay, kinks=(), add=None, six=False):
     v.averages[scope + "/moving_variance"] = (
         decay + (1 - decay) * var.flatten().detach() * n / max(n - 1, 1))
     shape = (1, -1, 1, 1)
-    gamma = v.gamma(scope, x.shape[1], six)
-    y = (x - mean) / torch.sqrt(var + epsilon) * gamma.view(shape)
+    y = (x - mean) / torch.sqrt(var + epsilon)
+    if scale:
+        y = y * v.gamma(scope, x.shape[1], six).view(shape)
     if add is not None:
         y = y + add
     return y + v.beta(scope, y, six, kinks).view(shape)
@@ -138,7 +160,10 @@ def max_pool(v, x, kernel, stride):
         with torch.no_grad():
             windows = F.unfold(x.flatten(0, 1).unsqueeze(1), kernel, stride=stride)
             first, second = windows.topk(2, 1).values.unbind(1)
-            if (first - second)[first > 0].min() < v.TIE:
+            # Equal values are one value that overlapping windows of the pool before have copied:
+            # whichever wins, the gradient comes to the same place.
+            gap = (first - second)[first > 0]
+            if ((gap > 0) & (gap < v.TIE)).any():
                 raise NearTie
     return F.max_pool2d(x, kernel, stride)
 

@@ -214,6 +214,10 @@ static struct pm_net *build(const struct golden *g, struct pm_heads *heads)
     struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE1(g->batch), PM_I32);
     pm_net_add_many(net, "loss", (struct pm_node *[]){ heads->logits, labels }, 2,
                     "softmax_cross_entropy label_smoothing=%.9g", g->label_smoothing);
+    if (heads->aux_logits)
+        pm_net_add_many(net, "aux_loss", (struct pm_node *[]){ heads->aux_logits, labels }, 2,
+                        "softmax_cross_entropy label_smoothing=%.9g weight=%.9g",
+                        g->label_smoothing, (double)heads->aux_weight);
     if (net->error)
         fail_msg("%s", pm_error_text());
     return net;
@@ -325,7 +329,7 @@ int main(int argc, char **argv)
     static char *quick[] = { "lenet", "cifarnet", "mobilenet_v1", "resnet_v1_50" };
     char **names = argc > 2 ? argv + 2 : quick;
     size_t count = argc > 2 ? (size_t)argc - 2 : PM_COUNT(quick);
-    struct CMUnitTest tests[16];
+    struct CMUnitTest tests[32];
 
     device_name = argc > 1 ? argv[1] : "cpu";
     int code = open_device();
