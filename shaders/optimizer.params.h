@@ -15,3 +15,14 @@ struct optimizer_adam_params {
     int count;
     float beta1, beta2, epsilon;
 };
+struct optimizer_adagrad_params {
+    int count;
+};
+struct optimizer_adadelta_params {
+    int count;
+    float rho, epsilon;
+};
+struct optimizer_ftrl_params {
+    int count;
+    float power, l1, l2;
+};

@@ -12,10 +12,9 @@ struct pm_optimizer {
     const char *name, *help;
     const struct pm_opt *opts;
     size_t cfg_size;
-    /* Checkpoint suffixes of the slots, NULL-terminated, and what they
-     * start with. */
-    const char *slots[PM_MAX_SLOTS + 1];
-    float slot_init[PM_MAX_SLOTS];
+    const char *slots[PM_MAX_SLOTS + 1]; /* checkpoint suffixes of the slots, NULL-terminated */
+    /* What the slots start with, of cfg; init is zeros before. NULL: zeros. */
+    void (*slot_init)(const void *cfg, float init[PM_MAX_SLOTS]);
     /* "r:g r:owner r:scale r:result r:flag r:step u:w u:slot...": an element of block i uses
      * g * scale[owner[i / 64]] * result[PM_RESULT_CLIP]; nothing changes while flag is 0. */
     const struct pm_kernel *kernel;
@@ -26,6 +25,9 @@ struct pm_optimizer {
 };
 const struct pm_optimizer *pm_optimizer_find(const char *name);
 const struct pm_optimizer *const *pm_optimizers(size_t *count);
+/* Values and slots as a run begins with them: by seed, and by the optimizer. */
+int pm_optimizer_init(const struct pm_optimizer *o, const void *cfg, struct pm_variables *v,
+                      uint64_t seed);
 
 /* Floats of result[]. */
 enum {

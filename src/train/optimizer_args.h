@@ -29,14 +29,14 @@ static inline float optimizer_scale(const struct optimizer_args *o, size_t i)
     return o->scale[o->owner[i / 64]] * o->result[PM_RESULT_CLIP];
 }
 
-/* Loops over blocks of 64: `body` sees i and s, the gradient's factor. Ranges are multiples of 64
+/* Loops over blocks of 64: the body sees i and s, the gradient's factor. Ranges are multiples of 64
  * because rows say .grain = 4096. */
-#define OPTIMIZER_LOOP(o, begin, end, body)                                                        \
+#define OPTIMIZER_LOOP(o, begin, end, ...)                                                         \
     for (size_t block_ = (begin); block_ < (end); block_ += 64) {                                  \
         size_t last_ = block_ + 64 < (end) ? block_ + 64 : (end);                                  \
         float s = optimizer_scale(&(o), block_);                                                   \
         for (size_t i = block_; i < last_; i++)                                                    \
-            body                                                                                   \
+            __VA_ARGS__                                                                            \
     }
 
 #endif

@@ -50,8 +50,14 @@ static void params(const void *cfg, int count, void *out)
         .count = count, .decay = c->decay, .momentum = c->momentum, .epsilon = c->epsilon };
 }
 
+static void slot_init(const void *cfg, float init[PM_MAX_SLOTS])
+{
+    (void)cfg;
+    init[0] = 1;
+}
+
 const struct pm_optimizer pm_optimizer_rmsprop = {
     .name = "rmsprop", .help = "steps divided by the root of the mean squared gradient",
     .opts = opts, .cfg_size = sizeof(struct rmsprop_cfg), .slots = { "RMSProp", "RMSProp_1" },
-    .slot_init = { 1, 0 }, .kernel = &row, .params = params,
+    .slot_init = slot_init, .kernel = &row, .params = params,
 };

@@ -126,7 +126,7 @@ static int start_values(struct pm_trainer *t)
             PM_INFO("train", "init.checkpoint is not used: the run has a checkpoint of its own");
         PM_TRY(pm_trainer_restore(t));
     } else {
-        PM_TRY(pm_variables_init(v, (uint64_t)c->run.seed, t->e->optimizer->slot_init));
+        PM_TRY(pm_optimizer_init(t->e->optimizer, t->e->optimizer_cfg, v, (uint64_t)c->run.seed));
         snprintf(where, sizeof where, "%s: init.checkpoint", c->path);
         if (c->init.checkpoint)
             PM_TRY(pm_values_warm_start(v, &c->init, where));

@@ -259,3 +259,13 @@ const struct pm_optimizer *pm_optimizer_find(const char *name)
             return rows[i];
     return NULL;
 }
+
+int pm_optimizer_init(const struct pm_optimizer *o, const void *cfg, struct pm_variables *v,
+                      uint64_t seed)
+{
+    float init[PM_MAX_SLOTS] = { 0 };
+
+    if (o->slot_init)
+        o->slot_init(cfg, init);
+    return pm_variables_init(v, seed, init);
+}

@@ -108,7 +108,7 @@ static struct outcome train(const double *shares, int count, int micro_batches, 
         .update = { .optimizer = row, .cfg = cfg, .weight_decay = 1e-3f, .clip_norm = 5,
                     .multiplier = freeze ? freeze_conv1 : NULL } }, &c));
     v = pm_clones_master(c);
-    check(pm_variables_init(v, 3, row->slot_init));
+    check(pm_optimizer_init(row, cfg, v, 3));
     check(pm_clones_scatter(c));
     for (int s = 0; s < STEPS; s++) {
         uint64_t allocations = pm_alloc_count();

@@ -55,7 +55,7 @@ static void open_bench(struct bench *b, const struct pm_device_info *info, const
     check(b->net->error);
     check(pm_variables_create(b->device, b->net, true, b->update.optimizer->slots, &b->v));
     check(pm_variables_allocate(b->v));
-    check(pm_variables_init(b->v, 0, b->update.optimizer->slot_init));
+    check(pm_optimizer_init(b->update.optimizer, b->cfg, b->v, 0));
     check(pm_plan_create(b->net, b->device, b->v, &(struct pm_plan_options){
         .name = "update", .update_only = true, .update = pm_update_append,
         .update_ctx = &b->update, .slots = 1 }, &b->plan));
@@ -108,6 +108,11 @@ static const struct vector {
     { "momentum", "momentum=0.9 nesterov=true", .905, .912, 1e-6 },
     { "rmsprop", "decay=0.9 momentum=0.9 epsilon=1", .963962501, .949965261, 1e-6 },
     { "rmsprop", "decay=0.9 momentum=0.9 epsilon=1e-10", .948012476, .928521258, 1e-6 },
+    { "adagrad", "", .915484575, .954409522, 1e-6 },
+    { "adadelta", "", .950309601, .97527689, 1e-6 },
+    { "ftrl", "", .380962091, .419887038, 1e-6 },
+    { "ftrl", "l1=0.01 l2=0.01", .377993929, .416798041, 1e-6 },
+    { "ftrl", "power=-0.5", .380962091, .419887038, 1e-6 },
     { "adam", "epsilon=1", .998443472, .997981011, 3e-6 },
     { "adam", "epsilon=1e-8", .900000063, .873366374, 3e-6 },
 };
@@ -193,7 +198,7 @@ static void test_not_finite_changes_nothing(void **state)
 
     (void)state;
     for (size_t d = 0; d < device_count; d++)
-        for (size_t o = 0; o < 4; o++)
+        for (size_t o = 0; o < 7; o++)
             for (size_t i = 0; i < 3 && devices[d].usable; i++) {
                 size_t count;
                 const char *name = pm_optimizers(&count)[o]->name;
