@@ -63,8 +63,8 @@ int pm_steps_clones(struct pm_steps *s, bool timed)
     options.timed = timed;
     options.phases = &s->phases;
     PM_TRY(pm_clones_create(&options, &s->clones));
-    PM_TRY(pm_variables_init(pm_clones_master(s->clones), (uint64_t)s->c->run.seed,
-                             s->e->optimizer->slot_init));
+    PM_TRY(pm_optimizer_init(s->e->optimizer, s->e->optimizer_cfg,
+                             pm_clones_master(s->clones), (uint64_t)s->c->run.seed));
     PM_TRY(pm_clones_scatter(s->clones));
     s->step = s->collected = 0;
 out:
