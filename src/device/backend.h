@@ -54,7 +54,7 @@ struct pm_device {
     _Atomic double longest; /* seconds of the longest run so far; kept by device.c */
     int trains;           /* runs of programs called "train", for options.lose_at */
     struct pm_timeline *timeline; /* kept by timeline.c */
-    struct pm_avoided *avoided; /* owned, kept by device.c */
+    struct pm_avoided *avoided; /* owned, kept by backend.c */
     size_t avoided_count, avoided_capacity;
 };
 bool pm_device_avoids(const struct pm_device *d, const char *kernel, const char *variant);

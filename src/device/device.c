@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <ctype.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,24 +164,6 @@ static int check_alive(const struct pm_device *d)
 {
     return atomic_load(&d->lost) ? pm_fail(PM_ELOST, "%s (%s) was lost before", d->info.address,
                                            d->info.name) : PM_OK;
-}
-
-void pm_patience_start(struct pm_patience *p, uint64_t progress)
-{
-    *p = (struct pm_patience){ .seen = progress, .looked = pm_seconds() };
-}
-
-bool pm_patience_over(struct pm_patience *p, const struct pm_device *d, uint64_t progress)
-{
-    double limit = d->options.hang_seconds > 0 ? d->options.hang_seconds : 300;
-    double longest = atomic_load(&d->longest), now = pm_seconds();
-
-    p->idle += fmin(now - p->looked, 1);
-    p->looked = now;
-    if (progress != p->seen)
-        p->idle = 0;
-    p->seen = progress;
-    return p->idle > (longest > 0 ? fmax(limit, 20 * longest) : 10 * limit);
 }
 
 const struct pm_caps *pm_device_caps(const struct pm_device *d)
@@ -427,23 +408,6 @@ int pm_call_scratch(const struct pm_device *d, const struct pm_kernel *k, const 
 }
 
 /* ---- variants --------------------------------------------------------------------------- */
-
-bool pm_device_avoids(const struct pm_device *d, const char *kernel, const char *variant)
-{
-    for (size_t i = 0; i < d->avoided_count; i++)
-        if (strcmp(d->avoided[i].kernel, kernel) == 0 &&
-            strcmp(d->avoided[i].variant, variant) == 0)
-            return true;
-    return false;
-}
-
-void pm_device_avoid(struct pm_device *d, const char *kernel, const char *variant)
-{
-    if (pm_device_avoids(d, kernel, variant))
-        return;
-    PM_GROW(d->avoided, d->avoided_count, d->avoided_capacity);
-    d->avoided[d->avoided_count++] = (struct pm_avoided){ pm_strdup(kernel), pm_strdup(variant) };
-}
 
 int pm_call_variant(const struct pm_device *d, const struct pm_kernel *k, const void *params,
                     size_t count, int level, const char **variant)

@@ -84,11 +84,11 @@ static void tell_calls(struct pm_program *p, int slot, double start)
 {
     struct pm_timeline_names *n = p->names;
 
-    if (pm_program_call_times(p, slot, n->begin, n->end) == PM_OK)
+    if (p->device->ops->program_call_times(p, slot, n->begin, n->end) == PM_OK)
         for (size_t i = 0; i < n->calls; i++)
             pm_trace_span(p->device->timeline->calls, n->label[i], n->kernel[i],
                           start + n->begin[i], start + n->end[i]);
-    if (pm_program_copy_times(p, slot, n->begin, n->end) == PM_OK)
+    if (p->device->ops->program_copy_times(p, slot, n->begin, n->end) == PM_OK)
         for (size_t i = 0; i < 1 + p->out_count; i++)
             if (!isnan(n->begin[i]))
                 pm_trace_span(p->device->timeline->copies, i ? "copy out" : "copy in", n->run,
@@ -101,9 +101,9 @@ void pm_timeline_wait(struct pm_program *p, int slot)
 
     if (!atomic_exchange(&p->names->under_way[slot], false) || !atomic_load(&pm_trace_on))
         return;
-    start = pm_program_begun(p, slot);
+    start = p->device->ops->program_begun(p, slot);
     pm_trace_span(p->device->timeline->steps, p->names->run, NULL, start,
-                  start + pm_program_seconds(p, slot));
+                  start + p->device->ops->program_seconds(p, slot));
     if (p->timed)
         tell_calls(p, slot, start);
 }
