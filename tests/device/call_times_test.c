@@ -190,15 +190,18 @@ static VKAPI_ATTR VkResult VKAPI_CALL start_near_wrap(VkDevice d, VkQueryPool po
 static void test_wrap(void **state)
 {
     struct vk_device *v = *state;
-    PFN_vkGetQueryPoolResults real = v->vk.GetQueryPoolResults;
-    uint32_t bits = v->physical.timestamp_bits;
-    double begin[CALLS], end[CALLS], tick = (double)v->physical.limits.timestampPeriod * 1e-9;
+    PFN_vkGetQueryPoolResults real;
+    uint32_t bits;
+    double begin[CALLS], end[CALLS], tick;
     struct pm_program *p = NULL;
     struct chain c;
     uint64_t *stamps;
 
     if (v->base.info.caps.backend != PM_BACKEND_VULKAN)
-        skip();
+        skip(); /* nothing of v but its base is there */
+    real = v->vk.GetQueryPoolResults;
+    bits = v->physical.timestamp_bits;
+    tick = (double)v->physical.limits.timestampPeriod * 1e-9;
     make_chain(&c, *state, true);
     ok(pm_program_create(*state, &c.desc, &p));
     run_once(p);
@@ -222,13 +225,14 @@ static void test_wrap(void **state)
 static void test_no_clock(void **state)
 {
     struct vk_device *v = *state;
-    uint32_t bits = v->physical.timestamp_bits;
     double begin[CALLS], end[CALLS];
     struct pm_program *p = NULL;
     struct chain c;
+    uint32_t bits;
 
     if (v->base.info.caps.backend != PM_BACKEND_VULKAN)
         skip();
+    bits = v->physical.timestamp_bits;
     make_chain(&c, *state, true);
     v->physical.timestamp_bits = 0;
     ok(pm_program_create(*state, &c.desc, &p));
