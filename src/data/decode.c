@@ -12,7 +12,16 @@
 
 #include <pumice/data.h>
 
-#define STBI_MALLOC(size) pm_try_realloc(NULL, size)
+/* stb_image decodes with tables that a damaged JPEG has not defined: zeros do no harm there, what the
+ * memory held before does. */
+static void *zeroed(size_t size)
+{
+    void *p = pm_try_realloc(NULL, size);
+
+    return p ? memset(p, 0, size) : NULL;
+}
+
+#define STBI_MALLOC(size) zeroed(size)
 #define STBI_REALLOC(p, size) pm_try_realloc(p, size)
 #define STBI_FREE(p) pm_free(p)
 #define STBIW_MALLOC(size) pm_try_realloc(NULL, size)
@@ -96,8 +105,10 @@ static int check_png(const uint8_t *p, size_t size, const char *where)
 
 /* The Huffman tables of the segment whose length stands at `at`, read as stb_image does: table by
  * table until the length is used up, zeros beyond the end. It trusts the sixteen counts of each,
- * and writes beyond its own tables when they add up to more than 256 codes. */
-static int check_huffman(const uint8_t *p, size_t size, size_t at, const char *where)
+ * and writes beyond its own tables when they add up to more than 256 codes. defined: gets bit
+ * 4 * class + number of each table (class 0 is DC, 1 AC). */
+static int check_huffman(const uint8_t *p, size_t size, size_t at, const char *where,
+                         unsigned *defined)
 {
     int64_t left = (int64_t)(p[at] << 8 | p[at + 1]) - 2;
 
@@ -110,8 +121,25 @@ static int check_huffman(const uint8_t *p, size_t size, size_t at, const char *w
                            "%s: the JPEG's Huffman table at byte %zu has %zu codes, at "
                            "most 256 are possible",
                            where, at, codes);
+        if (at < size)
+            *defined |= 1u << (4 * (p[at] >> 4 & 1) + (p[at] & 3));
         at += 17 + codes;
         left -= 17 + (int64_t)codes;
+    }
+    return PM_OK;
+}
+
+/* The first scan's header: number of components, then of each its name and its tables' numbers.
+ * Progressive files begin with DC alone. */
+static int check_scan(const uint8_t *body, size_t length, unsigned defined, bool progressive,
+                      const char *where)
+{
+    for (size_t i = 0; i < body[0] && 2 * i + 4 < length; i++) {
+        const unsigned dc = body[2 * i + 2] >> 4 & 3, ac = body[2 * i + 2] & 3;
+
+        if (!(defined >> dc & 1) || (!progressive && !(defined >> (4 + ac) & 1)))
+            return pm_fail(PM_EDATA, "%s: the JPEG's first scan uses a Huffman table that the file "
+                           "does not define", where);
     }
     return PM_OK;
 }
@@ -121,7 +149,8 @@ static int check_huffman(const uint8_t *p, size_t size, size_t at, const char *w
  * arithmetic coding are named here, since the decoder's own words are terse. */
 static int check_jpeg(const uint8_t *p, size_t size, const char *where)
 {
-    bool adobe = false, scan = false;
+    bool adobe = false, scan = false, progressive = false;
+    unsigned defined = 0;
     int components = 0;
     size_t at = 2;
 
@@ -148,7 +177,9 @@ static int check_jpeg(const uint8_t *p, size_t size, const char *where)
             adobe = true;
         if (marker == 0xda)
             scan = true;
-        if (marker == 0xc4 && check_huffman(p, size, at, where) < 0)
+        if (scan && length > 2 && check_scan(body, length, defined, progressive, where) < 0)
+            return PM_EDATA;
+        if (marker == 0xc4 && check_huffman(p, size, at, where, &defined) < 0)
             return PM_EDATA;
         if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 &&
             marker != 0xcc) {
@@ -161,6 +192,7 @@ static int check_jpeg(const uint8_t *p, size_t size, const char *where)
                 return pm_fail(PM_EDATA, "%s: the JPEG has %d bits a sample, 8 are supported",
                                where, length < 8 ? 0 : body[0]);
             components = body[5];
+            progressive = marker == 0xc2;
         }
         at += length;
     }
@@ -171,7 +203,8 @@ static int check_jpeg(const uint8_t *p, size_t size, const char *where)
                        where);
     /* In and between scans 0xff stands only before a marker: further tables. */
     for (size_t i = at; i + 3 < size; i++)
-        if (p[i] == 0xff && p[i + 1] == 0xc4 && check_huffman(p, size, i + 2, where) < 0)
+        if (p[i] == 0xff && p[i + 1] == 0xc4 && check_huffman(p, size, i + 2, where,
+                                                                     &defined) < 0)
             return PM_EDATA;
     for (size_t i = size - 1; i > at; i--)
         if (p[i] == 0xd9 && p[i - 1] == 0xff)

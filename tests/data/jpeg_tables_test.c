@@ -1,5 +1,6 @@
-/* JPEG tables that claim more codes than a byte can name are refused before the decoder, which trusts
- * them, writes beyond its own: in the header, and between scans. */
+/* JPEG tables that claim more codes than a byte can name, or that a scan uses without their being
+ * defined, are refused before the decoder, which trusts them and writes beyond its own: in the header,
+ * and between scans. */
 #include <pumice/data.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,11 +77,31 @@ static void between_scans(void **state)
     pm_free(longer);
 }
 
+/* Each table in turn becomes a segment that means nothing. */
+static void not_defined(void **state)
+{
+    int tables = 0;
+
+    (void)state;
+    for (size_t i = 2; i + 4 < size; i++) {
+        if (jpeg[i] != 0xff || jpeg[i + 1] != 0xc4)
+            continue;
+        jpeg[i + 1] = 0xef;
+        assert_int_equal(decode(jpeg, size), PM_EDATA);
+        assert_non_null(strstr(pm_error_text(), "does not define"));
+        jpeg[i + 1] = 0xc4;
+        tables++;
+    }
+    assert_true(tables >= 1);
+    assert_int_equal(decode(jpeg, size), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_the_header),
         cmocka_unit_test(between_scans),
+        cmocka_unit_test(not_defined),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
