@@ -180,7 +180,8 @@ static int set_value(const struct pm_opt *o, const cJSON *v, void *at, struct pm
         return PM_OK;
     case PM_OPT_STRING:
         /* A whole number stands for its text: eval.checkpoint=77 on a command line is JSON. */
-        if (cJSON_IsNumber(v) && v->valuedouble == (double)(int64_t)v->valuedouble)
+        if (cJSON_IsNumber(v) && fabs(v->valuedouble) <= 0x1p53 &&
+            v->valuedouble == (double)(int64_t)v->valuedouble)
             *(const char **)at = pm_arena_printf(a, "%lld", (long long)v->valuedouble);
         else if (cJSON_IsString(v))
             *(const char **)at = pm_arena_strdup(a, v->valuestring);

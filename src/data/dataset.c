@@ -207,8 +207,8 @@ static int json_int(const cJSON *o, const char *key, int most, const char *path,
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
     if (!v)
         return PM_OK;
-    if (!cJSON_IsNumber(v) || v->valuedouble != (int)v->valuedouble || v->valuedouble < 0 ||
-        v->valuedouble > most)
+    if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0 && v->valuedouble <= most) ||
+        v->valuedouble != (int)v->valuedouble)
         return pm_fail(PM_EDATA, "%s: %s is no whole number of 0..%d", path, key, most);
     *out = (int)v->valuedouble;
     return PM_OK;

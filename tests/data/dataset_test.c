@@ -264,6 +264,8 @@ static void described(void **state)
                  "dataset.json says 4");
     put_text("dataset.json", "{\"num_classes\": -1}");
     assert_fails(pm_dataset_open(scratch, "train", &d), PM_EDATA, "dataset.json", "num_classes");
+    put_text("dataset.json", "{\"num_classes\": 5e9}"); /* more than an int holds */
+    assert_fails(pm_dataset_open(scratch, "train", &d), PM_EDATA, "dataset.json", "num_classes");
     put_text("dataset.json", "{\"num_classes\": ");
     assert_fails(pm_dataset_open(scratch, "train", &d), PM_EDATA, "dataset.json");
     put_text("dataset.json", "{}");
