@@ -1,59 +1,7 @@
 /* `pumice bench CONFIG` from outside: the report's members and its CSV, on the CPU, on the software
  * drivers and on both together; the run folder stays untouched. Nothing is said of times but that
  * they are there. */
-#include "../base/unit.h"
-
-#include <cjson/cJSON.h>
-
-static char *folder;
-
-static const char net[] =
-    "{ \"model\": { \"num_classes\": 4, \"layers\": ["
-    "  { \"name\": \"conv\", \"layer\": \"conv2d\", \"filters\": 8, \"activation\": \"relu\" },"
-    "  { \"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 4 } ] },"
-    "  \"input\": { \"preprocessing\": \"lenet\", \"size\": 12, \"channels\": 3 },"
-    "  \"optim\": { \"name\": \"momentum\" },"
-    "  \"run\": { \"folder\": \"%s/run\", \"batch_size\": 6 } }";
-
-/* Runs pumice; standard output goes to FOLDER/out. Returns system()'s status. */
-static int pumice(const char *arguments)
-{
-    char command[1024];
-
-    snprintf(command, sizeof command, "cd %s && \"$PUMICE_PROGRAM\" %s > out 2> err", folder,
-             arguments);
-    return system(command);
-}
-
-static char *read_text(const char *name)
-{
-    char path[512], *data = NULL;
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (pm_file_read(path, &data, NULL) < 0)
-        fail_msg("%s", pm_error_text());
-    return data;
-}
-
-static cJSON *read_json(const char *name)
-{
-    char *data = read_text(name);
-    cJSON *json = cJSON_Parse(data);
-
-    if (!json)
-        fail_msg("%s is not JSON: %s", name, data);
-    pm_free(data);
-    return json;
-}
-
-static double number(const cJSON *o, const char *key)
-{
-    const cJSON *v = cJSON_GetObjectItem(o, key);
-
-    if (!cJSON_IsNumber(v))
-        fail_msg("no number '%s'", key);
-    return v->valuedouble;
-}
+#include "base/command.h"
 
 /* min <= median <= max, and more than nothing where something must have been measured. */
 static void check_spread(const cJSON *o, const char *key, bool positive)
@@ -131,30 +79,17 @@ static void check_csv(const char *name)
     pm_free(text);
 }
 
-static bool has_device(const char *name)
-{
-    char command[128];
-
-    snprintf(command, sizeof command, "devices %s", name);
-    return pumice(command) == 0;
-}
-
 /* The config's step on these devices; skipped where one is not there. */
-static void bench(const char *devices, int clones, const char *const *needed)
+static void bench(const char *devices, int clones, const char *needed)
 {
     char command[512];
     cJSON *report;
 
-    for (; *needed; needed++)
-        if (!has_device(*needed)) {
-            print_message("skipped: no device %s\n", *needed);
-            skip();
-        }
+    if (needed)
+        need_device(needed);
     snprintf(command, sizeof command, "bench net.json --synthetic --steps 4 --warmup 1 --json "
              "--csv step.csv 'devices=%s'", devices);
-    if (pumice(command) != 0)
-        fail_msg("%s: %s", command, read_text("err"));
-    report = read_json("out");
+    report = report_of(command);
     check_report(report, clones);
     check_csv("step.csv");
     cJSON_Delete(report);
@@ -162,12 +97,9 @@ static void bench(const char *devices, int clones, const char *const *needed)
 
 static void on_cpu(void **state)
 {
-    char run[512];
     (void)state;
-
-    bench("[\"cpu\"]", 1, (const char *[]){ NULL });
-    snprintf(run, sizeof run, "%s/run", folder);
-    assert_false(pm_is_folder(run));
+    bench("[\"cpu\"]", 1, NULL);
+    assert_false(pm_is_folder(in_folder("run")));
     assert_int_equal(pumice("bench net.json --synthetic --steps 3"), 0);
     char *text = read_text("out");
     assert_contains(text, "ms a step");
@@ -178,28 +110,26 @@ static void on_cpu(void **state)
 static void on_lavapipe(void **state)
 {
     (void)state;
-    bench("[\"llvmpipe\"]", 1, (const char *[]){ "llvmpipe", NULL });
+    bench("[\"llvmpipe\"]", 1, "llvmpipe");
 }
 
 static void on_swiftshader(void **state)
 {
     (void)state;
-    bench("[\"SwiftShader\"]", 1, (const char *[]){ "SwiftShader", NULL });
+    bench("[\"SwiftShader\"]", 1, "SwiftShader");
 }
 
 static void together(void **state)
 {
     (void)state;
-    bench("[\"llvmpipe\", \"cpu\"]", 2, (const char *[]){ "llvmpipe", NULL });
+    bench("[\"llvmpipe\", \"cpu\"]", 2, "llvmpipe");
 }
 
 static void with_data(void **state)
 {
     (void)state;
-    assert_int_equal(pumice("dataset make shapes data"), 0);
-    assert_int_equal(pumice("bench net.json --steps 4 --json devices='[\"cpu\"]' "
-                            "data.folder=data"), 0);
-    cJSON *report = read_json("out");
+    cJSON *report = report_of("bench net.json --steps 4 --json devices=cpu");
+
     assert_false(cJSON_IsTrue(cJSON_GetObjectItem(report, "synthetic")));
     check_spread(report, "ms_per_step", true);
     cJSON_Delete(report);
@@ -208,30 +138,10 @@ static void with_data(void **state)
 static void mistakes(void **state)
 {
     (void)state;
-    assert_int_equal(WEXITSTATUS(pumice("bench net.json --steps none --synthetic")), 2);
-    char *text = read_text("err");
-    assert_contains(text, "--steps: 'none' is no number of 1 to 1e+06");
-    pm_free(text);
-    assert_int_equal(WEXITSTATUS(pumice("bench --synthetic")), 2);
-    assert_int_equal(WEXITSTATUS(pumice("bench net.json --steps 3")), 2); /* no data.folder */
-}
-
-static int make(void **state)
-{
-    char path[512], text[2048];
-    (void)state;
-
-    folder = make_folder();
-    snprintf(path, sizeof path, "%s/net.json", folder);
-    snprintf(text, sizeof text, net, folder);
-    return pm_file_write(path, text, strlen(text));
-}
-
-static int drop(void **state)
-{
-    (void)state;
-    drop_folder(folder);
-    return 0;
+    assert_int_equal(pumice("bench net.json --steps none --synthetic"), 2);
+    assert_file_contains("err", "--steps: 'none' is no number of 1 to 1e+06");
+    assert_int_equal(pumice("bench --synthetic"), 2);
+    assert_int_equal(pumice("bench net.json --steps 3 data.folder=null"), 2);
 }
 
 int main(void)
@@ -241,9 +151,5 @@ int main(void)
         cmocka_unit_test(together), cmocka_unit_test(with_data),   cmocka_unit_test(mistakes),
     };
 
-    if (!getenv("PUMICE_PROGRAM")) {
-        fprintf(stderr, "PUMICE_PROGRAM must name the program, as ctest sets it\n");
-        return 1;
-    }
-    return cmocka_run_group_tests(tests, make, drop);
+    return run_commands("bench", tests, PM_COUNT(tests), true);
 }

@@ -1,58 +1,13 @@
 /* `pumice bench kernels` from outside: every row's operations by a formula of its own, the nets'
  * sums against their definitions, the members of a measured row, CSV; and the peak's two kernels,
  * whose results are computed here again. */
-#include "../base/unit.h"
-
-#include <cjson/cJSON.h>
+#include "base/command.h"
 
 #include <pumice/measure.h>
 
 #include "copy_peak.params.h"
 #include "fma_peak.params.h"
 #include "measure/peak.h"
-
-static char *folder;
-
-static int pumice(const char *arguments)
-{
-    char command[1024];
-
-    snprintf(command, sizeof command, "cd %s && \"$PUMICE_PROGRAM\" %s > out 2> err", folder,
-             arguments);
-    return system(command);
-}
-
-static char *read_text(const char *name)
-{
-    char path[512], *data = NULL;
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (pm_file_read(path, &data, NULL) < 0)
-        fail_msg("%s", pm_error_text());
-    return data;
-}
-
-static cJSON *report_of(const char *arguments)
-{
-    if (pumice(arguments) != 0)
-        fail_msg("pumice %s: %s", arguments, read_text("err"));
-    char *data = read_text("out");
-    cJSON *json = cJSON_Parse(data);
-
-    if (!json)
-        fail_msg("not JSON: %s", data);
-    pm_free(data);
-    return json;
-}
-
-static double number(const cJSON *o, const char *key)
-{
-    const cJSON *v = cJSON_GetObjectItem(o, key);
-
-    if (!cJSON_IsNumber(v))
-        fail_msg("no number '%s'", key);
-    return v->valuedouble;
-}
 
 static const char *text(const cJSON *o, const char *key)
 {
@@ -161,14 +116,6 @@ static void shapes(void **state)
 
 /* ---- measuring -------------------------------------------------------------------------- */
 
-static bool has_device(const char *name)
-{
-    char command[128];
-
-    snprintf(command, sizeof command, "devices %s", name);
-    return pumice(command) == 0;
-}
-
 /* As many CSV rows as the report has, with as many fields as the head. */
 static void check_csv(const char *name, int rows)
 {
@@ -199,10 +146,7 @@ static void measured(const char *device)
     cJSON *report;
     int rows = 0;
 
-    if (!has_device(device)) {
-        print_message("skipped: no device %s\n", device);
-        skip();
-    }
+    need_device(device);
     snprintf(command, sizeof command, "bench kernels %s --filter '8x8x384 ' --batch 1 --seconds 0 "
              "--json --csv kernels.csv", device);
     report = report_of(command);
@@ -259,12 +203,10 @@ static void on_lavapipe(void **state)
 static void mistakes(void **state)
 {
     (void)state;
-    assert_int_equal(WEXITSTATUS(pumice("bench kernels cpu --filter nothing_like_it --list")), 2);
-    char *data = read_text("err");
-    assert_contains(data, "none of the ");
-    pm_free(data);
-    assert_int_equal(WEXITSTATUS(pumice("bench kernels cpu x.json")), 2);
-    assert_int_equal(WEXITSTATUS(pumice("bench kernels nosuchdevice --list")), 4);
+    assert_int_equal(pumice("bench kernels cpu --filter nothing_like_it --list"), 2);
+    assert_file_contains("err", "none of the ");
+    assert_int_equal(pumice("bench kernels cpu x.json"), 2);
+    assert_int_equal(pumice("bench kernels nosuchdevice --list"), 4);
 }
 
 /* ---- the peak's kernels ----------------------------------------------------------------- */
@@ -350,20 +292,6 @@ static void peak_kernels(void **state)
     assert_true(done > 0);
 }
 
-static int make(void **state)
-{
-    (void)state;
-    folder = make_folder();
-    return 0;
-}
-
-static int drop(void **state)
-{
-    (void)state;
-    drop_folder(folder);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,9 +299,5 @@ int main(void)
         cmocka_unit_test(mistakes), cmocka_unit_test(peak_kernels),
     };
 
-    if (!getenv("PUMICE_PROGRAM")) {
-        fprintf(stderr, "PUMICE_PROGRAM must name the program, as ctest sets it\n");
-        return 1;
-    }
-    return cmocka_run_group_tests(tests, make, drop);
+    return run_commands("bench kernels", tests, PM_COUNT(tests), false);
 }

@@ -2,66 +2,10 @@
  * over them, a trace with every lane, CSV and text, on the CPU, on the software drivers and on two
  * clones; the run folder stays untouched. Nothing is said of times but how they stand to each
  * other. */
+#include "base/command.h"
 #include "base/trace_file.h"
 
 enum { STEPS = 3 };
-
-static char *folder;
-
-static const char net[] =
-    "{ \"model\": { \"num_classes\": 4, \"layers\": ["
-    "  { \"name\": \"conv\", \"layer\": \"conv2d\", \"filters\": 8, \"activation\": \"relu\" },"
-    "  { \"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 4 } ] },"
-    "  \"data\": { \"folder\": \"shapes\" },"
-    "  \"input\": { \"preprocessing\": \"lenet\", \"size\": 12, \"channels\": 3 },"
-    "  \"optim\": { \"name\": \"momentum\" },"
-    "  \"run\": { \"folder\": \"run\", \"batch_size\": 6 } }";
-
-/* Runs pumice in the folder; standard output goes to out. Returns its exit code. */
-static int pumice(const char *arguments)
-{
-    char command[1024];
-    int status;
-
-    snprintf(command, sizeof command, "cd %s && \"$PUMICE_PROGRAM\" %s > out 2> err", folder,
-             arguments);
-    status = system(command);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static const char *in_folder(const char *name)
-{
-    static char path[512];
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
-static char *read_text(const char *name)
-{
-    char *data = NULL;
-
-    if (pm_file_read(in_folder(name), &data, NULL) < 0)
-        fail_msg("%s", pm_error_text());
-    return data;
-}
-
-static cJSON *report_of(const char *arguments)
-{
-    char *data;
-    cJSON *report;
-
-    if (pumice(arguments) != 0) {
-        data = read_text("err");
-        fail_msg("pumice %s: %s", arguments, data);
-    }
-    data = read_text("out");
-    report = cJSON_Parse(data);
-    if (!report)
-        fail_msg("no JSON: %s", data);
-    pm_free(data);
-    return report;
-}
 
 static double total(const cJSON *list, const char *key)
 {
@@ -146,31 +90,17 @@ static void test_cpu(void **state)
     one_device("cpu");
 }
 
-static bool has(const char *driver)
-{
-    char *data;
-    bool there;
-
-    assert_int_equal(pumice("devices --json"), 0);
-    data = read_text("out");
-    there = strstr(data, driver) != NULL;
-    pm_free(data);
-    return there;
-}
-
 static void test_llvmpipe(void **state)
 {
     (void)state;
-    if (!has("llvmpipe"))
-        skip();
+    need_device("llvmpipe");
     one_device("llvmpipe");
 }
 
 static void test_swiftshader(void **state)
 {
     (void)state;
-    if (!has("SwiftShader"))
-        skip();
+    need_device("SwiftShader");
     one_device("SwiftShader");
 }
 
@@ -239,14 +169,10 @@ static void test_text(void **state)
 
 static void test_mistakes(void **state)
 {
-    char *data;
-
     (void)state;
     assert_int_equal(pumice("profile net.json --steps 0"), 2);
     assert_int_equal(pumice("profile net.json --synthetic --steps 1 --trace nowhere/t.json"), 1);
-    data = read_text("err");
-    assert_contains(data, "nowhere/t.json");
-    pm_free(data);
+    assert_file_contains("err", "nowhere/t.json");
 }
 
 int main(void)
@@ -257,21 +183,6 @@ int main(void)
         cmocka_unit_test(test_loader_lanes), cmocka_unit_test(test_text),
         cmocka_unit_test(test_mistakes),
     };
-    int failed;
 
-    if (!getenv("PUMICE_PROGRAM")) {
-        print_message("skipped: PUMICE_PROGRAM does not name the program\n");
-        return 77;
-    }
-    folder = make_folder();
-    if (pm_file_write(in_folder("net.json"), net, strlen(net)) < 0 ||
-        pumice("dataset make shapes shapes size=16 train=60 validation=6 test=6") != 0) {
-        char *data = read_text("err");
-
-        print_message("%s\n", data);
-        return 1;
-    }
-    failed = cmocka_run_group_tests(tests, NULL, NULL);
-    drop_folder(folder);
-    return failed;
+    return run_commands("profile", tests, PM_COUNT(tests), true);
 }

@@ -1,50 +1,12 @@
 /* run.trace_steps: a file of exactly those steps, also when a run is resumed among them, and the same
  * bits as without. */
+#include "base/command.h"
 #include "base/trace_file.h"
-
-static char *folder;
-
-static const char net[] =
-    "{ \"model\": { \"num_classes\": 4, \"layers\": ["
-    "  { \"name\": \"conv\", \"layer\": \"conv2d\", \"filters\": 8, \"activation\": \"relu\" },"
-    "  { \"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 4 } ] },"
-    "  \"data\": { \"folder\": \"shapes\", \"eval_split\": \"test\" },"
-    "  \"input\": { \"preprocessing\": \"lenet\", \"size\": 12, \"channels\": 3 },"
-    "  \"optim\": { \"name\": \"momentum\" },"
-    "  \"run\": { \"folder\": \"run\", \"batch_size\": 6, \"steps\": 12 } }";
-
-static int pumice(const char *arguments)
-{
-    char command[1024];
-    int status;
-
-    snprintf(command, sizeof command, "cd %s && \"$PUMICE_PROGRAM\" %s > out 2> err", folder,
-             arguments);
-    status = system(command);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static const char *in_folder(const char *name)
-{
-    static char path[512];
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
-static char *read_text(const char *name, size_t *size)
-{
-    char *data = NULL;
-
-    if (pm_file_read(in_folder(name), &data, size) < 0)
-        fail_msg("%s", pm_error_text());
-    return data;
-}
 
 static void train(const char *arguments)
 {
     if (pumice(arguments) != 0) {
-        char *data = read_text("err", NULL);
+        char *data = read_text("err");
 
         fail_msg("pumice %s: %s", arguments, data);
     }
@@ -56,9 +18,9 @@ static void same_weights(const char *a, const char *b)
     size_t m, n;
 
     snprintf(path, sizeof path, "%s/checkpoints/step-000012.safetensors", a);
-    x = read_text(path, &m);
+    x = read_bytes(path, &m);
     snprintf(path, sizeof path, "%s/checkpoints/step-000012.safetensors", b);
-    y = read_text(path, &n);
+    y = read_bytes(path, &n);
     assert_int_equal(m, n);
     assert_memory_equal(x, y, n);
     pm_free(x);
@@ -124,14 +86,7 @@ static void test_gpu(void **state)
 
     (void)state;
     for (size_t i = 0; i < PM_COUNT(drivers); i++) {
-        char *data;
-        bool there;
-
-        assert_int_equal(pumice("devices --json"), 0);
-        data = read_text("out", NULL);
-        there = strstr(data, drivers[i]) != NULL;
-        pm_free(data);
-        if (!there)
+        if (!has_device(drivers[i]))
             continue;
         on_device(drivers[i]);
         ran++;
@@ -159,14 +114,12 @@ static void test_mistakes(void **state)
 
     (void)state;
     for (size_t i = 0; i < PM_COUNT(wrong); i++) {
-        char arguments[256], *data;
+        char arguments[256];
 
         snprintf(arguments, sizeof arguments, "train net.json run.folder=wrong devices=cpu "
                  "'run.trace_steps=%s'", wrong[i]);
         assert_int_equal(pumice(arguments), 2);
-        data = read_text("err", NULL);
-        assert_contains(data, "run.trace_steps");
-        pm_free(data);
+        assert_file_contains("err", "run.trace_steps");
     }
 }
 
@@ -177,17 +130,6 @@ int main(void)
         cmocka_unit_test(test_gpu),     cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_mistakes),
     };
-    int failed;
 
-    if (!getenv("PUMICE_PROGRAM")) {
-        print_message("skipped: PUMICE_PROGRAM does not name the program\n");
-        return 77;
-    }
-    folder = make_folder();
-    if (pm_file_write(in_folder("net.json"), net, strlen(net)) < 0 ||
-        pumice("dataset make shapes shapes size=16 train=60 validation=6 test=6") != 0)
-        return 1;
-    failed = cmocka_run_group_tests(tests, NULL, NULL);
-    drop_folder(folder);
-    return failed;
+    return run_commands("trace_steps", tests, PM_COUNT(tests), true);
 }
