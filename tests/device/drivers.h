@@ -28,6 +28,16 @@ static inline void use_software_drivers(void)
     pm_str_free(&s);
 }
 
+/* One of the program's own shaders. */
+static inline const struct pm_shader *shader_named(const char *name)
+{
+    for (const struct pm_shader *s = pm_shader_table; s->name; s++)
+        if (strcmp(s->name, name) == 0)
+            return s;
+    fail_msg("no shader %s", name);
+    return NULL;
+}
+
 /* Opens a device, validation on where the layer is installed. */
 static inline struct vk_device *open_device(const struct pm_device_info *info)
 {

@@ -18,15 +18,6 @@ static void plant(struct vk *table)
             planted;
 }
 
-static const struct pm_shader *shader_named(const char *name)
-{
-    for (const struct pm_shader *s = pm_shader_table; s->name; s++)
-        if (strcmp(s->name, name) == 0)
-            return s;
-    fail_msg("no shader %s", name);
-    return NULL;
-}
-
 /* Additions become subtractions, products sums. */
 static uint32_t *change(const struct pm_shader *s)
 {

@@ -304,15 +304,6 @@ static uint32_t *change(const struct pm_shader *s)
     return words;
 }
 
-static const struct pm_shader *shader_named(const char *name)
-{
-    for (const struct pm_shader *s = pm_shader_table; s->name; s++)
-        if (strcmp(s->name, name) == 0)
-            return s;
-    fail_msg("no shader %s", name);
-    return NULL;
-}
-
 /* Each in its case; all other variants stay right. */
 static void test_changed_shaders(void **state)
 {
