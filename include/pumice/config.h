@@ -41,6 +41,7 @@ struct pm_config_model {
     const char *name;           /* a named net, or NULL: then layers is given */
     int num_classes;            /* 0 = the data's */
     const struct cJSON *layers; /* a layer list, or NULL */
+    int quantize_delay;         /* only -1: no fake quantisation */
 };
 
 enum pm_make { PM_MAKE_NONE, PM_MAKE_SHAPES };
@@ -49,6 +50,9 @@ struct pm_config_data {
     const char *folder;         /* NULL where a command does not need data */
     int make;                   /* enum pm_make: built-in data to draw where folder is missing */
     const char *train_split, *eval_split;
+    bool shuffle;               /* training's order; else that of the files */
+    int num_epochs;             /* training ends after so many passes; 0 = by run.steps alone */
+    int sample_1_of_n;          /* of the training split every n-th record only */
     int labels_offset;          /* subtracted from labels and from the number of classes */
     int on_corrupt;             /* enum pm_on_corrupt */
     int threads;                /* 0 = cores */
@@ -134,6 +138,9 @@ struct pm_config_run {
     int summary_images;         /* pictures of the batch among them */
     bool summary_gradients;
     int summary_activations;    /* pictures whose layers' values are among them */
+    /* Several machines: none but the single one's values are accepted, and nobody reads them. */
+    int replicas, task, parameter_servers, replicas_to_aggregate, startup_delay_steps;
+    bool sync_replicas;
 };
 
 struct pm_config_eval {
@@ -141,6 +148,8 @@ struct pm_config_eval {
     int64_t every_steps;        /* inside train; 0 = never */
     int batch_size;
     int64_t max_batches;        /* 0 = the whole split */
+    int sample_1_of_n;          /* of the split every n-th record only */
+    int max_runs;               /* --watch: evaluations at most; 0 = until run.steps */
     double interval_secs;       /* --watch: between looks for a new checkpoint */
 };
 

@@ -59,6 +59,9 @@ struct pm_dataset_info {
  * SPLIT-00000-of-00008, SPLIT.record-...; or split is itself a glob pattern. The index is cached in
  * the folder (or, read-only, in memory). Lists what is there when nothing matches. */
 int pm_dataset_open(const char *folder, const char *split, struct pm_dataset **out);
+/* Leaves every n-th record only: 0, n, 2n ... by the files' order become 0, 1, 2 ... and count is
+ * theirs. Before the first loader or read. */
+void pm_dataset_sample(struct pm_dataset *d, size_t n);
 /* What can be opened in folder: the shards' names without number and ending ("mnist_train"), in the
  * arena. */
 int pm_dataset_list(struct pm_arena *a, const char *folder, const char ***names, size_t *count);
@@ -137,6 +140,7 @@ struct pm_batch {
 struct pm_loader_options {
     int batch;
     bool train; /* shuffled, endless; else in file order, one pass */
+    bool in_order; /* training too in the files' order, epoch after epoch */
     uint64_t seed;
     uint64_t first_step;
     int threads; /* 0 = cores */

@@ -54,6 +54,9 @@ struct pm_opt {
 #define PM_BOOL(tag, f, d, h) { .key = #f, .type = PM_OPT_BOOL, .offset = PM_FIELD_(tag, f, bool), .def = d, .min = 0, .max = 1, .help = h }
 #define PM_STRING(tag, f, d, h) { .key = #f, .type = PM_OPT_STRING, .offset = PM_FIELD_(tag, f, const char *), .text = d, .help = h }
 #define PM_ENUM(tag, f, d, c, h) { .key = #f, .type = PM_OPT_ENUM, .offset = PM_FIELD_(tag, f, int), .def = d, .choices = c, .help = h }
+/* Known values of which this version has only one: help says what any other would need. */
+#define PM_ONLY_INT(tag, f, d, h) PM_INT(tag, f, d, d, d, h)
+#define PM_ONLY_BOOL(tag, f, d, h) { .key = #f, .type = PM_OPT_BOOL, .offset = PM_FIELD_(tag, f, bool), .def = d, .min = d, .max = d, .help = h }
 #define PM_INTS(tag, f, d, lo, hi, h) { .key = #f, .type = PM_OPT_INTS, .offset = PM_FIELD_(tag, f, struct pm_ints), .text = d, .min = lo, .max = hi, .help = h }
 #define PM_FLOATS(tag, f, d, lo, hi, h) { .key = #f, .type = PM_OPT_FLOATS, .offset = PM_FIELD_(tag, f, struct pm_floats), .text = d, .min = lo, .max = hi, .help = h }
 #define PM_STRINGS(tag, f, d, h) { .key = #f, .type = PM_OPT_STRINGS, .offset = PM_FIELD_(tag, f, struct pm_strings), .text = d, .help = h }

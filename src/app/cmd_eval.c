@@ -36,12 +36,13 @@ out:
     return err;
 }
 
-/* Every new checkpoint of the run, as training writes them, until interrupted or run.steps. */
+/* Every new checkpoint of the run, as training writes them, until interrupted, run.steps or
+ * eval.max_runs. */
 static int watch(const struct pm_config *c, struct app_globals *g)
 {
     struct pm_events *events = NULL;
     int64_t seen = -1;
-    int err = PM_OK;
+    int runs = 0, err = PM_OK;
 
     PM_TRY(pm_config_need(c, "run.folder", c->run.folder));
     for (;;) {
@@ -50,8 +51,10 @@ static int watch(const struct pm_config *c, struct app_globals *g)
         if (step > seen) {
             PM_TRY(evaluate(c, g, &events));
             seen = step;
+            runs++;
         }
-        if (c->run.steps > 0 && seen >= c->run.steps)
+        if ((c->run.steps > 0 && seen >= c->run.steps) ||
+            (c->eval.max_runs > 0 && runs >= c->eval.max_runs))
             break;
         usleep((useconds_t)(c->eval.interval_secs * 1e6));
     }
@@ -87,8 +90,9 @@ const struct pm_command pm_command_eval = {
         "Evaluates the newest checkpoint of run.folder, or eval.checkpoint (a file, a folder, a\n"
         "step, \"best\"), on data.eval_split. Every picture counts once.\n"
         "\n"
-        "  --watch   evaluate each new checkpoint of a training run, until run.steps; for\n"
-        "            TensorBoard the results also go to RUN/eval_watch\n"
+        "  --watch   evaluate each new checkpoint of a training run, until run.steps or\n"
+        "            eval.max_runs evaluations; for TensorBoard the results also go to\n"
+        "            RUN/eval_watch\n"
         "\n"
         "  pumice eval configs/lenet_mnist.json eval.checkpoint=best --json\n",
     .run = run,

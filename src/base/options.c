@@ -39,6 +39,18 @@ static int fail_range(const struct pm_opt *o, const char *where, const cJSON *v)
     return fail_value(o, where, v, rule);
 }
 
+/* A value of which this version has only one: help says why, and what to do instead. */
+static int fail_only(const struct pm_opt *o, const char *where, const cJSON *v)
+{
+    char rule[96];
+
+    if (o->type == PM_OPT_BOOL)
+        snprintf(rule, sizeof rule, "is not available: only %s is", o->def != 0 ? "true" : "false");
+    else
+        snprintf(rule, sizeof rule, "is not available: only %.16g is", o->min);
+    return fail_value(o, where, v, rule);
+}
+
 static int check_number(const struct pm_opt *o, const char *where, const cJSON *v, bool integer)
 {
     double x = v->valuedouble;
@@ -47,6 +59,8 @@ static int check_number(const struct pm_opt *o, const char *where, const cJSON *
         return fail_value(o, where, v, integer ? "is not an integer" : "is not a number");
     if (integer && x != floor(x))
         return fail_value(o, where, v, "is not an integer");
+    if (o->min == o->max && x != o->min)
+        return fail_only(o, where, v);
     if (!(x >= o->min && x <= o->max))
         return fail_range(o, where, v);
     return PM_OK;
@@ -176,6 +190,8 @@ static int set_value(const struct pm_opt *o, const cJSON *v, void *at, struct pm
     case PM_OPT_BOOL:
         if (!cJSON_IsBool(v))
             return fail_value(o, where, v, "is neither true nor false");
+        if (o->min == o->max && cJSON_IsTrue(v) != (o->min != 0))
+            return fail_only(o, where, v);
         *(bool *)at = cJSON_IsTrue(v);
         return PM_OK;
     case PM_OPT_STRING:

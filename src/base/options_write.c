@@ -197,6 +197,17 @@ static cJSON *enum_schema(const struct pm_opt *o)
     return v;
 }
 
+/* The only value that this version has, or null. */
+static cJSON *only_bool(const struct pm_opt *o)
+{
+    cJSON *v = cJSON_CreateObject();
+    cJSON *list = cJSON_AddArrayToObject(v, "enum");
+
+    cJSON_AddItemToArray(list, cJSON_CreateBool(o->min != 0));
+    cJSON_AddItemToArray(list, cJSON_CreateNull());
+    return v;
+}
+
 static cJSON *schema_of(const struct pm_opt *o)
 {
     cJSON *v;
@@ -213,7 +224,7 @@ static cJSON *schema_of(const struct pm_opt *o)
         add_range(v, o);
         return v;
     case PM_OPT_BOOL:
-        return typed("boolean");
+        return o->min == o->max ? only_bool(o) : typed("boolean");
     case PM_OPT_STRING:
         return typed("string");
     case PM_OPT_ENUM:

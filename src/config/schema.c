@@ -139,7 +139,7 @@ static void add_type(struct pm_str *s, const struct pm_opt *o)
 /* Sections of which no key is accepted yet. */
 static const char *const later_sections[] = { "export" };
 
-/* The range as the schema has it, "0..64", "0.." or nothing. */
+/* The range as the schema has it, "0..64", "0..", "only 1" or nothing. */
 static void add_range(struct pm_str *s, const cJSON *schema)
 {
     const cJSON *holder = cJSON_GetObjectItemCaseSensitive(schema, "items");
@@ -148,6 +148,10 @@ static void add_range(struct pm_str *s, const cJSON *schema)
     holder = holder ? holder : schema;
     min = cJSON_GetObjectItemCaseSensitive(holder, "minimum");
     max = cJSON_GetObjectItemCaseSensitive(holder, "maximum");
+    if (min && max && min->valuedouble == max->valuedouble) {
+        pm_str_add(s, "only %.9g", min->valuedouble);
+        return;
+    }
     if (min)
         pm_str_add(s, "%.9g..", min->valuedouble);
     if (max && max->valuedouble < 2147483647)

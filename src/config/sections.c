@@ -12,6 +12,8 @@ static const struct pm_opt model[] = {
     PM_STRING(pm_config_model, name, NULL, "named net; or give layers instead"),
     PM_INT(pm_config_model, num_classes, 0, 0, 1000000, "classes; 0 = the data's"),
     PM_JSON(pm_config_model, layers, "list of layers, instead of a named net"),
+    PM_ONLY_INT(pm_config_model, quantize_delay, -1,
+                "step from which training quantises; this version trains without: leave it out"),
     { 0 },
 };
 
@@ -21,6 +23,13 @@ static const struct pm_opt data[] = {
             "built-in data that is drawn when the folder is missing"),
     PM_STRING(pm_config_data, train_split, "train", "split to train on, or a file pattern"),
     PM_STRING(pm_config_data, eval_split, "test", "split to evaluate on, or a file pattern"),
+    PM_BOOL(pm_config_data, shuffle, true,
+            "training takes the records in an order that changes every epoch; false = in the files' order"),
+    PM_INT(pm_config_data, num_epochs, 0, 0, 1000000000,
+           "training ends after so many passes over the split, if run.steps does not end it before; 0 = "
+           "never"),
+    PM_INT(pm_config_data, sample_1_of_n, 1, 1, 1000000000,
+           "training uses every n-th record of its split only"),
     PM_INT(pm_config_data, labels_offset, 0, 0, 1000,
            "subtracted from every label and from the number of classes"),
     PM_ENUM(pm_config_data, on_corrupt, PM_CORRUPT_ERROR, "error|skip",
@@ -99,6 +108,9 @@ static const struct pm_opt init[] = {
     { 0 },
 };
 
+#define ONE_MACHINE \
+    "several machines are not supported in this version: list several devices of one in devices"
+
 static const struct pm_opt run[] = {
     PM_STRING(pm_config_run, folder, NULL, "run folder: checkpoints, metrics, log, report"),
     PM_INT64(pm_config_run, steps, 0, 0, LARGEST, "training ends at this step; 0 = never"),
@@ -139,6 +151,15 @@ static const struct pm_opt run[] = {
     PM_INT(pm_config_run, summary_activations, 0, 0, 64,
            "pictures for which the layers' values are among them: a forward pass more at those steps, "
            "and its memory on the first device; 0 = none"),
+    PM_ONLY_INT(pm_config_run, replicas, 1, "processes of one training; " ONE_MACHINE),
+    PM_ONLY_INT(pm_config_run, task, 0, "this process's number among them; " ONE_MACHINE),
+    PM_ONLY_INT(pm_config_run, parameter_servers, 0, "processes that hold variables; " ONE_MACHINE),
+    PM_ONLY_BOOL(pm_config_run, sync_replicas, false,
+                 "replicas wait for each other's gradients; " ONE_MACHINE),
+    PM_ONLY_INT(pm_config_run, replicas_to_aggregate, 1,
+                "replicas whose gradients make a step; " ONE_MACHINE),
+    PM_ONLY_INT(pm_config_run, startup_delay_steps, 0,
+                "step at which a further replica begins; " ONE_MACHINE),
     { 0 },
 };
 
@@ -149,6 +170,10 @@ static const struct pm_opt eval[] = {
              "steps between evaluations while training; 0 = none"),
     PM_INT(pm_config_eval, batch_size, 100, 1, 1000000, "examples a batch"),
     PM_INT64(pm_config_eval, max_batches, 0, 0, LARGEST, "batches at most; 0 = the whole split"),
+    PM_INT(pm_config_eval, sample_1_of_n, 1, 1, 1000000000,
+           "evaluation uses every n-th record of its split only"),
+    PM_INT(pm_config_eval, max_runs, 0, 0, INT_LARGEST,
+           "eval --watch: evaluations at most; 0 = until that of run.steps"),
     PM_DOUBLE(pm_config_eval, interval_secs, 60, 1, 1e6,
               "eval --watch: seconds between looks for a new checkpoint"),
     { 0 },

@@ -44,6 +44,7 @@ struct pm_dataset {
     struct shard *shard; /* in the arena */
     size_t shards;
     uint64_t **offset;    /* [shards][count + 1], owned */
+    size_t every;         /* record i stands in the files' order at i * every */
     pthread_mutex_t lock; /* guards fd, users, used, open, clock */
     int open;
     uint64_t clock;
@@ -364,6 +365,7 @@ int pm_dataset_open(const char *folder, const char *split, struct pm_dataset **o
     char **names = NULL;
 
     d->arena = pm_arena_create();
+    d->every = 1;
     pthread_mutex_init(&d->lock, NULL);
     d->folder = pm_arena_strdup(d->arena, folder);
     d->info.name = folder_name(d->arena, folder);
@@ -408,6 +410,12 @@ void pm_dataset_close(struct pm_dataset **p)
 const struct pm_dataset_info *pm_dataset_get_info(const struct pm_dataset *d)
 {
     return &d->info;
+}
+
+void pm_dataset_sample(struct pm_dataset *d, size_t n)
+{
+    d->every = n;
+    d->info.count = (d->info.count + n - 1) / n;
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -473,9 +481,9 @@ static void release(struct pm_dataset *d, struct shard *s)
 
 int pm_dataset_read(struct pm_dataset *d, size_t i, uint8_t **buf, size_t *capacity, size_t *size)
 {
-    const size_t k = shard_of(d, i);
+    const size_t at = i * d->every, k = shard_of(d, at);
     struct shard *s = &d->shard[k];
-    const uint64_t n = i - s->first, offset = d->offset[k][n];
+    const uint64_t n = at - s->first, offset = d->offset[k][n];
     const size_t length =
         (size_t)(d->offset[k][n + 1] - offset) - PM_TFRECORD_HEAD - PM_TFRECORD_TAIL;
     int err = acquire(d, s);
@@ -495,9 +503,9 @@ int pm_dataset_read(struct pm_dataset *d, size_t i, uint8_t **buf, size_t *capac
 
 char *pm_dataset_where(const struct pm_dataset *d, size_t i, char *buf, size_t size)
 {
-    const size_t k = shard_of(d, i);
+    const size_t at = i * d->every, k = shard_of(d, at);
     const struct shard *s = &d->shard[k];
-    snprintf(buf, size, "%s record %" PRIu64 " (offset %" PRIu64 ")", s->path, i - s->first,
-             d->offset[k][i - s->first]);
+    snprintf(buf, size, "%s record %" PRIu64 " (offset %" PRIu64 ")", s->path, at - s->first,
+             d->offset[k][at - s->first]);
     return buf;
 }

@@ -4,7 +4,7 @@
  * next few tickets under one lock, whenever the slot s % ring is free of older steps; so all of
  * them work on the oldest unfinished batch first, and a batch's content depends on its number
  * alone. In training the record of global example g = s * batch + i is permute(seed, g / count)[g %
- * count]: an endless queue whose batches may straddle epochs. A slot goes round: free -> filling
+ * count], or g % count in the files' order: an endless queue whose batches may straddle epochs. A slot goes round: free -> filling
  * (step set, left counts down) -> ready -> out -> free.
  *
  * Where damaged records are passed over, place p of a training epoch takes the first good one of
@@ -81,7 +81,10 @@ static uint64_t record_of(const struct pm_loader *l, uint64_t step, int example,
 {
     const uint64_t g = step * (uint64_t)l->o.batch + (uint64_t)example;
     const uint64_t place = (g % l->count + passed) % l->count;
-    return l->o.train ? pm_permute(l->o.seed, g / l->count, l->count, place) : g;
+
+    if (!l->o.train)
+        return g;
+    return l->o.in_order ? place : pm_permute(l->o.seed, g / l->count, l->count, place);
 }
 
 static int make_from(struct pm_loader *l, struct slot *s, struct worker *w, int example,

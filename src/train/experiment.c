@@ -82,6 +82,25 @@ float pm_experiment_multiplier(const char *variable, void *ctx)
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
+/* Whole batches only, as many as the epochs hold: the originals drop what is left over, too. */
+static int resolve_steps(struct pm_experiment *e)
+{
+    const struct pm_config *c = e->config;
+    const int64_t epochs = c->data.num_epochs;
+
+    if (!e->train || epochs == 0)
+        return PM_OK;
+    const int64_t examples = (int64_t)pm_dataset_get_info(e->train)->count;
+    const int64_t steps = (int64_t)((double)examples * (double)epochs / c->run.batch_size);
+    if (steps < 1)
+        return pm_fail(PM_ECONFIG,
+                       "%s: data.num_epochs: %d passes over %lld examples are less than one batch of "
+                       "run.batch_size %d",
+                       c->path, c->data.num_epochs, (long long)examples, c->run.batch_size);
+    e->steps = c->run.steps == 0 || steps < c->run.steps ? steps : c->run.steps;
+    return PM_OK;
+}
+
 static int open_data(struct pm_experiment *e, int open)
 {
     const struct pm_config *c = e->config;
@@ -96,6 +115,11 @@ static int open_data(struct pm_experiment *e, int open)
         PM_TRY(pm_dataset_open(c->data.folder, c->data.train_split, &e->train));
     if (open & PM_OPEN_EVAL)
         PM_TRY(pm_dataset_open(c->data.folder, c->data.eval_split, &e->eval));
+    if (e->train)
+        pm_dataset_sample(e->train, (size_t)c->data.sample_1_of_n);
+    if (e->eval)
+        pm_dataset_sample(e->eval, (size_t)c->eval.sample_1_of_n);
+    PM_TRY(resolve_steps(e));
 out:
     return err;
 }
@@ -195,6 +219,7 @@ int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment
     struct pm_experiment *e = pm_calloc(1, sizeof *e);
 
     e->config = c;
+    e->steps = c->run.steps;
     e->arena = pm_arena_create();
     if (c->task != PM_TASK_CLASSIFICATION)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: task: only \"classification\" is available in this "
@@ -312,7 +337,7 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch, uint64_
 
     *sampler = (struct pm_sampler){ .setup = &e->setup, .train = train };
     return pm_loader_create(train ? e->train : e->eval, &(struct pm_loader_options){
-        .batch = batch, .train = train, .seed = (uint64_t)c->run.seed, .first_step = first_step,
+        .batch = batch, .train = train, .in_order = !c->data.shuffle, .seed = (uint64_t)c->run.seed, .first_step = first_step,
         .threads = c->data.threads, .ring = c->data.ring, .fields = fields,
         .fields_count = e->task->fields(&e->setup, train, fields),
         .skip_corrupt = c->data.on_corrupt == PM_CORRUPT_SKIP, .make = e->task->make,

@@ -17,6 +17,7 @@ struct pm_experiment {
     const struct pm_task_row *task;
     struct pm_setup setup;
     struct pm_dataset *train, *eval;  /* owned; NULL when not opened */
+    int64_t steps;                    /* run.steps, or fewer by data.num_epochs; 0 = until stopped */
     const struct pm_net_row *net_row; /* NULL: model.layers */
     void *net_cfg;
     const struct pm_optimizer *optimizer;

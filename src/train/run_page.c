@@ -169,7 +169,7 @@ static int write_run(struct pm_run_page *p, const struct pm_trainer *t, const ch
     cJSON_AddStringToObject(run, "written", now_text(now));
     cJSON_AddNumberToObject(run, "seconds", p->seconds_before + pm_seconds() - p->opened_at);
     cJSON_AddNumberToObject(run, "step", (double)t->collected);
-    cJSON_AddNumberToObject(run, "steps", (double)t->c->run.steps);
+    cJSON_AddNumberToObject(run, "steps", (double)t->e->steps);
     add_about(t, run);
     if (t->clones)
         cJSON_AddNumberToObject(run, "parameters", parameters_of(pm_clones_master(t->clones)));

@@ -11,7 +11,7 @@ struct pm_schedule {
 };
 /* examples: of the training split, 0 when unknown (then epochs cannot be used). batch: whole batch.
  * clones: for epoch_count "per_clone", where an epoch is counted as each clone's own batches, as in
- * Slim. total_steps: run.steps, the cosine's length when none is given. */
+ * Slim. total_steps: of the run, the cosine's length when none is given. */
 int pm_schedule_make(const struct pm_config_schedule *c, size_t examples, int batch, int clones,
                      int64_t total_steps, struct pm_schedule *out);
 /* In float32, as TensorFlow computes it. step: updates done before this one. */

@@ -254,7 +254,7 @@ out:
 
 static int loop(struct pm_trainer *t)
 {
-    int64_t steps = t->c->run.steps;
+    int64_t steps = t->e->steps;
     int err = PM_OK;
 
     if (t->step > t->first_step && is_due(t->step, t->c->eval.every_steps))

@@ -234,7 +234,7 @@ int pm_trainer_open(struct pm_trainer *t)
                               &t->e));
     PM_TRY(pm_experiment_devices(t->e, &t->specs, &t->spec_count));
     PM_TRY(pm_schedule_make(&c->schedule, pm_dataset_get_info(t->e->train)->count,
-                            c->run.batch_size, t->spec_count, c->run.steps, &t->schedule));
+                            c->run.batch_size, t->spec_count, t->e->steps, &t->schedule));
     if (t->e->optimizer->betas)
         t->e->optimizer->betas(t->e->optimizer_cfg, &t->betas[0], &t->betas[1]);
     PM_TRY(check_net(t));

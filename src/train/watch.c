@@ -40,7 +40,7 @@ void pm_watch_start(struct pm_trainer *t)
     for (int i = 0; i < t->spec_count && i < PM_MAX_CLONES; i++)
         t->clone_names[i] = t->specs[i].info.address;
     t->progress = pm_progress_start(&(struct pm_progress_options){
-        .what = "train", .unit = "step", .first = t->step, .last = (uint64_t)t->c->run.steps,
+        .what = "train", .unit = "step", .first = t->step, .last = (uint64_t)t->e->steps,
         .loss = true, .clones = t->clone_names, .clone_count = t->spec_count });
 }
 
@@ -100,7 +100,7 @@ void pm_watch_step(struct pm_trainer *t, const struct pm_step_result *r)
 {
     pm_speed_step(&t->speed, (uint64_t)t->c->run.batch_size);
     if (t->collected % (uint64_t)t->c->run.log_every_steps == 0 ||
-        t->collected == (uint64_t)t->c->run.steps)
+        t->collected == (uint64_t)t->e->steps)
         log_step(t, r);
     else
         pm_progress_step(t->progress, t->collected);

@@ -38,6 +38,30 @@ static void assert_record(struct pm_dataset *d, size_t i, const char *want)
     pm_free(buf);
 }
 
+/* Every third record of three files of four: the places in messages are the files' own. */
+static void sampled(void **state)
+{
+    struct pm_dataset *d = NULL;
+    char where[512];
+
+    (void)state;
+    scratch_make();
+    put("x_train_00000-of-00003.tfrecord", 4);
+    put("x_train_00001-of-00003.tfrecord", 4);
+    put("x_train_00002-of-00003.tfrecord", 4);
+    assert_int_equal(pm_dataset_open(scratch, "train", &d), PM_OK);
+    pm_dataset_sample(d, 3);
+    assert_int_equal(pm_dataset_get_info(d)->count, 4);
+    assert_record(d, 0, "x_train_00000-of-00003.tfrecord#0");
+    assert_record(d, 1, "x_train_00000-of-00003.tfrecord#3");
+    assert_record(d, 2, "x_train_00001-of-00003.tfrecord#2");
+    assert_record(d, 3, "x_train_00002-of-00003.tfrecord#1");
+    assert_non_null(strstr(pm_dataset_where(d, 2, where, sizeof where),
+                           "x_train_00001-of-00003.tfrecord record 2 "));
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
 static void shard_names(void **state)
 {
     static const struct {
@@ -323,7 +347,7 @@ int main(void)
         cmocka_unit_test(shard_names),      cmocka_unit_test(sharded),
         cmocka_unit_test(many_shards),      cmocka_unit_test(cached_index),
         cmocka_unit_test(read_only_folder), cmocka_unit_test(described),
-        cmocka_unit_test(many_threads),
+        cmocka_unit_test(many_threads),     cmocka_unit_test(sampled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -259,6 +259,58 @@ static void destroyed_while_busy(void **state)
     scratch_remove();
 }
 
+/* Training without shuffling: the files' order, epoch after epoch, wherever the loader begins. */
+static void in_order(void **state)
+{
+    struct pm_dataset *d = numbers();
+    struct task task = { COUNT, 100 };
+
+    (void)state;
+    for (uint64_t first = 0; first <= 5; first += 5) {
+        struct pm_loader_options o = options(&task, true, 3, first);
+        struct pm_loader *l = NULL;
+        struct pm_batch *b = NULL;
+        o.in_order = true;
+        assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
+        for (uint64_t s = first; s < 15; s++) {
+            assert_int_equal(pm_loader_next(l, &b), PM_OK);
+            for (uint64_t i = 0; i < BATCH; i++)
+                assert_int_equal(((const int32_t *)b->field[1])[i], (s * BATCH + i) % COUNT);
+            pm_loader_release(l, b);
+        }
+        pm_loader_destroy(&l);
+    }
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
+/* Every fifth of 53 records: 0, 5 ... 50, in training once an epoch each. */
+static void sampled(void **state)
+{
+    struct pm_dataset *d = numbers();
+    struct task task = { COUNT, 0 };
+    struct pm_loader_options o = options(&task, true, 2, 0);
+    struct pm_loader *l = NULL;
+    struct pm_batch *b = NULL;
+    int seen[COUNT] = { 0 };
+
+    (void)state;
+    pm_dataset_sample(d, 5);
+    assert_int_equal(pm_dataset_get_info(d)->count, 11);
+    assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
+    for (int s = 0; s < 11; s++) { /* 8 epochs of 11 */
+        assert_int_equal(pm_loader_next(l, &b), PM_OK);
+        for (int i = 0; i < BATCH; i++)
+            seen[((const int32_t *)b->field[1])[i]]++;
+        pm_loader_release(l, b);
+    }
+    for (int k = 0; k < COUNT; k++)
+        assert_int_equal(seen[k], k % 5 == 0 ? 8 : 0);
+    pm_loader_destroy(&l);
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
 /* Damaged ones of an epoch are replaced by what follows them in its order, whatever the threads and
  * wherever the loader begins. */
 static void damaged_in_training(void **state)
@@ -362,7 +414,8 @@ int main(void)
         cmocka_unit_test(error_at_its_batch),   cmocka_unit_test(held_batches),
         cmocka_unit_test(steady_state),         cmocka_unit_test(destroyed_while_busy),
         cmocka_unit_test(damaged_in_training),  cmocka_unit_test(damaged_in_evaluation),
-        cmocka_unit_test(damaged_all),
+        cmocka_unit_test(damaged_all),          cmocka_unit_test(in_order),
+        cmocka_unit_test(sampled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
