@@ -21,7 +21,8 @@ struct command {
 #define TRAIN "train net.json run.folder=r eval.every_steps=2 run.keep_best=accuracy " \
               "run.save_every_steps=1 run.keep=2 "
 #define LAST "r/checkpoints/step-000003.safetensors"
-#define FRESH "rm -rf r out out.html data/.pumice*"
+#define FRESH "rm -rf r out out.html out.json data/.pumice*"
+#define UNKNOWN FRESH "; rm -f cache/pumice/verified*"
 #define TWO FRESH "; cp -a two r"
 
 static const struct command commands[] = {
@@ -38,6 +39,8 @@ static const struct command commands[] = {
     { "report", TWO, "report r", NULL },
     { "compare", TWO, "report r two --out out.html", NULL },
     { "bench", TWO, "bench net.json run.folder=r --steps 2 --csv out", NULL },
+    { "profile", TWO, "profile net.json run.folder=r --steps 2 --csv out --trace out.json", NULL },
+    { "trace", FRESH, TRAIN "run.trace_steps='[2,3]'", LAST },
     { "look at data", FRESH, "dataset inspect data --check --pictures out", NULL },
     { "look at a shard", FRESH, "dataset inspect data/shapes_test_00000-of-00001.tfrecord", NULL },
     { "convert", FRESH, "dataset convert folder classes out", NULL },
@@ -50,6 +53,8 @@ static const struct command commands[] = {
     { "lavapipe", FRESH, TRAIN "devices='[\"llvmpipe\"]'", LAST },
     { "lavapipe resume", TWO, TRAIN "devices='[\"llvmpipe\"]'", LAST },
     { "lavapipe and the CPU", FRESH, TRAIN "devices='[\"llvmpipe\",\"cpu\"]'", NULL },
+    { "lavapipe unknown", UNKNOWN, TRAIN "devices='[\"llvmpipe\"]'", LAST },
+    { "verify", UNKNOWN, "verify llvmpipe net.json", NULL },
     { "lavapipe eval", FRESH, "eval net.json run.folder=two devices='[\"llvmpipe\"]'", NULL },
 };
 
