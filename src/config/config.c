@@ -80,6 +80,9 @@ static int fail_unknown(const struct load *l, const struct pm_config_section *s,
 
     if (later && later->type)
         return fail_later(l, path, later);
+    if (later && row) /* another row's */
+        return pm_fail(PM_ECONFIG, "%s %s: '%s' has no such option", place_of(l->c, path), path,
+                       row->name);
     const char *guess = nearest_key(s, row, key);
     if (!guess)
         guess = in_other_section(l, key);

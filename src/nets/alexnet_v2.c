@@ -3,17 +3,8 @@
  * of scores, which global_pool averages. */
 #include "nets/nets.h"
 
-struct alexnet_v2_cfg {
-    float keep_prob;
-    bool global_pool;
-};
-
 static const struct pm_opt opts[] = {
-    PM_FLOAT(alexnet_v2_cfg, keep_prob, 0.5, 0.01, 1,
-             "share of fc6's and fc7's outputs that dropout keeps"),
-    PM_BOOL(alexnet_v2_cfg, global_pool, false,
-            "average the last map of scores, so that pictures may be larger than 224x224"),
-    { 0 },
+    PM_NETS_KEEP_PROB(0.5), PM_NETS_GLOBAL_POOL, { 0 },
 };
 
 static struct pm_node *conv(struct pm_net *net, const char *name, struct pm_node *x, int filters,
@@ -28,11 +19,11 @@ static struct pm_node *pool(struct pm_net *net, const char *name, struct pm_node
     return pm_net_add(net, name, x, "max_pool kernel=3 stride=2 padding=valid");
 }
 
-static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *config,
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
                   struct pm_heads *heads)
 {
     static const char fc[] = "truncated(0.005)", bias[] = "constant(0.1)";
-    const struct alexnet_v2_cfg *cfg = config;
+    const struct pm_nets_options *o = options;
     struct pm_node *x = images;
 
     if (!pm_nets_fits(net, "alexnet_v2", images, 195))
@@ -45,14 +36,14 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = conv(net, "alexnet_v2/conv4", x, 384, 3, 1, "same");
     x = conv(net, "alexnet_v2/conv5", x, 256, 3, 1, "same");
     x = pool(net, "alexnet_v2/pool5", x);
-    x = pm_nets_fc_conv(net, "alexnet_v2/fc6", x, 4096, 5, cfg->keep_prob, fc, bias);
-    x = pm_nets_fc_conv(net, "alexnet_v2/fc7", x, 4096, 1, cfg->keep_prob, fc, bias);
-    heads->logits = pm_nets_fc_scores(net, "alexnet_v2", x, num_classes, fc, cfg->global_pool);
+    x = pm_nets_fc_conv(net, "alexnet_v2/fc6", x, 4096, 5, o->keep_prob, fc, bias);
+    x = pm_nets_fc_conv(net, "alexnet_v2/fc7", x, 4096, 1, o->keep_prob, fc, bias);
+    heads->logits = pm_nets_fc_scores(net, "alexnet_v2", x, num_classes, fc, o->global_pool);
 }
 
 const struct pm_net_row pm_net_row_alexnet_v2 = {
     .name = "alexnet_v2", .help = "five convolutions and a fully connected end, of 2014",
-    .opts = opts, .cfg_size = sizeof(struct alexnet_v2_cfg),
+    .opts = opts, .cfg_size = sizeof(struct pm_nets_options),
     .default_size = 224, .default_channels = 3, .preprocessing = "vgg", .weight_decay = 5e-4f,
     .build = build,
 };

@@ -5,26 +5,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int depth(const struct pm_branches *b, int filters)
+int pm_branches_depth(const struct pm_branches *b, int filters)
 {
-    const int scaled = (int)(filters * b->multiplier);
+    const struct pm_nets_options *o = b->options;
+    const int scaled = (int)(filters * o->depth_multiplier);
 
-    return b->multiplier == 1 ? filters : scaled < b->min_depth ? b->min_depth : scaled;
+    if (o->depth_multiplier == 0) /* not in the net's table */
+        return filters;
+    return scaled < o->min_depth ? o->min_depth : scaled;
 }
 
 struct pm_node *pm_branches_conv(const struct pm_branches *b, const char *name, struct pm_node *x,
                                  int filters, int kernel_h, int kernel_w, int stride, bool valid,
                                  const char *weights_init)
 {
-    struct pm_arena *a = b->net->arena;
-
-    name = pm_arena_printf(a, "%s/%s", b->scope, name);
-    x = pm_net_add(b->net, name, x, "conv2d filters=%d kernel=[%d,%d] stride=%d padding=%s "
-                   "bias=false weights_init=%s", depth(b, filters), kernel_h, kernel_w, stride,
-                   valid ? "valid" : "same", weights_init ? weights_init : b->weights_init);
-    return pm_net_add(b->net, pm_arena_printf(a, "%s/BatchNorm", name), x,
-                      "batch_norm decay=%.17g epsilon=0.001 scale=false activation=relu",
-                      b->batch_norm_decay);
+    name = pm_arena_printf(b->net->arena, "%s/%s", b->scope, name);
+    return pm_nets_conv_bn(b->net, b->options, name, x, "scale=false activation=relu",
+                           "conv2d filters=%d kernel=[%d,%d] stride=%d padding=%s weights_init=%s",
+                           pm_branches_depth(b, filters), kernel_h, kernel_w, stride,
+                           valid ? "valid" : "same", weights_init ? weights_init : b->weights_init);
 }
 
 struct pm_node *pm_branches_pool(const struct pm_branches *b, const char *name, struct pm_node *x,
@@ -151,4 +150,12 @@ struct pm_node *pm_branches_auxiliary(const struct pm_branches *b, const char *c
     return pm_net_add(b->net, pm_arena_printf(a, "%s/%s", b->scope, logits), x,
                       "fully_connected units=%d regularize_bias=%s", num_classes,
                       b->regularize_bias ? "true" : "false");
+}
+
+struct pm_node *pm_branches_stem(const struct pm_branches *b, struct pm_node *x)
+{
+    x = pm_branches_chain(b, "", x, "Conv2d_1a_3x3/2v 32, Conv2d_2a_3x3/1v 32, Conv2d_2b_3x3 64");
+    x = pm_branches_pool(b, "MaxPool_3a_3x3", x, "max", 3, 2, true);
+    x = pm_branches_chain(b, "", x, "Conv2d_3b_1x1/1v 80, Conv2d_4a_3x3/1v 192");
+    return pm_branches_pool(b, "MaxPool_5a_3x3", x, "max", 3, 2, true);
 }

@@ -3,12 +3,7 @@
  * from 4x4 works. */
 #include "nets/nets.h"
 
-struct cifarnet_cfg { float keep_prob; };
-
-static const struct pm_opt opts[] = {
-    PM_FLOAT(cifarnet_cfg, keep_prob, 0.5, 0.01, 1, "share of fc3's outputs that dropout keeps"),
-    { 0 },
-};
+static const struct pm_opt opts[] = { PM_NETS_KEEP_PROB(0.5), { 0 } };
 
 static struct pm_node *conv(struct pm_net *net, const char *name, struct pm_node *x)
 {
@@ -33,10 +28,10 @@ static struct pm_node *fc(struct pm_net *net, const char *name, struct pm_node *
                       "weights_init=truncated(0.04) bias_init=constant(0.1)", units);
 }
 
-static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *config,
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
                   struct pm_heads *heads)
 {
-    const struct cifarnet_cfg *cfg = config;
+    const struct pm_nets_options *o = options;
     struct pm_node *x = images;
 
     if (!pm_nets_fits(net, "cifarnet", images, 4))
@@ -49,7 +44,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = pool(net, "CifarNet/pool2", x);
     x = pm_net_add(net, "CifarNet/Flatten", x, "flatten");
     x = fc(net, "CifarNet/fc3", x, 384);
-    x = pm_net_add(net, "CifarNet/dropout3", x, "dropout keep=%.9g", (double)cfg->keep_prob);
+    x = pm_net_add(net, "CifarNet/dropout3", x, "dropout keep=%.9g", (double)o->keep_prob);
     x = fc(net, "CifarNet/fc4", x, 192);
     heads->logits = pm_net_add(net, "CifarNet/logits", x, "fully_connected units=%d "
                                "activation=none weights_init=truncated(%.9g) regularize=false",
@@ -58,7 +53,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
 
 const struct pm_net_row pm_net_row_cifarnet = {
     .name = "cifarnet", .help = "two convolutions and three fully connected layers, for CIFAR-10",
-    .opts = opts, .cfg_size = sizeof(struct cifarnet_cfg),
+    .opts = opts, .cfg_size = sizeof(struct pm_nets_options),
     .default_size = 32, .default_channels = 3, .preprocessing = "cifarnet", .weight_decay = 0.004f,
     .build = build,
 };

@@ -3,14 +3,12 @@
 
 #include <string.h>
 
-static struct pm_node *fail_map(struct pm_net *net, const char *row, const struct pm_node *x,
-                                const char *what)
+static void fail_map(struct pm_net *net, const char *row, const struct pm_node *x, const char *what)
 {
     if (!net->error)
         net->error = pm_fail(PM_ECONFIG, "model %s: the last map is %dx%d, more than %s takes: set "
                              "model.global_pool to true or a smaller input size", row,
                              x->out_shape.dim[1], x->out_shape.dim[2], what);
-    return (struct pm_node *)(uintptr_t)x;
 }
 
 /* "a/fc6" to "a/dropout6". */
@@ -56,14 +54,16 @@ struct pm_node *pm_nets_fc_scores(struct pm_net *net, const char *scope, struct 
 }
 
 struct pm_node *pm_nets_average(struct pm_net *net, const char *row, const char *name,
-                                struct pm_node *x, int kernel, bool global_pool)
+                                struct pm_node *x, int kernel, int stride, bool global_pool)
 {
     const int *dim = x->out_shape.dim;
     const int h = dim[1] < kernel ? dim[1] : kernel, w = dim[2] < kernel ? dim[2] : kernel;
+    struct pm_node *y;
 
     if (global_pool)
         return pm_net_add(net, name, x, "global_pool");
-    x = pm_net_add(net, name, x, "avg_pool kernel=[%d,%d] stride=1 padding=valid", h, w);
-    dim = x->out_shape.dim;
-    return dim[1] > 1 || dim[2] > 1 ? fail_map(net, row, x, "the average before the logits") : x;
+    y = pm_net_add(net, name, x, "avg_pool kernel=[%d,%d] stride=%d padding=valid", h, w, stride);
+    if (y->out_shape.dim[1] > 1 || y->out_shape.dim[2] > 1)
+        fail_map(net, row, x, "the average before the logits");
+    return y;
 }

@@ -6,17 +6,8 @@
 
 #include <string.h>
 
-struct inception_resnet_v2_cfg {
-    float keep_prob;
-    double batch_norm_decay; /* double: 1 - decay is what counts */
-};
-
 static const struct pm_opt opts[] = {
-    PM_FLOAT(inception_resnet_v2_cfg, keep_prob, 0.8, 0.01, 1,
-             "share of the features that dropout keeps"),
-    PM_DOUBLE(inception_resnet_v2_cfg, batch_norm_decay, 0.9997, 0, 1,
-              "decay of batch norm's moving averages; lower for runs of few steps"),
-    { 0 },
+    PM_NETS_KEEP_PROB(0.8), PM_NETS_BATCH_NORM(0.9997, 0.001), PM_NETS_AUX_HEAD, { 0 },
 };
 
 /* A residual block's branches, as many times as it is repeated; `names` holds %d where they are. */
@@ -74,27 +65,23 @@ static struct pm_node *repeat(const struct pm_branches *b, const struct residual
     return x;
 }
 
-static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *config,
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
                   struct pm_heads *heads)
 {
-    const struct inception_resnet_v2_cfg *cfg = config;
-    const struct pm_branches b = { net, "InceptionResnetV2", "xavier", cfg->batch_norm_decay, 1,
-                                   0, true };
+    const struct pm_nets_options *o = options;
+    const struct pm_branches b = { net, o, "InceptionResnetV2", "xavier", true };
     struct pm_node *x;
 
     if (!pm_nets_fits(net, "inception_resnet_v2", images, 107))
         return;
-    x = pm_branches_chain(&b, "", images,
-                          "Conv2d_1a_3x3/2v 32, Conv2d_2a_3x3/1v 32, Conv2d_2b_3x3 64");
-    x = pm_branches_pool(&b, "MaxPool_3a_3x3", x, "max", 3, 2, true);
-    x = pm_branches_chain(&b, "", x, "Conv2d_3b_1x1/1v 80, Conv2d_4a_3x3/1v 192");
-    x = pm_branches_pool(&b, "MaxPool_5a_3x3", x, "max", 3, 2, true);
+    x = pm_branches_stem(&b, images);
     x = pm_branches_block(&b, "Mixed_5b", x, mixed_5b);
     x = repeat(&b, &block35, x);
     x = pm_branches_block(&b, "Mixed_6a", x, mixed_6a);
     x = repeat(&b, &block17, x);
-    heads->aux_logits = pm_branches_auxiliary(&b, "AuxLogits/Conv2d_2a_5x5", "AuxLogits/Logits", x,
-                                              num_classes);
+    if (o->aux_head)
+        heads->aux_logits = pm_branches_auxiliary(&b, "AuxLogits/Conv2d_2a_5x5",
+                                                  "AuxLogits/Logits", x, num_classes);
     heads->aux_weight = 0.4f;
     x = pm_branches_block(&b, "Mixed_7a", x, mixed_7a);
     x = repeat(&b, &block8, x);
@@ -103,14 +90,14 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = pm_net_add(net, "InceptionResnetV2/Logits/AvgPool_1a_8x8", x, "global_pool");
     x = pm_net_add(net, "InceptionResnetV2/Logits/Flatten", x, "flatten");
     x = pm_net_add(net, "InceptionResnetV2/Logits/Dropout", x, "dropout keep=%.9g",
-                   (double)cfg->keep_prob);
+                   (double)o->keep_prob);
     heads->logits = pm_net_add(net, "InceptionResnetV2/Logits/Logits", x,
                                "fully_connected units=%d regularize_bias=true", num_classes);
 }
 
 const struct pm_net_row pm_net_row_inception_resnet_v2 = {
     .name = "inception_resnet_v2", .help = "forty residual Inception blocks, for 299x299",
-    .opts = opts, .cfg_size = sizeof(struct inception_resnet_v2_cfg),
+    .opts = opts, .cfg_size = sizeof(struct pm_nets_options),
     .default_size = 299, .default_channels = 3, .preprocessing = "inception",
     .weight_decay = 4e-5f, .build = build,
 };

@@ -5,19 +5,8 @@
 
 #include <string.h>
 
-struct inception_v1_cfg {
-    float keep_prob;
-    bool global_pool;
-    double batch_norm_decay; /* double: 1 - decay is what counts */
-};
-
 static const struct pm_opt opts[] = {
-    PM_FLOAT(inception_v1_cfg, keep_prob, 0.8, 0.01, 1, "share of the features that dropout keeps"),
-    PM_BOOL(inception_v1_cfg, global_pool, false,
-            "average the whole map at the end, so that images may be of any size"),
-    PM_DOUBLE(inception_v1_cfg, batch_norm_decay, 0.9997, 0, 1,
-              "decay of batch norm's moving averages; lower for runs of few steps"),
-    { 0 },
+    PM_NETS_KEEP_PROB(0.8), PM_NETS_GLOBAL_POOL, PM_NETS_BATCH_NORM(0.9997, 0.001), { 0 },
 };
 
 /* Widths of 1x1; 1x1 and 3x3; 1x1 and 3x3; 1x1 behind the pool. A block without any is a pool. */
@@ -51,12 +40,11 @@ static struct pm_node *mixed(const struct pm_branches *b, int i, struct pm_node 
     return pm_branches_block(b, blocks[i].name, x, branches);
 }
 
-static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *config,
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
                   struct pm_heads *heads)
 {
-    const struct inception_v1_cfg *cfg = config;
-    const struct pm_branches b = { net, "InceptionV1", "truncated(0.01)", cfg->batch_norm_decay,
-                                   1, 0, false };
+    const struct pm_nets_options *o = options;
+    const struct pm_branches b = { net, o, "InceptionV1", "truncated(0.01)", false };
     struct pm_node *x = pm_branches_chain(&b, "", images, "Conv2d_1a_7x7/2 64");
 
     x = pm_branches_pool(&b, "MaxPool_2a_3x3", x, "max", 3, 2, false);
@@ -66,17 +54,17 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
         x = blocks[i].pool ? pm_branches_pool(&b, blocks[i].name, x, "max", blocks[i].pool, 2,
                                               false)
                            : mixed(&b, i, x);
-    x = pm_nets_average(net, "inception_v1", "InceptionV1/Logits/AvgPool_0a_7x7", x, 7,
-                        cfg->global_pool);
+    x = pm_nets_average(net, "inception_v1", "InceptionV1/Logits/AvgPool_0a_7x7", x, 7, 1,
+                        o->global_pool);
     x = pm_net_add(net, "InceptionV1/Logits/Dropout_0b", x, "dropout keep=%.9g",
-                   (double)cfg->keep_prob);
+                   (double)o->keep_prob);
     heads->logits = pm_nets_logits(net, "InceptionV1/Logits/Conv2d_0c_1x1", x, num_classes,
                                    "variance_scaling(2)");
 }
 
 const struct pm_net_row pm_net_row_inception_v1 = {
     .name = "inception_v1", .help = "GoogLeNet with batch norm: nine blocks of four branches",
-    .opts = opts, .cfg_size = sizeof(struct inception_v1_cfg),
+    .opts = opts, .cfg_size = sizeof(struct pm_nets_options),
     .default_size = 224, .default_channels = 3, .preprocessing = "inception",
     .weight_decay = 4e-5f, .build = build,
 };

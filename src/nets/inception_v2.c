@@ -4,22 +4,11 @@
  * SAME. */
 #include "nets/nets.h"
 
-struct inception_v2_cfg {
-    float keep_prob;
-    bool global_pool, separable;
-    double batch_norm_decay; /* double: 1 - decay is what counts */
-    double multiplier;
-};
-
 static const struct pm_opt opts[] = {
-    PM_FLOAT(inception_v2_cfg, keep_prob, 0.8, 0.01, 1, "share of the features that dropout keeps"),
-    PM_BOOL(inception_v2_cfg, global_pool, false,
-            "average the whole map at the end, so that images may be of any size"),
-    PM_BOOL(inception_v2_cfg, separable, true,
+    PM_NETS_DEPTH(1, 16), PM_NETS_KEEP_PROB(0.8), PM_NETS_GLOBAL_POOL,
+    PM_NETS_BATCH_NORM(0.9997, 0.001),
+    PM_BOOL(pm_nets_options, separable_conv, true,
             "first layer depthwise and 1x1; false: an ordinary 7x7 convolution with batch norm"),
-    PM_DOUBLE(inception_v2_cfg, batch_norm_decay, 0.9997, 0, 1,
-              "decay of batch norm's moving averages; lower for runs of few steps"),
-    PM_DOUBLE(inception_v2_cfg, multiplier, 1, 0.01, 4, "factor of every layer's width"),
     { 0 },
 };
 
@@ -48,14 +37,12 @@ static const struct { const char *name, *branches[5]; } blocks[] = {
 };
 
 /* As many outputs a colour as 64 (times the multiplier) has room for, at most 8. */
-static struct pm_node *first_layer(const struct pm_branches *b, const struct inception_v2_cfg *cfg,
-                                   struct pm_node *x)
+static struct pm_node *first_layer(const struct pm_branches *b, struct pm_node *x)
 {
     static const char name[] = "InceptionV2/Conv2d_1a_7x7";
-    const int scaled = (int)(64 * cfg->multiplier), filters = scaled < 16 ? 16 : scaled;
-    const int room = filters / x->out_shape.dim[3];
+    const int filters = pm_branches_depth(b, 64), room = filters / x->out_shape.dim[3];
 
-    if (!cfg->separable)
+    if (!b->options->separable_conv)
         return pm_branches_chain(b, "", x, "Conv2d_1a_7x7/2 64 truncated(1)");
     x = pm_net_add(b->net, name, x,
                    "depthwise_conv2d kernel=7 stride=2 multiplier=%d bias=false regularize=false "
@@ -66,30 +53,29 @@ static struct pm_node *first_layer(const struct pm_branches *b, const struct inc
                       name);
 }
 
-static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *config,
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
                   struct pm_heads *heads)
 {
-    const struct inception_v2_cfg *cfg = config;
-    const struct pm_branches b = { net, "InceptionV2", "variance_scaling(2)",
-                                   cfg->batch_norm_decay, cfg->multiplier, 16, false };
-    struct pm_node *x = first_layer(&b, cfg, images);
+    const struct pm_nets_options *o = options;
+    const struct pm_branches b = { net, o, "InceptionV2", "variance_scaling(2)", false };
+    struct pm_node *x = first_layer(&b, images);
 
     x = pm_branches_pool(&b, "MaxPool_2a_3x3", x, "max", 3, 2, false);
     x = pm_branches_chain(&b, "", x, "Conv2d_2b_1x1 64 truncated(0.1), Conv2d_2c_3x3 192");
     x = pm_branches_pool(&b, "MaxPool_3a_3x3", x, "max", 3, 2, false);
     for (int i = 0; i < (int)PM_COUNT(blocks); i++)
         x = pm_branches_block(&b, blocks[i].name, x, blocks[i].branches);
-    x = pm_nets_average(net, "inception_v2", "InceptionV2/Logits/AvgPool_1a_7x7", x, 7,
-                        cfg->global_pool);
+    x = pm_nets_average(net, "inception_v2", "InceptionV2/Logits/AvgPool_1a_7x7", x, 7, 2,
+                        o->global_pool);
     x = pm_net_add(net, "InceptionV2/Logits/Dropout_1b", x, "dropout keep=%.9g",
-                   (double)cfg->keep_prob);
+                   (double)o->keep_prob);
     heads->logits = pm_nets_logits(net, "InceptionV2/Logits/Conv2d_1c_1x1", x, num_classes,
                                    "variance_scaling(2)");
 }
 
 const struct pm_net_row pm_net_row_inception_v2 = {
     .name = "inception_v2", .help = "the net of the batch norm paper: ten blocks of branches",
-    .opts = opts, .cfg_size = sizeof(struct inception_v2_cfg),
+    .opts = opts, .cfg_size = sizeof(struct pm_nets_options),
     .default_size = 224, .default_channels = 3, .preprocessing = "inception",
     .weight_decay = 4e-5f, .build = build,
 };

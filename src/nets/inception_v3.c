@@ -6,21 +6,9 @@
 
 #include <string.h>
 
-struct inception_v3_cfg {
-    float keep_prob;
-    bool global_pool;
-    double batch_norm_decay; /* double: 1 - decay is what counts */
-    double multiplier;
-};
-
 static const struct pm_opt opts[] = {
-    PM_FLOAT(inception_v3_cfg, keep_prob, 0.8, 0.01, 1, "share of the features that dropout keeps"),
-    PM_BOOL(inception_v3_cfg, global_pool, false,
-            "average the whole map at the end, so that images may be of any size"),
-    PM_DOUBLE(inception_v3_cfg, batch_norm_decay, 0.9997, 0, 1,
-              "decay of batch norm's moving averages; lower for runs of few steps"),
-    PM_DOUBLE(inception_v3_cfg, multiplier, 1, 0.01, 4, "factor of every layer's width"),
-    { 0 },
+    PM_NETS_DEPTH(1, 16), PM_NETS_KEEP_PROB(0.8), PM_NETS_GLOBAL_POOL,
+    PM_NETS_BATCH_NORM(0.9997, 0.001), PM_NETS_AUX_HEAD, { 0 },
 };
 
 static const struct { const char *name, *branches[5]; } blocks[] = {
@@ -73,38 +61,33 @@ static struct pm_node *auxiliary(const struct pm_branches *b, struct pm_node *x,
                           "truncated(0.001)");
 }
 
-static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *config,
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
                   struct pm_heads *heads)
 {
-    const struct inception_v3_cfg *cfg = config;
-    const struct pm_branches b = { net, "InceptionV3", "variance_scaling(2)",
-                                   cfg->batch_norm_decay, cfg->multiplier, 16, false };
+    const struct pm_nets_options *o = options;
+    const struct pm_branches b = { net, o, "InceptionV3", "variance_scaling(2)", false };
     struct pm_node *x;
 
     if (!pm_nets_fits(net, "inception_v3", images, 107))
         return;
-    x = pm_branches_chain(&b, "", images,
-                          "Conv2d_1a_3x3/2v 32, Conv2d_2a_3x3/1v 32, Conv2d_2b_3x3 64");
-    x = pm_branches_pool(&b, "MaxPool_3a_3x3", x, "max", 3, 2, true);
-    x = pm_branches_chain(&b, "", x, "Conv2d_3b_1x1/1v 80, Conv2d_4a_3x3/1v 192");
-    x = pm_branches_pool(&b, "MaxPool_5a_3x3", x, "max", 3, 2, true);
+    x = pm_branches_stem(&b, images);
     for (int i = 0; i < (int)PM_COUNT(blocks); i++) {
         x = pm_branches_block(&b, blocks[i].name, x, blocks[i].branches);
-        if (strcmp(blocks[i].name, "Mixed_6e") == 0)
+        if (o->aux_head && strcmp(blocks[i].name, "Mixed_6e") == 0)
             heads->aux_logits = auxiliary(&b, x, num_classes);
     }
     heads->aux_weight = 0.4f;
-    x = pm_nets_average(net, "inception_v3", "InceptionV3/Logits/AvgPool_1a_8x8", x, 8,
-                        cfg->global_pool);
+    x = pm_nets_average(net, "inception_v3", "InceptionV3/Logits/AvgPool_1a_8x8", x, 8, 2,
+                        o->global_pool);
     x = pm_net_add(net, "InceptionV3/Logits/Dropout_1b", x, "dropout keep=%.9g",
-                   (double)cfg->keep_prob);
+                   (double)o->keep_prob);
     heads->logits = pm_nets_logits(net, "InceptionV3/Logits/Conv2d_1c_1x1", x, num_classes,
                                    "variance_scaling(2)");
 }
 
 const struct pm_net_row pm_net_row_inception_v3 = {
     .name = "inception_v3", .help = "eleven blocks of branches, for 299x299, auxiliary head",
-    .opts = opts, .cfg_size = sizeof(struct inception_v3_cfg),
+    .opts = opts, .cfg_size = sizeof(struct pm_nets_options),
     .default_size = 299, .default_channels = 3, .preprocessing = "inception",
     .weight_decay = 4e-5f, .build = build,
 };

@@ -5,16 +5,8 @@
 
 #include <string.h>
 
-struct inception_v4_cfg {
-    float keep_prob;
-    double batch_norm_decay; /* double: 1 - decay is what counts */
-};
-
 static const struct pm_opt opts[] = {
-    PM_FLOAT(inception_v4_cfg, keep_prob, 0.8, 0.01, 1, "share of the features that dropout keeps"),
-    PM_DOUBLE(inception_v4_cfg, batch_norm_decay, 0.9997, 0, 1,
-              "decay of batch norm's moving averages; lower for runs of few steps"),
-    { 0 },
+    PM_NETS_KEEP_PROB(0.8), PM_NETS_BATCH_NORM(0.9997, 0.001), PM_NETS_AUX_HEAD, { 0 },
 };
 
 #define A(name)                                                                                    \
@@ -51,12 +43,11 @@ static const struct { const char *name, *branches[5]; } blocks[] = {
     C("Mixed_7b"), C("Mixed_7c"), C("Mixed_7d"),
 };
 
-static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *config,
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
                   struct pm_heads *heads)
 {
-    const struct inception_v4_cfg *cfg = config;
-    const struct pm_branches b = { net, "InceptionV4", "variance_scaling(2)",
-                                   cfg->batch_norm_decay, 1, 0, false };
+    const struct pm_nets_options *o = options;
+    const struct pm_branches b = { net, o, "InceptionV4", "variance_scaling(2)", false };
     struct pm_node *x;
 
     if (!pm_nets_fits(net, "inception_v4", images, 107))
@@ -65,14 +56,14 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
                           "Conv2d_1a_3x3/2v 32, Conv2d_2a_3x3/1v 32, Conv2d_2b_3x3 64");
     for (int i = 0; i < (int)PM_COUNT(blocks); i++) {
         x = pm_branches_block(&b, blocks[i].name, x, blocks[i].branches);
-        if (strcmp(blocks[i].name, "Mixed_6h") == 0)
+        if (o->aux_head && strcmp(blocks[i].name, "Mixed_6h") == 0)
             heads->aux_logits = pm_branches_auxiliary(&b, "AuxLogits/Conv2d_2a",
                                                       "AuxLogits/Aux_logits", x, num_classes);
     }
     heads->aux_weight = 0.4f;
     x = pm_net_add(net, "InceptionV4/Logits/AvgPool_1a", x, "global_pool");
     x = pm_net_add(net, "InceptionV4/Logits/Dropout_1b", x, "dropout keep=%.9g",
-                   (double)cfg->keep_prob);
+                   (double)o->keep_prob);
     x = pm_net_add(net, "InceptionV4/Logits/PreLogitsFlatten", x, "flatten");
     heads->logits = pm_net_add(net, "InceptionV4/Logits/Logits", x, "fully_connected units=%d",
                                num_classes);
@@ -80,7 +71,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
 
 const struct pm_net_row pm_net_row_inception_v4 = {
     .name = "inception_v4", .help = "seventeen blocks of branches, for 299x299, auxiliary head",
-    .opts = opts, .cfg_size = sizeof(struct inception_v4_cfg),
+    .opts = opts, .cfg_size = sizeof(struct pm_nets_options),
     .default_size = 299, .default_channels = 3, .preprocessing = "inception",
     .weight_decay = 4e-5f, .build = build,
 };

@@ -3,12 +3,7 @@
  * left. */
 #include "nets/nets.h"
 
-struct lenet_cfg { float keep_prob; };
-
-static const struct pm_opt opts[] = {
-    PM_FLOAT(lenet_cfg, keep_prob, 0.5, 0.01, 1, "share of fc3's outputs that dropout keeps"),
-    { 0 },
-};
+static const struct pm_opt opts[] = { PM_NETS_KEEP_PROB(0.5), { 0 } };
 
 static struct pm_node *conv(struct pm_net *net, const char *name, struct pm_node *x, int filters)
 {
@@ -28,10 +23,10 @@ static struct pm_node *fc(struct pm_net *net, const char *name, struct pm_node *
                       "weights_init=truncated(0.1)", units, activation);
 }
 
-static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *config,
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
                   struct pm_heads *heads)
 {
-    const struct lenet_cfg *cfg = config;
+    const struct pm_nets_options *o = options;
     struct pm_node *x = images;
 
     if (!pm_nets_fits(net, "lenet", images, 4))
@@ -42,13 +37,13 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = pool(net, "LeNet/pool2", x);
     x = pm_net_add(net, "LeNet/Flatten", x, "flatten");
     x = fc(net, "LeNet/fc3", x, 1024, "relu");
-    x = pm_net_add(net, "LeNet/dropout3", x, "dropout keep=%.9g", (double)cfg->keep_prob);
+    x = pm_net_add(net, "LeNet/dropout3", x, "dropout keep=%.9g", (double)o->keep_prob);
     heads->logits = fc(net, "LeNet/fc4", x, num_classes, "none");
 }
 
 const struct pm_net_row pm_net_row_lenet = {
     .name = "lenet", .help = "two convolutions and two fully connected layers, for digits",
-    .opts = opts, .cfg_size = sizeof(struct lenet_cfg),
+    .opts = opts, .cfg_size = sizeof(struct pm_nets_options),
     .default_size = 28, .default_channels = 1, .preprocessing = "lenet", .weight_decay = 0,
     .build = build,
 };

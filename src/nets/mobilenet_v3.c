@@ -2,15 +2,9 @@
  * the deeper part, and squeeze-and-excitation: the depthwise output is multiplied by gates computed
  * from its own average. The minimalistic forms have 3x3 windows, relu and no gates. EdgeTPU's first
  * blocks are fused: one full convolution in place of expansion and depthwise. Widths are base x
- * multiplier, rounded to multiples of 8 but never below nine tenths; the last layer's follow only a
- * multiplier above 1. Depthwise weights have no weight decay. */
+ * depth_multiplier, rounded to multiples of 8 but never below nine tenths. Depthwise weights have no
+ * weight decay. Works at any size. */
 #include "nets/nets.h"
-
-struct mobilenet_v3_cfg {
-    double multiplier;
-    float keep_prob;
-    double batch_norm_decay; /* double: 1 - decay is what counts */
-};
 
 /* A block: expansion = rounded(factor x its input), out, window, stride. */
 enum { GATE = 1, SWISH = 2, FUSED = 4, APART = 8 /* never adds its input */ };
@@ -67,7 +61,8 @@ static const struct row edgetpu[] = {
 struct maker {
     struct pm_net *net;
     const struct form *form;
-    const struct mobilenet_v3_cfg *cfg;
+    const struct pm_nets_options *o;
+    struct pm_nets_atrous atrous;
 };
 
 static const char *name_of(const struct maker *m, const char *scope, const char *end)
@@ -75,20 +70,14 @@ static const char *name_of(const struct maker *m, const char *scope, const char 
     return pm_arena_printf(m->net->arena, "%s/%s", scope, end);
 }
 
-static struct pm_node *batch_norm(const struct maker *m, const char *conv, struct pm_node *x,
-                                  const char *activation)
-{
-    return pm_net_add(m->net, name_of(m, conv, "BatchNorm"), x,
-                      "batch_norm decay=%.17g epsilon=0.001 activation=%s",
-                      m->cfg->batch_norm_decay, activation);
-}
-
 static struct pm_node *conv_bn(const struct maker *m, const char *name, struct pm_node *x,
-                               int filters, int kernel, int stride, const char *activation)
+                               int filters, int kernel, int stride, int rate,
+                               const char *activation)
 {
-    x = pm_net_add(m->net, name, x, "conv2d filters=%d kernel=%d stride=%d bias=false "
-                   "weights_init=truncated(0.09)", filters, kernel, stride);
-    return batch_norm(m, name, x, activation);
+    return pm_nets_conv_bn(m->net, m->o, name, x,
+                           pm_arena_printf(m->net->arena, "activation=%s", activation),
+                           "conv2d filters=%d kernel=%d stride=%d dilation=%d "
+                           "weights_init=truncated(0.09)", filters, kernel, stride, rate);
 }
 
 /* y = x times a gate per channel: relu6(w2 relu(w1 average(x)) + 3) / 6. */
@@ -100,7 +89,7 @@ static struct pm_node *gate(const struct maker *m, const char *scope, struct pm_
 
     g = pm_net_add(m->net, name_of(m, scope, "squeeze_excite/Conv"), g, "conv2d filters=%d "
                    "kernel=1 activation=relu weights_init=truncated(0.09)",
-                   pm_nets_divisible(c / 4.0, 8));
+                   pm_nets_divisible(c / 4.0, 8, 8));
     g = pm_net_add(m->net, name_of(m, scope, "squeeze_excite/Conv_1"), g, "conv2d filters=%d "
                    "kernel=1 weights_init=truncated(0.09)", c);
     g = pm_net_add(m->net, name_of(m, scope, "squeeze_excite/gate"), g, "hard_sigmoid");
@@ -108,8 +97,7 @@ static struct pm_node *gate(const struct maker *m, const char *scope, struct pm_
                            (struct pm_node *[]){ x, g }, 2, "multiply");
 }
 
-static struct pm_node *block(const struct maker *m, const struct row *r, int index,
-                             struct pm_node *x)
+static struct pm_node *block(struct maker *m, const struct row *r, int index, struct pm_node *x)
 {
     const char *scope = index ? pm_arena_printf(m->net->arena, "%s/expanded_conv_%d",
                                                 m->form->scope, index)
@@ -117,70 +105,71 @@ static struct pm_node *block(const struct maker *m, const struct row *r, int ind
     const bool plain = m->form->minimalistic;
     const char *activation = r->flags & SWISH && !plain ? "hard_swish" : "relu";
     const int in = x->out_shape.dim[3], kernel = plain ? 3 : r->kernel;
-    const int out = pm_nets_divisible(r->out * m->cfg->multiplier, 8);
-    const int wide = pm_nets_divisible(r->factor * in, 8);
+    const int out = pm_nets_depth(m->o, r->out), wide = pm_nets_divisible(r->factor * in, 8, 8);
     struct pm_node *from = x;
+    int stride = r->stride, rate;
 
+    pm_nets_atrous_step(&m->atrous, &stride, &rate);
     if (r->flags & FUSED) {
         if (wide > in) /* the first block, which does not widen, is its projection alone */
-            x = conv_bn(m, name_of(m, scope, "expand"), x, wide, kernel, r->stride, activation);
+            x = conv_bn(m, name_of(m, scope, "expand"), x, wide, kernel, stride, rate, activation);
     } else {
-        const char *depthwise = name_of(m, scope, "depthwise");
-
         if (wide > in)
-            x = conv_bn(m, name_of(m, scope, "expand"), x, wide, 1, 1, activation);
-        x = pm_net_add(m->net, depthwise, x, "depthwise_conv2d kernel=%d stride=%d bias=false "
-                       "regularize=false weights_init=truncated(0.09)", kernel, r->stride);
-        x = batch_norm(m, depthwise, x, activation);
+            x = conv_bn(m, name_of(m, scope, "expand"), x, wide, 1, 1, 1, activation);
+        x = pm_nets_depthwise_bn(m->net, m->o, name_of(m, scope, "depthwise"), x, kernel, stride,
+                                 rate, activation);
     }
     if (r->flags & GATE && !plain)
         x = gate(m, scope, x);
-    x = conv_bn(m, name_of(m, scope, "project"), x, out, 1, 1, "none");
-    if (r->stride > 1 || in != out || r->flags & APART)
+    x = conv_bn(m, name_of(m, scope, "project"), x, out, 1, 1, 1, "none");
+    if (stride > 1 || in != out || r->flags & APART)
         return x;
     return pm_net_add_many(m->net, name_of(m, scope, "output"), (struct pm_node *[]){ x, from }, 2,
                            "add");
 }
 
-static void build(const struct form *form, struct pm_net *net, struct pm_node *images,
-                  int num_classes, const void *config, struct pm_heads *heads)
+/* The layers after the blocks: 1x1, average, 1x1 without batch norm (not EdgeTPU's), logits. */
+static struct pm_node *head(const struct maker *m, struct pm_node *x, int num_classes)
 {
-    const struct mobilenet_v3_cfg *cfg = config;
-    const struct maker m = { net, form, cfg };
-    struct pm_node *x = conv_bn(&m, name_of(&m, form->scope, "Conv"), images,
-                                pm_nets_divisible(form->first_width * cfg->multiplier, 8), 3, 2,
-                                form->first);
-    int index = 0;
+    const struct form *form = m->form;
+    struct pm_net *net = m->net;
 
+    x = conv_bn(m, name_of(m, form->scope, "Conv_1"), x,
+                form->features ? pm_nets_depth(m->o, form->last)
+                               : pm_nets_last_depth(m->o, form->last), 1, 1, 1, form->first);
+    x = pm_net_add(net, name_of(m, form->scope, "AvgPool2D"), x, "global_pool");
+    if (form->features) {
+        x = pm_net_add(net, name_of(m, form->scope, "Conv_2"), x, "conv2d filters=%d kernel=1 "
+                       "weights_init=truncated(0.09)", pm_nets_last_depth(m->o, form->features));
+        x = pm_net_add(net, name_of(m, form->scope, "Conv_2/activation"), x, form->first);
+    }
+    x = pm_net_add(net, name_of(m, form->scope, "Logits/Dropout"), x, "dropout keep=%.9g",
+                   (double)m->o->keep_prob);
+    return pm_nets_logits(net, name_of(m, form->scope, "Logits/Conv2d_1c_1x1"), x, num_classes,
+                          "truncated(0.09)");
+}
+
+static void build(const struct form *form, struct pm_net *net, struct pm_node *x, int num_classes,
+                  const struct pm_nets_options *o, struct pm_heads *heads)
+{
+    struct maker m = { net, form, o, { 0 } };
+    int index = 0, stride = 2, rate;
+
+    if (!pm_nets_atrous_begin(net, form->name, o, 1, 32, &m.atrous))
+        return;
+    pm_nets_atrous_step(&m.atrous, &stride, &rate);
+    x = conv_bn(&m, name_of(&m, form->scope, "Conv"), x, pm_nets_depth(o, form->first_width), 3,
+                stride, rate, form->first);
     for (int i = 0; i < form->count; i++)
         for (int k = 0; k < form->rows[i].times; k++)
             x = block(&m, &form->rows[i], index++, x);
-    x = conv_bn(&m, name_of(&m, form->scope, "Conv_1"), x,
-                pm_nets_divisible(form->last * (form->features || cfg->multiplier > 1
-                                                    ? cfg->multiplier : 1), 8),
-                1, 1, form->first);
-    x = pm_net_add(net, name_of(&m, form->scope, "AvgPool2D"), x, "global_pool");
-    if (form->features) {
-        x = pm_net_add(net, name_of(&m, form->scope, "Conv_2"), x, "conv2d filters=%d kernel=1 "
-                       "weights_init=truncated(0.09)",
-                       pm_nets_divisible(form->features * (cfg->multiplier > 1 ? cfg->multiplier
-                                                                               : 1), 8));
-        x = pm_net_add(net, name_of(&m, form->scope, "Conv_2/activation"), x, form->first);
-    }
-    x = pm_net_add(net, name_of(&m, form->scope, "Logits/Dropout"), x, "dropout keep=%.9g",
-                   (double)cfg->keep_prob);
-    heads->logits = pm_nets_logits(net, name_of(&m, form->scope, "Logits/Conv2d_1c_1x1"), x,
-                                   num_classes, "truncated(0.09)");
+    heads->logits = head(&m, x, num_classes);
 }
 
-#define OPTS(factor)                                                                               \
+#define OPTS(factor, last)                                                                         \
     {                                                                                              \
-        PM_DOUBLE(mobilenet_v3_cfg, multiplier, factor, 0.01, 4, "factor of every layer's width"), \
-        PM_FLOAT(mobilenet_v3_cfg, keep_prob, 0.8, 0.01, 1,                                        \
-                 "share of the features that dropout keeps"),                                      \
-        PM_DOUBLE(mobilenet_v3_cfg, batch_norm_decay, 0.997, 0, 1,                                 \
-                  "decay of batch norm's moving averages; lower for runs of few steps"),           \
-        { 0 },                                                                                     \
+        PM_NETS_DEPTH(factor, 8), PM_NETS_DIVISIBLE, PM_NETS_SCALE_LAST(last),                     \
+        PM_NETS_KEEP_PROB(0.8), PM_NETS_BATCH_NORM(0.997, 0.001), PM_NETS_OUTPUT_STRIDE, { 0 },    \
     }
 #define MOBILENET(id, factor, text, ...)                                                           \
     static void build_##id(struct pm_net *net, struct pm_node *images, int num_classes,            \
@@ -189,10 +178,10 @@ static void build(const struct form *form, struct pm_net *net, struct pm_node *i
         static const struct form form = { #id, __VA_ARGS__ };                                      \
         build(&form, net, images, num_classes, cfg, heads);                                        \
     }                                                                                              \
-    static const struct pm_opt opts_##id[] = OPTS(factor);                                         \
+    static const struct pm_opt opts_##id[] = OPTS(factor, (factor) == 1);                          \
     const struct pm_net_row pm_net_row_##id = {                                                    \
         .name = #id, .help = text,                                                                 \
-        .opts = opts_##id, .cfg_size = sizeof(struct mobilenet_v3_cfg),                            \
+        .opts = opts_##id, .cfg_size = sizeof(struct pm_nets_options),                             \
         .default_size = 224, .default_channels = 3, .preprocessing = "inception",                  \
         .weight_decay = 4e-5f, .build = build_##id,                                                \
     }

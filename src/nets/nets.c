@@ -40,11 +40,21 @@ bool pm_nets_fits(struct pm_net *net, const char *row, const struct pm_node *ima
     return false;
 }
 
-int pm_nets_divisible(double width, int divisor)
+int pm_nets_divisible(double width, int divisor, int min)
 {
     int n = (int)(width + divisor / 2.0) / divisor * divisor;
 
-    if (n < divisor)
-        n = divisor;
+    if (n < min)
+        n = min;
     return n < 0.9 * width ? n + divisor : n;
+}
+
+int pm_nets_depth(const struct pm_nets_options *o, int width)
+{
+    return pm_nets_divisible(width * o->depth_multiplier, o->divisible_by, o->min_depth);
+}
+
+int pm_nets_last_depth(const struct pm_nets_options *o, int width)
+{
+    return o->depth_multiplier < 1 && !o->scale_last ? width : pm_nets_depth(o, width);
 }

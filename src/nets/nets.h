@@ -4,13 +4,96 @@
 
 #include <pumice/net.h>
 
+/* ---- options ---------------------------------------------------------------------------- */
+
+/* One struct holds the options of all named nets; a net's table lists those that it has. */
+struct pm_nets_options {
+    float keep_prob;
+    bool global_pool;
+    double batch_norm_decay; /* double: 1 - decay is what counts */
+    float batch_norm_epsilon;
+    int moving_variance;
+    double depth_multiplier;
+    int min_depth, divisible_by;
+    bool scale_last;
+    int output_stride; /* 0: the net's own */
+    bool root_block, separable_conv, aux_head;
+    int fc_conv_padding;
+};
+
+#define PM_NETS_KEEP_PROB(share)                                                                   \
+    PM_FLOAT(pm_nets_options, keep_prob, share, 0.01, 1,                                           \
+             "share of the outputs that dropout keeps, before the logits")
+#define PM_NETS_GLOBAL_POOL                                                                        \
+    PM_BOOL(pm_nets_options, global_pool, false,                                                   \
+            "average the whole map at the end, so that images may be larger than the default")
+#define PM_NETS_BATCH_NORM(decay, epsilon)                                                         \
+    PM_DOUBLE(pm_nets_options, batch_norm_decay, decay, 0, 1,                                      \
+              "decay of batch norm's moving averages; lower for runs of few steps"),               \
+    PM_FLOAT(pm_nets_options, batch_norm_epsilon, epsilon, 0, 1,                                   \
+             "added to batch norm's variance; at least 1.001e-5 is used"),                         \
+    PM_ENUM(pm_nets_options, moving_variance, 0, "unbiased|biased",                                \
+            "variance that batch norm's moving average follows: divided by n - 1, or by n")
+#define PM_NETS_DEPTH(factor, min)                                                                 \
+    PM_DOUBLE(pm_nets_options, depth_multiplier, factor, 0.01, 4, "factor of every layer's width"),\
+    PM_INT(pm_nets_options, min_depth, min, 1, 1 << 16, "least width of a layer that it scales")
+#define PM_NETS_DIVISIBLE                                                                          \
+    PM_INT(pm_nets_options, divisible_by, 8, 1, 1024, "scaled widths are multiples of this")
+#define PM_NETS_SCALE_LAST(yes)                                                                    \
+    PM_BOOL(pm_nets_options, scale_last, yes,                                                      \
+            "the last convolution's outputs follow a multiplier below 1 too")
+#define PM_NETS_OUTPUT_STRIDE                                                                      \
+    PM_INT(pm_nets_options, output_stride, 0, 0, 32,                                               \
+           "image size over the last map's, 1 to 32 by powers of 2: from there on convolutions "   \
+           "are dilated in place of strides; 0: the net's own, 32")
+#define PM_NETS_AUX_HEAD                                                                           \
+    PM_BOOL(pm_nets_options, aux_head, true, "a second head in the middle, with a loss of its own")
+
+/* Dilation in place of strides: a net asks for each layer's. */
+struct pm_nets_atrous {
+    int limit;        /* output_stride; 0: none */
+    int stride, rate; /* reached so far; begin with 1 */
+};
+/* From the options; false, with the net's error set, when output_stride is no power of 2 from min to
+ * max. */
+bool pm_nets_atrous_begin(struct pm_net *net, const char *row, const struct pm_nets_options *o,
+                          int min, int max, struct pm_nets_atrous *a);
+/* *stride is what the layer has in the net's table; once the limit is reached it becomes 1 and later
+ * layers' *rate grows in its place. */
+void pm_nets_atrous_step(struct pm_nets_atrous *a, int *stride, int *rate);
+
+/* ---- layers (units.c) -------------------------------------------------------------------- */
+
+/* Batch norm as the options say. rest: its further options, "scale=false activation=relu".
+ * residual is added before the activation, or NULL. */
+struct pm_node *pm_nets_batch_norm(struct pm_net *net, const struct pm_nets_options *o,
+                                   const char *name, struct pm_node *x, struct pm_node *residual,
+                                   const char *rest);
+/* A convolution without bias, from its spec as in pm_net_add, and NAME/BatchNorm behind it. */
+struct pm_node *pm_nets_conv_bn(struct pm_net *net, const struct pm_nets_options *o,
+                                const char *name, struct pm_node *x, const char *rest,
+                                const char *spec, ...) PM_PRINTF(6, 7);
+/* A depthwise convolution, as the MobileNets have them, and NAME/BatchNorm with an activation. */
+struct pm_node *pm_nets_depthwise_bn(struct pm_net *net, const struct pm_nets_options *o,
+                                     const char *name, struct pm_node *x, int kernel, int stride,
+                                     int rate, const char *activation);
+/* Spec of a convolution's window whose output is ceil(in / stride) for every input, taken from pixel
+ * 0 on: "kernel= stride= dilation= padding= ". */
+const char *pm_nets_window_same(struct pm_arena *a, int kernel, int stride, int rate);
+
+/* ---- sizes ------------------------------------------------------------------------------- */
+
 /* False, with the net's error set to a line that names both sizes, when images are smaller than
  * min x min. */
 bool pm_nets_fits(struct pm_net *net, const char *row, const struct pm_node *images, int min);
 
-/* width rounded to the nearest multiple of `divisor`, at least divisor and at least nine tenths of
+/* width rounded to the nearest multiple of `divisor`, at least min and at least nine tenths of
  * width: what the MobileNets of versions 2 and 3 do to scaled widths. */
-int pm_nets_divisible(double width, int divisor);
+int pm_nets_divisible(double width, int divisor, int min);
+/* That of width x depth_multiplier, as the options say. */
+int pm_nets_depth(const struct pm_nets_options *o, int width);
+/* The last layer's, which a multiplier below 1 scales only with scale_last. */
+int pm_nets_last_depth(const struct pm_nets_options *o, int width);
 
 /* ---- ends (heads.c) -------------------------------------------------------------------- */
 
@@ -25,7 +108,7 @@ struct pm_node *pm_nets_fc_scores(struct pm_net *net, const char *scope, struct 
 /* The map's average: windows of at most kernel x kernel, VALID, or the whole map with global_pool.
  * More than one window left is an error that names the remedy. */
 struct pm_node *pm_nets_average(struct pm_net *net, const char *row, const char *name,
-                                struct pm_node *x, int kernel, bool global_pool);
+                                struct pm_node *x, int kernel, int stride, bool global_pool);
 /* NAME: a 1x1 convolution with bias to the classes, squeezed to [batch, classes]. */
 struct pm_node *pm_nets_logits(struct pm_net *net, const char *name, struct pm_node *x,
                                int num_classes, const char *init);
@@ -35,13 +118,16 @@ struct pm_node *pm_nets_logits(struct pm_net *net, const char *name, struct pm_n
 /* How the convolutions of an Inception net are made: each has batch norm and relu. */
 struct pm_branches {
     struct pm_net *net;
+    const struct pm_nets_options *options;
     const char *scope;       /* "InceptionV3" */
     const char *weights_init;
-    double batch_norm_decay;
-    double multiplier;       /* of every width, cut to an integer and at least min_depth */
-    int min_depth;
     bool regularize_bias;    /* biases have weight decay too */
 };
+/* A layer's width: filters, or with a depth_multiplier the product cut to an integer and at least
+ * min_depth. */
+int pm_branches_depth(const struct pm_branches *b, int filters);
+/* The stem of inception_v3 and inception_resnet_v2, down to 35x35 of 299x299. */
+struct pm_node *pm_branches_stem(const struct pm_branches *b, struct pm_node *images);
 /* A convolution with batch norm and relu, SCOPE/name. */
 struct pm_node *pm_branches_conv(const struct pm_branches *b, const char *name, struct pm_node *x,
                                  int filters, int kernel_h, int kernel_w, int stride, bool valid,

@@ -2,17 +2,8 @@
  * convolutions. 231x231; larger pictures give a map of scores, which global_pool averages. */
 #include "nets/nets.h"
 
-struct overfeat_cfg {
-    float keep_prob;
-    bool global_pool;
-};
-
 static const struct pm_opt opts[] = {
-    PM_FLOAT(overfeat_cfg, keep_prob, 0.5, 0.01, 1,
-             "share of fc6's and fc7's outputs that dropout keeps"),
-    PM_BOOL(overfeat_cfg, global_pool, false,
-            "average the last map of scores, so that pictures may be larger than 231x231"),
-    { 0 },
+    PM_NETS_KEEP_PROB(0.5), PM_NETS_GLOBAL_POOL, { 0 },
 };
 
 static struct pm_node *conv(struct pm_net *net, const char *name, struct pm_node *x, int filters,
@@ -27,11 +18,11 @@ static struct pm_node *pool(struct pm_net *net, const char *name, struct pm_node
     return pm_net_add(net, name, x, "max_pool kernel=2 stride=2 padding=valid");
 }
 
-static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *config,
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
                   struct pm_heads *heads)
 {
     static const char fc[] = "truncated(0.005)", bias[] = "constant(0.1)";
-    const struct overfeat_cfg *cfg = config;
+    const struct pm_nets_options *o = options;
     struct pm_node *x = images;
 
     if (!pm_nets_fits(net, "overfeat", images, 231))
@@ -44,14 +35,14 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = conv(net, "overfeat/conv4", x, 1024, 3, 1, "same");
     x = conv(net, "overfeat/conv5", x, 1024, 3, 1, "same");
     x = pool(net, "overfeat/pool5", x);
-    x = pm_nets_fc_conv(net, "overfeat/fc6", x, 3072, 6, cfg->keep_prob, fc, bias);
-    x = pm_nets_fc_conv(net, "overfeat/fc7", x, 4096, 1, cfg->keep_prob, fc, bias);
-    heads->logits = pm_nets_fc_scores(net, "overfeat", x, num_classes, fc, cfg->global_pool);
+    x = pm_nets_fc_conv(net, "overfeat/fc6", x, 3072, 6, o->keep_prob, fc, bias);
+    x = pm_nets_fc_conv(net, "overfeat/fc7", x, 4096, 1, o->keep_prob, fc, bias);
+    heads->logits = pm_nets_fc_scores(net, "overfeat", x, num_classes, fc, o->global_pool);
 }
 
 const struct pm_net_row pm_net_row_overfeat = {
     .name = "overfeat", .help = "five wide convolutions and a fully connected end, of 2013",
-    .opts = opts, .cfg_size = sizeof(struct overfeat_cfg),
+    .opts = opts, .cfg_size = sizeof(struct pm_nets_options),
     .default_size = 231, .default_channels = 3, .preprocessing = "vgg", .weight_decay = 5e-4f,
     .build = build,
 };

@@ -3,23 +3,15 @@
  * a map of scores, which global_pool averages. */
 #include "nets/nets.h"
 
-struct vgg_cfg {
-    float keep_prob;
-    bool global_pool;
-};
-
 static const struct pm_opt opts[] = {
-    PM_FLOAT(vgg_cfg, keep_prob, 0.5, 0.01, 1, "share of fc6's and fc7's outputs that dropout keeps"),
-    PM_BOOL(vgg_cfg, global_pool, false,
-            "average the last map of scores, so that pictures may be larger than 224x224"),
-    { 0 },
+    PM_NETS_KEEP_PROB(0.5), PM_NETS_GLOBAL_POOL, { 0 },
 };
 
 enum { STAGES = 5 };
 static const int widths[STAGES] = { 64, 128, 256, 512, 512 };
 
 static void build(const char *scope, const int convs[STAGES], struct pm_net *net,
-                  struct pm_node *images, int num_classes, const struct vgg_cfg *cfg,
+                  struct pm_node *images, int num_classes, const struct pm_nets_options *o,
                   struct pm_heads *heads)
 {
     struct pm_arena *a = net->arena;
@@ -35,11 +27,11 @@ static void build(const char *scope, const int convs[STAGES], struct pm_net *net
         x = pm_net_add(net, pm_arena_printf(a, "%s/pool%d", scope, stage + 1), x,
                        "max_pool kernel=2 stride=2 padding=valid");
     }
-    x = pm_nets_fc_conv(net, pm_arena_printf(a, "%s/fc6", scope), x, 4096, 7, cfg->keep_prob,
+    x = pm_nets_fc_conv(net, pm_arena_printf(a, "%s/fc6", scope), x, 4096, 7, o->keep_prob,
                         "xavier", "constant(0)");
-    x = pm_nets_fc_conv(net, pm_arena_printf(a, "%s/fc7", scope), x, 4096, 1, cfg->keep_prob,
+    x = pm_nets_fc_conv(net, pm_arena_printf(a, "%s/fc7", scope), x, 4096, 1, o->keep_prob,
                         "xavier", "constant(0)");
-    heads->logits = pm_nets_fc_scores(net, scope, x, num_classes, "xavier", cfg->global_pool);
+    heads->logits = pm_nets_fc_scores(net, scope, x, num_classes, "xavier", o->global_pool);
 }
 
 #define VGG(which, text, ...)                                                                      \
@@ -51,7 +43,7 @@ static void build(const char *scope, const int convs[STAGES], struct pm_net *net
     }                                                                                              \
     const struct pm_net_row pm_net_row_vgg_##which = {                                             \
         .name = "vgg_" #which, .help = text " layers of 3x3 convolutions, fully connected end",    \
-        .opts = opts, .cfg_size = sizeof(struct vgg_cfg),                                          \
+        .opts = opts, .cfg_size = sizeof(struct pm_nets_options),                                          \
         .default_size = 224, .default_channels = 3, .preprocessing = "vgg",                        \
         .weight_decay = 5e-4f, .build = build_##which,                                             \
     }

@@ -288,6 +288,19 @@ static void expect_option(const struct pm_net *net, const char *node, const char
     cJSON_Delete(o);
 }
 
+static void expect_dilation(const struct pm_net *net, const char *node, int want)
+{
+    const struct pm_node *n = pm_net_find(net, node);
+    cJSON *o = cJSON_CreateObject();
+
+    assert_non_null(n);
+    pm_opts_dump(n->layer->opts, n->cfg, o, false);
+    const cJSON *v = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(o, "dilation"), 0);
+    if (!cJSON_IsNumber(v) || v->valueint != want)
+        fail_msg("%s: dilation is %d, not %d", node, v ? v->valueint : 0, want);
+    cJSON_Delete(o);
+}
+
 /* Constants too small to show in a step's gradients. */
 static void constants(void **state)
 {
@@ -391,13 +404,67 @@ static void multiplier(void **state)
 {
     (void)state;
     struct pm_heads heads;
-    struct pm_net *net = build("mobilenet_v1", 1, 32, 32, 10, "{\"multiplier\": 0.12}", &heads);
+    struct pm_net *net = build("mobilenet_v1", 1, 32, 32, 10, "{\"depth_multiplier\": 0.12}", &heads);
 
     assert_int_equal(net->error, PM_OK);
     expect_shape(net, "MobilenetV1/Conv2d_0", PM_SHAPE4(1, 16, 16, 8));
     expect_shape(net, "MobilenetV1/Conv2d_2_pointwise", PM_SHAPE4(1, 8, 8, 15));
     expect_shape(net, "MobilenetV1/Conv2d_13_pointwise", PM_SHAPE4(1, 1, 1, 122));
     pm_net_destroy(&net);
+}
+
+/* Dilation in place of strides: the last map is as large as asked, and the layers after each stride
+ * that is left out see the same pixels apart. */
+static void output_stride(void **state)
+{
+    (void)state;
+    struct pm_heads heads;
+    struct pm_net *net = build("mobilenet_v2", 1, 32, 64, 10, "{\"output_stride\": 8}", &heads);
+
+    assert_int_equal(net->error, PM_OK);
+    expect_shape(net, "MobilenetV2/expanded_conv_3/depthwise", PM_SHAPE4(1, 4, 8, 144));
+    expect_shape(net, "MobilenetV2/Conv_1", PM_SHAPE4(1, 4, 8, 1280));
+    expect_dilation(net, "MobilenetV2/expanded_conv_3/depthwise", 1);
+    expect_dilation(net, "MobilenetV2/expanded_conv_6/depthwise", 1);
+    expect_dilation(net, "MobilenetV2/expanded_conv_7/depthwise", 2);
+    expect_dilation(net, "MobilenetV2/expanded_conv_13/depthwise", 2);
+    expect_dilation(net, "MobilenetV2/expanded_conv_14/depthwise", 4);
+    pm_net_destroy(&net);
+
+    net = build("resnet_v2_50", 1, 65, 64, 10, "{\"output_stride\": 8}", &heads);
+    assert_int_equal(net->error, PM_OK);
+    expect_shape(net, "resnet_v2_50/postnorm", PM_SHAPE4(1, 9, 8, 2048));
+    expect_dilation(net, "resnet_v2_50/block2/unit_4/bottleneck_v2/conv2", 1);
+    expect_dilation(net, "resnet_v2_50/block3/unit_1/bottleneck_v2/conv2", 2);
+    expect_dilation(net, "resnet_v2_50/block3/unit_6/bottleneck_v2/conv2", 2);
+    expect_dilation(net, "resnet_v2_50/block4/unit_1/bottleneck_v2/conv2", 4);
+    pm_net_destroy(&net);
+
+    net = build("mobilenet_v3_small", 1, 64, 64, 10, "{\"output_stride\": 16}", &heads);
+    assert_int_equal(net->error, PM_OK);
+    expect_shape(net, "MobilenetV3/Conv_1", PM_SHAPE4(1, 4, 4, 576));
+    expect_dilation(net, "MobilenetV3/expanded_conv_8/depthwise", 1);
+    expect_dilation(net, "MobilenetV3/expanded_conv_9/depthwise", 2);
+    pm_net_destroy(&net);
+}
+
+static void refused_strides(void **state)
+{
+    (void)state;
+    static const struct { const char *name, *options, *words; } cases[] = {
+        { "mobilenet_v1", "{\"output_stride\": 12}", "output_stride: 12 is none that mobilenet_v1" },
+        { "resnet_v1_50", "{\"output_stride\": 2}", "a power of 2 from 4 to 32, or 0" },
+        { "resnet_v2_50", "{\"output_stride\": 16, \"root_block\": false}", "from 1 to 8" },
+    };
+
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        struct pm_heads heads;
+        struct pm_net *net = build(cases[i].name, 1, 64, 64, 10, cases[i].options, &heads);
+        assert_int_equal(net->error, PM_ECONFIG);
+        if (!strstr(pm_error_text(), cases[i].words))
+            fail_msg("\"%s\" does not say \"%s\"", pm_error_text(), cases[i].words);
+        pm_net_destroy(&net);
+    }
 }
 
 static void unknown_name(void **state)
@@ -416,7 +483,8 @@ int main(void)
         cmocka_unit_test(mobilenet_variables), cmocka_unit_test(weight_decay),
         cmocka_unit_test(constants),
         cmocka_unit_test(other_sizes),     cmocka_unit_test(refused_sizes),
-        cmocka_unit_test(multiplier),      cmocka_unit_test(unknown_name),
+        cmocka_unit_test(multiplier),      cmocka_unit_test(output_stride),
+        cmocka_unit_test(refused_strides), cmocka_unit_test(unknown_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,76 @@
+/* units: what the layers of named nets have in common. */
+#include "nets/nets.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct pm_node *pm_nets_batch_norm(struct pm_net *net, const struct pm_nets_options *o,
+                                   const char *name, struct pm_node *x, struct pm_node *residual,
+                                   const char *rest)
+{
+    return pm_net_add_many(net, name, (struct pm_node *[]){ x, residual }, residual ? 2 : 1,
+                           "batch_norm decay=%.17g epsilon=%.9g moving_variance=%s %s",
+                           o->batch_norm_decay, (double)o->batch_norm_epsilon,
+                           o->moving_variance ? "biased" : "unbiased", rest);
+}
+
+struct pm_node *pm_nets_conv_bn(struct pm_net *net, const struct pm_nets_options *o,
+                                const char *name, struct pm_node *x, const char *rest,
+                                const char *spec, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, spec);
+    vsnprintf(text, sizeof text, spec, args);
+    va_end(args);
+    x = pm_net_add(net, name, x, "%s bias=false", text);
+    return pm_nets_batch_norm(net, o, pm_arena_printf(net->arena, "%s/BatchNorm", name), x, NULL,
+                              rest);
+}
+
+struct pm_node *pm_nets_depthwise_bn(struct pm_net *net, const struct pm_nets_options *o,
+                                     const char *name, struct pm_node *x, int kernel, int stride,
+                                     int rate, const char *activation)
+{
+    return pm_nets_conv_bn(net, o, name, x, pm_arena_printf(net->arena, "activation=%s", activation),
+                           "depthwise_conv2d kernel=%d stride=%d dilation=%d regularize=false "
+                           "weights_init=truncated(0.09)", kernel, stride, rate);
+}
+
+const char *pm_nets_window_same(struct pm_arena *a, int kernel, int stride, int rate)
+{
+    const int wide = (kernel - 1) * rate + 1, before = (wide - 1) / 2, after = wide - 1 - before;
+
+    if (stride == 1 || kernel == 1)
+        return pm_arena_printf(a, "kernel=%d stride=%d dilation=%d padding=same", kernel, stride,
+                               rate);
+    return pm_arena_printf(a, "kernel=%d stride=%d dilation=%d padding=explicit pad=[%d,%d,%d,%d]",
+                           kernel, stride, rate, before, after, before, after);
+}
+
+bool pm_nets_atrous_begin(struct pm_net *net, const char *row, const struct pm_nets_options *o,
+                          int min, int max, struct pm_nets_atrous *a)
+{
+    const int s = o->output_stride;
+
+    *a = (struct pm_nets_atrous) { s, 1, 1 };
+    if (s == 0 || (s >= min && s <= max && (s & (s - 1)) == 0))
+        return true;
+    if (!net->error)
+        net->error = pm_fail(PM_ECONFIG, "model.output_stride: %d is none that %s has: a power of 2 "
+                             "from %d to %d, or 0", s, row, min, max);
+    return false;
+}
+
+void pm_nets_atrous_step(struct pm_nets_atrous *a, int *stride, int *rate)
+{
+    *rate = 1;
+    if (a->stride == a->limit) {
+        *rate = a->rate;
+        a->rate *= *stride;
+        *stride = 1;
+    } else {
+        a->stride *= *stride;
+    }
+}
