@@ -50,14 +50,31 @@ const struct pm_config_origin *pm_config_origin_find(const struct pm_config_orig
 struct pm_reference {
     const char *key;
     const char *tasks;                       /* letters of "csd" */
-    const char *slim, *deeplab, *detection;  /* flags or fields; NULL = none */
+    const char *slim; /* arguments of TF-Slim that flags.c does not name; NULL = none */
+    const char *deeplab, *detection;         /* flags or fields; NULL = none */
     const char *type, *def, *help;           /* of later keys */
 };
 extern const struct pm_reference pm_references[]; /* ends with a NULL key */
 const struct pm_reference *pm_reference_find(const char *key);
 /* The first key of a section, or NULL. */
 const struct pm_reference *pm_reference_of_section(const char *section);
+/* word is one of the names of a list, which commas separate. */
+bool pm_reference_lists(const char *list, const char *word);
 /* The key whose flags hold this word, or NULL. */
 const struct pm_reference *pm_reference_by_flag(const char *word);
+
+/* ---- flags.c: the original programs' flags, by program --------------------------------- */
+
+struct pm_flag {
+    const char *flag, *def; /* as there; def in Markdown */
+    const char *key;        /* ours, known to reference.c or an open row; or NULL, then */
+    const char *instead;    /* what does its work, in Markdown: "none" or a part of a command */
+    const char *note;       /* where the meaning differs; NULL = nowhere */
+};
+struct pm_program {
+    const char *name, *help;    /* help: a sentence, or sentences */
+    const struct pm_flag *flag; /* ends with a NULL flag */
+};
+extern const struct pm_program pm_programs[]; /* ends with a NULL name */
 
 #endif

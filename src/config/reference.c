@@ -220,8 +220,9 @@ const struct pm_reference pm_references[] = {
         "rms_prop_optimizer, momentum_optimizer, adam_optimizer, adadelta_optimizer, "
         "nadam_optimizer"),
     KEY("optim.weight_decay", "csd", "weight_decay", "weight_decay", "l2_regularizer"),
-    KEY("optim.clip_norm", "csd", "clip_gradient_norm", NULL, NULL),
-    KEY("optim.clip_variable_norm", "csd", NULL, NULL, "gradient_clipping_by_norm"),
+    KEY("optim.clip_norm", "csd", NULL, NULL, NULL),
+    KEY("optim.clip_variable_norm", "csd", "clip_gradient_norm", NULL,
+        "gradient_clipping_by_norm"),
     KEY("optim.freeze", "csd", NULL, NULL, "freeze_variables"),
     KEY("optim.multipliers", "csd", "gradient_multipliers", "last_layer_gradient_multiplier",
         "bias_grad_multiplier"),
@@ -418,7 +419,7 @@ const struct pm_reference *pm_reference_of_section(const char *section)
 }
 
 /* word is one of the comma-separated names. */
-static bool names(const char *list, const char *word)
+bool pm_reference_lists(const char *list, const char *word)
 {
     size_t n = strlen(word);
 
@@ -430,8 +431,13 @@ static bool names(const char *list, const char *word)
 
 const struct pm_reference *pm_reference_by_flag(const char *word)
 {
+    for (const struct pm_program *p = pm_programs; p->name; p++)
+        for (const struct pm_flag *f = p->flag; f->flag; f++)
+            if (f->key && strcmp(f->flag, word) == 0)
+                return pm_reference_find(f->key);
     for (const struct pm_reference *r = pm_references; r->key; r++)
-        if (names(r->slim, word) || names(r->deeplab, word) || names(r->detection, word))
+        if (pm_reference_lists(r->slim, word) || pm_reference_lists(r->deeplab, word) ||
+            pm_reference_lists(r->detection, word))
             return r;
     return NULL;
 }

@@ -163,10 +163,30 @@ static void add_words(struct pm_str *s, const char *words)
     pm_str_add(s, " |%s%s", words ? " " : "", words ? words : "");
 }
 
+/* The key's flags in flags.c, each once, and after them what its own line names besides. */
+static void add_slim(struct pm_str *s, const struct pm_reference *r)
+{
+    struct pm_str names = { 0 };
+
+    pm_str_add(&names, "%s", "");
+    for (const struct pm_program *p = pm_programs; r && p->name; p++)
+        for (const struct pm_flag *f = p->flag; f->flag; f++)
+            if (f->key && strcmp(f->key, r->key) == 0 && !pm_reference_lists(names.text, f->flag))
+                pm_str_add(&names, "%s%s", names.length ? ", " : "", f->flag);
+    for (const char *c = r ? r->slim : NULL; c && *c; c += strcspn(c, ","), c += strspn(c, ", ")) {
+        char word[128];
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(c, ","), c);
+        if (!pm_reference_lists(names.text, word))
+            pm_str_add(&names, "%s%s", names.length ? ", " : "", word);
+    }
+    add_words(s, names.length ? names.text : NULL);
+    pm_str_free(&names);
+}
+
 static void add_flags(struct pm_str *s, const struct pm_reference *r)
 {
     pm_str_add(s, " | %s", r ? r->tasks : "c");
-    add_words(s, r ? r->slim : NULL);
+    add_slim(s, r);
     add_words(s, r ? r->deeplab : NULL);
     add_words(s, r ? r->detection : NULL);
     pm_str_add(s, " |\n");
@@ -239,10 +259,120 @@ static void add_names(struct pm_str *s, const struct pm_config_section *section,
                    rows->rows[i].help ? rows->rows[i].help : "");
 }
 
+/* ---- the original programs' flags ------------------------------------------------------ */
+
+/* The default of one option as JSON text, or NULL when the table has no such key; pm_free. */
+static char *default_text(const struct pm_opt *opts, const char *key)
+{
+    const int i = opts ? pm_opts_find(opts, key) : -1;
+    char *text = NULL;
+
+    if (i < 0)
+        return NULL;
+    cJSON *schema = cJSON_CreateObject();
+    pm_opts_schema(opts, schema);
+    const cJSON *def = cJSON_GetObjectItemCaseSensitive(
+        cJSON_GetObjectItemCaseSensitive(schema, key), "default");
+    text = def ? pm_json_print(def) : pm_strdup("null");
+    cJSON_Delete(schema);
+    return text;
+}
+
+/* An open row's option: its default, or with several, each with the names of its rows. */
+static void add_row_defaults(struct pm_str *s, const struct pm_open_rows *rows, const char *key)
+{
+    enum { MOST = 8 };
+    char *texts[MOST] = { NULL };
+    struct pm_str names[MOST] = { { 0 } };
+    int count = 0, had = 0;
+
+    for (size_t i = 0; i < rows->count && count < MOST; i++) {
+        char *text = default_text(rows->rows[i].opts, key);
+        int k = 0;
+        if (!text)
+            continue;
+        while (k < count && strcmp(texts[k], text) != 0)
+            k++;
+        if (k == count)
+            texts[count++] = pm_strdup(text);
+        pm_str_add(&names[k], "%s%s", names[k].length ? ", " : "", rows->rows[i].name);
+        had++;
+        pm_free(text);
+    }
+    for (int k = 0; k < count; k++) {
+        if (count == 1)
+            pm_str_add(s, "`%s`", texts[k]);
+        else if (had <= MOST)
+            pm_str_add(s, "%s`%s` (%s)", k ? ", " : "", texts[k], names[k].text);
+        else if (k == 0)
+            pm_str_add(s, "by the name");
+        pm_free(texts[k]);
+        pm_str_free(&names[k]);
+    }
+}
+
+static void add_default(struct pm_str *s, const struct pm_open_sections *open, const char *key)
+{
+    const struct pm_reference *r = pm_reference_find(key);
+    const size_t n = strcspn(key, ".");
+    const struct pm_config_section *c = pm_config_section_find(key, n);
+
+    if (r && r->type) {
+        pm_str_add(s, "`%s`", r->def);
+    } else if (!c) {
+        pm_str_add(s, "%s", strcmp(key, "devices") == 0 ? "`[\"auto\"]`" : "");
+    } else {
+        char *text = default_text(c->opts, key + n + 1);
+        if (text)
+            pm_str_add(s, "`%s`", text);
+        else if (pm_config_rows(c, open))
+            add_row_defaults(s, pm_config_rows(c, open), key + n + 1);
+        pm_free(text);
+    }
+}
+
+static void add_flag(struct pm_str *s, const struct pm_open_sections *open, const struct pm_flag *f)
+{
+    const struct pm_reference *r = f->key ? pm_reference_find(f->key) : NULL;
+
+    pm_str_add(s, "| `%s` | %s | ", f->flag, f->def);
+    if (f->key) {
+        pm_str_add(s, "`%s`%s | ", f->key, r && r->type ? " *later*" : "");
+        add_default(s, open, f->key);
+    } else {
+        pm_str_add(s, "%s |", f->instead);
+    }
+    pm_str_add(s, " |%s%s |\n", f->note ? " " : "", f->note ? f->note : "");
+}
+
+static void add_programs(struct pm_str *s, const struct pm_open_sections *open)
+{
+    pm_str_add(s, "\n## Flags of the original programs\n\nA table for each program: the flag and its "
+                  "default there, the key and its default here, and where they differ in meaning.\n");
+    for (const struct pm_program *p = pm_programs; p->name; p++) {
+        pm_str_add(s,
+                   "\n### %s\n\n%s\n\n| flag | default there | here | default here | note |\n"
+                   "|---|---|---|---|---|\n",
+                   p->name, p->help);
+        for (const struct pm_flag *f = p->flag; f->flag; f++)
+            add_flag(s, open, f);
+    }
+}
+
+/* ---- the whole table ------------------------------------------------------------------- */
+
+static const char keys_head[] =
+    "\n## All keys\n\n"
+    "*tasks*: c classification, s segmentation, d detection. Keys marked *later* are known, but this "
+    "version does not accept them and\n"
+    "says so. The last three columns name the originals' flags and fields for the same thing.\n";
+
 char *pm_config_markdown(const struct pm_open_sections *open)
 {
     struct pm_str s = { 0 };
 
+    add_programs(&s, open);
+    pm_str_add(&s, "%s", keys_head);
     add_head(&s, "top level", "");
     pm_str_add(&s, "| `task` | classification\\|segmentation *later*\\|detection *later* | "
                    "`\"classification\"` | | what the network is trained for");

@@ -1,0 +1,305 @@
+/* The flags of the original programs, one table a program: what each is called here.
+ * configs/README.md prints it (pm_config_markdown); a test holds every row against the tables of
+ * keys, so that a key that is renamed takes its flags along.
+ *
+ * A row's note says where the meaning differs. Our default is not written here: it is looked up. */
+#include "config/parts.h"
+
+/* Flag, its default there, our key, note. */
+#define FLAG(f, d, k, n)                         \
+    {                                            \
+        .flag = f, .def = d, .key = k, .note = n \
+    }
+/* What is no key: an argument of a command, or nothing. */
+#define ELSE(f, d, h, n)                             \
+    {                                                \
+        .flag = f, .def = d, .instead = h, .note = n \
+    }
+#define NONE(f, d, n) ELSE(f, d, "none", n)
+
+#define ONE "only this value: one machine"
+#define NO_MASTER NONE("master", "`\"\"`", "one process; there is no server to name")
+#define DATA                                                           \
+    FLAG("dataset_dir", "none", "data.folder",                         \
+         "what `dataset convert` and `download` make, or Slim's own"), \
+        FLAG("dataset_name", "`\"imagenet\"`", "data.folder",          \
+             "a folder says itself what it holds, by its `labels.txt` and `dataset.json`")
+#define OFFSET FLAG("labels_offset", "`0`", "data.labels_offset", NULL)
+#define GREY                                           \
+    FLAG("use_grayscale", "`false`", "input.channels", \
+         "`1`; a JPEG's own luma, else 0.2989 R + 0.5870 G + 0.1140 B, before scaling")
+#define MODEL FLAG("model_name", "`\"inception_v3\"`", "model.name", "or `model.layers`")
+#define PREPROCESSING FLAG("preprocessing_name", "none", "input.preprocessing", "`null`: the net's")
+
+static const struct pm_flag train[] = {
+    NO_MASTER,
+    FLAG("num_clones", "`1`", "devices", "an entry for each clone: `[\"vulkan:0\", \"vulkan:1\"]`"),
+    FLAG("clone_on_cpu", "`false`", "devices", "`[\"cpu\"]`"),
+    FLAG("worker_replicas", "`1`", "run.replicas", ONE),
+    FLAG("num_ps_tasks", "`0`", "run.parameter_servers", ONE),
+    FLAG("task", "`0`", "run.task", ONE),
+    FLAG("sync_replicas", "`false`", "run.sync_replicas", ONE),
+    FLAG("replicas_to_aggregate", "`1`", "run.replicas_to_aggregate", ONE),
+    FLAG("train_dir", "a temporary folder", "run.folder", "must be given"),
+    FLAG("log_every_n_steps", "`10`", "run.log_every_steps", NULL),
+    FLAG(
+        "save_summaries_secs", "`600`", "run.summary_every_steps",
+        "steps, not seconds, and histograms and pictures only: scalars come with each logged line"),
+    FLAG("save_interval_secs", "`600`", "run.save_every_secs", NULL),
+    FLAG("weight_decay", "`0.00004`", "optim.weight_decay",
+         "`null`: the net's own, over which the flag's default went there; set it to repeat a "
+         "recipe"),
+    FLAG("optimizer", "`\"rmsprop\"`", "optim.name", NULL),
+    FLAG("adadelta_rho", "`0.95`", "optim.rho", NULL),
+    FLAG("adagrad_initial_accumulator_value", "`0.1`", "optim.initial", NULL),
+    FLAG("adam_beta1", "`0.9`", "optim.beta1", NULL),
+    FLAG("adam_beta2", "`0.999`", "optim.beta2", NULL),
+    FLAG("opt_epsilon", "`1.0`", "optim.epsilon",
+         "one flag for adadelta, adam and rmsprop; adam's is small here"),
+    FLAG("ftrl_learning_rate_power", "`-0.5`", "optim.power", NULL),
+    FLAG("ftrl_initial_accumulator_value", "`0.1`", "optim.initial", NULL),
+    FLAG("ftrl_l1", "`0.0`", "optim.l1", NULL),
+    FLAG("ftrl_l2", "`0.0`", "optim.l2", NULL),
+    FLAG("momentum", "`0.9`", "optim.momentum", "of optimizer momentum (in 2017, of rmsprop too)"),
+    FLAG("rmsprop_momentum", "`0.9`", "optim.momentum", "of optimizer rmsprop"),
+    FLAG("rmsprop_decay", "`0.9`", "optim.decay", NULL),
+    FLAG("quantize_delay", "`-1`", "model.quantize_delay", "only this value: no fake quantisation"),
+    FLAG("learning_rate_decay_type", "`\"exponential\"`", "schedule.policy", "cosine besides"),
+    FLAG("learning_rate", "`0.01`", "schedule.base_lr", NULL),
+    FLAG("end_learning_rate", "`0.0001`", "schedule.end_lr", NULL),
+    FLAG("label_smoothing", "`0.0`", "loss.label_smoothing", NULL),
+    FLAG("learning_rate_decay_factor", "`0.94`", "schedule.decay_factor", NULL),
+    FLAG("num_epochs_per_decay", "`2.0`", "schedule.num_epochs_per_decay",
+         "there an epoch's steps were counted from one clone's batch: `schedule.epoch_count` "
+         "\"per_clone\""),
+    FLAG("warmup_epochs", "`0`", "schedule.warmup_epochs", NULL),
+    FLAG("moving_average_decay", "none", "optim.moving_average_decay", "`0`: none are kept"),
+    DATA,
+    FLAG("dataset_split_name", "`\"train\"`", "data.train_split", NULL),
+    OFFSET,
+    FLAG("num_readers", "`4`", "data.threads",
+         "the same threads read, decode and augment; `0`: as many as cores"),
+    FLAG("num_preprocessing_threads", "`4`", "data.threads",
+         "the batch does not depend on their number"),
+    FLAG("batch_size", "`32`", "run.batch_size",
+         "of one clone there, of all clones together here: multiply by `num_clones`"),
+    GREY,
+    MODEL,
+    PREPROCESSING,
+    FLAG("train_image_size", "none", "input.size", "`null`: the net's"),
+    FLAG("max_number_of_steps", "none", "run.steps", "`0`: until stopped"),
+    FLAG("checkpoint_path", "none", "init.checkpoint",
+         "safetensors; passed over, as there, when the run folder holds a checkpoint"),
+    FLAG("checkpoint_exclude_scopes", "none", "init.exclude_scopes", "a list instead of commas"),
+    FLAG("trainable_scopes", "none", "init.trainable_scopes", "a list instead of commas"),
+    FLAG("ignore_missing_vars", "`false`", "init.ignore_missing", NULL),
+    { 0 },
+};
+
+static const struct pm_flag library[] = {
+    FLAG("clip_gradient_norm", "`0`", "optim.clip_variable_norm",
+         "of each variable, as there; `optim.clip_norm` is of all together"),
+    FLAG("gradient_multipliers", "none", "optim.multipliers",
+         "regular expressions instead of names"),
+    FLAG("startup_delay_steps", "`0`", "run.startup_delay_steps", ONE),
+    FLAG("trace_every_n_steps", "none", "run.trace_steps", "one span of steps, not every n"),
+    { 0 },
+};
+
+static const struct pm_flag evaluation[] = {
+    FLAG("batch_size", "`100`", "eval.batch_size", NULL),
+    FLAG("max_num_batches", "none", "eval.max_batches",
+         "`0`: the whole split, each example exactly once; there the last batch wrapped around"),
+    NO_MASTER,
+    FLAG("checkpoint_path", "a temporary folder", "eval.checkpoint",
+         "`null`: the newest of `run.folder`"),
+    FLAG("eval_dir", "a temporary folder", "run.folder", "results go to the run they belong to"),
+    FLAG("num_preprocessing_threads", "`4`", "data.threads", "`0`: as many as cores"),
+    DATA,
+    FLAG("dataset_split_name", "`\"test\"`", "data.eval_split", NULL),
+    OFFSET,
+    MODEL,
+    PREPROCESSING,
+    FLAG("moving_average_decay", "none", "eval.averages",
+         "its value had no effect but to switch them on"),
+    FLAG("eval_image_size", "none", "input.eval_size", "`null`: `input.size`, or the net's"),
+    FLAG("quantize", "`false`", "model.quantize_delay", "only -1: no fake quantisation"),
+    GREY,
+    { 0 },
+};
+
+static const struct pm_flag export[] = {
+    MODEL,
+    NONE("is_training", "`false`", "a net for inference is exported"),
+    FLAG("image_size", "none", "export.size", NULL),
+    FLAG("default_image_size", "`224`", "export.size",
+         "of 2017, for nets without a size of their own"),
+    FLAG("batch_size", "none", "export.batch_size", NULL),
+    FLAG("dataset_name", "`\"imagenet\"`", "data.folder",
+         "for the number of classes; or `model.num_classes`"),
+    FLAG("dataset_dir", "`\"\"`", "data.folder", NULL),
+    OFFSET,
+    FLAG("output_file", "`\"\"`", "export.file", NULL),
+    FLAG("quantize", "`false`", "model.quantize_delay", "only -1: no fake quantisation"),
+    FLAG("is_video_model", "`false`", "export.frames", "video nets are not among ours"),
+    FLAG("num_frames", "none", "export.frames", "video nets are not among ours"),
+    NONE("write_text_graphdef", "`false`", "no graph files of TensorFlow are written"),
+    GREY,
+    { 0 },
+};
+
+static const struct pm_flag converting[] = {
+    ELSE("dataset_name", "none", "NAME of `pumice dataset download NAME DST`",
+         "mnist, cifar10, flowers, visualwakewords; `dataset convert` for what lies on the disk"),
+    ELSE("dataset_dir", "none", "DST", NULL),
+    ELSE("small_object_area_threshold", "`0.005`", "`small_object_area_threshold=`",
+         "option of `convert` and `download` visualwakewords"),
+    ELSE("foreground_class_of_interest", "`\"person\"`", "`foreground_class_of_interest=`",
+         "the same"),
+    ELSE("coco_dirname", "`\"coco_dataset\"`", "`--raw FOLDER`",
+         "where the archives and pictures are kept"),
+    ELSE("coco_train_url", "COCO 2014", "`--from ADDRESS`",
+         "a folder that holds all archives by their names"),
+    ELSE("coco_validation_url", "COCO 2014", "`--from ADDRESS`", NULL),
+    ELSE("coco_annotations_url", "COCO 2014", "`--from ADDRESS`", NULL),
+    { 0 },
+};
+
+static const struct pm_flag building[] = {
+    ELSE("train_directory", "a temporary folder", "SRC of `pumice dataset convert NAME SRC DST`",
+         "SRC/train"),
+    ELSE("validation_directory", "a temporary folder", "SRC", "SRC/validation"),
+    ELSE("output_directory", "a temporary folder", "DST", NULL),
+    ELSE("train_shards", "`1024`, `2`", "`train_shards=`", NULL),
+    ELSE("validation_shards", "`128`, `2`", "`validation_shards=`", NULL),
+    ELSE("num_threads", "`8`, `2`", "`threads=`",
+         "0: as many as cores; the files do not depend on it"),
+    ELSE("labels_file", "a list of synsets or labels", "`labels_file=`", NULL),
+    ELSE("imagenet_metadata_file", "synsets and their names", "`imagenet_metadata_file=`", NULL),
+    ELSE("bounding_box_file", "a table of boxes", "`bounding_box_file=`", NULL),
+    { 0 },
+};
+
+static const struct pm_flag inception[] = {
+    FLAG("train_dir", "a temporary folder", "run.folder",
+         "there deleted and made anew at each start; here a run goes on, and nothing is deleted"),
+    FLAG("max_steps", "`10000000`", "run.steps", NULL),
+    FLAG("subset", "`\"train\"`", "data.train_split", NULL),
+    FLAG("num_gpus", "`1`", "devices", "an entry for each"),
+    NONE("log_device_placement", "`false`", "`pumice config show --plan -v` says what runs where"),
+    FLAG("fine_tune", "`false`", "init.exclude_scopes",
+         "true: the last layers' scopes, as `[\"InceptionV3/Logits\", \"InceptionV3/AuxLogits\"]`"),
+    FLAG("pretrained_model_checkpoint_path", "`\"\"`", "init.checkpoint", NULL),
+    FLAG("checkpoint_dir", "`\"\"`", "run.folder",
+         "of one variant: everything is restored and training goes on"),
+    FLAG("initial_learning_rate", "`0.1`", "schedule.base_lr", NULL),
+    FLAG("num_epochs_per_decay", "`30.0`", "schedule.num_epochs_per_decay",
+         "of the whole batch, as there"),
+    FLAG("learning_rate_decay_factor", "`0.16`", "schedule.decay_factor", NULL),
+    FLAG("data_dir", "a temporary folder", "data.folder", NULL),
+    FLAG("batch_size", "`32`", "run.batch_size", "of all GPUs together, as there"),
+    FLAG("image_size", "`299`", "input.size", "`null`: the net's"),
+    FLAG("num_preprocess_threads", "`4`", "data.threads", "there of each tower, a multiple of 4"),
+    FLAG("num_readers", "`4`", "data.threads", "`0`: as many as cores"),
+    FLAG("input_queue_memory_factor", "`16`", "data.ring",
+         "batches ahead; the whole split is shuffled, no queue mixes a part of it"),
+    { 0 },
+};
+
+static const struct pm_flag distributed[] = {
+    NONE("job_name", "`\"\"`", "one process"),
+    FLAG("task_id", "`0`", "run.task", ONE),
+    FLAG("ps_hosts", "`\"\"`", "run.parameter_servers", ONE),
+    FLAG("worker_hosts", "`\"\"`", "run.replicas", ONE),
+    NONE("protocol", "`\"grpc\"`", NULL),
+    FLAG("train_dir", "a temporary folder", "run.folder", NULL),
+    FLAG("max_steps", "`1000000`", "run.steps", NULL),
+    FLAG("subset", "`\"train\"`", "data.train_split", NULL),
+    NONE("log_device_placement", "`false`", NULL),
+    FLAG("num_replicas_to_aggregate", "`-1`", "run.replicas_to_aggregate", ONE),
+    FLAG("save_interval_secs", "`600`", "run.save_every_secs", NULL),
+    FLAG("save_summaries_secs", "`180`", "run.summary_every_steps", "steps, not seconds"),
+    FLAG("initial_learning_rate", "`0.045`", "schedule.base_lr", NULL),
+    FLAG("num_epochs_per_decay", "`2.0`", "schedule.num_epochs_per_decay", NULL),
+    FLAG("learning_rate_decay_factor", "`0.94`", "schedule.decay_factor", NULL),
+    FLAG("batch_size", "`32`", "run.batch_size", "of one worker there"),
+    { 0 },
+};
+
+static const struct pm_flag inception_eval[] = {
+    FLAG("eval_dir", "a temporary folder", "run.folder",
+         "there deleted and made anew; here nothing is deleted"),
+    FLAG("checkpoint_dir", "a temporary folder", "eval.checkpoint",
+         "`null`: the newest of `run.folder`"),
+    FLAG("eval_interval_secs", "`300`", "eval.interval_secs", "of `pumice eval --watch`"),
+    FLAG("run_once", "`false`", "eval.max_runs",
+         "`pumice eval` alone runs once; `--watch` until `run.steps`"),
+    FLAG("num_examples", "`50000`", "eval.max_batches",
+         "in batches; `0`: the whole split, each exactly once"),
+    FLAG("subset", "`\"validation\"`", "data.eval_split", NULL),
+    FLAG("data_dir", "a temporary folder", "data.folder", NULL),
+    FLAG("batch_size", "`32`", "eval.batch_size", NULL),
+    FLAG("image_size", "`299`", "input.eval_size", "`null`: `input.size`, or the net's"),
+    { 0 },
+};
+
+static const struct pm_flag mobilenet[] = {
+    NO_MASTER,
+    FLAG("task", "`0`", "run.task", ONE),
+    FLAG("ps_tasks", "`0`", "run.parameter_servers", ONE),
+    FLAG("batch_size", "`64`", "run.batch_size", NULL),
+    FLAG("num_classes", "`1001`", "model.num_classes", "`0`: the data's"),
+    FLAG("number_of_steps", "none", "run.steps", "`0`: until stopped"),
+    FLAG("image_size", "`224`", "input.size", "`null`: the net's"),
+    FLAG("depth_multiplier", "`1.0`", "model.depth_multiplier", "or by name: `mobilenet_v1_050`"),
+    FLAG("quantize", "`false`", "model.quantize_delay", "only -1: no fake quantisation"),
+    FLAG("fine_tune_checkpoint", "`\"\"`", "init.checkpoint",
+         "with `init.ignore_missing` true and `schedule.base_lr` 0.0001, which it implied"),
+    FLAG("checkpoint_dir", "`\"\"`", "run.folder", NULL),
+    FLAG("dataset_dir", "`\"\"`", "data.folder", NULL),
+    FLAG("log_every_n_steps", "`100`", "run.log_every_steps", NULL),
+    FLAG("save_summaries_secs", "`100`", "run.summary_every_steps", "steps, not seconds"),
+    FLAG("save_interval_secs", "`100`", "run.save_every_secs", NULL),
+    { 0 },
+};
+
+static const struct pm_flag mobilenet_eval[] = {
+    NO_MASTER,
+    FLAG("batch_size", "`250`", "eval.batch_size", NULL),
+    FLAG("num_classes", "`1001`", "model.num_classes", "`0`: the data's"),
+    FLAG("num_examples", "`50000`", "eval.max_batches",
+         "in batches; `0`: the whole split, each exactly once"),
+    FLAG("image_size", "`224`", "input.eval_size", "`null`: `input.size`, or the net's"),
+    FLAG("depth_multiplier", "`1.0`", "model.depth_multiplier", "or by name: `mobilenet_v1_050`"),
+    FLAG("quantize", "`false`", "model.quantize_delay", "only -1: no fake quantisation"),
+    FLAG("checkpoint_dir", "`\"\"`", "eval.checkpoint", "`null`: the newest of `run.folder`"),
+    FLAG("eval_dir", "`\"\"`", "run.folder", NULL),
+    FLAG("dataset_dir", "`\"\"`", "data.folder", NULL),
+    { 0 },
+};
+
+const struct pm_program pm_programs[] = {
+    { "train_image_classifier", "`pumice train CONFIG`.", train },
+    { "arguments of Slim's training library", "Its trainer had no flags for them.", library },
+    { "eval_image_classifier", "`pumice eval CONFIG`, `--watch` for each new checkpoint.",
+      evaluation },
+    { "export_inference_graph",
+      "Export comes in a later version: keys marked *later* are refused until then.", export },
+    { "download_and_convert_data", "Arguments of a command rather than keys.", converting },
+    { "build_imagenet_data, build_image_data",
+      "`pumice dataset convert imagenet` and `build_image_data`; options of the command.",
+      building },
+    { "imagenet_train, flowers_train of the Inception trainer", "`pumice train CONFIG`.",
+      inception },
+    { "imagenet_distributed_train of the Inception trainer",
+      "Several machines are not supported in this version; the flags not named here are those "
+      "above.",
+      distributed },
+    { "imagenet_eval, flowers_eval of the Inception trainer", "`pumice eval CONFIG [--watch]`.",
+      inception_eval },
+    { "mobilenet_v1_train",
+      "`pumice train CONFIG`. Plain gradient descent at 0.045, times 0.94 every 2.5 epochs.",
+      mobilenet },
+    { "mobilenet_v1_eval", "`pumice eval CONFIG`.", mobilenet_eval },
+    { 0 },
+};

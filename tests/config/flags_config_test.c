@@ -1,0 +1,179 @@
+/* The tables of the original programs' flags: complete, and naming keys that there are. */
+#include "../base/unit.h"
+
+#include <cjson/cJSON.h>
+#include <pumice/data.h>
+#include <pumice/train.h>
+
+#include "config/parts.h"
+
+static struct pm_arena *arena;
+static struct pm_open_sections open_rows;
+
+/* The programs' flags, as their sources list them; programs in the order of pm_programs. */
+static const char *const flags[] = {
+    "master num_clones clone_on_cpu worker_replicas num_ps_tasks task sync_replicas "
+    "replicas_to_aggregate train_dir log_every_n_steps save_summaries_secs save_interval_secs "
+    "weight_decay optimizer adadelta_rho adagrad_initial_accumulator_value adam_beta1 adam_beta2 "
+    "opt_epsilon ftrl_learning_rate_power ftrl_initial_accumulator_value ftrl_l1 ftrl_l2 momentum "
+    "rmsprop_momentum rmsprop_decay quantize_delay learning_rate_decay_type learning_rate "
+    "end_learning_rate label_smoothing learning_rate_decay_factor num_epochs_per_decay "
+    "warmup_epochs moving_average_decay dataset_name dataset_split_name dataset_dir labels_offset "
+    "num_readers num_preprocessing_threads batch_size use_grayscale model_name preprocessing_name "
+    "train_image_size max_number_of_steps checkpoint_path checkpoint_exclude_scopes "
+    "trainable_scopes ignore_missing_vars",
+    "clip_gradient_norm gradient_multipliers startup_delay_steps trace_every_n_steps",
+    "batch_size max_num_batches master checkpoint_path eval_dir num_preprocessing_threads "
+    "dataset_name dataset_split_name dataset_dir labels_offset model_name preprocessing_name "
+    "moving_average_decay eval_image_size quantize use_grayscale",
+    "model_name is_training image_size default_image_size batch_size dataset_name labels_offset "
+    "output_file dataset_dir quantize is_video_model num_frames write_text_graphdef use_grayscale",
+    "dataset_name dataset_dir small_object_area_threshold foreground_class_of_interest "
+    "coco_dirname coco_train_url coco_validation_url coco_annotations_url",
+    "train_directory validation_directory output_directory train_shards validation_shards "
+    "num_threads labels_file imagenet_metadata_file bounding_box_file",
+    "train_dir max_steps subset num_gpus log_device_placement fine_tune "
+    "pretrained_model_checkpoint_path checkpoint_dir initial_learning_rate num_epochs_per_decay "
+    "learning_rate_decay_factor data_dir batch_size image_size num_preprocess_threads num_readers "
+    "input_queue_memory_factor",
+    "job_name task_id ps_hosts worker_hosts protocol train_dir max_steps subset "
+    "log_device_placement num_replicas_to_aggregate save_interval_secs save_summaries_secs "
+    "initial_learning_rate num_epochs_per_decay learning_rate_decay_factor batch_size",
+    "eval_dir checkpoint_dir eval_interval_secs run_once num_examples subset data_dir batch_size "
+    "image_size",
+    "master task ps_tasks batch_size num_classes number_of_steps image_size depth_multiplier "
+    "quantize fine_tune_checkpoint checkpoint_dir dataset_dir log_every_n_steps "
+    "save_summaries_secs save_interval_secs",
+    "master batch_size num_classes num_examples image_size depth_multiplier quantize "
+    "checkpoint_dir eval_dir dataset_dir",
+};
+
+/* word is one of the names, which blanks or commas separate. */
+static bool holds(const char *list, const char *word)
+{
+    const size_t n = strlen(word);
+
+    for (const char *c = list; c && *c; c += strcspn(c, " ,"), c += strspn(c, " ,"))
+        if (strcspn(c, " ,") == n && memcmp(c, word, n) == 0)
+            return true;
+    return false;
+}
+
+static const struct pm_flag *find(const struct pm_program *p, const char *flag)
+{
+    for (const struct pm_flag *f = p->flag; f->flag; f++)
+        if (strcmp(f->flag, flag) == 0)
+            return f;
+    return NULL;
+}
+
+/* Every flag has its row, and there are no others. */
+static void complete(void **state)
+{
+    size_t count = 0;
+    (void)state;
+
+    for (const struct pm_program *p = pm_programs; p->name; p++, count++) {
+        char list[2048], *rest = NULL;
+        assert_true(count < PM_COUNT(flags));
+        snprintf(list, sizeof list, "%s", flags[count]);
+        for (char *word = strtok_r(list, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+            if (!find(p, word))
+                fail_msg("%s: %s has no row in src/config/flags.c", p->name, word);
+        for (const struct pm_flag *f = p->flag; f->flag; f++) {
+            if (!holds(flags[count], f->flag))
+                fail_msg("%s: has no flag %s", p->name, f->flag);
+            if (find(p, f->flag) != f)
+                fail_msg("%s: %s stands twice", p->name, f->flag);
+        }
+    }
+    assert_int_equal(count, PM_COUNT(flags));
+}
+
+/* An option of the section or of one of its rows. */
+static bool is_option(const char *key)
+{
+    const size_t n = strcspn(key, ".");
+    const struct pm_config_section *s = pm_config_section_find(key, n);
+    const struct pm_open_rows *rows = s ? pm_config_rows(s, &open_rows) : NULL;
+    bool found = strcmp(key, "devices") == 0 || (s && pm_opts_find(s->opts, key + n + 1) >= 0);
+
+    for (size_t i = 0; rows && i < rows->count && !found; i++)
+        found = rows->rows[i].opts && pm_opts_find(rows->rows[i].opts, key + n + 1) >= 0;
+    return found;
+}
+
+/* Each key is accepted, or known as a later one. */
+static void keys_exist(void **state)
+{
+    (void)state;
+    for (const struct pm_program *p = pm_programs; p->name; p++)
+        for (const struct pm_flag *f = p->flag; f->flag; f++) {
+            if (!f->key) {
+                assert_true(f->instead && f->instead[0]);
+                continue;
+            }
+            const struct pm_reference *r = pm_reference_find(f->key);
+            if (!r)
+                fail_msg("%s: %s: src/config/reference.c does not know %s", p->name, f->flag, f->key);
+            if (!r->type && !is_option(f->key))
+                fail_msg("%s: %s: no section, net or optimizer has %s", p->name, f->flag, f->key);
+        }
+}
+
+/* What a key's line calls a flag of these programs is one, of that key. */
+static void names_agree(void **state)
+{
+    (void)state;
+    for (const struct pm_reference *r = pm_references; r->key; r++) {
+        char list[1024], *rest = NULL;
+        snprintf(list, sizeof list, "%s", r->slim ? r->slim : "");
+        for (char *word = strtok_r(list, ", ", &rest); word; word = strtok_r(NULL, ", ", &rest)) {
+            bool known = false, right = false;
+            for (const struct pm_program *p = pm_programs; p->name; p++) {
+                const struct pm_flag *f = find(p, word);
+                known |= f && f->key;
+                right |= f && f->key && strcmp(f->key, r->key) == 0;
+            }
+            if (known && !right)
+                fail_msg("%s is a flag, but of no row that names %s", word, r->key);
+        }
+    }
+}
+
+/* No option of a net, optimizer or preprocessing is called a later key. */
+static void not_later(void **state)
+{
+    (void)state;
+    for (const struct pm_reference *r = pm_references; r->key; r++)
+        if (r->type && is_option(r->key))
+            fail_msg("%s: is an option, but src/config/reference.c has a LATER line for it", r->key);
+}
+
+static void printed(void **state)
+{
+    char *text = pm_config_markdown(&open_rows);
+    (void)state;
+
+    assert_contains(text, "\n### train_image_classifier\n\n`pumice train CONFIG`.\n\n");
+    assert_contains(text, "| `batch_size` | `32` | `run.batch_size` | `32` | of one clone there");
+    assert_contains(text, "| `opt_epsilon` | `1.0` | `optim.epsilon` | `1` (adadelta, rmsprop), `1e-08` ");
+    assert_contains(text, "| `output_file` | `\"\"` | `export.file` *later* | `null` | |\n");
+    assert_contains(text, "| `is_training` | `false` | none | |");
+    assert_contains(text, "\n## All keys\n");
+    pm_free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(complete),  cmocka_unit_test(keys_exist), cmocka_unit_test(names_agree),
+        cmocka_unit_test(not_later), cmocka_unit_test(printed),
+    };
+
+    arena = pm_arena_create();
+    open_rows = pm_train_choices(arena);
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    pm_arena_destroy(&arena);
+    return failed;
+}
