@@ -125,6 +125,12 @@ static const struct verify_case cases[] = {
       "{'name':'c','layer':'fully_connected','units':33,'activation':'tanh'},"
       "{'name':'d','layer':'dropout'},"
       "{'name':'e','layer':'fully_connected','units':200}]" },
+    { "paths", PM_SHAPE4(6, 3, 2, 4), "", false,
+      "[{'name':'a','layer':'conv2d','filters':8,'kernel':3},"
+      "{'name':'b','layer':'drop_path','keep':0.6},"
+      "{'name':'c','layer':'conv2d','filters':5,'kernel':1},"
+      "{'name':'d','layer':'drop_path','keep':0.2,'steps':4},"
+      "{'name':'e','layer':'global_pool'}]" },
     { "softmaxes", PM_SHAPE4(2, 3, 3, 5), "ignore_label=1", true,
       "[{'name':'a','layer':'conv2d','filters':6,'kernel':1},{'name':'b','layer':'softmax'},"
       "{'name':'c','layer':'conv2d','filters':100,'kernel':1},{'name':'d','layer':'softmax'},"

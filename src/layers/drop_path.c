@@ -1,0 +1,123 @@
+/* drop_path: whole examples become 0, the others grow by 1 / k where k is the chance to stay; in
+ * evaluation y = x. k falls with the step, k = 1 - (1 - keep) * min(1, step / steps), or is keep
+ * when steps is 0.
+ *
+ * As in dropout, an example's random number is a function of (seed, step, layer's name, example in
+ * the whole batch), so a mask is the same on every device and is not stored: the backward call is the
+ * same row with dy for x. */
+#include <pumice/layer.h>
+#include <pumice/rng.h>
+
+#include "drop_path.params.h"
+#include "layers/dispatches.h"
+#include "layers/vmath.h"
+
+struct drop_path_cfg {
+    double keep; /* double: 1 - keep is what counts */
+    int steps;
+};
+
+static const struct pm_opt opts[] = {
+    PM_DOUBLE(drop_path_cfg, keep, 0.9, 1e-3, 1, "share of the examples that stay, in the end"),
+    PM_INT(drop_path_cfg, steps, 0, 0, 1 << 30,
+           "steps over which the share goes down from 1 to keep; 0: keep from the beginning"),
+    { 0 },
+};
+
+static float factor_of(const struct drop_path_params *p, const struct pm_step *step, size_t example)
+{
+    const float dropped =
+        step->step < (uint32_t)p->steps ? p->rate * (float)step->step : p->drop;
+    const uint32_t counter[4] = { 0, (uint32_t)(p->first_example + example), step->step,
+                                  p->stream_high };
+    const uint32_t key[2] = { step->seed_low ^ p->stream_low, step->seed_high };
+    uint32_t word[4];
+
+    pm_philox(counter, key, word);
+    return (float)(int)(word[0] >> 8) * 0x1p-24f >= dropped ? 1 / (1 - dropped) : 0;
+}
+
+PM_CLONES static void scale_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct drop_path_params *p = a->params;
+    const float *x = a->buf[0];
+    float *y = a->buf[2];
+    size_t per = (size_t)p->per_example;
+
+    for (size_t i = begin, run; i < end; i += run) {
+        float factor = factor_of(p, a->buf[1], i / per);
+
+        run = per - i % per < end - i ? per - i % per : end - i;
+        PM_SIMD
+        for (size_t k = i; k < i + run; k++)
+            y[k] = factor != 0 ? x[k] * factor : 0;
+    }
+}
+
+/* Groups of 64 lanes, four values a lane, within one example. */
+static bool pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                 struct pm_picks *out)
+{
+    const struct drop_path_params *p = params;
+    const bool four = p->per_example % 4 == 0;
+    const int wide = four && level == 0 ? 4 : 1;
+    size_t groups = (size_t)p->examples * pm_ceil_div((size_t)p->per_example, 256 * (size_t)wide);
+
+    (void)caps;
+    (void)count;
+    if (level > (four ? 1 : 0))
+        return false;
+    *out = (struct pm_picks){ .variant = wide == 4 ? "drop_path4" : "drop_path" };
+    pm_pick_add(out, out->variant, 64, 1)->groups[0] =
+        groups < PM_GRID_MAX ? (uint32_t)groups : PM_GRID_MAX;
+    return true;
+}
+
+static const struct pm_kernel scale = {
+    .name = "drop_path", .bufs = "r:x r:step w:y", .inplace = "y=x",
+    .params_size = sizeof(struct drop_path_params), .cpu = scale_cpu, .pick = pick,
+};
+
+static void call(const struct pm_node *n, struct pm_calls *c, struct pm_tensor x, struct pm_tensor y)
+{
+    const struct drop_path_cfg *cfg = n->cfg;
+    struct drop_path_params p = {
+        .examples = x.shape.dim[0], .first_example = pm_first_example(c), .steps = cfg->steps,
+        .drop = (float)(1 - cfg->keep),
+        .rate = cfg->steps ? (float)((1 - cfg->keep) / cfg->steps) : 0,
+    };
+    uint32_t stream[2];
+
+    pm_stream(n, stream);
+    p.stream_low = stream[0];
+    p.stream_high = stream[1];
+    p.per_example = (int)(pm_count(x) / (size_t)p.examples);
+    pm_call(c, &scale, pm_count(x), &p, PM_BUFS(x, pm_step_tensor(c), y));
+}
+
+static bool acts(const struct pm_node *n)
+{
+    return n->train && ((const struct drop_path_cfg *)n->cfg)->keep < 1;
+}
+
+static void forward(struct pm_node *n, struct pm_calls *c)
+{
+    if (acts(n))
+        call(n, c, n->x, n->y);
+    else
+        n->y = n->x;
+}
+
+static void backward(struct pm_node *n, struct pm_calls *c)
+{
+    if (!acts(n))
+        n->dxs[0] = n->dy;
+    else if (pm_has(n->dx))
+        call(n, c, n->dy, n->dx);
+}
+
+const struct pm_layer pm_layer_drop_path = {
+    .name = "drop_path", .opts = opts, .cfg_size = sizeof(struct drop_path_cfg),
+    .help = "random examples become 0 in training, the others grow by 1 / keep",
+    .infer = pm_infer_same, .forward = forward, .backward = backward,
+};

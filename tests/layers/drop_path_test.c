@@ -1,0 +1,65 @@
+/* drop_path: an example's random number is the first of its stream, Philox4x32-10 as published,
+ * keyed by FNV-1a of the layer's name; the share that stays as the published schedule has it. */
+#include "check.h"
+
+static uint64_t fnv1a(const char *s)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+
+    for (; *s; s++)
+        h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+    return h;
+}
+
+static double uniform_of(uint32_t example)
+{
+    const uint64_t stream = fnv1a(CHECK_NAME);
+    uint32_t c[4] = { 0, example, CHECK_STEP, (uint32_t)(stream >> 32) };
+    uint32_t k[2] = { (uint32_t)(CHECK_SEED ^ stream), (uint32_t)(CHECK_SEED >> 32) };
+
+    for (int round = 0; round < 10; round++) {
+        const uint64_t a = (uint64_t)c[0] * 0xD2511F53u, b = (uint64_t)c[2] * 0xCD9E8D57u;
+        const uint32_t next[4] = { (uint32_t)(b >> 32) ^ c[1] ^ k[0], (uint32_t)b,
+                                   (uint32_t)(a >> 32) ^ c[3] ^ k[1], (uint32_t)a };
+        memcpy(c, next, sizeof c);
+        k[0] += 0x9E3779B9u;
+        k[1] += 0xBB67AE85u;
+    }
+    return (c[0] >> 8) / 16777216.0;
+}
+
+static void drop_path(struct ref *r)
+{
+    const struct ref_array *x = &r->in[0];
+    const size_t per = x->count / (size_t)x->shape.dim[0];
+    const double steps = ref_number(r, "steps", 0);
+    const double ratio = steps > 0 ? fmin(1, CHECK_STEP / steps) : 1;
+    const double keep = 1 - ratio * (1 - ref_number(r, "keep", 0.9));
+
+    ref_output(r, x->shape);
+    for (size_t i = 0; i < x->count; i++) {
+        const double u = uniform_of(CHECK_FIRST_EXAMPLE + (uint32_t)(i / per));
+        const double factor = r->train ? floor(keep + u) / keep : 1;
+
+        r->y.v[i] = x->v[i] * factor;
+        r->y.mag[i] = fabs(x->v[i] * factor);
+    }
+}
+
+static const struct check_case cases[] = {
+    { "drop_path keep=0.5", "9x7", .train = true },
+    { "drop_path keep=0.5", "8x2x3x4", .train = true },
+    { "drop_path keep=0.2 steps=4", "12x5x4x3", .train = true }, /* three quarters of the way */
+    { "drop_path keep=0.2 steps=4", "12x5x4", .train = true },
+    { "drop_path keep=0.4 steps=3", "10x6", .train = true },     /* at the end */
+    { "drop_path keep=0.4 steps=2", "10x6", .train = true },     /* beyond it */
+    { "drop_path keep=0.6 steps=937500", "6x8", .train = true }, /* nothing is dropped yet */
+    { "drop_path keep=0.001", "6x33", .train = true },
+    { "drop_path keep=1 steps=10", "2x9", .train = true },
+    { "drop_path keep=0.5", "3x5" },
+    { "drop_path keep=0.6", "4x33x33x257", .train = true, .large = true },
+    { "drop_path keep=0.6 steps=5", "70000x6", .train = true, .large = true },
+    { "drop_path keep=0.6 steps=5", "70000x8", .train = true, .large = true },
+    { 0 },
+};
+const struct pm_layer_test pm_test_drop_path = { cases, drop_path };
