@@ -73,6 +73,8 @@ int pm_checkpoint_open_newest(const char *run, struct pm_checkpoint **out);
 int pm_checkpoint_open(const char *run, const char *value, const char *where,
                        struct pm_checkpoint **out);
 void pm_checkpoint_close(struct pm_checkpoint **c);
+/* How many of its tensors are moving averages of variables. */
+size_t pm_checkpoint_averages(const struct pm_checkpoint *c);
 /* Newest step with a .json, unchecked: cheap, for watching a run. -1 when there is none. */
 int64_t pm_checkpoint_newest_step(const char *run);
 /* Reads a tensor as float32 of exactly this shape; PM_EDATA naming file, tensor and both shapes, or

@@ -81,6 +81,8 @@ struct pm_config_optim {
     const struct cJSON *multipliers; /* as written; parsed below */
     const struct pm_config_multiplier *multiplier; /* in written order; the first match counts */
     int multiplier_count;
+    float moving_average_decay; /* of the variables' averages; 0 = none are kept */
+    bool moving_average_ramp;   /* a smaller one in the first steps */
 };
 
 enum pm_policy { PM_POLICY_FIXED, PM_POLICY_EXPONENTIAL, PM_POLICY_POLYNOMIAL, PM_POLICY_COSINE };
@@ -143,6 +145,7 @@ struct pm_config_run {
     bool sync_replicas;
 };
 
+enum pm_averages { PM_AVERAGES_AUTO, PM_AVERAGES_ON, PM_AVERAGES_OFF };
 struct pm_config_eval {
     const char *checkpoint;     /* file or folder; NULL = the newest of run.folder */
     int64_t every_steps;        /* inside train; 0 = never */
@@ -150,6 +153,7 @@ struct pm_config_eval {
     int64_t max_batches;        /* 0 = the whole split */
     int sample_1_of_n;          /* of the split every n-th record only */
     int max_runs;               /* --watch: evaluations at most; 0 = until run.steps */
+    int averages;               /* enum pm_averages: of the variables, in their place; predict's too */
     double interval_secs;       /* --watch: between looks for a new checkpoint */
 };
 

@@ -7,8 +7,9 @@
 
 /* ---- variables of one device ----------------------------------------------------------- */
 
-/* Named weights, optimizer slots and gradients, in blocks: trainable variables first, each at a
- * multiple of 256 bytes; a slot's and the gradient's block have the trainable block's layout. */
+/* Named weights, optimizer slots, gradients and moving averages, in blocks: trainable variables
+ * first, each at a multiple of 256 bytes; a slot's and the gradient's block have the trainable
+ * block's layout, the averages' that of all. */
 enum { PM_MAX_SLOTS = 3 };
 struct pm_variables {
     struct pm_device *device; /* borrowed */
@@ -19,12 +20,14 @@ struct pm_variables {
     size_t trainable_bytes;   /* the block's first part; a multiple of 256 */
     size_t bytes;
     size_t gradient_bytes;    /* trainable_bytes, or 0 without training */
+    size_t average_bytes;     /* bytes, or 0 where no averages are kept */
     /* Made by pm_variables_allocate. */
     struct pm_buffer *values;            /* bytes */
     struct pm_buffer *grads;             /* gradient_bytes, zeroed once */
     struct pm_buffer *slots[PM_MAX_SLOTS]; /* trainable_bytes each */
     const char *slot_names[PM_MAX_SLOTS];  /* TensorFlow suffix: "Momentum", "RMSProp_1" */
     int slot_count;
+    struct pm_buffer *averages;          /* average_bytes */
 };
 /* Lays the block out. grads and slot_names (NULL-terminated, may be NULL): what there will be beside
  * the values. Nothing is allocated before pm_variables_allocate; values are zero until
@@ -32,6 +35,13 @@ struct pm_variables {
 int pm_variables_create(struct pm_device *d, const struct pm_net *net, bool grads,
                         const char *const *slot_names, struct pm_variables **out);
 int pm_variables_allocate(struct pm_variables *v);
+/* Before pm_variables_allocate: there will be an average of every variable. */
+void pm_variables_keep_averages(struct pm_variables *v);
+/* The averages become what the values are now; nothing where none are kept. */
+int pm_variables_start_averages(struct pm_variables *v);
+/* The same variables with the averages for values and nothing beside them: for plans. It lives as
+ * long as v and is not destroyed. */
+struct pm_variables pm_variables_averaged(const struct pm_variables *v);
 void pm_variables_destroy(struct pm_variables **v);
 /* Initial values by (seed, name, element); slots to slot_init[k] (NULL: zeros). */
 int pm_variables_init(struct pm_variables *v, uint64_t seed, const float *slot_init);
@@ -52,6 +62,7 @@ enum pm_value_kind {
     PM_VALUE_VARIABLE,   /* in the variables' block */
     PM_VALUE_GRADIENT,   /* in the gradient block */
     PM_VALUE_SLOT,
+    PM_VALUE_AVERAGE,    /* in the averages' block */
     PM_VALUE_INPUT,      /* copied in every run */
     PM_VALUE_OUTPUT,     /* laid out to the end and copied out every run */
     PM_VALUE_CONSTANT,   /* written once when the plan is made */
@@ -62,7 +73,7 @@ struct pm_value {
     struct pm_shape shape;
     enum pm_type type;
     size_t bytes;
-    int variable;          /* VARIABLE, GRADIENT: index; SLOT: -1 */
+    int variable;          /* VARIABLE, GRADIENT: index, -1: a part of the block, as of SLOT, AVERAGE */
     int slot;
     int first, last;       /* calls that use it first and last */
     int alias;             /* value whose storage it shares, or -1 */
@@ -93,6 +104,9 @@ bool pm_calls_has_gradient(const struct pm_calls *c, int variable);
 struct pm_tensor pm_calls_values_block(struct pm_calls *c);
 struct pm_tensor pm_calls_gradient_block(struct pm_calls *c);
 struct pm_tensor pm_calls_slot_block(struct pm_calls *c, int slot);
+/* The bytes from .. to-1 of all values, or of their averages. */
+struct pm_tensor pm_calls_values_part(struct pm_calls *c, size_t from, size_t to);
+struct pm_tensor pm_calls_averages_part(struct pm_calls *c, size_t from, size_t to);
 /* Contents are copied into the plan and written to the device once. */
 struct pm_tensor pm_calls_constant(struct pm_calls *c, const char *name, const void *data,
                                    struct pm_shape shape, enum pm_type type);
@@ -138,7 +152,7 @@ void pm_plan_print(const struct pm_plan *p, FILE *f, bool verbose);
 struct pm_plan_memory {
     uint64_t activations; /* laid out, bytes */
     uint64_t peak_live;   /* largest sum of live values at any call: what no layout can beat */
-    uint64_t constants, variables, gradients, slots, staging;
+    uint64_t constants, variables, gradients, slots, averages, staging;
     int calls, values;
 };
 struct pm_plan_memory pm_plan_memory(const struct pm_plan *p);

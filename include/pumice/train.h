@@ -16,7 +16,7 @@ struct pm_open_sections pm_train_choices(struct pm_arena *a);
  * and eval's last metrics. */
 int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summary);
 /* Evaluates one checkpoint in exactly one pass over data.eval_split: members step, count, metrics,
- * checkpoint, seconds. */
+ * checkpoint, averages (whether its moving averages were evaluated), seconds. */
 int pm_evaluate(const struct pm_config *c, struct cJSON *report);
 /* A report of pm_evaluate for TensorBoard: into an event file of RUN/eval_watch, which is made where
  * *events is NULL (pm_events_close ends it). What cannot be written costs a warning. */

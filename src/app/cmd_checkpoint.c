@@ -104,12 +104,16 @@ static int print_inspection(const struct pm_checkpoint *c, struct app_globals *g
     char bytes[24];
     struct pm_str text = { 0 };
     cJSON *o = cJSON_CreateObject(), *state = c->state ? cJSON_Parse(c->state) : NULL;
-    size_t count = pm_safetensors_count(c->tensors);
+    size_t count = pm_safetensors_count(c->tensors), averages = pm_checkpoint_averages(c);
+    char of_them[64] = "";
 
+    if (averages)
+        snprintf(of_them, sizeof of_them, " (%zu of them moving averages)", averages);
     cJSON_AddStringToObject(o, "file", c->path);
     cJSON_AddNumberToObject(o, "step", (double)c->step);
     cJSON_AddNumberToObject(o, "bytes", (double)pm_safetensors_size(c->tensors));
     cJSON_AddNumberToObject(o, "count", (double)count);
+    cJSON_AddNumberToObject(o, "averages", (double)averages);
     cJSON_AddNumberToObject(o, "values", (double)values);
     cJSON_AddBoolToObject(o, "sha256_checked", c->state != NULL);
     cJSON_AddItemReferenceToObject(o, "tensors", list);
@@ -117,8 +121,8 @@ static int print_inspection(const struct pm_checkpoint *c, struct app_globals *g
     if (g->json) {
         err = app_print_json(g, o);
     } else {
-        pm_str_add(&text, "%s\nstep %llu, %zu tensors, %llu values, %s, %s\n\n", c->path,
-                   (unsigned long long)c->step, count, (unsigned long long)values,
+        pm_str_add(&text, "%s\nstep %llu, %zu tensors%s, %llu values, %s, %s\n\n", c->path,
+                   (unsigned long long)c->step, count, of_them, (unsigned long long)values,
                    pm_bytes_text(pm_safetensors_size(c->tensors), bytes),
                    c->state ? "sha256 fits" : "no .json beside it, sha256 not checked");
         pm_str_add(&text, "%-*s  %-5s %-16s %10s  %12s %12s %12s %12s\n",

@@ -23,8 +23,9 @@ static int evaluate(const struct pm_config *c, struct app_globals *g, struct pm_
         PM_TRY(app_print_json(g, report));
         goto out;
     }
-    pm_str_add(&text, "step %.0f, %.0f pictures in %.1f s\n",
+    pm_str_add(&text, "step %.0f%s, %.0f pictures in %.1f s\n",
                cJSON_GetObjectItem(report, "step")->valuedouble,
+               cJSON_IsTrue(cJSON_GetObjectItem(report, "averages")) ? ", moving averages" : "",
                cJSON_GetObjectItem(report, "count")->valuedouble,
                cJSON_GetObjectItem(report, "seconds")->valuedouble);
     cJSON_ArrayForEach(m, cJSON_GetObjectItem(report, "metrics")) if (cJSON_IsNumber(m))

@@ -69,6 +69,10 @@ static const struct pm_opt optim[] = {
                "regular expressions, matched at the start of names, of variables left as they are"),
     PM_JSON(pm_config_optim, multipliers,
             "{regular expression: factor of the gradient}; the first match counts"),
+    PM_FLOAT(pm_config_optim, moving_average_decay, 0, 0, 0.999999,
+             "decay of the variables' moving averages; 0 = none are kept"),
+    PM_BOOL(pm_config_optim, moving_average_ramp, true,
+            "decay by less in the beginning: (1 + step) / (10 + step) where that is smaller"),
     { 0 },
 };
 
@@ -174,6 +178,8 @@ static const struct pm_opt eval[] = {
            "evaluation uses every n-th record of its split only"),
     PM_INT(pm_config_eval, max_runs, 0, 0, INT_LARGEST,
            "eval --watch: evaluations at most; 0 = until that of run.steps"),
+    PM_ENUM(pm_config_eval, averages, PM_AVERAGES_AUTO, "auto|on|off",
+            "the variables' moving averages in their place, in predict too; auto = where there are some"),
     PM_DOUBLE(pm_config_eval, interval_secs, 60, 1, 1e6,
               "eval --watch: seconds between looks for a new checkpoint"),
     { 0 },

@@ -1,6 +1,8 @@
 /* steps: see steps.h. */
 #include "measure/steps.h"
 
+#include "train/averages.h"
+
 /* Values as preprocessing gives them, labels that the loss takes: every integer is a class. */
 static void make_batch(struct pm_steps *s)
 {
@@ -86,6 +88,7 @@ static struct pm_step step_values(const struct pm_steps *s)
         .step = (uint32_t)s->step, .seed_low = (uint32_t)seed, .seed_high = (uint32_t)(seed >> 32),
         .lr = (float)(0.01 * s->c->schedule.base_lr), .loss_scale = 1,
         .beta1_power = (float)s->betas[0], .beta2_power = (float)s->betas[1],
+        .ema_decay = pm_averages_decay(&s->c->optim, s->step + 1),
     };
 }
 

@@ -93,14 +93,23 @@ struct pm_tensor pm_loss_scalar(struct pm_calls *c, const char *name)
     return t;
 }
 
+static struct pm_tensor block_part(struct pm_calls *c, enum pm_value_kind kind, const char *name,
+                                   size_t from, size_t to)
+{
+    int v = add_value(c, kind, name, PM_SHAPE1((int)((to - from) / sizeof(float))), PM_F32);
+
+    c->values[v].offset = from;
+    return tensor_of(c, v);
+}
+
 static struct pm_tensor block_tensor(struct pm_calls *c, enum pm_value_kind kind, const char *name,
                                      int slot)
 {
-    size_t count = c->variables ? c->variables->trainable_bytes / sizeof(float) : 0;
-    int v = add_value(c, kind, name, PM_SHAPE1((int)count), PM_F32);
+    struct pm_tensor t = block_part(c, kind, name, 0,
+                                    c->variables ? c->variables->trainable_bytes : 0);
 
-    c->values[v].slot = slot;
-    return tensor_of(c, v);
+    c->values[t.value].slot = slot;
+    return t;
 }
 
 const struct pm_variables *pm_calls_variables(const struct pm_calls *c)
@@ -128,6 +137,16 @@ struct pm_tensor pm_calls_gradient_block(struct pm_calls *c)
 struct pm_tensor pm_calls_slot_block(struct pm_calls *c, int slot)
 {
     return block_tensor(c, PM_VALUE_SLOT, c->variables->slot_names[slot], slot);
+}
+
+struct pm_tensor pm_calls_values_part(struct pm_calls *c, size_t from, size_t to)
+{
+    return block_part(c, PM_VALUE_VARIABLE, "variables", from, to);
+}
+
+struct pm_tensor pm_calls_averages_part(struct pm_calls *c, size_t from, size_t to)
+{
+    return block_part(c, PM_VALUE_AVERAGE, "averages", from, to);
 }
 
 struct pm_tensor pm_calls_constant(struct pm_calls *c, const char *name, const void *data,

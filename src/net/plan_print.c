@@ -16,6 +16,7 @@ struct pm_plan_memory pm_plan_memory(const struct pm_plan *p)
         m.variables = p->variables->bytes;
         m.gradients = p->variables->gradient_bytes;
         m.slots = (uint64_t)p->variables->slot_count * p->variables->trainable_bytes;
+        m.averages = p->variables->average_bytes;
         if (p->options.bucket_bytes)
             m.staging += (uint64_t)p->options.slots * p->variables->trainable_bytes;
     }
@@ -24,7 +25,7 @@ struct pm_plan_memory pm_plan_memory(const struct pm_plan *p)
 
 static const char *const phase_names[] = { "forward", "backward", "update" };
 static const char *const kind_names[] = { "activation", "scratch", "variable", "gradient", "slot",
-                                          "input", "output", "constant" };
+                                          "average", "input", "output", "constant" };
 
 static void print_calls(const struct pm_plan *p, FILE *f)
 {
@@ -71,6 +72,8 @@ void pm_plan_print(const struct pm_plan *p, FILE *f, bool verbose)
     fprintf(f, "  variables   %10s\n", pm_bytes_text(m.variables, a));
     fprintf(f, "  gradients   %10s\n", pm_bytes_text(m.gradients, a));
     fprintf(f, "  slots       %10s\n", pm_bytes_text(m.slots, a));
+    if (m.averages)
+        fprintf(f, "  averages    %10s\n", pm_bytes_text(m.averages, a));
     fprintf(f, "  constants   %10s\n", pm_bytes_text(m.constants, a));
     fprintf(f, "  staging     %10s on the host\n", pm_bytes_text(m.staging, a));
     if (verbose)

@@ -12,10 +12,11 @@ static struct pm_place variable_place(const struct pm_plan *p, const struct pm_v
     const struct pm_variables *vars = p->variables;
     struct pm_buffer *b = v->kind == PM_VALUE_VARIABLE   ? vars->values
                           : v->kind == PM_VALUE_GRADIENT ? vars->grads
+                          : v->kind == PM_VALUE_AVERAGE  ? vars->averages
                                                          : vars->slots[v->slot];
 
     if (v->variable < 0)
-        return (struct pm_place){ b, 0, vars->trainable_bytes };
+        return (struct pm_place){ b, v->offset, v->bytes };
     return (struct pm_place){ b, vars->offset[v->variable], v->bytes };
 }
 
@@ -30,6 +31,7 @@ static struct pm_place place_of(const struct pm_plan *p, int value)
     case PM_VALUE_VARIABLE:
     case PM_VALUE_GRADIENT:
     case PM_VALUE_SLOT:
+    case PM_VALUE_AVERAGE:
         return variable_place(p, v);
     case PM_VALUE_CONSTANT:
         return (struct pm_place){ p->constants, v->offset, v->bytes };

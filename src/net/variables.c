@@ -85,6 +85,7 @@ int pm_variables_allocate(struct pm_variables *v)
     PM_TRY(block(v, v->gradient_bytes, "gradients", &v->grads));
     for (int k = 0; k < v->slot_count; k++)
         PM_TRY(block(v, v->trainable_bytes, "optimizer slots", &v->slots[k]));
+    PM_TRY(block(v, v->average_bytes, "moving averages", &v->averages));
 out:
     return err;
 }
@@ -98,6 +99,7 @@ void pm_variables_destroy(struct pm_variables **v)
         pm_buffer_destroy(d, &(*v)->grads);
         for (int k = 0; k < PM_MAX_SLOTS; k++)
             pm_buffer_destroy(d, &(*v)->slots[k]);
+        pm_buffer_destroy(d, &(*v)->averages);
         pm_arena_destroy(&(*v)->arena);
         pm_free(*v);
     }
@@ -155,6 +157,39 @@ int pm_variables_init(struct pm_variables *v, uint64_t seed, const float *slot_i
 out:
     pm_free(host);
     return err;
+}
+
+/* ---- averages ----------------------------------------------------------------------------- */
+
+void pm_variables_keep_averages(struct pm_variables *v)
+{
+    v->average_bytes = v->bytes;
+}
+
+int pm_variables_start_averages(struct pm_variables *v)
+{
+    int err = PM_OK;
+    char *host;
+
+    if (v->average_bytes == 0)
+        return PM_OK;
+    host = pm_malloc(v->bytes);
+    PM_TRY(pm_buffer_read(v->device, v->values, 0, host, v->bytes));
+    PM_TRY(pm_buffer_write(v->device, v->averages, 0, host, v->bytes));
+out:
+    pm_free(host);
+    return err;
+}
+
+struct pm_variables pm_variables_averaged(const struct pm_variables *v)
+{
+    struct pm_variables a = *v;
+
+    a.values = v->averages;
+    a.averages = a.grads = NULL;
+    a.average_bytes = a.gradient_bytes = 0;
+    a.slot_count = 0;
+    return a;
 }
 
 /* ---- one variable ----------------------------------------------------------------------- */

@@ -34,6 +34,7 @@ struct pm_clones {
     struct pm_variables *host_variables;
     struct pm_plan *host_plan;
     float *sum;                  /* gradients of all clones */
+    struct pm_variables averaged; /* clone 0's, with averages for values */
     struct pm_step_result *result; /* per slot */
     bool *pending;
     struct pm_clones_times times;
@@ -121,6 +122,8 @@ static int make_clone(struct pm_clones *c, int i)
     PM_TRY(c->o.build(c->o.ctx, k->count / c->o.micro_batches, &k->net));
     PM_TRY(pm_variables_create(k->device, k->net, true,
                                one ? c->o.update.optimizer->slots : NULL, &k->variables));
+    if (c->o.update.averages && i == 0)
+        pm_variables_keep_averages(k->variables);
     if (!c->o.dry_run)
         PM_TRY(pm_variables_allocate(k->variables));
     PM_TRY(pm_trusted_plan(&trust, k->net, k->device, k->variables, &(struct pm_plan_options){
@@ -159,6 +162,8 @@ static int make_host(struct pm_clones *c)
     PM_TRY(c->o.build(c->o.ctx, 1, &c->host_net));
     PM_TRY(pm_variables_create(c->host, c->host_net, true, c->o.update.optimizer->slots,
                                &c->host_variables));
+    if (c->o.update.averages)
+        pm_variables_keep_averages(c->host_variables);
     PM_TRY(pm_variables_allocate(c->host_variables));
     PM_TRY(pm_plan_create(c->host_net, c->host, c->host_variables, &(struct pm_plan_options){
         .name = "update", .update_only = true, .update = pm_update_append,
@@ -240,39 +245,70 @@ struct pm_variables *pm_clones_master(const struct pm_clones *c)
     return alone(c) ? c->clone[0].variables : c->host_variables;
 }
 
+/* The same range of two blocks. */
+struct range {
+    size_t at, size;
+};
+
+static int copy(struct pm_device *from, struct pm_buffer *source, struct pm_device *to,
+                struct pm_buffer *target, struct range r)
+{
+    char *buf = pm_malloc(r.size + 1);
+    int err = PM_OK;
+
+    if (r.size == 0)
+        goto out;
+    PM_TRY(pm_buffer_read(from, source, r.at, buf, r.size));
+    PM_TRY(pm_buffer_write(to, target, r.at, buf, r.size));
+out:
+    pm_free(buf);
+    return err;
+}
+
 /* Moving averages lie behind the trainable part of the block. */
 int pm_clones_gather(struct pm_clones *c)
 {
     struct pm_variables *from = c->clone[0].variables, *to = c->host_variables;
-    size_t size = from->bytes - from->trainable_bytes;
-    char *buf;
+    struct range rest = { from->trainable_bytes, from->bytes - from->trainable_bytes };
     int err = PM_OK;
 
-    if (alone(c) || size == 0)
+    if (alone(c))
         return PM_OK;
-    buf = pm_malloc(size);
-    PM_TRY(pm_buffer_read(from->device, from->values, from->trainable_bytes, buf, size));
-    PM_TRY(pm_buffer_write(to->device, to->values, to->trainable_bytes, buf, size));
+    PM_TRY(copy(from->device, from->values, to->device, to->values, rest));
+    if (from->average_bytes)
+        PM_TRY(copy(from->device, from->averages, to->device, to->averages, rest));
 out:
-    pm_free(buf);
     return err;
 }
 
 int pm_clones_scatter(struct pm_clones *c)
 {
     struct pm_variables *from = c->host_variables;
-    char *buf;
     int err = PM_OK;
 
-    if (alone(c))
-        return PM_OK;
-    buf = pm_malloc(from->bytes + 1);
-    PM_TRY(pm_buffer_read(from->device, from->values, 0, buf, from->bytes));
-    for (int i = 0; i < c->o.count; i++)
-        PM_TRY(pm_buffer_write(c->clone[i].device, c->clone[i].variables->values, 0, buf,
-                               from->bytes));
+    for (int i = 0; !alone(c) && i < c->o.count; i++) {
+        struct pm_variables *to = c->clone[i].variables;
+        struct range all = { 0, from->bytes };
+
+        PM_TRY(copy(from->device, from->values, to->device, to->values, all));
+        if (to->average_bytes)
+            PM_TRY(copy(from->device, from->averages, to->device, to->averages, all));
+    }
 out:
-    pm_free(buf);
+    return err;
+}
+
+int pm_clones_averaged(struct pm_clones *c, struct pm_variables **out)
+{
+    struct pm_variables *from = c->host_variables, *to = c->clone[0].variables;
+    int err = PM_OK;
+
+    if (!alone(c))
+        PM_TRY(copy(from->device, from->averages, to->device, to->averages,
+                    (struct range){ 0, from->trainable_bytes }));
+    c->averaged = pm_variables_averaged(to);
+    *out = &c->averaged;
+out:
     return err;
 }
 

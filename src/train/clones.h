@@ -4,7 +4,8 @@
  * read when its ring slot comes up again. Several: each computes the gradients of its part of the
  * batch; buckets of gradients are summed on the host, in the order of the clones, while the
  * backward passes still run; the optimizer updates the master copy on the host once; the new values
- * go back to every clone. Batch-norm moving averages come from clone 0. */
+ * go back to every clone. Batch-norm moving averages come from clone 0, and with them their own
+ * averages; the trainable variables' averages are kept beside the master copy. */
 #ifndef PM_CLONES_H
 #define PM_CLONES_H
 
@@ -70,12 +71,15 @@ struct pm_variables *pm_clones_variables(const struct pm_clones *c, int i);
 void pm_clones_set_timed(struct pm_clones *c, bool on);
 /* Several clones: the optimizer's plan on the host (slot 0); else NULL. */
 struct pm_plan *pm_clones_update_plan(const struct pm_clones *c);
-/* The master copy: values, slots. After steps of several clones, pm_clones_gather brings clone 0's
- * moving averages into it. */
+/* The master copy: values, slots, averages. After steps of several clones, pm_clones_gather brings
+ * clone 0's moving averages into it. */
 struct pm_variables *pm_clones_master(const struct pm_clones *c);
 int pm_clones_gather(struct pm_clones *c);
 /* The master's values to every clone: after loading or initialising them. */
 int pm_clones_scatter(struct pm_clones *c);
+/* Where averages are kept: clone 0's variables with them for values; borrowed. Several clones: as
+ * they are now, until it is asked for again. No step may be under way. */
+int pm_clones_averaged(struct pm_clones *c, struct pm_variables **out);
 /* One step: copies the batch into slot, runs. Slot: 0 .. slots-1; its former step must have been
  * collected. */
 int pm_clones_step(struct pm_clones *c, int slot, const struct pm_batch *batch,

@@ -41,6 +41,7 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
     cJSON_AddItemToObject(report, "metrics", metrics);
     metrics = NULL;
     cJSON_AddStringToObject(report, "checkpoint", s.from->path);
+    cJSON_AddBoolToObject(report, "averages", s.averages);
     cJSON_AddNumberToObject(report, "seconds", pm_seconds() - start);
 out:
     cJSON_Delete(metrics);

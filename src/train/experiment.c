@@ -427,7 +427,8 @@ void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *s
         .update = { .optimizer = e->optimizer, .cfg = e->optimizer_cfg,
                     .weight_decay = e->weight_decay, .clip_norm = c->optim.clip_norm,
                     .clip_variable_norm = c->optim.clip_variable_norm,
-                    .multiplier = pm_experiment_multiplier, .ctx = e },
+                    .multiplier = pm_experiment_multiplier, .ctx = e,
+                    .averages = c->optim.moving_average_decay > 0 },
     };
 }
 

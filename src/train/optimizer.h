@@ -1,6 +1,6 @@
 /* optimizer: a row per optimizer, and the calls that end a training step on the device where the
  * variables are updated: weight decay and multipliers, norms and the finite flag, clipping, the
- * optimizer over the whole block, the layers' moving averages. New optimizer:
+ * optimizer over the whole block, the layers' and the variables' moving averages. New optimizer:
  * src/train/optimizer_NAME.c, its shader, one line in optimizers.def. */
 #ifndef PM_OPTIMIZER_H
 #define PM_OPTIMIZER_H
@@ -47,14 +47,15 @@ struct pm_update {
     /* Per variable: factor of its gradient, 0 = frozen. */
     float (*multiplier)(const char *variable, void *ctx);
     void *ctx;
-    bool layers; /* the layers' moving averages belong to this plan */
+    bool layers;   /* the layers' moving averages belong to this plan */
+    bool averages; /* the variables' are kept (averages.h) */
 };
 /* pm_plan_options.update for a plan that holds variables, gradients and slots: outputs "result"
  * (F32), "norms" (F32, per trainable variable in block order) and "flag" (U32). */
 void pm_update_append(struct pm_calls *c, void *update);
-/* pm_plan_options.update for a clone whose update runs elsewhere: only the layers' moving averages,
- * always. */
-void pm_update_layers_only(struct pm_calls *c, void *unused);
+/* pm_plan_options.update for a clone whose update runs elsewhere: only the layers' moving averages
+ * and the averages of these, always. update: a struct pm_update. */
+void pm_update_layers_only(struct pm_calls *c, void *update);
 /* pm_plan_options.frozen of such plans; update: a struct pm_update. */
 bool pm_update_frozen(const char *variable, void *update);
 /* Index among trainable variables (block order) to the variable's index; -1 past the end. */

@@ -12,6 +12,7 @@ struct pm_session {
     struct pm_net *net;
     struct pm_variables *variables;
     struct pm_checkpoint *from;
+    bool averages; /* the values are its moving averages (eval.averages) */
 };
 /* open: PM_OPEN_... of the experiment. On failure everything is closed. */
 int pm_session_open(const struct pm_config *c, int open, struct pm_session *s);

@@ -18,6 +18,7 @@ static struct cJSON *describe(const struct pm_clones *clones, int i)
     cJSON_AddNumberToObject(o, "variables", (double)m.variables);
     cJSON_AddNumberToObject(o, "gradients", (double)m.gradients);
     cJSON_AddNumberToObject(o, "slots", (double)m.slots);
+    cJSON_AddNumberToObject(o, "averages", (double)m.averages);
     cJSON_AddNumberToObject(o, "constants", (double)m.constants);
     cJSON_AddNumberToObject(o, "staging", (double)m.staging);
     cJSON_AddNumberToObject(o, "calls", m.calls);

@@ -1,4 +1,4 @@
-/* state: variables and optimizer slots between a device and checkpoints. */
+/* state: variables, optimizer slots and moving averages between a device and checkpoints. */
 #ifndef PM_STATE_H
 #define PM_STATE_H
 
@@ -17,10 +17,11 @@ int pm_state_read(struct pm_state *s, struct pm_variables *v);
 int pm_state_write(const struct pm_state *s, struct pm_variables *v);
 int pm_state_save(const struct pm_state *s, const char *run, uint64_t step, const char *json,
                   const struct pm_keep *keep);
-/* A training checkpoint, slots included: everything must be there. */
+/* A training checkpoint, slots included: everything must be there, but for averages where it has
+ * none at all; then they begin as the values. */
 int pm_state_load(struct pm_state *s, const struct pm_checkpoint *from);
-/* Values only, for eval and predict. */
-int pm_values_load(struct pm_variables *v, const struct pm_checkpoint *from);
+/* Values only, or averages in their place, for eval and predict. */
+int pm_values_load(struct pm_variables *v, const struct pm_checkpoint *from, bool averages);
 /* init.checkpoint: values whose names do not begin with an excluded scope; what is skipped or missing
  * is listed in the log, missing ones fail unless init.ignore_missing. */
 int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *init,

@@ -2,6 +2,8 @@
  * device never waits for the log; before a checkpoint or an evaluation all steps under way are
  * collected. */
 #include "train/trainer.h"
+
+#include "train/averages.h"
 #include "train/watch.h"
 
 #include <pumice/train.h>
@@ -131,10 +133,20 @@ out:
     return err;
 }
 
+/* The averages where the run keeps some, unless eval.averages is off. */
+static int evaluated_variables(struct pm_trainer *t, struct pm_variables **out)
+{
+    *out = pm_clones_variables(t->clones, 0);
+    if (t->c->optim.moving_average_decay > 0 && t->c->eval.averages != PM_AVERAGES_OFF)
+        return pm_clones_averaged(t->clones, out);
+    return PM_OK;
+}
+
 static int evaluate(struct pm_trainer *t)
 {
     enum pm_phase_of_run before;
     struct cJSON *detail = NULL;
+    struct pm_variables *v;
     uint64_t count, skipped;
     int err = PM_OK;
 
@@ -144,9 +156,9 @@ static int evaluate(struct pm_trainer *t)
     PM_TRY(drain(t));
     if (t->c->run.keep_best) /* before its line is told: this may lose the device */
         PM_TRY(save(t));
+    PM_TRY(evaluated_variables(t, &v));
     if (!t->evaluator)
-        PM_TRY(pm_evaluator_create(t->e, pm_clones_device(t->clones, 0),
-                                   pm_clones_variables(t->clones, 0), &t->evaluator));
+        PM_TRY(pm_evaluator_create(t->e, pm_clones_device(t->clones, 0), v, &t->evaluator));
     cJSON_Delete(t->eval_metrics);
     t->eval_metrics = cJSON_CreateObject();
     detail = cJSON_CreateObject();
@@ -173,6 +185,7 @@ static struct pm_step step_values(const struct pm_trainer *t)
         .step = (uint32_t)t->step, .seed_low = (uint32_t)seed, .seed_high = (uint32_t)(seed >> 32),
         .lr = pm_schedule_rate(&t->schedule, (int64_t)t->step), .loss_scale = 1,
         .beta1_power = (float)pow(t->betas[0], n), .beta2_power = (float)pow(t->betas[1], n),
+        .ema_decay = pm_averages_decay(&t->c->optim, t->step + 1),
     };
 }
 

@@ -130,6 +130,7 @@ static int start_values(struct pm_trainer *t)
         snprintf(where, sizeof where, "%s: init.checkpoint", c->path);
         if (c->init.checkpoint)
             PM_TRY(pm_values_warm_start(v, &c->init, where));
+        PM_TRY(pm_variables_start_averages(v));
         PM_TRY(pm_clones_scatter(t->clones));
         PM_TRY(pm_trainer_snapshot(t));
     }
@@ -190,6 +191,11 @@ static int check_config(const struct pm_config *c)
     if (trace->count > 2 || (trace->count == 2 && trace->v[0] > trace->v[1]))
         return pm_fail(PM_ECONFIG, "%s: run.trace_steps: one step, or the first and the last "
                        "([100, 105])", c->path);
+    if (c->eval.averages == PM_AVERAGES_ON && c->eval.every_steps > 0 &&
+        c->optim.moving_average_decay == 0)
+        return pm_fail(PM_ECONFIG, "%s: eval.averages is on, but this run keeps no moving averages; "
+                       "set optim.moving_average_decay (0.9999 is usual), or eval.averages to auto",
+                       c->path);
     if (c->run.steps < 0 || c->run.batch_size < 1)
         return pm_fail(PM_ECONFIG, "%s: run.steps must not be negative and run.batch_size at "
                        "least 1", c->path);

@@ -4,12 +4,14 @@
  *   gradient_norms     per variable and global norm, clip factors, flag
  *   the optimizer      over the whole block
  *   layers' updates    moving averages, conditional on the flag
+ *   averages.h         the variables' moving averages, of what all that came to
  *
  * Weight decay has this one home, so it enters once per step whatever the number of clones. A
  * multiplier of 0 (frozen) writes zeros whatever g holds. Sums have fixed chunks and a fixed order. */
 #include "train/optimizer.h"
 
 #include "base/vector.h"
+#include "train/averages.h"
 #include "update.params.h"
 
 #include <math.h>
@@ -215,6 +217,8 @@ void pm_update_append(struct pm_calls *c, void *update)
                      (struct pm_tensor[]){ g, owner, scale, result, flag, pm_step_tensor(c) }, w);
     if (u->layers)
         pm_calls_layer_updates(c, flag);
+    if (u->averages)
+        pm_averages_append(c, 0, u->layers ? v->bytes : v->trainable_bytes, flag);
     pm_free(t.chunks);
     pm_free(t.vars);
     pm_free(t.owner);
@@ -227,12 +231,16 @@ bool pm_update_frozen(const char *variable, void *update)
     return u->multiplier && u->multiplier(variable, u->ctx) == 0;
 }
 
-void pm_update_layers_only(struct pm_calls *c, void *unused)
+void pm_update_layers_only(struct pm_calls *c, void *update)
 {
+    const struct pm_update *u = update;
+    const struct pm_variables *v = pm_calls_variables(c);
     uint32_t one = 1;
+    struct pm_tensor always = pm_calls_constant(c, "always", &one, PM_SHAPE1(1), PM_U32);
 
-    (void)unused;
-    pm_calls_layer_updates(c, pm_calls_constant(c, "always", &one, PM_SHAPE1(1), PM_U32));
+    pm_calls_layer_updates(c, always);
+    if (u->averages)
+        pm_averages_append(c, v->trainable_bytes, v->bytes, always);
 }
 
 /* ---- rows ------------------------------------------------------------------------------- */
@@ -264,8 +272,12 @@ int pm_optimizer_init(const struct pm_optimizer *o, const void *cfg, struct pm_v
                       uint64_t seed)
 {
     float init[PM_MAX_SLOTS] = { 0 };
+    int err = PM_OK;
 
     if (o->slot_init)
         o->slot_init(cfg, init);
-    return pm_variables_init(v, seed, init);
+    PM_TRY(pm_variables_init(v, seed, init));
+    PM_TRY(pm_variables_start_averages(v));
+out:
+    return err;
 }

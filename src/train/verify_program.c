@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* Each optimizer on the net of a case with moving averages, twice: with and without clipping. */
+/* Each optimizer on the net of a case with moving averages, twice: with and without clipping and
+ * averages of the variables. */
 static int verify_optimizers(struct pm_verify *v)
 {
     size_t count, at = 0;
@@ -25,7 +26,7 @@ static int verify_optimizers(struct pm_verify *v)
         u.cfg = pm_arena_alloc(a, o->cfg_size);
         PM_TRY(pm_opts_parse_text(o->opts, "", (void *)u.cfg, a, o->name));
         if (i % 2)
-            u.clip_norm = 1, u.clip_variable_norm = 0.5f;
+            u.clip_norm = 1, u.clip_variable_norm = 0.5f, u.averages = true;
         s.options.update = pm_update_append;
         s.options.update_ctx = &u;
         s.slots = o->slots;

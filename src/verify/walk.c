@@ -18,7 +18,7 @@ struct walk {
     const struct pm_value *values;
     size_t call_count, value_count;
     void **value;     /* host memory of values, NULL while there is none */
-    char *block, *grads, *slot[PM_MAX_SLOTS];
+    char *block, *grads, *averages, *slot[PM_MAX_SLOTS];
     uint32_t *levels; /* per call: which are to be run, as bits */
 };
 
@@ -46,6 +46,9 @@ static void fill_variables(struct walk *w)
         for (size_t k = 0; x->init.kind == PM_INIT_CONSTANT && k < pm_shape_count(x->shape); k++)
             at[k] += between(&r, -0.1, 0.1);
     }
+    w->averages = pm_calloc(1, v->average_bytes + 4);
+    for (size_t k = 0; k < v->average_bytes / sizeof(float); k++)
+        ((float *)w->averages)[k] = between(&r, -1, 1);
     for (int s = 0; s < v->slot_count; s++) {
         float *at = pm_calloc(1, v->trainable_bytes + 4);
 
@@ -84,14 +87,13 @@ static void *locate(struct walk *w, int index, size_t *bytes)
     char *block = x->kind == PM_VALUE_VARIABLE   ? w->block
                   : x->kind == PM_VALUE_GRADIENT ? w->grads
                   : x->kind == PM_VALUE_SLOT     ? w->slot[x->slot]
+                  : x->kind == PM_VALUE_AVERAGE  ? w->averages
                                                  : NULL;
 
     *bytes = x->bytes;
-    if (block && x->variable >= 0)
-        return block + v->offset[x->variable];
     if (block)
-        *bytes = v->trainable_bytes;
-    return block ? block : w->value[index];
+        return block + (x->variable >= 0 ? v->offset[x->variable] : x->offset);
+    return w->value[index];
 }
 
 static void make_value(struct walk *w, int index)
@@ -99,7 +101,7 @@ static void make_value(struct walk *w, int index)
     const struct pm_value *x = &w->values[index];
 
     if (w->value[index] || x->kind == PM_VALUE_VARIABLE || x->kind == PM_VALUE_GRADIENT ||
-        x->kind == PM_VALUE_SLOT || x->kind == PM_VALUE_SCRATCH)
+        x->kind == PM_VALUE_SLOT || x->kind == PM_VALUE_AVERAGE || x->kind == PM_VALUE_SCRATCH)
         return;
     w->value[index] = pm_calloc(1, x->bytes + 4);
     if (x->kind == PM_VALUE_CONSTANT)
@@ -290,6 +292,7 @@ static int open_walk(struct walk *w)
     PM_TRY(s->build(s->ctx, s->batch, &w->net));
     PM_TRY(pm_variables_create(w->v->device, w->net, o.train || o.update_only, s->slots,
                                &w->variables));
+    pm_variables_keep_averages(w->variables); /* the update may have some */
     PM_TRY(pm_plan_create(w->net, w->v->device, w->variables, &o, &w->plan));
     w->calls = pm_plan_calls(w->plan, &w->call_count);
     w->values = pm_plan_values(w->plan, &w->value_count);
@@ -320,6 +323,7 @@ out:
     pm_free(w.levels);
     pm_free(w.block);
     pm_free(w.grads);
+    pm_free(w.averages);
     pm_plan_destroy(&w.plan);
     pm_variables_destroy(&w.variables);
     pm_net_destroy(&w.net);
