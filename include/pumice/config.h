@@ -138,6 +138,7 @@ struct pm_config_run {
     int verify;                 /* enum pm_verifying */
     int summary_every_steps;    /* histograms and pictures for TensorBoard; 0 = none */
     int summary_images;         /* pictures of the batch among them */
+    bool summary_originals;     /* and as they are in the data */
     bool summary_gradients;
     int summary_activations;    /* pictures whose layers' values are among them */
     /* Several machines: none but the single one's values are accepted, and nobody reads them. */

@@ -169,6 +169,10 @@ int pm_loader_next(struct pm_loader *l, struct pm_batch **out);
 void pm_loader_release(struct pm_loader *l, struct pm_batch *b);
 /* Seconds pm_loader_next has waited so far. */
 double pm_loader_waited(const struct pm_loader *l);
+/* How full the ring was when pm_loader_next was called, 0..1, on average since the last call of this;
+ * where there was none since, what that call said. And the ring's size. */
+double pm_loader_fill(struct pm_loader *l);
+int pm_loader_ring(const struct pm_loader *l);
 /* Batches of one pass: ceil(count / batch). */
 uint64_t pm_loader_batches(const struct pm_loader *l);
 

@@ -168,6 +168,14 @@ int pm_plan_wait(struct pm_plan *p, int slot);
 const void *pm_plan_output(const struct pm_plan *p, int slot, const char *name, int m);
 /* Sum of all loss scalars (their shares of the batch's loss), in double. */
 double pm_plan_loss(const struct pm_plan *p, int slot);
+/* The same by loss layer, in the net's order, over all micro-batches. Beyond PM_MAX_LOSSES there is
+ * only the sum. Returns their number. */
+enum { PM_MAX_LOSSES = 8 };
+struct pm_loss_part {
+    const char *name; /* the layer's; lives as long as the plan */
+    double value;
+};
+int pm_plan_losses(const struct pm_plan *p, int slot, struct pm_loss_part out[PM_MAX_LOSSES]);
 /* Gradient buckets: ranges of the gradient block in the order they become ready. */
 size_t pm_plan_buckets(const struct pm_plan *p);
 void pm_plan_bucket(const struct pm_plan *p, size_t i, size_t *offset, size_t *size);

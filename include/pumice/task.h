@@ -41,6 +41,9 @@ struct pm_task_row {
     /* pm_loader_options.make with ctx = struct pm_sampler. */
     int (*make)(void *sampler, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
                 uint32_t example, const char *where, void *const *out);
+    /* The record's picture as it is, before any preprocessing. */
+    int (*picture)(const struct pm_setup *s, const uint8_t *record, size_t size, const char *where,
+                   struct pm_image8 *out);
     /* Adds the loss layers, with inputs named as the fields where the net has none yet. */
     void (*add_loss)(struct pm_net *net, const struct pm_heads *heads, const struct pm_setup *s);
     /* Names of the metrics, the first is the one that keep_best means by default. */

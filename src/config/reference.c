@@ -316,6 +316,7 @@ const struct pm_reference pm_references[] = {
     KEY("run.summary_every_steps", "csd", "save_summaries_secs", "save_summaries_secs",
         "save_summaries_steps"),
     KEY("run.summary_images", "csd", NULL, "save_summaries_images", "retain_original_images"),
+    KEY("run.summary_originals", "csd", NULL, NULL, NULL),
     KEY("run.summary_gradients", "csd", NULL, NULL, "summarize_gradients"),
     KEY("run.summary_activations", "csd", NULL, NULL, NULL),
     KEY("run.trace_steps", "csd", "trace_every_n_steps", "profile_logdir", NULL),

@@ -150,7 +150,10 @@ static const struct pm_opt run[] = {
             "a GPU's kernels against the CPU, before a driver's first use; verdicts are remembered"),
     PM_INT(pm_config_run, summary_every_steps, 500, 0, INT_LARGEST,
            "steps between TensorBoard's histograms and pictures; 0 = none, scalars only"),
-    PM_INT(pm_config_run, summary_images, 3, 0, 64, "pictures of the batch among them"),
+    PM_INT(pm_config_run, summary_images, 3, 0, 64,
+           "pictures of the batch among them, as the net sees them"),
+    PM_BOOL(pm_config_run, summary_originals, false,
+            "the same before preprocessing and augmentation among them"),
     PM_BOOL(pm_config_run, summary_gradients, false, "gradients' histograms among them"),
     PM_INT(pm_config_run, summary_activations, 0, 0, 64,
            "pictures for which the layers' values are among them: a forward pass more at those steps, "

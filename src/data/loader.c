@@ -54,6 +54,8 @@ struct pm_loader {
     int ticket_example;
     uint64_t next_step; /* next batch for the caller */
     double waited;
+    uint64_t ready_slots, takes; /* since pm_loader_fill: slots that were ready, over so many calls */
+    double fill;                 /* what pm_loader_fill said last */
 
     pthread_t *thread; /* owned */
     int threads;
@@ -362,6 +364,14 @@ static void close_up(const struct pm_loader *l, struct slot *s)
     s->batch.valid = n;
 }
 
+/* Locked. */
+static void count_ready(struct pm_loader *l)
+{
+    for (int i = 0; i < l->o.ring; i++)
+        l->ready_slots += l->slot[i].state == SLOT_READY;
+    l->takes++;
+}
+
 int pm_loader_next(struct pm_loader *l, struct pm_batch **out)
 {
     int err = PM_OK;
@@ -373,6 +383,7 @@ int pm_loader_next(struct pm_loader *l, struct pm_batch **out)
         return PM_OK;
     pthread_mutex_lock(&l->lock);
     struct slot *s = &l->slot[l->next_step % (uint64_t)l->o.ring];
+    count_ready(l);
     while (s->state != SLOT_READY || s->batch.step != l->next_step)
         pthread_cond_wait(&l->ready, &l->lock);
     l->next_step++;
@@ -402,6 +413,19 @@ void pm_loader_release(struct pm_loader *l, struct pm_batch *b)
 double pm_loader_waited(const struct pm_loader *l)
 {
     return l->waited;
+}
+
+double pm_loader_fill(struct pm_loader *l)
+{
+    if (l->takes)
+        l->fill = (double)l->ready_slots / ((double)l->takes * l->o.ring);
+    l->ready_slots = l->takes = 0;
+    return l->fill;
+}
+
+int pm_loader_ring(const struct pm_loader *l)
+{
+    return l->o.ring;
 }
 
 uint64_t pm_loader_batches(const struct pm_loader *l)

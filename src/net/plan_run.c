@@ -283,6 +283,27 @@ double pm_plan_loss(const struct pm_plan *p, int slot)
     return sum;
 }
 
+int pm_plan_losses(const struct pm_plan *p, int slot, struct pm_loss_part out[PM_MAX_LOSSES])
+{
+    int count = 0;
+
+    for (size_t i = 0; i < p->output_count; i++) {
+        const struct pm_value *v = &p->calls->values[p->outputs[i]];
+        int k = 0;
+
+        if (!v->loss)
+            continue;
+        while (k < count && strcmp(out[k].name, v->name) != 0)
+            k++;
+        if (k == PM_MAX_LOSSES)
+            continue;
+        if (k == count)
+            out[count++] = (struct pm_loss_part){ v->name, 0 };
+        out[k].value += *(const float *)pm_program_out(p->program, slot, i);
+    }
+    return count;
+}
+
 size_t pm_plan_buckets(const struct pm_plan *p)
 {
     return p->bucket_count;

@@ -49,6 +49,14 @@ void pm_chart_curve(struct pm_chart *c, const struct pm_curve *curve, const char
     add_curve(c, curve, label, PM_CHART_LINE, run, color, dash);
 }
 
+void pm_chart_smooth(struct pm_chart *c, const struct pm_curve *curve, const char *label, int color)
+{
+    if (curve && curve->count > FEW)
+        add_curve(c, curve, label, PM_CHART_LINE, -1, color, 0);
+    else
+        pm_chart_dots(c, curve, label, -1, color, 0);
+}
+
 void pm_chart_dots(struct pm_chart *c, const struct pm_curve *curve, const char *label, int run,
                    int color, int dash)
 {

@@ -37,6 +37,8 @@ struct pm_chart {
  * dots. NULL: nothing is added. */
 void pm_chart_curve(struct pm_chart *c, const struct pm_curve *curve, const char *label, int run,
                     int color, int dash);
+/* The smooth line alone, to be told apart by its colour; dots for few values. */
+void pm_chart_smooth(struct pm_chart *c, const struct pm_curve *curve, const char *label, int color);
 /* Dots joined by a line, for few values. */
 void pm_chart_dots(struct pm_chart *c, const struct pm_curve *curve, const char *label, int run,
                    int color, int dash);

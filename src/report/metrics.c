@@ -1,4 +1,6 @@
 /* metrics: metrics.jsonl and the speed of a stretch of steps. */
+#include "report/html.h"
+
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -110,7 +112,9 @@ int pm_metrics_add(struct pm_metrics *m, const char *kind, uint64_t step,
 
     pm_str_add(&s, "{\"kind\": \"%s\", \"step\": %llu", kind, (unsigned long long)step);
     for (size_t i = 0; i < count; i++) {
-        pm_str_add(&s, ", \"%s\": ", list[i].name);
+        pm_str_add(&s, ", ");
+        pm_html_json_text(&s, list[i].name);
+        pm_str_add(&s, ": ");
         add_number(&s, list[i].value);
     }
     pm_str_add(&s, "}\n");

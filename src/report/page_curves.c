@@ -24,6 +24,32 @@ static void write_loss(struct pm_str *html, struct pm_str *json, const struct pm
     pm_chart_write(&c, html, json);
 }
 
+static const char *part_label(const char *name)
+{
+    return strcmp(name, "main_loss") == 0 ? "main head" :
+           strcmp(name, "aux_loss") == 0 ? "auxiliary head" : name;
+}
+
+/* What the loss is made of, where it has several data losses. */
+static void write_parts(struct pm_str *html, struct pm_str *json, const struct pm_report *r)
+{
+    struct pm_chart c = { .id = "parts", .title = "Parts of the loss", .log = PM_CHART_LOG_IF_FAR,
+                          .legend = true };
+
+    for (int i = 0; i < r->curves.count; i++) {
+        const struct pm_curve *p = &r->curves.list[i];
+        const size_t n = strlen(p->name), ending = strlen("_loss");
+
+        if (strcmp(p->kind, "train") == 0 && n > ending && p->count > 0 &&
+            strcmp(p->name + n - ending, "_loss") == 0)
+            pm_chart_smooth(&c, p, part_label(p->name), c.count);
+    }
+    if (c.count == 0)
+        return;
+    pm_chart_smooth(&c, train_curve(r, "l2"), "weight decay", c.count);
+    pm_chart_write(&c, html, json);
+}
+
 /* Shares in one figure, everything else in one each. */
 static void write_metrics(struct pm_str *html, struct pm_str *json, const struct pm_report *r)
 {
@@ -153,6 +179,7 @@ void pm_page_curves(struct pm_str *html, struct pm_str *json, const struct pm_re
 {
     pm_html_raw(html, "<section id=\"curves\"><h2>Curves</h2><div class=\"charts\">\n");
     write_loss(html, json, r);
+    write_parts(html, json, r);
     write_metrics(html, json, r);
     write_rate(html, json, r);
     write_one(html, json, r, "images_per_second", "Images per second", PM_CHART_NO_LOG, 5);

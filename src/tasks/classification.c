@@ -106,6 +106,19 @@ static int read_image(const struct pm_example *e, int channels, const char *wher
     return pm_image_decode(data, size, channels, 0, where, out);
 }
 
+static int picture_of(const struct pm_setup *s, const uint8_t *record, size_t size,
+                      const char *where, struct pm_image8 *out)
+{
+    struct pm_example *e = NULL;
+    int err = PM_OK;
+
+    PM_TRY(pm_example_parse(record, size, where, &e));
+    PM_TRY(read_image(e, s->channels, where, out));
+out:
+    pm_example_destroy(&e);
+    return err;
+}
+
 static int read_label(const struct pm_example *e, const struct pm_setup *s, const char *where,
                       int32_t *out)
 {
@@ -308,8 +321,6 @@ static int score_sample(const struct pm_score *m, int i, const uint8_t *record, 
                         const char *where, struct cJSON *object, struct pm_image8 *picture)
 {
     struct pm_class_example list[PM_MAX_SAMPLES];
-    struct pm_example *e = NULL;
-    int err = PM_OK;
 
     if (i >= pm_class_detail_samples(m->detail, list))
         return pm_fail(PM_EFAIL, "%s: is none of the evaluation's samples", where);
@@ -318,11 +329,7 @@ static int score_sample(const struct pm_score *m, int i, const uint8_t *record, 
     cJSON_AddBoolToObject(object, "right", list[i].right);
     cJSON_AddNumberToObject(object, "probability", list[i].probability);
     cJSON_AddNumberToObject(object, "label_probability", list[i].label_probability);
-    PM_TRY(pm_example_parse(record, size, where, &e));
-    PM_TRY(read_image(e, m->setup->channels, where, picture));
-out:
-    pm_example_destroy(&e);
-    return err;
+    return picture_of(m->setup, record, size, where, picture);
 }
 
 /* ---- predictions ------------------------------------------------------------------------- */
@@ -388,7 +395,8 @@ static int present(const struct pm_setup *s, const float *logits, struct cJSON *
 }
 
 const struct pm_task_row pm_task_classification = {
-    .name = "classification", .fields = fields, .make = make, .add_loss = add_losses,
+    .name = "classification", .fields = fields, .make = make,
+    .picture = picture_of, .add_loss = add_losses,
     .metric_names = metric_names, .higher_is_better = higher_is_better,
     .score_create = score_create, .score_destroy = score_destroy, .score_add = score_add,
     .score_report = score_report, .score_detail = score_detail, .score_samples = score_samples,

@@ -407,6 +407,21 @@ static void read_update(struct pm_plan *plan, int slot, struct pm_step_result *r
     r->finite = *(const uint32_t *)pm_plan_output(plan, slot, "flag", 0) != 0;
 }
 
+/* The clones' plans have the same loss layers in the same order. */
+static void add_losses(const struct pm_plan *plan, int slot, struct pm_step_result *r)
+{
+    struct pm_loss_part parts[PM_MAX_LOSSES];
+    const int count = pm_plan_losses(plan, slot, parts);
+
+    r->loss += pm_plan_loss(plan, slot);
+    for (int i = 0; i < count; i++) {
+        const double before = i < r->part_count ? r->parts[i].value : 0;
+
+        r->parts[i] = (struct pm_loss_part){ parts[i].name, before + parts[i].value };
+    }
+    r->part_count = count;
+}
+
 static int push_values(struct pm_clones *c)
 {
     struct pm_variables *v = c->host_variables;
@@ -440,10 +455,11 @@ static int update_on_host(struct pm_clones *c, int slot, const struct pm_step *s
         *to = *step;
     PM_TRY(pm_plan_submit(c->host_plan, 0));
     r->loss = 0;
+    r->part_count = 0;
     enter(c, PM_RUN_DEVICE);
     for (int i = 0; i < c->o.count; i++) {
         PM_TRY(pm_plan_wait(c->clone[i].plan, slot));
-        r->loss += pm_plan_loss(c->clone[i].plan, slot);
+        add_losses(c->clone[i].plan, slot, r);
         c->clone[i].seconds = pm_plan_seconds(c->clone[i].plan, slot);
     }
     enter(c, PM_RUN_UPDATE);
@@ -491,7 +507,9 @@ int pm_clones_collect(struct pm_clones *c, int slot, struct pm_step_result *out)
     assert(c->pending[slot]);
     if (alone(c)) {
         PM_TRY(pm_plan_wait(plan, slot));
-        c->result[slot].loss = pm_plan_loss(plan, slot);
+        c->result[slot].loss = 0;
+        c->result[slot].part_count = 0;
+        add_losses(plan, slot, &c->result[slot]);
         read_update(plan, slot, &c->result[slot]);
         c->clone[0].seconds = pm_plan_seconds(plan, slot);
     }

@@ -12,6 +12,7 @@
 #include "train/optimizer.h"
 
 #include <pumice/data.h>
+#include <pumice/plan.h>
 #include <pumice/report.h>
 
 struct pm_clone_spec {
@@ -51,6 +52,8 @@ struct pm_clones_options {
 };
 struct pm_step_result {
     double loss;        /* of the whole batch, without weight decay's part */
+    struct pm_loss_part parts[PM_MAX_LOSSES]; /* what it is made of: a loss layer each */
+    int part_count;
     float l2;           /* weight decay's part of total_loss */
     float norm;         /* global norm of the gradients */
     bool finite;        /* false: nothing was updated */

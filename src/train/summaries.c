@@ -3,6 +3,7 @@
 
 #include "train/activations.h"
 
+#include <pumice/draw.h>
 #include <pumice/formats.h>
 #include <pumice/thread.h>
 
@@ -15,6 +16,7 @@ struct pm_summaries {
     bool warned_values;               /* of values that are no numbers */
     float *pictures;                  /* the first ones of the batch; NULL: none are wanted */
     size_t picture_floats, kept;      /* of one; how many */
+    uint64_t *records;                /* [kept]: which of the data they are */
     struct pm_activations *activations; /* owned; made at the first summary */
     bool no_activations;              /* not wanted, or there is no room for them */
 };
@@ -66,6 +68,7 @@ struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step)
                             (size_t)e->setup.channels;
         s->kept = pictures_wanted(&c->run);
         s->pictures = pm_calloc(s->kept * s->picture_floats + 1, sizeof *s->pictures);
+        s->records = pm_calloc(s->kept + 1, sizeof *s->records);
     }
     s->no_activations = c->run.summary_activations == 0;
     return s;
@@ -83,6 +86,7 @@ void pm_summaries_close(struct pm_summaries **summaries, uint64_t step)
     pm_events_close(&s->train);
     pm_events_close(&s->eval);
     pm_free(s->pictures);
+    pm_free(s->records);
     pm_free(s);
     *summaries = NULL;
 }
@@ -95,6 +99,27 @@ void pm_summaries_leave(struct pm_summaries *s)
 
 /* ---- scalars ---------------------------------------------------------------------------- */
 
+static void add_named(struct pm_events *e, const char *folder, const char *name, double value)
+{
+    char tag[128];
+
+    snprintf(tag, sizeof tag, "%s/%s", folder, name);
+    pm_events_scalar(e, tag, value);
+}
+
+static void add_losses(struct pm_events *e, const struct pm_step_result *r,
+                       const struct pm_loss_averages *averages)
+{
+    pm_events_scalar(e, "total_loss", r->loss + (double)r->l2);
+    for (int i = 0; i < r->part_count; i++)
+        add_named(e, "losses", r->parts[i].name, r->parts[i].value);
+    if (r->part_count > 1)
+        pm_events_scalar(e, "losses/clone_loss", r->loss);
+    pm_events_scalar(e, "losses/regularization_loss", r->l2);
+    for (int i = 0; i < averages->count; i++)
+        add_named(e, "loss_averages", averages->list[i].name, averages->list[i].value);
+}
+
 void pm_summaries_step(struct pm_summaries *s, uint64_t step, const struct pm_summary_scalars *v)
 {
     struct pm_events *e = s->train;
@@ -102,15 +127,15 @@ void pm_summaries_step(struct pm_summaries *s, uint64_t step, const struct pm_su
 
     if (!e)
         return;
-    pm_events_scalar(e, "total_loss", v->loss + v->l2);
-    pm_events_scalar(e, "losses/loss", v->loss);
-    pm_events_scalar(e, "losses/regularization_loss", v->l2);
+    add_losses(e, v->result, v->averages);
     pm_events_scalar(e, "learning_rate", v->lr);
-    pm_events_scalar(e, "gradient_norm", v->gradient_norm);
+    pm_events_scalar(e, "gradient_norm", v->result->norm);
     if (v->rates.seconds_per_step > 0)
         pm_events_scalar(e, "global_step/sec", 1 / v->rates.seconds_per_step);
     pm_events_scalar(e, "speed/images_per_second", v->rates.images_per_second);
     pm_events_scalar(e, "speed/share_waiting_for_data", v->rates.wait_share);
+    snprintf(tag, sizeof tag, "batch/fraction_of_%d_full", v->queue);
+    pm_events_scalar(e, tag, v->queue_fill);
     for (int i = 0; v->clones > 1 && i < v->clones; i++) {
         snprintf(tag, sizeof tag, "speed/clone_%d_images_per_second", i);
         pm_events_scalar(e, tag, v->clone_images_per_second[i]);
@@ -265,6 +290,54 @@ bool pm_summaries_due(const struct pm_summaries *s, uint64_t step)
 void pm_summaries_batch(struct pm_summaries *s, const struct pm_batch *batch)
 {
     memcpy(s->pictures, batch->field[0], s->kept * s->picture_floats * sizeof *s->pictures);
+    memcpy(s->records, batch->record, s->kept * sizeof *s->records);
+}
+
+static int add_picture(struct pm_summaries *s, const char *name, size_t i,
+                       const struct pm_image8 *im)
+{
+    uint8_t *png = NULL;
+    size_t size;
+    char tag[64];
+    int err = PM_OK;
+
+    PM_TRY(pm_image_encode_png(im, &png, &size));
+    if (s->e->config->run.summary_images > 1)
+        snprintf(tag, sizeof tag, "images/%s/%zu", name, i);
+    else
+        snprintf(tag, sizeof tag, "images/%s", name);
+    pm_events_image(s->train, tag, im->height, im->width, im->channels, png, size);
+out:
+    pm_free(png);
+    return err;
+}
+
+/* The records' own pictures, made smaller where they are large. */
+static int add_originals(struct pm_summaries *s, size_t count)
+{
+    enum { SIDE = 512 };
+    struct pm_image8 im = { 0 }, small = { 0 };
+    uint8_t *buf = NULL;
+    size_t capacity = 0, size;
+    char where[512];
+    int err = PM_OK;
+
+    for (size_t i = 0; i < count; i++) {
+        const size_t record = (size_t)s->records[i];
+
+        PM_TRY(pm_dataset_read(s->e->train, record, &buf, &capacity, &size));
+        pm_dataset_where(s->e->train, record, where, sizeof where);
+        PM_TRY(s->e->task->picture(&s->e->setup, buf, size, where, &im));
+        pm_draw_shrink(&im, SIDE, &small);
+        PM_TRY(add_picture(s, "original", i, &small));
+        pm_image_free(&im);
+        pm_image_free(&small);
+    }
+out:
+    pm_image_free(&im);
+    pm_image_free(&small);
+    pm_free(buf);
+    return err;
 }
 
 static int add_pictures(struct pm_summaries *s)
@@ -272,21 +345,17 @@ static int add_pictures(struct pm_summaries *s)
     const struct pm_setup *setup = &s->e->setup;
     struct pm_image8 im = { setup->height, setup->width, setup->channels,
                             pm_malloc(s->picture_floats + 1) };
-    int most = s->e->config->run.summary_images, err = PM_OK;
-    size_t count = (size_t)most < s->kept ? (size_t)most : s->kept, size;
-    uint8_t *png = NULL;
-    char tag[64] = "images/image";
+    const struct pm_config_run *run = &s->e->config->run;
+    size_t count = (size_t)run->summary_images < s->kept ? (size_t)run->summary_images : s->kept;
+    int err = PM_OK;
 
     for (size_t i = 0; i < count; i++) {
         pm_picture_bytes(s->pictures + i * s->picture_floats, im.height, im.width, im.channels,
                          im.pixels);
-        PM_TRY(pm_image_encode_png(&im, &png, &size));
-        if (most > 1)
-            snprintf(tag, sizeof tag, "images/image/%zu", i);
-        pm_events_image(s->train, tag, im.height, im.width, im.channels, png, size);
-        pm_free(png);
-        png = NULL;
+        PM_TRY(add_picture(s, "image", i, &im));
     }
+    if (run->summary_originals)
+        PM_TRY(add_originals(s, count));
 out:
     pm_image_free(&im);
     return err;

@@ -12,6 +12,7 @@
 #define PM_SUMMARIES_H
 
 #include "train/experiment.h"
+#include "train/loss_averages.h"
 #include "train/state.h"
 
 #include <pumice/report.h>
@@ -22,9 +23,12 @@ struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step);
 void pm_summaries_close(struct pm_summaries **s, uint64_t step);
 
 struct pm_summary_scalars {
-    double loss, l2;          /* of the batch; weight decay's part. Their sum is total_loss */
-    double lr, gradient_norm;
+    const struct pm_step_result *result;     /* of the whole batch, all clones */
+    const struct pm_loss_averages *averages; /* up to it */
+    double lr;
     struct pm_rates rates;
+    double queue_fill;        /* of the ring of prepared batches, 0..1 */
+    int queue;                /* its size */
     const double *clone_images_per_second; /* [clones] */
     int clones;
 };

@@ -72,6 +72,7 @@ static int collect(struct pm_trainer *t)
     t->loss = r.loss + r.l2;
     if (!r.finite)
         PM_TRY(fail_non_finite(t, &r));
+    pm_loss_averages_add(&t->averages, &r);
     pm_watch_step(t, &r);
 out:
     return err;
@@ -94,7 +95,7 @@ static int save(struct pm_trainer *t)
     const struct pm_config_run *run = &t->c->run;
     struct pm_keep keep = { .newest = run->keep, .every_hours = run->keep_every_hours };
     enum pm_phase_of_run before;
-    char state[1024];
+    struct pm_str state = { 0 };
     int err = PM_OK;
 
     if (t->saved_step == t->step)
@@ -102,13 +103,14 @@ static int save(struct pm_trainer *t)
     before = pm_phases_enter(&t->phases, PM_RUN_SAVING);
     PM_TRY(drain(t));
     PM_TRY(pm_trainer_snapshot(t));
-    pm_trainer_state(t, state, sizeof state);
-    PM_TRY(pm_state_save(t->snapshot, run->folder, t->step, state, &keep));
+    pm_trainer_state(t, &state);
+    PM_TRY(pm_state_save(t->snapshot, run->folder, t->step, state.text, &keep));
     t->saved_step = t->step;
     t->saved_at = pm_seconds();
     pm_watch_saved(t);
     PM_DEBUG("train", "step %llu saved", (unsigned long long)t->step);
 out:
+    pm_str_free(&state);
     pm_phases_enter(&t->phases, before);
     return err;
 }

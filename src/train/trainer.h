@@ -6,6 +6,7 @@
 #include "train/balancer.h"
 #include "train/clones.h"
 #include "train/evaluator.h"
+#include "train/loss_averages.h"
 #include "train/schedule.h"
 #include "train/state.h"
 
@@ -52,6 +53,7 @@ struct pm_trainer {
     uint64_t skipped;           /* damaged records passed over up to step, since the run began */
     uint64_t skipped_at[PM_TRAINER_SLOTS]; /* the same at each step under way */
     uint64_t snapshot_skipped;
+    struct pm_loss_averages averages, snapshot_averages; /* up to collected; up to snapshot_step */
     bool tracing;               /* run.trace_steps: these steps are */
     uint64_t traced_from;       /* first of them */
     struct cJSON *eval_metrics; /* owned; of the last evaluation */
@@ -76,7 +78,7 @@ bool pm_trace_steps_due(const struct pm_trainer *t);
 void pm_trace_steps_switch(struct pm_trainer *t);
 void pm_trace_steps_end(struct pm_trainer *t);
 /* What a checkpoint's .json remembers of the run: seed, batch size, damaged records,
- * devices, losses. */
-void pm_trainer_state(const struct pm_trainer *t, char *text, size_t size);
+ * devices, losses of devices, loss averages. */
+void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json);
 
 #endif

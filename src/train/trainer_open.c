@@ -44,6 +44,7 @@ int pm_trainer_snapshot(struct pm_trainer *t)
     t->snapshot = taken;
     t->snapshot_step = t->step;
     t->snapshot_skipped = t->skipped;
+    t->snapshot_averages = t->averages;
 out:
     pm_phases_enter(&t->phases, before);
     return err;
@@ -57,33 +58,34 @@ int pm_trainer_restore(struct pm_trainer *t)
     PM_TRY(pm_clones_scatter(t->clones));
     t->step = t->collected = t->snapshot_step;
     t->skipped = t->snapshot_skipped;
+    t->averages = t->snapshot_averages;
 out:
     return err;
 }
 
-/* What a checkpoint remembers of its run: skipped to go on counting, the rest for
+/* What a checkpoint remembers of its run: skipped and loss_averages to go on with, the rest for
  * warn_of_changes. */
-void pm_trainer_state(const struct pm_trainer *t, char *text, size_t size)
+void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json)
 {
-    size_t n = (size_t)snprintf(text, size, "{\"seed\": %lld, \"batch_size\": %d, "
-                                "\"skipped\": %llu, \"devices\": \"", (long long)t->c->run.seed,
-                                t->c->run.batch_size, (unsigned long long)t->snapshot_skipped);
-
-    for (int i = 0; i < t->spec_count && n + 64 < size; i++)
-        n += (size_t)snprintf(text + n, size - n, "%s%s:%d", i ? " " : "",
-                              t->specs[i].info.address, t->specs[i].threads);
-    snprintf(text + n, size - n, "\", \"lost\": \"%s\"}", t->lost);
+    pm_str_add(json, "{\"seed\": %lld, \"batch_size\": %d, \"skipped\": %llu, \"devices\": \"",
+               (long long)t->c->run.seed, t->c->run.batch_size,
+               (unsigned long long)t->snapshot_skipped);
+    for (int i = 0; i < t->spec_count; i++)
+        pm_str_add(json, "%s%s:%d", i ? " " : "", t->specs[i].info.address, t->specs[i].threads);
+    pm_str_add(json, "\", \"lost\": \"%s\", \"loss_averages\": ", t->lost);
+    pm_loss_averages_print(&t->snapshot_averages, json);
+    pm_str_add(json, "}");
 }
 
 /* A run that goes on otherwise than it began is legal, but not the same bits. */
 static void warn_of_changes(const struct pm_trainer *t, const struct pm_checkpoint *from)
 {
     static const char *const keys[] = { "seed", "batch_size", "devices" };
-    char text[1024];
+    struct pm_str text = { 0 };
     struct cJSON *was = from->state ? cJSON_Parse(from->state) : NULL, *is;
 
-    pm_trainer_state(t, text, sizeof text);
-    is = cJSON_Parse(text);
+    pm_trainer_state(t, &text);
+    is = cJSON_Parse(text.text);
     for (size_t i = 0; i < PM_COUNT(keys); i++) {
         const struct cJSON *a = cJSON_GetObjectItem(was, keys[i]);
         const struct cJSON *b = cJSON_GetObjectItem(is, keys[i]);
@@ -94,15 +96,18 @@ static void warn_of_changes(const struct pm_trainer *t, const struct pm_checkpoi
     }
     cJSON_Delete(was);
     cJSON_Delete(is);
+    pm_str_free(&text);
 }
 
-static uint64_t skipped_until(const struct pm_checkpoint *from)
+static void take_up(struct pm_trainer *t, const struct pm_checkpoint *from)
 {
     struct cJSON *state = from->state ? cJSON_Parse(from->state) : NULL;
     double n = cJSON_GetNumberValue(cJSON_GetObjectItem(state, "skipped")); /* NAN: none */
 
+    t->snapshot_step = from->step;
+    t->snapshot_skipped = n >= 0 && n < 0x1p53 ? (uint64_t)n : 0;
+    pm_loss_averages_read(&t->snapshot_averages, cJSON_GetObjectItem(state, "loss_averages"));
     cJSON_Delete(state);
-    return n >= 0 && n < 0x1p53 ? (uint64_t)n : 0;
 }
 
 /* Values at the start: the run's newest checkpoint, or a warm start, or initial values. */
@@ -117,8 +122,7 @@ static int start_values(struct pm_trainer *t)
     PM_TRY(pm_checkpoint_open_newest(c->run.folder, &from));
     if (from) {
         PM_TRY(pm_state_load(t->snapshot, from));
-        t->snapshot_step = from->step;
-        t->snapshot_skipped = skipped_until(from);
+        take_up(t, from);
         PM_INFO("train", "resuming %s at step %llu", c->run.folder,
                 (unsigned long long)from->step);
         warn_of_changes(t, from);

@@ -6,6 +6,7 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <string.h>
 
 /* Told once: a full disk is not reported at every step. */
 static void lose_metrics(struct pm_trainer *t)
@@ -65,20 +66,34 @@ static size_t add_phases(struct pm_trainer *t, struct pm_metric *list,
     return PM_RUN_PHASES;
 }
 
+/* The data losses one by one where there are several. "loss" is the total's name. */
+static size_t add_parts(const struct pm_step_result *r, struct pm_metric *list)
+{
+    if (r->part_count < 2)
+        return 0;
+    for (int i = 0; i < r->part_count; i++)
+        list[i] = (struct pm_metric){ strcmp(r->parts[i].name, "loss") == 0 ? "main_loss"
+                                                                          : r->parts[i].name,
+                                      r->parts[i].value };
+    return (size_t)r->part_count;
+}
+
 static void log_step(struct pm_trainer *t, const struct pm_step_result *r)
 {
     struct pm_rates rates = pm_speed_take(&t->speed, pm_loader_waited(t->loader));
     float lr = pm_schedule_rate(&t->schedule, (int64_t)t->collected - 1);
-    struct pm_metric list[8 + PM_RUN_PHASES] = {
-        { "loss", t->loss },       { "l2", r->l2 },
+    double fill = pm_loader_fill(t->loader);
+    struct pm_metric list[10 + PM_MAX_LOSSES + PM_RUN_PHASES] = {
+        { "loss", t->loss },       { "loss_average", t->averages.list[0].value }, { "l2", r->l2 },
         { "lr", lr },              { "gradient_norm", r->norm },
         { "images_per_second", rates.images_per_second },
         { "seconds_per_step", rates.seconds_per_step },
-        { "wait_share", rates.wait_share },
+        { "wait_share", rates.wait_share }, { "queue_fill", fill },
     };
     char names[PM_RUN_PHASES][24];
-    size_t count = 7;
+    size_t count = 9;
 
+    count += add_parts(r, list + count);
     count += add_phases(t, list + count, names);
     if (t->c->data.on_corrupt == PM_CORRUPT_SKIP)
         list[count++] = (struct pm_metric){
@@ -90,7 +105,8 @@ static void log_step(struct pm_trainer *t, const struct pm_step_result *r)
         .clone_images_per_second = t->clone_rates });
     add_metrics(t, "train", t->collected, list, count);
     pm_summaries_step(t->summaries, t->collected, &(struct pm_summary_scalars){
-        .loss = r->loss, .l2 = r->l2, .lr = lr, .gradient_norm = r->norm, .rates = rates,
+        .result = r, .averages = &t->averages, .lr = lr, .rates = rates,
+        .queue_fill = fill, .queue = pm_loader_ring(t->loader),
         .clone_images_per_second = t->clone_rates,
         .clones = t->spec_count < PM_MAX_CLONES ? t->spec_count : PM_MAX_CLONES });
     pm_run_page_step(t->page, t);

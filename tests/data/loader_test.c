@@ -98,6 +98,31 @@ static void take_steps(struct pm_dataset *d, int threads, uint64_t first, uint64
     assert_null(l);
 }
 
+/* Three slots: when the third batch is asked for while two are out, one can be ready at most. */
+static void fill_of_the_ring(void **state)
+{
+    struct pm_dataset *d = numbers();
+    struct task task = { COUNT, 0 };
+    const struct pm_loader_options o = options(&task, true, 2, 0);
+    struct pm_batch *b[3];
+    struct pm_loader *l = NULL;
+
+    (void)state;
+    assert_int_equal(pm_loader_create(d, &o, &l), PM_OK);
+    assert_int_equal(pm_loader_ring(l), 3);
+    assert_true(pm_loader_fill(l) == 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pm_loader_next(l, &b[i]), PM_OK);
+    const double fill = pm_loader_fill(l);
+    assert_true(fill >= 0 && fill <= (3 + 2 + 1) / 9.0);
+    assert_true(pm_loader_fill(l) == fill); /* nothing was taken since */
+    for (int i = 0; i < 3; i++)
+        pm_loader_release(l, b[i]);
+    pm_loader_destroy(&l);
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
 static void same_for_any_threads(void **state)
 {
     struct pm_dataset *d = numbers();
@@ -410,6 +435,7 @@ static void damaged_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fill_of_the_ring),
         cmocka_unit_test(same_for_any_threads), cmocka_unit_test(eval_pass),
         cmocka_unit_test(error_at_its_batch),   cmocka_unit_test(held_batches),
         cmocka_unit_test(steady_state),         cmocka_unit_test(destroyed_while_busy),

@@ -35,8 +35,8 @@ NET = {
     "schedule": {"policy": "cosine", "base_lr": 0.01},
     "devices": ["cpu"],
     "run": {"steps": 40, "batch_size": 8, "log_every_steps": 10, "save_every_steps": 20, "keep": 9,
-            "summary_every_steps": 20, "summary_images": 2, "summary_gradients": True,
-            "summary_activations": 2},
+            "summary_every_steps": 20, "summary_images": 2, "summary_originals": True,
+            "summary_gradients": True, "summary_activations": 2},
     "eval": {"every_steps": 20, "batch_size": 10},
 }
 
@@ -170,6 +170,8 @@ def check_scalars(run, steps, lacks_some=False):
         "total_loss": lambda m: m["loss"],
         "losses/loss": lambda m: m["loss"] - m["l2"],
         "losses/regularization_loss": lambda m: m["l2"],
+        "loss_averages/total_loss": lambda m: m["loss_average"],
+        "batch/fraction_of_4_full": lambda m: m["queue_fill"],
         "learning_rate": lambda m: m["lr"],
         "gradient_norm": lambda m: m["gradient_norm"],
         "global_step/sec": lambda m: 1 / m["seconds_per_step"],
@@ -257,14 +259,21 @@ def check_images(pumice, a, work):
                    check=True, stdout=subprocess.DEVNULL)
     known = {picture_rule(np.asarray(Image.open(os.path.join(folder, f)))) for f in os.listdir(folder)}
     check(len(known) >= 48, f"{len(known)} pictures")
-    check(a.Tags()["images"] == ["images/image/0", "images/image/1"], f"images {a.Tags()['images']}")
-    for tag in a.Tags()["images"]:
+    tags = [f"images/{kind}/{i}" for kind in ("image", "original") for i in range(2)]
+    check(sorted(a.Tags()["images"]) == tags, f"images {a.Tags()['images']}")
+
+    def pictures(tag):
         events = a.Images(tag)
         check([e.step for e in events] == [1, 20, 40], f"{tag}: steps {[e.step for e in events]}")
-        for e in events:
-            pixels = np.asarray(Image.open(io.BytesIO(e.encoded_image_string)))
-            check(pixels.shape == (32, 32, 3) and (e.width, e.height) == (32, 32), f"{tag}: size")
-            check(pixels.tobytes() in known, f"{tag}: step {e.step} shows none of the data's pictures")
+        list = [np.asarray(Image.open(io.BytesIO(e.encoded_image_string))) for e in events]
+        check(all(p.shape == (32, 32, 3) for p in list) and
+              all((e.width, e.height) == (32, 32) for e in events), f"{tag}: size")
+        return list
+
+    for i in range(2):
+        for seen, original in zip(pictures(f"images/image/{i}"), pictures(f"images/original/{i}")):
+            check(seen.tobytes() in known, f"images/image/{i} shows none of the data's pictures")
+            check(picture_rule(original) == seen.tobytes(), f"images/original/{i} is another picture")
 
 
 def check_server(work, run, fast, steps):

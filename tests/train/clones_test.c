@@ -1,6 +1,6 @@
 /* clones: several clones, unequal shares and micro-batches take the same steps as one clone, dropout
- * included; the loss goes down; a frozen variable keeps its bits; steps allocate nothing. */
-#include "train/clones.h"
+ * included; every loss is told by itself, and smoothed; the loss goes down; a frozen variable keeps its bits; steps allocate nothing. */
+#include "train/loss_averages.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include <cjson/cJSON.h>
 #include <cmocka.h>
 
 enum { BATCH = 12, SIDE = 12, CLASSES = 4, STEPS = 12 };
@@ -28,6 +29,8 @@ static int build(void *ctx, int batch, struct pm_net **out)
     pm_net_add(net, "dead", heads.logits, "fully_connected units=3");
     pm_net_add_many(net, "loss", (struct pm_node *[]){ heads.logits, labels }, 2,
                     "softmax_cross_entropy");
+    pm_net_add_many(net, "aux_loss", (struct pm_node *[]){ heads.logits, labels }, 2,
+                    "softmax_cross_entropy weight=0.25");
     *out = net;
     return net->error;
 }
@@ -85,9 +88,20 @@ static float freeze_conv1(const char *variable, void *ctx)
 struct outcome {
     double loss[STEPS];
     float norm[STEPS];
+    struct pm_loss_averages averages;
     float *values; /* the master's trainable block */
     size_t count;
 };
+
+/* Of the whole batch, in the net's order; the second is a quarter of the first. */
+static void check_parts(const struct pm_step_result *r)
+{
+    assert_int_equal(r->part_count, 2);
+    assert_string_equal(r->parts[0].name, "loss");
+    assert_string_equal(r->parts[1].name, "aux_loss");
+    assert_float_equal(r->parts[0].value, 0.8 * r->loss, 1e-6 * r->loss);
+    assert_float_equal(r->parts[1].value, 0.2 * r->loss, 1e-6 * r->loss);
+}
 
 static struct outcome train(const double *shares, int count, int micro_batches, bool freeze,
                             const char *optimizer)
@@ -124,6 +138,8 @@ static struct outcome train(const double *shares, int count, int micro_batches, 
         check(pm_clones_collect(c, s % 2, &result));
         assert_true(result.finite);
         assert_int_equal(pm_alloc_count(), allocations); /* a step allocates nothing of ours */
+        check_parts(&result);
+        pm_loss_averages_add(&r.averages, &result);
         r.loss[s] = result.loss;
         r.norm[s] = result.norm;
     }
@@ -205,10 +221,44 @@ static void test_refuses_a_batch_too_small(void **state)
     assert_non_null(strstr(pm_error_text(), "run.batch_size: 6"));
 }
 
+static void test_loss_averages(void **state)
+{
+    struct pm_step_result r = { .loss = 3, .l2 = 0.5f, .part_count = 2,
+                                .parts = { { "loss", 2 }, { "aux_loss", 1 } } };
+    struct pm_loss_averages a = { 0 }, b = { .count = 1 };
+    struct pm_str json = { 0 };
+    cJSON *object;
+
+    (void)state;
+    pm_loss_averages_add(&a, &r);
+    assert_int_equal(a.count, 3);
+    assert_string_equal(a.list[0].name, "total_loss");
+    assert_float_equal(a.list[0].value, 0.35, 1e-15); /* from zero, not corrected */
+    r.loss = 4, r.l2 = 0, r.parts[1].value = 2;
+    pm_loss_averages_add(&a, &r);
+    assert_float_equal(a.list[0].value, 0.9 * 0.35 + 0.1 * 4, 1e-15);
+    assert_float_equal(a.list[1].value, 0.9 * 0.2 + 0.1 * 2, 1e-15);
+    assert_float_equal(a.list[2].value, 0.9 * 0.1 + 0.1 * 2, 1e-15);
+    pm_loss_averages_print(&a, &json);
+    object = cJSON_Parse(json.text);
+    cJSON_AddStringToObject(object, "other", "no number");
+    pm_loss_averages_read(&b, object);
+    assert_int_equal(b.count, 3);
+    for (int i = 0; i < 3; i++) { /* to the last bit */
+        assert_string_equal(a.list[i].name, b.list[i].name);
+        assert_true(a.list[i].value == b.list[i].value);
+    }
+    pm_loss_averages_read(&b, NULL);
+    assert_int_equal(b.count, 0);
+    cJSON_Delete(object);
+    pm_str_free(&json);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clones_equal_one),
+        cmocka_unit_test(test_loss_averages),
         cmocka_unit_test(test_same_bits_again),
         cmocka_unit_test(test_frozen_variable_stays),
         cmocka_unit_test(test_refuses_a_batch_too_small),
