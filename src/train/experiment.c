@@ -15,6 +15,7 @@
 struct pm_experiment_regexes {
     regex_t *freeze, *multiplier, *scope;
     int freezes, multipliers, scopes; /* compiled so far */
+    bool told;                        /* scopes that match nothing were */
 };
 
 /* Matched at the start of a name, as TF-Slim's scopes are. */
@@ -266,13 +267,34 @@ static struct pm_node *add_input(struct pm_net *net, const struct pm_field *f, i
     return pm_net_input(net, f->name, s, f->type);
 }
 
+/* Something must be trained; a scope that matches nothing is told, once. */
 static int check_trainable(const struct pm_experiment *e, const struct pm_net *net)
 {
-    for (int i = 0; i < net->var_count; i++)
-        if (net->vars[i]->trainable)
-            return PM_OK;
-    return pm_fail(PM_ECONFIG, "%s: the net has nothing to train: no layer of it has weights",
-                   e->config->path);
+    struct pm_experiment_regexes *r = e->regexes;
+    int trainable = 0, trained = 0;
+
+    for (int i = 0; i < net->var_count; i++) {
+        const bool is = net->vars[i]->trainable;
+        trainable += is;
+        trained += is && pm_experiment_multiplier(net->vars[i]->name, (void *)e) != 0;
+    }
+    if (trainable == 0)
+        return pm_fail(PM_ECONFIG, "%s: the net has nothing to train: no layer of it has weights",
+                       e->config->path);
+    if (trained == 0)
+        return pm_fail(PM_ECONFIG, "%s: init.trainable_scopes and optim.freeze leave nothing to "
+                       "train of the net's %d variables, which are called %s and the like",
+                       e->config->path, trainable, net->vars[0]->name);
+    for (int k = 0; k < r->scopes && !r->told; k++) {
+        int hits = 0;
+        for (int i = 0; i < net->var_count; i++)
+            hits += matches(&r->scope[k], net->vars[i]->name);
+        if (hits == 0)
+            PM_WARN("train", "init.trainable_scopes: no variable's name begins with \"%s\"",
+                    e->config->init.trainable_scopes.v[k]);
+    }
+    r->told = true;
+    return PM_OK;
 }
 
 /* A layer that does not fit is told with the input that it came from. */

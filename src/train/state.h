@@ -22,8 +22,10 @@ int pm_state_save(const struct pm_state *s, const char *run, uint64_t step, cons
 int pm_state_load(struct pm_state *s, const struct pm_checkpoint *from);
 /* Values only, or averages in their place, for eval and predict. */
 int pm_values_load(struct pm_variables *v, const struct pm_checkpoint *from, bool averages);
-/* init.checkpoint: values whose names do not begin with an excluded scope; what is skipped or missing
- * is listed in the log, missing ones fail unless init.ignore_missing. */
+/* init.checkpoint: values by name, but for names that begin with one of init.exclude_scopes. Each
+ * variable that is excluded, missing in the checkpoint or of another shape there is named in the
+ * log. A missing one fails unless init.ignore_missing, another shape always; nothing is then
+ * changed. */
 int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *init,
                          const char *where);
 
