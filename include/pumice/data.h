@@ -41,6 +41,8 @@ void pm_example_add_ints(struct pm_example_builder *b, const char *key, const in
                          size_t count);
 void pm_example_add_floats(struct pm_example_builder *b, const char *key, const float *v,
                            size_t count);
+/* The first integer added with that key; false when there is none. */
+bool pm_example_builder_int(const struct pm_example_builder *b, const char *key, int64_t *value);
 void pm_example_serialise(struct pm_example_builder *b, uint8_t **data, size_t *size);
 
 /* ---- datasets -------------------------------------------------------------------------- */
@@ -179,19 +181,42 @@ uint64_t pm_loader_batches(const struct pm_loader *l);
 /* ---- making data folders --------------------------------------------------------------- */
 
 /* A data folder being made under a temporary name beside its own: TFRecord shards, labels.txt and
- * dataset.json. Nothing is left behind unless it is finished. */
+ * dataset.json. Nothing is left behind unless it is finished; what a killed process left is removed
+ * by the next one. */
 struct pm_making;
-/* dst must not exist yet, or be an empty folder. name goes into the shards' names and dataset.json;
- * NULL takes dst's last part. */
-int pm_making_create(const char *dst, const char *name, struct pm_making **out);
+/* dst must not exist yet, or be an empty folder; with replace, a data folder (one that holds a
+ * dataset.json) may stand there and goes when the new one is finished. name goes into the shards'
+ * names and dataset.json; NULL takes dst's last part. */
+int pm_making_create(const char *dst, const char *name, bool replace, struct pm_making **out);
 /* Classes, in label order; the names are copied. */
 void pm_making_labels(struct pm_making *m, const char *const *labels, int count);
 /* Size of every image; not called when they differ. */
 void pm_making_size(struct pm_making *m, int height, int width, int channels);
-/* Writes one split. fill makes example i (called from several threads): 1 done, 0 passed over, or
- * an error. per_shard 0 = one file NAME_SPLIT.tfrecord, else files of that many records each named
- * NAME_SPLIT_00000-of-00005.tfrecord. The records' order is i's. */
-int pm_making_split(struct pm_making *m, const char *split, size_t count, size_t per_shard,
+
+/* How a split's records lie in files. n: files, or records a file. */
+enum pm_cut {
+    PM_CUT_NONE, /* one file NAME_SPLIT.tfrecord, whatever n and names */
+    PM_CUT_SIZE, /* files of n records, the last one with what is left */
+    PM_CUT_CEIL, /* n files of ceil(count / n), so that the last ones may be short or empty */
+    PM_CUT_EVEN, /* n files whose sizes differ by one at most */
+    PM_CUT_DEAL, /* n files, record i in file i mod n */
+};
+enum pm_shard_names {
+    PM_NAMES_SLIM,   /* NAME_SPLIT_00000-of-00005.tfrecord */
+    PM_NAMES_PLAIN,  /* SPLIT-00000-of-01024 */
+    PM_NAMES_RECORD, /* SPLIT.record-00000-of-00100 */
+};
+struct pm_sharding {
+    enum pm_cut cut;
+    size_t n;
+    enum pm_shard_names names;
+};
+/* Writes one split; sharding NULL = one file. fill makes example i (called from several threads): 1
+ * done, 0 passed over (pm_error_text says why, and is logged), or an error. The records' order is
+ * i's; the bytes do not depend on the number of threads. A split of which nothing is left is
+ * PM_EDATA. */
+int pm_making_split(struct pm_making *m, const char *split, size_t count,
+                    const struct pm_sharding *sharding,
                     int (*fill)(void *ctx, size_t i, struct pm_example_builder *b), void *ctx);
 /* For fill: a picture as a PNG record: image/encoded, image/format, image/class/label, image/height,
  * image/width. Returns 1, or an error. */
@@ -199,16 +224,24 @@ int pm_making_picture(struct pm_example_builder *b, const struct pm_image8 *im, 
 /* Writes labels.txt and dataset.json, renames the folder, and logs the counts. */
 int pm_making_finish(struct pm_making *m);
 void pm_making_destroy(struct pm_making **m);
+/* Ends what is being made with PM_EFAIL at the next records, as after a failure. For signal
+ * handlers. */
+void pm_making_interrupt(void);
 
 /* dataset convert: one row per source format, src/data/convert/, listed in converters.def. */
 struct pm_converter {
-    const char *name, *help;
+    const char *name, *help;  /* one line, no full stop */
+    const char *layout;       /* for --help: what SRC holds and what comes of it, lines */
     const struct pm_opt *opts; /* NULL and 0 when it has none */
     size_t cfg_size;
+    bool own_name; /* the data is named as DST, not as the format */
     int (*convert)(const void *cfg, const char *src, struct pm_making *m);
 };
 const struct pm_converter *const *pm_converters(size_t *count);
-/* options: "validation=0.2 seed=1", or NULL. An unknown format or option is PM_ECONFIG. */
+/* Options of every format: force (a data folder at dst is made anew), num_threads. */
+extern const struct pm_opt pm_convert_opts[];
+/* options: "validation=0.2 seed=1", or NULL. An unknown format or option is PM_ECONFIG. A finished
+ * data folder of that name at dst is left as it is and told, without force=true. */
 int pm_dataset_convert(const char *format, const char *src, const char *dst, const char *options);
 /* The built-in drawn shapes: counts of train / validation / test pictures of size x size. */
 int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, size_t test,

@@ -73,7 +73,7 @@ int pm_opt_set(const struct pm_opt *o, const struct cJSON *v, void *out, struct 
  * the nearest name. */
 int pm_opts_parse(const struct pm_opt *opts, const struct cJSON *object, const char *const *also,
                   void *out, struct pm_arena *a, const char *where);
-/* The same from "key=value key=[1,2] key=text" (values hold no spaces). */
+/* The same from "key=value key=[1,2] key=text"; a value with spaces is a JSON string: key="a b". */
 int pm_opts_parse_text(const struct pm_opt *opts, const char *text, void *out, struct pm_arena *a,
                        const char *where);
 /* Adds every option's value to object (created by the caller); with only_changed, those that

@@ -18,6 +18,8 @@ struct pm_command {
     const char *name, *help; /* one line, no full stop */
     const char *usage;       /* lines without "pumice NAME ", as "CONFIG.json [key=value ...]" */
     const char *details;     /* for --help: what it does, its flags, an example; or NULL */
+    /* Adds to what --help prints; argv holds what stands behind the command's name. Or NULL. */
+    void (*more)(int argc, char **argv, struct pm_str *text);
     /* argv holds what follows the command's name, without the global flags. Returns 0, a negative
      * PM_E... (main prints its text, exits with its code), or a positive exit code (130, 143). */
     int (*run)(int argc, char **argv, struct app_globals *g);

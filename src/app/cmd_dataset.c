@@ -4,6 +4,7 @@
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,18 +12,75 @@
 
 /* ---- convert and make ----------------------------------------------------------------------- */
 
+/* key=value of the command line as an option table's text: what holds a space becomes a JSON
+ * string. */
+static void add_option(struct pm_str *s, const char *word)
+{
+    const char *value = strchr(word, '=') + 1;
+
+    pm_str_add(s, "%s%.*s", s->length ? " " : "", (int)(value - word), word);
+    if (strpbrk(value, " \"") && value[0] != '"' && value[0] != '[') {
+        cJSON *v = cJSON_CreateString(value);
+        char *text = cJSON_PrintUnformatted(v);
+        pm_str_add(s, "%s", text);
+        cJSON_free(text);
+        cJSON_Delete(v);
+    } else {
+        pm_str_add(s, "%s", value);
+    }
+}
+
 static int joined(const struct app_args *args, int first, struct pm_arena *a, const char **out)
 {
     struct pm_str s = { 0 };
 
     for (size_t i = 0; i < args->overrides_count; i++)
-        pm_str_add(&s, "%s%s", i ? " " : "", args->overrides[i]);
+        add_option(&s, args->overrides[i]);
     if (args->words_count > first)
         return pm_fail(PM_ECONFIG, "command line: dataset does not know what to do with '%s'",
                        args->words[first]);
     *out = pm_arena_strdup(a, s.text ? s.text : "");
     pm_str_free(&s);
     return PM_OK;
+}
+
+/* --force, --key=value and --key value are force=true and key=value, as the originals' flags were
+ * given. */
+static void take_flags(int *argc, char **argv, struct pm_arena *a)
+{
+    int n = 0;
+
+    for (int i = 0; i < *argc; i++) {
+        char *word = argv[i];
+        if (!strncmp(word, "--", 2) && word[2]) {
+            const bool whole = strchr(word, '=') != NULL;
+            const bool flag = !whole && (i + 1 == *argc || !strncmp(argv[i + 1], "--", 2) ||
+                                         !strcmp(word, "--force"));
+            word = flag ? pm_arena_printf(a, "%s=true", word + 2)
+                : whole ? word + 2 : pm_arena_printf(a, "%s=%s", word + 2, argv[++i]);
+        }
+        argv[n++] = word;
+    }
+    *argc = n;
+}
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int number)
+{
+    stopped = number;
+    pm_making_interrupt();
+}
+
+/* A first signal ends what is being made and removes it; a second one ends the process. */
+static void catch_signals(void)
+{
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
 }
 
 /* The new folder's own dataset.json, with its path. */
@@ -54,6 +112,7 @@ static int convert(const struct app_args *args, struct pm_arena *a, struct app_g
         PM_TRY(pm_fail(PM_ECONFIG, "command line: dataset convert needs FORMAT SRC DST, as in "
                                    "pumice dataset convert mnist raw/mnist data/mnist"));
     PM_TRY(joined(args, 3, a, &options));
+    catch_signals();
     PM_TRY(pm_dataset_convert(args->words[0], args->words[1], args->words[2], options));
     PM_TRY(print_made(args->words[2], a, g));
 out:
@@ -85,6 +144,7 @@ static int make(const struct app_args *args, struct pm_arena *a, struct app_glob
                                    "dataset make shapes data/shapes"));
     PM_TRY(joined(args, 2, a, &options));
     PM_TRY(pm_opts_parse_text(make_opts, options, &m, a, "dataset make shapes"));
+    catch_signals();
     PM_TRY(pm_shapes_make(args->words[1], m.size, (size_t)m.train, (size_t)m.validation,
                           (size_t)m.test, (uint64_t)m.seed));
     PM_TRY(print_made(args->words[1], a, g));
@@ -423,6 +483,8 @@ static int run(int argc, char **argv, struct app_globals *g)
         if (records && sscanf(records, "%d", &flags.records) != 1)
             PM_TRY(pm_fail(PM_ECONFIG, "command line: --records %s is no number", records));
     }
+    if (!strcmp(what, "convert"))
+        take_flags(&argc, argv, a);
     PM_TRY(app_args(argc, argv, "dataset", a, &args));
     args.words++, args.words_count--;
     if (inspecting)
@@ -436,7 +498,61 @@ static int run(int argc, char **argv, struct app_globals *g)
                        what[0] ? what : "(nothing)"));
 out:
     pm_arena_destroy(&a);
+    if (err < 0 && stopped) {
+        fprintf(stderr, "%s\n", pm_error_text());
+        return 128 + (int)stopped;
+    }
     return err;
+}
+
+/* ---- help for convert -------------------------------------------------------------------------
+ */
+
+static void add_options(struct pm_str *s, const struct pm_opt *opts, size_t cfg_size,
+                        struct pm_arena *a)
+{
+    void *cfg = pm_arena_alloc(a, cfg_size + 1);
+    cJSON *values = cJSON_CreateObject();
+
+    pm_opts_defaults(opts, cfg, a);
+    pm_opts_dump(opts, cfg, values, false);
+    for (const struct pm_opt *o = opts; o->type; o++) {
+        char *value = cJSON_PrintUnformatted(cJSON_GetObjectItem(values, o->key));
+        pm_str_add(s, "    %s=%s\n        %s", o->key, value, o->help);
+        if (o->choices)
+            pm_str_add(s, " (%s)", o->choices);
+        pm_str_add(s, "\n");
+        cJSON_free(value);
+    }
+    cJSON_Delete(values);
+}
+
+static void add_indented(struct pm_str *s, const char *lines)
+{
+    for (; *lines; lines += strcspn(lines, "\n"), lines += *lines == '\n')
+        pm_str_add(s, "    %.*s\n", (int)strcspn(lines, "\n"), lines);
+}
+
+/* pumice dataset convert [FORMAT] --help: each format, what it reads and its options. */
+static void more_help(int argc, char **argv, struct pm_str *s)
+{
+    size_t count = 0;
+    const struct pm_converter *const *rows = pm_converters(&count);
+    struct pm_arena *a = pm_arena_create();
+
+    if (argc > 0 && !strcmp(argv[0], "convert")) {
+        for (size_t i = 0; i < count; i++) {
+            if (argc > 1 && strcmp(argv[1], rows[i]->name))
+                continue;
+            pm_str_add(s, "\n%s: %s\n", rows[i]->name, rows[i]->help);
+            add_indented(s, rows[i]->layout);
+            if (rows[i]->opts)
+                add_options(s, rows[i]->opts, rows[i]->cfg_size, a);
+        }
+        pm_str_add(s, "\nevery format:\n");
+        add_options(s, pm_convert_opts, 64, a);
+    }
+    pm_arena_destroy(&a);
 }
 
 const struct pm_command pm_command_dataset = {
@@ -446,21 +562,15 @@ const struct pm_command pm_command_dataset = {
              "make shapes DST [size=64 train=4000 validation=500 test=500 seed=0]\n"
              "inspect FILE|FOLDER [--records N] [--pictures FOLDER] [--check]",
     .details =
-        "convert turns a raw folder into TFRecord shards with labels.txt and dataset.json. DST "
-        "must\n"
-        "not exist. Formats and their options:\n"
-        "  mnist    IDX files, plain or .gz; validation=-1 (images off the end of the training "
-        "set,\n"
-        "           -1 = a twelfth)\n"
-        "  cifar10  the binary version, *.bin; validation=0\n"
-        "  folder   SRC/train/CLASS/* and SRC/validation/CLASS/*, or SRC/CLASS/*: validation=0.1\n"
-        "           (part of SRC/CLASS/*), seed=0, per_shard=1000, bad=skip|error (pictures that "
-        "do\n"
-        "           not decode)\n"
+        "convert turns a raw folder into TFRecord files with labels.txt and dataset.json, named as\n"
+        "TF-Slim and the Inception trainer name them. A finished data folder at DST is left as it is,\n"
+        "unless --force is given. Options stand as key=value or --key=value.\n"
+        "'pumice dataset convert --help' explains the formats, 'convert FORMAT --help' one of them.\n"
         "make shapes draws the built-in data: discs, boxes, triangles and rings with class, mask "
         "and\n"
         "box labels.\n"
         "inspect prints the splits, their sizes and the keys of the first records; --pictures also\n"
         "writes those records' pictures as files; --check reads every record and counts the labels.\n",
+    .more = more_help,
     .run = run,
 };

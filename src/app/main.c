@@ -73,19 +73,21 @@ static int print_overview(void)
     return err;
 }
 
-static int print_help(const char *name)
+static int print_help(int argc, char **argv)
 {
-    const struct pm_command *c = find(name);
+    const struct pm_command *c = find(argv[0]);
     struct pm_str s = { 0 };
 
     if (!c)
-        return fail_unknown(name);
+        return fail_unknown(argv[0]);
     pm_str_add(&s, "pumice %s: %s\n\n", c->name, c->help);
     for (const char *line = c->usage; *line; line += strcspn(line, "\n"), line += *line == '\n')
         pm_str_add(&s, "%s pumice %s %.*s\n", line == c->usage ? "usage:" : "      ", c->name,
                    (int)strcspn(line, "\n"), line);
     if (c->details)
         pm_str_add(&s, "\n%s", c->details);
+    if (c->more)
+        c->more(argc - 1, argv + 1, &s);
     int err = app_print(s.text);
     pm_str_free(&s);
     return err;
@@ -108,7 +110,7 @@ static int run(int argc, char **argv, struct app_globals *g)
     if (argc == 0)
         return print_overview();
     if (help)
-        return print_help(argv[0]);
+        return print_help(argc, argv);
     const struct pm_command *c = find(argv[0]);
     return c ? c->run(argc - 1, argv + 1, g) : fail_unknown(argv[0]);
 }

@@ -363,14 +363,30 @@ static int add_word(cJSON *object, char *word, const char *where)
     return PM_OK;
 }
 
+/* The next word at *p, NUL-ended where it lies; words end at spaces outside of "...". */
+static char *next_word(char **p)
+{
+    char *word = *p + strspn(*p, " "), *end = word;
+
+    for (bool quoted = false; *end && (quoted || *end != ' '); end++) {
+        if (*end == '"')
+            quoted = !quoted;
+        else if (quoted && *end == '\\' && end[1])
+            end++;
+    }
+    *p = *end ? end + 1 : end;
+    *end = '\0';
+    return *word ? word : NULL;
+}
+
 int pm_opts_parse_text(const struct pm_opt *opts, const char *text, void *out, struct pm_arena *a,
                        const char *where)
 {
     int err = PM_OK;
     cJSON *object = cJSON_CreateObject();
-    char *copy = pm_strdup(text), *save = NULL;
+    char *copy = pm_strdup(text), *at = copy;
 
-    for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
+    for (char *word = next_word(&at); word; word = next_word(&at))
         PM_TRY(add_word(object, word, where));
     for (const struct pm_opt *o = opts; o->type; o++)
         assert(o->type != PM_OPT_JSON && "a JSON option would outlive this function's object");

@@ -284,6 +284,19 @@ void pm_example_add_floats(struct pm_example_builder *b, const char *key, const 
     f->float_list = list;
 }
 
+bool pm_example_builder_int(const struct pm_example_builder *b, const char *key, int64_t *value)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        const Pm__Feature *f = b->entry[i]->value;
+        if (strcmp(b->entry[i]->key, key) || f->kind_case != PM__FEATURE__KIND_INT64_LIST ||
+            f->int64_list->n_value == 0)
+            continue;
+        *value = f->int64_list->value[0];
+        return true;
+    }
+    return false;
+}
+
 void pm_example_serialise(struct pm_example_builder *b, uint8_t **data, size_t *size)
 {
     Pm__Features features = PM__FEATURES__INIT;

@@ -1,7 +1,10 @@
 /* Making a data folder: examples are built on all cores in blocks and written in order, so the
- * files do not depend on the number of threads. */
+ * files do not depend on the number of threads. Shards are written one after the other: with dealt
+ * records (i to file i mod n) the examples are made in that order too. */
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,52 +13,96 @@
 #include <pumice/progress.h>
 #include <pumice/thread.h>
 
-enum { BLOCK = 512, MOST_SPLITS = 8, ERROR_TEXT = 512 };
+enum { BLOCK = 512, MOST_SPLITS = 8, MOST_COUNTED = 4096, ERROR_TEXT = 512 };
+/* Examples in memory at once: as many as fit into this, by the size of those before. */
+static const size_t block_bytes = (size_t)64 << 20;
 
 struct pm_making {
     struct pm_arena *arena;
     const char *dst, *temporary, *name;
-    const char *split[MOST_SPLITS];
-    size_t count[MOST_SPLITS];
+    bool replace;
+    struct split {
+        const char *name;
+        size_t count, skipped;
+        size_t *labels; /* [num_classes] records of each, in the arena; NULL: classes unknown */
+    } split[MOST_SPLITS];
     int splits;
     const char **labels;
     int num_classes, height, width, channels;
 };
 
-/* "runs/my data/" is named "my data". */
-static const char *last_part(struct pm_arena *a, const char *path)
+static volatile sig_atomic_t interrupted;
+
+void pm_making_interrupt(void)
 {
-    char *copy = pm_arena_strdup(a, path);
-    for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
-        copy[n - 1] = '\0';
-    const char *slash = strrchr(copy, '/');
-    return slash && slash[1] ? slash + 1 : copy;
+    interrupted = 1;
 }
 
-int pm_making_create(const char *dst, const char *name, struct pm_making **out)
+/* "runs/my data/" is named "my data". */
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Temporary folders DST.tmp-PID whose process is gone. */
+static int remove_stale(struct pm_making *m)
+{
+    int err = PM_OK;
+    char **names = NULL;
+    size_t count = 0;
+    const char *slash = strrchr(m->dst, '/');
+    const char *parent = !slash ? "." : slash == m->dst ? "/"
+        : pm_arena_printf(m->arena, "%.*s", (int)(slash - m->dst), m->dst);
+    const char *start = pm_arena_printf(m->arena, "%s.tmp-", last_part(m->dst));
+
+    if (!pm_is_folder(parent))
+        return PM_OK;
+    PM_TRY(pm_list_folder(m->arena, parent, &names, &count));
+    for (size_t i = 0; i < count; i++) {
+        char *end = NULL;
+        if (strncmp(names[i], start, strlen(start)))
+            continue;
+        const long pid = strtol(names[i] + strlen(start), &end, 10);
+        if (pid > 0 && *end == '\0' && kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+            PM_TRY(pm_remove_tree(pm_arena_printf(m->arena, "%s/%s", parent, names[i])));
+    }
+out:
+    return err;
+}
+
+/* An empty folder may stand there: rename replaces it. */
+static int check_free(const struct pm_making *m)
+{
+    if (m->replace && pm_file_exists(pm_arena_printf(m->arena, "%s/dataset.json", m->dst)))
+        return PM_OK;
+    if (pm_file_exists(m->dst) || (pm_is_folder(m->dst) && rmdir(m->dst) != 0))
+        return pm_fail(PM_EFAIL, "%s: exists already: remove it or name another folder", m->dst);
+    return PM_OK;
+}
+
+int pm_making_create(const char *dst, const char *name, bool replace, struct pm_making **out)
 {
     int err = PM_OK;
     struct pm_making *m = pm_calloc(1, sizeof *m);
 
     m->arena = pm_arena_create();
-    m->dst = pm_arena_strdup(m->arena, dst);
-    m->name = name ? pm_arena_strdup(m->arena, name) : last_part(m->arena, dst);
+    m->replace = replace;
     if (!dst[0])
         PM_TRY(pm_fail(PM_ECONFIG, "the data folder's name is empty"));
-    /* An empty folder may stand there: rename replaces it. */
-    if (pm_file_exists(dst) || (pm_is_folder(dst) && rmdir(dst) != 0))
-        PM_TRY(pm_fail(PM_EFAIL, "%s: exists already: remove it or name another folder", dst));
     char *path = pm_arena_strdup(m->arena, dst);
     for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
         path[n - 1] = '\0';
     m->dst = path;
-    m->temporary = pm_arena_printf(m->arena, "%s.tmp-%ld", path, (long)getpid());
-    PM_TRY(pm_remove_tree(m->temporary));
-    PM_TRY(pm_make_folders(m->temporary));
+    m->name = name ? pm_arena_strdup(m->arena, name) : last_part(path);
+    PM_TRY(check_free(m));
+    PM_TRY(remove_stale(m));
+    const char *temporary = pm_arena_printf(m->arena, "%s.tmp-%ld", path, (long)getpid());
+    PM_TRY(pm_remove_tree(temporary));
+    PM_TRY(pm_make_folders(temporary));
+    m->temporary = temporary;
     *out = m, m = NULL;
 out:
-    if (m)
-        m->temporary = NULL;
     pm_making_destroy(&m);
     return err;
 }
@@ -91,16 +138,54 @@ void pm_making_size(struct pm_making *m, int height, int width, int channels)
 struct made {
     uint8_t *data;
     size_t size;
-    int status; /* of fill */
+    int64_t label; /* -1: none */
+    int status;    /* of fill */
     char text[ERROR_TEXT];
 };
 
 struct block {
     struct made made[BLOCK];
-    size_t first;
+    size_t first; /* place in the files' order */
+    size_t total; /* records of the split */
+    struct pm_sharding sharding;
     int (*fill)(void *ctx, size_t i, struct pm_example_builder *b);
     void *ctx;
 };
+
+/* Which record stands at a place of the files' order. */
+static size_t record_at(const struct block *k, size_t place)
+{
+    const size_t n = k->sharding.n;
+
+    if (k->sharding.cut != PM_CUT_DEAL)
+        return place;
+    /* The first `longer` files have one record more than the others. */
+    const size_t least = k->total / n, longer = k->total % n, in_longer = longer * (least + 1);
+    if (place < in_longer)
+        return place / (least + 1) + place % (least + 1) * n;
+    place -= in_longer;
+    return longer + place / least + place % least * n;
+}
+
+/* The place at which file i begins. */
+static size_t file_start(const struct pm_sharding *s, size_t total, size_t i)
+{
+    size_t start = 0;
+
+    switch (s->cut) {
+    case PM_CUT_NONE: start = i ? total : 0; break;
+    case PM_CUT_SIZE: start = i * s->n; break;
+    case PM_CUT_CEIL: start = i * ((total + s->n - 1) / s->n); break;
+    case PM_CUT_EVEN: start = (size_t)((unsigned __int128)i * total / s->n); break;
+    case PM_CUT_DEAL: start = i * (total / s->n) + (i < total % s->n ? i : total % s->n); break;
+    }
+    return start < total ? start : total;
+}
+
+static size_t file_count(const struct pm_sharding *s, size_t total)
+{
+    return s->cut == PM_CUT_NONE ? 1 : s->cut == PM_CUT_SIZE ? (total + s->n - 1) / s->n : s->n;
+}
 
 static void make_some(void *ctx, size_t begin, size_t end)
 {
@@ -108,12 +193,14 @@ static void make_some(void *ctx, size_t begin, size_t end)
     for (size_t i = begin; i < end; i++) {
         struct made *m = &k->made[i];
         struct pm_example_builder *b = pm_example_builder_create();
-        m->data = NULL;
-        m->status = k->fill(k->ctx, k->first + i, b);
+        *m = (struct made){ .label = -1 };
+        m->status = k->fill(k->ctx, record_at(k, k->first + i), b);
         if (m->status > 0)
             pm_example_serialise(b, &m->data, &m->size);
-        else if (m->status < 0)
+        else
             snprintf(m->text, sizeof m->text, "%s", pm_error_text());
+        if (m->status > 0 && !pm_example_builder_int(b, "image/class/label", &m->label))
+            m->label = -1;
         pm_example_builder_destroy(&b);
     }
 }
@@ -121,29 +208,43 @@ static void make_some(void *ctx, size_t begin, size_t end)
 /* The shards of a split, written one after the other. */
 struct shards {
     struct pm_tfrecord_writer *w; /* of the present one */
-    size_t next, total, per_shard, written;
+    size_t next, total;
+    const struct pm_sharding *sharding;
 };
+
+static const char *shard_path(struct pm_making *m, const char *split, const struct shards *s)
+{
+    struct pm_str path = { 0 };
+
+    pm_str_add(&path, "%s/", m->temporary);
+    if (s->sharding->cut == PM_CUT_NONE)
+        pm_str_add(&path, "%s_%s.tfrecord", m->name, split);
+    else if (s->sharding->names == PM_NAMES_SLIM)
+        pm_str_add(&path, "%s_%s_%05zu-of-%05zu.tfrecord", m->name, split, s->next, s->total);
+    else
+        pm_str_add(&path, "%s%s-%05zu-of-%05zu", split,
+                   s->sharding->names == PM_NAMES_RECORD ? ".record" : "", s->next, s->total);
+    const char *out = pm_arena_strdup(m->arena, path.text);
+    pm_str_free(&path);
+    return out;
+}
 
 static int next_shard(struct pm_making *m, const char *split, struct shards *s)
 {
-    const char *path;
-
     if (s->w) {
         const int err = pm_tfrecord_finish(s->w);
         pm_tfrecord_destroy(&s->w);
-        if (err < 0 || s->next == s->total)
+        if (err < 0)
             return err;
     }
-    if (s->per_shard == 0)
-        path = pm_arena_printf(m->arena, "%s/%s_%s.tfrecord", m->temporary, m->name, split);
-    else
-        path = pm_arena_printf(m->arena, "%s/%s_%s_%05zu-of-%05zu.tfrecord", m->temporary, m->name,
-                               split, s->next, s->total);
+    if (s->next == s->total)
+        return PM_OK;
+    const int err = pm_tfrecord_create(shard_path(m, split, s), &s->w);
     s->next++;
-    return pm_tfrecord_create(path, &s->w);
+    return err;
 }
 
-static int write_block(struct pm_making *m, const char *split, struct shards *s,
+static int write_block(struct pm_making *m, struct split *split, struct shards *s,
                        const struct block *k, size_t count)
 {
     int err = PM_OK;
@@ -152,51 +253,90 @@ static int write_block(struct pm_making *m, const char *split, struct shards *s,
         const struct made *made = &k->made[i];
         if (made->status < 0)
             PM_TRY(pm_fail(made->status, "%s", made->text));
-        if (s->per_shard && (k->first + i) % s->per_shard == 0 && k->first + i > 0)
-            PM_TRY(next_shard(m, split, s));
-        if (made->status > 0) {
-            PM_TRY(pm_tfrecord_write(s->w, made->data, made->size));
-            s->written++;
+        while (s->next < s->total && k->first + i >= file_start(s->sharding, k->total, s->next))
+            PM_TRY(next_shard(m, split->name, s));
+        if (made->status == 0) {
+            PM_WARN("data", "passed over: %s", made->text);
+            split->skipped++;
+            continue;
         }
+        PM_TRY(pm_tfrecord_write(s->w, made->data, made->size));
+        split->count++;
+        if (split->labels && made->label >= 0 && made->label < m->num_classes)
+            split->labels[made->label]++;
     }
 out:
     return err;
 }
 
-int pm_making_split(struct pm_making *m, const char *split, size_t count, size_t per_shard,
-                    int (*fill)(void *ctx, size_t i, struct pm_example_builder *b), void *ctx)
+/* Records of the next block: as many as have room by the mean size of the last one. */
+static size_t next_block(const struct block *k, size_t count)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < count; i++)
+        bytes += k->made[i].size;
+    const size_t mean = bytes / count + 1, most = block_bytes / mean;
+    return most < 16 ? 16 : most < BLOCK ? most : BLOCK;
+}
+
+static int write_split(struct pm_making *m, struct split *split, struct block *k)
 {
     int err = PM_OK;
-    struct block *k = pm_malloc(sizeof *k);
-    struct shards s = { .per_shard = per_shard,
-                        .total = per_shard ? (count + per_shard - 1) / per_shard : 1 };
-    struct pm_progress *bar = NULL;
+    struct shards s = { .sharding = &k->sharding, .total = file_count(&k->sharding, k->total) };
     char what[64];
+    size_t most = 32;
 
-    snprintf(what, sizeof what, "%.20s record", split);
-    bar = pm_progress_start(&(struct pm_progress_options){ .what = "data", .unit = what,
-                                                           .last = count });
-    k->fill = fill;
-    k->ctx = ctx;
-    if (count == 0)
-        PM_TRY(pm_fail(PM_EDATA, "split %s has no examples", split));
-    PM_TRY(next_shard(m, split, &s));
-    for (k->first = 0; k->first < count; k->first += BLOCK) {
-        const size_t n = count - k->first < BLOCK ? count - k->first : BLOCK;
+    snprintf(what, sizeof what, "%.20s record", split->name);
+    struct pm_progress *bar = pm_progress_start(
+        &(struct pm_progress_options){ .what = "data", .unit = what, .last = k->total });
+    for (size_t n = 0; k->first < k->total; k->first += n) {
+        n = k->total - k->first < most ? k->total - k->first : most;
+        if (interrupted)
+            PM_TRY(pm_fail(PM_EFAIL, "%s: stopped by a signal; nothing is left of it", m->dst));
         pm_parallel(n, 1, make_some, k);
         err = write_block(m, split, &s, k, n);
+        most = next_block(k, n);
         for (size_t i = 0; i < n; i++)
             pm_free(k->made[i].data);
         if (err < 0)
             goto out;
         pm_progress_count(bar, k->first + n, k->first + n, -1);
     }
-    PM_TRY(next_shard(m, split, &s)); /* finishes the last one */
-    m->split[m->splits] = pm_arena_strdup(m->arena, split);
-    m->count[m->splits++] = s.written;
+    do /* finishes the last one; those after it are empty */
+        PM_TRY(next_shard(m, split->name, &s));
+    while (s.w);
 out:
     pm_progress_end(&bar);
     pm_tfrecord_destroy(&s.w);
+    return err;
+}
+
+int pm_making_split(struct pm_making *m, const char *split, size_t count,
+                    const struct pm_sharding *sharding,
+                    int (*fill)(void *ctx, size_t i, struct pm_example_builder *b), void *ctx)
+{
+    int err = PM_OK;
+    struct block *k = pm_malloc(sizeof *k);
+    struct split *to = &m->split[m->splits];
+
+    k->first = 0;
+    k->total = count;
+    k->sharding = sharding ? *sharding : (struct pm_sharding){ .cut = PM_CUT_NONE };
+    k->fill = fill;
+    k->ctx = ctx;
+    if (count == 0)
+        PM_TRY(pm_fail(PM_EDATA, "split %s has no examples", split));
+    *to = (struct split){ .name = pm_arena_strdup(m->arena, split) };
+    if (m->num_classes > 0 && m->num_classes <= MOST_COUNTED)
+        to->labels = pm_arena_alloc(m->arena, (size_t)m->num_classes * sizeof *to->labels);
+    PM_TRY(write_split(m, to, k));
+    if (to->count == 0)
+        PM_TRY(pm_fail(PM_EDATA, "none of the %zu pictures of split %s decodes", count, split));
+    if (to->skipped)
+        PM_WARN("data", "split %s: %zu of %zu records are passed over", split, to->skipped, count);
+    m->splits++;
+out:
     pm_free(k);
     return err;
 }
@@ -233,14 +373,29 @@ static int write_labels(const struct pm_making *m)
     return err;
 }
 
+/* Records of each class, split by split, in label order. */
+static struct cJSON *class_counts(const struct pm_making *m)
+{
+    struct cJSON *all = cJSON_CreateObject();
+
+    for (int i = 0; i < m->splits; i++) {
+        struct cJSON *list = cJSON_AddArrayToObject(all, m->split[i].name);
+        for (int k = 0; m->split[i].labels && k < m->num_classes; k++)
+            cJSON_AddItemToArray(list, cJSON_CreateNumber((double)m->split[i].labels[k]));
+    }
+    return all;
+}
+
 static int write_json(const struct pm_making *m)
 {
     struct cJSON *o = cJSON_CreateObject(), *splits = cJSON_CreateObject();
 
     cJSON_AddStringToObject(o, "name", m->name);
     for (int i = 0; i < m->splits; i++)
-        cJSON_AddNumberToObject(splits, m->split[i], (double)m->count[i]);
+        cJSON_AddNumberToObject(splits, m->split[i].name, (double)m->split[i].count);
     cJSON_AddItemToObject(o, "splits", splits);
+    if (m->split[0].labels)
+        cJSON_AddItemToObject(o, "class_counts", class_counts(m));
     if (m->num_classes)
         cJSON_AddNumberToObject(o, "num_classes", m->num_classes);
     if (m->height) {
@@ -257,23 +412,55 @@ static int write_json(const struct pm_making *m)
     return err;
 }
 
+/* "train 6 (ants 4, bees 2), test 1": classes by name where they are few. */
+static void log_counts(const struct pm_making *m)
+{
+    struct pm_str text = { 0 };
+
+    for (int i = 0; i < m->splits; i++) {
+        const struct split *s = &m->split[i];
+        pm_str_add(&text, "%s%s %zu", i ? ", " : "", s->name, s->count);
+        for (int k = 0; s->labels && m->num_classes <= 20 && k < m->num_classes; k++)
+            pm_str_add(&text, "%s%s %zu%s", k ? ", " : " (", m->labels[k], s->labels[k],
+                       k + 1 == m->num_classes ? ")" : "");
+    }
+    PM_INFO("data", "%s: %s; %d classes", m->dst, text.text, m->num_classes);
+    pm_str_free(&text);
+}
+
+/* The new folder takes its name; the one it replaces goes when that is done. */
+static int put_in_place(struct pm_making *m)
+{
+    int err = PM_OK;
+    const char *old = pm_arena_printf(m->arena, "%s-old", m->temporary);
+    const bool replaced = m->replace && pm_is_folder(m->dst);
+
+    if (replaced && rename(m->dst, old) != 0)
+        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be moved away: %s", m->dst, strerror(errno)));
+    if (rename(m->temporary, m->dst) != 0) {
+        const int why = errno;
+        if (replaced && rename(old, m->dst) != 0)
+            PM_WARN("data", "%s: the former data folder is now %s", m->dst, old);
+        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be given its name: %s", m->dst, strerror(why)));
+    }
+    m->temporary = NULL;
+    if (replaced)
+        PM_TRY(pm_remove_tree(old));
+out:
+    return err;
+}
+
 int pm_making_finish(struct pm_making *m)
 {
     int err = PM_OK;
-    struct pm_str counts = { 0 };
 
     if (m->splits == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: nothing was found to put in", m->dst));
     if (m->num_classes)
         PM_TRY(write_labels(m));
     PM_TRY(write_json(m));
-    if (rename(m->temporary, m->dst) != 0)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be given its name: %s", m->dst, strerror(errno)));
-    m->temporary = NULL;
-    for (int i = 0; i < m->splits; i++)
-        pm_str_add(&counts, "%s%s %zu", i ? ", " : "", m->split[i], m->count[i]);
-    PM_INFO("data", "%s: %s; %d classes", m->dst, counts.text, m->num_classes);
+    PM_TRY(put_in_place(m));
+    log_counts(m);
 out:
-    pm_str_free(&counts);
     return err;
 }

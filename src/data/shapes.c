@@ -360,17 +360,18 @@ int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, s
         const char *name;
         size_t count;
     } splits[] = { { "train", train }, { "validation", validation }, { "test", test } };
+    const struct pm_sharding sharding = { PM_CUT_SIZE, 2000, PM_NAMES_SLIM };
 
     if (size < LEAST_SIZE || size > MOST_SIZE)
         PM_TRY(
             pm_fail(PM_ECONFIG, "shapes: size %d is outside %d..%d", size, LEAST_SIZE, MOST_SIZE));
-    PM_TRY(pm_making_create(dst, "shapes", &m));
+    PM_TRY(pm_making_create(dst, "shapes", false, &m));
     pm_making_labels(m, names, CLASSES);
     pm_making_size(m, size, size, 3);
     for (size_t k = 0; k < PM_COUNT(splits); k++) {
         struct split s = { splits[k].name, seed, size };
         if (splits[k].count)
-            PM_TRY(pm_making_split(m, s.name, splits[k].count, 2000, fill, &s));
+            PM_TRY(pm_making_split(m, s.name, splits[k].count, &sharding, fill, &s));
     }
     PM_TRY(pm_making_finish(m));
 out:

@@ -1,69 +1,7 @@
 /* Converters and the built-in shapes: from raw bytes to what a reader finds. */
 #include <zlib.h>
 
-#include "data_common.h"
-
-/* Example i of a split; the caller destroys it. */
-static struct pm_example *example(struct pm_dataset *d, size_t i)
-{
-    struct pm_example *e = NULL;
-    uint8_t *buf = NULL;
-    size_t capacity = 0, size = 0;
-
-    assert_int_equal(pm_dataset_read(d, i, &buf, &capacity, &size), PM_OK);
-    assert_int_equal(pm_example_parse(buf, size, "record", &e), PM_OK);
-    pm_free(buf);
-    return e;
-}
-
-static int64_t integer(const struct pm_example *e, const char *key)
-{
-    int64_t v = -1;
-    assert_int_equal(pm_example_int(e, key, &v), 1);
-    return v;
-}
-
-static struct pm_image8 image(const struct pm_example *e, const char *key, int channels)
-{
-    struct pm_image8 im;
-    const uint8_t *data = NULL;
-    size_t size = 0;
-
-    assert_int_equal(pm_example_bytes(e, key, &data, &size), 1);
-    assert_int_equal(pm_image_decode(data, size, channels, 0, key, &im), PM_OK);
-    return im;
-}
-
-static void assert_text(const struct pm_example *e, const char *key, const char *want)
-{
-    const uint8_t *data = NULL;
-    size_t size = 0;
-    assert_int_equal(pm_example_bytes(e, key, &data, &size), 1);
-    assert_int_equal(size, strlen(want));
-    assert_memory_equal(data, want, size);
-}
-
-static struct pm_dataset *opened(const char *folder, const char *split, size_t count)
-{
-    struct pm_dataset *d = NULL;
-    if (pm_dataset_open(folder, split, &d) < 0)
-        fail_msg("%s", pm_error_text());
-    assert_int_equal(pm_dataset_get_info(d)->count, count);
-    return d;
-}
-
-/* Only the names given are in the scratch folder: nothing temporary is left. */
-static void assert_only(size_t count)
-{
-    struct pm_arena *a = pm_arena_create();
-    char **names = NULL;
-    size_t n = 0;
-    assert_int_equal(pm_list_folder(a, scratch, &names, &n), PM_OK);
-    for (size_t i = 0; i < n; i++)
-        assert_null(strstr(names[i], ".tmp"));
-    assert_int_equal(n, count);
-    pm_arena_destroy(&a);
-}
+#include "convert_common.h"
 
 /* ---- mnist ---------------------------------------------------------------------------------- */
 
@@ -153,7 +91,19 @@ static void mnist(void **state)
         }
         pm_dataset_close(&d);
     }
-    assert_fails(pm_dataset_convert("mnist", src, dst, NULL), PM_EFAIL, dst, "exists already");
+    /* A finished folder is left as it is; another format's, or one that is no data folder, is in the
+     * way. */
+    assert_int_equal(pm_file_write(in_scratch("out/mine"), "x", 1), PM_OK);
+    assert_int_equal(pm_dataset_convert("mnist", src, dst, NULL), PM_OK);
+    assert_true(pm_file_exists(in_scratch("out/mine")));
+    assert_fails(pm_dataset_convert("cifar10", src, dst, NULL), PM_EFAIL, dst, "exists already");
+    assert_int_equal(pm_dataset_convert("mnist", src, dst, "validation=0 force=true"), PM_OK);
+    assert_false(pm_file_exists(in_scratch("out/mine")));
+    assert_only(2);
+    pm_remove_tree(dst);
+    assert_int_equal(pm_make_folders(dst), PM_OK);
+    assert_int_equal(pm_file_write(in_scratch("out/mine"), "x", 1), PM_OK);
+    assert_fails(pm_dataset_convert("mnist", src, dst, "force=true"), PM_EFAIL, "exists already");
     pm_remove_tree(dst);
     assert_fails(pm_dataset_convert("mnist", src, dst, "validation=600"), PM_ECONFIG,
                  "validation=600");
@@ -232,31 +182,6 @@ static void cifar10(void **state)
 }
 
 /* ---- folder --------------------------------------------------------------------------------- */
-
-/* A picture of one colour, which tells it apart. */
-static void put_png(const char *path, int value, int height)
-{
-    struct pm_image8 im = { height, 6, 3, pm_malloc((size_t)height * 18) };
-    uint8_t *png = NULL;
-    size_t size = 0;
-
-    memset(im.pixels, value, (size_t)height * 18);
-    assert_int_equal(pm_image_encode_png(&im, &png, &size), PM_OK);
-    assert_int_equal(pm_file_write(path, png, size), PM_OK);
-    pm_free(png);
-    pm_image_free(&im);
-}
-
-static void make_class(const char *folder, int first, int count)
-{
-    char name[400];
-
-    assert_int_equal(pm_make_folders(in_scratch(folder)), PM_OK);
-    for (int i = 0; i < count; i++) {
-        snprintf(name, sizeof name, "%s/a [%d] b%s", folder, first + i, i % 2 ? ".PNG" : ".png");
-        put_png(in_scratch(name), first + i, 5 + i % 3);
-    }
-}
 
 static void folder_split(void **state)
 {

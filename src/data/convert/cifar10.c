@@ -1,20 +1,26 @@
 /* cifar10: the "binary version", files of 3,073-byte records: label, then 1,024 each of red, green
  * and blue, row by row. Files whose name starts with "test" are the test split, all others train,
  * in name order (data_batch_1.bin ... test_batch.bin); they may lie in cifar-10-batches-bin/, and a
- * single file is a train split. Pictures become PNG records. */
+ * single file is a train split. Pictures become PNG records.
+ * Or folders of pictures, SRC/train/CLASS/FILE and SRC/test/CLASS/FILE, with the same classes in the
+ * same order; the files are stored untouched, shuffled as Python does with seed 0, since they lie
+ * class by class. */
 #include <string.h>
 
-#include <pumice/data.h>
+#include "data/convert/convert.h"
 
 enum { SIDE = 32, PLANE = SIDE * SIDE, RECORD = 1 + 3 * PLANE };
 
 struct cifar10_cfg {
-    int validation;
+    int validation, bad;
+    bool png;
 };
 
 static const struct pm_opt opts[] = {
     PM_INT(cifar10_cfg, validation, 0, 0, 1 << 30,
            "training images, the last ones, kept for the split validation"),
+    PM_BOOL(cifar10_cfg, png, false, "folders' pictures become PNG; else they are stored untouched"),
+    PM_OPT_BAD(cifar10_cfg),
     { 0 },
 };
 
@@ -95,7 +101,8 @@ static int find_files(struct pm_arena *a, const char *src, struct set *train, st
         PM_TRY(
             pm_glob(a, pm_arena_printf(a, "%s/cifar-10-batches-bin/*.bin", src), &paths, &count));
     if (count == 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: no *.bin files of CIFAR-10's binary version in it", src));
+        PM_TRY(pm_fail(PM_EDATA, "%s: neither *.bin files of CIFAR-10's binary version "
+                                 "nor train/CLASS/* in it", src));
     for (size_t i = 0; i < count; i++) {
         const char *name = strrchr(paths[i], '/') + 1;
         PM_TRY(add_file(strncmp(name, "test", 4) ? train : test, paths[i]));
@@ -104,26 +111,24 @@ out:
     return err;
 }
 
-static int convert(const void *cfg, const char *src, struct pm_making *m)
+static int convert_files(const struct cifar10_cfg *cfg, const char *src, struct pm_making *m)
 {
     int err = PM_OK;
     struct pm_arena *a = pm_arena_create();
     struct set train = { 0 }, test = { 0 };
-    const size_t kept = (size_t)((const struct cifar10_cfg *)cfg)->validation;
+    const size_t kept = (size_t)cfg->validation;
 
     PM_TRY(find_files(a, src, &train, &test));
     if (kept && kept >= train.count)
         PM_TRY(pm_fail(PM_ECONFIG, "validation=%zu leaves nothing of %zu training images", kept,
                        train.count));
-    pm_making_labels(m, classes, 10);
-    pm_making_size(m, SIDE, SIDE, 3);
     if (train.count)
-        PM_TRY(pm_making_split(m, "train", train.count - kept, 0, fill, &train));
+        PM_TRY(pm_making_split(m, "train", train.count - kept, NULL, fill, &train));
     train.skip = train.count - kept;
     if (kept)
-        PM_TRY(pm_making_split(m, "validation", kept, 0, fill, &train));
+        PM_TRY(pm_making_split(m, "validation", kept, NULL, fill, &train));
     if (test.count)
-        PM_TRY(pm_making_split(m, "test", test.count, 0, fill, &test));
+        PM_TRY(pm_making_split(m, "test", test.count, NULL, fill, &test));
 out:
     free_set(&train);
     free_set(&test);
@@ -131,9 +136,89 @@ out:
     return err;
 }
 
+/* ---- folders of pictures --------------------------------------------------------------------- */
+
+struct folders {
+    struct pm_sources list;
+    uint32_t *order;
+    const struct cifar10_cfg *cfg;
+    size_t skip;
+};
+
+static int fill_picture(void *ctx, size_t i, struct pm_example_builder *b)
+{
+    const struct folders *f = ctx;
+    const struct pm_source *it = &f->list.item[f->order[f->skip + i]];
+    struct pm_picture p = { 0 };
+    struct pm_image8 rgb = { 0 };
+    int err = PM_OK;
+
+    PM_TRY(pm_picture_read(it->path, &p));
+    if (p.image.height != SIDE || p.image.width != SIDE)
+        PM_TRY(pm_fail(PM_EDATA, "%s: a picture of %d x %d; CIFAR-10's are %d x %d", it->path,
+                       p.image.height, p.image.width, SIDE, SIDE));
+    if (f->cfg->png && strcmp(p.format, "png")) {
+        PM_TRY(pm_image_decode(p.data, p.size, 3, 0, it->path, &rgb));
+        PM_TRY(pm_making_picture(b, &rgb, it->label));
+    } else {
+        pm_picture_add(b, &p, p.format, it->label);
+    }
+    err = 1;
+out:
+    pm_image_free(&rgb);
+    pm_picture_free(&p);
+    return pm_picture_failed(err, f->cfg->bad);
+}
+
+static int convert_folders(const struct cifar10_cfg *cfg, const char *src, struct pm_making *m)
+{
+    static const char *const splits[] = { "train", "test" };
+    int err = PM_OK;
+    struct pm_arena *a = pm_arena_create();
+    struct folders f = { .cfg = cfg };
+
+    for (size_t k = 0; k < PM_COUNT(splits); k++) {
+        const char *root = pm_arena_printf(a, "%s/%s", src, splits[k]);
+        const size_t kept = k == 0 ? (size_t)cfg->validation : 0;
+        if (!pm_is_folder(root))
+            continue;
+        f.list.count = f.list.others = f.skip = 0;
+        PM_TRY(pm_sources_classes(a, root, classes, 10, 0, &f.list));
+        if (kept && kept >= f.list.count)
+            PM_TRY(pm_fail(PM_ECONFIG, "validation=%zu leaves nothing of %zu training images", kept,
+                           f.list.count));
+        f.order = pm_realloc(f.order, (f.list.count + 1) * sizeof *f.order);
+        pm_python_shuffle(0, f.list.count, f.order);
+        PM_TRY(pm_making_split(m, splits[k], f.list.count - kept, NULL, fill_picture, &f));
+        f.skip = f.list.count - kept;
+        if (kept)
+            PM_TRY(pm_making_split(m, "validation", kept, NULL, fill_picture, &f));
+    }
+out:
+    pm_free(f.order);
+    pm_sources_free(&f.list);
+    pm_arena_destroy(&a);
+    return err;
+}
+
+static int convert(const void *cfg, const char *src, struct pm_making *m)
+{
+    struct pm_arena *a = pm_arena_create();
+    const bool folders = pm_is_folder(pm_arena_printf(a, "%s/train", src)) ||
+                         pm_is_folder(pm_arena_printf(a, "%s/test", src));
+
+    pm_arena_destroy(&a);
+    pm_making_labels(m, classes, 10);
+    pm_making_size(m, SIDE, SIDE, 3);
+    return folders ? convert_folders(cfg, src, m) : convert_files(cfg, src, m);
+}
+
 const struct pm_converter pm_converter_cifar10 = {
     .name = "cifar10",
-    .help = "CIFAR-10's binary version (data_batch_1.bin and the like)",
+    .help = "CIFAR-10's binary version, or folders of its pictures",
+    .layout = "SRC/data_batch_1.bin ... test_batch.bin (or in SRC/cifar-10-batches-bin), each picture stored\n"
+              "as PNG; or SRC/train/airplane/* ... SRC/test/truck/*, stored untouched.\n"
+              "cifar10_train.tfrecord, cifar10_test.tfrecord.",
     .opts = opts,
     .cfg_size = sizeof(struct cifar10_cfg),
     .convert = convert,

@@ -1,7 +1,10 @@
 /* dataset convert: a raw folder, by its format's row, into a data folder. */
+#include <assert.h>
+#include <cjson/cJSON.h>
 #include <string.h>
 
 #include <pumice/data.h>
+#include <pumice/thread.h>
 
 #define PM_CONVERTER(name) extern const struct pm_converter pm_converter_##name;
 #include "converters.def"
@@ -44,27 +47,101 @@ static int unknown(const char *name)
     return err;
 }
 
-int pm_dataset_convert(const char *format, const char *src, const char *dst, const char *options)
+struct common_cfg {
+    bool force;
+    int num_threads;
+};
+
+const struct pm_opt pm_convert_opts[] = {
+    PM_BOOL(common_cfg, force, false, "make it anew where DST holds a data folder already"),
+    PM_INT(common_cfg, num_threads, 0, 0, 4096,
+           "threads at work; 0 = the cores; the bytes written do not depend on it"),
+    { 0 },
+};
+
+/* Options of every format lie before the format's own. */
+struct both {
+    struct common_cfg common;
+    _Alignas(16) char own[];
+};
+
+static int parse(const struct pm_converter *c, const char *options, struct pm_arena *a,
+                 struct both **out)
+{
+    const struct pm_opt *tables[2] = { pm_convert_opts, c->opts };
+    size_t n = 0;
+    struct pm_opt all[64] = { { 0 } };
+
+    for (int k = 0; k < 2; k++)
+        for (const struct pm_opt *o = tables[k]; o && o->type; o++) {
+            assert(n + 1 < PM_COUNT(all));
+            all[n] = *o;
+            all[n++].offset += k ? offsetof(struct both, own) : 0;
+        }
+    *out = pm_arena_alloc(a, sizeof **out + c->cfg_size + 16);
+    return pm_opts_parse_text(all, options ? options : "", *out, a,
+                              pm_arena_printf(a, "dataset convert %s", c->name));
+}
+
+/* A finished data folder of this name stands at dst already. */
+static int is_made(struct pm_arena *a, const char *dst, const char *name, bool *made)
 {
     int err = PM_OK;
-    struct pm_making *m = NULL;
-    struct pm_arena *a = pm_arena_create();
-    const struct pm_converter *c = find(format);
+    char *text = NULL;
+    cJSON *o = NULL;
+    const char *path = pm_arena_printf(a, "%s/dataset.json", dst);
 
-    if (!c)
-        PM_TRY(unknown(format));
-    void *cfg = pm_arena_alloc(a, c->cfg_size + 1);
-    if (c->opts)
-        PM_TRY(pm_opts_parse_text(c->opts, options ? options : "", cfg, a,
-                                  pm_arena_printf(a, "dataset convert %s", format)));
-    else if (options && options[0])
-        PM_TRY(pm_fail(PM_ECONFIG, "dataset convert %s has no options, so \"%s\" is none", format,
-                       options));
-    PM_TRY(pm_making_create(dst, strcmp(format, "folder") ? format : NULL, &m));
+    *made = false;
+    if (!pm_file_exists(path))
+        return PM_OK;
+    PM_TRY(pm_file_read(path, &text, NULL));
+    PM_TRY(pm_json_parse(path, text, &o));
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, "name");
+    *made = cJSON_IsString(v) && (!name || !strcmp(v->valuestring, name));
+out:
+    cJSON_Delete(o);
+    pm_free(text);
+    return err;
+}
+
+static int make(const struct pm_converter *c, const void *cfg, const struct common_cfg *common,
+                const char *src, const char *dst, struct pm_arena *a)
+{
+    int err = PM_OK;
+    bool made = false;
+    struct pm_making *m = NULL;
+    const char *name = c->own_name ? NULL : c->name;
+
+    if (!common->force)
+        PM_TRY(is_made(a, dst, name, &made));
+    if (made) {
+        PM_INFO("data", "%s: is there already, nothing is done (--force makes it anew)", dst);
+        return PM_OK;
+    }
+    PM_TRY(pm_making_create(dst, name, common->force, &m));
     PM_TRY(c->convert(cfg, src, m));
     PM_TRY(pm_making_finish(m));
 out:
     pm_making_destroy(&m);
+    return err;
+}
+
+int pm_dataset_convert(const char *format, const char *src, const char *dst, const char *options)
+{
+    int err = PM_OK;
+    const int threads = pm_threads();
+    struct pm_arena *a = pm_arena_create();
+    struct both *cfg = NULL;
+    const struct pm_converter *c = find(format);
+
+    if (!c)
+        PM_TRY(unknown(format));
+    PM_TRY(parse(c, options, a, &cfg));
+    if (cfg->common.num_threads)
+        pm_threads_set(cfg->common.num_threads);
+    PM_TRY(make(c, cfg->own, &cfg->common, src, dst, a));
+out:
+    pm_threads_set(threads);
     pm_arena_destroy(&a);
     return err;
 }

@@ -167,14 +167,14 @@ static int convert(const void *cfg, const char *src, struct pm_making *m)
                        all));
     pm_making_labels(m, digits, 10);
     pm_making_size(m, s.images.height, s.images.width, 1);
-    PM_TRY(pm_making_split(m, "train", all - kept, 0, fill, &s));
+    PM_TRY(pm_making_split(m, "train", all - kept, NULL, fill, &s));
     s.first = all - kept;
     if (kept)
-        PM_TRY(pm_making_split(m, "validation", kept, 0, fill, &s));
+        PM_TRY(pm_making_split(m, "validation", kept, NULL, fill, &s));
     free_set(&s);
     if (find_file(a, src, "t10k", "images", &path)) {
         PM_TRY(read_set(a, src, "t10k", &s));
-        PM_TRY(pm_making_split(m, "test", s.images.count, 0, fill, &s));
+        PM_TRY(pm_making_split(m, "test", s.images.count, NULL, fill, &s));
     }
 out:
     free_set(&s);
@@ -184,7 +184,10 @@ out:
 
 const struct pm_converter pm_converter_mnist = {
     .name = "mnist",
-    .help = "IDX files (train-images-idx3-ubyte.gz and the like)",
+    .help = "MNIST's IDX files, plain or .gz",
+    .layout = "SRC/train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-... the same, each picture\n"
+              "stored as PNG. mnist_train.tfrecord, mnist_test.tfrecord, mnist_validation.tfrecord: TF-Slim's\n"
+              "has no validation and all 60,000 in train, which is validation=0.",
     .opts = opts,
     .cfg_size = sizeof(struct mnist_cfg),
     .convert = convert,

@@ -1,0 +1,100 @@
+/* build_image_data: any folders of classes as the Inception trainer's generic builder leaves them.
+ * Classes stand in a file, one name a line, and count from 1: 0 is the background. PNG and other
+ * files become JPEG; those that do not decode are passed over. */
+#include <string.h>
+
+#include "data/convert/convert.h"
+
+struct build_cfg {
+    const char *train_directory, *validation_directory, *labels_file;
+    int train_shards, validation_shards, bad;
+    int64_t seed;
+};
+
+static const struct pm_opt opts[] = {
+    PM_STRING(build_cfg, train_directory, NULL, "class folders to train on; null = SRC/train"),
+    PM_STRING(build_cfg, validation_directory, NULL, "null = SRC/validation, where there is one"),
+    PM_STRING(build_cfg, labels_file, NULL,
+              "class names, one a line; null = SRC/labels.txt, else the training folders"),
+    PM_INT(build_cfg, train_shards, 2, 1, 99999, "files of the split train"),
+    PM_INT(build_cfg, validation_shards, 2, 1, 99999, "files of the split validation"),
+    PM_INT64(build_cfg, seed, 12345, 0, 9007199254740992, "of Python's shuffle"),
+    PM_OPT_BAD(build_cfg),
+    { 0 },
+};
+
+/* Names of the labels, 0 being the background. */
+static int read_labels(struct pm_arena *a, const struct build_cfg *cfg, const char *src,
+                       const char *train, const char ***out, int *count)
+{
+    int err = PM_OK, n = 0;
+    char **lines = NULL;
+    size_t line_count = 0;
+    const char **folders = NULL;
+    const char *path = cfg->labels_file ? cfg->labels_file
+                                        : pm_arena_printf(a, "%s/labels.txt", src);
+
+    if (!cfg->labels_file && !pm_file_exists(path)) {
+        PM_TRY(pm_class_folders(a, train, &folders, &n));
+    } else {
+        PM_TRY(pm_file_lines(a, path, &lines, &line_count));
+        if (line_count == 0 || line_count > 1000000)
+            PM_TRY(pm_fail(PM_EDATA, "%s: %zu class names; 1..1000000 are allowed", path,
+                           line_count));
+        n = (int)line_count;
+    }
+    *out = pm_arena_alloc(a, ((size_t)n + 1) * sizeof **out);
+    (*out)[0] = "background";
+    for (int i = 0; i < n; i++) {
+        (*out)[i + 1] = folders ? folders[i] : lines[i];
+        if (strchr((*out)[i + 1], '/') || !strcmp((*out)[i + 1], ".."))
+            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%s\" is no name of a folder", path, i + 1,
+                           (*out)[i + 1]));
+    }
+    *count = n + 1;
+out:
+    return err;
+}
+
+static int convert(const void *config, const char *src, struct pm_making *m)
+{
+    int err = PM_OK, count = 0;
+    const struct build_cfg *cfg = config;
+    struct pm_arena *a = pm_arena_create();
+    struct pm_sources list = { 0 };
+    const char **labels = NULL;
+    const char *const root[2] = {
+        cfg->train_directory ? cfg->train_directory : pm_arena_printf(a, "%s/train", src),
+        cfg->validation_directory ? cfg->validation_directory
+                                  : pm_arena_printf(a, "%s/validation", src),
+    };
+
+    if (!pm_is_folder(root[0]))
+        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder: train_directory=FOLDER names another",
+                       root[0]));
+    PM_TRY(read_labels(a, cfg, src, root[0], &labels, &count));
+    pm_making_labels(m, labels, count);
+    struct pm_built built = { .sources = &list, .texts = labels, .bad = cfg->bad };
+    for (int k = 0; k < 2; k++) {
+        if (k && !cfg->validation_directory && !pm_is_folder(root[k]))
+            continue;
+        list.count = list.others = 0;
+        PM_TRY(pm_sources_classes(a, root[k], labels + 1, count - 1, 1, &list));
+        PM_TRY(pm_built_split(m, k ? "validation" : "train", &built, (uint64_t)cfg->seed,
+                              (size_t)(k ? cfg->validation_shards : cfg->train_shards)));
+    }
+out:
+    pm_sources_free(&list);
+    pm_arena_destroy(&a);
+    return err;
+}
+
+const struct pm_converter pm_converter_build_image_data = {
+    .name = "build_image_data",
+    .help = "pictures in one folder a class, labels from 1, as the Inception trainer's builder",
+    .layout = "SRC/train/CLASS/*, SRC/validation/CLASS/*, SRC/labels.txt with a class a line. Label 0 is the\n"
+              "background; all pictures become RGB JPEGs. train-00000-of-00002, validation-00000-of-00002.",
+    .opts = opts,
+    .cfg_size = sizeof(struct build_cfg),
+    .convert = convert,
+};

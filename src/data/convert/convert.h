@@ -1,0 +1,87 @@
+/* convert, inside data/: what converters share. Lists are in byte order of the names, whatever the
+ * disk's own, so that a data set is the same everywhere. */
+#ifndef PUMICE_DATA_CONVERT_H
+#define PUMICE_DATA_CONVERT_H
+
+#include <pumice/data.h>
+
+/* ---- lists of files ---- */
+
+struct pm_source {
+    const char *path, *name; /* name: its last part; in the arena */
+    int label;
+};
+struct pm_sources {
+    struct pm_source *item; /* owned: pm_sources_free */
+    size_t count, capacity;
+    size_t others; /* files that are no pictures by their names */
+};
+void pm_sources_add(struct pm_sources *s, const char *path, const char *name, int label);
+void pm_sources_free(struct pm_sources *s);
+/* The folders in root, but for those whose names begin with a dot; PM_EDATA when there are none. */
+int pm_class_folders(struct pm_arena *a, const char *root, const char ***names, int *count);
+/* Adds the pictures of one folder (.jpg, .jpeg, .png, .gif, .bmp). */
+int pm_sources_folder(struct pm_arena *a, const char *folder, int label, struct pm_sources *out);
+/* Adds those of root/CLASS for each of the classes, labels from `first`. A class without pictures is
+ * told; a folder that is no class, or no pictures at all, is PM_EDATA. */
+int pm_sources_classes(struct pm_arena *a, const char *root, const char *const *classes, int count,
+                       int first, struct pm_sources *out);
+/* The first of these folders under src (NULL-ended), in the arena, or NULL. */
+const char *pm_first_folder(struct pm_arena *a, const char *src, const char *const *names);
+/* Non-empty lines of a text file, in the arena. */
+int pm_file_lines(struct pm_arena *a, const char *path, char ***lines, size_t *count);
+
+/* order[count] = what Python 3 makes of list(range(count)) by random.seed(seed), random.shuffle. */
+void pm_python_shuffle(uint64_t seed, size_t count, uint32_t *order);
+
+/* ---- pictures ---- */
+
+enum pm_bad { PM_BAD_SKIP, PM_BAD_ERROR };
+#define PM_OPT_BAD(tag)                                                                            \
+    PM_ENUM(tag, bad, PM_BAD_SKIP, "skip|error",                                                   \
+            "pictures that do not decode: passed over with a line each, or the end")
+
+/* A picture file, whole and decoded once to see that it can be. */
+struct pm_picture {
+    char *data; /* the file's bytes; owned */
+    size_t size;
+    struct pm_image8 image; /* as stored: 1 to 4 channels */
+    const char *format;     /* "jpeg", "png", "gif", "bmp" */
+    bool four;              /* a JPEG of four colours (CMYK) */
+};
+int pm_picture_read(const char *path, struct pm_picture *out);
+/* Makes anything but a JPEG of one or three colours one, by decoding it to RGB and encoding it with
+ * quality 100. */
+int pm_picture_to_jpeg(struct pm_picture *p);
+void pm_picture_free(struct pm_picture *p);
+/* fill's answer to a failed picture: 0 for PM_EDATA where those are skipped, else err. */
+int pm_picture_failed(int err, int bad);
+/* image/encoded, image/format, image/class/label, image/height, image/width. */
+void pm_picture_add(struct pm_example_builder *b, const struct pm_picture *p, const char *format,
+                    int64_t label);
+void pm_add_text(struct pm_example_builder *b, const char *key, const char *text);
+
+/* ---- records as the Inception trainer's builders write them ---- */
+
+/* ymin, xmin, ymax, xmax, each 0..1. */
+struct pm_boxes {
+    const float *v; /* [count][4] */
+    size_t count;
+};
+/* One split of ImageNet or of the generic builder: sources in an order of their own. */
+struct pm_built {
+    const struct pm_sources *sources;
+    const uint32_t *order;        /* NULL: as listed */
+    const char *const *texts;     /* of each label, or NULL */
+    const char *const *synsets;   /* of each label, or NULL: no synset, no boxes are written */
+    struct pm_boxes (*boxes)(void *ctx, const char *name); /* NULL without */
+    void *ctx;
+    int bad;
+};
+int pm_built_fill(void *ctx, size_t i, struct pm_example_builder *b);
+/* Writes a split of s->sources, shuffled as Python does, into that many files SPLIT-00000-of-00002;
+ * s->order is set for it. */
+int pm_built_split(struct pm_making *m, const char *split, struct pm_built *s, uint64_t seed,
+                   size_t shards);
+
+#endif

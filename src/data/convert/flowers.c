@@ -1,0 +1,131 @@
+/* flowers: one folder of JPEGs a class (flower_photos/daisy/... as its tar file holds), as TF-Slim's
+ * converter and, by options, as the Inception trainer's script leave it. All files in byte order are
+ * shuffled as Python does, the first ones become validation, the others train, in files of
+ * ceil(n / shards) records. The pictures are stored untouched. Slim shuffles the disk's own order of
+ * the files, so its split differs from machine to machine; this one does not. */
+#include <string.h>
+
+#include "data/convert/convert.h"
+
+struct flowers_cfg {
+    int validation, validation_per_class, shards, bad;
+    int64_t seed;
+    bool background;
+};
+
+static const struct pm_opt opts[] = {
+    PM_INT(flowers_cfg, validation, 350, 0, 1 << 30, "pictures of the split validation"),
+    PM_INT(flowers_cfg, validation_per_class, 0, 0, 1 << 30,
+           "so many of each class instead (the Inception trainer's: 100); 0 = of all"),
+    PM_INT(flowers_cfg, shards, 5, 1, 10000, "files a split (the Inception trainer's: 2)"),
+    PM_BOOL(flowers_cfg, background, false,
+            "labels from 1, 0 being the background, records and file names (train-00000-of-00002) "
+            "as the Inception trainer's"),
+    PM_INT64(flowers_cfg, seed, 0, 0, 9007199254740992, "of Python's shuffle"),
+    PM_OPT_BAD(flowers_cfg),
+    { 0 },
+};
+
+/* Slim's record: a picture and its label. */
+static int fill(void *ctx, size_t i, struct pm_example_builder *b)
+{
+    const struct pm_built *s = ctx;
+    const struct pm_source *it = &s->sources->item[s->order[i]];
+    struct pm_picture p = { 0 };
+    int err = PM_OK;
+
+    PM_TRY(pm_picture_read(it->path, &p));
+    pm_picture_add(b, &p, strcmp(p.format, "jpeg") ? p.format : "jpg", it->label);
+    err = 1;
+out:
+    pm_picture_free(&p);
+    return pm_picture_failed(err, s->bad);
+}
+
+/* Moves the wanted number of each class to the front, the first ones of the shuffled order; what is
+ * left keeps its order. Returns how many those are. */
+static size_t take_per_class(const struct pm_sources *list, int classes, size_t each,
+                             uint32_t *order)
+{
+    size_t *taken = pm_calloc((size_t)classes + 1, sizeof *taken), front = 0, back = 0;
+    uint32_t *rest = pm_malloc((list->count + 1) * sizeof *rest);
+
+    for (size_t i = 0; i < list->count; i++) {
+        const int label = list->item[order[i]].label;
+        if (taken[label]++ < each)
+            order[front++] = order[i];
+        else
+            rest[back++] = order[i];
+    }
+    memcpy(order + front, rest, back * sizeof *rest);
+    pm_free(rest);
+    pm_free(taken);
+    return front;
+}
+
+static int write_splits(const struct flowers_cfg *cfg, const struct pm_sources *list,
+                        const char *const *labels, int classes, struct pm_making *m)
+{
+    int err = PM_OK;
+    uint32_t *order = pm_malloc((list->count + 1) * sizeof *order);
+    const struct pm_sharding sharding = { PM_CUT_CEIL, (size_t)cfg->shards,
+                                          cfg->background ? PM_NAMES_PLAIN : PM_NAMES_SLIM };
+    struct pm_built built = { .sources = list, .texts = labels, .bad = cfg->bad };
+    int (*const make)(void *, size_t, struct pm_example_builder *) =
+        cfg->background ? pm_built_fill : fill;
+
+    pm_python_shuffle((uint64_t)cfg->seed, list->count, order);
+    const size_t kept = cfg->validation_per_class
+        ? take_per_class(list, classes, (size_t)cfg->validation_per_class, order)
+        : (size_t)cfg->validation;
+    if (kept >= list->count)
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%zu pictures for validation leave nothing of %zu: set validation",
+                       kept, list->count));
+    built.order = order + kept;
+    PM_TRY(pm_making_split(m, "train", list->count - kept, &sharding, make, &built));
+    built.order = order;
+    if (kept)
+        PM_TRY(pm_making_split(m, "validation", kept, &sharding, make, &built));
+out:
+    pm_free(order);
+    return err;
+}
+
+static int convert(const void *config, const char *src, struct pm_making *m)
+{
+    int err = PM_OK, count = 0;
+    const struct flowers_cfg *cfg = config;
+    const int first = cfg->background;
+    struct pm_arena *a = pm_arena_create();
+    struct pm_sources list = { 0 };
+    const char **classes = NULL;
+    static const char *const inside[] = { "flower_photos", NULL };
+
+    if (!pm_is_folder(src))
+        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", src));
+    const char *packed = pm_first_folder(a, src, inside);
+    src = packed ? packed : src;
+    PM_TRY(pm_class_folders(a, src, &classes, &count));
+    const char **labels = pm_arena_alloc(a, ((size_t)count + 1) * sizeof *labels);
+    labels[0] = "background";
+    memcpy(labels + first, classes, (size_t)count * sizeof *labels);
+    pm_making_labels(m, labels, count + first);
+    PM_TRY(pm_sources_classes(a, src, classes, count, first, &list));
+    PM_TRY(write_splits(cfg, &list, labels, count + first, m));
+out:
+    pm_sources_free(&list);
+    pm_arena_destroy(&a);
+    return err;
+}
+
+const struct pm_converter pm_converter_flowers = {
+    .name = "flowers",
+    .help = "photos in one folder a class, split and named as TF-Slim's flowers",
+    .layout = "SRC/CLASS/*.jpg (or SRC/flower_photos/CLASS/*.jpg), for flowers daisy, dandelion, roses,\n"
+              "sunflowers, tulips. flowers_train_00000-of-00005.tfrecord, ..., flowers_validation_...; JPEGs\n"
+              "untouched. The Inception trainer's: background=true validation_per_class=100 shards=2.",
+    .opts = opts,
+    .cfg_size = sizeof(struct flowers_cfg),
+    .convert = convert,
+};

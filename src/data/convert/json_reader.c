@@ -1,0 +1,212 @@
+/* A pull reader of JSON for annotation files of hundreds of megabytes, of which a few numbers are
+ * wanted. */
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/convert/json_reader.h"
+
+int pm_json_reader_open(const char *path, struct pm_json_reader *r)
+{
+    *r = (struct pm_json_reader){ .path = path, .line = 1, .f = fopen(path, "rbe") };
+    if (!r->f)
+        return pm_fail(PM_EDATA, "%s: cannot be opened: %s", path, strerror(errno));
+    setvbuf(r->f, NULL, _IOFBF, 1 << 18);
+    return PM_OK;
+}
+
+void pm_json_reader_close(struct pm_json_reader *r)
+{
+    if (r->f)
+        fclose(r->f);
+    r->f = NULL;
+}
+
+int pm_json_reader_fail(const struct pm_json_reader *r, const char *what)
+{
+    return pm_fail(PM_EDATA, "%s:%u: %s%s", r->path, r->line,
+                   ferror(r->f)  ? "reading fails; wanted: "
+                   : feof(r->f) ? "the file ends; wanted: "
+                                : "wanted: ",
+                   what);
+}
+
+static int next_char(struct pm_json_reader *r)
+{
+    const int c = getc_unlocked(r->f);
+    r->line += c == '\n';
+    return c;
+}
+
+/* The next character that is no space, left to be read. */
+static int peek(struct pm_json_reader *r)
+{
+    int c = next_char(r);
+    while (c == ' ' || c == '\n' || c == '\t' || c == '\r')
+        c = next_char(r);
+    if (c != EOF)
+        ungetc(c, r->f);
+    return c;
+}
+
+static int take(struct pm_json_reader *r, char wanted, const char *what)
+{
+    if (peek(r) != wanted)
+        return pm_json_reader_fail(r, what);
+    next_char(r);
+    return PM_OK;
+}
+
+int pm_json_enter(struct pm_json_reader *r, char bracket)
+{
+    return take(r, bracket, bracket == '{' ? "an object" : "a list");
+}
+
+/* Whether another one follows, its comma taken. */
+static int another(struct pm_json_reader *r, size_t *n, char end)
+{
+    if (peek(r) == end) {
+        next_char(r);
+        return 0;
+    }
+    if ((*n)++ == 0)
+        return 1;
+    const int err = take(r, ',', end == '}' ? "',' or '}'" : "',' or ']'");
+    return err < 0 ? err : 1;
+}
+
+int pm_json_item(struct pm_json_reader *r, size_t *n)
+{
+    return another(r, n, ']');
+}
+
+int pm_json_member(struct pm_json_reader *r, size_t *n)
+{
+    int err = another(r, n, '}');
+
+    if (err <= 0)
+        return err;
+    if ((err = pm_json_string(r)) < 0 || (err = take(r, ':', "':'")) < 0)
+        return err;
+    return 1;
+}
+
+int pm_json_number(struct pm_json_reader *r, double *out)
+{
+    size_t n = 0;
+    char *end = NULL;
+
+    peek(r);
+    for (int c; n < 64 && (c = next_char(r)) != EOF;) {
+        if (!isdigit(c) && !strchr("+-.eE", c)) {
+            ungetc(c, r->f);
+            r->line -= c == '\n';
+            break;
+        }
+        r->text[n++] = (char)c;
+    }
+    r->text[n] = '\0';
+    *out = strtod(r->text, &end);
+    return n == 0 || *end || !isfinite(*out) ? pm_json_reader_fail(r, "a number") : PM_OK;
+}
+
+static size_t put_utf8(unsigned u, char *out)
+{
+    if (u < 0x80) {
+        out[0] = (char)u;
+        return 1;
+    }
+    if (u < 0x800) {
+        out[0] = (char)(0xc0 | u >> 6);
+        out[1] = (char)(0x80 | (u & 63));
+        return 2;
+    }
+    out[0] = (char)(0xe0 | u >> 12);
+    out[1] = (char)(0x80 | (u >> 6 & 63));
+    out[2] = (char)(0x80 | (u & 63));
+    return 3;
+}
+
+/* What stands behind a backslash, as bytes; 0 when it is none of JSON's. */
+static size_t escape(struct pm_json_reader *r, char *out)
+{
+    static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
+    const int c = next_char(r);
+    const char *at = c > 0 ? strchr(names, c) : NULL;
+    unsigned u = 0;
+
+    if (at) {
+        *out = values[at - names];
+        return 1;
+    }
+    if (c != 'u')
+        return 0;
+    for (int i = 0; i < 4; i++) {
+        const int d = next_char(r);
+        if (!isxdigit(d))
+            return 0;
+        u = u * 16 + (unsigned)(isdigit(d) ? d - '0' : tolower(d) - 'a' + 10);
+    }
+    return u ? put_utf8(u, out) : 0;
+}
+
+int pm_json_string(struct pm_json_reader *r)
+{
+    size_t n = 0;
+    int c, err = take(r, '"', "a string");
+
+    if (err < 0)
+        return err;
+    while ((c = next_char(r)) != '"') {
+        char bytes[4] = { (char)c };
+        const size_t count = c == '\\' ? escape(r, bytes) : c > 0 && c != '\n';
+        if (count == 0)
+            return pm_json_reader_fail(r, "the end of a string");
+        if (n + count + 1 < sizeof r->text) {
+            memcpy(r->text + n, bytes, count);
+            n += count;
+        }
+    }
+    r->text[n] = '\0';
+    return PM_OK;
+}
+
+int pm_json_skip(struct pm_json_reader *r)
+{
+    size_t depth = 0;
+
+    do {
+        int c = peek(r), err = PM_OK;
+        if (c == EOF)
+            return pm_json_reader_fail(r, "a value");
+        if (c == '"') {
+            if ((err = pm_json_string(r)) < 0)
+                return err;
+        } else if (c == '{' || c == '[') {
+            next_char(r);
+            depth++;
+        } else if (c == '}' || c == ']') {
+            if (depth == 0)
+                return pm_json_reader_fail(r, "a value");
+            next_char(r);
+            depth--;
+        } else if (depth) {
+            next_char(r); /* of numbers, words, commas, colons */
+        } else {
+            while ((c = next_char(r)) != EOF && !strchr(",]} \t\r\n", c))
+                ;
+            if (c != EOF) {
+                ungetc(c, r->f);
+                r->line -= c == '\n';
+            }
+        }
+    } while (depth);
+    return PM_OK;
+}
+
+int pm_json_end(struct pm_json_reader *r)
+{
+    return peek(r) == EOF && !ferror(r->f) ? PM_OK : pm_json_reader_fail(r, "the file's end");
+}

@@ -1,0 +1,230 @@
+/* Lists of picture files, and what a file holds. */
+#include <string.h>
+#include <strings.h>
+
+#include "data/convert/convert.h"
+
+/* ---- lists ---------------------------------------------------------------------------------- */
+
+void pm_sources_add(struct pm_sources *s, const char *path, const char *name, int label)
+{
+    PM_GROW(s->item, s->count, s->capacity);
+    s->item[s->count++] = (struct pm_source){ path, name, label };
+}
+
+void pm_sources_free(struct pm_sources *s)
+{
+    pm_free(s->item);
+    *s = (struct pm_sources){ 0 };
+}
+
+static bool is_picture(const char *name)
+{
+    static const char *const endings[] = { ".jpg", ".jpeg", ".png", ".gif", ".bmp" };
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && i < PM_COUNT(endings); i++)
+        if (!strcasecmp(dot, endings[i]))
+            return true;
+    return false;
+}
+
+int pm_class_folders(struct pm_arena *a, const char *root, const char ***out, int *count)
+{
+    char **names = NULL;
+    size_t n = 0;
+    const int err = pm_list_folder(a, root, &names, &n);
+
+    if (err < 0)
+        return err;
+    *out = pm_arena_alloc(a, (n + 1) * sizeof **out);
+    *count = 0;
+    for (size_t i = 0; i < n; i++)
+        if (names[i][0] != '.' && pm_is_folder(pm_arena_printf(a, "%s/%s", root, names[i])))
+            (*out)[(*count)++] = names[i];
+    if (*count == 0)
+        return pm_fail(PM_EDATA,
+                       "%s: no class folders in it: SRC/CLASS/FILE or "
+                       "SRC/train/CLASS/FILE is wanted",
+                       root);
+    return PM_OK;
+}
+
+int pm_sources_folder(struct pm_arena *a, const char *folder, int label, struct pm_sources *out)
+{
+    char **names = NULL;
+    size_t n = 0;
+    const int err = pm_list_folder(a, folder, &names, &n);
+
+    for (size_t i = 0; err == PM_OK && i < n; i++) {
+        if (names[i][0] == '.')
+            continue;
+        if (is_picture(names[i]))
+            pm_sources_add(out, pm_arena_printf(a, "%s/%s", folder, names[i]), names[i], label);
+        else
+            out->others++;
+    }
+    return err;
+}
+
+static int label_of(const char *name, const char *const *classes, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!strcmp(classes[i], name))
+            return i;
+    return -1;
+}
+
+int pm_sources_classes(struct pm_arena *a, const char *root, const char *const *classes, int count,
+                       int first, struct pm_sources *out)
+{
+    int err = PM_OK, own_count = 0;
+    const char **own = NULL;
+    const size_t had = out->count;
+
+    PM_TRY(pm_class_folders(a, root, &own, &own_count));
+    for (int k = 0; k < own_count; k++)
+        if (label_of(own[k], classes, count) < 0)
+            PM_TRY(pm_fail(PM_EDATA, "%s: class %s is not among the %d of the training set", root,
+                           own[k], count));
+    for (int k = 0; k < count; k++) {
+        const size_t before = out->count;
+        const char *folder = pm_arena_printf(a, "%s/%s", root, classes[k]);
+        if (pm_is_folder(folder))
+            PM_TRY(pm_sources_folder(a, folder, first + k, out));
+        if (out->count == before)
+            PM_WARN("data", "%s: class %s has no pictures", root, classes[k]);
+    }
+    if (out->count == had)
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: no .jpg, .jpeg, .png, .gif or .bmp files in its %d class folders", root,
+                       own_count));
+    if (out->others)
+        PM_WARN("data", "%s: %zu files are no pictures by their names, passed over", root,
+                out->others);
+out:
+    return err;
+}
+
+const char *pm_first_folder(struct pm_arena *a, const char *src, const char *const *names)
+{
+    for (; *names; names++) {
+        const char *path = pm_arena_printf(a, "%s/%s", src, *names);
+        if (pm_is_folder(path))
+            return path;
+    }
+    return NULL;
+}
+
+int pm_file_lines(struct pm_arena *a, const char *path, char ***lines, size_t *count)
+{
+    char *text = NULL, *save = NULL;
+    size_t capacity = 0;
+    char **list = NULL;
+    const int err = pm_file_read(path, &text, NULL);
+
+    *count = 0;
+    for (char *line = text ? strtok_r(text, "\r\n", &save) : NULL; line;
+         line = strtok_r(NULL, "\r\n", &save)) {
+        PM_GROW(list, *count, capacity);
+        list[(*count)++] = pm_arena_strdup(a, line);
+    }
+    *lines = pm_arena_alloc(a, (*count + 1) * sizeof **lines);
+    if (*count)
+        memcpy(*lines, list, *count * sizeof **lines);
+    pm_free(list);
+    pm_free(text);
+    return err;
+}
+
+/* ---- pictures ------------------------------------------------------------------------------- */
+
+static const char *format_of(const char *data, size_t size)
+{
+    if (size > 4 && !memcmp(data, "\x89PNG", 4))
+        return "png";
+    if (size > 4 && !memcmp(data, "GIF8", 4))
+        return "gif";
+    return size > 2 && !memcmp(data, "BM", 2) ? "bmp" : "jpeg";
+}
+
+/* Components of a JPEG that has been decoded, of its frame header. */
+static int jpeg_components(const uint8_t *p, size_t size)
+{
+    for (size_t at = 2; at + 10 <= size;) {
+        const uint8_t marker = p[at + 1];
+        if (p[at] != 0xff || marker == 0xff) {
+            at++;
+            continue;
+        }
+        if (marker >= 0xc0 && marker <= 0xc2)
+            return p[at + 9];
+        at += 2;
+        if (marker > 1 && !(marker >= 0xd0 && marker <= 0xd8))
+            at += (size_t)p[at] << 8 | p[at + 1];
+    }
+    return 0;
+}
+
+int pm_picture_read(const char *path, struct pm_picture *out)
+{
+    int err = PM_OK;
+
+    *out = (struct pm_picture){ 0 };
+    PM_TRY(pm_file_read(path, &out->data, &out->size));
+    PM_TRY(pm_image_decode(out->data, out->size, 0, 0, path, &out->image));
+    out->format = format_of(out->data, out->size);
+    out->four = !strcmp(out->format, "jpeg") &&
+                jpeg_components((const uint8_t *)out->data, out->size) == 4;
+out:
+    return err;
+}
+
+int pm_picture_to_jpeg(struct pm_picture *p)
+{
+    int err = PM_OK;
+    struct pm_image8 rgb = { 0 };
+    uint8_t *jpeg = NULL;
+
+    if (!strcmp(p->format, "jpeg") && !p->four)
+        return PM_OK;
+    PM_TRY(pm_image_decode(p->data, p->size, 3, 0, "a decoded picture", &rgb));
+    size_t size = 0;
+    PM_TRY(pm_image_encode_jpeg(&rgb, 100, &jpeg, &size));
+    pm_free(p->data);
+    p->data = (char *)jpeg;
+    p->size = size;
+    p->format = "jpeg";
+    p->four = false;
+out:
+    pm_image_free(&rgb);
+    return err;
+}
+
+void pm_picture_free(struct pm_picture *p)
+{
+    pm_image_free(&p->image);
+    pm_free(p->data);
+    p->data = NULL;
+}
+
+int pm_picture_failed(int err, int bad)
+{
+    return err == PM_EDATA && bad == PM_BAD_SKIP ? 0 : err;
+}
+
+void pm_add_text(struct pm_example_builder *b, const char *key, const char *text)
+{
+    pm_example_add_bytes(b, key, text, strlen(text));
+}
+
+void pm_picture_add(struct pm_example_builder *b, const struct pm_picture *p, const char *format,
+                    int64_t label)
+{
+    const int64_t height = p->image.height, width = p->image.width;
+
+    pm_example_add_bytes(b, "image/encoded", p->data, p->size);
+    pm_add_text(b, "image/format", format);
+    pm_example_add_ints(b, "image/class/label", &label, 1);
+    pm_example_add_ints(b, "image/height", &height, 1);
+    pm_example_add_ints(b, "image/width", &width, 1);
+}

@@ -1,0 +1,94 @@
+/* What the converters' tests share: small pictures to convert, and records as they are read back. */
+#ifndef PUMICE_TESTS_CONVERT_COMMON_H
+#define PUMICE_TESTS_CONVERT_COMMON_H
+
+#include "data_common.h"
+
+/* Example i of a split; the caller destroys it. */
+static inline struct pm_example *example(struct pm_dataset *d, size_t i)
+{
+    struct pm_example *e = NULL;
+    uint8_t *buf = NULL;
+    size_t capacity = 0, size = 0;
+
+    assert_int_equal(pm_dataset_read(d, i, &buf, &capacity, &size), PM_OK);
+    assert_int_equal(pm_example_parse(buf, size, "record", &e), PM_OK);
+    pm_free(buf);
+    return e;
+}
+
+static inline int64_t integer(const struct pm_example *e, const char *key)
+{
+    int64_t v = -1;
+    assert_int_equal(pm_example_int(e, key, &v), 1);
+    return v;
+}
+
+static inline struct pm_image8 image(const struct pm_example *e, const char *key, int channels)
+{
+    struct pm_image8 im;
+    const uint8_t *data = NULL;
+    size_t size = 0;
+
+    assert_int_equal(pm_example_bytes(e, key, &data, &size), 1);
+    assert_int_equal(pm_image_decode(data, size, channels, 0, key, &im), PM_OK);
+    return im;
+}
+
+static inline void assert_text(const struct pm_example *e, const char *key, const char *want)
+{
+    const uint8_t *data = NULL;
+    size_t size = 0;
+    assert_int_equal(pm_example_bytes(e, key, &data, &size), 1);
+    assert_int_equal(size, strlen(want));
+    assert_memory_equal(data, want, size);
+}
+
+static inline struct pm_dataset *opened(const char *folder, const char *split, size_t count)
+{
+    struct pm_dataset *d = NULL;
+    if (pm_dataset_open(folder, split, &d) < 0)
+        fail_msg("%s", pm_error_text());
+    assert_int_equal(pm_dataset_get_info(d)->count, count);
+    return d;
+}
+
+/* Only the names given are in the scratch folder: nothing temporary is left. */
+static inline void assert_only(size_t count)
+{
+    struct pm_arena *a = pm_arena_create();
+    char **names = NULL;
+    size_t n = 0;
+    assert_int_equal(pm_list_folder(a, scratch, &names, &n), PM_OK);
+    for (size_t i = 0; i < n; i++)
+        assert_null(strstr(names[i], ".tmp"));
+    assert_int_equal(n, count);
+    pm_arena_destroy(&a);
+}
+
+/* A picture of one colour, which tells it apart. */
+static inline void put_png(const char *path, int value, int height)
+{
+    struct pm_image8 im = { height, 6, 3, pm_malloc((size_t)height * 18) };
+    uint8_t *png = NULL;
+    size_t size = 0;
+
+    memset(im.pixels, value, (size_t)height * 18);
+    assert_int_equal(pm_image_encode_png(&im, &png, &size), PM_OK);
+    assert_int_equal(pm_file_write(path, png, size), PM_OK);
+    pm_free(png);
+    pm_image_free(&im);
+}
+
+static inline void make_class(const char *folder, int first, int count)
+{
+    char name[400];
+
+    assert_int_equal(pm_make_folders(in_scratch(folder)), PM_OK);
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "%s/a [%d] b%s", folder, first + i, i % 2 ? ".PNG" : ".png");
+        put_png(in_scratch(name), first + i, 5 + i % 3);
+    }
+}
+
+#endif

@@ -1,0 +1,703 @@
+/* The converters of TF-Slim's and the Inception trainer's data sets: which record lies in which file,
+ * and what it holds. */
+#include <math.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "convert_common.h"
+#include "data/convert/convert.h"
+
+static void put_text(const char *name, const char *text)
+{
+    assert_int_equal(pm_file_write(in_scratch(name), text, strlen(text)), PM_OK);
+}
+
+/* A small JPEG of one grey, which tells it apart: value / 2 on every pixel, nearly. */
+static void put_jpeg(const char *path, int value)
+{
+    struct pm_image8 im = { 8, 8, 3, pm_malloc(192) };
+    uint8_t *jpeg = NULL;
+    size_t size = 0;
+
+    memset(im.pixels, value, 192);
+    assert_int_equal(pm_image_encode_jpeg(&im, 100, &jpeg, &size), PM_OK);
+    assert_int_equal(pm_file_write(path, jpeg, size), PM_OK);
+    pm_free(jpeg);
+    pm_image_free(&im);
+}
+
+static int grey_of(const struct pm_example *e)
+{
+    struct pm_image8 im = image(e, "image/encoded", 1);
+    const int v = im.pixels[0];
+    pm_image_free(&im);
+    return v;
+}
+
+static size_t values(const struct pm_example *e, const char *key, float *out, size_t most)
+{
+    const float *v = NULL;
+    size_t n = 0;
+    assert_int_equal(pm_example_floats(e, key, &v, &n), 1);
+    assert_true(n <= most);
+    if (n)
+        memcpy(out, v, n * sizeof *out);
+    return n;
+}
+
+/* Python 3.11's own: random.seed(S); x = list(range(N)); random.shuffle(x). */
+static void python_shuffle(void **state)
+{
+    static const struct {
+        uint64_t seed;
+        int count;
+        uint32_t want[20];
+    } cases[] = {
+        { 0, 20, { 10, 18, 16, 14, 0, 17, 11, 2, 3, 9, 5, 7, 4, 19, 6, 15, 8, 1, 13, 12 } },
+        { 12345, 20, { 16, 18, 3, 8, 19, 10, 7, 14, 12, 1, 5, 2, 15, 17, 4, 6, 11, 9, 0, 13 } },
+        { ((uint64_t)1 << 40) + 7, 12, { 0, 5, 2, 3, 6, 1, 8, 4, 7, 11, 10, 9 } },
+    };
+    uint32_t order[3670];
+
+    (void)state;
+    for (size_t k = 0; k < PM_COUNT(cases); k++) {
+        pm_python_shuffle(cases[k].seed, (size_t)cases[k].count, order);
+        for (int i = 0; i < cases[k].count; i++)
+            assert_int_equal(order[i], cases[k].want[i]);
+    }
+    /* As many as flowers has pictures: the generator is refilled, sums by Python. */
+    uint64_t sum = 0;
+    pm_python_shuffle(0, 3670, order);
+    for (uint64_t i = 0; i < 3670; i++)
+        sum += i * order[i];
+    assert_int_equal(order[0], 1843);
+    assert_int_equal(order[3669], 3458);
+    assert_int_equal(sum % 1000003, 431892);
+    pm_python_shuffle(0, 0, order);
+    pm_python_shuffle(0, 1, order);
+    assert_int_equal(order[0], 0);
+}
+
+/* 11 pictures of two classes, values 0, 20, ... in the order of the sorted list. */
+static void make_flowers(const char *root)
+{
+    char name[400];
+
+    for (int i = 0; i < 11; i++) {
+        snprintf(name, sizeof name, "%s/%s", root, i < 6 ? "daisy" : "tu lip [x]");
+        assert_int_equal(pm_make_folders(in_scratch(name)), PM_OK);
+        snprintf(name, sizeof name, "%s/%s/p %02d (x).jpg", root, i < 6 ? "daisy" : "tu lip [x]", i);
+        put_jpeg(in_scratch(name), 20 * i);
+    }
+}
+
+/* Files of a split hold these pictures of the list, in this order. */
+static void assert_file(const char *folder, const char *file, const uint32_t *want, size_t count)
+{
+    struct pm_dataset *d = NULL;
+
+    if (count == 0) {
+        char path[700];
+        size_t size = 1;
+        char *text = NULL;
+        snprintf(path, sizeof path, "%s/%s", folder, file);
+        assert_int_equal(pm_file_read(path, &text, &size), PM_OK);
+        assert_int_equal(size, 0);
+        pm_free(text);
+        return;
+    }
+    d = opened(folder, file, count);
+    for (size_t i = 0; i < count; i++) {
+        struct pm_example *e = example(d, i);
+        assert_in_range(grey_of(e) + 3, 20 * want[i] + 1, 20 * want[i] + 5);
+        pm_example_destroy(&e);
+    }
+    pm_dataset_close(&d);
+}
+
+static void flowers(void **state)
+{
+    char src[300], dst[300];
+    uint32_t order[11];
+
+    (void)state;
+    scratch_make();
+    snprintf(src, sizeof src, "%s/raw", scratch);
+    snprintf(dst, sizeof dst, "%s/out", scratch);
+    make_flowers("raw/flower_photos");
+    put_text("raw/flower_photos/LICENSE.txt", "x");
+    assert_int_equal(pm_dataset_convert("flowers", src, dst, "validation=4"), PM_OK);
+    pm_python_shuffle(0, 11, order);
+    /* 7 train: ceil(7 / 5) = 2 a file, so 2, 2, 2, 1, 0; 4 validation: 1 each, the last one empty. */
+    assert_file(dst, "flowers_train_00000-of-00005.tfrecord", order + 4, 2);
+    assert_file(dst, "flowers_train_00001-of-00005.tfrecord", order + 6, 2);
+    assert_file(dst, "flowers_train_00002-of-00005.tfrecord", order + 8, 2);
+    assert_file(dst, "flowers_train_00003-of-00005.tfrecord", order + 10, 1);
+    assert_file(dst, "flowers_train_00004-of-00005.tfrecord", NULL, 0);
+    assert_file(dst, "flowers_validation_00003-of-00005.tfrecord", order + 3, 1);
+    assert_file(dst, "flowers_validation_00004-of-00005.tfrecord", NULL, 0);
+    struct pm_dataset *d = opened(dst, "validation", 4);
+    assert_string_equal(pm_dataset_get_info(d)->labels[1], "tu lip [x]");
+    for (size_t i = 0; i < 4; i++) {
+        struct pm_example *e = example(d, i);
+        assert_text(e, "image/format", "jpg");
+        assert_int_equal(integer(e, "image/class/label"), order[i] >= 6);
+        assert_int_equal(integer(e, "image/height"), 8);
+        assert_int_equal(pm_example_count(e), 5); /* Slim's keys, no others */
+        /* The file's own bytes. */
+        char path[400], *text = NULL;
+        size_t size = 0, n = 0;
+        const uint8_t *bytes = NULL;
+        snprintf(path, sizeof path, "raw/flower_photos/%s/p %02u (x).jpg",
+                 order[i] < 6 ? "daisy" : "tu lip [x]", order[i]);
+        assert_int_equal(pm_file_read(in_scratch(path), &text, &size), PM_OK);
+        assert_int_equal(pm_example_bytes(e, "image/encoded", &bytes, &n), 1);
+        assert_int_equal(n, size);
+        assert_memory_equal(bytes, text, size);
+        pm_free(text);
+        pm_example_destroy(&e);
+    }
+    pm_dataset_close(&d);
+    pm_remove_tree(dst);
+    assert_fails(pm_dataset_convert("flowers", src, dst, NULL), PM_ECONFIG, "350", "of 11");
+    assert_only(1);
+    scratch_remove();
+}
+
+/* The Inception trainer's variant: so many of each class, labels from 1, its names and keys. */
+static void flowers_inception(void **state)
+{
+    char src[300], dst[300];
+    int labels[3] = { 0 };
+
+    (void)state;
+    scratch_make();
+    snprintf(src, sizeof src, "%s/raw", scratch);
+    snprintf(dst, sizeof dst, "%s/out", scratch);
+    make_flowers("raw");
+    assert_int_equal(pm_dataset_convert("flowers", src, dst,
+                                        "background=true validation_per_class=2 shards=2"), PM_OK);
+    struct pm_dataset *d = opened(dst, "validation", 4);
+    assert_int_equal(pm_dataset_get_info(d)->files, 2);
+    assert_int_equal(pm_dataset_get_info(d)->num_classes, 3);
+    assert_string_equal(pm_dataset_get_info(d)->labels[0], "background");
+    for (size_t i = 0; i < 4; i++) {
+        struct pm_example *e = example(d, i);
+        const int64_t label = integer(e, "image/class/label");
+        assert_in_range(label, 1, 2);
+        labels[label]++;
+        assert_text(e, "image/class/text", label == 1 ? "daisy" : "tu lip [x]");
+        assert_text(e, "image/format", "JPEG");
+        pm_example_destroy(&e);
+    }
+    assert_int_equal(labels[1] * 10 + labels[2], 22);
+    pm_dataset_close(&d);
+    d = opened(dst, "train-00000-of-00002", 4);
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
+static void cifar10_folders(void **state)
+{
+    char src[300], dst[300], name[64];
+    static const char *const classes[] = { "airplane", "cat", "truck" };
+    uint32_t order[6];
+
+    (void)state;
+    scratch_make();
+    snprintf(src, sizeof src, "%s/raw", scratch);
+    snprintf(dst, sizeof dst, "%s/out", scratch);
+    for (int k = 0; k < 9; k++) {
+        struct pm_image8 im = { 32, 32, 3, pm_malloc(3072) };
+        uint8_t *jpeg = NULL;
+        size_t size = 0;
+        snprintf(name, sizeof name, "raw/%s/%s", k < 6 ? "train" : "test", classes[k % 3]);
+        assert_int_equal(pm_make_folders(in_scratch(name)), PM_OK);
+        snprintf(name, sizeof name, "raw/%s/%s/%d.jpg", k < 6 ? "train" : "test", classes[k % 3], k);
+        memset(im.pixels, 20 * k, 3072);
+        assert_int_equal(pm_image_encode_jpeg(&im, 90, &jpeg, &size), PM_OK);
+        assert_int_equal(pm_file_write(in_scratch(name), jpeg, size), PM_OK);
+        pm_free(jpeg);
+        pm_image_free(&im);
+    }
+    for (int png = 0; png < 2; png++) {
+        assert_int_equal(pm_dataset_convert("cifar10", src, dst, png ? "png=true" : ""), PM_OK);
+        struct pm_dataset *d = opened(dst, "cifar10_train.tfrecord", 6);
+        /* By class and name: 0, 3 are airplanes, 1, 4 cats, 2, 5 trucks. */
+        static const int listed[] = { 0, 3, 1, 4, 2, 5 }, label[] = { 0, 3, 9 };
+        pm_python_shuffle(0, 6, order);
+        assert_string_equal(pm_dataset_get_info(d)->labels[9], "truck");
+        for (size_t i = 0; i < 6; i++) {
+            struct pm_example *e = example(d, i);
+            const int k = listed[order[i]];
+            assert_in_range(grey_of(e) + 3, 20 * k + 1, 20 * k + 5);
+            assert_int_equal(integer(e, "image/class/label"), label[k % 3]);
+            assert_text(e, "image/format", png ? "png" : "jpeg");
+            pm_example_destroy(&e);
+        }
+        pm_dataset_close(&d);
+        d = opened(dst, "cifar10_test.tfrecord", 3);
+        pm_dataset_close(&d);
+        pm_remove_tree(dst);
+    }
+    put_jpeg(in_scratch("raw/train/cat/small.jpg"), 3);
+    assert_fails(pm_dataset_convert("cifar10", src, dst, "bad=error"), PM_EDATA, "small.jpg",
+                 "8 x 8", "32 x 32");
+    assert_int_equal(pm_make_folders(in_scratch("raw/train/plane")), PM_OK);
+    assert_fails(pm_dataset_convert("cifar10", src, dst, NULL), PM_EDATA, "class plane");
+    assert_only(1);
+    scratch_remove();
+}
+
+/* ---- ImageNet and the generic builder ------------------------------------------------------- */
+
+static void make_imagenet(void)
+{
+    char name[100];
+    static const char *const synsets[] = { "n02", "n01" };
+
+    for (int i = 0; i < 9; i++) {
+        snprintf(name, sizeof name, "raw/%s/%s", i < 6 ? "train" : "val", synsets[i % 2]);
+        assert_int_equal(pm_make_folders(in_scratch(name)), PM_OK);
+        snprintf(name, sizeof name, "raw/%s/%s/%s_%d.JPEG", i < 6 ? "train" : "val", synsets[i % 2],
+                 synsets[i % 2], i);
+        if (i == 3) /* a PNG by another name */
+            put_png(in_scratch(name), 20 * i, 8);
+        else
+            put_jpeg(in_scratch(name), 20 * i);
+    }
+    put_text("raw/imagenet_lsvrc_2015_synsets.txt", "n01\nn02\n");
+    put_text("raw/imagenet_metadata.txt", "n00\tnothing\nn02\ta cat, a tom\nn01\tdog\n");
+    put_text("raw/imagenet_2012_bounding_boxes.csv",
+             "n02_0.JPEG,0.25,0.5,0.75,1.5\nn01_1.JPEG,0.1,0.2,0.3,0.4\n"
+             "n02_0.JPEG,-0.5,0,1,0.125\n");
+}
+
+static void imagenet(void **state)
+{
+    char src[300], dst[300];
+    uint32_t order[6];
+    /* By synset of the list and name: n01_1, n01_3, n01_5, n02_0, n02_2, n02_4. */
+    static const int listed[] = { 1, 3, 5, 0, 2, 4 };
+
+    (void)state;
+    scratch_make();
+    snprintf(src, sizeof src, "%s/raw", scratch);
+    snprintf(dst, sizeof dst, "%s/out", scratch);
+    make_imagenet();
+    assert_int_equal(pm_dataset_convert("imagenet", src, dst, "train_shards=4 validation_shards=2"),
+                     PM_OK);
+    struct pm_dataset *d = opened(dst, "train-*-of-00004", 6);
+    assert_int_equal(pm_dataset_get_info(d)->num_classes, 3);
+    assert_string_equal(pm_dataset_get_info(d)->labels[2], "a cat, a tom");
+    pm_python_shuffle(12345, 6, order);
+    for (size_t i = 0; i < 6; i++) {
+        struct pm_example *e = example(d, i);
+        const int k = listed[order[i]];
+        float box[4][3];
+        const int64_t *labels = NULL;
+        size_t n = 0, count = 0;
+        assert_in_range(grey_of(e) + 3, 20 * k + 1, 20 * k + 5);
+        assert_int_equal(integer(e, "image/class/label"), k % 2 ? 1 : 2);
+        assert_text(e, "image/class/synset", k % 2 ? "n01" : "n02");
+        assert_text(e, "image/class/text", k % 2 ? "dog" : "a cat, a tom");
+        assert_text(e, "image/format", "JPEG");
+        assert_text(e, "image/colorspace", "RGB");
+        assert_int_equal(integer(e, "image/channels"), 3);
+        const uint8_t *bytes = NULL;
+        assert_int_equal(pm_example_bytes(e, "image/encoded", &bytes, &n), 1);
+        assert_int_equal(bytes[0], 0xff); /* the PNG too */
+        n = values(e, "image/object/bbox/xmin", box[0], 3);
+        assert_int_equal(n, k == 0 ? 2 : k == 1);
+        values(e, "image/object/bbox/ymin", box[1], 3);
+        values(e, "image/object/bbox/xmax", box[2], 3);
+        values(e, "image/object/bbox/ymax", box[3], 3);
+        assert_int_equal(pm_example_ints(e, "image/object/bbox/label", &labels, &count), 1);
+        assert_int_equal(count, n);
+        if (k == 0) { /* both of its lines, in their order, clamped */
+            assert_true(box[0][0] == 0.25f && box[1][0] == 0.5f && box[2][0] == 0.75f &&
+                        box[3][0] == 1);
+            assert_true(box[0][1] == 0 && box[1][1] == 0 && box[2][1] == 1 && box[3][1] == 0.125f);
+            assert_int_equal(labels[0] * 10 + labels[1], 22);
+        }
+        pm_example_destroy(&e);
+    }
+    pm_dataset_close(&d);
+    /* 6 records in 4 files: cut at 0, 1, 3, 4. */
+    static const size_t counts[] = { 1, 2, 1, 2 };
+    for (int k = 0; k < 4; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "train-%05d-of-00004", k);
+        d = opened(dst, name, counts[k]);
+        pm_dataset_close(&d);
+    }
+    d = opened(dst, "validation", 3);
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
+/* Validation pictures in one folder, their synsets in a file; and what may be wrong with the files. */
+static void imagenet_files(void **state)
+{
+    char src[300], dst[300];
+
+    (void)state;
+    scratch_make();
+    snprintf(src, sizeof src, "%s/raw", scratch);
+    snprintf(dst, sizeof dst, "%s/out", scratch);
+    make_imagenet();
+    pm_remove_tree(in_scratch("raw/val"));
+    assert_int_equal(pm_make_folders(in_scratch("raw/validation")), PM_OK);
+    put_jpeg(in_scratch("raw/validation/b.JPEG"), 100);
+    put_jpeg(in_scratch("raw/validation/a.JPEG"), 200);
+    assert_fails(pm_dataset_convert("imagenet", src, dst, NULL), PM_EDATA, "validation_labels=");
+    put_text("raw/imagenet_2012_validation_synset_labels.txt", "n02\nn01\n");
+    assert_int_equal(pm_dataset_convert("imagenet", src, dst, "train_shards=1 validation_shards=1"),
+                     PM_OK);
+    struct pm_dataset *d = opened(dst, "validation", 2);
+    for (size_t i = 0; i < 2; i++) {
+        struct pm_example *e = example(d, i);
+        assert_int_equal(integer(e, "image/class/label"), grey_of(e) > 150 ? 2 : 1);
+        pm_example_destroy(&e);
+    }
+    pm_dataset_close(&d);
+    pm_remove_tree(dst);
+    put_text("raw/imagenet_2012_validation_synset_labels.txt", "n02\nn03\n");
+    assert_fails(pm_dataset_convert("imagenet", src, dst, NULL), PM_EDATA, "labels.txt:2", "n03");
+    put_text("raw/imagenet_2012_validation_synset_labels.txt", "n02\n");
+    assert_fails(pm_dataset_convert("imagenet", src, dst, NULL), PM_EDATA, "2 pictures", "1 synset");
+    static const char *const lines[] = { "a.JPEG,0,0,1", "a.JPEG,0,0,1,x", ",0,0,1,1", "a,0,0,nan,1",
+                                         "a,0,0,1,1,1", "a" };
+    for (size_t k = 0; k < PM_COUNT(lines); k++) {
+        put_text("raw/imagenet_2012_bounding_boxes.csv", lines[k]);
+        assert_fails(pm_dataset_convert("imagenet", src, dst, NULL), PM_EDATA, "boxes.csv:1",
+                     "FILE,xmin");
+    }
+    put_text("raw/imagenet_metadata.txt", "n02\tcat\n");
+    assert_fails(pm_dataset_convert("imagenet", src, dst, NULL), PM_EDATA, "metadata", "n01");
+    put_text("raw/imagenet_metadata.txt", "n02 cat\n");
+    assert_fails(pm_dataset_convert("imagenet", src, dst, NULL), PM_EDATA, "metadata.txt:1", "tab");
+    put_text("raw/imagenet_lsvrc_2015_synsets.txt", "../x\n");
+    assert_fails(pm_dataset_convert("imagenet", src, dst, NULL), PM_EDATA, "../x");
+    put_text("raw/imagenet_lsvrc_2015_synsets.txt", "");
+    assert_fails(pm_dataset_convert("imagenet", src, dst, NULL), PM_EDATA, "0 synsets");
+    assert_fails(pm_dataset_convert("imagenet", src, dst, "train_directory=\"/no such\""), PM_EDATA,
+                 "/no such");
+    assert_only(1);
+    scratch_remove();
+}
+
+static void build_image_data(void **state)
+{
+    char src[300], dst[300];
+
+    (void)state;
+    scratch_make();
+    snprintf(src, sizeof src, "%s/raw", scratch);
+    snprintf(dst, sizeof dst, "%s/out", scratch);
+    make_class("raw/train/b", 1, 4);
+    make_class("raw/train/a", 10, 3);
+    make_class("raw/validation/a", 30, 1);
+    put_text("raw/labels.txt", "b\na\n");
+    put_text("raw/train/a/broken.jpg", "no picture");
+    assert_int_equal(pm_dataset_convert("build_image_data", src, dst, NULL), PM_OK);
+    struct pm_dataset *d = opened(dst, "train", 7);
+    assert_int_equal(pm_dataset_get_info(d)->files, 2);
+    assert_string_equal(pm_dataset_get_info(d)->labels[1], "b");
+    for (size_t i = 0; i < 7; i++) {
+        struct pm_example *e = example(d, i);
+        const uint8_t *bytes = NULL;
+        size_t n = 0;
+        assert_int_equal(pm_example_bytes(e, "image/encoded", &bytes, &n), 1);
+        assert_int_equal(bytes[0], 0xff);
+        assert_int_equal(integer(e, "image/class/label"), grey_of(e) < 8 ? 1 : 2);
+        assert_int_equal(pm_example_int(e, "image/class/synset", &(int64_t){ 0 }), 0);
+        pm_example_destroy(&e);
+    }
+    pm_dataset_close(&d);
+    pm_remove_tree(dst);
+    assert_fails(pm_dataset_convert("build_image_data", src, dst, "bad=error"), PM_EDATA,
+                 "broken.jpg");
+    put_text("raw/labels.txt", "b\n");
+    assert_fails(pm_dataset_convert("build_image_data", src, dst, NULL), PM_EDATA, "class a");
+    assert_only(1);
+    scratch_remove();
+}
+
+/* A JPEG of four colours becomes one of three. */
+static void four_colours(void **state)
+{
+    struct pm_picture p;
+    char path[1200];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/pil_sample_cmyk.jpg", shared_data("images-corner/pillow"));
+    assert_int_equal(pm_picture_read(path, &p), PM_OK);
+    assert_true(p.four);
+    assert_int_equal(pm_picture_to_jpeg(&p), PM_OK);
+    assert_false(p.four);
+    struct pm_image8 im;
+    assert_int_equal(pm_image_decode(p.data, p.size, 0, 0, "again", &im), PM_OK);
+    assert_int_equal(im.channels, 3);
+    assert_int_equal(im.height, p.image.height);
+    pm_image_free(&im);
+    pm_picture_free(&p);
+}
+
+/* ---- visual wake words ---------------------------------------------------------------------- */
+
+static const char coco[] =
+    "{\"info\": {\"x\": [1, {\"y\": \"]}\\\"\"}]},\n \"annotations\": [\n"
+    "  {\"id\": 1, \"image_id\": 7, \"category_id\": 3, \"area\": 0.32, \"bbox\": [1, 2, 3, 4]},\n"
+    "  {\"id\": 2, \"image_id\": 5, \"category_id\": 3, \"area\": 0.3200001, \"bbox\": [0, 4, 8, 4],\n"
+    "   \"segmentation\": [[1.5, 2, -3e2]], \"iscrowd\": 0},\n"
+    "  {\"id\": 3, \"image_id\": 9, \"category_id\": 4, \"area\": 60, \"bbox\": [0, 0, 8, 8]},\n"
+    "  {\"id\": 4, \"image_id\": 5, \"category_id\": 3, \"area\": 9, \"bbox\": [2, 0, 4, 2]},\n"
+    "  {\"id\": 5, \"image_id\": 999, \"category_id\": 3, \"area\": 60, \"bbox\": [0, 0, 8, 8]}],\n"
+    " \"images\": [{\"id\": 9, \"file_name\": \"9.jpg\", \"height\": 8, \"width\": 8, \"license\": null},\n"
+    "  {\"file_name\": \"\\u0035 a.jpg\", \"id\": 5, \"width\": 8, \"height\": 8},\n"
+    "  {\"id\": 7, \"file_name\": \"7.jpg\", \"height\": 8, \"width\": 8}],\n"
+    " \"categories\": [{\"id\": 4, \"name\": \"cup\"}, {\"id\": 3, \"name\": \"person\"}]}\n";
+
+static void wake_words(void **state)
+{
+    char src[300], dst[300];
+    float v[3];
+
+    (void)state;
+    scratch_make();
+    snprintf(src, sizeof src, "%s/raw", scratch);
+    snprintf(dst, sizeof dst, "%s/out", scratch);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(pm_make_folders(in_scratch(k ? "raw/val2014" : "raw/train2014")), PM_OK);
+        put_jpeg(in_scratch(k ? "raw/val2014/9.jpg" : "raw/train2014/9.jpg"), 90);
+        put_jpeg(in_scratch(k ? "raw/val2014/5 a.jpg" : "raw/train2014/5 a.jpg"), 50);
+        put_jpeg(in_scratch(k ? "raw/val2014/7.jpg" : "raw/train2014/7.jpg"), 70);
+    }
+    assert_int_equal(pm_make_folders(in_scratch("raw/annotations")), PM_OK);
+    put_text("raw/annotations/instances_train2014.json", coco);
+    assert_fails(pm_dataset_convert("visualwakewords", src, dst, NULL), PM_EDATA, "val2014.json");
+    put_text("raw/annotations/instances_val2014.json", coco);
+    assert_int_equal(pm_dataset_convert("visualwakewords", src, dst,
+                                        "train_shards=2 validation_shards=1"), PM_OK);
+    /* The images' order is 9, 5, 7: the first and third in file 0, the second in file 1. 0.32 of 64
+     * is the threshold itself, which does not count. */
+    struct pm_dataset *d = opened(dst, "train.record-00001-of-00002", 1);
+    struct pm_example *e = example(d, 0);
+    assert_int_equal(integer(e, "image/class/label"), 1);
+    assert_text(e, "image/filename", "5 a.jpg");
+    assert_text(e, "image/source_id", "5");
+    assert_text(e, "image/format", "jpeg");
+    assert_int_equal(values(e, "image/object/bbox/ymin", v, 3), 2);
+    assert_true(v[0] == 0.5f && v[1] == 0);
+    assert_int_equal(values(e, "image/object/bbox/xmax", v, 3), 2);
+    assert_true(v[0] == 1 && v[1] == 0.75f);
+    assert_int_equal(values(e, "image/object/area", v, 3), 2);
+    assert_true(v[1] == 9);
+    pm_example_destroy(&e);
+    pm_dataset_close(&d);
+    d = opened(dst, "train.record-00000-of-00002", 2);
+    for (size_t i = 0; i < 2; i++) {
+        e = example(d, i);
+        assert_text(e, "image/source_id", i ? "7" : "9");
+        assert_int_equal(integer(e, "image/class/label"), 0);
+        assert_int_equal(values(e, "image/object/bbox/ymin", v, 3), 0);
+        pm_example_destroy(&e);
+    }
+    pm_dataset_close(&d);
+    d = opened(dst, "val", 3);
+    assert_string_equal(pm_dataset_get_info(d)->labels[1], "person");
+    pm_dataset_close(&d);
+    pm_remove_tree(dst);
+    assert_int_equal(pm_dataset_convert("visualwakewords", src, dst,
+                                        "foreground_class=cup train_shards=1 validation_shards=1"),
+                     PM_OK);
+    d = opened(dst, "train", 3);
+    e = example(d, 0);
+    assert_int_equal(integer(e, "image/class/label"), 1);
+    pm_example_destroy(&e);
+    pm_dataset_close(&d);
+    pm_remove_tree(dst);
+    assert_fails(pm_dataset_convert("visualwakewords", src, dst, "foreground_class=cupp"), PM_EDATA,
+                 "cupp", "foreground_class");
+    /* Cut anywhere, the file is refused with its line. */
+    for (size_t cut = 0; cut + 2 < sizeof coco; cut += 7) {
+        assert_int_equal(pm_file_write(in_scratch("raw/annotations/instances_train2014.json"), coco,
+                                       cut), PM_OK);
+        assert_fails(pm_dataset_convert("visualwakewords", src, dst, NULL), PM_EDATA,
+                     "train2014.json:");
+    }
+    assert_only(1);
+    scratch_remove();
+}
+
+/* The counts of COCO's own pictures, by a plain reading of the files with Python. */
+static void real_wake_words(void **state)
+{
+    char dst[300];
+    const char *src = shared_data("coco-mini");
+
+    (void)state;
+    scratch_make();
+    snprintf(dst, sizeof dst, "%s/vww", scratch);
+    assert_int_equal(pm_dataset_convert("visualwakewords", src, dst,
+                                        "train_shards=3 validation_shards=2"), PM_OK);
+    static const size_t want[2][2] = { { 80, 29 }, { 40, 17 } };
+    for (int k = 0; k < 2; k++) {
+        struct pm_dataset *d = opened(dst, k ? "val" : "train", want[k][0]);
+        size_t persons = 0;
+        for (size_t i = 0; i < want[k][0]; i++) {
+            struct pm_example *e = example(d, i);
+            persons += integer(e, "image/class/label") == 1;
+            pm_example_destroy(&e);
+        }
+        assert_int_equal(persons, want[k][1]);
+        pm_dataset_close(&d);
+    }
+    scratch_remove();
+}
+
+/* ---- threads, signals ----------------------------------------------------------------------- */
+
+static void threads(void **state)
+{
+    char src[300], dst[2][300];
+
+    (void)state;
+    scratch_make();
+    snprintf(src, sizeof src, "%s/raw", scratch);
+    make_class("raw/a", 0, 150);
+    make_class("raw/b", 0, 40);
+    put_text("raw/b/broken.png", "x");
+    for (int k = 0; k < 2; k++) {
+        snprintf(dst[k], sizeof dst[k], "%s/t%d", scratch, k);
+        assert_int_equal(pm_dataset_convert("flowers", src, dst[k],
+                                            k ? "num_threads=7 validation=50"
+                                              : "num_threads=1 validation=50"), PM_OK);
+    }
+    struct pm_arena *a = pm_arena_create();
+    char **names = NULL;
+    size_t count = 0;
+    assert_int_equal(pm_list_folder(a, dst[0], &names, &count), PM_OK);
+    assert_int_equal(count, 12);
+    for (size_t i = 0; i < count; i++) {
+        char *text[2] = { NULL }, path[800];
+        size_t size[2] = { 0 };
+        for (int k = 0; k < 2; k++) {
+            snprintf(path, sizeof path, "%s/%s", dst[k], names[i]);
+            assert_int_equal(pm_file_read(path, &text[k], &size[k]), PM_OK);
+        }
+        assert_int_equal(size[0], size[1]);
+        assert_memory_equal(text[0], text[1], size[0]);
+        pm_free(text[0]);
+        pm_free(text[1]);
+    }
+    pm_arena_destroy(&a);
+    scratch_remove();
+}
+
+/* What a signal stops leaves nothing; what a killed process left goes with the next one. */
+static void signals(void **state)
+{
+    const char *program = getenv("PUMICE_PROGRAM");
+    char dst[300], line[500];
+    static const int numbers[] = { SIGINT, SIGTERM, SIGKILL };
+
+    (void)state;
+    if (!program) {
+        print_message("skipped: PUMICE_PROGRAM is not set (run by ctest)\n");
+        skip();
+    }
+    scratch_make();
+    snprintf(dst, sizeof dst, "%s/s", scratch);
+    for (size_t k = 0; k < PM_COUNT(numbers); k++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            if (!freopen("/dev/null", "w", stderr))
+                _exit(99);
+            execl(program, program, "dataset", "make", "shapes", dst, "size=256", "train=1000000",
+                  (char *)NULL);
+            _exit(99);
+        }
+        char **names = NULL;
+        size_t count = 0;
+        struct pm_arena *a = pm_arena_create();
+        while (count == 0) { /* until it has begun */
+            usleep(20000);
+            assert_int_equal(pm_list_folder(a, scratch, &names, &count), PM_OK);
+            if (count == 1 && k == 2)
+                assert_non_null(strstr(names[0], "s.tmp-"));
+        }
+        pm_arena_destroy(&a);
+        int status = 0;
+        usleep(200000);
+        assert_int_equal(kill(child, numbers[k]), 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (numbers[k] == SIGKILL) {
+            assert_true(WIFSIGNALED(status));
+            break;
+        }
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 128 + numbers[k]);
+        assert_only(0);
+    }
+    snprintf(line, sizeof line, "'%s' dataset make shapes '%s' size=16 train=4 2>/dev/null", program,
+             dst);
+    assert_int_equal(WEXITSTATUS(system(line)), 0);
+    assert_only(1);
+    scratch_remove();
+}
+
+/* Flags as the originals' were given, values with spaces, and the help of each format. */
+static void command(void **state)
+{
+    const char *program = getenv("PUMICE_PROGRAM");
+    char line[900], text[16384];
+    size_t count = 0;
+
+    (void)state;
+    if (!program) {
+        print_message("skipped: PUMICE_PROGRAM is not set (run by ctest)\n");
+        skip();
+    }
+    scratch_make();
+    make_class("my raw/train set/b", 1, 4);
+    snprintf(line, sizeof line,
+             "cd '%s' && '%s' dataset convert build_image_data 'my raw' out --train_directory "
+             "'my raw/train set' --train_shards=3 seed=1 2>/dev/null", scratch, program);
+    assert_int_equal(WEXITSTATUS(system(line)), 0);
+    struct pm_dataset *d = opened(in_scratch("out"), "train", 4);
+    assert_int_equal(pm_dataset_get_info(d)->files, 3);
+    pm_dataset_close(&d);
+    put_text("out/mine", "x");
+    snprintf(line + strlen(line) - strlen("2>/dev/null"), 40, "--force 2>/dev/null");
+    assert_int_equal(WEXITSTATUS(system(line)), 0);
+    assert_false(pm_file_exists(in_scratch("out/mine")));
+    snprintf(line, sizeof line, "'%s' dataset convert --help", program);
+    FILE *f = popen(line, "r");
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    assert_int_equal(pclose(f), 0);
+    const struct pm_converter *const *rows = pm_converters(&count);
+    for (size_t i = 0; i < count; i++) {
+        char wanted[300];
+        snprintf(wanted, sizeof wanted, "\n%s: %s\n", rows[i]->name, rows[i]->help);
+        assert_non_null(strstr(text, wanted));
+    }
+    assert_non_null(strstr(text, "validation_shards=128"));
+    assert_non_null(strstr(text, "force=false"));
+    scratch_remove();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(python_shuffle),    cmocka_unit_test(flowers),
+        cmocka_unit_test(flowers_inception), cmocka_unit_test(cifar10_folders),
+        cmocka_unit_test(imagenet),          cmocka_unit_test(imagenet_files),
+        cmocka_unit_test(build_image_data),  cmocka_unit_test(four_colours),
+        cmocka_unit_test(wake_words),        cmocka_unit_test(real_wake_words),
+        cmocka_unit_test(threads),           cmocka_unit_test(signals),
+        cmocka_unit_test(command),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
