@@ -127,7 +127,7 @@ static int add_net(struct bench *b, size_t n)
     int err = PM_OK;
     const struct pm_optimizer *optimizer = pm_optimizer_find(nets[n].optimizer);
     const struct pm_planned_call *calls;
-    struct pm_update update = { .optimizer = optimizer, .layers = true };
+    struct pm_update update = { .optimizer = optimizer, .layers = true, .averages = true };
     struct pm_plan_options o = { .train = true, .loss_share = 1, .update = pm_update_append,
                                  .update_ctx = &update };
     void *cfg;
@@ -138,6 +138,7 @@ static int add_net(struct bench *b, size_t n)
     PM_TRY(pm_opts_parse(optimizer->opts, NULL, NULL, cfg, b->net[n]->arena, "optim"));
     update.cfg = cfg;
     PM_TRY(pm_variables_create(b->device, b->net[n], true, optimizer->slots, &b->variables[n]));
+    pm_variables_keep_averages(b->variables[n]);
     PM_TRY(pm_plan_create(b->net[n], b->device, b->variables[n], &o, &b->plan[n]));
     calls = pm_plan_calls(b->plan[n], &count);
     for (size_t i = 0; i < count; i++)

@@ -90,6 +90,7 @@ static void reach_source(const struct pm_verify_source *s, struct pm_device *cpu
             if (net->nodes[i]->layer == all[k])
                 layers_reached[k] = 1;
     ok(pm_variables_create(cpu, net, true, s->slots, &vars));
+    pm_variables_keep_averages(vars);
     ok(pm_plan_create(net, cpu, vars, &s->options, &plan));
     calls = pm_plan_calls(plan, &count);
     for (size_t i = 0; i < count; i++) {
@@ -157,7 +158,7 @@ static void test_everything(void **state)
     find_case("normalised", &s); /* the one that optimizers are tried on */
     for (size_t i = 0; i < optimizers; i++) {
         char cfg[64];
-        struct pm_update u = { .optimizer = rows[i], .cfg = cfg, .layers = true };
+        struct pm_update u = { .optimizer = rows[i], .cfg = cfg, .layers = true, .averages = true };
 
         pm_opts_defaults(rows[i]->opts, cfg, NULL);
         s.options.update = pm_update_append;
