@@ -41,6 +41,7 @@ const struct pm_reference pm_references[] = {
     KEY("model.moving_variance", "csd", NULL, NULL, NULL),
     KEY("model.aux_head", "c", "create_aux_logits", NULL, NULL),
     KEY("model.separable_conv", "c", "use_separable_conv", NULL, NULL),
+    KEY("model.fc_conv_padding", "c", "fc_conv_padding", NULL, NULL),
     KEY("model.root_block", "c", "include_root_block", NULL, NULL),
     LATER("model.meta", "d", "ssd\\|faster_rcnn\\|rfcn\\|mask_rcnn\\|retinanet\\|rotated\\|aster",
           "ssd", "detection's meta-architecture, with its own options beside it", NULL, NULL,

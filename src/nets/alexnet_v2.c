@@ -36,8 +36,8 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = conv(net, "alexnet_v2/conv4", x, 384, 3, 1, "same");
     x = conv(net, "alexnet_v2/conv5", x, 256, 3, 1, "same");
     x = pool(net, "alexnet_v2/pool5", x);
-    x = pm_nets_fc_conv(net, "alexnet_v2/fc6", x, 4096, 5, o->keep_prob, fc, bias);
-    x = pm_nets_fc_conv(net, "alexnet_v2/fc7", x, 4096, 1, o->keep_prob, fc, bias);
+    x = pm_nets_fc_conv(net, o, "alexnet_v2/fc6", x, 4096, 5, fc, bias);
+    x = pm_nets_fc_conv(net, o, "alexnet_v2/fc7", x, 4096, 1, fc, bias);
     heads->logits = pm_nets_fc_scores(net, "alexnet_v2", x, num_classes, fc, o->global_pool);
 }
 

@@ -19,12 +19,15 @@ static const char *dropout_name(struct pm_arena *a, const char *fc)
     return pm_arena_printf(a, "%.*s/dropout%s", (int)(last - fc), fc, last + strlen("/fc"));
 }
 
-struct pm_node *pm_nets_fc_conv(struct pm_net *net, const char *name, struct pm_node *x, int units,
-                                int kernel, float keep, const char *init, const char *bias_init)
+struct pm_node *pm_nets_fc_conv(struct pm_net *net, const struct pm_nets_options *o,
+                                const char *name, struct pm_node *x, int units, int kernel,
+                                const char *init, const char *bias_init)
 {
-    x = pm_net_add(net, name, x, "conv2d filters=%d kernel=%d padding=valid activation=relu "
-                   "weights_init=%s bias_init=%s", units, kernel, init, bias_init);
-    return pm_net_add(net, dropout_name(net->arena, name), x, "dropout keep=%.9g", (double)keep);
+    x = pm_net_add(net, name, x, "conv2d filters=%d kernel=%d padding=%s activation=relu "
+                   "weights_init=%s bias_init=%s", units, kernel,
+                   o->fc_conv_padding ? "same" : "valid", init, bias_init);
+    return pm_net_add(net, dropout_name(net->arena, name), x, "dropout keep=%.9g",
+                      (double)o->keep_prob);
 }
 
 struct pm_node *pm_nets_logits(struct pm_net *net, const char *name, struct pm_node *x,

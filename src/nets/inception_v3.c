@@ -53,8 +53,9 @@ static struct pm_node *auxiliary(const struct pm_branches *b, struct pm_node *x,
     x = pm_branches_pool(b, "AuxLogits/AvgPool_1a_5x5", x, "avg", 5, 3, true);
     x = pm_branches_chain(b, "AuxLogits/", x, "Conv2d_1b_1x1 128");
     dim = x->out_shape.dim;
-    x = pm_branches_conv(b, "AuxLogits/Conv2d_2a_5x5", x, 768, dim[1] < 5 ? dim[1] : 5,
-                         dim[2] < 5 ? dim[2] : 5, 1, true, "truncated(0.01)");
+    const int h = dim[1] < 5 ? dim[1] : 5, w = dim[2] < 5 ? dim[2] : 5;
+    x = pm_branches_conv(b, pm_arena_printf(b->net->arena, "AuxLogits/Conv2d_2a_%dx%d", h, w), x,
+                         768, h, w, 1, true, "truncated(0.01)");
     if (x->out_shape.dim[1] > 1 || x->out_shape.dim[2] > 1)
         x = pm_net_add(b->net, "InceptionV3/AuxLogits/global_pool", x, "global_pool");
     return pm_nets_logits(b->net, "InceptionV3/AuxLogits/Conv2d_2b_1x1", x, num_classes,

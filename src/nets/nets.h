@@ -18,7 +18,7 @@ struct pm_nets_options {
     bool scale_last;
     int output_stride; /* 0: the net's own */
     bool root_block, separable_conv, aux_head;
-    int fc_conv_padding;
+    int fc_conv_padding; /* enum: 0 valid, 1 same */
 };
 
 #define PM_NETS_KEEP_PROB(share)                                                                   \
@@ -97,10 +97,12 @@ int pm_nets_last_depth(const struct pm_nets_options *o, int width);
 
 /* ---- ends (heads.c) -------------------------------------------------------------------- */
 
-/* A fully connected layer with relu, made as a kernel x kernel convolution (VALID), and dropout of
- * the same name with "dropout" for its letters: "vgg_16/fc6" is followed by "vgg_16/dropout6". */
-struct pm_node *pm_nets_fc_conv(struct pm_net *net, const char *name, struct pm_node *x, int units,
-                                int kernel, float keep, const char *init, const char *bias_init);
+/* A fully connected layer with relu, made as a kernel x kernel convolution (VALID, or SAME with
+ * fc_conv_padding), and dropout of the same name with "dropout" for its letters: "vgg_16/fc6" is
+ * followed by "vgg_16/dropout6". */
+struct pm_node *pm_nets_fc_conv(struct pm_net *net, const struct pm_nets_options *o,
+                                const char *name, struct pm_node *x, int units, int kernel,
+                                const char *init, const char *bias_init);
 /* SCOPE/fc8: a 1x1 convolution to the classes; logits [batch, classes]. Without global_pool the map
  * must be down to one pixel, else the net's error names the remedy. */
 struct pm_node *pm_nets_fc_scores(struct pm_net *net, const char *scope, struct pm_node *x,

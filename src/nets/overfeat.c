@@ -35,8 +35,8 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = conv(net, "overfeat/conv4", x, 1024, 3, 1, "same");
     x = conv(net, "overfeat/conv5", x, 1024, 3, 1, "same");
     x = pool(net, "overfeat/pool5", x);
-    x = pm_nets_fc_conv(net, "overfeat/fc6", x, 3072, 6, o->keep_prob, fc, bias);
-    x = pm_nets_fc_conv(net, "overfeat/fc7", x, 4096, 1, o->keep_prob, fc, bias);
+    x = pm_nets_fc_conv(net, o, "overfeat/fc6", x, 3072, 6, fc, bias);
+    x = pm_nets_fc_conv(net, o, "overfeat/fc7", x, 4096, 1, fc, bias);
     heads->logits = pm_nets_fc_scores(net, "overfeat", x, num_classes, fc, o->global_pool);
 }
 

@@ -1,10 +1,14 @@
 /* vgg: five stages of 3x3 convolutions, each halved by a 2x2 max pool, then three fully connected
  * layers made as convolutions: fc6 covers the 7x7 that are left of 224x224, and larger pictures give
- * a map of scores, which global_pool averages. */
+ * a map of scores, which global_pool averages. With fc_conv_padding "same" fc6 keeps the map's size,
+ * so that smaller pictures work. */
 #include "nets/nets.h"
 
 static const struct pm_opt opts[] = {
-    PM_NETS_KEEP_PROB(0.5), PM_NETS_GLOBAL_POOL, { 0 },
+    PM_NETS_KEEP_PROB(0.5), PM_NETS_GLOBAL_POOL,
+    PM_ENUM(pm_nets_options, fc_conv_padding, 0, "valid|same",
+            "padding of fc6; same: images from 32x32 work, with global_pool for those above it"),
+    { 0 },
 };
 
 enum { STAGES = 5 };
@@ -17,7 +21,7 @@ static void build(const char *scope, const int convs[STAGES], struct pm_net *net
     struct pm_arena *a = net->arena;
     struct pm_node *x = images;
 
-    if (!pm_nets_fits(net, scope, images, 224))
+    if (!pm_nets_fits(net, scope, images, o->fc_conv_padding ? 32 : 224))
         return;
     for (int stage = 0; stage < STAGES; stage++) {
         for (int i = 1; i <= convs[stage]; i++)
@@ -27,10 +31,10 @@ static void build(const char *scope, const int convs[STAGES], struct pm_net *net
         x = pm_net_add(net, pm_arena_printf(a, "%s/pool%d", scope, stage + 1), x,
                        "max_pool kernel=2 stride=2 padding=valid");
     }
-    x = pm_nets_fc_conv(net, pm_arena_printf(a, "%s/fc6", scope), x, 4096, 7, o->keep_prob,
-                        "xavier", "constant(0)");
-    x = pm_nets_fc_conv(net, pm_arena_printf(a, "%s/fc7", scope), x, 4096, 1, o->keep_prob,
-                        "xavier", "constant(0)");
+    x = pm_nets_fc_conv(net, o, pm_arena_printf(a, "%s/fc6", scope), x, 4096, 7, "xavier",
+                        "constant(0)");
+    x = pm_nets_fc_conv(net, o, pm_arena_printf(a, "%s/fc7", scope), x, 4096, 1, "xavier",
+                        "constant(0)");
     heads->logits = pm_nets_fc_scores(net, scope, x, num_classes, "xavier", o->global_pool);
 }
 

@@ -230,17 +230,20 @@ static void json_failure(void **state)
 
 static void every_config(void **state)
 {
+    static const char *const folders[] = { "configs", "configs/imagenet" };
     struct pm_arena *a = pm_arena_create();
-    char **paths = NULL;
-    size_t count = 0;
     (void)state;
 
-    assert_int_equal(pm_glob(a, pm_arena_printf(a, "%s/configs/*.json", source), &paths, &count),
-                     0);
-    assert_true(count > 1);
-    for (size_t i = 0; i < count; i++)
-        if (!strstr(paths[i], "schema.json"))
-            expect(pm_arena_printf(a, "config check '%s' 2>&1", paths[i]), 0, "nothing wrong");
+    for (size_t k = 0; k < PM_COUNT(folders); k++) {
+        char **paths = NULL;
+        size_t count = 0;
+        assert_int_equal(pm_glob(a, pm_arena_printf(a, "%s/%s/*.json", source, folders[k]), &paths,
+                                 &count), 0);
+        assert_true(count > 1);
+        for (size_t i = 0; i < count; i++)
+            if (!strstr(paths[i], "schema.json"))
+                expect(pm_arena_printf(a, "config check '%s' 2>&1", paths[i]), 0, "nothing wrong");
+    }
     pm_arena_destroy(&a);
 }
 

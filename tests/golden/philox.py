@@ -4,6 +4,7 @@ A stream is addressed by (seed, name); draws are sequential in it. Arithmetic is
 import numpy as np
 
 U32, U64 = np.uint32, np.uint64
+CHUNK = 1 << 22  # drawn at once, for memory's sake
 
 
 def fnv1a(name):
@@ -47,7 +48,11 @@ class Stream:
         return taken
 
     def uniform(self, count):
-        return (self.words(count) >> U32(8)) * 2.0**-24
+        out = np.empty(count)
+        for first in range(0, count, CHUNK):
+            words = self.words(min(CHUNK, count - first))
+            out[first:first + len(words)] = (words >> U32(8)) * 2.0**-24
+        return out
 
     def normal(self, count):
         u = self.uniform(2 * count)
@@ -57,7 +62,7 @@ class Stream:
         """Redrawing where |z| >= 2 is leaving such values out of the sequence."""
         parts, have = [], 0
         while have < count:
-            z = self.normal(int((count - have) * 1.06) + 16)
+            z = self.normal(min(int((count - have) * 1.06) + 16, CHUNK))
             z = z[np.abs(z) < 2]
             parts.append(z)
             have += len(z)

@@ -1,12 +1,12 @@
-/* One training step of each named net against PyTorch's in float64 (tests/golden/make.py): logits,
- * loss, moving averages and every gradient.
+/* One training step of each named net against that of the original program in float64
+ * (tests/golden/tensorflow_nets.py): logits, loss, moving averages and every gradient.
  *
  *     golden_test [DEVICE [CASE ...]]
  *
  * The device is "cpu" when not named, the cases are then the quick ones. A golden keeps a tensor's
  * norm and its products with 16 random vectors v of +-1. For a difference d between ours and theirs,
  * the mean of (v d)^2 is |d|^2, so the root of the mean over 16 estimates |d| to about 18 %. It may
- * be 10 times what PyTorch's own float32 run is off by, and never more than 1e-3 of the norm. */
+ * be 10 times what the original's own float32 run is off by, and never more than 1e-3 of the norm. */
 #include <pumice/plan.h>
 #include <pumice/rng.h>
 
@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 enum { VECTORS = 16 };
-/* What rounding alone may do to a tensor that PyTorch happens to get nearly exact: sums over up to
+/* What rounding alone may do to a tensor that the original happens to get nearly exact: sums over up to
  * 1e5 values in another order, and the exponential, which Vulkan allows to be off by 3 + 2 |x| units
  * in the last place (1.2e-5 at logits 100 apart). */
 #define FLOOR 2e-5
@@ -74,7 +74,7 @@ static void load(struct golden *g, const char *name)
     };
 }
 
-/* ---- the golden's random numbers: as in tests/golden/nets.py -------------------------------- */
+/* ---- the golden's random numbers: as in tests/golden/tensorflow_nets.py ------------------------------- */
 
 static struct pm_rng stream(const struct golden *g, const char *name)
 {
@@ -90,52 +90,80 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
+/* The MobileNets' activations are bounded, most of them by 6. */
+static bool is_six(const struct golden *g)
+{
+    return strncmp(g->net_name, "mobilenet", 9) == 0;
+}
+
 static double gamma_of(double uniform, bool six)
 {
     return six ? 0.5 + 0.5 * uniform : 0.5 + uniform;
 }
 
-/* Offsets: to one side of the kink, and moved away from it as the golden says. */
+/* Offsets and biases are moved away from the kinks as the golden says: channel, thousandths, ... */
+static void move(const struct golden *g, const char *name, size_t count, float *values,
+                 double (*value_of)(void *ctx, size_t c), void *ctx)
+{
+    const cJSON *m = cJSON_GetObjectItemCaseSensitive(g->moves, name);
+
+    m = m ? m->child : NULL;
+    for (size_t c = 0; c < count; c++) {
+        double value = value_of(ctx, c);
+        if (m && (size_t)m->valueint == c) {
+            value += 1e-3 * m->next->valueint;
+            m = m->next->next;
+        }
+        values[c] = (float)value;
+    }
+    assert_null(m);
+}
+
+struct offsets {
+    struct pm_rng own, scale;
+    double shift;
+    bool six;
+};
+
+/* To one side of the kink. */
+static double beta_of(void *ctx, size_t c)
+{
+    struct offsets *o = ctx;
+    const double t = o->shift * (0.9 + 0.2 * pm_rng_uniform(&o->own));
+    const bool blocked = o->six ? c % 5 == 4 : c % 3 == 2;
+    const double value = (blocked ? -t : t) * gamma_of(pm_rng_uniform(&o->scale), o->six);
+
+    return o->six && c % 5 == 3 ? 6 + value : value;
+}
+
+static double bias_of(void *ctx, size_t c)
+{
+    (void)c;
+    return 0.2 * pm_rng_uniform(ctx) - 0.1;
+}
+
 static void beta(const struct golden *g, const char *name, size_t count, float *out)
 {
-    const bool six = strncmp(g->net_name, "mobilenet", 9) == 0;
-    const cJSON *move = cJSON_GetObjectItemCaseSensitive(g->moves, name);
-    struct pm_rng r = stream(g, name), s;
     char scale[256];
 
     snprintf(scale, sizeof scale, "%.*s/gamma", (int)(strlen(name) - strlen("/beta")), name);
-    s = stream(g, scale);
-    move = move ? move->child : NULL;
-    for (size_t c = 0; c < count; c++) {
-        const double t = g->shift * (0.9 + 0.2 * pm_rng_uniform(&r));
-        const bool blocked = six ? c % 5 == 4 : c % 3 == 2;
-        double value = (blocked ? -t : t) * gamma_of(pm_rng_uniform(&s), six);
-        if (six && c % 5 == 3)
-            value += 6;
-        if (move && (size_t)move->valueint == c) {
-            value += 1e-3 * move->next->valueint;
-            move = move->next->next;
-        }
-        out[c] = (float)value;
-    }
-    assert_null(move);
+    struct offsets o = { stream(g, name), stream(g, scale), g->shift, is_six(g) };
+    move(g, name, count, out, beta_of, &o);
 }
 
 static void initial(const struct golden *g, const struct pm_variable *v, float *out)
 {
-    const bool six = strncmp(g->net_name, "mobilenet", 9) == 0;
     const size_t count = pm_shape_count(v->shape);
     struct pm_rng r = stream(g, v->name);
 
     pm_variable_initial(v, g->seed, out);
     if (ends_with(v->name, "/gamma"))
         for (size_t i = 0; i < count; i++)
-            out[i] = (float)gamma_of(pm_rng_uniform(&r), six);
+            out[i] = (float)gamma_of(pm_rng_uniform(&r), is_six(g));
     else if (ends_with(v->name, "/beta"))
         beta(g, v->name, count, out);
     else if (ends_with(v->name, "/biases"))
-        for (size_t i = 0; i < count; i++)
-            out[i] = (float)(0.2 * pm_rng_uniform(&r) - 0.1);
+        move(g, v->name, count, out, bias_of, &r);
 }
 
 static void fill_inputs(const struct golden *g, float *images, int32_t *labels)
@@ -175,7 +203,7 @@ static void compare(struct golden *g, const char *name, const float *t, size_t c
     int n = 0;
 
     if (!row)
-        fail_msg("%s: PyTorch has no %s", g->case_name, name);
+        fail_msg("%s: the golden has no %s", g->case_name, name);
     for (const cJSON *v = row->child; v && n < 3 + VECTORS; v = v->next)
         want[n++] = v->valuedouble;
     assert_int_equal(n, 3 + VECTORS);
@@ -201,13 +229,15 @@ static struct pm_net *build(const struct golden *g, struct pm_heads *heads)
 {
     const struct pm_net_row *row = pm_net_row_find(g->net_name);
     struct pm_net *net = pm_net_create();
-    cJSON *options = cJSON_Parse("{\"keep_prob\": 1}");
+    const cJSON *own = cJSON_GetObjectItem(g->root, "options");
+    cJSON *options = own ? cJSON_Duplicate(own, true) : cJSON_CreateObject();
     void *cfg = pm_arena_alloc(net->arena, row->cfg_size + 1);
     struct pm_node *images = pm_net_input(
         net, "images", PM_SHAPE4(g->batch, g->height, g->width, g->channels), PM_F32);
 
-    if (row->opts && pm_opts_parse(row->opts,
-                                   pm_opts_find(row->opts, "keep_prob") < 0 ? NULL : options, NULL, cfg, net->arena, "model"))
+    if (pm_opts_find(row->opts, "keep_prob") >= 0)
+        cJSON_AddNumberToObject(options, "keep_prob", 1);
+    if (pm_opts_parse(row->opts, options, NULL, cfg, net->arena, "model"))
         fail_msg("%s", pm_error_text());
     cJSON_Delete(options);
     row->build(net, images, g->classes, cfg, heads);

@@ -467,6 +467,30 @@ static void refused_strides(void **state)
     }
 }
 
+/* A config to start from: configs/imagenet/NET.json, or configs/NET_DATA.json. */
+static void each_has_a_config(void **state)
+{
+    const char *source = getenv("PUMICE_SOURCE");
+    struct pm_arena *a = pm_arena_create();
+    size_t rows;
+    const struct pm_net_row *const *list = pm_net_rows(&rows);
+    (void)state;
+
+    for (size_t i = 0; i < rows; i++) {
+        char **paths;
+        size_t count = 0;
+        for (int place = 0; place < 2 && count == 0; place++)
+            assert_int_equal(pm_glob(a, pm_arena_printf(a, "%s/configs/%s%s%s.json",
+                                                        source ? source : ".",
+                                                        place ? "" : "imagenet/", list[i]->name,
+                                                        place ? "_*" : ""), &paths, &count), 0);
+        if (count == 0)
+            fail_msg("no config for %s: write configs/imagenet/%s.json", list[i]->name,
+                     list[i]->name);
+    }
+    pm_arena_destroy(&a);
+}
+
 static void unknown_name(void **state)
 {
     (void)state;
@@ -484,7 +508,8 @@ int main(void)
         cmocka_unit_test(constants),
         cmocka_unit_test(other_sizes),     cmocka_unit_test(refused_sizes),
         cmocka_unit_test(multiplier),      cmocka_unit_test(output_stride),
-        cmocka_unit_test(refused_strides), cmocka_unit_test(unknown_name),
+        cmocka_unit_test(refused_strides), cmocka_unit_test(each_has_a_config),
+        cmocka_unit_test(unknown_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

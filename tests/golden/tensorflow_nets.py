@@ -1,0 +1,442 @@
+"""Makes tests/golden/CASE.json: what one training step of a net gives in the original program, TF-Slim
+on TensorFlow, on the CPU.
+
+    python3 tests/golden/tensorflow_nets.py SLIM [CASE ...]
+
+SLIM is the folder research/slim of a checkout of github.com/tensorflow/models. Needs tensorflow 2.12
+(later ones lack the layers that tf_slim uses) and tf_slim 1.1. A step is run in float64 and once more
+in float32. Per tensor (logits, loss, moving averages after the step, the gradient of every trained
+variable) the file keeps the float64 run's norm (of a gradient, at least SMALL of all gradients' norm),
+its dot products with 16 random vectors of +-1, and the float32 run's error relative to that norm.
+Values are not kept: variables, images, labels and the +-1 vectors are drawn by name, here and in the
+test, from Philox streams of the case's seed.
+
+Weights follow the original's own initialisers. Batch norm's scale and offset and all biases get other
+values than their usual 1 and 0, from the stream "golden/NAME", so that a missing factor shows. Offsets
+are about `shift` standard deviations to one side of the rectifier's kink: two channels of three mostly
+pass, the third is mostly blocked (relu6: one more of five is mostly cut).
+
+Wherever a value lies so near a kink that rounding errors decide whether its gradient passes, two
+correct programs differ by that value's whole gradient: in a deep net in float32 that is percents of
+many tensors, and nothing could be tested. The same holds where the two largest values of a pooling
+window are nearly equal. So offsets and biases are moved by thousandths until no value is near a kink
+(CLEAR) and every window has a clear winner (TIE); `moves` keeps name -> [channel, thousandths, ...]
+for the test."""
+import inspect
+import json
+import math
+import os
+import platform
+import sys
+import types
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from philox import Stream, signs
+
+SMOOTHING = 0.1
+# A gradient that is exactly zero by construction (an offset that the next batch norm takes away)
+# comes out as roundings: it counts as if it had this share of all gradients' norm.
+SMALL = 1e-4
+AUX_WEIGHT = float(np.float32(0.4))
+# Of a layer's root mean square. A value passes some ten roundings of 6e-8 in each layer, and their
+# sum grows with the root of the layers' number: 3e-5 holds for hundreds of layers, 1e-6 for the first
+# few, where most of the pools are and where windows are many.
+CLEAR, TIE = 3e-5, 1e-6
+
+
+def case(net, batch, size, classes, shift, channels=3, options=None, original=None):
+    """options: of Pumice's net; original: the same as arguments of TF-Slim's function."""
+    return dict(net=net, batch=batch, size=size, classes=classes, shift=shift, channels=channels,
+                options=options or {}, original=original or {})
+
+
+CASES = {
+    "lenet": case("lenet", 4, 28, 10, 0, channels=1),
+    "cifarnet": case("cifarnet", 4, 32, 10, 0),
+    "alexnet_v2": case("alexnet_v2", 2, 195, 1000, 0),
+    "overfeat": case("overfeat", 1, 231, 1000, 0),
+    "vgg_a": case("vgg_a", 2, 64, 1000, 0, options={"fc_conv_padding": "same", "global_pool": True},
+                  original={"fc_conv_padding": "SAME", "global_pool": True}),
+    "vgg_16": case("vgg_16", 2, 64, 1000, 0, options={"fc_conv_padding": "same", "global_pool": True},
+                   original={"fc_conv_padding": "SAME", "global_pool": True}),
+    "vgg_19": case("vgg_19", 2, 64, 1000, 0, options={"fc_conv_padding": "same", "global_pool": True},
+                   original={"fc_conv_padding": "SAME", "global_pool": True}),
+    "inception_v1": case("inception_v1", 2, 64, 1001, 2),
+    "inception_v2": case("inception_v2", 2, 64, 1001, 2),
+    "inception_v3": case("inception_v3", 2, 171, 1001, 2),
+    "inception_v4": case("inception_v4", 2, 107, 1001, 2),
+    "inception_resnet_v2": case("inception_resnet_v2", 2, 107, 1001, 2),
+    "resnet_v1_50": case("resnet_v1_50", 2, 96, 1000, 2),
+    "resnet_v1_50_224": case("resnet_v1_50", 8, 224, 1000, 3),
+    "resnet_v1_101": case("resnet_v1_101", 2, 64, 1000, 2),
+    "resnet_v2_50": case("resnet_v2_50", 2, 96, 1001, 2),
+    "resnet_v2_101": case("resnet_v2_101", 2, 64, 1001, 2),
+    "resnet_v2_50_stride8": case("resnet_v2_50", 2, 33, 1001, 2, options={"output_stride": 8},
+                                 original={"output_stride": 8}),
+    "mobilenet_v1": case("mobilenet_v1", 4, 64, 1001, 2),
+    "mobilenet_v1_025": case("mobilenet_v1_025", 4, 64, 1001, 2),
+    "mobilenet_v2": case("mobilenet_v2", 4, 64, 1001, 2),
+    "mobilenet_v2_035": case("mobilenet_v2_035", 4, 64, 1001, 2),
+    "mobilenet_v2_stride8": case("mobilenet_v2", 4, 32, 1001, 2, options={"output_stride": 8},
+                                 original={"output_stride": 8}),
+    "mobilenet_v3_large": case("mobilenet_v3_large", 4, 64, 1001, 2),
+    "mobilenet_v3_small": case("mobilenet_v3_small", 4, 64, 1001, 2),
+    "mobilenet_v3_large_minimalistic": case("mobilenet_v3_large_minimalistic", 4, 64, 1001, 2),
+    "mobilenet_v3_small_minimalistic": case("mobilenet_v3_small_minimalistic", 4, 64, 1001, 2),
+    "mobilenet_edgetpu": case("mobilenet_edgetpu", 4, 64, 1001, 2),
+    "mobilenet_edgetpu_075": case("mobilenet_edgetpu_075", 4, 64, 1001, 2),
+}
+
+# ---- the original program ------------------------------------------------------------------
+
+kinks = []  # of the graph being built: (tensor, places of the kinks), in order
+
+
+def watched(function, places):
+    """function, whose argument's distance from its kinks will be looked at."""
+    def call(features, name=None):
+        features = tf.convert_to_tensor(features)
+        kinks.append((features, places))
+        return function(features, name=name)
+    return call
+
+
+def import_slim(folder):
+    """The nets' factory. Activations are watched, and batch norm takes TensorFlow's plain operations
+    for float64, which the fused one does not know."""
+    from tensorflow.python.ops import nn, nn_ops
+    relu, relu6 = watched(tf.nn.relu, (0,)), watched(tf.nn.relu6, (0, 6))
+    for module in (nn, nn_ops, tf.nn, sys.modules["tensorflow"].nn):
+        module.relu, module.relu6 = relu, relu6
+    import tf_slim
+    from tf_slim.layers import layers
+    made = layers.normalization_layers.BatchNormalization
+
+    def batch_norm(*args, fused=None, **options):
+        return made(*args, fused=False if double else fused, **options)
+    layers.normalization_layers.BatchNormalization = batch_norm
+
+    class HParams(types.SimpleNamespace):
+        def set_hparam(self, name, value):
+            setattr(self, name, value)
+
+    training = types.ModuleType("tensorflow.contrib.training")
+    training.HParams = HParams
+    contrib = types.ModuleType("tensorflow.contrib")  # older checkouts look there
+    contrib.training, contrib.slim, contrib.layers = training, tf_slim, tf_slim.layers
+    sys.modules.update({"tensorflow.contrib": contrib, "tensorflow.contrib.training": training})
+    sys.path.insert(0, folder)
+    from nets import nets_factory
+    return nets_factory
+
+
+double = True  # of the graph being built
+
+
+class Graph:
+    """A training step of a case: variables, their initialisers by name, loss, gradients, updates."""
+
+    def __init__(self, factory, name, seed, dtype, drawn):
+        """drawn: weights by name, kept for the run in the other precision."""
+        global double
+        c = CASES[name]
+        self.seed, self.c, self.drawn = seed, c, drawn
+        double = dtype == tf.float64
+        del kinks[:]
+        self.rules = {}
+        self.graph = tf.Graph()
+        with self.graph.as_default():
+            images = tf.constant(self.images(), dtype)
+            logits, ends = self.build(factory, images)
+            target = tf.one_hot(self.labels(), c["classes"], dtype=dtype) * (1 - SMOOTHING)
+            target += SMOOTHING / c["classes"]
+            loss = self.cross_entropy(logits, target)
+            if "AuxLogits" in ends:
+                loss += AUX_WEIGHT * self.cross_entropy(ends["AuxLogits"], target)
+            self.trained = {v.op.name: v for v in tf.trainable_variables()}
+            self.others = {v.op.name: v for v in tf.global_variables()
+                           if v.op.name not in self.trained}
+            self.fetches = {"logits": logits, "loss": loss}
+            gradients = tf.gradients(loss, list(self.trained.values()))
+            self.gradients = dict(zip(self.trained, gradients))
+            self.updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+            self.checks = [(x, places, self.nearest(x, places)) for x, places in kinks]
+            self.session = tf.Session(config=tf.ConfigProto(
+                intra_op_parallelism_threads=2, inter_op_parallelism_threads=1))
+            self.load({})
+
+    def images(self):
+        c = self.c
+        u = Stream(self.seed, "golden/images").uniform(c["batch"] * c["size"] ** 2 * c["channels"])
+        shape = (c["batch"], c["size"], c["size"], c["channels"])
+        return (2 * u - 1).astype(np.float32).reshape(shape)
+
+    def labels(self):
+        c = self.c
+        return (Stream(self.seed, "golden/labels").uniform(c["batch"]) * c["classes"]).astype(np.int64)
+
+    @staticmethod
+    def cross_entropy(logits, target):
+        return -tf.reduce_mean(tf.reduce_sum(target * tf.nn.log_softmax(logits), 1))
+
+    @staticmethod
+    def nearest(x, places):
+        """Per channel, the distance from the nearest kink as a share of the layer's values."""
+        axes = list(range(len(x.shape) - 1))
+        near = [tf.reduce_min(tf.abs(x - place), axes) for place in places]
+        return tf.reduce_min(tf.stack(near), 0) / tf.sqrt(tf.reduce_mean(x * x))
+
+    def build(self, factory, images):
+        import tf_slim
+        c, arguments, scope_arguments = self.c, dict(self.c["original"]), {"weight_decay": 0.0}
+        function, scope = factory.networks_map[c["net"]], factory.arg_scopes_map[c["net"]]
+        # The initialisers are written down by getter; the variables are loaded.
+        for options, of in ((arguments, function), (scope_arguments, scope)):
+            if "dropout_keep_prob" in inspect.signature(of).parameters:
+                options["dropout_keep_prob"] = 1.0
+        if "batch_norm_epsilon" in inspect.signature(scope).parameters and "resnet_v" in c["net"] \
+                and "inception" not in c["net"]:
+            scope_arguments["batch_norm_epsilon"] = 1.001e-5  # what the fused operation uses
+
+        def getter(get, name, *args, **options):
+            self.rules[name] = options.get("initializer")
+            options["initializer"] = tf.zeros_initializer()
+            return get(name, *args, **options)
+
+        with tf.variable_scope("", custom_getter=getter), tf_slim.arg_scope(scope(**scope_arguments)):
+            return function(images, num_classes=c["classes"], is_training=True, **arguments)
+
+    # ---- variables ----
+
+    def initial(self, name, shape, moves):
+        u = lambda: Stream(self.seed, "golden/" + name).uniform(math.prod(shape))
+        six = self.c["net"].startswith("mobilenet")
+        if name.endswith("moving_mean"):
+            return np.zeros(shape)
+        if name.endswith("moving_variance"):
+            return np.ones(shape)
+        if name.endswith("/gamma"):
+            return 0.5 + 0.5 * u() if six else 0.5 + u()
+        if name.endswith("/biases"):
+            return self.moved(0.2 * u() - 0.1, name, moves)
+        if name.endswith("/beta"):
+            return self.moved(self.beta(u(), name, six), name, moves)
+        if name not in self.drawn:
+            values = self.weights(self.rules[name], name, shape)
+            self.drawn[name] = values.reshape(shape).astype(np.float32)
+        return self.drawn[name]
+
+    def beta(self, u, name, six):
+        scale = Stream(self.seed, "golden/" + name[:-len("beta")] + "gamma").uniform(len(u))
+        t, c = self.c["shift"] * (0.9 + 0.2 * u), np.arange(len(u))
+        beta = np.where(c % 5 == 4 if six else c % 3 == 2, -t, t)
+        beta = beta * (0.5 + 0.5 * scale if six else 0.5 + scale)
+        return np.where(c % 5 == 3, 6 + beta, beta) if six else beta
+
+    @staticmethod
+    def moved(values, name, moves):
+        for channel, thousandths in moves.get(name, {}).items():
+            values[channel] += 1e-3 * thousandths
+        return values
+
+    def weights(self, rule, name, shape):
+        """By the original's initialiser, drawn from the variable's stream."""
+        count, stream = math.prod(shape), Stream(self.seed, name)
+        if isinstance(rule, type):
+            rule = rule()
+        if type(rule).__name__.startswith("TruncatedNormal"):
+            return stream.truncated(count) * float(np.float32(rule.stddev))
+        # tf_slim's are functions that hold what they were made of.
+        made = dict(zip(rule.__code__.co_freevars, (c.cell_contents for c in rule.__closure__)))
+        cells = math.prod(shape[:-2])
+        fan_in, fan_out = cells * shape[-2], cells * shape[-1]
+        n = {"FAN_IN": fan_in, "FAN_OUT": fan_out, "FAN_AVG": (fan_in + fan_out) / 2}[made["mode"]]
+        if made["uniform"]:
+            return math.sqrt(3 * made["factor"] / n) * (2 * stream.uniform(count) - 1)
+        return stream.truncated(count) * math.sqrt(1.3 * made["factor"] / n)
+
+    def load(self, moves, names=None):
+        for name, v in {**self.trained, **self.others}.items():
+            if names is None or name in names:
+                values = self.initial(name, v.shape.as_list(), moves).astype(np.float32)
+                v.load(values.astype(v.dtype.base_dtype.as_numpy_dtype), self.session)
+
+    # ---- a step ----
+
+    def run(self):
+        """name -> float64 array of every tensor that is kept, in a fixed order."""
+        out, _, gradients = self.session.run([self.fetches, self.updates, self.gradients])
+        out.update(self.session.run(self.others))
+        out.update(gradients)
+        if double:
+            self.bessel(out)
+        return {k: np.asarray(v, np.float64).reshape(-1) for k, v in out.items()}
+
+    def bessel(self, out):
+        """The plain batch norm's average follows the variance over n; the fused one's, over n - 1.
+        Both come from AssignSub(variable, Mul(Sub(variable, ... Mean ...), 1 - decay))."""
+        for update in self.updates:
+            op = getattr(update, "op", update)
+            name, (difference, rate) = op.inputs[0].op.name, op.inputs[1].op.inputs
+            if not name.endswith("/moving_variance"):
+                continue
+            mean = difference.op.inputs[1].op
+            while mean.type != "Mean":
+                mean = mean.inputs[0].op
+            n = math.prod(mean.inputs[0].shape.as_list()[:-1])
+            decay = 1 - float(self.session.run(rate))
+            out[name] = decay + (out[name] - decay) * n / max(n - 1, 1)
+
+    # ---- kinks and ties ----
+
+    def offsets_before(self, tensor):
+        """Offsets and biases that tensor depends on, in the order of their making."""
+        seen, stack, found = set(), [tensor.op], set()
+        while stack:
+            op = stack.pop()
+            if op.name in seen:
+                continue
+            seen.add(op.name)
+            if op.name.endswith(("/beta", "/biases")) and op.name in self.trained:
+                found.add(op.name)
+            stack.extend(x.op for x in op.inputs)
+        return [name for name in self.trained if name in found]
+
+    def tie(self, op):
+        """Whether a window of this pool has no clear winner."""
+        _, kh, kw, _ = op.get_attr("ksize")
+        _, sh, sw, _ = op.get_attr("strides")
+        x = self.session.run(op.inputs[0])
+        oh, ow = op.outputs[0].shape.as_list()[1:3]
+        if kh * kw == 1:
+            return False
+        if op.get_attr("padding") == b"SAME":
+            pads = [max(0, (o - 1) * s + k - i) for o, s, k, i in
+                    ((oh, sh, kh, x.shape[1]), (ow, sw, kw, x.shape[2]))]
+            x = np.pad(x, [(0, 0)] + [(p // 2, p - p // 2) for p in pads] + [(0, 0)],
+                       constant_values=-np.inf)
+        cells = np.stack([x[:, i:i + (oh - 1) * sh + 1:sh, j:j + (ow - 1) * sw + 1:sw]
+                          for i in range(kh) for j in range(kw)])
+        cells.sort(0)
+        # Equal values are one value that overlapping windows of the pool before have copied, or zeros
+        # that a rectifier made: whichever wins, the gradient comes to the same place.
+        gap = cells[-1] - cells[-2]
+        size = math.sqrt(np.square(x[np.isfinite(x)]).mean())
+        return bool(((gap > 0) & (gap < TIE * size)).any())
+
+    def settle(self):
+        """The moves, or None when another seed must be taken."""
+        moves, done, rounds = {}, set(), 0
+        order = {op.name: i for i, op in enumerate(self.graph.get_operations())}
+        spots = [(order[x.op.name], x, near) for x, _, near in self.checks]
+        spots += [(i, op, None) for op in self.graph.get_operations()
+                  for i in [order[op.name]] if op.type == "MaxPool"]
+        spots.sort(key=lambda s: s[0])
+        offsets = {}
+        while True:
+            rounds += 1
+            near = self.session.run([s[2] for s in spots if s[2] is not None])
+            near = iter(near)
+            for place, what, check in spots:
+                channels = np.flatnonzero(next(near) < CLEAR) if check is not None else None
+                if place in done or check is not None and not len(channels):
+                    continue
+                tensor = what if check is not None else what.inputs[0]
+                if check is None and not self.tie(what):
+                    done.add(place)
+                    continue
+                if place not in offsets:
+                    offsets[place] = self.offsets_before(tensor)
+                name, channels = self.remedy(offsets[place], tensor, channels)
+                if name is None:
+                    return None
+                for channel in channels:
+                    m = moves.setdefault(name, {})
+                    m[int(channel)] = m.get(int(channel), 0) + 1
+                self.load(moves, {name})
+                done = {p for p in done if p < order[name]}
+                break
+            else:
+                print(f"  {rounds} rounds, {sum(map(len, moves.values()))} moves", flush=True)
+                return moves
+
+    def remedy(self, offsets, tensor, channels):
+        """What to move: the offset that a value near its kink has itself; for a tie, or where there
+        is no such offset, a channel of one before, which draws all values anew."""
+        if channels is not None and offsets and \
+                self.trained[offsets[-1]].shape.as_list() == tensor.shape.as_list()[-1:]:
+            return offsets[-1], channels
+        return (offsets[-2], [0]) if len(offsets) > 1 else (None, None)
+
+
+# ---- goldens -------------------------------------------------------------------------------
+
+def is_gradient(name):
+    return not name.endswith(("moving_mean", "moving_variance")) and name not in ("logits", "loss")
+
+
+def dots(seed, name, t):
+    """t's products with the 16 vectors of its name."""
+    total, chunk = np.zeros(16), 1 << 18
+    for first in range(0, len(t), chunk):
+        part = t[first:first + chunk]
+        total += part @ signs(seed, "golden/" + name, first, len(part))
+    return total
+
+
+def short(x):
+    return float(f"{x:.7g}")
+
+
+def make(factory, name):
+    c, seed = CASES[name], 0
+    moves = None
+    while moves is None:
+        seed, drawn = seed + 1, {}
+        graph = Graph(factory, name, seed, tf.float64, drawn)
+        moves = graph.settle()
+    exact = graph.run()
+    graph.session.close()
+    graph = Graph(factory, name, seed, tf.float32, drawn)
+    graph.load(moves, moves)
+    single = graph.run()
+    graph.session.close()
+    tensors, worst = {}, 0
+    gradients = math.sqrt(sum(float(t @ t) for k, t in exact.items() if is_gradient(k)))
+    for k, t in exact.items():
+        norm = float(np.linalg.norm(t))
+        if is_gradient(k):
+            norm = max(norm, SMALL * gradients)
+        error = float(np.linalg.norm(single[k] - t)) / norm
+        worst = max(worst, error)
+        tensors[k] = [len(t), short(norm), float(f"{error:.2e}")] + [short(d) for d in dots(seed, k, t)]
+    head = {
+        "made_by": f"TensorFlow {tf.__version__}, numpy {np.__version__}, "
+                   f"Python {platform.python_version()}",
+        "net": c["net"], "options": c["options"], "batch": c["batch"], "height": c["size"],
+        "width": c["size"], "channels": c["channels"], "classes": c["classes"], "seed": seed,
+        "shift": c["shift"], "label_smoothing": SMOOTHING,
+        "columns": "values, norm, relative error of float32, 16 dot products",
+        "moves": {k: sum(([i, m[i]] for i in sorted(m)), []) for k, m in moves.items()},
+    }
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".json")
+    with open(path, "w") as f:
+        f.write("{\n" + "".join(f" {json.dumps(k)}: {json.dumps(v)},\n" for k, v in head.items()))
+        f.write(' "tensors": {\n')
+        f.write(",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in tensors.items()))
+        f.write("\n }\n}\n")
+    print(f"{name}: seed {seed}, {sum(map(len, moves.values()))} moves, {len(tensors)} tensors, "
+          f"float32 off by at most {worst:.1e}, loss {exact['loss'][0]:.6f}, "
+          f"{os.path.getsize(path) / 1e3:.0f} kB", flush=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    tf.disable_v2_behavior()
+    nets_factory = import_slim(sys.argv[1])
+    for wanted in sys.argv[2:] or CASES:
+        make(nets_factory, wanted)
