@@ -1,0 +1,100 @@
+/* Every file in configs/ that is an experiment: it is right, its net can be laid out for training
+ * without the data, and its scopes name variables of that net. */
+#include "../base/unit.h"
+
+#include <cjson/cJSON.h>
+
+static const char *program, *source; /* from the environment that ctest sets */
+
+/* Both outputs of the program, which must succeed. */
+static char *output(struct pm_arena *a, const char *arguments)
+{
+    struct pm_str text = { 0 };
+    char piece[4096];
+    size_t n;
+    FILE *f = popen(pm_arena_printf(a, "cd '%s' && '%s' %s", source, program, arguments), "r");
+
+    assert_non_null(f);
+    while ((n = fread(piece, 1, sizeof piece, f)) > 0)
+        pm_str_bytes(&text, piece, n);
+    if (pclose(f) != 0)
+        fail_msg("pumice %s: %s", arguments, text.text ? text.text : "");
+    char *copy = pm_arena_strdup(a, text.text ? text.text : "");
+    pm_str_free(&text);
+    return copy;
+}
+
+/* Overrides for what the data would say: a net listed layer by layer says how many classes it ends
+ * in, and needs a size unless the file has one. */
+static const char *instead_of_data(struct pm_arena *a, const char *file)
+{
+    cJSON *config = cJSON_Parse(output(a, pm_arena_printf(a, "config show %s --json", file)));
+    const cJSON *layers = cJSON_GetObjectItem(cJSON_GetObjectItem(config, "model"), "layers");
+    const cJSON *size = cJSON_GetObjectItem(cJSON_GetObjectItem(config, "input"), "size");
+    const cJSON *units = cJSON_GetObjectItem(
+        cJSON_GetArrayItem(layers, cJSON_GetArraySize(layers) - 1), "units");
+    const bool needs_size = units && cJSON_GetArraySize(size) == 0;
+    const int classes = units ? units->valueint : 7;
+
+    assert_non_null(config);
+    cJSON_Delete(config);
+    return pm_arena_printf(a, "data.folder=null input.channels=3 model.num_classes=%d%s", classes,
+                           needs_size ? " input.size=64" : "");
+}
+
+static void check_file(struct pm_arena *a, const char *file)
+{
+    const char *text;
+
+    assert_contains(output(a, pm_arena_printf(a, "config check %s", file)), "nothing wrong");
+    text = output(a, pm_arena_printf(a, "config show %s --plan %s 2>&1", file,
+                                     instead_of_data(a, file)));
+    assert_contains(text, "activations");
+    if (strstr(text, "warning:"))
+        fail_msg("%s: %s", file, text);
+}
+
+static int check_folder(struct pm_arena *a, const char *folder)
+{
+    char **names = NULL;
+    size_t count = 0;
+    int files = 0;
+
+    if (pm_list_folder(a, pm_arena_printf(a, "%s/%s", source, folder), &names, &count) < 0)
+        fail_msg("%s", pm_error_text());
+    for (size_t i = 0; i < count; i++) {
+        const char *path = pm_arena_printf(a, "%s/%s", folder, names[i]), *end = strrchr(path, '.');
+
+        if (strcmp(names[i], "base") == 0 || strcmp(names[i], "schema.json") == 0)
+            continue;
+        if (pm_is_folder(pm_arena_printf(a, "%s/%s", source, path))) {
+            files += check_folder(a, path);
+        } else if (end && strcmp(end, ".json") == 0) {
+            check_file(a, path);
+            files++;
+        }
+    }
+    return files;
+}
+
+static void every_config(void **state)
+{
+    struct pm_arena *a = pm_arena_create();
+
+    (void)state;
+    assert_true(check_folder(a, "configs") > 3);
+    pm_arena_destroy(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_config) };
+
+    program = getenv("PUMICE_PROGRAM");
+    source = getenv("PUMICE_SOURCE");
+    if (!program || !source) {
+        print_message("PUMICE_PROGRAM and PUMICE_SOURCE do not name the program and its source\n");
+        return 1;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
