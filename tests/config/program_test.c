@@ -228,25 +228,6 @@ static void json_failure(void **state)
     pm_str_free(&o.text);
 }
 
-static void every_config(void **state)
-{
-    static const char *const folders[] = { "configs", "configs/imagenet" };
-    struct pm_arena *a = pm_arena_create();
-    (void)state;
-
-    for (size_t k = 0; k < PM_COUNT(folders); k++) {
-        char **paths = NULL;
-        size_t count = 0;
-        assert_int_equal(pm_glob(a, pm_arena_printf(a, "%s/%s/*.json", source, folders[k]), &paths,
-                                 &count), 0);
-        assert_true(count > 1);
-        for (size_t i = 0; i < count; i++)
-            if (!strstr(paths[i], "schema.json"))
-                expect(pm_arena_printf(a, "config check '%s' 2>&1", paths[i]), 0, "nothing wrong");
-    }
-    pm_arena_destroy(&a);
-}
-
 /* configs/schema.json and the table in configs/README.md are what the program prints. */
 static void generated(void **state)
 {
@@ -302,8 +283,7 @@ int main(void)
         cmocka_unit_test(help),         cmocka_unit_test(shows),
         cmocka_unit_test(layers_again), cmocka_unit_test(plan),
         cmocka_unit_test(json_failure), cmocka_unit_test(log_levels),
-        cmocka_unit_test(every_config), cmocka_unit_test(generated),
-        cmocka_unit_test(faults),
+        cmocka_unit_test(generated),    cmocka_unit_test(faults),
     };
 
     program = getenv("PUMICE_PROGRAM");
