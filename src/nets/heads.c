@@ -56,17 +56,21 @@ struct pm_node *pm_nets_fc_scores(struct pm_net *net, const char *scope, struct 
     return pm_net_add(net, pm_arena_printf(net->arena, "%s/fc8/squeezed", scope), x, "flatten");
 }
 
-struct pm_node *pm_nets_average(struct pm_net *net, const char *row, const char *name,
-                                struct pm_node *x, int kernel, int stride, bool global_pool)
+struct pm_node *pm_nets_average_end(struct pm_net *net, const struct pm_nets_options *o,
+                                    const char *row, const struct pm_nets_end *end,
+                                    struct pm_node *x, int num_classes)
 {
-    const int *dim = x->out_shape.dim;
-    const int h = dim[1] < kernel ? dim[1] : kernel, w = dim[2] < kernel ? dim[2] : kernel;
+    const int *dim = x->out_shape.dim, k = end->kernel;
+    const int h = dim[1] < k ? dim[1] : k, w = dim[2] < k ? dim[2] : k;
     struct pm_node *y;
 
-    if (global_pool)
-        return pm_net_add(net, name, x, "global_pool");
-    y = pm_net_add(net, name, x, "avg_pool kernel=[%d,%d] stride=%d padding=valid", h, w, stride);
+    if (o->global_pool)
+        y = pm_net_add(net, end->average, x, "global_pool");
+    else
+        y = pm_net_add(net, end->average, x, "avg_pool kernel=[%d,%d] stride=%d padding=valid", h,
+                       w, end->stride);
     if (y->out_shape.dim[1] > 1 || y->out_shape.dim[2] > 1)
         fail_map(net, row, x, "the average before the logits");
-    return y;
+    y = pm_net_add(net, end->dropout, y, "dropout keep=%.9g", (double)o->keep_prob);
+    return pm_nets_logits(net, end->logits, y, num_classes, end->init);
 }

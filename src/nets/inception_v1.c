@@ -40,6 +40,11 @@ static struct pm_node *mixed(const struct pm_branches *b, int i, struct pm_node 
     return pm_branches_block(b, blocks[i].name, x, branches);
 }
 
+static const struct pm_nets_end end = {
+    "InceptionV1/Logits/AvgPool_0a_7x7", "InceptionV1/Logits/Dropout_0b",
+    "InceptionV1/Logits/Conv2d_0c_1x1", "variance_scaling(2)", 7, 1,
+};
+
 static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
                   struct pm_heads *heads)
 {
@@ -54,12 +59,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
         x = blocks[i].pool ? pm_branches_pool(&b, blocks[i].name, x, "max", blocks[i].pool, 2,
                                               false)
                            : mixed(&b, i, x);
-    x = pm_nets_average(net, "inception_v1", "InceptionV1/Logits/AvgPool_0a_7x7", x, 7, 1,
-                        o->global_pool);
-    x = pm_net_add(net, "InceptionV1/Logits/Dropout_0b", x, "dropout keep=%.9g",
-                   (double)o->keep_prob);
-    heads->logits = pm_nets_logits(net, "InceptionV1/Logits/Conv2d_0c_1x1", x, num_classes,
-                                   "variance_scaling(2)");
+    heads->logits = pm_nets_average_end(net, o, "inception_v1", &end, x, num_classes);
 }
 
 const struct pm_net_row pm_net_row_inception_v1 = {

@@ -53,6 +53,11 @@ static struct pm_node *first_layer(const struct pm_branches *b, struct pm_node *
                       name);
 }
 
+static const struct pm_nets_end end = {
+    "InceptionV2/Logits/AvgPool_1a_7x7", "InceptionV2/Logits/Dropout_1b",
+    "InceptionV2/Logits/Conv2d_1c_1x1", "variance_scaling(2)", 7, 2,
+};
+
 static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
                   struct pm_heads *heads)
 {
@@ -65,12 +70,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = pm_branches_pool(&b, "MaxPool_3a_3x3", x, "max", 3, 2, false);
     for (int i = 0; i < (int)PM_COUNT(blocks); i++)
         x = pm_branches_block(&b, blocks[i].name, x, blocks[i].branches);
-    x = pm_nets_average(net, "inception_v2", "InceptionV2/Logits/AvgPool_1a_7x7", x, 7, 2,
-                        o->global_pool);
-    x = pm_net_add(net, "InceptionV2/Logits/Dropout_1b", x, "dropout keep=%.9g",
-                   (double)o->keep_prob);
-    heads->logits = pm_nets_logits(net, "InceptionV2/Logits/Conv2d_1c_1x1", x, num_classes,
-                                   "variance_scaling(2)");
+    heads->logits = pm_nets_average_end(net, o, "inception_v2", &end, x, num_classes);
 }
 
 const struct pm_net_row pm_net_row_inception_v2 = {

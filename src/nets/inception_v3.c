@@ -62,6 +62,11 @@ static struct pm_node *auxiliary(const struct pm_branches *b, struct pm_node *x,
                           "truncated(0.001)");
 }
 
+static const struct pm_nets_end end = {
+    "InceptionV3/Logits/AvgPool_1a_8x8", "InceptionV3/Logits/Dropout_1b",
+    "InceptionV3/Logits/Conv2d_1c_1x1", "variance_scaling(2)", 8, 2,
+};
+
 static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
                   struct pm_heads *heads)
 {
@@ -78,12 +83,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
             heads->aux_logits = auxiliary(&b, x, num_classes);
     }
     heads->aux_weight = 0.4f;
-    x = pm_nets_average(net, "inception_v3", "InceptionV3/Logits/AvgPool_1a_8x8", x, 8, 2,
-                        o->global_pool);
-    x = pm_net_add(net, "InceptionV3/Logits/Dropout_1b", x, "dropout keep=%.9g",
-                   (double)o->keep_prob);
-    heads->logits = pm_nets_logits(net, "InceptionV3/Logits/Conv2d_1c_1x1", x, num_classes,
-                                   "variance_scaling(2)");
+    heads->logits = pm_nets_average_end(net, o, "inception_v3", &end, x, num_classes);
 }
 
 const struct pm_net_row pm_net_row_inception_v3 = {

@@ -33,34 +33,28 @@ static struct pm_node *pointwise(struct pm_net *net, const struct pm_nets_option
         depth(o, pairs[i].width));
 }
 
+static const struct pm_nets_end end = {
+    "MobilenetV1/AvgPool_1a", "MobilenetV1/Dropout_1b",
+    "MobilenetV1/Logits/Conv2d_1c_1x1", "truncated(0.09)", 7, 2,
+};
+
 static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
                   struct pm_heads *heads)
 {
     const struct pm_nets_options *o = options;
     struct pm_nets_atrous atrous;
-    struct pm_node *x = images;
-    int stride = 2, rate;
+    struct pm_node *x = pm_nets_mobile_begin(net, "mobilenet_v1", o, "MobilenetV1/Conv2d_0", images,
+                                             depth(o, 32), "relu6", &atrous);
 
-    if (!pm_nets_atrous_begin(net, "mobilenet_v1", o, 1, 32, &atrous))
-        return;
-    pm_nets_atrous_step(&atrous, &stride, &rate);
-    x = pm_nets_conv_bn(net, o, "MobilenetV1/Conv2d_0", x, "activation=relu6",
-                        "conv2d filters=%d kernel=3 stride=%d dilation=%d "
-                        "weights_init=truncated(0.09)", depth(o, 32), stride, rate);
     for (int i = 0; i < (int)PM_COUNT(pairs); i++) {
-        stride = pairs[i].stride;
+        int stride = pairs[i].stride, rate;
         pm_nets_atrous_step(&atrous, &stride, &rate);
         x = pm_nets_depthwise_bn(
             net, o, pm_arena_printf(net->arena, "MobilenetV1/Conv2d_%d_depthwise", i + 1), x, 3,
             stride, rate, "relu6");
         x = pointwise(net, o, i, x);
     }
-    x = pm_nets_average(net, "mobilenet_v1", "MobilenetV1/AvgPool_1a", x, 7, 2,
-                        o->global_pool);
-    x = pm_net_add(net, "MobilenetV1/Dropout_1b", x, "dropout keep=%.9g",
-                   (double)o->keep_prob);
-    heads->logits = pm_nets_logits(net, "MobilenetV1/Logits/Conv2d_1c_1x1", x, num_classes,
-                                   "truncated(0.09)");
+    heads->logits = pm_nets_average_end(net, o, "mobilenet_v1", &end, x, num_classes);
 }
 
 #define MOBILENET(suffix, factor)                                                                  \

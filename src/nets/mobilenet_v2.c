@@ -53,15 +53,9 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
 {
     const struct pm_nets_options *o = options;
     struct pm_nets_atrous atrous;
-    struct pm_node *x = images;
-    int stride = 2, rate;
+    struct pm_node *x = pm_nets_mobile_begin(net, "mobilenet_v2", o, "MobilenetV2/Conv", images,
+                                             pm_nets_depth(o, 32), "relu6", &atrous);
 
-    if (!pm_nets_atrous_begin(net, "mobilenet_v2", o, 1, 32, &atrous))
-        return;
-    pm_nets_atrous_step(&atrous, &stride, &rate);
-    x = pm_nets_conv_bn(net, o, "MobilenetV2/Conv", x, "activation=relu6",
-                        "conv2d filters=%d kernel=3 stride=%d dilation=%d "
-                        "weights_init=truncated(0.09)", pm_nets_depth(o, 32), stride, rate);
     for (int i = 0; i < (int)PM_COUNT(blocks); i++)
         x = block(net, o, i, &atrous, x);
     x = conv_bn(net, o, "MobilenetV2/Conv_1", x, pm_nets_last_depth(o, 1280), "relu6");

@@ -153,13 +153,10 @@ static void build(const struct form *form, struct pm_net *net, struct pm_node *x
                   const struct pm_nets_options *o, struct pm_heads *heads)
 {
     struct maker m = { net, form, o, { 0 } };
-    int index = 0, stride = 2, rate;
+    int index = 0;
 
-    if (!pm_nets_atrous_begin(net, form->name, o, 1, 32, &m.atrous))
-        return;
-    pm_nets_atrous_step(&m.atrous, &stride, &rate);
-    x = conv_bn(&m, name_of(&m, form->scope, "Conv"), x, pm_nets_depth(o, form->first_width), 3,
-                stride, rate, form->first);
+    x = pm_nets_mobile_begin(net, form->name, o, name_of(&m, form->scope, "Conv"), x,
+                             pm_nets_depth(o, form->first_width), form->first, &m.atrous);
     for (int i = 0; i < form->count; i++)
         for (int k = 0; k < form->rows[i].times; k++)
             x = block(&m, &form->rows[i], index++, x);

@@ -58,6 +58,12 @@ struct pm_nets_atrous {
  * max. */
 bool pm_nets_atrous_begin(struct pm_net *net, const char *row, const struct pm_nets_options *o,
                           int min, int max, struct pm_nets_atrous *a);
+/* The MobileNets' first layer: what pm_nets_atrous_begin does, and a 3x3 convolution with stride 2,
+ * batch norm and an activation. */
+struct pm_node *pm_nets_mobile_begin(struct pm_net *net, const char *row,
+                                     const struct pm_nets_options *o, const char *name,
+                                     struct pm_node *images, int filters, const char *activation,
+                                     struct pm_nets_atrous *a);
 /* *stride is what the layer has in the net's table; once the limit is reached it becomes 1 and later
  * layers' *rate grows in its place. */
 void pm_nets_atrous_step(struct pm_nets_atrous *a, int *stride, int *rate);
@@ -107,10 +113,17 @@ struct pm_node *pm_nets_fc_conv(struct pm_net *net, const struct pm_nets_options
  * must be down to one pixel, else the net's error names the remedy. */
 struct pm_node *pm_nets_fc_scores(struct pm_net *net, const char *scope, struct pm_node *x,
                                   int num_classes, const char *init, bool global_pool);
-/* The map's average: windows of at most kernel x kernel, VALID, or the whole map with global_pool.
- * More than one window left is an error that names the remedy. */
-struct pm_node *pm_nets_average(struct pm_net *net, const char *row, const char *name,
-                                struct pm_node *x, int kernel, int stride, bool global_pool);
+/* How a net ends that averages its last map: windows of at most kernel x kernel, VALID, or the whole
+ * map with global_pool; dropout; logits. More than one window left is an error that names the
+ * remedy. */
+struct pm_nets_end {
+    const char *average, *dropout, *logits; /* names */
+    const char *init;                       /* of the logits' weights */
+    int kernel, stride;                     /* of the average */
+};
+struct pm_node *pm_nets_average_end(struct pm_net *net, const struct pm_nets_options *o,
+                                    const char *row, const struct pm_nets_end *end,
+                                    struct pm_node *x, int num_classes);
 /* NAME: a 1x1 convolution with bias to the classes, squeezed to [batch, classes]. */
 struct pm_node *pm_nets_logits(struct pm_net *net, const char *name, struct pm_node *x,
                                int num_classes, const char *init);

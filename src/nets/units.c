@@ -74,3 +74,19 @@ void pm_nets_atrous_step(struct pm_nets_atrous *a, int *stride, int *rate)
         a->stride *= *stride;
     }
 }
+
+struct pm_node *pm_nets_mobile_begin(struct pm_net *net, const char *row,
+                                     const struct pm_nets_options *o, const char *name,
+                                     struct pm_node *images, int filters, const char *activation,
+                                     struct pm_nets_atrous *a)
+{
+    int stride = 2, rate;
+
+    if (!pm_nets_atrous_begin(net, row, o, 1, 32, a))
+        return images;
+    pm_nets_atrous_step(a, &stride, &rate);
+    return pm_nets_conv_bn(net, o, name, images,
+                           pm_arena_printf(net->arena, "activation=%s", activation),
+                           "conv2d filters=%d kernel=3 stride=%d dilation=%d "
+                           "weights_init=truncated(0.09)", filters, stride, rate);
+}

@@ -164,8 +164,10 @@ class Graph:
             self.gradients = dict(zip(self.trained, gradients))
             self.updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
             self.checks = [(x, places, self.nearest(x, places)) for x, places in kinks]
-            self.session = tf.Session(config=tf.ConfigProto(
-                intra_op_parallelism_threads=2, inter_op_parallelism_threads=1))
+            config = tf.ConfigProto(intra_op_parallelism_threads=2, inter_op_parallelism_threads=1)
+            # What is fetched changes from run to run: optimising the graph takes longer than running.
+            config.graph_options.rewrite_options.disable_meta_optimizer = True
+            self.session = tf.Session(config=config)
             self.load({})
 
     def images(self):
@@ -259,10 +261,14 @@ class Graph:
         return stream.truncated(count) * math.sqrt(1.3 * made["factor"] / n)
 
     def load(self, moves, names=None):
+        """Sets these variables, or all: their initial values are fed."""
+        feed, run = {}, []
         for name, v in {**self.trained, **self.others}.items():
             if names is None or name in names:
                 values = self.initial(name, v.shape.as_list(), moves).astype(np.float32)
-                v.load(values.astype(v.dtype.base_dtype.as_numpy_dtype), self.session)
+                feed[v.initializer.inputs[1]] = values
+                run.append(v.initializer)
+        self.session.run(run, feed)
 
     # ---- a step ----
 
@@ -287,7 +293,7 @@ class Graph:
             while mean.type != "Mean":
                 mean = mean.inputs[0].op
             n = math.prod(mean.inputs[0].shape.as_list()[:-1])
-            decay = 1 - float(self.session.run(rate))
+            decay = 1 - float(tf.get_static_value(rate))
             out[name] = decay + (out[name] - decay) * n / max(n - 1, 1)
 
     # ---- kinks and ties ----
