@@ -366,6 +366,20 @@ static void other_sizes(void **state)
         { "mobilenet_v1", 33, 200, NULL }, { "mobilenet_v1", 256, 225, NULL },
         { "mobilenet_v1", 512, 300, "{\"global_pool\": true}" },
         { "mobilenet_v1", 1, 1, NULL },
+        { "mobilenet_v1", 64, 64, "{\"output_stride\": 8, \"global_pool\": true}" },
+        { "mobilenet_v3_large", 33, 80, NULL },
+        { "resnet_v2_50", 33, 65, NULL },
+        { "resnet_v1_50", 20, 17, "{\"root_block\": false}" },
+        { "alexnet_v2", 260, 300, "{\"global_pool\": true}" },
+        { "overfeat", 263, 231, "{\"global_pool\": true}" },
+        { "vgg_16", 256, 300, "{\"global_pool\": true}" },
+        { "vgg_19", 32, 32, "{\"fc_conv_padding\": \"same\"}" },
+        { "vgg_a", 100, 70, "{\"fc_conv_padding\": \"same\", \"global_pool\": true}" },
+        { "inception_v1", 300, 320, "{\"global_pool\": true}" },
+        { "inception_v2", 300, 320, "{\"global_pool\": true}" },
+        { "inception_v3", 331, 299, "{\"global_pool\": true}" },
+        { "inception_v4", 331, 299, NULL },
+        { "inception_resnet_v2", 299, 331, NULL },
     };
 
     for (size_t i = 0; i < PM_COUNT(nets); i++) {
@@ -397,6 +411,11 @@ static void refused_sizes(void **state)
     expect_refusal("lenet", 3, "images of 3x3 are too small, at least 4x4");
     expect_refusal("cifarnet", 2, "images of 2x2 are too small, at least 4x4");
     expect_refusal("mobilenet_v1", 288, "the last map is 9x9");
+    expect_refusal("vgg_16", 256, "the last map is 2x2, more than one prediction per picture takes: "
+                   "set model.global_pool to true or a smaller input size");
+    expect_refusal("vgg_16", 200, "images of 200x200 are too small, at least 224x224");
+    expect_refusal("inception_v1", 256, "the last map is 8x8");
+    expect_refusal("inception_v3", 400, "set model.global_pool");
 }
 
 /* Widths are cut, not rounded, and at least 8. */
@@ -411,6 +430,83 @@ static void multiplier(void **state)
     expect_shape(net, "MobilenetV1/Conv2d_2_pointwise", PM_SHAPE4(1, 8, 8, 15));
     expect_shape(net, "MobilenetV1/Conv2d_13_pointwise", PM_SHAPE4(1, 1, 1, 122));
     pm_net_destroy(&net);
+}
+
+static bool has_variable(const struct pm_net *net, const char *name)
+{
+    for (int i = 0; i < net->var_count; i++)
+        if (strcmp(net->vars[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
+static void parts_left_out(void **state)
+{
+    (void)state;
+    static const char *const with_head[] = { "inception_v3", "inception_v4",
+                                             "inception_resnet_v2" };
+    struct pm_heads heads;
+    struct pm_net *net;
+
+    for (size_t i = 0; i < PM_COUNT(with_head); i++) {
+        net = build(with_head[i], 1, 299, 299, 10, "{\"aux_head\": false}", &heads);
+        assert_int_equal(net->error, PM_OK);
+        assert_null(heads.aux_logits);
+        for (int k = 0; k < net->var_count; k++)
+            assert_null(strstr(net->vars[k]->name, "AuxLogits"));
+        pm_net_destroy(&net);
+    }
+    net = build("inception_v2", 1, 64, 64, 10, "{\"separable_conv\": false}", &heads);
+    assert_true(has_variable(net, "InceptionV2/Conv2d_1a_7x7/BatchNorm/beta"));
+    assert_false(has_variable(net, "InceptionV2/Conv2d_1a_7x7/depthwise_weights"));
+    pm_net_destroy(&net);
+    net = build("resnet_v2_50", 1, 64, 64, 10, "{\"root_block\": false}", &heads);
+    assert_false(has_variable(net, "resnet_v2_50/conv1/weights"));
+    expect_shape(net, "resnet_v2_50/postnorm", PM_SHAPE4(1, 8, 8, 2048));
+    pm_net_destroy(&net);
+}
+
+/* The first layer keeps its width. */
+static void resnet_depth(void **state)
+{
+    (void)state;
+    struct pm_heads heads;
+    struct pm_net *net = build("resnet_v1_50", 1, 64, 64, 10,
+                               "{\"depth_multiplier\": 0.1, \"min_depth\": 10}", &heads);
+
+    assert_int_equal(net->error, PM_OK);
+    expect_shape(net, "resnet_v1_50/conv1", PM_SHAPE4(1, 32, 32, 64));
+    expect_shape(net, "resnet_v1_50/block1/unit_1/bottleneck_v1/conv1", PM_SHAPE4(1, 16, 16, 10));
+    expect_shape(net, "resnet_v1_50/block4/unit_1/bottleneck_v1/conv3", PM_SHAPE4(1, 2, 2, 204));
+    pm_net_destroy(&net);
+}
+
+static void batch_norm_options(void **state)
+{
+    (void)state;
+    static const struct { const char *name, *node; } nets[] = {
+        { "inception_v1", "InceptionV1/Mixed_3b/Branch_0/Conv2d_0a_1x1/BatchNorm" },
+        { "resnet_v1_50", "resnet_v1_50/block1/unit_1/bottleneck_v1/conv3/BatchNorm" },
+        { "resnet_v2_50", "resnet_v2_50/block1/unit_1/bottleneck_v2/preact" },
+        { "mobilenet_v2", "MobilenetV2/expanded_conv/depthwise/BatchNorm" },
+    };
+
+    for (size_t i = 0; i < PM_COUNT(nets); i++) {
+        struct pm_heads heads;
+        struct pm_net *net = build(nets[i].name, 1, 64, 64, 10,
+                                   "{\"batch_norm_decay\": 0.5, \"batch_norm_epsilon\": 0.125, "
+                                   "\"moving_variance\": \"biased\"}", &heads);
+        const struct pm_node *n = pm_net_find(net, nets[i].node);
+        cJSON *o = cJSON_CreateObject();
+
+        assert_int_equal(net->error, PM_OK);
+        expect_option(net, nets[i].node, "decay", 0.5);
+        expect_option(net, nets[i].node, "epsilon", 0.125);
+        pm_opts_dump(n->layer->opts, n->cfg, o, false);
+        assert_string_equal(cJSON_GetObjectItem(o, "moving_variance")->valuestring, "biased");
+        cJSON_Delete(o);
+        pm_net_destroy(&net);
+    }
 }
 
 /* Dilation in place of strides: the last map is as large as asked, and the layers after each stride
@@ -507,7 +603,9 @@ int main(void)
         cmocka_unit_test(mobilenet_variables), cmocka_unit_test(weight_decay),
         cmocka_unit_test(constants),
         cmocka_unit_test(other_sizes),     cmocka_unit_test(refused_sizes),
-        cmocka_unit_test(multiplier),      cmocka_unit_test(output_stride),
+        cmocka_unit_test(multiplier),      cmocka_unit_test(parts_left_out),
+        cmocka_unit_test(resnet_depth),    cmocka_unit_test(batch_norm_options),
+        cmocka_unit_test(output_stride),
         cmocka_unit_test(refused_strides), cmocka_unit_test(each_has_a_config),
         cmocka_unit_test(unknown_name),
     };
