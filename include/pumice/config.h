@@ -28,6 +28,9 @@ struct pm_open_row {
 struct pm_open_rows {
     const struct pm_open_row *rows;
     size_t count;
+    /* Why a name that people know is not among the rows, to follow the name; NULL: unknown. May be
+     * NULL itself. */
+    const char *(*refusal)(const char *name);
 };
 struct pm_open_sections {
     struct pm_open_rows models, optimizers, preprocessings;

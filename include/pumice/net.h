@@ -55,6 +55,8 @@ struct pm_net_row {
 };
 const struct pm_net_row *pm_net_row_find(const char *name);
 const struct pm_net_row *const *pm_net_rows(size_t *count);
+/* Why a net that people know is none of the rows: "is ..."; NULL when nobody knows it. */
+const char *pm_net_refusal(const char *name);
 
 /* ---- JSON layer lists ------------------------------------------------------------------ */
 

@@ -135,7 +135,10 @@ static int fail_row(const struct load *l, const struct pm_config_section *s, con
     const char *names[256];
     struct pm_str all = { 0 };
     size_t count = rows->count < PM_COUNT(names) ? rows->count : PM_COUNT(names);
+    const char *refusal = rows->refusal ? rows->refusal(name) : NULL;
 
+    if (refusal)
+        return pm_fail(PM_ECONFIG, "%s %s: '%s' %s", place_of(l->c, path), path, name, refusal);
     for (size_t i = 0; i < count; i++) {
         names[i] = rows->rows[i].name;
         pm_str_add(&all, "%s%s", i ? ", " : "", names[i]);

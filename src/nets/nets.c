@@ -27,6 +27,14 @@ const struct pm_net_row *const *pm_net_rows(size_t *count)
     return rows;
 }
 
+const char *pm_net_refusal(const char *name)
+{
+    if (strcmp(name, "i3d") != 0 && strcmp(name, "s3dg") != 0)
+        return NULL;
+    return "is a net for videos, whose input has five axes (batch, frames, height, width, "
+           "channels): videos are not supported, choose a net for single pictures";
+}
+
 bool pm_nets_fits(struct pm_net *net, const char *row, const struct pm_node *images, int min)
 {
     const int *dim = images->out_shape.dim;

@@ -19,6 +19,8 @@ struct pm_nets_options {
     int output_stride; /* 0: the net's own */
     bool root_block, separable_conv, aux_head;
     int fc_conv_padding; /* enum: 0 valid, 1 same */
+    double drop_path_keep; /* double: 1 - keep is what counts */
+    int drop_path_steps;
 };
 
 #define PM_NETS_KEEP_PROB(share)                                                                   \
@@ -48,6 +50,12 @@ struct pm_nets_options {
            "are dilated in place of strides; 0: the net's own, 32")
 #define PM_NETS_AUX_HEAD                                                                           \
     PM_BOOL(pm_nets_options, aux_head, true, "a second head in the middle, with a loss of its own")
+#define PM_NETS_DROP_PATH(keep, steps)                                                             \
+    PM_DOUBLE(pm_nets_options, drop_path_keep, keep, 0.01, 1,                                      \
+              "share of the examples that a path of the last cell keeps in the end; earlier cells "\
+              "keep more"),                                                                        \
+    PM_INT(pm_nets_options, drop_path_steps, steps, 0, 1 << 30,                                    \
+           "steps over which that share goes down from 1; 0: as it is from the beginning")
 
 /* Dilation in place of strides: a net asks for each layer's. */
 struct pm_nets_atrous {
@@ -169,5 +177,27 @@ struct pm_node *pm_branches_auxiliary(const struct pm_branches *b, const char *c
 /* One branch's text on x; names begin with SCOPE/prefix. */
 struct pm_node *pm_branches_chain(const struct pm_branches *b, const char *prefix,
                                   struct pm_node *x, const char *text);
+
+/* ---- nets of searched cells (nasnet_cells.c) -------------------------------------------- */
+
+/* A cell has five pairs of operations whose sums are its states 2 to 6: "sep5 0 + max3 1" is a
+ * separable 5x5 convolution (two of them) of state 0 and a 3x3 maximum of state 1; "avg3" averages,
+ * "id0" is the state itself. State 0 is made of the map before the cell, state 1 of the one before
+ * that. used: states that do not join in the cell's output. */
+struct pm_nas_cell {
+    const char *pairs[5];
+    bool used[7];
+};
+struct pm_nas {
+    const char *name;
+    struct pm_nas_cell cells[2]; /* the normal one, the one that halves the map */
+    bool apart;   /* the second stands before a normal one, else in its place */
+    int count;    /* of normal cells */
+    int filters;  /* of the first of them; twice as many from each reduction on */
+    int stem;     /* filters of the first layer, stride 2, before two reductions; 0: 32x32 images */
+    bool far;     /* behind a reduction, state 1 is of the map two before it, not of its input */
+};
+void pm_nas_build(const struct pm_nas *n, struct pm_net *net, struct pm_node *images, int classes,
+                  const struct pm_nets_options *o, struct pm_heads *heads);
 
 #endif

@@ -14,7 +14,7 @@ struct pm_open_sections pm_train_choices(struct pm_arena *a)
     struct pm_open_row *rows =
         pm_arena_alloc(a, (nets + optimizers + preprocessings) * sizeof *rows);
     struct pm_open_sections open = {
-        .models = { rows, nets },
+        .models = { rows, nets, pm_net_refusal },
         .optimizers = { rows + nets, optimizers },
         .preprocessings = { rows + nets + optimizers, preprocessings },
     };

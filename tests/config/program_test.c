@@ -60,6 +60,9 @@ static void help(void **state)
     expect("config 2>&1", 2, "config needs check, show or schema first");
     expect("config check 2>&1", 2, "needs a config file");
     expect("config check --frob x 2>&1", 2, "knows no flag '--frob'");
+    expect("config check configs/lenet_mnist.json model.name=i3d 2>&1", 2,
+           "model.name: 'i3d' is a net for videos, whose input has five axes");
+    expect("config check configs/lenet_mnist.json model.name=s3dg 2>&1", 2, "not supported");
     expect("config schema --update 2>&1", 2, "--update needs a value");
     expect("config schema > /dev/full 2>&1", 1, "");
 }

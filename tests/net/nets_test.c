@@ -83,6 +83,11 @@ static void counts(void **state)
         { "mobilenet_v2_140", 1001, 6110569, 262 },
         { "mobilenet_v2_050", 1001, 1969961, 262 },
         { "mobilenet_v2_035", 1001, 1678409, 262 },
+        { "nasnet_cifar", 10, 4978036, 1436 },
+        { "nasnet_mobile", 1001, 7703044, 1138 },
+        { "nasnet_large", 1001, 93325736, 1558 },
+        { "pnasnet_mobile", 1001, 7479113, 945 },
+        { "pnasnet_large", 1001, 90648974, 1191 },
     };
     size_t rows;
     pm_net_rows(&rows);
