@@ -66,7 +66,7 @@ CASES = {
                    original={"fc_conv_padding": "SAME", "global_pool": True}),
     "inception_v1": case("inception_v1", 2, 64, 1001, 2),
     "inception_v2": case("inception_v2", 2, 64, 1001, 2),
-    "inception_v3": case("inception_v3", 2, 171, 1001, 2),
+    "inception_v3": case("inception_v3", 2, 107, 1001, 2),
     "inception_v4": case("inception_v4", 2, 107, 1001, 2),
     "inception_resnet_v2": case("inception_resnet_v2", 2, 107, 1001, 2),
     "resnet_v1_50": case("resnet_v1_50", 2, 96, 1000, 2),
@@ -335,47 +335,49 @@ class Graph:
 
     def settle(self):
         """The moves, or None when another seed must be taken."""
-        moves, done, rounds = {}, set(), 0
+        moves, offsets, p = {}, {}, 0
         order = {op.name: i for i, op in enumerate(self.graph.get_operations())}
-        spots = [(order[x.op.name], x, near) for x, _, near in self.checks]
-        spots += [(i, op, None) for op in self.graph.get_operations()
-                  for i in [order[op.name]] if op.type == "MaxPool"]
+        spots = [(order[x.op.name], x, check) for x, *check in self.checks]
+        spots += [(order[op.name], op.inputs[0], op) for op in self.graph.get_operations()
+                  if op.type == "MaxPool"]
         spots.sort(key=lambda s: s[0])
-        offsets = {}
-        while True:
-            rounds += 1
-            near = self.session.run([s[2] for s in spots if s[2] is not None])
-            near = iter(near)
-            for place, what, check in spots:
-                channels = np.flatnonzero(next(near) < CLEAR) if check is not None else None
-                if place in done or check is not None and not len(channels):
-                    continue
-                tensor = what if check is not None else what.inputs[0]
-                if check is None and not self.tie(what):
-                    done.add(place)
+        while p < len(spots):
+            some = spots[p:p + 12]
+            near = iter(self.session.run([s[2][1] for s in some if isinstance(s[2], list)]))
+            for place, tensor, what in some:
+                kink = isinstance(what, list)
+                channels = np.flatnonzero(next(near) < CLEAR) if kink else None
+                if not len(channels) if kink else not self.tie(what):
                     continue
                 if place not in offsets:
                     offsets[place] = self.offsets_before(tensor)
-                name, channels = self.remedy(offsets[place], tensor, channels)
+                name, steps = self.remedy(offsets[place], tensor, what, channels)
                 if name is None:
                     return None
-                for channel in channels:
+                for channel, step in steps.items():
                     m = moves.setdefault(name, {})
-                    m[int(channel)] = m.get(int(channel), 0) + 1
+                    m[channel] = m.get(channel, 0) + step
                 self.load(moves, {name})
-                done = {p for p in done if p < order[name]}
+                p = next(i for i, s in enumerate(spots) if s[0] > order[name])
                 break
             else:
-                print(f"  {rounds} rounds, {sum(map(len, moves.values()))} moves", flush=True)
-                return moves
+                p += len(some)
+        return moves
 
-    def remedy(self, offsets, tensor, channels):
-        """What to move: the offset that a value near its kink has itself; for a tie, or where there
-        is no such offset, a channel of one before, which draws all values anew."""
-        if channels is not None and offsets and \
-                self.trained[offsets[-1]].shape.as_list() == tensor.shape.as_list()[-1:]:
-            return offsets[-1], channels
-        return (offsets[-2], [0]) if len(offsets) > 1 else (None, None)
+    def remedy(self, offsets, tensor, what, channels):
+        """What to move, and channel -> thousandths: the offset that the values near their kink have
+        themselves; for a tie, or where there is no such offset, a channel of one before, which draws
+        all values anew."""
+        if channels is None or not offsets or \
+                self.trained[offsets[-1]].shape.as_list() != tensor.shape.as_list()[-1:]:
+            return (offsets[-2], {0: 1}) if len(offsets) > 1 else (None, None)
+        x, steps = self.session.run(tensor), {}
+        clear = CLEAR * math.sqrt(np.square(x).mean())
+        for c in map(int, channels):
+            column, steps[c] = x[..., c], 1
+            while any(np.abs(column + 1e-3 * steps[c] - kink).min() < clear for kink in what[0]):
+                steps[c] += 1
+        return offsets[-1], steps
 
 
 # ---- goldens -------------------------------------------------------------------------------

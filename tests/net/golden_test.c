@@ -359,16 +359,18 @@ int main(int argc, char **argv)
     static char *quick[] = { "lenet", "cifarnet", "mobilenet_v1", "resnet_v1_50" };
     char **names = argc > 2 ? argv + 2 : quick;
     size_t count = argc > 2 ? (size_t)argc - 2 : PM_COUNT(quick);
-    struct CMUnitTest tests[32];
+    struct CMUnitTest *tests = pm_malloc(count * sizeof *tests);
 
     device_name = argc > 1 ? argv[1] : "cpu";
     int code = open_device();
-    if (code)
+    if (code) {
+        pm_free(tests);
         return code;
-    count = count < PM_COUNT(tests) ? count : PM_COUNT(tests);
+    }
     for (size_t i = 0; i < count; i++)
         tests[i] = (struct CMUnitTest) { names[i], run_case, NULL, NULL, names[i] };
     code = _cmocka_run_group_tests("golden", tests, count, NULL, NULL);
     pm_device_close(&device);
+    pm_free(tests);
     return code;
 }
