@@ -158,7 +158,7 @@ struct pm_config_eval {
     int sample_1_of_n;          /* of the split every n-th record only */
     int max_runs;               /* --watch: evaluations at most; 0 = until run.steps */
     int averages;               /* enum pm_averages: of the variables, in their place; predict's too */
-    double interval_secs;       /* --watch: between looks for a new checkpoint */
+    double interval_secs;       /* --watch: least, between the beginnings of two evaluations */
 };
 
 struct pm_config {

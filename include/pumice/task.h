@@ -56,7 +56,7 @@ struct pm_task_row {
     /* One member per metric into object; null where there is no finite value. */
     void (*score_report)(const struct pm_score *m, struct cJSON *object);
     /* What report.html shows of an evaluation: members of evaluation.json beside step, count, metrics
-     * and samples (classification: labels, labels_offset, per_class, confusion). */
+     * and samples (classification: labels, labels_offset, per_class, confusion, unanswered). */
     void (*score_detail)(const struct pm_score *m, struct cJSON *object);
     /* Examples to look at, the most wrong first, by their record in the dataset; returns their
      * number. Which ones does not depend on the examples' order or batches. */

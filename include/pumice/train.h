@@ -16,13 +16,15 @@ struct pm_open_sections pm_train_choices(struct pm_arena *a);
  * and eval's last metrics. */
 int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summary);
 /* Evaluates one checkpoint in exactly one pass over data.eval_split: members step, count, metrics,
- * checkpoint, averages (whether its moving averages were evaluated), seconds. */
+ * per_class (a list of label, name, support, predicted, right, precision, recall, f1), checkpoint,
+ * averages (whether its moving averages were evaluated), seconds. */
 int pm_evaluate(const struct pm_config *c, struct cJSON *report);
-/* A report of pm_evaluate for TensorBoard: into an event file of RUN/eval_watch, which is made where
- * *events is NULL (pm_events_close ends it). What cannot be written costs a warning. */
+/* Keeps a report of pm_evaluate in the folder RUN/eval_SPLIT, for TensorBoard in an event file, which
+ * is made where *events is NULL (pm_events_close ends it), and as per_class.csv. Nothing is done where
+ * the checkpoint is not the run's own; what cannot be written costs a warning. */
 struct pm_events;
-void pm_evaluation_events(const struct pm_config *c, const struct cJSON *report,
-                          struct pm_events **events);
+void pm_evaluation_keep(const struct pm_config *c, const struct cJSON *report,
+                        struct pm_events **events);
 /* Runs the net over image files (folders are searched): members images [{file, ...}]. out: folder
  * for the drawn pictures, or NULL. */
 int pm_predict(const struct pm_config *c, const char *const *paths, size_t count, const char *out,

@@ -1,5 +1,6 @@
 /* pumice eval: one checkpoint, exactly one pass over the evaluation split. */
 #include "app/app.h"
+#include "app/print_evaluation.h"
 
 #include <pumice/checkpoint.h>
 #include <pumice/formats.h>
@@ -8,28 +9,21 @@
 #include <cjson/cJSON.h>
 #include <unistd.h>
 
-/* events: where the result goes besides, or NULL. */
-static int evaluate(const struct pm_config *c, struct app_globals *g, struct pm_events **events)
+/* watching: one of many. */
+static int evaluate(const struct pm_config *c, struct app_globals *g, bool watching,
+                    struct pm_events **events)
 {
     struct cJSON *report = cJSON_CreateObject();
-    const struct cJSON *m;
     struct pm_str text = { 0 };
     int err = PM_OK;
 
     PM_TRY(pm_evaluate(c, report));
-    if (events)
-        pm_evaluation_events(c, report, events);
+    pm_evaluation_keep(c, report, events);
     if (g->json) {
         PM_TRY(app_print_json(g, report));
         goto out;
     }
-    pm_str_add(&text, "step %.0f%s, %.0f pictures in %.1f s\n",
-               cJSON_GetObjectItem(report, "step")->valuedouble,
-               cJSON_IsTrue(cJSON_GetObjectItem(report, "averages")) ? ", moving averages" : "",
-               cJSON_GetObjectItem(report, "count")->valuedouble,
-               cJSON_GetObjectItem(report, "seconds")->valuedouble);
-    cJSON_ArrayForEach(m, cJSON_GetObjectItem(report, "metrics")) if (cJSON_IsNumber(m))
-        pm_str_add(&text, "  %-14s %.4f\n", m->string, m->valuedouble);
+    app_evaluation_text(report, !watching, &text);
     PM_TRY(app_print(text.text));
 out:
     pm_str_free(&text);
@@ -37,11 +31,18 @@ out:
     return err;
 }
 
+/* Training may remove a checkpoint while it is being read, when a newer one is there. */
+static bool is_overtaken(const struct pm_config *c, int err, int64_t step)
+{
+    return err == PM_EDATA && pm_checkpoint_newest_step(c->run.folder) > step;
+}
+
 /* Every new checkpoint of the run, as training writes them, until interrupted, run.steps or
- * eval.max_runs. */
+ * eval.max_runs. It looks every second; evaluations begin eval.interval_secs apart or later. */
 static int watch(const struct pm_config *c, struct app_globals *g)
 {
     struct pm_events *events = NULL;
+    double next_at = 0;
     int64_t seen = -1;
     int runs = 0, err = PM_OK;
 
@@ -49,15 +50,21 @@ static int watch(const struct pm_config *c, struct app_globals *g)
     for (;;) {
         int64_t step = pm_checkpoint_newest_step(c->run.folder);
 
-        if (step > seen) {
-            PM_TRY(evaluate(c, g, &events));
+        if (step > seen && pm_seconds() >= next_at) {
+            next_at = pm_seconds() + c->eval.interval_secs;
+            err = evaluate(c, g, true, &events);
+            if (is_overtaken(c, err, step)) {
+                next_at = 0;
+                continue;
+            }
+            PM_TRY(err);
             seen = step;
             runs++;
         }
         if ((c->run.steps > 0 && seen >= c->run.steps) ||
             (c->eval.max_runs > 0 && runs >= c->eval.max_runs))
             break;
-        usleep((useconds_t)(c->eval.interval_secs * 1e6));
+        sleep(1);
     }
 out:
     pm_events_close(&events);
@@ -68,6 +75,7 @@ static int run(int argc, char **argv, struct app_globals *g)
 {
     struct pm_arena *a = pm_arena_create();
     struct pm_config *c = NULL;
+    struct pm_events *events = NULL;
     struct app_args args;
     bool watching = app_take_flag(&argc, argv, "--watch");
     int err = PM_OK;
@@ -77,8 +85,9 @@ static int run(int argc, char **argv, struct app_globals *g)
     if (watching && g->json)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: --watch prints many results, --json one; take one "
                        "of them"));
-    PM_TRY(watching ? watch(c, g) : evaluate(c, g, NULL));
+    PM_TRY(watching ? watch(c, g) : evaluate(c, g, false, &events));
 out:
+    pm_events_close(&events);
     pm_config_destroy(&c);
     pm_arena_destroy(&a);
     return err;
@@ -91,9 +100,12 @@ const struct pm_command pm_command_eval = {
         "Evaluates the newest checkpoint of run.folder, or eval.checkpoint (a file, a folder, a\n"
         "step, \"best\"), on data.eval_split. Every picture counts once.\n"
         "\n"
+        "The result is printed, with precision, recall and F1 of each class (--json: of all; else of\n"
+        "the worst ones where they are many), and kept in RUN/eval_SPLIT: an event file for\n"
+        "TensorBoard, per_class.csv. report.html shows it with the most wrong pictures.\n"
+        "\n"
         "  --watch   evaluate each new checkpoint of a training run, until run.steps or\n"
-        "            eval.max_runs evaluations; for TensorBoard the results also go to\n"
-        "            RUN/eval_watch\n"
+        "            eval.max_runs evaluations, at most every eval.interval_secs\n"
         "\n"
         "  pumice eval configs/lenet_mnist.json eval.checkpoint=best --json\n",
     .run = run,

@@ -184,7 +184,7 @@ static const struct pm_opt eval[] = {
     PM_ENUM(pm_config_eval, averages, PM_AVERAGES_AUTO, "auto|on|off",
             "the variables' moving averages in their place, in predict too; auto = where there are some"),
     PM_DOUBLE(pm_config_eval, interval_secs, 60, 1, 1e6,
-              "eval --watch: seconds between looks for a new checkpoint"),
+              "eval --watch: seconds between the beginnings of two evaluations, at least"),
     { 0 },
 };
 

@@ -125,14 +125,15 @@ static bool value_range(const struct pm_chart *c, bool log, struct scale *out)
         return false;
     if (has_area(c))
         low = 0;
+    const bool capped = c->format == PM_CHART_SHARE && high <= 1 + 1e-9, positive = low >= 0;
     if (low == high && !log)
         low -= fabs(low) * 0.1 + (low == 0), high += fabs(high) * 0.1 + (high == 0);
     const double room = log ? pow(high / low, 0.04) * (low == high ? 1.5 : 1) : 0.04 * (high - low);
     *out = log ? (struct scale){ low / room, high * room, true }
                : (struct scale){ has_area(c) ? 0 : low - room, high + room, false };
-    if (!log && low >= 0 && out->from < 0)
+    if (!log && positive && out->from < 0)
         out->from = 0;
-    if (c->format == PM_CHART_SHARE && high <= 1 && out->to > 1)
+    if (capped && out->to > 1)
         out->to = 1 + 0.02 * (1 - out->from);
     return out->to > out->from;
 }

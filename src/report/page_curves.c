@@ -14,40 +14,66 @@ static const struct pm_curve *eval_curve(const struct pm_report *r, const char *
     return pm_curves_find(&r->curves, "eval", name);
 }
 
-static void write_loss(struct pm_str *html, struct pm_str *json, const struct pm_report *r)
-{
-    struct pm_chart c = { .id = "loss", .title = "Loss", .log = PM_CHART_LOG_IF_FAR, .wide = true, .legend = true,
-                          .empty = "No values yet: the first is written at step run.log_every_steps." };
-
-    pm_chart_curve(&c, train_curve(r, "loss"), "training", -1, 0, 0);
-    pm_chart_dots(&c, eval_curve(r, "loss"), "evaluation", -1, 1, 1);
-    pm_chart_write(&c, html, json);
-}
-
 static const char *part_label(const char *name)
 {
     return strcmp(name, "main_loss") == 0 ? "main head" :
            strcmp(name, "aux_loss") == 0 ? "auxiliary head" : name;
 }
 
-/* What the loss is made of, where it has several data losses. */
+static bool is_part(const struct pm_curve *c)
+{
+    const size_t n = strlen(c->name), ending = strlen("_loss");
+
+    return strcmp(c->kind, "train") == 0 && c->count > 0 && n > ending &&
+           strcmp(c->name + n - ending, "_loss") == 0;
+}
+
+static bool has_decay(const struct pm_report *r)
+{
+    const struct pm_curve *l2 = train_curve(r, "l2");
+
+    return l2 && l2->last > 0;
+}
+
+static void write_loss(struct pm_str *html, struct pm_str *json, const struct pm_report *r)
+{
+    struct pm_chart c = { .id = "loss", .title = "Loss", .log = PM_CHART_LOG_IF_FAR, .wide = true, .legend = true,
+                          .empty = "No values yet: the first is written at step run.log_every_steps." };
+
+    pm_chart_curve(&c, train_curve(r, "loss"),
+                   has_decay(r) ? "training, with weight decay" : "training", -1, 0, 0);
+    pm_chart_dots(&c, eval_curve(r, "loss"), "evaluation", -1, 1, 1);
+    pm_chart_write(&c, html, json);
+}
+
+/* What the loss is made of, where it is of several losses or weight decay is seen in it; with
+ * evaluation's loss, which is to be held against the main head's. */
 static void write_parts(struct pm_str *html, struct pm_str *json, const struct pm_report *r)
 {
     struct pm_chart c = { .id = "parts", .title = "Parts of the loss", .log = PM_CHART_LOG_IF_FAR,
                           .legend = true };
+    const struct pm_curve *loss = train_curve(r, "loss"), *l2 = train_curve(r, "l2");
+    const bool decay = has_decay(r) && loss && l2->last > 0.02 * loss->last;
+    int parts = 0;
 
-    for (int i = 0; i < r->curves.count; i++) {
-        const struct pm_curve *p = &r->curves.list[i];
-        const size_t n = strlen(p->name), ending = strlen("_loss");
-
-        if (strcmp(p->kind, "train") == 0 && n > ending && p->count > 0 &&
-            strcmp(p->name + n - ending, "_loss") == 0)
-            pm_chart_smooth(&c, p, part_label(p->name), c.count);
-    }
-    if (c.count == 0)
+    for (int i = 0; i < r->curves.count; i++)
+        parts += is_part(&r->curves.list[i]);
+    if (parts == 0 || (parts == 1 && !decay))
         return;
-    pm_chart_smooth(&c, train_curve(r, "l2"), "weight decay", c.count);
+    for (int i = 0; i < r->curves.count; i++)
+        if (is_part(&r->curves.list[i]))
+            pm_chart_smooth(&c, &r->curves.list[i],
+                            parts == 1 ? "pictures" : part_label(r->curves.list[i].name),
+                            c.count ? c.count + 1 : 0);
+    pm_chart_smooth(&c, l2, "weight decay", c.count + 1);
+    pm_chart_dots(&c, eval_curve(r, "loss"), "evaluation", -1, 1, 1);
     pm_chart_write(&c, html, json);
+}
+
+/* Among five classes or fewer the label is always one of the first five. */
+static bool says_nothing(const struct pm_report *r, const char *metric)
+{
+    return strcmp(metric, "recall_at_5") == 0 && pm_json_number_of(r->run, "classes") <= 5;
 }
 
 /* Shares in one figure, everything else in one each. */
@@ -59,7 +85,8 @@ static void write_metrics(struct pm_str *html, struct pm_str *json, const struct
     for (int i = 0; i < r->curves.count; i++) {
         const struct pm_curve *m = &r->curves.list[i];
 
-        if (strcmp(m->kind, "eval") == 0 && m->count > 0 && pm_report_is_share(m))
+        if (strcmp(m->kind, "eval") == 0 && m->count > 0 && pm_report_is_share(m) &&
+            !says_nothing(r, m->name))
             pm_chart_dots(&c, m, m->name, -1, c.count, c.count % 4);
     }
     pm_chart_write(&c, html, json);

@@ -1,5 +1,5 @@
 /* page_evaluation: what the last evaluation got right and wrong: sample pictures, the classes that
- * are taken for each other, the confusion matrix, accuracy by class.
+ * are taken for each other, the confusion matrix, precision and recall by class.
  *
  * The matrix of few classes is a table of counts. That of many is a picture of a pixel a class, which
  * the script enlarges and reads out; its cells travel as triples. */
@@ -20,7 +20,8 @@ struct cell {
 struct result {
     const cJSON *evaluation;  /* borrowed */
     char **names;             /* [classes], owned */
-    double *count, *right;    /* [classes] */
+    double *count, *right;    /* [classes]: pictures of the class; that were said to be */
+    double *predicted;        /* [classes]: pictures said to be of it; NAN: not known */
     int classes;
     struct cell *cells;       /* largest count first */
     int cells_count;
@@ -63,6 +64,7 @@ static void read_result(struct result *r, const cJSON *evaluation)
     const cJSON *per_class = cJSON_GetObjectItemCaseSensitive(evaluation, "per_class");
     const cJSON *counts = cJSON_GetObjectItemCaseSensitive(per_class, "count");
     const cJSON *right = cJSON_GetObjectItemCaseSensitive(per_class, "right");
+    const cJSON *predicted = cJSON_GetObjectItemCaseSensitive(per_class, "predicted");
     const cJSON *name = cJSON_GetObjectItemCaseSensitive(evaluation, "labels");
     const double offset = pm_json_number_of(evaluation, "labels_offset");
     const size_t n = (size_t)cJSON_GetArraySize(counts);
@@ -71,8 +73,10 @@ static void read_result(struct result *r, const cJSON *evaluation)
     r->names = pm_calloc(n + 1, sizeof *r->names);
     r->count = pm_calloc(n + 1, sizeof *r->count);
     r->right = pm_calloc(n + 1, sizeof *r->right);
+    r->predicted = pm_calloc(n + 1, sizeof *r->predicted);
     counts = counts ? counts->child : NULL;
     right = right ? right->child : NULL;
+    predicted = predicted ? predicted->child : NULL;
     name = name ? name->child : NULL;
     for (size_t i = 0; i < n; i++) {
         char number[32];
@@ -81,8 +85,10 @@ static void read_result(struct result *r, const cJSON *evaluation)
         r->names[i] = pm_strdup(cJSON_IsString(name) ? name->valuestring : number);
         r->count[i] = cJSON_IsNumber(counts) ? fmax(0, counts->valuedouble) : 0;
         r->right[i] = cJSON_IsNumber(right) ? fmax(0, right->valuedouble) : 0;
+        r->predicted[i] = cJSON_IsNumber(predicted) ? fmax(0, predicted->valuedouble) : NAN;
         counts = counts->next;
         right = right ? right->next : NULL;
+        predicted = predicted ? predicted->next : NULL;
         name = name ? name->next : NULL;
     }
     read_cells(r);
@@ -95,6 +101,7 @@ static void free_result(struct result *r)
     pm_free(r->names);
     pm_free(r->count);
     pm_free(r->right);
+    pm_free(r->predicted);
     pm_free(r->cells);
 }
 
@@ -315,53 +322,85 @@ static void write_matrix(struct pm_str *html, struct pm_str *cells, const struct
 /* ---- classes ----------------------------------------------------------------------------- */
 
 struct standing {
-    double share, count;
+    double precision, recall, f1; /* NAN: a share of none */
     int index;
 };
 
-static int by_share(const void *a, const void *b)
+static double part_of(double part, double whole)
+{
+    return whole > 0 ? fmin(1, part / whole) : NAN;
+}
+
+/* The worst first; a class that was neither there nor said would be last. */
+static int by_f1(const void *a, const void *b)
 {
     const struct standing *x = a, *y = b;
+    const double f = isfinite(x->f1) ? x->f1 : 2, g = isfinite(y->f1) ? y->f1 : 2;
 
-    if (x->share != y->share)
-        return x->share < y->share ? -1 : 1;
+    if (f != g)
+        return f < g ? -1 : 1;
     return x->index - y->index;
+}
+
+/* Classes that have pictures; returns their number. */
+static int read_standings(const struct result *r, struct standing *list)
+{
+    int n = 0;
+
+    for (int i = 0; i < r->classes; i++)
+        if (r->count[i] > 0)
+            list[n++] = (struct standing){
+                .index = i, .precision = part_of(r->right[i], r->predicted[i]),
+                .recall = part_of(r->right[i], r->count[i]),
+                .f1 = part_of(2 * r->right[i], r->count[i] + r->predicted[i]) };
+    qsort(list, (size_t)n, sizeof *list, by_f1);
+    return n;
+}
+
+static void write_class(struct pm_str *html, const struct result *r, const struct standing *s)
+{
+    const double bar = isfinite(s->f1) ? s->f1 : isfinite(s->recall) ? s->recall : 0;
+
+    PM_HTML(html, "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
+            "<td class=\"n\">{}</td><td class=\"n\">{}</td>", r->names[s->index],
+            PM_COUNT_TEXT(r->count[s->index]), PM_PERCENT(s->precision), PM_PERCENT(s->recall),
+            PM_PERCENT(s->f1));
+    pm_str_add(html, "<td class=\"bars\"><i style=\"width:%.1f%%\"></i></td></tr>\n", 100 * bar);
 }
 
 static void write_classes(struct pm_str *html, const struct result *r)
 {
     struct standing *list = pm_calloc((size_t)r->classes + 1, sizeof *list);
-    int n = 0, absent = 0;
+    const int n = read_standings(r, list);
 
-    for (int i = 0; i < r->classes; i++) {
-        if (r->count[i] > 0)
-            list[n++] = (struct standing){ share(r->right[i], r->count[i]), r->count[i], i };
-        else
-            absent++;
-    }
-    qsort(list, (size_t)n, sizeof *list, by_share);
-    pm_html_raw(html, "<div class=\"card\"><h3>Accuracy by class</h3>");
+    pm_html_raw(html, "<div class=\"card\"><h3>Classes</h3><p class=\"note\">The worst first. "
+                      "Precision: of the pictures said to be of the class, those that are; recall: of "
+                      "its pictures, those that were recognised; F1, the bar, is between the two.</p>");
     if (n > 20)
         pm_html_raw(html, "<input type=\"search\" class=\"filter\" data-filter=\"classes\" hidden "
                           "placeholder=\"Find a class\" aria-label=\"Find a class\">");
-    pm_html_raw(html, "<div class=\"scroll tall\" tabindex=\"0\" role=\"region\" aria-label=\"Accuracy "
-                      "by class\"><table class=\"rows\" id=\"classes\"><thead><tr><th>class</th>"
-                      "<th class=\"n\">right</th><th class=\"n\">of</th><th class=\"n\">accuracy</th>"
-                      "<th class=\"bars\"></th></tr></thead><tbody>\n");
-    for (int i = 0; i < n; i++) {
-        PM_HTML(html, "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
-                "<td class=\"n\">{}</td>", r->names[list[i].index],
-                PM_COUNT_TEXT(r->right[list[i].index]), PM_COUNT_TEXT(list[i].count),
-                PM_PERCENT(list[i].share));
-        pm_str_add(html, "<td class=\"bars\"><i style=\"width:%.1f%%\"></i></td></tr>\n",
-                   100 * list[i].share);
-    }
+    pm_html_raw(html, "<div class=\"scroll tall\" tabindex=\"0\" role=\"region\" aria-label=\"Precision "
+                      "and recall by class\"><table class=\"rows\" id=\"classes\"><thead><tr><th>class"
+                      "</th><th class=\"n\">pictures</th><th class=\"n\">precision</th><th class=\"n\">"
+                      "recall</th><th class=\"n\">F1</th><th class=\"bars\"></th></tr></thead><tbody>\n");
+    for (int i = 0; i < n; i++)
+        write_class(html, r, &list[i]);
     pm_html_raw(html, "</tbody></table></div>");
-    if (absent)
+    if (n < r->classes)
         PM_HTML(html, "<p class=\"note\">{} classes have no picture in this evaluation.</p>",
-                PM_COUNT_TEXT(absent));
+                PM_COUNT_TEXT(r->classes - n));
     pm_html_raw(html, "</div>\n");
     pm_free(list);
+}
+
+/* Pictures whose logits were not finite. */
+static void write_unanswered(struct pm_str *html, const struct pm_report *r)
+{
+    const double n = pm_json_number_of(r->evaluation, "unanswered");
+
+    if (n > 0)
+        PM_HTML(html, "<p class=\"note\">{} of them got no answer: the net's values were not finite. "
+                "They count as wrong, and are in no column of the matrix.</p>", PM_COUNT_TEXT(n));
 }
 
 /* ---- the section ------------------------------------------------------------------------- */
@@ -381,6 +420,7 @@ void pm_page_evaluation(struct pm_str *html, struct pm_str *cells, const struct 
     PM_HTML(html, "<p class=\"note\">At step {}, over {} pictures.</p>",
             PM_COUNT_TEXT(pm_json_number_of(r->evaluation, "step")),
             PM_COUNT_TEXT(pm_json_number_of(r->evaluation, "count")));
+    write_unanswered(html, r);
     write_samples(html, &result);
     if (result.classes > 0) {
         pm_html_raw(html, "<div class=\"charts\">\n");

@@ -18,6 +18,8 @@ struct pm_class_detail {
     size_t classes;
     uint32_t *confusion;          /* [label][predicted], NULL: too many classes */
     uint64_t *count, *right;      /* by label */
+    uint64_t *predicted;          /* by answer */
+    uint64_t unanswered;          /* logits that were not finite */
     struct ranking wrong, rights;
 };
 
@@ -30,6 +32,7 @@ struct pm_class_detail *pm_class_detail_create(const struct pm_setup *s)
     d->classes = k;
     d->count = pm_calloc(k, sizeof *d->count);
     d->right = pm_calloc(k, sizeof *d->right);
+    d->predicted = pm_calloc(k, sizeof *d->predicted);
     if (k <= MOST_CLASSES)
         d->confusion = pm_calloc(k * k, sizeof *d->confusion);
     return d;
@@ -42,6 +45,7 @@ void pm_class_detail_destroy(struct pm_class_detail **d)
     pm_free((*d)->confusion);
     pm_free((*d)->count);
     pm_free((*d)->right);
+    pm_free((*d)->predicted);
     pm_free(*d);
     *d = NULL;
 }
@@ -69,8 +73,13 @@ void pm_class_detail_add(struct pm_class_detail *d, const struct pm_class_exampl
 
     d->count[label]++;
     d->right[label] += e->right;
-    if (d->confusion)
-        d->confusion[label * d->classes + (size_t)e->predicted]++;
+    if (!isfinite(e->probability)) {
+        d->unanswered++;
+    } else {
+        d->predicted[e->predicted]++;
+        if (d->confusion)
+            d->confusion[label * d->classes + (size_t)e->predicted]++;
+    }
     if (e->right)
         rank(&d->rights, (double)pm_hash_bytes(&e->record, sizeof e->record, 0), e);
     else
@@ -121,7 +130,10 @@ void pm_class_detail_report(const struct pm_class_detail *d, struct cJSON *objec
     add_labels(d->setup, object);
     per_class = cJSON_AddObjectToObject(object, "per_class");
     cJSON_AddItemToObject(per_class, "count", counts_of(d->count, d->classes));
+    cJSON_AddItemToObject(per_class, "predicted", counts_of(d->predicted, d->classes));
     cJSON_AddItemToObject(per_class, "right", counts_of(d->right, d->classes));
+    if (d->unanswered)
+        cJSON_AddNumberToObject(object, "unanswered", (double)d->unanswered);
     if (!d->confusion)
         return;
     confusion = cJSON_AddArrayToObject(object, "confusion");

@@ -17,7 +17,9 @@ struct pm_class_detail;
 struct pm_class_detail *pm_class_detail_create(const struct pm_setup *s);
 void pm_class_detail_destroy(struct pm_class_detail **d);
 void pm_class_detail_add(struct pm_class_detail *d, const struct pm_class_example *e);
-/* labels, labels_offset, per_class { count, right }, confusion [ label, predicted, times, ... ]. */
+/* labels, labels_offset, per_class { count, predicted, right }, confusion [ label, predicted, times,
+ * ... ]; unanswered: the number of examples without an answer, their logits not being finite, where
+ * there are any. Those count as pictures of their label, and as no answer. */
 void pm_class_detail_report(const struct pm_class_detail *d, struct cJSON *object);
 /* The most wrong ones first, then right ones chosen by their records' hashes: two thirds to one
  * third where there are enough of both. */

@@ -2,11 +2,13 @@
 #include <pumice/train.h>
 
 #include "train/evaluator.h"
+#include "train/per_class.h"
 #include "train/run_page.h"
 #include "train/session.h"
 #include "train/summaries.h"
 
 #include <cjson/cJSON.h>
+#include <ctype.h>
 #include <pumice/formats.h>
 #include <string.h>
 
@@ -22,7 +24,7 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
 {
     struct pm_session s = { 0 };
     struct pm_evaluator *ev = NULL;
-    struct cJSON *metrics = NULL, *detail = NULL;
+    struct cJSON *metrics = NULL, *detail = NULL, *rows;
     double start = pm_seconds();
     uint64_t count, skipped;
     int err = PM_OK;
@@ -40,6 +42,8 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
         cJSON_AddNumberToObject(report, "skipped", (double)skipped);
     cJSON_AddItemToObject(report, "metrics", metrics);
     metrics = NULL;
+    if ((rows = pm_per_class_rows(detail)) != NULL)
+        cJSON_AddItemToObject(report, "per_class", rows);
     cJSON_AddStringToObject(report, "checkpoint", s.from->path);
     cJSON_AddBoolToObject(report, "averages", s.averages);
     cJSON_AddNumberToObject(report, "seconds", pm_seconds() - start);
@@ -51,26 +55,58 @@ out:
     return err;
 }
 
-void pm_evaluation_events(const struct pm_config *c, const struct cJSON *report,
-                          struct pm_events **events)
+/* ---- the folder of an evaluation ---------------------------------------------------------- */
+
+/* RUN/eval_SPLIT, where a file pattern's other characters become "_". */
+static char *folder_of(const struct pm_config *c)
 {
-    const uint64_t step = (uint64_t)cJSON_GetObjectItem(report, "step")->valuedouble;
-    const struct cJSON *m;
-    struct pm_str folder = { 0 };
+    struct pm_str s = { 0 };
+    size_t n;
+
+    pm_str_add(&s, "%s/eval_", c->run.folder);
+    n = s.length;
+    pm_str_add(&s, "%s", c->data.eval_split);
+    for (; n < s.length; n++)
+        if (!isalnum((unsigned char)s.text[n]) && !strchr("-_.", s.text[n]))
+            s.text[n] = '_';
+    return s.text;
+}
+
+/* No START: evaluations of other steps stay in sight, whichever was made first. */
+static int write_events(const char *folder, const cJSON *report, uint64_t step,
+                        struct pm_events **events)
+{
+    const cJSON *m;
     char tag[256];
     int err = PM_OK;
 
-    pm_str_add(&folder, "%s/eval_watch", c->run.folder);
-    if (!*events) {
-        PM_TRY(pm_events_create(folder.text, events));
-        PM_TRY(pm_events_session(*events, PM_EVENTS_START, step, NULL));
-    }
+    if (!*events)
+        PM_TRY(pm_events_create(folder, events));
     cJSON_ArrayForEach(m, cJSON_GetObjectItem(report, "metrics")) if (cJSON_IsNumber(m))
         pm_events_scalar(*events, pm_summaries_eval_tag(m->string, tag, sizeof tag),
                          m->valuedouble);
     PM_TRY(pm_events_write(*events, step));
 out:
+    return err;
+}
+
+void pm_evaluation_keep(const struct pm_config *c, const struct cJSON *report,
+                        struct pm_events **events)
+{
+    const uint64_t step = (uint64_t)cJSON_GetNumberValue(cJSON_GetObjectItem(report, "step"));
+    const char *from = cJSON_GetStringValue(cJSON_GetObjectItem(report, "checkpoint"));
+    const cJSON *rows = cJSON_GetObjectItem(report, "per_class");
+    char *folder;
+    int err = PM_OK;
+
+    if (!is_inside(from, c->run.folder))
+        return;
+    folder = folder_of(c);
+    PM_TRY(write_events(folder, report, step, events));
+    if (rows)
+        PM_TRY(pm_per_class_write(folder, step, rows));
+out:
     if (err < 0)
-        PM_WARN("events", "%s; TensorBoard lacks this evaluation", pm_error_text());
-    pm_str_free(&folder);
+        PM_WARN("eval", "%s; the run folder lacks this evaluation", pm_error_text());
+    pm_free(folder);
 }

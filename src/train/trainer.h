@@ -29,6 +29,7 @@ struct pm_trainer {
     struct pm_run_lock *lock;
     struct pm_metrics *metrics; /* NULL: cannot be written */
     bool metrics_lost;          /* and that was told */
+    bool per_class_lost;        /* eval/per_class.csv cannot be written, and that was told */
     struct pm_summaries *summaries; /* what TensorBoard shows */
     struct pm_run_page *page;       /* run.json, evaluation.json, report.html */
     struct pm_progress *progress;

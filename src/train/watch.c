@@ -1,6 +1,7 @@
 /* watch: watch.h has the contract. */
 #include "train/watch.h"
 
+#include "train/per_class.h"
 #include "train/run_page.h"
 #include "train/summaries.h"
 
@@ -66,11 +67,9 @@ static size_t add_phases(struct pm_trainer *t, struct pm_metric *list,
     return PM_RUN_PHASES;
 }
 
-/* The data losses one by one where there are several. "loss" is the total's name. */
+/* The data losses one by one. "loss" is the total's name. */
 static size_t add_parts(const struct pm_step_result *r, struct pm_metric *list)
 {
-    if (r->part_count < 2)
-        return 0;
     for (int i = 0; i < r->part_count; i++)
         list[i] = (struct pm_metric){ strcmp(r->parts[i].name, "loss") == 0 ? "main_loss"
                                                                           : r->parts[i].name,
@@ -122,6 +121,21 @@ void pm_watch_step(struct pm_trainer *t, const struct pm_step_result *r)
         pm_progress_step(t->progress, t->collected);
 }
 
+/* Beside the event file of these evaluations. */
+static void write_per_class(struct pm_trainer *t, const struct cJSON *detail)
+{
+    struct cJSON *rows = pm_per_class_rows(detail);
+    struct pm_str folder = { 0 };
+
+    pm_str_add(&folder, "%s/eval", t->c->run.folder);
+    if (rows && !t->per_class_lost && pm_per_class_write(folder.text, t->step, rows) < 0) {
+        PM_WARN("eval", "%s; training goes on without it", pm_error_text());
+        t->per_class_lost = true;
+    }
+    pm_str_free(&folder);
+    cJSON_Delete(rows);
+}
+
 void pm_watch_evaluation(struct pm_trainer *t, uint64_t count, const struct cJSON *detail)
 {
     struct pm_metric list[16];
@@ -138,6 +152,7 @@ void pm_watch_evaluation(struct pm_trainer *t, uint64_t count, const struct cJSO
             (unsigned long long)count, text.text ? text.text : "");
     add_metrics(t, "eval", t->step, list, n);
     pm_summaries_evaluation(t->summaries, t->step, list, n);
+    write_per_class(t, detail);
     pm_run_page_evaluation(t->page, t, count, detail);
     pm_str_free(&text);
 }

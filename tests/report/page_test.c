@@ -200,7 +200,7 @@ static void whole_run(void **state)
              "<!doctype html>", "finished", "3,274,634 parameters", "55,000 training pictures",
              "Best accuracy", "step <b>1,000</b> of 1,000", "id=\"loss\"", "id=\"metrics\"", "id=\"lr\"",
              "id=\"gradient_norm\"", "id=\"time\"", "waiting for data", "Confusion matrix",
-             "Most frequent mistakes", "Accuracy by class", "class 3", "\xe2\x9c\x95 wrong",
+             "Most frequent mistakes", "Precision and recall by class", "class 3", "\xe2\x9c\x95 wrong",
              "\xe2\x9c\x93 right", "97\xc2\xa0% sure", "Some GPU", "RADV 1", "100 MiB", "75\xc2\xa0%",
              "command line", "3 unreadable images", "class=\"warning\"", "class=\"matrix\"", NULL }; *part;
          part++)
@@ -337,6 +337,9 @@ static void comparison(void **state)
     assert_null(strstr(html.text, ">schedule.warmup_steps<")); /* differs nowhere */
     assert_int_equal(count_of(html.text, "<td class=\"n best\">"), 3); /* accuracy, recall_at_5, loss */
     assert_contains(html.text, "path class=\"line c2 d2 r2\"");
+    assert_contains(html.text, ">100\xc2\xa0%</span>"); /* shares end there, also such as stay the same */
+    assert_null(strstr(html.text, ">105\xc2\xa0%</span>"));
+    assert_null(strstr(html.text, ">110\xc2\xa0%</span>"));
     for (int i = 0; i < 3; i++)
         pm_report_close(&runs[i]);
     pm_str_free(&html);

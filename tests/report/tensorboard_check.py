@@ -323,7 +323,7 @@ def check_watch(pumice, work, run):
     config = os.path.join(work, "net.json")
     subprocess.run([pumice, "eval", config, "--watch", f"data.folder={work}/data", f"run.folder={run}",
                     "run.steps=25"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    a, want = read(os.path.join(run, "eval_watch")), metrics(run, "eval")[25]
+    a, want = read(os.path.join(run, "eval_test")), metrics(run, "eval")[25]
     for tag, name in {"eval/Accuracy": "accuracy", "losses/loss": "loss"}.items():
         got = a.Scalars(tag)
         check([s.step for s in got] == [25] and same(got[0].value, want[name]), f"--watch's {tag}: {got}")

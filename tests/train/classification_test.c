@@ -266,6 +266,14 @@ static void score_not_finite(void **state)
     assert_non_null(strstr(text, "\"loss\":null"));
     free(text);
     cJSON_Delete(o);
+    o = cJSON_CreateObject();
+    task()->score_detail(m, o); /* two pictures of their class, but no answers */
+    text = cJSON_PrintUnformatted(o);
+    assert_string_equal(text, "{\"labels\":[null,null,null],\"labels_offset\":0,\"per_class\":{"
+        "\"count\":[3,0,0],\"predicted\":[1,0,0],\"right\":[1,0,0]},\"unanswered\":2,"
+        "\"confusion\":[0,0,1]}");
+    free(text);
+    cJSON_Delete(o);
     task()->score_destroy(&m);
 }
 
@@ -312,7 +320,7 @@ static void details(void **state)
     task()->score_detail(m, o);
     char *text = cJSON_PrintUnformatted(o);
     assert_string_equal(text, "{\"labels\":[\"ant\",null,\"cat\"],\"labels_offset\":1,\"per_class\":{"
-        "\"count\":[14,13,13],\"right\":[10,10,10]},\"confusion\":[0,0,10,0,1,4,1,1,10,1,2,3,2,0,3,"
+        "\"count\":[14,13,13],\"predicted\":[13,14,13],\"right\":[10,10,10]},\"confusion\":[0,0,10,0,1,4,1,1,10,1,2,3,2,0,3,"
         "2,2,10]}");
     free(text);
     cJSON_Delete(o);

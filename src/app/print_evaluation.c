@@ -1,0 +1,115 @@
+/* print_evaluation: an evaluation as text: the metrics, and a table of the classes: all of them where
+ * they are few, else those that came out worst. */
+#include "app/print_evaluation.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALL_OF = 20, WORST = 10, NAME_WIDTH = 24, RECALL_OF = 5 };
+
+static double number(const cJSON *object, const char *name)
+{
+    return cJSON_GetNumberValue(cJSON_GetObjectItem(object, name));
+}
+
+/* ---- columns ----------------------------------------------------------------------------- */
+
+/* A UTF-8 text in so many columns, cut off or filled up. */
+static void add_name(struct pm_str *s, const char *text, int width)
+{
+    int n = 0;
+
+    for (; *text; text++) {
+        const bool begins = ((unsigned char)*text & 0xc0) != 0x80;
+
+        if (begins && n == width)
+            break;
+        n += begins;
+        pm_str_add(s, "%c", (unsigned char)*text < ' ' ? ' ' : *text);
+    }
+    pm_str_add(s, "%*s", width - n, "");
+}
+
+static void add_share(struct pm_str *s, double v)
+{
+    if (isfinite(v))
+        pm_str_add(s, "  %9.4f", v);
+    else
+        pm_str_add(s, "  %9s", "-");
+}
+
+static void add_row(struct pm_str *s, const cJSON *row)
+{
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(row, "name"));
+    char label[32];
+
+    snprintf(label, sizeof label, "%.0f", number(row, "label"));
+    pm_str_add(s, "  ");
+    add_name(s, name ? name : label, NAME_WIDTH);
+    pm_str_add(s, "  %8.0f", number(row, "support"));
+    add_share(s, number(row, "precision"));
+    add_share(s, number(row, "recall"));
+    add_share(s, number(row, "f1"));
+    pm_str_add(s, "\n");
+}
+
+/* ---- which ------------------------------------------------------------------------------- */
+
+/* The lowest F1 first; the more pictures among equals, then by label. */
+static int by_f1(const void *a, const void *b)
+{
+    const cJSON *x = *(const cJSON *const *)a, *y = *(const cJSON *const *)b;
+    const double f = number(x, "f1"), g = number(y, "f1");
+
+    if (f != g)
+        return f < g ? -1 : 1;
+    if (number(x, "support") != number(y, "support"))
+        return number(x, "support") > number(y, "support") ? -1 : 1;
+    return number(x, "label") < number(y, "label") ? -1 : 1;
+}
+
+/* Of those that have pictures. */
+static void add_worst(struct pm_str *s, const cJSON *rows)
+{
+    const cJSON **list = pm_calloc((size_t)cJSON_GetArraySize(rows) + 1, sizeof(*list));
+    const cJSON *row;
+    size_t n = 0;
+
+    cJSON_ArrayForEach(row, rows) if (number(row, "support") > 0)
+        list[n++] = row;
+    qsort(list, n, sizeof(*list), by_f1);
+    for (size_t i = 0; i < n && i < WORST; i++)
+        add_row(s, list[i]);
+    pm_free(list);
+}
+
+void app_evaluation_text(const struct cJSON *report, bool classes, struct pm_str *out)
+{
+    const cJSON *rows = cJSON_GetObjectItem(report, "per_class"), *m;
+    const int count = cJSON_GetArraySize(rows);
+
+    pm_str_add(out, "step %.0f%s, %.0f pictures in %.1f s\n", number(report, "step"),
+               cJSON_IsTrue(cJSON_GetObjectItem(report, "averages")) ? ", moving averages" : "",
+               number(report, "count"), number(report, "seconds"));
+    cJSON_ArrayForEach(m, cJSON_GetObjectItem(report, "metrics")) if (cJSON_IsNumber(m))
+    {
+        const bool idle = rows && count <= RECALL_OF && strcmp(m->string, "recall_at_5") == 0;
+
+        pm_str_add(out, "  %-14s %.4f", m->string, m->valuedouble);
+        if (idle)
+            pm_str_add(out, "   (there are only %d classes)", count);
+        pm_str_add(out, "\n");
+    }
+    if (!classes || count == 0)
+        return;
+    pm_str_add(out, "\n  ");
+    add_name(out, count > ALL_OF ? "worst classes" : "class", NAME_WIDTH);
+    pm_str_add(out, "  %8s  %9s  %9s  %9s\n", "pictures", "precision", "recall", "f1");
+    if (count > ALL_OF) {
+        add_worst(out, rows);
+        return;
+    }
+    cJSON_ArrayForEach(m, rows) add_row(out, m);
+}

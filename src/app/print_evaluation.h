@@ -1,0 +1,12 @@
+/* print_evaluation: what `pumice eval` writes on a terminal. */
+#ifndef PRINT_EVALUATION_H
+#define PRINT_EVALUATION_H
+
+#include <pumice/base.h>
+
+struct cJSON;
+
+/* A report of pm_evaluate as lines of text; classes: with the table of classes. */
+void app_evaluation_text(const struct cJSON *report, bool classes, struct pm_str *out);
+
+#endif

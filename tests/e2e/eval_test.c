@@ -1,0 +1,145 @@
+/* pumice eval: what it prints, and what it leaves in the run folder. */
+#include "e2e/program.h"
+
+#include <dirent.h>
+
+static struct result evaluate(const char *more)
+{
+    return run(NULL, "eval %s run.folder=%s %s", in("net.json"), in("run"), more);
+}
+
+/* Event files in a folder of the run. */
+static int event_files(const char *name)
+{
+    DIR *d = opendir(in("run/%s", name));
+    const struct dirent *e;
+    int n = 0;
+
+    while (d && (e = readdir(d)) != NULL)
+        n += strstr(e->d_name, ".tfevents.") != NULL;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static void per_class_in_json(void **state)
+{
+    struct result r = evaluate("--json");
+    cJSON *json = json_of(&r);
+    const cJSON *rows = cJSON_GetObjectItem(json, "per_class"), *row;
+    double support = 0, right = 0, predicted = 0, label = 0;
+
+    (void)state;
+    assert_int_equal(cJSON_GetArraySize(rows), 4);
+    cJSON_ArrayForEach(row, rows)
+    {
+        const cJSON *precision = cJSON_GetObjectItem(row, "precision");
+        const double own = number_of(row, "right");
+
+        assert_true(number_of(row, "label") == label++);
+        assert_non_null(cJSON_GetStringValue(cJSON_GetObjectItem(row, "name")));
+        support += number_of(row, "support");
+        predicted += number_of(row, "predicted");
+        right += own;
+        assert_float_equal(number_of(row, "recall"), own / number_of(row, "support"), 1e-12);
+        if (number_of(row, "predicted") > 0)
+            assert_float_equal(precision->valuedouble, own / number_of(row, "predicted"), 1e-12);
+        else
+            assert_true(cJSON_IsNull(precision));
+        assert_float_equal(number_of(row, "f1"), 2 * own / (number_of(row, "support") +
+                                                           number_of(row, "predicted")), 1e-12);
+    }
+    assert_true(support == 20 && predicted == 20);
+    assert_float_equal(number_of(cJSON_GetObjectItem(json, "metrics"), "accuracy"), right / 20, 1e-12);
+    cJSON_Delete(json);
+    check(r, 0);
+}
+
+static void text_for_people(void **state)
+{
+    struct result r = evaluate("");
+
+    (void)state;
+    assert_non_null(strstr(r.out, "step 6, 20 pictures"));
+    assert_non_null(strstr(r.out, "recall_at_5    1.0000   (there are only 4 classes)"));
+    assert_non_null(strstr(r.out, "  class                     pictures  precision     recall         f1"));
+    assert_non_null(strstr(r.out, "\n  triangle "));
+    check(r, 0);
+}
+
+/* A folder a split; a file that names a checkpoint of another run leaves nothing. */
+static void files_by_split(void **state)
+{
+    const char *line;
+    int lines = 0;
+
+    (void)state;
+    assert_int_equal(event_files("eval"), 1); /* training's own */
+    const int before = event_files("eval_test");
+    check(evaluate("eval.checkpoint=3"), 0);
+    assert_int_equal(event_files("eval_test"), before + 1);
+    char *csv = get_text(in("run/eval_test/per_class.csv"));
+    for (line = csv; (line = strchr(line, '\n')) != NULL; line++)
+        lines++;
+    assert_int_equal(lines, 5);
+    assert_non_null(strstr(csv, "step,label,name,support,predicted,right,precision,recall,f1\n3,0,disc,"));
+    pm_free(csv);
+    check(evaluate("data.eval_split=validation"), 0);
+    assert_true(pm_file_exists(in("run/eval_validation/per_class.csv")));
+    csv = get_text(in("run/eval/per_class.csv")); /* of the evaluation inside training */
+    assert_non_null(strstr(csv, "\n6,3,ring,"));
+    pm_free(csv);
+    check(run(NULL, "eval %s run.folder=%s eval.checkpoint=%s", in("net.json"), in("other"),
+              in("run")), 0);
+    assert_false(pm_file_exists(in("other")));
+}
+
+static void watching(void **state)
+{
+    const int before = event_files("eval_test");
+    int told = 0;
+
+    (void)state;
+    struct result r = evaluate("--watch run.steps=6");
+    for (const char *at = r.out; (at = strstr(at, "step 6, 20 pictures")) != NULL; at++)
+        told++;
+    assert_int_equal(told, 1);
+    assert_null(strstr(r.out, "precision"));
+    check(r, 0);
+    assert_int_equal(event_files("eval_test"), before + 1);
+    check(evaluate("--watch run.steps=1000 eval.max_runs=1"), 0);
+    check(evaluate("--watch --json"), 2, "--watch");
+}
+
+/* What cannot be kept is told once, and the result all the same. */
+static void without_the_folder(void **state)
+{
+    (void)state;
+    pm_remove_tree(in("run/eval_test"));
+    put_text(in("run/eval_test"), "in the way\n");
+    struct result r = evaluate("");
+    assert_non_null(strstr(r.err, "lacks this evaluation"));
+    assert_non_null(strstr(r.out, "accuracy"));
+    check(r, 0);
+    assert_int_equal(unlink(in("run/eval_test")), 0);
+}
+
+static int make(void **state)
+{
+    (void)state;
+    if (make_world(true) < 0)
+        return -1;
+    check(run(NULL, "train %s run.folder=%s run.steps=6 run.save_every_steps=3 eval.every_steps=3",
+              in("net.json"), in("run")), 0);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(per_class_in_json), cmocka_unit_test(text_for_people),
+        cmocka_unit_test(files_by_split),    cmocka_unit_test(watching),
+        cmocka_unit_test(without_the_folder),
+    };
+    return cmocka_run_group_tests(tests, make, drop_world);
+}
