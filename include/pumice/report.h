@@ -7,7 +7,13 @@
 /* ---- metrics.jsonl --------------------------------------------------------------------- */
 
 /* One JSON object a line: {"kind": "train", "step": 120, "loss": 0.43, ...}. step is the number of
- * updates done, that of the line included. Each (kind, step) occurs once, also over resumes. */
+ * updates done, that of the line included. Each (kind, step) occurs once, also over resumes.
+ *
+ * "train": loss (the total), loss_average (smoothed, as the Inception trainer did), l2 (weight decay's
+ * part), main_loss and, where there is one, aux_loss (of the heads), lr, gradient_norm,
+ * images_per_second, seconds_per_step, wait_share, queue_fill (of the ring of prepared batches),
+ * seconds_... (below), skipped (damaged records, where data.on_corrupt passes over them). "eval": the
+ * task's metrics. */
 struct pm_metric {
     const char *name; /* borrowed */
     double value;     /* written so that it reads back exactly; null when not finite */

@@ -113,7 +113,8 @@ static const struct pm_flag evaluation[] = {
     NO_MASTER,
     FLAG("checkpoint_path", "a temporary folder", "eval.checkpoint",
          "`null`: the newest of `run.folder`"),
-    FLAG("eval_dir", "a temporary folder", "run.folder", "results go to the run they belong to"),
+    FLAG("eval_dir", "a temporary folder", "run.folder",
+         "in the folder `eval_SPLIT` of the run; the same tags"),
     FLAG("num_preprocessing_threads", "`4`", "data.threads", "`0`: as many as cores"),
     DATA,
     FLAG("dataset_split_name", "`\"test\"`", "data.eval_split", NULL),
@@ -228,7 +229,8 @@ static const struct pm_flag distributed[] = {
 
 static const struct pm_flag inception_eval[] = {
     FLAG("eval_dir", "a temporary folder", "run.folder",
-         "there deleted and made anew; here nothing is deleted"),
+         "in the folder `eval_SPLIT` of the run, nothing is deleted; `Precision @ 1` is the tag "
+         "`eval/Accuracy`, `Recall @ 5` is `eval/Recall_5`"),
     FLAG("checkpoint_dir", "a temporary folder", "eval.checkpoint",
          "`null`: the newest of `run.folder`"),
     FLAG("eval_interval_secs", "`300`", "eval.interval_secs", "of `pumice eval --watch`"),
@@ -273,7 +275,7 @@ static const struct pm_flag mobilenet_eval[] = {
     FLAG("depth_multiplier", "`1.0`", "model.depth_multiplier", "or by name: `mobilenet_v1_050`"),
     FLAG("quantize", "`false`", "model.quantize_delay", "only -1: no fake quantisation"),
     FLAG("checkpoint_dir", "`\"\"`", "eval.checkpoint", "`null`: the newest of `run.folder`"),
-    FLAG("eval_dir", "`\"\"`", "run.folder", NULL),
+    FLAG("eval_dir", "`\"\"`", "run.folder", "in the folder `eval_SPLIT` of the run"),
     FLAG("dataset_dir", "`\"\"`", "data.folder", NULL),
     { 0 },
 };
