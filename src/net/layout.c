@@ -1,12 +1,15 @@
 /* layout: greedy best fit. Intervals are placed one by one, each in the tightest gap between those
  * already placed whose lifetimes meet its own. The order decides how good the result is, so a few
- * orders are tried and the smallest total is kept. */
+ * orders are tried and the smallest total is kept. Where that is over the bound, the interval that lies
+ * highest is moved to the front of the order, again and again. */
 #include "net/layout.h"
 
 #include <pumice/base.h>
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { TRIES = 32 };
 
 static size_t round_up(size_t n)
 {
@@ -51,32 +54,21 @@ static int by_first(const void *a, const void *b)
     return x->first != y->first ? x->first - y->first : by_size(a, b);
 }
 
-static int by_offset(const void *a, const void *b)
-{
-    const struct pm_interval *x = *(struct pm_interval *const *)a;
-    const struct pm_interval *y = *(struct pm_interval *const *)b;
-
-    return x->offset != y->offset ? (x->offset < y->offset ? -1 : 1) : (x < y ? -1 : x > y);
-}
-
-/* Tightest gap of block `block` for v among the placed ones; false when it would pass the limit.
- * near: room for the placed ones of this block that meet v. */
+/* Tightest gap of block `block` for v among the placed ones, which are sorted by offset; false when it
+ * would pass the limit. */
 static bool place_in(struct pm_interval *v, struct pm_interval **placed, int count, int block,
-                     size_t limit, struct pm_interval **near)
+                     size_t limit)
 {
     size_t need = round_up(v->bytes), at = 0, best = 0, best_gap = SIZE_MAX;
-    int meets = 0;
 
-    for (int i = 0; i < count; i++)
-        if (placed[i]->block == block && placed[i]->first <= v->last &&
-            placed[i]->last >= v->first)
-            near[meets++] = placed[i];
-    qsort(near, (size_t)meets, sizeof *near, by_offset);
-    for (int i = 0; i < meets; i++) {
-        size_t end = near[i]->offset + round_up(near[i]->bytes);
+    for (int i = 0; i < count; i++) {
+        const struct pm_interval *p = placed[i];
+        size_t end = p->offset + round_up(p->bytes);
 
-        if (near[i]->offset >= at + need && near[i]->offset - at < best_gap)
-            best_gap = near[i]->offset - at, best = at;
+        if (p->block != block || p->first > v->last || p->last < v->first)
+            continue;
+        if (p->offset >= at + need && p->offset - at < best_gap)
+            best_gap = p->offset - at, best = at;
         if (end > at)
             at = end;
     }
@@ -89,8 +81,15 @@ static bool place_in(struct pm_interval *v, struct pm_interval **placed, int cou
     return true;
 }
 
+static void insert(struct pm_interval **placed, int count, struct pm_interval *v)
+{
+    for (; count > 0 && placed[count - 1]->offset > v->offset; count--)
+        placed[count] = placed[count - 1];
+    placed[count] = v;
+}
+
 static int attempt(struct pm_interval **order, int count, size_t limit, size_t *bytes, int max,
-                   struct pm_interval **near)
+                   struct pm_interval **placed)
 {
     int blocks = 0;
 
@@ -99,10 +98,11 @@ static int attempt(struct pm_interval **order, int count, size_t limit, size_t *
         size_t end;
         int b = 0;
 
-        while (b < max && !place_in(order[i], order, i, b, limit, near))
+        while (b < max && !place_in(order[i], placed, i, b, limit))
             b++;
         if (b == max)
             return -1;
+        insert(placed, i, order[i]);
         end = order[i]->offset + round_up(order[i]->bytes);
         if (end > bytes[b])
             bytes[b] = end;
@@ -121,42 +121,6 @@ static size_t total_of(const size_t *bytes, int count)
     return total;
 }
 
-int pm_layout(struct pm_interval *v, int count, size_t block_limit, size_t *block_bytes,
-              int max_blocks)
-{
-    static int (*const orders[])(const void *, const void *) = { by_size, by_area, by_length,
-                                                                 by_first };
-    size_t n = (size_t)count + 1, best_total = SIZE_MAX;
-    struct pm_interval **order = pm_calloc(n, sizeof *order);
-    struct pm_interval **near = pm_calloc(n, sizeof *near);
-    struct pm_interval *best = pm_calloc(n, sizeof *best);
-    size_t *bytes = pm_calloc((size_t)max_blocks, sizeof *bytes);
-    int best_blocks = -1;
-
-    block_limit = block_limit / PM_LAYOUT_ALIGNMENT * PM_LAYOUT_ALIGNMENT;
-    for (size_t k = 0; k < PM_COUNT(orders); k++) {
-        int blocks;
-
-        for (int i = 0; i < count; i++)
-            order[i] = &v[i];
-        qsort(order, (size_t)count, sizeof *order, orders[k]);
-        blocks = attempt(order, count, block_limit, bytes, max_blocks, near);
-        if (blocks < 0 || total_of(bytes, blocks) >= best_total)
-            continue;
-        best_total = total_of(bytes, blocks);
-        best_blocks = blocks;
-        memcpy(best, v, sizeof *best * (size_t)count);
-        memcpy(block_bytes, bytes, sizeof *bytes * (size_t)max_blocks);
-    }
-    if (best_blocks >= 0)
-        memcpy(v, best, sizeof *best * (size_t)count);
-    pm_free(order);
-    pm_free(near);
-    pm_free(best);
-    pm_free(bytes);
-    return best_blocks;
-}
-
 size_t pm_layout_peak(const struct pm_interval *v, int count)
 {
     size_t peak = 0;
@@ -171,4 +135,82 @@ size_t pm_layout_peak(const struct pm_interval *v, int count)
             peak = live;
     }
     return peak;
+}
+
+/* The best so far, and the order at hand. */
+struct search {
+    struct pm_interval *v;
+    int count, max_blocks;
+    size_t limit;
+    struct pm_interval **order, **placed;
+    struct pm_interval *best;
+    size_t *bytes, *best_bytes;
+    size_t best_total;
+    int best_blocks;
+};
+
+static void try_order(struct search *s)
+{
+    int blocks = attempt(s->order, s->count, s->limit, s->bytes, s->max_blocks, s->placed);
+
+    if (blocks < 0 || total_of(s->bytes, blocks) >= s->best_total)
+        return;
+    s->best_total = total_of(s->bytes, blocks);
+    s->best_blocks = blocks;
+    memcpy(s->best, s->v, sizeof *s->best * (size_t)s->count);
+    memcpy(s->best_bytes, s->bytes, sizeof *s->bytes * (size_t)s->max_blocks);
+}
+
+/* The interval that ends highest in the first block is placed earlier than all others next time. */
+static void raise_highest(struct search *s)
+{
+    size_t top = 0;
+    int at = 0;
+
+    for (int i = 0; i < s->count; i++)
+        if (s->order[i]->block == 0 && s->order[i]->offset + s->order[i]->bytes > top) {
+            top = s->order[i]->offset + s->order[i]->bytes;
+            at = i;
+        }
+    struct pm_interval *highest = s->order[at];
+    memmove(s->order + 1, s->order, sizeof *s->order * (size_t)at);
+    s->order[0] = highest;
+}
+
+int pm_layout(struct pm_interval *v, int count, size_t block_limit, size_t *block_bytes,
+              int max_blocks)
+{
+    static int (*const orders[])(const void *, const void *) = { by_size, by_area, by_length,
+                                                                 by_first };
+    size_t n = (size_t)count + 1, enough = pm_layout_peak(v, count) / 100 * 101;
+    struct search s = { .v = v, .count = count, .max_blocks = max_blocks, .best_total = SIZE_MAX,
+                        .limit = block_limit / PM_LAYOUT_ALIGNMENT * PM_LAYOUT_ALIGNMENT,
+                        .best_bytes = block_bytes, .best_blocks = -1 };
+
+    s.order = pm_calloc(n, sizeof *s.order);
+    s.placed = pm_calloc(n, sizeof *s.placed);
+    s.best = pm_calloc(n, sizeof *s.best);
+    s.bytes = pm_calloc((size_t)max_blocks, sizeof *s.bytes);
+    for (size_t k = 0; k < PM_COUNT(orders); k++) {
+        for (int i = 0; i < count; i++)
+            s.order[i] = &v[i];
+        qsort(s.order, (size_t)count, sizeof *s.order, orders[k]);
+        try_order(&s);
+    }
+    for (size_t k = 0; k < PM_COUNT(orders) && s.best_total > enough; k++) {
+        for (int i = 0; i < count; i++)
+            s.order[i] = &v[i];
+        qsort(s.order, (size_t)count, sizeof *s.order, orders[k]);
+        for (int i = 0; i < TRIES && s.best_total > enough; i++) {
+            try_order(&s);
+            raise_highest(&s);
+        }
+    }
+    if (s.best_blocks >= 0)
+        memcpy(v, s.best, sizeof *v * (size_t)count);
+    pm_free(s.order);
+    pm_free(s.placed);
+    pm_free(s.best);
+    pm_free(s.bytes);
+    return s.best_blocks;
 }
