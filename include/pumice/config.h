@@ -132,6 +132,7 @@ struct pm_config_run {
     double keep_every_hours;    /* and one per so many hours; 0 = none */
     const char *keep_best;      /* metric, or NULL */
     int micro_batches;
+    int recompute;              /* enum pm_recompute (plan.h), in its order */
     int snapshot_every_steps;   /* host snapshot against device loss; 0 = only at checkpoints */
     double segment_ms;          /* bound of one submission's estimated work */
     double hang_seconds;        /* a device without progress for so long is lost; 0 = never */

@@ -155,6 +155,9 @@ struct pm_buf_spec {
 };
 /* Fills spec[PM_MAX_BUFS], returns the count; a malformed row is an assertion failure. */
 int pm_kernel_bufs(const struct pm_kernel *k, struct pm_buf_spec spec[PM_MAX_BUFS]);
+/* The row's inplace text: pair[i] = { y, x }, buffers in row order. Returns the count. */
+enum { PM_MAX_INPLACE = 4 };
+int pm_kernel_inplace(const struct pm_kernel *k, int pair[PM_MAX_INPLACE][2]);
 /* The default pick() and a helper for element-wise rows: groups of `size` over count items, at
  * most 65535 groups. */
 bool pm_pick_elements(const char *shader, uint32_t size, size_t count, struct pm_picks *out);

@@ -83,7 +83,9 @@ struct pm_value {
     size_t offset;         /* bytes in its class's block */
     const void *constant;  /* CONSTANT: contents, in the arena */
 };
-enum pm_phase { PM_PHASE_FORWARD, PM_PHASE_BACKWARD, PM_PHASE_UPDATE };
+/* AGAIN: forward calls that run a second time, among those of the backward pass (recompute). */
+enum pm_phase { PM_PHASE_FORWARD, PM_PHASE_AGAIN, PM_PHASE_BACKWARD, PM_PHASE_UPDATE, PM_PHASES };
+extern const char *const pm_plan_phase_names[PM_PHASES]; /* "forward", "again", ... */
 struct pm_planned_call {
     const struct pm_kernel *kernel;
     const char *label;
@@ -118,6 +120,17 @@ void pm_calls_layer_updates(struct pm_calls *c, struct pm_tensor flag);
 /* Name that stands for later calls in prints, traces and errors. */
 void pm_calls_label(struct pm_calls *c, const char *label);
 
+/* A training step keeps values of the forward pass until the backward pass has used them: most of its
+ * memory. Values may be dropped instead and computed again when the backward pass comes to them, by the
+ * same kernels from the same inputs, so that gradients, losses and statistics keep their bits. What
+ * costs little is dropped first; side effects (moving averages) happen once. */
+enum pm_recompute {
+    PM_RECOMPUTE_OFF,
+    PM_RECOMPUTE_AUTO, /* as much as it takes to fit into the device's memory; mostly nothing */
+    PM_RECOMPUTE_HALF, /* down to half of the memory, or as near as it goes */
+    PM_RECOMPUTE_MOST, /* as little memory as it goes */
+};
+
 struct pm_plan_options {
     bool train;             /* forward, loss, backward; else forward only */
     bool update_only;       /* neither: just the update (the host's, of several clones) */
@@ -125,6 +138,7 @@ struct pm_plan_options {
     float loss_share;       /* of the whole batch's loss; micro-batches divide it further */
     int micro_batches;      /* >= 1: the net's calls so many times, gradients added up */
     const char *const *outputs; /* names of nodes whose y is copied out; NULL-terminated or NULL */
+    enum pm_recompute recompute;
     size_t bucket_bytes;    /* > 0: gradients are copied out in buckets of about this size */
     bool (*frozen)(const char *variable, void *ctx); /* NULL: none */
     void *frozen_ctx;
@@ -153,7 +167,13 @@ struct pm_plan_memory {
     uint64_t activations; /* laid out, bytes */
     uint64_t peak_live;   /* largest sum of live values at any call: what no layout can beat */
     uint64_t constants, variables, gradients, slots, averages, staging;
+    uint64_t workspace;   /* of activations: the largest scratch of one call */
+    uint64_t total;       /* on the device: all but staging, which is the host's */
     int calls, values;
+    /* Recomputing; 0 when off. */
+    uint64_t kept_live;   /* peak_live with every value kept */
+    int again;            /* calls that run a second time */
+    double again_work;    /* what they cost, as an estimated share of forward and backward pass */
 };
 struct pm_plan_memory pm_plan_memory(const struct pm_plan *p);
 

@@ -308,6 +308,7 @@ const struct pm_reference pm_references[] = {
     KEY("run.keep_every_hours", "csd", NULL, NULL, "keep_checkpoint_every_n_hours"),
     KEY("run.keep_best", "csd", NULL, NULL, NULL),
     KEY("run.micro_batches", "csd", NULL, NULL, NULL),
+    KEY("run.recompute", "csd", NULL, NULL, NULL),
     KEY("run.snapshot_every_steps", "csd", NULL, NULL, NULL),
     KEY("run.segment_ms", "csd", NULL, NULL, NULL),
     KEY("run.hang_seconds", "csd", NULL, NULL, NULL),

@@ -133,6 +133,9 @@ static const struct pm_opt run[] = {
     PM_INT(pm_config_run, micro_batches, 1, 1, 65536,
            "parts of a clone's batch run one after the other: less memory, the same gradient but for "
            "batch norm, whose statistics are each part's own"),
+    PM_ENUM(pm_config_run, recompute, 0, "off|auto|half|most",
+            "activations dropped and computed again in the backward pass, with the same results: auto as "
+            "many as it takes to fit into memory, half down to half the memory, most as far as it goes"),
     PM_INT(pm_config_run, snapshot_every_steps, 100, 0, INT_LARGEST,
            "steps between host copies from which a lost device is restored; 0 = at checkpoints"),
     PM_DOUBLE(pm_config_run, segment_ms, 100, 1, 10000,

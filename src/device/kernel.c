@@ -59,6 +59,32 @@ int pm_kernel_bufs(const struct pm_kernel *k, struct pm_buf_spec spec[PM_MAX_BUF
     return count;
 }
 
+static int find_buf(const struct pm_buf_spec *spec, int count, const char *name, size_t length)
+{
+    for (int i = 0; i < count; i++)
+        if (strncmp(spec[i].name, name, length) == 0 && spec[i].name[length] == 0)
+            return i;
+    assert(!"the row's inplace names a buffer that it does not have");
+    return -1;
+}
+
+int pm_kernel_inplace(const struct pm_kernel *k, int pair[PM_MAX_INPLACE][2])
+{
+    struct pm_buf_spec spec[PM_MAX_BUFS];
+    int bufs = pm_kernel_bufs(k, spec), count = 0;
+
+    for (const char *s = k->inplace; s && *s; count++) {
+        size_t left = strcspn(s, "="), right = strcspn(s + left + 1, ",");
+
+        assert(count < PM_MAX_INPLACE);
+        pair[count][0] = find_buf(spec, bufs, s, left);
+        pair[count][1] = find_buf(spec, bufs, s + left + 1, right);
+        s += left + 1 + right;
+        s += *s == ',';
+    }
+    return count;
+}
+
 bool pm_pick_elements(const char *shader, uint32_t size, size_t count, struct pm_picks *out)
 {
     size_t groups = (count + size - 1) / size;

@@ -88,9 +88,9 @@ static int read_phases(struct pm_plan *plan, int slot, double ms[DEVICE_PHASES])
     for (size_t i = 0; i < count; i++) {
         double t = 1e3 * (end[i] - begin[i]);
 
-        ms[calls[i].phase == PM_PHASE_FORWARD    ? DEVICE_FORWARD
-           : calls[i].phase == PM_PHASE_BACKWARD ? DEVICE_BACKWARD
-                                                 : DEVICE_UPDATE] += t;
+        ms[calls[i].phase == PM_PHASE_FORWARD  ? DEVICE_FORWARD
+           : calls[i].phase == PM_PHASE_UPDATE ? DEVICE_UPDATE
+                                               : DEVICE_BACKWARD] += t;
         ms[DEVICE_COPIES] -= t;
     }
     if (ms[DEVICE_COPIES] < 0)

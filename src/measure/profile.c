@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const phase_names[] = { "forward", "backward", "update" };
 static const enum pm_phase_of_run host_phases[] = { PM_RUN_DATA, PM_RUN_DEVICE, PM_RUN_AVERAGE,
                                                     PM_RUN_UPDATE, PM_RUN_OTHER };
 
@@ -188,7 +187,7 @@ static void add_call(cJSON *array, size_t i, const struct pm_planned_call *c, co
     cJSON *o = cJSON_CreateObject();
 
     cJSON_AddNumberToObject(o, "call", (double)i);
-    cJSON_AddStringToObject(o, "phase", phase_names[c->phase]);
+    cJSON_AddStringToObject(o, "phase", pm_plan_phase_names[c->phase]);
     cJSON_AddStringToObject(o, "layer", c->label);
     cJSON_AddStringToObject(o, "kernel", c->kernel->name);
     cJSON_AddStringToObject(o, "variant", variant);
@@ -203,7 +202,7 @@ static void add_calls(cJSON *device, struct timed *t, int steps, double run)
     const struct pm_planned_call *calls = pm_plan_calls(t->plan, &count);
     const struct pm_value *values = pm_plan_values(t->plan, &values_count);
     struct sum *kernel = pm_calloc(count + 1, sizeof *kernel);
-    struct sum *layer = pm_calloc(count + 1, sizeof *layer), phase[3];
+    struct sum *layer = pm_calloc(count + 1, sizeof *layer), phase[PM_PHASES];
     cJSON *array = cJSON_AddArrayToObject(device, "calls");
     double rest = run;
 
@@ -216,7 +215,7 @@ static void add_calls(cJSON *device, struct timed *t, int steps, double run)
         add_call(array, i, c, pm_plan_variant(t->plan, i), ms, run, flops, bytes);
         add_to(kernel, &kernels, c->kernel->name, ms.median, flops, bytes);
         add_to(layer, &layers, c->label, ms.median, flops, bytes);
-        add_to(phase, &phases, phase_names[c->phase], ms.median, flops, bytes);
+        add_to(phase, &phases, pm_plan_phase_names[c->phase], ms.median, flops, bytes);
         rest -= ms.median;
     }
     cJSON_AddNumberToObject(device, "rest_ms", rest > 0 ? rest : 0);

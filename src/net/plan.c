@@ -1,5 +1,6 @@
-/* plan: from calls to memory. Scratch values are added, outputs take the memory of inputs that die
- * in the same call where a row allows it, and the rest is laid out by lifetime. */
+/* plan: from calls to memory. Scratch values are added, calls that run again where that is asked for
+ * (recompute.c), outputs take the memory of inputs that die in the same call where a row allows it, and
+ * the rest is laid out by lifetime. */
 #include "net/plan_private.h"
 
 #include "net/layout.h"
@@ -58,15 +59,6 @@ static void stretch_lifetimes(struct pm_calls *c)
     }
 }
 
-static int find_buf(const struct pm_buf_spec *spec, int count, const char *name, size_t length)
-{
-    for (int i = 0; i < count; i++)
-        if (strncmp(spec[i].name, name, length) == 0 && spec[i].name[length] == 0)
-            return i;
-    assert(!"the row's inplace names a buffer that it does not have");
-    return -1;
-}
-
 /* y may take x's memory: both are activations, y starts here, x ends here, nothing else in the call
  * touches x's memory, and it is large enough. */
 static bool may_merge(const struct pm_calls *c, const struct pm_planned_call *call, int index,
@@ -90,12 +82,10 @@ static bool may_merge(const struct pm_calls *c, const struct pm_planned_call *ca
 static void merge_in_place(struct pm_calls *c, int index)
 {
     struct pm_planned_call *call = &c->calls[index];
-    struct pm_buf_spec spec[PM_MAX_BUFS];
-    int bufs = pm_kernel_bufs(call->kernel, spec);
+    int pair[PM_MAX_INPLACE][2], pairs = pm_kernel_inplace(call->kernel, pair);
 
-    for (const char *s = call->kernel->inplace; s && *s;) {
-        size_t left = strcspn(s, "="), right = strcspn(s + left + 1, ",");
-        int y = find_buf(spec, bufs, s, left), x = find_buf(spec, bufs, s + left + 1, right);
+    for (int i = 0; i < pairs; i++) {
+        int y = pair[i][0], x = pair[i][1];
 
         if (may_merge(c, call, index, y, x)) {
             int root = pm_calls_root(c, call->buf[x]);
@@ -104,8 +94,6 @@ static void merge_in_place(struct pm_calls *c, int index)
             if (c->values[call->buf[y]].last > c->values[root].last)
                 c->values[root].last = c->values[call->buf[y]].last;
         }
-        s += left + 1 + right;
-        s += *s == ',';
     }
 }
 
@@ -165,10 +153,71 @@ out:
     return err;
 }
 
+/* ---- making ----------------------------------------------------------------------------- */
+
+/* What the device has for this plan's activations, with an eighth spared for others. */
+static size_t room_for_activations(const struct pm_plan *p)
+{
+    const struct pm_variables *v = p->variables;
+    uint64_t used = pm_device_memory_used(p->device);
+    uint64_t room = pm_device_get_info(p->device)->memory_bytes / 8 * 7;
+
+    if (room == 0)
+        return SIZE_MAX;
+    if (v && !v->values)
+        used += v->bytes + v->gradient_bytes + v->average_bytes +
+                (uint64_t)v->slot_count * v->trainable_bytes;
+    return room > used ? (size_t)(room - used) : 0;
+}
+
+static size_t total_of(const struct pm_plan *p)
+{
+    size_t total = 0;
+
+    for (int i = 0; i < p->blocks; i++)
+        total += p->block_bytes[i];
+    return total;
+}
+
+static void free_calls(struct pm_plan *p)
+{
+    if (p->calls) {
+        pm_free(p->calls->values);
+        pm_free(p->calls->calls);
+    }
+    p->calls = NULL;
+}
+
+/* squeeze: what recomputing aims at, as a share of what was asked for. */
+static int arrange(struct pm_plan *p, double squeeze)
+{
+    enum pm_recompute recompute = p->options.train ? p->options.recompute : PM_RECOMPUTE_OFF;
+    int err = PM_OK;
+
+    free_calls(p);
+    PM_TRY(pm_calls_build(p->net, p->variables, &p->options, p->arena, &p->calls));
+    for (int i = 0; i < p->calls->call_count; i++)
+        PM_TRY(add_scratch(p, i));
+    if (recompute == PM_RECOMPUTE_AUTO)
+        pm_recompute(p->calls, (size_t)(squeeze * (double)room_for_activations(p)), 0,
+                     &p->recomputed);
+    else if (recompute == PM_RECOMPUTE_HALF)
+        pm_recompute(p->calls, SIZE_MAX, 0.5 * squeeze, &p->recomputed);
+    else if (recompute == PM_RECOMPUTE_MOST)
+        pm_recompute(p->calls, 0, 0, &p->recomputed);
+    stretch_lifetimes(p->calls);
+    for (int i = 0; i < p->calls->call_count; i++)
+        merge_in_place(p->calls, i);
+    PM_TRY(lay_out(p));
+out:
+    return err;
+}
+
 int pm_plan_create(struct pm_net *net, struct pm_device *d, struct pm_variables *v,
                    const struct pm_plan_options *o, struct pm_plan **out)
 {
     int err = PM_OK;
+    double squeeze = 1;
     struct pm_plan *p = pm_calloc(1, sizeof *p);
 
     p->arena = pm_arena_create();
@@ -183,13 +232,16 @@ int pm_plan_create(struct pm_net *net, struct pm_device *d, struct pm_variables 
     if (!p->options.name)
         p->options.name = "plan";
     PM_TRY(net->error);
-    PM_TRY(pm_calls_build(net, v, &p->options, p->arena, &p->calls));
-    for (int i = 0; i < p->calls->call_count; i++)
-        PM_TRY(add_scratch(p, i));
-    stretch_lifetimes(p->calls);
-    for (int i = 0; i < p->calls->call_count; i++)
-        merge_in_place(p->calls, i);
-    PM_TRY(lay_out(p));
+    PM_TRY(arrange(p, squeeze));
+    /* Gaps between values can take the memory over a limit that the values themselves keep. */
+    for (int i = 0; i < 3 && p->recomputed.peak <= p->recomputed.limit; i++) {
+        size_t total = total_of(p), limit = (size_t)((double)p->recomputed.limit / squeeze);
+
+        if (p->recomputed.limit == 0 || total <= limit)
+            break;
+        squeeze *= (double)limit / (double)total;
+        PM_TRY(arrange(p, squeeze));
+    }
     *out = p, p = NULL;
 out:
     pm_plan_destroy(&p);
@@ -206,10 +258,7 @@ void pm_plan_destroy(struct pm_plan **p)
         for (int i = 0; i < PM_MAX_BLOCKS; i++)
             pm_buffer_destroy(q->device, &q->block[i]);
         pm_buffer_destroy(q->device, &q->constants);
-        if (q->calls) {
-            pm_free(q->calls->values);
-            pm_free(q->calls->calls);
-        }
+        free_calls(q);
         pm_free(q->inputs);
         pm_free(q->outputs);
         pm_free(q->buckets);

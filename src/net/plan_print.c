@@ -1,10 +1,29 @@
 /* plan_print: what a plan takes and does, for people. */
 #include "net/plan_private.h"
 
+static uint64_t workspace_of(const struct pm_plan *p)
+{
+    const struct pm_calls *c = p->calls;
+    uint64_t largest = 0;
+
+    for (int i = 0; i < c->call_count; i++) {
+        uint64_t bytes = 0;
+
+        for (int b = 0; b < c->calls[i].bufs; b++)
+            if (c->calls[i].buf[b] >= 0 && c->values[c->calls[i].buf[b]].kind == PM_VALUE_SCRATCH)
+                bytes += c->values[c->calls[i].buf[b]].bytes;
+        largest = bytes > largest ? bytes : largest;
+    }
+    return largest;
+}
+
 struct pm_plan_memory pm_plan_memory(const struct pm_plan *p)
 {
     struct pm_plan_memory m = { .peak_live = p->peak_live, .constants = p->constant_bytes,
-                                .calls = p->calls->call_count, .values = p->calls->value_count };
+                                .calls = p->calls->call_count, .values = p->calls->value_count,
+                                .workspace = workspace_of(p), .kept_live = p->recomputed.kept,
+                                .again = p->options.micro_batches * p->recomputed.again,
+                                .again_work = p->recomputed.work };
 
     for (int i = 0; i < p->blocks; i++)
         m.activations += p->block_bytes[i];
@@ -20,10 +39,11 @@ struct pm_plan_memory pm_plan_memory(const struct pm_plan *p)
         if (p->options.bucket_bytes)
             m.staging += (uint64_t)p->options.slots * p->variables->trainable_bytes;
     }
+    m.total = m.activations + m.constants + m.variables + m.gradients + m.slots + m.averages;
     return m;
 }
 
-static const char *const phase_names[] = { "forward", "backward", "update" };
+const char *const pm_plan_phase_names[PM_PHASES] = { "forward", "again", "backward", "update" };
 static const char *const kind_names[] = { "activation", "scratch", "variable", "gradient", "slot",
                                           "average", "input", "output", "constant" };
 
@@ -37,7 +57,7 @@ static void print_calls(const struct pm_plan *p, FILE *f)
         struct pm_buf_spec spec[PM_MAX_BUFS];
         int bufs = pm_kernel_bufs(call->kernel, spec);
 
-        fprintf(f, "%5d %-8s %-24s %-44s", i, phase_names[call->phase], call->kernel->name,
+        fprintf(f, "%5d %-8s %-24s %-44s", i, pm_plan_phase_names[call->phase], call->kernel->name,
                 call->label);
         for (int k = 0; k < bufs; k++)
             if (call->buf[k] >= 0)
@@ -58,24 +78,37 @@ static void print_calls(const struct pm_plan *p, FILE *f)
     }
 }
 
+static double mib(uint64_t bytes)
+{
+    return (double)bytes / 1048576;
+}
+
+static void print_memory(const struct pm_plan_memory *m, int buffers, FILE *f)
+{
+    fprintf(f, "  activations %9.1f MiB in %d buffer%s (at most %.1f live, %.1f workspace of one call)\n",
+            mib(m->activations), buffers, buffers == 1 ? "" : "s",
+            mib(m->peak_live), mib(m->workspace));
+    if (m->again > 0)
+        fprintf(f, "              instead of %.1f MiB: %d calls run again, about %.0f %% more work\n",
+                mib(m->kept_live), m->again, 100 * m->again_work);
+    fprintf(f, "  variables   %9.1f MiB\n", mib(m->variables));
+    fprintf(f, "  gradients   %9.1f MiB\n", mib(m->gradients));
+    fprintf(f, "  slots       %9.1f MiB\n", mib(m->slots));
+    if (m->averages)
+        fprintf(f, "  averages    %9.1f MiB\n", mib(m->averages));
+    fprintf(f, "  constants   %9.1f MiB\n", mib(m->constants));
+    fprintf(f, "  total       %9.1f MiB on the device\n", mib(m->total));
+    fprintf(f, "  staging     %9.1f MiB on the host\n", mib(m->staging));
+}
+
 void pm_plan_print(const struct pm_plan *p, FILE *f, bool verbose)
 {
     struct pm_plan_memory m = pm_plan_memory(p);
-    char a[24], b[24];
 
     fprintf(f, "%s plan on %s: %d calls, batch %d x %d\n", p->options.name,
             pm_device_get_info(p->device)->name, m.calls, p->net->batch,
             p->options.micro_batches);
-    fprintf(f, "  activations %10s in %d buffer%s (largest sum of live values %s)\n",
-            pm_bytes_text(m.activations, a), p->blocks, p->blocks == 1 ? "" : "s",
-            pm_bytes_text(m.peak_live, b));
-    fprintf(f, "  variables   %10s\n", pm_bytes_text(m.variables, a));
-    fprintf(f, "  gradients   %10s\n", pm_bytes_text(m.gradients, a));
-    fprintf(f, "  slots       %10s\n", pm_bytes_text(m.slots, a));
-    if (m.averages)
-        fprintf(f, "  averages    %10s\n", pm_bytes_text(m.averages, a));
-    fprintf(f, "  constants   %10s\n", pm_bytes_text(m.constants, a));
-    fprintf(f, "  staging     %10s on the host\n", pm_bytes_text(m.staging, a));
+    print_memory(&m, p->blocks, f);
     if (verbose)
         print_calls(p, f);
 }

@@ -4,6 +4,7 @@
 #define PM_PLAN_PRIVATE_H
 
 #include "net/calls.h"
+#include "net/recompute.h"
 
 enum { PM_MAX_BLOCKS = 64 };
 
@@ -19,6 +20,7 @@ struct pm_plan {
     int blocks;
     size_t constant_bytes;
     size_t peak_live;
+    struct pm_recomputed recomputed;   /* zeros when off */
 
     /* Made by pm_plan_load. */
     struct pm_buffer *block[PM_MAX_BLOCKS], *constants;

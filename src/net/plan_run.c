@@ -101,7 +101,8 @@ static int check_memory(const struct pm_plan *p)
 
     if (info->memory_bytes && used + want > info->memory_bytes)
         return pm_fail(PM_EMEMORY, "%s: the %s plan needs %s for activations beside %s in use, the "
-                       "device has %s; make run.batch_size smaller or raise run.micro_batches",
+                       "device has %s; set run.recompute to auto, raise run.micro_batches or make "
+                       "run.batch_size smaller",
                        info->address, p->options.name, pm_bytes_text(want, a),
                        pm_bytes_text(used, b), pm_bytes_text(info->memory_bytes, c));
     return PM_OK;
@@ -213,11 +214,27 @@ out:
     return err;
 }
 
+static void tell_recomputed(const struct pm_plan *p)
+{
+    struct pm_plan_memory m = pm_plan_memory(p);
+    char now[24], kept[24];
+
+    if (m.again > 0)
+        PM_INFO("plan", "%s: %d calls run again in the backward pass, about %.0f %% more work: "
+                "activations take %s instead of %s", pm_device_get_info(p->device)->address, m.again,
+                100 * m.again_work, pm_bytes_text(m.activations, now),
+                pm_bytes_text(m.kept_live, kept));
+    if (p->options.recompute == PM_RECOMPUTE_HALF && m.kept_live / 2 < m.peak_live)
+        PM_WARN("plan", "%s: run.recompute=half: activations do not come down to half by recomputing "
+                "alone; run.micro_batches does it", pm_device_get_info(p->device)->address);
+}
+
 int pm_plan_load(struct pm_plan *p)
 {
     int err = PM_OK;
 
     assert(!p->program && (p->variables || p->net->var_count == 0));
+    tell_recomputed(p);
     PM_TRY(allocate(p));
     list_transfers(p);
     if (p->options.bucket_bytes > 0)

@@ -33,6 +33,7 @@ struct pm_clones_options {
     int count;
     int batch;         /* whole batch of a step */
     int micro_batches; /* each clone's part is cut into so many */
+    enum pm_recompute recompute;
     int slots;         /* steps under way at once with one clone */
     double segment_ms, hang_seconds; /* as in struct pm_device_options */
     bool validate;

@@ -441,7 +441,8 @@ void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *s
 
     *out = (struct pm_clones_options){
         .specs = specs, .count = count, .batch = c->run.batch_size,
-        .micro_batches = c->run.micro_batches, .segment_ms = c->run.segment_ms,
+        .micro_batches = c->run.micro_batches, .recompute = c->run.recompute,
+        .segment_ms = c->run.segment_ms,
         .hang_seconds = pm_experiment_hang_seconds(c), .validate = c->run.validate,
         .verify = c->run.verify == PM_VERIFY_AUTO, .integers = e->setup.num_classes,
         .build = build_net, .ctx = e,

@@ -21,8 +21,53 @@ static struct cJSON *describe(const struct pm_clones *clones, int i)
     cJSON_AddNumberToObject(o, "averages", (double)m.averages);
     cJSON_AddNumberToObject(o, "constants", (double)m.constants);
     cJSON_AddNumberToObject(o, "staging", (double)m.staging);
+    cJSON_AddNumberToObject(o, "workspace", (double)m.workspace);
+    cJSON_AddNumberToObject(o, "total", (double)m.total);
     cJSON_AddNumberToObject(o, "calls", m.calls);
+    cJSON_AddNumberToObject(o, "calls_again", m.again);
+    cJSON_AddNumberToObject(o, "work_again", m.again_work);
     return o;
+}
+
+/* What the other choices of run.recompute come to. */
+static int show_recomputed(const struct pm_clones_options *options, FILE *f, struct cJSON *list)
+{
+    static const struct { enum pm_recompute mode; const char *name; } modes[] = {
+        { PM_RECOMPUTE_HALF, "half" }, { PM_RECOMPUTE_MOST, "most" },
+    };
+    struct pm_clones *clones = NULL;
+    int err = PM_OK;
+
+    for (size_t k = 0; k < PM_COUNT(modes); k++) {
+        struct pm_clones_options o = *options;
+
+        o.recompute = modes[k].mode;
+        PM_TRY(pm_clones_create(&o, &clones));
+        for (int i = 0; i < o.count; i++) {
+            struct pm_plan_memory m = pm_plan_memory(pm_clones_plan(clones, i));
+            struct cJSON *shown = cJSON_GetArrayItem(list, i), *all, *one;
+            char clone[32] = "";
+
+            if (o.count > 1)
+                snprintf(clone, sizeof clone, " (clone %d)", i + 1);
+            all = cJSON_GetObjectItem(shown, "recompute");
+            all = all ? all : cJSON_AddObjectToObject(shown, "recompute");
+            one = cJSON_AddObjectToObject(all, modes[k].name);
+            cJSON_AddNumberToObject(one, "activations", (double)m.activations);
+            cJSON_AddNumberToObject(one, "total", (double)m.total);
+            cJSON_AddNumberToObject(one, "calls_again", m.again);
+            cJSON_AddNumberToObject(one, "work_again", m.again_work);
+            if (f)
+                fprintf(f, "with run.recompute=%s%s: activations %.1f MiB, total %.1f MiB; %d calls run "
+                        "again, about %.0f %% more work\n", modes[k].name, clone,
+                        (double)m.activations / 1048576, (double)m.total / 1048576, m.again,
+                        100 * m.again_work);
+        }
+        pm_clones_destroy(&clones);
+    }
+out:
+    pm_clones_destroy(&clones);
+    return err;
 }
 
 int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *list)
@@ -45,6 +90,8 @@ int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *l
         if (f)
             pm_plan_print(pm_clones_plan(clones, i), f, calls);
     }
+    if (options.recompute == PM_RECOMPUTE_OFF)
+        PM_TRY(show_recomputed(&options, f, list));
 out:
     pm_clones_destroy(&clones);
     pm_experiment_close(&e);

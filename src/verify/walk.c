@@ -288,6 +288,7 @@ static int open_walk(struct walk *w)
     int err = PM_OK;
 
     o.micro_batches = 1;
+    o.recompute = PM_RECOMPUTE_OFF; /* the same kernels twice */
     o.bucket_bytes = 0;
     PM_TRY(s->build(s->ctx, s->batch, &w->net));
     PM_TRY(pm_variables_create(w->v->device, w->net, o.train || o.update_only, s->slots,

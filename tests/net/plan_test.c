@@ -135,7 +135,7 @@ static void check_order(const struct pm_planned_call *calls, size_t count,
     free(holds);
 }
 
-static void check_plan(struct pm_net *net, int micro_batches)
+static void check_plan(struct pm_net *net, int micro_batches, enum pm_recompute recompute)
 {
     struct pm_variables *vars = NULL;
     struct pm_plan *plan = NULL;
@@ -146,7 +146,8 @@ static void check_plan(struct pm_net *net, int micro_batches)
 
     check(pm_variables_create(device, net, true, NULL, &vars));
     check(pm_plan_create(net, device, vars, &(struct pm_plan_options){
-        .train = true, .loss_share = 1, .micro_batches = micro_batches }, &plan));
+        .train = true, .loss_share = 1, .micro_batches = micro_batches, .recompute = recompute },
+        &plan));
     m = pm_plan_memory(plan);
     calls = pm_plan_calls(plan, &call_count);
     values = pm_plan_values(plan, &value_count);
@@ -163,19 +164,19 @@ static void check_plan(struct pm_net *net, int micro_batches)
 static void test_resnet(void **state)
 {
     (void)state;
-    check_plan(named("resnet_v1_50", 8, 224), 1);
+    check_plan(named("resnet_v1_50", 8, 224), 1, PM_RECOMPUTE_OFF);
 }
 
 static void test_mobilenet(void **state)
 {
     (void)state;
-    check_plan(named("mobilenet_v1", 16, 224), 1);
+    check_plan(named("mobilenet_v1", 16, 224), 1, PM_RECOMPUTE_OFF);
 }
 
 static void test_long_skips(void **state)
 {
     (void)state;
-    check_plan(long_skips(), 1);
+    check_plan(long_skips(), 1, PM_RECOMPUTE_OFF);
 }
 
 /* Activations of one micro-batch are dead when the next begins: memory does not grow with them, but
@@ -199,7 +200,22 @@ static void test_micro_batches(void **state)
         pm_net_destroy(&net);
     }
     assert_true(m[1].activations < m[0].activations + 4 * (4u * 96 * 96 * 3 * 4 + 4096));
-    check_plan(named("mobilenet_v1", 4, 96), 4);
+    check_plan(named("mobilenet_v1", 4, 96), 4, PM_RECOMPUTE_OFF);
+}
+
+/* What is computed again is written before it is read, too. */
+static void test_recomputed(void **state)
+{
+    static const enum pm_recompute modes[] = { PM_RECOMPUTE_HALF, PM_RECOMPUTE_MOST };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(modes); i++) {
+        check_plan(named("resnet_v1_50", 8, 224), 1, modes[i]);
+        check_plan(named("inception_v3", 4, 299), 1, modes[i]);
+        check_plan(named("mobilenet_v2", 4, 224), 2, modes[i]);
+        check_plan(named("vgg_16", 2, 224), 1, modes[i]);
+        check_plan(long_skips(), 1, modes[i]);
+    }
 }
 
 /* Variables are shared by name: a batch norm without gamma takes the other one's moving averages, not
@@ -234,6 +250,7 @@ int main(void)
         cmocka_unit_test(test_mobilenet),
         cmocka_unit_test(test_long_skips),
         cmocka_unit_test(test_micro_batches),
+        cmocka_unit_test(test_recomputed),
         cmocka_unit_test(test_shares_by_name),
     };
     struct pm_device_info *list;
