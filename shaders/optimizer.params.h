@@ -15,6 +15,15 @@ struct optimizer_adam_params {
     int count;
     float beta1, beta2, epsilon;
 };
+struct optimizer_adamw_params {
+    int count;
+    float beta1, beta2, epsilon;
+};
+/* count: chunks, variables or floats, as the call goes over them. */
+struct optimizer_lamb_params {
+    int count;
+    float beta1, beta2, epsilon;
+};
 struct optimizer_adagrad_params {
     int count;
 };

@@ -106,6 +106,7 @@ static int make_clone(struct pm_clones *c, int i)
     const struct pm_clone_spec *s = &c->specs[i];
     struct clone *k = &c->clone[i];
     bool one = alone(c);
+    const char *const *slots = pm_optimizer_slots(c->o.update.optimizer, c->o.update.cfg);
     char trace[320];
     struct pm_trust trust = { .on = c->o.verify && !c->o.dry_run, .build = c->o.build,
                               .ctx = c->o.ctx, .batch = k->count / c->o.micro_batches,
@@ -121,7 +122,7 @@ static int make_clone(struct pm_clones *c, int i)
         .trace = trace }, &k->device));
     PM_TRY(c->o.build(c->o.ctx, k->count / c->o.micro_batches, &k->net));
     PM_TRY(pm_variables_create(k->device, k->net, true,
-                               one ? c->o.update.optimizer->slots : NULL, &k->variables));
+                               one ? slots : NULL, &k->variables));
     if (c->o.update.averages && i == 0)
         pm_variables_keep_averages(k->variables);
     if (!c->o.dry_run)
@@ -133,7 +134,7 @@ static int make_clone(struct pm_clones *c, int i)
         .frozen_ctx = &c->o.update,
         .update = one ? pm_update_append : i == 0 ? pm_update_layers_only : NULL,
         .update_ctx = &c->o.update, .slots = c->o.slots, .timed = c->o.timed,
-        .timeable = c->o.timeable }, one ? c->o.update.optimizer->slots : NULL, &k->plan));
+        .timeable = c->o.timeable }, one ? slots : NULL, &k->plan));
     if (c->o.dry_run)
         return PM_OK;
     PM_TRY(pm_plan_load(k->plan));
@@ -160,7 +161,8 @@ static int make_host(struct pm_clones *c)
     PM_TRY(pm_device_open(&info, &(struct pm_device_options){
         .hang_seconds = c->o.hang_seconds, .trace = "host: optimizer" }, &c->host));
     PM_TRY(c->o.build(c->o.ctx, 1, &c->host_net));
-    PM_TRY(pm_variables_create(c->host, c->host_net, true, c->o.update.optimizer->slots,
+    PM_TRY(pm_variables_create(c->host, c->host_net, true,
+                               pm_optimizer_slots(c->o.update.optimizer, c->o.update.cfg),
                                &c->host_variables));
     if (c->o.update.averages)
         pm_variables_keep_averages(c->host_variables);

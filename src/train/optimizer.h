@@ -8,11 +8,22 @@
 #include <pumice/options.h>
 #include <pumice/plan.h>
 
+/* What an optimizer's calls work on. Blocks are of 64 floats of one variable; chunks, vars: tables
+ * of update.params.h. */
+struct pm_update_parts {
+    struct pm_tensor g, owner, scale, result, flag, step, w, slot[PM_MAX_SLOTS];
+    struct pm_tensor chunks, vars;
+    struct pm_tensor decay; /* decoupled: [vars][2]: weight decay (0: frozen); 1: is regularised */
+    int floats, chunk_count, var_count;
+};
+
 struct pm_optimizer {
     const char *name, *help;
     const struct pm_opt *opts;
     size_t cfg_size;
     const char *slots[PM_MAX_SLOTS + 1]; /* checkpoint suffixes of the slots, NULL-terminated */
+    /* Where they depend on cfg: NULL-terminated too. */
+    const char *const *(*slots_of)(const void *cfg);
     /* What the slots start with, of cfg; init is zeros before. NULL: zeros. */
     void (*slot_init)(const void *cfg, float init[PM_MAX_SLOTS]);
     /* "r:g r:owner r:scale r:result r:flag r:step u:w u:slot...": an element of block i uses
@@ -20,11 +31,18 @@ struct pm_optimizer {
     const struct pm_kernel *kernel;
     /* Fills the kernel's params from cfg. */
     void (*params)(const void *cfg, int count, void *params);
+    /* Instead of the two, for other buffers or several calls. */
+    void (*append)(struct pm_calls *c, const void *cfg, const struct pm_update_parts *u);
+    /* Weight decay is the optimizer's own (parts.decay), not in the gradient nor in the loss. */
+    bool decoupled;
+    const char *other; /* options that take other kernels than the defaults do; NULL: none */
     /* Decays whose powers pm_step carries (Adam); 0 where unused. */
     void (*betas)(const void *cfg, double *beta1, double *beta2);
 };
 const struct pm_optimizer *pm_optimizer_find(const char *name);
 const struct pm_optimizer *const *pm_optimizers(size_t *count);
+/* Checkpoint suffixes of its slots, NULL-terminated. */
+const char *const *pm_optimizer_slots(const struct pm_optimizer *o, const void *cfg);
 /* Values and slots as a run begins with them: by seed, and by the optimizer. */
 int pm_optimizer_init(const struct pm_optimizer *o, const void *cfg, struct pm_variables *v,
                       uint64_t seed);

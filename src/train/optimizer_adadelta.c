@@ -11,7 +11,8 @@ struct adadelta_cfg {
 };
 static const struct pm_opt opts[] = {
     PM_FLOAT(adadelta_cfg, rho, 0.95, 0, 1, "decay of the means of squares"),
-    PM_FLOAT(adadelta_cfg, epsilon, 1.0, 1e-20, 10, "added to the means of squares under the roots"),
+    PM_FLOAT(adadelta_cfg, epsilon, 1.0, 1e-20, 10,
+             "added to the means of squares under the roots; 1 as in Slim, 1e-8 in TensorFlow itself"),
     { 0 },
 };
 

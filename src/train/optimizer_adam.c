@@ -1,6 +1,7 @@
 /* adam: alpha = lr * sqrt(1 - beta2^t) / (1 - beta1^t); m += (g - m) * (1 - beta1);
  * v += (g^2 - v) * (1 - beta2); w -= alpha * m / (sqrt(v) + epsilon). epsilon is the paper's
- * "epsilon hat": outside the root, not corrected. */
+ * "epsilon hat": outside the root, not corrected. Its default is that of Slim's flag, which serves
+ * adadelta and rmsprop too; libraries' own are 1e-8 (adam, adadelta) and 1e-10 (rmsprop). */
 #include "train/optimizer_args.h"
 
 #include "base/vector.h"
@@ -13,7 +14,8 @@ struct adam_cfg {
 static const struct pm_opt opts[] = {
     PM_FLOAT(adam_cfg, beta1, 0.9, 0, 0.9999, "decay of the mean of gradients"),
     PM_FLOAT(adam_cfg, beta2, 0.999, 0, 0.999999, "decay of the mean of squared gradients"),
-    PM_FLOAT(adam_cfg, epsilon, 1e-8, 0, 10, "added to the root of the mean of squares"),
+    PM_FLOAT(adam_cfg, epsilon, 1.0, 0, 10,
+             "added to the root of the mean of squares; 1 as in Slim, 1e-8 in the paper"),
     { 0 },
 };
 

@@ -6,7 +6,8 @@
  *   layers' updates    moving averages, conditional on the flag
  *   averages.h         the variables' moving averages, of what all that came to
  *
- * Weight decay has this one home, so it enters once per step whatever the number of clones. A
+ * Weight decay has this one home (or the optimizer, where that keeps it apart from the gradient), so
+ * it enters once per step whatever the number of clones. A
  * multiplier of 0 (frozen) writes zeros whatever g holds. Sums have fixed chunks and a fixed order. */
 #include "train/optimizer.h"
 
@@ -122,6 +123,7 @@ int pm_update_variable(const struct pm_variables *v, int trainable)
 
 struct tables {
     uint32_t *chunks, *vars, *owner;
+    float *decay; /* where the optimizer sees to it: 2 floats a variable */
     int chunk_count, var_count;
 };
 
@@ -141,18 +143,23 @@ static struct tables make_tables(const struct pm_calls *c, const struct pm_updat
     size_t room = floats / CHUNK + (size_t)v->count + 1;
     struct tables t = { .chunks = pm_calloc(room, 4 * sizeof(uint32_t)),
                         .vars = pm_calloc((size_t)v->count + 1, 4 * sizeof(uint32_t)),
-                        .owner = pm_calloc(floats / OWNER_FLOATS + 1, sizeof(uint32_t)) };
+                        .owner = pm_calloc(floats / OWNER_FLOATS + 1, sizeof(uint32_t)),
+                        .decay = pm_calloc((size_t)v->count + 1, 2 * sizeof(float)) };
 
     for (int i = 0; i < v->count; i++) {
         const struct pm_variable *x = &v->list[i];
         size_t count = pm_shape_count(x->shape), first = v->offset[i] / sizeof(float);
         uint32_t *var = t.vars + 4 * t.var_count;
+        float *decay = t.decay + 2 * t.var_count;
+        float multiplier = u->multiplier ? u->multiplier(x->name, u->ctx) : 1;
 
         if (!x->trainable)
             continue;
         var[0] = (uint32_t)t.chunk_count;
-        var[2] = bits(x->regularize ? u->weight_decay : 0);
-        var[3] = bits(u->multiplier ? u->multiplier(x->name, u->ctx) : 1);
+        var[2] = bits(x->regularize && !u->optimizer->decoupled ? u->weight_decay : 0);
+        var[3] = bits(multiplier);
+        decay[0] = x->regularize && multiplier != 0 ? u->weight_decay : 0;
+        decay[1] = x->regularize;
         for (size_t at = 0; at < count; at += CHUNK) {
             uint32_t *chunk = t.chunks + 4 * t.chunk_count++;
 
@@ -171,20 +178,25 @@ static struct tables make_tables(const struct pm_calls *c, const struct pm_updat
 
 /* ---- calls ------------------------------------------------------------------------------ */
 
-static void append_optimizer(struct pm_calls *c, const struct pm_update *u, int floats,
-                             const struct pm_tensor *shared, struct pm_tensor w)
+static void append_optimizer(struct pm_calls *c, const struct pm_update *u,
+                             struct pm_update_parts *p)
 {
-    struct pm_tensor bufs[PM_MAX_BUFS];
+    const struct pm_optimizer *o = u->optimizer;
+    const char *const *slots = pm_optimizer_slots(o, u->cfg);
+    struct pm_tensor bufs[PM_MAX_BUFS] = { p->g,    p->owner, p->scale, p->result,
+                                           p->flag, p->step,  p->w };
     char params[128] = { 0 };
-    int n = 0;
+    int n = 7;
 
-    for (; n < 6; n++)
-        bufs[n] = shared[n];
-    bufs[n++] = w;
-    for (int k = 0; u->optimizer->slots[k]; k++)
-        bufs[n++] = pm_calls_slot_block(c, k);
-    u->optimizer->params(u->cfg, floats, params);
-    pm_call(c, u->optimizer->kernel, (size_t)floats, params, n, bufs);
+    pm_calls_label(c, o->name);
+    for (int k = 0; slots[k]; k++)
+        bufs[n++] = p->slot[k] = pm_calls_slot_block(c, k);
+    if (o->append) {
+        o->append(c, u->cfg, p);
+        return;
+    }
+    o->params(u->cfg, p->floats, params);
+    pm_call(c, o->kernel, (size_t)p->floats, params, n, bufs);
 }
 
 void pm_update_append(struct pm_calls *c, void *update)
@@ -192,36 +204,40 @@ void pm_update_append(struct pm_calls *c, void *update)
     const struct pm_update *u = update;
     const struct pm_variables *v = pm_calls_variables(c);
     struct tables t = make_tables(c, u);
-    int floats = (int)(v->trainable_bytes / sizeof(float));
+    struct pm_update_parts p = { .floats = (int)(v->trainable_bytes / sizeof(float)),
+                                 .chunk_count = t.chunk_count, .var_count = t.var_count };
     struct gradient_prepare_params prepare = { .chunks = t.chunk_count };
     struct gradient_norms_params norms = { .vars = t.var_count,
                                            .clip_variable = u->clip_variable_norm,
                                            .clip_global = u->clip_norm };
-    struct pm_tensor w = pm_calls_values_block(c), g = pm_calls_gradient_block(c);
-    struct pm_tensor chunks, vars, owner, partials, norm, scale, result, flag;
+    struct pm_tensor partials, norm;
 
-    chunks = pm_calls_constant(c, "chunks", t.chunks, PM_SHAPE2(t.chunk_count, 4), PM_U32);
-    vars = pm_calls_constant(c, "vars", t.vars, PM_SHAPE2(t.var_count, 4), PM_U32);
-    owner = pm_calls_constant(c, "owner", t.owner, PM_SHAPE1(floats / OWNER_FLOATS), PM_U32);
+    p.w = pm_calls_values_block(c), p.g = pm_calls_gradient_block(c);
+    p.chunks = pm_calls_constant(c, "chunks", t.chunks, PM_SHAPE2(t.chunk_count, 4), PM_U32);
+    p.vars = pm_calls_constant(c, "vars", t.vars, PM_SHAPE2(t.var_count, 4), PM_U32);
+    p.owner = pm_calls_constant(c, "owner", t.owner, PM_SHAPE1(p.floats / OWNER_FLOATS), PM_U32);
+    if (u->optimizer->decoupled)
+        p.decay = pm_calls_constant(c, "decay", t.decay, PM_SHAPE2(t.var_count, 2), PM_F32);
     pm_calls_label(c, "gradients");
     partials = pm_temp(c, PM_SHAPE2(t.chunk_count, 2), PM_F32);
     norm = pm_calls_output(c, "norms", PM_SHAPE1(t.var_count), PM_F32);
-    scale = pm_temp(c, PM_SHAPE1(t.var_count), PM_F32);
-    result = pm_calls_output(c, "result", PM_SHAPE1(PM_RESULT_COUNT), PM_F32);
-    flag = pm_calls_output(c, "flag", PM_SHAPE1(1), PM_U32);
+    p.scale = pm_temp(c, PM_SHAPE1(t.var_count), PM_F32);
+    p.result = pm_calls_output(c, "result", PM_SHAPE1(PM_RESULT_COUNT), PM_F32);
+    p.flag = pm_calls_output(c, "flag", PM_SHAPE1(1), PM_U32);
     pm_call(c, &prepare_row, (size_t)t.chunk_count, &prepare,
-            PM_BUFS(g, w, chunks, vars, partials));
-    pm_call(c, &norms_row, 1, &norms, PM_BUFS(partials, vars, norm, scale, result, flag));
-    pm_calls_label(c, u->optimizer->name);
-    append_optimizer(c, u, floats,
-                     (struct pm_tensor[]){ g, owner, scale, result, flag, pm_step_tensor(c) }, w);
+            PM_BUFS(p.g, p.w, p.chunks, p.vars, partials));
+    pm_call(c, &norms_row, 1, &norms,
+            PM_BUFS(partials, p.vars, norm, p.scale, p.result, p.flag));
+    p.step = pm_step_tensor(c);
+    append_optimizer(c, u, &p);
     if (u->layers)
-        pm_calls_layer_updates(c, flag);
+        pm_calls_layer_updates(c, p.flag);
     if (u->averages)
-        pm_averages_append(c, 0, u->layers ? v->bytes : v->trainable_bytes, flag);
+        pm_averages_append(c, 0, u->layers ? v->bytes : v->trainable_bytes, p.flag);
     pm_free(t.chunks);
     pm_free(t.vars);
     pm_free(t.owner);
+    pm_free(t.decay);
 }
 
 bool pm_update_frozen(const char *variable, void *update)
@@ -266,6 +282,11 @@ const struct pm_optimizer *pm_optimizer_find(const char *name)
         if (strcmp(rows[i]->name, name) == 0)
             return rows[i];
     return NULL;
+}
+
+const char *const *pm_optimizer_slots(const struct pm_optimizer *o, const void *cfg)
+{
+    return o->slots_of ? o->slots_of(cfg) : o->slots;
 }
 
 int pm_optimizer_init(const struct pm_optimizer *o, const void *cfg, struct pm_variables *v,

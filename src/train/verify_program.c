@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* Each optimizer on the net of a case with moving averages, twice: with and without clipping and
- * averages of the variables. */
+/* Each optimizer on the net of a case with moving averages, twice: with and without clipping,
+ * averages of the variables, and the options that take other kernels. */
 static int verify_optimizers(struct pm_verify *v)
 {
     size_t count, at = 0;
@@ -24,12 +24,13 @@ static int verify_optimizers(struct pm_verify *v)
         struct pm_update u = { .optimizer = o, .weight_decay = 0.1f, .layers = true };
 
         u.cfg = pm_arena_alloc(a, o->cfg_size);
-        PM_TRY(pm_opts_parse_text(o->opts, "", (void *)u.cfg, a, o->name));
+        PM_TRY(pm_opts_parse_text(o->opts, i % 2 && o->other ? o->other : "", (void *)u.cfg, a,
+                                  o->name));
         if (i % 2)
             u.clip_norm = 1, u.clip_variable_norm = 0.5f, u.averages = true;
         s.options.update = pm_update_append;
         s.options.update_ctx = &u;
-        s.slots = o->slots;
+        s.slots = pm_optimizer_slots(o, u.cfg);
         PM_TRY(pm_verify_source(v, &s));
     }
 out:
@@ -69,7 +70,7 @@ int pm_verify_config(struct pm_verify *v, const struct pm_config *c)
     o.update.layers = true;
     PM_TRY(pm_verify_source(v, &(struct pm_verify_source){
         .name = c->path, .build = o.build, .ctx = o.ctx, .batch = o.batch / o.micro_batches,
-        .integers = o.integers, .slots = o.update.optimizer->slots,
+        .integers = o.integers, .slots = pm_optimizer_slots(o.update.optimizer, o.update.cfg),
         .options = { .name = "verify", .train = true, .loss_share = 1, .micro_batches = 1,
                      .frozen = pm_update_frozen, .frozen_ctx = &o.update,
                      .update = pm_update_append, .update_ctx = &o.update, .slots = 1 } }));

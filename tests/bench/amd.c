@@ -137,7 +137,8 @@ static int add_net(struct bench *b, size_t n)
     cfg = pm_arena_alloc(b->net[n]->arena, optimizer->cfg_size + 1);
     PM_TRY(pm_opts_parse(optimizer->opts, NULL, NULL, cfg, b->net[n]->arena, "optim"));
     update.cfg = cfg;
-    PM_TRY(pm_variables_create(b->device, b->net[n], true, optimizer->slots, &b->variables[n]));
+    PM_TRY(pm_variables_create(b->device, b->net[n], true,
+                               pm_optimizer_slots(optimizer, cfg), &b->variables[n]));
     pm_variables_keep_averages(b->variables[n]);
     PM_TRY(pm_plan_create(b->net[n], b->device, b->variables[n], &o, &b->plan[n]));
     calls = pm_plan_calls(b->plan[n], &count);

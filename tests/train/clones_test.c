@@ -112,6 +112,7 @@ static struct outcome train(const double *shares, int count, int micro_batches, 
     const struct pm_optimizer *row = pm_optimizer_find(optimizer);
     char cfg[64];
     struct pm_variables *v;
+    float lr = row->decoupled ? 0.01f : 0.05f; /* lamb's is a share of each variable's length */
 
     pm_opts_defaults(row->opts, cfg, NULL);
     for (int i = 0; i < count; i++)
@@ -132,7 +133,7 @@ static struct outcome train(const double *shares, int count, int micro_batches, 
 
         make_data(&d, (uint32_t)s);
         check(pm_clones_step(c, s % 2, &batch, &(struct pm_step){
-            .step = (uint32_t)s, .seed_low = 5, .lr = 0.05f, .loss_scale = 1,
+            .step = (uint32_t)s, .seed_low = 5, .lr = lr, .loss_scale = 1,
             .beta1_power = powf(0.9f, (float)s + 1),
             .beta2_power = powf(0.999f, (float)s + 1) }));
         check(pm_clones_collect(c, s % 2, &result));
@@ -181,6 +182,18 @@ static void test_clones_equal_one(void **state)
     same(&one, &both);
     pm_free(one.values), pm_free(two.values), pm_free(three.values);
     pm_free(micro.values), pm_free(both.values);
+}
+
+/* Norms over whole variables, where the master copy is. */
+static void test_clones_of_lamb(void **state)
+{
+    struct outcome one = train((double[]){ 1 }, 1, 1, false, "lamb");
+    struct outcome two = train((double[]){ 2, 1 }, 2, 1, false, "lamb");
+
+    (void)state;
+    assert_true(one.loss[STEPS - 1] < 0.8 * one.loss[0]);
+    same(&one, &two);
+    pm_free(one.values), pm_free(two.values);
 }
 
 static void test_same_bits_again(void **state)
@@ -259,6 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clones_equal_one),
         cmocka_unit_test(test_loss_averages),
+        cmocka_unit_test(test_clones_of_lamb),
         cmocka_unit_test(test_same_bits_again),
         cmocka_unit_test(test_frozen_variable_stays),
         cmocka_unit_test(test_refuses_a_batch_too_small),

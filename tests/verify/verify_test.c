@@ -156,14 +156,17 @@ static void test_everything(void **state)
     for (size_t i = 0; pm_verify_case(i, &s); i++)
         reach_source(&s, cpu, v);
     find_case("normalised", &s); /* the one that optimizers are tried on */
-    for (size_t i = 0; i < optimizers; i++) {
+    for (size_t i = 0; i < 2 * optimizers; i++) {
+        const struct pm_optimizer *o = rows[i / 2];
         char cfg[64];
-        struct pm_update u = { .optimizer = rows[i], .cfg = cfg, .layers = true, .averages = true };
+        struct pm_update u = { .optimizer = o, .cfg = cfg, .layers = true, .averages = true };
 
-        pm_opts_defaults(rows[i]->opts, cfg, NULL);
+        pm_opts_defaults(o->opts, cfg, NULL);
+        if (i % 2 && o->other)
+            ok(pm_opts_parse_text(o->opts, o->other, cfg, NULL, o->name));
         s.options.update = pm_update_append;
         s.options.update_ctx = &u;
-        s.slots = rows[i]->slots;
+        s.slots = pm_optimizer_slots(o, cfg);
         reach_source(&s, cpu, v);
     }
     for (size_t i = 0; i < layers; i++)
