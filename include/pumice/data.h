@@ -11,6 +11,8 @@
 #include <pumice/options.h>
 #include <pumice/rng.h>
 
+#include <signal.h>
+
 /* ---- tf.Example ----------------------------------------------------------------------- */
 
 /* A parsed tf.Example: look-ups by key. Borrowed pointers live as long as the example. */
@@ -243,6 +245,20 @@ extern const struct pm_opt pm_convert_opts[];
 /* options: "validation=0.2 seed=1", or NULL. An unknown format or option is PM_ECONFIG. A finished
  * data folder of that name at dst is left as it is and told, without force=true. */
 int pm_dataset_convert(const char *format, const char *src, const char *dst, const char *options);
+/* dataset download: the archives that the original programs fetched, then the converter. */
+struct pm_download_options {
+    const char *from;     /* address of a folder that holds the archives by their names; NULL = theirs */
+    const char *sums;     /* file of lines "SHA-256  NAME", instead of the known checksums, or NULL */
+    const char *raw;      /* folder of the archives; NULL = DST.download */
+    bool keep_archives;   /* they stay when the data set is made */
+    const char *options;  /* of the converter, or NULL */
+    const volatile sig_atomic_t *stop; /* set by a signal handler; or NULL */
+};
+/* mnist, cifar10, flowers, visualwakewords; another name is PM_ECONFIG and lists them. What was fetched
+ * is not fetched again when the call is repeated. */
+int pm_dataset_download(const char *name, const char *dst, const struct pm_download_options *o);
+/* Names and help of what can be downloaded; false after the last. */
+bool pm_dataset_downloadable(size_t i, const char **name, const char **help);
 /* The built-in drawn shapes: counts of train / validation / test pictures of size x size. */
 int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, size_t test,
                    uint64_t seed);

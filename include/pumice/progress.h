@@ -15,6 +15,7 @@ enum { PM_MAX_CLONES = 16 };
 struct pm_progress_options {
     const char *what;         /* "train", "eval": the log's subsystem. Borrowed */
     const char *unit;         /* "step", "batch" */
+    const char *speed;        /* what is counted a second; NULL = "images" */
     uint64_t first, last;     /* units done at the start, at the end (0 = not known) */
     bool loss;                /* points have a loss and a rate */
     const char *const *clones;/* names ("vulkan:0"), borrowed; shown when there are several */

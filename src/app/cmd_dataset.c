@@ -3,6 +3,7 @@
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
+#include <signal.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -147,6 +148,40 @@ static int make(const struct app_args *args, struct pm_arena *a, struct app_glob
     catch_signals();
     PM_TRY(pm_shapes_make(args->words[1], m.size, (size_t)m.train, (size_t)m.validation,
                           (size_t)m.test, (uint64_t)m.seed));
+    PM_TRY(print_made(args->words[1], a, g));
+out:
+    return err;
+}
+
+/* ---- download ------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int number)
+{
+    stop_signal = number;
+}
+
+static int download(const struct app_args *args, struct pm_download_options *o, struct pm_arena *a,
+                    struct app_globals *g)
+{
+    int err = PM_OK;
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+
+    if (args->words_count < 2)
+        PM_TRY(pm_fail(PM_ECONFIG, "command line: dataset download needs NAME DST, as in pumice "
+                                   "dataset download flowers data/flowers"));
+    PM_TRY(joined(args, 2, a, &o->options));
+    o->stop = &stop_signal;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    err = pm_dataset_download(args->words[0], args->words[1], o);
+    if (err < 0 && stop_signal) {
+        PM_INFO("data", "%s", pm_error_text());
+        err = 128 + stop_signal;
+        goto out;
+    }
+    PM_TRY(err);
     PM_TRY(print_made(args->words[1], a, g));
 out:
     return err;
@@ -473,9 +508,16 @@ static int run(int argc, char **argv, struct app_globals *g)
     struct app_args args;
     const char *records = NULL;
     struct inspect_flags flags = { .records = 1 };
+    struct pm_download_options from = { 0 };
 
     const char *what = argc > 0 ? argv[0] : "";
-    const bool inspecting = !strcmp(what, "inspect");
+    const bool inspecting = !strcmp(what, "inspect"), downloading = !strcmp(what, "download");
+    if (downloading) {
+        from.keep_archives = app_take_flag(&argc, argv, "--keep-archives");
+        PM_TRY(app_take_value(&argc, argv, "--from", &from.from));
+        PM_TRY(app_take_value(&argc, argv, "--sums", &from.sums));
+        PM_TRY(app_take_value(&argc, argv, "--raw", &from.raw));
+    }
     if (inspecting) {
         flags.check = app_take_flag(&argc, argv, "--check");
         PM_TRY(app_take_value(&argc, argv, "--records", &records));
@@ -491,10 +533,12 @@ static int run(int argc, char **argv, struct app_globals *g)
         PM_TRY(inspect(&args, &flags, a, g));
     else if (!strcmp(what, "convert"))
         PM_TRY(convert(&args, a, g));
+    else if (downloading)
+        PM_TRY(download(&args, &from, a, g));
     else if (!strcmp(what, "make"))
         PM_TRY(make(&args, a, g));
     else
-        PM_TRY(pm_fail(PM_ECONFIG, "command line: dataset %s: convert, make or inspect is wanted",
+        PM_TRY(pm_fail(PM_ECONFIG, "command line: dataset %s: convert, download, make or inspect is wanted",
                        what[0] ? what : "(nothing)"));
 out:
     pm_arena_destroy(&a);
@@ -559,13 +603,36 @@ const struct pm_command pm_command_dataset = {
     .name = "dataset",
     .help = "make TFRecord data folders, look into them",
     .usage = "convert FORMAT SRC DST [option=value ...]\n"
+             "download NAME DST [--from ADDRESS] [--sums FILE] [--raw FOLDER] [--keep-archives]\n"
+             "         [option=value ...]\n"
              "make shapes DST [size=64 train=4000 validation=500 test=500 seed=0]\n"
              "inspect FILE|FOLDER [--records N] [--pictures FOLDER] [--check]",
     .details =
+<<<<<<< HEAD
         "convert turns a raw folder into TFRecord files with labels.txt and dataset.json, named as\n"
         "TF-Slim and the Inception trainer name them. A finished data folder at DST is left as it is,\n"
         "unless --force is given. Options stand as key=value or --key=value.\n"
         "'pumice dataset convert --help' explains the formats, 'convert FORMAT --help' one of them.\n"
+=======
+        "convert turns a raw folder into TFRecord shards with labels.txt and dataset.json. DST "
+        "must\n"
+        "not exist. Formats and their options:\n"
+        "  mnist    IDX files, plain or .gz; validation=-1 (images off the end of the training "
+        "set,\n"
+        "           -1 = a twelfth)\n"
+        "  cifar10  the binary version, *.bin; validation=0\n"
+        "  folder   SRC/train/CLASS/* and SRC/validation/CLASS/*, or SRC/CLASS/*: validation=0.1\n"
+        "           (part of SRC/CLASS/*), seed=0, per_shard=1000, bad=skip|error (pictures that "
+        "do\n"
+        "           not decode)\n"
+        "download fetches a data set's archives, checks their SHA-256 and converts them: mnist (12 MB),\n"
+        "cifar10 (170 MB), flowers (229 MB), visualwakewords (20 GB). What was interrupted goes on when\n"
+        "the command is repeated. Options are the converter's.\n"
+        "  --from ADDRESS    a folder of another server that holds the archives by their names\n"
+        "  --sums FILE       \"SHA-256  NAME\" lines, where that server's archives are packed otherwise\n"
+        "  --raw FOLDER      where the archives lie meanwhile; DST.download\n"
+        "  --keep-archives   leaves them there\n"
+>>>>>>> 42eef88 (dataset download: archives fetched, checked, unpacked and converted)
         "make shapes draws the built-in data: discs, boxes, triangles and rings with class, mask "
         "and\n"
         "box labels.\n"

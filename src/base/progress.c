@@ -98,7 +98,7 @@ static void make_parts(const struct pm_progress_options *o, const struct pm_prog
     }
     if (point->rates.images_per_second > 0) {
         rate_text(point->rates.images_per_second, number);
-        snprintf(parts[SPEED], 256, "%s images/s", number);
+        snprintf(parts[SPEED], 256, "%s %s/s", number, o->speed ? o->speed : "images");
         if (point->rates.wait_share >= 0)
             snprintf(parts[WAIT], 256, "%.0f %% waiting", 100 * point->rates.wait_share);
     }

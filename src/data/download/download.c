@@ -1,0 +1,233 @@
+/* dataset download: the archives of a data set fetched, unpacked and converted.
+ *
+ * Archives lie in a folder of their own, DST.download where no other is named, until the data set is
+ * made; what was fetched is not fetched again when the command is repeated. */
+#include <string.h>
+
+#include <pumice/data.h>
+
+#include "data/download/download.h"
+
+struct work {
+    const struct pm_source *source;
+    const struct pm_download_options *o;
+    struct pm_arena *arena;
+    const char *raw; /* folder of the archives */
+};
+
+static int fail_unknown(const char *name)
+{
+    struct pm_str all = { 0 };
+    size_t count;
+    const struct pm_source *s = pm_sources(&count);
+
+    for (size_t i = 0; i < count; i++)
+        pm_str_add(&all, "%s%s (%s)", i ? ", " : "", s[i].name, s[i].help);
+    const int err = pm_fail(PM_ECONFIG, "dataset download: %s%s; there are: %s",
+                            name[0] ? "no data set is called " : "which data set?", name, all.text);
+    pm_str_free(&all);
+    return err;
+}
+
+static int find_source(const char *name, const struct pm_source **out)
+{
+    size_t count;
+    const struct pm_source *s = pm_sources(&count);
+
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(s[i].name, name) == 0) {
+            *out = &s[i];
+            return s[i].by_hand ? pm_fail(PM_ECONFIG, "dataset download %s: %s", name, s[i].by_hand)
+                                : PM_OK;
+        }
+    return fail_unknown(name);
+}
+
+/* ---- checksums of another mirror ------------------------------------------------------------ */
+
+/* The line "HEX  NAME" of sha256sum's output for this archive. */
+static int sum_in(const struct work *w, const char *text, const char *name, const char **out)
+{
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        const size_t hex = strspn(line, "0123456789abcdefABCDEF");
+        const size_t n = strlen(name);
+        const char *rest = line + hex;
+        if (hex != 64 || rest[0] != ' ' || (rest[1] != ' ' && rest[1] != '*'))
+            continue;
+        if (strncmp(rest + 2, name, n) == 0 && (rest[2 + n] == '\n' || rest[2 + n] == '\0')) {
+            char *copy = pm_arena_strdup(w->arena, line);
+            copy[64] = '\0';
+            *out = copy;
+            return PM_OK;
+        }
+    }
+    return pm_fail(PM_EDATA, "%s: no line \"SHA-256  %s\" in it", w->o->sums, name);
+}
+
+/* The archive as it is to be fetched: other addresses, other checksums where the options say so. */
+static int resolve(const struct work *w, const struct pm_archive *a, struct pm_archive *out)
+{
+    int err = PM_OK;
+    char *text = NULL;
+
+    *out = *a;
+    if (w->o->from) {
+        const char **list = pm_arena_alloc(w->arena, 2 * sizeof *list);
+        const size_t n = strlen(w->o->from);
+        list[0] = pm_arena_printf(w->arena, "%s%s%s", w->o->from,
+                                  n && w->o->from[n - 1] == '/' ? "" : "/", a->name);
+        out->addresses = list;
+    }
+    if (w->o->sums) {
+        PM_TRY(pm_file_read(w->o->sums, &text, NULL));
+        PM_TRY(sum_in(w, text, a->name, &out->sha256));
+        if (strcmp(out->sha256, a->sha256) != 0)
+            out->size = 0;
+    }
+out:
+    pm_free(text);
+    return err;
+}
+
+/* ---- the steps ------------------------------------------------------------------------------ */
+
+static int fetch_all(const struct work *w)
+{
+    int err = PM_OK;
+    uint64_t bytes = 0;
+    char text[24];
+
+    for (size_t i = 0; i < w->source->archive_count; i++)
+        bytes += w->source->archives[i].size;
+    PM_INFO("data", "%s: %zu archives, %s, to %s", w->source->name, w->source->archive_count,
+            pm_bytes_text(bytes, text), w->raw);
+    for (size_t i = 0; i < w->source->archive_count; i++) {
+        struct pm_archive a;
+        PM_TRY(resolve(w, &w->source->archives[i], &a));
+        PM_TRY(pm_fetch(&(struct pm_fetch){
+            .name = a.name,
+            .addresses = a.addresses,
+            .path = pm_arena_printf(w->arena, "%s/%s", w->raw, a.name),
+            .size = a.size,
+            .sha256 = a.sha256,
+            .stop = w->o->stop,
+        }));
+    }
+out:
+    return err;
+}
+
+/* folder is made anew: a half of an unpacking is worth nothing. */
+static int unpack_all(const struct work *w, const char *folder, bool *any)
+{
+    int err = PM_OK;
+
+    *any = false;
+    PM_TRY(pm_remove_tree(folder));
+    for (size_t i = 0; i < w->source->archive_count; i++)
+        if (w->source->archives[i].packed) {
+            *any = true;
+            PM_TRY(pm_unpack(
+                pm_arena_printf(w->arena, "%s/%s", w->raw, w->source->archives[i].name), folder,
+                w->o->stop));
+        }
+out:
+    return err;
+}
+
+/* What was fetched; the folder too when nothing else is in it and it is ours. */
+static int tidy(const struct work *w, const char *unpacked)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_remove_tree(unpacked));
+    if (w->o->keep_archives) {
+        PM_INFO("data", "the archives are kept in %s", w->raw);
+        return PM_OK;
+    }
+    for (size_t i = 0; i < w->source->archive_count; i++)
+        PM_TRY(pm_remove_tree(
+            pm_arena_printf(w->arena, "%s/%s", w->raw, w->source->archives[i].name)));
+    if (!w->o->raw)
+        PM_TRY(pm_remove_tree(w->raw));
+out:
+    return err;
+}
+
+/* What the converter would refuse at the end, before anything is fetched. */
+static int check_before(const struct work *w, const char *dst)
+{
+    int err = PM_OK;
+    size_t count;
+    const struct pm_converter *const *rows = pm_converters(&count), *c = NULL;
+
+    for (size_t i = 0; i < count && !c; i++)
+        if (strcmp(rows[i]->name, w->source->name) == 0)
+            c = rows[i];
+    if (!c)
+        PM_TRY(pm_fail(PM_ECONFIG, "dataset download %s: this version has no converter for it",
+                       w->source->name));
+    if (c->opts)
+        PM_TRY(pm_opts_parse_text(c->opts, w->o->options ? w->o->options : "",
+                                  pm_arena_alloc(w->arena, c->cfg_size + 1), w->arena,
+                                  pm_arena_printf(w->arena, "dataset download %s", c->name)));
+    if (pm_file_exists(pm_arena_printf(w->arena, "%s/dataset.json", dst)))
+        PM_TRY(pm_fail(PM_EFAIL, "%s: exists already: remove it or name another folder", dst));
+out:
+    return err;
+}
+
+static int work(const struct work *w, const char *dst)
+{
+    int err = PM_OK;
+    bool any = false;
+    const char *unpacked = pm_arena_printf(w->arena, "%s/unpacked", w->raw);
+
+    PM_TRY(check_before(w, dst));
+    PM_TRY(pm_make_folders(w->raw));
+    PM_TRY(fetch_all(w));
+    PM_TRY(unpack_all(w, unpacked, &any));
+    const char *src = !any                 ? w->raw
+                      : w->source->inside[0] ? pm_arena_printf(w->arena, "%s/%s", unpacked,
+                                                               w->source->inside)
+                                             : unpacked;
+    PM_TRY(pm_dataset_convert(w->source->name, src, dst, w->o->options));
+    PM_TRY(tidy(w, unpacked));
+out:
+    return err;
+}
+
+static const char *without_slash(struct pm_arena *a, const char *path)
+{
+    char *copy = pm_arena_strdup(a, path);
+
+    for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
+        copy[n - 1] = '\0';
+    return copy;
+}
+
+int pm_dataset_download(const char *name, const char *dst, const struct pm_download_options *o)
+{
+    int err = PM_OK;
+    struct work w = { .o = o, .arena = pm_arena_create() };
+
+    PM_TRY(find_source(name, &w.source));
+    w.raw = o->raw ? o->raw
+                   : pm_arena_printf(w.arena, "%s.download", without_slash(w.arena, dst));
+    PM_TRY(work(&w, dst));
+out:
+    pm_arena_destroy(&w.arena);
+    return err;
+}
+
+bool pm_dataset_downloadable(size_t i, const char **name, const char **help)
+{
+    size_t count;
+    const struct pm_source *s = pm_sources(&count);
+
+    if (i >= count)
+        return false;
+    *name = s[i].name;
+    *help = s[i].help;
+    return true;
+}

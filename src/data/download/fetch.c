@@ -1,0 +1,430 @@
+/* Fetching one file, by libcurl.
+ *
+ * The bytes go to PATH.part, which gets its name only when its checksum is right. An attempt asks for
+ * what lies beyond the part's end; a server that sends the whole file instead makes it begin anew.
+ * Attempts that bring the part further than it ever was may be repeated for ever, others a few times
+ * with growing pauses; then the next address has its turn. Which server a part came from is not remembered: the
+ * checksum tells when two of them did not hold the same file, and the whole is fetched once more. */
+#include "data/download/download.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <pumice/progress.h>
+
+#include "data/download/libraries.h"
+
+enum { TRIES = 5, TRIES_UNRESOLVED = 2, MEGA = 1000000 };
+static const double first_pause = 0.5; /* seconds; doubled each time */
+
+struct transfer {
+    const struct pm_fetch *f;
+    const struct pm_curl *c;
+    CURL *handle;
+    const char *part, *address;
+    int fd;                 /* of the part, locked */
+    uint64_t offset;        /* bytes in the part */
+    uint64_t best;          /* the furthest that this address brought it */
+    uint64_t received;      /* bytes of all attempts */
+    bool answered;          /* this attempt's first bytes have come */
+    bool ranged;            /* Content-Range of this answer: from, total (0 = not said) */
+    uint64_t from, total;
+    bool damaged;           /* some address had another file */
+    int err;                /* of writing; its line is the error's text */
+    char reason[512];       /* why the last attempt ended */
+    struct pm_progress *bar;
+};
+
+static bool stopped(const struct pm_fetch *f)
+{
+    return f->stop && *f->stop;
+}
+
+static int restart(struct transfer *t)
+{
+    if (ftruncate(t->fd, 0) != 0)
+        return pm_fail(PM_EFAIL, "%s: cannot be emptied: %s", t->part, strerror(errno));
+    t->offset = 0;
+    return PM_OK;
+}
+
+/* ---- what curl calls -------------------------------------------------------------------- */
+
+static size_t on_header(char *line, size_t size, size_t count, void *ctx)
+{
+    struct transfer *t = ctx;
+    const size_t n = size * count;
+    char text[256];
+
+    snprintf(text, sizeof text, "%.*s", (int)(n < sizeof text ? n : sizeof text - 1), line);
+    if (strncasecmp(text, "HTTP/", 5) == 0)
+        t->ranged = false;
+    if (strncasecmp(text, "Content-Range:", 14) == 0) {
+        t->total = 0;
+        t->ranged = sscanf(text + 14, " bytes %" SCNu64 "-%*u/%" SCNu64, &t->from, &t->total) >= 1;
+    }
+    return n;
+}
+
+/* The part goes on, or begins anew where the server sends everything. */
+static int begin_answer(struct transfer *t)
+{
+    long status = 0;
+
+    t->answered = true;
+    t->c->easy_getinfo(t->handle, CURLINFO_RESPONSE_CODE, &status);
+    if (status == 206 && (!t->ranged || t->from != t->offset))
+        return pm_fail(PM_EDATA, "it sent another part of the file than that from byte %" PRIu64 " on",
+                       t->offset);
+    if (status == 206 && t->f->size && t->total && t->total != t->f->size)
+        return pm_fail(PM_EDATA, "the file has %" PRIu64 " bytes there, %" PRIu64 " are right",
+                       t->total, t->f->size);
+    if (status == 200 && t->offset > 0) {
+        PM_INFO("data", "%s: the server cannot go on in the middle: from the beginning", t->f->name);
+        return restart(t);
+    }
+    return PM_OK;
+}
+
+static size_t on_bytes(char *data, size_t size, size_t count, void *ctx)
+{
+    struct transfer *t = ctx;
+    const size_t n = size * count;
+
+    if (!t->answered && (t->err = begin_answer(t)) < 0)
+        return 0;
+    if (t->f->size && t->offset + n > t->f->size) {
+        t->err = pm_fail(PM_EDATA, "the file is longer there than the %" PRIu64 " bytes that are right",
+                         t->f->size);
+        return 0;
+    }
+    for (size_t done = 0; done < n;) {
+        const ssize_t w = pwrite(t->fd, data + done, n - done, (off_t)(t->offset + done));
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w < 0) {
+            t->err = pm_fail(PM_EFAIL, "%s: cannot be written: %s", t->part, strerror(errno));
+            return 0;
+        }
+        done += (size_t)w;
+    }
+    t->offset += n;
+    t->received += n;
+    pm_progress_count(t->bar, t->offset / MEGA, t->received / MEGA, -1);
+    return n;
+}
+
+static int on_progress(void *ctx, curl_off_t total, curl_off_t now, curl_off_t up, curl_off_t sent)
+{
+    const struct transfer *t = ctx;
+
+    (void)total, (void)now, (void)up, (void)sent;
+    return stopped(t->f);
+}
+
+/* ---- one attempt ------------------------------------------------------------------------ */
+
+enum outcome { WHOLE, AGAIN, ELSEWHERE, GIVE_UP };
+
+static void set_options(struct transfer *t, char range[32])
+{
+    const struct pm_curl *c = t->c;
+
+    snprintf(range, 32, "%" PRIu64 "-", t->offset);
+    c->easy_setopt(t->handle, CURLOPT_URL, t->address);
+    c->easy_setopt(t->handle, CURLOPT_RANGE, t->offset ? range : NULL);
+    c->easy_setopt(t->handle, CURLOPT_PROTOCOLS_STR, "http,https,file");
+    c->easy_setopt(t->handle, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    c->easy_setopt(t->handle, CURLOPT_FOLLOWLOCATION, 1L);
+    c->easy_setopt(t->handle, CURLOPT_MAXREDIRS, 10L);
+    c->easy_setopt(t->handle, CURLOPT_FAILONERROR, 1L);
+    c->easy_setopt(t->handle, CURLOPT_NOSIGNAL, 1L);
+    c->easy_setopt(t->handle, CURLOPT_CONNECTTIMEOUT, 30L);
+    c->easy_setopt(t->handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    c->easy_setopt(t->handle, CURLOPT_LOW_SPEED_TIME, 60L);
+    c->easy_setopt(t->handle, CURLOPT_USERAGENT, "pumice/" PUMICE_VERSION);
+    c->easy_setopt(t->handle, CURLOPT_HEADERFUNCTION, on_header);
+    c->easy_setopt(t->handle, CURLOPT_HEADERDATA, t);
+    c->easy_setopt(t->handle, CURLOPT_WRITEFUNCTION, on_bytes);
+    c->easy_setopt(t->handle, CURLOPT_WRITEDATA, t);
+    c->easy_setopt(t->handle, CURLOPT_NOPROGRESS, 0L);
+    c->easy_setopt(t->handle, CURLOPT_XFERINFOFUNCTION, on_progress);
+    c->easy_setopt(t->handle, CURLOPT_XFERINFODATA, t);
+}
+
+/* What a refusal means: 416 says that there is nothing beyond the part's end. */
+static enum outcome refused(struct transfer *t)
+{
+    long status = 0;
+
+    t->c->easy_getinfo(t->handle, CURLINFO_RESPONSE_CODE, &status);
+    snprintf(t->reason, sizeof t->reason, "the server answers %ld", status);
+    if (status == 416 && t->offset > 0) {
+        if (t->f->size == 0 || t->offset == t->f->size)
+            return WHOLE; /* the checksum will tell */
+        return restart(t) < 0 ? GIVE_UP : AGAIN;
+    }
+    return status == 408 || status == 429 || status >= 500 ? AGAIN : ELSEWHERE;
+}
+
+static enum outcome judge(struct transfer *t, CURLcode code)
+{
+    snprintf(t->reason, sizeof t->reason, "%s", t->c->easy_strerror(code));
+    if (stopped(t->f))
+        return GIVE_UP;
+    if (t->err < 0) {
+        snprintf(t->reason, sizeof t->reason, "%s", pm_error_text());
+        t->damaged |= t->err == PM_EDATA;
+        return t->err == PM_EDATA ? ELSEWHERE : GIVE_UP;
+    }
+    switch (code) {
+    case CURLE_OK:
+        snprintf(t->reason, sizeof t->reason, "it ends after %" PRIu64 " of %" PRIu64 " bytes",
+                 t->offset, t->f->size);
+        return t->f->size && t->offset < t->f->size ? AGAIN : WHOLE;
+    case CURLE_HTTP_RETURNED_ERROR:
+        return refused(t);
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_TOO_MANY_REDIRECTS:
+    case CURLE_FILE_COULDNT_READ_FILE:
+        return ELSEWHERE;
+    default:
+        return AGAIN;
+    }
+}
+
+static enum outcome attempt(struct transfer *t, CURLcode *code)
+{
+    char range[32];
+
+    if (t->f->size && t->offset == t->f->size)
+        return WHOLE;
+    t->handle = t->c->easy_init();
+    t->answered = t->ranged = false;
+    t->err = PM_OK;
+    set_options(t, range);
+    *code = t->c->easy_perform(t->handle);
+    const enum outcome o = judge(t, *code);
+    t->c->easy_cleanup(t->handle);
+    t->handle = NULL;
+    return o;
+}
+
+static void pause_for(const struct pm_fetch *f, double seconds)
+{
+    const double end = pm_seconds() + seconds;
+
+    while (!stopped(f) && pm_seconds() < end)
+        usleep(20000);
+}
+
+/* Attempts at one address until the part is whole or there is no hope. */
+static enum outcome repeat(struct transfer *t)
+{
+    double pause = first_pause;
+
+    t->best = t->offset;
+    for (int tries = 1;; tries++) {
+        CURLcode code = CURLE_OK;
+        const enum outcome o = attempt(t, &code);
+        const int most = code == CURLE_COULDNT_RESOLVE_HOST ? TRIES_UNRESOLVED : TRIES;
+        if (o != AGAIN)
+            return o;
+        if (t->offset > t->best) {
+            t->best = t->offset;
+            tries = 0;
+            pause = first_pause;
+        }
+        if (tries >= most)
+            return ELSEWHERE;
+        PM_INFO("data", "%s: %s; again in %.1f s", t->address, t->reason, pause);
+        pause_for(t->f, pause);
+        pause *= 2;
+    }
+}
+
+/* ---- the checksum ----------------------------------------------------------------------- */
+
+static int sum_of(const struct pm_fetch *f, const char *path, char hex[65])
+{
+    int err = PM_OK;
+    struct pm_sha256 s;
+    uint8_t *block = pm_malloc(1 << 20);
+    ssize_t n = 0;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be read: %s", path, strerror(errno)));
+    pm_sha256_start(&s);
+    while ((n = read(fd, block, 1 << 20)) > 0) {
+        pm_sha256_add(&s, block, (size_t)n);
+        if (stopped(f))
+            PM_TRY(pm_fail(PM_EFAIL, "%s: stopped while its checksum was computed", path));
+    }
+    if (n < 0)
+        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be read: %s", path, strerror(errno)));
+    pm_sha256_end(&s, hex);
+out:
+    if (fd >= 0)
+        close(fd);
+    pm_free(block);
+    return err;
+}
+
+/* ---- the whole -------------------------------------------------------------------------- */
+
+/* One address: the part fetched and found right, or *out says otherwise. A part that was begun before
+ * and is wrong at the end is fetched once more from its beginning. */
+static int from_address(struct transfer *t, enum outcome *out)
+{
+    int err = PM_OK;
+    char hex[65];
+
+    for (;;) {
+        const bool continued = t->offset > 0;
+        const uint64_t before = t->received;
+        *out = repeat(t);
+        if (*out != WHOLE)
+            return PM_OK;
+        PM_TRY(sum_of(t->f, t->part, hex));
+        if (strcasecmp(hex, t->f->sha256) == 0)
+            return PM_OK;
+        snprintf(t->reason, sizeof t->reason, "the SHA-256 of what it sent is %s, %s is right", hex,
+                 t->f->sha256);
+        *out = ELSEWHERE;
+        t->damaged = true;
+        PM_TRY(restart(t));
+        if (!continued)
+            return PM_OK;
+        PM_WARN("data", "%s: with what was there before%s, the checksum is wrong: from the beginning",
+                t->f->name, t->received > before ? " and what came now" : "");
+    }
+out:
+    return err;
+}
+
+static int open_part(struct transfer *t)
+{
+    struct stat st;
+
+    t->fd = open(t->part, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (t->fd < 0)
+        return pm_fail(PM_EFAIL, "%s: cannot be written: %s", t->part, strerror(errno));
+    if (flock(t->fd, LOCK_EX | LOCK_NB) != 0)
+        return pm_fail(PM_EFAIL, "%s: another process is fetching this file", t->part);
+    if (fstat(t->fd, &st) != 0)
+        return pm_fail(PM_EFAIL, "%s: cannot be read: %s", t->part, strerror(errno));
+    t->offset = (uint64_t)st.st_size;
+    if (t->f->size && t->offset > t->f->size)
+        return restart(t);
+    if (t->offset)
+        PM_INFO("data", "%s: goes on after %" PRIu64 " bytes", t->f->name, t->offset);
+    return PM_OK;
+}
+
+static int check_space(const struct transfer *t)
+{
+    struct statvfs v;
+    char wanted[24], free[24];
+    const uint64_t need = t->f->size > t->offset ? t->f->size - t->offset : 0;
+
+    if (fstatvfs(t->fd, &v) != 0 || need <= (uint64_t)v.f_bavail * v.f_frsize)
+        return PM_OK;
+    return pm_fail(PM_EFAIL, "%s: %s are still to come, but the disk has %s free", t->part,
+                   pm_bytes_text(need, wanted),
+                   pm_bytes_text((uint64_t)v.f_bavail * v.f_frsize, free));
+}
+
+static int give_name(struct transfer *t)
+{
+    if (fsync(t->fd) != 0 || rename(t->part, t->f->path) != 0)
+        return pm_fail(PM_EFAIL, "%s: cannot be given its name: %s", t->part, strerror(errno));
+    return PM_OK;
+}
+
+static int fail_stopped(const struct transfer *t)
+{
+    return pm_fail(PM_EFAIL, "%s: stopped; %" PRIu64 " bytes are in %s, and the same command goes on "
+                             "from there", t->f->name, t->offset, t->part);
+}
+
+static int from_addresses(struct transfer *t)
+{
+    int err = PM_OK;
+    struct pm_str why = { 0 };
+
+    for (const char *const *a = t->f->addresses; *a; a++) {
+        enum outcome o = ELSEWHERE;
+        t->address = *a;
+        PM_TRY(from_address(t, &o));
+        if (o == WHOLE)
+            goto out;
+        if (stopped(t->f))
+            PM_TRY(fail_stopped(t));
+        if (o == GIVE_UP)
+            PM_TRY(pm_fail(PM_EFAIL, "%s", t->reason));
+        pm_str_add(&why, "%s%s: %s", why.length ? "; " : "", *a, t->reason);
+    }
+    PM_TRY(pm_fail(t->damaged ? PM_EDATA : PM_EFAIL,
+                   "%s cannot be fetched: %s. Try again later, name another server with --from, or put "
+                   "the file there yourself: %s", t->f->name, why.text, t->f->path));
+out:
+    pm_str_free(&why);
+    return err;
+}
+
+/* 1: the finished file is there and right. */
+static int is_there(const struct pm_fetch *f)
+{
+    char hex[65];
+
+    if (!pm_file_exists(f->path))
+        return 0;
+    const int err = sum_of(f, f->path, hex);
+    if (err < 0)
+        return err;
+    if (strcasecmp(hex, f->sha256) == 0) {
+        PM_INFO("data", "%s: is there already", f->path);
+        return 1;
+    }
+    return pm_fail(PM_EDATA, "%s: its SHA-256 is %s, %s is right: remove it, and it will be fetched",
+                   f->path, hex, f->sha256);
+}
+
+int pm_fetch(const struct pm_fetch *f)
+{
+    int err = PM_OK;
+    struct transfer t = { .f = f, .fd = -1 };
+    struct pm_str part = { 0 };
+    char unit[96];
+
+    PM_TRY(is_there(f));
+    if (err == 1)
+        return PM_OK;
+    PM_TRY(pm_curl_load(&t.c));
+    pm_str_add(&part, "%s.part", f->path);
+    t.part = part.text;
+    PM_TRY(open_part(&t));
+    PM_TRY(check_space(&t));
+    snprintf(unit, sizeof unit, "%.80s, MB", f->name);
+    t.bar = pm_progress_start(&(struct pm_progress_options){
+        .what = "data", .unit = unit, .speed = "MB", .first = t.offset / MEGA, .last = f->size / MEGA });
+    PM_TRY(from_addresses(&t));
+    PM_TRY(give_name(&t));
+out:
+    pm_progress_end(&t.bar);
+    if (t.fd >= 0)
+        close(t.fd);
+    pm_str_free(&part);
+    return err;
+}

@@ -1,0 +1,224 @@
+/* Fetching from servers that behave and servers that do not. */
+#include "../base/unit.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "data/download/download.h"
+#include "http_server.h"
+
+enum { SIZE = 100000 };
+
+static char *folder;
+static uint8_t right[SIZE], wrong[SIZE];
+static char sum[65];
+
+enum { PLAIN, FIXED, CUTS, CUTWHOLE, LONGER, SAYLONG, SHORTER, RANGES, TOTAL, BUSY_TWICE, GONE, WENT,
+       ROUND, DIFFERENT, ALWAYS_BUSY, PAGES };
+static struct page pages[PAGES + 1] = {
+    [PLAIN] = { "/plain", right, SIZE, GOOD },
+    [FIXED] = { "/fixed", right, SIZE, NO_RANGES },
+    [CUTS] = { "/cuts", right, SIZE, CUT, 30000 },
+    [CUTWHOLE] = { "/cutwhole", right, SIZE, CUT_WHOLE, 30000 },
+    [LONGER] = { "/longer", right, SIZE, TOO_LONG, 10 },
+    [SAYLONG] = { "/saylong", right, SIZE, SAYS_LONGER, 10 },
+    [SHORTER] = { "/shorter", right, SIZE, SAYS_SHORTER, 60000 },
+    [RANGES] = { "/ranges", right, SIZE, OTHER_RANGE },
+    [TOTAL] = { "/total", right, SIZE, OTHER_TOTAL },
+    [BUSY_TWICE] = { "/busy", right, SIZE, BUSY, 2 },
+    [GONE] = { "/gone", right, SIZE, MISSING },
+    [WENT] = { "/went", NULL, 0, MOVED, 0, "/plain" },
+    [ROUND] = { "/round", NULL, 0, MOVED, 0, "/round" },
+    [DIFFERENT] = { "/different", wrong, SIZE, GOOD },
+    [ALWAYS_BUSY] = { "/always", right, SIZE, BUSY, 1000000 },
+};
+static struct server server;
+
+static const char *in(const char *name)
+{
+    static char text[8][512];
+    static int next;
+
+    next = (next + 1) % 8;
+    snprintf(text[next], sizeof text[next], "%s/%s", folder, name);
+    return text[next];
+}
+
+/* Fetches FOLDER/x from one or two pages (the second may be below 0), over a part of these bytes. */
+static int fetch(int first, int second, const void *part, size_t part_size, bool known_size)
+{
+    char address[2][128];
+    const char *list[3] = { address[0], second < 0 ? NULL : address[1], NULL };
+
+    snprintf(address[0], 128, "http://127.0.0.1:%d%s", server.port, pages[first].path);
+    if (second >= 0)
+        snprintf(address[1], 128, "http://127.0.0.1:%d%s", server.port, pages[second].path);
+    for (int i = 0; i < PAGES; i++)
+        pages[i].requests = 0;
+    unlink(in("x"));
+    unlink(in("x.part"));
+    if (part)
+        assert_int_equal(pm_file_write(in("x.part"), part, part_size), 0);
+    return pm_fetch(&(struct pm_fetch){ .name = "x", .addresses = list, .path = in("x"),
+                                        .size = known_size ? SIZE : 0, .sha256 = sum });
+}
+
+static void is_right(int err)
+{
+    char *data = NULL;
+    size_t size = 0;
+
+    if (err < 0)
+        fail_msg("%s", pm_error_text());
+    assert_int_equal(pm_file_read(in("x"), &data, &size), 0);
+    assert_int_equal(size, SIZE);
+    assert_memory_equal(data, right, SIZE);
+    pm_free(data);
+    assert_false(pm_file_exists(in("x.part")));
+}
+
+static void fails(int err, int code, const char *text)
+{
+    assert_int_equal(err, code);
+    assert_contains(pm_error_text(), text);
+    assert_false(pm_file_exists(in("x")));
+}
+
+static void whole(void **state)
+{
+    (void)state;
+    is_right(fetch(PLAIN, -1, NULL, 0, true));
+    assert_int_equal(pages[PLAIN].requests, 1);
+    assert_string_equal(pages[PLAIN].range, "");
+    is_right(fetch(PLAIN, -1, NULL, 0, false));
+    is_right(fetch(WENT, -1, NULL, 0, true));
+    is_right(fetch(BUSY_TWICE, -1, NULL, 0, true));
+    assert_int_equal(pages[BUSY_TWICE].requests, 3);
+    is_right(fetch(GONE, PLAIN, NULL, 0, true));
+    assert_int_equal(pages[GONE].requests, 1);
+    is_right(fetch(DIFFERENT, PLAIN, NULL, 0, true));
+}
+
+/* A file that is there and right is not fetched; one that is wrong is left to its owner. */
+static void there(void **state)
+{
+    const char *const list[] = { "http://127.0.0.1:1/x", NULL };
+    const struct pm_fetch f = { .name = "x", .addresses = list, .path = in("x"), .size = SIZE,
+                                .sha256 = sum };
+    (void)state;
+
+    is_right(fetch(PLAIN, -1, NULL, 0, true));
+    is_right(pm_fetch(&f));
+    assert_int_equal(pm_file_write(in("x"), wrong, SIZE), 0);
+    assert_int_equal(pm_fetch(&f), PM_EDATA);
+    assert_contains(pm_error_text(), "is right: remove it");
+}
+
+static void resumed(void **state)
+{
+    (void)state;
+    is_right(fetch(PLAIN, -1, right, 40000, true));
+    assert_string_equal(pages[PLAIN].range, "40000-");
+    is_right(fetch(PLAIN, -1, right, 40000, false));
+    is_right(fetch(PLAIN, -1, right, SIZE, true)); /* whole, but for its name */
+    assert_int_equal(pages[PLAIN].requests, 0);
+    is_right(fetch(PLAIN, -1, right, SIZE, false)); /* 416: there is nothing more, perhaps */
+    is_right(fetch(CUTS, -1, NULL, 0, true));
+    assert_int_equal(pages[CUTS].requests, 4);
+    assert_string_equal(pages[CUTS].range, "90000-");
+    is_right(fetch(SHORTER, -1, NULL, 0, true));
+    is_right(fetch(SAYLONG, -1, NULL, 0, true)); /* an answer cut short, after which nothing is left */
+    is_right(fetch(SAYLONG, -1, NULL, 0, false));
+    /* No ranges: from the beginning. */
+    is_right(fetch(FIXED, -1, right, 40000, true));
+    is_right(fetch(CUTWHOLE, -1, NULL, 0, true));
+    /* A part of something else: seen by the checksum, fetched once more. */
+    is_right(fetch(PLAIN, -1, wrong, 40000, true));
+    is_right(fetch(PLAIN, -1, wrong, SIZE, true));
+    assert_int_equal(pages[PLAIN].requests, 1);
+    is_right(fetch(WENT, -1, right, 50000, true));
+    assert_string_equal(pages[PLAIN].range, "50000-");
+}
+
+static void refused(void **state)
+{
+    (void)state;
+    fails(fetch(GONE, -1, NULL, 0, true), PM_EFAIL, "/gone: the server answers 404. Try again later, name "
+                                                    "another server with --from, or put the file there");
+    fails(fetch(DIFFERENT, -1, NULL, 0, true), PM_EDATA, "/different: the SHA-256 of what it sent is ");
+    fails(fetch(LONGER, -1, NULL, 0, true), PM_EDATA, "longer there than the 100000 bytes");
+    fails(fetch(RANGES, -1, right, 40000, true), PM_EDATA, "another part of the file than that from byte "
+                                                           "40000");
+    fails(fetch(TOTAL, -1, right, 40000, true), PM_EDATA, "has 100005 bytes there, 100000 are right");
+    fails(fetch(ROUND, -1, NULL, 0, true), PM_EFAIL, "/round: ");
+}
+
+static void unreachable(void **state)
+{
+    const char *const nobody[] = { "http://127.0.0.1:1/x", "http://no.such.name.invalid/x",
+                                   "gopher://127.0.0.1/x", NULL };
+    (void)state;
+
+    unlink(in("x"));
+    assert_int_equal(pm_fetch(&(struct pm_fetch){ .name = "x", .addresses = nobody, .path = in("x"),
+                                                  .size = SIZE, .sha256 = sum }),
+                     PM_EFAIL);
+    assert_contains(pm_error_text(), "x cannot be fetched: http://127.0.0.1:1/x: ");
+    assert_contains(pm_error_text(), "; http://no.such.name.invalid/x: ");
+    assert_contains(pm_error_text(), "; gopher://127.0.0.1/x: ");
+    assert_contains(pm_error_text(), "put the file there yourself: ");
+    fails(fetch(ALWAYS_BUSY, -1, NULL, 0, true), PM_EFAIL, "the server answers 503");
+    assert_int_equal(pages[ALWAYS_BUSY].requests, 5);
+}
+
+/* Files can be named too: a folder on a disk that somebody brought. */
+static void from_disk(void **state)
+{
+    char address[600];
+    const char *const list[] = { address, NULL };
+    (void)state;
+
+    unlink(in("x"));
+    assert_int_equal(pm_file_write(in("x.part"), right, 1000), 0);
+    assert_int_equal(pm_file_write(in("brought"), right, SIZE), 0);
+    snprintf(address, sizeof address, "file://%s", in("brought"));
+    is_right(pm_fetch(&(struct pm_fetch){ .name = "x", .addresses = list, .path = in("x"),
+                                          .size = SIZE, .sha256 = sum }));
+}
+
+static int set_up(void **state)
+{
+    struct pm_sha256 s;
+    uint32_t x = 1;
+    (void)state;
+
+    for (int i = 0; i < SIZE; i++) {
+        x = x * 1664525 + 1013904223;
+        right[i] = (uint8_t)(x >> 24);
+        wrong[i] = (uint8_t)(x >> 16);
+    }
+    pm_sha256_start(&s);
+    pm_sha256_add(&s, right, SIZE);
+    pm_sha256_end(&s, sum);
+    folder = make_folder();
+    server_start(&server, pages);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    server_stop(&server);
+    drop_folder(folder);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole),   cmocka_unit_test(there),       cmocka_unit_test(resumed),
+        cmocka_unit_test(refused), cmocka_unit_test(unreachable), cmocka_unit_test(from_disk),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
