@@ -245,6 +245,9 @@ extern const struct pm_opt pm_convert_opts[];
 /* options: "validation=0.2 seed=1", or NULL. An unknown format or option is PM_ECONFIG. A finished
  * data folder of that name at dst is left as it is and told, without force=true. */
 int pm_dataset_convert(const char *format, const char *src, const char *dst, const char *options);
+/* Before much work goes into src: 0 when pm_dataset_convert could begin, 1 when a finished data folder
+ * is there and nothing would be done, or the error it would give for format, dst or options. */
+int pm_dataset_convert_ready(const char *format, const char *dst, const char *options);
 /* dataset download: the archives that the original programs fetched, then the converter. */
 struct pm_download_options {
     const char *from;     /* address of a folder that holds the archives by their names; NULL = theirs */

@@ -3,7 +3,6 @@
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
-#include <signal.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -155,33 +154,18 @@ out:
 
 /* ---- download ------------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t stop_signal;
-
-static void on_signal(int number)
-{
-    stop_signal = number;
-}
-
 static int download(const struct app_args *args, struct pm_download_options *o, struct pm_arena *a,
                     struct app_globals *g)
 {
     int err = PM_OK;
-    struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
 
     if (args->words_count < 2)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: dataset download needs NAME DST, as in pumice "
                                    "dataset download flowers data/flowers"));
     PM_TRY(joined(args, 2, a, &o->options));
-    o->stop = &stop_signal;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    err = pm_dataset_download(args->words[0], args->words[1], o);
-    if (err < 0 && stop_signal) {
-        PM_INFO("data", "%s", pm_error_text());
-        err = 128 + stop_signal;
-        goto out;
-    }
-    PM_TRY(err);
+    o->stop = &stopped;
+    catch_signals();
+    PM_TRY(pm_dataset_download(args->words[0], args->words[1], o));
     PM_TRY(print_made(args->words[1], a, g));
 out:
     return err;
@@ -525,7 +509,7 @@ static int run(int argc, char **argv, struct app_globals *g)
         if (records && sscanf(records, "%d", &flags.records) != 1)
             PM_TRY(pm_fail(PM_ECONFIG, "command line: --records %s is no number", records));
     }
-    if (!strcmp(what, "convert"))
+    if (downloading || !strcmp(what, "convert"))
         take_flags(&argc, argv, a);
     PM_TRY(app_args(argc, argv, "dataset", a, &args));
     args.words++, args.words_count--;
@@ -608,23 +592,10 @@ const struct pm_command pm_command_dataset = {
              "make shapes DST [size=64 train=4000 validation=500 test=500 seed=0]\n"
              "inspect FILE|FOLDER [--records N] [--pictures FOLDER] [--check]",
     .details =
-<<<<<<< HEAD
         "convert turns a raw folder into TFRecord files with labels.txt and dataset.json, named as\n"
         "TF-Slim and the Inception trainer name them. A finished data folder at DST is left as it is,\n"
         "unless --force is given. Options stand as key=value or --key=value.\n"
         "'pumice dataset convert --help' explains the formats, 'convert FORMAT --help' one of them.\n"
-=======
-        "convert turns a raw folder into TFRecord shards with labels.txt and dataset.json. DST "
-        "must\n"
-        "not exist. Formats and their options:\n"
-        "  mnist    IDX files, plain or .gz; validation=-1 (images off the end of the training "
-        "set,\n"
-        "           -1 = a twelfth)\n"
-        "  cifar10  the binary version, *.bin; validation=0\n"
-        "  folder   SRC/train/CLASS/* and SRC/validation/CLASS/*, or SRC/CLASS/*: validation=0.1\n"
-        "           (part of SRC/CLASS/*), seed=0, per_shard=1000, bad=skip|error (pictures that "
-        "do\n"
-        "           not decode)\n"
         "download fetches a data set's archives, checks their SHA-256 and converts them: mnist (12 MB),\n"
         "cifar10 (170 MB), flowers (229 MB), visualwakewords (20 GB). What was interrupted goes on when\n"
         "the command is repeated. Options are the converter's.\n"
@@ -632,7 +603,6 @@ const struct pm_command pm_command_dataset = {
         "  --sums FILE       \"SHA-256  NAME\" lines, where that server's archives are packed otherwise\n"
         "  --raw FOLDER      where the archives lie meanwhile; DST.download\n"
         "  --keep-archives   leaves them there\n"
->>>>>>> 42eef88 (dataset download: archives fetched, checked, unpacked and converted)
         "make shapes draws the built-in data: discs, boxes, triangles and rings with class, mask "
         "and\n"
         "box labels.\n"

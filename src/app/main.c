@@ -37,7 +37,7 @@ static const char closing[] =
     "key=value changes the config for one run: run.steps=100, optim.name=adam,\n"
     "devices='[\"vulkan:0\",\"cpu\"]'. configs/README.md explains every key.\n"
     "Exit codes: 0 done, 1 failed, 2 config or command line, 3 data or checkpoint, 4 device,\n"
-    "130 and 143 stopped by a signal after a checkpoint was written.\n";
+    "130 and 143 stopped by a signal, what was reached being kept.\n";
 
 static const struct pm_command *find(const char *name)
 {

@@ -14,7 +14,7 @@ static uint8_t right[SIZE], wrong[SIZE];
 static char sum[65];
 
 enum { PLAIN, FIXED, CUTS, CUTWHOLE, LONGER, SAYLONG, SHORTER, RANGES, TOTAL, BUSY_TWICE, GONE, WENT,
-       ROUND, DIFFERENT, ALWAYS_BUSY, PAGES };
+       ROUND, DIFFERENT, ALWAYS_BUSY, LITTLE, PAGES };
 static struct page pages[PAGES + 1] = {
     [PLAIN] = { "/plain", right, SIZE, GOOD },
     [FIXED] = { "/fixed", right, SIZE, NO_RANGES },
@@ -30,6 +30,7 @@ static struct page pages[PAGES + 1] = {
     [WENT] = { "/went", NULL, 0, MOVED, 0, "/plain" },
     [ROUND] = { "/round", NULL, 0, MOVED, 0, "/round" },
     [DIFFERENT] = { "/different", wrong, SIZE, GOOD },
+    [LITTLE] = { "/little", right, 500, GOOD },
     [ALWAYS_BUSY] = { "/always", right, SIZE, BUSY, 1000000 },
 };
 static struct server server;
@@ -150,6 +151,7 @@ static void refused(void **state)
     fails(fetch(RANGES, -1, right, 40000, true), PM_EDATA, "another part of the file than that from byte "
                                                            "40000");
     fails(fetch(TOTAL, -1, right, 40000, true), PM_EDATA, "has 100005 bytes there, 100000 are right");
+    fails(fetch(LITTLE, -1, NULL, 0, true), PM_EDATA, "is shorter there than 501 bytes, 100000 are right");
     fails(fetch(ROUND, -1, NULL, 0, true), PM_EFAIL, "/round: ");
 }
 

@@ -104,26 +104,56 @@ out:
     return err;
 }
 
-static int make(const struct pm_converter *c, const void *cfg, const struct common_cfg *common,
-                const char *src, const char *dst, struct pm_arena *a)
+static int make(const struct pm_converter *c, const void *cfg, bool force, const char *src,
+                const char *dst)
 {
     int err = PM_OK;
-    bool made = false;
     struct pm_making *m = NULL;
-    const char *name = c->own_name ? NULL : c->name;
 
-    if (!common->force)
-        PM_TRY(is_made(a, dst, name, &made));
-    if (made) {
-        PM_INFO("data", "%s: is there already, nothing is done (--force makes it anew)", dst);
-        return PM_OK;
-    }
-    PM_TRY(pm_making_create(dst, name, common->force, &m));
+    PM_TRY(pm_making_create(dst, c->own_name ? NULL : c->name, force, &m));
     PM_TRY(c->convert(cfg, src, m));
     PM_TRY(pm_making_finish(m));
 out:
     pm_making_destroy(&m);
     return err;
+}
+
+/* 1: nothing is to be done, since the data is there already. */
+static int prepare(struct pm_arena *a, const char *format, const char *dst, const char *options,
+                   const struct pm_converter **c, struct both **cfg)
+{
+    int err = PM_OK;
+    bool made = false;
+
+    *c = find(format);
+    if (!*c)
+        PM_TRY(unknown(format));
+    PM_TRY(parse(*c, options, a, cfg));
+    if (!(*cfg)->common.force)
+        PM_TRY(is_made(a, dst, (*c)->own_name ? NULL : (*c)->name, &made));
+    if (made)
+        PM_INFO("data", "%s: is there already, nothing is done (--force makes it anew)", dst);
+    return made;
+out:
+    return err;
+}
+
+int pm_dataset_convert_ready(const char *format, const char *dst, const char *options)
+{
+    int err = PM_OK;
+    struct pm_arena *a = pm_arena_create();
+    const struct pm_converter *c = NULL;
+    struct both *cfg = NULL;
+    struct pm_making *m = NULL;
+    int made = 0;
+
+    PM_TRY(made = prepare(a, format, dst, options, &c, &cfg));
+    if (!made)
+        PM_TRY(pm_making_create(dst, c->own_name ? NULL : c->name, cfg->common.force, &m));
+out:
+    pm_making_destroy(&m);
+    pm_arena_destroy(&a);
+    return err < 0 ? err : made;
 }
 
 int pm_dataset_convert(const char *format, const char *src, const char *dst, const char *options)
@@ -132,14 +162,16 @@ int pm_dataset_convert(const char *format, const char *src, const char *dst, con
     const int threads = pm_threads();
     struct pm_arena *a = pm_arena_create();
     struct both *cfg = NULL;
-    const struct pm_converter *c = find(format);
+    const struct pm_converter *c = NULL;
 
-    if (!c)
-        PM_TRY(unknown(format));
-    PM_TRY(parse(c, options, a, &cfg));
+    PM_TRY(prepare(a, format, dst, options, &c, &cfg));
+    if (err == 1) {
+        err = PM_OK;
+        goto out;
+    }
     if (cfg->common.num_threads)
         pm_threads_set(cfg->common.num_threads);
-    PM_TRY(make(c, cfg->own, &cfg->common, src, dst, a));
+    PM_TRY(make(c, cfg->own, cfg->common.force, src, dst));
 out:
     pm_threads_set(threads);
     pm_arena_destroy(&a);

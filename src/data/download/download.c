@@ -154,36 +154,15 @@ out:
     return err;
 }
 
-/* What the converter would refuse at the end, before anything is fetched. */
-static int check_before(const struct work *w, const char *dst)
-{
-    int err = PM_OK;
-    size_t count;
-    const struct pm_converter *const *rows = pm_converters(&count), *c = NULL;
-
-    for (size_t i = 0; i < count && !c; i++)
-        if (strcmp(rows[i]->name, w->source->name) == 0)
-            c = rows[i];
-    if (!c)
-        PM_TRY(pm_fail(PM_ECONFIG, "dataset download %s: this version has no converter for it",
-                       w->source->name));
-    if (c->opts)
-        PM_TRY(pm_opts_parse_text(c->opts, w->o->options ? w->o->options : "",
-                                  pm_arena_alloc(w->arena, c->cfg_size + 1), w->arena,
-                                  pm_arena_printf(w->arena, "dataset download %s", c->name)));
-    if (pm_file_exists(pm_arena_printf(w->arena, "%s/dataset.json", dst)))
-        PM_TRY(pm_fail(PM_EFAIL, "%s: exists already: remove it or name another folder", dst));
-out:
-    return err;
-}
-
 static int work(const struct work *w, const char *dst)
 {
     int err = PM_OK;
     bool any = false;
     const char *unpacked = pm_arena_printf(w->arena, "%s/unpacked", w->raw);
 
-    PM_TRY(check_before(w, dst));
+    PM_TRY(pm_dataset_convert_ready(w->source->name, dst, w->o->options));
+    if (err == 1)
+        return PM_OK;
     PM_TRY(pm_make_folders(w->raw));
     PM_TRY(fetch_all(w));
     PM_TRY(unpack_all(w, unpacked, &any));

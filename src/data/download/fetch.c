@@ -170,7 +170,10 @@ static enum outcome refused(struct transfer *t)
     if (status == 416 && t->offset > 0) {
         if (t->f->size == 0 || t->offset == t->f->size)
             return WHOLE; /* the checksum will tell */
-        return restart(t) < 0 ? GIVE_UP : AGAIN;
+        snprintf(t->reason, sizeof t->reason, "the file is shorter there than %" PRIu64 " bytes, %" PRIu64
+                 " are right", t->offset + 1, t->f->size);
+        t->damaged = true;
+        return restart(t) < 0 ? GIVE_UP : ELSEWHERE;
     }
     return status == 408 || status == 429 || status >= 500 ? AGAIN : ELSEWHERE;
 }
