@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NARROW_CLASSES = 12, TABLE_CLASSES = 40, FINE_CLASSES = 500, PICTURE_CLASSES = 2048, CONFUSIONS = 12, SAMPLES = 24, CELLS = 40000 };
+enum { NARROW_CLASSES = 12, TABLE_CLASSES = 40, FINE_CLASSES = 500, PICTURE_CLASSES = 2048, CONFUSIONS = 12, SAMPLES = 24, CELLS = 40000,
+       ON_PAPER = 40 /* rows that page.css lets stand */ };
 
 struct cell {
     int truth, predicted;
@@ -386,6 +387,8 @@ static void write_classes(struct pm_str *html, const struct result *r)
     for (int i = 0; i < n; i++)
         write_class(html, r, &list[i]);
     pm_html_raw(html, "</tbody></table></div>");
+    if (n > ON_PAPER)
+        pm_html_raw(html, "<p class=\"note on-paper\">On paper the 40 worst only.</p>");
     if (n < r->classes)
         PM_HTML(html, "<p class=\"note\">{} classes have no picture in this evaluation.</p>",
                 PM_COUNT_TEXT(r->classes - n));
