@@ -31,6 +31,7 @@ struct pm_open_rows {
     /* Why a name that people know is not among the rows, to follow the name; NULL: unknown. May be
      * NULL itself. */
     const char *(*refusal)(const char *name);
+    const char *(*known_as)(const char *name); /* a row's name for another name, or NULL; or NULL */
 };
 struct pm_open_sections {
     struct pm_open_rows models, optimizers, preprocessings;

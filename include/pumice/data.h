@@ -84,8 +84,10 @@ struct pm_image8 {
     int height, width, channels;
     uint8_t *pixels; /* owned; pm_free */
 };
+enum { PM_GREY_OR_COLOR = -1 };
 /* JPEG, PNG, GIF (first frame), BMP by their magic bytes; channels 1 or 3 wanted (alpha is dropped,
- * 16 bits become the upper 8), 0 = as stored, 1 to 4. A declared size above max_pixels (0 = 2^28)
+ * 16 bits become the upper 8), 0 = as stored, 1 to 4; PM_GREY_OR_COLOR = 1 where it is stored grey,
+ * else 3. A declared size above max_pixels (0 = 2^28)
  * is refused before decoding. PM_EDATA on anything damaged: checksums of PNG chunks are checked, a
  * JPEG without its end marker is truncated. EXIF orientation is not applied, as in TensorFlow. */
 int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixels,
@@ -108,20 +110,32 @@ struct pm_draws {
     int color_ordering;                           /* 0..3 */
     double brightness, contrast, saturation, hue; /* 0..1 */
 };
+/* What the draws of an example may depend on, but for the generator. */
+struct pm_sight {
+    int height, width;   /* of its picture */
+    uint32_t example;    /* its number in the whole batch */
+    const float *boxes;  /* [count][4]: ymin, xmin, ymax, xmax, 0..1; of a row with wants_boxes */
+    size_t boxes_count;  /* 0: the whole picture is the object */
+};
 struct pm_preprocessing {
     const char *name, *help;
     int channels; /* it wants; 0 = the data's */
     const struct pm_opt
         *opts; /* filled into a cfg of cfg_size bytes; NULL and 0 when it has none */
     size_t cfg_size;
-    /* Takes the draws for an image of this size (inception's box needs it). */
-    void (*draw)(const void *cfg, struct pm_rng *r, int height, int width, struct pm_draws *out);
-    /* in has 1 or 3 channels; out: float [height][width][in->channels]. Train or eval form (d is
-     * not read then). PM_EDATA when the image cannot be brought to the size. */
+    bool wants_boxes; /* of the record's objects */
+    /* Takes the draws for this example. */
+    void (*draw)(const void *cfg, struct pm_rng *r, const struct pm_sight *s, struct pm_draws *out);
+    /* in has 1 or 3 channels; out: float [height][width][channels], channels those of in, or 1 of a
+     * colour picture, which turns grey where the original's use_grayscale does it. Train or eval
+     * form (d is not read then). PM_EDATA when the image cannot be brought to the size. */
     int (*apply)(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
-                 int height, int width, float *out, const char *where);
+                 int height, int width, int channels, float *out, const char *where);
 };
+/* By its name, or by that of a net whose preprocessing it is in TF-Slim ("resnet_v1_50": vgg). */
 const struct pm_preprocessing *pm_preprocessing_find(const char *name);
+/* The preprocessing's name for a net's, or NULL when it has none. */
+const char *pm_preprocessing_of_net(const char *net);
 const struct pm_preprocessing *const *pm_preprocessings(size_t *count);
 
 /* ---- loader ---------------------------------------------------------------------------- */

@@ -125,6 +125,10 @@ static const struct pm_open_row *find_row(const struct pm_open_rows *rows, const
     for (size_t i = 0; i < rows->count; i++)
         if (strcmp(rows->rows[i].name, name) == 0)
             return &rows->rows[i];
+    const char *known = rows->known_as ? rows->known_as(name) : NULL;
+    for (size_t i = 0; known && i < rows->count; i++)
+        if (strcmp(rows->rows[i].name, known) == 0)
+            return &rows->rows[i];
     return NULL;
 }
 

@@ -27,9 +27,11 @@
 #define OFFSET FLAG("labels_offset", "`0`", "data.labels_offset", NULL)
 #define GREY                                           \
     FLAG("use_grayscale", "`false`", "input.channels", \
-         "`1`; a JPEG's own luma, else 0.2989 R + 0.5870 G + 0.1140 B, before scaling")
+         "`1`; 0.2989 R + 0.5870 G + 0.1140 B, at the original's place")
 #define MODEL FLAG("model_name", "`\"inception_v3\"`", "model.name", "or `model.layers`")
-#define PREPROCESSING FLAG("preprocessing_name", "none", "input.preprocessing", "`null`: the net's")
+#define PREPROCESSING                                          \
+    FLAG("preprocessing_name", "none", "input.preprocessing", \
+         "`null`: the net's; a net's name stands for TF-Slim's")
 
 static const struct pm_flag train[] = {
     NO_MASTER,
@@ -199,7 +201,9 @@ static const struct pm_flag inception[] = {
     FLAG("data_dir", "a temporary folder", "data.folder", NULL),
     FLAG("batch_size", "`32`", "run.batch_size", "of all GPUs together, as there"),
     FLAG("image_size", "`299`", "input.size", "`null`: the net's"),
-    FLAG("num_preprocess_threads", "`4`", "data.threads", "there of each tower, a multiple of 4"),
+    FLAG("num_preprocess_threads", "`4`", "data.threads",
+         "there of each tower, a multiple of 4; its distortions: `input.preprocessing`: "
+         "`inception_trainer`"),
     FLAG("num_readers", "`4`", "data.threads", "`0`: as many as cores"),
     FLAG("input_queue_memory_factor", "`16`", "data.ring",
          "batches ahead; the whole split is shuffled, no queue mixes a part of it"),

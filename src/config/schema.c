@@ -37,7 +37,7 @@ static void add_row(cJSON *properties, const struct pm_open_row *row)
     cJSON_Delete(own);
 }
 
-/* The key that chooses a row may hold only the rows' names. */
+/* The key that chooses a row may hold only the rows' names, where they have no others. */
 static void limit_names(cJSON *property, const struct pm_open_rows *rows)
 {
     cJSON *list = cJSON_CreateArray();
@@ -45,8 +45,9 @@ static void limit_names(cJSON *property, const struct pm_open_rows *rows)
     for (size_t i = 0; i < rows->count; i++)
         cJSON_AddItemToArray(list, cJSON_CreateString(rows->rows[i].name));
     cJSON_AddItemToArray(list, cJSON_CreateNull());
-    cJSON_AddItemToObject(property, "enum", list);
-    cJSON_DeleteItemFromObjectCaseSensitive(property, "type");
+    cJSON_AddItemToObject(property, rows->known_as ? "examples" : "enum", list);
+    if (!rows->known_as)
+        cJSON_DeleteItemFromObjectCaseSensitive(property, "type");
 }
 
 static cJSON *section_schema(const struct pm_config_section *s, const struct pm_open_sections *open)

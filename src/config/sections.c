@@ -45,7 +45,7 @@ static const struct pm_opt input[] = {
     PM_INTS(pm_config_input, eval_size, NULL, 1, 16384, "the same for evaluation; null = size"),
     PM_INT(pm_config_input, channels, 0, 0, 4,
            "1 turns pictures grey; 0 = the net's or the data's"),
-    PM_STRING(pm_config_input, preprocessing, NULL, "preprocessing; null = the net's"),
+    PM_STRING(pm_config_input, preprocessing, NULL, "preprocessing, or a net's name: TF-Slim's for it; null = the net's"),
     { 0 },
 };
 

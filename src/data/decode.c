@@ -282,6 +282,8 @@ int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixe
         PM_TRY(pm_fail(PM_EDATA, "%s: not decodable: %s", where, stbi_failure_reason()));
     if (ask)
         stored = ask;
+    if (channels == PM_GREY_OR_COLOR)
+        channels = stored <= 2 ? 1 : 3;
     if (channels && stored != channels) {
         const size_t count = (size_t)width * (size_t)height;
         uint8_t *converted = stored > channels ? pixels : pm_malloc(count * (size_t)channels);

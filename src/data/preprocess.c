@@ -197,6 +197,20 @@ void pm_crop_or_pad(struct pm_view8 in, int height, int width, float *out)
     }
 }
 
+float *pm_work(const struct pm_image8 *in, int channels, size_t count, float *out)
+{
+    return in->channels == channels ? out : pm_malloc(count * (size_t)in->channels * sizeof *out);
+}
+
+void pm_grey_settle(float *work, size_t count, float *out)
+{
+    if (work == out)
+        return;
+    for (size_t i = 0; i < count; i++)
+        out[i] = 0.2989f * work[3 * i] + 0.5870f * work[3 * i + 1] + 0.1140f * work[3 * i + 2];
+    pm_free(work);
+}
+
 void pm_flip(float *x, int height, int width, int channels)
 {
     for (int y = 0; y < height; y++) {
@@ -320,8 +334,27 @@ const struct pm_preprocessing *const *pm_preprocessings(size_t *count)
 
 const struct pm_preprocessing *pm_preprocessing_find(const char *name)
 {
-    for (size_t i = 0; i < PM_COUNT(rows); i++)
-        if (!strcmp(rows[i]->name, name))
-            return rows[i];
+    for (int k = 0; name && k < 2; k++, name = pm_preprocessing_of_net(name))
+        for (size_t i = 0; i < PM_COUNT(rows); i++)
+            if (!strcmp(rows[i]->name, name))
+                return rows[i];
+    return NULL;
+}
+
+/* TF-Slim's table, with the nets that it has no preprocessing for; the beginnings of names. */
+const char *pm_preprocessing_of_net(const char *net)
+{
+    static const char *const table[][2] = {
+        { "alexnet_v2", "vgg" },         { "overfeat", "vgg" },
+        { "vgg_", "vgg" },               { "resnet_v1_", "vgg" },
+        { "resnet_v2_", "vgg" },         { "inception_v", "inception" },
+        { "inception_resnet_v2", "inception" }, { "mobilenet_", "inception" },
+        { "nasnet_cifar", "cifarnet" },  { "nasnet_", "inception" },
+        { "pnasnet_", "inception" },
+    };
+
+    for (size_t i = 0; i < PM_COUNT(table); i++)
+        if (!strncmp(net, table[i][0], strlen(table[i][0])))
+            return table[i][1];
     return NULL;
 }

@@ -25,6 +25,10 @@ void pm_resize_window(struct pm_view8 in, int height, int width, int y, int x, i
                       float *out);
 /* Central crop or zero padding to the size, each way by itself: offsets floor(difference / 2). */
 void pm_crop_or_pad(struct pm_view8 in, int height, int width, float *out);
+/* Where the wanted picture is grey and the given one is not, the work is done in colour: pm_work
+ * gives the place for it (else out itself), pm_grey_settle turns it grey into out and frees it. */
+float *pm_work(const struct pm_image8 *in, int channels, size_t count, float *out);
+void pm_grey_settle(float *work, size_t count, float *out);
 void pm_flip(float *x, int height, int width, int channels);
 
 /* Colour. count pixels. hue and saturation want 3 channels. */
@@ -35,6 +39,32 @@ void pm_saturation(float *x, size_t count, float factor);
 void pm_hue(float *x, size_t count, float delta);
 /* (x - mean) / max(std, 1 / sqrt(values)) over all values. */
 void pm_standardise(float *x, size_t values);
+
+/* ---- the Inception preprocessings' parts (preprocess_box.c, preprocessing_inception.c) ---- */
+
+/* TensorFlow's sample_distorted_bounding_box: areas in parts of the picture's, aspects width /
+ * height. */
+struct pm_box_rule {
+    float area_min, area_max, aspect_min, aspect_max, min_object_covered;
+};
+#define PM_OPTS_BOX_RULE(tag)                                                                      \
+    PM_FLOAT(tag, area_min, 0.05, 1e-6, 1, "least area of the box, of the picture's"),             \
+        PM_FLOAT(tag, area_max, 1, 1e-6, 1, "most area of the box, of the picture's"),             \
+        PM_FLOAT(tag, aspect_min, 0.75, 0.01, 100, "least width / height of the box"),             \
+        PM_FLOAT(tag, aspect_max, 1.33, 0.01, 100, "most width / height of the box"),              \
+        PM_FLOAT(tag, min_object_covered, 0.1, 0, 1, "part of an object that the box holds")
+/* box: y, x, height, width. */
+void pm_sample_box(const struct pm_box_rule *rule, struct pm_rng *r, const struct pm_sight *s,
+                   int box[4]);
+
+enum pm_distortion { PM_BRIGHTNESS, PM_SATURATION, PM_HUE, PM_CONTRAST };
+/* One of them by its number in d: brightness by +-32/255, contrast and saturation times 0.5..1.5,
+ * hue by +-0.2. A grey picture has no hue or saturation. */
+void pm_distort(enum pm_distortion what, const struct pm_draws *d, size_t count, int channels,
+                float *x);
+void pm_clip01(float *x, size_t values);
+/* Central crop of that part of each side, bilinear resize, 0..1. */
+void pm_central(const struct pm_image8 *in, double fraction, int height, int width, float *out);
 
 /* One row a preprocessing, in preprocessings.def. */
 #define PM_PREPROCESSING(name) extern const struct pm_preprocessing pm_preprocessing_##name;

@@ -14,9 +14,9 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-static void draw(const void *cfg, struct pm_rng *r, int height, int width, struct pm_draws *out)
+static void draw(const void *cfg, struct pm_rng *r, const struct pm_sight *s, struct pm_draws *out)
 {
-    (void)cfg, (void)height, (void)width;
+    (void)cfg, (void)s;
     *out = (struct pm_draws){ .crop_y = pm_rng_uniform(r), .crop_x = pm_rng_uniform(r) };
     out->flip = pm_rng_uniform(r) < 0.5;
     out->brightness = pm_rng_uniform(r);
@@ -39,14 +39,17 @@ static void padded_crop(struct pm_view8 in, int padding, int y, int x, int heigh
 }
 
 static int apply(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
-                 int height, int width, float *out, const char *where)
+                 int height, int width, int channels, float *out, const char *where)
 {
     const int padding = ((const struct cifarnet_cfg *)cfg)->padding;
     const int room_y = in->height + 2 * padding - height, room_x = in->width + 2 * padding - width;
-    const size_t count = (size_t)height * (size_t)width, values = count * (size_t)in->channels;
+    const size_t count = (size_t)height * (size_t)width, values = count * (size_t)channels;
+    float *work;
 
     if (!train) {
-        pm_crop_or_pad(pm_view8_of(in), height, width, out);
+        work = pm_work(in, channels, count, out);
+        pm_crop_or_pad(pm_view8_of(in), height, width, work);
+        pm_grey_settle(work, count, out);
         pm_standardise(out, values);
         return PM_OK;
     }
@@ -55,12 +58,14 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train, const 
                        "%s: an image of %d x %d with %d pixels of padding is smaller than the "
                        "input of %d x %d: raise the padding or take another preprocessing",
                        where, in->height, in->width, padding, height, width);
+    work = pm_work(in, channels, count, out);
     padded_crop(pm_view8_of(in), padding, (int)(d->crop_y * (room_y + 1)),
-                (int)(d->crop_x * (room_x + 1)), height, width, out);
+                (int)(d->crop_x * (room_x + 1)), height, width, work);
+    pm_grey_settle(work, count, out);
     if (d->flip)
-        pm_flip(out, height, width, in->channels);
+        pm_flip(out, height, width, channels);
     pm_add_all(out, values, (float)(-63 + 126 * d->brightness));
-    pm_contrast(out, count, in->channels, (float)(0.2 + 1.6 * d->contrast));
+    pm_contrast(out, count, channels, (float)(0.2 + 1.6 * d->contrast));
     pm_standardise(out, values);
     return PM_OK;
 }

@@ -1,86 +1,35 @@
 /* inception. Train: a box of the picture with random area and shape, resized to the input ignoring
  * the shape, flip, colour distortion, clip to 0..1, then (x - 0.5) * 2. Eval: central crop,
  * bilinear resize, (x - 0.5) * 2. fast_mode resizes bilinearly and distorts brightness, then
- * saturation; otherwise one of four resize methods and one of four orders of all four colour
- * distortions is drawn. The box sampler is TensorFlow's with the whole picture as the one object,
- * so that at least min_object_covered of its area stays: the area's own least of 5 % never shows.
- * A grey picture has no hue or saturation to distort.
+ * saturation (before February 2018 one of four orders was drawn there too, three of them saturation
+ * first); otherwise one of four resize methods and one of four orders of all four colour
+ * distortions is drawn. The whole picture is the one object of the box sampler.
+ * A grey picture has no hue or saturation to distort; one that turns grey does after the clip.
  * Draws: box, flip, resize_method, color_ordering, brightness, contrast, saturation, hue. */
 #include <math.h>
 
 #include "data/preprocess.h"
 
 struct inception_cfg {
-    bool fast_mode, crop_image;
+    bool fast_mode, crop_image, before_2018;
     float central_fraction, area_min, area_max, aspect_min, aspect_max, min_object_covered;
 };
 
 static const struct pm_opt opts[] = {
     PM_BOOL(inception_cfg, fast_mode, true, "bilinear, brightness and saturation only"),
+    PM_BOOL(inception_cfg, before_2018, false,
+            "fast_mode draws an order, as the original's before February 2018"),
     PM_BOOL(inception_cfg, crop_image, true, "train on a random box; else on the whole picture"),
     PM_FLOAT(inception_cfg, central_fraction, 0.875, 0.01, 1, "part of each side kept in eval"),
-    PM_FLOAT(inception_cfg, area_min, 0.05, 1e-6, 1, "least area of the box, of the picture's"),
-    PM_FLOAT(inception_cfg, area_max, 1, 1e-6, 1, "most area of the box, of the picture's"),
-    PM_FLOAT(inception_cfg, aspect_min, 0.75, 0.01, 100, "least width / height of the box"),
-    PM_FLOAT(inception_cfg, aspect_max, 1.33, 0.01, 100, "most width / height of the box"),
-    PM_FLOAT(inception_cfg, min_object_covered, 0.1, 0, 1, "part of the picture the box holds"),
+    PM_OPTS_BOX_RULE(inception_cfg),
     { 0 },
 };
 
-enum { ATTEMPTS = 100 };
-
-/* One attempt: height and width of a box of the wanted area and shape, in float32 as the original,
- * since the roundings decide. */
-static bool try_size(const struct inception_cfg *c, struct pm_rng *r, int height, int width,
-                     int *rows, int *cols)
-{
-    const float aspect = (float)pm_rng_uniform(r) * (c->aspect_max - c->aspect_min) + c->aspect_min;
-    const float least = c->area_min * (float)width * (float)height;
-    const float most = c->area_max * (float)width * (float)height;
-    int lo = (int)lrintf(sqrtf(least / aspect)), hi = (int)lrintf(sqrtf(most / aspect));
-
-    if (lrintf((float)hi * aspect) > width)
-        hi = (int)(((double)width + 0.5 - 1e-7) / (double)aspect);
-    hi = hi < height ? hi : height;
-    lo = lo < hi ? lo : hi;
-    int h = (int)pm_rng_int(r, lo, hi), w = (int)lrintf((float)h * aspect);
-    if ((float)w * (float)h < least)
-        h++, w = (int)lrintf((float)h * aspect);
-    if ((float)w * (float)h > most)
-        h--, w = (int)lrintf((float)h * aspect);
-    *rows = h;
-    *cols = w;
-    const float area = (float)w * (float)h;
-    return area >= least && area <= most && h > 0 && w > 0 && h <= height && w <= width;
-}
-
-/* The last offset is never drawn, as in the original. */
-static int offset_in(struct pm_rng *r, int room)
-{
-    return room > 0 ? (int)pm_rng_int(r, 0, room - 1) : 0;
-}
-
-static void sample_box(const struct inception_cfg *c, struct pm_rng *r, int height, int width,
-                       int box[4])
-{
-    const double whole = (double)height * width;
-
-    for (int i = 0; i < ATTEMPTS; i++) {
-        int h = 0, w = 0;
-        if (!try_size(c, r, height, width, &h, &w))
-            continue;
-        const int y = offset_in(r, height - h), x = offset_in(r, width - w);
-        if ((double)h * w / whole < (double)c->min_object_covered)
-            continue;
-        box[0] = y, box[1] = x, box[2] = h, box[3] = w;
-        return;
-    }
-    box[0] = box[1] = 0, box[2] = height, box[3] = width;
-}
-
-static void draw(const void *cfg, struct pm_rng *r, int height, int width, struct pm_draws *out)
+static void draw(const void *cfg, struct pm_rng *r, const struct pm_sight *s, struct pm_draws *out)
 {
     const struct inception_cfg *c = cfg;
+    const struct pm_box_rule rule = { c->area_min, c->area_max, c->aspect_min, c->aspect_max,
+                                      c->min_object_covered };
 
     *out = (struct pm_draws){ 0 };
     out->flip = pm_rng_uniform(r) < 0.5;
@@ -91,47 +40,28 @@ static void draw(const void *cfg, struct pm_rng *r, int height, int width, struc
     out->hue = pm_rng_uniform(r);
     out->contrast = pm_rng_uniform(r);
     if (c->crop_image)
-        sample_box(c, r, height, width, out->box);
+        pm_sample_box(&rule, r, s, out->box);
 }
 
-enum { BRIGHTNESS, SATURATION, HUE, CONTRAST };
-static const uint8_t orders[4][4] = {
-    { BRIGHTNESS, SATURATION, HUE, CONTRAST },
-    { SATURATION, BRIGHTNESS, CONTRAST, HUE },
-    { CONTRAST, HUE, BRIGHTNESS, SATURATION },
-    { HUE, SATURATION, CONTRAST, BRIGHTNESS },
-};
-
-static void distort(int what, const struct pm_draws *d, size_t count, int channels, float *x)
+void pm_distort(enum pm_distortion what, const struct pm_draws *d, size_t count, int channels,
+                float *x)
 {
     const float most = 32.0f / 255;
 
-    if (what == BRIGHTNESS)
+    if (what == PM_BRIGHTNESS)
         pm_add_all(x, count * (size_t)channels, (float)(2 * d->brightness - 1) * most);
-    else if (what == CONTRAST)
+    else if (what == PM_CONTRAST)
         pm_contrast(x, count, channels, (float)(0.5 + d->contrast));
-    else if (what == SATURATION && channels == 3)
+    else if (what == PM_SATURATION && channels == 3)
         pm_saturation(x, count, (float)(0.5 + d->saturation));
-    else if (what == HUE && channels == 3)
+    else if (what == PM_HUE && channels == 3)
         pm_hue(x, count, (float)(0.4 * d->hue - 0.2));
 }
 
-static void apply_train(const struct inception_cfg *c, struct pm_view8 in, const struct pm_draws *d,
-                        int height, int width, float *out)
+void pm_clip01(float *x, size_t values)
 {
-    const size_t count = (size_t)height * (size_t)width, values = count * (size_t)in.channels;
-
-    if (d->box[2] > 0)
-        in = pm_view_crop(in, d->box[0], d->box[1], d->box[2], d->box[3]);
-    pm_resize(in, c->fast_mode ? PM_RESIZE_BILINEAR : (enum pm_resize)d->resize_method, 1.0f / 255,
-              height, width, out);
-    if (d->flip)
-        pm_flip(out, height, width, in.channels);
-    const int ordering = c->fast_mode ? 0 : d->color_ordering;
-    for (int i = 0; i < (c->fast_mode ? 2 : 4); i++)
-        distort(orders[ordering][i], d, count, in.channels, out);
     for (size_t i = 0; i < values; i++)
-        out[i] = fminf(fmaxf(out[i], 0), 1);
+        x[i] = fminf(fmaxf(x[i], 0), 1);
 }
 
 /* Pixels left off at the start of a side of n. */
@@ -140,21 +70,57 @@ static int central_start(int n, double fraction)
     return (int)((n - n * fraction) / 2);
 }
 
+void pm_central(const struct pm_image8 *in, double fraction, int height, int width, float *out)
+{
+    const int y = central_start(in->height, fraction), x = central_start(in->width, fraction);
+
+    pm_resize(pm_view_crop(pm_view8_of(in), y, x, in->height - 2 * y, in->width - 2 * x),
+              PM_RESIZE_BILINEAR, 1.0f / 255, height, width, out);
+}
+
+static const uint8_t orders[4][4] = {
+    { PM_BRIGHTNESS, PM_SATURATION, PM_HUE, PM_CONTRAST },
+    { PM_SATURATION, PM_BRIGHTNESS, PM_CONTRAST, PM_HUE },
+    { PM_CONTRAST, PM_HUE, PM_BRIGHTNESS, PM_SATURATION },
+    { PM_HUE, PM_SATURATION, PM_CONTRAST, PM_BRIGHTNESS },
+};
+
+static void apply_train(const struct inception_cfg *c, const struct pm_image8 *im,
+                        const struct pm_draws *d, int height, int width, float *out)
+{
+    const size_t count = (size_t)height * (size_t)width;
+    struct pm_view8 in = pm_view8_of(im);
+
+    if (d->box[2] > 0)
+        in = pm_view_crop(in, d->box[0], d->box[1], d->box[2], d->box[3]);
+    pm_resize(in, c->fast_mode ? PM_RESIZE_BILINEAR : (enum pm_resize)d->resize_method, 1.0f / 255,
+              height, width, out);
+    if (d->flip)
+        pm_flip(out, height, width, in.channels);
+    if (c->fast_mode) {
+        const bool first = c->before_2018 && d->color_ordering > 0; /* saturation comes first */
+        pm_distort(first ? PM_SATURATION : PM_BRIGHTNESS, d, count, in.channels, out);
+        pm_distort(first ? PM_BRIGHTNESS : PM_SATURATION, d, count, in.channels, out);
+    } else {
+        for (int i = 0; i < 4; i++)
+            pm_distort(orders[d->color_ordering][i], d, count, in.channels, out);
+    }
+    pm_clip01(out, count * (size_t)in.channels);
+}
+
 static int apply(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
-                 int height, int width, float *out, const char *where)
+                 int height, int width, int channels, float *out, const char *where)
 {
     const struct inception_cfg *c = cfg;
-    const size_t values = (size_t)height * (size_t)width * (size_t)in->channels;
+    const size_t count = (size_t)height * (size_t)width, values = count * (size_t)channels;
+    float *work = pm_work(in, channels, count, out);
 
     (void)where;
-    if (train) {
-        apply_train(c, pm_view8_of(in), d, height, width, out);
-    } else {
-        const int y = central_start(in->height, (double)c->central_fraction);
-        const int x = central_start(in->width, (double)c->central_fraction);
-        pm_resize(pm_view_crop(pm_view8_of(in), y, x, in->height - 2 * y, in->width - 2 * x),
-                  PM_RESIZE_BILINEAR, 1.0f / 255, height, width, out);
-    }
+    if (train)
+        apply_train(c, in, d, height, width, work);
+    else
+        pm_central(in, (double)c->central_fraction, height, width, work);
+    pm_grey_settle(work, count, out);
     for (size_t i = 0; i < values; i++)
         out[i] = (out[i] - 0.5f) * 2;
     return PM_OK;

@@ -2,19 +2,21 @@
  * same, no draw is read. */
 #include "data/preprocess.h"
 
-static void draw(const void *cfg, struct pm_rng *r, int height, int width, struct pm_draws *out)
+static void draw(const void *cfg, struct pm_rng *r, const struct pm_sight *s, struct pm_draws *out)
 {
-    (void)cfg, (void)r, (void)height, (void)width;
+    (void)cfg, (void)r, (void)s;
     *out = (struct pm_draws){ 0 };
 }
 
 static int apply(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
-                 int height, int width, float *out, const char *where)
+                 int height, int width, int channels, float *out, const char *where)
 {
-    const size_t values = (size_t)height * (size_t)width * (size_t)in->channels;
+    const size_t count = (size_t)height * (size_t)width, values = count * (size_t)channels;
+    float *work = pm_work(in, channels, count, out);
 
     (void)cfg, (void)train, (void)d, (void)where;
-    pm_crop_or_pad(pm_view8_of(in), height, width, out);
+    pm_crop_or_pad(pm_view8_of(in), height, width, work);
+    pm_grey_settle(work, count, out);
     for (size_t i = 0; i < values; i++)
         out[i] = (out[i] - 128) / 128;
     return PM_OK;

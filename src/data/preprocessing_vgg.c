@@ -9,36 +9,44 @@
 
 struct vgg_cfg {
     int resize_side_min, resize_side_max;
+    bool before_2018;
 };
 
 static const struct pm_opt opts[] = {
     PM_INT(vgg_cfg, resize_side_min, 256, 1, 16384, "smaller side after resizing, least; in eval"),
     PM_INT(vgg_cfg, resize_side_max, 512, 1, 16384, "smaller side after resizing, most"),
+    PM_BOOL(vgg_cfg, before_2018, false,
+            "sizes after resizing are cut, not rounded, as the original's before February 2018"),
     { 0 },
 };
 
 static const float means[3] = { 123.68f, 116.78f, 103.94f };
 static const float grey_mean = 0.2989f * 123.68f + 0.5870f * 116.78f + 0.1140f * 103.94f;
 
-static void draw(const void *cfg, struct pm_rng *r, int height, int width, struct pm_draws *out)
+static void draw(const void *cfg, struct pm_rng *r, const struct pm_sight *s, struct pm_draws *out)
 {
-    (void)cfg, (void)height, (void)width;
+    (void)cfg, (void)s;
     *out = (struct pm_draws){ .side = pm_rng_uniform(r),
                               .crop_y = pm_rng_uniform(r),
                               .crop_x = pm_rng_uniform(r) };
     out->flip = pm_rng_uniform(r) < 0.5;
 }
 
+/* Halves round to even. */
+static int resized(int side, float scale, const struct vgg_cfg *v)
+{
+    return v->before_2018 ? (int)((float)side * scale) : (int)rintf((float)side * scale);
+}
+
 static int apply(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
-                 int height, int width, float *out, const char *where)
+                 int height, int width, int channels, float *out, const char *where)
 {
     const struct vgg_cfg *v = cfg;
     const int spread = v->resize_side_max - v->resize_side_min;
     const int side = v->resize_side_min + (train ? (int)(d->side * (spread + 1)) : 0);
     const int smaller = in->height < in->width ? in->height : in->width;
     const float scale = (float)side / (float)smaller;
-    const int rows = (int)rintf((float)in->height * scale);
-    const int cols = (int)rintf((float)in->width * scale);
+    const int rows = resized(in->height, scale, v), cols = resized(in->width, scale, v);
     const size_t count = (size_t)height * (size_t)width;
 
     if (spread < 0)
@@ -52,12 +60,14 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train, const 
                        height > width ? height : width);
     const int y = train ? (int)(d->crop_y * (rows - height + 1)) : (rows - height) / 2;
     const int x = train ? (int)(d->crop_x * (cols - width + 1)) : (cols - width) / 2;
-    pm_resize_window(pm_view8_of(in), rows, cols, y, x, height, width, out);
+    float *work = pm_work(in, channels, count, out);
+    pm_resize_window(pm_view8_of(in), rows, cols, y, x, height, width, work);
+    pm_grey_settle(work, count, out);
     if (train && d->flip)
-        pm_flip(out, height, width, in->channels);
+        pm_flip(out, height, width, channels);
     for (size_t i = 0; i < count; i++)
-        for (int c = 0; c < in->channels; c++)
-            out[i * (size_t)in->channels + (size_t)c] -= in->channels == 3 ? means[c] : grey_mean;
+        for (int c = 0; c < channels; c++)
+            out[i * (size_t)channels + (size_t)c] -= channels == 3 ? means[c] : grey_mean;
     return PM_OK;
 }
 

@@ -77,11 +77,13 @@ static int read_raw(const struct pm_example *e, const uint8_t *data, size_t size
 
     PM_TRY(read_size(e, "image/height", 0, where, &h));
     PM_TRY(read_size(e, "image/width", 0, where, &w));
-    PM_TRY(read_size(e, "image/channels", channels, where, &c));
-    if (c != channels || (uint64_t)h * (uint64_t)w * (uint64_t)c != size)
+    const int64_t held = (int64_t)(size / (uint64_t)h / (uint64_t)w);
+    PM_TRY(read_size(e, "image/channels", held ? held : 1, where, &c));
+    const bool fits = channels == PM_GREY_OR_COLOR ? c == 1 || c == 3 : c == channels;
+    if (!fits || (uint64_t)h * (uint64_t)w * (uint64_t)c != size)
         PM_TRY(pm_fail(PM_EDATA, "%s: image/encoded: %zu raw bytes are no picture of %lldx%lldx%lld "
-                       "(%d channels are wanted)", where, size, (long long)h, (long long)w,
-                       (long long)c, channels));
+                       "(%s channels are wanted)", where, size, (long long)h, (long long)w,
+                       (long long)c, channels == 3 ? "3" : channels == 1 ? "1" : "1 or 3"));
     *out = (struct pm_image8) { (int)h, (int)w, (int)c, pm_malloc(size) };
     memcpy(out->pixels, data, size);
 out:
@@ -143,6 +145,48 @@ static int damage(int err)
     return err == PM_EDATA ? PM_ECORRUPT : err;
 }
 
+/* The record's boxes as [count][4], freed with pm_free: ymin, xmin, ymax, xmax, what is outside of 0..1
+ * held to it. NULL and 0 without any. */
+static int read_boxes(const struct pm_example *e, const char *where, float **out, size_t *count)
+{
+    static const char *const keys[4] = { "image/object/bbox/ymin", "image/object/bbox/xmin",
+                                         "image/object/bbox/ymax", "image/object/bbox/xmax" };
+    const float *v[4] = { NULL };
+    size_t n[4] = { 0 };
+
+    *count = 0;
+    for (int k = 0; k < 4; k++) {
+        const int found = pm_example_floats(e, keys[k], &v[k], &n[k]);
+        if (found < 0)
+            return found;
+        if (n[k] != n[0])
+            return pm_fail(PM_EDATA, "%s: %zu values of %s and %zu of %s", where, n[0], keys[0],
+                           n[k], keys[k]);
+    }
+    if (n[0] == 0)
+        return PM_OK;
+    *count = n[0];
+    *out = pm_malloc(4 * n[0] * sizeof **out);
+    for (size_t i = 0; i < 4 * n[0]; i++)
+        (*out)[i] = fminf(fmaxf(v[i % 4][i / 4], 0), 1);
+    return PM_OK;
+}
+
+static int draw(const struct pm_setup *s, const struct pm_example *e, const struct pm_image8 *im,
+                struct pm_rng r, uint32_t example, const char *where, struct pm_draws *out)
+{
+    struct pm_sight sight = { im->height, im->width, example, NULL, 0 };
+    float *boxes = NULL;
+    const int err = s->preprocessing->wants_boxes
+        ? read_boxes(e, where, &boxes, &sight.boxes_count) : PM_OK;
+
+    sight.boxes = boxes;
+    if (err == PM_OK)
+        s->preprocessing->draw(s->preprocessing_cfg, &r, &sight, out);
+    pm_free(boxes);
+    return err;
+}
+
 static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
                 uint32_t example, const char *where, void *const *out)
 {
@@ -158,15 +202,14 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
 
     PM_TRY(damage(pm_example_parse(record, size, where, &e)));
     PM_TRY(read_label(e, s, where, out[1]));
-    PM_TRY(damage(read_image(e, s->channels, where, &im)));
+    PM_TRY(damage(read_image(e, s->channels == 1 ? PM_GREY_OR_COLOR : s->channels, where, &im)));
     pm_trace_here("decode", begun);
     begun = pm_trace_now();
-    if (sampler->train && s->preprocessing->draw) {
-        struct pm_rng r = pm_rng_make(seed, pm_hash("augmentation"), (uint32_t)step, example);
-        s->preprocessing->draw(s->preprocessing_cfg, &r, im.height, im.width, &draws);
-    }
+    if (sampler->train && s->preprocessing->draw)
+        PM_TRY(damage(draw(s, e, &im, pm_rng_make(seed, pm_hash("augmentation"), (uint32_t)step,
+                                                  example), example, where, &draws)));
     PM_TRY(s->preprocessing->apply(s->preprocessing_cfg, &im, sampler->train, &draws, height,
-                                   width, out[0], where));
+                                   width, s->channels, out[0], where));
     pm_trace_here("preprocess", begun);
 out:
     pm_image_free(&im);

@@ -14,9 +14,10 @@ struct pm_open_sections pm_train_choices(struct pm_arena *a)
     struct pm_open_row *rows =
         pm_arena_alloc(a, (nets + optimizers + preprocessings) * sizeof *rows);
     struct pm_open_sections open = {
-        .models = { rows, nets, pm_net_refusal },
+        .models = { rows, nets, .refusal = pm_net_refusal },
         .optimizers = { rows + nets, optimizers },
-        .preprocessings = { rows + nets + optimizers, preprocessings },
+        .preprocessings = { rows + nets + optimizers, preprocessings,
+                            .known_as = pm_preprocessing_of_net },
     };
 
     for (size_t i = 0; i < nets; i++)

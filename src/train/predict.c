@@ -170,9 +170,11 @@ static int predict_batch(struct predictor *p, size_t first, size_t count, struct
     for (size_t i = 0; i < count; i++) {
         struct pm_image8 picture = { 0 };
 
-        PM_TRY(read_image(files[first + i], s->channels, &picture));
+        PM_TRY(read_image(files[first + i], s->channels == 1 ? PM_GREY_OR_COLOR : s->channels,
+                          &picture));
         err = s->preprocessing->apply(s->preprocessing_cfg, &picture, false, NULL, s->eval_height,
-                                      s->eval_width, in + i * floats, files[first + i]);
+                                      s->eval_width, s->channels, in + i * floats,
+                                      files[first + i]);
         pm_image_free(&picture);
         PM_TRY(err);
     }

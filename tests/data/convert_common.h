@@ -91,4 +91,42 @@ static inline void make_class(const char *folder, int first, int count)
     }
 }
 
+static inline void put_text(const char *name, const char *text)
+{
+    assert_int_equal(pm_file_write(in_scratch(name), text, strlen(text)), PM_OK);
+}
+
+/* A small JPEG of one grey, which tells it apart. */
+static inline void put_jpeg(const char *path, int value)
+{
+    struct pm_image8 im = { 8, 8, 3, pm_malloc(192) };
+    uint8_t *jpeg = NULL;
+    size_t size = 0;
+
+    memset(im.pixels, value, 192);
+    assert_int_equal(pm_image_encode_jpeg(&im, 100, &jpeg, &size), PM_OK);
+    assert_int_equal(pm_file_write(path, jpeg, size), PM_OK);
+    pm_free(jpeg);
+    pm_image_free(&im);
+}
+
+static inline int grey_of(const struct pm_example *e)
+{
+    struct pm_image8 im = image(e, "image/encoded", 1);
+    const int v = im.pixels[0];
+    pm_image_free(&im);
+    return v;
+}
+
+static inline size_t values(const struct pm_example *e, const char *key, float *out, size_t most)
+{
+    const float *v = NULL;
+    size_t n = 0;
+    assert_int_equal(pm_example_floats(e, key, &v, &n), 1);
+    assert_true(n <= most);
+    if (n)
+        memcpy(out, v, n * sizeof *out);
+    return n;
+}
+
 #endif

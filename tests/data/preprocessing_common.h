@@ -2,6 +2,7 @@
 #ifndef PUMICE_TESTS_PREPROCESSING_COMMON_H
 #define PUMICE_TESTS_PREPROCESSING_COMMON_H
 
+#include <cjson/cJSON.h>
 #include <math.h>
 
 #include "data_common.h"
@@ -29,15 +30,36 @@ static inline struct config config(const char *name, const char *text)
 }
 
 /* The result for one picture, which starts as NaN; freed with pm_free. */
-static inline float *run(const struct config *c, const struct pm_image8 *im, bool train,
-                         const struct pm_draws *d, int height, int width)
+static inline float *run_as(const struct config *c, const struct pm_image8 *im, bool train,
+                            const struct pm_draws *d, int height, int width, int channels)
 {
-    const size_t n = (size_t)height * (size_t)width * (size_t)im->channels;
+    const size_t n = (size_t)height * (size_t)width * (size_t)channels;
     float *out = pm_malloc(n * sizeof *out);
     for (size_t i = 0; i < n; i++)
         out[i] = NAN;
-    assert_int_equal(c->row->apply(c->cfg, im, train, d, height, width, out, "picture"), PM_OK);
+    assert_int_equal(c->row->apply(c->cfg, im, train, d, height, width, channels, out, "picture"), PM_OK);
     return out;
+}
+
+static inline float *run(const struct config *c, const struct pm_image8 *im, bool train,
+                         const struct pm_draws *d, int height, int width)
+{
+    return run_as(c, im, train, d, height, width, im->channels);
+}
+
+/* A file of tests/golden/, parsed; the caller deletes it. */
+static inline cJSON *golden_file(const char *name)
+{
+    const char *source = getenv("PUMICE_SOURCE");
+    char path[1024], *text = NULL;
+
+    snprintf(path, sizeof path, "%s/tests/golden/%s", source ? source : ".", name);
+    if (pm_file_read(path, &text, NULL) < 0)
+        fail_msg("%s", pm_error_text());
+    cJSON *all = cJSON_Parse(text);
+    assert_non_null(all);
+    pm_free(text);
+    return all;
 }
 
 #endif

@@ -278,7 +278,7 @@ static void cifarnet(void **state)
     for (int k = 0; k < 20; k++) {
         struct pm_rng rng = pm_rng_make(5, 6, 7, (uint32_t)k);
         struct pm_draws d;
-        c.row->draw(c.cfg, &rng, 32, 32, &d);
+        c.row->draw(c.cfg, &rng, &(struct pm_sight){ 32, 32, 0, NULL, 0 }, &d);
         if (k == 0)
             d = (struct pm_draws){ .crop_y = 0, .crop_x = 0.999999, .flip = true };
         const int size = k % 3 ? 32 : 24, room = 40 - size;
@@ -308,7 +308,7 @@ static void cifarnet(void **state)
     out = run(&c, &im, false, NULL, 32, 32);
     for (int i = 0; i < 32 * 32 * 3; i++)
         assert_true(fabs(out[i]) < 1e-3);
-    assert_fails(c.row->apply(c.cfg, &im, true, &(struct pm_draws){ 0 }, 41, 41, out, "small.png"),
+    assert_fails(c.row->apply(c.cfg, &im, true, &(struct pm_draws){ 0 }, 41, 41, 3, out, "small.png"),
                  PM_EDATA, "small.png", "32 x 32", "41 x 41");
     pm_free(out);
     pm_image_free(&im);
@@ -325,7 +325,7 @@ static void vgg(void **state)
     for (int k = -1; k < 12; k++) {
         struct pm_rng rng = pm_rng_make(5, 6, 7, (uint32_t)k);
         struct pm_draws d = { 0 };
-        c.row->draw(c.cfg, &rng, 75, 100, &d);
+        c.row->draw(c.cfg, &rng, &(struct pm_sight){ 75, 100, 0, NULL, 0 }, &d);
         if (k == 0)
             d.side = 0.9999999; /* the last side is drawn: 128 */
         const int side = k < 0 ? 64 : 64 + (int)floor(d.side * 65);
@@ -358,7 +358,7 @@ static void vgg(void **state)
         float one[3];
         im = picture(sides[k][0], sides[k][1], 1, 5);
         snprintf(want, sizeof want, "resized to %d x %d", sides[k][2], sides[k][3]);
-        assert_fails(usual.row->apply(usual.cfg, &im, false, NULL, 600, 600, one, "a.jpg"),
+        assert_fails(usual.row->apply(usual.cfg, &im, false, NULL, 600, 600, 1, one, "a.jpg"),
                      PM_EDATA, "a.jpg", want, "resize_side_min", "600");
         pm_image_free(&im);
     }
@@ -411,7 +411,7 @@ static void inception(void **state)
     for (int k = 0; k < 60; k++) {
         struct pm_rng rng = pm_rng_make(9, 8, 7, (uint32_t)k);
         struct pm_draws d;
-        slow.row->draw(slow.cfg, &rng, 75, 100, &d);
+        slow.row->draw(slow.cfg, &rng, &(struct pm_sight){ 75, 100, 0, NULL, 0 }, &d);
         orders |= 1 << d.color_ordering;
         methods |= 1 << d.resize_method;
         inception_case(&slow, k % 5 ? &im : &grey, &d, false);
@@ -465,7 +465,7 @@ static void boxes(void **state)
         for (int i = 0; i < DRAWS; i++) {
             struct pm_rng rng = pm_rng_make(3, 1, 2, (uint32_t)i);
             struct pm_draws d;
-            c.row->draw(c.cfg, &rng, H, W, &d);
+            c.row->draw(c.cfg, &rng, &(struct pm_sight){ H, W, 0, NULL, 0 }, &d);
             const int y = d.box[0], x = d.box[1], h = d.box[2], w = d.box[3];
             const double area = (double)h * w / (H * W), aspect = (double)w / h;
             assert_true(h >= 1 && w >= 1 && y >= 0 && x >= 0 && y + h <= H && x + w <= W);
@@ -511,12 +511,26 @@ static void table(void **state)
     const struct pm_preprocessing *const *rows = pm_preprocessings(&count);
 
     (void)state;
-    assert_int_equal(count, 4);
+    assert_int_equal(count, 5);
     for (size_t i = 0; i < count; i++) {
         assert_ptr_equal(pm_preprocessing_find(rows[i]->name), rows[i]);
         assert_non_null(rows[i]->help);
     }
     assert_null(pm_preprocessing_find("nothing"));
+    assert_null(pm_preprocessing_find(""));
+    /* A net's name stands for what TF-Slim prepares its pictures by. */
+    static const char *const nets[][2] = {
+        { "resnet_v1_50", "vgg" },           { "resnet_v2_200", "vgg" },
+        { "vgg_16", "vgg" },                 { "alexnet_v2", "vgg" },
+        { "overfeat", "vgg" },               { "mobilenet_v2_140", "inception" },
+        { "mobilenet_edgetpu", "inception" }, { "inception_v1", "inception" },
+        { "inception_resnet_v2", "inception" }, { "nasnet_cifar", "cifarnet" },
+        { "nasnet_large", "inception" },     { "pnasnet_mobile", "inception" },
+        { "lenet", "lenet" },                { "cifarnet", "cifarnet" },
+        { "inception_trainer", "inception_trainer" },
+    };
+    for (size_t i = 0; i < PM_COUNT(nets); i++)
+        assert_string_equal(pm_preprocessing_find(nets[i][0])->name, nets[i][1]);
 }
 
 int main(void)

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Writes preprocessing.json: small pictures preprocessed by TensorFlow's own operations.
+"""Writes preprocessing.json: small pictures preprocessed by TensorFlow's own operations; and
+preprocessing_boxes.json: how often its sample_distorted_bounding_box draws which boxes.
 
 Run by hand: python3 preprocessing.py (tensorflow-cpu 2.21.0, numpy 2.x). The pipelines are written
 here from TF-Slim's rules; resizing and colour are TensorFlow's (tf.compat.v1.image.resize with neither
 align_corners nor half_pixel_centers). Random decisions are fixed by each case's draws. Newer
 TensorFlow's adjust_hue treats numbers outside 0..1 otherwise than the original, so cases with hue keep
 within 0..1, which is asserted.
-tests/data/preprocessing_golden_test.c makes the same picture and compares.
+tests/data/preprocessing_golden_test.c makes the same picture and compares; preprocessing_boxes_test.c
+compares as many boxes of its own.
 """
 import json
 import math
@@ -34,8 +36,13 @@ def resize(x, method, h=OUT_H, w=OUT_W):
     return tf.cast(image.resize_images(x, [h, w], methods[method]), tf.float32)
 
 
+def grey(case, x):
+    return tf.image.rgb_to_grayscale(x) if case.get("channels") == 1 else x
+
+
 def lenet(case, x):
-    x = tf.image.resize_with_crop_or_pad(tf.cast(x, tf.float32), OUT_H, OUT_W)
+    x = grey(case, tf.cast(x, tf.float32))
+    x = tf.image.resize_with_crop_or_pad(x, OUT_H, OUT_W)
     return (x - 128.0) / 128.0
 
 
@@ -48,6 +55,7 @@ def crop(x, d, h=OUT_H, w=OUT_W):
 def cifarnet(case, x):
     x = tf.cast(x, tf.float32)
     if not case["train"]:
+        x = grey(case, x)
         return tf.image.per_image_standardization(
             tf.image.resize_with_crop_or_pad(x, OUT_H, OUT_W))
     d = case["draws"]
@@ -60,9 +68,10 @@ def cifarnet(case, x):
 
 def vgg(case, x):
     d = case.get("draws", {})
-    side = 12 + (math.floor(d["side"] * 9) if case["train"] else 0)
+    old = "before_2018" in case["options"]
+    side = (13 if old else 12) + (math.floor(d["side"] * 9) if case["train"] else 0)
     scale = np.float32(side) / np.float32(min(HEIGHT, WIDTH))
-    h, w = (int(np.rint(np.float32(n) * scale)) for n in (HEIGHT, WIDTH))
+    h, w = (int((np.trunc if old else np.rint)(np.float32(n) * scale)) for n in (HEIGHT, WIDTH))
     x = resize(x, 0, h, w)
     if case["train"]:
         x = crop(x, d)
@@ -74,18 +83,27 @@ def vgg(case, x):
 
 
 ORDERS = ["bshc", "sbch", "chbs", "hscb"]
+TRAINER_ORDERS = ["bshc", "bcsh"]
 
 
 def inception(case, x):
     x = tf.image.convert_image_dtype(x, tf.float32)
     if not case["train"]:
-        x = tf.image.central_crop(x, 0.875)
+        x = grey(case, x)
+        x = tf.image.central_crop(x, 0.5 if "central_fraction" in case["options"] else 0.875)
         return (resize(x, 0) - 0.5) * 2
-    d, fast = case["draws"], case["options"] == ""
-    y0, x0, h, w = d["box"]
-    x = resize(x[y0:y0 + h, x0:x0 + w], 0 if fast else d["resize_method"])
+    d = case["draws"]
+    trainer = case["name"] == "inception_trainer"
+    fast = not trainer and "fast_mode=false" not in case["options"]
+    if d["box"][2]:
+        y0, x0, h, w = d["box"]
+        x = x[y0:y0 + h, x0:x0 + w]
+    x = resize(x, 0 if fast else d["resize_method"])
     x = tf.image.flip_left_right(x) if d["flip"] else x
-    for step in "bs" if fast else ORDERS[d["color_ordering"]]:
+    order = (TRAINER_ORDERS if trainer else ORDERS)[d["color_ordering"]]
+    if fast:
+        order = "sb" if "before_2018" in case["options"] and d["color_ordering"] else "bs"
+    for step in order:
         if step == "b":
             x = tf.image.adjust_brightness(x, (2 * d["brightness"] - 1) * 32 / 255)
         if step == "s":
@@ -95,7 +113,7 @@ def inception(case, x):
         if step == "h":
             assert 0 <= float(tf.reduce_min(x)) and float(tf.reduce_max(x)) <= 1
             x = tf.image.adjust_hue(x, -0.2 + 0.4 * d["hue"])
-    return (tf.clip_by_value(x, 0, 1) - 0.5) * 2
+    return (grey(case, tf.clip_by_value(x, 0, 1)) - 0.5) * 2
 
 
 def cases():
@@ -110,16 +128,36 @@ def cases():
     for k, u in enumerate([0.3, 0.95]):
         yield {"name": "vgg", "train": True, "options": vgg_options,
                "draws": {"side": u, "crop_y": 1 - u, "crop_x": u, "flip": k}}
+    yield {"name": "vgg", "train": True,
+           "options": "resize_side_min=13 resize_side_max=21 before_2018=true",
+           "draws": {"side": 0.3, "crop_y": 0.6, "crop_x": 0.9, "flip": 1}}
+    yield {"name": "vgg", "train": False, "options": "resize_side_min=13 before_2018=true"}
+    yield {"name": "lenet", "train": False, "channels": 1}
+    yield {"name": "cifarnet", "train": False, "channels": 1}
+    yield {"name": "inception", "train": False, "channels": 1}
+    yield {"name": "inception", "train": False, "options": "central_fraction=0.5"}
     yield {"name": "inception", "train": False}
     yield {"name": "inception", "train": True,
            "draws": {"box": [2, 3, 15, 19], "flip": 1, "resize_method": 0, "color_ordering": 0,
                      "brightness": 0.9, "contrast": 0.5, "saturation": 0.8, "hue": 0.5}}
-    for k in range(4):
+    for k, (options, channels) in enumerate([("crop_image=false", 3), ("before_2018=true", 3),
+                                             ("before_2018=true", 3), ("", 1)]):
+        yield {"name": "inception", "train": True, "options": options, "channels": channels,
+               "draws": {"box": [2, 3, 15, 19] if k else [0, 0, 0, 0], "flip": k % 2,
+                         "resize_method": 2, "color_ordering": k - 1 if k else 3, "brightness": 0.8,
+                         "contrast": 0.1, "saturation": 0.95, "hue": 0.5}}
+    for k in range(16):
         yield {"name": "inception", "train": True, "options": "fast_mode=false",
-               "draws": {"box": [1 + k, 2, 16, 20 + k], "flip": k % 2,
-                         "resize_method": [3, 1, 0, 3][k], "color_ordering": k,
-                         "brightness": 0.3 + 0.1 * k, "contrast": 0.4 + 0.1 * k,
-                         "saturation": 0.9 - 0.2 * k, "hue": 0.2 + 0.2 * k}}
+               "draws": {"box": [1 + k % 4, 2, 16, 20 + k % 4], "flip": k % 2,
+                         "resize_method": k // 4, "color_ordering": k % 4,
+                         "brightness": 0.3 + 0.1 * (k % 4), "contrast": 0.3 + 0.1 * (k % 4),
+                         "saturation": 0.9 - 0.2 * (k % 4), "hue": 0.2 + 0.2 * (k % 4)}}
+    for k in range(4):
+        yield {"name": "inception_trainer", "train": True,
+               "draws": {"box": [3, 1 + k, 17, 18], "flip": k // 2, "resize_method": k,
+                         "color_ordering": k % 2, "brightness": 0.4, "contrast": 0.2 + 0.1 * k,
+                         "saturation": 0.7, "hue": 0.1 + 0.25 * k}}
+    yield {"name": "inception_trainer", "train": False}
 
 
 def main():
@@ -129,17 +167,51 @@ def main():
         out.append({"name": "resize", "method": method, "out": y})
         y = resize(tf.cast(x, tf.float32)[:5, :4], method)
         out.append({"name": "resize", "method": method, "height": 5, "width": 4, "out": y})
-    functions = {"lenet": lenet, "cifarnet": cifarnet, "vgg": vgg, "inception": inception}
+    functions = {"lenet": lenet, "cifarnet": cifarnet, "vgg": vgg, "inception": inception,
+                 "inception_trainer": inception}
     for case in cases():
         case.setdefault("options", "")
         case["out"] = functions[case["name"]](case, x)
         out.append(case)
     for case in out:
         case["out"] = [float("%.9g" % v) for v in np.asarray(case["out"]).reshape(-1)]
-    text = json.dumps({"tensorflow": tf.__version__, "cases": out}, separators=(",", ":"))
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "preprocessing.json")
+    write("preprocessing.json", {"cases": out}, '{"name"')
+    write("preprocessing_boxes.json", {"draws": DRAWS, "cases": list(boxes())}, '{"height"')
+
+
+DRAWS = 20000
+BINS = 8
+
+
+def boxes():
+    """Histograms of DRAWS boxes: area, aspect, the middle's place."""
+    tf.random.set_seed(7)
+    objects = [[0.0, 0.0, 1.0, 1.0]], [[0.1, 0.2, 0.4, 0.35]], \
+        [[0.7, 0.05, 0.95, 0.3], [0.0, 0.6, 0.02, 0.62]], [[0.3, 0.3, 0.3, 0.9], [0.5, 0.5, 1, 1]]
+    for h, w, ob, covered in [(375, 500, 0, 0.1), (500, 375, 1, 0.1), (200, 30, 0, 0.1),
+                              (7, 5, 0, 0.1), (120, 160, 2, 0.1), (120, 160, 3, 0.7),
+                              (90, 90, 1, 0.95)]:
+        def sample(_):
+            begin, size, _ = tf.image.sample_distorted_bounding_box(
+                [h, w, 3], tf.constant([objects[ob]]), seed=5, min_object_covered=covered,
+                aspect_ratio_range=(0.75, 1.33), area_range=(0.05, 1.0), max_attempts=100,
+                use_image_if_no_bounding_boxes=True)
+            return tf.concat([begin[:2], size[:2]], 0)
+        many = tf.function(lambda: tf.map_fn(sample, tf.range(DRAWS)))
+        y, x, n, m = many().numpy().astype(float).T
+        bins = []
+        for v in [n * m / (h * w), (m / n - 0.7) / 0.7, (y + n / 2) / h, (x + m / 2) / w]:
+            at = np.clip(np.floor(v * BINS).astype(int), 0, BINS - 1)
+            bins.append(np.bincount(at, minlength=BINS).tolist())
+        yield {"height": h, "width": w, "boxes": objects[ob], "min_object_covered": covered,
+               "whole": int(np.sum((n == h) & (m == w))), "bins": bins}
+
+
+def write(name, content, line):
+    text = json.dumps({"tensorflow": tf.__version__, **content}, separators=(",", ":"))
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
     with open(path, "w") as f:
-        f.write(text.replace('{"name"', '\n{"name"') + "\n")
+        f.write(text.replace(line, "\n" + line) + "\n")
 
 
 main()

@@ -42,7 +42,21 @@ struct record {
     const char *format;
     int channels, label;
     bool cut; /* half of the picture's bytes are missing */
+    int boxes, ymax; /* boxes of the record, and values of the list ymax */
 };
+
+/* ymin, xmin, ymax, xmax; the last one reaches beyond the picture. */
+static const float boxes[2][4] = { { 0.5f, 0, 1, 0.5f }, { 0.1f, 0.2f, 0.3f, 1.5f } };
+
+static void add_boxes(struct pm_example_builder *b, const struct record *r)
+{
+    static const char *const keys[4] = { "image/object/bbox/ymin", "image/object/bbox/xmin",
+                                         "image/object/bbox/ymax", "image/object/bbox/xmax" };
+    for (int k = 0; k < 4; k++) {
+        const float v[2] = { boxes[0][k], boxes[1][k] };
+        pm_example_add_floats(b, keys[k], v, (size_t)(k == 2 ? r->ymax : r->boxes));
+    }
+}
 
 static void fill_pixels(uint8_t *pixels, size_t count)
 {
@@ -70,6 +84,7 @@ static void make_record(const struct record *r, uint8_t **out, size_t *size)
     }
     if (r->format)
         pm_example_add_bytes(b, "image/format", r->format, strlen(r->format));
+    add_boxes(b, r);
     if (r->label >= 0)
         pm_example_add_ints(b, "image/class/label", &label, 1);
     pm_example_serialise(b, out, size);
@@ -123,7 +138,7 @@ static void bad_records(void **state)
         { { NULL, 1, 3, false }, "has no image/encoded" },
         { { "png", 1, 3, true }, "" },
         { { "raw", 1, 3, true }, "18 raw bytes" },
-        { { "raw", 3, 3, false }, "108 raw bytes" },
+        { { "raw", 2, 3, false }, "72 raw bytes" },
     };
     struct pm_arena *a = pm_arena_create();
     struct pm_setup s = setup_of("lenet", 1, 10, a);
@@ -140,6 +155,63 @@ static void bad_records(void **state)
             fail_msg("\"%s\" does not name the record or say \"%s\"", pm_error_text(),
                      cases[i].words);
     }
+    pm_arena_destroy(&a);
+}
+
+/* A net of one channel sees colour pictures grey, as use_grayscale makes them. */
+static void grey(void **state)
+{
+    (void)state;
+    struct pm_arena *a = pm_arena_create();
+    const struct pm_setup s = setup_of("lenet", 1, 10, a);
+    uint8_t pixels[SIZE * SIZE * 3];
+    fill_pixels(pixels, sizeof pixels);
+
+    for (int raw = 0; raw < 2; raw++) {
+        const struct record r = { raw ? "raw" : "png", 3, 4, false };
+        float image[SIZE * SIZE];
+        int32_t label;
+        assert_int_equal(make_sample(&s, false, &r, 0, image, &label), PM_OK);
+        for (int i = 0; i < SIZE * SIZE; i++) {
+            const uint8_t *p = pixels + 3 * i;
+            const double want = (0.2989 * p[0] + 0.587 * p[1] + 0.114 * p[2] - 128) / 128;
+            assert_true(fabs(image[i] - want) < 4 * 255 / 128.0 / (1 << 24));
+        }
+    }
+    pm_arena_destroy(&a);
+}
+
+/* The Inception trainer's preprocessing gets the record's boxes and the example's number. */
+static void record_boxes(void **state)
+{
+    (void)state;
+    enum { VALUES = SIZE * SIZE * 3 };
+    struct pm_arena *a = pm_arena_create();
+    const struct pm_setup s = setup_of("inception_trainer", 3, 10, a);
+    uint8_t pixels[VALUES];
+    const struct pm_image8 im = { SIZE, SIZE, 3, pixels };
+    float held[8], image[VALUES], want[VALUES];
+    int32_t label;
+
+    fill_pixels(pixels, sizeof pixels);
+    memcpy(held, boxes, sizeof held);
+    held[7] = 1;
+    for (uint32_t example = 0; example < 40; example++) {
+        const int n = (int)example % 3;
+        const struct record r = { "png", 3, 4, false, n, n };
+        struct pm_rng rng = pm_rng_make(7, pm_hash("augmentation"), 3, example);
+        struct pm_draws d;
+        assert_int_equal(make_sample(&s, true, &r, example, image, &label), PM_OK);
+        s.preprocessing->draw(s.preprocessing_cfg, &rng,
+                              &(struct pm_sight){ SIZE, SIZE, example, held, (size_t)n }, &d);
+        assert_int_equal(d.resize_method * 10 + d.color_ordering, example % 4 * 10 + example % 2);
+        assert_int_equal(s.preprocessing->apply(s.preprocessing_cfg, &im, true, &d, SIZE, SIZE, 3,
+                                                want, "x"), PM_OK);
+        assert_memory_equal(image, want, sizeof want);
+    }
+    const struct record r = { "png", 3, 4, false, 2, 1 };
+    assert_int_equal(make_sample(&s, true, &r, 0, image, &label), PM_ECORRUPT);
+    assert_non_null(strstr(pm_error_text(), "2 values of image/object/bbox/ymin and 1 of"));
     pm_arena_destroy(&a);
 }
 
@@ -417,7 +489,8 @@ static void loss_nodes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples),          cmocka_unit_test(bad_records),
+        cmocka_unit_test(samples), cmocka_unit_test(grey), cmocka_unit_test(record_boxes),
+        cmocka_unit_test(bad_records),
         cmocka_unit_test(augmentation),     cmocka_unit_test(batch_fields),
         cmocka_unit_test(score),            cmocka_unit_test(score_not_finite),
         cmocka_unit_test(details), cmocka_unit_test(prediction),       cmocka_unit_test(loss_nodes),

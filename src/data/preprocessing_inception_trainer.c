@@ -1,0 +1,83 @@
+/* inception_trainer: the older multi-GPU Inception trainer's. As inception, but that the records' own
+ * boxes (image/object/bbox/...) are the box sampler's objects, and that the resize method and the
+ * order of the colours, always all four, went by the number of the thread that made the example:
+ * here by the example's number in the batch, so that nothing depends on threads. Method: number mod
+ * 4. Order: even brightness, saturation, hue, contrast; odd brightness, contrast, saturation, hue.
+ * Draws: box, flip, resize_method, color_ordering (0 or 1), brightness, contrast, saturation, hue. */
+#include "data/preprocess.h"
+
+struct inception_trainer_cfg {
+    float central_fraction, area_min, area_max, aspect_min, aspect_max, min_object_covered;
+};
+
+static const struct pm_opt opts[] = {
+    PM_FLOAT(inception_trainer_cfg, central_fraction, 0.875, 0.01, 1,
+             "part of each side kept in eval"),
+    PM_OPTS_BOX_RULE(inception_trainer_cfg),
+    { 0 },
+};
+
+static void draw(const void *cfg, struct pm_rng *r, const struct pm_sight *s, struct pm_draws *out)
+{
+    const struct inception_trainer_cfg *c = cfg;
+    const struct pm_box_rule rule = { c->area_min, c->area_max, c->aspect_min, c->aspect_max,
+                                      c->min_object_covered };
+
+    *out = (struct pm_draws){ .resize_method = (int)(s->example % 4),
+                              .color_ordering = (int)(s->example % 2) };
+    out->flip = pm_rng_uniform(r) < 0.5;
+    out->brightness = pm_rng_uniform(r);
+    out->saturation = pm_rng_uniform(r);
+    out->hue = pm_rng_uniform(r);
+    out->contrast = pm_rng_uniform(r);
+    pm_sample_box(&rule, r, s, out->box);
+}
+
+static const uint8_t orders[2][4] = {
+    { PM_BRIGHTNESS, PM_SATURATION, PM_HUE, PM_CONTRAST },
+    { PM_BRIGHTNESS, PM_CONTRAST, PM_SATURATION, PM_HUE },
+};
+
+static void apply_train(const struct pm_image8 *im, const struct pm_draws *d, int height, int width,
+                        float *out)
+{
+    const size_t count = (size_t)height * (size_t)width;
+    struct pm_view8 in = pm_view8_of(im);
+
+    if (d->box[2] > 0)
+        in = pm_view_crop(in, d->box[0], d->box[1], d->box[2], d->box[3]);
+    pm_resize(in, (enum pm_resize)d->resize_method, 1.0f / 255, height, width, out);
+    if (d->flip)
+        pm_flip(out, height, width, in.channels);
+    for (int i = 0; i < 4; i++)
+        pm_distort(orders[d->color_ordering & 1][i], d, count, in.channels, out);
+    pm_clip01(out, count * (size_t)in.channels);
+}
+
+static int apply(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
+                 int height, int width, int channels, float *out, const char *where)
+{
+    const struct inception_trainer_cfg *c = cfg;
+    const size_t count = (size_t)height * (size_t)width, values = count * (size_t)channels;
+    float *work = pm_work(in, channels, count, out);
+
+    (void)where;
+    if (train)
+        apply_train(in, d, height, width, work);
+    else
+        pm_central(in, (double)c->central_fraction, height, width, work);
+    pm_grey_settle(work, count, out);
+    for (size_t i = 0; i < values; i++)
+        out[i] = (out[i] - 0.5f) * 2;
+    return PM_OK;
+}
+
+const struct pm_preprocessing pm_preprocessing_inception_trainer = {
+    .name = "inception_trainer",
+    .help = "inception with the records' boxes, methods and orders by turns",
+    .opts = opts,
+    .cfg_size = sizeof(struct inception_trainer_cfg),
+    .wants_boxes = true,
+    .draw = draw,
+    .apply = apply,
+};

@@ -1,0 +1,144 @@
+/* Conversions as they are run: threads, signals, the command line. */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "convert_common.h"
+
+static void threads(void **state)
+{
+    char src[300], dst[2][300];
+
+    (void)state;
+    scratch_make();
+    snprintf(src, sizeof src, "%s/raw", scratch);
+    make_class("raw/a", 0, 150);
+    make_class("raw/b", 0, 40);
+    put_text("raw/b/broken.png", "x");
+    for (int k = 0; k < 2; k++) {
+        snprintf(dst[k], sizeof dst[k], "%s/t%d", scratch, k);
+        assert_int_equal(pm_dataset_convert("flowers", src, dst[k],
+                                            k ? "num_threads=7 validation=50"
+                                              : "num_threads=1 validation=50"), PM_OK);
+    }
+    struct pm_arena *a = pm_arena_create();
+    char **names = NULL;
+    size_t count = 0;
+    assert_int_equal(pm_list_folder(a, dst[0], &names, &count), PM_OK);
+    assert_int_equal(count, 12);
+    for (size_t i = 0; i < count; i++) {
+        char *text[2] = { NULL }, path[800];
+        size_t size[2] = { 0 };
+        for (int k = 0; k < 2; k++) {
+            snprintf(path, sizeof path, "%s/%s", dst[k], names[i]);
+            assert_int_equal(pm_file_read(path, &text[k], &size[k]), PM_OK);
+        }
+        assert_int_equal(size[0], size[1]);
+        assert_memory_equal(text[0], text[1], size[0]);
+        pm_free(text[0]);
+        pm_free(text[1]);
+    }
+    pm_arena_destroy(&a);
+    scratch_remove();
+}
+
+/* What a signal stops leaves nothing; what a killed process left goes with the next one. */
+static void signals(void **state)
+{
+    const char *program = getenv("PUMICE_PROGRAM");
+    char dst[300], line[500];
+    static const int numbers[] = { SIGINT, SIGTERM, SIGKILL };
+
+    (void)state;
+    if (!program) {
+        print_message("skipped: PUMICE_PROGRAM is not set (run by ctest)\n");
+        skip();
+    }
+    scratch_make();
+    snprintf(dst, sizeof dst, "%s/s", scratch);
+    for (size_t k = 0; k < PM_COUNT(numbers); k++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            if (!freopen("/dev/null", "w", stderr))
+                _exit(99);
+            execl(program, program, "dataset", "make", "shapes", dst, "size=256", "train=1000000",
+                  (char *)NULL);
+            _exit(99);
+        }
+        char **names = NULL;
+        size_t count = 0;
+        struct pm_arena *a = pm_arena_create();
+        while (count == 0) { /* until it has begun */
+            usleep(20000);
+            assert_int_equal(pm_list_folder(a, scratch, &names, &count), PM_OK);
+            if (count == 1 && k == 2)
+                assert_non_null(strstr(names[0], "s.tmp-"));
+        }
+        pm_arena_destroy(&a);
+        int status = 0;
+        usleep(200000);
+        assert_int_equal(kill(child, numbers[k]), 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (numbers[k] == SIGKILL) {
+            assert_true(WIFSIGNALED(status));
+            break;
+        }
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 128 + numbers[k]);
+        assert_only(0);
+    }
+    snprintf(line, sizeof line, "'%s' dataset make shapes '%s' size=16 train=4 2>/dev/null", program,
+             dst);
+    assert_int_equal(WEXITSTATUS(system(line)), 0);
+    assert_only(1);
+    scratch_remove();
+}
+
+/* Flags as the originals' were given, values with spaces, and the help of each format. */
+static void command(void **state)
+{
+    const char *program = getenv("PUMICE_PROGRAM");
+    char line[900], text[16384];
+    size_t count = 0;
+
+    (void)state;
+    if (!program) {
+        print_message("skipped: PUMICE_PROGRAM is not set (run by ctest)\n");
+        skip();
+    }
+    scratch_make();
+    make_class("my raw/train set/b", 1, 4);
+    snprintf(line, sizeof line,
+             "cd '%s' && '%s' dataset convert build_image_data 'my raw' out --train_directory "
+             "'my raw/train set' --train_shards=3 seed=1 2>/dev/null", scratch, program);
+    assert_int_equal(WEXITSTATUS(system(line)), 0);
+    struct pm_dataset *d = opened(in_scratch("out"), "train", 4);
+    assert_int_equal(pm_dataset_get_info(d)->files, 3);
+    pm_dataset_close(&d);
+    put_text("out/mine", "x");
+    snprintf(line + strlen(line) - strlen("2>/dev/null"), 40, "--force 2>/dev/null");
+    assert_int_equal(WEXITSTATUS(system(line)), 0);
+    assert_false(pm_file_exists(in_scratch("out/mine")));
+    snprintf(line, sizeof line, "'%s' dataset convert --help", program);
+    FILE *f = popen(line, "r");
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    assert_int_equal(pclose(f), 0);
+    const struct pm_converter *const *rows = pm_converters(&count);
+    for (size_t i = 0; i < count; i++) {
+        char wanted[300];
+        snprintf(wanted, sizeof wanted, "\n%s: %s\n", rows[i]->name, rows[i]->help);
+        assert_non_null(strstr(text, wanted));
+    }
+    assert_non_null(strstr(text, "validation_shards=128"));
+    assert_non_null(strstr(text, "force=false"));
+    scratch_remove();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads),
+        cmocka_unit_test(signals),
+        cmocka_unit_test(command),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
