@@ -2,23 +2,20 @@
 
     python3 tests/golden/make.py [CASE ...]
 
-Needs torch and numpy. A step is run in float64 and once more in float32. Per tensor (logits, loss,
-moving averages after the step, the gradient of every trained variable) the file keeps the float64
-run's norm (of a gradient, at least SMALL of all gradients' norm), its dot products with 16 random
-vectors of +-1, and the float32 run's error relative to that norm. Values are not kept: variables, images, labels and the +-1 vectors are drawn by name, here
-and in the test, from Philox streams of the case's seed."""
-import json
-import math
-import os
+Needs torch and numpy. A step is run in float64 and once more in float32; golden.py says what of it is
+kept. Values are not: variables, images and labels are drawn by name, here and in the test, from Philox
+streams of the case's seed."""
 import platform
 import sys
 
 import numpy as np
 import torch
 
+import golden
 import nets
 import nets_slim
-from philox import Stream, signs
+from golden import AUX_WEIGHT, SMOOTHING
+from philox import Stream
 
 # net, batch, height, width, channels, classes, shift of batch norm's offsets
 CASES = {
@@ -41,11 +38,6 @@ CASES = {
     "mobilenet_v3_small": ("mobilenet_v3_small", 4, 64, 64, 3, 1001, 2),
     "mobilenet_edgetpu": ("mobilenet_edgetpu", 4, 64, 64, 3, 1001, 2),
 }
-SMOOTHING = 0.1
-# A gradient that is exactly zero by construction (an offset that the next batch norm takes away)
-# comes out as roundings: it counts as if it had this share of all gradients' norm.
-SMALL = 1e-4
-AUX_WEIGHT = float(np.float32(0.4))
 
 
 def step(case, seed, dtype, moves=None):
@@ -71,23 +63,6 @@ def step(case, seed, dtype, moves=None):
     return {name: t.to(torch.float64).numpy().reshape(-1) for name, t in tensors.items()}, v.moves
 
 
-def is_gradient(name):
-    return not name.endswith(("moving_mean", "moving_variance")) and name not in ("logits", "loss")
-
-
-def dots(seed, name, t):
-    """t's products with the 16 vectors of its name."""
-    total, chunk = np.zeros(16), 1 << 18
-    for first in range(0, len(t), chunk):
-        part = t[first:first + chunk]
-        total += part @ signs(seed, "golden/" + name, first, len(part))
-    return total
-
-
-def short(x):
-    return float(f"{x:.9g}")
-
-
 def make(case):
     net, batch, height, width, channels, classes, shift = CASES[case]
     seed = 1
@@ -98,31 +73,12 @@ def make(case):
         except nets.NearTie:
             seed += 1
     single, _ = step(case, seed, torch.float32, moves)
-    tensors, worst = {}, 0
-    gradients = math.sqrt(sum(float(t @ t) for name, t in exact.items() if is_gradient(name)))
-    for name, t in exact.items():
-        norm = float(np.linalg.norm(t))
-        if is_gradient(name):
-            norm = max(norm, SMALL * gradients)
-        error = float(np.linalg.norm(single[name] - t)) / norm
-        worst = max(worst, error)
-        tensors[name] = [len(t), short(norm), float(f"{error:.2e}")] + [short(d) for d in dots(seed, name, t)]
-    head = {
+    golden.write(case, {
         "made_by": f"PyTorch {torch.__version__}, numpy {np.__version__}, "
                    f"Python {platform.python_version()}",
-        "net": net, "batch": batch, "height": height, "width": width, "channels": channels,
-        "classes": classes, "seed": seed, "shift": shift, "label_smoothing": SMOOTHING,
-        "columns": "values, norm, relative error of float32, 16 dot products",
-        "moves": {name: sum(([c, k] for c, k in m.items()), []) for name, m in moves.items()},
-    }
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), case + ".json")
-    with open(path, "w") as f:
-        f.write("{\n" + "".join(f" {json.dumps(k)}: {json.dumps(v)},\n" for k, v in head.items()))
-        f.write(' "tensors": {\n')
-        f.write(",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in tensors.items()))
-        f.write("\n }\n}\n")
-    print(f"{case}: seed {seed}, {sum(map(len, moves.values()))} moves, {len(tensors)} tensors, float32 off by at most {worst:.1e}, loss "
-          f"{exact['loss'][0]:.6f}, {os.path.getsize(path) / 1e3:.0f} kB")
+        "net": net, "options": {}, "batch": batch, "height": height, "width": width,
+        "channels": channels, "classes": classes, "seed": seed, "shift": shift,
+    }, moves, exact, single)
 
 
 if __name__ == "__main__":

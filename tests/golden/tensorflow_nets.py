@@ -5,11 +5,8 @@ on TensorFlow, on the CPU.
 
 SLIM is the folder research/slim of a checkout of github.com/tensorflow/models. Needs tensorflow 2.12
 (later ones lack the layers that tf_slim uses) and tf_slim 1.1. A step is run in float64 and once more
-in float32. Per tensor (logits, loss, moving averages after the step, the gradient of every trained
-variable) the file keeps the float64 run's norm (of a gradient, at least SMALL of all gradients' norm),
-its dot products with 16 random vectors of +-1, and the float32 run's error relative to that norm.
-Values are not kept: variables, images, labels and the +-1 vectors are drawn by name, here and in the
-test, from Philox streams of the case's seed.
+in float32; golden.py says what of it is kept. Values are not: variables, images and labels are drawn
+by name, here and in the test, from Philox streams of the case's seed.
 
 Weights follow the original's own initialisers. Batch norm's scale and offset and all biases get other
 values than their usual 1 and 0, from the stream "golden/NAME", so that a missing factor shows. Offsets
@@ -23,7 +20,6 @@ window are nearly equal. So offsets and biases are moved by thousandths until no
 (CLEAR) and every window has a clear winner (TIE); `moves` keeps name -> [channel, thousandths, ...]
 for the test."""
 import inspect
-import json
 import math
 import os
 import platform
@@ -34,13 +30,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from philox import Stream, signs
+import golden
+from golden import AUX_WEIGHT, SMOOTHING
+from philox import Stream
 
-SMOOTHING = 0.1
-# A gradient that is exactly zero by construction (an offset that the next batch norm takes away)
-# comes out as roundings: it counts as if it had this share of all gradients' norm.
-SMALL = 1e-4
-AUX_WEIGHT = float(np.float32(0.4))
 # Of a layer's root mean square. A value passes some ten roundings of 6e-8 in each layer, and their
 # sum grows with the root of the layers' number: 3e-5 holds for hundreds of layers, 1e-6 for the first
 # few, where most of the pools are and where windows are many.
@@ -382,23 +375,6 @@ class Graph:
 
 # ---- goldens -------------------------------------------------------------------------------
 
-def is_gradient(name):
-    return not name.endswith(("moving_mean", "moving_variance")) and name not in ("logits", "loss")
-
-
-def dots(seed, name, t):
-    """t's products with the 16 vectors of its name."""
-    total, chunk = np.zeros(16), 1 << 18
-    for first in range(0, len(t), chunk):
-        part = t[first:first + chunk]
-        total += part @ signs(seed, "golden/" + name, first, len(part))
-    return total
-
-
-def short(x):
-    return float(f"{x:.7g}")
-
-
 def make(factory, name):
     c, seed = CASES[name], 0
     moves = None
@@ -412,33 +388,13 @@ def make(factory, name):
     graph.load(moves, moves)
     single = graph.run()
     graph.session.close()
-    tensors, worst = {}, 0
-    gradients = math.sqrt(sum(float(t @ t) for k, t in exact.items() if is_gradient(k)))
-    for k, t in exact.items():
-        norm = float(np.linalg.norm(t))
-        if is_gradient(k):
-            norm = max(norm, SMALL * gradients)
-        error = float(np.linalg.norm(single[k] - t)) / norm
-        worst = max(worst, error)
-        tensors[k] = [len(t), short(norm), float(f"{error:.2e}")] + [short(d) for d in dots(seed, k, t)]
-    head = {
+    golden.write(name, {
         "made_by": f"TensorFlow {tf.__version__}, numpy {np.__version__}, "
                    f"Python {platform.python_version()}",
         "net": c["net"], "options": c["options"], "batch": c["batch"], "height": c["size"],
         "width": c["size"], "channels": c["channels"], "classes": c["classes"], "seed": seed,
-        "shift": c["shift"], "label_smoothing": SMOOTHING,
-        "columns": "values, norm, relative error of float32, 16 dot products",
-        "moves": {k: sum(([i, m[i]] for i in sorted(m)), []) for k, m in moves.items()},
-    }
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".json")
-    with open(path, "w") as f:
-        f.write("{\n" + "".join(f" {json.dumps(k)}: {json.dumps(v)},\n" for k, v in head.items()))
-        f.write(' "tensors": {\n')
-        f.write(",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in tensors.items()))
-        f.write("\n }\n}\n")
-    print(f"{name}: seed {seed}, {sum(map(len, moves.values()))} moves, {len(tensors)} tensors, "
-          f"float32 off by at most {worst:.1e}, loss {exact['loss'][0]:.6f}, "
-          f"{os.path.getsize(path) / 1e3:.0f} kB", flush=True)
+        "shift": c["shift"],
+    }, moves, exact, single)
 
 
 if __name__ == "__main__":
