@@ -2,80 +2,14 @@
  * the order of their submission and whose parallel loops use the clone's share of the cores. A thread
  * cannot be ended from outside: when a call never returns, the device counts as lost and the thread
  * stays behind with everything that it may touch. */
-#include "device/backend.h"
+#include "device/cpu/cpu_device.h"
 
 #include <pumice/thread.h>
 
-#include <assert.h>
-#include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { MAX_JOBS = 64, ALIGNMENT = 256 };
-
-struct cpu_buffer {
-    struct pm_buffer base;
-    char *memory; /* owned */
-    struct cpu_buffer *next; /* of those that a hanging thread may still touch */
-};
-
-struct cpu_call {
-    const struct pm_kernel *kernel;
-    struct pm_args args; /* params owned */
-    char *label;         /* owned; for messages */
-    bool announce;       /* an output waits for this call */
-};
-
-struct cpu_program {
-    struct pm_program base;
-    char *name;
-    struct cpu_call *calls;
-    struct pm_place *in, *out;
-    size_t *out_after;
-    void **host_in, **host_out; /* [slot * count + i] */
-    struct cpu_slot {
-        bool running;
-        size_t calls_done; /* of the run under way */
-        double begun, seconds; /* of the last run */
-        double *times;     /* timed: begin and end of each call, the copies in, each output */
-    } *slot;
-};
-
-struct cpu_device {
-    struct pm_device base;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed; /* a job came, a call was finished, quit was set */
-    struct cpu_job {
-        struct cpu_program *program;
-        int slot;
-    } jobs[MAX_JOBS];
-    unsigned head, tail; /* jobs [head, tail) wait or run */
-    bool quit;
-    struct cpu_buffer *kept; /* destroyed while the thread hangs: never freed */
-    atomic_size_t at;        /* the call that runs, of the first job's program */
-    atomic_ullong progress;  /* calls begun so far */
-    int trains;              /* runs of programs called "train" */
-    char name[40];           /* in messages: "cpu", "cpu 2" for the second one opened */
-};
-
-static struct cpu_device *cpu_of(struct pm_device *d)
-{
-    return (struct cpu_device *)d;
-}
-
-static struct cpu_program *prog_of(const struct pm_program *p)
-{
-    return (struct cpu_program *)p;
-}
-
-static char *address(const struct pm_place *p)
-{
-    return p->buffer ? ((struct cpu_buffer *)p->buffer)->memory + p->offset : NULL;
-}
 
 /* ---- running ---------------------------------------------------------------------------- */
 
@@ -181,7 +115,7 @@ static void *work(void *ctx)
             pthread_cond_wait(&d->changed, &d->lock);
         if (d->head == d->tail)
             break;
-        job = d->jobs[d->head % MAX_JOBS];
+        job = d->jobs[d->head % CPU_MAX_JOBS];
         pthread_mutex_unlock(&d->lock);
         run_program(d, job.program, job.slot);
         pthread_mutex_lock(&d->lock);
@@ -194,7 +128,7 @@ static void *work(void *ctx)
 
 static int fail_hung(struct cpu_device *d, double seconds)
 {
-    const struct cpu_program *p = d->jobs[d->head % MAX_JOBS].program;
+    const struct cpu_program *p = d->jobs[d->head % CPU_MAX_JOBS].program;
     size_t at = atomic_load(&d->at);
 
     atomic_store(&d->base.hung, true);
@@ -206,7 +140,7 @@ static int fail_hung(struct cpu_device *d, double seconds)
 }
 
 /* Waits, with the lock held, until something changed. */
-static int wait_change(struct cpu_device *d, struct pm_patience *patience)
+int pm_cpu_wait_change(struct cpu_device *d, struct pm_patience *patience)
 {
     struct timespec until;
 
@@ -230,13 +164,13 @@ static int wait_idle(struct cpu_device *d)
     pm_patience_start(&patience, atomic_load(&d->progress));
     pthread_mutex_lock(&d->lock);
     while (err == PM_OK && d->head != d->tail)
-        err = wait_change(d, &patience);
+        err = pm_cpu_wait_change(d, &patience);
     pthread_mutex_unlock(&d->lock);
     return err;
 }
 
 /* For what destroys: what a thread that was left behind may touch stays. */
-static bool is_idle(struct cpu_device *d)
+bool pm_cpu_is_idle(struct cpu_device *d)
 {
     if (!atomic_load(&d->base.hung)) /* else the reason told before stays */
         wait_idle(d);
@@ -248,10 +182,10 @@ static bool is_idle(struct cpu_device *d)
 static int buffer_create(struct pm_device *d, size_t size, struct pm_buffer **out)
 {
     struct cpu_buffer *b = pm_calloc(1, sizeof *b);
-    size_t rounded = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    size_t rounded = (size + CPU_ALIGNMENT - 1) / CPU_ALIGNMENT * CPU_ALIGNMENT;
     char want[24], used[24];
 
-    b->memory = aligned_alloc(ALIGNMENT, rounded);
+    b->memory = aligned_alloc(CPU_ALIGNMENT, rounded);
     if (!b->memory) {
         pm_free(b);
         return pm_fail(PM_EMEMORY, "%s: no host memory for a buffer of %s: buffers take %s; a "
@@ -268,7 +202,7 @@ static void buffer_destroy(struct pm_device *base, struct pm_buffer *buffer)
     struct cpu_device *d = cpu_of(base);
     struct cpu_buffer *b = (struct cpu_buffer *)buffer;
 
-    if (!is_idle(d)) {
+    if (!pm_cpu_is_idle(d)) {
         b->next = d->kept;
         d->kept = b;
         return;
@@ -309,223 +243,6 @@ static int buffer_fill(struct pm_device *d, struct pm_buffer *b, size_t offset, 
     return err;
 }
 
-/* ---- programs --------------------------------------------------------------------------- */
-
-static void program_destroy(struct pm_program *base)
-{
-    struct cpu_program *p = prog_of(base);
-    size_t slots = (size_t)base->slots;
-
-    if (!is_idle(cpu_of(base->device)))
-        return;
-    for (size_t i = 0; i < base->calls_count; i++) {
-        if (p->calls[i].args.state)
-            p->calls[i].kernel->release(p->calls[i].args.state);
-        pm_free((void *)p->calls[i].args.params);
-        pm_free(p->calls[i].label);
-    }
-    for (size_t i = 0; p->host_in && i < slots * base->in_count; i++)
-        free(p->host_in[i]);
-    for (size_t i = 0; p->host_out && i < slots * base->out_count; i++)
-        free(p->host_out[i]);
-    pm_free(p->calls);
-    pm_free(p->in);
-    pm_free(p->out);
-    pm_free(p->out_after);
-    pm_free(p->host_in);
-    pm_free(p->host_out);
-    for (size_t i = 0; i < slots; i++)
-        pm_free(p->slot[i].times);
-    pm_free(p->slot);
-    pm_free(p->name);
-    pm_free(p);
-}
-
-static int bind_call(struct cpu_call *c, const struct pm_bound_call *from)
-{
-    int err = PM_OK;
-    struct pm_buf_spec spec[PM_MAX_BUFS];
-    int bufs = pm_kernel_bufs(from->kernel, spec);
-    char *params = pm_calloc(1, from->kernel->params_size + 1);
-
-    if (from->kernel->params_size)
-        memcpy(params, from->params, from->kernel->params_size);
-    c->kernel = from->kernel;
-    c->label = pm_strdup(from->label ? from->label : from->kernel->name);
-    c->args.params = params;
-    c->args.count = from->count;
-    for (int i = 0; i < bufs; i++) {
-        c->args.buf[i] = address(&from->buf[i]);
-        c->args.bytes[i] = from->buf[i].size;
-    }
-    if (from->kernel->prepare)
-        PM_TRY(from->kernel->prepare(params, &c->args.state));
-out:
-    return err;
-}
-
-/* Host memory of every place, once per slot. *out is to be freed also after an error. */
-static int host_memory(const struct pm_device *d, const struct pm_place *places, size_t count,
-                       int slots, void ***out)
-{
-    void **m = *out = pm_calloc((size_t)slots * count + 1, sizeof *m);
-    char want[24];
-
-    for (size_t i = 0; i < (size_t)slots * count; i++) {
-        size_t size = (places[i % count].size / ALIGNMENT + 1) * ALIGNMENT;
-
-        m[i] = aligned_alloc(ALIGNMENT, size);
-        if (!m[i])
-            return pm_fail(PM_EMEMORY, "%s: no host memory for %s of inputs and outputs; a smaller "
-                           "run.batch_size needs less", d->info.address,
-                           pm_bytes_text(size, want));
-        memset(m[i], 0, size);
-    }
-    return PM_OK;
-}
-
-static void *copy_of(const void *src, size_t size)
-{
-    void *p = pm_malloc(size + 1);
-
-    if (size)
-        memcpy(p, src, size);
-    return p;
-}
-
-static int program_create(struct pm_device *d, const struct pm_program_desc *desc,
-                          struct pm_program **out)
-{
-    int err = PM_OK;
-    struct cpu_program *p = pm_calloc(1, sizeof *p);
-    const int threads = pm_threads();
-
-    pm_threads_set(d->info.caps.threads); /* prepare() must see those that will run the call */
-    p->base = (struct pm_program){ .device = d, .in_count = desc->in_count,
-                                   .out_count = desc->out_count, .slots = desc->slots };
-    p->name = pm_strdup(desc->name ? desc->name : "program");
-    p->in = copy_of(desc->in, desc->in_count * sizeof *desc->in);
-    p->out = copy_of(desc->out, desc->out_count * sizeof *desc->out);
-    p->out_after = copy_of(desc->out_after, desc->out_count * sizeof *desc->out_after);
-    p->slot = pm_calloc((size_t)desc->slots, sizeof *p->slot);
-    for (int i = 0; i < desc->slots && desc->timed; i++)
-        p->slot[i].times = pm_calloc(2 * (desc->calls_count + 1 + desc->out_count),
-                                     sizeof *p->slot[i].times);
-    PM_TRY(host_memory(d, p->in, desc->in_count, desc->slots, &p->host_in));
-    PM_TRY(host_memory(d, p->out, desc->out_count, desc->slots, &p->host_out));
-    p->calls = pm_calloc(desc->calls_count + 1, sizeof *p->calls);
-    for (size_t i = 0; i < desc->calls_count; i++) {
-        p->base.calls_count++;
-        PM_TRY(bind_call(&p->calls[i], &desc->calls[i]));
-    }
-    for (size_t i = 0; i < desc->out_count; i++)
-        if (desc->out_after[i] > 0)
-            p->calls[desc->out_after[i] - 1].announce = true;
-    *out = &p->base, p = NULL;
-out:
-    pm_threads_set(threads);
-    if (p)
-        program_destroy(&p->base);
-    return err;
-}
-
-static void *program_in(struct pm_program *p, int slot, size_t i)
-{
-    return prog_of(p)->host_in[(size_t)slot * p->in_count + i];
-}
-
-static const void *program_out(struct pm_program *p, int slot, size_t i)
-{
-    return prog_of(p)->host_out[(size_t)slot * p->out_count + i];
-}
-
-static int program_submit(struct pm_program *base, int slot)
-{
-    struct cpu_device *d = cpu_of(base->device);
-    struct cpu_program *p = prog_of(base);
-    struct pm_patience patience;
-    int err = PM_OK;
-
-    pm_patience_start(&patience, atomic_load(&d->progress));
-    pthread_mutex_lock(&d->lock);
-    assert(!p->slot[slot].running);
-    while (d->tail - d->head == MAX_JOBS)
-        PM_TRY(wait_change(d, &patience));
-    p->slot[slot].running = true;
-    p->slot[slot].calls_done = 0;
-    d->jobs[d->tail++ % MAX_JOBS] = (struct cpu_job){ p, slot };
-    pthread_cond_broadcast(&d->changed);
-out:
-    pthread_mutex_unlock(&d->lock);
-    return err;
-}
-
-static int wait_calls(struct pm_program *base, int slot, size_t calls)
-{
-    struct cpu_device *d = cpu_of(base->device);
-    struct cpu_slot *s = &prog_of(base)->slot[slot];
-    struct pm_patience patience;
-    int err = PM_OK;
-
-    pm_patience_start(&patience, atomic_load(&d->progress));
-    pthread_mutex_lock(&d->lock);
-    while (err == PM_OK && s->running && s->calls_done < calls)
-        err = wait_change(d, &patience);
-    pthread_mutex_unlock(&d->lock);
-    return err;
-}
-
-static int program_wait_out(struct pm_program *p, int slot, size_t i)
-{
-    size_t after = prog_of(p)->out_after[i];
-
-    return wait_calls(p, slot, after ? after : 1);
-}
-
-static int program_wait(struct pm_program *p, int slot)
-{
-    return wait_calls(p, slot, SIZE_MAX);
-}
-
-static const char *program_variant(const struct pm_program *p, size_t call)
-{
-    (void)p, (void)call;
-    return "cpu";
-}
-
-static double program_seconds(struct pm_program *p, int slot)
-{
-    return prog_of(p)->slot[slot].seconds;
-}
-
-static double program_begun(struct pm_program *p, int slot)
-{
-    return prog_of(p)->slot[slot].begun;
-}
-
-static void program_times(const struct cpu_slot *s, size_t first, size_t count, double *begin,
-                          double *end)
-{
-    for (size_t i = 0; i < count; i++) {
-        begin[i] = s->times[2 * (first + i)] - s->begun;
-        end[i] = s->times[2 * (first + i) + 1] - s->begun;
-    }
-}
-
-static int program_call_times(struct pm_program *p, int slot, double *begin, double *end)
-{
-    program_times(&prog_of(p)->slot[slot], 0, p->calls_count, begin, end);
-    return PM_OK;
-}
-
-static int program_copy_times(struct pm_program *p, int slot, double *begin, double *end)
-{
-    program_times(&prog_of(p)->slot[slot], p->calls_count, 1 + p->out_count, begin, end);
-    if (p->in_count == 0)
-        begin[0] = end[0] = NAN;
-    return PM_OK;
-}
-
 static int call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,
                         size_t count, int level, size_t bytes[PM_MAX_BUFS])
 {
@@ -551,7 +268,7 @@ static void close_device(struct pm_device *base)
 {
     struct cpu_device *d = cpu_of(base);
 
-    if (!is_idle(d)) {
+    if (!pm_cpu_is_idle(d)) {
         PM_WARN("cpu", "%s hangs: its thread and its memory stay until the process ends", d->name);
         pthread_detach(d->thread);
         return;
@@ -588,18 +305,18 @@ static const struct pm_device_ops ops = {
     .buffer_write = buffer_write,
     .buffer_read = buffer_read,
     .buffer_fill = buffer_fill,
-    .program_create = program_create,
-    .program_destroy = program_destroy,
-    .program_in = program_in,
-    .program_out = program_out,
-    .program_submit = program_submit,
-    .program_wait_out = program_wait_out,
-    .program_wait = program_wait,
-    .program_variant = program_variant,
-    .program_seconds = program_seconds,
-    .program_begun = program_begun,
-    .program_call_times = program_call_times,
-    .program_copy_times = program_copy_times,
+    .program_create = pm_cpu_program_create,
+    .program_destroy = pm_cpu_program_destroy,
+    .program_in = pm_cpu_program_in,
+    .program_out = pm_cpu_program_out,
+    .program_submit = pm_cpu_program_submit,
+    .program_wait_out = pm_cpu_program_wait_out,
+    .program_wait = pm_cpu_program_wait,
+    .program_variant = pm_cpu_program_variant,
+    .program_seconds = pm_cpu_program_seconds,
+    .program_begun = pm_cpu_program_begun,
+    .program_call_times = pm_cpu_program_call_times,
+    .program_copy_times = pm_cpu_program_copy_times,
     .call_scratch = call_scratch,
     .call_variant = call_variant,
     .shaders = no_shaders,

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ALIGNMENT = 256, SMALL_OUT = 64 << 10 };
+enum { SMALL_OUT = 64 << 10 };
 enum { COMPUTE = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, TRANSFER = VK_PIPELINE_STAGE_TRANSFER_BIT,
        ALL = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, HOST = VK_PIPELINE_STAGE_HOST_BIT };
 
@@ -34,16 +34,6 @@ struct recorder {
     size_t constants;      /* bytes used of p->constants */
     bool begins;           /* timed: the next dispatch is a call's first */
 };
-
-static VkBuffer handle(const struct pm_place *p)
-{
-    return ((const struct vk_buffer *)p->buffer)->block.buffer;
-}
-
-static size_t align(size_t n)
-{
-    return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
 
 static const char *label_of(const struct pm_bound_call *c)
 {
@@ -169,7 +159,7 @@ static uint32_t push_block(struct recorder *r, const struct pm_bound_call *c, in
 
         memcpy((char *)r->p->constants.map + r->constants, c->params, c->kernel->params_size);
         memcpy(push + 8 * bufs, &address, sizeof address);
-        r->constants += align(c->kernel->params_size);
+        r->constants += pm_vk_align(c->kernel->params_size);
     } else if (c->kernel->params_size) {
         memcpy(push + 8 * bufs, c->params, c->kernel->params_size);
     }
@@ -280,8 +270,8 @@ static int record_copies(struct recorder *r, const struct pm_bound_call *c,
                                 p->size };
 
         if (p->buffer && p->size && moves)
-            r->d->vk.CmdCopyBuffer(*out, down ? handle(p) : memory->buffer,
-                                   down ? memory->buffer : handle(p), 1, &region);
+            r->d->vk.CmdCopyBuffer(*out, down ? pm_vk_handle(p) : memory->buffer,
+                                   down ? memory->buffer : pm_vk_handle(p), 1, &region);
     }
     pm_vk_barrier(r->d, *out, TRANSFER, down ? HOST : ALL);
     if (!down)
@@ -298,14 +288,14 @@ static int record_host(struct recorder *r, size_t index)
     struct vk_host_call *h = pm_arena_alloc(r->p->arena, sizeof *h);
     struct pm_buf_spec spec[PM_MAX_BUFS];
     int bufs = pm_kernel_bufs(c->kernel, spec);
-    size_t offset[PM_MAX_BUFS] = { 0 }, bytes = ALIGNMENT;
+    size_t offset[PM_MAX_BUFS] = { 0 }, bytes = VK_ALIGNMENT;
 
     PM_TRY(close_segment(r, index - 1));
     h->kernel = c->kernel;
     add_segment(r, index, index)->host = h;
     for (int i = 0; i < bufs; i++) {
         offset[i] = bytes;
-        bytes += c->buf[i].buffer ? align(c->buf[i].size) : 0;
+        bytes += c->buf[i].buffer ? pm_vk_align(c->buf[i].size) : 0;
     }
     PM_TRY(pm_vk_block_create(r->d, bytes, VK_USE_DOWNLOAD, &h->memory));
     h->args.count = c->count;
@@ -323,7 +313,7 @@ out:
     return err;
 }
 
-/* ---- copies in and out -------------------------------------------------------------- */
+/* ---- outputs -------------------------------------------------------------- */
 
 /* The transfer queue reads while later calls run: only what none of them overwrites may go there,
  * and it is worth a submission of its own only for something large. A timed program does one thing
@@ -372,117 +362,6 @@ out:
     return err;
 }
 
-static int record_prologue(struct recorder *r, struct vk_slot *s)
-{
-    int err = PM_OK;
-
-    PM_TRY(pm_vk_command_buffers(r->d, r->p->pool, 1, &s->prologue));
-    PM_TRY(pm_vk_begin(r->d, s->prologue, 0));
-    pm_vk_barrier(r->d, s->prologue, ALL, TRANSFER);
-    pm_vk_stamp(r->p, s->prologue, r->p->prologue_stamps, 0);
-    for (size_t i = 0; i < r->desc->in_count; i++) {
-        const struct pm_place *p = &r->desc->in[i];
-        VkBufferCopy region = { r->p->in_offset[i], p->offset, p->size };
-
-        if (p->size)
-            r->d->vk.CmdCopyBuffer(s->prologue, s->in.buffer, handle(p), 1, &region);
-    }
-    pm_vk_stamp(r->p, s->prologue, r->p->prologue_stamps, 1);
-    PM_TRY(vk(r->d->vk.EndCommandBuffer(s->prologue)));
-out:
-    return err;
-}
-
-static int record_outs(struct recorder *r, struct vk_slot *s, size_t segment, bool transfer,
-                       VkCommandBuffer *out)
-{
-    int err = PM_OK;
-    VkCommandPool pool = transfer ? r->p->transfer_pool : r->p->pool;
-
-    for (size_t i = 0; i < r->desc->out_count; i++) {
-        const struct vk_out *o = &r->p->outs[i];
-        const struct pm_place *p = &r->desc->out[i];
-        VkBufferCopy region = { p->offset, o->offset, p->size };
-
-        if (o->segment != segment || o->transfer != transfer || p->size == 0)
-            continue;
-        if (!*out) {
-            PM_TRY(pm_vk_command_buffers(r->d, pool, 1, out));
-            PM_TRY(pm_vk_begin(r->d, *out, 0));
-            pm_vk_barrier(r->d, *out, ALL, TRANSFER);
-        }
-        pm_vk_stamp(r->p, *out, o->stamps, 0);
-        r->d->vk.CmdCopyBuffer(*out, handle(p), s->out.buffer, 1, &region);
-        pm_vk_stamp(r->p, *out, o->stamps, 1);
-    }
-    if (*out) {
-        pm_vk_barrier(r->d, *out, TRANSFER, HOST);
-        PM_TRY(vk(r->d->vk.EndCommandBuffer(*out)));
-    }
-out:
-    return err;
-}
-
-static int create_slot(struct recorder *r, struct vk_slot *s, size_t in_bytes, size_t out_bytes)
-{
-    int err = PM_OK;
-    struct vk_program *p = r->p;
-    size_t n = p->segment_count;
-
-    s->copy = pm_arena_alloc(p->arena, n * sizeof *s->copy);
-    s->copy_transfer = pm_arena_alloc(p->arena, n * sizeof *s->copy_transfer);
-    s->value = pm_arena_alloc(p->arena, n * sizeof *s->value);
-    s->transfer_value = pm_arena_alloc(p->arena, n * sizeof *s->transfer_value);
-    if (in_bytes) {
-        PM_TRY(pm_vk_block_create(r->d, in_bytes, VK_USE_UPLOAD, &s->in));
-        PM_TRY(record_prologue(r, s));
-    }
-    if (out_bytes)
-        PM_TRY(pm_vk_block_create(r->d, out_bytes, VK_USE_DOWNLOAD, &s->out));
-    PM_TRY(pm_vk_clock_create(p, &s->clock));
-    for (size_t i = 0; i < n; i++) {
-        PM_TRY(record_outs(r, s, i, false, &s->copy[i]));
-        PM_TRY(record_outs(r, s, i, true, &s->copy_transfer[i]));
-    }
-out:
-    return err;
-}
-
-/* Offsets of inputs and outputs in a slot's blocks. */
-static void lay_out(struct recorder *r, size_t *in_bytes, size_t *out_bytes)
-{
-    const struct pm_program_desc *desc = r->desc;
-    struct vk_program *p = r->p;
-
-    p->in_offset = pm_arena_alloc(p->arena, (desc->in_count + 1) * sizeof *p->in_offset);
-    p->outs = pm_arena_alloc(p->arena, (desc->out_count + 1) * sizeof *p->outs);
-    *in_bytes = *out_bytes = 0;
-    for (size_t i = 0; i < desc->in_count; i++) {
-        p->in_offset[i] = *in_bytes;
-        *in_bytes += align(desc->in[i].size);
-    }
-    for (size_t i = 0; i < desc->out_count; i++) {
-        p->outs[i].offset = *out_bytes;
-        *out_bytes += align(desc->out[i].size);
-    }
-}
-
-/* Pairs of timestamps: calls, the copies in, outputs that have a size. */
-static int lay_out_stamps(struct recorder *r, size_t in_bytes)
-{
-    const struct pm_program_desc *desc = r->desc;
-    size_t pairs = desc->calls_count;
-
-    if (!desc->timed)
-        return PM_OK;
-    if (in_bytes)
-        r->p->prologue_stamps = ++pairs;
-    for (size_t i = 0; i < desc->out_count; i++)
-        if (desc->out[i].size)
-            r->p->outs[i].stamps = ++pairs;
-    return pm_vk_stamps_create(r->p, pairs);
-}
-
 /* ---- the program -------------------------------------------------------------------- */
 
 /* One block for the params of all calls whose push block they do not fit. */
@@ -497,7 +376,7 @@ static int create_constants(struct recorder *r)
 
         pm_vk_push_bytes(k, pm_kernel_bufs(k, spec), &by_address);
         if (by_address && !k->host)
-            bytes += align(k->params_size);
+            bytes += pm_vk_align(k->params_size);
     }
     return bytes ? pm_vk_block_create(r->d, bytes, VK_USE_UPLOAD, &r->p->constants) : PM_OK;
 }
@@ -552,8 +431,7 @@ int pm_vk_program_create(struct pm_device *base, const struct pm_program_desc *d
     p->arena = pm_arena_create();
     PM_TRY(pm_vk_pick_all(d, desc, picked));
     keep_names(p, desc, picked);
-    lay_out(&r, &in_bytes, &out_bytes);
-    PM_TRY(lay_out_stamps(&r, in_bytes));
+    PM_TRY(pm_vk_transfers_lay_out(p, desc, &in_bytes, &out_bytes));
     PM_TRY(pm_vk_pool_create(d, d->compute.family, 0, &p->pool));
     if (d->transfer.handle)
         PM_TRY(pm_vk_pool_create(d, d->transfer.family, 0, &p->transfer_pool));
@@ -561,7 +439,7 @@ int pm_vk_program_create(struct pm_device *base, const struct pm_program_desc *d
     PM_TRY(record_all(&r));
     p->slots = pm_arena_alloc(p->arena, (size_t)desc->slots * sizeof *p->slots);
     for (; p->slot_count < desc->slots; p->slot_count++)
-        PM_TRY(create_slot(&r, &p->slots[p->slot_count], in_bytes, out_bytes));
+        PM_TRY(pm_vk_slot_create(p, desc, in_bytes, out_bytes, &p->slots[p->slot_count]));
     PM_DEBUG("vulkan", "%s: %s: %zu calls in %zu segments, %zu barriers", d->base.info.address,
              p->name, desc->calls_count, p->segment_count, p->barriers);
     *out = &p->base, p = NULL;

@@ -324,6 +324,22 @@ struct vk_program {
     size_t stamp_pairs;         /* call i's is i + 1; then the copies in, then outputs */
     size_t prologue_stamps;     /* 0: none */
 };
+/* Inputs and outputs of a program (transfers_vk.c): places in a slot's memory, whose sizes are
+ * returned, and a slot with its memory and the recorded copies, once the segments are known. */
+int pm_vk_transfers_lay_out(struct vk_program *p, const struct pm_program_desc *desc,
+                            size_t *in_bytes, size_t *out_bytes);
+int pm_vk_slot_create(struct vk_program *p, const struct pm_program_desc *desc, size_t in_bytes,
+                      size_t out_bytes, struct vk_slot *s);
+enum { VK_ALIGNMENT = 256 };
+static inline size_t pm_vk_align(size_t n)
+{
+    return (n + VK_ALIGNMENT - 1) / VK_ALIGNMENT * VK_ALIGNMENT;
+}
+static inline VkBuffer pm_vk_handle(const struct pm_place *p)
+{
+    return ((const struct vk_buffer *)p->buffer)->block.buffer;
+}
+
 int pm_vk_program_create(struct pm_device *d, const struct pm_program_desc *desc,
                          struct pm_program **out);
 void pm_vk_program_destroy(struct pm_program *p);
