@@ -44,6 +44,8 @@ static const struct command commands[] = {
     { "look at data", FRESH, "dataset inspect data --check --pictures out", NULL },
     { "look at a shard", FRESH, "dataset inspect data/shapes_test_00000-of-00001.tfrecord", NULL },
     { "convert", FRESH, "dataset convert folder classes out", NULL },
+    { "download", FRESH "; rm -rf out.download",
+      "dataset download flowers out --from file://$PWD/mirror --sums mirror/sums validation=2", NULL },
     { "draw", FRESH, "dataset make shapes out size=16 train=6 validation=2 test=2", NULL },
     { "check", FRESH, "config check net.json", NULL },
     { "show", FRESH, "config show net.json --layers", NULL },
@@ -196,6 +198,8 @@ static int set_up(void **state)
           "n=0; for f in $(find pictures -name '*.png'); do n=$((n + 1));"
           "  cp $f classes/a/$n.png; cp $f classes/b/$n.png; done;"
           "printf x | dd of=damaged/shapes_train_00000-of-00001.tfrecord bs=1 seek=900 conv=notrunc 2>/dev/null");
+    shell("mkdir mirror && cp -a classes flower_photos && tar czf mirror/flower_photos.tgz flower_photos &&"
+          "cd mirror && sha256sum flower_photos.tgz > sums");
     return 0;
 }
 
