@@ -89,7 +89,11 @@ struct pm_config_optim {
     bool moving_average_ramp;   /* a smaller one in the first steps */
 };
 
-enum pm_policy { PM_POLICY_FIXED, PM_POLICY_EXPONENTIAL, PM_POLICY_POLYNOMIAL, PM_POLICY_COSINE };
+enum pm_policy {
+    PM_POLICY_FIXED, PM_POLICY_EXPONENTIAL, PM_POLICY_POLYNOMIAL, PM_POLICY_COSINE,
+    PM_POLICY_PIECEWISE,
+};
+enum pm_warmup_shape { PM_WARMUP_LINEAR, PM_WARMUP_CONSTANT };
 enum pm_epoch_count { PM_EPOCH_TOTAL, PM_EPOCH_PER_CLONE };
 struct pm_config_schedule {
     int policy;                 /* enum pm_policy */
@@ -103,6 +107,10 @@ struct pm_config_schedule {
     int64_t warmup_steps;       /* 0 = from warmup_epochs */
     double warmup_epochs;
     double warmup_lr;           /* at step 0 */
+    int warmup_shape;           /* enum pm_warmup_shape */
+    bool warmup_shift;          /* the policy's steps begin where the warm-up ends */
+    struct pm_ints boundaries;  /* piecewise: steps from which on rates hold, growing */
+    struct pm_floats rates;     /* as many */
     int epoch_count;            /* enum pm_epoch_count */
 };
 

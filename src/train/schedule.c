@@ -1,19 +1,34 @@
-/* schedule: fixed, exponential, polynomial and cosine rates, with a linear warm-up. */
+/* schedule: fixed, exponential, polynomial, cosine and piecewise constant rates, with a warm-up. The
+ * order of the float32 operations is TensorFlow's. */
 #include "train/schedule.h"
 
 #include <math.h>
 
+static int check_pieces(const struct pm_config_schedule *c)
+{
+    if (c->boundaries.count == 0 || c->boundaries.count != c->rates.count)
+        return pm_fail(PM_ECONFIG, "schedule: policy \"piecewise\" needs schedule.boundaries and as "
+                       "many schedule.rates: %d and %d are given", c->boundaries.count,
+                       c->rates.count);
+    for (int i = 1; i < c->boundaries.count; i++)
+        if (c->boundaries.v[i] <= c->boundaries.v[i - 1])
+            return pm_fail(PM_ECONFIG, "schedule.boundaries: %d after %d; they must grow",
+                           c->boundaries.v[i], c->boundaries.v[i - 1]);
+    return PM_OK;
+}
+
 int pm_schedule_make(const struct pm_config_schedule *c, size_t examples, int batch, int clones,
                      int64_t total_steps, struct pm_schedule *out)
 {
-    double epoch = (double)examples / batch;
+    double counted = c->epoch_count == PM_EPOCH_PER_CLONE ? (double)batch / clones : batch;
+    double epoch = (double)examples / counted;
 
-    if (c->epoch_count == PM_EPOCH_PER_CLONE)
-        epoch *= clones;
     *out = (struct pm_schedule){ .c = c, .decay_steps = c->decay_steps,
-                                 .warmup_steps = c->warmup_steps };
-    if (out->warmup_steps == 0)
-        out->warmup_steps = (int64_t)(epoch * c->warmup_epochs);
+                                 .warmup_steps = (double)c->warmup_steps };
+    if (c->warmup_steps == 0)
+        out->warmup_steps = epoch * c->warmup_epochs;
+    if (c->policy == PM_POLICY_PIECEWISE)
+        return check_pieces(c);
     if (c->policy == PM_POLICY_FIXED)
         return PM_OK;
     if (out->decay_steps == 0)
@@ -48,22 +63,49 @@ static float polynomial(const struct pm_schedule *s, float t)
 static float cosine(const struct pm_schedule *s, float t)
 {
     float length = (float)s->decay_steps, base = (float)s->c->base_lr, end = (float)s->c->end_lr;
+    float done = fminf(t, length) / length;
 
-    return end + (base - end) * 0.5f *
-                     (1 + cosf(3.14159265f * fminf(t, length) / length));
+    return end + (base - end) * (0.5f * (1 + cosf(3.14159265f * done)));
+}
+
+static float piecewise(const struct pm_schedule *s, int64_t step)
+{
+    const struct pm_config_schedule *c = s->c;
+    float rate = (float)c->base_lr;
+
+    for (int i = 0; i < c->boundaries.count && step >= c->boundaries.v[i]; i++)
+        rate = c->rates.v[i];
+    return rate;
+}
+
+static float policy(const struct pm_schedule *s, int64_t step)
+{
+    switch ((enum pm_policy)s->c->policy) {
+    case PM_POLICY_EXPONENTIAL:
+        return exponential(s, (float)step);
+    case PM_POLICY_POLYNOMIAL:
+        return polynomial(s, (float)step);
+    case PM_POLICY_COSINE:
+        return cosine(s, (float)step);
+    case PM_POLICY_PIECEWISE:
+        return piecewise(s, step);
+    case PM_POLICY_FIXED:
+        break;
+    }
+    return (float)s->c->base_lr;
 }
 
 float pm_schedule_rate(const struct pm_schedule *s, int64_t step)
 {
-    float t = (float)step, lr = (float)s->c->base_lr, from = (float)s->c->warmup_lr;
+    const struct pm_config_schedule *c = s->c;
+    bool warming = (double)step < s->warmup_steps;
+    float from = (float)c->warmup_lr, base = (float)c->base_lr, lr;
+    int64_t ramp = (int64_t)ceil(s->warmup_steps);
 
-    if (s->c->policy == PM_POLICY_EXPONENTIAL)
-        lr = exponential(s, t);
-    else if (s->c->policy == PM_POLICY_POLYNOMIAL)
-        lr = polynomial(s, t);
-    else if (s->c->policy == PM_POLICY_COSINE)
-        lr = cosine(s, t);
-    if (step < s->warmup_steps)
-        lr = fminf(lr, from + ((float)s->c->base_lr - from) * (t / (float)s->warmup_steps));
+    lr = policy(s, !c->warmup_shift ? step : step > ramp ? step - ramp : 0);
+    if (warming && c->warmup_shape == PM_WARMUP_CONSTANT)
+        return from;
+    if (warming)
+        lr = fminf(lr, from + (base - from) * (float)step / (float)s->warmup_steps);
     return lr;
 }

@@ -33,11 +33,19 @@ static const struct entry entries[] = {
 static const struct {
     const char *net;
     int batch, size, channels, classes;
-    const char *optimizer;
+    const char *optimizer, *options;
 } nets[] = {
-    { "resnet_v1_50", 32, 224, 3, 1000, "momentum" }, { "resnet_v1_50", 8, 224, 3, 1000, "momentum" },
-    { "mobilenet_v1", 32, 224, 3, 1000, "rmsprop" },  { "cifarnet", 128, 32, 3, 10, "adam" },
-    { "lenet", 128, 28, 1, 10, "sgd" },
+    { "resnet_v1_50", 32, 224, 3, 1000, "momentum", "" },
+    { "resnet_v1_50", 8, 224, 3, 1000, "momentum", "" },
+    { "mobilenet_v1", 32, 224, 3, 1000, "rmsprop", "" },
+    { "cifarnet", 128, 32, 3, 10, "adam", "" },
+    { "lenet", 128, 28, 1, 10, "sgd", "" },
+    { "lenet", 128, 28, 1, 10, "adadelta", "" },
+    { "lenet", 128, 28, 1, 10, "adagrad", "" },
+    { "lenet", 128, 28, 1, 10, "adamw", "" },
+    { "lenet", 128, 28, 1, 10, "ftrl", "" },
+    { "lenet", 128, 28, 1, 10, "lamb", "" },
+    { "lenet", 128, 28, 1, 10, "rmsprop", "centered=true" },
 };
 
 /* Everything made for a family, until its table is printed. */
@@ -135,7 +143,7 @@ static int add_net(struct bench *b, size_t n)
 
     PM_TRY(build_net(n, &b->net[n]));
     cfg = pm_arena_alloc(b->net[n]->arena, optimizer->cfg_size + 1);
-    PM_TRY(pm_opts_parse(optimizer->opts, NULL, NULL, cfg, b->net[n]->arena, "optim"));
+    PM_TRY(pm_opts_parse_text(optimizer->opts, nets[n].options, cfg, b->net[n]->arena, "optim"));
     update.cfg = cfg;
     PM_TRY(pm_variables_create(b->device, b->net[n], true,
                                pm_optimizer_slots(optimizer, cfg), &b->variables[n]));
