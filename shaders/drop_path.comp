@@ -6,7 +6,13 @@
 #define unsigned uint
 #include "drop_path.params.h"
 layout(local_size_x_id = 0) in;
-layout(push_constant, scalar) uniform Push { InOutT x; InStep step; InOutT y; drop_path_params p; };
+layout(push_constant, scalar) uniform Push {
+    InOutT x;
+    InStep step;
+    InOutT residual; /* may be x */
+    InOutT y;
+    drop_path_params p;
+};
 
 /* A group takes four rows of an example's values, as wide as the group: the random number is the
  * same for all of them. */
@@ -31,8 +37,12 @@ void main()
         for (uint k = 0; k < 4; k++) {
             uint at = first + k * gl_WorkGroupSize.x, i = example * per + at;
 
-            if (at < per)
-                y.v[i] = factor != 0.0 ? x.v[i] * factor : T(0.0);
+            if (at >= per)
+                break;
+            T value = factor != 0.0 ? x.v[i] * factor : T(0.0);
+            if (p.residual != 0)
+                value += residual.v[i];
+            y.v[i] = value;
         }
     }
 }

@@ -1,6 +1,6 @@
 /* drop_path: whole examples become 0, the others grow by 1 / k where k is the chance to stay; in
  * evaluation y = x. k falls with the step, k = 1 - (1 - keep) * min(1, step / steps), or is keep
- * when steps is 0.
+ * when steps is 0. A second input is added to the result.
  *
  * As in dropout, an example's random number is a function of (seed, step, layer's name, example in
  * the whole batch), so a mask is the same on every device and is not stored: the backward call is the
@@ -10,6 +10,7 @@
 
 #include "drop_path.params.h"
 #include "layers/dispatches.h"
+#include "layers/infer.h"
 #include "layers/vmath.h"
 
 struct drop_path_cfg {
@@ -40,17 +41,23 @@ static float factor_of(const struct drop_path_params *p, const struct pm_step *s
 PM_CLONES static void scale_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct drop_path_params *p = a->params;
-    const float *x = a->buf[0];
-    float *y = a->buf[2];
+    const float *x = a->buf[0], *residual = a->buf[2];
+    float *y = a->buf[3];
     size_t per = (size_t)p->per_example;
 
     for (size_t i = begin, run; i < end; i += run) {
         float factor = factor_of(p, a->buf[1], i / per);
 
         run = per - i % per < end - i ? per - i % per : end - i;
-        PM_SIMD
-        for (size_t k = i; k < i + run; k++)
-            y[k] = factor != 0 ? x[k] * factor : 0;
+        if (residual) {
+            PM_SIMD
+            for (size_t k = i; k < i + run; k++)
+                y[k] = (factor != 0 ? x[k] * factor : 0) + residual[k];
+        } else {
+            PM_SIMD
+            for (size_t k = i; k < i + run; k++)
+                y[k] = factor != 0 ? x[k] * factor : 0;
+        }
     }
 }
 
@@ -74,25 +81,18 @@ static bool pick(const struct pm_caps *caps, const void *params, size_t count, i
 }
 
 static const struct pm_kernel scale = {
-    .name = "drop_path", .bufs = "r:x r:step w:y", .inplace = "y=x",
+    .name = "drop_path", .bufs = "r:x r:step r?:residual w:y", .inplace = "y=x",
     .params_size = sizeof(struct drop_path_params), .cpu = scale_cpu, .pick = pick,
 };
 
-static void call(const struct pm_node *n, struct pm_calls *c, struct pm_tensor x, struct pm_tensor y)
+static int infer(struct pm_node *n)
 {
-    const struct drop_path_cfg *cfg = n->cfg;
-    struct drop_path_params p = {
-        .examples = x.shape.dim[0], .first_example = pm_first_example(c), .steps = cfg->steps,
-        .drop = (float)(1 - cfg->keep),
-        .rate = cfg->steps ? (float)((1 - cfg->keep) / cfg->steps) : 0,
-    };
-    uint32_t stream[2];
+    char a[64], b[64];
 
-    pm_stream(n, stream);
-    p.stream_low = stream[0];
-    p.stream_high = stream[1];
-    p.per_example = (int)(pm_count(x) / (size_t)p.examples);
-    pm_call(c, &scale, pm_count(x), &p, PM_BUFS(x, pm_step_tensor(c), y));
+    if (n->inputs > 1 && !pm_shape_equal(n->in[0]->out_shape, n->in[1]->out_shape))
+        return pm_fail(PM_ECONFIG, "%s: the second input has shape %s, but the first %s", n->name,
+                       pm_shape_text(n->in[1]->out_shape, a), pm_shape_text(n->in[0]->out_shape, b));
+    return pm_infer_same(n);
 }
 
 static bool acts(const struct pm_node *n)
@@ -100,24 +100,45 @@ static bool acts(const struct pm_node *n)
     return n->train && ((const struct drop_path_cfg *)n->cfg)->keep < 1;
 }
 
+static void call(const struct pm_node *n, struct pm_calls *c, struct pm_tensor x,
+                 struct pm_tensor residual, struct pm_tensor y)
+{
+    const struct drop_path_cfg *cfg = n->cfg;
+    const double drop = acts(n) ? 1 - cfg->keep : 0;
+    struct drop_path_params p = {
+        .examples = x.shape.dim[0], .first_example = pm_first_example(c), .steps = cfg->steps,
+        .drop = (float)drop, .rate = cfg->steps ? (float)(drop / cfg->steps) : 0,
+        .residual = pm_has(residual),
+    };
+    uint32_t stream[2];
+
+    pm_stream(n, stream);
+    p.stream_low = stream[0];
+    p.stream_high = stream[1];
+    p.per_example = (int)(pm_count(x) / (size_t)p.examples);
+    pm_call(c, &scale, pm_count(x), &p, PM_BUFS(x, pm_step_tensor(c), residual, y));
+}
+
 static void forward(struct pm_node *n, struct pm_calls *c)
 {
-    if (acts(n))
-        call(n, c, n->x, n->y);
+    if (acts(n) || n->inputs > 1)
+        call(n, c, n->x, n->inputs > 1 ? n->xs[1] : PM_NO_TENSOR, n->y);
     else
         n->y = n->x;
 }
 
 static void backward(struct pm_node *n, struct pm_calls *c)
 {
+    if (n->inputs > 1 && pm_has(n->dxs[1]))
+        n->dxs[1] = n->dy;
     if (!acts(n))
         n->dxs[0] = n->dy;
     else if (pm_has(n->dx))
-        call(n, c, n->dy, n->dx);
+        call(n, c, n->dy, PM_NO_TENSOR, n->dx);
 }
 
 const struct pm_layer pm_layer_drop_path = {
     .name = "drop_path", .opts = opts, .cfg_size = sizeof(struct drop_path_cfg),
-    .help = "random examples become 0 in training, the others grow by 1 / keep",
-    .infer = pm_infer_same, .forward = forward, .backward = backward,
+    .help = "random examples become 0 in training, the others grow by 1 / keep; a second input is added",
+    .min_inputs = 1, .max_inputs = 2, .infer = infer, .forward = forward, .backward = backward,
 };

@@ -2,8 +2,8 @@
  * that, brings both to its width (states 0 and 1), adds up five pairs of operations on its states,
  * each sum a new state, and joins the states that no pair has used. nets.h has the tables' language.
  *
- * Rectifiers stand before convolutions; one that several operations share is one node. Where an
- * operation ends in batch norm and no path is dropped, the pair's sum is made by that batch norm. */
+ * Rectifiers stand before convolutions; one that several operations share is one node. A pair's sum
+ * is made by what its second operation ends in, where that can add: a dropped path or batch norm. */
 #include "nets/nets.h"
 
 #include <assert.h>
@@ -122,20 +122,27 @@ static bool matched(const struct cell *c, const struct operation *op, const stru
     return x->out_shape.dim[3] != c->filters || (op->kind[0] == 'i' && stride_of(c, op) > 1);
 }
 
-static bool ends_in_norm(const struct cell *c, const struct operation *op, const struct pm_node *x)
+/* States that are handed on as they are stay. */
+static bool drops(const struct cell *c, const struct operation *op)
 {
-    return op->kind[0] == 's' || matched(c, op, x);
+    return op->kind[0] != 'i' && c->keep < 1;
 }
 
-/* residual: added by the batch norm at the end, which there must be, or NULL. */
+static bool ends_in_sum(const struct cell *c, const struct operation *op, const struct pm_node *x)
+{
+    return drops(c, op) || op->kind[0] == 's' || matched(c, op, x);
+}
+
+/* residual: added at the end, which must be able to, or NULL. */
 static struct pm_node *apply(const struct cell *c, const char *scope, const struct operation *op,
                              struct pm_node *x, struct pm_node *residual)
 {
     const int stride = stride_of(c, op);
     const bool identity = op->kind[0] == 'i', match = matched(c, op, x);
+    struct pm_node *added = drops(c, op) ? NULL : residual; /* by batch norm */
 
     if (op->kind[0] == 's') {
-        x = separable(c, scope, x, op->kernel, stride, residual);
+        x = separable(c, scope, x, op->kernel, stride, added);
     } else {
         if (!identity)
             x = pm_net_add(c->net, join(c, scope, "pool"), x,
@@ -144,13 +151,14 @@ static struct pm_node *apply(const struct cell *c, const char *scope, const stru
         if (match) {
             x = conv(c->net, join(c, scope, "1x1"), identity ? relu(c->net, x) : x, c->filters,
                      identity ? stride : 1);
-            x = norm(c, join(c, scope, "bn_1"), x, residual);
+            x = norm(c, join(c, scope, "bn_1"), x, added);
         }
     }
-    if (identity || c->keep >= 1)
+    if (!drops(c, op))
         return x;
-    return pm_net_add(c->net, join(c, scope, "drop_path"), x, "drop_path keep=%.17g steps=%d",
-                      c->keep, c->o->drop_path_steps);
+    return pm_net_add_many(c->net, join(c, scope, "drop_path"),
+                           (struct pm_node *[]){ x, residual }, residual ? 2 : 1,
+                           "drop_path keep=%.17g steps=%d", c->keep, c->o->drop_path_steps);
 }
 
 static struct pm_node *pair(const struct cell *c, int number, struct pm_node *const *states)
@@ -167,8 +175,8 @@ static struct pm_node *pair(const struct cell *c, int number, struct pm_node *co
     (void)fields;
     for (int i = 0; i < 2; i++)
         x[i] = states[op[i].state];
-    const int last = ends_in_norm(c, &op[1], x[1]) ? 1 : 0, first = 1 - last;
-    const bool joined = c->keep >= 1 && ends_in_norm(c, &op[last], x[last]);
+    const int last = ends_in_sum(c, &op[1], x[1]) ? 1 : 0, first = 1 - last;
+    const bool joined = ends_in_sum(c, &op[last], x[last]);
 
     y[first] = apply(c, side[first], &op[first], x[first], NULL);
     y[last] = apply(c, side[last], &op[last], x[last], joined ? y[first] : NULL);

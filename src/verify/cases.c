@@ -130,7 +130,8 @@ static const struct verify_case cases[] = {
       "{'name':'b','layer':'drop_path','keep':0.6},"
       "{'name':'c','layer':'conv2d','filters':5,'kernel':1},"
       "{'name':'d','layer':'drop_path','keep':0.2,'steps':4},"
-      "{'name':'e','layer':'global_pool'}]" },
+      "{'name':'e','layer':'drop_path','keep':0.7,'inputs':['d','c']},"
+      "{'name':'f','layer':'global_pool'}]" },
     { "softmaxes", PM_SHAPE4(2, 3, 3, 5), "ignore_label=1", true,
       "[{'name':'a','layer':'conv2d','filters':6,'kernel':1},{'name':'b','layer':'softmax'},"
       "{'name':'c','layer':'conv2d','filters':100,'kernel':1},{'name':'d','layer':'softmax'},"

@@ -41,8 +41,8 @@ static void drop_path(struct ref *r)
         const double u = uniform_of(CHECK_FIRST_EXAMPLE + (uint32_t)(i / per));
         const double factor = r->train ? floor(keep + u) / keep : 1;
 
-        r->y.v[i] = x->v[i] * factor;
-        r->y.mag[i] = fabs(x->v[i] * factor);
+        r->y.v[i] = x->v[i] * factor + (r->inputs > 1 ? r->in[1].v[i] : 0);
+        r->y.mag[i] = fabs(x->v[i] * factor) + (r->inputs > 1 ? fabs(r->in[1].v[i]) : 0);
     }
 }
 
@@ -57,9 +57,13 @@ static const struct check_case cases[] = {
     { "drop_path keep=0.001", "6x33", .train = true },
     { "drop_path keep=1 steps=10", "2x9", .train = true },
     { "drop_path keep=0.5", "3x5" },
+    { "drop_path keep=0.5", "9x7 9x7", .train = true },
+    { "drop_path keep=0.2 steps=4", "7x2x3x4 7x2x3x4", .train = true },
+    { "drop_path keep=1", "3x8 3x8", .train = true },
+    { "drop_path keep=0.5 steps=2", "3x8 3x8" },
     { "drop_path keep=0.6", "4x33x33x257", .train = true, .large = true },
     { "drop_path keep=0.6 steps=5", "70000x6", .train = true, .large = true },
-    { "drop_path keep=0.6 steps=5", "70000x8", .train = true, .large = true },
+    { "drop_path keep=0.6 steps=5", "70000x8 70000x8", .train = true, .large = true },
     { 0 },
 };
 const struct pm_layer_test pm_test_drop_path = { cases, drop_path };

@@ -124,6 +124,8 @@ static void test_messages(void **state)
     refused("softmax_cross_entropy", flat, PM_F32, PM_SHAPE1(3), "2 rows");
     refused("softmax_cross_entropy", flat, PM_F32, PM_SHAPE1(2), "int32");
     refused("dropout keep=0", image, PM_F32, none, "keep");
+    refused("drop_path keep=0", image, PM_F32, none, "keep");
+    refused("drop_path", flat, PM_F32, image, "the second input has shape");
 }
 
 /* ---- labels that are none ---------------------------------------------------------------- */
