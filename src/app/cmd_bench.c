@@ -400,7 +400,7 @@ const struct pm_command pm_command_bench = {
         "  --csv FILE    the figures as a table too\n"
         "\n"
         "Figures are medians, then the smallest and the largest. Large differences mean that the\n"
-        "machine had other work. \"wait for data\" is time in which the devices may be idle: when\n"
+        "machine had other work. The host's \"data\" is time in which the devices may be idle: when\n"
         "it is a large part of a step, give data.threads more cores or use smaller pictures.\n"
         "Phases of the devices come from steps taken one by one, with every call timed, so their\n"
         "sum is more than the step's time where steps and calls overlap.\n"

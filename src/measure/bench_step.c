@@ -10,59 +10,44 @@
 #include <sys/resource.h>
 
 enum { LEAST_STEPS = 3, TIMED_STEPS = 10, TIMED_WARMUP = 2 };
-/* Of the host in the first pass, then of each device in the second. */
-enum host_phase { HOST_DATA, HOST_STAGING, HOST_SUM, HOST_UPDATE, HOST_PUSH, HOST_PHASES };
+/* Of each device in the second pass. */
 enum device_phase { DEVICE_FORWARD, DEVICE_BACKWARD, DEVICE_UPDATE, DEVICE_COPIES, DEVICE_PHASES };
 
-static const char *const host_names[] = { "wait for data", "batch to staging", "sum of gradients",
-                                          "update", "values to clones" };
 static const char *const device_names[] = { "forward", "backward", "update", "copies and gaps" };
 
 struct bench {
     struct pm_steps s;
     struct pm_bench_options o;
-    double *ms, *host[HOST_PHASES]; /* per counted step of the first pass, owned */
+    double *ms, *host[PM_RUN_PHASES]; /* per counted step of the first pass, owned */
     int steps;                      /* counted */
 };
 
 /* ---- first pass ------------------------------------------------------------------------- */
-
-static void read_host(const struct bench *b, double v[HOST_PHASES])
-{
-    struct pm_clones_times t = pm_clones_times(b->s.clones);
-
-    v[HOST_DATA] = b->s.loader ? pm_loader_waited(b->s.loader) : 0;
-    v[HOST_STAGING] = t.fill;
-    v[HOST_SUM] = t.sum;
-    v[HOST_UPDATE] = t.update;
-    v[HOST_PUSH] = t.push;
-}
 
 /* A step lasts from one turn of the loop to the next: once the ring is full, a turn waits for a
  * step of the device. */
 static int first_pass(struct bench *b)
 {
     const int warmup = b->o.warmup + (b->s.count == 1 ? PM_TRAINER_SLOTS : 0);
-    double before[HOST_PHASES], now[HOST_PHASES], start, last;
+    double seconds[PM_RUN_PHASES], start, last;
     int err = PM_OK;
 
     PM_TRY(pm_steps_clones(&b->s, false));
     PM_TRY(pm_steps_loader(&b->s));
     for (int i = 0; i < warmup; i++)
         PM_TRY(pm_steps_turn(&b->s));
-    read_host(b, before);
+    pm_phases_take(&b->s.phases, seconds);
     start = last = pm_seconds();
     for (b->steps = 0; b->steps < b->o.steps;) {
         if (b->o.seconds > 0 && last - start > b->o.seconds && b->steps >= LEAST_STEPS)
             break;
         PM_TRY(pm_steps_turn(&b->s));
-        read_host(b, now);
+        pm_phases_take(&b->s.phases, seconds);
         double end = pm_seconds();
 
         b->ms[b->steps] = 1e3 * (end - last);
-        for (int k = 0; k < HOST_PHASES; k++)
-            b->host[k][b->steps] = 1e3 * (now[k] - before[k]);
-        memcpy(before, now, sizeof before);
+        for (int k = 0; k < PM_RUN_PHASES; k++)
+            b->host[k][b->steps] = 1e3 * seconds[k];
         last = end;
         b->steps++;
     }
@@ -200,8 +185,12 @@ static void add_first_pass(struct bench *b, struct cJSON *report, struct cJSON *
     pm_spread_json(report, "ms_per_step", ms, 1);
     pm_spread_json(report, "images_per_second",
                    (struct pm_spread){ images / ms.max, images / ms.median, images / ms.min }, 1);
-    for (int k = 0; k < (b->s.count > 1 ? HOST_PHASES : HOST_SUM); k++)
-        add_phase(phases, host_names[k], "host", -1, b->host[k], b->steps);
+    for (int k = 0; k < PM_STEPS_HOST; k++) {
+        enum pm_phase_of_run phase = pm_steps_host[k];
+
+        if (b->s.count > 1 || (phase != PM_RUN_AVERAGE && phase != PM_RUN_UPDATE))
+            add_phase(phases, pm_phase_names[phase], "host", -1, b->host[phase], b->steps);
+    }
 }
 
 static int run(struct bench *b, struct cJSON *report)
@@ -237,13 +226,13 @@ int pm_bench_step(const struct pm_config *c, const struct pm_bench_options *o,
     int err = PM_OK;
 
     b.ms = pm_calloc(steps, sizeof *b.ms);
-    for (int k = 0; k < HOST_PHASES; k++)
+    for (int k = 0; k < PM_RUN_PHASES; k++)
         b.host[k] = pm_calloc(steps, sizeof *b.host[k]);
     PM_TRY(pm_steps_open(&b.s, c, o->synthetic));
     PM_TRY(run(&b, report));
 out:
     pm_steps_close(&b.s);
-    for (int k = 0; k < HOST_PHASES; k++)
+    for (int k = 0; k < PM_RUN_PHASES; k++)
         pm_free(b.host[k]);
     pm_free(b.ms);
     return err;

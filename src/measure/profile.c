@@ -10,9 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const enum pm_phase_of_run host_phases[] = { PM_RUN_DATA, PM_RUN_DEVICE, PM_RUN_AVERAGE,
-                                                    PM_RUN_UPDATE, PM_RUN_OTHER };
-
 /* A plan whose runs are timed: a clone's, or the host's optimizer. */
 struct timed {
     struct pm_plan *plan;     /* borrowed */
@@ -263,11 +260,11 @@ static void add_report(struct profile *p, cJSON *report)
         cJSON_AddStringToObject(report, "trace", p->o.trace);
     pm_spread_json(report, "ms_per_step", pm_spread_of(p->ms, (size_t)p->o.steps), 1);
     list = cJSON_AddArrayToObject(report, "host");
-    for (size_t k = 0; k < PM_COUNT(host_phases); k++) {
+    for (size_t k = 0; k < PM_STEPS_HOST; k++) {
         cJSON *o = cJSON_CreateObject();
 
-        cJSON_AddStringToObject(o, "name", pm_phase_names[host_phases[k]]);
-        pm_spread_json(o, "ms", pm_spread_of(p->host[host_phases[k]], (size_t)p->o.steps), 1);
+        cJSON_AddStringToObject(o, "name", pm_phase_names[pm_steps_host[k]]);
+        pm_spread_json(o, "ms", pm_spread_of(p->host[pm_steps_host[k]], (size_t)p->o.steps), 1);
         cJSON_AddItemToArray(list, o);
     }
     list = cJSON_AddArrayToObject(report, "devices");

@@ -3,6 +3,10 @@
 
 #include "train/averages.h"
 
+const enum pm_phase_of_run pm_steps_host[PM_STEPS_HOST] = {
+    PM_RUN_DATA, PM_RUN_DEVICE, PM_RUN_AVERAGE, PM_RUN_UPDATE, PM_RUN_OTHER,
+};
+
 /* Values as preprocessing gives them, labels that the loss takes: every integer is a class. */
 static void make_batch(struct pm_steps *s)
 {

@@ -6,6 +6,10 @@
 
 #include "train/trainer.h"
 
+/* The host's phases in a step, in the order of reports; AVERAGE and UPDATE are several clones'. */
+enum { PM_STEPS_HOST = 5 };
+extern const enum pm_phase_of_run pm_steps_host[PM_STEPS_HOST];
+
 struct pm_steps {
     const struct pm_config *c;     /* borrowed */
     struct pm_experiment *e;       /* owned */

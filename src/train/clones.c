@@ -37,7 +37,6 @@ struct pm_clones {
     struct pm_variables averaged; /* clone 0's, with averages for values */
     struct pm_step_result *result; /* per slot */
     bool *pending;
-    struct pm_clones_times times;
     int lane;                    /* of sums, in traces */
 };
 
@@ -368,10 +367,10 @@ static enum pm_phase_of_run enter(struct pm_clones *c, enum pm_phase_of_run phas
     return pm_phases_enter(c->o.phases, phase);
 }
 
-/* Buckets come in the same order from every clone: their plans have the same calls. */
+/* Buckets come in the same order from every clone: their plans have the same backward calls in the
+ * same order, whatever runs again between them. */
 static int sum_gradients(struct pm_clones *c, int slot)
 {
-    double begin, end;
     int err = PM_OK;
 
     for (size_t b = 0; b < pm_plan_buckets(c->clone[0].plan); b++) {
@@ -384,17 +383,13 @@ static int sum_gradients(struct pm_clones *c, int slot)
             enter(c, PM_RUN_DEVICE);
             PM_TRY(pm_plan_wait_bucket(c->clone[i].plan, slot, b, &r.part));
             enter(c, PM_RUN_AVERAGE);
-            begin = pm_seconds();
+            double begin = pm_seconds();
             pm_parallel(size / sizeof(float), 16384, reduce_range, &r);
-            end = pm_seconds();
-            c->times.sum += end - begin;
-            trace_bucket(c, b, i, begin, end);
+            trace_bucket(c, b, i, begin, pm_seconds());
         }
     }
-    begin = pm_seconds();
     PM_TRY(pm_buffer_write(c->host, c->host_variables->grads, 0, c->sum,
                            c->host_variables->trainable_bytes));
-    c->times.sum += pm_seconds() - begin;
 out:
     return err;
 }
@@ -448,7 +443,6 @@ static int update_on_host(struct pm_clones *c, int slot, const struct pm_step *s
     struct pm_step_result *r = &c->result[slot];
     enum pm_phase_of_run before = enter(c, PM_RUN_AVERAGE);
     struct pm_step *to;
-    double pushing;
     int err = PM_OK;
 
     PM_TRY(sum_gradients(c, slot));
@@ -467,10 +461,7 @@ static int update_on_host(struct pm_clones *c, int slot, const struct pm_step *s
     enter(c, PM_RUN_UPDATE);
     PM_TRY(pm_plan_wait(c->host_plan, 0));
     read_update(c->host_plan, 0, r);
-    c->times.update += pm_plan_seconds(c->host_plan, 0);
-    pushing = pm_seconds();
     PM_TRY(push_values(c));
-    c->times.push += pm_seconds() - pushing;
 out:
     enter(c, before);
     return err;
@@ -485,10 +476,8 @@ int pm_clones_step(struct pm_clones *c, int slot, const struct pm_batch *batch,
     for (int i = 0; i < c->o.count; i++) {
         struct clone *k = &c->clone[i];
         struct pm_step *to = pm_plan_step(k->plan, slot);
-        double begin = pm_seconds();
 
         fill_inputs(c, k, slot, batch);
-        c->times.fill += pm_seconds() - begin;
         if (to)
             *to = *step;
         PM_TRY(pm_plan_submit(k->plan, slot));
@@ -569,9 +558,4 @@ struct pm_plan *pm_clones_update_plan(const struct pm_clones *c)
 double pm_clones_seconds(const struct pm_clones *c, int i)
 {
     return c->clone[i].seconds;
-}
-
-struct pm_clones_times pm_clones_times(const struct pm_clones *c)
-{
-    return c->times;
 }

@@ -91,13 +91,5 @@ int pm_clones_step(struct pm_clones *c, int slot, const struct pm_batch *batch,
 int pm_clones_collect(struct pm_clones *c, int slot, struct pm_step_result *out);
 /* Seconds clone i took for its part of the last collected step, as its device measured them. */
 double pm_clones_seconds(const struct pm_clones *c, int i);
-/* Seconds the calling thread has spent so far in all steps, without waiting for devices. */
-struct pm_clones_times {
-    double fill;   /* batches into staging memory */
-    double sum;    /* several clones: gradients added up */
-    double update; /* several clones: the optimizer on the host */
-    double push;   /* several clones: new values to the clones */
-};
-struct pm_clones_times pm_clones_times(const struct pm_clones *c);
 
 #endif

@@ -50,8 +50,8 @@ static void check_report(const cJSON *report, int clones)
         check_spread(p, "ms", strcmp(cJSON_GetObjectItem(p, "name")->valuestring, "forward") == 0);
     assert_int_equal(count_phases(report, "forward"), clones);
     assert_int_equal(count_phases(report, "backward"), clones);
-    assert_int_equal(count_phases(report, "wait for data"), 1);
-    assert_int_equal(count_phases(report, "sum of gradients"), clones > 1);
+    assert_int_equal(count_phases(report, "data"), 1);
+    assert_int_equal(count_phases(report, "average"), clones > 1);
 }
 
 #define NUMBERS ",%lf,%lf,%lf%c"
