@@ -29,8 +29,8 @@ struct pm_variables {
     int slot_count;
     struct pm_buffer *averages;          /* average_bytes */
 };
-/* Lays the block out. grads and slot_names (NULL-terminated, may be NULL): what there will be beside
- * the values. Nothing is allocated before pm_variables_allocate; values are zero until
+/* Lays the block out. grads and slot_names (NULL-terminated, may be NULL): what there will be
+ * beside the values. Nothing is allocated before pm_variables_allocate; values are zero until
  * pm_variables_init or a load. */
 int pm_variables_create(struct pm_device *d, const struct pm_net *net, bool grads,
                         const char *const *slot_names, struct pm_variables **out);
@@ -120,10 +120,11 @@ void pm_calls_layer_updates(struct pm_calls *c, struct pm_tensor flag);
 /* Name that stands for later calls in prints, traces and errors. */
 void pm_calls_label(struct pm_calls *c, const char *label);
 
-/* A training step keeps values of the forward pass until the backward pass has used them: most of its
- * memory. Values may be dropped instead and computed again when the backward pass comes to them, by the
- * same kernels from the same inputs, so that gradients, losses and statistics keep their bits. What
- * costs little is dropped first; side effects (moving averages) happen once. */
+/* A training step keeps values of the forward pass until the backward pass has used them: most
+ * of its memory. Values may be dropped instead and computed again when the backward pass comes
+ * to them, by the same kernels from the same inputs, so that gradients, losses and statistics
+ * keep their bits. What costs little is dropped first; side effects (moving averages) happen
+ * once. */
 enum pm_recompute {
     PM_RECOMPUTE_OFF,
     PM_RECOMPUTE_AUTO, /* as much as it takes to fit into the device's memory; mostly nothing */

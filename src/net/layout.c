@@ -1,7 +1,7 @@
-/* layout: greedy best fit. Intervals are placed one by one, each in the tightest gap between those
- * already placed whose lifetimes meet its own. The order decides how good the result is, so a few
- * orders are tried and the smallest total is kept. Where that is over the bound, the interval that lies
- * highest is moved to the front of the order, again and again. */
+/* layout: greedy best fit. Intervals are placed one by one, each in the tightest gap between
+ * those already placed whose lifetimes meet its own. The order decides how good the result is,
+ * so a few orders are tried and the smallest total is kept. Where that is over the bound, the
+ * interval that lies highest is moved to the front of the order, again and again. */
 #include "net/layout.h"
 
 #include <pumice/base.h>
@@ -54,8 +54,8 @@ static int by_first(const void *a, const void *b)
     return x->first != y->first ? x->first - y->first : by_size(a, b);
 }
 
-/* Tightest gap of block `block` for v among the placed ones, which are sorted by offset; false when it
- * would pass the limit. */
+/* Tightest gap of block `block` for v among the placed ones, which are sorted by offset; false
+ * when it would pass the limit. */
 static bool place_in(struct pm_interval *v, struct pm_interval **placed, int count, int block,
                      size_t limit)
 {

@@ -1,6 +1,6 @@
-/* plan: from calls to memory. Scratch values are added, calls that run again where that is asked for
- * (recompute.c), outputs take the memory of inputs that die in the same call where a row allows it, and
- * the rest is laid out by lifetime. */
+/* plan: from calls to memory. Scratch values are added, calls that run again where that is asked
+ * for (recompute.c), outputs take the memory of inputs that die in the same call where a row
+ * allows it, and the rest is laid out by lifetime. */
 #include "net/plan_private.h"
 
 #include "net/layout.h"

@@ -85,11 +85,11 @@ static double mib(uint64_t bytes)
 
 static void print_memory(const struct pm_plan_memory *m, int buffers, FILE *f)
 {
-    fprintf(f, "  activations %9.1f MiB in %d buffer%s (at most %.1f live, %.1f workspace of one call)\n",
-            mib(m->activations), buffers, buffers == 1 ? "" : "s",
-            mib(m->peak_live), mib(m->workspace));
+    fprintf(f, "  activations %9.1f MiB in %d buffer%s (live: %.1f at most; workspace: %.1f)\n",
+            mib(m->activations), buffers, buffers == 1 ? "" : "s", mib(m->peak_live),
+            mib(m->workspace));
     if (m->again > 0)
-        fprintf(f, "              instead of %.1f MiB: %d calls run again, about %.0f %% more work\n",
+        fprintf(f, "    instead of %.1f MiB: %d calls run again, about %.0f %% more work\n",
                 mib(m->kept_live), m->again, 100 * m->again_work);
     fprintf(f, "  variables   %9.1f MiB\n", mib(m->variables));
     fprintf(f, "  gradients   %9.1f MiB\n", mib(m->gradients));

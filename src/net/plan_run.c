@@ -217,16 +217,16 @@ out:
 static void tell_recomputed(const struct pm_plan *p)
 {
     struct pm_plan_memory m = pm_plan_memory(p);
+    const char *where = pm_device_get_info(p->device)->address;
     char now[24], kept[24];
 
     if (m.again > 0)
         PM_INFO("plan", "%s: %d calls run again in the backward pass, about %.0f %% more work: "
-                "activations take %s instead of %s", pm_device_get_info(p->device)->address, m.again,
-                100 * m.again_work, pm_bytes_text(m.activations, now),
-                pm_bytes_text(m.kept_live, kept));
+                "activations take %s instead of %s", where, m.again, 100 * m.again_work,
+                pm_bytes_text(m.activations, now), pm_bytes_text(m.kept_live, kept));
     if (p->options.recompute == PM_RECOMPUTE_HALF && m.kept_live / 2 < m.peak_live)
-        PM_WARN("plan", "%s: run.recompute=half: activations do not come down to half by recomputing "
-                "alone; run.micro_batches does it", pm_device_get_info(p->device)->address);
+        PM_WARN("plan", "%s: run.recompute=half: activations do not come down to half by "
+                "recomputing alone; run.micro_batches does it", where);
 }
 
 int pm_plan_load(struct pm_plan *p)

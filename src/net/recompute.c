@@ -1,14 +1,14 @@
-/* recompute: a choice begins with segments. The forward pass is cut at borders; what crosses a border
- * is kept, everything else is dropped, so that the backward pass makes one segment after the other
- * again from what is kept at its beginning. For a budget b, least[j], the fewest bytes kept of the
- * first j calls, is the least over i < j of least[i] + (bytes made in calls i..j-1 that cross j), where
- * least[i] + (most bytes live while the backward pass goes through calls j-1..i) <= b: when a segment
- * is made again, what was kept after it has been used up. Budgets are tried from large to small, and
- * each choice is judged by the real peak (sketch.h).
+/* recompute: a choice begins with segments. The forward pass is cut at borders; what crosses a
+ * border is kept, everything else is dropped, so that the backward pass makes one segment after
+ * the other again from what is kept at its beginning. For a budget b, least[j], the fewest bytes
+ * kept of the first j calls, is the least over i < j of least[i] + (bytes made in calls i..j-1
+ * that cross j), where least[i] + (most bytes live while the backward pass goes through calls
+ * j-1..i) <= b: when a segment is made again, what was kept after it has been used up. Budgets
+ * are tried from large to small, and each choice is judged by the real peak (sketch.h).
  *
- * A choice below the limit then takes values back, those first that save the most work per byte, as
- * long as the limit holds. So convolutions' results come back first, and what stays dropped is what
- * costs little: normalised, activated, joined and pooled values. */
+ * A choice below the limit then takes values back, those first that save the most work per byte,
+ * as long as the limit holds. So convolutions' results come back first, and what stays dropped
+ * is what costs little: normalised, activated, joined and pooled values. */
 #include "net/recompute.h"
 
 #include "net/sketch.h"
@@ -28,8 +28,8 @@ struct search {
     struct candidate { int value; double gain; } *order;
 };
 
-/* Bytes of call i's droppable values that cross a border before call j, and of those that the backward
- * pass wants. */
+/* Bytes of call i's droppable values that cross a border before call j, and of those that the
+ * backward pass wants. */
 static void weigh(const struct pm_sketch *s, int i, int j, size_t *cross, size_t *wanted)
 {
     const struct pm_sketch_call *k = &s->call[i];

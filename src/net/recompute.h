@@ -1,5 +1,5 @@
-/* recompute: which values of the forward pass are dropped and computed again in the backward pass, so
- * that activations fit into less memory; and the list of calls that comes of it. */
+/* recompute: which values of the forward pass are dropped and computed again in the backward
+ * pass, so that activations fit into less memory; and the list of calls that comes of it. */
 #ifndef PM_RECOMPUTE_H
 #define PM_RECOMPUTE_H
 
@@ -12,9 +12,10 @@ struct pm_recomputed {
     int again;     /* calls of a micro-batch that run a second time */
     double work;   /* what they cost, as a share of the micro-batch's calls */
 };
-/* Brings the largest sum of live values down to limit bytes, or as far as it goes, at little cost;
- * share > 0: down to that share of what it is with every value kept, where that is less. c is rewritten
- * unless nothing is to be dropped. Scratch must have been added; lifetimes are right afterwards. */
+/* Brings the largest sum of live values down to limit bytes, or as far as it goes, at little
+ * cost; share > 0: down to that share of what it is with every value kept, where that is less. c
+ * is rewritten unless nothing is to be dropped. Scratch must have been added; lifetimes are
+ * right afterwards. */
 void pm_recompute(struct pm_calls *c, size_t limit, double share, struct pm_recomputed *out);
 
 #endif

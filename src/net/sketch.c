@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* ---- reading the calls ----------------------------------------------------------------------------- */
+/* ---- reading the calls
+ * ----------------------------------------------------------------------------- */
 
 /* Bytes moved are charged as so many operations each: about what devices do in that time. */
 #define WORK_OF_A_BYTE 16.0
@@ -112,7 +113,8 @@ static void find_droppable(struct pm_sketch *s)
 
 /* ---- the order of a choice ---------------------------------------------------------------- */
 
-/* The instance of buffer b that a turn touches: a value, or s->values + value for its second self. */
+/* The instance of buffer b that a turn touches: a value, or s->values + value for its second
+ * self. */
 static int instance(const struct pm_sketch *s, const struct pm_sketch_turn *t, int b)
 {
     const struct pm_sketch_call *k = &s->call[t->call];

@@ -1,11 +1,11 @@
-/* sketch: one micro-batch's calls reduced to what a choice of values to compute again is judged by:
- * who writes and reads what, how large it is, what a call costs. Judging one choice takes
+/* sketch: one micro-batch's calls reduced to what a choice of values to compute again is judged
+ * by: who writes and reads what, how large it is, what a call costs. Judging one choice takes
  * microseconds, so that thousands can be tried.
  *
- * A value is *dropped* when the backward pass does not find what the forward pass wrote: the memory is
- * free after the last forward call that reads it, and right before the first backward call that does,
- * its forward call runs once more, into a value of its own. That call's own inputs are there, or are
- * computed again first. */
+ * A value is *dropped* when the backward pass does not find what the forward pass wrote: the
+ * memory is free after the last forward call that reads it, and right before the first backward
+ * call that does, its forward call runs once more, into a value of its own. That call's own
+ * inputs are there, or are computed again first. */
 #ifndef PM_SKETCH_H
 #define PM_SKETCH_H
 
@@ -33,8 +33,8 @@ struct pm_sketch {
     struct pm_sketch_value *value;
     int values;
     size_t base;                  /* bytes of other micro-batches' inputs and outputs */
-    size_t *beside;               /* per forward call: most bytes of gradients, scratch and what else is
-                                   * not droppable while the backward pass is at it */
+    size_t *beside;               /* per forward call: most bytes of what is not droppable (gradients,
+                                   * scratch) while the backward pass is at it */
     /* The last choice judged: calls in the order of running. */
     struct pm_sketch_turn { int call; bool again; } *turn;
     int turns;

@@ -1,6 +1,6 @@
-/* What the tests of the Vulkan backend's bad days share: a device of a software driver whose table of
- * Vulkan functions has entries replaced, so that faults are the same on every driver, and a program of
- * two calls on it. */
+/* What the tests of the Vulkan backend's bad days share: a device of a software driver whose
+ * table of Vulkan functions has entries replaced, so that faults are the same on every driver,
+ * and a program of two calls on it. */
 #ifndef VULKAN_FIXTURE_H
 #define VULKAN_FIXTURE_H
 

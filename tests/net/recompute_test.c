@@ -1,6 +1,6 @@
-/* Recomputing: activations of nets at batch 32 fit into half the memory; a plan that computes values
- * again gives the same bits in loss, gradients and moving averages as one that keeps them, on each
- * device, with micro-batches, dropout, skips and auxiliary heads. */
+/* Recomputing: activations of nets at batch 32 fit into half the memory; a plan that computes
+ * values again gives the same bits in loss, gradients and moving averages as one that keeps
+ * them, on each device, with micro-batches, dropout, skips and auxiliary heads. */
 #include <pumice/plan.h>
 
 #include "base/unit.h"

@@ -1,5 +1,5 @@
-/* cpu_program: programs of the CPU device: what they own, their submission, and what is asked of their
- * runs. The thread in cpu.c runs them. */
+/* cpu_program: programs of the CPU device: what they own, their submission, and what is asked of
+ * their runs. The thread in cpu.c runs them. */
 #include "device/cpu/cpu_device.h"
 
 #include <pumice/thread.h>

@@ -1,5 +1,5 @@
-/* transfers_vk: what a program copies in and out around its calls: where inputs and outputs lie in a
- * slot's host memory, and the command buffers that copy them, of each slot its own. */
+/* transfers_vk: what a program copies in and out around its calls: where inputs and outputs lie in
+ * a slot's host memory, and the command buffers that copy them, of each slot its own. */
 #include "device/vulkan/vk.h"
 
 enum { TRANSFER = VK_PIPELINE_STAGE_TRANSFER_BIT, ALL = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
