@@ -288,6 +288,42 @@ def runs():
     yield "metrics_cut", bytes([3 + 4 * 60]) + lines + b'{"kind": "eval", "st'
 
 
+def reports():
+    run = {"version": "0.1.0", "state": "running", "started": "2026-01-02 03:04:05 UTC", "seconds": 5,
+           "step": 60, "steps": 100, "net": "lenet", "data": "shapes", "classes": 4, "parameters": 10,
+           "origins": {"model.name": "x.json:3"}, "best_metric": "accuracy",
+           "metrics": [{"name": "accuracy", "higher_is_better": True}],
+           "devices": [{"name": "CPU", "address": "cpu", "examples": 8, "memory_bytes": 1e9}]}
+    config = {"model": {"name": "lenet", "layers": [{"a": [1, 2]}]}, "run": {"steps": 100}}
+    lines = "".join(json.dumps({"kind": "train", "step": n, "loss": 3 / n, "main_loss": 2 / n,
+                                "aux_loss": 1 / n, "l2": 0.1, "lr": 0.01, "seconds_device": 0.2,
+                                "seconds_other": 0.1}) + "\n" for n in range(1, 30))
+    lines += json.dumps({"kind": "eval", "step": 20, "accuracy": 1, "recall_at_5": None}) + "\n"
+    evaluation = {"step": 20, "count": 9, "metrics": {"accuracy": 0.5}, "labels": ["a", None, "<b>"],
+                  "labels_offset": 1, "unanswered": 2,
+                  "per_class": {"count": [3, 3, 3], "predicted": [4, 4, 1], "right": [3, 1, 0]},
+                  "confusion": [0, 0, 3, 1, 1, 1, 1, 2, 2, 2, 0, 3],
+                  "samples": [{"picture": "data:image/png;base64,AA", "width": 1, "label": 1,
+                               "predicted": 0, "right": False, "probability": 0.9}]}
+    many = {"per_class": {"count": [1] * 60, "right": [0] * 60}, "labels": ["x"] * 60,
+            "confusion": [v for i in range(60) for v in (i, i // 2, 1)]}
+    log = "2026 train: begins\n2026 warning: data: 3 unreadable\n"
+    for name, e in (("few", evaluation), ("many", many)):
+        yield name, "\x1e".join([json.dumps(run), json.dumps(config), lines, json.dumps(e), log,
+                                 lines[-40:]]).encode()
+    yield "none", b"\x1e" * 5
+
+
+def verdicts():
+    lines = (b"# a device\nok conv2d_fwd s64x64 12 34567 0.0123 \n"
+             b"wrong activation_fwd activation_fwd4 1 80 3.5 y[3] of 80 is 7\n"
+             b"cannot pool_max pool_max 0 0 0 no memory\n")
+    yield "lines", b"\1" + lines
+    yield "twice", b"\1" + lines + lines
+    yield "long", b"\1ok " + b"k" * 60 + b" v 1 1 1\n" + b"wrong k v 1 1 nan " + b"w" * 2000 + b"\n"
+    yield "no_sum", b"\0pumice verdicts 1\n" + lines
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
@@ -295,7 +331,7 @@ def main():
     seeds = {"example": examples(), "tfrecord": tfrecords(), "image": images(), "mnist": mnists(),
              "cifar10": cifars(), "safetensors": safetensors(), "net_json": nets(),
              "config": configs(project), "json": jsons(project), "dataset": datasets(),
-             "run": runs()}
+             "run": runs(), "report": reports(), "verdicts": verdicts()}
     for target, files in seeds.items():
         folder = os.path.join(sys.argv[1], target + "_fuzz")
         os.makedirs(folder, exist_ok=True)

@@ -282,7 +282,7 @@ static void damaged_evaluation(void **state)
 {
     static const char *const texts[] = {
         "", "{", "[]", "{}", "{\"per_class\": 3, \"labels\": 4, \"confusion\": 5, \"samples\": 6}",
-        "{\"per_class\": {\"count\": [5, \"x\", -3], \"right\": [9]}, \"labels\": [null], "
+        "{\"per_class\": {\"count\": [5, \"x\", -3], \"right\": [9], \"predicted\": [-1, {}]}, \"unanswered\": 1e99, \"labels\": [null], "
         "\"confusion\": [0, 1, 2, 9, 0, 1, 0, -1, 1, 0, 0, 1e99, 1], \"samples\": [3, {}, "
         "{\"picture\": \"data:image/png;base64,\\\" onerror=\\\"x\", \"label\": 1e99, "
         "\"probability\": null}]}",

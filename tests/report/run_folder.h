@@ -30,6 +30,9 @@ static inline void put_evaluation(const char *folder, int classes, const char *n
     pm_str_add(&s, "], \"per_class\": {\"count\": [");
     for (int i = 0; i < classes; i++)
         pm_str_add(&s, "%s10", i ? "," : "");
+    pm_str_add(&s, "], \"predicted\": [");
+    for (int i = 0; i < classes; i++)
+        pm_str_add(&s, "%s%d", i ? "," : "", 12 - i % 5);
     pm_str_add(&s, "], \"right\": [");
     for (int i = 0; i < classes; i++)
         pm_str_add(&s, "%s%d", i ? "," : "", 10 - i % 4);
