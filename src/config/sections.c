@@ -60,7 +60,8 @@ static const struct pm_opt loss[] = {
 static const struct pm_opt optim[] = {
     PM_STRING(pm_config_optim, name, "rmsprop", "optimizer"),
     PM_FLOAT(pm_config_optim, weight_decay, NAN, 0, 1,
-             "L2: g += weight_decay * w on the net's regularised variables; null = the net's"),
+             "L2: g += weight_decay * w on the net's regularised variables; null = the net's. adamw and "
+             "lamb take it beside the gradient: w -= lr * weight_decay * w"),
     PM_FLOAT(pm_config_optim, clip_norm, 0, 0, INFINITY,
              "largest norm of all gradients together; 0 = off"),
     PM_FLOAT(pm_config_optim, clip_variable_norm, 0, 0, INFINITY,

@@ -468,11 +468,16 @@ static void loss_nodes(void **state)
     assert_true(pm_shape_equal(pm_net_find(net, "labels")->out_shape, PM_SHAPE1(4)));
     pm_net_destroy(&net);
 
-    const struct pm_node *aux = losses(s, 10, 0.4f, true, &net);
+    s.label_smoothing = 0.1f; /* of both */
+    const struct pm_node *aux = losses(s, 10, 0.4f, true, &net), *main_loss = pm_net_find(net, "loss");
     assert_non_null(aux);
     cJSON *o = cJSON_CreateObject();
     pm_opts_dump(aux->layer->opts, aux->cfg, o, false);
-    assert_true((float)value(o, "weight") == 0.4f);
+    assert_true((float)value(o, "weight") == 0.4f && (float)value(o, "label_smoothing") == 0.1f);
+    cJSON_Delete(o);
+    o = cJSON_CreateObject();
+    pm_opts_dump(main_loss->layer->opts, main_loss->cfg, o, false);
+    assert_true((float)value(o, "weight") == 1 && (float)value(o, "label_smoothing") == 0.1f);
     cJSON_Delete(o);
     pm_net_destroy(&net);
 
