@@ -274,8 +274,6 @@ struct pm_download_options {
 /* mnist, cifar10, flowers, visualwakewords; another name is PM_ECONFIG and lists them. What was fetched
  * is not fetched again when the call is repeated. */
 int pm_dataset_download(const char *name, const char *dst, const struct pm_download_options *o);
-/* Names and help of what can be downloaded; false after the last. */
-bool pm_dataset_downloadable(size_t i, const char **name, const char **help);
 /* The built-in drawn shapes: counts of train / validation / test pictures of size x size. */
 int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, size_t test,
                    uint64_t seed);

@@ -198,15 +198,3 @@ out:
     pm_arena_destroy(&w.arena);
     return err;
 }
-
-bool pm_dataset_downloadable(size_t i, const char **name, const char **help)
-{
-    size_t count;
-    const struct pm_source *s = pm_sources(&count);
-
-    if (i >= count)
-        return false;
-    *name = s[i].name;
-    *help = s[i].help;
-    return true;
-}
