@@ -189,11 +189,12 @@ class Graph:
         c, arguments, scope_arguments = self.c, dict(self.c["original"]), {"weight_decay": 0.0}
         function, scope = factory.networks_map[c["net"]], factory.arg_scopes_map[c["net"]]
         # The initialisers are written down by getter; the variables are loaded.
-        for options, of in ((arguments, function), (scope_arguments, scope)):
-            if "dropout_keep_prob" in inspect.signature(of).parameters:
-                options["dropout_keep_prob"] = 1.0
-        if "batch_norm_epsilon" in inspect.signature(scope).parameters and "resnet_v" in c["net"] \
-                and "inception" not in c["net"]:
+        known = inspect.signature(scope).parameters
+        if "dropout_keep_prob" in inspect.signature(function).parameters:
+            arguments["dropout_keep_prob"] = 1.0
+        if "dropout_keep_prob" in known or "kwargs" in known:
+            scope_arguments["dropout_keep_prob"] = 1.0
+        if c["net"].startswith("resnet"):
             scope_arguments["batch_norm_epsilon"] = 1.001e-5  # what the fused operation uses
 
         def getter(get, name, *args, **options):
