@@ -48,7 +48,7 @@ def write(name, head, moves, exact, single):
         products = [short(d) for d in dots(head["seed"], k, t)]
         tensors[k] = [len(t), short(norm), float(f"{error:.2e}")] + products
     if worst > 1e-3:
-        raise SystemExit(f"{name}: both runs differ by {worst:.1e}: something in it is random, or near a kink")
+        raise SystemExit(f"{name}: both runs differ by {worst:.1e}: something is random or near a kink")
     head = {**head, "label_smoothing": SMOOTHING,
             "columns": "values, norm, relative error of float32, 16 dot products",
             "moves": {k: sum(([i, m[i]] for i in sorted(m)), []) for k, m in moves.items()}}
