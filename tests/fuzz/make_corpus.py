@@ -324,6 +324,32 @@ def verdicts():
     yield "no_sum", b"\0pumice verdicts 1\n" + lines
 
 
+def cocos():
+    image = {"id": 7, "file_name": "a.png", "height": 3, "width": 4, "license": [None, True]}
+    thing = {"id": 1, "image_id": 7, "category_id": 3, "area": 6.5, "bbox": [0, 0.5, 4, 2],
+             "segmentation": [[1, 2.5, -3e1]], "iscrowd": 0}
+    kinds = [{"id": 3, "name": "person"}, {"id": 90, "name": "c\u00e9 \"x\""}]
+    good = {"info": {"x": "]}"}, "images": [image], "annotations": [thing], "categories": kinds}
+    yield "good", json.dumps(good).encode()
+    yield "order", json.dumps(dict(reversed(good.items())), indent=1).encode()
+    yield "many", json.dumps({**good, "images": [image, {**image, "id": 8}, image],
+                              "annotations": [thing] * 5}).encode()
+    yield "up", json.dumps({**good, "images": [{**image, "file_name": "../a"}]}).encode()
+    yield "box", json.dumps({**good, "annotations": [{**thing, "bbox": [1] * 9}]}).encode()
+    yield "area", json.dumps({**good, "annotations": [{**thing, "area": 1e308}]}).encode()
+    yield "cut", json.dumps(good).encode()[:150]
+
+
+def imagenets():
+    words, boxes = b"a\tA, one\nb c\ttwo\n", b"1.JPEG,0,0.5,1,1\n2.JPEG,1.5,-1,0,0\n1.JPEG,0,0,0,0\n"
+    yield "good", b"\1" + b"\1".join([b"a\nb c\n", words, boxes, b"a\n"])
+    yield "no_lists", b"\1\1\1\1b c\r\n"
+    yield "nan", b"\1" + b"\1".join([b"a\nb c\n", words, b"1.JPEG,nan,0x1p3,inf,1e999", b"a"])
+    yield "unknown", b"\1" + b"\1".join([b"b c\na\nd\n", words, boxes, b"e"])
+    yield "builder", b"\0b c\na\n"
+    yield "builder_up", b"\0../train/a\n..\n"
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
@@ -331,7 +357,8 @@ def main():
     seeds = {"example": examples(), "tfrecord": tfrecords(), "image": images(), "mnist": mnists(),
              "cifar10": cifars(), "safetensors": safetensors(), "net_json": nets(),
              "config": configs(project), "json": jsons(project), "dataset": datasets(),
-             "run": runs(), "report": reports(), "verdicts": verdicts()}
+             "run": runs(), "report": reports(), "verdicts": verdicts(), "coco": cocos(),
+             "imagenet": imagenets()}
     for target, files in seeds.items():
         folder = os.path.join(sys.argv[1], target + "_fuzz")
         os.makedirs(folder, exist_ok=True)

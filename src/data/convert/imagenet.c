@@ -240,7 +240,7 @@ static int write_split(struct pm_arena *a, const struct imagenet_cfg *cfg, bool 
     int err = PM_OK;
     struct pm_sources list = { 0 };
     struct pm_built built = { .sources = &list, .texts = c->words, .synsets = c->synsets,
-                              .boxes = boxes_of, .ctx = boxes, .bad = cfg->bad };
+                              .boxes = boxes->v ? boxes_of : NULL, .ctx = boxes, .bad = cfg->bad };
 
     if (!train)
         PM_TRY(pm_sources_folder(a, root, 0, &list));

@@ -235,14 +235,18 @@ static int compare_objects(const void *x, const void *y)
 
 /* Keeps the objects of the class that are large enough, sorted by image, and gives each image its
  * own. */
-static void choose_objects(struct coco *c, double threshold)
+static int choose_objects(struct coco *c, double threshold, const char *path)
 {
+    int err = PM_OK;
     struct image **by_id = pm_malloc((c->images + 1) * sizeof *by_id);
     size_t kept = 0;
 
     for (size_t i = 0; i < c->images; i++)
         by_id[i] = &c->image[i];
     qsort(by_id, c->images, sizeof *by_id, compare_ids);
+    for (size_t i = 1; i < c->images; i++)
+        if (by_id[i]->id == by_id[i - 1]->id)
+            PM_TRY(pm_fail(PM_EDATA, "%s: two images have the id %" PRId64, path, by_id[i]->id));
     for (size_t i = 0; i < c->objects; i++) {
         const struct object *o = &c->object[i];
         const struct image key = { .id = o->image }, *wanted = &key;
@@ -262,7 +266,9 @@ static void choose_objects(struct coco *c, double threshold)
             k++;
         by_id[i]->count = k - by_id[i]->first;
     }
+out:
     pm_free(by_id);
+    return err;
 }
 
 /* ---- records -------------------------------------------------------------------------------- */
@@ -344,7 +350,7 @@ static int write_split(const struct vww_cfg *cfg, bool train, const char *annota
     if (!pm_is_folder(folder))
         PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", folder));
     PM_TRY(read_annotations(annotations, cfg->foreground_class, &c));
-    choose_objects(&c, cfg->small_object_area_threshold);
+    PM_TRY(choose_objects(&c, cfg->small_object_area_threshold, annotations));
     PM_TRY(pm_making_split(m, train ? "train" : "val", c.images, &sharding, fill, &c));
 out:
     pm_free(c.image);
