@@ -329,7 +329,7 @@ class Graph:
 
     def settle(self):
         """The moves, or None when another seed must be taken."""
-        moves, offsets, p = {}, {}, 0
+        moves, offsets, tries, p = {}, {}, {}, 0
         order = {op.name: i for i, op in enumerate(self.graph.get_operations())}
         spots = [(order[x.op.name], x, check) for x, *check in self.checks]
         spots += [(order[op.name], op.inputs[0], op) for op in self.graph.get_operations()
@@ -345,7 +345,8 @@ class Graph:
                     continue
                 if place not in offsets:
                     offsets[place] = self.offsets_before(tensor)
-                name, steps = self.remedy(offsets[place], tensor, what, channels)
+                tries[place] = tries.get(place, 0) + 1
+                name, steps = self.remedy(offsets[place], tensor, what, channels, tries[place])
                 if name is None:
                     return None
                 for channel, step in steps.items():
@@ -358,13 +359,14 @@ class Graph:
                 p += len(some)
         return moves
 
-    def remedy(self, offsets, tensor, what, channels):
+    def remedy(self, offsets, tensor, what, channels, tries):
         """What to move, and channel -> thousandths: the offset that the values near their kink have
         themselves; for a tie, or where there is no such offset, a channel of one before, which draws
-        all values anew."""
+        values anew: of one further before each time, as not all depend on the nearest."""
         if channels is None or not offsets or \
                 self.trained[offsets[-1]].shape.as_list() != tensor.shape.as_list()[-1:]:
-            return (offsets[-2], {0: 1}) if len(offsets) > 1 else (None, None)
+            return (offsets[max(0, len(offsets) - 1 - tries)], {0: 1}) if len(offsets) > 1 \
+                else (None, None)
         x, steps = self.session.run(tensor), {}
         clear = CLEAR * math.sqrt(np.square(x).mean())
         for c in map(int, channels):
