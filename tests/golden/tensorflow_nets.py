@@ -81,6 +81,8 @@ CASES = {
     "mobilenet_v3_small_minimalistic": case("mobilenet_v3_small_minimalistic", 4, 64, 1001, 2),
     "mobilenet_edgetpu": case("mobilenet_edgetpu", 4, 64, 1001, 2),
     "mobilenet_edgetpu_075": case("mobilenet_edgetpu_075", 4, 64, 1001, 2),
+    "nasnet_cifar": case("nasnet_cifar", 2, 16, 1001, 2),
+    "pnasnet_mobile": case("pnasnet_mobile", 2, 83, 1001, 2),
 }
 
 # ---- the original program ------------------------------------------------------------------
@@ -151,16 +153,19 @@ class Graph:
                 loss += AUX_WEIGHT * self.cross_entropy(ends["AuxLogits"], target)
             self.trained = {v.op.name: v for v in tf.trainable_variables()}
             self.others = {v.op.name: v for v in tf.global_variables()
-                           if v.op.name not in self.trained}
+                           if v.op.name not in self.trained and v.dtype.is_floating}
+            self.counters = [v for v in tf.global_variables() if not v.dtype.is_floating]
             self.fetches = {"logits": logits, "loss": loss}
             gradients = tf.gradients(loss, list(self.trained.values()))
             self.gradients = dict(zip(self.trained, gradients))
             self.updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
-            self.checks = [(x, places, self.nearest(x, places)) for x, places in kinks]
+            parts = {x.name: (x, places) for whole, places in kinks for x in self.parts(whole)}
+            self.checks = [(x, places, self.nearest(x, places)) for x, places in parts.values()]
             config = tf.ConfigProto(intra_op_parallelism_threads=2, inter_op_parallelism_threads=1)
             # What is fetched changes from run to run: optimising the graph takes longer than running.
             config.graph_options.rewrite_options.disable_meta_optimizer = True
             self.session = tf.Session(config=config)
+            self.session.run([v.initializer for v in self.counters])
             self.load({})
 
     def images(self):
@@ -178,6 +183,11 @@ class Graph:
         return -tf.reduce_mean(tf.reduce_sum(target * tf.nn.log_softmax(logits), 1))
 
     @staticmethod
+    def parts(x):
+        """What x was joined of, which have offsets of their own."""
+        return list(x.op.inputs)[:-1] if x.op.type == "ConcatV2" else [x]
+
+    @staticmethod
     def nearest(x, places):
         """Per channel, the distance from the nearest kink as a share of the layer's values."""
         axes = list(range(len(x.shape) - 1))
@@ -188,21 +198,26 @@ class Graph:
         import tf_slim
         c, arguments, scope_arguments = self.c, dict(self.c["original"]), {"weight_decay": 0.0}
         function, scope = factory.networks_map[c["net"]], factory.arg_scopes_map[c["net"]]
-        # The initialisers are written down by getter; the variables are loaded.
+        # The initialisers are written down by noted; the variables are loaded.
         known = inspect.signature(scope).parameters
         if "dropout_keep_prob" in inspect.signature(function).parameters:
             arguments["dropout_keep_prob"] = 1.0
         if "dropout_keep_prob" in known or "kwargs" in known:
             scope_arguments["dropout_keep_prob"] = 1.0
-        if c["net"].startswith("resnet"):
+        if "batch_norm_epsilon" in known and known["batch_norm_epsilon"].default < 1.001e-5:
             scope_arguments["batch_norm_epsilon"] = 1.001e-5  # what the fused operation uses
+        if "config" in inspect.signature(function).parameters:  # NASNet's dropout stands there
+            kind = c["net"].rsplit("_", 1)[1]
+            kind = "cifar_config" if kind == "cifar" else kind + "_imagenet_config"
+            arguments["config"] = getattr(inspect.getmodule(function), kind)()
+            arguments["config"].dense_dropout_keep_prob = 1.0
 
-        def getter(get, name, *args, **options):
+        def noted(getter, name, *args, **options):
             self.rules[name] = options.get("initializer")
             options["initializer"] = tf.zeros_initializer()
-            return get(name, *args, **options)
+            return getter(name, *args, **options)
 
-        with tf.variable_scope("", custom_getter=getter), tf_slim.arg_scope(scope(**scope_arguments)):
+        with tf.variable_scope("", custom_getter=noted), tf_slim.arg_scope(scope(**scope_arguments)):
             return function(images, num_classes=c["classes"], is_training=True, **arguments)
 
     # ---- variables ----
