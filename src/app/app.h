@@ -47,6 +47,8 @@ int app_load_config(const struct app_args *args, const char *command, int words,
 
 /* One object to standard output. */
 int app_print_json(struct app_globals *g, const struct cJSON *object);
+/* What pumice dataset convert [FORMAT] --help adds: dataset_help.c. */
+void app_dataset_help(int argc, char **argv, struct pm_str *text);
 /* Text to standard output. */
 int app_print(const char *text);
 

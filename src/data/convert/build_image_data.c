@@ -92,8 +92,10 @@ out:
 const struct pm_converter pm_converter_build_image_data = {
     .name = "build_image_data",
     .help = "pictures in one folder a class, labels from 1, as the Inception trainer's builder",
-    .layout = "SRC/train/CLASS/*, SRC/validation/CLASS/*, SRC/labels.txt with a class a line. Label 0 is the\n"
-              "background; all pictures become RGB JPEGs. train-00000-of-00002, validation-00000-of-00002.",
+    .layout = "SRC/train/CLASS/*, SRC/validation/CLASS/*, SRC/labels.txt with a "
+              "class a line. Label 0 is the\n"
+              "background; all pictures become RGB JPEGs. train-00000-of-00002, "
+              "validation-00000-of-00002.",
     .opts = opts,
     .cfg_size = sizeof(struct build_cfg),
     .convert = convert,

@@ -216,7 +216,8 @@ static int convert(const void *cfg, const char *src, struct pm_making *m)
 const struct pm_converter pm_converter_cifar10 = {
     .name = "cifar10",
     .help = "CIFAR-10's binary version, or folders of its pictures",
-    .layout = "SRC/data_batch_1.bin ... test_batch.bin (or in SRC/cifar-10-batches-bin), each picture stored\n"
+    .layout = "SRC/data_batch_1.bin ... test_batch.bin (or in "
+              "SRC/cifar-10-batches-bin), each picture stored\n"
               "as PNG; or SRC/train/airplane/* ... SRC/test/truck/*, stored untouched.\n"
               "cifar10_train.tfrecord, cifar10_test.tfrecord.",
     .opts = opts,

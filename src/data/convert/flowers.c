@@ -122,9 +122,12 @@ out:
 const struct pm_converter pm_converter_flowers = {
     .name = "flowers",
     .help = "photos in one folder a class, split and named as TF-Slim's flowers",
-    .layout = "SRC/CLASS/*.jpg (or SRC/flower_photos/CLASS/*.jpg), for flowers daisy, dandelion, roses,\n"
-              "sunflowers, tulips. flowers_train_00000-of-00005.tfrecord, ..., flowers_validation_...; JPEGs\n"
-              "untouched. The Inception trainer's: background=true validation_per_class=100 shards=2.",
+    .layout = "SRC/CLASS/*.jpg (or SRC/flower_photos/CLASS/*.jpg), for flowers "
+              "daisy, dandelion, roses,\n"
+              "sunflowers, tulips. flowers_train_00000-of-00005.tfrecord, ..., "
+              "flowers_validation_...; JPEGs\n"
+              "untouched. The Inception trainer's: background=true "
+              "validation_per_class=100 shards=2.",
     .opts = opts,
     .cfg_size = sizeof(struct flowers_cfg),
     .convert = convert,

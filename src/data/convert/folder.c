@@ -122,8 +122,10 @@ out:
 const struct pm_converter pm_converter_folder = {
     .name = "folder",
     .help = "pictures in one folder a class",
-    .layout = "SRC/train/CLASS/* with SRC/validation/CLASS/* and SRC/test/CLASS/* where there are such, or\n"
-              "SRC/CLASS/*, of which a part becomes validation. Pictures (.jpg .jpeg .png .gif .bmp) are\n"
+    .layout = "SRC/train/CLASS/* with SRC/validation/CLASS/* and SRC/test/CLASS/* "
+              "where there are such, or\n"
+              "SRC/CLASS/*, of which a part becomes validation. Pictures (.jpg .jpeg "
+              ".png .gif .bmp) are\n"
               "stored untouched; classes are the folders in byte order, from 0. Names: DST's own.",
     .own_name = true,
     .opts = opts,

@@ -21,12 +21,14 @@ static const struct pm_opt opts[] = {
     PM_STRING(imagenet_cfg, validation_directory, NULL,
               "folders by synset, or pictures; null = SRC/validation, where there is one"),
     PM_STRING(imagenet_cfg, labels_file, NULL,
-              "synsets in label order, one a line; null = SRC/imagenet_lsvrc_2015_synsets.txt, else "
+              "synsets in label order, one a line; null = "
+              "SRC/imagenet_lsvrc_2015_synsets.txt, else "
               "the training folders"),
     PM_STRING(imagenet_cfg, imagenet_metadata_file, NULL,
               "synset, tab, words; null = SRC/imagenet_metadata.txt, else the synsets are the names"),
     PM_STRING(imagenet_cfg, bounding_box_file, NULL,
-              "FILE,xmin,ymin,xmax,ymax; null = SRC/imagenet_2012_bounding_boxes.csv, where there is "
+              "FILE,xmin,ymin,xmax,ymax; null = "
+              "SRC/imagenet_2012_bounding_boxes.csv, where there is "
               "one"),
     PM_STRING(imagenet_cfg, validation_labels, NULL,
               "the synset of each validation picture, by name order, where they lie in one folder; "
@@ -295,9 +297,12 @@ out:
 const struct pm_converter pm_converter_imagenet = {
     .name = "imagenet",
     .help = "ILSVRC 2012: synset folders, words, boxes",
-    .layout = "SRC/train/SYNSET/*.JPEG; SRC/validation/SYNSET/*.JPEG, or SRC/validation/*.JPEG with a file of\n"
-              "their synsets; lists, words and boxes by the options below. Labels from 1, 0 = background.\n"
-              "train-00000-of-01024, validation-00000-of-00128 with image/class/synset, image/class/text and\n"
+    .layout = "SRC/train/SYNSET/*.JPEG; SRC/validation/SYNSET/*.JPEG, or "
+              "SRC/validation/*.JPEG with a file of\n"
+              "their synsets; lists, words and boxes by the options below. Labels "
+              "from 1, 0 = background.\n"
+              "train-00000-of-01024, validation-00000-of-00128 with "
+              "image/class/synset, image/class/text and\n"
               "image/object/bbox/*. A PNG and JPEGs of four colours become RGB JPEGs.",
     .opts = opts,
     .cfg_size = sizeof(struct imagenet_cfg),

@@ -185,8 +185,10 @@ out:
 const struct pm_converter pm_converter_mnist = {
     .name = "mnist",
     .help = "MNIST's IDX files, plain or .gz",
-    .layout = "SRC/train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-... the same, each picture\n"
-              "stored as PNG. mnist_train.tfrecord, mnist_test.tfrecord, mnist_validation.tfrecord: TF-Slim's\n"
+    .layout = "SRC/train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-... "
+              "the same, each picture\n"
+              "stored as PNG. mnist_train.tfrecord, mnist_test.tfrecord, "
+              "mnist_validation.tfrecord: TF-Slim's\n"
               "has no validation and all 60,000 in train, which is validation=0.",
     .opts = opts,
     .cfg_size = sizeof(struct mnist_cfg),

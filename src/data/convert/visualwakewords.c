@@ -385,8 +385,10 @@ const struct pm_converter pm_converter_visualwakewords = {
     .name = "visualwakewords",
     .help = "COCO's pictures: is a person there?",
     .layout = "SRC/annotations/instances_train2014.json, instances_val2014.json, SRC/train2014/*,\n"
-              "SRC/val2014/* (or 2017; or all of it in SRC/coco_dataset). Label 1 where an object of the\n"
-              "class covers more than the threshold. train.record-00000-of-00100, val.record-00000-of-00010.",
+              "SRC/val2014/* (or 2017; or all of it in SRC/coco_dataset). Label 1 "
+              "where an object of the\n"
+              "class covers more than the threshold. train.record-00000-of-00100, "
+              "val.record-00000-of-00010.",
     .opts = opts,
     .cfg_size = sizeof(struct vww_cfg),
     .convert = convert,
