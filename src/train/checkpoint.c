@@ -3,6 +3,8 @@
 #include "train/checkpoint_files.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -37,16 +39,33 @@ static bool is_leftover(const char *folder, const char *name)
     return strstr(name, ".tmp-") || is_orphan(folder, name);
 }
 
-/* In RUN itself only the training process's own files count: an evaluation may be writing there. */
+/* Whether the process that made a temporary file (NAME.tmp-PID-...) is gone. */
+static bool is_maker_gone(const char *mark)
+{
+    const long pid = strtol(mark + strlen(".tmp-"), NULL, 10);
+
+    return pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+/* In RUN itself and its eval folder the training process's own files count, and of those that an
+ * evaluation may be writing there the ones whose process is gone. */
 static bool is_leftover_of_run(const char *folder, const char *name)
 {
-    static const char *const own[] = { "latest", "metrics.jsonl", "config.json", "shares.json" };
+    static const struct {
+        const char *name;
+        bool shared;
+    } files[] = {
+        { "latest", false },      { "metrics.jsonl", false }, { "config.json", false },
+        { "shares.json", false }, { "run.json", false },      { "per_class.csv", false },
+        { "evaluation.json", true }, { "report.html", true },
+    };
     const char *mark = strstr(name, ".tmp-");
 
     (void)folder;
-    for (size_t i = 0; mark && i < PM_COUNT(own); i++)
-        if ((size_t)(mark - name) == strlen(own[i]) && strncmp(name, own[i], strlen(own[i])) == 0)
-            return true;
+    for (size_t i = 0; mark && i < PM_COUNT(files); i++)
+        if ((size_t)(mark - name) == strlen(files[i].name) &&
+            strncmp(name, files[i].name, strlen(files[i].name)) == 0)
+            return !files[i].shared || is_maker_gone(mark);
     return false;
 }
 
@@ -78,8 +97,9 @@ int pm_checkpoint_clean(const char *run)
     int err = PM_OK;
     struct pm_str folder = { 0 };
 
-    PM_TRY(clean_folder(pm_ckpt_path(&folder, run, "checkpoints"), is_leftover));
     PM_TRY(clean_folder(run, is_leftover_of_run));
+    PM_TRY(clean_folder(pm_ckpt_path(&folder, run, "eval"), is_leftover_of_run));
+    PM_TRY(clean_folder(pm_ckpt_path(&folder, run, "checkpoints"), is_leftover));
     pm_ckpt_best_clean(folder.text);
 out:
     pm_str_free(&folder);

@@ -352,6 +352,53 @@ static void leftovers_are_removed(void **state)
     assert_true(there("best-000001.json") && there("best-000001.safetensors"));
 }
 
+static bool in_run(const char *name)
+{
+    struct pm_str s = { 0 };
+
+    pm_str_add(&s, "%s/%s", run, name);
+    const bool found = pm_file_exists(s.text);
+    pm_str_free(&s);
+    return found;
+}
+
+static void put_in_run(const char *name)
+{
+    struct pm_str s = { 0 };
+
+    pm_str_add(&s, "%s/%s", run, name);
+    assert_int_equal(pm_file_write(s.text, "x", 1), 0);
+    pm_str_free(&s);
+}
+
+/* Beside the checkpoints: training's own, and those of an evaluation that is gone. */
+static void leftovers_of_the_run(void **state)
+{
+    /* Beyond what any system counts to, so that no process has it. */
+    static const char *const left[] = { "run.json.tmp-77-abc", "latest.tmp-77-abc",
+                                        "eval/per_class.csv.tmp-77-abc",
+                                        "evaluation.json.tmp-1999999999-abc",
+                                        "report.html.tmp-1999999999-abc" };
+    struct pm_str folder = { 0 };
+    char alive[64];
+
+    (void)state;
+    save(1, 5);
+    pm_str_add(&folder, "%s/eval", run);
+    assert_int_equal(pm_make_folders(folder.text), 0);
+    pm_str_free(&folder);
+    for (size_t i = 0; i < PM_COUNT(left); i++)
+        put_in_run(left[i]);
+    snprintf(alive, sizeof alive, "evaluation.json.tmp-%ld-abc", (long)getpid());
+    put_in_run(alive);
+    put_in_run("notes.tmp-77-abc");
+    assert_int_equal(pm_checkpoint_clean(run), 0);
+    for (size_t i = 0; i < PM_COUNT(left); i++)
+        assert_false(in_run(left[i]));
+    assert_true(in_run(alive) && in_run("notes.tmp-77-abc"));
+    assert_true(there("step-000001.safetensors"));
+}
+
 /* ---- the process dies ------------------------------------------------------------------ */
 
 /* Saves as fast as it can: new steps, and now and then the same one twice. */
@@ -535,7 +582,7 @@ int main(void)
         TEST(foreign_file_has_no_state), TEST(newest_stay),
         TEST(hours_stay),            TEST(best_stays),
         TEST(damaged_newest_is_passed_over), TEST(same_step_again),
-        TEST(leftovers_are_removed), TEST(killed_at_any_moment),
+        TEST(leftovers_are_removed), TEST(leftovers_of_the_run), TEST(killed_at_any_moment),
         TEST(file_size_limit),       TEST(full_disk),
         TEST(lock_refuses_a_second),
     };
