@@ -180,14 +180,6 @@ def lrn(x, radius, bias, alpha, beta):
     return x * (bias + alpha * total) ** -beta
 
 
-def lenet(v, x, classes):
-    s = "LeNet/"
-    x = max_pool(v, F.relu(conv(v, s + "conv1", x, 32, 5, f32(0.1), bias=True)), 2, 2)
-    x = max_pool(v, F.relu(conv(v, s + "conv2", x, 64, 5, f32(0.1), bias=True)), 2, 2)
-    x = F.relu(fc(v, s + "fc3", flatten(x), 1024, f32(0.1)))
-    return fc(v, s + "fc4", x, classes, f32(0.1))
-
-
 def cifarnet(v, x, classes):
     s = "CifarNet/"
     x = max_pool(v, F.relu(conv(v, s + "conv1", x, 64, 5, f32(0.05), bias=True)), 2, 2)

@@ -25,26 +25,6 @@ def alexnet_v2(v, x, classes):
     return ends(v, s, max_pool(v, x, 3, 2), classes, 4096, 5, f32(0.005))
 
 
-def overfeat(v, x, classes):
-    s = "overfeat/"
-    x = F.relu(conv(v, s + "conv1", x, 64, 11, "xavier", 4, True, "valid"))
-    x = F.relu(conv(v, s + "conv2", max_pool(v, x, 2, 2), 256, 5, "xavier", 1, True, "valid"))
-    x = F.relu(conv(v, s + "conv3", max_pool(v, x, 2, 2), 512, 3, "xavier", bias=True))
-    x = F.relu(conv(v, s + "conv4", x, 1024, 3, "xavier", bias=True))
-    x = F.relu(conv(v, s + "conv5", x, 1024, 3, "xavier", bias=True))
-    return ends(v, s, max_pool(v, x, 2, 2), classes, 3072, 6, f32(0.005))
-
-
-def vgg_16(v, x, classes):
-    s = "vgg_16/"
-    for stage, (count, width) in enumerate([(2, 64), (2, 128), (3, 256), (3, 512), (3, 512)], 1):
-        for i in range(1, count + 1):
-            x = F.relu(conv(v, f"{s}conv{stage}/conv{stage}_{i}", x, width, 3, "xavier",
-                            bias=True))
-        x = max_pool(v, x, 2, 2)
-    return ends(v, s, x, classes, 4096, 7, "xavier")
-
-
 # ---- Inception -----------------------------------------------------------------------------
 
 class Inception:
@@ -164,54 +144,6 @@ def second_stem(n, x):
 def auxiliary_map(n, x, conv2, stddev=None):
     x = n.conv("AuxLogits/Conv2d_1b_1x1", F.avg_pool2d(x, 5, 3), 128)
     return n.conv("AuxLogits/" + conv2, x, 768, tuple(x.shape[2:]), pad="valid", stddev=stddev)
-
-
-def inception_v3(v, x, classes):
-    n = Inception(v, "InceptionV3", "scaling")
-    x = second_stem(n, x)
-    for name, first, second, pool in [("5b", "Conv2d_0a_1x1", "Conv2d_0b_5x5", 32),
-                                      ("5c", "Conv2d_0b_1x1", "Conv_1_0c_5x5", 64),
-                                      ("5d", "Conv2d_0a_1x1", "Conv2d_0b_5x5", 64)]:
-        s = "Mixed_" + name + "/Branch_"
-        x = torch.cat([
-            n.chain(s + "0", x, ("Conv2d_0a_1x1", 64)),
-            n.chain(s + "1", x, (first, 48), (second, 64)),
-            n.chain(s + "2", x, ("Conv2d_0a_1x1", 64), ("Conv2d_0b_3x3", 96),
-                    ("Conv2d_0c_3x3", 96)),
-            n.chain(s + "3", n.average(x), ("Conv2d_0b_1x1", pool))], 1)
-    s = "Mixed_6a/Branch_"
-    wide = dict(V2, kernel=(3, 3))
-    x = torch.cat([
-        n.chain(s + "0", x, ("Conv2d_1a_1x1", 384, wide)),
-        n.chain(s + "1", x, ("Conv2d_0a_1x1", 64), ("Conv2d_0b_3x3", 96),
-                ("Conv2d_1a_1x1", 96, wide)), n.max(x, **V2)], 1)
-    for name, w in [("6b", 128), ("6c", 160), ("6d", 160), ("6e", 192)]:
-        s = "Mixed_" + name + "/Branch_"
-        x = torch.cat([
-            n.chain(s + "0", x, ("Conv2d_0a_1x1", 192)),
-            n.chain(s + "1", x, ("Conv2d_0a_1x1", w), ("Conv2d_0b_1x7", w),
-                    ("Conv2d_0c_7x1", 192)),
-            n.chain(s + "2", x, ("Conv2d_0a_1x1", w), ("Conv2d_0b_7x1", w), ("Conv2d_0c_1x7", w),
-                    ("Conv2d_0d_7x1", w), ("Conv2d_0e_1x7", 192)),
-            n.chain(s + "3", n.average(x), ("Conv2d_0b_1x1", 192))], 1)
-    aux = auxiliary_map(n, x, "Conv2d_2a_5x5", f32(0.01))
-    aux = conv(v, "InceptionV3/AuxLogits/Conv2d_2b_1x1", aux, classes, 1, f32(0.001), bias=True)
-    s = "Mixed_7a/Branch_"
-    x = torch.cat([
-        n.chain(s + "0", x, ("Conv2d_0a_1x1", 192), ("Conv2d_1a_3x3", 320, V2)),
-        n.chain(s + "1", x, ("Conv2d_0a_1x1", 192), ("Conv2d_0b_1x7", 192),
-                ("Conv2d_0c_7x1", 192), ("Conv2d_1a_3x3", 192, V2)), n.max(x, **V2)], 1)
-    for name, second in [("7b", "0b"), ("7c", "0c")]:
-        s = "Mixed_" + name + "/Branch_"
-        x = torch.cat([
-            n.chain(s + "0", x, ("Conv2d_0a_1x1", 320)),
-            fork(n, s + "1", n.chain(s + "1", x, ("Conv2d_0a_1x1", 384)), "0b", second, 384),
-            fork(n, s + "2", n.chain(s + "2", x, ("Conv2d_0a_1x1", 448), ("Conv2d_0b_3x3", 384)),
-                 "0c", "0d", 384),
-            n.chain(s + "3", n.average(x), ("Conv2d_0b_1x1", 192))], 1)
-    x = F.avg_pool2d(x, (min(8, x.shape[2]), min(8, x.shape[3])), 1)
-    return (conv(v, "InceptionV3/Logits/Conv2d_1c_1x1", x, classes, 1, "scaling",
-                 bias=True).flatten(1), aux.flatten(1))
 
 
 def inception_v4(v, x, classes):
@@ -418,14 +350,6 @@ def mobilenet_v3_large(v, x, classes):
             (2.3, 80, 3, 1, 0, "swish"), (6, 112, 3, 1, 1, "swish"), (6, 112, 3, 1, 1, "swish"),
             (6, 160, 5, 2, 1, "swish"), (6, 160, 5, 1, 1, "swish"), (6, 160, 5, 1, 1, "swish")]
     return mobilenet_v3(v, x, classes, rows, 960, 1280)
-
-
-def mobilenet_v3_small(v, x, classes):
-    rows = [(1, 16, 3, 2, 1, "relu"), (4.5, 24, 3, 2, 0, "relu"), (88 / 24, 24, 3, 1, 0, "relu"),
-            (4, 40, 5, 2, 1, "swish"), (6, 40, 5, 1, 1, "swish"), (6, 40, 5, 1, 1, "swish"),
-            (3, 48, 5, 1, 1, "swish"), (3, 48, 5, 1, 1, "swish"), (6, 96, 5, 2, 1, "swish"),
-            (6, 96, 5, 1, 1, "swish"), (6, 96, 5, 1, 1, "swish")]
-    return mobilenet_v3(v, x, classes, rows, 576, 1024)
 
 
 def mobilenet_edgetpu(v, x, classes):
