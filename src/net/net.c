@@ -125,9 +125,12 @@ static void finish_node(struct pm_node *n, struct pm_node *const *xs, int count)
     struct pm_net *net = n->net;
 
     n->inputs = count < PM_MAX_INPUTS ? count : PM_MAX_INPUTS;
-    for (int i = 0; i < n->inputs; i++)
+    for (int i = 0; i < n->inputs; i++) {
         n->in[i] = xs[i];
-    if (n->inputs)
+        if (!net->error && !xs[i])
+            net->error = pm_fail(PM_ECONFIG, "%s: its input %d is missing", n->name, i + 1);
+    }
+    if (n->inputs && xs[0]) /* a builder that failed has no result to go on with */
         n->out_shape = xs[0]->out_shape, n->out_type = xs[0]->out_type;
     if (!net->error && count > PM_MAX_INPUTS)
         net->error = pm_fail(PM_ECONFIG, "%s: %d inputs, at most %d are possible", n->name, count,

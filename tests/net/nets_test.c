@@ -423,6 +423,52 @@ static void refused_sizes(void **state)
     expect_refusal("inception_v3", 400, "set model.global_pool");
 }
 
+/* What is built behind a net that did not become one adds no error of its own. */
+static void tiny_sizes(void **state)
+{
+    static const int sizes[] = { 1, 2, 3, 5, 8, 13, 21, 34, 55, 75 };
+    size_t rows, refused = 0;
+    const struct pm_net_row *const *list = pm_net_rows(&rows);
+    (void)state;
+
+    for (size_t i = 0; i < rows * PM_COUNT(sizes); i++) {
+        const char *name = list[i / PM_COUNT(sizes)]->name;
+        const int size = sizes[i % PM_COUNT(sizes)];
+        struct pm_heads heads;
+        struct pm_net *net = build(name, 1, size, size, 10, NULL, &heads);
+        const int error = net->error;
+
+        if (!error && !heads.logits)
+            fail_msg("%s at %d: neither logits nor an error", name, size);
+        if (error) {
+            char *said = pm_strdup(pm_error_text());
+            struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE1(1), PM_I32);
+
+            pm_net_add_many(net, "loss", (struct pm_node *[]){ heads.logits, labels }, 2,
+                            "softmax_cross_entropy");
+            pm_net_add(net, "aux", heads.aux_logits, "softmax");
+            assert_int_equal(net->error, error);
+            assert_string_equal(pm_error_text(), said);
+            pm_free(said);
+            refused++;
+        }
+        pm_net_destroy(&net);
+    }
+    assert_true(refused > 0);
+}
+
+static void missing_input(void **state)
+{
+    struct pm_net *net = pm_net_create();
+    struct pm_node *x = pm_net_input(net, "x", PM_SHAPE2(1, 3), PM_F32);
+    (void)state;
+
+    pm_net_add_many(net, "sum", (struct pm_node *[]){ x, NULL }, 2, "add");
+    assert_int_equal(net->error, PM_ECONFIG);
+    assert_string_equal(pm_error_text(), "sum: its input 2 is missing");
+    pm_net_destroy(&net);
+}
+
 /* Widths are cut, not rounded, and at least 8. */
 static void multiplier(void **state)
 {
@@ -608,6 +654,7 @@ int main(void)
         cmocka_unit_test(mobilenet_variables), cmocka_unit_test(weight_decay),
         cmocka_unit_test(constants),
         cmocka_unit_test(other_sizes),     cmocka_unit_test(refused_sizes),
+        cmocka_unit_test(tiny_sizes),      cmocka_unit_test(missing_input),
         cmocka_unit_test(multiplier),      cmocka_unit_test(parts_left_out),
         cmocka_unit_test(resnet_depth),    cmocka_unit_test(batch_norm_options),
         cmocka_unit_test(output_stride),
