@@ -1,6 +1,6 @@
 /* Recomputing: activations of nets at batch 32 fit into half the memory; a plan that computes
  * values again gives the same bits in loss, gradients and moving averages as one that keeps
- * them, on each device, with micro-batches, dropout, skips and auxiliary heads. */
+ * them, on each device, with micro-batches, dropout, dropped paths, skips and auxiliary heads. */
 #include <pumice/plan.h>
 
 #include "base/unit.h"
@@ -17,7 +17,7 @@ static void check(int err)
 
 /* ---- nets ------------------------------------------------------------------------------- */
 
-/* Long and short skips, dropout, joined and added branches. */
+/* Long and short skips, dropout, a dropped path, joined and added branches. */
 static const char skips[] =
     "[{\"name\": \"a\", \"layer\": \"conv2d\", \"filters\": 8, \"kernel\": 3, \"bias\": false},"
     " {\"name\": \"an\", \"layer\": \"batch_norm\", \"activation\": \"relu\"},"
@@ -35,6 +35,8 @@ static const char skips[] =
     " {\"name\": \"j\", \"layer\": \"concat\", \"inputs\": [\"up\", \"bd\", \"an\"]},"
     " {\"name\": \"l\", \"layer\": \"local_response_norm\"},"
     " {\"name\": \"m\", \"layer\": \"conv2d\", \"filters\": 8, \"kernel\": 3, \"activation\": \"relu\"},"
+    " {\"name\": \"md\", \"layer\": \"drop_path\", \"keep\": 0.6, \"inputs\": [\"m\", \"up\"]},"
+    " {\"name\": \"mc\", \"layer\": \"conv2d\", \"filters\": 8, \"kernel\": 1, \"activation\": \"relu\"},"
     " {\"name\": \"q\", \"layer\": \"avg_pool\", \"kernel\": 2, \"stride\": 2},"
     " {\"name\": \"g\", \"layer\": \"global_pool\"},"
     " {\"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 10}]";
