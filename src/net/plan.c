@@ -163,7 +163,7 @@ static size_t room_for_activations(const struct pm_plan *p)
     uint64_t room = pm_device_get_info(p->device)->memory_bytes / 8 * 7;
 
     if (room == 0)
-        return SIZE_MAX;
+        return SIZE_MAX / 2; /* unknown; a size that the sums in double can hold */
     if (v && !v->values)
         used += v->bytes + v->gradient_bytes + v->average_bytes +
                 (uint64_t)v->slot_count * v->trainable_bytes;

@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* ---- reading the calls
- * ----------------------------------------------------------------------------- */
+/* ---- reading the calls ------------------------------------------------------------------ */
 
 /* Bytes moved are charged as so many operations each: about what devices do in that time. */
 #define WORK_OF_A_BYTE 16.0

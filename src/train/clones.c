@@ -129,8 +129,8 @@ static int make_clone(struct pm_clones *c, int i)
     PM_TRY(pm_trusted_plan(&trust, k->net, k->device, k->variables, &(struct pm_plan_options){
         .name = "train", .train = true, .first_example = k->first,
         .loss_share = (float)k->count / (float)c->o.batch, .micro_batches = c->o.micro_batches,
-        .recompute = c->o.recompute, .bucket_bytes = one ? 0 : BUCKET_BYTES, .frozen = pm_update_frozen,
-        .frozen_ctx = &c->o.update,
+        .recompute = c->o.recompute, .bucket_bytes = one ? 0 : BUCKET_BYTES,
+        .frozen = pm_update_frozen, .frozen_ctx = &c->o.update,
         .update = one ? pm_update_append : i == 0 ? pm_update_layers_only : NULL,
         .update_ctx = &c->o.update, .slots = c->o.slots, .timed = c->o.timed,
         .timeable = c->o.timeable }, one ? slots : NULL, &k->plan));

@@ -359,7 +359,8 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch, uint64_
 
     *sampler = (struct pm_sampler){ .setup = &e->setup, .train = train };
     return pm_loader_create(train ? e->train : e->eval, &(struct pm_loader_options){
-        .batch = batch, .train = train, .in_order = !c->data.shuffle, .seed = (uint64_t)c->run.seed, .first_step = first_step,
+        .batch = batch, .train = train, .in_order = !c->data.shuffle,
+        .seed = (uint64_t)c->run.seed, .first_step = first_step,
         .threads = c->data.threads, .ring = c->data.ring, .fields = fields,
         .fields_count = e->task->fields(&e->setup, train, fields),
         .skip_corrupt = c->data.on_corrupt == PM_CORRUPT_SKIP, .make = e->task->make,

@@ -16,7 +16,8 @@ struct pm_schedule {
  * number. total_steps: of the run, the cosine's length when none is given. */
 int pm_schedule_make(const struct pm_config_schedule *c, size_t examples, int batch, int clones,
                      int64_t total_steps, struct pm_schedule *out);
-/* In float32, as TensorFlow computes it. While the warm-up lasts not more than its ramp. step: updates done before this one. */
+/* In float32, as TensorFlow computes it; while the warm-up lasts, not more than its ramp, or its
+ * constant rate. step: updates done before this one. */
 float pm_schedule_rate(const struct pm_schedule *s, int64_t step);
 
 #endif
