@@ -132,9 +132,10 @@ static int start_values(struct pm_trainer *t)
     } else {
         PM_TRY(pm_optimizer_init(t->e->optimizer, t->e->optimizer_cfg, v, (uint64_t)c->run.seed));
         snprintf(where, sizeof where, "%s: init.checkpoint", c->path);
-        if (c->init.checkpoint)
+        if (c->init.checkpoint) {
             PM_TRY(pm_values_warm_start(v, &c->init, where));
-        PM_TRY(pm_variables_start_averages(v));
+            PM_TRY(pm_variables_start_averages(v));
+        }
         PM_TRY(pm_clones_scatter(t->clones));
         PM_TRY(pm_trainer_snapshot(t));
     }
