@@ -60,8 +60,8 @@ CASES = {
     "inception_v1": case("inception_v1", 2, 64, 1001, 2),
     "inception_v2": case("inception_v2", 2, 64, 1001, 2),
     "inception_v3": case("inception_v3", 2, 107, 1001, 2),
-    "inception_v4": case("inception_v4", 2, 107, 1001, 2),
-    "inception_resnet_v2": case("inception_resnet_v2", 2, 107, 1001, 2),
+    "inception_v4": case("inception_v4", 2, 171, 1001, 2),
+    "inception_resnet_v2": case("inception_resnet_v2", 2, 171, 1001, 2),
     "resnet_v1_50": case("resnet_v1_50", 2, 96, 1000, 2),
     "resnet_v1_50_224": case("resnet_v1_50", 8, 224, 1000, 3),
     "resnet_v1_101": case("resnet_v1_101", 2, 64, 1000, 2),
@@ -81,7 +81,7 @@ CASES = {
     "mobilenet_v3_small_minimalistic": case("mobilenet_v3_small_minimalistic", 4, 64, 1001, 2),
     "mobilenet_edgetpu": case("mobilenet_edgetpu", 4, 64, 1001, 2),
     "mobilenet_edgetpu_075": case("mobilenet_edgetpu_075", 4, 64, 1001, 2),
-    "nasnet_cifar": case("nasnet_cifar", 2, 16, 1001, 2),
+    "nasnet_cifar": case("nasnet_cifar", 4, 24, 1001, 2),
     "pnasnet_mobile": case("pnasnet_mobile", 2, 83, 1001, 2),
 }
 
