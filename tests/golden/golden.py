@@ -35,7 +35,7 @@ def short(x):
 
 
 def write(name, head, moves, exact, single):
-    """NAME.json beside this file. head: what the test needs to build the case; moves: name -> {channel:
+    """nets/NAME.json. head: what the test needs to build the case; moves: name -> {channel:
     thousandths}; exact and single: name -> float64 array of both runs."""
     tensors, worst = {}, 0
     gradients = math.sqrt(sum(float(t @ t) for k, t in exact.items() if is_gradient(k)))
@@ -52,7 +52,7 @@ def write(name, head, moves, exact, single):
     head = {**head, "label_smoothing": SMOOTHING,
             "columns": "values, norm, relative error of float32, 16 dot products",
             "moves": {k: sum(([i, m[i]] for i in sorted(m)), []) for k, m in moves.items()}}
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".json")
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nets", name + ".json")
     with open(path, "w") as f:
         f.write("{\n" + "".join(f" {json.dumps(k)}: {json.dumps(v)},\n" for k, v in head.items()))
         f.write(' "tensors": {\n')

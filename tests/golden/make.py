@@ -1,4 +1,4 @@
-"""Makes tests/golden/CASE.json: what one training step of a net gives, in PyTorch on the CPU. The nets
+"""Makes tests/golden/nets/CASE.json: what one training step of a net gives, in PyTorch on the CPU. The nets
 that tensorflow_nets.py has been run for are not here.
 
     python3 tests/golden/make.py [CASE ...]

@@ -1,4 +1,4 @@
-"""Makes tests/golden/CASE.json: what one training step of a net gives in the original program, TF-Slim
+"""Makes tests/golden/nets/CASE.json: what one training step of a net gives in the original program, TF-Slim
 on TensorFlow, on the CPU.
 
     python3 tests/golden/tensorflow_nets.py SLIM [CASE ...]

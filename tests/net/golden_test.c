@@ -56,7 +56,7 @@ static void load(struct golden *g, const char *name)
     char path[1024], *text;
     size_t size;
 
-    snprintf(path, sizeof path, "%s/tests/golden/%s.json", source ? source : ".", name);
+    snprintf(path, sizeof path, "%s/tests/golden/nets/%s.json", source ? source : ".", name);
     if (pm_file_read(path, &text, &size))
         fail_msg("%s", pm_error_text());
     cJSON *o = cJSON_Parse(text);
