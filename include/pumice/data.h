@@ -254,6 +254,8 @@ struct pm_converter {
     int (*convert)(const void *cfg, const char *src, struct pm_making *m);
 };
 const struct pm_converter *const *pm_converters(size_t *count);
+/* PM_ECONFIG, with the names there are, for a name that is none of theirs. */
+int pm_converter_known(const char *name);
 /* Options of every format: force (a data folder at dst is made anew), num_threads. */
 extern const struct pm_opt pm_convert_opts[];
 /* options: "validation=0.2 seed=1", or NULL. An unknown format or option is PM_ECONFIG. A finished

@@ -19,7 +19,7 @@ struct pm_command {
     const char *usage;       /* lines without "pumice NAME ", as "CONFIG.json [key=value ...]" */
     const char *details;     /* for --help: what it does, its flags, an example; or NULL */
     /* Adds to what --help prints; argv holds what stands behind the command's name. Or NULL. */
-    void (*more)(int argc, char **argv, struct pm_str *text);
+    int (*more)(int argc, char **argv, struct pm_str *text);
     /* argv holds what follows the command's name, without the global flags. Returns 0, a negative
      * PM_E... (main prints its text, exits with its code), or a positive exit code (130, 143). */
     int (*run)(int argc, char **argv, struct app_globals *g);
@@ -48,7 +48,7 @@ int app_load_config(const struct app_args *args, const char *command, int words,
 /* One object to standard output. */
 int app_print_json(struct app_globals *g, const struct cJSON *object);
 /* What pumice dataset convert [FORMAT] --help adds: dataset_help.c. */
-void app_dataset_help(int argc, char **argv, struct pm_str *text);
+int app_dataset_help(int argc, char **argv, struct pm_str *text);
 /* Text to standard output. */
 int app_print(const char *text);
 

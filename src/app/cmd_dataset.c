@@ -538,7 +538,7 @@ const struct pm_command pm_command_dataset = {
     .help = "make TFRecord data folders, look into them",
     .usage = "convert FORMAT SRC DST [option=value ...]\n"
              "download NAME DST [--from ADDRESS] [--sums FILE] [--raw FOLDER] [--keep-archives]\n"
-             "         [option=value ...]\n"
+             "                        [option=value ...]\n"
              "make shapes DST [size=64 train=4000 validation=500 test=500 seed=0]\n"
              "inspect FILE|FOLDER [--records N] [--pictures FOLDER] [--check]",
     .details =

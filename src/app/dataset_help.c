@@ -31,13 +31,16 @@ static void add_indented(struct pm_str *s, const char *lines)
         pm_str_add(s, "    %.*s\n", (int)strcspn(lines, "\n"), lines);
 }
 
-void app_dataset_help(int argc, char **argv, struct pm_str *s)
+int app_dataset_help(int argc, char **argv, struct pm_str *s)
 {
     size_t count = 0;
     const struct pm_converter *const *rows = pm_converters(&count);
     struct pm_arena *a = pm_arena_create();
+    int err = PM_OK;
 
     if (argc > 0 && !strcmp(argv[0], "convert")) {
+        if (argc > 1)
+            PM_TRY(pm_converter_known(argv[1]));
         for (size_t i = 0; i < count; i++) {
             if (argc > 1 && strcmp(argv[1], rows[i]->name))
                 continue;
@@ -49,5 +52,7 @@ void app_dataset_help(int argc, char **argv, struct pm_str *s)
         pm_str_add(s, "\nevery format:\n");
         add_options(s, pm_convert_opts, 64, a);
     }
+out:
     pm_arena_destroy(&a);
+    return err;
 }

@@ -82,13 +82,16 @@ static int print_help(int argc, char **argv)
         return fail_unknown(argv[0]);
     pm_str_add(&s, "pumice %s: %s\n\n", c->name, c->help);
     for (const char *line = c->usage; *line; line += strcspn(line, "\n"), line += *line == '\n')
-        pm_str_add(&s, "%s pumice %s %.*s\n", line == c->usage ? "usage:" : "      ", c->name,
-                   (int)strcspn(line, "\n"), line);
+        if (*line == ' ') /* goes on with the line before */
+            pm_str_add(&s, "       %.*s\n", (int)strcspn(line, "\n"), line);
+        else
+            pm_str_add(&s, "%s pumice %s %.*s\n", line == c->usage ? "usage:" : "      ", c->name,
+                       (int)strcspn(line, "\n"), line);
     if (c->details)
         pm_str_add(&s, "\n%s", c->details);
-    if (c->more)
-        c->more(argc - 1, argv + 1, &s);
-    int err = app_print(s.text);
+    int err = c->more ? c->more(argc - 1, argv + 1, &s) : PM_OK;
+    if (err == PM_OK)
+        err = app_print(s.text);
     pm_str_free(&s);
     return err;
 }

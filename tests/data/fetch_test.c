@@ -169,6 +169,7 @@ static void unreachable(void **state)
     assert_contains(pm_error_text(), "; http://no.such.name.invalid/x: ");
     assert_contains(pm_error_text(), "; gopher://127.0.0.1/x: ");
     assert_contains(pm_error_text(), "put the file there yourself: ");
+    assert_false(pm_file_exists(in("x.part"))); /* nothing came */
     fails(fetch(ALWAYS_BUSY, -1, NULL, 0, true), PM_EFAIL, "the server answers 503");
     assert_int_equal(pages[ALWAYS_BUSY].requests, 5);
 }

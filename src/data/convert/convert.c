@@ -47,6 +47,11 @@ static int unknown(const char *name)
     return err;
 }
 
+int pm_converter_known(const char *name)
+{
+    return find(name) ? PM_OK : unknown(name);
+}
+
 struct common_cfg {
     bool force;
     int num_threads;

@@ -323,8 +323,10 @@ static int open_part(struct transfer *t)
     t->fd = open(t->part, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (t->fd < 0)
         return pm_fail(PM_EFAIL, "%s: cannot be written: %s", t->part, strerror(errno));
-    if (flock(t->fd, LOCK_EX | LOCK_NB) != 0)
+    if (flock(t->fd, LOCK_EX | LOCK_NB) != 0) {
+        close(t->fd), t->fd = -1; /* the other's */
         return pm_fail(PM_EFAIL, "%s: another process is fetching this file", t->part);
+    }
     if (fstat(t->fd, &st) != 0)
         return pm_fail(PM_EFAIL, "%s: cannot be read: %s", t->part, strerror(errno));
     t->offset = (uint64_t)st.st_size;
@@ -404,6 +406,13 @@ static int is_there(const struct pm_fetch *f)
                    f->path, hex, f->sha256);
 }
 
+static bool is_empty(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_size == 0;
+}
+
 int pm_fetch(const struct pm_fetch *f)
 {
     int err = PM_OK;
@@ -426,6 +435,8 @@ int pm_fetch(const struct pm_fetch *f)
     PM_TRY(give_name(&t));
 out:
     pm_progress_end(&t.bar);
+    if (err < 0 && t.fd >= 0 && is_empty(t.fd))
+        unlink(t.part); /* nothing came: nothing stays */
     if (t.fd >= 0)
         close(t.fd);
     pm_str_free(&part);
