@@ -192,7 +192,8 @@ static void write_best(struct pm_str *html, const struct pm_report *r)
     char text[PM_TEXT];
 
     if (!c) {
-        write_tile(html, "Best metric", "\xe2\x80\x93", "no evaluation yet");
+        write_tile(html, "Best metric", "\xe2\x80\x93",
+                   r->evaluation ? "not evaluated while training" : "no evaluation yet");
         return;
     }
     const bool share = pm_report_is_share(c);

@@ -80,7 +80,9 @@ static bool says_nothing(const struct pm_report *r, const char *metric)
 static void write_metrics(struct pm_str *html, struct pm_str *json, const struct pm_report *r)
 {
     struct pm_chart c = { .id = "metrics", .title = "Metrics", .format = PM_CHART_SHARE,
-                          .legend = true, .empty = "No evaluation yet." };
+                          .legend = true,
+                          .empty = r->evaluation ? "No evaluation while training."
+                                                 : "No evaluation yet." };
 
     for (int i = 0; i < r->curves.count; i++) {
         const struct pm_curve *m = &r->curves.list[i];

@@ -234,6 +234,12 @@ static void new_run(void **state)
     html = page_of(folder, false); /* nobody holds the lock */
     assert_contains(html.text, "interrupted");
     pm_str_free(&html);
+    put_evaluation(folder, 60, "x"); /* by pumice eval alone */
+    html = page_of(folder, false);
+    assert_null(strstr(html.text, "o evaluation yet"));
+    assert_contains(html.text, "not evaluated while training");
+    assert_contains(html.text, "No evaluation while training");
+    pm_str_free(&html);
     drop_folder(folder);
 }
 
