@@ -35,6 +35,9 @@ static int check(const struct pm_setup *s)
         return pm_fail(PM_ECONFIG, "input.preprocessing: \"%s\" needs %d channels, the input has "
                        "%d: set input.channels or another preprocessing", s->preprocessing->name,
                        wants, s->channels);
+    if (s->num_classes < 2 && s->labels_offset == 0)
+        return pm_fail(PM_ECONFIG, "model.num_classes: %d by config or data, at least 2 are needed",
+                       s->num_classes);
     if (s->num_classes < 2)
         return pm_fail(PM_ECONFIG, "data.labels_offset: %d leaves %d classes, at least 2 are needed",
                        s->labels_offset, s->num_classes);

@@ -201,6 +201,10 @@ static int resolve_sizes(struct pm_experiment *e)
                            e->net_row ? e->net_row->default_channels : 3);
     s->labels_offset = c->data.labels_offset;
     s->num_classes = first_of(c->model.num_classes, d->num_classes - s->labels_offset, 0, 0);
+    if (s->num_classes < 1 && d->num_classes > 0)
+        return pm_fail(PM_ECONFIG, "%s: data.labels_offset: %d leaves none of the %d classes of the "
+                       "data: it must be below %d", c->path, s->labels_offset, d->num_classes,
+                       d->num_classes - 1);
     if (s->num_classes < 1)
         return pm_fail(PM_ECONFIG, "%s: model.num_classes: not given, and %s; set it", c->path,
                        silence(e));

@@ -36,9 +36,13 @@ int pm_schedule_make(const struct pm_config_schedule *c, size_t examples, int ba
                                ? total_steps
                                : (int64_t)(epoch * c->num_epochs_per_decay);
     if (out->decay_steps < 1)
-        return pm_fail(PM_ECONFIG, "schedule: this policy needs its length: set "
-                       "schedule.decay_steps, or for cosine run.steps, or for the others "
-                       "schedule.num_epochs_per_decay so that it is at least one step");
+        return c->policy == PM_POLICY_COSINE
+                   ? pm_fail(PM_ECONFIG, "schedule.policy: \"cosine\" has no length: set run.steps or "
+                                         "schedule.decay_steps to 1 or more")
+                   : pm_fail(PM_ECONFIG, "schedule.num_epochs_per_decay: %g, times %zu examples over "
+                                         "%g a step, is less than one step: set it higher, or "
+                                         "schedule.decay_steps to 1 or more, or another schedule.policy",
+                             c->num_epochs_per_decay, examples, counted);
     return PM_OK;
 }
 

@@ -53,6 +53,10 @@ static void help(void **state)
     expect("--version", 0, "pumice ");
     expect("config --help", 0, "       pumice config schema [--markdown | --update FOLDER]");
     expect("help config", 0, "usage: pumice config check");
+    expect("dataset --help", 0, "--keep-archives]\n                               [option=value");
+    expect("dataset convert folder --help", 0, "\nfolder: pictures in one folder a class\n");
+    expect("dataset convert foldr --help 2>&1", 2,
+           "error: dataset convert: unknown format foldr (did you mean folder?); there are: mnist, ");
     expect("help conifg 2>&1", 2,
            "error: command line: 'conifg' is no command, did you mean "
            "'config'?");
@@ -103,6 +107,28 @@ static double number_at(const cJSON *v, const char *key)
     if (!cJSON_IsNumber(n))
         fail_msg("no number '%s'", key);
     return n->valuedouble;
+}
+
+/* Too few classes: said of the key, or of the data, that is to blame. */
+static void too_few_classes(void **state)
+{
+    static const char show[] = "config show configs/shapes_classification.json --layers";
+    char folder[] = "/tmp/pumice_classes_XXXXXX";
+    struct pm_arena *a = pm_arena_create();
+    (void)state;
+
+    assert_non_null(mkdtemp(folder));
+    expect(pm_arena_printf(a, "dataset make shapes %s/s size=16 train=8 validation=1 test=1 2>&1",
+                           folder),
+           0, "4 classes");
+    expect(pm_arena_printf(a, "%s data.folder=%s/s data.labels_offset=9 2>&1", show, folder), 2,
+           "data.labels_offset: 9 leaves none of the 4 classes of the data: it must be below 3");
+    expect(pm_arena_printf(a, "%s data.folder=%s/s data.labels_offset=3 2>&1", show, folder), 2,
+           "data.labels_offset: 3 leaves 1 classes, at least 2 are needed");
+    expect(pm_arena_printf(a, "%s data.folder=%s/s model.num_classes=1 2>&1", show, folder), 2,
+           "model.num_classes: 1 by config or data, at least 2 are needed");
+    pm_remove_tree(folder);
+    pm_arena_destroy(&a);
 }
 
 /* A net shown as layers, put into a config, is shown as the same layers; its parameters are those
@@ -285,6 +311,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(help),         cmocka_unit_test(shows),
         cmocka_unit_test(layers_again), cmocka_unit_test(plan),
+        cmocka_unit_test(too_few_classes),
         cmocka_unit_test(json_failure), cmocka_unit_test(log_levels),
         cmocka_unit_test(generated),    cmocka_unit_test(faults),
     };

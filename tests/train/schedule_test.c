@@ -186,7 +186,12 @@ static void test_length_is_needed(void **state)
 
     (void)state;
     assert_int_equal(pm_schedule_make(&c, 100, 10, 1, 50, &s), PM_ECONFIG);
+    assert_non_null(strstr(pm_error_text(), "schedule.num_epochs_per_decay: 0, times 100 examples over "
+                                            "10 a step, is less than one step"));
     assert_non_null(strstr(pm_error_text(), "schedule.decay_steps"));
+    c.policy = PM_POLICY_COSINE;
+    assert_int_equal(pm_schedule_make(&c, 100, 10, 1, 0, &s), PM_ECONFIG);
+    assert_non_null(strstr(pm_error_text(), "\"cosine\" has no length: set run.steps"));
 }
 
 int main(void)
