@@ -33,9 +33,10 @@ void main()
             barrier();
         }
         if (lane == 0u) {
-            bool adapts = decay.v[2u * i + 1u] != 0.0 && sums[0].x > 0.0 && sums[0].y > 0.0;
+            float kind = decay.v[2u * i + 1u];
+            bool adapts = kind > 0.0 && sums[0].x > 0.0 && sums[0].y > 0.0;
 
-            ratio.v[i] = adapts ? sqrt(sums[0].x / sums[0].y) : 1.0;
+            ratio.v[i] = kind < 0.0 ? 0.0 : adapts ? sqrt(sums[0].x / sums[0].y) : 1.0;
         }
         barrier();
     }

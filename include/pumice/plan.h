@@ -105,8 +105,9 @@ const struct pm_variables *pm_calls_variables(const struct pm_calls *c);
 bool pm_calls_has_gradient(const struct pm_calls *c, int variable);
 struct pm_tensor pm_calls_values_block(struct pm_calls *c);
 struct pm_tensor pm_calls_gradient_block(struct pm_calls *c);
-struct pm_tensor pm_calls_slot_block(struct pm_calls *c, int slot);
-/* The bytes from .. to-1 of all values, or of their averages. */
+/* The bytes from .. to-1 of all gradients, of a slot, of all values, or of their averages. */
+struct pm_tensor pm_calls_gradient_part(struct pm_calls *c, size_t from, size_t to);
+struct pm_tensor pm_calls_slot_part(struct pm_calls *c, int slot, size_t from, size_t to);
 struct pm_tensor pm_calls_values_part(struct pm_calls *c, size_t from, size_t to);
 struct pm_tensor pm_calls_averages_part(struct pm_calls *c, size_t from, size_t to);
 /* Contents are copied into the plan and written to the device once. */

@@ -102,14 +102,9 @@ static struct pm_tensor block_part(struct pm_calls *c, enum pm_value_kind kind, 
     return tensor_of(c, v);
 }
 
-static struct pm_tensor block_tensor(struct pm_calls *c, enum pm_value_kind kind, const char *name,
-                                     int slot)
+static struct pm_tensor block_tensor(struct pm_calls *c, enum pm_value_kind kind, const char *name)
 {
-    struct pm_tensor t = block_part(c, kind, name, 0,
-                                    c->variables ? c->variables->trainable_bytes : 0);
-
-    c->values[t.value].slot = slot;
-    return t;
+    return block_part(c, kind, name, 0, c->variables ? c->variables->trainable_bytes : 0);
 }
 
 const struct pm_variables *pm_calls_variables(const struct pm_calls *c)
@@ -126,17 +121,25 @@ bool pm_calls_has_gradient(const struct pm_calls *c, int variable)
 
 struct pm_tensor pm_calls_values_block(struct pm_calls *c)
 {
-    return block_tensor(c, PM_VALUE_VARIABLE, "variables", -1);
+    return block_tensor(c, PM_VALUE_VARIABLE, "variables");
 }
 
 struct pm_tensor pm_calls_gradient_block(struct pm_calls *c)
 {
-    return block_tensor(c, PM_VALUE_GRADIENT, "gradients", -1);
+    return block_tensor(c, PM_VALUE_GRADIENT, "gradients");
 }
 
-struct pm_tensor pm_calls_slot_block(struct pm_calls *c, int slot)
+struct pm_tensor pm_calls_gradient_part(struct pm_calls *c, size_t from, size_t to)
 {
-    return block_tensor(c, PM_VALUE_SLOT, c->variables->slot_names[slot], slot);
+    return block_part(c, PM_VALUE_GRADIENT, "gradients", from, to);
+}
+
+struct pm_tensor pm_calls_slot_part(struct pm_calls *c, int slot, size_t from, size_t to)
+{
+    struct pm_tensor t = block_part(c, PM_VALUE_SLOT, c->variables->slot_names[slot], from, to);
+
+    c->values[t.value].slot = slot;
+    return t;
 }
 
 struct pm_tensor pm_calls_values_part(struct pm_calls *c, size_t from, size_t to)

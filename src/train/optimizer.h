@@ -13,7 +13,8 @@
 struct pm_update_parts {
     struct pm_tensor g, owner, scale, result, flag, step, w, slot[PM_MAX_SLOTS];
     struct pm_tensor chunks, vars;
-    struct pm_tensor decay; /* decoupled: [vars][2]: weight decay (0: frozen); 1: is regularised */
+    struct pm_tensor decay; /* decoupled: [vars][2]: weight decay (0: frozen); 1: is
+                             * regularised, -1: frozen */
     int floats, chunk_count, var_count;
 };
 
@@ -35,6 +36,7 @@ struct pm_optimizer {
     void (*append)(struct pm_calls *c, const void *cfg, const struct pm_update_parts *u);
     /* Weight decay is the optimizer's own (parts.decay), not in the gradient nor in the loss. */
     bool decoupled;
+    bool whole; /* append takes the whole block at once, and leaves frozen variables alone itself */
     const char *other; /* options that take other kernels than the defaults do; NULL: none */
     /* Decays whose powers pm_step carries (Adam); 0 where unused. */
     void (*betas)(const void *cfg, double *beta1, double *beta2);

@@ -122,7 +122,9 @@ static void ratios_cpu(const struct pm_args *a, size_t begin, size_t end)
             ww += partials[2 * k];
             uu += partials[2 * k + 1];
         }
-        ratio[i] = decay[2 * i + 1] != 0 && ww > 0 && uu > 0 ? (float)sqrt(ww / uu) : 1;
+        ratio[i] = decay[2 * i + 1] > 0 && ww > 0 && uu > 0 ? (float)sqrt(ww / uu) : 1;
+        if (decay[2 * i + 1] < 0)
+            ratio[i] = 0; /* frozen */
     }
 }
 
@@ -203,5 +205,5 @@ static void betas(const void *cfg, double *beta1, double *beta2)
 const struct pm_optimizer pm_optimizer_lamb = {
     .name = "lamb", .help = "adam's direction, for each variable as long as the variable itself",
     .opts = opts, .cfg_size = sizeof(struct lamb_cfg), .slots = { "LAMB", "LAMB_1" },
-    .append = append, .decoupled = true, .betas = betas,
+    .append = append, .decoupled = true, .whole = true, .betas = betas,
 };

@@ -2,7 +2,7 @@
  *
  *   gradient_prepare   g = (g + wd * w) * multiplier; per chunk of 4096 floats: sum g^2, wd/2 sum w^2
  *   gradient_norms     per variable and global norm, clip factors, flag
- *   the optimizer      over the whole block
+ *   the optimizer      over the block, but for what is frozen
  *   layers' updates    moving averages, conditional on the flag
  *   averages.h         the variables' moving averages, of what all that came to
  *
@@ -15,6 +15,7 @@
 #include "train/averages.h"
 #include "update.params.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -159,7 +160,7 @@ static struct tables make_tables(const struct pm_calls *c, const struct pm_updat
         var[2] = bits(x->regularize && !u->optimizer->decoupled ? u->weight_decay : 0);
         var[3] = bits(multiplier);
         decay[0] = x->regularize && multiplier != 0 ? u->weight_decay : 0;
-        decay[1] = x->regularize;
+        decay[1] = multiplier == 0 ? -1 : x->regularize;
         for (size_t at = 0; at < count; at += CHUNK) {
             uint32_t *chunk = t.chunks + 4 * t.chunk_count++;
 
@@ -178,19 +179,28 @@ static struct tables make_tables(const struct pm_calls *c, const struct pm_updat
 
 /* ---- calls ------------------------------------------------------------------------------ */
 
-static void append_optimizer(struct pm_calls *c, const struct pm_update *u,
-                             struct pm_update_parts *p)
+/* Of the bytes from .. to-1 of the trainable block. */
+static void append_range(struct pm_calls *c, const struct pm_update *u, struct pm_update_parts *p,
+                         const struct tables *t, size_t from, size_t to)
 {
     const struct pm_optimizer *o = u->optimizer;
     const char *const *slots = pm_optimizer_slots(o, u->cfg);
-    struct pm_tensor bufs[PM_MAX_BUFS] = { p->g,    p->owner, p->scale, p->result,
-                                           p->flag, p->step,  p->w };
+    const size_t first = from / sizeof(float) / OWNER_FLOATS;
     char params[128] = { 0 };
     int n = 7;
 
-    pm_calls_label(c, o->name);
+    if (from == to)
+        return;
+    assert(from % (OWNER_FLOATS * sizeof(float)) == 0);
+    p->floats = (int)((to - from) / sizeof(float));
+    p->owner = pm_calls_constant(c, "owner", t->owner + first, PM_SHAPE1(p->floats / OWNER_FLOATS),
+                                 PM_U32);
+    p->w = pm_calls_values_part(c, from, to);
+    p->g = pm_calls_gradient_part(c, from, to);
+    struct pm_tensor bufs[PM_MAX_BUFS] = { p->g,    p->owner, p->scale, p->result,
+                                           p->flag, p->step,  p->w };
     for (int k = 0; slots[k]; k++)
-        bufs[n++] = p->slot[k] = pm_calls_slot_block(c, k);
+        bufs[n++] = p->slot[k] = pm_calls_slot_part(c, k, from, to);
     if (o->append) {
         o->append(c, u->cfg, p);
         return;
@@ -199,13 +209,38 @@ static void append_optimizer(struct pm_calls *c, const struct pm_update *u,
     pm_call(c, o->kernel, (size_t)p->floats, params, n, bufs);
 }
 
+/* Frozen variables are passed over: a gradient of 0 is not enough where a slot holds momentum of a
+ * time before, or where weights are made from slots alone. */
+static void append_optimizer(struct pm_calls *c, const struct pm_update *u,
+                             struct pm_update_parts *p, const struct tables *t)
+{
+    const struct pm_variables *v = pm_calls_variables(c);
+    size_t from = 0;
+    bool before = false;
+
+    pm_calls_label(c, u->optimizer->name);
+    for (int i = 0; i < v->count && !u->optimizer->whole; i++) {
+        bool frozen;
+
+        if (!v->list[i].trainable)
+            continue;
+        frozen = pm_update_frozen(v->list[i].name, (void *)u);
+        if (frozen && !before)
+            append_range(c, u, p, t, from, v->offset[i]);
+        if (!frozen && before)
+            from = v->offset[i];
+        before = frozen;
+    }
+    if (!before)
+        append_range(c, u, p, t, from, v->trainable_bytes);
+}
+
 void pm_update_append(struct pm_calls *c, void *update)
 {
     const struct pm_update *u = update;
     const struct pm_variables *v = pm_calls_variables(c);
     struct tables t = make_tables(c, u);
-    struct pm_update_parts p = { .floats = (int)(v->trainable_bytes / sizeof(float)),
-                                 .chunk_count = t.chunk_count, .var_count = t.var_count };
+    struct pm_update_parts p = { .chunk_count = t.chunk_count, .var_count = t.var_count };
     struct gradient_prepare_params prepare = { .chunks = t.chunk_count };
     struct gradient_norms_params norms = { .vars = t.var_count,
                                            .clip_variable = u->clip_variable_norm,
@@ -215,7 +250,6 @@ void pm_update_append(struct pm_calls *c, void *update)
     p.w = pm_calls_values_block(c), p.g = pm_calls_gradient_block(c);
     p.chunks = pm_calls_constant(c, "chunks", t.chunks, PM_SHAPE2(t.chunk_count, 4), PM_U32);
     p.vars = pm_calls_constant(c, "vars", t.vars, PM_SHAPE2(t.var_count, 4), PM_U32);
-    p.owner = pm_calls_constant(c, "owner", t.owner, PM_SHAPE1(p.floats / OWNER_FLOATS), PM_U32);
     if (u->optimizer->decoupled)
         p.decay = pm_calls_constant(c, "decay", t.decay, PM_SHAPE2(t.var_count, 2), PM_F32);
     pm_calls_label(c, "gradients");
@@ -229,7 +263,7 @@ void pm_update_append(struct pm_calls *c, void *update)
     pm_call(c, &norms_row, 1, &norms,
             PM_BUFS(partials, p.vars, norm, p.scale, p.result, p.flag));
     p.step = pm_step_tensor(c);
-    append_optimizer(c, u, &p);
+    append_optimizer(c, u, &p, &t);
     if (u->layers)
         pm_calls_layer_updates(c, p.flag);
     if (u->averages)

@@ -196,6 +196,30 @@ static void test_decay_and_multipliers(void **state)
     }
 }
 
+/* Whatever its slots hold from a time when it was trained. */
+static void test_frozen_stays(void **state)
+{
+    size_t optimizers;
+    const struct pm_optimizer *const *rows = pm_optimizers(&optimizers);
+
+    (void)state;
+    for (size_t d = 0; d < device_count; d++)
+        for (size_t o = 0; o < optimizers && devices[d].usable; o++) {
+            struct bench b;
+
+            open_bench(&b, &devices[d], rows[o]->name, "", (struct pm_update){
+                .weight_decay = 0.1f, .multiplier = frozen_b });
+            for (int k = 0; k < b.v->slot_count; k++)
+                check(pm_variables_write(b.v, 1, k, &(float){ 0.7f }));
+            step(&b, 0, 0.5f, 0.5f);
+            step(&b, 1, 0.5f, 0.5f);
+            if (value(&b, 0) == 1 || value(&b, 1) != 1)
+                fail_msg("%s on %s: %g and, frozen, %g", rows[o]->name, devices[d].address,
+                         (double)value(&b, 0), (double)value(&b, 1));
+            close_bench(&b);
+        }
+}
+
 static void test_not_finite_changes_nothing(void **state)
 {
     static const float bad[] = { NAN, INFINITY, -INFINITY };
@@ -413,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_clipping),
         cmocka_unit_test(test_decay_and_multipliers),
+        cmocka_unit_test(test_frozen_stays),
         cmocka_unit_test(test_not_finite_changes_nothing),
         cmocka_unit_test(test_references),
     };
