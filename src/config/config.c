@@ -66,6 +66,16 @@ static const char *nearest_key(const struct pm_config_section *s, const struct p
     return pm_nearest(key, names, count);
 }
 
+/* "momentum, nesterov", or "none". */
+static const char *own_keys(struct pm_arena *a, const struct pm_open_row *row)
+{
+    const char *all = NULL;
+
+    for (const struct pm_opt *o = row->opts; o && o->type; o++)
+        all = all ? pm_arena_printf(a, "%s, %s", all, o->key) : o->key;
+    return all ? all : "none";
+}
+
 static int fail_later(const struct load *l, const char *path, const struct pm_reference *r)
 {
     return pm_fail(PM_ECONFIG, "%s %s: known, but not available in this version (%s)",
@@ -81,8 +91,8 @@ static int fail_unknown(const struct load *l, const struct pm_config_section *s,
     if (later && later->type)
         return fail_later(l, path, later);
     if (later && row) /* another row's */
-        return pm_fail(PM_ECONFIG, "%s %s: '%s' has no such option", place_of(l->c, path), path,
-                       row->name);
+        return pm_fail(PM_ECONFIG, "%s %s: '%s' has no such option (its own: %s)",
+                       place_of(l->c, path), path, row->name, own_keys(l->c->arena, row));
     const char *guess = nearest_key(s, row, key);
     if (!guess)
         guess = in_other_section(l, key);
@@ -95,15 +105,18 @@ static int fail_unknown(const struct load *l, const struct pm_config_section *s,
                    place_of(l->c, path), path);
 }
 
-static int fail_unknown_top(const struct load *l, const char *key)
+static int fail_unknown_top(const struct load *l, const cJSON *v)
 {
+    const char *key = v->string, *path = key;
     const char *names[32];
     size_t count = 0;
     const struct pm_reference *later = pm_reference_of_section(key);
 
+    if (cJSON_IsObject(v) && v->child) /* whose place is known if an override made the section */
+        path = pm_arena_printf(l->c->arena, "%s.%s", key, v->child->string);
     if (later)
         return pm_fail(PM_ECONFIG, "%s %s: known, but not available in this version",
-                       place_of(l->c, key), key);
+                       place_of(l->c, path), path);
     for (size_t i = 0; i < PM_COUNT(top_keys); i++)
         names[count++] = top_keys[i];
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
@@ -115,7 +128,7 @@ static int fail_unknown_top(const struct load *l, const char *key)
         guess = pm_reference_by_flag(key)->key;
     return pm_fail(PM_ECONFIG,
                    guess ? "%s %s: unknown key, did you mean '%s'?" : "%s %s: unknown section",
-                   place_of(l->c, key), key, guess);
+                   place_of(l->c, path), key, guess);
 }
 
 /* ---- open sections --------------------------------------------------------------------- */
@@ -269,7 +282,7 @@ static int read_top(const struct load *l)
         for (size_t i = 0; i < PM_COUNT(top_keys); i++)
             known |= strcmp(top_keys[i], v->string) == 0;
         if (!known)
-            PM_TRY(fail_unknown_top(l, v->string));
+            PM_TRY(fail_unknown_top(l, v));
     }
     if (!task || cJSON_IsNull(task))
         return PM_OK;

@@ -151,7 +151,7 @@ static void messages(void **state)
           "model.keep_prob: 'cifarnet' has no such option" },
         { "{\"model\": 3}", "t.json:1: model: an object" },
         { "{\"model\": {\"name\": \"lenet\", \"output_stride\": 8}}",
-          "t.json:1: model.output_stride: 'lenet' has no such option" },
+          "t.json:1: model.output_stride: 'lenet' has no such option (its own: " },
         { "{\"model\": {\"name\": \"lenet\", \"multi_grid\": [1]}}",
           "t.json:1: model.multi_grid: known, but not available in this version (dilation" },
         { "{\"optim\": {\n\n\"momentun\": 1, \"name\": \"momentum\"}}",
@@ -192,7 +192,7 @@ static void messages(void **state)
           "run.batch_size: 2 is less than one example for each of 3 devices" },
         { "{\"devices\": [{\"name\": \"cpu\", \"share\": 2}],\n\"run\": {\"balance\": \"auto\"}}",
           "t.json:2: run.balance: \"auto\" measures the shares" },
-        { "{\"export\": {\"file\": \"x\"}}", "t.json:1: export: known, but not available" },
+        { "{\"export\": {\"file\": \"x\"}}", "t.json:1: export.file: known, but not available" },
         { "{\"run\": {\"replicas\": 4}}",
           "t.json:1: run.replicas: 4 is not available: only 1 is (processes of one training; several "
           "machines are not supported in this version: list several devices of one in devices)" },
@@ -341,7 +341,7 @@ static void bases(void **state)
 static void left_behind(void **state)
 {
     static const char *const adam[] = { "optim.name=adam", "model.name=cifarnet" };
-    static const char *const wrong[] = { "optim.name=adam", "optim.nesterov=true" };
+    const char *wrong[] = { "optim.name=adam", "optim.nesterov=true" };
     static const char text[] = "{\"model\": {\"name\": \"lenet\", \"keep_prob\": 0.7},\n"
                                "\"optim\": {\"name\": \"momentum\", \"momentum\": 0.3}}";
     struct pm_config *c = load(text, adam, 2);
@@ -357,6 +357,12 @@ static void left_behind(void **state)
     pm_config_destroy(&c);
     assert_int_equal(pm_config_parse("t.json", text, wrong, 2, &rows, &c), PM_ECONFIG);
     assert_contains(pm_error_text(), "command line: optim.nesterov: 'adam' has no such option");
+    wrong[1] = "export.file=x"; /* a section that only the command line has */
+    assert_int_equal(pm_config_parse("t.json", "{}", wrong + 1, 1, &rows, &c), PM_ECONFIG);
+    assert_contains(pm_error_text(), "command line: export.file: known, but not available");
+    wrong[1] = "exprt.file=x";
+    assert_int_equal(pm_config_parse("t.json", "{}", wrong + 1, 1, &rows, &c), PM_ECONFIG);
+    assert_contains(pm_error_text(), "command line: exprt: unknown section");
 }
 
 /* What is printed, loaded again, is printed the same. */
