@@ -177,7 +177,7 @@ static int run(int argc, char **argv, struct app_globals *g)
 {
     int err = PM_OK;
     bool measured = app_take_flag(&argc, argv, "--measure");
-    struct pm_speed_peak peak, *shown = measured ? &peak : NULL;
+    struct pm_speed_peak peak = { 0 }, *shown = measured ? &peak : NULL;
     struct pm_arena *a = pm_arena_create();
     struct app_args args;
     struct pm_device_info *list = NULL;

@@ -28,7 +28,7 @@ typedef float lanes_t __attribute__((vector_size(LANES * sizeof(float))));
                                      size_t end)                                                   \
     {                                                                                              \
         for (size_t i = begin; i < end; i += LANES) {                                              \
-            lanes_t x[n], sum = { 0 }, start;                                                      \
+            lanes_t x[n], sum = { 0 }, start = { 0 };                                              \
                                                                                                    \
             for (int l = 0; l < LANES; l++)                                                        \
                 start[l] = (float)((i + (size_t)l) % 16);                                          \

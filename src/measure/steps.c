@@ -16,8 +16,9 @@ static void make_batch(struct pm_steps *s)
 
     for (int f = 0; f < count; f++) {
         size_t n = pm_shape_count(fields[f].shape) * (size_t)s->c->run.batch_size;
-        float *v = pm_calloc(n, sizeof *v);
-        int32_t *label = (int32_t *)v;
+        void *data = pm_calloc(n, sizeof(float));
+        float *v = data;
+        int32_t *label = data;
 
         for (size_t i = 0; i < n; i++) {
             double u = pm_rng_uniform(&r);

@@ -165,11 +165,11 @@ static struct pm_node *pair(const struct cell *c, int number, struct pm_node *co
 {
     const char *scope = pm_arena_printf(c->net->arena, "%s/comb_iter_%d", c->scope, number);
     const char *side[2] = { join(c, scope, "left"), join(c, scope, "right") };
-    struct operation op[2];
+    struct operation op[2], *a = &op[0], *b = &op[1];
     struct pm_node *x[2], *y[2];
     int fields = sscanf(c->nas->cells[c->stride > 1].pairs[number],
-                        "%7[a-z]%d %d + %7[a-z]%d %d", op[0].kind, &op[0].kernel, &op[0].state,
-                        op[1].kind, &op[1].kernel, &op[1].state);
+                        "%7[a-z]%d %d + %7[a-z]%d %d", a->kind, &a->kernel, &a->state, b->kind,
+                        &b->kernel, &b->state);
 
     assert(fields == 6);
     (void)fields;

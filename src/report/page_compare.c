@@ -82,8 +82,9 @@ static double last_of(const struct pm_report *r, const char *name)
 {
     const struct pm_curve *c = pm_curves_find(&r->curves, "train", name);
     struct pm_curve_point points[PM_CURVE_BINS];
+    size_t count = c ? (size_t)pm_curve_smooth(c, points) : 0;
 
-    return c ? points[pm_curve_smooth(c, points) - 1].value : NAN;
+    return count ? points[count - 1].value : NAN;
 }
 
 static void write_run(struct pm_str *html, struct pm_report *const *runs, int i)

@@ -40,15 +40,17 @@ static void fill_variables(struct walk *w)
     w->grads = pm_calloc(1, v->trainable_bytes + 4);
     for (int i = 0; i < v->count; i++) {
         const struct pm_variable *x = &v->list[i];
-        float *at = (float *)(w->block + v->offset[i]);
+        float *at = (void *)(w->block + v->offset[i]);
 
         pm_variable_initial(x, 1, at);
         for (size_t k = 0; x->init.kind == PM_INIT_CONSTANT && k < pm_shape_count(x->shape); k++)
             at[k] += between(&r, -0.1, 0.1);
     }
-    w->averages = pm_calloc(1, v->average_bytes + 4);
+    float *average = pm_calloc(1, v->average_bytes + 4);
+
+    w->averages = (char *)average;
     for (size_t k = 0; k < v->average_bytes / sizeof(float); k++)
-        ((float *)w->averages)[k] = between(&r, -1, 1);
+        average[k] = between(&r, -1, 1);
     for (int s = 0; s < v->slot_count; s++) {
         float *at = pm_calloc(1, v->trainable_bytes + 4);
 
