@@ -155,7 +155,7 @@ static int measure_fma(struct pm_device *d, double seconds, double *gflops)
             p.iterations *= 2;
             PM_TRY(fastest(d, &call, 0, &t));
         }
-        PM_TRY(fastest(d, &call, seconds / PM_COUNT(variants), &t));
+        PM_TRY(fastest(d, &call, seconds / (double)PM_COUNT(variants), &t));
         *gflops = fmax(*gflops, 1e-9 * fma_flops(&p, (size_t)count) / t);
     }
 out:
@@ -213,7 +213,7 @@ static int measure_copy(struct pm_device *d, double seconds, struct pm_speed_pea
     PM_TRY(pm_buffer_create(d, y.size, &y.buffer));
     PM_TRY(pm_buffer_fill(d, x.buffer, 0, x.size, 0x3f800000));
     PM_TRY(copy_pieces(d, &x, &y, pieces, seconds, &t));
-    out->gigabytes = 2e-9 * (double)(x.size / (size_t)pieces) / t;
+    out->gigabytes = 2e-9 * (double)x.size / pieces / t;
     out->copy_bytes = x.size;
 out:
     pm_buffer_destroy(d, &x.buffer);

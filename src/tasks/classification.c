@@ -80,10 +80,11 @@ static int read_raw(const struct pm_example *e, const uint8_t *data, size_t size
 
     PM_TRY(read_size(e, "image/height", 0, where, &h));
     PM_TRY(read_size(e, "image/width", 0, where, &w));
-    const int64_t held = (int64_t)(size / (uint64_t)h / (uint64_t)w);
+    const uint64_t area = (uint64_t)h * (uint64_t)w;
+    const int64_t held = area ? (int64_t)(size / area) : 0;
     PM_TRY(read_size(e, "image/channels", held ? held : 1, where, &c));
     const bool fits = channels == PM_GREY_OR_COLOR ? c == 1 || c == 3 : c == channels;
-    if (!fits || (uint64_t)h * (uint64_t)w * (uint64_t)c != size)
+    if (!fits || area * (uint64_t)c != size)
         PM_TRY(pm_fail(PM_EDATA, "%s: image/encoded: %zu raw bytes are no picture of %lldx%lldx%lld "
                        "(%s channels are wanted)", where, size, (long long)h, (long long)w,
                        (long long)c, channels == 3 ? "3" : channels == 1 ? "1" : "1 or 3"));
