@@ -57,8 +57,9 @@ CASES = {
                    original={"fc_conv_padding": "SAME", "global_pool": True}),
     "vgg_19": case("vgg_19", 2, 64, 1000, 0, options={"fc_conv_padding": "same", "global_pool": True},
                    original={"fc_conv_padding": "SAME", "global_pool": True}),
-    "inception_v1": case("inception_v1", 2, 64, 1001, 2),
-    "inception_v2": case("inception_v2", 2, 64, 1001, 2),
+    "inception_v1": case("inception_v1", 2, 64, 1001, 2, options={"global_pool": True},
+                         original={"global_pool": True}),
+    "inception_v2": case("inception_v2", 2, 96, 1001, 2),
     "inception_v3": case("inception_v3", 2, 107, 1001, 2),
     "inception_v4": case("inception_v4", 2, 171, 1001, 2),
     "inception_resnet_v2": case("inception_resnet_v2", 2, 171, 1001, 2),
@@ -99,13 +100,26 @@ def watched(function, places):
     return call
 
 
+def plain_lrn(x, depth_radius, bias, alpha, beta, name=None):
+    """tf.nn.lrn in operations that know float64."""
+    r, depth = depth_radius, x.shape[-1]
+    squares = tf.pad(tf.square(x), [[0, 0], [0, 0], [0, 0], [r, r]])
+    total = tf.add_n([squares[..., i:i + depth] for i in range(2 * r + 1)])
+    return tf.multiply(x, (bias + alpha * total) ** -beta, name=name)
+
+
 def import_slim(folder):
-    """The nets' factory. Activations are watched, and batch norm takes TensorFlow's plain operations
-    for float64, which the fused one does not know."""
+    """The nets' factory. Activations are watched; batch norm and local response normalisation take
+    TensorFlow's plain operations for float64, which the fused ones do not know."""
     from tensorflow.python.ops import nn, nn_ops
     relu, relu6 = watched(tf.nn.relu, (0,)), watched(tf.nn.relu6, (0, 6))
     for module in (nn, nn_ops, tf.nn, sys.modules["tensorflow"].nn):
         module.relu, module.relu6 = relu, relu6
+    fused_lrn = tf.nn.lrn
+
+    def lrn(x, *args, **options):
+        return (plain_lrn if double else fused_lrn)(x, *args, **options)
+    tf.nn.lrn = lrn
     import tf_slim
     from tf_slim.layers import layers
     made = layers.normalization_layers.BatchNormalization
