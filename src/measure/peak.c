@@ -137,13 +137,14 @@ out:
 static int measure_fma(struct pm_device *d, double seconds, double *gflops)
 {
     const int count = on_host(d) ? VALUES_HOST : VALUES_GPU;
+    const size_t tried = PM_COUNT(variants);
     struct pm_buffer *y = NULL;
     double t;
     int err = PM_OK;
 
     PM_TRY(pm_buffer_create(d, (size_t)count * sizeof(float), &y));
     *gflops = 0;
-    for (size_t v = 0; v < PM_COUNT(variants); v++) {
+    for (size_t v = 0; v < tried; v++) {
         struct fma_peak_params p = { .count = count, .iterations = 8, .a = 0.999f, .b = 0.001f,
                                      .chains = variants[v].chains };
         struct pm_bound_call call = { .kernel = &pm_fma_peak, .label = "peak", .params = &p,
@@ -155,7 +156,7 @@ static int measure_fma(struct pm_device *d, double seconds, double *gflops)
             p.iterations *= 2;
             PM_TRY(fastest(d, &call, 0, &t));
         }
-        PM_TRY(fastest(d, &call, seconds / (double)PM_COUNT(variants), &t));
+        PM_TRY(fastest(d, &call, seconds / (double)tried, &t));
         *gflops = fmax(*gflops, 1e-9 * fma_flops(&p, (size_t)count) / t);
     }
 out:
