@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NARROW_CLASSES = 12, TABLE_CLASSES = 40, FINE_CLASSES = 500, PICTURE_CLASSES = 2048, CONFUSIONS = 12, SAMPLES = 24, CELLS = 40000,
+enum { NARROW_CLASSES = 12, TABLE_CLASSES = 40, FINE_CLASSES = 500, PICTURE_CLASSES = 2048,
+       CONFUSIONS = 12, SAMPLES = 24, CELLS = 40000,
        ON_PAPER = 40 /* rows that page.css lets stand */ };
 
 struct cell {
@@ -21,7 +22,7 @@ struct cell {
 struct result {
     const cJSON *evaluation;  /* borrowed */
     char **names;             /* [classes], owned */
-    double *count, *right;    /* [classes]: pictures of the class; that were said to be */
+    double *count, *right;    /* [classes]: pictures of the class; those of them said to be of it */
     double *predicted;        /* [classes]: pictures said to be of it; NAN: not known */
     int classes;
     struct cell *cells;       /* largest count first */
@@ -106,10 +107,10 @@ static void free_result(struct result *r)
     pm_free(r->cells);
 }
 
-/* Of the pictures of a class; of all of it where it has none. */
+/* NAN: of none, or of an unknown number. */
 static double share(double part, double whole)
 {
-    return whole > 0 ? fmin(1, part / whole) : 0;
+    return whole > 0 ? fmin(1, part / whole) : NAN;
 }
 
 /* ---- sample pictures --------------------------------------------------------------------- */
@@ -194,7 +195,9 @@ static void write_confusions(struct pm_str *html, const struct result *r)
 /* How strongly a cell is shown, 0..1: by the root, so that rare mistakes are seen too. */
 static double strength(const struct result *r, const struct cell *c)
 {
-    return sqrt(share(c->count, r->count[c->truth]));
+    const double of_class = share(c->count, r->count[c->truth]);
+
+    return of_class > 0 ? sqrt(of_class) : 0;
 }
 
 static void write_matrix_table(struct pm_str *html, const struct result *r)
@@ -323,23 +326,18 @@ static void write_matrix(struct pm_str *html, struct pm_str *cells, const struct
 /* ---- classes ----------------------------------------------------------------------------- */
 
 struct standing {
-    double precision, recall, f1; /* NAN: a share of none */
+    double precision, recall, f1; /* NAN: not known */
+    double bar;                   /* F1, recall where it is not known; orders them */
     int index;
 };
 
-static double part_of(double part, double whole)
-{
-    return whole > 0 ? fmin(1, part / whole) : NAN;
-}
-
-/* The worst first; a class that was neither there nor said would be last. */
-static int by_f1(const void *a, const void *b)
+/* The worst first. */
+static int by_bar(const void *a, const void *b)
 {
     const struct standing *x = a, *y = b;
-    const double f = isfinite(x->f1) ? x->f1 : 2, g = isfinite(y->f1) ? y->f1 : 2;
 
-    if (f != g)
-        return f < g ? -1 : 1;
+    if (x->bar != y->bar)
+        return x->bar < y->bar ? -1 : 1;
     return x->index - y->index;
 }
 
@@ -349,24 +347,25 @@ static int read_standings(const struct result *r, struct standing *list)
     int n = 0;
 
     for (int i = 0; i < r->classes; i++)
-        if (r->count[i] > 0)
-            list[n++] = (struct standing){
-                .index = i, .precision = part_of(r->right[i], r->predicted[i]),
-                .recall = part_of(r->right[i], r->count[i]),
-                .f1 = part_of(2 * r->right[i], r->count[i] + r->predicted[i]) };
-    qsort(list, (size_t)n, sizeof *list, by_f1);
+        if (r->count[i] > 0) {
+            const double recall = share(r->right[i], r->count[i]);
+            const double f1 = share(2 * r->right[i], r->count[i] + r->predicted[i]);
+
+            list[n++] = (struct standing){ .index = i, .recall = recall, .f1 = f1,
+                                           .precision = share(r->right[i], r->predicted[i]),
+                                           .bar = isfinite(f1) ? f1 : recall };
+        }
+    qsort(list, (size_t)n, sizeof *list, by_bar);
     return n;
 }
 
 static void write_class(struct pm_str *html, const struct result *r, const struct standing *s)
 {
-    const double bar = isfinite(s->f1) ? s->f1 : isfinite(s->recall) ? s->recall : 0;
-
     PM_HTML(html, "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
             "<td class=\"n\">{}</td><td class=\"n\">{}</td>", r->names[s->index],
             PM_COUNT_TEXT(r->count[s->index]), PM_PERCENT(s->precision), PM_PERCENT(s->recall),
             PM_PERCENT(s->f1));
-    pm_str_add(html, "<td class=\"bars\"><i style=\"width:%.1f%%\"></i></td></tr>\n", 100 * bar);
+    pm_str_add(html, "<td class=\"bars\"><i style=\"width:%.1f%%\"></i></td></tr>\n", 100 * s->bar);
 }
 
 static void write_classes(struct pm_str *html, const struct result *r)
@@ -388,7 +387,8 @@ static void write_classes(struct pm_str *html, const struct result *r)
         write_class(html, r, &list[i]);
     pm_html_raw(html, "</tbody></table></div>");
     if (n > ON_PAPER)
-        pm_html_raw(html, "<p class=\"note on-paper\">On paper the 40 worst only.</p>");
+        PM_HTML(html, "<p class=\"note on-paper\">On paper the {} worst only.</p>",
+                PM_COUNT_TEXT(ON_PAPER));
     if (n < r->classes)
         PM_HTML(html, "<p class=\"note\">{} classes have no picture in this evaluation.</p>",
                 PM_COUNT_TEXT(r->classes - n));

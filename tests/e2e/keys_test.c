@@ -33,18 +33,6 @@ static void epochs(void **state)
           2, "net.json: data.num_epochs: 2 passes over 40 examples are less than one batch");
 }
 
-/* eval.max_runs ends the watching of a run whose end is not known. */
-static void watched(void **state)
-{
-    struct result r = run(NULL, "eval %s run.folder=%s --watch run.steps=0 eval.max_runs=1",
-                          in("net.json"), in("a"));
-
-    (void)state;
-    assert_int_equal(r.code, 0);
-    assert_contains(r.out, "step 10, 20 pictures");
-    drop(&r);
-}
-
 /* Other than a single machine's values: exit code 2, before the run folder is touched. */
 static void one_machine(void **state)
 {
@@ -72,7 +60,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(epochs),
-        cmocka_unit_test(watched),
         cmocka_unit_test(one_machine),
     };
 

@@ -4,7 +4,6 @@
 
 #include <pumice/checkpoint.h>
 
-
 static struct result train(const char *name, const char *more)
 {
     return run(NULL, "train %s run.folder=%s init.checkpoint=%s run.seed=2 %s", in("net.json"),
