@@ -1,6 +1,6 @@
 /* nasnet_cells: nets of searched cells. A cell looks at the map before it and at the one before
  * that, brings both to its width (states 0 and 1), adds up five pairs of operations on its states,
- * each sum a new state, and joins the states that no pair has used. nets.h has the tables' language.
+ * each sum a new state, and joins those that its table leaves. nets.h has the tables' language.
  *
  * Rectifiers stand before convolutions; one that several operations share is one node. A pair's sum
  * is made by what its second operation ends in, where that can add: a dropped path or batch norm. */
@@ -185,7 +185,9 @@ static struct pm_node *pair(const struct cell *c, int number, struct pm_node *co
 
 /* ---- the net ---------------------------------------------------------------------------- */
 
-/* The states that no pair uses, side by side; a first map that is used as it is may be wider. */
+/* The states that the table does not call used, side by side: those that no pair takes, and in
+ * NASNet's reduction also one that a pair hands on. A first map that is joined as it is may be
+ * wider. */
 static struct pm_node *output(const struct cell *c, struct pm_node **states)
 {
     const char *scope = join(c, c->scope, "cell_output");
