@@ -1,32 +1,6 @@
-/* drop_path: an example's random number is the first of its stream, Philox4x32-10 as published,
- * keyed by FNV-1a of the layer's name; the share that stays as the published schedule has it. */
-#include "check.h"
-
-static uint64_t fnv1a(const char *s)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-
-    for (; *s; s++)
-        h = (h ^ (unsigned char)*s) * 0x100000001b3u;
-    return h;
-}
-
-static double uniform_of(uint32_t example)
-{
-    const uint64_t stream = fnv1a(CHECK_NAME);
-    uint32_t c[4] = { 0, example, CHECK_STEP, (uint32_t)(stream >> 32) };
-    uint32_t k[2] = { (uint32_t)(CHECK_SEED ^ stream), (uint32_t)(CHECK_SEED >> 32) };
-
-    for (int round = 0; round < 10; round++) {
-        const uint64_t a = (uint64_t)c[0] * 0xD2511F53u, b = (uint64_t)c[2] * 0xCD9E8D57u;
-        const uint32_t next[4] = { (uint32_t)(b >> 32) ^ c[1] ^ k[0], (uint32_t)b,
-                                   (uint32_t)(a >> 32) ^ c[3] ^ k[1], (uint32_t)a };
-        memcpy(c, next, sizeof c);
-        k[0] += 0x9E3779B9u;
-        k[1] += 0xBB67AE85u;
-    }
-    return (c[0] >> 8) / 16777216.0;
-}
+/* drop_path: an example's random number is the first of its stream (random_ref.h); the share that
+ * stays as the published schedule has it. */
+#include "random_ref.h"
 
 static void drop_path(struct ref *r)
 {
@@ -38,7 +12,7 @@ static void drop_path(struct ref *r)
 
     ref_output(r, x->shape);
     for (size_t i = 0; i < x->count; i++) {
-        const double u = uniform_of(CHECK_FIRST_EXAMPLE + (uint32_t)(i / per));
+        const double u = (ref_word(CHECK_FIRST_EXAMPLE + (uint32_t)(i / per), 0) >> 8) / 16777216.0;
         const double factor = r->train ? floor(keep + u) / keep : 1;
 
         r->y.v[i] = x->v[i] * factor + (r->inputs > 1 ? r->in[1].v[i] : 0);
