@@ -1,37 +1,23 @@
 /* Nets of searched cells against their published facts: map sizes, variables, what weight decay
  * covers, which paths are dropped and how often; sizes of images; plans of the large ones. */
+#include "named_net.h"
+
 #include <pumice/plan.h>
-
-#include <cjson/cJSON.h>
-
-#include "../base/unit.h"
 
 /* options is JSON text or NULL; a loss on each head. Destroyed by the caller. */
 static struct pm_net *build(const char *name, int batch, int height, int width, const char *options)
 {
-    const struct pm_net_row *row = pm_net_row_find(name);
-    struct pm_net *net = pm_net_create();
-    cJSON *json = options ? cJSON_Parse(options) : NULL;
-    struct pm_heads heads = { 0 };
+    struct pm_heads heads;
+    struct pm_net *net = named_net(name, batch, height, width, 10, options, &heads);
 
-    assert_non_null(row);
-    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(batch, height, width, 3), PM_F32);
-    struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE1(batch), PM_I32);
-    void *cfg = pm_arena_alloc(net->arena, row->cfg_size);
-    assert_int_equal(pm_opts_parse(row->opts, json, NULL, cfg, net->arena, "model"), PM_OK);
-    cJSON_Delete(json);
-    row->build(net, images, 10, cfg, &heads);
     if (net->error)
         return net;
     assert_true(pm_shape_equal(heads.logits->out_shape, PM_SHAPE2(batch, 10)));
-    pm_net_add_many(net, "loss", (struct pm_node *[]){ heads.logits, labels }, 2,
-                    "softmax_cross_entropy");
     if (heads.aux_logits) {
         assert_true(heads.aux_weight == 0.4f);
         assert_true(pm_shape_equal(heads.aux_logits->out_shape, PM_SHAPE2(batch, 10)));
-        pm_net_add_many(net, "aux_loss", (struct pm_node *[]){ heads.aux_logits, labels }, 2,
-                        "softmax_cross_entropy weight=0.4");
     }
+    add_head_losses(net, &heads);
     return net;
 }
 
@@ -45,18 +31,6 @@ static struct pm_net *build_default(const char *name)
     return net;
 }
 
-static void expect_map(const struct pm_net *net, const char *name, int size, int width)
-{
-    const struct pm_node *n = pm_net_find(net, name);
-    char text[64];
-
-    if (!n)
-        fail_msg("no node %s", name);
-    if (!pm_shape_equal(n->out_shape, PM_SHAPE4(1, size, size, width)))
-        fail_msg("%s is %s, not %dx%dx%d", name, pm_shape_text(n->out_shape, text), size, size,
-                 width);
-}
-
 static void expect_cells(const struct pm_net *net, const char *kind, int first, int end, int size,
                          int width)
 {
@@ -64,7 +38,7 @@ static void expect_cells(const struct pm_net *net, const char *kind, int first, 
 
     for (int i = first; i < end; i++) {
         snprintf(name, sizeof name, "%s_%d/cell_output", kind, i);
-        expect_map(net, name, size, width);
+        expect_shape(net, name, PM_SHAPE4(1, size, size, width));
     }
 }
 
@@ -91,14 +65,15 @@ static void maps(void **state)
         struct pm_net *net = build_default(nets[i].name);
         const int third = nets[i].cells / 3;
 
-        expect_map(net, nets[i].stem, nets[i].stem_size, nets[i].stem_width);
+        expect_shape(net, nets[i].stem, PM_SHAPE4(1, nets[i].stem_size, nets[i].stem_size,
+                                                  nets[i].stem_width));
         for (int k = 0; k < 3; k++) {
             expect_cells(net, "cell", k * third, (k + 1) * third, nets[i].size[k], nets[i].width[k]);
             if (k > 0 && nets[i].reduction_width[0])
                 expect_cells(net, "reduction_cell", k - 1, k, nets[i].size[k],
                              nets[i].reduction_width[k - 1]);
         }
-        expect_map(net, "final_layer/global_pool", 1, nets[i].width[2]);
+        expect_shape(net, "final_layer/global_pool", PM_SHAPE4(1, 1, 1, nets[i].width[2]));
         pm_net_destroy(&net);
     }
 }
@@ -145,18 +120,6 @@ static void weights(void **state)
 
 /* ---- dropped paths ---------------------------------------------------------------------- */
 
-static double option(const struct pm_node *n, const char *key)
-{
-    cJSON *o = cJSON_CreateObject();
-
-    pm_opts_dump(n->layer->opts, n->cfg, o, false);
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
-    assert_true(cJSON_IsNumber(v));
-    const double value = v->valuedouble;
-    cJSON_Delete(o);
-    return value;
-}
-
 /* The cell's paths: how many can be dropped, and the share that stays in the end. */
 static void expect_paths(const struct pm_net *net, const char *cell, int count, double keep,
                          int steps)
@@ -171,9 +134,9 @@ static void expect_paths(const struct pm_net *net, const char *cell, int count, 
             strcmp(n->layer->name, "drop_path") != 0)
             continue;
         found++;
-        if (fabs(option(n, "keep") - keep) > 1e-12 || option(n, "steps") != steps)
-            fail_msg("%s keeps %g after %g steps, not %g after %d", n->name, option(n, "keep"),
-                     option(n, "steps"), keep, steps);
+        if (fabs(option_of(n, "keep") - keep) > 1e-12 || option_of(n, "steps") != steps)
+            fail_msg("%s keeps %g after %g steps, not %g after %d", n->name, option_of(n, "keep"),
+                     option_of(n, "steps"), keep, steps);
     }
     if (found != count)
         fail_msg("%s has %d paths to drop, not %d", cell, found, count);
@@ -326,13 +289,8 @@ static void sizes(void **state)
                      pm_error_text());
         pm_net_destroy(&net);
     }
-    for (size_t i = 0; i < PM_COUNT(refused); i++) {
-        struct pm_net *net = build(refused[i].name, 1, refused[i].size, refused[i].size,
-                                   refused[i].options);
-        assert_int_equal(net->error, PM_ECONFIG);
-        assert_contains(pm_error_text(), refused[i].words);
-        pm_net_destroy(&net);
-    }
+    for (size_t i = 0; i < PM_COUNT(refused); i++)
+        expect_refusal(refused[i].name, refused[i].size, refused[i].options, refused[i].words);
 }
 
 /* A training step is laid out; nothing is allocated. */

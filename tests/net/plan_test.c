@@ -1,15 +1,8 @@
 /* The planner: activation memory stays within 1.15 times the largest sum of live values, no two
  * values that live at once share bytes, and nothing is read before it is written. */
+#include "named_net.h"
+
 #include <pumice/plan.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-#include <cjson/cJSON.h>
 
 static struct pm_device *device;
 
@@ -38,15 +31,9 @@ static void add_loss(struct pm_net *net, struct pm_node *logits, int batch)
 
 static struct pm_net *named(const char *name, int batch, int size)
 {
-    const struct pm_net_row *row = pm_net_row_find(name);
-    struct pm_heads heads = { 0 };
-    struct pm_node *images;
-    struct pm_net *net = start(batch, size, &images);
-    void *cfg = pm_arena_alloc(net->arena, row->cfg_size + 1);
+    struct pm_heads heads;
+    struct pm_net *net = named_net(name, batch, size, size, 1000, NULL, &heads);
 
-    if (row->opts)
-        pm_opts_defaults(row->opts, cfg, net->arena);
-    row->build(net, images, 1000, cfg, &heads);
     add_loss(net, heads.logits, batch);
     return net;
 }

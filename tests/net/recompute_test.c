@@ -1,11 +1,9 @@
 /* Recomputing: activations of nets at batch 32 fit into half the memory; a plan that computes
  * values again gives the same bits in loss, gradients and moving averages as one that keeps
  * them, on each device, with micro-batches, dropout, dropped paths, skips and auxiliary heads. */
+#include "named_net.h"
+
 #include <pumice/plan.h>
-
-#include "base/unit.h"
-
-#include <cjson/cJSON.h>
 
 static struct pm_device *device;
 
@@ -43,20 +41,13 @@ static const char skips[] =
 
 static struct pm_net *build(const char *name, int batch, int size)
 {
-    const struct pm_net_row *row = name ? pm_net_row_find(name) : NULL;
-    struct pm_net *net = pm_net_create();
-    int channels = row ? row->default_channels : 3;
-    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(batch, size, size, channels),
-                                          PM_F32), *labels;
     struct pm_heads heads = { 0 };
+    struct pm_net *net = name ? named_net(name, batch, size, size, 10, NULL, &heads)
+                              : pm_net_create();
 
-    if (row) {
-        void *cfg = pm_arena_alloc(net->arena, row->cfg_size + 1);
-
-        if (row->opts)
-            pm_opts_defaults(row->opts, cfg, net->arena);
-        row->build(net, images, 10, cfg, &heads);
-    } else {
+    if (!name) {
+        struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(batch, size, size, 3),
+                                              PM_F32);
         cJSON *list = cJSON_Parse(skips);
 
         assert_non_null(list);
@@ -64,12 +55,7 @@ static struct pm_net *build(const char *name, int batch, int size)
         cJSON_Delete(list);
     }
     check(net->error);
-    labels = pm_net_input(net, "labels", PM_SHAPE1(batch), PM_I32);
-    pm_net_add_many(net, "loss", (struct pm_node *[]){ heads.logits, labels }, 2,
-                    "softmax_cross_entropy");
-    if (heads.aux_logits)
-        pm_net_add_many(net, "aux_loss", (struct pm_node *[]){ heads.aux_logits, labels }, 2,
-                        "softmax_cross_entropy weight=0.4");
+    add_head_losses(net, &heads);
     check(net->error);
     return net;
 }

@@ -1,0 +1,97 @@
+/* What tests of named nets share: building one for a batch of images, losses on its heads, and what
+ * they expect of nodes. */
+#ifndef NAMED_NET_H
+#define NAMED_NET_H
+
+#include "../base/unit.h"
+
+#include <pumice/net.h>
+
+#include <cjson/cJSON.h>
+
+/* The net for `batch` images; options is JSON text or NULL. It may hold an error. Destroyed by the
+ * caller. */
+static inline struct pm_net *named_net(const char *name, int batch, int height, int width,
+                                       int classes, const char *options, struct pm_heads *heads)
+{
+    const struct pm_net_row *row = pm_net_row_find(name);
+    struct pm_net *net = pm_net_create();
+    cJSON *json = options ? cJSON_Parse(options) : NULL;
+
+    assert_non_null(row);
+    assert_true(!options || json);
+    struct pm_node *images = pm_net_input(
+        net, "images", PM_SHAPE4(batch, height, width, row->default_channels), PM_F32);
+    void *cfg = pm_arena_alloc(net->arena, row->cfg_size + 1);
+    if (row->opts)
+        assert_int_equal(pm_opts_parse(row->opts, json, NULL, cfg, net->arena, "model"), PM_OK);
+    *heads = (struct pm_heads){ 0 };
+    row->build(net, images, classes, cfg, heads);
+    cJSON_Delete(json);
+    return net;
+}
+
+/* Labels, and a loss on each head. */
+static inline void add_head_losses(struct pm_net *net, const struct pm_heads *heads)
+{
+    struct pm_node *labels =
+        pm_net_input(net, "labels", PM_SHAPE1(heads->logits->out_shape.dim[0]), PM_I32);
+
+    pm_net_add_many(net, "loss", (struct pm_node *[]){ heads->logits, labels }, 2,
+                    "softmax_cross_entropy");
+    if (heads->aux_logits)
+        pm_net_add_many(net, "aux_loss", (struct pm_node *[]){ heads->aux_logits, labels }, 2,
+                        "softmax_cross_entropy weight=%.9g", (double)heads->aux_weight);
+}
+
+static inline void expect_shape(const struct pm_net *net, const char *node, struct pm_shape want)
+{
+    const struct pm_node *n = pm_net_find(net, node);
+    char have[64], text[64];
+
+    if (!n)
+        fail_msg("no node %s", node);
+    if (!pm_shape_equal(n->out_shape, want))
+        fail_msg("%s is %s, not %s", node, pm_shape_text(n->out_shape, have),
+                 pm_shape_text(want, text));
+}
+
+/* The option's number, or the first of them. */
+static inline double option_of(const struct pm_node *n, const char *key)
+{
+    cJSON *o = cJSON_CreateObject();
+
+    assert_non_null(n);
+    pm_opts_dump(n->layer->opts, n->cfg, o, false);
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
+    if (cJSON_IsArray(v))
+        v = cJSON_GetArrayItem(v, 0);
+    if (!cJSON_IsNumber(v))
+        fail_msg("%s: %s is no number", n->name, key);
+    const double value = v->valuedouble;
+    cJSON_Delete(o);
+    return value;
+}
+
+static inline void expect_option(const struct pm_net *net, const char *node, const char *key,
+                                 double want)
+{
+    const double have = option_of(pm_net_find(net, node), key);
+
+    if ((float)have != (float)want)
+        fail_msg("%s: %s is %g, not %g", node, key, have, want);
+}
+
+/* Of square images. */
+static inline void expect_refusal(const char *name, int size, const char *options,
+                                  const char *words)
+{
+    struct pm_heads heads;
+    struct pm_net *net = named_net(name, 1, size, size, 10, options, &heads);
+
+    assert_int_equal(net->error, PM_ECONFIG);
+    assert_contains(pm_error_text(), words);
+    pm_net_destroy(&net);
+}
+
+#endif
