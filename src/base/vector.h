@@ -1,6 +1,7 @@
 /* vector: PM_CLONES before a function makes the compiler build it for AVX-512, AVX2 and the oldest
  * x86-64, and pick at load time. Off under sanitizers (PUMICE_NO_CLONES) and elsewhere than x86,
- * where the base instruction set already has vectors. The loops themselves are plain C. */
+ * where the base instruction set already has vectors. The loops themselves are plain C.
+ * PM_INLINE is for bodies that are instantiated with constant arguments. */
 #ifndef PM_VECTOR_H
 #define PM_VECTOR_H
 
@@ -9,5 +10,6 @@
 #else
 #define PM_CLONES
 #endif
+#define PM_INLINE static inline __attribute__((always_inline))
 
 #endif

@@ -2,8 +2,7 @@
  * their loops into vector code.
  *
  * PM_SIMD before a loop says that its turns do not depend on each other, which holds for kernels
- * that run in place (y == x), where the compiler must suppose it does not. PM_INLINE is for bodies
- * that are instantiated with constant arguments. */
+ * that run in place (y == x), where the compiler must suppose it does not. */
 #ifndef PUMICE_VMATH_H
 #define PUMICE_VMATH_H
 
@@ -18,7 +17,6 @@
 #else
 #define PM_SIMD _Pragma("GCC ivdep")
 #endif
-#define PM_INLINE static inline __attribute__((always_inline))
 
 /* e^x within 2 ulp, 0 below e^-87, infinity above e^88.7; NaN stays. The library's expf cannot be
  * vectorised without giving up IEEE rules elsewhere. x = n ln 2 + r, |r| <= ln 2 / 2: Taylor's series

@@ -15,7 +15,6 @@ enum { LANES = 16, COLUMNS = 4, CHUNKS = 32, MOST_TAPS = 64 };
 typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 #define VEC(p) (*(vec *)(p))
 #define CVEC(p) (*(const vec *)(p))
-#define INLINE static inline __attribute__((always_inline))
 
 struct depthwise {
     const struct conv2d_params *p;
@@ -38,7 +37,7 @@ struct taps {
 };
 
 /* columns and vecs are constants where this is inlined, so the sums stay in registers. */
-INLINE void add_block(const struct taps *t, int k, const int columns, const int vecs)
+PM_INLINE void add_block(const struct taps *t, int k, const int columns, const int vecs)
 {
     vec sum[COLUMNS][2] = { 0 };
 
@@ -57,7 +56,7 @@ INLINE void add_block(const struct taps *t, int k, const int columns, const int 
             VEC(t->dst + c * t->dst_step + k + v * LANES) = sum[c][v];
 }
 
-INLINE void add_columns(const struct taps *t, const int columns)
+PM_INLINE void add_columns(const struct taps *t, const int columns)
 {
     int k = 0;
 
@@ -75,7 +74,7 @@ INLINE void add_columns(const struct taps *t, const int columns)
         }
 }
 
-INLINE void flush(struct taps *t, int columns)
+PM_INLINE void flush(struct taps *t, int columns)
 {
     if (columns == COLUMNS)
         add_columns(t, COLUMNS);
@@ -85,7 +84,7 @@ INLINE void flush(struct taps *t, int columns)
     t->started = true;
 }
 
-INLINE void push(struct taps *t, int columns, const float *src, const float *f)
+PM_INLINE void push(struct taps *t, int columns, const float *src, const float *f)
 {
     if (t->count == MOST_TAPS)
         flush(t, columns);
@@ -218,8 +217,8 @@ PM_CLONES static void data_rows_mult(void *ctx, size_t begin, size_t end)
 
 /* One output row's terms of `taps` neighbouring taps, from kw on, added to part[tap][k]: 16
  * channels over all columns where every tap is inside. */
-INLINE void row_block(const struct conv2d_params *p, const float *x, const float *dy, float *part,
-                      int kw, int k, int first, int last, const int taps)
+PM_INLINE void row_block(const struct conv2d_params *p, const float *x, const float *dy,
+                         float *part, int kw, int k, int first, int last, const int taps)
 {
     vec sum[COLUMNS];
 
@@ -237,7 +236,7 @@ INLINE void row_block(const struct conv2d_params *p, const float *x, const float
 }
 
 /* The same for single columns and taps, any channels, any mult. */
-INLINE void cell(const struct depthwise *d, const float *x, const float *dy, float *part, int k)
+PM_INLINE void cell(const struct depthwise *d, const float *x, const float *dy, float *part, int k)
 {
     if (d->mult == 1)
         for (; k < d->p->k; k++)
@@ -261,7 +260,7 @@ static void inside(const struct conv2d_params *p, int kw, int taps, int *first, 
 }
 
 /* One output row dy against the image row x: part[kw][k] += terms. */
-INLINE void filter_row(const struct depthwise *d, const float *x, const float *dy, float *part)
+PM_INLINE void filter_row(const struct depthwise *d, const float *x, const float *dy, float *part)
 {
     const struct conv2d_params *p = d->p;
 
