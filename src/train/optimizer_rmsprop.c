@@ -21,24 +21,41 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-PM_CLONES
-static void rmsprop_cpu(const struct pm_args *a, size_t begin, size_t end)
+/* Of a row's slots: mg is there when it is centered. */
+PM_INLINE void steps(const struct pm_args *a, size_t begin, size_t end, bool centered)
 {
     const struct optimizer_rmsprop_params *p = a->params;
     struct optimizer_args o = optimizer_args_of(a);
     float lr = o.step->lr, keep = 1 - p->decay, mu = p->momentum, epsilon = p->epsilon;
-    float *restrict w = o.w, *restrict ms = o.slot[0], *restrict mom = o.slot[1];
+    float *restrict w = o.w, *restrict ms = o.slot[0];
+    float *restrict mg = centered ? o.slot[1] : NULL, *restrict mom = o.slot[centered ? 2 : 1];
     const float *restrict g = o.g;
 
     if (!o.finite)
         return;
     OPTIMIZER_LOOP(o, begin, end, {
-        float x = g[i] * s;
+        float x = g[i] * s, variance;
 
-        ms[i] += (x * x - ms[i]) * keep;
-        mom[i] = mu * mom[i] + lr * x / sqrtf(ms[i] + epsilon);
+        variance = ms[i] += (x * x - ms[i]) * keep;
+        if (centered) {
+            mg[i] += (x - mg[i]) * keep;
+            variance -= mg[i] * mg[i];
+        }
+        mom[i] = mu * mom[i] + lr * x / sqrtf(variance + epsilon);
         w[i] -= mom[i];
     })
+}
+
+PM_CLONES
+static void rmsprop_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    steps(a, begin, end, false);
+}
+
+PM_CLONES
+static void centered_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    steps(a, begin, end, true);
 }
 
 static const struct pm_kernel row = {
@@ -46,29 +63,6 @@ static const struct pm_kernel row = {
     .bufs = "r:g r:owner r:scale r:result r:flag r:step u:w u:ms u:mom",
     .params_size = sizeof(struct optimizer_rmsprop_params), .cpu = rmsprop_cpu, .grain = 4096,
 };
-
-PM_CLONES
-static void centered_cpu(const struct pm_args *a, size_t begin, size_t end)
-{
-    const struct optimizer_rmsprop_params *p = a->params;
-    struct optimizer_args o = optimizer_args_of(a);
-    float lr = o.step->lr, keep = 1 - p->decay, mu = p->momentum, epsilon = p->epsilon;
-    float *restrict w = o.w, *restrict ms = o.slot[0], *restrict mg = o.slot[1];
-    float *restrict mom = o.slot[2];
-    const float *restrict g = o.g;
-
-    if (!o.finite)
-        return;
-    OPTIMIZER_LOOP(o, begin, end, {
-        float x = g[i] * s;
-
-        ms[i] += (x * x - ms[i]) * keep;
-        mg[i] += (x - mg[i]) * keep;
-        mom[i] = mu * mom[i] + lr * x / sqrtf(ms[i] - mg[i] * mg[i] + epsilon);
-        w[i] -= mom[i];
-    })
-}
-
 static const struct pm_kernel centered_row = {
     .name = "optimizer_rmsprop_centered",
     .bufs = "r:g r:owner r:scale r:result r:flag r:step u:w u:ms u:mg u:mom",
