@@ -69,6 +69,14 @@ static bool is_leftover_of_run(const char *folder, const char *name)
     return false;
 }
 
+/* In RUN/eval_SPLIT all that a process left that is gone: others may be evaluating. */
+static bool is_leftover_of_evaluation(const char *folder, const char *name)
+{
+    const char *mark = strstr(name, ".tmp-");
+
+    return mark && is_maker_gone(mark) && is_leftover_of_run(folder, name);
+}
+
 static int clean_folder(const char *folder, bool (*leftover)(const char *folder, const char *name))
 {
     int err = PM_OK;
@@ -92,12 +100,33 @@ out:
     return err;
 }
 
+/* The folders of evaluations, one of each split. */
+static int clean_evaluations(const char *run)
+{
+    static const char start[] = "eval_";
+    int err = PM_OK;
+    struct pm_arena *a = pm_arena_create();
+    char **names;
+    size_t count = 0;
+
+    if (pm_is_folder(run))
+        PM_TRY(pm_list_folder(a, run, &names, &count));
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(names[i], start, strlen(start)) == 0)
+            PM_TRY(clean_folder(pm_arena_printf(a, "%s/%s", run, names[i]),
+                                is_leftover_of_evaluation));
+out:
+    pm_arena_destroy(&a);
+    return err;
+}
+
 int pm_checkpoint_clean(const char *run)
 {
     int err = PM_OK;
     struct pm_str folder = { 0 };
 
     PM_TRY(clean_folder(run, is_leftover_of_run));
+    PM_TRY(clean_evaluations(run));
     PM_TRY(clean_folder(pm_ckpt_path(&folder, run, "eval"), is_leftover_of_run));
     PM_TRY(clean_folder(pm_ckpt_path(&folder, run, "checkpoints"), is_leftover));
     pm_ckpt_best_clean(folder.text);

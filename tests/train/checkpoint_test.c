@@ -378,24 +378,33 @@ static void leftovers_of_the_run(void **state)
     static const char *const left[] = { "run.json.tmp-77-abc", "latest.tmp-77-abc",
                                         "eval/per_class.csv.tmp-77-abc",
                                         "evaluation.json.tmp-1999999999-abc",
-                                        "report.html.tmp-1999999999-abc" };
+                                        "report.html.tmp-1999999999-abc",
+                                        "eval_test/per_class.csv.tmp-1999999999-abc",
+                                        "eval_a_b-00001/per_class.csv.tmp-1999999999-abc" };
+    static const char *const folders[] = { "eval", "eval_test", "eval_a_b-00001" };
     struct pm_str folder = { 0 };
-    char alive[64];
+    char alive[2][64];
 
     (void)state;
     save(1, 5);
-    pm_str_add(&folder, "%s/eval", run);
-    assert_int_equal(pm_make_folders(folder.text), 0);
-    pm_str_free(&folder);
+    for (size_t i = 0; i < PM_COUNT(folders); i++) {
+        pm_str_add(&folder, "%s/%s", run, folders[i]);
+        assert_int_equal(pm_make_folders(folder.text), 0);
+        pm_str_free(&folder);
+    }
     for (size_t i = 0; i < PM_COUNT(left); i++)
         put_in_run(left[i]);
-    snprintf(alive, sizeof alive, "evaluation.json.tmp-%ld-abc", (long)getpid());
-    put_in_run(alive);
+    snprintf(alive[0], 64, "evaluation.json.tmp-%ld-abc", (long)getpid());
+    snprintf(alive[1], 64, "eval_test/per_class.csv.tmp-%ld-abc", (long)getpid());
+    put_in_run(alive[0]);
+    put_in_run(alive[1]);
     put_in_run("notes.tmp-77-abc");
+    put_in_run("eval_test/events.tmp-1999999999-abc");
     assert_int_equal(pm_checkpoint_clean(run), 0);
     for (size_t i = 0; i < PM_COUNT(left); i++)
         assert_false(in_run(left[i]));
-    assert_true(in_run(alive) && in_run("notes.tmp-77-abc"));
+    assert_true(in_run(alive[0]) && in_run(alive[1]) && in_run("notes.tmp-77-abc"));
+    assert_true(in_run("eval_test/events.tmp-1999999999-abc")); /* no name of ours */
     assert_true(there("step-000001.safetensors"));
 }
 
