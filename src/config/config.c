@@ -1,9 +1,9 @@
-/* From the merged tree to structs: every value checked with the line it came from. */
+/* From the merged tree to structs: every value checked with the line it came from. What values say
+ * together is checked in check.c. */
 #include "config/parts.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <string.h>
 
 /* Keys of the top level that are no sections. */
@@ -14,8 +14,7 @@ struct load {
     const struct pm_open_sections *open;
 };
 
-/* "x.json:12:" or "command line:", for messages; in the config's arena. */
-static const char *place_of(const struct pm_config *c, const char *path)
+const char *pm_config_place(const struct pm_config *c, const char *path)
 {
     const struct pm_config_origin *o = pm_config_origin_find(c->origins, path);
 
@@ -79,7 +78,7 @@ static const char *own_keys(struct pm_arena *a, const struct pm_open_row *row)
 static int fail_later(const struct load *l, const char *path, const struct pm_reference *r)
 {
     return pm_fail(PM_ECONFIG, "%s %s: known, but not available in this version (%s)",
-                   place_of(l->c, path), path, r->help);
+                   pm_config_place(l->c, path), path, r->help);
 }
 
 static int fail_unknown(const struct load *l, const struct pm_config_section *s,
@@ -92,17 +91,17 @@ static int fail_unknown(const struct load *l, const struct pm_config_section *s,
         return fail_later(l, path, later);
     if (later && row) /* another row's */
         return pm_fail(PM_ECONFIG, "%s %s: '%s' has no such option (its own: %s)",
-                       place_of(l->c, path), path, row->name, own_keys(l->c->arena, row));
+                       pm_config_place(l->c, path), path, row->name, own_keys(l->c->arena, row));
     const char *guess = nearest_key(s, row, key);
     if (!guess)
         guess = in_other_section(l, key);
     if (!guess && pm_reference_by_flag(key))
         guess = pm_reference_by_flag(key)->key;
     if (guess)
-        return pm_fail(PM_ECONFIG, "%s %s: unknown key, did you mean '%s'?", place_of(l->c, path),
-                       path, guess);
+        return pm_fail(PM_ECONFIG, "%s %s: unknown key, did you mean '%s'?",
+                       pm_config_place(l->c, path), path, guess);
     return pm_fail(PM_ECONFIG, "%s %s: unknown key (configs/README.md lists all)",
-                   place_of(l->c, path), path);
+                   pm_config_place(l->c, path), path);
 }
 
 static int fail_unknown_top(const struct load *l, const cJSON *v)
@@ -116,7 +115,7 @@ static int fail_unknown_top(const struct load *l, const cJSON *v)
         path = pm_arena_printf(l->c->arena, "%s.%s", key, v->child->string);
     if (later)
         return pm_fail(PM_ECONFIG, "%s %s: known, but not available in this version",
-                       place_of(l->c, path), path);
+                       pm_config_place(l->c, path), path);
     for (size_t i = 0; i < PM_COUNT(top_keys); i++)
         names[count++] = top_keys[i];
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
@@ -128,7 +127,7 @@ static int fail_unknown_top(const struct load *l, const cJSON *v)
         guess = pm_reference_by_flag(key)->key;
     return pm_fail(PM_ECONFIG,
                    guess ? "%s %s: unknown key, did you mean '%s'?" : "%s %s: unknown section",
-                   place_of(l->c, path), key, guess);
+                   pm_config_place(l->c, path), key, guess);
 }
 
 /* ---- open sections --------------------------------------------------------------------- */
@@ -155,7 +154,8 @@ static int fail_row(const struct load *l, const struct pm_config_section *s, con
     const char *refusal = rows->refusal ? rows->refusal(name) : NULL;
 
     if (refusal)
-        return pm_fail(PM_ECONFIG, "%s %s: '%s' %s", place_of(l->c, path), path, name, refusal);
+        return pm_fail(PM_ECONFIG, "%s %s: '%s' %s", pm_config_place(l->c, path), path, name,
+                       refusal);
     for (size_t i = 0; i < count; i++) {
         names[i] = rows->rows[i].name;
         pm_str_add(&all, "%s%s", i ? ", " : "", names[i]);
@@ -163,8 +163,8 @@ static int fail_row(const struct load *l, const struct pm_config_section *s, con
     const char *guess = pm_nearest(name, names, count);
     int err =
         pm_fail(PM_ECONFIG, "%s %s: '%s' is no %s of this version%s%s%s (known: %s)",
-                place_of(l->c, path), path, name, s->row_kind, guess ? ", did you mean '" : "",
-                guess ? guess : "", guess ? "'?" : "", all.text);
+                pm_config_place(l->c, path), path, name, s->row_kind,
+                guess ? ", did you mean '" : "", guess ? guess : "", guess ? "'?" : "", all.text);
     pm_str_free(&all);
     return err;
 }
@@ -232,10 +232,11 @@ static int check_open_keys(const struct load *l, const struct pm_config_section 
             continue;
         if (i >= 0) {
             PM_TRY(pm_opt_set(&opts[i], v, scratch, c->arena,
-                              pm_arena_printf(c->arena, "%s %s", place_of(c, path), s->name)));
+                              pm_arena_printf(c->arena, "%s %s", pm_config_place(c, path),
+                                              s->name)));
         } else if (is_left_behind(l, s, path, v->string)) {
-            PM_DEBUG("config", "%s %s: left out, %s.%s changed", place_of(c, path), path, s->name,
-                     s->row_key);
+            PM_DEBUG("config", "%s %s: left out, %s.%s changed", pm_config_place(c, path), path,
+                     s->name, s->row_key);
             cJSON_Delete(cJSON_DetachItemViaPointer(object, v));
         } else {
             PM_TRY(fail_unknown(l, s, row, v->string));
@@ -259,13 +260,14 @@ static int read_section(const struct load *l, const struct pm_config_section *s)
         return PM_OK;
     if (!cJSON_IsObject(object))
         return pm_fail(PM_ECONFIG, "%s %s: an object { \"key\": value, ... } is needed",
-                       place_of(c, s->name), s->name);
+                       pm_config_place(c, s->name), s->name);
     for (const cJSON *v = object->child; v; v = v->next) {
         int i = pm_opts_find(s->opts, v->string);
         const char *path = pm_arena_printf(c->arena, "%s.%s", s->name, v->string);
         if (i >= 0)
             PM_TRY(pm_opt_set(&s->opts[i], v, out, c->arena,
-                              pm_arena_printf(c->arena, "%s %s", place_of(c, path), s->name)));
+                              pm_arena_printf(c->arena, "%s %s", pm_config_place(c, path),
+                                              s->name)));
     }
 out:
     return err;
@@ -293,10 +295,10 @@ static int read_top(const struct load *l)
         PM_TRY(pm_fail(PM_ECONFIG,
                        "%s task: one of classification, segmentation, detection is "
                        "needed",
-                       place_of(c, "task")));
+                       pm_config_place(c, "task")));
     if (c->task != PM_TASK_CLASSIFICATION)
         PM_TRY(pm_fail(PM_ECONFIG, "%s task: %s is known, but not available in this version",
-                       place_of(c, "task"), pm_config_tasks[c->task]));
+                       pm_config_place(c, "task"), pm_config_tasks[c->task]));
 out:
     return err;
 }
@@ -305,7 +307,7 @@ static int read_device(struct pm_config *c, const cJSON *v, const char *path,
                        struct pm_config_device *out)
 {
     int err = PM_OK;
-    const char *where = pm_arena_printf(c->arena, "%s %s", place_of(c, path), path);
+    const char *where = pm_arena_printf(c->arena, "%s %s", pm_config_place(c, path), path);
 
     if (cJSON_IsObject(v))
         return pm_opts_parse(pm_config_device_opts, v, NULL, out, c->arena, where);
@@ -337,12 +339,12 @@ static int read_devices(struct pm_config *c)
     }
     if (count == 0)
         PM_TRY(pm_fail(PM_ECONFIG, "%s devices: the list is empty; [\"auto\"] takes the best one",
-                       place_of(c, "devices")));
+                       pm_config_place(c, "devices")));
     if (shares != 0 && shares != count)
         PM_TRY(pm_fail(PM_ECONFIG,
                        "%s devices: %d of %d devices have a share; give one to all or "
                        "to none",
-                       place_of(c, "devices"), shares, count));
+                       pm_config_place(c, "devices"), shares, count));
     c->devices = out;
     c->devices_count = count;
 out:
@@ -361,98 +363,18 @@ static int read_multipliers(struct pm_config *c)
         return pm_fail(PM_ECONFIG,
                        "%s optim.multipliers: an object { \"expression\": factor } is "
                        "needed",
-                       place_of(c, "optim.multipliers"));
+                       pm_config_place(c, "optim.multipliers"));
     list = pm_arena_alloc(c->arena, (size_t)cJSON_GetArraySize(map) * sizeof *list);
     for (const cJSON *v = map->child; v; v = v->next) {
         if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0 && v->valuedouble <= 1e6))
             PM_TRY(pm_fail(PM_ECONFIG,
                            "%s optim.multipliers: the factor of '%s' must be a number "
                            "in 0..1000000",
-                           place_of(c, "optim.multipliers"), v->string));
+                           pm_config_place(c, "optim.multipliers"), v->string));
         list[count++] = (struct pm_config_multiplier){ v->string, (float)v->valuedouble };
     }
     c->optim.multiplier = list;
     c->optim.multiplier_count = count;
-out:
-    return err;
-}
-
-/* ---- what single values cannot show ---------------------------------------------------- */
-
-static int check_size(const struct pm_config *c, const char *path, struct pm_ints size)
-{
-    if (size.count <= 2)
-        return PM_OK;
-    return pm_fail(PM_ECONFIG, "%s %s: %d numbers; a side or [height, width] is needed",
-                   place_of(c, path), path, size.count);
-}
-
-static int check_model(const struct pm_config *c)
-{
-    if (c->model.layers && !cJSON_IsArray(c->model.layers))
-        return pm_fail(PM_ECONFIG, "%s model.layers: a list [ { \"layer\": ... }, ... ] is needed",
-                       place_of(c, "model.layers"));
-    if (c->model.name && c->model.layers)
-        return pm_fail(PM_ECONFIG,
-                       "%s model: name and layers are both given; one of them makes "
-                       "the network",
-                       place_of(c, "model.layers"));
-    if (!c->model.name && !c->model.layers)
-        return pm_fail(PM_ECONFIG,
-                       "%s: model.name is not given (nor model.layers); it names the "
-                       "network, as in model.name=lenet",
-                       c->path);
-    return PM_OK;
-}
-
-static int check_best(const struct pm_config *c)
-{
-    static const char *const metrics[] = { "accuracy", "recall_at_5", "loss" };
-    bool known = !c->run.keep_best;
-
-    for (size_t i = 0; i < PM_COUNT(metrics); i++)
-        known |= c->run.keep_best && strcmp(c->run.keep_best, metrics[i]) == 0;
-    if (!known)
-        return pm_fail(PM_ECONFIG,
-                       "%s run.keep_best: '%s' is no metric of %s (accuracy, "
-                       "recall_at_5, loss)",
-                       place_of(c, "run.keep_best"), c->run.keep_best, pm_config_tasks[c->task]);
-    if (c->run.keep_best && c->eval.every_steps == 0)
-        return pm_fail(PM_ECONFIG,
-                       "%s run.keep_best: needs evaluations while training: set "
-                       "eval.every_steps",
-                       place_of(c, "run.keep_best"));
-    return PM_OK;
-}
-
-/* read_devices has seen to it that all have a share or none. */
-static int check_balance(const struct pm_config *c)
-{
-    if (c->run.balance != PM_BALANCE_AUTO || c->devices[0].share == 0)
-        return PM_OK;
-    return pm_fail(PM_ECONFIG,
-                   "%s run.balance: \"auto\" measures the shares, but devices name theirs; give "
-                   "one or the other",
-                   place_of(c, "run.balance"));
-}
-
-static int check(const struct pm_config *c)
-{
-    int err = PM_OK;
-
-    PM_TRY(check_model(c));
-    PM_TRY(check_balance(c));
-    PM_TRY(check_size(c, "input.size", c->input.size));
-    PM_TRY(check_size(c, "input.eval_size", c->input.eval_size));
-    PM_TRY(check_best(c));
-    if (c->run.batch_size % c->run.micro_batches != 0)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s run.micro_batches: %d does not divide run.batch_size %d",
-                       place_of(c, "run.micro_batches"), c->run.micro_batches, c->run.batch_size));
-    if (c->run.batch_size < c->devices_count)
-        PM_TRY(pm_fail(PM_ECONFIG,
-                       "%s run.batch_size: %d is less than one example for each of %d "
-                       "devices",
-                       place_of(c, "run.batch_size"), c->run.batch_size, c->devices_count));
 out:
     return err;
 }
@@ -476,7 +398,7 @@ static int read_all(const struct load *l)
     PM_TRY(choose_row(l, pm_config_section_find("optim", 5), c->optim.name));
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
         PM_TRY(check_open_keys(l, s, cJSON_GetObjectItemCaseSensitive(c->tree, s->name)));
-    PM_TRY(check(c));
+    PM_TRY(pm_config_check(c));
 out:
     return err;
 }
@@ -534,7 +456,7 @@ int pm_config_read(const struct pm_config *c, const char *section, const struct 
         const char *path = pm_arena_printf(c->arena, "%s.%s", section, v->string);
         if (i >= 0)
             err = pm_opt_set(&opts[i], v, out, c->arena,
-                             pm_arena_printf(c->arena, "%s %s", place_of(c, path), section));
+                             pm_arena_printf(c->arena, "%s %s", pm_config_place(c, path), section));
     }
     return err;
 }

@@ -1,0 +1,85 @@
+/* What single values of a config cannot show: keys that exclude, need or bound each other. */
+#include "config/parts.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+static int check_size(const struct pm_config *c, const char *path, struct pm_ints size)
+{
+    if (size.count <= 2)
+        return PM_OK;
+    return pm_fail(PM_ECONFIG, "%s %s: %d numbers; a side or [height, width] is needed",
+                   pm_config_place(c, path), path, size.count);
+}
+
+static int check_model(const struct pm_config *c)
+{
+    if (c->model.layers && !cJSON_IsArray(c->model.layers))
+        return pm_fail(PM_ECONFIG, "%s model.layers: a list [ { \"layer\": ... }, ... ] is needed",
+                       pm_config_place(c, "model.layers"));
+    if (c->model.name && c->model.layers)
+        return pm_fail(PM_ECONFIG,
+                       "%s model: name and layers are both given; one of them makes "
+                       "the network",
+                       pm_config_place(c, "model.layers"));
+    if (!c->model.name && !c->model.layers)
+        return pm_fail(PM_ECONFIG,
+                       "%s: model.name is not given (nor model.layers); it names the "
+                       "network, as in model.name=lenet",
+                       c->path);
+    return PM_OK;
+}
+
+static int check_best(const struct pm_config *c)
+{
+    static const char *const metrics[] = { "accuracy", "recall_at_5", "loss" };
+    bool known = !c->run.keep_best;
+
+    for (size_t i = 0; i < PM_COUNT(metrics); i++)
+        known |= c->run.keep_best && strcmp(c->run.keep_best, metrics[i]) == 0;
+    if (!known)
+        return pm_fail(PM_ECONFIG,
+                       "%s run.keep_best: '%s' is no metric of %s (accuracy, "
+                       "recall_at_5, loss)",
+                       pm_config_place(c, "run.keep_best"), c->run.keep_best,
+                       pm_config_tasks[c->task]);
+    if (c->run.keep_best && c->eval.every_steps == 0)
+        return pm_fail(PM_ECONFIG,
+                       "%s run.keep_best: needs evaluations while training: set "
+                       "eval.every_steps",
+                       pm_config_place(c, "run.keep_best"));
+    return PM_OK;
+}
+
+/* read_devices has seen to it that all have a share or none. */
+static int check_balance(const struct pm_config *c)
+{
+    if (c->run.balance != PM_BALANCE_AUTO || c->devices[0].share == 0)
+        return PM_OK;
+    return pm_fail(PM_ECONFIG,
+                   "%s run.balance: \"auto\" measures the shares, but devices name theirs; give "
+                   "one or the other",
+                   pm_config_place(c, "run.balance"));
+}
+
+int pm_config_check(const struct pm_config *c)
+{
+    int err = PM_OK;
+
+    PM_TRY(check_model(c));
+    PM_TRY(check_balance(c));
+    PM_TRY(check_size(c, "input.size", c->input.size));
+    PM_TRY(check_size(c, "input.eval_size", c->input.eval_size));
+    PM_TRY(check_best(c));
+    if (c->run.batch_size % c->run.micro_batches != 0)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s run.micro_batches: %d does not divide run.batch_size %d",
+                       pm_config_place(c, "run.micro_batches"), c->run.micro_batches,
+                       c->run.batch_size));
+    if (c->run.batch_size < c->devices_count)
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s run.batch_size: %d is less than one example for each of %d "
+                       "devices",
+                       pm_config_place(c, "run.batch_size"), c->run.batch_size, c->devices_count));
+out:
+    return err;
+}
