@@ -58,13 +58,16 @@ void pm_sample_box(const struct pm_box_rule *rule, struct pm_rng *r, const struc
                    int box[4]);
 
 enum pm_distortion { PM_BRIGHTNESS, PM_SATURATION, PM_HUE, PM_CONTRAST };
-/* One of them by its number in d: brightness by +-32/255, contrast and saturation times 0.5..1.5,
- * hue by +-0.2. A grey picture has no hue or saturation. */
-void pm_distort(enum pm_distortion what, const struct pm_draws *d, size_t count, int channels,
-                float *x);
-void pm_clip01(float *x, size_t values);
-/* Central crop of that part of each side, bilinear resize, 0..1. */
-void pm_central(const struct pm_image8 *in, double fraction, int height, int width, float *out);
+struct pm_inception_way {
+    enum pm_resize resize; /* in training */
+    const uint8_t *order;  /* [distortions] of enum pm_distortion */
+    int distortions;
+    float central_fraction; /* of each side kept in eval */
+};
+/* Train: the draws' box resized to 0..1, flip, distortions, clip. Eval: central crop, bilinear.
+ * Then (x - 0.5) * 2. */
+void pm_inception_apply(const struct pm_inception_way *way, const struct pm_image8 *in, bool train,
+                        const struct pm_draws *d, int height, int width, int channels, float *out);
 
 /* One row a preprocessing, in preprocessings.def. */
 #define PM_PREPROCESSING(name) extern const struct pm_preprocessing pm_preprocessing_##name;

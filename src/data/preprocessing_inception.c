@@ -43,8 +43,12 @@ static void draw(const void *cfg, struct pm_rng *r, const struct pm_sight *s, st
         pm_sample_box(&rule, r, s, out->box);
 }
 
-void pm_distort(enum pm_distortion what, const struct pm_draws *d, size_t count, int channels,
-                float *x)
+/* ---- what inception_trainer does too --------------------------------------------------------- */
+
+/* One of the distortions by its number in d: brightness by +-32/255, contrast and saturation times
+ * 0.5..1.5, hue by +-0.2. A grey picture has no hue or saturation. */
+static void distort(enum pm_distortion what, const struct pm_draws *d, size_t count, int channels,
+                    float *x)
 {
     const float most = 32.0f / 255;
 
@@ -58,10 +62,21 @@ void pm_distort(enum pm_distortion what, const struct pm_draws *d, size_t count,
         pm_hue(x, count, (float)(0.4 * d->hue - 0.2));
 }
 
-void pm_clip01(float *x, size_t values)
+static void apply_train(const struct pm_inception_way *way, const struct pm_image8 *im,
+                        const struct pm_draws *d, int height, int width, float *out)
 {
+    const size_t count = (size_t)height * (size_t)width, values = count * (size_t)im->channels;
+    struct pm_view8 in = pm_view8_of(im);
+
+    if (d->box[2] > 0)
+        in = pm_view_crop(in, d->box[0], d->box[1], d->box[2], d->box[3]);
+    pm_resize(in, way->resize, 1.0f / 255, height, width, out);
+    if (d->flip)
+        pm_flip(out, height, width, in.channels);
+    for (int i = 0; i < way->distortions; i++)
+        distort(way->order[i], d, count, in.channels, out);
     for (size_t i = 0; i < values; i++)
-        x[i] = fminf(fmaxf(x[i], 0), 1);
+        out[i] = fminf(fmaxf(out[i], 0), 1);
 }
 
 /* Pixels left off at the start of a side of n. */
@@ -70,59 +85,56 @@ static int central_start(int n, double fraction)
     return (int)((n - n * fraction) / 2);
 }
 
-void pm_central(const struct pm_image8 *in, double fraction, int height, int width, float *out)
+static void apply_eval(const struct pm_inception_way *way, const struct pm_image8 *in, int height,
+                       int width, float *out)
 {
+    const double fraction = (double)way->central_fraction;
     const int y = central_start(in->height, fraction), x = central_start(in->width, fraction);
 
     pm_resize(pm_view_crop(pm_view8_of(in), y, x, in->height - 2 * y, in->width - 2 * x),
               PM_RESIZE_BILINEAR, 1.0f / 255, height, width, out);
 }
 
-static const uint8_t orders[4][4] = {
-    { PM_BRIGHTNESS, PM_SATURATION, PM_HUE, PM_CONTRAST },
-    { PM_SATURATION, PM_BRIGHTNESS, PM_CONTRAST, PM_HUE },
-    { PM_CONTRAST, PM_HUE, PM_BRIGHTNESS, PM_SATURATION },
-    { PM_HUE, PM_SATURATION, PM_CONTRAST, PM_BRIGHTNESS },
-};
-
-static void apply_train(const struct inception_cfg *c, const struct pm_image8 *im,
-                        const struct pm_draws *d, int height, int width, float *out)
+void pm_inception_apply(const struct pm_inception_way *way, const struct pm_image8 *in, bool train,
+                        const struct pm_draws *d, int height, int width, int channels, float *out)
 {
-    const size_t count = (size_t)height * (size_t)width;
-    struct pm_view8 in = pm_view8_of(im);
+    const size_t count = (size_t)height * (size_t)width, values = count * (size_t)channels;
+    float *work = pm_work(in, channels, count, out);
 
-    if (d->box[2] > 0)
-        in = pm_view_crop(in, d->box[0], d->box[1], d->box[2], d->box[3]);
-    pm_resize(in, c->fast_mode ? PM_RESIZE_BILINEAR : (enum pm_resize)d->resize_method, 1.0f / 255,
-              height, width, out);
-    if (d->flip)
-        pm_flip(out, height, width, in.channels);
-    if (c->fast_mode) {
-        const bool first = c->before_2018 && d->color_ordering > 0; /* saturation comes first */
-        pm_distort(first ? PM_SATURATION : PM_BRIGHTNESS, d, count, in.channels, out);
-        pm_distort(first ? PM_BRIGHTNESS : PM_SATURATION, d, count, in.channels, out);
-    } else {
-        for (int i = 0; i < 4; i++)
-            pm_distort(orders[d->color_ordering][i], d, count, in.channels, out);
-    }
-    pm_clip01(out, count * (size_t)in.channels);
+    if (train)
+        apply_train(way, in, d, height, width, work);
+    else
+        apply_eval(way, in, height, width, work);
+    pm_grey_settle(work, count, out);
+    for (size_t i = 0; i < values; i++)
+        out[i] = (out[i] - 0.5f) * 2;
 }
+
+/* ---- its own --------------------------------------------------------------------------------- */
 
 static int apply(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
                  int height, int width, int channels, float *out, const char *where)
 {
+    static const uint8_t orders[4][4] = {
+        { PM_BRIGHTNESS, PM_SATURATION, PM_HUE, PM_CONTRAST },
+        { PM_SATURATION, PM_BRIGHTNESS, PM_CONTRAST, PM_HUE },
+        { PM_CONTRAST, PM_HUE, PM_BRIGHTNESS, PM_SATURATION },
+        { PM_HUE, PM_SATURATION, PM_CONTRAST, PM_BRIGHTNESS },
+    };
+    static const struct pm_draws none; /* eval has no draws */
     const struct inception_cfg *c = cfg;
-    const size_t count = (size_t)height * (size_t)width, values = count * (size_t)channels;
-    float *work = pm_work(in, channels, count, out);
 
     (void)where;
-    if (train)
-        apply_train(c, in, d, height, width, work);
-    else
-        pm_central(in, (double)c->central_fraction, height, width, work);
-    pm_grey_settle(work, count, out);
-    for (size_t i = 0; i < values; i++)
-        out[i] = (out[i] - 0.5f) * 2;
+    d = train ? d : &none;
+    /* fast_mode has the first two of an order; three of four began with saturation. */
+    const int fast = c->before_2018 && d->color_ordering > 0;
+    const struct pm_inception_way way = {
+        .resize = c->fast_mode ? PM_RESIZE_BILINEAR : (enum pm_resize)d->resize_method,
+        .order = orders[c->fast_mode ? fast : d->color_ordering],
+        .distortions = c->fast_mode ? 2 : 4,
+        .central_fraction = c->central_fraction,
+    };
+    pm_inception_apply(&way, in, train, d, height, width, channels, out);
     return PM_OK;
 }
 

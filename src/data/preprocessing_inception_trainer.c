@@ -33,42 +33,21 @@ static void draw(const void *cfg, struct pm_rng *r, const struct pm_sight *s, st
     pm_sample_box(&rule, r, s, out->box);
 }
 
-static const uint8_t orders[2][4] = {
-    { PM_BRIGHTNESS, PM_SATURATION, PM_HUE, PM_CONTRAST },
-    { PM_BRIGHTNESS, PM_CONTRAST, PM_SATURATION, PM_HUE },
-};
-
-static void apply_train(const struct pm_image8 *im, const struct pm_draws *d, int height, int width,
-                        float *out)
-{
-    const size_t count = (size_t)height * (size_t)width;
-    struct pm_view8 in = pm_view8_of(im);
-
-    if (d->box[2] > 0)
-        in = pm_view_crop(in, d->box[0], d->box[1], d->box[2], d->box[3]);
-    pm_resize(in, (enum pm_resize)d->resize_method, 1.0f / 255, height, width, out);
-    if (d->flip)
-        pm_flip(out, height, width, in.channels);
-    for (int i = 0; i < 4; i++)
-        pm_distort(orders[d->color_ordering & 1][i], d, count, in.channels, out);
-    pm_clip01(out, count * (size_t)in.channels);
-}
-
 static int apply(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
                  int height, int width, int channels, float *out, const char *where)
 {
+    static const uint8_t orders[2][4] = {
+        { PM_BRIGHTNESS, PM_SATURATION, PM_HUE, PM_CONTRAST },
+        { PM_BRIGHTNESS, PM_CONTRAST, PM_SATURATION, PM_HUE },
+    };
+    static const struct pm_draws none; /* eval has no draws */
     const struct inception_trainer_cfg *c = cfg;
-    const size_t count = (size_t)height * (size_t)width, values = count * (size_t)channels;
-    float *work = pm_work(in, channels, count, out);
 
     (void)where;
-    if (train)
-        apply_train(in, d, height, width, work);
-    else
-        pm_central(in, (double)c->central_fraction, height, width, work);
-    pm_grey_settle(work, count, out);
-    for (size_t i = 0; i < values; i++)
-        out[i] = (out[i] - 0.5f) * 2;
+    d = train ? d : &none;
+    const struct pm_inception_way way = { (enum pm_resize)d->resize_method,
+                                          orders[d->color_ordering & 1], 4, c->central_fraction };
+    pm_inception_apply(&way, in, train, d, height, width, channels, out);
     return PM_OK;
 }
 
