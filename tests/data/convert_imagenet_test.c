@@ -131,7 +131,8 @@ static void imagenet_files(void **state)
     put_text("raw/imagenet_lsvrc_2015_synsets.txt", "../x\n");
     assert_fails(pm_dataset_convert("imagenet", src, dst, NULL), PM_EDATA, "../x");
     put_text("raw/imagenet_lsvrc_2015_synsets.txt", "");
-    assert_fails(pm_dataset_convert("imagenet", src, dst, NULL), PM_EDATA, "0 synsets");
+    assert_fails(pm_dataset_convert("imagenet", src, dst, NULL), PM_EDATA, "synsets.txt",
+                 "0 class names");
     assert_fails(pm_dataset_convert("imagenet", src, dst, "train_directory=\"/no such\""), PM_EDATA,
                  "/no such");
     assert_only(1);

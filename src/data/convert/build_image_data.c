@@ -1,8 +1,6 @@
 /* build_image_data: any folders of classes as the Inception trainer's generic builder leaves them.
  * Classes stand in a file, one name a line, and count from 1: 0 is the background. PNG and other
  * files become JPEG; those that do not decode are passed over. */
-#include <string.h>
-
 #include "data/convert/convert.h"
 
 struct build_cfg {
@@ -23,39 +21,6 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-/* Names of the labels, 0 being the background. */
-static int read_labels(struct pm_arena *a, const struct build_cfg *cfg, const char *src,
-                       const char *train, const char ***out, int *count)
-{
-    int err = PM_OK, n = 0;
-    char **lines = NULL;
-    size_t line_count = 0;
-    const char **folders = NULL;
-    const char *path = cfg->labels_file ? cfg->labels_file
-                                        : pm_arena_printf(a, "%s/labels.txt", src);
-
-    if (!cfg->labels_file && !pm_file_exists(path)) {
-        PM_TRY(pm_class_folders(a, train, &folders, &n));
-    } else {
-        PM_TRY(pm_file_lines(a, path, &lines, &line_count));
-        if (line_count == 0 || line_count > 1000000)
-            PM_TRY(pm_fail(PM_EDATA, "%s: %zu class names; 1..1000000 are allowed", path,
-                           line_count));
-        n = (int)line_count;
-    }
-    *out = pm_arena_alloc(a, ((size_t)n + 1) * sizeof **out);
-    (*out)[0] = "background";
-    for (int i = 0; i < n; i++) {
-        (*out)[i + 1] = folders ? folders[i] : lines[i];
-        if (strchr((*out)[i + 1], '/') || !strcmp((*out)[i + 1], ".."))
-            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%s\" is no name of a folder", path, i + 1,
-                           (*out)[i + 1]));
-    }
-    *count = n + 1;
-out:
-    return err;
-}
-
 static int convert(const void *config, const char *src, struct pm_making *m)
 {
     int err = PM_OK, count = 0;
@@ -72,7 +37,8 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     if (!pm_is_folder(root[0]))
         PM_TRY(pm_fail(PM_EDATA, "%s: no such folder: train_directory=FOLDER names another",
                        root[0]));
-    PM_TRY(read_labels(a, cfg, src, root[0], &labels, &count));
+    PM_TRY(pm_class_list(a, pm_usual_file(a, cfg->labels_file, src, "labels.txt"), root[0], &labels,
+                         &count));
     pm_making_labels(m, labels, count);
     struct pm_built built = { .sources = &list, .texts = labels, .bad = cfg->bad };
     for (int k = 0; k < 2; k++) {

@@ -26,10 +26,17 @@ int pm_sources_folder(struct pm_arena *a, const char *folder, int label, struct 
  * told; a folder that is no class, or no pictures at all, is PM_EDATA. */
 int pm_sources_classes(struct pm_arena *a, const char *root, const char *const *classes, int count,
                        int first, struct pm_sources *out);
+/* The file an option names, or the usual one under src where it is there, else NULL. */
+const char *pm_usual_file(struct pm_arena *a, const char *given, const char *src,
+                          const char *usual);
 /* The first of these folders under src (NULL-ended), in the arena, or NULL. */
 const char *pm_first_folder(struct pm_arena *a, const char *src, const char *const *names);
 /* Non-empty lines of a text file, in the arena. */
 int pm_file_lines(struct pm_arena *a, const char *path, char ***lines, size_t *count);
+/* Names of classes that count from 1, 0 being "background": the lines of a file, which must be
+ * names of folders, or where path is NULL the folders in root. */
+int pm_class_list(struct pm_arena *a, const char *path, const char *root, const char ***names,
+                  int *count);
 
 /* order[count] = what Python 3 makes of list(range(count)) by random.seed(seed), random.shuffle. */
 void pm_python_shuffle(uint64_t seed, size_t count, uint32_t *order);

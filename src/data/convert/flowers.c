@@ -99,20 +99,19 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     const int first = cfg->background;
     struct pm_arena *a = pm_arena_create();
     struct pm_sources list = { 0 };
-    const char **classes = NULL;
+    const char **names = NULL;
     static const char *const inside[] = { "flower_photos", NULL };
 
     if (!pm_is_folder(src))
         PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", src));
     const char *packed = pm_first_folder(a, src, inside);
     src = packed ? packed : src;
-    PM_TRY(pm_class_folders(a, src, &classes, &count));
-    const char **labels = pm_arena_alloc(a, ((size_t)count + 1) * sizeof *labels);
-    labels[0] = "background";
-    memcpy(labels + first, classes, (size_t)count * sizeof *labels);
-    pm_making_labels(m, labels, count + first);
-    PM_TRY(pm_sources_classes(a, src, classes, count, first, &list));
-    PM_TRY(write_splits(cfg, &list, labels, count + first, m));
+    PM_TRY(pm_class_list(a, NULL, src, &names, &count));
+    const char **labels = names + 1 - first;
+    const int label_count = count - 1 + first;
+    pm_making_labels(m, labels, label_count);
+    PM_TRY(pm_sources_classes(a, src, names + 1, count - 1, first, &list));
+    PM_TRY(write_splits(cfg, &list, labels, label_count, m));
 out:
     pm_sources_free(&list);
     pm_arena_destroy(&a);

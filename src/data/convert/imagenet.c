@@ -40,13 +40,6 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-/* The file an option names, or the usual one under src where it is there, else NULL. */
-static const char *file_of(struct pm_arena *a, const char *given, const char *src, const char *usual)
-{
-    const char *path = pm_arena_printf(a, "%s/%s", src, usual);
-    return given ? given : pm_file_exists(path) ? path : NULL;
-}
-
 /* ---- synsets and their words ---------------------------------------------------------------- */
 
 struct classes {
@@ -54,31 +47,15 @@ struct classes {
     int count;
 };
 
+/* Synsets are their own words where nothing else is said. */
 static int read_synsets(struct pm_arena *a, const char *path, const char *train,
                         struct classes *out)
 {
-    int err = PM_OK, n = 0;
-    char **lines = NULL;
-    const char **folders = NULL;
-    size_t count = 0;
+    int err = PM_OK;
 
-    if (!path) {
-        PM_TRY(pm_class_folders(a, train, &folders, &n));
-    } else {
-        PM_TRY(pm_file_lines(a, path, &lines, &count));
-        if (count == 0 || count > 1000000)
-            PM_TRY(pm_fail(PM_EDATA, "%s: %zu synsets; 1..1000000 are allowed", path, count));
-        n = (int)count;
-    }
-    out->count = n + 1;
-    out->synsets = pm_arena_alloc(a, (size_t)out->count * sizeof *out->synsets);
-    out->words = pm_arena_alloc(a, (size_t)out->count * sizeof *out->words);
-    out->synsets[0] = out->words[0] = "background";
-    for (int i = 1; i <= n; i++) {
-        out->synsets[i] = out->words[i] = folders ? folders[i - 1] : lines[i - 1];
-        if (strchr(out->synsets[i], '/') || !strcmp(out->synsets[i], ".."))
-            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%s\" is no synset", path, i, out->synsets[i]));
-    }
+    PM_TRY(pm_class_list(a, path, train, &out->synsets, &out->count));
+    const size_t size = (size_t)out->count * sizeof *out->words;
+    out->words = memcpy(pm_arena_alloc(a, size), out->synsets, size);
 out:
     return err;
 }
@@ -265,11 +242,13 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     struct pm_arena *a = pm_arena_create();
     struct classes c = { 0 };
     struct boxes boxes = { 0 };
-    const char *synsets = file_of(a, cfg->labels_file, src, "imagenet_lsvrc_2015_synsets.txt");
-    const char *words = file_of(a, cfg->imagenet_metadata_file, src, "imagenet_metadata.txt");
-    const char *csv = file_of(a, cfg->bounding_box_file, src, "imagenet_2012_bounding_boxes.csv");
-    const char *flat = file_of(a, cfg->validation_labels, src,
-                               "imagenet_2012_validation_synset_labels.txt");
+    const char *synsets = pm_usual_file(a, cfg->labels_file, src,
+                                        "imagenet_lsvrc_2015_synsets.txt");
+    const char *words = pm_usual_file(a, cfg->imagenet_metadata_file, src, "imagenet_metadata.txt");
+    const char *csv = pm_usual_file(a, cfg->bounding_box_file, src,
+                                    "imagenet_2012_bounding_boxes.csv");
+    const char *flat = pm_usual_file(a, cfg->validation_labels, src,
+                                     "imagenet_2012_validation_synset_labels.txt");
     static const char *const validations[] = { "validation", "val", NULL };
     const char *train = cfg->train_directory ? cfg->train_directory
                                              : pm_arena_printf(a, "%s/train", src);

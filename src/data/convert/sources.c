@@ -105,6 +105,12 @@ out:
     return err;
 }
 
+const char *pm_usual_file(struct pm_arena *a, const char *given, const char *src, const char *usual)
+{
+    const char *path = pm_arena_printf(a, "%s/%s", src, usual);
+    return given ? given : pm_file_exists(path) ? path : NULL;
+}
+
 const char *pm_first_folder(struct pm_arena *a, const char *src, const char *const *names)
 {
     for (; *names; names++) {
@@ -133,6 +139,36 @@ int pm_file_lines(struct pm_arena *a, const char *path, char ***lines, size_t *c
         memcpy(*lines, list, *count * sizeof **lines);
     pm_free(list);
     pm_free(text);
+    return err;
+}
+
+int pm_class_list(struct pm_arena *a, const char *path, const char *root, const char ***out,
+                  int *count)
+{
+    int err = PM_OK, n = 0;
+    char **lines = NULL;
+    const char **folders = NULL;
+    size_t line_count = 0;
+
+    if (!path) {
+        PM_TRY(pm_class_folders(a, root, &folders, &n));
+    } else {
+        PM_TRY(pm_file_lines(a, path, &lines, &line_count));
+        if (line_count == 0 || line_count > 1000000)
+            PM_TRY(pm_fail(PM_EDATA, "%s: %zu class names; 1..1000000 are allowed", path,
+                           line_count));
+        n = (int)line_count;
+    }
+    *out = pm_arena_alloc(a, ((size_t)n + 1) * sizeof **out);
+    (*out)[0] = "background";
+    for (int i = 0; i < n; i++) {
+        const char *name = folders ? folders[i] : lines[i];
+        if (strchr(name, '/') || !strcmp(name, ".."))
+            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%s\" is no name of a folder", path, i + 1, name));
+        (*out)[i + 1] = name;
+    }
+    *count = n + 1;
+out:
     return err;
 }
 
