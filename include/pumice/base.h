@@ -150,6 +150,8 @@ int pm_file_read(const char *path, char **out, size_t *size);
 /* Writes under a temporary name in the same folder, fsyncs, renames, fsyncs the folder:
  * whenever the process dies, path holds the old content or the new. */
 int pm_file_write(const char *path, const void *data, size_t size);
+/* Writes to a file that is open; path is for the error's line. */
+int pm_write_all(int fd, const char *path, const char *data, size_t size);
 bool pm_file_exists(const char *path);
 bool pm_is_folder(const char *path);
 int pm_make_folders(const char *path); /* as mkdir -p */

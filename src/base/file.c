@@ -59,7 +59,7 @@ static char *folder_of(const char *path)
     return folder;
 }
 
-static int write_all(int fd, const char *path, const char *data, size_t size)
+int pm_write_all(int fd, const char *path, const char *data, size_t size)
 {
     while (size > 0) {
         ssize_t n = write(fd, data, size);
@@ -101,7 +101,7 @@ int pm_file_write(const char *path, const void *data, size_t size)
     mode_t mask = umask(0);
     umask(mask);
     fchmod(fd, 0666 & ~mask); /* mkostemp gives 0600 */
-    PM_TRY(write_all(fd, path, data, size));
+    PM_TRY(pm_write_all(fd, path, data, size));
     if (fsync(fd) < 0)
         PM_TRY(pm_fail(PM_EFAIL, "%s: sync failed: %s", path, strerror(errno)));
     int closed = close(fd);

@@ -9,7 +9,7 @@
 #include "data/download/download.h"
 
 struct work {
-    const struct pm_source *source;
+    const struct pm_download *source;
     const struct pm_download_options *o;
     struct pm_arena *arena;
     const char *raw; /* folder of the archives */
@@ -19,7 +19,7 @@ static int fail_unknown(const char *name)
 {
     struct pm_str all = { 0 };
     size_t count;
-    const struct pm_source *s = pm_sources(&count);
+    const struct pm_download *s = pm_downloads(&count);
 
     for (size_t i = 0; i < count; i++)
         pm_str_add(&all, "%s%s (%s)", i ? ", " : "", s[i].name, s[i].help);
@@ -29,10 +29,10 @@ static int fail_unknown(const char *name)
     return err;
 }
 
-static int find_source(const char *name, const struct pm_source **out)
+static int find_source(const char *name, const struct pm_download **out)
 {
     size_t count;
-    const struct pm_source *s = pm_sources(&count);
+    const struct pm_download *s = pm_downloads(&count);
 
     for (size_t i = 0; i < count; i++)
         if (strcmp(s[i].name, name) == 0) {

@@ -15,7 +15,7 @@ struct pm_archive {
     const char *const *addresses; /* the file's own, tried in this order; NULL-terminated */
     bool packed;                  /* a tar or zip file, to be unpacked; else the converter reads it */
 };
-struct pm_source {
+struct pm_download {
     const char *name;      /* the data set's, and its converter's */
     const char *help;      /* one line, no full stop */
     const char *inside;    /* folder of the unpacked files that the converter is given; "" = all */
@@ -23,7 +23,7 @@ struct pm_source {
     const struct pm_archive *archives;
     size_t archive_count;
 };
-const struct pm_source *pm_sources(size_t *count);
+const struct pm_download *pm_downloads(size_t *count);
 
 /* ---- fetch.c: one file ------------------------------------------------------------------ */
 

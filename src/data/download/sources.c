@@ -53,7 +53,7 @@ static const struct pm_archive coco2014[] = {
 };
 
 #define ARCHIVES(list) .archives = list, .archive_count = PM_COUNT(list)
-static const struct pm_source sources[] = {
+static const struct pm_download sources[] = {
     { .name = "mnist", .help = "digits, 28x28, grey", .inside = "", ARCHIVES(mnist) },
     { .name = "cifar10", .help = "small photographs, 32x32, 10 classes",
       .inside = "cifar-10-batches-bin", ARCHIVES(cifar10) },
@@ -67,7 +67,7 @@ static const struct pm_source sources[] = {
                  "folder for each synset), then pumice dataset convert imagenet SRC DST" },
 };
 
-const struct pm_source *pm_sources(size_t *count)
+const struct pm_download *pm_downloads(size_t *count)
 {
     *count = PM_COUNT(sources);
     return sources;

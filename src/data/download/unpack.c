@@ -57,20 +57,6 @@ static int check_space(const struct unpacking *u, const char *name, int64_t size
                    pm_bytes_text((uint64_t)v.f_bavail * v.f_frsize, free));
 }
 
-static int write_all(int fd, const char *path, const char *data, size_t size)
-{
-    while (size > 0) {
-        const ssize_t n = write(fd, data, size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return pm_fail(PM_EFAIL, "%s: cannot be written: %s", path, strerror(errno));
-        data += n;
-        size -= (size_t)n;
-    }
-    return PM_OK;
-}
-
 static int write_file(struct unpacking *u, struct archive_entry *e, const char *name)
 {
     int err = PM_OK, fd = -1;
@@ -92,7 +78,7 @@ static int write_file(struct unpacking *u, struct archive_entry *e, const char *
             PM_TRY(pm_fail(PM_EDATA, "%s: entry %s is damaged: %s", u->path, name, reason(u)));
         if (n == 0)
             break;
-        PM_TRY(write_all(fd, u->target.text, u->block, (size_t)n));
+        PM_TRY(pm_write_all(fd, u->target.text, u->block, (size_t)n));
         if (u->stop && *u->stop)
             PM_TRY(pm_fail(PM_EFAIL, "%s: unpacking was stopped", u->path));
     }
