@@ -80,6 +80,8 @@ int pm_opts_parse_text(const struct pm_opt *opts, const char *text, void *out, s
  * differ from the default. Floats print as the shortest text that reads back to the same bits. */
 void pm_opts_dump(const struct pm_opt *opts, const void *in, struct cJSON *object,
                   bool only_changed);
+/* One option's default as JSON; cJSON_Delete frees it. */
+struct cJSON *pm_opt_default(const struct pm_opt *o);
 /* JSON Schema "properties" for the table, added to object. */
 void pm_opts_schema(const struct pm_opt *opts, struct cJSON *object);
 /* Index of the option with this key, or -1. */

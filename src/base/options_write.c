@@ -119,7 +119,7 @@ static cJSON *value_of(const struct pm_opt *o, const void *at)
     return cJSON_CreateNull();
 }
 
-static cJSON *default_of(const struct pm_opt *o)
+struct cJSON *pm_opt_default(const struct pm_opt *o)
 {
     struct pm_arena *a = pm_arena_create();
     struct pm_opt row[] = { *o, { 0 } };
@@ -137,7 +137,7 @@ void pm_opts_dump(const struct pm_opt *opts, const void *in, struct cJSON *objec
 {
     for (; opts->type; opts++) {
         cJSON *v = value_of(opts, (const char *)in + opts->offset);
-        cJSON *def = only_changed ? default_of(opts) : NULL;
+        cJSON *def = only_changed ? pm_opt_default(opts) : NULL;
         if (def && cJSON_Compare(v, def, true))
             cJSON_Delete(v);
         else
@@ -246,7 +246,7 @@ void pm_opts_schema(const struct pm_opt *opts, struct cJSON *object)
         cJSON *v = schema_of(opts);
         cJSON_AddStringToObject(v, "description", opts->help ? opts->help : "");
         if (opts->type != PM_OPT_JSON)
-            cJSON_AddItemToObject(v, "default", default_of(opts));
+            cJSON_AddItemToObject(v, "default", pm_opt_default(opts));
         cJSON_AddItemToObject(object, opts->key, v);
     }
 }

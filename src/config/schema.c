@@ -266,16 +266,12 @@ static void add_names(struct pm_str *s, const struct pm_config_section *section,
 static char *default_text(const struct pm_opt *opts, const char *key)
 {
     const int i = opts ? pm_opts_find(opts, key) : -1;
-    char *text = NULL;
 
     if (i < 0)
         return NULL;
-    cJSON *schema = cJSON_CreateObject();
-    pm_opts_schema(opts, schema);
-    const cJSON *def = cJSON_GetObjectItemCaseSensitive(
-        cJSON_GetObjectItemCaseSensitive(schema, key), "default");
-    text = def ? pm_json_print(def) : pm_strdup("null");
-    cJSON_Delete(schema);
+    cJSON *def = pm_opt_default(&opts[i]);
+    char *text = pm_json_print(def);
+    cJSON_Delete(def);
     return text;
 }
 
