@@ -128,6 +128,7 @@ void pm_str_bytes(struct pm_str *s, const void *bytes, size_t count);
 void pm_str_base64(struct pm_str *s, const void *bytes, size_t count);
 void pm_str_free(struct pm_str *s);
 
+bool pm_ends_with(const char *text, const char *end); /* true for an empty end */
 /* Nearest of `count` names by edit distance (transpositions count one), or NULL when none is
  * closer than half of the name's length. */
 const char *pm_nearest(const char *name, const char *const *names, size_t count);

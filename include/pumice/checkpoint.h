@@ -12,7 +12,7 @@
 #ifndef PUMICE_CHECKPOINT_H
 #define PUMICE_CHECKPOINT_H
 
-#include <pumice/formats.h>
+#include <pumice/tensor_file.h>
 #include <pumice/kernel.h>
 
 /* ---- the run folder's lock ------------------------------------------------------------- */
@@ -61,7 +61,7 @@ struct pm_checkpoint {
     char *path;                     /* the tensors' file, owned */
     uint64_t step;                  /* 0 for a foreign file without a .json */
     char *state;                    /* the .json's text, owned; NULL for a foreign file */
-    struct pm_safetensors *tensors; /* owned */
+    struct pm_tensor_file *tensors; /* owned */
 };
 /* The newest complete one of a run folder: sha256 checked; damaged ones are passed over with a
  * warning each. *out is NULL (and PM_OK returned) when the folder holds no checkpoint at all;

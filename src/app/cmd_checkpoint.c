@@ -16,7 +16,7 @@ struct numbers {
     uint64_t not_finite;
 };
 
-static int measure(const struct pm_safetensors *s, const struct pm_safetensor *t,
+static int measure(const struct pm_tensor_file *s, const struct pm_file_tensor *t,
                    struct numbers *out)
 {
     int err = PM_OK;
@@ -24,9 +24,9 @@ static int measure(const struct pm_safetensors *s, const struct pm_safetensor *t
     uint64_t finite = 0;
 
     *out = (struct numbers){ .min = INFINITY, .max = -INFINITY };
-    for (uint64_t at = 0; t->type != PM_ST_OTHER && at < t->count;) {
+    for (uint64_t at = 0; t->type != PM_DTYPE_OTHER && at < t->count;) {
         size_t n = t->count - at < PIECE ? (size_t)(t->count - at) : PIECE;
-        PM_TRY(pm_safetensors_doubles(s, t, at, n, v));
+        PM_TRY(pm_tensor_file_doubles(s, t, at, n, v));
         for (size_t i = 0; i < n; i++) {
             if (!isfinite(v[i])) {
                 out->not_finite++;
@@ -48,7 +48,7 @@ out:
     return err;
 }
 
-static cJSON *shape_json(const struct pm_safetensor *t)
+static cJSON *shape_json(const struct pm_file_tensor *t)
 {
     cJSON *list = cJSON_CreateArray();
 
@@ -57,12 +57,12 @@ static cJSON *shape_json(const struct pm_safetensor *t)
     return list;
 }
 
-static cJSON *tensor_json(const struct pm_safetensor *t, const struct numbers *n)
+static cJSON *tensor_json(const struct pm_file_tensor *t, const struct numbers *n)
 {
     cJSON *o = cJSON_CreateObject();
 
     cJSON_AddStringToObject(o, "name", t->name);
-    cJSON_AddStringToObject(o, "dtype", pm_st_type_name(t->type));
+    cJSON_AddStringToObject(o, "dtype", pm_dtype_name(t->type));
     cJSON_AddItemToObject(o, "shape", shape_json(t));
     cJSON_AddNumberToObject(o, "count", (double)t->count);
     cJSON_AddNumberToObject(o, "norm", n->norm);
@@ -73,25 +73,25 @@ static cJSON *tensor_json(const struct pm_safetensor *t, const struct numbers *n
     return o;
 }
 
-static void add_tensor_line(struct pm_str *text, int width, const struct pm_safetensor *t,
+static void add_tensor_line(struct pm_str *text, int width, const struct pm_file_tensor *t,
                             const struct numbers *n)
 {
     char shape[96];
 
     pm_str_add(text, "%-*s  %-5s %-16s %10llu  %12.6g %12.6g %12.6g %12.6g", width, t->name,
-               pm_st_type_name(t->type), pm_safetensor_shape(t, shape),
+               pm_dtype_name(t->type), pm_file_tensor_shape(t, shape),
                (unsigned long long)t->count, n->norm, n->mean, n->min, n->max);
     if (n->not_finite)
         pm_str_add(text, "  %llu NOT FINITE", (unsigned long long)n->not_finite);
     pm_str_add(text, "\n");
 }
 
-static int longest_name(const struct pm_safetensors *s)
+static int longest_name(const struct pm_tensor_file *s)
 {
     size_t longest = 4;
 
-    for (size_t i = 0; i < pm_safetensors_count(s); i++) {
-        size_t n = strlen(pm_safetensors_get(s, i)->name);
+    for (size_t i = 0; i < pm_tensor_file_count(s); i++) {
+        size_t n = strlen(pm_tensor_file_get(s, i)->name);
         longest = n > longest ? n : longest;
     }
     return longest < 200 ? (int)longest : 200;
@@ -104,14 +104,14 @@ static int print_inspection(const struct pm_checkpoint *c, struct app_globals *g
     char bytes[24];
     struct pm_str text = { 0 };
     cJSON *o = cJSON_CreateObject(), *state = c->state ? cJSON_Parse(c->state) : NULL;
-    size_t count = pm_safetensors_count(c->tensors), averages = pm_checkpoint_averages(c);
+    size_t count = pm_tensor_file_count(c->tensors), averages = pm_checkpoint_averages(c);
     char of_them[64] = "";
 
     if (averages)
         snprintf(of_them, sizeof of_them, " (%zu of them moving averages)", averages);
     cJSON_AddStringToObject(o, "file", c->path);
     cJSON_AddNumberToObject(o, "step", (double)c->step);
-    cJSON_AddNumberToObject(o, "bytes", (double)pm_safetensors_size(c->tensors));
+    cJSON_AddNumberToObject(o, "bytes", (double)pm_tensor_file_size(c->tensors));
     cJSON_AddNumberToObject(o, "count", (double)count);
     cJSON_AddNumberToObject(o, "averages", (double)averages);
     cJSON_AddNumberToObject(o, "values", (double)values);
@@ -123,7 +123,7 @@ static int print_inspection(const struct pm_checkpoint *c, struct app_globals *g
     } else {
         pm_str_add(&text, "%s\nstep %llu, %zu tensors%s, %llu values, %s, %s\n\n", c->path,
                    (unsigned long long)c->step, count, of_them, (unsigned long long)values,
-                   pm_bytes_text(pm_safetensors_size(c->tensors), bytes),
+                   pm_bytes_text(pm_tensor_file_size(c->tensors), bytes),
                    c->state ? "sha256 fits" : "no .json beside it, sha256 not checked");
         pm_str_add(&text, "%-*s  %-5s %-16s %10s  %12s %12s %12s %12s\n",
                    longest_name(c->tensors), "name", "dtype", "shape", "count", "norm", "mean",
@@ -152,8 +152,8 @@ static int inspect(const struct app_args *args, struct app_globals *g)
     else
         PM_TRY(pm_checkpoint_open(NULL, args->words[0], "checkpoint inspect", &c));
     int width = longest_name(c->tensors);
-    for (size_t i = 0; i < pm_safetensors_count(c->tensors); i++) {
-        const struct pm_safetensor *t = pm_safetensors_get(c->tensors, i);
+    for (size_t i = 0; i < pm_tensor_file_count(c->tensors); i++) {
+        const struct pm_file_tensor *t = pm_tensor_file_get(c->tensors, i);
         struct numbers n;
         PM_TRY(measure(c->tensors, t, &n));
         cJSON_AddItemToArray(list, tensor_json(t, &n));
@@ -175,15 +175,15 @@ struct difference {
     double most, relative;    /* largest |a - b|; |a - b| / |a| in the 2-norm */
 };
 
-static bool same_shape(const struct pm_safetensor *a, const struct pm_safetensor *b)
+static bool same_shape(const struct pm_file_tensor *a, const struct pm_file_tensor *b)
 {
     return a->rank == b->rank && a->count == b->count &&
            memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0;
 }
 
 /* Bytes of tensors whose type is not known. */
-static int compare_bytes(const struct pm_safetensors *a, const struct pm_safetensor *ta,
-                         const struct pm_safetensors *b, const struct pm_safetensor *tb, bool *same)
+static int compare_bytes(const struct pm_tensor_file *a, const struct pm_file_tensor *ta,
+                         const struct pm_tensor_file *b, const struct pm_file_tensor *tb, bool *same)
 {
     int err = PM_OK;
     char x[PIECE], y[PIECE];
@@ -191,8 +191,8 @@ static int compare_bytes(const struct pm_safetensors *a, const struct pm_safeten
     *same = ta->bytes == tb->bytes;
     for (uint64_t at = 0; *same && at < ta->bytes;) {
         size_t n = ta->bytes - at < PIECE ? (size_t)(ta->bytes - at) : PIECE;
-        PM_TRY(pm_safetensors_bytes(a, ta, at, n, x));
-        PM_TRY(pm_safetensors_bytes(b, tb, at, n, y));
+        PM_TRY(pm_tensor_file_bytes(a, ta, at, n, x));
+        PM_TRY(pm_tensor_file_bytes(b, tb, at, n, y));
         *same = memcmp(x, y, n) == 0;
         at += n;
     }
@@ -201,8 +201,8 @@ out:
 }
 
 /* Two NaNs at one place count as equal; one alone makes the difference NaN. */
-static int compare_numbers(const struct pm_safetensors *a, const struct pm_safetensor *ta,
-                           const struct pm_safetensors *b, const struct pm_safetensor *tb,
+static int compare_numbers(const struct pm_tensor_file *a, const struct pm_file_tensor *ta,
+                           const struct pm_tensor_file *b, const struct pm_file_tensor *tb,
                            struct difference *d)
 {
     int err = PM_OK;
@@ -211,8 +211,8 @@ static int compare_numbers(const struct pm_safetensors *a, const struct pm_safet
 
     for (uint64_t at = 0; at < ta->count;) {
         size_t n = ta->count - at < PIECE ? (size_t)(ta->count - at) : PIECE;
-        PM_TRY(pm_safetensors_doubles(a, ta, at, n, x));
-        PM_TRY(pm_safetensors_doubles(b, tb, at, n, y));
+        PM_TRY(pm_tensor_file_doubles(a, ta, at, n, x));
+        PM_TRY(pm_tensor_file_doubles(b, tb, at, n, y));
         for (size_t i = 0; i < n; i++) {
             double gap = x[i] == y[i] || (isnan(x[i]) && isnan(y[i])) ? 0 : fabs(x[i] - y[i]);
             same = same && gap == 0;
@@ -229,8 +229,8 @@ out:
     return err;
 }
 
-static int compare(const struct pm_safetensors *a, const struct pm_safetensor *ta,
-                   const struct pm_safetensors *b, const struct pm_safetensor *tb,
+static int compare(const struct pm_tensor_file *a, const struct pm_file_tensor *ta,
+                   const struct pm_tensor_file *b, const struct pm_file_tensor *tb,
                    struct difference *d)
 {
     int err = PM_OK;
@@ -247,7 +247,7 @@ static int compare(const struct pm_safetensors *a, const struct pm_safetensor *t
         d->what = "only in B";
     else if (!same_shape(ta, tb))
         d->what = "shape";
-    else if (ta->type == PM_ST_OTHER || tb->type == PM_ST_OTHER) {
+    else if (ta->type == PM_DTYPE_OTHER || tb->type == PM_DTYPE_OTHER) {
         PM_TRY(compare_bytes(a, ta, b, tb, &same));
         d->what = ta->type != tb->type ? "dtype" : same ? "same" : "values";
     } else {
@@ -297,17 +297,17 @@ static void report_one(struct report *r, const struct difference *d, int width)
 }
 
 /* Both lists are sorted by name: one walk over the two. */
-static int compare_all(const struct pm_safetensors *a, const struct pm_safetensors *b,
+static int compare_all(const struct pm_tensor_file *a, const struct pm_tensor_file *b,
                        struct report *r)
 {
     int err = PM_OK;
     int width = longest_name(a) > longest_name(b) ? longest_name(a) : longest_name(b);
 
-    for (size_t i = 0, k = 0; i < pm_safetensors_count(a) || k < pm_safetensors_count(b);) {
-        const struct pm_safetensor *ta =
-            i < pm_safetensors_count(a) ? pm_safetensors_get(a, i) : NULL;
-        const struct pm_safetensor *tb =
-            k < pm_safetensors_count(b) ? pm_safetensors_get(b, k) : NULL;
+    for (size_t i = 0, k = 0; i < pm_tensor_file_count(a) || k < pm_tensor_file_count(b);) {
+        const struct pm_file_tensor *ta =
+            i < pm_tensor_file_count(a) ? pm_tensor_file_get(a, i) : NULL;
+        const struct pm_file_tensor *tb =
+            k < pm_tensor_file_count(b) ? pm_tensor_file_get(b, k) : NULL;
         int order = !ta ? 1 : !tb ? -1 : strcmp(ta->name, tb->name);
         struct difference d;
         PM_TRY(compare(a, order <= 0 ? ta : NULL, b, order >= 0 ? tb : NULL, &d));

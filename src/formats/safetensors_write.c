@@ -3,23 +3,23 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pumice/formats.h>
+#include <pumice/tensor_file.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static int by_size_and_name(const void *a, const void *b)
 {
-    const struct pm_safetensor *x = *(const struct pm_safetensor *const *)a;
-    const struct pm_safetensor *y = *(const struct pm_safetensor *const *)b;
-    size_t n = pm_st_type_size(x->type), m = pm_st_type_size(y->type);
+    const struct pm_file_tensor *x = *(const struct pm_file_tensor *const *)a;
+    const struct pm_file_tensor *y = *(const struct pm_file_tensor *const *)b;
+    size_t n = pm_dtype_size(x->type), m = pm_dtype_size(y->type);
 
     return n != m ? (n < m) - (n > m) : strcmp(x->name, y->name);
 }
 
-static uint64_t bytes_of(const struct pm_safetensor *t)
+static uint64_t bytes_of(const struct pm_file_tensor *t)
 {
-    uint64_t bytes = pm_st_type_size(t->type);
+    uint64_t bytes = pm_dtype_size(t->type);
 
     for (int i = 0; i < t->rank; i++)
         bytes *= (uint64_t)t->dim[i];
@@ -40,7 +40,7 @@ static void add_quoted(struct pm_str *s, const char *text)
     pm_str_add(s, "\"");
 }
 
-static void make_header(struct pm_str *h, const struct pm_safetensor *const *order, size_t count,
+static void make_header(struct pm_str *h, const struct pm_file_tensor *const *order, size_t count,
                         const char *const *meta)
 {
     uint64_t at = 0;
@@ -59,10 +59,10 @@ static void make_header(struct pm_str *h, const struct pm_safetensor *const *ord
         comma = ",";
     }
     for (size_t i = 0; i < count; i++, comma = ",") {
-        const struct pm_safetensor *t = order[i];
+        const struct pm_file_tensor *t = order[i];
         pm_str_add(h, "%s", comma);
         add_quoted(h, t->name);
-        pm_str_add(h, ":{\"dtype\":\"%s\",\"shape\":[", pm_st_type_name(t->type));
+        pm_str_add(h, ":{\"dtype\":\"%s\",\"shape\":[", pm_dtype_name(t->type));
         for (int k = 0; k < t->rank; k++)
             pm_str_add(h, "%s%lld", k ? "," : "", (long long)t->dim[k]);
         pm_str_add(h, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)at,
@@ -95,7 +95,7 @@ static int put(struct sink *k, const void *data, size_t size)
     return PM_OK;
 }
 
-static int put_all(struct sink *k, const struct pm_safetensor *const *order, size_t count,
+static int put_all(struct sink *k, const struct pm_file_tensor *const *order, size_t count,
                    const char *const *meta)
 {
     int err = PM_OK;
@@ -131,19 +131,19 @@ static void sync_folder_of(const char *path)
     pm_free(folder);
 }
 
-int pm_safetensors_write(const char *path, const struct pm_safetensor *tensors, size_t count,
+int pm_safetensors_write(const char *path, const struct pm_file_tensor *tensors, size_t count,
                          const char *const *meta, char sha256[65])
 {
     int err = PM_OK;
     struct pm_str temporary = { 0 };
-    const struct pm_safetensor **order = pm_malloc((count + 1) * sizeof *order);
+    const struct pm_file_tensor **order = pm_malloc((count + 1) * sizeof *order);
     struct sink k = { .fd = -1, .path = path };
 
     for (size_t i = 0; i < count; i++)
         order[i] = &tensors[i];
     qsort(order, count, sizeof *order, by_size_and_name);
     for (size_t i = 0; i < count; i++)
-        assert(order[i]->type != PM_ST_OTHER);
+        assert(order[i]->type != PM_DTYPE_OTHER);
     pm_str_add(&temporary, "%s.tmp-%ld", path, (long)getpid());
     pm_sha256_start(&k.sha);
     k.fd = open(temporary.text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

@@ -163,13 +163,13 @@ out:
 static int write_tensors(const char *path, uint64_t step, const struct pm_state_tensor *tensors,
                          size_t count, char sha256[65])
 {
-    struct pm_safetensor *list = pm_calloc(count + 1, sizeof *list);
+    struct pm_file_tensor *list = pm_calloc(count + 1, sizeof *list);
     char number[32];
     const char *meta[] = { "format", "pumice", "step", number, NULL };
 
     snprintf(number, sizeof number, "%llu", (unsigned long long)step);
     for (size_t i = 0; i < count; i++) {
-        list[i] = (struct pm_safetensor){ .name = tensors[i].name, .type = PM_ST_F32,
+        list[i] = (struct pm_file_tensor){ .name = tensors[i].name, .type = PM_DTYPE_F32,
                                           .rank = tensors[i].shape.rank, .data = tensors[i].data };
         for (int k = 0; k < list[i].rank; k++)
             list[i].dim[k] = tensors[i].shape.dim[k];

@@ -86,7 +86,7 @@ static int open_file(const char *path, struct pm_checkpoint **out)
     }
     PM_TRY(pm_safetensors_open(path, &c->tensors));
     c->path = pm_strdup(path);
-    step = pm_safetensors_meta(c->tensors, "step");
+    step = pm_tensor_file_meta(c->tensors, "step");
     c->step = step ? strtoull(step, NULL, 10) : 0;
     *out = c, c = NULL;
 out:
@@ -234,7 +234,7 @@ void pm_checkpoint_close(struct pm_checkpoint **c)
 {
     if (!*c)
         return;
-    pm_safetensors_close(&(*c)->tensors);
+    pm_tensor_file_close(&(*c)->tensors);
     pm_free((*c)->path);
     pm_free((*c)->state);
     pm_free(*c);
@@ -243,7 +243,7 @@ void pm_checkpoint_close(struct pm_checkpoint **c)
 
 /* ---- tensors --------------------------------------------------------------------------- */
 
-static struct pm_shape shape_of(const struct pm_safetensor *t)
+static struct pm_shape shape_of(const struct pm_file_tensor *t)
 {
     struct pm_shape s = { .rank = t->rank };
 
@@ -257,7 +257,7 @@ static struct pm_shape shape_of(const struct pm_safetensor *t)
 
 bool pm_checkpoint_has(const struct pm_checkpoint *c, const char *name, struct pm_shape *shape)
 {
-    const struct pm_safetensor *t = pm_safetensors_find(c->tensors, name);
+    const struct pm_file_tensor *t = pm_tensor_file_find(c->tensors, name);
 
     if (t && shape)
         *shape = shape_of(t);
@@ -266,11 +266,11 @@ bool pm_checkpoint_has(const struct pm_checkpoint *c, const char *name, struct p
 
 static int absent(const struct pm_checkpoint *c, const char *name)
 {
-    size_t count = pm_safetensors_count(c->tensors);
+    size_t count = pm_tensor_file_count(c->tensors);
     const char **names = pm_malloc((count + 1) * sizeof *names), *near;
 
     for (size_t i = 0; i < count; i++)
-        names[i] = pm_safetensors_get(c->tensors, i)->name;
+        names[i] = pm_tensor_file_get(c->tensors, i)->name;
     near = pm_nearest(name, names, count);
     pm_fail(PM_EDATA, "%s: no tensor '%s'%s%s%s", c->path, name, near ? "; the nearest is '" : "",
             near ? near : "", near ? "'" : "");
@@ -281,13 +281,13 @@ static int absent(const struct pm_checkpoint *c, const char *name)
 int pm_checkpoint_read(const struct pm_checkpoint *c, const char *name, struct pm_shape shape,
                        float *data)
 {
-    const struct pm_safetensor *t = pm_safetensors_find(c->tensors, name);
+    const struct pm_file_tensor *t = pm_tensor_file_find(c->tensors, name);
     char is[96], wanted[64];
 
     if (!t)
         return absent(c, name);
     if (!pm_shape_equal(shape_of(t), shape))
         return pm_fail(PM_EDATA, "%s: tensor '%s' has shape %s, the model wants %s", c->path, name,
-                       pm_safetensor_shape(t, is), pm_shape_text(shape, wanted));
-    return pm_safetensors_floats(c->tensors, t, 0, (size_t)t->count, data);
+                       pm_file_tensor_shape(t, is), pm_shape_text(shape, wanted));
+    return pm_tensor_file_floats(c->tensors, t, 0, (size_t)t->count, data);
 }

@@ -20,9 +20,9 @@ static struct pm_checkpoint *open_step(const char *run, int step)
     return c;
 }
 
-static const struct pm_safetensor *find(const struct pm_checkpoint *c, const char *name)
+static const struct pm_file_tensor *find(const struct pm_checkpoint *c, const char *name)
 {
-    const struct pm_safetensor *t = pm_safetensors_find(c->tensors, name);
+    const struct pm_file_tensor *t = pm_tensor_file_find(c->tensors, name);
 
     if (!t)
         fail_msg("%s: no %s", c->path, name);
@@ -31,10 +31,10 @@ static const struct pm_safetensor *find(const struct pm_checkpoint *c, const cha
 
 static double *values(const struct pm_checkpoint *c, const char *name, size_t *count)
 {
-    const struct pm_safetensor *t = find(c, name);
+    const struct pm_file_tensor *t = find(c, name);
     double *v = pm_malloc((size_t)t->count * sizeof *v);
 
-    if (pm_safetensors_doubles(c->tensors, t, 0, (size_t)t->count, v) < 0)
+    if (pm_tensor_file_doubles(c->tensors, t, 0, (size_t)t->count, v) < 0)
         fail_msg("%s", pm_error_text());
     *count = (size_t)t->count;
     return v;
@@ -90,8 +90,8 @@ static void check_run(const char *device, const char *name, bool ramp)
               "init.checkpoint=%s", in("net.json"), in("%s", name), LAST, device, averaged,
               ramp ? "true" : "false", in("start")), 0);
     first = open_step("start", 3);
-    for (size_t i = 0; i < pm_safetensors_count(first->tensors); i++) {
-        const char *variable = pm_safetensors_get(first->tensors, i)->name;
+    for (size_t i = 0; i < pm_tensor_file_count(first->tensors); i++) {
+        const char *variable = pm_tensor_file_get(first->tensors, i)->name;
         double *average, before;
         size_t count;
 
@@ -188,11 +188,11 @@ static void test_resume(void **state)
 static void write_without(const char *from, const char *to, bool replace)
 {
     struct pm_checkpoint *c = open_step(from, 6);
-    size_t all = pm_safetensors_count(c->tensors), count = 0;
-    struct pm_safetensor *list = pm_calloc(all, sizeof *list);
+    size_t all = pm_tensor_file_count(c->tensors), count = 0;
+    struct pm_file_tensor *list = pm_calloc(all, sizeof *list);
 
     for (size_t i = 0; i < all; i++) {
-        const struct pm_safetensor *t = pm_safetensors_get(c->tensors, i), *source = t;
+        const struct pm_file_tensor *t = pm_tensor_file_get(c->tensors, i), *source = t;
         char name[256];
         float *data;
 
@@ -202,7 +202,7 @@ static void write_without(const char *from, const char *to, bool replace)
         if (replace)
             source = find(c, name);
         data = pm_malloc((size_t)t->count * sizeof *data);
-        if (pm_safetensors_floats(c->tensors, source, 0, (size_t)t->count, data) < 0)
+        if (pm_tensor_file_floats(c->tensors, source, 0, (size_t)t->count, data) < 0)
             fail_msg("%s", pm_error_text());
         list[count] = *t;
         list[count++].data = data;

@@ -1,7 +1,7 @@
 /* safetensors: what is written reads back to the same bits; equal contents give equal bytes; every
  * malformed header is refused with the tensor's name; foreign files are read. */
 #include <math.h>
-#include <pumice/formats.h>
+#include <pumice/tensor_file.h>
 #include <pumice/rng.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,13 +53,13 @@ static void round_trip(void **state)
     char sha[65], hex[65], *text;
     size_t size;
     struct pm_sha256 sum;
-    struct pm_safetensors *s = NULL;
-    struct pm_safetensor list[] = {
-        { .name = "net/w", .type = PM_ST_F32, .rank = 3, .dim = { 2, 3, 4 }, .data = w },
-        { .name = "quote\"back\\slash\nline", .type = PM_ST_U8, .rank = 1, .dim = { 5 }, .data = bytes },
-        { .name = "a", .type = PM_ST_F32, .data = &scalar },
-        { .name = "step", .type = PM_ST_I64, .data = &big },
-        { .name = "empty", .type = PM_ST_F32, .rank = 2, .dim = { 0, 7 }, .data = w },
+    struct pm_tensor_file *s = NULL;
+    struct pm_file_tensor list[] = {
+        { .name = "net/w", .type = PM_DTYPE_F32, .rank = 3, .dim = { 2, 3, 4 }, .data = w },
+        { .name = "quote\"back\\slash\nline", .type = PM_DTYPE_U8, .rank = 1, .dim = { 5 }, .data = bytes },
+        { .name = "a", .type = PM_DTYPE_F32, .data = &scalar },
+        { .name = "step", .type = PM_DTYPE_I64, .data = &big },
+        { .name = "empty", .type = PM_DTYPE_F32, .rank = 2, .dim = { 0, 7 }, .data = w },
     };
     const char *meta[] = { "format", "pumice", "key \"2\"", "value\t", NULL };
     const char *key, *value;
@@ -78,34 +78,34 @@ static void round_trip(void **state)
     pm_free(text);
 
     assert_int_equal(pm_safetensors_open(in_folder("a.safetensors"), &s), 0);
-    assert_int_equal(pm_safetensors_count(s), 5);
-    assert_int_equal(pm_safetensors_size(s), size);
+    assert_int_equal(pm_tensor_file_count(s), 5);
+    assert_int_equal(pm_tensor_file_size(s), size);
     for (size_t i = 1; i < 5; i++)
-        assert_true(strcmp(pm_safetensors_get(s, i - 1)->name, pm_safetensors_get(s, i)->name) < 0);
-    const struct pm_safetensor *t = pm_safetensors_find(s, "net/w");
+        assert_true(strcmp(pm_tensor_file_get(s, i - 1)->name, pm_tensor_file_get(s, i)->name) < 0);
+    const struct pm_file_tensor *t = pm_tensor_file_find(s, "net/w");
     assert_non_null(t);
     assert_int_equal(t->rank, 3);
     assert_int_equal(t->dim[2], 4);
     assert_int_equal(t->offset % 4, 0);
-    assert_int_equal(pm_safetensors_floats(s, t, 0, 24, got), 0);
+    assert_int_equal(pm_tensor_file_floats(s, t, 0, 24, got), 0);
     assert_memory_equal(got, w, sizeof w);
-    assert_int_equal(pm_safetensors_floats(s, t, 20, 4, got), 0);
+    assert_int_equal(pm_tensor_file_floats(s, t, 20, 4, got), 0);
     assert_memory_equal(got, w + 20, 16);
-    assert_true(pm_safetensors_floats(s, t, 20, 5, got) < 0);
-    t = pm_safetensors_find(s, "a");
-    assert_int_equal(pm_safetensors_floats(s, t, 0, 1, &minus), 0);
+    assert_true(pm_tensor_file_floats(s, t, 20, 5, got) < 0);
+    t = pm_tensor_file_find(s, "a");
+    assert_int_equal(pm_tensor_file_floats(s, t, 0, 1, &minus), 0);
     assert_true(signbit(minus));
-    t = pm_safetensors_find(s, "step");
+    t = pm_tensor_file_find(s, "step");
     assert_int_equal(t->offset % 8, 0);
-    assert_int_equal(pm_safetensors_bytes(s, t, 0, 8, &back), 0);
+    assert_int_equal(pm_tensor_file_bytes(s, t, 0, 8, &back), 0);
     assert_true(back == big);
-    assert_non_null(pm_safetensors_find(s, list[1].name));
-    assert_null(pm_safetensors_find(s, "net/W"));
-    assert_string_equal(pm_safetensors_meta(s, "key \"2\""), "value\t");
-    assert_true(pm_safetensors_meta_at(s, 0, &key, &value));
+    assert_non_null(pm_tensor_file_find(s, list[1].name));
+    assert_null(pm_tensor_file_find(s, "net/W"));
+    assert_string_equal(pm_tensor_file_meta(s, "key \"2\""), "value\t");
+    assert_true(pm_tensor_file_meta_at(s, 0, &key, &value));
     assert_string_equal(key, "format");
-    assert_false(pm_safetensors_meta_at(s, 2, &key, &value));
-    pm_safetensors_close(&s);
+    assert_false(pm_tensor_file_meta_at(s, 2, &key, &value));
+    pm_tensor_file_close(&s);
     assert_null(s);
 }
 
@@ -113,15 +113,15 @@ static void order_does_not_matter(void **state)
 {
     float v[3] = { 1, 2, 3 };
     char first[65], second[65];
-    struct pm_safetensor t[] = {
-        { .name = "b", .type = PM_ST_F32, .data = &v[1] },
-        { .name = "c", .type = PM_ST_F32, .data = &v[2] },
-        { .name = "a", .type = PM_ST_F32, .data = &v[0] },
+    struct pm_file_tensor t[] = {
+        { .name = "b", .type = PM_DTYPE_F32, .data = &v[1] },
+        { .name = "c", .type = PM_DTYPE_F32, .data = &v[2] },
+        { .name = "a", .type = PM_DTYPE_F32, .data = &v[0] },
     };
 
     (void)state;
     assert_int_equal(pm_safetensors_write(in_folder("x.safetensors"), t, 3, NULL, first), 0);
-    struct pm_safetensor swapped[] = { t[2], t[1], t[0] };
+    struct pm_file_tensor swapped[] = { t[2], t[1], t[0] };
     assert_int_equal(pm_safetensors_write(in_folder("y.safetensors"), swapped, 3, NULL, second), 0);
     assert_string_equal(first, second);
 }
@@ -135,38 +135,38 @@ static void element_types(void **state)
     static const double brain_is[] = { 1, -3, 0x1p-133 };
     static const int64_t wide[] = { -5, INT64_C(1) << 60 };
     static const uint8_t odd[] = { 0, 200 };
-    struct pm_safetensor list[] = {
-        { .name = "half", .type = PM_ST_F16, .rank = 1, .dim = { 8 }, .data = half },
-        { .name = "brain", .type = PM_ST_BF16, .rank = 1, .dim = { 3 }, .data = brain },
-        { .name = "wide", .type = PM_ST_I64, .rank = 1, .dim = { 2 }, .data = wide },
-        { .name = "odd", .type = PM_ST_U8, .rank = 1, .dim = { 2 }, .data = odd },
-        { .name = "signed", .type = PM_ST_I8, .rank = 1, .dim = { 2 }, .data = odd },
-        { .name = "flag", .type = PM_ST_BOOL, .rank = 1, .dim = { 1 }, .data = "\1" },
+    struct pm_file_tensor list[] = {
+        { .name = "half", .type = PM_DTYPE_F16, .rank = 1, .dim = { 8 }, .data = half },
+        { .name = "brain", .type = PM_DTYPE_BF16, .rank = 1, .dim = { 3 }, .data = brain },
+        { .name = "wide", .type = PM_DTYPE_I64, .rank = 1, .dim = { 2 }, .data = wide },
+        { .name = "odd", .type = PM_DTYPE_U8, .rank = 1, .dim = { 2 }, .data = odd },
+        { .name = "signed", .type = PM_DTYPE_I8, .rank = 1, .dim = { 2 }, .data = odd },
+        { .name = "flag", .type = PM_DTYPE_BOOL, .rank = 1, .dim = { 1 }, .data = "\1" },
     };
     double got[8];
     float single[8];
-    struct pm_safetensors *s = NULL;
+    struct pm_tensor_file *s = NULL;
 
     (void)state;
     assert_int_equal(pm_safetensors_write(in_folder("t.safetensors"), list, 6, NULL, NULL), 0);
     assert_int_equal(pm_safetensors_open(in_folder("t.safetensors"), &s), 0);
-    pm_safetensors_doubles(s, pm_safetensors_find(s, "half"), 0, 8, got);
+    pm_tensor_file_doubles(s, pm_tensor_file_find(s, "half"), 0, 8, got);
     for (int i = 0; i < 8; i++)
         assert_true(got[i] == half_is[i] && !signbit(got[i]) == !signbit(half_is[i]));
-    pm_safetensors_floats(s, pm_safetensors_find(s, "half"), 0, 8, single);
+    pm_tensor_file_floats(s, pm_tensor_file_find(s, "half"), 0, 8, single);
     assert_true(single[2] == 65504);
-    pm_safetensors_doubles(s, pm_safetensors_find(s, "brain"), 0, 3, got);
+    pm_tensor_file_doubles(s, pm_tensor_file_find(s, "brain"), 0, 3, got);
     for (int i = 0; i < 3; i++)
         assert_true(got[i] == brain_is[i]);
-    pm_safetensors_doubles(s, pm_safetensors_find(s, "wide"), 0, 2, got);
+    pm_tensor_file_doubles(s, pm_tensor_file_find(s, "wide"), 0, 2, got);
     assert_true(got[0] == -5 && got[1] == 0x1p60);
-    pm_safetensors_doubles(s, pm_safetensors_find(s, "odd"), 0, 2, got);
+    pm_tensor_file_doubles(s, pm_tensor_file_find(s, "odd"), 0, 2, got);
     assert_true(got[1] == 200);
-    pm_safetensors_doubles(s, pm_safetensors_find(s, "signed"), 0, 2, got);
+    pm_tensor_file_doubles(s, pm_tensor_file_find(s, "signed"), 0, 2, got);
     assert_true(got[1] == -56);
-    pm_safetensors_doubles(s, pm_safetensors_find(s, "flag"), 0, 1, got);
+    pm_tensor_file_doubles(s, pm_tensor_file_find(s, "flag"), 0, 1, got);
     assert_true(got[0] == 1);
-    pm_safetensors_close(&s);
+    pm_tensor_file_close(&s);
 }
 
 /* header, bytes of data, words the message must hold; NULL: the file is good. */
@@ -218,7 +218,7 @@ static void malformed_headers(void **state)
 
     (void)state;
     for (size_t i = 0; i < PM_COUNT(headers); i++) {
-        struct pm_safetensors *s = NULL;
+        struct pm_tensor_file *s = NULL;
         size_t size = compose(headers[i].header, data, headers[i].data, file);
         uint8_t *exact = pm_malloc(size); /* so that the sanitizer sees a read beyond the end */
         memcpy(exact, file, size);
@@ -231,7 +231,7 @@ static void malformed_headers(void **state)
             if (!strstr(pm_error_text(), headers[i].says) || !strstr(pm_error_text(), "file.st"))
                 fail_msg("%s: '%s' lacks '%s'", headers[i].header, pm_error_text(), headers[i].says);
         }
-        pm_safetensors_close(&s);
+        pm_tensor_file_close(&s);
         pm_free(exact);
     }
 }
@@ -240,9 +240,9 @@ static void malformed_headers(void **state)
 static void damaged_files(void **state)
 {
     float v[12] = { 0 }, got[64];
-    struct pm_safetensor list[] = {
-        { .name = "one", .type = PM_ST_F32, .rank = 2, .dim = { 2, 4 }, .data = v },
-        { .name = "two", .type = PM_ST_F32, .rank = 1, .dim = { 4 }, .data = v },
+    struct pm_file_tensor list[] = {
+        { .name = "one", .type = PM_DTYPE_F32, .rank = 2, .dim = { 2, 4 }, .data = v },
+        { .name = "two", .type = PM_DTYPE_F32, .rank = 1, .dim = { 4 }, .data = v },
     };
     const char *meta[] = { "k", "v", NULL };
     char *text;
@@ -253,25 +253,25 @@ static void damaged_files(void **state)
     assert_int_equal(pm_safetensors_write(in_folder("d.safetensors"), list, 2, meta, NULL), 0);
     assert_int_equal(pm_file_read(in_folder("d.safetensors"), &text, &size), 0);
     for (size_t cut = 0; cut < size; cut++) {
-        struct pm_safetensors *s = NULL;
+        struct pm_tensor_file *s = NULL;
         uint8_t *part = pm_malloc(cut + 1);
         memcpy(part, text, cut);
         assert_int_equal(pm_safetensors_open_memory("cut", part, cut, &s), PM_EDATA);
         pm_free(part);
     }
     for (int trial = 0; trial < 20000; trial++) {
-        struct pm_safetensors *s = NULL;
+        struct pm_tensor_file *s = NULL;
         uint8_t *copy = pm_malloc(size);
         memcpy(copy, text, size);
         for (int64_t n = pm_rng_int(&r, 1, 3); n > 0; n--)
             copy[pm_rng_int(&r, 0, (int64_t)size - 49)] = (uint8_t)pm_rng_u32(&r);
         if (pm_safetensors_open_memory("flipped", copy, size, &s) == PM_OK)
-            for (size_t i = 0; i < pm_safetensors_count(s); i++) {
-                const struct pm_safetensor *t = pm_safetensors_get(s, i);
+            for (size_t i = 0; i < pm_tensor_file_count(s); i++) {
+                const struct pm_file_tensor *t = pm_tensor_file_get(s, i);
                 if (t->count <= 64)
-                    pm_safetensors_floats(s, t, 0, (size_t)t->count, got);
+                    pm_tensor_file_floats(s, t, 0, (size_t)t->count, got);
             }
-        pm_safetensors_close(&s);
+        pm_tensor_file_close(&s);
         pm_free(copy);
     }
     pm_free(text);
@@ -280,7 +280,7 @@ static void damaged_files(void **state)
 static void failed_write_keeps_the_former(void **state)
 {
     float v = 1;
-    struct pm_safetensor t = { .name = "v", .type = PM_ST_F32, .data = &v };
+    struct pm_file_tensor t = { .name = "v", .type = PM_DTYPE_F32, .data = &v };
 
     (void)state;
     assert_int_equal(pm_safetensors_write(in_folder("no/such/folder"), &t, 1, NULL, NULL), PM_EFAIL);
@@ -293,7 +293,7 @@ static void foreign_file(void **state)
     const char *data = getenv("PUMICE_DATA");
     const char *source = getenv("PUMICE_SOURCE");
     char path[1024];
-    struct pm_safetensors *s = NULL;
+    struct pm_tensor_file *s = NULL;
     float bias[10], sum = 0;
 
     (void)state;
@@ -304,20 +304,20 @@ static void foreign_file(void **state)
         skip();
     }
     assert_int_equal(pm_safetensors_open(path, &s), 0);
-    const struct pm_safetensor *t = pm_safetensors_find(s, "fc2.bias");
+    const struct pm_file_tensor *t = pm_tensor_file_find(s, "fc2.bias");
     assert_non_null(t);
     assert_int_equal(t->count, 10);
-    assert_int_equal(pm_safetensors_floats(s, t, 0, 10, bias), 0);
+    assert_int_equal(pm_tensor_file_floats(s, t, 0, 10, bias), 0);
     for (int i = 0; i < 10; i++) {
         assert_true(isfinite(bias[i]));
         sum += fabsf(bias[i]);
     }
     assert_true(sum > 0 && sum < 100);
-    t = pm_safetensors_find(s, "conv1.weight");
+    t = pm_tensor_file_find(s, "conv1.weight");
     assert_non_null(t);
     assert_int_equal(t->rank, 4);
     assert_int_equal(t->dim[0], 8);
-    pm_safetensors_close(&s);
+    pm_tensor_file_close(&s);
 }
 
 int main(void)

@@ -12,7 +12,7 @@ static char sha[65];
 static void write_tensors(const char *name)
 {
     static const float values[2] = { 1, 2 };
-    const struct pm_safetensor t = { .name = "w", .type = PM_ST_F32, .rank = 1, .dim = { 2 },
+    const struct pm_file_tensor t = { .name = "w", .type = PM_DTYPE_F32, .rank = 1, .dim = { 2 },
                                      .data = values };
 
     if (pm_safetensors_write(fuzz_path(name), &t, 1, NULL, sha) < 0)

@@ -1,32 +1,32 @@
 /* The first byte chooses: the rest is a whole file, or header text up to a NUL and data after it, to
  * which the length is supplied: so the fuzzer need not guess a length that fits. */
-#include <pumice/formats.h>
+#include <pumice/tensor_file.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void read_all(const uint8_t *file, size_t size)
 {
-    struct pm_safetensors *s = NULL;
+    struct pm_tensor_file *s = NULL;
     float floats[64];
     double doubles[64];
     char shape[96];
 
     if (pm_safetensors_open_memory("fuzz", file, size, &s) < 0)
         return;
-    for (size_t i = 0; i < pm_safetensors_count(s); i++) {
-        const struct pm_safetensor *t = pm_safetensors_get(s, i);
+    for (size_t i = 0; i < pm_tensor_file_count(s); i++) {
+        const struct pm_file_tensor *t = pm_tensor_file_get(s, i);
         size_t n = t->count < 64 ? (size_t)t->count : 64;
-        pm_safetensor_shape(t, shape);
-        if (pm_safetensors_find(s, t->name) != t)
+        pm_file_tensor_shape(t, shape);
+        if (pm_tensor_file_find(s, t->name) != t)
             __builtin_trap();
-        if (t->type == PM_ST_OTHER)
+        if (t->type == PM_DTYPE_OTHER)
             continue;
-        if (pm_safetensors_floats(s, t, t->count - n, n, floats) < 0 ||
-            pm_safetensors_doubles(s, t, 0, n, doubles) < 0)
+        if (pm_tensor_file_floats(s, t, t->count - n, n, floats) < 0 ||
+            pm_tensor_file_doubles(s, t, 0, n, doubles) < 0)
             __builtin_trap();
     }
-    pm_safetensors_close(&s);
+    pm_tensor_file_close(&s);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -190,7 +190,7 @@ static void opens_what_a_user_names(void **state)
 static void foreign_file_has_no_state(void **state)
 {
     float v = 2;
-    struct pm_safetensor t = { .name = "v", .type = PM_ST_F32, .data = &v };
+    struct pm_file_tensor t = { .name = "v", .type = PM_DTYPE_F32, .data = &v };
     struct pm_checkpoint *c = NULL;
     char path[256];
 

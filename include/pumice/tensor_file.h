@@ -1,0 +1,78 @@
+/* tensor_file: named tensors in a file, whichever format keeps them: one way to list, find and read
+ * them. A format is a row (src/formats/tensor_file.h) and one line in src/formats/tensor_formats.def.
+ * No length found in a file is used before it was checked against the file's size. */
+#ifndef PUMICE_TENSOR_FILE_H
+#define PUMICE_TENSOR_FILE_H
+
+#include <pumice/base.h>
+
+/* Element types by their names in safetensors. OTHER: one we do not know (strings, complex numbers);
+ * such a tensor is listed and its bytes can be read, but it has no numbers. */
+enum pm_dtype {
+    PM_DTYPE_F64, PM_DTYPE_F32, PM_DTYPE_F16, PM_DTYPE_BF16, PM_DTYPE_I64, PM_DTYPE_I32,
+    PM_DTYPE_I16, PM_DTYPE_I8, PM_DTYPE_U64, PM_DTYPE_U32, PM_DTYPE_U16, PM_DTYPE_U8,
+    PM_DTYPE_BOOL, PM_DTYPE_OTHER,
+};
+const char *pm_dtype_name(enum pm_dtype t); /* "F32"; "other" */
+size_t pm_dtype_size(enum pm_dtype t);      /* bytes; 0 for OTHER */
+
+enum { PM_FILE_MAX_RANK = 8 };
+struct pm_file_tensor {
+    const char *name;      /* borrowed from the file object (reading) or the caller (writing) */
+    enum pm_dtype type;
+    int rank;              /* 0 = scalar, count 1 */
+    int64_t dim[PM_FILE_MAX_RANK];
+    uint64_t count;        /* reading: product of dim. Ignored when writing */
+    uint64_t bytes;        /* reading: of all elements, in row-major order. Ignored when writing */
+    const void *data;      /* writing: the elements, borrowed. NULL when reading */
+    /* Reading: where the format's reader finds it; its own affair. */
+    uint64_t offset;
+    int source;
+};
+/* "3x3x1x8", "scalar"; buf of 96 bytes. */
+char *pm_file_tensor_shape(const struct pm_file_tensor *t, char buf[96]);
+
+struct pm_tensor_file;
+/* Opens a file of any known format, told by its contents, not its name: safetensors; a TensorFlow V2
+ * checkpoint by its prefix, its .index or its folder; ... pm_tensor_formats lists them. PM_EDATA,
+ * naming file and offset, when it is none or damaged. Files stay open, so they may be renamed or
+ * unlinked meanwhile. */
+int pm_tensor_file_open(const char *path, struct pm_tensor_file **out);
+void pm_tensor_file_close(struct pm_tensor_file **f);
+const char *pm_tensor_file_path(const struct pm_tensor_file *f);
+const char *pm_tensor_file_format(const struct pm_tensor_file *f);    /* "safetensors" */
+uint64_t pm_tensor_file_size(const struct pm_tensor_file *f);         /* bytes of all its files */
+/* Tensors sorted by name. */
+size_t pm_tensor_file_count(const struct pm_tensor_file *f);
+const struct pm_file_tensor *pm_tensor_file_get(const struct pm_tensor_file *f, size_t i);
+const struct pm_file_tensor *pm_tensor_file_find(const struct pm_tensor_file *f, const char *name);
+/* Value of a key of the file's own notes (safetensors' __metadata__), or NULL. */
+const char *pm_tensor_file_meta(const struct pm_tensor_file *f, const char *key);
+/* Pair i of them in the file's order; false beyond the last. */
+bool pm_tensor_file_meta_at(const struct pm_tensor_file *f, size_t i, const char **key,
+                            const char **value);
+/* Bytes begin..begin+size-1 of a tensor (little-endian, row-major). */
+int pm_tensor_file_bytes(const struct pm_tensor_file *f, const struct pm_file_tensor *t,
+                         uint64_t begin, size_t size, void *dst);
+/* Elements first..first+count-1 as numbers; integers above 2^24 (2^53) round. */
+int pm_tensor_file_floats(const struct pm_tensor_file *f, const struct pm_file_tensor *t,
+                          uint64_t first, size_t count, float *dst);
+int pm_tensor_file_doubles(const struct pm_tensor_file *f, const struct pm_file_tensor *t,
+                           uint64_t first, size_t count, double *dst);
+
+/* ---- by format ------------------------------------------------------------------------- */
+
+/* Every tensor's offsets must lie in the file, fit shape and type, and together cover the data
+ * without overlap or hole. */
+int pm_safetensors_open(const char *path, struct pm_tensor_file **out);
+/* The same from memory, which is borrowed until close. name: for messages. */
+int pm_safetensors_open_memory(const char *name, const void *data, size_t size,
+                               struct pm_tensor_file **out);
+/* Writes a file under a temporary name in the same folder, syncs it, renames it, syncs the folder.
+ * Tensors are ordered by element size (large first, which aligns them), then name: equal contents
+ * give equal bytes. meta: key, value, key, value, ..., NULL; may be NULL. sha256 (may be NULL) gets
+ * the digest of the file. On failure nothing is left behind and a former file stays. */
+int pm_safetensors_write(const char *path, const struct pm_file_tensor *tensors, size_t count,
+                         const char *const *meta, char sha256[65]);
+
+#endif
