@@ -34,10 +34,10 @@ import golden
 from golden import AUX_WEIGHT, SMOOTHING
 from philox import Stream
 
-# Of a layer's root mean square. A value passes some ten roundings of 6e-8 in each layer, and their
-# sum grows with the root of the layers' number: 3e-5 holds for hundreds of layers, 1e-6 for the first
-# few, where most of the pools are and where windows are many.
-CLEAR, TIE = 3e-5, 1e-6
+# Of a layer's root mean square. A value passes some ten roundings of 6e-8 in each layer (TIE), and their
+# sum grows with the root of the layers' number: 3e-5 holds for hundreds of layers. A pool's windows are
+# too many for that, so theirs goes by the layers before it.
+CLEAR, TIE = 3e-5, 6e-7
 
 
 def case(net, batch, size, classes, shift, channels=3, options=None, original=None):
@@ -62,17 +62,24 @@ CASES = {
     "inception_v2": case("inception_v2", 2, 96, 1001, 2),
     "inception_v3": case("inception_v3", 2, 107, 1001, 2),
     "inception_v4": case("inception_v4", 2, 171, 1001, 2),
-    "inception_resnet_v2": case("inception_resnet_v2", 2, 171, 1001, 2),
+    "inception_resnet_v2": case("inception_resnet_v2", 2, 107, 1001, 2),
     "resnet_v1_50": case("resnet_v1_50", 2, 96, 1000, 2),
     "resnet_v1_50_224": case("resnet_v1_50", 8, 224, 1000, 3),
     "resnet_v1_101": case("resnet_v1_101", 2, 64, 1000, 2),
+    "resnet_v1_152": case("resnet_v1_152", 2, 64, 1000, 2),
+    "resnet_v1_200": case("resnet_v1_200", 2, 64, 1000, 2),
     "resnet_v2_50": case("resnet_v2_50", 2, 96, 1001, 2),
     "resnet_v2_101": case("resnet_v2_101", 2, 64, 1001, 2),
+    "resnet_v2_152": case("resnet_v2_152", 2, 64, 1001, 2),
+    "resnet_v2_200": case("resnet_v2_200", 2, 64, 1001, 2),
     "resnet_v2_50_stride8": case("resnet_v2_50", 2, 33, 1001, 2, options={"output_stride": 8},
                                  original={"output_stride": 8}),
     "mobilenet_v1": case("mobilenet_v1", 4, 64, 1001, 2),
+    "mobilenet_v1_075": case("mobilenet_v1_075", 4, 64, 1001, 2),
+    "mobilenet_v1_050": case("mobilenet_v1_050", 4, 64, 1001, 2),
     "mobilenet_v1_025": case("mobilenet_v1_025", 4, 64, 1001, 2),
     "mobilenet_v2": case("mobilenet_v2", 4, 64, 1001, 2),
+    "mobilenet_v2_140": case("mobilenet_v2_140", 4, 64, 1001, 2),
     "mobilenet_v2_035": case("mobilenet_v2_035", 4, 64, 1001, 2),
     "mobilenet_v2_stride8": case("mobilenet_v2", 4, 32, 1001, 2, options={"output_stride": 8},
                                  original={"output_stride": 8}),
@@ -83,6 +90,9 @@ CASES = {
     "mobilenet_edgetpu": case("mobilenet_edgetpu", 4, 64, 1001, 2),
     "mobilenet_edgetpu_075": case("mobilenet_edgetpu_075", 4, 64, 1001, 2),
     "nasnet_cifar": case("nasnet_cifar", 4, 24, 1001, 2),
+    "nasnet_mobile": case("nasnet_mobile", 4, 99, 1001, 2),
+    "nasnet_large": case("nasnet_large", 1, 83, 1001, 2),
+    "pnasnet_large": case("pnasnet_large", 1, 83, 1001, 2),
     "pnasnet_mobile": case("pnasnet_mobile", 2, 83, 1001, 2),
 }
 
@@ -334,8 +344,8 @@ class Graph:
             stack.extend(x.op for x in op.inputs)
         return [name for name in self.trained if name in found]
 
-    def tie(self, op):
-        """Whether a window of this pool has no clear winner."""
+    def tie(self, op, layers):
+        """Whether a window of this pool, which so many layers come before, has no clear winner."""
         _, kh, kw, _ = op.get_attr("ksize")
         _, sh, sw, _ = op.get_attr("strides")
         x = self.session.run(op.inputs[0])
@@ -354,7 +364,7 @@ class Graph:
         # that a rectifier made: whichever wins, the gradient comes to the same place.
         gap = cells[-1] - cells[-2]
         size = math.sqrt(np.square(x[np.isfinite(x)]).mean())
-        return bool(((gap > 0) & (gap < TIE * size)).any())
+        return bool(((gap > 0) & (gap < TIE * math.sqrt(layers) * size)).any())
 
     def settle(self):
         """The moves, or None when another seed must be taken."""
@@ -370,10 +380,12 @@ class Graph:
             for place, tensor, what in some:
                 kink = isinstance(what, list)
                 channels = np.flatnonzero(next(near) < CLEAR) if kink else None
-                if not len(channels) if kink else not self.tie(what):
+                if kink and not len(channels):
                     continue
                 if place not in offsets:
                     offsets[place] = self.offsets_before(tensor)
+                if not kink and not self.tie(what, len(offsets[place]) + 1):
+                    continue
                 tries[place] = tries.get(place, 0) + 1
                 name, steps = self.remedy(offsets[place], tensor, what, channels, tries[place])
                 if name is None:
