@@ -24,7 +24,12 @@ struct pm_file_tensor {
     int64_t dim[PM_FILE_MAX_RANK];
     uint64_t count;        /* reading: product of dim. Ignored when writing */
     uint64_t bytes;        /* reading: of all elements, in row-major order. Ignored when writing */
-    const void *data;      /* writing: the elements, borrowed. NULL when reading */
+    /* Writing: the elements, borrowed; or NULL, and then fill puts all of them (as many bytes as type
+     * and shape say) into dst when their turn comes, so that a file larger than memory can be
+     * written. Called once for each tensor, one at a time. */
+    const void *data;
+    int (*fill)(const struct pm_file_tensor *t, void *dst);
+    const void *from;      /* fill's own, borrowed */
     /* Reading: where the format's reader finds it; its own affair. */
     uint64_t offset;
     int source;
@@ -38,6 +43,8 @@ struct pm_tensor_file;
  * naming file and offset, when it is none or damaged. Files stay open, so they may be renamed or
  * unlinked meanwhile. */
 int pm_tensor_file_open(const char *path, struct pm_tensor_file **out);
+/* Whether a format takes what is there (and opening may still find it damaged). */
+bool pm_tensor_file_is(const char *path);
 void pm_tensor_file_close(struct pm_tensor_file **f);
 const char *pm_tensor_file_path(const struct pm_tensor_file *f);
 const char *pm_tensor_file_format(const struct pm_tensor_file *f);    /* "safetensors" */

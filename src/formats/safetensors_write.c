@@ -1,9 +1,10 @@
 /* safetensors, writing: one order, one spelling of the header, so that equal contents give equal
  * bytes; whole or not at all. */
+#include "formats/tensor_file.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pumice/tensor_file.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,15 +16,6 @@ static int by_size_and_name(const void *a, const void *b)
     size_t n = pm_dtype_size(x->type), m = pm_dtype_size(y->type);
 
     return n != m ? (n < m) - (n > m) : strcmp(x->name, y->name);
-}
-
-static uint64_t bytes_of(const struct pm_file_tensor *t)
-{
-    uint64_t bytes = pm_dtype_size(t->type);
-
-    for (int i = 0; i < t->rank; i++)
-        bytes *= (uint64_t)t->dim[i];
-    return bytes;
 }
 
 static void add_quoted(struct pm_str *s, const char *text)
@@ -66,8 +58,8 @@ static void make_header(struct pm_str *h, const struct pm_file_tensor *const *or
         for (int k = 0; k < t->rank; k++)
             pm_str_add(h, "%s%lld", k ? "," : "", (long long)t->dim[k]);
         pm_str_add(h, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)at,
-                   (unsigned long long)(at + bytes_of(t)));
-        at += bytes_of(t);
+                   (unsigned long long)(at + pm_file_tensor_bytes(t)));
+        at += pm_file_tensor_bytes(t);
     }
     pm_str_add(h, "}");
     while (h->length % 8) /* data starts at a multiple of 8 */
@@ -100,6 +92,8 @@ static int put_all(struct sink *k, const struct pm_file_tensor *const *order, si
 {
     int err = PM_OK;
     struct pm_str header = { 0 };
+    struct pm_fill_buffer elements = { 0 };
+    const void *data;
     uint8_t head[8];
 
     make_header(&header, order, count, meta);
@@ -107,12 +101,15 @@ static int put_all(struct sink *k, const struct pm_file_tensor *const *order, si
         head[i] = (uint8_t)((uint64_t)header.length >> 8 * i);
     PM_TRY(put(k, head, 8));
     PM_TRY(put(k, header.text, header.length));
-    for (size_t i = 0; i < count; i++)
-        PM_TRY(put(k, order[i]->data, (size_t)bytes_of(order[i])));
+    for (size_t i = 0; i < count; i++) {
+        PM_TRY(pm_file_tensor_elements(order[i], &elements, &data));
+        PM_TRY(put(k, data, (size_t)pm_file_tensor_bytes(order[i])));
+    }
     if (fsync(k->fd) != 0)
         PM_TRY(pm_fail(PM_EFAIL, "%s: cannot sync: %s", k->path, strerror(errno)));
 out:
     pm_str_free(&header);
+    pm_free(elements.data);
     return err;
 }
 

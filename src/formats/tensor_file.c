@@ -2,6 +2,7 @@
  * than mapped, so that a file cut short by another process is an error and not a SIGBUS. */
 #include "formats/tensor_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -39,6 +40,33 @@ char *pm_file_tensor_shape(const struct pm_file_tensor *t, char buf[96])
     for (int i = 0; i < t->rank && used < 95; i++)
         used += (size_t)snprintf(buf + used, 96 - used, "%s%lld", i ? "x" : "", (long long)t->dim[i]);
     return buf;
+}
+
+uint64_t pm_file_tensor_bytes(const struct pm_file_tensor *t)
+{
+    uint64_t bytes = pm_dtype_size(t->type);
+
+    for (int i = 0; i < t->rank; i++)
+        bytes *= (uint64_t)t->dim[i];
+    return bytes;
+}
+
+int pm_file_tensor_elements(const struct pm_file_tensor *t, struct pm_fill_buffer *b,
+                            const void **data)
+{
+    const size_t bytes = (size_t)pm_file_tensor_bytes(t);
+
+    *data = t->data ? t->data : "";
+    if (t->data || bytes == 0)
+        return PM_OK;
+    assert(t->fill);
+    if (bytes > b->capacity) {
+        pm_free(b->data);
+        b->data = pm_malloc(bytes);
+        b->capacity = bytes;
+    }
+    *data = b->data;
+    return t->fill(t, b->data);
 }
 
 /* ---- formats --------------------------------------------------------------------------- */
@@ -83,18 +111,35 @@ static int probe(const char *path, struct pm_tensor_probe *out)
     return PM_OK;
 }
 
+static const struct pm_tensor_format *format_of(const struct pm_tensor_probe *p)
+{
+    size_t count;
+    const struct pm_tensor_format *const *rows = pm_tensor_formats(&count);
+
+    for (size_t i = 0; i < count; i++)
+        if (rows[i]->is(p))
+            return rows[i];
+    return NULL;
+}
+
+bool pm_tensor_file_is(const char *path)
+{
+    struct pm_tensor_probe p;
+
+    return probe(path, &p) == PM_OK && format_of(&p);
+}
+
 int pm_tensor_file_open(const char *path, struct pm_tensor_file **out)
 {
     int err = PM_OK;
     size_t count;
-    const struct pm_tensor_format *const *rows = pm_tensor_formats(&count);
+    const struct pm_tensor_format *const *rows = pm_tensor_formats(&count), *row;
     struct pm_tensor_probe p;
     struct pm_str known = { 0 };
 
     PM_TRY(probe(path, &p));
-    for (size_t i = 0; i < count; i++)
-        if (rows[i]->is(&p))
-            return rows[i]->open(path, out);
+    if ((row = format_of(&p)) != NULL)
+        return row->open(path, out);
     if (!p.file && !p.folder)
         PM_TRY(pm_fail(PM_EDATA, "%s: no such file", path));
     for (size_t i = 0; i < count; i++)

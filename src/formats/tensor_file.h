@@ -59,6 +59,16 @@ void pm_tensor_file_add_meta(struct pm_tensor_file *f, const char *key, const ch
 int pm_tensor_file_measure(const struct pm_tensor_file *f, struct pm_file_tensor *t);
 /* At the end: sorts by name and refuses a name that occurs twice. */
 int pm_tensor_file_finish(struct pm_tensor_file *f);
+/* For the writers: bytes of a tensor's elements by its type and shape. */
+uint64_t pm_file_tensor_bytes(const struct pm_file_tensor *t);
+/* Memory for one tensor's elements at a time; zero to begin with. */
+struct pm_fill_buffer {
+    void *data; /* owned: freed with pm_free by the one who has the buffer */
+    size_t capacity;
+};
+/* *data: the elements of a tensor to be written, its own or filled into b, good until the next call. */
+int pm_file_tensor_elements(const struct pm_file_tensor *t, struct pm_fill_buffer *b,
+                            const void **data);
 /* "FILE: tensor 'NAME': WHAT", PM_EDATA. */
 int pm_tensor_file_bad(const struct pm_tensor_file *f, const char *name, const char *what);
 

@@ -126,6 +126,51 @@ static void order_does_not_matter(void **state)
     assert_string_equal(first, second);
 }
 
+struct filling {
+    int calls, fails_at;
+};
+
+static int fill(const struct pm_file_tensor *t, void *dst)
+{
+    struct filling *f = *(struct filling *const *)t->from;
+    float *v = dst;
+
+    if (f->calls++ == f->fails_at)
+        return pm_fail(PM_EDATA, "no elements for %s", t->name);
+    for (int64_t i = 0; i < t->dim[0]; i++)
+        v[i] = (float)(i + (t->name[0] - 'a') * 100);
+    return PM_OK;
+}
+
+/* Elements given when their turn comes make the same file, once each; when there are none, no file. */
+static void filled_while_writing(void **state)
+{
+    enum { N = 700 };
+    static float a[N], b[N];
+    struct filling f = { .fails_at = -1 }, *at = &f;
+    struct pm_file_tensor t[] = {
+        { .name = "b", .type = PM_DTYPE_F32, .rank = 1, .dim = { N }, .fill = fill, .from = &at },
+        { .name = "a", .type = PM_DTYPE_F32, .rank = 1, .dim = { N / 2 }, .fill = fill, .from = &at },
+        { .name = "none", .type = PM_DTYPE_F32, .rank = 1, .dim = { 0 } },
+    };
+    char sha[2][65];
+
+    (void)state;
+    for (int i = 0; i < N; i++)
+        a[i] = (float)i, b[i] = (float)(i + 100);
+    assert_int_equal(pm_safetensors_write(in_folder("f.safetensors"), t, 3, NULL, sha[0]), 0);
+    assert_int_equal(f.calls, 2);
+    t[0].data = b, t[1].data = a;
+    assert_int_equal(pm_safetensors_write(in_folder("g.safetensors"), t, 3, NULL, sha[1]), 0);
+    assert_int_equal(f.calls, 2);
+    assert_string_equal(sha[0], sha[1]);
+    t[0].data = t[1].data = NULL;
+    f = (struct filling){ .fails_at = 1 };
+    assert_int_equal(pm_safetensors_write(in_folder("h.safetensors"), t, 3, NULL, NULL), PM_EDATA);
+    assert_non_null(strstr(pm_error_text(), "no elements for b"));
+    assert_false(pm_file_exists(in_folder("h.safetensors")));
+}
+
 /* Bit patterns with values known from the formats' definitions. */
 static void element_types(void **state)
 {
@@ -323,7 +368,7 @@ static void foreign_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),      cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(round_trip),      cmocka_unit_test(order_does_not_matter), cmocka_unit_test(filled_while_writing),
         cmocka_unit_test(element_types),   cmocka_unit_test(malformed_headers),
         cmocka_unit_test(damaged_files),   cmocka_unit_test(failed_write_keeps_the_former),
         cmocka_unit_test(foreign_file),
