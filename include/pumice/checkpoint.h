@@ -59,7 +59,7 @@ int pm_checkpoint_clean(const char *run);
 /* An opened checkpoint; it stays readable when retention removes it meanwhile. */
 struct pm_checkpoint {
     char *path;                     /* the tensors' file, owned */
-    uint64_t step;                  /* 0 for a foreign file without a .json */
+    uint64_t step;                  /* of a foreign file its global_step, or 0 */
     char *state;                    /* the .json's text, owned; NULL for a foreign file */
     struct pm_tensor_file *tensors; /* owned */
 };
@@ -68,7 +68,8 @@ struct pm_checkpoint {
  * PM_EDATA when all it holds are damaged. */
 int pm_checkpoint_open_newest(const char *run, struct pm_checkpoint **out);
 /* What a user means by value: NULL, "" or "latest" (newest complete of run), "best", a step's number,
- * a .safetensors file, or another run's folder (its newest). run may be NULL when value is a path.
+ * another run's folder (its newest), or tensors of any format as pm_tensor_file_open takes them: a
+ * file, a folder, a TensorFlow prefix. run may be NULL when value is a path.
  * where: place for messages ("x.json: eval.checkpoint"). None is PM_EDATA, listing what there is. */
 int pm_checkpoint_open(const char *run, const char *value, const char *where,
                        struct pm_checkpoint **out);
@@ -77,8 +78,11 @@ void pm_checkpoint_close(struct pm_checkpoint **c);
 size_t pm_checkpoint_averages(const struct pm_checkpoint *c);
 /* Newest step with a .json, unchecked: cheap, for watching a run. -1 when there is none. */
 int64_t pm_checkpoint_newest_step(const char *run);
-/* Reads a tensor as float32 of exactly this shape; PM_EDATA naming file, tensor and both shapes, or
- * the nearest name when it is absent. */
+/* Whether a tensor can be read as this shape: it is the same, or would be without leading dimensions
+ * of 1 (a fully connected layer's [c, k] and [1, 1, c, k]), so that the elements are the same. */
+bool pm_checkpoint_fits(const struct pm_file_tensor *t, struct pm_shape shape);
+/* Reads a tensor as float32 of this shape, which it fits; PM_EDATA naming file, tensor and both
+ * shapes, or the nearest name when it is absent. */
 int pm_checkpoint_read(const struct pm_checkpoint *c, const char *name, struct pm_shape shape,
                        float *data);
 /* Whether it is there; *shape (may be NULL) gets its shape, rank -1 when beyond rank 4. */

@@ -118,6 +118,7 @@ struct pm_config_init {
     const char *checkpoint;     /* NULL = none */
     struct pm_strings exclude_scopes;   /* beginnings of names that are not restored */
     bool ignore_missing;
+    int averages;               /* enum pm_averages: the checkpoint's, for values */
     struct pm_strings trainable_scopes; /* regular expressions at the start; none = all */
 };
 

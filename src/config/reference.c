@@ -269,6 +269,7 @@ const struct pm_reference pm_references[] = {
     KEY("init.exclude_scopes", "csd", NULL,
         "initialize_last_layer, last_layers_contain_logits_only", NULL),
     KEY("init.ignore_missing", "csd", NULL, NULL, NULL),
+    KEY("init.averages", "csd", NULL, NULL, NULL),
     KEY("init.trainable_scopes", "csd", NULL, NULL, NULL),
     LATER("init.type", "d", "classification\\|detection", "detection",
           "what the checkpoint was trained for", NULL, NULL,

@@ -110,11 +110,15 @@ static const struct pm_opt schedule[] = {
 
 static const struct pm_opt init[] = {
     PM_STRING(pm_config_init, checkpoint, NULL,
-              "checkpoint, or folder with some, to start from when the run folder holds none"),
+              "where to start from when the run folder holds no checkpoint: a run's folder, or a "
+              "file or folder of any format that checkpoint inspect reads"),
     PM_STRINGS(pm_config_init, exclude_scopes, NULL,
                "beginnings of names of variables that are not taken from it"),
     PM_BOOL(pm_config_init, ignore_missing, false,
             "variables that it lacks keep their initial values, with a warning"),
+    PM_ENUM(pm_config_init, averages, PM_AVERAGES_OFF, "auto|on|off",
+            "moving averages that it holds are taken for the variables' values; auto = where there "
+            "are some"),
     PM_STRINGS(
         pm_config_init, trainable_scopes, NULL,
         "regular expressions, matched at the start of names, of what is trained; none = all"),

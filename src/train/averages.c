@@ -76,26 +76,13 @@ size_t pm_checkpoint_averages(const struct pm_checkpoint *c)
     return count;
 }
 
-int pm_averages_choose(const struct pm_checkpoint *from, int wanted, const char *where, bool *use)
+int pm_averages_choose(const struct pm_checkpoint *from, int wanted, const char *place,
+                       const char *key, bool *use)
 {
     *use = wanted != PM_AVERAGES_OFF && pm_checkpoint_averages(from) > 0;
     if (wanted == PM_AVERAGES_ON && !*use)
-        return pm_fail(PM_EDATA, "%s: eval.averages is on, but %s holds no moving averages "
+        return pm_fail(PM_EDATA, "%s: %s is on, but %s holds no moving averages "
                        "(optim.moving_average_decay makes training keep them); set it to auto or off",
-                       where, from->path);
+                       place, key, from->path);
     return PM_OK;
-}
-
-int pm_averages_read(const struct pm_checkpoint *from, bool averages, const char *variable,
-                     struct pm_shape shape, float *data)
-{
-    struct pm_str name = { 0 };
-    int err;
-
-    if (!averages)
-        return pm_checkpoint_read(from, variable, shape, data);
-    pm_str_add(&name, "%s/" PM_AVERAGE_SUFFIX, variable);
-    err = pm_checkpoint_read(from, name.text, shape, data);
-    pm_str_free(&name);
-    return err;
 }

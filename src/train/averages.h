@@ -24,11 +24,10 @@ float pm_averages_decay(const struct pm_config_optim *c, uint64_t step);
  * values; nothing changes while flag is 0. */
 void pm_averages_append(struct pm_calls *c, size_t from, size_t to, struct pm_tensor flag);
 
-/* Which of a checkpoint's values a user wants, by eval.averages: its averages or the variables
- * themselves. Fails where averages are on and it has none; where stands in the message. */
-int pm_averages_choose(const struct pm_checkpoint *from, int wanted, const char *where, bool *use);
-/* One variable as evaluation, prediction and export use it: its average where `averages`. */
-int pm_averages_read(const struct pm_checkpoint *from, bool averages, const char *variable,
-                     struct pm_shape shape, float *data);
+/* Which of a checkpoint's values a user wants: its averages or the variables themselves. Fails where
+ * averages are on and it has none; place (the config's name) and key ("eval.averages") stand in the
+ * message. */
+int pm_averages_choose(const struct pm_checkpoint *from, int wanted, const char *place,
+                       const char *key, bool *use);
 
 #endif

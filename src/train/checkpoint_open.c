@@ -66,13 +66,25 @@ static bool ends_with(const char *name, const char *end)
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-/* A tensors' file by its name, with the .json beside it when there is one. */
+/* Updates done, as a foreign file tells them: TensorFlow's global_step, or a note. */
+static uint64_t step_of(const struct pm_tensor_file *f)
+{
+    const struct pm_file_tensor *t = pm_tensor_file_find(f, "global_step");
+    const char *step = pm_tensor_file_meta(f, "step");
+    double v;
+
+    if (t && t->rank == 0 && pm_tensor_file_doubles(f, t, 0, 1, &v) == PM_OK && v >= 0 && v < 0x1p53)
+        return (uint64_t)v;
+    return step ? strtoull(step, NULL, 10) : 0;
+}
+
+/* Tensors of any format by their path; of a run's own the .json beside them too. */
 static int open_file(const char *path, struct pm_checkpoint **out)
 {
     int err = PM_OK;
     struct pm_checkpoint *c = pm_calloc(1, sizeof *c);
     struct pm_str json = { 0 };
-    const char *slash = strrchr(path, '/'), *step;
+    const char *slash = strrchr(path, '/');
     char *folder = slash ? pm_strdup(path) : pm_strdup(".");
 
     if (slash)
@@ -84,10 +96,9 @@ static int open_file(const char *path, struct pm_checkpoint **out)
             goto out;
         }
     }
-    PM_TRY(pm_safetensors_open(path, &c->tensors));
+    PM_TRY(pm_tensor_file_open(path, &c->tensors));
     c->path = pm_strdup(path);
-    step = pm_tensor_file_meta(c->tensors, "step");
-    c->step = step ? strtoull(step, NULL, 10) : 0;
+    c->step = step_of(c->tensors);
     *out = c, c = NULL;
 out:
     pm_free(folder);
@@ -195,6 +206,27 @@ static int not_found(const char *folder, const char *value, const char *where)
     return err;
 }
 
+/* Whether it is a run's folder, or the folder of its checkpoints. */
+static bool is_run(const char *value)
+{
+    struct pm_str folder = { 0 };
+    uint64_t *steps = NULL;
+    size_t count;
+
+    pm_ckpt_folder(&folder, value);
+    count = pm_ckpt_steps(folder.text, &steps);
+    pm_str_free(&folder);
+    pm_free(steps);
+    return count > 0;
+}
+
+static int no_checkpoint_in(const char *value, const char *where)
+{
+    return pm_fail(PM_EDATA, "%s: the folder %s holds no checkpoint: neither a run's "
+                   "(checkpoints/step-*.json) nor one that a format of tensors names "
+                   "(TensorFlow's 'checkpoint' or variables/variables.index)", where, value);
+}
+
 static bool is_number(const char *s)
 {
     size_t n = strspn(s, "0123456789");
@@ -219,10 +251,12 @@ int pm_checkpoint_open(const char *run, const char *value, const char *where,
     else if (run && is_number(value) &&
              has_json(folder.text, pm_ckpt_step_name(strtoull(value, NULL, 10), ".json", name)))
         PM_TRY(open_record(folder.text, name, out));
-    else if (value && pm_is_folder(value))
+    else if (value && is_run(value))
         PM_TRY(open_newest_of(value, where, out));
-    else if (value && pm_file_exists(value))
+    else if (value && (pm_file_exists(value) || pm_tensor_file_is(value)))
         PM_TRY(open_file(value, out));
+    else if (value && pm_is_folder(value))
+        PM_TRY(no_checkpoint_in(value, where));
     else
         PM_TRY(not_found(folder.text, value ? value : "", where));
 out:
@@ -264,6 +298,22 @@ bool pm_checkpoint_has(const struct pm_checkpoint *c, const char *name, struct p
     return t != NULL;
 }
 
+bool pm_checkpoint_fits(const struct pm_file_tensor *t, struct pm_shape shape)
+{
+    const int more = t->rank - shape.rank;
+
+    for (int i = 0; i < more; i++)
+        if (t->dim[i] != 1)
+            return false;
+    for (int i = 0; i < -more; i++)
+        if (shape.dim[i] != 1)
+            return false;
+    for (int i = more > 0 ? more : 0; i < t->rank; i++)
+        if (t->dim[i] != shape.dim[i - more])
+            return false;
+    return true;
+}
+
 static int absent(const struct pm_checkpoint *c, const char *name)
 {
     size_t count = pm_tensor_file_count(c->tensors);
@@ -286,7 +336,7 @@ int pm_checkpoint_read(const struct pm_checkpoint *c, const char *name, struct p
 
     if (!t)
         return absent(c, name);
-    if (!pm_shape_equal(shape_of(t), shape))
+    if (!pm_checkpoint_fits(t, shape))
         return pm_fail(PM_EDATA, "%s: tensor '%s' has shape %s, the model wants %s", c->path, name,
                        pm_file_tensor_shape(t, is), pm_shape_text(shape, wanted));
     return pm_tensor_file_floats(c->tensors, t, 0, (size_t)t->count, data);

@@ -16,7 +16,7 @@ int pm_session_open(const struct pm_config *c, int open, struct pm_session *s)
     PM_TRY(pm_experiment_devices(s->e, &specs, &count));
     snprintf(where, sizeof where, "%s: eval.checkpoint", c->path);
     PM_TRY(pm_checkpoint_open(c->run.folder, c->eval.checkpoint, where, &s->from));
-    PM_TRY(pm_averages_choose(s->from, c->eval.averages, c->path, &s->averages));
+    PM_TRY(pm_averages_choose(s->from, c->eval.averages, c->path, "eval.averages", &s->averages));
     PM_TRY(pm_device_open(&specs[0].info, &(struct pm_device_options){
         .threads = specs[0].threads, .segment_ms = c->run.segment_ms,
         .hang_seconds = pm_experiment_hang_seconds(c), .validate = c->run.validate },
@@ -24,7 +24,7 @@ int pm_session_open(const struct pm_config *c, int open, struct pm_session *s)
     PM_TRY(pm_experiment_net(s->e, 1, false, &s->net, NULL));
     PM_TRY(pm_variables_create(s->device, s->net, false, NULL, &s->variables));
     PM_TRY(pm_variables_allocate(s->variables));
-    PM_TRY(pm_values_load(s->variables, s->from, s->averages));
+    PM_TRY(pm_values_load(s->variables, s->from, s->averages, where));
 out:
     if (err < 0)
         pm_session_close(s);

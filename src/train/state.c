@@ -125,18 +125,3 @@ int pm_state_load(struct pm_state *s, const struct pm_checkpoint *from)
 out:
     return err;
 }
-
-int pm_values_load(struct pm_variables *v, const struct pm_checkpoint *from, bool averages)
-{
-    int err = PM_OK;
-    char *block = pm_calloc(1, v->bytes + 1);
-
-    for (int i = 0; i < v->count; i++)
-        PM_TRY(pm_averages_read(from, averages, v->list[i].name, v->list[i].shape,
-                                (float *)(void *)(block + v->offset[i])));
-    if (v->bytes)
-        PM_TRY(pm_buffer_write(v->device, v->values, 0, block, v->bytes));
-out:
-    pm_free(block);
-    return err;
-}

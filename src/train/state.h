@@ -20,13 +20,17 @@ int pm_state_save(const struct pm_state *s, const char *run, uint64_t step, cons
 /* A training checkpoint, slots included: everything must be there, but for averages where it has
  * none at all; then they begin as the values. */
 int pm_state_load(struct pm_state *s, const struct pm_checkpoint *from);
-/* Values only, or averages in their place, for eval and predict. */
-int pm_values_load(struct pm_variables *v, const struct pm_checkpoint *from, bool averages);
+/* ---- values only, from a checkpoint of any program: warm_start.c ------------------------ */
+
+/* For eval and predict: every variable, or its average where `averages`. Each that is missing there
+ * or of another shape is named in the log, then all of them fail. where: "FILE: eval.checkpoint". */
+int pm_values_load(struct pm_variables *v, const struct pm_checkpoint *from, bool averages,
+                   const char *where);
 /* init.checkpoint: values by name, but for names that begin with one of init.exclude_scopes. Each
  * variable that is excluded, missing in the checkpoint or of another shape there is named in the
- * log. A missing one fails unless init.ignore_missing, another shape always; nothing is then
- * changed. */
+ * log, and so is what it holds beside them. A missing one fails unless init.ignore_missing, another
+ * shape always; nothing is then changed. place: the config's name, for messages. */
 int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *init,
-                         const char *where);
+                         const char *place);
 
 #endif

@@ -116,7 +116,6 @@ static int start_values(struct pm_trainer *t)
     const struct pm_config *c = t->c;
     struct pm_variables *v = pm_clones_master(t->clones);
     struct pm_checkpoint *from = NULL;
-    char where[512];
     int err = PM_OK;
 
     PM_TRY(pm_checkpoint_open_newest(c->run.folder, &from));
@@ -131,9 +130,8 @@ static int start_values(struct pm_trainer *t)
         PM_TRY(pm_trainer_restore(t));
     } else {
         PM_TRY(pm_optimizer_init(t->e->optimizer, t->e->optimizer_cfg, v, (uint64_t)c->run.seed));
-        snprintf(where, sizeof where, "%s: init.checkpoint", c->path);
         if (c->init.checkpoint) {
-            PM_TRY(pm_values_warm_start(v, &c->init, where));
+            PM_TRY(pm_values_warm_start(v, &c->init, c->path));
             PM_TRY(pm_variables_start_averages(v));
         }
         PM_TRY(pm_clones_scatter(t->clones));

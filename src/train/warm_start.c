@@ -1,143 +1,190 @@
-/* warm_start: init.checkpoint's values into a model that is about to train. All variables are
- * looked at before the first is read, so that one run names everything that does not fit. */
+/* warm_start: a checkpoint's values into a model that is about to train, or to be evaluated. All
+ * variables are looked at before the first is read (match.c). */
+#include "train/averages.h"
+#include "train/match.h"
 #include "train/state.h"
 
 #include <string.h>
 
-enum fate { TAKEN, EXCLUDED, MISSING, MISSHAPEN, FATES };
-
-struct warm_start {
-    struct pm_variables *v;
-    const struct pm_config_init *init;
-    const char *where; /* "FILE: init.checkpoint" */
-    struct pm_checkpoint *from;
-    int count[FATES];
-    const struct pm_variable *first[FATES];
-};
-
-static bool begins(const char *name, const char *scope)
-{
-    return strncmp(name, scope, strlen(scope)) == 0;
-}
-
-static enum fate fate_of(const struct warm_start *w, const struct pm_variable *x)
-{
-    struct pm_shape there;
-
-    for (int i = 0; i < w->init->exclude_scopes.count; i++)
-        if (begins(x->name, w->init->exclude_scopes.v[i]))
-            return EXCLUDED;
-    if (!pm_checkpoint_has(w->from, x->name, &there))
-        return MISSING;
-    return pm_shape_equal(there, x->shape) ? TAKEN : MISSHAPEN;
-}
-
-static void tell(const struct warm_start *w, const struct pm_variable *x, enum fate fate)
-{
-    struct pm_shape there;
-    char is[64], wanted[64];
-
-    if (fate == EXCLUDED)
-        PM_INFO("init", "%s: excluded, keeps its initial value", x->name);
-    if (fate == MISSING)
-        PM_WARN("init", "%s: not in %s%s", x->name, w->from->path,
-                w->init->ignore_missing ? ", keeps its initial value" : "");
-    if (fate == MISSHAPEN && pm_checkpoint_has(w->from, x->name, &there))
-        PM_WARN("init", "%s: shape %s in %s, but %s in the net", x->name, pm_shape_text(there, is),
-                w->from->path, pm_shape_text(x->shape, wanted));
-}
-
-static void look(struct warm_start *w)
-{
-    for (int i = 0; i < w->v->count; i++) {
-        const struct pm_variable *x = &w->v->list[i];
-        enum fate fate = fate_of(w, x);
-
-        if (w->count[fate]++ == 0)
-            w->first[fate] = x;
-    }
-    for (int i = 0; w->count[TAKEN] && i < w->v->count; i++)
-        tell(w, &w->v->list[i], fate_of(w, &w->v->list[i]));
-}
-
-/* A scope that begins no name is a slip of the pen, or meant for another net. */
-static void warn_of_idle_scopes(const struct warm_start *w)
-{
-    const char **names = pm_malloc(((size_t)w->v->count + 1) * sizeof *names);
-
-    for (int i = 0; i < w->v->count; i++)
-        names[i] = w->v->list[i].name;
-    for (int k = 0; k < w->init->exclude_scopes.count; k++) {
-        const char *scope = w->init->exclude_scopes.v[k], *near;
-        int hits = 0;
-
-        for (int i = 0; i < w->v->count; i++)
-            hits += begins(names[i], scope);
-        near = hits ? NULL : pm_nearest(scope, names, (size_t)w->v->count);
-        if (hits == 0)
-            PM_WARN("init", "init.exclude_scopes: no variable's name begins with \"%s\"%s%s", scope,
-                    near ? "; the nearest is " : "", near ? near : "");
-    }
-    pm_free(names);
-}
-
-static int check(const struct warm_start *w)
-{
-    const int all = w->v->count;
-    struct pm_shape there;
-    char is[64], wanted[64];
-
-    if (w->count[TAKEN] == 0)
-        return pm_fail(PM_EDATA, "%s: %s has nothing for this net: of its %d variables %d are not "
-                       "there, %d have other shapes, %d are excluded; name a checkpoint of the same "
-                       "net", w->where, w->from->path, all, w->count[MISSING], w->count[MISSHAPEN],
-                       w->count[EXCLUDED]);
-    if (w->count[MISSHAPEN] && pm_checkpoint_has(w->from, w->first[MISSHAPEN]->name, &there))
-        return pm_fail(PM_EDATA, "%s: %d of %d variables have other shapes in %s, the first is '%s', "
-                       "%s there and %s in the net: name the beginnings of such names in "
-                       "init.exclude_scopes", w->where, w->count[MISSHAPEN], all, w->from->path,
-                       w->first[MISSHAPEN]->name, pm_shape_text(there, is),
-                       pm_shape_text(w->first[MISSHAPEN]->shape, wanted));
-    if (w->count[MISSING] && !w->init->ignore_missing)
-        return pm_fail(PM_EDATA, "%s: %d of %d variables are not in %s, the first is '%s': name the "
-                       "beginnings of such names in init.exclude_scopes, or set init.ignore_missing",
-                       w->where, w->count[MISSING], all, w->from->path, w->first[MISSING]->name);
-    return PM_OK;
-}
-
-static int take(const struct warm_start *w)
+/* Into v's block, by way of one variable's memory at a time. */
+static int take(const struct pm_match *m, struct pm_variables *v)
 {
     float *data = NULL;
     int err = PM_OK;
 
-    for (int i = 0; i < w->v->count; i++) {
-        const struct pm_variable *x = &w->v->list[i];
-
-        if (fate_of(w, x) != TAKEN)
+    for (int i = 0; i < v->count; i++) {
+        if (m->of[i].fate != PM_FATE_TAKEN)
             continue;
-        data = pm_realloc(data, pm_shape_count(x->shape) * sizeof *data);
-        PM_TRY(pm_checkpoint_read(w->from, x->name, x->shape, data));
-        PM_TRY(pm_variables_write(w->v, i, -1, data));
+        data = pm_realloc(data, (pm_shape_count(v->list[i].shape) + 1) * sizeof *data);
+        PM_TRY(pm_match_read(m, i, data));
+        PM_TRY(pm_variables_write(v, i, -1, data));
     }
 out:
     pm_free(data);
     return err;
 }
 
-int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *init,
-                         const char *where)
+/* ---- eval and predict ------------------------------------------------------------------- */
+
+static int check_whole(const struct pm_match *m, const char *where)
+{
+    const char *path = m->from->path, *name;
+    struct pm_str more = { 0 };
+    char is[96], wanted[64];
+    int i, err = PM_OK;
+
+    if (m->count[PM_FATE_MISSHAPEN]) {
+        i = m->first[PM_FATE_MISSHAPEN];
+        pm_match_classes(m, &more);
+        err = pm_fail(PM_EDATA, "%s: %d of the net's %d variables have other shapes in %s, the first "
+                      "is '%s', %s there and %s in the net%s: model.name and model.num_classes must "
+                      "be those of the checkpoint", where, m->count[PM_FATE_MISSHAPEN], m->v->count,
+                      path, m->v->list[i].name, pm_file_tensor_shape(m->of[i].tensor, is),
+                      pm_shape_text(m->v->list[i].shape, wanted), more.text ? more.text : "");
+    } else if (m->count[PM_FATE_MISSING]) {
+        name = m->v->list[m->first[PM_FATE_MISSING]].name;
+        pm_match_nearest(m, name, &more);
+        err = pm_fail(PM_EDATA, "%s: %d of the net's %d variables are not in %s, the first is "
+                      "'%s'%s: is it a checkpoint of this net (model.name)?", where,
+                      m->count[PM_FATE_MISSING], m->v->count, path, name,
+                      more.text ? more.text : "");
+    }
+    pm_str_free(&more);
+    return err;
+}
+
+int pm_values_load(struct pm_variables *v, const struct pm_checkpoint *from, bool averages,
+                   const char *where)
 {
     int err = PM_OK;
-    struct warm_start w = { .v = v, .init = init, .where = where };
+    struct pm_match m;
 
-    PM_TRY(pm_checkpoint_open(NULL, init->checkpoint, where, &w.from));
-    look(&w);
-    warn_of_idle_scopes(&w);
-    PM_TRY(check(&w));
-    PM_TRY(take(&w));
-    PM_INFO("init", "%d of %d variables from %s, %d excluded, %d missing", w.count[TAKEN], v->count,
-            w.from->path, w.count[EXCLUDED], w.count[MISSING]);
+    pm_match_make(from, v, averages, NULL, &m);
+    pm_match_tell(&m, "");
+    PM_TRY(check_whole(&m, where));
+    PM_TRY(take(&m, v));
 out:
-    pm_checkpoint_close(&w.from);
+    pm_match_free(&m);
+    return err;
+}
+
+/* ---- init.checkpoint -------------------------------------------------------------------- */
+
+/* A scope that begins no name is a slip of the pen, or meant for another net. */
+static void warn_of_idle_scopes(const struct pm_variables *v, const struct pm_strings *scopes)
+{
+    const char **names = pm_malloc(((size_t)v->count + 1) * sizeof *names);
+
+    for (int i = 0; i < v->count; i++)
+        names[i] = v->list[i].name;
+    for (int k = 0; k < scopes->count; k++) {
+        const struct pm_strings scope = { 1, &scopes->v[k] };
+        const char *near;
+        int hits = 0;
+
+        for (int i = 0; i < v->count; i++)
+            hits += pm_match_begins(names[i], &scope);
+        near = hits ? NULL : pm_nearest(scopes->v[k], names, (size_t)v->count);
+        if (hits == 0)
+            PM_WARN("init", "init.exclude_scopes: no variable's name begins with \"%s\"%s%s",
+                    scopes->v[k], near ? "; the nearest is " : "", near ? near : "");
+    }
+    pm_free(names);
+}
+
+static int nothing_taken(const struct pm_match *m, const char *where)
+{
+    struct pm_str near = { 0 };
+    int err;
+
+    if (m->count[PM_FATE_MISSING])
+        pm_match_nearest(m, m->v->list[m->first[PM_FATE_MISSING]].name, &near);
+    err = pm_fail(PM_EDATA, "%s: %s has nothing for this net: of its %d variables %d are not there%s, "
+                  "%d have other shapes, %d are excluded; name a checkpoint of the same net", where,
+                  m->from->path, m->v->count, m->count[PM_FATE_MISSING],
+                  near.text ? near.text : "", m->count[PM_FATE_MISSHAPEN],
+                  m->count[PM_FATE_EXCLUDED]);
+    pm_str_free(&near);
+    return err;
+}
+
+static int misshapen(const struct pm_match *m, const char *where, const char *scopes)
+{
+    const int i = m->first[PM_FATE_MISSHAPEN];
+    struct pm_str classes = { 0 };
+    char is[96], wanted[64];
+    int err;
+
+    pm_match_classes(m, &classes);
+    err = pm_fail(PM_EDATA, "%s: %d of %d variables have other shapes in %s, the first is '%s', %s "
+                  "there and %s in the net%s: %s%s", where, m->count[PM_FATE_MISSHAPEN], m->v->count,
+                  m->from->path, m->v->list[i].name, pm_file_tensor_shape(m->of[i].tensor, is),
+                  pm_shape_text(m->v->list[i].shape, wanted), classes.text ? classes.text : "",
+                  scopes ? "to give such variables their initial values, set "
+                         : "name the beginnings of such names in init.exclude_scopes",
+                  scopes ? scopes : "");
+    pm_str_free(&classes);
+    return err;
+}
+
+static int missing(const struct pm_match *m, const char *where, const char *scopes)
+{
+    const char *name = m->v->list[m->first[PM_FATE_MISSING]].name;
+    struct pm_str near = { 0 };
+    int err;
+
+    pm_match_nearest(m, name, &near);
+    err = pm_fail(PM_EDATA, "%s: %d of %d variables are not in %s, the first is '%s'%s: %s%s, or set "
+                  "init.ignore_missing", where, m->count[PM_FATE_MISSING], m->v->count,
+                  m->from->path, name, near.text ? near.text : "",
+                  scopes ? "set " : "name the beginnings of such names in init.exclude_scopes",
+                  scopes ? scopes : "");
+    pm_str_free(&near);
+    return err;
+}
+
+static int check(const struct pm_match *m, const struct pm_config_init *init, const char *where)
+{
+    char *scopes;
+    int err = PM_OK;
+
+    if (m->count[PM_FATE_TAKEN] == 0)
+        return nothing_taken(m, where);
+    scopes = pm_match_scopes(m, !init->ignore_missing);
+    if (m->count[PM_FATE_MISSHAPEN])
+        err = misshapen(m, where, scopes);
+    else if (m->count[PM_FATE_MISSING] && !init->ignore_missing)
+        err = missing(m, where, scopes);
+    pm_free(scopes);
+    return err;
+}
+
+int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *init,
+                         const char *place)
+{
+    int err = PM_OK;
+    struct pm_checkpoint *from = NULL;
+    struct pm_match m = { 0 };
+    bool averages;
+    char where[512];
+
+    snprintf(where, sizeof where, "%s: init.checkpoint", place);
+    PM_TRY(pm_checkpoint_open(NULL, init->checkpoint, where, &from));
+    PM_TRY(pm_averages_choose(from, init->averages, place, "init.averages", &averages));
+    pm_match_make(from, v, averages, &init->exclude_scopes, &m);
+    if (m.count[PM_FATE_TAKEN])
+        pm_match_tell(&m, init->ignore_missing ? ", keeps its initial value" : "");
+    warn_of_idle_scopes(v, &init->exclude_scopes);
+    pm_match_tell_rest(&m);
+    PM_TRY(check(&m, init, where));
+    PM_TRY(take(&m, v));
+    PM_INFO("init", "%d of %d variables from %s (%s), %d excluded, %d missing", m.count[PM_FATE_TAKEN],
+            v->count, from->path, pm_tensor_file_format(from->tensors), m.count[PM_FATE_EXCLUDED],
+            m.count[PM_FATE_MISSING]);
+    if (averages)
+        PM_INFO("init", "%d of the values are its moving averages (init.averages)", m.averages);
+out:
+    pm_match_free(&m);
+    pm_checkpoint_close(&from);
     return err;
 }
