@@ -151,6 +151,18 @@ int pm_file_read(const char *path, char **out, size_t *size);
 /* Writes under a temporary name in the same folder, fsyncs, renames, fsyncs the folder:
  * whenever the process dies, path holds the old content or the new. */
 int pm_file_write(const char *path, const void *data, size_t size);
+/* The same in pieces: a file under a temporary name, PATH.tmp-PID-... in its folder, until it is
+ * committed. Abandoned (which is allowed at any time, also after commit) it leaves nothing behind. */
+struct pm_new_file {
+    const char *path; /* borrowed */
+    int fd;
+    char *temporary;
+};
+int pm_new_file_open(struct pm_new_file *f, const char *path);
+int pm_new_file_add(struct pm_new_file *f, const void *data, size_t size);
+int pm_new_file_sync(struct pm_new_file *f);   /* the bytes have reached the disk; commit does it too */
+int pm_new_file_commit(struct pm_new_file *f); /* also frees */
+void pm_new_file_abandon(struct pm_new_file *f);
 /* Writes to a file that is open; path is for the error's line. */
 int pm_write_all(int fd, const char *path, const char *data, size_t size);
 bool pm_file_exists(const char *path);

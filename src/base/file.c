@@ -86,39 +86,78 @@ static int sync_folder(const char *folder)
     return failed ? pm_fail(PM_EFAIL, "%s: sync failed: %s", folder, strerror(failed)) : PM_OK;
 }
 
-int pm_file_write(const char *path, const void *data, size_t size)
+int pm_new_file_open(struct pm_new_file *f, const char *path)
 {
-    int err = PM_OK, fd = -1;
     struct pm_str temporary = { 0 };
-    char *folder = folder_of(path);
-    bool made = false;
 
     pm_str_add(&temporary, "%s.tmp-%ld-XXXXXX", path, (long)getpid());
-    fd = mkostemp(temporary.text, O_CLOEXEC);
-    if (fd < 0)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be made: %s", path, strerror(errno)));
-    made = true;
+    *f = (struct pm_new_file){ .path = path, .fd = mkostemp(temporary.text, O_CLOEXEC) };
+    if (f->fd < 0) {
+        pm_str_free(&temporary);
+        return pm_fail(PM_EFAIL, "%s: cannot be made: %s", path, strerror(errno));
+    }
+    f->temporary = temporary.text;
     mode_t mask = umask(0);
     umask(mask);
-    fchmod(fd, 0666 & ~mask); /* mkostemp gives 0600 */
-    PM_TRY(pm_write_all(fd, path, data, size));
-    if (fsync(fd) < 0)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: sync failed: %s", path, strerror(errno)));
-    int closed = close(fd);
-    fd = -1;
+    fchmod(f->fd, 0666 & ~mask); /* mkostemp gives 0600 */
+    return PM_OK;
+}
+
+int pm_new_file_add(struct pm_new_file *f, const void *data, size_t size)
+{
+    return pm_write_all(f->fd, f->path, data, size);
+}
+
+/* Closes it too. */
+int pm_new_file_sync(struct pm_new_file *f)
+{
+    if (f->fd < 0)
+        return PM_OK;
+    if (fsync(f->fd) < 0)
+        return pm_fail(PM_EFAIL, "%s: sync failed: %s", f->path, strerror(errno));
+    int closed = close(f->fd);
+    f->fd = -1;
     if (closed < 0)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: closing failed: %s", path, strerror(errno)));
-    if (rename(temporary.text, path) < 0)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be replaced: %s", path, strerror(errno)));
-    made = false;
+        return pm_fail(PM_EFAIL, "%s: closing failed: %s", f->path, strerror(errno));
+    return PM_OK;
+}
+
+int pm_new_file_commit(struct pm_new_file *f)
+{
+    int err = PM_OK;
+    char *folder = folder_of(f->path);
+
+    PM_TRY(pm_new_file_sync(f));
+    if (rename(f->temporary, f->path) < 0)
+        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be replaced: %s", f->path, strerror(errno)));
+    pm_free(f->temporary);
+    f->temporary = NULL;
     PM_TRY(sync_folder(folder));
 out:
-    if (fd >= 0)
-        close(fd);
-    if (made)
-        unlink(temporary.text);
-    pm_str_free(&temporary);
     pm_free(folder);
+    return err;
+}
+
+void pm_new_file_abandon(struct pm_new_file *f)
+{
+    if (f->fd >= 0 && f->temporary)
+        close(f->fd);
+    if (f->temporary)
+        unlink(f->temporary);
+    pm_free(f->temporary);
+    *f = (struct pm_new_file){ .fd = -1 };
+}
+
+int pm_file_write(const char *path, const void *data, size_t size)
+{
+    int err = PM_OK;
+    struct pm_new_file f = { .fd = -1 };
+
+    PM_TRY(pm_new_file_open(&f, path));
+    PM_TRY(pm_new_file_add(&f, data, size));
+    PM_TRY(pm_new_file_commit(&f));
+out:
+    pm_new_file_abandon(&f);
     return err;
 }
 
