@@ -12,7 +12,7 @@ enum pm_type { PM_F32, PM_I32, PM_U32, PM_U8 };
 size_t pm_type_size(enum pm_type t);
 
 /* Row-major; images are NHWC. rank 0 is a scalar (count 1). */
-enum { PM_MAX_RANK = 4 };
+enum { PM_MAX_RANK = 6 };
 struct pm_shape {
     int rank;
     int dim[PM_MAX_RANK];

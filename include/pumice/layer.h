@@ -85,6 +85,9 @@ struct pm_tensor pm_save(struct pm_calls *c, struct pm_node *n, int i, struct pm
                          enum pm_type type);
 /* t under another shape of equal count: same storage. */
 struct pm_tensor pm_view(struct pm_tensor t, struct pm_shape shape);
+/* Contents are copied into the plan and written to the device once. */
+struct pm_tensor pm_calls_constant(struct pm_calls *c, const char *name, const void *data,
+                                   struct pm_shape shape, enum pm_type type);
 /* struct pm_step on the device, a U32 tensor of its words. */
 struct pm_tensor pm_step_tensor(struct pm_calls *c);
 /* Index in the whole batch of this plan's first example (dropout's masks do not depend on the

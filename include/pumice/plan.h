@@ -110,9 +110,6 @@ struct pm_tensor pm_calls_gradient_part(struct pm_calls *c, size_t from, size_t 
 struct pm_tensor pm_calls_slot_part(struct pm_calls *c, int slot, size_t from, size_t to);
 struct pm_tensor pm_calls_values_part(struct pm_calls *c, size_t from, size_t to);
 struct pm_tensor pm_calls_averages_part(struct pm_calls *c, size_t from, size_t to);
-/* Contents are copied into the plan and written to the device once. */
-struct pm_tensor pm_calls_constant(struct pm_calls *c, const char *name, const void *data,
-                                   struct pm_shape shape, enum pm_type type);
 /* A value copied to the host in every run; found by its name with pm_plan_output. */
 struct pm_tensor pm_calls_output(struct pm_calls *c, const char *name, struct pm_shape shape,
                                  enum pm_type type);

@@ -29,7 +29,7 @@ char *pm_shape_text(struct pm_shape s, char buf[64])
 
     if (s.rank == 0)
         snprintf(buf, 64, "scalar");
-    for (int i = 0; i < s.rank; i++)
+    for (int i = 0; i < s.rank && n < 64; i++)
         n += snprintf(buf + n, 64 - (size_t)n, "%s%d", i ? "x" : "", s.dim[i]);
     return buf;
 }

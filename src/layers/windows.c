@@ -1,5 +1,6 @@
 /* windows: slice takes a box of values out of its input, pad puts its input into zeros. Each is the
- * other's gradient, so two rows serve both. Shapes of lower rank get leading axes of 1. */
+ * other's gradient, so two rows serve both. They have four axes: shapes of lower rank get leading axes
+ * of 1, in those of higher rank axes that are taken whole join the axis before them. */
 #include "layers/infer.h"
 
 #include <string.h>
@@ -89,21 +90,29 @@ static const struct pm_kernel put = {
 
 /* ---- calls ----------------------------------------------------------------------------- */
 
-/* dim[0..3] of s with leading ones. */
-static void four(struct pm_shape s, int dim[4])
+/* Whether the box, which begins at `first` of the big tensor, is one of four axes at most. */
+static bool params_of(struct pm_shape big, struct pm_shape box, const int *first,
+                      struct window_params *out)
 {
-    for (int i = 0; i < 4; i++)
-        dim[i] = i < 4 - s.rank ? 1 : s.dim[i - (4 - s.rank)];
-}
+    int b[PM_MAX_RANK], s[PM_MAX_RANK], f[PM_MAX_RANK], n = PM_MAX_RANK; /* filled from the end */
+    bool whole = false; /* the axis behind is taken whole */
 
-static struct window_params params_of(struct pm_shape big, struct pm_shape box, const int first[4])
-{
-    int b[4], s[4];
-
-    four(big, b);
-    four(box, s);
-    return (struct window_params){ b[0], b[1], b[2], b[3], first[0], first[1], first[2], first[3],
-                                   s[0], s[1], s[2], s[3] };
+    for (int i = big.rank - 1; i >= 0; i--) {
+        if (whole) {
+            f[n] = first[i] * b[n], s[n] *= box.dim[i], b[n] *= big.dim[i];
+        } else {
+            n--;
+            f[n] = first[i], s[n] = box.dim[i], b[n] = big.dim[i];
+        }
+        whole = box.dim[i] == big.dim[i] && s[n] == b[n];
+    }
+    if (n < PM_MAX_RANK - 4)
+        return false;
+    while (n > PM_MAX_RANK - 4)
+        n--, f[n] = 0, s[n] = b[n] = 1;
+    *out = (struct window_params){ b[2], b[3], b[4], b[5], f[2], f[3], f[4], f[5],
+                                   s[2], s[3], s[4], s[5] };
+    return true;
 }
 
 static void call_take(struct pm_calls *c, const struct window_params *p, struct pm_tensor big,
@@ -120,10 +129,21 @@ static void call_put(struct pm_calls *c, const struct window_params *p, struct p
 
 /* ---- slice ----------------------------------------------------------------------------- */
 
+static bool slice_params(const struct pm_node *n, struct window_params *p)
+{
+    const struct slice_cfg *cfg = n->cfg;
+    int first[PM_MAX_RANK] = { 0 };
+
+    for (int i = 0; i < cfg->begin.count; i++)
+        first[i] = cfg->begin.v[i];
+    return params_of(n->in[0]->out_shape, n->out_shape, first, p);
+}
+
 static int slice_infer(struct pm_node *n)
 {
     const struct slice_cfg *cfg = n->cfg;
     struct pm_shape x = n->in[0]->out_shape, y = x;
+    struct window_params p;
     char text[64];
 
     if (cfg->begin.count > x.rank || cfg->size.count > x.rank || x.rank < 1)
@@ -140,29 +160,25 @@ static int slice_infer(struct pm_node *n)
     }
     n->out_shape = y;
     n->out_type = PM_F32;
+    if (!slice_params(n, &p))
+        return pm_fail(PM_ECONFIG, "%s: slice takes parts of more than four axes of %s: use two slices",
+                       n->name, pm_shape_text(x, text));
     return pm_need_floats(n, 0, n->inputs - 1);
-}
-
-static struct window_params slice_params(const struct pm_node *n)
-{
-    const struct slice_cfg *cfg = n->cfg;
-    int first[4] = { 0 }, lead = 4 - n->x.shape.rank;
-
-    for (int i = 0; i < cfg->begin.count; i++)
-        first[lead + i] = cfg->begin.v[i];
-    return params_of(n->x.shape, n->out_shape, first);
 }
 
 static void slice_forward(struct pm_node *n, struct pm_calls *c)
 {
-    struct window_params p = slice_params(n);
+    struct window_params p;
+
+    slice_params(n, &p);
     call_take(c, &p, n->x, n->y);
 }
 
 static void slice_backward(struct pm_node *n, struct pm_calls *c)
 {
-    struct window_params p = slice_params(n);
+    struct window_params p;
 
+    slice_params(n, &p);
     if (pm_has(n->dx))
         call_put(c, &p, n->dy, n->dx);
 }
@@ -191,7 +207,10 @@ static struct window_params pad_params(const struct pm_node *n)
     const int *pad = ((const struct pad_cfg *)n->cfg)->pad.v;
     const int first[4] = { 0, pad[0], pad[2], 0 };
 
-    return params_of(n->out_shape, n->x.shape, first);
+    struct window_params p;
+
+    params_of(n->out_shape, n->in[0]->out_shape, first, &p);
+    return p;
 }
 
 static void pad_forward(struct pm_node *n, struct pm_calls *c)

@@ -156,6 +156,13 @@ static const struct verify_case cases[] = {
       "{'name':'h','layer':'concat','inputs':['d','g','b'],'axis':1},"
       "{'name':'i','layer':'pad','pad':[1,2,3,0]},"
       "{'name':'j','layer':'slice','begin':[0,2,1,3],'size':[-1,9,5,4]}]" },
+    { "orders", PM_SHAPE4(2, 6, 5, 4), "", false,
+      "[{'name':'a','layer':'conv2d','filters':8,'kernel':3},"
+      "{'name':'b','layer':'transpose','perm':[0,2,1,3]},"
+      "{'name':'c','layer':'reshape','shape':[0,5,6,2,4]},"
+      "{'name':'d','layer':'transpose','perm':[0,1,2,4,3]},"
+      "{'name':'e','layer':'transpose','perm':[3,1,0,4,2]},"
+      "{'name':'f','layer':'reshape','shape':[2,-1,6]}]" },
     { "neighbours", PM_SHAPE4(2, 4, 5, 3), "", false,
       "[{'name':'a','layer':'conv2d','filters':13,'kernel':1},"
       "{'name':'b','layer':'local_response_norm','radius':4,'alpha':0.3,'beta':0.75},"

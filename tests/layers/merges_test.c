@@ -60,50 +60,42 @@ static void multiply(struct ref *r)
     }
 }
 
-/* Copies the box at `first` of big (or the other way round); both of rank 4. */
-static void copy_box(const struct ref_array *from, const struct ref_array *to, const int first[4],
-                     const int size[4], int take)
+/* Copies x into y, both of rank 4, at `first`. */
+static void copy_box(const struct ref_array *from, const struct ref_array *to, const int first[4])
 {
+    const int *size = from->shape.dim;
+
     for (int n = 0; n < size[0]; n++)
         for (int h = 0; h < size[1]; h++)
             for (int w = 0; w < size[2]; w++)
-                for (int c = 0; c < size[3]; c++) {
-                    const int f[4] = { n + first[0], h + first[1], w + first[2], c + first[3] };
-
-                    if (take)
-                        to->v[ref_at(to, n, h, w, c)] = from->v[ref_at(from, f[0], f[1], f[2], f[3])];
-                    else
-                        to->v[ref_at(to, f[0], f[1], f[2], f[3])] = from->v[ref_at(from, n, h, w, c)];
-                }
+                for (int c = 0; c < size[3]; c++)
+                    to->v[ref_at(to, n + first[0], h + first[1], w + first[2], c + first[3])] =
+                        from->v[ref_at(from, n, h, w, c)];
 }
 
-static struct pm_shape with_four_axes(struct pm_shape s)
-{
-    struct pm_shape four = { 4, { 1, 1, 1, 1 } };
-
-    for (int i = 0; i < s.rank; i++)
-        four.dim[4 - s.rank + i] = s.dim[i];
-    return four;
-}
-
+/* Walks over the box's indices, last axis fastest. */
 static void slice(struct ref *r)
 {
     const struct pm_shape x = r->in[0].shape;
     struct pm_shape y = x;
-    double begin[4], size[4];
-    const int begins = ref_numbers(r, "begin", begin, 4), sizes = ref_numbers(r, "size", size, 4);
-    int first[4] = { 0 };
+    double begin[6], size[6];
+    const int begins = ref_numbers(r, "begin", begin, 6), sizes = ref_numbers(r, "size", size, 6);
+    int first[6] = { 0 }, index[6] = { 0 };
 
     for (int i = 0; i < x.rank; i++) {
-        first[4 - x.rank + i] = i < begins ? (int)begin[i] : 0;
-        y.dim[i] = i < sizes && size[i] >= 0 ? (int)size[i]
-                                             : x.dim[i] - first[4 - x.rank + i];
+        first[i] = i < begins ? (int)begin[i] : 0;
+        y.dim[i] = i < sizes && size[i] >= 0 ? (int)size[i] : x.dim[i] - first[i];
     }
     ref_output(r, y);
-    struct ref_array from = r->in[0], to = r->y;
-    from.shape = with_four_axes(x);
-    to.shape = with_four_axes(y);
-    copy_box(&from, &to, first, to.shape.dim, 1);
+    for (size_t at = 0; at < r->y.count; at++) {
+        size_t from = 0;
+
+        for (int i = 0; i < x.rank; i++)
+            from = from * (size_t)x.dim[i] + (size_t)(first[i] + index[i]);
+        r->y.v[at] = r->in[0].v[from];
+        for (int i = y.rank - 1; i >= 0 && ++index[i] == y.dim[i]; i--)
+            index[i] = 0;
+    }
 }
 
 static void pad(struct ref *r)
@@ -114,7 +106,7 @@ static void pad(struct ref *r)
     ref_numbers(r, "pad", p, 4);
     const int first[4] = { 0, (int)p[0], (int)p[2], 0 };
     ref_output(r, PM_SHAPE4(d[0], d[1] + (int)(p[0] + p[1]), d[2] + (int)(p[2] + p[3]), d[3]));
-    copy_box(&r->in[0], &r->y, first, d, 0);
+    copy_box(&r->in[0], &r->y, first);
 }
 
 static const struct check_case add_cases[] = {
@@ -159,6 +151,9 @@ static const struct check_case slice_cases[] = {
     { "slice size=[2,1]", "3x4x5" },
     { "slice begin=[0,0,0,3]", "2x3x3x7" },
     { "slice begin=[4] size=[3]", "9" },
+    { "slice begin=[1] size=[1]", "3x2x3x4x5" },
+    { "slice begin=[0,0,1] size=[-1,-1,1]", "2x3x3x2x4x3" },
+    { "slice begin=[0,1,0,0,1,0] size=[1,2,-1,1,2,-1]", "2x3x2x3x3x2" },
     { "slice begin=[0,1,1,0] size=[-1,64,64,-1]", "16x66x66x65", .large = true },
     { 0 },
 };

@@ -1,4 +1,4 @@
-/* flatten and reshape: the same values, another shape. */
+/* flatten and reshape: the same values, another shape; transpose: another order, too. */
 #include "check.h"
 
 static void same(struct ref *r, struct pm_shape shape)
@@ -15,8 +15,8 @@ static void flatten(struct ref *r)
 
 static void reshape(struct ref *r)
 {
-    double v[4];
-    struct pm_shape shape = { .rank = ref_numbers(r, "shape", v, 4) };
+    double v[6];
+    struct pm_shape shape = { .rank = ref_numbers(r, "shape", v, 6) };
     int rest = (int)r->in[0].count;
 
     for (int i = 0; i < shape.rank; i++) {
@@ -28,6 +28,32 @@ static void reshape(struct ref *r)
     same(r, shape);
 }
 
+/* Walks over the output's indices, last axis fastest. */
+static void transpose(struct ref *r)
+{
+    const struct pm_shape x = r->in[0].shape;
+    struct pm_shape y = x;
+    double perm[6] = { 0, 2, 3, 1 };
+    int index[6] = { 0 };
+
+    ref_numbers(r, "perm", perm, 6);
+    for (int i = 0; i < x.rank; i++)
+        y.dim[i] = x.dim[(int)perm[i]];
+    ref_output(r, y);
+    for (size_t at = 0; at < r->y.count; at++) {
+        int there[6] = { 0 };
+        size_t from = 0;
+
+        for (int i = 0; i < y.rank; i++)
+            there[(int)perm[i]] = index[i];
+        for (int i = 0; i < x.rank; i++)
+            from = from * (size_t)x.dim[i] + (size_t)there[i];
+        r->y.v[at] = r->in[0].v[from];
+        for (int i = y.rank - 1; i >= 0 && ++index[i] == y.dim[i]; i--)
+            index[i] = 0;
+    }
+}
+
 static const struct check_case flatten_cases[] = {
     { "flatten", "2x3x4x5" }, { "flatten", "3x7" }, { "flatten", "4" }, { 0 },
 };
@@ -36,7 +62,26 @@ static const struct check_case reshape_cases[] = {
     { "reshape shape=[6,20]", "2x3x4x5" },
     { "reshape shape=[0,1,-1,2]", "3x8" },
     { "reshape shape=[-1]", "3x8" },
+    { "reshape shape=[0,2,2,-1,1,2]", "3x16" },
     { 0 },
 };
+static const struct check_case transpose_cases[] = {
+    { "transpose", "2x3x4x5" },
+    { "transpose perm=[0,3,1,2]", "2x3x4x8" },
+    { "transpose perm=[1,0]", "3x1" },
+    { "transpose perm=[0,1,2]", "3x4x5" },
+    { "transpose perm=[0]", "7" },
+    { "transpose perm=[0,2,1,3]", "2x5x3x8" },
+    { "transpose perm=[0,2,1,3]", "2x5x3x7" },
+    { "transpose perm=[0,1,2,4,3]", "2x3x4x5x6" },
+    { "transpose perm=[2,0,3,1,4]", "2x3x4x5x4" },
+    { "transpose perm=[0,3,1,4,2,5]", "2x3x2x2x3x4" },
+    { "transpose perm=[5,4,3,2,1,0]", "2x3x2x2x3x5" },
+    { "transpose", "8x56x56x64", .large = true },
+    { "transpose perm=[0,1,2,4,3]", "8x28x28x8x24", .large = true },
+    { "transpose perm=[0,2,1,3]", "8x197x12x64", .large = true },
+    { 0 },
+};
+const struct pm_layer_test pm_test_transpose = { transpose_cases, transpose };
 const struct pm_layer_test pm_test_flatten = { flatten_cases, flatten };
 const struct pm_layer_test pm_test_reshape = { reshape_cases, reshape };
