@@ -6,6 +6,9 @@
 
 #include <pumice/layer.h>
 
+/* Whose definition of a net was followed: they pad, stride and normalise differently. */
+enum pm_conventions { PM_CONVENTIONS_OWN, PM_CONVENTIONS_TENSORFLOW, PM_CONVENTIONS_TORCH };
+
 struct pm_net {
     struct pm_arena *arena; /* owned */
     struct pm_node **nodes; /* in the order they were added = topological */
@@ -13,6 +16,9 @@ struct pm_net {
     struct pm_variable **vars;
     int var_count, var_capacity;
     int batch;
+    /* Set by the builders of named nets that know both; 0: a layer list, whose author decides. */
+    enum pm_conventions conventions;
+    float batch_norm_epsilon;
     int error;              /* first error of a builder call; later calls do nothing */
 };
 

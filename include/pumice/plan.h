@@ -15,6 +15,8 @@ struct pm_variables {
     struct pm_device *device; /* borrowed */
     struct pm_arena *arena;   /* owned */
     struct pm_variable *list; /* copies, names in the arena */
+    enum pm_conventions conventions; /* the net's, and its epsilon */
+    float batch_norm_epsilon;
     int count;
     size_t *offset;           /* bytes in the block */
     size_t trainable_bytes;   /* the block's first part; a multiple of 256 */

@@ -62,6 +62,8 @@ int pm_variables_create(struct pm_device *d, const struct pm_net *net, bool grad
 
     v->device = d;
     v->arena = pm_arena_create();
+    v->conventions = net->conventions;
+    v->batch_norm_epsilon = net->batch_norm_epsilon;
     v->count = net->var_count;
     v->list = pm_arena_alloc(v->arena, sizeof *v->list * (size_t)(v->count + 1));
     v->offset = pm_arena_alloc(v->arena, sizeof *v->offset * (size_t)(v->count + 1));
