@@ -25,8 +25,9 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report);
 struct pm_events;
 void pm_evaluation_keep(const struct pm_config *c, const struct cJSON *report,
                         struct pm_events **events);
-/* Runs the net over image files (folders are searched): members images [{file, ...}]. out: folder
- * for the drawn pictures, or NULL. */
+/* Runs the net over image files (folders are searched): members images [{file, ...}] and damaged, the
+ * number of files that could not be read: a warning each, {file, error} in the list. out: folder for
+ * the drawn pictures, or NULL. */
 int pm_predict(const struct pm_config *c, const char *const *paths, size_t count, const char *out,
                struct cJSON *report);
 /* The memory plan of every clone as the config would train on it, nothing allocated. f: text, with

@@ -16,6 +16,8 @@ static int print_text(const struct cJSON *report)
     {
         int shown = 0;
 
+        if (cJSON_HasObjectItem(image, "error")) /* a warning has told */
+            continue;
         pm_str_add(&text, "%s:", cJSON_GetStringValue(cJSON_GetObjectItem(image, "file")));
         cJSON_ArrayForEach(top, cJSON_GetObjectItem(image, "top")) if (shown++ < 3)
         {
@@ -55,6 +57,10 @@ static int run(int argc, char **argv, struct app_globals *g)
     PM_TRY(g->json ? app_print_json(g, report) : print_text(report));
     if (out)
         PM_INFO("predict", "pictures with their labels are in %s", out);
+    const double damaged = cJSON_GetNumberValue(cJSON_GetObjectItem(report, "damaged"));
+    if (damaged > 0)
+        PM_TRY(pm_fail(PM_EDATA, "%.0f of %d files could not be read; all others are told above",
+                       damaged, cJSON_GetArraySize(cJSON_GetObjectItem(report, "images"))));
 out:
     pm_config_destroy(&c);
     cJSON_Delete(report);
@@ -67,7 +73,8 @@ const struct pm_command pm_command_predict = {
     .usage = "CONFIG.json FILE|FOLDER ... [--out FOLDER] [key=value ...]",
     .details =
         "Prints each picture's likeliest classes; --json gives the first five with\n"
-        "probabilities. Which checkpoint: as in eval.\n"
+        "probabilities. Which checkpoint: as in eval. Files that cannot be read are named and\n"
+        "passed over; the exit code is 3 then.\n"
         "\n"
         "  --out FOLDER   also write each picture as PNG with its classes drawn onto it\n"
         "\n"

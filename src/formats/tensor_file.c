@@ -170,10 +170,7 @@ struct pm_tensor_file *pm_tensor_file_make(const char *path, const struct pm_ten
 
 static struct pm_tensor_source *add_source(struct pm_tensor_file *f, const char *path, int *index)
 {
-    if (f->source_count == f->source_capacity) {
-        f->source_capacity = f->source_capacity ? 2 * f->source_capacity : 1;
-        f->sources = pm_realloc(f->sources, (size_t)f->source_capacity * sizeof *f->sources);
-    }
+    PM_GROW(f->sources, f->source_count, f->source_capacity);
     if (index)
         *index = f->source_count;
     struct pm_tensor_source *s = &f->sources[f->source_count++];
@@ -232,10 +229,7 @@ int pm_tensor_file_read(const struct pm_tensor_file *f, int source, uint64_t off
 
 struct pm_file_tensor *pm_tensor_file_add(struct pm_tensor_file *f, const char *name)
 {
-    if (f->count == f->capacity) {
-        f->capacity = f->capacity ? 2 * f->capacity : 64;
-        f->list = pm_realloc(f->list, f->capacity * sizeof *f->list);
-    }
+    PM_GROW(f->list, f->count, f->capacity);
     f->list[f->count] = (struct pm_file_tensor){ .name = pm_arena_strdup(f->arena, name) };
     return &f->list[f->count++];
 }

@@ -60,6 +60,7 @@ struct predictor {
     const char *logits;
     const char *const *files; /* borrowed */
     const char *out;
+    size_t damaged; /* files so far that could not be read */
 };
 
 static int make_plan(struct predictor *p)
@@ -157,33 +158,66 @@ out:
     return err;
 }
 
+/* The picture as the net wants it. */
+static int prepare(const struct predictor *p, const char *file, float *in)
+{
+    const struct pm_setup *s = &p->s.e->setup;
+    struct pm_image8 picture = { 0 };
+    int err = PM_OK;
+
+    PM_TRY(read_image(file, s->channels == 1 ? PM_GREY_OR_COLOR : s->channels, &picture));
+    PM_TRY(s->preprocessing->apply(s->preprocessing_cfg, &picture, false, NULL, s->eval_height,
+                                   s->eval_width, s->channels, in, file));
+out:
+    pm_image_free(&picture);
+    return err;
+}
+
+static void show_damaged(struct predictor *p, const char *file, const char *why,
+                         struct cJSON *images)
+{
+    struct cJSON *object = cJSON_CreateObject();
+
+    PM_WARN("predict", "%s", why);
+    cJSON_AddStringToObject(object, "file", file);
+    cJSON_AddStringToObject(object, "error", why);
+    cJSON_AddItemToArray(images, object);
+    p->damaged++;
+}
+
+/* Files that are no pictures, or damaged, are told and passed over. */
 static int predict_batch(struct predictor *p, size_t first, size_t count, struct cJSON *images)
 {
-    const char *const *files = p->files;
+    const char *const *files = p->files + first;
     const struct pm_setup *s = &p->s.e->setup;
     size_t floats = (size_t)s->eval_height * (size_t)s->eval_width * (size_t)s->channels;
     float *in = pm_plan_input(p->plan, 0, "images", 0);
+    char *why[BATCH] = { NULL };
     const float *logits;
     int err = PM_OK;
 
     memset(in, 0, BATCH * floats * sizeof(float));
     for (size_t i = 0; i < count; i++) {
-        struct pm_image8 picture = { 0 };
-
-        PM_TRY(read_image(files[first + i], s->channels == 1 ? PM_GREY_OR_COLOR : s->channels,
-                          &picture));
-        err = s->preprocessing->apply(s->preprocessing_cfg, &picture, false, NULL, s->eval_height,
-                                      s->eval_width, s->channels, in + i * floats,
-                                      files[first + i]);
-        pm_image_free(&picture);
+        err = prepare(p, files[i], in + i * floats);
+        if (err == PM_EDATA) {
+            why[i] = pm_strdup(pm_error_text());
+            memset(in + i * floats, 0, floats * sizeof *in);
+            err = PM_OK;
+        }
         PM_TRY(err);
     }
     PM_TRY(pm_plan_submit(p->plan, 0));
     PM_TRY(pm_plan_wait(p->plan, 0));
     logits = pm_plan_output(p->plan, 0, p->logits, 0);
-    for (size_t i = 0; i < count; i++)
-        PM_TRY(show(p, first + i, logits + i * (size_t)s->num_classes, images));
+    for (size_t i = 0; i < count; i++) {
+        if (why[i])
+            show_damaged(p, files[i], why[i], images);
+        else
+            PM_TRY(show(p, first + i, logits + i * (size_t)s->num_classes, images));
+    }
 out:
+    for (size_t i = 0; i < count; i++)
+        pm_free(why[i]);
     return err;
 }
 
@@ -229,6 +263,7 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
         if (bar)
             pm_progress_count(bar, at + n, at + n, -1);
     }
+    cJSON_AddNumberToObject(report, "damaged", (double)p.damaged);
 out:
     pm_progress_end(&bar);
     pm_plan_destroy(&p.plan);

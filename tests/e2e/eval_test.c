@@ -3,6 +3,8 @@
 
 #include <dirent.h>
 
+#include <pumice/data.h>
+
 static struct result evaluate(const char *more)
 {
     return run(NULL, "eval %s run.folder=%s %s", in("net.json"), in("run"), more);
@@ -129,6 +131,49 @@ static void without_the_folder(void **state)
     assert_int_equal(unlink(in("run/eval_test")), 0);
 }
 
+static void put_picture(const char *name)
+{
+    uint8_t pixels[12 * 12] = { 77 }, *png;
+    const struct pm_image8 im = { 12, 12, 1, pixels };
+    size_t size;
+
+    assert_int_equal(pm_image_encode_png(&im, &png, &size), 0);
+    assert_int_equal(pm_file_write(in("pictures/%s", name), png, size), 0);
+    pm_free(png);
+}
+
+/* predict: files that are no pictures are told and passed over, the others are answered. */
+static void damaged_pictures(void **state)
+{
+    int position = 0;
+    const cJSON *image;
+
+    (void)state;
+    assert_int_equal(pm_make_folders(in("pictures")), 0);
+    for (int i = 0; i < 10; i++)
+        put_picture((char[]){ (char)('a' + i), '.', 'p', 'n', 'g', 0 });
+    put_text(in("pictures/c.png"), "no picture\n");
+    put_text(in("pictures/j.png"), "");
+    struct result r = run(NULL, "predict %s %s run.folder=%s --json --out %s", in("net.json"),
+                          in("pictures"), in("run"), in("drawn"));
+    cJSON *json = json_of(&r);
+    assert_true(number_of(json, "damaged") == 2);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "images")), 10);
+    cJSON_ArrayForEach(image, cJSON_GetObjectItem(json, "images"))
+    {
+        const bool bad = position == 2 || position == 9;
+        assert_int_equal(cJSON_HasObjectItem(image, "error"), bad);
+        assert_int_equal(cJSON_HasObjectItem(image, "top"), !bad);
+        position++;
+    }
+    assert_contains(r.err, "pictures/c.png");
+    assert_true(pm_file_exists(in("drawn/b.png")) && !pm_file_exists(in("drawn/c.png")));
+    cJSON_Delete(json);
+    check(r, 3, "2 of 10 files could not be read");
+    r = run(NULL, "predict %s %s run.folder=%s", in("net.json"), in("pictures/c.png"), in("run"));
+    check(r, 3, "1 of 1 files");
+}
+
 static int make(void **state)
 {
     (void)state;
@@ -144,7 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(per_class_in_json), cmocka_unit_test(text_for_people),
         cmocka_unit_test(files_by_split),    cmocka_unit_test(watching),
-        cmocka_unit_test(without_the_folder),
+        cmocka_unit_test(without_the_folder), cmocka_unit_test(damaged_pictures),
     };
     return cmocka_run_group_tests(tests, make, drop_world);
 }
