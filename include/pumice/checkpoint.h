@@ -12,8 +12,9 @@
 #ifndef PUMICE_CHECKPOINT_H
 #define PUMICE_CHECKPOINT_H
 
-#include <pumice/tensor_file.h>
 #include <pumice/kernel.h>
+#include <pumice/options.h>
+#include <pumice/tensor_file.h>
 
 /* ---- the run folder's lock ------------------------------------------------------------- */
 
@@ -74,6 +75,12 @@ int pm_checkpoint_open_newest(const char *run, struct pm_checkpoint **out);
 int pm_checkpoint_open(const char *run, const char *value, const char *where,
                        struct pm_checkpoint **out);
 void pm_checkpoint_close(struct pm_checkpoint **c);
+/* What a tensor is to a net, by its name: a variable (whatever nothing else is), the moving average
+ * of one ("NAME/ExponentialMovingAverage"), an optimizer's slot ("NAME/Momentum": what stands below
+ * the name of another tensor of the file), or a counter: global_step, powers of Adam's decays, texts
+ * that TensorFlow keeps, batch norm's counts of PyTorch. */
+enum pm_role { PM_ROLE_VARIABLE, PM_ROLE_AVERAGE, PM_ROLE_SLOT, PM_ROLE_COUNTER };
+enum pm_role pm_checkpoint_role(const struct pm_checkpoint *c, const struct pm_file_tensor *t);
 /* How many of its tensors are moving averages of variables. */
 size_t pm_checkpoint_averages(const struct pm_checkpoint *c);
 /* Newest step with a .json, unchecked: cheap, for watching a run. -1 when there is none. */
@@ -87,5 +94,32 @@ int pm_checkpoint_read(const struct pm_checkpoint *c, const char *name, struct p
                        float *data);
 /* Whether it is there; *shape (may be NULL) gets its shape, rank -1 when beyond rank 4. */
 bool pm_checkpoint_has(const struct pm_checkpoint *c, const char *name, struct pm_shape *shape);
+
+/* ---- converting ------------------------------------------------------------------------ */
+
+enum pm_convert_to { PM_CONVERT_BY_NAME, PM_CONVERT_SAFETENSORS };
+enum pm_convert_keep { PM_CONVERT_ALL, PM_CONVERT_VARIABLES };
+enum pm_convert_dtype { PM_CONVERT_SAME, PM_CONVERT_F32 };
+struct pm_checkpoint_conversion {
+    int to;                           /* enum pm_convert_to */
+    struct pm_strings only, exclude;  /* beginnings of names in the source; no `only`: all */
+    const char *strip, *prefix;       /* taken off the beginning of names, put before them; or NULL */
+    int averages;                     /* enum pm_averages */
+    int keep;                         /* enum pm_convert_keep */
+    int dtype;                        /* enum pm_convert_dtype */
+    bool force;                       /* replaces what is there */
+};
+extern const struct pm_opt pm_checkpoint_conversion_opts[];
+struct pm_converted {
+    const char *format;
+    size_t tensors;  /* written */
+    size_t left_out; /* of the source's */
+    size_t texts;    /* of those: texts and other things that are no numbers */
+};
+/* Writes a checkpoint's tensors to dst, in a format by dst's ending or o->to; one tensor in memory at
+ * a time. TensorFlow's global_step and the step that a safetensors file notes become each other.
+ * Whole or not at all; PM_ECONFIG where dst is there (unless force) or is what is read from. */
+int pm_checkpoint_convert(const struct pm_checkpoint *from, const char *dst,
+                          const struct pm_checkpoint_conversion *o, struct pm_converted *out);
 
 #endif

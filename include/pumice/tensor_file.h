@@ -20,6 +20,7 @@ enum { PM_FILE_MAX_RANK = 8 };
 struct pm_file_tensor {
     const char *name;      /* borrowed from the file object (reading) or the caller (writing) */
     enum pm_dtype type;
+    const char *other;     /* reading, of type OTHER: the format's name of it ("string"), or NULL */
     int rank;              /* 0 = scalar, count 1 */
     int64_t dim[PM_FILE_MAX_RANK];
     uint64_t count;        /* reading: product of dim. Ignored when writing */
@@ -34,6 +35,8 @@ struct pm_file_tensor {
     uint64_t offset;
     int source;
 };
+/* "F32"; of OTHER the format's own name of it where that is known. */
+const char *pm_file_tensor_type(const struct pm_file_tensor *t);
 /* "3x3x1x8", "scalar"; buf of 96 bytes. */
 char *pm_file_tensor_shape(const struct pm_file_tensor *t, char buf[96]);
 
@@ -49,6 +52,8 @@ void pm_tensor_file_close(struct pm_tensor_file **f);
 const char *pm_tensor_file_path(const struct pm_tensor_file *f);
 const char *pm_tensor_file_format(const struct pm_tensor_file *f);    /* "safetensors" */
 uint64_t pm_tensor_file_size(const struct pm_tensor_file *f);         /* bytes of all its files */
+/* Whether the file at path is one of those it reads from. */
+bool pm_tensor_file_reads(const struct pm_tensor_file *f, const char *path);
 /* Tensors sorted by name. */
 size_t pm_tensor_file_count(const struct pm_tensor_file *f);
 const struct pm_file_tensor *pm_tensor_file_get(const struct pm_tensor_file *f, size_t i);

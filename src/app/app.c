@@ -76,6 +76,71 @@ int app_args(int argc, char **argv, const char *command, struct pm_arena *a, str
     return PM_OK;
 }
 
+/* key=value of the command line as an option table's text: what holds a space becomes a JSON
+ * string. */
+static void add_option(struct pm_str *s, const char *word)
+{
+    const char *value = strchr(word, '=') + 1;
+
+    pm_str_add(s, "%s%.*s", s->length ? " " : "", (int)(value - word), word);
+    if (strpbrk(value, " \"") && value[0] != '"' && value[0] != '[') {
+        cJSON *v = cJSON_CreateString(value);
+        char *text = cJSON_PrintUnformatted(v);
+        pm_str_add(s, "%s", text);
+        cJSON_free(text);
+        cJSON_Delete(v);
+    } else {
+        pm_str_add(s, "%s", value);
+    }
+}
+
+int app_options(const struct app_args *args, const char *command, int words, struct pm_arena *a,
+                const char **out)
+{
+    struct pm_str s = { 0 };
+
+    if (args->words_count > words)
+        return pm_fail(PM_ECONFIG, "command line: %s does not know what to do with '%s'", command,
+                       args->words[words]);
+    for (size_t i = 0; i < args->overrides_count; i++)
+        add_option(&s, args->overrides[i]);
+    *out = pm_arena_strdup(a, s.text ? s.text : "");
+    pm_str_free(&s);
+    return PM_OK;
+}
+
+void app_flags_to_options(int *argc, char **argv, struct pm_arena *a)
+{
+    int n = 0;
+
+    for (int i = 0; i < *argc; i++) {
+        char *word = argv[i];
+        if (!strncmp(word, "--", 2) && word[2]) {
+            const bool whole = strchr(word, '=') != NULL;
+            const bool flag = !whole && (i + 1 == *argc || !strncmp(argv[i + 1], "--", 2) ||
+                                         !strcmp(word, "--force"));
+            word = flag ? pm_arena_printf(a, "%s=true", word + 2)
+                : whole ? word + 2 : pm_arena_printf(a, "%s=%s", word + 2, argv[++i]);
+        }
+        argv[n++] = word;
+    }
+    *argc = n;
+}
+
+void app_add_options(struct pm_str *s, const struct pm_opt *opts)
+{
+    for (const struct pm_opt *o = opts; o && o->type; o++) {
+        cJSON *def = pm_opt_default(o);
+        char *value = pm_json_print(def);
+        pm_str_add(s, "    %s=%s\n        %s", o->key, value, o->help);
+        if (o->choices)
+            pm_str_add(s, " (%s)", o->choices);
+        pm_str_add(s, "\n");
+        pm_free(value);
+        cJSON_Delete(def);
+    }
+}
+
 int app_load_config(const struct app_args *args, const char *command, int words, struct pm_arena *a,
                     struct pm_config **out)
 {

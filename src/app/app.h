@@ -41,6 +41,16 @@ struct app_args {
 /* PM_ECONFIG for a flag that nobody took. command: name for the message. */
 int app_args(int argc, char **argv, const char *command, struct pm_arena *a, struct app_args *out);
 
+/* --force, --key=value and --key value become force=true and key=value, as the originals' flags were
+ * given. Texts are in the arena. */
+void app_flags_to_options(int *argc, char **argv, struct pm_arena *a);
+/* The overrides as an option table's text (pm_opts_parse_text). PM_ECONFIG where there are more than
+ * `words` words. */
+int app_options(const struct app_args *args, const char *command, int words, struct pm_arena *a,
+                const char **out);
+/* For --help: each option, its default and what it is. */
+void app_add_options(struct pm_str *s, const struct pm_opt *opts);
+
 /* Loads words[0] with the overrides. PM_ECONFIG when there is no word, or more than `words`. */
 int app_load_config(const struct app_args *args, const char *command, int words, struct pm_arena *a,
                     struct pm_config **out);

@@ -12,58 +12,6 @@
 
 /* ---- convert and make ----------------------------------------------------------------------- */
 
-/* key=value of the command line as an option table's text: what holds a space becomes a JSON
- * string. */
-static void add_option(struct pm_str *s, const char *word)
-{
-    const char *value = strchr(word, '=') + 1;
-
-    pm_str_add(s, "%s%.*s", s->length ? " " : "", (int)(value - word), word);
-    if (strpbrk(value, " \"") && value[0] != '"' && value[0] != '[') {
-        cJSON *v = cJSON_CreateString(value);
-        char *text = cJSON_PrintUnformatted(v);
-        pm_str_add(s, "%s", text);
-        cJSON_free(text);
-        cJSON_Delete(v);
-    } else {
-        pm_str_add(s, "%s", value);
-    }
-}
-
-static int joined(const struct app_args *args, int first, struct pm_arena *a, const char **out)
-{
-    struct pm_str s = { 0 };
-
-    for (size_t i = 0; i < args->overrides_count; i++)
-        add_option(&s, args->overrides[i]);
-    if (args->words_count > first)
-        return pm_fail(PM_ECONFIG, "command line: dataset does not know what to do with '%s'",
-                       args->words[first]);
-    *out = pm_arena_strdup(a, s.text ? s.text : "");
-    pm_str_free(&s);
-    return PM_OK;
-}
-
-/* --force, --key=value and --key value are force=true and key=value, as the originals' flags were
- * given. */
-static void take_flags(int *argc, char **argv, struct pm_arena *a)
-{
-    int n = 0;
-
-    for (int i = 0; i < *argc; i++) {
-        char *word = argv[i];
-        if (!strncmp(word, "--", 2) && word[2]) {
-            const bool whole = strchr(word, '=') != NULL;
-            const bool flag = !whole && (i + 1 == *argc || !strncmp(argv[i + 1], "--", 2) ||
-                                         !strcmp(word, "--force"));
-            word = flag ? pm_arena_printf(a, "%s=true", word + 2)
-                : whole ? word + 2 : pm_arena_printf(a, "%s=%s", word + 2, argv[++i]);
-        }
-        argv[n++] = word;
-    }
-    *argc = n;
-}
-
 static volatile sig_atomic_t stopped;
 
 static void on_signal(int number)
@@ -111,7 +59,7 @@ static int convert(const struct app_args *args, struct pm_arena *a, struct app_g
     if (args->words_count < 3)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: dataset convert needs FORMAT SRC DST, as in "
                                    "pumice dataset convert mnist raw/mnist data/mnist"));
-    PM_TRY(joined(args, 3, a, &options));
+    PM_TRY(app_options(args, "dataset", 3, a, &options));
     catch_signals();
     PM_TRY(pm_dataset_convert(args->words[0], args->words[1], args->words[2], options));
     PM_TRY(print_made(args->words[2], a, g));
@@ -142,7 +90,7 @@ static int make(const struct app_args *args, struct pm_arena *a, struct app_glob
     if (args->words_count < 2 || strcmp(args->words[0], "shapes") != 0)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: dataset make needs shapes DST, as in pumice "
                                    "dataset make shapes data/shapes"));
-    PM_TRY(joined(args, 2, a, &options));
+    PM_TRY(app_options(args, "dataset", 2, a, &options));
     PM_TRY(pm_opts_parse_text(make_opts, options, &m, a, "dataset make shapes"));
     catch_signals();
     PM_TRY(pm_shapes_make(args->words[1], m.size, (size_t)m.train, (size_t)m.validation,
@@ -162,7 +110,7 @@ static int download(const struct app_args *args, struct pm_download_options *o, 
     if (args->words_count < 2)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: dataset download needs NAME DST, as in pumice "
                                    "dataset download flowers data/flowers"));
-    PM_TRY(joined(args, 2, a, &o->options));
+    PM_TRY(app_options(args, "dataset", 2, a, &o->options));
     o->stop = &stopped;
     catch_signals();
     PM_TRY(pm_dataset_download(args->words[0], args->words[1], o));
@@ -510,7 +458,7 @@ static int run(int argc, char **argv, struct app_globals *g)
             PM_TRY(pm_fail(PM_ECONFIG, "command line: --records %s is no number", records));
     }
     if (downloading || !strcmp(what, "convert"))
-        take_flags(&argc, argv, a);
+        app_flags_to_options(&argc, argv, a);
     PM_TRY(app_args(argc, argv, "dataset", a, &args));
     args.words++, args.words_count--;
     if (inspecting)

@@ -1,24 +1,9 @@
 /* pumice dataset convert [FORMAT] --help: each format, what it reads and its options. */
 #include "app/app.h"
 
-#include <cjson/cJSON.h>
 #include <string.h>
 
 #include <pumice/data.h>
-
-static void add_options(struct pm_str *s, const struct pm_opt *opts)
-{
-    for (const struct pm_opt *o = opts; o && o->type; o++) {
-        cJSON *def = pm_opt_default(o);
-        char *value = pm_json_print(def);
-        pm_str_add(s, "    %s=%s\n        %s", o->key, value, o->help);
-        if (o->choices)
-            pm_str_add(s, " (%s)", o->choices);
-        pm_str_add(s, "\n");
-        pm_free(value);
-        cJSON_Delete(def);
-    }
-}
 
 static void add_indented(struct pm_str *s, const char *lines)
 {
@@ -40,10 +25,10 @@ int app_dataset_help(int argc, char **argv, struct pm_str *s)
                 continue;
             pm_str_add(s, "\n%s: %s\n", rows[i]->name, rows[i]->help);
             add_indented(s, rows[i]->layout);
-            add_options(s, rows[i]->opts);
+            app_add_options(s, rows[i]->opts);
         }
         pm_str_add(s, "\nevery format:\n");
-        add_options(s, pm_convert_opts);
+        app_add_options(s, pm_convert_opts);
     }
 out:
     return err;

@@ -95,8 +95,10 @@ static int parse_tensor(const struct reading *s, const cJSON *v, struct pm_file_
             break;
     PM_TRY(parse_shape(s, shape, t));
     PM_TRY(parse_offsets(s, offsets, t));
-    if (t->type == PM_DTYPE_OTHER)
+    if (t->type == PM_DTYPE_OTHER) {
+        t->other = pm_arena_strdup(s->f->arena, type->valuestring);
         return PM_OK;
+    }
     if (__builtin_mul_overflow(t->count, (uint64_t)pm_dtype_size(t->type), &bytes) || bytes != t->bytes)
         return pm_fail(PM_EDATA, "%s: tensor '%.200s': %s of shape %s does not fit its %llu bytes",
                        s->path, t->name, pm_dtype_name(t->type), pm_file_tensor_shape(t, buf),

@@ -31,6 +31,11 @@ size_t pm_dtype_size(enum pm_dtype t)
     return types[t].size;
 }
 
+const char *pm_file_tensor_type(const struct pm_file_tensor *t)
+{
+    return t->type == PM_DTYPE_OTHER && t->other ? t->other : types[t->type].name;
+}
+
 char *pm_file_tensor_shape(const struct pm_file_tensor *t, char buf[96])
 {
     size_t used = 0;
@@ -306,6 +311,19 @@ uint64_t pm_tensor_file_size(const struct pm_tensor_file *f)
     for (int i = 0; i < f->source_count; i++)
         size += f->sources[i].size;
     return size;
+}
+
+bool pm_tensor_file_reads(const struct pm_tensor_file *f, const char *path)
+{
+    struct stat is, of;
+
+    if (stat(path, &is) != 0)
+        return false;
+    for (int i = 0; i < f->source_count; i++)
+        if (f->sources[i].fd >= 0 && fstat(f->sources[i].fd, &of) == 0 &&
+            is.st_dev == of.st_dev && is.st_ino == of.st_ino)
+            return true;
+    return false;
 }
 
 size_t pm_tensor_file_count(const struct pm_tensor_file *f)

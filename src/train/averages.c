@@ -62,20 +62,6 @@ float pm_averages_decay(const struct pm_config_optim *c, uint64_t step)
 
 /* ---- checkpoints ------------------------------------------------------------------------ */
 
-size_t pm_checkpoint_averages(const struct pm_checkpoint *c)
-{
-    static const char end[] = "/" PM_AVERAGE_SUFFIX;
-    size_t count = 0;
-
-    for (size_t i = 0; i < pm_tensor_file_count(c->tensors); i++) {
-        const char *name = pm_tensor_file_get(c->tensors, i)->name;
-        size_t n = strlen(name);
-
-        count += n >= sizeof end && strcmp(name + n - (sizeof end - 1), end) == 0;
-    }
-    return count;
-}
-
 int pm_averages_choose(const struct pm_checkpoint *from, int wanted, const char *place,
                        const char *key, bool *use)
 {

@@ -1,4 +1,5 @@
 /* checkpoint_open: finding a run's newest complete checkpoint, or the one a user names. */
+#include "train/averages.h"
 #include "train/checkpoint_files.h"
 
 #include <errno.h>
@@ -59,13 +60,6 @@ out:
     return err;
 }
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t n = strlen(name), m = strlen(end);
-
-    return n >= m && strcmp(name + n - m, end) == 0;
-}
-
 /* Updates done, as a foreign file tells them: TensorFlow's global_step, or a note. */
 static uint64_t step_of(const struct pm_tensor_file *f)
 {
@@ -89,7 +83,7 @@ static int open_file(const char *path, struct pm_checkpoint **out)
 
     if (slash)
         folder[slash == path ? 1 : slash - path] = 0;
-    if (ends_with(path, ".safetensors")) {
+    if (pm_ends_with(path, ".safetensors")) {
         pm_str_add(&json, "%.*s.json", (int)(strlen(path) - strlen(".safetensors")), path);
         if (pm_file_exists(json.text)) {
             err = open_record(folder, slash ? strrchr(json.text, '/') + 1 : json.text, out);
@@ -276,6 +270,45 @@ void pm_checkpoint_close(struct pm_checkpoint **c)
 }
 
 /* ---- tensors --------------------------------------------------------------------------- */
+
+/* "VARIABLE/Momentum": what stands below a name that the file has too belongs to that tensor. */
+static bool is_slot(const struct pm_tensor_file *f, const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    struct pm_str owner = { 0 };
+    bool is;
+
+    if (!slash || slash == name)
+        return false;
+    pm_str_bytes(&owner, name, (size_t)(slash - name));
+    is = pm_tensor_file_find(f, owner.text) != NULL;
+    pm_str_free(&owner);
+    return is;
+}
+
+enum pm_role pm_checkpoint_role(const struct pm_checkpoint *c, const struct pm_file_tensor *t)
+{
+    static const char *const counters[] = { "global_step", "beta1_power", "beta2_power",
+                                            "num_batches_tracked" };
+
+    if (pm_ends_with(t->name, "/" PM_AVERAGE_SUFFIX))
+        return PM_ROLE_AVERAGE;
+    for (size_t i = 0; i < PM_COUNT(counters); i++)
+        if (pm_ends_with(t->name, counters[i]))
+            return PM_ROLE_COUNTER;
+    if (t->type == PM_DTYPE_OTHER)
+        return PM_ROLE_COUNTER;
+    return is_slot(c->tensors, t->name) ? PM_ROLE_SLOT : PM_ROLE_VARIABLE;
+}
+
+size_t pm_checkpoint_averages(const struct pm_checkpoint *c)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < pm_tensor_file_count(c->tensors); i++)
+        count += pm_checkpoint_role(c, pm_tensor_file_get(c->tensors, i)) == PM_ROLE_AVERAGE;
+    return count;
+}
 
 static struct pm_shape shape_of(const struct pm_file_tensor *t)
 {

@@ -103,40 +103,6 @@ void pm_match_tell(const struct pm_match *m, const char *keeps)
 
 enum kind { NAMED, EXCLUDED, AVERAGE, SLOT, COUNTER, STRANGE, KINDS };
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t n = strlen(name), k = strlen(end);
-
-    return n >= k && strcmp(name + n - k, end) == 0;
-}
-
-/* Steps, powers of Adam's decays, batch norm's counts of PyTorch, texts that TensorFlow keeps. */
-static bool is_counter(const struct pm_file_tensor *t)
-{
-    static const char *const ends[] = { "global_step", "beta1_power", "beta2_power", "save_counter",
-                                        "num_batches_tracked", "_CHECKPOINTABLE_OBJECT_GRAPH" };
-
-    for (size_t i = 0; i < PM_COUNT(ends); i++)
-        if (ends_with(t->name, ends[i]))
-            return true;
-    return t->type == PM_DTYPE_OTHER;
-}
-
-/* "VARIABLE/Momentum": what stands below a name that the file has too belongs to that tensor. */
-static bool is_slot(const struct pm_tensor_file *f, const struct pm_file_tensor *t)
-{
-    const char *slash = strrchr(t->name, '/');
-    struct pm_str owner = { 0 };
-    bool is;
-
-    if (!slash)
-        return false;
-    pm_str_bytes(&owner, t->name, (size_t)(slash - t->name));
-    is = pm_tensor_file_find(f, owner.text ? owner.text : "") != NULL;
-    pm_str_free(&owner);
-    return is;
-}
-
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -145,14 +111,14 @@ static int by_text(const void *a, const void *b)
 static enum kind kind_of(const struct pm_match *m, const char **names,
                          const struct pm_file_tensor *t)
 {
+    static const enum kind by_role[] = { [PM_ROLE_AVERAGE] = AVERAGE, [PM_ROLE_SLOT] = SLOT,
+                                         [PM_ROLE_COUNTER] = COUNTER };
+    const enum pm_role role = pm_checkpoint_role(m->from, t);
+
     if (bsearch(&t->name, names, (size_t)m->v->count, sizeof *names, by_text))
         return NAMED;
-    if (ends_with(t->name, "/" PM_AVERAGE_SUFFIX))
-        return AVERAGE;
-    if (is_counter(t))
-        return COUNTER;
-    if (is_slot(m->from->tensors, t))
-        return SLOT;
+    if (role != PM_ROLE_VARIABLE)
+        return by_role[role];
     return pm_match_begins(t->name, &m->exclude) ? EXCLUDED : STRANGE;
 }
 

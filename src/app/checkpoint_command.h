@@ -1,0 +1,20 @@
+/* checkpoint_command: the parts of pumice checkpoint, each in its own cmd_checkpoint_NAME.c. */
+#ifndef APP_CHECKPOINT_COMMAND_H
+#define APP_CHECKPOINT_COMMAND_H
+
+#include "app/app.h"
+
+#include <pumice/checkpoint.h>
+
+enum { APP_PIECE = 4096 }; /* elements read at a time */
+
+/* Each gets the words and key=value behind its name. */
+int app_checkpoint_inspect(const struct app_args *args, struct pm_arena *a, struct app_globals *g);
+int app_checkpoint_diff(const struct app_args *args, struct pm_arena *a, struct app_globals *g);
+int app_checkpoint_convert(const struct app_args *args, struct pm_arena *a, struct app_globals *g);
+/* What checkpoint convert --help adds: its options. */
+int app_checkpoint_help(int argc, char **argv, struct pm_str *text);
+/* Width of a column of names. */
+int app_checkpoint_width(const struct pm_tensor_file *f);
+
+#endif

@@ -1,0 +1,253 @@
+/* checkpoint_convert: a checkpoint's tensors into a file of another program's format. What is written
+ * is listed first; elements are read when the writer asks for them. */
+#include "train/averages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const struct pm_opt pm_checkpoint_conversion_opts[] = {
+    PM_ENUM(pm_checkpoint_conversion, to, PM_CONVERT_BY_NAME, "auto|safetensors",
+            "format; auto = by DST's ending: .safetensors"),
+    PM_STRINGS(pm_checkpoint_conversion, only, NULL,
+               "beginnings of names: no others are written; none = all"),
+    PM_STRINGS(pm_checkpoint_conversion, exclude, NULL,
+               "beginnings of names of tensors that are left out"),
+    PM_STRING(pm_checkpoint_conversion, strip, NULL,
+              "taken off the beginning of names that begin with it"),
+    PM_STRING(pm_checkpoint_conversion, prefix, NULL, "put before every name, after strip"),
+    PM_ENUM(pm_checkpoint_conversion, averages, PM_AVERAGES_OFF, "auto|on|off",
+            "moving averages become the variables' values, and no averages are written"),
+    PM_ENUM(pm_checkpoint_conversion, keep, PM_CONVERT_ALL, "all|variables",
+            "variables = without optimizer slots, moving averages and counters"),
+    PM_ENUM(pm_checkpoint_conversion, dtype, PM_CONVERT_SAME, "same|f32",
+            "f32 = 16-bit and 64-bit floating point becomes 32-bit"),
+    PM_BOOL(pm_checkpoint_conversion, force, false, "replaces what is there"),
+    { 0 },
+};
+
+struct source { /* of a tensor to be written */
+    const struct pm_tensor_file *f;
+    const struct pm_file_tensor *t;
+};
+
+struct conversion {
+    struct pm_arena *arena; /* owned */
+    const struct pm_checkpoint *from;
+    const struct pm_checkpoint_conversion *o;
+    bool averages, has_step;
+    struct pm_file_tensor *list; /* owned */
+    struct pm_converted *out;
+};
+
+/* ---- what is written -------------------------------------------------------------------- */
+
+static int fill(const struct pm_file_tensor *t, void *dst)
+{
+    const struct source *s = t->from;
+
+    if (t->type == s->t->type)
+        return pm_tensor_file_bytes(s->f, s->t, 0, (size_t)s->t->bytes, dst);
+    return pm_tensor_file_floats(s->f, s->t, 0, (size_t)s->t->count, dst);
+}
+
+static bool begins(const char *name, const struct pm_strings *scopes)
+{
+    for (int i = 0; i < scopes->count; i++)
+        if (strncmp(name, scopes->v[i], strlen(scopes->v[i])) == 0)
+            return true;
+    return false;
+}
+
+/* A variable's average, where averages are wanted and it has one. */
+static const struct pm_file_tensor *value_of(const struct conversion *c,
+                                             const struct pm_file_tensor *t)
+{
+    const char *name = pm_arena_printf(c->arena, "%s/" PM_AVERAGE_SUFFIX, t->name);
+    const struct pm_file_tensor *average = c->averages ? pm_tensor_file_find(c->from->tensors, name)
+                                                       : NULL;
+
+    return average ? average : t;
+}
+
+static const char *name_of(const struct conversion *c, const char *name)
+{
+    const char *strip = c->o->strip;
+    const size_t n = strip ? strlen(strip) : 0;
+
+    if (n && strncmp(name, strip, n) == 0)
+        name += n;
+    return c->o->prefix ? pm_arena_printf(c->arena, "%s%s", c->o->prefix, name) : name;
+}
+
+static bool is_wanted(const struct conversion *c, const struct pm_file_tensor *t)
+{
+    const enum pm_role role = pm_checkpoint_role(c->from, t);
+
+    if (c->o->only.count && !begins(t->name, &c->o->only))
+        return false;
+    if (begins(t->name, &c->o->exclude) || t->type == PM_DTYPE_OTHER)
+        return false;
+    if (role == PM_ROLE_AVERAGE && c->averages)
+        return false;
+    return c->o->keep == PM_CONVERT_ALL || role == PM_ROLE_VARIABLE;
+}
+
+static bool is_step(const struct pm_file_tensor *t)
+{
+    return t->rank == 0 && strcmp(t->name, "global_step") == 0;
+}
+
+static enum pm_dtype type_of(const struct conversion *c, enum pm_dtype t)
+{
+    const bool floating = t == PM_DTYPE_F64 || t == PM_DTYPE_F16 || t == PM_DTYPE_BF16;
+
+    return c->o->dtype == PM_CONVERT_F32 && floating ? PM_DTYPE_F32 : t;
+}
+
+static void add(struct conversion *c, const struct pm_file_tensor *t)
+{
+    struct source *s = pm_arena_alloc(c->arena, sizeof *s);
+    struct pm_file_tensor *to = &c->list[c->out->tensors++];
+
+    *s = (struct source){ c->from->tensors, value_of(c, t) };
+    *to = *s->t;
+    to->name = name_of(c, t->name);
+    to->type = type_of(c, s->t->type);
+    to->data = NULL;
+    to->fill = fill;
+    to->from = s;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct pm_file_tensor *x = a, *y = b;
+
+    return strcmp(x->name, y->name);
+}
+
+static int list_tensors(struct conversion *c)
+{
+    const size_t all = pm_tensor_file_count(c->from->tensors);
+    const char *path = c->from->path;
+
+    c->list = pm_calloc(all + 2, sizeof *c->list);
+    for (size_t i = 0; i < all; i++) {
+        const struct pm_file_tensor *t = pm_tensor_file_get(c->from->tensors, i);
+
+        c->out->texts += t->type == PM_DTYPE_OTHER;
+        if (is_step(t))
+            continue;
+        if (is_wanted(c, t))
+            add(c, t);
+        else
+            c->out->left_out++;
+    }
+    if (c->out->tensors == 0)
+        return pm_fail(PM_EDATA, "%s: none of its %zu tensors is to be written (only, exclude, keep)",
+                       path, all);
+    qsort(c->list, c->out->tensors, sizeof *c->list, by_name);
+    for (size_t i = 0; i < c->out->tensors; i++) {
+        if (!c->list[i].name[0])
+            return pm_fail(PM_ECONFIG, "checkpoint convert: strip=%s leaves nothing of a tensor's name",
+                           c->o->strip);
+        if (i > 0 && by_name(&c->list[i - 1], &c->list[i]) == 0)
+            return pm_fail(PM_ECONFIG, "checkpoint convert: two tensors would be named '%s' (strip, "
+                           "prefix)", c->list[i].name);
+    }
+    return PM_OK;
+}
+
+/* ---- where and how ---------------------------------------------------------------------- */
+
+/* Notes of a file of the same format stay; others get the step. */
+static int write_safetensors(const struct conversion *c, const char *dst)
+{
+    const struct pm_tensor_file *f = c->from->tensors;
+    const bool same = strcmp(pm_tensor_file_format(f), "safetensors") == 0;
+    const char *key, *value, **meta;
+    size_t count = 0, n = 0;
+    int err;
+
+    while (pm_tensor_file_meta_at(f, count, &key, &value))
+        count++;
+    meta = pm_calloc(2 * count + 5, sizeof *meta);
+    for (size_t i = 0; same && pm_tensor_file_meta_at(f, i, &key, &value); i++)
+        meta[n++] = key, meta[n++] = value;
+    if (!same)
+        meta[n++] = "format", meta[n++] = "pumice";
+    if (c->has_step && (!same || !pm_tensor_file_meta(f, "step"))) {
+        meta[n++] = "step";
+        meta[n++] = pm_arena_printf(c->arena, "%llu", (unsigned long long)c->from->step);
+    }
+    err = pm_safetensors_write(dst, c->list, c->out->tensors, n ? meta : NULL, NULL);
+    pm_free(meta);
+    return err;
+}
+
+struct writer {
+    int to; /* enum pm_convert_to */
+    const char *format;
+    bool (*is)(const char *dst); /* by its ending */
+    const char *const *files;    /* what DST's files end with; the first makes DST complete */
+    int (*write)(const struct conversion *c, const char *dst);
+};
+
+static bool ends_safetensors(const char *dst)
+{
+    return pm_ends_with(dst, ".safetensors");
+}
+
+static const char *const one_file[] = { "", NULL };
+
+static const struct writer writers[] = {
+    { PM_CONVERT_SAFETENSORS, "safetensors", ends_safetensors, one_file, write_safetensors },
+};
+
+static int choose(const struct pm_checkpoint_conversion *o, const char *dst,
+                  const struct writer **out)
+{
+    for (size_t i = 0; i < PM_COUNT(writers); i++)
+        if (o->to ? o->to == writers[i].to : writers[i].is(dst))
+            return *out = &writers[i], PM_OK;
+    return pm_fail(PM_ECONFIG, "checkpoint convert: the ending of %s names no format that can be "
+                   "written: let it end with .safetensors, or say to=safetensors", dst);
+}
+
+static int check_free(const struct conversion *c, const struct writer *w, const char *dst)
+{
+    if (pm_is_folder(dst))
+        return pm_fail(PM_ECONFIG, "checkpoint convert: %s is a folder; name a file in it", dst);
+    for (const char *const *end = w->files; *end; end++) {
+        const char *path = pm_arena_printf(c->arena, "%s%s", dst, *end);
+
+        if (pm_tensor_file_reads(c->from->tensors, path))
+            return pm_fail(PM_ECONFIG, "checkpoint convert: %s is what is read from; name another "
+                           "DST", path);
+        if (!c->o->force && (pm_file_exists(path) || pm_is_folder(path)))
+            return pm_fail(PM_ECONFIG, "checkpoint convert: %s is there already; force=true "
+                           "replaces it", path);
+    }
+    return PM_OK;
+}
+
+int pm_checkpoint_convert(const struct pm_checkpoint *from, const char *dst,
+                          const struct pm_checkpoint_conversion *o, struct pm_converted *out)
+{
+    int err = PM_OK;
+    struct conversion c = { .arena = pm_arena_create(), .from = from, .o = o, .out = out };
+    const struct writer *w;
+
+    *out = (struct pm_converted){ 0 };
+    c.has_step = from->step > 0 || from->state || pm_tensor_file_meta(from->tensors, "step") ||
+                 pm_tensor_file_find(from->tensors, "global_step");
+    PM_TRY(choose(o, dst, &w));
+    out->format = w->format;
+    PM_TRY(check_free(&c, w, dst));
+    PM_TRY(pm_averages_choose(from, o->averages, "checkpoint convert", "averages", &c.averages));
+    PM_TRY(list_tensors(&c));
+    PM_TRY(w->write(&c, dst));
+out:
+    pm_free(c.list);
+    pm_arena_destroy(&c.arena);
+    return err;
+}
