@@ -8,6 +8,10 @@
 /* ---- TFRecord -------------------------------------------------------------------------- */
 
 uint32_t pm_crc32c(const void *data, size_t size);
+/* Of bytes that follow others, whose crc is given. */
+uint32_t pm_crc32c_more(uint32_t crc, const void *data, size_t size);
+/* As it is stored beside data. */
+uint32_t pm_crc32c_mask(uint32_t crc);
 uint32_t pm_crc32c_masked(const void *data, size_t size);
 
 struct pm_tfrecord_writer;

@@ -61,13 +61,18 @@ __attribute__((target("sse4.2"))) static uint32_t crc_sse42(uint32_t c, const ui
 }
 #endif
 
-uint32_t pm_crc32c(const void *data, size_t size)
+uint32_t pm_crc32c_more(uint32_t crc, const void *data, size_t size)
 {
 #ifdef __x86_64__
     if (__builtin_cpu_supports("sse4.2"))
-        return ~crc_sse42(~0u, data, size);
+        return ~crc_sse42(~crc, data, size);
 #endif
-    return ~crc_plain(~0u, data, size);
+    return ~crc_plain(~crc, data, size);
+}
+
+uint32_t pm_crc32c(const void *data, size_t size)
+{
+    return pm_crc32c_more(0, data, size);
 }
 
 uint32_t pm_crc32c_portable(const void *data, size_t size)
@@ -75,14 +80,14 @@ uint32_t pm_crc32c_portable(const void *data, size_t size)
     return ~crc_plain(~0u, data, size);
 }
 
-static uint32_t mask(uint32_t c)
+uint32_t pm_crc32c_mask(uint32_t crc)
 {
-    return (c >> 15 | c << 17) + 0xa282ead8u;
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
 uint32_t pm_crc32c_masked(const void *data, size_t size)
 {
-    return mask(pm_crc32c(data, size));
+    return pm_crc32c_mask(pm_crc32c(data, size));
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */

@@ -1,0 +1,44 @@
+/* tf_table: the sorted table in which TensorFlow keeps its checkpoints' names: keys and values in
+ * blocks, a last block that says where those are, and a footer. It is LevelDB's table file. */
+#ifndef PUMICE_FORMATS_TF_TABLE_H
+#define PUMICE_FORMATS_TF_TABLE_H
+
+#include "formats/tensor_file.h"
+
+enum { PM_TF_FOOTER = 48, PM_TF_BLOCK_TAIL = 5 };
+
+/* A block's entries, whole and unpacked. */
+struct pm_tf_block {
+    uint8_t *data; /* owned */
+    size_t size;   /* of the entries, without what follows them */
+    uint64_t offset; /* in the file, for messages */
+};
+struct pm_tf_table {
+    const struct pm_tensor_file *f; /* borrowed */
+    int source;
+    uint64_t end; /* of the blocks: where the footer begins */
+    struct pm_tf_block index;
+};
+struct pm_tf_entry {
+    const char *key; /* followed by a zero byte; may hold others */
+    size_t key_size;
+    const uint8_t *value;
+    size_t value_size;
+};
+/* Gets entries; both last until it returns. */
+typedef int pm_tf_use(void *ctx, const struct pm_tf_entry *e);
+
+/* Whether a file's last bytes are a table's. */
+bool pm_tf_is_table(const char *path);
+/* The table in a source of f. Every block that is read has its checksum checked. */
+int pm_tf_table_open(const struct pm_tensor_file *f, int source, struct pm_tf_table *out);
+void pm_tf_table_close(struct pm_tf_table *t);
+/* All entries in the order of their keys. */
+int pm_tf_table_walk(const struct pm_tf_table *t, pm_tf_use *use, void *ctx);
+/* The entry of one key; PM_EDATA when there is none. */
+int pm_tf_table_find(const struct pm_tf_table *t, const char *key, size_t key_size, pm_tf_use *use,
+                     void *ctx);
+/* "FILE: WHAT", PM_EDATA, of the table's file. */
+int pm_tf_table_bad(const struct pm_tf_table *t, const char *fmt, ...) PM_PRINTF(2, 3);
+
+#endif

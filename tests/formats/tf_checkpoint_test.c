@@ -1,0 +1,320 @@
+/* TensorFlow's checkpoints: those that TensorFlow itself wrote (tests/golden/tensorflow_checkpoint.py)
+ * and foreign ones beside the checkout have their values, by every path that leads to them; graphs and
+ * damaged files are refused. */
+#include <pumice/tensor_file.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[] = "/tmp/pumice-tf-XXXXXX";
+
+static int setup(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return pm_remove_tree(folder);
+}
+
+/* In one of eight static buffers. */
+static const char *text(const char *fmt, ...) PM_PRINTF(1, 2);
+static const char *text(const char *fmt, ...)
+{
+    static char buf[8][512];
+    static int next;
+    va_list args;
+
+    next = (next + 1) % 8;
+    va_start(args, fmt);
+    vsnprintf(buf[next], sizeof buf[next], fmt, args);
+    va_end(args);
+    return buf[next];
+}
+
+static const char *golden(const char *name)
+{
+    const char *source = getenv("PUMICE_SOURCE");
+
+    return text("%s/tests/golden/tf_checkpoint/%s", source ? source : ".", name);
+}
+
+static struct pm_tensor_file *opened(const char *path)
+{
+    struct pm_tensor_file *f = NULL;
+
+    if (pm_tensor_file_open(path, &f) < 0)
+        fail_msg("%s", pm_error_text());
+    return f;
+}
+
+static void refused(const char *path, const char *why)
+{
+    struct pm_tensor_file *f = NULL;
+
+    assert_int_equal(pm_tensor_file_open(path, &f), PM_EDATA);
+    assert_null(f);
+    if (!strstr(pm_error_text(), why))
+        fail_msg("'%s' does not say '%s'", pm_error_text(), why);
+}
+
+static const struct pm_file_tensor *get(const struct pm_tensor_file *f, const char *name,
+                                        enum pm_dtype type, const char *shape)
+{
+    const struct pm_file_tensor *t = pm_tensor_file_find(f, name);
+    char buf[96];
+
+    if (!t)
+        fail_msg("%s has no %s", pm_tensor_file_path(f), name);
+    assert_string_equal(pm_dtype_name(t->type), pm_dtype_name(type));
+    assert_string_equal(pm_file_tensor_shape(t, buf), shape);
+    return t;
+}
+
+/* All of its numbers, read at once and in odd pieces, are those of value(i). */
+static void check(const struct pm_tensor_file *f, const char *name, enum pm_dtype type,
+                  const char *shape, double (*value)(size_t i))
+{
+    const struct pm_file_tensor *t = get(f, name, type, shape);
+    double *all = pm_malloc(t->count * sizeof *all + 1), piece[7];
+    float *floats = pm_malloc(t->count * sizeof *floats + 1);
+
+    assert_int_equal(t->bytes, t->count * pm_dtype_size(type));
+    for (uint64_t i = 0; i < t->count; i += 7) {
+        const size_t n = t->count - i < 7 ? (size_t)(t->count - i) : 7;
+        assert_int_equal(pm_tensor_file_doubles(f, t, i, n, piece), 0);
+        for (size_t k = 0; k < n; k++)
+            assert_true(piece[k] == value(i + k));
+    }
+    assert_int_equal(pm_tensor_file_doubles(f, t, 0, t->count, all), 0);
+    assert_int_equal(pm_tensor_file_floats(f, t, 0, t->count, floats), 0);
+    for (uint64_t i = 0; i < t->count; i++)
+        assert_true(all[i] == value(i) && floats[i] == (float)value(i));
+    pm_free(all);
+    pm_free(floats);
+}
+
+static double index_of(size_t i)
+{
+    return (double)i;
+}
+
+static double quarters(size_t i)
+{
+    return (double)i / 4;
+}
+
+static double half(size_t i)
+{
+    (void)i;
+    return 0.5;
+}
+
+static double step(size_t i)
+{
+    (void)i;
+    return 46900;
+}
+
+static double numbers(size_t i)
+{
+    static const double v[] = { -2, 0, 1, 3, 100 };
+
+    return v[i];
+}
+
+static double positive(size_t i)
+{
+    return i == 0 ? 0 : numbers(i);
+}
+
+static double alternating(size_t i)
+{
+    return i != 1;
+}
+
+static double sevens(size_t i)
+{
+    return (double)(i % 7);
+}
+
+/* What variables() of the script made. */
+static void check_variables(const struct pm_tensor_file *f, bool v2)
+{
+    check(f, "global_step", PM_DTYPE_I64, "scalar", step);
+    check(f, "net/weights", PM_DTYPE_F32, "2x3x4", quarters);
+    check(f, "net/half", PM_DTYPE_F32, "scalar", half);
+    check(f, "net/empty", PM_DTYPE_F32, "0x3", index_of);
+    check(f, "dtype/float16", PM_DTYPE_F16, "5", numbers);
+    check(f, "dtype/float32", PM_DTYPE_F32, "5", numbers);
+    check(f, "dtype/float64", PM_DTYPE_F64, "5", numbers);
+    check(f, "dtype/int8", PM_DTYPE_I8, "5", numbers);
+    check(f, "dtype/int16", PM_DTYPE_I16, "5", numbers);
+    check(f, "dtype/int32", PM_DTYPE_I32, "5", numbers);
+    check(f, "dtype/int64", PM_DTYPE_I64, "5", numbers);
+    check(f, "dtype/uint8", PM_DTYPE_U8, "5", positive);
+    check(f, "dtype/bool", PM_DTYPE_BOOL, "3", alternating);
+    if (!v2)
+        return;
+    check(f, "dtype/bfloat16", PM_DTYPE_BF16, "5", numbers);
+    check(f, "dtype/uint16", PM_DTYPE_U16, "5", positive);
+    check(f, "dtype/uint32", PM_DTYPE_U32, "5", positive);
+    check(f, "dtype/uint64", PM_DTYPE_U64, "5", positive);
+}
+
+static void check_slices(const struct pm_tensor_file *f)
+{
+    check(f, "slices/rows", PM_DTYPE_F32, "5x4", index_of);
+    check(f, "slices/columns", PM_DTYPE_I32, "4x5", index_of);
+    check(f, "slices/many", PM_DTYPE_I16, "200", index_of);
+}
+
+static void v2_by_every_path(void **state)
+{
+    static const char *const paths[] = { "v2", "v2/", "v2/checkpoint", "v2/model.ckpt-7",
+                                         "v2/model.ckpt-7.index",
+                                         "v2/model.ckpt-7.data-00000-of-00001" };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(paths); i++) {
+        struct pm_tensor_file *f = opened(golden(paths[i]));
+        assert_string_equal(pm_tensor_file_format(f), "TensorFlow V2 checkpoint");
+        assert_int_equal(pm_tensor_file_count(f), 22);
+        check_variables(f, true);
+        check_slices(f);
+        check(f, "slices/long", PM_DTYPE_I8, "9100", sevens);
+        /* Lengths, their checksum, texts. */
+        uint8_t bytes[15];
+        const struct pm_file_tensor *t = get(f, "strings", PM_DTYPE_OTHER, "3");
+        assert_int_equal(t->bytes, sizeof bytes);
+        assert_int_equal(pm_tensor_file_bytes(f, t, 0, sizeof bytes, bytes), 0);
+        assert_memory_equal(bytes, "\3\0\5", 3);
+        assert_memory_equal(bytes + 7, "onethree", 8);
+        assert_int_equal(pm_tensor_file_doubles(f, t, 0, 1, (double[1]){ 0 }), PM_EDATA);
+        pm_tensor_file_close(&f);
+    }
+    struct pm_tensor_file *f = opened(golden("plain"));
+    assert_int_equal(pm_tensor_file_count(f), 17);
+    check_variables(f, true);
+    pm_tensor_file_close(&f);
+}
+
+static double five(size_t i)
+{
+    (void)i;
+    return 5;
+}
+
+/* One .index in a folder without `checkpoint`; TensorFlow 2's names. */
+static void objects(void **state)
+{
+    struct pm_tensor_file *f = opened(golden("object"));
+
+    (void)state;
+    assert_int_equal(pm_tensor_file_count(f), 2);
+    check(f, "layer/kernel", PM_DTYPE_F32, "2x3", index_of);
+    check(f, "step", PM_DTYPE_I64, "scalar", five);
+    pm_tensor_file_close(&f);
+}
+
+/* ---- foreign files ----------------------------------------------------------------------- */
+
+/* NULL: not there. */
+static const char *foreign(const char *name)
+{
+    const char *data = getenv("PUMICE_DATA"), *source = getenv("PUMICE_SOURCE");
+    const char *root = data ? text("%s/checkpoints/tf", data)
+                            : text("%s/../shared/data/checkpoints/tf", source ? source : ".");
+
+    if (!pm_is_folder(root)) {
+        print_message("%s is not there (PUMICE_DATA): foreign files not tried\n", root);
+        return NULL;
+    }
+    return text("%s/%s", root, name);
+}
+
+static double at(const struct pm_tensor_file *f, const char *name, uint64_t i)
+{
+    double v = 0;
+
+    assert_int_equal(pm_tensor_file_doubles(f, pm_tensor_file_find(f, name), i, 1, &v), 0);
+    return v;
+}
+
+static double from_three(size_t i)
+{
+    return (double)i + 3;
+}
+
+/* Spot values as tf.train.load_checkpoint of TensorFlow 2.12.1 gives them. */
+static void foreign_v2(void **state)
+{
+    struct pm_tensor_file *f;
+
+    (void)state;
+    if (!foreign(""))
+        skip();
+    f = opened(foreign("mnist-trt"));
+    assert_int_equal(pm_tensor_file_count(f), 27);
+    check(f, "global_step", PM_DTYPE_I64, "scalar", step);
+    get(f, "conv2d_1/kernel", PM_DTYPE_F32, "3x3x32x64");
+    assert_true((float)at(f, "conv2d_1/kernel", 6144) == -0x1.0e32140000000p-6f);
+    assert_true((float)at(f, "conv2d_1/kernel", 18431) == 0x1.d3c0900000000p-5f);
+    assert_true((float)at(f, "dense/kernel", 10922) == -0x1.7fd8400000000p-6f);
+    assert_true((float)at(f, "dense/kernel", 32767) == 0x1.d7d4d00000000p-7f);
+    assert_true((float)at(f, "dense_1/kernel", 1706) == -0x1.1776200000000p-8f);
+    assert_true((float)at(f, "dense_1/kernel", 5119) == -0x1.e8d01e0000000p-5f);
+    assert_true((float)at(f, "conv2d/kernel/Adam_1", 96) == 0x1.48afc60000000p-15f);
+    assert_true((float)at(f, "conv2d/kernel/Adam_1", 287) == 0x1.144f7e0000000p-13f);
+    assert_true((float)at(f, "beta2_power", 0) == 0x1.3bde9a0000000p-68f);
+    pm_tensor_file_close(&f);
+
+    f = opened(foreign("bundle_checkpoint"));
+    assert_int_equal(pm_tensor_file_count(f), 2);
+    check(f, "some_scope/embeddings", PM_DTYPE_F32, "5x16", index_of);
+    check(f, "some_scope/indices", PM_DTYPE_I64, "5", from_three);
+    pm_tensor_file_close(&f);
+
+    f = opened(foreign("old_string_tensors"));
+    assert_int_equal(pm_tensor_file_count(f), 4);
+    get(f, "strs", PM_DTYPE_OTHER, "4");
+    get(f, "floats", PM_DTYPE_F32, "2x3");
+    assert_true(at(f, "floats", 5) == (double)16.18f);
+    pm_tensor_file_close(&f);
+
+    f = opened(foreign("saved_model_half_plus_two"));
+    assert_int_equal(pm_tensor_file_count(f), 3);
+    assert_true(at(f, "a", 0) == 0.5 && at(f, "b", 0) == 2 && at(f, "c", 0) == 3);
+    pm_tensor_file_close(&f);
+}
+
+static void graphs_are_refused(void **state)
+{
+    (void)state;
+    if (!foreign(""))
+        skip();
+    refused(foreign("profiler/ckpt.meta"), "give the checkpoint beside it, ");
+    refused(foreign("saved_model_half_plus_two/saved_model.pb"), "give its folder, ");
+    refused(foreign("frozen_multi_add.pb"), "turn it into ONNX");
+    refused(foreign("metrics_export_meta_graph.pb"), "turn it into ONNX");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(v2_by_every_path),
+        cmocka_unit_test(objects),
+        cmocka_unit_test(foreign_v2),
+        cmocka_unit_test(graphs_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
