@@ -1,0 +1,316 @@
+/* Names of the tensors in a PyTorch file's value, as a state dict has them: keys joined by '.', lists by
+ * their numbers; of a pickled nn.Module its parameters, buffers and modules, which is what its
+ * state_dict() would hold.
+ *
+ * A checkpoint is often {"state_dict": weights, "optimizer": ..., "epoch": 3}. Where the weights are the
+ * only member that holds tensors, but for what belongs to training and single tensors, their prefix is
+ * dropped: the same names with or without an optimizer beside them. */
+#include "formats/torch.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_LEVELS = 256, MAX_OTHERS = 64 };
+
+struct walk {
+    struct pm_tensor_file *f;
+    struct pm_arena *arena;
+    struct pm_torch_names *out;
+    struct pm_str path;
+    int level;
+    uint64_t budget; /* values yet to be visited and bytes of names yet to be made */
+};
+
+static int walk_value(struct walk *w, struct pm_torch_value *v);
+
+static int spend(struct walk *w, uint64_t what)
+{
+    if (what > w->budget)
+        return pm_fail(PM_EDATA,
+                       "%s: its values hold each other so many times over that they have no end of "
+                       "names ('%.100s...')",
+                       w->f->path, w->path.text ? w->path.text : "");
+    w->budget -= what;
+    return PM_OK;
+}
+
+static int add_tensor(struct walk *w, const struct pm_torch_view *view)
+{
+    int err = PM_OK;
+    const char *name = w->path.length ? w->path.text : "tensor";
+
+    PM_TRY(spend(w, w->path.length + sizeof *view / 4));
+    if (w->path.length && strlen(name) != w->path.length)
+        PM_TRY(pm_fail(PM_EDATA, "%s: a tensor's name is no text of at most 4096 bytes: '%.200s...'",
+                       w->f->path, name));
+    PM_GROW(w->out->list, w->out->count, w->out->capacity);
+    w->out->list[w->out->count++] = (struct pm_torch_named){
+        .name = pm_arena_strdup(w->arena, name), .view = view,
+    };
+out:
+    return err;
+}
+
+/* v under a name below the present one. */
+static int walk_named(struct walk *w, const void *name, size_t length, struct pm_torch_value *v)
+{
+    int err = PM_OK;
+    size_t before = w->path.length;
+
+    PM_TRY(spend(w, length + 1));
+    if (before)
+        pm_str_bytes(&w->path, ".", 1);
+    pm_str_bytes(&w->path, name, length);
+    PM_TRY(walk_value(w, v));
+out:
+    w->path.length = before;
+    if (w->path.text)
+        w->path.text[before] = 0;
+    return err;
+}
+
+static int walk_number(struct walk *w, int64_t number, struct pm_torch_value *v)
+{
+    char text[24];
+
+    return walk_named(w, text, (size_t)snprintf(text, sizeof text, "%lld", (long long)number), v);
+}
+
+/* Keys that are no text and no number are their places. */
+static int walk_cells(struct walk *w, const struct pm_torch_cell *cells)
+{
+    int err = PM_OK;
+    int64_t place = 0;
+
+    for (const struct pm_torch_cell *c = cells; c; c = c->next, place++) {
+        const struct pm_torch_value *key = c->key;
+        if (key && key->kind == PM_TORCH_STRING) /* a NUL, which add_tensor refuses, for a long one */
+            PM_TRY(walk_named(w, key->text ? key->text : "", key->text ? key->length : 1, c->value));
+        else
+            PM_TRY(walk_number(w, key && key->kind == PM_TORCH_INT ? key->integer : place, c->value));
+    }
+out:
+    return err;
+}
+
+/* ---- objects --------------------------------------------------------------------------- */
+
+static bool is_member(const struct pm_torch_value *set, const struct pm_torch_value *name)
+{
+    if (set && set->kind == PM_TORCH_SET)
+        for (const struct pm_torch_cell *c = set->cells; c; c = c->next)
+            if (c->value->kind == PM_TORCH_STRING && name->kind == PM_TORCH_STRING &&
+                c->value->text && name->text && strcmp(c->value->text, name->text) == 0)
+                return true;
+    return false;
+}
+
+/* The state of an nn.Module. Buffers that state_dict() leaves out are left out. */
+static int walk_module(struct walk *w, const struct pm_torch_value *state)
+{
+    int err = PM_OK;
+    const struct pm_torch_value *passing = pm_torch_get(state, "_non_persistent_buffers_set");
+    const struct pm_torch_value *buffers = pm_torch_get(state, "_buffers");
+
+    PM_TRY(walk_cells(w, pm_torch_get(state, "_parameters")->cells));
+    for (const struct pm_torch_cell *c = buffers && buffers->kind == PM_TORCH_DICT ? buffers->cells : NULL;
+         c; c = c->next)
+        if (c->key->kind == PM_TORCH_STRING && c->key->text && !is_member(passing, c->key))
+            PM_TRY(walk_named(w, c->key->text, c->key->length, c->value));
+    PM_TRY(walk_cells(w, pm_torch_get(state, "_modules")->cells));
+out:
+    return err;
+}
+
+static bool is_module(const struct pm_torch_value *state)
+{
+    const struct pm_torch_value *parameters = pm_torch_get(state, "_parameters");
+    const struct pm_torch_value *modules = pm_torch_get(state, "_modules");
+
+    return parameters && parameters->kind == PM_TORCH_DICT && modules && modules->kind == PM_TORCH_DICT;
+}
+
+/* An object of any class: what it holds as a list or dict, and what it was to be built of: a dict of
+ * its attributes, or a pair of two such. */
+static int walk_object(struct walk *w, struct pm_torch_value *v)
+{
+    int err = PM_OK;
+    struct pm_torch_value *state = v->state;
+
+    if (is_module(state))
+        return walk_module(w, state);
+    PM_TRY(walk_cells(w, v->cells));
+    if (state && state->kind == PM_TORCH_TUPLE && state->length == 2 &&
+        pm_torch_item(state, 1)->kind == PM_TORCH_DICT) {
+        PM_TRY(walk_value(w, pm_torch_item(state, 0)));
+        PM_TRY(walk_value(w, pm_torch_item(state, 1)));
+    } else if (state) {
+        PM_TRY(walk_value(w, state));
+    }
+out:
+    return err;
+}
+
+static int walk_value(struct walk *w, struct pm_torch_value *v)
+{
+    int err = PM_OK;
+
+    if (v->kind == PM_TORCH_TENSOR)
+        return add_tensor(w, v->view);
+    if (v->kind != PM_TORCH_TUPLE && v->kind != PM_TORCH_LIST && v->kind != PM_TORCH_DICT &&
+        v->kind != PM_TORCH_OBJECT)
+        return PM_OK;
+    if (v->walked) /* it holds itself: nothing new */
+        return PM_OK;
+    v->walked = true;
+    if (++w->level > MAX_LEVELS)
+        PM_TRY(pm_fail(PM_EDATA, "%s: its values hold each other more than %d levels deep", w->f->path,
+                       MAX_LEVELS));
+    PM_TRY(spend(w, 1));
+    PM_TRY(v->kind == PM_TORCH_OBJECT ? walk_object(w, v) : walk_cells(w, v->cells));
+out:
+    w->level--;
+    v->walked = false;
+    return err;
+}
+
+/* ---- the file's own value -------------------------------------------------------------- */
+
+/* Text, truth or number of a member as a note; others are none. */
+static void add_note(struct pm_tensor_file *f, const char *key, const struct pm_torch_value *v)
+{
+    char text[40];
+
+    if (v->kind == PM_TORCH_STRING && v->text && strlen(v->text) == v->length) {
+        pm_tensor_file_add_meta(f, key, v->text);
+        return;
+    }
+    if (v->kind == PM_TORCH_BOOL) {
+        snprintf(text, sizeof text, "%s", v->yes ? "true" : "false");
+    } else if (v->kind == PM_TORCH_INT) {
+        snprintf(text, sizeof text, "%lld", (long long)v->integer);
+    } else if (v->kind == PM_TORCH_FLOAT) {
+        for (int digits = 6; digits <= 17; digits++) {
+            snprintf(text, sizeof text, "%.*g", digits, v->number);
+            if (strtod(text, NULL) == v->number)
+                break;
+        }
+    } else {
+        return;
+    }
+    pm_tensor_file_add_meta(f, key, text);
+}
+
+static const char *key_of(const struct pm_torch_cell *c)
+{
+    const struct pm_torch_value *key = c->key;
+
+    return key && key->kind == PM_TORCH_STRING && key->text && strlen(key->text) == key->length
+               ? key->text : NULL;
+}
+
+static bool begins_with_one(const char *text, const char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(text, list[i], strlen(list[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Members that belong to training rather than being a net. */
+static bool is_training(const char *key)
+{
+    static const char *const beginnings[] = {
+        "optim", "opt_", "lr_", "sched", "scaler", "amp", "callback", "loop", "rng", "cuda_rng",
+        "random", "loss", "criterion", "metric", "best_", "history",
+    };
+
+    return begins_with_one(key, beginnings, PM_COUNT(beginnings));
+}
+
+static bool is_wrapper(const char *key)
+{
+    static const char *const keys[] = {
+        "state_dict", "model", "model_state_dict", "model_state", "net", "network", "weights", "params",
+    };
+
+    for (size_t i = 0; i < PM_COUNT(keys); i++)
+        if (strcmp(keys[i], key) == 0)
+            return true;
+    return false;
+}
+
+/* What the members of the root came to. */
+struct members {
+    const char *wrapper;   /* key of the one that looks like a net's weights, or NULL */
+    size_t first, end;     /* its names */
+    size_t nets;           /* other members that may be nets */
+    const char *others[MAX_OTHERS]; /* keys of all other members with tensors */
+    size_t other_count;    /* may be more than MAX_OTHERS */
+};
+
+static void count_member(struct members *m, const char *key, const struct pm_torch_value *v,
+                         size_t first, size_t end)
+{
+    if (first == end)
+        return;
+    if (key && is_wrapper(key) && v->kind != PM_TORCH_TENSOR && !m->wrapper) {
+        m->wrapper = key, m->first = first, m->end = end;
+        return;
+    }
+    if (m->other_count < MAX_OTHERS)
+        m->others[m->other_count] = key ? key : "";
+    m->other_count++;
+    if (v->kind != PM_TORCH_TENSOR && !(key && is_training(key)))
+        m->nets++;
+}
+
+/* Drops the weights' prefix unless a name without it could be another member's. */
+static void drop_prefix(struct pm_torch_names *names, const struct members *m)
+{
+    size_t skip = strlen(m->wrapper) + 1;
+
+    if (m->other_count > MAX_OTHERS)
+        return;
+    for (size_t i = m->first; i < m->end; i++)
+        for (size_t k = 0; k < m->other_count; k++) {
+            const char *name = names->list[i].name + skip;
+            size_t n = strlen(m->others[k]);
+            if (n == 0 || (strncmp(name, m->others[k], n) == 0 && (!name[n] || name[n] == '.')))
+                return;
+        }
+    for (size_t i = m->first; i < m->end; i++)
+        names->list[i].name += skip;
+}
+
+static int walk_root(struct walk *w, struct pm_torch_value *root)
+{
+    int err = PM_OK;
+    struct members m = { 0 };
+
+    root->walked = true;
+    for (const struct pm_torch_cell *c = root->cells; c; c = c->next) {
+        struct pm_torch_cell one = { .key = c->key, .value = c->value };
+        const char *key = key_of(c);
+        size_t first = w->out->count;
+        if (key)
+            add_note(w->f, key, c->value);
+        PM_TRY(walk_cells(w, &one));
+        count_member(&m, key, c->value, first, w->out->count);
+    }
+    if (m.wrapper && m.nets == 0)
+        drop_prefix(w->out, &m);
+out:
+    return err;
+}
+
+int pm_torch_name(struct pm_tensor_file *f, struct pm_arena *a, struct pm_torch_value *root,
+                  uint64_t pickle_bytes, struct pm_torch_names *out)
+{
+    struct walk w = { .f = f, .arena = a, .out = out, .budget = (64 << 10) + 16 * pickle_bytes };
+    int err = root->kind == PM_TORCH_DICT ? walk_root(&w, root) : walk_value(&w, root);
+
+    pm_str_free(&w.path);
+    return err;
+}
