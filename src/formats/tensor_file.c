@@ -402,7 +402,7 @@ static float brain_to_float(uint16_t h)
     return v.f;
 }
 
-static double element(enum pm_dtype type, const uint8_t *p)
+double pm_dtype_number(enum pm_dtype type, const uint8_t *p)
 {
     union { uint64_t u8; int64_t i8; double f8; uint32_t u4; int32_t i4; float f4; uint16_t u2;
             int16_t i2; int8_t i1; } v;
@@ -444,7 +444,7 @@ static int numbers(const struct pm_tensor_file *f, const struct pm_file_tensor *
         size_t n = count - done < 1024 ? count - done : 1024;
         PM_TRY(read_bytes(f, t, (first + done) * size, n * size, piece));
         for (size_t i = 0; i < n; i++) {
-            double v = element(t->type, piece + i * size);
+            double v = pm_dtype_number(t->type, piece + i * size);
             if (floats)
                 floats[done + i] = (float)v;
             else

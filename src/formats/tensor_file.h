@@ -4,6 +4,9 @@
 
 #include <pumice/tensor_file.h>
 
+/* The element of a type (not OTHER) at p, at any alignment. */
+double pm_dtype_number(enum pm_dtype type, const uint8_t *p);
+
 /* What a path is, for is(). */
 struct pm_tensor_probe {
     const char *path;

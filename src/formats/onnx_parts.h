@@ -1,0 +1,110 @@
+/* onnx_parts: what the files of the ONNX reader and writer share: numbers of the format
+ * (onnx.proto) and the reading of one tensor. */
+#ifndef PUMICE_FORMATS_ONNX_PARTS_H
+#define PUMICE_FORMATS_ONNX_PARTS_H
+
+#include <pumice/onnx.h>
+
+#include "formats/wire.h"
+
+/* Fields by message. */
+enum {
+    MODEL_IR_VERSION = 1,
+    MODEL_PRODUCER = 2,
+    MODEL_DOC = 6,
+    MODEL_GRAPH = 7,
+    MODEL_OPSET = 8,
+    MODEL_META = 14,
+    MODEL_FUNCTION = 25
+};
+enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
+enum { ENTRY_KEY = 1, ENTRY_VALUE = 2 };
+enum { FUNCTION_NAME = 1, FUNCTION_DOMAIN = 10 };
+enum {
+    GRAPH_NODE = 1,
+    GRAPH_NAME = 2,
+    GRAPH_INITIALIZER = 5,
+    GRAPH_INPUT = 11,
+    GRAPH_OUTPUT = 12,
+    GRAPH_SPARSE = 15
+};
+enum {
+    NODE_INPUT = 1,
+    NODE_OUTPUT = 2,
+    NODE_NAME = 3,
+    NODE_OP = 4,
+    NODE_ATTR = 5,
+    NODE_DOMAIN = 7
+};
+enum {
+    ATTR_NAME = 1,
+    ATTR_F = 2,
+    ATTR_I = 3,
+    ATTR_S = 4,
+    ATTR_T = 5,
+    ATTR_G = 6,
+    ATTR_FLOATS = 7,
+    ATTR_INTS = 8,
+    ATTR_STRINGS = 9,
+    ATTR_TYPE = 20,
+    ATTR_REF = 21
+};
+enum {
+    TENSOR_DIMS = 1,
+    TENSOR_TYPE = 2,
+    TENSOR_SEGMENT = 3,
+    TENSOR_FLOATS = 4,
+    TENSOR_INT32S = 5,
+    TENSOR_INT64S = 7,
+    TENSOR_NAME = 8,
+    TENSOR_RAW = 9,
+    TENSOR_DOUBLES = 10,
+    TENSOR_UINT64S = 11,
+    TENSOR_EXTERNAL = 13,
+    TENSOR_LOCATION = 14
+};
+enum { VALUE_NAME = 1, VALUE_TYPE = 2 };
+enum {
+    TYPE_TENSOR = 1,
+    TYPE_TENSOR_ELEMENT = 1,
+    TYPE_TENSOR_SHAPE = 2,
+    SHAPE_DIM = 1,
+    DIM_VALUE = 1,
+    DIM_PARAM = 2
+};
+
+/* TensorProto.DataType of a type and back; OTHER (0) where there is none. */
+int pm_onnx_type_number(enum pm_dtype type);
+enum pm_dtype pm_onnx_type_of(uint64_t number);
+
+struct pm_onnx_reading {
+    struct pm_arena *arena;
+    const char *folder; /* where external data may lie; NULL: nowhere */
+    bool whole;         /* all data into the arena: the file will be closed */
+};
+/* w: a TensorProto. */
+int pm_onnx_parse_tensor(const struct pm_onnx_reading *r, struct pm_wire w,
+                         struct pm_onnx_tensor *t);
+
+/* A number from -2^63 to 2^63-1 out of a VARINT field; the low bits where 32 are meant. */
+int pm_onnx_int(const struct pm_wire *w, const struct pm_wire_field *f, int64_t *out);
+/* A StringStringEntryProto. */
+int pm_onnx_entry(const struct pm_wire *w, const struct pm_wire_field *f, struct pm_arena *a,
+                  const char **key, const char **value);
+
+/* What a model that was read keeps. */
+struct pm_onnx_own {
+    struct pm_wire_file file;
+    const struct pm_onnx_tensor **sorted; /* its tensors by name */
+    size_t sorted_count;
+};
+/* An empty model. */
+struct pm_onnx_model *pm_onnx_new(const char *path);
+/* At the end of the lists, zero. */
+struct pm_onnx_node *pm_onnx_new_node(struct pm_onnx_model *m);
+struct pm_onnx_tensor *pm_onnx_new_tensor(struct pm_onnx_model *m);
+struct pm_onnx_value *pm_onnx_new_value(struct pm_onnx_value **list, size_t *count);
+/* t->count and t->bytes; false when there are more than 2^63 - 1. */
+bool pm_onnx_measure(struct pm_onnx_tensor *t);
+
+#endif

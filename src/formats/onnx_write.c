@@ -1,0 +1,369 @@
+/* onnx, writing: fields in the order of their numbers, so that equal models give equal bytes. A
+ * message begins with its length, so everything but the tensors' bytes is put together first; those
+ * are then streamed in between. */
+#include "formats/onnx_parts.h"
+
+#include <string.h>
+
+enum { ALIGN_BESIDE = 64, PIECE = 1 << 20 };
+static const uint64_t MAX_MODEL = (UINT64_C(1) << 31) - (64 << 10);
+
+/* ---- protobuf -------------------------------------------------------------------------- */
+
+static void add_varint(struct pm_str *s, uint64_t v)
+{
+    uint8_t bytes[10];
+    size_t n = 0;
+
+    for (; v > 127; v >>= 7)
+        bytes[n++] = (uint8_t)(v | 128);
+    bytes[n++] = (uint8_t)v;
+    pm_str_bytes(s, bytes, n);
+}
+
+static void add_int(struct pm_str *s, uint32_t number, int64_t v)
+{
+    add_varint(s, number << 3 | PM_WIRE_VARINT);
+    add_varint(s, (uint64_t)v);
+}
+
+static void add_float(struct pm_str *s, uint32_t number, float v)
+{
+    add_varint(s, number << 3 | PM_WIRE_FIXED32);
+    pm_str_bytes(s, &v, sizeof v);
+}
+
+static void add_length(struct pm_str *s, uint32_t number, uint64_t size)
+{
+    add_varint(s, number << 3 | PM_WIRE_BYTES);
+    add_varint(s, size);
+}
+
+static void add_text(struct pm_str *s, uint32_t number, const char *text)
+{
+    add_length(s, number, strlen(text));
+    pm_str_bytes(s, text, strlen(text));
+}
+
+static void add_text_if(struct pm_str *s, uint32_t number, const char *text)
+{
+    if (text && text[0])
+        add_text(s, number, text);
+}
+
+/* Takes the message's text. */
+static void add_message(struct pm_str *s, uint32_t number, struct pm_str *message)
+{
+    add_length(s, number, message->length);
+    pm_str_bytes(s, message->text, message->length);
+    pm_str_free(message);
+    *message = (struct pm_str){ 0 };
+}
+
+static void add_entry(struct pm_str *s, uint32_t number, const char *key, const char *value)
+{
+    struct pm_str entry = { 0 };
+
+    add_text(&entry, ENTRY_KEY, key);
+    add_text(&entry, ENTRY_VALUE, value);
+    add_message(s, number, &entry);
+}
+
+/* ---- nodes and values ------------------------------------------------------------------ */
+
+static void add_tensor_head(struct pm_str *s, const struct pm_onnx_tensor *t)
+{
+    for (int i = 0; i < t->rank; i++)
+        add_int(s, TENSOR_DIMS, t->dim[i]);
+    add_int(s, TENSOR_TYPE, pm_onnx_type_number(t->type));
+    add_text_if(s, TENSOR_NAME, t->name);
+}
+
+/* A whole tensor, as attributes have them. */
+static int add_tensor(struct pm_str *s, uint32_t number, const struct pm_onnx_tensor *t)
+{
+    int err = PM_OK;
+    struct pm_str message = { 0 };
+    char *bytes = pm_malloc((size_t)t->bytes);
+
+    PM_TRY(pm_onnx_bytes(t, 0, (size_t)t->bytes, bytes));
+    add_tensor_head(&message, t);
+    add_length(&message, TENSOR_RAW, t->bytes);
+    pm_str_bytes(&message, bytes, (size_t)t->bytes);
+    add_message(s, number, &message);
+out:
+    pm_str_free(&message);
+    pm_free(bytes);
+    return err;
+}
+
+static int add_attr(struct pm_str *s, const struct pm_onnx_model *m, const struct pm_onnx_node *n,
+                    const struct pm_onnx_attr *a)
+{
+    int err = PM_OK;
+    struct pm_str message = { 0 };
+
+    add_text(&message, ATTR_NAME, a->name);
+    switch (a->type) {
+    case PM_ONNX_FLOAT:
+        add_float(&message, ATTR_F, a->f);
+        break;
+    case PM_ONNX_INT:
+        add_int(&message, ATTR_I, a->i);
+        break;
+    case PM_ONNX_STRING:
+        add_text(&message, ATTR_S, a->s);
+        break;
+    case PM_ONNX_TENSOR:
+        PM_TRY(add_tensor(&message, ATTR_T, a->t));
+        break;
+    case PM_ONNX_FLOATS:
+        for (int i = 0; i < a->count; i++)
+            add_float(&message, ATTR_FLOATS, a->floats[i]);
+        break;
+    case PM_ONNX_INTS:
+        for (int i = 0; i < a->count; i++)
+            add_int(&message, ATTR_INTS, a->ints[i]);
+        break;
+    case PM_ONNX_STRINGS:
+        for (int i = 0; i < a->count; i++)
+            add_text(&message, ATTR_STRINGS, a->strings[i]);
+        break;
+    default:
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: node '%.200s' (%s): attribute '%.200s' is of a kind that is not "
+                       "written",
+                       m->path, n->name, n->op, a->name));
+    }
+    add_int(&message, ATTR_TYPE, a->type); /* our numbers are the format's */
+    add_message(s, NODE_ATTR, &message);
+out:
+    pm_str_free(&message);
+    return err;
+}
+
+static int add_node(struct pm_str *s, const struct pm_onnx_model *m, const struct pm_onnx_node *n)
+{
+    int err = PM_OK;
+    struct pm_str message = { 0 };
+
+    for (int i = 0; i < n->in_count; i++)
+        add_text(&message, NODE_INPUT, n->in[i]);
+    for (int i = 0; i < n->out_count; i++)
+        add_text(&message, NODE_OUTPUT, n->out[i]);
+    add_text_if(&message, NODE_NAME, n->name);
+    add_text(&message, NODE_OP, n->op);
+    for (int i = 0; i < n->attr_count; i++)
+        PM_TRY(add_attr(&message, m, n, &n->attrs[i]));
+    add_text_if(&message, NODE_DOMAIN, n->domain);
+    add_message(s, GRAPH_NODE, &message);
+out:
+    pm_str_free(&message);
+    return err;
+}
+
+static void add_value(struct pm_str *s, uint32_t number, const struct pm_onnx_value *v)
+{
+    struct pm_str message = { 0 }, type = { 0 }, tensor = { 0 }, shape = { 0 }, dim = { 0 };
+
+    add_int(&tensor, TYPE_TENSOR_ELEMENT, pm_onnx_type_number(v->type));
+    for (int i = 0; i < v->rank; i++) {
+        if (v->dim[i] >= 0)
+            add_int(&dim, DIM_VALUE, v->dim[i]);
+        else
+            add_text_if(&dim, DIM_PARAM, v->dim_name[i]);
+        add_message(&shape, SHAPE_DIM, &dim);
+    }
+    if (v->rank >= 0)
+        add_message(&tensor, TYPE_TENSOR_SHAPE, &shape);
+    add_message(&type, TYPE_TENSOR, &tensor);
+    add_text(&message, VALUE_NAME, v->name);
+    add_message(&message, VALUE_TYPE, &type);
+    add_message(s, number, &message);
+}
+
+/* ---- the file -------------------------------------------------------------------------- */
+
+struct writing {
+    const struct pm_onnx_model *m;
+    const char *path, *beside_name; /* beside_name: NULL, or the name in the model */
+    struct pm_str head, graph, tail;
+    size_t *cut;          /* by tensor: end of the graph's text before its bytes */
+    uint64_t inside;      /* bytes of the tensors inside */
+    uint64_t beside_size; /* of the file beside */
+    uint8_t *piece;
+};
+
+static bool goes_beside(const struct writing *w, const struct pm_onnx_tensor *t)
+{
+    return w->beside_name && t->bytes > PM_ONNX_BESIDE;
+}
+
+static void add_beside(struct writing *w, const struct pm_onnx_tensor *t, struct pm_str *message)
+{
+    char number[24];
+
+    w->beside_size = (w->beside_size + ALIGN_BESIDE - 1) / ALIGN_BESIDE * ALIGN_BESIDE;
+    add_entry(message, TENSOR_EXTERNAL, "location", w->beside_name);
+    snprintf(number, sizeof number, "%llu", (unsigned long long)w->beside_size);
+    add_entry(message, TENSOR_EXTERNAL, "offset", number);
+    snprintf(number, sizeof number, "%llu", (unsigned long long)t->bytes);
+    add_entry(message, TENSOR_EXTERNAL, "length", number);
+    add_int(message, TENSOR_LOCATION, 1);
+    w->beside_size += t->bytes;
+}
+
+static int add_initializer(struct writing *w, size_t index)
+{
+    int err = PM_OK;
+    const struct pm_onnx_tensor *t = &w->m->tensors[index];
+    struct pm_str message = { 0 };
+    uint64_t inside = 0;
+
+    if (t->type == PM_DTYPE_OTHER)
+        PM_TRY(pm_fail(PM_EDATA, "%s: tensor '%.200s' is of a type that is not written", w->path,
+                       t->name));
+    add_tensor_head(&message, t);
+    if (goes_beside(w, t)) {
+        add_beside(w, t, &message);
+    } else {
+        add_length(&message, TENSOR_RAW, t->bytes);
+        inside = t->bytes;
+    }
+    add_length(&w->graph, GRAPH_INITIALIZER, message.length + inside);
+    pm_str_bytes(&w->graph, message.text, message.length);
+    w->inside += inside;
+    w->cut[index] = w->graph.length;
+out:
+    pm_str_free(&message);
+    return err;
+}
+
+static int put_together(struct writing *w)
+{
+    int err = PM_OK;
+    const struct pm_onnx_model *m = w->m;
+    struct pm_str opset = { 0 };
+
+    add_int(&w->head, MODEL_IR_VERSION, m->ir_version);
+    add_text_if(&w->head, MODEL_PRODUCER, m->producer);
+    add_text_if(&w->head, MODEL_DOC, m->doc);
+    for (size_t i = 0; i < m->node_count; i++)
+        PM_TRY(add_node(&w->graph, m, &m->nodes[i]));
+    add_text(&w->graph, GRAPH_NAME, m->graph_name);
+    for (size_t i = 0; i < m->tensor_count; i++)
+        PM_TRY(add_initializer(w, i));
+    for (size_t i = 0; i < m->input_count; i++)
+        add_value(&w->graph, GRAPH_INPUT, &m->inputs[i]);
+    for (size_t i = 0; i < m->output_count; i++)
+        add_value(&w->graph, GRAPH_OUTPUT, &m->outputs[i]);
+    add_length(&w->head, MODEL_GRAPH, w->graph.length + w->inside);
+    add_text(&opset, OPSET_DOMAIN, "");
+    add_int(&opset, OPSET_VERSION, m->opset);
+    add_message(&w->tail, MODEL_OPSET, &opset);
+    for (size_t i = 0; i < m->domain_count; i++) {
+        add_text(&opset, OPSET_DOMAIN, m->domains[i].name);
+        add_int(&opset, OPSET_VERSION, m->domains[i].version);
+        add_message(&w->tail, MODEL_OPSET, &opset);
+    }
+    for (size_t i = 0; i < m->meta_count; i++)
+        add_entry(&w->tail, MODEL_META, m->meta[2 * i], m->meta[2 * i + 1]);
+    const uint64_t size = w->head.length + w->graph.length + w->inside + w->tail.length;
+    if (size > MAX_MODEL)
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "%s: %llu bytes are more than an ONNX model may have in one file "
+                       "(%llu)%s",
+                       w->path, (unsigned long long)size, (unsigned long long)MAX_MODEL,
+                       w->beside_name ? "" : "; write the weights beside it"));
+out:
+    return err;
+}
+
+static int put_tensor(struct writing *w, struct pm_new_file *f, const struct pm_onnx_tensor *t)
+{
+    int err = PM_OK;
+
+    if (t->data)
+        return pm_new_file_add(f, t->data, (size_t)t->bytes);
+    for (uint64_t done = 0; done < t->bytes;) {
+        const size_t n = t->bytes - done < PIECE ? (size_t)(t->bytes - done) : PIECE;
+        PM_TRY(pm_onnx_bytes(t, done, n, w->piece));
+        PM_TRY(pm_new_file_add(f, w->piece, n));
+        done += n;
+    }
+out:
+    return err;
+}
+
+static int put_model(struct writing *w, struct pm_new_file *f)
+{
+    int err = PM_OK;
+    size_t at = 0;
+
+    PM_TRY(pm_new_file_add(f, w->head.text, w->head.length));
+    for (size_t i = 0; i < w->m->tensor_count; i++) {
+        PM_TRY(pm_new_file_add(f, w->graph.text + at, w->cut[i] - at));
+        at = w->cut[i];
+        if (!goes_beside(w, &w->m->tensors[i]))
+            PM_TRY(put_tensor(w, f, &w->m->tensors[i]));
+    }
+    PM_TRY(pm_new_file_add(f, w->graph.text + at, w->graph.length - at));
+    PM_TRY(pm_new_file_add(f, w->tail.text, w->tail.length));
+    PM_TRY(pm_new_file_sync(f));
+out:
+    return err;
+}
+
+static int put_beside(struct writing *w, struct pm_new_file *f)
+{
+    static const uint8_t zeros[ALIGN_BESIDE];
+    int err = PM_OK;
+    uint64_t at = 0;
+
+    for (size_t i = 0; i < w->m->tensor_count; i++) {
+        const struct pm_onnx_tensor *t = &w->m->tensors[i];
+        const size_t gap = (size_t)(-at % ALIGN_BESIDE);
+        if (!goes_beside(w, t))
+            continue;
+        PM_TRY(pm_new_file_add(f, zeros, gap));
+        PM_TRY(put_tensor(w, f, t));
+        at += gap + t->bytes;
+    }
+    PM_TRY(pm_new_file_sync(f));
+out:
+    return err;
+}
+
+int pm_onnx_write(const struct pm_onnx_model *m, const char *path, bool beside)
+{
+    int err = PM_OK;
+    const char *slash = strrchr(path, '/');
+    struct pm_str beside_path = { 0 };
+    struct pm_new_file model = { .fd = -1 }, weights = { .fd = -1 };
+    struct writing w = { .m = m, .path = path };
+
+    pm_str_add(&beside_path, "%s.data", path);
+    if (beside)
+        w.beside_name = beside_path.text + (slash ? slash + 1 - path : 0);
+    w.cut = pm_malloc(m->tensor_count * sizeof *w.cut);
+    w.piece = pm_malloc(PIECE);
+    PM_TRY(put_together(&w));
+    PM_TRY(pm_new_file_open(&model, path));
+    PM_TRY(put_model(&w, &model));
+    if (w.beside_size) {
+        PM_TRY(pm_new_file_open(&weights, beside_path.text));
+        PM_TRY(put_beside(&w, &weights));
+        PM_TRY(pm_new_file_commit(&weights));
+    }
+    PM_TRY(pm_new_file_commit(&model));
+out:
+    pm_new_file_abandon(&model);
+    pm_new_file_abandon(&weights);
+    pm_str_free(&w.head);
+    pm_str_free(&w.graph);
+    pm_str_free(&w.tail);
+    pm_str_free(&beside_path);
+    pm_free(w.cut);
+    pm_free(w.piece);
+    return err;
+}
