@@ -8,70 +8,23 @@
 #include "formats/wire.h"
 
 /* Fields by message. */
-enum {
-    MODEL_IR_VERSION = 1,
-    MODEL_PRODUCER = 2,
-    MODEL_DOC = 6,
-    MODEL_GRAPH = 7,
-    MODEL_OPSET = 8,
-    MODEL_META = 14,
-    MODEL_FUNCTION = 25
-};
+enum { MODEL_IR_VERSION = 1, MODEL_PRODUCER = 2, MODEL_DOC = 6, MODEL_GRAPH = 7, MODEL_OPSET = 8,
+       MODEL_META = 14, MODEL_FUNCTION = 25 };
 enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
 enum { ENTRY_KEY = 1, ENTRY_VALUE = 2 };
 enum { FUNCTION_NAME = 1, FUNCTION_DOMAIN = 10 };
-enum {
-    GRAPH_NODE = 1,
-    GRAPH_NAME = 2,
-    GRAPH_INITIALIZER = 5,
-    GRAPH_INPUT = 11,
-    GRAPH_OUTPUT = 12,
-    GRAPH_SPARSE = 15
-};
-enum {
-    NODE_INPUT = 1,
-    NODE_OUTPUT = 2,
-    NODE_NAME = 3,
-    NODE_OP = 4,
-    NODE_ATTR = 5,
-    NODE_DOMAIN = 7
-};
-enum {
-    ATTR_NAME = 1,
-    ATTR_F = 2,
-    ATTR_I = 3,
-    ATTR_S = 4,
-    ATTR_T = 5,
-    ATTR_G = 6,
-    ATTR_FLOATS = 7,
-    ATTR_INTS = 8,
-    ATTR_STRINGS = 9,
-    ATTR_TYPE = 20,
-    ATTR_REF = 21
-};
-enum {
-    TENSOR_DIMS = 1,
-    TENSOR_TYPE = 2,
-    TENSOR_SEGMENT = 3,
-    TENSOR_FLOATS = 4,
-    TENSOR_INT32S = 5,
-    TENSOR_INT64S = 7,
-    TENSOR_NAME = 8,
-    TENSOR_RAW = 9,
-    TENSOR_DOUBLES = 10,
-    TENSOR_UINT64S = 11,
-    TENSOR_EXTERNAL = 13,
-    TENSOR_LOCATION = 14
-};
+enum { GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12,
+       GRAPH_SPARSE = 15 };
+enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP = 4, NODE_ATTR = 5,
+       NODE_DOMAIN = 7 };
+enum { ATTR_NAME = 1, ATTR_F = 2, ATTR_I = 3, ATTR_S = 4, ATTR_T = 5, ATTR_G = 6, ATTR_FLOATS = 7,
+       ATTR_INTS = 8, ATTR_STRINGS = 9, ATTR_TYPE = 20, ATTR_REF = 21 };
+enum { TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_SEGMENT = 3, TENSOR_FLOATS = 4, TENSOR_INT32S = 5,
+       TENSOR_INT64S = 7, TENSOR_NAME = 8, TENSOR_RAW = 9, TENSOR_DOUBLES = 10, TENSOR_UINT64S = 11,
+       TENSOR_EXTERNAL = 13, TENSOR_LOCATION = 14 };
 enum { VALUE_NAME = 1, VALUE_TYPE = 2 };
-enum {
-    TYPE_TENSOR = 1,
-    TYPE_TENSOR_ELEMENT = 1,
-    TYPE_TENSOR_SHAPE = 2,
-    SHAPE_DIM = 1,
-    DIM_VALUE = 1,
-    DIM_PARAM = 2
-};
+enum { TYPE_TENSOR = 1, TYPE_TENSOR_ELEMENT = 1, TYPE_TENSOR_SHAPE = 2, SHAPE_DIM = 1,
+       DIM_VALUE = 1, DIM_PARAM = 2 };
 
 /* TensorProto.DataType of a type and back; OTHER (0) where there is none. */
 int pm_onnx_type_number(enum pm_dtype type);
