@@ -33,6 +33,9 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
 /* The memory plan of every clone as the config would train on it, nothing allocated. f: text, with
  * calls every call and value too; NULL for none. clones: array that gets an object each. */
 int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *clones);
+/* Builds the config's training net for one example, which finds layers that do not fit. *built: false
+ * where neither data nor config say its size and classes, and nothing was tried. */
+int pm_check_net(const struct pm_config *c, bool *built);
 /* The config's net as a layer list (cJSON_Delete frees it). */
 int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *trainable_parameters);
 

@@ -119,15 +119,20 @@ static int check(const struct app_args *args, struct pm_arena *a, struct app_glo
     int err = PM_OK;
     struct pm_config *c = NULL;
     cJSON *result = NULL;
+    bool built;
 
     PM_TRY(app_load_config(args, "config check", 1, a, &c));
+    PM_TRY(pm_check_net(c, &built));
     if (g->json) {
         result = cJSON_CreateObject();
         cJSON_AddStringToObject(result, "config", c->path);
         cJSON_AddBoolToObject(result, "ok", true);
+        cJSON_AddBoolToObject(result, "net_built", built);
         PM_TRY(app_print_json(g, result));
     } else {
-        PM_TRY(app_print(pm_arena_printf(a, "%s: nothing wrong\n", c->path)));
+        PM_TRY(app_print(pm_arena_printf(a, "%s: nothing wrong%s\n", c->path, built ? "" :
+                                         " (the net was not built: without the data, its size and "
+                                         "model.num_classes would have to be given)")));
     }
 out:
     cJSON_Delete(result);
@@ -232,7 +237,8 @@ const struct pm_command pm_command_config = {
              "show CONFIG.json [--layers | --plan] [key=value ...]\n"
              "schema [--markdown | --update FOLDER]",
     .details =
-        "check   reads the file with its bases and overrides and reports the first mistake\n"
+        "check   reads the file with its bases and overrides, builds the net, and reports the\n"
+        "        first mistake\n"
         "show    prints every resolved value; with -v a line for each, and where it came from\n"
         "        --layers prints the net as a layer list, to be edited and used as model.layers\n"
         "        (give input.size, input.preprocessing and optim.weight_decay beside it: a list\n"

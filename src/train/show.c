@@ -1,9 +1,14 @@
-/* show: the plan and the layers of a config, without training. */
+/* show: the plan and the layers of a config, and whether they fit, without training. */
 #include <pumice/train.h>
 
 #include "train/trainer.h"
 
 #include <cjson/cJSON.h>
+
+static bool data_is_there(const struct pm_config *c)
+{
+    return c->data.folder && pm_is_folder(c->data.folder);
+}
 
 static struct cJSON *describe(const struct pm_clones *clones, int i)
 {
@@ -76,10 +81,9 @@ int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *l
     struct pm_clones *clones = NULL;
     struct pm_clone_spec *specs;
     struct pm_clones_options options;
-    bool data = c->data.folder && pm_is_folder(c->data.folder);
     int count, err = PM_OK;
 
-    PM_TRY(pm_experiment_open(c, data ? PM_OPEN_TRAIN : 0, &e));
+    PM_TRY(pm_experiment_open(c, data_is_there(c) ? PM_OPEN_TRAIN : 0, &e));
     PM_TRY(pm_experiment_devices(e, &specs, &count));
     pm_experiment_clones(e, specs, count, &options);
     options.slots = PM_TRAINER_SLOTS;
@@ -98,14 +102,31 @@ out:
     return err;
 }
 
+int pm_check_net(const struct pm_config *c, bool *built)
+{
+    struct pm_experiment *e = NULL;
+    struct pm_net *net = NULL;
+    int err = PM_OK;
+
+    *built = data_is_there(c) ||
+             (c->model.num_classes > 0 && (c->input.size.count > 0 || c->model.name));
+    if (!*built)
+        return PM_OK;
+    PM_TRY(pm_experiment_open(c, data_is_there(c) ? PM_OPEN_TRAIN : 0, &e));
+    PM_TRY(pm_experiment_net(e, 1, true, &net, NULL));
+out:
+    pm_net_destroy(&net);
+    pm_experiment_close(&e);
+    return err;
+}
+
 int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *trainable_parameters)
 {
     struct pm_experiment *e = NULL;
     struct pm_net *net = NULL;
-    bool data = c->data.folder && pm_is_folder(c->data.folder);
     int err = PM_OK;
 
-    PM_TRY(pm_experiment_open(c, data ? PM_OPEN_TRAIN : 0, &e));
+    PM_TRY(pm_experiment_open(c, data_is_there(c) ? PM_OPEN_TRAIN : 0, &e));
     PM_TRY(pm_experiment_net(e, 1, false, &net, NULL));
     *trainable_parameters = 0;
     for (int i = 0; i < net->var_count; i++)

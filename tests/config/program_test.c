@@ -216,6 +216,10 @@ static void plan(void **state)
     expect("config show configs/lenet_mnist.json --layers data.folder=/nowhere 2>&1", 2,
            "model.num_classes: not given, and /nowhere, which would say it, is not there");
     expect("config show configs/lenet_mnist.json --layers --plan 2>&1", 2, "not both");
+    expect("config check configs/lenet_mnist.json model.num_classes=10", 0, "nothing wrong\n");
+    expect("config check configs/lenet_mnist.json data.folder=/none", 0, "the net was not built");
+    expect("config check configs/resnet_cifar10.json model.num_classes=10 "
+           "model.layers='[{\"layer\": \"slice\", \"inputs\": [\"nowhere\"]}]' 2>&1", 2, "nowhere");
     expect("config check configs/lenet_mnist.json more 2>&1", 2, "what is 'more'?");
     expect("config check configs/lenet_mnist.json --layers 2>&1", 2, "knows no flag '--layers'");
     expect("config schema configs/lenet_mnist.json 2>&1", 2, "config schema takes no file");
