@@ -23,8 +23,9 @@ int pm_state_load(struct pm_state *s, const struct pm_checkpoint *from);
 /* ---- values only, from a checkpoint of any program: warm_start.c ------------------------ */
 
 /* For eval and predict: every variable, or its average where `averages`. Each that is missing there
- * or of another shape is named in the log, then all of them fail. where: "FILE: eval.checkpoint". */
-int pm_values_load(struct pm_variables *v, const struct pm_checkpoint *from, bool averages,
+ * or of another shape is named in the log, then all of them fail. PyTorch's names become ours, in
+ * from too. where: "FILE: eval.checkpoint". */
+int pm_values_load(struct pm_variables *v, struct pm_checkpoint *from, bool averages,
                    const char *where);
 /* init.checkpoint: values by name, but for names that begin with one of init.exclude_scopes. Each
  * variable that is excluded, missing in the checkpoint or of another shape there is named in the

@@ -4,7 +4,21 @@
 #include "train/match.h"
 #include "train/state.h"
 
+#include <pumice/names.h>
 #include <string.h>
+
+/* PyTorch's names become the net's. */
+static int translate(struct pm_checkpoint *c, const struct pm_variables *v)
+{
+    int err = PM_OK;
+
+    if (!pm_names_are_torch(c->tensors))
+        return PM_OK;
+    PM_TRY(pm_names_torch(v, c->tensors, &c->tensors));
+    PM_INFO("checkpoint", "%s: PyTorch's names and layouts, taken as the net's", c->path);
+out:
+    return err;
+}
 
 /* Into v's block, by way of one variable's memory at a time. */
 static int take(const struct pm_match *m, struct pm_variables *v)
@@ -53,12 +67,13 @@ static int check_whole(const struct pm_match *m, const char *where)
     return err;
 }
 
-int pm_values_load(struct pm_variables *v, const struct pm_checkpoint *from, bool averages,
+int pm_values_load(struct pm_variables *v, struct pm_checkpoint *from, bool averages,
                    const char *where)
 {
     int err = PM_OK;
-    struct pm_match m;
+    struct pm_match m = { 0 };
 
+    PM_TRY(translate(from, v));
     pm_match_make(from, v, averages, NULL, &m);
     pm_match_tell(&m, "");
     PM_TRY(check_whole(&m, where));
@@ -171,6 +186,7 @@ int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *in
     snprintf(where, sizeof where, "%s: init.checkpoint", place);
     PM_TRY(pm_checkpoint_open(NULL, init->checkpoint, where, &from));
     PM_TRY(pm_averages_choose(from, init->averages, place, "init.averages", &averages));
+    PM_TRY(translate(from, v));
     pm_match_make(from, v, averages, &init->exclude_scopes, &m);
     if (m.count[PM_FATE_TAKEN])
         pm_match_tell(&m, init->ignore_missing ? ", keeps its initial value" : "");

@@ -98,6 +98,205 @@ static void idle_scopes(void **state)
     assert_false(pm_is_folder(in("nothing")));
 }
 
+/* ---- files of others ---------------------------------------------------------------------- */
+
+struct file {
+    struct pm_checkpoint *of; /* source, whose elements it has */
+    struct pm_file_tensor list[64];
+    size_t count;
+};
+
+static int elements(const struct pm_file_tensor *t, void *dst)
+{
+    const struct pm_tensor_file *f = ((const struct file *)t->from)->of->tensors;
+
+    return pm_tensor_file_bytes(f, t, 0, (size_t)t->bytes, dst);
+}
+
+/* What the source has, to be changed before it is written. Its offsets stay good when names and shapes
+ * change, as long as the elements do not. */
+static void begin(struct file *f)
+{
+    *f = (struct file){ 0 };
+    if (pm_checkpoint_open_newest(in("source"), &f->of) < 0)
+        fail_msg("%s", pm_error_text());
+    for (size_t i = 0; i < pm_tensor_file_count(f->of->tensors); i++) {
+        f->list[f->count] = *pm_tensor_file_get(f->of->tensors, i);
+        f->list[f->count].fill = elements;
+        f->list[f->count++].from = f;
+    }
+}
+
+static struct pm_file_tensor *tensor(struct file *f, const char *name)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (strcmp(f->list[i].name, name) == 0)
+            return &f->list[i];
+    fail_msg("no %s", name);
+    return NULL;
+}
+
+static void add_tensor(struct file *f, const char *name, enum pm_dtype type, struct pm_shape shape,
+                       const void *data)
+{
+    struct pm_file_tensor *t = &f->list[f->count++];
+
+    *t = (struct pm_file_tensor){ .name = name, .type = type, .rank = shape.rank, .data = data };
+    for (int i = 0; i < shape.rank; i++)
+        t->dim[i] = shape.dim[i];
+}
+
+static void finish_file(struct file *f, const char *path)
+{
+    if (pm_safetensors_write(path, f->list, f->count, NULL, NULL) < 0)
+        fail_msg("%s", pm_error_text());
+    pm_checkpoint_close(&f->of);
+}
+
+static struct result start_from(const char *name, const char *file, const char *more)
+{
+    return run(NULL, "train %s run.folder=%s init.checkpoint=%s run.seed=2 schedule.base_lr=0 %s",
+               in("net.json"), in("%s", name), in("%s", file), more);
+}
+
+/* Shapes that say the same, and what the net has no use for. */
+static void beside_the_variables(void **state)
+{
+    static const float other[5] = { 1 };
+    static float average[108];
+    static const int64_t step = 4711;
+    struct file f;
+    struct pm_file_tensor *t;
+    struct result r;
+
+    (void)state;
+    for (int i = 0; i < 108; i++)
+        average[i] = (float)i;
+    begin(&f);
+    t = tensor(&f, "logits/weights");
+    t->rank = 4;
+    t->dim[0] = t->dim[1] = 1, t->dim[2] = 64, t->dim[3] = 4;
+    add_tensor(&f, "global_step", PM_DTYPE_I64, (struct pm_shape){ 0 }, &step);
+    add_tensor(&f, "conv1/weights/" "ExponentialMovingAverage", PM_DTYPE_F32, conv, average);
+    add_tensor(&f, "conv1/weights/Adam_1", PM_DTYPE_F32, conv, average);
+    add_tensor(&f, "aux/weights", PM_DTYPE_F32, PM_SHAPE1(5), other);
+    add_tensor(&f, "aux/weights/Momentum", PM_DTYPE_F32, PM_SHAPE1(5), other);
+    finish_file(&f, in("beside.safetensors"));
+
+    r = start_from("beside", "beside.safetensors", "");
+    assert_contains(r.err, "logits/weights: shape 1x1x64x4 there is taken for 64x4");
+    assert_contains(r.err, "1 moving averages, 8 optimizer slots, 1 counters");
+    assert_contains(r.err, "1 tensors in ");
+    assert_contains(r.err, "of no variable of this net: aux/weights\n");
+    check(r, 0, "8 of 8 variables from ", "beside.safetensors (safetensors), 0 excluded, 0 missing");
+    assert_true(same("source", "beside", "conv1/weights", conv));
+    assert_true(same("source", "beside", "logits/weights", logits));
+
+    r = start_from("average", "beside.safetensors", "init.averages=on");
+    check(r, 0, "1 of the values are its moving averages (init.averages)");
+    assert_false(same("source", "average", "conv1/weights", conv));
+    assert_true(same("source", "average", "conv1/biases", PM_SHAPE1(4)));
+    check(start_from("average_auto", "beside.safetensors", "init.averages=auto"), 0, "1 of the values");
+    assert_true(same("average", "average_auto", "conv1/weights", conv));
+    check(start_from("none", "source", "init.averages=on"), 3,
+          "net.json: init.averages is on, but ", "holds no moving averages");
+}
+
+/* Another number of classes: what to exclude stands in the message, and does when it is pasted. */
+static void scopes_to_paste(void **state)
+{
+    static const float weights[64 * 7] = { 1 }, biases[7];
+    struct file f;
+
+    (void)state;
+    begin(&f);
+    *tensor(&f, "logits/weights") = (struct pm_file_tensor){
+        .name = "logits/weights", .type = PM_DTYPE_F32, .rank = 2, .dim = { 64, 7 }, .data = weights };
+    *tensor(&f, "logits/biases") = (struct pm_file_tensor){
+        .name = "logits/biases", .type = PM_DTYPE_F32, .rank = 1, .dim = { 7 }, .data = biases };
+    finish_file(&f, in("classes.safetensors"));
+    check(start_from("classes", "classes.safetensors", ""), 3, "2 of 8 variables have other shapes",
+          "(7 classes there, 4 in the net?)", "set init.exclude_scopes='[\"logits\"]'");
+    check(start_from("classes", "classes.safetensors", "init.exclude_scopes=norm1/gamma"), 3,
+          "set init.exclude_scopes='[\"norm1/gamma\", \"logits\"]'");
+    check(start_from("classes", "classes.safetensors", "init.exclude_scopes='[\"logits\"]'"), 0,
+          "6 of 8 variables");
+
+    begin(&f);
+    for (size_t i = 0; i < f.count; i++)
+        if (strncmp(f.list[i].name, "norm1/", 6) == 0) {
+            static char names[16][64];
+            snprintf(names[i % 16], 64, "conv1b/%s", f.list[i].name + 6);
+            f.list[i].name = names[i % 16];
+        }
+    *tensor(&f, "conv1/weights") = (struct pm_file_tensor){
+        .name = "conv1/weights", .type = PM_DTYPE_F32, .rank = 2, .dim = { 64, 7 }, .data = weights };
+    finish_file(&f, in("alike.safetensors"));
+    check(start_from("alike", "alike.safetensors", "model.layers.1.name=conv1b"), 3,
+          "set init.exclude_scopes='[\"conv1/weights\"]'");
+    check(start_from("alike", "alike.safetensors", "model.layers.1.name=conv1b "
+                     "init.exclude_scopes=conv1/biases"), 3,
+          "set init.exclude_scopes='[\"conv1/biases\", \"conv1/\"]'");
+}
+
+/* What cannot be read, or is somebody else's: one line each. */
+static void files_that_are_refused(void **state)
+{
+    static const float w[8 * 9] = { 1 };
+    struct file f = { 0 };
+
+    (void)state;
+    put_text(in("text.txt"), "no tensors here\n");
+    put_text(in("empty.ckpt"), "");
+    check(start_from("refused", "text.txt", ""), 3, "text.txt", "no format of tensors");
+    check(start_from("refused", "empty.ckpt", ""), 3, "empty.ckpt");
+    check(start_from("refused", "no/such/model.ckpt-7", ""), 3, "net.json: init.checkpoint",
+          "model.ckpt-7");
+    check(start_from("refused", "data", ""), 3, "net.json: init.checkpoint: the folder ",
+          "holds no checkpoint");
+    add_tensor(&f, "conv1.weight", PM_DTYPE_F32, PM_SHAPE4(8, 1, 3, 3), w);
+    finish_file(&f, in("torch.safetensors"));
+    check(start_from("refused", "torch.safetensors", ""), 3, "torch.safetensors",
+          "its names are PyTorch's", "this net has no map");
+    assert_int_equal(temporaries(in("refused")), 0);
+}
+
+static struct result eval(const char *checkpoint, const char *more)
+{
+    return run(NULL, "eval %s run.folder=%s eval.checkpoint=%s --json %s", in("net.json"),
+               in("elsewhere"), in("%s", checkpoint), more);
+}
+
+/* Evaluation takes the same files, whole ones only. */
+static void evaluation_of_foreign_files(void **state)
+{
+    struct file f;
+    struct result own, other;
+    cJSON *a, *b;
+
+    (void)state;
+    own = eval("source", "");
+    other = eval("beside.safetensors", "eval.averages=off");
+    assert_int_equal(own.code, 0);
+    assert_int_equal(other.code, 0);
+    a = json_of(&own), b = json_of(&other);
+    assert_true(cJSON_Compare(cJSON_GetObjectItem(a, "metrics"), cJSON_GetObjectItem(b, "metrics"),
+                              true));
+    assert_true(number_of(b, "step") == 4711);
+    cJSON_Delete(a);
+    cJSON_Delete(b);
+    drop(&own);
+    drop(&other);
+    assert_false(pm_is_folder(in("elsewhere")));
+    check(eval("classes.safetensors", ""), 3, "net.json: eval.checkpoint: 2 of the net's 8 variables",
+          "(7 classes there, 4 in the net?)", "model.num_classes");
+    begin(&f);
+    tensor(&f, "norm1/gamma")->name = "norm1/gamme";
+    finish_file(&f, in("lacking.safetensors"));
+    check(eval("lacking.safetensors", ""), 3, "1 of the net's 8 variables are not in ",
+          "'norm1/gamma' (the nearest there is 'norm1/gamme')", "model.name");
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -114,6 +313,10 @@ int main(void)
         cmocka_unit_test(shapes_and_names_must_fit),
         cmocka_unit_test(nothing_in_common),
         cmocka_unit_test(idle_scopes),
+        cmocka_unit_test(beside_the_variables),
+        cmocka_unit_test(scopes_to_paste),
+        cmocka_unit_test(files_that_are_refused),
+        cmocka_unit_test(evaluation_of_foreign_files),
     };
     return cmocka_run_group_tests(tests, setup, drop_world);
 }
