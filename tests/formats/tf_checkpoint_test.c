@@ -205,6 +205,28 @@ static void v2_by_every_path(void **state)
     assert_int_equal(pm_tensor_file_count(f), 17);
     check_variables(f, true);
     pm_tensor_file_close(&f);
+    f = opened(golden("v2_shards"));
+    assert_int_equal(pm_tensor_file_count(f), 20);
+    check_variables(f, true);
+    check_slices(f);
+    pm_tensor_file_close(&f);
+}
+
+static void v1_by_every_path(void **state)
+{
+    static const char *const paths[] = { "v1", "v1/checkpoint", "v1/model.ckpt-7", "v1_shards",
+                                         "v1_shards/model.ckpt-7", "v1_shards/model.ckpt-7-?????" "-of-00003",
+                                         "v1_shards/model.ckpt-7-00001-of-00003" };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(paths); i++) {
+        struct pm_tensor_file *f = opened(golden(paths[i]));
+        assert_string_equal(pm_tensor_file_format(f), "TensorFlow V1 checkpoint");
+        assert_int_equal(pm_tensor_file_count(f), 16);
+        check_variables(f, false);
+        check_slices(f);
+        pm_tensor_file_close(&f);
+    }
 }
 
 static double five(size_t i)
@@ -296,6 +318,20 @@ static void foreign_v2(void **state)
     pm_tensor_file_close(&f);
 }
 
+static void foreign_v1(void **state)
+{
+    struct pm_tensor_file *f;
+
+    (void)state;
+    if (!foreign(""))
+        skip();
+    f = opened(foreign("half_plus_two_v1ckpt/export"));
+    assert_int_equal(pm_tensor_file_count(f), 2);
+    check(f, "a", PM_DTYPE_F32, "scalar", half);
+    assert_true(at(f, "b", 0) == 2);
+    pm_tensor_file_close(&f);
+}
+
 static void graphs_are_refused(void **state)
 {
     (void)state;
@@ -311,8 +347,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(v2_by_every_path),
+        cmocka_unit_test(v1_by_every_path),
         cmocka_unit_test(objects),
         cmocka_unit_test(foreign_v2),
+        cmocka_unit_test(foreign_v1),
         cmocka_unit_test(graphs_are_refused),
     };
 

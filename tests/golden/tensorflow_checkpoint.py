@@ -6,11 +6,13 @@ Run by hand: python3 tensorflow_checkpoint.py (tensorflow 2.12.1; 2.21.0 writes 
             variable in slices along the first and one along the last dimension, two whose slices begin
             beyond 64 and (V2 only) beyond 8192, strings
     v1/     V1: the same without those dtypes that V1 lacks, in one file
-    shards/ V1, sharded
+    v2_shards/  V2 in three shards, without strings; the slices of a variable lie in several
+    v1_shards/  V1, the same
     object/ what tf.train.Checkpoint writes: keys with /.ATTRIBUTES/VARIABLE_VALUE
 tests/formats/tf_checkpoint_test.c knows their values. plain/, V2 without
 slices and strings, is also what pm_tf_bundle_write must write to the byte.
 """
+import itertools
 import os
 import shutil
 import sys
@@ -57,18 +59,20 @@ def save(folder, make, v1=False, sharded=False):
     shutil.rmtree(path, ignore_errors=True)
     os.makedirs(path)
     with tf1.Graph().as_default():
-        make()
+        turns = itertools.cycle(["/cpu:0", "/cpu:1"])
+        with tf1.device(lambda op: next(turns) if sharded and op.type == "VarHandleOp" else ""):
+            make()
         version = tf1.train.SaverDef.V1 if v1 else tf1.train.SaverDef.V2
         saver = tf1.train.Saver(write_version=version, sharded=sharded, save_relative_paths=True)
-        with tf1.Session() as session:
+        with tf1.Session(config=tf1.ConfigProto(device_count={"CPU": 2})) as session:
             session.run(tf1.global_variables_initializer())
             saver.save(session, os.path.join(path, "model.ckpt"), global_step=7, write_meta_graph=False)
 
 
-def everything(v2):
+def everything(v2, sharded=False):
     variables(v2)
     slices()
-    if v2:
+    if v2 and not sharded:
         tf1.get_variable("slices/long", **part((np.arange(9100) % 7).astype(np.int8), 11, 0))
         tf1.get_variable("strings", initializer=np.array([b"one", b"", b"three"]))
 
@@ -89,4 +93,5 @@ if __name__ == "__main__":
     save("v2", lambda: everything(True))
     save("plain", lambda: variables(True))
     save("v1", lambda: everything(False), v1=True)
-    save("shards", lambda: everything(False), v1=True, sharded=True)
+    save("v2_shards", lambda: everything(True, True), sharded=True)
+    save("v1_shards", lambda: everything(False), v1=True, sharded=True)
