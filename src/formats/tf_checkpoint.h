@@ -26,6 +26,8 @@ int pm_tf_locate(struct pm_arena *a, const char *path, struct pm_tf_place *out);
 
 /* OTHER for those without numbers that we know. */
 enum pm_dtype pm_tf_dtype(int32_t code);
+/* The name of such a one, or NULL. */
+const char *pm_tf_dtype_other(int32_t code);
 int32_t pm_tf_dtype_code(enum pm_dtype type);
 /* Fills rank and dim. NULL: a scalar. */
 int pm_tf_shape(const struct pm_tensor_file *f, struct pm_file_tensor *t, const Pm__Tf__Shape *s);

@@ -279,6 +279,7 @@ static int take_tensor(struct bundle *b, const struct pm_tf_entry *e, const Pm__
         PM_TRY(pm_tensor_file_bad(b->f, name, "its name holds a zero byte"));
     t = pm_tensor_file_add(b->f, name);
     t->type = pm_tf_dtype(m->dtype);
+    t->other = pm_tf_dtype_other(m->dtype);
     t->offset = b->count;
     PM_GROW(b->items, b->count, b->capacity);
     struct item *item = &b->items[b->count++];
