@@ -219,7 +219,9 @@ static const struct verify_case cases[] = {
       "{'name':'g','layer':'multiply','inputs':['e','f']},"
       "{'name':'h','layer':'concat','inputs':['d','g','b'],'axis':1},"
       "{'name':'i','layer':'pad','pad':[1,2,3,0]},"
-      "{'name':'j','layer':'slice','begin':[0,2,1,3],'size':[-1,9,5,4]}]" },
+      "{'name':'j','layer':'slice','begin':[0,2,1,3],'size':[-1,9,5,4]},"
+      "{'name':'k','layer':'parameter','shape':[2,9,5,4],'inputs':['images']},"
+      "{'name':'l','layer':'add','inputs':['j','k']}]" },
     { "orders", PM_SHAPE4(2, 6, 5, 4), "", false,
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':3},"
       "{'name':'b','layer':'transpose','perm':[0,2,1,3]},"
