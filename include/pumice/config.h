@@ -172,6 +172,20 @@ struct pm_config_eval {
     double interval_secs;       /* --watch: least, between the beginnings of two evaluations */
 };
 
+enum pm_export_output { PM_EXPORT_LOGITS, PM_EXPORT_PROBABILITIES };
+enum pm_export_preprocessing { PM_EXPORT_NOTES, PM_EXPORT_FOLD };
+enum pm_export_weights { PM_EXPORT_AUTO, PM_EXPORT_INSIDE, PM_EXPORT_BESIDE };
+struct pm_config_export {
+    const char *file;           /* NULL = RUN/model.onnx */
+    int batch_size;             /* 0 = any */
+    struct pm_ints size;        /* none = input.eval_size */
+    bool any_size;
+    bool fold_batch_norm;
+    int output;                 /* enum pm_export_output */
+    int preprocessing;          /* enum pm_export_preprocessing */
+    int weights;                /* enum pm_export_weights */
+};
+
 struct pm_config {
     struct pm_arena *arena;     /* owned; everything below lives in it or in tree */
     struct cJSON *tree;         /* owned: the merged file, without base, comments and defaults */
@@ -188,6 +202,7 @@ struct pm_config {
     int devices_count;
     struct pm_config_run run;
     struct pm_config_eval eval;
+    struct pm_config_export export;
     const struct pm_open_row *model_row, *optimizer_row, *preprocessing_row; /* NULL: none */
     struct pm_config_origins *origins; /* owned */
 };

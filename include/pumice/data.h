@@ -117,6 +117,14 @@ struct pm_sight {
     const float *boxes;  /* [count][4]: ymin, xmin, ymax, xmax, 0..1; of a row with wants_boxes */
     size_t boxes_count;  /* 0: the whole picture is the object */
 };
+/* What evaluation makes of a picture, for other programs: it is brought to the size by fit, a sentence,
+ * with this interpolation, and of its pixels 0..255 the input is made, x = (pixel - mean[channel]) /
+ * std[channel]; own: by each picture's own, x = (pixel - mean) / max(std, 1 / sqrt(values)). */
+struct pm_normal {
+    const char *fit, *interpolation;
+    bool own;
+    float mean[4], std[4];
+};
 struct pm_preprocessing {
     const char *name, *help;
     int channels; /* it wants; 0 = the data's */
@@ -131,6 +139,8 @@ struct pm_preprocessing {
      * form (d is not read then). PM_EDATA when the image cannot be brought to the size. */
     int (*apply)(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
                  int height, int width, int channels, float *out, const char *where);
+    /* The eval form in words and numbers, for pictures of 1 or 3 channels. */
+    void (*normal)(int channels, struct pm_normal *out);
 };
 /* By its name, or by that of a net whose preprocessing it is in TF-Slim ("resnet_v1_50": vgg). */
 const struct pm_preprocessing *pm_preprocessing_find(const char *name);

@@ -1,6 +1,7 @@
 /* layer: a layer is a row: options, shape inference, and two functions that append kernel calls.
  * A node is a configured layer in a net. New layer: src/layers/NAME.c, its shaders, its cases in
- * tests/layers/NAME_test.c, one line in src/layers/layers.def. */
+ * tests/layers/NAME_test.c, one line in src/layers/layers.def. Its onnx() writes with what
+ * src/layers/export_nodes.h has. */
 #ifndef PUMICE_LAYER_H
 #define PUMICE_LAYER_H
 
@@ -18,15 +19,10 @@ enum pm_init_kind {
     PM_INIT_XAVIER,           /* uniform +-sqrt(6 / (fan_in + fan_out)) */
     PM_INIT_VARIANCE_SCALING, /* truncated normal, stddev sqrt(1.3 * a / fan_in), a = 2 */
     PM_INIT_VARIANCE_FAN_OUT, /* the same over fan_out */
-    PM_INIT_GIVEN,            /* read(from, ...): values of a model that was read */
 };
 struct pm_init {
     enum pm_init_kind kind;
     float a;
-    /* GIVEN: all elements in the variable's own order. from is borrowed and outlives the variable's
-     * first use: values stay in the file that has them until they are asked for. */
-    int (*read)(const void *from, float *out);
-    const void *from;
 };
 /* "truncated(0.1)", "xavier", "variance_scaling(2)", "constant(0.1)", "normal(0.01)",
  * "variance_scaling_fan_out(2)". */
@@ -114,6 +110,8 @@ void pm_stream(const struct pm_node *n, uint32_t out[2]);
 int pm_node_variable(struct pm_node *n, const char *suffix, struct pm_shape shape,
                      struct pm_init init, int fan_in, int fan_out, bool trainable, bool regularize);
 
+struct pm_export;
+
 struct pm_layer {
     const char *name, *help;
     const struct pm_opt *opts;
@@ -133,6 +131,12 @@ struct pm_layer {
     /* Calls with side effects, once per step, after the update's finite flag is known: batch-norm
      * moving averages. flag: a U32 scalar, non-zero when the step is finite. NULL: none. */
     void (*update)(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag);
+    /* Appends the ONNX operators that compute y in evaluation; returns y's value there, which may be
+     * an input's. NULL in losses only: nothing of them is exported. */
+    const char *(*onnx)(const struct pm_node *n, struct pm_export *g);
+    /* Whether evaluation begins with z = scale x + shift per channel, as batch norm's does, which can
+     * then be folded into the layer before it; fills both. NULL: no. */
+    bool (*affine)(const struct pm_node *n, struct pm_export *g, float *scale, float *shift);
 };
 int pm_infer_same(struct pm_node *n); /* output = first input's shape and type, no variables */
 

@@ -30,6 +30,11 @@ void pm_evaluation_keep(const struct pm_config *c, const struct cJSON *report,
  * the drawn pictures, or NULL. */
 int pm_predict(const struct pm_config *c, const char *const *paths, size_t count, const char *out,
                struct cJSON *report);
+/* Writes the net for evaluation, with a checkpoint's values (eval.checkpoint, eval.averages), as an
+ * ONNX file; config section export says how. file: its path, or NULL for export.file. report: members
+ * file, bytes, data and data_bytes (weights beside it), opset, inputs, outputs (name, type, shape),
+ * operators, parameters, labels, checkpoint, step, averages. No device is needed. */
+int pm_export_onnx(const struct pm_config *c, const char *file, struct cJSON *report);
 /* The memory plan of every clone as the config would train on it, nothing allocated. f: text, with
  * calls every call and value too; NULL for none. clones: array that gets an object each. */
 int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *clones);

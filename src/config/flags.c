@@ -133,7 +133,7 @@ static const struct pm_flag evaluation[] = {
 static const struct pm_flag export[] = {
     MODEL,
     NONE("is_training", "`false`", "a net for inference is exported"),
-    FLAG("image_size", "none", "export.size", NULL),
+    FLAG("image_size", "none", "export.size", "`null`: `input.eval_size`, or the net's"),
     FLAG("default_image_size", "`224`", "export.size",
          "of 2017, for nets without a size of their own"),
     FLAG("batch_size", "none", "export.batch_size", NULL),
@@ -289,7 +289,8 @@ const struct pm_program pm_programs[] = {
     { "eval_image_classifier", "`pumice eval CONFIG`, `--watch` for each new checkpoint.",
       evaluation },
     { "export_inference_graph",
-      "Export comes in a later version: keys marked *later* are refused until then.", export },
+      "`pumice export CONFIG`: the net with a checkpoint's values (`eval.checkpoint`, "
+      "`eval.averages`), as ONNX.", export },
     { "download_and_convert_data", "Arguments of a command rather than keys.", converting },
     { "build_imagenet_data, build_image_data",
       "`pumice dataset convert imagenet SRC DST` and `... build_image_data SRC DST`; options of "

@@ -137,9 +137,6 @@ static void add_type(struct pm_str *s, const struct pm_opt *o)
         pm_str_add(s, *c == '|' ? "\\|" : "%c", *c);
 }
 
-/* Sections of which no key is accepted yet. */
-static const char *const later_sections[] = { "export" };
-
 /* The range as the schema has it, "0..64", "0..", "only 1" or nothing. */
 static void add_range(struct pm_str *s, const cJSON *schema)
 {
@@ -392,10 +389,6 @@ char *pm_config_markdown(const struct pm_open_sections *open)
             add_names(&s, c, rows);
             add_rows(&s, c, rows);
         }
-    }
-    for (size_t i = 0; i < PM_COUNT(later_sections); i++) {
-        add_head(&s, later_sections[i], "not available in this version");
-        add_later(&s, later_sections[i]);
     }
     return s.text;
 }

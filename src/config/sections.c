@@ -204,6 +204,27 @@ static const struct pm_opt eval[] = {
     { 0 },
 };
 
+static const struct pm_opt export[] = {
+    PM_STRING(pm_config_export, file, NULL, "ONNX file to write; null = model.onnx in run.folder"),
+    PM_INT(pm_config_export, batch_size, 0, 0, 1000000, "examples a batch; 0 = any number"),
+    PM_INTS(pm_config_export, size, NULL, 1, 16384,
+            "side, or [height, width], of the pictures it takes; null = input.eval_size"),
+    PM_BOOL(pm_config_export, any_size, false,
+            "pictures of any size, where the net allows it: with model.global_pool where it has that"),
+    PM_BOOL(pm_config_export, fold_batch_norm, false,
+            "batch norm becomes part of the convolution before it: faster, but no longer to be trained"),
+    PM_ENUM(pm_config_export, output, PM_EXPORT_LOGITS, "logits|probabilities",
+            "what comes out; probabilities by a softmax"),
+    PM_ENUM(pm_config_export, preprocessing, PM_EXPORT_NOTES, "notes|fold",
+            "notes: the input is what the net takes, float32 [n, channels, height, width], and the "
+            "file's metadata says how pictures become that; fold: it is pixels, uint8 [n, height, "
+            "width, channels], of pictures cropped and resized as the metadata says"),
+    PM_ENUM(pm_config_export, weights, PM_EXPORT_AUTO, "auto|inside|beside",
+            "weights in the file, or beside it in FILE.data; auto = beside where they have more than 2 "
+            "GB"),
+    { 0 },
+};
+
 const struct pm_opt pm_config_device_opts[] = {
     PM_STRING(pm_config_device, name, "auto",
               "auto, cpu, vulkan:N, a UUID or a part of a device's name"),
@@ -232,6 +253,7 @@ const struct pm_config_section pm_config_sections[] = {
     { SECTION(init, "what training starts from and what it may change") },
     { SECTION(run, "the training run") },
     { SECTION(eval, "evaluation") },
+    { SECTION(export, "the net for other programs, as an ONNX file") },
     { 0 },
 };
 

@@ -70,6 +70,13 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train, const 
     return PM_OK;
 }
 
+static void normal(int channels, struct pm_normal *out)
+{
+    (void)channels;
+    *out = (struct pm_normal){ .fit = "the middle, cut or padded with zeros to the size",
+                               .interpolation = "none", .own = true };
+}
+
 const struct pm_preprocessing pm_preprocessing_cifarnet = {
     .name = "cifarnet",
     .help = "random crop, flip, brightness, contrast; standardised",
@@ -77,4 +84,5 @@ const struct pm_preprocessing pm_preprocessing_cifarnet = {
     .cfg_size = sizeof(struct cifarnet_cfg),
     .draw = draw,
     .apply = apply,
+    .normal = normal,
 };

@@ -110,6 +110,13 @@ void pm_inception_apply(const struct pm_inception_way *way, const struct pm_imag
         out[i] = (out[i] - 0.5f) * 2;
 }
 
+void pm_inception_normal(int channels, struct pm_normal *out)
+{
+    (void)channels;
+    pm_normal_half(127.5f, "the middle, central_fraction of each side, resized to the size whatever "
+                   "its shape", "bilinear", out);
+}
+
 /* ---- its own --------------------------------------------------------------------------------- */
 
 static int apply(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
@@ -145,4 +152,5 @@ const struct pm_preprocessing pm_preprocessing_inception = {
     .cfg_size = sizeof(struct inception_cfg),
     .draw = draw,
     .apply = apply,
+    .normal = pm_inception_normal,
 };

@@ -59,4 +59,5 @@ const struct pm_preprocessing pm_preprocessing_inception_trainer = {
     .wants_boxes = true,
     .draw = draw,
     .apply = apply,
+    .normal = pm_inception_normal,
 };

@@ -22,9 +22,16 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train, const 
     return PM_OK;
 }
 
+static void normal(int channels, struct pm_normal *out)
+{
+    (void)channels;
+    pm_normal_half(128, "the middle, cut or padded with zeros to the size", "none", out);
+}
+
 const struct pm_preprocessing pm_preprocessing_lenet = {
     .name = "lenet",
     .help = "crop or pad to the size, values to -1..1",
     .draw = draw,
     .apply = apply,
+    .normal = normal,
 };

@@ -71,6 +71,16 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train, const 
     return PM_OK;
 }
 
+static void normal(int channels, struct pm_normal *out)
+{
+    *out = (struct pm_normal){
+        .fit = "the smaller side resized to resize_side_min, then the middle of the size cut out",
+        .interpolation = "bilinear",
+    };
+    for (int c = 0; c < channels; c++)
+        out->mean[c] = channels == 3 ? means[c] : grey_mean, out->std[c] = 1;
+}
+
 const struct pm_preprocessing pm_preprocessing_vgg = {
     .name = "vgg",
     .help = "resize the smaller side, crop, flip, subtract the means",
@@ -78,4 +88,5 @@ const struct pm_preprocessing pm_preprocessing_vgg = {
     .cfg_size = sizeof(struct vgg_cfg),
     .draw = draw,
     .apply = apply,
+    .normal = normal,
 };

@@ -4,6 +4,7 @@
 
 #include "activation.params.h"
 #include "layers/activation.h"
+#include "layers/export_nodes.h"
 #include "layers/pick.h"
 
 struct leaky_relu_cfg { float slope; };
@@ -112,10 +113,41 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         pm_call(c, &bwd, pm_count(n->x), &p, PM_BUFS(v, n->dy, n->dx));
 }
 
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const int kind = kind_of(n);
+    const float slope = kind == PM_ACT_LEAKY_RELU ? ((const struct leaky_relu_cfg *)n->cfg)->slope : 0;
+
+    return pm_export_activation(g, pm_export_x(g, n, 0), kind, slope);
+}
+
+const char *pm_export_activation(struct pm_export *g, const char *x, int kind, float slope)
+{
+    static const char *const ops[PM_ACT_KINDS] = {
+        [PM_ACT_RELU] = "Relu", [PM_ACT_RELU6] = "Clip", [PM_ACT_LEAKY_RELU] = "LeakyRelu",
+        [PM_ACT_SIGMOID] = "Sigmoid", [PM_ACT_TANH] = "Tanh",
+        [PM_ACT_HARD_SIGMOID] = "HardSigmoid", [PM_ACT_HARD_SWISH] = "HardSwish",
+    };
+
+    if (kind == PM_ACT_NONE)
+        return x;
+    if (kind == PM_ACT_RELU6)
+        return pm_export_op(g, ops[kind], PM_VALUES(x, pm_export_number(g, 0),
+                                                    pm_export_number(g, 6)));
+    x = pm_export_op(g, ops[kind], PM_VALUES(x));
+    if (kind == PM_ACT_LEAKY_RELU)
+        pm_export_float(g, "alpha", slope);
+    if (kind == PM_ACT_HARD_SIGMOID) {
+        pm_export_float(g, "alpha", 1.0f / 6);
+        pm_export_float(g, "beta", 0.5f);
+    }
+    return x;
+}
+
 #define ACTIVATION(id, text, ...)                                                                  \
     const struct pm_layer pm_layer_##id = {                                                        \
         .name = #id, .help = text, .infer = pm_infer_same, .forward = forward,                     \
-        .backward = backward, __VA_ARGS__                                                          \
+        .backward = backward, .onnx = onnx, __VA_ARGS__                                            \
     }
 #define PLAIN .opts = no_opts, .cfg_size = 4
 

@@ -5,6 +5,7 @@
 
 #include "add.params.h"
 #include "layers/activation.h"
+#include "layers/export_nodes.h"
 #include "layers/pick.h"
 
 struct add_cfg {
@@ -174,8 +175,25 @@ static void backward(struct pm_node *n, struct pm_calls *c)
                 PM_BUFS(plain ? PM_NO_TENSOR : n->y, n->dy, first, others));
 }
 
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const struct add_cfg *cfg = n->cfg;
+    const char *x[INPUTS + 1] = { NULL }, *y;
+
+    for (int i = 0; i < n->inputs; i++)
+        x[i] = pm_export_x(g, n, i);
+    if (cfg->scale != 1) {
+        y = n->inputs > 2 ? pm_export_op(g, "Sum", x + 1) : x[1];
+        y = pm_export_op(g, "Mul", PM_VALUES(y, pm_export_number(g, cfg->scale)));
+        y = pm_export_op(g, "Add", PM_VALUES(x[0], y));
+    } else {
+        y = pm_export_op(g, n->inputs > 2 ? "Sum" : "Add", x);
+    }
+    return pm_export_activation(g, y, cfg->activation, cfg->slope);
+}
+
 const struct pm_layer pm_layer_add = {
     .name = "add", .help = "sum of 2 to 8 inputs, then an activation", .opts = opts,
     .cfg_size = sizeof(struct add_cfg), .min_inputs = 2, .max_inputs = INPUTS, .infer = infer,
-    .forward = forward, .backward = backward,
+    .forward = forward, .backward = backward, .onnx = onnx,
 };

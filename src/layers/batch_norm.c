@@ -14,6 +14,9 @@
 
 #include "layers/activation.h"
 #include "layers/batch_norm_rows.h"
+#include "layers/export_nodes.h"
+
+#include <math.h>
 
 struct batch_norm_cfg {
     double decay;
@@ -45,6 +48,11 @@ static struct places places_of(const struct batch_norm_cfg *cfg)
     int mean = cfg->center + cfg->scale;
 
     return (struct places){ beta, gamma, mean, mean + 1 };
+}
+
+static float epsilon_of(const struct batch_norm_cfg *cfg)
+{
+    return cfg->epsilon < 1.001e-5f ? 1.001e-5f : cfg->epsilon;
 }
 
 static int infer(struct pm_node *n)
@@ -111,7 +119,7 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     struct batch_norm_params p = params_of(n);
     struct batch_norm_stats_params stats = {
         .rows = p.rows, .c = p.c, .chunks = pm_batch_norm_chunks(p.rows, p.c),
-        .epsilon = cfg->epsilon < 1.001e-5f ? 1.001e-5f : cfg->epsilon,
+        .epsilon = epsilon_of(cfg),
     };
     struct pm_tensor rstd = pm_save(c, n, RSTD, PM_SHAPE1(p.c), PM_F32), mean = n->w[w.mean];
 
@@ -178,9 +186,73 @@ static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
                 PM_BUFS(n->saved[MEAN], n->saved[VAR], flag, n->w[w.mean], n->w[w.variance]));
 }
 
+/* ---- ONNX ------------------------------------------------------------------------------ */
+
+static bool affine(const struct pm_node *n, struct pm_export *g, float *scale, float *shift)
+{
+    const struct batch_norm_cfg *cfg = n->cfg;
+    const struct places w = places_of(cfg);
+    const int c = n->out_shape.dim[n->out_shape.rank - 1];
+    float *v = pm_malloc(3 * (size_t)c * sizeof *v), *gamma = v + c, *beta = gamma + c;
+    bool ok = pm_export_read(g, n, w.mean, shift) && pm_export_read(g, n, w.variance, v) &&
+              (!cfg->scale || pm_export_read(g, n, w.gamma, gamma)) &&
+              (!cfg->center || pm_export_read(g, n, w.beta, beta));
+
+    for (int i = 0; ok && i < c; i++) {
+        scale[i] = (cfg->scale ? gamma[i] : 1) / sqrtf(v[i] + epsilon_of(cfg));
+        shift[i] = (cfg->center ? beta[i] : 0) - shift[i] * scale[i];
+    }
+    pm_free(v);
+    return ok;
+}
+
+/* A vector of one number for what the layer leaves out. */
+static const char *channel_values(struct pm_export *g, const struct pm_node *n, int place,
+                                  float otherwise)
+{
+    const int c = n->out_shape.dim[n->out_shape.rank - 1];
+    float *v;
+    const char *name;
+
+    if (place >= 0)
+        return pm_export_variable(g, n, place);
+    v = pm_malloc((size_t)c * sizeof *v);
+    for (int i = 0; i < c; i++)
+        v[i] = otherwise;
+    name = pm_export_numbers(g, c, v);
+    pm_free(v);
+    return name;
+}
+
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const struct batch_norm_cfg *cfg = n->cfg;
+    const struct places w = places_of(cfg);
+    const struct pm_shape x = n->out_shape;
+    const int c = x.dim[x.rank - 1];
+    const struct pm_shape rows = PM_SHAPE2((int)(pm_shape_count(x) / (size_t)c), c);
+    const char *y = pm_export_x(g, n, 0);
+
+    if (!pm_export_was_folded(g, n)) {
+        if (x.rank == 3)
+            y = pm_export_reshape(g, y, x, rows);
+        y = pm_export_op(g, "BatchNormalization",
+                         PM_VALUES(y, channel_values(g, n, w.gamma, 1),
+                                   channel_values(g, n, w.beta, 0),
+                                   pm_export_variable(g, n, w.mean),
+                                   pm_export_variable(g, n, w.variance)));
+        pm_export_float(g, "epsilon", epsilon_of(cfg));
+        if (x.rank == 3)
+            y = pm_export_reshape(g, y, rows, x);
+    }
+    if (n->inputs > 1)
+        y = pm_export_op(g, "Add", PM_VALUES(y, pm_export_x(g, n, 1)));
+    return pm_export_activation(g, y, cfg->activation, cfg->slope);
+}
+
 const struct pm_layer pm_layer_batch_norm = {
     .name = "batch_norm", .opts = opts, .cfg_size = sizeof(struct batch_norm_cfg),
     .help = "per-channel normalisation; a second input is added before the activation",
     .min_inputs = 1, .max_inputs = 2, .infer = infer, .forward = forward, .backward = backward,
-    .update = update,
+    .update = update, .onnx = onnx, .affine = affine,
 };

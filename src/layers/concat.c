@@ -1,5 +1,6 @@
 /* concat: 2 to 8 inputs behind one another along one axis, at first the last (channels). Backward:
  * each input's part of dy. */
+#include "layers/export_nodes.h"
 #include "layers/infer.h"
 
 #include <string.h>
@@ -150,8 +151,20 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         pm_call(c, &bwd, (size_t)p.outer, &p, INPUTS + 1, b);
 }
 
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const int rank = n->out_shape.rank;
+    const char *x[INPUTS + 1] = { NULL }, *y;
+
+    for (int i = 0; i < n->inputs; i++)
+        x[i] = pm_export_x(g, n, i);
+    y = pm_export_op(g, "Concat", x);
+    pm_export_int(g, "axis", pm_export_axis(rank, axis_of(n, rank)));
+    return y;
+}
+
 const struct pm_layer pm_layer_concat = {
     .name = "concat", .help = "2 to 8 inputs behind one another along an axis", .opts = opts,
     .cfg_size = sizeof(struct concat_cfg), .min_inputs = 2, .max_inputs = INPUTS, .infer = infer,
-    .forward = forward, .backward = backward,
+    .forward = forward, .backward = backward, .onnx = onnx,
 };

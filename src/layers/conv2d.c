@@ -5,6 +5,7 @@
  * channel c gives outputs c * multiplier ... c * multiplier + multiplier - 1.
  * Backward: the gradients of x and w are convolutions with rows of their own. */
 #include "layers/conv_rows.h"
+#include "layers/export_nodes.h"
 
 #include <assert.h>
 
@@ -121,13 +122,38 @@ static void backward(struct pm_node *n, struct pm_calls *c)
                      n->w[0], dz);
 }
 
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const struct conv2d_cfg *cfg = n->cfg;
+    const struct conv_tail t = tail_of(n);
+    const int *pad = cfg->pad.v;
+    struct conv2d_params p = { 0 };
+    const char *y;
+
+    params_of(n, &p);
+    struct pm_export_window w = {
+        { p.kh, p.kw }, { p.stride_h, p.stride_w }, { p.dilation_h, p.dilation_w },
+        (enum pm_padding)cfg->padding, { 0 }, { 0 },
+    };
+    for (int i = 0; i < 2 && cfg->pad.count == 4; i++)
+        w.before[i] = pad[2 * i], w.after[i] = pad[2 * i + 1];
+    if (!t.activation)
+        pm_export_fold(g, n);
+    y = pm_export_op(g, "Conv", PM_VALUES(pm_export_x(g, n, 0),
+                                          pm_export_weights(g, n, cfg->filters == 0),
+                                          pm_export_bias(g, n, t.bias)));
+    pm_export_int(g, "group", p.groups);
+    pm_export_window(g, n->in[0]->out_shape, &w);
+    return pm_export_activation(g, y, t.activation, t.slope);
+}
+
 const struct pm_layer pm_layer_conv2d = {
     .name = "conv2d", .help = "convolution, bias, activation",
     .opts = conv2d_opts, .cfg_size = sizeof(struct conv2d_cfg),
-    .infer = infer, .forward = forward, .backward = backward,
+    .infer = infer, .forward = forward, .backward = backward, .onnx = onnx,
 };
 const struct pm_layer pm_layer_depthwise_conv2d = {
     .name = "depthwise_conv2d", .help = "convolution of each channel for itself, bias, activation",
     .opts = depthwise_opts, .cfg_size = sizeof(struct conv2d_cfg),
-    .infer = infer, .forward = forward, .backward = backward,
+    .infer = infer, .forward = forward, .backward = backward, .onnx = onnx,
 };

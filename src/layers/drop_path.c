@@ -10,6 +10,7 @@
 
 #include "drop_path.params.h"
 #include "layers/dispatches.h"
+#include "layers/export_nodes.h"
 #include "layers/infer.h"
 #include "layers/vmath.h"
 
@@ -137,8 +138,16 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         call(n, c, n->dy, PM_NO_TENSOR, n->dx);
 }
 
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const char *x = pm_export_x(g, n, 0);
+
+    return n->inputs > 1 ? pm_export_op(g, "Add", PM_VALUES(x, pm_export_x(g, n, 1))) : x;
+}
+
 const struct pm_layer pm_layer_drop_path = {
     .name = "drop_path", .opts = opts, .cfg_size = sizeof(struct drop_path_cfg),
     .help = "random examples become 0 in training, the others grow by 1 / keep; a second input is added",
     .min_inputs = 1, .max_inputs = 2, .infer = infer, .forward = forward, .backward = backward,
+    .onnx = onnx,
 };

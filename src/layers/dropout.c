@@ -6,6 +6,7 @@
 #include <pumice/layer.h>
 
 #include "dropout.params.h"
+#include "layers/export_nodes.h"
 #include "layers/vmath.h"
 
 struct dropout_cfg { float keep; };
@@ -124,8 +125,13 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         call(n, c, n->dy, n->dx);
 }
 
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    return pm_export_x(g, n, 0);
+}
+
 const struct pm_layer pm_layer_dropout = {
     .name = "dropout", .help = "random values become 0 in training, the others grow by 1 / keep",
     .opts = opts, .cfg_size = sizeof(struct dropout_cfg),
-    .infer = pm_infer_same, .forward = forward, .backward = backward,
+    .infer = pm_infer_same, .forward = forward, .backward = backward, .onnx = onnx,
 };

@@ -1,6 +1,7 @@
 /* fully_connected: y[n][units] = f(b + x[n][...] w[in][units]); all axes of x but the first are one,
  * row-major. The product is a 1x1 convolution of 1x1 images, so it uses the same rows. */
 #include "layers/conv_rows.h"
+#include "layers/export_nodes.h"
 
 struct fully_connected_cfg {
     int units, activation;
@@ -75,8 +76,22 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         pm_conv_call(c, &pm_conv2d_bwd_data, &p, n->dx, n->w[0], dz);
 }
 
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const struct conv_tail t = tail_of(n);
+    const struct conv2d_params p = params_of(n);
+    const char *y = pm_export_reshape(g, pm_export_x(g, n, 0), n->in[0]->out_shape,
+                                      PM_SHAPE2(p.n, p.c));
+
+    if (!t.activation)
+        pm_export_fold(g, n);
+    y = pm_export_op(g, "Gemm", PM_VALUES(y, pm_export_weights(g, n, false),
+                                          pm_export_bias(g, n, t.bias)));
+    return pm_export_activation(g, y, t.activation, t.slope);
+}
+
 const struct pm_layer pm_layer_fully_connected = {
     .name = "fully_connected", .help = "product with a matrix, bias, activation",
     .opts = opts, .cfg_size = sizeof(struct fully_connected_cfg),
-    .infer = infer, .forward = forward, .backward = backward,
+    .infer = infer, .forward = forward, .backward = backward, .onnx = onnx,
 };

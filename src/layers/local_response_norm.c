@@ -3,6 +3,7 @@
  * from the forward call. */
 #include <pumice/layer.h>
 
+#include "layers/export_nodes.h"
 #include "layers/vmath.h"
 #include "layers/pick.h"
 #include "local_response_norm.params.h"
@@ -176,8 +177,26 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         pm_call(c, &bwd, (size_t)p.rows, &p, PM_BUFS(n->x, n->saved[0], n->y, n->dy, n->dx));
 }
 
+/* ONNX divides alpha by the number of channels, and wants images. */
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const struct lrn_cfg *cfg = n->cfg;
+    const struct pm_shape x = n->out_shape;
+    const int c = x.dim[x.rank - 1], radius = cfg->radius < c ? cfg->radius : c - 1;
+    const struct pm_shape images =
+        x.rank == 4 ? x : PM_SHAPE4((int)(pm_shape_count(x) / (size_t)c), 1, 1, c);
+    const char *y = pm_export_op(g, "LRN", PM_VALUES(pm_export_reshape(g, pm_export_x(g, n, 0), x,
+                                                                       images)));
+
+    pm_export_int(g, "size", 2 * radius + 1);
+    pm_export_float(g, "alpha", cfg->alpha * (float)(2 * radius + 1));
+    pm_export_float(g, "beta", cfg->beta);
+    pm_export_float(g, "bias", cfg->bias);
+    return pm_export_reshape(g, y, images, x);
+}
+
 const struct pm_layer pm_layer_local_response_norm = {
     .name = "local_response_norm", .help = "divides by the energy of neighbouring channels",
     .opts = opts, .cfg_size = sizeof(struct lrn_cfg), .infer = infer, .forward = forward,
-    .backward = backward,
+    .backward = backward, .onnx = onnx,
 };

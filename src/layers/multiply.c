@@ -3,6 +3,7 @@
  * b's value. */
 #include <pumice/layer.h>
 
+#include "layers/export_nodes.h"
 #include "layers/pick.h"
 #include "layers/vmath.h"
 #include "multiply.params.h"
@@ -147,8 +148,13 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         product(c, &p, n->dy, n->xs[1], n->dxs[0]);
 }
 
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    return pm_export_op(g, "Mul", PM_VALUES(pm_export_x(g, n, 0), pm_export_x(g, n, 1)));
+}
+
 const struct pm_layer pm_layer_multiply = {
     .name = "multiply", .help = "product of two inputs; the second may be a gate per channel",
     .opts = opts, .cfg_size = 4, .min_inputs = 2, .max_inputs = 2, .infer = infer,
-    .forward = forward, .backward = backward,
+    .forward = forward, .backward = backward, .onnx = onnx,
 };

@@ -4,6 +4,7 @@
  * the cells that are in the image. On ties the first cell in row order is the maximum and gets the
  * gradient; its place is kept from the forward call. Backward calls gather: a pixel adds up what the
  * windows over it send, in their order. */
+#include "layers/export_nodes.h"
 #include "layers/infer.h"
 
 #include "global_pool.params.h"
@@ -433,6 +434,38 @@ static void global_backward(struct pm_node *n, struct pm_calls *c)
         pm_call(c, &global_bwd, (size_t)p.n * p.pixels, &p, PM_BUFS(n->dy, n->dx));
 }
 
+/* ---- ONNX ------------------------------------------------------------------------------ */
+
+static const char *export_windows(const struct pm_node *n, struct pm_export *g, const char *op)
+{
+    const struct pm_shape x = n->in[0]->out_shape;
+    const struct pool_params p = params_of(n, x);
+    const struct pm_export_window w = {
+        { p.kh, p.kw }, { p.stride_h, p.stride_w }, { 1, 1 },
+        (enum pm_padding)((const struct pool_cfg *)n->cfg)->padding, { 0 }, { 0 },
+    };
+    const char *y = pm_export_op(g, op, PM_VALUES(pm_export_x(g, n, 0)));
+
+    pm_export_window(g, x, &w);
+    return y;
+}
+
+static const char *max_onnx(const struct pm_node *n, struct pm_export *g)
+{
+    return export_windows(n, g, "MaxPool");
+}
+
+/* Padding does not count unless it is asked to. */
+static const char *avg_onnx(const struct pm_node *n, struct pm_export *g)
+{
+    return export_windows(n, g, "AveragePool");
+}
+
+static const char *global_onnx(const struct pm_node *n, struct pm_export *g)
+{
+    return pm_export_op(g, "GlobalAveragePool", PM_VALUES(pm_export_x(g, n, 0)));
+}
+
 /* ---- rows ------------------------------------------------------------------------------ */
 
 static const struct pm_opt no_opts[] = { { 0 } };
@@ -440,14 +473,15 @@ static const struct pm_opt no_opts[] = { { 0 } };
 const struct pm_layer pm_layer_max_pool = {
     .name = "max_pool", .help = "largest value of each window", .opts = opts,
     .cfg_size = sizeof(struct pool_cfg), .infer = infer, .forward = max_forward,
-    .backward = max_backward,
+    .backward = max_backward, .onnx = max_onnx,
 };
 const struct pm_layer pm_layer_avg_pool = {
     .name = "avg_pool", .help = "mean of each window's cells that are in the image", .opts = opts,
     .cfg_size = sizeof(struct pool_cfg), .infer = infer, .forward = avg_forward,
-    .backward = avg_backward,
+    .backward = avg_backward, .onnx = avg_onnx,
 };
 const struct pm_layer pm_layer_global_pool = {
     .name = "global_pool", .help = "mean over height and width, which become 1", .opts = no_opts,
     .cfg_size = 4, .infer = global_infer, .forward = global_forward, .backward = global_backward,
+    .onnx = global_onnx,
 };

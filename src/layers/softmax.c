@@ -2,6 +2,7 @@
  * Backward: dx = y (dy - sum of dy y). */
 #include <pumice/layer.h>
 
+#include "layers/export_nodes.h"
 #include "layers/pick.h"
 #include "layers/vmath.h"
 #include "softmax.params.h"
@@ -104,7 +105,16 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         pm_call(c, &bwd, (size_t)p.rows, &p, PM_BUFS(n->y, n->dy, n->dx));
 }
 
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const int rank = n->out_shape.rank;
+    const char *y = pm_export_op(g, "Softmax", PM_VALUES(pm_export_x(g, n, 0)));
+
+    pm_export_int(g, "axis", pm_export_axis(rank, rank - 1));
+    return y;
+}
+
 const struct pm_layer pm_layer_softmax = {
     .name = "softmax", .help = "probabilities over the last axis", .opts = opts, .cfg_size = 4,
-    .infer = infer, .forward = forward, .backward = backward,
+    .infer = infer, .forward = forward, .backward = backward, .onnx = onnx,
 };

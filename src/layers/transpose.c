@@ -1,5 +1,6 @@
 /* transpose: y's axis i is x's axis perm[i]. Backward is the transposition back. The row copies along
  * any strides, so it also repeats values (strided.h). */
+#include "layers/export_nodes.h"
 #include "layers/strided.h"
 
 #include <string.h>
@@ -167,8 +168,22 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         pm_strided_copy(c, &axes, 1, n->dy, n->dx);
 }
 
+/* From the axes as here to the axes as here: those of the graph's images are other ones. */
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const struct pm_ints perm = ((const struct transpose_cfg *)n->cfg)->perm;
+    int64_t axes[PM_MAX_RANK];
+    const char *y;
+
+    for (int i = 0; i < perm.count; i++)
+        axes[pm_export_axis(perm.count, i)] = pm_export_axis(perm.count, perm.v[i]);
+    y = pm_export_op(g, "Transpose", PM_VALUES(pm_export_x(g, n, 0)));
+    pm_export_ints(g, "perm", perm.count, axes);
+    return y;
+}
+
 const struct pm_layer pm_layer_transpose = {
     .name = "transpose", .help = "axes in another order", .opts = opts,
     .cfg_size = sizeof(struct transpose_cfg), .infer = infer, .forward = forward,
-    .backward = backward,
+    .backward = backward, .onnx = onnx,
 };

@@ -1,5 +1,5 @@
 /* views: flatten and reshape. The values stay where they are under another shape. */
-#include <pumice/layer.h>
+#include "layers/export_nodes.h"
 
 #include <limits.h>
 
@@ -59,11 +59,17 @@ static int reshape_infer(struct pm_node *n)
     return PM_OK;
 }
 
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    return pm_export_reshape(g, pm_export_x(g, n, 0), n->in[0]->out_shape, n->out_shape);
+}
+
 const struct pm_layer pm_layer_flatten = {
     .name = "flatten", .help = "all axes but the batch become one", .opts = no_opts, .cfg_size = 4,
-    .view = true, .infer = flatten_infer,
+    .view = true, .infer = flatten_infer, .onnx = onnx,
 };
 const struct pm_layer pm_layer_reshape = {
     .name = "reshape", .help = "the same values under another shape", .opts = reshape_opts,
     .cfg_size = sizeof(struct reshape_cfg), .view = true, .infer = reshape_infer,
+    .onnx = onnx,
 };

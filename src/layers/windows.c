@@ -1,6 +1,7 @@
 /* windows: slice takes a box of values out of its input, pad puts its input into zeros. Each is the
  * other's gradient, so two rows serve both. They have four axes: shapes of lower rank get leading axes
  * of 1, in those of higher rank axes that are taken whole join the axis before them. */
+#include "layers/export_nodes.h"
 #include "layers/infer.h"
 
 #include <string.h>
@@ -227,13 +228,50 @@ static void pad_backward(struct pm_node *n, struct pm_calls *c)
         call_take(c, &p, n->dy, n->dx);
 }
 
+/* ---- ONNX ------------------------------------------------------------------------------ */
+
+static const char *slice_onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const struct slice_cfg *cfg = n->cfg;
+    const struct pm_shape x = n->in[0]->out_shape;
+    int64_t from[PM_MAX_RANK], to[PM_MAX_RANK], axes[PM_MAX_RANK];
+    int count = 0;
+
+    for (int i = 0; i < x.rank; i++) {
+        const int begin = i < cfg->begin.count ? cfg->begin.v[i] : 0;
+        const int size = i < cfg->size.count ? cfg->size.v[i] : -1;
+
+        if (begin == 0 && (size < 0 || size == x.dim[i]))
+            continue;
+        from[count] = begin;
+        to[count] = size < 0 ? INT64_MAX : begin + size;
+        axes[count++] = pm_export_axis(x.rank, i);
+    }
+    if (count == 0)
+        return pm_export_x(g, n, 0);
+    return pm_export_op(g, "Slice", PM_VALUES(pm_export_x(g, n, 0),
+                                              pm_export_integers(g, count, from),
+                                              pm_export_integers(g, count, to),
+                                              pm_export_integers(g, count, axes)));
+}
+
+static const char *pad_onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const int *pad = ((const struct pad_cfg *)n->cfg)->pad.v;
+
+    return pm_export_op(g, "Pad",
+                        PM_VALUES(pm_export_x(g, n, 0),
+                                  pm_export_integers(g, PM_INT64S(0, 0, pad[0], pad[2], 0, 0,
+                                                                  pad[1], pad[3]))));
+}
+
 const struct pm_layer pm_layer_slice = {
     .name = "slice", .help = "a box of the input's values", .opts = slice_opts,
     .cfg_size = sizeof(struct slice_cfg), .infer = slice_infer, .forward = slice_forward,
-    .backward = slice_backward,
+    .backward = slice_backward, .onnx = slice_onnx,
 };
 const struct pm_layer pm_layer_pad = {
     .name = "pad", .help = "zeros around an image", .opts = pad_opts,
     .cfg_size = sizeof(struct pad_cfg), .infer = pad_infer, .forward = pad_forward,
-    .backward = pad_backward,
+    .backward = pad_backward, .onnx = pad_onnx,
 };

@@ -27,6 +27,10 @@ int pm_state_load(struct pm_state *s, const struct pm_checkpoint *from);
  * from too. where: "FILE: eval.checkpoint". */
 int pm_values_load(struct pm_variables *v, struct pm_checkpoint *from, bool averages,
                    const char *where);
+/* The same without reading them: every variable is there. v needs no memory. pm_match_free frees. */
+struct pm_match;
+int pm_values_find(const struct pm_variables *v, struct pm_checkpoint *from, bool averages,
+                   const char *where, struct pm_match *out);
 /* init.checkpoint: values by name, but for names that begin with one of init.exclude_scopes. Each
  * variable that is excluded, missing in the checkpoint or of another shape there is named in the
  * log, and so is what it holds beside them. A missing one fails unless init.ignore_missing, another

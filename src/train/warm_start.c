@@ -67,16 +67,29 @@ static int check_whole(const struct pm_match *m, const char *where)
     return err;
 }
 
+int pm_values_find(const struct pm_variables *v, struct pm_checkpoint *from, bool averages,
+                   const char *where, struct pm_match *out)
+{
+    int err = PM_OK;
+
+    *out = (struct pm_match){ 0 };
+    PM_TRY(translate(from, v));
+    pm_match_make(from, v, averages, NULL, out);
+    pm_match_tell(out, "");
+    PM_TRY(check_whole(out, where));
+out:
+    if (err < 0)
+        pm_match_free(out);
+    return err;
+}
+
 int pm_values_load(struct pm_variables *v, struct pm_checkpoint *from, bool averages,
                    const char *where)
 {
     int err = PM_OK;
     struct pm_match m = { 0 };
 
-    PM_TRY(translate(from, v));
-    pm_match_make(from, v, averages, NULL, &m);
-    pm_match_tell(&m, "");
-    PM_TRY(check_whole(&m, where));
+    PM_TRY(pm_values_find(v, from, averages, where, &m));
     PM_TRY(take(&m, v));
 out:
     pm_match_free(&m);

@@ -192,7 +192,8 @@ static void messages(void **state)
           "run.batch_size: 2 is less than one example for each of 3 devices" },
         { "{\"devices\": [{\"name\": \"cpu\", \"share\": 2}],\n\"run\": {\"balance\": \"auto\"}}",
           "t.json:2: run.balance: \"auto\" measures the shares" },
-        { "{\"export\": {\"file\": \"x\"}}", "t.json:1: export.file: known, but not available" },
+        { "{\"export\": {\"frames\": 3}}", "t.json:1: export.frames: known, but not available" },
+        { "{\"export\": {\"weights\": \"x\"}}", "export.weights: \"x\" is none of auto|inside|beside" },
         { "{\"run\": {\"replicas\": 4}}",
           "t.json:1: run.replicas: 4 is not available: only 1 is (processes of one training; several "
           "machines are not supported in this version: list several devices of one in devices)" },
@@ -357,12 +358,12 @@ static void left_behind(void **state)
     pm_config_destroy(&c);
     assert_int_equal(pm_config_parse("t.json", text, wrong, 2, &rows, &c), PM_ECONFIG);
     assert_contains(pm_error_text(), "command line: optim.nesterov: 'adam' has no such option");
-    wrong[1] = "export.file=x"; /* a section that only the command line has */
+    wrong[1] = "export.flip=true"; /* a section that only the command line has */
     assert_int_equal(pm_config_parse("t.json", "{}", wrong + 1, 1, &rows, &c), PM_ECONFIG);
-    assert_contains(pm_error_text(), "command line: export.file: known, but not available");
+    assert_contains(pm_error_text(), "command line: export.flip: known, but not available");
     wrong[1] = "exprt.file=x";
     assert_int_equal(pm_config_parse("t.json", "{}", wrong + 1, 1, &rows, &c), PM_ECONFIG);
-    assert_contains(pm_error_text(), "command line: exprt: unknown section");
+    assert_contains(pm_error_text(), "command line: exprt: unknown key, did you mean 'export'?");
 }
 
 /* What is printed, loaded again, is printed the same. */

@@ -170,7 +170,7 @@ static void printed(void **state)
     assert_contains(text, "\n### train_image_classifier\n\n`pumice train CONFIG`.\n\n");
     assert_contains(text, "| `batch_size` | `32` | `run.batch_size` | `32` | of one clone there");
     assert_contains(text, "| `opt_epsilon` | `1.0` | `optim.epsilon` | `1` (adadelta, adam, rmsprop), ");
-    assert_contains(text, "| `output_file` | `\"\"` | `export.file` *later* | `null` | |\n");
+    assert_contains(text, "| `output_file` | `\"\"` | `export.file` | `null` | |\n");
     assert_contains(text, "| `is_training` | `false` | none | |");
     assert_contains(text, "\n## All keys\n");
     pm_free(text);

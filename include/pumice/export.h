@@ -1,0 +1,42 @@
+/* export: nets to ONNX models. A net built for evaluation is walked from its input to its logits;
+ * each layer's row says which operators it is (layer.h: onnx). Opset 17. */
+#ifndef PUMICE_EXPORT_H
+#define PUMICE_EXPORT_H
+
+#include <pumice/net.h>
+#include <pumice/onnx.h>
+
+/* How pixels 0..255 become the net's input: x = (pixel - mean[c]) / std[c], or by each picture's own
+ * mean and deviation, x = (pixel - mean) / max(std, 1 / sqrt(values)). */
+struct pm_export_pixels {
+    bool own;
+    float mean[4], std[4];
+};
+
+struct pm_export_options {
+    bool any_batch;       /* the batch axis has no size but a name, "N" */
+    bool any_size;        /* so have height and width */
+    bool fold_batch_norm; /* into the convolution or product before it */
+    bool probabilities;   /* a softmax behind the logits */
+    /* The input is uint8 pixels [n, h, w, c] and the graph makes of them what the net takes; NULL: it
+     * is what the net takes, float32 [n, c, h, w]. */
+    const struct pm_export_pixels *pixels;
+    /* Values of a variable of the net, when they are written. */
+    int (*read)(void *ctx, const struct pm_variable *v, float *data);
+    void *ctx;
+};
+
+enum { PM_EXPORT_OPSET = 17 };
+/* The model of the part of a net that leads to logits. It reads the variables' values while it is
+ * written, one at a time. net and options must outlive it. PM_ECONFIG names a layer that ONNX cannot
+ * express. */
+struct pm_export;
+int pm_export_create(const struct pm_net *net, const struct pm_node *logits,
+                     const struct pm_export_options *o, struct pm_export **out);
+void pm_export_destroy(struct pm_export **g);
+struct pm_onnx_model *pm_export_model(struct pm_export *g); /* notes may be added to it */
+/* NULL when both are operator for operator the same, else the name of the first that differs: tells
+ * whether a net's graph depends on the size it was built for. */
+const char *pm_export_difference(const struct pm_export *a, const struct pm_export *b);
+
+#endif

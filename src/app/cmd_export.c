@@ -1,0 +1,120 @@
+/* pumice export: the trained net as an ONNX file. */
+#include "app/app.h"
+
+#include <pumice/train.h>
+
+#include <cjson/cJSON.h>
+
+/* A run folder stands for the config that was saved in it. */
+static void name_config(struct app_args *args, struct pm_arena *a)
+{
+    const char **overrides;
+
+    if (args->words_count == 0 || !pm_is_folder(args->words[0]))
+        return;
+    overrides = pm_arena_alloc(a, (args->overrides_count + 1) * sizeof *overrides);
+    overrides[0] = pm_arena_printf(a, "run.folder=%s", args->words[0]);
+    for (size_t i = 0; i < args->overrides_count; i++)
+        overrides[i + 1] = args->overrides[i];
+    args->overrides = overrides;
+    args->overrides_count++;
+    args->words[0] = pm_arena_printf(a, "%s/config.json", args->words[0]);
+}
+
+static void add_values(struct pm_str *text, const cJSON *report, const char *key, const char *what)
+{
+    const cJSON *v, *dim;
+
+    cJSON_ArrayForEach(v, cJSON_GetObjectItem(report, key))
+    {
+        const char *comma = "";
+
+        pm_str_add(text, "  %s %s: %s [", what, cJSON_GetStringValue(cJSON_GetObjectItem(v, "name")),
+                   cJSON_GetStringValue(cJSON_GetObjectItem(v, "type")));
+        cJSON_ArrayForEach(dim, cJSON_GetObjectItem(v, "shape"))
+        {
+            if (cJSON_IsString(dim))
+                pm_str_add(text, "%s%s", comma, dim->valuestring);
+            else
+                pm_str_add(text, "%s%.0f", comma, dim->valuedouble);
+            comma = ", ";
+        }
+        pm_str_add(text, "]\n");
+    }
+}
+
+static double number(const cJSON *report, const char *key)
+{
+    return cJSON_GetNumberValue(cJSON_GetObjectItem(report, key));
+}
+
+static int print_text(const cJSON *report)
+{
+    const char *data = cJSON_GetStringValue(cJSON_GetObjectItem(report, "data"));
+    const double labels = number(report, "labels");
+    struct pm_str text = { 0 };
+    char bytes[24];
+    int err;
+
+    pm_str_add(&text, "%s: %s, ONNX opset %.0f, %.0f operators, %.0f parameters\n",
+               cJSON_GetStringValue(cJSON_GetObjectItem(report, "file")),
+               pm_bytes_text((size_t)number(report, "bytes"), bytes), number(report, "opset"),
+               number(report, "operators"), number(report, "parameters"));
+    if (data)
+        pm_str_add(&text, "%s: %s, its weights: keep both together\n", data,
+                   pm_bytes_text((size_t)number(report, "data_bytes"), bytes));
+    add_values(&text, report, "inputs", "input");
+    add_values(&text, report, "outputs", "output");
+    pm_str_add(&text, "  of %s%s, step %.0f%s\n",
+               cJSON_GetStringValue(cJSON_GetObjectItem(report, "checkpoint")),
+               cJSON_IsTrue(cJSON_GetObjectItem(report, "averages")) ? " (moving averages)" : "",
+               number(report, "step"), labels > 0 ? "; labels are in the metadata" : "");
+    err = app_print(text.text);
+    pm_str_free(&text);
+    return err;
+}
+
+static int run(int argc, char **argv, struct app_globals *g)
+{
+    struct pm_arena *a = pm_arena_create();
+    cJSON *report = cJSON_CreateObject();
+    struct pm_config *c = NULL;
+    struct app_args args;
+    int err = PM_OK;
+
+    PM_TRY(app_args(argc, argv, "export", a, &args));
+    name_config(&args, a);
+    PM_TRY(app_load_config(&args, "export", 2, a, &c));
+    PM_TRY(pm_export_onnx(c, args.words_count > 1 ? args.words[1] : NULL, report));
+    PM_TRY(g->json ? app_print_json(g, report) : print_text(report));
+out:
+    pm_config_destroy(&c);
+    cJSON_Delete(report);
+    pm_arena_destroy(&a);
+    return err;
+}
+
+const struct pm_command pm_command_export = {
+    .name = "export", .help = "write the trained net as an ONNX file",
+    .usage = "CONFIG.json|RUN [OUT.onnx] [key=value ...]",
+    .details =
+        "Any ONNX runtime can run the file; it needs neither pumice nor this config. It goes to\n"
+        "OUT.onnx, export.file or RUN/model.onnx. Which checkpoint, and whether its moving\n"
+        "averages: as in eval (eval.checkpoint, eval.averages). No GPU is needed.\n"
+        "\n"
+        "  export.batch_size=8         that many pictures at a time; at first any number\n"
+        "  export.size=320             pictures of that size; export.any_size=true: of any, where\n"
+        "                              the net allows it\n"
+        "  export.fold_batch_norm=true batch norm inside the convolutions: faster, for use only\n"
+        "  export.output=probabilities instead of logits\n"
+        "  export.preprocessing=fold   takes uint8 pixels [n, height, width, channels] instead of\n"
+        "                              normalised float32 [n, channels, height, width]\n"
+        "  export.weights=beside       weights in OUT.onnx.data, as is done over 2 GB anyway\n"
+        "\n"
+        "The metadata say how pictures become the input (\"preprocessing\": mean, std, size, ...)\n"
+        "and name the classes (\"labels\") where the data folder tells them.\n"
+        "\n"
+        "  pumice export configs/shapes_classification.json shapes.onnx\n"
+        "  pumice export runs/photos eval.checkpoint=best export.fold_batch_norm=true\n",
+    .run = run,
+};

@@ -1,0 +1,279 @@
+/* export: the walk from the input to the logits. What does not lead to them (an auxiliary head) is
+ * left out. The last operator of a node gives its value the node's name. */
+#include "onnx/export_graph.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- what is exported -------------------------------------------------------------------- */
+
+static void mark(struct pm_export *g, const struct pm_node *n)
+{
+    for (int i = 0; i < n->inputs; i++) {
+        const int x = n->in[i]->index;
+
+        g->reader[x] = n;
+        g->readers[x]++;
+    }
+}
+
+/* Readers of each node that leads to the logits; others keep 0. */
+static void count_readers(struct pm_export *g, const struct pm_node *logits)
+{
+    g->readers[logits->index] = 1;
+    g->reader[logits->index] = logits;
+    for (int i = logits->index; i >= 0; i--)
+        if (g->readers[i] > 0)
+            mark(g, g->net->nodes[i]);
+}
+
+/* ---- input and output -------------------------------------------------------------------- */
+
+/* pixels, [n, h, w, c] bytes, to what the net takes. */
+static const char *from_pixels(struct pm_export *g, const char *x, struct pm_shape s)
+{
+    const struct pm_export_pixels *p = g->options.pixels;
+    const int c = s.dim[3];
+    float factor[4], shift[4];
+
+    x = pm_export_op(g, "Cast", PM_VALUES(x));
+    pm_export_int(g, "to", 1);
+    x = pm_export_nchw(g, x, s);
+    if (p->own) {
+        const float least = 1 / sqrtf((float)s.dim[1] * (float)s.dim[2] * (float)c);
+        const char *mean, *square;
+
+        if (g->options.any_size)
+            pm_export_refuse(g, "its preprocessing divides by a number that depends on the size");
+        mean = pm_export_op(g, "ReduceMean", PM_VALUES(x));
+        pm_export_ints(g, "axes", PM_INT64S(1, 2, 3));
+        x = pm_export_op(g, "Sub", PM_VALUES(x, mean));
+        square = pm_export_op(g, "Mul", PM_VALUES(x, x));
+        square = pm_export_op(g, "ReduceMean", PM_VALUES(square));
+        pm_export_ints(g, "axes", PM_INT64S(1, 2, 3));
+        square = pm_export_op(g, "Sqrt", PM_VALUES(square));
+        square = pm_export_op(g, "Max", PM_VALUES(square, pm_export_number(g, least)));
+        return pm_export_op(g, "Div", PM_VALUES(x, square));
+    }
+    for (int i = 0; i < c; i++)
+        factor[i] = 1 / p->std[i], shift[i] = p->mean[i];
+    const int64_t dim[] = { 1, c, 1, 1 };
+    const char *mean = pm_export_op(g, "Reshape", PM_VALUES(pm_export_numbers(g, c, shift),
+                                                            pm_export_integers(g, 4, dim)));
+    const char *scale = pm_export_op(g, "Reshape", PM_VALUES(pm_export_numbers(g, c, factor),
+                                                             pm_export_integers(g, 4, dim)));
+    x = pm_export_op(g, "Sub", PM_VALUES(x, mean));
+    return pm_export_op(g, "Mul", PM_VALUES(x, scale));
+}
+
+static void add_input(struct pm_export *g, const struct pm_node *n)
+{
+    const struct pm_shape s = n->out_shape;
+    const struct pm_export_options *o = &g->options;
+    int64_t dim[PM_MAX_RANK];
+    struct pm_onnx_value *v;
+
+    g->node = n;
+    for (int i = 0; i < s.rank; i++)
+        dim[o->pixels ? i : pm_export_axis(s.rank, i)] = s.dim[i];
+    const int h = o->pixels ? 1 : 2;
+
+    if (o->any_batch)
+        dim[0] = -1;
+    if (o->any_size && s.rank == 4)
+        dim[h] = dim[h + 1] = -1;
+    v = pm_onnx_add_input(g->model, n->name, o->pixels ? PM_DTYPE_U8 : PM_DTYPE_F32, s.rank, dim);
+    if (o->any_batch)
+        v->dim_name[0] = "N";
+    if (o->any_size && s.rank == 4)
+        v->dim_name[h] = "H", v->dim_name[h + 1] = "W";
+    g->value[n->index] = o->pixels ? from_pixels(g, n->name, s) : n->name;
+}
+
+/* Gives the value that operator `from` or a later one makes another name. */
+static void rename_value(struct pm_export *g, size_t from, const char *value, const char *name)
+{
+    struct pm_onnx_model *m = g->model;
+
+    for (size_t i = from; i < m->node_count; i++) {
+        struct pm_onnx_node *n = &m->nodes[i];
+
+        for (int k = 0; k < n->in_count; k++)
+            if (strcmp(n->in[k], value) == 0)
+                n->in[k] = name;
+        if (strcmp(n->out[0], value) == 0)
+            n->out[0] = n->name = name;
+    }
+}
+
+static bool is_made(const struct pm_export *g, size_t from, const char *value)
+{
+    for (size_t i = from; i < g->model->node_count; i++)
+        if (strcmp(g->model->nodes[i].out[0], value) == 0)
+            return true;
+    return false;
+}
+
+static void add_output(struct pm_export *g, const struct pm_node *logits, size_t from)
+{
+    const struct pm_shape s = logits->out_shape;
+    const struct pm_shape two = PM_SHAPE2(s.dim[0], (int)(pm_shape_count(s) / (size_t)s.dim[0]));
+    const int64_t dim[] = { g->options.any_batch ? -1 : two.dim[0], two.dim[1] };
+    const char *name = g->options.probabilities ? "probabilities" : "logits";
+    const char *x = pm_export_reshape(g, g->value[logits->index], s, two);
+    struct pm_onnx_value *v;
+
+    if (g->options.probabilities) {
+        x = pm_export_op(g, "Softmax", PM_VALUES(x));
+        pm_export_int(g, "axis", 1);
+    }
+    if (pm_net_find(g->net, name) && strcmp(x, name) != 0)
+        name = pm_export_name(g, name);
+    if (!is_made(g, from, x))
+        x = pm_export_op(g, "Identity", PM_VALUES(x));
+    rename_value(g, from, x, name);
+    v = pm_onnx_add_output(g->model, name, PM_DTYPE_F32, 2, dim);
+    if (g->options.any_batch)
+        v->dim_name[0] = "N";
+}
+
+/* ---- the walk ---------------------------------------------------------------------------- */
+
+static void add_node(struct pm_export *g, const struct pm_node *n)
+{
+    const size_t from = g->model->node_count;
+    const char *y;
+
+    g->node = n;
+    if (!n->layer->onnx) {
+        pm_export_refuse(g, "it is a loss");
+        return;
+    }
+    y = n->layer->onnx(n, g);
+    if (g->error)
+        return;
+    if (is_made(g, from, y)) {
+        rename_value(g, from, y, n->name);
+        y = n->name;
+    }
+    g->value[n->index] = y;
+}
+
+static int walk(struct pm_export *g, const struct pm_node *logits)
+{
+    size_t from = 0;
+
+    for (int i = 0; i <= logits->index && !g->error; i++) {
+        const struct pm_node *n = g->net->nodes[i];
+
+        if (g->readers[i] == 0)
+            continue;
+        from = g->model->node_count;
+        if (n->inputs == 0)
+            add_input(g, n);
+        else
+            add_node(g, n);
+    }
+    if (!g->error)
+        add_output(g, logits, from);
+    return g->error;
+}
+
+int pm_export_create(const struct pm_net *net, const struct pm_node *logits,
+                     const struct pm_export_options *o, struct pm_export **out)
+{
+    struct pm_export *g = pm_calloc(1, sizeof *g);
+    const size_t nodes = (size_t)net->count + 1, vars = (size_t)net->var_count + 1;
+    int err = PM_OK;
+
+    g->model = pm_onnx_make("pumice");
+    struct pm_arena *a = g->model->arena;
+    g->net = net;
+    g->options = *o;
+    g->cached = -1;
+    g->model->ir_version = 8;
+    g->model->opset = PM_EXPORT_OPSET;
+    g->value = pm_arena_alloc(a, nodes * sizeof *g->value);
+    g->readers = pm_arena_alloc(a, nodes * sizeof *g->readers);
+    g->reader = pm_arena_alloc(a, nodes * sizeof *g->reader);
+    g->fold = pm_arena_alloc(a, nodes * sizeof *g->fold);
+    g->is_variable = pm_arena_alloc(a, vars * sizeof *g->is_variable);
+    count_readers(g, logits);
+    PM_TRY(walk(g, logits));
+    *out = g, g = NULL;
+out:
+    pm_export_destroy(&g);
+    return err;
+}
+
+void pm_export_destroy(struct pm_export **g)
+{
+    if (*g) {
+        pm_onnx_close(&(*g)->model);
+        pm_free((*g)->cache);
+        pm_free(*g);
+    }
+    *g = NULL;
+}
+
+struct pm_onnx_model *pm_export_model(struct pm_export *g)
+{
+    return g->model;
+}
+
+/* ---- comparing --------------------------------------------------------------------------- */
+
+static bool same_attr(const struct pm_onnx_attr *a, const struct pm_onnx_attr *b)
+{
+    if (strcmp(a->name, b->name) != 0 || a->type != b->type || a->count != b->count)
+        return false;
+    switch (a->type) {
+    case PM_ONNX_FLOAT:
+        return a->f == b->f;
+    case PM_ONNX_INT:
+        return a->i == b->i;
+    case PM_ONNX_STRING:
+        return strcmp(a->s, b->s) == 0;
+    default: /* the only list that is written */
+        return memcmp(a->ints, b->ints, (size_t)a->count * sizeof *a->ints) == 0;
+    }
+}
+
+static bool same_node(const struct pm_onnx_node *a, const struct pm_onnx_node *b)
+{
+    if (strcmp(a->op, b->op) != 0 || strcmp(a->name, b->name) != 0 || a->in_count != b->in_count ||
+        a->attr_count != b->attr_count)
+        return false;
+    for (int i = 0; i < a->in_count; i++)
+        if (strcmp(a->in[i], b->in[i]) != 0)
+            return false;
+    for (int i = 0; i < a->attr_count; i++)
+        if (!same_attr(&a->attrs[i], &b->attrs[i]))
+            return false;
+    return true;
+}
+
+/* Variables are those of one config; constants may tell the size. */
+static bool same_tensor(const struct pm_onnx_tensor *a, const struct pm_onnx_tensor *b)
+{
+    if (strcmp(a->name, b->name) != 0 || a->rank != b->rank || a->bytes != b->bytes)
+        return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dim[i] != b->dim[i])
+            return false;
+    return !a->data || !b->data || memcmp(a->data, b->data, (size_t)a->bytes) == 0;
+}
+
+const char *pm_export_difference(const struct pm_export *a, const struct pm_export *b)
+{
+    const struct pm_onnx_model *m = a->model, *n = b->model;
+
+    for (size_t i = 0; i < m->node_count && i < n->node_count; i++)
+        if (!same_node(&m->nodes[i], &n->nodes[i]))
+            return m->nodes[i].name;
+    for (size_t i = 0; i < m->tensor_count && i < n->tensor_count; i++)
+        if (!same_tensor(&m->tensors[i], &n->tensors[i]))
+            return m->tensors[i].name;
+    return m->node_count == n->node_count && m->tensor_count == n->tensor_count ? NULL
+                                                                                : m->graph_name;
+}

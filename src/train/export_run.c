@@ -1,0 +1,315 @@
+/* export_run: a config's net with a checkpoint's values as an ONNX file. Only the host's memory is
+ * used: no device is opened. */
+#include <pumice/export.h>
+#include <pumice/train.h>
+
+#include "train/averages.h"
+#include "train/experiment.h"
+#include "train/match.h"
+#include "train/state.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct exporter {
+    const struct pm_config *c;      /* borrowed */
+    struct pm_experiment *e;
+    struct pm_checkpoint *from;
+    bool averages, found;           /* found: match is to be freed */
+    struct pm_variables *variables; /* names and shapes only */
+    struct pm_match match;
+    struct pm_net *net;
+    struct pm_normal normal;
+    struct pm_export_pixels pixels;
+    struct pm_export_options options;
+    struct pm_export *graph;
+    char *path;
+    bool beside;
+};
+
+static void close_exporter(struct exporter *x)
+{
+    pm_export_destroy(&x->graph);
+    pm_net_destroy(&x->net);
+    if (x->found)
+        pm_match_free(&x->match);
+    pm_variables_destroy(&x->variables);
+    pm_checkpoint_close(&x->from);
+    pm_experiment_close(&x->e);
+    pm_free(x->path);
+}
+
+/* ---- what is exported -------------------------------------------------------------------- */
+
+/* The data are wanted for the classes' names and number only, as in predict. */
+static int open_experiment(struct exporter *x)
+{
+    const struct pm_config *c = x->c;
+    const struct pm_ints size = c->export.size;
+    const bool data = c->data.folder && (c->model.num_classes == 0 || pm_is_folder(c->data.folder));
+    int err = pm_experiment_open(c, data ? PM_OPEN_EVAL : 0, &x->e);
+
+    if (err == PM_EDATA && data)
+        err = pm_experiment_open(c, PM_OPEN_TRAIN, &x->e);
+    if (err == PM_OK && size.count > 0) {
+        x->e->setup.eval_height = size.v[0];
+        x->e->setup.eval_width = size.v[size.count - 1];
+    }
+    return err;
+}
+
+static int read_variable(void *ctx, const struct pm_variable *v, float *data)
+{
+    struct exporter *x = ctx;
+
+    return pm_match_read(&x->match, v->index, data);
+}
+
+static int find_values(struct exporter *x, const struct pm_net *net)
+{
+    const struct pm_config *c = x->c;
+    char where[512];
+    int err = PM_OK;
+
+    snprintf(where, sizeof where, "%s: eval.checkpoint", c->path);
+    PM_TRY(pm_checkpoint_open(c->run.folder, c->eval.checkpoint, where, &x->from));
+    PM_TRY(pm_averages_choose(x->from, c->eval.averages, c->path, "eval.averages", &x->averages));
+    PM_TRY(pm_variables_create(NULL, net, false, NULL, &x->variables));
+    PM_TRY(pm_values_find(x->variables, x->from, x->averages, where, &x->match));
+    x->found = true;
+out:
+    return err;
+}
+
+static int graph_of(struct exporter *x, struct pm_net **net, struct pm_export **graph)
+{
+    const int batch = x->c->export.batch_size;
+    const char *logits;
+    int err = PM_OK;
+
+    PM_TRY(pm_experiment_net(x->e, batch ? batch : 1, false, net, &logits));
+    if (!x->found)
+        PM_TRY(find_values(x, *net));
+    PM_TRY(pm_export_create(*net, pm_net_find(*net, logits), &x->options, graph));
+out:
+    return err;
+}
+
+/* The graph of another size, odd where the first is even, must be the same one. */
+static int check_any_size(struct exporter *x)
+{
+    struct pm_setup *s = &x->e->setup;
+    const int h = s->eval_height, w = s->eval_width;
+    struct pm_net *net = NULL;
+    struct pm_export *other = NULL;
+    const char *where;
+    int err = PM_OK;
+
+    s->eval_height = h + 33, s->eval_width = w + 49;
+    PM_TRY(graph_of(x, &net, &other));
+    if ((where = pm_export_difference(x->graph, other)) != NULL)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: export.any_size: the net depends on the size of its input, "
+                       "first in %s: leave any_size out%s", x->c->path, where,
+                       x->e->net_row ? ", or set model.global_pool where the net has it" : ""));
+out:
+    s->eval_height = h, s->eval_width = w;
+    pm_export_destroy(&other);
+    pm_net_destroy(&net);
+    return err;
+}
+
+static int make_graph(struct exporter *x)
+{
+    const struct pm_config_export *c = &x->c->export;
+    int err = PM_OK;
+
+    x->e->setup.preprocessing->normal(x->e->setup.channels, &x->normal);
+    x->pixels.own = x->normal.own;
+    memcpy(x->pixels.mean, x->normal.mean, sizeof x->pixels.mean);
+    memcpy(x->pixels.std, x->normal.std, sizeof x->pixels.std);
+    x->options = (struct pm_export_options){
+        .any_batch = c->batch_size == 0, .any_size = c->any_size,
+        .fold_batch_norm = c->fold_batch_norm, .probabilities = c->output == PM_EXPORT_PROBABILITIES,
+        .pixels = c->preprocessing == PM_EXPORT_FOLD ? &x->pixels : NULL,
+        .read = read_variable, .ctx = x,
+    };
+    PM_TRY(graph_of(x, &x->net, &x->graph));
+    if (c->any_size)
+        PM_TRY(check_any_size(x));
+out:
+    return err;
+}
+
+/* ---- notes ------------------------------------------------------------------------------- */
+
+static void add_json(struct exporter *x, const char *key, cJSON *value)
+{
+    struct pm_onnx_model *m = pm_export_model(x->graph);
+    char *text = pm_json_print(value);
+
+    pm_onnx_add_meta(m, key, pm_arena_strdup(m->arena, text));
+    pm_free(text);
+    cJSON_Delete(value);
+}
+
+/* How pictures become the input, in words and numbers, and the preprocessing's own options. */
+static cJSON *preprocessing_note(const struct exporter *x)
+{
+    const struct pm_setup *s = &x->e->setup;
+    cJSON *o = cJSON_CreateObject();
+
+    cJSON_AddStringToObject(o, "name", s->preprocessing->name);
+    cJSON_AddStringToObject(o, "fit", x->normal.fit);
+    cJSON_AddStringToObject(o, "interpolation", x->normal.interpolation);
+    cJSON_AddItemToObject(o, "size",
+                          cJSON_CreateIntArray((const int[]){ s->eval_height, s->eval_width }, 2));
+    cJSON_AddStringToObject(o, "channels", s->channels == 1 ? "grey" : "RGB");
+    cJSON_AddItemToObject(o, "range", cJSON_CreateIntArray((const int[]){ 0, 255 }, 2));
+    if (x->normal.own) {
+        cJSON_AddStringToObject(o, "mean", "of the picture");
+        cJSON_AddStringToObject(o, "std", "of the picture, at least 1 / sqrt(values)");
+    } else {
+        cJSON_AddItemToObject(o, "mean", cJSON_CreateFloatArray(x->normal.mean, s->channels));
+        cJSON_AddItemToObject(o, "std", cJSON_CreateFloatArray(x->normal.std, s->channels));
+    }
+    cJSON_AddBoolToObject(o, "inside", x->options.pixels != NULL);
+    if (s->preprocessing->opts)
+        pm_opts_dump(s->preprocessing->opts, s->preprocessing_cfg, o, false);
+    return o;
+}
+
+static cJSON *labels_note(const struct pm_setup *s)
+{
+    cJSON *list = cJSON_CreateArray();
+
+    for (int i = 0; i < s->num_classes; i++)
+        cJSON_AddItemToArray(list, s->labels[i] ? cJSON_CreateString(s->labels[i])
+                                                : cJSON_CreateNull());
+    return list;
+}
+
+static void add_notes(struct exporter *x)
+{
+    struct pm_onnx_model *m = pm_export_model(x->graph);
+    const struct pm_setup *s = &x->e->setup;
+
+    m->producer = "pumice";
+    if (x->e->net_row)
+        m->graph_name = x->e->net_row->name;
+    add_json(x, "preprocessing", preprocessing_note(x));
+    if (s->labels)
+        add_json(x, "labels", labels_note(s));
+    pm_onnx_add_meta(m, "step", pm_arena_printf(m->arena, "%llu",
+                                                (unsigned long long)x->from->step));
+    pm_onnx_add_meta(m, "averages", x->averages ? "true" : "false");
+}
+
+/* ---- writing and telling ----------------------------------------------------------------- */
+
+static uint64_t tensor_bytes(const struct pm_onnx_model *m)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < m->tensor_count; i++)
+        bytes += m->tensors[i].bytes;
+    return bytes;
+}
+
+/* Weights; scalars and integers are parts of operators. */
+static uint64_t parameters(const struct pm_onnx_model *m)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < m->tensor_count; i++)
+        if (m->tensors[i].type == PM_DTYPE_F32 && m->tensors[i].rank > 0)
+            count += m->tensors[i].count;
+    return count;
+}
+
+/* A message of protobuf holds less than 2 GB; nodes and names take a small part of it. */
+static int write_model(struct exporter *x, const char *file)
+{
+    const struct pm_onnx_model *m = pm_export_model(x->graph);
+    const struct pm_config *c = x->c;
+    const uint64_t most = (UINT64_C(1) << 31) - (16 << 20);
+    int err = PM_OK;
+
+    x->beside = c->export.weights == PM_EXPORT_BESIDE ||
+                (c->export.weights == PM_EXPORT_AUTO && tensor_bytes(m) > most);
+    if (!file && !c->export.file)
+        PM_TRY(pm_config_need(c, "export.file", c->run.folder));
+    struct pm_str path = { 0 };
+    if (file || c->export.file)
+        pm_str_add(&path, "%s", file ? file : c->export.file);
+    else
+        pm_str_add(&path, "%s/model.onnx", c->run.folder);
+    x->path = pm_strdup(path.text);
+    pm_str_free(&path);
+    PM_TRY(pm_onnx_write(m, x->path, x->beside));
+out:
+    return err;
+}
+
+static double file_bytes(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? (double)st.st_size : 0;
+}
+
+static void tell_values(cJSON *report, const char *key, const struct pm_onnx_value *v, size_t count)
+{
+    cJSON *list = cJSON_AddArrayToObject(report, key);
+
+    for (size_t i = 0; i < count; i++) {
+        cJSON *o = cJSON_CreateObject(), *shape = cJSON_CreateArray();
+
+        for (int k = 0; k < v[i].rank; k++)
+            cJSON_AddItemToArray(shape, v[i].dim_name[k] ? cJSON_CreateString(v[i].dim_name[k])
+                                                         : cJSON_CreateNumber((double)v[i].dim[k]));
+        cJSON_AddStringToObject(o, "name", v[i].name);
+        cJSON_AddStringToObject(o, "type", v[i].type == PM_DTYPE_U8 ? "uint8" : "float32");
+        cJSON_AddItemToObject(o, "shape", shape);
+        cJSON_AddItemToArray(list, o);
+    }
+}
+
+static void tell(const struct exporter *x, cJSON *report)
+{
+    const struct pm_onnx_model *m = pm_export_model(x->graph);
+    struct pm_str data = { 0 };
+
+    cJSON_AddStringToObject(report, "file", x->path);
+    cJSON_AddNumberToObject(report, "bytes", file_bytes(x->path));
+    if (x->beside) {
+        pm_str_add(&data, "%s.data", x->path);
+        cJSON_AddStringToObject(report, "data", data.text);
+        cJSON_AddNumberToObject(report, "data_bytes", file_bytes(data.text));
+        pm_str_free(&data);
+    }
+    cJSON_AddNumberToObject(report, "opset", (double)m->opset);
+    tell_values(report, "inputs", m->inputs, m->input_count);
+    tell_values(report, "outputs", m->outputs, m->output_count);
+    cJSON_AddNumberToObject(report, "operators", (double)m->node_count);
+    cJSON_AddNumberToObject(report, "parameters", (double)parameters(m));
+    cJSON_AddNumberToObject(report, "labels", x->e->setup.labels ? x->e->setup.num_classes : 0);
+    cJSON_AddStringToObject(report, "checkpoint", x->from->path);
+    cJSON_AddNumberToObject(report, "step", (double)x->from->step);
+    cJSON_AddBoolToObject(report, "averages", x->averages);
+}
+
+int pm_export_onnx(const struct pm_config *c, const char *file, struct cJSON *report)
+{
+    struct exporter x = { .c = c };
+    int err = PM_OK;
+
+    PM_TRY(open_experiment(&x));
+    PM_TRY(make_graph(&x));
+    add_notes(&x);
+    PM_TRY(write_model(&x, file));
+    tell(&x, report);
+out:
+    close_exporter(&x);
+    return err;
+}

@@ -1,0 +1,175 @@
+"""ONNX files that are exported are good, and onnxruntime computes with them what we do.
+
+    python3 tests/onnx/export_check.py EXPORT_CASES FOLDER [NET ... | layers]
+
+The program EXPORT_CASES (export_cases.c) exports every named net and every small case of the layers'
+tests with random values, and gives inputs and our own outputs. Each file passes the checker of the
+onnx package, shapes inferred strictly, and onnxruntime's output for the same input differs by no more
+than the bound below. A python without onnx and onnxruntime makes a virtual environment in FOLDER and
+installs them there, once; exit 77 (skipped) where they cannot be downloaded."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+
+# Of the largest output: both sides add up in 32-bit floats, in another order.
+BOUND = 1e-4
+# Beside every net as it is: what options make of a few.
+MORE = [
+    ("resnet_v1_50", "fold"), ("mobilenet_v2", "fold"), ("mobilenet_v3_small", "fold"),
+    ("inception_v3", "fold"), ("nasnet_cifar", "fold"), ("mobilenet_v2", "beside"),
+    ("lenet", "probabilities"), ("resnet_v1_50", "pixels"), ("mobilenet_v1_025", "pixels"),
+    ("resnet_v2_50", "size"), ("mobilenet_v1_025", "size"), ("mobilenet_v2_035", "size"),
+    ("mobilenet_v3_small", "size"), ("inception_v3", "size"), ("vgg_a", "size"),
+]
+
+
+def fail(text):
+    print("export_check: " + text, flush=True)
+    sys.exit(1)
+
+
+def find_packages(folder):
+    """Goes on in a python that has them; returns when this is one."""
+    try:
+        import numpy  # noqa: F401
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        return
+    except ImportError:
+        pass
+    place = os.path.join(folder, "onnx")
+    python = os.path.join(place, "bin", "python")
+    ready = os.path.join(place, "ready")
+    if sys.executable == python:
+        fail(f"{place} holds no onnxruntime: remove it")
+    if not os.path.exists(ready):
+        shutil.rmtree(place, ignore_errors=True)
+        try:
+            venv.create(place, with_pip=True)
+        except subprocess.CalledProcessError:
+            fail("no virtual environment can be made; ./dev setup installs python3-venv")
+        got = subprocess.run([python, "-m", "pip", "install", "--quiet", "--timeout", "20", "--retries",
+                              "1", "--disable-pip-version-check", "onnx>=1.16", "onnxruntime>=1.18"],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if got.returncode != 0:
+            print(got.stdout)
+            if "(from versions: none)" in got.stdout or "Max retries exceeded" in got.stdout:
+                print("export_check: skipped: onnx and onnxruntime are not here and cannot be "
+                      "downloaded")
+                sys.exit(77)
+            fail("onnx and onnxruntime cannot be installed (see above)")
+        open(ready, "w").close()
+    os.execv(python, [python] + sys.argv)
+
+
+# ---- one case ------------------------------------------------------------------------------
+
+
+def as_graph(x):
+    """Images as they are in the graph."""
+    return x.transpose(0, 3, 1, 2).copy() if x.ndim == 4 and x.dtype != "uint8" else x
+
+
+def feeds_of(case):
+    import numpy as np
+    return {i["name"]: as_graph(np.fromfile(i["file"], i["type"]).reshape(i["shape"]))
+            for i in case["inputs"]}
+
+
+def session(path):
+    import onnxruntime as ort
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def distance(got, want, name):
+    """Largest difference over the largest value."""
+    import numpy as np
+    if got.shape != want.shape:
+        fail(f"{name}: onnxruntime's output has shape {got.shape}, ours {want.shape}")
+    if not np.isfinite(got).all() or not np.isfinite(want).all():
+        fail(f"{name}: the output is not finite")
+    most = np.abs(want).max()
+    return np.abs(got - want).max() / most if most > 0 else np.abs(got).max()
+
+
+def check_case(case):
+    """The distance of the whole batch."""
+    import numpy as np
+    import onnx
+    name = case["name"]
+    onnx.checker.check_model(case["onnx"], full_check=True)
+    feeds = feeds_of(case)
+    want = np.fromfile(case["expected"], "float32")
+    want = want.reshape(case["shape"][0] if case["shape"] else 1, -1)
+    run = session(case["onnx"])
+    got = run.run(None, feeds)[0]
+    off = distance(got, want, name)
+    if not off <= BOUND:
+        fail(f"{name}: differs by {off:.2e} of the largest output, allowed is {BOUND:.0e}")
+    return run, feeds, got, off
+
+
+def check_batches(name, run, feeds, got):
+    """A batch of another size gives the same answers."""
+    import numpy as np
+    three = {k: np.concatenate([x[1:], x]) for k, x in feeds.items()}
+    off = distance(run.run(None, three)[0], np.concatenate([got[1:], got]), name)
+    if not off <= 1e-5:
+        fail(f"{name}: in a batch of three an answer differs by {off:.2e}")
+
+
+def cases_of(program, arguments):
+    text = subprocess.run([program] + arguments, check=False, stdout=subprocess.PIPE, text=True)
+    if text.returncode != 0:
+        fail(f"export_cases {' '.join(arguments)} failed (see above)")
+    return [json.loads(line) for line in text.stdout.splitlines()]
+
+
+# ---- all -----------------------------------------------------------------------------------
+
+
+def check_net(program, net, options):
+    import numpy as np
+    with tempfile.TemporaryDirectory() as folder:
+        case, = cases_of(program, ["net", folder, net] + options)
+        name = case["name"] = " ".join([net] + options)
+        run, feeds, got, off = check_case(case)
+        check_batches(name, run, feeds, got)
+        if "beside" in options and not os.path.exists(case["onnx"] + ".data"):
+            fail(f"{name}: there is no {case['onnx']}.data")
+        apart = np.abs(got[0] - got[1]).max() / np.abs(got).max()
+        if not apart > 100 * BOUND:
+            fail(f"{name}: answers for two pictures differ by {apart:.1e} only: nothing is tested")
+    print(f"{name}: {off:.1e} of the largest logit; two pictures differ by {apart:.1e}", flush=True)
+
+
+def check_layers(program):
+    worst, count = 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        for case in cases_of(program, ["layers", folder]):
+            worst = max(worst, check_case(case)[3])
+            count += 1
+    print(f"{count} cases of layers: at most {worst:.1e} of the largest output", flush=True)
+
+
+def main():
+    program, folder, wanted = sys.argv[1], sys.argv[2], sys.argv[3:]
+    find_packages(folder)
+    if not wanted or "layers" in wanted:
+        check_layers(program)
+    names = subprocess.run([program, "nets"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    for net in names.split():
+        if not wanted or net in wanted:
+            check_net(program, net, [])
+    for net, option in MORE:
+        if not wanted or net in wanted:
+            check_net(program, net, [option])
+
+
+main()
