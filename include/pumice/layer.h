@@ -19,10 +19,15 @@ enum pm_init_kind {
     PM_INIT_XAVIER,           /* uniform +-sqrt(6 / (fan_in + fan_out)) */
     PM_INIT_VARIANCE_SCALING, /* truncated normal, stddev sqrt(1.3 * a / fan_in), a = 2 */
     PM_INIT_VARIANCE_FAN_OUT, /* the same over fan_out */
+    PM_INIT_GIVEN,            /* read(from, ...): values of a model that was read */
 };
 struct pm_init {
     enum pm_init_kind kind;
     float a;
+    /* GIVEN: all elements in the variable's own order. from is borrowed and outlives the variable's
+     * first use: values stay in the file that has them until they are asked for. */
+    int (*read)(const void *from, float *out);
+    const void *from;
 };
 /* "truncated(0.1)", "xavier", "variance_scaling(2)", "constant(0.1)", "normal(0.01)",
  * "variance_scaling_fan_out(2)". */

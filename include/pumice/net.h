@@ -9,6 +9,12 @@
 /* Whose definition of a net was followed: they pad, stride and normalise differently. */
 enum pm_conventions { PM_CONVENTIONS_OWN, PM_CONVENTIONS_TENSORFLOW, PM_CONVENTIONS_TORCH };
 
+/* A variable whose name, values and role are known before its layer is: an imported one. */
+struct pm_given {
+    const char *name;
+    struct pm_init init;
+    bool trainable;
+};
 struct pm_net {
     struct pm_arena *arena; /* owned */
     struct pm_node **nodes; /* in the order they were added = topological */
@@ -20,6 +26,11 @@ struct pm_net {
     enum pm_conventions conventions;
     float batch_norm_epsilon;
     int error;              /* first error of a builder call; later calls do nothing */
+    /* The variables of the nodes that are added while this is set, in the layer's order: these take
+     * the place of the layer's names and initial values. A name that the net has means that variable.
+     * Borrowed during the call. */
+    const struct pm_given *given;
+    int given_count;
 };
 
 struct pm_net *pm_net_create(void);

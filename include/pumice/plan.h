@@ -47,8 +47,9 @@ struct pm_variables pm_variables_averaged(const struct pm_variables *v);
 void pm_variables_destroy(struct pm_variables **v);
 /* Initial values by (seed, name, element); slots to slot_init[k] (NULL: zeros). */
 int pm_variables_init(struct pm_variables *v, uint64_t seed, const float *slot_init);
-/* One variable's initial values on the host: count floats. */
-void pm_variable_initial(const struct pm_variable *v, uint64_t seed, float *out);
+/* One variable's initial values on the host: count floats. Fails only where they are read from a
+ * file. */
+int pm_variable_initial(const struct pm_variable *v, uint64_t seed, float *out);
 int pm_variables_find(const struct pm_variables *v, const char *name); /* index or -1 */
 /* One variable to or from the host. slot -1: the value. */
 int pm_variables_read(struct pm_variables *v, int index, int slot, float *dst);

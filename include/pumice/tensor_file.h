@@ -87,4 +87,13 @@ int pm_safetensors_open_memory(const char *name, const void *data, size_t size,
 int pm_safetensors_write(const char *path, const struct pm_file_tensor *tensors, size_t count,
                          const char *const *meta, char sha256[65]);
 
+/* Writes a TensorFlow V2 checkpoint: PREFIX.data-00000-of-00001 and PREFIX.index, byte for byte what
+ * TensorFlow writes of the same tensors sorted by name. state: also the text file `checkpoint` in the
+ * folder, which names this one as the newest and only one. The files are complete under temporary
+ * names before the first is renamed, and a former index of that name goes before the data: whenever
+ * the process dies, there is the old checkpoint, the new one, or none. On failure nothing is left
+ * behind. PM_EDATA when a name is empty or occurs twice. */
+int pm_tf_bundle_write(const char *prefix, const struct pm_file_tensor *tensors, size_t count,
+                       bool state);
+
 #endif

@@ -239,6 +239,15 @@ out:
     return err;
 }
 
+/* Before IR version 4 initializers are inputs too. */
+static void add_given_input(struct pm_str *s, const struct pm_onnx_tensor *t)
+{
+    struct pm_onnx_value v = { .name = t->name, .type = t->type, .rank = t->rank };
+
+    memcpy(v.dim, t->dim, sizeof v.dim);
+    add_value(s, GRAPH_INPUT, &v);
+}
+
 static int put_together(struct writing *w)
 {
     int err = PM_OK;
@@ -255,6 +264,8 @@ static int put_together(struct writing *w)
         PM_TRY(add_initializer(w, i));
     for (size_t i = 0; i < m->input_count; i++)
         add_value(&w->graph, GRAPH_INPUT, &m->inputs[i]);
+    for (size_t i = 0; i < m->tensor_count && m->ir_version < 4; i++)
+        add_given_input(&w->graph, &m->tensors[i]);
     for (size_t i = 0; i < m->output_count; i++)
         add_value(&w->graph, GRAPH_OUTPUT, &m->outputs[i]);
     add_length(&w->head, MODEL_GRAPH, w->graph.length + w->inside);

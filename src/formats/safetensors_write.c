@@ -3,11 +3,8 @@
 #include "formats/tensor_file.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static int by_size_and_name(const void *a, const void *b)
 {
@@ -67,24 +64,14 @@ static void make_header(struct pm_str *h, const struct pm_file_tensor *const *or
 }
 
 struct sink {
-    int fd;
-    const char *path; /* final name, for messages */
+    struct pm_new_file file;
     struct pm_sha256 sha;
 };
 
 static int put(struct sink *k, const void *data, size_t size)
 {
     pm_sha256_add(&k->sha, data, size);
-    for (size_t done = 0; done < size;) {
-        size_t n = size - done < (1u << 30) ? size - done : 1u << 30;
-        ssize_t wrote = write(k->fd, (const char *)data + done, n);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote < 0)
-            return pm_fail(PM_EFAIL, "%s: cannot write: %s", k->path, strerror(errno));
-        done += (size_t)wrote;
-    }
-    return PM_OK;
+    return pm_new_file_add(&k->file, data, size);
 }
 
 static int put_all(struct sink *k, const struct pm_file_tensor *const *order, size_t count,
@@ -105,64 +92,32 @@ static int put_all(struct sink *k, const struct pm_file_tensor *const *order, si
         PM_TRY(pm_file_tensor_elements(order[i], &elements, &data));
         PM_TRY(put(k, data, (size_t)pm_file_tensor_bytes(order[i])));
     }
-    if (fsync(k->fd) != 0)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot sync: %s", k->path, strerror(errno)));
 out:
     pm_str_free(&header);
     pm_free(elements.data);
     return err;
 }
 
-static void sync_folder_of(const char *path)
-{
-    char *folder = pm_strdup(path), *slash = strrchr(folder, '/');
-    int fd;
-
-    if (slash)
-        slash[slash == folder] = 0;
-    fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        fsync(fd); /* some file systems refuse it for folders; the rename is done either way */
-        close(fd);
-    }
-    pm_free(folder);
-}
-
 int pm_safetensors_write(const char *path, const struct pm_file_tensor *tensors, size_t count,
                          const char *const *meta, char sha256[65])
 {
     int err = PM_OK;
-    struct pm_str temporary = { 0 };
     const struct pm_file_tensor **order = pm_malloc((count + 1) * sizeof *order);
-    struct sink k = { .fd = -1, .path = path };
+    struct sink k = { .file.fd = -1 };
 
     for (size_t i = 0; i < count; i++)
         order[i] = &tensors[i];
     qsort(order, count, sizeof *order, by_size_and_name);
     for (size_t i = 0; i < count; i++)
         assert(order[i]->type != PM_DTYPE_OTHER);
-    pm_str_add(&temporary, "%s.tmp-%ld", path, (long)getpid());
     pm_sha256_start(&k.sha);
-    k.fd = open(temporary.text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (k.fd < 0)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot create: %s", path, strerror(errno)));
+    PM_TRY(pm_new_file_open(&k.file, path));
     PM_TRY(put_all(&k, order, count, meta));
-    if (close(k.fd) != 0) {
-        k.fd = -1;
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot close: %s", path, strerror(errno)));
-    }
-    k.fd = -1;
-    if (rename(temporary.text, path) != 0)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot rename to it: %s", path, strerror(errno)));
-    sync_folder_of(path);
+    PM_TRY(pm_new_file_commit(&k.file));
     if (sha256)
         pm_sha256_end(&k.sha, sha256);
 out:
-    if (k.fd >= 0)
-        close(k.fd);
-    if (err < 0)
-        unlink(temporary.text);
-    pm_str_free(&temporary);
+    pm_new_file_abandon(&k.file);
     pm_free(order);
     return err;
 }

@@ -34,19 +34,14 @@ enum pm_dtype pm_tf_dtype(int32_t code)
 
 const char *pm_tf_dtype_other(int32_t code)
 {
-    static const struct {
-        int32_t code;
-        const char *name;
-    } others[] = {
-        { 7, "string" }, { 8, "complex64" }, { 11, "qint8" }, { 12, "quint8" }, { 13, "qint32" },
-        { 15, "qint16" }, { 16, "quint16" }, { 18, "complex128" }, { 20, "resource" },
-        { 21, "variant" },
+    static const char *const names[] = {
+        [7] = "string",    [8] = "complex64",   [11] = "qint8",       [12] = "quint8",
+        [13] = "qint32",   [15] = "qint16",     [16] = "quint16",     [18] = "complex128",
+        [20] = "resource", [21] = "variant",    [24] = "float8_e5m2", [25] = "float8_e4m3fn",
+        [29] = "int4",     [30] = "uint4",
     };
 
-    for (size_t i = 0; i < PM_COUNT(others); i++)
-        if (others[i].code == code)
-            return others[i].name;
-    return NULL;
+    return code >= 0 && (size_t)code < PM_COUNT(names) ? names[code] : NULL;
 }
 
 int32_t pm_tf_dtype_code(enum pm_dtype type)

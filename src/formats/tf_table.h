@@ -41,4 +41,23 @@ int pm_tf_table_find(const struct pm_tf_table *t, const char *key, size_t key_si
 /* "FILE: WHAT", PM_EDATA, of the table's file. */
 int pm_tf_table_bad(const struct pm_tf_table *t, const char *fmt, ...) PM_PRINTF(2, 3);
 
+/* ---- writing ----------------------------------------------------------------------------- */
+
+struct pm_tf_block_writer {
+    struct pm_str entries, restarts, last; /* last: key */
+    size_t count, every; /* entries; how many to the next whole key */
+};
+/* Starts as zeros. */
+struct pm_tf_table_writer {
+    struct pm_str out; /* the file's bytes */
+    struct pm_tf_block_writer data, index;
+    struct pm_str last, handle; /* of the block before, while pending */
+    bool pending;               /* its index entry waits for the next key */
+};
+/* Keys must increase. */
+void pm_tf_table_add(struct pm_tf_table_writer *w, const char *key, size_t key_size, const void *value,
+                     size_t value_size);
+void pm_tf_table_finish(struct pm_tf_table_writer *w);
+void pm_tf_table_free(struct pm_tf_table_writer *w);
+
 #endif

@@ -189,6 +189,7 @@ static int take_tensor(struct checkpoint *c, const struct said *list, size_t cou
     struct pm_file_tensor *t = pm_tensor_file_add(c->f, list[0].m->name), other;
 
     t->type = pm_tf_dtype(list[0].m->type);
+    t->other = t->type == PM_DTYPE_OTHER ? pm_tf_dtype_other(list[0].m->type) : NULL;
     t->offset = c->count;
     PM_GROW(c->items, c->count, c->capacity);
     struct item *item = &c->items[c->count++];

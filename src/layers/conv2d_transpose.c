@@ -1,13 +1,14 @@
 /* conv2d_transpose: the data gradient of a convolution as a layer. Input [n][h][w][cin], output
  * [n][oh][ow][cout], weights [kh][kw][cout][cin] as in TensorFlow: those of a convolution from the
- * output to the input. SAME: oh = h * stride; VALID: oh = h * stride + max(kh - stride, 0).
+ * output to the input. With r = (kh - 1) * dilation + 1, SAME: oh = h * stride; VALID: oh = h * stride +
+ * max(r - stride, 0); EXPLICIT, as in PyTorch: oh = (h - 1) * stride + r - top - bottom + output_pad.
  * Backward: dx is that convolution of dy, dw its filter gradient with dy as the image. */
 #include "layers/conv_rows.h"
 #include "layers/export_nodes.h"
 
 struct conv2d_transpose_cfg {
     int filters, padding, activation;
-    struct pm_ints kernel, stride;
+    struct pm_ints kernel, stride, dilation, pad, output_pad;
     bool bias, regularize, regularize_bias;
     float slope;
     const char *weights_init, *bias_init;
@@ -17,7 +18,12 @@ static const struct pm_opt opts[] = {
     PM_INT(conv2d_transpose_cfg, filters, 32, 1, 1 << 20, "output channels"),
     PM_INTS(conv2d_transpose_cfg, kernel, "[3]", 1, 4096, "window, one number or [height, width]"),
     PM_INTS(conv2d_transpose_cfg, stride, "[2]", 1, 64, "how many times larger the output is"),
-    PM_ENUM(conv2d_transpose_cfg, padding, PM_PAD_SAME, "same|valid", "TensorFlow's rules"),
+    PM_INTS(conv2d_transpose_cfg, dilation, "[1]", 1, 256, "distance of a window's cells"),
+    PM_ENUM(conv2d_transpose_cfg, padding, PM_PAD_SAME, CONV_PADDINGS, "TensorFlow's rules, or pad"),
+    PM_INTS(conv2d_transpose_cfg, pad, "[]", 0, 4096,
+            "[top, bottom, left, right] taken off the output when explicit"),
+    PM_INTS(conv2d_transpose_cfg, output_pad, "[0]", 0, 63,
+            "rows and columns more at the bottom and right when explicit; less than stride"),
     CONV_TAIL_OPTIONS(conv2d_transpose_cfg, "channel"),
     { 0 },
 };
@@ -29,35 +35,66 @@ static struct conv_tail tail_of(const struct pm_node *n)
     return (struct conv_tail){ cfg->bias, cfg->activation, cfg->slope };
 }
 
-static int larger(int in, int kernel, int stride, int padding)
+/* Size of the output's axis: 0 height, 1 width. */
+static int larger(const struct conv2d_transpose_cfg *cfg, int axis, int in)
 {
-    return in * stride + (padding == PM_PAD_VALID && kernel > stride ? kernel - stride : 0);
+    const int kernel = cfg->kernel.v[axis < cfg->kernel.count ? axis : 0];
+    const int stride = cfg->stride.v[axis < cfg->stride.count ? axis : 0];
+    const int reach = (kernel - 1) * cfg->dilation.v[axis < cfg->dilation.count ? axis : 0] + 1;
+
+    if (cfg->padding == PM_PAD_EXPLICIT)
+        return (in - 1) * stride + reach - cfg->pad.v[2 * axis] - cfg->pad.v[2 * axis + 1] +
+               cfg->output_pad.v[axis < cfg->output_pad.count ? axis : 0];
+    return in * stride + (cfg->padding == PM_PAD_VALID && reach > stride ? reach - stride : 0);
+}
+
+static int check(const struct pm_node *n)
+{
+    const struct conv2d_transpose_cfg *cfg = n->cfg;
+
+    if (cfg->kernel.count < 1 || cfg->stride.count < 1 || cfg->dilation.count < 1)
+        return pm_fail(PM_ECONFIG, "%s: kernel, stride and dilation take one number or [height, width]",
+                       n->name);
+    if (cfg->padding != PM_PAD_EXPLICIT)
+        return PM_OK;
+    if (cfg->pad.count != 4 || cfg->output_pad.count < 1)
+        return pm_fail(PM_ECONFIG, "%s: padding \"explicit\" takes pad [top, bottom, left, right] and "
+                       "output_pad, one number or [height, width]", n->name);
+    for (int axis = 0; axis < 2; axis++) {
+        const int more = cfg->output_pad.v[axis < cfg->output_pad.count ? axis : 0];
+        const int stride = cfg->stride.v[axis < cfg->stride.count ? axis : 0];
+
+        if (more >= stride)
+            return pm_fail(PM_ECONFIG, "%s: output_pad %d must be less than the stride %d", n->name, more,
+                           stride);
+    }
+    return PM_OK;
 }
 
 /* The convolution from output to input. */
 static int params_of(const struct pm_node *n, struct conv2d_params *p)
 {
-    static const int one = 1;
+    int err = PM_OK;
     const struct conv2d_transpose_cfg *cfg = n->cfg;
     const struct conv_window v = { .kernel = cfg->kernel, .stride = cfg->stride,
-                                   .dilation = { 1, &one }, .padding = cfg->padding };
+                                   .dilation = cfg->dilation, .pad = cfg->pad,
+                                   .padding = cfg->padding };
     const struct pm_shape x = n->in[0]->out_shape;
-    int oh, ow;
 
     if (x.rank != 4)
         return pm_fail(PM_ECONFIG, "%s: a convolution takes images [n, h, w, c], not rank %d",
                        n->name, x.rank);
-    if (cfg->kernel.count < 1 || cfg->stride.count < 1)
-        return pm_fail(PM_ECONFIG, "%s: kernel and stride take one number or [height, width]",
-                       n->name);
-    oh = larger(x.dim[1], cfg->kernel.v[0], cfg->stride.v[0], cfg->padding);
-    ow = larger(x.dim[2], cfg->kernel.v[cfg->kernel.count - 1],
-                cfg->stride.v[cfg->stride.count - 1], cfg->padding);
+    PM_TRY(check(n));
+    const int oh = larger(cfg, 0, x.dim[1]), ow = larger(cfg, 1, x.dim[2]);
+    if (oh < 1 || ow < 1)
+        return pm_fail(PM_ECONFIG, "%s: pad leaves an output of %dx%d", n->name, oh, ow);
     p->n = x.dim[0];
     p->c = cfg->filters;
     p->k = x.dim[3];
     p->groups = 1;
-    return pm_conv_geometry(n, &v, oh, ow, p);
+    PM_TRY(pm_conv_geometry(n, &v, oh, ow, p));
+out:
+    return err;
 }
 
 static int infer(struct pm_node *n)

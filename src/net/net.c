@@ -241,30 +241,55 @@ static int share_variable(struct pm_node *n, const char *suffix, struct pm_shape
     return PM_OK;
 }
 
+/* A given variable that the net has already; false when it is new. */
+static bool find_given(struct pm_node *n, const char *name, struct pm_shape shape, int *err)
+{
+    char want[64], have[64];
+
+    for (int k = 0; k < n->net->var_count; k++) {
+        const struct pm_variable *v = n->net->vars[k];
+
+        if (strcmp(v->name, name) != 0)
+            continue;
+        *err = PM_OK;
+        if (!pm_shape_equal(v->shape, shape))
+            *err = pm_fail(PM_ECONFIG, "%s: uses the variable %s as %s, another layer as %s", n->name,
+                           name, pm_shape_text(shape, want), pm_shape_text(v->shape, have));
+        n->vars[n->var_count++] = v->index;
+        return true;
+    }
+    return false;
+}
+
 int pm_node_variable(struct pm_node *n, const char *suffix, struct pm_shape shape,
                      struct pm_init init, int fan_in, int fan_out, bool trainable, bool regularize)
 {
     struct pm_net *net = n->net;
+    const struct pm_given *given = n->var_count < net->given_count ? &net->given[n->var_count] : NULL;
     struct pm_variable *v;
+    int err;
 
     if (n->share)
         return share_variable(n, suffix, shape);
+    if (given && find_given(n, given->name, shape, &err))
+        return err;
     if (!fits_int(shape)) {
         char text[64];
         return pm_fail(PM_ECONFIG, "%s: its %s of %s are more than 2^31 - 1 numbers", n->name, suffix,
                        pm_shape_text(shape, text));
     }
     v = pm_arena_alloc(net->arena, sizeof *v);
-    v->name = pm_arena_printf(net->arena, "%s/%s", n->scope, suffix);
+    v->name = given ? pm_arena_strdup(net->arena, given->name)
+                    : pm_arena_printf(net->arena, "%s/%s", n->scope, suffix);
     for (int k = 0; k < net->var_count && n->scope != n->name; k++)
         if (strcmp(net->vars[k]->name, v->name) == 0)
             return pm_fail(PM_ECONFIG, "%s: the net has another variable %s: give it another scope",
                            n->name, v->name);
     v->shape = shape;
-    v->init = init;
+    v->init = given ? given->init : init;
     v->fan_in = fan_in;
     v->fan_out = fan_out;
-    v->trainable = trainable;
+    v->trainable = given ? given->trainable : trainable;
     v->regularize = regularize;
     v->index = net->var_count;
     PM_GROW(net->vars, net->var_count, net->var_capacity);

@@ -110,12 +110,14 @@ void pm_variables_destroy(struct pm_variables **v)
 
 /* ---- initial values ----------------------------------------------------------------------- */
 
-void pm_variable_initial(const struct pm_variable *v, uint64_t seed, float *out)
+int pm_variable_initial(const struct pm_variable *v, uint64_t seed, float *out)
 {
     struct pm_rng r = pm_rng_make(seed, pm_hash(v->name), 0, 0);
     size_t count = pm_shape_count(v->shape);
     double a = v->init.a, in = v->fan_in, both = v->fan_in + v->fan_out;
 
+    if (v->init.kind == PM_INIT_GIVEN)
+        return v->init.read(v->init.from, out);
     for (size_t i = 0; i < count; i++)
         switch (v->init.kind) {
         case PM_INIT_CONSTANT:
@@ -136,18 +138,43 @@ void pm_variable_initial(const struct pm_variable *v, uint64_t seed, float *out)
         case PM_INIT_VARIANCE_FAN_OUT:
             out[i] = (float)(sqrt(1.3 * a / v->fan_out) * pm_rng_truncated(&r));
             break;
+        case PM_INIT_GIVEN:
+            break;
         }
+    return PM_OK;
+}
+
+/* Variables follow one another in memory; they are written in pieces of about this size. */
+enum { PIECE = 16 << 20 };
+
+static int write_piece(struct pm_variables *v, size_t begin, size_t end, const char *host)
+{
+    return end > begin ? pm_buffer_write(v->device, v->values, begin, host, end - begin) : PM_OK;
 }
 
 int pm_variables_init(struct pm_variables *v, uint64_t seed, const float *slot_init)
 {
     int err = PM_OK;
-    char *host = pm_calloc(1, v->bytes + 1);
+    size_t begin = 0, end = 0, room = 0;
+    char *host = NULL;
 
-    for (int i = 0; i < v->count; i++)
-        pm_variable_initial(&v->list[i], seed, (float *)(void *)(host + v->offset[i]));
-    if (v->bytes)
-        PM_TRY(pm_buffer_write(v->device, v->values, 0, host, v->bytes));
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < v->count; i++) {
+            const size_t size = round_up(bytes_of(&v->list[i]));
+
+            if (v->list[i].trainable != (pass == 0))
+                continue;
+            if (end - begin + size > room) {
+                PM_TRY(write_piece(v, begin, end, host));
+                begin = end = v->offset[i];
+                room = size > PIECE ? size : PIECE;
+                pm_free(host);
+                host = pm_calloc(1, room);
+            }
+            PM_TRY(pm_variable_initial(&v->list[i], seed, (float *)(void *)(host + end - begin)));
+            end += size;
+        }
+    PM_TRY(write_piece(v, begin, end, host));
     for (int k = 0; k < v->slot_count; k++) {
         float value = slot_init ? slot_init[k] : 0;
         uint32_t word;

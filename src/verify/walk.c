@@ -31,10 +31,11 @@ static float between(struct pm_rng *r, double low, double high)
 
 /* Initial values; constant ones (biases, gains, averages) are spread by a tenth, or a kernel that
  * leaves a zero bias out would pass. Slots are positive: some are mean squares. */
-static void fill_variables(struct walk *w)
+static int fill_variables(struct walk *w)
 {
     const struct pm_variables *v = w->variables;
     struct pm_rng r = pm_rng_make(1, pm_hash("verify"), 0, 0);
+    int err = PM_OK;
 
     w->block = pm_calloc(1, v->bytes + 4);
     w->grads = pm_calloc(1, v->trainable_bytes + 4);
@@ -42,7 +43,7 @@ static void fill_variables(struct walk *w)
         const struct pm_variable *x = &v->list[i];
         float *at = (void *)(w->block + v->offset[i]);
 
-        pm_variable_initial(x, 1, at);
+        PM_TRY(pm_variable_initial(x, 1, at));
         for (size_t k = 0; x->init.kind == PM_INIT_CONSTANT && k < pm_shape_count(x->shape); k++)
             at[k] += between(&r, -0.1, 0.1);
     }
@@ -58,6 +59,8 @@ static void fill_variables(struct walk *w)
         for (size_t k = 0; k < v->trainable_bytes / sizeof(float); k++)
             at[k] = between(&r, 0.1, 0.6);
     }
+out:
+    return err;
 }
 
 static void fill_input(const struct walk *w, const struct pm_value *x, void *data)
@@ -301,7 +304,7 @@ static int open_walk(struct walk *w)
     w->values = pm_plan_values(w->plan, &w->value_count);
     w->value = pm_calloc(w->value_count + 1, sizeof *w->value);
     w->levels = pm_calloc(w->call_count + 1, sizeof *w->levels);
-    fill_variables(w);
+    PM_TRY(fill_variables(w));
 out:
     return err;
 }

@@ -1,6 +1,6 @@
 /* TensorFlow's checkpoints: those that TensorFlow itself wrote (tests/golden/tensorflow_checkpoint.py)
- * and foreign ones beside the checkout have their values, by every path that leads to them; graphs and
- * damaged files are refused. */
+ * and foreign ones beside the checkout have their values, by every path that leads to them; what is
+ * written is what TensorFlow writes; graphs are refused. Damaged files: tf_damage_test.c. */
 #include <pumice/tensor_file.h>
 
 #include <setjmp.h>
@@ -25,15 +25,15 @@ static int teardown(void **state)
     return pm_remove_tree(folder);
 }
 
-/* In one of eight static buffers. */
+/* In one of 64 static buffers. */
 static const char *text(const char *fmt, ...) PM_PRINTF(1, 2);
 static const char *text(const char *fmt, ...)
 {
-    static char buf[8][512];
+    static char buf[64][512];
     static int next;
     va_list args;
 
-    next = (next + 1) % 8;
+    next = (next + 1) % 64;
     va_start(args, fmt);
     vsnprintf(buf[next], sizeof buf[next], fmt, args);
     va_end(args);
@@ -247,6 +247,138 @@ static void objects(void **state)
     pm_tensor_file_close(&f);
 }
 
+/* ---- writing ----------------------------------------------------------------------------- */
+
+static void same_bytes(const char *a, const char *b)
+{
+    char *x = NULL, *y = NULL;
+    size_t n = 0, m = 0;
+
+    assert_int_equal(pm_file_read(a, &x, &n), 0);
+    assert_int_equal(pm_file_read(b, &y, &m), 0);
+    assert_int_equal(n, m);
+    assert_memory_equal(x, y, n);
+    pm_free(x);
+    pm_free(y);
+}
+
+/* fill of a tensor of the file t->from. */
+static int copy(const struct pm_file_tensor *t, void *dst)
+{
+    const struct pm_tensor_file *f = t->from;
+    const struct pm_file_tensor *from = pm_tensor_file_find(f, t->name);
+
+    return pm_tensor_file_bytes(f, from, 0, (size_t)from->bytes, dst);
+}
+
+static size_t entries_of(const char *path)
+{
+    struct pm_arena *a = pm_arena_create();
+    char **names = NULL;
+    size_t count = 0;
+
+    assert_int_equal(pm_list_folder(a, path, &names, &count), 0);
+    pm_arena_destroy(&a);
+    return count;
+}
+
+/* What TensorFlow wrote, written again, is the same to the byte. */
+static void written_as_tensorflow_does(void **state)
+{
+    static const char *const files[] = { "model.ckpt-7.index", "model.ckpt-7.data-00000-of-00001",
+                                         "checkpoint" };
+    struct pm_tensor_file *f = opened(golden("plain"));
+    struct pm_file_tensor list[32];
+    const size_t count = pm_tensor_file_count(f);
+    const char *to = text("%s/plain", folder);
+
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        list[i] = *pm_tensor_file_get(f, count - 1 - i); /* the order given does not matter */
+        list[i].fill = copy;
+        list[i].from = f;
+    }
+    assert_int_equal(pm_make_folders(to), 0);
+    assert_int_equal(pm_tf_bundle_write(text("%s/model.ckpt-7", to), list, count, true), 0);
+    for (size_t i = 0; i < PM_COUNT(files); i++)
+        same_bytes(text("%s/%s", to, files[i]), golden(text("plain/%s", files[i])));
+    /* Again over itself; without the text file where none is wanted. */
+    assert_int_equal(pm_tf_bundle_write(text("%s/model.ckpt-7", to), list, count, false), 0);
+    same_bytes(text("%s/%s", to, files[0]), golden(text("plain/%s", files[0])));
+    assert_int_equal(entries_of(to), 3);
+    pm_tensor_file_close(&f);
+}
+
+/* So many names that the index has several blocks, with bytes that need an escape or a long key. */
+static void many_names(void **state)
+{
+    enum { COUNT = 4000 };
+    struct pm_arena *a = pm_arena_create();
+    struct pm_file_tensor *list = pm_calloc(COUNT, sizeof *list);
+    int32_t *values = pm_calloc(COUNT, sizeof *values);
+    struct pm_tensor_file *f = NULL;
+    double v;
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        values[i] = i * 3;
+        list[i] = (struct pm_file_tensor){ .type = PM_DTYPE_I32, .data = &values[i] };
+        list[i].name = pm_arena_printf(a, "%s/%d/%0*d", i % 2 ? "\xff\xfe" : "net", i * 7919 % COUNT,
+                                       100 + i % 50, i);
+    }
+    assert_int_equal(pm_tf_bundle_write(text("%s/many \"ckpt\\", folder), list, COUNT, true), 0);
+    f = opened(text("%s/checkpoint", folder));
+    assert_int_equal(pm_tensor_file_count(f), COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        const struct pm_file_tensor *t = pm_tensor_file_find(f, list[i].name);
+        assert_non_null(t);
+        assert_int_equal(pm_tensor_file_doubles(f, t, 0, 1, &v), 0);
+        assert_true(v == values[i]);
+    }
+    pm_tensor_file_close(&f);
+    pm_free(list);
+    pm_free(values);
+    pm_arena_destroy(&a);
+}
+
+static int no_fill(const struct pm_file_tensor *t, void *dst)
+{
+    (void)dst;
+    return pm_fail(PM_EDATA, "%s cannot be had", t->name);
+}
+
+static void failed_write_leaves_nothing(void **state)
+{
+    const float x = 1;
+    struct pm_file_tensor list[] = {
+        { .name = "a", .type = PM_DTYPE_F32, .data = &x },
+        { .name = "b", .type = PM_DTYPE_F32, .data = &x },
+    };
+    const char *to = text("%s/failed", folder), *prefix = text("%s/failed/m", folder);
+    struct pm_tensor_file *f;
+
+    (void)state;
+    assert_int_equal(pm_make_folders(to), 0);
+    assert_int_equal(pm_tf_bundle_write(prefix, list, 1, false), 0);
+    list[1].data = NULL, list[1].fill = no_fill;
+    assert_int_equal(pm_tf_bundle_write(prefix, list, 2, true), PM_EDATA);
+    assert_string_equal(pm_error_text(), "b cannot be had");
+    list[1] = list[0];
+    assert_int_equal(pm_tf_bundle_write(prefix, list, 2, true), PM_EDATA);
+    list[1].name = "";
+    assert_int_equal(pm_tf_bundle_write(prefix, list, 2, true), PM_EDATA);
+    assert_int_equal(pm_tf_bundle_write(text("%s/", to), list, 1, true), PM_ECONFIG);
+    assert_int_equal(pm_tf_bundle_write(text("%s/none/m", to), list, 1, true), PM_EFAIL);
+    assert_int_equal(entries_of(to), 2);
+    f = opened(prefix); /* the former one */
+    assert_int_equal(pm_tensor_file_count(f), 1);
+    pm_tensor_file_close(&f);
+    /* The data's name is taken by a folder. */
+    assert_int_equal(pm_make_folders(text("%s/n.data-00000-of-00001", to)), 0);
+    assert_int_equal(pm_tf_bundle_write(text("%s/n", to), list, 1, true), PM_EFAIL);
+    assert_int_equal(entries_of(to), 3);
+}
+
 /* ---- foreign files ----------------------------------------------------------------------- */
 
 /* NULL: not there. */
@@ -349,6 +481,9 @@ int main(void)
         cmocka_unit_test(v2_by_every_path),
         cmocka_unit_test(v1_by_every_path),
         cmocka_unit_test(objects),
+        cmocka_unit_test(written_as_tensorflow_does),
+        cmocka_unit_test(many_names),
+        cmocka_unit_test(failed_write_leaves_nothing),
         cmocka_unit_test(foreign_v2),
         cmocka_unit_test(foreign_v1),
         cmocka_unit_test(graphs_are_refused),

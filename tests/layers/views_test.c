@@ -1,4 +1,5 @@
-/* flatten and reshape: the same values, another shape; transpose: another order, too. */
+/* flatten and reshape: the same values, another shape; transpose: another order, too; parameter: a
+ * variable's values. */
 #include "check.h"
 
 static void same(struct ref *r, struct pm_shape shape)
@@ -26,6 +27,12 @@ static void reshape(struct ref *r)
     for (int i = 0; i < shape.rank; i++)
         shape.dim[i] = shape.dim[i] < 0 ? rest : shape.dim[i];
     same(r, shape);
+}
+
+static void parameter(struct ref *r)
+{
+    ref_output(r, r->var[0].shape);
+    memcpy(r->y.v, r->var[0].v, r->y.count * sizeof *r->y.v);
 }
 
 /* Walks over the output's indices, last axis fastest. */
@@ -82,6 +89,11 @@ static const struct check_case transpose_cases[] = {
     { "transpose perm=[0,2,1,3]", "8x197x12x64", .large = true },
     { 0 },
 };
+static const struct check_case parameter_cases[] = {
+    { "parameter shape=[3,4,5]", "2x3" }, { "parameter shape=[7]", "2x3" },
+    { "parameter shape=[1,1,1,300]", "1x3" }, { 0 },
+};
+const struct pm_layer_test pm_test_parameter = { parameter_cases, parameter };
 const struct pm_layer_test pm_test_transpose = { transpose_cases, transpose };
 const struct pm_layer_test pm_test_flatten = { flatten_cases, flatten };
 const struct pm_layer_test pm_test_reshape = { reshape_cases, reshape };

@@ -1,0 +1,71 @@
+/* parameter: y = a variable of this shape. Its input says only where in the net it stands: it must be
+ * the net's own input. Backward: the variable's gradient is dy, the input's, where it is asked for, 0. */
+#include "bias_grad.params.h"
+#include "layers/conv_rows.h"
+#include "layers/strided.h"
+
+struct parameter_cfg {
+    struct pm_ints shape;
+    bool regularize;
+    const char *init;
+};
+
+static const struct pm_opt opts[] = {
+    PM_INTS(parameter_cfg, shape, "[1]", 1, 1 << 30, "sizes, slowest first"),
+    PM_STRING(parameter_cfg, init, "constant(0)", "initial values"),
+    PM_BOOL(parameter_cfg, regularize, false, "weight decay applies"),
+    { 0 },
+};
+
+static int infer(struct pm_node *n)
+{
+    int err = PM_OK;
+    const struct parameter_cfg *cfg = n->cfg;
+    struct pm_shape y = { .rank = cfg->shape.count };
+    struct pm_init init;
+
+    if (y.rank < 1 || y.rank > PM_MAX_RANK)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: shape has %d sizes, not 1 to %d", n->name, y.rank,
+                       PM_MAX_RANK));
+    if (n->in[0]->inputs > 0)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: a parameter's input is the net's own, as \"images\", not %s",
+                       n->name, n->in[0]->name));
+    for (int i = 0; i < y.rank; i++)
+        y.dim[i] = cfg->shape.v[i];
+    const int last = y.dim[y.rank - 1];
+    PM_TRY(pm_init_parse(cfg->init, &init, n->name));
+    PM_TRY(pm_node_variable(n, "values", y, init, last, last, true, cfg->regularize));
+    n->out_shape = y;
+    n->out_type = PM_F32;
+out:
+    return err;
+}
+
+static void forward(struct pm_node *n, struct pm_calls *c)
+{
+    const int count = (int)pm_count(n->y);
+    const struct bias_act_params p = { .count = count, .channels = count, .activation = ACT_NONE };
+
+    pm_call(c, &pm_bias_act_fwd, (size_t)count, &p, PM_BUFS(n->w[0], PM_NO_TENSOR, n->y));
+}
+
+static void backward(struct pm_node *n, struct pm_calls *c)
+{
+    const struct bias_grad_params p = { .rows = 1, .channels = (int)pm_count(n->y) };
+
+    if (pm_has(n->dw[0]))
+        pm_call(c, &pm_bias_grad, (size_t)p.channels, &p,
+                PM_BUFS(n->dy, PM_NO_TENSOR, n->dw[0]));
+    if (pm_has(n->dx)) {
+        const int count = (int)pm_count(n->x), one = 1;
+        const struct pm_axes axes = pm_axes_make(1, &count, &one, NULL);
+
+        pm_strided_copy(c, &axes, 0, n->x, n->dx);
+    }
+}
+
+const struct pm_layer pm_layer_parameter = {
+    .name = "parameter", .help = "a variable as a value, to be added, multiplied, joined",
+    .opts = opts, .cfg_size = sizeof(struct parameter_cfg), .infer = infer, .forward = forward,
+    .backward = backward,
+};

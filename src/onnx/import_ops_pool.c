@@ -1,0 +1,195 @@
+/* import_ops_pool: pools and reductions. A reduction over any axes is the mean, or the largest value,
+ * of the middle axis of [before, reduced, 1, behind]. */
+#include "onnx/import_ops.h"
+
+#include <string.h>
+
+static int pool(struct import *m, const char *layer)
+{
+    static const int64_t none[2] = { 0, 0 };
+    struct value *x = import_in(m, 0);
+    struct import_window w;
+    struct pm_str spec = { 0 };
+
+    if (!import_window(m, &x->view, none, &w))
+        return PM_OK;
+    if (w.kernel[0] < 1 || w.kernel[1] < 1)
+        return import_refuse(m, "kernel_shape is missing");
+    if (w.dilation[0] != 1 || w.dilation[1] != 1)
+        return import_refuse(m, "dilations");
+    pm_str_add(&spec, "%s", layer);
+    import_window_text(&w, false, &spec);
+    if (pm_onnx_attr_int(m->n, "ceil_mode", 0))
+        pm_str_add(&spec, " ceil=true");
+    if (pm_onnx_attr_int(m->n, "count_include_pad", 0) && strcmp(w.padding, "explicit") == 0)
+        pm_str_add(&spec, " count_include_pad=true");
+    import_out_images(m, 0, pm_net_add(m->net, import_name(m, NULL), import_lay(m, x, "0 2 3 1"), "%s",
+                                       spec.text));
+    pm_str_free(&spec);
+    return PM_OK;
+}
+
+int import_op_max_pool(struct import *m)
+{
+    if (m->n->out_count > 1 && m->n->out[1][0] && import_read_by_any(m, m->n->out[1]))
+        return import_refuse(m, "its second output, the places of the maxima");
+    return pool(m, "max_pool");
+}
+
+int import_op_average_pool(struct import *m)
+{
+    return pool(m, "avg_pool");
+}
+
+/* ---- reductions ---------------------------------------------------------------------------- */
+
+/* Axes in memory's order: kept ones up to the first that goes, those that go, kept ones behind. */
+static void reduction_groups(const struct view *v, const bool *gone, char groups[PM_FILE_MAX_RANK + 3])
+{
+    char order[PM_FILE_MAX_RANK + 1];
+    int n = 0;
+    size_t first = 0;
+
+    view_order(v, order);
+    while (order[first] && !(gone[order[first] - '0'] && v->dim[order[first] - '0'] > 1))
+        first++;
+    for (size_t i = 0; i < first; i++)
+        if (!gone[order[i] - '0'])
+            groups[n++] = order[i];
+    groups[n++] = ' ';
+    for (const char *p = order; *p; p++)
+        if (gone[*p - '0'])
+            groups[n++] = *p;
+    groups[n++] = ' ';
+    for (size_t i = first; order[i]; i++)
+        if (!gone[order[i] - '0'])
+            groups[n++] = order[i];
+    groups[n] = 0;
+}
+
+static int reduce(struct import *m, struct value *v, const bool *gone, bool keep)
+{
+    const char *op = m->n->op;
+    const bool largest = strstr(op, "Max") != NULL, root = strcmp(op, "ReduceL2") == 0;
+    const bool squares = root || strcmp(op, "ReduceSumSquare") == 0;
+    const bool sum = squares || strcmp(op, "ReduceSum") == 0;
+    char groups[PM_FILE_MAX_RANK + 3];
+    int64_t dim[PM_FILE_MAX_RANK], kept[PM_FILE_MAX_RANK];
+    int rank = 0;
+    struct pm_node *x, *y;
+
+    reduction_groups(&v->view, gone, groups);
+    x = import_lay(m, v, groups);
+    const int *d = x->out_shape.dim;
+    const int count = d[1];
+    x = pm_net_add(m->net, import_name(m, "in"), x, "reshape shape=[%d,%d,1,%d]", d[0], d[1], d[2]);
+    if (squares)
+        x = pm_net_add(m->net, import_name(m, "square"), x, "square");
+    y = largest ? pm_net_add(m->net, import_name(m, NULL), x, "max_pool kernel=[%d,1] stride=1", count)
+                : pm_net_add(m->net, import_name(m, sum ? "mean" : NULL), x, "global_pool");
+    if (sum)
+        y = pm_net_add(m->net, import_name(m, root ? "sum" : NULL), y, "affine scale=%d", count);
+    if (root)
+        y = pm_net_add(m->net, import_name(m, NULL), y, "sqrt");
+    for (int i = 0; i < v->view.rank; i++) {
+        dim[i] = gone[i] ? 1 : v->view.dim[i];
+        if (!gone[i] || keep)
+            kept[rank++] = dim[i];
+    }
+    struct view w = view_ordered(v->view.rank, dim, groups);
+    view_reshape(&w, rank, kept);
+    import_out_node(m, 0, y, &w);
+    return PM_OK;
+}
+
+int import_op_reduce(struct import *m)
+{
+    struct value *v = import_in(m, 0);
+    bool gone[PM_FILE_MAX_RANK] = { false };
+    int64_t axes[16];
+    const int count = import_ints(m, 1, "axes", axes);
+
+    if (count < 0 || v->kind != VALUE_NODE)
+        return import_refuse(m, "axes that are no constants");
+    if (count == 0 && pm_onnx_attr_int(m->n, "noop_with_empty_axes", 0))
+        return import_op_identity(m);
+    for (int i = 0; i < v->view.rank; i++)
+        gone[i] = count == 0;
+    for (int i = 0; i < count; i++) {
+        const int64_t a = axes[i] < 0 ? axes[i] + v->view.rank : axes[i];
+
+        if (a < 0 || a >= v->view.rank)
+            return import_refuse(m, "axis %lld of %d", (long long)axes[i], v->view.rank);
+        gone[a] = true;
+    }
+    return reduce(m, v, gone, pm_onnx_attr_int(m->n, "keepdims", 1) != 0);
+}
+
+static int global(struct import *m)
+{
+    struct value *v = import_in(m, 0);
+    bool gone[PM_FILE_MAX_RANK] = { false };
+
+    if (v->kind != VALUE_NODE || v->view.rank < 3)
+        return import_refuse(m, "a value of %d axes", v->view.rank);
+    for (int i = 2; i < v->view.rank; i++)
+        gone[i] = true;
+    return reduce(m, v, gone, true);
+}
+
+int import_op_global_average_pool(struct import *m)
+{
+    return global(m);
+}
+
+int import_op_global_max_pool(struct import *m)
+{
+    return global(m);
+}
+
+/* ---- sizes ---------------------------------------------------------------------------------- */
+
+int import_op_pad(struct import *m)
+{
+    struct value *x = import_in(m, 0);
+    const char *mode = pm_onnx_attr_text(m->n, "mode", "constant");
+    const double *fill = import_numbers(m, import_in(m, 2), 1);
+    const double value = fill ? *fill : (double)pm_onnx_attr_float(m->n, "value", 0);
+    int64_t given[16], axes[16], pad[2 * PM_FILE_MAX_RANK] = { 0 };
+    const int count = import_ints(m, 1, "pads", given), named = import_ints(m, 3, NULL, axes);
+    const int rank = x->view.rank, part = named > 0 ? named : rank;
+    bool any = false, outside = false;
+
+    if (count != 2 * part || x->kind != VALUE_NODE || (import_in(m, 2)->kind != VALUE_ABSENT && !fill))
+        return import_refuse(m, "pads that are no constants, or do not fit");
+    for (int i = 0; i < part; i++) {
+        const int64_t a = named <= 0 ? i : axes[i] < 0 ? axes[i] + rank : axes[i];
+
+        if (a < 0 || a >= rank)
+            return import_refuse(m, "axis %lld of %d", (long long)a, rank);
+        pad[a] = given[i], pad[rank + a] = given[part + i];
+        any |= given[i] || given[part + i];
+        outside |= (a < 2 || rank != 4) && (given[i] || given[part + i]);
+        if (given[i] < 0 || given[part + i] < 0)
+            return import_refuse(m, "negative pads");
+    }
+    if (!any)
+        return import_op_identity(m);
+    if (outside)
+        return import_refuse(m, "pads of other axes than an image's height and width");
+    import_out_images(m, 0, pm_net_add(
+        m->net, import_name(m, NULL), import_lay(m, x, "0 2 3 1"),
+        "pad pad=[%lld,%lld,%lld,%lld] mode=%s value=%.9g", (long long)pad[2], (long long)pad[6],
+        (long long)pad[3], (long long)pad[7], mode, value));
+    return PM_OK;
+}
+
+int import_op_resize(struct import *m)
+{
+    return import_refuse(m, "there is no such operator here");
+}
+
+int import_op_expand(struct import *m)
+{
+    return import_refuse(m, "of computed values");
+}

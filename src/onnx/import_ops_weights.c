@@ -1,0 +1,479 @@
+/* import_ops_weights: operators with weights: convolutions, products with a matrix, batch norm. What
+ * follows one of them alone, a bias or an activation, becomes part of its layer. */
+#include "onnx/import_ops.h"
+
+#include <string.h>
+
+/* ---- what follows -------------------------------------------------------------------------- */
+
+static const struct pm_onnx_node *reader_of(struct import *m, const char *output)
+{
+    const struct pm_onnx_node *reader = import_only_reader(m, output);
+
+    return reader && reader->domain[0] == 0 ? reader : NULL;
+}
+
+/* The node's output is the value that is made now. */
+static void absorb(struct import *m, const char *output, const struct pm_onnx_node *n)
+{
+    m->absorbed[n - m->model->nodes] = import_value(m, output)->name;
+}
+
+static bool peek_scalar(struct import *m, const char *name, double *out)
+{
+    struct value *v = import_value(m, name);
+    const double *x = value_constant(v) ? import_numbers(m, v, 1) : NULL;
+    float f;
+
+    for (size_t i = 0; !x && i < m->model->node_count; i++) {
+        const struct pm_onnx_node *n = &m->model->nodes[i];
+        const struct pm_onnx_attr *a = n->attr_count ? &n->attrs[0] : NULL;
+
+        if (strcmp(n->op, "Constant") == 0 && strcmp(n->out[0], name) == 0 && a && a->t &&
+            a->t->count == 1 && pm_onnx_floats(a->t, 0, 1, &f) == 0) {
+            *out = (double)f;
+            return true;
+        }
+    }
+    if (x)
+        *out = *x;
+    return x != NULL;
+}
+
+static bool is_relu6(struct import *m, const struct pm_onnx_node *n)
+{
+    double low = (double)pm_onnx_attr_float(n, "min", -1);
+    double high = (double)pm_onnx_attr_float(n, "max", -1);
+
+    if (n->in_count > 1 && !peek_scalar(m, n->in[1], &low))
+        return false;
+    if (n->in_count > 2 && !peek_scalar(m, n->in[2], &high))
+        return false;
+    return low == 0 && high == 6;
+}
+
+const char *import_activation(struct import *m, const char *output, char buf[64])
+{
+    const struct pm_onnx_node *n = reader_of(m, output);
+    const float slope = n ? pm_onnx_attr_float(n, "alpha", 0.01f) : 0;
+
+    buf[0] = 0;
+    if (!n)
+        return buf;
+    if (strcmp(n->op, "Relu") == 0)
+        snprintf(buf, 64, " activation=relu");
+    else if (strcmp(n->op, "Sigmoid") == 0)
+        snprintf(buf, 64, " activation=sigmoid");
+    else if (strcmp(n->op, "Tanh") == 0)
+        snprintf(buf, 64, " activation=tanh");
+    else if (strcmp(n->op, "LeakyRelu") == 0 && slope > 1e-6f && slope <= 1)
+        snprintf(buf, 64, " activation=leaky_relu slope=%.9g", (double)slope);
+    else if (strcmp(n->op, "Clip") == 0 && is_relu6(m, n))
+        snprintf(buf, 64, " activation=relu6");
+    if (buf[0])
+        absorb(m, output, n);
+    return buf;
+}
+
+struct value *import_bias(struct import *m, const char *output, int64_t channels)
+{
+    const struct pm_onnx_node *n = reader_of(m, output);
+    struct value *b;
+
+    if (!n || strcmp(n->op, "Add") != 0 || n->in_count != 2)
+        return NULL;
+    b = import_value(m, n->in[strcmp(n->in[0], output) == 0]);
+    if (!value_constant(b) || view_count(&b->view) != channels || b->view.rank < 1 ||
+        b->view.dim[b->view.rank - 1] != channels)
+        return NULL;
+    absorb(m, output, n);
+    return b;
+}
+
+/* ---- layers with weights and biases --------------------------------------------------------- */
+
+/* Adds the layer: spec, bias and activation; NULL when the node was refused. b: the bias, or NULL. */
+static struct pm_node *weighted(struct import *m, struct pm_node *x, const struct pm_given *w,
+                                const struct pm_given *b, const char *activation, const char *spec)
+{
+    const struct pm_given given[2] = { *w, b ? *b : (struct pm_given){ 0 } };
+    struct pm_node *y;
+
+    m->net->given = given;
+    m->net->given_count = b ? 2 : 1;
+    y = pm_net_add(m->net, import_name(m, NULL), x, "%s bias=%s%s", spec, b ? "true" : "false",
+                   activation);
+    m->net->given_count = 0;
+    return y;
+}
+
+static int two(struct import *m, const char *attr, int64_t out[2], const int64_t otherwise[2])
+{
+    int64_t v[16];
+    const int n = import_ints(m, -1, attr, v);
+
+    if (n != 0 && n != 2)
+        return -1;
+    out[0] = n ? v[0] : otherwise[0];
+    out[1] = n ? v[1] : otherwise[1];
+    return 0;
+}
+
+/* SAME_LOWER's pads: what is odd comes first. */
+static void same_lower(const struct view *x, struct import_window *w)
+{
+    for (int k = 0; k < 2; k++) {
+        const int64_t in = x->dim[2 + k], out = (in + w->stride[k] - 1) / w->stride[k];
+        int64_t all = (out - 1) * w->stride[k] + (w->kernel[k] - 1) * w->dilation[k] + 1 - in;
+
+        all = all < 0 ? 0 : all;
+        w->pad[k] = all - all / 2;
+        w->pad[2 + k] = all / 2;
+    }
+}
+
+bool import_window(struct import *m, const struct view *x, const int64_t kernel[2], struct import_window *w)
+{
+    static const int64_t ones[2] = { 1, 1 };
+    const char *pad = pm_onnx_attr_text(m->n, "auto_pad", "NOTSET");
+    int64_t pads[16] = { 0 };
+    const int n = import_ints(m, -1, "pads", pads);
+
+    *w = (struct import_window){ .padding = "explicit" };
+    if (x->rank != 4 || two(m, "kernel_shape", w->kernel, kernel) < 0 ||
+        two(m, "strides", w->stride, ones) < 0 || two(m, "dilations", w->dilation, ones) < 0 ||
+        (n != 0 && n != 4)) {
+        import_refuse(m, "%d axes; images [n, c, h, w] only", x->rank);
+        return false;
+    }
+    if (strcmp(pad, "SAME_UPPER") == 0)
+        w->padding = "same";
+    else if (strcmp(pad, "SAME_LOWER") == 0)
+        same_lower(x, w);
+    else if (strcmp(pad, "NOTSET") == 0)
+        memcpy(w->pad, pads, sizeof w->pad);
+    for (int i = 0; i < 4; i++)
+        if (w->pad[i] < 0) {
+            import_refuse(m, "negative pads");
+            return false;
+        }
+    if (strcmp(w->padding, "explicit") == 0 && !(w->pad[0] | w->pad[1] | w->pad[2] | w->pad[3]))
+        w->padding = "valid";
+    return true;
+}
+
+void import_window_text(const struct import_window *w, bool dilation, struct pm_str *out)
+{
+    pm_str_add(out, " kernel=[%lld,%lld] stride=[%lld,%lld] padding=%s", (long long)w->kernel[0],
+               (long long)w->kernel[1], (long long)w->stride[0], (long long)w->stride[1], w->padding);
+    if (dilation)
+        pm_str_add(out, " dilation=[%lld,%lld]", (long long)w->dilation[0],
+                   (long long)w->dilation[1]);
+    if (strcmp(w->padding, "explicit") == 0)
+        pm_str_add(out, " pad=[%lld,%lld,%lld,%lld]", (long long)w->pad[0], (long long)w->pad[2],
+                   (long long)w->pad[1], (long long)w->pad[3]);
+}
+
+/* The bias: an input, or the Add behind. output becomes the last value that the layer makes. */
+static struct value *bias_of(struct import *m, int input, const char **output, int64_t channels)
+{
+    struct value *b = import_in(m, input);
+
+    *output = m->n->out[0];
+    if (b->kind != VALUE_ABSENT)
+        return b;
+    b = import_bias(m, *output, channels);
+    if (b)
+        *output = import_only_reader(m, *output)->out[0];
+    return b;
+}
+
+/* b: [k] after squeezing. */
+static bool give_bias(struct import *m, struct value *b, int64_t channels, double factor,
+                      struct pm_given *out)
+{
+    const struct view flat = view_plain(1, &channels);
+
+    if (!b)
+        return true;
+    if (!value_constant(b) || view_count(&b->view) != channels) {
+        import_refuse(m, "a bias that is no constant of %lld numbers", (long long)channels);
+        return false;
+    }
+    *out = import_given_view(m, b, &flat, "0", factor, true);
+    return true;
+}
+
+static int conv(struct import *m, struct value *x, struct value *w)
+{
+    const int64_t *k = w->view.dim, groups = pm_onnx_attr_int(m->n, "group", 1);
+    const bool depthwise = groups > 1 && groups == x->view.dim[1] && k[1] == 1;
+    const char *output;
+    struct import_window win;
+    struct pm_given weights, bias;
+    struct pm_str spec = { 0 };
+    struct value *b;
+    char act[64];
+
+    if (!import_window(m, &x->view, &k[2], &win))
+        return PM_OK;
+    if (k[1] * groups != x->view.dim[1])
+        return import_refuse(m, "weights for %lld channels of %lld", (long long)(k[1] * groups),
+                             (long long)x->view.dim[1]);
+    b = bias_of(m, 2, &output, -1);
+    if (!give_bias(m, b, k[0], 1, &bias))
+        return PM_OK;
+    if (depthwise) {
+        const int64_t parts[] = { groups, k[0] / groups, 1, k[2], k[3] };
+        struct view v = w->view;
+
+        if (!view_reshape(&v, 5, parts))
+            return import_refuse(m, "weights that lie in parts");
+        weights = import_given_view(m, w, &v, "34012", 1, true);
+        pm_str_add(&spec, "depthwise_conv2d multiplier=%lld", (long long)parts[1]);
+    } else {
+        weights = import_given(m, w, "2310", true);
+        pm_str_add(&spec, "conv2d filters=%lld groups=%lld", (long long)k[0], (long long)groups);
+    }
+    import_window_text(&win, true, &spec);
+    import_activation(m, output, act);
+    import_out_images(m, 0, weighted(m, import_lay(m, x, "0 2 3 1"), &weights, b ? &bias : NULL, act,
+                                     spec.text));
+    pm_str_free(&spec);
+    return PM_OK;
+}
+
+int import_op_conv(struct import *m)
+{
+    struct value *x = import_in(m, 0), *w = import_in(m, 1);
+
+    if (w->view.rank != 4)
+        return import_refuse(m, "a convolution over %d axes; only images have one here",
+                             w->view.rank - 2);
+    if (!value_constant(w))
+        return import_refuse(m, "weights that the graph computes");
+    return conv(m, x, w);
+}
+
+int import_op_conv_transpose(struct import *m)
+{
+    static const int64_t none[2] = { 0, 0 };
+    struct value *x = import_in(m, 0), *w = import_in(m, 1), *b;
+    const int64_t *k = w->view.dim, groups = pm_onnx_attr_int(m->n, "group", 1);
+    int64_t more[2], shape[16];
+    const char *output;
+    struct import_window win;
+    struct pm_given weights, bias;
+    struct pm_str spec = { 0 };
+    char act[64];
+
+    if (w->view.rank != 4 || !value_constant(w))
+        return import_refuse(m, "weights that are no constant over images");
+    if (groups != 1)
+        return import_refuse(m, "%lld groups", (long long)groups);
+    if (!import_window(m, &x->view, &k[2], &win))
+        return PM_OK;
+    if (strcmp(win.padding, "same") == 0 || import_ints(m, -1, "output_shape", shape) != 0)
+        return import_refuse(m, "output_shape or auto_pad SAME: explicit pads only");
+    if (two(m, "output_padding", more, none) < 0)
+        return import_refuse(m, "output_padding of other than two numbers");
+    b = bias_of(m, 2, &output, -1);
+    if (!give_bias(m, b, k[1], 1, &bias))
+        return PM_OK;
+    weights = import_given(m, w, "2310", true);
+    win.padding = "explicit";
+    pm_str_add(&spec, "conv2d_transpose filters=%lld output_pad=[%lld,%lld]", (long long)k[1],
+               (long long)more[0], (long long)more[1]);
+    import_window_text(&win, true, &spec);
+    import_activation(m, output, act);
+    import_out_images(m, 0, weighted(m, import_lay(m, x, "0 2 3 1"), &weights, b ? &bias : NULL, act,
+                                     spec.text));
+    pm_str_free(&spec);
+    return PM_OK;
+}
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+/* x's last axis in the order it has in memory, when the others lie before it: order gets the digits of
+ * its atoms as axes of their own, count their number and size their sizes in ONNX's order. */
+static bool rows_of(const struct view *x, int axis, char order[PM_FILE_MAX_RANK], int *count,
+                    int64_t size[PM_FILE_MAX_RANK])
+{
+    int first = x->atoms, n = 0, last = -1;
+
+    for (int i = 0; i < x->atoms; i++)
+        if (x->axis[i] == axis)
+            first = i < first ? i : first;
+    *count = x->atoms - first;
+    if (*count > 6)
+        return false;
+    for (int i = first; i < x->atoms; i++)
+        size[i - first] = x->size[i];
+    for (int k = 0; k < x->atoms; k++)
+        if (x->at[k] >= first)
+            order[n++] = (char)('0' + x->at[k] - first);
+        else if (n > 0 || x->at[k] < last)
+            return false;
+        else
+            last = x->at[k];
+    order[n] = 0;
+    return true;
+}
+
+/* x [.., k] w [k, n] or, turned, [n, k] + b. */
+static int product(struct import *m, struct value *x, struct value *w, bool turned, double alpha,
+                   struct value *b, double beta, const char *output)
+{
+    const int rank = x->view.rank;
+    const int64_t n = w->view.dim[turned ? 0 : 1];
+    int64_t dim[PM_FILE_MAX_RANK], parts[PM_FILE_MAX_RANK] = { n };
+    char order[PM_FILE_MAX_RANK + 2], groups[PM_FILE_MAX_RANK + 2], act[64];
+    struct view as = w->view;
+    struct pm_given weights, bias;
+    struct pm_str spec = { 0 };
+    struct pm_node *in, *y;
+    int rows;
+
+    if (x->view.dim[rank - 1] != w->view.dim[turned ? 1 : 0])
+        return import_refuse(m, "a matrix of %lld rows for %lld values",
+                             (long long)w->view.dim[turned ? 1 : 0], (long long)x->view.dim[rank - 1]);
+    if (!give_bias(m, b, n, beta, &bias))
+        return PM_OK;
+    int c = 0;
+    for (int i = 0; i < rank - 1; i++)
+        groups[c++] = (char)('0' + i);
+    groups[c++] = ' ', groups[c++] = (char)('0' + rank - 1), groups[c] = 0;
+    memcpy(dim, x->view.dim, sizeof dim);
+    if (rows_of(&x->view, rank - 1, order, &rows, turned ? parts + 1 : parts)) {
+        if (!turned)
+            parts[rows] = n;
+        for (char *p = order; *p; p++)
+            *p = (char)(*p + turned);
+        order[rows] = (char)(turned ? '0' : '0' + rows);
+        order[rows + 1] = 0;
+        if (!view_reshape(&as, rows + 1, parts))
+            return import_refuse(m, "a matrix that lies in parts");
+        in = x->node;
+        if (in->out_shape.rank < 2 || (int64_t)pm_shape_count(in->out_shape) / in->out_shape.dim[0] !=
+                                          dim[rank - 1])
+            in = import_lay(m, &(struct value){ .kind = VALUE_NODE, .node = in,
+                                .view = view_plain(2, (int64_t[]){ view_count(&x->view) /
+                                                                       dim[rank - 1],
+                                                                   dim[rank - 1] }) }, "0 1");
+    } else {
+        in = import_lay(m, x, groups);
+        strcpy(order, turned ? "10" : "01");
+    }
+    weights = import_given_view(m, w, &as, order, alpha, true);
+    pm_str_add(&spec, "fully_connected units=%lld", (long long)n);
+    import_activation(m, output, act);
+    y = weighted(m, in, &weights, b ? &bias : NULL, act, spec.text);
+    pm_str_free(&spec);
+    dim[rank - 1] = n;
+    const struct view out = view_plain(rank, dim);
+    import_out_node(m, 0, y, &out);
+    return PM_OK;
+}
+
+int import_op_gemm(struct import *m)
+{
+    struct value *a = import_in(m, 0), *w = import_in(m, 1), *c = import_in(m, 2);
+    const double alpha = (double)pm_onnx_attr_float(m->n, "alpha", 1);
+    double beta = (double)pm_onnx_attr_float(m->n, "beta", 1);
+    const bool turned = pm_onnx_attr_int(m->n, "transB", 0) != 0;
+    struct value left = *a, same;
+
+    if (w->view.rank != 2 || !value_constant(w) || a->view.rank != 2 || a->kind != VALUE_NODE)
+        return import_refuse(m, "a product whose second factor is no constant matrix");
+    if (pm_onnx_attr_int(m->n, "transA", 0)) {
+        static const int perm[] = { 1, 0 };
+        view_transpose(&left.view, perm);
+        left.laid = NULL;
+    }
+    if (c->kind == VALUE_ABSENT || beta == 0)
+        c = NULL, beta = 0;
+    if (c && view_count(&c->view) == 1 && w->view.dim[turned ? 0 : 1] != 1) {
+        const double *x = import_numbers(m, c, 1);
+
+        if (!x)
+            return import_refuse(m, "a bias that is no constant");
+        same = *c; /* one number for all outputs */
+        same.kind = VALUE_FILL;
+        same.fill = *x;
+        same.view = view_plain(1, &w->view.dim[turned ? 0 : 1]);
+        c = &same;
+    }
+    return product(m, &left, w, turned, alpha, c, beta, m->n->out[0]);
+}
+
+int import_op_matmul(struct import *m)
+{
+    struct value *a = import_in(m, 0), *w = import_in(m, 1), *b;
+    const char *output;
+
+    if (value_constant(w) && w->view.rank == 2 && a->kind == VALUE_NODE && a->view.rank >= 2) {
+        b = bias_of(m, 2, &output, w->view.dim[1]);
+        return product(m, a, w, false, 1, b, 1, output);
+    }
+    return import_refuse(m, "a product whose second factor is no constant matrix");
+}
+
+/* ---- normalisation --------------------------------------------------------------------------- */
+
+int import_op_batch_norm(struct import *m)
+{
+    struct value *x = import_in(m, 0);
+    const int rank = x->view.rank;
+    struct pm_given given[4];
+    static const int input[] = { 2, 1, 3, 4 }; /* beta, gamma, mean, variance */
+    const char *groups = import_channels_last(rank);
+    int64_t dim[PM_FILE_MAX_RANK];
+    char act[64];
+
+    if (rank < 2 || rank > 6)
+        return import_refuse(m, "a value of %d axes", rank);
+    if (pm_onnx_attr_int(m->n, "spatial", 1) == 0)
+        return import_refuse(m, "spatial=0: a mean for each pixel");
+    for (int i = 0; i < 4; i++) {
+        struct value *v = import_in(m, input[i]);
+
+        if (!value_constant(v) || view_count(&v->view) != x->view.dim[1])
+            return import_refuse(m, "input %d is no constant of %lld numbers", input[i],
+                                 (long long)x->view.dim[1]);
+        given[i] = import_given(m, v, "0", i < 2);
+    }
+    import_activation(m, m->n->out[0], act);
+    struct pm_node *in = import_lay(m, x, groups);
+    m->net->given = given, m->net->given_count = 4;
+    struct pm_node *y = pm_net_add(m->net, import_name(m, NULL), in,
+                                   "batch_norm decay=%.9g epsilon=%.9g%s",
+                                   (double)pm_onnx_attr_float(m->n, "momentum", 0.9f),
+                                   (double)pm_onnx_attr_float(m->n, "epsilon", 1e-5f), act);
+    m->net->given_count = 0;
+    memcpy(dim, x->view.dim, sizeof dim);
+    const struct view out = view_ordered(rank, dim, groups);
+    import_out_node(m, 0, y, &out);
+    return PM_OK;
+}
+
+int import_op_prelu(struct import *m)
+{
+    struct value *x = import_in(m, 0), *s = import_in(m, 1);
+    const int64_t channels = x->view.rank > 1 ? x->view.dim[1] : 0, count = view_count(&s->view);
+    const struct view flat = view_plain(1, &count);
+    const char *groups = import_channels_last(x->view.rank);
+    struct pm_given given;
+
+    if (!value_constant(s) || (count != 1 && count != channels) || x->view.rank < 2 ||
+        x->view.rank > 6)
+        return import_refuse(m, "slopes that are not one, or one for each channel");
+    given = import_given_view(m, s, &flat, "0", 1, true);
+    struct pm_node *in = import_lay(m, x, groups);
+    m->net->given = &given, m->net->given_count = 1;
+    struct pm_node *y = pm_net_add(m->net, import_name(m, NULL), in, "prelu shared=%s",
+                                   count == 1 ? "true" : "false");
+    m->net->given_count = 0;
+    const struct view out = view_ordered(x->view.rank, x->view.dim, groups);
+    import_out_node(m, 0, y, &out);
+    return PM_OK;
+}

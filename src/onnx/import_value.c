@@ -1,0 +1,348 @@
+/* import_value: values where layers want them. A node's output is brought into the order of axes that
+ * is asked for, which costs nothing where it lies so already; constants become variables, whose
+ * elements are read from the file, in the variable's order, when a device wants them. */
+#include "onnx/import.h"
+
+#include <string.h>
+
+/* ---- nodes ------------------------------------------------------------------------------- */
+
+const char *import_channels_last(int rank)
+{
+    static const char *const orders[] = { "", "0", "0 1", "0 2 1", "0 2 3 1", "0 2 34 1",
+                                          "0 2 345 1" };
+
+    return orders[rank < 7 ? rank : 0];
+}
+
+/* v's node under this shape: a view. */
+static struct pm_node *shaped(struct import *m, struct pm_node *x, int rank, const int64_t *dim)
+{
+    struct pm_str spec = { 0 };
+    bool same = x->out_shape.rank == rank;
+    struct pm_node *y = x;
+
+    for (int i = 0; i < rank; i++)
+        same = same && x->out_shape.dim[i] == dim[i];
+    if (!same && !m->net->error) {
+        pm_str_add(&spec, "reshape shape=[");
+        for (int i = 0; i < rank; i++)
+            pm_str_add(&spec, "%s%lld", i ? "," : "", (long long)dim[i]);
+        pm_str_add(&spec, "]");
+        y = pm_net_add(m->net, import_name(m, "reshape"), x, "%s", spec.text);
+    }
+    pm_str_free(&spec);
+    return y;
+}
+
+static struct pm_node *transposed(struct import *m, struct pm_node *x, int rank, const int64_t *dim,
+                                  const int *perm)
+{
+    struct pm_str spec = { 0 };
+    struct pm_node *y;
+
+    if (rank > PM_MAX_RANK) {
+        import_refuse(m, "its values would have to be transposed over %d axes", rank);
+        return x;
+    }
+    x = shaped(m, x, rank, dim);
+    pm_str_add(&spec, "transpose perm=[");
+    for (int i = 0; i < rank; i++)
+        pm_str_add(&spec, "%s%d", i ? "," : "", perm[i]);
+    pm_str_add(&spec, "]");
+    y = pm_net_add(m->net, import_name(m, "transpose"), x, "%s", spec.text);
+    pm_str_free(&spec);
+    return y;
+}
+
+/* The node that has v's atoms in this order, whatever its shape. */
+static struct pm_node *ordered(struct import *m, struct value *v, const int to[VIEW_ATOMS])
+{
+    int64_t dim[VIEW_ATOMS];
+    int perm[VIEW_ATOMS];
+    const size_t size = sizeof *to * (size_t)v->view.atoms;
+    const int rank = view_moves(&v->view, to, dim, perm);
+    struct laid *l;
+
+    if (rank == 0)
+        return v->node;
+    for (l = v->laid; l; l = l->next)
+        if (memcmp(l->at, to, size) == 0)
+            return l->node;
+    l = pm_arena_alloc(m->arena, sizeof *l);
+    memcpy(l->at, to, size);
+    l->node = transposed(m, v->node, rank, dim, perm);
+    l->next = v->laid;
+    v->laid = l;
+    return l->node;
+}
+
+/* Sizes of the groups; their number. */
+static int group_sizes(const struct view *v, const char *groups, int64_t dim[PM_FILE_MAX_RANK])
+{
+    int n = 0;
+
+    dim[0] = 1;
+    for (const char *p = groups; *p; p++)
+        if (*p == ' ')
+            dim[++n] = 1;
+        else
+            dim[n] *= v->dim[*p - '0'];
+    return n + 1;
+}
+
+/* A constant as a node that has no inputs but in name. */
+static struct pm_node *parameter(struct import *m, struct value *v, const char *groups)
+{
+    int64_t dim[PM_FILE_MAX_RANK];
+    const int rank = group_sizes(&v->view, groups, dim);
+    struct pm_given given = import_given(m, v, groups, !v->integer);
+    struct pm_str spec = { 0 };
+    struct pm_node *y;
+
+    pm_str_add(&spec, "parameter shape=[");
+    for (int i = 0; i < rank; i++)
+        pm_str_add(&spec, "%s%lld", i ? "," : "", (long long)dim[i]);
+    pm_str_add(&spec, "]");
+    m->net->given = &given, m->net->given_count = 1;
+    y = pm_net_add(m->net, import_name(m, "parameter"), m->net->nodes[0], "%s", spec.text);
+    m->net->given_count = 0;
+    pm_str_free(&spec);
+    return y;
+}
+
+struct pm_node *import_lay(struct import *m, struct value *v, const char *groups)
+{
+    int64_t dim[PM_FILE_MAX_RANK];
+    int to[VIEW_ATOMS];
+    int rank;
+
+    if (value_constant(v))
+        return parameter(m, v, groups);
+    rank = group_sizes(&v->view, groups, dim);
+    view_atoms(&v->view, groups, to);
+    if (rank > PM_MAX_RANK) {
+        import_refuse(m, "a value of %d axes", rank);
+        return v->node;
+    }
+    return shaped(m, ordered(m, v, to), rank, dim);
+}
+
+struct pm_node *import_lay_plain(struct import *m, struct value *v)
+{
+    char groups[2 * PM_FILE_MAX_RANK + 1];
+    const int together = v->view.rank > PM_MAX_RANK ? v->view.rank - PM_MAX_RANK : 0;
+    int n = 0;
+
+    for (int i = 0; i < v->view.rank; i++) {
+        if (i > together)
+            groups[n++] = ' ';
+        groups[n++] = (char)('0' + i);
+    }
+    groups[n] = 0;
+    return import_lay(m, v, groups);
+}
+
+/* ---- constants ---------------------------------------------------------------------------- */
+
+static int64_t strides_of(const struct view *v, int64_t stride[VIEW_ATOMS])
+{
+    int64_t n = 1;
+
+    for (int k = v->atoms; k-- > 0;) {
+        stride[v->at[k]] = n;
+        n *= v->size[v->at[k]];
+    }
+    return n;
+}
+
+/* Elements of memory in the order of these atoms. */
+struct source {
+    struct source *next;
+    const char *variable;
+    struct value value;     /* kind, tensor, numbers, fill */
+    int rank;
+    int64_t dim[VIEW_ATOMS], stride[VIEW_ATOMS];
+    double factor;
+};
+
+/* Visits the places of the source's elements in memory, in its order. */
+static void walk_source(const struct source *s, void (*visit)(void *ctx, size_t i, int64_t at),
+                        void *ctx)
+{
+    int64_t index[VIEW_ATOMS] = { 0 }, at = 0;
+    size_t n = 0;
+
+    for (;;) {
+        visit(ctx, n++, at);
+        int k = s->rank - 1;
+        for (; k >= 0; k--) {
+            at += s->stride[k];
+            if (++index[k] < s->dim[k])
+                break;
+            at -= s->dim[k] * s->stride[k];
+            index[k] = 0;
+        }
+        if (k < 0)
+            return;
+    }
+}
+
+/* Copies that are put in another order. */
+struct gather {
+    const struct source *s;
+    const float *floats;   /* of a tensor; NULL: the value's numbers or its fill */
+    const int64_t *ints;
+    float *out;
+    double *numbers;
+};
+
+static void gather_float(void *ctx, size_t i, int64_t at)
+{
+    const struct gather *g = ctx;
+    const struct value *v = &g->s->value;
+    const double x = g->floats ? (double)g->floats[at]
+                     : v->kind == VALUE_FILL ? v->fill
+                                             : v->numbers[at];
+
+    g->out[i] = (float)(g->s->factor * x);
+}
+
+static void gather_double(void *ctx, size_t i, int64_t at)
+{
+    const struct gather *g = ctx;
+    const struct value *v = &g->s->value;
+
+    g->numbers[i] = g->ints ? (double)g->ints[at]
+                    : g->floats ? (double)g->floats[at]
+                    : v->kind == VALUE_FILL ? v->fill
+                                            : v->numbers[at];
+}
+
+/* The elements of one variable are in memory twice for the time of this call. */
+static int read_source(const void *from, float *out)
+{
+    int err = PM_OK;
+    const struct source *s = from;
+    const size_t count = (size_t)view_count(&s->value.view);
+    float *floats = NULL;
+
+    if (s->value.kind == VALUE_TENSOR) {
+        floats = pm_malloc(count * sizeof *floats);
+        PM_TRY(pm_onnx_floats(s->value.tensor, 0, count, floats));
+    }
+    walk_source(s, gather_float, &(struct gather){ .s = s, .floats = floats, .out = out });
+out:
+    pm_free(floats);
+    return err;
+}
+
+static void make_source(const struct value *v, const struct view *as, const char *order,
+                        double factor, struct source *out)
+{
+    int64_t stride[VIEW_ATOMS];
+    int to[VIEW_ATOMS];
+
+    *out = (struct source){ .value = *v, .factor = factor };
+    out->rank = view_atoms(as, order, to);
+    strides_of(as, stride);
+    for (int k = 0; k < out->rank; k++) {
+        out->dim[k] = as->size[to[k]];
+        out->stride[k] = stride[to[k]];
+    }
+}
+
+static int read_numbers(const struct source *s, size_t count, double *out)
+{
+    int err = PM_OK;
+    struct gather g = { .s = s, .numbers = out };
+    void *elements = pm_malloc(count * sizeof(int64_t));
+
+    if (s->value.kind == VALUE_TENSOR && s->value.integer) {
+        PM_TRY(pm_onnx_ints(s->value.tensor, 0, count, elements));
+        g.ints = elements;
+    } else if (s->value.kind == VALUE_TENSOR) {
+        PM_TRY(pm_onnx_floats(s->value.tensor, 0, count, elements));
+        g.floats = elements;
+    }
+    walk_source(s, gather_double, &g);
+out:
+    pm_free(elements);
+    return err;
+}
+
+const double *import_numbers(struct import *m, struct value *v, size_t limit)
+{
+    const size_t count = (size_t)view_count(&v->view);
+    char order[PM_FILE_MAX_RANK + 1] = "";
+    struct source s;
+    double *out;
+    int err;
+
+    if (!value_constant(v) || count > limit)
+        return NULL;
+    out = pm_arena_alloc(m->lasting, sizeof *out * (count + 1));
+    if (count == 0)
+        return out;
+    for (int i = 0; i < v->view.rank; i++)
+        order[i] = (char)('0' + i), order[i + 1] = 0;
+    make_source(v, &v->view, order, 1, &s);
+    err = read_numbers(&s, count, out);
+    if (err < 0 && !m->net->error)
+        m->net->error = err;
+    return err < 0 ? NULL : out;
+}
+
+/* ---- variables --------------------------------------------------------------------------- */
+
+static bool same_source(const struct source *a, const struct source *b)
+{
+    return a->value.name == b->value.name && a->rank == b->rank && a->factor == b->factor &&
+           memcmp(a->dim, b->dim, sizeof a->dim) == 0 &&
+           memcmp(a->stride, b->stride, sizeof a->stride) == 0;
+}
+
+/* A name for the variable: of a source that is used before in the same way, the same one. */
+static const char *variable_name(struct import *m, const struct source *s)
+{
+    const char *base = import_legal_name(m->arena, s->value.tensor ? s->value.tensor->name
+                                                                    : s->value.name);
+    const char *name = base;
+
+    for (int k = 2;; k++) {
+        const struct source *other = m->sources;
+
+        while (other && strcmp(other->variable, name) != 0)
+            other = other->next;
+        if (!other)
+            break;
+        if (same_source(other, s))
+            return name;
+        name = pm_arena_printf(m->arena, "%s_%d", base, k);
+        if (k == 2)
+            PM_WARN("onnx", "%s: %s is used in two layouts, which train as two variables",
+                    m->model->path, base);
+    }
+    return name;
+}
+
+struct pm_given import_given_view(struct import *m, const struct value *v, const struct view *as,
+                                  const char *order, double factor, bool trainable)
+{
+    struct source *s = pm_arena_alloc(m->lasting, sizeof *s);
+
+    make_source(v, as, order, factor, s);
+    s->variable = pm_arena_strdup(m->lasting, variable_name(m, s));
+    s->next = m->sources;
+    m->sources = s;
+    if (v->kind == VALUE_FILL)
+        return (struct pm_given){ s->variable, { PM_INIT_CONSTANT, (float)(v->fill * factor) },
+                                  trainable };
+    return (struct pm_given){ s->variable, { .kind = PM_INIT_GIVEN, .read = read_source, .from = s },
+                              trainable };
+}
+
+struct pm_given import_given(struct import *m, struct value *v, const char *order, bool trainable)
+{
+    return import_given_view(m, v, &v->view, order, 1, trainable);
+}

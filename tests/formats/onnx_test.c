@@ -1,0 +1,535 @@
+/* onnx: what is written reads back, inside one file and with the weights beside it; equal models
+ * give equal bytes; foreign models and tensors are read to known counts and sums. */
+#include <formats/onnx_bytes.h>
+#include <sys/stat.h>
+
+static char *folder;
+
+static int setup(void **state)
+{
+    (void)state;
+    folder = make_folder();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    drop_folder(folder);
+    return 0;
+}
+
+static const char *in_folder(const char *name)
+{
+    static char path[4][512];
+    static int next;
+    char *p = path[next++ % 4];
+
+    snprintf(p, 512, "%s/%s", folder, name);
+    return p;
+}
+
+enum { LARGE = 5000 };
+
+/* Element i of the tensor: i / 4. With fill_from it fails. */
+static int fill_quarters(const struct pm_onnx_tensor *t, uint64_t begin, size_t size, void *dst)
+{
+    if (t->fill_from)
+        return pm_fail(PM_EFAIL, "filling ends here");
+    assert_int_equal(begin % 4, 0);
+    for (size_t i = 0; i < size / 4; i++)
+        ((float *)dst)[i] = (float)(begin / 4 + i) / 4;
+    return PM_OK;
+}
+
+static const float weights[2] = { -0.0f, 1.5f };
+static const int64_t shape[3] = { 0, -1, INT64_C(1) << 40 };
+
+/* One of everything. */
+static struct pm_onnx_model *make_model(void)
+{
+    static const float floats[2] = { 0.5f, -3 };
+    static const char *const strings[2] = { "a", "" };
+    static const struct pm_onnx_tensor given = { .name = "given", .type = PM_DTYPE_F32, .rank = 1,
+        .dim = { 2 }, .count = 2, .bytes = 8, .data = weights };
+    struct pm_onnx_model *m = pm_onnx_make("net");
+    struct pm_onnx_node *n;
+
+    m->doc = "made by a test";
+    m->opset = 18;
+    m->domains = pm_calloc(1, sizeof *m->domains);
+    m->domains[0] = (struct pm_onnx_domain){ "my.domain", 3 };
+    m->domain_count = 1;
+    n = pm_onnx_add(m, "Conv", "conv/1", (const char *[]){ "x", "w", "", NULL },
+                    (const char *[]){ "y", NULL });
+    pm_onnx_set_int(m, n, "group", -2);
+    pm_onnx_set_float(m, n, "alpha", 0.1f);
+    pm_onnx_set_text(m, n, "auto_pad", "SAME_UPPER");
+    pm_onnx_set_ints(m, n, "pads", 3, shape);
+    pm_onnx_set_ints(m, n, "none", 0, shape);
+    pm_onnx_set_int(m, n, "floats", 0);
+    n->attrs[5] = (struct pm_onnx_attr){ "floats", PM_ONNX_FLOATS, .count = 2, .floats = floats };
+    pm_onnx_set_int(m, n, "strings", 0);
+    n->attrs[6] =
+        (struct pm_onnx_attr){ "strings", PM_ONNX_STRINGS, .count = 2, .strings = strings };
+    pm_onnx_set_int(m, n, "value", 0);
+    n->attrs[7] = (struct pm_onnx_attr){ "value", PM_ONNX_TENSOR, .t = &given };
+    pm_onnx_set_int(m, n, "last", INT64_MIN);
+    n = pm_onnx_add(m, "Mine", "", (const char *[]){ "y", NULL },
+                    (const char *[]){ "z", "", NULL });
+    n->domain = "my.domain";
+    pm_onnx_add_tensor(m, "w", PM_DTYPE_F32, 4, (const int64_t[]){ 1, 2, 1, 1 }, weights);
+    pm_onnx_add_tensor(m, "shape", PM_DTYPE_I64, 1, (const int64_t[]){ 3 }, shape);
+    pm_onnx_add_tensor(m, "large", PM_DTYPE_F32, 2, (const int64_t[]){ LARGE, 1 }, NULL)->fill =
+        fill_quarters;
+    pm_onnx_add_tensor(m, "scalar", PM_DTYPE_F32, 0, NULL, weights + 1);
+    pm_onnx_add_tensor(m, "empty", PM_DTYPE_F32, 2, (const int64_t[]){ 0, 4 }, weights);
+    pm_onnx_add_tensor(m, "last", PM_DTYPE_F32, 1, (const int64_t[]){ LARGE }, NULL)->fill =
+        fill_quarters;
+    pm_onnx_add_input(m, "x", PM_DTYPE_F32, 4, (const int64_t[]){ -1, 3, 5, -1 })->dim_name[0] =
+        "N";
+    pm_onnx_add_output(m, "z", PM_DTYPE_I64, 0, NULL);
+    pm_onnx_add_output(m, "u", PM_DTYPE_F16, 1, shape)->rank = -1;
+    pm_onnx_add_meta(m, "key", "value");
+    pm_onnx_add_meta(m, "text", "");
+    return m;
+}
+
+static void check_node(const struct pm_onnx_node *n)
+{
+    const struct pm_onnx_attr *a;
+
+    assert_string_equal(n->op, "Conv");
+    assert_string_equal(n->name, "conv/1");
+    assert_string_equal(n->domain, "");
+    assert_int_equal(n->in_count, 3);
+    assert_string_equal(n->in[1], "w");
+    assert_string_equal(n->in[2], "");
+    assert_int_equal(n->out_count, 1);
+    assert_string_equal(n->out[0], "y");
+    assert_int_equal(n->attr_count, 9);
+    assert_int_equal(pm_onnx_attr_int(n, "group", 7), -2);
+    assert_true(pm_onnx_attr_int(n, "last", 7) == INT64_MIN);
+    assert_int_equal(pm_onnx_attr_int(n, "alpha", 7), 7);
+    assert_int_equal(pm_onnx_attr_int(n, "absent", 7), 7);
+    assert_true(pm_onnx_attr_float(n, "alpha", 0) == 0.1f);
+    assert_true(pm_onnx_attr_float(n, "group", 0.25f) == 0.25f);
+    assert_string_equal(pm_onnx_attr_text(n, "auto_pad", ""), "SAME_UPPER");
+    assert_string_equal(pm_onnx_attr_text(n, "absent", "b"), "b");
+    a = pm_onnx_attr(n, "pads");
+    assert_int_equal(a->type, PM_ONNX_INTS);
+    assert_int_equal(a->count, 3);
+    assert_memory_equal(a->ints, shape, sizeof shape);
+    a = pm_onnx_attr(n, "none");
+    assert_int_equal(a->type, PM_ONNX_INTS);
+    assert_int_equal(a->count, 0);
+    a = pm_onnx_attr(n, "floats");
+    assert_int_equal(a->count, 2);
+    assert_true(a->floats[0] == 0.5f && a->floats[1] == -3);
+    a = pm_onnx_attr(n, "strings");
+    assert_int_equal(a->count, 2);
+    assert_string_equal(a->strings[0], "a");
+    assert_string_equal(a->strings[1], "");
+    a = pm_onnx_attr(n, "value");
+    assert_int_equal(a->type, PM_ONNX_TENSOR);
+    assert_string_equal(a->t->name, "given");
+    assert_int_equal(a->t->dim[0], 2);
+    assert_memory_equal(a->t->data, weights, 8);
+}
+
+static void check_tensors(const struct pm_onnx_model *m)
+{
+    float got[LARGE];
+    int64_t ints[3];
+    const struct pm_onnx_tensor *t = pm_onnx_tensor_find(m, "w");
+
+    assert_int_equal(m->tensor_count, 6);
+    assert_int_equal(t->rank, 4);
+    assert_int_equal(t->dim[1], 2);
+    assert_int_equal(t->bytes, 8);
+    assert_memory_equal(t->data, weights, 8);
+    t = pm_onnx_tensor_find(m, "shape");
+    assert_int_equal(pm_onnx_ints(t, 0, 3, ints), 0);
+    assert_memory_equal(ints, shape, sizeof shape);
+    assert_int_equal(pm_onnx_floats(t, 1, 2, got), 0);
+    assert_true(got[0] == -1 && got[1] == 0x1p40f);
+    for (int i = 0; i < 2; i++) {
+        t = pm_onnx_tensor_find(m, i ? "last" : "large");
+        assert_int_equal(t->rank, 2 - i);
+        assert_int_equal(t->count, LARGE);
+        assert_int_equal(pm_onnx_floats(t, 0, LARGE, got), 0);
+        for (int k = 0; k < LARGE; k++)
+            assert_true(got[k] == (float)k / 4);
+        assert_int_equal(pm_onnx_ints(t, LARGE - 1, 1, ints), 0);
+        assert_int_equal(ints[0], (LARGE - 1) / 4);
+        assert_int_equal(pm_onnx_floats(t, LARGE - 1, 2, got), PM_EDATA);
+        assert_int_equal(pm_onnx_bytes(t, t->bytes - 1, 2, got), PM_EDATA);
+    }
+    t = pm_onnx_tensor_find(m, "scalar");
+    assert_int_equal(t->rank, 0);
+    assert_int_equal(pm_onnx_floats(t, 0, 1, got), 0);
+    assert_true(got[0] == 1.5f);
+    t = pm_onnx_tensor_find(m, "empty");
+    assert_int_equal(t->count, 0);
+    assert_int_equal(t->dim[1], 4);
+    assert_int_equal(pm_onnx_floats(t, 0, 0, got), 0);
+    assert_null(pm_onnx_tensor_find(m, "W"));
+}
+
+static void check_model(const struct pm_onnx_model *m)
+{
+    assert_int_equal(m->ir_version, 8);
+    assert_int_equal(m->opset, 18);
+    assert_string_equal(m->producer, "pumice");
+    assert_string_equal(m->doc, "made by a test");
+    assert_string_equal(m->graph_name, "net");
+    assert_int_equal(m->domain_count, 1);
+    assert_string_equal(m->domains[0].name, "my.domain");
+    assert_int_equal(m->domains[0].version, 3);
+    assert_int_equal(m->node_count, 2);
+    check_node(&m->nodes[0]);
+    assert_string_equal(m->nodes[1].domain, "my.domain");
+    assert_string_equal(m->nodes[1].name, "");
+    assert_int_equal(m->nodes[1].out_count, 2);
+    assert_int_equal(m->nodes[1].attr_count, 0);
+    check_tensors(m);
+    assert_int_equal(m->input_count, 1);
+    assert_string_equal(m->inputs[0].name, "x");
+    assert_int_equal(m->inputs[0].type, PM_DTYPE_F32);
+    assert_int_equal(m->inputs[0].rank, 4);
+    assert_int_equal(m->inputs[0].dim[0], -1);
+    assert_string_equal(m->inputs[0].dim_name[0], "N");
+    assert_int_equal(m->inputs[0].dim[1], 3);
+    assert_null(m->inputs[0].dim_name[1]);
+    assert_int_equal(m->inputs[0].dim[3], -1);
+    assert_null(m->inputs[0].dim_name[3]);
+    assert_int_equal(m->output_count, 2);
+    assert_int_equal(m->outputs[0].type, PM_DTYPE_I64);
+    assert_int_equal(m->outputs[0].rank, 0);
+    assert_int_equal(m->outputs[1].type, PM_DTYPE_F16);
+    assert_int_equal(m->outputs[1].rank, -1);
+    assert_int_equal(m->meta_count, 2);
+    assert_string_equal(pm_onnx_meta(m, "key"), "value");
+    assert_string_equal(pm_onnx_meta(m, "text"), "");
+    assert_null(pm_onnx_meta(m, "value"));
+}
+
+static void check_same_bytes(const char *a, const char *b)
+{
+    char *x, *y;
+    size_t n, k;
+
+    assert_int_equal(pm_file_read(a, &x, &n), 0);
+    assert_int_equal(pm_file_read(b, &y, &k), 0);
+    assert_int_equal(n, k);
+    assert_memory_equal(x, y, n);
+    pm_free(x);
+    pm_free(y);
+}
+
+static void round_trip(void **state)
+{
+    struct pm_onnx_model *m = make_model(), *back = NULL;
+    char *bytes;
+    size_t size;
+
+    (void)state;
+    check_model(m);
+    assert_int_equal(pm_onnx_write(m, in_folder("a.onnx"), false), 0);
+    assert_int_equal(pm_onnx_write(m, in_folder("b.onnx"), false), 0);
+    check_same_bytes(in_folder("a.onnx"), in_folder("b.onnx"));
+    assert_false(pm_file_exists(in_folder("a.onnx.data")));
+    pm_onnx_close(&m);
+    assert_int_equal(pm_onnx_read(in_folder("a.onnx"), &back), 0);
+    check_model(back);
+    assert_non_null(pm_onnx_tensor_find(back, "shape")->data); /* small */
+    assert_null(pm_onnx_tensor_find(back, "large")->data);
+    assert_int_equal(pm_onnx_write(back, in_folder("b.onnx"), false), 0);
+    check_same_bytes(in_folder("a.onnx"), in_folder("b.onnx"));
+    pm_onnx_close(&back);
+    assert_null(back);
+    assert_int_equal(pm_file_read(in_folder("a.onnx"), &bytes, &size), 0);
+    assert_int_equal(pm_onnx_read_memory("memory", bytes, size, &back), 0);
+    check_model(back);
+    const char *large = pm_onnx_tensor_find(back, "large")->data;
+    assert_true(large > bytes && large + LARGE * 4 <= bytes + size); /* borrowed, not copied */
+    pm_onnx_close(&back);
+    pm_free(bytes);
+}
+
+static void weights_beside(void **state)
+{
+    struct pm_onnx_model *m = make_model(), *back = NULL;
+    char *bytes;
+    float *data;
+    size_t size, all;
+    struct stat st;
+
+    (void)state;
+    assert_int_equal(mkdir(in_folder("beside"), 0777), 0);
+    assert_int_equal(pm_onnx_write(m, in_folder("beside/c.onnx"), true), 0);
+    assert_int_equal(pm_onnx_write(m, in_folder("beside/d.onnx"), true), 0);
+    check_same_bytes(in_folder("beside/c.onnx.data"), in_folder("beside/d.onnx.data"));
+    pm_onnx_close(&m);
+    assert_int_equal(pm_file_read(in_folder("beside/c.onnx"), &bytes, &size), 0);
+    assert_true(size < 1500);
+    assert_int_equal(pm_onnx_read_memory("memory", bytes, size, &back), PM_EDATA);
+    assert_contains(pm_error_text(), "memory");
+    pm_free(bytes);
+    /* The two large ones, the second at the next multiple of 64. */
+    assert_int_equal(pm_file_read(in_folder("beside/c.onnx.data"), &bytes, &all), 0);
+    assert_int_equal(all, (LARGE * 4 + 63) / 64 * 64 + LARGE * 4);
+    data = (float *)(bytes + (LARGE * 4 + 63) / 64 * 64);
+    assert_true(data[LARGE - 1] == (LARGE - 1) / 4.0f);
+    pm_free(bytes);
+    assert_int_equal(rename(in_folder("beside"), in_folder("moved")), 0);
+    assert_int_equal(pm_onnx_read(in_folder("moved/c.onnx"), &back), 0);
+    check_model(back);
+    assert_int_equal(truncate(in_folder("moved/c.onnx.data"), (off_t)all - 4), 0);
+    data = pm_malloc(LARGE * 4);
+    assert_int_equal(pm_onnx_floats(pm_onnx_tensor_find(back, "last"), 0, LARGE, data), PM_EDATA);
+    pm_free(data);
+    pm_onnx_close(&back);
+    assert_int_equal(pm_onnx_read(in_folder("moved/c.onnx"), &back), PM_EDATA);
+    assert_contains(pm_error_text(), "c.onnx.data");
+    assert_contains(pm_error_text(), "'last'");
+    assert_int_equal(unlink(in_folder("moved/c.onnx.data")), 0);
+    assert_int_equal(pm_onnx_read(in_folder("moved/c.onnx"), &back), PM_EDATA);
+    assert_contains(pm_error_text(), "No such file");
+    assert_int_equal(stat(in_folder("moved/c.onnx"), &st), 0);
+}
+
+static size_t count_files(const char *path)
+{
+    struct pm_arena *a = pm_arena_create();
+    char **names;
+    size_t count;
+
+    assert_int_equal(pm_list_folder(a, path, &names, &count), 0);
+    pm_arena_destroy(&a);
+    return count;
+}
+
+static void failed_write_keeps_the_former(void **state)
+{
+    struct pm_onnx_model *m = make_model();
+
+    (void)state;
+    assert_int_equal(mkdir(in_folder("kept"), 0777), 0);
+    for (int beside = 0; beside < 2; beside++) {
+        assert_int_equal(pm_onnx_write(m, in_folder("kept/m.onnx"), beside), 0);
+        const size_t files = count_files(in_folder("kept"));
+        m->tensors[5].fill_from = weights;
+        assert_int_equal(pm_onnx_write(m, in_folder("kept/m.onnx"), beside), PM_EFAIL);
+        m->tensors[5].fill_from = NULL;
+        assert_contains(pm_error_text(), "filling ends here");
+        assert_int_equal(count_files(in_folder("kept")), files);
+        struct pm_onnx_model *back = NULL;
+        assert_int_equal(pm_onnx_read(in_folder("kept/m.onnx"), &back), 0);
+        check_model(back);
+        pm_onnx_close(&back);
+    }
+    assert_int_equal(pm_onnx_write(m, in_folder("no/such"), false), PM_EFAIL);
+    assert_contains(pm_error_text(), "no/such");
+    pm_onnx_close(&m);
+}
+
+static void what_is_not_written(void **state)
+{
+    struct pm_onnx_model *m = make_model();
+
+    (void)state;
+    assert_int_equal(mkdir(in_folder("none"), 0777), 0);
+    m->nodes[0].attrs[0].type = PM_ONNX_GRAPH;
+    assert_int_equal(pm_onnx_write(m, in_folder("none/m.onnx"), false), PM_EDATA);
+    assert_contains(pm_error_text(), "'conv/1' (Conv): attribute 'group'");
+    m->nodes[0].attrs[0].type = PM_ONNX_INT;
+    pm_onnx_add_tensor(m, "huge", PM_DTYPE_F32, 2, (const int64_t[]){ 30000, 20000 }, NULL)->fill =
+        fill_quarters;
+    assert_int_equal(pm_onnx_write(m, in_folder("none/m.onnx"), false), PM_ECONFIG);
+    assert_contains(pm_error_text(), "24000405");
+    assert_contains(pm_error_text(), "beside");
+    m->tensors[6].type = PM_DTYPE_OTHER;
+    assert_int_equal(pm_onnx_write(m, in_folder("none/m.onnx"), true), PM_EDATA);
+    assert_contains(pm_error_text(), "'huge'");
+    assert_int_equal(count_files(in_folder("none")), 0);
+    pm_onnx_close(&m);
+}
+
+static void as_a_file_of_tensors(void **state)
+{
+    struct pm_onnx_model *m = make_model();
+    struct pm_tensor_file *f = NULL;
+    float got[LARGE];
+
+    (void)state;
+    assert_int_equal(pm_onnx_write(m, in_folder("t.onnx"), false), 0);
+    assert_int_equal(pm_onnx_write(m, in_folder("t.other"), false), 0);
+    pm_onnx_close(&m);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pm_tensor_file_open(in_folder(i ? "t.other" : "t.onnx"), &f), 0);
+        assert_string_equal(pm_tensor_file_format(f), "onnx");
+        assert_int_equal(pm_tensor_file_count(f), 6);
+        const struct pm_file_tensor *t = pm_tensor_file_find(f, "large");
+        assert_int_equal(t->rank, 2);
+        assert_int_equal(t->dim[0], LARGE);
+        assert_int_equal(pm_tensor_file_floats(f, t, 100, LARGE - 100, got), 0);
+        assert_true(got[0] == 25);
+        assert_true(pm_tensor_file_floats(f, t, 100, LARGE, got) < 0);
+        assert_int_equal(pm_tensor_file_floats(f, pm_tensor_file_find(f, "scalar"), 0, 1, got), 0);
+        assert_true(got[0] == 1.5f);
+        assert_string_equal(pm_tensor_file_meta(f, "key"), "value");
+        pm_tensor_file_close(&f);
+    }
+    assert_int_equal(pm_file_write(in_folder("bad.onnx"), "PK\3\4 no model", 13), 0);
+    assert_int_equal(pm_tensor_file_open(in_folder("bad.onnx"), &f), PM_EDATA);
+    assert_contains(pm_error_text(), "bad.onnx");
+}
+
+/* Nodes, attributes, initializers, inputs, the last operator; count and sum of magnitudes of
+ * output_0.pb, sum of magnitudes of the initializers, by the onnx package 1.23. */
+static const struct {
+    const char *name;
+    size_t nodes;
+    int attrs;
+    size_t tensors, inputs;
+    const char *last;
+    uint64_t count;
+    double sum, weights;
+} foreign[] = {
+    { "light/light_bvlc_alexnet", 40, 56, 17, 1, "Softmax", 1000, 1.00000005, 48502 },
+    { "light/light_inception_v1", 237, 325, 118, 1, "Softmax", 1000, 1.00000005, 40921.5554 },
+    { "light/light_resnet50", 415, 453, 269, 1, "Softmax", 1000, 1.00000005, 161705.041 },
+    { "light/light_squeezenet", 105, 135, 52, 1, "Softmax", 1000, 1.00000005, 10652.0792 },
+    { "light/light_vgg19", 82, 104, 39, 1, "Softmax", 1000, 1.00000005, 92769.2058 },
+    { "pytorch-converted/test_AvgPool2d", 1, 3, 0, 1, "AveragePool", 54, 20.1142954, 0 },
+    { "pytorch-converted/test_AvgPool2d_stride", 1, 3, 0, 1, "AveragePool", 54, 18.6686396, 0 },
+    { "pytorch-converted/test_BatchNorm2d_eval",
+      1, 3, 4, 1, "BatchNormalization", 216, 101.931612, 4.69157833 },
+    { "pytorch-converted/test_BatchNorm2d_momentum_eval",
+      1, 3, 4, 1, "BatchNormalization", 216, 116.212434, 5.04311991 },
+    { "pytorch-converted/test_BatchNorm3d_momentum_eval",
+      1, 3, 4, 1, "BatchNormalization", 384, 133.70275, 4.30142927 },
+    { "pytorch-converted/test_ConstantPad2d", 1, 3, 0, 1, "Pad", 462, 803.839233, 0 },
+    { "pytorch-converted/test_Conv2d_depthwise", 1, 5, 2, 1, "Conv", 128, 34.4544114, 3.60597452 },
+    { "pytorch-converted/test_Conv2d_depthwise_padded",
+      1, 5, 2, 1, "Conv", 288, 60.3181251, 3.03845277 },
+    { "pytorch-converted/test_Conv2d_depthwise_with_multiplier",
+      1, 5, 2, 1, "Conv", 256, 68.7494433, 7.05287239 },
+    { "pytorch-converted/test_Conv2d_dilated", 1, 5, 2, 1, "Conv", 36, 13.2181293, 5.23341132 },
+    { "pytorch-converted/test_Conv2d_groups_thnn",
+      1, 5, 2, 1, "Conv", 192, 56.9281798, 7.05481073 },
+    { "pytorch-converted/test_Conv2d_no_bias", 1, 5, 1, 1, "Conv", 128, 62.2026965, 7.50550647 },
+    { "pytorch-converted/test_Conv2d_strided", 1, 5, 2, 1, "Conv", 32, 18.7894445, 10.8695898 },
+    { "pytorch-converted/test_ConvTranspose2d",
+      1, 6, 2, 1, "ConvTranspose", 960, 199.343028, 10.6642108 },
+    { "pytorch-converted/test_ELU", 1, 1, 0, 1, "Elu", 30, 24.1772968, 0 },
+    { "pytorch-converted/test_LeakyReLU", 1, 1, 0, 1, "LeakyRelu", 30, 13.6989978, 0 },
+    { "pytorch-converted/test_Linear", 1, 4, 2, 1, "Gemm", 32, 18.0302152, 14.1580803 },
+    { "pytorch-converted/test_Linear_no_bias", 2, 1, 1, 1, "MatMul", 32, 13.6753511, 13.4415774 },
+    { "pytorch-converted/test_MaxPool2d", 1, 3, 0, 1, "MaxPool", 48, 70.8290671, 0 },
+    { "pytorch-converted/test_PReLU_1d_multiparam", 1, 0, 1, 1, "PRelu", 24, 6.40682285, 0.75 },
+    { "pytorch-converted/test_PReLU_2d", 1, 0, 1, 1, "PRelu", 120, 64.4983597, 0.25 },
+    { "pytorch-converted/test_PixelShuffle", 5, 3, 0, 1, "Reshape", 144, 122.560939, 0 },
+    { "pytorch-converted/test_ReLU", 1, 0, 0, 1, "Relu", 120, 51.6068934, 0 },
+    { "pytorch-converted/test_Sigmoid", 1, 0, 0, 1, "Sigmoid", 120, 60.0809043, 0 },
+    { "pytorch-converted/test_Softmax", 1, 1, 0, 1, "Softmax", 200, 10, 0 },
+    { "pytorch-converted/test_ZeroPad2d", 1, 3, 0, 1, "Pad", 462, 79.0199928, 0 },
+    { "pytorch-converted/test_log_softmax_dim3", 1, 1, 0, 1, "LogSoftmax", 120, 237.123975, 0 },
+    { "pytorch-converted/test_softmax_functional_dim3", 1, 1, 0, 1, "Softmax", 120, 23.9999999, 0 },
+    { "pytorch-converted/test_softmax_lastdim", 1, 1, 0, 1, "Softmax", 256, 1.99999997, 0 },
+    { "pytorch-operator/test_operator_add_broadcast", 1, 2, 0, 2, "Add", 6, INFINITY, 0 },
+    { "pytorch-operator/test_operator_addmm", 2, 5, 0, 3, "Gemm", 8, 9.91395414, 0 },
+    { "pytorch-operator/test_operator_clip", 1, 2, 0, 1, "Clip", 12, 4.02424589, 0 },
+    { "pytorch-operator/test_operator_concat2", 1, 1, 0, 2, "Concat", 12, 6.52320197, 0 },
+    { "pytorch-operator/test_operator_convtranspose",
+      1, 6, 1, 1, "ConvTranspose", 1080, 134.406229, 7.85443098 },
+    { "pytorch-operator/test_operator_flatten", 1, 1, 0, 1, "Flatten", 24, 17.3046221, 0 },
+    { "pytorch-operator/test_operator_mm", 2, 4, 0, 2, "Gemm", 8, 4.95697725, 0 },
+    { "pytorch-operator/test_operator_pad", 1, 2, 0, 1, "Pad", 27, 55, 0 },
+    { "pytorch-operator/test_operator_reduced_mean", 1, 2, 0, 1, "ReduceMean", 8, 3.10528207, 0 },
+    { "pytorch-operator/test_operator_reduced_mean_keepdim",
+      1, 2, 0, 1, "ReduceMean", 8, 3.10528207, 0 },
+};
+
+static double magnitude(const struct pm_onnx_tensor *t)
+{
+    float *v = pm_malloc((size_t)t->count * 4);
+    double sum = 0;
+
+    assert_int_equal(pm_onnx_floats(t, 0, (size_t)t->count, v), 0);
+    for (uint64_t i = 0; i < t->count; i++)
+        sum += fabs((double)v[i]);
+    pm_free(v);
+    return sum;
+}
+
+static void assert_close(double a, double b)
+{
+    if (a != b && !(fabs(a - b) <= 1e-6 * fabs(b))) /* infinite ones are equal */
+        fail_msg("%.9g is not %.9g", a, b);
+}
+
+static void foreign_models(void **state)
+{
+    const char *data = getenv("PUMICE_DATA"), *source = getenv("PUMICE_SOURCE");
+    struct pm_arena *a = pm_arena_create();
+    const char *top = data ? data : pm_arena_printf(a, "%s/../shared/data", source ? source : ".");
+
+    (void)state;
+    if (!pm_is_folder(pm_arena_printf(a, "%s/onnx", top))) {
+        print_message("%s/onnx is not there (PUMICE_DATA): foreign models not tried\n", top);
+        pm_arena_destroy(&a);
+        skip();
+    }
+    for (size_t i = 0; i < PM_COUNT(foreign); i++) {
+        const char *at = pm_arena_printf(a, "%s/onnx/%s", top, foreign[i].name);
+        const bool net = strncmp(foreign[i].name, "light", 5) == 0;
+        struct pm_onnx_model *m = NULL;
+        struct pm_onnx_tensor out;
+        int attrs = 0;
+        double sum = 0;
+        if (pm_onnx_read(pm_arena_printf(a, net ? "%s.onnx" : "%s/model.onnx", at), &m) < 0)
+            fail_msg("%s", pm_error_text());
+        assert_int_equal(m->ir_version, 3);
+        assert_int_equal(m->node_count, foreign[i].nodes);
+        assert_int_equal(m->tensor_count, foreign[i].tensors);
+        assert_int_equal(m->input_count, foreign[i].inputs); /* without the initializers */
+        assert_string_equal(m->nodes[m->node_count - 1].op, foreign[i].last);
+        for (size_t k = 0; k < m->node_count; k++)
+            attrs += m->nodes[k].attr_count;
+        assert_int_equal(attrs, foreign[i].attrs);
+        for (size_t k = 0; k < m->tensor_count; k++)
+            sum += magnitude(&m->tensors[k]);
+        assert_close(sum, foreign[i].weights);
+        const char *given = net ? "%s_output_0.pb" : "%s/test_data_set_0/output_0.pb";
+        assert_int_equal(pm_onnx_read_tensor(pm_arena_printf(a, given, at), a, &out), 0);
+        assert_int_equal(out.count, foreign[i].count);
+        assert_close(magnitude(&out), foreign[i].sum);
+        pm_onnx_close(&m);
+    }
+    struct pm_onnx_model *m = NULL;
+    const char *dilated = "%s/onnx/pytorch-converted/test_Conv2d_dilated/model.onnx";
+    assert_int_equal(pm_onnx_read(pm_arena_printf(a, dilated, top), &m), 0);
+    const struct pm_onnx_attr *d = pm_onnx_attr(&m->nodes[0], "dilations");
+    assert_int_equal(d->count, 2);
+    assert_true(d->ints[0] == 2 && d->ints[1] == 2);
+    assert_int_equal(pm_onnx_attr_int(&m->nodes[0], "group", 0), 1);
+    assert_int_equal(m->inputs[0].dim[1], 3);
+    pm_onnx_close(&m);
+    pm_arena_destroy(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(weights_beside),
+        cmocka_unit_test(failed_write_keeps_the_former),
+        cmocka_unit_test(what_is_not_written),
+        cmocka_unit_test(as_a_file_of_tensors),
+        cmocka_unit_test(foreign_models),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,77 @@
+/* What the tests of imported models share: a model with its inputs and the outputs it must give, run
+ * on a device. */
+#ifndef IMPORT_COMMON_H
+#define IMPORT_COMMON_H
+
+#include "data/data_common.h"
+#include "device/drivers.h"
+
+#include <pumice/import.h>
+#include <pumice/plan.h>
+
+/* The device that a name means; NULL when there is none. */
+static inline struct pm_device *device_named(const char *name)
+{
+    struct pm_device_info *list = NULL;
+    struct pm_device *d = NULL;
+    size_t count, index;
+
+    ok(pm_device_list(&list, &count));
+    if (pm_device_find(list, count, name, "test", &index) == 0)
+        ok(pm_device_open(&list[index], NULL, &d));
+    pm_free(list);
+    return d;
+}
+
+/* Input k or output 0 of a case folder. */
+static inline float *read_tensor(const char *path, struct pm_arena *a, struct pm_onnx_tensor *t)
+{
+    float *v;
+
+    ok(pm_onnx_read_tensor(path, a, t));
+    v = pm_arena_alloc(a, t->count * sizeof *v + 1);
+    ok(pm_onnx_floats(t, 0, t->count, v));
+    return v;
+}
+
+/* A shape of as many elements that a node may have: the last axes are one where there are too many. */
+static inline struct pm_shape node_shape(int rank, const int64_t *dim)
+{
+    struct pm_shape s = { .rank = rank < 1 ? 1 : rank < PM_MAX_RANK ? rank : PM_MAX_RANK };
+
+    for (int i = 0; i < s.rank; i++)
+        s.dim[i] = 1;
+    for (int i = 0; i < rank; i++)
+        s.dim[i < s.rank ? i : s.rank - 1] *= (int)dim[i];
+    return s;
+}
+
+/* Runs net on the device with these inputs; the output's values, freed by the caller. */
+static inline float *run_net(struct pm_device *d, struct pm_net *net, const struct pm_node *out,
+                             char (*names)[16], float *const *inputs, int count)
+{
+    const char *outputs[] = { out->name, NULL };
+    const size_t bytes = pm_shape_count(out->out_shape) * sizeof(float);
+    struct pm_variables *v = NULL;
+    struct pm_plan *plan = NULL;
+    float *result = pm_malloc(bytes);
+
+    ok(pm_variables_create(d, net, false, NULL, &v));
+    ok(pm_variables_allocate(v));
+    ok(pm_variables_init(v, 1, NULL));
+    ok(pm_plan_create(net, d, v, &(struct pm_plan_options){ .loss_share = 1, .micro_batches = 1,
+                                                            .outputs = outputs, .slots = 1,
+                                                            .name = "case" }, &plan));
+    ok(pm_plan_load(plan));
+    for (int i = 0; i < count; i++)
+        memcpy(pm_plan_input(plan, 0, names[i], 0), inputs[i],
+               pm_shape_count(pm_net_find(net, names[i])->out_shape) * sizeof(float));
+    ok(pm_plan_submit(plan, 0));
+    ok(pm_plan_wait(plan, 0));
+    memcpy(result, pm_plan_output(plan, 0, out->name, 0), bytes);
+    pm_plan_destroy(&plan);
+    pm_variables_destroy(&v);
+    return result;
+}
+
+#endif

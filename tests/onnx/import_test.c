@@ -1,0 +1,119 @@
+/* ONNX models of others against the outputs that come with them: single operators and whole nets.
+ * Arguments: a device (cpu when there is none), then the cases that are wanted. */
+#include "onnx/import_common.h"
+
+static struct pm_device *device;
+
+/* Cases whose layers are not there yet; each must be refused with its node. */
+static const char *const missing[] = {
+    "add_broadcast", "addmm", "operator_clip", "operator_mm", "operator_pad", "ConstantPad2d", "ELU",
+    "test_MaxPool2d", "PReLU", "ZeroPad2d", "log_softmax",
+};
+
+static bool is_missing(const char *folder)
+{
+    bool is = false;
+
+    for (size_t i = 0; i < PM_COUNT(missing); i++)
+        is |= strstr(folder, missing[i]) != NULL;
+    return is;
+}
+
+static void run_folder(const char *folder, struct pm_import *import)
+{
+    const struct pm_onnx_model *model = pm_import_model(import);
+    const struct pm_import_options options = { .whole = true };
+    struct pm_arena *a = pm_arena_create();
+    struct pm_net *net = pm_net_create();
+    struct pm_node *inputs[8] = { NULL }, *out = NULL;
+    struct pm_onnx_tensor t;
+    float *values[8];
+    char names[8][16];
+    double worst = 0;
+    int count = 0;
+
+    for (; count < (int)model->input_count; count++) {
+        const char *path = pm_arena_printf(a, "%s/test_data_set_0/input_%d.pb", folder, count);
+
+        values[count] = read_tensor(path, a, &t);
+        snprintf(names[count], sizeof names[count], "input%d", count);
+        inputs[count] = pm_net_input(net, names[count], node_shape(t.rank, t.dim), PM_F32);
+    }
+    if (is_missing(folder)) {
+        assert_int_equal(pm_import_graph(import, net, inputs, &options, &out), PM_ECONFIG);
+        assert_contains(pm_error_text(), "model.onnx: node ");
+        pm_net_destroy(&net);
+        pm_arena_destroy(&a);
+        return;
+    }
+    ok(pm_import_graph(import, net, inputs, &options, &out));
+    float *y = run_net(device, net, out, names, values, count);
+    const float *expected = read_tensor(
+        pm_arena_printf(a, "%s/test_data_set_0/output_0.pb", folder), a, &t);
+    assert_int_equal(pm_shape_count(out->out_shape), t.count);
+    for (size_t i = 0; i < t.count; i++)
+        worst = fmax(worst, fabs((double)y[i] - (double)expected[i]) / fmax(1, fabs((double)expected[i])));
+    if (!(worst < 1e-5))
+        fail_msg("%s: differs by %g", folder, worst);
+    pm_free(y);
+    pm_net_destroy(&net);
+    pm_arena_destroy(&a);
+}
+
+static void one_case(void **state)
+{
+    char *folder = *state;
+    struct pm_import *import = NULL;
+    struct pm_str path = { 0 };
+
+    pm_str_add(&path, "%s/model.onnx", folder);
+    ok(pm_import_open(path.text, &import));
+    run_folder(folder, import);
+    pm_import_close(&import);
+    pm_str_free(&path);
+}
+
+enum { MOST = 200 };
+
+int main(int argc, char **argv)
+{
+    static const char *const groups[] = { "pytorch-operator", "pytorch-converted" };
+    const char *data = getenv("PUMICE_DATA"), *source = getenv("PUMICE_SOURCE");
+    struct pm_arena *a = pm_arena_create();
+    static struct CMUnitTest tests[MOST];
+    size_t count = 0;
+
+    use_software_drivers();
+    for (size_t g = 0; g < PM_COUNT(groups); g++) {
+        const char *folder = pm_arena_printf(a, "%s%s/onnx/%s", data ? data : source ? source : ".",
+                                             data ? "" : "/../shared/data", groups[g]);
+        char **names;
+        size_t found;
+
+        if (!pm_is_folder(folder)) {
+            print_message("skipped: %s is not there (set PUMICE_DATA)\n", folder);
+            return 77;
+        }
+        if (pm_list_folder(a, folder, &names, &found) < 0)
+            return 1;
+        for (size_t i = 0; i < found && count < MOST; i++) {
+            bool wanted = argc < 3;
+
+            for (int k = 2; k < argc; k++)
+                wanted |= strstr(names[i], argv[k]) != NULL;
+            if (wanted)
+                tests[count++] = (struct CMUnitTest){
+                    .name = names[i], .test_func = one_case,
+                    .initial_state = pm_arena_printf(a, "%s/%s", folder, names[i]) };
+        }
+    }
+    device = device_named(argc > 1 ? argv[1] : "cpu");
+    if (!device) {
+        print_message("skipped: %s\n", pm_error_text());
+        return 77;
+    }
+    const int failed = _cmocka_run_group_tests("import", tests, count, NULL, NULL);
+    pm_device_close(&device);
+    pm_arena_destroy(&a);
+    return failed;
+}
