@@ -43,8 +43,8 @@ char *pm_file_tensor_shape(const struct pm_file_tensor *t, char buf[96]);
 struct pm_tensor_file;
 /* Opens a file of any known format, told by its contents, not its name: safetensors; what PyTorch's
  * torch.save wrote; a TensorFlow V2 checkpoint by its prefix, one of its files or its folder (or a
- * SavedModel's); ... pm_tensor_formats lists them. PM_EDATA, naming file and offset, when it is none or damaged. Files stay open, so they
- * may be renamed or unlinked meanwhile. */
+ * SavedModel's); ... pm_tensor_formats lists them. PM_EDATA, naming file and offset, when it is none or
+ * damaged. Files stay open, so they may be renamed or unlinked meanwhile. */
 int pm_tensor_file_open(const char *path, struct pm_tensor_file **out);
 /* Whether a format takes what is there (and opening may still find it damaged). */
 bool pm_tensor_file_is(const char *path);

@@ -70,26 +70,26 @@ out:
     return err;
 }
 
-static int walk_number(struct walk *w, int64_t number, struct pm_torch_value *v)
+/* Keys that are no text and no number are their places. */
+static int walk_cell(struct walk *w, const struct pm_torch_cell *c, int64_t place)
 {
+    const struct pm_torch_value *key = c->key;
     char text[24];
 
-    return walk_named(w, text, (size_t)snprintf(text, sizeof text, "%lld", (long long)number), v);
+    if (key && key->kind == PM_TORCH_STRING) /* a NUL, which add_tensor refuses, for a long one */
+        return walk_named(w, key->text ? key->text : "", key->text ? key->length : 1, c->value);
+    if (key && key->kind == PM_TORCH_INT)
+        place = key->integer;
+    return walk_named(w, text, (size_t)snprintf(text, sizeof text, "%lld", (long long)place), c->value);
 }
 
-/* Keys that are no text and no number are their places. */
 static int walk_cells(struct walk *w, const struct pm_torch_cell *cells)
 {
     int err = PM_OK;
     int64_t place = 0;
 
-    for (const struct pm_torch_cell *c = cells; c; c = c->next, place++) {
-        const struct pm_torch_value *key = c->key;
-        if (key && key->kind == PM_TORCH_STRING) /* a NUL, which add_tensor refuses, for a long one */
-            PM_TRY(walk_named(w, key->text ? key->text : "", key->text ? key->length : 1, c->value));
-        else
-            PM_TRY(walk_number(w, key && key->kind == PM_TORCH_INT ? key->integer : place, c->value));
-    }
+    for (const struct pm_torch_cell *c = cells; c; c = c->next)
+        PM_TRY(walk_cell(w, c, place++));
 out:
     return err;
 }
@@ -288,15 +288,15 @@ static int walk_root(struct walk *w, struct pm_torch_value *root)
 {
     int err = PM_OK;
     struct members m = { 0 };
+    int64_t place = 0;
 
     root->walked = true;
     for (const struct pm_torch_cell *c = root->cells; c; c = c->next) {
-        struct pm_torch_cell one = { .key = c->key, .value = c->value };
         const char *key = key_of(c);
         size_t first = w->out->count;
         if (key)
             add_note(w->f, key, c->value);
-        PM_TRY(walk_cells(w, &one));
+        PM_TRY(walk_cell(w, c, place++));
         count_member(&m, key, c->value, first, w->out->count);
     }
     if (m.wrapper && m.nets == 0)

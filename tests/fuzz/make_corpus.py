@@ -350,6 +350,49 @@ def imagenets():
     yield "builder_up", b"\0../train/a\n..\n"
 
 
+def torch_tensor(kind=b"FloatStorage", count=b"K\x40", first=b"K\0", size=b"K\2K\3\x86",
+                 stride=b"K\3K\1\x86", rebuild=b"_rebuild_tensor_v2", end=b"\x89}tR"):
+    return (b"ctorch._utils\n" + rebuild + b"\n((X\7\0\0\0storagectorch\n" + kind
+            + b"\nX\1\0\0\x000X\3\0\0\0cpu" + count + b"tQ" + first + size + stride + end)
+
+
+def torch_text(text):
+    return b"X" + struct.pack("<I", len(text)) + text
+
+
+def torches(project):
+    """Pickles of an archive that the target makes, and what PyTorch itself wrote."""
+    def state(*members):
+        return b"}(" + b"".join(torch_text(k) + v for k, v in members) + b"u"
+    plain, turned = torch_tensor(), torch_tensor(stride=b"K\1K\2\x86")
+    passing = b"c__builtin__\nset\n](" + torch_text(b"p") + b"e\x85R"
+    module = (b"cmine\nNet\n)\x81"
+              + state((b"_parameters", state((b"w", plain))), (b"_modules", state()),
+                      (b"_buffers", state((b"b", turned), (b"p", turned))),
+                      (b"_non_persistent_buffers_set", passing)) + b"b")
+    pickles = {
+        "state": state((b"a.w", plain), (b"a.b", turned), (b"epoch", b"K\3"), (b"lr", b"G?\xb9\0\0\0\0\0\0")),
+        "wrapped": state((b"model", state((b"w", plain))), (b"optimizer", b"](" + turned + b"Ne")),
+        "module": module, "tensor": plain,
+        "expanded": torch_tensor(kind=b"LongStorage", count=b"K\4", stride=b"K\0K\0\x86"),
+        "typed": torch_tensor(kind=b"UntypedStorage", rebuild=b"_rebuild_tensor_v3",
+                              end=b"\x89}ctorch\nuint16\ntR"),
+        "complex": torch_tensor(kind=b"ComplexFloatStorage", count=b"K\x08", size=b"K\2\x85", stride=b"K\1\x85"),
+        "parameter": b"ctorch._utils\n_rebuild_parameter\n" + plain + b"\x88}\x87R",
+        "ordered": b"ccollections\nOrderedDict\n](](" + torch_text(b"k") + plain + b"ee\x85R",
+        "sparse": b"ctorch._utils\n_rebuild_sparse_tensor\nN" + plain + plain + b"K\2K\2\x86\x87\x86R",
+        "itself": b"]q\0h\0a" + plain + b"a", "twice": b"]q\0" + plain + b"a0]h\0ah\0a",
+        "system": b"cposix\nsystem\n" + torch_text(b"ls") + b"\x85R",
+        "subclass": b"ctorch._tensor\n_rebuild_from_type_v2\n(" + plain[:-1] + b"tR",
+    }
+    for name, body in pickles.items():
+        yield name, b"\0\x80\2" + body + b"."
+    yield "framed", (b"\0\x80\4\x95\x16\0\0\0\0\0\0\0}\x94\x8c\1k\x94C\2ab\x94s\x8f(K\1\x90\x93"
+                     b"\x96\1\0\0\0\0\0\0\0x\x8a\2\1\2.")
+    for path in sorted((project / "tests/golden/pytorch").glob("*.pt")):
+        yield path.stem + "_file", b"\1" + path.read_bytes()
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
@@ -358,7 +401,7 @@ def main():
              "cifar10": cifars(), "safetensors": safetensors(), "net_json": nets(),
              "config": configs(project), "json": jsons(project), "dataset": datasets(),
              "run": runs(), "report": reports(), "verdicts": verdicts(), "coco": cocos(),
-             "imagenet": imagenets()}
+             "imagenet": imagenets(), "torch": torches(project)}
     for target, files in seeds.items():
         folder = os.path.join(sys.argv[1], target + "_fuzz")
         os.makedirs(folder, exist_ok=True)

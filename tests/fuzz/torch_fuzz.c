@@ -1,0 +1,77 @@
+/* The first byte chooses: the rest is a whole file, or a pickle that is put into an archive beside a
+ * storage "0" of 256 bytes, without a sum, so that the fuzzer need not make one that fits. */
+#include <string.h>
+
+#include "formats/torch.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_all(const uint8_t *file, size_t size)
+{
+    struct pm_tensor_file *f = NULL;
+    float floats[64];
+    double doubles[64];
+    uint8_t bytes[37];
+
+    if (pm_torch_open_memory("fuzz", file, size, &f) < 0)
+        return;
+    for (size_t i = 0; i < pm_tensor_file_count(f); i++) {
+        const struct pm_file_tensor *t = pm_tensor_file_get(f, i);
+        size_t n = t->count < 64 ? (size_t)t->count : 64;
+        size_t some = t->bytes < sizeof bytes ? (size_t)t->bytes : sizeof bytes;
+        if (pm_tensor_file_find(f, t->name) != t)
+            __builtin_trap();
+        if (t->type == PM_DTYPE_OTHER)
+            continue;
+        if (pm_tensor_file_floats(f, t, t->count - n, n, floats) < 0 ||
+            pm_tensor_file_doubles(f, t, 0, n, doubles) < 0 ||
+            pm_tensor_file_bytes(f, t, (t->bytes - some) / 2, some, bytes) < 0)
+            __builtin_trap();
+    }
+    pm_tensor_file_close(&f);
+}
+
+static void little(struct pm_str *s, uint64_t v, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        pm_str_bytes(s, &(uint8_t){ (uint8_t)(v >> 8 * i) }, 1);
+}
+
+static void entry(struct pm_str *file, struct pm_str *directory, const char *name, const void *data,
+                  size_t size)
+{
+    size_t at = file->length, length = strlen(name);
+
+    pm_str_bytes(file, "PK\3\4", 4);
+    little(file, 0, 22), little(file, length, 4);
+    pm_str_bytes(file, name, length);
+    pm_str_bytes(file, data, size);
+    pm_str_bytes(directory, "PK\1\2", 4);
+    little(directory, 0, 16), little(directory, size, 4), little(directory, size, 4);
+    little(directory, length, 14), little(directory, at, 4);
+    pm_str_bytes(directory, name, length);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct pm_str file = { 0 }, directory = { 0 };
+    static const uint8_t storage[256] = { 1, 2, 3 };
+
+    if (size == 0)
+        return 0;
+    if (data[0] & 1) {
+        read_all(data + 1, size - 1);
+        return 0;
+    }
+    entry(&file, &directory, "x/data.pkl", data + 1, size - 1);
+    entry(&file, &directory, "x/data/0", storage, sizeof storage);
+    size_t at = file.length;
+    pm_str_bytes(&file, directory.text, directory.length);
+    pm_str_bytes(&file, "PK\5\6", 4);
+    little(&file, 0, 4), little(&file, 2, 2), little(&file, 2, 2);
+    little(&file, directory.length, 4), little(&file, at, 4), little(&file, 0, 2);
+    read_all((const uint8_t *)file.text, file.length);
+    pm_str_free(&file);
+    pm_str_free(&directory);
+    return 0;
+}
