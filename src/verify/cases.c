@@ -229,6 +229,14 @@ static const struct verify_case cases[] = {
       "{'name':'d','layer':'transpose','perm':[0,1,2,4,3]},"
       "{'name':'e','layer':'transpose','perm':[3,1,0,4,2]},"
       "{'name':'f','layer':'reshape','shape':[2,-1,6]}]" },
+    { "channels", PM_SHAPE4(3, 5, 4, 4), "", false,
+      "[{'name':'a','layer':'conv2d','filters':8,'kernel':1},{'name':'b','layer':'prelu'},"
+      "{'name':'c','layer':'scale'},{'name':'d','layer':'scale','beta':true},"
+      "{'name':'e','layer':'scale','gamma':false,'beta':true,'axes':-1},"
+      "{'name':'f','layer':'conv2d','filters':7,'kernel':1},{'name':'g','layer':'prelu'},"
+      "{'name':'h','layer':'scale'},{'name':'i','layer':'scale','beta':true},"
+      "{'name':'j','layer':'scale','gamma':false,'beta':true},"
+      "{'name':'k','layer':'prelu','shared':true}]" },
     { "neighbours", PM_SHAPE4(2, 4, 5, 3), "", false,
       "[{'name':'a','layer':'conv2d','filters':13,'kernel':1},"
       "{'name':'b','layer':'local_response_norm','radius':4,'alpha':0.3,'beta':0.75},"
