@@ -6,6 +6,18 @@
 layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push { InT dy; OutT dx; pool_params p; };
 
+/* What the mean over the window at y0, x0 divides by. */
+float cells(int y0, int x0)
+{
+    ivec2 ky = pm_taps(y0, p.kh, 1, p.h), kx = pm_taps(x0, p.kw, 1, p.w);
+
+    if (p.count_pad != 0) {
+        ky = ivec2(0, min(p.kh, p.h + p.bottom - y0));
+        kx = ivec2(0, min(p.kw, p.w + p.right - x0));
+    }
+    return float((ky.y - ky.x) * (kx.y - kx.x));
+}
+
 void main()
 {
     uint c = uint(p.c / VEC), count = uint(p.n * p.h * p.w) * c;
@@ -19,12 +31,10 @@ void main()
         T sum = T(0);
 
         for (int oy = wy.x; oy < wy.y; oy++) {
-            ivec2 ky = pm_taps(oy * p.stride_h - p.top, p.kh, p.h);
-
             for (int ox = wx.x; ox < wx.y; ox++) {
-                ivec2 kx = pm_taps(ox * p.stride_w - p.left, p.kw, p.w);
                 uint o = uint((image * p.oh + oy) * p.ow + ox) * c + i % c;
-                sum += dy.v[o] * (1.0 / float((ky.y - ky.x) * (kx.y - kx.x)));
+                sum += dy.v[o] *
+                       (1.0 / cells(oy * p.stride_h - p.top, ox * p.stride_w - p.left));
             }
         }
         dx.v[i] = sum;

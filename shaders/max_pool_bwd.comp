@@ -21,8 +21,8 @@ void main()
         uint pixel = i / c;
         int ix = int(pixel % uint(p.w)), row = int(pixel / uint(p.w));
         int iy = row % p.h, image = row / p.h, place = iy * p.w + ix;
-        ivec2 wy = pm_windows(iy, p.top, p.kh, p.stride_h, p.oh);
-        ivec2 wx = pm_windows(ix, p.left, p.kw, p.stride_w, p.ow);
+        ivec2 wy = pm_windows(iy, p.top, (p.kh - 1) * p.dilation_h + 1, p.stride_h, p.oh);
+        ivec2 wx = pm_windows(ix, p.left, (p.kw - 1) * p.dilation_w + 1, p.stride_w, p.ow);
         T sum = T(0);
 
         for (int oy = wy.x; oy < wy.y; oy++) {

@@ -39,13 +39,14 @@ void main()
         int ox = int(pixel % uint(p.ow)), row = int(pixel / uint(p.ow));
         int oy = row % p.oh, image = row / p.oh;
         int y0 = oy * p.stride_h - p.top, x0 = ox * p.stride_w - p.left;
-        ivec2 ky = pm_taps(y0, p.kh, p.h), kx = pm_taps(x0, p.kw, p.w);
+        ivec2 ky = pm_taps(y0, p.kh, p.dilation_h, p.h);
+        ivec2 kx = pm_taps(x0, p.kw, p.dilation_w, p.w);
         T best = T(0);
         Index at = Index(-1);
 
         for (int u = ky.x; u < ky.y; u++) {
             for (int v = kx.x; v < kx.y; v++) {
-                int place = (y0 + u) * p.w + x0 + v;
+                int place = (y0 + u * p.dilation_h) * p.w + x0 + v * p.dilation_w;
                 T value = x.v[uint(image * p.h * p.w + place) * c + i % c];
                 Select take = better(value, best);
 

@@ -3,15 +3,18 @@
 #define PM_POOL_GLSL
 
 /* Taps [x, y) of the window that begins at `first` (may be negative). */
-ivec2 pm_taps(int first, int kernel, int size)
+ivec2 pm_taps(int first, int kernel, int dilation, int size)
 {
-    return ivec2(max(0, -first), min(kernel, size - first));
+    if (dilation == 1)
+        return ivec2(max(0, -first), min(kernel, size - first));
+    return ivec2((max(0, -first) + dilation - 1) / dilation,
+                 min(kernel, (size - first + dilation - 1) / dilation));
 }
 
-/* Windows [x, y) that hold input position i. */
-ivec2 pm_windows(int i, int before, int kernel, int stride, int out_size)
+/* Windows [x, y) that reach over input position i. */
+ivec2 pm_windows(int i, int before, int reach, int stride, int out_size)
 {
-    int last = i + before, first = last - kernel + 1;
+    int last = i + before, first = last - reach + 1;
 
     return ivec2(first <= 0 ? 0 : (first + stride - 1) / stride, min(out_size, last / stride + 1));
 }

@@ -1,7 +1,8 @@
 /* pools: max_pool, avg_pool and global_pool.
  *
  * Windows are TensorFlow's: padding never counts, so a maximum ignores it and an average divides by
- * the cells that are in the image. On ties the first cell in row order is the maximum and gets the
+ * the cells that are in the image (or, asked to, by those in image and padding). ceil is PyTorch's and
+ * ONNX's rule: a last window that is partly beyond the padding stays if it begins before it. On ties the first cell in row order is the maximum and gets the
  * gradient; its place is kept from the forward call. Backward calls gather: a pixel adds up what the
  * windows over it send, in their order. */
 #include "layers/export_nodes.h"
@@ -13,14 +14,26 @@
 #include "pool.params.h"
 
 struct pool_cfg {
-    struct pm_ints kernel, stride;
+    struct pm_ints kernel, stride, dilation, pad;
     int padding;
+    bool ceil, count_pad;
 };
 
-static const struct pm_opt opts[] = {
-    PM_INTS(pool_cfg, kernel, "[2, 2]", 1, 4096, "height and width of the window, or one for both"),
-    PM_INTS(pool_cfg, stride, "[2, 2]", 1, 4096, "rows and columns between windows, or one for both"),
-    PM_ENUM(pool_cfg, padding, PM_PAD_VALID, "same|valid", "whether windows may stand out of the image"),
+#define WINDOW_OPTIONS                                                                             \
+    PM_INTS(pool_cfg, kernel, "[2, 2]", 1, 4096, "height and width of the window, or one for both"), \
+    PM_INTS(pool_cfg, stride, "[2, 2]", 1, 4096, "rows and columns between windows, or one for both"), \
+    PM_ENUM(pool_cfg, padding, PM_PAD_VALID, "same|valid|explicit",                                \
+            "whether windows may stand out of the image"),                                         \
+    PM_INTS(pool_cfg, pad, "[]", 0, 4096, "with explicit: top, bottom, left and right"),           \
+    PM_BOOL(pool_cfg, ceil, false, "a last window may reach beyond the padding; not with same")
+static const struct pm_opt max_opts[] = {
+    WINDOW_OPTIONS,
+    PM_INTS(pool_cfg, dilation, "[1, 1]", 1, 4096, "distance of a window's cells, or one for both"),
+    { 0 },
+};
+static const struct pm_opt avg_opts[] = {
+    WINDOW_OPTIONS,
+    PM_BOOL(pool_cfg, count_pad, false, "divide by the cells in image and padding"),
     { 0 },
 };
 
@@ -29,33 +42,79 @@ static const struct pm_opt opts[] = {
 struct range { int begin, end; };
 
 /* Taps of the window that begins at `first`, as far as they are in the image. */
-PM_INLINE struct range taps(int first, int kernel, int size)
+PM_INLINE struct range taps(int first, int kernel, int dilation, int size)
 {
-    return (struct range){ first < 0 ? -first : 0, kernel < size - first ? kernel : size - first };
+    int begin = first < 0 ? (dilation - 1 - first) / dilation : 0;
+    int end = (size - first + dilation - 1) / dilation;
+
+    return (struct range){ begin, kernel < end ? kernel : end };
 }
 
-/* Windows over input position i. */
-PM_INLINE struct range windows(int i, int before, int kernel, int stride, int out)
+/* Windows that reach over input position i. */
+PM_INLINE struct range windows(int i, int before, int reach, int stride, int out)
 {
-    int last = i + before, first = last - kernel + 1, end = last / stride + 1;
+    int last = i + before, first = last - reach + 1, end = last / stride + 1;
 
     return (struct range){ first <= 0 ? 0 : (first + stride - 1) / stride, end < out ? end : out };
 }
 
-/* oh or ow is below 1 when the window does not fit. */
+/* What the mean over the window at y0, x0 divides by. */
+PM_INLINE float cells(const struct pool_params *p, int y0, int x0)
+{
+    struct range ky = taps(y0, p->kh, 1, p->h), kx = taps(x0, p->kw, 1, p->w);
+
+    if (p->count_pad) {
+        ky = taps(0, p->kh, 1, p->h + p->bottom - y0);
+        kx = taps(0, p->kw, 1, p->w + p->right - x0);
+    }
+    return (float)((ky.end - ky.begin) * (kx.end - kx.begin));
+}
+
+static int pair(struct pm_ints v, int axis)
+{
+    return v.count ? v.v[axis ? v.count - 1 : 0] : 1;
+}
+
+/* Axis 0 or 1 of the windows over `in` cells; out is below 1 when a window does not fit. */
+static struct pm_axis axis_of(const struct pool_cfg *cfg, int axis, int in)
+{
+    const int kernel = pair(cfg->kernel, axis), stride = pair(cfg->stride, axis);
+    const int dilation = pair(cfg->dilation, axis);
+    const int *pad = cfg->pad.count == 4 ? cfg->pad.v + 2 * axis : (const int[]){ 0, 0 };
+    struct pm_axis a = pm_axis_of(in, kernel, stride, dilation, cfg->padding, pad[0], pad[1]);
+    const int64_t room = (int64_t)in + a.before + a.after - (int64_t)(kernel - 1) * dilation - 1;
+
+    if (cfg->ceil && cfg->padding != PM_PAD_SAME && room >= 0 && room % stride != 0 &&
+        (int64_t)a.out * stride < (int64_t)in + a.before)
+        a.out++;
+    return a;
+}
+
 static struct pool_params params_of(const struct pm_node *n, struct pm_shape x)
 {
     const struct pool_cfg *cfg = n->cfg;
-    int kh = cfg->kernel.v[0], kw = cfg->kernel.v[cfg->kernel.count - 1];
-    int sh = cfg->stride.v[0], sw = cfg->stride.v[cfg->stride.count - 1];
-    struct pm_axis h = pm_axis_of(x.dim[1], kh, sh, 1, cfg->padding, 0, 0);
-    struct pm_axis w = pm_axis_of(x.dim[2], kw, sw, 1, cfg->padding, 0, 0);
+    struct pm_axis h = axis_of(cfg, 0, x.dim[1]), w = axis_of(cfg, 1, x.dim[2]);
 
     return (struct pool_params){
         .n = x.dim[0], .h = x.dim[1], .w = x.dim[2], .c = x.dim[3], .oh = h.out, .ow = w.out,
-        .kh = kh, .kw = kw, .stride_h = sh, .stride_w = sw, .top = h.before, .left = w.before,
-        .keep_index = n->train,
+        .kh = pair(cfg->kernel, 0), .kw = pair(cfg->kernel, 1),
+        .stride_h = pair(cfg->stride, 0), .stride_w = pair(cfg->stride, 1),
+        .dilation_h = pair(cfg->dilation, 0), .dilation_w = pair(cfg->dilation, 1),
+        .top = h.before, .left = w.before, .bottom = h.after, .right = w.after,
+        .count_pad = cfg->count_pad, .keep_index = n->train,
     };
+}
+
+/* Whether every window has a cell in the image. */
+static bool all_filled(int out, int stride, int before, int kernel, int dilation, int size)
+{
+    for (int o = 0; o < out; o++) {
+        struct range k = taps(o * stride - before, kernel, dilation, size);
+
+        if (k.begin >= k.end)
+            return false;
+    }
+    return true;
 }
 
 static int check_pair(const struct pm_node *n, const char *key, struct pm_ints v)
@@ -78,11 +137,20 @@ static int infer(struct pm_node *n)
                        n->layer->name, pm_shape_text(x, text)));
     PM_TRY(check_pair(n, "kernel", cfg->kernel));
     PM_TRY(check_pair(n, "stride", cfg->stride));
+    if (cfg->dilation.count)
+        PM_TRY(check_pair(n, "dilation", cfg->dilation));
+    if (cfg->pad.count != (cfg->padding == PM_PAD_EXPLICIT ? 4 : 0))
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: pad has %d numbers; padding \"explicit\" takes [top, bottom, "
+                       "left, right], others none", n->name, cfg->pad.count));
     struct pool_params p = params_of(n, x);
     if (p.oh < 1 || p.ow < 1)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: a window of %dx%d does not fit into %s: use padding=same, a "
                        "smaller kernel or a larger input", n->name, p.kh, p.kw,
                        pm_shape_text(x, text)));
+    if (!all_filled(p.oh, p.stride_h, p.top, p.kh, p.dilation_h, p.h) ||
+        !all_filled(p.ow, p.stride_w, p.left, p.kw, p.dilation_w, p.w))
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: a window of %dx%d would lie in the padding of %s only: use "
+                       "less padding", n->name, p.kh, p.kw, pm_shape_text(x, text)));
     n->out_shape = PM_SHAPE4(p.n, p.oh, p.ow, p.c);
     n->out_type = PM_F32;
     PM_TRY(pm_need_floats(n, 0, 0));
@@ -102,12 +170,13 @@ static double flops(const void *params, size_t count)
 PM_INLINE void max_pixel(const struct pool_params *p, const float *x, int y0, int x0, float *y,
                          int *arg)
 {
-    struct range ky = taps(y0, p->kh, p->h), kx = taps(x0, p->kw, p->w);
+    struct range ky = taps(y0, p->kh, p->dilation_h, p->h);
+    struct range kx = taps(x0, p->kw, p->dilation_w, p->w);
     int c = p->c;
 
     for (int u = ky.begin; u < ky.end; u++)
         for (int v = kx.begin; v < kx.end; v++) {
-            int place = (y0 + u) * p->w + x0 + v;
+            int place = (y0 + u * p->dilation_h) * p->w + x0 + v * p->dilation_w;
             const float *tap = x + (size_t)place * c;
 
             if (u == ky.begin && v == kx.begin) {
@@ -151,13 +220,14 @@ PM_CLONES static void max_bwd_cpu(const struct pm_args *a, size_t begin, size_t 
     const int *arg = a->buf[0];
     const float *dy = a->buf[1];
     float *dx = a->buf[2];
+    int reach_h = (p->kh - 1) * p->dilation_h + 1, reach_w = (p->kw - 1) * p->dilation_w + 1;
     int c = p->c;
 
     for (size_t i = begin; i < end; i++) {
         int ix = (int)(i % p->w), iy = (int)(i / p->w % p->h), place = iy * p->w + ix;
         size_t image = i / p->w / p->h;
-        struct range wy = windows(iy, p->top, p->kh, p->stride_h, p->oh);
-        struct range wx = windows(ix, p->left, p->kw, p->stride_w, p->ow);
+        struct range wy = windows(iy, p->top, reach_h, p->stride_h, p->oh);
+        struct range wx = windows(ix, p->left, reach_w, p->stride_w, p->ow);
         float *out = dx + i * c;
 
         memset(out, 0, sizeof *out * c);
@@ -226,9 +296,9 @@ PM_CLONES static void avg_fwd_cpu(const struct pm_args *a, size_t begin, size_t 
     for (size_t i = begin; i < end; i++) {
         int ox = (int)(i % p->ow), oy = (int)(i / p->ow % p->oh);
         int y0 = oy * p->stride_h - p->top, x0 = ox * p->stride_w - p->left;
-        struct range ky = taps(y0, p->kh, p->h), kx = taps(x0, p->kw, p->w);
+        struct range ky = taps(y0, p->kh, 1, p->h), kx = taps(x0, p->kw, 1, p->w);
         const float *image = x + i / p->ow / p->oh * p->h * p->w * c;
-        float *out = y + i * c, cells = (float)((ky.end - ky.begin) * (kx.end - kx.begin));
+        float *out = y + i * c, divisor = cells(p, y0, x0);
 
         memset(out, 0, sizeof *out * c);
         for (int u = ky.begin; u < ky.end; u++)
@@ -241,7 +311,7 @@ PM_CLONES static void avg_fwd_cpu(const struct pm_args *a, size_t begin, size_t 
             }
         PM_SIMD
         for (int k = 0; k < c; k++)
-            out[k] /= cells;
+            out[k] /= divisor;
     }
 }
 
@@ -260,19 +330,15 @@ PM_CLONES static void avg_bwd_cpu(const struct pm_args *a, size_t begin, size_t 
         float *out = dx + i * c;
 
         memset(out, 0, sizeof *out * c);
-        for (int oy = wy.begin; oy < wy.end; oy++) {
-            struct range ky = taps(oy * p->stride_h - p->top, p->kh, p->h);
-
+        for (int oy = wy.begin; oy < wy.end; oy++)
             for (int ox = wx.begin; ox < wx.end; ox++) {
-                struct range kx = taps(ox * p->stride_w - p->left, p->kw, p->w);
                 const float *from = dy + ((image * p->oh + oy) * p->ow + ox) * c;
-                float scale = 1.0f / (float)((ky.end - ky.begin) * (kx.end - kx.begin));
+                float scale = 1.0f / cells(p, oy * p->stride_h - p->top, ox * p->stride_w - p->left);
 
                 PM_SIMD
                 for (int k = 0; k < c; k++)
                     out[k] += from[k] * scale;
             }
-        }
     }
 }
 
@@ -471,12 +537,12 @@ static const char *global_onnx(const struct pm_node *n, struct pm_export *g)
 static const struct pm_opt no_opts[] = { { 0 } };
 
 const struct pm_layer pm_layer_max_pool = {
-    .name = "max_pool", .help = "largest value of each window", .opts = opts,
+    .name = "max_pool", .help = "largest value of each window", .opts = max_opts,
     .cfg_size = sizeof(struct pool_cfg), .infer = infer, .forward = max_forward,
     .backward = max_backward, .onnx = max_onnx,
 };
 const struct pm_layer pm_layer_avg_pool = {
-    .name = "avg_pool", .help = "mean of each window's cells that are in the image", .opts = opts,
+    .name = "avg_pool", .help = "mean of each window's cells that are in the image", .opts = avg_opts,
     .cfg_size = sizeof(struct pool_cfg), .infer = infer, .forward = avg_forward,
     .backward = avg_backward, .onnx = avg_onnx,
 };

@@ -180,8 +180,9 @@ static const struct verify_case cases[] = {
       "[{'name':'a','layer':'conv2d','filters':7,'kernel':3,'bias':false},"
       "{'name':'b','layer':'max_pool','kernel':3,'stride':2},"
       "{'name':'c','layer':'avg_pool','kernel':3,'stride':1},"
-      "{'name':'d','layer':'max_pool','kernel':2,'stride':1,'padding':'valid'},"
-      "{'name':'e','layer':'avg_pool','kernel':[2,3],'stride':2},"
+      "{'name':'d','layer':'max_pool','kernel':2,'stride':1,'dilation':2},"
+      "{'name':'e','layer':'avg_pool','kernel':[2,3],'stride':2,'padding':'explicit',"
+      "'pad':[1,0,1,2],'ceil':true,'count_pad':true},"
       "{'name':'f','layer':'global_pool'},{'name':'g','layer':'reshape','shape':[0,-1]}]" },
     { "dense", PM_SHAPE2(6, 37), "label_smoothing=0.1", false,
       "[{'name':'a','layer':'fully_connected','units':64,'activation':'relu'},"

@@ -2,18 +2,35 @@
 #include "conv_ref.h"
 
 struct geometry {
-    int kernel[2], stride[2], before[2], out[2];
+    int kernel[2], stride[2], dilation[2], before[2], after[2], out[2];
 };
 
+/* With ceil the number of windows is rounded up, but one that would begin behind the image's last
+ * cell is left out. */
 static struct geometry geometry_of(const struct ref *r)
 {
     struct geometry g;
+    double pad[4] = { 0 };
 
+    ref_numbers(r, "pad", pad, 4);
     for (int i = 0; i < 2; i++) {
+        const int in = r->in[0].shape.dim[1 + i];
+
         g.kernel[i] = ref_pair(r, "kernel", i, 2);
         g.stride[i] = ref_pair(r, "stride", i, 2);
-        g.out[i] = ref_window(r, "valid", r->in[0].shape.dim[1 + i], g.kernel[i], g.stride[i], 1, 0, 0,
-                              &g.before[i]);
+        g.dilation[i] = ref_pair(r, "dilation", i, 1);
+        g.after[i] = (int)pad[2 * i + 1];
+        g.out[i] = ref_window(r, "valid", in, g.kernel[i], g.stride[i], g.dilation[i],
+                              (int)pad[2 * i], g.after[i], &g.before[i]);
+        if (ref_says(r, "padding", "same", "valid"))
+            g.after[i] = (int)fmax(0, (g.out[i] - 1) * g.stride[i] + g.kernel[i] - in - g.before[i]);
+        if (ref_says(r, "ceil", "true", "false")) {
+            const double room = in + pad[2 * i] + pad[2 * i + 1] - g.dilation[i] * (g.kernel[i] - 1) - 1;
+
+            g.out[i] = (int)ceil(room / g.stride[i]) + 1;
+            if ((g.out[i] - 1) * g.stride[i] - g.before[i] >= in)
+                g.out[i]--;
+        }
     }
     return g;
 }
@@ -24,20 +41,23 @@ static void window(const struct ref *r, const struct geometry *g, int at[4], int
     const struct ref_array *x = &r->in[0];
     const size_t to = ref_at(&r->y, at[0], at[1], at[2], at[3]);
     double best = -INFINITY, sum = 0, mag = 0;
+    const int count_pad = ref_says(r, "count_pad", "true", "false");
     int cells = 0;
 
     for (int u = 0; u < g->kernel[0]; u++)
         for (int v = 0; v < g->kernel[1]; v++) {
-            const int iy = at[1] * g->stride[0] - g->before[0] + u;
-            const int ix = at[2] * g->stride[1] - g->before[1] + v;
+            const int iy = at[1] * g->stride[0] - g->before[0] + u * g->dilation[0];
+            const int ix = at[2] * g->stride[1] - g->before[1] + v * g->dilation[1];
 
+            cells += count_pad && iy < x->shape.dim[1] + g->after[0] &&
+                     ix < x->shape.dim[2] + g->after[1];
             if (iy < 0 || ix < 0 || iy >= x->shape.dim[1] || ix >= x->shape.dim[2])
                 continue;
             const double value = x->v[ref_at(x, at[0], iy, ix, at[3])];
             best = fmax(best, value);
             sum += value;
             mag += fabs(value);
-            cells++;
+            cells += !count_pad;
         }
     r->y.v[to] = maximum ? best : sum / cells;
     r->y.mag[to] = maximum ? 0 : mag / cells;
@@ -89,12 +109,34 @@ static void global_pool(struct ref *r)
     { layer " kernel=1 stride=2", "2x5x6x4", .train = true }, /* gaps between windows */           \
     { layer " kernel=[5,3] stride=3 padding=same", "1x2x2x1", .train = true },                     \
     { layer " kernel=3 stride=2 padding=same", "3x12x11x16", .no_gradient = 1 },                   \
+    { layer " kernel=3 padding=explicit pad=[1,1,1,1]", "2x8x9x4", .train = true },                \
+    { layer " kernel=3 padding=explicit pad=[1,0,2,1]", "2x7x6x3", .train = true },                \
+    { layer " kernel=3 ceil=true", "2x6x8x5", .train = true },                                     \
+    { layer " kernel=2 ceil=true", "1x5x6x4", .train = true },                                     \
+    { layer " kernel=2 stride=3 ceil=true padding=explicit pad=[1,1,0,1]", "1x5x6x3",              \
+      .train = true },                                                                             \
+    { layer " kernel=3 padding=explicit pad=[1,1,1,1]", "8x112x112x64", .train = true,             \
+      .large = true },                                                                             \
     { layer " kernel=3 stride=2 padding=same", "6x112x112x64", .train = true, .large = true },    \
     { layer " kernel=2 stride=2", "4x64x64x33", .train = true, .large = true },                  \
     { layer " kernel=3 stride=1 padding=same", "4x35x35x288", .train = true, .large = true }
 
-static const struct check_case max_cases[] = { CASES("max_pool"), { 0 } };
-static const struct check_case avg_cases[] = { CASES("avg_pool"), { 0 } };
+static const struct check_case max_cases[] = {
+    CASES("max_pool"),
+    { "max_pool kernel=3 stride=1 dilation=2", "2x7x8x4", .train = true },
+    { "max_pool kernel=[2,3] stride=2 dilation=[3,2] padding=same", "1x7x9x3", .train = true },
+    { "max_pool kernel=3 stride=2 dilation=2 padding=explicit pad=[2,1,2,2] ceil=true", "1x7x8x4",
+      .train = true },
+    { 0 },
+};
+static const struct check_case avg_cases[] = {
+    CASES("avg_pool"),
+    { "avg_pool kernel=3 count_pad=true padding=explicit pad=[1,1,1,1]", "2x8x9x4" },
+    { "avg_pool kernel=3 count_pad=true padding=explicit pad=[1,0,2,1] ceil=true", "2x7x6x3" },
+    { "avg_pool kernel=3 stride=1 count_pad=true padding=same", "2x5x6x3" },
+    { "avg_pool kernel=2 stride=3 ceil=true count_pad=true", "1x7x6x3" },
+    { 0 },
+};
 static const struct check_case global_cases[] = {
     { "global_pool", "2x3x5x4" },
     { "global_pool", "1x1x1x1" },
