@@ -104,6 +104,7 @@ struct pm_checkpoint_conversion {
     int to;                           /* enum pm_convert_to */
     struct pm_strings only, exclude;  /* beginnings of names in the source; no `only`: all */
     const char *strip, *prefix;       /* taken off the beginning of names, put before them; or NULL */
+    const char *net;                  /* a config's file: PyTorch's names become its net's; or NULL */
     int averages;                     /* enum pm_averages */
     int keep;                         /* enum pm_convert_keep */
     int dtype;                        /* enum pm_convert_dtype */
@@ -119,7 +120,7 @@ struct pm_converted {
 /* Writes a checkpoint's tensors to dst, in a format by dst's ending or o->to; one tensor in memory at
  * a time. TensorFlow's global_step and the step that a safetensors file notes become each other.
  * Whole or not at all; PM_ECONFIG where dst is there (unless force) or is what is read from. */
-int pm_checkpoint_convert(const struct pm_checkpoint *from, const char *dst,
+int pm_checkpoint_convert(struct pm_checkpoint *from, const char *dst,
                           const struct pm_checkpoint_conversion *o, struct pm_converted *out);
 
 #endif

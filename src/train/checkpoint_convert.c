@@ -1,13 +1,18 @@
 /* checkpoint_convert: a checkpoint's tensors into a file of another program's format. What is written
  * is listed first; elements are read when the writer asks for them. */
 #include "train/averages.h"
+#include "train/experiment.h"
 
+#include <pumice/names.h>
+#include <pumice/train.h>
 #include <stdlib.h>
 #include <string.h>
 
 const struct pm_opt pm_checkpoint_conversion_opts[] = {
     PM_ENUM(pm_checkpoint_conversion, to, PM_CONVERT_BY_NAME, "auto|safetensors",
             "format; auto = by DST's ending: .safetensors"),
+    PM_STRING(pm_checkpoint_conversion, net, NULL,
+              "a config: PyTorch's names and layouts become those of its net, before all else"),
     PM_STRINGS(pm_checkpoint_conversion, only, NULL,
                "beginnings of names: no others are written; none = all"),
     PM_STRINGS(pm_checkpoint_conversion, exclude, NULL,
@@ -157,6 +162,35 @@ static int list_tensors(struct conversion *c)
     return PM_OK;
 }
 
+/* ---- PyTorch's names -------------------------------------------------------------------- */
+
+/* The net is the one that is trained, with its auxiliary heads. */
+static int translate(struct pm_checkpoint *from, const char *file, struct pm_arena *a)
+{
+    const struct pm_open_sections open = pm_train_choices(a);
+    struct pm_config *config = NULL;
+    struct pm_experiment *e = NULL;
+    struct pm_net *net = NULL;
+    struct pm_variables *v = NULL;
+    int err = PM_OK;
+
+    PM_TRY(pm_config_load(file, NULL, 0, &open, &config));
+    if (!pm_names_are_torch(from->tensors))
+        PM_TRY(pm_fail(PM_ECONFIG, "checkpoint convert: net=%s: the names in %s are not PyTorch's; "
+                       "leave it out", file, from->path));
+    PM_TRY(pm_experiment_open(config, config->data.folder && pm_is_folder(config->data.folder)
+                                          ? PM_OPEN_TRAIN : 0, &e));
+    PM_TRY(pm_experiment_net(e, 1, true, &net, NULL));
+    PM_TRY(pm_variables_create(NULL, net, false, NULL, &v)); /* its list only */
+    PM_TRY(pm_names_torch(v, from->tensors, &from->tensors));
+out:
+    pm_variables_destroy(&v);
+    pm_net_destroy(&net);
+    pm_experiment_close(&e);
+    pm_config_destroy(&config);
+    return err;
+}
+
 /* ---- where and how ---------------------------------------------------------------------- */
 
 /* Notes of a file of the same format stay; others get the step. */
@@ -230,7 +264,7 @@ static int check_free(const struct conversion *c, const struct writer *w, const 
     return PM_OK;
 }
 
-int pm_checkpoint_convert(const struct pm_checkpoint *from, const char *dst,
+int pm_checkpoint_convert(struct pm_checkpoint *from, const char *dst,
                           const struct pm_checkpoint_conversion *o, struct pm_converted *out)
 {
     int err = PM_OK;
@@ -243,6 +277,8 @@ int pm_checkpoint_convert(const struct pm_checkpoint *from, const char *dst,
     PM_TRY(choose(o, dst, &w));
     out->format = w->format;
     PM_TRY(check_free(&c, w, dst));
+    if (o->net)
+        PM_TRY(translate(from, o->net, c.arena));
     PM_TRY(pm_averages_choose(from, o->averages, "checkpoint convert", "averages", &c.averages));
     PM_TRY(list_tensors(&c));
     PM_TRY(w->write(&c, dst));
