@@ -97,7 +97,7 @@ bool pm_checkpoint_has(const struct pm_checkpoint *c, const char *name, struct p
 
 /* ---- converting ------------------------------------------------------------------------ */
 
-enum pm_convert_to { PM_CONVERT_BY_NAME, PM_CONVERT_SAFETENSORS };
+enum pm_convert_to { PM_CONVERT_BY_NAME, PM_CONVERT_SAFETENSORS, PM_CONVERT_TENSORFLOW };
 enum pm_convert_keep { PM_CONVERT_ALL, PM_CONVERT_VARIABLES };
 enum pm_convert_dtype { PM_CONVERT_SAME, PM_CONVERT_F32 };
 struct pm_checkpoint_conversion {
@@ -117,9 +117,11 @@ struct pm_converted {
     size_t left_out; /* of the source's */
     size_t texts;    /* of those: texts and other things that are no numbers */
 };
-/* Writes a checkpoint's tensors to dst, in a format by dst's ending or o->to; one tensor in memory at
- * a time. TensorFlow's global_step and the step that a safetensors file notes become each other.
- * Whole or not at all; PM_ECONFIG where dst is there (unless force) or is what is read from. */
+/* Writes a checkpoint's tensors to dst, in a format by dst's ending or o->to: a safetensors file, or a
+ * TensorFlow V2 checkpoint, whose prefix dst is (with a file `checkpoint` beside it that names it,
+ * where there is none). One tensor in memory at a time. TensorFlow's global_step and the step that a
+ * safetensors file notes become each other. Whole or not at all; PM_ECONFIG where dst is there
+ * (unless force) or is what is read from. */
 int pm_checkpoint_convert(struct pm_checkpoint *from, const char *dst,
                           const struct pm_checkpoint_conversion *o, struct pm_converted *out);
 

@@ -9,8 +9,9 @@
 #include <string.h>
 
 const struct pm_opt pm_checkpoint_conversion_opts[] = {
-    PM_ENUM(pm_checkpoint_conversion, to, PM_CONVERT_BY_NAME, "auto|safetensors",
-            "format; auto = by DST's ending: .safetensors"),
+    PM_ENUM(pm_checkpoint_conversion, to, PM_CONVERT_BY_NAME, "auto|safetensors|tensorflow",
+            "format; auto = by DST's ending: .safetensors, or .ckpt, .ckpt-NUMBER, .index of a "
+            "TensorFlow V2 checkpoint, whose prefix DST is"),
     PM_STRING(pm_checkpoint_conversion, net, NULL,
               "a config: PyTorch's names and layouts become those of its net, before all else"),
     PM_STRINGS(pm_checkpoint_conversion, only, NULL,
@@ -218,6 +219,25 @@ static int write_safetensors(const struct conversion *c, const char *dst)
     return err;
 }
 
+/* global_step, which TensorFlow's programs ask for, is written anew. A file `checkpoint` that names
+ * others stays. */
+static int write_tensorflow(const struct conversion *c, const char *dst)
+{
+    const int64_t step = (int64_t)c->from->step;
+    const char *slash = strrchr(dst, '/');
+    const char *state = pm_arena_printf(c->arena, "%.*scheckpoint", slash ? (int)(slash + 1 - dst) : 0,
+                                        dst);
+    const bool alone = !pm_file_exists(state);
+    size_t count = c->out->tensors;
+
+    if (c->has_step)
+        c->list[count++] = (struct pm_file_tensor){ .name = "global_step", .type = PM_DTYPE_I64,
+                                                    .data = &step };
+    if (!alone)
+        PM_INFO("checkpoint", "%s is there and stays as it is", state);
+    return pm_tf_bundle_write(dst, c->list, count, alone);
+}
+
 struct writer {
     int to; /* enum pm_convert_to */
     const char *format;
@@ -231,10 +251,21 @@ static bool ends_safetensors(const char *dst)
     return pm_ends_with(dst, ".safetensors");
 }
 
+/* "model.ckpt", "model.ckpt-123", "model.ckpt-123.index" */
+static bool ends_tensorflow(const char *dst)
+{
+    const char *slash = strrchr(dst, '/'), *ckpt = strstr(slash ? slash : dst, ".ckpt");
+
+    return pm_ends_with(dst, ".index") || (ckpt && !strchr(ckpt + 1, '.'));
+}
+
 static const char *const one_file[] = { "", NULL };
+static const char *const bundle_files[] = { ".index", ".data-00000-of-00001", NULL };
 
 static const struct writer writers[] = {
     { PM_CONVERT_SAFETENSORS, "safetensors", ends_safetensors, one_file, write_safetensors },
+    { PM_CONVERT_TENSORFLOW, "TensorFlow V2 checkpoint", ends_tensorflow, bundle_files,
+      write_tensorflow },
 };
 
 static int choose(const struct pm_checkpoint_conversion *o, const char *dst,
@@ -244,7 +275,8 @@ static int choose(const struct pm_checkpoint_conversion *o, const char *dst,
         if (o->to ? o->to == writers[i].to : writers[i].is(dst))
             return *out = &writers[i], PM_OK;
     return pm_fail(PM_ECONFIG, "checkpoint convert: the ending of %s names no format that can be "
-                   "written: let it end with .safetensors, or say to=safetensors", dst);
+                   "written: let it end with .safetensors or .ckpt, or say to=safetensors or to=tensorflow",
+                   dst);
 }
 
 static int check_free(const struct conversion *c, const struct writer *w, const char *dst)
@@ -276,6 +308,8 @@ int pm_checkpoint_convert(struct pm_checkpoint *from, const char *dst,
                  pm_tensor_file_find(from->tensors, "global_step");
     PM_TRY(choose(o, dst, &w));
     out->format = w->format;
+    if (w->to == PM_CONVERT_TENSORFLOW && pm_ends_with(dst, ".index"))
+        dst = pm_arena_printf(c.arena, "%.*s", (int)(strlen(dst) - strlen(".index")), dst);
     PM_TRY(check_free(&c, w, dst));
     if (o->net)
         PM_TRY(translate(from, o->net, c.arena));
