@@ -76,15 +76,16 @@ int app_args(int argc, char **argv, const char *command, struct pm_arena *a, str
     return PM_OK;
 }
 
-/* key=value of the command line as an option table's text: what holds a space becomes a JSON
- * string. */
+/* key=value of the command line as an option table's text: what holds a space becomes JSON without
+ * spaces outside of strings. */
 static void add_option(struct pm_str *s, const char *word)
 {
     const char *value = strchr(word, '=') + 1;
 
     pm_str_add(s, "%s%.*s", s->length ? " " : "", (int)(value - word), word);
-    if (strpbrk(value, " \"") && value[0] != '"' && value[0] != '[') {
-        cJSON *v = cJSON_CreateString(value);
+    if (strpbrk(value, " \"") && value[0] != '"') {
+        cJSON *v = value[0] == '[' ? cJSON_Parse(value) : NULL;
+        v = v ? v : cJSON_CreateString(value);
         char *text = cJSON_PrintUnformatted(v);
         pm_str_add(s, "%s", text);
         cJSON_free(text);

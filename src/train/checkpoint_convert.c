@@ -301,7 +301,7 @@ int pm_checkpoint_convert(struct pm_checkpoint *from, const char *dst,
 {
     int err = PM_OK;
     struct conversion c = { .arena = pm_arena_create(), .from = from, .o = o, .out = out };
-    const struct writer *w;
+    const struct writer *w = NULL;
 
     *out = (struct pm_converted){ 0 };
     c.has_step = from->step > 0 || from->state || pm_tensor_file_meta(from->tensors, "step") ||
