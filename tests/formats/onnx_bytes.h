@@ -103,7 +103,8 @@ static inline int read_bytes(const struct pm_str *bytes, struct pm_onnx_model **
 {
     *m = NULL;
     *copy = pm_malloc(bytes->length);
-    memcpy(*copy, bytes->text, bytes->length);
+    if (bytes->length)
+        memcpy(*copy, bytes->text, bytes->length);
     return pm_onnx_read_memory("bytes", *copy, bytes->length, m);
 }
 

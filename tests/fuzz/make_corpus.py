@@ -393,6 +393,70 @@ def torches(project):
         yield path.stem + "_file", b"\1" + path.read_bytes()
 
 
+# ---- ONNX --------------------------------------------------------------------------------
+
+def number(n, value):
+    return varint(n << 3) + varint(value)
+
+
+def onnx_tensor(name, kind, dims, data):
+    return b"".join(number(1, d) for d in dims) + number(2, kind) + data + field(8, name)
+
+
+def onnx_model(graph, ir=8, opset=17, rest=b""):
+    return number(1, ir) + field(2, b"x") + field(7, graph) + field(8, number(2, opset)) + rest
+
+
+def onnx_attr(name, kind, value):
+    return field(5, field(1, name) + value + (number(20, kind) if kind else b""))
+
+
+def onnx_value(name, dims):
+    shape = b"".join(field(1, number(1, d) if isinstance(d, int) else field(2, d)) for d in dims)
+    return field(1, name) + field(2, field(1, number(1, 1) + field(2, shape)))
+
+
+def onnxs():
+    floats = struct.pack("<4f", 1, -2, 0.5, 3e38)
+    tensors = [onnx_tensor(b"raw", 1, (2, 2), field(9, floats)),
+               onnx_tensor(b"listed", 1, (4,), field(4, floats)),
+               onnx_tensor(b"single", 1, (1,), varint(4 << 3 | 5) + floats[:4]),
+               onnx_tensor(b"half", 10, (2,), field(5, varint(0x3c00) + varint(0xc100))),
+               onnx_tensor(b"flags", 9, (2,), number(5, 1) + number(5, 0)),
+               onnx_tensor(b"ints", 7, (2,), field(7, varint(300) + varint(-1))),
+               onnx_tensor(b"double", 11, (1,), field(10, struct.pack("<d", 2.5))),
+               onnx_tensor(b"unsigned", 13, (1,), field(11, varint(-1))),
+               onnx_tensor(b"text", 8, (2,), field(6, b"a") + field(6, b"b")),
+               onnx_tensor(b"scalar", 1, (), field(9, floats[:4])),
+               onnx_tensor(b"long", 1, (1025,), field(9, bytes(4100)))]
+    far = onnx_tensor(b"far", 1, (2,), b"".join(
+        field(13, field(1, k) + field(2, v)) for k, v in
+        ((b"location", b"model.onnx"), (b"offset", b"4"), (b"length", b"8"))) + number(14, 1))
+    attrs = [onnx_attr(b"f", 1, varint(2 << 3 | 5) + floats[:4]), onnx_attr(b"i", 2, number(3, -1)),
+             onnx_attr(b"s", 3, field(4, b"SAME")), onnx_attr(b"t", 4, field(5, tensors[0])),
+             onnx_attr(b"fs", 6, field(7, floats)), onnx_attr(b"is", 7, number(8, 1) + number(8, 2)),
+             onnx_attr(b"packed", 7, field(8, varint(1) + varint(500))),
+             onnx_attr(b"ss", 8, field(9, b"a") + field(9, b"")), onnx_attr(b"old", 0, number(3, 5))]
+    node = field(1, b"x") + field(1, b"") + field(2, b"y") + field(3, b"n") + field(4, b"Conv")
+    io = field(11, onnx_value(b"x", [b"N", 3, 5, 5])) + field(12, onnx_value(b"y", []))
+    meta = field(14, field(1, b"key") + field(2, b"value"))
+    writable = [t for t in tensors if b"text" not in t]
+    good = onnx_model(field(1, node + b"".join(attrs)) + field(2, b"g") +
+                      b"".join(field(5, t) for t in writable) + io, rest=meta)
+    yield "good", b"\1" + good
+    yield "beside", b"\3" + good
+    yield "text", b"\1" + onnx_model(field(5, tensors[8]))
+    yield "far", b"\1" + onnx_model(field(5, far))
+    yield "old", b"\1" + onnx_model(field(1, node) + field(5, tensors[0]) + io +
+                                   field(11, onnx_value(b"raw", [2, 2])), ir=3, opset=9)
+    yield "graph", b"\1" + onnx_model(field(1, field(4, b"If") + onnx_attr(b"then", 5, field(6, b""))))
+    yield "sparse", b"\1" + onnx_model(field(15, b""))
+    yield "domains", b"\1" + onnx_model(field(1, field(4, b"Gelu") + field(7, b"lib")), rest=field(
+        25, field(1, b"Gelu") + field(10, b"lib")) + field(8, field(1, b"lib") + number(2, 1)))
+    for i, t in enumerate(tensors + [far]):
+        yield f"tensor{i}", b"\0" + t
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
@@ -401,7 +465,8 @@ def main():
              "cifar10": cifars(), "safetensors": safetensors(), "net_json": nets(),
              "config": configs(project), "json": jsons(project), "dataset": datasets(),
              "run": runs(), "report": reports(), "verdicts": verdicts(), "coco": cocos(),
-             "imagenet": imagenets(), "torch": torches(project)}
+             "imagenet": imagenets(), "torch": torches(project),
+             "onnx": onnxs()}
     for target, files in seeds.items():
         folder = os.path.join(sys.argv[1], target + "_fuzz")
         os.makedirs(folder, exist_ok=True)
