@@ -37,8 +37,8 @@ int pm_tf_shape(const struct pm_tensor_file *f, struct pm_file_tensor *t, const 
 /* A part of a tensor: length[i] from start[i] in each dimension. */
 struct pm_tf_slice {
     int64_t start[PM_FILE_MAX_RANK], length[PM_FILE_MAX_RANK];
-    uint64_t count; /* of elements */
-    struct pm_str key; /* under which a table has it; owned */
+    bool open[PM_FILE_MAX_RANK]; /* the file names no length: all of the dimension */
+    uint64_t count;              /* of elements */
 };
 /* A tensor's slices: inside it, apart from each other, and together all of it. */
 struct pm_tf_slices {
@@ -51,6 +51,8 @@ int pm_tf_slices_add(const struct pm_tensor_file *f, const struct pm_file_tensor
 int pm_tf_slices_check(const struct pm_tensor_file *f, const struct pm_file_tensor *t,
                        const struct pm_tf_slices *s);
 void pm_tf_slices_free(struct pm_tf_slices *s);
+/* The key under which a table has it; it replaces what out holds. */
+void pm_tf_slice_key(const char *name, int rank, const struct pm_tf_slice *s, struct pm_str *out);
 /* Copies a slice's elements to their places in the whole tensor. */
 void pm_tf_slice_put(const struct pm_file_tensor *t, const struct pm_tf_slice *s, const void *elements,
                      void *whole);
@@ -62,7 +64,7 @@ struct pm_tf_whole {
     uint64_t id;   /* its offset + 1; 0: none */
 };
 typedef int pm_tf_make(const struct pm_tensor_file *f, const struct pm_file_tensor *t, void *whole);
-/* Bytes begin..begin+size-1 of what `make` makes. */
+/* Bytes begin..begin+size-1 of what `make` makes, which is called by one thread at a time. */
 int pm_tf_whole_read(struct pm_tf_whole *w, pm_tf_make *make, const struct pm_tensor_file *f,
                      const struct pm_file_tensor *t, uint64_t begin, size_t size, void *dst);
 

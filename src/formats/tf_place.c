@@ -8,6 +8,9 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+enum { MOST_STATE = 1 << 20 }; /* bytes of a file `checkpoint` */
 
 static const char *name_of(const char *path)
 {
@@ -169,14 +172,18 @@ static const char *quoted(struct pm_arena *a, const char *p)
     return text;
 }
 
-/* Of model_checkpoint_path in a file `checkpoint`; NULL when it is none. */
+/* Of model_checkpoint_path in a file `checkpoint`; NULL when it is none: others give that name to
+ * other things, large ones too. */
 static int read_state(struct pm_arena *a, const char *path, const char **out)
 {
     static const char key[] = "model_checkpoint_path";
     int err = PM_OK;
     char *text = NULL;
+    struct stat st;
 
     *out = NULL;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > MOST_STATE)
+        return PM_OK;
     PM_TRY(pm_file_read(path, &text, NULL));
     for (const char *line = text; line; line = strchr(line, '\n')) {
         line += strspn(line, " \t\r\n");

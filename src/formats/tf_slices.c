@@ -102,14 +102,28 @@ static void add_signed(struct pm_str *s, int64_t v)
     pm_str_bytes(s, bytes, (size_t)n);
 }
 
+void pm_tf_slice_key(const char *name, int rank, const struct pm_tf_slice *s, struct pm_str *out)
+{
+    out->length = 0;
+    add_number(out, 0);
+    add_string(out, name);
+    add_number(out, (uint64_t)rank);
+    for (int i = 0; i < rank; i++) {
+        add_signed(out, s->start[i]);
+        add_signed(out, s->open[i] ? -1 : s->length[i]);
+    }
+}
+
 /* ---- slices ---------------------------------------------------------------------------- */
 
 static bool overlap(const struct pm_tf_slice *a, const struct pm_tf_slice *b, int rank)
 {
+    if (a->count == 0 || b->count == 0)
+        return false;
     for (int i = 0; i < rank; i++)
         if (a->start[i] >= b->start[i] + b->length[i] || b->start[i] >= a->start[i] + a->length[i])
             return false;
-    return a->count && b->count;
+    return true;
 }
 
 int pm_tf_slices_add(const struct pm_tensor_file *f, const struct pm_file_tensor *t,
@@ -122,20 +136,16 @@ int pm_tf_slices_add(const struct pm_tensor_file *f, const struct pm_file_tensor
     PM_GROW(out->list, out->count, out->capacity);
     struct pm_tf_slice *s = &out->list[out->count++];
     *s = (struct pm_tf_slice){ .count = 1 };
-    add_number(&s->key, 0);
-    add_string(&s->key, t->name);
-    add_number(&s->key, (uint64_t)t->rank);
     for (int i = 0; i < t->rank; i++) {
         const Pm__Tf__Extent *e = p->extent[i];
         const bool some = e->has_length_case == PM__TF__EXTENT__HAS_LENGTH_LENGTH;
         s->start[i] = e->start;
         s->length[i] = some ? e->length : t->dim[i];
+        s->open[i] = !some;
         if (e->start < 0 || s->length[i] < 0 || e->start > t->dim[i] ||
             s->length[i] > t->dim[i] - e->start)
             return pm_tensor_file_bad(f, t->name, "a slice goes beyond its shape");
         s->count *= (uint64_t)s->length[i];
-        add_signed(&s->key, e->start);
-        add_signed(&s->key, some ? e->length : -1);
     }
     for (size_t k = 0; k + 1 < out->count; k++)
         if (overlap(&out->list[k], s, t->rank))
@@ -157,8 +167,6 @@ int pm_tf_slices_check(const struct pm_tensor_file *f, const struct pm_file_tens
 
 void pm_tf_slices_free(struct pm_tf_slices *s)
 {
-    for (size_t i = 0; i < s->count; i++)
-        pm_str_free(&s->list[i].key);
     pm_free(s->list);
     *s = (struct pm_tf_slices){ 0 };
 }
@@ -197,9 +205,11 @@ int pm_tf_whole_read(struct pm_tf_whole *w, pm_tf_make *make, const struct pm_te
 {
     int err = PM_OK;
 
-    if (begin == 0 && size == t->bytes)
-        return make(f, t, dst);
     pthread_mutex_lock(&w->lock);
+    if (begin == 0 && size == t->bytes) {
+        err = make(f, t, dst);
+        goto out;
+    }
     if (w->id != t->offset + 1) {
         w->id = 0;
         w->data = pm_realloc(w->data, (size_t)t->bytes + 1);

@@ -21,6 +21,7 @@
 enum {
     SNAPPY_MOST = 32,    /* its 3-byte copies make 64 bytes: 22 times */
     NAMES_MOST = 64,     /* writers begin anew every 16 keys, so 16 times */
+    KEPT = 4 << 20,      /* a block of the usual 256 KiB, not one that a large variable fills */
 };
 
 static const uint8_t magic[8] = { 0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb };
@@ -84,7 +85,7 @@ static bool get_handle(const uint8_t **at, const uint8_t *end, struct handle *h)
 static void block_free(struct pm_tf_block *b)
 {
     pm_free(b->data);
-    b->data = NULL;
+    *b = (struct pm_tf_block){ 0 };
 }
 
 /* data, size: what stands in the file. On success b has its contents in memory of its own. */
@@ -237,6 +238,7 @@ out:
 void pm_tf_table_close(struct pm_tf_table *t)
 {
     block_free(&t->index);
+    block_free(&t->last);
 }
 
 /* State of a walk over all blocks. */
@@ -311,19 +313,21 @@ static int seek(struct cursor *c, const char *key, size_t key_size, struct pm_tf
     return got;
 }
 
-int pm_tf_table_find(const struct pm_tf_table *t, const char *key, size_t key_size, pm_tf_use *use,
+int pm_tf_table_find(struct pm_tf_table *t, const char *key, size_t key_size, pm_tf_use *use,
                      void *ctx)
 {
     int err = PM_OK, got;
-    struct pm_tf_block b = { 0 };
-    struct cursor index = { .t = t, .block = &t->index }, c = { .t = t, .block = &b };
+    struct cursor index = { .t = t, .block = &t->index }, c = { .t = t, .block = &t->last };
     struct pm_tf_entry e;
     struct handle h = { 0 };
 
     PM_TRY(got = seek(&index, key, key_size, &e));
     if (got > 0) {
         PM_TRY(data_handle(t, &e, &h));
-        PM_TRY(block_read(t, h, &b));
+        if (!t->last.data || t->last.offset != h.offset) {
+            block_free(&t->last);
+            PM_TRY(block_read(t, h, &t->last));
+        }
         PM_TRY(got = seek(&c, key, key_size, &e));
     }
     if (got == 0 || compare(e.key, e.key_size, key, key_size) != 0)
@@ -332,6 +336,7 @@ int pm_tf_table_find(const struct pm_tf_table *t, const char *key, size_t key_si
 out:
     pm_str_free(&index.key);
     pm_str_free(&c.key);
-    block_free(&b);
+    if (t->last.size > KEPT)
+        block_free(&t->last);
     return err;
 }

@@ -18,6 +18,7 @@ struct pm_tf_table {
     int source;
     uint64_t end; /* of the blocks: where the footer begins */
     struct pm_tf_block index;
+    struct pm_tf_block last; /* that find read, while it is not large */
 };
 struct pm_tf_entry {
     const char *key; /* followed by a zero byte; may hold others */
@@ -35,8 +36,9 @@ int pm_tf_table_open(const struct pm_tensor_file *f, int source, struct pm_tf_ta
 void pm_tf_table_close(struct pm_tf_table *t);
 /* All entries in the order of their keys. */
 int pm_tf_table_walk(const struct pm_tf_table *t, pm_tf_use *use, void *ctx);
-/* The entry of one key; PM_EDATA when there is none. */
-int pm_tf_table_find(const struct pm_tf_table *t, const char *key, size_t key_size, pm_tf_use *use,
+/* The entry of one key; PM_EDATA when there is none. For one thread at a time: blocks of many small
+ * entries are kept. */
+int pm_tf_table_find(struct pm_tf_table *t, const char *key, size_t key_size, pm_tf_use *use,
                      void *ctx);
 /* "FILE: WHAT", PM_EDATA, of the table's file. */
 int pm_tf_table_bad(const struct pm_tf_table *t, const char *fmt, ...) PM_PRINTF(2, 3);

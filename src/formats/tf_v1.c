@@ -101,14 +101,16 @@ static int make_whole(const struct pm_tensor_file *f, const struct pm_file_tenso
     int err = PM_OK;
     const struct checkpoint *c = f->own;
     const struct item *item = &c->items[t->offset];
+    struct pm_str key = { 0 };
 
     for (size_t i = 0; i < item->slices.count && t->type != PM_DTYPE_OTHER; i++) {
         const struct pm_tf_slice *s = &item->slices.list[i];
         struct wanted w = { .f = f, .t = t, .slice = s, .whole = whole };
-        PM_TRY(pm_tf_table_find(&c->tables[item->tables[i]], s->key.text, s->key.length, take_values,
-                                &w));
+        pm_tf_slice_key(t->name, t->rank, s, &key);
+        PM_TRY(pm_tf_table_find(&c->tables[item->tables[i]], key.text, key.length, take_values, &w));
     }
 out:
+    pm_str_free(&key);
     return err;
 }
 

@@ -245,6 +245,7 @@ static int take_slices(struct bundle *b, const struct pm_file_tensor *t, const P
                        struct item *item)
 {
     int err = PM_OK;
+    struct pm_str key = { 0 };
 
     if (t->type == PM_DTYPE_OTHER) /* only listed */
         return PM_OK;
@@ -254,7 +255,8 @@ static int take_slices(struct bundle *b, const struct pm_file_tensor *t, const P
     for (size_t i = 0; i < m->n_slices; i++) {
         PM_TRY(pm_tf_slices_add(b->f, t, m->slices[i], &item->slices));
         const struct pm_tf_slice *s = &item->slices.list[i];
-        const struct stored wanted = { .key = s->key.text, .key_size = s->key.length };
+        pm_tf_slice_key(t->name, t->rank, s, &key);
+        const struct stored wanted = { .key = key.text, .key_size = key.length };
         const struct stored *found = b->stored_count
             ? bsearch(&wanted, b->stored, b->stored_count, sizeof wanted, by_key) : NULL;
         if (!found || found->dtype != m->dtype ||
@@ -265,6 +267,7 @@ static int take_slices(struct bundle *b, const struct pm_file_tensor *t, const P
     }
     PM_TRY(pm_tf_slices_check(b->f, t, &item->slices));
 out:
+    pm_str_free(&key);
     return err;
 }
 
