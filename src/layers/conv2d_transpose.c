@@ -137,8 +137,8 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         pm_conv_call(c, &pm_conv2d_fwd, &p, dz, n->w[0], n->dx);
 }
 
-/* What the output lacks of stride * (in - 1) + kernel is cut off by pads, what it has more is added
- * at the end. */
+/* What the output lacks of stride * (in - 1) + reach is cut off by pads, what it has more is added at
+ * the end. */
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     const struct conv_tail t = tail_of(n);
@@ -146,15 +146,18 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     const char *y;
 
     params_of(n, &p);
-    const int h = p.stride_h * (p.oh - 1) + p.kh - p.h, w = p.stride_w * (p.ow - 1) + p.kw - p.w;
+    const int bottom = p.stride_h * (p.oh - 1) + (p.kh - 1) * p.dilation_h + 1 - p.h - p.top;
+    const int right = p.stride_w * (p.ow - 1) + (p.kw - 1) * p.dilation_w + 1 - p.w - p.left;
     y = pm_export_op(g, "ConvTranspose", PM_VALUES(pm_export_x(g, n, 0),
                                                    pm_export_weights(g, n, false),
                                                    pm_export_bias(g, n, t.bias)));
     pm_export_ints(g, "kernel_shape", PM_INT64S(p.kh, p.kw));
     pm_export_ints(g, "strides", PM_INT64S(p.stride_h, p.stride_w));
-    pm_export_ints(g, "pads", PM_INT64S(p.top, p.left, h > p.top ? h - p.top : 0,
-                                        w > p.left ? w - p.left : 0));
-    pm_export_ints(g, "output_padding", PM_INT64S(h < 0 ? -h : 0, w < 0 ? -w : 0));
+    pm_export_ints(g, "dilations", PM_INT64S(p.dilation_h, p.dilation_w));
+    pm_export_ints(g, "pads", PM_INT64S(p.top, p.left, bottom > 0 ? bottom : 0,
+                                        right > 0 ? right : 0));
+    pm_export_ints(g, "output_padding", PM_INT64S(bottom < 0 ? -bottom : 0,
+                                                  right < 0 ? -right : 0));
     return pm_export_activation(g, y, t.activation, t.slope);
 }
 

@@ -2,6 +2,7 @@
  * the net's own input. Backward: the variable's gradient is dy, the input's, where it is asked for, 0. */
 #include "bias_grad.params.h"
 #include "layers/conv_rows.h"
+#include "layers/export_nodes.h"
 #include "layers/strided.h"
 
 struct parameter_cfg {
@@ -64,8 +65,13 @@ static void backward(struct pm_node *n, struct pm_calls *c)
     }
 }
 
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    return pm_export_nchw(g, pm_export_variable(g, n, 0), n->out_shape);
+}
+
 const struct pm_layer pm_layer_parameter = {
     .name = "parameter", .help = "a variable as a value, to be added, multiplied, joined",
     .opts = opts, .cfg_size = sizeof(struct parameter_cfg), .infer = infer, .forward = forward,
-    .backward = backward,
+    .backward = backward, .onnx = onnx,
 };

@@ -4,6 +4,7 @@
 
 #include <pumice/layer.h>
 
+#include "layers/export_nodes.h"
 #include "layers/pick.h"
 #include "unary.params.h"
 
@@ -132,7 +133,7 @@ static int power_kind(float exponent)
            : PM_UNARY_POWER;
 }
 
-static struct unary_params params_of(const struct pm_node *n)
+static int kind_of(const struct pm_node *n)
 {
     static const char *const names[PM_UNARY_KINDS] = {
         "elu", "celu", "selu", "softplus", "softsign", "exp", "log", "sqrt", "reciprocal", "abs",
@@ -140,12 +141,19 @@ static struct unary_params params_of(const struct pm_node *n)
         "erf", "ceil", "floor", "round", "sign",
     };
     const struct unary_cfg *cfg = n->cfg;
-    struct unary_params p = { .count = (int)pm_count(n->x), .a = cfg->a, .b = cfg->b };
+    int kind = 0;
 
-    while (strcmp(names[p.kind], n->layer->name) != 0)
-        p.kind++;
-    if (p.kind == PM_UNARY_GELU && cfg->approximate)
-        p.kind = PM_UNARY_GELU_TANH;
+    while (strcmp(names[kind], n->layer->name) != 0)
+        kind++;
+    return kind == PM_UNARY_GELU && cfg->approximate ? PM_UNARY_GELU_TANH : kind;
+}
+
+static struct unary_params params_of(const struct pm_node *n)
+{
+    const struct unary_cfg *cfg = n->cfg;
+    struct unary_params p = { .count = (int)pm_count(n->x), .kind = kind_of(n), .a = cfg->a,
+                              .b = cfg->b };
+
     if (p.kind == PM_UNARY_POWER)
         p.kind = power_kind(p.a);
     return p;
@@ -165,10 +173,97 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         pm_call(c, &bwd, pm_count(n->x), &p, PM_BUFS(n->x, n->dy, n->dx));
 }
 
+/* ---- ONNX ------------------------------------------------------------------------------ */
+
+static const char *times(struct pm_export *g, const char *x, float factor)
+{
+    return pm_export_op(g, "Mul", PM_VALUES(x, pm_export_number(g, factor)));
+}
+
+/* x sigmoid(beta u) */
+static const char *gated(struct pm_export *g, const char *x, const char *u, float beta)
+{
+    u = pm_export_op(g, "Sigmoid", PM_VALUES(beta == 1 ? u : times(g, u, beta)));
+    return pm_export_op(g, "Mul", PM_VALUES(x, u));
+}
+
+static const char *gelu(struct pm_export *g, const char *x, bool approximate)
+{
+    const char *u;
+
+    if (approximate) {
+        u = pm_export_op(g, "Mul", PM_VALUES(x, x));
+        u = times(g, pm_export_op(g, "Mul", PM_VALUES(u, x)), PM_GELU_B);
+        return gated(g, x, pm_export_op(g, "Add", PM_VALUES(x, u)), 2 * PM_GELU_A);
+    }
+    u = pm_export_op(g, "Erf", PM_VALUES(times(g, x, 0.70710678f)));
+    u = pm_export_op(g, "Add", PM_VALUES(u, pm_export_number(g, 1)));
+    return times(g, pm_export_op(g, "Mul", PM_VALUES(x, u)), 0.5f);
+}
+
+static const char *plain(struct pm_export *g, const char *x, int kind, const struct unary_cfg *cfg)
+{
+    static const struct { const char *op, *a, *b; } ops[PM_UNARY_KINDS] = {
+        [PM_UNARY_ELU] = { "Elu", "alpha", NULL },
+        [PM_UNARY_CELU] = { "Celu", "alpha", NULL },
+        [PM_UNARY_SELU] = { "Selu", "alpha", "gamma" },
+        [PM_UNARY_SOFTPLUS] = { "Softplus", NULL, NULL },
+        [PM_UNARY_SOFTSIGN] = { "Softsign", NULL, NULL },
+        [PM_UNARY_EXP] = { "Exp", NULL, NULL },
+        [PM_UNARY_LOG] = { "Log", NULL, NULL },
+        [PM_UNARY_SQRT] = { "Sqrt", NULL, NULL },
+        [PM_UNARY_RECIPROCAL] = { "Reciprocal", NULL, NULL },
+        [PM_UNARY_ABS] = { "Abs", NULL, NULL },
+        [PM_UNARY_NEG] = { "Neg", NULL, NULL },
+        [PM_UNARY_THRESHOLDED] = { "ThresholdedRelu", "alpha", NULL },
+        [PM_UNARY_ERF] = { "Erf", NULL, NULL },
+        [PM_UNARY_CEIL] = { "Ceil", NULL, NULL },
+        [PM_UNARY_FLOOR] = { "Floor", NULL, NULL },
+        [PM_UNARY_ROUND] = { "Round", NULL, NULL },
+        [PM_UNARY_SIGN] = { "Sign", NULL, NULL },
+    };
+
+    if (!ops[kind].op)
+        pm_export_refuse(g, "no operator of opset 17 is named for it");
+    x = pm_export_op(g, ops[kind].op ? ops[kind].op : "Identity", PM_VALUES(x));
+    if (ops[kind].a)
+        pm_export_float(g, ops[kind].a, cfg->a);
+    if (ops[kind].b)
+        pm_export_float(g, ops[kind].b, cfg->b);
+    return x;
+}
+
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const struct unary_cfg *cfg = n->cfg;
+    const char *x = pm_export_x(g, n, 0), *y;
+    const int kind = kind_of(n);
+
+    switch (kind) {
+    case PM_UNARY_GELU:
+    case PM_UNARY_GELU_TANH:
+        return gelu(g, x, kind == PM_UNARY_GELU_TANH);
+    case PM_UNARY_SWISH:
+        return gated(g, x, x, cfg->a);
+    case PM_UNARY_MISH:
+        y = pm_export_op(g, "Softplus", PM_VALUES(x));
+        return pm_export_op(g, "Mul", PM_VALUES(x, pm_export_op(g, "Tanh", PM_VALUES(y))));
+    case PM_UNARY_CLIP:
+        return pm_export_op(g, "Clip", PM_VALUES(x, pm_export_number(g, cfg->a),
+                                                 pm_export_number(g, cfg->b)));
+    case PM_UNARY_AFFINE:
+        return pm_export_op(g, "Add", PM_VALUES(times(g, x, cfg->a), pm_export_number(g, cfg->b)));
+    case PM_UNARY_POWER:
+        return pm_export_op(g, "Pow", PM_VALUES(x, pm_export_number(g, cfg->a)));
+    default:
+        return plain(g, x, kind, cfg);
+    }
+}
+
 #define UNARY(id, options, text)                                                                   \
     const struct pm_layer pm_layer_##id = {                                                        \
         .name = #id, .help = text, .opts = options, .cfg_size = sizeof(struct unary_cfg),          \
-        .infer = pm_infer_same, .forward = forward, .backward = backward,                          \
+        .infer = pm_infer_same, .forward = forward, .backward = backward, .onnx = onnx,            \
     }
 
 UNARY(elu, elu_opts, "x, or alpha (e^x - 1) where x is negative");
