@@ -238,7 +238,7 @@ static int locate_folder(struct pm_arena *a, const char *path, struct pm_tf_plac
             use_prefix(pm_arena_printf(a, "%s%svariables/variables", path, slash), out);
             return PM_OK;
         }
-        if (!pm_ends_with(names[i], ".index"))
+        if (names[i][0] == '.' || !pm_ends_with(names[i], ".index"))
             continue;
         if (found)
             PM_TRY(pm_fail(PM_EDATA, "%s: holds more than one checkpoint (%s, %s): give one of them", path,
