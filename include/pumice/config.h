@@ -42,9 +42,12 @@ struct pm_open_sections {
 enum pm_task { PM_TASK_CLASSIFICATION, PM_TASK_SEGMENTATION, PM_TASK_DETECTION };
 
 struct pm_config_model {
-    const char *name;           /* a named net, or NULL: then layers is given */
+    const char *name;           /* a named net, or NULL: then layers or onnx is given */
     int num_classes;            /* 0 = the data's */
     const struct cJSON *layers; /* a layer list, or NULL */
+    const char *onnx;           /* an ONNX model, or NULL */
+    const char *onnx_logits;    /* its value that is the logits; NULL = its output */
+    bool onnx_new_head;         /* a fresh last layer, for other classes */
     int quantize_delay;         /* only -1: no fake quantisation */
 };
 

@@ -26,6 +26,9 @@ int pm_import_open_model(struct pm_onnx_model *model, struct pm_import **out);
 void pm_import_close(struct pm_import **i);
 const struct pm_onnx_model *pm_import_model(const struct pm_import *i);
 int pm_import_facts(struct pm_import *i, struct pm_import_facts *out);
+/* How many values the logits have for pictures of this shape. */
+int pm_import_classes(struct pm_import *i, struct pm_shape picture,
+                      const struct pm_import_options *options, int *out);
 
 /* Adds the model's layers to net behind images [n, h, w, c]. PM_ECONFIG names the nodes that are not
  * supported, all of them, or what does not fit. */

@@ -17,16 +17,22 @@ static int check_model(const struct pm_config *c)
     if (c->model.layers && !cJSON_IsArray(c->model.layers))
         return pm_fail(PM_ECONFIG, "%s model.layers: a list [ { \"layer\": ... }, ... ] is needed",
                        pm_config_place(c, "model.layers"));
-    if (c->model.name && c->model.layers)
+    const int given = (c->model.name != NULL) + (c->model.layers != NULL) + (c->model.onnx != NULL);
+
+    if (given > 1)
+        return pm_fail(PM_ECONFIG, "%s model: %s and %s are both given; one of them makes the network",
+                       pm_config_place(c, c->model.onnx ? "model.onnx" : "model.layers"),
+                       c->model.name ? "name" : "layers", c->model.onnx ? "onnx" : "layers");
+    if (given == 0)
         return pm_fail(PM_ECONFIG,
-                       "%s model: name and layers are both given; one of them makes "
-                       "the network",
-                       pm_config_place(c, "model.layers"));
-    if (!c->model.name && !c->model.layers)
-        return pm_fail(PM_ECONFIG,
-                       "%s: model.name is not given (nor model.layers); it names the "
+                       "%s: model.name is not given (nor model.layers, nor model.onnx); it names the "
                        "network, as in model.name=lenet",
                        c->path);
+    if (!c->model.onnx && (c->model.onnx_logits || c->model.onnx_new_head))
+        return pm_fail(PM_ECONFIG, "%s model.%s: is of an ONNX model, but model.onnx is not given",
+                       pm_config_place(c, c->model.onnx_logits ? "model.onnx_logits"
+                                                               : "model.onnx_new_head"),
+                       c->model.onnx_logits ? "onnx_logits" : "onnx_new_head");
     return PM_OK;
 }
 

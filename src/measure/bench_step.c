@@ -200,7 +200,7 @@ static int run(struct bench *b, struct cJSON *report)
     int err = PM_OK;
 
     cJSON_AddStringToObject(report, "config", c->path);
-    cJSON_AddStringToObject(report, "model", c->model.name ? c->model.name : "layers");
+    cJSON_AddStringToObject(report, "model", pm_experiment_net_name(c));
     cJSON_AddNumberToObject(report, "batch", c->run.batch_size);
     cJSON_AddBoolToObject(report, "synthetic", b->o.synthetic);
     cJSON_AddNumberToObject(report, "warmup", b->o.warmup);

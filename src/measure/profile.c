@@ -249,7 +249,7 @@ static void add_report(struct profile *p, cJSON *report)
     cJSON *list;
 
     cJSON_AddStringToObject(report, "config", c->path);
-    cJSON_AddStringToObject(report, "model", c->model.name ? c->model.name : "layers");
+    cJSON_AddStringToObject(report, "model", pm_experiment_net_name(c));
     cJSON_AddNumberToObject(report, "batch", c->run.batch_size);
     cJSON_AddNumberToObject(report, "steps", p->o.steps);
     cJSON_AddNumberToObject(report, "warmup", p->o.warmup);

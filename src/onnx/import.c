@@ -9,6 +9,7 @@
 struct pm_import {
     struct pm_onnx_model *model; /* owned */
     struct pm_arena *arena;      /* owned: what variables are read from */
+    bool told;                   /* what was left out */
 };
 
 int pm_import_open_model(struct pm_onnx_model *model, struct pm_import **out)
@@ -237,9 +238,9 @@ static bool is_op(const struct pm_onnx_node *n, const char *ops)
 }
 
 /* The value that the loss takes: in front of a Softmax at the end. */
-static const char *logits_name(const struct pm_onnx_model *model,
-                               const struct pm_import_options *options)
+static const char *logits_name(struct pm_import *i, const struct pm_import_options *options)
 {
+    const struct pm_onnx_model *model = i->model;
     const char *named = options->logits && options->logits[0] ? options->logits : NULL;
     const char *name = named ? named : model->outputs[0].name;
     const struct pm_onnx_node *n = producer(model, name);
@@ -250,8 +251,10 @@ static const char *logits_name(const struct pm_onnx_model *model,
         n = producer(model, n->in[0]);
     if (!is_op(n, "Softmax LogSoftmax"))
         return name;
-    PM_INFO("onnx", "%s: the %s at its end is left out: the loss takes what is before it", model->path,
-            n->op);
+    if (!i->told)
+        PM_INFO("onnx", "%s: the %s at its end is left out: the loss takes what is before it",
+                model->path, n->op);
+    i->told = true;
     return n->in[0];
 }
 
@@ -421,7 +424,7 @@ int pm_import_graph(struct pm_import *i, struct pm_net *net, struct pm_node *con
     struct value *v;
 
     PM_TRY(check_model(i->model));
-    const char *name = logits_name(i->model, options);
+    const char *name = logits_name(i, options);
     find_needed(m, name);
     add_tensors(m);
     for (size_t k = 0; k < i->model->input_count; k++) {
@@ -554,7 +557,7 @@ int pm_import_net(struct pm_import *i, struct pm_net *net, struct pm_node *image
     PM_TRY(find_images(i->model, &in));
     const bool last = channels_last(in);
     PM_TRY(check_images(m, in, s, last));
-    const char *name = logits_name(i->model, options);
+    const char *name = logits_name(i, options);
     find_needed(m, name);
     if (options->new_head && !(m->head = last_weights(i->model, name)))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: model.onnx_new_head: no Gemm, MatMul or Conv is found in front "
@@ -571,5 +574,20 @@ out:
     pm_str_free(&m->refused);
     if (err < 0 && !net->error)
         net->error = err;
+    return err;
+}
+
+int pm_import_classes(struct pm_import *i, struct pm_shape picture,
+                      const struct pm_import_options *options, int *out)
+{
+    int err = PM_OK;
+    struct pm_net *net = pm_net_create();
+    const struct pm_shape s = PM_SHAPE4(1, picture.dim[0], picture.dim[1], picture.dim[2]);
+    struct pm_heads heads;
+
+    PM_TRY(pm_import_net(i, net, pm_net_input(net, "images", s, PM_F32), options, &heads));
+    *out = (int)pm_shape_count(heads.logits->out_shape);
+out:
+    pm_net_destroy(&net);
     return err;
 }

@@ -94,12 +94,13 @@ int import_op_clip(struct import *m)
     const struct value *vl = import_in(m, 1), *vh = import_in(m, 2);
     const double *low = import_numbers(m, import_in(m, 1), 1);
     const double *high = import_numbers(m, import_in(m, 2), 1);
-    const double a = low ? *low : (double)pm_onnx_attr_float(m->n, "min", -3.4e38f);
-    const double b = high ? *high : (double)pm_onnx_attr_float(m->n, "max", 3.4e38f);
+    double a = low ? *low : (double)pm_onnx_attr_float(m->n, "min", -3e38f);
+    double b = high ? *high : (double)pm_onnx_attr_float(m->n, "max", 3e38f);
     char spec[96];
 
     if ((vl->kind != VALUE_ABSENT && !low) || (vh->kind != VALUE_ABSENT && !high))
         return import_refuse(m, "limits that are no constants");
+    a = a < -3e38 ? -3e38 : a, b = b > 3e38 ? 3e38 : b;
     if (a == 0 && b == 6)
         return map(m, "relu6");
     if (a == 0 && b > 1e38)
@@ -160,11 +161,10 @@ static int with_number(struct import *m, struct value *x, double s, bool first)
     if (strcmp(op, "Pow") == 0 && first)
         return import_refuse(m, "a constant base");
     if (strcmp(op, "Pow") == 0)
-        snprintf(spec, sizeof spec, s == 2 ? "square" : s == 3 ? "cube" : s == 0.5 ? "sqrt"
-                                                                                 : "power exponent=%.9g", s);
+        snprintf(spec, sizeof spec, s == 0.5 ? "sqrt" : "power exponent=%.9g", s);
     else
-        snprintf(spec, sizeof spec, "clip min=%.9g max=%.9g", op[1] == 'a' ? s : -3.4e38,
-                 op[1] == 'a' ? 3.4e38 : s);
+        snprintf(spec, sizeof spec, "clip min=%.9g max=%.9g", op[1] == 'a' ? s : -3e38,
+                 op[1] == 'a' ? 3e38 : s);
     over(m, NULL, x, &y, spec);
     import_out_node(m, 0, y.node, &y.view);
     return PM_OK;

@@ -15,14 +15,15 @@ static int pool(struct import *m, const char *layer)
         return PM_OK;
     if (w.kernel[0] < 1 || w.kernel[1] < 1)
         return import_refuse(m, "kernel_shape is missing");
-    if (w.dilation[0] != 1 || w.dilation[1] != 1)
+    const bool dilated = w.dilation[0] != 1 || w.dilation[1] != 1;
+    if (dilated && strcmp(layer, "max_pool") != 0)
         return import_refuse(m, "dilations");
     pm_str_add(&spec, "%s", layer);
-    import_window_text(&w, false, &spec);
+    import_window_text(&w, dilated, &spec);
     if (pm_onnx_attr_int(m->n, "ceil_mode", 0))
         pm_str_add(&spec, " ceil=true");
     if (pm_onnx_attr_int(m->n, "count_include_pad", 0) && strcmp(w.padding, "explicit") == 0)
-        pm_str_add(&spec, " count_include_pad=true");
+        pm_str_add(&spec, " count_pad=true");
     import_out_images(m, 0, pm_net_add(m->net, import_name(m, NULL), import_lay(m, x, "0 2 3 1"), "%s",
                                        spec.text));
     pm_str_free(&spec);
@@ -84,7 +85,7 @@ static int reduce(struct import *m, struct value *v, const bool *gone, bool keep
     const int count = d[1];
     x = pm_net_add(m->net, import_name(m, "in"), x, "reshape shape=[%d,%d,1,%d]", d[0], d[1], d[2]);
     if (squares)
-        x = pm_net_add(m->net, import_name(m, "square"), x, "square");
+        x = pm_net_add(m->net, import_name(m, "square"), x, "power exponent=2");
     y = largest ? pm_net_add(m->net, import_name(m, NULL), x, "max_pool kernel=[%d,1] stride=1", count)
                 : pm_net_add(m->net, import_name(m, sum ? "mean" : NULL), x, "global_pool");
     if (sum)

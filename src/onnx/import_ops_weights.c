@@ -92,7 +92,13 @@ struct value *import_bias(struct import *m, const char *output, int64_t channels
 
 /* ---- layers with weights and biases --------------------------------------------------------- */
 
-/* Adds the layer: spec, bias and activation; NULL when the node was refused. b: the bias, or NULL. */
+/* A fresh last layer instead of the model's own. */
+static bool is_fresh(const struct import *m)
+{
+    return m->n == m->head;
+}
+
+/* Adds the layer: spec, bias and activation. b: the bias, or NULL. */
 static struct pm_node *weighted(struct import *m, struct pm_node *x, const struct pm_given *w,
                                 const struct pm_given *b, const char *activation, const char *spec)
 {
@@ -100,7 +106,7 @@ static struct pm_node *weighted(struct import *m, struct pm_node *x, const struc
     struct pm_node *y;
 
     m->net->given = given;
-    m->net->given_count = b ? 2 : 1;
+    m->net->given_count = is_fresh(m) ? 0 : b ? 2 : 1;
     y = pm_net_add(m->net, import_name(m, NULL), x, "%s bias=%s%s", spec, b ? "true" : "false",
                    activation);
     m->net->given_count = 0;
@@ -233,7 +239,9 @@ static int conv(struct import *m, struct value *x, struct value *w)
         pm_str_add(&spec, "depthwise_conv2d multiplier=%lld", (long long)parts[1]);
     } else {
         weights = import_given(m, w, "2310", true);
-        pm_str_add(&spec, "conv2d filters=%lld groups=%lld", (long long)k[0], (long long)groups);
+        pm_str_add(&spec, "conv2d filters=%lld groups=%lld",
+                   is_fresh(m) ? (long long)m->options->new_head : (long long)k[0],
+                   (long long)groups);
     }
     import_window_text(&win, true, &spec);
     import_activation(m, output, act);
@@ -320,6 +328,15 @@ static bool rows_of(const struct view *x, int axis, char order[PM_FILE_MAX_RANK]
     return true;
 }
 
+/* The node under a shape whose first axis are the rows of k values. */
+static struct pm_node *as_rows(struct import *m, struct pm_node *x, int64_t k)
+{
+    const int64_t count = (int64_t)pm_shape_count(x->out_shape), dim[] = { count / k, k };
+    struct value v = { .kind = VALUE_NODE, .node = x, .view = view_plain(2, dim) };
+
+    return x->out_shape.rank > 1 && x->out_shape.dim[0] * k == count ? x : import_lay(m, &v, "0 1");
+}
+
 /* x [.., k] w [k, n] or, turned, [n, k] + b. */
 static int product(struct import *m, struct value *x, struct value *w, bool turned, double alpha,
                    struct value *b, double beta, const char *output)
@@ -354,22 +371,17 @@ static int product(struct import *m, struct value *x, struct value *w, bool turn
         if (!view_reshape(&as, rows + 1, parts))
             return import_refuse(m, "a matrix that lies in parts");
         in = x->node;
-        if (in->out_shape.rank < 2 || (int64_t)pm_shape_count(in->out_shape) / in->out_shape.dim[0] !=
-                                          dim[rank - 1])
-            in = import_lay(m, &(struct value){ .kind = VALUE_NODE, .node = in,
-                                .view = view_plain(2, (int64_t[]){ view_count(&x->view) /
-                                                                       dim[rank - 1],
-                                                                   dim[rank - 1] }) }, "0 1");
+        in = as_rows(m, in, x->view.dim[rank - 1]);
     } else {
         in = import_lay(m, x, groups);
         strcpy(order, turned ? "10" : "01");
     }
     weights = import_given_view(m, w, &as, order, alpha, true);
-    pm_str_add(&spec, "fully_connected units=%lld", (long long)n);
+    dim[rank - 1] = is_fresh(m) ? m->options->new_head : n;
+    pm_str_add(&spec, "fully_connected units=%lld", (long long)dim[rank - 1]);
     import_activation(m, output, act);
     y = weighted(m, in, &weights, b ? &bias : NULL, act, spec.text);
     pm_str_free(&spec);
-    dim[rank - 1] = n;
     const struct view out = view_plain(rank, dim);
     import_out_node(m, 0, y, &out);
     return PM_OK;

@@ -134,6 +134,34 @@ static const struct pm_dataset_info *data_info(const struct pm_experiment *e)
                      : &none;
 }
 
+const char *pm_experiment_net_name(const struct pm_config *c)
+{
+    return c->model.name ? c->model.name : c->model.onnx ? c->model.onnx : "layer list";
+}
+
+static struct pm_import_options onnx_options(const struct pm_experiment *e)
+{
+    const struct pm_config_model *m = &e->config->model;
+
+    return (struct pm_import_options){ .logits = m->onnx_logits,
+                                       .new_head = m->onnx_new_head ? e->setup.num_classes : 0 };
+}
+
+/* The file is where the net comes from, also when a run goes on or is evaluated. */
+static int open_onnx(struct pm_experiment *e)
+{
+    const struct pm_config *c = e->config;
+    int err = PM_OK;
+
+    if (!pm_file_exists(c->model.onnx))
+        PM_TRY(pm_fail(PM_EDATA, "%s: model.onnx: %s is not there; the net is built from this file each "
+                       "time, its weights are read when a run begins: give its place with "
+                       "model.onnx=FILE", c->path, c->model.onnx));
+    PM_TRY(pm_import_open(c->model.onnx, &e->onnx));
+out:
+    return err;
+}
+
 static int resolve_rows(struct pm_experiment *e)
 {
     const struct pm_config *c = e->config;
@@ -146,8 +174,8 @@ static int resolve_rows(struct pm_experiment *e)
         e->net_row = pm_net_row_find(c->model.name);
         e->net_cfg = pm_arena_alloc(e->arena, e->net_row->cfg_size + 1);
         PM_TRY(pm_config_read(c, "model", e->net_row->opts, e->net_cfg));
-    } else if (!c->model.layers) {
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: model: neither name nor layers is given", c->path));
+    } else if (c->model.onnx) {
+        PM_TRY(open_onnx(e));
     }
     e->optimizer = pm_optimizer_find(c->optim.name);
     e->optimizer_cfg = pm_arena_alloc(e->arena, e->optimizer->cfg_size + 1);
@@ -181,16 +209,40 @@ static const char *silence(const struct pm_experiment *e)
                    : pm_arena_printf(e->arena, "%s, which would say it, is not there", folder);
 }
 
+/* The model's own classes. */
+static int resolve_onnx_classes(struct pm_experiment *e)
+{
+    const struct pm_config *c = e->config;
+    struct pm_setup *s = &e->setup;
+    const struct pm_import_options options = onnx_options(e);
+    const int wanted = s->num_classes;
+    int err = PM_OK;
+
+    PM_TRY(pm_import_classes(e->onnx, PM_SHAPE3(s->height, s->width, s->channels), &options,
+                             &s->num_classes));
+    if (wanted > 0 && wanted != s->num_classes)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: model.onnx: %s gives %d classes, but %s %d; set "
+                       "model.onnx_new_head=true for a fresh last layer, or model.num_classes=%d to keep "
+                       "it", c->path, c->model.onnx, s->num_classes,
+                       c->model.num_classes > 0 ? "model.num_classes is" : "the data has", wanted,
+                       s->num_classes));
+out:
+    return err;
+}
+
 static int resolve_sizes(struct pm_experiment *e)
 {
     const struct pm_config *c = e->config;
     const struct pm_dataset_info *d = data_info(e);
     struct pm_setup *s = &e->setup;
-    int net_size = e->net_row ? e->net_row->default_size : 0, h, w;
+    int net_size = e->net_row ? e->net_row->default_size : 0, h, w, err;
+    struct pm_import_facts onnx = { 0 };
 
+    if (e->onnx && (err = pm_import_facts(e->onnx, &onnx)) < 0)
+        return err;
     pm_config_size(c, true, &h, &w);
-    s->height = first_of(h, net_size, d->height, 0);
-    s->width = first_of(w, net_size, d->width, 0);
+    s->height = first_of(h, onnx.height ? onnx.height : net_size, d->height, 0);
+    s->width = first_of(w, onnx.width ? onnx.width : net_size, d->width, 0);
     pm_config_size(c, false, &h, &w);
     s->eval_height = first_of(h, s->height, 0, 0);
     s->eval_width = first_of(w, s->width, 0, 0);
@@ -198,9 +250,12 @@ static int resolve_sizes(struct pm_experiment *e)
         return pm_fail(PM_ECONFIG, "%s: input.size: not given, and %s; set it to [height, width]",
                        c->path, silence(e));
     s->channels = first_of(c->input.channels, s->preprocessing->channels, d->channels,
-                           e->net_row ? e->net_row->default_channels : 3);
+                           e->net_row ? e->net_row->default_channels
+                           : onnx.channels ? onnx.channels : 3);
     s->labels_offset = c->data.labels_offset;
     s->num_classes = first_of(c->model.num_classes, d->num_classes - s->labels_offset, 0, 0);
+    if (e->onnx && !c->model.onnx_new_head && (err = resolve_onnx_classes(e)) < 0)
+        return err;
     if (s->num_classes < 1 && d->num_classes > 0)
         return pm_fail(PM_ECONFIG, "%s: data.labels_offset: %d leaves none of the %d classes of the "
                        "data: it must be below %d", c->path, s->labels_offset, d->num_classes,
@@ -255,6 +310,7 @@ void pm_experiment_close(struct pm_experiment **experiment)
         regfree(&e->regexes->multiplier[i]);
     pm_dataset_close(&e->train);
     pm_dataset_close(&e->eval);
+    pm_import_close(&e->onnx);
     pm_arena_destroy(&e->arena);
     pm_free(e);
     *experiment = NULL;
@@ -324,8 +380,11 @@ int pm_experiment_net(struct pm_experiment *e, int batch, bool train, struct pm_
 
     PM_TRY(count);
     struct pm_node *images = add_input(net, &fields[0], batch);
+    const struct pm_import_options onnx = onnx_options(e);
     if (e->net_row)
         build_named(e, net, images, &heads);
+    else if (e->onnx)
+        PM_TRY(pm_import_net(e->onnx, net, images, &onnx, &heads));
     else
         PM_TRY(pm_net_from_json(net, images, e->config->model.layers,
                                 pm_arena_printf(e->arena, "%s: model.layers", e->config->path),

@@ -7,6 +7,7 @@
 
 #include <pumice/config.h>
 #include <pumice/data.h>
+#include <pumice/import.h>
 #include <pumice/task.h>
 
 #include <regex.h>
@@ -18,7 +19,8 @@ struct pm_experiment {
     struct pm_setup setup;
     struct pm_dataset *train, *eval;  /* owned; NULL when not opened */
     int64_t steps;                    /* run.steps, or fewer by data.num_epochs; 0 = until stopped */
-    const struct pm_net_row *net_row; /* NULL: model.layers */
+    const struct pm_net_row *net_row; /* NULL: model.layers or model.onnx */
+    struct pm_import *onnx;           /* owned; NULL: another */
     void *net_cfg;
     const struct pm_optimizer *optimizer;
     void *optimizer_cfg;
@@ -28,6 +30,8 @@ struct pm_experiment {
 /* Which parts of the data are opened. */
 enum { PM_OPEN_TRAIN = 1, PM_OPEN_EVAL = 2 };
 /* A missing data.folder is made when the config asks for built-in data (data.name "shapes"). */
+/* "lenet", "layer list" or the ONNX model's path: what a net is called in messages and reports. */
+const char *pm_experiment_net_name(const struct pm_config *c);
 int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment **out);
 void pm_experiment_close(struct pm_experiment **e);
 

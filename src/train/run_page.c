@@ -139,7 +139,7 @@ static void add_about(const struct pm_trainer *t, cJSON *run)
     cJSON *input = cJSON_AddArrayToObject(run, "input"), *config = pm_config_dump(t->c);
 
     cJSON_AddStringToObject(run, "task", t->e->task->name);
-    cJSON_AddStringToObject(run, "net", t->c->model.name ? t->c->model.name : "layer list");
+    cJSON_AddStringToObject(run, "net", pm_experiment_net_name(t->c));
     cJSON_AddStringToObject(run, "data", data->name);
     cJSON_AddNumberToObject(run, "train_examples", (double)data->count);
     if (t->e->eval)

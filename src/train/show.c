@@ -109,6 +109,7 @@ int pm_check_net(const struct pm_config *c, bool *built)
     int err = PM_OK;
 
     *built = data_is_there(c) ||
+             c->model.onnx ||
              (c->model.num_classes > 0 && (c->input.size.count > 0 || c->model.name));
     if (!*built)
         return PM_OK;

@@ -214,7 +214,7 @@ static void say_start(const struct pm_trainer *t)
         n += (size_t)snprintf(shares + n, sizeof shares - n, "%s%s (%d)", i ? ", " : "",
                               t->specs[i].info.name, pm_clones_examples(t->clones, i));
     PM_INFO("train", "%s, %d classes, %dx%dx%d, %zu pictures, batch %d on %s",
-            t->c->model.name ? t->c->model.name : "layer list", t->e->setup.num_classes,
+            pm_experiment_net_name(t->c), t->e->setup.num_classes,
             t->e->setup.height, t->e->setup.width, t->e->setup.channels,
             pm_dataset_get_info(t->e->train)->count, t->c->run.batch_size, shares);
     for (int i = 0; i < t->spec_count; i++)

@@ -138,7 +138,7 @@ static void messages(void **state)
     static const struct {
         const char *text, *message;
     } cases[] = {
-        { "{}", "t.json: model.name is not given (nor model.layers)" },
+        { "{}", "t.json: model.name is not given (nor model.layers, nor model.onnx)" },
         { "[]", "t.json:1: a config is an object" },
         { "{\"model\":\n{\"name\": \"lenett\"}}",
           "t.json:2: model.name: 'lenett' is no net of this "
