@@ -1,70 +1,8 @@
 /* TensorFlow's checkpoints: those that TensorFlow itself wrote (tests/golden/tensorflow_checkpoint.py)
  * and foreign ones beside the checkout have their values, by every path that leads to them; what is
- * written is what TensorFlow writes; graphs are refused. Damaged files: tf_damage_test.c. */
-#include <pumice/tensor_file.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-static char folder[] = "/tmp/pumice-tf-XXXXXX";
-
-static int setup(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return pm_remove_tree(folder);
-}
-
-/* In one of 64 static buffers. */
-static const char *text(const char *fmt, ...) PM_PRINTF(1, 2);
-static const char *text(const char *fmt, ...)
-{
-    static char buf[64][512];
-    static int next;
-    va_list args;
-
-    next = (next + 1) % 64;
-    va_start(args, fmt);
-    vsnprintf(buf[next], sizeof buf[next], fmt, args);
-    va_end(args);
-    return buf[next];
-}
-
-static const char *golden(const char *name)
-{
-    const char *source = getenv("PUMICE_SOURCE");
-
-    return text("%s/tests/golden/tf_checkpoint/%s", source ? source : ".", name);
-}
-
-static struct pm_tensor_file *opened(const char *path)
-{
-    struct pm_tensor_file *f = NULL;
-
-    if (pm_tensor_file_open(path, &f) < 0)
-        fail_msg("%s", pm_error_text());
-    return f;
-}
-
-static void refused(const char *path, const char *why)
-{
-    struct pm_tensor_file *f = NULL;
-
-    assert_int_equal(pm_tensor_file_open(path, &f), PM_EDATA);
-    assert_null(f);
-    if (!strstr(pm_error_text(), why))
-        fail_msg("'%s' does not say '%s'", pm_error_text(), why);
-}
+ * written is what TensorFlow writes; graphs are refused. Damaged files: tf_damage_test.c,
+ * tf_table_test.c. */
+#include "formats/tf_files.h"
 
 static const struct pm_file_tensor *get(const struct pm_tensor_file *f, const char *name,
                                         enum pm_dtype type, const char *shape)
@@ -263,7 +201,7 @@ static void same_bytes(const char *a, const char *b)
 }
 
 /* fill of a tensor of the file t->from. */
-static int copy(const struct pm_file_tensor *t, void *dst)
+static int fill(const struct pm_file_tensor *t, void *dst)
 {
     const struct pm_tensor_file *f = t->from;
     const struct pm_file_tensor *from = pm_tensor_file_find(f, t->name);
@@ -295,7 +233,7 @@ static void written_as_tensorflow_does(void **state)
     (void)state;
     for (size_t i = 0; i < count; i++) {
         list[i] = *pm_tensor_file_get(f, count - 1 - i); /* the order given does not matter */
-        list[i].fill = copy;
+        list[i].fill = fill;
         list[i].from = f;
     }
     assert_int_equal(pm_make_folders(to), 0);
@@ -377,6 +315,70 @@ static void failed_write_leaves_nothing(void **state)
     assert_int_equal(pm_make_folders(text("%s/n.data-00000-of-00001", to)), 0);
     assert_int_equal(pm_tf_bundle_write(text("%s/n", to), list, 1, true), PM_EFAIL);
     assert_int_equal(entries_of(to), 3);
+}
+
+/* ---- paths ------------------------------------------------------------------------------- */
+
+static void state_file(const char *to, const char *contents)
+{
+    put(text("%s/checkpoint", to), contents, strlen(contents));
+}
+
+static void places(void **state)
+{
+    const char *d = in("places"), *e = in("more");
+    struct pm_tensor_file *f;
+
+    (void)state;
+    assert_int_equal(pm_make_folders(d), 0);
+    assert_int_equal(pm_make_folders(e), 0);
+    refused(d, "no format of tensors that this program knows");
+    refused(in("nothing"), "no such file");
+    copy(golden("plain/model.ckpt-7.index"), text("%s/a\"b.index", d));
+    refused(d, "data-00000-of-00001: cannot open"); /* one .index */
+    copy(golden("plain/model.ckpt-7.data-00000-of-00001"), text("%s/a\"b.data-00000-of-00001", d));
+    f = opened(d);
+    pm_tensor_file_close(&f);
+    copy(golden("plain/model.ckpt-7.index"), text("%s/z.index", d));
+    refused(d, "more than one checkpoint (a\"b.index, z.index)");
+    /* Escapes; a comment; a path that was elsewhere once; from another folder; nowhere. */
+    state_file(d, "# written by hand\nmodel_checkpoint_path: \"a\\\"b\"\n");
+    f = opened(d);
+    assert_int_equal(pm_tensor_file_count(f), 17);
+    pm_tensor_file_close(&f);
+    state_file(d, "  model_checkpoint_path : '/no/such/folder/a\\042b'");
+    f = opened(d);
+    pm_tensor_file_close(&f);
+    state_file(e, text("model_checkpoint_path: \"%s/a\\\"b\"\n", d));
+    f = opened(e);
+    pm_tensor_file_close(&f);
+    state_file(e, "model_checkpoint_path: \"../places/a\\\"b\"\n");
+    f = opened(text("%s/checkpoint", e));
+    pm_tensor_file_close(&f);
+    state_file(d, "all_model_checkpoint_paths: \"a\\\"b\"\nmodel_checkpoint_path: \"gone\"\n");
+    refused(d, "names ");
+    refused(text("%s/checkpoint", d), "which is not there");
+    state_file(d, "something else");
+    refused(d, "more than one checkpoint");
+    refused(text("%s/checkpoint", d), "no format of tensors");
+
+    /* SavedModel without values; a shard without its index; one shard of a set missing; two sets. */
+    put(text("%s/saved_model.pb", d), "x", 1);
+    refused(text("%s/saved_model.pb", d), "give its folder");
+    assert_int_equal(unlink(text("%s/checkpoint", d)), 0);
+    assert_int_equal(unlink(text("%s/z.index", d)), 0);
+    assert_int_equal(unlink(text("%s/a\"b.index", d)), 0);
+    refused(d, "variables/variables.index: cannot open");
+    refused(text("%s/a\"b.data-00000-of-00001", d), "of which ");
+    copy(golden("v1_shards/model.ckpt-7-00001-of-00003"), text("%s/m-00001-of-00003", d));
+    refused(text("%s/m", d), "m-00000-of-00003: cannot open");
+    copy(golden("v1_shards/model.ckpt-7-00000-of-00003"), text("%s/m-00000-of-00003", d));
+    copy(golden("v1_shards/model.ckpt-7-00002-of-00003"), text("%s/m-00002-of-00003", d));
+    f = opened(text("%s/m", d));
+    assert_int_equal(pm_tensor_file_count(f), 16);
+    pm_tensor_file_close(&f);
+    copy(golden("v1_shards/model.ckpt-7-00002-of-00003"), text("%s/m-00000-of-00001", d));
+    refused(text("%s/m", d), "sets of different sizes");
 }
 
 /* ---- foreign files ----------------------------------------------------------------------- */
@@ -484,6 +486,7 @@ int main(void)
         cmocka_unit_test(written_as_tensorflow_does),
         cmocka_unit_test(many_names),
         cmocka_unit_test(failed_write_leaves_nothing),
+        cmocka_unit_test(places),
         cmocka_unit_test(foreign_v2),
         cmocka_unit_test(foreign_v1),
         cmocka_unit_test(graphs_are_refused),

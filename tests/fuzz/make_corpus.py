@@ -457,6 +457,70 @@ def onnxs():
         yield f"tensor{i}", b"\0" + t
 
 
+# ---- TensorFlow's checkpoints ------------------------------------------------------------
+
+def tf_shape(*dims):
+    return field(2, b"".join(field(2, number(1, d) if d else b"") for d in dims))
+
+
+def tf_slice(n, *parts):
+    """Of (start, length) in each dimension; None: all of it."""
+    return field(n, b"".join(field(1, b"" if p is None else number(1, p[0]) + number(2, p[1]))
+                             for p in parts))
+
+
+def tf_entry(dtype, dims, offset, size, more=b""):
+    crc = masked(bytes(range(offset, offset + size)))
+    return (number(1, dtype) + tf_shape(*dims) + number(4, offset) + number(5, size)
+            + bytes([6 << 3 | 5]) + crc + more)
+
+
+def tf_records(kind, records):
+    return bytes([kind]) + b"".join(struct.pack("<BH", len(key), len(value)) + key + value
+                                    for key, value in records)
+
+
+def tf_checkpoints(project):
+    for path in sorted((project / "tests/golden/tf_checkpoint").glob("*/model*")):
+        if ".data-" not in path.name:
+            kind = 0 if path.suffix == ".index" else 4
+            yield path.parent.name + "-" + path.name, bytes([kind]) + path.read_bytes()
+    head = (b"", number(1, 1) + field(3, number(1, 1)))
+    rows = [(b"\0p\0\1\1\2\x80\x82\x80\x81", tf_entry(1, [2, 1], 0, 8)),
+            (b"\0p\0\1\1\2\x82\x82\x80\x7f", tf_entry(1, [2, 1], 8, 8)),
+            (b"p", number(1, 1) + tf_shape(4, 1) + tf_slice(7, (0, 2), (0, 1))
+             + tf_slice(7, (2, 2), None))]
+    yield "v2-slices", tf_records(1, [head] + rows)
+    sizes = {1: 4, 2: 8, 3: 4, 4: 1, 5: 2, 6: 1, 9: 8, 10: 1, 14: 2, 17: 2, 19: 2, 22: 4, 23: 8}
+    yield "v2-types", tf_records(1, [head] + [(b"t%02d" % t, tf_entry(t, [3], 2 * t, 3 * n))
+                                              for t, n in sizes.items()]
+                                 + [(b"u/.ATTRIBUTES/VARIABLE_VALUE", tf_entry(1, [], 0, 4)),
+                                    (b"v", tf_entry(7, [2], 0, 9)), (b"w", tf_entry(1, [0, 3], 0, 0))])
+    meta = b"".join(field(1, field(1, name) + tf_shape(*dims) + number(3, t) + slices)
+                    for name, dims, t, slices in (
+                        (b"a", [2], 1, tf_slice(4, None)), (b"b", [3], 3, tf_slice(4, None)),
+                        (b"h", [], 19, tf_slice(4)),
+                        (b"p", [3], 10, tf_slice(4, (0, 2)) + tf_slice(4, (2, 1)))))
+
+    def values(name, key, part, body):
+        return (b"\0" + name + b"\0\1" + key,
+                field(2, field(1, name) + part + field(3, body)))
+
+    yield "v1", tf_records(5, [(b"", field(1, meta)),
+                               values(b"a", b"\1\1\x80\x7f", tf_slice(2, None), field(5, bytes(8))),
+                               values(b"b", b"\1\1\x80\x7f", tf_slice(2, None), field(7, b"\1\2\3")),
+                               values(b"h", b"\0", tf_slice(2), field(13, b"\x80\x78")),
+                               values(b"p", b"\1\1\x80\x82", tf_slice(2, (0, 2)), field(11, b"\0\1")),
+                               values(b"p", b"\1\1\x82\x81", tf_slice(2, (2, 1)), field(11, b"\1"))])
+    contents = b"\0\0" + bytes([len(head[1])]) + head[1] + b"\0\1\4w\x08\x07\x12\0" + b"\0" * 4 + b"\1\0\0\0"
+    for name, kind, block in (("blocks", 2, contents), (  # snappy: the length, then one literal
+            "packed", 10, bytes([len(contents), len(contents) - 1 << 2]) + contents)):
+        index = b"\0\x33\2" + b"w" * 51 + bytes([0, len(block)]) + b"\0" * 4 + b"\1\0\0\0"
+        yield name, bytes([kind]) + block + index
+    yield "state", b'\3model_checkpoint_path: "b"\nall_model_checkpoint_paths: "b"\n'
+    yield "state-far", b'\3# x\nmodel_checkpoint_path: "/no/where/\\142"\n'
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
@@ -466,7 +530,7 @@ def main():
              "config": configs(project), "json": jsons(project), "dataset": datasets(),
              "run": runs(), "report": reports(), "verdicts": verdicts(), "coco": cocos(),
              "imagenet": imagenets(), "torch": torches(project),
-             "onnx": onnxs()}
+             "onnx": onnxs(), "tf_checkpoint": tf_checkpoints(project)}
     for target, files in seeds.items():
         folder = os.path.join(sys.argv[1], target + "_fuzz")
         os.makedirs(folder, exist_ok=True)

@@ -1,0 +1,137 @@
+/* TensorFlow's checkpoints. The first byte chooses: kind % 4, then bit 2 V1 rather than V2, bit 3
+ * snappy's block type:
+ *   0 a whole table file;
+ *   1 entries {u8 key size, u16 value size, key, value}, of which a table is made;
+ *   2 a block's contents up to the last 64 bytes, which are the index block's: type, checksums and
+ *     footer are supplied, so the fuzzer need not guess them;
+ *   3 the text file `checkpoint` of a folder that holds V2's file b.
+ * V2's only shard has 256 bytes, each its offset. */
+#include "fuzz.h"
+
+#include <pumice/formats.h>
+#include <pumice/tensor_file.h>
+
+#include "formats/tf_table.h"
+
+static void read_all(const char *path)
+{
+    struct pm_tensor_file *f = NULL;
+    double numbers[64];
+    uint8_t bytes[64];
+    char shape[96];
+
+    if (pm_tensor_file_open(path, &f) < 0)
+        return;
+    for (size_t i = 0; i < pm_tensor_file_count(f); i++) {
+        const struct pm_file_tensor *t = pm_tensor_file_get(f, i);
+        const size_t n = t->count < 64 ? (size_t)t->count : 64, m = t->bytes < 64 ? (size_t)t->bytes : 64;
+        pm_file_tensor_shape(t, shape);
+        if (pm_tensor_file_find(f, t->name) != t)
+            __builtin_trap();
+        if (t->bytes > 256 * (pm_tensor_file_size(f) + 256))
+            __builtin_trap(); /* claims more than the files can hold */
+        if (pm_tensor_file_bytes(f, t, t->bytes - m, m, bytes) < 0 || t->type == PM_DTYPE_OTHER)
+            continue;
+        if (pm_tensor_file_doubles(f, t, 0, n, numbers) < 0)
+            __builtin_trap(); /* one part could be read */
+    }
+    pm_tensor_file_close(&f);
+}
+
+static void add_u32(struct pm_str *s, uint32_t v)
+{
+    const uint8_t bytes[4] = { (uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24) };
+
+    pm_str_bytes(s, bytes, 4);
+}
+
+static void add_block(struct pm_str *s, const uint8_t *data, size_t size, char type)
+{
+    const size_t start = s->length;
+
+    pm_str_bytes(s, data, size);
+    pm_str_bytes(s, &type, 1);
+    add_u32(s, pm_crc32c_masked(s->text + start, size + 1));
+}
+
+static size_t add_varint(uint8_t *out, uint64_t v)
+{
+    size_t n = 0;
+
+    for (; v > 127; v >>= 7)
+        out[n++] = (uint8_t)(v | 128);
+    out[n++] = (uint8_t)v;
+    return n;
+}
+
+static void blocks(struct pm_str *out, const uint8_t *data, size_t size, char type)
+{
+    const size_t index = size < 64 ? size : 64, first = size - index;
+    uint8_t footer[48] = { 0 };
+    size_t n = 2;
+
+    add_block(out, data, first, type);
+    n += add_varint(footer + n, out->length);
+    add_varint(footer + n, index);
+    add_block(out, data + first, index, 0);
+    memcpy(footer + 40, "\x57\xfb\x80\x8b\x24\x75\x47\xdb", 8);
+    pm_str_bytes(out, footer, sizeof footer);
+}
+
+static void entries(struct pm_str *out, const uint8_t *data, size_t size)
+{
+    struct pm_tf_table_writer w = { 0 };
+
+    while (size >= 3) {
+        const size_t room = size - 3, key = data[0] < room ? data[0] : room;
+        const size_t wanted = (size_t)data[1] | (size_t)data[2] << 8;
+        const size_t value = wanted < room - key ? wanted : room - key;
+        pm_tf_table_add(&w, (const char *)data + 3, key, data + 3 + key, value);
+        data += 3 + key + value;
+        size -= 3 + key + value;
+    }
+    pm_tf_table_finish(&w);
+    pm_str_bytes(out, w.out.text, w.out.length);
+    pm_tf_table_free(&w);
+}
+
+static void begin(void)
+{
+    uint8_t shard[256];
+
+    if (!fuzz_begin())
+        return;
+    for (int i = 0; i < 256; i++)
+        shard[i] = (uint8_t)i;
+    fuzz_write(fuzz_path("b.data-00000-of-00001"), shard, sizeof shard);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct pm_str table = { 0 };
+
+    begin();
+    if (size == 0)
+        return 0;
+    const uint8_t kind = *data++;
+    size--;
+    if (kind % 4 == 0)
+        pm_str_bytes(&table, data, size);
+    else if (kind % 4 == 1)
+        entries(&table, data, size);
+    else if (kind % 4 == 2)
+        blocks(&table, data, size, kind >> 3 & 1);
+    if (kind % 4 == 3) {
+        fuzz_write(fuzz_path("checkpoint"), data, size);
+        read_all(fuzz_folder);
+        remove(fuzz_path("checkpoint"));
+    } else if (kind & 4) {
+        fuzz_write(fuzz_path("v"), table.text, table.length);
+        read_all(fuzz_path("v"));
+    } else {
+        fuzz_write(fuzz_path("b.index"), table.text, table.length);
+        read_all(fuzz_path("b"));
+    }
+    pm_str_free(&table);
+    return 0;
+}
