@@ -24,6 +24,10 @@ struct pm_open_row {
     const char *name, *help;
     const struct pm_opt *opts;  /* NULL: none of its own */
     const char *preprocessing;  /* nets: the one used where input.preprocessing is null */
+    /* The row in its place where the section's member `variant_key` is the text variant_value: the
+     * same options with other defaults. NULL: none. */
+    const struct pm_open_row *variant;
+    const char *variant_key, *variant_value;
 };
 struct pm_open_rows {
     const struct pm_open_row *rows;

@@ -69,9 +69,14 @@ struct pm_net_row {
     float weight_decay;        /* default of the net's own scope */
     void (*build)(struct pm_net *net, struct pm_node *images, int num_classes, const void *cfg,
                   struct pm_heads *heads);
+    const struct pm_net_row *torch; /* the same with conventions=torch for a default, and the other
+                                     * defaults that go with it; NULL: only TensorFlow's */
 };
 const struct pm_net_row *pm_net_row_find(const char *name);
 const struct pm_net_row *const *pm_net_rows(size_t *count);
+/* The row, or its torch one where these options (a JSON object or NULL) say conventions=torch. */
+const struct pm_net_row *pm_net_row_variant(const struct pm_net_row *row,
+                                            const struct cJSON *options);
 /* Why a net that people know is none of the rows: "is ..."; NULL when nobody knows it. */
 const char *pm_net_refusal(const char *name);
 

@@ -169,6 +169,19 @@ static int fail_row(const struct load *l, const struct pm_config_section *s, con
     return err;
 }
 
+static const struct pm_open_row *variant_of(const struct pm_config *c,
+                                            const struct pm_config_section *s,
+                                            const struct pm_open_row *row)
+{
+    const cJSON *object = cJSON_GetObjectItemCaseSensitive(c->tree, s->name), *v;
+
+    if (!row || !row->variant)
+        return row;
+    v = cJSON_GetObjectItemCaseSensitive(object, row->variant_key);
+    return cJSON_IsString(v) && strcmp(v->valuestring, row->variant_value) == 0 ? row->variant
+                                                                                : row;
+}
+
 /* Sets the section's row by name; NULL leaves it unset. */
 static int choose_row(const struct load *l, const struct pm_config_section *s, const char *name)
 {
@@ -176,7 +189,7 @@ static int choose_row(const struct load *l, const struct pm_config_section *s, c
 
     if (!name || rows->count == 0)
         return PM_OK;
-    *row_of(l->c, s) = find_row(rows, name);
+    *row_of(l->c, s) = variant_of(l->c, s, find_row(rows, name));
     return *row_of(l->c, s) ? PM_OK : fail_row(l, s, name);
 }
 

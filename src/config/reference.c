@@ -42,6 +42,7 @@ const struct pm_reference pm_references[] = {
     KEY("model.batch_norm_decay", "csd", NULL, "batch_norm_decay", "batch_norm.decay"),
     KEY("model.batch_norm_epsilon", "csd", NULL, NULL, "batch_norm.epsilon"),
     KEY("model.moving_variance", "csd", NULL, NULL, NULL),
+    KEY("model.conventions", "c", NULL, NULL, NULL),
     KEY("model.aux_head", "c", "create_aux_logits", NULL, NULL),
     KEY("model.separable_conv", "c", "use_separable_conv", NULL, NULL),
     KEY("model.fc_conv_padding", "c", "fc_conv_padding", NULL, NULL),

@@ -233,6 +233,37 @@ static void add_later(struct pm_str *s, const char *section)
     }
 }
 
+/* The default of one option as JSON text, or NULL when the table has no such key; pm_free. */
+static char *default_text(const struct pm_opt *opts, const char *key)
+{
+    const int i = opts ? pm_opts_find(opts, key) : -1;
+
+    if (i < 0)
+        return NULL;
+    cJSON *def = pm_opt_default(&opts[i]);
+    char *text = pm_json_print(def);
+    cJSON_Delete(def);
+    return text;
+}
+
+/* Which defaults the row's variant has instead. */
+static void add_variant(struct pm_str *s, const struct pm_open_row *row)
+{
+    pm_str_add(s, "\nWith `%s` \"%s\" by default:", row->variant_key, row->variant_value);
+    for (const struct pm_opt *o = row->variant->opts; o->type; o++) {
+        char *theirs = default_text(row->variant->opts, o->key);
+        char *ours = default_text(row->opts, o->key);
+        if (strcmp(o->key, row->variant_key) != 0 && (!ours || strcmp(ours, theirs) != 0))
+            pm_str_add(s, " `%s` `%s`,", o->key, theirs);
+        pm_free(theirs);
+        pm_free(ours);
+    }
+    if (row->variant->preprocessing)
+        pm_str_add(s, " `input.preprocessing` `\"%s\"`,", row->variant->preprocessing);
+    s->text[s->length - 1] = '.';
+    pm_str_add(s, "\n");
+}
+
 static void add_rows(struct pm_str *s, const struct pm_config_section *section,
                      const struct pm_open_rows *rows)
 {
@@ -244,6 +275,8 @@ static void add_rows(struct pm_str *s, const struct pm_config_section *section,
         pm_str_add(&title, "%s, %s \"%s\"", section->name, section->row_kind, row->name);
         add_head(s, title.text, row->help ? row->help : "");
         add_options(s, section->name, row->opts);
+        if (row->variant)
+            add_variant(s, row);
         pm_str_free(&title);
     }
 }
@@ -258,19 +291,6 @@ static void add_names(struct pm_str *s, const struct pm_config_section *section,
 }
 
 /* ---- the original programs' flags ------------------------------------------------------ */
-
-/* The default of one option as JSON text, or NULL when the table has no such key; pm_free. */
-static char *default_text(const struct pm_opt *opts, const char *key)
-{
-    const int i = opts ? pm_opts_find(opts, key) : -1;
-
-    if (i < 0)
-        return NULL;
-    cJSON *def = pm_opt_default(&opts[i]);
-    char *text = pm_json_print(def);
-    cJSON_Delete(def);
-    return text;
-}
 
 /* An open row's option: its default, or with several, each with the names of its rows. */
 static void add_row_defaults(struct pm_str *s, const struct pm_open_rows *rows, const char *key)

@@ -28,7 +28,7 @@ enum { UNBIASED, BIASED };
 
 static const struct pm_opt opts[] = {
     PM_DOUBLE(batch_norm_cfg, decay, 0.997, 0, 1, "share of the moving averages kept in a step"),
-    PM_FLOAT(batch_norm_cfg, epsilon, 1e-3, 0, 1, "added to the variance; at least 1.001e-5 is used"),
+    PM_FLOAT(batch_norm_cfg, epsilon, 1e-3, 1e-12, 1, "added to the variance"),
     PM_BOOL(batch_norm_cfg, scale, true, "multiply by gamma"),
     PM_BOOL(batch_norm_cfg, center, true, "add beta"),
     PM_ENUM(batch_norm_cfg, moving_variance, UNBIASED, "unbiased|biased",
@@ -48,11 +48,6 @@ static struct places places_of(const struct batch_norm_cfg *cfg)
     int mean = cfg->center + cfg->scale;
 
     return (struct places){ beta, gamma, mean, mean + 1 };
-}
-
-static float epsilon_of(const struct batch_norm_cfg *cfg)
-{
-    return cfg->epsilon < 1.001e-5f ? 1.001e-5f : cfg->epsilon;
 }
 
 static int infer(struct pm_node *n)
@@ -119,7 +114,7 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     struct batch_norm_params p = params_of(n);
     struct batch_norm_stats_params stats = {
         .rows = p.rows, .c = p.c, .chunks = pm_batch_norm_chunks(p.rows, p.c),
-        .epsilon = epsilon_of(cfg),
+        .epsilon = cfg->epsilon,
     };
     struct pm_tensor rstd = pm_save(c, n, RSTD, PM_SHAPE1(p.c), PM_F32), mean = n->w[w.mean];
 
@@ -199,7 +194,7 @@ static bool affine(const struct pm_node *n, struct pm_export *g, float *scale, f
               (!cfg->center || pm_export_read(g, n, w.beta, beta));
 
     for (int i = 0; ok && i < c; i++) {
-        scale[i] = (cfg->scale ? gamma[i] : 1) / sqrtf(v[i] + epsilon_of(cfg));
+        scale[i] = (cfg->scale ? gamma[i] : 1) / sqrtf(v[i] + cfg->epsilon);
         shift[i] = (cfg->center ? beta[i] : 0) - shift[i] * scale[i];
     }
     pm_free(v);
@@ -241,7 +236,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
                                    channel_values(g, n, w.beta, 0),
                                    pm_export_variable(g, n, w.mean),
                                    pm_export_variable(g, n, w.variance)));
-        pm_export_float(g, "epsilon", epsilon_of(cfg));
+        pm_export_float(g, "epsilon", cfg->epsilon);
         if (x.rank == 3)
             y = pm_export_reshape(g, y, rows, x);
     }

@@ -20,7 +20,9 @@ struct pm_node *pm_branches_conv(const struct pm_branches *b, const char *name, 
                                  const char *weights_init)
 {
     name = pm_arena_printf(b->net->arena, "%s/%s", b->scope, name);
-    return pm_nets_conv_bn(b->net, b->options, name, x, "scale=false activation=relu",
+    return pm_nets_conv_bn(b->net, b->options, name, x,
+                           b->options->conventions ? "activation=relu"
+                                                   : "scale=false activation=relu",
                            "conv2d filters=%d kernel=[%d,%d] stride=%d padding=%s weights_init=%s",
                            pm_branches_depth(b, filters), kernel_h, kernel_w, stride,
                            valid ? "valid" : "same", weights_init ? weights_init : b->weights_init);
@@ -29,7 +31,12 @@ struct pm_node *pm_branches_conv(const struct pm_branches *b, const char *name, 
 struct pm_node *pm_branches_pool(const struct pm_branches *b, const char *name, struct pm_node *x,
                                  const char *kind, int kernel, int stride, bool valid)
 {
-    return pm_net_add(b->net, pm_arena_printf(b->net->arena, "%s/%s", b->scope, name), x,
+    name = pm_arena_printf(b->net->arena, "%s/%s", b->scope, name);
+    if (b->options->conventions && strcmp(kind, "avg") == 0 && !valid)
+        return pm_net_add(b->net, name, x, "avg_pool kernel=%d stride=%d padding=explicit "
+                          "pad=[%d,%d,%d,%d] count_pad=true", kernel, stride, kernel / 2,
+                          kernel / 2, kernel / 2, kernel / 2);
+    return pm_net_add(b->net, name, x,
                       "%s_pool kernel=%d stride=%d padding=%s", kind, kernel, stride,
                       valid ? "valid" : "same");
 }

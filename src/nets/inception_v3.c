@@ -1,15 +1,20 @@
 /* inception_v3: a stem with VALID padding, then eleven blocks: three with 5x5 windows, a reduction,
  * four with 1x7 and 7x1, a reduction, two that fork into 1x3 and 3x1. Every convolution has batch
  * norm (no gamma) and relu. An auxiliary head looks at Mixed_6e. Some names are the original's slips
- * of the pen, kept so that its checkpoints fit. */
+ * of the pen, kept so that its checkpoints fit. With PyTorch's conventions batch norm has gammas, the
+ * blocks' averages count the zeros around the map, and the last average is over all of it. */
 #include "nets/nets.h"
 
 #include <string.h>
 
-static const struct pm_opt opts[] = {
-    PM_NETS_DEPTH(1, 16), PM_NETS_KEEP_PROB(0.8), PM_NETS_GLOBAL_POOL,
-    PM_NETS_BATCH_NORM(0.9997, 0.001), PM_NETS_AUX_HEAD, { 0 },
-};
+#define OPTS(torch, keep, pool, decay)                                                             \
+    {                                                                                              \
+        PM_NETS_DEPTH(1, 16), PM_NETS_KEEP_PROB(keep),                                             \
+        PM_BOOL(pm_nets_options, global_pool, pool, PM_NETS_GLOBAL_POOL_HELP),                     \
+        PM_NETS_BATCH_NORM(decay, 0.001), PM_NETS_AUX_HEAD, PM_NETS_CONVENTIONS(torch), { 0 },     \
+    }
+static const struct pm_opt opts[] = OPTS(0, 0.8, false, 0.9997);
+static const struct pm_opt torch_opts[] = OPTS(1, 0.5, true, 0.9);
 
 static const struct { const char *name, *branches[5]; } blocks[] = {
     { "Mixed_5b",
@@ -74,6 +79,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     const struct pm_branches b = { net, o, "InceptionV3", "variance_scaling(2)", false };
     struct pm_node *x;
 
+    pm_nets_begin(net, o);
     if (!pm_nets_fits(net, "inception_v3", images, 107))
         return;
     x = pm_branches_stem(&b, images);
@@ -86,9 +92,12 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     heads->logits = pm_nets_average_end(net, o, "inception_v3", &end, x, num_classes);
 }
 
-const struct pm_net_row pm_net_row_inception_v3 = {
-    .name = "inception_v3", .help = "eleven blocks of branches, for 299x299, auxiliary head",
-    .opts = opts, .cfg_size = sizeof(struct pm_nets_options),
-    .default_size = 299, .default_channels = 3, .preprocessing = "inception",
-    .weight_decay = 4e-5f, .build = build,
-};
+#define ROW(table, source, other)                                                                  \
+    {                                                                                              \
+        .name = "inception_v3", .help = "eleven blocks of branches, for 299x299, auxiliary head",  \
+        .opts = table, .cfg_size = sizeof(struct pm_nets_options), .default_size = 299,            \
+        .default_channels = 3, .preprocessing = source, .weight_decay = 4e-5f, .build = build,     \
+        .torch = other,                                                                            \
+    }
+static const struct pm_net_row torch = ROW(torch_opts, "torch", NULL);
+const struct pm_net_row pm_net_row_inception_v3 = ROW(opts, "inception", &torch);

@@ -2,13 +2,15 @@
  * depthwise (3x3) and projects back without an activation (1x1); where neither size nor depth change
  * its input is added. Every convolution has batch norm, all but projections relu6. Widths are
  * base x depth_multiplier, rounded to multiples of 8 but never below nine tenths. Depthwise weights
- * have no weight decay. Works at any size. */
+ * have no weight decay. Works at any size. With PyTorch's conventions strided windows are padded
+ * symmetrically. */
 #include "nets/nets.h"
 
-#define OPTS(factor, last)                                                                         \
+#define OPTS(factor, last, torch, decay, epsilon)                                                  \
     {                                                                                              \
         PM_NETS_DEPTH(factor, 8), PM_NETS_DIVISIBLE, PM_NETS_SCALE_LAST(last),                     \
-        PM_NETS_KEEP_PROB(0.8), PM_NETS_BATCH_NORM(0.997, 0.001), PM_NETS_OUTPUT_STRIDE, { 0 },    \
+        PM_NETS_KEEP_PROB(0.8), PM_NETS_BATCH_NORM(decay, epsilon), PM_NETS_OUTPUT_STRIDE,         \
+        PM_NETS_CONVENTIONS(torch), { 0 },                                                         \
     }
 
 /* Width of the projection, stride, of blocks 1 to 16; block 0 expands by 1. */
@@ -53,9 +55,11 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
 {
     const struct pm_nets_options *o = options;
     struct pm_nets_atrous atrous;
-    struct pm_node *x = pm_nets_mobile_begin(net, "mobilenet_v2", o, "MobilenetV2/Conv", images,
-                                             pm_nets_depth(o, 32), "relu6", &atrous);
+    struct pm_node *x;
 
+    pm_nets_begin(net, o);
+    x = pm_nets_mobile_begin(net, "mobilenet_v2", o, "MobilenetV2/Conv", images,
+                             pm_nets_depth(o, 32), "relu6", &atrous);
     for (int i = 0; i < (int)PM_COUNT(blocks); i++)
         x = block(net, o, i, &atrous, x);
     x = conv_bn(net, o, "MobilenetV2/Conv_1", x, pm_nets_last_depth(o, 1280), "relu6");
@@ -65,15 +69,21 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
                                    "truncated(0.09)");
 }
 
-#define MOBILENET(suffix, factor, last)                                                            \
-    static const struct pm_opt opts##suffix[] = OPTS(factor, last);                                \
-    const struct pm_net_row pm_net_row_mobilenet_v2##suffix = {                                    \
+#define ROW(suffix, factor, table, source, other)                                                  \
+    {                                                                                              \
         .name = "mobilenet_v2" #suffix,                                                            \
         .help = "inverted residuals with linear bottlenecks, width x " #factor,                    \
-        .opts = opts##suffix, .cfg_size = sizeof(struct pm_nets_options),                          \
-        .default_size = 224, .default_channels = 3, .preprocessing = "inception",                  \
-        .weight_decay = 4e-5f, .build = build,                                                     \
+        .opts = table, .cfg_size = sizeof(struct pm_nets_options),                                 \
+        .default_size = 224, .default_channels = 3, .preprocessing = source,                       \
+        .weight_decay = 4e-5f, .build = build, .torch = other,                                     \
     }
+#define MOBILENET(suffix, factor, last)                                                            \
+    static const struct pm_opt opts##suffix[] = OPTS(factor, last, 0, 0.997, 0.001);               \
+    static const struct pm_opt torch_opts##suffix[] = OPTS(factor, last, 1, 0.9, 1e-5);            \
+    static const struct pm_net_row torch##suffix =                                                 \
+        ROW(suffix, factor, torch_opts##suffix, "torch", NULL);                                    \
+    const struct pm_net_row pm_net_row_mobilenet_v2##suffix =                                      \
+        ROW(suffix, factor, opts##suffix, "inception", &torch##suffix)
 
 MOBILENET(, 1.0, true);
 MOBILENET(_140, 1.4, true);

@@ -3,7 +3,8 @@
  * from its own average. The minimalistic forms have 3x3 windows, relu and no gates. EdgeTPU's first
  * blocks are fused: one full convolution in place of expansion and depthwise. Widths are base x
  * depth_multiplier, rounded to multiples of 8 but never below nine tenths. Depthwise weights have no
- * weight decay. Works at any size. */
+ * weight decay. Works at any size. With PyTorch's conventions strided windows are padded
+ * symmetrically. */
 #include "nets/nets.h"
 
 /* A block: expansion = rounded(factor x its input), out, window, stride. */
@@ -76,8 +77,8 @@ static struct pm_node *conv_bn(const struct maker *m, const char *name, struct p
 {
     return pm_nets_conv_bn(m->net, m->o, name, x,
                            pm_arena_printf(m->net->arena, "activation=%s", activation),
-                           "conv2d filters=%d kernel=%d stride=%d dilation=%d "
-                           "weights_init=truncated(0.09)", filters, kernel, stride, rate);
+                           "conv2d filters=%d %s weights_init=truncated(0.09)", filters,
+                           pm_nets_window(m->net->arena, m->o, kernel, stride, rate));
 }
 
 /* y = x times a gate per channel: relu6(w2 relu(w1 average(x)) + 3) / 6. */
@@ -155,6 +156,7 @@ static void build(const struct form *form, struct pm_net *net, struct pm_node *x
     struct maker m = { net, form, o, { 0 } };
     int index = 0;
 
+    pm_nets_begin(net, o);
     x = pm_nets_mobile_begin(net, form->name, o, name_of(&m, form->scope, "Conv"), x,
                              pm_nets_depth(o, form->first_width), form->first, &m.atrous);
     for (int i = 0; i < form->count; i++)
@@ -163,30 +165,43 @@ static void build(const struct form *form, struct pm_net *net, struct pm_node *x
     heads->logits = head(&m, x, num_classes);
 }
 
-#define OPTS(factor, last)                                                                         \
+#define OPTS(factor, last, decay, ...)                                                             \
     {                                                                                              \
         PM_NETS_DEPTH(factor, 8), PM_NETS_DIVISIBLE, PM_NETS_SCALE_LAST(last),                     \
-        PM_NETS_KEEP_PROB(0.8), PM_NETS_BATCH_NORM(0.997, 0.001), PM_NETS_OUTPUT_STRIDE, { 0 },    \
+        PM_NETS_KEEP_PROB(0.8), PM_NETS_BATCH_NORM(decay, 0.001), PM_NETS_OUTPUT_STRIDE,           \
+        __VA_ARGS__                                                                                \
     }
-#define MOBILENET(id, factor, text, ...)                                                           \
+#define ROW(id, text, table, source, other)                                                        \
+    {                                                                                              \
+        .name = #id, .help = text,                                                                 \
+        .opts = table, .cfg_size = sizeof(struct pm_nets_options),                                 \
+        .default_size = 224, .default_channels = 3, .preprocessing = source,                       \
+        .weight_decay = 4e-5f, .build = build_##id, .torch = other,                                \
+    }
+#define BUILD(id, ...)                                                                             \
     static void build_##id(struct pm_net *net, struct pm_node *images, int num_classes,            \
                            const void *cfg, struct pm_heads *heads)                                \
     {                                                                                              \
         static const struct form form = { #id, __VA_ARGS__ };                                      \
         build(&form, net, images, num_classes, cfg, heads);                                        \
-    }                                                                                              \
-    static const struct pm_opt opts_##id[] = OPTS(factor, (factor) == 1);                          \
-    const struct pm_net_row pm_net_row_##id = {                                                    \
-        .name = #id, .help = text,                                                                 \
-        .opts = opts_##id, .cfg_size = sizeof(struct pm_nets_options),                             \
-        .default_size = 224, .default_channels = 3, .preprocessing = "inception",                  \
-        .weight_decay = 4e-5f, .build = build_##id,                                                \
     }
+#define MOBILENET(id, factor, text, ...)                                                           \
+    BUILD(id, __VA_ARGS__)                                                                         \
+    static const struct pm_opt opts_##id[] = OPTS(factor, (factor) == 1, 0.997, { 0 });            \
+    const struct pm_net_row pm_net_row_##id = ROW(id, text, opts_##id, "inception", NULL)
+/* With PyTorch's conventions too. */
+#define MOBILENET_OF_BOTH(id, text, ...)                                                           \
+    BUILD(id, __VA_ARGS__)                                                                         \
+    static const struct pm_opt opts_##id[] = OPTS(1, true, 0.997, PM_NETS_CONVENTIONS(0), { 0 });  \
+    static const struct pm_opt torch_opts_##id[] =                                                 \
+        OPTS(1, true, 0.99, PM_NETS_CONVENTIONS(1), { 0 });                                        \
+    static const struct pm_net_row torch_##id = ROW(id, text, torch_opts_##id, "torch", NULL);     \
+    const struct pm_net_row pm_net_row_##id = ROW(id, text, opts_##id, "inception", &torch_##id)
 
-MOBILENET(mobilenet_v3_large, 1, "inverted residuals with gates and hard swish, the larger",
-          "MobilenetV3", "hard_swish", 16, 960, 1280, large, PM_COUNT(large), false);
-MOBILENET(mobilenet_v3_small, 1, "inverted residuals with gates and hard swish, the smaller",
-          "MobilenetV3", "hard_swish", 16, 576, 1024, small, PM_COUNT(small), false);
+MOBILENET_OF_BOTH(mobilenet_v3_large, "inverted residuals with gates and hard swish, the larger",
+                  "MobilenetV3", "hard_swish", 16, 960, 1280, large, PM_COUNT(large), false);
+MOBILENET_OF_BOTH(mobilenet_v3_small, "inverted residuals with gates and hard swish, the smaller",
+                  "MobilenetV3", "hard_swish", 16, 576, 1024, small, PM_COUNT(small), false);
 MOBILENET(mobilenet_v3_large_minimalistic, 1, "mobilenet_v3_large of 3x3 windows and relu",
           "MobilenetV3", "relu", 16, 960, 1280, large, PM_COUNT(large), true);
 MOBILENET(mobilenet_v3_small_minimalistic, 1, "mobilenet_v3_small of 3x3 windows and relu",

@@ -1,6 +1,7 @@
 /* The list of named nets. A net is a file with a builder and a row, and a line in nets.def. */
 #include "nets/nets.h"
 
+#include <cjson/cJSON.h>
 #include <string.h>
 
 #define PM_NET(name) extern const struct pm_net_row pm_net_row_##name;
@@ -19,6 +20,15 @@ const struct pm_net_row *pm_net_row_find(const char *name)
         if (strcmp(rows[i]->name, name) == 0)
             return rows[i];
     return NULL;
+}
+
+const struct pm_net_row *pm_net_row_variant(const struct pm_net_row *row,
+                                            const struct cJSON *options)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(options, "conventions");
+
+    return row->torch && cJSON_IsString(v) && strcmp(v->valuestring, "torch") == 0 ? row->torch
+                                                                                   : row;
 }
 
 const struct pm_net_row *const *pm_net_rows(size_t *count)

@@ -21,21 +21,28 @@ struct pm_nets_options {
     int fc_conv_padding; /* enum: 0 valid, 1 same */
     double drop_path_keep; /* double: 1 - keep is what counts */
     int drop_path_steps;
+    int conventions; /* enum: 0 tensorflow, 1 torch */
 };
 
 #define PM_NETS_KEEP_PROB(share)                                                                   \
     PM_FLOAT(pm_nets_options, keep_prob, share, 0.01, 1,                                           \
              "share of the outputs that dropout keeps, before the logits")
+#define PM_NETS_GLOBAL_POOL_HELP                                                                   \
+    "average the whole map at the end, so that images may be larger than the default"
 #define PM_NETS_GLOBAL_POOL                                                                        \
-    PM_BOOL(pm_nets_options, global_pool, false,                                                   \
-            "average the whole map at the end, so that images may be larger than the default")
+    PM_BOOL(pm_nets_options, global_pool, false, PM_NETS_GLOBAL_POOL_HELP)
 #define PM_NETS_BATCH_NORM(decay, epsilon)                                                         \
     PM_DOUBLE(pm_nets_options, batch_norm_decay, decay, 0, 1,                                      \
               "decay of batch norm's moving averages; lower for runs of few steps"),               \
     PM_FLOAT(pm_nets_options, batch_norm_epsilon, epsilon, 0, 1,                                   \
-             "added to batch norm's variance; at least 1.001e-5 is used"),                         \
+             "added to batch norm's variance; TensorFlow adds at least 1.001e-5"),                 \
     PM_ENUM(pm_nets_options, moving_variance, 0, "unbiased|biased",                                \
             "variance that batch norm's moving average follows: divided by n - 1, or by n")
+/* which: 0 or 1. Nets that have it call pm_nets_begin first. */
+#define PM_NETS_CONVENTIONS(which)                                                                 \
+    PM_ENUM(pm_nets_options, conventions, which, "tensorflow|torch",                               \
+            "whose padding, strides and normalisation: for weights trained by TF-Slim, or by "     \
+            "torchvision and timm")
 #define PM_NETS_DEPTH(factor, min)                                                                 \
     PM_DOUBLE(pm_nets_options, depth_multiplier, factor, 0.01, 4, "factor of every layer's width"),\
     PM_INT(pm_nets_options, min_depth, min, 1, 1 << 16, "least width of a layer that it scales")
@@ -56,6 +63,9 @@ struct pm_nets_options {
               "keep more"),                                                                        \
     PM_INT(pm_nets_options, drop_path_steps, steps, 0, 1 << 30,                                    \
            "steps over which that share goes down from 1; 0: as it is from the beginning")
+
+/* Notes in the net which conventions it follows. */
+void pm_nets_begin(struct pm_net *net, const struct pm_nets_options *o);
 
 /* Dilation in place of strides: a net asks for each layer's. */
 struct pm_nets_atrous {
@@ -94,6 +104,9 @@ struct pm_node *pm_nets_depthwise_bn(struct pm_net *net, const struct pm_nets_op
 /* Spec of a convolution's window whose output is ceil(in / stride) for every input, taken from pixel
  * 0 on: "kernel= stride= dilation= padding= ". */
 const char *pm_nets_window_same(struct pm_arena *a, int kernel, int stride, int rate);
+/* That with PyTorch's conventions, TensorFlow's SAME with its own. */
+const char *pm_nets_window(struct pm_arena *a, const struct pm_nets_options *o, int kernel,
+                           int stride, int rate);
 
 /* ---- sizes ------------------------------------------------------------------------------- */
 

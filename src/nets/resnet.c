@@ -7,32 +7,35 @@
  *
  * The stride of blocks 1 to 3 sits in the block's LAST unit, on its 3x3 convolution, so that a
  * block's features come out at its input's resolution until the very end. Strided convolutions larger
- * than 1x1 pad symmetrically, whatever the input's size, which TensorFlow's SAME would not. Works at
- * any size; without root_block the 7x7 convolution and the pool are left out, for small images. */
+ * than 1x1 pad symmetrically, whatever the input's size, which TensorFlow's SAME would not. With
+ * PyTorch's conventions the stride sits in the FIRST unit of blocks 2 to 4 and the pool pads
+ * symmetrically too. resnet_v1_18 and 34, which only PyTorch has, are of units of two 3x3
+ * convolutions. Works at any size; without root_block the 7x7 convolution and the pool are left out, for small images. */
 #include "nets/nets.h"
 
 #define INIT " weights_init=variance_scaling(2)"
 
-static const struct pm_opt opts_v1[] = {
-    /* The fused kernel never goes below this epsilon; the original asks for 1e-5. */
-    PM_NETS_BATCH_NORM(0.997, 1.001e-5), PM_NETS_OUTPUT_STRIDE,
-    PM_BOOL(pm_nets_options, root_block, true,
-            "begin with a 7x7 convolution and a pool, which divide the size by 4"),
-    PM_NETS_DEPTH(1, 8),
-    { 0 },
-};
-static const struct pm_opt opts_v2[] = {
-    PM_NETS_BATCH_NORM(0.997, 1.001e-5), PM_NETS_OUTPUT_STRIDE,
-    PM_BOOL(pm_nets_options, root_block, true,
-            "begin with a 7x7 convolution and a pool, which divide the size by 4"),
-    { 0 },
-};
+#define OPTS(decay, epsilon, ...)                                                                  \
+    {                                                                                              \
+        PM_NETS_BATCH_NORM(decay, epsilon), PM_NETS_OUTPUT_STRIDE,                                 \
+        PM_BOOL(pm_nets_options, root_block, true,                                                 \
+                "begin with a 7x7 convolution and a pool, which divide the size by 4"),            \
+        __VA_ARGS__                                                                                \
+    }
+/* The fused kernel never goes below this epsilon; the original asks for 1e-5. */
+static const struct pm_opt opts_v2[] = OPTS(0.997, 1.001e-5, { 0 });
+static const struct pm_opt opts_v1[] =
+    OPTS(0.997, 1.001e-5, PM_NETS_DEPTH(1, 8), PM_NETS_CONVENTIONS(0), { 0 });
+static const struct pm_opt torch_opts[] =
+    OPTS(0.9, 1e-5, PM_NETS_DEPTH(1, 8), PM_NETS_CONVENTIONS(1), { 0 });
 
 enum { BLOCKS = 4 };
+enum kind { BASIC, BOTTLENECK, PREACT /* the second version */ };
+static const char *const kinds[] = { "basic_v1", "bottleneck_v1", "bottleneck_v2" };
 struct depths {
     const char *scope;
     int units[BLOCKS];
-    bool preact; /* the second version */
+    enum kind kind;
 };
 struct maker {
     struct pm_net *net;
@@ -50,7 +53,7 @@ static int depth(const struct maker *m, int width)
 {
     const int scaled = (int)(width * m->o->depth_multiplier);
 
-    if (m->d->preact)
+    if (m->d->kind == PREACT)
         return width;
     return scaled < m->o->min_depth ? m->o->min_depth : scaled;
 }
@@ -77,13 +80,35 @@ static struct pm_node *subsampled(const struct maker *m, const char *name, struc
                                         "max_pool kernel=1 stride=%d padding=valid", stride);
 }
 
+static struct pm_node *shortcut_v1(const struct maker *m, const char *scope, struct pm_node *x,
+                                   int out, int stride)
+{
+    const char *name = name_of(m, scope, "shortcut");
+
+    return x->out_shape.dim[3] == out ? subsampled(m, name, x, stride)
+                                      : conv_bn(m, name, x, out, 1, stride, 1, "activation=none");
+}
+
+/* y = relu(shortcut + BN(conv 3x3(relu(BN(conv 3x3(x)))))). */
+static struct pm_node *basic_v1(const struct maker *m, const char *scope, struct pm_node *x, int width,
+                                int out, int stride, int rate)
+{
+    const char *last = name_of(m, scope, "conv2");
+    struct pm_node *in = shortcut_v1(m, scope, x, out, stride);
+
+    (void)width;
+    x = conv_bn(m, name_of(m, scope, "conv1"), x, out, 3, stride, rate, "activation=relu");
+    x = pm_net_add(m->net, last, x, "conv2d filters=%d %s bias=false" INIT, out,
+                   pm_nets_window_same(m->net->arena, 3, 1, rate));
+    return pm_nets_batch_norm(m->net, m->o, name_of(m, last, "BatchNorm"), x, in,
+                              "activation=relu");
+}
+
 static struct pm_node *bottleneck_v1(const struct maker *m, const char *scope, struct pm_node *x,
                                      int width, int out, int stride, int rate)
 {
-    const char *name = name_of(m, scope, "shortcut"), *last = name_of(m, scope, "conv3");
-    struct pm_node *in = x->out_shape.dim[3] == out
-                             ? subsampled(m, name, x, stride)
-                             : conv_bn(m, name, x, out, 1, stride, 1, "activation=none");
+    const char *last = name_of(m, scope, "conv3");
+    struct pm_node *in = shortcut_v1(m, scope, x, out, stride);
 
     x = conv_bn(m, name_of(m, scope, "conv1"), x, width, 1, 1, 1, "activation=relu");
     x = conv_bn(m, name_of(m, scope, "conv2"), x, width, 3, stride, rate, "activation=relu");
@@ -113,23 +138,33 @@ static struct pm_node *root(struct maker *m, struct pm_node *x)
     const char *name = name_of(m, m->d->scope, "conv1");
 
     m->atrous.stride = 4;
-    x = m->d->preact ? conv_bias(m, name, x, 64, 7, 2)
-                     : conv_bn(m, name, x, 64, 7, 2, 1, "activation=relu");
-    return pm_net_add(m->net, name_of(m, m->d->scope, "pool1"), x,
-                      "max_pool kernel=3 stride=2 padding=same");
+    x = m->d->kind == PREACT ? conv_bias(m, name, x, 64, 7, 2)
+                             : conv_bn(m, name, x, 64, 7, 2, 1, "activation=relu");
+    return pm_net_add(m->net, name_of(m, m->d->scope, "pool1"), x, "max_pool kernel=3 stride=2 %s",
+                      m->o->conventions ? "padding=explicit pad=[1,1,1,1]" : "padding=same");
+}
+
+/* PyTorch's sits in the first unit of blocks 2 to 4. */
+static int stride_of(const struct maker *m, int block, int unit)
+{
+    if (m->o->conventions)
+        return block > 0 && unit == 1 ? 2 : 1;
+    return block < BLOCKS - 1 && unit == m->d->units[block] ? 2 : 1;
 }
 
 static struct pm_node *blocks(struct maker *m, struct pm_node *x)
 {
+    struct pm_node *(*const makers[])(const struct maker *, const char *, struct pm_node *, int, int,
+                                      int, int) = { basic_v1, bottleneck_v1, bottleneck_v2 };
+    const enum kind kind = m->d->kind;
+
     for (int block = 0; block < BLOCKS; block++)
         for (int unit = 1; unit <= m->d->units[block]; unit++) {
-            int stride = block < BLOCKS - 1 && unit == m->d->units[block] ? 2 : 1, rate;
-            const char *scope = pm_arena_printf(m->net->arena, "%s/block%d/unit_%d/bottleneck_%s",
-                                                m->d->scope, block + 1, unit,
-                                                m->d->preact ? "v2" : "v1");
+            int stride = stride_of(m, block, unit), rate, width = depth(m, 64 << block);
+            const char *scope = pm_arena_printf(m->net->arena, "%s/block%d/unit_%d/%s", m->d->scope,
+                                                block + 1, unit, kinds[kind]);
             pm_nets_atrous_step(&m->atrous, &stride, &rate);
-            x = (m->d->preact ? bottleneck_v2 : bottleneck_v1)(
-                m, scope, x, depth(m, 64 << block), 4 * depth(m, 64 << block), stride, rate);
+            x = makers[kind](m, scope, x, width, kind == BASIC ? width : 4 * width, stride, rate);
         }
     return x;
 }
@@ -139,11 +174,13 @@ static void build(const struct depths *d, const struct pm_nets_options *o, struc
 {
     struct maker m = { net, d, o, { 0 } };
 
+    if (d->kind != PREACT)
+        pm_nets_begin(net, o);
     if (!pm_nets_atrous_begin(net, d->scope, o, o->root_block ? 4 : 1, o->root_block ? 32 : 8,
                               &m.atrous))
         return;
     x = blocks(&m, o->root_block ? root(&m, x) : x);
-    if (d->preact)
+    if (d->kind == PREACT)
         x = pm_nets_batch_norm(net, o, name_of(&m, d->scope, "postnorm"), x, NULL,
                                "activation=relu");
     x = pm_net_add(net, name_of(&m, d->scope, "pool5"), x, "global_pool");
@@ -151,25 +188,43 @@ static void build(const struct depths *d, const struct pm_nets_options *o, struc
                                    "variance_scaling(2)");
 }
 
-#define RESNET(version, text, source, preact, depth, ...)                                          \
-    static void build_##version##_##depth(struct pm_net *net, struct pm_node *images,              \
-                                          int num_classes, const void *options,                    \
-                                          struct pm_heads *heads)                                  \
+#define ROW(id, number, text, table, source, other)                                                \
     {                                                                                              \
-        static const struct depths d = { "resnet_" #version "_" #depth, { __VA_ARGS__ }, preact }; \
-        build(&d, options, net, images, num_classes, heads);                                       \
-    }                                                                                              \
-    const struct pm_net_row pm_net_row_resnet_##version##_##depth = {                              \
-        .name = "resnet_" #version "_" #depth,                                                     \
-        .help = "residual net of " #depth " layers, " text " version", .opts = opts_##version,     \
-        .cfg_size = sizeof(struct pm_nets_options), .default_size = 224, .default_channels = 3,    \
-        .preprocessing = source, .weight_decay = 1e-4f, .build = build_##version##_##depth,        \
+        .name = "resnet_" #id, .help = "residual net of " number " layers, " text " version",      \
+        .opts = table, .cfg_size = sizeof(struct pm_nets_options), .default_size = 224,            \
+        .default_channels = 3, .preprocessing = source, .weight_decay = 1e-4f, .build = build_##id,\
+        .torch = other,                                                                            \
     }
-#define RESNETS(version, text, source, preact)                                                     \
-    RESNET(version, text, source, preact, 50, 3, 4, 6, 3);                                         \
-    RESNET(version, text, source, preact, 101, 3, 4, 23, 3);                                       \
-    RESNET(version, text, source, preact, 152, 3, 8, 36, 3);                                       \
-    RESNET(version, text, source, preact, 200, 3, 24, 36, 3)
+#define BUILD(id, kind, ...)                                                                       \
+    static void build_##id(struct pm_net *net, struct pm_node *images, int num_classes,            \
+                           const void *options, struct pm_heads *heads)                            \
+    {                                                                                              \
+        static const struct depths d = { "resnet_" #id, { __VA_ARGS__ }, kind };                   \
+        build(&d, options, net, images, num_classes, heads);                                       \
+    }
+#define RESNET_V1(depth, ...)                                                                      \
+    BUILD(v1_##depth, BOTTLENECK, __VA_ARGS__)                                                     \
+    static const struct pm_net_row torch_##depth =                                                 \
+        ROW(v1_##depth, #depth, "first", torch_opts, "torch", NULL);                               \
+    const struct pm_net_row pm_net_row_resnet_v1_##depth =                                         \
+        ROW(v1_##depth, #depth, "first", opts_v1, "vgg", &torch_##depth)
+#define RESNET_V2(depth, ...)                                                                      \
+    BUILD(v2_##depth, PREACT, __VA_ARGS__)                                                         \
+    const struct pm_net_row pm_net_row_resnet_v2_##depth =                                         \
+        ROW(v2_##depth, #depth, "second", opts_v2, "inception", NULL)
+/* PyTorch's alone, with its conventions for a default. */
+#define RESNET_BASIC(depth, ...)                                                                   \
+    BUILD(v1_##depth, BASIC, __VA_ARGS__)                                                          \
+    const struct pm_net_row pm_net_row_resnet_v1_##depth =                                         \
+        ROW(v1_##depth, #depth, "first", torch_opts, "torch", NULL)
 
-RESNETS(v1, "first", "vgg", false);
-RESNETS(v2, "second", "inception", true);
+RESNET_BASIC(18, 2, 2, 2, 2);
+RESNET_BASIC(34, 3, 4, 6, 3);
+RESNET_V1(50, 3, 4, 6, 3);
+RESNET_V1(101, 3, 4, 23, 3);
+RESNET_V1(152, 3, 8, 36, 3);
+RESNET_V1(200, 3, 24, 36, 3);
+RESNET_V2(50, 3, 4, 6, 3);
+RESNET_V2(101, 3, 4, 23, 3);
+RESNET_V2(152, 3, 8, 36, 3);
+RESNET_V2(200, 3, 24, 36, 3);

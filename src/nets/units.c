@@ -4,13 +4,27 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+/* TensorFlow's fused batch norm never adds less. */
+static double epsilon_of(const struct pm_nets_options *o)
+{
+    const float least = o->conventions ? 0 : 1.001e-5f;
+
+    return (double)(o->batch_norm_epsilon < least ? least : o->batch_norm_epsilon);
+}
+
+void pm_nets_begin(struct pm_net *net, const struct pm_nets_options *o)
+{
+    net->conventions = o->conventions ? PM_CONVENTIONS_TORCH : PM_CONVENTIONS_TENSORFLOW;
+    net->batch_norm_epsilon = o->batch_norm_epsilon;
+}
+
 struct pm_node *pm_nets_batch_norm(struct pm_net *net, const struct pm_nets_options *o,
                                    const char *name, struct pm_node *x, struct pm_node *residual,
                                    const char *rest)
 {
     return pm_net_add_many(net, name, (struct pm_node *[]){ x, residual }, residual ? 2 : 1,
                            "batch_norm decay=%.17g epsilon=%.9g moving_variance=%s %s",
-                           o->batch_norm_decay, (double)o->batch_norm_epsilon,
+                           o->batch_norm_decay, epsilon_of(o),
                            o->moving_variance ? "biased" : "unbiased", rest);
 }
 
@@ -34,8 +48,8 @@ struct pm_node *pm_nets_depthwise_bn(struct pm_net *net, const struct pm_nets_op
                                      int rate, const char *activation)
 {
     return pm_nets_conv_bn(net, o, name, x, pm_arena_printf(net->arena, "activation=%s", activation),
-                           "depthwise_conv2d kernel=%d stride=%d dilation=%d regularize=false "
-                           "weights_init=truncated(0.09)", kernel, stride, rate);
+                           "depthwise_conv2d %s regularize=false weights_init=truncated(0.09)",
+                           pm_nets_window(net->arena, o, kernel, stride, rate));
 }
 
 const char *pm_nets_window_same(struct pm_arena *a, int kernel, int stride, int rate)
@@ -47,6 +61,14 @@ const char *pm_nets_window_same(struct pm_arena *a, int kernel, int stride, int 
                                rate);
     return pm_arena_printf(a, "kernel=%d stride=%d dilation=%d padding=explicit pad=[%d,%d,%d,%d]",
                            kernel, stride, rate, before, after, before, after);
+}
+
+const char *pm_nets_window(struct pm_arena *a, const struct pm_nets_options *o, int kernel,
+                           int stride, int rate)
+{
+    return o->conventions ? pm_nets_window_same(a, kernel, stride, rate)
+                          : pm_arena_printf(a, "kernel=%d stride=%d dilation=%d padding=same", kernel,
+                                            stride, rate);
 }
 
 bool pm_nets_atrous_begin(struct pm_net *net, const char *row, const struct pm_nets_options *o,
@@ -87,6 +109,6 @@ struct pm_node *pm_nets_mobile_begin(struct pm_net *net, const char *row,
     pm_nets_atrous_step(a, &stride, &rate);
     return pm_nets_conv_bn(net, o, name, images,
                            pm_arena_printf(net->arena, "activation=%s", activation),
-                           "conv2d filters=%d kernel=3 stride=%d dilation=%d "
-                           "weights_init=truncated(0.09)", filters, stride, rate);
+                           "conv2d filters=%d %s weights_init=truncated(0.09)", filters,
+                           pm_nets_window(net->arena, o, 3, stride, rate));
 }

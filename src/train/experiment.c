@@ -171,7 +171,8 @@ static int resolve_rows(struct pm_experiment *e)
 
     e->task = pm_task_find("classification");
     if (c->model.name) {
-        e->net_row = pm_net_row_find(c->model.name);
+        e->net_row = pm_net_row_variant(pm_net_row_find(c->model.name),
+                                        cJSON_GetObjectItemCaseSensitive(c->tree, "model"));
         e->net_cfg = pm_arena_alloc(e->arena, e->net_row->cfg_size + 1);
         PM_TRY(pm_config_read(c, "model", e->net_row->opts, e->net_cfg));
     } else if (c->model.onnx) {

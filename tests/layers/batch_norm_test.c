@@ -24,7 +24,7 @@ static void batch_norm(struct ref *r)
     const int batch = r->train && !ref_says(r, "frozen", "true", "false");
     const int biased = ref_says(r, "moving_variance", "biased", "unbiased");
     const double rate = 1 - ref_number(r, "decay", 0.997);
-    const double epsilon = fmax(ref_number(r, "epsilon", 1e-3), 1.001e-5);
+    const double epsilon = ref_number(r, "epsilon", 1e-3);
 
     ref_output(r, x->shape);
     if (batch) {

@@ -14,11 +14,12 @@
 static inline struct pm_net *named_net(const char *name, int batch, int height, int width,
                                        int classes, const char *options, struct pm_heads *heads)
 {
+    cJSON *json = options ? cJSON_Parse(options) : NULL;
     const struct pm_net_row *row = pm_net_row_find(name);
     struct pm_net *net = pm_net_create();
-    cJSON *json = options ? cJSON_Parse(options) : NULL;
 
     assert_non_null(row);
+    row = pm_net_row_variant(row, json);
     assert_true(!options || json);
     struct pm_node *images = pm_net_input(
         net, "images", PM_SHAPE4(batch, height, width, row->default_channels), PM_F32);

@@ -23,6 +23,8 @@ static void counts(void **state)
     static const struct { const char *name; int classes, trainable, variables; } nets[] = {
         { "lenet", 10, 3274634, 8 },
         { "cifarnet", 10, 1756426, 10 },
+        { "resnet_v1_18", 1000, 11689512, 102 },
+        { "resnet_v1_34", 1000, 21797672, 182 },
         { "resnet_v1_50", 1000, 25557032, 267 },
         { "resnet_v1_101", 1000, 44549160, 522 },
         { "resnet_v1_152", 1000, 60192808, 777 },
