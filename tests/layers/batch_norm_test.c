@@ -74,7 +74,7 @@ static const struct check_case cases[] = {
     { "batch_norm scale=false activation=relu6", "3x4x3x4@-6..6", true, VARS },
     { "batch_norm center=false decay=0.9", "6x7", true, VARS },
     { "batch_norm scale=false center=false moving_variance=biased", "5x2x3x3", true, VARS },
-    { "batch_norm epsilon=0 decay=0.9997", "4x4x4x12", true, VARS },
+    { "batch_norm epsilon=1e-5 decay=0.9997", "4x4x4x12", true, VARS },
     { "batch_norm activation=relu", "3x4x4x8 3x4x4x8", true, VARS },
     { "batch_norm", "3x4x4x3 3x4x4x3", true, VARS },
     { "batch_norm activation=leaky_relu slope=0.2", "3x2x4x3 3x2x4x3", true, VARS, .no_gradient = 1 },

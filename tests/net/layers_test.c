@@ -109,7 +109,7 @@ static void test_messages(void **state)
     refused("max_pool", image, PM_I32, none, "int32");
     refused("reshape shape=[7,-1]", image, PM_F32, none, "120 values");
     refused("reshape shape=[-1,-1]", image, PM_F32, none, "more than one -1");
-    refused("reshape shape=[2,3,4,5,1]", image, PM_F32, none, "5 sizes");
+    refused("reshape shape=[2,3,4,5,1,1,1]", image, PM_F32, none, "7 sizes");
     refused("batch_norm", image, PM_F32, flat, "residual");
     refused("batch_norm", PM_SHAPE1(4), PM_F32, none, "rank 2");
     refused("add", image, PM_F32, flat, "one shape");
