@@ -197,23 +197,14 @@ static bool trains(const struct import *m)
 static const char *layer_of(const char *op)
 {
     static const char *const names[][2] = {
-        { "Add", "add" }, { "Sum", "add" }, { "Sub", "sub" }, { "Mul", "multiply" },
-        { "Div", "div" }, { "Min", "minimum" }, { "Max", "maximum" }, { "Pow", "pow" },
+        { "Add", "add" }, { "Sum", "add" }, { "Sub", "subtract" }, { "Mul", "multiply" },
+        { "Div", "divide" }, { "Min", "minimum" }, { "Max", "maximum" },
     };
 
     for (size_t i = 0; i < PM_COUNT(names); i++)
         if (strcmp(names[i][0], op) == 0)
             return names[i][1];
-    return op;
-}
-
-/* The layer over two nodes of one rank, whose axes lie in this order. */
-static struct pm_node *pair(struct import *m, const char *more, struct pm_node *a, struct pm_node *b,
-                            const char *more_spec)
-{
-    struct pm_node *xs[2] = { a, b };
-
-    return pm_net_add_many(m->net, import_name(m, more), xs, 2, "%s%s", layer_of(m->n->op), more_spec);
+    return NULL;
 }
 
 static void spaced(const char *order, char groups[2 * PM_FILE_MAX_RANK + 1])
@@ -228,13 +219,63 @@ static void spaced(const char *order, char groups[2 * PM_FILE_MAX_RANK + 1])
     groups[n] = 0;
 }
 
+/* A constant that differs along the last axes in memory only, to be added or multiplied: a layer with
+ * a variable. *done tells. */
+static void with_variable(struct import *m, struct value *x, const struct value *c,
+                          const struct view *w, const struct view *cw, bool *done)
+{
+    const bool product = strcmp(m->n->op, "Mul") == 0;
+    char order[PM_FILE_MAX_RANK + 1], groups[2 * PM_FILE_MAX_RANK + 1];
+    int first = 0;
+
+    *done = false;
+    if (!product && strcmp(m->n->op, "Add") != 0)
+        return;
+    view_order(w, order);
+    while (order[first] && cw->dim[order[first] - '0'] == 1)
+        first++;
+    for (const char *p = order + first; *p; p++)
+        if (cw->dim[*p - '0'] != w->dim[*p - '0'])
+            return;
+    spaced(order, groups);
+    const struct pm_given given = import_given_view(m, c, cw, order + first, 1, true);
+    struct value lead = *x;
+    lead.view = *w;
+    struct pm_node *in = import_lay(m, &lead, groups);
+    m->net->given = &given, m->net->given_count = 1;
+    struct pm_node *y = pm_net_add(m->net, import_name(m, NULL), in, "scale axes=%d gamma=%s beta=%s",
+                                   w->rank - first, product ? "true" : "false",
+                                   product ? "false" : "true");
+    m->net->given_count = 0;
+    const struct view out = view_ordered(w->rank, w->dim, order);
+    import_out_node(m, 0, y, &out);
+    *done = true;
+}
+
+static bool one_shape(struct import *m)
+{
+    const struct view *a = &import_in(m, 0)->view;
+    bool same = true;
+
+    for (int i = 1; i < m->n->in_count; i++) {
+        const struct view *b = &import_in(m, i)->view;
+
+        same &= a->rank == b->rank && memcmp(a->dim, b->dim, sizeof *a->dim * (size_t)a->rank) == 0;
+    }
+    return same;
+}
+
 static int several(struct import *m, int rank, const int64_t *dim)
 {
+    const char *layer = layer_of(m->n->op);
     const int count = m->n->in_count;
     char order[PM_FILE_MAX_RANK + 1], groups[2 * PM_FILE_MAX_RANK + 1], act[64] = "";
     const struct value *lead = NULL;
     struct pm_node *y = NULL;
+    bool done = false;
 
+    if (!layer)
+        return import_refuse(m, "two computed values");
     for (int i = 0; i < count; i++) {
         const struct value *v = import_in(m, i);
 
@@ -242,9 +283,18 @@ static int several(struct import *m, int rank, const int64_t *dim)
             lead = v;
     }
     const struct view w = raised(m, &lead->view, rank);
+    for (int i = 0; i < count && count == 2; i++) {
+        struct value *c = import_in(m, i), *x = import_in(m, 1 - i);
+        const struct view cw = raised(m, &c->view, rank);
+
+        if (value_constant(c) && !c->integer && memcmp(w.dim, dim, sizeof *dim * (size_t)rank) == 0)
+            with_variable(m, x, c, &w, &cw, &done);
+        if (done)
+            return PM_OK;
+    }
     view_order(&w, order);
     spaced(order, groups);
-    if (strcmp(layer_of(m->n->op), "add") == 0)
+    if (strcmp(layer, "add") == 0 && one_shape(m))
         import_activation(m, m->n->out[0], act);
     for (int i = 0; i < count; i++) {
         struct value v = *import_in(m, i);
@@ -253,7 +303,9 @@ static int several(struct import *m, int rank, const int64_t *dim)
         v.laid = NULL;
         v.integer |= !trains(m);
         struct pm_node *x = import_lay(m, &v, groups);
-        y = y ? pair(m, i + 1 < count ? "part" : NULL, y, x, i + 1 < count ? "" : act) : x;
+        const bool last = i + 1 == count;
+        y = y ? pm_net_add_many(m->net, import_name(m, last ? NULL : "part"),
+                                (struct pm_node *[]){ y, x }, 2, "%s%s", layer, last ? act : "") : x;
     }
     const struct view out = view_ordered(rank, dim, order);
     import_out_node(m, 0, y, &out);

@@ -7,7 +7,7 @@ static struct pm_device *device;
 /* Cases whose layers are not there yet; each must be refused with its node. */
 static const char *const missing[] = {
     "add_broadcast", "addmm", "operator_mm", "operator_pad", "ConstantPad2d",
-    "test_MaxPool2d", "PReLU", "ZeroPad2d", "log_softmax",
+    "ZeroPad2d", "log_softmax",
 };
 
 static bool is_missing(const char *folder)
@@ -73,6 +73,42 @@ static void one_case(void **state)
     pm_str_free(&path);
 }
 
+/* A whole net from 0, 1/n, 2/n ..., which is what made its output. */
+static void light(void **state)
+{
+    const char *name = *state;
+    const struct pm_import_options options = { .whole = true };
+    struct pm_arena *a = pm_arena_create();
+    struct pm_net *net = pm_net_create();
+    struct pm_import *import = NULL;
+    struct pm_node *inputs[256] = { NULL }, *out = NULL;
+    struct pm_onnx_tensor t;
+    char names[1][16] = { "image" };
+    double worst = 0;
+
+    ok(pm_import_open(pm_arena_printf(a, "%s.onnx", name), &import));
+    const struct pm_onnx_model *model = pm_import_model(import);
+    const size_t count = 3 * 224 * 224;
+    for (size_t i = 0; i < model->input_count; i++)
+        if (model->inputs[i].rank == 4 && model->inputs[i].dim[1] == 3 && model->inputs[i].dim[2] == 224)
+            inputs[i] = pm_net_input(net, names[0], PM_SHAPE4(1, 3, 224, 224), PM_F32);
+    float *x = pm_arena_alloc(a, count * sizeof *x);
+    for (size_t i = 0; i < count; i++)
+        x[i] = (float)((double)i / (double)count);
+    ok(pm_import_graph(import, net, inputs, &options, &out));
+    float *y = run_net(device, net, out, names, &x, 1);
+    const float *expected = read_tensor(pm_arena_printf(a, "%s_output_0.pb", name), a, &t);
+    assert_int_equal(pm_shape_count(out->out_shape), t.count);
+    for (size_t i = 0; i < t.count; i++)
+        worst = fmax(worst, fabs((double)y[i] - (double)expected[i]));
+    if (!(worst < 1e-6))
+        fail_msg("%s: differs by %g", name, worst);
+    pm_free(y);
+    pm_net_destroy(&net);
+    pm_import_close(&import);
+    pm_arena_destroy(&a);
+}
+
 enum { MOST = 200 };
 
 int main(int argc, char **argv)
@@ -106,6 +142,20 @@ int main(int argc, char **argv)
                     .name = names[i], .test_func = one_case,
                     .initial_state = pm_arena_printf(a, "%s/%s", folder, names[i]) };
         }
+    }
+    static const char *const nets[] = { "bvlc_alexnet", "squeezenet", "resnet50", "inception_v1",
+                                        "vgg19" };
+    for (size_t i = 0; i < PM_COUNT(nets); i++) {
+        bool wanted = argc < 3;
+
+        for (int k = 2; k < argc; k++)
+            wanted |= strstr(nets[i], argv[k]) != NULL;
+        if (wanted)
+            tests[count++] = (struct CMUnitTest){
+                .name = nets[i], .test_func = light,
+                .initial_state = pm_arena_printf(a, "%s%s/onnx/light/light_%s",
+                                                 data ? data : source ? source : ".",
+                                                 data ? "" : "/../shared/data", nets[i]) };
     }
     device = device_named(argc > 1 ? argv[1] : "cpu");
     if (!device) {
