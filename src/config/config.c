@@ -14,13 +14,6 @@ struct load {
     const struct pm_open_sections *open;
 };
 
-const char *pm_config_place(const struct pm_config *c, const char *path)
-{
-    const struct pm_config_origin *o = pm_config_origin_find(c->origins, path);
-
-    return pm_arena_printf(c->arena, "%s:", o ? o->text : c->path);
-}
-
 const char *pm_config_origin(const struct pm_config *c, const char *path)
 {
     const struct pm_config_origin *o = pm_config_origin_find(c->origins, path);

@@ -65,6 +65,13 @@ const struct pm_config_origin *pm_config_origin_find(const struct pm_config_orig
     return best;
 }
 
+const char *pm_config_place(const struct pm_config *c, const char *path)
+{
+    const struct pm_config_origin *o = pm_config_origin_find(c->origins, path);
+
+    return pm_arena_printf(c->arena, "%s:", o ? o->text : c->path);
+}
+
 /* ---- one file into the tree ------------------------------------------------------------ */
 
 /* A walk over a parsed file in document order, in step with its places. */

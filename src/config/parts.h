@@ -43,10 +43,11 @@ void pm_config_origins_destroy(struct pm_config_origins **o);
 const struct pm_config_origin *pm_config_origin_find(const struct pm_config_origins *o,
                                                      const char *path);
 
-/* ---- config.c, check.c: the structs ---------------------------------------------------- */
-
 /* "x.json:12:" or "command line:", for messages; in the config's arena. */
 const char *pm_config_place(const struct pm_config *c, const char *path);
+
+/* ---- check.c: what single values cannot show -------------------------------------------- */
+
 /* When all values have been read. */
 int pm_config_check(const struct pm_config *c);
 
