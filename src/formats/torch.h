@@ -2,11 +2,13 @@
  * or the older sequence of pickles; its pickle is read by a machine that builds values and calls
  * nothing (torch_pickle.c), what PyTorch's own constructors would have made is known by their names
  * (torch_calls.c), and the values' tensors get names as in a state dict (torch_names.c).
- * torch_file.c opens files and reads tensors. */
+ * torch_file.c opens files and reads tensors, torch_strides.c those whose elements lie apart. */
 #ifndef PUMICE_FORMATS_TORCH_H
 #define PUMICE_FORMATS_TORCH_H
 
 #include "formats/tensor_file.h"
+
+#include <pthread.h>
 
 /* From memory, which is borrowed until close. name: for messages. */
 int pm_torch_open_memory(const char *name, const void *data, size_t size, struct pm_tensor_file **out);
@@ -61,6 +63,18 @@ struct pm_torch_view {
     uint64_t first;
     int64_t dim[PM_FILE_MAX_RANK], stride[PM_FILE_MAX_RANK];
 };
+
+/* Elements of a strided tensor, kept for the next call; zero but for the lock at first. */
+struct pm_torch_kept {
+    pthread_mutex_t lock;
+    const struct pm_torch_view *view; /* NULL: none */
+    uint8_t *bytes;                   /* owned */
+    uint64_t at;                      /* the first one's place in the tensor, in bytes */
+    size_t size, capacity;
+};
+/* Bytes of a tensor that is not contiguous. The range was checked. */
+int pm_torch_read_strided(const struct pm_tensor_file *f, struct pm_torch_kept *kept,
+                          const struct pm_torch_view *v, uint64_t begin, size_t size, void *dst);
 
 enum pm_torch_kind {
     PM_TORCH_NONE, PM_TORCH_BOOL, PM_TORCH_INT, PM_TORCH_FLOAT,

@@ -3,8 +3,7 @@
  * Since 1.6 a zip archive: NAME/data.pkl holds the value, whose tensors name storages NAME/data/KEY, raw
  * bytes stored as they are. Before: one after another pickles of a magic number, a version, facts of
  * the machine, the value and a list of keys, then per key a 64-bit count and its elements.
- * A tensor is a view of a storage: first element, sizes, strides. Views that are no row-major piece of
- * the file are gathered when they are read. */
+ * A tensor is a view of a storage: first element, sizes, strides. */
 #include "formats/torch.h"
 
 #include <stdlib.h>
@@ -21,126 +20,34 @@ struct reading {
     struct pm_zip zip;
     const char *root_name; /* of the archive: "NAME/" */
 };
-/* Kept: the views that tensors' `source` counts. */
+/* The views that tensors' `source` counts. */
 struct views {
     const struct pm_torch_view **list;
     size_t count, capacity;
+    struct pm_torch_kept kept;
 };
 
 /* ---- reading tensors ------------------------------------------------------------------- */
 
-/* The dimensions from `from` on: their elements, and the elements of the storage they reach over. */
-static void measure_inner(const struct pm_torch_view *v, int from, uint64_t *count, uint64_t *span)
-{
-    *count = *span = 1;
-    for (int i = from; i < v->rank; i++) {
-        *count *= (uint64_t)v->dim[i];
-        *span += (uint64_t)(v->dim[i] - 1) * (uint64_t)v->stride[i];
-    }
-}
-
-/* Elements first..first+count-1 of the dimensions from `from` on, out of the bytes they reach over. */
-static void gather(const struct pm_torch_view *v, int from, const uint8_t *bytes, uint64_t first,
-                   uint64_t count, uint8_t *dst)
-{
-    int64_t at[PM_FILE_MAX_RANK] = { 0 };
-    uint64_t place = 0;
-    size_t size = v->type->size;
-
-    for (int i = v->rank; i-- > from; first /= (uint64_t)v->dim[i]) {
-        at[i] = (int64_t)(first % (uint64_t)v->dim[i]);
-        place += (uint64_t)(at[i] * v->stride[i]);
-    }
-    for (uint64_t n = 0; n < count; n++, dst += size) {
-        memcpy(dst, bytes + place * size, size);
-        for (int i = v->rank; i-- > from;) {
-            place += (uint64_t)v->stride[i];
-            if (++at[i] < v->dim[i])
-                break;
-            place -= (uint64_t)(v->dim[i] * v->stride[i]);
-            at[i] = 0;
-        }
-    }
-}
-
-static uint64_t start_of(const struct pm_torch_view *v)
-{
-    return v->storage->at + v->storage->first * v->storage->type->size + v->first * v->type->size;
-}
-
-/* Whole elements of a strided view. The innermost dimensions that reach over few bytes compared with
- * what is asked for are read as one piece each and gathered from it. */
-static int read_elements(const struct pm_tensor_file *f, const struct pm_torch_view *v, uint64_t first,
-                         uint64_t count, uint8_t *dst)
-{
-    int err = PM_OK, inner = v->rank;
-    size_t size = v->type->size;
-    uint64_t room = count < 16 << 10 ? 64 << 10 : 4 * count, inner_count = 1, inner_span = 1, n, span;
-    uint8_t *piece = NULL;
-
-    for (int i = v->rank - 1; i >= 0; i--) {
-        measure_inner(v, i, &n, &span);
-        if (span <= room && span <= 16 * n)
-            inner = i, inner_count = n, inner_span = span;
-    }
-    piece = pm_malloc((size_t)inner_span * size);
-    for (uint64_t done = 0; done < count; done += n) {
-        uint64_t outer = (first + done) / inner_count, from = (first + done) % inner_count, at = 0;
-        n = inner_count - from < count - done ? inner_count - from : count - done;
-        for (int i = inner; i-- > 0; outer /= (uint64_t)v->dim[i])
-            at += outer % (uint64_t)v->dim[i] * (uint64_t)v->stride[i];
-        PM_TRY(pm_tensor_file_read(f, 0, start_of(v) + at * size, (size_t)inner_span * size, piece));
-        gather(v, inner, piece, from, n, dst + done * size);
-    }
-out:
-    pm_free(piece);
-    return err;
-}
-
-/* Strided views by whole elements, of which the first and the last may be wanted in part. */
-static int read_strided(const struct pm_tensor_file *f, const struct pm_torch_view *v, uint64_t begin,
-                        size_t size, uint8_t *dst)
-{
-    int err = PM_OK;
-    size_t element = v->type->size;
-    uint8_t one[16];
-
-    while (size) {
-        size_t skip = (size_t)(begin % element), n;
-        if (skip || size < element) {
-            n = element - skip < size ? element - skip : size;
-            PM_TRY(read_elements(f, v, begin / element, 1, one));
-            memcpy(dst, one + skip, n);
-        } else {
-            n = size - size % element;
-            PM_TRY(read_elements(f, v, begin / element, n / element, dst));
-        }
-        begin += n;
-        size -= n;
-        dst += n;
-    }
-out:
-    return err;
-}
-
 static int read_tensor(const struct pm_tensor_file *f, const struct pm_file_tensor *t, uint64_t begin,
                        size_t size, void *dst)
 {
-    const struct views *views = f->own;
+    struct views *views = f->own;
     const struct pm_torch_view *v = views->list[t->source];
 
     if (size == 0)
         return PM_OK;
     return v->contiguous ? pm_tensor_file_read(f, 0, t->offset + begin, size, dst)
-                         : read_strided(f, v, begin, size, dst);
+                         : pm_torch_read_strided(f, &views->kept, v, begin, size, dst);
 }
 
 static void close_views(struct pm_tensor_file *f)
 {
     struct views *views = f->own;
 
-    if (views)
-        pm_free(views->list);
+    pthread_mutex_destroy(&views->kept.lock);
+    pm_free(views->kept.bytes);
+    pm_free(views->list);
     pm_free(views);
 }
 
@@ -189,7 +96,8 @@ static int add_tensor(struct pm_tensor_file *f, const struct pm_torch_named *nam
         PM_TRY(pm_tensor_file_bad(f, t->name, "its shape is larger than any file"));
     if (t->bytes) {
         PM_TRY(check_view(f, t, v));
-        t->offset = start_of(v);
+        t->offset = v->storage->at + v->storage->first * v->storage->type->size +
+                    v->first * v->type->size;
     }
     PM_GROW(views->list, views->count, views->capacity);
     t->source = (int)views->count;
@@ -495,8 +403,10 @@ static int open_source(struct pm_tensor_file *f, struct pm_tensor_file **out)
 {
     int err = PM_OK;
     struct reading r = { .f = f, .arena = pm_arena_create() };
+    struct views *views = pm_calloc(1, sizeof *views);
 
-    f->own = pm_calloc(1, sizeof(struct views));
+    pthread_mutex_init(&views->kept.lock, NULL);
+    f->own = views;
     f->read = read_tensor;
     f->close = close_views;
     r.pickle = (struct pm_torch_pickle){ .f = f, .arena = r.arena, .views = f->arena };

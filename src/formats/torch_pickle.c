@@ -156,7 +156,7 @@ static int pop_mark(struct pm_torch_pickle *p, struct pm_torch_value ***items, s
     if (p->mark_count == 0)
         return pm_torch_pickle_bad(p, "values up to a mark are wanted and there is none");
     size_t from = p->marks[--p->mark_count];
-    *items = p->stack + from;
+    *items = p->stack ? p->stack + from : NULL;
     *count = p->depth - from;
     p->depth = from;
     return PM_OK;

@@ -255,8 +255,8 @@ struct file {
 
 static void little(struct pm_str *s, uint64_t v, int bytes)
 {
-    for (int i = 0; i < bytes; i++)
-        pm_str_bytes(s, &(uint8_t){ (uint8_t)(v >> 8 * i) }, 1);
+    for (; bytes > 0; bytes--, v >>= 8)
+        pm_str_bytes(s, &(uint8_t){ (uint8_t)v }, 1);
 }
 
 struct entry {
@@ -554,6 +554,61 @@ static void depth_and_sharing_are_bounded(void **state)
                         "s."), "no text");
 }
 
+/* ---- large views ----------------------------------------------------------------------- */
+
+static uint8_t number_at(uint64_t place)
+{
+    return (uint8_t)(place * UINT64_C(2654435761) >> 16);
+}
+
+/* More than is gathered at once: the view's elements of a storage of 18,008,500 bytes, each a function
+ * of its place, at random places and in order over the seams. */
+static void large_views(void **state)
+{
+    static const char pickle[] =
+        "\x80\2(" /* dims 2 x 4500 x 4000, strides 1, 1, 4500; 3500 x 2 x 2570, strides 1, 8995000, 3500 */
+        TENSOR("ByteStorage", "J\xb4\xc9\x12\1", "K\x0b", "K\2M\x94\x11M\xa0\x0f\x87", "K\1K\1M\x94\x11\x87")
+        TENSOR("ByteStorage", "J\xb4\xc9\x12\1", "K\x0b", "M\xac\x0dK\2M\x0a\x0a\x87",
+               "K\1J\xb8\x40\x89\0M\xac\x0d\x87") "t.";
+    enum { SIZE = 0x112c9b4 };
+    static const int64_t stride[2][3] = { { 1, 1, 4500 }, { 1, 0x8940b8, 3500 } };
+    uint8_t *storage = pm_malloc(SIZE), *line = pm_malloc(1 << 16);
+    struct pm_rng r = pm_rng_make(7, pm_hash("views"), 0, 0);
+    struct file made = { 0 };
+    struct pm_tensor_file *f = NULL;
+
+    (void)state;
+    for (uint64_t i = 0; i < SIZE; i++)
+        storage[i] = number_at(i);
+    add_entry(&made, (struct entry){ .name = "x/data.pkl", .data = pickle, .size = sizeof pickle - 1 });
+    add_entry(&made, (struct entry){ .name = "x/data/0", .data = storage, .size = SIZE });
+    end_file(&made, false);
+    assert_int_equal(pm_torch_open_memory("made", made.bytes.text, made.bytes.length, &f), 0);
+    assert_int_equal(pm_tensor_file_count(f), 2);
+    for (size_t which = 0; which < 2; which++) {
+        const struct pm_file_tensor *t = pm_tensor_file_get(f, which);
+        assert_true(t->bytes > (16 << 20));
+        for (int trial = 0; trial < 40; trial++) {
+            uint64_t n = trial % 2 ? 1 << 16 : 100, at = (uint64_t)pm_rng_int(&r, 0, (int64_t)(t->bytes - n));
+            if (trial < 20) /* in order */
+                at = (t->bytes - n) / 19 * (uint64_t)trial;
+            assert_int_equal(pm_tensor_file_bytes(f, t, at, (size_t)n, line), 0);
+            for (uint64_t i = 0; i < n; i++) {
+                uint64_t rest = at + i, place = 11;
+                for (int d = 3; d-- > 0; rest /= (uint64_t)t->dim[d])
+                    place += rest % (uint64_t)t->dim[d] * (uint64_t)stride[which][d];
+                if (line[i] != number_at(place))
+                    fail_msg("tensor %zu differs at %llu", which, (unsigned long long)(at + i));
+            }
+        }
+    }
+    pm_tensor_file_close(&f);
+    pm_str_free(&made.bytes);
+    pm_str_free(&made.directory);
+    pm_free(storage);
+    pm_free(line);
+}
+
 /* ---- archives -------------------------------------------------------------------------- */
 
 static const char tensor_pickle[] =
@@ -699,6 +754,7 @@ int main(void)
         cmocka_unit_test(views_beyond_their_storage),
         cmocka_unit_test(lengths_are_not_believed),
         cmocka_unit_test(depth_and_sharing_are_bounded),
+        cmocka_unit_test(large_views),
         cmocka_unit_test(archives),
         cmocka_unit_test(no_files_of_pytorch),
         cmocka_unit_test(damaged_files),

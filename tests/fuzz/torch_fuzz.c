@@ -33,8 +33,8 @@ static void read_all(const uint8_t *file, size_t size)
 
 static void little(struct pm_str *s, uint64_t v, int bytes)
 {
-    for (int i = 0; i < bytes; i++)
-        pm_str_bytes(s, &(uint8_t){ (uint8_t)(v >> 8 * i) }, 1);
+    for (; bytes > 0; bytes--, v >>= 8)
+        pm_str_bytes(s, &(uint8_t){ (uint8_t)v }, 1);
 }
 
 static void entry(struct pm_str *file, struct pm_str *directory, const char *name, const void *data,
