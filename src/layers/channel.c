@@ -2,6 +2,7 @@
  * prelu: y = x > 0 ? x : alpha x. scale: y = gamma x + beta, either of which may be left out.
  * Backward: dx = dy or gamma dy; dgamma is the sum over the rows of dy x (prelu: where x <= 0), whose
  * terms one row writes and bias_grad adds up; dbeta the sum of dy. */
+#include "layers/export_nodes.h"
 #include "layers/infer.h"
 
 #include <limits.h>
@@ -287,13 +288,31 @@ static void scale_backward(struct pm_node *n, struct pm_calls *c)
     call_backward(n, c, scale_kind(n));
 }
 
+static const char *prelu_onnx(const struct pm_node *n, struct pm_export *g)
+{
+    return pm_export_op(g, "PRelu", PM_VALUES(pm_export_x(g, n, 0),
+                                              pm_export_trailing(g, n, 0, n->out_shape.rank)));
+}
+
+static const char *scale_onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const int rank = n->out_shape.rank, kind = scale_kind(n);
+    const char *y = pm_export_x(g, n, 0);
+
+    if (gamma_at(kind) >= 0)
+        y = pm_export_op(g, "Mul", PM_VALUES(y, pm_export_trailing(g, n, gamma_at(kind), rank)));
+    if (beta_at(kind) >= 0)
+        y = pm_export_op(g, "Add", PM_VALUES(y, pm_export_trailing(g, n, beta_at(kind), rank)));
+    return y;
+}
+
 const struct pm_layer pm_layer_prelu = {
     .name = "prelu", .help = "rectifier whose slope for negative inputs is learnt",
     .opts = prelu_opts, .cfg_size = sizeof(struct prelu_cfg), .infer = prelu_infer,
-    .forward = prelu_forward, .backward = prelu_backward,
+    .forward = prelu_forward, .backward = prelu_backward, .onnx = prelu_onnx,
 };
 const struct pm_layer pm_layer_scale = {
     .name = "scale", .help = "product with a variable, sum with another, per channel or position",
     .opts = scale_opts, .cfg_size = sizeof(struct scale_cfg), .infer = scale_infer,
-    .forward = scale_forward, .backward = scale_backward,
+    .forward = scale_forward, .backward = scale_backward, .onnx = scale_onnx,
 };

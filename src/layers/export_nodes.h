@@ -29,6 +29,8 @@ const char *pm_export_numbers(struct pm_export *g, int count, const float *v);  
 const char *pm_export_integers(struct pm_export *g, int count, const int64_t *v);
 /* Variable k of the node as it is. */
 const char *pm_export_variable(struct pm_export *g, const struct pm_node *n, int k);
+/* The same where it repeats along the leading axes of a value of this rank. */
+const char *pm_export_trailing(struct pm_export *g, const struct pm_node *n, int k, int rank);
 /* Its values; false after a mistake. */
 bool pm_export_read(struct pm_export *g, const struct pm_node *n, int k, float *data);
 

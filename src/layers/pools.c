@@ -8,6 +8,8 @@
 #include "layers/export_nodes.h"
 #include "layers/infer.h"
 
+#include <float.h>
+
 #include "global_pool.params.h"
 #include "layers/pick.h"
 #include "layers/vmath.h"
@@ -502,17 +504,44 @@ static void global_backward(struct pm_node *n, struct pm_calls *c)
 
 /* ---- ONNX ------------------------------------------------------------------------------ */
 
+/* Runtimes want less padding than the kernel has cells, which dilated windows may exceed. */
+static bool is_far_padded(const struct pool_params *p)
+{
+    return p->top >= p->kh || p->bottom >= p->kh || p->left >= p->kw || p->right >= p->kw;
+}
+
+static const char *pad_lowest(struct pm_export *g, const char *x, const struct pool_params *p)
+{
+    return pm_export_op(g, "Pad",
+                        PM_VALUES(x, pm_export_integers(g, PM_INT64S(0, 0, p->top, p->left, 0, 0,
+                                                                     p->bottom, p->right)),
+                                  pm_export_number(g, -FLT_MAX)));
+}
+
 static const char *export_windows(const struct pm_node *n, struct pm_export *g, const char *op)
 {
-    const struct pm_shape x = n->in[0]->out_shape;
-    const struct pool_params p = params_of(n, x);
-    const struct pm_export_window w = {
-        { p.kh, p.kw }, { p.stride_h, p.stride_w }, { 1, 1 },
-        (enum pm_padding)((const struct pool_cfg *)n->cfg)->padding, { 0 }, { 0 },
+    const struct pool_cfg *cfg = n->cfg;
+    const struct pool_params p = params_of(n, n->in[0]->out_shape);
+    struct pm_shape x = n->in[0]->out_shape;
+    struct pm_export_window w = {
+        { p.kh, p.kw }, { p.stride_h, p.stride_w }, { p.dilation_h, p.dilation_w },
+        (enum pm_padding)cfg->padding, { 0 }, { 0 },
     };
-    const char *y = pm_export_op(g, op, PM_VALUES(pm_export_x(g, n, 0)));
+    const char *y = pm_export_x(g, n, 0);
 
+    for (int i = 0; i < 2 && cfg->pad.count == 4; i++)
+        w.before[i] = cfg->pad.v[2 * i], w.after[i] = cfg->pad.v[2 * i + 1];
+    if (is_far_padded(&p)) {
+        y = pad_lowest(g, y, &p);
+        x.dim[1] += p.top + p.bottom, x.dim[2] += p.left + p.right;
+        w.padding = PM_PAD_VALID;
+    }
+    y = pm_export_op(g, op, PM_VALUES(y));
     pm_export_window(g, x, &w);
+    if (cfg->ceil && cfg->padding != PM_PAD_SAME)
+        pm_export_int(g, "ceil_mode", 1);
+    if (cfg->count_pad)
+        pm_export_int(g, "count_include_pad", 1);
     return y;
 }
 
@@ -521,7 +550,6 @@ static const char *max_onnx(const struct pm_node *n, struct pm_export *g)
     return export_windows(n, g, "MaxPool");
 }
 
-/* Padding does not count unless it is asked to. */
 static const char *avg_onnx(const struct pm_node *n, struct pm_export *g)
 {
     return export_windows(n, g, "AveragePool");

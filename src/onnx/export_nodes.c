@@ -111,6 +111,11 @@ const char *pm_export_integers(struct pm_export *g, int count, const int64_t *v)
     return constant(g, "integers", PM_DTYPE_I64, 1, count, v, sizeof *v);
 }
 
+static const char *to_shape(struct pm_export *g, const char *x, int rank, const int64_t *dim)
+{
+    return pm_export_op(g, "Reshape", PM_VALUES(x, pm_export_integers(g, rank, dim)));
+}
+
 /* ---- variables --------------------------------------------------------------------------- */
 
 int pm_export_values(struct pm_export *g, const struct pm_variable *v)
@@ -198,6 +203,27 @@ const char *pm_export_variable(struct pm_export *g, const struct pm_node *n, int
     return v->name;
 }
 
+const char *pm_export_trailing(struct pm_export *g, const struct pm_node *n, int k, int rank)
+{
+    const struct pm_variable *v = g->net->vars[n->vars[k]];
+    const struct pm_shape s = v->shape;
+    const int64_t channels[] = { s.dim[0], 1, 1 };
+    int64_t dim[4] = { 1, 1, 1, 1 };
+
+    if (rank != 4 || pm_shape_count(s) == 1)
+        return pm_export_variable(g, n, k);
+    if (s.rank == 1 && !g->is_variable[v->index]) {
+        add_source(g, v->name, v, 3, channels, false, NULL);
+        g->is_variable[v->index] = true;
+        return v->name;
+    }
+    if (s.rank == 1 && pm_onnx_tensor_find(g->model, v->name)->rank == 3)
+        return v->name;
+    for (int i = 0; i < s.rank; i++)
+        dim[4 - s.rank + i] = s.dim[i];
+    return pm_export_nchw(g, to_shape(g, pm_export_variable(g, n, k), 4, dim), PM_SHAPE4(1, 1, 1, 1));
+}
+
 /* ---- folding ----------------------------------------------------------------------------- */
 
 bool pm_export_fold(struct pm_export *g, const struct pm_node *n)
@@ -275,11 +301,6 @@ int pm_export_axis(int rank, int axis)
 static bool is_flat(struct pm_shape s)
 {
     return s.dim[3] == 1 || (s.dim[1] == 1 && s.dim[2] == 1);
-}
-
-static const char *to_shape(struct pm_export *g, const char *x, int rank, const int64_t *dim)
-{
-    return pm_export_op(g, "Reshape", PM_VALUES(x, pm_export_integers(g, rank, dim)));
 }
 
 /* 0: the input's own. */
