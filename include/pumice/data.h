@@ -139,8 +139,8 @@ struct pm_preprocessing {
      * form (d is not read then). PM_EDATA when the image cannot be brought to the size. */
     int (*apply)(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
                  int height, int width, int channels, float *out, const char *where);
-    /* The eval form in words and numbers, for pictures of 1 or 3 channels. */
-    void (*normal)(int channels, struct pm_normal *out);
+    /* The eval form in words and numbers, for pictures of 1 or 3 channels. PM_ECONFIG as apply. */
+    int (*normal)(const void *cfg, int channels, struct pm_normal *out);
 };
 /* By its name, or by that of a net whose preprocessing it is in TF-Slim ("resnet_v1_50": vgg). */
 const struct pm_preprocessing *pm_preprocessing_find(const char *name);

@@ -318,11 +318,12 @@ void pm_standardise(float *x, size_t values)
         x[i] = (x[i] - (float)mean) * scale;
 }
 
-void pm_normal_half(float half, const char *fit, const char *interpolation, struct pm_normal *out)
+int pm_normal_half(float half, const char *fit, const char *interpolation, struct pm_normal *out)
 {
     *out = (struct pm_normal){ .fit = fit, .interpolation = interpolation };
     for (size_t c = 0; c < PM_COUNT(out->mean); c++)
         out->mean[c] = out->std[c] = half;
+    return PM_OK;
 }
 
 /* ---- the table ----------------------------------------------------------------------------- */

@@ -40,7 +40,7 @@ void pm_hue(float *x, size_t count, float delta);
 /* (x - mean) / max(std, 1 / sqrt(values)) over all values. */
 void pm_standardise(float *x, size_t values);
 /* x = (pixel - half) / half: to -1..1. */
-void pm_normal_half(float half, const char *fit, const char *interpolation, struct pm_normal *out);
+int pm_normal_half(float half, const char *fit, const char *interpolation, struct pm_normal *out);
 
 /* ---- the Inception preprocessings' parts (preprocess_box.c, preprocessing_inception.c) ---- */
 
@@ -70,7 +70,7 @@ struct pm_inception_way {
  * Then (x - 0.5) * 2. */
 void pm_inception_apply(const struct pm_inception_way *way, const struct pm_image8 *in, bool train,
                         const struct pm_draws *d, int height, int width, int channels, float *out);
-void pm_inception_normal(int channels, struct pm_normal *out);
+int pm_inception_normal(const void *cfg, int channels, struct pm_normal *out);
 
 /* One row a preprocessing, in preprocessings.def. */
 #define PM_PREPROCESSING(name) extern const struct pm_preprocessing pm_preprocessing_##name;

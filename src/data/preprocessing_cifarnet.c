@@ -70,11 +70,12 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train, const 
     return PM_OK;
 }
 
-static void normal(int channels, struct pm_normal *out)
+static int normal(const void *cfg, int channels, struct pm_normal *out)
 {
-    (void)channels;
+    (void)cfg, (void)channels;
     *out = (struct pm_normal){ .fit = "the middle, cut or padded with zeros to the size",
                                .interpolation = "none", .own = true };
+    return PM_OK;
 }
 
 const struct pm_preprocessing pm_preprocessing_cifarnet = {

@@ -110,11 +110,11 @@ void pm_inception_apply(const struct pm_inception_way *way, const struct pm_imag
         out[i] = (out[i] - 0.5f) * 2;
 }
 
-void pm_inception_normal(int channels, struct pm_normal *out)
+int pm_inception_normal(const void *cfg, int channels, struct pm_normal *out)
 {
-    (void)channels;
-    pm_normal_half(127.5f, "the middle, central_fraction of each side, resized to the size whatever "
-                   "its shape", "bilinear", out);
+    (void)cfg, (void)channels;
+    return pm_normal_half(127.5f, "the middle, central_fraction of each side, resized to the size "
+                          "whatever its shape", "bilinear", out);
 }
 
 /* ---- its own --------------------------------------------------------------------------------- */

@@ -22,10 +22,10 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train, const 
     return PM_OK;
 }
 
-static void normal(int channels, struct pm_normal *out)
+static int normal(const void *cfg, int channels, struct pm_normal *out)
 {
-    (void)channels;
-    pm_normal_half(128, "the middle, cut or padded with zeros to the size", "none", out);
+    (void)cfg, (void)channels;
+    return pm_normal_half(128, "the middle, cut or padded with zeros to the size", "none", out);
 }
 
 const struct pm_preprocessing pm_preprocessing_lenet = {

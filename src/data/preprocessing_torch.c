@@ -208,6 +208,25 @@ out:
     return PM_OK;
 }
 
+static int normal(const void *cfg, int channels, struct pm_normal *out)
+{
+    const struct torch_cfg *c = cfg;
+    int err = PM_OK;
+
+    PM_TRY(check_lists(c, channels));
+    *out = (struct pm_normal){
+        .fit = "the smaller side resized to resize_side (0: the size / 0.875), then the middle of the "
+               "size cut out",
+        .interpolation = "bilinear, antialiased",
+    };
+    for (int k = 0; k < channels; k++) {
+        out->mean[k] = 255 * c->mean.v[c->mean.count == 1 ? 0 : k];
+        out->std[k] = 255 * c->std.v[c->std.count == 1 ? 0 : k];
+    }
+out:
+    return err;
+}
+
 const struct pm_preprocessing pm_preprocessing_torch = {
     .name = "torch",
     .help = "torchvision's: random box or smaller side and crop, flip, mean and deviation",
@@ -216,4 +235,5 @@ const struct pm_preprocessing pm_preprocessing_torch = {
     .cfg_size = sizeof(struct torch_cfg),
     .draw = draw,
     .apply = apply,
+    .normal = normal,
 };

@@ -71,14 +71,16 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train, const 
     return PM_OK;
 }
 
-static void normal(int channels, struct pm_normal *out)
+static int normal(const void *cfg, int channels, struct pm_normal *out)
 {
+    (void)cfg;
     *out = (struct pm_normal){
         .fit = "the smaller side resized to resize_side_min, then the middle of the size cut out",
         .interpolation = "bilinear",
     };
     for (int c = 0; c < channels; c++)
         out->mean[c] = channels == 3 ? means[c] : grey_mean, out->std[c] = 1;
+    return PM_OK;
 }
 
 const struct pm_preprocessing pm_preprocessing_vgg = {

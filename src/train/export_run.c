@@ -122,9 +122,10 @@ out:
 static int make_graph(struct exporter *x)
 {
     const struct pm_config_export *c = &x->c->export;
+    const struct pm_setup *s = &x->e->setup;
     int err = PM_OK;
 
-    x->e->setup.preprocessing->normal(x->e->setup.channels, &x->normal);
+    PM_TRY(s->preprocessing->normal(s->preprocessing_cfg, s->channels, &x->normal));
     x->pixels.own = x->normal.own;
     memcpy(x->pixels.mean, x->normal.mean, sizeof x->pixels.mean);
     memcpy(x->pixels.std, x->normal.std, sizeof x->pixels.std);
@@ -175,7 +176,8 @@ static cJSON *preprocessing_note(const struct exporter *x)
     }
     cJSON_AddBoolToObject(o, "inside", x->options.pixels != NULL);
     if (s->preprocessing->opts)
-        pm_opts_dump(s->preprocessing->opts, s->preprocessing_cfg, o, false);
+        pm_opts_dump(s->preprocessing->opts, s->preprocessing_cfg,
+                     cJSON_AddObjectToObject(o, "options"), false);
     return o;
 }
 

@@ -533,9 +533,45 @@ static void table(void **state)
         assert_string_equal(pm_preprocessing_find(nets[i][0])->name, nets[i][1]);
 }
 
+/* What export tells other programs of evaluation: for a picture of the size, with nothing to crop,
+ * (pixel - mean) / std is what apply makes of it. */
+static void normal_is_told(void **state)
+{
+    size_t count;
+    const struct pm_preprocessing *const *all = pm_preprocessings(&count);
+    enum { SIDE = 32 };
+    static uint8_t pixels[SIDE * SIDE * 3];
+    static float out[SIDE * SIDE * 3];
+    const struct pm_image8 image = { .pixels = pixels, .height = SIDE, .width = SIDE, .channels = 3 };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof pixels; i++)
+        pixels[i] = (uint8_t)(i % 3 * 50 + 20); /* even: resizing changes nothing */
+    for (size_t i = 0; i < count; i++) {
+        const struct pm_preprocessing *p = all[i];
+        struct pm_arena *a = pm_arena_create();
+        void *cfg = pm_arena_alloc(a, p->cfg_size + 1);
+        struct pm_normal n = { 0 };
+
+        if (p->opts)
+            assert_int_equal(pm_opts_parse(p->opts, NULL, NULL, cfg, a, "input"), PM_OK);
+        assert_int_equal(p->normal(cfg, 3, &n), PM_OK);
+        assert_non_null(n.fit);
+        assert_non_null(n.interpolation);
+        assert_int_equal(p->apply(cfg, &image, false, NULL, SIDE, SIDE, 3, out, "test"), PM_OK);
+        for (int c = 0; c < 3 && !n.own; c++)
+            if (!(fabsf(out[c] - ((float)pixels[c] - n.mean[c]) / n.std[c]) <= 1e-5f))
+                fail_msg("%s: channel %d is %g", p->name, c, (double)out[c]);
+        if (n.own)
+            assert_true(strcmp(p->name, "cifarnet") == 0);
+        pm_arena_destroy(&a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(normal_is_told),
         cmocka_unit_test(resize_examples),
         cmocka_unit_test(resize_methods),
         cmocka_unit_test(lenet),
