@@ -24,9 +24,9 @@ enum pm_init_kind {
 struct pm_init {
     enum pm_init_kind kind;
     float a;
-    /* GIVEN: all elements in the variable's own order. from is borrowed and outlives the variable's
-     * first use: values stay in the file that has them until they are asked for. */
-    int (*read)(const void *from, float *out);
+    /* GIVEN: elements first..first+count-1 in the variable's own order. from is borrowed and outlives
+     * the variable's first use: values stay in the file that has them until they are asked for. */
+    int (*read)(const void *from, size_t first, size_t count, float *out);
     const void *from;
 };
 /* "truncated(0.1)", "xavier", "variance_scaling(2)", "constant(0.1)", "normal(0.01)",

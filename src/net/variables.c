@@ -117,7 +117,7 @@ int pm_variable_initial(const struct pm_variable *v, uint64_t seed, float *out)
     double a = v->init.a, in = v->fan_in, both = v->fan_in + v->fan_out;
 
     if (v->init.kind == PM_INIT_GIVEN)
-        return v->init.read(v->init.from, out);
+        return v->init.read(v->init.from, 0, count, out);
     for (size_t i = 0; i < count; i++)
         switch (v->init.kind) {
         case PM_INIT_CONSTANT:
@@ -144,32 +144,65 @@ int pm_variable_initial(const struct pm_variable *v, uint64_t seed, float *out)
     return PM_OK;
 }
 
-/* Variables follow one another in memory; they are written in pieces of about this size. */
-enum { PIECE = 16 << 20 };
+/* Variables follow one another in memory; they are written in pieces of about this size, or an eighth
+ * of them all: given ones are searched for their elements once per piece. */
+enum { PIECE = 4 << 20 };
+
+static size_t piece_of(const struct pm_variables *v)
+{
+    return v->bytes / 8 > PIECE ? round_up(v->bytes / 8) : PIECE;
+}
 
 static int write_piece(struct pm_variables *v, size_t begin, size_t end, const char *host)
 {
     return end > begin ? pm_buffer_write(v->device, v->values, begin, host, end - begin) : PM_OK;
 }
 
+/* A given variable larger than a piece, so that it is not in memory twice. */
+static int write_given(struct pm_variables *v, int i)
+{
+    int err = PM_OK;
+    const size_t size = round_up(bytes_of(&v->list[i])), room = piece_of(v);
+    const size_t count = bytes_of(&v->list[i]) / sizeof(float);
+    float *host = pm_malloc(room);
+
+    for (size_t at = 0; at < size; at += room) {
+        const size_t first = at / sizeof *host, end = (size - at < room ? size - at : room) + at;
+        const size_t n = end / sizeof *host < count ? end / sizeof *host - first : count - first;
+
+        PM_TRY(v->list[i].init.read(v->list[i].init.from, first, n, host));
+        memset(host + n, 0, end - at - n * sizeof *host);
+        PM_TRY(write_piece(v, v->offset[i] + at, v->offset[i] + end, (char *)host));
+    }
+out:
+    pm_free(host);
+    return err;
+}
+
 int pm_variables_init(struct pm_variables *v, uint64_t seed, const float *slot_init)
 {
     int err = PM_OK;
+    const size_t piece = piece_of(v);
     size_t begin = 0, end = 0, room = 0;
     char *host = NULL;
 
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < v->count; i++) {
             const size_t size = round_up(bytes_of(&v->list[i]));
+            const bool alone = v->list[i].init.kind == PM_INIT_GIVEN && size > piece;
 
             if (v->list[i].trainable != (pass == 0))
                 continue;
-            if (end - begin + size > room) {
+            if (alone || end - begin + size > room) {
                 PM_TRY(write_piece(v, begin, end, host));
-                begin = end = v->offset[i];
-                room = size > PIECE ? size : PIECE;
+                begin = end = alone ? 0 : v->offset[i];
+                room = alone ? 0 : size > piece ? size : piece;
                 pm_free(host);
-                host = pm_calloc(1, room);
+                host = room ? pm_calloc(1, room) : NULL;
+            }
+            if (alone) {
+                PM_TRY(write_given(v, i));
+                continue;
             }
             PM_TRY(pm_variable_initial(&v->list[i], seed, (float *)(void *)(host + end - begin)));
             end += size;

@@ -166,14 +166,17 @@ struct source {
     double factor;
 };
 
-/* Visits the places of the source's elements in memory, in its order. */
-static void walk_source(const struct source *s, void (*visit)(void *ctx, size_t i, int64_t at),
-                        void *ctx)
+/* Visits the places of the source's elements first..first+count-1 in memory, in its order. */
+static void walk_source(const struct source *s, size_t first, size_t count,
+                        void (*visit)(void *ctx, size_t i, int64_t at), void *ctx)
 {
-    int64_t index[VIEW_ATOMS] = { 0 }, at = 0;
-    size_t n = 0;
+    int64_t index[VIEW_ATOMS] = { 0 }, at = 0, rest = (int64_t)first;
 
-    for (;;) {
+    for (int k = s->rank; k-- > 0; rest /= s->dim[k]) {
+        index[k] = rest % s->dim[k];
+        at += index[k] * s->stride[k];
+    }
+    for (size_t n = 0; n < count;) {
         visit(ctx, n++, at);
         int k = s->rank - 1;
         for (; k >= 0; k--) {
@@ -183,8 +186,6 @@ static void walk_source(const struct source *s, void (*visit)(void *ctx, size_t 
             at -= s->dim[k] * s->stride[k];
             index[k] = 0;
         }
-        if (k < 0)
-            return;
     }
 }
 
@@ -201,9 +202,7 @@ static void gather_float(void *ctx, size_t i, int64_t at)
 {
     const struct gather *g = ctx;
     const struct value *v = &g->s->value;
-    const double x = g->floats ? (double)g->floats[at]
-                     : v->kind == VALUE_FILL ? v->fill
-                                             : v->numbers[at];
+    const double x = v->kind == VALUE_FILL ? v->fill : v->numbers[at];
 
     g->out[i] = (float)(g->s->factor * x);
 }
@@ -219,21 +218,106 @@ static void gather_double(void *ctx, size_t i, int64_t at)
                                             : v->numbers[at];
 }
 
-/* The elements of one variable are in memory twice for the time of this call. */
-static int read_source(const void *from, float *out)
+/* A source's atoms in the tensor's order: their sizes, and how far apart neighbours are in the
+ * variable. */
+struct scatter {
+    int rank;
+    int64_t dim[VIEW_ATOMS], step[VIEW_ATOMS];
+    bool same; /* both orders are one */
+};
+
+static struct scatter scatter_of(const struct source *s)
+{
+    struct scatter to = { .rank = s->rank, .same = true };
+    int64_t step[VIEW_ATOMS], n = 1;
+
+    for (int k = s->rank; k-- > 0; n *= s->dim[k])
+        step[k] = n;
+    for (int k = 0; k < s->rank; k++) {
+        int place = 0;
+        for (int j = 0; j < s->rank; j++)
+            place += s->stride[j] > s->stride[k];
+        to.dim[place] = s->dim[k];
+        to.step[place] = step[k];
+        to.same = to.same && place == k;
+    }
+    return to;
+}
+
+/* Where the walk over the tensor is: the atoms' indices, and the element's place in the variable. */
+struct walk {
+    int64_t index[VIEW_ATOMS];
+    size_t at;
+};
+
+/* Elements up to the end of the last atom. */
+static size_t run_left(const struct scatter *to, const struct walk *w)
+{
+    return to->rank ? (size_t)(to->dim[to->rank - 1] - w->index[to->rank - 1]) : 1;
+}
+
+static void step_on(const struct scatter *to, struct walk *w, size_t run)
+{
+    int k = to->rank - 1;
+
+    if (k < 0)
+        return;
+    w->index[k] += (int64_t)run;
+    w->at += run * (size_t)to->step[k];
+    for (; k > 0 && w->index[k] == to->dim[k]; k--) {
+        w->index[k] = 0;
+        w->index[k - 1]++;
+        w->at += (size_t)to->step[k - 1] - (size_t)(to->dim[k] * to->step[k]);
+    }
+}
+
+/* The tensor is read from its begin to its end, in pieces; each element is put where it belongs, or
+ * passed over when that is not among first..first+count-1: so a variable of any size is never in
+ * memory beside itself. */
+static int scatter_tensor(const struct source *s, size_t first, size_t count, float *out)
+{
+    enum { READ = 1 << 16 };
+    int err = PM_OK;
+    const struct scatter to = scatter_of(s);
+    const size_t all = (size_t)view_count(&s->value.view);
+    const size_t step = to.rank ? (size_t)to.step[to.rank - 1] : 1, end = first + count;
+    struct walk w = { .at = 0 };
+    float *piece = pm_malloc(READ * sizeof *piece);
+
+    for (size_t at = 0, n; at < all; at += n) {
+        n = all - at < READ ? all - at : READ;
+        PM_TRY(pm_onnx_floats(s->value.tensor, at, n, piece));
+        for (size_t i = 0, run; i < n; i += run) {
+            const size_t left = run_left(&to, &w);
+
+            run = left < n - i ? left : n - i;
+            const size_t begin = w.at < first ? (first - w.at + step - 1) / step : 0;
+            const size_t most = w.at < end ? (end - w.at + step - 1) / step : 0;
+            for (size_t j = begin; j < most && j < run; j++)
+                out[w.at + j * step - first] = (float)(s->factor * (double)piece[i + j]);
+            step_on(&to, &w, run);
+        }
+    }
+out:
+    pm_free(piece);
+    return err;
+}
+
+static int read_source(const void *from, size_t first, size_t count, float *out)
 {
     int err = PM_OK;
     const struct source *s = from;
-    const size_t count = (size_t)view_count(&s->value.view);
-    float *floats = NULL;
 
-    if (s->value.kind == VALUE_TENSOR) {
-        floats = pm_malloc(count * sizeof *floats);
-        PM_TRY(pm_onnx_floats(s->value.tensor, 0, count, floats));
+    if (s->value.kind != VALUE_TENSOR) {
+        walk_source(s, first, count, gather_float, &(struct gather){ .s = s, .out = out });
+    } else if (!scatter_of(s).same) {
+        PM_TRY(scatter_tensor(s, first, count, out));
+    } else {
+        PM_TRY(pm_onnx_floats(s->value.tensor, first, count, out));
+        for (size_t i = 0; i < count && s->factor != 1; i++)
+            out[i] = (float)(s->factor * (double)out[i]);
     }
-    walk_source(s, gather_float, &(struct gather){ .s = s, .floats = floats, .out = out });
 out:
-    pm_free(floats);
     return err;
 }
 
@@ -265,7 +349,7 @@ static int read_numbers(const struct source *s, size_t count, double *out)
         PM_TRY(pm_onnx_floats(s->value.tensor, 0, count, elements));
         g.floats = elements;
     }
-    walk_source(s, gather_double, &g);
+    walk_source(s, 0, count, gather_double, &g);
 out:
     pm_free(elements);
     return err;

@@ -1,0 +1,111 @@
+/* Import takes no more than 1.2 times the weights in memory, also where one matrix is most of them and
+ * is turned around, and that matrix has the right elements. */
+#include "import_common.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+enum { IN = 4000, OUT = 3100 }; /* 47 MiB */
+
+static float weight(uint64_t i)
+{
+    return (float)(i % 1000003) / 8;
+}
+
+static int fill_weights(const struct pm_onnx_tensor *t, uint64_t begin, size_t size, void *dst)
+{
+    (void)t;
+    for (size_t i = 0; i < size / 4; i++)
+        ((float *)dst)[i] = weight(begin / 4 + i);
+    return PM_OK;
+}
+
+static void make_model(const char *path)
+{
+    struct pm_onnx_model *m = pm_onnx_make("g");
+    struct pm_onnx_node *n = pm_onnx_add(m, "Gemm", "fc", (const char *[]){ "x", "w", NULL },
+                                         (const char *[]){ "y", NULL });
+
+    pm_onnx_set_int(m, n, "transB", 1);
+    pm_onnx_add_tensor(m, "w", PM_DTYPE_F32, 2, (const int64_t[]){ OUT, IN }, NULL)->fill =
+        fill_weights;
+    pm_onnx_add_input(m, "x", PM_DTYPE_F32, 2, (const int64_t[]){ 1, IN });
+    pm_onnx_add_output(m, "y", PM_DTYPE_F32, 2, (const int64_t[]){ 1, OUT });
+    ok(pm_onnx_write(m, path, false));
+    pm_onnx_close(&m);
+}
+
+static double peak_mib(void)
+{
+    struct rusage u;
+
+    getrusage(RUSAGE_SELF, &u);
+    return (double)u.ru_maxrss / 1024;
+}
+
+/* The exit code of a process of its own, whose peak is not others'. */
+static int import_there(const char *path)
+{
+    struct pm_device *d = device_named("cpu");
+    struct pm_import *import = NULL;
+    struct pm_net *net = pm_net_create();
+    struct pm_variables *v = NULL;
+    struct pm_node *x = pm_net_input(net, "x", (struct pm_shape){ 2, { 1, IN } }, PM_F32), *y = NULL;
+    float row[OUT];
+    const double before = peak_mib();
+
+    if (pm_import_open(path, &import) < 0 ||
+        pm_import_graph(import, net, &x, &(struct pm_import_options){ .whole = true }, &y) < 0 ||
+        pm_variables_create(d, net, false, NULL, &v) < 0 || pm_variables_allocate(v) < 0 ||
+        pm_variables_init(v, 1, NULL) < 0) {
+        fprintf(stderr, "%s\n", pm_error_text());
+        return 2;
+    }
+    const double ratio = (peak_mib() - before) / ((double)v->bytes / (1 << 20));
+    const struct pm_variable *w = &v->list[0];
+    if (w->shape.dim[0] != IN || w->shape.dim[1] != OUT)
+        return 3;
+    for (size_t i = 0; i < IN; i += 57) {
+        if (pm_buffer_read(d, v->values, v->offset[0] + i * sizeof row, row, sizeof row) < 0)
+            return 4;
+        for (size_t k = 0; k < OUT; k++)
+            if (row[k] != weight(k * IN + i))
+                return 5;
+    }
+    printf("peak of importing: %.3f times the weights\n", ratio);
+    return ratio > 0.9 && ratio <= 1.2 ? 0 : 6;
+}
+
+static void weights_once(void **state)
+{
+    char *folder = make_folder();
+    struct pm_str path = { 0 };
+    int status;
+
+    (void)state;
+    pm_str_add(&path, "%s/m.onnx", folder);
+    make_model(path.text);
+    fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        const int code = import_there(path.text);
+        fflush(stdout);
+        _exit(code);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    pm_str_free(&path);
+    drop_folder(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(weights_once) };
+
+#ifdef __SANITIZE_ADDRESS__
+    print_message("the address sanitizer keeps what is freed: memory is not measured\n");
+    return 77;
+#endif
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
