@@ -1,5 +1,6 @@
 /* pumice checkpoint convert: a checkpoint of any format into one that others read. */
 #include "app/checkpoint_command.h"
+#include "formats/tensor_file.h"
 
 #include <cjson/cJSON.h>
 #include <string.h>
@@ -54,6 +55,12 @@ out:
 
 int app_checkpoint_help(int argc, char **argv, struct pm_str *text)
 {
+    size_t count;
+    const struct pm_tensor_format *const *rows = pm_tensor_formats(&count);
+
+    pm_str_add(text, "\nformats that are read:\n");
+    for (size_t i = 0; i < count; i++)
+        pm_str_add(text, "    %-26s%s\n", rows[i]->name, rows[i]->help);
     if (argc > 0 && strcmp(argv[0], "convert") == 0) {
         pm_str_add(text, "\noptions of convert:\n");
         app_add_options(text, pm_checkpoint_conversion_opts);

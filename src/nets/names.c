@@ -445,12 +445,9 @@ static int find_map(struct pm_names_file *f)
     return PM_OK;
 }
 
-int pm_names_torch(const struct pm_variables *v, struct pm_tensor_file *from,
-                   struct pm_tensor_file **out)
+/* A file over from that has no tensors yet. */
+static struct pm_tensor_file *make_mapped(struct pm_tensor_file *from, struct mapped **own)
 {
-    int err = PM_OK;
-    struct pm_arena *arena = pm_arena_create();
-    struct pm_names_file f = { .net = v, .from = from, .arena = arena };
     struct pm_tensor_file *to = pm_tensor_file_make(from->path, from->format);
     struct mapped *m = pm_calloc(1, sizeof *m);
 
@@ -458,6 +455,19 @@ int pm_names_torch(const struct pm_variables *v, struct pm_tensor_file *from,
     to->own = m;
     to->read = read_mapped;
     to->close = close_mapped;
+    *own = m;
+    return to;
+}
+
+int pm_names_torch(const struct pm_variables *v, struct pm_tensor_file *from,
+                   struct pm_tensor_file **out)
+{
+    int err = PM_OK;
+    struct pm_arena *arena = pm_arena_create();
+    struct pm_names_file f = { .net = v, .from = from, .arena = arena };
+    struct mapped *m;
+    struct pm_tensor_file *to = make_mapped(from, &m);
+
     PM_TRY(find_map(&f));
     PM_TRY(check_rows(&f));
     PM_TRY(fill(&f, to, m));
@@ -466,5 +476,42 @@ int pm_names_torch(const struct pm_variables *v, struct pm_tensor_file *from,
 out:
     pm_tensor_file_close(&to);
     pm_arena_destroy(&arena);
+    return err;
+}
+
+int pm_names_onnx(const struct pm_variables *v, struct pm_tensor_file *from,
+                  struct pm_tensor_file **out)
+{
+    static const struct pm_names_row whole = { 0 };
+    int err = PM_OK;
+    const struct pm_names_file f = { .net = v, .from = from };
+    const char *key, *value;
+    struct mapped *m;
+    struct pm_tensor_file *to = make_mapped(from, &m);
+
+    for (size_t i = 0; pm_tensor_file_meta_at(from, i, &key, &value); i++)
+        pm_tensor_file_add_meta(to, key, value);
+    PM_TRY(pm_tensor_file_memory(to, to->path, NULL, pm_tensor_file_size(from), NULL));
+    for (size_t i = 0; i < pm_tensor_file_count(from); i++) {
+        const struct pm_file_tensor *t = pm_tensor_file_get(from, i);
+        const struct pm_variable *x = pm_names_variable(&f, t->name);
+        struct order *r = &m->orders[i];
+
+        if (!x && strchr(t->name, ':')) /* a constant of an operator's, as export names them */
+            continue;
+        struct pm_file_tensor *ours = pm_tensor_file_add(to, t->name);
+        *ours = (struct pm_file_tensor){ .name = ours->name, .type = t->type, .other = t->other,
+                                         .rank = t->rank, .count = t->count, .bytes = t->bytes,
+                                         .source = (int)i };
+        memcpy(ours->dim, t->dim, sizeof ours->dim);
+        r->from = t;
+        if (x && x->shape.rank == 4 && t->rank == 4 && t->count > 0 && t->type != PM_DTYPE_OTHER)
+            PM_TRY(arrange(to, &whole, x, ours, r));
+    }
+    PM_TRY(pm_tensor_file_finish(to));
+    m->from = from;
+    *out = to, to = NULL;
+out:
+    pm_tensor_file_close(&to);
     return err;
 }

@@ -7,15 +7,17 @@
 #include <pumice/names.h>
 #include <string.h>
 
-/* PyTorch's names become the net's. */
+/* PyTorch's names and layouts, and ONNX's layouts, become the net's. */
 static int translate(struct pm_checkpoint *c, const struct pm_variables *v)
 {
     int err = PM_OK;
 
-    if (!pm_names_are_torch(c->tensors))
-        return PM_OK;
-    PM_TRY(pm_names_torch(v, c->tensors, &c->tensors));
-    PM_INFO("checkpoint", "%s: PyTorch's names and layouts, taken as the net's", c->path);
+    if (pm_names_are_torch(c->tensors)) {
+        PM_TRY(pm_names_torch(v, c->tensors, &c->tensors));
+        PM_INFO("checkpoint", "%s: PyTorch's names and layouts, taken as the net's", c->path);
+    } else if (strcmp(pm_tensor_file_format(c->tensors), "onnx") == 0) {
+        PM_TRY(pm_names_onnx(v, c->tensors, &c->tensors));
+    }
 out:
     return err;
 }

@@ -137,6 +137,35 @@ static void types(void **state)
     assert_true(element("floats.safetensors", "whole", 1) == (float)(1 << 30));
 }
 
+/* What other programs wrote becomes the same tensors; what TensorFlow wrote, to the byte. */
+static void files_of_others(void **state)
+{
+    static const char *const files[] = {
+        "tf_checkpoint/plain", "tf_checkpoint/v1_shards", "tf_checkpoint/v2_shards",
+        "pytorch/module.pt", "pytorch/legacy_views.pt",
+    };
+    const char *source = getenv("PUMICE_SOURCE");
+    char path[1024];
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(files); i++) {
+        snprintf(path, sizeof path, "%s/tests/golden/%s", source ? source : ".", files[i]);
+        check(run(NULL, "checkpoint convert %s %s --force", path, in("other.safetensors")), 0);
+        check(run(NULL, "checkpoint diff %s %s", path, in("other.safetensors")), 0);
+        check(run(NULL, "checkpoint convert %s %s --force", path, in("other.ckpt")), 0);
+        check(run(NULL, "checkpoint diff %s %s", path, in("other.ckpt")), 0);
+        if (i > 0)
+            continue;
+        snprintf(path, sizeof path, "%s/tests/golden/tf_checkpoint/plain/model.ckpt-7.index",
+                 source ? source : ".");
+        same_bytes(path, in("other.ckpt.index"));
+        snprintf(path, sizeof path,
+                 "%s/tests/golden/tf_checkpoint/plain/model.ckpt-7.data-00000-of-00001",
+                 source ? source : ".");
+        same_bytes(path, in("other.ckpt.data-00000-of-00001"));
+    }
+}
+
 /* One line each, and nothing is left behind. */
 static void refusals(void **state)
 {
@@ -252,6 +281,7 @@ int main(void)
         cmocka_unit_test(there_and_back),
         cmocka_unit_test(parts_and_names),
         cmocka_unit_test(types),
+        cmocka_unit_test(files_of_others),
         cmocka_unit_test(refusals),
         cmocka_unit_test(full_disk),
         cmocka_unit_test(training_and_evaluation),

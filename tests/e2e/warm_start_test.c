@@ -243,7 +243,7 @@ static void scopes_to_paste(void **state)
 static void files_that_are_refused(void **state)
 {
     static const float w[8 * 9] = { 1 };
-    struct file f = { 0 };
+    struct file f = { .count = 0 };
 
     (void)state;
     put_text(in("text.txt"), "no tensors here\n");
@@ -259,6 +259,18 @@ static void files_that_are_refused(void **state)
     check(start_from("refused", "torch.safetensors", ""), 3, "torch.safetensors",
           "its names are PyTorch's", "this net has no map");
     assert_int_equal(temporaries(in("refused")), 0);
+}
+
+/* What export writes has our names in ONNX's layouts. */
+static void an_exported_model(void **state)
+{
+    (void)state;
+    check(run(NULL, "export %s %s", in("source"), in("source.onnx")), 0);
+    check(start_from("onnx", "source.onnx", ""), 0, "8 of 8 variables from ", "source.onnx (onnx)");
+    assert_true(same("source", "onnx", "conv1/weights", conv));
+    assert_true(same("source", "onnx", "logits/weights", logits));
+    check(run(NULL, "export %s %s export.fold_batch_norm=true", in("source"), in("folded.onnx")), 0);
+    check(start_from("folded", "folded.onnx", ""), 3, "folded.onnx", "conv1/weights");
 }
 
 static struct result eval(const char *checkpoint, const char *more)
@@ -316,6 +328,7 @@ int main(void)
         cmocka_unit_test(beside_the_variables),
         cmocka_unit_test(scopes_to_paste),
         cmocka_unit_test(files_that_are_refused),
+        cmocka_unit_test(an_exported_model),
         cmocka_unit_test(evaluation_of_foreign_files),
     };
     return cmocka_run_group_tests(tests, setup, drop_world);

@@ -174,11 +174,78 @@ static void tells_differences(void **state)
     cJSON_Delete(o);
 }
 
+/* ---- foreign files ---------------------------------------------------------------------- */
+
+/* The checkpoints beside the checkout: each is told as what it is, or refused in one line. */
+static void inspects_foreign_files(void **state)
+{
+    static const struct {
+        const char *file, *format;
+        double count, values;
+    } files[] = {
+        { "safetensors/mnist.safetensors", "safetensors", 20, 376940 },
+        { "pytorch/mnist.pt", "torch", 20, 376940 },
+        { "pytorch/legacy_with_offsets.pt", "torch", 3, 20 },
+        { "tf/mnist-trt", "TensorFlow V2 checkpoint", 27, 171681 },
+        { "tf/mnist-trt/model.ckpt-46900", "TensorFlow V2 checkpoint", 27, 171681 },
+        { "tf/bundle_checkpoint/bundle_checkpoint.index", "TensorFlow V2 checkpoint", 2, 85 },
+        { "tf/old_string_tensors/foo", "TensorFlow V2 checkpoint", 4, 12 },
+        { "tf/half_plus_two_v1ckpt/export-00000-of-00001", "TensorFlow V1 checkpoint", 2, 2 },
+        { "tf/saved_model_half_plus_two", "TensorFlow V2 checkpoint", 3, 3 },
+        { "pytorch/broken.pt", NULL, 0, 0 },
+        { "tf/frozen_multi_add.pb", NULL, 0, 0 },
+        { "tf/profiler/ckpt.meta", NULL, 0, 0 },
+        { "tf/old_string_tensors/README", NULL, 0, 0 },
+    };
+    const char *source = getenv("PUMICE_SOURCE"), *data = getenv("PUMICE_DATA");
+    char folder[400], arguments[1200];
+
+    (void)state;
+    snprintf(folder, sizeof folder, "%s%s/checkpoints", data ? data : source ? source : ".",
+             data ? "" : "/../shared/data");
+    if (!pm_is_folder(folder)) {
+        print_message("%s is not there: no foreign checkpoints (PUMICE_DATA)\n", folder);
+        skip();
+    }
+    for (size_t i = 0; i < PM_COUNT(files); i++) {
+        snprintf(arguments, sizeof arguments, "inspect %s/%s --json", folder, files[i].file);
+        cJSON *o = json(arguments, files[i].format ? 0 : 3);
+
+        if (!files[i].format) {
+            cJSON_Delete(o);
+            continue;
+        }
+        const char *format = cJSON_GetObjectItemCaseSensitive(o, "format")->valuestring;
+        if (strcmp(format, files[i].format) != 0)
+            fail_msg("%s is %s, not %s", files[i].file, format, files[i].format);
+        if (number(o, "count") != files[i].count || number(o, "values") != files[i].values)
+            fail_msg("%s: %g tensors, %g values", files[i].file, number(o, "count"),
+                     number(o, "values"));
+        cJSON_Delete(o);
+    }
+    snprintf(arguments, sizeof arguments, "inspect %s/tf/mnist-trt --json", folder);
+    cJSON *o = json(arguments, 0);
+    assert_true(number(o, "step") == 46900);
+    assert_true(fabs(number(named(o, "conv2d/bias"), "norm") - 15.047) < 1e-3);
+    cJSON_Delete(o);
+    snprintf(arguments, sizeof arguments, "inspect %s/tf/old_string_tensors --json", folder);
+    o = json(arguments, 0);
+    const cJSON *t = named(o, "strs");
+    assert_string_equal(cJSON_GetObjectItemCaseSensitive(t, "dtype")->valuestring, "string");
+    assert_null(cJSON_GetObjectItemCaseSensitive(t, "norm"));
+    cJSON_Delete(o);
+    snprintf(arguments, sizeof arguments, "diff %s/pytorch/mnist.pt %s/safetensors/mnist.safetensors "
+             "--json", folder, folder);
+    o = json(arguments, 1);
+    assert_true(number(o, "same") + number(o, "different") == 20);
+    cJSON_Delete(o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inspects), cmocka_unit_test(says_what_is_missing),
-        cmocka_unit_test(tells_differences),
+        cmocka_unit_test(tells_differences), cmocka_unit_test(inspects_foreign_files),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
