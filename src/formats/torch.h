@@ -1,8 +1,9 @@
-/* torch: what the parts of the reader of PyTorch's files share. A file is a zip archive (torch_zip.c)
- * or the older sequence of pickles; its pickle is read by a machine that builds values and calls
- * nothing (torch_pickle.c), what PyTorch's own constructors would have made is known by their names
- * (torch_calls.c), and the values' tensors get names as in a state dict (torch_names.c).
- * torch_file.c opens files and reads tensors, torch_strides.c those whose elements lie apart. */
+/* torch: what the parts of the reader of PyTorch's files share. A file is a zip archive
+ * (torch_zip.c) or the older sequence of pickles; its pickle is read by a machine that builds
+ * values and calls nothing (torch_pickle.c), what PyTorch's own constructors would have made is
+ * known by their names (torch_calls.c), and the values' tensors get names as in a state dict
+ * (torch_names.c). torch_file.c opens files and reads tensors, torch_strides.c those whose elements
+ * lie apart. */
 #ifndef PUMICE_FORMATS_TORCH_H
 #define PUMICE_FORMATS_TORCH_H
 
@@ -11,7 +12,8 @@
 #include <pthread.h>
 
 /* From memory, which is borrowed until close. name: for messages. */
-int pm_torch_open_memory(const char *name, const void *data, size_t size, struct pm_tensor_file **out);
+int pm_torch_open_memory(const char *name, const void *data, size_t size,
+                         struct pm_tensor_file **out);
 
 /* ---- zip archives ---------------------------------------------------------------------- */
 
@@ -127,16 +129,16 @@ struct pm_torch_pickle {
     uint32_t *marks;
     size_t mark_count, mark_capacity;
 };
-/* Reads one pickle from p->at on, to its STOP, and leaves p->at behind it. What was allocated for the
- * machine stays for the next one, until pm_torch_pickle_end. */
+/* Reads one pickle from p->at on, to its STOP, and leaves p->at behind it. What was allocated for
+ * the machine stays for the next one, until pm_torch_pickle_end. */
 int pm_torch_pickle_run(struct pm_torch_pickle *p, struct pm_torch_value **out);
 void pm_torch_pickle_end(struct pm_torch_pickle *p);
 /* "FILE: its pickle, at offset N: ...", PM_EDATA. */
 int pm_torch_pickle_bad(const struct pm_torch_pickle *p, const char *fmt, ...) PM_PRINTF(2, 3);
 /* The machine's next step refuses when there are too many. */
 struct pm_torch_value *pm_torch_value(struct pm_torch_pickle *p, enum pm_torch_kind kind);
-void pm_torch_append(struct pm_torch_pickle *p, struct pm_torch_value *to, struct pm_torch_value *key,
-                     struct pm_torch_value *value);
+void pm_torch_append(struct pm_torch_pickle *p, struct pm_torch_value *to,
+                     struct pm_torch_value *key, struct pm_torch_value *value);
 /* Item i of a tuple or list, or NULL. */
 struct pm_torch_value *pm_torch_item(const struct pm_torch_value *v, uint32_t i);
 /* A dict's value of a key, or NULL. */

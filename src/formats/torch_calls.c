@@ -1,6 +1,6 @@
-/* What the globals of PyTorch's pickles mean: storages and element types, and what their constructors
- * would make of their arguments. Others make an object of which only the name is known; what is
- * nothing but code to be run is refused by its name. */
+/* What the globals of PyTorch's pickles mean: storages and element types, and what their
+ * constructors would make of their arguments. Others make an object of which only the name is
+ * known; what is nothing but code to be run is refused by its name. */
 #include "formats/torch.h"
 
 #include <string.h>
@@ -69,13 +69,14 @@ static const struct pm_torch_type *number_type(const struct pm_torch_value *v)
 int pm_torch_global(const struct pm_torch_pickle *p, const struct pm_torch_value *name)
 {
     static const char *const modules[] = {
-        "os", "posix", "nt", "sys", "subprocess", "pty", "runpy", "shutil", "socket", "importlib",
-        "ctypes", "commands", "popen2", "code", "codeop", "marshal", "pickle", "_pickle", "cPickle",
-        "dill", "cloudpickle", "webbrowser", "urllib", "requests", "pip", "pdb", "bdb", "timeit",
-        "builtins.eval", "builtins.exec", "builtins.compile", "builtins.__import__", "builtins.open",
-        "builtins.input", "builtins.breakpoint", "__builtin__.eval", "__builtin__.execfile",
-        "__builtin__.compile", "__builtin__.__import__", "__builtin__.open", "__builtin__.file",
-        "__builtin__.apply", "__builtin__.input", "__builtin__.raw_input", "torch.hub",
+        "os", "posix", "nt", "sys", "subprocess", "pty", "runpy", "shutil", "socket",
+        "importlib", "ctypes", "commands", "popen2", "code", "codeop", "marshal", "pickle",
+        "_pickle", "cPickle", "dill", "cloudpickle", "webbrowser", "urllib", "requests", "pip",
+        "pdb", "bdb", "timeit", "builtins.eval", "builtins.exec", "builtins.compile",
+        "builtins.__import__", "builtins.open", "builtins.input", "builtins.breakpoint",
+        "__builtin__.eval", "__builtin__.execfile", "__builtin__.compile",
+        "__builtin__.__import__", "__builtin__.open", "__builtin__.file", "__builtin__.apply",
+        "__builtin__.input", "__builtin__.raw_input", "torch.hub",
         "torch.storage._load_from_bytes",
     };
 
@@ -143,7 +144,8 @@ static bool is_count(const struct pm_torch_value *v)
 }
 
 /* A tuple of integers into dims; false when it is none. More than 8 are left out. */
-static bool read_dims(const struct pm_torch_value *v, int64_t dims[PM_FILE_MAX_RANK], uint32_t *rank)
+static bool read_dims(const struct pm_torch_value *v, int64_t dims[PM_FILE_MAX_RANK],
+                      uint32_t *rank)
 {
     uint32_t n = 0;
 

@@ -1,16 +1,18 @@
 /* PyTorch's files: what torch.save and torch.jit.save write, tensors only.
  *
- * Since 1.6 a zip archive: NAME/data.pkl holds the value, whose tensors name storages NAME/data/KEY, raw
- * bytes stored as they are. Before: one after another pickles of a magic number, a version, facts of
- * the machine, the value and a list of keys, then per key a 64-bit count and its elements.
- * A tensor is a view of a storage: first element, sizes, strides. */
+ * Since 1.6 a zip archive: NAME/data.pkl holds the value, whose tensors name storages
+ * NAME/data/KEY, raw bytes stored as they are. Before: one after another pickles of a magic number,
+ * a version, facts of the machine, the value and a list of keys, then per key a 64-bit count and
+ * its elements. A tensor is a view of a storage: first element, sizes, strides. */
 #include "formats/torch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { LEGACY_VERSION = 1001, MAX_VERSION = 10 };
-static const uint8_t legacy_magic[10] = { 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19 };
+static const uint8_t legacy_magic[10] = {
+    0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19
+};
 
 /* What a file being opened consists of. */
 struct reading {
@@ -29,8 +31,8 @@ struct views {
 
 /* ---- reading tensors ------------------------------------------------------------------- */
 
-static int read_tensor(const struct pm_tensor_file *f, const struct pm_file_tensor *t, uint64_t begin,
-                       size_t size, void *dst)
+static int read_tensor(const struct pm_tensor_file *f, const struct pm_file_tensor *t,
+                       uint64_t begin, size_t size, void *dst)
 {
     struct views *views = f->own;
     const struct pm_torch_view *v = views->list[t->source];
@@ -64,16 +66,17 @@ static int check_view(const struct pm_tensor_file *f, const struct pm_file_tenso
         over |= __builtin_mul_overflow((uint64_t)v->dim[i] - 1, (uint64_t)v->stride[i], &step) ||
                 __builtin_add_overflow(last, step, &last);
     if (over || last >= have / v->type->size)
-        return pm_fail(PM_EDATA,
-                       "%s: tensor '%.200s': its first element, shape and strides reach beyond the %llu "
-                       "bytes of its storage '%.100s'",
-                       f->path, t->name, (unsigned long long)have, v->storage->key);
+        return pm_fail(
+            PM_EDATA,
+            "%s: tensor '%.200s': its first element, shape and strides reach beyond the %llu "
+            "bytes of its storage '%.100s'",
+            f->path, t->name, (unsigned long long)have, v->storage->key);
     if (t->bytes > 64 << 20 && t->bytes / 16 > f->sources[0].size)
-        return pm_fail(PM_EDATA,
-                       "%s: tensor '%.200s': %llu bytes are expanded from a file of %llu (allowed: 64 "
-                       "MiB, or 16 times the file)",
-                       f->path, t->name, (unsigned long long)t->bytes,
-                       (unsigned long long)f->sources[0].size);
+        return pm_fail(
+            PM_EDATA,
+            "%s: tensor '%.200s': %llu bytes are expanded from a file of %llu (allowed: 64 "
+            "MiB, or 16 times the file)",
+            f->path, t->name, (unsigned long long)t->bytes, (unsigned long long)f->sources[0].size);
     return PM_OK;
 }
 
@@ -112,6 +115,7 @@ static int add_tensors(struct reading *r, struct pm_torch_value *root)
     int err = PM_OK;
     struct pm_torch_names names = { 0 };
     const char *unknown = r->pickle.unknown;
+    bool is_object = root->of && root->of->kind == PM_TORCH_GLOBAL;
 
     PM_TRY(pm_torch_name(r->f, r->arena, root, r->pickle.at - r->pickle.begin, &names));
     if (names.count == 0 && unknown)
@@ -121,11 +125,11 @@ static int add_tensors(struct reading *r, struct pm_torch_value *root)
     if (names.count == 0 && root->kind != PM_TORCH_DICT && root->kind != PM_TORCH_LIST &&
         root->kind != PM_TORCH_TUPLE)
         PM_TRY(pm_fail(PM_EDATA, "%s: no tensors: its value is %s%.200s", r->f->path,
-                       root->of && root->of->kind == PM_TORCH_GLOBAL ? "an object of " : "neither dict "
-                       "nor list", root->of && root->of->kind == PM_TORCH_GLOBAL ? root->of->text : ""));
+                       is_object ? "an object of " : "neither dict nor list",
+                       is_object ? root->of->text : ""));
     if (unknown)
-        PM_WARN("formats", "%s: what '%.200s' makes of tensors is not known and left out", r->f->path,
-                unknown);
+        PM_WARN("formats", "%s: what '%.200s' makes of tensors is not known and left out",
+                r->f->path, unknown);
     for (size_t i = 0; i < names.count; i++)
         PM_TRY(add_tensor(r->f, &names.list[i]));
     PM_TRY(pm_tensor_file_finish(r->f));
@@ -150,12 +154,13 @@ static int find_root(struct reading *r)
     for (size_t i = 0; i < r->zip.count; i++) {
         const char *name = r->zip.entries[i].name;
         size_t n = strlen(name);
-        bool is = strcmp(name, "data.pkl") == 0 || (n > 9 && strcmp(name + n - 9, "/data.pkl") == 0);
+        bool is = n > 9 ? strcmp(name + n - 9, "/data.pkl") == 0 : strcmp(name, "data.pkl") == 0;
         if (is && (!best || n < strlen(best)))
             best = name;
     }
     if (!best)
-        return pm_fail(PM_EDATA, "%s: a zip archive without data.pkl, so not one of torch.save%s%.100s",
+        return pm_fail(PM_EDATA,
+                       "%s: a zip archive without data.pkl, so not one of torch.save%s%.100s",
                        r->f->path, r->zip.count ? "; it begins with " : ": it is empty",
                        r->zip.count ? r->zip.entries[0].name : "");
     r->root_name = pm_arena_printf(r->arena, "%.*s", (int)(strlen(best) - 8), best);
@@ -210,9 +215,9 @@ static int place_storage(struct reading *r, struct pm_torch_storage *s)
                        r->f->path, r->root_name, s->key));
     PM_TRY(pm_zip_place(&r->zip, e, &s->at));
     if (__builtin_mul_overflow(s->count, (uint64_t)s->type->size, &bytes) || bytes > e->size)
-        PM_TRY(pm_fail(PM_EDATA, "%s: '%.200s' has %llu bytes, its tensors want %llu of %s", r->f->path,
-                       e->name, (unsigned long long)e->size, (unsigned long long)s->count,
-                       s->type->name));
+        PM_TRY(pm_fail(PM_EDATA, "%s: '%.200s' has %llu bytes, its tensors want %llu of %s",
+                       r->f->path, e->name, (unsigned long long)e->size,
+                       (unsigned long long)s->count, s->type->name));
 out:
     return err;
 }
@@ -310,18 +315,21 @@ static int place_legacy(struct reading *r, struct pm_torch_storage **list, size_
     for (int i = 8; i-- > 0;)
         elements = elements << 8 | head[i];
     if (elements != (*found)->count ||
-        __builtin_mul_overflow(elements, (uint64_t)(*found)->type->size, &bytes) || bytes > room - 8)
-        PM_TRY(pm_fail(PM_EDATA,
-                       "%s: storage '%.100s' at offset %llu has %llu elements, its tensors want %llu of "
-                       "%s, and %llu bytes are left (cut short?)",
-                       r->f->path, key->text, (unsigned long long)*at, (unsigned long long)elements,
-                       (unsigned long long)(*found)->count, (*found)->type->name,
-                       (unsigned long long)(room - 8)));
+        __builtin_mul_overflow(elements, (uint64_t)(*found)->type->size, &bytes) ||
+        bytes > room - 8)
+        PM_TRY(pm_fail(
+            PM_EDATA,
+            "%s: storage '%.100s' at offset %llu has %llu elements, its tensors want %llu of "
+            "%s, and %llu bytes are left (cut short?)",
+            r->f->path, key->text, (unsigned long long)*at, (unsigned long long)elements,
+            (unsigned long long)(*found)->count, (*found)->type->name,
+            (unsigned long long)(room - 8)));
     for (; found < list + count && strcmp((*found)->key, key->text) == 0; found++) {
         uint64_t want;
         if (__builtin_mul_overflow((*found)->count, (uint64_t)(*found)->type->size, &want) ||
             want > bytes)
-            PM_TRY(pm_fail(PM_EDATA, "%s: storage '%.100s' has %llu bytes, a tensor wants %llu of %s",
+            PM_TRY(pm_fail(PM_EDATA,
+                           "%s: storage '%.100s' has %llu bytes, a tensor wants %llu of %s",
                            r->f->path, key->text, (unsigned long long)bytes,
                            (unsigned long long)(*found)->count, (*found)->type->name));
         (*found)->at = *at + 8;
@@ -353,7 +361,8 @@ static int load_legacy(struct reading *r)
         PM_TRY(place_legacy(r, list, count, c->value, &at));
     for (size_t i = 0; i < count; i++)
         if (list[i]->at == UINT64_MAX)
-            PM_TRY(pm_fail(PM_EDATA, "%s: its tensors name a storage '%.100s' that it does not have",
+            PM_TRY(pm_fail(PM_EDATA,
+                           "%s: its tensors name a storage '%.100s' that it does not have",
                            r->f->path, list[i]->key));
     PM_TRY(add_tensors(r, root));
 out:
@@ -387,12 +396,14 @@ static int load(struct reading *r)
     if (size > 512) {
         PM_TRY(pm_tensor_file_read(r->f, 0, 257, 5, tar));
         if (memcmp(tar, "ustar", 5) == 0)
-            PM_TRY(pm_fail(PM_EDATA, "%s: a tar archive, as PyTorch wrote before 0.2: load and save it "
-                                     "with a newer one",
+            PM_TRY(pm_fail(PM_EDATA,
+                           "%s: a tar archive, as PyTorch wrote before 0.2: load and save it "
+                           "with a newer one",
                            r->f->path));
     }
-    PM_TRY(pm_fail(PM_EDATA, "%s: no file of PyTorch: neither a zip archive nor a pickle at offset 0 "
-                             "(%llu bytes)",
+    PM_TRY(pm_fail(PM_EDATA,
+                   "%s: no file of PyTorch: neither a zip archive nor a pickle at offset 0 "
+                   "(%llu bytes)",
                    r->f->path, (unsigned long long)size));
 out:
     return err;
@@ -443,7 +454,8 @@ out:
     return err;
 }
 
-int pm_torch_open_memory(const char *name, const void *data, size_t size, struct pm_tensor_file **out)
+int pm_torch_open_memory(const char *name, const void *data, size_t size,
+                         struct pm_tensor_file **out)
 {
     int err = PM_OK;
     struct pm_tensor_file *f = pm_tensor_file_make(name, &pm_format_torch);

@@ -1,10 +1,10 @@
-/* Names of the tensors in a PyTorch file's value, as a state dict has them: keys joined by '.', lists by
- * their numbers; of a pickled nn.Module its parameters, buffers and modules, which is what its
- * state_dict() would hold.
+/* Names of the tensors in a PyTorch file's value, as a state dict has them: keys joined by '.',
+ * lists by their numbers; of a pickled nn.Module its parameters, buffers and modules, which is what
+ * its state_dict() would hold.
  *
- * A checkpoint is often {"state_dict": weights, "optimizer": ..., "epoch": 3}. Where the weights are the
- * only member that holds tensors, but for what belongs to training and single tensors, their prefix is
- * dropped: the same names with or without an optimizer beside them. */
+ * A checkpoint is often {"state_dict": weights, "optimizer": ..., "epoch": 3}. Where the weights
+ * are the only member that holds tensors, but for what belongs to training and single tensors,
+ * their prefix is dropped: the same names with or without an optimizer beside them. */
 #include "formats/torch.h"
 
 #include <math.h>
@@ -42,7 +42,8 @@ static int add_tensor(struct walk *w, const struct pm_torch_view *view)
 
     PM_TRY(spend(w, w->path.length + sizeof *view / 4));
     if (w->path.length && strlen(name) != w->path.length)
-        PM_TRY(pm_fail(PM_EDATA, "%s: a tensor's name is no text of at most 4096 bytes: '%.200s...'",
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: a tensor's name is no text of at most 4096 bytes: '%.200s...'",
                        w->f->path, name));
     PM_GROW(w->out->list, w->out->count, w->out->capacity);
     w->out->list[w->out->count++] = (struct pm_torch_named){
@@ -80,7 +81,8 @@ static int walk_cell(struct walk *w, const struct pm_torch_cell *c, int64_t plac
         return walk_named(w, key->text ? key->text : "", key->text ? key->length : 1, c->value);
     if (key && key->kind == PM_TORCH_INT)
         place = key->integer;
-    return walk_named(w, text, (size_t)snprintf(text, sizeof text, "%lld", (long long)place), c->value);
+    return walk_named(w, text, (size_t)snprintf(text, sizeof text, "%lld", (long long)place),
+                      c->value);
 }
 
 static int walk_cells(struct walk *w, const struct pm_torch_cell *cells)
@@ -114,7 +116,8 @@ static int walk_module(struct walk *w, const struct pm_torch_value *state)
     const struct pm_torch_value *buffers = pm_torch_get(state, "_buffers");
 
     PM_TRY(walk_cells(w, pm_torch_get(state, "_parameters")->cells));
-    for (const struct pm_torch_cell *c = buffers && buffers->kind == PM_TORCH_DICT ? buffers->cells : NULL;
+    for (const struct pm_torch_cell *c = buffers && buffers->kind == PM_TORCH_DICT ? buffers->cells
+                                                                                   : NULL;
          c; c = c->next)
         if (c->key->kind == PM_TORCH_STRING && c->key->text && !is_member(passing, c->key))
             PM_TRY(walk_named(w, c->key->text, c->key->length, c->value));
@@ -128,11 +131,12 @@ static bool is_module(const struct pm_torch_value *state)
     const struct pm_torch_value *parameters = pm_torch_get(state, "_parameters");
     const struct pm_torch_value *modules = pm_torch_get(state, "_modules");
 
-    return parameters && parameters->kind == PM_TORCH_DICT && modules && modules->kind == PM_TORCH_DICT;
+    return parameters && parameters->kind == PM_TORCH_DICT && modules &&
+           modules->kind == PM_TORCH_DICT;
 }
 
-/* An object of any class: what it holds as a list or dict, and what it was to be built of: a dict of
- * its attributes, or a pair of two such. */
+/* An object of any class: what it holds as a list or dict, and what it was to be built of: a dict
+ * of its attributes, or a pair of two such. */
 static int walk_object(struct walk *w, struct pm_torch_value *v)
 {
     int err = PM_OK;
@@ -165,8 +169,8 @@ static int walk_value(struct walk *w, struct pm_torch_value *v)
         return PM_OK;
     v->walked = true;
     if (++w->level > MAX_LEVELS)
-        PM_TRY(pm_fail(PM_EDATA, "%s: its values hold each other more than %d levels deep", w->f->path,
-                       MAX_LEVELS));
+        PM_TRY(pm_fail(PM_EDATA, "%s: its values hold each other more than %d levels deep",
+                       w->f->path, MAX_LEVELS));
     PM_TRY(spend(w, 1));
     PM_TRY(v->kind == PM_TORCH_OBJECT ? walk_object(w, v) : walk_cells(w, v->cells));
 out:
@@ -232,7 +236,8 @@ static bool is_training(const char *key)
 static bool is_wrapper(const char *key)
 {
     static const char *const keys[] = {
-        "state_dict", "model", "model_state_dict", "model_state", "net", "network", "weights", "params",
+        "state_dict", "model",   "model_state_dict", "model_state",
+        "net",        "network", "weights",          "params",
     };
 
     for (size_t i = 0; i < PM_COUNT(keys); i++)

@@ -1,9 +1,9 @@
-/* The pickle machine: the opcodes that torch.save writes, protocols 2 to 5. It builds values and runs
- * nothing: a global is a name, a call is whatever torch_calls.c knows of it.
+/* The pickle machine: the opcodes that torch.save writes, protocols 2 to 5. It builds values and
+ * runs nothing: a global is a name, a call is whatever torch_calls.c knows of it.
  *
- * Bounds: a step makes few values, all of them together are at most MAX_VALUES; a length is compared
- * with the bytes left before anything else; the memo's numbers are at most the bytes read, since each
- * takes two; long texts are passed over in the file and not kept. Nothing here recurs. */
+ * Bounds: a step makes few values, all of them together are at most MAX_VALUES; a length is
+ * compared with the bytes left before anything else; the memo's numbers are at most the bytes read,
+ * since each takes two; long texts are passed over and not kept. Nothing here recurs. */
 #include "formats/torch.h"
 
 #include <stdlib.h>
@@ -36,8 +36,8 @@ struct pm_torch_value *pm_torch_value(struct pm_torch_pickle *p, enum pm_torch_k
     return v;
 }
 
-void pm_torch_append(struct pm_torch_pickle *p, struct pm_torch_value *to, struct pm_torch_value *key,
-                     struct pm_torch_value *value)
+void pm_torch_append(struct pm_torch_pickle *p, struct pm_torch_value *to,
+                     struct pm_torch_value *key, struct pm_torch_value *value)
 {
     struct pm_torch_cell *c = pm_arena_alloc(p->arena, sizeof *c);
 
@@ -380,7 +380,7 @@ static int add_one(struct pm_torch_pickle *p, bool pair)
         PM_TRY(pop(p, &key));
     PM_TRY(top(p, &to));
     if (pair ? !is_dict(to) : !is_list(to))
-        PM_TRY(pm_torch_pickle_bad(p, "a value is put into what is no %s", pair ? "dict" : "list"));
+        PM_TRY(pm_torch_pickle_bad(p, "a value is put into no %s", pair ? "dict" : "list"));
     pm_torch_append(p, to, key, value);
 out:
     return err;
@@ -396,7 +396,7 @@ static int add_marked(struct pm_torch_pickle *p, bool pairs)
     PM_TRY(pop_mark(p, &items, &count));
     PM_TRY(top(p, &to));
     if (pairs ? !is_dict(to) || count % 2 : !is_list(to))
-        PM_TRY(pm_torch_pickle_bad(p, "values are put into what is no %s", pairs ? "dict" : "list"));
+        PM_TRY(pm_torch_pickle_bad(p, "values are put into no %s", pairs ? "dict" : "list"));
     for (size_t i = 0; i < count; i += pairs ? 2 : 1)
         pm_torch_append(p, to, pairs ? items[i] : NULL, items[pairs ? i + 1 : i]);
 out:
@@ -413,8 +413,11 @@ static int call(struct pm_torch_pickle *p, bool with_names)
         PM_TRY(pop(p, &names));
     PM_TRY(pop(p, &args));
     PM_TRY(pop(p, &f));
-    if (args->kind != PM_TORCH_TUPLE)
-        PM_TRY(pm_torch_pickle_bad(p, "a call's arguments are no tuple"));
+    if (args->kind != PM_TORCH_TUPLE) { /* TorchScript's enumerations give the value alone */
+        struct pm_torch_value *one = pm_torch_value(p, PM_TORCH_TUPLE);
+        pm_torch_append(p, one, NULL, args);
+        args = one;
+    }
     PM_TRY(pm_torch_call(p, f, args, &made));
     PM_TRY(push(p, made));
 out:

@@ -1,8 +1,9 @@
-/* Reading tensors that are no row-major piece of the file: transposed, sliced, expanded, overlapping.
+/* Reading tensors that are no row-major piece of the file: transposed, sliced, expanded,
+ * overlapping.
  *
- * Callers read a piece at a time, and neighbours in such a tensor may lie far from each other in the
- * file. So a block of the tensor's elements is made at once, in the order of the storage, through a
- * window that moves over the file, and is kept for the next call. */
+ * Callers read a piece at a time, and neighbours in such a tensor may lie far from each other in
+ * the file. So a block of the tensor's elements is made at once, in the order of the storage,
+ * through a window that moves over the file, and is kept for the next call. */
 #include "formats/torch.h"
 
 #include <stdlib.h>
@@ -75,7 +76,7 @@ static uint64_t base_of(const struct pm_torch_view *v)
     return v->storage->at + v->storage->first * v->storage->type->size;
 }
 
-/* Moves the window to the element at `at`; it reaches over those that follow when they are wanted. */
+/* Moves the window to the element at `at`; it reaches over those behind when they are wanted. */
 static int move_window(const struct pm_tensor_file *f, const struct pm_torch_view *v, bool ahead,
                        uint64_t at, struct window *w)
 {
@@ -89,7 +90,8 @@ static int move_window(const struct pm_tensor_file *f, const struct pm_torch_vie
 
 /* The last dimension, whose elements are nearest to each other; the rest's places are given. */
 static int fill_line(const struct pm_tensor_file *f, const struct pm_torch_view *v,
-                     const struct block *b, uint64_t from, uint64_t to, struct window *w, uint8_t *dst)
+                     const struct block *b, uint64_t from, uint64_t to, struct window *w,
+                     uint8_t *dst)
 {
     int err = PM_OK;
     struct dimension d = b->rank ? b->dims[b->rank - 1] : (struct dimension){ .count = 1 };

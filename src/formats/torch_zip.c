@@ -1,5 +1,5 @@
-/* Zip archives as PyTorch writes them: entries stored as they are, found by the directory at the end,
- * with its 64-bit form. Nothing is allocated but for the directory, which lies in the file. */
+/* Zip archives as PyTorch writes them: entries stored as they are, found by the directory at the
+ * end, with its 64-bit form. Nothing is allocated but for the directory, which lies in the file. */
 #include "formats/torch.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 enum {
     END_SIZE = 22, LOCATOR_SIZE = 20, END64_SIZE = 56, ENTRY_SIZE = 46, LOCAL_SIZE = 30,
-    MAX_COMMENT = 65535, MAX_DIRECTORY = 256 << 20,
+    LONGEST_END = END_SIZE + 65535, MAX_DIRECTORY = 256 << 20,
 };
 
 /* Where the directory is. */
@@ -56,7 +56,7 @@ static int find_directory(const struct pm_tensor_file *f, struct directory *d)
 {
     int err = PM_OK;
     uint64_t file_size = f->sources[0].size;
-    size_t size = file_size < END_SIZE + MAX_COMMENT ? (size_t)file_size : END_SIZE + MAX_COMMENT, i;
+    size_t size = file_size < LONGEST_END ? (size_t)file_size : LONGEST_END, i;
     uint8_t *tail = pm_malloc(size + 1);
 
     PM_TRY(pm_tensor_file_read(f, 0, file_size - size, size, tail));
@@ -74,11 +74,12 @@ static int find_directory(const struct pm_tensor_file *f, struct directory *d)
     PM_TRY(read_end64(f, file_size - size + i - 1, d));
     if (d->at > file_size || d->size > file_size - d->at || d->count > d->size / ENTRY_SIZE ||
         d->size > MAX_DIRECTORY)
-        PM_TRY(pm_fail(PM_EDATA,
-                       "%s: the zip archive's directory (%llu entries, %llu bytes at offset %llu) does "
-                       "not lie in the file's %llu bytes",
-                       f->path, (unsigned long long)d->count, (unsigned long long)d->size,
-                       (unsigned long long)d->at, (unsigned long long)file_size));
+        PM_TRY(pm_fail(
+            PM_EDATA,
+            "%s: the zip archive's directory (%llu entries, %llu bytes at offset %llu) does "
+            "not lie in the file's %llu bytes",
+            f->path, (unsigned long long)d->count, (unsigned long long)d->size,
+            (unsigned long long)d->at, (unsigned long long)file_size));
 out:
     pm_free(tail);
     return err;
@@ -152,8 +153,8 @@ int pm_zip_open(const struct pm_tensor_file *f, struct pm_arena *a, struct pm_zi
     PM_TRY(find_directory(f, &d));
     bytes = pm_malloc((size_t)d.size + 1);
     PM_TRY(pm_tensor_file_read(f, 0, d.at, (size_t)d.size, bytes));
-    *out = (struct pm_zip){ .f = f, .count = (size_t)d.count,
-                            .entries = pm_arena_alloc(a, ((size_t)d.count + 1) * sizeof *out->entries) };
+    *out = (struct pm_zip){ .f = f, .count = (size_t)d.count };
+    out->entries = pm_arena_alloc(a, (out->count + 1) * sizeof *out->entries);
     for (size_t i = 0; i < out->count; i++, at += used)
         if (!read_entry(a, bytes + at, (size_t)d.size - at, &out->entries[i], &used))
             PM_TRY(pm_fail(PM_EDATA, "%s: the zip archive's directory is damaged at offset %llu",
@@ -183,23 +184,26 @@ int pm_zip_place(const struct pm_zip *z, const struct pm_zip_entry *e, uint64_t 
     uint8_t local[LOCAL_SIZE];
 
     if (e->flags & 1)
-        PM_TRY(pm_fail(PM_EDATA, "%s: '%.200s' is encrypted in the zip archive", z->f->path, e->name));
+        PM_TRY(
+            pm_fail(PM_EDATA, "%s: '%.200s' is encrypted in the zip archive", z->f->path, e->name));
     if (e->method != 0)
-        PM_TRY(pm_fail(PM_EDATA,
-                       "%s: '%.200s' is compressed in the zip archive (method %d); torch.save stores "
-                       "it as it is, as zip -0 does",
-                       z->f->path, e->name, e->method));
+        PM_TRY(
+            pm_fail(PM_EDATA,
+                    "%s: '%.200s' is compressed in the zip archive (method %d); torch.save stores "
+                    "it as it is, as zip -0 does",
+                    z->f->path, e->name, e->method));
     if (file_size < LOCAL_SIZE || e->header > file_size - LOCAL_SIZE)
-        PM_TRY(pm_fail(PM_EDATA, "%s: '%.200s' of the zip archive begins at offset %llu, beyond its end",
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: '%.200s' of the zip archive begins at offset %llu, beyond its end",
                        z->f->path, e->name, (unsigned long long)e->header));
     PM_TRY(pm_tensor_file_read(z->f, 0, e->header, LOCAL_SIZE, local));
     *at = e->header + LOCAL_SIZE + little(local + 26, 2) + little(local + 28, 2);
     if (memcmp(local, "PK\3\4", 4) != 0 || e->packed != e->size || *at > file_size ||
         e->size > file_size - *at)
-        PM_TRY(pm_fail(PM_EDATA,
-                       "%s: the zip archive's entry '%.200s' of %llu bytes at offset %llu is damaged",
-                       z->f->path, e->name, (unsigned long long)e->size,
-                       (unsigned long long)e->header));
+        PM_TRY(pm_fail(
+            PM_EDATA,
+            "%s: the zip archive's entry '%.200s' of %llu bytes at offset %llu is damaged",
+            z->f->path, e->name, (unsigned long long)e->size, (unsigned long long)e->header));
 out:
     return err;
 }
@@ -220,7 +224,8 @@ int pm_zip_check(const struct pm_zip *z, const struct pm_zip_entry *e, uint64_t 
         done += n;
     }
     if (crc != e->crc)
-        PM_TRY(pm_fail(PM_EDATA, "%s: '%.200s' is damaged: its crc32 is %08lx, the archive's says %08lx",
+        PM_TRY(pm_fail(PM_EDATA,
+                       "%s: '%.200s' is damaged: its crc32 is %08lx, the archive's says %08lx",
                        z->f->path, e->name, (unsigned long)crc, (unsigned long)e->crc));
 out:
     return err;

@@ -1,0 +1,17 @@
+/* What the tests of PyTorch's files share. */
+#ifndef TORCH_COMMON_H
+#define TORCH_COMMON_H
+
+#include "base/unit.h"
+#include "formats/torch.h"
+
+/* The call is refused, and its line holds each of the texts. */
+#define assert_fails(call, ...)                                                                    \
+    do {                                                                                           \
+        assert_int_equal(call, PM_EDATA);                                                          \
+        const char *const wanted_[] = { __VA_ARGS__ };                                             \
+        for (size_t i_ = 0; i_ < PM_COUNT(wanted_); i_++)                                          \
+            assert_contains(pm_error_text(), wanted_[i_]);                                         \
+    } while (0)
+
+#endif
