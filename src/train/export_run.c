@@ -110,7 +110,8 @@ static int check_any_size(struct exporter *x)
     PM_TRY(graph_of(x, &net, &other));
     if ((where = pm_export_difference(x->graph, other)) != NULL)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: export.any_size: the net depends on the size of its input, "
-                       "first in %s: leave any_size out%s", x->c->path, where,
+                       "first in %.*s: leave any_size out%s", x->c->path, (int)strcspn(where, ":"),
+                       where,
                        x->e->net_row ? ", or set model.global_pool where the net has it" : ""));
 out:
     s->eval_height = h, s->eval_width = w;
@@ -284,12 +285,12 @@ static void tell(const struct exporter *x, cJSON *report)
 
     cJSON_AddStringToObject(report, "file", x->path);
     cJSON_AddNumberToObject(report, "bytes", file_bytes(x->path));
-    if (x->beside) {
-        pm_str_add(&data, "%s.data", x->path);
+    pm_str_add(&data, "%s.data", x->path);
+    if (x->beside && pm_file_exists(data.text)) { /* small tensors stay inside */
         cJSON_AddStringToObject(report, "data", data.text);
         cJSON_AddNumberToObject(report, "data_bytes", file_bytes(data.text));
-        pm_str_free(&data);
     }
+    pm_str_free(&data);
     cJSON_AddNumberToObject(report, "opset", (double)m->opset);
     tell_values(report, "inputs", m->inputs, m->input_count);
     tell_values(report, "outputs", m->outputs, m->output_count);

@@ -122,33 +122,100 @@ static bool ends_with(const char *name, const char *end)
     return n >= k && strcmp(name + n - k, end) == 0;
 }
 
-/* What initial values leave at 0 and 1 is made otherwise. */
+/* Weights that neither damp nor swell, whatever the net's initial ones are, and nothing left at 0 or
+ * 1. */
+static double largest(const struct pm_variable *v, double *middle)
+{
+    *middle = ends_with(v->name, "/gamma") ? 1 : 0;
+    return ends_with(v->name, "/gamma") || ends_with(v->name, "/beta") ? 0.5
+           : ends_with(v->name, "/biases")                             ? 0.2
+                                                                       : sqrt(6.0 / v->fan_in);
+}
+
 static int make_values(struct pm_variables *v)
 {
-    static const struct { const char *end; double low, high; } ranges[] = {
-        { "/gamma", 0.5, 1.5 },       { "/beta", -0.5, 0.5 },
-        { "/moving_mean", -0.3, 0.3 }, { "/moving_variance", 0.4, 1.6 },
-        { "/biases", -0.2, 0.2 },
-    };
     float *data = NULL;
     int err = PM_OK;
 
-    PM_TRY(pm_variables_init(v, 7, NULL));
-    for (int i = 0; i < v->count; i++)
-        for (size_t k = 0; k < PM_COUNT(ranges); k++) {
-            const size_t count = pm_shape_count(v->list[i].shape);
-            struct pm_rng r = pm_rng_make(11, pm_hash(v->list[i].name), 0, 0);
+    PM_TRY(pm_variables_init(v, 7, NULL)); /* moving averages: settle's, or as they are */
+    for (int i = 0; i < v->count; i++) {
+        const struct pm_variable *x = &v->list[i];
+        const size_t count = pm_shape_count(x->shape);
+        struct pm_rng r = pm_rng_make(11, pm_hash(x->name), 0, 0);
+        double middle;
+        const double most = largest(x, &middle);
 
-            if (!ends_with(v->list[i].name, ranges[k].end))
-                continue;
-            data = pm_realloc(data, count * sizeof *data);
-            for (size_t j = 0; j < count; j++)
-                data[j] = (float)(ranges[k].low +
-                                  (ranges[k].high - ranges[k].low) * pm_rng_uniform(&r));
-            PM_TRY(pm_variables_write(v, i, -1, data));
-        }
+        if (!x->trainable)
+            continue;
+        data = pm_realloc(data, count * sizeof *data);
+        for (size_t j = 0; j < count; j++)
+            data[j] = (float)(middle + most * (2 * pm_rng_uniform(&r) - 1));
+        PM_TRY(pm_variables_write(v, i, -1, data));
+    }
 out:
     pm_free(data);
+    return err;
+}
+
+/* Mean and variance of a batch norm's input, a little changed, as its moving averages. */
+static int settle_one(struct pm_variables *v, const struct pm_node *n, const float *x)
+{
+    const struct pm_shape s = n->out_shape;
+    const int c = s.dim[s.rank - 1], last = n->var_count;
+    const size_t rows = pm_shape_count(s) / (size_t)c;
+    float *mean = pm_malloc((size_t)c * sizeof *mean), *variance = pm_malloc((size_t)c * sizeof *mean);
+    int err = PM_OK;
+
+    for (int k = 0; k < c; k++) {
+        double sum = 0, squares = 0;
+
+        for (size_t i = 0; i < rows; i++)
+            sum += x[i * (size_t)c + (size_t)k];
+        sum /= (double)rows;
+        for (size_t i = 0; i < rows; i++) {
+            const double d = x[i * (size_t)c + (size_t)k] - sum;
+            squares += d * d;
+        }
+        mean[k] = (float)(sum + 0.1 * sqrt(squares / (double)rows) * (k % 3 - 1));
+        variance[k] = (float)(squares / (double)rows * (0.8 + 0.1 * (k % 5)) + 1e-3);
+    }
+    PM_TRY(pm_variables_write(v, n->vars[last - 2], -1, mean));
+    PM_TRY(pm_variables_write(v, n->vars[last - 1], -1, variance));
+out:
+    pm_free(mean);
+    pm_free(variance);
+    return err;
+}
+
+/* Moving averages as training would have made them, or the answer would not depend on the picture
+ * after so many layers: one forward pass with the batch's own statistics. */
+static int settle(struct pm_net *net, struct pm_device *d, struct pm_variables *v,
+                  const float *images, size_t count)
+{
+    const char **outputs = pm_calloc((size_t)net->count + 1, sizeof *outputs);
+    struct pm_plan *plan = NULL;
+    int err = PM_OK, used = 0;
+
+    for (int i = 0; i < net->count; i++)
+        if (strcmp(net->nodes[i]->layer->name, "batch_norm") == 0)
+            outputs[used++] = net->nodes[i]->in[0]->name;
+    if (used == 0)
+        goto out;
+    PM_TRY(pm_plan_create(net, d, v, &(struct pm_plan_options){
+        .name = "settle", .train = true, .outputs = outputs, .slots = 1, .loss_share = 1 }, &plan));
+    PM_TRY(pm_plan_load(plan));
+    memcpy(pm_plan_input(plan, 0, "images", 0), images, count * sizeof *images);
+    if (pm_plan_step(plan, 0)) /* dropout */
+        *pm_plan_step(plan, 0) = (struct pm_step){ .step = 1, .seed_low = 3 };
+    PM_TRY(pm_plan_submit(plan, 0));
+    PM_TRY(pm_plan_wait(plan, 0));
+    for (int i = 0; i < net->count; i++)
+        if (strcmp(net->nodes[i]->layer->name, "batch_norm") == 0)
+            PM_TRY(settle_one(v, net->nodes[i],
+                              pm_plan_output(plan, 0, net->nodes[i]->in[0]->name, 0)));
+out:
+    pm_plan_destroy(&plan);
+    pm_free(outputs);
     return err;
 }
 
@@ -212,11 +279,12 @@ static int export_net(const struct pm_net_row *row, const struct net_options *o)
     PM_TRY(pm_variables_create(device, net, false, NULL, &v));
     PM_TRY(pm_variables_allocate(v));
     PM_TRY(make_values(v));
+    make_images(images, bytes, count, &pixels, channels);
+    PM_TRY(settle(net, device, v, images, count));
     const char *const outputs[] = { heads.logits->name, NULL };
     PM_TRY(pm_plan_create(net, device, v, &(struct pm_plan_options){
         .name = "eval", .outputs = outputs, .slots = 1, .loss_share = 1 }, &plan));
     PM_TRY(pm_plan_load(plan));
-    make_images(images, bytes, count, &pixels, channels);
     memcpy(pm_plan_input(plan, 0, "images", 0), images, count * sizeof *images);
     PM_TRY(pm_plan_submit(plan, 0));
     PM_TRY(pm_plan_wait(plan, 0));

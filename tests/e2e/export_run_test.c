@@ -1,0 +1,166 @@
+/* pumice export: which values are written where, what it says of them, and what it refuses. The run is
+ * FOLDER/source, three steps with moving averages of the small net with six filters. */
+#include "e2e/program.h"
+
+#include <pumice/checkpoint.h>
+#include <pumice/onnx.h>
+
+static struct pm_onnx_model *model_of(const char *file)
+{
+    struct pm_onnx_model *m = NULL;
+
+    if (pm_onnx_read(file, &m) < 0)
+        fail_msg("%s", pm_error_text());
+    return m;
+}
+
+/* Whether an initializer has the values of a tensor of the run's checkpoint. */
+static bool has_values(const struct pm_onnx_model *m, const char *initializer, const char *tensor,
+                       struct pm_shape shape)
+{
+    const struct pm_onnx_tensor *t = pm_onnx_tensor_find(m, initializer);
+    struct pm_checkpoint *c = NULL;
+    float v[2][512];
+
+    assert_non_null(t);
+    assert_int_equal(t->count, pm_shape_count(shape));
+    assert_true(t->count <= 512);
+    if (pm_checkpoint_open_newest(in("source"), &c) < 0 ||
+        pm_checkpoint_read(c, tensor, shape, v[0]) < 0 ||
+        pm_onnx_floats(t, 0, (size_t)t->count, v[1]) < 0)
+        fail_msg("%s", pm_error_text());
+    pm_checkpoint_close(&c);
+    return memcmp(v[0], v[1], (size_t)t->count * sizeof(float)) == 0;
+}
+
+static void values_and_averages(void **state)
+{
+    const struct pm_shape six = PM_SHAPE1(6), logits = PM_SHAPE2(96, 4);
+    struct pm_onnx_model *m;
+
+    (void)state;
+    check(run(NULL, "export %s", in("source")), 0);
+    m = model_of(in("source/model.onnx"));
+    assert_true(has_values(m, "conv1/biases", "conv1/biases/ExponentialMovingAverage", six));
+    assert_true(has_values(m, "norm1/moving_mean", "norm1/moving_mean/ExponentialMovingAverage", six));
+    assert_true(has_values(m, "logits/weights", "logits/weights/ExponentialMovingAverage", logits));
+    pm_onnx_close(&m);
+    check(run(NULL, "export %s %s eval.averages=off", in("source"), in("off.onnx")), 0);
+    m = model_of(in("off.onnx"));
+    assert_true(has_values(m, "conv1/biases", "conv1/biases", six));
+    assert_false(has_values(m, "conv1/biases", "conv1/biases/ExponentialMovingAverage", six));
+    assert_true(has_values(m, "logits/weights", "logits/weights", logits));
+    pm_onnx_close(&m);
+    check(run(NULL, "export %s run.folder=%s model.layers.0.filters=6 export.file=%s", in("net.json"),
+              in("source"), in("again.onnx")), 0);
+    same_bytes(in("source/model.onnx"), in("again.onnx"));
+}
+
+static void notes(void **state)
+{
+    struct pm_onnx_model *m;
+    cJSON *labels, *how;
+
+    (void)state;
+    check(run(NULL, "export %s %s", in("source"), in("notes.onnx")), 0);
+    m = model_of(in("notes.onnx"));
+    assert_string_equal(m->producer, "pumice");
+    assert_string_equal(pm_onnx_meta(m, "step"), "3");
+    assert_string_equal(pm_onnx_meta(m, "averages"), "true");
+    labels = cJSON_Parse(pm_onnx_meta(m, "labels"));
+    assert_int_equal(cJSON_GetArraySize(labels), 4);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetArrayItem(labels, 0)), "disc");
+    how = cJSON_Parse(pm_onnx_meta(m, "preprocessing"));
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(how, "name")), "cifarnet");
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(how, "channels")), "RGB");
+    assert_int_equal(cJSON_GetNumberValue(cJSON_GetArrayItem(cJSON_GetObjectItem(how, "size"), 1)), 16);
+    assert_true(cJSON_IsFalse(cJSON_GetObjectItem(how, "inside")));
+    cJSON_Delete(labels);
+    cJSON_Delete(how);
+    pm_onnx_close(&m);
+    /* Without the data folder there are no names, and num_classes says how many there are. */
+    check(run(NULL, "export %s %s data.folder=%s model.num_classes=4", in("source"), in("bare.onnx"),
+              in("no_data")), 0);
+    m = model_of(in("bare.onnx"));
+    assert_null(pm_onnx_meta(m, "labels"));
+    pm_onnx_close(&m);
+}
+
+static void what_it_says(void **state)
+{
+    struct result r = run(NULL, "export %s %s export.weights=beside export.preprocessing=fold "
+                          "export.output=probabilities export.batch_size=5 --json", in("source"),
+                          in("said.onnx"));
+    cJSON *json = json_of(&r), *value = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "inputs"), 0);
+    const cJSON *shape = cJSON_GetObjectItem(value, "shape");
+
+    (void)state;
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(value, "type")), "uint8");
+    assert_int_equal(cJSON_GetNumberValue(cJSON_GetArrayItem(shape, 0)), 5);
+    assert_int_equal(cJSON_GetNumberValue(cJSON_GetArrayItem(shape, 3)), 3);
+    value = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "outputs"), 0);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(value, "name")), "probabilities");
+    assert_int_equal(number_of(json, "step"), 3);
+    assert_int_equal(number_of(json, "labels"), 4);
+    assert_int_equal(number_of(json, "parameters"), 3 * 3 * 3 * 6 + 6 + 4 * 6 + 96 * 4 + 4);
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(json, "averages")));
+    assert_true(pm_file_exists(cJSON_GetStringValue(cJSON_GetObjectItem(json, "data"))));
+    cJSON_Delete(json);
+    drop(&r);
+    r = run(NULL, "export %s %s", in("source"), in("said.onnx"));
+    assert_contains(r.out, "input images: float32 [N, 3, 16, 16]");
+    assert_contains(r.out, "output logits: float32 [N, 4]");
+    assert_contains(r.out, "moving averages");
+    check(r, 0);
+}
+
+static void folded(void **state)
+{
+    struct pm_onnx_model *m;
+
+    (void)state;
+    check(run(NULL, "export %s %s export.fold_batch_norm=true", in("source"), in("fold.onnx")), 0);
+    m = model_of(in("fold.onnx"));
+    for (size_t i = 0; i < m->node_count; i++)
+        assert_string_not_equal(m->nodes[i].op, "BatchNormalization");
+    assert_null(pm_onnx_tensor_find(m, "norm1/gamma"));
+    pm_onnx_close(&m);
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    check(run(NULL, "export %s run.folder=%s", in("net.json"), in("nothing")), 3, "nothing",
+          "eval.checkpoint");
+    check(run(NULL, "export %s %s eval.checkpoint=7", in("source"), in("x.onnx")), 3, "'7'");
+    check(run(NULL, "export %s %s export.any_size=true", in("source"), in("x.onnx")), 2,
+          "export.any_size", "first in logits:");
+    check(run(NULL, "export %s %s export.any_size=true export.preprocessing=fold", in("source"),
+              in("x.onnx")), 2, "images", "depends on the size");
+    check(run(NULL, "export %s %s", in("source"), in("no/such/folder/x.onnx")), 1, "x.onnx");
+    check(run(NULL, "export %s", in("no_run")), 2, "no_run");
+    check(run(NULL, "export"), 2, "config file");
+    assert_false(pm_file_exists(in("x.onnx")));
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    if (make_world(true) < 0)
+        return -1;
+    check(run(NULL, "train %s run.folder=%s optim.moving_average_decay=0.5 "
+              "model.layers.0.filters=6", in("net.json"), in("source")), 0);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_and_averages),
+        cmocka_unit_test(notes),
+        cmocka_unit_test(what_it_says),
+        cmocka_unit_test(folded),
+        cmocka_unit_test(refusals),
+    };
+    return cmocka_run_group_tests(tests, setup, drop_world);
+}
