@@ -371,6 +371,8 @@ static int open_v2(const char *path, struct pm_tensor_file **out)
     f->close = bundle_close;
     f->read = read_tensor;
     PM_TRY(pm_tf_locate(a, path, &place));
+    if (place.kind != PM_TF_V2) /* changed meanwhile */
+        PM_TRY(pm_fail(PM_EDATA, "%s: leads to no TensorFlow V2 checkpoint", path));
     b->prefix = pm_arena_strdup(f->arena, place.prefix);
     PM_TRY(load(b));
     *out = f, f = NULL;

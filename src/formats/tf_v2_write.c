@@ -117,11 +117,10 @@ static int put_state(struct output *o, const char *name)
     return err;
 }
 
-/* Every file is on the disk; what remains is names. */
+/* Every file is on the disk; what remains is names. One that has its own has no temporary one. */
 static int give_names(struct output *o, bool state)
 {
     int err = PM_OK;
-    bool made_data = false;
 
     PM_TRY(pm_new_file_sync(&o->data));
     PM_TRY(pm_new_file_sync(&o->index));
@@ -130,14 +129,16 @@ static int give_names(struct output *o, bool state)
     if (unlink(o->index_path) != 0 && errno != ENOENT)
         PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be replaced: %s", o->index_path, strerror(errno)));
     PM_TRY(pm_new_file_commit(&o->data));
-    made_data = true;
     PM_TRY(pm_new_file_commit(&o->index));
-    made_data = false;
     if (state)
         PM_TRY(pm_new_file_commit(&o->state));
 out:
-    if (made_data)
+    if (err < 0 && !o->index.temporary)
+        unlink(o->index_path);
+    if (err < 0 && !o->data.temporary)
         unlink(o->data_path);
+    if (err < 0 && state && !o->state.temporary)
+        unlink(o->state_path);
     return err;
 }
 

@@ -36,6 +36,8 @@ static const struct command commands[] = {
     { "predict", FRESH, "predict net.json run.folder=two pictures --out out", NULL },
     { "inspect", FRESH, "checkpoint inspect two", NULL },
     { "diff", FRESH, "checkpoint diff two two/checkpoints/step-000002.safetensors", NULL },
+    { "to TensorFlow", FRESH "; mkdir r", "checkpoint convert two r/model.ckpt force=true",
+      "r/model.ckpt.index" },
     { "report", TWO, "report r", NULL },
     { "compare", TWO, "report r two --out out.html", NULL },
     { "bench", TWO, "bench net.json run.folder=r --steps 2 --csv out", NULL },
