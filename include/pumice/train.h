@@ -33,7 +33,8 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
 /* Writes the net for evaluation, with a checkpoint's values (eval.checkpoint, eval.averages), as an
  * ONNX file; config section export says how. file: its path, or NULL for export.file. report: members
  * file, bytes, data and data_bytes (weights beside it), opset, inputs, outputs (name, type, shape),
- * operators, parameters, labels, checkpoint, step, averages. No device is needed. */
+ * operators, parameters, labels, checkpoint, step, averages, difference (of the file's outputs for a
+ * sample, run on the CPU, over the largest; not there where it was not tried). */
 int pm_export_onnx(const struct pm_config *c, const char *file, struct cJSON *report);
 /* The memory plan of every clone as the config would train on it, nothing allocated. f: text, with
  * calls every call and value too; NULL for none. clones: array that gets an object each. */

@@ -69,6 +69,9 @@ static int print_text(const cJSON *report)
                cJSON_GetStringValue(cJSON_GetObjectItem(report, "checkpoint")),
                cJSON_IsTrue(cJSON_GetObjectItem(report, "averages")) ? " (moving averages)" : "",
                number(report, "step"), labels > 0 ? "; labels are in the metadata" : "");
+    if (cJSON_GetObjectItem(report, "difference"))
+        pm_str_add(&text, "  read again and run on the CPU: within %.1e of the net's largest output\n",
+                   number(report, "difference"));
     err = app_print(text.text);
     pm_str_free(&text);
     return err;
@@ -100,7 +103,8 @@ const struct pm_command pm_command_export = {
     .details =
         "Any ONNX runtime can run the file; it needs neither pumice nor this config. It goes to\n"
         "OUT.onnx, export.file or RUN/model.onnx. Which checkpoint, and whether its moving\n"
-        "averages: as in eval (eval.checkpoint, eval.averages). No GPU is needed.\n"
+        "averages: as in eval (eval.checkpoint, eval.averages). No GPU is needed. The file is read\n"
+        "again and run on a sample beside the net, on the CPU.\n"
         "\n"
         "  export.batch_size=8         that many pictures at a time; at first any number\n"
         "  export.size=320             pictures of that size; export.any_size=true: of any, where\n"

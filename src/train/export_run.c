@@ -1,16 +1,19 @@
 /* export_run: a config's net with a checkpoint's values as an ONNX file. Only the host's memory is
- * used: no device is opened. */
+ * used, and the CPU to try the file. */
 #include <pumice/export.h>
 #include <pumice/train.h>
 
 #include "train/averages.h"
 #include "train/experiment.h"
+#include "train/export_try.h"
 #include "train/match.h"
 #include "train/state.h"
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct exporter {
     const struct pm_config *c;      /* borrowed */
@@ -20,12 +23,14 @@ struct exporter {
     struct pm_variables *variables; /* names and shapes only */
     struct pm_match match;
     struct pm_net *net;
+    const char *logits;             /* its last node's name */
     struct pm_normal normal;
     struct pm_export_pixels pixels;
     struct pm_export_options options;
     struct pm_export *graph;
     char *path;
     bool beside;
+    double difference;              /* of the file read again; NAN: not tried */
 };
 
 static void close_exporter(struct exporter *x)
@@ -85,13 +90,12 @@ out:
 static int graph_of(struct exporter *x, struct pm_net **net, struct pm_export **graph)
 {
     const int batch = x->c->export.batch_size;
-    const char *logits;
     int err = PM_OK;
 
-    PM_TRY(pm_experiment_net(x->e, batch ? batch : 1, false, net, &logits));
+    PM_TRY(pm_experiment_net(x->e, batch ? batch : 1, false, net, &x->logits));
     if (!x->found)
         PM_TRY(find_values(x, *net));
-    PM_TRY(pm_export_create(*net, pm_net_find(*net, logits), &x->options, graph));
+    PM_TRY(pm_export_create(*net, pm_net_find(*net, x->logits), &x->options, graph));
 out:
     return err;
 }
@@ -106,8 +110,12 @@ static int check_any_size(struct exporter *x)
     const char *where;
     int err = PM_OK;
 
+    const char *logits = x->logits;
+
     s->eval_height = h + 33, s->eval_width = w + 49;
-    PM_TRY(graph_of(x, &net, &other));
+    err = graph_of(x, &net, &other);
+    x->logits = logits;
+    PM_TRY(err);
     if ((where = pm_export_difference(x->graph, other)) != NULL)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: export.any_size: the net depends on the size of its input, "
                        "first in %.*s: leave any_size out%s", x->c->path, (int)strcspn(where, ":"),
@@ -254,6 +262,28 @@ out:
     return err;
 }
 
+/* What takes pixels is not tried: its input is not the net's. */
+static int try_file(struct exporter *x)
+{
+    int err = PM_OK;
+
+    x->difference = NAN;
+    if (x->options.pixels)
+        return PM_OK;
+    err = pm_export_try(x->path, x->net, x->logits, x->options.probabilities, &x->match,
+                        &x->difference);
+    if (err < 0) {
+        char *data = pm_malloc(strlen(x->path) + sizeof ".data");
+
+        sprintf(data, "%s.data", x->path);
+        unlink(x->path);
+        if (x->beside)
+            unlink(data);
+        pm_free(data);
+    }
+    return err;
+}
+
 static double file_bytes(const char *path)
 {
     struct stat st;
@@ -300,6 +330,8 @@ static void tell(const struct exporter *x, cJSON *report)
     cJSON_AddStringToObject(report, "checkpoint", x->from->path);
     cJSON_AddNumberToObject(report, "step", (double)x->from->step);
     cJSON_AddBoolToObject(report, "averages", x->averages);
+    if (!isnan(x->difference))
+        cJSON_AddNumberToObject(report, "difference", x->difference);
 }
 
 int pm_export_onnx(const struct pm_config *c, const char *file, struct cJSON *report)
@@ -311,6 +343,7 @@ int pm_export_onnx(const struct pm_config *c, const char *file, struct cJSON *re
     PM_TRY(make_graph(&x));
     add_notes(&x);
     PM_TRY(write_model(&x, file));
+    PM_TRY(try_file(&x));
     tell(&x, report);
 out:
     close_exporter(&x);
