@@ -515,3 +515,10 @@ out:
     pm_tensor_file_close(&to);
     return err;
 }
+
+const char *pm_names_origin(const struct pm_tensor_file *f, const struct pm_file_tensor *t)
+{
+    const struct mapped *m = f->own;
+
+    return m->orders[t->source].from->name;
+}

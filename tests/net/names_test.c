@@ -253,7 +253,8 @@ static void depthwise_weights_are_turned(void **state)
     for (int k = 0; k < 9; k++)
         for (int c = 0; c < 32; c++)
             assert_true(x[k * 32 + c] == (float)(c * 9 + k));
-    find(f, "MobilenetV2/expanded_conv_6/depthwise/depthwise_weights", 4, 3, 3, 192, 1);
+    t = find(f, "MobilenetV2/expanded_conv_6/depthwise/depthwise_weights", 4, 3, 3, 192, 1);
+    assert_string_equal(pm_names_origin(f, t), "features.7.conv.1.0.weight");
     find(f, "MobilenetV2/expanded_conv_6/depthwise/BatchNorm/moving_variance", 1, 192, 0, 0, 0);
     pm_tensor_file_close(&f);
 }
