@@ -1,14 +1,17 @@
 /* Place in x of element i of a row-major tensor of sizes d, whose index along axis k counts for s[k].
  * RANK, a specialization constant of the including shader, is the number of axes at the end that
  * matter: those in front are 1 and their divisions are left out. With VEC=4 the last axis is one of
- * vectors: its size and the other strides are multiples of 4, s[5] is 1 or 0. */
+ * vectors: its size and the other strides are multiples of 4, s[5] is 1. */
 #ifndef PM_STRIDED_GLSL
 #define PM_STRIDED_GLSL
 
 uint pm_at(uint i, int d[6], int s[6])
 {
-    uint at = (i % uint(d[5] / VEC)) * uint(s[5]);
+    uint at;
 
+    if (RANK == 1)
+        return i * uint(s[5]);
+    at = (i % uint(d[5] / VEC)) * uint(s[5]);
     i /= uint(d[5] / VEC);
     [[unroll]] for (int k = 4; k >= 0; k--) {
         if (RANK > 5 - k) {

@@ -1,10 +1,12 @@
 /* add: y = act(x0 + scale (x1 + x2 + ..)), 2 to 8 inputs of one shape. scale serves residual units
  * that damp their branch. Backward: g = dy act'(y) goes to x0, scale g to the others; where g is dy,
- * or one tensor serves several inputs, nothing is copied. */
+ * or one tensor serves several inputs, nothing is copied. Two inputs of other shapes that go together
+ * are binary.c's. */
 #include <pumice/layer.h>
 
 #include "add.params.h"
 #include "layers/activation.h"
+#include "layers/binary.h"
 #include "layers/export_nodes.h"
 #include "layers/pick.h"
 
@@ -119,15 +121,27 @@ static const struct pm_kernel bwd = {
     .params_size = sizeof(struct add_params), .cpu = bwd_cpu, .pick = bwd_pick,
 };
 
+/* Two inputs of different shapes, of which nothing but the sum is asked. */
+static bool spreads(const struct pm_node *n)
+{
+    const struct add_cfg *cfg = n->cfg;
+
+    return n->inputs == 2 && cfg->activation == PM_ACT_NONE && cfg->scale == 1 &&
+           !pm_shape_equal(n->in[0]->out_shape, n->in[1]->out_shape);
+}
+
 static int infer(struct pm_node *n)
 {
     struct pm_shape x = n->in[0]->out_shape;
     char a[64], b[64];
 
+    if (spreads(n))
+        return pm_binary_infer(n);
     for (int i = 1; i < n->inputs; i++)
         if (!pm_shape_equal(x, n->in[i]->out_shape))
-            return pm_fail(PM_ECONFIG, "%s: add's inputs must have one shape: %s has %s, %s has %s",
-                           n->name, n->in[0]->name, pm_shape_text(x, a), n->in[i]->name,
+            return pm_fail(PM_ECONFIG, "%s: the inputs of add with scale, activation or more than two "
+                           "inputs must have one shape: %s has %s, %s has %s", n->name,
+                           n->in[0]->name, pm_shape_text(x, a), n->in[i]->name,
                            pm_shape_text(n->in[i]->out_shape, b));
     return pm_infer_same(n);
 }
@@ -145,6 +159,10 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     struct add_params p = params_of(n);
     struct pm_tensor b[INPUTS + 1];
 
+    if (spreads(n)) {
+        pm_binary_forward(n, c, PM_BINARY_ADD);
+        return;
+    }
     for (int i = 0; i < INPUTS; i++)
         b[i] = i < n->inputs ? n->xs[i] : PM_NO_TENSOR;
     b[Y] = n->y;
@@ -157,6 +175,10 @@ static void backward(struct pm_node *n, struct pm_calls *c)
     bool same = p.scale == 1, plain = p.act == PM_ACT_NONE;
     struct pm_tensor first = PM_NO_TENSOR, others = PM_NO_TENSOR; /* what is to be written */
 
+    if (spreads(n)) {
+        pm_binary_backward(n, c, PM_BINARY_ADD);
+        return;
+    }
     for (int i = 0; i < n->inputs; i++) {
         struct pm_tensor *to = i == 0 || same ? &first : &others;
 

@@ -3,6 +3,7 @@
  * b's value. */
 #include <pumice/layer.h>
 
+#include "layers/binary.h"
 #include "layers/export_nodes.h"
 #include "layers/pick.h"
 #include "layers/vmath.h"
@@ -101,16 +102,17 @@ static bool gates(struct pm_shape a, struct pm_shape b)
            b.dim[3] == a.dim[3];
 }
 
-static int infer(struct pm_node *n)
+/* Whether the rows of this file serve. */
+static bool ours(const struct pm_node *n)
 {
     struct pm_shape a = n->in[0]->out_shape, b = n->in[1]->out_shape;
-    char first[64], second[64];
 
-    if (!gates(a, b) && !(pm_shape_equal(a, b) && a.rank > 0))
-        return pm_fail(PM_ECONFIG, "%s: multiply's second input has shape %s, which is neither the "
-                       "first one's, %s, nor that with height and width 1", n->name,
-                       pm_shape_text(b, second), pm_shape_text(a, first));
-    return pm_infer_same(n);
+    return gates(a, b) || (pm_shape_equal(a, b) && a.rank > 0);
+}
+
+static int infer(struct pm_node *n)
+{
+    return ours(n) ? pm_infer_same(n) : pm_binary_infer(n);
 }
 
 static struct multiply_params params_of(const struct pm_node *n)
@@ -133,13 +135,21 @@ static void product(struct pm_calls *c, const struct multiply_params *p, struct 
 static void forward(struct pm_node *n, struct pm_calls *c)
 {
     struct multiply_params p = params_of(n);
-    product(c, &p, n->xs[0], n->xs[1], n->y);
+
+    if (ours(n))
+        product(c, &p, n->xs[0], n->xs[1], n->y);
+    else
+        pm_binary_forward(n, c, PM_BINARY_MULTIPLY);
 }
 
 static void backward(struct pm_node *n, struct pm_calls *c)
 {
     struct multiply_params p = params_of(n);
 
+    if (!ours(n)) {
+        pm_binary_backward(n, c, PM_BINARY_MULTIPLY);
+        return;
+    }
     if (pm_has(n->dxs[1]) && p.broadcast)
         pm_call(c, &sum, (size_t)p.n, &p, PM_BUFS(n->xs[0], n->dy, n->dxs[1]));
     else if (pm_has(n->dxs[1]))
@@ -154,7 +164,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 }
 
 const struct pm_layer pm_layer_multiply = {
-    .name = "multiply", .help = "product of two inputs; the second may be a gate per channel",
+    .name = "multiply", .help = "product of two inputs; axes of size 1 repeat",
     .opts = opts, .cfg_size = 4, .min_inputs = 2, .max_inputs = 2, .infer = infer,
     .forward = forward, .backward = backward, .onnx = onnx,
 };

@@ -7,10 +7,9 @@
 
 #include "strided.params.h"
 
-/* Six axes at least, slowest first; those in front that are not needed have size 1, stride 0. */
+/* Slowest first; those in front that are not needed have size 1, stride 0. */
 struct pm_axes {
     int size[PM_MAX_RANK], a[PM_MAX_RANK], b[PM_MAX_RANK];
-    int used; /* axes at the end, at least 1 */
 };
 /* Axes 0..rank-1 of sizes and strides, brought to the fewest that reach the same places in the same
  * order: those of size 1 go, neighbours that are one line of memory in all become one. b may be
@@ -19,8 +18,29 @@ struct pm_axes pm_axes_make(int rank, const int *size, const int *a, const int *
 /* Strides of a row-major tensor; 0 for axes of size 1. */
 void pm_axes_strides(struct pm_shape s, int stride[PM_MAX_RANK]);
 /* Whether vectors of four along the last axis serve: it is a multiple of 4 and one line in memory
- * (stride 1), the other axes' strides are multiples of 4. flat: stride 0 along it will do, too. */
-bool pm_axes_four(int rank, const int *size, const int *stride, bool flat);
+ * (stride 1), the other axes' strides are multiples of 4. */
+bool pm_axes_four(const int size[PM_MAX_RANK], const int stride[PM_MAX_RANK]);
+/* Axes from the first that is not 1 to the last, at least 1. */
+uint32_t pm_axes_rank(const int size[PM_MAX_RANK]);
+
+/* Place of element i of a row-major tensor of these sizes. */
+static inline size_t pm_axes_place(const int size[PM_MAX_RANK], const int stride[PM_MAX_RANK], size_t i)
+{
+    size_t at = 0;
+
+    for (int k = PM_MAX_RANK - 1; k > 0; k--) {
+        at += i % (size_t)size[k] * (size_t)stride[k];
+        i /= (size_t)size[k];
+    }
+    return at + i * (size_t)stride[0];
+}
+/* Elements from `begin` to the end of its line along the last axis, or to `end`. */
+static inline size_t pm_axes_run(const int size[PM_MAX_RANK], size_t begin, size_t end)
+{
+    const size_t left = (size_t)size[PM_MAX_RANK - 1] - begin % (size_t)size[PM_MAX_RANK - 1];
+
+    return left < end - begin ? left : end - begin;
+}
 
 /* y = scale x, element by element of y; x's axes have the strides a. */
 extern const struct pm_kernel pm_row_strided_copy;

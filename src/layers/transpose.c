@@ -23,7 +23,7 @@ void pm_axes_strides(struct pm_shape s, int stride[PM_MAX_RANK])
 
 struct pm_axes pm_axes_make(int rank, const int *size, const int *a, const int *b)
 {
-    struct pm_axes x = { .used = 0 };
+    struct pm_axes x = { .a = { 0 } };
     int n = PM_MAX_RANK; /* the axis in front of which the next one goes */
 
     for (int i = rank - 1; i >= 0; i--) {
@@ -38,46 +38,47 @@ struct pm_axes pm_axes_make(int rank, const int *size, const int *a, const int *
         n--;
         x.size[n] = size[i], x.a[n] = sa, x.b[n] = sb;
     }
-    x.used = n < PM_MAX_RANK ? PM_MAX_RANK - n : 1;
     for (int i = 0; i < n; i++)
         x.size[i] = 1;
     return x;
 }
 
-bool pm_axes_four(int rank, const int *size, const int *stride, bool flat)
+bool pm_axes_four(const int size[PM_MAX_RANK], const int stride[PM_MAX_RANK])
 {
-    if (size[rank - 1] % 4 != 0 || !(stride[rank - 1] == 1 || (flat && stride[rank - 1] == 0)))
-        return false;
-    for (int i = 0; i < rank - 1; i++)
-        if (stride[i] % 4 != 0 && !(flat && stride[rank - 1] == 0))
+    for (int i = 0; i < PM_MAX_RANK - 1; i++)
+        if (stride[i] % 4 != 0)
             return false;
-    return true;
+    return size[PM_MAX_RANK - 1] % 4 == 0 && stride[PM_MAX_RANK - 1] == 1;
+}
+
+uint32_t pm_axes_rank(const int size[PM_MAX_RANK])
+{
+    uint32_t rank = PM_MAX_RANK;
+
+    while (rank > 1 && size[PM_MAX_RANK - rank] == 1)
+        rank--;
+    return rank;
 }
 
 /* ---- the row --------------------------------------------------------------------------- */
 
-/* Items: lines of y along its last axis. */
 PM_CLONES static void copy_cpu(const struct pm_args *args, size_t begin, size_t end)
 {
     const struct strided_params *p = args->params;
     const float scale = p->scale;
-    const size_t length = (size_t)p->d[5], step = (size_t)p->s[5];
+    const size_t step = (size_t)p->s[5];
 
-    for (size_t line = begin; line < end; line++) {
-        const float *x = args->buf[0];
-        float *y = (float *)args->buf[1] + line * length;
-        size_t rest = line;
+    for (size_t n; begin < end; begin += n) {
+        const float *x = (const float *)args->buf[0] + pm_axes_place(p->d, p->s, begin);
+        float *y = (float *)args->buf[1] + begin;
 
-        for (int k = 4; k >= 0; k--) {
-            x += rest % (size_t)p->d[k] * (size_t)p->s[k];
-            rest /= (size_t)p->d[k];
-        }
+        n = pm_axes_run(p->d, begin, end);
         if (step == 1) {
             PM_SIMD
-            for (size_t i = 0; i < length; i++)
+            for (size_t i = 0; i < n; i++)
                 y[i] = scale * x[i];
         } else {
-            for (size_t i = 0; i < length; i++)
+            for (size_t i = 0; i < n; i++)
                 y[i] = scale * x[i * step];
         }
     }
@@ -87,19 +88,15 @@ static bool copy_pick(const struct pm_caps *caps, const void *params, size_t cou
                       struct pm_picks *out)
 {
     const struct strided_params *p = params;
-    const bool four = pm_axes_four(PM_MAX_RANK, p->d, p->s, false);
-    int rank = PM_MAX_RANK;
 
-    (void)caps, (void)count;
-    while (rank > 1 && p->d[PM_MAX_RANK - rank] == 1)
-        rank--;
-    return pick_four("strided_copy4", "strided_copy", four, (size_t)p->count, (uint32_t)rank, level,
-                     out);
+    (void)caps;
+    return pick_four("strided_copy4", "strided_copy", pm_axes_four(p->d, p->s), count,
+                     pm_axes_rank(p->d), level, out);
 }
 
 const struct pm_kernel pm_row_strided_copy = {
     .name = "strided_copy", .bufs = "r:x w:y", .params_size = sizeof(struct strided_params),
-    .cpu = copy_cpu, .grain = 64, .pick = copy_pick,
+    .cpu = copy_cpu, .pick = copy_pick,
 };
 
 void pm_strided_copy(struct pm_calls *c, const struct pm_axes *axes, float scale,
@@ -109,7 +106,7 @@ void pm_strided_copy(struct pm_calls *c, const struct pm_axes *axes, float scale
 
     memcpy(p.d, axes->size, sizeof p.d);
     memcpy(p.s, axes->a, sizeof p.s);
-    pm_call(c, &pm_row_strided_copy, pm_count(y) / (size_t)p.d[5], &p, PM_BUFS(x, y));
+    pm_call(c, &pm_row_strided_copy, pm_count(y), &p, PM_BUFS(x, y));
 }
 
 /* ---- the layer ------------------------------------------------------------------------- */

@@ -238,6 +238,31 @@ static const struct verify_case cases[] = {
       "{'name':'h','layer':'scale'},{'name':'i','layer':'scale','beta':true},"
       "{'name':'j','layer':'scale','gamma':false,'beta':true},"
       "{'name':'k','layer':'prelu','shared':true}]" },
+    { "broadcasts", PM_SHAPE4(3, 5, 6, 4), "", false,
+      "[{'name':'a','layer':'conv2d','filters':8,'kernel':3},"
+      "{'name':'b','layer':'reduce_mean'},{'name':'c','layer':'reduce_sum','axes':[3]},"
+      "{'name':'d','layer':'subtract','inputs':['a','b']},"
+      "{'name':'e','layer':'maximum','inputs':['d','a']},"
+      "{'name':'f','layer':'minimum','inputs':['e','c']},"
+      "{'name':'g','layer':'multiply','inputs':['f','c']},"
+      "{'name':'h','layer':'sigmoid','inputs':['a']},{'name':'i','layer':'exp'},"
+      "{'name':'j','layer':'divide','inputs':['g','i']},"
+      "{'name':'k','layer':'reduce_max','axes':[1]},"
+      "{'name':'l','layer':'add','inputs':['j','k']},"
+      "{'name':'m','layer':'reduce_min','axes':[-1]},"
+      "{'name':'n','layer':'subtract','inputs':['a','m']}]" },
+    { "reductions_long", PM_SHAPE2(2, 260), "", false,
+      "[{'name':'a','layer':'reduce_max','axes':[1]},"
+      "{'name':'b','layer':'fully_connected','units':300,'inputs':['images']},"
+      "{'name':'c','layer':'reduce_min','axes':[1]},"
+      "{'name':'d','layer':'reduce_mean','axes':[1],'inputs':['b']},"
+      "{'name':'e','layer':'reduce_sum','axes':[0,1],'inputs':['b']},"
+      "{'name':'f','layer':'concat','inputs':['a','c','d']},"
+      "{'name':'g','layer':'divide','inputs':['f','e']},"
+      "{'name':'h','layer':'fully_connected','units':6,'inputs':['b']},"
+      "{'name':'i','layer':'subtract','inputs':['h','d']},"
+      "{'name':'j','layer':'fully_connected','units':5,'inputs':['g']},"
+      "{'name':'k','layer':'concat','inputs':['i','j']}]" },
     { "neighbours", PM_SHAPE4(2, 4, 5, 3), "", false,
       "[{'name':'a','layer':'conv2d','filters':13,'kernel':1},"
       "{'name':'b','layer':'local_response_norm','radius':4,'alpha':0.3,'beta':0.75},"

@@ -1,10 +1,44 @@
 /* add, concat, multiply, slice and pad by their definitions. */
 #include "check.h"
 
+/* Sum or product where axes of size 1, and those in front that one input lacks, repeat. */
+static void spread(struct ref *r, int product)
+{
+    const struct ref_array *a = &r->in[0], *b = &r->in[1];
+    struct pm_shape y = a->shape.rank >= b->shape.rank ? a->shape : b->shape;
+
+    for (int i = 1; i <= a->shape.rank && i <= b->shape.rank; i++)
+        y.dim[y.rank - i] = (int)fmax(a->shape.dim[a->shape.rank - i], b->shape.dim[b->shape.rank - i]);
+    ref_output(r, y);
+    for (size_t at = 0; at < r->y.count; at++) {
+        size_t rest = at, place[2] = { 0 }, step[2] = { 1, 1 };
+
+        for (int i = 1; i <= y.rank; i++) {
+            const size_t index = rest % (size_t)y.dim[y.rank - i];
+
+            rest /= (size_t)y.dim[y.rank - i];
+            for (int k = 0; k < 2; k++) {
+                const struct pm_shape s = r->in[k].shape;
+                const int size = i <= s.rank ? s.dim[s.rank - i] : 1;
+
+                place[k] += size == 1 ? 0 : index * step[k];
+                step[k] *= (size_t)size;
+            }
+        }
+        const double va = a->v[place[0]], vb = b->v[place[1]];
+        r->y.v[at] = product ? va * vb : va + vb;
+        r->y.mag[at] = product ? fabs(va * vb) : fabs(va) + fabs(vb);
+    }
+}
+
 static void add(struct ref *r)
 {
     const double scale = ref_number(r, "scale", 1), slope = ref_number(r, "slope", 0.01);
 
+    if (r->in[0].count != r->in[1].count) {
+        spread(r, 0);
+        return;
+    }
     ref_output(r, r->in[0].shape);
     for (size_t i = 0; i < r->y.count; i++) {
         double sum = r->in[0].v[i], mag = fabs(sum);
@@ -47,17 +81,7 @@ static void concat(struct ref *r)
 
 static void multiply(struct ref *r)
 {
-    const struct ref_array *a = &r->in[0], *b = &r->in[1];
-    const size_t c = (size_t)a->shape.dim[a->shape.rank - 1];
-    const size_t image = a->count / (size_t)a->shape.dim[0];
-
-    ref_output(r, a->shape);
-    for (size_t i = 0; i < a->count; i++) {
-        const size_t at = b->count == a->count ? i : i / image * c + i % c;
-
-        r->y.v[i] = a->v[i] * b->v[at];
-        r->y.mag[i] = fabs(r->y.v[i]);
-    }
+    spread(r, 1);
 }
 
 /* Copies x into y, both of rank 4, at `first`. */
@@ -118,7 +142,12 @@ static const struct check_case add_cases[] = {
     { "add activation=relu scale=-0.5", "5x4 5x4 5x4 5x4 5x4 5x4 5x4 5x4" },
     { "add scale=0.2 activation=relu", "5x3 5x3", .no_gradient = 1 },
     { "add scale=0.2 activation=relu", "5x3 5x3", .no_gradient = 2 },
+    { "add", "2x3x4x5 5" },
+    { "add", "2x1x4x1 2x3x1x8" },
+    { "add", "1x6x8 3x6x8" },
+    { "add", "3x6x8 1x6x8", .no_gradient = 1 },
     { "add activation=relu", "8x56x56x64 8x56x56x64", .large = true },
+    { "add", "8x197x192 197x192", .large = true },
     { "add activation=relu scale=0.17", "2x35x35x161 2x35x35x161 2x35x35x161", .large = true },
     { 0 },
 };
@@ -138,6 +167,10 @@ static const struct check_case multiply_cases[] = {
     { "multiply", "2x3x4x5 2x1x1x5" },
     { "multiply", "3x7x6x8 3x1x1x8" },
     { "multiply", "3x8 3x8" },
+    { "multiply", "3x1x1x8 3x5x2x8" },
+    { "multiply", "2x3x4x5 2x3x4x1" },
+    { "multiply", "2x3x8 3x1" },
+    { "multiply", "2x5x4x8 2x5x4x1", .no_gradient = 2 },
     { "multiply", "2x1x1x6 2x1x1x6" },
     { "multiply", "2x5x2x70 2x1x1x70", .no_gradient = 1 },
     { "multiply", "2x5x2x7 2x1x1x7", .no_gradient = 2 },
