@@ -203,7 +203,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     const char *x[INPUTS + 1] = { NULL }, *y;
 
     for (int i = 0; i < n->inputs; i++)
-        x[i] = pm_export_x(g, n, i);
+        x[i] = pm_binary_export(n, g, i);
     if (cfg->scale != 1) {
         y = n->inputs > 2 ? pm_export_op(g, "Sum", x + 1) : x[1];
         y = pm_export_op(g, "Mul", PM_VALUES(y, pm_export_number(g, cfg->scale)));

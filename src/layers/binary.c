@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "binary.params.h"
+#include "layers/export_nodes.h"
 #include "layers/infer.h"
 #include "layers/pick.h"
 #include "layers/reduce.h"
@@ -258,11 +259,20 @@ void pm_binary_backward(struct pm_node *n, struct pm_calls *c, enum pm_binary ki
             pm_reduce_sum(c, d[i], aligned(n, i), 1, n->dxs[i]);
 }
 
+const char *pm_binary_export(const struct pm_node *n, struct pm_export *g, int i)
+{
+    const char *x = pm_export_x(g, n, i);
+
+    if (n->in[i]->out_shape.rank == n->out_shape.rank)
+        return x;
+    return pm_export_reshape(g, x, n->in[i]->out_shape, aligned(n, i));
+}
+
 /* ---- layers ---------------------------------------------------------------------------- */
 
 static const struct pm_opt no_opts[] = { { 0 } };
 
-#define BINARY(id, kind, text)                                                                     \
+#define BINARY(id, kind, op, text)                                                                 \
     static void id##_forward(struct pm_node *n, struct pm_calls *c)                                \
     {                                                                                              \
         pm_binary_forward(n, c, kind);                                                             \
@@ -271,13 +281,17 @@ static const struct pm_opt no_opts[] = { { 0 } };
     {                                                                                              \
         pm_binary_backward(n, c, kind);                                                            \
     }                                                                                              \
+    static const char *id##_onnx(const struct pm_node *n, struct pm_export *g)                     \
+    {                                                                                              \
+        return pm_export_op(g, op, PM_VALUES(pm_binary_export(n, g, 0), pm_binary_export(n, g, 1))); \
+    }                                                                                              \
     const struct pm_layer pm_layer_##id = {                                                        \
         .name = #id, .help = text, .opts = no_opts, .cfg_size = 4, .min_inputs = 2,                \
         .max_inputs = 2, .infer = pm_binary_infer, .forward = id##_forward,                        \
-        .backward = id##_backward,                                                                 \
+        .backward = id##_backward, .onnx = id##_onnx,                                              \
     }
 
-BINARY(subtract, PM_BINARY_SUBTRACT, "difference of two inputs; axes of size 1 repeat");
-BINARY(divide, PM_BINARY_DIVIDE, "quotient of two inputs; axes of size 1 repeat");
-BINARY(minimum, PM_BINARY_MINIMUM, "smaller of two inputs; axes of size 1 repeat");
-BINARY(maximum, PM_BINARY_MAXIMUM, "larger of two inputs; axes of size 1 repeat");
+BINARY(subtract, PM_BINARY_SUBTRACT, "Sub", "difference of two inputs; axes of size 1 repeat");
+BINARY(divide, PM_BINARY_DIVIDE, "Div", "quotient of two inputs; axes of size 1 repeat");
+BINARY(minimum, PM_BINARY_MINIMUM, "Min", "smaller of two inputs; axes of size 1 repeat");
+BINARY(maximum, PM_BINARY_MAXIMUM, "Max", "larger of two inputs; axes of size 1 repeat");

@@ -19,5 +19,7 @@ enum pm_binary {
 int pm_binary_infer(struct pm_node *n);
 void pm_binary_forward(struct pm_node *n, struct pm_calls *c, enum pm_binary kind);
 void pm_binary_backward(struct pm_node *n, struct pm_calls *c, enum pm_binary kind);
+/* Input i with as many axes as the output. */
+const char *pm_binary_export(const struct pm_node *n, struct pm_export *g, int i);
 
 #endif

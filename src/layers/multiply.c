@@ -160,7 +160,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
-    return pm_export_op(g, "Mul", PM_VALUES(pm_export_x(g, n, 0), pm_export_x(g, n, 1)));
+    return pm_export_op(g, "Mul", PM_VALUES(pm_binary_export(n, g, 0), pm_binary_export(n, g, 1)));
 }
 
 const struct pm_layer pm_layer_multiply = {

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "layers/export_nodes.h"
 #include "layers/infer.h"
 #include "layers/pick.h"
 #include "layers/strided.h"
@@ -340,10 +341,29 @@ static void backward(struct pm_node *n, struct pm_calls *c)
     pm_call(c, &bwd, pm_count(n->x), &b, PM_BUFS(n->x, n->y, n->dy, n->saved[0], n->dx));
 }
 
+/* ReduceSum takes its axes as a value, the others as an attribute until opset 18. */
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const struct pm_ints axes = ((const struct reduce_cfg *)n->cfg)->axes;
+    const int rank = n->in[0]->out_shape.rank;
+    const bool sum = is_layer(n, "reduce_sum");
+    const char *op = sum ? "ReduceSum" : is_layer(n, "reduce_mean") ? "ReduceMean"
+                     : is_layer(n, "reduce_max") ? "ReduceMax" : "ReduceMin";
+    const char *x = pm_export_x(g, n, 0), *y;
+    int64_t list[PM_MAX_RANK];
+
+    for (int i = 0; i < axes.count; i++)
+        list[i] = pm_export_axis(rank, axes.v[i] < 0 ? axes.v[i] + rank : axes.v[i]);
+    y = pm_export_op(g, op, PM_VALUES(x, sum ? pm_export_integers(g, axes.count, list) : NULL));
+    if (!sum)
+        pm_export_ints(g, "axes", axes.count, list);
+    return pm_export_reshape(g, y, kept_of(n), n->out_shape);
+}
+
 #define REDUCE(id, text)                                                                           \
     const struct pm_layer pm_layer_##id = {                                                        \
         .name = #id, .help = text, .opts = opts, .cfg_size = sizeof(struct reduce_cfg),            \
-        .infer = infer, .forward = forward, .backward = backward,                                  \
+        .infer = infer, .forward = forward, .backward = backward, .onnx = onnx,                    \
     }
 
 REDUCE(reduce_sum, "sum over axes");
