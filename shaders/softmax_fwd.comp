@@ -3,6 +3,7 @@
 #include "lib/buffers.glsl"
 #include "softmax.params.h"
 layout(local_size_x_id = 0) in;
+layout(constant_id = 3) const int LOGARITHM = 0; /* log_softmax */
 layout(push_constant, scalar) uniform Push { InOutF32 x; InOutF32 y; softmax_params p; };
 
 void main()
@@ -19,9 +20,13 @@ void main()
             float e = exp(x.v[first + i] - largest);
 
             sum += e;
-            y.v[first + i] = e;
+            if (LOGARITHM == 0)
+                y.v[first + i] = e;
         }
         for (uint i = 0; i < k; i++)
-            y.v[first + i] *= 1.0 / sum;
+            if (LOGARITHM == 0)
+                y.v[first + i] *= 1.0 / sum;
+            else
+                y.v[first + i] = x.v[first + i] - (largest + log(sum));
     }
 }

@@ -4,6 +4,7 @@
 #include "softmax.params.h"
 #include "lib/reduce.glsl"
 layout(local_size_x_id = 0) in;
+layout(constant_id = 3) const int LOGARITHM = 0; /* log_softmax */
 layout(push_constant, scalar) uniform Push { InOutF32 x; InOutF32 y; softmax_params p; };
 
 /* A workgroup a row; a lane touches its own values only, so y may be x. */
@@ -23,10 +24,15 @@ void main()
             float e = exp(x.v[first + i] - largest);
 
             sum += e;
-            y.v[first + i] = e;
+            if (LOGARITHM == 0)
+                y.v[first + i] = e;
         }
-        float scale = 1.0 / group_sum(sum);
+        sum = group_sum(sum);
+        float scale = 1.0 / sum, shift = largest + log(sum);
         for (uint i = lane; i < k; i += 64)
-            y.v[first + i] *= scale;
+            if (LOGARITHM == 0)
+                y.v[first + i] *= scale;
+            else
+                y.v[first + i] = x.v[first + i] - shift;
     }
 }

@@ -3,4 +3,5 @@ struct window_params {
     int n, h, w, c;
     int n0, h0, w0, c0;
     int sn, sh, sw, sc;
+    float fill; /* pad: what is around the box */
 };

@@ -14,7 +14,7 @@ void main()
         uint rest = i / uint(p.c);
         int x = int(rest % uint(p.w)) - p.w0, y = int(rest / uint(p.w) % uint(p.h)) - p.h0;
         int n = int(rest / uint(p.w * p.h)) - p.n0;
-        float value = 0.0;
+        float value = p.fill;
 
         if (n >= 0 && n < p.sn && y >= 0 && y < p.sh && x >= 0 && x < p.sw && k >= 0 && k < p.sc)
             value = box.v[((n * p.sh + y) * p.sw + x) * p.sc + k];

@@ -1,5 +1,6 @@
 /* softmax: y = exp(x - max) / sum of exp(x - max) over the last axis.
- * Backward: dx = y (dy - sum of dy y). */
+ * Backward: dx = y (dy - sum of dy y).
+ * log_softmax: y = x - max - log of the sum; dx = dy - exp(y) sum of dy. */
 #include <pumice/layer.h>
 
 #include "layers/export_nodes.h"
@@ -8,6 +9,22 @@
 #include "softmax.params.h"
 
 static const struct pm_opt opts[] = { { 0 } };
+
+/* The sum of e^(x - largest), 64 terms at a time. */
+PM_INLINE float exp_sum(const float *x, int k, float largest)
+{
+    enum { WIDTH = 64 };
+    float part[WIDTH], sum = 0;
+
+    for (int i = 0; i < k; i += WIDTH) {
+        const int n = k - i < WIDTH ? k - i : WIDTH;
+
+        for (int j = 0; j < n; j++)
+            part[j] = pm_expf(x[i + j] - largest);
+        sum += pm_row_sum(part, n);
+    }
+    return sum;
+}
 
 PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
@@ -18,6 +35,13 @@ PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
         const float *x = (const float *)a->buf[0] + row * k;
         float *y = (float *)a->buf[1] + row * k, largest = pm_row_max(x, k), scale;
 
+        if (p->logarithm) {
+            const float shift = largest + logf(exp_sum(x, k, largest));
+
+            for (int i = 0; i < k; i++)
+                y[i] = x[i] - shift;
+            continue;
+        }
         PM_SIMD
         for (int i = 0; i < k; i++)
             y[i] = pm_expf(x[i] - largest);
@@ -36,6 +60,14 @@ PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
         const float *y = (const float *)a->buf[0] + row * k, *dy = (const float *)a->buf[1] + row * k;
         float *dx = (float *)a->buf[2] + row * k, dot = 0;
 
+        if (p->logarithm) {
+            const float sum = pm_row_sum(dy, k);
+
+            PM_SIMD
+            for (int i = 0; i < k; i++)
+                dx[i] = dy[i] - pm_expf(y[i]) * sum;
+            continue;
+        }
         for (int i = 0; i < k; i++)
             dot += dy[i] * y[i];
         PM_SIMD
@@ -44,12 +76,22 @@ PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
     }
 }
 
+static bool pick(const char *wide, const char *name, const struct softmax_params *p, size_t rows,
+                 int level, struct pm_picks *out)
+{
+    if (!pick_wide(wide, name, rows, p->k, level, out))
+        return false;
+    out->d[0].spec[3] = (uint32_t)p->logarithm;
+    out->d[0].specs = 4;
+    return true;
+}
+
 static bool fwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                      struct pm_picks *out)
 {
     const struct softmax_params *p = params;
     (void)caps;
-    return pick_wide("softmax_fwd_wide", "softmax_fwd", count, p->k, level, out);
+    return pick("softmax_fwd_wide", "softmax_fwd", p, count, level, out);
 }
 
 static bool bwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
@@ -57,7 +99,7 @@ static bool bwd_pick(const struct pm_caps *caps, const void *params, size_t coun
 {
     const struct softmax_params *p = params;
     (void)caps;
-    return pick_wide("softmax_bwd_wide", "softmax_bwd", count, p->k, level, out);
+    return pick("softmax_bwd_wide", "softmax_bwd", p, count, level, out);
 }
 
 static double flops(const void *params, size_t count)
@@ -80,15 +122,18 @@ static const struct pm_kernel bwd = {
 static int infer(struct pm_node *n)
 {
     if (n->in[0]->out_shape.rank < 1)
-        return pm_fail(PM_ECONFIG, "%s: softmax of a scalar: its input needs an axis of classes",
-                       n->name);
+        return pm_fail(PM_ECONFIG, "%s: %s of a scalar: its input needs an axis of classes", n->name,
+                       n->layer->name);
     return pm_infer_same(n);
 }
+
+extern const struct pm_layer pm_layer_log_softmax;
 
 static struct softmax_params params_of(const struct pm_node *n)
 {
     int k = n->x.shape.dim[n->x.shape.rank - 1];
-    return (struct softmax_params){ .rows = (int)(pm_count(n->x) / (size_t)k), .k = k };
+    return (struct softmax_params){ .rows = (int)(pm_count(n->x) / (size_t)k), .k = k,
+                                    .logarithm = n->layer == &pm_layer_log_softmax };
 }
 
 static void forward(struct pm_node *n, struct pm_calls *c)
@@ -108,7 +153,8 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     const int rank = n->out_shape.rank;
-    const char *y = pm_export_op(g, "Softmax", PM_VALUES(pm_export_x(g, n, 0)));
+    const char *y = pm_export_op(g, n->layer == &pm_layer_log_softmax ? "LogSoftmax" : "Softmax",
+                                 PM_VALUES(pm_export_x(g, n, 0)));
 
     pm_export_int(g, "axis", pm_export_axis(rank, rank - 1));
     return y;
@@ -117,4 +163,8 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 const struct pm_layer pm_layer_softmax = {
     .name = "softmax", .help = "probabilities over the last axis", .opts = opts, .cfg_size = 4,
     .infer = infer, .forward = forward, .backward = backward, .onnx = onnx,
+};
+const struct pm_layer pm_layer_log_softmax = {
+    .name = "log_softmax", .help = "logarithms of probabilities over the last axis", .opts = opts,
+    .cfg_size = 4, .infer = infer, .forward = forward, .backward = backward, .onnx = onnx,
 };

@@ -1,4 +1,4 @@
-/* windows: slice takes a box of values out of its input, pad puts its input into zeros. Each is the
+/* windows: slice takes a box of values out of its input, pad puts its input into a constant. Each is the
  * other's gradient, so two rows serve both. They have four axes: shapes of lower rank get leading axes
  * of 1, in those of higher rank axes that are taken whole join the axis before them. */
 #include "layers/export_nodes.h"
@@ -7,10 +7,17 @@
 #include <string.h>
 
 #include "layers/pick.h"
+#include "layers/resample.h"
 #include "window.params.h"
 
 struct slice_cfg { struct pm_ints begin, size; };
-struct pad_cfg { struct pm_ints pad; };
+struct pad_cfg {
+    struct pm_ints pad;
+    int mode;
+    float value;
+};
+
+enum pad_mode { CONSTANT, REFLECT, EDGE };
 
 static const struct pm_opt slice_opts[] = {
     PM_INTS(slice_cfg, begin, "[0]", 0, 1 << 30, "first index along each axis"),
@@ -18,7 +25,10 @@ static const struct pm_opt slice_opts[] = {
     { 0 },
 };
 static const struct pm_opt pad_opts[] = {
-    PM_INTS(pad_cfg, pad, "[0, 0, 0, 0]", 0, 4096, "zeros at the top, bottom, left and right"),
+    PM_INTS(pad_cfg, pad, "[0, 0, 0, 0]", 0, 4096, "rows and columns more at the top, bottom, left and right"),
+    PM_ENUM(pad_cfg, mode, CONSTANT, "constant|reflect|edge",
+            "value, what lies as far inside of the edge, or what lies on it"),
+    PM_FLOAT(pad_cfg, value, 0, -3e38, 3e38, "of mode constant"),
     { 0 },
 };
 
@@ -51,7 +61,8 @@ static void put_cpu(const struct pm_args *a, size_t begin, size_t end)
         int n = (int)(i / p->w / p->h) - p->n0;
         float *to = big + i * p->c;
 
-        memset(to, 0, sizeof *to * p->c);
+        for (int k = 0; k < p->c; k++)
+            to[k] = p->fill;
         if (n >= 0 && n < p->sn && y >= 0 && y < p->sh && x >= 0 && x < p->sw)
             memcpy(to + p->c0, box + (((size_t)n * p->sh + y) * p->sw + x) * p->sc,
                    sizeof *to * p->sc);
@@ -197,6 +208,10 @@ static int pad_infer(struct pm_node *n)
         return pm_fail(PM_ECONFIG, "%s: pad needs four numbers (top, bottom, left, right) and an input "
                        "of rank 4, not %d numbers and %s", n->name, cfg->pad.count,
                        pm_shape_text(x, text));
+    if (cfg->mode == REFLECT &&
+        (pad[0] >= x.dim[1] || pad[1] >= x.dim[1] || pad[2] >= x.dim[2] || pad[3] >= x.dim[2]))
+        return pm_fail(PM_ECONFIG, "%s: pad of mode reflect must be smaller than the height and width of "
+                       "%s", n->name, pm_shape_text(x, text));
     n->out_shape = PM_SHAPE4(x.dim[0], x.dim[1] + pad[0] + pad[1], x.dim[2] + pad[2] + pad[3],
                              x.dim[3]);
     n->out_type = PM_F32;
@@ -214,18 +229,60 @@ static struct window_params pad_params(const struct pm_node *n)
     return p;
 }
 
+/* Taps of one axis of an image of `in` cells that is continued by what is there. */
+static struct pm_taps pad_taps(enum pad_mode mode, int in, int before, int after)
+{
+    struct pm_taps t = { in, in + before + after, NULL };
+
+    t.tap = pm_calloc((size_t)t.out, sizeof *t.tap);
+    for (int o = 0; o < t.out; o++) {
+        const int i = o - before;
+
+        t.tap[o].weight[0] = 1;
+        if (mode == REFLECT)
+            t.tap[o].at[0] = i < 0 ? -i : i < in ? i : 2 * (in - 1) - i;
+        else
+            t.tap[o].at[0] = i < 0 ? 0 : i < in ? i : in - 1;
+    }
+    return t;
+}
+
+static void pad_resample(const struct pm_node *n, struct pm_calls *c, bool back, struct pm_tensor from,
+                         struct pm_tensor to)
+{
+    const struct pad_cfg *cfg = n->cfg;
+    const int *d = n->x.shape.dim, *pad = cfg->pad.v;
+    const enum pad_mode mode = (enum pad_mode)cfg->mode;
+    const struct pm_taps axis[2] = { pad_taps(mode, d[1], pad[0], pad[1]),
+                                     pad_taps(mode, d[2], pad[2], pad[3]) };
+
+    pm_resample(c, axis, back, from, to);
+    pm_free(axis[0].tap);
+    pm_free(axis[1].tap);
+}
+
 static void pad_forward(struct pm_node *n, struct pm_calls *c)
 {
+    const struct pad_cfg *cfg = n->cfg;
     struct window_params p = pad_params(n);
-    call_put(c, &p, n->x, n->y);
+
+    p.fill = cfg->value;
+    if (cfg->mode == CONSTANT)
+        call_put(c, &p, n->x, n->y);
+    else
+        pad_resample(n, c, false, n->x, n->y);
 }
 
 static void pad_backward(struct pm_node *n, struct pm_calls *c)
 {
-    struct window_params p = pad_params(n);
+    const struct window_params p = pad_params(n);
 
-    if (pm_has(n->dx))
+    if (!pm_has(n->dx))
+        return;
+    if (((const struct pad_cfg *)n->cfg)->mode == CONSTANT)
         call_take(c, &p, n->dy, n->dx);
+    else
+        pad_resample(n, c, true, n->dy, n->dx);
 }
 
 /* ---- ONNX ------------------------------------------------------------------------------ */
@@ -257,12 +314,17 @@ static const char *slice_onnx(const struct pm_node *n, struct pm_export *g)
 
 static const char *pad_onnx(const struct pm_node *n, struct pm_export *g)
 {
-    const int *pad = ((const struct pad_cfg *)n->cfg)->pad.v;
+    static const char *const modes[] = { "constant", "reflect", "edge" };
+    const struct pad_cfg *cfg = n->cfg;
+    const int *pad = cfg->pad.v;
+    const char *pads = pm_export_integers(g, PM_INT64S(0, 0, pad[0], pad[2], 0, 0, pad[1], pad[3]));
+    const char *y = pm_export_op(g, "Pad",
+                                 PM_VALUES(pm_export_x(g, n, 0), pads,
+                                           cfg->value != 0 ? pm_export_number(g, cfg->value) : NULL));
 
-    return pm_export_op(g, "Pad",
-                        PM_VALUES(pm_export_x(g, n, 0),
-                                  pm_export_integers(g, PM_INT64S(0, 0, pad[0], pad[2], 0, 0,
-                                                                  pad[1], pad[3]))));
+    if (cfg->mode != CONSTANT)
+        pm_export_text(g, "mode", modes[cfg->mode]);
+    return y;
 }
 
 const struct pm_layer pm_layer_slice = {
@@ -271,7 +333,7 @@ const struct pm_layer pm_layer_slice = {
     .backward = slice_backward, .onnx = slice_onnx,
 };
 const struct pm_layer pm_layer_pad = {
-    .name = "pad", .help = "zeros around an image", .opts = pad_opts,
+    .name = "pad", .help = "an image with a margin", .opts = pad_opts,
     .cfg_size = sizeof(struct pad_cfg), .infer = pad_infer, .forward = pad_forward,
     .backward = pad_backward, .onnx = pad_onnx,
 };

@@ -199,6 +199,8 @@ static const struct verify_case cases[] = {
       "{'name':'f','layer':'global_pool'}]" },
     { "softmaxes", PM_SHAPE4(2, 3, 3, 5), "ignore_label=1", true,
       "[{'name':'a','layer':'conv2d','filters':6,'kernel':1},{'name':'b','layer':'softmax'},"
+      "{'name':'l','layer':'log_softmax'},{'name':'k','layer':'conv2d','filters':70,'kernel':1},"
+      "{'name':'m','layer':'log_softmax'},"
       "{'name':'c','layer':'conv2d','filters':100,'kernel':1},{'name':'d','layer':'softmax'},"
       "{'name':'e','layer':'conv2d','filters':4,'kernel':1}]" },
     { "merges_four", PM_SHAPE4(2, 5, 6, 4), "", false,
@@ -263,6 +265,17 @@ static const struct verify_case cases[] = {
       "{'name':'i','layer':'subtract','inputs':['h','d']},"
       "{'name':'j','layer':'fully_connected','units':5,'inputs':['g']},"
       "{'name':'k','layer':'concat','inputs':['i','j']}]" },
+    { "resized_four", PM_SHAPE4(2, 5, 6, 4), "", false,
+      "[{'name':'a','layer':'conv2d','filters':8,'kernel':3},"
+      "{'name':'b','layer':'resize','size':[9,13],'coordinates':'align_corners'},"
+      "{'name':'c','layer':'resize','scale':[0.5,0.7],'method':'nearest'},"
+      "{'name':'d','layer':'pad','pad':[1,0,2,1],'mode':'reflect'},"
+      "{'name':'e','layer':'pad','pad':[0,1,1,2],'mode':'edge'},"
+      "{'name':'f','layer':'pad','pad':[1,1,1,1],'value':0.5}]" },
+    { "resized_odd", PM_SHAPE4(2, 5, 6, 4), "", false,
+      "[{'name':'a','layer':'conv2d','filters':7,'kernel':3},"
+      "{'name':'b','layer':'resize','size':[9,13],'method':'cubic'},"
+      "{'name':'c','layer':'resize','scale':0.6,'coordinates':'asymmetric'}]" },
     { "neighbours", PM_SHAPE4(2, 4, 5, 3), "", false,
       "[{'name':'a','layer':'conv2d','filters':13,'kernel':1},"
       "{'name':'b','layer':'local_response_norm','radius':4,'alpha':0.3,'beta':0.75},"

@@ -84,19 +84,6 @@ static void multiply(struct ref *r)
     spread(r, 1);
 }
 
-/* Copies x into y, both of rank 4, at `first`. */
-static void copy_box(const struct ref_array *from, const struct ref_array *to, const int first[4])
-{
-    const int *size = from->shape.dim;
-
-    for (int n = 0; n < size[0]; n++)
-        for (int h = 0; h < size[1]; h++)
-            for (int w = 0; w < size[2]; w++)
-                for (int c = 0; c < size[3]; c++)
-                    to->v[ref_at(to, n + first[0], h + first[1], w + first[2], c + first[3])] =
-                        from->v[ref_at(from, n, h, w, c)];
-}
-
 /* Walks over the box's indices, last axis fastest. */
 static void slice(struct ref *r)
 {
@@ -122,15 +109,34 @@ static void slice(struct ref *r)
     }
 }
 
+/* What is at i of an axis of n cells, -1 for what is added. */
+static int padded(const struct ref *r, int i, int n)
+{
+    if (i >= 0 && i < n)
+        return i;
+    if (ref_says(r, "mode", "edge", "constant"))
+        return i < 0 ? 0 : n - 1;
+    if (ref_says(r, "mode", "reflect", "constant"))
+        return i < 0 ? -i : n - 1 - (i - (n - 1));
+    return -1;
+}
+
 static void pad(struct ref *r)
 {
-    const int *d = r->in[0].shape.dim;
+    const struct ref_array *x = &r->in[0];
+    const int *d = x->shape.dim;
     double p[4] = { 0 };
 
     ref_numbers(r, "pad", p, 4);
-    const int first[4] = { 0, (int)p[0], (int)p[2], 0 };
     ref_output(r, PM_SHAPE4(d[0], d[1] + (int)(p[0] + p[1]), d[2] + (int)(p[2] + p[3]), d[3]));
-    copy_box(&r->in[0], &r->y, first);
+    for (size_t i = 0; i < r->y.count; i++) {
+        const int *e = r->y.shape.dim, c = (int)(i % (size_t)e[3]);
+        const int w = padded(r, (int)(i / (size_t)e[3] % (size_t)e[2]) - (int)p[2], d[2]);
+        const int h = padded(r, (int)(i / (size_t)e[3] / (size_t)e[2] % (size_t)e[1]) - (int)p[0], d[1]);
+        const int n = (int)(i / (size_t)e[3] / (size_t)e[2] / (size_t)e[1]);
+
+        r->y.v[i] = w < 0 || h < 0 ? ref_number(r, "value", 0) : x->v[ref_at(x, n, h, w, c)];
+    }
 }
 
 static const struct check_case add_cases[] = {
@@ -194,6 +200,12 @@ static const struct check_case pad_cases[] = {
     { "pad pad=[1,2,3,0]", "2x3x4x5" },
     { "pad pad=[0,1,0,1]", "1x2x2x4" },
     { "pad", "2x2x2x2" },
+    { "pad pad=[1,2,3,0] value=-0.75", "2x3x4x5" },
+    { "pad pad=[1,2,3,0] mode=reflect", "2x3x4x5" },
+    { "pad pad=[2,2,0,1] mode=reflect", "2x3x2x8" },
+    { "pad pad=[1,4,3,0] mode=edge", "2x3x1x5" },
+    { "pad pad=[2,2,2,2] mode=edge", "2x3x3x4" },
+    { "pad pad=[3,3,3,3] mode=reflect", "8x112x112x4", .large = true },
     { "pad pad=[3,3,3,3]", "8x224x224x3", .large = true },
     { 0 },
 };

@@ -30,6 +30,20 @@ static void softmax(struct ref *r)
     }
 }
 
+static void log_softmax(struct ref *r)
+{
+    const struct ref_array *x = &r->in[0];
+    const int k = x->shape.dim[x->shape.rank - 1];
+
+    ref_output(r, x->shape);
+    for (size_t i = 0; i < x->count; i++) {
+        const double sum = log_sum(x->v + i / k * k, k);
+
+        r->y.v[i] = x->v[i] - sum;
+        r->y.mag[i] = fabs(x->v[i]) + fabs(sum) + 1;
+    }
+}
+
 static void softmax_cross_entropy(struct ref *r)
 {
     const struct ref_array *x = &r->in[0];
@@ -63,6 +77,15 @@ static const struct check_case softmax_cases[] = {
     { "softmax", "2x257x257x21", .large = true },
     { 0 },
 };
+static const struct check_case log_softmax_cases[] = {
+    { "log_softmax", "3x5" },
+    { "log_softmax", "2x3x4x21@-6..6" },
+    { "log_softmax", "4x1" },
+    { "log_softmax", "2x130@-30..30" },
+    { "log_softmax", "32x1001", .large = true },
+    { "log_softmax", "2x257x257x21", .large = true },
+    { 0 },
+};
 #define LOSS "softmax_cross_entropy"
 static const struct check_case loss_cases[] = {
     { LOSS, "4x10 i32:4@0..9", .train = true },
@@ -80,5 +103,6 @@ static const struct check_case loss_cases[] = {
     { 0 },
 };
 const struct pm_layer_test pm_test_softmax = { softmax_cases, softmax };
+const struct pm_layer_test pm_test_log_softmax = { log_softmax_cases, log_softmax };
 const struct pm_layer_test pm_test_softmax_cross_entropy = { loss_cases, softmax_cross_entropy,
                                                              .loss = true };
