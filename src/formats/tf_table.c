@@ -37,20 +37,6 @@ int pm_tf_table_bad(const struct pm_tf_table *t, const char *fmt, ...)
     return pm_fail(PM_EDATA, "%s: %s", t->f->sources[t->source].path, text);
 }
 
-bool pm_tf_is_table(const char *path)
-{
-    uint8_t last[sizeof magic];
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
-    const bool is = size >= PM_TF_FOOTER &&
-                    pread(fd, last, sizeof last, size - (off_t)sizeof last) == sizeof last &&
-                    memcmp(last, magic, sizeof magic) == 0;
-
-    if (fd >= 0)
-        close(fd);
-    return is;
-}
-
 /* ---- numbers --------------------------------------------------------------------------- */
 
 /* A varint at *at, before end; false when it goes beyond it or 64 bits. */
@@ -78,6 +64,34 @@ struct handle {
 static bool get_handle(const uint8_t **at, const uint8_t *end, struct handle *h)
 {
     return get_varint(at, end, &h->offset) && get_varint(at, end, &h->size);
+}
+
+/* How a V1 checkpoint begins: a whole empty key, its value's size, and in it the list of variables. It
+ * tells one that is cut short. */
+static bool begins_v1(const uint8_t *p, const uint8_t *end)
+{
+    uint64_t value, list;
+
+    if (end - p < 3 || p[0] != 0 || p[1] != 0)
+        return false;
+    p += 2;
+    return get_varint(&p, end, &value) && p < end && *p++ == 0x0a && get_varint(&p, end, &list) &&
+           list > 0 && list < value;
+}
+
+bool pm_tf_is_table(const char *path)
+{
+    uint8_t first[16], last[sizeof magic];
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+    const ssize_t n = size < 0 ? 0 : pread(fd, first, sizeof first, 0);
+    const bool ends = size >= PM_TF_FOOTER &&
+                      pread(fd, last, sizeof last, size - (off_t)sizeof last) == sizeof last &&
+                      memcmp(last, magic, sizeof magic) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return ends || (n > 0 && begins_v1(first, first + n));
 }
 
 /* ---- blocks ---------------------------------------------------------------------------- */

@@ -29,7 +29,7 @@ struct pm_tf_entry {
 /* Gets entries; both last until it returns. */
 typedef int pm_tf_use(void *ctx, const struct pm_tf_entry *e);
 
-/* Whether a file's last bytes are a table's. */
+/* Whether a file ends as a table does, or begins as a V1 checkpoint does. */
 bool pm_tf_is_table(const char *path);
 /* The table in a source of f. Every block that is read has its checksum checked. */
 int pm_tf_table_open(const struct pm_tensor_file *f, int source, struct pm_tf_table *out);
