@@ -14,6 +14,7 @@ struct pm_given {
     const char *name;
     struct pm_init init;
     bool trainable;
+    size_t count; /* of its values: what the layer's variable must have */
 };
 struct pm_net {
     struct pm_arena *arena; /* owned */

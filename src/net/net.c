@@ -278,6 +278,11 @@ int pm_node_variable(struct pm_node *n, const char *suffix, struct pm_shape shap
         return pm_fail(PM_ECONFIG, "%s: its %s of %s are more than 2^31 - 1 numbers", n->name, suffix,
                        pm_shape_text(shape, text));
     }
+    if (given && given->count != pm_shape_count(shape)) {
+        char text[64];
+        return pm_fail(PM_ECONFIG, "%s: its %s are %s, %s has %zu numbers", n->name, suffix,
+                       pm_shape_text(shape, text), given->name, given->count);
+    }
     v = pm_arena_alloc(net->arena, sizeof *v);
     v->name = given ? pm_arena_strdup(net->arena, given->name)
                     : pm_arena_printf(net->arena, "%s/%s", n->scope, suffix);

@@ -247,9 +247,9 @@ static const char *logits_name(struct pm_import *i, const struct pm_import_optio
 
     if (options->whole || named)
         return name;
-    while (is_op(n, "Identity Flatten Reshape Squeeze"))
-        n = producer(model, n->in[0]);
-    if (!is_op(n, "Softmax LogSoftmax"))
+    for (size_t k = 0; k < model->node_count && is_op(n, "Identity Flatten Reshape Squeeze"); k++)
+        n = n->in_count ? producer(model, n->in[0]) : NULL;
+    if (!is_op(n, "Softmax LogSoftmax") || n->in_count < 1)
         return name;
     if (!i->told)
         PM_INFO("onnx", "%s: the %s at its end is left out: the loss takes what is before it",
@@ -280,17 +280,21 @@ static void find_needed(struct import *m, const char *name)
     m->absorbed = pm_arena_alloc(m->arena, sizeof *m->absorbed * (m->model->node_count + 1));
 }
 
-static void add_tensors(struct import *m)
+static int add_tensors(struct import *m)
 {
     for (size_t i = 0; i < m->model->tensor_count; i++) {
         const struct pm_onnx_tensor *t = &m->model->tensors[i];
         struct value *v = import_value(m, t->name);
 
+        if (!import_sane(t->rank, t->dim))
+            return pm_fail(PM_EDATA, "%s: the initializer %s has a shape that no net has",
+                           m->model->path, t->name);
         v->kind = VALUE_TENSOR;
         v->tensor = t;
         v->view = view_plain(t->rank, t->dim);
         v->integer = t->type >= PM_DTYPE_I64;
     }
+    return PM_OK;
 }
 
 static bool broken_input(struct import *m)
@@ -324,6 +328,8 @@ static int build_node(struct import *m)
     if (!op)
         import_refuse(m, "there is no such operator here%s%s", m->n->domain[0] ? ", domain " : "",
                       m->n->domain);
+    else if (import_in(m, 0)->kind == VALUE_ABSENT && strcmp(m->n->op, "Constant") != 0)
+        import_refuse(m, "it has no input");
     else if (!broken_input(m)) {
         PM_TRY(import_fold(m, &folded));
         if (!folded && !m->refused_now)
@@ -333,10 +339,25 @@ static int build_node(struct import *m)
         describe(m->n, m->index, who, sizeof who);
         PM_TRY(pm_fail(m->net->error, "%s: %s: %s", m->model->path, who, pm_error_text()));
     }
+    for (int i = 0; op && !m->refused_now && !broken_input(m) && i < m->n->out_count; i++) {
+        const struct view *v = &import_value(m, m->n->out[i])->view;
+
+        if (!import_sane(v->rank, v->dim))
+            import_refuse(m, "its output has a shape that no net has");
+    }
     if (!op || m->refused_now || broken_input(m))
         break_outputs(m);
 out:
     return err;
+}
+
+static int check_refusals(const struct import *m)
+{
+    return !m->refusals ? PM_OK
+                        : pm_fail(PM_ECONFIG, "%s: %s%s not supported; configs/README.md lists the "
+                                  "operators", m->model->path, m->refused.text,
+                                  m->refusals > MOST_NAMED ? "; and more: these are" :
+                                  m->refusals > 1 ? ": these are" : ": this is");
 }
 
 static int walk(struct import *m)
@@ -348,11 +369,7 @@ static int walk(struct import *m)
         if (m->needed[m->index])
             PM_TRY(build_node(m));
     }
-    if (m->refusals)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: %s%s not supported; configs/README.md lists the operators",
-                       m->model->path, m->refused.text,
-                       m->refusals > MOST_NAMED ? "; and more: these are" :
-                       m->refusals > 1 ? ": these are" : ": this is"));
+    PM_TRY(check_refusals(m));
 out:
     return err;
 }
@@ -387,8 +404,9 @@ out:
 
 static int check_model(const struct pm_onnx_model *model)
 {
-    if (model->output_count < 1)
-        return pm_fail(PM_ECONFIG, "%s: the model has no output", model->path);
+    if (model->output_count < 1 || model->node_count < 1)
+        return pm_fail(PM_ECONFIG, "%s: the model has no %s", model->path,
+                       model->node_count ? "output" : "nodes");
     return PM_OK;
 }
 
@@ -426,10 +444,13 @@ int pm_import_graph(struct pm_import *i, struct pm_net *net, struct pm_node *con
     PM_TRY(check_model(i->model));
     const char *name = logits_name(i, options);
     find_needed(m, name);
-    add_tensors(m);
+    PM_TRY(add_tensors(m));
     for (size_t k = 0; k < i->model->input_count; k++) {
         const struct pm_onnx_value *in = &i->model->inputs[k];
 
+        if (!import_sane(in->rank, in->dim))
+            PM_TRY(pm_fail(PM_ECONFIG, "%s: its input \"%s\" has an open shape", i->model->path,
+                           in->name));
         if (inputs[k])
             set_input(m, in->name, inputs[k], view_plain(in->rank, in->dim));
     }
@@ -438,6 +459,7 @@ int pm_import_graph(struct pm_import *i, struct pm_net *net, struct pm_node *con
     PM_TRY(build(m, name, &v));
     *out = computed(m, import_lay_plain(m, v));
     PM_TRY(net->error);
+    PM_TRY(check_refusals(m));
 out:
     pm_str_free(&m->refused);
     return err;
@@ -515,9 +537,9 @@ static const struct pm_onnx_node *last_weights(const struct pm_onnx_model *model
 {
     const struct pm_onnx_node *n = producer(model, name);
 
-    while (n && n->in_count > 0 && !is_op(n, "Gemm MatMul Conv"))
-        n = producer(model, n->in[0]);
-    return n && n->in_count > 0 ? n : NULL;
+    for (size_t i = 0; n && i < model->node_count && !is_op(n, "Gemm MatMul Conv"); i++)
+        n = n->in_count ? producer(model, n->in[0]) : NULL;
+    return is_op(n, "Gemm MatMul Conv") ? n : NULL;
 }
 
 /* The logits, [n, classes]: one axis beside the batch may be larger than 1. */
@@ -562,7 +584,7 @@ int pm_import_net(struct pm_import *i, struct pm_net *net, struct pm_node *image
     if (options->new_head && !(m->head = last_weights(i->model, name)))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: model.onnx_new_head: no Gemm, MatMul or Conv is found in front "
                        "of the output that a fresh one could replace", i->model->path));
-    add_tensors(m);
+    PM_TRY(add_tensors(m));
     const int64_t dim[] = { s.dim[0], last ? s.dim[1] : s.dim[3], last ? s.dim[2] : s.dim[1],
                             last ? s.dim[3] : s.dim[2] };
     set_input(m, in->name, images, view_ordered(4, dim, last ? "0123" : "0231"));
@@ -570,6 +592,7 @@ int pm_import_net(struct pm_import *i, struct pm_net *net, struct pm_node *image
     m->model_batch = in->dim[0];
     PM_TRY(build(m, name, &v));
     PM_TRY(finish(m, v, heads));
+    PM_TRY(check_refusals(m));
 out:
     pm_str_free(&m->refused);
     if (err < 0 && !net->error)

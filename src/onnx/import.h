@@ -100,14 +100,19 @@ static inline bool value_constant(const struct value *v)
 }
 /* The elements in ONNX's order when v is a constant of at most limit of them; NULL otherwise. */
 const double *import_numbers(struct import *m, struct value *v, size_t limit);
-/* A constant list of integers, of an input or, in older opsets, of an attribute; count -1 when it is
- * neither, 0 when it is absent. */
+/* A constant list of integers within +-2^40, of an input or, in older opsets, of an attribute; count -1
+ * when it is neither, 0 when it is absent. */
 int import_ints(struct import *m, int input, const char *attr, int64_t out[16]);
 /* What Slice takes of its first input, by axis; count 0 is possible. False when it is no constant. */
 struct import_range { int64_t begin, count, step; };
 bool import_ranges(struct import *m, struct import_range range[PM_FILE_MAX_RANK]);
 /* The common shape of the first count inputs after broadcasting; false when there is none. */
 bool import_broadcast(struct import *m, int count, int *rank, int64_t dim[PM_FILE_MAX_RANK]);
+/* An integer attribute, within +-2^40, so that sums and products of two do not overflow. */
+int64_t import_attr_int(const struct import *m, const char *name, int64_t otherwise);
+/* Whether a value may have this shape: no dimension below 0, no more than 2^40 elements, those of
+ * size 0 taken as 1. */
+bool import_sane(int rank, const int64_t *dim);
 /* Evaluates the current node when all of its inputs are constants; *done tells. */
 int import_fold(struct import *m, bool *done);
 

@@ -9,6 +9,30 @@
 
 enum { LARGEST = 1 << 24 }; /* elements of a computed constant */
 
+static int64_t within(double v)
+{
+    return v >= 0x1p40 ? INT64_C(1) << 40 : v <= -0x1p40 ? -(INT64_C(1) << 40)
+           : v == v    ? (int64_t)v
+                       : 0;
+}
+
+int64_t import_attr_int(const struct import *m, const char *name, int64_t otherwise)
+{
+    return within((double)pm_onnx_attr_int(m->n, name, otherwise));
+}
+
+bool import_sane(int rank, const int64_t *dim)
+{
+    double n = rank < 0 ? INFINITY : 1;
+
+    for (int i = 0; i < rank; i++) {
+        if (dim[i] < 0)
+            return false;
+        n *= dim[i] ? (double)dim[i] : 1;
+    }
+    return rank <= PM_FILE_MAX_RANK && n <= 0x1p40;
+}
+
 int import_ints(struct import *m, int input, const char *attr, int64_t out[16])
 {
     const struct pm_onnx_attr *a = attr ? pm_onnx_attr(m->n, attr) : NULL;
@@ -18,7 +42,7 @@ int import_ints(struct import *m, int input, const char *attr, int64_t out[16])
 
     if (a && a->type == PM_ONNX_INTS) {
         for (int i = 0; i < a->count && i < 16; i++)
-            out[i] = a->ints[i];
+            out[i] = within((double)a->ints[i]);
         return a->count <= 16 ? a->count : -1;
     }
     if (!v || v->kind == VALUE_ABSENT)
@@ -28,8 +52,7 @@ int import_ints(struct import *m, int input, const char *attr, int64_t out[16])
         return -1;
     n = (int)view_count(&v->view);
     for (int i = 0; i < n; i++)
-        out[i] = numbers[i] >= 9e18 ? INT64_MAX : numbers[i] <= -9e18 ? INT64_MIN
-                                                                      : (int64_t)numbers[i];
+        out[i] = within(numbers[i]);
     return n;
 }
 
@@ -39,7 +62,7 @@ static double *allocate(struct import *m, int rank, const int64_t *dim, size_t *
 
     for (int i = 0; i < rank; i++)
         n *= (double)dim[i];
-    if (n < 0 || n > LARGEST) {
+    if (!import_sane(rank, dim) || n > LARGEST) {
         import_refuse(m, "a computed constant of %.0f elements is too large", n);
         return NULL;
     }
@@ -105,6 +128,8 @@ static int fold_constant_of_shape(struct import *m)
     if (a && a->t && a->t->count == 1)
         if (pm_onnx_floats(a->t, 0, 1, &f) < 0)
             return import_refuse(m, "a value of no numbers");
+    if (!import_sane(rank, dim))
+        return import_refuse(m, "a shape that no net has");
     v = import_out(m, 0);
     v->kind = VALUE_FILL;
     v->view = view_plain(rank, dim);
@@ -122,7 +147,10 @@ static int fold_range(struct import *m)
 
     if (!a || !b || !step || *step == 0)
         return import_refuse(m, "limits that are no constants");
-    const int64_t n = (int64_t)fmax(0, ceil((*b - *a) / *step));
+    const double steps = ceil((*b - *a) / *step);
+    if (!(steps <= LARGEST))
+        return import_refuse(m, "a range of %g numbers", steps);
+    const int64_t n = steps > 0 ? (int64_t)steps : 0;
     double *x = allocate(m, 1, &n, &count);
     for (size_t i = 0; x && i < count; i++)
         x[i] = *a + (double)i * *step;
@@ -294,6 +322,8 @@ static int fold_expand(struct import *m)
         const int a = k - (rank - v->view.rank), b = k - (rank - wanted);
         const int64_t have = a >= 0 ? v->view.dim[a] : 1, to = b >= 0 ? want[b] : 1;
 
+        if (have != 1 && to != 1 && have != to)
+            return import_refuse(m, "a shape that does not fit");
         dim[k] = have == 1 ? to : have;
     }
     double *y = allocate(m, rank, dim, &n);
@@ -345,7 +375,7 @@ static int fold_gather(struct import *m)
     const size_t picks = (size_t)view_count(&index->view);
     const int64_t size = v->view.dim[axis];
     for (size_t i = 0; y && i < n; i++) {
-        int64_t pick = (int64_t)at[i / behind % picks];
+        int64_t pick = within(at[i / behind % picks]);
 
         pick += pick < 0 ? size : 0;
         if (pick < 0 || pick >= size)

@@ -173,7 +173,7 @@ static int with_number(struct import *m, struct value *x, double s, bool first)
 /* The view with axes of size 1 in front, or, in old opsets, behind from `axis` on. */
 static struct view raised(const struct import *m, const struct view *v, int rank)
 {
-    const int64_t axis = pm_onnx_attr_int(m->n, "axis", -1);
+    const int64_t axis = import_attr_int(m, "axis", -1);
     int64_t dim[PM_FILE_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
     struct view w = *v;
     int first = rank - v->rank;
@@ -364,7 +364,7 @@ int import_op_softmax(struct import *m)
 int import_op_lrn(struct import *m)
 {
     struct value *v = import_in(m, 0);
-    const int64_t size = pm_onnx_attr_int(m->n, "size", 1);
+    const int64_t size = import_attr_int(m, "size", 1);
 
     if (v->view.rank != 4 || size % 2 == 0)
         return import_refuse(m, "a size of %lld over %d axes: odd, of images", (long long)size,

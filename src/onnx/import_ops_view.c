@@ -2,6 +2,7 @@
  * layer. */
 #include "onnx/import_ops.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- views --------------------------------------------------------------------------------- */
@@ -70,10 +71,10 @@ int import_op_reshape(struct import *m)
     for (int i = 0; i < rank; i++) {
         if (dim[i] == 0 && !zero_is_zero && i < x->rank)
             dim[i] = x->dim[i];
-        if (dim[i] == -1)
+        if (dim[i] == -1 && rest < 0)
             rest = i;
-        else
-            known *= dim[i];
+        else if (dim[i] < 0 || __builtin_mul_overflow(known, dim[i], &known))
+            return import_refuse(m, "a shape that no value has");
     }
     if (rest >= 0 && known > 0)
         dim[rest] = view_count(x) / known, known *= dim[rest];
@@ -86,7 +87,7 @@ int import_op_reshape(struct import *m)
 int import_op_flatten(struct import *m)
 {
     struct value *v = import_in(m, 0);
-    int64_t axis = pm_onnx_attr_int(m->n, "axis", 1), dim[2] = { 1, 1 };
+    int64_t axis = import_attr_int(m, "axis", 1), dim[2] = { 1, 1 };
 
     axis += axis < 0 ? v->view.rank : 0;
     for (int i = 0; i < v->view.rank; i++)
@@ -325,7 +326,7 @@ out:
 int import_op_split(struct import *m)
 {
     struct value *v = import_in(m, 0);
-    int64_t size[16], axis = pm_onnx_attr_int(m->n, "axis", 0), at = 0;
+    int64_t size[16], axis = import_attr_int(m, "axis", 0), at = 0;
     const int parts = m->n->out_count;
     int given = import_ints(m, 1, "split", size);
 
@@ -352,7 +353,7 @@ int import_op_gather(struct import *m)
     struct value *v = import_in(m, 0), *index = import_in(m, 1);
     const double *at = import_numbers(m, index, 65536);
     const int64_t count = at ? view_count(&index->view) : 0;
-    int64_t axis = pm_onnx_attr_int(m->n, "axis", 0), dim[PM_FILE_MAX_RANK];
+    int64_t axis = import_attr_int(m, "axis", 0), dim[PM_FILE_MAX_RANK];
     int rank = 0;
 
     axis += axis < 0 ? v->view.rank : 0;
@@ -361,7 +362,10 @@ int import_op_gather(struct import *m)
     for (int64_t i = 1; i < count; i++)
         if (at[i] != at[0] + (double)i)
             return import_refuse(m, "indices that do not follow each other");
-    const int64_t size = v->view.dim[axis], first = (int64_t)at[0] + (at[0] < 0 ? size : 0);
+    const int64_t size = v->view.dim[axis];
+    if (!(fabs(at[0]) <= (double)size))
+        return import_refuse(m, "index %g of %lld", at[0], (long long)size);
+    const int64_t first = (int64_t)at[0] + (at[0] < 0 ? size : 0);
     if (first < 0 || first + count > size)
         return import_refuse(m, "index %lld of %lld", (long long)first, (long long)size);
     cut(m, 0, v, (int)axis, first, count);
@@ -380,7 +384,7 @@ int import_op_concat(struct import *m)
 {
     const int count = m->n->in_count;
     const struct value *lead = import_in(m, 0);
-    int64_t axis = pm_onnx_attr_int(m->n, "axis", 1), dim[PM_FILE_MAX_RANK];
+    int64_t axis = import_attr_int(m, "axis", 1), dim[PM_FILE_MAX_RANK];
     char groups[2 * PM_FILE_MAX_RANK + 1];
     struct pm_node *part[AT_ONCE];
     int at, n = 0;
@@ -407,6 +411,8 @@ int import_op_concat(struct import *m)
         dim[axis] += v->view.dim[axis];
         part[n++] = import_lay(m, v, groups);
     }
+    if (n == 0)
+        return import_refuse(m, "nothing to join");
     struct pm_node *y = n == 1 ? part[0] : pm_net_add_many(m->net, import_name(m, NULL), part, n,
                                                            "concat axis=%d", at);
     const struct view w = in_order(lead->view.rank, dim, groups);
@@ -418,12 +424,12 @@ int import_op_concat(struct import *m)
 int import_op_depth_to_space(struct import *m)
 {
     struct value *v = import_in(m, 0);
-    const int64_t b = pm_onnx_attr_int(m->n, "blocksize", 1), *d = v->view.dim;
+    const int64_t b = import_attr_int(m, "blocksize", 1), *d = v->view.dim;
     const bool crd = strcmp(pm_onnx_attr_text(m->n, "mode", "DCR"), "CRD") == 0;
     static const int dcr_perm[] = { 0, 3, 4, 1, 5, 2 }, crd_perm[] = { 0, 1, 4, 2, 5, 3 };
     struct view w = v->view;
 
-    if (w.rank != 4 || b < 1 || d[1] % (b * b))
+    if (w.rank != 4 || b < 1 || b > 1024 || d[1] % (b * b))
         return import_refuse(m, "a block size of %lld does not fit", (long long)b);
     const int64_t c = d[1] / (b * b), out[] = { d[0], c, d[2] * b, d[3] * b };
     const int64_t cut_dcr[] = { d[0], b, b, c, d[2], d[3] }, cut_crd[] = { d[0], c, b, b, d[2], d[3] };
@@ -439,11 +445,11 @@ int import_op_depth_to_space(struct import *m)
 int import_op_space_to_depth(struct import *m)
 {
     struct value *v = import_in(m, 0);
-    const int64_t b = pm_onnx_attr_int(m->n, "blocksize", 1), *d = v->view.dim;
+    const int64_t b = import_attr_int(m, "blocksize", 1), *d = v->view.dim;
     static const int perm[] = { 0, 3, 5, 1, 2, 4 };
     struct view w = v->view;
 
-    if (w.rank != 4 || b < 1 || d[2] % b || d[3] % b)
+    if (w.rank != 4 || b < 1 || b > 1024 || d[2] % b || d[3] % b)
         return import_refuse(m, "a block size of %lld does not fit", (long long)b);
     const int64_t out[] = { d[0], d[1] * b * b, d[2] / b, d[3] / b };
     const int64_t parts[] = { d[0], d[1], d[2] / b, b, d[3] / b, b };

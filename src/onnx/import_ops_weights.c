@@ -29,7 +29,7 @@ static bool peek_scalar(struct import *m, const char *name, double *out)
         const struct pm_onnx_node *n = &m->model->nodes[i];
         const struct pm_onnx_attr *a = n->attr_count ? &n->attrs[0] : NULL;
 
-        if (strcmp(n->op, "Constant") == 0 && strcmp(n->out[0], name) == 0 && a && a->t &&
+        if (strcmp(n->op, "Constant") == 0 && n->out_count && strcmp(n->out[0], name) == 0 && a && a->t &&
             a->t->count == 1 && pm_onnx_floats(a->t, 0, 1, &f) == 0) {
             *out = (double)f;
             return true;
@@ -138,6 +138,8 @@ static void same_lower(const struct view *x, struct import_window *w)
     }
 }
 
+enum { LARGEST_WINDOW = 65536 };
+
 bool import_window(struct import *m, const struct view *x, const int64_t kernel[2], struct import_window *w)
 {
     static const int64_t ones[2] = { 1, 1 };
@@ -152,6 +154,12 @@ bool import_window(struct import *m, const struct view *x, const int64_t kernel[
         import_refuse(m, "%d axes; images [n, c, h, w] only", x->rank);
         return false;
     }
+    for (int i = 0; i < 2; i++)
+        if (w->kernel[i] < 0 || w->kernel[i] > LARGEST_WINDOW || w->stride[i] < 1 ||
+            w->stride[i] > LARGEST_WINDOW || w->dilation[i] < 1 || w->dilation[i] > LARGEST_WINDOW) {
+            import_refuse(m, "a window, stride or dilation outside 1..%d", LARGEST_WINDOW);
+            return false;
+        }
     if (strcmp(pad, "SAME_UPPER") == 0)
         w->padding = "same";
     else if (strcmp(pad, "SAME_LOWER") == 0)
@@ -212,7 +220,7 @@ static bool give_bias(struct import *m, struct value *b, int64_t channels, doubl
 
 static int conv(struct import *m, struct value *x, struct value *w)
 {
-    const int64_t *k = w->view.dim, groups = pm_onnx_attr_int(m->n, "group", 1);
+    const int64_t *k = w->view.dim, groups = import_attr_int(m, "group", 1);
     const bool depthwise = groups > 1 && groups == x->view.dim[1] && k[1] == 1;
     const char *output;
     struct import_window win;
@@ -223,9 +231,9 @@ static int conv(struct import *m, struct value *x, struct value *w)
 
     if (!import_window(m, &x->view, &k[2], &win))
         return PM_OK;
-    if (k[1] * groups != x->view.dim[1])
-        return import_refuse(m, "weights for %lld channels of %lld", (long long)(k[1] * groups),
-                             (long long)x->view.dim[1]);
+    if (groups < 1 || groups > 1 << 20 || k[1] > 1 << 20 || k[1] * groups != x->view.dim[1])
+        return import_refuse(m, "weights for %lld times %lld channels of %lld", (long long)groups,
+                             (long long)k[1], (long long)x->view.dim[1]);
     b = bias_of(m, 2, &output, -1);
     if (!give_bias(m, b, k[0], 1, &bias))
         return PM_OK;

@@ -119,6 +119,10 @@ struct pm_node *import_lay(struct import *m, struct value *v, const char *groups
 
     if (value_constant(v))
         return parameter(m, v, groups);
+    if (v->kind != VALUE_NODE) {
+        import_refuse(m, "an input is missing");
+        return m->net->nodes[0];
+    }
     rank = group_sizes(&v->view, groups, dim);
     view_atoms(&v->view, groups, to);
     if (rank > PM_MAX_RANK) {
@@ -419,11 +423,13 @@ struct pm_given import_given_view(struct import *m, const struct value *v, const
     s->variable = pm_arena_strdup(m->lasting, variable_name(m, s));
     s->next = m->sources;
     m->sources = s;
+    struct pm_given given = { .name = s->variable, .trainable = trainable,
+                              .count = (size_t)view_count(as) };
     if (v->kind == VALUE_FILL)
-        return (struct pm_given){ s->variable, { PM_INIT_CONSTANT, (float)(v->fill * factor) },
-                                  trainable };
-    return (struct pm_given){ s->variable, { .kind = PM_INIT_GIVEN, .read = read_source, .from = s },
-                              trainable };
+        given.init = (struct pm_init){ PM_INIT_CONSTANT, (float)(v->fill * factor) };
+    else
+        given.init = (struct pm_init){ .kind = PM_INIT_GIVEN, .read = read_source, .from = s };
+    return given;
 }
 
 struct pm_given import_given(struct import *m, struct value *v, const char *order, bool trainable)

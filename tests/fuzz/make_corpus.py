@@ -522,6 +522,56 @@ def tf_checkpoints(project):
     yield "state-far", b'\3# x\nmodel_checkpoint_path: "/no/where/\\142"\n'
 
 
+def onnx_nodes(*nodes):
+    """(operator, inputs, outputs, attributes) each."""
+    return b"".join(field(1, b"".join(field(1, i) for i in ins.split()) +
+                          b"".join(field(2, o) for o in outs.split()) + field(4, op) +
+                          b"".join(onnx_attr(*a) for a in attrs)) for op, ins, outs, attrs in nodes)
+
+
+def onnx_ints(name, *values):
+    return name, 7, b"".join(number(8, v) for v in values)
+
+
+def onnx_nets():
+    def weights(name, *dims, kind=1):
+        count = 1
+        for d in dims:
+            count *= d
+        return field(5, onnx_tensor(name, kind, dims, field(9, bytes(range(count * 4 % 200)) +
+                                                            bytes(count * 4 - count * 4 % 200))))
+
+    def shape(name, *values):
+        return field(5, onnx_tensor(name, 7, (len(values),), field(7, b"".join(map(varint, values)))))
+
+    def io(*dims):
+        return field(11, onnx_value(b"x", dims)) + field(12, onnx_value(b"y", []))
+    classifier = onnx_nodes(
+        (b"Conv", b"x w b", b"c", [onnx_ints(b"pads", 1, 1, 1, 1), onnx_ints(b"strides", 2, 2)]),
+        (b"BatchNormalization", b"c b b b b", b"n", []), (b"Relu", b"n", b"r", []),
+        (b"MaxPool", b"r", b"p", [onnx_ints(b"kernel_shape", 2, 2)]),
+        (b"Add", b"p p", b"s", []), (b"GlobalAveragePool", b"s", b"g", []),
+        (b"Flatten", b"g", b"f", []), (b"Gemm", b"f m k", b"l", [(b"transB", 2, number(3, 1))]),
+        (b"Softmax", b"l", b"y", []))
+    yield "classifier", b"\1" + onnx_model(
+        classifier + weights(b"w", 4, 3, 3, 3) + weights(b"b", 4) + weights(b"m", 5, 4) +
+        weights(b"k", 5) + io(b"N", 3, 8, 8))
+    folded = onnx_nodes(
+        (b"Shape", b"x", b"a", []), (b"Gather", b"a i", b"d", []), (b"Unsqueeze", b"d z", b"e", []),
+        (b"Concat", b"e rest", b"t", [(b"axis", 2, number(3, 0))]), (b"Reshape", b"x t", b"y", []))
+    yield "folded", b"\0" + onnx_model(
+        folded + field(5, onnx_tensor(b"i", 7, (), field(7, b"\0"))) + shape(b"z", 0) +
+        shape(b"rest", -1) + io(2, 3, 4))
+    views = onnx_nodes(
+        (b"Transpose", b"x", b"a", [onnx_ints(b"perm", 0, 2, 1)]),
+        (b"Slice", b"a lo hi", b"b", []), (b"Split", b"b", b"c d", [(b"axis", 2, number(3, 2))]),
+        (b"Mul", b"c v", b"e", []), (b"Concat", b"d e", b"f", [(b"axis", 2, number(3, 2))]),
+        (b"MatMul", b"f w", b"g", []), (b"ReduceMean", b"g", b"y", [onnx_ints(b"axes", 1)]))
+    yield "views", b"\0" + onnx_model(
+        views + shape(b"lo", 0, 1) + shape(b"hi", 2, 4) + weights(b"v", 2) + weights(b"w", 4, 3) +
+        io(2, 4, 4), opset=12)
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
@@ -531,7 +581,7 @@ def main():
              "config": configs(project), "json": jsons(project), "dataset": datasets(),
              "run": runs(), "report": reports(), "verdicts": verdicts(), "coco": cocos(),
              "imagenet": imagenets(), "torch": torches(project),
-             "onnx": onnxs(), "tf_checkpoint": tf_checkpoints(project)}
+             "onnx": onnxs(), "onnx_import": onnx_nets(), "tf_checkpoint": tf_checkpoints(project)}
     for target, files in seeds.items():
         folder = os.path.join(sys.argv[1], target + "_fuzz")
         os.makedirs(folder, exist_ok=True)
