@@ -1,13 +1,24 @@
 /* tf_graph: TensorFlow's files that hold a graph, whose values, if any, are elsewhere: each is refused
- * with what to give instead. By their names, and after all other rows: other formats end in .pb too. */
+ * with what to give instead. Told by their names and, since others use those endings too, by how
+ * they begin: the first field of a graph and of a .meta is a message, with tag 0a (tensors of ONNX
+ * begin with numbers), or its name in those written as text. */
 #include "formats/tensor_file.h"
 
 #include <string.h>
 
+static bool begins(const struct pm_tensor_probe *p, const char *what)
+{
+    return p->head_size >= strlen(what) && memcmp(p->head, what, strlen(what)) == 0;
+}
+
 static bool is_graph(const struct pm_tensor_probe *p)
 {
-    return p->file && (pm_ends_with(p->path, ".meta") || pm_ends_with(p->path, ".pb") ||
-                       pm_ends_with(p->path, ".pbtxt"));
+    const bool graph = begins(p, "\x0a") || begins(p, "meta_info_def {") || begins(p, "node {");
+
+    return p->file &&
+           ((graph && (pm_ends_with(p->path, ".meta") || pm_ends_with(p->path, ".pb") ||
+                       pm_ends_with(p->path, ".pbtxt"))) ||
+            pm_ends_with(p->path, "saved_model.pb") || pm_ends_with(p->path, "saved_model.pbtxt"));
 }
 
 static int refuse(const char *path, struct pm_tensor_file **out)

@@ -334,6 +334,10 @@ static void places(void **state)
     assert_int_equal(pm_make_folders(e), 0);
     refused(d, "no format of tensors that this program knows");
     refused(in("nothing"), "no such file");
+    put(text("%s/.hidden.index", d), "x", 1);
+    refused(d, "no format of tensors that this program knows");
+    put(text("%s/tensor.pb", e), "\x08\x02", 2);
+    refused(text("%s/tensor.pb", e), "no format of tensors that this program knows");
     copy(golden("plain/model.ckpt-7.index"), text("%s/a\"b.index", d));
     refused(d, "data-00000-of-00001: cannot open"); /* one .index */
     copy(golden("plain/model.ckpt-7.data-00000-of-00001"), text("%s/a\"b.data-00000-of-00001", d));
