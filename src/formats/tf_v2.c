@@ -351,10 +351,12 @@ static bool is_v2(const struct pm_tensor_probe *p)
 {
     struct pm_arena *a = pm_arena_create();
     struct pm_tf_place place;
-    const bool yes = pm_tf_locate(a, p->path, &place) < 0 || place.kind == PM_TF_V2;
+    const int err = pm_tf_locate(a, p->path, &place);
 
+    if (err < 0) /* meant to be one: open says it again, unless it was for a moment */
+        PM_DEBUG("formats", "%s", pm_error_text());
     pm_arena_destroy(&a);
-    return yes;
+    return err < 0 || place.kind == PM_TF_V2;
 }
 
 static int open_v2(const char *path, struct pm_tensor_file **out)

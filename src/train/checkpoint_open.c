@@ -61,15 +61,18 @@ out:
 }
 
 /* Updates done, as a foreign file tells them: TensorFlow's global_step, or a note. */
-static uint64_t step_of(const struct pm_tensor_file *f)
+static int step_of(const struct pm_tensor_file *f, uint64_t *out)
 {
+    int err = PM_OK;
     const struct pm_file_tensor *t = pm_tensor_file_find(f, "global_step");
     const char *step = pm_tensor_file_meta(f, "step");
-    double v;
+    double v = -1;
 
-    if (t && t->rank == 0 && pm_tensor_file_doubles(f, t, 0, 1, &v) == PM_OK && v >= 0 && v < 0x1p53)
-        return (uint64_t)v;
-    return step ? strtoull(step, NULL, 10) : 0;
+    if (t && t->rank == 0 && t->type != PM_DTYPE_OTHER)
+        PM_TRY(pm_tensor_file_doubles(f, t, 0, 1, &v));
+    *out = v >= 0 && v < 0x1p53 ? (uint64_t)v : step ? strtoull(step, NULL, 10) : 0;
+out:
+    return err;
 }
 
 /* Tensors of any format by their path; of a run's own the .json beside them too. */
@@ -92,7 +95,7 @@ static int open_file(const char *path, struct pm_checkpoint **out)
     }
     PM_TRY(pm_tensor_file_open(path, &c->tensors));
     c->path = pm_strdup(path);
-    c->step = step_of(c->tensors);
+    PM_TRY(step_of(c->tensors, &c->step));
     *out = c, c = NULL;
 out:
     pm_free(folder);

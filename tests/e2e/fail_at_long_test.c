@@ -38,6 +38,9 @@ static const struct command commands[] = {
     { "diff", FRESH, "checkpoint diff two two/checkpoints/step-000002.safetensors", NULL },
     { "to TensorFlow", FRESH "; mkdir r", "checkpoint convert two r/model.ckpt force=true",
       "r/model.ckpt.index" },
+    { "from TensorFlow", FRESH "; rm -f out.safetensors",
+      "checkpoint convert tf out.safetensors force=true --json", NULL },
+    { "warm start from TensorFlow", FRESH, TRAIN "init.checkpoint=tf", LAST },
     { "report", TWO, "report r", NULL },
     { "compare", TWO, "report r two --out out.html", NULL },
     { "bench", TWO, "bench net.json run.folder=r --steps 2 --csv out", NULL },
@@ -196,6 +199,8 @@ static int set_up(void **state)
     check(run(NULL, "train net.json run.folder=two run.steps=2 run.save_every_steps=1 "
                     "eval.every_steps=1 run.keep_best=accuracy"), 0);
     check(run(NULL, "dataset inspect data --records 4 --pictures pictures"), 0);
+    shell("mkdir tf");
+    check(run(NULL, "checkpoint convert two tf/two.ckpt"), 0);
     shell("mkdir -p classes/a classes/b damaged; cp data/* damaged;"
           "n=0; for f in $(find pictures -name '*.png'); do n=$((n + 1));"
           "  cp $f classes/a/$n.png; cp $f classes/b/$n.png; done;"
