@@ -213,6 +213,22 @@ static int fold_cast(struct import *m)
     return PM_OK;
 }
 
+/* Of constants and computed values: all of these are of one type here. */
+static int fold_cast_like(struct import *m)
+{
+    struct value *v = import_in(m, 0);
+
+    if (v->integer && !import_in(m, 1)->integer) {
+        const double *x = import_numbers(m, v, LARGEST);
+
+        if (!x)
+            return import_refuse(m, "its constant has more than %d elements", LARGEST);
+        import_out_numbers(m, 0, v->view.rank, v->view.dim, x, false);
+    } else
+        import_out_view(m, 0, v, &v->view);
+    return PM_OK;
+}
+
 /* ---- two and more inputs with broadcasting ------------------------------------------------- */
 
 /* The common shape of the node's first `count` inputs; false when there is none. */
@@ -477,7 +493,7 @@ static int fold_reduce(struct import *m)
 static const struct { const char *op; int (*fold)(struct import *m); bool always; } folds[] = {
     { "Constant", fold_constant, true }, { "Shape", fold_shape, true },
     { "ConstantOfShape", fold_constant_of_shape, false }, { "Range", fold_range, false },
-    { "Cast", fold_cast, false }, { "Gather", fold_gather, false }, { "Concat", fold_concat, false },
+    { "Cast", fold_cast, false }, { "CastLike", fold_cast_like, true }, { "Gather", fold_gather, false }, { "Concat", fold_concat, false },
     { "Slice", fold_slice, false }, { "Expand", fold_expand, false },
     { "Add", fold_binary, false }, { "Sub", fold_binary, false }, { "Mul", fold_binary, false },
     { "Div", fold_binary, false }, { "Mod", fold_binary, false }, { "Pow", fold_binary, false },
