@@ -39,11 +39,7 @@ int pm_import_net(struct pm_import *i, struct pm_net *net, struct pm_node *image
 int pm_import_graph(struct pm_import *i, struct pm_net *net, struct pm_node *const *inputs,
                     const struct pm_import_options *options, struct pm_node **out);
 
-/* What of ONNX there is, for the documentation. */
-struct pm_import_operator {
-    const char *name, *forward, *backward, *note;
-};
-size_t pm_import_operator_count(void);
-const struct pm_import_operator *pm_import_operator_at(size_t i);
+/* The table of operators for the documentation; freed with pm_free. */
+char *pm_import_markdown(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* pumice config: check a file, show everything resolved, write the schema and the table of keys. */
 #include "app/app.h"
 
+#include <pumice/import.h>
 #include <pumice/train.h>
 
 #include <cjson/cJSON.h>
@@ -180,7 +181,8 @@ static int schema(struct pm_arena *a, bool markdown, const char *folder)
 {
     int err = PM_OK;
     const struct pm_open_sections open = pm_train_choices(a);
-    char *json = schema_text(&open), *table = pm_config_markdown(&open);
+    char *json = schema_text(&open), *keys = pm_config_markdown(&open);
+    char *operators = pm_import_markdown(), *table = pm_arena_printf(a, "%s%s", keys, operators);
 
     if (folder) {
         const char *path = pm_arena_printf(a, "%s/schema.json", folder);
@@ -191,7 +193,8 @@ static int schema(struct pm_arena *a, bool markdown, const char *folder)
     }
 out:
     pm_free(json);
-    pm_free(table);
+    pm_free(keys);
+    pm_free(operators);
     return err;
 }
 

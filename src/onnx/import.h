@@ -127,7 +127,9 @@ struct pm_given import_given_view(struct import *m, const struct value *v, const
 /* ---- operators --------------------------------------------------------------------------- */
 
 struct operator {
-    struct pm_import_operator about;
+    struct pm_import_operator {
+        const char *name, *backward, *exported, *note; /* "yes", "zero"; "": constants only */
+    } about;
     int (*build)(struct import *m);
 };
 const struct operator *import_operator(const struct pm_onnx_node *n); /* NULL: unknown */

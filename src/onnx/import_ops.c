@@ -4,8 +4,8 @@
 #include <string.h>
 
 static const struct operator operators[] = {
-#define PM_ONNX_OP(op, builder, backward, note)                                                    \
-    { { op, "yes", backward[0] ? backward : "no", note }, import_op_##builder },
+#define PM_ONNX_OP(op, builder, backward, exported, note)                                          \
+    { { op, backward, exported, note }, import_op_##builder },
 #include "onnx/ops.def"
 #undef PM_ONNX_OP
 };
@@ -18,14 +18,23 @@ const struct operator *import_operator(const struct pm_onnx_node *n)
     return NULL;
 }
 
-size_t pm_import_operator_count(void)
+char *pm_import_markdown(void)
 {
-    return PM_COUNT(operators);
-}
+    struct pm_str s = { 0 };
 
-const struct pm_import_operator *pm_import_operator_at(size_t i)
-{
-    return &operators[i].about;
+    pm_str_add(&s, "\n## ONNX operators\n\n"
+               "What `model.onnx` takes, from opset 6 on, and what `pumice export` writes. Operators whose "
+               "inputs are\nall constants are computed while the model is read. A model with others is "
+               "refused, with all of them\nnamed.\n\n"
+               "| operator | forward | backward | export | what of it |\n|---|---|---|---|---|\n");
+    for (size_t i = 0; i < PM_COUNT(operators); i++) {
+        const struct pm_import_operator *o = &operators[i].about;
+
+        pm_str_add(&s, "| `%s` | %s | %s | %s | %s |\n", o->name,
+                   o->backward[0] ? "yes" : "constants", o->backward[0] ? o->backward : "",
+                   o->exported, o->note);
+    }
+    return s.text;
 }
 
 int import_op_constant_only(struct import *m)

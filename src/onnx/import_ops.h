@@ -4,7 +4,7 @@
 
 #include "onnx/import.h"
 
-#define PM_ONNX_OP(op, build, backward, note) int import_op_##build(struct import *m);
+#define PM_ONNX_OP(op, build, backward, exported, note) int import_op_##build(struct import *m);
 #include "onnx/ops.def"
 #undef PM_ONNX_OP
 

@@ -296,8 +296,10 @@ static int several(struct import *m, int rank, const int64_t *dim)
     spaced(order, groups);
     if (strcmp(layer, "add") == 0 && one_shape(m))
         import_activation(m, m->n->out[0], act);
+    /* A factor that repeats goes second: there are kernels for a gate per channel. */
+    const bool swap = count == 2 && lead == import_in(m, 1) && trains(m);
     for (int i = 0; i < count; i++) {
-        struct value v = *import_in(m, i);
+        struct value v = *import_in(m, swap ? 1 - i : i);
 
         v.view = raised(m, &v.view, rank);
         v.laid = NULL;

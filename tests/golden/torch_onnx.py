@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """ONNX models by PyTorch's own exporter, with what PyTorch makes of them: the logits of one batch and the
-losses of ten steps of SGD on it, batch norm training. tests/onnx/torch_test.c imports, runs and trains
+losses of ten steps of SGD on it, batch norm training. tests/onnx/torch_import_test.c imports, runs and trains
 them. Made with torch 2.15, torchvision 0.29, onnx 1.23, onnxscript 0.7:
 
     torch_onnx.py tests/golden/onnx          # narrow nets, a few kilobytes each, which are committed
-    torch_onnx.py --full FOLDER              # the nets as they are; torch_test FOLDER tries them
+    torch_onnx.py --full FOLDER              # the nets as they are; torch_import_test FOLDER tries them
     torch_onnx.py --many FOLDER              # more of torchvision's, logits only
 
 Weights are PyTorch's random ones; dropout and stochastic depth are off, for their random numbers are
 nobody else's. Images are drawn by a formula, so that no file has to hold them."""
 import argparse
+import copy
 import json
 import os
 
@@ -21,7 +22,7 @@ from torch import nn
 from torchvision.models import efficientnet, mobilenetv2, resnet
 from torchvision.ops.misc import Conv2dNormActivation
 
-STEPS, RATE = 10, 0.01
+STEPS, RATE = 10, 0.002
 
 
 class NarrowResNet(resnet.ResNet):
@@ -65,8 +66,8 @@ def many(name):
 
 
 def images(batch, size):
-    i = np.arange(batch * 3 * size * size, dtype=np.float64)
-    return torch.from_numpy((np.sin(i * 0.37) + np.sin(i * 0.0101)).astype(np.float32).reshape(
+    v = np.sin((np.arange(batch * 3 * size * size, dtype=np.float64) + 1) * 12.9898) * 43758.5453
+    return torch.from_numpy(((v - np.floor(v)) * 4 - 2).astype(np.float32).reshape(
         batch, 3, size, size))
 
 
@@ -98,6 +99,19 @@ def export(net, x, path, optimize):
     return sorted({n.op_type for n in model.graph.node})
 
 
+def learn(net, x, labels):
+    losses = []
+    net.train()
+    optimizer = torch.optim.SGD(net.parameters(), lr=RATE)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(x), labels)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
 def make(net, name, folder, size, batch, classes, train=True):
     torch.manual_seed(1)
     spread(net)
@@ -105,21 +119,15 @@ def make(net, name, folder, size, batch, classes, train=True):
     ops = export(net, x, os.path.join(folder, name + ".onnx"), not train)
     with torch.no_grad():
         logits = net(x)
-    losses = []
-    net.train()
-    optimizer = torch.optim.SGD(net.parameters(), lr=RATE)
-    for _ in range(STEPS if train else 0):
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(net(x), labels)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+    losses = learn(copy.deepcopy(net), x, labels) if train else []
+    exact = learn(copy.deepcopy(net).double(), x.double(), labels) if train else []
     facts = {"by": f"torch {torch.__version__.split('+')[0]}", "size": size, "batch": batch,
              "classes": classes, "rate": RATE, "losses": losses,
              "logits": [float(f"{v:.9g}") for v in logits.flatten().tolist()]}
     with open(os.path.join(folder, name + ".json"), "w") as f:
         json.dump(facts, f, indent=1)
         f.write("\n")
+    print(name, "float32 is off by", max([abs(a - b) for a, b in zip(losses, exact)], default=0))
     print(name, sum(p.numel() for p in net.parameters()), "parameters", ops, losses, flush=True)
 
 
@@ -147,11 +155,11 @@ def main():
         return
     if args.full:
         for name in ("resnet18", "mobilenet_v2", "efficientnet_b0"):
-            make(full(name, 10), name, args.folder, 64, 4, 10)
+            make(full(name, 10), name, args.folder, 64, 8, 10)
         return
-    make(NarrowResNet(5), "resnet18_narrow", args.folder, 32, 4, 5)
-    make(narrow_mobilenet(5), "mobilenet_v2_narrow", args.folder, 32, 4, 5)
-    make(narrow_efficientnet(5), "efficientnet_narrow", args.folder, 32, 4, 5)
+    make(NarrowResNet(5), "resnet18_narrow", args.folder, 64, 8, 5)
+    make(narrow_mobilenet(5), "mobilenet_v2_narrow", args.folder, 64, 8, 5)
+    make(narrow_efficientnet(5), "efficientnet_narrow", args.folder, 64, 8, 5)
 
 
 if __name__ == "__main__":

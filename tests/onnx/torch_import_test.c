@@ -14,10 +14,11 @@ static void draw_images(float *out, int batch, int size)
         for (int c = 0; c < 3; c++)
             for (int y = 0; y < size; y++)
                 for (int x = 0; x < size; x++) {
-                    const double i = ((n * 3.0 + c) * size + y) * size + x;
+                    const double v = sin((((n * 3.0 + c) * size + y) * size + x + 1) * 12.9898) *
+                                     43758.5453;
                     const size_t at = (((size_t)n * size + y) * size + x) * 3 + c;
 
-                    out[at] = (float)(sin(i * 0.37) + sin(i * 0.0101));
+                    out[at] = (float)((v - floor(v)) * 4 - 2);
                 }
 }
 
