@@ -2,16 +2,16 @@
  * lists by their numbers; of a pickled nn.Module its parameters, buffers and modules, which is what
  * its state_dict() would hold.
  *
- * A checkpoint is often {"state_dict": weights, "optimizer": ..., "epoch": 3}. Where the weights
- * are the only member that holds tensors, but for what belongs to training and single tensors,
- * their prefix is dropped: the same names with or without an optimizer beside them. */
+ * A checkpoint is often {"state_dict": weights, "epoch": 3}: where the weights are the only member
+ * that holds tensors, their prefix is dropped. Beside an optimizer's state or other weights each
+ * keeps its own. */
 #include "formats/torch.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LEVELS = 256, MAX_OTHERS = 64 };
+enum { MAX_LEVELS = 256 };
 
 struct walk {
     struct pm_tensor_file *f;
@@ -214,25 +214,6 @@ static const char *key_of(const struct pm_torch_cell *c)
                ? key->text : NULL;
 }
 
-static bool begins_with_one(const char *text, const char *const *list, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(text, list[i], strlen(list[i])) == 0)
-            return true;
-    return false;
-}
-
-/* Members that belong to training rather than being a net. */
-static bool is_training(const char *key)
-{
-    static const char *const beginnings[] = {
-        "optim", "opt_", "lr_", "sched", "scaler", "amp", "callback", "loop", "rng", "cuda_rng",
-        "random", "loss", "criterion", "metric", "best_", "history",
-    };
-
-    return begins_with_one(key, beginnings, PM_COUNT(beginnings));
-}
-
 static bool is_wrapper(const char *key)
 {
     static const char *const keys[] = {
@@ -246,54 +227,11 @@ static bool is_wrapper(const char *key)
     return false;
 }
 
-/* What the members of the root came to. */
-struct members {
-    const char *wrapper;   /* key of the one that looks like a net's weights, or NULL */
-    size_t first, end;     /* its names */
-    size_t nets;           /* other members that may be nets */
-    const char *others[MAX_OTHERS]; /* keys of all other members with tensors */
-    size_t other_count;    /* may be more than MAX_OTHERS */
-};
-
-static void count_member(struct members *m, const char *key, const struct pm_torch_value *v,
-                         size_t first, size_t end)
-{
-    if (first == end)
-        return;
-    if (key && is_wrapper(key) && v->kind != PM_TORCH_TENSOR && !m->wrapper) {
-        m->wrapper = key, m->first = first, m->end = end;
-        return;
-    }
-    if (m->other_count < MAX_OTHERS)
-        m->others[m->other_count] = key ? key : "";
-    m->other_count++;
-    if (v->kind != PM_TORCH_TENSOR && !(key && is_training(key)))
-        m->nets++;
-}
-
-/* Drops the weights' prefix unless a name without it could be another member's. */
-static void drop_prefix(struct pm_torch_names *names, const struct members *m)
-{
-    size_t skip = strlen(m->wrapper) + 1;
-
-    if (m->other_count > MAX_OTHERS)
-        return;
-    for (size_t i = m->first; i < m->end; i++)
-        for (size_t k = 0; k < m->other_count; k++) {
-            const char *name = names->list[i].name + skip;
-            size_t n = strlen(m->others[k]);
-            if (n == 0 || (strncmp(name, m->others[k], n) == 0 && (!name[n] || name[n] == '.')))
-                return;
-        }
-    for (size_t i = m->first; i < m->end; i++)
-        names->list[i].name += skip;
-}
-
 static int walk_root(struct walk *w, struct pm_torch_value *root)
 {
     int err = PM_OK;
-    struct members m = { 0 };
-    int64_t place = 0;
+    const char *only = NULL; /* key of the only member with tensors */
+    int64_t place = 0, holders = 0;
 
     root->walked = true;
     for (const struct pm_torch_cell *c = root->cells; c; c = c->next) {
@@ -302,10 +240,14 @@ static int walk_root(struct walk *w, struct pm_torch_value *root)
         if (key)
             add_note(w->f, key, c->value);
         PM_TRY(walk_cell(w, c, place++));
-        count_member(&m, key, c->value, first, w->out->count);
+        if (w->out->count > first) {
+            only = c->value->kind == PM_TORCH_TENSOR ? NULL : key;
+            holders++;
+        }
     }
-    if (m.wrapper && m.nets == 0)
-        drop_prefix(w->out, &m);
+    if (holders == 1 && only && is_wrapper(only))
+        for (size_t i = 0; i < w->out->count; i++)
+            w->out->list[i].name += strlen(only) + 1;
 out:
     return err;
 }

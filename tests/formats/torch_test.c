@@ -10,10 +10,12 @@
 
 /* All but others.pt, which holds what has no numbers. */
 static const char *const goldens[] = {
-    "checkpoint.pt", "clash.pt", "dataparallel.pt", "legacy_module.pt", "legacy_protocol4.pt",
-    "legacy_views.pt", "list.pt", "module.pt", "nested.pt", "objects.pt", "protocol2.pt",
-    "protocol3.pt", "protocol4.pt", "protocol5.pt", "script.pt", "tensor.pt", "trace.pt",
-    "two_nets.pt", "types.pt", "views.pt", "wide.pt", "wrapped_module.pt",
+    "checkpoint.pt",     "dataparallel.pt", "legacy_module.pt", "legacy_protocol4.pt",
+    "legacy_views.pt",   "list.pt",         "module.pt",        "nested.pt",
+    "objects.pt",        "protocol2.pt",    "protocol3.pt",     "protocol4.pt",
+    "protocol5.pt",      "script.pt",       "tensor.pt",        "trace.pt",
+    "two_nets.pt",       "types.pt",        "views.pt",         "wide.pt",
+    "wrapped_module.pt", "wrapped.pt",      "unwrapped.pt",
 };
 
 static const char *golden(const char *name)
@@ -184,9 +186,10 @@ static void foreign_files(void **state)
           -0.03919669985771179 },
         { "nested_dict.pt", "layer2.weight", "4x2", PM_DTYPE_F32, 1.4111539125442505,
           -2.475163221359253 },
-        { "checkpoint.pt", "fc1.weight", "10x5", PM_DTYPE_F32, 1.0414010286331177,
+        { "checkpoint.pt", "model_state_dict.fc1.weight", "10x5", PM_DTYPE_F32, 1.0414010286331177,
           1.080486536026001 },
-        { "checkpoint.pt", "fc2.bias", "3", PM_DTYPE_F32, 1.4371334314346313, 0.4995947778224945 },
+        { "checkpoint.pt", "model_state_dict.fc2.bias", "3", PM_DTYPE_F32, 1.4371334314346313,
+          0.4995947778224945 },
         { "checkpoint.pt", "optimizer_state_dict.state.0.momentum_buffer", "10x5", PM_DTYPE_F32,
           0.9732940793037415, -0.7154958844184875 },
         { "legacy_with_offsets.pt", "tensor1", "10", PM_DTYPE_F32, 1, 1.090000033378601 },

@@ -165,12 +165,12 @@ def checkpoints():
     best = torch.tensor(76.5)
     save("checkpoint.pt", {"epoch": 12, "state_dict": small.state_dict(), "arch": "small",
                            "optimizer": optimizer.state_dict(), "best_acc1": best, "lr": 1e-3},
-         {**small.state_dict(), **training, "best_acc1": best})
+         {"state_dict.w": small.w, **training, "best_acc1": best})
     save("wrapped_module.pt", {"model": small, "epoch": 1}, small.state_dict())
     save("two_nets.pt", {"model": small.state_dict(), "model_ema": small.state_dict()},
          {"model.w": small.w, "model_ema.w": small.w})
-    save("clash.pt", {"model": {"w": torch.ones(1), "loss": torch.ones(2)}, "loss": torch.ones(3)},
-         {"model.w": torch.ones(1), "model.loss": torch.ones(2), "loss": torch.ones(3)})
+    save("wrapped.pt", {"state_dict": small.state_dict(), "epoch": 3}, small.state_dict())
+    save("unwrapped.pt", {"weights": torch.ones(1)}, {"weights": torch.ones(1)})
     for name, made in (("script.pt", torch.jit.script(small)),
                        ("trace.pt", torch.jit.trace(small, torch.ones(1, 2)))):
         torch.jit.save(made, FOLDER / name)
