@@ -27,13 +27,13 @@ static int refuse(const char *path, struct pm_tensor_file **out)
 
     (void)out;
     if (pm_ends_with(path, ".meta"))
-        return pm_fail(PM_EDATA, "%s: a graph of TensorFlow's, without values: give the checkpoint beside "
-                                 "it, %.*s", path, (int)(strlen(path) - 5), path);
+        return pm_fail(PM_EDATA, "%s: a graph of TensorFlow's, without values: give the checkpoint "
+                                 "beside it, %.*s", path, (int)(strlen(path) - 5), path);
     if (strcmp(name, "saved_model.pb") == 0 || strcmp(name, "saved_model.pbtxt") == 0)
         return pm_fail(PM_EDATA, "%s: the graph of a SavedModel, without values: give its folder, %.*s",
                        path, slash ? (int)(slash - path) : 1, slash ? path : ".");
-    return pm_fail(PM_EDATA, "%s: a graph of TensorFlow's (a frozen one has its values inside), which is "
-                             "not read: give the checkpoint it was made from, or turn it into ONNX with "
+    return pm_fail(PM_EDATA, "%s: a graph of TensorFlow's (a frozen one has its values inside), "
+                             "which is not read: give the checkpoint it was made from, or turn it into ONNX with "
                              "tf2onnx", path);
 }
 

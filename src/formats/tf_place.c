@@ -78,8 +78,8 @@ static int find_set(struct pm_arena *a, const char *prefix, struct pm_tf_place *
             strlen(names[i]) != length + shard_suffix(names[i]))
             continue;
         if (first && strcmp(first + strlen(first) - 5, names[i] + strlen(names[i]) - 5) != 0)
-            PM_TRY(pm_fail(PM_EDATA, "%s: both %s and %s are there: sets of different sizes; give one of "
-                                     "the files", prefix, first, names[i]));
+            PM_TRY(pm_fail(PM_EDATA, "%s: both %s and %s are there: sets of different sizes; give "
+                                     "one of the files", prefix, first, names[i]));
         first = names[i];
     }
     if (first)
@@ -241,8 +241,8 @@ static int locate_folder(struct pm_arena *a, const char *path, struct pm_tf_plac
         if (names[i][0] == '.' || !pm_ends_with(names[i], ".index"))
             continue;
         if (found)
-            PM_TRY(pm_fail(PM_EDATA, "%s: holds more than one checkpoint (%s, %s): give one of them", path,
-                           found, names[i]));
+            PM_TRY(pm_fail(PM_EDATA, "%s: holds more than one checkpoint (%s, %s): give one of them",
+                           path, found, names[i]));
         found = names[i];
     }
     if (found)

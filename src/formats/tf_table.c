@@ -193,8 +193,8 @@ static int next_entry(struct cursor *c, struct pm_tf_entry *e)
                                      "damaged",
                                (unsigned long long)c->block->offset, c->at);
     if (shared > c->key.length)
-        return pm_tf_table_bad(c->t, "the block at offset %llu: its entry at %zu shares %llu bytes with a "
-                                     "key of %zu: damaged",
+        return pm_tf_table_bad(c->t, "the block at offset %llu: its entry at %zu shares %llu bytes "
+                                     "with a key of %zu: damaged",
                                (unsigned long long)c->block->offset, c->at, (unsigned long long)shared,
                                c->key.length);
     c->key.length = (size_t)shared;
@@ -238,8 +238,8 @@ int pm_tf_table_open(const struct pm_tensor_file *f, int source, struct pm_tf_ta
                                (unsigned long long)size));
     PM_TRY(pm_tensor_file_read(f, source, out->end, sizeof footer, footer));
     if (memcmp(end, magic, sizeof magic) != 0)
-        PM_TRY(pm_tf_table_bad(out, "does not end as a table of TensorFlow's does: no checkpoint, or cut "
-                                    "short at %llu bytes",
+        PM_TRY(pm_tf_table_bad(out, "does not end as a table of TensorFlow's does: no checkpoint, or "
+                                    "cut short at %llu bytes",
                                (unsigned long long)size));
     if (!get_handle(&p, end, &unused) || !get_handle(&p, end, &index))
         PM_TRY(pm_tf_table_bad(out, "the footer at offset %llu is damaged",

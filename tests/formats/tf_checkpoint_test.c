@@ -153,7 +153,8 @@ static void v2_by_every_path(void **state)
 static void v1_by_every_path(void **state)
 {
     static const char *const paths[] = { "v1", "v1/checkpoint", "v1/model.ckpt-7", "v1_shards",
-                                         "v1_shards/model.ckpt-7", "v1_shards/model.ckpt-7-?????" "-of-00003",
+                                         "v1_shards/model.ckpt-7",
+                                         "v1_shards/model.ckpt-7-?????" "-of-00003",
                                          "v1_shards/model.ckpt-7-00001-of-00003" };
 
     (void)state;

@@ -77,7 +77,8 @@ static void flipped(void **state)
 
     (void)state;
     copy(golden("plain/model.ckpt-7.data-00000-of-00001"), in("f.data-00000-of-00001"));
-    assert_int_equal(flip(golden("plain/model.ckpt-7.index"), in("f.index"), in("f"), golden("plain"), 1),
+    assert_int_equal(flip(golden("plain/model.ckpt-7.index"), in("f.index"), in("f"),
+                          golden("plain"), 1),
                      0);
     assert_int_equal(pm_file_read(golden("plain/model.ckpt-7.data-00000-of-00001"), &data, &size), 0);
     assert_int_equal(flip(golden("plain/model.ckpt-7.data-00000-of-00001"), in("f.data-00000-of-00001"),
@@ -204,7 +205,7 @@ static void v2_claims(void **state)
         const char *why; /* NULL: it can be opened */
     } cases[] = {
         { { .dtype = 1, .rank = 1, .dim = { 16 }, .size = 64 }, NULL },
-        { { .dtype = 7, .rank = 1, .dim = { VAST }, .size = 64 }, NULL }, /* strings are as many as it says */
+        { { .dtype = 7, .rank = 1, .dim = { VAST }, .size = 64 }, NULL }, /* as many strings as it says */
         { { .dtype = 1, .rank = 1, .dim = { VAST }, .size = 64 }, "does not fit its 64 bytes" },
         { { .dtype = 1, .rank = 1, .dim = { VAST / 4 }, .size = VAST }, "do not lie in the file's 64" },
         { { .dtype = 1, .rank = 2, .dim = { VAST, VAST }, .size = 64 }, "larger than any file" },
@@ -212,7 +213,8 @@ static void v2_claims(void **state)
         { { .dtype = 1, .rank = 1, .dim = { -16 }, .size = 64 }, "larger than any file" },
         { { .dtype = 1, .rank = 9, .dim = { 1 }, .size = 4 }, "more than 8 dimensions" },
         { { .dtype = 1, .rank = 1, .dim = { 15 }, .size = 64 }, "does not fit its 64 bytes" },
-        { { .dtype = 1, .rank = 1, .dim = { 16 }, .size = 64, .offset = 1 }, "do not lie in the file's 64" },
+        { { .dtype = 1, .rank = 1, .dim = { 16 }, .size = 64, .offset = 1 },
+          "do not lie in the file's 64" },
         { { .dtype = 1, .rank = 1, .dim = { 16 }, .size = 64, .offset = -1 }, "do not lie in" },
         { { .dtype = 1, .rank = 1, .dim = { 16 }, .size = -64 }, "do not lie in" },
         { { .dtype = 1, .rank = 1, .dim = { 16 }, .size = 64, .shard = 1 }, "lies in shard 1 of 1" },
@@ -252,7 +254,8 @@ static void v2_headers(void **state)
         const char *why;
     } cases[] = {
         { 2, 0, 0, "t.data-00000-of-00002: cannot open" }, { 0, 0, 0, "names 0 shards" },
-        { -1, 0, 0, "names -1 shards" },                   { INT32_MAX, 0, 0, "names 2147483647 shards" },
+        { -1, 0, 0, "names -1 shards" },
+        { INT32_MAX, 0, 0, "names 2147483647 shards" },
         { 1, 1, 0, "largest byte first" },                 { 1, 0, 2, "wants a reader of version 2" },
     };
     const struct claim c = { .dtype = 1, .rank = 1, .dim = { 16 }, .size = 64 };
@@ -340,7 +343,8 @@ static void v2_slices(void **state)
 
 /* A checkpoint of one variable "w": its claimed shape and slices, and how many values its one entry
  * has under which name. NULL: no entry. */
-static void v1_file(const char *path, int dtype, int64_t dim, int slices, size_t values, const char *name)
+static void v1_file(const char *path, int dtype, int64_t dim, int slices, size_t values,
+                    const char *name)
 {
     struct pm_tf_table_writer w = { 0 };
     Pm__Tf__SavedSlices top = PM__TF__SAVED_SLICES__INIT, entry = PM__TF__SAVED_SLICES__INIT;

@@ -24,7 +24,8 @@ static void read_all(const char *path)
         return;
     for (size_t i = 0; i < pm_tensor_file_count(f); i++) {
         const struct pm_file_tensor *t = pm_tensor_file_get(f, i);
-        const size_t n = t->count < 64 ? (size_t)t->count : 64, m = t->bytes < 64 ? (size_t)t->bytes : 64;
+        const size_t n = t->count < 64 ? (size_t)t->count : 64;
+        const size_t m = t->bytes < 64 ? (size_t)t->bytes : 64;
         pm_file_tensor_shape(t, shape);
         if (pm_tensor_file_find(f, t->name) != t)
             __builtin_trap();
