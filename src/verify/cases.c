@@ -276,6 +276,16 @@ static const struct verify_case cases[] = {
       "[{'name':'a','layer':'conv2d','filters':7,'kernel':3},"
       "{'name':'b','layer':'resize','size':[9,13],'method':'cubic'},"
       "{'name':'c','layer':'resize','scale':0.6,'coordinates':'asymmetric'}]" },
+    { "attention", PM_SHAPE4(2, 5, 7, 8), "", false,
+      "[{'name':'a','layer':'conv2d','filters':12,'kernel':1},"
+      "{'name':'n','layer':'layer_norm'},{'name':'b','layer':'reshape','shape':[0,35,12]},"
+      "{'name':'c','layer':'reshape','shape':[0,35,12],'inputs':['a']},"
+      "{'name':'d','layer':'matmul','transpose_b':true,'inputs':['b','c']},"
+      "{'name':'e','layer':'softmax'},{'name':'f','layer':'matmul','inputs':['e','c']},"
+      "{'name':'g','layer':'matmul','transpose_a':true,'inputs':['c','f']},"
+      "{'name':'h','layer':'matmul','transpose_a':true,'transpose_b':true,'inputs':['g','f']},"
+      "{'name':'i','layer':'group_norm','groups':5},{'name':'j','layer':'reshape','shape':[0,-1]},"
+      "{'name':'k','layer':'fully_connected','units':9}]" },
     { "neighbours", PM_SHAPE4(2, 4, 5, 3), "", false,
       "[{'name':'a','layer':'conv2d','filters':13,'kernel':1},"
       "{'name':'b','layer':'local_response_norm','radius':4,'alpha':0.3,'beta':0.75},"

@@ -1,0 +1,45 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "lib/buffers.glsl"
+#include "norm.params.h"
+#include "lib/reduce.glsl"
+layout(local_size_x_id = 0) in;
+layout(push_constant, scalar) uniform Push {
+    InF32 x;
+    InF32 stats;
+    InF32 gamma;
+    InF32 dy;
+    OutF32 dx;
+    OutF32 terms;
+    norm_params p;
+};
+#include "lib/norm.glsl"
+
+void main()
+{
+    uint lane = gl_LocalInvocationID.x, length = uint(p.c / p.groups * p.pixels);
+
+    for (uint r = gl_WorkGroupID.x; r < uint(p.n * p.groups); r += gl_NumWorkGroups.x) {
+        float mean = stats.v[2 * r], rstd = stats.v[2 * r + 1], sum = 0.0, dot = 0.0;
+
+        for (uint j = lane; j < length; j += 64) {
+            uint at = place_of(r, j);
+            float g = dy.v[at] * ((p.flags & 1) != 0 ? gamma.v[channel_of(r, j)] : 1.0);
+
+            sum += g;
+            dot += g * (x.v[at] - mean) * rstd;
+        }
+        sum = group_sum(sum) / float(length);
+        dot = group_sum(dot) / float(length);
+        for (uint j = lane; j < length; j += 64) {
+            uint at = place_of(r, j);
+            float g = dy.v[at] * ((p.flags & 1) != 0 ? gamma.v[channel_of(r, j)] : 1.0);
+            float hat = (x.v[at] - mean) * rstd;
+
+            if ((p.want & 1) != 0)
+                dx.v[at] = rstd * (g - sum - hat * dot);
+            if ((p.want & 2) != 0)
+                terms.v[at] = dy.v[at] * hat;
+        }
+    }
+}
