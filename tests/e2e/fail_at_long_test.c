@@ -34,6 +34,10 @@ static const struct command commands[] = {
     { "eval", FRESH, "eval net.json run.folder=two", NULL },
     { "eval best", FRESH, "eval net.json run.folder=two eval.checkpoint=best --json", NULL },
     { "predict", FRESH, "predict net.json run.folder=two pictures --out out", NULL },
+    { "export", FRESH "; mkdir r", "export two r/model.onnx", "r/model.onnx" },
+    { "export other", FRESH "; mkdir r", "export net.json r/model.onnx run.folder=two "
+      "export.fold_batch_norm=true export.weights=beside export.output=probabilities --json",
+      "r/model.onnx" },
     { "inspect", FRESH, "checkpoint inspect two", NULL },
     { "diff", FRESH, "checkpoint diff two two/checkpoints/step-000002.safetensors", NULL },
     { "to TensorFlow", FRESH "; mkdir r", "checkpoint convert two r/model.ckpt force=true",
