@@ -185,9 +185,60 @@ int import_op_pad(struct import *m)
     return PM_OK;
 }
 
+/* Height's and width's scales of an input or, in Upsample's oldest form, of an attribute. */
+static bool scales_of(struct import *m, int input, double out[2])
+{
+    const struct pm_onnx_attr *a = pm_onnx_attr(m->n, "scales");
+    struct value *v = import_in(m, input);
+    const double *x = import_numbers(m, v, PM_FILE_MAX_RANK);
+    double all[4];
+
+    if (a && a->type == PM_ONNX_FLOATS && a->count == 4) {
+        for (int i = 0; i < 4; i++)
+            all[i] = (double)a->floats[i];
+    } else if (x && view_count(&v->view) == 4)
+        memcpy(all, x, sizeof all);
+    else
+        return false;
+    out[0] = all[2], out[1] = all[3];
+    return all[0] == 1 && all[1] == 1;
+}
+
 int import_op_resize(struct import *m)
 {
-    return import_refuse(m, "there is no such operator here");
+    struct value *x = import_in(m, 0);
+    const bool old = strcmp(m->n->op, "Upsample") == 0 || m->model->opset < 11;
+    const char *mode = pm_onnx_attr_text(m->n, "mode", "nearest");
+    const char *place = pm_onnx_attr_text(m->n, "coordinate_transformation_mode",
+                                          old ? "asymmetric" : "half_pixel");
+    const char *method = strcmp(mode, "linear") == 0 ? "bilinear" : mode;
+    int64_t size[16];
+    double scale[2];
+    const int sizes = old ? 0 : import_ints(m, 3, NULL, size);
+    struct pm_str spec = { 0 };
+
+    if (x->view.rank != 4 || x->kind != VALUE_NODE || pm_onnx_attr(m->n, "axes") ||
+        pm_onnx_attr_int(m->n, "antialias", 0) || pm_onnx_attr_int(m->n, "exclude_outside", 0) ||
+        strcmp(pm_onnx_attr_text(m->n, "keep_aspect_ratio_policy", "stretch"), "stretch") != 0)
+        return import_refuse(m, "of other than images, axes, antialias, exclude_outside or "
+                             "keep_aspect_ratio_policy");
+    if (strcmp(place, "tf_crop_and_resize") == 0 || strcmp(place, "half_pixel_symmetric") == 0)
+        return import_refuse(m, "coordinate_transformation_mode %s", place);
+    pm_str_add(&spec, "resize method=%s coordinates=%s rounding=%s cubic=%.9g", method, place,
+               pm_onnx_attr_text(m->n, "nearest_mode", old ? "floor" : "round_prefer_floor"),
+               (double)pm_onnx_attr_float(m->n, "cubic_coeff_a", -0.75f));
+    if (sizes == 4 && size[1] == x->view.dim[1])
+        pm_str_add(&spec, " size=[%lld,%lld]", (long long)size[2], (long long)size[3]);
+    else if (sizes == 0 && scales_of(m, old ? 1 : 2, scale))
+        pm_str_add(&spec, " scale=[%.9g,%.9g]", scale[0], scale[1]);
+    else {
+        pm_str_free(&spec);
+        return import_refuse(m, "sizes or scales that are no constants of height and width");
+    }
+    import_out_images(m, 0, pm_net_add(m->net, import_name(m, NULL), import_lay(m, x, "0 2 3 1"), "%s",
+                                       spec.text));
+    pm_str_free(&spec);
+    return PM_OK;
 }
 
 int import_op_expand(struct import *m)
