@@ -21,14 +21,15 @@ static const char *const kinds[] = { "bottleneck_v1", "basic_v1" };
 static const struct pm_variable *unit(const struct pm_names_file *f, int block, int index,
                                       const char **kind)
 {
-    for (size_t k = 0; k < PM_COUNT(kinds); k++)
-        for (int i = 0; i < f->net->count; i++) {
-            const char *end = pm_arena_printf(f->arena, "/block%d/unit_%d/%s/conv1/weights", block,
-                                              index, kinds[k]);
-            *kind = kinds[k];
+    char end[96];
+
+    for (size_t k = 0; k < PM_COUNT(kinds); k++) {
+        *kind = kinds[k];
+        snprintf(end, sizeof end, "/block%d/unit_%d/%s/conv1/weights", block, index, kinds[k]);
+        for (int i = 0; i < f->net->count; i++)
             if (pm_ends_with(f->net->list[i].name, end))
                 return &f->net->list[i];
-        }
+    }
     return NULL;
 }
 

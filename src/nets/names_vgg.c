@@ -22,15 +22,15 @@ static const char *own(const struct pm_names_file *f, const struct pm_names_row 
     (void)row;
     for (int stage = 1; stage <= 5; stage++, place++)
         for (int i = 1;; i++, place += 2) {
-            const char *name = pm_arena_printf(f->arena, "conv%d/conv%d_%d", stage, stage, i);
-            const char *end = pm_arena_printf(f->arena, "/%s/weights", name);
+            char end[64];
             bool there = false;
+            snprintf(end, sizeof end, "/conv%d/conv%d_%d/weights", stage, stage, i);
             for (int k = 0; k < f->net->count && !there; k++)
                 there = pm_ends_with(f->net->list[k].name, end);
             if (!there)
                 break;
             if (place == number[0])
-                return name;
+                return pm_arena_printf(f->arena, "conv%d/conv%d_%d", stage, stage, i);
         }
     return NULL;
 }

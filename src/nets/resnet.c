@@ -10,7 +10,8 @@
  * than 1x1 pad symmetrically, whatever the input's size, which TensorFlow's SAME would not. With
  * PyTorch's conventions the stride sits in the FIRST unit of blocks 2 to 4 and the pool pads
  * symmetrically too. resnet_v1_18 and 34, which only PyTorch has, are of units of two 3x3
- * convolutions. Works at any size; without root_block the 7x7 convolution and the pool are left out, for small images. */
+ * convolutions. Works at any size; without root_block the 7x7 convolution and the pool are left out,
+ * for small images. */
 #include "nets/nets.h"
 
 #define INIT " weights_init=variance_scaling(2)"

@@ -93,7 +93,7 @@ def pictures(index, batch, size):
 
 
 def fill(model, x, apart=False):
-    """Draws the weights, and in one pass the moving averages to the size of what enters. name -> size."""
+    """Draws the weights and, in one pass, moving averages to the size of what enters: name -> size."""
     sizes = {}
     norms = {n: m for n, m in model.named_modules() if isinstance(m, nn.BatchNorm2d)}
 
@@ -192,8 +192,8 @@ def train_case(model, batch, size):
     else:
         raise SystemExit("no pictures without a kink near")
     exact = step(model, state, x, labels)
-    single = step(model.float(), {k: v.float() if v.is_floating_point() else v for k, v in state.items()},
-                  x.float(), labels)
+    state = {k: v.float() if v.is_floating_point() else v for k, v in state.items()}
+    single = step(model.float(), state, x.float(), labels)
     return index, rows(exact, single)
 
 
