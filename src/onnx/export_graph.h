@@ -16,7 +16,7 @@ struct pm_export {
     struct pm_export_options options;
     const struct pm_node *node;  /* whose operators are appended now */
     const char **value;          /* [nodes] y of each node done; NULL */
-    int *readers;                /* [nodes] how often nodes that lead to the logits read it; 0: unused */
+    int *readers;                /* [nodes] how often it is read on the way to the logits */
     const struct pm_node **reader;      /* [nodes] the last of them */
     const struct pm_export_fold **fold; /* [nodes] NULL: nothing is folded into it */
     bool *is_variable;           /* [variables] has its initializer */

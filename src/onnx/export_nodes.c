@@ -221,7 +221,8 @@ const char *pm_export_trailing(struct pm_export *g, const struct pm_node *n, int
         return v->name;
     for (int i = 0; i < s.rank; i++)
         dim[4 - s.rank + i] = s.dim[i];
-    return pm_export_nchw(g, to_shape(g, pm_export_variable(g, n, k), 4, dim), PM_SHAPE4(1, 1, 1, 1));
+    return pm_export_nchw(g, to_shape(g, pm_export_variable(g, n, k), 4, dim),
+                          PM_SHAPE4(1, 1, 1, 1));
 }
 
 /* ---- folding ----------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* export_try: both nets are planned on the CPU, one after the other, so that one set of weights is in
- * memory at a time beside the file. */
+/* export_try: both nets are planned on the CPU, one after the other, so that one set of weights is
+ * in memory at a time beside the file. */
 #include "train/export_try.h"
 
 #include <pumice/import.h>
@@ -20,7 +20,8 @@ static int open_cpu(struct pm_device **out)
 
     PM_TRY(pm_device_list(&list, &count));
     PM_TRY(pm_device_find(list, count, "cpu", "export", &index));
-    PM_TRY(pm_device_open(&list[index], &(struct pm_device_options){ .hang_seconds = INFINITY }, out));
+    PM_TRY(pm_device_open(&list[index], &(struct pm_device_options){ .hang_seconds = INFINITY },
+                          out));
 out:
     pm_free(list);
     return err;
