@@ -437,6 +437,25 @@ int import_op_gemm(struct import *m)
     return product(m, &left, w, turned, alpha, c, beta, m->n->out[0]);
 }
 
+/* The matrices of two computed values; the axes in front must be the same. */
+static int two_computed(struct import *m, struct value *a, struct value *b)
+{
+    const int rank = a->view.rank;
+    int64_t dim[PM_FILE_MAX_RANK];
+
+    if (rank != b->view.rank || rank < 2 || rank > PM_MAX_RANK)
+        return import_refuse(m, "values of %d and %d axes", rank, b->view.rank);
+    for (int i = 0; i < rank - 2; i++)
+        if (a->view.dim[i] != b->view.dim[i])
+            return import_refuse(m, "values that repeat along axis %d", i);
+    memcpy(dim, a->view.dim, sizeof dim);
+    dim[rank - 1] = b->view.dim[rank - 1];
+    struct pm_node *in[2] = { import_lay_plain(m, a), import_lay_plain(m, b) };
+    const struct view out = view_plain(rank, dim);
+    import_out_node(m, 0, pm_net_add_many(m->net, import_name(m, NULL), in, 2, "matmul"), &out);
+    return PM_OK;
+}
+
 int import_op_matmul(struct import *m)
 {
     struct value *a = import_in(m, 0), *w = import_in(m, 1), *b;
@@ -446,7 +465,9 @@ int import_op_matmul(struct import *m)
         b = bias_of(m, 2, &output, w->view.dim[1]);
         return product(m, a, w, false, 1, b, 1, output);
     }
-    return import_refuse(m, "a product whose second factor is no constant matrix");
+    if (a->kind == VALUE_NODE && w->kind == VALUE_NODE)
+        return two_computed(m, a, w);
+    return import_refuse(m, "a product with a constant that is no matrix behind it");
 }
 
 /* ---- normalisation --------------------------------------------------------------------------- */
