@@ -61,6 +61,7 @@ int pm_checkpoint_clean(const char *run);
 struct pm_checkpoint {
     char *path;                     /* the tensors' file, owned */
     uint64_t step;                  /* of a foreign file its global_step, or 0 */
+    bool has_step;                  /* false: a foreign file that tells none */
     char *state;                    /* the .json's text, owned; NULL for a foreign file */
     struct pm_tensor_file *tensors; /* owned */
 };

@@ -16,5 +16,7 @@ int app_checkpoint_convert(const struct app_args *args, struct pm_arena *a, stru
 int app_checkpoint_help(int argc, char **argv, struct pm_str *text);
 /* Width of a column of names. */
 int app_checkpoint_width(const struct pm_tensor_file *f);
+/* Adds ", step 7"; nothing where the file tells none. */
+void app_checkpoint_step(struct pm_str *text, const struct pm_checkpoint *c);
 
 #endif

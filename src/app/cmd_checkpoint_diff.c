@@ -134,7 +134,8 @@ static void report_one(struct report *r, const struct difference *d, int width)
 /* TensorFlow's step is a tensor, ours a note: no difference where both say the same. */
 static bool is_step(const struct pm_checkpoint *a, const struct pm_checkpoint *b, const char *name)
 {
-    return strcmp(name, "global_step") == 0 && a->step == b->step;
+    return strcmp(name, "global_step") == 0 && a->has_step && b->has_step &&
+           a->step == b->step;
 }
 
 /* Both lists are sorted by name: one walk over the two. */
@@ -143,7 +144,8 @@ static int compare_all(const struct pm_checkpoint *x, const struct pm_checkpoint
 {
     int err = PM_OK;
     const struct pm_tensor_file *a = x->tensors, *b = y->tensors;
-    int width = app_checkpoint_width(a) > app_checkpoint_width(b) ? app_checkpoint_width(a) : app_checkpoint_width(b);
+    const int of_a = app_checkpoint_width(a), of_b = app_checkpoint_width(b);
+    const int width = of_a > of_b ? of_a : of_b;
 
     for (size_t i = 0, k = 0; i < pm_tensor_file_count(a) || k < pm_tensor_file_count(b);) {
         const struct pm_file_tensor *ta =
@@ -179,8 +181,11 @@ static int print_report(const struct pm_checkpoint *a, const struct pm_checkpoin
     if (g->json) {
         err = app_print_json(g, o);
     } else {
-        pm_str_add(&text, "A %s, step %llu\nB %s, step %llu\n%s%zu tensors are the same, %zu differ\n",
-                   a->path, (unsigned long long)a->step, b->path, (unsigned long long)b->step,
+        pm_str_add(&text, "A %s", a->path);
+        app_checkpoint_step(&text, a);
+        pm_str_add(&text, "\nB %s", b->path);
+        app_checkpoint_step(&text, b);
+        pm_str_add(&text, "\n%s%zu tensors are the same, %zu differ\n",
                    r->lines.text ? r->lines.text : "", r->same, r->different);
         err = app_print(text.text);
     }

@@ -94,6 +94,12 @@ int app_checkpoint_width(const struct pm_tensor_file *f)
     return longest < 200 ? (int)longest : 200;
 }
 
+void app_checkpoint_step(struct pm_str *text, const struct pm_checkpoint *c)
+{
+    if (c->has_step)
+        pm_str_add(text, ", step %llu", (unsigned long long)c->step);
+}
+
 static int print_inspection(const struct pm_checkpoint *c, struct app_globals *g, cJSON *list,
                             const char *lines, uint64_t values)
 {
@@ -108,7 +114,8 @@ static int print_inspection(const struct pm_checkpoint *c, struct app_globals *g
         snprintf(of_them, sizeof of_them, " (%zu of them moving averages)", averages);
     cJSON_AddStringToObject(o, "file", c->path);
     cJSON_AddStringToObject(o, "format", pm_tensor_file_format(c->tensors));
-    cJSON_AddNumberToObject(o, "step", (double)c->step);
+    cJSON_AddItemToObject(o, "step", c->has_step ? cJSON_CreateNumber((double)c->step)
+                                                 : cJSON_CreateNull());
     cJSON_AddNumberToObject(o, "bytes", (double)pm_tensor_file_size(c->tensors));
     cJSON_AddNumberToObject(o, "count", (double)count);
     cJSON_AddNumberToObject(o, "averages", (double)averages);
@@ -119,9 +126,10 @@ static int print_inspection(const struct pm_checkpoint *c, struct app_globals *g
     if (g->json) {
         err = app_print_json(g, o);
     } else {
-        pm_str_add(&text, "%s\n%s, step %llu, %zu tensors%s, %llu values, %s%s\n\n", c->path,
-                   pm_tensor_file_format(c->tensors), (unsigned long long)c->step, count, of_them, (unsigned long long)values,
-                   pm_bytes_text(pm_tensor_file_size(c->tensors), bytes),
+        pm_str_add(&text, "%s\n%s", c->path, pm_tensor_file_format(c->tensors));
+        app_checkpoint_step(&text, c);
+        pm_str_add(&text, ", %zu tensors%s, %llu values, %s%s\n\n", count, of_them,
+                   (unsigned long long)values, pm_bytes_text(pm_tensor_file_size(c->tensors), bytes),
                    c->state ? ", sha256 fits" : "");
         pm_str_add(&text, "%-*s  %-6s %-16s %10s  %12s %12s %12s %12s\n",
                    app_checkpoint_width(c->tensors), "name", "dtype", "shape", "count", "norm", "mean",

@@ -35,7 +35,7 @@ static void close_model(struct pm_tensor_file *f)
 static int open_onnx(const char *path, struct pm_tensor_file **out);
 
 const struct pm_tensor_format pm_format_onnx = {
-    .name = "onnx",
+    .name = "ONNX",
     .help = "an ONNX model's initializers",
     .is = is_onnx,
     .open = open_onnx,

@@ -2,6 +2,7 @@
  * message begins with its length, so everything but the tensors' bytes is put together first; those
  * are then streamed in between. */
 #include "formats/onnx_parts.h"
+#include "formats/wire.h"
 
 #include <string.h>
 
@@ -10,33 +11,22 @@ static const uint64_t MAX_MODEL = (UINT64_C(1) << 31) - (64 << 10);
 
 /* ---- protobuf -------------------------------------------------------------------------- */
 
-static void add_varint(struct pm_str *s, uint64_t v)
-{
-    uint8_t bytes[10];
-    size_t n = 0;
-
-    for (; v > 127; v >>= 7)
-        bytes[n++] = (uint8_t)(v | 128);
-    bytes[n++] = (uint8_t)v;
-    pm_str_bytes(s, bytes, n);
-}
-
 static void add_int(struct pm_str *s, uint32_t number, int64_t v)
 {
-    add_varint(s, number << 3 | PM_WIRE_VARINT);
-    add_varint(s, (uint64_t)v);
+    pm_wire_add_varint(s, number << 3 | PM_WIRE_VARINT);
+    pm_wire_add_varint(s, (uint64_t)v);
 }
 
 static void add_float(struct pm_str *s, uint32_t number, float v)
 {
-    add_varint(s, number << 3 | PM_WIRE_FIXED32);
+    pm_wire_add_varint(s, number << 3 | PM_WIRE_FIXED32);
     pm_str_bytes(s, &v, sizeof v);
 }
 
 static void add_length(struct pm_str *s, uint32_t number, uint64_t size)
 {
-    add_varint(s, number << 3 | PM_WIRE_BYTES);
-    add_varint(s, size);
+    pm_wire_add_varint(s, number << 3 | PM_WIRE_BYTES);
+    pm_wire_add_varint(s, size);
 }
 
 static void add_text(struct pm_str *s, uint32_t number, const char *text)

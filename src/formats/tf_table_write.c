@@ -2,6 +2,7 @@
  * only. The same entries give the bytes that TensorFlow writes: data blocks of 256 KiB, none packed,
  * keys whole every 16 entries, and in the index the shortest key that parts two blocks. */
 #include "formats/tf_table.h"
+#include "formats/wire.h"
 
 #include <pumice/formats.h>
 #include <string.h>
@@ -9,17 +10,6 @@
 enum { BLOCK = 256 << 10, EVERY = 16 };
 
 static const uint8_t magic[8] = { 0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb };
-
-static void add_varint(struct pm_str *s, uint64_t v)
-{
-    uint8_t bytes[10];
-    size_t n = 0;
-
-    for (; v > 127; v >>= 7)
-        bytes[n++] = (uint8_t)(v | 128);
-    bytes[n++] = (uint8_t)v;
-    pm_str_bytes(s, bytes, n);
-}
 
 static void add_u32(struct pm_str *s, uint32_t v)
 {
@@ -40,9 +30,9 @@ static void block_add(struct pm_tf_block_writer *b, const char *key, size_t key_
     else
         while (shared < key_size && shared < b->last.length && key[shared] == b->last.text[shared])
             shared++;
-    add_varint(&b->entries, shared);
-    add_varint(&b->entries, key_size - shared);
-    add_varint(&b->entries, value_size);
+    pm_wire_add_varint(&b->entries, shared);
+    pm_wire_add_varint(&b->entries, key_size - shared);
+    pm_wire_add_varint(&b->entries, value_size);
     pm_str_bytes(&b->entries, key + shared, key_size - shared);
     pm_str_bytes(&b->entries, value, value_size);
     b->last.length = 0;
@@ -65,8 +55,8 @@ static void block_end(struct pm_tf_table_writer *w, struct pm_tf_block_writer *b
     pm_str_bytes(&w->out, "\0", 1); /* not packed */
     add_u32(&w->out, pm_crc32c_masked(w->out.text + start, size + 1));
     handle->length = 0;
-    add_varint(handle, start);
-    add_varint(handle, size);
+    pm_wire_add_varint(handle, start);
+    pm_wire_add_varint(handle, size);
     b->entries.length = b->restarts.length = b->last.length = 0;
     b->count = 0;
 }

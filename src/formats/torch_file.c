@@ -439,7 +439,7 @@ static bool is_torch(const struct pm_tensor_probe *p)
 static int open_file(const char *path, struct pm_tensor_file **out);
 
 const struct pm_tensor_format pm_format_torch = {
-    .name = "torch", .help = "a .pt or .pth file of PyTorch", .is = is_torch, .open = open_file,
+    .name = "PyTorch", .help = "a .pt or .pth file of PyTorch", .is = is_torch, .open = open_file,
 };
 
 static int open_file(const char *path, struct pm_tensor_file **out)

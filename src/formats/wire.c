@@ -220,3 +220,14 @@ int pm_wire_text(const struct pm_wire *w, const struct pm_wire_field *f, struct 
 out:
     return err;
 }
+
+void pm_wire_add_varint(struct pm_str *s, uint64_t v)
+{
+    uint8_t bytes[10];
+    size_t n = 0;
+
+    for (; v > 127; v >>= 7)
+        bytes[n++] = (uint8_t)(v | 128);
+    bytes[n++] = (uint8_t)v;
+    pm_str_bytes(s, bytes, n);
+}

@@ -52,6 +52,8 @@ int pm_wire_is(const struct pm_wire *w, const struct pm_wire_field *f, enum pm_w
 /* A BYTES field as a 0-ended text; with a zero byte inside, PM_EDATA. */
 int pm_wire_text(const struct pm_wire *w, const struct pm_wire_field *f, struct pm_arena *a,
                  const char **out);
+/* Appends a varint, for writers. */
+void pm_wire_add_varint(struct pm_str *s, uint64_t v);
 /* "FILE: WHAT at offset N", PM_EDATA. */
 int pm_wire_bad(const struct pm_wire *w, uint64_t offset, const char *what);
 

@@ -82,21 +82,48 @@ static const char *scope_of(const struct pm_names_file *f)
     return f->family->scope;
 }
 
-/* The shortest prefix behind which an anchor of the family stands; NULL: none. */
+/* Whether a prefix says that averages of the weights follow: "ema.", "model_ema.module.". */
+static bool says_average(const char *prefix)
+{
+    static const char *const words[] = { "ema", "average", "shadow", "swa" };
+
+    for (size_t k = 0; k < PM_COUNT(words); k++)
+        for (const char *at = strstr(prefix, words[k]); at; at = strstr(at + 1, words[k]))
+            if (at == prefix || at[-1] == '.' || at[-1] == '_')
+                return true;
+    return false;
+}
+
+/* Whether weights behind this prefix are taken rather than those behind best. */
+static bool is_better(const char *prefix, const char *best)
+{
+    if (!best || says_average(prefix) != says_average(best))
+        return !best || says_average(best);
+    return strlen(prefix) < strlen(best);
+}
+
+/* The prefix behind which an anchor of the family stands, NULL: none. Of several, the shortest that
+ * does not speak of averages; *other is then another of them, else NULL. */
 static const char *prefix_of(const struct pm_names_family *family, const struct pm_tensor_file *f,
-                             struct pm_arena *a)
+                             struct pm_arena *a, const char **other)
 {
     const char *best = NULL;
 
+    *other = NULL;
     for (size_t i = 0; i < pm_tensor_file_count(f); i++) {
         const char *name = pm_tensor_file_get(f, i)->name;
         for (int k = 0; k < (int)PM_COUNT(family->anchors) && family->anchors[k]; k++) {
-            const char *anchor = family->anchors[k];
+            const char *anchor = family->anchors[k], *prefix;
             const size_t n = strlen(name), m = strlen(anchor);
             if (!pm_ends_with(name, anchor) || (n > m && name[n - m - 1] != '.'))
                 continue;
-            if (!best || n - m < strlen(best))
-                best = pm_arena_printf(a, "%.*s", (int)(n - m), name);
+            prefix = pm_arena_printf(a, "%.*s", (int)(n - m), name);
+            if (!is_better(prefix, best)) {
+                *other = prefix;
+            } else {
+                *other = best;
+                best = prefix;
+            }
         }
     }
     return best;
@@ -242,8 +269,8 @@ static void scatter_words(uint64_t step, uint64_t slice, uint64_t outs, const ui
         memcpy(dst + o * step * 4, src + o * slice * 4, 4);
 }
 
-/* Elements of theirs, `outs` slices along o beginning with the first-th, to their places in ours. The
- * innermost loop is along o, where ours are neighbours. */
+/* Elements of theirs, `outs` slices along o beginning with the first-th, to their places in ours.
+ * The innermost loop is along o, where ours are neighbours. */
 static void scatter(const struct order *r, uint64_t first, uint64_t outs, size_t size,
                     const uint8_t *src, uint8_t *dst)
 {
@@ -419,8 +446,10 @@ out:
 /* Another family whose names these are, for the message. */
 static const char *others(const struct pm_tensor_file *from, struct pm_arena *a)
 {
+    const char *second;
+
     for (size_t i = 0; i < PM_COUNT(families); i++)
-        if (prefix_of(families[i], from, a))
+        if (prefix_of(families[i], from, a, &second))
             return families[i]->nets;
     return NULL;
 }
@@ -428,13 +457,14 @@ static const char *others(const struct pm_tensor_file *from, struct pm_arena *a)
 static int find_map(struct pm_names_file *f)
 {
     const char *path = pm_tensor_file_path(f->from), *other = others(f->from, f->arena);
+    const char *second;
 
     f->family = family_of(f->net);
     if (!f->family)
         return pm_fail(PM_EDATA, "%s: its names are PyTorch's%s%s, and this net has no map of them: "
                        "there are maps for resnet_v1_*, vgg_*, mobilenet_v2, mobilenet_v3_* and "
                        "inception_v3", path, other ? ", as in " : "", other ? other : "");
-    f->prefix = prefix_of(f->family, f->from, f->arena);
+    f->prefix = prefix_of(f->family, f->from, f->arena, &second);
     if (!f->prefix)
         return pm_fail(PM_EDATA, "%s: no tensor '%s', as PyTorch's %s have%s%s: name a file of %s",
                        path, f->family->anchors[0], f->family->nets,
@@ -442,6 +472,11 @@ static int find_map(struct pm_names_file *f)
     if (f->net->conventions == PM_CONVENTIONS_TENSORFLOW)
         return pm_fail(PM_EDATA, "%s: its names are PyTorch's, and %s pads, strides and normalises as "
                        "TensorFlow's: set model.conventions=torch", path, scope_of(f));
+    if (second)
+        PM_INFO("checkpoint", "%s holds the net more than once: names that begin with '%s' are taken, "
+                              "those with '%s' are not (pumice checkpoint convert %s FILE only=%s "
+                              "makes a file of them)",
+                path, f->prefix, second, path, second);
     return PM_OK;
 }
 

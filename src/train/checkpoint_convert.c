@@ -40,7 +40,7 @@ struct conversion {
     struct pm_arena *arena; /* owned */
     const struct pm_checkpoint *from;
     const struct pm_checkpoint_conversion *o;
-    bool averages, has_step;
+    bool averages;
     struct pm_file_tensor *list; /* owned */
     struct pm_converted *out;
 };
@@ -210,7 +210,7 @@ static int write_safetensors(const struct conversion *c, const char *dst)
         meta[n++] = key, meta[n++] = value;
     if (!same)
         meta[n++] = "format", meta[n++] = "pumice";
-    if (c->has_step && (!same || !pm_tensor_file_meta(f, "step"))) {
+    if (c->from->has_step && (!same || !pm_tensor_file_meta(f, "step"))) {
         meta[n++] = "step";
         meta[n++] = pm_arena_printf(c->arena, "%llu", (unsigned long long)c->from->step);
     }
@@ -230,7 +230,7 @@ static int write_tensorflow(const struct conversion *c, const char *dst)
     const bool alone = !pm_file_exists(state);
     size_t count = c->out->tensors;
 
-    if (c->has_step)
+    if (c->from->has_step)
         c->list[count++] = (struct pm_file_tensor){ .name = "global_step", .type = PM_DTYPE_I64,
                                                     .data = &step };
     if (!alone)
@@ -304,8 +304,6 @@ int pm_checkpoint_convert(struct pm_checkpoint *from, const char *dst,
     const struct writer *w = NULL;
 
     *out = (struct pm_converted){ 0 };
-    c.has_step = from->step > 0 || from->state || pm_tensor_file_meta(from->tensors, "step") ||
-                 pm_tensor_file_find(from->tensors, "global_step");
     PM_TRY(choose(o, dst, &w));
     out->format = w->format;
     if (w->to == PM_CONVERT_TENSORFLOW && pm_ends_with(dst, ".index"))

@@ -51,6 +51,7 @@ static int open_record(const char *folder, const char *json_name, struct pm_chec
     PM_TRY(check_sha(path.text, &r));
     c->path = pm_strdup(path.text);
     c->step = r.step;
+    c->has_step = true;
     c->state = r.text, r.text = NULL;
     *out = c, c = NULL;
 out:
@@ -61,16 +62,18 @@ out:
 }
 
 /* Updates done, as a foreign file tells them: TensorFlow's global_step, or a note. */
-static int step_of(const struct pm_tensor_file *f, uint64_t *out)
+static int step_of(struct pm_checkpoint *c)
 {
     int err = PM_OK;
+    const struct pm_tensor_file *f = c->tensors;
     const struct pm_file_tensor *t = pm_tensor_file_find(f, "global_step");
     const char *step = pm_tensor_file_meta(f, "step");
     double v = -1;
 
     if (t && t->rank == 0 && t->type != PM_DTYPE_OTHER)
         PM_TRY(pm_tensor_file_doubles(f, t, 0, 1, &v));
-    *out = v >= 0 && v < 0x1p53 ? (uint64_t)v : step ? strtoull(step, NULL, 10) : 0;
+    c->step = v >= 0 && v < 0x1p53 ? (uint64_t)v : step ? strtoull(step, NULL, 10) : 0;
+    c->has_step = (v >= 0 && v < 0x1p53) || step;
 out:
     return err;
 }
@@ -95,7 +98,7 @@ static int open_file(const char *path, struct pm_checkpoint **out)
     }
     PM_TRY(pm_tensor_file_open(path, &c->tensors));
     c->path = pm_strdup(path);
-    PM_TRY(step_of(c->tensors, &c->step));
+    PM_TRY(step_of(c));
     *out = c, c = NULL;
 out:
     pm_free(folder);

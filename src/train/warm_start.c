@@ -15,7 +15,7 @@ static int translate(struct pm_checkpoint *c, const struct pm_variables *v)
     if (pm_names_are_torch(c->tensors)) {
         PM_TRY(pm_names_torch(v, c->tensors, &c->tensors));
         PM_INFO("checkpoint", "%s: PyTorch's names and layouts, taken as the net's", c->path);
-    } else if (strcmp(pm_tensor_file_format(c->tensors), "onnx") == 0) {
+    } else if (strcmp(pm_tensor_file_format(c->tensors), "ONNX") == 0) {
         PM_TRY(pm_names_onnx(v, c->tensors, &c->tensors));
     }
 out:

@@ -17,6 +17,39 @@ struct verify_case {
     bool forward_only;
 };
 
+/* Every function of one number, on a or, where it needs positive numbers, on p. */
+#define FUNCTIONS                                                                                  \
+    "{'name':'elu','layer':'elu','inputs':['a']},{'name':'celu','layer':'celu','inputs':['a']},"   \
+    "{'name':'selu','layer':'selu','inputs':['a']},"                                               \
+    "{'name':'softplus','layer':'softplus','inputs':['a']},"                                       \
+    "{'name':'softsign','layer':'softsign','inputs':['a']},"                                       \
+    "{'name':'exp','layer':'exp','inputs':['a']},{'name':'log','layer':'log','inputs':['p']},"     \
+    "{'name':'sqrt','layer':'sqrt','inputs':['p']},"                                               \
+    "{'name':'reciprocal','layer':'reciprocal','inputs':['p']},"                                   \
+    "{'name':'abs','layer':'abs','inputs':['a']},{'name':'neg','layer':'neg','inputs':['a']},"     \
+    "{'name':'gelu','layer':'gelu','inputs':['a']},"                                               \
+    "{'name':'swish','layer':'swish','beta':1.5,'inputs':['a']},"                                  \
+    "{'name':'mish','layer':'mish','inputs':['a']},"                                               \
+    "{'name':'clip','layer':'clip','min':-0.5,'max':0.5,'inputs':['a']},"                          \
+    "{'name':'thresholded_relu','layer':'thresholded_relu','alpha':0.1,'inputs':['a']},"           \
+    "{'name':'affine','layer':'affine','scale':0.7,'shift':0.2,'inputs':['a']},"                   \
+    "{'name':'power','layer':'power','exponent':2.5,'inputs':['p']},"                              \
+    "{'name':'erf','layer':'erf','inputs':['a']},{'name':'ceil','layer':'ceil','inputs':['a']},"   \
+    "{'name':'floor','layer':'floor','inputs':['a']},"                                             \
+    "{'name':'round','layer':'round','inputs':['a']},"                                             \
+    "{'name':'sign','layer':'sign','inputs':['a']},"                                               \
+    "{'name':'gelu2','layer':'gelu','approximate':'tanh','inputs':['a']},"                         \
+    "{'name':'power2','layer':'power','exponent':2,'inputs':['a']},"                               \
+    "{'name':'power3','layer':'power','exponent':3,'inputs':['a']},"                               \
+    "{'name':'s0','layer':'add','inputs':['elu','celu','selu','softplus','softsign','exp',"        \
+    "'log','sqrt']},"                                                                              \
+    "{'name':'s1','layer':'add','inputs':['reciprocal','abs','neg','gelu','swish','mish',"         \
+    "'clip','thresholded_relu']},"                                                                 \
+    "{'name':'s2','layer':'add','inputs':['affine','power','erf','ceil','floor','round',"          \
+    "'sign','gelu2']},"                                                                            \
+    "{'name':'s3','layer':'add','inputs':['power2','power3']},"                                    \
+    "{'name':'sum','layer':'add','inputs':['s0','s1','s2','s3']}]"
+
 static const struct verify_case cases[] = {
     { "convolutions", PM_SHAPE4(2, 9, 11, 3), "", false,
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':3,'activation':'relu'},"
@@ -83,69 +116,9 @@ static const struct verify_case cases[] = {
       "{'name':'i','layer':'add','inputs':['b','c','d','e','f','g','h'],'scale':0.5,"
       "'activation':'relu'}]" },
     { "functions_four", PM_SHAPE4(2, 3, 4, 8), "", false,
-      "[{'name':'a','layer':'conv2d','filters':8,'kernel':1},{'name':'p','layer':'sigmoid'},"
-      "{'name':'elu','layer':'elu','inputs':['a']},{'name':'celu','layer':'celu','inputs':['a']},"
-      "{'name':'selu','layer':'selu','inputs':['a']},"
-      "{'name':'softplus','layer':'softplus','inputs':['a']},"
-      "{'name':'softsign','layer':'softsign','inputs':['a']},"
-      "{'name':'exp','layer':'exp','inputs':['a']},{'name':'log','layer':'log','inputs':['p']},"
-      "{'name':'sqrt','layer':'sqrt','inputs':['p']},"
-      "{'name':'reciprocal','layer':'reciprocal','inputs':['p']},"
-      "{'name':'abs','layer':'abs','inputs':['a']},{'name':'neg','layer':'neg','inputs':['a']},"
-      "{'name':'gelu','layer':'gelu','inputs':['a']},"
-      "{'name':'swish','layer':'swish','beta':1.5,'inputs':['a']},"
-      "{'name':'mish','layer':'mish','inputs':['a']},"
-      "{'name':'clip','layer':'clip','min':-0.5,'max':0.5,'inputs':['a']},"
-      "{'name':'thresholded_relu','layer':'thresholded_relu','alpha':0.1,'inputs':['a']},"
-      "{'name':'affine','layer':'affine','scale':0.7,'shift':0.2,'inputs':['a']},"
-      "{'name':'power','layer':'power','exponent':2.5,'inputs':['p']},"
-      "{'name':'erf','layer':'erf','inputs':['a']},{'name':'ceil','layer':'ceil','inputs':['a']},"
-      "{'name':'floor','layer':'floor','inputs':['a']},"
-      "{'name':'round','layer':'round','inputs':['a']},"
-      "{'name':'sign','layer':'sign','inputs':['a']},"
-      "{'name':'gelu2','layer':'gelu','approximate':'tanh','inputs':['a']},"
-      "{'name':'power2','layer':'power','exponent':2,'inputs':['a']},"
-      "{'name':'power3','layer':'power','exponent':3,'inputs':['a']},"
-      "{'name':'s0','layer':'add','inputs':['elu','celu','selu','softplus','softsign','exp',"
-      "'log','sqrt']},"
-      "{'name':'s1','layer':'add','inputs':['reciprocal','abs','neg','gelu','swish','mish',"
-      "'clip','thresholded_relu']},"
-      "{'name':'s2','layer':'add','inputs':['affine','power','erf','ceil','floor','round',"
-      "'sign','gelu2']},"
-      "{'name':'s3','layer':'add','inputs':['power2','power3']},"
-      "{'name':'sum','layer':'add','inputs':['s0','s1','s2','s3']}]" },
+      "[{'name':'a','layer':'conv2d','filters':8,'kernel':1},{'name':'p','layer':'sigmoid'}," FUNCTIONS },
     { "functions_odd", PM_SHAPE2(5, 7), "", false,
-      "[{'name':'a','layer':'fully_connected','units':9},{'name':'p','layer':'sigmoid'},"
-      "{'name':'elu','layer':'elu','inputs':['a']},{'name':'celu','layer':'celu','inputs':['a']},"
-      "{'name':'selu','layer':'selu','inputs':['a']},"
-      "{'name':'softplus','layer':'softplus','inputs':['a']},"
-      "{'name':'softsign','layer':'softsign','inputs':['a']},"
-      "{'name':'exp','layer':'exp','inputs':['a']},{'name':'log','layer':'log','inputs':['p']},"
-      "{'name':'sqrt','layer':'sqrt','inputs':['p']},"
-      "{'name':'reciprocal','layer':'reciprocal','inputs':['p']},"
-      "{'name':'abs','layer':'abs','inputs':['a']},{'name':'neg','layer':'neg','inputs':['a']},"
-      "{'name':'gelu','layer':'gelu','inputs':['a']},"
-      "{'name':'swish','layer':'swish','beta':1.5,'inputs':['a']},"
-      "{'name':'mish','layer':'mish','inputs':['a']},"
-      "{'name':'clip','layer':'clip','min':-0.5,'max':0.5,'inputs':['a']},"
-      "{'name':'thresholded_relu','layer':'thresholded_relu','alpha':0.1,'inputs':['a']},"
-      "{'name':'affine','layer':'affine','scale':0.7,'shift':0.2,'inputs':['a']},"
-      "{'name':'power','layer':'power','exponent':2.5,'inputs':['p']},"
-      "{'name':'erf','layer':'erf','inputs':['a']},{'name':'ceil','layer':'ceil','inputs':['a']},"
-      "{'name':'floor','layer':'floor','inputs':['a']},"
-      "{'name':'round','layer':'round','inputs':['a']},"
-      "{'name':'sign','layer':'sign','inputs':['a']},"
-      "{'name':'gelu2','layer':'gelu','approximate':'tanh','inputs':['a']},"
-      "{'name':'power2','layer':'power','exponent':2,'inputs':['a']},"
-      "{'name':'power3','layer':'power','exponent':3,'inputs':['a']},"
-      "{'name':'s0','layer':'add','inputs':['elu','celu','selu','softplus','softsign','exp',"
-      "'log','sqrt']},"
-      "{'name':'s1','layer':'add','inputs':['reciprocal','abs','neg','gelu','swish','mish',"
-      "'clip','thresholded_relu']},"
-      "{'name':'s2','layer':'add','inputs':['affine','power','erf','ceil','floor','round',"
-      "'sign','gelu2']},"
-      "{'name':'s3','layer':'add','inputs':['power2','power3']},"
-      "{'name':'sum','layer':'add','inputs':['s0','s1','s2','s3']}]" },
+      "[{'name':'a','layer':'fully_connected','units':9},{'name':'p','layer':'sigmoid'}," FUNCTIONS },
     { "normalised", PM_SHAPE4(3, 6, 5, 4), "", false,
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':3,'bias':false},"
       "{'name':'b','layer':'batch_norm','activation':'relu'},"

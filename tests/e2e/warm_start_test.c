@@ -266,7 +266,7 @@ static void an_exported_model(void **state)
 {
     (void)state;
     check(run(NULL, "export %s %s", in("source"), in("source.onnx")), 0);
-    check(start_from("onnx", "source.onnx", ""), 0, "8 of 8 variables from ", "source.onnx (onnx)");
+    check(start_from("onnx", "source.onnx", ""), 0, "8 of 8 variables from ", "source.onnx (ONNX)");
     assert_true(same("source", "onnx", "conv1/weights", conv));
     assert_true(same("source", "onnx", "logits/weights", logits));
     check(run(NULL, "export %s %s export.fold_batch_norm=true", in("source"), in("folded.onnx")), 0);

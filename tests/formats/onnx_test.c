@@ -368,7 +368,7 @@ static void as_a_file_of_tensors(void **state)
     pm_onnx_close(&m);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(pm_tensor_file_open(in_folder(i ? "t.other" : "t.onnx"), &f), 0);
-        assert_string_equal(pm_tensor_file_format(f), "onnx");
+        assert_string_equal(pm_tensor_file_format(f), "ONNX");
         assert_int_equal(pm_tensor_file_count(f), 6);
         const struct pm_file_tensor *t = pm_tensor_file_find(f, "large");
         assert_int_equal(t->rank, 2);

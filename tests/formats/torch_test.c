@@ -74,7 +74,7 @@ static void goldens_are_what_pytorch_says(void **state)
     (void)state;
     for (size_t i = 0; i < PM_COUNT(goldens); i++) {
         struct pm_tensor_file *f = open_golden(goldens[i]);
-        assert_string_equal(pm_tensor_file_format(f), "torch");
+        assert_string_equal(pm_tensor_file_format(f), "PyTorch");
         for (size_t k = 0; k < pm_tensor_file_count(f); k++) {
             char name[256];
             const struct pm_file_tensor *t = pm_tensor_file_get(f, k);

@@ -184,8 +184,8 @@ static void inspects_foreign_files(void **state)
         double count, values;
     } files[] = {
         { "safetensors/mnist.safetensors", "safetensors", 20, 376940 },
-        { "pytorch/mnist.pt", "torch", 20, 376940 },
-        { "pytorch/legacy_with_offsets.pt", "torch", 3, 20 },
+        { "pytorch/mnist.pt", "PyTorch", 20, 376940 },
+        { "pytorch/legacy_with_offsets.pt", "PyTorch", 3, 20 },
         { "tf/mnist-trt", "TensorFlow V2 checkpoint", 27, 171681 },
         { "tf/mnist-trt/model.ckpt-46900", "TensorFlow V2 checkpoint", 27, 171681 },
         { "tf/bundle_checkpoint/bundle_checkpoint.index", "TensorFlow V2 checkpoint", 2, 85 },
