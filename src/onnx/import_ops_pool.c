@@ -1,5 +1,5 @@
-/* import_ops_pool: pools and reductions. A reduction over any axes is the mean, or the largest value,
- * of the middle axis of [before, reduced, 1, behind]. */
+/* import_ops_pool: pools and reductions. A mean over one run of axes in memory with others on both sides of it
+ * is the pool of [before, reduced, 1, behind]; other reductions are layers of their own. */
 #include "onnx/import_ops.h"
 
 #include <string.h>
@@ -44,54 +44,65 @@ int import_op_average_pool(struct import *m)
 
 /* ---- reductions ---------------------------------------------------------------------------- */
 
-/* Axes in memory's order: kept ones up to the first that goes, those that go, kept ones behind. */
-static void reduction_groups(const struct view *v, const bool *gone, char groups[PM_FILE_MAX_RANK + 3])
+/* Axes in memory's order, neighbours that go or stay joined; their number. mask: which of them go. */
+static int reduction_groups(const struct view *v, const bool *gone, char groups[2 * PM_FILE_MAX_RANK],
+                            unsigned *mask)
 {
     char order[PM_FILE_MAX_RANK + 1];
-    int n = 0;
-    size_t first = 0;
+    int n = 0, count = 0;
+    bool goes = false;
 
+    *mask = 0;
     view_order(v, order);
-    while (order[first] && !(gone[order[first] - '0'] && v->dim[order[first] - '0'] > 1))
-        first++;
-    for (size_t i = 0; i < first; i++)
-        if (!gone[order[i] - '0'])
-            groups[n++] = order[i];
-    groups[n++] = ' ';
-    for (const char *p = order; *p; p++)
-        if (gone[*p - '0'])
-            groups[n++] = *p;
-    groups[n++] = ' ';
-    for (size_t i = first; order[i]; i++)
-        if (!gone[order[i] - '0'])
-            groups[n++] = order[i];
+    for (const char *p = order; *p; groups[n++] = *p++) {
+        if (v->dim[*p - '0'] > 1 && (count == 0 || goes != gone[*p - '0'])) {
+            if (count)
+                groups[n++] = ' ';
+            goes = gone[*p - '0'];
+            *mask |= (unsigned)goes << count++;
+        }
+    }
     groups[n] = 0;
+    return count;
+}
+
+/* y = the reduction of x over its axes in mask. */
+static struct pm_node *reduced(struct import *m, struct pm_node *x, int count, unsigned mask)
+{
+    const char *op = m->n->op, *last = import_name(m, NULL);
+    const bool root = strcmp(op, "ReduceL2") == 0, squares = root || strcmp(op, "ReduceSumSquare") == 0;
+    const char *layer = strstr(op, "Max")                          ? "reduce_max"
+                        : strstr(op, "Min")                        ? "reduce_min"
+                        : squares || strcmp(op, "ReduceSum") == 0 ? "reduce_sum" : "reduce_mean";
+    const int *d = x->out_shape.dim;
+    struct pm_str axes = { 0 };
+
+    if (strcmp(layer, "reduce_mean") == 0 && count == 3 && mask == 2) { /* the pixels of images */
+        x = pm_net_add(m->net, import_name(m, "in"), x, "reshape shape=[%d,%d,1,%d]", d[0], d[1], d[2]);
+        return pm_net_add(m->net, last, x, "global_pool");
+    }
+    for (int i = 0; i < count; i++)
+        if (mask >> i & 1)
+            pm_str_add(&axes, "%s%d", axes.text ? "," : "", i);
+    if (squares)
+        x = pm_net_add(m->net, import_name(m, "square"), x, "power exponent=2");
+    if (mask)
+        x = pm_net_add(m->net, root ? import_name(m, "sum") : last, x, "%s axes=[%s]", layer, axes.text);
+    if (root)
+        x = pm_net_add(m->net, last, x, "sqrt");
+    pm_str_free(&axes);
+    return x;
 }
 
 static int reduce(struct import *m, struct value *v, const bool *gone, bool keep)
 {
-    const char *op = m->n->op;
-    const bool largest = strstr(op, "Max") != NULL, root = strcmp(op, "ReduceL2") == 0;
-    const bool squares = root || strcmp(op, "ReduceSumSquare") == 0;
-    const bool sum = squares || strcmp(op, "ReduceSum") == 0;
-    char groups[PM_FILE_MAX_RANK + 3];
+    char groups[2 * PM_FILE_MAX_RANK];
     int64_t dim[PM_FILE_MAX_RANK], kept[PM_FILE_MAX_RANK];
+    unsigned mask;
+    const int count = reduction_groups(&v->view, gone, groups, &mask);
     int rank = 0;
-    struct pm_node *x, *y;
+    struct pm_node *y = reduced(m, import_lay(m, v, groups), count, mask);
 
-    reduction_groups(&v->view, gone, groups);
-    x = import_lay(m, v, groups);
-    const int *d = x->out_shape.dim;
-    const int count = d[1];
-    x = pm_net_add(m->net, import_name(m, "in"), x, "reshape shape=[%d,%d,1,%d]", d[0], d[1], d[2]);
-    if (squares)
-        x = pm_net_add(m->net, import_name(m, "square"), x, "power exponent=2");
-    y = largest ? pm_net_add(m->net, import_name(m, NULL), x, "max_pool kernel=[%d,1] stride=1", count)
-                : pm_net_add(m->net, import_name(m, sum ? "mean" : NULL), x, "global_pool");
-    if (sum)
-        y = pm_net_add(m->net, import_name(m, root ? "sum" : NULL), y, "affine scale=%d", count);
-    if (root)
-        y = pm_net_add(m->net, import_name(m, NULL), y, "sqrt");
     for (int i = 0; i < v->view.rank; i++) {
         dim[i] = gone[i] ? 1 : v->view.dim[i];
         if (!gone[i] || keep)

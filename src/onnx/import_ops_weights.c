@@ -406,6 +406,49 @@ static int product(struct import *m, struct value *x, struct value *w, bool turn
     return PM_OK;
 }
 
+/* c with two axes, times beta, on top of y; c is broadcast. */
+static struct pm_node *plus(struct import *m, struct pm_node *y, struct value *c, double beta)
+{
+    const int rank = c->view.rank;
+    const int64_t dim[2] = { rank > 1 ? c->view.dim[0] : 1, rank > 0 ? c->view.dim[rank - 1] : 1 };
+    struct value v = *c;
+    struct pm_node *x;
+
+    v.laid = NULL;
+    if (rank > 2 || !view_reshape(&v.view, 2, dim)) {
+        import_refuse(m, "a summand of %d axes", rank);
+        return y;
+    }
+    x = import_lay(m, &v, "0 1");
+    if (beta != 1)
+        x = pm_net_add(m->net, import_name(m, "beta"), x, "affine scale=%.9g", beta);
+    return pm_net_add_many(m->net, import_name(m, NULL), (struct pm_node *[]){ y, x }, 2, "add");
+}
+
+/* alpha a b + beta c, where b is computed. */
+static int gemm_of_two(struct import *m, struct value *a, struct value *b, struct value *c, double beta)
+{
+    const bool ta = pm_onnx_attr_int(m->n, "transA", 0) != 0;
+    const bool tb = pm_onnx_attr_int(m->n, "transB", 0) != 0;
+    const double alpha = (double)pm_onnx_attr_float(m->n, "alpha", 1);
+    const bool sum = c->kind != VALUE_ABSENT && beta != 0;
+
+    if (a->view.rank != 2 || b->view.rank != 2)
+        return import_refuse(m, "values of %d and %d axes", a->view.rank, b->view.rank);
+    const int64_t dim[2] = { a->view.dim[ta ? 1 : 0], b->view.dim[tb ? 0 : 1] };
+    const char *name = import_name(m, sum || alpha != 1 ? "product" : NULL);
+    struct pm_node *in[2] = { import_lay(m, a, "0 1"), import_lay(m, b, "0 1") };
+    struct pm_node *y = pm_net_add_many(m->net, name, in, 2, "matmul transpose_a=%s transpose_b=%s",
+                                        ta ? "true" : "false", tb ? "true" : "false");
+    if (alpha != 1)
+        y = pm_net_add(m->net, import_name(m, sum ? "alpha" : NULL), y, "affine scale=%.9g", alpha);
+    if (sum)
+        y = plus(m, y, c, beta);
+    const struct view out = view_plain(2, dim);
+    import_out_node(m, 0, y, &out);
+    return PM_OK;
+}
+
 int import_op_gemm(struct import *m)
 {
     struct value *a = import_in(m, 0), *w = import_in(m, 1), *c = import_in(m, 2);
@@ -414,8 +457,10 @@ int import_op_gemm(struct import *m)
     const bool turned = pm_onnx_attr_int(m->n, "transB", 0) != 0;
     struct value left = *a, same;
 
-    if (w->view.rank != 2 || !value_constant(w) || a->view.rank != 2 || a->kind != VALUE_NODE)
-        return import_refuse(m, "a product whose second factor is no constant matrix");
+    if (a->kind != VALUE_NODE || !value_constant(w) || (c->kind == VALUE_NODE && beta != 0))
+        return gemm_of_two(m, a, w, c, beta);
+    if (w->view.rank != 2 || a->view.rank != 2)
+        return import_refuse(m, "values of %d and %d axes", a->view.rank, w->view.rank);
     if (pm_onnx_attr_int(m->n, "transA", 0)) {
         static const int perm[] = { 1, 0 };
         view_transpose(&left.view, perm);
@@ -437,7 +482,7 @@ int import_op_gemm(struct import *m)
     return product(m, &left, w, turned, alpha, c, beta, m->n->out[0]);
 }
 
-/* The matrices of two computed values; the axes in front must be the same. */
+/* The matrices of two values; the axes in front must be the same. */
 static int two_computed(struct import *m, struct value *a, struct value *b)
 {
     const int rank = a->view.rank;
@@ -465,9 +510,7 @@ int import_op_matmul(struct import *m)
         b = bias_of(m, 2, &output, w->view.dim[1]);
         return product(m, a, w, false, 1, b, 1, output);
     }
-    if (a->kind == VALUE_NODE && w->kind == VALUE_NODE)
-        return two_computed(m, a, w);
-    return import_refuse(m, "a product with a constant that is no matrix behind it");
+    return two_computed(m, a, w);
 }
 
 /* ---- normalisation --------------------------------------------------------------------------- */

@@ -74,4 +74,42 @@ static inline float *run_net(struct pm_device *d, struct pm_net *net, const stru
     return result;
 }
 
+/* A folder with model.onnx, and an input's and its output's values: imports it, runs it, compares. */
+static inline void run_case(struct pm_device *device, const char *folder)
+{
+    struct pm_import *import = NULL;
+    const struct pm_import_options options = { .whole = true };
+    struct pm_arena *a = pm_arena_create();
+    struct pm_net *net = pm_net_create();
+    struct pm_node *inputs[8] = { NULL }, *out = NULL;
+    struct pm_onnx_tensor t;
+    float *values[8];
+    char names[8][16];
+    double worst = 0;
+    int count = 0;
+
+    ok(pm_import_open(pm_arena_printf(a, "%s/model.onnx", folder), &import));
+    const struct pm_onnx_model *model = pm_import_model(import);
+    for (; count < (int)model->input_count; count++) {
+        const char *path = pm_arena_printf(a, "%s/test_data_set_0/input_%d.pb", folder, count);
+
+        values[count] = read_tensor(path, a, &t);
+        snprintf(names[count], sizeof names[count], "input%d", count);
+        inputs[count] = pm_net_input(net, names[count], node_shape(t.rank, t.dim), PM_F32);
+    }
+    ok(pm_import_graph(import, net, inputs, &options, &out));
+    float *y = run_net(device, net, out, names, values, count);
+    const float *expected = read_tensor(
+        pm_arena_printf(a, "%s/test_data_set_0/output_0.pb", folder), a, &t);
+    assert_int_equal(pm_shape_count(out->out_shape), t.count);
+    for (size_t i = 0; i < t.count; i++)
+        worst = fmax(worst, fabs((double)y[i] - (double)expected[i]) / fmax(1, fabs((double)expected[i])));
+    if (!(worst < 1e-5))
+        fail_msg("%s: differs by %g", folder, worst);
+    pm_free(y);
+    pm_net_destroy(&net);
+    pm_import_close(&import);
+    pm_arena_destroy(&a);
+}
+
 #endif

@@ -4,70 +4,9 @@
 
 static struct pm_device *device;
 
-/* Cases whose layers are not there yet; each must be refused with its node. */
-static const char *const missing[] = { "addmm", "operator_mm" }; /* products of two inputs */
-
-static bool is_missing(const char *folder)
-{
-    bool is = false;
-
-    for (size_t i = 0; i < PM_COUNT(missing); i++)
-        is |= strstr(folder, missing[i]) != NULL;
-    return is;
-}
-
-static void run_folder(const char *folder, struct pm_import *import)
-{
-    const struct pm_onnx_model *model = pm_import_model(import);
-    const struct pm_import_options options = { .whole = true };
-    struct pm_arena *a = pm_arena_create();
-    struct pm_net *net = pm_net_create();
-    struct pm_node *inputs[8] = { NULL }, *out = NULL;
-    struct pm_onnx_tensor t;
-    float *values[8];
-    char names[8][16];
-    double worst = 0;
-    int count = 0;
-
-    for (; count < (int)model->input_count; count++) {
-        const char *path = pm_arena_printf(a, "%s/test_data_set_0/input_%d.pb", folder, count);
-
-        values[count] = read_tensor(path, a, &t);
-        snprintf(names[count], sizeof names[count], "input%d", count);
-        inputs[count] = pm_net_input(net, names[count], node_shape(t.rank, t.dim), PM_F32);
-    }
-    if (is_missing(folder)) {
-        assert_int_equal(pm_import_graph(import, net, inputs, &options, &out), PM_ECONFIG);
-        assert_contains(pm_error_text(), "model.onnx: node ");
-        pm_net_destroy(&net);
-        pm_arena_destroy(&a);
-        return;
-    }
-    ok(pm_import_graph(import, net, inputs, &options, &out));
-    float *y = run_net(device, net, out, names, values, count);
-    const float *expected = read_tensor(
-        pm_arena_printf(a, "%s/test_data_set_0/output_0.pb", folder), a, &t);
-    assert_int_equal(pm_shape_count(out->out_shape), t.count);
-    for (size_t i = 0; i < t.count; i++)
-        worst = fmax(worst, fabs((double)y[i] - (double)expected[i]) / fmax(1, fabs((double)expected[i])));
-    if (!(worst < 1e-5))
-        fail_msg("%s: differs by %g", folder, worst);
-    pm_free(y);
-    pm_net_destroy(&net);
-    pm_arena_destroy(&a);
-}
-
 static void one_case(void **state)
 {
-    char *folder = *state;
-    struct pm_import *import = NULL;
-    struct pm_str path = { 0 };
-
-    pm_str_add(&path, "%s/model.onnx", folder);
-    ok(pm_import_open(path.text, &import));
-    run_folder(folder, import);
-    pm_import_close(&import);
-    pm_str_free(&path);
+    run_case(device, *state);
 }
 
 /* A whole net from 0, 1/n, 2/n ..., which is what made its output. */
