@@ -40,7 +40,7 @@ static struct reduce_params geometry(struct pm_shape x, struct pm_shape kept)
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-PM_INLINE size_t place_of(size_t i, const int size[3], const int stride[3])
+PM_INLINE size_t input_at(size_t i, const int size[3], const int stride[3])
 {
     size_t at = i % (size_t)size[2] * (size_t)stride[2];
 
@@ -65,7 +65,7 @@ PM_INLINE void side_by_side(const struct reduce_params *p, int kind, const float
     for (int k = 0; k < width; k++)
         y[k] = kind == PM_REDUCE_SUM ? 0 : x[k];
     for (int t = 0; t < p->terms; t++) {
-        const float *from = x + place_of((size_t)t, p->r, p->rs);
+        const float *from = x + input_at((size_t)t, p->r, p->rs);
 
         if (kind != PM_REDUCE_SUM) {
             for (int k = 0; k < width; k++)
@@ -83,7 +83,7 @@ PM_INLINE void side_by_side(const struct reduce_params *p, int kind, const float
     for (int k = 0; k < width && ties; k++)
         ties[k] = 0;
     for (int t = 0; t < p->terms && ties; t++) {
-        const float *from = x + place_of((size_t)t, p->r, p->rs);
+        const float *from = x + input_at((size_t)t, p->r, p->rs);
 
         for (int k = 0; k < width; k++)
             ties[k] += from[k] == y[k];
@@ -108,7 +108,7 @@ PM_INLINE void lines(const struct reduce_params *p, int kind, const float *x, fl
     }
     *y = kind == PM_REDUCE_SUM ? p->scale * total : total;
     for (int t = 0; t < p->terms && ties; t++)
-        same += x[place_of((size_t)t, p->r, p->rs)] == total;
+        same += x[input_at((size_t)t, p->r, p->rs)] == total;
     if (ties)
         *ties = same;
 }
@@ -120,7 +120,7 @@ PM_INLINE void reduce_range(const struct pm_args *a, int kind, size_t begin, siz
     float *y = a->buf[1], *ties = a->buf[2];
 
     for (size_t width; begin < end; begin += width) {
-        const float *x = (const float *)a->buf[0] + place_of(begin, p->k, p->ks);
+        const float *x = (const float *)a->buf[0] + input_at(begin, p->k, p->ks);
 
         width = 1;
         if (p->rs[2] == 1) {
