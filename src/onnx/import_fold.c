@@ -403,6 +403,43 @@ static int fold_gather(struct import *m)
     return PM_OK;
 }
 
+/* Copies whose parts that indices [.., axes] name are those of the updates. */
+static int fold_scatter(struct import *m)
+{
+    struct value *v = import_in(m, 0), *index = import_in(m, 1), *parts = import_in(m, 2);
+    const double *x = import_numbers(m, v, LARGEST), *at = import_numbers(m, index, LARGEST);
+    const double *from = import_numbers(m, parts, LARGEST);
+    const int64_t axes = index->view.rank ? index->view.dim[index->view.rank - 1] : 0;
+    size_t n, part = 1;
+
+    if (!x || !at || !from || axes < 1 || axes > v->view.rank ||
+        strcmp(pm_onnx_attr_text(m->n, "reduction", "none"), "none") != 0)
+        return import_refuse(m, "sizes out of range, or a reduction");
+    for (int i = (int)axes; i < v->view.rank; i++)
+        part *= (size_t)v->view.dim[i];
+    const size_t count = (size_t)(view_count(&index->view) / axes);
+    double *y = allocate(m, v->view.rank, v->view.dim, &n);
+    if (!y)
+        return PM_OK;
+    if ((size_t)view_count(&parts->view) != count * part)
+        return import_refuse(m, "updates that do not fit");
+    memcpy(y, x, n * sizeof *y);
+    for (size_t i = 0; i < count; i++) {
+        size_t place = 0;
+        for (int k = 0; k < axes; k++) {
+            const int64_t size = v->view.dim[k], given = within(at[i * (size_t)axes + (size_t)k]);
+            const int64_t pick = given < 0 ? given + size : given;
+
+            if (pick < 0 || pick >= size)
+                return import_refuse(m, "index %lld of %lld", (long long)given, (long long)size);
+            place = place * (size_t)size + (size_t)pick;
+        }
+        memcpy(y + place * part, from + i * part, part * sizeof *y);
+    }
+    import_out_numbers(m, 0, v->view.rank, v->view.dim, y, v->integer);
+    return PM_OK;
+}
+
 static int fold_concat(struct import *m)
 {
     const struct view *first = &import_in(m, 0)->view;
@@ -493,8 +530,9 @@ static int fold_reduce(struct import *m)
 static const struct { const char *op; int (*fold)(struct import *m); bool always; } folds[] = {
     { "Constant", fold_constant, true }, { "Shape", fold_shape, true },
     { "ConstantOfShape", fold_constant_of_shape, false }, { "Range", fold_range, false },
-    { "Cast", fold_cast, false }, { "CastLike", fold_cast_like, true }, { "Gather", fold_gather, false }, { "Concat", fold_concat, false },
-    { "Slice", fold_slice, false }, { "Expand", fold_expand, false },
+    { "Cast", fold_cast, false }, { "CastLike", fold_cast_like, true },
+    { "Gather", fold_gather, false }, { "Concat", fold_concat, false },
+    { "Slice", fold_slice, false }, { "ScatterND", fold_scatter, false }, { "Expand", fold_expand, false },
     { "Add", fold_binary, false }, { "Sub", fold_binary, false }, { "Mul", fold_binary, false },
     { "Div", fold_binary, false }, { "Mod", fold_binary, false }, { "Pow", fold_binary, false },
     { "Min", fold_binary, false }, { "Max", fold_binary, false }, { "Sum", fold_binary, false },

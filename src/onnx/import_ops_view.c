@@ -357,8 +357,10 @@ int import_op_gather(struct import *m)
     int rank = 0;
 
     axis += axis < 0 ? v->view.rank : 0;
-    if (v->kind != VALUE_NODE || count < 1 || index->view.rank > 1 || axis < 0 || axis >= v->view.rank)
-        return import_refuse(m, "indices that are no constant list");
+    if (v->kind != VALUE_NODE || count < 1 || axis < 0 || axis >= v->view.rank ||
+        v->view.rank - 1 + index->view.rank > PM_FILE_MAX_RANK)
+        return import_refuse(m, "indices that are no constants, or axis %lld of %d", (long long)axis,
+                             v->view.rank);
     for (int64_t i = 1; i < count; i++)
         if (at[i] != at[0] + (double)i)
             return import_refuse(m, "indices that do not follow each other");
@@ -371,8 +373,11 @@ int import_op_gather(struct import *m)
     cut(m, 0, v, (int)axis, first, count);
     struct value taken = *import_value(m, m->n->out[0]);
     for (int i = 0; i < v->view.rank; i++)
-        if (i != axis || index->view.rank == 1)
-            dim[rank++] = i == axis ? count : v->view.dim[i];
+        if (i != axis)
+            dim[rank++] = v->view.dim[i];
+        else
+            for (int k = 0; k < index->view.rank; k++)
+                dim[rank++] = index->view.dim[k];
     return reshaped(m, &taken, rank, dim);
 }
 
