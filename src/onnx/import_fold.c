@@ -2,7 +2,7 @@
  * work out shapes, and weights that are cut, joined or turned before they are used. Shape is a constant
  * of every value, as sizes are known. Large constants are not touched: those operators that only change
  * a view leave them in the file. */
-#include "onnx/import.h"
+#include "onnx/import_ops.h"
 
 #include <math.h>
 #include <string.h>
@@ -342,6 +342,8 @@ static int fold_expand(struct import *m)
             return import_refuse(m, "a shape that does not fit");
         dim[k] = have == 1 ? to : have;
     }
+    if (import_repeats(m, v, rank, dim))
+        return import_op_expand(m);
     double *y = allocate(m, rank, dim, &n);
     for (size_t i = 0; y && i < n; i++)
         y[i] = x[spread(i, rank, dim, &v->view)];

@@ -21,5 +21,8 @@ bool import_window(struct import *m, const struct view *x, const int64_t kernel[
                    struct import_window *w);
 /* As a layer's options. */
 void import_window_text(const struct import_window *w, bool dilation, struct pm_str *out);
+/* Whether weights of the file get this shape by standing once for every image, which Expand makes a
+ * layer of: a class token. */
+bool import_repeats(const struct import *m, const struct value *v, int rank, const int64_t *dim);
 
 #endif

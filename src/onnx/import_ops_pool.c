@@ -252,7 +252,34 @@ int import_op_resize(struct import *m)
     return PM_OK;
 }
 
+bool import_repeats(const struct import *m, const struct value *v, int rank, const int64_t *dim)
+{
+    bool same = v->view.rank == rank && rank > 1 && v->view.dim[0] == 1 && dim[0] == m->batch;
+
+    for (int i = 1; same && i < rank; i++)
+        same = v->view.dim[i] == dim[i];
+    return same && v->kind == VALUE_TENSOR && !v->integer && m->batch > 1;
+}
+
+/* A zero of each image is added, so that the weights stay what they are with any batch. */
 int import_op_expand(struct import *m)
 {
-    return import_refuse(m, "of computed values");
+    struct value *v = import_in(m, 0), zero;
+    int64_t dim[16], first[PM_FILE_MAX_RANK];
+    const int rank = import_ints(m, 1, NULL, dim);
+    struct pm_node *in[2], *x = m->net->nodes[0];
+
+    for (int i = 0; i < rank && rank == v->view.rank; i++)
+        dim[i] = dim[i] == 1 ? v->view.dim[i] : dim[i];
+    if (rank < 2 || rank > PM_MAX_RANK || !import_repeats(m, v, rank, dim) || x->out_shape.rank != 4)
+        return import_refuse(m, "of computed values, along other axes than the batch");
+    for (int i = 0; i < rank; i++)
+        first[i] = i == 0 ? m->batch : 1;
+    x = pm_net_add(m->net, import_name(m, "first"), x, "slice begin=[0,0,0,0] size=[-1,1,1,1]");
+    x = pm_net_add(m->net, import_name(m, "zero"), x, "affine scale=0");
+    zero = (struct value){ .kind = VALUE_NODE, .node = x, .view = view_plain(rank, first) };
+    in[0] = import_lay_plain(m, &zero), in[1] = import_lay_plain(m, v);
+    const struct view out = view_plain(rank, dim);
+    import_out_node(m, 0, pm_net_add_many(m->net, import_name(m, NULL), in, 2, "add"), &out);
+    return PM_OK;
 }

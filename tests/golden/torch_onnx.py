@@ -19,7 +19,7 @@ import onnx
 import torch
 import torchvision
 from torch import nn
-from torchvision.models import efficientnet, mobilenetv2, resnet
+from torchvision.models import convnext, efficientnet, mobilenetv2, resnet, vision_transformer
 from torchvision.ops.misc import Conv2dNormActivation
 
 STEPS, RATE = 10, 0.002
@@ -52,6 +52,23 @@ def narrow_efficientnet(classes):
     return efficientnet.EfficientNet(
         [stage(1, 3, 1, 16, 8, 1), stage(6, 3, 2, 8, 16, 2), stage(6, 5, 2, 16, 24, 2)], dropout=0,
         stochastic_depth_prob=0, num_classes=classes, last_channel=64)
+
+
+def noisy(net):
+    """Numbers in rows, and tables, that are not all alike."""
+    for p in net.parameters():
+        if p.ndim == 1 or p.abs().max() == 0:
+            nn.init.normal_(p, p.mean().item(), 0.2)
+    return net
+
+
+def narrow_vit(classes):
+    return noisy(vision_transformer.VisionTransformer(32, 8, 2, 2, 8, 16, num_classes=classes))
+
+
+def narrow_convnext(classes):
+    return noisy(convnext.ConvNeXt(
+        [convnext.CNBlockConfig(8, 16, 1), convnext.CNBlockConfig(16, None, 1)], 0.0, 0.5, classes))
 
 
 def full(name, classes):
@@ -160,6 +177,8 @@ def main():
     make(NarrowResNet(5), "resnet18_narrow", args.folder, 64, 8, 5)
     make(narrow_mobilenet(5), "mobilenet_v2_narrow", args.folder, 64, 8, 5)
     make(narrow_efficientnet(5), "efficientnet_narrow", args.folder, 64, 8, 5)
+    make(narrow_vit(5), "vit_narrow", args.folder, 32, 8, 5)
+    make(narrow_convnext(5), "convnext_narrow", args.folder, 32, 8, 5)
 
 
 if __name__ == "__main__":
