@@ -1,7 +1,7 @@
-/* import_fold: nodes whose inputs are constants are computed while importing: what exporters write to
- * work out shapes, and weights that are cut, joined or turned before they are used. Shape is a constant
- * of every value, as sizes are known. Large constants are not touched: those operators that only change
- * a view leave them in the file. */
+/* import_fold: nodes whose inputs are constants are computed while importing: what exporters write
+ * to work out shapes, and weights that are cut, joined or turned before they are used. Shape is a
+ * constant of every value, as sizes are known. Large constants are not touched: those operators that
+ * only change a view leave them in the file. */
 #include "onnx/import_ops.h"
 
 #include <math.h>
@@ -80,16 +80,20 @@ static int fold_constant(struct import *m)
     double *x;
 
     if (strcmp(kind, "value") == 0 && a->t) {
+        if (!import_sane(a->t->rank, a->t->dim))
+            return import_refuse(m, "a shape that no net has");
         v->kind = VALUE_TENSOR;
         v->tensor = a->t;
         v->view = view_plain(a->t->rank, a->t->dim);
         v->integer = a->t->type >= PM_DTYPE_I64;
         return PM_OK;
     }
-    if (strcmp(kind, "value_float") != 0 && strcmp(kind, "value_int") != 0 &&
-        strcmp(kind, "value_floats") != 0 && strcmp(kind, "value_ints") != 0)
+    const bool floats = a && (a->type == PM_ONNX_FLOAT || a->type == PM_ONNX_FLOATS);
+    const bool list = a && (a->type == PM_ONNX_FLOATS || a->type == PM_ONNX_INTS);
+    const char *wanted = floats ? list ? "value_floats" : "value_float"
+                                : list ? "value_ints" : "value_int";
+    if (strcmp(kind, wanted) != 0 || (!floats && !list && a->type != PM_ONNX_INT))
         return import_refuse(m, "attribute %s", a ? a->name : "value is missing");
-    const bool list = pm_ends_with(kind, "s"), floats = strncmp(kind, "value_f", 7) == 0;
     const int64_t dim[1] = { list ? a->count : 1 };
     x = pm_arena_alloc(m->lasting, sizeof *x * (size_t)(dim[0] + 1));
     for (int i = 0; i < (int)dim[0]; i++)
@@ -303,7 +307,7 @@ static int fold_binary(struct import *m)
     size_t n;
     int rank;
 
-    if (count > 8 || !import_broadcast(m, count, &rank, dim))
+    if (count > 8 || (where && count != 3) || !import_broadcast(m, count, &rank, dim))
         return import_refuse(m, "constants whose shapes do not fit");
     for (int i = 0; i < count; i++)
         if (!(in[i] = import_numbers(m, import_in(m, i), LARGEST)))
@@ -466,7 +470,7 @@ static int fold_concat(struct import *m)
 
         if (!x || (size_t)view_count(&v->view) != before * part)
             return import_refuse(m, "constants whose shapes do not fit");
-        for (size_t k = 0; k < before; k++)
+        for (size_t k = 0; part && k < before; k++)
             memcpy(y + k * (size_t)dim[axis] * behind + at, x + k * part, part * sizeof *y);
         at += part;
     }
@@ -534,7 +538,8 @@ static const struct { const char *op; int (*fold)(struct import *m); bool always
     { "ConstantOfShape", fold_constant_of_shape, false }, { "Range", fold_range, false },
     { "Cast", fold_cast, false }, { "CastLike", fold_cast_like, true },
     { "Gather", fold_gather, false }, { "Concat", fold_concat, false },
-    { "Slice", fold_slice, false }, { "ScatterND", fold_scatter, false }, { "Expand", fold_expand, false },
+    { "Slice", fold_slice, false }, { "ScatterND", fold_scatter, false },
+    { "Expand", fold_expand, false },
     { "Add", fold_binary, false }, { "Sub", fold_binary, false }, { "Mul", fold_binary, false },
     { "Div", fold_binary, false }, { "Mod", fold_binary, false }, { "Pow", fold_binary, false },
     { "Min", fold_binary, false }, { "Max", fold_binary, false }, { "Sum", fold_binary, false },

@@ -107,10 +107,8 @@ static int check_any_size(struct exporter *x)
     const int h = s->eval_height, w = s->eval_width;
     struct pm_net *net = NULL;
     struct pm_export *other = NULL;
-    const char *where;
+    const char *where, *logits = x->logits;
     int err = PM_OK;
-
-    const char *logits = x->logits;
 
     s->eval_height = h + 33, s->eval_width = w + 49;
     err = graph_of(x, &net, &other);
@@ -211,8 +209,9 @@ static void add_notes(struct exporter *x)
     add_json(x, "preprocessing", preprocessing_note(x));
     if (s->labels)
         add_json(x, "labels", labels_note(s));
-    pm_onnx_add_meta(m, "step", pm_arena_printf(m->arena, "%llu",
-                                                (unsigned long long)x->from->step));
+    if (x->from->has_step)
+        pm_onnx_add_meta(m, "step", pm_arena_printf(m->arena, "%llu",
+                                                    (unsigned long long)x->from->step));
     pm_onnx_add_meta(m, "averages", x->averages ? "true" : "false");
 }
 
@@ -328,7 +327,9 @@ static void tell(const struct exporter *x, cJSON *report)
     cJSON_AddNumberToObject(report, "parameters", (double)parameters(m));
     cJSON_AddNumberToObject(report, "labels", x->e->setup.labels ? x->e->setup.num_classes : 0);
     cJSON_AddStringToObject(report, "checkpoint", x->from->path);
-    cJSON_AddNumberToObject(report, "step", (double)x->from->step);
+    cJSON_AddItemToObject(report, "step", x->from->has_step
+                                              ? cJSON_CreateNumber((double)x->from->step)
+                                              : cJSON_CreateNull());
     cJSON_AddBoolToObject(report, "averages", x->averages);
     if (!isnan(x->difference))
         cJSON_AddNumberToObject(report, "difference", x->difference);
