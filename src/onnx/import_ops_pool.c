@@ -258,7 +258,7 @@ bool import_repeats(const struct import *m, const struct value *v, int rank, con
 
     for (int i = 1; same && i < rank; i++)
         same = v->view.dim[i] == dim[i];
-    return same && v->kind == VALUE_TENSOR && !v->integer && m->batch > 1;
+    return same && v->kind == VALUE_TENSOR && !v->integer;
 }
 
 /* A zero of each image is added, so that the weights stay what they are with any batch. */

@@ -83,6 +83,12 @@ def main():
     one("gemm_computed_summand", "Gemm", [(3, 4), (3, 1)], ["x0", "w", "x1"], attributes=factors, w=draw(4, 5))
     one("gemm_computed_bare", "Gemm", [(3, 4), (4, 5)], ["x0", "x1"], attributes={"alpha": 0.5})
     one("matmul_left_constant", "MatMul", [(2, 4, 5)], ["w", "x0"], w=draw(2, 3, 4))
+    one("gather_table", "Gather", [(3, 7, 2)], ["x0", "at"], attributes={"axis": 1},
+        at=np.arange(1, 7).reshape(2, 3))
+    case("scatter_constants", [
+        helper.make_node("ScatterND", ["data", "at", "parts"], ["table"]),
+        helper.make_node("Add", ["x0", "table"], ["y"])], [(2, 4, 3)], data=draw(4, 3),
+        at=np.array([[-1], [1]]), parts=draw(2, 3))
 
 
 if __name__ == "__main__":

@@ -105,6 +105,24 @@ static void train(struct pm_import *import, const cJSON *facts)
     pm_net_destroy(&net);
 }
 
+/* The variables do not depend on the batch: evaluation has another one than training. */
+static void same_with_one_image(struct pm_import *import, const struct pm_net *net, int size)
+{
+    struct pm_net *one = pm_net_create();
+    struct pm_node *image = pm_net_input(one, "images", PM_SHAPE4(1, size, size, 3), PM_F32);
+    struct pm_heads heads;
+    char a[64], b[64];
+
+    ok(pm_import_net(import, one, image, &(struct pm_import_options){ 0 }, &heads));
+    assert_int_equal(one->var_count, net->var_count);
+    for (int i = 0; i < net->var_count; i++) {
+        assert_string_equal(one->vars[i]->name, net->vars[i]->name);
+        assert_string_equal(pm_shape_text(one->vars[i]->shape, a),
+                            pm_shape_text(net->vars[i]->shape, b));
+    }
+    pm_net_destroy(&one);
+}
+
 static void one_net(void **state)
 {
     char *text = NULL;
@@ -133,6 +151,7 @@ static void one_net(void **state)
     print_message("  %d nodes, %d variables, logits off by %.2g\n", net->count, net->var_count, off);
     if (!(off < 1e-4))
         fail_msg("the logits are off by %g of the largest", off);
+    same_with_one_image(import, net, size);
     pm_free(x);
     pm_free(y);
     pm_net_destroy(&net);
