@@ -237,6 +237,24 @@ static uint64_t parameters(const struct pm_onnx_model *m)
     return count;
 }
 
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* The checkpoint and the model that the net is made of stay. */
+static int check_target(const struct exporter *x)
+{
+    const char *model = x->c->model.onnx;
+
+    if (same_file(x->from->path, x->path) || (model && same_file(model, x->path)))
+        return pm_fail(PM_ECONFIG, "export: %s is what is read from; name another OUT.onnx",
+                       x->path);
+    return PM_OK;
+}
+
 /* A message of protobuf holds less than 2 GB; nodes and names take a small part of it. */
 static int write_model(struct exporter *x, const char *file)
 {
@@ -256,6 +274,7 @@ static int write_model(struct exporter *x, const char *file)
         pm_str_add(&path, "%s/model.onnx", c->run.folder);
     x->path = pm_strdup(path.text);
     pm_str_free(&path);
+    PM_TRY(check_target(x));
     PM_TRY(pm_onnx_write(m, x->path, x->beside));
 out:
     return err;

@@ -46,6 +46,8 @@ static void values_and_averages(void **state)
     assert_true(has_values(m, "logits/weights", "logits/weights/ExponentialMovingAverage", logits));
     pm_onnx_close(&m);
     check(run(NULL, "export %s %s eval.averages=off", in("source"), in("off.onnx")), 0);
+    check(run(NULL, "export %s %s eval.checkpoint=%s", in("source"), in("off.onnx"),
+              in("off.onnx")), 2, "off.onnx is what is read from");
     m = model_of(in("off.onnx"));
     assert_true(has_values(m, "conv1/biases", "conv1/biases", six));
     assert_false(has_values(m, "conv1/biases", "conv1/biases/ExponentialMovingAverage", six));
