@@ -581,7 +581,7 @@ int pm_import_net(struct pm_import *i, struct pm_net *net, struct pm_node *image
     PM_TRY(check_images(m, in, s, last));
     const char *name = logits_name(i, options);
     find_needed(m, name);
-    if (options->new_head && !(m->head = last_weights(i->model, name)))
+    if (options->new_head && !(m->head = last_weights(i->model, name)) && producer(i->model, name))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: model.onnx_new_head: no Gemm, MatMul or Conv is found in front "
                        "of the output that a fresh one could replace", i->model->path));
     PM_TRY(add_tensors(m));

@@ -433,6 +433,8 @@ static int gemm_of_two(struct import *m, struct value *a, struct value *b, struc
     const double alpha = (double)pm_onnx_attr_float(m->n, "alpha", 1);
     const bool sum = c->kind != VALUE_ABSENT && beta != 0;
 
+    if (is_fresh(m))
+        return import_refuse(m, "model.onnx_new_head: it has no weights to replace");
     if (a->view.rank != 2 || b->view.rank != 2)
         return import_refuse(m, "values of %d and %d axes", a->view.rank, b->view.rank);
     const int64_t dim[2] = { a->view.dim[ta ? 1 : 0], b->view.dim[tb ? 0 : 1] };
@@ -488,6 +490,8 @@ static int two_computed(struct import *m, struct value *a, struct value *b)
     const int rank = a->view.rank;
     int64_t dim[PM_FILE_MAX_RANK];
 
+    if (is_fresh(m))
+        return import_refuse(m, "model.onnx_new_head: it has no weights to replace");
     if (rank != b->view.rank || rank < 2 || rank > PM_MAX_RANK)
         return import_refuse(m, "values of %d and %d axes", rank, b->view.rank);
     for (int i = 0; i < rank - 2; i++)
