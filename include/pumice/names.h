@@ -22,8 +22,8 @@ int pm_names_torch(const struct pm_variables *v, struct pm_tensor_file *f,
                    struct pm_tensor_file **out);
 /* What PyTorch calls a tensor of such a file. */
 const char *pm_names_origin(const struct pm_tensor_file *f, const struct pm_file_tensor *t);
-/* A file like that of pm_names_torch over an ONNX model that has our names, as export writes it: variables of four dimensions
- * stand there in ONNX's order. */
+/* A file like that of pm_names_torch over an ONNX model that has our names, as export writes it:
+ * variables of four dimensions stand there in ONNX's order. */
 int pm_names_onnx(const struct pm_variables *v, struct pm_tensor_file *f,
                   struct pm_tensor_file **out);
 

@@ -33,8 +33,8 @@ static int refuse(const char *path, struct pm_tensor_file **out)
         return pm_fail(PM_EDATA, "%s: the graph of a SavedModel, without values: give its folder, %.*s",
                        path, slash ? (int)(slash - path) : 1, slash ? path : ".");
     return pm_fail(PM_EDATA, "%s: a graph of TensorFlow's (a frozen one has its values inside), "
-                             "which is not read: give the checkpoint it was made from, or turn it into ONNX with "
-                             "tf2onnx", path);
+                             "which is not read: give the checkpoint it was made from, or turn it "
+                             "into ONNX with tf2onnx", path);
 }
 
 const struct pm_tensor_format pm_format_tf_graph = {

@@ -15,6 +15,7 @@ int pm_wire_open(struct pm_wire_file *f, const char *path)
 
     f->path = path;
     f->data = NULL;
+    f->window_at = 0;
     f->window_size = 0;
     f->fd = open(path, O_RDONLY | O_CLOEXEC);
     if (f->fd < 0 || fstat(f->fd, &st) != 0)

@@ -1,10 +1,11 @@
 /* pools: max_pool, avg_pool and global_pool.
  *
  * Windows are TensorFlow's: padding never counts, so a maximum ignores it and an average divides by
- * the cells that are in the image (or, asked to, by those in image and padding). ceil is PyTorch's and
- * ONNX's rule: a last window that is partly beyond the padding stays if it begins before it. On ties the first cell in row order is the maximum and gets the
- * gradient; its place is kept from the forward call. Backward calls gather: a pixel adds up what the
- * windows over it send, in their order. */
+ * the cells that are in the image (or, asked to, by those in image and padding). ceil is PyTorch's
+ * and ONNX's rule: a last window that is partly beyond the padding stays if it begins before it. On
+ * ties the first cell in row order is the maximum and gets the gradient; its place is kept from the
+ * forward call. Backward calls gather: a pixel adds up what the windows over it send, in their
+ * order. */
 #include "layers/export_nodes.h"
 #include "layers/infer.h"
 

@@ -25,7 +25,8 @@ static const struct pm_opt slice_opts[] = {
     { 0 },
 };
 static const struct pm_opt pad_opts[] = {
-    PM_INTS(pad_cfg, pad, "[0, 0, 0, 0]", 0, 4096, "rows and columns more at the top, bottom, left and right"),
+    PM_INTS(pad_cfg, pad, "[0, 0, 0, 0]", 0, 4096,
+            "rows and columns more at the top, bottom, left and right"),
     PM_ENUM(pad_cfg, mode, CONSTANT, "constant|reflect|edge",
             "value, what lies as far inside of the edge, or what lies on it"),
     PM_FLOAT(pad_cfg, value, 0, -3e38, 3e38, "of mode constant"),

@@ -275,8 +275,8 @@ static int choose(const struct pm_checkpoint_conversion *o, const char *dst,
         if (o->to ? o->to == writers[i].to : writers[i].is(dst))
             return *out = &writers[i], PM_OK;
     return pm_fail(PM_ECONFIG, "checkpoint convert: the ending of %s names no format that can be "
-                   "written: let it end with .safetensors or .ckpt, or say to=safetensors or to=tensorflow",
-                   dst);
+                   "written: let it end with .safetensors or .ckpt, or say to=safetensors or "
+                   "to=tensorflow", dst);
 }
 
 static int check_free(const struct conversion *c, const struct writer *w, const char *dst)

@@ -116,9 +116,11 @@ static const struct verify_case cases[] = {
       "{'name':'i','layer':'add','inputs':['b','c','d','e','f','g','h'],'scale':0.5,"
       "'activation':'relu'}]" },
     { "functions_four", PM_SHAPE4(2, 3, 4, 8), "", false,
-      "[{'name':'a','layer':'conv2d','filters':8,'kernel':1},{'name':'p','layer':'sigmoid'}," FUNCTIONS },
+      "[{'name':'a','layer':'conv2d','filters':8,'kernel':1},{'name':'p','layer':'sigmoid'},"
+      FUNCTIONS },
     { "functions_odd", PM_SHAPE2(5, 7), "", false,
-      "[{'name':'a','layer':'fully_connected','units':9},{'name':'p','layer':'sigmoid'}," FUNCTIONS },
+      "[{'name':'a','layer':'fully_connected','units':9},{'name':'p','layer':'sigmoid'},"
+      FUNCTIONS },
     { "normalised", PM_SHAPE4(3, 6, 5, 4), "", false,
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':3,'bias':false},"
       "{'name':'b','layer':'batch_norm','activation':'relu'},"
