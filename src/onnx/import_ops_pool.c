@@ -1,5 +1,6 @@
-/* import_ops_pool: pools and reductions. A mean over one run of axes in memory with others on both sides of it
- * is the pool of [before, reduced, 1, behind]; other reductions are layers of their own. */
+/* import_ops_pool: pools, reductions, changes of size. A mean over one run of axes in memory with others
+ * on both sides of it is the pool of [before, reduced, 1, behind]; other reductions are layers of their
+ * own. */
 #include "onnx/import_ops.h"
 
 #include <string.h>
