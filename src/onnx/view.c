@@ -109,7 +109,7 @@ bool view_reshape(struct view *v, int rank, const int64_t *dim)
 
         w.dim[i] = want;
         while (want > 1) {
-            if (next >= w.atoms)
+            if (next >= w.atoms || w.size[next] == 0)
                 return false;
             if (want % w.size[next] != 0) {
                 if (w.size[next] % want != 0 || w.atoms >= VIEW_ATOMS)
