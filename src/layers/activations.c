@@ -4,7 +4,7 @@
 
 #include "activation.params.h"
 #include "layers/activation.h"
-#include "layers/export_nodes.h"
+#include "net/export_nodes.h"
 #include "layers/pick.h"
 
 struct leaky_relu_cfg { float slope; };

@@ -7,7 +7,7 @@
 #include "add.params.h"
 #include "layers/activation.h"
 #include "layers/binary.h"
-#include "layers/export_nodes.h"
+#include "net/export_nodes.h"
 #include "layers/pick.h"
 
 struct add_cfg {

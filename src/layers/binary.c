@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "binary.params.h"
-#include "layers/export_nodes.h"
+#include "net/export_nodes.h"
 #include "layers/infer.h"
 #include "layers/pick.h"
 #include "layers/reduce.h"

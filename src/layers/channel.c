@@ -2,7 +2,7 @@
  * prelu: y = x > 0 ? x : alpha x. scale: y = gamma x + beta, either of which may be left out.
  * Backward: dx = dy or gamma dy; dgamma is the sum over the rows of dy x (prelu: where x <= 0), whose
  * terms one row writes and bias_grad adds up; dbeta the sum of dy. */
-#include "layers/export_nodes.h"
+#include "net/export_nodes.h"
 #include "layers/infer.h"
 
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* concat: 2 to 8 inputs behind one another along one axis, at first the last (channels). Backward:
  * each input's part of dy. */
-#include "layers/export_nodes.h"
+#include "net/export_nodes.h"
 #include "layers/infer.h"
 
 #include <string.h>

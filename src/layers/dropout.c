@@ -6,7 +6,7 @@
 #include <pumice/layer.h>
 
 #include "dropout.params.h"
-#include "layers/export_nodes.h"
+#include "net/export_nodes.h"
 #include "layers/vmath.h"
 
 struct dropout_cfg { float keep; };

@@ -3,7 +3,7 @@
  * from the forward call. */
 #include <pumice/layer.h>
 
-#include "layers/export_nodes.h"
+#include "net/export_nodes.h"
 #include "layers/vmath.h"
 #include "layers/pick.h"
 #include "local_response_norm.params.h"

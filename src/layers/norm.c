@@ -9,7 +9,7 @@
 
 #include "bias_grad.params.h"
 #include "layers/conv_rows.h"
-#include "layers/export_nodes.h"
+#include "net/export_nodes.h"
 #include "layers/pick.h"
 #include "layers/vmath.h"
 #include "norm.params.h"

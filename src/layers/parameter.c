@@ -2,7 +2,7 @@
  * the net's own input. Backward: the variable's gradient is dy, the input's, where it is asked for, 0. */
 #include "bias_grad.params.h"
 #include "layers/conv_rows.h"
-#include "layers/export_nodes.h"
+#include "net/export_nodes.h"
 #include "layers/strided.h"
 
 struct parameter_cfg {

@@ -6,7 +6,7 @@
  * ties the first cell in row order is the maximum and gets the gradient; its place is kept from the
  * forward call. Backward calls gather: a pixel adds up what the windows over it send, in their
  * order. */
-#include "layers/export_nodes.h"
+#include "net/export_nodes.h"
 #include "layers/infer.h"
 
 #include <float.h>

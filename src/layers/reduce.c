@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "layers/export_nodes.h"
+#include "net/export_nodes.h"
 #include "layers/infer.h"
 #include "layers/pick.h"
 #include "layers/strided.h"

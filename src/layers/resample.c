@@ -12,7 +12,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "layers/export_nodes.h"
+#include "net/export_nodes.h"
 #include "layers/infer.h"
 #include "layers/pick.h"
 #include "layers/vmath.h"

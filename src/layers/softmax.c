@@ -3,7 +3,7 @@
  * log_softmax: y = x - max - log of the sum; dx = dy - exp(y) sum of dy. */
 #include <pumice/layer.h>
 
-#include "layers/export_nodes.h"
+#include "net/export_nodes.h"
 #include "layers/pick.h"
 #include "layers/vmath.h"
 #include "softmax.params.h"

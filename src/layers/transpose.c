@@ -1,6 +1,6 @@
 /* transpose: y's axis i is x's axis perm[i]. Backward is the transposition back. The row copies along
  * any strides, so it also repeats values (strided.h). */
-#include "layers/export_nodes.h"
+#include "net/export_nodes.h"
 #include "layers/strided.h"
 
 #include <string.h>

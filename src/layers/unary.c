@@ -4,7 +4,7 @@
 
 #include <pumice/layer.h>
 
-#include "layers/export_nodes.h"
+#include "net/export_nodes.h"
 #include "layers/pick.h"
 #include "unary.params.h"
 

@@ -1,7 +1,7 @@
 /* windows: slice takes a box of values out of its input, pad puts its input into a constant. Each is the
  * other's gradient, so two rows serve both. They have four axes: shapes of lower rank get leading axes
  * of 1, in those of higher rank axes that are taken whole join the axis before them. */
-#include "layers/export_nodes.h"
+#include "net/export_nodes.h"
 #include "layers/infer.h"
 
 #include <string.h>

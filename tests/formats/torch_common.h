@@ -3,7 +3,7 @@
 #define TORCH_COMMON_H
 
 #include "base/unit.h"
-#include "formats/torch.h"
+#include "formats/torch/torch.h"
 
 /* The call is refused, and its line holds each of the texts. */
 #define assert_fails(call, ...)                                                                    \

@@ -11,7 +11,7 @@
 #include <pumice/formats.h>
 #include <pumice/tensor_file.h>
 
-#include "formats/tf_table.h"
+#include "formats/tensorflow/table.h"
 
 static void read_all(const char *path)
 {

@@ -2,7 +2,7 @@
  * storage "0" of 256 bytes, without a sum, so that the fuzzer need not make one that fits. */
 #include <string.h>
 
-#include "formats/torch.h"
+#include "formats/torch/torch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
-/* tf_table, writing (tf_table.c says what a table is): in memory, since it holds names and places
+/* tf_table, writing (table.c says what a table is): in memory, since it holds names and places
  * only. The same entries give the bytes that TensorFlow writes: data blocks of 256 KiB, none packed,
  * keys whole every 16 entries, and in the index the shortest key that parts two blocks. */
-#include "formats/tf_table.h"
+#include "formats/tensorflow/table.h"
 #include "formats/wire.h"
 
 #include <pumice/formats.h>

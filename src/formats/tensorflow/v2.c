@@ -1,7 +1,7 @@
 /* tf_v2: TensorFlow's V2 checkpoints (tensor bundles), reading. PREFIX.index is a table: key "" has a
  * header (number of shards, byte order, version), every other key the dtype, shape, place and
  * checksum of a tensor, whose bytes lie little-endian and row-major in PREFIX.data-SHARD-of-SHARDS.
- * A partitioned variable's entry lists its slices, which have entries of their own (tf_slices.c).
+ * A partitioned variable's entry lists its slices, which have entries of their own (slices.c).
  *
  * Names: TensorFlow 2 appends /.ATTRIBUTES/VARIABLE_VALUE to the path of objects to a variable; it is
  * taken off. Its description of the objects, _CHECKPOINTABLE_OBJECT_GRAPH, is left out. Strings and
@@ -10,7 +10,7 @@
  * The checksum of a tensor is of all its bytes, so the first read of any of them reads it whole, and
  * no byte is given out unchecked. Those of OTHER are not checked: strings' are of something else than
  * the bytes (and differ between versions). */
-#include "formats/tf_checkpoint.h"
+#include "formats/tensorflow/checkpoint.h"
 
 #include <pumice/formats.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * NAME/data/KEY, raw bytes stored as they are. Before: one after another pickles of a magic number,
  * a version, facts of the machine, the value and a list of keys, then per key a 64-bit count and
  * its elements. A tensor is a view of a storage: first element, sizes, strides. */
-#include "formats/torch.h"
+#include "formats/torch/torch.h"
 
 #include <stdlib.h>
 #include <string.h>

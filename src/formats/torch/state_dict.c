@@ -5,7 +5,7 @@
  * A checkpoint is often {"state_dict": weights, "epoch": 3}: where the weights are the only member
  * that holds tensors, their prefix is dropped. Beside an optimizer's state or other weights each
  * keeps its own. */
-#include "formats/torch.h"
+#include "formats/torch/torch.h"
 
 #include <math.h>
 #include <stdlib.h>

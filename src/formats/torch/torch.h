@@ -1,8 +1,8 @@
 /* torch: what the parts of the reader of PyTorch's files share. A file is a zip archive
- * (torch_zip.c) or the older sequence of pickles; its pickle is read by a machine that builds
- * values and calls nothing (torch_pickle.c), what PyTorch's own constructors would have made is
- * known by their names (torch_calls.c), and the values' tensors get names as in a state dict
- * (torch_names.c). torch_file.c opens files and reads tensors, torch_strides.c those whose elements
+ * (zip.c) or the older sequence of pickles; its pickle is read by a machine that builds
+ * values and calls nothing (pickle.c), what PyTorch's own constructors would have made is
+ * known by their names (rebuild.c), and the values' tensors get names as in a state dict
+ * (state_dict.c). reader.c opens files and reads tensors, strides.c those whose elements
  * lie apart. */
 #ifndef PUMICE_FORMATS_TORCH_H
 #define PUMICE_FORMATS_TORCH_H

@@ -1,11 +1,11 @@
 /* tf_v1: TensorFlow's V1 checkpoints, reading: one table, or one for each shard. Key "" has name,
- * shape, dtype and slices of every variable of that table; every other key (tf_slices.c) has the values
+ * shape, dtype and slices of every variable of that table; every other key (slices.c) has the values
  * of one slice as a protocol message. Variables may have slices in several shards. Blocks carry the
  * only checksums, and each block that is read is checked.
  *
  * A slice must have as many values as elements, so what is allocated is bounded by the file. Strings and
  * other values without numbers are OTHER and have no bytes. */
-#include "formats/tf_checkpoint.h"
+#include "formats/tensorflow/checkpoint.h"
 
 #include <stdlib.h>
 #include <string.h>

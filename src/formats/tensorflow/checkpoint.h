@@ -3,12 +3,12 @@
 #ifndef PUMICE_FORMATS_TF_CHECKPOINT_H
 #define PUMICE_FORMATS_TF_CHECKPOINT_H
 
-#include "formats/tf_table.h"
+#include "formats/tensorflow/table.h"
 #include "tf_checkpoint.pb-c.h"
 
 #include <pthread.h>
 
-/* ---- where it is (tf_place.c) ------------------------------------------------------------ */
+/* ---- where it is (place.c) ------------------------------------------------------------ */
 
 enum pm_tf_kind { PM_TF_NONE, PM_TF_V2, PM_TF_V1 };
 struct pm_tf_place {
@@ -22,7 +22,7 @@ struct pm_tf_place {
  * Texts are in the arena. */
 int pm_tf_locate(struct pm_arena *a, const char *path, struct pm_tf_place *out);
 
-/* ---- dtypes and shapes (tf_slices.c) ----------------------------------------------------- */
+/* ---- dtypes and shapes (slices.c) ----------------------------------------------------- */
 
 /* OTHER for those without numbers that we know. */
 enum pm_dtype pm_tf_dtype(int32_t code);

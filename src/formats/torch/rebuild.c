@@ -1,7 +1,7 @@
 /* What the globals of PyTorch's pickles mean: storages and element types, and what their
  * constructors would make of their arguments. Others make an object of which only the name is
  * known; what is nothing but code to be run is refused by its name. */
-#include "formats/torch.h"
+#include "formats/torch/torch.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* The pickle machine: the opcodes that torch.save writes, protocols 2 to 5. It builds values and
- * runs nothing: a global is a name, a call is whatever torch_calls.c knows of it.
+ * runs nothing: a global is a name, a call is whatever rebuild.c knows of it.
  *
  * Bounds: a step makes few values, all of them together are at most MAX_VALUES; a length is
  * compared with the bytes left before anything else; the memo's numbers are at most the bytes read,
  * since each takes two; long texts are passed over and not kept. Nothing here recurs. */
-#include "formats/torch.h"
+#include "formats/torch/torch.h"
 
 #include <stdlib.h>
 #include <string.h>

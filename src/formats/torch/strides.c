@@ -4,7 +4,7 @@
  * Callers read a piece at a time, and neighbours in such a tensor may lie far from each other in
  * the file. So a block of the tensor's elements is made at once, in the order of the storage,
  * through a window that moves over the file, and is kept for the next call. */
-#include "formats/torch.h"
+#include "formats/torch/torch.h"
 
 #include <stdlib.h>
 #include <string.h>

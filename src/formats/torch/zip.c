@@ -1,6 +1,6 @@
 /* Zip archives as PyTorch writes them: entries stored as they are, found by the directory at the
  * end, with its 64-bit form. Nothing is allocated but for the directory, which lies in the file. */
-#include "formats/torch.h"
+#include "formats/torch/torch.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
  *
  * Foreign bytes cannot make much of a small file: data blocks must follow one another without
  * overlap, keys must increase, and blocks and names unpack to a bounded multiple of the file. */
-#include "formats/tf_table.h"
+#include "formats/tensorflow/table.h"
 
 #include <fcntl.h>
 #include <pumice/formats.h>

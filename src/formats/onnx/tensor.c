@@ -1,7 +1,7 @@
 /* onnx: tensors. A TensorProto has its elements in raw_data or a list of their type (where a list
  * of fixed-size numbers is packed it has the same bytes), or says which bytes of another file they
  * are. What is long stays where it lies, and is read when it is asked for. */
-#include "formats/onnx_parts.h"
+#include "formats/onnx/parts.h"
 
 #include <errno.h>
 #include <limits.h>
