@@ -9,11 +9,12 @@ than the bound below. A python without onnx and onnxruntime makes a virtual envi
 installs them there, once; exit 77 (skipped) where they cannot be downloaded."""
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
-import venv
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import packages  # noqa: E402
 
 # Of the largest output: both sides add up in 32-bit floats, in another order.
 BOUND = 1e-4
@@ -30,40 +31,6 @@ MORE = [
 def fail(text):
     print("export_check: " + text, flush=True)
     sys.exit(1)
-
-
-def find_packages(folder):
-    """Goes on in a python that has them; returns when this is one."""
-    try:
-        import numpy  # noqa: F401
-        import onnx  # noqa: F401
-        import onnxruntime  # noqa: F401
-        return
-    except ImportError:
-        pass
-    place = os.path.join(folder, "onnx")
-    python = os.path.join(place, "bin", "python")
-    ready = os.path.join(place, "ready")
-    if sys.executable == python:
-        fail(f"{place} holds no onnxruntime: remove it")
-    if not os.path.exists(ready):
-        shutil.rmtree(place, ignore_errors=True)
-        try:
-            venv.create(place, with_pip=True)
-        except subprocess.CalledProcessError:
-            fail("no virtual environment can be made; ./dev setup installs python3-venv")
-        got = subprocess.run([python, "-m", "pip", "install", "--quiet", "--timeout", "20", "--retries",
-                              "1", "--disable-pip-version-check", "onnx>=1.16", "onnxruntime>=1.18"],
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if got.returncode != 0:
-            print(got.stdout)
-            if "(from versions: none)" in got.stdout or "Max retries exceeded" in got.stdout:
-                print("export_check: skipped: onnx and onnxruntime are not here and cannot be "
-                      "downloaded")
-                sys.exit(77)
-            fail("onnx and onnxruntime cannot be installed (see above)")
-        open(ready, "w").close()
-    os.execv(python, [python] + sys.argv)
 
 
 # ---- one case ------------------------------------------------------------------------------
@@ -160,7 +127,8 @@ def check_layers(program):
 
 def main():
     program, folder, wanted = sys.argv[1], sys.argv[2], sys.argv[3:]
-    find_packages(folder)
+    packages.find("export_check", folder, "onnx", ["numpy", "onnx", "onnxruntime"],
+                  ["onnx>=1.16", "onnxruntime>=1.18"])
     if not wanted or "layers" in wanted:
         check_layers(program)
     names = subprocess.run([program, "nets"], check=True, stdout=subprocess.PIPE, text=True).stdout

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +18,9 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-import venv
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import packages  # noqa: E402
 
 FLOAT_STEPS = 4e-7  # TensorBoard's scalars are 32-bit floats
 
@@ -52,37 +53,6 @@ def check(good, text):
 
 
 # ---- TensorBoard ---------------------------------------------------------------------------
-
-
-def find_tensorboard(folder):
-    """Goes on in a python that has it; returns when this is one."""
-    try:
-        import tensorboard  # noqa: F401
-        return
-    except ImportError:
-        pass
-    place = os.path.join(folder, "tensorboard")
-    python = os.path.join(place, "bin", "python")
-    ready = os.path.join(place, "ready")
-    if sys.executable == python:
-        fail(f"{place} holds no tensorboard: remove it")
-    if not os.path.exists(ready):
-        shutil.rmtree(place, ignore_errors=True)
-        try:
-            venv.create(place, with_pip=True)
-        except subprocess.CalledProcessError:
-            fail("no virtual environment can be made; ./dev setup installs python3-venv")
-        got = subprocess.run([python, "-m", "pip", "install", "--quiet", "--timeout", "20", "--retries",
-                              "1", "--disable-pip-version-check", "tensorboard>=2.17"],
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if got.returncode != 0:
-            print(got.stdout)
-            if "(from versions: none)" in got.stdout or "Max retries exceeded" in got.stdout:
-                print("tensorboard_check: skipped: tensorboard is not here and cannot be downloaded")
-                sys.exit(77)
-            fail("tensorboard cannot be installed (see above)")
-        open(ready, "w").close()
-    os.execv(python, [python] + sys.argv)
 
 
 def read(folder):
@@ -350,7 +320,7 @@ def check_faults(pumice, work):
 
 def main():
     pumice, folder = sys.argv[1], os.path.abspath(sys.argv[2])
-    find_tensorboard(folder)
+    packages.find("tensorboard_check", folder, "tensorboard", ["tensorboard"], ["tensorboard>=2.17"])
     with tempfile.TemporaryDirectory(prefix="pumice-tensorboard-") as work:
         subprocess.run([pumice, "dataset", "make", "shapes", f"{work}/data", "size=32", "train=48",
                         "validation=0", "test=20"], check=True, stdout=subprocess.DEVNULL,

@@ -15,7 +15,9 @@ import struct
 import subprocess
 import sys
 import tempfile
-import venv
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import packages  # noqa: E402
 
 NET = {
     "model": {"name": "lenet"},
@@ -37,36 +39,6 @@ def fail(text):
 def check(good, text):
     if not good:
         fail(text)
-
-
-def find_tensorflow(folder):
-    """Goes on in a python that has it; returns when this is one."""
-    try:
-        import tensorflow  # noqa: F401
-        return
-    except ImportError:
-        pass
-    place = os.path.join(folder, "tensorflow")
-    python, ready = os.path.join(place, "bin", "python"), os.path.join(place, "ready")
-    if sys.executable == python:
-        fail(f"{place} holds no tensorflow: remove it")
-    if not os.path.exists(ready):
-        shutil.rmtree(place, ignore_errors=True)
-        try:
-            venv.create(place, with_pip=True)
-        except subprocess.CalledProcessError:
-            fail("no virtual environment can be made; ./dev setup installs python3-venv")
-        got = subprocess.run([python, "-m", "pip", "install", "--quiet", "--timeout", "20", "--retries",
-                              "1", "--disable-pip-version-check", "tensorflow-cpu>=2.12"],
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if got.returncode != 0:
-            print(got.stdout)
-            if "(from versions: none)" in got.stdout or "Max retries exceeded" in got.stdout:
-                print("tensorflow_check: skipped: tensorflow is not here and cannot be downloaded")
-                sys.exit(77)
-            fail("tensorflow cannot be installed (see above)")
-        open(ready, "w").close()
-    os.execv(python, [python] + sys.argv)
 
 
 # ---- Pumice --------------------------------------------------------------------------------
@@ -229,7 +201,8 @@ def main():
 if __name__ == "__main__":
     PROGRAM = os.path.abspath(sys.argv[1])
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    find_tensorflow(os.path.abspath(sys.argv[2]))
+    packages.find("tensorflow_check", os.path.abspath(sys.argv[2]), "tensorflow", ["tensorflow"],
+                  ["tensorflow-cpu>=2.12"])
     import numpy as np
     import tensorflow as tf
     tf1 = tf.compat.v1

@@ -1,0 +1,37 @@
+"""Packages that a check in Python needs: of this Python, or in a virtual environment made once."""
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import venv
+
+
+def find(check, folder, name, modules, wanted):
+    """Goes on in a Python that has all modules; returns when this is one. Else the environment
+    FOLDER/NAME gets the packages `wanted` and runs the script anew; where they cannot be downloaded,
+    the check is skipped (77). check: whose messages these are."""
+    if all(importlib.util.find_spec(m) for m in modules):
+        return
+    what = " and ".join(modules)
+    place = os.path.join(folder, name)
+    python, ready = os.path.join(place, "bin", "python"), os.path.join(place, "ready")
+    if sys.executable == python:
+        sys.exit(f"{check}: {place} holds no {what}: remove it")
+    if not os.path.exists(ready):
+        shutil.rmtree(place, ignore_errors=True)
+        try:
+            venv.create(place, with_pip=True)
+        except subprocess.CalledProcessError:
+            sys.exit(f"{check}: no virtual environment can be made; ./dev setup installs python3-venv")
+        got = subprocess.run([python, "-m", "pip", "install", "--quiet", "--timeout", "20", "--retries",
+                              "1", "--disable-pip-version-check", *wanted],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if got.returncode != 0:
+            print(got.stdout)
+            if "(from versions: none)" in got.stdout or "Max retries exceeded" in got.stdout:
+                print(f"{check}: skipped: {what} are not here and cannot be downloaded", flush=True)
+                sys.exit(77)
+            sys.exit(f"{check}: {what} cannot be installed (see above)")
+        open(ready, "w").close()
+    os.execv(python, [python] + sys.argv)
