@@ -81,6 +81,17 @@ const char *import_legal_name(struct pm_arena *a, const char *text);
 const struct pm_onnx_node *import_only_reader(struct import *m, const char *name);
 bool import_read_by_any(const struct import *m, const char *name);
 
+/* ---- the walk ---------------------------------------------------------------------------- */
+
+/* Which nodes are behind this value, which the net will give. Before all else. */
+void import_need(struct import *m, const char *name);
+/* The initializers become values. */
+int import_tensors(struct import *m);
+/* Builds every node that is needed; fails with one line that names all that are not supported. */
+int import_walk(struct import *m);
+/* The same line, where something was refused after the walk. */
+int import_check_refusals(const struct import *m);
+
 /* ---- layouts ----------------------------------------------------------------------------- */
 
 /* The value with its axes in this order in memory and of this shape: "0 2 3 1" are four axes, "0 231"

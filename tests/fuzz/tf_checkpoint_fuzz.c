@@ -7,36 +7,22 @@
  *   3 the text file `checkpoint` of a folder that holds V2's file b.
  * V2's only shard has 256 bytes, each its offset. */
 #include "fuzz.h"
+#include "fuzz_tensors.h"
 
 #include <pumice/formats.h>
-#include <pumice/tensor_file.h>
 
 #include "formats/tensorflow/table.h"
 
 static void read_all(const char *path)
 {
     struct pm_tensor_file *f = NULL;
-    double numbers[64];
-    uint8_t bytes[64];
-    char shape[96];
 
     if (pm_tensor_file_open(path, &f) < 0)
         return;
-    for (size_t i = 0; i < pm_tensor_file_count(f); i++) {
-        const struct pm_file_tensor *t = pm_tensor_file_get(f, i);
-        const size_t n = t->count < 64 ? (size_t)t->count : 64;
-        const size_t m = t->bytes < 64 ? (size_t)t->bytes : 64;
-        pm_file_tensor_shape(t, shape);
-        if (pm_tensor_file_find(f, t->name) != t)
-            __builtin_trap();
-        if (t->bytes > 256 * (pm_tensor_file_size(f) + 256))
+    for (size_t i = 0; i < pm_tensor_file_count(f); i++)
+        if (pm_tensor_file_get(f, i)->bytes > 256 * (pm_tensor_file_size(f) + 256))
             __builtin_trap(); /* claims more than the files can hold */
-        if (pm_tensor_file_bytes(f, t, t->bytes - m, m, bytes) < 0 || t->type == PM_DTYPE_OTHER)
-            continue;
-        if (pm_tensor_file_doubles(f, t, 0, n, numbers) < 0)
-            __builtin_trap(); /* one part could be read */
-    }
-    pm_tensor_file_close(&f);
+    fuzz_read_tensors(f, true);
 }
 
 static void add_u32(struct pm_str *s, uint32_t v)

@@ -1,5 +1,7 @@
 /* The first byte chooses: the rest is a whole file, or a pickle that is put into an archive beside a
  * storage "0" of 256 bytes, without a sum, so that the fuzzer need not make one that fits. */
+#include "fuzz_tensors.h"
+
 #include <string.h>
 
 #include "formats/torch/torch.h"
@@ -9,26 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void read_all(const uint8_t *file, size_t size)
 {
     struct pm_tensor_file *f = NULL;
-    float floats[64];
-    double doubles[64];
-    uint8_t bytes[37];
 
-    if (pm_torch_open_memory("fuzz", file, size, &f) < 0)
-        return;
-    for (size_t i = 0; i < pm_tensor_file_count(f); i++) {
-        const struct pm_file_tensor *t = pm_tensor_file_get(f, i);
-        size_t n = t->count < 64 ? (size_t)t->count : 64;
-        size_t some = t->bytes < sizeof bytes ? (size_t)t->bytes : sizeof bytes;
-        if (pm_tensor_file_find(f, t->name) != t)
-            __builtin_trap();
-        if (t->type == PM_DTYPE_OTHER)
-            continue;
-        if (pm_tensor_file_floats(f, t, t->count - n, n, floats) < 0 ||
-            pm_tensor_file_doubles(f, t, 0, n, doubles) < 0 ||
-            pm_tensor_file_bytes(f, t, (t->bytes - some) / 2, some, bytes) < 0)
-            __builtin_trap();
-    }
-    pm_tensor_file_close(&f);
+    if (pm_torch_open_memory("fuzz", file, size, &f) == PM_OK)
+        fuzz_read_tensors(f, false);
 }
 
 static void little(struct pm_str *s, uint64_t v, int bytes)

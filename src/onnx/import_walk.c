@@ -1,0 +1,293 @@
+/* import_walk: the walk over a model's nodes. Those that the logits need are taken in the model's order;
+ * what has constants only is computed (import_fold.c), the rest becomes layers (the builders of ops.def).
+ * Nodes that are not supported are collected, so that one message names all of them. */
+#include "onnx/import.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* ---- values ------------------------------------------------------------------------------ */
+
+struct value *import_value(struct import *m, const char *name)
+{
+    struct value **v = &m->values[pm_hash(name) % VALUE_BUCKETS];
+
+    while (*v && strcmp((*v)->name, name) != 0)
+        v = &(*v)->next;
+    if (!*v) {
+        *v = pm_arena_alloc(m->arena, sizeof **v);
+        (*v)->name = name;
+    }
+    return *v;
+}
+
+struct value *import_in(struct import *m, int i)
+{
+    static struct value absent;
+
+    return i < m->n->in_count && m->n->in[i][0] ? import_value(m, m->n->in[i]) : &absent;
+}
+
+struct value *import_out(struct import *m, int i)
+{
+    struct value *v, *next;
+    const char *name;
+
+    if (i >= m->n->out_count || !m->n->out[i][0]) /* nobody wants it */
+        return pm_arena_alloc(m->arena, sizeof *v);
+    v = import_value(m, m->n->out[i]);
+    name = v->name, next = v->next;
+    *v = (struct value){ .name = name, .next = next };
+    return v;
+}
+
+void import_out_node(struct import *m, int i, struct pm_node *node, const struct view *view)
+{
+    struct value *v = import_out(m, i);
+
+    v->kind = VALUE_NODE;
+    v->node = node;
+    v->view = *view;
+}
+
+void import_out_view(struct import *m, int i, const struct value *x, const struct view *view)
+{
+    const struct value from = *x;
+    struct value *v = import_out(m, i);
+    const char *name = v->name;
+    struct value *next = v->next;
+
+    *v = from;
+    v->name = name, v->next = next;
+    v->laid = NULL; /* their atoms may be cut otherwise */
+    v->view = *view;
+}
+
+void import_out_images(struct import *m, int i, struct pm_node *node)
+{
+    const struct pm_shape s = node->out_shape;
+    int64_t dim[PM_MAX_RANK] = { s.dim[0], s.dim[s.rank - 1] };
+
+    for (int k = 1; k < s.rank - 1; k++)
+        dim[k + 1] = s.dim[k];
+    const struct view v = view_ordered(s.rank, dim, import_channels_last(s.rank));
+    import_out_node(m, i, node, &v);
+}
+
+void import_out_numbers(struct import *m, int i, int rank, const int64_t *dim, const double *numbers,
+                        bool integer)
+{
+    struct value *v = import_out(m, i);
+
+    v->kind = VALUE_NUMBERS;
+    v->view = view_plain(rank, dim);
+    v->numbers = numbers;
+    v->integer = integer;
+}
+
+/* ---- names and refusals ------------------------------------------------------------------ */
+
+static const char *legal(struct pm_arena *a, const char *text)
+{
+    char *name = pm_arena_strdup(a, text);
+
+    while (*name == '/' || *name == '.')
+        name++;
+    for (char *p = name; *p; p++)
+        if (!isalnum((unsigned char)*p) && !strchr("_./-", *p))
+            *p = '_';
+    return name;
+}
+
+const char *import_legal_name(struct pm_arena *a, const char *text)
+{
+    const char *name = legal(a, text);
+
+    return isalnum((unsigned char)name[0]) ? name : pm_arena_printf(a, "value%s", name);
+}
+
+/* Inputs of the task are added when the net is there. */
+static bool taken(const struct import *m, const char *name)
+{
+    return pm_net_find(m->net, name) || strcmp(name, "images") == 0 || strcmp(name, "labels") == 0 ||
+           strcmp(name, "loss") == 0;
+}
+
+const char *import_name(struct import *m, const char *more)
+{
+    const char *base = m->n->name[0] ? import_legal_name(m->arena, m->n->name)
+                                     : pm_arena_printf(m->arena, "%s_%zu", m->n->op, m->index);
+    const char *name = more ? pm_arena_printf(m->arena, "%s/%s", base, more) : base;
+
+    for (int k = 2; taken(m, name); k++)
+        name = pm_arena_printf(m->arena, "%s%s%s_%d", base, more ? "/" : "", more ? more : "", k);
+    return name;
+}
+
+static void describe(const struct pm_onnx_node *n, size_t index, char *buf, size_t size)
+{
+    if (n->name[0])
+        snprintf(buf, size, "node %zu \"%s\" (%s)", index, n->name, n->op);
+    else
+        snprintf(buf, size, "node %zu (%s)", index, n->op);
+}
+
+enum { MOST_NAMED = 20 };
+
+int import_refuse(struct import *m, const char *fmt, ...)
+{
+    char who[160], what[256];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    describe(m->n, m->index, who, sizeof who);
+    if (m->refusals < MOST_NAMED)
+        pm_str_add(&m->refused, "%s%s: %s", m->refusals ? "; " : "", who, what);
+    m->refusals++;
+    m->refused_now = true;
+    return PM_OK;
+}
+
+bool import_read_by_any(const struct import *m, const char *name)
+{
+    for (size_t i = 0; i < m->model->node_count; i++)
+        for (int k = 0; m->needed[i] && k < m->model->nodes[i].in_count; k++)
+            if (strcmp(m->model->nodes[i].in[k], name) == 0)
+                return true;
+    return strcmp(m->logits, name) == 0;
+}
+
+const struct pm_onnx_node *import_only_reader(struct import *m, const char *name)
+{
+    const struct pm_onnx_node *reader = NULL;
+
+    if (strcmp(m->logits, name) == 0)
+        return NULL;
+    for (size_t i = 0; i < m->model->node_count; i++)
+        for (int k = 0; m->needed[i] && k < m->model->nodes[i].in_count; k++)
+            if (strcmp(m->model->nodes[i].in[k], name) == 0) {
+                if (reader)
+                    return NULL;
+                reader = &m->model->nodes[i];
+            }
+    return reader;
+}
+
+/* ---- the walk ---------------------------------------------------------------------------- */
+
+void import_need(struct import *m, const char *name)
+{
+    bool *needed = pm_arena_alloc(m->arena, m->model->node_count + 1);
+    struct value *wanted = import_value(m, name);
+
+    /* Values that are wanted are marked by a kind until they are made. */
+    wanted->kind = VALUE_BROKEN;
+    for (size_t i = m->model->node_count; i-- > 0;) {
+        const struct pm_onnx_node *n = &m->model->nodes[i];
+
+        for (int k = 0; k < n->out_count; k++)
+            needed[i] |= n->out[k][0] && import_value(m, n->out[k])->kind == VALUE_BROKEN;
+        for (int k = 0; needed[i] && k < n->in_count; k++)
+            if (n->in[k][0])
+                import_value(m, n->in[k])->kind = VALUE_BROKEN;
+    }
+    m->logits = name;
+    m->needed = needed;
+    m->absorbed = pm_arena_alloc(m->arena, sizeof *m->absorbed * (m->model->node_count + 1));
+}
+
+int import_tensors(struct import *m)
+{
+    for (size_t i = 0; i < m->model->tensor_count; i++) {
+        const struct pm_onnx_tensor *t = &m->model->tensors[i];
+        struct value *v = import_value(m, t->name);
+
+        if (!import_sane(t->rank, t->dim))
+            return pm_fail(PM_EDATA, "%s: the initializer %s has a shape that no net has",
+                           m->model->path, t->name);
+        v->kind = VALUE_TENSOR;
+        v->tensor = t;
+        v->view = view_plain(t->rank, t->dim);
+        v->integer = t->type >= PM_DTYPE_I64;
+    }
+    return PM_OK;
+}
+
+static bool broken_input(struct import *m)
+{
+    for (int i = 0; i < m->n->in_count; i++)
+        if (import_in(m, i)->kind == VALUE_BROKEN)
+            return true;
+    return false;
+}
+
+static void break_outputs(struct import *m)
+{
+    for (int i = 0; i < m->n->out_count; i++)
+        import_out(m, i)->kind = VALUE_BROKEN;
+}
+
+static int build_node(struct import *m)
+{
+    int err = PM_OK;
+    bool folded = false;
+    const struct operator *op = import_operator(m->n);
+    char who[160];
+
+    m->refused_now = false;
+    if (m->absorbed[m->index]) {
+        struct value *v = import_value(m, m->absorbed[m->index]);
+
+        import_out_view(m, 0, v, &v->view);
+        return PM_OK;
+    }
+    if (!op)
+        import_refuse(m, "there is no such operator here%s%s", m->n->domain[0] ? ", domain " : "",
+                      m->n->domain);
+    else if (import_in(m, 0)->kind == VALUE_ABSENT && strcmp(m->n->op, "Constant") != 0)
+        import_refuse(m, "it has no input");
+    else if (!broken_input(m)) {
+        PM_TRY(import_fold(m, &folded));
+        if (!folded && !m->refused_now)
+            PM_TRY(op->build(m));
+    }
+    if (m->net->error) {
+        describe(m->n, m->index, who, sizeof who);
+        PM_TRY(pm_fail(m->net->error, "%s: %s: %s", m->model->path, who, pm_error_text()));
+    }
+    for (int i = 0; op && !m->refused_now && !broken_input(m) && i < m->n->out_count; i++) {
+        const struct view *v = &import_value(m, m->n->out[i])->view;
+
+        if (!import_sane(v->rank, v->dim))
+            import_refuse(m, "its output has a shape that no net has");
+    }
+    if (!op || m->refused_now || broken_input(m))
+        break_outputs(m);
+out:
+    return err;
+}
+
+int import_check_refusals(const struct import *m)
+{
+    return !m->refusals ? PM_OK
+                        : pm_fail(PM_ECONFIG, "%s: %s%s not supported; configs/README.md lists the "
+                                  "operators", m->model->path, m->refused.text,
+                                  m->refusals > MOST_NAMED ? "; and more: these are" :
+                                  m->refusals > 1 ? ": these are" : ": this is");
+}
+
+int import_walk(struct import *m)
+{
+    int err = PM_OK;
+
+    for (m->index = 0; m->index < m->model->node_count; m->index++) {
+        m->n = &m->model->nodes[m->index];
+        if (m->needed[m->index])
+            PM_TRY(build_node(m));
+    }
+    PM_TRY(import_check_refusals(m));
+out:
+    return err;
+}
