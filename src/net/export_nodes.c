@@ -98,12 +98,12 @@ static const char *constant(struct pm_export *g, const char *suffix, enum pm_dty
 
 const char *pm_export_number(struct pm_export *g, float v)
 {
-    return constant(g, "number", PM_DTYPE_F32, 0, 1, &v, sizeof v);
+    return constant(g, PM_EXPORT_CONSTANT, PM_DTYPE_F32, 0, 1, &v, sizeof v);
 }
 
 const char *pm_export_numbers(struct pm_export *g, int count, const float *v)
 {
-    return constant(g, "numbers", PM_DTYPE_F32, 1, count, v, sizeof *v);
+    return constant(g, PM_EXPORT_CONSTANT "s", PM_DTYPE_F32, 1, count, v, sizeof *v);
 }
 
 const char *pm_export_integers(struct pm_export *g, int count, const int64_t *v)

@@ -3,6 +3,8 @@
  * elements are read from the file, in the variable's order, when a device wants them. */
 #include "onnx/import.h"
 
+#include <pumice/export.h>
+
 #include <string.h>
 
 /* ---- nodes ------------------------------------------------------------------------------- */
@@ -414,6 +416,13 @@ static const char *variable_name(struct import *m, const struct source *s)
     return name;
 }
 
+/* What our own export has written beside a net's variables. */
+static bool is_export_constant(const struct import *m, const struct value *v)
+{
+    return v->tensor && strcmp(m->model->producer, "pumice") == 0 &&
+           strstr(v->tensor->name, ":" PM_EXPORT_CONSTANT) != NULL;
+}
+
 struct pm_given import_given_view(struct import *m, const struct value *v, const struct view *as,
                                   const char *order, double factor, bool trainable)
 {
@@ -423,7 +432,8 @@ struct pm_given import_given_view(struct import *m, const struct value *v, const
     s->variable = pm_arena_strdup(m->lasting, variable_name(m, s));
     s->next = m->sources;
     m->sources = s;
-    struct pm_given given = { .name = s->variable, .trainable = trainable,
+    struct pm_given given = { .name = s->variable,
+                              .trainable = trainable && !is_export_constant(m, v),
                               .count = (size_t)view_count(as) };
     if (v->kind == VALUE_FILL)
         given.init = (struct pm_init){ PM_INIT_CONSTANT, (float)(v->fill * factor) };
