@@ -3,6 +3,7 @@
  * {"__metadata__": {"key": "value"}, "name": {"dtype": "F32", "shape": [3, 4],
  * "data_offsets": [begin, end]}}: offsets count from the end of the header and must cover the data
  * exactly. */
+#include "formats/little.h"
 #include "formats/tensor_file.h"
 
 #include <cjson/cJSON.h>
@@ -189,14 +190,13 @@ static int load(struct reading *s)
     int err = PM_OK;
     char *text = NULL;
     uint8_t head[8];
-    uint64_t length = 0;
+    uint64_t length;
 
     if (s->size < 8)
         PM_TRY(pm_fail(PM_EDATA, "%s: %llu bytes are too few for a safetensors file", s->path,
                        (unsigned long long)s->size));
     PM_TRY(pm_tensor_file_read(s->f, 0, 0, 8, head));
-    for (int i = 7; i >= 0; i--)
-        length = length << 8 | head[i];
+    length = pm_little(head, 8);
     if (length > MAX_HEADER || length > s->size - 8)
         PM_TRY(pm_fail(PM_EDATA,
                        "%s: not a safetensors file, or cut short: header length %llu at offset 0, "
@@ -228,10 +228,8 @@ out:
 
 static bool is_safetensors(const struct pm_tensor_probe *p)
 {
-    uint64_t length = 0;
+    const uint64_t length = p->head_size > 8 ? pm_little(p->head, 8) : 0;
 
-    for (size_t i = 8; p->head_size > 8 && i-- > 0;)
-        length = length << 8 | p->head[i];
     return p->file && (pm_ends_with(p->path, ".safetensors") ||
                        (p->head_size > 8 && p->head[8] == '{' && length <= p->size - 8));
 }

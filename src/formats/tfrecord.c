@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/little.h"
 #include "formats/tfrecord.h"
 
 /* ---- crc32c ------------------------------------------------------------------------------ */
@@ -92,14 +93,6 @@ uint32_t pm_crc32c_masked(const void *data, size_t size)
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-static uint64_t get_le(const uint8_t *p, int bytes)
-{
-    uint64_t v = 0;
-    for (int i = bytes - 1; i >= 0; i--)
-        v = v << 8 | p[i];
-    return v;
-}
-
 static void put_le(uint8_t *p, uint64_t v, int bytes)
 {
     for (int i = 0; i < bytes; i++, v >>= 8)
@@ -146,7 +139,7 @@ int pm_tfrecord_length(int fd, uint64_t file_size, struct pm_record_place at, ui
     const int err = pm_read_at(fd, head, sizeof head, at.offset, at.path);
     if (err < 0)
         return err;
-    const uint32_t stored = (uint32_t)get_le(head + 8, 4), found = pm_crc32c_masked(head, 8);
+    const uint32_t stored = (uint32_t)pm_little(head + 8, 4), found = pm_crc32c_masked(head, 8);
     if (stored != found) {
         const char *kind = at.offset == 0 ? compressed_kind(head) : NULL;
         if (kind)
@@ -160,7 +153,7 @@ int pm_tfrecord_length(int fd, uint64_t file_size, struct pm_record_place at, ui
                        at.path, at.number, at.offset, found, stored,
                        at.offset == 0 ? "no TFRecord file, or damaged" : "damaged here");
     }
-    *length = get_le(head, 8);
+    *length = pm_little(head, 8);
     if (*length > left - sizeof head || left - sizeof head - *length < PM_TFRECORD_TAIL)
         return pm_fail(PM_EDATA,
                        "%s: record %" PRIu64 " (offset %" PRIu64 ") of %" PRIu64
@@ -176,7 +169,7 @@ int pm_tfrecord_data(int fd, struct pm_record_place at, uint8_t *buf, uint64_t l
         pm_read_at(fd, buf, length + PM_TFRECORD_TAIL, at.offset + PM_TFRECORD_HEAD, at.path);
     if (err < 0)
         return err;
-    const uint32_t stored = (uint32_t)get_le(buf + length, 4),
+    const uint32_t stored = (uint32_t)pm_little(buf + length, 4),
                    found = pm_crc32c_masked(buf, length);
     if (stored != found)
         return pm_fail(PM_ECORRUPT,

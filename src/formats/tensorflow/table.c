@@ -9,6 +9,7 @@
  *
  * Foreign bytes cannot make much of a small file: data blocks must follow one another without
  * overlap, keys must increase, and blocks and names unpack to a bounded multiple of the file. */
+#include "formats/little.h"
 #include "formats/tensorflow/table.h"
 
 #include <fcntl.h>
@@ -50,11 +51,6 @@ static bool get_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
             return true;
     }
     return false;
-}
-
-static uint32_t get_u32(const uint8_t *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
 struct handle {
@@ -127,7 +123,7 @@ static int unpack(const struct pm_tf_table *t, uint8_t **data, size_t *size, uin
 /* Cuts off what follows the entries. */
 static int find_end(const struct pm_tf_table *t, struct pm_tf_block *b)
 {
-    const uint64_t restarts = b->size < 4 ? 0 : get_u32(b->data + b->size - 4);
+    const uint64_t restarts = b->size < 4 ? 0 : pm_little(b->data + b->size - 4, 4);
 
     if (b->size < 4 || 4 * restarts + 4 > b->size)
         return pm_tf_table_bad(t, "the block at offset %llu: %llu restarts do not fit its %zu bytes",
@@ -151,7 +147,7 @@ static int block_read(const struct pm_tf_table *t, struct handle h, struct pm_tf
     b->size = (size_t)h.size;
     b->data = pm_malloc(b->size + PM_TF_BLOCK_TAIL);
     PM_TRY(pm_tensor_file_read(t->f, t->source, h.offset, b->size + PM_TF_BLOCK_TAIL, b->data));
-    stored = get_u32(b->data + b->size + 1);
+    stored = (uint32_t)pm_little(b->data + b->size + 1, 4);
     found = pm_crc32c_masked(b->data, b->size + 1);
     if (stored != found)
         PM_TRY(pm_tf_table_bad(t, "the block at offset %llu (%zu bytes): its checksum is %08x, the file "

@@ -109,9 +109,7 @@ static int take_number(struct pm_torch_pickle *p, size_t size, uint64_t *out)
     const uint8_t *b;
 
     PM_TRY(take(p, size, &b));
-    *out = 0;
-    for (size_t i = size; i-- > 0;)
-        *out = *out << 8 | b[i];
+    *out = pm_little(b, size);
 out:
     return err;
 }

@@ -299,7 +299,7 @@ static int place_legacy(struct reading *r, struct pm_torch_storage **list, size_
     int err = PM_OK;
     struct pm_torch_storage wanted = { .key = key->text }, *name = &wanted, **found;
     uint8_t head[8];
-    uint64_t elements = 0, bytes = 0, room = r->pickle.end - *at;
+    uint64_t elements, bytes = 0, room = r->pickle.end - *at;
 
     found = key->kind == PM_TORCH_STRING && key->text && count
                 ? bsearch(&name, list, count, sizeof *list, by_key) : NULL;
@@ -312,8 +312,7 @@ static int place_legacy(struct reading *r, struct pm_torch_storage **list, size_
         PM_TRY(pm_fail(PM_EDATA, "%s: ends at offset %llu, before storage '%.100s'", r->f->path,
                        (unsigned long long)r->pickle.end, key->text));
     PM_TRY(pm_tensor_file_read(r->f, 0, *at, 8, head));
-    for (int i = 8; i-- > 0;)
-        elements = elements << 8 | head[i];
+    elements = pm_little(head, 8);
     if (elements != (*found)->count ||
         __builtin_mul_overflow(elements, (uint64_t)(*found)->type->size, &bytes) ||
         bytes > room - 8)

@@ -7,6 +7,7 @@
 #ifndef PUMICE_FORMATS_TORCH_H
 #define PUMICE_FORMATS_TORCH_H
 
+#include "formats/little.h"
 #include "formats/tensor_file.h"
 
 #include <pthread.h>

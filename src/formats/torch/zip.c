@@ -16,15 +16,6 @@ struct directory {
     uint64_t at, size, count;
 };
 
-static uint64_t little(const uint8_t *p, int bytes)
-{
-    uint64_t v = 0;
-
-    for (int i = bytes; i-- > 0;)
-        v = v << 8 | p[i];
-    return v;
-}
-
 /* The 64-bit end, when a locator stands before the end at `at`. */
 static int read_end64(const struct pm_tensor_file *f, uint64_t at, struct directory *d)
 {
@@ -37,7 +28,7 @@ static int read_end64(const struct pm_tensor_file *f, uint64_t at, struct direct
     PM_TRY(pm_tensor_file_read(f, 0, at - LOCATOR_SIZE, LOCATOR_SIZE, locator));
     if (memcmp(locator, "PK\6\7", 4) != 0)
         return PM_OK;
-    where = little(locator + 8, 8);
+    where = pm_little(locator + 8, 8);
     if (at < END64_SIZE || where > at - END64_SIZE)
         PM_TRY(pm_fail(PM_EDATA, "%s: the zip archive's end is damaged at offset %llu", f->path,
                        (unsigned long long)(at - LOCATOR_SIZE)));
@@ -45,9 +36,9 @@ static int read_end64(const struct pm_tensor_file *f, uint64_t at, struct direct
     if (memcmp(end, "PK\6\6", 4) != 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: the zip archive's end is damaged at offset %llu", f->path,
                        (unsigned long long)where));
-    d->count = little(end + 32, 8);
-    d->size = little(end + 40, 8);
-    d->at = little(end + 48, 8);
+    d->count = pm_little(end + 32, 8);
+    d->size = pm_little(end + 40, 8);
+    d->at = pm_little(end + 48, 8);
 out:
     return err;
 }
@@ -62,9 +53,9 @@ static int find_directory(const struct pm_tensor_file *f, struct directory *d)
     PM_TRY(pm_tensor_file_read(f, 0, file_size - size, size, tail));
     for (i = size < END_SIZE ? 0 : size - END_SIZE + 1; i > 0; i--) {
         const uint8_t *p = tail + i - 1;
-        if (memcmp(p, "PK\5\6", 4) == 0 && little(p + 20, 2) == size - (i - 1) - END_SIZE) {
-            *d = (struct directory){ .count = little(p + 10, 2), .size = little(p + 12, 4),
-                                     .at = little(p + 16, 4) };
+        if (memcmp(p, "PK\5\6", 4) == 0 && pm_little(p + 20, 2) == size - (i - 1) - END_SIZE) {
+            *d = (struct directory){ .count = pm_little(p + 10, 2), .size = pm_little(p + 12, 4),
+                                     .at = pm_little(p + 16, 4) };
             break;
         }
     }
@@ -98,14 +89,14 @@ static bool read_extra(const uint8_t *extra, size_t size, struct pm_zip_entry *e
     if (e->header == UINT32_MAX)
         full[n++] = &e->header;
     for (; n && size >= 4; at = 4) {
-        size_t length = (size_t)little(extra + 2, 2);
+        size_t length = (size_t)pm_little(extra + 2, 2);
         if (length > size - 4)
             return false;
-        if (little(extra, 2) == 1) {
+        if (pm_little(extra, 2) == 1) {
             for (size_t i = 0; i < n; i++, at += 8) {
                 if (at + 8 > 4 + length)
                     return false;
-                *full[i] = little(extra + at, 8);
+                *full[i] = pm_little(extra + at, 8);
             }
             return true;
         }
@@ -121,14 +112,14 @@ static bool read_entry(struct pm_arena *a, const uint8_t *p, size_t room, struct
 {
     if (room < ENTRY_SIZE || memcmp(p, "PK\1\2", 4) != 0)
         return false;
-    size_t name = (size_t)little(p + 28, 2), extra = (size_t)little(p + 30, 2);
-    *used = ENTRY_SIZE + name + extra + (size_t)little(p + 32, 2);
+    size_t name = (size_t)pm_little(p + 28, 2), extra = (size_t)pm_little(p + 30, 2);
+    *used = ENTRY_SIZE + name + extra + (size_t)pm_little(p + 32, 2);
     if (*used > room || memchr(p + ENTRY_SIZE, 0, name))
         return false;
     *e = (struct pm_zip_entry){
-        .flags = (uint16_t)little(p + 8, 2), .method = (uint16_t)little(p + 10, 2),
-        .crc = (uint32_t)little(p + 16, 4), .packed = little(p + 20, 4), .size = little(p + 24, 4),
-        .header = little(p + 42, 4),
+        .flags = (uint16_t)pm_little(p + 8, 2), .method = (uint16_t)pm_little(p + 10, 2),
+        .crc = (uint32_t)pm_little(p + 16, 4), .packed = pm_little(p + 20, 4), .size = pm_little(p + 24, 4),
+        .header = pm_little(p + 42, 4),
     };
     char *text = pm_arena_alloc(a, name + 1);
     memcpy(text, p + ENTRY_SIZE, name);
@@ -197,7 +188,7 @@ int pm_zip_place(const struct pm_zip *z, const struct pm_zip_entry *e, uint64_t 
                        "%s: '%.200s' of the zip archive begins at offset %llu, beyond its end",
                        z->f->path, e->name, (unsigned long long)e->header));
     PM_TRY(pm_tensor_file_read(z->f, 0, e->header, LOCAL_SIZE, local));
-    *at = e->header + LOCAL_SIZE + little(local + 26, 2) + little(local + 28, 2);
+    *at = e->header + LOCAL_SIZE + pm_little(local + 26, 2) + pm_little(local + 28, 2);
     if (memcmp(local, "PK\3\4", 4) != 0 || e->packed != e->size || *at > file_size ||
         e->size > file_size - *at)
         PM_TRY(pm_fail(
