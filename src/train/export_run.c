@@ -19,9 +19,9 @@ struct exporter {
     const struct pm_config *c;      /* borrowed */
     struct pm_experiment *e;
     struct pm_checkpoint *from;
-    bool averages, found;           /* found: match is to be freed */
+    bool averages;
     struct pm_variables *variables; /* names and shapes only */
-    struct pm_match match;
+    struct pm_match match;          /* .of is NULL until the values are found */
     struct pm_net *net;
     const char *logits;             /* its last node's name */
     struct pm_normal normal;
@@ -37,8 +37,7 @@ static void close_exporter(struct exporter *x)
 {
     pm_export_destroy(&x->graph);
     pm_net_destroy(&x->net);
-    if (x->found)
-        pm_match_free(&x->match);
+    pm_match_free(&x->match);
     pm_variables_destroy(&x->variables);
     pm_checkpoint_close(&x->from);
     pm_experiment_close(&x->e);
@@ -82,7 +81,6 @@ static int find_values(struct exporter *x, const struct pm_net *net)
     PM_TRY(pm_averages_choose(x->from, c->eval.averages, c->path, "eval.averages", &x->averages));
     PM_TRY(pm_variables_create(NULL, net, false, NULL, &x->variables));
     PM_TRY(pm_values_find(x->variables, x->from, x->averages, where, &x->match));
-    x->found = true;
 out:
     return err;
 }
@@ -93,7 +91,7 @@ static int graph_of(struct exporter *x, struct pm_net **net, struct pm_export **
     int err = PM_OK;
 
     PM_TRY(pm_experiment_net(x->e, batch ? batch : 1, false, net, &x->logits));
-    if (!x->found)
+    if (!x->match.of)
         PM_TRY(find_values(x, *net));
     PM_TRY(pm_export_create(*net, pm_net_find(*net, x->logits), &x->options, graph));
 out:

@@ -27,25 +27,8 @@ out:
     return err;
 }
 
-/* values: of the checkpoint, or NULL: those that the file has. */
-static int fill_variables(struct pm_variables *v, const struct pm_match *values)
-{
-    float *data = NULL;
-    int err = PM_OK;
-
-    if (!values)
-        return pm_variables_init(v, 1, NULL);
-    for (int i = 0; i < v->count; i++) {
-        data = pm_realloc(data, (pm_shape_count(v->list[i].shape) + 1) * sizeof *data);
-        PM_TRY(pm_match_read(values, i, data));
-        PM_TRY(pm_variables_write(v, i, -1, data));
-    }
-out:
-    pm_free(data);
-    return err;
-}
-
-/* The net's answer to the picture; out is freed by the caller. */
+/* The net's answer to the picture; out is freed by the caller. values: of the checkpoint, or NULL:
+ * those that the file has. */
 static int answer(struct pm_device *d, struct pm_net *net, const char *logits,
                   const struct pm_match *values, size_t *count, float **out)
 {
@@ -59,7 +42,7 @@ static int answer(struct pm_device *d, struct pm_net *net, const char *logits,
 
     PM_TRY(pm_variables_create(d, net, false, NULL, &v));
     PM_TRY(pm_variables_allocate(v));
-    PM_TRY(fill_variables(v, values));
+    PM_TRY(values ? pm_match_write(values, v) : pm_variables_init(v, 1, NULL));
     PM_TRY(pm_plan_create(net, d, v, &(struct pm_plan_options){
         .name = "export", .outputs = outputs, .slots = 1, .loss_share = 1 }, &plan));
     PM_TRY(pm_plan_load(plan));

@@ -22,24 +22,6 @@ out:
     return err;
 }
 
-/* Into v's block, by way of one variable's memory at a time. */
-static int take(const struct pm_match *m, struct pm_variables *v)
-{
-    float *data = NULL;
-    int err = PM_OK;
-
-    for (int i = 0; i < v->count; i++) {
-        if (m->of[i].fate != PM_FATE_TAKEN)
-            continue;
-        data = pm_realloc(data, (pm_shape_count(v->list[i].shape) + 1) * sizeof *data);
-        PM_TRY(pm_match_read(m, i, data));
-        PM_TRY(pm_variables_write(v, i, -1, data));
-    }
-out:
-    pm_free(data);
-    return err;
-}
-
 /* ---- eval and predict ------------------------------------------------------------------- */
 
 static int check_whole(const struct pm_match *m, const char *where)
@@ -92,7 +74,7 @@ int pm_values_load(struct pm_variables *v, struct pm_checkpoint *from, bool aver
     struct pm_match m = { 0 };
 
     PM_TRY(pm_values_find(v, from, averages, where, &m));
-    PM_TRY(take(&m, v));
+    PM_TRY(pm_match_write(&m, v));
 out:
     pm_match_free(&m);
     return err;
@@ -208,7 +190,7 @@ int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *in
     warn_of_idle_scopes(v, &init->exclude_scopes);
     pm_match_tell_rest(&m);
     PM_TRY(check(&m, init, where));
-    PM_TRY(take(&m, v));
+    PM_TRY(pm_match_write(&m, v));
     PM_INFO("init", "%d of %d variables from %s (%s), %d excluded, %d missing", m.count[PM_FATE_TAKEN],
             v->count, from->path, pm_tensor_file_format(from->tensors), m.count[PM_FATE_EXCLUDED],
             m.count[PM_FATE_MISSING]);
