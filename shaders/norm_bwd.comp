@@ -20,21 +20,22 @@ void main()
     uint lane = gl_LocalInvocationID.x, length = uint(p.c / p.groups * p.pixels);
 
     for (uint r = gl_WorkGroupID.x; r < uint(p.n * p.groups); r += gl_NumWorkGroups.x) {
-        float mean = stats.v[2 * r], rstd = stats.v[2 * r + 1], sum = 0.0, dot = 0.0;
+        float mean = stats.v[3 * r], rest = stats.v[3 * r + 1], rstd = stats.v[3 * r + 2];
+        float sum = 0.0, dot = 0.0;
 
         for (uint j = lane; j < length; j += 64) {
             uint at = place_of(r, j);
             float g = dy.v[at] * ((p.flags & 1) != 0 ? gamma.v[channel_of(r, j)] : 1.0);
 
             sum += g;
-            dot += g * (x.v[at] - mean) * rstd;
+            dot += g * ((x.v[at] - mean - rest) * rstd);
         }
         sum = group_sum(sum) / float(length);
         dot = group_sum(dot) / float(length);
         for (uint j = lane; j < length; j += 64) {
             uint at = place_of(r, j);
             float g = dy.v[at] * ((p.flags & 1) != 0 ? gamma.v[channel_of(r, j)] : 1.0);
-            float hat = (x.v[at] - mean) * rstd;
+            float hat = (x.v[at] - mean - rest) * rstd;
 
             if ((p.want & 1) != 0)
                 dx.v[at] = rstd * (g - sum - hat * dot);

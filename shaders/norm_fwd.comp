@@ -20,19 +20,22 @@ void main()
     uint lane = gl_LocalInvocationID.x, length = uint(p.c / p.groups * p.pixels);
 
     for (uint r = gl_WorkGroupID.x; r < uint(p.n * p.groups); r += gl_NumWorkGroups.x) {
-        float sum = 0.0, squares = 0.0;
+        float sum = 0.0, off = 0.0, squares = 0.0;
 
         for (uint j = lane; j < length; j += 64)
             sum += x.v[place_of(r, j)];
         float mean = group_sum(sum) / float(length);
         for (uint j = lane; j < length; j += 64) {
             float d = x.v[place_of(r, j)] - mean;
+            off += d;
             squares += d * d;
         }
-        float rstd = 1.0 / sqrt(group_sum(squares) / float(length) + p.epsilon);
+        float rest = group_sum(off) / float(length);
+        float variance = max(group_sum(squares) / float(length) - rest * rest, 0.0);
+        float rstd = 1.0 / sqrt(variance + p.epsilon);
         for (uint j = lane; j < length; j += 64) {
             uint at = place_of(r, j), c = channel_of(r, j);
-            float value = (x.v[at] - mean) * rstd;
+            float value = (x.v[at] - mean - rest) * rstd;
 
             if ((p.flags & 1) != 0)
                 value *= gamma.v[c];
@@ -41,8 +44,9 @@ void main()
             y.v[at] = value;
         }
         if (lane == 0) {
-            stats.v[2 * r] = mean;
-            stats.v[2 * r + 1] = rstd;
+            stats.v[3 * r] = mean;
+            stats.v[3 * r + 1] = rest;
+            stats.v[3 * r + 2] = rstd;
         }
     }
 }

@@ -1,7 +1,9 @@
 /* layer_norm, group_norm: y = gamma (x - mean) / sqrt(variance + epsilon) + beta, mean and variance
  * over a row: the trailing axes of an example (layer_norm), or a group's channels in all pixels of an
  * image (group_norm; with as many groups as channels it is instance normalisation). Nothing is kept
- * between steps. Backward: with g = dy gamma and h = (x - mean) / deviation,
+ * between steps. The mean is a float; `rest`, the mean of x - mean, is what its rounding left, so
+ * that x - mean - rest is off by a share of the deviation, not of x, however near a row's values are
+ * to each other. Backward: with g = dy gamma and h = (x - mean) / deviation,
  * dx = (g - mean of g - h mean of g h) / deviation; dgamma = sum of dy h, dbeta = sum of dy. */
 #include "layers/infer.h"
 
@@ -48,19 +50,27 @@ PM_INLINE size_t row_place(const struct norm_params *p, size_t r)
     return r / groups * (size_t)p->pixels * c + r % groups * (c / groups);
 }
 
-/* Sum over a row of f(i): i counts channels of the pixel at `at`; 64 at a time, then those sums. */
-#define ROW_SUM(result, term)                                                                      \
+/* Mean over a row of f(i): i counts channels of the pixel at `at`; 64 at a time, of which each
+ * sixteenth by itself, so that vectors do the work; then those sums. */
+#define ROW_MEAN(result, term)                                                                     \
     do {                                                                                           \
         double total = 0;                                                                          \
         for (int pixel = 0; pixel < p->pixels; pixel++) {                                          \
             const size_t at = first + (size_t)pixel * (size_t)p->c;                                \
-            for (int begin_ = 0; begin_ < width; begin_ += 64) {                                   \
-                const int end_ = begin_ + 64 < width ? begin_ + 64 : width;                        \
-                float part = 0;                                                                    \
-                for (int i = begin_; i < end_; i++)                                                \
-                    part += (term);                                                                \
-                total += part;                                                                     \
+            int block_ = 0;                                                                        \
+            for (; block_ + 64 <= width; block_ += 64) {                                           \
+                float part[16] = { 0 };                                                            \
+                for (int j_ = block_; j_ < block_ + 64; j_ += 16)                                  \
+                    for (int k_ = 0; k_ < 16; k_++) {                                              \
+                        const int i = j_ + k_;                                                     \
+                        part[k_] += (term);                                                        \
+                    }                                                                              \
+                total += pm_row_sum(part, 16);                                                     \
             }                                                                                      \
+            float tail_ = 0;                                                                       \
+            for (int i = block_; i < width; i++)                                                   \
+                tail_ += (term);                                                                   \
+            total += tail_;                                                                        \
         }                                                                                          \
         result = (float)(total / ((double)p->pixels * width));                                     \
     } while (0)
@@ -76,20 +86,21 @@ PM_CLONES static void fwd_cpu(const struct pm_args *args, size_t begin, size_t e
         const size_t first = row_place(p, r), channel = r % (size_t)p->groups * (size_t)width;
         const float *gamma = args->buf[1] ? (const float *)args->buf[1] + channel : NULL;
         const float *beta = args->buf[2] ? (const float *)args->buf[2] + channel : NULL;
-        float mean, variance, rstd;
+        float mean, rest, variance, rstd;
 
-        ROW_SUM(mean, x[at + (size_t)i]);
-        ROW_SUM(variance, (x[at + (size_t)i] - mean) * (x[at + (size_t)i] - mean));
+        ROW_MEAN(mean, x[at + (size_t)i]);
+        ROW_MEAN(rest, x[at + (size_t)i] - mean);
+        ROW_MEAN(variance, (x[at + (size_t)i] - mean - rest) * (x[at + (size_t)i] - mean - rest));
         rstd = 1 / sqrtf(variance + p->epsilon);
         for (int pixel = 0; pixel < p->pixels; pixel++) {
             const size_t at = first + (size_t)pixel * (size_t)p->c;
 
             PM_SIMD
             for (int i = 0; i < width; i++)
-                y[at + (size_t)i] = (x[at + (size_t)i] - mean) * rstd * (gamma ? gamma[i] : 1) +
-                                    (beta ? beta[i] : 0);
+                y[at + (size_t)i] = (x[at + (size_t)i] - mean - rest) * rstd *
+                                        (gamma ? gamma[i] : 1) + (beta ? beta[i] : 0);
         }
-        stats[2 * r] = mean, stats[2 * r + 1] = rstd;
+        stats[3 * r] = mean, stats[3 * r + 1] = rest, stats[3 * r + 2] = rstd;
     }
 }
 
@@ -103,17 +114,18 @@ PM_CLONES static void bwd_cpu(const struct pm_args *args, size_t begin, size_t e
     for (size_t r = begin; r < end; r++) {
         const size_t first = row_place(p, r), channel = r % (size_t)p->groups * (size_t)width;
         const float *gamma = args->buf[2] ? (const float *)args->buf[2] + channel : NULL;
-        const float mean = stats[2 * r], rstd = stats[2 * r + 1];
+        const float mean = stats[3 * r], rest = stats[3 * r + 1], rstd = stats[3 * r + 2];
         float sum, dot;
 
-        ROW_SUM(sum, dy[at + (size_t)i] * (gamma ? gamma[i] : 1));
-        ROW_SUM(dot, dy[at + (size_t)i] * (gamma ? gamma[i] : 1) * (x[at + (size_t)i] - mean) * rstd);
+        ROW_MEAN(sum, dy[at + (size_t)i] * (gamma ? gamma[i] : 1));
+        ROW_MEAN(dot, dy[at + (size_t)i] * (gamma ? gamma[i] : 1) *
+                          ((x[at + (size_t)i] - mean - rest) * rstd));
         for (int pixel = 0; pixel < p->pixels; pixel++) {
             const size_t at = first + (size_t)pixel * (size_t)p->c;
 
             for (int i = 0; i < width; i++) {
                 const float g = dy[at + (size_t)i] * (gamma ? gamma[i] : 1);
-                const float hat = (x[at + (size_t)i] - mean) * rstd;
+                const float hat = (x[at + (size_t)i] - mean - rest) * rstd;
 
                 if (dx)
                     dx[at + (size_t)i] = rstd * (g - sum - hat * dot);
@@ -237,7 +249,7 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
     pm_call(c, &fwd, rows, &p,
             PM_BUFS(n->x, gamma_of(&p, n->w), beta_of(&p, n->w), n->y,
-                    pm_save(c, n, 0, PM_SHAPE2((int)rows, 2), PM_F32)));
+                    pm_save(c, n, 0, PM_SHAPE2((int)rows, 3), PM_F32)));
 }
 
 static void add_rows(struct pm_calls *c, const struct norm_params *p, struct pm_tensor from,

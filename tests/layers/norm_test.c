@@ -1,5 +1,5 @@
-/* layer_norm and group_norm by their definitions. Values are off by what rounding a row's mean and
- * deviation does: a share of the row's largest value. */
+/* layer_norm and group_norm by their definitions. Values are off by a share of the row's largest
+ * distance from its mean, wherever the mean lies. */
 #include "check.h"
 
 /* Row of element i among `rows` of them, by either rule. */
@@ -26,10 +26,12 @@ static void norm(struct ref *r, size_t k, size_t groups)
 
         for (size_t i = 0; i < x->count; i++)
             if (row_of(r, i, k, groups) == row)
-                mean += x->v[i] / length, largest = fmax(largest, fabs(x->v[i]));
+                mean += x->v[i] / length;
         for (size_t i = 0; i < x->count; i++)
-            if (row_of(r, i, k, groups) == row)
+            if (row_of(r, i, k, groups) == row) {
                 square += (x->v[i] - mean) * (x->v[i] - mean) / length;
+                largest = fmax(largest, fabs(x->v[i] - mean));
+            }
         for (size_t i = 0; i < x->count; i++) {
             if (row_of(r, i, k, groups) != row)
                 continue;
@@ -37,7 +39,7 @@ static void norm(struct ref *r, size_t k, size_t groups)
             const double deviation = sqrt(square + epsilon);
 
             r->y.v[i] = g * (x->v[i] - mean) / deviation + b;
-            r->y.mag[i] = fabs(g) * (fabs(x->v[i]) + largest) / deviation + fabs(b);
+            r->y.mag[i] = fabs(g) * (fabs(x->v[i] - mean) + largest) / deviation + fabs(b);
         }
     }
 }
@@ -67,8 +69,11 @@ static const struct check_case layer_cases[] = {
     { "layer_norm gamma=false", "3x2x3x70", .train = true },
     { "layer_norm beta=false", "2x3x2x9", .train = true },
     { "layer_norm axes=3", "3x2x3x4" },
+    { "layer_norm", "5x70@100..101", .train = true },
     { "layer_norm", "8x197x192", .train = true, .large = true },
     { "layer_norm", "70000x16", .train = true, .large = true },
+    /* Some rows' values are all but equal. */
+    { "layer_norm gamma=false beta=false", "70000x3", .train = true, .large = true },
     { 0 },
 };
 static const struct check_case group_cases[] = {
@@ -78,6 +83,7 @@ static const struct check_case group_cases[] = {
     { "group_norm groups=3 beta=false", "2x5x9", .train = true },
     { "group_norm groups=0 gamma=false beta=false", "2x4x3x5", .train = true },
     { "group_norm groups=4", "2x12" },
+    { "group_norm groups=2", "2x3x5x6@1000..1001" },
     { "group_norm", "4x28x28x128", .train = true, .large = true },
     { 0 },
 };
