@@ -229,6 +229,20 @@ static bool give_bias(struct import *m, struct value *b, int64_t channels, doubl
     return true;
 }
 
+/* Ends the layer that spec begins: window, bias and the activation behind output. Frees spec. */
+static int convolution(struct import *m, struct value *x, const struct import_window *win,
+                       const struct pm_given *w, const struct pm_given *b, const char *output,
+                       struct pm_str *spec)
+{
+    char act[64];
+
+    import_window_text(win, true, spec);
+    import_activation(m, output, act);
+    import_out_images(m, 0, weighted(m, import_lay(m, x, "0 2 3 1"), w, b, act, spec->text));
+    pm_str_free(spec);
+    return PM_OK;
+}
+
 static int conv(struct import *m, struct value *x, struct value *w)
 {
     const int64_t *k = w->view.dim, groups = import_attr_int(m, "group", 1);
@@ -238,7 +252,6 @@ static int conv(struct import *m, struct value *x, struct value *w)
     struct pm_given weights, bias;
     struct pm_str spec = { 0 };
     struct value *b;
-    char act[64];
 
     if (!import_window(m, &x->view, &k[2], &win))
         return PM_OK;
@@ -262,12 +275,7 @@ static int conv(struct import *m, struct value *x, struct value *w)
                    is_fresh(m) ? (long long)m->options->new_head : (long long)k[0],
                    (long long)groups);
     }
-    import_window_text(&win, true, &spec);
-    import_activation(m, output, act);
-    import_out_images(m, 0, weighted(m, import_lay(m, x, "0 2 3 1"), &weights, b ? &bias : NULL, act,
-                                     spec.text));
-    pm_str_free(&spec);
-    return PM_OK;
+    return convolution(m, x, &win, &weights, b ? &bias : NULL, output, &spec);
 }
 
 int import_op_conv(struct import *m)
@@ -292,7 +300,6 @@ int import_op_conv_transpose(struct import *m)
     struct import_window win;
     struct pm_given weights, bias;
     struct pm_str spec = { 0 };
-    char act[64];
 
     if (w->view.rank != 4 || !value_constant(w))
         return import_refuse(m, "weights that are no constant over images");
@@ -311,12 +318,7 @@ int import_op_conv_transpose(struct import *m)
     win.padding = "explicit";
     pm_str_add(&spec, "conv2d_transpose filters=%lld output_pad=[%lld,%lld]", (long long)k[1],
                (long long)more[0], (long long)more[1]);
-    import_window_text(&win, true, &spec);
-    import_activation(m, output, act);
-    import_out_images(m, 0, weighted(m, import_lay(m, x, "0 2 3 1"), &weights, b ? &bias : NULL, act,
-                                     spec.text));
-    pm_str_free(&spec);
-    return PM_OK;
+    return convolution(m, x, &win, &weights, b ? &bias : NULL, output, &spec);
 }
 
 /* ---- products ------------------------------------------------------------------------------- */
@@ -356,46 +358,59 @@ static struct pm_node *as_rows(struct import *m, struct pm_node *x, int64_t k)
     return x->out_shape.rank > 1 && x->out_shape.dim[0] * k == count ? x : import_lay(m, &v, "0 1");
 }
 
+/* x as the rows of the product. Its last axis may lie in memory in another order than in ONNX: the
+ * matrix's axes, *as in this order, follow. False when it was refused. */
+static bool rows_and_matrix(struct import *m, struct value *x, const struct value *w, bool turned,
+                            struct pm_node **in, struct view *as, char order[PM_FILE_MAX_RANK + 2])
+{
+    const int last = x->view.rank - 1;
+    int64_t parts[PM_FILE_MAX_RANK] = { w->view.dim[turned ? 0 : 1] };
+    char groups[PM_FILE_MAX_RANK + 2];
+    int rows;
+
+    *as = w->view;
+    if (!rows_of(&x->view, last, order, &rows, parts + turned)) {
+        for (int i = 0; i < last; i++)
+            groups[i] = (char)('0' + i);
+        groups[last] = ' ', groups[last + 1] = (char)('0' + last), groups[last + 2] = 0;
+        *in = import_lay(m, x, groups);
+        strcpy(order, turned ? "10" : "01");
+        return true;
+    }
+    if (!turned)
+        parts[rows] = w->view.dim[1];
+    for (char *p = order; *p; p++)
+        *p = (char)(*p + turned);
+    order[rows] = (char)(turned ? '0' : '0' + rows);
+    order[rows + 1] = 0;
+    if (!view_reshape(as, rows + 1, parts)) {
+        import_refuse(m, "a matrix that lies in parts");
+        return false;
+    }
+    *in = as_rows(m, x->node, x->view.dim[last]);
+    return true;
+}
+
 /* x [.., k] w [k, n] or, turned, [n, k] + b. */
 static int product(struct import *m, struct value *x, struct value *w, bool turned, double alpha,
                    struct value *b, double beta, const char *output)
 {
     const int rank = x->view.rank;
     const int64_t n = w->view.dim[turned ? 0 : 1];
-    int64_t dim[PM_FILE_MAX_RANK], parts[PM_FILE_MAX_RANK] = { n };
-    char order[PM_FILE_MAX_RANK + 2], groups[PM_FILE_MAX_RANK + 2], act[64];
-    struct view as = w->view;
+    int64_t dim[PM_FILE_MAX_RANK];
+    char order[PM_FILE_MAX_RANK + 2], act[64];
+    struct view as;
     struct pm_given weights, bias;
     struct pm_str spec = { 0 };
     struct pm_node *in, *y;
-    int rows;
 
     if (x->view.dim[rank - 1] != w->view.dim[turned ? 1 : 0])
         return import_refuse(m, "a matrix of %lld rows for %lld values",
                              (long long)w->view.dim[turned ? 1 : 0], (long long)x->view.dim[rank - 1]);
-    if (!give_bias(m, b, n, beta, &bias))
+    if (!give_bias(m, b, n, beta, &bias) || !rows_and_matrix(m, x, w, turned, &in, &as, order))
         return PM_OK;
-    int c = 0;
-    for (int i = 0; i < rank - 1; i++)
-        groups[c++] = (char)('0' + i);
-    groups[c++] = ' ', groups[c++] = (char)('0' + rank - 1), groups[c] = 0;
-    memcpy(dim, x->view.dim, sizeof dim);
-    if (rows_of(&x->view, rank - 1, order, &rows, turned ? parts + 1 : parts)) {
-        if (!turned)
-            parts[rows] = n;
-        for (char *p = order; *p; p++)
-            *p = (char)(*p + turned);
-        order[rows] = (char)(turned ? '0' : '0' + rows);
-        order[rows + 1] = 0;
-        if (!view_reshape(&as, rows + 1, parts))
-            return import_refuse(m, "a matrix that lies in parts");
-        in = x->node;
-        in = as_rows(m, in, x->view.dim[rank - 1]);
-    } else {
-        in = import_lay(m, x, groups);
-        strcpy(order, turned ? "10" : "01");
-    }
     weights = import_given_view(m, w, &as, order, alpha, true);
+    memcpy(dim, x->view.dim, sizeof dim);
     dim[rank - 1] = is_fresh(m) ? m->options->new_head : n;
     pm_str_add(&spec, "fully_connected units=%lld", (long long)dim[rank - 1]);
     import_activation(m, output, act);
