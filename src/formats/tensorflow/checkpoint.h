@@ -21,6 +21,8 @@ struct pm_tf_place {
  * folder, a folder with one .index. PM_EDATA: it is TensorFlow's, but leads to no one checkpoint.
  * Texts are in the arena. */
 int pm_tf_locate(struct pm_arena *a, const char *path, struct pm_tf_place *out);
+/* Its kind; V2 where pm_tf_locate fails, as opening it so then says what is wrong. */
+enum pm_tf_kind pm_tf_kind(const char *path);
 
 /* ---- dtypes and shapes (slices.c) ----------------------------------------------------- */
 

@@ -260,3 +260,16 @@ int pm_tf_locate(struct pm_arena *a, const char *path, struct pm_tf_place *out)
         return locate_state(a, path, out);
     return locate_name(a, path, out);
 }
+
+enum pm_tf_kind pm_tf_kind(const char *path)
+{
+    struct pm_arena *a = pm_arena_create();
+    struct pm_tf_place place;
+
+    if (pm_tf_locate(a, path, &place) < 0) {
+        PM_DEBUG("formats", "%s", pm_error_text());
+        place.kind = PM_TF_V2;
+    }
+    pm_arena_destroy(&a);
+    return place.kind;
+}

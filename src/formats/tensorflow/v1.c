@@ -264,14 +264,7 @@ out:
 
 static bool is_v1(const struct pm_tensor_probe *p)
 {
-    struct pm_arena *a = pm_arena_create();
-    struct pm_tf_place place;
-    const int err = pm_tf_locate(a, p->path, &place);
-
-    if (err < 0) /* which the row before has taken for a V2 checkpoint */
-        PM_DEBUG("formats", "%s", pm_error_text());
-    pm_arena_destroy(&a);
-    return err == 0 && place.kind == PM_TF_V1;
+    return pm_tf_kind(p->path) == PM_TF_V1;
 }
 
 static int open_v1(const char *path, struct pm_tensor_file **out)
