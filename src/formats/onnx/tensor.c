@@ -459,7 +459,7 @@ static int numbers(const struct pm_onnx_tensor *t, uint64_t first, size_t count,
 {
     int err = PM_OK;
     size_t size = pm_dtype_size(t->type);
-    uint8_t piece[8192];
+    uint8_t piece[65536]; /* large, as a file beside the model is opened for each */
 
     if (t->type == PM_DTYPE_OTHER)
         PM_TRY(pm_fail(PM_EDATA,
@@ -473,7 +473,7 @@ static int numbers(const struct pm_onnx_tensor *t, uint64_t first, size_t count,
     if (ints && t->type == PM_DTYPE_I64)
         return pm_onnx_bytes(t, first * 8, count * 8, ints);
     for (size_t done = 0; done < count;) {
-        size_t n = count - done < sizeof piece / 8 ? count - done : sizeof piece / 8;
+        size_t n = count - done < sizeof piece / size ? count - done : sizeof piece / size;
         PM_TRY(pm_onnx_bytes(t, (first + done) * size, n * size, piece));
         for (size_t i = 0; i < n; i++)
             if (floats)
