@@ -291,6 +291,7 @@ int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment
         PM_TRY(open_data(e, open));
     PM_TRY(resolve_sizes(e));
     PM_TRY(e->task->fields(&e->setup, true, fields)); /* channels and labels that fit */
+    err = PM_OK; /* not their number */
     *out = e, e = NULL;
 out:
     pm_experiment_close(&e);

@@ -115,6 +115,10 @@ static void what_it_says(void **state)
     assert_contains(r.out, "moving averages");
     assert_contains(r.out, "read again and run on the CPU: within ");
     check(r, 0);
+    r = run(NULL, "export %s %s export.size=[17,18]", in("source"),
+            in("said.onnx"));
+    assert_contains(r.out, "input images: float32 [N, 3, 17, 18]");
+    check(r, 0);
 }
 
 static void folded(void **state)
