@@ -98,7 +98,8 @@ out:
     return err;
 }
 
-/* The graph of another size, odd where the first is even, must be the same one. */
+/* The graph of another size must be the same one: odd where the first is even, and so much larger that
+ * no coarse pool gives as many pixels for both. */
 static int check_any_size(struct exporter *x)
 {
     struct pm_setup *s = &x->e->setup;
@@ -108,7 +109,7 @@ static int check_any_size(struct exporter *x)
     const char *where, *logits = x->logits;
     int err = PM_OK;
 
-    s->eval_height = h + 33, s->eval_width = w + 49;
+    s->eval_height = 3 * h + 33, s->eval_width = 3 * w + 49;
     err = graph_of(x, &net, &other);
     x->logits = logits;
     PM_TRY(err);
