@@ -90,27 +90,55 @@ PM_INLINE void side_by_side(const struct reduce_params *p, int kind, const float
     }
 }
 
+/* The l-th line of an output's terms. */
+PM_INLINE const float *line_of(const struct reduce_params *p, const float *x, int l)
+{
+    return x + (size_t)(l / p->r[1]) * (size_t)p->rs[0] + (size_t)(l % p->r[1]) * (size_t)p->rs[1];
+}
+
+/* The winner of a line, 16 terms side by side. */
+PM_INLINE float line_winner(int kind, const float *x, int n)
+{
+    float part[16], total = x[0];
+    int i = 0;
+
+    for (int k = 0; k < 16; k++)
+        part[k] = x[0];
+    for (; i + 16 <= n; i += 16)
+        for (int k = 0; k < 16; k++)
+            part[k] = winner(kind, x[i + k], part[k]);
+    for (; i < n; i++)
+        total = winner(kind, x[i], total);
+    for (int k = 0; k < 16; k++)
+        total = winner(kind, part[k], total);
+    return total;
+}
+
 /* One output whose terms are lines of x. */
 PM_INLINE void lines(const struct reduce_params *p, int kind, const float *x, float *y, float *ties)
 {
     const int length = p->r[2], lines = p->terms / length;
-    float total = kind == PM_REDUCE_SUM ? 0 : x[0], same = 0;
+    float total = kind == PM_REDUCE_SUM ? 0 : x[0];
+    int same = 0;
 
     for (int l = 0; l < lines; l++) {
-        const float *from = x + (size_t)(l / p->r[1]) * (size_t)p->rs[0] +
-                            (size_t)(l % p->r[1]) * (size_t)p->rs[1];
+        const float *from = line_of(p, x, l);
 
         if (kind == PM_REDUCE_SUM)
             total += pm_row_sum(from, length);
         else
-            for (int i = 0; i < length; i++)
-                total = winner(kind, from[i], total);
+            total = winner(kind, line_winner(kind, from, length), total);
     }
     *y = kind == PM_REDUCE_SUM ? p->scale * total : total;
-    for (int t = 0; t < p->terms && ties; t++)
-        same += x[input_at((size_t)t, p->r, p->rs)] == total;
-    if (ties)
-        *ties = same;
+    if (!ties)
+        return;
+    for (int l = 0; l < lines; l++) {
+        const float *from = line_of(p, x, l);
+
+        for (int i = 0; i < length; i++)
+            same += from[i] == total;
+    }
+    *ties = (float)same;
 }
 
 PM_INLINE void reduce_range(const struct pm_args *a, int kind, size_t begin, size_t end)
