@@ -202,11 +202,19 @@ void pm_conv_tail_forward(const struct pm_node *n, struct pm_calls *c, const str
         pm_call(c, &pm_bias_act_fwd, pm_count(n->y), &p, PM_BUFS(z, b, n->y));
 }
 
+void pm_add_rows(struct pm_calls *c, struct pm_tensor from, struct pm_tensor sum)
+{
+    const size_t channels = pm_count(sum);
+    const struct bias_grad_params p = { .rows = (int)(pm_count(from) / channels),
+                                        .channels = (int)channels };
+
+    pm_call(c, &pm_bias_grad, channels, &p, PM_BUFS(from, PM_NO_TENSOR, sum));
+}
+
 struct pm_tensor pm_conv_tail_backward(const struct pm_node *n, struct pm_calls *c,
                                        const struct conv_tail *t)
 {
     const struct bias_act_params p = params_of(n, t);
-    const struct bias_grad_params g = { .rows = p.count / p.channels, .channels = p.channels };
     struct pm_tensor dz = n->dy;
 
     if (t->activation) {
@@ -214,7 +222,7 @@ struct pm_tensor pm_conv_tail_backward(const struct pm_node *n, struct pm_calls 
         pm_call(c, &pm_bias_act_bwd, pm_count(n->y), &p, PM_BUFS(n->y, n->dy, dz));
     }
     if (t->bias && pm_has(n->dw[1]))
-        pm_call(c, &pm_bias_grad, p.channels, &g, PM_BUFS(dz, PM_NO_TENSOR, n->dw[1]));
+        pm_add_rows(c, dz, n->dw[1]);
     return dz;
 }
 

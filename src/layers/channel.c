@@ -7,7 +7,6 @@
 
 #include <limits.h>
 
-#include "bias_grad.params.h"
 #include "channel.params.h"
 #include "layers/conv_rows.h"
 #include "layers/pick.h"
@@ -179,14 +178,6 @@ static void call_forward(struct pm_node *n, struct pm_calls *c, int kind)
             PM_BUFS(n->x, at(n->w, gamma_at(kind)), at(n->w, beta_at(kind)), n->y));
 }
 
-static void add_rows(struct pm_calls *c, const struct channel_params *p, struct pm_tensor from,
-                     struct pm_tensor to)
-{
-    const struct bias_grad_params g = { .rows = p->count / p->k, .channels = p->k };
-
-    pm_call(c, &pm_bias_grad, (size_t)p->k, &g, PM_BUFS(from, PM_NO_TENSOR, to));
-}
-
 static void call_backward(struct pm_node *n, struct pm_calls *c, int kind)
 {
     struct channel_params p = { .count = (int)pm_count(n->x), .k = (int)pm_count(n->w[0]),
@@ -195,7 +186,7 @@ static void call_backward(struct pm_node *n, struct pm_calls *c, int kind)
     struct pm_tensor terms = PM_NO_TENSOR;
 
     if (pm_has(dbeta))
-        add_rows(c, &p, n->dy, dbeta);
+        pm_add_rows(c, n->dy, dbeta);
     if (kind == SHIFT) {
         if (pm_has(n->dx))
             n->dxs[0] = n->dy;
@@ -207,7 +198,7 @@ static void call_backward(struct pm_node *n, struct pm_calls *c, int kind)
     if (p.want)
         pm_call(c, &bwd, pm_count(n->x), &p, PM_BUFS(n->x, n->w[0], n->dy, n->dx, terms));
     if (pm_has(terms))
-        add_rows(c, &p, terms, dgamma);
+        pm_add_rows(c, terms, dgamma);
 }
 
 /* ---- prelu ----------------------------------------------------------------------------- */

@@ -13,6 +13,8 @@ extern const struct pm_kernel pm_conv2d_fwd, pm_conv2d_bwd_data, pm_conv2d_bwd_f
 extern const struct pm_kernel pm_depthwise_fwd, pm_depthwise_bwd_data, pm_depthwise_bwd_filter;
 extern const struct pm_kernel pm_bias_act_fwd, pm_bias_act_bwd, pm_bias_grad;
 
+/* sum += the sum of the rows of `from`, as many values each as sum has. */
+void pm_add_rows(struct pm_calls *c, struct pm_tensor from, struct pm_tensor sum);
 /* Appends the call of a convolution row; x, w, y are the convolution's tensors or their gradients. */
 void pm_conv_call(struct pm_calls *c, const struct pm_kernel *k, const struct conv2d_params *p,
                   struct pm_tensor x, struct pm_tensor w, struct pm_tensor y);

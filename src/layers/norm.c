@@ -9,7 +9,6 @@
 
 #include <limits.h>
 
-#include "bias_grad.params.h"
 #include "layers/conv_rows.h"
 #include "net/export_nodes.h"
 #include "layers/pick.h"
@@ -252,14 +251,6 @@ static void forward(struct pm_node *n, struct pm_calls *c)
                     pm_save(c, n, 0, PM_SHAPE2((int)rows, 3), PM_F32)));
 }
 
-static void add_rows(struct pm_calls *c, const struct norm_params *p, struct pm_tensor from,
-                     struct pm_tensor to)
-{
-    const struct bias_grad_params g = { .rows = p->n * p->pixels, .channels = p->c };
-
-    pm_call(c, &pm_bias_grad, (size_t)p->c, &g, PM_BUFS(from, PM_NO_TENSOR, to));
-}
-
 static void backward(struct pm_node *n, struct pm_calls *c)
 {
     struct norm_params p = params_of(n);
@@ -267,7 +258,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
     struct pm_tensor terms = PM_NO_TENSOR;
 
     if (pm_has(dbeta))
-        add_rows(c, &p, n->dy, dbeta);
+        pm_add_rows(c, n->dy, dbeta);
     if (pm_has(dgamma))
         terms = pm_temp(c, n->x.shape, PM_F32);
     p.want = (pm_has(n->dx) ? WANT_DX : 0) | (pm_has(terms) ? WANT_TERMS : 0);
@@ -275,7 +266,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         pm_call(c, &bwd, (size_t)p.n * (size_t)p.groups, &p,
                 PM_BUFS(n->x, n->saved[0], gamma_of(&p, n->w), n->dy, n->dx, terms));
     if (pm_has(terms))
-        add_rows(c, &p, terms, dgamma);
+        pm_add_rows(c, terms, dgamma);
 }
 
 /* ---- ONNX ------------------------------------------------------------------------------ */

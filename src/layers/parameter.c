@@ -1,6 +1,5 @@
 /* parameter: y = a variable of this shape. Its input says only where in the net it stands: it must be
  * the net's own input. Backward: the variable's gradient is dy, the input's, where it is asked for, 0. */
-#include "bias_grad.params.h"
 #include "layers/conv_rows.h"
 #include "net/export_nodes.h"
 #include "layers/strided.h"
@@ -52,11 +51,8 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
 static void backward(struct pm_node *n, struct pm_calls *c)
 {
-    const struct bias_grad_params p = { .rows = 1, .channels = (int)pm_count(n->y) };
-
     if (pm_has(n->dw[0]))
-        pm_call(c, &pm_bias_grad, (size_t)p.channels, &p,
-                PM_BUFS(n->dy, PM_NO_TENSOR, n->dw[0]));
+        pm_add_rows(c, n->dy, n->dw[0]);
     if (pm_has(n->dx)) {
         const int count = (int)pm_count(n->x), one = 1;
         const struct pm_axes axes = pm_axes_make(1, &count, &one, NULL);
