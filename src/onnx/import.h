@@ -129,8 +129,10 @@ int import_fold(struct import *m, bool *done);
 
 /* ---- variables --------------------------------------------------------------------------- */
 
-/* v's elements in the order of these axes, as the values of a variable named after it. Of trainable
- * ones those stay as they are that an export of ours marks as constants (export.h). */
+/* What our own export has written beside a net's variables (export.h). */
+bool import_is_export_constant(const struct import *m, const struct value *v);
+/* v's elements in the order of these axes, as the values of a variable named after it. Export
+ * constants stay as they are, trainable or not. */
 struct pm_given import_given(struct import *m, struct value *v, const char *order, bool trainable);
 /* The same under another view of its elements. factor multiplies them. */
 struct pm_given import_given_view(struct import *m, const struct value *v, const struct view *as,

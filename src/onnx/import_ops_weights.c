@@ -542,7 +542,9 @@ int import_op_batch_norm(struct import *m)
     static const int input[] = { 2, 1, 3, 4 }; /* beta, gamma, mean, variance */
     const char *groups = import_channels_last(rank);
     int64_t dim[PM_FILE_MAX_RANK];
+    bool has[2] = { true, true };
     char act[64];
+    int count = 0;
 
     if (rank < 2 || rank > 6)
         return import_refuse(m, "a value of %d axes", rank);
@@ -554,13 +556,17 @@ int import_op_batch_norm(struct import *m)
         if (!value_constant(v) || view_count(&v->view) != x->view.dim[1])
             return import_refuse(m, "input %d is no constant of %lld numbers", input[i],
                                  (long long)x->view.dim[1]);
-        given[i] = import_given(m, v, "0", i < 2);
+        if (i < 2)
+            has[i] = !import_is_export_constant(m, v);
+        if (i >= 2 || has[i])
+            given[count++] = import_given(m, v, "0", i < 2);
     }
     import_activation(m, m->n->out[0], act);
     struct pm_node *in = import_lay(m, x, groups);
-    m->net->given = given, m->net->given_count = 4;
+    m->net->given = given, m->net->given_count = count;
     struct pm_node *y = pm_net_add(m->net, import_name(m, NULL), in,
-                                   "batch_norm decay=%.9g epsilon=%.9g%s",
+                                   "batch_norm center=%s scale=%s decay=%.9g epsilon=%.9g%s",
+                                   has[0] ? "true" : "false", has[1] ? "true" : "false",
                                    (double)pm_onnx_attr_float(m->n, "momentum", 0.9f),
                                    (double)pm_onnx_attr_float(m->n, "epsilon", 1e-5f), act);
     m->net->given_count = 0;

@@ -416,8 +416,7 @@ static const char *variable_name(struct import *m, const struct source *s)
     return name;
 }
 
-/* What our own export has written beside a net's variables. */
-static bool is_export_constant(const struct import *m, const struct value *v)
+bool import_is_export_constant(const struct import *m, const struct value *v)
 {
     return v->tensor && strcmp(m->model->producer, "pumice") == 0 &&
            strstr(v->tensor->name, ":" PM_EXPORT_CONSTANT) != NULL;
@@ -433,7 +432,7 @@ struct pm_given import_given_view(struct import *m, const struct value *v, const
     s->next = m->sources;
     m->sources = s;
     struct pm_given given = { .name = s->variable,
-                              .trainable = trainable && !is_export_constant(m, v),
+                              .trainable = trainable && !import_is_export_constant(m, v),
                               .count = (size_t)view_count(as) };
     if (v->kind == VALUE_FILL)
         given.init = (struct pm_init){ PM_INIT_CONSTANT, (float)(v->fill * factor) };
