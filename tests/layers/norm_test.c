@@ -87,5 +87,5 @@ static const struct check_case group_cases[] = {
     { "group_norm", "4x28x28x128", .train = true, .large = true },
     { 0 },
 };
-const struct pm_layer_test pm_test_layer_norm = { layer_cases, layer_norm, .grad_ulps = 128 };
-const struct pm_layer_test pm_test_group_norm = { group_cases, group_norm, .grad_ulps = 128 };
+const struct pm_layer_test pm_test_layer_norm = { layer_cases, layer_norm };
+const struct pm_layer_test pm_test_group_norm = { group_cases, group_norm };
