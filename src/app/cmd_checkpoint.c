@@ -53,7 +53,7 @@ const struct pm_command pm_command_checkpoint = {
         "    pumice checkpoint diff runs/a/checkpoints/step-000500.safetensors runs/b\n"
         "    pumice checkpoint inspect models/model.ckpt-46900\n"
         "    pumice checkpoint convert runs/lenet_mnist lenet.safetensors keep=variables\n"
-        "    pumice checkpoint convert runs/lenet_mnist tf/model.ckpt-3000 averages=on\n",
+        "    pumice checkpoint convert runs/lenet_mnist tf/model.ckpt-3000 averages=auto\n",
     .more = app_checkpoint_help,
     .run = run,
 };
