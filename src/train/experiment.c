@@ -139,6 +139,11 @@ const char *pm_experiment_net_name(const struct pm_config *c)
     return c->model.name ? c->model.name : c->model.onnx ? c->model.onnx : "layer list";
 }
 
+int pm_experiment_if_there(const struct pm_config *c, int open)
+{
+    return c->data.folder && pm_is_folder(c->data.folder) ? open : 0;
+}
+
 static struct pm_import_options onnx_options(const struct pm_experiment *e)
 {
     const struct pm_config_model *m = &e->config->model;

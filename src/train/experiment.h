@@ -29,9 +29,11 @@ struct pm_experiment {
 };
 /* Which parts of the data are opened. */
 enum { PM_OPEN_TRAIN = 1, PM_OPEN_EVAL = 2 };
-/* A missing data.folder is made when the config asks for built-in data (data.name "shapes"). */
 /* "lenet", "layer list" or the ONNX model's path: what a net is called in messages and reports. */
 const char *pm_experiment_net_name(const struct pm_config *c);
+/* open where data.folder is there, else 0: for what needs the net, and the data only to size it. */
+int pm_experiment_if_there(const struct pm_config *c, int open);
+/* A missing data.folder is made when the config asks for built-in data (data.make "shapes"). */
 int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment **out);
 void pm_experiment_close(struct pm_experiment **e);
 

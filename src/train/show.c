@@ -5,11 +5,6 @@
 
 #include <cjson/cJSON.h>
 
-static bool data_is_there(const struct pm_config *c)
-{
-    return c->data.folder && pm_is_folder(c->data.folder);
-}
-
 static struct cJSON *describe(const struct pm_clones *clones, int i)
 {
     struct pm_plan_memory m = pm_plan_memory(pm_clones_plan(clones, i));
@@ -83,7 +78,7 @@ int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *l
     struct pm_clones_options options;
     int count, err = PM_OK;
 
-    PM_TRY(pm_experiment_open(c, data_is_there(c) ? PM_OPEN_TRAIN : 0, &e));
+    PM_TRY(pm_experiment_open(c, pm_experiment_if_there(c, PM_OPEN_TRAIN), &e));
     PM_TRY(pm_experiment_devices(e, &specs, &count));
     pm_experiment_clones(e, specs, count, &options);
     options.slots = PM_TRAINER_SLOTS;
@@ -106,14 +101,14 @@ int pm_check_net(const struct pm_config *c, bool *built)
 {
     struct pm_experiment *e = NULL;
     struct pm_net *net = NULL;
+    const int data = pm_experiment_if_there(c, PM_OPEN_TRAIN);
     int err = PM_OK;
 
-    *built = data_is_there(c) ||
-             c->model.onnx ||
+    *built = data || c->model.onnx ||
              (c->model.num_classes > 0 && (c->input.size.count > 0 || c->model.name));
     if (!*built)
         return PM_OK;
-    PM_TRY(pm_experiment_open(c, data_is_there(c) ? PM_OPEN_TRAIN : 0, &e));
+    PM_TRY(pm_experiment_open(c, data, &e));
     PM_TRY(pm_experiment_net(e, 1, true, &net, NULL));
 out:
     pm_net_destroy(&net);
@@ -127,7 +122,7 @@ int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *train
     struct pm_net *net = NULL;
     int err = PM_OK;
 
-    PM_TRY(pm_experiment_open(c, data_is_there(c) ? PM_OPEN_TRAIN : 0, &e));
+    PM_TRY(pm_experiment_open(c, pm_experiment_if_there(c, PM_OPEN_TRAIN), &e));
     PM_TRY(pm_experiment_net(e, 1, false, &net, NULL));
     *trainable_parameters = 0;
     for (int i = 0; i < net->var_count; i++)

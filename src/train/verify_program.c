@@ -62,10 +62,9 @@ int pm_verify_config(struct pm_verify *v, const struct pm_config *c)
     struct pm_experiment *e = NULL;
     struct pm_clones_options o;
     struct pm_clone_spec spec = { .share = 1 };
-    bool data = c->data.folder && pm_is_folder(c->data.folder);
     int err = PM_OK;
 
-    PM_TRY(pm_experiment_open(c, data ? PM_OPEN_TRAIN : 0, &e));
+    PM_TRY(pm_experiment_open(c, pm_experiment_if_there(c, PM_OPEN_TRAIN), &e));
     pm_experiment_clones(e, &spec, 1, &o);
     o.update.layers = true;
     PM_TRY(pm_verify_source(v, &(struct pm_verify_source){
