@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-/* Factors or summands that a layer need not have: numbers the graph computes, all of them `idle`. */
-static bool is_idle(struct import *m, struct value *v, double idle)
+bool import_idle(struct import *m, struct value *v, double idle)
 {
     const double *x;
 
@@ -30,7 +29,7 @@ static bool take(struct import *m, struct value *v, double idle, const struct vi
 {
     struct view w = v->view;
 
-    if (is_idle(m, v, idle))
+    if (import_idle(m, v, idle))
         return false;
     if (!value_constant(v) || view_count(&w) != view_count(as) || !view_reshape(&w, as->rank, as->dim)) {
         import_refuse(m, "a scale or bias that is no constant of %lld numbers",

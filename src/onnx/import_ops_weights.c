@@ -188,17 +188,6 @@ void import_window_text(const struct import_window *w, bool dilation, struct pm_
                    (long long)w->pad[1], (long long)w->pad[3]);
 }
 
-/* Exporters compute zeros for the bias that a layer does not have. */
-static bool is_zeros(struct import *m, struct value *b)
-{
-    const double *x = b->kind == VALUE_NUMBERS ? import_numbers(m, b, 1 << 20) : NULL;
-
-    for (int64_t i = 0; x && i < view_count(&b->view); i++)
-        if (x[i] != 0)
-            return false;
-    return x != NULL;
-}
-
 /* The bias: an input, or the Add behind. output becomes the last value that the layer makes. */
 static struct value *bias_of(struct import *m, int input, const char **output, int64_t channels)
 {
@@ -206,7 +195,7 @@ static struct value *bias_of(struct import *m, int input, const char **output, i
 
     *output = m->n->out[0];
     if (b->kind != VALUE_ABSENT)
-        return is_zeros(m, b) ? NULL : b;
+        return import_idle(m, b, 0) ? NULL : b;
     b = import_bias(m, *output, channels);
     if (b)
         *output = import_only_reader(m, *output)->out[0];
