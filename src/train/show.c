@@ -104,8 +104,9 @@ int pm_check_net(const struct pm_config *c, bool *built)
     const int data = pm_experiment_if_there(c, PM_OPEN_TRAIN);
     int err = PM_OK;
 
-    *built = data || c->model.onnx ||
-             (c->model.num_classes > 0 && (c->input.size.count > 0 || c->model.name));
+    *built = data || (c->model.onnx && !c->model.onnx_new_head) ||
+             (c->model.num_classes > 0 &&
+              (c->input.size.count > 0 || c->model.name || c->model.onnx));
     if (!*built)
         return PM_OK;
     PM_TRY(pm_experiment_open(c, data, &e));

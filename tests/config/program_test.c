@@ -218,6 +218,9 @@ static void plan(void **state)
     expect("config show configs/lenet_mnist.json --layers --plan 2>&1", 2, "not both");
     expect("config check configs/lenet_mnist.json model.num_classes=10", 0, "nothing wrong\n");
     expect("config check configs/lenet_mnist.json data.folder=/none", 0, "the net was not built");
+    expect("config check configs/lenet_mnist.json data.folder=/none model.name=null "
+           "model.onnx=x.onnx model.onnx_new_head=true input.preprocessing=lenet", 0,
+           "the net was not built");
     expect("config check configs/resnet_cifar10.json model.num_classes=10 "
            "model.layers='[{\"layer\": \"slice\", \"inputs\": [\"nowhere\"]}]' 2>&1", 2, "nowhere");
     expect("config check configs/lenet_mnist.json more 2>&1", 2, "what is 'more'?");
