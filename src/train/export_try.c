@@ -81,7 +81,7 @@ static double distance(const float *a, const float *b, size_t count)
     for (size_t i = 0; i < count; i++) {
         off = fmax(off, fabs((double)a[i] - (double)b[i]));
         most = fmax(most, fabs((double)a[i]));
-        if (isnan(a[i]) != isnan(b[i]))
+        if (!isfinite(b[i]))
             return INFINITY;
     }
     return most > 0 ? off / most : off;
@@ -115,6 +115,10 @@ int pm_export_try(const char *path, struct pm_net *net, const char *logits, bool
     PM_TRY(answer(device, read, heads.logits->name, NULL, &again, &b));
     if (probabilities)
         softmax(a, shape.dim[0], count / (size_t)shape.dim[0]);
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(a[i]))
+            PM_TRY(pm_fail(PM_EFAIL, "%s: the net's own output for a sample is not finite, so nothing "
+                           "can be compared; it was removed: look at the checkpoint's training", path));
     *difference = count == again ? distance(a, b, count) : INFINITY;
     if (!(*difference <= bound))
         PM_TRY(pm_fail(PM_EFAIL, "%s: read again, its output for a sample differs from the net's by "

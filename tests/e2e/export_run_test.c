@@ -2,6 +2,8 @@
  * FOLDER/source, three steps with moving averages of the small net with six filters. */
 #include "e2e/program.h"
 
+#include <math.h>
+
 #include <pumice/checkpoint.h>
 #include <pumice/onnx.h>
 
@@ -134,6 +136,34 @@ static void folded(void **state)
     pm_onnx_close(&m);
 }
 
+/* A net that has diverged: there is nothing to compare, and no file is left. */
+static void diverged(void **state)
+{
+    struct pm_checkpoint *c = NULL;
+    struct pm_file_tensor list[64];
+    size_t count;
+
+    (void)state;
+    assert_int_equal(pm_checkpoint_open_newest(in("source"), &c), PM_OK);
+    count = pm_tensor_file_count(c->tensors);
+    assert_in_range(count, 1, 64);
+    for (size_t i = 0; i < count; i++) {
+        list[i] = *pm_tensor_file_get(c->tensors, i);
+        void *data = pm_malloc((size_t)list[i].bytes + 1);
+        assert_int_equal(pm_tensor_file_bytes(c->tensors, &list[i], 0, (size_t)list[i].bytes, data), 0);
+        if (strncmp(list[i].name, "logits/biases", 13) == 0)
+            *(float *)data = NAN;
+        list[i].data = data;
+    }
+    assert_int_equal(pm_safetensors_write(in("nan.safetensors"), list, count, NULL, NULL), PM_OK);
+    for (size_t i = 0; i < count; i++)
+        pm_free((void *)list[i].data);
+    pm_checkpoint_close(&c);
+    check(run(NULL, "export %s %s eval.checkpoint=%s", in("source"), in("nan.onnx"),
+              in("nan.safetensors")), 1, "is not finite");
+    assert_false(pm_file_exists(in("nan.onnx")));
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -171,7 +201,7 @@ int main(void)
         cmocka_unit_test(notes),
         cmocka_unit_test(what_it_says),
         cmocka_unit_test(folded),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(diverged), cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, setup, drop_world);
 }
