@@ -32,6 +32,10 @@ struct pm_net {
      * Borrowed during the call. */
     const struct pm_given *given;
     int given_count;
+    /* While this is set nodes are called PASS/NAME and use the variables of NAME where the net has such
+     * a node: the same net over other images, as an image pyramid's or mirrored ones. pm_net_find looks
+     * among the pass's own nodes first. Borrowed while it is set; NULL: none. */
+    const char *pass;
 };
 
 struct pm_net *pm_net_create(void);
@@ -56,13 +60,21 @@ struct pm_node *pm_net_find(const struct pm_net *net, const char *name);
 /* ---- named nets ------------------------------------------------------------------------ */
 
 struct pm_net_input_spec { int batch, height, width, channels, num_classes; };
-/* What a builder returns: logits [batch, classes], and an auxiliary head or NULL. */
+/* What a builder returns: logits [batch, classes], and an auxiliary head or NULL. A net for
+ * segmentation: logits [batch, h, w, classes], of any h and w; those of an image pyramid's scales, of
+ * which logits is the merge, have the loss beside it. Further heads or NULL: heat of instances' centres
+ * [batch, h, w, 1], offsets to them [batch, h, w, 2] (y, x), edges [batch, h, w, edge classes]. */
+enum { PM_MAX_SCALES = 8 };
 struct pm_heads {
     struct pm_node *logits, *aux_logits;
     float aux_weight;
+    struct pm_node *scale_logits[PM_MAX_SCALES];
+    int scales; /* of them; 0: no pyramid */
+    struct pm_node *center, *offset, *edge;
 };
 struct pm_net_row {
     const char *name, *help;
+    const char *task; /* NULL: "classification" */
     const struct pm_opt *opts; /* options beside the model section's own; may be NULL */
     size_t cfg_size;
     int default_size, default_channels;

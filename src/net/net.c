@@ -38,7 +38,12 @@ void pm_net_destroy(struct pm_net **n)
     *n = NULL;
 }
 
-struct pm_node *pm_net_find(const struct pm_net *net, const char *name)
+static const char *name_in_pass(const struct pm_net *net, const char *name)
+{
+    return net->pass ? pm_arena_printf(net->arena, "%s/%s", net->pass, name) : name;
+}
+
+static struct pm_node *find(const struct pm_net *net, const char *name)
 {
     for (int i = 0; i < net->count; i++)
         if (strcmp(net->nodes[i]->name, name) == 0)
@@ -46,15 +51,24 @@ struct pm_node *pm_net_find(const struct pm_net *net, const char *name)
     return NULL;
 }
 
+struct pm_node *pm_net_find(const struct pm_net *net, const char *name)
+{
+    struct pm_node *n = net->pass ? find(net, name_in_pass(net, name)) : NULL;
+
+    return n ? n : find(net, name);
+}
+
 /* The node is always made and added, so that builders go on after an error. */
 static struct pm_node *new_node(struct pm_net *net, const char *name, const struct pm_layer *layer)
 {
     struct pm_node *n = pm_arena_alloc(net->arena, sizeof *n);
 
-    if (!net->error && pm_net_find(net, name))
-        net->error = pm_fail(PM_ECONFIG, "%s: the net has another layer of this name", name);
+    n->scope = n->name = pm_arena_strdup(net->arena, name_in_pass(net, name));
+    if (net->pass)
+        n->share = find(net, name);
+    if (!net->error && find(net, n->name))
+        net->error = pm_fail(PM_ECONFIG, "%s: the net has another layer of this name", n->name);
     n->layer = layer;
-    n->scope = n->name = pm_arena_strdup(net->arena, name);
     n->net = net;
     n->index = net->count;
     n->cfg = pm_arena_alloc(net->arena, layer->cfg_size + 1);
@@ -206,7 +220,8 @@ struct pm_node *pm_net_add_json(struct pm_net *net, const char *name, struct pm_
     const struct pm_layer *layer = find_layer(net, layer_name, where);
     struct pm_node *n = new_node(net, name, layer);
 
-    n->share = (struct pm_node *)share;
+    if (share)
+        n->share = (struct pm_node *)share;
     if (!net->error)
         net->error = pm_opts_parse(layer->opts, options, also, n->cfg, net->arena, where);
     finish_node(n, xs, count);

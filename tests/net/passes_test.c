@@ -1,0 +1,109 @@
+/* A net built again over other images: a pass's nodes have names of their own and the variables of the
+ * first build; a layer that the first build lacks has its own, called after it. */
+#include <pumice/net.h>
+
+#include <cjson/cJSON.h>
+#include <setjmp.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct pm_node *build(struct pm_net *net, struct pm_node *images)
+{
+    struct pm_node *x = pm_net_add(net, "net/conv", images, "conv2d filters=4 kernel=3");
+
+    pm_net_add(net, "net/conv/BatchNorm", x, "batch_norm");
+    return pm_net_add(net, "net/last", pm_net_find(net, "net/conv/BatchNorm"), "conv2d filters=2 kernel=1");
+}
+
+static struct pm_net *twice(struct pm_node **first, struct pm_node **second)
+{
+    struct pm_net *net = pm_net_create();
+    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(2, 8, 8, 3), PM_F32);
+
+    *first = build(net, images);
+    net->pass = "half";
+    *second = build(net, pm_net_add(net, "resize", images, "resize size=4"));
+    pm_net_add(net, "net/extra", *second, "conv2d filters=2 kernel=1");
+    net->pass = NULL;
+    if (net->error)
+        fail_msg("%s", pm_error_text());
+    return net;
+}
+
+static void variables_are_shared(void **state)
+{
+    (void)state;
+    struct pm_node *first, *second;
+    struct pm_net *net = twice(&first, &second);
+
+    assert_string_equal(first->name, "net/last");
+    assert_string_equal(second->name, "half/net/last");
+    assert_int_equal(net->var_count, 2 + 4 + 2 + 2);
+    for (int k = 0; k < first->var_count; k++)
+        assert_int_equal(first->vars[k], second->vars[k]);
+    assert_ptr_equal(second->in[0], pm_net_find(net, "half/net/conv/BatchNorm"));
+    assert_int_equal(second->out_shape.dim[1], 4);
+    assert_string_equal(net->vars[net->var_count - 1]->name, "half/net/extra/biases");
+    pm_net_destroy(&net);
+}
+
+static void names_are_found_in_the_pass_first(void **state)
+{
+    (void)state;
+    struct pm_node *first, *second;
+    struct pm_net *net = twice(&first, &second);
+
+    net->pass = "half";
+    assert_ptr_equal(pm_net_find(net, "net/last"), second);
+    assert_string_equal(pm_net_find(net, "images")->name, "images");
+    net->pass = "other";
+    assert_ptr_equal(pm_net_find(net, "net/last"), first);
+    net->pass = NULL;
+    assert_ptr_equal(pm_net_find(net, "net/last"), first);
+    pm_net_destroy(&net);
+}
+
+/* Written as a layer list and read back, the variables are the same. */
+static void a_list_says_what_is_shared(void **state)
+{
+    (void)state;
+    struct pm_node *first, *second;
+    struct pm_net *net = twice(&first, &second), *again = pm_net_create();
+    struct pm_heads heads;
+    cJSON *list = pm_net_to_json(net);
+    struct pm_node *images = pm_net_input(again, "images", PM_SHAPE4(2, 8, 8, 3), PM_F32);
+
+    if (pm_net_from_json(again, images, list, "list", &heads) < 0)
+        fail_msg("%s", pm_error_text());
+    assert_int_equal(again->var_count, net->var_count);
+    for (int k = 0; k < net->var_count; k++)
+        assert_string_equal(again->vars[k]->name, net->vars[k]->name);
+    cJSON_Delete(list);
+    pm_net_destroy(&again);
+    pm_net_destroy(&net);
+}
+
+static void another_layer_of_that_name_is_refused(void **state)
+{
+    (void)state;
+    struct pm_node *first, *second;
+    struct pm_net *net = twice(&first, &second);
+
+    net->pass = "third";
+    pm_net_add(net, "net/conv", pm_net_find(net, "images"), "conv2d filters=5 kernel=3");
+    assert_int_equal(net->error, PM_ECONFIG);
+    assert_non_null(strstr(pm_error_text(), "third/net/conv: shares with net/conv"));
+    pm_net_destroy(&net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(variables_are_shared),
+        cmocka_unit_test(names_are_found_in_the_pass_first),
+        cmocka_unit_test(a_list_says_what_is_shared),
+        cmocka_unit_test(another_layer_of_that_name_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
