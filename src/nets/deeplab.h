@@ -31,12 +31,15 @@ struct pm_deeplab_options {
 
 struct pm_backbone {
     const char *name;                   /* "mobilenet_v2" */
-    int min_stride, max_stride;         /* of output_stride */
+    int min_stride, max_stride;         /* of output_stride, a power of 2 */
     /* The last map, of images as they come. */
     struct pm_node *(*build)(struct pm_net *net, struct pm_node *images,
                              const struct pm_deeplab_options *o);
     const char *low[3];                 /* nodes at strides 4, 8 and 16 for the decoder; NULL: none */
 };
+
+/* depth_multiplier scales the widths; divisible_by 0: 8, or 1 with a multiplier other than 1. */
+extern const struct pm_backbone pm_backbone_mobilenet_v2;
 
 /* scale_dimension of the originals: trunc((size - 1) scale + 1), in float32. */
 int pm_deeplab_size(int size, float scale);

@@ -3,8 +3,11 @@
  * its input is added. Every convolution has batch norm, all but projections relu6. Widths are
  * base x depth_multiplier, rounded to multiples of 8 but never below nine tenths. Depthwise weights
  * have no weight decay. Works at any size. With PyTorch's conventions strided windows are padded
- * symmetrically. */
-#include "nets/nets.h"
+ * symmetrically.
+ *
+ * As a backbone of DeepLab it ends with the last block's 320 linear channels, and widths with a
+ * multiplier other than 1 are not rounded to 8, as in the original. */
+#include "nets/deeplab.h"
 
 #define OPTS(factor, last, torch, decay, epsilon)                                                  \
     {                                                                                              \
@@ -50,10 +53,10 @@ static struct pm_node *block(struct pm_net *net, const struct pm_nets_options *o
                            (struct pm_node *[]){ x, from }, 2, "add");
 }
 
-static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
-                  struct pm_heads *heads)
+/* All but the head. */
+static struct pm_node *base(struct pm_net *net, struct pm_node *images,
+                            const struct pm_nets_options *o)
 {
-    const struct pm_nets_options *o = options;
     struct pm_nets_atrous atrous;
     struct pm_node *x;
 
@@ -62,6 +65,34 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
                              pm_nets_depth(o, 32), "relu6", &atrous);
     for (int i = 0; i < (int)PM_COUNT(blocks); i++)
         x = block(net, o, i, &atrous, x);
+    return x;
+}
+
+static struct pm_node *backbone(struct pm_net *net, struct pm_node *images,
+                                const struct pm_deeplab_options *o)
+{
+    struct pm_nets_options nets = o->nets;
+    const int least = nets.depth_multiplier == 1 ? 8 : 1;
+
+    nets.min_depth = least;
+    if (nets.divisible_by == 0)
+        nets.divisible_by = least;
+    return base(net, images, &nets);
+}
+
+const struct pm_backbone pm_backbone_mobilenet_v2 = {
+    .name = "mobilenet_v2", .min_stride = 8, .max_stride = 32, .build = backbone,
+    .low = { "MobilenetV2/expanded_conv_2/depthwise/BatchNorm",
+             "MobilenetV2/expanded_conv_5/depthwise/BatchNorm",
+             "MobilenetV2/expanded_conv_12/depthwise/BatchNorm" },
+};
+
+static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
+                  struct pm_heads *heads)
+{
+    const struct pm_nets_options *o = options;
+    struct pm_node *x = base(net, images, o);
+
     x = conv_bn(net, o, "MobilenetV2/Conv_1", x, pm_nets_last_depth(o, 1280), "relu6");
     x = pm_net_add(net, "MobilenetV2/Logits/AvgPool", x, "global_pool");
     x = pm_net_add(net, "MobilenetV2/Logits/Dropout", x, "dropout keep=%.9g", (double)o->keep_prob);

@@ -1,0 +1,171 @@
+/* The backbones of segmentation nets: dilations, maps, the nodes that decoders join, widths, at each
+ * output stride. */
+#include "named_net.h"
+
+#include "nets/deeplab.h"
+
+/* ---- a backbone alone -------------------------------------------------------------------- */
+
+/* What a row's table gives to options that a test does not set. */
+static struct pm_deeplab_options options_of(int output_stride)
+{
+    return (struct pm_deeplab_options){
+        .nets = {
+            .output_stride = output_stride, .depth_multiplier = 1,
+            .batch_norm_decay = 0.997, .batch_norm_epsilon = 0.001,
+        },
+    };
+}
+
+static struct pm_net *build(const struct pm_backbone *b, const struct pm_deeplab_options *o,
+                            int height, int width, struct pm_node **last)
+{
+    struct pm_net *net = pm_net_create();
+    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, height, width, 3), PM_F32);
+
+    *last = b->build(net, images, o);
+    if (net->error)
+        fail_msg("%s at %dx%d: %s", b->name, height, width, pm_error_text());
+    return net;
+}
+
+/* ---- maps -------------------------------------------------------------------------------- */
+
+struct maps {
+    const struct pm_backbone *backbone;
+    int channels, low[3]; /* of the last map and of the decoder's; 0: none */
+};
+static const struct maps all[] = {
+    { &pm_backbone_mobilenet_v2, 320, { 144, 192, 576 } },
+};
+
+static int reduced(int size, int stride)
+{
+    return (size - 1) / stride + 1;
+}
+
+static void expect_maps(const struct maps *m, int stride, int height, int width)
+{
+    const struct pm_deeplab_options o = options_of(stride);
+    struct pm_node *last;
+    struct pm_net *net = build(m->backbone, &o, height, width, &last);
+
+    expect_shape(net, last->name, PM_SHAPE4(1, reduced(height, stride), reduced(width, stride),
+                                            m->channels));
+    for (int i = 0; i < 3; i++)
+        if (m->low[i]) {
+            const int s = 4 << i < stride ? 4 << i : stride;
+            expect_shape(net, m->backbone->low[i],
+                         PM_SHAPE4(1, reduced(height, s), reduced(width, s), m->low[i]));
+        } else {
+            assert_null(m->backbone->low[i]);
+        }
+    pm_net_destroy(&net);
+}
+
+static void maps(void **state)
+{
+    static const int sizes[][2] = { { 513, 513 }, { 65, 65 }, { 129, 97 }, { 512, 512 }, { 1, 30 } };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(all); i++)
+        for (int s = all[i].backbone->min_stride; s <= all[i].backbone->max_stride; s *= 2)
+            for (size_t k = 0; k < PM_COUNT(sizes); k++)
+                expect_maps(&all[i], s, sizes[k][0], sizes[k][1]);
+}
+
+static void strides_that_it_lacks(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(all); i++) {
+        struct pm_deeplab_options o = options_of(12);
+        struct pm_net *net = pm_net_create();
+        struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, 65, 65, 3), PM_F32);
+
+        all[i].backbone->build(net, images, &o);
+        assert_int_equal(net->error, PM_ECONFIG);
+        assert_contains(pm_error_text(), "model.output_stride: 12");
+        assert_contains(pm_error_text(), all[i].backbone->name);
+        pm_net_destroy(&net);
+    }
+}
+
+/* ---- dilation in place of strides -------------------------------------------------------- */
+
+/* One window of a net and what it has at output strides 32, 16 and 8. */
+struct window {
+    const struct pm_backbone *backbone;
+    const char *format; /* name, of %d from first to last */
+    int first, last;
+    int stride[3], rate[3];
+};
+
+/* A layer's stride at which it has one is given up at the output stride reached; later ones are
+ * dilated. The MobileNets' layer n is expanded_conv_(n - 2). */
+static const struct window windows[] = {
+#define V2 &pm_backbone_mobilenet_v2, "MobilenetV2/expanded_conv_%d/depthwise"
+    { V2, 1, 1, { 2, 2, 2 }, { 1, 1, 1 } },   { V2, 2, 2, { 1, 1, 1 }, { 1, 1, 1 } },
+    { V2, 3, 3, { 2, 2, 2 }, { 1, 1, 1 } },   { V2, 4, 5, { 1, 1, 1 }, { 1, 1, 1 } },
+    { V2, 6, 6, { 2, 2, 1 }, { 1, 1, 1 } },   { V2, 7, 12, { 1, 1, 1 }, { 1, 1, 2 } },
+    { V2, 13, 13, { 2, 1, 1 }, { 1, 1, 2 } }, { V2, 14, 16, { 1, 1, 1 }, { 1, 2, 4 } },
+#undef V2
+};
+
+static void rates(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(windows); i++)
+        for (int s = 0; s < 3; s++) {
+            const struct window *w = &windows[i];
+            const struct pm_deeplab_options o = options_of(32 >> s);
+            struct pm_node *last;
+            struct pm_net *net = build(w->backbone, &o, 65, 65, &last);
+
+            for (int k = w->first; k <= w->last; k++) {
+                const char *name = pm_arena_printf(net->arena, w->format, k);
+                expect_option(net, name, "stride", w->stride[s]);
+                expect_option(net, name, "dilation", w->rate[s]);
+            }
+            pm_net_destroy(&net);
+        }
+}
+
+/* ---- widths ------------------------------------------------------------------------------ */
+
+/* Below and above 1 a multiplier's widths are not rounded to 8, but for what is expanded. */
+static void multiplied_widths(void **state)
+{
+    (void)state;
+    static const struct { double factor; int divisible, first, second, wide, last; } cases[] = {
+        { 1, 0, 32, 16, 96, 320 },  { 0.5, 0, 16, 8, 48, 160 }, { 0.35, 0, 11, 6, 40, 112 },
+        { 0.35, 8, 16, 8, 48, 112 }, { 1.3, 0, 42, 21, 128, 416 }, { 1, 1, 32, 16, 96, 320 },
+    };
+
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        struct pm_deeplab_options o = options_of(16);
+        struct pm_node *last;
+        o.nets.depth_multiplier = cases[i].factor;
+        o.nets.divisible_by = cases[i].divisible;
+        struct pm_net *net = build(&pm_backbone_mobilenet_v2, &o, 65, 65, &last);
+
+        expect_shape(net, "MobilenetV2/Conv", PM_SHAPE4(1, 33, 33, cases[i].first));
+        expect_shape(net, "MobilenetV2/expanded_conv/project",
+                     PM_SHAPE4(1, 33, 33, cases[i].second));
+        expect_shape(net, "MobilenetV2/expanded_conv_1/expand",
+                     PM_SHAPE4(1, 33, 33, cases[i].wide));
+        expect_shape(net, last->name, PM_SHAPE4(1, 5, 5, cases[i].last));
+        pm_net_destroy(&net);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(maps),
+        cmocka_unit_test(strides_that_it_lacks),
+        cmocka_unit_test(rates),
+        cmocka_unit_test(multiplied_widths),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
