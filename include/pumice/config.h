@@ -24,6 +24,7 @@ struct pm_open_row {
     const char *name, *help;
     const struct pm_opt *opts;  /* NULL: none of its own */
     const char *preprocessing;  /* nets: the one used where input.preprocessing is null */
+    const char *task;           /* nets: what they are for; NULL: classification */
     /* The row in its place where the section's member `variant_key` is the text variant_value: the
      * same options with other defaults. NULL: none. */
     const struct pm_open_row *variant;
@@ -224,6 +225,7 @@ int pm_config_load(const char *path, const char *const *overrides, size_t n,
 int pm_config_parse(const char *name, const char *text, const char *const *overrides, size_t n,
                     const struct pm_open_sections *open, struct pm_config **out);
 void pm_config_destroy(struct pm_config **c);
+const char *pm_config_task(const struct pm_config *c); /* "classification" */
 
 /* The chosen row's options from section "model", "optim" or "input", with defaults; strings live in
  * the config's arena. opts NULL: nothing is done. */

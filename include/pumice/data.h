@@ -155,11 +155,12 @@ struct pm_field {
     const char *name; /* net's input: "images", "labels", "weights" */
     enum pm_type type;
     struct pm_shape shape; /* of one example; rank 0 = scalar */
+    int absent;            /* I32: its value where a batch has no example; else 0 */
 };
 enum { PM_MAX_FIELDS = 8 };
 struct pm_batch {
     void *field[PM_MAX_FIELDS];
-    int valid;              /* examples that are real; the rest (eval's last batch) are zero */
+    int valid;              /* examples that are real; the rest (eval's last batch) are fields' absent */
     int skipped;            /* damaged records that were passed over for this batch */
     const uint64_t *record; /* [batch] index in the dataset */
     uint64_t step;

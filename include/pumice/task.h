@@ -21,6 +21,26 @@ struct pm_setup {
     float aux_weight;                 /* of the auxiliary head's loss; NAN = the net's own */
 };
 
+/* What a net is made for. */
+enum pm_use {
+    PM_USE_HEADS,   /* images to heads and no further */
+    PM_USE_TRAIN,   /* and the losses */
+    PM_USE_EVAL,    /* what score_add takes; the fields are inputs where they are wanted */
+    PM_USE_PREDICT, /* what present takes */
+    PM_USE_EXPORT,  /* what an exported model gives */
+};
+/* What comes out of a net: names of nodes, which live as long as the net, in the task's order. */
+enum { PM_MAX_OUTPUTS = 4 };
+struct pm_outputs {
+    const char *node[PM_MAX_OUTPUTS + 1]; /* NULL-terminated */
+    int count;
+};
+/* Builds the config's net over these images: again for others, under another net->pass. */
+struct pm_net_maker {
+    int (*heads)(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *out);
+    void *ctx;
+};
+
 /* Context of pm_loader_options.make; lives as long as the loader. */
 struct pm_sampler {
     const struct pm_setup *setup;
@@ -44,15 +64,23 @@ struct pm_task_row {
     /* The record's picture as it is, before any preprocessing. */
     int (*picture)(const struct pm_setup *s, const uint8_t *record, size_t size, const char *where,
                    struct pm_image8 *out);
+    /* PM_OK when the net's last layer gives what the task needs of so many pictures; else PM_ECONFIG. */
+    int (*check_heads)(const struct pm_setup *s, const struct pm_heads *heads, int batch);
     /* Adds the loss layers, with inputs named as the fields where the net has none yet. */
     void (*add_loss)(struct pm_net *net, const struct pm_heads *heads, const struct pm_setup *s);
+    /* Builds the net over images and appends what makes the outputs for use, EVAL, PREDICT or EXPORT.
+     * NULL: the logits are the output of all three. */
+    int (*add_outputs)(struct pm_net *net, struct pm_node *images, const struct pm_net_maker *maker,
+                       const struct pm_setup *s, enum pm_use use, struct pm_outputs *out);
     /* Names of the metrics, the first is the one that keep_best means by default. */
     const char *const *metric_names;
     bool (*higher_is_better)(const char *metric);
     struct pm_score *(*score_create)(const struct pm_setup *s);
     void (*score_destroy)(struct pm_score **m);
-    /* logits: host memory of the logits node for the batch's `valid` examples. */
-    int (*score_add)(struct pm_score *m, const struct pm_batch *batch, const float *logits);
+    /* outputs: host memory of the outputs for EVAL, of the batch, whose `valid` first examples count.
+     * loss: the sum of the loss layers that add_outputs made, 0 without any. */
+    int (*score_add)(struct pm_score *m, const struct pm_batch *batch, const void *const *outputs,
+                     double loss);
     /* One member per metric into object; null where there is no finite value. */
     void (*score_report)(const struct pm_score *m, struct cJSON *object);
     /* What report.html shows of an evaluation: members of evaluation.json beside step, count, metrics
@@ -65,11 +93,11 @@ struct pm_task_row {
      * "right"), its picture with the drawing that belongs in it. */
     int (*score_sample)(const struct pm_score *m, int i, const uint8_t *record, size_t size,
                         const char *where, struct cJSON *object, struct pm_image8 *picture);
-    /* One picture's prediction as JSON (classification: label, name, probability, top 5), and drawn
-     * onto picture (its pixels may be replaced; NULL: not wanted). */
-    int (*present)(const struct pm_setup *s, const float *logits, struct cJSON *object,
+    /* One picture's prediction, outputs being those for PREDICT, as JSON (classification: label, name,
+     * probability, top 5), and drawn onto picture (its pixels may be replaced; NULL: not wanted). */
+    int (*present)(const struct pm_setup *s, const void *const *outputs, struct cJSON *object,
                    struct pm_image8 *picture);
 };
-const struct pm_task_row *pm_task_find(const char *name); /* "classification" */
+const struct pm_task_row *pm_task_find(const char *name); /* "classification", or NULL */
 
 #endif

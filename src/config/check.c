@@ -28,6 +28,12 @@ static int check_model(const struct pm_config *c)
                        "%s: model.name is not given (nor model.layers, nor model.onnx); it names the "
                        "network, as in model.name=lenet",
                        c->path);
+    const char *of = c->model_row && c->model_row->task ? c->model_row->task
+                                                        : pm_config_tasks[PM_TASK_CLASSIFICATION];
+
+    if (c->model_row && strcmp(of, pm_config_task(c)) != 0)
+        return pm_fail(PM_ECONFIG, "%s model.name: %s is a net for %s, but task is %s",
+                       pm_config_place(c, "model.name"), c->model.name, of, pm_config_task(c));
     if (!c->model.onnx && (c->model.onnx_logits || c->model.onnx_new_head))
         return pm_fail(PM_ECONFIG, "%s model.%s: is of an ONNX model, but model.onnx is not given",
                        pm_config_place(c, c->model.onnx_logits ? "model.onnx_logits"
@@ -38,17 +44,16 @@ static int check_model(const struct pm_config *c)
 
 static int check_best(const struct pm_config *c)
 {
-    static const char *const metrics[] = { "accuracy", "recall_at_5", "loss" };
-    bool known = !c->run.keep_best;
+    static const char *const metrics[] = {
+        [PM_TASK_CLASSIFICATION] = "accuracy, recall_at_5, loss",
+        [PM_TASK_SEGMENTATION] = "miou, pixel_accuracy, mean_accuracy, fw_iou, loss",
+        [PM_TASK_DETECTION] = "loss",
+    };
 
-    for (size_t i = 0; i < PM_COUNT(metrics); i++)
-        known |= c->run.keep_best && strcmp(c->run.keep_best, metrics[i]) == 0;
-    if (!known)
-        return pm_fail(PM_ECONFIG,
-                       "%s run.keep_best: '%s' is no metric of %s (accuracy, "
-                       "recall_at_5, loss)",
-                       pm_config_place(c, "run.keep_best"), c->run.keep_best,
-                       pm_config_tasks[c->task]);
+    if (c->run.keep_best && !pm_reference_lists(metrics[c->task], c->run.keep_best))
+        return pm_fail(PM_ECONFIG, "%s run.keep_best: '%s' is no metric of %s (%s)",
+                       pm_config_place(c, "run.keep_best"), c->run.keep_best, pm_config_task(c),
+                       metrics[c->task]);
     if (c->run.keep_best && c->eval.every_steps == 0)
         return pm_fail(PM_ECONFIG,
                        "%s run.keep_best: needs evaluations while training: set "

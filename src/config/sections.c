@@ -148,7 +148,8 @@ static const struct pm_opt run[] = {
     PM_DOUBLE(pm_config_run, keep_every_hours, 0, 0, 1e9,
               "besides, one checkpoint per so many hours is kept for good; 0 = none"),
     PM_STRING(pm_config_run, keep_best, NULL,
-              "besides, the best by this metric: accuracy, recall_at_5 or loss"),
+              "besides, the best by this metric: accuracy, recall_at_5 or loss; of segmentation miou, "
+              "pixel_accuracy, mean_accuracy, fw_iou or loss"),
     PM_INT(pm_config_run, micro_batches, 1, 1, 65536,
            "parts of a clone's batch run one after the other: less memory, the same gradient but for "
            "batch norm, whose statistics are each part's own"),
@@ -241,6 +242,11 @@ const struct pm_opt pm_config_device_opts[] = {
 };
 
 const char *const pm_config_tasks[] = { "classification", "segmentation", "detection", NULL };
+
+const char *pm_config_task(const struct pm_config *c)
+{
+    return pm_config_tasks[c->task];
+}
 
 #define SECTION(n, h) .name = #n, .help = h, .opts = n, .offset = offsetof(struct pm_config, n)
 #define OPEN(kind, list, field, key)                                   \

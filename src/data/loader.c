@@ -140,6 +140,20 @@ static int make_one(struct pm_loader *l, struct slot *s, struct worker *w, int e
                    pm_error_text());
 }
 
+/* The places begin..end-1 have no example. */
+static void blank(const struct pm_loader *l, struct slot *s, int begin, int end)
+{
+    for (int k = 0; k < l->o.fields_count && begin < end; k++) {
+        char *field = (char *)s->batch.field[k] + l->bytes[k] * (size_t)begin;
+        const size_t bytes = l->bytes[k] * (size_t)(end - begin);
+        const int32_t absent = l->o.fields[k].absent;
+
+        memset(field, 0, bytes);
+        for (size_t i = 0; absent && i < bytes; i += sizeof absent)
+            memcpy(field + i, &absent, sizeof absent);
+    }
+}
+
 /* Opens the slot of the next step when it is free; true when tickets can be taken from it. Locked.
  */
 static bool open_slot(struct pm_loader *l, struct slot *s)
@@ -159,9 +173,7 @@ static bool open_slot(struct pm_loader *l, struct slot *s)
     memset(s->empty, 0, (size_t)l->o.batch * sizeof *s->empty);
     for (int i = real; i < l->o.batch; i++)
         s->record[i] = 0;
-    for (int k = 0; k < l->o.fields_count && real < l->o.batch; k++)
-        memset((char *)s->batch.field[k] + l->bytes[k] * (size_t)real, 0,
-               l->bytes[k] * (size_t)(l->o.batch - real));
+    blank(l, s, real, l->o.batch);
     return true;
 }
 
@@ -345,7 +357,7 @@ static void move_example(const struct pm_loader *l, struct slot *s, int from, in
     s->record[to] = s->record[from];
 }
 
-/* Good examples move up to where damaged ones would have stood; what is left over becomes zero. */
+/* Good examples move up to where damaged ones would have stood; what is left over becomes blank. */
 static void close_up(const struct pm_loader *l, struct slot *s)
 {
     const int had = s->batch.valid;
@@ -358,9 +370,7 @@ static void close_up(const struct pm_loader *l, struct slot *s)
             move_example(l, s, i, n);
         n++;
     }
-    for (int k = 0; k < l->o.fields_count && n < had; k++)
-        memset((char *)s->batch.field[k] + l->bytes[k] * (size_t)n, 0,
-               l->bytes[k] * (size_t)(had - n));
+    blank(l, s, n, had);
     s->batch.valid = n;
 }
 

@@ -221,7 +221,17 @@ out:
     return err;
 }
 
-/* ---- loss -------------------------------------------------------------------------------- */
+/* ---- heads and loss ---------------------------------------------------------------------- */
+
+static int check_heads(const struct pm_setup *s, const struct pm_heads *heads, int batch)
+{
+    const size_t count = pm_shape_count(heads->logits->out_shape);
+
+    if (count != (size_t)batch * (size_t)s->num_classes)
+        return pm_fail(PM_ECONFIG, "the net's last layer, %s, gives %zu values per picture, but there "
+                       "are %d classes", heads->logits->name, count / (size_t)batch, s->num_classes);
+    return PM_OK;
+}
 
 static void add_loss(struct pm_net *net, const char *name, struct pm_node *logits,
                      struct pm_node *labels, double smoothing, double weight)
@@ -329,9 +339,13 @@ static void add_example(struct pm_score *m, const float *z, int label, uint64_t 
     m->loss += finite ? cross_entropy(z, m->classes, label, m->label_smoothing) : NAN;
 }
 
-static int score_add(struct pm_score *m, const struct pm_batch *batch, const float *logits)
+static int score_add(struct pm_score *m, const struct pm_batch *batch, const void *const *outputs,
+                     double loss)
 {
     const int32_t *labels = batch->field[1];
+    const float *logits = outputs[0];
+
+    (void)loss; /* none was made: the logits tell it */
 
     for (int i = 0; i < batch->valid; i++)
         add_example(m, logits + (size_t)i * m->classes, labels[i],
@@ -413,9 +427,10 @@ static void draw_classes(const struct pm_setup *s, const float *z, const int *be
     *picture = drawn;
 }
 
-static int present(const struct pm_setup *s, const float *logits, struct cJSON *object,
+static int present(const struct pm_setup *s, const void *const *outputs, struct cJSON *object,
                    struct pm_image8 *picture)
 {
+    const float *logits = outputs[0];
     int best[TOP], count = 0;
 
     while (count < TOP && count < s->num_classes) {
@@ -443,7 +458,7 @@ static int present(const struct pm_setup *s, const float *logits, struct cJSON *
 
 const struct pm_task_row pm_task_classification = {
     .name = "classification", .fields = fields, .make = make,
-    .picture = picture_of, .add_loss = add_losses,
+    .picture = picture_of, .check_heads = check_heads, .add_loss = add_losses,
     .metric_names = metric_names, .higher_is_better = higher_is_better,
     .score_create = score_create, .score_destroy = score_destroy, .score_add = score_add,
     .score_report = score_report, .score_detail = score_detail, .score_samples = score_samples,

@@ -46,7 +46,7 @@ int pm_activations_create(struct pm_experiment *e, int batch, struct pm_device *
     struct pm_activations *a = pm_calloc(1, sizeof *a);
     int n = 0, err = PM_OK;
 
-    PM_TRY(pm_experiment_net(e, batch, true, &a->net, NULL));
+    PM_TRY(pm_experiment_net(e, batch, PM_USE_TRAIN, &a->net, NULL));
     a->names = pm_calloc((size_t)a->net->count + 1, sizeof *a->names);
     a->list = pm_calloc((size_t)a->net->count + 1, sizeof *a->list);
     for (int i = 0; i < a->net->count; i++)

@@ -8,7 +8,7 @@
 static struct pm_open_row row_of_net(const struct pm_net_row *net)
 {
     return (struct pm_open_row){ .name = net->name, .help = net->help, .opts = net->opts,
-                                 .preprocessing = net->preprocessing };
+                                 .preprocessing = net->preprocessing, .task = net->task };
 }
 
 struct pm_open_sections pm_train_choices(struct pm_arena *a)

@@ -13,7 +13,9 @@ struct pm_evaluator {
     struct pm_experiment *e; /* borrowed */
     struct pm_net *net;
     struct pm_plan *plan;
-    const char *logits;
+    struct pm_outputs outputs;
+    struct pm_field fields[PM_MAX_FIELDS];
+    int fields_count;
     int batch;
 };
 
@@ -25,8 +27,11 @@ int pm_evaluator_create(struct pm_experiment *e, struct pm_device *d, struct pm_
 
     ev->e = e;
     ev->batch = e->config->eval.batch_size;
-    PM_TRY(pm_experiment_net(e, ev->batch, false, &ev->net, &ev->logits));
-    PM_TRY(pm_experiment_plan(e, ev->net, ev->batch, ev->logits, d, v, "eval", SLOTS, &ev->plan));
+    ev->fields_count = e->task->fields(&e->setup, false, ev->fields);
+    PM_TRY(ev->fields_count);
+    PM_TRY(pm_experiment_net(e, ev->batch, PM_USE_EVAL, &ev->net, &ev->outputs));
+    PM_TRY(pm_experiment_plan(e, ev->net, ev->batch, PM_USE_EVAL, &ev->outputs, d, v, SLOTS,
+                              &ev->plan));
     PM_TRY(pm_plan_load(ev->plan));
     *out = ev, ev = NULL;
 out:
@@ -47,25 +52,31 @@ void pm_evaluator_destroy(struct pm_evaluator **ev)
 static int finish(struct pm_evaluator *ev, int slot, struct pm_batch **batch,
                   struct pm_score *score, struct pm_loader *loader)
 {
+    const void *outputs[PM_MAX_OUTPUTS] = { NULL };
     int err = PM_OK;
 
     if (!*batch)
         return PM_OK;
     PM_TRY(pm_plan_wait(ev->plan, slot));
-    PM_TRY(ev->e->task->score_add(score, *batch,
-                                  pm_plan_output(ev->plan, slot, ev->logits, 0)));
+    for (int i = 0; i < ev->outputs.count; i++)
+        outputs[i] = pm_plan_output(ev->plan, slot, ev->outputs.node[i], 0);
+    PM_TRY(ev->e->task->score_add(score, *batch, outputs, pm_plan_loss(ev->plan, slot)));
 out:
     pm_loader_release(loader, *batch);
     *batch = NULL;
     return err;
 }
 
-static size_t images_bytes(const struct pm_evaluator *ev)
+/* The fields that the net takes. */
+static void fill(struct pm_evaluator *ev, int slot, const struct pm_batch *batch)
 {
-    struct pm_field fields[PM_MAX_FIELDS];
+    for (int i = 0; i < ev->fields_count; i++) {
+        const struct pm_field *f = &ev->fields[i];
 
-    ev->e->task->fields(&ev->e->setup, false, fields);
-    return pm_shape_count(fields[0].shape) * sizeof(float) * (size_t)ev->batch;
+        if (pm_net_find(ev->net, f->name))
+            memcpy(pm_plan_input(ev->plan, slot, f->name, 0), batch->field[i],
+                   pm_shape_count(f->shape) * pm_type_size(f->type) * (size_t)ev->batch);
+    }
 }
 
 static int tell_skipped(const struct pm_evaluator *ev, uint64_t count, uint64_t skipped)
@@ -149,7 +160,6 @@ int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, struct cJSO
     struct pm_progress *bar = NULL;
     struct pm_sampler sampler;
     uint64_t batches, done = 0;
-    size_t bytes = images_bytes(ev);
     int err = PM_OK;
 
     *count = *skipped = 0;
@@ -166,7 +176,7 @@ int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, struct cJSO
         PM_TRY(pm_loader_next(loader, &batch[slot]));
         if (!batch[slot])
             break;
-        memcpy(pm_plan_input(ev->plan, slot, "images", 0), batch[slot]->field[0], bytes);
+        fill(ev, slot, batch[slot]);
         PM_TRY(pm_plan_submit(ev->plan, slot));
         *count += (uint64_t)batch[slot]->valid;
         *skipped += (uint64_t)batch[slot]->skipped;

@@ -174,7 +174,9 @@ static int resolve_rows(struct pm_experiment *e)
     void *cfg;
     int err = PM_OK;
 
-    e->task = pm_task_find("classification");
+    if (!(e->task = pm_task_find(pm_config_task(c))))
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: task: %s is not available in this version", c->path,
+                       pm_config_task(c)));
     if (c->model.name) {
         e->net_row = pm_net_row_variant(pm_net_row_find(c->model.name),
                                         cJSON_GetObjectItemCaseSensitive(c->tree, "model"));
@@ -287,9 +289,6 @@ int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment
     e->config = c;
     e->steps = c->run.steps;
     e->arena = pm_arena_create();
-    if (c->task != PM_TASK_CLASSIFICATION)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: task: only \"classification\" is available in this "
-                       "version", c->path));
     PM_TRY(resolve_rows(e));
     PM_TRY(compile_all(e));
     if (open)
@@ -376,45 +375,71 @@ static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_n
                 e->net_row->name, pm_shape_text(images->out_shape, input), pm_error_text());
 }
 
-int pm_experiment_net(struct pm_experiment *e, int batch, bool train, struct pm_net **out,
-                      const char **logits_name)
+/* pm_net_maker.heads. */
+static int build_heads(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *heads)
 {
-    int err = PM_OK;
-    struct pm_net *net = pm_net_create();
-    struct pm_field fields[PM_MAX_FIELDS];
-    int count = e->task->fields(&e->setup, train, fields);
-    struct pm_heads heads = { 0 };
-
-    PM_TRY(count);
-    struct pm_node *images = add_input(net, &fields[0], batch);
+    struct pm_experiment *e = ctx;
     const struct pm_import_options onnx = onnx_options(e);
+    int err = PM_OK;
+
     if (e->net_row)
-        build_named(e, net, images, &heads);
+        build_named(e, net, images, heads);
     else if (e->onnx)
-        PM_TRY(pm_import_net(e->onnx, net, images, &onnx, &heads));
+        PM_TRY(pm_import_net(e->onnx, net, images, &onnx, heads));
     else
         PM_TRY(pm_net_from_json(net, images, e->config->model.layers,
                                 pm_arena_printf(e->arena, "%s: model.layers", e->config->path),
-                                &heads));
+                                heads));
     PM_TRY(net->error);
-    if (pm_shape_count(heads.logits->out_shape) !=
-        (size_t)batch * (size_t)e->setup.num_classes)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: the net's last layer, %s, gives %zu values per picture, "
-                       "but there are %d classes", e->config->path, heads.logits->name,
-                       pm_shape_count(heads.logits->out_shape) / (size_t)batch,
-                       e->setup.num_classes));
-    if (train && e->setup.aux_weight > 0 && !heads.aux_logits)
+    err = e->task->check_heads(&e->setup, heads, images->out_shape.dim[0]);
+    if (err < 0)
+        PM_TRY(pm_fail((enum pm_error)err, "%s: %s", e->config->path, pm_error_text()));
+out:
+    return err;
+}
+
+static int add_losses(struct pm_experiment *e, struct pm_net *net, const struct pm_heads *heads,
+                      const struct pm_field *fields, int count)
+{
+    const int batch = net->nodes[0]->out_shape.dim[0];
+    int err = PM_OK;
+
+    if (e->setup.aux_weight > 0 && !heads->aux_logits)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: loss.aux_weight: %g, but the net has no auxiliary head; "
                        "remove it", e->config->path, (double)e->setup.aux_weight));
-    if (train) {
-        PM_TRY(check_trainable(e, net));
-        for (int i = 1; i < count; i++)
-            add_input(net, &fields[i], batch);
-        e->task->add_loss(net, &heads, &e->setup);
-        PM_TRY(net->error);
+    PM_TRY(check_trainable(e, net));
+    for (int i = 1; i < count; i++)
+        add_input(net, &fields[i], batch);
+    e->task->add_loss(net, heads, &e->setup);
+    err = net->error;
+out:
+    return err;
+}
+
+int pm_experiment_net(struct pm_experiment *e, int batch, enum pm_use use, struct pm_net **out,
+                      struct pm_outputs *outputs)
+{
+    const struct pm_net_maker maker = { build_heads, e };
+    int err = PM_OK;
+    struct pm_net *net = pm_net_create();
+    struct pm_field fields[PM_MAX_FIELDS];
+    int count = e->task->fields(&e->setup, use == PM_USE_TRAIN, fields);
+    struct pm_heads heads = { 0 };
+    struct pm_outputs made = { 0 };
+
+    PM_TRY(count);
+    struct pm_node *images = add_input(net, &fields[0], batch);
+    if (use == PM_USE_HEADS || use == PM_USE_TRAIN || !e->task->add_outputs) {
+        PM_TRY(build_heads(e, net, images, &heads));
+        made = (struct pm_outputs){ .node = { heads.logits->name }, .count = 1 };
+    } else {
+        PM_TRY(e->task->add_outputs(net, images, &maker, &e->setup, use, &made));
     }
-    if (logits_name)
-        *logits_name = heads.logits->name;
+    if (use == PM_USE_TRAIN)
+        PM_TRY(add_losses(e, net, &heads, fields, count));
+    PM_TRY(net->error);
+    if (outputs)
+        *outputs = made;
     *out = net, net = NULL;
 out:
     pm_net_destroy(&net);
@@ -501,7 +526,7 @@ out:
 
 static int build_net(void *ctx, int batch, struct pm_net **out)
 {
-    return pm_experiment_net(ctx, batch, true, out, NULL);
+    return pm_experiment_net(ctx, batch, PM_USE_TRAIN, out, NULL);
 }
 
 void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *specs, int count,
@@ -526,20 +551,26 @@ void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *s
     };
 }
 
-static int build_forward(void *ctx, int batch, struct pm_net **out)
+static int build_eval(void *ctx, int batch, struct pm_net **out)
 {
-    return pm_experiment_net(ctx, batch, false, out, NULL);
+    return pm_experiment_net(ctx, batch, PM_USE_EVAL, out, NULL);
 }
 
-int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, const char *logits,
-                       struct pm_device *d, struct pm_variables *v, const char *name, int slots,
-                       struct pm_plan **out)
+static int build_predict(void *ctx, int batch, struct pm_net **out)
 {
-    const char *outputs[] = { logits, NULL };
+    return pm_experiment_net(ctx, batch, PM_USE_PREDICT, out, NULL);
+}
+
+int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, enum pm_use use,
+                       const struct pm_outputs *outputs, struct pm_device *d,
+                       struct pm_variables *v, int slots, struct pm_plan **out)
+{
+    const bool eval = use == PM_USE_EVAL;
     const struct pm_trust trust = { .on = e->config->run.verify == PM_VERIFY_AUTO,
-                                    .build = build_forward, .ctx = e, .batch = batch,
-                                    .integers = e->setup.num_classes };
+                                    .build = eval ? build_eval : build_predict, .ctx = e,
+                                    .batch = batch, .integers = e->setup.num_classes };
 
     return pm_trusted_plan(&trust, net, d, v, &(struct pm_plan_options){
-        .name = name, .outputs = outputs, .slots = slots, .loss_share = 1 }, NULL, out);
+        .name = eval ? "eval" : "predict", .outputs = outputs->node, .slots = slots,
+        .loss_share = 1 }, NULL, out);
 }

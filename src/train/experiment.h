@@ -37,15 +37,15 @@ int pm_experiment_if_there(const struct pm_config *c, int open);
 int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment **out);
 void pm_experiment_close(struct pm_experiment **e);
 
-/* The net for this many examples: with the task's inputs and loss, or images to logits only.
- * *logits_name (may be NULL) gets the logits node's name. */
-int pm_experiment_net(struct pm_experiment *e, int batch, bool train, struct pm_net **out,
-                      const char **logits_name);
-/* The plan of a net from pm_experiment_net without loss, its logits copied out; its kernels are
- * verified before their first use (trust.h). */
-int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, const char *logits,
-                       struct pm_device *d, struct pm_variables *v, const char *name, int slots,
-                       struct pm_plan **out);
+/* The net for this many examples; its first input is "images". outputs (may be NULL): what comes out
+ * of it, for EVAL, PREDICT and EXPORT. */
+int pm_experiment_net(struct pm_experiment *e, int batch, enum pm_use use, struct pm_net **out,
+                      struct pm_outputs *outputs);
+/* The plan of a net for EVAL or PREDICT, its outputs copied out; its kernels are verified before their
+ * first use (trust.h). */
+int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, enum pm_use use,
+                       const struct pm_outputs *outputs, struct pm_device *d,
+                       struct pm_variables *v, int slots, struct pm_plan **out);
 /* Factor of a variable's gradient: 0 frozen, else optim.multipliers' first match, else 1. ctx: the
  * experiment. */
 float pm_experiment_multiplier(const char *variable, void *ctx);

@@ -23,7 +23,7 @@ struct exporter {
     struct pm_variables *variables; /* names and shapes only */
     struct pm_match match;          /* .of is NULL until the values are found */
     struct pm_net *net;
-    const char *logits;             /* its last node's name */
+    struct pm_outputs outputs;
     struct pm_normal normal;
     struct pm_export_pixels pixels;
     struct pm_export_options options;
@@ -90,10 +90,10 @@ static int graph_of(struct exporter *x, struct pm_net **net, struct pm_export **
     const int batch = x->c->export.batch_size;
     int err = PM_OK;
 
-    PM_TRY(pm_experiment_net(x->e, batch ? batch : 1, false, net, &x->logits));
+    PM_TRY(pm_experiment_net(x->e, batch ? batch : 1, PM_USE_EXPORT, net, &x->outputs));
     if (!x->match.of)
         PM_TRY(find_values(x, *net));
-    PM_TRY(pm_export_create(*net, pm_net_find(*net, x->logits), &x->options, graph));
+    PM_TRY(pm_export_create(*net, pm_net_find(*net, x->outputs.node[0]), &x->options, graph));
 out:
     return err;
 }
@@ -106,12 +106,13 @@ static int check_any_size(struct exporter *x)
     const int h = s->eval_height, w = s->eval_width;
     struct pm_net *net = NULL;
     struct pm_export *other = NULL;
-    const char *where, *logits = x->logits;
+    const struct pm_outputs outputs = x->outputs;
+    const char *where;
     int err = PM_OK;
 
     s->eval_height = 3 * h + 33, s->eval_width = 3 * w + 49;
     err = graph_of(x, &net, &other);
-    x->logits = logits;
+    x->outputs = outputs;
     PM_TRY(err);
     if ((where = pm_export_difference(x->graph, other)) != NULL)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: export.any_size: the net depends on the size of its input, "
@@ -287,7 +288,7 @@ static int try_file(struct exporter *x)
     x->difference = NAN;
     if (x->options.pixels)
         return PM_OK;
-    err = pm_export_try(x->path, x->net, x->logits, x->options.probabilities, &x->match,
+    err = pm_export_try(x->path, x->net, x->outputs.node[0], x->options.probabilities, &x->match,
                         &x->difference);
     if (err < 0) {
         char *data = pm_malloc(strlen(x->path) + sizeof ".data");

@@ -57,7 +57,8 @@ struct predictor {
     struct pm_session s;
     struct pm_net *net;
     struct pm_plan *plan;
-    const char *logits;
+    struct pm_outputs outputs;
+    size_t stride[PM_MAX_OUTPUTS]; /* bytes of one picture's output */
     const char *const *files; /* borrowed */
     const char *out;
     size_t damaged; /* files so far that could not be read */
@@ -67,9 +68,14 @@ static int make_plan(struct predictor *p)
 {
     int err = PM_OK;
 
-    PM_TRY(pm_experiment_net(p->s.e, BATCH, false, &p->net, &p->logits));
-    PM_TRY(pm_experiment_plan(p->s.e, p->net, BATCH, p->logits, p->s.device, p->s.variables,
-                              "predict", 1, &p->plan));
+    PM_TRY(pm_experiment_net(p->s.e, BATCH, PM_USE_PREDICT, &p->net, &p->outputs));
+    for (int i = 0; i < p->outputs.count; i++) {
+        const struct pm_node *n = pm_net_find(p->net, p->outputs.node[i]);
+
+        p->stride[i] = pm_shape_count(n->out_shape) / BATCH * pm_type_size(n->out_type);
+    }
+    PM_TRY(pm_experiment_plan(p->s.e, p->net, BATCH, PM_USE_PREDICT, &p->outputs, p->s.device,
+                              p->s.variables, 1, &p->plan));
     PM_TRY(pm_plan_load(p->plan));
 out:
     return err;
@@ -138,9 +144,10 @@ out:
     return err;
 }
 
-static int show(const struct predictor *p, size_t index, const float *logits,
-                struct cJSON *images)
+/* i: the picture's place in its batch. */
+static int show(const struct predictor *p, size_t index, size_t i, struct cJSON *images)
 {
+    const void *outputs[PM_MAX_OUTPUTS] = { NULL };
     const char *file = p->files[index];
     struct pm_image8 picture = { 0 };
     struct cJSON *object = cJSON_CreateObject();
@@ -150,7 +157,10 @@ static int show(const struct predictor *p, size_t index, const float *logits,
     cJSON_AddStringToObject(object, "file", file);
     if (p->out)
         PM_TRY(read_image(file, 3, &picture));
-    PM_TRY(p->s.e->task->present(&p->s.e->setup, logits, object, p->out ? &picture : NULL));
+    for (int k = 0; k < p->outputs.count; k++)
+        outputs[k] = (const char *)pm_plan_output(p->plan, 0, p->outputs.node[k], 0) +
+                     i * p->stride[k];
+    PM_TRY(p->s.e->task->present(&p->s.e->setup, outputs, object, p->out ? &picture : NULL));
     if (p->out)
         PM_TRY(write_picture(p, index, &picture));
 out:
@@ -193,7 +203,6 @@ static int predict_batch(struct predictor *p, size_t first, size_t count, struct
     size_t floats = (size_t)s->eval_height * (size_t)s->eval_width * (size_t)s->channels;
     float *in = pm_plan_input(p->plan, 0, "images", 0);
     char *why[BATCH] = { NULL };
-    const float *logits;
     int err = PM_OK;
 
     memset(in, 0, BATCH * floats * sizeof(float));
@@ -208,12 +217,11 @@ static int predict_batch(struct predictor *p, size_t first, size_t count, struct
     }
     PM_TRY(pm_plan_submit(p->plan, 0));
     PM_TRY(pm_plan_wait(p->plan, 0));
-    logits = pm_plan_output(p->plan, 0, p->logits, 0);
     for (size_t i = 0; i < count; i++) {
         if (why[i])
             show_damaged(p, files[i], why[i], images);
         else
-            PM_TRY(show(p, first + i, logits + i * (size_t)s->num_classes, images));
+            PM_TRY(show(p, first + i, i, images));
     }
 out:
     for (size_t i = 0; i < count; i++)

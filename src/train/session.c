@@ -21,7 +21,7 @@ int pm_session_open(const struct pm_config *c, int open, struct pm_session *s)
         .threads = specs[0].threads, .segment_ms = c->run.segment_ms,
         .hang_seconds = pm_experiment_hang_seconds(c), .validate = c->run.validate },
         &s->device));
-    PM_TRY(pm_experiment_net(s->e, 1, false, &s->net, NULL));
+    PM_TRY(pm_experiment_net(s->e, 1, PM_USE_HEADS, &s->net, NULL));
     PM_TRY(pm_variables_create(s->device, s->net, false, NULL, &s->variables));
     PM_TRY(pm_variables_allocate(s->variables));
     PM_TRY(pm_values_load(s->variables, s->from, s->averages, where));

@@ -110,7 +110,7 @@ int pm_check_net(const struct pm_config *c, bool *built)
     if (!*built)
         return PM_OK;
     PM_TRY(pm_experiment_open(c, data, &e));
-    PM_TRY(pm_experiment_net(e, 1, true, &net, NULL));
+    PM_TRY(pm_experiment_net(e, 1, PM_USE_TRAIN, &net, NULL));
 out:
     pm_net_destroy(&net);
     pm_experiment_close(&e);
@@ -124,7 +124,7 @@ int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *train
     int err = PM_OK;
 
     PM_TRY(pm_experiment_open(c, pm_experiment_if_there(c, PM_OPEN_TRAIN), &e));
-    PM_TRY(pm_experiment_net(e, 1, false, &net, NULL));
+    PM_TRY(pm_experiment_net(e, 1, PM_USE_HEADS, &net, NULL));
     *trainable_parameters = 0;
     for (int i = 0; i < net->var_count; i++)
         if (net->vars[i]->trainable)

@@ -226,7 +226,7 @@ static void say_start(const struct pm_trainer *t)
 static int check_net(const struct pm_trainer *t)
 {
     struct pm_net *net = NULL;
-    int err = pm_experiment_net(t->e, 1, true, &net, NULL);
+    int err = pm_experiment_net(t->e, 1, PM_USE_TRAIN, &net, NULL);
 
     pm_net_destroy(&net);
     return err;

@@ -296,9 +296,9 @@ static void score(void **state)
     cJSON *o = cJSON_CreateObject();
     double loss = 0;
 
-    assert_int_equal(task()->score_add(m, &batch, logits[0]), PM_OK);
+    assert_int_equal(task()->score_add(m, &batch, (const void *[]){ logits[0] }, 0), PM_OK);
     batch.field[1] = (void *)(labels + 2), batch.valid = 3;
-    assert_int_equal(task()->score_add(m, &batch, logits[2]), PM_OK);
+    assert_int_equal(task()->score_add(m, &batch, (const void *[]){ logits[2] }, 0), PM_OK);
     for (int i = 0; i < 5; i++) {
         double sum = 0;
         for (int k = 0; k < K; k++)
@@ -330,7 +330,7 @@ static void score_not_finite(void **state)
     struct pm_score *m = task()->score_create(&s);
     cJSON *o = cJSON_CreateObject();
 
-    assert_int_equal(task()->score_add(m, &batch, logits[0]), PM_OK);
+    assert_int_equal(task()->score_add(m, &batch, (const void *[]){ logits[0] }, 0), PM_OK);
     task()->score_report(m, o);
     assert_true(value(o, "accuracy") == 1.0 / 3);
     assert_true(value(o, "recall_at_5") == 1.0 / 3);
@@ -367,7 +367,7 @@ static struct pm_score *scored(const struct pm_setup *s, int size, bool backward
             labels[k] = i % 3;
             logits[k][(i + (i % 4 == 0)) % 3] = 1 + 0.1f * (float)i;
         }
-        assert_int_equal(task()->score_add(m, &batch, logits[0]), PM_OK);
+        assert_int_equal(task()->score_add(m, &batch, (const void *[]){ logits[0] }, 0), PM_OK);
     }
     return m;
 }
@@ -427,7 +427,7 @@ static void prediction(void **state)
 
     for (int i = 0; i < 6; i++)
         sum += exp((double)logits[i]);
-    assert_int_equal(task()->present(&s, logits, o, NULL), PM_OK);
+    assert_int_equal(task()->present(&s, (const void *[]){ logits }, o, NULL), PM_OK);
     assert_true(value(o, "label") == 2);
     assert_string_equal(cJSON_GetObjectItem(o, "name")->valuestring, "bee");
     assert_true(fabs(value(o, "probability") - exp(2) / sum) < 1e-12);
