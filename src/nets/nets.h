@@ -13,6 +13,7 @@ struct pm_nets_options {
     double batch_norm_decay; /* double: 1 - decay is what counts */
     float batch_norm_epsilon;
     int moving_variance;
+    bool batch_norm_train;
     double depth_multiplier;
     int min_depth, divisible_by;
     bool scale_last;
@@ -37,7 +38,10 @@ struct pm_nets_options {
     PM_FLOAT(pm_nets_options, batch_norm_epsilon, epsilon, 0, 1,                                   \
              "added to batch norm's variance; TensorFlow adds at least 1.001e-5"),                 \
     PM_ENUM(pm_nets_options, moving_variance, 0, "unbiased|biased",                                \
-            "variance that batch norm's moving average follows: divided by n - 1, or by n")
+            "variance that batch norm's moving average follows: divided by n - 1, or by n"),       \
+    PM_BOOL(pm_nets_options, batch_norm_train, true,                                               \
+            "train with the batch's statistics; false: with the moving averages, which stay as "   \
+            "they are, for batches of few pictures")
 /* which: 0 or 1. Nets that have it call pm_nets_begin first. */
 #define PM_NETS_CONVENTIONS(which)                                                                 \
     PM_ENUM(pm_nets_options, conventions, which, "tensorflow|torch",                               \

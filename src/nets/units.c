@@ -23,9 +23,10 @@ struct pm_node *pm_nets_batch_norm(struct pm_net *net, const struct pm_nets_opti
                                    const char *rest)
 {
     return pm_net_add_many(net, name, (struct pm_node *[]){ x, residual }, residual ? 2 : 1,
-                           "batch_norm decay=%.17g epsilon=%.9g moving_variance=%s %s",
+                           "batch_norm decay=%.17g epsilon=%.9g moving_variance=%s frozen=%s %s",
                            o->batch_norm_decay, epsilon_of(o),
-                           o->moving_variance ? "biased" : "unbiased", rest);
+                           o->moving_variance ? "biased" : "unbiased",
+                           o->batch_norm_train ? "false" : "true", rest);
 }
 
 struct pm_node *pm_nets_conv_bn(struct pm_net *net, const struct pm_nets_options *o,

@@ -12,7 +12,7 @@ static struct pm_deeplab_options options_of(int output_stride)
     return (struct pm_deeplab_options){
         .nets = {
             .output_stride = output_stride, .depth_multiplier = 1,
-            .batch_norm_decay = 0.997, .batch_norm_epsilon = 0.001,
+            .batch_norm_decay = 0.997, .batch_norm_epsilon = 0.001, .batch_norm_train = true,
         },
     };
 }

@@ -166,6 +166,16 @@ static void resnet_depth(void **state)
     pm_net_destroy(&net);
 }
 
+static bool flag_of(const struct pm_node *n, const char *key)
+{
+    cJSON *o = cJSON_CreateObject();
+
+    pm_opts_dump(n->layer->opts, n->cfg, o, false);
+    const bool value = cJSON_IsTrue(cJSON_GetObjectItem(o, key));
+    cJSON_Delete(o);
+    return value;
+}
+
 static void batch_norm_options(void **state)
 {
     (void)state;
@@ -193,6 +203,37 @@ static void batch_norm_options(void **state)
         cJSON_Delete(o);
         pm_net_destroy(&net);
     }
+}
+
+/* Every batch norm of every net that has the option, and none without it. */
+static void batch_norm_train(void **state)
+{
+    size_t rows;
+    const struct pm_net_row *const *row = pm_net_rows(&rows);
+    int with = 0;
+
+    (void)state;
+    for (size_t i = 0; i < rows; i++)
+        for (int frozen = 0; frozen < 2; frozen++) {
+            const bool has = row[i]->opts && pm_opts_find(row[i]->opts, "batch_norm_train") >= 0;
+            struct pm_heads heads;
+            struct pm_net *net = named_net(row[i]->name, 1, row[i]->default_size,
+                                           row[i]->default_size, 10, has && frozen ?
+                                           "{\"batch_norm_train\": false}" : NULL, &heads);
+            int norms = 0;
+
+            assert_int_equal(net->error, PM_OK);
+            for (int k = 0; k < net->count; k++)
+                if (strcmp(net->nodes[k]->layer->name, "batch_norm") == 0) {
+                    norms++;
+                    if (flag_of(net->nodes[k], "frozen") != (bool)frozen)
+                        fail_msg("%s: %s", row[i]->name, net->nodes[k]->name);
+                }
+            assert_int_equal(norms > 0, has);
+            with += has;
+            pm_net_destroy(&net);
+        }
+    assert_true(with > 0);
 }
 
 /* Dilation in place of strides: the last map is as large as asked, and the layers after each stride
@@ -250,6 +291,7 @@ int main(void)
         cmocka_unit_test(tiny_sizes),    cmocka_unit_test(missing_input),
         cmocka_unit_test(multiplier),    cmocka_unit_test(parts_left_out),
         cmocka_unit_test(resnet_depth),  cmocka_unit_test(batch_norm_options),
+        cmocka_unit_test(batch_norm_train),
         cmocka_unit_test(output_stride), cmocka_unit_test(refused_strides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
