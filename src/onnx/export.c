@@ -132,7 +132,8 @@ static void add_output(struct pm_export *g, const struct pm_node *logits, size_t
     if (!is_made(g, from, x))
         x = pm_export_op(g, "Identity", PM_VALUES(x));
     rename_value(g, from, x, name);
-    v = pm_onnx_add_output(g->model, name, PM_DTYPE_F32, 2, dim);
+    v = pm_onnx_add_output(g->model, name, logits->out_type == PM_I32 ? PM_DTYPE_I32 : PM_DTYPE_F32,
+                           2, dim);
     if (g->options.any_batch)
         v->dim_name[0] = "N";
 }

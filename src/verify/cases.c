@@ -207,6 +207,14 @@ static const struct verify_case cases[] = {
       "{'name':'d','layer':'transpose','perm':[0,1,2,4,3]},"
       "{'name':'e','layer':'transpose','perm':[3,1,0,4,2]},"
       "{'name':'f','layer':'reshape','shape':[2,-1,6]}]" },
+    { "mirrored", PM_SHAPE4(2, 5, 7, 4), "", false,
+      "[{'name':'a','layer':'conv2d','filters':8,'kernel':3},{'name':'b','layer':'flip'},"
+      "{'name':'c','layer':'conv2d','filters':7,'kernel':3},{'name':'d','layer':'flip'},"
+      "{'name':'e','layer':'flip','axis':-1}]" },
+    { "places", PM_SHAPE4(2, 5, 7, 11), "", false,
+      "[{'name':'a','layer':'argmax'}]", .forward_only = true },
+    { "places_wide", PM_SHAPE2(9, 150), "", false,
+      "[{'name':'a','layer':'argmax'}]", .forward_only = true },
     { "channels", PM_SHAPE4(3, 5, 4, 4), "", false,
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':1},{'name':'b','layer':'prelu'},"
       "{'name':'c','layer':'scale'},{'name':'d','layer':'scale','beta':true},"

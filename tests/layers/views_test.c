@@ -1,5 +1,5 @@
-/* flatten and reshape: the same values, another shape; transpose: another order, too; parameter: a
- * variable's values. */
+/* flatten and reshape: the same values, another shape; transpose and flip: another order, too;
+ * parameter: a variable's values. */
 #include "check.h"
 
 static void same(struct ref *r, struct pm_shape shape)
@@ -61,6 +61,24 @@ static void transpose(struct ref *r)
     }
 }
 
+static void flip(struct ref *r)
+{
+    const struct pm_shape x = r->in[0].shape;
+    const int axis = (int)ref_number(r, "axis", 2) + (ref_number(r, "axis", 2) < 0 ? x.rank : 0);
+    int index[6] = { 0 };
+
+    ref_output(r, x);
+    for (size_t at = 0; at < r->y.count; at++) {
+        size_t from = 0;
+
+        for (int i = 0; i < x.rank; i++)
+            from = from * (size_t)x.dim[i] + (size_t)(i == axis ? x.dim[i] - 1 - index[i] : index[i]);
+        r->y.v[at] = r->in[0].v[from];
+        for (int i = x.rank - 1; i >= 0 && ++index[i] == x.dim[i]; i--)
+            index[i] = 0;
+    }
+}
+
 static const struct check_case flatten_cases[] = {
     { "flatten", "2x3x4x5" }, { "flatten", "3x7" }, { "flatten", "4" }, { 0 },
 };
@@ -89,11 +107,24 @@ static const struct check_case transpose_cases[] = {
     { "transpose perm=[0,2,1,3]", "8x197x12x64", .large = true },
     { 0 },
 };
+static const struct check_case flip_cases[] = {
+    { "flip", "2x3x5x4" },
+    { "flip", "2x3x4x7" },
+    { "flip axis=-3", "2x3x4x5" },
+    { "flip axis=0", "5x8" },
+    { "flip axis=-1", "3x9" },
+    { "flip axis=1", "2x1x6" },
+    { "flip axis=3", "2x3x2x4x1x5" },
+    { "flip", "2x257x257x21", .large = true },
+    { "flip", "8x33x33x256", .large = true },
+    { 0 },
+};
 static const struct check_case parameter_cases[] = {
     { "parameter shape=[3,4,5]", "2x3" }, { "parameter shape=[7]", "2x3" },
     { "parameter shape=[1,1,1,300]", "1x3" }, { 0 },
 };
 const struct pm_layer_test pm_test_parameter = { parameter_cases, parameter };
+const struct pm_layer_test pm_test_flip = { flip_cases, flip };
 const struct pm_layer_test pm_test_transpose = { transpose_cases, transpose };
 const struct pm_layer_test pm_test_flatten = { flatten_cases, flatten };
 const struct pm_layer_test pm_test_reshape = { reshape_cases, reshape };

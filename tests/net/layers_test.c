@@ -121,6 +121,10 @@ static void test_messages(void **state)
     refused("slice begin=[0,3]", image, PM_F32, none, "begin 3");
     refused("slice size=[3]", image, PM_F32, none, "size 3");
     refused("pad pad=[1,2]", image, PM_F32, none, "four numbers");
+    refused("argmax", PM_SHAPE1(4), PM_F32, none, "an axis beside the batch");
+    refused("argmax", image, PM_I32, none, "int32");
+    refused("flip axis=2", flat, PM_F32, none, "-2..1");
+    refused("flip", image, PM_U8, none, "uint8");
     refused("local_response_norm", PM_SHAPE1(4), PM_F32, none, "channels");
     refused("softmax_cross_entropy", flat, PM_F32, PM_SHAPE1(3), "2 rows");
     refused("softmax_cross_entropy", flat, PM_F32, PM_SHAPE1(2), "int32");

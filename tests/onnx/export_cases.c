@@ -9,7 +9,7 @@
  *   export_cases layers FOLDER                 every small case of tests/layers/, in evaluation
  *
  * Each case is a line of JSON: name, onnx, inputs (name, file, type, shape as here: images are NHWC),
- * expected (file of float32), shape. Files hold the elements only. */
+ * expected (file), type, shape. Files hold the elements only. */
 #include <pumice/export.h>
 #include <pumice/plan.h>
 #include <pumice/rng.h>
@@ -61,18 +61,20 @@ static int add_input(cJSON *list, const char *stem, const char *name, struct pm_
     return write_file(path, data, bytes);
 }
 
-static int print_case(cJSON *o, const char *stem, struct pm_shape s, const float *expected)
+static int print_case(cJSON *o, const char *stem, struct pm_shape s, const char *type,
+                      const void *expected)
 {
     char path[512];
     char *text;
 
     snprintf(path, sizeof path, "%s.expected", stem);
     cJSON_AddStringToObject(o, "expected", path);
+    cJSON_AddStringToObject(o, "type", type);
     cJSON_AddItemToObject(o, "shape", shape_json(s));
     text = cJSON_PrintUnformatted(o);
     puts(text);
     cJSON_free(text);
-    return write_file(path, expected, pm_shape_count(s) * sizeof *expected);
+    return write_file(path, expected, pm_shape_count(s) * 4);
 }
 
 static int open_cpu(struct pm_device **out)
@@ -308,7 +310,7 @@ static int export_net(const struct pm_net_row *row, const struct net_options *o)
     PM_TRY(add_input(inputs, stem, "images", PM_SHAPE4(batch, run_size, run_size, channels),
                      o->pixels ? "uint8" : "float32", o->pixels ? (void *)bytes : (void *)images,
                      count * (o->pixels ? 1 : sizeof *images)));
-    PM_TRY(print_case(json, stem, PM_SHAPE2(batch, 17), logits));
+    PM_TRY(print_case(json, stem, PM_SHAPE2(batch, 17), "float32", logits));
 out:
     pm_export_destroy(&g);
     pm_plan_destroy(&plan);
@@ -384,8 +386,8 @@ static int export_case(struct pm_device *device, const struct entry *e, const st
     if (s->forward_calls > 0)
         PM_TRY(subject_run(s, device, &(struct run_options){ .last = s->forward_calls,
                                                              .accumulate = -1 }));
-    PM_TRY(print_case(json, stem, s->node->out_shape,
-                      (const float *)(const void *)value_of(s, s->y)->data));
+    PM_TRY(print_case(json, stem, s->node->out_shape, types[s->node->out_type],
+                      value_of(s, s->y)->data));
 out:
     pm_export_destroy(&g);
     subject_free(&s);

@@ -72,10 +72,12 @@ def check_case(case):
     name = case["name"]
     onnx.checker.check_model(case["onnx"], full_check=True)
     feeds = feeds_of(case)
-    want = np.fromfile(case["expected"], "float32")
+    want = np.fromfile(case["expected"], case["type"])
     want = want.reshape(case["shape"][0] if case["shape"] else 1, -1)
     run = session(case["onnx"])
     got = run.run(None, feeds)[0]
+    if got.dtype != want.dtype:
+        fail(f"{name}: the output is {got.dtype}, ours {want.dtype}")
     off = distance(got, want, name)
     if not off <= BOUND:
         fail(f"{name}: differs by {off:.2e} of the largest output, allowed is {BOUND:.0e}")
