@@ -35,11 +35,21 @@ struct pm_backbone {
     /* The last map, of images as they come. */
     struct pm_node *(*build)(struct pm_net *net, struct pm_node *images,
                              const struct pm_deeplab_options *o);
-    const char *low[3];                 /* nodes at strides 4, 8 and 16 for the decoder; NULL: none */
+    /* Nodes at strides 4, 8 and 16 for the decoder; NULL: none. With a bounded activation it is
+     * NODE/clip where the net has that. */
+    const char *low[3];
 };
 
 /* depth_multiplier scales the widths; divisible_by 0: 8, or 1 with a multiplier other than 1. */
 extern const struct pm_backbone pm_backbone_mobilenet_v2;
+/* multi_grid: three dilations in the last block; bounded_activation. */
+extern const struct pm_backbone pm_backbone_xception_41, pm_backbone_xception_65,
+    pm_backbone_xception_71;
+
+/* multi_grid as `count` numbers, 1 where none are given; false, with the net's error set, when others
+ * are. */
+bool pm_backbone_grid(struct pm_net *net, const struct pm_backbone *b,
+                      const struct pm_deeplab_options *o, int count, int *grid);
 
 /* scale_dimension of the originals: trunc((size - 1) scale + 1), in float32. */
 int pm_deeplab_size(int size, float scale);

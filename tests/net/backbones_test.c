@@ -29,6 +29,16 @@ static struct pm_net *build(const struct pm_backbone *b, const struct pm_deeplab
     return net;
 }
 
+static bool option_is(const struct pm_node *n, const char *key, const char *text)
+{
+    cJSON *o = cJSON_CreateObject();
+
+    pm_opts_dump(n->layer->opts, n->cfg, o, false);
+    const bool same = strcmp(cJSON_GetObjectItem(o, key)->valuestring, text) == 0;
+    cJSON_Delete(o);
+    return same;
+}
+
 /* ---- maps -------------------------------------------------------------------------------- */
 
 struct maps {
@@ -37,6 +47,9 @@ struct maps {
 };
 static const struct maps all[] = {
     { &pm_backbone_mobilenet_v2, 320, { 144, 192, 576 } },
+    { &pm_backbone_xception_41, 2048, { 256, 728, 1024 } },
+    { &pm_backbone_xception_65, 2048, { 256, 728, 1024 } },
+    { &pm_backbone_xception_71, 2048, { 256, 728, 1024 } },
 };
 
 static int reduced(int size, int stride)
@@ -61,6 +74,30 @@ static void expect_maps(const struct maps *m, int stride, int height, int width)
             assert_null(m->backbone->low[i]);
         }
     pm_net_destroy(&net);
+}
+
+/* Strided windows of the residual nets and Xception pad symmetrically, the MobileNets' as SAME, which
+ * at even sizes is one pixel further. */
+static void padding(void **state)
+{
+    static const struct { const struct pm_backbone *b; const char *node, *text; } nodes[] = {
+        { &pm_backbone_mobilenet_v2, "MobilenetV2/Conv", "same" },
+        { &pm_backbone_mobilenet_v2, "MobilenetV2/expanded_conv_1/depthwise", "same" },
+        { &pm_backbone_xception_65, "xception_65/entry_flow/conv1_1", "explicit" },
+        { &pm_backbone_xception_65, "xception_65/entry_flow/block1/unit_1/xception_module/"
+          "separable_conv3_depthwise", "explicit" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(nodes); i++) {
+        const struct pm_deeplab_options o = options_of(16);
+        struct pm_node *last;
+        struct pm_net *net = build(nodes[i].b, &o, 512, 512, &last);
+
+        if (!option_is(pm_net_find(net, nodes[i].node), "padding", nodes[i].text))
+            fail_msg("%s has no padding %s", nodes[i].node, nodes[i].text);
+        pm_net_destroy(&net);
+    }
 }
 
 static void maps(void **state)
@@ -109,16 +146,43 @@ static const struct window windows[] = {
     { V2, 6, 6, { 2, 2, 1 }, { 1, 1, 1 } },   { V2, 7, 12, { 1, 1, 1 }, { 1, 1, 2 } },
     { V2, 13, 13, { 2, 1, 1 }, { 1, 1, 2 } }, { V2, 14, 16, { 1, 1, 1 }, { 1, 2, 4 } },
 #undef V2
+#define X65 &pm_backbone_xception_65, "xception_65/"
+#define MODULE "/unit_1/xception_module/separable_conv"
+    { X65 "entry_flow/conv1_%d", 1, 1, { 2, 2, 2 }, { 1, 1, 1 } },
+    { X65 "entry_flow/conv1_%d", 2, 2, { 1, 1, 1 }, { 1, 1, 1 } },
+    { X65 "entry_flow/block%d" MODULE "3_depthwise", 1, 2, { 2, 2, 2 }, { 1, 1, 1 } },
+    { X65 "entry_flow/block3" MODULE "%d_depthwise", 1, 2, { 1, 1, 1 }, { 1, 1, 1 } },
+    { X65 "entry_flow/block3" MODULE "%d_depthwise", 3, 3, { 2, 2, 1 }, { 1, 1, 1 } },
+    { X65 "middle_flow/block1/unit_%d/xception_module/separable_conv1_depthwise", 1, 16,
+      { 1, 1, 1 }, { 1, 1, 2 } },
+    { X65 "middle_flow/block1/unit_%d/xception_module/separable_conv3_depthwise", 1, 16,
+      { 1, 1, 1 }, { 1, 1, 2 } },
+    { X65 "exit_flow/block1" MODULE "%d_depthwise", 1, 2, { 1, 1, 1 }, { 1, 1, 2 } },
+    { X65 "exit_flow/block1" MODULE "%d_depthwise", 3, 3, { 2, 1, 1 }, { 1, 1, 2 } },
+    { X65 "exit_flow/block2" MODULE "%d_depthwise", 1, 1, { 1, 1, 1 }, { 1, 2, 4 } },
+    { X65 "exit_flow/block2" MODULE "%d_depthwise", 2, 2, { 1, 1, 1 }, { 2, 4, 8 } },
+    { X65 "exit_flow/block2" MODULE "%d_depthwise", 3, 3, { 1, 1, 1 }, { 4, 8, 16 } },
+#undef X65
+#define X71 &pm_backbone_xception_71, "xception_71/"
+    { X71 "entry_flow/block%d" MODULE "3_depthwise", 4, 4, { 1, 1, 1 }, { 1, 1, 1 } },
+    { X71 "entry_flow/block%d" MODULE "3_depthwise", 5, 5, { 2, 2, 1 }, { 1, 1, 1 } },
+    { X71 "middle_flow/block1/unit_%d/xception_module/separable_conv1_depthwise", 1, 16,
+      { 1, 1, 1 }, { 1, 1, 2 } },
+#undef X71
+#undef MODULE
 };
 
 static void rates(void **state)
 {
+    static const int grid[] = { 1, 2, 4 };
+
     (void)state;
     for (size_t i = 0; i < PM_COUNT(windows); i++)
         for (int s = 0; s < 3; s++) {
             const struct window *w = &windows[i];
-            const struct pm_deeplab_options o = options_of(32 >> s);
+            struct pm_deeplab_options o = options_of(32 >> s);
             struct pm_node *last;
+            o.multi_grid = (struct pm_ints){ 3, grid };
             struct pm_net *net = build(w->backbone, &o, 65, 65, &last);
 
             for (int k = w->first; k <= w->last; k++) {
@@ -128,6 +192,69 @@ static void rates(void **state)
             }
             pm_net_destroy(&net);
         }
+}
+
+/* Without multi_grid the last block's layers are dilated alike; of another length it is refused. */
+static void grid(void **state)
+{
+    static const int two[] = { 1, 2 };
+    struct pm_deeplab_options o = options_of(8);
+    struct pm_node *last;
+    struct pm_net *net = build(&pm_backbone_xception_41, &o, 65, 65, &last);
+
+    (void)state;
+    for (int i = 1; i <= 3; i++)
+        expect_option(net, pm_arena_printf(net->arena, "xception_41/exit_flow/block2/unit_1/"
+                                           "xception_module/separable_conv%d_depthwise", i),
+                      "dilation", 4);
+    pm_net_destroy(&net);
+
+    o.multi_grid = (struct pm_ints){ 2, two };
+    net = pm_net_create();
+    pm_backbone_xception_41.build(net, pm_net_input(net, "images", PM_SHAPE4(1, 65, 65, 3), PM_F32),
+                                  &o);
+    assert_int_equal(net->error, PM_ECONFIG);
+    assert_contains(pm_error_text(), "model.multi_grid: 2 numbers, but deeplab_xception_41 takes 3");
+    pm_net_destroy(&net);
+}
+
+/* ---- bounded activation ------------------------------------------------------------------ */
+
+/* No relu is left, what is not activated is clipped, and sums go through relu6. */
+static void bounded(void **state)
+{
+    struct pm_deeplab_options o = options_of(16);
+    struct pm_node *last;
+    int clips = 0, sums = 0;
+
+    (void)state;
+    o.bounded_activation = true;
+    struct pm_net *net = build(&pm_backbone_xception_65, &o, 66, 65, &last);
+    for (int i = 0; i < net->count; i++) {
+        const struct pm_node *n = net->nodes[i];
+        const char *layer = n->layer->name;
+
+        assert_string_not_equal(layer, "relu");
+        clips += strcmp(layer, "clip") == 0;
+        if (strcmp(layer, "batch_norm") == 0)
+            assert_true(option_is(n, "activation", "relu6") || option_is(n, "activation", "none"));
+        if (strcmp(layer, "batch_norm") == 0 && option_is(n, "activation", "none"))
+            assert_non_null(pm_net_find(net, pm_arena_printf(net->arena, "%s/clip", n->name)));
+        if (strcmp(layer, "add") == 0) {
+            assert_true(option_is(n, "activation", "relu6"));
+            sums++;
+        }
+    }
+    assert_int_equal(sums, 20);
+    /* Of each sum's module the depthwise ones and the last pointwise one, four shortcuts, and the
+     * three that a decoder joins. */
+    assert_int_equal(clips, 20 * 4 + 4 + 3);
+    for (int i = 0; i < 3; i++)
+        assert_non_null(pm_net_find(net, pm_arena_printf(net->arena, "%s/clip",
+                                                         pm_backbone_xception_65.low[i])));
+    assert_true(option_is(pm_net_find(net, "xception_65/entry_flow/block1/unit_1/xception_module/"
+                                      "separable_conv3_depthwise"), "padding", "same"));
+    pm_net_destroy(&net);
 }
 
 /* ---- widths ------------------------------------------------------------------------------ */
@@ -162,8 +289,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(maps),
+        cmocka_unit_test(padding),
         cmocka_unit_test(strides_that_it_lacks),
         cmocka_unit_test(rates),
+        cmocka_unit_test(grid),
+        cmocka_unit_test(bounded),
         cmocka_unit_test(multiplied_widths),
     };
 
