@@ -54,6 +54,11 @@ int pm_variables_find(const struct pm_variables *v, const char *name); /* index 
 /* One variable to or from the host. slot -1: the value. */
 int pm_variables_read(struct pm_variables *v, int index, int slot, float *dst);
 int pm_variables_write(struct pm_variables *v, int index, int slot, const float *src);
+/* One variable's value from a reader of its elements, a few at a time: the host needs room for an
+ * eighth of all variables at most. */
+int pm_variables_fill(struct pm_variables *v, int index,
+                      int (*read)(const void *from, size_t first, size_t count, float *out),
+                      const void *from);
 
 struct pm_calls;
 

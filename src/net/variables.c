@@ -158,21 +158,23 @@ static int write_piece(struct pm_variables *v, size_t begin, size_t end, const c
     return end > begin ? pm_buffer_write(v->device, v->values, begin, host, end - begin) : PM_OK;
 }
 
-/* A given variable larger than a piece, so that it is not in memory twice. */
-static int write_given(struct pm_variables *v, int i)
+/* In pieces, so that a large one is not in memory twice. */
+int pm_variables_fill(struct pm_variables *v, int index,
+                      int (*read)(const void *from, size_t first, size_t count, float *out),
+                      const void *from)
 {
     int err = PM_OK;
-    const size_t size = round_up(bytes_of(&v->list[i])), room = piece_of(v);
-    const size_t count = bytes_of(&v->list[i]) / sizeof(float);
-    float *host = pm_malloc(room);
+    const size_t size = round_up(bytes_of(&v->list[index])), piece = piece_of(v);
+    const size_t count = pm_shape_count(v->list[index].shape), room = size < piece ? size : piece;
+    float *host = pm_malloc(room + 1);
 
     for (size_t at = 0; at < size; at += room) {
         const size_t first = at / sizeof *host, end = (size - at < room ? size - at : room) + at;
         const size_t n = end / sizeof *host < count ? end / sizeof *host - first : count - first;
 
-        PM_TRY(v->list[i].init.read(v->list[i].init.from, first, n, host));
+        PM_TRY(read(from, first, n, host));
         memset(host + n, 0, end - at - n * sizeof *host);
-        PM_TRY(write_piece(v, v->offset[i] + at, v->offset[i] + end, (char *)host));
+        PM_TRY(write_piece(v, v->offset[index] + at, v->offset[index] + end, (char *)host));
     }
 out:
     pm_free(host);
@@ -201,7 +203,7 @@ int pm_variables_init(struct pm_variables *v, uint64_t seed, const float *slot_i
                 host = room ? pm_calloc(1, room) : NULL;
             }
             if (alone) {
-                PM_TRY(write_given(v, i));
+                PM_TRY(pm_variables_fill(v, i, v->list[i].init.read, v->list[i].init.from));
                 continue;
             }
             PM_TRY(pm_variable_initial(&v->list[i], seed, (float *)(void *)(host + end - begin)));

@@ -72,20 +72,26 @@ int pm_match_read(const struct pm_match *m, int i, float *data)
     return pm_tensor_file_floats(m->from->tensors, t, 0, (size_t)t->count, data);
 }
 
+struct taken {
+    const struct pm_match *m;
+    int i;
+};
+
+static int read_taken(const void *from, size_t first, size_t count, float *out)
+{
+    const struct taken *x = from;
+
+    return pm_tensor_file_floats(x->m->from->tensors, x->m->of[x->i].tensor, first, count, out);
+}
+
 int pm_match_write(const struct pm_match *m, struct pm_variables *v)
 {
-    float *data = NULL;
     int err = PM_OK;
 
-    for (int i = 0; i < v->count; i++) {
-        if (m->of[i].fate != PM_FATE_TAKEN)
-            continue;
-        data = pm_realloc(data, (pm_shape_count(v->list[i].shape) + 1) * sizeof *data);
-        PM_TRY(pm_match_read(m, i, data));
-        PM_TRY(pm_variables_write(v, i, -1, data));
-    }
+    for (int i = 0; i < v->count; i++)
+        if (m->of[i].fate == PM_FATE_TAKEN)
+            PM_TRY(pm_variables_fill(v, i, read_taken, &(struct taken){ m, i }));
 out:
-    pm_free(data);
     return err;
 }
 

@@ -42,8 +42,8 @@ void pm_match_free(struct pm_match *m);
 bool pm_match_begins(const char *name, const struct pm_strings *scopes);
 /* The values of variable i, which is TAKEN. */
 int pm_match_read(const struct pm_match *m, int i, float *data);
-/* The values of all that are TAKEN into the block of v, which is of the same net as m->v; by way of
- * one variable's memory at a time. */
+/* The values of all that are TAKEN into the block of v, which is of the same net as m->v; a
+ * few elements are in the host's memory beside it. */
 int pm_match_write(const struct pm_match *m, struct pm_variables *v);
 /* Into the log: every variable that is not taken, and those that are by another shape.
  * keeps: ", keeps its initial value" or "", behind a missing one. */
