@@ -1,14 +1,18 @@
 /* deeplab: what the segmentation nets are made of. A backbone (a file deeplab_BACKBONE.c, or that of
  * the classifier it is) gives a map at output_stride and names the nodes whose maps a decoder joins;
- * deeplab.c puts pyramid pooling, decoder and logits upon it. Names of variables are DeepLab's. */
+ * deeplab.c puts pyramid pooling (deeplab_aspp.c), decoder (deeplab_decoder.c) and logits upon it.
+ * Names of variables are DeepLab's. */
 #ifndef PM_DEEPLAB_H
 #define PM_DEEPLAB_H
 
 #include "nets/nets.h"
 
+/* ---- options ---------------------------------------------------------------------------- */
+
 /* Options of model deeplab_BACKBONE, beside those that the nets share. Sizes [height, width]. */
 struct pm_deeplab_options {
     struct pm_nets_options nets;        /* output_stride, depth_multiplier, batch norm ... */
+    double head_batch_norm_decay;       /* of what stands behind the backbone */
     struct pm_ints multi_grid;          /* dilations of the last block's units; none: 1 */
     bool bounded_activation;            /* relu6, and sums clipped to +-6 */
     struct pm_floats image_pyramid;     /* scales; none: 1 */
@@ -28,6 +32,36 @@ struct pm_deeplab_options {
     struct pm_ints decoder_filters_instance;
     int edge_classes;                   /* of an edge head; 0: none */
 };
+
+/* What every deeplab net has; batch norm's defaults are the backbone's. */
+#define PM_DEEPLAB_OPTIONS(decay, epsilon)                                                         \
+    PM_INT(pm_nets_options, output_stride, 16, 4, 32,                                              \
+           "image size over the backbone's last map's, a power of 2: from there on its "           \
+           "convolutions are dilated in place of strides"),                                        \
+    PM_NETS_BATCH_NORM(decay, epsilon),                                                            \
+    PM_DOUBLE(pm_deeplab_options, head_batch_norm_decay, 0.9997, 0, 1,                             \
+              "decay of the moving averages in pyramid pooling and decoder; lower for runs of few "\
+              "steps"),                                                                            \
+    PM_FLOAT(pm_nets_options, keep_prob, 0.9, 0.01, 1,                                             \
+             "share of the outputs of the pyramid pooling that dropout keeps"),                    \
+    PM_INTS(pm_deeplab_options, aspp_rates, "[]", 1, 256,                                          \
+            "dilations of the pyramid pooling's 3x3 branches: [6, 12, 18] at output_stride 16, "   \
+            "twice as much at 8; none: no such branches"),                                         \
+    PM_INT(pm_deeplab_options, aspp_filters, 256, 1, 1 << 16, "channels of each of its branches"), \
+    PM_BOOL(pm_deeplab_options, aspp_separable, true,                                              \
+            "its 3x3 branches are a depthwise and a 1x1 convolution, else one convolution"),       \
+    PM_BOOL(pm_deeplab_options, aspp_image_level, true,                                            \
+            "a branch of it is the average over the picture"),                                     \
+    PM_BOOL(pm_deeplab_options, aspp_concat_projection, true,                                      \
+            "its branches, joined, go through a 1x1 convolution and dropout"),                     \
+    PM_INTS(pm_deeplab_options, decoder_strides, "[]", 4, 16,                                      \
+            "strides, descending, of the backbone's maps that a decoder joins with the pyramid "   \
+            "pooling's: 4, 8 or 16; none: no decoder"),                                            \
+    PM_BOOL(pm_deeplab_options, decoder_separable, true,                                           \
+            "its 3x3 convolutions are a depthwise and a 1x1 convolution, else one convolution"),   \
+    PM_INT(pm_deeplab_options, decoder_filters, 256, 1, 1 << 16, "its channels")
+
+/* ---- backbones -------------------------------------------------------------------------- */
 
 struct pm_backbone {
     const char *name;                   /* "mobilenet_v2" */
@@ -51,6 +85,25 @@ extern const struct pm_backbone pm_backbone_xception_41, pm_backbone_xception_65
 bool pm_backbone_grid(struct pm_net *net, const struct pm_backbone *b,
                       const struct pm_deeplab_options *o, int count, int *grid);
 
+/* The row of model deeplab_ID upon pm_backbone_ID (deeplab_rows.c has them); behind the backbone's
+ * batch norm (decay, epsilon) its further options, { 0 } the last. */
+#define PM_DEEPLAB(id, text, source, weights_decay, decay, epsilon, ...)                           \
+    static const struct pm_opt options_##id[] = {                                                  \
+        PM_DEEPLAB_OPTIONS(decay, epsilon), __VA_ARGS__                                            \
+    };                                                                                             \
+    static void build_deeplab_##id(struct pm_net *net, struct pm_node *images, int num_classes,    \
+                                   const void *options, struct pm_heads *heads)                    \
+    {                                                                                              \
+        pm_deeplab_build(net, images, num_classes, options, &pm_backbone_##id, heads);                \
+    }                                                                                              \
+    const struct pm_net_row pm_net_row_deeplab_##id = {                                            \
+        .name = "deeplab_" #id, .help = text, .task = "segmentation", .opts = options_##id,        \
+        .cfg_size = sizeof(struct pm_deeplab_options), .default_size = 513, .default_channels = 3, \
+        .preprocessing = source, .weight_decay = weights_decay, .build = build_deeplab_##id,       \
+    }
+
+/* ---- the nets --------------------------------------------------------------------------- */
+
 /* scale_dimension of the originals: trunc((size - 1) scale + 1), in float32. */
 int pm_deeplab_size(int size, float scale);
 
@@ -58,5 +111,31 @@ int pm_deeplab_size(int size, float scale);
 void pm_deeplab_build(struct pm_net *net, struct pm_node *images, int num_classes,
                       const struct pm_deeplab_options *o, const struct pm_backbone *b,
                       struct pm_heads *heads);
+
+/* ---- heads ------------------------------------------------------------------------------ */
+
+/* What the layers behind the backbone are made with. */
+struct pm_deeplab {
+    struct pm_net *net;
+    const struct pm_deeplab_options *o;
+    const struct pm_backbone *backbone;
+    struct pm_nets_options norm; /* their batch norm */
+    int size[2];                 /* of the images, at this scale */
+    const char *scope;           /* of the decoder */
+};
+
+/* NAME and NAME/BatchNorm: a convolution with batch norm and an activation. */
+struct pm_node *pm_deeplab_conv(const struct pm_deeplab *d, const char *name, struct pm_node *x,
+                                int filters, int kernel, int rate);
+/* NAME_depthwise and NAME_pointwise, each with batch norm and an activation. */
+struct pm_node *pm_deeplab_separable(const struct pm_deeplab *d, const char *name,
+                                     struct pm_node *x, int filters, int kernel, int rate);
+/* Bilinear with corners aligned; x itself when that is its size. */
+struct pm_node *pm_deeplab_resize(const struct pm_deeplab *d, const char *name, struct pm_node *x,
+                                  const int size[2]);
+/* Pyramid pooling on the backbone's map. */
+struct pm_node *pm_deeplab_aspp(const struct pm_deeplab *d, struct pm_node *x);
+/* The decoder on the pyramid pooling's map. */
+struct pm_node *pm_deeplab_decoder(const struct pm_deeplab *d, struct pm_node *x);
 
 #endif

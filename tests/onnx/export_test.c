@@ -34,8 +34,11 @@ static struct pm_export *export(const struct pm_net *net, const struct pm_node *
 
 /* ---- structure --------------------------------------------------------------------------- */
 
+/* An input that is left out has no name. */
 static bool is_before(const struct pm_onnx_model *m, size_t node, const char *value)
 {
+    if (!value[0])
+        return true;
     for (size_t i = 0; i < m->input_count; i++)
         if (strcmp(m->inputs[i].name, value) == 0)
             return true;
