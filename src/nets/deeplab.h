@@ -76,9 +76,16 @@ struct pm_backbone {
 
 /* depth_multiplier scales the widths; divisible_by 0: 8, or 1 with a multiplier other than 1. */
 extern const struct pm_backbone pm_backbone_mobilenet_v2;
+/* depth_multiplier. */
+extern const struct pm_backbone pm_backbone_mobilenet_v3_large_seg,
+    pm_backbone_mobilenet_v3_small_seg, pm_backbone_mobilenet_edgetpu;
 /* multi_grid: three dilations in the last block; bounded_activation. */
 extern const struct pm_backbone pm_backbone_xception_41, pm_backbone_xception_65,
     pm_backbone_xception_71;
+/* multi_grid: a dilation for each unit of the last block, three, and two of resnet_v1_18. */
+extern const struct pm_backbone pm_backbone_resnet_v1_18, pm_backbone_resnet_v1_18_beta,
+    pm_backbone_resnet_v1_50, pm_backbone_resnet_v1_50_beta, pm_backbone_resnet_v1_101,
+    pm_backbone_resnet_v1_101_beta;
 
 /* multi_grid as `count` numbers, 1 where none are given; false, with the net's error set, when others
  * are. */

@@ -81,7 +81,7 @@ static struct pm_node *backbone(struct pm_net *net, struct pm_node *images,
 }
 
 const struct pm_backbone pm_backbone_mobilenet_v2 = {
-    .name = "mobilenet_v2", .min_stride = 8, .max_stride = 32, .build = backbone,
+    .name = "mobilenet_v2", .min_stride = 4, .max_stride = 32, .build = backbone,
     .low = { "MobilenetV2/expanded_conv_2/depthwise/BatchNorm",
              "MobilenetV2/expanded_conv_5/depthwise/BatchNorm",
              "MobilenetV2/expanded_conv_12/depthwise/BatchNorm" },

@@ -4,8 +4,9 @@
  * blocks are fused: one full convolution in place of expansion and depthwise. Widths are base x
  * depth_multiplier, rounded to multiples of 8 but never below nine tenths. Depthwise weights have no
  * weight decay. Works at any size. With PyTorch's conventions strided windows are padded
- * symmetrically. */
-#include "nets/nets.h"
+ * symmetrically. Backbones of DeepLab, whose two "_seg" ones have half the width in their last blocks,
+ * end with the 1x1 convolution before the average. */
+#include "nets/deeplab.h"
 
 /* A block: expansion = rounded(factor x its input), out, window, stride. */
 enum { GATE = 1, SWISH = 2, FUSED = 4, APART = 8 /* never adds its input */ };
@@ -21,29 +22,31 @@ struct form {
     bool minimalistic;
 };
 
-static const struct row large[] = {
-    { 1, 16, 3, 1, 0, 1 },
-    { 4, 24, 3, 2, 0, 1 },
-    { 3, 24, 3, 1, 0, 1 },
-    { 3, 40, 5, 2, GATE, 1 },
-    { 3, 40, 5, 1, GATE, 2 },
-    { 6, 80, 3, 2, SWISH, 1 },
-    { 2.5, 80, 3, 1, SWISH, 1 },
-    { 184.0 / 80, 80, 3, 1, SWISH, 2 },
-    { 6, 112, 3, 1, GATE | SWISH, 2 },
-    { 6, 160, 5, 2, GATE | SWISH, 1 },
-    { 6, 160, 5, 1, GATE | SWISH, 2 },
-};
-static const struct row small[] = {
-    { 1, 16, 3, 2, GATE, 1 },
-    { 72.0 / 16, 24, 3, 2, 0, 1 },
-    { 88.0 / 24, 24, 3, 1, 0, 1 },
-    { 4, 40, 5, 2, GATE | SWISH, 1 },
-    { 6, 40, 5, 1, GATE | SWISH, 2 },
-    { 3, 48, 5, 1, GATE | SWISH, 2 },
-    { 6, 96, 5, 2, GATE | SWISH, 1 },
-    { 6, 96, 5, 1, GATE | SWISH, 2 },
-};
+/* The last three blocks: the first of them expands by factor. */
+#define LAST(factor, out)                                                                          \
+    { factor, out, 5, 2, GATE | SWISH, 1 }, { 6, out, 5, 1, GATE | SWISH, 2 }
+#define LARGE                                                                                      \
+    { 1, 16, 3, 1, 0, 1 },                                                                         \
+    { 4, 24, 3, 2, 0, 1 },                                                                         \
+    { 3, 24, 3, 1, 0, 1 },                                                                         \
+    { 3, 40, 5, 2, GATE, 1 },                                                                      \
+    { 3, 40, 5, 1, GATE, 2 },                                                                      \
+    { 6, 80, 3, 2, SWISH, 1 },                                                                     \
+    { 2.5, 80, 3, 1, SWISH, 1 },                                                                   \
+    { 184.0 / 80, 80, 3, 1, SWISH, 2 },                                                            \
+    { 6, 112, 3, 1, GATE | SWISH, 2 }
+#define SMALL                                                                                      \
+    { 1, 16, 3, 2, GATE, 1 },                                                                      \
+    { 72.0 / 16, 24, 3, 2, 0, 1 },                                                                 \
+    { 88.0 / 24, 24, 3, 1, 0, 1 },                                                                 \
+    { 4, 40, 5, 2, GATE | SWISH, 1 },                                                              \
+    { 6, 40, 5, 1, GATE | SWISH, 2 },                                                              \
+    { 3, 48, 5, 1, GATE | SWISH, 2 }
+
+static const struct row large[] = { LARGE, LAST(6, 160) };
+static const struct row small[] = { SMALL, LAST(6, 96) };
+static const struct row large_seg[] = { LARGE, LAST(3, 80) };
+static const struct row small_seg[] = { SMALL, LAST(3, 48) };
 static const struct row edgetpu[] = {
     { 1, 16, 3, 1, FUSED, 1 },
     { 8, 32, 3, 2, FUSED, 1 },
@@ -150,19 +153,38 @@ static struct pm_node *head(const struct maker *m, struct pm_node *x, int num_cl
                           "truncated(0.09)");
 }
 
+static struct pm_node *blocks(struct maker *m, struct pm_node *x)
+{
+    const struct form *form = m->form;
+    int index = 0;
+
+    pm_nets_begin(m->net, m->o);
+    x = pm_nets_mobile_begin(m->net, form->name, m->o, name_of(m, form->scope, "Conv"), x,
+                             pm_nets_depth(m->o, form->first_width), form->first, &m->atrous);
+    for (int i = 0; i < form->count; i++)
+        for (int k = 0; k < form->rows[i].times; k++)
+            x = block(m, &form->rows[i], index++, x);
+    return x;
+}
+
 static void build(const struct form *form, struct pm_net *net, struct pm_node *x, int num_classes,
                   const struct pm_nets_options *o, struct pm_heads *heads)
 {
     struct maker m = { net, form, o, { 0 } };
-    int index = 0;
 
-    pm_nets_begin(net, o);
-    x = pm_nets_mobile_begin(net, form->name, o, name_of(&m, form->scope, "Conv"), x,
-                             pm_nets_depth(o, form->first_width), form->first, &m.atrous);
-    for (int i = 0; i < form->count; i++)
-        for (int k = 0; k < form->rows[i].times; k++)
-            x = block(&m, &form->rows[i], index++, x);
-    heads->logits = head(&m, x, num_classes);
+    heads->logits = head(&m, blocks(&m, x), num_classes);
+}
+
+static struct pm_node *backbone(const struct form *form, struct pm_net *net, struct pm_node *x,
+                                const struct pm_deeplab_options *o)
+{
+    struct pm_nets_options nets = o->nets;
+    struct maker m = { net, form, &nets, { 0 } };
+
+    nets.min_depth = nets.divisible_by = 8;
+    x = blocks(&m, x);
+    return conv_bn(&m, name_of(&m, form->scope, "Conv_1"), x, pm_nets_depth(&nets, form->last), 1, 1,
+                   1, form->first);
 }
 
 #define OPTS(factor, last, decay, ...)                                                             \
@@ -210,3 +232,26 @@ MOBILENET(mobilenet_edgetpu, 1, "inverted residuals, the first ones fused",
           "MobilenetEdgeTPU", "relu", 32, 1280, 0, edgetpu, PM_COUNT(edgetpu), false);
 MOBILENET(mobilenet_edgetpu_075, 0.75, "mobilenet_edgetpu, width x 0.75",
           "MobilenetEdgeTPU", "relu", 32, 1280, 0, edgetpu, PM_COUNT(edgetpu), false);
+
+#define LOW(scope) "Mobilenet" scope "/depthwise/BatchNorm"
+/* from: least output stride; the convolutions of fused blocks are not dilated. */
+#define BACKBONE(id, from, four, eight, sixteen, ...)                                              \
+    static struct pm_node *backbone_##id(struct pm_net *net, struct pm_node *images,               \
+                                         const struct pm_deeplab_options *o)                       \
+    {                                                                                              \
+        static const struct form form = { #id, __VA_ARGS__ };                                      \
+        return backbone(&form, net, images, o);                                                    \
+    }                                                                                              \
+    const struct pm_backbone pm_backbone_##id = {                                                  \
+        .name = #id, .min_stride = from, .max_stride = 32, .build = backbone_##id,                 \
+        .low = { four, eight, sixteen },                                                           \
+    }
+
+BACKBONE(mobilenet_v3_large_seg, 4, LOW("V3/expanded_conv_2"), LOW("V3/expanded_conv_5"),
+         LOW("V3/expanded_conv_11"), "MobilenetV3", "hard_swish", 16, 480, 0, large_seg,
+         PM_COUNT(large_seg), false);
+BACKBONE(mobilenet_v3_small_seg, 4, LOW("V3/expanded_conv"), LOW("V3/expanded_conv_2"),
+         LOW("V3/expanded_conv_7"), "MobilenetV3", "hard_swish", 16, 288, 0, small_seg,
+         PM_COUNT(small_seg), false);
+BACKBONE(mobilenet_edgetpu, 8, NULL, NULL, NULL, "MobilenetEdgeTPU", "relu", 32, 1280, 0, edgetpu,
+         PM_COUNT(edgetpu), false);

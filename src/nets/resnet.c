@@ -11,8 +11,14 @@
  * PyTorch's conventions the stride sits in the FIRST unit of blocks 2 to 4 and the pool pads
  * symmetrically too. resnet_v1_18 and 34, which only PyTorch has, are of units of two 3x3
  * convolutions. Works at any size; without root_block the 7x7 convolution and the pool are left out,
- * for small images. */
-#include "nets/nets.h"
+ * for small images.
+ *
+ * As backbones of DeepLab they are of the first version and end with block 4, whose units' dilations
+ * are multiplied by multi_grid. The beta ones begin with three 3x3 convolutions in place of the 7x7
+ * one; those of 18 layers are of units of two 3x3 convolutions with the stride on the second. */
+#include "nets/deeplab.h"
+
+#include <string.h>
 
 #define INIT " weights_init=variance_scaling(2)"
 
@@ -31,18 +37,22 @@ static const struct pm_opt torch_opts[] =
     OPTS(0.9, 1e-5, PM_NETS_DEPTH(1, 8), PM_NETS_CONVENTIONS(1), { 0 });
 
 enum { BLOCKS = 4 };
-enum kind { BASIC, BOTTLENECK, PREACT /* the second version */ };
-static const char *const kinds[] = { "basic_v1", "bottleneck_v1", "bottleneck_v2" };
+enum kind { BASIC, BOTTLENECK, PREACT /* the second version */, LITE };
+static const char *const kinds[] = { "basic_v1", "bottleneck_v1", "bottleneck_v2",
+                                     "lite_bottleneck_v1" };
 struct depths {
     const char *scope;
     int units[BLOCKS];
     enum kind kind;
+    int beta; /* width of the first of three convolutions at the beginning; 0: one */
 };
 struct maker {
     struct pm_net *net;
     const struct depths *d;
     const struct pm_nets_options *o;
     struct pm_nets_atrous atrous;
+    const struct pm_backbone *backbone; /* NULL: a classifier */
+    const int *grid;                    /* dilations of block 4's units; NULL: 1 */
 };
 
 static const char *name_of(const struct maker *m, const char *scope, const char *end)
@@ -90,19 +100,36 @@ static struct pm_node *shortcut_v1(const struct maker *m, const char *scope, str
                                       : conv_bn(m, name, x, out, 1, stride, 1, "activation=none");
 }
 
-/* y = relu(shortcut + BN(conv 3x3(relu(BN(conv 3x3(x)))))). */
+/* relu(shortcut + BN(x)) of a unit, x being its last convolution. A decoder joins what comes out of
+ * some units' batch norm. */
+static struct pm_node *sum_v1(const struct maker *m, const char *scope, const char *last,
+                              struct pm_node *x, struct pm_node *in)
+{
+    const char *name = name_of(m, last, "BatchNorm");
+
+    for (size_t i = 0; m->backbone && i < PM_COUNT(m->backbone->low); i++)
+        if (strcmp(m->backbone->low[i], name) == 0) {
+            x = pm_nets_batch_norm(m->net, m->o, name, x, NULL, "");
+            return pm_net_add_many(m->net, scope, (struct pm_node *[]){ x, in }, 2,
+                                   "add activation=relu");
+        }
+    return pm_nets_batch_norm(m->net, m->o, name, x, in, "activation=relu");
+}
+
+/* y = relu(shortcut + BN(conv 3x3(relu(BN(conv 3x3(x)))))), with the stride on the first; the lite
+ * unit has it on the second. */
 static struct pm_node *basic_v1(const struct maker *m, const char *scope, struct pm_node *x, int width,
                                 int out, int stride, int rate)
 {
     const char *last = name_of(m, scope, "conv2");
+    const int first = m->d->kind == LITE ? 1 : stride;
     struct pm_node *in = shortcut_v1(m, scope, x, out, stride);
 
     (void)width;
-    x = conv_bn(m, name_of(m, scope, "conv1"), x, out, 3, stride, rate, "activation=relu");
+    x = conv_bn(m, name_of(m, scope, "conv1"), x, out, 3, first, rate, "activation=relu");
     x = pm_net_add(m->net, last, x, "conv2d filters=%d %s bias=false" INIT, out,
-                   pm_nets_window_same(m->net->arena, 3, 1, rate));
-    return pm_nets_batch_norm(m->net, m->o, name_of(m, last, "BatchNorm"), x, in,
-                              "activation=relu");
+                   pm_nets_window_same(m->net->arena, 3, stride / first, rate));
+    return sum_v1(m, scope, last, x, in);
 }
 
 static struct pm_node *bottleneck_v1(const struct maker *m, const char *scope, struct pm_node *x,
@@ -114,8 +141,7 @@ static struct pm_node *bottleneck_v1(const struct maker *m, const char *scope, s
     x = conv_bn(m, name_of(m, scope, "conv1"), x, width, 1, 1, 1, "activation=relu");
     x = conv_bn(m, name_of(m, scope, "conv2"), x, width, 3, stride, rate, "activation=relu");
     x = pm_net_add(m->net, last, x, "conv2d filters=%d kernel=1 bias=false" INIT, out);
-    return pm_nets_batch_norm(m->net, m->o, name_of(m, last, "BatchNorm"), x, in,
-                              "activation=relu");
+    return sum_v1(m, scope, last, x, in);
 }
 
 static struct pm_node *bottleneck_v2(const struct maker *m, const char *scope, struct pm_node *x,
@@ -133,14 +159,27 @@ static struct pm_node *bottleneck_v2(const struct maker *m, const char *scope, s
     return pm_net_add_many(m->net, scope, (struct pm_node *[]){ in, x }, 2, "add");
 }
 
-/* Neither may be dilated: output_stride is 4 at least with them. */
+static struct pm_node *first_layers(const struct maker *m, struct pm_node *x)
+{
+    static const char *const ends[] = { "conv1_1", "conv1_2", "conv1_3" };
+    const char *name = name_of(m, m->d->scope, "conv1");
+    const int width = m->d->beta;
+
+    if (m->d->kind == PREACT)
+        return conv_bias(m, name, x, 64, 7, 2);
+    if (width == 0)
+        return conv_bn(m, name, x, 64, 7, 2, 1, "activation=relu");
+    for (int i = 0; i < 3; i++)
+        x = conv_bn(m, name_of(m, m->d->scope, ends[i]), x, i == 2 ? 2 * width : width, 3,
+                    i == 0 ? 2 : 1, 1, "activation=relu");
+    return x;
+}
+
+/* Nothing of it may be dilated: output_stride is 4 at least with it. */
 static struct pm_node *root(struct maker *m, struct pm_node *x)
 {
-    const char *name = name_of(m, m->d->scope, "conv1");
-
     m->atrous.stride = 4;
-    x = m->d->kind == PREACT ? conv_bias(m, name, x, 64, 7, 2)
-                             : conv_bn(m, name, x, 64, 7, 2, 1, "activation=relu");
+    x = first_layers(m, x);
     return pm_net_add(m->net, name_of(m, m->d->scope, "pool1"), x, "max_pool kernel=3 stride=2 %s",
                       m->o->conventions ? "padding=explicit pad=[1,1,1,1]" : "padding=same");
 }
@@ -156,7 +195,8 @@ static int stride_of(const struct maker *m, int block, int unit)
 static struct pm_node *blocks(struct maker *m, struct pm_node *x)
 {
     struct pm_node *(*const makers[])(const struct maker *, const char *, struct pm_node *, int, int,
-                                      int, int) = { basic_v1, bottleneck_v1, bottleneck_v2 };
+                                      int, int) = { basic_v1, bottleneck_v1, bottleneck_v2,
+                                                    basic_v1 };
     const enum kind kind = m->d->kind;
 
     for (int block = 0; block < BLOCKS; block++)
@@ -164,8 +204,11 @@ static struct pm_node *blocks(struct maker *m, struct pm_node *x)
             int stride = stride_of(m, block, unit), rate, width = depth(m, 64 << block);
             const char *scope = pm_arena_printf(m->net->arena, "%s/block%d/unit_%d/%s", m->d->scope,
                                                 block + 1, unit, kinds[kind]);
+            const int out = kind == BASIC || kind == LITE ? width : 4 * width;
             pm_nets_atrous_step(&m->atrous, &stride, &rate);
-            x = makers[kind](m, scope, x, width, kind == BASIC ? width : 4 * width, stride, rate);
+            if (m->grid && block == BLOCKS - 1)
+                rate *= m->grid[unit - 1];
+            x = makers[kind](m, scope, x, width, out, stride, rate);
         }
     return x;
 }
@@ -173,7 +216,7 @@ static struct pm_node *blocks(struct maker *m, struct pm_node *x)
 static void build(const struct depths *d, const struct pm_nets_options *o, struct pm_net *net,
                   struct pm_node *x, int num_classes, struct pm_heads *heads)
 {
-    struct maker m = { net, d, o, { 0 } };
+    struct maker m = { .net = net, .d = d, .o = o };
 
     if (d->kind != PREACT)
         pm_nets_begin(net, o);
@@ -187,6 +230,21 @@ static void build(const struct depths *d, const struct pm_nets_options *o, struc
     x = pm_net_add(net, name_of(&m, d->scope, "pool5"), x, "global_pool");
     heads->logits = pm_nets_logits(net, name_of(&m, d->scope, "logits"), x, num_classes,
                                    "variance_scaling(2)");
+}
+
+static struct pm_node *backbone(const struct depths *d, const struct pm_backbone *b,
+                                struct pm_net *net, struct pm_node *x,
+                                const struct pm_deeplab_options *o)
+{
+    struct pm_nets_options nets = o->nets;
+    int grid[3];
+    struct maker m = { .net = net, .d = d, .o = &nets, .backbone = b, .grid = grid };
+
+    nets.depth_multiplier = 1;
+    if (!pm_nets_atrous_begin(net, b->name, &nets, b->min_stride, b->max_stride, &m.atrous) ||
+        !pm_backbone_grid(net, b, o, d->units[BLOCKS - 1], grid))
+        return x;
+    return blocks(&m, root(&m, x));
 }
 
 #define ROW(id, number, text, table, source, other)                                                \
@@ -229,3 +287,26 @@ RESNET_V2(50, 3, 4, 6, 3);
 RESNET_V2(101, 3, 4, 23, 3);
 RESNET_V2(152, 3, 8, 36, 3);
 RESNET_V2(200, 3, 24, 36, 3);
+
+/* unit3: of block 3, whose last convolution a decoder joins, as of the units before. */
+#define LOW(scope, block, unit, conv)                                                              \
+    "resnet_" #scope "/block" #block "/unit_" #unit "/" conv "/BatchNorm"
+#define BACKBONE(id, scope, beta, kind, conv, unit1, unit2, unit3, ...)                            \
+    static struct pm_node *backbone_##id(struct pm_net *net, struct pm_node *images,               \
+                                         const struct pm_deeplab_options *o)                       \
+    {                                                                                              \
+        static const struct depths d = { "resnet_" #scope, { __VA_ARGS__ }, kind, beta };          \
+        return backbone(&d, &pm_backbone_resnet_##id, net, images, o);                             \
+    }                                                                                              \
+    const struct pm_backbone pm_backbone_resnet_##id = {                                           \
+        .name = "resnet_" #id, .min_stride = 4, .max_stride = 32, .build = backbone_##id,          \
+        .low = { LOW(scope, 1, unit1, conv), LOW(scope, 2, unit2, conv),                           \
+                 LOW(scope, 3, unit3, conv) },                                                     \
+    }
+
+BACKBONE(v1_18, v1_18, 0, LITE, "lite_bottleneck_v1/conv2", 1, 1, 1, 2, 2, 2, 2);
+BACKBONE(v1_18_beta, v1_18, 16, LITE, "lite_bottleneck_v1/conv2", 1, 1, 1, 2, 2, 2, 2);
+BACKBONE(v1_50, v1_50, 0, BOTTLENECK, "bottleneck_v1/conv3", 2, 3, 5, 3, 4, 6, 3);
+BACKBONE(v1_50_beta, v1_50, 64, BOTTLENECK, "bottleneck_v1/conv3", 2, 3, 5, 3, 4, 6, 3);
+BACKBONE(v1_101, v1_101, 0, BOTTLENECK, "bottleneck_v1/conv3", 2, 3, 22, 3, 4, 23, 3);
+BACKBONE(v1_101_beta, v1_101, 64, BOTTLENECK, "bottleneck_v1/conv3", 2, 3, 22, 3, 4, 23, 3);

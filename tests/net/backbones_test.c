@@ -50,6 +50,15 @@ static const struct maps all[] = {
     { &pm_backbone_xception_41, 2048, { 256, 728, 1024 } },
     { &pm_backbone_xception_65, 2048, { 256, 728, 1024 } },
     { &pm_backbone_xception_71, 2048, { 256, 728, 1024 } },
+    { &pm_backbone_mobilenet_v3_large_seg, 480, { 72, 120, 672 } },
+    { &pm_backbone_mobilenet_v3_small_seg, 288, { 16, 88, 144 } },
+    { &pm_backbone_mobilenet_edgetpu, 1280, { 0, 0, 0 } },
+    { &pm_backbone_resnet_v1_18, 512, { 64, 128, 256 } },
+    { &pm_backbone_resnet_v1_18_beta, 512, { 64, 128, 256 } },
+    { &pm_backbone_resnet_v1_50, 2048, { 256, 512, 1024 } },
+    { &pm_backbone_resnet_v1_50_beta, 2048, { 256, 512, 1024 } },
+    { &pm_backbone_resnet_v1_101, 2048, { 256, 512, 1024 } },
+    { &pm_backbone_resnet_v1_101_beta, 2048, { 256, 512, 1024 } },
 };
 
 static int reduced(int size, int stride)
@@ -86,6 +95,12 @@ static void padding(void **state)
         { &pm_backbone_xception_65, "xception_65/entry_flow/conv1_1", "explicit" },
         { &pm_backbone_xception_65, "xception_65/entry_flow/block1/unit_1/xception_module/"
           "separable_conv3_depthwise", "explicit" },
+        { &pm_backbone_mobilenet_v3_small_seg, "MobilenetV3/expanded_conv/depthwise", "same" },
+        { &pm_backbone_resnet_v1_101, "resnet_v1_101/conv1", "explicit" },
+        { &pm_backbone_resnet_v1_50_beta, "resnet_v1_50/conv1_1", "explicit" },
+        { &pm_backbone_resnet_v1_50_beta, "resnet_v1_50/pool1", "same" },
+        { &pm_backbone_resnet_v1_50_beta, "resnet_v1_50/block1/unit_3/bottleneck_v1/conv2",
+          "explicit" },
     };
 
     (void)state;
@@ -170,6 +185,50 @@ static const struct window windows[] = {
       { 1, 1, 1 }, { 1, 1, 2 } },
 #undef X71
 #undef MODULE
+#define R50 &pm_backbone_resnet_v1_50_beta, "resnet_v1_50/block"
+#define CONV2 "/unit_%d/bottleneck_v1/conv2"
+    { R50 "1" CONV2, 2, 2, { 1, 1, 1 }, { 1, 1, 1 } },
+    { R50 "1" CONV2, 3, 3, { 2, 2, 2 }, { 1, 1, 1 } },
+    { R50 "2" CONV2, 1, 3, { 1, 1, 1 }, { 1, 1, 1 } },
+    { R50 "2" CONV2, 4, 4, { 2, 2, 1 }, { 1, 1, 1 } },
+    { R50 "3" CONV2, 1, 5, { 1, 1, 1 }, { 1, 1, 2 } },
+    { R50 "3" CONV2, 6, 6, { 2, 1, 1 }, { 1, 1, 2 } },
+    { R50 "4" CONV2, 1, 1, { 1, 1, 1 }, { 1, 2, 4 } },
+    { R50 "4" CONV2, 2, 2, { 1, 1, 1 }, { 2, 4, 8 } },
+    { R50 "4" CONV2, 3, 3, { 1, 1, 1 }, { 4, 8, 16 } },
+#undef R50
+#define R101 &pm_backbone_resnet_v1_101, "resnet_v1_101/block"
+    { R101 "3" CONV2, 22, 22, { 1, 1, 1 }, { 1, 1, 2 } },
+    { R101 "3" CONV2, 23, 23, { 2, 1, 1 }, { 1, 1, 2 } },
+#undef R101
+#undef CONV2
+#define R18 &pm_backbone_resnet_v1_18, "resnet_v1_18/block"
+#define LITE "/unit_%d/lite_bottleneck_v1/"
+    { R18 "1" LITE "conv1", 1, 2, { 1, 1, 1 }, { 1, 1, 1 } },
+    { R18 "1" LITE "conv2", 2, 2, { 2, 2, 2 }, { 1, 1, 1 } },
+    { R18 "2" LITE "conv2", 2, 2, { 2, 2, 1 }, { 1, 1, 1 } },
+    { R18 "3" LITE "conv1", 1, 2, { 1, 1, 1 }, { 1, 1, 2 } },
+    { R18 "3" LITE "conv2", 2, 2, { 2, 1, 1 }, { 1, 1, 2 } },
+    { R18 "4" LITE "conv1", 1, 1, { 1, 1, 1 }, { 1, 2, 4 } },
+    { R18 "4" LITE "conv2", 2, 2, { 1, 1, 1 }, { 2, 4, 8 } },
+#undef R18
+#undef LITE
+#define V3(size) &pm_backbone_mobilenet_v3_##size##_seg, "MobilenetV3/expanded_conv_%d/depthwise"
+    { V3(large), 1, 1, { 2, 2, 2 }, { 1, 1, 1 } },   { V3(large), 3, 3, { 2, 2, 2 }, { 1, 1, 1 } },
+    { V3(large), 6, 6, { 2, 2, 1 }, { 1, 1, 1 } },   { V3(large), 7, 11, { 1, 1, 1 }, { 1, 1, 2 } },
+    { V3(large), 12, 12, { 2, 1, 1 }, { 1, 1, 2 } }, { V3(large), 13, 14, { 1, 1, 1 }, { 1, 2, 4 } },
+    { V3(small), 1, 1, { 2, 2, 2 }, { 1, 1, 1 } },   { V3(small), 3, 3, { 2, 2, 1 }, { 1, 1, 1 } },
+    { V3(small), 4, 7, { 1, 1, 1 }, { 1, 1, 2 } },   { V3(small), 8, 8, { 2, 1, 1 }, { 1, 1, 2 } },
+    { V3(small), 9, 10, { 1, 1, 1 }, { 1, 2, 4 } },
+#undef V3
+#define TPU &pm_backbone_mobilenet_edgetpu, "MobilenetEdgeTPU/expanded_conv_%d/"
+    { TPU "expand", 1, 1, { 2, 2, 2 }, { 1, 1, 1 } },
+    { TPU "expand", 5, 5, { 2, 2, 2 }, { 1, 1, 1 } },
+    { TPU "depthwise", 9, 9, { 2, 2, 1 }, { 1, 1, 1 } },
+    { TPU "depthwise", 10, 16, { 1, 1, 1 }, { 1, 1, 2 } },
+    { TPU "depthwise", 17, 17, { 2, 1, 1 }, { 1, 1, 2 } },
+    { TPU "depthwise", 18, 21, { 1, 1, 1 }, { 1, 2, 4 } },
+#undef TPU
 };
 
 static void rates(void **state)
@@ -182,7 +241,7 @@ static void rates(void **state)
             const struct window *w = &windows[i];
             struct pm_deeplab_options o = options_of(32 >> s);
             struct pm_node *last;
-            o.multi_grid = (struct pm_ints){ 3, grid };
+            o.multi_grid = (struct pm_ints){ strstr(w->backbone->name, "v1_18") ? 2 : 3, grid };
             struct pm_net *net = build(w->backbone, &o, 65, 65, &last);
 
             for (int k = w->first; k <= w->last; k++) {
@@ -257,6 +316,29 @@ static void bounded(void **state)
     pm_net_destroy(&net);
 }
 
+/* ---- what a decoder joins ---------------------------------------------------------------- */
+
+/* No activation has touched what comes of ResNets and Xception. */
+static void low_activations(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(all); i++) {
+        const struct pm_deeplab_options o = options_of(16);
+        const bool mobile = strstr(all[i].backbone->name, "mobilenet") != NULL;
+        struct pm_node *last;
+        struct pm_net *net = build(all[i].backbone, &o, 65, 65, &last);
+
+        for (int k = 0; k < 3 && all[i].low[k]; k++) {
+            const struct pm_node *n = pm_net_find(net, all[i].backbone->low[k]);
+            assert_string_equal(n->layer->name, "batch_norm");
+            assert_int_equal(n->inputs, 1);
+            if (option_is(n, "activation", "none") == mobile)
+                fail_msg("activation of %s", n->name);
+        }
+        pm_net_destroy(&net);
+    }
+}
+
 /* ---- widths ------------------------------------------------------------------------------ */
 
 /* Below and above 1 a multiplier's widths are not rounded to 8, but for what is expanded. */
@@ -294,6 +376,7 @@ int main(void)
         cmocka_unit_test(rates),
         cmocka_unit_test(grid),
         cmocka_unit_test(bounded),
+        cmocka_unit_test(low_activations),
         cmocka_unit_test(multiplied_widths),
     };
 
