@@ -96,13 +96,19 @@ int pm_image_encode_png(const struct pm_image8 *im, uint8_t **out, size_t *size)
 int pm_image_encode_jpeg(const struct pm_image8 *im, int quality, uint8_t **out, size_t *size);
 void pm_image_free(struct pm_image8 *im);
 
+/* A map of whole numbers that goes with an image: classes or instances of its pixels, row-major. */
+struct pm_label {
+    int height, width;
+    uint16_t *values; /* owned; pm_free */
+};
+
 /* ---- preprocessing ------------------------------------------------------------------------ */
 
 /* All random decisions of one example, taken from the generator first, so that goldens can fix
  * them; each preprocessing says in its file which members it reads. Numbers of 0..1 are mapped to
  * the preprocessing's range when applied. */
 struct pm_draws {
-    double side;           /* vgg: 0..1, resize side */
+    double side;           /* vgg, deeplab: 0..1, resize side or scale */
     double crop_y, crop_x; /* 0..1 positions */
     int box[4];            /* inception: y, x, height, width in pixels; height 0 = whole image */
     bool flip;
@@ -116,6 +122,16 @@ struct pm_sight {
     uint32_t example;    /* its number in the whole batch */
     const float *boxes;  /* [count][4]: ymin, xmin, ymax, xmax, 0..1; of a row with wants_boxes */
     size_t boxes_count;  /* 0: the whole picture is the object */
+};
+/* Where a picture of the given size comes to lie in the input: resized, in training scaled, then the
+ * window of the input's size with its corner at (y, x), at most so large as what is there (the rest
+ * is padding, below and at the right), then flipped. In evaluation the picture is the input's first
+ * height rows and width columns, those of resized_*. */
+struct pm_framing {
+    int resized_height, resized_width;
+    int height, width;
+    int y, x;
+    bool flip;
 };
 /* What evaluation makes of a picture, for other programs: it is brought to the size by fit, a sentence,
  * with this interpolation, and of its pixels 0..255 the input is made, x = (pixel - mean[channel]) /
@@ -139,10 +155,20 @@ struct pm_preprocessing {
      * form (d is not read then). PM_EDATA when the image cannot be brought to the size. */
     int (*apply)(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
                  int height, int width, int channels, float *out, const char *where);
+    /* Of rows that serve maps beside the picture, else NULL. place: as apply does it, of a picture of
+     * that size. apply_map: the same done to a map, of nearest elements, fill as padding; PM_EDATA,
+     * too, when its size is not the picture's (of im nothing else is read). */
+    int (*place)(const void *cfg, int image_height, int image_width, bool train,
+                 const struct pm_draws *d, int height, int width, struct pm_framing *out,
+                 const char *where);
+    int (*apply_map)(const void *cfg, const struct pm_label *in, const struct pm_image8 *im,
+                     bool train, const struct pm_draws *d, int height, int width, int32_t fill,
+                     int32_t *out, const char *where);
     /* The eval form in words and numbers, for pictures of 1 or 3 channels. PM_ECONFIG as apply. */
     int (*normal)(const void *cfg, int channels, struct pm_normal *out);
 };
-/* By its name, or by that of a net whose preprocessing it is in TF-Slim ("resnet_v1_50": vgg). */
+/* By its name, or by that of a net whose preprocessing it is in TF-Slim or DeepLab ("resnet_v1_50":
+ * vgg). */
 const struct pm_preprocessing *pm_preprocessing_find(const char *name);
 /* The preprocessing's name for a net's, or NULL when it has none. */
 const char *pm_preprocessing_of_net(const char *net);

@@ -349,7 +349,8 @@ const struct pm_preprocessing *pm_preprocessing_find(const char *name)
     return NULL;
 }
 
-/* TF-Slim's table, with the nets that it has no preprocessing for; the beginnings of names. */
+/* TF-Slim's table, with the nets that it has no preprocessing for, and DeepLab's; the beginnings of
+ * names, the first that fits. */
 const char *pm_preprocessing_of_net(const char *net)
 {
     static const char *const table[][2] = {
@@ -359,6 +360,10 @@ const char *pm_preprocessing_of_net(const char *net)
         { "inception_resnet_v2", "inception" }, { "mobilenet_", "inception" },
         { "nasnet_cifar", "cifarnet" },  { "nasnet_", "inception" },
         { "pnasnet_", "inception" },
+        { "deeplab_resnet_v1_18_beta", "deeplab" }, { "deeplab_resnet_v1_18", "deeplab_means_grey" },
+        { "deeplab_resnet_v1_50_beta", "deeplab" }, { "deeplab_resnet_v1_50", "deeplab_means" },
+        { "deeplab_resnet_v1_101_beta", "deeplab" }, { "deeplab_resnet_v1_101", "deeplab_means" },
+        { "deeplab_", "deeplab" },
     };
 
     for (size_t i = 0; i < PM_COUNT(table); i++)

@@ -511,7 +511,7 @@ static void table(void **state)
     const struct pm_preprocessing *const *rows = pm_preprocessings(&count);
 
     (void)state;
-    assert_int_equal(count, 6);
+    assert_int_equal(count, 9);
     for (size_t i = 0; i < count; i++) {
         assert_ptr_equal(pm_preprocessing_find(rows[i]->name), rows[i]);
         assert_non_null(rows[i]->help);
@@ -528,6 +528,10 @@ static void table(void **state)
         { "nasnet_large", "inception" },     { "pnasnet_mobile", "inception" },
         { "lenet", "lenet" },                { "cifarnet", "cifarnet" },
         { "inception_trainer", "inception_trainer" },
+        { "deeplab_mobilenet_v2", "deeplab" }, { "deeplab_xception_65", "deeplab" },
+        { "deeplab_resnet_v1_50_beta", "deeplab" }, { "deeplab_resnet_v1_101", "deeplab_means" },
+        { "deeplab_resnet_v1_50", "deeplab_means" }, { "deeplab_resnet_v1_18_beta", "deeplab" },
+        { "deeplab_resnet_v1_18", "deeplab_means_grey" },
     };
     for (size_t i = 0; i < PM_COUNT(nets); i++)
         assert_string_equal(pm_preprocessing_find(nets[i][0])->name, nets[i][1]);
