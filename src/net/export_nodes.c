@@ -84,6 +84,18 @@ void pm_export_ints(struct pm_export *g, const char *attr, int count, const int6
 
 /* ---- constants --------------------------------------------------------------------------- */
 
+bool pm_export_is_constant(const char *name)
+{
+    const char *mark = strstr(name, ":" PM_EXPORT_CONSTANT);
+
+    if (!mark)
+        return false;
+    mark += strlen(":" PM_EXPORT_CONSTANT);
+    mark += *mark == 's';
+    mark += *mark == '_' ? 1 + strspn(mark + 1, "0123456789") : 0;
+    return *mark == 0;
+}
+
 static const char *constant(struct pm_export *g, const char *suffix, enum pm_dtype type, int rank,
                             int count, const void *v, size_t size)
 {

@@ -1,7 +1,8 @@
 /* import_fold: nodes whose inputs are constants are computed while importing: what exporters write
  * to work out shapes, and weights that are cut, joined or turned before they are used. Shape is a
  * constant of every value, as sizes are known. Large constants are not touched: those operators that
- * only change a view leave them in the file. */
+ * only change a view leave them in the file. What is only cut or joined stays a weight (import.h: learned),
+ * what is computed does not. */
 #include "onnx/import_ops.h"
 
 #include <math.h>
@@ -86,6 +87,7 @@ static int fold_constant(struct import *m)
         v->tensor = a->t;
         v->view = view_plain(a->t->rank, a->t->dim);
         v->integer = a->t->type >= PM_DTYPE_I64;
+        v->learned = m->nodes_learn && !v->integer;
         return PM_OK;
     }
     const bool floats = a && (a->type == PM_ONNX_FLOAT || a->type == PM_ONNX_FLOATS);
@@ -446,6 +448,18 @@ static int fold_scatter(struct import *m)
     return PM_OK;
 }
 
+/* Output 0 is the inputs' elements, each at most once: learned when all of them are. */
+static void out_parts(struct import *m, int rank, const int64_t *dim, const double *y)
+{
+    const bool joins = strcmp(m->n->op, "Concat") == 0;
+    bool learned = true;
+
+    for (int i = 0; i < (joins ? m->n->in_count : 1); i++)
+        learned &= import_in(m, i)->learned;
+    import_out_numbers(m, 0, rank, dim, y, import_in(m, 0)->integer);
+    import_value(m, m->n->out[0])->learned = learned;
+}
+
 static int fold_concat(struct import *m)
 {
     const struct view *first = &import_in(m, 0)->view;
@@ -475,7 +489,7 @@ static int fold_concat(struct import *m)
         at += part;
     }
     if (y)
-        import_out_numbers(m, 0, first->rank, dim, y, import_in(m, 0)->integer);
+        out_parts(m, first->rank, dim, y);
     return PM_OK;
 }
 
@@ -503,7 +517,7 @@ static int fold_slice(struct import *m)
         y[i] = x[at];
     }
     if (y)
-        import_out_numbers(m, 0, v->view.rank, dim, y, v->integer);
+        out_parts(m, v->view.rank, dim, y);
     return PM_OK;
 }
 
