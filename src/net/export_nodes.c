@@ -29,6 +29,9 @@ static bool is_taken(const struct pm_export *g, const char *name)
 
     if (pm_net_find(g->net, name) || pm_onnx_tensor_find(m, name))
         return true;
+    for (int i = 0; i < g->net->var_count; i++) /* an imported net's may have such a name */
+        if (strcmp(g->net->vars[i]->name, name) == 0)
+            return true;
     /* Names begin with the node's: only its own operators can have it. */
     for (size_t i = m->node_count; i-- > 0;)
         if (strncmp(m->nodes[i].out[0], g->node->name, strlen(g->node->name)) != 0)
