@@ -53,6 +53,7 @@ struct pm_config_model {
     const char *onnx;           /* an ONNX model, or NULL */
     const char *onnx_logits;    /* its value that is the logits; NULL = its output */
     bool onnx_new_head;         /* a fresh last layer, for other classes */
+    bool predict_upsampled;     /* segmentation: logits are enlarged before the argmax */
     int quantize_delay;         /* only -1: no fake quantisation */
 };
 
@@ -66,6 +67,7 @@ struct pm_config_data {
     int num_epochs;             /* training ends after so many passes; 0 = by run.steps alone */
     int sample_1_of_n;          /* of the training split every n-th record only */
     int labels_offset;          /* subtracted from labels and from the number of classes */
+    int ignore_label;           /* segmentation: of pixels that do not count; -1 = none */
     int on_corrupt;             /* enum pm_on_corrupt */
     int threads;                /* 0 = cores */
     int ring;                   /* batches prepared ahead */
@@ -81,6 +83,7 @@ struct pm_config_input {
 struct pm_config_loss {
     float label_smoothing;
     float aux_weight;           /* NAN = the net's */
+    bool upsample_logits;       /* segmentation: the loss is taken at the picture's size */
 };
 
 struct pm_config_multiplier { const char *pattern; float factor; };
@@ -168,6 +171,7 @@ struct pm_config_run {
     bool sync_replicas;
 };
 
+enum pm_colormap { PM_COLORMAP_PASCAL, PM_COLORMAP_CITYSCAPES, PM_COLORMAP_ADE20K };
 enum pm_averages { PM_AVERAGES_AUTO, PM_AVERAGES_ON, PM_AVERAGES_OFF };
 struct pm_config_eval {
     const char *checkpoint;     /* file or folder; NULL = the newest of run.folder */
@@ -178,6 +182,10 @@ struct pm_config_eval {
     int max_runs;               /* --watch: evaluations at most; 0 = until run.steps */
     int averages;               /* enum pm_averages: of the variables, in their place; predict's too */
     double interval_secs;       /* --watch: least, between the beginnings of two evaluations */
+    struct pm_floats scales;    /* segmentation: predictions are averaged over these; none = 1 */
+    bool flip;                  /* and over mirrored pictures */
+    int colormap;               /* enum pm_colormap */
+    bool save_raw;              /* predict writes class numbers, too */
 };
 
 enum pm_export_output { PM_EXPORT_LOGITS, PM_EXPORT_PROBABILITIES };

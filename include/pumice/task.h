@@ -3,10 +3,23 @@
 #ifndef PUMICE_TASK_H
 #define PUMICE_TASK_H
 
+#include <pumice/config.h>
 #include <pumice/data.h>
 #include <pumice/net.h>
 
 struct cJSON;
+
+/* What segmentation takes from the config; lists are borrowed from there. */
+struct pm_pixels_setup {
+    int ignore_label;                 /* pixels of it do not count; -1: none */
+    int label_height, label_width;    /* of training's label maps */
+    bool upsample_logits;             /* the loss is taken at the picture's size */
+    bool predict_upsampled;           /* logits are enlarged before the argmax */
+    struct pm_floats scales;          /* whose predictions are averaged; none: 1 */
+    bool flip;                        /* and of mirrored pictures */
+    int colormap;                     /* enum pm_colormap */
+    bool save_raw;                    /* predict writes class numbers, too */
+};
 
 /* What the config and the data together say, resolved once. Pointers are borrowed. */
 struct pm_setup {
@@ -19,6 +32,14 @@ struct pm_setup {
     const void *preprocessing_cfg;    /* its options */
     float label_smoothing;
     float aux_weight;                 /* of the auxiliary head's loss; NAN = the net's own */
+    struct pm_pixels_setup pixels;    /* of segmentation */
+};
+
+/* A picture that a task draws, and what it is called. */
+enum { PM_MAX_PICTURES = 4 };
+struct pm_picture {
+    const char *what;       /* NULL: there is none */
+    struct pm_image8 image; /* freed with pm_image_free */
 };
 
 /* What a net is made for. */
@@ -64,6 +85,8 @@ struct pm_task_row {
     /* The record's picture as it is, before any preprocessing. */
     int (*picture)(const struct pm_setup *s, const uint8_t *record, size_t size, const char *where,
                    struct pm_image8 *out);
+    /* Settles what of the setup depends on the net. NULL: nothing does. */
+    int (*settle)(struct pm_setup *s, const struct pm_net_maker *maker);
     /* PM_OK when the net's last layer gives what the task needs of so many pictures; else PM_ECONFIG. */
     int (*check_heads)(const struct pm_setup *s, const struct pm_heads *heads, int batch);
     /* Adds the loss layers, with inputs named as the fields where the net has none yet. */
@@ -90,13 +113,17 @@ struct pm_task_row {
      * number. Which ones does not depend on the examples' order or batches. */
     int (*score_samples)(const struct pm_score *m, uint64_t records[PM_MAX_SAMPLES]);
     /* Example i of score_samples, whose record this is: what was said of it into object (with
-     * "right"), its picture with the drawing that belongs in it. */
+     * "right"), what is to be seen of it into pictures (zeroed): "image" first. */
     int (*score_sample)(const struct pm_score *m, int i, const uint8_t *record, size_t size,
-                        const char *where, struct cJSON *object, struct pm_image8 *picture);
+                        const char *where, struct cJSON *object,
+                        struct pm_picture pictures[PM_MAX_PICTURES]);
     /* One picture's prediction, outputs being those for PREDICT, as JSON (classification: label, name,
-     * probability, top 5), and drawn onto picture (its pixels may be replaced; NULL: not wanted). */
-    int (*present)(const struct pm_setup *s, const void *const *outputs, struct cJSON *object,
-                   struct pm_image8 *picture);
+     * probability, top 5), and drawn into pictures (zeroed; NULL: not wanted), each called as the end of
+     * its file's name is to be. picture: as it is in its file, in colour; without pixels where nothing
+     * is drawn. */
+    int (*present)(const struct pm_setup *s, const void *const *outputs,
+                   const struct pm_image8 *picture, struct cJSON *object,
+                   struct pm_picture pictures[PM_MAX_PICTURES]);
 };
 const struct pm_task_row *pm_task_find(const char *name); /* "classification", or NULL */
 

@@ -302,7 +302,7 @@ static int read_top(const struct load *l)
                        "%s task: one of classification, segmentation, detection is "
                        "needed",
                        pm_config_place(c, "task")));
-    if (c->task != PM_TASK_CLASSIFICATION)
+    if (c->task == PM_TASK_DETECTION)
         PM_TRY(pm_fail(PM_ECONFIG, "%s task: %s is known, but not available in this version",
                        pm_config_place(c, "task"), pm_config_tasks[c->task]));
 out:

@@ -106,7 +106,8 @@ struct cJSON *pm_config_schema(const struct pm_open_sections *open)
     cJSON_AddItemToArray(types, cJSON_CreateString("string"));
     cJSON *task = described(properties, "task", "what the network is trained for");
     cJSON *list = cJSON_AddArrayToObject(task, "enum");
-    cJSON_AddItemToArray(list, cJSON_CreateString(pm_config_tasks[0]));
+    for (int k = 0; k < PM_TASK_DETECTION; k++)
+        cJSON_AddItemToArray(list, cJSON_CreateString(pm_config_tasks[k]));
     add_devices(properties);
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
         cJSON_AddItemToObject(properties, s->name, section_schema(s, open));
@@ -388,7 +389,7 @@ char *pm_config_markdown(const struct pm_open_sections *open)
     add_programs(&s, open);
     pm_str_add(&s, "%s", keys_head);
     add_head(&s, "top level", "");
-    pm_str_add(&s, "| `task` | classification\\|segmentation *later*\\|detection *later* | "
+    pm_str_add(&s, "| `task` | classification\\|segmentation\\|detection *later* | "
                    "`\"classification\"` | | what the network is trained for");
     add_flags(&s, pm_reference_find("task"));
     pm_str_add(&s,

@@ -18,6 +18,9 @@ static const struct pm_opt model[] = {
               "the model's value that is the logits; null = its output, in front of a Softmax"),
     PM_BOOL(pm_config_model, onnx_new_head, false,
             "the model's last layer with weights is replaced by a fresh one of num_classes"),
+    PM_BOOL(pm_config_model, predict_upsampled, true,
+            "segmentation: logits are enlarged to the picture's size before the largest is taken; false = "
+            "classes are"),
     PM_ONLY_INT(pm_config_model, quantize_delay, -1,
                 "step from which training quantises; this version trains without: leave it out"),
     { 0 },
@@ -38,6 +41,8 @@ static const struct pm_opt data[] = {
            "training uses every n-th record of its split only"),
     PM_INT(pm_config_data, labels_offset, 0, 0, 1000,
            "subtracted from every label and from the number of classes"),
+    PM_INT(pm_config_data, ignore_label, 255, -1, 65535,
+           "segmentation: pixels with this label do not count; -1 = all do"),
     PM_ENUM(pm_config_data, on_corrupt, PM_CORRUPT_ERROR, "error|skip",
             "a damaged record or picture: stop, or pass over it and count"),
     PM_INT(pm_config_data, threads, 0, 0, 256, "threads that decode and augment; 0 = cores"),
@@ -60,6 +65,9 @@ static const struct pm_opt loss[] = {
              "share of the target spread evenly over all classes"),
     PM_FLOAT(pm_config_loss, aux_weight, NAN, 0, 10,
              "weight of the auxiliary head's loss; null = the net's"),
+    PM_BOOL(pm_config_loss, upsample_logits, true,
+            "segmentation: the loss is taken at the picture's size; false = labels are brought down to the "
+            "logits'"),
     { 0 },
 };
 
@@ -208,6 +216,15 @@ static const struct pm_opt eval[] = {
             "the variables' moving averages in their place, in predict too; auto = where there are some"),
     PM_DOUBLE(pm_config_eval, interval_secs, 60, 1, 1e6,
               "eval --watch: seconds between the beginnings of two evaluations, at least"),
+    PM_FLOATS(pm_config_eval, scales, NULL, 0.05, 8,
+              "segmentation: the picture is seen at these scales, and probabilities are averaged; null = "
+              "as it is"),
+    PM_BOOL(pm_config_eval, flip, false, "segmentation: and mirrored at each of them"),
+    PM_ENUM(pm_config_eval, colormap, PM_COLORMAP_PASCAL, "pascal|cityscapes|ade20k",
+            "segmentation: colours of drawn classes"),
+    PM_BOOL(pm_config_eval, save_raw, false,
+            "segmentation: predict also writes the classes' numbers as a grey picture; with the colours "
+            "of cityscapes those of its evaluation"),
     { 0 },
 };
 

@@ -29,6 +29,7 @@ struct repeat {
 struct reader {
     struct pm_net *net;
     struct pm_node *images, *previous;
+    int first; /* node of the list */
 };
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -143,12 +144,14 @@ static int find_inputs(const struct reader *in, const cJSON *v, const struct rep
     return PM_OK;
 }
 
-/* "conv2d_3": the kind and the number of such nodes so far. */
-static const char *default_name(const struct pm_net *net, const struct pm_layer *layer)
+/* "conv2d_3": the kind and the number of such nodes of the list so far, so that it is the same in every
+ * pass. */
+static const char *default_name(const struct reader *in, const struct pm_layer *layer)
 {
+    const struct pm_net *net = in->net;
     int number = 1;
 
-    for (int i = 0; i < net->count; i++)
+    for (int i = in->first; i < net->count; i++)
         number += net->nodes[i]->layer == layer;
     return pm_arena_printf(net->arena, "%s_%d", layer->name, number);
 }
@@ -169,8 +172,9 @@ static int read_layer(struct reader *in, const cJSON *item, const struct repeat 
     PM_TRY(find_layer(net->arena, kind, where, &layer));
     PM_TRY(get_text(net->arena, item, "name", r, where, &name));
     if (!name)
-        name = default_name(net, layer);
-    if (pm_net_find(net, name))
+        name = default_name(in, layer);
+    const struct pm_node *same = pm_net_find(net, name);
+    if (same && (!net->pass || same->index >= in->first)) /* an earlier pass's is another */
         PM_TRY(pm_fail(PM_ECONFIG, "%s.name: \"%s\" is the name of an earlier layer%s", where, name,
                        r ? "; inside a repeat names contain its placeholder, %d" : ""));
     if (net->count >= MAX_NODES)
@@ -247,7 +251,8 @@ static int read_list(struct reader *in, const cJSON *list, const struct repeat *
 int pm_net_from_json(struct pm_net *net, struct pm_node *images, const cJSON *list,
                      const char *where, struct pm_heads *heads)
 {
-    struct reader in = { .net = net, .images = images, .previous = images };
+    struct reader in = { .net = net, .images = images, .previous = images,
+                         .first = net->count };
     const int err = net->error ? net->error : read_list(&in, list, NULL, where);
 
     if (err < 0) {

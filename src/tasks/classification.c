@@ -6,6 +6,7 @@
  * lowest class among equals; recall_at_5 counts an example when fewer than five classes have a logit
  * strictly greater than its label's. An example with a logit that is not finite is wrong in both. */
 #include "tasks/class_detail.h"
+#include "tasks/record.h"
 
 #include <pumice/draw.h>
 #include <pumice/trace.h>
@@ -56,75 +57,6 @@ static int fields(const struct pm_setup *s, bool train, struct pm_field out[PM_M
     return 2;
 }
 
-static int read_size(const struct pm_example *e, const char *key, int64_t otherwise,
-                     const char *where, int64_t *out)
-{
-    const int found = pm_example_int(e, key, out);
-
-    if (found < 0)
-        return found;
-    if (found == 0)
-        *out = otherwise;
-    if (*out < 1 || *out > 1 << 20)
-        return pm_fail(PM_EDATA, "%s: %s: %lld is outside 1..%d", where, key, (long long)*out,
-                       1 << 20);
-    return PM_OK;
-}
-
-/* Pixels as they are, for records that say "raw". */
-static int read_raw(const struct pm_example *e, const uint8_t *data, size_t size, int channels,
-                    const char *where, struct pm_image8 *out)
-{
-    int64_t h, w, c;
-    int err = PM_OK;
-
-    PM_TRY(read_size(e, "image/height", 0, where, &h));
-    PM_TRY(read_size(e, "image/width", 0, where, &w));
-    const uint64_t area = (uint64_t)h * (uint64_t)w;
-    const int64_t held = area ? (int64_t)(size / area) : 0;
-    PM_TRY(read_size(e, "image/channels", held ? held : 1, where, &c));
-    const bool fits = channels == PM_GREY_OR_COLOR ? c == 1 || c == 3 : c == channels;
-    if (!fits || area * (uint64_t)c != size)
-        PM_TRY(pm_fail(PM_EDATA, "%s: image/encoded: %zu raw bytes are no picture of %lldx%lldx%lld "
-                       "(%s channels are wanted)", where, size, (long long)h, (long long)w,
-                       (long long)c, channels == 3 ? "3" : channels == 1 ? "1" : "1 or 3"));
-    *out = (struct pm_image8) { (int)h, (int)w, (int)c, pm_malloc(size) };
-    memcpy(out->pixels, data, size);
-out:
-    return err;
-}
-
-static int read_image(const struct pm_example *e, int channels, const char *where,
-                      struct pm_image8 *out)
-{
-    const uint8_t *data, *format = NULL;
-    size_t size, format_size = 0;
-    int found = pm_example_bytes(e, "image/encoded", &data, &size);
-
-    if (found < 0)
-        return found;
-    if (found == 0 || size == 0)
-        return pm_fail(PM_EDATA, "%s: has no image/encoded", where);
-    if ((found = pm_example_bytes(e, "image/format", &format, &format_size)) < 0)
-        return found;
-    if (format_size == 3 && (memcmp(format, "raw", 3) == 0 || memcmp(format, "RAW", 3) == 0))
-        return read_raw(e, data, size, channels, where, out);
-    return pm_image_decode(data, size, channels, 0, where, out);
-}
-
-static int picture_of(const struct pm_setup *s, const uint8_t *record, size_t size,
-                      const char *where, struct pm_image8 *out)
-{
-    struct pm_example *e = NULL;
-    int err = PM_OK;
-
-    PM_TRY(pm_example_parse(record, size, where, &e));
-    PM_TRY(read_image(e, s->channels, where, out));
-out:
-    pm_example_destroy(&e);
-    return err;
-}
-
 static int read_label(const struct pm_example *e, const struct pm_setup *s, const char *where,
                       int32_t *out)
 {
@@ -141,12 +73,6 @@ static int read_label(const struct pm_example *e, const struct pm_setup *s, cons
                        s->labels_offset + s->num_classes - 1, s->num_classes, s->labels_offset);
     *out = (int32_t)(label - s->labels_offset);
     return PM_OK;
-}
-
-/* A record that cannot be read says nothing of the others, as a label out of range does. */
-static int damage(int err)
-{
-    return err == PM_EDATA ? PM_ECORRUPT : err;
 }
 
 /* The record's boxes as [count][4], freed with pm_free: ymin, xmin, ymax, xmax, what is outside of 0..1
@@ -204,14 +130,15 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
     double begun = pm_trace_now();
     int err = PM_OK;
 
-    PM_TRY(damage(pm_example_parse(record, size, where, &e)));
+    PM_TRY(pm_record_damage(pm_example_parse(record, size, where, &e)));
     PM_TRY(read_label(e, s, where, out[1]));
-    PM_TRY(damage(read_image(e, s->channels == 1 ? PM_GREY_OR_COLOR : s->channels, where, &im)));
+    PM_TRY(pm_record_damage(pm_record_image(
+        e, s->channels == 1 ? PM_GREY_OR_COLOR : s->channels, where, &im)));
     pm_trace_here("decode", begun);
     begun = pm_trace_now();
+    const struct pm_rng r = pm_rng_make(seed, pm_hash("augmentation"), (uint32_t)step, example);
     if (sampler->train && s->preprocessing->draw)
-        PM_TRY(damage(draw(s, e, &im, pm_rng_make(seed, pm_hash("augmentation"), (uint32_t)step,
-                                                  example), example, where, &draws)));
+        PM_TRY(pm_record_damage(draw(s, e, &im, r, example, where, &draws)));
     PM_TRY(s->preprocessing->apply(s->preprocessing_cfg, &im, sampler->train, &draws, height,
                                    width, s->channels, out[0], where));
     pm_trace_here("preprocess", begun);
@@ -379,7 +306,8 @@ static int score_samples(const struct pm_score *m, uint64_t records[PM_MAX_SAMPL
 }
 
 static int score_sample(const struct pm_score *m, int i, const uint8_t *record, size_t size,
-                        const char *where, struct cJSON *object, struct pm_image8 *picture)
+                        const char *where, struct cJSON *object,
+                        struct pm_picture pictures[PM_MAX_PICTURES])
 {
     struct pm_class_example list[PM_MAX_SAMPLES];
 
@@ -390,7 +318,8 @@ static int score_sample(const struct pm_score *m, int i, const uint8_t *record, 
     cJSON_AddBoolToObject(object, "right", list[i].right);
     cJSON_AddNumberToObject(object, "probability", list[i].probability);
     cJSON_AddNumberToObject(object, "label_probability", list[i].label_probability);
-    return picture_of(m->setup, record, size, where, picture);
+    pictures[0].what = "image";
+    return pm_record_picture(m->setup, record, size, where, &pictures[0].image);
 }
 
 /* ---- predictions ------------------------------------------------------------------------- */
@@ -406,13 +335,12 @@ static void add_class(const struct pm_setup *s, const float *z, int c, cJSON *ob
     cJSON_AddNumberToObject(object, "probability", probability(z, s->num_classes, c));
 }
 
-/* Replaces the picture by one with the classes' bars below. */
+/* The picture with the classes' bars below. */
 static void draw_classes(const struct pm_setup *s, const float *z, const int *best, int count,
-                         struct pm_image8 *picture)
+                         const struct pm_image8 *picture, struct pm_image8 *out)
 {
     struct pm_bar bars[TOP];
     char numbers[TOP][16];
-    struct pm_image8 drawn;
 
     for (int i = 0; i < count; i++) {
         snprintf(numbers[i], sizeof numbers[i], "%d", best[i] + s->labels_offset);
@@ -422,13 +350,12 @@ static void draw_classes(const struct pm_setup *s, const float *z, const int *be
             .color = pm_draw_color(i == 0 ? 2 : 1), /* green, then blue */
         };
     }
-    pm_draw_picture(picture, NULL, bars, count, &drawn);
-    pm_image_free(picture);
-    *picture = drawn;
+    pm_draw_picture(picture, NULL, bars, count, out);
 }
 
-static int present(const struct pm_setup *s, const void *const *outputs, struct cJSON *object,
-                   struct pm_image8 *picture)
+static int present(const struct pm_setup *s, const void *const *outputs,
+                   const struct pm_image8 *picture, struct cJSON *object,
+                   struct pm_picture pictures[PM_MAX_PICTURES])
 {
     const float *logits = outputs[0];
     int best[TOP], count = 0;
@@ -451,14 +378,16 @@ static int present(const struct pm_setup *s, const void *const *outputs, struct 
         add_class(s, logits, best[i], row);
         cJSON_AddItemToArray(top, row);
     }
-    if (picture)
-        draw_classes(s, logits, best, count, picture);
+    if (pictures) {
+        pictures[0].what = "";
+        draw_classes(s, logits, best, count, picture, &pictures[0].image);
+    }
     return PM_OK;
 }
 
 const struct pm_task_row pm_task_classification = {
     .name = "classification", .fields = fields, .make = make,
-    .picture = picture_of, .check_heads = check_heads, .add_loss = add_losses,
+    .picture = pm_record_picture, .check_heads = check_heads, .add_loss = add_losses,
     .metric_names = metric_names, .higher_is_better = higher_is_better,
     .score_create = score_create, .score_destroy = score_destroy, .score_add = score_add,
     .score_report = score_report, .score_detail = score_detail, .score_samples = score_samples,

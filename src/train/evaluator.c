@@ -91,8 +91,9 @@ static int tell_skipped(const struct pm_evaluator *ev, uint64_t count, uint64_t 
     return PM_OK;
 }
 
-/* A picture as an address that holds it; photographs are smaller as JPEG. */
-static int add_picture(const struct pm_image8 *im, struct cJSON *sample)
+/* A picture as an address that holds it; photographs are smaller as JPEG. The first one's members are
+ * the sample's own, those of the others are listed in "beside". */
+static int add_picture(const struct pm_picture *p, struct cJSON *sample, bool first)
 {
     enum { SIDE = 128, LARGE = 8 << 10, QUALITY = 88 };
     struct pm_image8 small = { 0 };
@@ -101,7 +102,15 @@ static int add_picture(const struct pm_image8 *im, struct cJSON *sample)
     size_t size;
     int err = PM_OK;
 
-    pm_draw_shrink(im, SIDE, &small);
+    if (!first) {
+        cJSON *list = cJSON_GetObjectItem(sample, "beside");
+
+        list = list ? list : cJSON_AddArrayToObject(sample, "beside");
+        sample = cJSON_CreateObject();
+        cJSON_AddItemToArray(list, sample);
+        cJSON_AddStringToObject(sample, "what", p->what);
+    }
+    pm_draw_shrink(&p->image, SIDE, &small);
     PM_TRY(pm_image_encode_png(&small, &bytes, &size));
     const bool jpeg = size > LARGE;
     if (jpeg) {
@@ -121,13 +130,21 @@ out:
     return err;
 }
 
+static void free_pictures(struct pm_picture pictures[PM_MAX_PICTURES])
+{
+    for (int k = 0; k < PM_MAX_PICTURES; k++) {
+        pm_image_free(&pictures[k].image);
+        pictures[k] = (struct pm_picture){ 0 };
+    }
+}
+
 static int add_samples(const struct pm_evaluator *ev, const struct pm_score *score,
                        struct cJSON *list)
 {
     struct pm_dataset *d = ev->e->eval;
     uint64_t records[PM_MAX_SAMPLES];
     const int n = ev->e->task->score_samples(score, records);
-    struct pm_image8 im = { 0 };
+    struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
     uint8_t *buf = NULL;
     size_t capacity = 0, size;
     char where[512];
@@ -140,12 +157,13 @@ static int add_samples(const struct pm_evaluator *ev, const struct pm_score *sco
         cJSON_AddNumberToObject(sample, "record", (double)records[i]);
         PM_TRY(pm_dataset_read(d, (size_t)records[i], &buf, &capacity, &size));
         pm_dataset_where(d, (size_t)records[i], where, sizeof where);
-        PM_TRY(ev->e->task->score_sample(score, i, buf, size, where, sample, &im));
-        PM_TRY(add_picture(&im, sample));
-        pm_image_free(&im);
+        PM_TRY(ev->e->task->score_sample(score, i, buf, size, where, sample, pictures));
+        for (int k = 0; k < PM_MAX_PICTURES && pictures[k].what; k++)
+            PM_TRY(add_picture(&pictures[k], sample, k == 0));
+        free_pictures(pictures);
     }
 out:
-    pm_image_free(&im);
+    free_pictures(pictures);
     pm_free(buf);
     return err;
 }

@@ -277,7 +277,48 @@ static int resolve_sizes(struct pm_experiment *e)
         s->labels = NULL; /* fewer names than classes */
     s->label_smoothing = c->loss.label_smoothing;
     s->aux_weight = c->loss.aux_weight;
+    s->pixels = (struct pm_pixels_setup){
+        .ignore_label = c->data.ignore_label, .label_height = s->height, .label_width = s->width,
+        .upsample_logits = c->loss.upsample_logits,
+        .predict_upsampled = c->model.predict_upsampled, .scales = c->eval.scales,
+        .flip = c->eval.flip, .colormap = c->eval.colormap, .save_raw = c->eval.save_raw,
+    };
     return PM_OK;
+}
+
+/* A layer that does not fit is told with the input that it came from. */
+static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_node *images,
+                        struct pm_heads *heads)
+{
+    char input[64];
+
+    e->net_row->build(net, images, e->setup.num_classes, e->net_cfg, heads);
+    if (net->error)
+        pm_fail(net->error, "%s: model.name: \"%s\" with an input of %s: %s", e->config->path,
+                e->net_row->name, pm_shape_text(images->out_shape, input), pm_error_text());
+}
+
+/* pm_net_maker.heads. */
+static int build_heads(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *heads)
+{
+    struct pm_experiment *e = ctx;
+    const struct pm_import_options onnx = onnx_options(e);
+    int err = PM_OK;
+
+    if (e->net_row)
+        build_named(e, net, images, heads);
+    else if (e->onnx)
+        PM_TRY(pm_import_net(e->onnx, net, images, &onnx, heads));
+    else
+        PM_TRY(pm_net_from_json(net, images, e->config->model.layers,
+                                pm_arena_printf(e->arena, "%s: model.layers", e->config->path),
+                                heads));
+    PM_TRY(net->error);
+    err = e->task->check_heads(&e->setup, heads, images->out_shape.dim[0]);
+    if (err < 0)
+        PM_TRY(pm_fail((enum pm_error)err, "%s: %s", e->config->path, pm_error_text()));
+out:
+    return err;
 }
 
 int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment **out)
@@ -296,6 +337,8 @@ int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment
     PM_TRY(resolve_sizes(e));
     PM_TRY(e->task->fields(&e->setup, true, fields)); /* channels and labels that fit */
     err = PM_OK; /* not their number */
+    if (e->task->settle)
+        PM_TRY(e->task->settle(&e->setup, &(struct pm_net_maker){ build_heads, e }));
     *out = e, e = NULL;
 out:
     pm_experiment_close(&e);
@@ -361,41 +404,6 @@ static int check_trainable(const struct pm_experiment *e, const struct pm_net *n
     }
     r->told = true;
     return PM_OK;
-}
-
-/* A layer that does not fit is told with the input that it came from. */
-static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_node *images,
-                        struct pm_heads *heads)
-{
-    char input[64];
-
-    e->net_row->build(net, images, e->setup.num_classes, e->net_cfg, heads);
-    if (net->error)
-        pm_fail(net->error, "%s: model.name: \"%s\" with an input of %s: %s", e->config->path,
-                e->net_row->name, pm_shape_text(images->out_shape, input), pm_error_text());
-}
-
-/* pm_net_maker.heads. */
-static int build_heads(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *heads)
-{
-    struct pm_experiment *e = ctx;
-    const struct pm_import_options onnx = onnx_options(e);
-    int err = PM_OK;
-
-    if (e->net_row)
-        build_named(e, net, images, heads);
-    else if (e->onnx)
-        PM_TRY(pm_import_net(e->onnx, net, images, &onnx, heads));
-    else
-        PM_TRY(pm_net_from_json(net, images, e->config->model.layers,
-                                pm_arena_printf(e->arena, "%s: model.layers", e->config->path),
-                                heads));
-    PM_TRY(net->error);
-    err = e->task->check_heads(&e->setup, heads, images->out_shape.dim[0]);
-    if (err < 0)
-        PM_TRY(pm_fail((enum pm_error)err, "%s: %s", e->config->path, pm_error_text()));
-out:
-    return err;
 }
 
 static int add_losses(struct pm_experiment *e, struct pm_net *net, const struct pm_heads *heads,

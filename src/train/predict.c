@@ -62,6 +62,7 @@ struct predictor {
     const char *const *files; /* borrowed */
     const char *out;
     size_t damaged; /* files so far that could not be read */
+    struct pm_image8 size[BATCH]; /* of the batch's pictures; no pixels */
 };
 
 static int make_plan(struct predictor *p)
@@ -123,9 +124,9 @@ static bool is_taken(const struct predictor *p, size_t index)
     return false;
 }
 
-/* OUT/NAME.png, NAME without its ending; of pictures of one name the later ones get their place in
- * the list before it. */
-static int write_picture(const struct predictor *p, size_t index, const struct pm_image8 *picture)
+/* OUT/NAME.png, NAME without its ending, what the picture is called behind it; of pictures of one name
+ * the later ones get their place in the list before it. */
+static int write_picture(const struct predictor *p, size_t index, const struct pm_picture *picture)
 {
     char path[4096];
     const char *name;
@@ -134,10 +135,10 @@ static int write_picture(const struct predictor *p, size_t index, const struct p
     int err = PM_OK, length = stem_of(p->files[index], &name);
 
     if (is_taken(p, index))
-        snprintf(path, sizeof path, "%s/%zu-%.*s.png", p->out, index, length, name);
+        snprintf(path, sizeof path, "%s/%zu-%.*s%s.png", p->out, index, length, name, picture->what);
     else
-        snprintf(path, sizeof path, "%s/%.*s.png", p->out, length, name);
-    PM_TRY(pm_image_encode_png(picture, &png, &size));
+        snprintf(path, sizeof path, "%s/%.*s%s.png", p->out, length, name, picture->what);
+    PM_TRY(pm_image_encode_png(&picture->image, &png, &size));
     PM_TRY(pm_file_write(path, png, size));
 out:
     pm_free(png);
@@ -149,7 +150,8 @@ static int show(const struct predictor *p, size_t index, size_t i, struct cJSON 
 {
     const void *outputs[PM_MAX_OUTPUTS] = { NULL };
     const char *file = p->files[index];
-    struct pm_image8 picture = { 0 };
+    struct pm_image8 picture = p->size[i];
+    struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
     struct cJSON *object = cJSON_CreateObject();
     int err = PM_OK;
 
@@ -160,22 +162,26 @@ static int show(const struct predictor *p, size_t index, size_t i, struct cJSON 
     for (int k = 0; k < p->outputs.count; k++)
         outputs[k] = (const char *)pm_plan_output(p->plan, 0, p->outputs.node[k], 0) +
                      i * p->stride[k];
-    PM_TRY(p->s.e->task->present(&p->s.e->setup, outputs, object, p->out ? &picture : NULL));
-    if (p->out)
-        PM_TRY(write_picture(p, index, &picture));
+    PM_TRY(p->s.e->task->present(&p->s.e->setup, outputs, &picture, object,
+                                 p->out ? pictures : NULL));
+    for (int k = 0; k < PM_MAX_PICTURES && pictures[k].what; k++)
+        PM_TRY(write_picture(p, index, &pictures[k]));
 out:
+    for (int k = 0; k < PM_MAX_PICTURES; k++)
+        pm_image_free(&pictures[k].image);
     pm_image_free(&picture);
     return err;
 }
 
 /* The picture as the net wants it. */
-static int prepare(const struct predictor *p, const char *file, float *in)
+static int prepare(const struct predictor *p, const char *file, float *in, struct pm_image8 *size)
 {
     const struct pm_setup *s = &p->s.e->setup;
     struct pm_image8 picture = { 0 };
     int err = PM_OK;
 
     PM_TRY(read_image(file, s->channels == 1 ? PM_GREY_OR_COLOR : s->channels, &picture));
+    *size = (struct pm_image8){ picture.height, picture.width, picture.channels, NULL };
     PM_TRY(s->preprocessing->apply(s->preprocessing_cfg, &picture, false, NULL, s->eval_height,
                                    s->eval_width, s->channels, in, file));
 out:
@@ -207,7 +213,7 @@ static int predict_batch(struct predictor *p, size_t first, size_t count, struct
 
     memset(in, 0, BATCH * floats * sizeof(float));
     for (size_t i = 0; i < count; i++) {
-        err = prepare(p, files[i], in + i * floats);
+        err = prepare(p, files[i], in + i * floats, &p->size[i]);
         if (err == PM_EDATA) {
             why[i] = pm_strdup(pm_error_text());
             memset(in + i * floats, 0, floats * sizeof *in);

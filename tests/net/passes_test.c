@@ -84,6 +84,32 @@ static void a_list_says_what_is_shared(void **state)
     pm_net_destroy(&net);
 }
 
+/* Layers without names, shares and inputs by name among them. */
+static void a_list_is_read_again_in_a_pass(void **state)
+{
+    (void)state;
+    cJSON *list = cJSON_Parse("[{\"layer\":\"conv2d\",\"filters\":3,\"kernel\":3},"
+                              "{\"name\":\"second\",\"layer\":\"conv2d\",\"filters\":3,\"kernel\":3},"
+                              "{\"layer\":\"conv2d\",\"filters\":3,\"kernel\":3,\"inputs\":\"images\","
+                              "\"share\":\"second\"}]");
+    struct pm_net *net = pm_net_create();
+    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(2, 8, 8, 3), PM_F32), *x;
+    struct pm_heads first, second;
+
+    assert_int_equal(pm_net_from_json(net, images, list, "list", &first), PM_OK);
+    net->pass = "half";
+    x = pm_net_add(net, "resize", images, "resize size=4");
+    if (pm_net_from_json(net, x, list, "list", &second) < 0)
+        fail_msg("%s", pm_error_text());
+    assert_string_equal(second.logits->name, "half/conv2d_3");
+    assert_ptr_equal(second.logits->in[0], x);
+    assert_int_equal(net->var_count, 4);
+    for (int k = 0; k < first.logits->var_count; k++)
+        assert_int_equal(first.logits->vars[k], second.logits->vars[k]);
+    cJSON_Delete(list);
+    pm_net_destroy(&net);
+}
+
 static void another_layer_of_that_name_is_refused(void **state)
 {
     (void)state;
@@ -103,6 +129,7 @@ int main(void)
         cmocka_unit_test(variables_are_shared),
         cmocka_unit_test(names_are_found_in_the_pass_first),
         cmocka_unit_test(a_list_says_what_is_shared),
+        cmocka_unit_test(a_list_is_read_again_in_a_pass),
         cmocka_unit_test(another_layer_of_that_name_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

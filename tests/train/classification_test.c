@@ -398,18 +398,21 @@ static void details(void **state)
     cJSON_Delete(o);
 
     const struct record r = { "raw", 1, 4, false };
-    struct pm_image8 im = { 0 };
+    struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
     uint8_t *bytes;
     size_t size;
     make_record(&r, &bytes, &size);
     o = cJSON_CreateObject();
-    assert_int_equal(task()->score_sample(m, 1, bytes, size, "a record", o, &im), PM_OK);
+    assert_int_equal(task()->score_sample(m, 1, bytes, size, "a record", o, pictures), PM_OK);
     assert_true(value(o, "label") == 2 && value(o, "predicted") == 0); /* number 32 */
     assert_true(cJSON_IsFalse(cJSON_GetObjectItem(o, "right")));
     assert_true(fabs(value(o, "probability") - exp(4.2) / (exp(4.2) + 2)) < 1e-6);
     assert_true(fabs(value(o, "label_probability") - 1 / (exp(4.2) + 2)) < 1e-6);
-    assert_true(im.height == SIZE && im.width == SIZE && im.pixels[1] == 48);
-    pm_image_free(&im);
+    const struct pm_image8 *im = &pictures[0].image;
+    assert_true(im->height == SIZE && im->width == SIZE && im->pixels[1] == 48);
+    assert_string_equal(pictures[0].what, "image");
+    assert_null(pictures[1].what);
+    pm_image_free(&pictures[0].image);
     pm_free(bytes);
     cJSON_Delete(o);
     task()->score_destroy(&m);
@@ -427,7 +430,7 @@ static void prediction(void **state)
 
     for (int i = 0; i < 6; i++)
         sum += exp((double)logits[i]);
-    assert_int_equal(task()->present(&s, (const void *[]){ logits }, o, NULL), PM_OK);
+    assert_int_equal(task()->present(&s, (const void *[]){ logits }, &(struct pm_image8){ 6, 6, 3, NULL }, o, NULL), PM_OK);
     assert_true(value(o, "label") == 2);
     assert_string_equal(cJSON_GetObjectItem(o, "name")->valuestring, "bee");
     assert_true(fabs(value(o, "probability") - exp(2) / sum) < 1e-12);

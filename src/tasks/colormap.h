@@ -1,0 +1,15 @@
+/* colormap: the colours that classes are drawn in, and numbers that an evaluation of others wants. */
+#ifndef PM_COLORMAP_H
+#define PM_COLORMAP_H
+
+#include <pumice/config.h>
+#include <pumice/draw.h>
+
+/* Classes that have a colour. */
+int pm_colormap_entries(enum pm_colormap map);
+struct pm_color pm_colormap_color(enum pm_colormap map, int label);
+/* The number of a class in raw pictures: of Cityscapes' nineteen that of its evaluation, of others
+ * itself. */
+int pm_colormap_raw(enum pm_colormap map, int label);
+
+#endif

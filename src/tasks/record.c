@@ -1,0 +1,78 @@
+/* record: record.h has the contract. */
+#include "tasks/record.h"
+
+#include <string.h>
+
+int pm_record_damage(int err)
+{
+    return err == PM_EDATA ? PM_ECORRUPT : err;
+}
+
+static int read_size(const struct pm_example *e, const char *key, int64_t otherwise,
+                     const char *where, int64_t *out)
+{
+    const int found = pm_example_int(e, key, out);
+
+    if (found < 0)
+        return found;
+    if (found == 0)
+        *out = otherwise;
+    if (*out < 1 || *out > 1 << 20)
+        return pm_fail(PM_EDATA, "%s: %s: %lld is outside 1..%d", where, key, (long long)*out,
+                       1 << 20);
+    return PM_OK;
+}
+
+/* Pixels as they are, for records that say "raw". */
+static int read_raw(const struct pm_example *e, const uint8_t *data, size_t size, int channels,
+                    const char *where, struct pm_image8 *out)
+{
+    int64_t h, w, c;
+    int err = PM_OK;
+
+    PM_TRY(read_size(e, "image/height", 0, where, &h));
+    PM_TRY(read_size(e, "image/width", 0, where, &w));
+    const uint64_t area = (uint64_t)h * (uint64_t)w;
+    const int64_t held = area ? (int64_t)(size / area) : 0;
+    PM_TRY(read_size(e, "image/channels", held ? held : 1, where, &c));
+    const bool fits = channels == PM_GREY_OR_COLOR ? c == 1 || c == 3 : c == channels;
+    if (!fits || area * (uint64_t)c != size)
+        PM_TRY(pm_fail(PM_EDATA, "%s: image/encoded: %zu raw bytes are no picture of %lldx%lldx%lld "
+                       "(%s channels are wanted)", where, size, (long long)h, (long long)w,
+                       (long long)c, channels == 3 ? "3" : channels == 1 ? "1" : "1 or 3"));
+    *out = (struct pm_image8) { (int)h, (int)w, (int)c, pm_malloc(size) };
+    memcpy(out->pixels, data, size);
+out:
+    return err;
+}
+
+int pm_record_image(const struct pm_example *e, int channels, const char *where,
+                    struct pm_image8 *out)
+{
+    const uint8_t *data, *format = NULL;
+    size_t size, format_size = 0;
+    int found = pm_example_bytes(e, "image/encoded", &data, &size);
+
+    if (found < 0)
+        return found;
+    if (found == 0 || size == 0)
+        return pm_fail(PM_EDATA, "%s: has no image/encoded", where);
+    if ((found = pm_example_bytes(e, "image/format", &format, &format_size)) < 0)
+        return found;
+    if (format_size == 3 && (memcmp(format, "raw", 3) == 0 || memcmp(format, "RAW", 3) == 0))
+        return read_raw(e, data, size, channels, where, out);
+    return pm_image_decode(data, size, channels, 0, where, out);
+}
+
+int pm_record_picture(const struct pm_setup *s, const uint8_t *record, size_t size,
+                      const char *where, struct pm_image8 *out)
+{
+    struct pm_example *e = NULL;
+    int err = PM_OK;
+
+    PM_TRY(pm_example_parse(record, size, where, &e));
+    PM_TRY(pm_record_image(e, s->channels, where, out));
+out:
+    pm_example_destroy(&e);
+    return err;
+}

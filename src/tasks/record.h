@@ -1,0 +1,18 @@
+/* record: what the tasks' records have in common: the picture. */
+#ifndef PM_RECORD_H
+#define PM_RECORD_H
+
+#include <pumice/task.h>
+
+/* The picture of image/encoded, in a format that decodes or, by image/format, raw; channels as of
+ * pm_image_decode. */
+int pm_record_image(const struct pm_example *e, int channels, const char *where,
+                    struct pm_image8 *out);
+/* pm_task_row.picture. */
+int pm_record_picture(const struct pm_setup *s, const uint8_t *record, size_t size,
+                      const char *where, struct pm_image8 *out);
+/* PM_EDATA as PM_ECORRUPT: a record that cannot be read says nothing of the others, as a label out of
+ * range does. */
+int pm_record_damage(int err);
+
+#endif

@@ -1,0 +1,370 @@
+/* segmentation: a class for each pixel.
+ *
+ * A sample is the picture of "image/encoded" and the map of labels of "image/segmentation/class/encoded",
+ * both through the preprocessing. Pixels of the label ignore_label do not count, neither in the loss nor
+ * in the metrics, nor does padding, which gets that label.
+ *
+ * The net's logits [n, h, w, classes] are enlarged to the labels' size, bilinearly with their corners
+ * aligned; the loss is the cross entropy of each pixel, of the merged logits and of each scale's where a
+ * net has an image pyramid. loss.upsample_logits=false takes it at the logits' size: labels are whole
+ * numbers that only the loader's threads handle, so these bring the maps down, by nearest elements.
+ *
+ * In evaluation the class is the largest of the logits, the lowest class among equals. With several
+ * scales, or mirrored pictures, the net runs over each (its variables are shared); probabilities are
+ * averaged after the softmax. */
+#include "tasks/record.h"
+#include "tasks/colormap.h"
+#include "tasks/segmentation.h"
+
+#include <pumice/trace.h>
+
+#include <math.h>
+#include <string.h>
+
+static const char *const metric_names[] = { "miou", "pixel_accuracy", "mean_accuracy", "fw_iou",
+                                            "loss", NULL };
+
+static bool higher_is_better(const char *metric)
+{
+    return strcmp(metric, "loss") != 0;
+}
+
+/* ---- samples ----------------------------------------------------------------------------- */
+
+static int check(const struct pm_setup *s)
+{
+    const int entries = pm_colormap_entries((enum pm_colormap)s->pixels.colormap);
+
+    if (s->channels != 1 && s->channels != 3)
+        return pm_fail(PM_ECONFIG, "input.channels: %d is neither 1 (grey) nor 3 (colour)",
+                       s->channels);
+    if (!s->preprocessing->apply_map)
+        return pm_fail(PM_ECONFIG, "input.preprocessing: \"%s\" is for pictures without label maps: "
+                       "task segmentation takes deeplab or deeplab_means", s->preprocessing->name);
+    if (s->labels_offset)
+        return pm_fail(PM_ECONFIG, "data.labels_offset: %d, but segmentation takes labels as they are: "
+                       "leave it out", s->labels_offset);
+    if (s->num_classes < 2)
+        return pm_fail(PM_ECONFIG, "model.num_classes: %d by config or data, at least 2 are needed",
+                       s->num_classes);
+    if (s->num_classes > entries)
+        return pm_fail(PM_ECONFIG, "eval.colormap: has colours for %d classes, there are %d: choose "
+                       "pascal, which has 512", entries, s->num_classes);
+    if (s->pixels.save_raw && s->num_classes > 256)
+        return pm_fail(PM_ECONFIG, "eval.save_raw: pictures of 8 bits cannot hold %d classes",
+                       s->num_classes);
+    return PM_OK;
+}
+
+static int fields(const struct pm_setup *s, bool train, struct pm_field out[PM_MAX_FIELDS])
+{
+    const int height = train ? s->height : s->eval_height;
+    const int width = train ? s->width : s->eval_width, err = check(s);
+
+    if (err)
+        return err;
+    out[0] = (struct pm_field) { "images", PM_F32, PM_SHAPE3(height, width, s->channels), 0 };
+    out[1] = (struct pm_field) { "labels", PM_I32, PM_SHAPE2(height, width),
+                                 s->pixels.ignore_label };
+    if (train)
+        out[1].shape = PM_SHAPE2(s->pixels.label_height, s->pixels.label_width);
+    return 2;
+}
+
+/* A grey picture's values. */
+static int decode(const uint8_t *data, size_t size, const char *where, struct pm_label *out)
+{
+    struct pm_image8 im = { 0 };
+    int err = PM_OK;
+
+    PM_TRY(pm_image_decode(data, size, 0, 0, where, &im));
+    if (im.channels != 1)
+        PM_TRY(pm_fail(PM_EDATA, "%s: image/segmentation/class/encoded: has %d channels, a label map is "
+                       "grey: dataset convert takes colour maps off", where, im.channels));
+    const size_t count = (size_t)im.height * (size_t)im.width;
+    *out = (struct pm_label){ im.height, im.width, pm_malloc(count * sizeof *out->values) };
+    for (size_t i = 0; i < count; i++)
+        out->values[i] = im.pixels[i];
+out:
+    pm_image_free(&im);
+    return err;
+}
+
+int pm_segmentation_label(const struct pm_example *e, const struct pm_setup *s, const char *where,
+                          struct pm_label *out)
+{
+    static const char key[] = "image/segmentation/class/encoded";
+    const uint8_t *data;
+    size_t size;
+    const int found = pm_example_bytes(e, key, &data, &size);
+    int err = PM_OK;
+
+    *out = (struct pm_label){ 0 };
+    PM_TRY(found);
+    if (found == 0 || size == 0)
+        PM_TRY(pm_fail(PM_EDATA, "%s: has no %s", where, key));
+    PM_TRY(pm_record_damage(decode(data, size, where, out)));
+    const size_t count = (size_t)out->height * (size_t)out->width;
+    for (size_t i = 0; i < count; i++) {
+        const int label = out->values[i];
+
+        if (label >= s->num_classes && label != s->pixels.ignore_label) {
+            PM_TRY(pm_fail(PM_EDATA, "%s: %s: label %d at row %zu, column %zu is outside 0..%d and not "
+                           "data.ignore_label, %d", where, key, label, i / (size_t)out->width,
+                           i % (size_t)out->width, s->num_classes - 1, s->pixels.ignore_label));
+        }
+    }
+    err = PM_OK;
+out:
+    if (err < 0) {
+        pm_free(out->values);
+        *out = (struct pm_label){ 0 };
+    }
+    return err;
+}
+
+/* The map in training at the input's size, or brought down to the logits'. */
+static int make_map(const struct pm_sampler *sampler, const struct pm_label *label,
+                    const struct pm_image8 *im, const struct pm_draws *draws, const char *where,
+                    int32_t *out)
+{
+    const struct pm_setup *s = sampler->setup;
+    const int height = sampler->train ? s->height : s->eval_height;
+    const int width = sampler->train ? s->width : s->eval_width;
+    const int rows = sampler->train ? s->pixels.label_height : height;
+    const int columns = sampler->train ? s->pixels.label_width : width;
+    const bool same = rows == height && columns == width;
+    int32_t *whole = same ? out : pm_malloc((size_t)height * (size_t)width * sizeof *whole);
+    const int err = s->preprocessing->apply_map(s->preprocessing_cfg, label, im, sampler->train,
+                                                draws, height, width, s->pixels.ignore_label, whole,
+                                                where);
+
+    if (!same) {
+        if (err == PM_OK)
+            pm_segmentation_resize(&(struct pm_class_map){ height, width, width, whole }, rows,
+                                   columns, out);
+        pm_free(whole);
+    }
+    return err;
+}
+
+static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
+                uint32_t example, const char *where, void *const *out)
+{
+    const struct pm_sampler *sampler = ctx;
+    const struct pm_setup *s = sampler->setup;
+    struct pm_rng r = pm_rng_make(seed, pm_hash("augmentation"), (uint32_t)step, example);
+    struct pm_image8 im = { 0 };
+    struct pm_label label = { 0 };
+    struct pm_example *e = NULL;
+    struct pm_draws draws = { 0 };
+    double begun = pm_trace_now();
+    int err = PM_OK;
+
+    PM_TRY(pm_record_damage(pm_example_parse(record, size, where, &e)));
+    PM_TRY(pm_segmentation_label(e, s, where, &label));
+    PM_TRY(pm_record_damage(pm_record_image(
+        e, s->channels == 1 ? PM_GREY_OR_COLOR : s->channels, where, &im)));
+    pm_trace_here("decode", begun);
+    begun = pm_trace_now();
+    if (sampler->train && s->preprocessing->draw)
+        s->preprocessing->draw(s->preprocessing_cfg, &r,
+                               &(struct pm_sight){ im.height, im.width, example, NULL, 0 }, &draws);
+    PM_TRY(s->preprocessing->apply(s->preprocessing_cfg, &im, sampler->train, &draws,
+                                   sampler->train ? s->height : s->eval_height,
+                                   sampler->train ? s->width : s->eval_width, s->channels, out[0],
+                                   where));
+    PM_TRY(make_map(sampler, &label, &im, &draws, where, out[1]));
+    pm_trace_here("preprocess", begun);
+out:
+    pm_image_free(&im);
+    pm_free(label.values);
+    pm_example_destroy(&e);
+    return err;
+}
+
+/* ---- heads and losses -------------------------------------------------------------------- */
+
+static int check_heads(const struct pm_setup *s, const struct pm_heads *heads, int batch)
+{
+    const struct pm_shape shape = heads->logits->out_shape;
+    char text[64];
+
+    if (shape.rank != 4 || shape.dim[0] != batch || shape.dim[3] != s->num_classes)
+        return pm_fail(PM_ECONFIG, "the net's last layer, %s, gives %s, but segmentation into %d "
+                       "classes needs [%d, height, width, %d]", heads->logits->name,
+                       pm_shape_text(shape, text), s->num_classes, batch, s->num_classes);
+    return PM_OK;
+}
+
+static int settle(struct pm_setup *s, const struct pm_net_maker *maker)
+{
+    struct pm_net *net = NULL;
+    struct pm_heads heads = { 0 };
+    int err = PM_OK;
+
+    if (s->pixels.upsample_logits)
+        return PM_OK;
+    net = pm_net_create();
+    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, s->height, s->width,
+                                                                   s->channels), PM_F32);
+    PM_TRY(maker->heads(maker->ctx, net, images, &heads));
+    s->pixels.label_height = heads.logits->out_shape.dim[1];
+    s->pixels.label_width = heads.logits->out_shape.dim[2];
+out:
+    pm_net_destroy(&net);
+    return err;
+}
+
+static struct pm_node *resized(struct pm_net *net, const char *name, struct pm_node *x, int height,
+                               int width, const char *method)
+{
+    if (x->out_shape.dim[1] == height && x->out_shape.dim[2] == width)
+        return x;
+    return pm_net_add(net, name, x, "resize size=[%d,%d] coordinates=align_corners method=%s "
+                      "rounding=round_prefer_ceil", height, width, method);
+}
+
+static void add_loss(struct pm_net *net, const char *name, struct pm_node *logits,
+                     struct pm_node *labels, const struct pm_setup *s)
+{
+    const struct pm_shape size = labels->out_shape;
+    char enlarged[64];
+
+    snprintf(enlarged, sizeof enlarged, "%s_logits", name);
+    logits = resized(net, enlarged, logits, size.dim[1], size.dim[2], "bilinear");
+    pm_net_add_many(net, name, (struct pm_node *[]){ logits, labels }, 2,
+                    "softmax_cross_entropy ignore_label=%d", s->pixels.ignore_label);
+}
+
+static void add_losses(struct pm_net *net, const struct pm_heads *heads, const struct pm_setup *s)
+{
+    struct pm_node *labels;
+    char name[32];
+
+    if (net->error)
+        return;
+    labels = pm_net_find(net, "labels");
+    if (!labels)
+        labels = pm_net_input(net, "labels", PM_SHAPE3(heads->logits->out_shape.dim[0],
+                                                       s->pixels.label_height,
+                                                       s->pixels.label_width), PM_I32);
+    add_loss(net, "loss", heads->logits, labels, s);
+    for (int i = 0; i < heads->scales; i++) {
+        snprintf(name, sizeof name, "loss_scale_%d", i + 1);
+        add_loss(net, name, heads->scale_logits[i], labels, s);
+    }
+}
+
+/* ---- outputs ----------------------------------------------------------------------------- */
+
+struct seeing {
+    struct pm_net *net;
+    struct pm_node *images;
+    const struct pm_net_maker *maker;
+    const struct pm_setup *setup;
+    int height, width;
+};
+
+/* Logits at the pictures' size, of the picture at this scale and mirrored or not. pass: NULL for the
+ * first, whose variables are the others', too. */
+static int see(const struct seeing *v, float scale, bool mirrored, const char *pass,
+               struct pm_node **out)
+{
+    struct pm_net *net = v->net;
+    struct pm_node *x = v->images;
+    struct pm_heads heads = { 0 };
+    /* TensorFlow's, in float32: corners stay corners. */
+    const int height = (int)(((float)v->height - 1.0f) * scale + 1.0f);
+    const int width = (int)(((float)v->width - 1.0f) * scale + 1.0f);
+    int err = PM_OK;
+
+    net->pass = pass;
+    if (mirrored)
+        x = pm_net_add(net, "mirrored", x, "flip");
+    x = resized(net, "scaled", x, height, width, "bilinear");
+    PM_TRY(net->error);
+    PM_TRY(v->maker->heads(v->maker->ctx, net, x, &heads));
+    x = heads.logits;
+    if (mirrored)
+        x = pm_net_add(net, "logits_mirrored_back", x, "flip");
+    *out = resized(net, "logits_enlarged", x, v->height, v->width,
+                   v->setup->pixels.predict_upsampled ? "bilinear" : "nearest");
+    err = net->error;
+out:
+    net->pass = NULL;
+    return err;
+}
+
+/* Sums of probabilities over every scale, mirrored or not. */
+static int see_all(const struct seeing *v, int *count, struct pm_node **sum)
+{
+    static const float whole[] = { 1 };
+    const struct pm_pixels_setup *s = &v->setup->pixels;
+    const float *scales = s->scales.count ? s->scales.v : whole;
+    const int n = s->scales.count ? s->scales.count : 1;
+    struct pm_net *net = v->net;
+    int err = PM_OK;
+
+    *count = 0;
+    for (int i = 0; i < n * (s->flip ? 2 : 1); i++) {
+        const bool mirrored = i >= n;
+        const char *pass = pm_arena_printf(net->arena, "scale_%.2f%s", (double)scales[i % n],
+                                           mirrored ? "_mirrored" : "");
+        struct pm_node *x = NULL;
+
+        PM_TRY(see(v, scales[i % n], mirrored, i == 0 ? NULL : pass, &x));
+        x = pm_net_add(net, pm_arena_printf(net->arena, "%s/probabilities", pass), x, "softmax");
+        *sum = i == 0 ? x : pm_net_add_many(net, pm_arena_printf(net->arena, "%s/sum", pass),
+                                            (struct pm_node *[]){ *sum, x }, 2, "add");
+        ++*count;
+    }
+    err = net->error;
+out:
+    return err;
+}
+
+static bool sees_once(const struct pm_pixels_setup *s)
+{
+    return !s->flip && (s->scales.count == 0 || (s->scales.count == 1 && s->scales.v[0] == 1));
+}
+
+static int add_outputs(struct pm_net *net, struct pm_node *images, const struct pm_net_maker *maker,
+                       const struct pm_setup *s, enum pm_use use, struct pm_outputs *out)
+{
+    const struct pm_shape size = images->out_shape;
+    const struct seeing v = { net, images, maker, s, size.dim[1], size.dim[2] };
+    struct pm_node *x = NULL, *classes, *labels;
+    int count = 1, err = PM_OK;
+
+    if (sees_once(&s->pixels))
+        PM_TRY(see(&v, 1, false, NULL, &x));
+    else
+        PM_TRY(see_all(&v, &count, &x));
+    classes = pm_net_add(net, "predictions", x, "argmax");
+    *out = (struct pm_outputs){ .node = { classes->name }, .count = 1 };
+    if (use == PM_USE_EVAL) {
+        if (!sees_once(&s->pixels)) { /* the logarithm of the mean, which is never quite 0 */
+            x = pm_net_add(net, "mean", x, "affine scale=%.9g shift=1e-30", 1.0 / count);
+            x = pm_net_add(net, "log", x, "log");
+        }
+        labels = pm_net_input(net, "labels", PM_SHAPE3(size.dim[0], size.dim[1], size.dim[2]),
+                              PM_I32);
+        pm_net_add_many(net, "loss", (struct pm_node *[]){ x, labels }, 2,
+                        "softmax_cross_entropy ignore_label=%d", s->pixels.ignore_label);
+    }
+    err = net->error;
+out:
+    return err;
+}
+
+const struct pm_task_row pm_task_segmentation = {
+    .name = "segmentation", .fields = fields, .make = make, .picture = pm_record_picture,
+    .check_heads = check_heads, .settle = settle, .add_loss = add_losses,
+    .add_outputs = add_outputs,
+    .metric_names = metric_names, .higher_is_better = higher_is_better,
+    .score_create = pm_segmentation_score_create, .score_destroy = pm_segmentation_score_destroy,
+    .score_add = pm_segmentation_score_add, .score_report = pm_segmentation_score_report,
+    .score_detail = pm_segmentation_score_detail, .score_samples = pm_segmentation_score_samples,
+    .score_sample = pm_segmentation_score_sample, .present = pm_segmentation_present,
+};

@@ -1,0 +1,44 @@
+/* segmentation: what the files of this task share. Label maps are of pm_label; their colours and those
+ * of predictions are the config's. */
+#ifndef PM_SEGMENTATION_H
+#define PM_SEGMENTATION_H
+
+#include <pumice/task.h>
+
+struct pm_example;
+
+/* The record's label map, every value of it a class or ignored; freed with pm_free. */
+int pm_segmentation_label(const struct pm_example *e, const struct pm_setup *s, const char *where,
+                          struct pm_label *out);
+/* Where evaluation puts a picture of this size into the input. */
+int pm_segmentation_place(const struct pm_setup *s, int height, int width, const char *where,
+                          struct pm_framing *out);
+
+/* A prediction: classes of the input's rows and columns. */
+struct pm_class_map {
+    int height, width; /* of what is looked at: the first rows and columns */
+    int stride;        /* elements from row to row */
+    const int32_t *classes;
+};
+/* Brought to height x width, each element the nearest one's, corners aligned. out: height * width. */
+void pm_segmentation_resize(const struct pm_class_map *m, int height, int width, int32_t *out);
+/* Classes in their colours. im is freed with pm_image_free. */
+void pm_segmentation_paint(const struct pm_setup *s, const int32_t *classes, int height, int width,
+                           struct pm_image8 *im);
+
+/* The hooks of struct pm_task_row; their file is segmentation_score.c, segmentation_present.c. */
+struct pm_score *pm_segmentation_score_create(const struct pm_setup *s);
+void pm_segmentation_score_destroy(struct pm_score **m);
+int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
+                              const void *const *outputs, double loss);
+void pm_segmentation_score_report(const struct pm_score *m, struct cJSON *object);
+void pm_segmentation_score_detail(const struct pm_score *m, struct cJSON *object);
+int pm_segmentation_score_samples(const struct pm_score *m, uint64_t records[PM_MAX_SAMPLES]);
+int pm_segmentation_score_sample(const struct pm_score *m, int i, const uint8_t *record, size_t size,
+                                 const char *where, struct cJSON *object,
+                                 struct pm_picture pictures[PM_MAX_PICTURES]);
+int pm_segmentation_present(const struct pm_setup *s, const void *const *outputs,
+                            const struct pm_image8 *picture, struct cJSON *object,
+                            struct pm_picture pictures[PM_MAX_PICTURES]);
+
+#endif

@@ -1,0 +1,131 @@
+/* segmentation_present: a prediction at its picture's own size: shares of pixels by class, the classes
+ * in colours, the same over the picture, and their numbers. */
+#include "tasks/colormap.h"
+#include "tasks/segmentation.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+
+/* ---- maps -------------------------------------------------------------------------------- */
+
+/* In float32 and halves upwards, as maps of labels are brought to a size (preprocessing_deeplab.c). */
+static int nearest(int i, int in, int out)
+{
+    const float step = out > 1 ? (float)(in - 1) / (float)(out - 1) : 0;
+    const int at = (int)roundf((float)i * step);
+
+    return at < in ? at : in - 1;
+}
+
+void pm_segmentation_resize(const struct pm_class_map *m, int height, int width, int32_t *out)
+{
+    int *column = pm_malloc((size_t)width * sizeof *column);
+
+    for (int x = 0; x < width; x++)
+        column[x] = nearest(x, m->width, width);
+    for (int y = 0; y < height; y++) {
+        const int32_t *row = m->classes + (size_t)nearest(y, m->height, height) * (size_t)m->stride;
+
+        for (int x = 0; x < width; x++)
+            *out++ = row[column[x]];
+    }
+    pm_free(column);
+}
+
+void pm_segmentation_paint(const struct pm_setup *s, const int32_t *classes, int height, int width,
+                           struct pm_image8 *im)
+{
+    const enum pm_colormap map = (enum pm_colormap)s->pixels.colormap;
+    const size_t count = (size_t)height * (size_t)width;
+
+    *im = (struct pm_image8){ height, width, 3, pm_malloc(3 * count) };
+    for (size_t i = 0; i < count; i++) {
+        const struct pm_color c = pm_colormap_color(map, classes[i]);
+
+        im->pixels[3 * i] = c.r, im->pixels[3 * i + 1] = c.g, im->pixels[3 * i + 2] = c.b;
+    }
+}
+
+int pm_segmentation_place(const struct pm_setup *s, int height, int width, const char *where,
+                          struct pm_framing *out)
+{
+    return s->preprocessing->place(s->preprocessing_cfg, height, width, false, NULL, s->eval_height,
+                                   s->eval_width, out, where);
+}
+
+/* ---- predictions ------------------------------------------------------------------------- */
+
+static void add_shares(const struct pm_setup *s, const int32_t *classes, size_t pixels,
+                       cJSON *object)
+{
+    uint64_t *count = pm_calloc((size_t)s->num_classes, sizeof *count);
+    cJSON *list = cJSON_AddArrayToObject(object, "classes");
+
+    for (size_t i = 0; i < pixels; i++)
+        count[classes[i]]++;
+    for (int c = 0; c < s->num_classes; c++) {
+        cJSON *row;
+
+        if (count[c] == 0)
+            continue;
+        row = cJSON_CreateObject();
+        cJSON_AddNumberToObject(row, "label", c);
+        if (s->labels && s->labels[c])
+            cJSON_AddStringToObject(row, "name", s->labels[c]);
+        cJSON_AddNumberToObject(row, "share", (double)count[c] / (double)pixels);
+        cJSON_AddItemToArray(list, row);
+    }
+    pm_free(count);
+}
+
+/* Half and half. */
+static void overlay(const struct pm_image8 *picture, const struct pm_image8 *colors,
+                    struct pm_image8 *out)
+{
+    const size_t bytes = 3 * (size_t)picture->height * (size_t)picture->width;
+
+    *out = (struct pm_image8){ picture->height, picture->width, 3, pm_malloc(bytes) };
+    for (size_t i = 0; i < bytes; i++)
+        out->pixels[i] = (uint8_t)((picture->pixels[i] + colors->pixels[i] + 1) / 2);
+}
+
+static void raw(const struct pm_setup *s, const int32_t *classes, int height, int width,
+                struct pm_image8 *out)
+{
+    const size_t count = (size_t)height * (size_t)width;
+
+    *out = (struct pm_image8){ height, width, 1, pm_malloc(count) };
+    for (size_t i = 0; i < count; i++)
+        out->pixels[i] =
+            (uint8_t)pm_colormap_raw((enum pm_colormap)s->pixels.colormap, classes[i]);
+}
+
+int pm_segmentation_present(const struct pm_setup *s, const void *const *outputs,
+                            const struct pm_image8 *picture, struct cJSON *object,
+                            struct pm_picture pictures[PM_MAX_PICTURES])
+{
+    const int height = picture->height, width = picture->width;
+    const size_t pixels = (size_t)height * (size_t)width;
+    int32_t *classes = pm_malloc(pixels * sizeof *classes);
+    struct pm_framing place = { 0 };
+    int err = PM_OK;
+
+    PM_TRY(pm_segmentation_place(s, height, width, "prediction", &place));
+    pm_segmentation_resize(&(struct pm_class_map){ place.height, place.width, s->eval_width,
+                                                   outputs[0] }, height, width, classes);
+    cJSON_AddItemToObject(object, "size", cJSON_CreateIntArray((const int[]){ height, width }, 2));
+    add_shares(s, classes, pixels, object);
+    if (!pictures)
+        goto out;
+    pictures[0].what = "_prediction";
+    pm_segmentation_paint(s, classes, height, width, &pictures[0].image);
+    pictures[1].what = "_overlay";
+    overlay(picture, &pictures[0].image, &pictures[1].image);
+    if (s->pixels.save_raw) {
+        pictures[2].what = "_raw";
+        raw(s, classes, height, width, &pictures[2].image);
+    }
+out:
+    pm_free(classes);
+    return err;
+}
