@@ -99,8 +99,15 @@ void pm_image_free(struct pm_image8 *im);
 /* A map of whole numbers that goes with an image: classes or instances of its pixels, row-major. */
 struct pm_label {
     int height, width;
-    uint16_t *values; /* owned; pm_free */
+    uint16_t *values; /* owned: pm_label_free */
 };
+/* Of a PNG, whose stored numbers they are: grey of 1 to 16 bits, or the index of a palette (three equal
+ * channels are grey). PM_EDATA for colours, anything damaged and other formats; sizes as for images. */
+int pm_label_decode(const void *data, size_t size, size_t max_pixels, const char *where,
+                    struct pm_label *out);
+void pm_label_free(struct pm_label *l);
+/* As a grey PNG of 8 bits; PM_EDATA for a value above 255. */
+int pm_label_encode(const struct pm_label *l, const char *where, uint8_t **out, size_t *size);
 
 /* ---- preprocessing ------------------------------------------------------------------------ */
 

@@ -163,6 +163,18 @@ def images():
             yield f"{name}{wanted}", first + body
 
 
+def labels():
+    palette = chunk(b"PLTE", bytes(range(48)))
+    for name, body in (("gray", png(5, 4, 0)), ("deep", png(5, 4, 0, 16)), ("bits", png(9, 3, 0, 1)),
+                       ("two", png(9, 3, 0, 2)), ("palette", png(5, 5, 3, 8, 0, palette)),
+                       ("palette4", png(5, 5, 3, 4, 0, palette + chunk(b"tRNS", b"\0\x80"))),
+                       ("rgb", png(5, 4, 2)), ("rgb16", png(2, 1, 2, 16)), ("rgba", png(3, 3, 6)),
+                       ("gray_alpha", png(3, 3, 4)), ("interlaced", png(9, 9, 3, 4, 1, palette)),
+                       ("equal", png(4, 4, 2, 8, 1)), ("cut", png(5, 4, 0)[:-20]),
+                       ("text", png(2, 2, 0, 8, 0, chunk(b"tEXt", b"a\0b")))):
+        yield name, body
+
+
 # ---- the rest ----------------------------------------------------------------------------
 
 def idx(kind, dims, data):
@@ -576,7 +588,7 @@ def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     project = pathlib.Path(sys.argv[2]) if len(sys.argv) == 3 else SOURCE
-    seeds = {"example": examples(), "tfrecord": tfrecords(), "image": images(), "mnist": mnists(),
+    seeds = {"example": examples(), "tfrecord": tfrecords(), "image": images(), "label": labels(), "mnist": mnists(),
              "cifar10": cifars(), "safetensors": safetensors(), "net_json": nets(),
              "config": configs(project), "json": jsons(project), "dataset": datasets(),
              "run": runs(), "report": reports(), "verdicts": verdicts(), "coco": cocos(),

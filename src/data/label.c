@@ -1,0 +1,185 @@
+/* Maps of labels from and to PNG, by libpng: the number of a pixel is what the file stores, never a
+ * colour made of it. A grey sample of 1, 2, 4, 8 or 16 bits is not scaled, of a palette the index
+ * counts, alpha is dropped; three channels are taken where they are equal everywhere, as some programs
+ * write grey pictures. Anything else is a picture of colours, which says no numbers. */
+#include <setjmp.h>
+#include <string.h>
+
+#include <png.h>
+
+#include <pumice/data.h>
+
+struct source {
+    const uint8_t *data;
+    size_t size, at;
+    jmp_buf jump;
+    char text[160];
+    png_structp png;
+    png_infop info;
+    uint8_t *pixels; /* [height] rows of row_size */
+    uint8_t **rows;
+    size_t row_size;
+};
+
+static void take(png_structp png, png_bytep out, size_t count)
+{
+    struct source *s = png_get_io_ptr(png);
+
+    if (count > s->size - s->at)
+        png_error(png, "it is cut short");
+    memcpy(out, s->data + s->at, count);
+    s->at += count;
+}
+
+static void fail(png_structp png, png_const_charp text)
+{
+    struct source *s = png_get_error_ptr(png);
+
+    snprintf(s->text, sizeof s->text, "%s", text);
+    longjmp(s->jump, 1);
+}
+
+static void pass_over(png_structp png, png_const_charp text)
+{
+    (void)png, (void)text;
+}
+
+static void *get(png_structp png, size_t size)
+{
+    (void)png;
+    return pm_try_realloc(NULL, size);
+}
+
+static void give_back(png_structp png, void *p)
+{
+    (void)png;
+    pm_free(p);
+}
+
+/* Up to the pixels: what the file says of itself, sizes checked. false: s->text says why not. */
+static bool read_header(struct source *s, size_t max_pixels)
+{
+    if (setjmp(s->jump))
+        return false;
+    s->info = png_create_info_struct(s->png);
+    if (!s->info)
+        png_error(s->png, "no memory");
+    png_set_read_fn(s->png, s, take);
+    png_set_user_limits(s->png, 1 << 20, 1 << 20);
+    png_read_info(s->png, s->info);
+    const size_t height = png_get_image_height(s->png, s->info);
+    const size_t width = png_get_image_width(s->png, s->info);
+    const size_t most = max_pixels ? max_pixels : (size_t)1 << 28;
+    if (width > most / height) {
+        snprintf(s->text, sizeof s->text, "%zu x %zu pixels, at most %zu are allowed", height, width,
+                 most);
+        return false;
+    }
+    png_set_packing(s->png);
+    png_set_strip_alpha(s->png);
+    if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+        png_set_swap(s->png);
+    png_set_interlace_handling(s->png);
+    png_read_update_info(s->png, s->info);
+    s->row_size = png_get_rowbytes(s->png, s->info);
+    return true;
+}
+
+static bool read_pixels(struct source *s)
+{
+    if (setjmp(s->jump))
+        return false;
+    png_read_image(s->png, s->rows);
+    png_read_end(s->png, NULL);
+    return true;
+}
+
+/* The rows' samples as numbers. */
+static int numbers(const struct source *s, const char *where, struct pm_label *out)
+{
+    const int channels = png_get_channels(s->png, s->info);
+    const bool deep = png_get_bit_depth(s->png, s->info) == 16;
+
+    for (int y = 0; y < out->height; y++) {
+        uint16_t *to = out->values + (size_t)y * (size_t)out->width;
+        const uint8_t *row = s->rows[y];
+        if (deep && channels == 1)
+            memcpy(to, row, (size_t)out->width * 2);
+        else if (channels == 1)
+            for (int x = 0; x < out->width; x++)
+                to[x] = row[x];
+        for (int x = 0; x < out->width && channels == 3; x++) {
+            uint16_t v[3];
+            for (int c = 0; c < 3; c++)
+                if (deep)
+                    memcpy(&v[c], row + (3 * x + c) * 2, 2);
+                else
+                    v[c] = row[3 * x + c];
+            if (v[0] != v[1] || v[0] != v[2])
+                return pm_fail(PM_EDATA, "%s: the map of labels is a picture of colours (%d, %d, %d at "
+                               "row %d, column %d); labels are grey PNGs or indices of a palette: "
+                               "pumice dataset convert pairs colours=FILE makes such of colours",
+                               where, v[0], v[1], v[2], y, x);
+            to[x] = v[0];
+        }
+    }
+    return PM_OK;
+}
+
+int pm_label_decode(const void *data, size_t size, size_t max_pixels, const char *where,
+                    struct pm_label *out)
+{
+    int err = PM_OK;
+    struct source s = { .data = data, .size = size };
+
+    *out = (struct pm_label){ 0 };
+    if (size < 8 || png_sig_cmp(data, 0, 8))
+        return pm_fail(PM_EDATA, "%s: the map of labels, %zu bytes, is no PNG", where, size);
+    s.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &s, fail, pass_over, NULL, get, give_back);
+    if (!s.png)
+        return pm_fail(PM_EFAIL, "%s: libpng cannot be used: it is not version %s", where,
+                       PNG_LIBPNG_VER_STRING);
+    if (!read_header(&s, max_pixels))
+        PM_TRY(pm_fail(PM_EDATA, "%s: the map of labels is no good PNG: %s", where, s.text));
+    out->height = (int)png_get_image_height(s.png, s.info);
+    out->width = (int)png_get_image_width(s.png, s.info);
+    s.pixels = pm_malloc((size_t)out->height * s.row_size);
+    s.rows = pm_malloc((size_t)out->height * sizeof *s.rows);
+    for (int y = 0; y < out->height; y++)
+        s.rows[y] = s.pixels + (size_t)y * s.row_size;
+    if (!read_pixels(&s))
+        PM_TRY(pm_fail(PM_EDATA, "%s: the map of labels is no good PNG: %s", where, s.text));
+    out->values = pm_malloc((size_t)out->height * (size_t)out->width * sizeof *out->values);
+    PM_TRY(numbers(&s, where, out));
+out:
+    png_destroy_read_struct(&s.png, &s.info, NULL);
+    pm_free(s.pixels);
+    pm_free(s.rows);
+    if (err < 0)
+        pm_label_free(out);
+    return err;
+}
+
+void pm_label_free(struct pm_label *l)
+{
+    pm_free(l->values);
+    *l = (struct pm_label){ 0 };
+}
+
+int pm_label_encode(const struct pm_label *l, const char *where, uint8_t **out, size_t *size)
+{
+    const size_t count = (size_t)l->height * (size_t)l->width;
+    struct pm_image8 im = { l->height, l->width, 1, NULL };
+
+    for (size_t i = 0; i < count; i++)
+        if (l->values[i] > 255)
+            return pm_fail(PM_EDATA, "%s: a label of %d at row %zu, column %zu: maps of classes have "
+                           "0..255", where, l->values[i], i / (size_t)l->width,
+                           i % (size_t)l->width);
+    im.pixels = pm_malloc(count);
+    for (size_t i = 0; i < count; i++)
+        im.pixels[i] = (uint8_t)l->values[i];
+    const int err = pm_image_encode_png(&im, out, size);
+    pm_image_free(&im);
+    return err;
+}

@@ -1,0 +1,187 @@
+/* Maps of labels: every kind of PNG gives the numbers it stores, what is no map is refused. */
+#include <zlib.h>
+
+#include "data_common.h"
+
+/* A PNG of one piece, written by hand so that palettes and depths are as wanted. */
+struct png {
+    uint8_t bytes[4096];
+    size_t size;
+};
+
+static void be32(uint8_t *p, uint32_t v)
+{
+    for (int i = 0; i < 4; i++)
+        p[i] = (uint8_t)(v >> (24 - 8 * i));
+}
+
+static void chunk(struct png *p, const char *type, const void *body, size_t size)
+{
+    uint8_t *at = p->bytes + p->size;
+
+    be32(at, (uint32_t)size);
+    memcpy(at + 4, type, 4);
+    if (size)
+        memcpy(at + 8, body, size);
+    be32(at + 8 + size, (uint32_t)crc32(0, at + 4, (uInt)size + 4));
+    p->size += size + 12;
+}
+
+/* rows: filter bytes left out. color 0 grey, 2 RGB, 3 palette, 4 grey and alpha. */
+static struct png png_of(int height, int width, int depth, int color, const uint8_t *rows)
+{
+    static const int samples[] = { 1, 0, 3, 1, 2, 0, 4 };
+    const size_t row = (size_t)(width * samples[color] * depth + 7) / 8;
+    struct png p = { .size = 8 };
+    uint8_t header[13] = { 0 }, raw[2048], packed[2048], palette[768];
+    uLongf length = sizeof packed;
+
+    memcpy(p.bytes, "\x89PNG\r\n\x1a\n", 8);
+    be32(header, (uint32_t)width);
+    be32(header + 4, (uint32_t)height);
+    header[8] = (uint8_t)depth, header[9] = (uint8_t)color;
+    chunk(&p, "IHDR", header, 13);
+    for (size_t i = 0; i < sizeof palette; i++)
+        palette[i] = (uint8_t)(37 * i + 5);
+    if (color == 3)
+        chunk(&p, "PLTE", palette, (size_t)3 << depth);
+    for (size_t y = 0; y < (size_t)height; y++) {
+        raw[y * (row + 1)] = 0;
+        memcpy(raw + y * (row + 1) + 1, rows + y * row, row);
+    }
+    assert_int_equal(compress(packed, &length, raw, (row + 1) * (size_t)height), Z_OK);
+    chunk(&p, "IDAT", packed, length);
+    chunk(&p, "IEND", NULL, 0);
+    return p;
+}
+
+static void kinds(void **state)
+{
+    static const uint8_t bytes[] = { 0, 1, 20, 255, 7, 128 };
+    static const uint8_t deep[] = { 0, 3, 0x69, 0x7b, 0xff, 0xff, 1, 0 }; /* 3, 27003, 65535, 256 */
+    static const uint8_t bits[] = { 0xa0, 0x40 }, quads[] = { 0x1b, 0xe4 }, fours[] = { 0x1f, 0xa0 };
+    static const uint8_t alpha[] = { 9, 0, 200, 255 };
+    static const uint8_t equal[] = { 4, 4, 4, 250, 250, 250 };
+    const struct {
+        const char *name;
+        int height, width, depth, color;
+        const uint8_t *rows;
+        uint16_t want[6];
+    } cases[] = {
+        { "grey", 2, 3, 8, 0, bytes, { 0, 1, 20, 255, 7, 128 } },
+        { "palette", 2, 3, 8, 3, bytes, { 0, 1, 20, 255, 7, 128 } },
+        { "palette of 4 bits", 2, 2, 4, 3, fours, { 1, 15, 10, 0 } },
+        { "palette of 2 bits", 1, 4, 2, 3, quads, { 0, 1, 2, 3 } },
+        { "16 bits", 2, 2, 16, 0, deep, { 3, 27003, 65535, 256 } },
+        { "1 bit", 2, 3, 1, 0, bits, { 1, 0, 1, 0, 1, 0 } },
+        { "2 bits", 1, 4, 2, 0, quads, { 0, 1, 2, 3 } },
+        { "grey and alpha", 1, 2, 8, 4, alpha, { 9, 200 } },
+        { "three equal channels", 1, 2, 8, 2, equal, { 4, 250 } },
+    };
+
+    (void)state;
+    for (size_t k = 0; k < PM_COUNT(cases); k++) {
+        const struct png p = png_of(cases[k].height, cases[k].width, cases[k].depth, cases[k].color,
+                                    cases[k].rows);
+        struct pm_label l;
+        if (pm_label_decode(p.bytes, p.size, 0, cases[k].name, &l) < 0)
+            fail_msg("%s", pm_error_text());
+        assert_int_equal(l.height, cases[k].height);
+        assert_int_equal(l.width, cases[k].width);
+        for (int i = 0; i < l.height * l.width; i++)
+            if (l.values[i] != cases[k].want[i])
+                fail_msg("%s, %d: %d, not %d", cases[k].name, i, l.values[i], cases[k].want[i]);
+        pm_label_free(&l);
+        assert_null(l.values);
+    }
+}
+
+static void refused(void **state)
+{
+    static const uint8_t colours[] = { 4, 4, 4, 128, 0, 0 };
+    static const uint8_t grey[] = { 1, 2, 3, 4, 5, 6 };
+    struct png p = png_of(1, 2, 8, 2, colours);
+    struct pm_label l;
+
+    (void)state;
+    assert_fails(pm_label_decode(p.bytes, p.size, 0, "a.png", &l), PM_EDATA, "a.png", "128, 0, 0",
+                 "row 0, column 1", "colours=FILE");
+    assert_null(l.values);
+    p = png_of(2, 3, 8, 0, grey);
+    assert_fails(pm_label_decode(p.bytes, p.size, 5, "a.png", &l), PM_EDATA, "2 x 3", "5");
+    for (size_t cut = 0; cut < p.size; cut++)
+        assert_int_equal(pm_label_decode(p.bytes, cut, 0, "a.png", &l), PM_EDATA);
+    assert_fails(pm_label_decode("\xff\xd8\xff\xe0 JPEG", 9, 0, "a.jpg", &l), PM_EDATA, "a.jpg",
+                 "no PNG");
+    p.bytes[p.size - 12 - 1] ^= 1; /* IDAT's checksum */
+    assert_fails(pm_label_decode(p.bytes, p.size, 0, "a.png", &l), PM_EDATA, "a.png", "CRC");
+}
+
+static void written(void **state)
+{
+    uint16_t values[] = { 0, 20, 255, 3, 1, 7 };
+    const struct pm_label in = { 2, 3, values };
+    struct pm_label back;
+    uint8_t *png = NULL;
+    size_t size = 0;
+
+    (void)state;
+    assert_int_equal(pm_label_encode(&in, "m", &png, &size), PM_OK);
+    assert_int_equal(png[24], 8);
+    assert_int_equal(png[25], 0);
+    assert_int_equal(pm_label_decode(png, size, 0, "back", &back), PM_OK);
+    assert_true(back.height == 2 && back.width == 3);
+    assert_memory_equal(back.values, values, sizeof values);
+    pm_label_free(&back);
+    pm_free(png);
+    values[4] = 256;
+    assert_fails(pm_label_encode(&in, "m", &png, &size), PM_EDATA, "256", "row 1, column 1");
+}
+
+/* libpng's own kinds, where those files are: grey and palette ones of every depth, interlaced too, have
+ * the numbers that pm_image_decode scales or looks up. */
+static void corner_files(void **state)
+{
+    const char *folder = shared_data("images-corner/pngsuite");
+    struct pm_arena *a = pm_arena_create();
+    char **names = NULL;
+    size_t count = 0;
+    int compared = 0;
+
+    (void)state;
+    assert_int_equal(pm_list_folder(a, folder, &names, &count), PM_OK);
+    for (size_t i = 0; i < count; i++) {
+        struct pm_image8 im = { 0 };
+        struct pm_label l = { 0 };
+        char *data = NULL;
+        size_t size = 0;
+        if (strncmp(names[i], "bas", 3) || names[i][4] != '0') /* basn0g01.png, basi0g16.png ... */
+            continue;
+        assert_int_equal(pm_file_read(pm_arena_printf(a, "%s/%s", folder, names[i]), &data, &size),
+                         PM_OK);
+        assert_int_equal(pm_image_decode(data, size, 1, 0, names[i], &im), PM_OK);
+        assert_int_equal(pm_label_decode(data, size, 0, names[i], &l), PM_OK);
+        assert_true(im.height == l.height && im.width == l.width);
+        const int depth = atoi(names[i] + 6);
+        for (int k = 0; k < l.height * l.width; k++)
+            assert_int_equal(depth == 16 ? l.values[k] >> 8 : l.values[k] * 255 / ((1 << depth) - 1),
+                             im.pixels[k]);
+        compared++;
+        pm_free(data);
+        pm_image_free(&im);
+        pm_label_free(&l);
+    }
+    assert_int_equal(compared, 10);
+    pm_arena_destroy(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kinds),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(written),
+        cmocka_unit_test(corner_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
