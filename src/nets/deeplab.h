@@ -42,6 +42,9 @@ struct pm_deeplab_options {
     PM_DOUBLE(pm_deeplab_options, head_batch_norm_decay, 0.9997, 0, 1,                             \
               "decay of the moving averages in pyramid pooling and decoder; lower for runs of few "\
               "steps"),                                                                            \
+    PM_BOOL(pm_deeplab_options, bounded_activation, false,                                         \
+            "relu6 in place of relu; in Xception what is not activated is cut to -6..6 too, for "  \
+            "inference in integers"),                                                              \
     PM_FLOAT(pm_nets_options, keep_prob, 0.9, 0.01, 1,                                             \
              "share of the outputs of the pyramid pooling that dropout keeps"),                    \
     PM_INTS(pm_deeplab_options, aspp_rates, "[]", 1, 256,                                          \

@@ -12,8 +12,12 @@ static struct pm_node *low_level(const struct pm_deeplab *d, int stride)
 {
     const int index = stride == 4 ? 0 : stride == 8 ? 1 : stride == 16 ? 2 : -1;
     const char *name = index < 0 ? NULL : d->backbone->low[index];
-    struct pm_node *x = name ? pm_net_find(d->net, name) : NULL;
+    struct pm_node *x = name ? pm_net_find(d->net, name) : NULL, *clip = NULL;
 
+    if (x && d->o->bounded_activation)
+        clip = pm_net_find(d->net, pm_arena_printf(d->net->arena, "%s/clip", name));
+    if (clip)
+        return clip;
     if (!x && !d->net->error)
         d->net->error = pm_fail(PM_ECONFIG, "model.decoder_strides: deeplab_%s has no map for a "
                                 "decoder at stride %d: strides are 4, 8 and 16, or [] for no decoder",

@@ -7,6 +7,38 @@
     PM_INT(pm_nets_options, divisible_by, 0, 0, 1024,                                              \
            "scaled widths are multiples of this; 0: of 8, or as they come with a depth_multiplier "\
            "other than 1")
+#define DEPTH_ALONE                                                                                \
+    PM_DOUBLE(pm_nets_options, depth_multiplier, 1, 0.01, 4,                                       \
+              "factor of the backbone's widths, which are multiples of 8")
+#define GRID(layers)                                                                               \
+    PM_INTS(pm_deeplab_options, multi_grid, "[]", 1, 64,                                           \
+            "factors of the dilations in the backbone's last block, one for each of its " layers   \
+            "; none: 1")
 
 PM_DEEPLAB(mobilenet_v2, "DeepLab on inverted residuals with linear bottlenecks", "deeplab", 4e-5f,
            0.997, 0.001, DEPTH, { 0 });
+PM_DEEPLAB(mobilenet_v3_large_seg, "DeepLab on mobilenet_v3_large with a narrower end", "deeplab",
+           4e-5f, 0.997, 0.001, DEPTH_ALONE, { 0 });
+PM_DEEPLAB(mobilenet_v3_small_seg, "DeepLab on mobilenet_v3_small with a narrower end", "deeplab",
+           4e-5f, 0.997, 0.001, DEPTH_ALONE, { 0 });
+PM_DEEPLAB(mobilenet_edgetpu, "DeepLab on mobilenet_edgetpu, without a decoder", "deeplab", 4e-5f,
+           0.997, 0.001, DEPTH_ALONE, { 0 });
+
+#define XCEPTION(layers)                                                                           \
+    PM_DEEPLAB(xception_##layers, "DeepLab on separable convolutions, " #layers " layers",         \
+               "deeplab", 4e-5f, 0.9997, 0.001, GRID("three convolutions"), { 0 })
+XCEPTION(41);
+XCEPTION(65);
+XCEPTION(71);
+
+/* TensorFlow's fused batch norm adds at least 1.001e-5 for the originals' 1e-5. */
+#define RESNET(id, text, source, units)                                                            \
+    PM_DEEPLAB(resnet_##id, "DeepLab on a residual net of " text, source, 1e-4f, 0.95, 1.001e-5,   \
+               GRID(units " units"), { 0 })
+#define BETA " layers that begins with three 3x3 convolutions"
+RESNET(v1_18, "18 layers", "deeplab_means", "two");
+RESNET(v1_18_beta, "18" BETA, "deeplab", "two");
+RESNET(v1_50, "50 layers", "deeplab_means", "three");
+RESNET(v1_50_beta, "50" BETA, "deeplab", "three");
+RESNET(v1_101, "101 layers", "deeplab_means", "three");
+RESNET(v1_101_beta, "101" BETA, "deeplab", "three");

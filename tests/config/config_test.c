@@ -152,8 +152,8 @@ static void messages(void **state)
         { "{\"model\": 3}", "t.json:1: model: an object" },
         { "{\"model\": {\"name\": \"lenet\", \"output_stride\": 8}}",
           "t.json:1: model.output_stride: 'lenet' has no such option (its own: " },
-        { "{\"model\": {\"name\": \"lenet\", \"multi_grid\": [1]}}",
-          "t.json:1: model.multi_grid: known, but not available in this version (dilation" },
+        { "{\"model\": {\"name\": \"lenet\", \"meta\": \"ssd\"}}",
+          "t.json:1: model.meta: known, but not available in this version (detection" },
         { "{\"optim\": {\n\n\"momentun\": 1, \"name\": \"momentum\"}}",
           "t.json:3: optim.momentun: unknown key, did you mean 'momentum'?" },
         { "{\"optim\": {\"momentum\": 1, \"name\": \"adam\"}}",
@@ -465,7 +465,7 @@ static void schema(void **state)
                     " csd | max_number_of_steps, max_steps, number_of_steps | "
                     "training_number_of_steps | num_steps |\n");
     assert_contains(text, "### optim, optimizer \"adam\"");
-    assert_contains(text, "| `model.multi_grid` *later* | ints | `null` | |");
+    assert_contains(text, "| `model.hyperparams` *later* | object | `null` | |");
     pm_free(text);
 }
 
