@@ -5,4 +5,5 @@ struct softmax_cross_entropy_params {
     float smoothing; /* label_smoothing */
     float scale;     /* weight of the loss x this plan's share of the whole batch's */
     int weighted;    /* 1: there are weights */
+    int count_kept;  /* 1: of the sum: rows count that are not ignored, whatever their weights */
 };

@@ -28,8 +28,10 @@ struct pm_export_options {
 
 enum { PM_EXPORT_OPSET = 17 };
 /* Numbers that are none of the net's variables (the ones in the place of factors that a batch norm does
- * not have) are named "NODE:number...", by which an import knows that they are not to be learned. */
+ * not have, the pixels' mean) are named "NODE:number", "NODE:numbers", either perhaps with "_2" and so on,
+ * by which an import knows that they are not to be learned. */
 #define PM_EXPORT_CONSTANT "number"
+bool pm_export_is_constant(const char *name);
 /* The model of the part of a net that leads to logits. It reads the variables' values while it is
  * written, one at a time. net and options must outlive it. PM_ECONFIG names a layer that ONNX cannot
  * express. */

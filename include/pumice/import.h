@@ -17,6 +17,9 @@ struct pm_import_options {
     const char *logits; /* the value that is the logits; NULL or "": the model's first output */
     bool whole;         /* a Softmax at the end stays, the output keeps its shape; else it is dropped
                            and the output is [n, classes] */
+    bool any_shape;     /* logits of other shapes are taken: maps [n, classes, h, w], whose node then is
+                           [n, h, w, classes], and those of other ranks above 2, whose node has the
+                           elements in ONNX's order */
     int new_head;       /* classes of a fresh last layer that takes the last one's place; 0 = none */
 };
 
@@ -26,7 +29,7 @@ int pm_import_open_model(struct pm_onnx_model *model, struct pm_import **out);
 void pm_import_close(struct pm_import **i);
 const struct pm_onnx_model *pm_import_model(const struct pm_import *i);
 int pm_import_facts(struct pm_import *i, struct pm_import_facts *out);
-/* How many values the logits have for pictures of this shape. */
+/* How many values the logits have for pictures of this shape, or, of maps, for a pixel. */
 int pm_import_classes(struct pm_import *i, struct pm_shape picture,
                       const struct pm_import_options *options, int *out);
 

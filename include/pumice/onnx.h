@@ -27,6 +27,7 @@ struct pm_onnx_tensor {
     /* Bytes begin..begin+size-1 into dst; PM_OK or an error, which ends writing. */
     int (*fill)(const struct pm_onnx_tensor *t, uint64_t begin, size_t size, void *dst);
     const void *fill_from; /* fill's own */
+    const char *beside;    /* read: the file of its external data; NULL: the model's own */
 };
 struct pm_onnx_attr {
     const char *name;

@@ -197,6 +197,14 @@ int pm_tensor_file_source(struct pm_tensor_file *f, const char *path, int *index
     return PM_OK;
 }
 
+void pm_tensor_file_name(struct pm_tensor_file *f, const char *path)
+{
+    struct stat st;
+    struct pm_tensor_source *s = add_source(f, path, NULL);
+
+    s->size = stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
 int pm_tensor_file_memory(struct pm_tensor_file *f, const char *name, const void *data, size_t size,
                           int *index)
 {
@@ -319,10 +327,13 @@ bool pm_tensor_file_reads(const struct pm_tensor_file *f, const char *path)
 
     if (stat(path, &is) != 0)
         return false;
-    for (int i = 0; i < f->source_count; i++)
-        if (f->sources[i].fd >= 0 && fstat(f->sources[i].fd, &of) == 0 &&
-            is.st_dev == of.st_dev && is.st_ino == of.st_ino)
+    for (int i = 0; i < f->source_count; i++) {
+        const struct pm_tensor_source *s = &f->sources[i];
+        const bool there = s->fd >= 0 ? fstat(s->fd, &of) == 0 : !s->data && stat(s->path, &of) == 0;
+
+        if (there && is.st_dev == of.st_dev && is.st_ino == of.st_ino)
             return true;
+    }
     return false;
 }
 

@@ -26,7 +26,7 @@ const struct pm_tensor_format *const *pm_tensor_formats(size_t *count);
 /* A file on disk, or memory. */
 struct pm_tensor_source {
     const char *path;    /* in the file object's arena */
-    int fd;              /* -1: memory */
+    int fd;              /* -1: memory, or a file that the reader opens itself */
     const uint8_t *data; /* memory, borrowed; NULL: file */
     uint64_t size;
 };
@@ -52,6 +52,8 @@ struct pm_tensor_file *pm_tensor_file_make(const char *path, const struct pm_ten
 int pm_tensor_file_source(struct pm_tensor_file *f, const char *path, int *index);
 int pm_tensor_file_memory(struct pm_tensor_file *f, const char *name, const void *data, size_t size,
                           int *index);
+/* A file that the reader opens itself when it reads from it. */
+void pm_tensor_file_name(struct pm_tensor_file *f, const char *path);
 /* Bytes offset..offset+size-1 of a source; the range was checked against its size. */
 int pm_tensor_file_read(const struct pm_tensor_file *f, int source, uint64_t offset, size_t size,
                         void *dst);

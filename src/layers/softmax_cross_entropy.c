@@ -4,31 +4,45 @@
  *     l  = sum of y' (log sum exp(z) - z)
  *     loss = weight * share * sum of w l / count of rows with w != 0
  *
- * A row whose label is ignore_label has w = 0; without weights w = 1. share is what this plan's
- * examples carry of the whole batch. With no row that counts the loss and the gradients are 0. A
- * label that is neither in 0..k-1 nor ignored makes the loss and all gradients NaN: the step is
- * refused instead of learning from a wrong target.
+ * A row whose label is ignore_label has w = 0; without weights w = 1; label_weights multiply it by a
+ * number for each class. normalize = kept_pixels divides by the count of rows that are not ignored,
+ * whatever their weights. share is what this plan's examples carry of the whole batch. With no row
+ * that counts the loss and the gradients are 0. A label that is neither in 0..k-1 nor ignored makes the
+ * loss and all gradients NaN: the step is refused instead of learning from a wrong target.
+ *
+ * top_k_percent below 1 leaves of all rows, ignored ones too, those with the largest w l (mining.h);
+ * the sum is then divided by the count of those that are left and are not 0. The gradient goes into
+ * these alone.
  *
  * Forward: a call per row (probabilities, l * w), then one that adds the rows up in blocks of a fixed
- * size and leaves the factor of the gradients, scale / count. Backward: (softmax - y') w factor. */
+ * size and leaves the factor of the gradients, scale / count. Backward: (softmax - y') w factor. Class
+ * weights come before and mining between these calls; both only change the w that they take. */
 #include "layers/infer.h"
 
 #include <limits.h>
 
+#include "layers/mining.h"
 #include "layers/pick.h"
 #include "layers/vmath.h"
 #include "softmax_cross_entropy.params.h"
 
 struct loss_cfg {
-    float label_smoothing, weight;
-    int ignore_label;
+    float label_smoothing, weight, top_k_percent;
+    int ignore_label, normalize, mining_steps;
+    struct pm_floats label_weights;
 };
+
+enum { NONZERO_WEIGHT, KEPT_PIXELS };
 
 static const struct pm_opt opts[] = {
     PM_FLOAT(loss_cfg, label_smoothing, 0, 0, 1, "share of the target spread evenly over all classes"),
     PM_FLOAT(loss_cfg, weight, 1, 0, 1e6, "factor of the loss"),
     PM_INT(loss_cfg, ignore_label, INT_MIN, INT_MIN, INT_MAX,
            "label of rows that do not count; the default, the smallest integer, is none"),
+    PM_FLOATS(loss_cfg, label_weights, "[]", 0, 1e6, "weight of each class"),
+    PM_ENUM(loss_cfg, normalize, NONZERO_WEIGHT, "nonzero_weight|kept_pixels",
+            "the sum is divided by the number of rows whose weight is not 0, or that are not ignored"),
+    PM_MINING_OPTIONS(loss_cfg),
     { 0 },
 };
 
@@ -85,7 +99,8 @@ static void sum_cpu(const struct pm_args *a)
 
         for (int row = block; row < stop; row++) {
             sum += losses[row];
-            count += weight_of(p, labels, weights, row) != 0;
+            count += p->count_kept ? labels[row] != p->ignore
+                                   : weight_of(p, labels, weights, row) != 0;
         }
         total += sum;
     }
@@ -182,6 +197,18 @@ static const struct pm_kernel bwd = {
 
 /* ---- layer ----------------------------------------------------------------------------- */
 
+static int check_classes(const struct pm_node *n)
+{
+    const struct loss_cfg *cfg = n->cfg;
+    const struct pm_shape logits = n->in[0]->out_shape;
+    const int k = logits.dim[logits.rank - 1];
+
+    if (cfg->label_weights.count && cfg->label_weights.count != k)
+        return pm_fail(PM_ECONFIG, "%s: label_weights has %d numbers, but there are %d classes",
+                       n->name, cfg->label_weights.count, k);
+    return PM_OK;
+}
+
 static int infer(struct pm_node *n)
 {
     static const char *const names[] = { "logits", "labels", "weights" };
@@ -193,6 +220,8 @@ static int infer(struct pm_node *n)
     if (logits.rank < 2)
         return pm_fail(PM_ECONFIG, "%s: logits have shape %s, which has no axis of classes", n->name,
                        pm_shape_text(logits, a));
+    if ((err = check_classes(n)) < 0)
+        return err;
     count = pm_shape_count(logits) / (size_t)logits.dim[logits.rank - 1];
     for (int i = 1; i < n->inputs; i++)
         if (pm_shape_count(n->in[i]->out_shape) != count)
@@ -217,24 +246,52 @@ static struct softmax_cross_entropy_params params_of(const struct pm_node *n, st
     return (struct softmax_cross_entropy_params){
         .rows = (int)(pm_count(n->x) / (size_t)k), .k = k, .ignore = cfg->ignore_label,
         .smoothing = cfg->label_smoothing, .scale = cfg->weight * pm_loss_share(c),
-        .weighted = n->inputs > 2,
     };
 }
 
+static bool mines(const struct pm_node *n)
+{
+    return ((const struct loss_cfg *)n->cfg)->top_k_percent < 1;
+}
+
+/* The weights that the calls take: as given, or saved[2] when they are made here. */
 static struct pm_tensor weights_of(const struct pm_node *n)
 {
-    return n->inputs > 2 ? n->xs[2] : PM_NO_TENSOR;
+    const struct loss_cfg *cfg = n->cfg;
+
+    return cfg->label_weights.count || mines(n) ? n->saved[2]
+           : n->inputs > 2                      ? n->xs[2] : PM_NO_TENSOR;
 }
 
 static void forward(struct pm_node *n, struct pm_calls *c)
 {
+    const struct loss_cfg *cfg = n->cfg;
     struct softmax_cross_entropy_params p = params_of(n, c);
-    struct pm_tensor labels = n->xs[1], weights = weights_of(n);
+    const struct pm_shape rows_shape = PM_SHAPE1(p.rows);
+    struct pm_tensor labels = n->xs[1], weights = n->inputs > 2 ? n->xs[2] : PM_NO_TENSOR;
     struct pm_tensor prob = pm_save(c, n, 0, n->x.shape, PM_F32);
     struct pm_tensor factor = pm_save(c, n, 1, (struct pm_shape){ 0 }, PM_F32);
-    struct pm_tensor losses = pm_temp(c, PM_SHAPE1(p.rows), PM_F32);
+    struct pm_tensor losses = pm_temp(c, rows_shape, PM_F32);
 
+    if (cfg->label_weights.count) {
+        struct pm_tensor made = mines(n) ? pm_temp(c, rows_shape, PM_F32)
+                                         : pm_save(c, n, 2, rows_shape, PM_F32);
+
+        pm_label_weights(c, labels, weights, cfg->label_weights, cfg->ignore_label, made);
+        weights = made;
+    }
+    p.weighted = pm_has(weights);
     pm_call(c, &rows, (size_t)p.rows, &p, PM_BUFS(n->x, labels, weights, prob, losses));
+    if (mines(n)) {
+        struct pm_tensor kept = pm_save(c, n, 2, rows_shape, PM_F32), all = losses;
+
+        losses = pm_temp(c, rows_shape, PM_F32);
+        pm_mine(c, (struct pm_mining){ cfg->top_k_percent, cfg->mining_steps }, all, weights, kept,
+                losses);
+        weights = kept;
+        p.weighted = 1;
+    }
+    p.count_kept = cfg->normalize == KEPT_PIXELS && !mines(n);
     pm_call(c, &sum, (size_t)p.rows, &p, PM_BUFS(losses, labels, weights, PM_NO_TENSOR,
                                                  pm_loss_scalar(c, n->name), factor));
 }
@@ -243,6 +300,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 {
     struct softmax_cross_entropy_params p = params_of(n, c);
 
+    p.weighted = pm_has(weights_of(n));
     if (pm_has(n->dx))
         pm_call(c, &bwd, (size_t)p.rows, &p, PM_BUFS(n->saved[0], n->xs[1], weights_of(n),
                                                      n->saved[1], pm_step_tensor(c), n->dx));

@@ -29,6 +29,9 @@ static bool is_taken(const struct pm_export *g, const char *name)
 
     if (pm_net_find(g->net, name) || pm_onnx_tensor_find(m, name))
         return true;
+    for (int i = 0; i < g->net->var_count; i++) /* an imported net's may have such a name */
+        if (strcmp(g->net->vars[i]->name, name) == 0)
+            return true;
     /* Names begin with the node's: only its own operators can have it. */
     for (size_t i = m->node_count; i-- > 0;)
         if (strncmp(m->nodes[i].out[0], g->node->name, strlen(g->node->name)) != 0)
@@ -83,6 +86,18 @@ void pm_export_ints(struct pm_export *g, const char *attr, int count, const int6
 }
 
 /* ---- constants --------------------------------------------------------------------------- */
+
+bool pm_export_is_constant(const char *name)
+{
+    const char *mark = strstr(name, ":" PM_EXPORT_CONSTANT);
+
+    if (!mark)
+        return false;
+    mark += strlen(":" PM_EXPORT_CONSTANT);
+    mark += *mark == 's';
+    mark += *mark == '_' ? 1 + strspn(mark + 1, "0123456789") : 0;
+    return *mark == 0;
+}
 
 static const char *constant(struct pm_export *g, const char *suffix, enum pm_dtype type, int rank,
                             int count, const void *v, size_t size)

@@ -8,6 +8,7 @@ struct pm_import {
     struct pm_onnx_model *model; /* owned */
     struct pm_arena *arena;      /* owned: what variables are read from */
     bool told;                   /* what was left out */
+    bool told_split;             /* which initializers became several variables */
 };
 
 int pm_import_open_model(struct pm_onnx_model *model, struct pm_import **out)
@@ -99,12 +100,22 @@ static struct import *begin(struct pm_import *i, struct pm_net *net,
     return m;
 }
 
+static void tell_split(const struct import *m)
+{
+    if (m->split && !m->owner->told_split)
+        PM_INFO("onnx", "%s: %s holds zeros or ones for several layers, as exporters write equal tensors "
+                "once: each layer has its own variable (%d more in all)", m->model->path, m->split,
+                m->splits);
+    m->owner->told_split |= m->split != NULL;
+}
+
 /* Everything behind logits; *out is its value. */
 static int build(struct import *m, const char *name, struct value **out)
 {
     int err = PM_OK;
 
     PM_TRY(import_walk(m));
+    tell_split(m);
     *out = import_value(m, name);
     if ((*out)->kind != VALUE_NODE)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: \"%s\" %s", m->model->path, name,
@@ -255,24 +266,36 @@ static const struct pm_onnx_node *last_weights(const struct pm_onnx_model *model
     return is_op(n, "Gemm MatMul Conv") ? n : NULL;
 }
 
-/* The logits, [n, classes]: one axis beside the batch may be larger than 1. */
+static int refuse_shape(const struct import *m, const struct value *v)
+{
+    const bool maps = v->view.rank == 4 && v->view.dim[0] == m->batch;
+    char text[96];
+
+    return pm_fail(PM_ECONFIG, "%s: \"%s\" has the shape %s, which %sis no logits [n, classes] for a batch "
+                   "of %lld; name the logits with model.onnx_logits", m->model->path, v->name,
+                   view_text(&v->view, text), maps ? "may be a segmentation net's but " : "",
+                   (long long)m->batch);
+}
+
+/* The logits. [n, classes]: one axis beside the batch may be larger than 1; or, where they may be of any
+ * shape, maps with their channels last, and others as they are. */
 static int finish(struct import *m, struct value *v, struct pm_heads *heads)
 {
+    const int rank = v->view.rank;
+    const bool own_shape = m->options->any_shape && rank > 2;
+    char groups[] = "0 1234567";
     struct pm_node *logits;
-    char text[96];
     int axes = 0;
 
-    for (int k = 1; k < v->view.rank; k++)
+    for (int k = 1; k < rank; k++)
         axes += v->view.dim[k] > 1;
-    if (v->view.rank < 2 || v->view.dim[0] != m->batch || axes > 1)
-        return pm_fail(PM_ECONFIG, "%s: \"%s\" has the shape %s, which is no logits [n, classes] for a "
-                       "batch of %lld; name the logits with model.onnx_logits", m->model->path,
-                       v->name, view_text(&v->view, text), (long long)m->batch);
+    if (!own_shape && (rank < 2 || v->view.dim[0] != m->batch || axes > 1))
+        return refuse_shape(m, v);
+    groups[rank + 1] = 0;
     m->n = &m->model->nodes[0];
-    char groups[16] = "0 ";
-    for (int k = 1; k < v->view.rank; k++)
-        groups[k + 1] = (char)('0' + k), groups[k + 2] = 0;
-    logits = import_lay(m, v, groups);
+    logits = !own_shape   ? import_lay(m, v, groups)
+             : rank == 4 ? import_lay(m, v, import_channels_last(rank))
+                         : import_lay_plain(m, v);
     if (m->net->error)
         return m->net->error;
     *heads = (struct pm_heads){ .logits = logits };
@@ -322,7 +345,8 @@ int pm_import_classes(struct pm_import *i, struct pm_shape picture,
     struct pm_heads heads;
 
     PM_TRY(pm_import_net(i, net, pm_net_input(net, "images", s, PM_F32), options, &heads));
-    *out = (int)pm_shape_count(heads.logits->out_shape);
+    const struct pm_shape y = heads.logits->out_shape;
+    *out = y.rank == 4 ? y.dim[3] : (int)pm_shape_count(y);
 out:
     pm_net_destroy(&net);
     return err;

@@ -27,6 +27,7 @@ struct value {
     enum value_kind kind;
     struct view view;
     bool integer;        /* constants: of an integer type */
+    bool learned;        /* constants: what an initializer holds, at most laid out anew */
     struct pm_node *node;
     struct laid *laid;   /* nodes: orders made so far */
     const struct pm_onnx_tensor *tensor;
@@ -52,7 +53,10 @@ struct import {
     const bool *needed;            /* by node: the logits depend on it */
     const char **absorbed;         /* by node: the value that has its output already, or NULL */
     const struct pm_onnx_node *head; /* the node that becomes a fresh one, or NULL */
+    bool nodes_learn;      /* the model keeps its weights in Constant nodes */
     struct source *sources;
+    const char *split;     /* an initializer that became several variables, or NULL; of how many */
+    int splits;
     struct pm_str refused;         /* one entry per node */
     int refusals;
     bool refused_now;
@@ -75,8 +79,9 @@ void import_out_numbers(struct import *m, int i, int rank, const int64_t *dim, c
 int import_refuse(struct import *m, const char *fmt, ...) PM_PRINTF(2, 3);
 /* A name in the net for the current node; more: of a further layer of it, or NULL. */
 const char *import_name(struct import *m, const char *more);
-/* text without what a variable's or layer's name may not have. */
-const char *import_legal_name(struct pm_arena *a, const char *text);
+/* text without what a variable's or layer's name may not have: other than letters, digits, _./- and the
+ * characters in more. */
+const char *import_legal_name(struct pm_arena *a, const char *text, const char *more);
 /* The only node that reads a value, when no other does and it is not what the net gives; else NULL. */
 const struct pm_onnx_node *import_only_reader(struct import *m, const char *name);
 bool import_read_by_any(const struct import *m, const char *name);
@@ -129,10 +134,10 @@ int import_fold(struct import *m, bool *done);
 
 /* ---- variables --------------------------------------------------------------------------- */
 
-/* What our own export has written beside a net's variables (export.h). */
-bool import_is_export_constant(const struct import *m, const struct value *v);
-/* v's elements in the order of these axes, as the values of a variable named after it. Export
- * constants stay as they are, trainable or not. */
+/* v's elements in the order of these axes, as the values of a variable named after it. What was not
+ * learned is not trained, and its name ends with ":" PM_EXPORT_CONSTANT, by which it is known after an
+ * export. Layers of one initializer share the variable, but not where it is a fill of 0 or 1:
+ * exporters write equal tensors once. */
 struct pm_given import_given(struct import *m, struct value *v, const char *order, bool trainable);
 /* The same under another view of its elements. factor multiplies them. */
 struct pm_given import_given_view(struct import *m, const struct value *v, const struct view *as,

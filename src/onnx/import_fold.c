@@ -1,7 +1,8 @@
 /* import_fold: nodes whose inputs are constants are computed while importing: what exporters write
  * to work out shapes, and weights that are cut, joined or turned before they are used. Shape is a
  * constant of every value, as sizes are known. Large constants are not touched: those operators that
- * only change a view leave them in the file. */
+ * only change a view leave them in the file. What is only cut or joined stays a weight (import.h: learned),
+ * what is computed does not. */
 #include "onnx/import_ops.h"
 
 #include <math.h>
@@ -82,10 +83,15 @@ static int fold_constant(struct import *m)
     if (strcmp(kind, "value") == 0 && a->t) {
         if (!import_sane(a->t->rank, a->t->dim))
             return import_refuse(m, "a shape that no net has");
+        struct pm_onnx_tensor *t = pm_arena_alloc(m->lasting, sizeof *t);
+
+        *t = *a->t;
+        t->name = m->n->out[0]; /* its own may be any */
         v->kind = VALUE_TENSOR;
-        v->tensor = a->t;
+        v->tensor = t;
         v->view = view_plain(a->t->rank, a->t->dim);
         v->integer = a->t->type >= PM_DTYPE_I64;
+        v->learned = m->nodes_learn && !v->integer;
         return PM_OK;
     }
     const bool floats = a && (a->type == PM_ONNX_FLOAT || a->type == PM_ONNX_FLOATS);
@@ -409,6 +415,53 @@ static int fold_gather(struct import *m)
     return PM_OK;
 }
 
+/* Where the part that row i of index [.., axes] names begins in v, in parts; false when it was refused. */
+static bool part_at(struct import *m, const struct view *v, const double *at, int64_t axes, size_t i,
+                    size_t *place)
+{
+    *place = 0;
+    for (int k = 0; k < axes; k++) {
+        const int64_t size = v->dim[k], given = within(at[i * (size_t)axes + (size_t)k]);
+        const int64_t pick = given < 0 ? given + size : given;
+
+        if (pick < 0 || pick >= size) {
+            import_refuse(m, "index %lld of %lld", (long long)given, (long long)size);
+            return false;
+        }
+        *place = *place * (size_t)size + (size_t)pick;
+    }
+    return true;
+}
+
+/* The parts that indices [.., axes] name. */
+static int fold_gather_nd(struct import *m)
+{
+    struct value *v = import_in(m, 0), *index = import_in(m, 1);
+    const double *x = import_numbers(m, v, LARGEST), *at = import_numbers(m, index, LARGEST);
+    const int lead = index->view.rank - 1;
+    const int64_t axes = lead >= 0 ? index->view.dim[lead] : 0;
+    int64_t dim[2 * PM_FILE_MAX_RANK];
+    size_t n, part = 1;
+    int rank = 0;
+
+    if (!x || !at || axes < 1 || axes > v->view.rank || pm_onnx_attr_int(m->n, "batch_dims", 0) ||
+        lead + v->view.rank - axes > PM_FILE_MAX_RANK)
+        return import_refuse(m, "sizes out of range, or batch_dims");
+    for (int i = 0; i < lead; i++)
+        dim[rank++] = index->view.dim[i];
+    for (int i = (int)axes; i < v->view.rank; i++)
+        dim[rank++] = v->view.dim[i], part *= (size_t)v->view.dim[i];
+    double *y = allocate(m, rank, dim, &n);
+    for (size_t i = 0, place; y && part && i < n / part; i++) {
+        if (!part_at(m, &v->view, at, axes, i, &place))
+            return PM_OK;
+        memcpy(y + i * part, x + place * part, part * sizeof *y);
+    }
+    if (y)
+        import_out_numbers(m, 0, rank, dim, y, v->integer);
+    return PM_OK;
+}
+
 /* Copies whose parts that indices [.., axes] name are those of the updates. */
 static int fold_scatter(struct import *m)
 {
@@ -430,20 +483,25 @@ static int fold_scatter(struct import *m)
     if ((size_t)view_count(&parts->view) != count * part)
         return import_refuse(m, "updates that do not fit");
     memcpy(y, x, n * sizeof *y);
-    for (size_t i = 0; i < count; i++) {
-        size_t place = 0;
-        for (int k = 0; k < axes; k++) {
-            const int64_t size = v->view.dim[k], given = within(at[i * (size_t)axes + (size_t)k]);
-            const int64_t pick = given < 0 ? given + size : given;
-
-            if (pick < 0 || pick >= size)
-                return import_refuse(m, "index %lld of %lld", (long long)given, (long long)size);
-            place = place * (size_t)size + (size_t)pick;
-        }
+    for (size_t i = 0, place; i < count; i++) {
+        if (!part_at(m, &v->view, at, axes, i, &place))
+            return PM_OK;
         memcpy(y + place * part, from + i * part, part * sizeof *y);
     }
     import_out_numbers(m, 0, v->view.rank, v->view.dim, y, v->integer);
     return PM_OK;
+}
+
+/* Output 0 is the inputs' elements, each at most once: learned when all of them are. */
+static void out_parts(struct import *m, int rank, const int64_t *dim, const double *y)
+{
+    const bool joins = strcmp(m->n->op, "Concat") == 0;
+    bool learned = true;
+
+    for (int i = 0; i < (joins ? m->n->in_count : 1); i++)
+        learned &= import_in(m, i)->learned;
+    import_out_numbers(m, 0, rank, dim, y, import_in(m, 0)->integer);
+    import_value(m, m->n->out[0])->learned = learned;
 }
 
 static int fold_concat(struct import *m)
@@ -475,7 +533,7 @@ static int fold_concat(struct import *m)
         at += part;
     }
     if (y)
-        import_out_numbers(m, 0, first->rank, dim, y, import_in(m, 0)->integer);
+        out_parts(m, first->rank, dim, y);
     return PM_OK;
 }
 
@@ -503,7 +561,7 @@ static int fold_slice(struct import *m)
         y[i] = x[at];
     }
     if (y)
-        import_out_numbers(m, 0, v->view.rank, dim, y, v->integer);
+        out_parts(m, v->view.rank, dim, y);
     return PM_OK;
 }
 
@@ -539,6 +597,7 @@ static const struct { const char *op; int (*fold)(struct import *m); bool always
     { "Cast", fold_cast, false }, { "CastLike", fold_cast_like, true },
     { "Gather", fold_gather, false }, { "Concat", fold_concat, false },
     { "Slice", fold_slice, false }, { "ScatterND", fold_scatter, false },
+    { "GatherND", fold_gather_nd, false },
     { "Expand", fold_expand, false },
     { "Add", fold_binary, false }, { "Sub", fold_binary, false }, { "Mul", fold_binary, false },
     { "Div", fold_binary, false }, { "Mod", fold_binary, false }, { "Pow", fold_binary, false },

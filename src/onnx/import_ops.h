@@ -13,7 +13,7 @@
 const char *import_activation(struct import *m, const char *output, char buf[64]);
 /* The constant bias that an Add alone puts on the output, [channels]; NULL when there is none. */
 struct value *import_bias(struct import *m, const char *output, int64_t channels);
-/* Factors or summands that a layer need not have: absent, or numbers the graph computes, all of them
+/* Factors or summands that a layer need not have: absent, or numbers that were not learned, all of them
  * `idle`, as exporters write for a layer without. */
 bool import_idle(struct import *m, struct value *v, double idle);
 

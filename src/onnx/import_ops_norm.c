@@ -10,7 +10,7 @@ bool import_idle(struct import *m, struct value *v, double idle)
 
     if (v->kind == VALUE_ABSENT || (v->kind == VALUE_FILL && v->fill == idle))
         return true;
-    x = v->kind == VALUE_NUMBERS ? import_numbers(m, v, 1 << 20) : NULL;
+    x = v->kind != VALUE_FILL && !v->learned ? import_numbers(m, v, 1 << 20) : NULL;
     for (int64_t i = 0; x && i < view_count(&v->view); i++)
         if (x[i] != idle)
             return false;
@@ -113,7 +113,7 @@ static struct value *each_channel(struct import *m, struct value *v, int64_t gro
     for (int64_t i = 0; i < channels; i++)
         all[i] = x[i / (channels / groups)];
     *out = (struct value){ .name = v->name, .kind = VALUE_NUMBERS, .numbers = all,
-                           .view = view_plain(1, &channels) };
+                           .learned = v->learned, .view = view_plain(1, &channels) };
     return out;
 }
 

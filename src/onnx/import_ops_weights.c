@@ -546,7 +546,7 @@ int import_op_batch_norm(struct import *m)
             return import_refuse(m, "input %d is no constant of %lld numbers", input[i],
                                  (long long)x->view.dim[1]);
         if (i < 2)
-            has[i] = !import_is_export_constant(m, v);
+            has[i] = !import_idle(m, v, i == 0 ? 0 : 1);
         if (i >= 2 || has[i])
             given[count++] = import_given(m, v, "0", i < 2);
     }

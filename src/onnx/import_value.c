@@ -5,6 +5,7 @@
 
 #include <pumice/export.h>
 
+#include <math.h>
 #include <string.h>
 
 /* ---- nodes ------------------------------------------------------------------------------- */
@@ -166,6 +167,8 @@ static int64_t strides_of(const struct view *v, int64_t stride[VIEW_ATOMS])
 struct source {
     struct source *next;
     const char *variable;
+    bool trained;
+    size_t node;            /* that uses it */
     struct value value;     /* kind, tensor, numbers, fill */
     int rank;
     int64_t dim[VIEW_ATOMS], stride[VIEW_ATOMS];
@@ -385,19 +388,52 @@ const double *import_numbers(struct import *m, struct value *v, size_t limit)
 
 /* ---- variables --------------------------------------------------------------------------- */
 
+/* Whether two sources are one variable's: the same elements in the same order, in the same role. */
 static bool same_source(const struct source *a, const struct source *b)
 {
-    return a->value.name == b->value.name && a->rank == b->rank && a->factor == b->factor &&
+    const bool same = a->value.tensor ? a->value.tensor == b->value.tensor
+                                      : a->value.name == b->value.name;
+
+    return same && a->trained == b->trained && a->rank == b->rank && a->factor == b->factor &&
            memcmp(a->dim, b->dim, sizeof a->dim) == 0 &&
            memcmp(a->stride, b->stride, sizeof a->stride) == 0;
 }
 
-/* A name for the variable: of a source that is used before in the same way, the same one. */
-static const char *variable_name(struct import *m, const struct source *s)
+/* A tensor of zeros or of ones, as a layer begins with. */
+static bool is_fill(const struct pm_onnx_tensor *t)
 {
-    const char *base = import_legal_name(m->arena, s->value.tensor ? s->value.tensor->name
-                                                                    : s->value.name);
-    const char *name = base;
+    enum { READ = 4096 };
+    float piece[READ];
+    float first = NAN;
+
+    for (size_t at = 0; at < t->count; at += READ) {
+        const size_t n = t->count - at < READ ? t->count - at : READ;
+
+        if (pm_onnx_floats(t, at, n, piece) < 0)
+            return false;
+        first = at == 0 ? piece[0] : first;
+        for (size_t i = 0; i < n; i++)
+            if (piece[i] != first)
+                return false;
+    }
+    return first == 0 || first == 1;
+}
+
+/* Equal tensors that an exporter wrote once. Our own does not: what it shares, the net shared. */
+static bool is_split(const struct import *m, const struct source *a, const struct source *b)
+{
+    return a->node != b->node && a->trained && a->value.tensor && a->value.tensor->count > 1 &&
+           strcmp(m->model->producer, "pumice") != 0 && is_fill(a->value.tensor);
+}
+
+/* A name for the variable: of a source that is used before in the same way, the same one. */
+static const char *variable_name(struct import *m, const struct source *s, bool constant)
+{
+    const char *text = s->value.tensor ? s->value.tensor->name : s->value.name;
+    const char *base = import_legal_name(m->arena, text, ":");
+    const char *more = constant && !pm_export_is_constant(base) ? ":" PM_EXPORT_CONSTANT : "";
+    const char *name = pm_arena_printf(m->arena, "%s%s", base, more);
+    bool split = false, unlike = false;
 
     for (int k = 2;; k++) {
         const struct source *other = m->sources;
@@ -406,20 +442,20 @@ static const char *variable_name(struct import *m, const struct source *s)
             other = other->next;
         if (!other)
             break;
-        if (same_source(other, s))
+        const bool same = same_source(other, s);
+        if (same && !is_split(m, other, s))
             return name;
-        name = pm_arena_printf(m->arena, "%s_%d", base, k);
-        if (k == 2)
-            PM_WARN("onnx", "%s: %s is used in two layouts, which train as two variables",
-                    m->model->path, base);
+        split |= same;
+        unlike |= !same && other->trained && s->trained;
+        name = pm_arena_printf(m->arena, "%s_%d%s", base, k, more);
     }
+    if (split) {
+        m->split = base;
+        m->splits++;
+    } else if (unlike)
+        PM_WARN("onnx", "%s: %s is used in two layouts, which train as two variables",
+                m->model->path, base);
     return name;
-}
-
-bool import_is_export_constant(const struct import *m, const struct value *v)
-{
-    return v->tensor && strcmp(m->model->producer, "pumice") == 0 &&
-           strstr(v->tensor->name, ":" PM_EXPORT_CONSTANT) != NULL;
 }
 
 struct pm_given import_given_view(struct import *m, const struct value *v, const struct view *as,
@@ -428,11 +464,12 @@ struct pm_given import_given_view(struct import *m, const struct value *v, const
     struct source *s = pm_arena_alloc(m->lasting, sizeof *s);
 
     make_source(v, as, order, factor, s);
-    s->variable = pm_arena_strdup(m->lasting, variable_name(m, s));
+    s->trained = trainable && v->learned;
+    s->node = m->index;
+    s->variable = pm_arena_strdup(m->lasting, variable_name(m, s, trainable && !v->learned));
     s->next = m->sources;
     m->sources = s;
-    struct pm_given given = { .name = s->variable,
-                              .trainable = trainable && !import_is_export_constant(m, v),
+    struct pm_given given = { .name = s->variable, .trainable = s->trained,
                               .count = (size_t)view_count(as) };
     if (v->kind == VALUE_FILL)
         given.init = (struct pm_init){ PM_INIT_CONSTANT, (float)(v->fill * factor) };

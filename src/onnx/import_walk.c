@@ -3,6 +3,8 @@
  * Nodes that are not supported are collected, so that one message names all of them. */
 #include "onnx/import.h"
 
+#include <pumice/export.h>
+
 #include <ctype.h>
 #include <string.h>
 
@@ -87,21 +89,21 @@ void import_out_numbers(struct import *m, int i, int rank, const int64_t *dim, c
 
 /* ---- names and refusals ------------------------------------------------------------------ */
 
-static const char *legal(struct pm_arena *a, const char *text)
+static const char *legal(struct pm_arena *a, const char *text, const char *more)
 {
     char *name = pm_arena_strdup(a, text);
 
     while (*name == '/' || *name == '.')
         name++;
     for (char *p = name; *p; p++)
-        if (!isalnum((unsigned char)*p) && !strchr("_./-", *p))
+        if (!isalnum((unsigned char)*p) && !strchr("_./-", *p) && !strchr(more, *p))
             *p = '_';
     return name;
 }
 
-const char *import_legal_name(struct pm_arena *a, const char *text)
+const char *import_legal_name(struct pm_arena *a, const char *text, const char *more)
 {
-    const char *name = legal(a, text);
+    const char *name = legal(a, text, more);
 
     return isalnum((unsigned char)name[0]) ? name : pm_arena_printf(a, "value%s", name);
 }
@@ -115,7 +117,7 @@ static bool taken(const struct import *m, const char *name)
 
 const char *import_name(struct import *m, const char *more)
 {
-    const char *base = m->n->name[0] ? import_legal_name(m->arena, m->n->name)
+    const char *base = m->n->name[0] ? import_legal_name(m->arena, m->n->name, "")
                                      : pm_arena_printf(m->arena, "%s_%zu", m->n->op, m->index);
     const char *name = more ? pm_arena_printf(m->arena, "%s/%s", base, more) : base;
 
@@ -198,8 +200,16 @@ void import_need(struct import *m, const char *name)
     m->absorbed = pm_arena_alloc(m->arena, sizeof *m->absorbed * (m->model->node_count + 1));
 }
 
+/* Constants of our own export (export.h) are no weights. */
+static bool learns(const struct import *m, const struct pm_onnx_tensor *t)
+{
+    return t->type < PM_DTYPE_I64 &&
+           !(strcmp(m->model->producer, "pumice") == 0 && pm_export_is_constant(t->name));
+}
+
 int import_tensors(struct import *m)
 {
+    m->nodes_learn = true;
     for (size_t i = 0; i < m->model->tensor_count; i++) {
         const struct pm_onnx_tensor *t = &m->model->tensors[i];
         struct value *v = import_value(m, t->name);
@@ -211,6 +221,8 @@ int import_tensors(struct import *m)
         v->tensor = t;
         v->view = view_plain(t->rank, t->dim);
         v->integer = t->type >= PM_DTYPE_I64;
+        v->learned = learns(m, t);
+        m->nodes_learn &= !v->learned || t->count < 2;
     }
     return PM_OK;
 }

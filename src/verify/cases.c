@@ -178,6 +178,9 @@ static const struct verify_case cases[] = {
       "{'name':'m','layer':'log_softmax'},"
       "{'name':'c','layer':'conv2d','filters':100,'kernel':1},{'name':'d','layer':'softmax'},"
       "{'name':'e','layer':'conv2d','filters':4,'kernel':1}]" },
+    { "hard_examples", PM_SHAPE4(2, 9, 11, 4),
+      "ignore_label=1 label_weights=[1,2,0.5,3,1,1] top_k_percent=0.3", true,
+      "[{'name':'a','layer':'conv2d','filters':6,'kernel':1}]" },
     { "merges_four", PM_SHAPE4(2, 5, 6, 4), "", false,
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':3},"
       "{'name':'b','layer':'conv2d','filters':8,'kernel':1},"

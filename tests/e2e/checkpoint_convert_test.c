@@ -181,6 +181,11 @@ static void refusals(void **state)
     check(convert("there.ckpt", "there.ckpt", "--force"), 2, "is what is read from");
     assert_int_equal(symlink(in("there.safetensors"), in("link.safetensors")), 0);
     check(convert("there.safetensors", "link.safetensors", "--force"), 2, "is what is read from");
+    check(run(NULL, "export %s %s export.weights=beside", in("run"), in("m.onnx")), 0);
+    assert_int_equal(link(in("m.onnx.data"), in("hard.safetensors")), 0);
+    check(convert("m.onnx", "m.onnx", "to=safetensors force=true"), 2, "is what is read from");
+    check(convert("m.onnx", "m.onnx.data", "to=safetensors force=true"), 2, "is what is read from");
+    check(convert("m.onnx", "hard.safetensors", "force=true"), 2, "is what is read from");
     check(convert("run", "data", "to=safetensors"), 2, "is a folder");
     check(convert("run", "model.pt", ""), 2, "model.pt names no format that can be written",
           "to=tensorflow");

@@ -1,4 +1,6 @@
-/* softmax, and softmax_cross_entropy with smoothing, weights and an ignored label. */
+/* softmax, and softmax_cross_entropy with smoothing, weights, an ignored label and mining. */
+#include <stdlib.h>
+
 #include "check.h"
 
 /* log sum exp of row z. */
@@ -44,27 +46,77 @@ static void log_softmax(struct ref *r)
     }
 }
 
+static int falling(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return (x < y) - (x > y);
+}
+
+/* What counts of the rows' losses: those not below the k-th, and of these the ones that are not 0. */
+static int mined(const struct ref *r, double *loss, int rows)
+{
+    const double p = ref_number(r, "top_k_percent", 1), steps = ref_number(r, "mining_steps", 0);
+    const double ratio = steps > 0 ? fmin(1, CHECK_STEP / steps) : 1;
+    const int k = (int)((ratio * p + 1 - ratio) * rows);
+    double *sorted = malloc((size_t)rows * sizeof *sorted);
+    int count = 0;
+
+    memcpy(sorted, loss, (size_t)rows * sizeof *sorted);
+    qsort(sorted, (size_t)rows, sizeof *sorted, falling);
+    for (int i = 0; i < rows; i++) {
+        loss[i] = loss[i] < sorted[k > 0 ? k - 1 : 0] ? 0 : loss[i];
+        count += loss[i] != 0;
+    }
+    free(sorted);
+    return count;
+}
+
+static double row_loss(struct ref *r, int row, int k, double *mag)
+{
+    const double s = ref_number(r, "label_smoothing", 0), *z = r->in[0].v + (size_t)row * k;
+    const int label = (int)r->in[1].v[row];
+    double loss = 0;
+
+    for (int i = 0; i < k; i++) {
+        const double target = (i == label) * (1 - s) + s / k;
+
+        loss += target * (log_sum(z, k) - z[i]);
+        *mag += target * (log_sum(z, k) + fabs(z[i]));
+    }
+    return loss;
+}
+
 static void softmax_cross_entropy(struct ref *r)
 {
     const struct ref_array *x = &r->in[0];
     const int k = x->shape.dim[x->shape.rank - 1], rows = (int)(x->count / (size_t)k);
-    const double s = ref_number(r, "label_smoothing", 0), ignore = ref_number(r, "ignore_label", -1);
-    double loss = 0, mag = 0;
-    int count = 0;
+    const double ignore = ref_number(r, "ignore_label", -1);
+    double *loss = calloc((size_t)rows, sizeof *loss), class_weight[32], sum = 0, mag = 0;
+    const int classes = ref_numbers(r, "label_weights", class_weight, 32);
+    int nonzero = 0, kept = 0, count;
 
     ref_output(r, (struct pm_shape){ 0 });
     for (int row = 0; row < rows; row++) {
-        const double *z = x->v + (size_t)row * k, label = r->in[1].v[row];
-        const double weight = label == ignore ? 0 : r->inputs > 2 ? r->in[2].v[row] : 1;
+        const double label = r->in[1].v[row];
+        const double weight = label == ignore ? 0
+                              : (r->inputs > 2 ? r->in[2].v[row] : 1) *
+                                    (classes ? class_weight[(int)label] : 1);
+        double size = 0;
 
-        count += weight != 0;
-        for (int i = 0; i < k && weight != 0; i++) {
-            const double target = (i == label) * (1 - s) + s / k;
-            loss += weight * target * (log_sum(z, k) - z[i]);
-            mag += fabs(weight) * target * (log_sum(z, k) + fabs(z[i]));
-        }
+        kept += label != ignore;
+        nonzero += weight != 0;
+        if (weight != 0)
+            loss[row] = weight * row_loss(r, row, k, &size);
+        mag += fabs(weight) * size;
     }
-    r->y.v[0] = ref_number(r, "weight", 1) * loss / (count ? count : 1);
+    count = ref_says(r, "normalize", "kept_pixels", "nonzero_weight") ? kept : nonzero;
+    if (ref_number(r, "top_k_percent", 1) < 1)
+        count = mined(r, loss, rows);
+    for (int row = 0; row < rows; row++)
+        sum += loss[row];
+    free(loss);
+    r->y.v[0] = ref_number(r, "weight", 1) * sum / (count ? count : 1);
     r->y.mag[0] = ref_number(r, "weight", 1) * (mag / (count ? count : 1) + 1);
 }
 
@@ -98,8 +150,32 @@ static const struct check_case loss_cases[] = {
       .no_gradient = 4 },
     { LOSS, "300x11 i32:300@0..10", .train = true },
     { LOSS, "5x200@-10..10 i32:5@0..199", .train = true },
+    { LOSS " ignore_label=255", "2x5x21 i32:2x5@3..3", .train = true },
+    { LOSS " ignore_label=2 label_weights=[0.5,2,9,0,1] weight=3", "4x9x5 i32:4x9@0..4",
+      .train = true },
+    { LOSS " ignore_label=2 label_weights=[0.5,2,9,0,1] normalize=kept_pixels",
+      "4x9x5 i32:4x9@0..4", .train = true },
+    { LOSS " label_weights=[2,3,0.25] normalize=kept_pixels", "40x3 i32:40@0..2 40@0.5..2",
+      .train = true, .no_gradient = 4 },
+    { LOSS " ignore_label=1 normalize=kept_pixels", "9x2 i32:9@0..1 ~9", .train = true,
+      .no_gradient = 4 },
+    { LOSS " ignore_label=0 normalize=kept_pixels", "3x4 i32:3@0..0", .train = true },
+    { LOSS " top_k_percent=0.3", "40x7 i32:40@0..6", .train = true },
+    { LOSS " top_k_percent=0.25 ignore_label=3 label_smoothing=0.1", "2x5x9x6 i32:2x5x9@0..5",
+      .train = true },
+    { LOSS " top_k_percent=0.9 ignore_label=0", "60x2 i32:60@0..1", .train = true },
+    { LOSS " top_k_percent=0.125 mining_steps=4", "70x5 i32:70@0..4", .train = true },
+    { LOSS " top_k_percent=0.5 mining_steps=3 weight=2", "21x40 i32:21@0..39", .train = true },
+    { LOSS " top_k_percent=0.5 label_weights=[1,0.5,0,4] ignore_label=3", "50x4 i32:50@0..3",
+      .train = true },
+    { LOSS " top_k_percent=0.4", "33x3 i32:33@0..2 33@0.5..2", .train = true, .no_gradient = 4 },
+    { LOSS " top_k_percent=0.001", "5x3 i32:5@0..2", .train = true },
     { LOSS " label_smoothing=0.1", "64x1001 i32:64@0..1000", .train = true, .large = true },
     { LOSS " ignore_label=20", "2x257x257x21 i32:2x257x257@0..20", .train = true, .large = true },
+    { LOSS " ignore_label=20 top_k_percent=0.15", "2x257x257x21 i32:2x257x257@0..20", .train = true,
+      .large = true },
+    { LOSS " ignore_label=2 top_k_percent=0.5", "5x1001x1000x3 i32:5x1001x1000@0..2",
+      .train = true, .large = true },
     { 0 },
 };
 const struct pm_layer_test pm_test_softmax = { softmax_cases, softmax };

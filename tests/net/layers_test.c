@@ -128,6 +128,8 @@ static void test_messages(void **state)
     refused("local_response_norm", PM_SHAPE1(4), PM_F32, none, "channels");
     refused("softmax_cross_entropy", flat, PM_F32, PM_SHAPE1(3), "2 rows");
     refused("softmax_cross_entropy", flat, PM_F32, PM_SHAPE1(2), "int32");
+    refused("softmax_cross_entropy label_weights=[1,2]", flat, PM_F32, PM_SHAPE1(2),
+            "2 numbers, but there are 60 classes");
     refused("dropout keep=0", image, PM_F32, none, "keep");
     refused("drop_path keep=0", image, PM_F32, none, "keep");
     refused("drop_path", flat, PM_F32, image, "the second input has shape");

@@ -1,11 +1,13 @@
 /* Nets of PyTorch as its own exporter writes them: the logits of a batch, and the losses of ten steps
- * of plain SGD on it, batch norm training, beside PyTorch's (tests/golden/torch_onnx.py). Arguments: a
- * folder of such models (the committed narrow ones when there is none), then a device. */
+ * of plain SGD on it, batch norm training, beside PyTorch's (tests/golden/torch_onnx.py): classifiers,
+ * segmentation nets, whose maps of logits are compared in ONNX's order, heads of detectors. Arguments: a
+ * folder of such models (the committed narrow ones when there is none), a device, the models wanted. */
 #include "onnx/import_common.h"
 
 #include <cjson/cJSON.h>
 
 static struct pm_device *device;
+static const struct pm_import_options options = { .any_shape = true };
 
 /* As the script draws them, in ONNX's order there and in ours here. */
 static void draw_images(float *out, int batch, int size)
@@ -30,16 +32,41 @@ static double number(const cJSON *o, const char *key)
     return v->valuedouble;
 }
 
-/* Largest difference, relative to the largest value. */
-static double difference(const float *y, const cJSON *expected, int count)
+/* The shape of the model's output, in ONNX's order. */
+static int shape_of(const cJSON *facts, int dim[4])
 {
-    double worst = 0, largest = 1e-30;
+    const cJSON *shape = cJSON_GetObjectItem(facts, "shape"), *d;
+    int rank = 0;
 
-    assert_int_equal(cJSON_GetArraySize(expected), count);
-    const cJSON *e = expected->child;
-    for (int i = 0; i < count; i++, e = e->next) {
+    assert_in_range(cJSON_GetArraySize(shape), 2, 4);
+    cJSON_ArrayForEach(d, shape) dim[rank++] = d->valueint;
+    return rank;
+}
+
+/* Where element i of maps [n, c, h, w] is in [n, h, w, c]; others stay. */
+static size_t place(size_t i, int rank, const int dim[4])
+{
+    if (rank < 4)
+        return i;
+    const size_t pixels = (size_t)dim[2] * (size_t)dim[3], c = (size_t)dim[1];
+    const size_t n = i / (c * pixels), k = i / pixels % c, p = i % pixels;
+
+    return (n * pixels + p) * c + k;
+}
+
+/* Largest difference of the values that the file keeps, relative to the largest of them. */
+static double difference(const float *y, size_t count, const cJSON *facts)
+{
+    const cJSON *expected = cJSON_GetObjectItem(facts, "logits"), *e = expected->child;
+    const size_t every = (size_t)number(facts, "every");
+    double worst = 0, largest = 1e-30;
+    int dim[4];
+    const int rank = shape_of(facts, dim);
+
+    assert_int_equal(cJSON_GetArraySize(expected), (count + every - 1) / every);
+    for (size_t i = 0; i < count; i += every, e = e->next) {
         largest = fmax(largest, fabs(e->valuedouble));
-        worst = fmax(worst, fabs((double)y[i] - e->valuedouble));
+        worst = fmax(worst, fabs((double)y[place(i, rank, dim)] - e->valuedouble));
     }
     return worst / largest;
 }
@@ -77,9 +104,12 @@ static void train(struct pm_import *import, const cJSON *facts)
     struct pm_heads heads;
     int k = 0;
 
-    ok(pm_import_net(import, net, images, &(struct pm_import_options){ 0 }, &heads));
-    struct pm_node *xs[] = { heads.logits,
-                             pm_net_input(net, "labels", PM_SHAPE1(batch), PM_I32) };
+    ok(pm_import_net(import, net, images, &options, &heads));
+    const struct pm_shape y = heads.logits->out_shape;
+    const int rows = (int)pm_shape_count(y) / y.dim[y.rank - 1];
+    struct pm_node *xs[] = { heads.logits, pm_net_input(net, "labels", PM_SHAPE1(rows), PM_I32) };
+    if (y.rank == 4)
+        xs[0] = pm_net_add(net, "pixels", xs[0], "reshape shape=[%d,%d]", rows, y.dim[3]);
     pm_net_add_many(net, "loss", xs, 2, "softmax_cross_entropy");
     ok(net->error);
     ok(pm_variables_create(device, net, true, NULL, &v));
@@ -89,7 +119,7 @@ static void train(struct pm_import *import, const cJSON *facts)
         .train = true, .loss_share = 1, .micro_batches = 1, .slots = 1, .name = "train" }, &plan));
     ok(pm_plan_load(plan));
     draw_images(pm_plan_input(plan, 0, "images", 0), batch, size);
-    for (int i = 0; i < batch; i++)
+    for (int i = 0; i < rows; i++)
         ((int32_t *)pm_plan_input(plan, 0, "labels", 0))[i] = i % (int)number(facts, "classes");
     *pm_plan_step(plan, 0) = (struct pm_step){ .loss_scale = 1 };
     cJSON_ArrayForEach(e, losses)
@@ -113,7 +143,7 @@ static void same_with_one_image(struct pm_import *import, const struct pm_net *n
     struct pm_heads heads;
     char a[64], b[64];
 
-    ok(pm_import_net(import, one, image, &(struct pm_import_options){ 0 }, &heads));
+    ok(pm_import_net(import, one, image, &options, &heads));
     assert_int_equal(one->var_count, net->var_count);
     for (int i = 0; i < net->var_count; i++) {
         assert_string_equal(one->vars[i]->name, net->vars[i]->name);
@@ -144,10 +174,13 @@ static void one_net(void **state)
     float *x = pm_malloc(pm_shape_count(images->out_shape) * sizeof *x);
 
     draw_images(x, batch, size);
-    ok(pm_import_net(import, net, images, &(struct pm_import_options){ 0 }, &heads));
+    ok(pm_import_net(import, net, images, &options, &heads));
+    int dim[4], rank = shape_of(facts, dim);
+    if (rank == 4)
+        assert_true(pm_shape_equal(heads.logits->out_shape,
+                                   PM_SHAPE4(dim[0], dim[2], dim[3], dim[1])));
     float *y = run_net(device, net, heads.logits, names, &x, 1);
-    const double off = difference(y, cJSON_GetObjectItem(facts, "logits"),
-                                  batch * (int)number(facts, "classes"));
+    const double off = difference(y, pm_shape_count(heads.logits->out_shape), facts);
     print_message("  %d nodes, %d variables, logits off by %.2g\n", net->count, net->var_count, off);
     if (!(off < 1e-4))
         fail_msg("the logits are off by %g of the largest", off);
@@ -169,7 +202,7 @@ int main(int argc, char **argv)
     struct pm_arena *a = pm_arena_create();
     const char *folder = argc > 1 ? argv[1] : pm_arena_printf(a, "%s/tests/golden/onnx",
                                                               source ? source : ".");
-    static struct CMUnitTest tests[64];
+    static struct CMUnitTest tests[100];
     size_t count = 0, found;
     char **paths;
 
@@ -178,12 +211,16 @@ int main(int argc, char **argv)
         print_message("%s: no models\n", folder);
         return 1;
     }
-    for (; count < found && count < PM_COUNT(tests); count++) {
-        char *name = paths[count];
+    for (size_t i = 0; i < found && count < PM_COUNT(tests); i++) {
+        char *name = paths[i];
+        bool wanted = argc < 4;
 
+        for (int k = 3; k < argc; k++)
+            wanted |= strstr(strrchr(name, '/'), argv[k]) != NULL;
         name[strlen(name) - strlen(".json")] = 0;
-        tests[count] = (struct CMUnitTest){ .name = name, .test_func = one_net,
-                                            .initial_state = name };
+        if (wanted)
+            tests[count++] = (struct CMUnitTest){ .name = name, .test_func = one_net,
+                                                  .initial_state = name };
     }
     device = device_named(argc > 2 ? argv[2] : "cpu");
     if (!device) {

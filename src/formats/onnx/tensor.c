@@ -309,6 +309,7 @@ static int take_external(struct parts *p)
                        "%llu bytes of %s (cut short?)",
                        p->all.file->path, p->t->name, (unsigned long long)p->offset,
                        (unsigned long long)p->t->bytes, (unsigned long long)beside.size, path));
+    p->t->beside = path;
     PM_TRY(take_place(p, NULL, path, p->offset));
 out:
     pm_wire_close(&beside);

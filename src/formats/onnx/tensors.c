@@ -32,6 +32,20 @@ static void close_model(struct pm_tensor_file *f)
     pm_onnx_close(&m);
 }
 
+/* External data are files of it, too. */
+static void name_beside(struct pm_tensor_file *f, const struct pm_onnx_model *m)
+{
+    for (size_t i = 0; i < m->tensor_count; i++) {
+        const char *path = m->tensors[i].beside;
+        int k = 0;
+
+        while (path && k < f->source_count && strcmp(f->sources[k].path, path) != 0)
+            k++;
+        if (path && k == f->source_count)
+            pm_tensor_file_name(f, path);
+    }
+}
+
 static int open_onnx(const char *path, struct pm_tensor_file **out);
 
 const struct pm_tensor_format pm_format_onnx = {
@@ -52,6 +66,7 @@ static int open_onnx(const char *path, struct pm_tensor_file **out)
     f->close = close_model;
     f->read = read_initializer;
     PM_TRY(pm_tensor_file_source(f, path, NULL));
+    name_beside(f, m);
     for (size_t i = 0; i < m->tensor_count; i++) {
         const struct pm_onnx_tensor *given = &m->tensors[i];
         struct pm_file_tensor *t = pm_tensor_file_add(f, given->name);

@@ -1,0 +1,6 @@
+/* label_weights: labels and y [rows], table [k]. */
+struct label_weights_params {
+    int rows, k;
+    int ignore;
+    int weighted; /* 1: there are weights */
+};

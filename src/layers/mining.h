@@ -1,0 +1,28 @@
+/* mining: which rows of a loss count, and how much: weights by their labels' classes, and only the
+ * rows with the largest losses (hard examples). */
+#ifndef PUMICE_MINING_H
+#define PUMICE_MINING_H
+
+#include <pumice/layer.h>
+
+/* weights (PM_NO_TENSOR: 1 each) times table[label]; 0 where the label is `ignore`. Labels that are no
+ * class keep the weight. y is [rows]. */
+void pm_label_weights(struct pm_calls *c, struct pm_tensor labels, struct pm_tensor weights,
+                      struct pm_floats table, int ignore, struct pm_tensor y);
+
+/* Of N rows the k with the largest losses are kept, among equal ones those that come first:
+ * k = percent N, or, with steps, (r percent + 1 - r) N where r = min(1, step / steps); computed in
+ * float32 as TensorFlow would, rounded down, at least 1. What is no number is larger than any. kept
+ * is the weight (1 without weights) of rows that are kept and whose loss is not 0, else 0;
+ * kept_losses is their losses, else 0. */
+struct pm_mining { float percent; int steps; };
+void pm_mine(struct pm_calls *c, struct pm_mining m, struct pm_tensor losses,
+             struct pm_tensor weights, struct pm_tensor kept, struct pm_tensor kept_losses);
+
+/* The options, for a struct with a member of each name. */
+#define PM_MINING_OPTIONS(tag)                                                                      \
+    PM_FLOAT(tag, top_k_percent, 1, 0, 1, "share of the rows that count, the ones with the largest " \
+             "losses"),                                                                             \
+    PM_INT(tag, mining_steps, 0, 0, 1000000, "steps in which that share falls from 1 to it")
+
+#endif
