@@ -23,7 +23,13 @@ struct laid {
     struct laid *next;
 };
 struct value {
+    /* What it is in the model: import_need and import_value fill these. */
     const char *name;
+    struct value *next;  /* of the same hash */
+    const struct pm_onnx_node *maker; /* NULL: an input, or an initializer */
+    const struct pm_onnx_node *reader; /* the first; of nodes that are needed, as readers */
+    int readers;         /* inputs of nodes */
+    /* What it came to. */
     enum value_kind kind;
     struct view view;
     bool integer;        /* constants: of an integer type */
@@ -33,7 +39,6 @@ struct value {
     const struct pm_onnx_tensor *tensor;
     double fill;
     const double *numbers;
-    struct value *next;  /* of the same hash */
 };
 
 struct source; /* a variable's values */
@@ -84,7 +89,7 @@ const char *import_name(struct import *m, const char *more);
 const char *import_legal_name(struct pm_arena *a, const char *text, const char *more);
 /* The only node that reads a value, when no other does and it is not what the net gives; else NULL. */
 const struct pm_onnx_node *import_only_reader(struct import *m, const char *name);
-bool import_read_by_any(const struct import *m, const char *name);
+bool import_read_by_any(struct import *m, const char *name);
 
 /* ---- the walk ---------------------------------------------------------------------------- */
 

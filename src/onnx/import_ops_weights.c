@@ -19,21 +19,19 @@ static void absorb(struct import *m, const char *output, const struct pm_onnx_no
     m->absorbed[n - m->model->nodes] = import_value(m, output)->name;
 }
 
+/* The number that a name has, or will have when its node's turn comes. */
 static bool peek_scalar(struct import *m, const char *name, double *out)
 {
     struct value *v = import_value(m, name);
     const double *x = value_constant(v) ? import_numbers(m, v, 1) : NULL;
+    const struct pm_onnx_node *n = v->maker;
+    const struct pm_onnx_attr *a = n && n->attr_count ? &n->attrs[0] : NULL;
     float f;
 
-    for (size_t i = 0; !x && i < m->model->node_count; i++) {
-        const struct pm_onnx_node *n = &m->model->nodes[i];
-        const struct pm_onnx_attr *a = n->attr_count ? &n->attrs[0] : NULL;
-
-        if (strcmp(n->op, "Constant") == 0 && n->out_count && strcmp(n->out[0], name) == 0 && a && a->t &&
-            a->t->count == 1 && pm_onnx_floats(a->t, 0, 1, &f) == 0) {
-            *out = (double)f;
-            return true;
-        }
+    if (!x && a && strcmp(n->op, "Constant") == 0 && a->t && a->t->count == 1 &&
+        pm_onnx_floats(a->t, 0, 1, &f) == 0) {
+        *out = (double)f;
+        return true;
     }
     if (x)
         *out = *x;

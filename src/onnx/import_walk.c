@@ -30,16 +30,22 @@ struct value *import_in(struct import *m, int i)
     return i < m->n->in_count && m->n->in[i][0] ? import_value(m, m->n->in[i]) : &absent;
 }
 
+/* v comes to what `what` says. */
+static void set_value(struct value *v, struct value what)
+{
+    what.name = v->name, what.next = v->next;
+    what.maker = v->maker, what.reader = v->reader, what.readers = v->readers;
+    *v = what;
+}
+
 struct value *import_out(struct import *m, int i)
 {
-    struct value *v, *next;
-    const char *name;
+    struct value *v;
 
     if (i >= m->n->out_count || !m->n->out[i][0]) /* nobody wants it */
         return pm_arena_alloc(m->arena, sizeof *v);
     v = import_value(m, m->n->out[i]);
-    name = v->name, next = v->next;
-    *v = (struct value){ .name = name, .next = next };
+    set_value(v, (struct value){ 0 });
     return v;
 }
 
@@ -54,15 +60,11 @@ void import_out_node(struct import *m, int i, struct pm_node *node, const struct
 
 void import_out_view(struct import *m, int i, const struct value *x, const struct view *view)
 {
-    const struct value from = *x;
-    struct value *v = import_out(m, i);
-    const char *name = v->name;
-    struct value *next = v->next;
+    struct value from = *x;
 
-    *v = from;
-    v->name = name, v->next = next;
-    v->laid = NULL; /* their atoms may be cut otherwise */
-    v->view = *view;
+    from.laid = NULL; /* their atoms may be cut otherwise */
+    from.view = *view;
+    set_value(import_out(m, i), from);
 }
 
 void import_out_images(struct import *m, int i, struct pm_node *node)
@@ -152,48 +154,50 @@ int import_refuse(struct import *m, const char *fmt, ...)
     return PM_OK;
 }
 
-bool import_read_by_any(const struct import *m, const char *name)
+bool import_read_by_any(struct import *m, const char *name)
 {
-    for (size_t i = 0; i < m->model->node_count; i++)
-        for (int k = 0; m->needed[i] && k < m->model->nodes[i].in_count; k++)
-            if (strcmp(m->model->nodes[i].in[k], name) == 0)
-                return true;
-    return strcmp(m->logits, name) == 0;
+    return import_value(m, name)->readers > 0 || strcmp(m->logits, name) == 0;
 }
 
 const struct pm_onnx_node *import_only_reader(struct import *m, const char *name)
 {
-    const struct pm_onnx_node *reader = NULL;
+    const struct value *v = import_value(m, name);
 
-    if (strcmp(m->logits, name) == 0)
-        return NULL;
-    for (size_t i = 0; i < m->model->node_count; i++)
-        for (int k = 0; m->needed[i] && k < m->model->nodes[i].in_count; k++)
-            if (strcmp(m->model->nodes[i].in[k], name) == 0) {
-                if (reader)
-                    return NULL;
-                reader = &m->model->nodes[i];
-            }
-    return reader;
+    return v->readers == 1 && strcmp(m->logits, name) != 0 ? v->reader : NULL;
 }
 
 /* ---- the walk ---------------------------------------------------------------------------- */
+
+/* Values that are wanted are marked by a kind until they are made. */
+static void need_inputs(struct import *m, const struct pm_onnx_node *n)
+{
+    for (int k = 0; k < n->out_count; k++)
+        if (n->out[k][0])
+            import_value(m, n->out[k])->maker = n;
+    for (int k = 0; k < n->in_count; k++) {
+        struct value *v = n->in[k][0] ? import_value(m, n->in[k]) : NULL;
+
+        if (!v)
+            continue;
+        v->kind = VALUE_BROKEN;
+        v->reader = n;
+        v->readers++;
+    }
+}
 
 void import_need(struct import *m, const char *name)
 {
     bool *needed = pm_arena_alloc(m->arena, m->model->node_count + 1);
     struct value *wanted = import_value(m, name);
 
-    /* Values that are wanted are marked by a kind until they are made. */
     wanted->kind = VALUE_BROKEN;
     for (size_t i = m->model->node_count; i-- > 0;) {
         const struct pm_onnx_node *n = &m->model->nodes[i];
 
         for (int k = 0; k < n->out_count; k++)
             needed[i] |= n->out[k][0] && import_value(m, n->out[k])->kind == VALUE_BROKEN;
-        for (int k = 0; needed[i] && k < n->in_count; k++)
-            if (n->in[k][0])
-                import_value(m, n->in[k])->kind = VALUE_BROKEN;
+        if (needed[i])
+            need_inputs(m, n);
     }
     m->logits = name;
     m->needed = needed;
