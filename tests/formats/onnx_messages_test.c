@@ -1,6 +1,7 @@
 /* onnx, reading, message by message: every element type in raw_data and in the lists, attributes of
  * every kind, old and odd ways to say a thing, external data; and what is refused, with words that
  * name it. */
+#include <dirent.h>
 #include <formats/onnx_bytes.h>
 #include <sys/stat.h>
 
@@ -513,6 +514,57 @@ static void external_data(void **state)
     drop_folder(folder);
 }
 
+static int open_files(void)
+{
+    int count = 0;
+    DIR *d = opendir("/proc/self/fd");
+
+    while (d && readdir(d))
+        count++;
+    if (d)
+        closedir(d);
+    return count;
+}
+
+/* A file beside the model for each of very many tensors: all are read, few are open. */
+static void many_files(void **state)
+{
+    enum { MANY = 100, LONG = PM_ONNX_SMALL / 4 + 1, MOST_OPEN = 64 };
+    char *folder = make_folder();
+    struct pm_arena *a = pm_arena_create();
+    const char *path = pm_arena_printf(a, "%s/m.onnx", folder);
+    const int before = open_files();
+    struct pm_onnx_model *m = NULL;
+    struct pm_str graph = { 0 };
+    float v[LONG] = { 0 };
+
+    (void)state;
+    put_text(&graph, 2, "g");
+    for (int i = 0; i < MANY; i++) {
+        const char *name = pm_arena_printf(a, "w%03d", i);
+        struct pm_str t = tensor_of(name, 1, 1, (const int64_t[]){ LONG });
+
+        put_pair(&t, 13, "location", name);
+        put_int(&t, 14, 1);
+        put_inner(&graph, 5, &t);
+        v[LONG - 1] = (float)i;
+        assert_int_equal(pm_file_write(pm_arena_printf(a, "%s/%s", folder, name), v, sizeof v), 0);
+    }
+    struct pm_str bytes = model_of(8, &graph, 17);
+    assert_int_equal(pm_file_write(path, bytes.text, bytes.length), 0);
+    pm_str_free(&bytes);
+    assert_int_equal(pm_onnx_read(path, &m), 0);
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(pm_onnx_floats(&m->tensors[i], LONG - 1, 1, v), 0);
+        assert_true(v[0] == (float)i);
+    }
+    assert_int_equal(open_files() - before, before ? 1 + MOST_OPEN : 0); /* the model's own, too */
+    pm_onnx_close(&m);
+    assert_int_equal(open_files(), before);
+    pm_arena_destroy(&a);
+    drop_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -521,6 +573,7 @@ int main(void)
         cmocka_unit_test(attribute_kinds),  cmocka_unit_test(packed_attributes),
         cmocka_unit_test(old_and_odd_models), cmocka_unit_test(refused_models),
         cmocka_unit_test(external_data),
+        cmocka_unit_test(many_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

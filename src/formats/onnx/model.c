@@ -21,6 +21,8 @@ void pm_onnx_close(struct pm_onnx_model **m)
         return;
     if ((*m)->own) {
         pm_wire_close(&(*m)->own->file);
+        for (struct pm_onnx_beside *b = (*m)->own->beside; b; b = b->next)
+            pm_wire_close(&b->file);
         pm_free((void *)(*m)->own->sorted);
         pm_free((*m)->own);
     }

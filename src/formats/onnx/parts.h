@@ -30,10 +30,17 @@ enum { TYPE_TENSOR = 1, TYPE_TENSOR_ELEMENT = 1, TYPE_TENSOR_SHAPE = 2, SHAPE_DI
 int pm_onnx_type_number(enum pm_dtype type);
 enum pm_dtype pm_onnx_type_of(uint64_t number);
 
+/* A file beside a model, open as long as that is. */
+struct pm_onnx_beside {
+    const char *location; /* as the model says it */
+    struct pm_wire_file file;
+    struct pm_onnx_beside *next;
+};
 struct pm_onnx_reading {
     struct pm_arena *arena;
     const char *folder; /* where external data may lie; NULL: nowhere */
-    bool whole;         /* all data into the arena: the file will be closed */
+    bool whole;         /* all data into the arena: the files will be closed */
+    struct pm_onnx_beside **beside; /* those that are open; not where whole */
 };
 /* w: a TensorProto. */
 int pm_onnx_parse_tensor(const struct pm_onnx_reading *r, struct pm_wire w,
@@ -48,6 +55,7 @@ int pm_onnx_entry(const struct pm_wire *w, const struct pm_wire_field *f, struct
 /* What a model that was read keeps. */
 struct pm_onnx_own {
     struct pm_wire_file file;
+    struct pm_onnx_beside *beside;        /* in the model's arena */
     const struct pm_onnx_tensor **sorted; /* its tensors by name */
     size_t sorted_count;
 };

@@ -481,7 +481,8 @@ static void drop_given_inputs(struct pm_onnx_model *m)
 static int read_model(struct pm_onnx_model *m, const char *folder)
 {
     int err = PM_OK, more;
-    struct reading r = { .m = m, .tensors = { .arena = m->arena, .folder = folder } };
+    struct reading r = { .m = m, .tensors = { .arena = m->arena, .folder = folder,
+                                               .beside = &m->own->beside } };
     struct pm_wire w = pm_wire_all(&m->own->file);
     struct pm_wire_field f;
 

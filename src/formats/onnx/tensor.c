@@ -51,7 +51,7 @@ int pm_onnx_type_number(enum pm_dtype type)
 
 /* Where a long tensor's bytes lie. */
 struct place {
-    struct pm_wire_file *file; /* the model's; NULL: the one at path */
+    struct pm_wire_file *file; /* open with the model; NULL: the one at path */
     const char *path;
     uint64_t offset;
 };
@@ -287,14 +287,38 @@ out:
     return err;
 }
 
+/* Opens each file once; those of a model that has very many again for every piece that is read. */
+static int open_beside(const struct parts *p, struct pm_wire_file *once, struct pm_wire_file **out)
+{
+    enum { MOST_OPEN = 64 };
+    int err = PM_OK, open = 0;
+    struct pm_onnx_beside **at = p->r->beside;
+    const char *path = NULL;
+
+    for (; at && *at; at = &(*at)->next, open++)
+        if (p->location && strcmp((*at)->location, p->location) == 0) {
+            *out = &(*at)->file;
+            return PM_OK;
+        }
+    PM_TRY(find_beside(p, &path));
+    *out = once;
+    if (at && open < MOST_OPEN) {
+        *at = pm_arena_alloc(p->r->arena, sizeof **at);
+        (*at)->location = p->location;
+        (*at)->file.fd = -1;
+        *out = &(*at)->file;
+    }
+    PM_TRY(pm_wire_open(*out, path));
+out:
+    return err;
+}
+
 static int take_external(struct parts *p)
 {
     int err = PM_OK;
-    const char *path = NULL;
-    struct pm_wire_file beside = { .fd = -1 };
+    struct pm_wire_file once = { .fd = -1 }, *beside = NULL;
 
-    PM_TRY(find_beside(p, &path));
-    PM_TRY(pm_wire_open(&beside, path));
+    PM_TRY(open_beside(p, &once, &beside));
     if (p->t->type == PM_DTYPE_OTHER)
         p->t->bytes = p->has_length ? p->length : 0;
     if (p->has_length && p->length != p->t->bytes)
@@ -303,16 +327,17 @@ static int take_external(struct parts *p)
                        "and type (%llu)",
                        p->all.file->path, p->t->name, (unsigned long long)p->length,
                        (unsigned long long)p->t->bytes));
-    if (p->offset > beside.size || p->t->bytes > beside.size - p->offset)
+    if (p->offset > beside->size || p->t->bytes > beside->size - p->offset)
         PM_TRY(pm_fail(PM_EDATA,
                        "%s: tensor '%.200s': external data %llu + %llu does not lie in the "
                        "%llu bytes of %s (cut short?)",
                        p->all.file->path, p->t->name, (unsigned long long)p->offset,
-                       (unsigned long long)p->t->bytes, (unsigned long long)beside.size, path));
-    p->t->beside = path;
-    PM_TRY(take_place(p, NULL, path, p->offset));
+                       (unsigned long long)p->t->bytes, (unsigned long long)beside->size,
+                       beside->path));
+    p->t->beside = beside->path;
+    PM_TRY(take_place(p, beside == &once ? NULL : beside, beside->path, p->offset));
 out:
-    pm_wire_close(&beside);
+    pm_wire_close(&once);
     return err;
 }
 
@@ -460,7 +485,7 @@ static int numbers(const struct pm_onnx_tensor *t, uint64_t first, size_t count,
 {
     int err = PM_OK;
     size_t size = pm_dtype_size(t->type);
-    uint8_t piece[65536]; /* large, as a file beside the model is opened for each */
+    uint8_t piece[65536];
 
     if (t->type == PM_DTYPE_OTHER)
         PM_TRY(pm_fail(PM_EDATA,
