@@ -94,15 +94,15 @@ static void parts_and_names(void **state)
     made("run", "averages.safetensors", "keep=variables averages=on");
     assert_int_equal(count_of("averages.safetensors"), variables);
     assert_true(element("averages.safetensors", weights, 5) ==
-                element("run", "LeNet/fc4/weights/ExponentialMovingAverage", 5));
-    assert_true(element("variables.safetensors", weights, 5) == element("run", weights, 5));
-    assert_true(element("run", weights, 5) !=
-                element("run", "LeNet/fc4/weights/ExponentialMovingAverage", 5));
+                element(SOURCE, "LeNet/fc4/weights/ExponentialMovingAverage", 5));
+    assert_true(element("variables.safetensors", weights, 5) == element(SOURCE, weights, 5));
+    assert_true(element(SOURCE, weights, 5) !=
+                element(SOURCE, "LeNet/fc4/weights/ExponentialMovingAverage", 5));
 
     made("run", "some.safetensors", "only='[\"LeNet/fc3\", \"LeNet/fc4\"]' exclude=LeNet/fc3/b "
          "keep=variables strip=LeNet/ --prefix head/");
     assert_int_equal(count_of("some.safetensors"), 3);
-    assert_true(element("some.safetensors", "head/fc4/weights", 5) == element("run", weights, 5));
+    assert_true(element("some.safetensors", "head/fc4/weights", 5) == element(SOURCE, weights, 5));
     made("run", "some.safetensors", "only=LeNet/fc4/biases keep=variables --force");
     assert_int_equal(count_of("some.safetensors"), 1);
 }
