@@ -17,10 +17,11 @@
  * Forward: a call per row (probabilities, l * w), then one that adds the rows up in blocks of a fixed
  * size and leaves the factor of the gradients, scale / count. Backward: (softmax - y') w factor. Class
  * weights come before and mining between these calls; both only change the w that they take. */
-#include "layers/infer.h"
+#include "layers/cross_entropy.h"
 
 #include <limits.h>
 
+#include "layers/infer.h"
 #include "layers/mining.h"
 #include "layers/pick.h"
 #include "layers/vmath.h"
@@ -51,7 +52,7 @@ enum { BLOCK = 256 }; /* rows added up one after the other */
 PM_INLINE float weight_of(const struct softmax_cross_entropy_params *p, const int *labels,
                           const float *weights, size_t row)
 {
-    return labels[row] == p->ignore ? 0 : weights ? weights[row] : 1;
+    return labels && labels[row] == p->ignore ? 0 : weights ? weights[row] : 1;
 }
 
 PM_CLONES static void rows_cpu(const struct pm_args *a, size_t begin, size_t end)
@@ -184,7 +185,7 @@ static const struct pm_kernel rows = {
 };
 static const struct pm_kernel sum = {
     .name = "softmax_cross_entropy_sum",
-    .bufs = "r:losses r:labels r?:weights t:part w:loss w:factor",
+    .bufs = "r:losses r?:labels r?:weights t:part w:loss w:factor",
     .params_size = sizeof(struct softmax_cross_entropy_params), .cpu_all = sum_cpu,
     .pick = sum_pick,
 };
@@ -194,6 +195,17 @@ static const struct pm_kernel bwd = {
     .params_size = sizeof(struct softmax_cross_entropy_params), .cpu = bwd_cpu, .grain = 8,
     .pick = bwd_pick, .flops = flops,
 };
+
+void pm_rows_mean(struct pm_calls *c, struct pm_tensor losses, struct pm_tensor weights, float scale,
+                  struct pm_tensor loss, struct pm_tensor factor)
+{
+    const struct softmax_cross_entropy_params p = {
+        .rows = (int)pm_count(losses), .scale = scale, .weighted = 1, .unlabelled = 1,
+    };
+
+    pm_call(c, &sum, (size_t)p.rows, &p, PM_BUFS(losses, PM_NO_TENSOR, weights, PM_NO_TENSOR, loss,
+                                                 factor));
+}
 
 /* ---- layer ----------------------------------------------------------------------------- */
 

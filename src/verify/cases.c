@@ -15,6 +15,8 @@ struct verify_case {
     bool weights;           /* the loss has weights */
     const char *layers;     /* JSON with ' for " */
     bool forward_only;
+    const char *loss_layer; /* NULL: softmax_cross_entropy; others have targets in floats: degrees of
+                             * two classes, or values like the output's */
 };
 
 /* Every function of one number, on a or, where it needs positive numbers, on p. */
@@ -181,6 +183,13 @@ static const struct verify_case cases[] = {
     { "hard_examples", PM_SHAPE4(2, 9, 11, 4),
       "ignore_label=1 label_weights=[1,2,0.5,3,1,1] top_k_percent=0.3", true,
       "[{'name':'a','layer':'conv2d','filters':6,'kernel':1}]" },
+    { "degrees", PM_SHAPE4(2, 5, 7, 4), "ignore_label=0.5", true,
+      "[{'name':'a','layer':'conv2d','filters':2,'kernel':1}]",
+      .loss_layer = "matting_cross_entropy" },
+    { "distances", PM_SHAPE4(2, 13, 7, 4), "weight=200", true,
+      "[{'name':'a','layer':'conv2d','filters':1,'kernel':1}]", .loss_layer = "squared_error" },
+    { "distances_apart", PM_SHAPE4(2, 13, 7, 4), "normalize=nonzero", true,
+      "[{'name':'a','layer':'conv2d','filters':2,'kernel':1}]", .loss_layer = "absolute_error" },
     { "merges_four", PM_SHAPE4(2, 5, 6, 4), "", false,
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':3},"
       "{'name':'b','layer':'conv2d','filters':8,'kernel':1},"
@@ -299,14 +308,19 @@ static struct cJSON *parse(const char *text)
 
 static void add_loss(struct pm_net *net, const struct verify_case *c, struct pm_node *logits)
 {
+    const char *layer = c->loss_layer ? c->loss_layer : "softmax_cross_entropy";
+    const bool degrees = strcmp(layer, "matting_cross_entropy") == 0;
     struct pm_node *in[3] = { logits };
     struct pm_shape rows = logits->out_shape;
 
     rows.rank--;
-    in[1] = pm_net_input(net, "labels", rows, PM_I32);
+    in[1] = pm_net_input(net, "labels", c->loss_layer && !degrees ? logits->out_shape : rows,
+                         c->loss_layer ? PM_F32 : PM_I32);
+    if (degrees)
+        in[1] = pm_net_add(net, "degrees", in[1], "sigmoid");
     if (c->weights)
         in[2] = pm_net_input(net, "weights", rows, PM_F32);
-    pm_net_add_many(net, "loss", in, c->weights ? 3 : 2, "softmax_cross_entropy %s", c->loss);
+    pm_net_add_many(net, "loss", in, c->weights ? 3 : 2, "%s %s", layer, c->loss);
 }
 
 static int build(void *ctx, int batch, struct pm_net **out)

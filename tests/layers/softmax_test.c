@@ -120,6 +120,32 @@ static void softmax_cross_entropy(struct ref *r)
     r->y.mag[0] = ref_number(r, "weight", 1) * (mag / (count ? count : 1) + 1);
 }
 
+/* Rows of two classes, the target (1 - label, label). */
+static void matting_cross_entropy(struct ref *r)
+{
+    const int rows = (int)(r->in[0].count / 2);
+    const double ignore = ref_number(r, "ignore_label", -1), scale = ref_number(r, "weight", 1);
+    double *loss = calloc((size_t)rows, sizeof *loss), sum = 0, mag = 0;
+    int count = 0;
+
+    for (int row = 0; row < rows; row++) {
+        const double *z = r->in[0].v + 2 * row, label = r->in[1].v[row];
+        const double weight = label == ignore ? 0 : r->inputs > 2 ? r->in[2].v[row] : 1;
+
+        loss[row] = weight == 0 ? 0 : weight * (log_sum(z, 2) - (1 - label) * z[0] - label * z[1]);
+        mag += fabs(weight) * (1 + fabs(z[0]) + fabs(z[1]));
+        count += weight != 0;
+    }
+    if (ref_number(r, "top_k_percent", 1) < 1)
+        count = mined(r, loss, rows);
+    for (int row = 0; row < rows; row++)
+        sum += loss[row];
+    free(loss);
+    ref_output(r, (struct pm_shape){ 0 });
+    r->y.v[0] = scale * sum / (count ? count : 1);
+    r->y.mag[0] = scale * mag / (count ? count : 1);
+}
+
 static const struct check_case softmax_cases[] = {
     { "softmax", "3x5" },
     { "softmax", "2x3x4x21@-6..6" },
@@ -174,10 +200,25 @@ static const struct check_case loss_cases[] = {
     { LOSS " ignore_label=20", "2x257x257x21 i32:2x257x257@0..20", .train = true, .large = true },
     { LOSS " ignore_label=20 top_k_percent=0.15", "2x257x257x21 i32:2x257x257@0..20", .train = true,
       .large = true },
-    { LOSS " ignore_label=2 top_k_percent=0.5", "5x1001x1000x3 i32:5x1001x1000@0..2",
+    { LOSS " ignore_label=1 top_k_percent=0.5", "2049x2049x2 i32:2049x2049@0..1",
       .train = true, .large = true },
     { 0 },
 };
+#define MATTING "matting_cross_entropy"
+static const struct check_case matting_cases[] = {
+    { MATTING, "3x4x5x2 3x4x5@0..1", .train = true, .no_gradient = 2 },
+    { MATTING " weight=0.5", "40x2@-40..40 40x1@0..1", .train = true, .no_gradient = 2 },
+    { MATTING " ignore_label=-3", "40x2 ~40@0..1", .train = true, .no_gradient = 2 },
+    { MATTING " ignore_label=1", "2x20x2 ~2x20@0..1 ~2x20@0..2", .train = true, .no_gradient = 6 },
+    { MATTING " ignore_label=0", "9x2 ~9@0..0", .train = true, .no_gradient = 2 },
+    { MATTING " top_k_percent=0.3", "40x2 40@0..1", .train = true, .no_gradient = 2 },
+    { MATTING " top_k_percent=0.5 mining_steps=4 ignore_label=1", "40x2 ~40@0..1 40@0.5..2",
+      .train = true, .no_gradient = 6 },
+    { MATTING, "2x257x257x2 2x257x257@0..1", .train = true, .no_gradient = 2, .large = true },
+    { 0 },
+};
+const struct pm_layer_test pm_test_matting_cross_entropy = { matting_cases, matting_cross_entropy,
+                                                             .loss = true };
 const struct pm_layer_test pm_test_softmax = { softmax_cases, softmax };
 const struct pm_layer_test pm_test_log_softmax = { log_softmax_cases, log_softmax };
 const struct pm_layer_test pm_test_softmax_cross_entropy = { loss_cases, softmax_cross_entropy,

@@ -130,6 +130,9 @@ static void test_messages(void **state)
     refused("softmax_cross_entropy", flat, PM_F32, PM_SHAPE1(2), "int32");
     refused("softmax_cross_entropy label_weights=[1,2]", flat, PM_F32, PM_SHAPE1(2),
             "2 numbers, but there are 60 classes");
+    refused("matting_cross_entropy", flat, PM_F32, PM_SHAPE1(2), "two classes");
+    refused("matting_cross_entropy", PM_SHAPE2(30, 2), PM_F32, PM_SHAPE1(29), "30 rows");
+    refused("squared_error", flat, PM_F32, PM_SHAPE2(2, 30), "the target has shape 2x30");
     refused("dropout keep=0", image, PM_F32, none, "keep");
     refused("drop_path keep=0", image, PM_F32, none, "keep");
     refused("drop_path", flat, PM_F32, image, "the second input has shape");
