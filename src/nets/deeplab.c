@@ -45,41 +45,184 @@ struct pm_node *pm_deeplab_resize(const struct pm_deeplab *d, const char *name, 
                       size[1]);
 }
 
-static struct pm_node *logits(const struct pm_deeplab *d, struct pm_node *x, int num_classes)
+void pm_deeplab_map(const struct pm_deeplab *d, int stride, int size[2])
 {
-    return pm_net_add(d->net, "logits/semantic", x,
-                      "conv2d filters=%d kernel=1 bias=true weights_init=truncated(0.01)",
-                      num_classes);
+    for (int i = 0; i < 2; i++)
+        size[i] = pm_deeplab_size(d->size[i], 1 / (float)stride);
 }
 
-/* Backbones of classifiers have strides that a decoder's sizes do not follow. */
-static bool stride_fits(struct pm_net *net, int stride, const struct pm_backbone *b)
+/* ---- logits ------------------------------------------------------------------------------ */
+
+/* logits/NAME: a 1x1 convolution. Without pyramid pooling the sum of one at every rate, logits/NAME_1
+ * the second. */
+static struct pm_node *logits(const struct pm_deeplab *d, const char *name, struct pm_node *x,
+                              int channels)
 {
-    if (!net->error && (stride < b->min_stride || stride > b->max_stride || stride & (stride - 1)))
-        net->error = pm_fail(PM_ECONFIG, "model.output_stride: %d is none that deeplab_%s has: %s%s"
-                             "16 or 32", stride, b->name, b->min_stride < 8 ? "4, " : "",
-                             b->min_stride < 16 ? "8, " : "");
-    return !net->error;
+    const struct pm_ints rates = d->o->aspp_rates;
+    const int count = d->o->aspp_batch_norm || !rates.count ? 1 : rates.count;
+    struct pm_node *made[PM_MAX_INPUTS];
+    struct pm_arena *a = d->net->arena;
+
+    name = pm_arena_printf(a, "logits/%s", name);
+    for (int i = 0; i < count; i++)
+        made[i] = pm_net_add(d->net, i ? pm_arena_printf(a, "%s_%d", name, i) : name, x,
+                             "conv2d filters=%d kernel=%d dilation=%d weights_init=truncated(0.01)",
+                             channels, d->o->logits_kernel_size,
+                             d->o->aspp_batch_norm || !rates.count ? 1 : rates.v[i]);
+    if (count == 1)
+        return made[0];
+    return pm_net_add_many(d->net, pm_arena_printf(a, "%s_sum", name), made, count, "add");
+}
+
+/* An output of a net for instances. */
+static struct pm_node *far_logits(const struct pm_deeplab *d, const char *name, struct pm_node *x,
+                                  int filters, int channels)
+{
+    const char *conv = pm_arena_printf(d->net->arena, "decoder%s/%s_conv", d->instance, name);
+
+    return logits(d, name, pm_deeplab_output_conv(d, conv, x, filters), channels);
+}
+
+/* ---- scales ------------------------------------------------------------------------------ */
+
+/* What one scale of the images gives. */
+struct outputs {
+    struct pm_node *semantic, *center, *offset, *edge;
+};
+
+static struct pm_node *refined(const struct pm_deeplab *d, struct pm_node *x)
+{
+    x = pm_deeplab_aspp(d, x);
+    return d->o->decoder_strides.count ? pm_deeplab_decoder(d, x) : x;
+}
+
+static struct outputs outputs_of(const struct pm_deeplab *d, struct pm_node *images)
+{
+    const struct pm_deeplab_options *o = d->o;
+    struct outputs out = { 0 };
+    struct pm_node *map = d->backbone->build(d->net, images, o), *x;
+
+    if (d->net->error)
+        return out;
+    x = refined(d, map);
+    if (o->instance)
+        out.semantic = far_logits(d, "semantic", x, o->decoder_filters, d->classes);
+    else
+        out.semantic = o->decoder_is_logits ? x : logits(d, "semantic", x, d->classes);
+    if (o->edge_classes)
+        out.edge = logits(d, "edge", x, o->edge_classes);
+    if (o->instance) {
+        struct pm_deeplab second = *d;
+        const int filters = o->decoder_filters_instance.v[1];
+
+        second.instance = "_instance";
+        x = refined(&second, map);
+        out.center = far_logits(&second, "center", x, filters, 1);
+        out.offset = far_logits(&second, "offset", x, filters, 2);
+    }
+    return out;
+}
+
+/* The largest scale's map at the finest stride. */
+static void final_size(const struct pm_deeplab *d, int size[2])
+{
+    const struct pm_ints strides = d->o->decoder_strides;
+    const float stride = (float)(strides.count ? strides.v[strides.count - 1]
+                                               : d->o->nets.output_stride);
+    float largest = 1;
+
+    for (int i = 0; i < d->o->image_pyramid.count; i++)
+        if (d->o->image_pyramid.v[i] > largest)
+            largest = d->o->image_pyramid.v[i];
+    for (int i = 0; i < 2; i++)
+        size[i] = pm_deeplab_size(d->size[i], largest / stride);
+}
+
+/* The outputs of the images at d->scale, of this size. */
+static struct outputs outputs_at(const struct pm_deeplab *d, struct pm_node *images,
+                                 const int size[2])
+{
+    struct pm_deeplab scaled = *d;
+    struct outputs out;
+
+    if (d->scale != 1) {
+        for (int i = 0; i < 2; i++)
+            scaled.size[i] = pm_deeplab_size(d->size[i], d->scale);
+        images = pm_deeplab_resize(d, "scaled_images", images, scaled.size);
+    }
+    out = outputs_of(&scaled, images);
+    if (d->net->error)
+        return out;
+    out.semantic = pm_deeplab_resize(d, "logits/semantic_resized", out.semantic, size);
+    if (out.edge)
+        out.edge = pm_deeplab_resize(d, "logits/edge_resized", out.edge, size);
+    if (d->o->instance) {
+        out.center = pm_deeplab_resize(d, "logits/center_resized", out.center, size);
+        out.offset = pm_deeplab_resize(d, "logits/offset_resized", out.offset, size);
+    }
+    return out;
+}
+
+static struct pm_node *merge(const struct pm_deeplab *d, const char *name, struct pm_node **xs,
+                             int count)
+{
+    struct pm_node *x = xs[0];
+    struct pm_arena *a = d->net->arena;
+
+    if (count == 1)
+        return x;
+    if (d->o->merge_method) {
+        x = pm_net_add_many(d->net, pm_arena_printf(a, "%s_sum", name), xs, count, "add");
+        return pm_net_add(d->net, name, x, "affine scale=%.9g", 1.0 / count);
+    }
+    for (int i = 1; i < count; i++)
+        x = pm_net_add_many(d->net, i + 1 < count ? pm_arena_printf(a, "%s_%d", name, i) : name,
+                            (struct pm_node *[]){ x, xs[i] }, 2, "maximum");
+    return x;
+}
+
+/* Later scales are passes over the first one's variables. */
+static void build_scales(struct pm_deeplab *d, struct pm_node *images, struct pm_heads *heads)
+{
+    const struct pm_floats scales = d->o->image_pyramid;
+    const int count = scales.count ? scales.count : 1;
+    const char *outer = d->net->pass;
+    struct pm_node *edges[PM_MAX_SCALES];
+    struct outputs out = { 0 };
+    int size[2];
+
+    final_size(d, size);
+    for (int i = 0; i < count && !d->net->error; i++) {
+        d->scale = scales.count ? scales.v[i] : 1;
+        if (i)
+            d->net->pass = pm_arena_printf(d->net->arena, "%s%sscale_%.2f", outer ? outer : "",
+                                           outer ? "/" : "", (double)d->scale);
+        out = outputs_at(d, images, size);
+        heads->scale_logits[i] = out.semantic;
+        edges[i] = out.edge;
+    }
+    d->net->pass = outer;
+    if (d->net->error)
+        return;
+    heads->scales = count > 1 ? count : 0;
+    heads->logits = merge(d, "merged_logits", heads->scale_logits, count);
+    heads->edge = out.edge ? merge(d, "merged_edges", edges, count) : NULL;
+    heads->center = out.center;
+    heads->offset = out.offset;
 }
 
 void pm_deeplab_build(struct pm_net *net, struct pm_node *images, int num_classes,
                       const struct pm_deeplab_options *o, const struct pm_backbone *b,
                       struct pm_heads *heads)
 {
-    struct pm_deeplab d = { net, o, b, o->nets,
-                            { images->out_shape.dim[1], images->out_shape.dim[2] }, "decoder" };
-    struct pm_node *x;
+    struct pm_deeplab d = {
+        .net = net, .o = o, .backbone = b, .norm = o->nets, .classes = num_classes, .scale = 1,
+        .size = { images->out_shape.dim[1], images->out_shape.dim[2] }, .instance = "",
+    };
 
     d.norm.batch_norm_decay = o->head_batch_norm_decay;
     d.norm.batch_norm_epsilon = 1e-5f;
     pm_nets_begin(net, &o->nets);
-    if (!stride_fits(net, o->nets.output_stride, b))
-        return;
-    x = b->build(net, images, o);
-    if (net->error)
-        return;
-    x = pm_deeplab_aspp(&d, x);
-    if (o->decoder_strides.count)
-        x = pm_deeplab_decoder(&d, x);
-    heads->logits = logits(&d, x, num_classes);
+    if (pm_deeplab_check(net, num_classes, o, b))
+        build_scales(&d, images, heads);
 }

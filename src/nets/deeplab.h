@@ -47,22 +47,58 @@ struct pm_deeplab_options {
             "inference in integers"),                                                              \
     PM_FLOAT(pm_nets_options, keep_prob, 0.9, 0.01, 1,                                             \
              "share of the outputs of the pyramid pooling that dropout keeps"),                    \
+    PM_FLOATS(pm_deeplab_options, image_pyramid, "[1]", 0.1, 4,                                    \
+              "scales of the images for which logits are made and merged"),                        \
+    PM_ENUM(pm_deeplab_options, merge_method, 0, "max|avg", "how logits of several scales merge"), \
+    PM_INT(pm_deeplab_options, logits_kernel_size, 1, 1, 31,                                       \
+           "window of summed atrous logits: aspp_batch_norm=false"),                               \
+    PM_DEEPLAB_ASPP_OPTIONS, PM_DEEPLAB_DECODER_OPTIONS
+
+#define PM_DEEPLAB_ASPP_OPTIONS                                                                    \
     PM_INTS(pm_deeplab_options, aspp_rates, "[]", 1, 256,                                          \
             "dilations of the pyramid pooling's 3x3 branches: [6, 12, 18] at output_stride 16, "   \
             "twice as much at 8; none: no such branches"),                                         \
     PM_INT(pm_deeplab_options, aspp_filters, 256, 1, 1 << 16, "channels of each of its branches"), \
+    PM_BOOL(pm_deeplab_options, aspp_batch_norm, true,                                             \
+            "false: no pyramid pooling; the logits are the sum of those at every rate"),           \
     PM_BOOL(pm_deeplab_options, aspp_separable, true,                                              \
             "its 3x3 branches are a depthwise and a 1x1 convolution, else one convolution"),       \
     PM_BOOL(pm_deeplab_options, aspp_image_level, true,                                            \
             "a branch of it is the average over the picture"),                                     \
+    PM_INTS(pm_deeplab_options, aspp_pooling_crop, "[]", 1, 1 << 16,                               \
+            "height and width of the pictures that this average's window is for, or one for both; "\
+            "none: the input's, so that there is one window"),                                     \
+    PM_INTS(pm_deeplab_options, aspp_pooling_stride, "[1, 1]", 1, 256,                             \
+            "rows and columns between its windows, or one for both"),                              \
     PM_BOOL(pm_deeplab_options, aspp_concat_projection, true,                                      \
             "its branches, joined, go through a 1x1 convolution and dropout"),                     \
+    PM_BOOL(pm_deeplab_options, aspp_squeeze_excite, false,                                        \
+            "the average over the picture is no branch, but a factor of the result"),              \
+    PM_BOOL(pm_deeplab_options, aspp_se_qsigmoid, false,                                           \
+            "that factor is relu6(x + 3) / 6 of it, else its sigmoid"),                            \
+    PM_STRING(pm_deeplab_options, dense_prediction_cell, NULL,                                     \
+              "JSON file of a searched cell in place of the pyramid pooling")
+
+#define PM_DEEPLAB_DECODER_OPTIONS                                                                 \
     PM_INTS(pm_deeplab_options, decoder_strides, "[]", 4, 16,                                      \
             "strides, descending, of the backbone's maps that a decoder joins with the pyramid "   \
             "pooling's: 4, 8 or 16; none: no decoder"),                                            \
     PM_BOOL(pm_deeplab_options, decoder_separable, true,                                           \
             "its 3x3 convolutions are a depthwise and a 1x1 convolution, else one convolution"),   \
-    PM_INT(pm_deeplab_options, decoder_filters, 256, 1, 1 << 16, "its channels")
+    PM_BOOL(pm_deeplab_options, decoder_sum_merge, false,                                          \
+            "it adds the maps after one convolution, else two convolutions are upon them, joined"),\
+    PM_INT(pm_deeplab_options, decoder_filters, 256, 1, 1 << 16, "its channels"),                  \
+    PM_BOOL(pm_deeplab_options, decoder_is_logits, false,                                          \
+            "what it gives is the logits: decoder_filters is the number of classes")
+
+/* Of nets for instances and edges too: in a row's table once a task has their losses. */
+#define PM_DEEPLAB_INSTANCE_OPTIONS                                                                \
+    PM_BOOL(pm_deeplab_options, instance, false,                                                   \
+            "a second pyramid pooling and decoder, for instances' centres and the offsets to "     \
+            "them"),                                                                               \
+    PM_INTS(pm_deeplab_options, decoder_filters_instance, "[128, 32]", 1, 1 << 16,                 \
+            "channels of that decoder and of its two heads"),                                      \
+    PM_INT(pm_deeplab_options, edge_classes, 0, 0, 256, "classes of an edge head; 0: none")
 
 /* ---- backbones -------------------------------------------------------------------------- */
 
@@ -130,9 +166,15 @@ struct pm_deeplab {
     const struct pm_deeplab_options *o;
     const struct pm_backbone *backbone;
     struct pm_nets_options norm; /* their batch norm */
+    int classes;
     int size[2];                 /* of the images, at this scale */
-    const char *scope;           /* of the decoder */
+    float scale;                 /* of the image pyramid */
+    const char *instance;        /* "_instance" behind the names of the second ones, else "" */
 };
+
+/* Whether these options go together; else the net's error is set. */
+bool pm_deeplab_check(struct pm_net *net, int num_classes, const struct pm_deeplab_options *o,
+                      const struct pm_backbone *b);
 
 /* NAME and NAME/BatchNorm: a convolution with batch norm and an activation. */
 struct pm_node *pm_deeplab_conv(const struct pm_deeplab *d, const char *name, struct pm_node *x,
@@ -143,9 +185,20 @@ struct pm_node *pm_deeplab_separable(const struct pm_deeplab *d, const char *nam
 /* Bilinear with corners aligned; x itself when that is its size. */
 struct pm_node *pm_deeplab_resize(const struct pm_deeplab *d, const char *name, struct pm_node *x,
                                   const int size[2]);
-/* Pyramid pooling on the backbone's map. */
+/* Averages over windows made for maps of pictures of the pooling crop's size, by a grid; with strides.
+ * The output is smaller than x: it is enlarged to x's size again behind a convolution. */
+struct pm_node *pm_deeplab_average(const struct pm_deeplab *d, const char *name, struct pm_node *x,
+                                   const int grid[2], const int stride[2]);
+/* Size of the map at a stride. */
+void pm_deeplab_map(const struct pm_deeplab *d, int stride, int size[2]);
+
+/* Pyramid pooling on the backbone's map, or the dense prediction cell in its place. */
 struct pm_node *pm_deeplab_aspp(const struct pm_deeplab *d, struct pm_node *x);
+struct pm_node *pm_deeplab_cell(const struct pm_deeplab *d, struct pm_node *x);
 /* The decoder on the pyramid pooling's map. */
 struct pm_node *pm_deeplab_decoder(const struct pm_deeplab *d, struct pm_node *x);
+/* What only nets for instances have between the decoder and an output's 1x1 convolution. */
+struct pm_node *pm_deeplab_output_conv(const struct pm_deeplab *d, const char *name,
+                                       struct pm_node *x, int filters);
 
 #endif

@@ -1,54 +1,110 @@
 /* deeplab_aspp: pyramid pooling. Branches side by side look at the map with different reach: its
  * average over the picture (image_pooling), each pixel (aspp0), and 3x3 windows at every rate (aspp1,
- * ...); joined, a 1x1 convolution makes one map of them (concat_projection). */
+ * ...); joined, a 1x1 convolution makes one map of them (concat_projection). With squeeze and excite
+ * the average is no branch but multiplies what comes out. */
 #include "nets/deeplab.h"
 
-/* The average's window follows from the size of the images and not from the map's. */
-static struct pm_node *average(const struct pm_deeplab *d, struct pm_node *x)
+static const char *name_of(const struct pm_deeplab *d, const char *name)
 {
-    const float scale = 1 / (float)d->o->nets.output_stride;
-    const int *dim = x->out_shape.dim;
-    const int h = pm_deeplab_size(d->size[0], scale), w = pm_deeplab_size(d->size[1], scale);
+    return pm_arena_printf(d->net->arena, "%s%s", name, d->instance);
+}
 
-    if (h == dim[1] && w == dim[2])
-        return pm_net_add(d->net, "image_pooling/average", x, "global_pool");
-    return pm_net_add(d->net, "image_pooling/average", x,
-                      "avg_pool kernel=[%d,%d] stride=1 padding=valid", h, w);
+/* A list of two numbers may be given as one. */
+static int of_two(struct pm_ints v, int axis)
+{
+    return v.v[axis < v.count ? axis : 0];
+}
+
+/* Pictures that the windows of averages are for: a window follows from their size, not from the map's. */
+static int pooling_crop(const struct pm_deeplab *d, int axis)
+{
+    const struct pm_ints crop = d->o->aspp_pooling_crop;
+
+    if (!crop.count)
+        return d->size[axis];
+    return d->scale == 1 ? of_two(crop, axis) : pm_deeplab_size(of_two(crop, axis), d->scale);
+}
+
+struct pm_node *pm_deeplab_average(const struct pm_deeplab *d, const char *name, struct pm_node *x,
+                                   const int grid[2], const int stride[2])
+{
+    const int *dim = x->out_shape.dim;
+    int window[2];
+
+    for (int i = 0; i < 2; i++) {
+        window[i] = pm_deeplab_size(pooling_crop(d, i),
+                                    1 / (float)(d->o->nets.output_stride * grid[i]));
+        if (window[i] > dim[1 + i] && !d->net->error)
+            d->net->error = pm_fail(PM_ECONFIG, "model.aspp_pooling_crop: %s averages windows of %d "
+                                    "along an axis of %d: the pictures' %d must be no smaller than the "
+                                    "crop's %d", name, window[i], dim[1 + i], d->size[i],
+                                    pooling_crop(d, i));
+    }
+    if (d->net->error)
+        return x;
+    if (window[0] == dim[1] && window[1] == dim[2])
+        return pm_net_add(d->net, name, x, "global_pool");
+    return pm_net_add(d->net, name, x, "avg_pool kernel=[%d,%d] stride=[%d,%d] padding=valid",
+                      window[0], window[1], stride[0], stride[1]);
 }
 
 static struct pm_node *image_level(const struct pm_deeplab *d, struct pm_node *x)
 {
-    const float scale = 1 / (float)d->o->nets.output_stride;
-    const int size[2] = { pm_deeplab_size(d->size[0], scale), pm_deeplab_size(d->size[1], scale) };
-    struct pm_node *y = pm_nets_conv_bn(d->net, &d->norm, "image_pooling", average(d, x),
-                                        "activation=relu", "conv2d filters=%d kernel=1",
-                                        d->o->aspp_filters);
+    const struct pm_deeplab_options *o = d->o;
+    const int stride[2] = { of_two(o->aspp_pooling_stride, 0), of_two(o->aspp_pooling_stride, 1) };
+    const char *name = name_of(d, "image_pooling");
+    int size[2];
+    struct pm_node *y = pm_deeplab_average(d, pm_arena_printf(d->net->arena, "%s/average", name), x,
+                                           (const int[]){ 1, 1 }, stride);
 
-    return pm_deeplab_resize(d, "image_pooling/resized", y, size);
+    if (o->aspp_squeeze_excite) {
+        y = pm_net_add(d->net, name, y, "conv2d filters=%d kernel=1", o->aspp_filters);
+        y = pm_net_add(d->net, pm_arena_printf(d->net->arena, "%s/gate", name), y,
+                       o->aspp_se_qsigmoid ? "hard_sigmoid" : "sigmoid");
+    } else {
+        y = pm_nets_conv_bn(d->net, &d->norm, name, y, "activation=relu", "conv2d filters=%d kernel=1",
+                            o->aspp_filters);
+    }
+    pm_deeplab_map(d, o->nets.output_stride, size);
+    return pm_deeplab_resize(d, pm_arena_printf(d->net->arena, "%s/resized", name), y, size);
+}
+
+static struct pm_node *at_rate(const struct pm_deeplab *d, int branch, struct pm_node *x)
+{
+    const char *name = pm_arena_printf(d->net->arena, "aspp%d%s", branch + 1, d->instance);
+    const int rate = d->o->aspp_rates.v[branch];
+
+    return d->o->aspp_separable ? pm_deeplab_separable(d, name, x, d->o->aspp_filters, 3, rate)
+                                : pm_deeplab_conv(d, name, x, d->o->aspp_filters, 3, rate);
 }
 
 struct pm_node *pm_deeplab_aspp(const struct pm_deeplab *d, struct pm_node *x)
 {
     const struct pm_deeplab_options *o = d->o;
-    struct pm_node *branches[PM_MAX_INPUTS];
+    struct pm_node *branches[PM_MAX_INPUTS], *level = NULL;
     int count = 0;
 
-    if (o->aspp_image_level)
-        branches[count++] = image_level(d, x);
-    branches[count++] = pm_deeplab_conv(d, "aspp0", x, o->aspp_filters, 1, 1);
-    for (int i = 0; i < o->aspp_rates.count; i++) {
-        const char *name = pm_arena_printf(d->net->arena, "aspp%d", i + 1);
-        const int rate = o->aspp_rates.v[i];
-
-        branches[count++] = o->aspp_separable
-                                ? pm_deeplab_separable(d, name, x, o->aspp_filters, 3, rate)
-                                : pm_deeplab_conv(d, name, x, o->aspp_filters, 3, rate);
-    }
-    x = count == 1 ? branches[0]
-                   : pm_net_add_many(d->net, "aspp/joined", branches, count, "concat");
-    if (!o->aspp_concat_projection)
+    if (!o->aspp_batch_norm)
         return x;
-    x = pm_deeplab_conv(d, "concat_projection", x, o->aspp_filters, 1, 1);
-    return pm_net_add(d->net, "concat_projection_dropout", x, "dropout keep=%.9g",
-                      (double)o->nets.keep_prob);
+    if (o->dense_prediction_cell)
+        return pm_deeplab_cell(d, x);
+    if (o->aspp_image_level)
+        level = image_level(d, x);
+    if (level && !o->aspp_squeeze_excite)
+        branches[count++] = level;
+    branches[count++] = pm_deeplab_conv(d, name_of(d, "aspp0"), x, o->aspp_filters, 1, 1);
+    for (int i = 0; i < o->aspp_rates.count; i++)
+        branches[count++] = at_rate(d, i, x);
+    x = branches[0];
+    if (count > 1)
+        x = pm_net_add_many(d->net, name_of(d, "aspp_joined"), branches, count, "concat");
+    if (o->aspp_concat_projection) {
+        x = pm_deeplab_conv(d, name_of(d, "concat_projection"), x, o->aspp_filters, 1, 1);
+        x = pm_net_add(d->net, name_of(d, "concat_projection_dropout"), x, "dropout keep=%.9g",
+                       (double)o->nets.keep_prob);
+    }
+    if (level && o->aspp_squeeze_excite)
+        x = pm_net_add_many(d->net, name_of(d, "aspp_excited"), (struct pm_node *[]){ x, level }, 2,
+                            "multiply");
+    return x;
 }

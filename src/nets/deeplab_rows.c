@@ -36,7 +36,7 @@ XCEPTION(71);
     PM_DEEPLAB(resnet_##id, "DeepLab on a residual net of " text, source, 1e-4f, 0.95, 1.001e-5,   \
                GRID(units " units"), { 0 })
 #define BETA " layers that begins with three 3x3 convolutions"
-RESNET(v1_18, "18 layers", "deeplab_means", "two");
+RESNET(v1_18, "18 layers", "deeplab_means_grey", "two");
 RESNET(v1_18_beta, "18" BETA, "deeplab", "two");
 RESNET(v1_50, "50 layers", "deeplab_means", "three");
 RESNET(v1_50_beta, "50" BETA, "deeplab", "three");

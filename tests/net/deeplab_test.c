@@ -4,6 +4,8 @@
 
 #include "nets/deeplab.h"
 
+#include <unistd.h>
+
 /* Maps of 8 channels at strides 2, 4, 8 and 16, or dilated from output_stride on. */
 static struct pm_node *small(struct pm_net *net, struct pm_node *x,
                              const struct pm_deeplab_options *o)
@@ -28,7 +30,7 @@ static const struct pm_backbone pm_backbone_small = {
     .low = { "small/conv1", "small/conv2", NULL },
 };
 
-PM_DEEPLAB(small, "a small one", "deeplab", 4e-5f, 0.9, 1e-3f, { 0 });
+PM_DEEPLAB(small, "a small one", "deeplab", 4e-5f, 0.9, 1e-3f, PM_DEEPLAB_INSTANCE_OPTIONS, { 0 });
 
 static struct pm_net *make(const char *options, int height, int width, int classes,
                            struct pm_heads *heads)
@@ -87,6 +89,35 @@ static void expect_init(const struct pm_net *net, const char *variable, enum pm_
     fail_msg("no variable %s", variable);
 }
 
+/* An option as the text of its JSON. */
+static void expect_text(const struct pm_net *net, const char *node, const char *key, const char *want)
+{
+    const struct pm_node *n = pm_net_find(net, node);
+    cJSON *o = cJSON_CreateObject();
+    char *have;
+
+    if (!n)
+        fail_msg("no node %s", node);
+    pm_opts_dump(n->layer->opts, n->cfg, o, false);
+    cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
+    have = cJSON_IsString(v) ? strdup(v->valuestring) : cJSON_PrintUnformatted(v);
+    if (!have || strcmp(have, want) != 0)
+        fail_msg("%s: %s is %s, not %s", node, key, have ? have : "missing", want);
+    free(have);
+    cJSON_Delete(o);
+}
+
+static void expect_error(const char *options, const char *words)
+{
+    struct pm_heads heads;
+    struct pm_net *net = make(options, 65, 65, 5, &heads);
+
+    if (net->error != PM_ECONFIG)
+        fail_msg("%s is taken", options);
+    assert_contains(pm_error_text(), words);
+    pm_net_destroy(&net);
+}
+
 /* ---- sizes ------------------------------------------------------------------------------- */
 
 static void sizes(void **state)
@@ -120,11 +151,11 @@ static void pyramid_pooling(void **state)
 
     expect_shape(net, "image_pooling/average", PM_SHAPE4(2, 1, 1, 8));
     expect_shape(net, "image_pooling/resized", PM_SHAPE4(2, 5, 7, 32));
-    expect_shape(net, "aspp/joined", PM_SHAPE4(2, 5, 7, 4 * 32));
+    expect_shape(net, "aspp_joined", PM_SHAPE4(2, 5, 7, 4 * 32));
     expect_shape(net, "concat_projection", PM_SHAPE4(2, 5, 7, 32));
-    assert_string_equal(pm_net_find(net, "aspp/joined")->in[0]->name, "image_pooling/resized");
-    assert_string_equal(pm_net_find(net, "aspp/joined")->in[1]->name, "aspp0/BatchNorm");
-    assert_string_equal(pm_net_find(net, "aspp/joined")->in[3]->name, "aspp2_pointwise/BatchNorm");
+    assert_string_equal(pm_net_find(net, "aspp_joined")->in[0]->name, "image_pooling/resized");
+    assert_string_equal(pm_net_find(net, "aspp_joined")->in[1]->name, "aspp0/BatchNorm");
+    assert_string_equal(pm_net_find(net, "aspp_joined")->in[3]->name, "aspp2_pointwise/BatchNorm");
     expect_option(net, "aspp1_depthwise", "dilation", 6);
     expect_option(net, "aspp2_depthwise", "dilation", 12);
     expect_option(net, "concat_projection_dropout", "keep", 0.9);
@@ -152,7 +183,7 @@ static void without_parts(void **state)
 
     assert_null(pm_net_find(net, "image_pooling"));
     assert_null(pm_net_find(net, "concat_projection"));
-    expect_shape(net, "aspp/joined", PM_SHAPE4(2, 5, 5, 3 * 256));
+    expect_shape(net, "aspp_joined", PM_SHAPE4(2, 5, 5, 3 * 256));
     expect_option(net, "aspp2", "dilation", 12);
     expect_option(net, "aspp2", "kernel", 3);
     pm_net_destroy(&net);
@@ -181,16 +212,280 @@ static void decoder(void **state)
     pm_net_destroy(&net);
 }
 
+/* The pooled map multiplies what is joined. */
+static void squeeze_and_excite(void **state)
+{
+    (void)state;
+    struct pm_net *net = built("{\"aspp_squeeze_excite\": true, \"aspp_rates\": 6, "
+                               "\"aspp_filters\": 32}", 65, 97);
+
+    assert_string_equal(pm_net_find(net, "image_pooling/gate")->layer->name, "sigmoid");
+    expect_init(net, "image_pooling/biases", PM_INIT_CONSTANT, 0, false);
+    assert_null(pm_net_find(net, "image_pooling/BatchNorm"));
+    expect_shape(net, "aspp_joined", PM_SHAPE4(2, 5, 7, 2 * 32));
+    assert_string_equal(pm_net_find(net, "aspp_excited")->in[0]->name, "concat_projection_dropout");
+    assert_string_equal(pm_net_find(net, "logits/semantic")->in[0]->name, "aspp_excited");
+    pm_net_destroy(&net);
+    net = built("{\"aspp_squeeze_excite\": true, \"aspp_se_qsigmoid\": true, "
+                "\"aspp_concat_projection\": false}", 65, 97);
+    assert_string_equal(pm_net_find(net, "image_pooling/gate")->layer->name, "hard_sigmoid");
+    assert_null(pm_net_find(net, "aspp_joined"));
+    assert_string_equal(pm_net_find(net, "aspp_excited")->in[0]->name, "aspp0/BatchNorm");
+    pm_net_destroy(&net);
+}
+
+/* The window is that of the crop's map, also for larger pictures. */
+static void pooling_windows(void **state)
+{
+    (void)state;
+    struct pm_net *net = built("{\"aspp_pooling_crop\": [65, 33], \"aspp_pooling_stride\": [4, 5]}",
+                               129, 257);
+
+    expect_text(net, "image_pooling/average", "kernel", "[5,3]");
+    expect_text(net, "image_pooling/average", "stride", "[4,5]");
+    expect_shape(net, "image_pooling/average", PM_SHAPE4(2, 2, 3, 8));
+    expect_shape(net, "image_pooling/resized", PM_SHAPE4(2, 9, 17, 256));
+    pm_net_destroy(&net);
+    net = built("{\"aspp_pooling_crop\": 129, \"image_pyramid\": [1, 0.5]}", 129, 129);
+    assert_string_equal(pm_net_find(net, "image_pooling/average")->layer->name, "global_pool");
+    assert_string_equal(pm_net_find(net, "scale_0.50/image_pooling/average")->layer->name,
+                        "global_pool");
+    pm_net_destroy(&net);
+}
+
+static void without_batch_norm(void **state)
+{
+    (void)state;
+    struct pm_net *net = built("{\"aspp_batch_norm\": false, \"aspp_rates\": [6, 12], "
+                               "\"logits_kernel_size\": 3, \"edge_classes\": 2}", 65, 65);
+
+    assert_null(pm_net_find(net, "aspp0"));
+    expect_option(net, "logits/semantic", "dilation", 6);
+    expect_option(net, "logits/semantic_1", "dilation", 12);
+    expect_option(net, "logits/semantic_1", "kernel", 3);
+    expect_shape(net, "logits/semantic_sum", PM_SHAPE4(2, 5, 5, 5));
+    expect_shape(net, "logits/edge_sum", PM_SHAPE4(2, 5, 5, 2));
+    assert_string_equal(pm_net_find(net, "logits/semantic")->in[0]->name, "small/conv4");
+    pm_net_destroy(&net);
+}
+
+static void sum_merge(void **state)
+{
+    (void)state;
+    struct pm_net *net = built("{\"decoder_strides\": [8, 4], \"decoder_sum_merge\": true, "
+                               "\"decoder_filters\": 32}", 65, 97);
+
+    expect_shape(net, "decoder/feature_projection0_1", PM_SHAPE4(2, 17, 25, 32));
+    expect_shape(net, "decoder/decoder_split_sep_conv0_pointwise", PM_SHAPE4(2, 9, 13, 32));
+    assert_null(pm_net_find(net, "decoder/decoder_conv1_depthwise"));
+    assert_string_equal(pm_net_find(net, "decoder/sum_1")->in[1]->name,
+                        "decoder/feature_projection0_1/BatchNorm");
+    pm_net_destroy(&net);
+}
+
+/* LR-ASPP: one branch, its factor from strided windows, and the decoder's sum of logits. */
+static void output_is_logits(void **state)
+{
+    (void)state;
+    struct pm_heads heads;
+    struct pm_net *net = make("{\"output_stride\": 32, \"aspp_pooling_crop\": 769, "
+                              "\"aspp_pooling_stride\": [4, 5], \"aspp_filters\": 128, "
+                              "\"aspp_concat_projection\": false, \"aspp_squeeze_excite\": true, "
+                              "\"aspp_se_qsigmoid\": true, \"decoder_strides\": 8, "
+                              "\"decoder_sum_merge\": true, \"decoder_filters\": 19, "
+                              "\"decoder_is_logits\": true}", 1025, 2049, 19, &heads);
+
+    if (net->error)
+        fail_msg("%s", pm_error_text());
+    expect_shape(net, "image_pooling", PM_SHAPE4(2, 3, 9, 128));
+    expect_shape(net, "decoder/decoder_conv0", PM_SHAPE4(2, 129, 257, 19));
+    expect_option(net, "decoder/decoder_conv0", "kernel", 1);
+    expect_init(net, "decoder/decoder_conv0/biases", PM_INIT_CONSTANT, 0, false);
+    expect_init(net, "decoder/feature_projection0/biases", PM_INIT_CONSTANT, 0, false);
+    assert_string_equal(heads.logits->name, "decoder/sum");
+    assert_null(pm_net_find(net, "logits/semantic"));
+    pm_net_destroy(&net);
+}
+
+static void image_pyramid(void **state)
+{
+    (void)state;
+    struct pm_heads heads;
+    struct pm_net *one = built("{\"decoder_strides\": 4}", 65, 97);
+    struct pm_net *net = make("{\"image_pyramid\": [0.5, 1, 1.5], \"decoder_strides\": 4}", 65, 97, 5,
+                              &heads);
+
+    if (net->error)
+        fail_msg("%s", pm_error_text());
+    assert_int_equal(heads.scales, 3);
+    expect_shape(net, "scaled_images", PM_SHAPE4(2, 33, 49, 3));
+    expect_shape(net, "scale_1.50/scaled_images", PM_SHAPE4(2, 97, 145, 3));
+    expect_shape(net, "image_pooling/resized", PM_SHAPE4(2, 3, 4, 256));
+    expect_shape(net, "scale_1.50/decoder/joined", PM_SHAPE4(2, 25, 37, 256 + 48));
+    for (int i = 0; i < 3; i++)
+        expect_shape(net, heads.scale_logits[i]->name, PM_SHAPE4(2, 25, 37, 5));
+    assert_string_equal(heads.logits->layer->name, "maximum");
+    assert_int_equal(net->var_count, one->var_count);
+    assert_null(net->pass);
+    pm_net_destroy(&net);
+    net = make("{\"image_pyramid\": [1, 0.5], \"merge_method\": \"avg\"}", 65, 97, 5, &heads);
+    expect_option(net, "merged_logits", "scale", 0.5);
+    pm_net_destroy(&net);
+    net = make("{\"image_pyramid\": 0.5}", 65, 97, 5, &heads);
+    assert_int_equal(heads.scales, 0);
+    expect_shape(net, heads.logits->name, PM_SHAPE4(2, 5, 7, 5));
+    expect_shape(net, "logits/semantic", PM_SHAPE4(2, 3, 4, 5));
+    pm_net_destroy(&net);
+    pm_net_destroy(&one);
+}
+
+/* A pass over a net of several scales: all of them again, with the same variables. */
+static void pyramid_in_a_pass(void **state)
+{
+    (void)state;
+    const char *text = "{\"image_pyramid\": [1, 0.5], \"decoder_strides\": 4}";
+    const struct pm_net_row *row = &pm_net_row_deeplab_small;
+    struct pm_heads heads, again = { 0 };
+    struct pm_net *net = make(text, 65, 65, 5, &heads);
+    cJSON *json = cJSON_Parse(text);
+    void *cfg = pm_arena_alloc(net->arena, row->cfg_size);
+    const int before = net->var_count;
+
+    assert_int_equal(pm_opts_parse(row->opts, json, NULL, cfg, net->arena, "model"), PM_OK);
+    net->pass = "mirrored";
+    row->build(net, net->nodes[0], 5, cfg, &again);
+    if (net->error)
+        fail_msg("%s", pm_error_text());
+    assert_string_equal(net->pass, "mirrored");
+    assert_string_equal(again.scale_logits[1]->name, "mirrored/scale_0.50/logits/semantic_resized");
+    assert_int_equal(net->var_count, before);
+    cJSON_Delete(json);
+    pm_net_destroy(&net);
+}
+
+/* ---- instances and edges ------------------------------------------------------------------ */
+
+static void instances(void **state)
+{
+    (void)state;
+    struct pm_heads heads;
+    struct pm_net *net = make("{\"instance\": true, \"decoder_strides\": [8, 4], \"edge_classes\": 3, "
+                              "\"aspp_rates\": 6}", 65, 97, 19, &heads);
+
+    if (net->error)
+        fail_msg("%s", pm_error_text());
+    expect_shape(net, "decoder/joined", PM_SHAPE4(2, 9, 13, 256 + 64));
+    expect_shape(net, "decoder/joined_1", PM_SHAPE4(2, 17, 25, 256 + 32));
+    expect_option(net, "decoder/decoder_conv0_1_depthwise", "kernel", 5);
+    expect_shape(net, "decoder/semantic_conv_pointwise", PM_SHAPE4(2, 17, 25, 256));
+    expect_shape(net, "aspp1_instance_depthwise", PM_SHAPE4(2, 5, 7, 8));
+    expect_shape(net, "decoder_instance/joined", PM_SHAPE4(2, 9, 13, 256 + 32));
+    expect_shape(net, "decoder_instance/joined_1", PM_SHAPE4(2, 17, 25, 128 + 16));
+    expect_shape(net, "decoder_instance/center_conv_pointwise", PM_SHAPE4(2, 17, 25, 32));
+    expect_shape(net, heads.center->name, PM_SHAPE4(2, 17, 25, 1));
+    expect_shape(net, heads.offset->name, PM_SHAPE4(2, 17, 25, 2));
+    expect_shape(net, heads.edge->name, PM_SHAPE4(2, 17, 25, 3));
+    expect_shape(net, heads.logits->name, PM_SHAPE4(2, 17, 25, 19));
+    pm_net_destroy(&net);
+}
+
+/* ---- the dense prediction cell ------------------------------------------------------------ */
+
+static char *cell_file(const char *text)
+{
+    char *path = pm_strdup("/tmp/pumice-cell-XXXXXX");
+    const int file = mkstemp(path);
+    char *options;
+
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    close(file);
+    options = pm_malloc(strlen(path) + 64);
+    snprintf(options, strlen(path) + 64, "{\"dense_prediction_cell\": \"%s\"", path);
+    pm_free(path);
+    return options;
+}
+
+static void remove_cell(char *options)
+{
+    char *path = strstr(options, "/tmp/");
+
+    *strrchr(path, '"') = 0;
+    unlink(path);
+    pm_free(options);
+}
+
+static void cell(void **state)
+{
+    (void)state;
+    char *options = cell_file("[{\"kernel\": 3, \"rate\": [1, 6], \"op\": \"conv\", \"input\": -1},"
+                              " {\"kernel\": [1, 1], \"op\": \"conv\", \"input\": 0},"
+                              " {\"grid_size\": [2, 4], \"op\": \"pyramid_pooling\", \"input\": 1}]");
+    char *text = pm_malloc(strlen(options) + 32);
+    struct pm_net *net;
+
+    sprintf(text, "%s, \"output_stride\": 8}", options);
+    net = built(text, 65, 129);
+    expect_text(net, "meta_architecture/branch0_depthwise", "dilation", "[2,12]");
+    expect_text(net, "meta_architecture/branch2/average", "kernel", "[5,5]");
+    expect_shape(net, "meta_architecture/branch2", PM_SHAPE4(2, 5, 13, 256));
+    expect_shape(net, "meta_architecture/joined", PM_SHAPE4(2, 9, 17, 3 * 256));
+    assert_string_equal(pm_net_find(net, "meta_architecture/branch1")->in[0]->name,
+                        "meta_architecture/branch0_pointwise/BatchNorm");
+    assert_string_equal(pm_net_find(net, "meta_architecture/concat_projection")->in[0]->name,
+                        "meta_architecture/concat_projection_dropout");
+    assert_null(pm_net_find(net, "aspp0"));
+    pm_net_destroy(&net);
+    pm_free(text);
+    remove_cell(options);
+}
+
+static void refused_cells(void **state)
+{
+    (void)state;
+    static const struct { const char *text, *words; } cases[] = {
+        { "{}", "a cell is a list of 1 to 8 branches" },
+        { "[]", "a cell is a list of 1 to 8 branches" },
+        { "[1]", "[0].op: must be \"conv\" or \"pyramid_pooling\"" },
+        { "[{\"op\": \"conv\", \"input\": 0, \"kernel\": 1}]", "[0].input: must be -1" },
+        { "[{\"op\": \"conv\", \"input\": -1, \"kernel\": 1},"
+          " {\"op\": \"conv\", \"input\": 0, \"kernel\": 3}]", "[1].rate: must be a whole number" },
+        { "[{\"op\": \"conv\", \"input\": -1, \"kernel\": [3, 0.5], \"rate\": 1}]", "[0].kernel: must" },
+        { "[{\"op\": \"conv\", \"input\": -1, \"kernel\": 1, \"size\": 1}]", "[0].size: is no key" },
+        { "[{\"op\": \"pyramid_pooling\", \"input\": -1}]", "[0].grid_size: must" },
+        { "[", ":1:" },
+    };
+
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        char *options = cell_file(cases[i].text), *text = pm_malloc(strlen(options) + 2);
+
+        sprintf(text, "%s}", options);
+        expect_error(text, cases[i].words);
+        pm_free(text);
+        remove_cell(options);
+    }
+}
+
 /* ---- the rows ---------------------------------------------------------------------------- */
 
 /* Parameters, and all variables, of 21 classes with the options of the published models. */
+#define WHOLE "{\"aspp_rates\": [6, 12, 18], \"decoder_strides\": 4}"
 static void rows(void **state)
 {
     (void)state;
     static const struct { const char *name, *options; int trainable, variables; } nets[] = {
         { "deeplab_mobilenet_v2", "{}", 2113557, 272 },
-        { "deeplab_mobilenet_v2", "{\"aspp_rates\": [6, 12, 18], \"decoder_strides\": 4}", 2725573,
-          327 },
+        { "deeplab_mobilenet_v2", WHOLE, 2725573, 327 },
+        { "deeplab_xception_65", "{}", 39053893, 677 },
+        { "deeplab_xception_65", WHOLE, 41055413, 732 },
+        { "deeplab_xception_41", "{}", 26107141, 437 },
+        { "deeplab_xception_41", WHOLE, 28108661, 492 },
+        { "deeplab_xception_71", "{}", 41476317, 747 },
+        { "deeplab_xception_71", WHOLE, 43477837, 802 },
+        { "deeplab_mobilenet_v3_small_seg", "{}", 676037, 223 },
+        { "deeplab_mobilenet_v3_small_seg", WHOLE, 1256277, 278 },
+        { "deeplab_mobilenet_v3_large_seg", "{}", 1762949, 279 },
+        { "deeplab_mobilenet_v3_large_seg", WHOLE, 2499669, 334 },
     };
 
     for (size_t i = 0; i < PM_COUNT(nets); i++) {
@@ -216,31 +511,61 @@ static void rows(void **state)
 static void refusals(void **state)
 {
     (void)state;
-    static const struct { const char *options, *words; } cases[] = {
-        { "{\"decoder_strides\": 16}", "model.decoder_strides: deeplab_small has no map for a decoder "
-          "at stride 16" },
-        { "{\"decoder_strides\": 5}", "at stride 5: strides are 4, 8 and 16" },
-        { "{\"output_stride\": 12}", "model.output_stride: 12 is none that deeplab_small has: 4, 8, 16 "
-          "or 32" },
-    };
-
-    for (size_t i = 0; i < PM_COUNT(cases); i++) {
-        struct pm_heads heads;
-        struct pm_net *net = make(cases[i].options, 65, 65, 5, &heads);
-
-        if (net->error != PM_ECONFIG)
-            fail_msg("%s is taken", cases[i].options);
-        assert_contains(pm_error_text(), cases[i].words);
-        pm_net_destroy(&net);
-    }
+    expect_error("{\"decoder_strides\": 16}",
+                 "model.decoder_strides: deeplab_small has no map for a decoder at stride 16");
+    expect_error("{\"decoder_strides\": 5}", "at stride 5: strides are 4, 8 and 16");
+    expect_error("{\"output_stride\": 12}",
+                 "model.output_stride: 12 is none that deeplab_small has: 4, 8, 16 or 32");
+    expect_error("{\"logits_kernel_size\": 3}", "model.logits_kernel_size: is of summed atrous logits");
+    expect_error("{\"logits_kernel_size\": 3, \"aspp_batch_norm\": false}", "set model.aspp_batch_norm");
+    expect_error("{\"aspp_rates\": [1, 2, 3, 4, 5, 6, 7]}", "model.aspp_rates: has more than 6 rates");
+    expect_error("{\"aspp_rates\": 6, \"dense_prediction_cell\": \"x.json\"}",
+                 "model.aspp_rates: has no meaning beside model.dense_prediction_cell");
+    expect_error("{\"aspp_batch_norm\": false, \"dense_prediction_cell\": \"x.json\"}",
+                 "model.aspp_batch_norm: leaves no place for");
+    expect_error("{\"dense_prediction_cell\": \"/nowhere/x.json\"}",
+                 "model.dense_prediction_cell: /nowhere/x.json is not there");
+    expect_error("{\"dense_prediction_cell\": \"/nowhere/x.json\", \"output_stride\": 32}",
+                 "set model.output_stride to 16 or 8");
+    expect_error("{\"aspp_squeeze_excite\": true, \"aspp_image_level\": false}",
+                 "model.aspp_squeeze_excite: needs the average over the picture");
+    expect_error("{\"aspp_squeeze_excite\": true, \"aspp_concat_projection\": false, "
+                 "\"aspp_rates\": 6}", "set model.aspp_concat_projection to true");
+    expect_error("{\"aspp_se_qsigmoid\": true}", "model.aspp_se_qsigmoid: is of");
+    expect_error("{\"aspp_pooling_crop\": [65, 65, 65]}", "model.aspp_pooling_crop: takes a height");
+    expect_error("{\"aspp_pooling_stride\": []}", "model.aspp_pooling_stride: takes");
+    expect_error("{\"aspp_pooling_crop\": 129}",
+                 "model.aspp_pooling_crop: image_pooling/average averages windows of 9 along an axis of "
+                 "5: the pictures' 65 must be no smaller than the crop's 129");
+    expect_error("{\"decoder_strides\": [4, 8]}", "model.decoder_strides: goes from the coarsest");
+    expect_error("{\"decoder_sum_merge\": true}", "model.decoder_sum_merge: is of a decoder");
+    expect_error("{\"decoder_is_logits\": true}", "model.decoder_is_logits: is of a decoder");
+    expect_error("{\"decoder_is_logits\": true, \"decoder_strides\": 4}",
+                 "model.decoder_filters: 256, but with model.decoder_is_logits it is the number of "
+                 "classes: set it to 5");
+    expect_error("{\"decoder_is_logits\": true, \"decoder_strides\": 4, \"edge_classes\": 2}",
+                 "model.decoder_is_logits: leaves nothing for other heads");
+    expect_error("{\"instance\": true}", "model.instance: needs a decoder");
+    expect_error("{\"instance\": true, \"decoder_strides\": 4, \"decoder_sum_merge\": true}",
+                 "model.instance: needs model.aspp_batch_norm=true");
+    expect_error("{\"instance\": true, \"decoder_strides\": 4, \"image_pyramid\": [1, 0.5]}",
+                 "model.instance: is not for merged scales");
+    expect_error("{\"instance\": true, \"decoder_strides\": 4, \"decoder_filters_instance\": 3}",
+                 "model.decoder_filters_instance: takes two numbers");
+    expect_error("{\"image_pyramid\": [1, 0.5, 1]}", "model.image_pyramid: takes up to 8 scales");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes),         cmocka_unit_test(pyramid_pooling),
-        cmocka_unit_test(without_parts), cmocka_unit_test(decoder),
-        cmocka_unit_test(rows),          cmocka_unit_test(refusals),
+        cmocka_unit_test(sizes),              cmocka_unit_test(pyramid_pooling),
+        cmocka_unit_test(without_parts),      cmocka_unit_test(decoder),
+        cmocka_unit_test(squeeze_and_excite), cmocka_unit_test(pooling_windows),
+        cmocka_unit_test(without_batch_norm), cmocka_unit_test(sum_merge),
+        cmocka_unit_test(output_is_logits),   cmocka_unit_test(image_pyramid),
+        cmocka_unit_test(pyramid_in_a_pass),  cmocka_unit_test(instances),
+        cmocka_unit_test(cell),               cmocka_unit_test(refused_cells),
+        cmocka_unit_test(rows),               cmocka_unit_test(refusals),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
