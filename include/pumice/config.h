@@ -84,6 +84,10 @@ struct pm_config_loss {
     float label_smoothing;
     float aux_weight;           /* NAN = the net's */
     bool upsample_logits;       /* segmentation: the loss is taken at the picture's size */
+    struct pm_floats label_weights; /* of each class; none = 1 */
+    int normalize;              /* enum pm_normalize */
+    float top_k_percent;        /* share of the pixels, those with the largest losses, that count */
+    int hard_mining_steps;      /* until it is that, falling from 1 */
 };
 
 struct pm_config_multiplier { const char *pattern; float factor; };
@@ -171,6 +175,7 @@ struct pm_config_run {
     bool sync_replicas;
 };
 
+enum pm_normalize { PM_NORMALIZE_NONZERO_WEIGHT, PM_NORMALIZE_KEPT_PIXELS };
 enum pm_colormap { PM_COLORMAP_PASCAL, PM_COLORMAP_CITYSCAPES, PM_COLORMAP_ADE20K };
 enum pm_averages { PM_AVERAGES_AUTO, PM_AVERAGES_ON, PM_AVERAGES_OFF };
 struct pm_config_eval {

@@ -14,6 +14,7 @@ struct pm_pixels_setup {
     int ignore_label;                 /* pixels of it do not count; -1: none */
     int label_height, label_width;    /* of training's label maps */
     bool upsample_logits;             /* the loss is taken at the picture's size */
+    const struct pm_config_loss *loss; /* its weights, divisor and mining; NULL: the defaults */
     bool predict_upsampled;           /* logits are enlarged before the argmax */
     struct pm_floats scales;          /* whose predictions are averaged; none: 1 */
     bool flip;                        /* and of mirrored pictures */

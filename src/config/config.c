@@ -359,12 +359,17 @@ out:
 
 static int read_multipliers(struct pm_config *c)
 {
+    /* Segmentation's, as DeepLab's training doubles the gradients of biases. */
+    static const struct pm_config_multiplier biases[] = { { ".*biases", 2 } };
     int err = PM_OK, count = 0;
     const cJSON *map = c->optim.multipliers;
     struct pm_config_multiplier *list;
 
-    if (!map)
+    if (!map) {
+        c->optim.multiplier = biases;
+        c->optim.multiplier_count = c->task == PM_TASK_SEGMENTATION;
         return PM_OK;
+    }
     if (!cJSON_IsObject(map))
         return pm_fail(PM_ECONFIG,
                        "%s optim.multipliers: an object { \"expression\": factor } is "

@@ -68,6 +68,16 @@ static const struct pm_opt loss[] = {
     PM_BOOL(pm_config_loss, upsample_logits, true,
             "segmentation: the loss is taken at the picture's size; false = labels are brought down to the "
             "logits'"),
+    PM_FLOATS(pm_config_loss, label_weights, NULL, 0, 1e6,
+              "segmentation: a weight for each class; null = 1 each"),
+    PM_ENUM(pm_config_loss, normalize, PM_NORMALIZE_KEPT_PIXELS, "nonzero_weight|kept_pixels",
+            "segmentation: the sum is divided by the pixels whose weight is not 0, or by all that are not "
+            "ignored"),
+    PM_FLOAT(pm_config_loss, top_k_percent, 1, 0, 1,
+             "segmentation: share of the pixels that count, those with the largest losses; the sum is "
+             "divided by those of them whose loss is not 0"),
+    PM_INT(pm_config_loss, hard_mining_steps, 0, 0, 1000000,
+           "segmentation: steps in which that share falls from 1 to top_k_percent"),
     { 0 },
 };
 
@@ -83,7 +93,8 @@ static const struct pm_opt optim[] = {
     PM_STRINGS(pm_config_optim, freeze, NULL,
                "regular expressions, matched at the start of names, of variables left as they are"),
     PM_JSON(pm_config_optim, multipliers,
-            "{regular expression: factor of the gradient}; the first match counts"),
+            "{regular expression: factor of the gradient}; the first match counts; null = segmentation doubles "
+            "those of biases, classification none"),
     PM_FLOAT(pm_config_optim, moving_average_decay, 0, 0, 0.999999,
              "decay of the variables' moving averages; 0 = none are kept"),
     PM_BOOL(pm_config_optim, moving_average_ramp, true,

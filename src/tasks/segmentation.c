@@ -50,6 +50,10 @@ static int check(const struct pm_setup *s)
     if (s->num_classes > entries)
         return pm_fail(PM_ECONFIG, "eval.colormap: has colours for %d classes, there are %d: choose "
                        "pascal, which has 512", entries, s->num_classes);
+    if (s->pixels.loss && s->pixels.loss->label_weights.count &&
+        s->pixels.loss->label_weights.count != s->num_classes)
+        return pm_fail(PM_ECONFIG, "loss.label_weights: %d numbers, but there are %d classes: each needs "
+                       "one", s->pixels.loss->label_weights.count, s->num_classes);
     if (s->pixels.save_raw && s->num_classes > 256)
         return pm_fail(PM_ECONFIG, "eval.save_raw: pictures of 8 bits cannot hold %d classes",
                        s->num_classes);
@@ -71,25 +75,6 @@ static int fields(const struct pm_setup *s, bool train, struct pm_field out[PM_M
     return 2;
 }
 
-/* A grey picture's values. */
-static int decode(const uint8_t *data, size_t size, const char *where, struct pm_label *out)
-{
-    struct pm_image8 im = { 0 };
-    int err = PM_OK;
-
-    PM_TRY(pm_image_decode(data, size, 0, 0, where, &im));
-    if (im.channels != 1)
-        PM_TRY(pm_fail(PM_EDATA, "%s: image/segmentation/class/encoded: has %d channels, a label map is "
-                       "grey: dataset convert takes colour maps off", where, im.channels));
-    const size_t count = (size_t)im.height * (size_t)im.width;
-    *out = (struct pm_label){ im.height, im.width, pm_malloc(count * sizeof *out->values) };
-    for (size_t i = 0; i < count; i++)
-        out->values[i] = im.pixels[i];
-out:
-    pm_image_free(&im);
-    return err;
-}
-
 int pm_segmentation_label(const struct pm_example *e, const struct pm_setup *s, const char *where,
                           struct pm_label *out)
 {
@@ -103,7 +88,7 @@ int pm_segmentation_label(const struct pm_example *e, const struct pm_setup *s, 
     PM_TRY(found);
     if (found == 0 || size == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: has no %s", where, key));
-    PM_TRY(pm_record_damage(decode(data, size, where, out)));
+    PM_TRY(pm_record_damage(pm_label_decode(data, size, 0, where, out)));
     const size_t count = (size_t)out->height * (size_t)out->width;
     for (size_t i = 0; i < count; i++) {
         const int label = out->values[i];
@@ -116,10 +101,8 @@ int pm_segmentation_label(const struct pm_example *e, const struct pm_setup *s, 
     }
     err = PM_OK;
 out:
-    if (err < 0) {
-        pm_free(out->values);
-        *out = (struct pm_label){ 0 };
-    }
+    if (err < 0)
+        pm_label_free(out);
     return err;
 }
 
@@ -178,7 +161,7 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
     pm_trace_here("preprocess", begun);
 out:
     pm_image_free(&im);
-    pm_free(label.values);
+    pm_label_free(&label);
     pm_example_destroy(&e);
     return err;
 }
@@ -225,16 +208,37 @@ static struct pm_node *resized(struct pm_net *net, const char *name, struct pm_n
                       "rounding=round_prefer_ceil", height, width, method);
 }
 
+/* Options of the loss layer for training. */
+static void add_options(const struct pm_setup *s, struct pm_str *text)
+{
+    static const char *const divisors[] = { "nonzero_weight", "kept_pixels" };
+    const struct pm_config_loss *c = s->pixels.loss;
+
+    pm_str_add(text, "ignore_label=%d label_smoothing=%.9g", s->pixels.ignore_label,
+               (double)s->label_smoothing);
+    if (!c)
+        return;
+    pm_str_add(text, " normalize=%s top_k_percent=%.9g mining_steps=%d", divisors[c->normalize],
+               (double)c->top_k_percent, c->hard_mining_steps);
+    for (int i = 0; i < c->label_weights.count; i++)
+        pm_str_add(text, "%s%.9g", i ? "," : " label_weights=[", (double)c->label_weights.v[i]);
+    if (c->label_weights.count)
+        pm_str_add(text, "]");
+}
+
 static void add_loss(struct pm_net *net, const char *name, struct pm_node *logits,
                      struct pm_node *labels, const struct pm_setup *s)
 {
     const struct pm_shape size = labels->out_shape;
+    struct pm_str options = { 0 };
     char enlarged[64];
 
     snprintf(enlarged, sizeof enlarged, "%s_logits", name);
     logits = resized(net, enlarged, logits, size.dim[1], size.dim[2], "bilinear");
+    add_options(s, &options);
     pm_net_add_many(net, name, (struct pm_node *[]){ logits, labels }, 2,
-                    "softmax_cross_entropy ignore_label=%d", s->pixels.ignore_label);
+                    "softmax_cross_entropy %s", options.text);
+    pm_str_free(&options);
 }
 
 static void add_losses(struct pm_net *net, const struct pm_heads *heads, const struct pm_setup *s)

@@ -7,7 +7,7 @@
 
 struct pm_example;
 
-/* The record's label map, every value of it a class or ignored; freed with pm_free. */
+/* The record's label map, every value of it a class or ignored; freed with pm_label_free. */
 int pm_segmentation_label(const struct pm_example *e, const struct pm_setup *s, const char *where,
                           struct pm_label *out);
 /* Where evaluation puts a picture of this size into the input. */

@@ -253,7 +253,7 @@ static int paint_label(const struct pm_setup *s, const uint8_t *record, size_t s
     pm_segmentation_paint(s, classes, label.height, label.width, out);
 out:
     pm_free(classes);
-    pm_free(label.values);
+    pm_label_free(&label);
     pm_example_destroy(&e);
     return err;
 }

@@ -279,7 +279,7 @@ static int resolve_sizes(struct pm_experiment *e)
     s->aux_weight = c->loss.aux_weight;
     s->pixels = (struct pm_pixels_setup){
         .ignore_label = c->data.ignore_label, .label_height = s->height, .label_width = s->width,
-        .upsample_logits = c->loss.upsample_logits,
+        .upsample_logits = c->loss.upsample_logits, .loss = &c->loss,
         .predict_upsampled = c->model.predict_upsampled, .scales = c->eval.scales,
         .flip = c->eval.flip, .colormap = c->eval.colormap, .save_raw = c->eval.save_raw,
     };

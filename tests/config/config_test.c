@@ -133,6 +133,30 @@ static void values(void **state)
 
 /* Text (model.name is given unless the text has a model), and a part of the message it must give.
  */
+/* Biases learn twice as fast, unless the config has factors of its own. */
+static void segmentation_doubles_biases(void **state)
+{
+    static const char *const cases[] = {
+        "{\"task\": \"segmentation\", \"model\": {\"layers\": []}}",
+        "{\"task\": \"segmentation\", \"model\": {\"layers\": []}, \"optim\": {\"multipliers\": {}}}",
+        "{\"model\": {\"layers\": []}}",
+    };
+    (void)state;
+
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        struct pm_config *c = NULL;
+        if (pm_config_parse("t.json", cases[i], NULL, 0, &rows, &c) < 0)
+            fail_msg("%s", pm_error_text());
+        assert_int_equal(c->optim.multiplier_count, i == 0);
+        if (i == 0) {
+            assert_string_equal(c->optim.multiplier[0].pattern, ".*biases");
+            assert_true(c->optim.multiplier[0].factor == 2);
+            assert_string_equal(pm_config_task(c), "segmentation");
+        }
+        pm_config_destroy(&c);
+    }
+}
+
 static void messages(void **state)
 {
     static const struct {
@@ -473,6 +497,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),  cmocka_unit_test(values),  cmocka_unit_test(messages),
+        cmocka_unit_test(segmentation_doubles_biases),
         cmocka_unit_test(overrides), cmocka_unit_test(bases),   cmocka_unit_test(left_behind),
         cmocka_unit_test(dump),      cmocka_unit_test(no_rows), cmocka_unit_test(reference),
         cmocka_unit_test(schema),

@@ -227,6 +227,9 @@ static void what_does_not_fit(void **state)
     refused(other, "eval.colormap: has colours for 151 classes, there are 152");
     other = s, other.num_classes = 300, other.pixels.save_raw = true;
     refused(other, "eval.save_raw");
+    const struct pm_config_loss loss = { .label_weights = { 2, (float[]){ 1, 2 } } };
+    other = s, other.pixels.loss = &loss;
+    refused(other, "loss.label_weights: 2 numbers, but there are 3 classes");
     pm_arena_destroy(&a);
 }
 
@@ -255,7 +258,11 @@ static void losses(void **state)
         struct pm_net *net = pm_net_create();
         struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(2, SIZE, SIZE, 3), PM_F32);
 
+        const struct pm_config_loss options_of = {
+            .normalize = PM_NORMALIZE_KEPT_PIXELS, .top_k_percent = 0.25f, .hard_mining_steps = 10,
+            .label_weights = { 3, (float[]){ 1, 2, 0.5f } } };
         s.pixels.upsample_logits = !small;
+        s.pixels.loss = small ? &options_of : NULL;
         assert_int_equal(task()->settle(&s, &maker), PM_OK);
         assert_int_equal(s.pixels.label_height, small ? 3 : SIZE);
         assert_int_equal(heads_of(NULL, net, images, &heads), PM_OK);
@@ -263,8 +270,20 @@ static void losses(void **state)
         heads.scales = 2;
         heads.scale_logits[0] = heads.scale_logits[1] = heads.logits;
         task()->add_loss(net, &heads, &s);
-        assert_int_equal(net->error, PM_OK);
+        if (net->error)
+            fail_msg("%s", pm_error_text());
         assert_non_null(pm_net_find(net, "loss_scale_2"));
+        cJSON *options = cJSON_CreateObject();
+        const struct pm_node *made = pm_net_find(net, "loss");
+        pm_opts_dump(made->layer->opts, made->cfg, options, false);
+        assert_true(value(options, "ignore_label") == 255);
+        assert_true(value(options, "top_k_percent") == (small ? 0.25 : 1));
+        assert_true(value(options, "mining_steps") == (small ? 10 : 0));
+        const cJSON *weights = cJSON_GetObjectItem(options, "label_weights");
+        assert_int_equal(cJSON_GetArraySize(weights), small ? 3 : 0);
+        if (small)
+            assert_true(cJSON_GetArrayItem(weights, 1)->valuedouble == 2);
+        cJSON_Delete(options);
         const struct pm_node *loss = pm_net_find(net, "loss");
         assert_int_equal(loss->in[0]->out_shape.dim[1], small ? 3 : SIZE);
         assert_int_equal(loss->in[1]->out_shape.dim[2], small ? 3 : SIZE);
