@@ -271,10 +271,10 @@ static int refuse_shape(const struct import *m, const struct value *v)
     const bool maps = v->view.rank == 4 && v->view.dim[0] == m->batch;
     char text[96];
 
-    return pm_fail(PM_ECONFIG, "%s: \"%s\" has the shape %s, which %sis no logits [n, classes] for a batch "
-                   "of %lld; name the logits with model.onnx_logits", m->model->path, v->name,
-                   view_text(&v->view, text), maps ? "may be a segmentation net's but " : "",
-                   (long long)m->batch);
+    return pm_fail(PM_ECONFIG, "%s: \"%s\" has the shape %s, which %s for a batch of %lld; name the logits "
+                   "with model.onnx_logits", m->model->path, v->name, view_text(&v->view, text),
+                   maps ? "are the maps of a segmentation net, no logits [n, classes]"
+                        : "is no logits [n, classes]", (long long)m->batch);
 }
 
 /* The logits. [n, classes]: one axis beside the batch may be larger than 1; or, where they may be of any

@@ -149,6 +149,7 @@ static struct pm_import_options onnx_options(const struct pm_experiment *e)
     const struct pm_config_model *m = &e->config->model;
 
     return (struct pm_import_options){ .logits = m->onnx_logits,
+                                       .any_shape = e->config->task == PM_TASK_SEGMENTATION,
                                        .new_head = m->onnx_new_head ? e->setup.num_classes : 0 };
 }
 

@@ -1,5 +1,5 @@
 /* Models that lie or break the rules are refused by name: Constants whose attribute is of another
- * type than its name says, Where without all of its inputs. */
+ * type than its name says, Where without all of its inputs. So are nets of other tasks. */
 #include "import_common.h"
 
 /* An import of the model that a node `bad` with output "c" is made in, added to x. */
@@ -56,11 +56,42 @@ static void where_without_its_inputs(void **state)
     refused(m, "do not fit");
 }
 
+/* What PyTorch's segmentation nets and detectors give is no classifier's. */
+static void other_tasks(void **state)
+{
+    static const struct { const char *model, *says; } cases[] = {
+        { "lraspp_narrow", "the shape 4x5x64x64, which are the maps of a segmentation net" },
+        { "ssdlite_narrow", "which is no logits [n, classes] for a batch of 4" },
+    };
+    const char *source = getenv("PUMICE_SOURCE");
+    struct pm_str path = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        struct pm_import *import = NULL;
+        struct pm_net *net = pm_net_create();
+        struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(4, 64, 64, 3), PM_F32);
+        struct pm_heads heads;
+
+        pm_str_free(&path);
+        pm_str_add(&path, "%s/tests/golden/onnx/%s.onnx", source ? source : ".", cases[i].model);
+        ok(pm_import_open(path.text, &import));
+        assert_int_equal(pm_import_net(import, net, images, &(struct pm_import_options){ 0 }, &heads),
+                         PM_ECONFIG);
+        if (!strstr(pm_error_text(), cases[i].says) || strchr(pm_error_text(), '\n'))
+            fail_msg("%s", pm_error_text());
+        pm_net_destroy(&net);
+        pm_import_close(&import);
+    }
+    pm_str_free(&path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(constants_of_another_type),
         cmocka_unit_test(where_without_its_inputs),
+        cmocka_unit_test(other_tasks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
