@@ -3,14 +3,13 @@
  * constant of every value, as sizes are known. Large constants are not touched: those operators that
  * only change a view leave them in the file. What is only cut or joined stays a weight (import.h: learned),
  * what is computed does not. */
+#include "onnx/import_fold.h"
 #include "onnx/import_ops.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { LARGEST = 1 << 24 }; /* elements of a computed constant */
-
-static int64_t within(double v)
+int64_t import_within(double v)
 {
     return v >= 0x1p40 ? INT64_C(1) << 40 : v <= -0x1p40 ? -(INT64_C(1) << 40)
            : v == v    ? (int64_t)v
@@ -19,7 +18,7 @@ static int64_t within(double v)
 
 int64_t import_attr_int(const struct import *m, const char *name, int64_t otherwise)
 {
-    return within((double)pm_onnx_attr_int(m->n, name, otherwise));
+    return import_within((double)pm_onnx_attr_int(m->n, name, otherwise));
 }
 
 bool import_sane(int rank, const int64_t *dim)
@@ -43,7 +42,7 @@ int import_ints(struct import *m, int input, const char *attr, int64_t out[16])
 
     if (a && a->type == PM_ONNX_INTS) {
         for (int i = 0; i < a->count && i < 16; i++)
-            out[i] = within((double)a->ints[i]);
+            out[i] = import_within((double)a->ints[i]);
         return a->count <= 16 ? a->count : -1;
     }
     if (!v || v->kind == VALUE_ABSENT)
@@ -53,17 +52,17 @@ int import_ints(struct import *m, int input, const char *attr, int64_t out[16])
         return -1;
     n = (int)view_count(&v->view);
     for (int i = 0; i < n; i++)
-        out[i] = within(numbers[i]);
+        out[i] = import_within(numbers[i]);
     return n;
 }
 
-static double *allocate(struct import *m, int rank, const int64_t *dim, size_t *count)
+double *import_fold_allocate(struct import *m, int rank, const int64_t *dim, size_t *count)
 {
     double n = 1;
 
     for (int i = 0; i < rank; i++)
         n *= (double)dim[i];
-    if (!import_sane(rank, dim) || n > LARGEST) {
+    if (!import_sane(rank, dim) || n > FOLD_LARGEST) {
         import_refuse(m, "a computed constant of %.0f elements is too large", n);
         return NULL;
     }
@@ -158,10 +157,10 @@ static int fold_range(struct import *m)
     if (!a || !b || !step || *step == 0)
         return import_refuse(m, "limits that are no constants");
     const double steps = ceil((*b - *a) / *step);
-    if (!(steps <= LARGEST))
+    if (!(steps <= FOLD_LARGEST))
         return import_refuse(m, "a range of %g numbers", steps);
     const int64_t n = steps > 0 ? (int64_t)steps : 0;
-    double *x = allocate(m, 1, &n, &count);
+    double *x = import_fold_allocate(m, 1, &n, &count);
     for (size_t i = 0; x && i < count; i++)
         x[i] = *a + (double)i * *step;
     if (x)
@@ -189,11 +188,11 @@ static double unary(const char *op, double x)
 static int fold_unary(struct import *m)
 {
     struct value *v = import_in(m, 0);
-    const double *x = import_numbers(m, v, LARGEST);
+    const double *x = import_numbers(m, v, FOLD_LARGEST);
     const size_t count = (size_t)view_count(&v->view);
 
     if (!x)
-        return import_refuse(m, "its constant has more than %d elements", LARGEST);
+        return import_refuse(m, "its constant has more than %d elements", FOLD_LARGEST);
     double *y = pm_arena_alloc(m->lasting, sizeof *y * (count + 1));
     for (size_t i = 0; i < count; i++)
         y[i] = unary(m->n->op, x[i]);
@@ -213,9 +212,9 @@ static int fold_cast(struct import *m)
         import_out_view(m, 0, v, &v->view);
         return PM_OK;
     }
-    x = import_numbers(m, v, LARGEST);
+    x = import_numbers(m, v, FOLD_LARGEST);
     if (!x)
-        return import_refuse(m, "its constant has more than %d elements", LARGEST);
+        return import_refuse(m, "its constant has more than %d elements", FOLD_LARGEST);
     double *y = pm_arena_alloc(m->lasting, sizeof *y * (count + 1));
     for (size_t i = 0; i < count; i++)
         y[i] = to == 9 ? x[i] != 0 : integer && fabs(x[i]) < 9e15 ? trunc(x[i]) : x[i];
@@ -229,10 +228,10 @@ static int fold_cast_like(struct import *m)
     struct value *v = import_in(m, 0);
 
     if (v->integer && !import_in(m, 1)->integer) {
-        const double *x = import_numbers(m, v, LARGEST);
+        const double *x = import_numbers(m, v, FOLD_LARGEST);
 
         if (!x)
-            return import_refuse(m, "its constant has more than %d elements", LARGEST);
+            return import_refuse(m, "its constant has more than %d elements", FOLD_LARGEST);
         import_out_numbers(m, 0, v->view.rank, v->view.dim, x, false);
     } else
         import_out_view(m, 0, v, &v->view);
@@ -316,9 +315,9 @@ static int fold_binary(struct import *m)
     if (count > 8 || (where && count != 3) || !import_broadcast(m, count, &rank, dim))
         return import_refuse(m, "constants whose shapes do not fit");
     for (int i = 0; i < count; i++)
-        if (!(in[i] = import_numbers(m, import_in(m, i), LARGEST)))
-            return import_refuse(m, "its constant has more than %d elements", LARGEST);
-    double *y = allocate(m, rank, dim, &n);
+        if (!(in[i] = import_numbers(m, import_in(m, i), FOLD_LARGEST)))
+            return import_refuse(m, "its constant has more than %d elements", FOLD_LARGEST);
+    double *y = import_fold_allocate(m, rank, dim, &n);
     for (size_t i = 0; y && i < n; i++) {
         double x[8];
 
@@ -338,7 +337,7 @@ static int fold_expand(struct import *m)
     struct value *v = import_in(m, 0);
     int64_t want[16], dim[PM_FILE_MAX_RANK];
     const int wanted = import_ints(m, 1, NULL, want);
-    const double *x = import_numbers(m, v, LARGEST);
+    const double *x = import_numbers(m, v, FOLD_LARGEST);
     const int rank = wanted > v->view.rank ? wanted : v->view.rank;
     size_t n;
 
@@ -354,7 +353,7 @@ static int fold_expand(struct import *m)
     }
     if (import_repeats(m, v, rank, dim))
         return import_op_expand(m);
-    double *y = allocate(m, rank, dim, &n);
+    double *y = import_fold_allocate(m, rank, dim, &n);
     for (size_t i = 0; y && i < n; i++)
         y[i] = x[spread(i, rank, dim, &v->view)];
     if (y)
@@ -362,213 +361,12 @@ static int fold_expand(struct import *m)
     return PM_OK;
 }
 
-/* ---- parts and joins ----------------------------------------------------------------------- */
-
-static int axis_of(struct import *m, const char *name, int64_t otherwise, int rank)
-{
-    const int64_t axis = pm_onnx_attr_int(m->n, name, otherwise);
-
-    return axis < -rank || axis >= rank ? -1 : (int)(axis < 0 ? axis + rank : axis);
-}
-
-/* Elements before and behind an axis. */
-static void around(const struct view *v, int axis, size_t *before, size_t *behind)
-{
-    *before = *behind = 1;
-    for (int i = 0; i < v->rank; i++) {
-        *before *= i < axis ? (size_t)v->dim[i] : 1;
-        *behind *= i > axis ? (size_t)v->dim[i] : 1;
-    }
-}
-
-static int fold_gather(struct import *m)
-{
-    struct value *v = import_in(m, 0), *index = import_in(m, 1);
-    const int axis = axis_of(m, "axis", 0, v->view.rank);
-    const double *x = import_numbers(m, v, LARGEST), *at = import_numbers(m, index, LARGEST);
-    int64_t dim[PM_FILE_MAX_RANK];
-    size_t before, behind, n;
-    int rank = 0;
-
-    if (axis < 0 || !x || !at || v->view.rank - 1 + index->view.rank > PM_FILE_MAX_RANK)
-        return import_refuse(m, "axis or sizes out of range");
-    for (int i = 0; i < v->view.rank; i++)
-        if (i != axis)
-            dim[rank++] = v->view.dim[i];
-        else
-            for (int k = 0; k < index->view.rank; k++)
-                dim[rank++] = index->view.dim[k];
-    around(&v->view, axis, &before, &behind);
-    double *y = allocate(m, rank, dim, &n);
-    const size_t picks = (size_t)view_count(&index->view);
-    const int64_t size = v->view.dim[axis];
-    for (size_t i = 0; y && i < n; i++) {
-        int64_t pick = within(at[i / behind % picks]);
-
-        pick += pick < 0 ? size : 0;
-        if (pick < 0 || pick >= size)
-            return import_refuse(m, "index %lld of %lld", (long long)pick, (long long)size);
-        y[i] = x[(i / behind / picks * (size_t)size + (size_t)pick) * behind + i % behind];
-    }
-    if (y)
-        import_out_numbers(m, 0, rank, dim, y, v->integer);
-    return PM_OK;
-}
-
-/* Where the part that row i of index [.., axes] names begins in v, in parts; false when it was refused. */
-static bool part_at(struct import *m, const struct view *v, const double *at, int64_t axes, size_t i,
-                    size_t *place)
-{
-    *place = 0;
-    for (int k = 0; k < axes; k++) {
-        const int64_t size = v->dim[k], given = within(at[i * (size_t)axes + (size_t)k]);
-        const int64_t pick = given < 0 ? given + size : given;
-
-        if (pick < 0 || pick >= size) {
-            import_refuse(m, "index %lld of %lld", (long long)given, (long long)size);
-            return false;
-        }
-        *place = *place * (size_t)size + (size_t)pick;
-    }
-    return true;
-}
-
-/* The parts that indices [.., axes] name. */
-static int fold_gather_nd(struct import *m)
-{
-    struct value *v = import_in(m, 0), *index = import_in(m, 1);
-    const double *x = import_numbers(m, v, LARGEST), *at = import_numbers(m, index, LARGEST);
-    const int lead = index->view.rank - 1;
-    const int64_t axes = lead >= 0 ? index->view.dim[lead] : 0;
-    int64_t dim[2 * PM_FILE_MAX_RANK];
-    size_t n, part = 1;
-    int rank = 0;
-
-    if (!x || !at || axes < 1 || axes > v->view.rank || pm_onnx_attr_int(m->n, "batch_dims", 0) ||
-        lead + v->view.rank - axes > PM_FILE_MAX_RANK)
-        return import_refuse(m, "sizes out of range, or batch_dims");
-    for (int i = 0; i < lead; i++)
-        dim[rank++] = index->view.dim[i];
-    for (int i = (int)axes; i < v->view.rank; i++)
-        dim[rank++] = v->view.dim[i], part *= (size_t)v->view.dim[i];
-    double *y = allocate(m, rank, dim, &n);
-    for (size_t i = 0, place; y && part && i < n / part; i++) {
-        if (!part_at(m, &v->view, at, axes, i, &place))
-            return PM_OK;
-        memcpy(y + i * part, x + place * part, part * sizeof *y);
-    }
-    if (y)
-        import_out_numbers(m, 0, rank, dim, y, v->integer);
-    return PM_OK;
-}
-
-/* Copies whose parts that indices [.., axes] name are those of the updates. */
-static int fold_scatter(struct import *m)
-{
-    struct value *v = import_in(m, 0), *index = import_in(m, 1), *parts = import_in(m, 2);
-    const double *x = import_numbers(m, v, LARGEST), *at = import_numbers(m, index, LARGEST);
-    const double *from = import_numbers(m, parts, LARGEST);
-    const int64_t axes = index->view.rank ? index->view.dim[index->view.rank - 1] : 0;
-    size_t n, part = 1;
-
-    if (!x || !at || !from || axes < 1 || axes > v->view.rank ||
-        strcmp(pm_onnx_attr_text(m->n, "reduction", "none"), "none") != 0)
-        return import_refuse(m, "sizes out of range, or a reduction");
-    for (int i = (int)axes; i < v->view.rank; i++)
-        part *= (size_t)v->view.dim[i];
-    const size_t count = (size_t)(view_count(&index->view) / axes);
-    double *y = allocate(m, v->view.rank, v->view.dim, &n);
-    if (!y)
-        return PM_OK;
-    if ((size_t)view_count(&parts->view) != count * part)
-        return import_refuse(m, "updates that do not fit");
-    memcpy(y, x, n * sizeof *y);
-    for (size_t i = 0, place; i < count; i++) {
-        if (!part_at(m, &v->view, at, axes, i, &place))
-            return PM_OK;
-        memcpy(y + place * part, from + i * part, part * sizeof *y);
-    }
-    import_out_numbers(m, 0, v->view.rank, v->view.dim, y, v->integer);
-    return PM_OK;
-}
-
-/* Output 0 is the inputs' elements, each at most once: learned when all of them are. */
-static void out_parts(struct import *m, int rank, const int64_t *dim, const double *y)
-{
-    const bool joins = strcmp(m->n->op, "Concat") == 0;
-    bool learned = true;
-
-    for (int i = 0; i < (joins ? m->n->in_count : 1); i++)
-        learned &= import_in(m, i)->learned;
-    import_out_numbers(m, 0, rank, dim, y, import_in(m, 0)->integer);
-    import_value(m, m->n->out[0])->learned = learned;
-}
-
-static int fold_concat(struct import *m)
-{
-    const struct view *first = &import_in(m, 0)->view;
-    const int axis = axis_of(m, "axis", 0, first->rank);
-    int64_t dim[PM_FILE_MAX_RANK];
-    size_t before, behind, n, at = 0;
-
-    if (axis < 0)
-        return import_refuse(m, "axis out of range");
-    memcpy(dim, first->dim, sizeof dim);
-    for (int i = 1; i < m->n->in_count; i++) {
-        if (import_in(m, i)->view.rank != first->rank)
-            return import_refuse(m, "constants whose shapes do not fit");
-        dim[axis] += import_in(m, i)->view.dim[axis];
-    }
-    around(first, axis, &before, &behind);
-    double *y = allocate(m, first->rank, dim, &n);
-    for (int i = 0; y && i < m->n->in_count; i++) {
-        struct value *v = import_in(m, i);
-        const double *x = import_numbers(m, v, LARGEST);
-        const size_t part = (size_t)v->view.dim[axis] * behind;
-
-        if (!x || (size_t)view_count(&v->view) != before * part)
-            return import_refuse(m, "constants whose shapes do not fit");
-        for (size_t k = 0; part && k < before; k++)
-            memcpy(y + k * (size_t)dim[axis] * behind + at, x + k * part, part * sizeof *y);
-        at += part;
-    }
-    if (y)
-        out_parts(m, first->rank, dim, y);
-    return PM_OK;
-}
-
-static int fold_slice(struct import *m)
-{
-    struct value *v = import_in(m, 0);
-    struct import_range range[PM_FILE_MAX_RANK];
-    const double *x = import_numbers(m, v, LARGEST);
-    int64_t dim[PM_FILE_MAX_RANK];
-    size_t n;
-
-    if (!x || !import_ranges(m, range))
-        return m->refused_now ? PM_OK : import_refuse(m, "ranges that are no constants");
-    for (int k = 0; k < v->view.rank; k++)
-        dim[k] = range[k].count;
-    double *y = allocate(m, v->view.rank, dim, &n);
-    for (size_t i = 0; y && i < n; i++) {
-        size_t rest = i, at = 0, stride = 1;
-
-        for (int k = v->view.rank - 1; k >= 0; k--) {
-            at += (size_t)(range[k].begin + (int64_t)(rest % (size_t)dim[k]) * range[k].step) * stride;
-            rest /= (size_t)dim[k];
-            stride *= (size_t)v->view.dim[k];
-        }
-        y[i] = x[at];
-    }
-    if (y)
-        out_parts(m, v->view.rank, dim, y);
-    return PM_OK;
-}
+/* ---- reductions ---------------------------------------------------------------------------- */
 
 static int fold_reduce(struct import *m)
 {
     struct value *v = import_in(m, 0);
-    const double *x = import_numbers(m, v, LARGEST);
+    const double *x = import_numbers(m, v, FOLD_LARGEST);
     const size_t n = (size_t)view_count(&v->view);
     const bool product = strcmp(m->n->op, "ReduceProd") == 0;
     int64_t axes[16];
@@ -595,9 +393,9 @@ static const struct { const char *op; int (*fold)(struct import *m); bool always
     { "Constant", fold_constant, true }, { "Shape", fold_shape, true },
     { "ConstantOfShape", fold_constant_of_shape, false }, { "Range", fold_range, false },
     { "Cast", fold_cast, false }, { "CastLike", fold_cast_like, true },
-    { "Gather", fold_gather, false }, { "Concat", fold_concat, false },
-    { "Slice", fold_slice, false }, { "ScatterND", fold_scatter, false },
-    { "GatherND", fold_gather_nd, false },
+    { "Gather", import_fold_gather, false }, { "Concat", import_fold_concat, false },
+    { "Slice", import_fold_slice, false }, { "ScatterND", import_fold_scatter, false },
+    { "GatherND", import_fold_gather_nd, false },
     { "Expand", fold_expand, false },
     { "Add", fold_binary, false }, { "Sub", fold_binary, false }, { "Mul", fold_binary, false },
     { "Div", fold_binary, false }, { "Mod", fold_binary, false }, { "Pow", fold_binary, false },

@@ -171,7 +171,8 @@ int import_op_pad(struct import *m)
     int64_t given[16], axes[16], pad[2 * PM_FILE_MAX_RANK] = { 0 };
     const int count = import_ints(m, 1, "pads", given), named = import_ints(m, 3, NULL, axes);
     const int rank = x->view.rank, part = named > 0 ? named : rank;
-    bool any = false, outside = false;
+    bool any = false;
+    int padded = 0; /* axes */
 
     if (count != 2 * part || x->kind != VALUE_NODE || (import_in(m, 2)->kind != VALUE_ABSENT && !fill))
         return import_refuse(m, "pads that are no constants, or do not fit");
@@ -182,18 +183,25 @@ int import_op_pad(struct import *m)
             return import_refuse(m, "axis %lld of %d", (long long)a, rank);
         pad[a] = given[i], pad[rank + a] = given[part + i];
         any |= given[i] || given[part + i];
-        outside |= (a < 2 || rank != 4) && (given[i] || given[part + i]);
+        padded |= given[i] || given[part + i] ? 1 << a : 0;
         if (given[i] < 0 || given[part + i] < 0)
             return import_refuse(m, "negative pads");
     }
     if (!any)
         return import_op_identity(m);
-    if (outside)
+    const bool last = padded & 1 << 1; /* [n, h, w, c] */
+    if (rank != 4 || padded & (last ? 1 | 1 << 3 : 1))
         return import_refuse(m, "pads of other axes than an image's height and width");
-    import_out_images(m, 0, pm_net_add(
-        m->net, import_name(m, NULL), import_lay(m, x, "0 2 3 1"),
-        "pad pad=[%lld,%lld,%lld,%lld] mode=%s value=%.9g", (long long)pad[2], (long long)pad[6],
-        (long long)pad[3], (long long)pad[7], mode, value));
+    const int64_t *p = pad + (last ? 1 : 2), *dim = x->view.dim;
+    const char *groups = last ? "0 1 2 3" : import_channels_last(4);
+    struct pm_node *y = pm_net_add(
+        m->net, import_name(m, NULL), import_lay(m, x, groups),
+        "pad pad=[%lld,%lld,%lld,%lld] mode=%s value=%.9g", (long long)p[0], (long long)p[4],
+        (long long)p[1], (long long)p[5], mode, value);
+    const int64_t out[4] = { dim[0], dim[1] + pad[1] + pad[5], dim[2] + pad[2] + pad[6],
+                             dim[3] + pad[3] + pad[7] };
+    const struct view w = view_ordered(4, out, groups);
+    import_out_node(m, 0, y, &w);
     return PM_OK;
 }
 
@@ -262,7 +270,24 @@ bool import_repeats(const struct import *m, const struct value *v, int rank, con
     return same && v->kind == VALUE_TENSOR && !v->integer;
 }
 
-/* A zero of each image is added, so that the weights stay what they are with any batch. */
+/* Whether the value alone meets one of this shape, which repeats it by itself. */
+static bool meets(struct import *m, int rank, const int64_t *dim)
+{
+    static const char *const ops[] = { "Add", "Sub", "Mul", "Div" };
+    const struct pm_onnx_node *n = import_only_reader(m, m->n->out[0]);
+    bool any = false;
+
+    for (size_t i = 0; n && n->in_count == 2 && i < PM_COUNT(ops); i++)
+        any |= strcmp(n->op, ops[i]) == 0;
+    if (!any)
+        return false;
+    const struct value *other = import_value(m, n->in[strcmp(n->in[0], m->n->out[0]) == 0]);
+    return other->kind == VALUE_NODE && other->view.rank == rank &&
+           memcmp(other->view.dim, dim, sizeof *dim * (size_t)rank) == 0;
+}
+
+/* Weights along the batch: a zero of each image is added, so that they stay what they are with any
+ * batch. */
 int import_op_expand(struct import *m)
 {
     struct value *v = import_in(m, 0), zero;
@@ -272,8 +297,11 @@ int import_op_expand(struct import *m)
 
     for (int i = 0; i < rank && rank == v->view.rank; i++)
         dim[i] = dim[i] == 1 ? v->view.dim[i] : dim[i];
+    if (v->kind == VALUE_NODE && rank == v->view.rank && meets(m, rank, dim))
+        return import_op_identity(m);
     if (rank < 2 || rank > PM_MAX_RANK || !import_repeats(m, v, rank, dim) || x->out_shape.rank != 4)
-        return import_refuse(m, "of computed values, along other axes than the batch");
+        return import_refuse(m, "of computed values that are not added to, subtracted from, multiplied or "
+                             "divided with one of that shape");
     for (int i = 0; i < rank; i++)
         first[i] = i == 0 ? m->batch : 1;
     x = pm_net_add(m->net, import_name(m, "first"), x, "slice begin=[0,0,0,0] size=[-1,1,1,1]");

@@ -111,15 +111,16 @@ static struct pm_node *weighted(struct import *m, struct pm_node *x, const struc
     return y;
 }
 
-static int two(struct import *m, const char *attr, int64_t out[2], const int64_t otherwise[2])
+/* Numbers for height and width; of rows, where the height is 1, the attribute has the width's alone. */
+static int two(struct import *m, const char *attr, bool rows, int64_t out[2], const int64_t otherwise[2])
 {
     int64_t v[16];
     const int n = import_ints(m, -1, attr, v);
 
-    if (n != 0 && n != 2)
+    if (n != 0 && n != (rows ? 1 : 2))
         return -1;
-    out[0] = n ? v[0] : otherwise[0];
-    out[1] = n ? v[1] : otherwise[1];
+    out[0] = n && !rows ? v[0] : otherwise[0];
+    out[1] = n ? v[n - 1] : otherwise[1];
     return 0;
 }
 
@@ -143,15 +144,18 @@ bool import_window(struct import *m, const struct view *x, const int64_t kernel[
     static const int64_t ones[2] = { 1, 1 };
     const char *pad = pm_onnx_attr_text(m->n, "auto_pad", "NOTSET");
     int64_t pads[16] = { 0 };
+    const bool rows = import_in(m, 0)->view.rank == 3;
     const int n = import_ints(m, -1, "pads", pads);
 
     *w = (struct import_window){ .padding = "explicit" };
-    if (x->rank != 4 || two(m, "kernel_shape", w->kernel, kernel) < 0 ||
-        two(m, "strides", w->stride, ones) < 0 || two(m, "dilations", w->dilation, ones) < 0 ||
-        (n != 0 && n != 4)) {
+    if (x->rank != 4 || two(m, "kernel_shape", rows, w->kernel, kernel) < 0 ||
+        two(m, "strides", rows, w->stride, ones) < 0 ||
+        two(m, "dilations", rows, w->dilation, ones) < 0 || (n != 0 && n != (rows ? 2 : 4))) {
         import_refuse(m, "%d axes; images [n, c, h, w] only", x->rank);
         return false;
     }
+    if (rows)
+        pads[3] = pads[1], pads[1] = pads[0], pads[0] = 0;
     for (int i = 0; i < 2; i++)
         if (w->kernel[i] < 0 || w->kernel[i] > LARGEST_WINDOW || w->stride[i] < 1 ||
             w->stride[i] > LARGEST_WINDOW || w->dilation[i] < 1 || w->dilation[i] > LARGEST_WINDOW) {
@@ -163,7 +167,7 @@ bool import_window(struct import *m, const struct view *x, const int64_t kernel[
     else if (strcmp(pad, "SAME_LOWER") == 0)
         same_lower(x, w);
     else if (strcmp(pad, "NOTSET") == 0)
-        memcpy(w->pad, pads, sizeof w->pad);
+        memcpy(w->pad, pads, sizeof w->pad); /* top, left, bottom, right */
     for (int i = 0; i < 4; i++)
         if (w->pad[i] < 0) {
             import_refuse(m, "negative pads");
@@ -265,16 +269,41 @@ static int conv(struct import *m, struct value *x, struct value *w)
     return convolution(m, x, &win, &weights, b ? &bias : NULL, output, &spec);
 }
 
+/* [n, c, w] as [n, c, 1, w]. */
+static struct value heightened(const struct value *v)
+{
+    const int64_t dim[4] = { v->view.dim[0], v->view.dim[1], 1, v->view.dim[2] };
+    struct value to = *v;
+
+    view_reshape(&to.view, 4, dim); /* ones have no atoms */
+    to.laid = NULL;
+    return to;
+}
+
+/* The current node's output, made as [n, c, 1, w], as [n, c, w]. */
+static int lowered(struct import *m, int err)
+{
+    struct view *v = &import_value(m, m->n->out[0])->view;
+    const int64_t dim[3] = { v->dim[0], v->dim[1], v->dim[3] };
+
+    if (err == PM_OK && !m->refused_now && v->rank == 4)
+        view_reshape(v, 3, dim);
+    return err;
+}
+
 int import_op_conv(struct import *m)
 {
-    struct value *x = import_in(m, 0), *w = import_in(m, 1);
+    struct value *x = import_in(m, 0), *w = import_in(m, 1), row, kernels;
 
-    if (w->view.rank != 4)
-        return import_refuse(m, "a convolution over %d axes; only images have one here",
+    if ((w->view.rank != 3 && w->view.rank != 4) || x->view.rank != w->view.rank)
+        return import_refuse(m, "a convolution over %d axes; only rows and images have one here",
                              w->view.rank - 2);
     if (!value_constant(w))
         return import_refuse(m, "weights that the graph computes");
-    return conv(m, x, w);
+    if (w->view.rank == 4)
+        return conv(m, x, w);
+    row = heightened(x), kernels = heightened(w);
+    return lowered(m, conv(m, &row, &kernels));
 }
 
 int import_op_conv_transpose(struct import *m)
@@ -296,7 +325,7 @@ int import_op_conv_transpose(struct import *m)
         return PM_OK;
     if (strcmp(win.padding, "same") == 0 || import_ints(m, -1, "output_shape", shape) != 0)
         return import_refuse(m, "output_shape or auto_pad SAME: explicit pads only");
-    if (two(m, "output_padding", more, none) < 0)
+    if (two(m, "output_padding", false, more, none) < 0)
         return import_refuse(m, "output_padding of other than two numbers");
     b = bias_of(m, 2, &output, -1);
     if (!give_bias(m, b, k[1], 1, &bias))

@@ -89,6 +89,27 @@ def main():
         helper.make_node("ScatterND", ["data", "at", "parts"], ["table"]),
         helper.make_node("Add", ["x0", "table"], ["y"])], [(2, 4, 3)], data=draw(4, 3),
         at=np.array([[-1], [1]]), parts=draw(2, 3))
+    case("gather_nd_constants", [
+        helper.make_node("GatherND", ["data", "at"], ["table"]),
+        helper.make_node("Add", ["x0", "table"], ["y"])], [(2, 4, 3)], data=draw(5, 2, 3),
+        at=np.array([[4, 0], [-1, -1], [0, 1], [4, 0]]))
+    one("einsum_scores", "Einsum", [(2, 3, 2, 5, 4), (2, 3, 2, 6, 4)], ["x0", "x1"],
+        attributes={"equation": "B G H I D, B G H J D -> B G H I J"})
+    one("einsum_mixed", "Einsum", [(2, 3, 4, 5), (3, 5, 2, 6)], ["x0", "x1"],
+        attributes={"equation": "bhik,hkbj->bijh"})
+    one("einsum_constant", "Einsum", [(2, 3, 4)], ["x0", "w"], attributes={"equation": "bik,jk->bji"}, w=draw(5, 4))
+    for name, pads in (("pad_channels_last", [0, 1, 2, 0, 0, 0, 3, 0]), ("pad_images", [0, 0, 1, 2, 0, 0, 0, 3])):
+        one(name, "Pad", [(2, 3, 4, 5)], ["x0", "pads", "value"], pads=np.array(pads), value=np.float32(0.5))
+    case("conv_rows", [
+        helper.make_node("Conv", ["x0", "w", "b"], ["c"], group=2, strides=[2], pads=[2, 1], dilations=[2]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Add", ["r", "s"], ["y"])], [(2, 6, 9)], w=draw(4, 3, 3), b=draw(4), s=draw(4, 1))
+    case("expand_divisor", [
+        helper.make_node("ReduceL2", ["x0", "axes"], ["norm"], keepdims=1),
+        helper.make_node("Expand", ["norm", "shape"], ["all"]),
+        helper.make_node("Div", ["x0", "all"], ["y"])], [(2, 5, 3, 4)], axes=np.array([1]),
+        shape=np.array([2, 5, 3, 4]))
+    one("conv_rows_depthwise", "Conv", [(2, 3, 7)], ["x0", "w"], attributes={"group": 3}, w=draw(3, 1, 2))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 /* Models that lie or break the rules are refused by name: Constants whose attribute is of another
- * type than its name says, Where without all of its inputs. So are nets of other tasks. */
+ * type than its name says, Where without all of its inputs. So are
+ * operators that are not there, equations that are no product of matrices, and nets of other tasks. */
 #include "import_common.h"
 
 /* An import of the model that a node `bad` with output "c" is made in, added to x. */
@@ -56,6 +57,23 @@ static void where_without_its_inputs(void **state)
     refused(m, "do not fit");
 }
 
+static void named_operators(void **state)
+{
+    static const char *const equations[] = { "ab,ab->ab", "aa,ab->ab", "ab,ac", "ab,cd->abcd", "a,b->ab",
+                                             "...ab,bc->ac", "ab,bc->adc" };
+    const char *const two[] = { "x", "x", NULL };
+    struct pm_onnx_model *m = pm_onnx_make("g");
+
+    (void)state;
+    bad_node(m, "NonMaxSuppression", two);
+    refused(m, "node 0 \"bad\" (NonMaxSuppression): there is no such operator");
+    for (size_t i = 0; i < PM_COUNT(equations); i++) {
+        m = pm_onnx_make("g");
+        pm_onnx_set_text(m, bad_node(m, "Einsum", two), "equation", equations[i]);
+        refused(m, equations[i]);
+    }
+}
+
 /* What PyTorch's segmentation nets and detectors give is no classifier's. */
 static void other_tasks(void **state)
 {
@@ -91,6 +109,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(constants_of_another_type),
         cmocka_unit_test(where_without_its_inputs),
+        cmocka_unit_test(named_operators),
         cmocka_unit_test(other_tasks),
     };
 
