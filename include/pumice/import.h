@@ -33,8 +33,8 @@ int pm_import_facts(struct pm_import *i, struct pm_import_facts *out);
 int pm_import_classes(struct pm_import *i, struct pm_shape picture,
                       const struct pm_import_options *options, int *out);
 
-/* Adds the model's layers to net behind images [n, h, w, c]. PM_ECONFIG names the nodes that are not
- * supported, all of them, or what does not fit. */
+/* Adds the model's layers to net behind images [n, h, w, c]. PM_ECONFIG names what is not supported,
+ * the first node of each operator and reason, or what does not fit. */
 int pm_import_net(struct pm_import *i, struct pm_net *net, struct pm_node *images,
                   const struct pm_import_options *options, struct pm_heads *heads);
 /* The same for a model of any inputs: inputs[k] has the elements of the model's input k in ONNX's own

@@ -185,7 +185,6 @@ int pm_import_graph(struct pm_import *i, struct pm_net *net, struct pm_node *con
     PM_TRY(net->error);
     PM_TRY(import_check_refusals(m));
 out:
-    pm_str_free(&m->refused);
     return err;
 }
 
@@ -330,7 +329,6 @@ int pm_import_net(struct pm_import *i, struct pm_net *net, struct pm_node *image
     PM_TRY(finish(m, v, heads));
     PM_TRY(import_check_refusals(m));
 out:
-    pm_str_free(&m->refused);
     if (err < 0 && !net->error)
         net->error = err;
     return err;

@@ -62,8 +62,8 @@ struct import {
     struct source *sources;
     const char *split;     /* an initializer that became several variables, or NULL; of how many */
     int splits;
-    struct pm_str refused;         /* one entry per node */
-    int refusals;
+    struct refusal { const char *op, *who, *what; int more; } refused[20]; /* more: others alike */
+    int refusals;                  /* of unlike ones, not all of which need be listed */
     bool refused_now;
 };
 
@@ -97,7 +97,8 @@ bool import_read_by_any(struct import *m, const char *name);
 void import_need(struct import *m, const char *name);
 /* The initializers become values. */
 int import_tensors(struct import *m);
-/* Builds every node that is needed; fails with one line that names all that are not supported. */
+/* Builds every node that is needed; fails with one line that names what is not supported: the first node
+ * of each operator and reason. */
 int import_walk(struct import *m);
 /* The same line, where something was refused after the walk. */
 int import_check_refusals(const struct import *m);

@@ -25,7 +25,7 @@ char *pm_import_markdown(void)
     pm_str_add(&s, "\n## ONNX operators\n\n"
                "What `model.onnx` takes, from opset 6 on, and what `pumice export` writes. Operators whose "
                "inputs are\nall constants are computed while the model is read. A model with others is "
-               "refused, with all of them\nnamed.\n\n"
+               "refused, with the first\nnode of each named.\n\n"
                "| operator | forward | backward | export | what of it |\n|---|---|---|---|---|\n");
     for (size_t i = 0; i < PM_COUNT(operators); i++) {
         const struct pm_import_operator *o = &operators[i].about;

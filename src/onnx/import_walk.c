@@ -136,21 +136,26 @@ static void describe(const struct pm_onnx_node *n, size_t index, char *buf, size
         snprintf(buf, size, "node %zu (%s)", index, n->op);
 }
 
-enum { MOST_NAMED = 20 };
-
 int import_refuse(struct import *m, const char *fmt, ...)
 {
+    const int most = PM_COUNT(m->refused), listed = m->refusals < most ? m->refusals : most;
     char who[160], what[256];
     va_list args;
 
     va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
-    describe(m->n, m->index, who, sizeof who);
-    if (m->refusals < MOST_NAMED)
-        pm_str_add(&m->refused, "%s%s: %s", m->refusals ? "; " : "", who, what);
-    m->refusals++;
     m->refused_now = true;
+    for (int i = 0; i < listed; i++)
+        if (strcmp(m->refused[i].op, m->n->op) == 0 && strcmp(m->refused[i].what, what) == 0) {
+            m->refused[i].more++;
+            return PM_OK;
+        }
+    describe(m->n, m->index, who, sizeof who);
+    if (listed < most)
+        m->refused[listed] = (struct refusal){ m->n->op, pm_arena_strdup(m->arena, who),
+                                               pm_arena_strdup(m->arena, what), 0 };
+    m->refusals++;
     return PM_OK;
 }
 
@@ -287,11 +292,23 @@ out:
 
 int import_check_refusals(const struct import *m)
 {
-    return !m->refusals ? PM_OK
-                        : pm_fail(PM_ECONFIG, "%s: %s%s not supported; configs/README.md lists the "
-                                  "operators", m->model->path, m->refused.text,
-                                  m->refusals > MOST_NAMED ? "; and more: these are" :
-                                  m->refusals > 1 ? ": these are" : ": this is");
+    const int most = PM_COUNT(m->refused), listed = m->refusals < most ? m->refusals : most;
+    struct pm_str s = { 0 };
+
+    if (!m->refusals)
+        return PM_OK;
+    for (int i = 0; i < listed; i++) {
+        pm_str_add(&s, "%s%s: %s", i ? "; " : "", m->refused[i].who, m->refused[i].what);
+        if (m->refused[i].more)
+            pm_str_add(&s, " (and %d more)", m->refused[i].more);
+    }
+    const bool one = m->refusals == 1 && !m->refused[0].more;
+    const int err = pm_fail(PM_ECONFIG, "%s: %s%s not supported; configs/README.md lists the operators",
+                            m->model->path, s.text, m->refusals > most ? "; and more: these are"
+                                                    : one              ? ": this is"
+                                                                       : ": these are");
+    pm_str_free(&s);
+    return err;
 }
 
 int import_walk(struct import *m)

@@ -74,6 +74,24 @@ static void named_operators(void **state)
     }
 }
 
+/* Many alike are one entry; others have their own. */
+static void counted(void **state)
+{
+    struct pm_onnx_model *m = pm_onnx_make("g");
+    const char *before = "x";
+
+    (void)state;
+    for (int i = 0; i < 30; i++) {
+        const char *name = pm_arena_printf(m->arena, "n%d", i), *in[] = { before, NULL };
+
+        pm_onnx_add(m, i % 2 ? "NonZero" : "Tile", name, in, (const char *[]){ name, NULL });
+        before = name;
+    }
+    bad_node(m, "TopK", (const char *[]){ before, NULL });
+    refused(m, "node 0 \"n0\" (Tile): there is no such operator here (and 14 more); node 1 \"n1\" (NonZero): "
+               "there is no such operator here (and 14 more); node 30 \"bad\" (TopK): ");
+}
+
 /* What PyTorch's segmentation nets and detectors give is no classifier's. */
 static void other_tasks(void **state)
 {
@@ -110,6 +128,7 @@ int main(void)
         cmocka_unit_test(constants_of_another_type),
         cmocka_unit_test(where_without_its_inputs),
         cmocka_unit_test(named_operators),
+        cmocka_unit_test(counted),
         cmocka_unit_test(other_tasks),
     };
 
