@@ -16,7 +16,8 @@ struct pm_open_sections pm_train_choices(struct pm_arena *a);
  * and eval's last metrics. */
 int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summary);
 /* Evaluates one checkpoint in exactly one pass over data.eval_split: members step, count, metrics,
- * per_class (a list of label, name, support, predicted, right, precision, recall, f1), checkpoint,
+ * per_class (a list of label, name, support, predicted, right, precision, recall, f1; of a segmentation,
+ * whose support is in pixels, also iou), checkpoint,
  * averages (whether its moving averages were evaluated), seconds. */
 int pm_evaluate(const struct pm_config *c, struct cJSON *report);
 /* Keeps a report of pm_evaluate in the folder RUN/eval_SPLIT, for TensorBoard in an event file, which

@@ -40,6 +40,12 @@ static void add_share(struct pm_str *s, double v)
         pm_str_add(s, "  %9s", "-");
 }
 
+/* Of a segmentation. */
+static bool of_pixels(const cJSON *row)
+{
+    return cJSON_GetObjectItem(row, "iou") != NULL;
+}
+
 static void add_row(struct pm_str *s, const cJSON *row)
 {
     const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(row, "name"));
@@ -51,7 +57,7 @@ static void add_row(struct pm_str *s, const cJSON *row)
     pm_str_add(s, "  %8.0f", number(row, "support"));
     add_share(s, number(row, "precision"));
     add_share(s, number(row, "recall"));
-    add_share(s, number(row, "f1"));
+    add_share(s, number(row, of_pixels(row) ? "iou" : "f1"));
     pm_str_add(s, "\n");
 }
 
@@ -106,7 +112,9 @@ void app_evaluation_text(const struct cJSON *report, bool classes, struct pm_str
         return;
     pm_str_add(out, "\n  ");
     add_name(out, count > ALL_OF ? "worst classes" : "class", NAME_WIDTH);
-    pm_str_add(out, "  %8s  %9s  %9s  %9s\n", "pictures", "precision", "recall", "f1");
+    const bool pixels = of_pixels(cJSON_GetArrayItem(rows, 0));
+    pm_str_add(out, "  %8s  %9s  %9s  %9s\n", pixels ? "pixels" : "pictures", "precision", "recall",
+               pixels ? "iou" : "f1");
     if (count > ALL_OF) {
         add_worst(out, rows);
         return;

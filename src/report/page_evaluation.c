@@ -1,5 +1,6 @@
 /* page_evaluation: what the last evaluation got right and wrong: sample pictures, the classes that
- * are taken for each other, the confusion matrix, precision and recall by class.
+ * are taken for each other, the confusion matrix, precision and recall by class. What is counted are
+ * pictures, or, where evaluation.json says so ("of"), pixels: a row of `kinds` each.
  *
  * The matrix of few classes is a table of counts. That of many is a picture of a pixel a class, which
  * the script enlarges and reads out; its cells travel as triples. */
@@ -19,8 +20,19 @@ struct cell {
     int truth, predicted;
     double count;
 };
+struct result;
+/* What there is of each class, and the words for it. */
+struct kind {
+    const char *of;             /* evaluation.json's; NULL: it does not say */
+    const char *unit, *are;     /* "pictures", "what pictures are" */
+    const char *samples, *list; /* the pictures' note, and the class of their list */
+    const char *classes;        /* the classes' note */
+    const char *score;          /* by which they are ordered; the bar */
+    void (*write_sample)(struct pm_str *html, const struct result *r, const cJSON *sample);
+};
 struct result {
     const cJSON *evaluation;  /* borrowed */
+    const struct kind *kind;
     char **names;             /* [classes], owned */
     double *count, *right;    /* [classes]: pictures of the class; those of them said to be of it */
     double *predicted;        /* [classes]: pictures said to be of it; NAN: not known */
@@ -61,6 +73,8 @@ static void read_cells(struct result *r)
     qsort(r->cells, (size_t)r->cells_count, sizeof *r->cells, by_count);
 }
 
+static const struct kind *kind_of(const cJSON *evaluation);
+
 static void read_result(struct result *r, const cJSON *evaluation)
 {
     const cJSON *per_class = cJSON_GetObjectItemCaseSensitive(evaluation, "per_class");
@@ -71,7 +85,8 @@ static void read_result(struct result *r, const cJSON *evaluation)
     const double offset = pm_json_number_of(evaluation, "labels_offset");
     const size_t n = (size_t)cJSON_GetArraySize(counts);
 
-    *r = (struct result){ .evaluation = evaluation, .classes = (int)n };
+    *r = (struct result){ .evaluation = evaluation, .kind = kind_of(evaluation),
+                          .classes = (int)n };
     r->names = pm_calloc(n + 1, sizeof *r->names);
     r->count = pm_calloc(n + 1, sizeof *r->count);
     r->right = pm_calloc(n + 1, sizeof *r->right);
@@ -125,7 +140,7 @@ static const char *class_name(const struct result *r, const cJSON *sample, const
     return pm_text_count(label, buf);
 }
 
-static void write_sample(struct pm_str *html, const struct result *r, const cJSON *sample)
+static void write_labelled(struct pm_str *html, const struct result *r, const cJSON *sample)
 {
     const char *picture = pm_json_text_of(sample, "picture");
     const bool right = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(sample, "right"));
@@ -151,6 +166,60 @@ static void write_sample(struct pm_str *html, const struct result *r, const cJSO
     pm_html_raw(html, "</p></li>\n");
 }
 
+static void write_panel(struct pm_str *html, const cJSON *picture, const char *what)
+{
+    const char *address = pm_json_text_of(picture, "picture");
+
+    if (!address || strncmp(address, "data:image/", 11) != 0)
+        return;
+    PM_HTML(html, "<figure><img src=\"{}\" class=\"{}\" loading=\"lazy\" alt=\"{}\">"
+            "<figcaption>{}</figcaption></figure>", address,
+            pm_json_number_of(picture, "width") < 96 ? "small" : "", what, what);
+}
+
+/* The picture, its label and what was said, side by side. */
+static void write_painted(struct pm_str *html, const struct result *r, const cJSON *sample)
+{
+    const double accuracy = pm_json_number_of(sample, "pixel_accuracy");
+    const cJSON *beside;
+
+    (void)r;
+    pm_html_raw(html, "<li class=\"sample painted right\"><div class=\"panels\">");
+    write_panel(html, sample, "picture");
+    cJSON_ArrayForEach(beside, cJSON_GetObjectItemCaseSensitive(sample, "beside"))
+    {
+        const char *what = pm_json_text_of(beside, "what");
+
+        write_panel(html, beside, what ? what : "");
+    }
+    pm_str_add(html, "</div><div class=\"sure\"><i style=\"width:%.1f%%\"></i></div>",
+               isfinite(accuracy) ? 100 * fmin(1, fmax(0, accuracy)) : 0);
+    PM_HTML(html, "<p class=\"sureness\">{} of the pixels right</p></li>\n", PM_PERCENT(accuracy));
+}
+
+static const struct kind kinds[] = {
+    { NULL, "pictures", "what pictures are",
+      "Wrong answers first, the most wrong of all evaluated pictures; then right ones, chosen by chance.",
+      "samples", "Precision: of the pictures said to be of the class, those that are; recall: of its "
+      "pictures, those that were recognised; F1, the bar, is between the two.", "F1", write_labelled },
+    { "pixels", "pixels", "what pixels are",
+      "Those with the most wrong pixels first, of all evaluated pictures; then some chosen by chance. "
+      "Pixels that do not count are in their label's colour.",
+      "samples wide", "Precision: of the pixels said to be of the class, those that are; recall: of its "
+      "pixels, those that were recognised; IoU, the bar, those that are both of all that are either.",
+      "IoU", write_painted },
+};
+
+static const struct kind *kind_of(const cJSON *evaluation)
+{
+    const char *of = pm_json_text_of(evaluation, "of");
+
+    for (size_t i = 1; of && i < PM_COUNT(kinds); i++)
+        if (strcmp(of, kinds[i].of) == 0)
+            return &kinds[i];
+    return &kinds[0];
+}
+
 static void write_samples(struct pm_str *html, const struct result *r)
 {
     const cJSON *samples = cJSON_GetObjectItemCaseSensitive(r->evaluation, "samples"), *sample;
@@ -158,11 +227,10 @@ static void write_samples(struct pm_str *html, const struct result *r)
 
     if (cJSON_GetArraySize(samples) == 0)
         return;
-    pm_html_raw(html, "<h3>Pictures</h3><p class=\"note\">Wrong answers first, the most wrong of all "
-                      "evaluated pictures; then right ones, chosen by chance.</p>"
-                      "<ul class=\"samples\">\n");
+    PM_HTML(html, "<h3>Pictures</h3><p class=\"note\">{}</p><ul class=\"{}\">\n", r->kind->samples,
+            r->kind->list);
     cJSON_ArrayForEach(sample, samples) if (n++ < SAMPLES)
-        write_sample(html, r, sample);
+        r->kind->write_sample(html, r, sample);
     pm_html_raw(html, "</ul>\n");
 }
 
@@ -178,10 +246,10 @@ static void write_confusions(struct pm_str *html, const struct result *r)
         if (c->truth == c->predicted)
             continue;
         if (shown++ == 0)
-            pm_html_raw(html, "<div class=\"card\"><h3>Most frequent mistakes</h3>"
-                              "<div class=\"scroll\"><table class=\"rows\"><thead><tr><th>is</th>"
-                              "<th>said</th><th class=\"n\">times</th><th class=\"n\">of its pictures"
-                              "</th></tr></thead><tbody>\n");
+            PM_HTML(html, "<div class=\"card\"><h3>Most frequent mistakes</h3>"
+                    "<div class=\"scroll\"><table class=\"rows\"><thead><tr><th>is</th>"
+                    "<th>said</th><th class=\"n\">times</th><th class=\"n\">of its {}"
+                    "</th></tr></thead><tbody>\n", r->kind->unit);
         PM_HTML(html, "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
                 r->names[c->truth], r->names[c->predicted], PM_COUNT_TEXT(c->count),
                 PM_PERCENT(share(c->count, r->count[c->truth])));
@@ -294,8 +362,8 @@ static void write_matrix_picture(struct pm_str *html, struct pm_str *cells, cons
                           "aria-label=\"Confusion matrix; arrow keys move from cell to cell\">"
                           "<div class=\"sheet\"><img class=\"");
         pm_html_raw(html, r->classes > FINE_CLASSES ? "fine" : "");
-        pm_html_raw(html, "\" alt=\"Rows: what pictures are. Columns: what was "
-                          "said.\" src=\"data:image/png;base64,");
+        PM_HTML(html, "\" alt=\"Rows: {}. Columns: what was said.\" src=\"data:image/png;base64,",
+                r->kind->are);
         pm_str_base64(html, png, size);
         pm_html_raw(html, "\"><i id=\"here\" hidden></i></div></div>\n");
         write_cells(cells, r);
@@ -309,10 +377,11 @@ static void write_matrix(struct pm_str *html, struct pm_str *cells, const struct
     if (r->cells_count == 0)
         return;
     PM_HTML(html, "<div class=\"card {}\"><h3>Confusion matrix</h3><p class=\"note\">A row is "
-                      "what pictures are, a column what was said. Right answers are <b class=\"own\">"
+                      "{}, a column what was said. Right answers are <b class=\"own\">"
                       "blue</b> and lie on the diagonal; mistakes are <b class=\"off\">orange</b>, "
             "stronger the larger their share of the row.</p>",
-            r->classes > NARROW_CLASSES && r->classes <= TABLE_CLASSES ? "wide" : "tower");
+            r->classes > NARROW_CLASSES && r->classes <= TABLE_CLASSES ? "wide" : "tower",
+            r->kind->are);
     if (r->classes <= TABLE_CLASSES)
         write_matrix_table(html, r);
     else if (r->classes <= PICTURE_CLASSES)
@@ -326,8 +395,8 @@ static void write_matrix(struct pm_str *html, struct pm_str *cells, const struct
 /* ---- classes ----------------------------------------------------------------------------- */
 
 struct standing {
-    double precision, recall, f1; /* NAN: not known */
-    double bar;                   /* F1, recall where it is not known; orders them */
+    double precision, recall, score; /* NAN: not known */
+    double bar;                   /* the kind's score, recall where it is not known; orders them */
     int index;
 };
 
@@ -349,11 +418,13 @@ static int read_standings(const struct result *r, struct standing *list)
     for (int i = 0; i < r->classes; i++)
         if (r->count[i] > 0) {
             const double recall = share(r->right[i], r->count[i]);
-            const double f1 = share(2 * r->right[i], r->count[i] + r->predicted[i]);
+            const double said = r->count[i] + r->predicted[i];
+            const double score = r->kind->of ? share(r->right[i], said - r->right[i])
+                                             : share(2 * r->right[i], said);
 
-            list[n++] = (struct standing){ .index = i, .recall = recall, .f1 = f1,
+            list[n++] = (struct standing){ .index = i, .recall = recall, .score = score,
                                            .precision = share(r->right[i], r->predicted[i]),
-                                           .bar = isfinite(f1) ? f1 : recall };
+                                           .bar = isfinite(score) ? score : recall };
         }
     qsort(list, (size_t)n, sizeof *list, by_bar);
     return n;
@@ -364,7 +435,7 @@ static void write_class(struct pm_str *html, const struct result *r, const struc
     PM_HTML(html, "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
             "<td class=\"n\">{}</td><td class=\"n\">{}</td>", r->names[s->index],
             PM_COUNT_TEXT(r->count[s->index]), PM_PERCENT(s->precision), PM_PERCENT(s->recall),
-            PM_PERCENT(s->f1));
+            PM_PERCENT(s->score));
     pm_str_add(html, "<td class=\"bars\"><i style=\"width:%.1f%%\"></i></td></tr>\n", 100 * s->bar);
 }
 
@@ -373,16 +444,16 @@ static void write_classes(struct pm_str *html, const struct result *r)
     struct standing *list = pm_calloc((size_t)r->classes + 1, sizeof *list);
     const int n = read_standings(r, list);
 
-    pm_html_raw(html, "<div class=\"card\"><h3>Classes</h3><p class=\"note\">The worst first. "
-                      "Precision: of the pictures said to be of the class, those that are; recall: of "
-                      "its pictures, those that were recognised; F1, the bar, is between the two.</p>");
+    PM_HTML(html, "<div class=\"card\"><h3>Classes</h3><p class=\"note\">The worst first. {}</p>",
+            r->kind->classes);
     if (n > 20)
         pm_html_raw(html, "<input type=\"search\" class=\"filter\" data-filter=\"classes\" hidden "
                           "placeholder=\"Find a class\" aria-label=\"Find a class\">");
-    pm_html_raw(html, "<div class=\"scroll tall\" tabindex=\"0\" role=\"region\" aria-label=\"Precision "
-                      "and recall by class\"><table class=\"rows\" id=\"classes\"><thead><tr><th>class"
-                      "</th><th class=\"n\">pictures</th><th class=\"n\">precision</th><th class=\"n\">"
-                      "recall</th><th class=\"n\">F1</th><th class=\"bars\"></th></tr></thead><tbody>\n");
+    PM_HTML(html, "<div class=\"scroll tall\" tabindex=\"0\" role=\"region\" aria-label=\"Precision "
+            "and recall by class\"><table class=\"rows\" id=\"classes\"><thead><tr><th>class"
+            "</th><th class=\"n\">{}</th><th class=\"n\">precision</th><th class=\"n\">"
+            "recall</th><th class=\"n\">{}</th><th class=\"bars\"></th></tr></thead><tbody>\n",
+            r->kind->unit, r->kind->score);
     for (int i = 0; i < n; i++)
         write_class(html, r, &list[i]);
     pm_html_raw(html, "</tbody></table></div>");
@@ -390,7 +461,7 @@ static void write_classes(struct pm_str *html, const struct result *r)
         PM_HTML(html, "<p class=\"note on-paper\">On paper the {} worst only.</p>",
                 PM_COUNT_TEXT(ON_PAPER));
     if (n < r->classes)
-        PM_HTML(html, "<p class=\"note\">{} classes have no picture in this evaluation.</p>",
+        PM_HTML(html, "<p class=\"note\">{} classes are on no picture of this evaluation.</p>",
                 PM_COUNT_TEXT(r->classes - n));
     pm_html_raw(html, "</div>\n");
     pm_free(list);

@@ -14,7 +14,7 @@ static void add_share(cJSON *row, const char *name, double part, double whole)
 }
 
 static cJSON *make_row(double label, const cJSON *name, double support, double predicted,
-                       double right)
+                       double right, bool pixels)
 {
     cJSON *row = cJSON_CreateObject();
 
@@ -29,6 +29,8 @@ static cJSON *make_row(double label, const cJSON *name, double support, double p
     add_share(row, "precision", right, predicted);
     add_share(row, "recall", right, support);
     add_share(row, "f1", 2 * right, support + predicted);
+    if (pixels)
+        add_share(row, "iou", right, support > 0 ? support + predicted - right : 0);
     return row;
 }
 
@@ -49,7 +51,8 @@ struct cJSON *pm_per_class_rows(const struct cJSON *detail)
     name = name->child;
     while (support && predicted && right && name) {
         cJSON_AddItemToArray(rows, make_row(label++, name, support->valuedouble,
-                                            predicted->valuedouble, right->valuedouble));
+                                            predicted->valuedouble, right->valuedouble,
+                                            cJSON_GetObjectItem(counts, "iou") != NULL));
         support = support->next, predicted = predicted->next, right = right->next;
         name = name->next;
     }
@@ -82,12 +85,14 @@ static void add_number(struct pm_str *s, const cJSON *row, const char *name)
 int pm_per_class_write(const char *folder, uint64_t step, const struct cJSON *rows)
 {
     static const char *const columns[] = { "support", "predicted", "right",
-                                           "precision", "recall", "f1" };
+                                           "precision", "recall", "f1", "iou" };
+    const bool pixels = cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 0), "iou") != NULL;
     struct pm_str text = { 0 }, path = { 0 };
     const cJSON *row;
     int err = PM_OK;
 
-    pm_str_add(&text, "step,label,name,support,predicted,right,precision,recall,f1\n");
+    pm_str_add(&text, "step,label,name,support,predicted,right,precision,recall,f1%s\n",
+               pixels ? ",iou" : "");
     cJSON_ArrayForEach(row, rows)
     {
         const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(row, "name"));
@@ -96,7 +101,7 @@ int pm_per_class_write(const char *folder, uint64_t step, const struct cJSON *ro
         add_number(&text, row, "label");
         pm_str_add(&text, ",");
         add_text(&text, name ? name : "");
-        for (size_t i = 0; i < PM_COUNT(columns); i++)
+        for (size_t i = 0; i < PM_COUNT(columns) - !pixels; i++)
             add_number(&text, row, columns[i]);
         pm_str_add(&text, "\n");
     }

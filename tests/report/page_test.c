@@ -307,6 +307,32 @@ static void damaged_evaluation(void **state)
     drop_folder(folder);
 }
 
+/* Of a segmentation pixels are counted, and pictures have their maps beside them. */
+static void counted_pixels(void **state)
+{
+    char *folder = make_folder();
+
+    (void)state;
+    put_run(folder, "finished", 0.1);
+    put(folder, "evaluation.json",
+        "{\"of\": \"pixels\", \"step\": 9, \"count\": 2, \"labels\": [\"road\", \"sky\"], \"labels_offset\": 0, "
+        "\"per_class\": {\"count\": [100, 300], \"predicted\": [150, 250], \"right\": [50, 200], "
+        "\"iou\": [0.25, 0.57]}, \"confusion\": [0, 0, 50, 0, 1, 50, 1, 0, 100, 1, 1, 200], "
+        "\"samples\": [{\"picture\": \"" DOT "\", \"width\": 1, \"pixel_accuracy\": 0.625, \"beside\": ["
+        "{\"what\": \"label\", \"picture\": \"" DOT "\"}, {\"what\": \"predicted<\", \"picture\": \"" DOT
+        "\"}, {\"what\": \"x\", \"picture\": \"http://example.org/x.png\"}, 3]}]}");
+    struct pm_str html = page_of(folder, false);
+    for (const char *const *part = (const char *const[]){
+             "<figcaption>label</figcaption>", "<figcaption>predicted&lt;</figcaption>",
+             "62.5\xc2\xa0% of the pixels right", "what pixels are", "<th class=\"n\">IoU</th>",
+             "<th class=\"n\">pixels</th>", "25\xc2\xa0%", NULL }; *part; part++)
+        assert_contains(html.text, *part);
+    assert_null(strstr(html.text, "example.org"));
+    assert_null(strstr(html.text, "F1"));
+    pm_str_free(&html);
+    drop_folder(folder);
+}
+
 static void thousand_classes(void **state)
 {
     char *folder = make_folder();
@@ -381,7 +407,7 @@ int main(void)
         cmocka_unit_test(text_is_escaped), cmocka_unit_test(numbers_for_people),
         cmocka_unit_test(base64), cmocka_unit_test(whole_run), cmocka_unit_test(new_run),
         cmocka_unit_test(hostile_run), cmocka_unit_test(damaged_evaluation),
-        cmocka_unit_test(thousand_classes), cmocka_unit_test(comparison), cmocka_unit_test(shrinks),
+        cmocka_unit_test(counted_pixels), cmocka_unit_test(thousand_classes), cmocka_unit_test(comparison), cmocka_unit_test(shrinks),
     };
 
     return cmocka_run_group_tests_name("page", tests, NULL, NULL);
