@@ -64,7 +64,7 @@ static struct pm_node *new_node(struct pm_net *net, const char *name, const stru
     struct pm_node *n = pm_arena_alloc(net->arena, sizeof *n);
 
     n->scope = n->name = pm_arena_strdup(net->arena, name_in_pass(net, name));
-    if (net->pass)
+    if (net->pass && !net->given_count) /* given ones are found by their names */
         n->share = find(net, name);
     if (!net->error && find(net, n->name))
         net->error = pm_fail(PM_ECONFIG, "%s: the net has another layer of this name", n->name);

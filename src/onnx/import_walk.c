@@ -113,7 +113,10 @@ const char *import_legal_name(struct pm_arena *a, const char *text, const char *
 /* Inputs of the task are added when the net is there. */
 static bool taken(const struct import *m, const char *name)
 {
-    return pm_net_find(m->net, name) || strcmp(name, "images") == 0 || strcmp(name, "labels") == 0 ||
+    const struct pm_node *n = pm_net_find(m->net, name);
+
+    /* In a pass, the net's own node of this name is the one whose variables are used. */
+    return (n && (!m->net->pass || strcmp(n->name, name) != 0)) || strcmp(name, "images") == 0 || strcmp(name, "labels") == 0 ||
            strcmp(name, "loss") == 0;
 }
 

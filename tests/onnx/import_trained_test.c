@@ -1,7 +1,7 @@
 /* What of an imported model is trained: what its initializers hold, also cut, joined or turned; not what
  * the graph computes, nor Constant nodes beside initializers. Which layers share a variable: those of one
- * initializer, but each has its own where that is a fill of 0 or 1. And what an export wrote as a constant
- * comes back as one, under the same name, however often. */
+ * initializer, but each has its own where that is a fill of 0 or 1; and the net's other passes. And what an
+ * export wrote as a constant comes back as one, under the same name, however often. */
 #include "import_common.h"
 
 #include <pumice/export.h>
@@ -205,6 +205,42 @@ static void statistics_are_apart(void **state)
     pm_import_close(&import);
 }
 
+/* The same net over other images (net.h: pass) has no variables of its own, a fresh head's included. */
+static void passes_share(void **state)
+{
+    const char *source = getenv("PUMICE_SOURCE");
+    struct pm_str path = { 0 };
+
+    (void)state;
+    pm_str_add(&path, "%s/tests/golden/onnx/deeplab_mobilenet_narrow.onnx", source ? source : ".");
+    for (int classes = 0; classes < 8; classes += 7) {
+        const struct pm_import_options options = { .any_shape = true, .new_head = classes };
+        struct pm_import *import = NULL;
+        struct pm_net *net = pm_net_create();
+        struct pm_node *x = pm_net_input(net, "images", PM_SHAPE4(2, 64, 64, 3), PM_F32);
+        struct pm_heads heads;
+
+        ok(pm_import_open(path.text, &import));
+        ok(pm_import_net(import, net, x, &options, &heads));
+        const int variables = net->var_count, nodes = net->count;
+        net->pass = "mirrored";
+        x = pm_net_add(net, "images_mirrored", x, "flip");
+        ok(pm_import_net(import, net, x, &options, &heads));
+        assert_int_equal(net->var_count, variables);
+        assert_int_equal(net->count, 2 * nodes);
+        for (int i = 0; i + 1 < nodes; i++) {
+            const struct pm_node *a = net->nodes[i + 1], *b = net->nodes[nodes + i + 1];
+
+            assert_int_equal(a->var_count, b->var_count);
+            for (int k = 0; k < a->var_count; k++)
+                assert_int_equal(a->vars[k], b->vars[k]);
+        }
+        pm_net_destroy(&net);
+        pm_import_close(&import);
+    }
+    pm_str_free(&path);
+}
+
 /* ---- there and back ------------------------------------------------------------------------ */
 
 static int no_values(void *ctx, const struct pm_variable *v, float *data)
@@ -272,7 +308,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_of_initializers), cmocka_unit_test(computed),
         cmocka_unit_test(constant_nodes),        cmocka_unit_test(fills_are_split),
-        cmocka_unit_test(statistics_are_apart),  cmocka_unit_test(constants_come_back),
+        cmocka_unit_test(statistics_are_apart),  cmocka_unit_test(passes_share),
+        cmocka_unit_test(constants_come_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
