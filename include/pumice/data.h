@@ -58,6 +58,12 @@ struct pm_dataset_info {
     int num_classes;             /* of labels.txt or dataset.json; 0 unknown */
     int height, width, channels; /* of dataset.json; 0 when images differ in size */
     const char *const *labels;   /* num_classes names, NULL where unknown */
+    /* Of records with maps of labels: how many classes those count, and their names. Where
+     * dataset.json says nothing of its own ("map_labels") they are num_classes and labels. */
+    int map_classes;
+    const char *const *map_labels;
+    int ignore_label;            /* of dataset.json: of pixels that do not count; -1 unknown */
+    const char *colormap;        /* of dataset.json: "pascal", "cityscapes", "ade20k", or NULL */
 };
 /* Shards of `split` in folder: NAME_SPLIT.tfrecord, NAME_SPLIT_00000-of-00005.tfrecord,
  * SPLIT-00000-of-00008, SPLIT.record-...; or split is itself a glob pattern. The index is cached in
@@ -253,6 +259,14 @@ void pm_making_labels(struct pm_making *m, const char *const *labels, int count)
 /* Size of every image; not called when they differ. */
 void pm_making_size(struct pm_making *m, int height, int width, int channels);
 
+/* Of maps of labels: the value of pixels that do not count, and the colours the classes are shown in
+ * (of pm_dataset_info), or NULL. */
+void pm_making_segmentation(struct pm_making *m, int ignore_label, const char *colormap);
+/* Where the maps count other classes than image/class/label does, their names. */
+void pm_making_map_labels(struct pm_making *m, const char *const *labels, int count);
+/* Pixels of each class in the split written last: count of them, one a class of the maps. */
+void pm_making_pixels(struct pm_making *m, const uint64_t *pixels, int count);
+
 /* How a split's records lie in files. n: files, or records a file. */
 enum pm_cut {
     PM_CUT_NONE, /* one file NAME_SPLIT.tfrecord, whatever n and names */
@@ -265,6 +279,7 @@ enum pm_shard_names {
     PM_NAMES_SLIM,   /* NAME_SPLIT_00000-of-00005.tfrecord */
     PM_NAMES_PLAIN,  /* SPLIT-00000-of-01024 */
     PM_NAMES_RECORD, /* SPLIT.record-00000-of-00100 */
+    PM_NAMES_DEEPLAB, /* SPLIT-00000-of-00004.tfrecord */
 };
 struct pm_sharding {
     enum pm_cut cut;

@@ -228,6 +228,21 @@ static int check_count(const struct pm_dataset *d, const cJSON *o, const char *s
     return PM_OK;
 }
 
+/* NULL or no list: labels.txt's. */
+static void read_map_labels(struct pm_dataset *d, const cJSON *list)
+{
+    const int count = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
+    const char **labels = pm_arena_alloc(d->arena, ((size_t)count + 1) * sizeof *labels);
+    int i = 0;
+
+    if (count == 0 || count > MOST_CLASSES)
+        return;
+    for (const cJSON *v = list->child; v; v = v->next, i++)
+        labels[i] = cJSON_IsString(v) ? pm_arena_strdup(d->arena, v->valuestring) : NULL;
+    d->info.map_classes = count;
+    d->info.map_labels = labels;
+}
+
 static int read_json(struct pm_dataset *d, const char *split)
 {
     int err = PM_OK;
@@ -248,6 +263,11 @@ static int read_json(struct pm_dataset *d, const char *split)
     PM_TRY(json_int(o, "height", 1 << 16, path, &d->info.height));
     PM_TRY(json_int(o, "width", 1 << 16, path, &d->info.width));
     PM_TRY(json_int(o, "channels", 4, path, &d->info.channels));
+    PM_TRY(json_int(o, "ignore_label", 65535, path, &d->info.ignore_label));
+    const cJSON *colormap = cJSON_GetObjectItemCaseSensitive(o, "colormap");
+    if (cJSON_IsString(colormap))
+        d->info.colormap = pm_arena_strdup(d->arena, colormap->valuestring);
+    read_map_labels(d, cJSON_GetObjectItemCaseSensitive(o, "map_labels"));
     PM_TRY(check_count(d, o, split));
 out:
     cJSON_Delete(o);
@@ -287,6 +307,10 @@ static int read_labels(struct pm_dataset *d)
     for (int i = 0; i < d->info.num_classes && i <= most; i++)
         kept[i] = labels[i];
     d->info.labels = kept;
+    if (d->info.map_classes == 0) {
+        d->info.map_classes = d->info.num_classes;
+        d->info.map_labels = kept;
+    }
 out:
     pm_free(labels);
     pm_free(text);
@@ -369,6 +393,7 @@ int pm_dataset_open(const char *folder, const char *split, struct pm_dataset **o
     pthread_mutex_init(&d->lock, NULL);
     d->folder = pm_arena_strdup(d->arena, folder);
     d->info.name = folder_name(d->arena, folder);
+    d->info.ignore_label = -1;
     PM_TRY(pm_shards_find(d->arena, folder, split, &names, &d->shards));
     d->info.files = d->shards;
     PM_TRY(stat_shards(d, names));

@@ -1,6 +1,7 @@
 /* Making a data folder: examples are built on all cores in blocks and written in order, so the
  * files do not depend on the number of threads. Shards are written one after the other: with dealt
  * records (i to file i mod n) the examples are made in that order too. */
+#include <assert.h>
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <signal.h>
@@ -25,10 +26,16 @@ struct pm_making {
         const char *name;
         size_t count, skipped;
         size_t *labels; /* [num_classes] records of each, in the arena; NULL: classes unknown */
+        uint64_t *pixels; /* [map_classes] of maps of labels, in the arena, or NULL */
     } split[MOST_SPLITS];
     int splits;
     const char **labels;
     int num_classes, height, width, channels;
+    bool segmentation;
+    int ignore_label;
+    const char *colormap;
+    const char **map_labels; /* NULL: labels */
+    int map_classes;
 };
 
 static volatile sig_atomic_t interrupted;
@@ -118,12 +125,25 @@ void pm_making_destroy(struct pm_making **m)
     *m = NULL;
 }
 
+static const char **copied(struct pm_making *m, const char *const *labels, int count)
+{
+    const char **out = pm_arena_alloc(m->arena, (size_t)count * sizeof *out);
+
+    for (int i = 0; i < count; i++)
+        out[i] = pm_arena_strdup(m->arena, labels[i]);
+    return out;
+}
+
 void pm_making_labels(struct pm_making *m, const char *const *labels, int count)
 {
-    m->num_classes = count;
-    m->labels = pm_arena_alloc(m->arena, (size_t)count * sizeof *m->labels);
-    for (int i = 0; i < count; i++)
-        m->labels[i] = pm_arena_strdup(m->arena, labels[i]);
+    m->num_classes = m->map_classes = count;
+    m->labels = copied(m, labels, count);
+}
+
+void pm_making_map_labels(struct pm_making *m, const char *const *labels, int count)
+{
+    m->map_classes = count;
+    m->map_labels = copied(m, labels, count);
 }
 
 void pm_making_size(struct pm_making *m, int height, int width, int channels)
@@ -131,6 +151,22 @@ void pm_making_size(struct pm_making *m, int height, int width, int channels)
     m->height = height;
     m->width = width;
     m->channels = channels;
+}
+
+void pm_making_segmentation(struct pm_making *m, int ignore_label, const char *colormap)
+{
+    m->segmentation = true;
+    m->ignore_label = ignore_label;
+    m->colormap = colormap ? pm_arena_strdup(m->arena, colormap) : NULL;
+}
+
+void pm_making_pixels(struct pm_making *m, const uint64_t *pixels, int count)
+{
+    struct split *s = &m->split[m->splits - 1];
+
+    assert(m->splits > 0 && count == m->map_classes);
+    s->pixels = pm_arena_alloc(m->arena, (size_t)count * sizeof *pixels);
+    memcpy(s->pixels, pixels, (size_t)count * sizeof *pixels);
 }
 
 /* ---- one split ------------------------------------------------------------------------------ */
@@ -222,8 +258,9 @@ static const char *shard_path(struct pm_making *m, const char *split, const stru
     else if (s->sharding->names == PM_NAMES_SLIM)
         pm_str_add(&path, "%s_%s_%05zu-of-%05zu.tfrecord", m->name, split, s->next, s->total);
     else
-        pm_str_add(&path, "%s%s-%05zu-of-%05zu", split,
-                   s->sharding->names == PM_NAMES_RECORD ? ".record" : "", s->next, s->total);
+        pm_str_add(&path, "%s%s-%05zu-of-%05zu%s", split,
+                   s->sharding->names == PM_NAMES_RECORD ? ".record" : "", s->next, s->total,
+                   s->sharding->names == PM_NAMES_DEEPLAB ? ".tfrecord" : "");
     const char *out = pm_arena_strdup(m->arena, path.text);
     pm_str_free(&path);
     return out;
@@ -318,8 +355,11 @@ int pm_making_split(struct pm_making *m, const char *split, size_t count,
 {
     int err = PM_OK;
     struct block *k = pm_malloc(sizeof *k);
-    struct split *to = &m->split[m->splits];
+    struct split *to = &m->split[m->splits % MOST_SPLITS];
 
+    if (m->splits == MOST_SPLITS)
+        PM_TRY(pm_fail(PM_EDATA, "%s: split %s is one too many, at most %d are possible", m->dst, split,
+                       MOST_SPLITS));
     k->first = 0;
     k->total = count;
     k->sharding = sharding ? *sharding : (struct pm_sharding){ .cut = PM_CUT_NONE };
@@ -328,7 +368,8 @@ int pm_making_split(struct pm_making *m, const char *split, size_t count,
     if (count == 0)
         PM_TRY(pm_fail(PM_EDATA, "split %s has no examples", split));
     *to = (struct split){ .name = pm_arena_strdup(m->arena, split) };
-    if (m->num_classes > 0 && m->num_classes <= MOST_COUNTED)
+    if (m->num_classes > 0 && m->num_classes <= MOST_COUNTED &&
+        (!m->segmentation || m->map_labels))
         to->labels = pm_arena_alloc(m->arena, (size_t)m->num_classes * sizeof *to->labels);
     PM_TRY(write_split(m, to, k));
     if (to->count == 0)
@@ -386,6 +427,20 @@ static struct cJSON *class_counts(const struct pm_making *m)
     return all;
 }
 
+/* Pixels of each class, split by split. */
+static struct cJSON *class_pixels(const struct pm_making *m)
+{
+    struct cJSON *all = cJSON_CreateObject();
+
+    for (int i = 0; i < m->splits; i++) {
+        const struct split *s = &m->split[i];
+        struct cJSON *list = s->pixels ? cJSON_AddArrayToObject(all, s->name) : NULL;
+        for (int k = 0; list && k < m->map_classes; k++)
+            cJSON_AddItemToArray(list, cJSON_CreateNumber((double)s->pixels[k]));
+    }
+    return all;
+}
+
 static int write_json(const struct pm_making *m)
 {
     struct cJSON *o = cJSON_CreateObject(), *splits = cJSON_CreateObject();
@@ -396,6 +451,14 @@ static int write_json(const struct pm_making *m)
     cJSON_AddItemToObject(o, "splits", splits);
     if (m->split[0].labels)
         cJSON_AddItemToObject(o, "class_counts", class_counts(m));
+    if (m->map_labels)
+        cJSON_AddItemToObject(o, "map_labels", cJSON_CreateStringArray(m->map_labels, m->map_classes));
+    if (m->split[0].pixels)
+        cJSON_AddItemToObject(o, "class_pixels", class_pixels(m));
+    if (m->segmentation)
+        cJSON_AddNumberToObject(o, "ignore_label", m->ignore_label);
+    if (m->colormap)
+        cJSON_AddStringToObject(o, "colormap", m->colormap);
     if (m->num_classes)
         cJSON_AddNumberToObject(o, "num_classes", m->num_classes);
     if (m->height) {

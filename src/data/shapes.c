@@ -18,6 +18,7 @@
 enum { DISC, BOX, TRIANGLE, RING, CLASSES, MOST_OBJECTS = 3, LEAST_SIZE = 16, MOST_SIZE = 1024 };
 
 static const char *const names[CLASSES] = { "disc", "box", "triangle", "ring" };
+static const char *const map_names[CLASSES + 1] = { "ground", "disc", "box", "triangle", "ring" };
 
 struct colour {
     float c[3];
@@ -367,6 +368,8 @@ int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, s
             pm_fail(PM_ECONFIG, "shapes: size %d is outside %d..%d", size, LEAST_SIZE, MOST_SIZE));
     PM_TRY(pm_making_create(dst, "shapes", false, &m));
     pm_making_labels(m, names, CLASSES);
+    pm_making_map_labels(m, map_names, CLASSES + 1);
+    pm_making_segmentation(m, 255, NULL);
     pm_making_size(m, size, size, 3);
     for (size_t k = 0; k < PM_COUNT(splits); k++) {
         struct split s = { splits[k].name, seed, size };

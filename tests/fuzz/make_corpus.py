@@ -588,8 +588,8 @@ def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     project = pathlib.Path(sys.argv[2]) if len(sys.argv) == 3 else SOURCE
-    seeds = {"example": examples(), "tfrecord": tfrecords(), "image": images(), "label": labels(), "mnist": mnists(),
-             "cifar10": cifars(), "safetensors": safetensors(), "net_json": nets(),
+    seeds = {"example": examples(), "tfrecord": tfrecords(), "image": images(), "label": labels(),
+             "mnist": mnists(), "cifar10": cifars(), "safetensors": safetensors(), "net_json": nets(),
              "config": configs(project), "json": jsons(project), "dataset": datasets(),
              "run": runs(), "report": reports(), "verdicts": verdicts(), "coco": cocos(),
              "imagenet": imagenets(), "torch": torches(project),

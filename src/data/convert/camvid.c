@@ -1,0 +1,213 @@
+/* camvid: lists train.txt, val.txt, test.txt with a picture and its map a line, paths below SRC (of a
+ * longer path what is there below SRC counts). Grey maps are of the classes in classes.txt ("0 Sky" a
+ * line; without it the usual 11), a last class Unlabelled or Void is ignored and not counted. RGB maps
+ * are of CamVid's own 32 colours, or those of label_colors.txt; Void is ignored. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "data/convert/pair_records.h"
+
+enum { IGNORE = 255, MOST = 256 };
+struct camvid_cfg {
+    int num_shards, bad;
+};
+
+static const struct pm_opt opts[] = {
+    PM_INT(camvid_cfg, num_shards, 4, 1, 99999, "files of each split"),
+    PM_OPT_BAD_PAIRS(camvid_cfg),
+    { 0 },
+};
+
+static const char *const usual[] = { "Sky", "Building", "Pole", "Road", "Pavement", "Tree", "SignSymbol",
+                                     "Fence", "Car", "Pedestrian", "Bicyclist", "Unlabelled" };
+static const struct {
+    uint8_t rgb[3];
+    const char *name;
+} full[] = {
+    { { 64, 128, 64 }, "Animal" },         { { 192, 0, 128 }, "Archway" },
+    { { 0, 128, 192 }, "Bicyclist" },      { { 0, 128, 64 }, "Bridge" },
+    { { 128, 0, 0 }, "Building" },         { { 64, 0, 128 }, "Car" },
+    { { 64, 0, 192 }, "CartLuggagePram" }, { { 192, 128, 64 }, "Child" },
+    { { 192, 192, 128 }, "Column_Pole" },  { { 64, 64, 128 }, "Fence" },
+    { { 128, 0, 192 }, "LaneMkgsDriv" },   { { 192, 0, 64 }, "LaneMkgsNonDriv" },
+    { { 128, 128, 64 }, "Misc_Text" },     { { 192, 0, 192 }, "MotorcycleScooter" },
+    { { 128, 64, 64 }, "OtherMoving" },    { { 64, 192, 128 }, "ParkingBlock" },
+    { { 64, 64, 0 }, "Pedestrian" },       { { 128, 64, 128 }, "Road" },
+    { { 128, 128, 192 }, "RoadShoulder" }, { { 0, 0, 192 }, "Sidewalk" },
+    { { 192, 128, 128 }, "SignSymbol" },   { { 128, 128, 128 }, "Sky" },
+    { { 64, 128, 192 }, "SUVPickupTruck" }, { { 0, 0, 64 }, "TrafficCone" },
+    { { 0, 64, 64 }, "TrafficLight" },     { { 192, 64, 128 }, "Train" },
+    { { 128, 128, 0 }, "Tree" },           { { 192, 128, 192 }, "Truck_Bus" },
+    { { 64, 0, 64 }, "Tunnel" },           { { 192, 192, 0 }, "VegetationMisc" },
+    { { 0, 0, 0 }, "Void" },               { { 64, 192, 0 }, "Wall" },
+};
+
+/* ---- lists ---------------------------------------------------------------------------------- */
+
+/* The file below SRC that the listed path ends in, or the path itself, for the message. */
+static const char *below(struct pm_arena *a, const char *src, const char *listed)
+{
+    for (const char *p = listed; p; p = strchr(p, '/')) {
+        p += strspn(p, "/");
+        const char *path = pm_arena_printf(a, "%s/%s", src, p);
+        if (*p && pm_file_exists(path))
+            return path;
+    }
+    return pm_arena_printf(a, "%s/%s", src, listed + strspn(listed, "/"));
+}
+
+static int read_list(struct pm_arena *a, const char *src, const char *split,
+                     struct pm_segmentation *s)
+{
+    int err = PM_OK;
+    char **lines = NULL, *save = NULL;
+    size_t count = 0;
+    const char *list = pm_arena_printf(a, "%s/%s.txt", src, split);
+
+    if (!pm_file_exists(list))
+        return PM_OK;
+    PM_TRY(pm_file_lines(a, list, &lines, &count));
+    for (size_t i = 0; i < count; i++) {
+        const char *image = strtok_r(lines[i], " \t;", &save), *label = strtok_r(NULL, " \t;", &save);
+        if (!image || !label || strtok_r(NULL, " \t;", &save))
+            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: no PICTURE and MAP in the line", list, i + 1));
+        if (strstr(image, "..") || strstr(label, ".."))
+            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: a path leads out of %s", list, i + 1, src));
+        pm_segmentation_add(s, below(a, src, image), below(a, src, label), pm_stem(a, image));
+    }
+out:
+    return err;
+}
+
+/* ---- classes -------------------------------------------------------------------------------- */
+
+static bool is_void(const char *name)
+{
+    static const char *const names[] = { "void", "unlabelled", "unlabeled" };
+    for (size_t i = 0; i < PM_COUNT(names); i++)
+        if (!strcasecmp(name, names[i]))
+            return true;
+    return false;
+}
+
+/* "3 Road" a line, in order. */
+static int read_classes(struct pm_arena *a, const char *path, const char ***names, int *count)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_name_file(a, path, names, count));
+    for (int i = 0; i < *count; i++) {
+        char *end = NULL;
+        if (strtol((*names)[i], &end, 10) != i || end == (*names)[i] || *end != ' ' || !end[1])
+            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%.40s\" is no \"%d NAME\"", path, i + 1, (*names)[i], i));
+        (*names)[i] = end + 1;
+    }
+out:
+    return err;
+}
+
+static int numbered(struct pm_arena *a, const char *src, struct pm_segmentation *s,
+                    const char *const **names)
+{
+    const char *path = pm_usual_file(a, NULL, src, "classes.txt"), **own = NULL;
+    int err = PM_OK, count = PM_COUNT(usual);
+
+    *names = usual;
+    if (path) {
+        PM_TRY(read_classes(a, path, &own, &count));
+        *names = own;
+    }
+    s->ignore = IGNORE;
+    if (is_void((*names)[count - 1]))
+        s->ignore = --count;
+    s->num_classes = count;
+out:
+    return err;
+}
+
+static int coloured(struct pm_arena *a, const char *src, struct pm_segmentation *s,
+                    const char *const **names)
+{
+    const char *path = pm_usual_file(a, NULL, src, "label_colors.txt"), **own = NULL;
+    struct pm_colour *colours = pm_arena_alloc(a, PM_COUNT(full) * sizeof *colours);
+    int err = PM_OK, count = 0;
+
+    s->ignore = IGNORE;
+    s->colours_count = PM_COUNT(full);
+    if (path) {
+        PM_TRY(pm_colour_file(a, path, "Void", IGNORE, &colours, &s->colours_count, &own, &count));
+    } else {
+        own = pm_arena_alloc(a, PM_COUNT(full) * sizeof *own);
+        for (size_t i = 0; i < PM_COUNT(full); i++) {
+            const bool none = is_void(full[i].name);
+            memcpy(colours[i].rgb, full[i].rgb, 3);
+            colours[i].label = (uint16_t)(none ? IGNORE : count);
+            if (!none)
+                own[count++] = full[i].name;
+        }
+    }
+    s->colours = colours;
+    s->num_classes = count;
+    *names = own;
+out:
+    return err;
+}
+
+/* Whether the first listed map is a picture of colours: all are taken to be of one kind. */
+static int is_coloured(const struct pm_segmentation *s, bool *out)
+{
+    int err = PM_OK;
+    char *data = NULL;
+    size_t size = 0;
+
+    PM_TRY(pm_file_read(s->pair[0].label, &data, &size));
+    *out = size > 25 && (data[25] == 2 || data[25] == 6);
+out:
+    pm_free(data);
+    return err;
+}
+
+static int convert(const void *config, const char *src, struct pm_making *m)
+{
+    static const char *const splits[] = { "train", "val", "test" };
+    const struct camvid_cfg *cfg = config;
+    struct pm_arena *a = pm_arena_create();
+    struct pm_segmentation *s = pm_segmentation_create();
+    const char *const *names = NULL;
+    bool colours = false;
+    int err = PM_OK;
+
+    s->bad = cfg->bad;
+    for (size_t k = 0; k < PM_COUNT(splits); k++) {
+        PM_TRY(read_list(a, src, splits[k], s));
+        if (s->count && !names) {
+            PM_TRY(is_coloured(s, &colours));
+            PM_TRY((colours ? coloured : numbered)(a, src, s, &names));
+            pm_making_labels(m, names, s->num_classes);
+            pm_making_segmentation(m, s->ignore, NULL);
+        }
+        PM_TRY(pm_segmentation_split(m, splits[k], s, cfg->num_shards));
+    }
+    if (!names)
+        PM_TRY(pm_fail(PM_EDATA, "%s: no train.txt, val.txt or test.txt with a PICTURE and a MAP a line",
+                       src));
+out:
+    pm_segmentation_destroy(&s);
+    pm_arena_destroy(&a);
+    return err;
+}
+
+const struct pm_converter pm_converter_camvid = {
+    .name = "camvid",
+    .help = "CamVid: lists of pictures and maps",
+    .layout = "SRC/{train,val,test}.txt with \"PICTURE MAP\" a line, SRC/classes.txt with \"0 Sky\" a line. "
+              "Grey maps hold\n"
+              "the classes' numbers; a last class Unlabelled or Void is ignored. RGB maps: CamVid's 32 "
+              "colours, or\n"
+              "\"R G B NAME\" a line in SRC/label_colors.txt. Splits as the lists: "
+              "train-00000-of-00004.tfrecord.",
+    .opts = opts,
+    .cfg_size = sizeof(struct camvid_cfg),
+    .convert = convert,
+};

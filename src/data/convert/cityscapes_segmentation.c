@@ -1,0 +1,183 @@
+/* cityscapes_segmentation: street scenes with the 19 classes that Cityscapes evaluates. A map is what the
+ * picture has of, in this order: labelTrainIds (as it is), labelIds, instanceIds (a number of 1000 or more
+ * is 1000 x labelId + instance); the latter two are brought to train ids, what has none to 255. Sorted by
+ * city and name. train_extra belongs to the split train_coarse. */
+#include <string.h>
+
+#include "data/convert/pair_records.h"
+
+enum { CLASSES = 19, IGNORE = 255 };
+struct cityscapes_cfg {
+    const char *annotations;
+    int num_shards, bad;
+};
+
+static const struct pm_opt opts[] = {
+    PM_STRING(cityscapes_cfg, annotations, "gtFine", "folder of the maps: gtFine or gtCoarse"),
+    PM_INT(cityscapes_cfg, num_shards, 10, 1, 99999, "files of each split"),
+    PM_OPT_BAD_PAIRS(cityscapes_cfg),
+    { 0 },
+};
+
+static const char *const names[CLASSES] = {
+    "road", "sidewalk", "building", "wall", "fence", "pole", "light", "sign", "vegetation", "terrain",
+    "sky", "person", "rider", "car", "truck", "bus", "train", "motorcycle", "bicycle",
+};
+/* The label id of each train id. */
+static const uint8_t ids[CLASSES] = { 7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31,
+                                      32, 33 };
+
+/* Maps of each kind go into lists of their own, since a number means another thing in each. */
+enum { TRAIN_IDS, LABEL_IDS, INSTANCE_IDS, KINDS };
+static const char *const kinds[KINDS] = { "labelTrainIds", "labelIds", "instanceIds" };
+
+static void fill_meaning(int kind, uint16_t *meaning)
+{
+    for (int v = 0; v < 65536; v++) {
+        const int id = kind == INSTANCE_IDS && v >= 1000 ? v / 1000 : v;
+        meaning[v] = IGNORE;
+        for (int k = 0; k < CLASSES; k++)
+            if (ids[k] == id)
+                meaning[v] = (uint16_t)k;
+    }
+}
+
+/* The first kind whose map of this picture is there, its path; KINDS and NULL without any. */
+static int find_map(struct pm_arena *a, const char *maps, const char *stem, const char *annotations,
+                    const char **path)
+{
+    for (int k = 0; k < KINDS; k++) {
+        *path = pm_arena_printf(a, "%s/%s_%s_%s.png", maps, stem, annotations, kinds[k]);
+        if (pm_file_exists(*path))
+            return k;
+    }
+    *path = NULL;
+    return KINDS;
+}
+
+struct listing {
+    const struct cityscapes_cfg *cfg;
+    const char *pictures, *maps; /* folders of the splits */
+    struct pm_segmentation *s;
+    int kind; /* of the maps so far; KINDS: none yet */
+};
+
+static int list_city(struct pm_arena *a, struct listing *l, const char *split, const char *city)
+{
+    static const char ending[] = "_leftImg8bit";
+    struct pm_sources files = { 0 };
+    int err = PM_OK;
+    const char *maps = pm_arena_printf(a, "%s/%s/%s", l->maps, split, city);
+
+    PM_TRY(pm_sources_folder(a, pm_arena_printf(a, "%s/%s/%s", l->pictures, split, city), 0, &files));
+    for (size_t i = 0; i < files.count; i++) {
+        char *stem = pm_arena_strdup(a, pm_stem(a, files.item[i].name));
+        const size_t n = strlen(stem), m = sizeof ending - 1;
+        const char *map = NULL;
+        if (n <= m || strcmp(stem + n - m, ending))
+            continue;
+        stem[n - m] = '\0';
+        const int kind = find_map(a, maps, stem, l->cfg->annotations, &map);
+        if (!map && strcmp(split, "test") && l->cfg->bad == PM_BAD_SKIP) {
+            PM_WARN("data", "passed over: %s has no map in %s", files.item[i].path, maps);
+            continue;
+        }
+        if (!map && strcmp(split, "test"))
+            PM_TRY(pm_fail(PM_EDATA, "%s has no map: none of %s/%s_%s_labelTrainIds.png, ..._labelIds.png "
+                           "and ..._instanceIds.png is there", files.item[i].path, maps, stem,
+                           l->cfg->annotations));
+        if (map && l->kind != KINDS && l->kind != kind)
+            PM_TRY(pm_fail(PM_EDATA, "%s: is the first map of the kind %s, those before are %s: they must be "
+                           "of one kind", map, kinds[kind], kinds[l->kind]));
+        l->kind = map ? kind : l->kind;
+        pm_segmentation_add(l->s, files.item[i].path, map, stem);
+    }
+out:
+    pm_sources_free(&files);
+    return err;
+}
+
+static int list_split(struct pm_arena *a, struct listing *l, const char *split)
+{
+    const char *folder = pm_arena_printf(a, "%s/%s", l->pictures, split);
+    char **cities = NULL;
+    size_t count = 0;
+    int err = PM_OK;
+
+    if (!pm_is_folder(folder))
+        return PM_OK;
+    PM_TRY(pm_list_folder(a, folder, &cities, &count));
+    for (size_t i = 0; i < count; i++)
+        if (cities[i][0] != '.' && pm_is_folder(pm_arena_printf(a, "%s/%s", folder, cities[i])))
+            PM_TRY(list_city(a, l, split, cities[i]));
+out:
+    return err;
+}
+
+static int convert_splits(struct pm_arena *a, struct listing *l, struct pm_making *m)
+{
+    static const char *const splits[][2] = { { "train", "train_extra" }, { "val" }, { "test" } };
+    const char *annotations = l->cfg->annotations;
+    const char *quality = strncmp(annotations, "gt", 2) ? annotations : annotations + 2;
+    char *suffix = pm_arena_strdup(a, quality);
+    uint16_t *meaning = pm_arena_alloc(a, 65536 * sizeof *meaning);
+    int err = PM_OK;
+    size_t listed = 0;
+
+    suffix[0] = (char)(suffix[0] | 0x20); /* gtFine: fine */
+    for (size_t k = 0; k < PM_COUNT(splits); k++) {
+        l->kind = KINDS;
+        PM_TRY(list_split(a, l, splits[k][0]));
+        if (splits[k][1] && strcmp(suffix, "fine"))
+            PM_TRY(list_split(a, l, splits[k][1]));
+        listed += l->s->count;
+        fill_meaning(l->kind, meaning);
+        l->s->meaning = l->kind == TRAIN_IDS || l->kind == KINDS ? NULL : meaning;
+        PM_TRY(pm_segmentation_split(m, pm_arena_printf(a, "%s_%s", splits[k][0], suffix), l->s,
+                                     l->cfg->num_shards));
+    }
+    if (listed == 0)
+        PM_TRY(pm_fail(PM_EDATA, "%s: no {train,val,test}/CITY/*_leftImg8bit.png in it", l->pictures));
+out:
+    return err;
+}
+
+static int convert(const void *config, const char *src, struct pm_making *m)
+{
+    static const char *const folders[] = { "leftImg8bit", "imgsFine/leftImg8bit", NULL };
+    struct listing l = { .cfg = config };
+    struct pm_arena *a = pm_arena_create();
+    int err = PM_OK;
+
+    l.s = pm_segmentation_create();
+    l.pictures = pm_first_folder(a, src, folders);
+    l.maps = pm_arena_printf(a, "%s/%s", src, l.cfg->annotations);
+    if (!l.pictures || !pm_is_folder(l.maps))
+        PM_TRY(pm_fail(PM_EDATA, "%s: no folder %s in it", src,
+                       l.pictures ? l.cfg->annotations : "leftImg8bit"));
+    l.s->num_classes = CLASSES;
+    l.s->ignore = IGNORE;
+    l.s->bad = l.cfg->bad;
+    pm_making_labels(m, names, CLASSES);
+    pm_making_segmentation(m, IGNORE, "cityscapes");
+    PM_TRY(convert_splits(a, &l, m));
+out:
+    pm_segmentation_destroy(&l.s);
+    pm_arena_destroy(&a);
+    return err;
+}
+
+const struct pm_converter pm_converter_cityscapes_segmentation = {
+    .name = "cityscapes_segmentation",
+    .help = "Cityscapes with maps of its 19 classes",
+    .layout = "SRC/leftImg8bit/{train,val,test}/CITY/*_leftImg8bit.png and "
+              "SRC/gtFine/.../*_gtFine_labelTrainIds.png,\n"
+              "or _labelIds.png or _instanceIds.png, whose numbers become train ids. Splits "
+              "train_fine, val_fine,\n"
+              "test_fine (of gtCoarse: train_coarse with train_extra, val_coarse): "
+              "train_fine-00000-of-00010.tfrecord. 255 is\n"
+              "ignored.",
+    .opts = opts,
+    .cfg_size = sizeof(struct cityscapes_cfg),
+    .convert = convert,
+};

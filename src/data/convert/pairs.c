@@ -1,0 +1,252 @@
+/* pairs: plain folders of pictures and of maps of labels, matched by name. Splits are folders
+ * (SRC/images/train/..., or SRC/train/images/...); without such a part is kept for the split val,
+ * of an order shuffled by the seed. Maps are grey or palette PNGs, or pictures of colours that a file
+ * explains. */
+#include <string.h>
+
+#include "data/convert/pair_records.h"
+
+struct pairs_cfg {
+    const char *images, *labels, *image_prefix, *label_prefix, *label_suffix;
+    const char *classes, *colours, *ignore_class, *colormap;
+    int ignore_label, divide, num_shards, bad;
+    double validation;
+    int64_t seed;
+};
+
+static const struct pm_opt opts[] = {
+    PM_STRING(pairs_cfg, images, "images", "folder of the pictures"),
+    PM_STRING(pairs_cfg, labels, NULL, "folder of the maps; null = labels, masks or annotations"),
+    PM_STRING(pairs_cfg, image_prefix, "", "begins the pictures' names, not the maps'"),
+    PM_STRING(pairs_cfg, label_prefix, "", "begins the maps' names, not the pictures'"),
+    PM_STRING(pairs_cfg, label_suffix, "", "ends the maps' names, before .png"),
+    PM_STRING(pairs_cfg, classes, NULL,
+              "file of class names from 0, one a line; null = numbers, as many as occur"),
+    PM_STRING(pairs_cfg, colours, NULL,
+              "file with RED GREEN BLUE NAME a line: maps are pictures of colours, classes by line"),
+    PM_STRING(pairs_cfg, ignore_class, NULL, "name in colours that is ignored and not counted"),
+    PM_STRING(pairs_cfg, colormap, NULL, "colours that classes are shown in: pascal, cityscapes, ade20k"),
+    PM_INT(pairs_cfg, ignore_label, 255, 0, 255, "number of pixels that do not count"),
+    PM_INT(pairs_cfg, divide, 1, 1, 65535,
+           "numbers in the maps are divided by it, rounded down: 256 for KITTI's instances"),
+    PM_DOUBLE(pairs_cfg, validation, 0.1, 0, 0.9, "part kept for val where there are no folders of splits"),
+    PM_INT64(pairs_cfg, seed, 0, 0, 9007199254740992, "of that part and its order"),
+    PM_INT(pairs_cfg, num_shards, 4, 1, 99999, "files of each split"),
+    PM_OPT_BAD_PAIRS(pairs_cfg),
+    { 0 },
+};
+
+static const struct {
+    const char *split, *names[4];
+} splits[] = {
+    { "train", { "train", "training", NULL } },
+    { "val", { "val", "validation", "valid", NULL } },
+    { "test", { "test", "testing", NULL } },
+};
+
+struct job {
+    const struct pairs_cfg *cfg;
+    struct pm_arena *arena;
+    struct pm_segmentation *s;
+};
+
+/* The folder of maps under root that belongs to `sub` ("" or "/train"), or NULL. */
+static const char *map_folder(const struct job *j, const char *root, const char *sub)
+{
+    static const char *const names[] = { "labels", "masks", "annotations" };
+    const char *path = NULL;
+
+    for (size_t i = 0; i < (j->cfg->labels ? 1 : PM_COUNT(names)); i++) {
+        path = pm_arena_printf(j->arena, "%s/%s%s", root, j->cfg->labels ? j->cfg->labels : names[i], sub);
+        if (pm_is_folder(path))
+            return path;
+    }
+    return NULL;
+}
+
+/* A map without a picture is told: it may be a name that was to fit. */
+static int tell_others(const struct job *j, const char *maps, size_t used)
+{
+    struct pm_sources files = { 0 };
+    const int err = pm_sources_folder(j->arena, maps, 0, &files);
+
+    if (err == PM_OK && files.count > used)
+        PM_WARN("data", "%s: %zu of %zu maps belong to no picture", maps, files.count - used, files.count);
+    pm_sources_free(&files);
+    return err;
+}
+
+static int list(const struct job *j, const char *images, const char *maps, bool test)
+{
+    const struct pairs_cfg *cfg = j->cfg;
+    struct pm_sources files = { 0 };
+    const size_t prefix = strlen(cfg->image_prefix);
+    int err = PM_OK;
+    size_t used = 0;
+
+    PM_TRY(pm_sources_folder(j->arena, images, 0, &files));
+    for (size_t i = 0; i < files.count; i++) {
+        const char *stem = pm_stem(j->arena, files.item[i].name), *map = NULL;
+        if (strncmp(stem, cfg->image_prefix, prefix))
+            continue;
+        if (maps)
+            map = pm_arena_printf(j->arena, "%s/%s%s%s.png", maps, cfg->label_prefix, stem + prefix,
+                                  cfg->label_suffix);
+        const bool there = map && pm_file_exists(map);
+        if (!there && !test && cfg->bad == PM_BAD_SKIP) {
+            PM_WARN("data", "passed over: %s has no map %s", files.item[i].path, map ? map : "");
+            continue;
+        }
+        if (!there && !test)
+            PM_TRY(pm_fail(PM_EDATA, "%s has no map: %s is not there (label_prefix, label_suffix and "
+                           "image_prefix say how names differ; bad=skip passes it over)",
+                           files.item[i].path, map ? map : "a folder of maps"));
+        used += there;
+        pm_segmentation_add(j->s, files.item[i].path, there ? map : NULL, stem);
+    }
+    if (maps)
+        PM_TRY(tell_others(j, maps, used));
+out:
+    pm_sources_free(&files);
+    return err;
+}
+
+/* The pairs of a split that has folders of its own; nothing where it has none. */
+static int list_split(const struct job *j, const char *src, size_t k)
+{
+    const char *images, *root;
+
+    for (const char *const *name = splits[k].names; *name; name++) {
+        const char *sub = pm_arena_printf(j->arena, "/%s", *name);
+        images = pm_arena_printf(j->arena, "%s/%s%s", src, j->cfg->images, sub);
+        if (pm_is_folder(images))
+            return list(j, images, map_folder(j, src, sub), k == 2);
+        root = pm_arena_printf(j->arena, "%s%s", src, sub);
+        images = pm_arena_printf(j->arena, "%s/%s", root, j->cfg->images);
+        if (pm_is_folder(images))
+            return list(j, images, map_folder(j, root, ""), k == 2);
+    }
+    return PM_OK;
+}
+
+/* All pairs of a folder without splits. */
+static int list_whole(const struct job *j, const char *src)
+{
+    const char *images = pm_arena_printf(j->arena, "%s/%s", src, j->cfg->images);
+
+    if (!pm_is_folder(images))
+        return pm_fail(PM_EDATA, "%s: no such folder, nor one of it below train, val or test: "
+                       "images=FOLDER names another", images);
+    return list(j, images, map_folder(j, src, ""), false);
+}
+
+/* Classes that no file names are as many as occur in any split, so all of them are looked through. */
+static int learn_classes(const struct job *j, const char *src, struct pm_making *m)
+{
+    const struct pairs_cfg *cfg = j->cfg;
+    struct pm_segmentation *s = j->s;
+    struct pm_colour *colours = NULL;
+    const char **names = NULL;
+    int err = PM_OK;
+
+    if (cfg->colours) {
+        PM_TRY(pm_colour_file(j->arena, cfg->colours, cfg->ignore_class, cfg->ignore_label, &colours,
+                              &s->colours_count, &names, &s->num_classes));
+        s->colours = colours;
+        s->colours_always = true;
+    } else if (cfg->ignore_class) {
+        PM_TRY(pm_fail(PM_ECONFIG, "dataset convert pairs: ignore_class=%s is a name in colours=FILE, which "
+                       "is not given", cfg->ignore_class));
+    } else if (cfg->classes) {
+        PM_TRY(pm_name_file(j->arena, cfg->classes, &names, &s->num_classes));
+    } else {
+        for (size_t k = 0; k < PM_COUNT(splits); k++)
+            PM_TRY(list_split(j, src, k));
+        if (s->count == 0)
+            PM_TRY(list_whole(j, src));
+        s->num_classes = pm_segmentation_most(s) + 1;
+        s->count = 0;
+        if (s->num_classes == 0)
+            PM_TRY(pm_fail(PM_EDATA, "%s: no map in it has a label that is not ignored", src));
+        names = pm_number_names(j->arena, s->num_classes);
+    }
+    pm_making_labels(m, names, s->num_classes);
+    pm_making_segmentation(m, cfg->ignore_label, cfg->colormap);
+out:
+    return err;
+}
+
+/* Pairs without folders of splits: a part of them, then the others. */
+static int convert_whole(const struct job *j, const char *src, struct pm_making *m)
+{
+    struct pm_segmentation *s = j->s;
+    uint32_t *order = NULL;
+    int err = PM_OK;
+
+    PM_TRY(list_whole(j, src));
+    const size_t count = s->count, kept = (size_t)((double)count * j->cfg->validation + 0.5);
+    if (kept >= count)
+        PM_TRY(pm_fail(count ? PM_ECONFIG : PM_EDATA, "%s: validation=%g leaves nothing of %zu pairs", src,
+                       j->cfg->validation, count));
+    order = pm_malloc(count * sizeof *order);
+    for (size_t i = 0; i < count; i++)
+        order[i] = (uint32_t)pm_permute((uint64_t)j->cfg->seed, 0, count, i);
+    s->order = order + kept;
+    s->count = count - kept;
+    PM_TRY(pm_segmentation_split(m, "train", s, j->cfg->num_shards));
+    s->order = order;
+    s->count = kept;
+    PM_TRY(pm_segmentation_split(m, "val", s, j->cfg->num_shards));
+out:
+    s->order = NULL;
+    pm_free(order);
+    return err;
+}
+
+static int convert(const void *config, const char *src, struct pm_making *m)
+{
+    struct job j = { config, pm_arena_create(), pm_segmentation_create() };
+    uint16_t *meaning = NULL;
+    bool divided = false;
+    int err = PM_OK;
+
+    if (!pm_is_folder(src))
+        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", src));
+    j.s->ignore = j.cfg->ignore_label;
+    j.s->bad = j.cfg->bad;
+    if (j.cfg->divide > 1) {
+        meaning = pm_malloc(65536 * sizeof *meaning);
+        for (int i = 0; i < 65536; i++)
+            meaning[i] = (uint16_t)(i / j.cfg->divide);
+        j.s->meaning = meaning;
+    }
+    PM_TRY(learn_classes(&j, src, m));
+    for (size_t k = 0; k < PM_COUNT(splits); k++) {
+        PM_TRY(list_split(&j, src, k));
+        divided |= j.s->count > 0;
+        PM_TRY(pm_segmentation_split(m, splits[k].split, j.s, j.cfg->num_shards));
+    }
+    if (!divided)
+        PM_TRY(convert_whole(&j, src, m));
+out:
+    pm_free(meaning);
+    pm_segmentation_destroy(&j.s);
+    pm_arena_destroy(&j.arena);
+    return err;
+}
+
+const struct pm_converter pm_converter_pairs = {
+    .name = "pairs",
+    .help = "folders of pictures and of maps of labels, matched by name",
+    .layout = "SRC/images/{train,val,test}/NAME.jpg with SRC/labels/.../NAME.png, or "
+              "SRC/{train,val,test}/images and\n"
+              "labels; or SRC/images and SRC/labels, of which a part becomes val. Maps (labels, masks or "
+              "annotations)\n"
+              "are grey PNGs of 8 or 16 bits, palette PNGs, whose index counts, or by colours=FILE "
+              "pictures of colours.\n"
+              "Splits train, val, test: train-00000-of-00004.tfrecord. Names: DST's own.",
+    .own_name = true,
+    .opts = opts,
+    .cfg_size = sizeof(struct pairs_cfg),
+    .convert = convert,
+};
