@@ -194,9 +194,10 @@ static int stride_of(const struct maker *m, int block, int unit)
 
 static struct pm_node *blocks(struct maker *m, struct pm_node *x)
 {
-    struct pm_node *(*const makers[])(const struct maker *, const char *, struct pm_node *, int, int,
-                                      int, int) = { basic_v1, bottleneck_v1, bottleneck_v2,
-                                                    basic_v1 };
+    static struct pm_node *(*const makers[])(const struct maker *, const char *, struct pm_node *,
+                                             int, int, int, int) = {
+        basic_v1, bottleneck_v1, bottleneck_v2, basic_v1
+    };
     const enum kind kind = m->d->kind;
 
     for (int block = 0; block < BLOCKS; block++)

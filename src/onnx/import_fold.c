@@ -319,7 +319,7 @@ static int fold_binary(struct import *m)
             return import_refuse(m, "its constant has more than %d elements", FOLD_LARGEST);
     double *y = import_fold_allocate(m, rank, dim, &n);
     for (size_t i = 0; y && i < n; i++) {
-        double x[8];
+        double x[8] = { 0 };
 
         for (int k = 0; k < count; k++)
             x[k] = in[k][spread(i, rank, dim, &import_in(m, k)->view)];

@@ -275,7 +275,7 @@ static int every(struct import *m, struct value *v, int axis, const struct impor
     struct view w = v->view;
     struct value cutted = *v;
 
-    if (r->step < 0 || size % r->step || r->begin >= r->step || r->count != size / r->step ||
+    if (r->step < 1 || size % r->step || r->begin >= r->step || r->count != size / r->step ||
         w.rank >= PM_FILE_MAX_RANK)
         return import_refuse(m, "a step of %lld along an axis of %lld from %lld on", (long long)r->step,
                              (long long)size, (long long)r->begin);

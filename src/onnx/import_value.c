@@ -238,7 +238,7 @@ struct scatter {
 static struct scatter scatter_of(const struct source *s)
 {
     struct scatter to = { .rank = s->rank, .same = true };
-    int64_t step[VIEW_ATOMS], n = 1;
+    int64_t step[VIEW_ATOMS] = { 0 }, n = 1;
 
     for (int k = s->rank; k-- > 0; n *= s->dim[k])
         step[k] = n;

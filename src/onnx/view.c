@@ -146,7 +146,7 @@ void view_order(const struct view *v, char order[PM_FILE_MAX_RANK + 1])
 int view_moves(const struct view *v, const int to[VIEW_ATOMS], int64_t size[VIEW_ATOMS],
                int perm[VIEW_ATOMS])
 {
-    int place[VIEW_ATOMS], first[VIEW_ATOMS], n = 0, blocks = 0;
+    int place[VIEW_ATOMS], first[VIEW_ATOMS] = { 0 }, n = 0, blocks = 0;
     bool moved = false;
 
     for (int k = 0; k < v->atoms; k++)
@@ -170,7 +170,7 @@ int view_moves(const struct view *v, const int to[VIEW_ATOMS], int64_t size[VIEW
     n = blocks;
     if (!moved)
         return 0;
-    int64_t sorted[VIEW_ATOMS];
+    int64_t sorted[VIEW_ATOMS] = { 0 };
     for (int k = 0; k < n; k++)
         sorted[perm[k]] = size[k];
     memcpy(size, sorted, sizeof *size * (size_t)n);
