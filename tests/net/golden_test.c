@@ -39,6 +39,10 @@ struct golden {
 };
 
 static struct pm_device *device;
+/* What a case makes; a failed one leaves it to tear_down. */
+static struct pm_net *net;
+static struct pm_variables *variables;
+static struct pm_plan *plan;
 static const char *device_name = "cpu";
 
 static double number(const cJSON *o, const char *key)
@@ -225,11 +229,12 @@ static void compare(struct golden *g, const char *name, const float *t, size_t c
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-static struct pm_net *build(const struct golden *g, struct pm_heads *heads)
+static void build(const struct golden *g, struct pm_heads *heads)
 {
     const struct pm_net_row *row = pm_net_row_find(g->net_name);
-    struct pm_net *net = pm_net_create();
     const cJSON *own = cJSON_GetObjectItem(g->root, "options");
+
+    net = pm_net_create();
     cJSON *options = own ? cJSON_Duplicate(own, true) : cJSON_CreateObject();
     void *cfg = pm_arena_alloc(net->arena, row->cfg_size + 1);
     struct pm_node *images = pm_net_input(
@@ -250,7 +255,6 @@ static struct pm_net *build(const struct golden *g, struct pm_heads *heads)
                         g->label_smoothing, (double)heads->aux_weight);
     if (net->error)
         fail_msg("%s", pm_error_text());
-    return net;
 }
 
 static void update(struct pm_calls *c, void *ctx)
@@ -261,15 +265,17 @@ static void update(struct pm_calls *c, void *ctx)
     pm_calls_layer_updates(c, pm_calls_constant(c, "finite", &finite, PM_SHAPE1(1), PM_U32));
 }
 
-static void make_variables(const struct golden *g, const struct pm_net *net,
-                           struct pm_variables **v)
+static void make_variables(const struct golden *g)
 {
-    if (pm_variables_create(device, net, true, NULL, v) || pm_variables_allocate(*v))
+    struct pm_variables *v;
+
+    if (pm_variables_create(device, net, true, NULL, &variables) || pm_variables_allocate(variables))
         fail_msg("%s", pm_error_text());
-    for (int i = 0; i < (*v)->count; i++) {
-        float *values = pm_malloc(pm_shape_count((*v)->list[i].shape) * sizeof *values);
-        initial(g, &(*v)->list[i], values);
-        if (pm_variables_write(*v, i, -1, values))
+    v = variables;
+    for (int i = 0; i < v->count; i++) {
+        float *values = pm_malloc(pm_shape_count(v->list[i].shape) * sizeof *values);
+        initial(g, &v->list[i], values);
+        if (pm_variables_write(v, i, -1, values))
             fail_msg("%s", pm_error_text());
         pm_free(values);
     }
@@ -295,19 +301,17 @@ static void run_case(void **state)
 {
     struct golden g;
     struct pm_heads heads = { 0 };
-    struct pm_variables *v = NULL;
-    struct pm_plan *plan = NULL;
     const double start = pm_seconds();
 
     load(&g, *state);
-    struct pm_net *net = build(&g, &heads);
-    make_variables(&g, net, &v);
+    build(&g, &heads);
+    make_variables(&g);
     const char *outputs[] = { heads.logits->name, NULL };
     const struct pm_plan_options o = {
         .train = true, .loss_share = 1, .micro_batches = 1, .outputs = outputs, .update = update,
         .slots = 1, .name = g.case_name,
     };
-    if (pm_plan_create(net, device, v, &o, &plan) || pm_plan_load(plan))
+    if (pm_plan_create(net, device, variables, &o, &plan) || pm_plan_load(plan))
         fail_msg("%s", pm_error_text());
     fill_inputs(&g, pm_plan_input(plan, 0, "images", 0), pm_plan_input(plan, 0, "labels", 0));
     *pm_plan_step(plan, 0) = (struct pm_step) { .seed_low = (uint32_t)g.seed, .loss_scale = 1 };
@@ -320,17 +324,23 @@ static void run_case(void **state)
     compare(&g, "loss", &loss, 1);
     compare(&g, "logits", pm_plan_output(plan, 0, heads.logits->name, 0),
             (size_t)g.batch * g.classes);
-    compare_variables(&g, v);
+    compare_variables(&g, variables);
     print_message("%s on %s: %d tensors, %d wrong, worst %.2g of its bound (%s); ready in %.1f s, "
                   "step %.2f s\n", g.case_name, device_name, g.compared, g.wrong, g.worst,
                   g.worst_name, ready - start, done - ready);
     assert_int_equal(g.compared, cJSON_GetArraySize(g.tensors));
     assert_int_equal(g.wrong, 0);
-    pm_plan_destroy(&plan);
-    pm_variables_destroy(&v);
-    pm_net_destroy(&net);
     cJSON_Delete(g.root);
     pm_free(g.case_name);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pm_plan_destroy(&plan);
+    pm_variables_destroy(&variables);
+    pm_net_destroy(&net);
+    return 0;
 }
 
 /* 0, or the exit code: 77 (skipped) when this machine lacks the device. */
@@ -368,7 +378,7 @@ int main(int argc, char **argv)
         return code;
     }
     for (size_t i = 0; i < count; i++)
-        tests[i] = (struct CMUnitTest) { names[i], run_case, NULL, NULL, names[i] };
+        tests[i] = (struct CMUnitTest) { names[i], run_case, NULL, tear_down, names[i] };
     code = _cmocka_run_group_tests("golden", tests, count, NULL, NULL);
     pm_device_close(&device);
     pm_free(tests);

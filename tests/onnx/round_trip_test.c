@@ -19,14 +19,18 @@ static struct pm_device *device;
 struct step {
     struct pm_net *net;
     struct pm_variables *v;
+    struct pm_plan *plan;
     char *grads;
     double loss;
 };
 
-static void run_step(struct step *s, struct pm_heads heads, const float *images, size_t count)
-{
-    struct pm_plan *plan = NULL;
+/* What a case makes; a failed one leaves it to tear_down. */
+static struct step own, back;
+static struct pm_import *import;
+static float *images;
 
+static void run_step(struct step *s, struct pm_heads heads, size_t count)
+{
     heads.aux_logits = NULL;
     add_head_losses(s->net, &heads);
     assert_int_equal(s->net->error, PM_OK);
@@ -35,26 +39,39 @@ static void run_step(struct step *s, struct pm_heads heads, const float *images,
     assert_int_equal(pm_variables_init(s->v, 3, NULL), PM_OK);
     if (pm_plan_create(s->net, device, s->v, &(struct pm_plan_options){
             .name = "train", .train = true, .slots = 1, .loss_share = 1, .micro_batches = 1 },
-            &plan) || pm_plan_load(plan))
+            &s->plan) || pm_plan_load(s->plan))
         fail_msg("%s", pm_error_text());
-    memcpy(pm_plan_input(plan, 0, "images", 0), images, count * sizeof *images);
+    memcpy(pm_plan_input(s->plan, 0, "images", 0), images, count * sizeof *images);
     for (int i = 0; i < BATCH; i++)
-        ((int32_t *)pm_plan_input(plan, 0, "labels", 0))[i] = i * 3 % CLASSES;
-    if (pm_plan_step(plan, 0))
-        *pm_plan_step(plan, 0) = (struct pm_step){ .step = 1, .seed_low = 1 };
-    assert_int_equal(pm_plan_submit(plan, 0), PM_OK);
-    assert_int_equal(pm_plan_wait(plan, 0), PM_OK);
-    s->loss = pm_plan_loss(plan, 0);
+        ((int32_t *)pm_plan_input(s->plan, 0, "labels", 0))[i] = i * 3 % CLASSES;
+    if (pm_plan_step(s->plan, 0))
+        *pm_plan_step(s->plan, 0) = (struct pm_step){ .step = 1, .seed_low = 1 };
+    assert_int_equal(pm_plan_submit(s->plan, 0), PM_OK);
+    assert_int_equal(pm_plan_wait(s->plan, 0), PM_OK);
+    s->loss = pm_plan_loss(s->plan, 0);
     s->grads = malloc(s->v->gradient_bytes);
     assert_int_equal(pm_buffer_read(device, s->v->grads, 0, s->grads, s->v->gradient_bytes), PM_OK);
-    pm_plan_destroy(&plan);
+    pm_plan_destroy(&s->plan);
 }
 
 static void end_step(struct step *s)
 {
     free(s->grads);
+    pm_plan_destroy(&s->plan);
     pm_variables_destroy(&s->v);
     pm_net_destroy(&s->net);
+    *s = (struct step){ 0 };
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    end_step(&own);
+    end_step(&back);
+    pm_import_close(&import);
+    free(images);
+    images = NULL;
+    return 0;
 }
 
 static int read_variable(void *ctx, const struct pm_variable *v, float *data)
@@ -63,14 +80,12 @@ static int read_variable(void *ctx, const struct pm_variable *v, float *data)
 }
 
 /* The values of a net, by way of a file, as another net. */
-static struct pm_import *through_file(const char *name, int size, const char *options,
-                                      struct pm_variables *v)
+static void through_file(const char *name, int size, const char *options, struct pm_variables *v)
 {
     char path[] = "/tmp/round_trip_XXXXXX";
     struct pm_heads heads;
     struct pm_net *net = named_net(name, 1, size, size, CLASSES, options, &heads);
     struct pm_export *g = NULL;
-    struct pm_import *import = NULL;
     const int fd = mkstemp(path);
 
     close(fd);
@@ -81,7 +96,6 @@ static struct pm_import *through_file(const char *name, int size, const char *op
     unlink(path); /* it stays open */
     pm_export_destroy(&g);
     pm_net_destroy(&net);
-    return import;
 }
 
 /* Of what leads to the logits every trainable variable is there, and its gradient is the same; there
@@ -123,30 +137,25 @@ static void compare(const char *name, const struct step *a, const struct step *b
 static void round_trip(const char *name, int size, const char *options)
 {
     struct pm_heads heads;
-    struct step a = { .net = named_net(name, BATCH, size, size, CLASSES, options, &heads) }, b = { 0 };
-    const int channels = pm_net_find(a.net, "images")->out_shape.dim[3];
-    const size_t count = (size_t)BATCH * size * size * channels;
-    float *images = malloc(count * sizeof *images);
     struct pm_rng r = pm_rng_make(1, 2, 3, 4);
-    struct pm_import *import;
     struct pm_node *in;
 
-    assert_int_equal(a.net->error, PM_OK);
+    own.net = named_net(name, BATCH, size, size, CLASSES, options, &heads);
+    assert_int_equal(own.net->error, PM_OK);
+    const int channels = pm_net_find(own.net, "images")->out_shape.dim[3];
+    const size_t count = (size_t)BATCH * size * size * channels;
+    images = malloc(count * sizeof *images);
     for (size_t i = 0; i < count; i++)
         images[i] = (float)(2 * pm_rng_uniform(&r) - 1);
-    run_step(&a, heads, images, count);
-    import = through_file(name, size, options, a.v);
-    b.net = pm_net_create();
-    in = pm_net_input(b.net, "images", PM_SHAPE4(BATCH, size, size, channels), PM_F32);
+    run_step(&own, heads, count);
+    through_file(name, size, options, own.v);
+    back.net = pm_net_create();
+    in = pm_net_input(back.net, "images", PM_SHAPE4(BATCH, size, size, channels), PM_F32);
     heads = (struct pm_heads){ 0 };
-    if (pm_import_net(import, b.net, in, &(struct pm_import_options){ 0 }, &heads) != PM_OK)
+    if (pm_import_net(import, back.net, in, &(struct pm_import_options){ 0 }, &heads) != PM_OK)
         fail_msg("%s: %s", name, pm_error_text());
-    run_step(&b, heads, images, count);
-    compare(name, &a, &b, 1e-5);
-    end_step(&a);
-    end_step(&b);
-    pm_import_close(&import);
-    free(images);
+    run_step(&back, heads, count);
+    compare(name, &own, &back, 1e-5);
 }
 
 static void test_lenet(void **state)
@@ -178,10 +187,10 @@ int main(void)
     struct pm_device_info *list = NULL;
     size_t count, index;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lenet),
-        cmocka_unit_test(test_resnet),
-        cmocka_unit_test(test_mobilenet),
-        cmocka_unit_test(test_inception),
+        cmocka_unit_test_teardown(test_lenet, tear_down),
+        cmocka_unit_test_teardown(test_resnet, tear_down),
+        cmocka_unit_test_teardown(test_mobilenet, tear_down),
+        cmocka_unit_test_teardown(test_inception, tear_down),
     };
     int failed;
 
