@@ -255,14 +255,34 @@ static int check_images(struct import *m, const struct pm_onnx_value *in, struct
     return PM_OK;
 }
 
-/* The last Gemm, MatMul or Conv in front of the logits. */
-static const struct pm_onnx_node *last_weights(const struct pm_onnx_model *model, const char *name)
+/* The first Gemm, MatMul or Conv on the way from a value to the images. */
+static const struct pm_onnx_node *weights_behind(const struct pm_onnx_model *model, const char *name)
 {
+    enum { FAR = 64 };
     const struct pm_onnx_node *n = producer(model, name);
 
-    for (size_t i = 0; n && i < model->node_count && !is_op(n, "Gemm MatMul Conv"); i++)
+    for (int i = 0; n && i < FAR && !is_op(n, "Gemm MatMul Conv"); i++)
         n = n->in_count ? producer(model, n->in[0]) : NULL;
     return is_op(n, "Gemm MatMul Conv") ? n : NULL;
+}
+
+/* The last layer with weights in front of the logits, which a fresh one replaces; there must be but one. */
+static int find_head(struct import *m, const char *name)
+{
+    const struct pm_onnx_model *model = m->model;
+    const struct pm_onnx_node *n = producer(model, name), *other = NULL;
+
+    m->head = weights_behind(model, name);
+    for (; m->head && n != m->head && !other; n = producer(model, n->in[0]))
+        if (is_op(n, "Add Sum Concat") && n->in_count > 1)
+            other = weights_behind(model, n->in[1]);
+    if (other)
+        return pm_fail(PM_ECONFIG, "%s: model.onnx_new_head: its logits are made by two last layers, \"%s\" "
+                       "and \"%s\": neither can be replaced", model->path, m->head->name, other->name);
+    if (!m->head && producer(model, name))
+        return pm_fail(PM_ECONFIG, "%s: model.onnx_new_head: no Gemm, MatMul or Conv is found in front "
+                       "of the output that a fresh one could replace", model->path);
+    return PM_OK;
 }
 
 static int refuse_shape(const struct import *m, const struct value *v)
@@ -316,9 +336,8 @@ int pm_import_net(struct pm_import *i, struct pm_net *net, struct pm_node *image
     PM_TRY(check_images(m, in, s, last));
     const char *name = logits_name(i, options);
     import_need(m, name);
-    if (options->new_head && !(m->head = last_weights(i->model, name)) && producer(i->model, name))
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: model.onnx_new_head: no Gemm, MatMul or Conv is found in front "
-                       "of the output that a fresh one could replace", i->model->path));
+    if (options->new_head)
+        PM_TRY(find_head(m, name));
     PM_TRY(import_tensors(m));
     const int64_t dim[] = { s.dim[0], last ? s.dim[1] : s.dim[3], last ? s.dim[2] : s.dim[1],
                             last ? s.dim[3] : s.dim[2] };

@@ -116,7 +116,8 @@ static bool taken(const struct import *m, const char *name)
     const struct pm_node *n = pm_net_find(m->net, name);
 
     /* In a pass, the net's own node of this name is the one whose variables are used. */
-    return (n && (!m->net->pass || strcmp(n->name, name) != 0)) || strcmp(name, "images") == 0 || strcmp(name, "labels") == 0 ||
+    return (n && (!m->net->pass || strcmp(n->name, name) != 0)) ||
+           strcmp(name, "images") == 0 || strcmp(name, "labels") == 0 ||
            strcmp(name, "loss") == 0;
 }
 
