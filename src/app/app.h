@@ -59,6 +59,14 @@ int app_load_config(const struct app_args *args, const char *command, int words,
 int app_print_json(struct app_globals *g, const struct cJSON *object);
 /* What pumice dataset convert [FORMAT] --help adds: dataset_help.c. */
 int app_dataset_help(int argc, char **argv, struct pm_str *text);
+/* pumice dataset inspect: dataset_inspect.c. */
+struct app_inspect {
+    int records; /* shown of each split */
+    const char *pictures; /* folder for their pictures and maps of labels, or NULL */
+    bool check;  /* read every record */
+};
+int app_dataset_inspect(const struct app_args *args, const struct app_inspect *flags,
+                        struct pm_arena *a, struct app_globals *g);
 /* Text to standard output. */
 int app_print(const char *text);
 

@@ -53,6 +53,7 @@ static void same_for_any_threads(void **state)
     static const char *const names[][2] = {
         { "cifarnet", "" }, { "vgg", "resize_side_min=24 resize_side_max=40" },
         { "inception", "fast_mode=false" }, { "inception", "" }, { "inception_trainer", "" },
+        { "deeplab", "" }, { "deeplab_means", "min_resize=40 max_resize=50 resize_factor=8" },
     };
     static const int threads[] = { 1, 3, 8 };
     const size_t n = (size_t)STEPS * BATCH * VALUES;

@@ -425,6 +425,33 @@ static void shapes(void **state)
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
+static int fill_wrong_map(void *ctx, size_t i, struct pm_example_builder *b)
+{
+    uint16_t values[30] = { 0 };
+    const struct pm_label map = { 5, 6, values };
+    const int64_t height = 4, width = 6;
+    uint8_t *png = NULL;
+    size_t size = 0;
+
+    (void)ctx, (void)i;
+    assert_int_equal(pm_label_encode(&map, "map", &png, &size), PM_OK);
+    pm_example_add_bytes(b, "image/segmentation/class/encoded", png, size);
+    pm_example_add_ints(b, "image/height", &height, 1);
+    pm_example_add_ints(b, "image/width", &width, 1);
+    pm_free(png);
+    return 1;
+}
+
+static void make_wrong_map(const char *dst)
+{
+    struct pm_making *m = NULL;
+
+    assert_int_equal(pm_making_create(dst, NULL, false, &m), PM_OK);
+    assert_int_equal(pm_making_split(m, "train", 1, NULL, fill_wrong_map, NULL), PM_OK);
+    assert_int_equal(pm_making_finish(m), PM_OK);
+    pm_making_destroy(&m);
+}
+
 static void command(void **state)
 {
     const char *program = getenv("PUMICE_PROGRAM");
@@ -450,9 +477,26 @@ static void command(void **state)
     n = fread(text, 1, sizeof text - 1, f);
     text[n] = '\0';
     assert_int_equal(pclose(f), 0);
-    assert_non_null(strstr(text, "4 classes (disc, box, triangle, ring), 16 x 16 x 3"));
+    assert_non_null(strstr(text, "4 classes (disc, box, triangle, ring), in maps 5 (ground, disc, box, triangle, "
+                                 "ring), 255 is ignored, 16 x 16 x 3"));
+    assert_non_null(strstr(text, "PNG 16 x 16, labels 0 "));
+    assert_non_null(strstr(text, "every map is whole; pixels of labels: 0 x "));
     assert_non_null(strstr(text, "shapes_train: 5 records in 1 file"));
     assert_non_null(strstr(text, "every record is whole"));
+    snprintf(line, sizeof line, "'%s' dataset inspect '%s/s' --pictures '%s/out' --records 2 >/dev/null",
+             program, scratch, scratch);
+    assert_int_equal(system(line), 0);
+    assert_true(pm_file_exists(in_scratch("out/shapes_train_00001.png")));
+    assert_true(pm_file_exists(in_scratch("out/shapes_train_00001_map.png")));
+    /* A map that says another size than its record. */
+    make_wrong_map(in_scratch("w"));
+    snprintf(line, sizeof line, "'%s' dataset inspect '%s/w' --check 2>&1", program, scratch);
+    f = popen(line, "r");
+    n = fread(text, 1, sizeof text - 1, f);
+    text[n] = '\0';
+    assert_int_equal(WEXITSTATUS(pclose(f)), 3);
+    assert_non_null(strstr(text, "record 0"));
+    assert_non_null(strstr(text, "the map of labels is 5 x 6, image/height and image/width say 4 x 6"));
     snprintf(line, sizeof line, "'%s' dataset inspect '%s/none' 2>/dev/null", program, scratch);
     assert_int_equal(WEXITSTATUS(system(line)), 3);
     snprintf(line, sizeof line, "'%s' dataset make shapes '%s/t' sise=16 2>/dev/null", program,

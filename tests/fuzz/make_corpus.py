@@ -362,6 +362,17 @@ def imagenets():
     yield "builder_up", b"\0../train/a\n..\n"
 
 
+def pairs():
+    yield "camvid", b"\0" + b"\1".join([b"a.jpg b.png\n", b"0 Sky\n1 Void\n", b"", b"/x/a.jpg /x/b.png;\n"])
+    yield "camvid_colours", b"\0" + b"\1".join([b"a.jpg d.png\n", b"", b"0 0 0 Void\n1 2 3\tTree\n", b""])
+    yield "camvid_usual", b"\0a.jpg d.png"
+    titles = b"Idx\tRatio\tTrain\tVal\tName\n"
+    yield "ade20k", b"\1" + titles + b"".join(b"%d\t0.1\t2\t3\tx, y \n" % i for i in range(1, 151))
+    yield "voc", b"\2" + b"\1".join([b"a\n", b"ground\nthing\n"])
+    yield "pairs_colours", b"\3" + b"\1".join([b"", b"0 0 0 a\n1 2 3 b\n"])
+    yield "pairs_classes", b"\4" + b"\1".join([b"", b"a\nb\n"])
+
+
 def torch_tensor(kind=b"FloatStorage", count=b"K\x40", first=b"K\0", size=b"K\2K\3\x86",
                  stride=b"K\3K\1\x86", rebuild=b"_rebuild_tensor_v2", end=b"\x89}tR"):
     return (b"ctorch._utils\n" + rebuild + b"\n((X\7\0\0\0storagectorch\n" + kind
@@ -592,7 +603,7 @@ def main():
              "mnist": mnists(), "cifar10": cifars(), "safetensors": safetensors(), "net_json": nets(),
              "config": configs(project), "json": jsons(project), "dataset": datasets(),
              "run": runs(), "report": reports(), "verdicts": verdicts(), "coco": cocos(),
-             "imagenet": imagenets(), "torch": torches(project),
+             "imagenet": imagenets(), "pairs": pairs(), "torch": torches(project),
              "onnx": onnxs(), "onnx_import": onnx_nets(), "tf_checkpoint": tf_checkpoints(project)}
     for target, files in seeds.items():
         folder = os.path.join(sys.argv[1], target + "_fuzz")

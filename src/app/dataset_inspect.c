@@ -1,0 +1,436 @@
+/* pumice dataset inspect: what TFRecord files hold, as JSON or as text made of it. */
+#include "app/app.h"
+
+#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pumice/data.h>
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+static bool is_text(const uint8_t *data, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (!isprint(data[i]) && data[i] < 0x80)
+            return false;
+    return size > 0 && size <= 60;
+}
+
+/* What one value of bytes is: a picture and its size, a short text, or just bytes. */
+static void add_bytes_text(struct pm_str *s, const uint8_t *data, size_t size)
+{
+    struct pm_image8 im;
+
+    if (is_text(data, size))
+        pm_str_add(s, "\"%.*s\"", (int)size, (const char *)data);
+    else if (size > 8 && pm_image_decode(data, size, 0, 0, "", &im) == PM_OK) {
+        pm_str_add(s, "%s %d x %d x %d, %zu bytes",
+                   data[0] == 0xff   ? "JPEG"
+                   : data[0] == 0x89 ? "PNG"
+                   : data[0] == 'G'  ? "GIF"
+                                     : "BMP",
+                   im.height, im.width, im.channels, size);
+        pm_image_free(&im);
+    } else {
+        pm_str_add(s, "%zu bytes", size);
+    }
+}
+
+static const char map_key[] = "image/segmentation/class/encoded";
+
+/* "PNG 366 x 500, labels 0 1 15 255"; false when it is no map of labels. */
+static bool add_map_text(struct pm_str *s, const uint8_t *data, size_t size)
+{
+    struct pm_label map;
+    uint8_t *seen = NULL;
+    int shown = 0;
+
+    if (pm_label_decode(data, size, 0, map_key, &map) < 0)
+        return false;
+    seen = pm_calloc(65536, 1);
+    for (size_t i = 0; i < (size_t)map.height * (size_t)map.width; i++)
+        seen[map.values[i]] = 1;
+    pm_str_add(s, "PNG %d x %d, labels", map.height, map.width);
+    for (int v = 0; v < 65536 && shown <= 20; v++)
+        if (seen[v] && shown++ < 20)
+            pm_str_add(s, " %d", v);
+    pm_str_add(s, "%s, %zu bytes", shown > 20 ? " ..." : "", size);
+    pm_free(seen);
+    pm_label_free(&map);
+    return true;
+}
+
+/* The first values of a feature. */
+static char *value_text(const struct pm_example *e, const char *key, const char *kind, size_t count)
+{
+    struct pm_str s = { 0 };
+    const size_t most = strcmp(kind, "bytes") ? 8 : 3, shown = count < most ? count : most;
+    const int64_t *ints = NULL;
+    const float *floats = NULL;
+    const uint8_t *data = NULL;
+    size_t n = 0;
+
+    pm_str_add(&s, "%s", "");
+    for (size_t i = 0; i < shown; i++) {
+        pm_str_add(&s, "%s", i ? ", " : "");
+        if (!strcmp(kind, "integers") && pm_example_ints(e, key, &ints, &n) == 1 && i < n)
+            pm_str_add(&s, "%" PRId64, ints[i]);
+        else if (!strcmp(kind, "floats") && pm_example_floats(e, key, &floats, &n) == 1 && i < n)
+            pm_str_add(&s, "%g", (double)floats[i]);
+        else if (!strcmp(kind, "bytes") && pm_example_bytes_at(e, key, i, &data, &n) == 1 &&
+                 (strcmp(key, map_key) || !add_map_text(&s, data, n)))
+            add_bytes_text(&s, data, n);
+    }
+    if (count > shown)
+        pm_str_add(&s, ", ...");
+    return s.text;
+}
+
+static int compare_keys(const void *x, const void *y)
+{
+    return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+/* Keys in name order: a record's own order differs from record to record. */
+static cJSON *features_json(const struct pm_example *e, struct pm_arena *a)
+{
+    cJSON *list = cJSON_CreateArray();
+    const size_t count = pm_example_count(e);
+    const char **keys = pm_arena_alloc(a, (count + 1) * sizeof *keys);
+
+    for (size_t i = 0; i < count; i++) {
+        const char *kind = NULL;
+        size_t values = 0;
+        keys[i] = pm_example_key(e, i, &kind, &values);
+    }
+    qsort(keys, count, sizeof *keys, compare_keys);
+    for (size_t k = 0; k < count; k++)
+        for (size_t i = 0; i < count; i++) {
+            const char *kind = NULL;
+            size_t values = 0;
+            if (pm_example_key(e, i, &kind, &values) != keys[k])
+                continue;
+            cJSON *f = cJSON_CreateObject();
+            char *text = value_text(e, keys[k], kind, values);
+            cJSON_AddStringToObject(f, "key", keys[k]);
+            cJSON_AddStringToObject(f, "type", kind);
+            cJSON_AddNumberToObject(f, "values", (double)values);
+            cJSON_AddStringToObject(f, "first", text);
+            cJSON_AddItemToArray(list, f);
+            pm_free(text);
+        }
+    return list;
+}
+
+static int read_example(struct pm_dataset *d, size_t i, uint8_t **buf, size_t *capacity,
+                        struct pm_example **e)
+{
+    char where[512];
+    size_t size = 0;
+    const int err = pm_dataset_read(d, i, buf, capacity, &size);
+
+    return err < 0 ? err
+                   : pm_example_parse(*buf, size, pm_dataset_where(d, i, where, sizeof where), e);
+}
+
+enum { COUNTED = 1001 };
+
+/* "7": n for each label that occurs; those beyond as "more". */
+static void add_counts(cJSON *o, const uint64_t *counts, uint64_t more, const char *more_name)
+{
+    for (int k = 0; k < COUNTED; k++) {
+        char id[24];
+        snprintf(id, sizeof id, "%d", k);
+        if (counts[k])
+            cJSON_AddNumberToObject(o, id, (double)counts[k]);
+    }
+    if (more)
+        cJSON_AddNumberToObject(o, more_name, (double)more);
+}
+
+/* Adds the pixels of the record's map; its size must be image/height and image/width, where they are
+ * told. 1: there is one. */
+static int count_map(const struct pm_example *e, const char *where, uint64_t *counts, uint64_t *more)
+{
+    int err = PM_OK, found;
+    const uint8_t *data = NULL;
+    size_t size = 0;
+    struct pm_label map = { 0 };
+
+    PM_TRY(found = pm_example_bytes(e, map_key, &data, &size));
+    if (!found)
+        return 0;
+    PM_TRY(pm_label_decode(data, size, 0, where, &map));
+    int64_t height = map.height, width = map.width;
+    PM_TRY(pm_example_int(e, "image/height", &height));
+    PM_TRY(pm_example_int(e, "image/width", &width));
+    if (height != map.height || width != map.width)
+        PM_TRY(pm_fail(PM_EDATA, "%s: the map of labels is %d x %d, image/height and image/width say "
+                       "%" PRId64 " x %" PRId64, where, map.height, map.width, height, width));
+    for (size_t i = 0; i < (size_t)map.height * (size_t)map.width; i++)
+        (*(map.values[i] < COUNTED ? &counts[map.values[i]] : more))++;
+    err = 1;
+out:
+    pm_label_free(&map);
+    return err;
+}
+
+/* Reads every record: checksums, messages, how often each label stands there, and the pixels of each in
+ * maps. */
+static int check_all(struct pm_dataset *d, cJSON *split, uint8_t **buf, size_t *capacity)
+{
+    int err = PM_OK;
+    struct pm_example *e = NULL;
+    uint64_t *counts = pm_calloc(2 * COUNTED, sizeof *counts), *pixels = counts + COUNTED;
+    uint64_t without = 0, more = 0, maps = 0;
+    const struct pm_dataset_info *info = pm_dataset_get_info(d);
+    char where[512];
+
+    for (size_t i = 0; i < info->count; i++) {
+        int64_t label = -1;
+        PM_TRY(read_example(d, i, buf, capacity, &e));
+        const int found = pm_example_int(e, "image/class/label", &label);
+        PM_TRY(found);
+        if (found && label >= 0 && label < COUNTED)
+            counts[label]++;
+        else
+            without++;
+        const int map = count_map(e, pm_dataset_where(d, i, where, sizeof where), pixels, &more);
+        PM_TRY(map);
+        maps += (uint64_t)map;
+        pm_example_destroy(&e);
+    }
+    if (without < info->count || maps == 0)
+        add_counts(cJSON_AddObjectToObject(split, "labels"), counts, without, "none");
+    if (maps) {
+        cJSON_AddNumberToObject(split, "maps", (double)maps);
+        add_counts(cJSON_AddObjectToObject(split, "map_pixels"), pixels, more, "more");
+    }
+out:
+    pm_example_destroy(&e);
+    pm_free(counts);
+    return err;
+}
+
+static int save_bytes(const struct pm_example *e, const char *key, const char *path)
+{
+    int err = PM_OK;
+    const uint8_t *data = NULL;
+    size_t size = 0;
+    struct pm_str whole = { 0 };
+
+    PM_TRY(pm_example_bytes(e, key, &data, &size));
+    if (!data || size == 0)
+        goto out;
+    pm_str_add(&whole, "%s.%s", path, data[0] == 0xff ? "jpg" : data[0] == 0x89 ? "png"
+               : data[0] == 'G' ? "gif" : "bmp");
+    PM_TRY(pm_file_write(whole.text, data, size));
+out:
+    pm_str_free(&whole);
+    return err;
+}
+
+/* The record's picture as it stands there, as FOLDER/SPLIT_00003.jpg, and its map,
+ * SPLIT_00003_map.png. */
+static int save_pictures(const struct pm_example *e, const char *split, size_t i, const char *folder,
+                         struct pm_arena *a)
+{
+    int err = PM_OK;
+    const char *path = pm_arena_printf(a, "%s/%s_%05zu", folder, split, i);
+
+    PM_TRY(pm_make_folders(folder));
+    PM_TRY(save_bytes(e, "image/encoded", path));
+    PM_TRY(save_bytes(e, map_key, pm_arena_printf(a, "%s_map", path)));
+out:
+    return err;
+}
+
+static cJSON *names_json(const char *const *names, int count)
+{
+    cJSON *list = cJSON_CreateArray();
+
+    for (int i = 0; i < count; i++)
+        cJSON_AddItemToArray(list, names[i] ? cJSON_CreateString(names[i]) : cJSON_CreateNull());
+    return list;
+}
+
+/* What is known of all splits. */
+static void add_info(cJSON *out, const struct pm_dataset_info *info)
+{
+    cJSON_AddNumberToObject(out, "num_classes", info->num_classes);
+    cJSON_AddItemToObject(out, "labels", names_json(info->labels, info->num_classes));
+    if (info->map_labels != info->labels)
+        cJSON_AddItemToObject(out, "map_labels", names_json(info->map_labels, info->map_classes));
+    if (info->ignore_label >= 0)
+        cJSON_AddNumberToObject(out, "ignore_label", info->ignore_label);
+    if (info->colormap)
+        cJSON_AddStringToObject(out, "colormap", info->colormap);
+    cJSON_AddNumberToObject(out, "height", info->height);
+    cJSON_AddNumberToObject(out, "width", info->width);
+    cJSON_AddNumberToObject(out, "channels", info->channels);
+}
+
+static int inspect_split(const char *folder, const char *name, const struct app_inspect *flags,
+                         struct pm_arena *a, cJSON *out)
+{
+    int err = PM_OK;
+    struct pm_dataset *d = NULL;
+    struct pm_example *e = NULL;
+    uint8_t *buf = NULL;
+    size_t capacity = 0;
+    cJSON *splits = cJSON_GetObjectItem(out, "splits"), *split = NULL, *records;
+
+    PM_TRY(pm_dataset_open(folder, name, &d));
+    const struct pm_dataset_info *info = pm_dataset_get_info(d);
+    split = cJSON_CreateObject();
+    cJSON_AddItemToArray(splits, split);
+    cJSON_AddStringToObject(split, "name", name);
+    cJSON_AddNumberToObject(split, "records", (double)info->count);
+    cJSON_AddNumberToObject(split, "files", (double)info->files);
+    cJSON_AddNumberToObject(split, "bytes", (double)info->bytes);
+    records = cJSON_AddArrayToObject(split, "first_records");
+    for (size_t i = 0; i < info->count && i < (size_t)flags->records; i++) {
+        PM_TRY(read_example(d, i, &buf, &capacity, &e));
+        cJSON_AddItemToArray(records, features_json(e, a));
+        if (flags->pictures)
+            PM_TRY(save_pictures(e, name, i, flags->pictures, a));
+        pm_example_destroy(&e);
+    }
+    if (flags->check)
+        PM_TRY(check_all(d, split, &buf, &capacity));
+    if (!cJSON_GetObjectItem(out, "num_classes"))
+        add_info(out, info);
+out:
+    pm_example_destroy(&e);
+    pm_free(buf);
+    pm_dataset_close(&d);
+    return err;
+}
+
+/* ---- inspect's text -------------------------------------------------------------------------- */
+
+static double number(const cJSON *o, const char *key)
+{
+    const cJSON *v = cJSON_GetObjectItem(o, key);
+    return v ? v->valuedouble : 0;
+}
+
+/* " 0 x 12, 3 x 7" behind what they are; nothing for NULL. */
+static void counts_text(struct pm_str *s, const char *what, const cJSON *counts)
+{
+    if (!counts)
+        return;
+    pm_str_add(s, "%s", what);
+    for (const cJSON *f = counts->child; f; f = f->next)
+        pm_str_add(s, " %s x %.0f%s", f->string, f->valuedouble, f->next ? "," : "");
+    pm_str_add(s, "\n");
+}
+
+static void split_text(struct pm_str *s, const cJSON *split)
+{
+    const cJSON *record, *f;
+    char bytes[24];
+    int n = 0;
+
+    pm_str_add(s, "%s: %.0f records in %.0f %s, %s\n",
+               cJSON_GetObjectItem(split, "name")->valuestring, number(split, "records"),
+               number(split, "files"), number(split, "files") == 1 ? "file" : "files",
+               pm_bytes_text((uint64_t)number(split, "bytes"), bytes));
+    cJSON_ArrayForEach(record, cJSON_GetObjectItem(split, "first_records"))
+    {
+        pm_str_add(s, "  record %d\n", n++);
+        cJSON_ArrayForEach(f, record)
+            pm_str_add(s, "    %-36s %-8s %4.0f  %s\n", cJSON_GetObjectItem(f, "key")->valuestring,
+                       cJSON_GetObjectItem(f, "type")->valuestring, number(f, "values"),
+                       cJSON_GetObjectItem(f, "first")->valuestring);
+    }
+    counts_text(s, "  every record is whole; labels:", cJSON_GetObjectItem(split, "labels"));
+    counts_text(s, "  every map is whole; pixels of labels:", cJSON_GetObjectItem(split, "map_pixels"));
+}
+
+/* " (ants, bees, ...)", of at most twenty. */
+static void names_text(struct pm_str *s, const cJSON *labels)
+{
+    int n = 0;
+
+    for (const cJSON *l = labels ? labels->child : NULL; l && n < 20; l = l->next, n++)
+        pm_str_add(s, "%s%s", n ? ", " : " (", cJSON_IsString(l) ? l->valuestring : "?");
+    if (n > 0)
+        pm_str_add(s, "%s", n < cJSON_GetArraySize(labels) ? ", ...)" : ")");
+}
+
+static char *inspect_text(const cJSON *o)
+{
+    struct pm_str s = { 0 };
+    const cJSON *split, *maps = cJSON_GetObjectItem(o, "map_labels");
+    const cJSON *ignore = cJSON_GetObjectItem(o, "ignore_label");
+
+    pm_str_add(&s, "%s: ", cJSON_GetObjectItem(o, "path")->valuestring);
+    if (number(o, "num_classes") > 0)
+        pm_str_add(&s, "%.0f classes", number(o, "num_classes"));
+    else
+        pm_str_add(&s, "classes unknown (no labels.txt or dataset.json)");
+    names_text(&s, cJSON_GetObjectItem(o, "labels"));
+    if (maps) {
+        pm_str_add(&s, ", in maps %d", cJSON_GetArraySize(maps));
+        names_text(&s, maps);
+    }
+    if (ignore)
+        pm_str_add(&s, ", %d is ignored", ignore->valueint);
+    if (number(o, "height") > 0)
+        pm_str_add(&s, ", %.0f x %.0f x %.0f", number(o, "height"), number(o, "width"),
+                   number(o, "channels"));
+    pm_str_add(&s, "\n");
+    cJSON_ArrayForEach(split, cJSON_GetObjectItem(o, "splits")) split_text(&s, split);
+    return s.text;
+}
+
+static int inspect_path(const char *path, const struct app_inspect *flags, struct pm_arena *a,
+                        cJSON *out)
+{
+    int err = PM_OK;
+    const char **names = NULL;
+    size_t count = 0;
+
+    if (!pm_is_folder(path)) {
+        if (!pm_file_exists(path))
+            PM_TRY(pm_fail(PM_EDATA, "%s: no such file or folder", path));
+        const char *slash = strrchr(path, '/');
+        const char *folder = !slash ? "." : pm_arena_printf(a, "%.*s", (int)(slash - path), path);
+        PM_TRY(inspect_split(folder[0] ? folder : "/", slash ? slash + 1 : path, flags, a, out));
+        goto out;
+    }
+    PM_TRY(pm_dataset_list(a, path, &names, &count));
+    if (count == 0)
+        PM_TRY(pm_fail(PM_EDATA, "%s: no TFRecord files in it", path));
+    for (size_t i = 0; i < count; i++)
+        PM_TRY(inspect_split(path, names[i], flags, a, out));
+out:
+    return err;
+}
+
+int app_dataset_inspect(const struct app_args *args, const struct app_inspect *flags,
+                        struct pm_arena *a, struct app_globals *g)
+{
+    int err = PM_OK;
+    cJSON *out = cJSON_CreateObject();
+
+    if (args->words_count != 1 || args->overrides_count)
+        PM_TRY(pm_fail(PM_ECONFIG, "command line: dataset inspect needs one file or folder"));
+    cJSON_AddStringToObject(out, "path", args->words[0]);
+    cJSON_AddArrayToObject(out, "splits");
+    PM_TRY(inspect_path(args->words[0], flags, a, out));
+    if (g->json) {
+        PM_TRY(app_print_json(g, out));
+        goto out;
+    }
+    char *text = inspect_text(out);
+    err = app_print(text);
+    pm_free(text);
+out:
+    cJSON_Delete(out);
+    return err;
+}
