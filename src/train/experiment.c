@@ -125,6 +125,17 @@ out:
     return err;
 }
 
+static int open_classes(struct pm_experiment *e)
+{
+    const struct pm_config *c = e->config;
+    int err;
+
+    if (!c->data.folder || (c->model.num_classes != 0 && !pm_is_folder(c->data.folder)))
+        return PM_OK;
+    err = open_data(e, PM_OPEN_EVAL);
+    return err == PM_EDATA ? open_data(e, PM_OPEN_TRAIN) : err;
+}
+
 static const struct pm_dataset_info *data_info(const struct pm_experiment *e)
 {
     static const struct pm_dataset_info none;
@@ -334,7 +345,7 @@ int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment
     PM_TRY(resolve_rows(e));
     PM_TRY(compile_all(e));
     if (open)
-        PM_TRY(open_data(e, open));
+        PM_TRY(open == PM_OPEN_CLASSES ? open_classes(e) : open_data(e, open));
     PM_TRY(resolve_sizes(e));
     PM_TRY(e->task->fields(&e->setup, true, fields)); /* channels and labels that fit */
     err = PM_OK; /* not their number */

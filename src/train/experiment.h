@@ -27,8 +27,9 @@ struct pm_experiment {
     float weight_decay;               /* resolved: the net's own when the config names none */
     struct pm_experiment_regexes *regexes; /* freezing, multipliers, trainable scopes */
 };
-/* Which parts of the data are opened. */
-enum { PM_OPEN_TRAIN = 1, PM_OPEN_EVAL = 2 };
+/* Which parts of the data are opened. CLASSES, alone: either split, for the classes' names and number
+ * only; none where the config knows the number and no data are there. */
+enum { PM_OPEN_TRAIN = 1, PM_OPEN_EVAL = 2, PM_OPEN_CLASSES = 4 };
 /* "lenet", "layer list" or the ONNX model's path: what a net is called in messages and reports. */
 const char *pm_experiment_net_name(const struct pm_config *c);
 /* open where data.folder is there, else 0: for what needs the net, and the data only to size it. */

@@ -46,20 +46,17 @@ static void close_exporter(struct exporter *x)
 
 /* ---- what is exported -------------------------------------------------------------------- */
 
-/* The data are wanted for the classes' names and number only, as in predict. */
 static int open_experiment(struct exporter *x)
 {
-    const struct pm_config *c = x->c;
-    const struct pm_ints size = c->export.size;
-    const bool data = c->data.folder && (c->model.num_classes == 0 || pm_is_folder(c->data.folder));
-    int err = pm_experiment_open(c, data ? PM_OPEN_EVAL : 0, &x->e);
+    const struct pm_ints size = x->c->export.size;
+    int err = PM_OK;
 
-    if (err == PM_EDATA && data)
-        err = pm_experiment_open(c, PM_OPEN_TRAIN, &x->e);
-    if (err == PM_OK && size.count > 0) {
+    PM_TRY(pm_experiment_open(x->c, PM_OPEN_CLASSES, &x->e));
+    if (size.count > 0) {
         x->e->setup.eval_height = size.v[0];
         x->e->setup.eval_width = size.v[size.count - 1];
     }
+out:
     return err;
 }
 

@@ -235,14 +235,6 @@ out:
     return err;
 }
 
-/* The data are wanted for the classes' names and number only: either split tells them. */
-static int open_session(const struct pm_config *c, bool data, struct pm_session *s)
-{
-    int err = pm_session_open(c, data ? PM_OPEN_EVAL : 0, s);
-
-    return err == PM_EDATA && data ? pm_session_open(c, PM_OPEN_TRAIN, s) : err;
-}
-
 int pm_predict(const struct pm_config *c, const char *const *paths, size_t count, const char *out,
                struct cJSON *report)
 {
@@ -250,7 +242,6 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
     struct files f = { .arena = pm_arena_create() };
     struct pm_progress *bar = NULL;
     struct cJSON *images;
-    bool data = c->data.folder && (c->model.num_classes == 0 || pm_is_folder(c->data.folder));
     int err = PM_OK;
 
     for (size_t i = 0; i < count; i++) {
@@ -261,7 +252,7 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
     if (f.count == 0)
         PM_TRY(pm_fail(PM_EDATA, "no image files (.jpg .jpeg .png .bmp .gif) in what was named"));
     p.files = f.path;
-    PM_TRY(open_session(c, data, &p.s));
+    PM_TRY(pm_session_open(c, PM_OPEN_CLASSES, &p.s));
     PM_TRY(make_plan(&p));
     if (out)
         PM_TRY(pm_make_folders(out));

@@ -164,6 +164,27 @@ static void diverged(void **state)
     assert_false(pm_file_exists(in("nan.onnx")));
 }
 
+/* Either split tells the classes to what needs no pictures of it; where neither is there, nor the number
+ * of classes in the config, that is said. */
+static void classes(void **state)
+{
+    static const char *const commands[] = { "export %s %s", "predict %s/config.json %s" };
+    struct result r;
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(commands); i++) {
+        char line[256];
+
+        snprintf(line, sizeof line, "%s data.eval_split=none --json", commands[i]);
+        r = run(NULL, line, in("source"), in(i == 0 ? "classes.onnx" : "pictures"));
+        assert_int_equal(r.code, 0);
+        assert_non_null(strstr(r.out, i == 0 ? "\"labels\": 4" : "\"ring\""));
+        drop(&r);
+        snprintf(line, sizeof line, "%s data.eval_split=none data.train_split=nor", commands[i]);
+        check(run(NULL, line, in("source"), in(i == 0 ? "x.onnx" : "pictures")), 3, "nor");
+    }
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -191,6 +212,7 @@ static int setup(void **state)
         return -1;
     check(run(NULL, "train %s run.folder=%s optim.moving_average_decay=0.5 "
               "model.layers.0.filters=6", in("net.json"), in("source")), 0);
+    check(run(NULL, "dataset inspect %s --records 1 --pictures %s", in("data"), in("pictures")), 0);
     return 0;
 }
 
@@ -201,7 +223,7 @@ int main(void)
         cmocka_unit_test(notes),
         cmocka_unit_test(what_it_says),
         cmocka_unit_test(folded),
-        cmocka_unit_test(diverged), cmocka_unit_test(refusals),
+        cmocka_unit_test(diverged), cmocka_unit_test(classes), cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, setup, drop_world);
 }
