@@ -291,13 +291,12 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
                                              "ceil" };
     const struct resize_cfg *cfg = n->cfg;
     const struct pm_floats s = cfg->scale;
-    const int *x = n->in[0]->out_shape.dim, *y = n->out_shape.dim;
     const char *in[] = { pm_export_x(g, n, 0), "", "", NULL, NULL }, *out;
 
     if (s.count)
         in[2] = pm_export_numbers(g, 4, (const float[]){ 1, 1, s.v[0], s.v[s.count - 1] });
     else
-        in[3] = pm_export_integers(g, PM_INT64S(x[0], x[3], y[1], y[2]));
+        in[3] = pm_export_shape(g, in[0], n->out_shape);
     out = pm_export_op(g, "Resize", in);
     pm_export_text(g, "mode", methods[cfg->method]);
     pm_export_text(g, "coordinate_transformation_mode", coordinates[cfg->coordinates]);

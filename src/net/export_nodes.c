@@ -313,6 +313,24 @@ int pm_export_axis(int rank, int axis)
     return rank == 4 ? nchw[axis] : axis;
 }
 
+const char *pm_export_shape(struct pm_export *g, const char *x, struct pm_shape s)
+{
+    const int first = g->options.any_batch ? 1 : 0;
+    int64_t dim[PM_MAX_RANK];
+    const char *rest, *batch;
+
+    for (int i = 0; i < s.rank; i++)
+        dim[pm_export_axis(s.rank, i)] = s.dim[i];
+    rest = pm_export_integers(g, s.rank - first, dim + first);
+    if (!first)
+        return rest;
+    batch = pm_export_op(g, "Shape", PM_VALUES(x));
+    pm_export_int(g, "end", 1);
+    rest = pm_export_op(g, "Concat", PM_VALUES(batch, rest));
+    pm_export_int(g, "axis", 0);
+    return rest;
+}
+
 /* Whether NHWC and NCHW are the same numbers in the same order. */
 static bool is_flat(struct pm_shape s)
 {

@@ -51,6 +51,9 @@ const char *pm_export_bias(struct pm_export *g, const struct pm_node *n, bool ha
 
 /* An axis of a value of this rank in the graph. */
 int pm_export_axis(int rank, int axis);
+/* The numbers of a shape with its axes as in the graph, for an operator that takes them; a batch of any
+ * size is that of the value x. */
+const char *pm_export_shape(struct pm_export *g, const char *x, struct pm_shape s);
 /* The value of shape `from` under shape `to`. */
 const char *pm_export_reshape(struct pm_export *g, const char *x, struct pm_shape from,
                               struct pm_shape to);

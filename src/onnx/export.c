@@ -114,15 +114,32 @@ static bool is_made(const struct pm_export *g, size_t from, const char *value)
     return false;
 }
 
-static void add_output(struct pm_export *g, const struct pm_node *logits, size_t from)
+/* Maps stay maps, [n, c, h, w] or [n, h, w]; anything else is a row for each picture. */
+static const char *output_shape(struct pm_export *g, const struct pm_node *logits,
+                                int64_t dim[PM_MAX_RANK], int *rank)
 {
     const struct pm_shape s = logits->out_shape;
-    const struct pm_shape two = PM_SHAPE2(s.dim[0], (int)(pm_shape_count(s) / (size_t)s.dim[0]));
-    const int64_t dim[] = { g->options.any_batch ? -1 : two.dim[0], two.dim[1] };
-    const char *name = g->options.probabilities ? "probabilities" : "logits";
-    const char *x = pm_export_reshape(g, g->value[logits->index], s, two);
-    struct pm_onnx_value *v;
+    const char *x = g->value[logits->index];
+    const bool map = s.rank == 3 || (s.rank == 4 && s.dim[1] * s.dim[2] > 1);
+    const struct pm_shape to = map ? s : PM_SHAPE2(s.dim[0], (int)(pm_shape_count(s) /
+                                                                   (size_t)s.dim[0]));
 
+    for (int i = 0; i < to.rank; i++)
+        dim[pm_export_axis(to.rank, i)] = to.dim[i];
+    if (g->options.any_batch)
+        dim[0] = -1;
+    *rank = to.rank;
+    return map ? x : pm_export_reshape(g, x, s, to);
+}
+
+static void add_output(struct pm_export *g, const struct pm_node *logits, size_t from)
+{
+    const char *name = g->options.probabilities ? "probabilities" : "logits", *x;
+    int64_t dim[PM_MAX_RANK];
+    struct pm_onnx_value *v;
+    int rank;
+
+    x = output_shape(g, logits, dim, &rank);
     if (g->options.probabilities) {
         x = pm_export_op(g, "Softmax", PM_VALUES(x));
         pm_export_int(g, "axis", 1);
@@ -133,7 +150,7 @@ static void add_output(struct pm_export *g, const struct pm_node *logits, size_t
         x = pm_export_op(g, "Identity", PM_VALUES(x));
     rename_value(g, from, x, name);
     v = pm_onnx_add_output(g->model, name, logits->out_type == PM_I32 ? PM_DTYPE_I32 : PM_DTYPE_F32,
-                           2, dim);
+                           rank, dim);
     if (g->options.any_batch)
         v->dim_name[0] = "N";
 }

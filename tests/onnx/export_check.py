@@ -25,6 +25,7 @@ MORE = [
     ("lenet", "probabilities"), ("resnet_v1_50", "pixels"), ("mobilenet_v1_025", "pixels"),
     ("resnet_v2_50", "size"), ("mobilenet_v1_025", "size"), ("mobilenet_v2_035", "size"),
     ("mobilenet_v3_small", "size"), ("inception_v3", "size"), ("vgg_a", "size"),
+    ("deeplab_mobilenet_v3_small_seg", "fold"), ("deeplab_mobilenet_v3_small_seg", "probabilities"),
 ]
 
 
@@ -65,6 +66,11 @@ def distance(got, want, name):
     return np.abs(got - want).max() / most if most > 0 else np.abs(got).max()
 
 
+def as_rows(y):
+    """A row for each picture, channels last, as ours are."""
+    return (y.transpose(0, 2, 3, 1) if y.ndim == 4 else y).reshape(len(y) if y.ndim else 1, -1)
+
+
 def check_case(case):
     """The distance of the whole batch."""
     import numpy as np
@@ -75,7 +81,7 @@ def check_case(case):
     want = np.fromfile(case["expected"], case["type"])
     want = want.reshape(case["shape"][0] if case["shape"] else 1, -1)
     run = session(case["onnx"])
-    got = run.run(None, feeds)[0]
+    got = as_rows(run.run(None, feeds)[0])
     if got.dtype != want.dtype:
         fail(f"{name}: the output is {got.dtype}, ours {want.dtype}")
     off = distance(got, want, name)
@@ -88,7 +94,7 @@ def check_batches(name, run, feeds, got):
     """A batch of another size gives the same answers."""
     import numpy as np
     three = {k: np.concatenate([x[1:], x]) for k, x in feeds.items()}
-    off = distance(run.run(None, three)[0], np.concatenate([got[1:], got]), name)
+    off = distance(as_rows(run.run(None, three)[0]), np.concatenate([got[1:], got]), name)
     if not off <= 1e-5:
         fail(f"{name}: in a batch of three an answer differs by {off:.2e}")
 
