@@ -67,7 +67,7 @@ struct pm_config_data {
     int num_epochs;             /* training ends after so many passes; 0 = by run.steps alone */
     int sample_1_of_n;          /* of the training split every n-th record only */
     int labels_offset;          /* subtracted from labels and from the number of classes */
-    int ignore_label;           /* segmentation: of pixels that do not count; -1 = none */
+    int ignore_label;           /* segmentation: of pixels that do not count; -1 = none, -2 = the data's */
     int on_corrupt;             /* enum pm_on_corrupt */
     int threads;                /* 0 = cores */
     int ring;                   /* batches prepared ahead */
@@ -176,7 +176,7 @@ struct pm_config_run {
 };
 
 enum pm_normalize { PM_NORMALIZE_NONZERO_WEIGHT, PM_NORMALIZE_KEPT_PIXELS };
-enum pm_colormap { PM_COLORMAP_PASCAL, PM_COLORMAP_CITYSCAPES, PM_COLORMAP_ADE20K };
+enum pm_colormap { PM_COLORMAP_AUTO, PM_COLORMAP_PASCAL, PM_COLORMAP_CITYSCAPES, PM_COLORMAP_ADE20K };
 enum pm_averages { PM_AVERAGES_AUTO, PM_AVERAGES_ON, PM_AVERAGES_OFF };
 struct pm_config_eval {
     const char *checkpoint;     /* file or folder; NULL = the newest of run.folder */

@@ -77,6 +77,7 @@ struct pm_score;
 
 struct pm_task_row {
     const char *name;
+    bool maps; /* labels are maps: the data's map_classes are the classes */
     /* The batch's arrays for training or evaluation; returns their number, or PM_ECONFIG when parts
      * of the setup do not fit each other. fields[0] is "images". */
     int (*fields)(const struct pm_setup *s, bool train, struct pm_field fields[PM_MAX_FIELDS]);

@@ -41,8 +41,8 @@ static const struct pm_opt data[] = {
            "training uses every n-th record of its split only"),
     PM_INT(pm_config_data, labels_offset, 0, 0, 1000,
            "subtracted from every label and from the number of classes"),
-    PM_INT(pm_config_data, ignore_label, 255, -1, 65535,
-           "segmentation: pixels with this label do not count; -1 = all do"),
+    PM_INT(pm_config_data, ignore_label, -2, -2, 65535,
+           "segmentation: pixels with this label do not count; -1 = all do, -2 = as the data says, else 255"),
     PM_ENUM(pm_config_data, on_corrupt, PM_CORRUPT_ERROR, "error|skip",
             "a damaged record or picture: stop, or pass over it and count"),
     PM_INT(pm_config_data, threads, 0, 0, 256, "threads that decode and augment; 0 = cores"),
@@ -231,8 +231,8 @@ static const struct pm_opt eval[] = {
               "segmentation: the picture is seen at these scales, and probabilities are averaged; null = "
               "as it is"),
     PM_BOOL(pm_config_eval, flip, false, "segmentation: and mirrored at each of them"),
-    PM_ENUM(pm_config_eval, colormap, PM_COLORMAP_PASCAL, "pascal|cityscapes|ade20k",
-            "segmentation: colours of drawn classes"),
+    PM_ENUM(pm_config_eval, colormap, PM_COLORMAP_AUTO, "auto|pascal|cityscapes|ade20k",
+            "segmentation: colours of drawn classes; auto = the data's, else pascal's"),
     PM_BOOL(pm_config_eval, save_raw, false,
             "segmentation: predict also writes the classes' numbers as a grey picture; with the colours "
             "of cityscapes those of its evaluation"),

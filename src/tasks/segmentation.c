@@ -363,7 +363,7 @@ out:
 }
 
 const struct pm_task_row pm_task_segmentation = {
-    .name = "segmentation", .fields = fields, .make = make, .picture = pm_record_picture,
+    .name = "segmentation", .maps = true, .fields = fields, .make = make, .picture = pm_record_picture,
     .check_heads = check_heads, .settle = settle, .add_loss = add_losses,
     .add_outputs = add_outputs,
     .metric_names = metric_names, .higher_is_better = higher_is_better,

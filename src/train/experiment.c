@@ -250,14 +250,40 @@ out:
     return err;
 }
 
+/* What the config leaves to the data: its colours, and which label does not count. */
+static void resolve_pixels(struct pm_experiment *e, const struct pm_dataset_info *d)
+{
+    static const char *const names[] = { "pascal", "cityscapes", "ade20k" };
+    const struct pm_config *c = e->config;
+    struct pm_setup *s = &e->setup;
+    int colormap = c->eval.colormap - PM_COLORMAP_PASCAL;
+
+    for (int i = 0; i < (int)PM_COUNT(names) && colormap < 0 && d->colormap; i++)
+        if (strcmp(names[i], d->colormap) == 0)
+            colormap = i;
+    s->pixels = (struct pm_pixels_setup){
+        .ignore_label = c->data.ignore_label > -2                  ? c->data.ignore_label
+                        : (e->train || e->eval) && d->ignore_label >= 0 ? d->ignore_label
+                                                                        : 255,
+        .label_height = s->height, .label_width = s->width,
+        .upsample_logits = c->loss.upsample_logits, .loss = &c->loss,
+        .predict_upsampled = c->model.predict_upsampled, .scales = c->eval.scales,
+        .flip = c->eval.flip, .colormap = PM_COLORMAP_PASCAL + (colormap < 0 ? 0 : colormap),
+        .save_raw = c->eval.save_raw,
+    };
+}
+
 static int resolve_sizes(struct pm_experiment *e)
 {
     const struct pm_config *c = e->config;
-    const struct pm_dataset_info *d = data_info(e);
+    struct pm_dataset_info info = *data_info(e);
+    const struct pm_dataset_info *d = &info;
     struct pm_setup *s = &e->setup;
     int net_size = e->net_row ? e->net_row->default_size : 0, h, w, err;
     struct pm_import_facts onnx = { 0 };
 
+    if (e->task->maps)
+        info.num_classes = d->map_classes, info.labels = d->map_labels;
     if (e->onnx && (err = pm_import_facts(e->onnx, &onnx)) < 0)
         return err;
     pm_config_size(c, true, &h, &w);
@@ -289,12 +315,7 @@ static int resolve_sizes(struct pm_experiment *e)
         s->labels = NULL; /* fewer names than classes */
     s->label_smoothing = c->loss.label_smoothing;
     s->aux_weight = c->loss.aux_weight;
-    s->pixels = (struct pm_pixels_setup){
-        .ignore_label = c->data.ignore_label, .label_height = s->height, .label_width = s->width,
-        .upsample_logits = c->loss.upsample_logits, .loss = &c->loss,
-        .predict_upsampled = c->model.predict_upsampled, .scales = c->eval.scales,
-        .flip = c->eval.flip, .colormap = c->eval.colormap, .save_raw = c->eval.save_raw,
-    };
+    resolve_pixels(e, d);
     return PM_OK;
 }
 
