@@ -15,7 +15,8 @@ struct pm_open_sections pm_train_choices(struct pm_arena *a);
  * was written. summary (may be NULL): members step, loss, seconds, images_per_second, checkpoint,
  * and eval's last metrics. */
 int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summary);
-/* Evaluates one checkpoint in exactly one pass over data.eval_split: members step, count, metrics,
+/* Evaluates one checkpoint in exactly one pass over data.eval_split: members step (null where the
+ * checkpoint tells none), count, metrics,
  * per_class (a list of label, name, support, predicted, right, precision, recall, f1; of a segmentation,
  * whose support is in pixels, also iou), checkpoint,
  * averages (whether its moving averages were evaluated), seconds. */

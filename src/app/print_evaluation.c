@@ -96,7 +96,11 @@ void app_evaluation_text(const struct cJSON *report, bool classes, struct pm_str
     const cJSON *rows = cJSON_GetObjectItem(report, "per_class"), *m;
     const int count = cJSON_GetArraySize(rows);
 
-    pm_str_add(out, "step %.0f%s, %.0f pictures in %.1f s\n", number(report, "step"),
+    if (cJSON_IsNumber(cJSON_GetObjectItem(report, "step")))
+        pm_str_add(out, "step %.0f", number(report, "step"));
+    else
+        pm_str_add(out, "%s", cJSON_GetStringValue(cJSON_GetObjectItem(report, "checkpoint")));
+    pm_str_add(out, "%s, %.0f pictures in %.1f s\n",
                cJSON_IsTrue(cJSON_GetObjectItem(report, "averages")) ? ", moving averages" : "",
                number(report, "count"), number(report, "seconds"));
     cJSON_ArrayForEach(m, cJSON_GetObjectItem(report, "metrics")) if (cJSON_IsNumber(m))

@@ -36,7 +36,7 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
     PM_TRY(pm_evaluator_run(ev, metrics, detail, &count, &skipped));
     if (is_inside(s.from->path, c->run.folder))
         pm_run_page_evaluated(c->run.folder, s.from->step, count, metrics, detail);
-    cJSON_AddNumberToObject(report, "step", (double)s.from->step);
+    pm_session_add_step(&s, report);
     cJSON_AddNumberToObject(report, "count", (double)count);
     if (c->data.on_corrupt == PM_CORRUPT_SKIP)
         cJSON_AddNumberToObject(report, "skipped", (double)skipped);

@@ -256,7 +256,7 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
     PM_TRY(make_plan(&p));
     if (out)
         PM_TRY(pm_make_folders(out));
-    cJSON_AddNumberToObject(report, "step", (double)p.s.from->step);
+    pm_session_add_step(&p.s, report);
     images = cJSON_AddArrayToObject(report, "images");
     if (f.count > BATCH)
         bar = pm_progress_start(&(struct pm_progress_options){ .what = "predict", .unit = "picture",

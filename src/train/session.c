@@ -5,6 +5,8 @@
 #include "train/clones.h"
 #include "train/state.h"
 
+#include <cjson/cJSON.h>
+
 int pm_session_open(const struct pm_config *c, int open, struct pm_session *s)
 {
     struct pm_clone_spec *specs;
@@ -29,6 +31,14 @@ out:
     if (err < 0)
         pm_session_close(s);
     return err;
+}
+
+void pm_session_add_step(const struct pm_session *s, struct cJSON *report)
+{
+    if (s->from->has_step)
+        cJSON_AddNumberToObject(report, "step", (double)s->from->step);
+    else
+        cJSON_AddNullToObject(report, "step");
 }
 
 void pm_session_close(struct pm_session *s)

@@ -17,5 +17,7 @@ struct pm_session {
 /* open: PM_OPEN_... of the experiment. On failure everything is closed. */
 int pm_session_open(const struct pm_config *c, int open, struct pm_session *s);
 void pm_session_close(struct pm_session *s);
+/* Member step of a report: the checkpoint's; null where its file tells none. */
+void pm_session_add_step(const struct pm_session *s, struct cJSON *report);
 
 #endif

@@ -4,6 +4,7 @@
 #include <dirent.h>
 
 #include <pumice/data.h>
+#include <pumice/tensor_file.h>
 
 static struct result evaluate(const char *more)
 {
@@ -94,6 +95,40 @@ static void files_by_split(void **state)
     check(run(NULL, "eval %s run.folder=%s eval.checkpoint=%s", in("net.json"), in("other"),
               in("run")), 0);
     assert_false(pm_file_exists(in("other")));
+}
+
+static int values_of(const struct pm_file_tensor *t, void *dst)
+{
+    const struct pm_tensor_file *f = t->from;
+
+    return pm_tensor_file_bytes(f, pm_tensor_file_find(f, t->name), 0, (size_t)t->bytes, dst);
+}
+
+/* The run's values in a file that does not tell of which step they are. */
+static void without_step(void **state)
+{
+    struct pm_tensor_file *f;
+    struct pm_file_tensor list[64];
+    size_t n;
+
+    (void)state;
+    assert_int_equal(pm_tensor_file_open(in("run/checkpoints/step-000006.safetensors"), &f), 0);
+    n = pm_tensor_file_count(f);
+    assert_in_range(n, 1, PM_COUNT(list));
+    for (size_t i = 0; i < n; i++) {
+        list[i] = *pm_tensor_file_get(f, i);
+        list[i].data = NULL;
+        list[i].fill = values_of;
+        list[i].from = f;
+    }
+    assert_int_equal(pm_safetensors_write(in("bare.safetensors"), list, n, NULL, NULL), 0);
+    pm_tensor_file_close(&f);
+    struct result r = run(NULL, "eval %s eval.checkpoint=%s", in("net.json"), in("bare.safetensors"));
+    assert_non_null(strstr(r.out, "bare.safetensors, 20 pictures"));
+    check(r, 0);
+    r = run(NULL, "eval %s eval.checkpoint=%s --json", in("net.json"), in("bare.safetensors"));
+    assert_non_null(strstr(r.out, "\"step\": null"));
+    check(r, 0);
 }
 
 static void watching(void **state)
@@ -188,7 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(per_class_in_json), cmocka_unit_test(text_for_people),
-        cmocka_unit_test(files_by_split),    cmocka_unit_test(watching),
+        cmocka_unit_test(files_by_split), cmocka_unit_test(without_step),    cmocka_unit_test(watching),
         cmocka_unit_test(without_the_folder), cmocka_unit_test(damaged_pictures),
     };
     return cmocka_run_group_tests(tests, make, drop_world);

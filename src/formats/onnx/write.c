@@ -275,7 +275,7 @@ static int put_together(struct writing *w)
                        "%s: %llu bytes are more than an ONNX model may have in one file "
                        "(%llu)%s",
                        w->path, (unsigned long long)size, (unsigned long long)MAX_MODEL,
-                       w->beside_name ? "" : "; write the weights beside it"));
+                       w->beside_name ? "" : "; write the weights beside it: export.weights=beside"));
 out:
     return err;
 }
