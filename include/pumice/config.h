@@ -205,6 +205,8 @@ struct pm_config_export {
     int output;                 /* enum pm_export_output */
     int preprocessing;          /* enum pm_export_preprocessing */
     int weights;                /* enum pm_export_weights */
+    struct pm_floats scales;    /* segmentation: as in eval, inside the graph */
+    bool flip;
 };
 
 struct pm_config {

@@ -18,6 +18,10 @@ struct pm_export_options {
     bool any_size;        /* so have height and width */
     bool fold_batch_norm; /* into the convolution or product before it */
     bool probabilities;   /* a softmax behind the logits */
+    /* Further nodes whose values come out; where there are some, each output has its node's name, the
+     * logits, too. */
+    const struct pm_node *const *also;
+    int also_count;
     /* The input is uint8 pixels [n, h, w, c] and the graph makes of them what the net takes; NULL: it
      * is what the net takes, float32 [n, c, h, w]. */
     const struct pm_export_pixels *pixels;

@@ -249,7 +249,8 @@ static const struct pm_opt export[] = {
     PM_BOOL(pm_config_export, fold_batch_norm, false,
             "batch norm becomes part of the convolution before it: faster, but no longer to be trained"),
     PM_ENUM(pm_config_export, output, PM_EXPORT_LOGITS, "logits|probabilities",
-            "what comes out; probabilities by a softmax"),
+            "what comes out; probabilities by a softmax. Of segmentation both SemanticPredictions, the classes "
+            "[n, height, width], and SemanticProbabilities [n, classes, height, width] do"),
     PM_ENUM(pm_config_export, preprocessing, PM_EXPORT_NOTES, "notes|fold",
             "notes: the input is what the net takes, float32 [n, channels, height, width], and the "
             "file's metadata says how pictures become that; fold: it is pixels, uint8 [n, height, "
@@ -257,6 +258,9 @@ static const struct pm_opt export[] = {
     PM_ENUM(pm_config_export, weights, PM_EXPORT_AUTO, "auto|inside|beside",
             "weights in the file, or beside it in FILE.data; auto = beside where they have more than 2 "
             "GB"),
+    PM_FLOATS(pm_config_export, scales, NULL, 0.05, 8,
+              "segmentation: the graph sees the picture at these scales and averages; null = as it is"),
+    PM_BOOL(pm_config_export, flip, false, "segmentation: and mirrored at each of them"),
     { 0 },
 };
 

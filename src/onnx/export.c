@@ -17,12 +17,32 @@ static void mark(struct pm_export *g, const struct pm_node *n)
     }
 }
 
-/* Readers of each node that leads to the logits; others keep 0. */
+/* Output i: the logits, then the others. */
+static const struct pm_node *output_of(const struct pm_export *g, const struct pm_node *logits, int i)
+{
+    return i == 0 ? logits : g->options.also[i - 1];
+}
+
+/* Index of the last node that is needed. */
+static int last_of(const struct pm_export *g, const struct pm_node *logits)
+{
+    int last = 0;
+
+    for (int i = 0; i <= g->options.also_count; i++)
+        last = output_of(g, logits, i)->index > last ? output_of(g, logits, i)->index : last;
+    return last;
+}
+
+/* Readers of each node that leads to an output; others keep 0. */
 static void count_readers(struct pm_export *g, const struct pm_node *logits)
 {
-    g->readers[logits->index] = 1;
-    g->reader[logits->index] = logits;
-    for (int i = logits->index; i >= 0; i--)
+    for (int i = 0; i <= g->options.also_count; i++) {
+        const struct pm_node *n = output_of(g, logits, i);
+
+        g->readers[n->index]++;
+        g->reader[n->index] = n;
+    }
+    for (int i = last_of(g, logits); i >= 0; i--)
         if (g->readers[i] > 0)
             mark(g, g->net->nodes[i]);
 }
@@ -132,19 +152,22 @@ static const char *output_shape(struct pm_export *g, const struct pm_node *logit
     return map ? x : pm_export_reshape(g, x, s, to);
 }
 
+/* from: operators from this one on are the node's; or of any. */
 static void add_output(struct pm_export *g, const struct pm_node *logits, size_t from)
 {
-    const char *name = g->options.probabilities ? "probabilities" : "logits", *x;
+    const char *name = g->options.also_count    ? logits->name
+                       : g->options.probabilities ? "probabilities"
+                                                  : "logits", *x;
     int64_t dim[PM_MAX_RANK];
     struct pm_onnx_value *v;
     int rank;
 
     x = output_shape(g, logits, dim, &rank);
-    if (g->options.probabilities) {
+    if (g->options.probabilities && !g->options.also_count) {
         x = pm_export_op(g, "Softmax", PM_VALUES(x));
         pm_export_int(g, "axis", 1);
     }
-    if (pm_net_find(g->net, name) && strcmp(x, name) != 0)
+    if (!g->options.also_count && pm_net_find(g->net, name) && strcmp(x, name) != 0)
         name = pm_export_name(g, name);
     if (!is_made(g, from, x))
         x = pm_export_op(g, "Identity", PM_VALUES(x));
@@ -181,7 +204,7 @@ static int walk(struct pm_export *g, const struct pm_node *logits)
 {
     size_t from = 0;
 
-    for (int i = 0; i <= logits->index && !g->error; i++) {
+    for (int i = 0; i <= last_of(g, logits) && !g->error; i++) {
         const struct pm_node *n = g->net->nodes[i];
 
         if (g->readers[i] == 0)
@@ -192,8 +215,8 @@ static int walk(struct pm_export *g, const struct pm_node *logits)
         else
             add_node(g, n);
     }
-    if (!g->error)
-        add_output(g, logits, from);
+    for (int i = 0; i <= g->options.also_count && !g->error; i++)
+        add_output(g, output_of(g, logits, i), g->options.also_count ? 0 : from);
     return g->error;
 }
 

@@ -270,10 +270,10 @@ struct seeing {
     int height, width;
 };
 
-/* Logits at the pictures' size, of the picture at this scale and mirrored or not. pass: NULL for the
- * first, whose variables are the others', too. */
+/* Logits at the pictures' size, and as the net gives them, of the picture at this scale and mirrored or
+ * not. pass: NULL for the first, whose variables are the others', too. */
 static int see(const struct seeing *v, float scale, bool mirrored, const char *pass,
-               struct pm_node **out)
+               struct pm_node **out, struct pm_node **small)
 {
     struct pm_net *net = v->net;
     struct pm_node *x = v->images;
@@ -292,6 +292,7 @@ static int see(const struct seeing *v, float scale, bool mirrored, const char *p
     x = heads.logits;
     if (mirrored)
         x = pm_net_add(net, "logits_mirrored_back", x, "flip");
+    *small = x;
     *out = resized(net, "logits_enlarged", x, v->height, v->width,
                    v->setup->pixels.predict_upsampled ? "bilinear" : "nearest");
     err = net->error;
@@ -299,6 +300,10 @@ out:
     net->pass = NULL;
     return err;
 }
+
+/* What an exported model gives. */
+static const char predictions_name[] = "SemanticPredictions";
+static const char probabilities_name[] = "SemanticProbabilities";
 
 /* Sums of probabilities over every scale, mirrored or not. */
 static int see_all(const struct seeing *v, int *count, struct pm_node **sum)
@@ -315,9 +320,9 @@ static int see_all(const struct seeing *v, int *count, struct pm_node **sum)
         const bool mirrored = i >= n;
         const char *pass = pm_arena_printf(net->arena, "scale_%.2f%s", (double)scales[i % n],
                                            mirrored ? "_mirrored" : "");
-        struct pm_node *x = NULL;
+        struct pm_node *x = NULL, *small;
 
-        PM_TRY(see(v, scales[i % n], mirrored, i == 0 ? NULL : pass, &x));
+        PM_TRY(see(v, scales[i % n], mirrored, i == 0 ? NULL : pass, &x, &small));
         x = pm_net_add(net, pm_arena_printf(net->arena, "%s/probabilities", pass), x, "softmax");
         *sum = i == 0 ? x : pm_net_add_many(net, pm_arena_printf(net->arena, "%s/sum", pass),
                                             (struct pm_node *[]){ *sum, x }, 2, "add");
@@ -333,29 +338,57 @@ static bool sees_once(const struct pm_pixels_setup *s)
     return !s->flip && (s->scales.count == 0 || (s->scales.count == 1 && s->scales.v[0] == 1));
 }
 
+/* x: logits, or the sums of `count` looks' probabilities. */
+static void add_loss_of_looks(const struct seeing *v, struct pm_node *x, int count)
+{
+    struct pm_net *net = v->net;
+    const struct pm_shape size = v->images->out_shape;
+    struct pm_node *labels;
+
+    if (count > 0) { /* the logarithm of the mean, which is never quite 0 */
+        x = pm_net_add(net, "mean", x, "affine scale=%.9g shift=1e-30", 1.0 / count);
+        x = pm_net_add(net, "log", x, "log");
+    }
+    labels = pm_net_input(net, "labels", PM_SHAPE3(size.dim[0], v->height, v->width), PM_I32);
+    pm_net_add_many(net, "loss", (struct pm_node *[]){ x, labels }, 2,
+                    "softmax_cross_entropy ignore_label=%d", v->setup->pixels.ignore_label);
+}
+
+/* x as above. */
+static struct pm_node *add_probabilities(const struct seeing *v, struct pm_node *x,
+                                         struct pm_node *small, int count)
+{
+    struct pm_net *net = v->net;
+
+    if (count > 0)
+        return pm_net_add(net, probabilities_name, x, "affine scale=%.9g", 1.0 / count);
+    if (v->setup->pixels.predict_upsampled)
+        return pm_net_add(net, probabilities_name, x, "softmax");
+    x = pm_net_add(net, "probabilities", small, "softmax");
+    return pm_net_add(net, probabilities_name, x, "resize size=[%d,%d] coordinates=align_corners",
+                      v->height, v->width);
+}
+
 static int add_outputs(struct pm_net *net, struct pm_node *images, const struct pm_net_maker *maker,
                        const struct pm_setup *s, enum pm_use use, struct pm_outputs *out)
 {
     const struct pm_shape size = images->out_shape;
     const struct seeing v = { net, images, maker, s, size.dim[1], size.dim[2] };
-    struct pm_node *x = NULL, *classes, *labels;
-    int count = 1, err = PM_OK;
+    struct pm_node *x = NULL, *small = NULL, *classes;
+    int count = 0, err = PM_OK;
 
     if (sees_once(&s->pixels))
-        PM_TRY(see(&v, 1, false, NULL, &x));
+        PM_TRY(see(&v, 1, false, NULL, &x, &small));
     else
         PM_TRY(see_all(&v, &count, &x));
-    classes = pm_net_add(net, "predictions", x, "argmax");
+    classes = pm_net_add(net, use == PM_USE_EXPORT ? predictions_name : "predictions", x, "argmax");
     *out = (struct pm_outputs){ .node = { classes->name }, .count = 1 };
-    if (use == PM_USE_EVAL) {
-        if (!sees_once(&s->pixels)) { /* the logarithm of the mean, which is never quite 0 */
-            x = pm_net_add(net, "mean", x, "affine scale=%.9g shift=1e-30", 1.0 / count);
-            x = pm_net_add(net, "log", x, "log");
-        }
-        labels = pm_net_input(net, "labels", PM_SHAPE3(size.dim[0], size.dim[1], size.dim[2]),
-                              PM_I32);
-        pm_net_add_many(net, "loss", (struct pm_node *[]){ x, labels }, 2,
-                        "softmax_cross_entropy ignore_label=%d", s->pixels.ignore_label);
+    if (use == PM_USE_EVAL)
+        add_loss_of_looks(&v, x, count);
+    if (use == PM_USE_EXPORT) {
+        out->node[0] = add_probabilities(&v, x, small, count)->name;
+        out->node[1] = classes->name;
+        out->count = 2;
     }
     err = net->error;
 out:

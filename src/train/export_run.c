@@ -23,10 +23,11 @@ struct exporter {
     struct pm_variables *variables; /* names and shapes only */
     struct pm_match match;          /* .of is NULL until the values are found */
     struct pm_net *net;
-    struct pm_outputs outputs;
+    struct pm_outputs outputs;      /* the first is the one that is tried */
     struct pm_normal normal;
     struct pm_export_pixels pixels;
     struct pm_export_options options;
+    const struct pm_node *also[PM_MAX_OUTPUTS];
     struct pm_export *graph;
     char *path;
     bool beside;
@@ -55,6 +56,10 @@ static int open_experiment(struct exporter *x)
     if (size.count > 0) {
         x->e->setup.eval_height = size.v[0];
         x->e->setup.eval_width = size.v[size.count - 1];
+    }
+    if (err == PM_OK) {
+        x->e->setup.pixels.scales = x->c->export.scales;
+        x->e->setup.pixels.flip = x->c->export.flip;
     }
 out:
     return err;
@@ -90,6 +95,10 @@ static int graph_of(struct exporter *x, struct pm_net **net, struct pm_export **
     PM_TRY(pm_experiment_net(x->e, batch ? batch : 1, PM_USE_EXPORT, net, &x->outputs));
     if (!x->match.of)
         PM_TRY(find_values(x, *net));
+    for (int i = 1; i < x->outputs.count; i++)
+        x->also[i - 1] = pm_net_find(*net, x->outputs.node[i]);
+    x->options.also = x->also;
+    x->options.also_count = x->outputs.count - 1;
     PM_TRY(pm_export_create(*net, pm_net_find(*net, x->outputs.node[0]), &x->options, graph));
 out:
     return err;
@@ -285,7 +294,7 @@ static int try_file(struct exporter *x)
     x->difference = NAN;
     if (x->options.pixels)
         return PM_OK;
-    err = pm_export_try(x->path, x->net, x->outputs.node[0], x->options.probabilities, &x->match,
+    err = pm_export_try(x->path, x->net, x->outputs.node[0], &x->options, &x->match,
                         &x->difference);
     if (err < 0) {
         char *data = pm_malloc(strlen(x->path) + sizeof ".data");
@@ -317,7 +326,9 @@ static void tell_values(cJSON *report, const char *key, const struct pm_onnx_val
             cJSON_AddItemToArray(shape, v[i].dim_name[k] ? cJSON_CreateString(v[i].dim_name[k])
                                                          : cJSON_CreateNumber((double)v[i].dim[k]));
         cJSON_AddStringToObject(o, "name", v[i].name);
-        cJSON_AddStringToObject(o, "type", v[i].type == PM_DTYPE_U8 ? "uint8" : "float32");
+        cJSON_AddStringToObject(o, "type", v[i].type == PM_DTYPE_U8    ? "uint8"
+                                          : v[i].type == PM_DTYPE_I32 ? "int32"
+                                                                      : "float32");
         cJSON_AddItemToObject(o, "shape", shape);
         cJSON_AddItemToArray(list, o);
     }

@@ -87,11 +87,13 @@ static double distance(const float *a, const float *b, size_t count)
     return most > 0 ? off / most : off;
 }
 
-int pm_export_try(const char *path, struct pm_net *net, const char *logits, bool probabilities,
-                  const struct pm_match *values, double *difference)
+int pm_export_try(const char *path, struct pm_net *net, const char *logits,
+                  const struct pm_export_options *o, const struct pm_match *values,
+                  double *difference)
 {
     const struct pm_shape shape = net->nodes[0]->out_shape;
-    const struct pm_import_options whole = { .whole = true };
+    const struct pm_import_options whole = { .whole = true, .any_shape = o->also_count > 0,
+                                             .logits = o->also_count ? logits : NULL };
     struct pm_device *device = NULL;
     struct pm_import *import = NULL;
     struct pm_net *read = pm_net_create();
@@ -113,7 +115,7 @@ int pm_export_try(const char *path, struct pm_net *net, const char *logits, bool
     PM_TRY(open_cpu(&device));
     PM_TRY(answer(device, net, logits, values, &count, &a));
     PM_TRY(answer(device, read, heads.logits->name, NULL, &again, &b));
-    if (probabilities)
+    if (o->probabilities && !o->also_count)
         softmax(a, shape.dim[0], count / (size_t)shape.dim[0]);
     for (size_t i = 0; i < count; i++)
         if (!isfinite(a[i]))

@@ -4,13 +4,14 @@
 
 #include "train/match.h"
 
-#include <pumice/net.h>
+#include <pumice/export.h>
 
-/* Runs the net and the file's on the CPU on pictures of random numbers. probabilities: the file has
- * a softmax behind the logits. *difference: the largest difference of outputs over the largest of
+/* Runs the net and the file's on the CPU on pictures of random numbers. o: of the export, whose further
+ * outputs are not looked at. *difference: the largest difference of outputs over the largest of
  * them; NAN where the file holds an operator that the import of models does not know. PM_EFAIL where
  * it is above 1e-4. */
-int pm_export_try(const char *path, struct pm_net *net, const char *logits, bool probabilities,
-                  const struct pm_match *values, double *difference);
+int pm_export_try(const char *path, struct pm_net *net, const char *logits,
+                  const struct pm_export_options *o, const struct pm_match *values,
+                  double *difference);
 
 #endif

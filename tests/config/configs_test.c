@@ -32,8 +32,9 @@ static const char *instead_of_data(struct pm_arena *a, const char *file, bool *s
     const cJSON *layers = cJSON_GetObjectItem(cJSON_GetObjectItem(config, "model"), "layers");
     const cJSON *size = cJSON_GetObjectItem(cJSON_GetObjectItem(config, "input"), "size");
     const cJSON *init = cJSON_GetObjectItem(config, "init");
-    const cJSON *units = cJSON_GetObjectItem(
-        cJSON_GetArrayItem(layers, cJSON_GetArraySize(layers) - 1), "units");
+    const cJSON *last = cJSON_GetArrayItem(layers, cJSON_GetArraySize(layers) - 1);
+    const cJSON *units = cJSON_GetObjectItem(last, "units");
+    units = units ? units : cJSON_GetObjectItem(last, "filters");
     const bool needs_size = units && cJSON_GetArraySize(size) == 0;
     const int classes = units ? units->valueint : 7;
 

@@ -1,0 +1,176 @@
+/* A segmentation from data to export by the real program: drawn shapes, a net of three layers. */
+#include "e2e/program.h"
+
+#include <math.h>
+
+#include <pumice/data.h>
+#include <pumice/onnx.h>
+
+static const char net[] =
+    "{ \"task\": \"segmentation\", \"model\": { \"layers\": [\n"
+    "  { \"name\": \"conv1\", \"layer\": \"conv2d\", \"filters\": 8, \"stride\": 2 },\n"
+    "  { \"name\": \"norm1\", \"layer\": \"batch_norm\", \"activation\": \"relu\", \"decay\": 0.5 },\n"
+    "  { \"name\": \"logits\", \"layer\": \"conv2d\", \"filters\": 5, \"kernel\": 1 } ] },\n"
+    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 2 },\n"
+    "  \"input\": { \"preprocessing\": \"deeplab\", \"size\": 17 },\n"
+    "  \"optim\": { \"name\": \"momentum\" }, \"devices\": [\"cpu\"],\n"
+    "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.05 },\n"
+    "  \"run\": { \"folder\": \"%s/run\", \"steps\": 30, \"batch_size\": 8, \"keep_best\": \"miou\" },\n"
+    "  \"eval\": { \"every_steps\": 15, \"batch_size\": 8 } }\n";
+
+static int train(void **state)
+{
+    struct pm_str text = { 0 };
+
+    (void)state;
+    if (make_world(true) < 0)
+        return -1;
+    pm_str_add(&text, net, folder, folder);
+    put_text(in("seg.json"), text.text);
+    pm_str_free(&text);
+    check(run(NULL, "train %s", in("seg.json")), 0, "miou");
+    check(run(NULL, "dataset inspect %s --pictures %s", in("data"), in("pictures")), 0);
+    return 0;
+}
+
+/* Twenty pictures in batches of eight: what fills the last one does not count. */
+static cJSON *evaluated(const char *more)
+{
+    struct result r = run(NULL, "eval %s --json %s", in("seg.json"), more);
+    cJSON *json = json_of(&r);
+
+    check(r, 0);
+    return json;
+}
+
+static double metric(const cJSON *json, const char *name)
+{
+    return number_of(cJSON_GetObjectItem(json, "metrics"), name);
+}
+
+static void metrics(void **state)
+{
+    cJSON *json = evaluated(""), *single = evaluated("eval.batch_size=1"), *other;
+    const cJSON *iou = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "metrics"), "per_class_iou");
+    const cJSON *rows = cJSON_GetObjectItem(json, "per_class"), *row;
+    double support = 0, sum = 0;
+    int present = 0;
+
+    (void)state;
+    assert_true(number_of(json, "count") == 20);
+    assert_int_equal(cJSON_GetArraySize(iou), 5);
+    assert_int_equal(cJSON_GetArraySize(rows), 5);
+    cJSON_ArrayForEach(row, rows)
+    {
+        const cJSON *own = cJSON_GetArrayItem(iou, (int)number_of(row, "label"));
+
+        support += number_of(row, "support");
+        if (number_of(row, "support") == 0) {
+            assert_true(cJSON_IsNull(own));
+            continue;
+        }
+        assert_float_equal(number_of(row, "iou"), own->valuedouble, 1e-12);
+        sum += own->valuedouble;
+        present++;
+    }
+    assert_true(support == 20 * 16 * 16); /* the padding does not count */
+    assert_int_equal(present, 5);
+    assert_float_equal(metric(json, "miou"), sum / 5, 1e-12);
+    assert_true(metric(json, "pixel_accuracy") > 0.5);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 0), "name")),
+                        "ground");
+    assert_float_equal(metric(json, "miou"), metric(single, "miou"), 1e-12);
+    assert_float_equal(metric(json, "loss"), metric(single, "loss"), 1e-5);
+    cJSON_Delete(single);
+    other = evaluated("'eval.scales=[0.75,1.25]' eval.flip=true");
+    assert_true(metric(other, "loss") != metric(json, "loss"));
+    assert_true(metric(other, "pixel_accuracy") > 0.5);
+    cJSON_Delete(other);
+    other = evaluated("model.predict_upsampled=false");
+    assert_true(metric(other, "loss") != metric(json, "loss"));
+    cJSON_Delete(other);
+    cJSON_Delete(json);
+}
+
+static void pictures(void **state)
+{
+    struct result r = run(NULL, "predict %s %s --out %s --json eval.save_raw=true", in("seg.json"),
+                          in("pictures"), in("out"));
+    cJSON *json = json_of(&r);
+    const cJSON *image = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "images"), 0), *row;
+    struct pm_image8 im;
+    char *bytes;
+    size_t size;
+    double share = 0;
+
+    (void)state;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(image, "classes")) share += number_of(row, "share");
+    assert_float_equal(share, 1, 1e-12);
+    for (const char *const *what = (const char *const[]){ "prediction", "overlay", "raw", NULL };
+         *what; what++) {
+        if (pm_file_read(in("out/shapes_test_00000_%s.png", *what), &bytes, &size) < 0 ||
+            pm_image_decode(bytes, size, 0, 0, *what, &im) < 0)
+            fail_msg("%s", pm_error_text());
+        assert_true(im.height == 16 && im.width == 16);
+        assert_int_equal(im.channels, strcmp(*what, "raw") == 0 ? 1 : 3);
+        pm_image_free(&im);
+        pm_free(bytes);
+    }
+    cJSON_Delete(json);
+    check(r, 0);
+    r = run(NULL, "predict %s %s input.eval_size=15", in("seg.json"),
+            in("pictures/shapes_test_00000.png"));
+    assert_contains(r.err, "16 x 16 when resized, is larger than the input of 15 x 15: set input.eval_size");
+    drop(&r);
+}
+
+static void exported(void **state)
+{
+    struct result r = run(NULL, "export %s %s --json 'export.scales=[0.5,1]'", in("seg.json"),
+                          in("seg.onnx"));
+    cJSON *json = json_of(&r);
+    const cJSON *outputs = cJSON_GetObjectItem(json, "outputs");
+    struct pm_onnx_model *m = NULL;
+
+    (void)state;
+    assert_true(number_of(json, "difference") < 1e-4);
+    assert_int_equal(cJSON_GetArraySize(outputs), 2);
+    if (pm_onnx_read(in("seg.onnx"), &m) < 0)
+        fail_msg("%s", pm_error_text());
+    assert_string_equal(m->outputs[0].name, "SemanticProbabilities");
+    assert_int_equal(m->outputs[0].rank, 4);
+    assert_int_equal(m->outputs[0].dim[1], 5);
+    assert_string_equal(m->outputs[1].name, "SemanticPredictions");
+    assert_int_equal(m->outputs[1].type, PM_DTYPE_I32);
+    assert_int_equal(m->outputs[1].dim[2], 17);
+    pm_onnx_close(&m);
+    cJSON_Delete(json);
+    check(r, 0);
+}
+
+/* What the config asks of the loss is trained on. */
+static void losses(void **state)
+{
+    (void)state;
+    check(run(NULL, "train %s run.folder=%s run.steps=3 eval.every_steps=0 run.keep_best=null "
+              "loss.upsample_logits=false 'loss.label_weights=[0.5,1,1,1,1]' loss.top_k_percent=0.5 "
+              "loss.hard_mining_steps=2 loss.normalize=nonzero_weight", in("seg.json"), in("other")), 0);
+    check(run(NULL, "train %s run.folder=%s 'loss.label_weights=[1,2]'", in("seg.json"), in("no")), 2,
+          "loss.label_weights: 2 numbers, but there are 5 classes");
+    check(run(NULL, "train %s run.folder=%s model.layers.2.filters=4", in("seg.json"), in("no")), 2,
+          "needs [1, height, width, 5]");
+    check(run(NULL, "train %s run.folder=%s input.preprocessing=vgg", in("seg.json"), in("no")), 2,
+          "\"vgg\" is for pictures without label maps");
+    check(run(NULL, "train %s run.folder=%s task=classification run.keep_best=null", in("seg.json"),
+              in("no")), 2, "logits");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(metrics), cmocka_unit_test(pictures), cmocka_unit_test(exported),
+        cmocka_unit_test(losses),
+    };
+
+    return cmocka_run_group_tests_name("segmentation_run", tests, train, drop_world);
+}
