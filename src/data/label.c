@@ -66,6 +66,8 @@ static bool read_header(struct source *s, size_t max_pixels)
         png_error(s->png, "no memory");
     png_set_read_fn(s->png, s, take);
     png_set_user_limits(s->png, 1 << 20, 1 << 20);
+    /* Texts, profiles and the like are skipped, not allocated by the length they claim. */
+    png_set_keep_unknown_chunks(s->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     png_read_info(s->png, s->info);
     const size_t height = png_get_image_height(s->png, s->info);
     const size_t width = png_get_image_width(s->png, s->info);

@@ -63,6 +63,28 @@ static void refused(void **state)
     assert_fails(pm_label_decode(p.bytes, p.size, 0, "a.png", &l), PM_EDATA, "a.png", "CRC");
 }
 
+/* A text that claims to be a gigabyte long ends the file; a whole one is skipped. */
+static void texts(void **state)
+{
+    static const uint8_t grey[] = { 1, 2, 3, 4, 5, 6 };
+    const struct png good = png_of(2, 3, 8, 0, grey);
+    struct png p = { .size = 33 }; /* signature and header */
+    struct pm_label l;
+
+    (void)state;
+    memcpy(p.bytes, good.bytes, p.size);
+    chunk(&p, "tEXt", "a\0b", 3);
+    be32(p.bytes + 33, 0x40000003);
+    assert_fails(pm_label_decode(p.bytes, p.size, 0, "a.png", &l), PM_EDATA, "a.png", "cut short");
+    p.size = 33;
+    chunk(&p, "tEXt", "a\0b", 3);
+    memcpy(p.bytes + p.size, good.bytes + 33, good.size - 33);
+    p.size += good.size - 33;
+    assert_int_equal(pm_label_decode(p.bytes, p.size, 0, "a.png", &l), PM_OK);
+    assert_int_equal(l.values[5], 6);
+    pm_label_free(&l);
+}
+
 static void written(void **state)
 {
     uint16_t values[] = { 0, 20, 255, 3, 1, 7 };
@@ -126,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kinds),
         cmocka_unit_test(refused),
+        cmocka_unit_test(texts),
         cmocka_unit_test(written),
         cmocka_unit_test(corner_files),
     };
