@@ -74,6 +74,8 @@ const struct pm_reference pm_references[] = {
     KEY("model.decoder_sum_merge", "s", NULL, "decoder_use_sum_merge", NULL),
     KEY("model.decoder_filters", "s", NULL, "decoder_filters", NULL),
     KEY("model.decoder_is_logits", "s", NULL, "decoder_output_is_logits", NULL),
+    LATER("model.instance", "s", "bool", "false", "heads of instances' centres and offsets", NULL,
+          NULL, NULL),
     LATER("model.decoder_filters_instance", "s", "ints", "[128, 32]",
           "channels of the instance heads' decoder", NULL, "decoder_filters_instance", NULL),
     KEY("model.dense_prediction_cell", "s", NULL, "dense_prediction_cell_json", NULL),

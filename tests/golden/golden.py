@@ -34,22 +34,22 @@ def short(x):
     return float(f"{x:.7g}")
 
 
-def write(name, head, moves, exact, single):
+def write(name, head, moves, exact, single, small=SMALL):
     """nets/NAME.json. head: what the test needs to build the case; moves: name -> {channel:
-    thousandths}; exact and single: name -> float64 array of both runs."""
+    thousandths}; exact and single: name -> float64 array of both runs; small: in place of SMALL."""
     tensors, worst = {}, 0
     gradients = math.sqrt(sum(float(t @ t) for k, t in exact.items() if is_gradient(k)))
     for k, t in exact.items():
         norm = float(np.linalg.norm(t))
         if is_gradient(k):
-            norm = max(norm, SMALL * gradients)
+            norm = max(norm, small * gradients)
         error = float(np.linalg.norm(single[k] - t)) / norm
         worst = max(worst, error)
         products = [short(d) for d in dots(head["seed"], k, t)]
         tensors[k] = [len(t), short(norm), float(f"{error:.2e}")] + products
     if worst > 1e-3:
         raise SystemExit(f"{name}: both runs differ by {worst:.1e}: something is random or near a kink")
-    head = {**head, "label_smoothing": SMOOTHING,
+    head = {**head, "label_smoothing": head.get("label_smoothing", SMOOTHING),
             "columns": "values, norm, relative error of float32, 16 dot products",
             "moves": {k: sum(([i, m[i]] for i in sorted(m)), []) for k, m in moves.items()}}
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nets", name + ".json")

@@ -145,7 +145,8 @@ def import_slim(folder):
     training = types.ModuleType("tensorflow.contrib.training")
     training.HParams = HParams
     contrib = types.ModuleType("tensorflow.contrib")  # older checkouts look there
-    contrib.training, contrib.slim, contrib.layers = training, tf_slim, tf_slim.layers
+    contrib.training, contrib.slim, contrib.layers = training, tf_slim, tf_slim
+    contrib.framework = tf_slim
     sys.modules.update({"tensorflow.contrib": contrib, "tensorflow.contrib.training": training})
     sys.path.insert(0, folder)
     from nets import nets_factory
@@ -158,10 +159,9 @@ double = True  # of the graph being built
 class Graph:
     """A training step of a case: variables, their initialisers by name, loss, gradients, updates."""
 
-    def __init__(self, factory, name, seed, dtype, drawn):
-        """drawn: weights by name, kept for the run in the other precision."""
+    def __init__(self, factory, c, seed, dtype, drawn):
+        """c: the case. drawn: weights by name, kept for the run in the other precision."""
         global double
-        c = CASES[name]
         self.seed, self.c, self.drawn = seed, c, drawn
         double = dtype == tf.float64
         del kinks[:]
@@ -169,12 +169,7 @@ class Graph:
         self.graph = tf.Graph()
         with self.graph.as_default():
             images = tf.constant(self.images(), dtype)
-            logits, ends = self.build(factory, images)
-            target = tf.one_hot(self.labels(), c["classes"], dtype=dtype) * (1 - SMOOTHING)
-            target += SMOOTHING / c["classes"]
-            loss = self.cross_entropy(logits, target)
-            if "AuxLogits" in ends:
-                loss += AUX_WEIGHT * self.cross_entropy(ends["AuxLogits"], target)
+            logits, loss = self.logits_and_loss(factory, images)
             self.trained = {v.op.name: v for v in tf.trainable_variables()}
             self.others = {v.op.name: v for v in tf.global_variables()
                            if v.op.name not in self.trained and v.dtype.is_floating}
@@ -191,6 +186,16 @@ class Graph:
             self.session = tf.Session(config=config)
             self.session.run([v.initializer for v in self.counters])
             self.load({})
+
+    def logits_and_loss(self, factory, images):
+        logits, ends = self.build(factory, images)
+        classes = self.c["classes"]
+        target = tf.one_hot(self.labels(), classes, dtype=images.dtype) * (1 - SMOOTHING)
+        target += SMOOTHING / classes
+        loss = self.cross_entropy(logits, target)
+        if "AuxLogits" in ends:
+            loss += AUX_WEIGHT * self.cross_entropy(ends["AuxLogits"], target)
+        return logits, loss
 
     def images(self):
         c = self.c
@@ -236,19 +241,19 @@ class Graph:
             arguments["config"] = getattr(inspect.getmodule(function), kind)()
             arguments["config"].dense_dropout_keep_prob = 1.0
 
-        def noted(getter, name, *args, **options):
-            self.rules[name] = options.get("initializer")
-            options["initializer"] = tf.zeros_initializer()
-            return getter(name, *args, **options)
-
-        with tf.variable_scope("", custom_getter=noted), tf_slim.arg_scope(scope(**scope_arguments)):
+        with tf.variable_scope("", custom_getter=self.noted), tf_slim.arg_scope(scope(**scope_arguments)):
             return function(images, num_classes=c["classes"], is_training=True, **arguments)
 
     # ---- variables ----
 
+    def noted(self, getter, name, *args, **options):
+        self.rules[name] = options.get("initializer")
+        options["initializer"] = tf.zeros_initializer()
+        return getter(name, *args, **options)
+
     def initial(self, name, shape, moves):
         u = lambda: Stream(self.seed, "golden/" + name).uniform(math.prod(shape))
-        six = self.c["net"].startswith("mobilenet")
+        six = "mobilenet" in self.c["net"]
         if name.endswith("moving_mean"):
             return np.zeros(shape)
         if name.endswith("moving_variance"):
@@ -419,19 +424,25 @@ class Graph:
 
 # ---- goldens -------------------------------------------------------------------------------
 
-def make(factory, name):
-    c, seed = CASES[name], 0
-    moves = None
+def both(kind, factory, c):
+    """Seed, moves, and what both precisions give, of a case; kind is Graph or a class made of it."""
+    seed, moves = 0, None
     while moves is None:
         seed, drawn = seed + 1, {}
-        graph = Graph(factory, name, seed, tf.float64, drawn)
+        graph = kind(factory, c, seed, tf.float64, drawn)
         moves = graph.settle()
     exact = graph.run()
     graph.session.close()
-    graph = Graph(factory, name, seed, tf.float32, drawn)
+    graph = kind(factory, c, seed, tf.float32, drawn)
     graph.load(moves, moves)
     single = graph.run()
     graph.session.close()
+    return seed, moves, exact, single
+
+
+def make(factory, name):
+    c = CASES[name]
+    seed, moves, exact, single = both(Graph, factory, c)
     golden.write(name, {
         "made_by": f"TensorFlow {tf.__version__}, numpy {np.__version__}, "
                    f"Python {platform.python_version()}",
