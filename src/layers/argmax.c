@@ -8,49 +8,58 @@
 #include "argmax.params.h"
 #include "layers/infer.h"
 #include "layers/pick.h"
-#include "layers/vmath.h"
+#include "layers/tiles.h"
 #include "net/export_nodes.h"
 
 static const struct pm_opt opts[] = { { 0 } };
 
-enum { TILE = 16 }; /* rows side by side */
-
-PM_INLINE int32_t key_of(int32_t bits)
+PM_INLINE int32_t key_of(float x)
 {
-    const int32_t magnitude = bits & INT32_MAX;
+    int32_t bits, magnitude;
 
+    memcpy(&bits, &x, sizeof bits);
+    magnitude = bits & INT32_MAX;
     return magnitude > 0x7f800000 ? INT32_MIN : bits < 0 ? -magnitude : bits;
 }
 
-PM_INLINE void rows_of(const int32_t *x, int k, int rows, int32_t *y)
+PM_INLINE void tile_of(const float *x, int k, int32_t *y)
 {
-    int32_t best[TILE], bits[TILE], at[TILE] = { 0 };
+    float tile[PM_TILE_VALUES * PM_TILE];
+    int32_t best[PM_TILE], at[PM_TILE] = { 0 };
 
-    for (int r = 0; r < TILE; r++)
+    for (int r = 0; r < PM_TILE; r++)
         best[r] = INT32_MIN;
-    for (int i = 0; i < k; i++) {
-        for (int r = 0; r < rows; r++)
-            bits[r] = x[r * k + i];
-        for (int r = 0; r < rows; r++) {
-            const int32_t key = key_of(bits[r]);
+    for (int first = 0; first < k; first += PM_TILE_VALUES) {
+        const int count = k - first < PM_TILE_VALUES ? k - first : PM_TILE_VALUES;
 
-            at[r] = key > best[r] ? i : at[r];
-            best[r] = key > best[r] ? key : best[r];
-        }
+        pm_tile_take(x + first, (size_t)k, count, tile);
+        for (int i = 0; i < count; i++)
+            for (int r = 0; r < PM_TILE; r++) {
+                const int32_t key = key_of(tile[i * PM_TILE + r]);
+
+                at[r] = key > best[r] ? first + i : at[r];
+                best[r] = key > best[r] ? key : best[r];
+            }
     }
-    memcpy(y, at, (size_t)rows * sizeof *y);
+    memcpy(y, at, sizeof at);
 }
 
 PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
-    const int k = ((const struct argmax_params *)a->params)->k;
-    const int32_t *x = a->buf[0]; /* the floats' bits */
+    const size_t k = (size_t)((const struct argmax_params *)a->params)->k;
+    const float *x = a->buf[0];
     int32_t *y = a->buf[1];
 
-    for (; begin + TILE <= end; begin += TILE)
-        rows_of(x + begin * (size_t)k, k, TILE, y + begin);
-    if (begin < end)
-        rows_of(x + begin * (size_t)k, k, (int)(end - begin), y + begin);
+    for (; begin + PM_TILE <= end; begin += PM_TILE)
+        tile_of(x + begin * k, (int)k, y + begin);
+    for (; begin < end; begin++) {
+        int32_t best = INT32_MIN;
+
+        y[begin] = 0;
+        for (size_t i = 0; i < k; i++)
+            if (key_of(x[begin * k + i]) > best)
+                best = key_of(x[begin * k + i]), y[begin] = (int32_t)i;
+    }
 }
 
 static bool fwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,

@@ -20,33 +20,153 @@
 
 /* ---- the row --------------------------------------------------------------------------- */
 
-/* Items: pixels of y. */
+/* One axis as the lists have it: of target i the taps row[i]..row[i + 1]-1, their places and weights. */
+struct axis {
+    const int *list, *place;
+    const float *weight;
+};
+
+PM_INLINE struct axis axis_of(const struct pm_args *args, int buf, int targets)
+{
+    const int *list = args->buf[buf];
+    return (struct axis){ list, list + targets + 1, args->buf[buf + 1] };
+}
+
+/* sum = or += weight x; two taps at a time halve the traffic of sum. */
+PM_INLINE void add_one(float *sum, const float *x, float weight, int n, bool first)
+{
+    for (int i = 0; i < n; i++)
+        sum[i] = first ? weight * x[i] : sum[i] + weight * x[i];
+}
+
+PM_INLINE void add_two(float *sum, const float *x, float wx, const float *y, float wy, int n,
+                       bool first)
+{
+    for (int i = 0; i < n; i++)
+        sum[i] = first ? wx * x[i] + wy * y[i] : sum[i] + (wx * x[i] + wy * y[i]);
+}
+
+/* sum of n values of the taps of target i, whose places lie `stride` apart. */
+PM_INLINE void add_taps(struct axis a, int i, const float *x, size_t stride, int n, float *sum)
+{
+    const int begin = a.list[i], end = a.list[i + 1];
+    int t = begin;
+
+    if (begin == end)
+        memset(sum, 0, sizeof *sum * (size_t)n);
+    for (; t + 2 <= end; t += 2) {
+        const float *first = x + (size_t)a.place[t] * stride, *next = x + (size_t)a.place[t + 1] * stride;
+
+        if (t == begin)
+            add_two(sum, first, a.weight[t], next, a.weight[t + 1], n, true);
+        else
+            add_two(sum, first, a.weight[t], next, a.weight[t + 1], n, false);
+    }
+    if (t < end && t == begin)
+        add_one(sum, x + (size_t)a.place[t] * stride, a.weight[t], n, true);
+    else if (t < end)
+        add_one(sum, x + (size_t)a.place[t] * stride, a.weight[t], n, false);
+}
+
+enum { LINE = 32768, PART = 2048, SIXTEEN = 16 };
+
+/* Columns first..first+n-1 of the lines of x, added up. */
+PM_INLINE void add_lines(const struct resample_params *p, struct axis row, int oy, const float *x,
+                         int first, int n, float *line)
+{
+    const size_t c = (size_t)p->c;
+    const int values = n * p->c;
+
+    for (int i = 0; i < values; i += PART)
+        add_taps(row, oy, x + (size_t)first * c + i, (size_t)p->w * c,
+                 values - i < PART ? values - i : PART, line + i);
+}
+
+/* A line of y from lines of x that fit whole. Of few channels whole vectors are written, which go beyond
+ * the pixel into the next one, as long as there is a next one. */
+PM_INLINE void line_at_once(const struct resample_params *p, struct axis row, struct axis col, int oy,
+                            const float *x, float *line, float *y)
+{
+    const int c = p->c, whole = (c + SIXTEEN - 1) / SIXTEEN * SIXTEEN;
+
+    add_lines(p, row, oy, x, 0, p->w, line);
+    memset(line + p->w * c, 0, SIXTEEN * sizeof *line);
+    for (int i = 0; i < p->ow; i++) {
+        const bool beyond = (size_t)(p->ow - i) * (size_t)c >= (size_t)whole;
+
+        add_taps(col, i, line, (size_t)c, beyond ? whole : c, y + (size_t)i * (size_t)c);
+    }
+}
+
+/* The taps of pixel i among columns first..first+n-1, added to y. */
+PM_INLINE void add_some(struct axis col, int i, int first, int n, const float *line, int c, float *y)
+{
+    for (int t = col.list[i]; t < col.list[i + 1]; t++) {
+        const int at = col.place[t] - first;
+        const int next = t + 1 < col.list[i + 1] ? col.place[t + 1] - first : -1;
+
+        if (at < 0 || at >= n)
+            continue;
+        if (next >= 0 && next < n) {
+            add_two(y, line + (size_t)at * (size_t)c, col.weight[t], line + (size_t)next * (size_t)c,
+                    col.weight[t + 1], c, false);
+            t++;
+        } else {
+            add_one(y, line + (size_t)at * (size_t)c, col.weight[t], c, false);
+        }
+    }
+}
+
+/* The same from longer lines, some columns after the others. */
+PM_INLINE void line_in_parts(const struct resample_params *p, struct axis row, struct axis col, int oy,
+                             const float *x, float *line, float *y)
+{
+    const int each = LINE / p->c;
+
+    memset(y, 0, sizeof *y * (size_t)p->ow * (size_t)p->c);
+    for (int first = 0; first < p->w; first += each) {
+        const int n = p->w - first < each ? p->w - first : each;
+
+        add_lines(p, row, oy, x, first, n, line);
+        for (int i = 0; i < p->ow; i++)
+            add_some(col, i, first, n, line, p->c, y + (size_t)i * (size_t)p->c);
+    }
+}
+
+/* Pixel by pixel, whose channels alone are more than a part. */
+PM_INLINE void line_directly(const struct resample_params *p, struct axis row, struct axis col, int oy,
+                             const float *x, float *y)
+{
+    const size_t c = (size_t)p->c;
+
+    memset(y, 0, sizeof *y * (size_t)p->ow * c);
+    for (int a = row.list[oy]; a < row.list[oy + 1]; a++)
+        for (int i = 0; i < p->ow; i++)
+            for (int b = col.list[i]; b < col.list[i + 1]; b++)
+                add_one(y + (size_t)i * c,
+                        x + ((size_t)row.place[a] * (size_t)p->w + (size_t)col.place[b]) * c,
+                        row.weight[a] * col.weight[b], p->c, false);
+}
+
+/* Items: lines of y. */
 PM_CLONES static void resample_cpu(const struct pm_args *args, size_t begin, size_t end)
 {
     const struct resample_params *p = args->params;
-    const int *row = args->buf[1], *col = args->buf[3];
-    const float *row_weight = args->buf[2], *col_weight = args->buf[4];
-    const int c = p->c;
+    const struct axis row = axis_of(args, 1, p->oh), col = axis_of(args, 3, p->ow);
+    const size_t c = (size_t)p->c, image = (size_t)p->h * (size_t)p->w * c;
+    float line[LINE + SIXTEEN];
 
     for (size_t i = begin; i < end; i++) {
-        const int ox = (int)(i % (size_t)p->ow), oy = (int)(i / (size_t)p->ow % (size_t)p->oh);
-        const size_t image = i / (size_t)p->ow / (size_t)p->oh;
-        float *y = (float *)args->buf[5] + i * (size_t)c;
+        const float *x = (const float *)args->buf[0] + i / (size_t)p->oh * image;
+        float *y = (float *)args->buf[5] + i * (size_t)p->ow * c;
+        const int oy = (int)(i % (size_t)p->oh);
 
-        memset(y, 0, sizeof *y * (size_t)c);
-        for (int a = row[oy]; a < row[oy + 1]; a++) {
-            const size_t line = image * (size_t)p->h + (size_t)row[p->oh + 1 + a];
-
-            for (int b = col[ox]; b < col[ox + 1]; b++) {
-                const size_t at = line * (size_t)p->w + (size_t)col[p->ow + 1 + b];
-                const float *x = (const float *)args->buf[0] + at * (size_t)c;
-                const float weight = row_weight[a] * col_weight[b];
-
-                PM_SIMD
-                for (int k = 0; k < c; k++)
-                    y[k] += weight * x[k];
-            }
-        }
+        if ((size_t)p->w * c <= LINE)
+            line_at_once(p, row, col, oy, x, line, y);
+        else if (c <= LINE)
+            line_in_parts(p, row, col, oy, x, line, y);
+        else
+            line_directly(p, row, col, oy, x, y);
     }
 }
 
@@ -56,18 +176,19 @@ static bool resample_pick(const struct pm_caps *caps, const void *params, size_t
     const struct resample_params *p = params;
 
     (void)caps;
-    return pick_four("resample4", "resample", p->c % 4 == 0, count * (size_t)p->c, 0, level, out);
+    return pick_four("resample4", "resample", p->c % 4 == 0,
+                     count * (size_t)p->ow * (size_t)p->c, 0, level, out);
 }
 
 static double flops(const void *params, size_t count)
 {
     const struct resample_params *p = params;
-    return 4.0 * (double)count * p->c;
+    return 4.0 * (double)count * p->ow * p->c;
 }
 
 static const struct pm_kernel resample = {
     .name = "resample", .bufs = "r:x r:row r:row_weight r:col r:col_weight w:y",
-    .params_size = sizeof(struct resample_params), .cpu = resample_cpu, .grain = 16,
+    .params_size = sizeof(struct resample_params), .cpu = resample_cpu, .grain = 1,
     .pick = resample_pick, .flops = flops,
 };
 
@@ -121,7 +242,7 @@ void pm_resample(struct pm_calls *c, const struct pm_taps axis[2], bool back, st
     const struct resample_params p = { d[0], d[1], d[2], d[3], e[1], e[2] };
     const struct lists row = lists_of(c, &axis[0], back), col = lists_of(c, &axis[1], back);
 
-    pm_call(c, &resample, pm_count(to) / (size_t)p.c, &p,
+    pm_call(c, &resample, (size_t)p.n * (size_t)p.oh, &p,
             PM_BUFS(from, row.places, row.weights, col.places, col.weights, to));
 }
 

@@ -24,7 +24,7 @@
 #include "layers/infer.h"
 #include "layers/mining.h"
 #include "layers/pick.h"
-#include "layers/vmath.h"
+#include "layers/tiles.h"
 #include "softmax_cross_entropy.params.h"
 
 struct loss_cfg {
@@ -47,7 +47,10 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-enum { BLOCK = 256 }; /* rows added up one after the other */
+enum {
+    BLOCK = 256, /* rows added up one after the other */
+    MANY = 4096, /* rows from which on pixels are meant, whose few classes are too short for vectors */
+};
 
 PM_INLINE float weight_of(const struct softmax_cross_entropy_params *p, const int *labels,
                           const float *weights, size_t row)
@@ -55,35 +58,100 @@ PM_INLINE float weight_of(const struct softmax_cross_entropy_params *p, const in
     return labels && labels[row] == p->ignore ? 0 : weights ? weights[row] : 1;
 }
 
+/* The loss of a row of this sum of e^(z - largest), sum of z - largest and z - largest at the label. */
+PM_INLINE float loss_of(const struct softmax_cross_entropy_params *p, float w, bool valid, float sum,
+                        float offset_sum, float at_label)
+{
+    return w == 0 ? 0
+           : !valid ? NAN
+           : w * (logf(sum) - (1 - p->smoothing) * at_label -
+                  p->smoothing / (float)p->k * offset_sum);
+}
+
+PM_INLINE void row_of(const struct pm_args *a, size_t row)
+{
+    const struct softmax_cross_entropy_params *p = a->params;
+    const int *labels = a->buf[1], k = p->k, label = labels[row];
+    const float *z = (const float *)a->buf[0] + row * k;
+    const bool valid = label >= 0 && label < k;
+    float *e = (float *)a->buf[3] + row * k, *losses = a->buf[4];
+    float largest = pm_row_max(z, k), sum, offset_sum = 0;
+    float at_label = valid ? z[label] - largest : 0; /* in place the logits go */
+
+    for (int i = 0; p->smoothing > 0 && i < k; i++)
+        offset_sum += z[i] - largest;
+    PM_SIMD
+    for (int i = 0; i < k; i++)
+        e[i] = pm_expf(z[i] - largest);
+    sum = pm_row_sum(e, k);
+    PM_SIMD
+    for (int i = 0; i < k; i++)
+        e[i] *= 1 / sum;
+    losses[row] = loss_of(p, weight_of(p, labels, a->buf[2], row), valid, sum, offset_sum, at_label);
+}
+
+/* Sum of e along the values, in the order of pm_row_sum. */
+PM_INLINE void tile_sums(const float *e, int k, float sum[PM_TILE])
+{
+    float part[16][PM_TILE] = { { 0 } };
+
+    for (int i = 0; i < k; i++)
+        for (int r = 0; r < PM_TILE; r++)
+            part[i % 16][r] += e[i * PM_TILE + r];
+    for (int width = 8; width > 0; width /= 2)
+        for (int i = 0; i < width; i++)
+            for (int r = 0; r < PM_TILE; r++)
+                part[i][r] += part[i + width][r];
+    memcpy(sum, part[0], sizeof part[0]);
+}
+
+/* PM_TILE rows; what row_of does, in the same order. */
+PM_INLINE void tile_of(const struct pm_args *a, size_t row)
+{
+    const struct softmax_cross_entropy_params *p = a->params;
+    const int *labels = (const int *)a->buf[1] + row, k = p->k;
+    const float *z = (const float *)a->buf[0] + row * k;
+    float e[PM_TILE_VALUES * PM_TILE], largest[PM_TILE], offset_sum[PM_TILE] = { 0 };
+    float at_label[PM_TILE], sum[PM_TILE], *losses = a->buf[4];
+
+    pm_tile_take(z, (size_t)k, k, e);
+    for (int r = 0; r < PM_TILE; r++)
+        largest[r] = -INFINITY;
+    for (int i = 0; i < k; i++)
+        for (int r = 0; r < PM_TILE; r++)
+            largest[r] = e[i * PM_TILE + r] > largest[r] ? e[i * PM_TILE + r] : largest[r];
+    for (int r = 0; r < PM_TILE; r++)
+        at_label[r] = labels[r] >= 0 && labels[r] < k ? z[r * k + labels[r]] - largest[r] : 0;
+    for (int i = 0; i < k; i++)
+        for (int r = 0; r < PM_TILE; r++)
+            e[i * PM_TILE + r] -= largest[r];
+    for (int i = 0; p->smoothing > 0 && i < k; i++)
+        for (int r = 0; r < PM_TILE; r++)
+            offset_sum[r] += e[i * PM_TILE + r];
+    for (int i = 0; i < k * PM_TILE; i++)
+        e[i] = pm_expf(e[i]);
+    tile_sums(e, k, sum);
+    for (int r = 0; r < PM_TILE; r++)
+        losses[row + r] = loss_of(p, weight_of(p, labels, a->buf[2] ? (float *)a->buf[2] + row : NULL, r),
+                                  labels[r] >= 0 && labels[r] < k, sum[r], offset_sum[r],
+                                  at_label[r]);
+    for (int r = 0; r < PM_TILE; r++)
+        sum[r] = 1 / sum[r];
+    for (int i = 0; i < k; i++)
+        for (int r = 0; r < PM_TILE; r++)
+            e[i * PM_TILE + r] *= sum[r];
+    pm_tile_put(e, (size_t)k, k, (float *)a->buf[3] + row * k);
+}
+
 PM_CLONES static void rows_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct softmax_cross_entropy_params *p = a->params;
-    const float *logits = a->buf[0], *weights = a->buf[2];
-    const int *labels = a->buf[1];
-    float *prob = a->buf[3], *losses = a->buf[4];
-    int k = p->k;
+    const bool tiles = p->k <= PM_TILE_VALUES && p->rows >= MANY;
 
-    for (size_t row = begin; row < end; row++) {
-        const float *z = logits + row * k;
-        float *e = prob + row * k, w = weight_of(p, labels, weights, row);
-        int label = labels[row], valid = label >= 0 && label < k;
-        float largest = pm_row_max(z, k), sum, offset_sum = 0;
-        float at_label = valid ? z[label] - largest : 0; /* in place the logits go */
-
-        for (int i = 0; p->smoothing > 0 && i < k; i++)
-            offset_sum += z[i] - largest;
-        PM_SIMD
-        for (int i = 0; i < k; i++)
-            e[i] = pm_expf(z[i] - largest);
-        sum = pm_row_sum(e, k);
-        PM_SIMD
-        for (int i = 0; i < k; i++)
-            e[i] *= 1 / sum;
-        losses[row] = w == 0 ? 0
-                    : !valid ? NAN
-                    : w * (logf(sum) - (1 - p->smoothing) * at_label -
-                           p->smoothing / (float)k * offset_sum);
-    }
+    for (; tiles && begin + PM_TILE <= end; begin += PM_TILE)
+        tile_of(a, begin);
+    for (; begin < end; begin++)
+        row_of(a, begin);
 }
 
 static void sum_cpu(const struct pm_args *a)
@@ -123,11 +191,14 @@ PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
     for (size_t row = begin; row < end; row++) {
         float w = weight_of(p, labels, weights, row) * *factor * step->loss_scale;
         float even = p->smoothing / (float)k;
-        int label = labels[row];
+        int label = labels[row], valid = label >= 0 && label < k;
+        float at_label = valid ? (prob[row * k + label] - even - (1 - p->smoothing)) * w : 0;
 
         PM_SIMD
         for (int i = 0; i < k; i++)
-            dz[row * k + i] = (prob[row * k + i] - even - (i == label ? 1 - p->smoothing : 0)) * w;
+            dz[row * k + i] = (prob[row * k + i] - even) * w;
+        if (valid)
+            dz[row * k + label] = at_label;
     }
 }
 
@@ -180,7 +251,7 @@ static double flops(const void *params, size_t count)
 static const struct pm_kernel rows = {
     .name = "softmax_cross_entropy_rows",
     .bufs = "r:logits r:labels r?:weights w:prob w:losses", .inplace = "prob=logits",
-    .params_size = sizeof(struct softmax_cross_entropy_params), .cpu = rows_cpu, .grain = 8,
+    .params_size = sizeof(struct softmax_cross_entropy_params), .cpu = rows_cpu, .grain = PM_TILE,
     .pick = rows_pick, .flops = flops,
 };
 static const struct pm_kernel sum = {

@@ -22,7 +22,7 @@ static const struct check_case cases[] = {
     { "argmax", "~5x150" },
     { "argmax", "3x64@-30..30" },
     { "argmax", "2x2x3x2x9" },
-    { "argmax", "2x257x257x21", .large = true },
+    { "argmax", "8x257x257x21", .large = true },
     { "argmax", "2x129x129x151", .large = true },
     { 0 },
 };

@@ -110,7 +110,12 @@ static const struct check_case cases[] = {
     { "resize method=nearest size=6 coordinates=half_pixel rounding=round_prefer_ceil", "1x3x4x3" },
     { "resize method=cubic size=[7,9]", "2x4x5x4" },
     { "resize method=cubic size=[3,4] cubic=-0.5 coordinates=align_corners", "2x5x6x3" },
+    { "resize size=[3,9]", "2x2x3x14000", .large = true }, /* some columns of a line at a time */
+    { "resize size=[2,3]", "1x2x2x33000", .large = true }, /* lines that are taken directly */
     { "resize size=[129,129] coordinates=align_corners", "2x33x33x21", .large = true },
+    { "resize size=[257,257] coordinates=align_corners", "8x65x65x21", .large = true },
+    { "resize size=[129,129] coordinates=align_corners", "8x33x33x256", .large = true },
+    { "resize size=[513,513] coordinates=align_corners", "1x33x33x256", .large = true },
     { "resize scale=2", "4x32x32x64", .large = true },
     { 0 },
 };
