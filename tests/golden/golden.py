@@ -34,15 +34,15 @@ def short(x):
     return float(f"{x:.7g}")
 
 
-def write(name, head, moves, exact, single, small=SMALL):
+def write(name, head, moves, exact, single):
     """nets/NAME.json. head: what the test needs to build the case; moves: name -> {channel:
-    thousandths}; exact and single: name -> float64 array of both runs; small: in place of SMALL."""
+    thousandths}; exact and single: name -> float64 array of both runs."""
     tensors, worst = {}, 0
     gradients = math.sqrt(sum(float(t @ t) for k, t in exact.items() if is_gradient(k)))
     for k, t in exact.items():
         norm = float(np.linalg.norm(t))
         if is_gradient(k):
-            norm = max(norm, small * gradients)
+            norm = max(norm, SMALL * gradients)
         error = float(np.linalg.norm(single[k] - t)) / norm
         worst = max(worst, error)
         products = [short(d) for d in dots(head["seed"], k, t)]
