@@ -6,9 +6,23 @@
 #include <cjson/cJSON.h>
 #include <limits.h>
 
+/* "  disc 97.1 %": member holds the share. */
+static void add_class(struct pm_str *s, const struct cJSON *row, const char *member)
+{
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(row, "name"));
+
+    pm_str_add(s, "  ");
+    if (name)
+        pm_str_add(s, "%s", name);
+    else
+        pm_str_add(s, "%.0f", cJSON_GetObjectItem(row, "label")->valuedouble);
+    pm_str_add(s, " %.1f %%", 100 * cJSON_GetObjectItem(row, member)->valuedouble);
+}
+
+/* A picture's first three classes, or the shares of its pixels. */
 static int print_text(const struct cJSON *report)
 {
-    const struct cJSON *image, *top;
+    const struct cJSON *image, *row;
     struct pm_str text = { 0 };
     int err;
 
@@ -19,18 +33,10 @@ static int print_text(const struct cJSON *report)
         if (cJSON_HasObjectItem(image, "error")) /* a warning has told */
             continue;
         pm_str_add(&text, "%s:", cJSON_GetStringValue(cJSON_GetObjectItem(image, "file")));
-        cJSON_ArrayForEach(top, cJSON_GetObjectItem(image, "top")) if (shown++ < 3)
-        {
-            const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(top, "name"));
-
-            pm_str_add(&text, "  ");
-            if (name)
-                pm_str_add(&text, "%s", name);
-            else
-                pm_str_add(&text, "%.0f", cJSON_GetObjectItem(top, "label")->valuedouble);
-            pm_str_add(&text, " %.1f %%",
-                       100 * cJSON_GetObjectItem(top, "probability")->valuedouble);
-        }
+        cJSON_ArrayForEach(row, cJSON_GetObjectItem(image, "top")) if (shown++ < 3)
+            add_class(&text, row, "probability");
+        cJSON_ArrayForEach(row, cJSON_GetObjectItem(image, "classes"))
+            add_class(&text, row, "share");
         pm_str_add(&text, "\n");
     }
     err = app_print(text.text ? text.text : "");
@@ -72,11 +78,12 @@ const struct pm_command pm_command_predict = {
     .name = "predict", .help = "run the model on image files and folders",
     .usage = "CONFIG.json FILE|FOLDER ... [--out FOLDER] [key=value ...]",
     .details =
-        "Prints each picture's likeliest classes; --json gives the first five with\n"
-        "probabilities. Which checkpoint: as in eval. Files that cannot be read are named and\n"
+        "Prints each picture's likeliest classes, --json the first five with probabilities; of a\n"
+        "segmentation the share of each class's pixels. Which checkpoint: as in eval. Files that cannot be read are named and\n"
         "passed over; the exit code is 3 then.\n"
         "\n"
-        "  --out FOLDER   also write each picture as PNG with its classes drawn onto it\n"
+        "  --out FOLDER   also write each picture as PNG with its classes drawn onto it, or, of a\n"
+        "                 segmentation, NAME_prediction.png, NAME_overlay.png, NAME_raw.png\n"
         "\n"
         "  pumice predict configs/shapes_classification.json photos/ --out labelled\n",
     .run = run,

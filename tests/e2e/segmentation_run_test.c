@@ -118,6 +118,9 @@ static void pictures(void **state)
     }
     cJSON_Delete(json);
     check(r, 0);
+    r = run(NULL, "predict %s %s", in("seg.json"), in("pictures/shapes_test_00000.png"));
+    assert_contains(r.out, "shapes_test_00000.png:  ground ");
+    drop(&r);
     r = run(NULL, "predict %s %s input.eval_size=15", in("seg.json"),
             in("pictures/shapes_test_00000.png"));
     assert_contains(r.err, "16 x 16 when resized, is larger than the input of 15 x 15: set input.eval_size");
