@@ -40,16 +40,19 @@ static void clear_inputs(struct pm_activations *a, const struct pm_setup *setup,
                (size_t)batch * pm_shape_count(fields[i].shape) * pm_type_size(fields[i].type));
 }
 
-int pm_activations_create(struct pm_experiment *e, int batch, struct pm_device *d,
+int pm_activations_create(struct pm_experiment *e, int batch, bool logits, struct pm_device *d,
                           struct pm_variables *v, struct pm_activations **out)
 {
     struct pm_activations *a = pm_calloc(1, sizeof *a);
+    struct pm_outputs outputs;
     int n = 0, err = PM_OK;
 
-    PM_TRY(pm_experiment_net(e, batch, PM_USE_TRAIN, &a->net, NULL));
+    PM_TRY(pm_experiment_net(e, batch, PM_USE_TRAIN, &a->net, &outputs));
     a->names = pm_calloc((size_t)a->net->count + 1, sizeof *a->names);
     a->list = pm_calloc((size_t)a->net->count + 1, sizeof *a->list);
-    for (int i = 0; i < a->net->count; i++)
+    if (logits)
+        a->names[n++] = outputs.node[0];
+    for (int i = 0; i < a->net->count && !logits; i++)
         if (is_end_point(a->net, a->net->nodes[i]))
             a->names[n++] = a->net->nodes[i]->name;
     PM_TRY(pm_plan_create(a->net, d, v, &(struct pm_plan_options){
@@ -84,10 +87,10 @@ int pm_activations_run(struct pm_activations *a, const float *pictures,
     PM_TRY(pm_plan_wait(a->plan, 0));
     for (int i = 0; a->names[i]; i++) {
         const float *v = pm_plan_output(a->plan, 0, a->names[i], 0);
+        const struct pm_shape shape = pm_net_find(a->net, a->names[i])->out_shape;
 
         if (v) /* NULL: the node hands on its input's values, as dropout does here */
-            a->list[n++] = (struct pm_named_floats){
-                a->names[i], v, pm_shape_count(pm_net_find(a->net, a->names[i])->out_shape) };
+            a->list[n++] = (struct pm_named_floats){ a->names[i], v, pm_shape_count(shape), shape };
     }
     *list = a->list;
     *count = n;

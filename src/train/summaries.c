@@ -19,6 +19,10 @@ struct pm_summaries {
     uint64_t *records;                /* [kept]: which of the data they are */
     struct pm_activations *activations; /* owned; made at the first summary */
     bool no_activations;              /* not wanted, or there is no room for them */
+    char *labels;                     /* [kept] of the batch's, of a task that paints them */
+    size_t label_bytes;
+    struct pm_activations *logits;    /* owned; made at the first summary */
+    bool no_logits;
 };
 
 /* ---- files ------------------------------------------------------------------------------ */
@@ -51,6 +55,16 @@ static size_t pictures_wanted(const struct pm_config_run *run)
     return (size_t)(most < run->batch_size ? most : run->batch_size);
 }
 
+static void keep_labels(struct pm_summaries *s)
+{
+    struct pm_field fields[PM_MAX_FIELDS];
+
+    if (s->e->task->fields(&s->e->setup, true, fields) < 2)
+        return;
+    s->label_bytes = pm_shape_count(fields[1].shape) * pm_type_size(fields[1].type);
+    s->labels = pm_calloc(s->kept + 1, s->label_bytes);
+}
+
 struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step)
 {
     const struct pm_config *c = e->config;
@@ -69,6 +83,8 @@ struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step)
         s->kept = pictures_wanted(&c->run);
         s->pictures = pm_calloc(s->kept * s->picture_floats + 1, sizeof *s->pictures);
         s->records = pm_calloc(s->kept + 1, sizeof *s->records);
+        if (e->task->paint)
+            keep_labels(s);
     }
     s->no_activations = c->run.summary_activations == 0;
     return s;
@@ -87,14 +103,17 @@ void pm_summaries_close(struct pm_summaries **summaries, uint64_t step)
     pm_events_close(&s->eval);
     pm_free(s->pictures);
     pm_free(s->records);
+    pm_free(s->labels);
     pm_free(s);
     *summaries = NULL;
 }
 
 void pm_summaries_leave(struct pm_summaries *s)
 {
-    if (s)
-        pm_activations_destroy(&s->activations);
+    if (!s)
+        return;
+    pm_activations_destroy(&s->activations);
+    pm_activations_destroy(&s->logits);
 }
 
 /* ---- scalars ---------------------------------------------------------------------------- */
@@ -291,6 +310,8 @@ void pm_summaries_batch(struct pm_summaries *s, const struct pm_batch *batch)
 {
     memcpy(s->pictures, batch->field[0], s->kept * s->picture_floats * sizeof *s->pictures);
     memcpy(s->records, batch->record, s->kept * sizeof *s->records);
+    if (s->labels)
+        memcpy(s->labels, batch->field[1], s->kept * s->label_bytes);
 }
 
 static int add_picture(struct pm_summaries *s, const char *name, size_t i,
@@ -361,6 +382,45 @@ out:
     return err;
 }
 
+/* Labels, and what the net says of the pictures now. */
+static int add_painted(struct pm_summaries *s, struct pm_device *device,
+                       struct pm_variables *variables)
+{
+    const struct pm_config_run *run = &s->e->config->run;
+    const size_t count = (size_t)run->summary_images < s->kept ? (size_t)run->summary_images : s->kept;
+    const struct pm_named_floats *list = NULL;
+    struct pm_shape shape = { 0 };
+    int outputs = 0, err = PM_OK;
+
+    if (!s->labels || count == 0)
+        return PM_OK;
+    if (!s->logits && !s->no_logits) {
+        err = pm_activations_create(s->e, (int)count, true, device, variables, &s->logits);
+        if (err == PM_ELOST)
+            return err;
+        s->no_logits = err < 0;
+        if (err < 0)
+            PM_WARN("events", "run.summary_images: %s; going on without predictions", pm_error_text());
+    }
+    if (s->logits)
+        PM_TRY(pm_activations_run(s->logits, s->pictures, &list, &outputs));
+    if (outputs > 0)
+        shape = PM_SHAPE3(list[0].shape.dim[1], list[0].shape.dim[2], list[0].shape.dim[3]);
+    for (size_t i = 0; i < count; i++) {
+        struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
+
+        s->e->task->paint(&s->e->setup, s->labels + i * s->label_bytes,
+                          outputs > 0 ? list[0].v + i * pm_shape_count(shape) : NULL, shape, pictures);
+        for (int k = 0; k < PM_MAX_PICTURES && pictures[k].what; k++) {
+            warn(s, add_picture(s, pictures[k].what, i, &pictures[k].image));
+            pm_image_free(&pictures[k].image);
+        }
+    }
+    err = PM_OK;
+out:
+    return err;
+}
+
 static int add_activations(struct pm_summaries *s, struct pm_device *device,
                            struct pm_variables *variables)
 {
@@ -373,7 +433,7 @@ static int add_activations(struct pm_summaries *s, struct pm_device *device,
     if (!s->activations) {
         int batch = most < run->batch_size ? most : run->batch_size;
 
-        err = pm_activations_create(s->e, batch, device, variables, &s->activations);
+        err = pm_activations_create(s->e, batch, false, device, variables, &s->activations);
         if (err < 0 && err != PM_ELOST) {
             PM_WARN("events", "run.summary_activations: %s; going on without", pm_error_text());
             s->no_activations = true;
@@ -398,6 +458,7 @@ int pm_summaries_write(struct pm_summaries *s, uint64_t step, const struct pm_st
     if (s->e->config->run.summary_gradients)
         PM_TRY(add_gradients(s, master));
     PM_TRY(add_activations(s, device, variables));
+    PM_TRY(add_painted(s, device, variables));
     warn(s, add_pictures(s));
     warn(s, pm_events_write(s->train, step));
     PM_DEBUG("events", "step %llu: summaries in %.1f ms", (unsigned long long)step,
