@@ -74,12 +74,6 @@ CASES.update({
                      decoder_separable=False, decoder_filters=64),
         original=dict(atrous_rates=[2], aspp_with_separable_conv=False, decoder_output_stride=[8, 4],
                       decoder_use_separable_conv=False, decoder_filters=64)),
-    "deeplab_sum_merge": case(
-        "mobilenet_v3_small_seg", 4, 97, 65, 16, whole=False,
-        options=dict(aspp_squeeze_excite=True, decoder_strides=[4], decoder_sum_merge=True,
-                     decoder_filters=32),
-        original=dict(aspp_with_squeeze_and_excitation=True, decoder_output_stride=[4],
-                      decoder_use_sum_merge=True, decoder_filters=32)),
     "deeplab_cell": case(
         "mobilenet_v3_small_seg", 4, 97, 65, 16, whole=False,
         options=dict(dense_prediction_cell=CELL),
