@@ -204,7 +204,10 @@ PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-enum { LANES = 256 }; /* scratch: a partial sum and a count for each */
+enum {
+    LANES = 256,       /* scratch: a partial sum and a count for each */
+    MOST_ROWS = 65536, /* beyond, each is a workgroup */
+};
 
 static bool rows_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                       struct pm_picks *out)
@@ -219,10 +222,15 @@ static bool rows_pick(const struct pm_caps *caps, const void *params, size_t cou
 static bool sum_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                      struct pm_picks *out)
 {
-    (void)caps, (void)params, (void)count;
-    if (level > 0)
+    const bool wide = count > MOST_ROWS;
+
+    (void)caps, (void)params;
+    if (level > (wide ? 1 : 0))
         return false;
-    pm_pick_elements("softmax_cross_entropy_part", 64, LANES, out);
+    if (wide && level == 0)
+        pm_pick_elements("softmax_cross_entropy_part_wide", 64, LANES * 64, out);
+    else
+        pm_pick_elements("softmax_cross_entropy_part", 64, LANES, out);
     out->d[1] = out->d[0];
     out->d[1].shader = "softmax_cross_entropy_sum";
     out->d[1].groups[0] = 1;

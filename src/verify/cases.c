@@ -183,6 +183,8 @@ static const struct verify_case cases[] = {
     { "hard_examples", PM_SHAPE4(2, 9, 11, 4),
       "ignore_label=1 label_weights=[1,2,0.5,3,1,1] top_k_percent=0.3", true,
       "[{'name':'a','layer':'conv2d','filters':6,'kernel':1}]" },
+    { "many_rows", PM_SHAPE4(1, 257, 256, 1), "ignore_label=1 normalize=kept_pixels", false,
+      "[{'name':'a','layer':'conv2d','filters':4,'kernel':1}]" },
     { "degrees", PM_SHAPE4(2, 5, 7, 4), "ignore_label=0.5", true,
       "[{'name':'a','layer':'conv2d','filters':2,'kernel':1}]",
       .loss_layer = "matting_cross_entropy" },

@@ -131,6 +131,9 @@ static const struct check_case depthwise_cases[] = {
     { "depthwise_conv2d kernel=9 bias=false", "1x9x12x17" }, /* more taps than one list takes */
     { "depthwise_conv2d bias=false", "2x56x56x128", .large = true },
     { "depthwise_conv2d stride=2 bias=false", "1x112x112x96", .large = true },
+    { "depthwise_conv2d dilation=2 bias=false", "2x33x33x728", .large = true },
+    { "depthwise_conv2d dilation=12 bias=false", "2x33x33x320", .large = true },
+    { "depthwise_conv2d dilation=36 bias=false", "1x65x65x256", .large = true },
     { 0 },
 };
 const struct pm_layer_test pm_test_depthwise_conv2d = { depthwise_cases, depthwise };
