@@ -19,6 +19,7 @@ enum pm_init_kind {
     PM_INIT_XAVIER,           /* uniform +-sqrt(6 / (fan_in + fan_out)) */
     PM_INIT_VARIANCE_SCALING, /* truncated normal, stddev sqrt(1.3 * a / fan_in), a = 2 */
     PM_INIT_VARIANCE_FAN_OUT, /* the same over fan_out */
+    PM_INIT_VARIANCE_UNIFORM, /* uniform +-sqrt(3 a / fan_in) */
     PM_INIT_GIVEN,            /* read(from, ...): values of a model that was read */
 };
 struct pm_init {
@@ -30,7 +31,7 @@ struct pm_init {
     const void *from;
 };
 /* "truncated(0.1)", "xavier", "variance_scaling(2)", "constant(0.1)", "normal(0.01)",
- * "variance_scaling_fan_out(2)". */
+ * "variance_scaling_fan_out(2)", "variance_scaling_uniform(1)". */
 int pm_init_parse(const char *text, struct pm_init *out, const char *where);
 
 struct pm_variable {

@@ -60,6 +60,7 @@ int pm_init_parse(const char *text, struct pm_init *out, const char *where)
         { "xavier", PM_INIT_XAVIER, 0 },
         { "variance_scaling", PM_INIT_VARIANCE_SCALING, 2 },
         { "variance_scaling_fan_out", PM_INIT_VARIANCE_FAN_OUT, 2 },
+        { "variance_scaling_uniform", PM_INIT_VARIANCE_UNIFORM, 1 },
     };
     size_t length = strcspn(text, "(");
 
@@ -84,7 +85,8 @@ int pm_init_parse(const char *text, struct pm_init *out, const char *where)
     }
     return pm_fail(PM_ECONFIG, "%s: '%s' is no way to make initial values (constant(a), "
                    "truncated(stddev), normal(stddev), xavier, variance_scaling(factor), "
-                   "variance_scaling_fan_out(factor))", where, text);
+                   "variance_scaling_fan_out(factor), variance_scaling_uniform(factor))", where,
+                   text);
 }
 
 /* ---- geometry -------------------------------------------------------------------------- */

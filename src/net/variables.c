@@ -138,6 +138,9 @@ int pm_variable_initial(const struct pm_variable *v, uint64_t seed, float *out)
         case PM_INIT_VARIANCE_FAN_OUT:
             out[i] = (float)(sqrt(1.3 * a / v->fan_out) * pm_rng_truncated(&r));
             break;
+        case PM_INIT_VARIANCE_UNIFORM:
+            out[i] = (float)(sqrt(3 * a / in) * (2 * pm_rng_uniform(&r) - 1));
+            break;
         case PM_INIT_GIVEN:
             break;
         }

@@ -14,6 +14,8 @@ struct pm_deeplab_options {
     struct pm_nets_options nets;        /* output_stride, depth_multiplier, batch norm ... */
     double head_batch_norm_decay;       /* of what stands behind the backbone */
     struct pm_ints multi_grid;          /* dilations of the last block's units; none: 1 */
+    int nas_stem_filters;               /* width of searched cells at output stride 4 */
+    bool nas_classification_head, nas_remove_os32_stride;
     bool bounded_activation;            /* relu6, and sums clipped to +-6 */
     struct pm_floats image_pyramid;     /* scales; none: 1 */
     int merge_method;                   /* enum: 0 max, 1 avg */
@@ -125,6 +127,9 @@ extern const struct pm_backbone pm_backbone_xception_41, pm_backbone_xception_65
 extern const struct pm_backbone pm_backbone_resnet_v1_18, pm_backbone_resnet_v1_18_beta,
     pm_backbone_resnet_v1_50, pm_backbone_resnet_v1_50_beta, pm_backbone_resnet_v1_101,
     pm_backbone_resnet_v1_101_beta;
+
+/* nas_..., drop_path_keep. */
+extern const struct pm_backbone pm_backbone_nas_pnasnet, pm_backbone_nas_hnasnet;
 
 /* multi_grid as `count` numbers, 1 where none are given; false, with the net's error set, when others
  * are. */

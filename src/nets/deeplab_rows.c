@@ -31,6 +31,19 @@ XCEPTION(41);
 XCEPTION(65);
 XCEPTION(71);
 
+#define NAS                                                                                        \
+    PM_INT(pm_deeplab_options, nas_stem_filters, 20, 1, 1 << 12,                                   \
+           "width of a cell's states at output stride 4, twice as many at 8 and so on"),           \
+    PM_BOOL(pm_deeplab_options, nas_classification_head, false,                                    \
+            "behind the cells convolutions down to output stride 32 and one to 2048 channels"),    \
+    PM_BOOL(pm_deeplab_options, nas_remove_os32_stride, false,                                     \
+            "cells of output stride 32 have the size of those of 16"),                             \
+    PM_NETS_DROP_PATH(1, 30000)
+PM_DEEPLAB(nas_pnasnet, "DeepLab on 12 progressively searched cells", "deeplab", 4e-5f, 0.9997, 0.001,
+           NAS, { 0 });
+PM_DEEPLAB(nas_hnasnet, "DeepLab on 12 cells of a net searched as a whole; output_stride is 8",
+           "deeplab", 4e-5f, 0.9997, 0.001, NAS, { 0 });
+
 /* TensorFlow's fused batch norm adds at least 1.001e-5 for the originals' 1e-5. */
 #define RESNET(id, text, source, units)                                                            \
     PM_DEEPLAB(resnet_##id, "DeepLab on a residual net of " text, source, 1e-4f, 0.95, 1.001e-5,   \

@@ -13,6 +13,7 @@
 enum { PAIRS = 5, STATES = PAIRS + 2 };
 
 #define WEIGHTS "bias=false weights_init=variance_scaling_fan_out"
+#define DENSE_WEIGHTS "bias=false weights_init=variance_scaling_uniform(0.33333333)"
 
 /* The cell that is being built. */
 struct cell {
@@ -25,7 +26,7 @@ struct cell {
 };
 
 struct operation {
-    char kind[8]; /* "sep", "avg", "max", "id" */
+    char kind[8]; /* "sep", "atr", "avg", "max", "id" */
     int kernel;
     int state;
 };
@@ -35,19 +36,26 @@ static const char *join(const struct cell *c, const char *scope, const char *nam
     return pm_arena_printf(c->net->arena, "%s/%s", scope, name);
 }
 
+/* In a pass its nodes' names begin with the pass's. */
 static struct pm_node *relu(struct pm_net *net, struct pm_node *x)
 {
-    const char *name = pm_arena_printf(net->arena, "%s/Relu", x->name);
+    const char *own = net->pass ? x->name + strlen(net->pass) + 1 : x->name;
+    const char *name = pm_arena_printf(net->arena, "%s/Relu", own);
     struct pm_node *y = pm_net_find(net, name);
 
-    return y ? y : pm_net_add(net, name, x, "relu");
+    return y && y->in[0] == x ? y : pm_net_add(net, name, x, "relu");
 }
 
-static struct pm_node *conv(struct pm_net *net, const char *name, struct pm_node *x, int filters,
+static const char *weights(const struct cell *c)
+{
+    return c->nas->dense ? DENSE_WEIGHTS : WEIGHTS;
+}
+
+static struct pm_node *conv(const struct cell *c, const char *name, struct pm_node *x, int filters,
                             int stride)
 {
-    return pm_net_add(net, name, x, "conv2d filters=%d kernel=1 stride=%d " WEIGHTS, filters,
-                      stride);
+    return pm_net_add(c->net, name, x, "conv2d filters=%d kernel=1 stride=%d %s", filters, stride,
+                      weights(c));
 }
 
 static struct pm_node *norm(const struct cell *c, const char *name, struct pm_node *x,
@@ -65,7 +73,7 @@ static struct pm_node *reduction(const struct cell *c, struct pm_node *x)
     const int odd_h = x->out_shape.dim[1] % 2, odd_w = x->out_shape.dim[2] % 2;
     struct pm_node *path[2];
 
-    path[0] = conv(c->net, join(c, c->scope, "path1_conv"), x, c->filters / 2, 2);
+    path[0] = conv(c, join(c, c->scope, "path1_conv"), x, c->filters / 2, 2);
     x = pm_net_add(c->net, join(c, c->scope, "path2_crop"), x, "slice begin=[0,1,1,0]");
     path[1] = pm_net_add(c->net, join(c, c->scope, "path2_conv"), x,
                          "conv2d filters=%d kernel=1 stride=2 padding=explicit pad=[0,%d,0,%d] "
@@ -80,15 +88,42 @@ static struct pm_node *previous(const struct cell *c, struct pm_node *x, struct 
 
     if (!before)
         return x;
-    if (then[1] != now[1] || then[2] != now[2])
-        return reduction(c, relu(c->net, before));
-    if (then[3] == c->filters)
+    if (then[1] != now[1] || then[2] != now[2]) {
+        if (!c->nas->dense)
+            return reduction(c, relu(c->net, before));
+        before = pm_net_add(c->net, join(c, c->scope, "prev_resized"), before,
+                            "resize size=[%d,%d] coordinates=align_corners", now[1], now[2]);
+    }
+    if (before->out_shape.dim[3] == c->filters)
         return before;
-    x = conv(c->net, join(c, c->scope, "prev_1x1"), relu(c->net, before), c->filters, 1);
+    x = conv(c, join(c, c->scope, "prev_1x1"), relu(c->net, before), c->filters, 1);
     return norm(c, join(c, c->scope, "prev_bn"), x, NULL);
 }
 
 /* ---- operations ------------------------------------------------------------------------- */
+
+static const char *window(const struct cell *c, int kernel, int stride)
+{
+    return c->nas->dense ? pm_nets_window_same(c->net->arena, kernel, stride, 1)
+                         : pm_nets_window(c->net->arena, c->o, kernel, stride, 1);
+}
+
+/* In place of a stride the map is resized to half, and not dilated. */
+static struct pm_node *atrous(const struct cell *c, const char *scope, struct pm_node *x, int kernel,
+                              int stride, struct pm_node *residual)
+{
+    const char *name = pm_arena_printf(c->net->arena, "%s/atrous_%dx%d", scope, kernel, kernel);
+    const char *bn = pm_arena_printf(c->net->arena, "%s/bn_atr_%dx%d", scope, kernel, kernel);
+    const int h = (x->out_shape.dim[1] + 1) / 2, w = (x->out_shape.dim[2] + 1) / 2;
+
+    x = relu(c->net, x);
+    if (stride == 2)
+        x = pm_net_add(c->net, join(c, scope, "resized"), x,
+                       "resize size=[%d,%d] coordinates=align_corners", h, w);
+    x = pm_net_add(c->net, name, x, "conv2d filters=%d %s %s", c->filters,
+                   pm_nets_window_same(c->net->arena, kernel, 1, stride == 2 ? 1 : 2), weights(c));
+    return norm(c, bn, x, residual);
+}
 
 /* Separable convolutions, two of them; only the first has the stride. */
 static struct pm_node *separable(const struct cell *c, const char *scope, struct pm_node *x,
@@ -100,10 +135,10 @@ static struct pm_node *separable(const struct cell *c, const char *scope, struct
     for (int i = 1; i <= 2; i++) {
         const char *name = pm_arena_printf(a, "%s/separable_%dx%d_%d", scope, kernel, kernel, i);
 
-        x = pm_net_add(c->net, name, x, "depthwise_conv2d kernel=%d stride=%d " WEIGHTS, kernel,
-                       i == 1 ? stride : 1);
+        x = pm_net_add(c->net, name, x, "depthwise_conv2d %s %s", window(c, kernel,
+                       i == 1 ? stride : 1), weights(c));
         x = pm_net_add(c->net, join(c, name, "pointwise"), x, "conv2d filters=%d kernel=1 scope=%s "
-                       "weights_name=pointwise_weights " WEIGHTS, c->filters, name);
+                       "weights_name=pointwise_weights %s", c->filters, name, weights(c));
         name = pm_arena_printf(a, "%s/bn_sep_%dx%d_%d", scope, kernel, kernel, i);
         x = i == 1 ? pm_nets_batch_norm(c->net, c->o, name, x, NULL, "activation=relu")
                    : norm(c, name, x, residual);
@@ -128,9 +163,14 @@ static bool drops(const struct cell *c, const struct operation *op)
     return op->kind[0] != 'i' && c->keep < 1;
 }
 
+static bool is(const struct operation *op, const char *kind)
+{
+    return strcmp(op->kind, kind) == 0;
+}
+
 static bool ends_in_sum(const struct cell *c, const struct operation *op, const struct pm_node *x)
 {
-    return drops(c, op) || op->kind[0] == 's' || matched(c, op, x);
+    return drops(c, op) || is(op, "sep") || is(op, "atr") || matched(c, op, x);
 }
 
 /* residual: added at the end, which must be able to, or NULL. */
@@ -141,15 +181,17 @@ static struct pm_node *apply(const struct cell *c, const char *scope, const stru
     const bool identity = op->kind[0] == 'i', match = matched(c, op, x);
     struct pm_node *added = drops(c, op) ? NULL : residual; /* by batch norm */
 
-    if (op->kind[0] == 's') {
+    if (is(op, "sep")) {
         x = separable(c, scope, x, op->kernel, stride, added);
+    } else if (is(op, "atr")) {
+        x = atrous(c, scope, x, op->kernel, stride, added);
     } else {
         if (!identity)
             x = pm_net_add(c->net, join(c, scope, "pool"), x,
                            "%s_pool kernel=%d stride=%d padding=same", op->kind, op->kernel,
                            stride);
         if (match) {
-            x = conv(c->net, join(c, scope, "1x1"), identity ? relu(c->net, x) : x, c->filters,
+            x = conv(c, join(c, scope, "1x1"), identity ? relu(c->net, x) : x, c->filters,
                      identity ? stride : 1);
             x = norm(c, join(c, scope, "bn_1"), x, added);
         }
@@ -200,7 +242,7 @@ static struct pm_node *output(const struct cell *c, struct pm_node **states)
         if (states[i]->out_shape.dim[3] != c->filters) {
             const char *name = pm_arena_printf(c->net->arena, "%s/reduction_%d", scope, i);
 
-            states[i] = conv(c->net, join(c, name, "path_conv"), states[i], c->filters, 1);
+            states[i] = conv(c, join(c, name, "path_conv"), states[i], c->filters, 1);
             states[i] = norm(c, join(c, name, "path_bn"), states[i], NULL);
         }
         out[count++] = states[i];
@@ -218,11 +260,20 @@ static struct pm_node *add_cell(struct cell *c, const char *scope, int number, s
     c->scope = scope;
     c->keep = 1 - (number + 1) / all * (1 - c->o->drop_path_keep);
     states[1] = previous(c, x, before);
-    x = conv(c->net, join(c, scope, "1x1"), relu(c->net, x), c->filters, 1);
+    x = conv(c, join(c, scope, "1x1"), relu(c->net, x), c->filters, 1);
     states[0] = norm(c, join(c, scope, "beginning_bn"), x, NULL);
     for (int i = 0; i < PAIRS; i++)
         states[i + 2] = pair(c, i, states);
     return output(c, states);
+}
+
+struct pm_node *pm_nas_cell(const struct pm_nas *n, struct pm_net *net, const char *scope,
+                            int number, int filters, int stride, struct pm_node *x,
+                            struct pm_node *before, const struct pm_nets_options *o)
+{
+    struct cell c = { .nas = n, .net = net, .o = o, .filters = filters, .stride = stride };
+
+    return add_cell(&c, scope, number, x, before);
 }
 
 /* Two maps: the last and the one before it. */
@@ -258,7 +309,7 @@ static struct pm_node *auxiliary(const struct cell *c, int number, struct pm_nod
 
     x = pm_net_add(c->net, join(c, scope, "AvgPool2D"), relu(c->net, x),
                    "avg_pool kernel=5 stride=3 padding=valid");
-    x = conv(c->net, join(c, scope, "proj"), x, 128, 1);
+    x = conv(c, join(c, scope, "proj"), x, 128, 1);
     x = pm_nets_batch_norm(c->net, c->o, join(c, scope, "aux_bn0"), x, NULL, "activation=relu");
     x = pm_net_add(c->net, join(c, scope, "Conv"), x, "conv2d filters=768 kernel=[%d,%d] "
                    "padding=valid " WEIGHTS, x->out_shape.dim[1], x->out_shape.dim[2]);

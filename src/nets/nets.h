@@ -199,7 +199,7 @@ struct pm_node *pm_branches_chain(const struct pm_branches *b, const char *prefi
 
 /* A cell has five pairs of operations whose sums are its states 2 to 6: "sep5 0 + max3 1" is a
  * separable 5x5 convolution (two of them) of state 0 and a 3x3 maximum of state 1; "avg3" averages,
- * "id0" is the state itself. State 0 is made of the map before the cell, state 1 of the one before
+ * "id0" is the state itself, "atr5" a 5x5 convolution dilated by 2. State 0 is made of the map before the cell, state 1 of the one before
  * that. used: states that do not join in the cell's output. */
 struct pm_nas_cell {
     const char *pairs[5];
@@ -213,8 +213,14 @@ struct pm_nas {
     int filters;  /* of the first of them; twice as many from each reduction on */
     int stem;     /* filters of the first layer, stride 2, before two reductions; 0: 32x32 images */
     bool far;     /* behind a reduction, state 1 is of the map two before it, not of its input */
+    bool dense;   /* DeepLab's: maps of other sizes are resized, strides pad symmetrically, weights
+                   * begin uniform; what stands before and behind the cells is deeplab_nas.c's */
 };
 void pm_nas_build(const struct pm_nas *n, struct pm_net *net, struct pm_node *images, int classes,
                   const struct pm_nets_options *o, struct pm_heads *heads);
+/* Its cell `number`, SCOPE, upon x and the map before it. stride 2 halves the map. */
+struct pm_node *pm_nas_cell(const struct pm_nas *n, struct pm_net *net, const char *scope,
+                            int number, int filters, int stride, struct pm_node *x,
+                            struct pm_node *before, const struct pm_nets_options *o);
 
 #endif

@@ -17,6 +17,17 @@ static struct pm_deeplab_options options_of(int output_stride)
     };
 }
 
+static struct pm_deeplab_options searched(int output_stride, bool head, bool removed)
+{
+    struct pm_deeplab_options o = options_of(output_stride);
+
+    o.nas_stem_filters = 20;
+    o.nas_classification_head = head;
+    o.nas_remove_os32_stride = removed;
+    o.nets.drop_path_keep = 1;
+    return o;
+}
+
 static struct pm_net *build(const struct pm_backbone *b, const struct pm_deeplab_options *o,
                             int height, int width, struct pm_node **last)
 {
@@ -316,6 +327,197 @@ static void bounded(void **state)
     pm_net_destroy(&net);
 }
 
+/* ---- variables --------------------------------------------------------------------------- */
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static const char *shape_text(struct pm_shape s, char text[64])
+{
+    int n = 0;
+
+    for (int i = 0; i < s.rank; i++)
+        n += snprintf(text + n, 64 - (size_t)n, "%s%d", i ? ", " : "[", s.dim[i]);
+    snprintf(text + n, 64 - (size_t)n, "]");
+    return text;
+}
+
+/* Lines as in tests/golden/deeplab_variables.py, sorted; their SHA-256 in hexadecimal digits. */
+static void digest(struct pm_net *net, char text[65])
+{
+    const char **lines = pm_arena_alloc(net->arena, (size_t)net->var_count * sizeof *lines);
+    struct pm_sha256 sha;
+    char shape[64];
+
+    for (int i = 0; i < net->var_count; i++) {
+        const struct pm_variable *v = net->vars[i];
+        const char *role = !v->trainable ? "kept" : v->regularize ? "decayed" : "trained";
+        lines[i] = pm_arena_printf(net->arena, "%s %s %s\n", v->name, shape_text(v->shape, shape), role);
+    }
+    qsort(lines, (size_t)net->var_count, sizeof *lines, by_bytes);
+    pm_sha256_start(&sha);
+    for (int i = 0; i < net->var_count; i++)
+        pm_sha256_add(&sha, lines[i], strlen(lines[i]));
+    pm_sha256_end(&sha, text);
+}
+
+static int golden_number(const cJSON *row, const char *key)
+{
+    const cJSON *v = cJSON_GetObjectItem(row, key);
+
+    assert_true(cJSON_IsNumber(v));
+    return (int)v->valuedouble;
+}
+
+static void expect_variables(const cJSON *row, const struct pm_backbone *b)
+{
+    struct pm_deeplab_options o = searched(golden_number(row, "output_stride"), false, false);
+    int trained = 0, decayed = 0, elements = 0;
+    struct pm_node *last;
+    char text[65];
+
+    o.nets.depth_multiplier = cJSON_GetObjectItem(row, "depth_multiplier")->valuedouble;
+    struct pm_net *net = build(b, &o, 65, 65, &last);
+    for (int i = 0; i < net->var_count; i++)
+        if (net->vars[i]->trainable) {
+            trained++;
+            decayed += net->vars[i]->regularize;
+            elements += (int)pm_shape_count(net->vars[i]->shape);
+        }
+    if (net->var_count != golden_number(row, "variables") ||
+        trained != golden_number(row, "trained") || decayed != golden_number(row, "decayed") ||
+        elements != golden_number(row, "elements"))
+        fail_msg("%s: %d variables, %d trained, %d with weight decay, %d elements", b->name,
+                 net->var_count, trained, decayed, elements);
+    digest(net, text);
+    if (strcmp(text, cJSON_GetObjectItem(row, "sha256")->valuestring) != 0)
+        fail_msg("%s: names, shapes or roles of variables are others", b->name);
+    pm_net_destroy(&net);
+}
+
+/* Against the original's, of every backbone. */
+static void variables(void **state)
+{
+    const char *source = getenv("PUMICE_SOURCE");
+    char path[1024], *text;
+    const cJSON *row;
+    size_t size;
+    bool seen[PM_COUNT(all)] = { false };
+    int searched_ones = 0;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/golden/deeplab_variables.json", source ? source : ".");
+    if (pm_file_read(path, &text, &size))
+        fail_msg("%s", pm_error_text());
+    cJSON *rows = cJSON_Parse(text);
+    pm_free(text);
+    assert_true(cJSON_IsArray(rows));
+    cJSON_ArrayForEach(row, rows) {
+        const char *name = cJSON_GetObjectItem(row, "backbone")->valuestring;
+        for (size_t i = 0; i < PM_COUNT(all); i++)
+            if (strcmp(all[i].backbone->name, name) == 0) {
+                expect_variables(row, all[i].backbone);
+                seen[i] = true;
+            }
+        const bool p = strcmp(name, "nas_pnasnet") == 0, h = strcmp(name, "nas_hnasnet") == 0;
+        if (p || h)
+            expect_variables(row, p ? &pm_backbone_nas_pnasnet : &pm_backbone_nas_hnasnet);
+        searched_ones += p || h;
+    }
+    assert_int_equal(searched_ones, 4);
+    for (size_t i = 0; i < PM_COUNT(all); i++)
+        assert_true(seen[i]);
+    cJSON_Delete(rows);
+}
+
+/* ---- searched cells ---------------------------------------------------------------------- */
+
+/* Sizes and widths of the last map and of those that a decoder joins, for pictures of 129 x 97. */
+static void searched_maps(void **state)
+{
+    static const struct {
+        const struct pm_backbone *b;
+        int stride;
+        bool head, removed;
+        int last[2], low[3][2]; /* stride and channels */
+    } cases[] = {
+#define PNAS &pm_backbone_nas_pnasnet
+#define HNAS &pm_backbone_nas_hnasnet
+        { PNAS, 8, 0, 0, { 8, 200 }, { { 4, 128 }, { 8, 200 }, { 8, 200 } } },
+        { PNAS, 16, 0, 0, { 16, 400 }, { { 4, 128 }, { 8, 200 }, { 16, 400 } } },
+        { PNAS, 32, 0, 0, { 32, 800 }, { { 4, 128 }, { 8, 200 }, { 16, 400 } } },
+        { PNAS, 32, 0, 1, { 16, 800 }, { { 4, 128 }, { 8, 200 }, { 16, 400 } } },
+        { PNAS, 16, 1, 0, { 16, 2048 }, { { 4, 128 }, { 8, 200 }, { 16, 400 } } },
+        { HNAS, 8, 0, 0, { 8, 200 }, { { 4, 100 }, { 8, 200 }, { 16, 400 } } },
+        { HNAS, 8, 0, 1, { 8, 200 }, { { 4, 100 }, { 8, 200 }, { 16, 400 } } },
+        { HNAS, 8, 1, 0, { 8, 2048 }, { { 4, 100 }, { 8, 200 }, { 16, 400 } } },
+        { HNAS, 32, 1, 0, { 32, 2048 }, { { 4, 100 }, { 8, 200 }, { 16, 400 } } },
+#undef PNAS
+#undef HNAS
+    };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        const struct pm_deeplab_options o =
+            searched(cases[i].stride, cases[i].head, cases[i].removed);
+        const int *want = cases[i].last;
+        struct pm_node *last;
+        struct pm_net *net = build(cases[i].b, &o, 129, 97, &last);
+
+        expect_shape(net, last->name, PM_SHAPE4(1, reduced(129, want[0]), reduced(97, want[0]),
+                                                want[1]));
+        for (int k = 0; k < 3; k++) {
+            want = cases[i].low[k];
+            expect_shape(net, cases[i].b->low[k],
+                         PM_SHAPE4(1, reduced(129, want[0]), reduced(97, want[0]), want[1]));
+        }
+        pm_net_destroy(&net);
+    }
+}
+
+/* The head dilates beyond output_stride; a searched net that ends at 8 is refused at others. */
+static void searched_head(void **state)
+{
+    struct pm_deeplab_options o = searched(8, true, false);
+    struct pm_node *last;
+    struct pm_net *net = build(&pm_backbone_nas_hnasnet, &o, 129, 97, &last);
+
+    (void)state;
+    expect_option(net, "hnasnet/downsample_os16_conv", "dilation", 2);
+    expect_option(net, "hnasnet/downsample_os32_conv", "dilation", 4);
+    expect_shape(net, "hnasnet/downsample_os32_conv", PM_SHAPE4(1, 17, 13, 1024));
+    pm_net_destroy(&net);
+    o = searched(16, true, false);
+    net = build(&pm_backbone_nas_hnasnet, &o, 129, 97, &last);
+    expect_option(net, "hnasnet/downsample_os16_conv", "stride", 2);
+    expect_option(net, "hnasnet/downsample_os32_conv", "dilation", 2);
+    pm_net_destroy(&net);
+    expect_refusal("deeplab_nas_hnasnet", 65, "{\"output_stride\": 16}",
+                   "model.output_stride: deeplab_nas_hnasnet ends at 8, not 16");
+}
+
+/* The same net over other pictures makes no new variables. */
+static void searched_passes(void **state)
+{
+    const struct pm_deeplab_options o = searched(8, false, false);
+    struct pm_node *last;
+    struct pm_net *net = build(&pm_backbone_nas_hnasnet, &o, 65, 65, &last);
+    const int variables = net->var_count, nodes = net->count;
+    struct pm_node *images = pm_net_input(net, "half", PM_SHAPE4(1, 33, 33, 3), PM_F32);
+
+    (void)state;
+    net->pass = "half";
+    last = pm_backbone_nas_hnasnet.build(net, images, &o);
+    assert_int_equal(net->error, PM_OK);
+    net->pass = NULL;
+    assert_int_equal(net->var_count, variables);
+    assert_int_equal(net->count, 2 * nodes);
+    expect_shape(net, last->name, PM_SHAPE4(1, 5, 5, 200));
+    pm_net_destroy(&net);
+}
+
 /* ---- what a decoder joins ---------------------------------------------------------------- */
 
 /* No activation has touched what comes of ResNets and Xception. */
@@ -376,6 +578,10 @@ int main(void)
         cmocka_unit_test(rates),
         cmocka_unit_test(grid),
         cmocka_unit_test(bounded),
+        cmocka_unit_test(variables),
+        cmocka_unit_test(searched_maps),
+        cmocka_unit_test(searched_head),
+        cmocka_unit_test(searched_passes),
         cmocka_unit_test(low_activations),
         cmocka_unit_test(multiplied_widths),
     };

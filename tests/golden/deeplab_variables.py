@@ -1,0 +1,107 @@
+"""Makes tests/golden/deeplab_variables.json: the variables of DeepLab's backbones in the original program.
+
+    python3 tests/golden/deeplab_variables.py RESEARCH
+
+RESEARCH and what is needed: as deeplab_nets.py says. Of each backbone: how many variables it has, how many
+are trained, how many of these have weight decay, the trained ones' elements, and the SHA-256 of the lines
+NAME SHAPE ROLE in the order of their bytes, as in
+
+    MobilenetV2/Conv/BatchNorm/beta [32] trained
+    MobilenetV2/Conv/BatchNorm/moving_mean [32] kept
+    MobilenetV2/Conv/weights [3, 3, 3, 32] decayed
+
+They are the same at output strides 8 and 32, which is looked at here, but for the searched nets', which
+are listed for each output stride."""
+import hashlib
+import importlib
+import json
+import math
+import os
+import sys
+import types
+
+import tensorflow.compat.v1 as tf
+
+import deeplab_nets
+
+CASES = [(name, 1) for name in (
+    "mobilenet_v2", "mobilenet_v3_large_seg", "mobilenet_v3_small_seg", "mobilenet_edgetpu",
+    "xception_41", "xception_65", "xception_71", "resnet_v1_18", "resnet_v1_18_beta", "resnet_v1_50",
+    "resnet_v1_50_beta", "resnet_v1_101", "resnet_v1_101_beta")]
+CASES += [("mobilenet_v2", 0.5), ("mobilenet_v2", 1.3), ("mobilenet_v3_large_seg", 0.75)]
+SEARCHED = [("nas_pnasnet", 8), ("nas_pnasnet", 16), ("nas_pnasnet", 32), ("nas_hnasnet", 8)]
+OPTIONS = {"nas_stem_output_num_conv_filters": 20, "nas_use_classification_head": False,
+           "nas_remove_os32_stride": False}
+
+
+def import_searched(extractor):
+    """The searched nets, which deeplab_nets.py leaves out."""
+    import tf_slim
+    import deeplab.core
+
+    class HParams(types.SimpleNamespace):
+        def set_hparam(self, name, value):
+            setattr(self, name, value)
+
+    contrib = sys.modules["tensorflow.contrib"]
+    contrib.framework = contrib.layers = tf_slim
+    contrib.training = types.ModuleType("tensorflow.contrib.training")
+    contrib.training.HParams = HParams
+    sys.modules.update({"tensorflow.contrib.framework": tf_slim, "tensorflow.contrib.layers": tf_slim,
+                        "tensorflow.contrib.training": contrib.training})
+    del sys.modules["deeplab.core.nas_network"]
+    deeplab.core.__dict__.pop("nas_network", None)
+    nets = importlib.import_module("deeplab.core.nas_network")
+    for name, made in (("nas_pnasnet", nets.pnasnet), ("nas_hnasnet", nets.hnasnet)):
+        extractor.networks_map[name] = made
+        extractor.arg_scopes_map[name] = nets.nas_arg_scope
+
+
+def variables(extractor, backbone, multiplier, stride):
+    """name -> (shape, role)"""
+    with tf.Graph().as_default():
+        images = tf.placeholder(tf.float32, [1, 65, 65, 3])
+        extractor.extract_features(images, output_stride=stride, model_variant=backbone,
+                                   depth_multiplier=multiplier, weight_decay=1e-4, is_training=True,
+                                   fine_tune_batch_norm=True, nas_architecture_options=OPTIONS)
+        trained = {v.op.name for v in tf.trainable_variables()}
+        decayed = {x.op.name.split("/Regularizer/")[0].replace("kernel", "weights")
+                   for x in tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)}
+        found = {v.op.name: v.shape.as_list() for v in tf.global_variables()}
+    assert decayed <= trained
+    return {name: (shape, "decayed" if name in decayed else "trained" if name in trained else "kept")
+            for name, shape in found.items()}
+
+
+def summary(found):
+    lines = "".join(sorted(f"{name} {shape} {role}\n" for name, (shape, role) in found.items()))
+    return {"variables": len(found), "trained": sum(r != "kept" for _, r in found.values()),
+            "decayed": sum(r == "decayed" for _, r in found.values()),
+            "elements": sum(math.prod(s) for s, r in found.values() if r != "kept"),
+            "sha256": hashlib.sha256(lines.encode()).hexdigest()}
+
+
+def main(research):
+    deeplab_nets.import_deeplab(research)
+    from deeplab.core import feature_extractor
+    rows = []
+    for backbone, multiplier in CASES:
+        found = [variables(feature_extractor, backbone, multiplier, s) for s in (8, 32)]
+        assert found[0] == found[1]
+        rows.append({"backbone": backbone, "depth_multiplier": multiplier, "output_stride": 16,
+                     **summary(found[0])})
+    import_searched(feature_extractor)
+    for backbone, stride in SEARCHED:
+        found = variables(feature_extractor, backbone, 1, stride)
+        rows.append({"backbone": backbone, "depth_multiplier": 1, "output_stride": stride,
+                     **summary(found)})
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "deeplab_variables.json")
+    with open(path, "w") as f:
+        f.write("[\n" + ",\n".join(" " + json.dumps(r) for r in rows) + "\n]\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    tf.disable_v2_behavior()
+    main(sys.argv[1])
