@@ -4,53 +4,6 @@
  * k stride + 1 pixels lie upon each other. Any size works. */
 #include "nets/deeplab.h"
 
-int pm_deeplab_size(int size, float scale)
-{
-    return (int)(((float)size - 1) * scale + 1);
-}
-
-static const char *activation(const struct pm_deeplab *d)
-{
-    return d->o->bounded_activation ? "activation=relu6" : "activation=relu";
-}
-
-struct pm_node *pm_deeplab_conv(const struct pm_deeplab *d, const char *name, struct pm_node *x,
-                                int filters, int kernel, int rate)
-{
-    return pm_nets_conv_bn(d->net, &d->norm, name, x, activation(d),
-                           "conv2d filters=%d kernel=%d dilation=%d", filters, kernel, rate);
-}
-
-struct pm_node *pm_deeplab_separable(const struct pm_deeplab *d, const char *name,
-                                     struct pm_node *x, int filters, int kernel, int rate)
-{
-    struct pm_arena *a = d->net->arena;
-
-    x = pm_nets_conv_bn(d->net, &d->norm, pm_arena_printf(a, "%s_depthwise", name), x, activation(d),
-                        "depthwise_conv2d kernel=%d dilation=%d regularize=false "
-                        "weights_init=truncated(0.33)", kernel, rate);
-    return pm_nets_conv_bn(d->net, &d->norm, pm_arena_printf(a, "%s_pointwise", name), x,
-                           activation(d), "conv2d filters=%d kernel=1 weights_init=truncated(0.06)",
-                           filters);
-}
-
-struct pm_node *pm_deeplab_resize(const struct pm_deeplab *d, const char *name, struct pm_node *x,
-                                  const int size[2])
-{
-    const int *dim = x->out_shape.dim;
-
-    if (dim[1] == size[0] && dim[2] == size[1])
-        return x;
-    return pm_net_add(d->net, name, x, "resize size=[%d,%d] coordinates=align_corners", size[0],
-                      size[1]);
-}
-
-void pm_deeplab_map(const struct pm_deeplab *d, int stride, int size[2])
-{
-    for (int i = 0; i < 2; i++)
-        size[i] = pm_deeplab_size(d->size[i], 1 / (float)stride);
-}
-
 /* ---- logits ------------------------------------------------------------------------------ */
 
 /* logits/NAME: a 1x1 convolution. Without pyramid pooling the sum of one at every rate, logits/NAME_1

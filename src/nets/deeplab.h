@@ -194,6 +194,8 @@ struct pm_node *pm_deeplab_resize(const struct pm_deeplab *d, const char *name, 
  * The output is smaller than x: it is enlarged to x's size again behind a convolution. */
 struct pm_node *pm_deeplab_average(const struct pm_deeplab *d, const char *name, struct pm_node *x,
                                    const int grid[2], const int stride[2]);
+/* Height's or width's of a list of two numbers, which may be given as one. */
+int pm_deeplab_two(struct pm_ints v, int axis);
 /* Size of the map at a stride. */
 void pm_deeplab_map(const struct pm_deeplab *d, int stride, int size[2]);
 

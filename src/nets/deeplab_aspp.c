@@ -9,49 +9,11 @@ static const char *name_of(const struct pm_deeplab *d, const char *name)
     return pm_arena_printf(d->net->arena, "%s%s", name, d->instance);
 }
 
-/* A list of two numbers may be given as one. */
-static int of_two(struct pm_ints v, int axis)
-{
-    return v.v[axis < v.count ? axis : 0];
-}
-
-/* Pictures that the windows of averages are for: a window follows from their size, not from the map's. */
-static int pooling_crop(const struct pm_deeplab *d, int axis)
-{
-    const struct pm_ints crop = d->o->aspp_pooling_crop;
-
-    if (!crop.count)
-        return d->size[axis];
-    return d->scale == 1 ? of_two(crop, axis) : pm_deeplab_size(of_two(crop, axis), d->scale);
-}
-
-struct pm_node *pm_deeplab_average(const struct pm_deeplab *d, const char *name, struct pm_node *x,
-                                   const int grid[2], const int stride[2])
-{
-    const int *dim = x->out_shape.dim;
-    int window[2];
-
-    for (int i = 0; i < 2; i++) {
-        window[i] = pm_deeplab_size(pooling_crop(d, i),
-                                    1 / (float)(d->o->nets.output_stride * grid[i]));
-        if (window[i] > dim[1 + i] && !d->net->error)
-            d->net->error = pm_fail(PM_ECONFIG, "model.aspp_pooling_crop: %s averages windows of %d "
-                                    "along an axis of %d: the pictures' %d must be no smaller than the "
-                                    "crop's %d", name, window[i], dim[1 + i], d->size[i],
-                                    pooling_crop(d, i));
-    }
-    if (d->net->error)
-        return x;
-    if (window[0] == dim[1] && window[1] == dim[2])
-        return pm_net_add(d->net, name, x, "global_pool");
-    return pm_net_add(d->net, name, x, "avg_pool kernel=[%d,%d] stride=[%d,%d] padding=valid",
-                      window[0], window[1], stride[0], stride[1]);
-}
-
 static struct pm_node *image_level(const struct pm_deeplab *d, struct pm_node *x)
 {
     const struct pm_deeplab_options *o = d->o;
-    const int stride[2] = { of_two(o->aspp_pooling_stride, 0), of_two(o->aspp_pooling_stride, 1) };
+    const int stride[2] = { pm_deeplab_two(o->aspp_pooling_stride, 0),
+                            pm_deeplab_two(o->aspp_pooling_stride, 1) };
     const char *name = name_of(d, "image_pooling");
     int size[2];
     struct pm_node *y = pm_deeplab_average(d, pm_arena_printf(d->net->arena, "%s/average", name), x,
