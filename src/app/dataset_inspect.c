@@ -41,15 +41,17 @@ static void add_bytes_text(struct pm_str *s, const uint8_t *data, size_t size)
 
 static const char map_key[] = "image/segmentation/class/encoded";
 
-/* "PNG 366 x 500, labels 0 1 15 255"; false when it is no map of labels. */
+/* "PNG 366 x 500, labels 0 1 15 255"; false, with a warning, when it is no map of labels. */
 static bool add_map_text(struct pm_str *s, const uint8_t *data, size_t size)
 {
     struct pm_label map;
     uint8_t *seen = NULL;
     int shown = 0;
 
-    if (pm_label_decode(data, size, 0, map_key, &map) < 0)
+    if (pm_label_decode(data, size, 0, map_key, &map) < 0) {
+        PM_WARN("data", "%s", pm_error_text());
         return false;
+    }
     seen = pm_calloc(65536, 1);
     for (size_t i = 0; i < (size_t)map.height * (size_t)map.width; i++)
         seen[map.values[i]] = 1;

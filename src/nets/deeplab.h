@@ -36,8 +36,8 @@ struct pm_deeplab_options {
 };
 
 /* What every deeplab net has; batch norm's defaults are the backbone's. */
-#define PM_DEEPLAB_OPTIONS(decay, epsilon)                                                         \
-    PM_INT(pm_nets_options, output_stride, 16, 4, 32,                                              \
+#define PM_DEEPLAB_OPTIONS(stride, decay, epsilon)                                                 \
+    PM_INT(pm_nets_options, output_stride, stride, 4, 32,                                          \
            "image size over the backbone's last map's, a power of 2: from there on its "           \
            "convolutions are dilated in place of strides"),                                        \
     PM_NETS_BATCH_NORM(decay, epsilon),                                                            \
@@ -139,13 +139,16 @@ bool pm_backbone_grid(struct pm_net *net, const struct pm_backbone *b,
 /* The row of model deeplab_ID upon pm_backbone_ID (deeplab_rows.c has them); behind the backbone's
  * batch norm (decay, epsilon) its further options, { 0 } the last. */
 #define PM_DEEPLAB(id, text, source, weights_decay, decay, epsilon, ...)                           \
+    PM_DEEPLAB_AT(16, id, text, source, weights_decay, decay, epsilon, __VA_ARGS__)
+/* stride: output_stride's default. */
+#define PM_DEEPLAB_AT(stride, id, text, source, weights_decay, decay, epsilon, ...)                \
     static const struct pm_opt options_##id[] = {                                                  \
-        PM_DEEPLAB_OPTIONS(decay, epsilon), __VA_ARGS__                                            \
+        PM_DEEPLAB_OPTIONS(stride, decay, epsilon), __VA_ARGS__                                    \
     };                                                                                             \
     static void build_deeplab_##id(struct pm_net *net, struct pm_node *images, int num_classes,    \
                                    const void *options, struct pm_heads *heads)                    \
     {                                                                                              \
-        pm_deeplab_build(net, images, num_classes, options, &pm_backbone_##id, heads);                \
+        pm_deeplab_build(net, images, num_classes, options, &pm_backbone_##id, heads);             \
     }                                                                                              \
     const struct pm_net_row pm_net_row_deeplab_##id = {                                            \
         .name = "deeplab_" #id, .help = text, .task = "segmentation", .opts = options_##id,        \

@@ -134,8 +134,9 @@ def import_slim(folder):
     from tf_slim.layers import layers
     made = layers.normalization_layers.BatchNormalization
 
-    def batch_norm(*args, fused=None, **options):
-        return made(*args, fused=False if double else fused, **options)
+    def batch_norm(*args, fused=None, epsilon=1e-3, **options):
+        epsilon = max(epsilon, 1.001e-5)  # what the fused operation uses
+        return made(*args, fused=False if double else fused, epsilon=epsilon, **options)
     layers.normalization_layers.BatchNormalization = batch_norm
 
     class HParams(types.SimpleNamespace):
@@ -312,27 +313,31 @@ class Graph:
 
     def run(self):
         """name -> float64 array of every tensor that is kept, in a fixed order."""
-        out, _, gradients = self.session.run([self.fetches, self.updates, self.gradients])
+        averages = [self.average(getattr(update, "op", update)) for update in self.updates]
+        out, taken, gradients = self.session.run(
+            [self.fetches, [(statistic, rate) for _, statistic, rate, _ in averages], self.gradients])
         out.update(self.session.run(self.others))
+        for (name, _, _, factor), (value, rate) in zip(averages, taken):
+            out[name] = out[name] - (out[name] - value * factor) * rate
         out.update(gradients)
-        if double:
-            self.bessel(out)
         return {k: np.asarray(v, np.float64).reshape(-1) for k, v in out.items()}
 
-    def bessel(self, out):
-        """The plain batch norm's average follows the variance over n; the fused one's, over n - 1.
-        Both come from AssignSub(variable, Mul(Sub(variable, ... Mean ...), 1 - decay))."""
-        for update in self.updates:
-            op = getattr(update, "op", update)
-            name, (difference, rate) = op.inputs[0].op.name, op.inputs[1].op.inputs
-            if not name.endswith("/moving_variance"):
-                continue
-            mean = difference.op.inputs[1].op
+    @staticmethod
+    def average(op):
+        """A moving average's name, the batch's statistic that it follows, 1 - decay, and a factor of the
+        statistic: the plain batch norm's variance is over n, the fused one's over n - 1. Averages are
+        AssignSub(variable, Mul(Sub(variable, ... Mean ...), 1 - decay)); where several follow one another
+        upon a variable, as an image pyramid's scales do, they are taken in the order they were made in,
+        which the program itself leaves open."""
+        name, (difference, rate) = op.inputs[0].op.name, op.inputs[1].op.inputs
+        statistic, factor = difference.op.inputs[1], 1.0
+        if double and name.endswith("/moving_variance"):
+            mean = statistic.op
             while mean.type != "Mean":
                 mean = mean.inputs[0].op
             n = math.prod(mean.inputs[0].shape.as_list()[:-1])
-            decay = 1 - float(tf.get_static_value(rate))
-            out[name] = decay + (out[name] - decay) * n / max(n - 1, 1)
+            factor = n / max(n - 1, 1)
+        return name, statistic, rate, factor
 
     # ---- kinks and ties ----
 
