@@ -1,5 +1,5 @@
-/* import_ops_norm: normalisation over an example's own values: of trailing axes, of groups of channels,
- * of each channel. */
+/* import_ops_norm: normalisation: of a batch's channels, or over an example's own values: of trailing
+ * axes, of groups of channels, of each channel. */
 #include "onnx/import_ops.h"
 
 #include <string.h>
@@ -152,4 +152,46 @@ int import_op_group_norm(struct import *m)
     const int64_t groups = import_attr_int(m, "num_groups", 0);
 
     return groups > 0 ? by_channels(m, groups) : import_refuse(m, "num_groups is missing");
+}
+
+int import_op_batch_norm(struct import *m)
+{
+    struct value *x = import_in(m, 0);
+    const int rank = x->view.rank;
+    struct pm_given given[4];
+    static const int input[] = { 2, 1, 3, 4 }; /* beta, gamma, mean, variance */
+    const char *groups = import_channels_last(rank);
+    int64_t dim[PM_FILE_MAX_RANK];
+    bool has[2] = { true, true };
+    char act[64];
+    int count = 0;
+
+    if (rank < 2 || rank > 6)
+        return import_refuse(m, "a value of %d axes", rank);
+    if (pm_onnx_attr_int(m->n, "spatial", 1) == 0)
+        return import_refuse(m, "spatial=0: a mean for each pixel");
+    for (int i = 0; i < 4; i++) {
+        struct value *v = import_in(m, input[i]);
+
+        if (!value_constant(v) || view_count(&v->view) != x->view.dim[1])
+            return import_refuse(m, "input %d is no constant of %lld numbers", input[i],
+                                 (long long)x->view.dim[1]);
+        if (i < 2)
+            has[i] = !import_idle(m, v, i == 0 ? 0 : 1);
+        if (i >= 2 || has[i])
+            given[count++] = import_given(m, v, "0", i < 2);
+    }
+    import_activation(m, m->n->out[0], act);
+    struct pm_node *in = import_lay(m, x, groups);
+    m->net->given = given, m->net->given_count = count;
+    struct pm_node *y = pm_net_add(m->net, import_name(m, NULL), in,
+                                   "batch_norm center=%s scale=%s decay=%.9g epsilon=%.9g%s",
+                                   has[0] ? "true" : "false", has[1] ? "true" : "false",
+                                   (double)pm_onnx_attr_float(m->n, "momentum", 0.9f),
+                                   (double)pm_onnx_attr_float(m->n, "epsilon", 1e-5f), act);
+    m->net->given_count = 0;
+    memcpy(dim, x->view.dim, sizeof dim);
+    const struct view out = view_ordered(rank, dim, groups);
+    import_out_node(m, 0, y, &out);
+    return PM_OK;
 }
