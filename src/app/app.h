@@ -62,7 +62,7 @@ int app_dataset_help(int argc, char **argv, struct pm_str *text);
 /* pumice dataset inspect: dataset_inspect.c. */
 struct app_inspect {
     int records; /* shown of each split */
-    const char *pictures; /* folder for their pictures and maps of labels, or NULL */
+    const char *pictures, *maps; /* folders for their pictures and for their maps of labels, or NULL */
     bool check;  /* read every record */
 };
 int app_dataset_inspect(const struct app_args *args, const struct app_inspect *flags,

@@ -141,6 +141,7 @@ static int run(int argc, char **argv, struct app_globals *g)
         flags.check = app_take_flag(&argc, argv, "--check");
         PM_TRY(app_take_value(&argc, argv, "--records", &records));
         PM_TRY(app_take_value(&argc, argv, "--pictures", &flags.pictures));
+        PM_TRY(app_take_value(&argc, argv, "--maps", &flags.maps));
         if (records && sscanf(records, "%d", &flags.records) != 1)
             PM_TRY(pm_fail(PM_ECONFIG, "command line: --records %s is no number", records));
     }
@@ -175,7 +176,7 @@ const struct pm_command pm_command_dataset = {
              "download NAME DST [--from ADDRESS] [--sums FILE] [--raw FOLDER] [--keep-archives]\n"
              "                        [option=value ...]\n"
              "make shapes DST [size=64 train=4000 validation=500 test=500 seed=0]\n"
-             "inspect FILE|FOLDER [--records N] [--pictures FOLDER] [--check]",
+             "inspect FILE|FOLDER [--records N] [--pictures FOLDER] [--maps FOLDER] [--check]",
     .details =
         "convert turns a raw folder into TFRecord files with labels.txt and dataset.json, named as\n"
         "TF-Slim and the Inception trainer name them. A finished data folder at DST is left as it is,\n"
@@ -192,8 +193,8 @@ const struct pm_command pm_command_dataset = {
         "and\n"
         "box labels.\n"
         "inspect prints the splits, their sizes and the keys of the first records; --pictures also\n"
-        "writes those records' pictures and maps as files; --check reads every record and counts the"
-        " labels, of maps the pixels of each.\n",
+        "writes those records' pictures as files, --maps their maps of labels, under the same names;\n"
+        "--check reads every record and counts the labels, of maps the pixels of each.\n",
     .more = app_dataset_help,
     .run = run,
 };

@@ -235,17 +235,16 @@ out:
     return err;
 }
 
-/* The record's picture as it stands there, as FOLDER/SPLIT_00003.jpg, and its map,
- * SPLIT_00003_map.png. */
-static int save_pictures(const struct pm_example *e, const char *split, size_t i, const char *folder,
-                         struct pm_arena *a)
+/* The record's picture or map as it stands there, as FOLDER/SPLIT_00003.jpg. folder NULL: nothing. */
+static int save(const struct pm_example *e, const char *key, const char *split, size_t i,
+                const char *folder, struct pm_arena *a)
 {
     int err = PM_OK;
-    const char *path = pm_arena_printf(a, "%s/%s_%05zu", folder, split, i);
 
+    if (!folder)
+        return PM_OK;
     PM_TRY(pm_make_folders(folder));
-    PM_TRY(save_bytes(e, "image/encoded", path));
-    PM_TRY(save_bytes(e, map_key, pm_arena_printf(a, "%s_map", path)));
+    PM_TRY(save_bytes(e, key, pm_arena_printf(a, "%s/%s_%05zu", folder, split, i)));
 out:
     return err;
 }
@@ -297,8 +296,8 @@ static int inspect_split(const char *folder, const char *name, const struct app_
     for (size_t i = 0; i < info->count && i < (size_t)flags->records; i++) {
         PM_TRY(read_example(d, i, &buf, &capacity, &e));
         cJSON_AddItemToArray(records, features_json(e, a));
-        if (flags->pictures)
-            PM_TRY(save_pictures(e, name, i, flags->pictures, a));
+        PM_TRY(save(e, "image/encoded", name, i, flags->pictures, a));
+        PM_TRY(save(e, map_key, name, i, flags->maps, a));
         pm_example_destroy(&e);
     }
     if (flags->check)

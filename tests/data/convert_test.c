@@ -455,7 +455,7 @@ static void make_wrong_map(const char *dst)
 static void command(void **state)
 {
     const char *program = getenv("PUMICE_PROGRAM");
-    char line[700], text[4096];
+    char line[1000], text[4096];
 
     (void)state;
     if (!program) {
@@ -483,11 +483,12 @@ static void command(void **state)
     assert_non_null(strstr(text, "every map is whole; pixels of labels: 0 x "));
     assert_non_null(strstr(text, "shapes_train: 5 records in 1 file"));
     assert_non_null(strstr(text, "every record is whole"));
-    snprintf(line, sizeof line, "'%s' dataset inspect '%s/s' --pictures '%s/out' --records 2 >/dev/null",
-             program, scratch, scratch);
+    snprintf(line, sizeof line, "'%s' dataset inspect '%s/s' --pictures '%s/out' --maps '%s/maps' --records 2 >/dev/null",
+             program, scratch, scratch, scratch);
     assert_int_equal(system(line), 0);
     assert_true(pm_file_exists(in_scratch("out/shapes_train_00001.png")));
-    assert_true(pm_file_exists(in_scratch("out/shapes_train_00001_map.png")));
+    assert_false(pm_file_exists(in_scratch("out/shapes_train_00002.png")));
+    assert_true(pm_file_exists(in_scratch("maps/shapes_train_00001.png")));
     /* A map that says another size than its record. */
     make_wrong_map(in_scratch("w"));
     snprintf(line, sizeof line, "'%s' dataset inspect '%s/w' --check 2>&1", program, scratch);

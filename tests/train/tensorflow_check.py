@@ -186,7 +186,7 @@ def main():
         pumice("dataset", "inspect", "data", "--records", str(PICTURES), "--pictures", "all")
         os.mkdir("pictures")
         for name in os.listdir("all"):
-            if name.startswith("shapes_test") and not name.endswith("_map.png"):
+            if name.startswith("shapes_test"):
                 os.rename("all/" + name, "pictures/" + name)
         check(len(os.listdir("pictures")) == PICTURES, "not all pictures are there")
         with open("net.json", "w") as f:
