@@ -123,6 +123,7 @@ struct pm_str {
     size_t length, capacity;
 };
 void pm_str_add(struct pm_str *s, const char *fmt, ...) PM_PRINTF(2, 3);
+void pm_str_add_args(struct pm_str *s, const char *fmt, va_list args) PM_PRINTF(2, 0);
 void pm_str_bytes(struct pm_str *s, const void *bytes, size_t count);
 /* Appends the bytes in base64. */
 void pm_str_base64(struct pm_str *s, const void *bytes, size_t count);

@@ -15,18 +15,25 @@ static void reserve(struct pm_str *s, size_t more)
     s->text = pm_realloc(s->text, s->capacity);
 }
 
-void pm_str_add(struct pm_str *s, const char *fmt, ...)
+void pm_str_add_args(struct pm_str *s, const char *fmt, va_list ap)
 {
-    va_list ap, again;
+    va_list again;
 
-    va_start(ap, fmt);
     va_copy(again, ap);
     int length = vsnprintf(NULL, 0, fmt, ap);
-    va_end(ap);
     reserve(s, (size_t)length);
     vsnprintf(s->text + s->length, (size_t)length + 1, fmt, again);
     va_end(again);
     s->length += (size_t)length;
+}
+
+void pm_str_add(struct pm_str *s, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    pm_str_add_args(s, fmt, ap);
+    va_end(ap);
 }
 
 void pm_str_bytes(struct pm_str *s, const void *bytes, size_t count)

@@ -118,6 +118,9 @@ static int settings(const struct deeplab_cfg *c)
     if (c->max_scale < c->min_scale)
         return pm_fail(PM_ECONFIG, "input.max_scale: %g is below input.min_scale, %g", c->max_scale,
                        c->min_scale);
+    if (c->scale_step > 0 && (c->max_scale - c->min_scale) / c->scale_step > 1e6)
+        return pm_fail(PM_ECONFIG, "input.scale_step: %g makes more than a million scales of %g to %g: "
+                       "0 takes any between", c->scale_step, c->min_scale, c->max_scale);
     return PM_OK;
 }
 

@@ -178,38 +178,50 @@ static const struct pm_layer *find_layer(struct pm_net *net, const char *name, c
     return &input_layer;
 }
 
-struct pm_node *pm_net_add_many(struct pm_net *net, const char *name, struct pm_node *const *xs,
-                                int count, const char *spec, ...)
+/* A spec may hold a list as long as there are classes. */
+static struct pm_node *add(struct pm_net *net, const char *name, struct pm_node *const *xs, int count,
+                           const char *spec, va_list args)
 {
-    va_list args;
-    char text[1024], layer_name[64];
+    struct pm_str text = { 0 };
+    char layer_name[64];
     const struct pm_layer *layer;
     struct pm_node *n;
     size_t length;
 
-    va_start(args, spec);
-    vsnprintf(text, sizeof text, spec, args);
-    va_end(args);
-    length = strcspn(text, " ");
-    snprintf(layer_name, sizeof layer_name, "%.*s", (int)length, text);
+    pm_str_add_args(&text, spec, args);
+    length = strcspn(text.text, " ");
+    snprintf(layer_name, sizeof layer_name, "%.*s", (int)length, text.text);
     layer = find_layer(net, layer_name, name);
     n = new_node(net, name, layer);
     if (!net->error)
-        net->error = pm_opts_parse_text(layer->opts, text + length, n->cfg, net->arena, n->name);
+        net->error = pm_opts_parse_text(layer->opts, text.text + length, n->cfg, net->arena, n->name);
+    pm_str_free(&text);
     finish_node(n, xs, count);
+    return n;
+}
+
+struct pm_node *pm_net_add_many(struct pm_net *net, const char *name, struct pm_node *const *xs,
+                                int count, const char *spec, ...)
+{
+    struct pm_node *n;
+    va_list args;
+
+    va_start(args, spec);
+    n = add(net, name, xs, count, spec, args);
+    va_end(args);
     return n;
 }
 
 struct pm_node *pm_net_add(struct pm_net *net, const char *name, struct pm_node *x,
                            const char *spec, ...)
 {
+    struct pm_node *n;
     va_list args;
-    char text[1024];
 
     va_start(args, spec);
-    vsnprintf(text, sizeof text, spec, args);
+    n = add(net, name, &x, 1, spec, args);
     va_end(args);
-    return pm_net_add_many(net, name, &x, 1, "%s", text);
+    return n;
 }
 
 struct pm_node *pm_net_add_json(struct pm_net *net, const char *name, struct pm_node *const *xs,

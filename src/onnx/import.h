@@ -111,7 +111,7 @@ int import_check_refusals(const struct import *m);
 struct pm_node *import_lay(struct import *m, struct value *v, const char *groups);
 /* In ONNX's own order, all axes but the last ones together where there are more than a node has. */
 struct pm_node *import_lay_plain(struct import *m, struct value *v);
-/* The image order of a value of rank 2 to 5: "0 2 3 1"; and as one string, "0231". */
+/* The image order of a value of rank 1 to 6: "0 2 3 1". */
 const char *import_channels_last(int rank);
 
 /* ---- constants --------------------------------------------------------------------------- */

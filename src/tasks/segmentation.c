@@ -318,8 +318,7 @@ static int see_all(const struct seeing *v, int *count, struct pm_node **sum)
     *count = 0;
     for (int i = 0; i < n * (s->flip ? 2 : 1); i++) {
         const bool mirrored = i >= n;
-        const char *pass = pm_arena_printf(net->arena, "scale_%.2f%s", (double)scales[i % n],
-                                           mirrored ? "_mirrored" : "");
+        const char *pass = pm_arena_printf(net->arena, "look_%d", i + 1);
         struct pm_node *x = NULL, *small;
 
         PM_TRY(see(v, scales[i % n], mirrored, i == 0 ? NULL : pass, &x, &small));

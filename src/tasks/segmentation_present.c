@@ -137,7 +137,7 @@ static uint8_t grey_of(const struct pm_setup *s, int label)
 {
     const int apart = s->num_classes < 255 ? 255 / s->num_classes : 1;
 
-    return (uint8_t)(label < s->num_classes && label * apart < 255 ? label * apart : 255);
+    return (uint8_t)(label >= 0 && label < s->num_classes && label * apart < 255 ? label * apart : 255);
 }
 
 void pm_segmentation_summary(const struct pm_setup *s, const void *label, const float *logits,

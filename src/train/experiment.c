@@ -137,7 +137,7 @@ static int open_classes(struct pm_experiment *e)
 
 static const struct pm_dataset_info *data_info(const struct pm_experiment *e)
 {
-    static const struct pm_dataset_info none;
+    static const struct pm_dataset_info none = { .ignore_label = -1 };
 
     return e->train ? pm_dataset_get_info(e->train)
            : e->eval ? pm_dataset_get_info(e->eval)
@@ -261,9 +261,9 @@ static void resolve_pixels(struct pm_experiment *e, const struct pm_dataset_info
         if (strcmp(names[i], d->colormap) == 0)
             colormap = i;
     s->pixels = (struct pm_pixels_setup){
-        .ignore_label = c->data.ignore_label > -2                  ? c->data.ignore_label
-                        : (e->train || e->eval) && d->ignore_label >= 0 ? d->ignore_label
-                                                                        : 255,
+        .ignore_label = c->data.ignore_label > -2 ? c->data.ignore_label
+                        : d->ignore_label >= 0    ? d->ignore_label
+                                                  : 255,
         .label_height = s->height, .label_width = s->width,
         .upsample_logits = c->loss.upsample_logits, .loss = &c->loss,
         .predict_upsampled = c->model.predict_upsampled, .scales = c->eval.scales,

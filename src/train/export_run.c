@@ -57,10 +57,8 @@ static int open_experiment(struct exporter *x)
         x->e->setup.eval_height = size.v[0];
         x->e->setup.eval_width = size.v[size.count - 1];
     }
-    if (err == PM_OK) {
-        x->e->setup.pixels.scales = x->c->export.scales;
-        x->e->setup.pixels.flip = x->c->export.flip;
-    }
+    x->e->setup.pixels.scales = x->c->export.scales;
+    x->e->setup.pixels.flip = x->c->export.flip;
 out:
     return err;
 }

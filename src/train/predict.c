@@ -126,7 +126,8 @@ static bool is_taken(const struct predictor *p, size_t index)
 
 /* OUT/NAME.png, NAME without its ending, what the picture is called behind it; of pictures of one name
  * the later ones get their place in the list before it. */
-static int write_picture(const struct predictor *p, size_t index, const struct pm_picture *picture)
+static int write_picture(const struct predictor *p, size_t index, bool taken,
+                         const struct pm_picture *picture)
 {
     char path[4096];
     const char *name;
@@ -134,7 +135,7 @@ static int write_picture(const struct predictor *p, size_t index, const struct p
     size_t size;
     int err = PM_OK, length = stem_of(p->files[index], &name);
 
-    if (is_taken(p, index))
+    if (taken)
         snprintf(path, sizeof path, "%s/%zu-%.*s%s.png", p->out, index, length, name, picture->what);
     else
         snprintf(path, sizeof path, "%s/%.*s%s.png", p->out, length, name, picture->what);
@@ -164,8 +165,9 @@ static int show(const struct predictor *p, size_t index, size_t i, struct cJSON 
                      i * p->stride[k];
     PM_TRY(p->s.e->task->present(&p->s.e->setup, outputs, &picture, object,
                                  p->out ? pictures : NULL));
+    const bool taken = p->out && is_taken(p, index);
     for (int k = 0; k < PM_MAX_PICTURES && pictures[k].what; k++)
-        PM_TRY(write_picture(p, index, &pictures[k]));
+        PM_TRY(write_picture(p, index, taken, &pictures[k]));
 out:
     for (int k = 0; k < PM_MAX_PICTURES; k++)
         pm_image_free(&pictures[k].image);

@@ -168,11 +168,23 @@ static void losses(void **state)
               in("no")), 2, "logits");
 }
 
+/* Scales of the net's own and those of the evaluation, equal ones among them. */
+static void pyramid_and_scales(void **state)
+{
+    static const char deeplab[] = "model.layers=null model.name=deeplab_mobilenet_v3_small_seg "
+                                  "'model.image_pyramid=[1,0.5]' input.size=33";
+    (void)state;
+    check(run(NULL, "train %s run.folder=%s run.steps=1 eval.every_steps=0 run.keep_best=null %s",
+              in("seg.json"), in("pyramid"), deeplab), 0);
+    check(run(NULL, "eval %s run.folder=%s 'eval.scales=[1,0.5,0.501]' eval.flip=true %s",
+              in("seg.json"), in("pyramid"), deeplab), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics), cmocka_unit_test(pictures), cmocka_unit_test(exported),
-        cmocka_unit_test(losses),
+        cmocka_unit_test(losses), cmocka_unit_test(pyramid_and_scales),
     };
 
     return cmocka_run_group_tests_name("segmentation_run", tests, train, drop_world);

@@ -2,6 +2,8 @@
  * configurations, and how softmax_cross_entropy treats labels that are none. */
 #include <pumice/plan.h>
 
+#include <cjson/cJSON.h>
+
 #include "base/unit.h"
 
 /* ---- layers.c -------------------------------------------------------------------------- */
@@ -196,12 +198,38 @@ static void test_labels(void **state)
     assert_true(loss_of(ignoring, all) == 0);
 }
 
+/* A list with a number for each of many classes. */
+static void test_long_spec(void **state)
+{
+    enum { MANY = 500 };
+    struct pm_net *net = pm_net_create();
+    struct pm_node *x[] = { pm_net_input(net, "x", PM_SHAPE2(2, MANY), PM_F32),
+                            pm_net_input(net, "labels", PM_SHAPE1(2), PM_I32) };
+    struct pm_str list = { 0 };
+
+    (void)state;
+    for (int i = 0; i < MANY; i++)
+        pm_str_add(&list, "%s%.9g", i ? "," : "", 1 + i / 1024.0);
+    struct pm_node *n = pm_net_add_many(net, "loss", x, 2, "softmax_cross_entropy label_weights=[%s] "
+                                        "weight=3", list.text);
+    assert_int_equal(net->error, PM_OK);
+    cJSON *o = cJSON_CreateObject();
+    pm_opts_dump(n->layer->opts, n->cfg, o, false);
+    const cJSON *weights = cJSON_GetObjectItem(o, "label_weights");
+    assert_int_equal(cJSON_GetArraySize(weights), MANY);
+    assert_true((float)cJSON_GetArrayItem(weights, MANY - 1)->valuedouble == 1 + (MANY - 1) / 1024.0f);
+    assert_true(cJSON_GetObjectItem(o, "weight")->valuedouble == 3);
+    cJSON_Delete(o);
+    pm_str_free(&list);
+    pm_net_destroy(&net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_init_text), cmocka_unit_test(test_geometry),
         cmocka_unit_test(test_names),     cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_labels),    cmocka_unit_test(test_long_spec),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -412,8 +412,8 @@ static void several_looks(void **state)
 
     s.pixels.flip = true;
     run(&s, "logits_enlarged", &one);
-    run(&s, "scale_1.00_mirrored/logits_enlarged", &mirrored);
-    run(&s, "scale_1.00_mirrored/sum", &all);
+    run(&s, "look_2/logits_enlarged", &mirrored);
+    run(&s, "look_2/sum", &all);
     for (int i = 0; i < SIZE * SIZE; i++) {
         double p[CLASSES], q[CLASSES];
 
@@ -430,8 +430,8 @@ static void several_looks(void **state)
     assert_true(fabs(all.loss - loss / count) < 1e-5);
     s.pixels.scales = (struct pm_floats){ 2, scales };
     s.pixels.flip = false;
-    run(&s, "scale_0.50/logits_enlarged", &half);
-    run(&s, "scale_0.50/sum", &all);
+    run(&s, "look_2/logits_enlarged", &half);
+    run(&s, "look_2/sum", &all);
     for (int i = 0; i < SIZE * SIZE; i++) {
         double p[CLASSES], q[CLASSES];
 

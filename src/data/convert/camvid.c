@@ -8,7 +8,7 @@
 
 #include "data/convert/pair_records.h"
 
-enum { IGNORE = 255, MOST = 256 };
+enum { IGNORE = 255 };
 struct camvid_cfg {
     int num_shards, bad;
 };

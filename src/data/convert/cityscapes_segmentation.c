@@ -2,6 +2,7 @@
  * picture has of, in this order: labelTrainIds (as it is), labelIds, instanceIds (a number of 1000 or more
  * is 1000 x labelId + instance); the latter two are brought to train ids, what has none to 255. Sorted by
  * city and name. train_extra belongs to the split train_coarse. */
+#include <ctype.h>
 #include <string.h>
 
 #include "data/convert/pair_records.h"
@@ -124,7 +125,10 @@ static int convert_splits(struct pm_arena *a, struct listing *l, struct pm_makin
     int err = PM_OK;
     size_t listed = 0;
 
-    suffix[0] = (char)(suffix[0] | 0x20); /* gtFine: fine */
+    if (!*quality)
+        PM_TRY(pm_fail(PM_ECONFIG, "annotations: \"%s\" does not say which, as gtFine and gtCoarse do",
+                       annotations));
+    suffix[0] = (char)tolower((unsigned char)suffix[0]); /* gtFine: fine */
     for (size_t k = 0; k < PM_COUNT(splits); k++) {
         l->kind = KINDS;
         PM_TRY(list_split(a, l, splits[k][0]));

@@ -2,7 +2,6 @@
  * stores is kept as it is; others are written anew. Every map is decoded once, so that one of another
  * size than its picture's, or with a label that is none, is found here and not in training. */
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <pumice/thread.h>

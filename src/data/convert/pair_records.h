@@ -17,7 +17,7 @@ struct pm_colour {
     uint16_t label;
 };
 struct pm_segmentation {
-    struct pm_pair *pair; /* owned: pm_segmentation_free */
+    struct pm_pair *pair; /* owned */
     size_t count, capacity;
     const uint32_t *order;    /* places in pair, or NULL: as listed */
     const uint16_t *meaning;  /* [65536] label of each stored number, or NULL: itself */
