@@ -17,11 +17,19 @@ static int check_pieces(const struct pm_config_schedule *c)
     return PM_OK;
 }
 
+/* Whole steps of the warm-up. */
+static int64_t ramp(const struct pm_schedule *s)
+{
+    return (int64_t)ceil(s->warmup_steps);
+}
+
 int pm_schedule_make(const struct pm_config_schedule *c, size_t examples, int batch, int clones,
                      int64_t total_steps, struct pm_schedule *out)
 {
     double counted = c->epoch_count == PM_EPOCH_PER_CLONE ? (double)batch / clones : batch;
     double epoch = (double)examples / counted;
+    const bool whole = c->policy == PM_POLICY_COSINE ||
+                       (c->policy == PM_POLICY_POLYNOMIAL && c->num_epochs_per_decay == 0);
 
     *out = (struct pm_schedule){ .c = c, .decay_steps = c->decay_steps,
                                  .warmup_steps = (double)c->warmup_steps };
@@ -32,13 +40,13 @@ int pm_schedule_make(const struct pm_config_schedule *c, size_t examples, int ba
     if (c->policy == PM_POLICY_FIXED)
         return PM_OK;
     if (out->decay_steps == 0)
-        out->decay_steps = c->policy == PM_POLICY_COSINE
-                               ? total_steps
-                               : (int64_t)(epoch * c->num_epochs_per_decay);
+        out->decay_steps = whole ? total_steps - (c->warmup_shift ? ramp(out) : 0)
+                                 : (int64_t)(epoch * c->num_epochs_per_decay);
     if (out->decay_steps < 1)
-        return c->policy == PM_POLICY_COSINE
-                   ? pm_fail(PM_ECONFIG, "schedule.policy: \"cosine\" has no length: set run.steps or "
-                                         "schedule.decay_steps to 1 or more")
+        return whole
+                   ? pm_fail(PM_ECONFIG, "schedule.policy: \"%s\" has no length: set run.steps above "
+                                         "the warm-up's steps, or schedule.decay_steps to 1 or more",
+                             c->policy == PM_POLICY_COSINE ? "cosine" : "polynomial")
                    : pm_fail(PM_ECONFIG, "schedule.num_epochs_per_decay: %g, times %zu examples over "
                                          "%g a step, is less than one step: set it higher, or "
                                          "schedule.decay_steps to 1 or more, or another schedule.policy",
@@ -104,9 +112,9 @@ float pm_schedule_rate(const struct pm_schedule *s, int64_t step)
     const struct pm_config_schedule *c = s->c;
     bool warming = (double)step < s->warmup_steps;
     float from = (float)c->warmup_lr, base = (float)c->base_lr, lr;
-    int64_t ramp = (int64_t)ceil(s->warmup_steps);
+    const int64_t shift = c->warmup_shift ? ramp(s) : 0;
 
-    lr = policy(s, !c->warmup_shift ? step : step > ramp ? step - ramp : 0);
+    lr = policy(s, step > shift ? step - shift : 0);
     if (warming && c->warmup_shape == PM_WARMUP_CONSTANT)
         return from;
     if (warming)

@@ -13,7 +13,8 @@ struct pm_schedule {
 /* examples: of the training split, 0 when unknown (then epochs cannot be used). batch: whole batch.
  * clones: for epoch_count "per_clone", where an epoch is counted as each clone's own batches, as in
  * Slim: examples / (batch / clones) steps; decay_steps is that times the epochs, cut to a whole
- * number. total_steps: of the run, the cosine's length when none is given. */
+ * number. total_steps: of the run: the cosine's length when none is given, and the polynomial's with
+ * num_epochs_per_decay 0, both less the warm-up where warmup_shift has them start behind it. */
 int pm_schedule_make(const struct pm_config_schedule *c, size_t examples, int batch, int clones,
                      int64_t total_steps, struct pm_schedule *out);
 /* In float32, as TensorFlow computes it; while the warm-up lasts, not more than its ramp, or its

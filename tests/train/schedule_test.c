@@ -194,9 +194,33 @@ static void test_length_is_needed(void **state)
     assert_non_null(strstr(pm_error_text(), "\"cosine\" has no length: set run.steps"));
 }
 
+/* DeepLab's rule: the power of what is left of the run, less the warm-up where it is shifted. */
+static void test_polynomial_over_the_run(void **state)
+{
+    struct pm_config_schedule c = { .policy = PM_POLICY_POLYNOMIAL, .base_lr = 0.045, .power = 0.9 };
+    struct pm_schedule s;
+
+    (void)state;
+    assert_int_equal(pm_schedule_make(&c, 123, 8, 1, 1000, &s), PM_OK);
+    assert_int_equal(s.decay_steps, 1000);
+    close_to(pm_schedule_rate(&s, 0), 0.045);
+    close_to(pm_schedule_rate(&s, 500), 0.045 * pow(0.5, 0.9));
+    close_to(pm_schedule_rate(&s, 999), 0.045 * pow(0.001, 0.9));
+    c.warmup_steps = 200, c.warmup_lr = 0.005, c.warmup_shift = true;
+    assert_int_equal(pm_schedule_make(&c, 123, 8, 1, 1000, &s), PM_OK);
+    assert_int_equal(s.decay_steps, 800);
+    close_to(pm_schedule_rate(&s, 100), 0.025);
+    close_to(pm_schedule_rate(&s, 200), 0.045);
+    close_to(pm_schedule_rate(&s, 600), 0.045 * pow(0.5, 0.9));
+    c.warmup_steps = 1000;
+    assert_int_equal(pm_schedule_make(&c, 123, 8, 1, 1000, &s), PM_ECONFIG);
+    assert_non_null(strstr(pm_error_text(), "\"polynomial\" has no length: set run.steps above"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_polynomial_over_the_run),
         cmocka_unit_test(test_exponential),
         cmocka_unit_test(test_polynomial),
         cmocka_unit_test(test_cosine_and_warm_up),
