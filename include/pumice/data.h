@@ -180,6 +180,9 @@ struct pm_preprocessing {
     /* The eval form in words and numbers, for pictures of 1 or 3 channels. PM_ECONFIG as apply. */
     int (*normal)(const void *cfg, int channels, struct pm_normal *out);
 };
+/* The element of `in` that element i of `out` is, the nearest of s = i * ((in - 1) / (out - 1)) in
+ * float32, halves upwards, where a map is resized with its corners aligned. */
+int pm_aligned_nearest(int i, int in, int out);
 /* By its name, or by that of a net whose preprocessing it is in TF-Slim or DeepLab ("resnet_v1_50":
  * vgg). */
 const struct pm_preprocessing *pm_preprocessing_find(const char *name);

@@ -21,23 +21,31 @@ struct pm_view8 pm_view_crop(struct pm_view8 v, int y, int x, int height, int wi
     return v;
 }
 
-/* ---- bilinear ------------------------------------------------------------------------------ */
+/* ---- where elements come from -------------------------------------------------------------- */
 
-struct lerp {
-    int lo, hi; /* element offsets of the two taps */
-    float f;
-};
-
-static struct lerp lerp_at(int dst, float scale, int in, int step)
+struct pm_lerp pm_lerp_at(int i, float step, int in, int stride)
 {
-    const float src = (float)dst * scale;
+    const float src = (float)i * step;
     const int lo = (int)src < in - 1 ? (int)src : in - 1;
     const int hi = lo + 1 < in ? lo + 1 : in - 1;
-    return (struct lerp){ lo * step, hi * step, src - (float)lo };
+    return (struct pm_lerp){ lo * stride, hi * stride, src - (float)lo };
 }
 
-static void bilinear_row(const uint8_t *top, const uint8_t *bottom, float fy, const struct lerp *x,
-                         int cols, int channels, float scale, float *out)
+float pm_aligned_step(int in, int out)
+{
+    return out > 1 ? (float)(in - 1) / (float)(out - 1) : 0;
+}
+
+int pm_aligned_nearest(int i, int in, int out)
+{
+    const int at = (int)roundf((float)i * pm_aligned_step(in, out));
+    return at < in - 1 ? at : in - 1;
+}
+
+/* ---- bilinear ------------------------------------------------------------------------------ */
+
+static void bilinear_row(const uint8_t *top, const uint8_t *bottom, float fy,
+                         const struct pm_lerp *x, int cols, int channels, float scale, float *out)
 {
     for (int i = 0; i < cols; i++, out += channels)
         for (int c = 0; c < channels; c++) {
@@ -52,12 +60,12 @@ static void bilinear(struct pm_view8 in, int height, int width, int y, int x, in
                      float scale, float *out)
 {
     const float sy = (float)in.height / (float)height, sx = (float)in.width / (float)width;
-    struct lerp *taps = pm_malloc((size_t)cols * sizeof *taps);
+    struct pm_lerp *taps = pm_malloc((size_t)cols * sizeof *taps);
 
     for (int i = 0; i < cols; i++)
-        taps[i] = lerp_at(x + i, sx, in.width, in.channels);
+        taps[i] = pm_lerp_at(x + i, sx, in.width, in.channels);
     for (int i = 0; i < rows; i++) {
-        const struct lerp v = lerp_at(y + i, sy, in.height, 1);
+        const struct pm_lerp v = pm_lerp_at(y + i, sy, in.height, 1);
         bilinear_row(in.pixels + (size_t)v.lo * in.stride, in.pixels + (size_t)v.hi * in.stride,
                      v.f, taps, cols, in.channels, scale,
                      out + (size_t)i * (size_t)cols * (size_t)in.channels);

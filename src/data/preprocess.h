@@ -17,6 +17,16 @@ struct pm_view8 {
 struct pm_view8 pm_view8_of(const struct pm_image8 *im);
 struct pm_view8 pm_view_crop(struct pm_view8 v, int y, int x, int height, int width);
 
+/* Between the elements at offsets lo and hi, f of the way. Element i of a resized row lies at i * step
+ * of the row of `in` elements, `stride` apart. */
+struct pm_lerp {
+    int lo, hi;
+    float f;
+};
+struct pm_lerp pm_lerp_at(int i, float step, int in, int stride);
+/* The step where corners are aligned. */
+float pm_aligned_step(int in, int out);
+
 /* out[height][width][channels] = scale * resized. Same size copies. */
 void pm_resize(struct pm_view8 in, enum pm_resize method, float scale, int height, int width,
                float *out);

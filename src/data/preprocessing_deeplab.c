@@ -167,23 +167,6 @@ static int covered(int side, int crop)
 
 /* ---- pictures ------------------------------------------------------------------------------ */
 
-struct lerp {
-    int lo, hi; /* element offsets of the two taps */
-    float f;
-};
-
-static float step_of(int in, int out)
-{
-    return out > 1 ? (float)(in - 1) / (float)(out - 1) : 0;
-}
-
-static struct lerp lerp_at(int dst, float step, int in)
-{
-    const float src = (float)dst * step;
-    const int lo = (int)src < in - 1 ? (int)src : in - 1;
-    return (struct lerp){ lo, lo + 1 < in ? lo + 1 : lo, src - (float)lo };
-}
-
 /* One resizing, row by row: of bytes, or of the rows of another one. A row of the input, brought to
  * the columns, is kept until its parity comes again, so that neighbours share it. */
 struct stage {
@@ -191,7 +174,7 @@ struct stage {
     struct pm_view8 bytes;
     int in_height, values; /* values: of a row, columns x channels */
     float step;
-    struct lerp *taps;  /* owned; of each value */
+    struct pm_lerp *taps;  /* owned; of each value */
     float *row[2], *in; /* owned; resized rows; a row of below */
     int held[2];        /* their numbers in the input */
 };
@@ -208,14 +191,14 @@ static const float *across(struct stage *s, int y)
     if (s->below) {
         stage_row(s->below, y, s->in);
         for (int i = 0; i < s->values; i++) {
-            const struct lerp t = s->taps[i];
+            const struct pm_lerp t = s->taps[i];
             out[i] = s->in[t.lo] + (s->in[t.hi] - s->in[t.lo]) * t.f;
         }
         return out;
     }
     const uint8_t *in = s->bytes.pixels + (size_t)y * s->bytes.stride;
     for (int i = 0; i < s->values; i++) {
-        const struct lerp t = s->taps[i];
+        const struct pm_lerp t = s->taps[i];
         out[i] = (float)in[t.lo] + (float)(in[t.hi] - in[t.lo]) * t.f;
     }
     return out;
@@ -223,7 +206,7 @@ static const float *across(struct stage *s, int y)
 
 static void stage_row(struct stage *s, int y, float *out)
 {
-    const struct lerp v = lerp_at(y, s->step, s->in_height);
+    const struct pm_lerp v = pm_lerp_at(y, s->step, s->in_height, 1);
     const float *top = across(s, v.lo), *bottom = across(s, v.hi);
 
     for (int i = 0; i < s->values; i++)
@@ -232,25 +215,26 @@ static void stage_row(struct stage *s, int y, float *out)
 
 /* Columns first .. first + cols - 1, the last one first where they are flipped, of width made of
  * in_width, of whose rows the elements from column in_first on are there. */
-static struct lerp *taps_of(int in_width, int width, int first, int cols, bool flip, int in_first,
-                            int channels)
+static struct pm_lerp *taps_of(int in_width, int width, int first, int cols, bool flip,
+                               int in_first, int channels)
 {
-    const float step = step_of(in_width, width);
-    struct lerp *taps = pm_malloc((size_t)cols * (size_t)channels * sizeof *taps);
+    const float step = pm_aligned_step(in_width, width);
+    struct pm_lerp *taps = pm_malloc((size_t)cols * (size_t)channels * sizeof *taps);
 
     for (int i = 0; i < cols; i++) {
-        const struct lerp t = lerp_at(first + (flip ? cols - 1 - i : i), step, in_width);
+        const struct pm_lerp t = pm_lerp_at(first + (flip ? cols - 1 - i : i), step, in_width, 1);
         for (int c = 0; c < channels; c++)
-            taps[i * channels + c] = (struct lerp){ (t.lo - in_first) * channels + c,
-                                                    (t.hi - in_first) * channels + c, t.f };
+            taps[i * channels + c] = (struct pm_lerp){ (t.lo - in_first) * channels + c,
+                                                       (t.hi - in_first) * channels + c, t.f };
     }
     return taps;
 }
 
-static void stage_begin(struct stage *s, int in_height, int height, struct lerp *taps, int values)
+static void stage_begin(struct stage *s, int in_height, int height, struct pm_lerp *taps,
+                        int values)
 {
     s->in_height = in_height;
-    s->step = step_of(in_height, height);
+    s->step = pm_aligned_step(in_height, height);
     s->taps = taps;
     s->values = values;
     s->held[0] = s->held[1] = -1;
@@ -320,9 +304,9 @@ static void picture(const struct pm_image8 *in, const struct pm_framing *p, int 
                     taps_of(in->width, p->width, p->x, cols, p->flip, 0, channels), cols * channels);
         paint(&low, p, height, width, channels, n, out);
     } else {
-        const float step = step_of(p->resized_width, p->width);
-        const int first = lerp_at(p->x, step, p->resized_width).lo;
-        const int last = lerp_at(p->x + cols - 1, step, p->resized_width).hi;
+        const float step = pm_aligned_step(p->resized_width, p->width);
+        const int first = pm_lerp_at(p->x, step, p->resized_width, 1).lo;
+        const int last = pm_lerp_at(p->x + cols - 1, step, p->resized_width, 1).hi;
         const int between = last - first + 1;
         stage_begin(&low, in->height, p->resized_height,
                     taps_of(in->width, p->resized_width, first, between, false, 0, channels),
@@ -340,7 +324,6 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train, const 
                  int height, int width, int channels, const struct scaling *n, float *out,
                  const char *where)
 {
-    static const struct scaling none = { .factor = 1 };
     const size_t count = (size_t)height * (size_t)width;
     struct pm_framing p;
     int err = PM_OK;
@@ -350,7 +333,7 @@ static int apply(const void *cfg, const struct pm_image8 *in, bool train, const 
         picture(in, &p, height, width, n, out);
         return PM_OK;
     }
-    struct scaling colour = none;
+    struct scaling colour = { .factor = 1 };
     for (int c = 0; c < 3; c++)
         colour.pad[c] = n->pad[0] / 0.9999f; /* the luma's weights sum up to this */
     float *work = pm_work(in, channels, count, out);
@@ -363,16 +346,10 @@ out:
 
 /* ---- maps ---------------------------------------------------------------------------------- */
 
-static int nearest(int dst, float step, int in)
-{
-    const int src = (int)roundf((float)dst * step);
-    return src < in - 1 ? src : in - 1;
-}
-
 /* The element of the map that row or column dst of the scaled one comes from, by way of the resized. */
 static int origin(int dst, int in, int resized, int scaled)
 {
-    return nearest(nearest(dst, step_of(resized, scaled), resized), step_of(in, resized), in);
+    return pm_aligned_nearest(pm_aligned_nearest(dst, resized, scaled), in, resized);
 }
 
 static int apply_map(const void *cfg, const struct pm_label *in, const struct pm_image8 *im,

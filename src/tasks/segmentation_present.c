@@ -4,27 +4,18 @@
 #include "tasks/segmentation.h"
 
 #include <cjson/cJSON.h>
-#include <math.h>
 
 /* ---- maps -------------------------------------------------------------------------------- */
-
-/* In float32 and halves upwards, as maps of labels are brought to a size (preprocessing_deeplab.c). */
-static int nearest(int i, int in, int out)
-{
-    const float step = out > 1 ? (float)(in - 1) / (float)(out - 1) : 0;
-    const int at = (int)roundf((float)i * step);
-
-    return at < in ? at : in - 1;
-}
 
 void pm_segmentation_resize(const struct pm_class_map *m, int height, int width, int32_t *out)
 {
     int *column = pm_malloc((size_t)width * sizeof *column);
 
     for (int x = 0; x < width; x++)
-        column[x] = nearest(x, m->width, width);
+        column[x] = pm_aligned_nearest(x, m->width, width);
     for (int y = 0; y < height; y++) {
-        const int32_t *row = m->classes + (size_t)nearest(y, m->height, height) * (size_t)m->stride;
+        const size_t from = (size_t)pm_aligned_nearest(y, m->height, height);
+        const int32_t *row = m->classes + from * (size_t)m->stride;
 
         for (int x = 0; x < width; x++)
             *out++ = row[column[x]];
