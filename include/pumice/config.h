@@ -46,6 +46,9 @@ struct pm_open_sections {
 
 enum pm_task { PM_TASK_CLASSIFICATION, PM_TASK_SEGMENTATION, PM_TASK_DETECTION };
 
+/* Of nets with heads for instances: targets, losses and grouping of Panoptic-DeepLab, or of the fork
+ * that had them before. */
+enum pm_instance_mode { PM_INSTANCE_REFERENCE, PM_INSTANCE_SEED4 };
 struct pm_config_model {
     const char *name;           /* a named net, or NULL: then layers or onnx is given */
     int num_classes;            /* 0 = the data's */
@@ -54,6 +57,7 @@ struct pm_config_model {
     const char *onnx_logits;    /* its value that is the logits; NULL = its output */
     bool onnx_new_head;         /* a fresh last layer, for other classes */
     bool predict_upsampled;     /* segmentation: logits are enlarged before the argmax */
+    int instance_mode;          /* enum pm_instance_mode */
     int quantize_delay;         /* only -1: no fake quantisation */
 };
 
@@ -68,6 +72,7 @@ struct pm_config_data {
     int sample_1_of_n;          /* of the training split every n-th record only */
     int labels_offset;          /* subtracted from labels and from the number of classes */
     int ignore_label;           /* segmentation: of pixels that do not count; -1 = none, -2 = the data's */
+    struct pm_ints thing_classes; /* segmentation: whose pixels are of instances; none = the data's */
     int on_corrupt;             /* enum pm_on_corrupt */
     int threads;                /* 0 = cores */
     int ring;                   /* batches prepared ahead */
@@ -88,6 +93,7 @@ struct pm_config_loss {
     int normalize;              /* enum pm_normalize */
     float top_k_percent;        /* share of the pixels, those with the largest losses, that count */
     int hard_mining_steps;      /* until it is that, falling from 1 */
+    float center_weight, offset_weight; /* of instances: NAN = the mode's */
 };
 
 struct pm_config_multiplier { const char *pattern; float factor; };

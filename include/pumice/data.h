@@ -63,6 +63,7 @@ struct pm_dataset_info {
     int map_classes;
     const char *const *map_labels;
     int ignore_label;            /* of dataset.json: of pixels that do not count; -1 unknown */
+    struct pm_ints thing_classes; /* of dataset.json: the classes that instances are of; or none */
     const char *colormap;        /* of dataset.json: "pascal", "cityscapes", "ade20k", or NULL */
 };
 /* Shards of `split` in folder: NAME_SPLIT.tfrecord, NAME_SPLIT_00000-of-00005.tfrecord,

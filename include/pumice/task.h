@@ -9,6 +9,14 @@
 
 struct cJSON;
 
+/* What a net with heads for instances is trained and scored by. */
+struct pm_instance_setup {
+    bool on;                 /* the net has heads of centres and offsets */
+    int mode;                /* enum pm_instance_mode */
+    struct pm_ints things;   /* classes that instances are of; borrowed */
+    int label_divisor;       /* of instance maps: class * this + the instance's number in it, from 1 */
+};
+
 /* What segmentation takes from the config; lists are borrowed from there. */
 struct pm_pixels_setup {
     int ignore_label;                 /* pixels of it do not count; -1: none */
@@ -20,6 +28,7 @@ struct pm_pixels_setup {
     bool flip;                        /* and of mirrored pictures */
     int colormap;                     /* enum pm_colormap */
     bool save_raw;                    /* predict writes class numbers, too */
+    struct pm_instance_setup instance; /* .on is settled by the net */
 };
 
 /* What the config and the data together say, resolved once. Pointers are borrowed. */

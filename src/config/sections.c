@@ -21,6 +21,9 @@ static const struct pm_opt model[] = {
     PM_BOOL(pm_config_model, predict_upsampled, true,
             "segmentation: logits are enlarged to the picture's size before the largest is taken; false = "
             "classes are"),
+    PM_ENUM(pm_config_model, instance_mode, PM_INSTANCE_REFERENCE, "reference|seed4",
+            "segmentation: targets, losses and grouping of model.instance: Panoptic-DeepLab's, or those of "
+            "the DeepLab fork before it"),
     PM_ONLY_INT(pm_config_model, quantize_delay, -1,
                 "step from which training quantises; this version trains without: leave it out"),
     { 0 },
@@ -43,6 +46,8 @@ static const struct pm_opt data[] = {
            "subtracted from every label and from the number of classes"),
     PM_INT(pm_config_data, ignore_label, -2, -2, 65535,
            "segmentation: pixels with this label do not count; -1 = all do, -2 = as the data says, else 255"),
+    PM_INTS(pm_config_data, thing_classes, NULL, 0, 65535,
+            "segmentation: classes that instances are of; null = the data's"),
     PM_ENUM(pm_config_data, on_corrupt, PM_CORRUPT_ERROR, "error|skip",
             "a damaged record or picture: stop, or pass over it and count"),
     PM_INT(pm_config_data, threads, 0, 0, 256, "threads that decode and augment; 0 = cores"),
@@ -76,6 +81,10 @@ static const struct pm_opt loss[] = {
     PM_FLOAT(pm_config_loss, top_k_percent, 1, 0, 1,
              "segmentation: share of the pixels that count, those with the largest losses; the sum is "
              "divided by those of them whose loss is not 0"),
+    PM_FLOAT(pm_config_loss, center_weight, NAN, 0, 1e6,
+             "segmentation: weight of the loss of instances' centres; null = 200, of seed4 1"),
+    PM_FLOAT(pm_config_loss, offset_weight, NAN, 0, 1e6,
+             "segmentation: weight of the loss of the offsets to them; null = 0.01, of seed4 1"),
     PM_INT(pm_config_loss, hard_mining_steps, 0, 0, 1000000,
            "segmentation: steps in which that share falls from 1 to top_k_percent"),
     { 0 },

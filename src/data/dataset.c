@@ -243,6 +243,22 @@ static void read_map_labels(struct pm_dataset *d, const cJSON *list)
     d->info.map_labels = labels;
 }
 
+/* Classes that instances are of. */
+static int read_things(struct pm_dataset *d, const cJSON *list, const char *path)
+{
+    const int count = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
+    int *things = pm_arena_alloc(d->arena, ((size_t)count + 1) * sizeof *things), i = 0;
+
+    for (const cJSON *v = count ? list->child : NULL; v; v = v->next) {
+        if (!cJSON_IsNumber(v) || v->valuedouble < 0 || v->valuedouble > 65535 ||
+            v->valuedouble != (double)(int)v->valuedouble)
+            return pm_fail(PM_EDATA, "%s: thing_classes: entry %d is no number of 0..65535", path, i + 1);
+        things[i++] = v->valueint;
+    }
+    d->info.thing_classes = (struct pm_ints){ count, things };
+    return PM_OK;
+}
+
 static int read_json(struct pm_dataset *d, const char *split)
 {
     int err = PM_OK;
@@ -268,6 +284,7 @@ static int read_json(struct pm_dataset *d, const char *split)
     if (cJSON_IsString(colormap))
         d->info.colormap = pm_arena_strdup(d->arena, colormap->valuestring);
     read_map_labels(d, cJSON_GetObjectItemCaseSensitive(o, "map_labels"));
+    PM_TRY(read_things(d, cJSON_GetObjectItemCaseSensitive(o, "thing_classes"), path));
     PM_TRY(check_count(d, o, split));
 out:
     cJSON_Delete(o);

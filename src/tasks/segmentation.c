@@ -180,18 +180,38 @@ static int check_heads(const struct pm_setup *s, const struct pm_heads *heads, i
     return PM_OK;
 }
 
+/* What instances need beside their heads. */
+static int check_instances(const struct pm_setup *s)
+{
+    const struct pm_ints things = s->pixels.instance.things;
+
+    if (!things.count)
+        return pm_fail(PM_ECONFIG, "data.thing_classes: not given, and the data does not say of which "
+                       "classes instances are: set it, or model.instance to false");
+    for (int i = 0; i < things.count; i++)
+        if (things.v[i] >= s->num_classes)
+            return pm_fail(PM_ECONFIG, "data.thing_classes: %d is none of the %d classes", things.v[i],
+                           s->num_classes);
+    if (!s->pixels.upsample_logits)
+        return pm_fail(PM_ECONFIG, "loss.upsample_logits: false, but centres and offsets have no labels at "
+                       "the logits' size: leave it out, or set model.instance to false");
+    return PM_OK;
+}
+
 static int settle(struct pm_setup *s, const struct pm_net_maker *maker)
 {
-    struct pm_net *net = NULL;
+    struct pm_net *net = pm_net_create();
     struct pm_heads heads = { 0 };
     int err = PM_OK;
-
-    if (s->pixels.upsample_logits)
-        return PM_OK;
-    net = pm_net_create();
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, s->height, s->width,
                                                                    s->channels), PM_F32);
+
     PM_TRY(maker->heads(maker->ctx, net, images, &heads));
+    s->pixels.instance.on = heads.center && heads.offset;
+    if (s->pixels.instance.on)
+        PM_TRY(check_instances(s));
+    if (s->pixels.upsample_logits)
+        goto out;
     s->pixels.label_height = heads.logits->out_shape.dim[1];
     s->pixels.label_width = heads.logits->out_shape.dim[2];
 out:
