@@ -26,6 +26,13 @@ NETS = {  # net: batch, classes, channels, size; as NETS of torch_nets.py
     "lenet": (128, 10, 1, 28),
     "resnet_v1_50": (8, 1000, 3, 224),
     "mobilenet_v1": (16, 1001, 3, 224),
+    "deeplab_mobilenet_v2": (8, 21, 3, 257),
+}
+OPTIONS = {  # of a net's config, beyond those of every net
+    "deeplab_mobilenet_v2": {
+        "task": "segmentation",
+        "model": {"output_stride": 16, "aspp_rates": [6, 12, 18], "decoder_strides": [4]},
+        "input": {"preprocessing": "deeplab"}, "data": {"ignore_label": 255}},
 }
 
 
@@ -61,12 +68,13 @@ def run(command, threads, **environment):
 def config_of(net, device, folder):
     batch, classes, channels, size = NETS[net]
     path = os.path.join(folder, net + ".json")
+    config = {"model": {"name": net, "num_classes": classes}, "input": {"size": size, "channels": channels},
+              "optim": {"name": "momentum", "momentum": 0.9}, "devices": [device],
+              "schedule": {"policy": "fixed", "base_lr": 0.01}, "run": {"batch_size": batch}}
+    for section, options in OPTIONS.get(net, {}).items():
+        config[section] = {**config[section], **options} if section in config else options
     with open(path, "w") as f:
-        json.dump({"model": {"name": net, "num_classes": classes},
-                   "input": {"size": size, "channels": channels},
-                   "optim": {"name": "momentum", "momentum": 0.9}, "devices": [device],
-                   "schedule": {"policy": "fixed", "base_lr": 0.01},
-                   "run": {"batch_size": batch}}, f)
+        json.dump(config, f)
     return path
 
 
@@ -109,6 +117,10 @@ def parameters(a, net, folder):
     return json.loads(text)["trainable_parameters"]
 
 
+def rate(net, ms):
+    return f"{1e3 * NETS[net][0] / ms:.2f} images/s"
+
+
 def compare(a, net, folder):
     print(f"{net}, batch {NETS[net][0]}", flush=True)
     way, rows = best_way(a, net), []
@@ -116,8 +128,8 @@ def compare(a, net, folder):
         ours, our_best, report = pumice(a, net, folder, a.seconds)
         theirs, their_best, other = torch(a, net, way, a.seconds)
         rows.append((ours, theirs, theirs / ours, our_best, their_best))
-        print(f"    round {i + 1}: Pumice {ours:.2f} ms, PyTorch {theirs:.2f} ms, ratio {theirs / ours:.3f}",
-              flush=True)
+        print(f"    round {i + 1}: Pumice {ours:.2f} ms, {rate(net, ours)}, PyTorch {theirs:.2f} ms, "
+              f"{rate(net, theirs)}, ratio {theirs / ours:.3f}", flush=True)
     if parameters(a, net, folder) != other["parameters"]:
         raise RuntimeError(f"{net}: Pumice trains {parameters(a, net, folder)} parameters, PyTorch "
                            f"{other['parameters']}: not the same net")

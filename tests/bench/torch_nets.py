@@ -1,7 +1,9 @@
 """Our nets as PyTorch modules, written as its users write them (torch.nn's own layers), for the
 side-by-side benchmark. Layers, shapes and trained parameters are those of src/nets/; where TensorFlow
 pads one pixel more on one side, here both sides get the same: equal shapes and equal work."""
+import torch
 from torch import nn
+from torch.nn import functional as F
 
 
 class Lenet(nn.Sequential):
@@ -75,9 +77,88 @@ class ResnetV150(nn.Sequential):
         super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Conv2d(2048, classes, 1), nn.Flatten())
 
 
+class InvertedResidual(nn.Module):
+    """Wide in the middle; `middle` is what the depthwise convolution makes, which a decoder takes."""
+
+    def __init__(self, cin, cout, expansion, stride, rate):
+        super().__init__()
+        wide = cin * expansion
+        expand = [nn.Conv2d(cin, wide, 1, bias=False), *self.norm(wide, nn.ReLU6(inplace=True))]
+        self.middle = nn.Sequential(
+            *(expand if expansion > 1 else []),
+            nn.Conv2d(wide, wide, 3, stride, rate, rate, groups=wide, bias=False),
+            *self.norm(wide, nn.ReLU6(inplace=True)))
+        self.project = nn.Sequential(nn.Conv2d(wide, cout, 1, bias=False), *self.norm(cout))
+        self.adds = stride == 1 and cin == cout
+
+    @staticmethod
+    def norm(channels, *after):
+        return norm(channels, 1e-3, 0.003, *after)
+
+    def forward(self, x):
+        middle = self.middle(x)
+        y = self.project(middle)
+        return (x + y if self.adds else y), middle
+
+
+class DeeplabMobilenetV2(nn.Module):
+    """DeepLab on mobilenet_v2, output stride 16, pyramid pooling at rates 6, 12 and 18 and the picture's
+    average, decoder at stride 4; logits of every pixel of the picture. Sizes of k * 16 + 1 need no
+    padding on one side only."""
+    size, channels, weight_decay, ignored = 257, 3, 4e-5, 255
+    blocks = [(16, 1), (24, 2), (24, 1), (32, 2), (32, 1), (32, 1), (64, 2), (64, 1), (64, 1), (64, 1),
+              (96, 1), (96, 1), (96, 1), (160, 2), (160, 1), (160, 1), (320, 1)]
+
+    def __init__(self, classes, width=256):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 32, 3, 2, 1, bias=False),
+                                  *norm(32, 1e-3, 0.003, nn.ReLU6(inplace=True)))
+        self.units, cin, reached, rate = nn.ModuleList(), 32, 2, 1
+        for i, (cout, stride) in enumerate(self.blocks):
+            used, step = rate, stride
+            if reached == 16:  # no finer: what follows is dilated instead
+                rate, step = rate * stride, 1
+            else:
+                reached *= stride
+            self.units.append(InvertedResidual(cin, cout, 6 if i else 1, step, used))
+            cin = cout
+        self.pooled = self.conv(cin, width)
+        self.near = self.conv(cin, width)
+        self.far = nn.ModuleList(self.separable(cin, width, rate) for rate in (6, 12, 18))
+        self.joined = nn.Sequential(*self.conv(5 * width, width), nn.Dropout(0.1))
+        self.finer = self.conv(144, 48)
+        self.decoder = nn.Sequential(*self.separable(width + 48, width, 1),
+                                     *self.separable(width, width, 1), nn.Conv2d(width, classes, 1))
+
+    @staticmethod
+    def conv(cin, cout, kernel=1, rate=1, groups=1):
+        return nn.Sequential(nn.Conv2d(cin, cout, kernel, 1, rate * (kernel // 2), rate, groups, bias=False),
+                             *norm(cout, 1.001e-5, 0.0003, nn.ReLU(inplace=True)))
+
+    def separable(self, cin, cout, rate):
+        return nn.Sequential(*self.conv(cin, cin, 3, rate, cin), *self.conv(cin, cout))
+
+    @staticmethod
+    def resized(x, like):
+        return F.interpolate(x, like.shape[-2:], mode="bilinear", align_corners=True)
+
+    def forward(self, images):
+        x, finer = self.stem(images), None
+        for i, unit in enumerate(self.units):
+            x, middle = unit(x)
+            if i == 2:
+                finer = middle
+        pooled = self.resized(self.pooled(x.mean((2, 3), keepdim=True)), x)
+        x = self.joined(torch.cat([pooled, self.near(x), *(far(x) for far in self.far)], 1))
+        finer = self.finer(finer)
+        x = self.decoder(torch.cat([self.resized(x, finer), finer], 1))
+        return self.resized(x, images)
+
+
 # Name in Pumice -> module, batch of the benchmark, classes.
 NETS = {
     "lenet": (Lenet, 128, 10),
     "resnet_v1_50": (ResnetV150, 8, 1000),
     "mobilenet_v1": (MobilenetV1, 16, 1001),
+    "deeplab_mobilenet_v2": (DeeplabMobilenetV2, 8, 21),
 }

@@ -36,7 +36,8 @@ def make(a):
     torch.manual_seed(1)
     net = module(classes).to(a.device).to(memory_format=order).train()
     images = torch.rand(batch, module.channels, module.size, module.size, device=a.device) * 2 - 1
-    labels = torch.randint(classes, (batch,), device=a.device)
+    map_of_labels = (module.size, module.size) if hasattr(module, "ignored") else ()
+    labels = torch.randint(classes, (batch, *map_of_labels), device=a.device)
     fused = {"fused": True} if a.optimizer == "fused" else {}
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9,
                                 weight_decay=module.weight_decay, **fused)
@@ -46,7 +47,7 @@ def make(a):
 def measure(a, net, images, labels, optimizer):
     """ms of each counted step. On a GPU steps are queued without waiting, as its users do, and their
     ends are marked on the device; a wait every 16 steps keeps the time limit."""
-    loss_of, ms = torch.nn.CrossEntropyLoss(), []
+    loss_of, ms = torch.nn.CrossEntropyLoss(ignore_index=getattr(net, "ignored", -100)), []
     cuda = a.device == "cuda"
 
     def step():
