@@ -1,0 +1,95 @@
+/* Edge labels: equal to OpenCV's of tests/golden/edge_labels.json (edge_labels.py writes it), at every
+ * pixel; then what OpenCV cannot show: numbers of more than 8 bits, and widths beyond the map. */
+#include "preprocessing_common.h"
+
+#include "data/edge_labels.h"
+
+static uint16_t value_of(char c)
+{
+    return c == '.' ? 255 : c == '~' ? 254 : (uint16_t)(c >= 'a' ? c - 'a' + 10 : c - '0');
+}
+
+/* A map of an object's rows of text. */
+static struct pm_label map_of(const cJSON *o, const char *key)
+{
+    const cJSON *rows = cJSON_GetObjectItem(o, key), *row;
+    struct pm_label l = { cJSON_GetArraySize(rows), (int)strlen(rows->child->valuestring), NULL };
+    uint16_t *to = pm_malloc((size_t)l.height * (size_t)l.width * sizeof *to);
+
+    l.values = to;
+    cJSON_ArrayForEach(row, rows)
+        for (int x = 0; x < l.width; x++)
+            *to++ = value_of(row->valuestring[x]);
+    return l;
+}
+
+static void expect(const struct pm_label *map, const struct pm_edge_options *o,
+                   const struct pm_label *want, int number)
+{
+    struct pm_label got;
+
+    pm_edge_labels(o, map, &got);
+    assert_int_equal(got.height, map->height);
+    assert_int_equal(got.width, map->width);
+    for (int i = 0; i < map->height * map->width; i++) {
+        const int is = got.values[i] == PM_EDGE_IGNORE ? 255 : got.values[i];
+
+        if (is != want->values[i])
+            fail_msg("case %d, width %d, %d classes, row %d, column %d: %d, OpenCV gives %d", number,
+                     o->width, o->classes, i / map->width, i % map->width, is, want->values[i]);
+    }
+    pm_label_free(&got);
+}
+
+static void golden(void **state)
+{
+    cJSON *all = golden_file("edge_labels.json");
+    int cases = 0;
+
+    (void)state;
+    for (const cJSON *o = cJSON_GetObjectItem(all, "cases")->child; o; o = o->next, cases++) {
+        struct pm_label map = map_of(o, "map"), edges = map_of(o, "edges"), bands = map_of(o, "bands");
+        struct pm_edge_options options = { 2, 1, cJSON_IsTrue(cJSON_GetObjectItem(o, "ignore")) ? 255
+                                                                                               : -1 };
+        expect(&map, &options, &edges, cases);
+        options.classes = cJSON_GetObjectItem(o, "classes")->valueint;
+        options.width = cJSON_GetObjectItem(o, "width")->valueint;
+        expect(&map, &options, &bands, cases);
+        pm_label_free(&map);
+        pm_label_free(&edges);
+        pm_label_free(&bands);
+    }
+    assert_int_equal(cases, 14);
+    cJSON_Delete(all);
+}
+
+/* A step from 0 to 65000 lies where one from 0 to 200 does; all is band under a square as large as the
+ * map; an ignored label of 16 bits. */
+static void beyond(void **state)
+{
+    enum { H = 9, W = 12 };
+    uint16_t low[H * W], high[H * W];
+    const struct pm_label a = { H, W, low }, b = { H, W, high };
+    struct pm_label x, y;
+
+    (void)state;
+    for (int i = 0; i < H * W; i++) {
+        low[i] = i % W + i / W > 11 ? 200 : 0;
+        high[i] = low[i] ? 65000 : 0;
+    }
+    pm_edge_labels(&(struct pm_edge_options){ 3, 2, -1 }, &a, &x);
+    pm_edge_labels(&(struct pm_edge_options){ 3, 2, -1 }, &b, &y);
+    assert_memory_equal(x.values, y.values, sizeof low);
+    pm_label_free(&x);
+    pm_label_free(&y);
+    pm_edge_labels(&(struct pm_edge_options){ 2, 100, 65000 }, &b, &x);
+    for (int i = 0; i < H * W; i++)
+        assert_int_equal(x.values[i], high[i] ? PM_EDGE_IGNORE : 0);
+    pm_label_free(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(beyond) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
