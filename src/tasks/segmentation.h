@@ -7,6 +7,13 @@
 
 struct pm_example;
 
+/* Fields of a batch beside "images" and "labels" where setup->pixels.instance.on: of training
+ *   center, center_weight [h, w, 1], offset, [h, w, 2] (y, x in pixels), offset_weight [h, w, 2] or
+ *   [h, w, 1], semantic_weight [h, w], all PM_F32;
+ * of evaluation fields[2]:
+ *   instances [h, w] PM_I32: the record's map of instances as the labels are framed, values class *
+ *   label_divisor + number from 1, with 0 for its number a crowd, below label_divisor none; absent 0. */
+
 /* The record's label map, every value of it a class or ignored; freed with pm_label_free. */
 int pm_segmentation_label(const struct pm_example *e, const struct pm_setup *s, const char *where,
                           struct pm_label *out);
