@@ -16,6 +16,11 @@ struct pm_given {
     bool trainable;
     size_t count; /* of its values: what the layer's variable must have */
 };
+/* How the images of a net are seen: pictures of height x width, brought to this scale. */
+struct pm_look {
+    float scale; /* 0: they are the pictures themselves */
+    int height, width;
+};
 struct pm_net {
     struct pm_arena *arena; /* owned */
     struct pm_node **nodes; /* in the order they were added = topological */
@@ -36,6 +41,9 @@ struct pm_net {
      * a node: the same net over other images, as an image pyramid's or mirrored ones. pm_net_find looks
      * among the pass's own nodes first. Borrowed while it is set; NULL: none. */
     const char *pass;
+    /* For the time of a builder's call. A net that counts in pixels of its pictures scales that with them,
+     * and one that sees several scales by itself sees this one alone. */
+    struct pm_look look;
 };
 
 struct pm_net *pm_net_create(void);

@@ -237,8 +237,8 @@ static const struct pm_opt eval[] = {
     PM_DOUBLE(pm_config_eval, interval_secs, 60, 1, 1e6,
               "eval --watch: seconds between the beginnings of two evaluations, at least"),
     PM_FLOATS(pm_config_eval, scales, NULL, 0.05, 8,
-              "segmentation: the picture is seen at these scales, and probabilities are averaged; null = "
-              "as it is"),
+              "segmentation: the picture is seen at these scales, each by itself in place of "
+              "model.image_pyramid, and probabilities are averaged; null = as it is"),
     PM_BOOL(pm_config_eval, flip, false, "segmentation: and mirrored at each of them"),
     PM_ENUM(pm_config_eval, colormap, PM_COLORMAP_AUTO, "auto|pascal|cityscapes|ade20k",
             "segmentation: colours of drawn classes; auto = the data's, else pascal's"),

@@ -76,17 +76,28 @@ static struct outputs outputs_of(const struct pm_deeplab *d, struct pm_node *ima
     return out;
 }
 
-/* The largest scale's map at the finest stride. */
-static void final_size(const struct pm_deeplab *d, int size[2])
+/* Scales of the images; one that is looked for takes their place. */
+static struct pm_floats scales_of(const struct pm_deeplab *d)
+{
+    static const float whole[] = { 1 };
+    const float *look = &d->net->look.scale;
+
+    if (*look > 0)
+        return (struct pm_floats){ 1, look };
+    return d->o->image_pyramid.count ? d->o->image_pyramid : (struct pm_floats){ 1, whole };
+}
+
+/* The largest scale's map at the finest stride, and no less than that of the images as they are. */
+static void final_size(const struct pm_deeplab *d, const struct pm_floats scales, int size[2])
 {
     const struct pm_ints strides = d->o->decoder_strides;
     const float stride = (float)(strides.count ? strides.v[strides.count - 1]
                                                : d->o->nets.output_stride);
     float largest = 1;
 
-    for (int i = 0; i < d->o->image_pyramid.count; i++)
-        if (d->o->image_pyramid.v[i] > largest)
-            largest = d->o->image_pyramid.v[i];
+    for (int i = 0; i < scales.count; i++)
+        if (scales.v[i] > largest)
+            largest = scales.v[i];
     for (int i = 0; i < 2; i++)
         size[i] = pm_deeplab_size(d->size[i], largest / stride);
 }
@@ -137,16 +148,16 @@ static struct pm_node *merge(const struct pm_deeplab *d, const char *name, struc
 /* Later scales are passes over the first one's variables. */
 static void build_scales(struct pm_deeplab *d, struct pm_node *images, struct pm_heads *heads)
 {
-    const struct pm_floats scales = d->o->image_pyramid;
-    const int count = scales.count ? scales.count : 1;
+    const struct pm_floats scales = scales_of(d);
+    const int count = scales.count;
     const char *outer = d->net->pass;
     struct pm_node *edges[PM_MAX_SCALES];
     struct outputs out = { 0 };
     int size[2];
 
-    final_size(d, size);
+    final_size(d, scales, size);
     for (int i = 0; i < count && !d->net->error; i++) {
-        d->scale = scales.count ? scales.v[i] : 1;
+        d->scale = scales.v[i];
         if (i)
             d->net->pass = pm_arena_printf(d->net->arena, "%s%sscale_%.2f", outer ? outer : "",
                                            outer ? "/" : "", (double)d->scale);
@@ -173,6 +184,8 @@ void pm_deeplab_build(struct pm_net *net, struct pm_node *images, int num_classe
         .size = { images->out_shape.dim[1], images->out_shape.dim[2] }, .instance = "",
     };
 
+    if (net->look.scale > 0) /* the images have been scaled */
+        d.size[0] = net->look.height, d.size[1] = net->look.width;
     d.norm.batch_norm_decay = o->head_batch_norm_decay;
     d.norm.batch_norm_epsilon = 1e-5f;
     pm_nets_begin(net, &o->nets);

@@ -289,35 +289,46 @@ struct seeing {
     const struct pm_setup *setup;
     int height, width;
 };
+/* One of several; scaled and mirrored, or not. */
+struct look {
+    float scale;   /* 0: as the net itself has it */
+    bool mirrored;
+    const char *pass;   /* NULL: the first, whose variables are the others', too */
+    const char *method; /* by which logits are enlarged */
+};
 
-/* Logits at the pictures' size, and as the net gives them, of the picture at this scale and mirrored or
- * not. pass: NULL for the first, whose variables are the others', too. */
-static int see(const struct seeing *v, float scale, bool mirrored, const char *pass,
-               struct pm_node **out, struct pm_node **small)
+static int at_scale(int size, float scale)
+{
+    return (int)(((float)size - 1.0f) * scale + 1.0f); /* TensorFlow's, in float32: corners stay corners */
+}
+
+/* Logits at the pictures' size, and as the net gives them. */
+static int see(const struct seeing *v, const struct look *look, struct pm_node **out,
+               struct pm_node **small)
 {
     struct pm_net *net = v->net;
     struct pm_node *x = v->images;
     struct pm_heads heads = { 0 };
-    /* TensorFlow's, in float32: corners stay corners. */
-    const int height = (int)(((float)v->height - 1.0f) * scale + 1.0f);
-    const int width = (int)(((float)v->width - 1.0f) * scale + 1.0f);
     int err = PM_OK;
 
-    net->pass = pass;
-    if (mirrored)
+    net->pass = look->pass;
+    net->look = (struct pm_look){ look->scale, v->height, v->width };
+    if (look->mirrored)
         x = pm_net_add(net, "mirrored", x, "flip");
-    x = resized(net, "scaled", x, height, width, "bilinear");
+    if (look->scale > 0)
+        x = resized(net, "scaled", x, at_scale(v->height, look->scale),
+                    at_scale(v->width, look->scale), "bilinear");
     PM_TRY(net->error);
     PM_TRY(v->maker->heads(v->maker->ctx, net, x, &heads));
     x = heads.logits;
-    if (mirrored)
+    if (look->mirrored)
         x = pm_net_add(net, "logits_mirrored_back", x, "flip");
     *small = x;
-    *out = resized(net, "logits_enlarged", x, v->height, v->width,
-                   v->setup->pixels.predict_upsampled ? "bilinear" : "nearest");
+    *out = resized(net, "logits_enlarged", x, v->height, v->width, look->method);
     err = net->error;
 out:
     net->pass = NULL;
+    net->look = (struct pm_look){ 0 };
     return err;
 }
 
@@ -325,27 +336,32 @@ out:
 static const char predictions_name[] = "SemanticPredictions";
 static const char probabilities_name[] = "SemanticProbabilities";
 
-/* Sums of probabilities over every scale, mirrored or not. */
+static bool sees_whole(const struct pm_pixels_setup *s)
+{
+    return s->scales.count == 0 || (s->scales.count == 1 && s->scales.v[0] == 1);
+}
+
+/* Sums of probabilities over every scale, mirrored or not: of each picture one after the other, as the
+ * original adds them up. */
 static int see_all(const struct seeing *v, int *count, struct pm_node **sum)
 {
-    static const float whole[] = { 1 };
     const struct pm_pixels_setup *s = &v->setup->pixels;
-    const float *scales = s->scales.count ? s->scales.v : whole;
-    const int n = s->scales.count ? s->scales.count : 1;
+    const int each = s->flip ? 2 : 1, n = each * (s->scales.count ? s->scales.count : 1);
     struct pm_net *net = v->net;
     int err = PM_OK;
 
-    *count = 0;
-    for (int i = 0; i < n * (s->flip ? 2 : 1); i++) {
-        const bool mirrored = i >= n;
-        const char *pass = pm_arena_printf(net->arena, "look_%d", i + 1);
+    for (*count = 0; *count < n; ++*count) {
+        const char *pass = pm_arena_printf(net->arena, "look_%d", *count + 1);
+        const struct look look = { .scale = sees_whole(s) ? 0 : s->scales.v[*count / each],
+                                   .mirrored = *count % each == 1,
+                                   .pass = *count ? pass : NULL,
+                                   .method = "bilinear" };
         struct pm_node *x = NULL, *small;
 
-        PM_TRY(see(v, scales[i % n], mirrored, i == 0 ? NULL : pass, &x, &small));
+        PM_TRY(see(v, &look, &x, &small));
         x = pm_net_add(net, pm_arena_printf(net->arena, "%s/probabilities", pass), x, "softmax");
-        *sum = i == 0 ? x : pm_net_add_many(net, pm_arena_printf(net->arena, "%s/sum", pass),
-                                            (struct pm_node *[]){ *sum, x }, 2, "add");
-        ++*count;
+        *sum = *count == 0 ? x : pm_net_add_many(net, pm_arena_printf(net->arena, "%s/sum", pass),
+                                                 (struct pm_node *[]){ *sum, x }, 2, "add");
     }
     err = net->error;
 out:
@@ -354,7 +370,7 @@ out:
 
 static bool sees_once(const struct pm_pixels_setup *s)
 {
-    return !s->flip && (s->scales.count == 0 || (s->scales.count == 1 && s->scales.v[0] == 1));
+    return !s->flip && sees_whole(s);
 }
 
 /* x: logits, or the sums of `count` looks' probabilities. */
@@ -397,7 +413,8 @@ static int add_outputs(struct pm_net *net, struct pm_node *images, const struct 
     int count = 0, err = PM_OK;
 
     if (sees_once(&s->pixels))
-        PM_TRY(see(&v, 1, false, NULL, &x, &small));
+        PM_TRY(see(&v, &(struct look){
+            .method = s->pixels.predict_upsampled ? "bilinear" : "nearest" }, &x, &small));
     else
         PM_TRY(see_all(&v, &count, &x));
     classes = pm_net_add(net, use == PM_USE_EXPORT ? predictions_name : "predictions", x, "argmax");

@@ -22,6 +22,7 @@ import types
 import numpy as np
 import platform
 import tensorflow.compat.v1 as tf
+from tensorflow.python.framework import tensor_util
 
 import golden
 import tensorflow_nets
@@ -88,6 +89,8 @@ CASES.update({
 
 def exact_bilinear(images, size):
     """With corners aligned, in the images' own precision."""
+    if isinstance(size, tf.Tensor):  # of an image's known shape
+        size = tensor_util.constant_value_as_shape(size).as_list()
     for axis, (inside, outside) in enumerate(zip(images.shape.as_list()[1:3], size)):
         places = np.arange(outside) * ((inside - 1) / (outside - 1) if outside > 1 else 0)
         low = np.minimum(np.floor(places).astype(int), inside - 1)
