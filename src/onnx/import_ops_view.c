@@ -296,6 +296,32 @@ static int every(struct import *m, struct value *v, int axis, const struct impor
     return reshaped(m, &taken, v->view.rank, dim);
 }
 
+/* An axis from its last place to its first. */
+static void mirror(struct import *m, struct value *v, int axis)
+{
+    char groups[2 * PM_FILE_MAX_RANK + 1];
+    int at;
+
+    around_axis(&v->view, axis, groups, &at);
+    struct pm_node *x = import_lay(m, v, groups);
+    struct pm_node *y = pm_net_add(m->net, import_name(m, "mirrored"), x, "flip axis=%d", at);
+    const struct view w = in_order(v->view.rank, v->view.dim, groups);
+
+    import_out_node(m, 0, y, &w);
+}
+
+/* Backwards from a place on. */
+static void back(struct import *m, struct value *v, int axis, const struct import_range *r)
+{
+    struct value part = *v;
+
+    if (r->count < v->view.dim[axis]) {
+        cut(m, 0, v, axis, r->begin - r->count + 1, r->count);
+        part = *import_value(m, m->n->out[0]);
+    }
+    mirror(m, &part, axis);
+}
+
 int import_op_slice(struct import *m)
 {
     struct value v = *import_in(m, 0);
@@ -312,6 +338,8 @@ int import_op_slice(struct import *m)
             return import_refuse(m, "nothing is left of axis %d", i);
         if (range[i].step == 1)
             cut(m, 0, &v, i, range[i].begin, range[i].count);
+        else if (range[i].step == -1)
+            back(m, &v, i, &range[i]);
         else
             PM_TRY(every(m, &v, i, &range[i]));
         v = *import_value(m, m->n->out[0]);

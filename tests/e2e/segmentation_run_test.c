@@ -129,7 +129,7 @@ static void pictures(void **state)
 
 static void exported(void **state)
 {
-    struct result r = run(NULL, "export %s %s --json 'export.scales=[0.5,1]'", in("seg.json"),
+    struct result r = run(NULL, "export %s %s --json 'export.scales=[0.5,1]' export.flip=true", in("seg.json"),
                           in("seg.onnx"));
     cJSON *json = json_of(&r);
     const cJSON *outputs = cJSON_GetObjectItem(json, "outputs");

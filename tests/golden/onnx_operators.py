@@ -110,6 +110,12 @@ def main():
         helper.make_node("Div", ["x0", "all"], ["y"])], [(2, 5, 3, 4)], axes=np.array([1]),
         shape=np.array([2, 5, 3, 4]))
     one("conv_rows_depthwise", "Conv", [(2, 3, 7)], ["x0", "w"], attributes={"group": 3}, w=draw(3, 1, 2))
+    least = np.iinfo(np.int64).min
+    for name, begin, end, axes, step in (
+            ("slice_mirrored", [-1], [least], [3], [-1]), ("slice_back", [3, 9], [0, -5], [2, -1], [-1, -1]),
+            ("slice_back_rows", [4, 0], [0, 4], [0, 2], [-1, 2])):
+        one(name, "Slice", [(2, 3, 4, 5) if axes[0] else (5, 3, 4)], ["x0", "begin", "end", "axes", "step"],
+            begin=np.array(begin), end=np.array(end), axes=np.array(axes), step=np.array(step))
 
 
 if __name__ == "__main__":
