@@ -113,6 +113,9 @@ struct pm_label {
 int pm_label_decode(const void *data, size_t size, size_t max_pixels, const char *where,
                     struct pm_label *out);
 void pm_label_free(struct pm_label *l);
+/* Where the first value is that is no class, 0..classes - 1, nor ignore (-1: none is); the values' number
+ * where there is none. */
+size_t pm_label_stray(const struct pm_label *l, int classes, int ignore);
 /* As a grey PNG of 8 bits; PM_EDATA for a value above 255. */
 int pm_label_encode(const struct pm_label *l, const char *where, uint8_t **out, size_t *size);
 

@@ -100,7 +100,7 @@ struct pm_task_row {
     int (*settle)(struct pm_setup *s, const struct pm_net_maker *maker);
     /* PM_OK when the net's last layer gives what the task needs of so many pictures; else PM_ECONFIG. */
     int (*check_heads)(const struct pm_setup *s, const struct pm_heads *heads, int batch);
-    /* Adds the loss layers, with inputs named as the fields where the net has none yet. */
+    /* Adds the loss layers. The net has inputs named as the fields. */
     void (*add_loss)(struct pm_net *net, const struct pm_heads *heads, const struct pm_setup *s);
     /* Builds the net over images and appends what makes the outputs for use, EVAL, PREDICT or EXPORT.
      * NULL: the logits are the output of all three. */

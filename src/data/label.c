@@ -168,6 +168,16 @@ void pm_label_free(struct pm_label *l)
     *l = (struct pm_label){ 0 };
 }
 
+size_t pm_label_stray(const struct pm_label *l, int classes, int ignore)
+{
+    const size_t count = (size_t)l->height * (size_t)l->width;
+    size_t i = 0;
+
+    while (i < count && (l->values[i] < classes || l->values[i] == ignore))
+        i++;
+    return i;
+}
+
 int pm_label_encode(const struct pm_label *l, const char *where, uint8_t **out, size_t *size)
 {
     const size_t count = (size_t)l->height * (size_t)l->width;

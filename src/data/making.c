@@ -355,7 +355,6 @@ int pm_making_split(struct pm_making *m, const char *split, size_t count,
 {
     int err = PM_OK;
     struct block *k = pm_malloc(sizeof *k);
-    struct split *to = &m->split[m->splits % MOST_SPLITS];
 
     if (m->splits == MOST_SPLITS)
         PM_TRY(pm_fail(PM_EDATA, "%s: split %s is one too many, at most %d are possible", m->dst, split,
@@ -367,6 +366,7 @@ int pm_making_split(struct pm_making *m, const char *split, size_t count,
     k->ctx = ctx;
     if (count == 0)
         PM_TRY(pm_fail(PM_EDATA, "split %s has no examples", split));
+    struct split *to = &m->split[m->splits];
     *to = (struct split){ .name = pm_arena_strdup(m->arena, split) };
     if (m->num_classes > 0 && m->num_classes <= MOST_COUNTED &&
         (!m->segmentation || m->map_labels))

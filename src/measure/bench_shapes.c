@@ -71,6 +71,7 @@ static struct pm_net *build(const struct pm_net_row *row, int batch, int classes
     if (row->opts)
         pm_opts_defaults(row->opts, cfg, a);
     row->build(net, images, classes, cfg, &heads);
+    pm_net_input(net, "labels", PM_SHAPE1(batch), PM_I32);
     if (!net->error)
         pm_task_find("classification")->add_loss(net, &heads, &setup);
     return net;

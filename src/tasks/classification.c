@@ -29,32 +29,23 @@ static int check(const struct pm_setup *s)
 {
     const int wants = s->preprocessing->channels;
 
-    if (s->channels != 1 && s->channels != 3)
-        return pm_fail(PM_ECONFIG, "input.channels: %d is neither 1 (grey) nor 3 (colour)",
-                       s->channels);
     if (wants && wants != s->channels)
         return pm_fail(PM_ECONFIG, "input.preprocessing: \"%s\" needs %d channels, the input has "
                        "%d: set input.channels or another preprocessing", s->preprocessing->name,
                        wants, s->channels);
-    if (s->num_classes < 2 && s->labels_offset == 0)
-        return pm_fail(PM_ECONFIG, "model.num_classes: %d by config or data, at least 2 are needed",
-                       s->num_classes);
-    if (s->num_classes < 2)
-        return pm_fail(PM_ECONFIG, "data.labels_offset: %d leaves %d classes, at least 2 are needed",
-                       s->labels_offset, s->num_classes);
     return PM_OK;
 }
 
 static int fields(const struct pm_setup *s, bool train, struct pm_field out[PM_MAX_FIELDS])
 {
-    const int height = train ? s->height : s->eval_height;
-    const int width = train ? s->width : s->eval_width, err = check(s);
+    int err = PM_OK;
 
-    if (err)
-        return err;
-    out[0] = (struct pm_field) { "images", PM_F32, PM_SHAPE3(height, width, s->channels) };
+    PM_TRY(pm_record_images(s, train, &out[0]));
+    PM_TRY(check(s));
     out[1] = (struct pm_field) { "labels", PM_I32, { 0 } };
-    return 2;
+    err = 2;
+out:
+    return err;
 }
 
 static int read_label(const struct pm_example *e, const struct pm_setup *s, const char *where,
@@ -182,8 +173,6 @@ static void add_losses(struct pm_net *net, const struct pm_heads *heads, const s
         return;
     }
     struct pm_node *labels = pm_net_find(net, "labels");
-    if (!labels)
-        labels = pm_net_input(net, "labels", PM_SHAPE1(shape.dim[0]), PM_I32);
     add_loss(net, "loss", heads->logits, labels, s->label_smoothing, 1);
     if (heads->aux_logits && aux_weight > 0)
         add_loss(net, "aux_loss", heads->aux_logits, labels, s->label_smoothing, aux_weight);

@@ -4,7 +4,7 @@
  *     miou  = mean of IoU_c where row_c + col_c - M_cc > 0
  *
  * so that a class that is nowhere but was said to be somewhere counts 0 there, while the class's own
- * IoU is not told, as DeepLab does. */
+ * IoU is not told, as DeepLab does. Where no pixel counts DeepLab tells a miou of 0, here there is none. */
 #include "tasks/confusion.h"
 
 #include <math.h>
@@ -37,11 +37,13 @@ struct pm_confusion_class pm_confusion_class(const struct pm_confusion *c, size_
 struct pm_confusion_metrics pm_confusion_metrics(const struct pm_confusion *c)
 {
     double iou = 0, accuracy = 0, weighted = 0, right = 0;
+    uint64_t pixels = 0;
     int seen = 0, present = 0;
 
     for (size_t k = 0; k < c->classes; k++) {
         const struct pm_confusion_class r = pm_confusion_class(c, k);
 
+        pixels += r.truth;
         right += (double)r.right;
         seen += r.truth + r.predicted > 0;
         if (r.truth == 0)
@@ -51,9 +53,10 @@ struct pm_confusion_metrics pm_confusion_metrics(const struct pm_confusion *c)
         accuracy += (double)r.right / (double)r.truth;
         weighted += (double)r.truth * r.iou;
     }
-    const double all = (double)c->pixels;
+    const double all = (double)pixels;
     return (struct pm_confusion_metrics){
-        .miou = seen ? iou / seen : 0,
+        .pixels = pixels,
+        .miou = iou / seen,
         .pixel_accuracy = right / all,
         .mean_accuracy = accuracy / present,
         .fw_iou = weighted / all,

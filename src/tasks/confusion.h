@@ -8,14 +8,14 @@
 struct pm_confusion {
     size_t classes;
     uint64_t *count; /* [truth][predicted], owned */
-    uint64_t pixels; /* all of them */
 };
 void pm_confusion_create(struct pm_confusion *c, size_t classes);
 void pm_confusion_free(struct pm_confusion *c);
 
 struct pm_confusion_metrics {
-    double miou;           /* mean over the classes that are or were said to be; 0: there is none */
-    double pixel_accuracy; /* NAN without pixels, as the next two */
+    uint64_t pixels;       /* all of them; without any the others are NAN */
+    double miou;           /* mean over the classes that are or were said to be */
+    double pixel_accuracy;
     double mean_accuracy;  /* of the classes that are */
     double fw_iou;         /* IoU of the classes, by their pixels */
 };

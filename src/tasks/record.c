@@ -8,6 +8,24 @@ int pm_record_damage(int err)
     return err == PM_EDATA ? PM_ECORRUPT : err;
 }
 
+int pm_record_images(const struct pm_setup *s, bool train, struct pm_field *out)
+{
+    const int height = train ? s->height : s->eval_height;
+    const int width = train ? s->width : s->eval_width;
+
+    if (s->channels != 1 && s->channels != 3)
+        return pm_fail(PM_ECONFIG, "input.channels: %d is neither 1 (grey) nor 3 (colour)",
+                       s->channels);
+    if (s->num_classes < 2 && s->labels_offset == 0)
+        return pm_fail(PM_ECONFIG, "model.num_classes: %d by config or data, at least 2 are needed",
+                       s->num_classes);
+    if (s->num_classes < 2)
+        return pm_fail(PM_ECONFIG, "data.labels_offset: %d leaves %d classes, at least 2 are needed",
+                       s->labels_offset, s->num_classes);
+    *out = (struct pm_field){ "images", PM_F32, PM_SHAPE3(height, width, s->channels), 0 };
+    return PM_OK;
+}
+
 static int read_size(const struct pm_example *e, const char *key, int64_t otherwise,
                      const char *where, int64_t *out)
 {

@@ -34,22 +34,19 @@ static bool higher_is_better(const char *metric)
 static int check(const struct pm_setup *s)
 {
     const int entries = pm_colormap_entries((enum pm_colormap)s->pixels.colormap);
+    const int most = pm_colormap_entries(PM_COLORMAP_PASCAL);
 
-    if (s->channels != 1 && s->channels != 3)
-        return pm_fail(PM_ECONFIG, "input.channels: %d is neither 1 (grey) nor 3 (colour)",
-                       s->channels);
     if (!s->preprocessing->apply_map)
         return pm_fail(PM_ECONFIG, "input.preprocessing: \"%s\" is for pictures without label maps: "
                        "task segmentation takes deeplab or deeplab_means", s->preprocessing->name);
     if (s->labels_offset)
         return pm_fail(PM_ECONFIG, "data.labels_offset: %d, but segmentation takes labels as they are: "
                        "leave it out", s->labels_offset);
-    if (s->num_classes < 2)
-        return pm_fail(PM_ECONFIG, "model.num_classes: %d by config or data, at least 2 are needed",
-                       s->num_classes);
     if (s->num_classes > entries)
-        return pm_fail(PM_ECONFIG, "eval.colormap: has colours for %d classes, there are %d: choose "
-                       "pascal, which has 512", entries, s->num_classes);
+        return pm_fail(PM_ECONFIG, "eval.colormap: has colours for %d classes, there are %d: %s",
+                       entries, s->num_classes, s->num_classes <= most
+                           ? "choose pascal, which has 512"
+                           : "no palette has more than 512, the data needs fewer classes");
     if (s->pixels.loss && s->pixels.loss->label_weights.count &&
         s->pixels.loss->label_weights.count != s->num_classes)
         return pm_fail(PM_ECONFIG, "loss.label_weights: %d numbers, but there are %d classes: each needs "
@@ -62,17 +59,17 @@ static int check(const struct pm_setup *s)
 
 static int fields(const struct pm_setup *s, bool train, struct pm_field out[PM_MAX_FIELDS])
 {
-    const int height = train ? s->height : s->eval_height;
-    const int width = train ? s->width : s->eval_width, err = check(s);
+    int err = PM_OK;
 
-    if (err)
-        return err;
-    out[0] = (struct pm_field) { "images", PM_F32, PM_SHAPE3(height, width, s->channels), 0 };
-    out[1] = (struct pm_field) { "labels", PM_I32, PM_SHAPE2(height, width),
+    PM_TRY(pm_record_images(s, train, &out[0]));
+    PM_TRY(check(s));
+    out[1] = (struct pm_field) { "labels", PM_I32, PM_SHAPE2(s->eval_height, s->eval_width),
                                  s->pixels.ignore_label };
     if (train)
         out[1].shape = PM_SHAPE2(s->pixels.label_height, s->pixels.label_width);
-    return 2;
+    err = 2;
+out:
+    return err;
 }
 
 int pm_segmentation_label(const struct pm_example *e, const struct pm_setup *s, const char *where,
@@ -89,16 +86,12 @@ int pm_segmentation_label(const struct pm_example *e, const struct pm_setup *s, 
     if (found == 0 || size == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: has no %s", where, key));
     PM_TRY(pm_record_damage(pm_label_decode(data, size, 0, where, out)));
-    const size_t count = (size_t)out->height * (size_t)out->width;
-    for (size_t i = 0; i < count; i++) {
-        const int label = out->values[i];
-
-        if (label >= s->num_classes && label != s->pixels.ignore_label) {
-            PM_TRY(pm_fail(PM_EDATA, "%s: %s: label %d at row %zu, column %zu is outside 0..%d and not "
-                           "data.ignore_label, %d", where, key, label, i / (size_t)out->width,
-                           i % (size_t)out->width, s->num_classes - 1, s->pixels.ignore_label));
-        }
-    }
+    const size_t width = (size_t)out->width;
+    const size_t i = pm_label_stray(out, s->num_classes, s->pixels.ignore_label);
+    if (i < (size_t)out->height * width)
+        PM_TRY(pm_fail(PM_EDATA, "%s: %s: label %d at row %zu, column %zu is outside 0..%d and not "
+                       "data.ignore_label, %d", where, key, out->values[i], i / width, i % width,
+                       s->num_classes - 1, s->pixels.ignore_label));
     err = PM_OK;
 out:
     if (err < 0)
@@ -269,10 +262,6 @@ static void add_losses(struct pm_net *net, const struct pm_heads *heads, const s
     if (net->error)
         return;
     labels = pm_net_find(net, "labels");
-    if (!labels)
-        labels = pm_net_input(net, "labels", PM_SHAPE3(heads->logits->out_shape.dim[0],
-                                                       s->pixels.label_height,
-                                                       s->pixels.label_width), PM_I32);
     add_loss(net, "loss", heads->logits, labels, s);
     for (int i = 0; i < heads->scales; i++) {
         snprintf(name, sizeof name, "loss_scale_%d", i + 1);

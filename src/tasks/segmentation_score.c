@@ -119,7 +119,6 @@ static uint64_t add_picture(struct pm_score *m, const int32_t *labels, const int
         right += labels[i] == classes[i];
         count++;
     }
-    m->confusion.pixels += count;
     struct seen s = { .record = record, .accuracy = (double)right / (double)count };
     s.key = count ? s.accuracy : 2;
     rank(m, &m->worst, s, classes);
@@ -150,11 +149,11 @@ void pm_segmentation_score_report(const struct pm_score *m, struct cJSON *object
     cJSON *list;
 
     /* cJSON writes null for a number that is not finite. */
-    cJSON_AddNumberToObject(object, "miou", m->confusion.pixels ? r.miou : NAN);
+    cJSON_AddNumberToObject(object, "miou", r.miou);
     cJSON_AddNumberToObject(object, "pixel_accuracy", r.pixel_accuracy);
     cJSON_AddNumberToObject(object, "mean_accuracy", r.mean_accuracy);
     cJSON_AddNumberToObject(object, "fw_iou", r.fw_iou);
-    cJSON_AddNumberToObject(object, "loss", m->loss / (double)m->confusion.pixels);
+    cJSON_AddNumberToObject(object, "loss", m->loss / (double)r.pixels);
     list = cJSON_AddArrayToObject(object, "per_class_iou");
     for (size_t k = 0; k < m->confusion.classes; k++)
         cJSON_AddItemToArray(list, cJSON_CreateNumber(pm_confusion_class(&m->confusion, k).iou));

@@ -55,6 +55,14 @@ static size_t pictures_wanted(const struct pm_config_run *run)
     return (size_t)(most < run->batch_size ? most : run->batch_size);
 }
 
+/* Of those kept, the ones to be shown. */
+static size_t shown(const struct pm_summaries *s)
+{
+    const size_t most = (size_t)s->e->config->run.summary_images;
+
+    return most < s->kept ? most : s->kept;
+}
+
 static void keep_labels(struct pm_summaries *s)
 {
     struct pm_field fields[PM_MAX_FIELDS];
@@ -366,8 +374,7 @@ static int add_pictures(struct pm_summaries *s)
     const struct pm_setup *setup = &s->e->setup;
     struct pm_image8 im = { setup->height, setup->width, setup->channels,
                             pm_malloc(s->picture_floats + 1) };
-    const struct pm_config_run *run = &s->e->config->run;
-    size_t count = (size_t)run->summary_images < s->kept ? (size_t)run->summary_images : s->kept;
+    const size_t count = shown(s);
     int err = PM_OK;
 
     for (size_t i = 0; i < count; i++) {
@@ -375,7 +382,7 @@ static int add_pictures(struct pm_summaries *s)
                          im.pixels);
         PM_TRY(add_picture(s, "image", i, &im));
     }
-    if (run->summary_originals)
+    if (s->e->config->run.summary_originals)
         PM_TRY(add_originals(s, count));
 out:
     pm_image_free(&im);
@@ -386,8 +393,7 @@ out:
 static int add_painted(struct pm_summaries *s, struct pm_device *device,
                        struct pm_variables *variables)
 {
-    const struct pm_config_run *run = &s->e->config->run;
-    const size_t count = (size_t)run->summary_images < s->kept ? (size_t)run->summary_images : s->kept;
+    const size_t count = shown(s);
     const struct pm_named_floats *list = NULL;
     struct pm_shape shape = { 0 };
     int outputs = 0, err = PM_OK;

@@ -455,6 +455,7 @@ static const struct pm_node *losses(struct pm_setup s, int logits, float net_aux
         .aux_logits = with_aux ? pm_net_add(*net, "aux", images, "fully_connected units=10") : NULL,
         .aux_weight = net_aux,
     };
+    pm_net_input(*net, "labels", PM_SHAPE1(4), PM_I32);
     task()->add_loss(*net, &heads, &s);
     return pm_net_find(*net, "aux_loss");
 }

@@ -79,13 +79,13 @@ static bool is_plain(const char *data, size_t size)
 
 static int check_labels(const struct pm_segmentation *s, const struct pm_label *l, const char *path)
 {
-    for (size_t i = 0; i < (size_t)l->height * (size_t)l->width; i++)
-        if (l->values[i] >= s->num_classes && l->values[i] != s->ignore)
-            return pm_fail(PM_EDATA, "%s: the label %d at row %zu, column %zu is none of the %d classes "
-                           "(0..%d) and not the ignore label, %d", path, l->values[i],
-                           i / (size_t)l->width, i % (size_t)l->width, s->num_classes,
-                           s->num_classes - 1, s->ignore);
-    return PM_OK;
+    const size_t width = (size_t)l->width, i = pm_label_stray(l, s->num_classes, s->ignore);
+
+    if (i == (size_t)l->height * width)
+        return PM_OK;
+    return pm_fail(PM_EDATA, "%s: the label %d at row %zu, column %zu is none of the %d classes (0..%d) "
+                   "and not the ignore label, %d", path, l->values[i], i / width, i % width,
+                   s->num_classes, s->num_classes - 1, s->ignore);
 }
 
 /* The map of a file. *kept: the file itself is how it is to be stored. */
