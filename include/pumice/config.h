@@ -73,6 +73,7 @@ struct pm_config_data {
     int labels_offset;          /* subtracted from labels and from the number of classes */
     int ignore_label;           /* segmentation: of pixels that do not count; -1 = none, -2 = the data's */
     struct pm_ints thing_classes; /* segmentation: whose pixels are of instances; none = the data's */
+    int edge_width;             /* segmentation: of the bands along edges, in the map's pixels */
     int on_corrupt;             /* enum pm_on_corrupt */
     int threads;                /* 0 = cores */
     int ring;                   /* batches prepared ahead */
@@ -94,6 +95,7 @@ struct pm_config_loss {
     float top_k_percent;        /* share of the pixels, those with the largest losses, that count */
     int hard_mining_steps;      /* until it is that, falling from 1 */
     float center_weight, offset_weight; /* of instances: NAN = the mode's */
+    float edge_weight;          /* of edges; the classes' loss has 1 - edge_weight, where there are edges */
 };
 
 struct pm_config_multiplier { const char *pattern; float factor; };

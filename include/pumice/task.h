@@ -29,6 +29,8 @@ struct pm_pixels_setup {
     int colormap;                     /* enum pm_colormap */
     bool save_raw;                    /* predict writes class numbers, too */
     struct pm_instance_setup instance; /* .on is settled by the net */
+    int edge_classes;                 /* of the net's output of edges, 0: it has none; by the net */
+    int edge_width;                   /* of the band along an edge, in the record's pixels */
 };
 
 /* What the config and the data together say, resolved once. Pointers are borrowed. */

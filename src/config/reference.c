@@ -85,8 +85,7 @@ const struct pm_reference pm_references[] = {
     KEY("model.nas_stem_filters", "s", NULL, "nas_stem_output_num_conv_filters", NULL),
     KEY("model.nas_classification_head", "s", NULL, "nas_use_classification_head", NULL),
     KEY("model.nas_remove_os32_stride", "s", NULL, "nas_remove_os32_stride", NULL),
-    LATER("model.edge_classes", "s", "int", "2", "classes of the edge head", NULL, "edge_class_num",
-          NULL),
+    KEY("model.edge_classes", "s", NULL, "edge_class_num", NULL),
     LATER("model.hyperparams", "d", "object", "null",
           "activation, regulariser, initialiser and normaliser of the convolutions", NULL, NULL,
           "conv_hyperparams, fc_hyperparams"),
@@ -138,8 +137,7 @@ const struct pm_reference pm_references[] = {
           "image_dtype"),
     KEY("data.ignore_label", "s", NULL, NULL, NULL),
     KEY("data.thing_classes", "s", NULL, NULL, NULL),
-    LATER("data.edge_width", "s", "int", "20", "pixels of an edge's label", NULL, "edge_width",
-          NULL),
+    KEY("data.edge_width", "s", NULL, "edge_width", NULL),
 
     /* ---- input ---- */
     KEY("input.size", "csd", NULL, "train_crop_size", "image_resizer.fixed_shape_resizer"),
@@ -165,6 +163,7 @@ const struct pm_reference pm_references[] = {
     KEY("loss.normalize", "s", NULL, NULL, NULL),
     KEY("loss.upsample_logits", "s", NULL, "upsample_logits", NULL),
     KEY("loss.top_k_percent", "s", NULL, "top_k_percent_pixels", NULL),
+    KEY("loss.edge_weight", "s", NULL, NULL, NULL),
     KEY("loss.hard_mining_steps", "s", NULL, "hard_example_mining_step", NULL),
     LATER("loss.matting", "s", "bool", "false", "labels are degrees of foreground", NULL,
           "gt_is_matting_map", NULL),

@@ -48,6 +48,9 @@ static const struct pm_opt data[] = {
            "segmentation: pixels with this label do not count; -1 = all do, -2 = as the data says, else 255"),
     PM_INTS(pm_config_data, thing_classes, NULL, 0, 65535,
             "segmentation: classes that instances are of; null = the data's"),
+    PM_INT(pm_config_data, edge_width, 20, 1, 1024,
+           "segmentation: side of the square that an edge's pixel becomes, in pixels of the record's own map, "
+           "with model.edge_classes"),
     PM_ENUM(pm_config_data, on_corrupt, PM_CORRUPT_ERROR, "error|skip",
             "a damaged record or picture: stop, or pass over it and count"),
     PM_INT(pm_config_data, threads, 0, 0, 256, "threads that decode and augment; 0 = cores"),
@@ -85,6 +88,9 @@ static const struct pm_opt loss[] = {
              "segmentation: weight of the loss of instances' centres; null = 200, of seed4 1"),
     PM_FLOAT(pm_config_loss, offset_weight, NAN, 0, 1e6,
              "segmentation: weight of the loss of the offsets to them; null = 0.01, of seed4 1"),
+    PM_FLOAT(pm_config_loss, edge_weight, 0.2, 0, 1,
+             "segmentation: with model.edge_classes, weight of the edges' loss; that of the classes has what "
+             "is left of 1"),
     PM_INT(pm_config_loss, hard_mining_steps, 0, 0, 1000000,
            "segmentation: steps in which that share falls from 1 to top_k_percent"),
     { 0 },

@@ -87,6 +87,13 @@ static const char *instance_problem(const struct pm_deeplab_options *o, const ch
                                       : NULL;
 }
 
+static const char *edge_problem(const struct pm_deeplab_options *o, const char **key)
+{
+    *key = "edge_classes";
+    return o->edge_classes == 1 ? "is 1, but there are at least two classes, edge and not: set it to 2, or "
+                                  "to 0 for a net without edges" : NULL;
+}
+
 bool pm_deeplab_check(struct pm_net *net, int num_classes, const struct pm_deeplab_options *o,
                       const struct pm_backbone *b)
 {
@@ -97,6 +104,8 @@ bool pm_deeplab_check(struct pm_net *net, int num_classes, const struct pm_deepl
         problem = decoder_problem(o, &key);
     if (!problem)
         problem = instance_problem(o, &key);
+    if (!problem)
+        problem = edge_problem(o, &key);
     if (!problem && !is_pyramid(o->image_pyramid))
         key = "image_pyramid", problem = "takes up to 8 scales, each once";
     if (net->error)

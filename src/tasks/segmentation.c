@@ -16,6 +16,8 @@
 #include "tasks/colormap.h"
 #include "tasks/segmentation.h"
 
+#include "data/edge_labels.h"
+
 #include <pumice/trace.h>
 
 #include <math.h>
@@ -68,6 +70,12 @@ static int fields(const struct pm_setup *s, bool train, struct pm_field out[PM_M
     if (train)
         out[1].shape = PM_SHAPE2(s->pixels.label_height, s->pixels.label_width);
     err = 2;
+    if (s->pixels.edge_classes) {
+        const int k = pm_segmentation_edge_field(s, train);
+
+        out[k] = (struct pm_field){ "edge_labels", PM_I32, out[1].shape, PM_EDGE_IGNORE };
+        err = k + 1;
+    }
 out:
     return err;
 }
@@ -99,10 +107,10 @@ out:
     return err;
 }
 
-/* The map in training at the input's size, or brought down to the logits'. */
+/* The map in training at the input's size, or brought down to the logits'; fill: of padding. */
 static int make_map(const struct pm_sampler *sampler, const struct pm_label *label,
-                    const struct pm_image8 *im, const struct pm_draws *draws, const char *where,
-                    int32_t *out)
+                    const struct pm_image8 *im, const struct pm_draws *draws, int32_t fill,
+                    const char *where, int32_t *out)
 {
     const struct pm_setup *s = sampler->setup;
     const int height = sampler->train ? s->height : s->eval_height;
@@ -112,8 +120,7 @@ static int make_map(const struct pm_sampler *sampler, const struct pm_label *lab
     const bool same = rows == height && columns == width;
     int32_t *whole = same ? out : pm_malloc((size_t)height * (size_t)width * sizeof *whole);
     const int err = s->preprocessing->apply_map(s->preprocessing_cfg, label, im, sampler->train,
-                                                draws, height, width, s->pixels.ignore_label, whole,
-                                                where);
+                                                draws, height, width, fill, whole, where);
 
     if (!same) {
         if (err == PM_OK)
@@ -121,6 +128,23 @@ static int make_map(const struct pm_sampler *sampler, const struct pm_label *lab
                                    columns, out);
         pm_free(whole);
     }
+    return err;
+}
+
+static int make_edges(const struct pm_sampler *sampler, const struct pm_label *label,
+                      const struct pm_image8 *im, const struct pm_draws *draws, const char *where,
+                      void *const *out)
+{
+    struct pm_label edges = { 0 };
+    int err = PM_OK;
+
+    if (!sampler->setup->pixels.edge_classes)
+        return PM_OK;
+    pm_segmentation_edge_labels(sampler->setup, label, &edges);
+    PM_TRY(make_map(sampler, &edges, im, draws, PM_EDGE_IGNORE, where,
+                    out[pm_segmentation_edge_field(sampler->setup, sampler->train)]));
+out:
+    pm_label_free(&edges);
     return err;
 }
 
@@ -150,7 +174,8 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
                                    sampler->train ? s->height : s->eval_height,
                                    sampler->train ? s->width : s->eval_width, s->channels, out[0],
                                    where));
-    PM_TRY(make_map(sampler, &label, &im, &draws, where, out[1]));
+    PM_TRY(make_map(sampler, &label, &im, &draws, s->pixels.ignore_label, where, out[1]));
+    PM_TRY(make_edges(sampler, &label, &im, &draws, where, out));
     pm_trace_here("preprocess", begun);
 out:
     pm_image_free(&im);
@@ -201,6 +226,7 @@ static int settle(struct pm_setup *s, const struct pm_net_maker *maker)
 
     PM_TRY(maker->heads(maker->ctx, net, images, &heads));
     s->pixels.instance.on = heads.center && heads.offset;
+    s->pixels.edge_classes = heads.edge ? heads.edge->out_shape.dim[3] : 0;
     if (s->pixels.instance.on)
         PM_TRY(check_instances(s));
     if (s->pixels.upsample_logits)
@@ -212,22 +238,14 @@ out:
     return err;
 }
 
-static struct pm_node *resized(struct pm_net *net, const char *name, struct pm_node *x, int height,
-                               int width, const char *method)
-{
-    if (x->out_shape.dim[1] == height && x->out_shape.dim[2] == width)
-        return x;
-    return pm_net_add(net, name, x, "resize size=[%d,%d] coordinates=align_corners method=%s "
-                      "rounding=round_prefer_ceil", height, width, method);
-}
-
 /* Options of the loss layer for training. */
 static void add_options(const struct pm_setup *s, struct pm_str *text)
 {
     static const char *const divisors[] = { "nonzero_weight", "kept_pixels" };
     const struct pm_config_loss *c = s->pixels.loss;
 
-    pm_str_add(text, "ignore_label=%d label_smoothing=%.9g", s->pixels.ignore_label,
+    pm_str_add(text, "weight=%.9g ignore_label=%d label_smoothing=%.9g",
+               (double)pm_segmentation_class_weight(s), s->pixels.ignore_label,
                (double)s->label_smoothing);
     if (!c)
         return;
@@ -247,7 +265,7 @@ static void add_loss(struct pm_net *net, const char *name, struct pm_node *logit
     char enlarged[64];
 
     snprintf(enlarged, sizeof enlarged, "%s_logits", name);
-    logits = resized(net, enlarged, logits, size.dim[1], size.dim[2], "bilinear");
+    logits = pm_segmentation_resized(net, enlarged, logits, size.dim[1], size.dim[2], "bilinear");
     add_options(s, &options);
     pm_net_add_many(net, name, (struct pm_node *[]){ logits, labels }, 2,
                     "softmax_cross_entropy %s", options.text);
@@ -267,6 +285,8 @@ static void add_losses(struct pm_net *net, const struct pm_heads *heads, const s
         snprintf(name, sizeof name, "loss_scale_%d", i + 1);
         add_loss(net, name, heads->scale_logits[i], labels, s);
     }
+    if (heads->edge)
+        pm_segmentation_edge_loss(net, heads->edge, s);
 }
 
 /* ---- outputs ----------------------------------------------------------------------------- */
@@ -305,15 +325,15 @@ static int see(const struct seeing *v, const struct look *look, struct pm_node *
     if (look->mirrored)
         x = pm_net_add(net, "mirrored", x, "flip");
     if (look->scale > 0)
-        x = resized(net, "scaled", x, at_scale(v->height, look->scale),
-                    at_scale(v->width, look->scale), "bilinear");
+        x = pm_segmentation_resized(net, "scaled", x, at_scale(v->height, look->scale),
+                                    at_scale(v->width, look->scale), "bilinear");
     PM_TRY(net->error);
     PM_TRY(v->maker->heads(v->maker->ctx, net, x, &heads));
     x = heads.logits;
     if (look->mirrored)
         x = pm_net_add(net, "logits_mirrored_back", x, "flip");
     *small = x;
-    *out = resized(net, "logits_enlarged", x, v->height, v->width, look->method);
+    *out = pm_segmentation_resized(net, "logits_enlarged", x, v->height, v->width, look->method);
     err = net->error;
 out:
     net->pass = NULL;

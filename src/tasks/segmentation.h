@@ -14,12 +14,27 @@ struct pm_example;
  *   instances [h, w] PM_I32: the record's map of instances as the labels are framed, values class *
  *   label_divisor + number from 1, with 0 for its number a crowd, below label_divisor none; absent 0. */
 
+/* And the last one where setup->pixels.edge_classes > 0, of both: edge_labels [h, w] PM_I32, classes of
+ * data/edge_labels.h, made of the record's map and then framed as it is. */
+
 /* The record's label map, every value of it a class or ignored; freed with pm_label_free. */
 int pm_segmentation_label(const struct pm_example *e, const struct pm_setup *s, const char *where,
                           struct pm_label *out);
 /* Where evaluation puts a picture of this size into the input. */
 int pm_segmentation_place(const struct pm_setup *s, int height, int width, const char *where,
                           struct pm_framing *out);
+
+/* segmentation_edges.c. The edge field's place among the fields, its shape and type being those of the
+ * labels; the map of its classes, freed with pm_label_free; what training adds for it. */
+int pm_segmentation_edge_field(const struct pm_setup *s, bool train);
+void pm_segmentation_edge_labels(const struct pm_setup *s, const struct pm_label *labels,
+                                 struct pm_label *out);
+void pm_segmentation_edge_loss(struct pm_net *net, struct pm_node *edge, const struct pm_setup *s);
+/* Factor of the loss of the classes beside it. */
+float pm_segmentation_class_weight(const struct pm_setup *s);
+/* x in height x width, corners aligned. */
+struct pm_node *pm_segmentation_resized(struct pm_net *net, const char *name, struct pm_node *x,
+                                        int height, int width, const char *method);
 
 /* A prediction: classes of the input's rows and columns. */
 struct pm_class_map {

@@ -272,6 +272,7 @@ static void resolve_pixels(struct pm_experiment *e, const struct pm_dataset_info
         .instance = { .mode = c->model.instance_mode, .label_divisor = 1000,
                       .things = c->data.thing_classes.count ? c->data.thing_classes
                                                             : d->thing_classes },
+        .edge_width = c->data.edge_width,
     };
 }
 
@@ -512,6 +513,14 @@ static int build_net(void *ctx, int batch, struct pm_net **out)
     return pm_experiment_net(ctx, batch, PM_USE_TRAIN, out, NULL);
 }
 
+/* Below it is a label of every map. */
+static int least_classes(const struct pm_setup *s)
+{
+    const int edges = s->pixels.edge_classes;
+
+    return edges && edges < s->num_classes ? edges : s->num_classes;
+}
+
 void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *specs, int count,
                           struct pm_clones_options *out)
 {
@@ -523,7 +532,7 @@ void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *s
         .micro_batches = c->run.micro_batches, .recompute = c->run.recompute,
         .segment_ms = c->run.segment_ms,
         .hang_seconds = pm_experiment_hang_seconds(c), .validate = c->run.validate,
-        .verify = c->run.verify == PM_VERIFY_AUTO, .integers = e->setup.num_classes,
+        .verify = c->run.verify == PM_VERIFY_AUTO, .integers = least_classes(&e->setup),
         .build = build_net, .ctx = e,
         .fields = fields, .fields_count = e->task->fields(&e->setup, true, fields),
         .update = { .optimizer = e->optimizer, .cfg = e->optimizer_cfg,
@@ -551,7 +560,7 @@ int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, e
     const bool eval = use == PM_USE_EVAL;
     const struct pm_trust trust = { .on = e->config->run.verify == PM_VERIFY_AUTO,
                                     .build = eval ? build_eval : build_predict, .ctx = e,
-                                    .batch = batch, .integers = e->setup.num_classes };
+                                    .batch = batch, .integers = least_classes(&e->setup) };
 
     return pm_trusted_plan(&trust, net, d, v, &(struct pm_plan_options){
         .name = eval ? "eval" : "predict", .outputs = outputs->node, .slots = slots,

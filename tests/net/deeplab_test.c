@@ -552,6 +552,7 @@ static void refusals(void **state)
                  "model.instance: is not for merged scales");
     expect_error("{\"instance\": true, \"decoder_strides\": 4, \"decoder_filters_instance\": 3}",
                  "model.decoder_filters_instance: takes two numbers");
+    expect_error("{\"edge_classes\": 1}", "model.edge_classes: is 1, but there are at least two");
     expect_error("{\"image_pyramid\": [1, 0.5, 1]}", "model.image_pyramid: takes up to 8 scales");
 }
 

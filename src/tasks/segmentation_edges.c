@@ -1,0 +1,46 @@
+/* segmentation_edges: of a net that tells edges, too (heads->edge): the field of their labels and the
+ * loss,
+ *     (1 - loss.edge_weight) cross entropy of the classes + loss.edge_weight cross entropy of the edges,
+ * each divided by the number of its own pixels that count. Labels of edges are made of the record's map
+ * at its own size, as the original's are: bands are as wide in it as data.edge_width says, and resizing
+ * in training scales them as it does the picture; nothing is an edge where the picture is padded. */
+#include "tasks/segmentation.h"
+
+#include "data/edge_labels.h"
+
+int pm_segmentation_edge_field(const struct pm_setup *s, bool train)
+{
+    return 2 + (!s->pixels.instance.on ? 0 : train ? 5 : 1);
+}
+
+void pm_segmentation_edge_labels(const struct pm_setup *s, const struct pm_label *labels,
+                                 struct pm_label *out)
+{
+    pm_edge_labels(&(struct pm_edge_options){ s->pixels.edge_classes, s->pixels.edge_width,
+                                              s->pixels.ignore_label }, labels, out);
+}
+
+float pm_segmentation_class_weight(const struct pm_setup *s)
+{
+    return s->pixels.edge_classes && s->pixels.loss ? 1 - s->pixels.loss->edge_weight : 1;
+}
+
+void pm_segmentation_edge_loss(struct pm_net *net, struct pm_node *edge, const struct pm_setup *s)
+{
+    struct pm_node *labels = pm_net_find(net, "edge_labels");
+    const struct pm_shape size = labels->out_shape;
+
+    edge = pm_segmentation_resized(net, "edge_loss_logits", edge, size.dim[1], size.dim[2], "bilinear");
+    pm_net_add_many(net, "edge_loss", (struct pm_node *[]){ edge, labels }, 2,
+                    "softmax_cross_entropy weight=%.9g ignore_label=%d",
+                    1 - (double)pm_segmentation_class_weight(s), PM_EDGE_IGNORE);
+}
+
+struct pm_node *pm_segmentation_resized(struct pm_net *net, const char *name, struct pm_node *x,
+                                        int height, int width, const char *method)
+{
+    if (x->out_shape.dim[1] == height && x->out_shape.dim[2] == width)
+        return x;
+    return pm_net_add(net, name, x, "resize size=[%d,%d] coordinates=align_corners method=%s "
+                      "rounding=round_prefer_ceil", height, width, method);
+}

@@ -1,0 +1,234 @@
+/* Segmentation with edges: their labels beside the classes', and the two losses' shares. */
+#include <pumice/plan.h>
+#include <pumice/task.h>
+
+#include "data/edge_labels.h"
+#include "tasks/segmentation.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <setjmp.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SIZE = 13, CLASSES = 3, IGNORE = 0 }; /* the ignored label is an edge's class, too */
+
+static const struct pm_config_loss loss = { .top_k_percent = 1, .edge_weight = 0.25f,
+                                            .normalize = PM_NORMALIZE_KEPT_PIXELS };
+
+static const struct pm_task_row *task(void)
+{
+    return pm_task_find("segmentation");
+}
+
+static struct pm_setup setup_of(struct pm_arena *a)
+{
+    const struct pm_preprocessing *p = pm_preprocessing_find("deeplab");
+    void *cfg = pm_arena_alloc(a, p->cfg_size + 1);
+
+    pm_opts_defaults(p->opts, cfg, a);
+    return (struct pm_setup) {
+        .height = SIZE, .width = SIZE, .eval_height = SIZE, .eval_width = SIZE, .channels = 3,
+        .num_classes = CLASSES, .preprocessing = p, .preprocessing_cfg = cfg, .aux_weight = NAN,
+        .pixels = { .ignore_label = IGNORE, .label_height = SIZE, .label_width = SIZE,
+                    .upsample_logits = true, .predict_upsampled = true, .loss = &loss,
+                    .edge_classes = 2, .edge_width = 2 },
+    };
+}
+
+/* ---- samples ----------------------------------------------------------------------------- */
+
+static void add_png(struct pm_example_builder *b, const char *key, int channels,
+                    const uint8_t *pixels, int height, int width)
+{
+    const struct pm_image8 im = { height, width, channels, (uint8_t *)pixels };
+    uint8_t *png = NULL;
+    size_t size;
+
+    assert_int_equal(pm_image_encode_png(&im, &png, &size), PM_OK);
+    pm_example_add_bytes(b, key, png, size);
+    pm_free(png);
+}
+
+/* A box of class 2 in class 1, beside a corner that is ignored. */
+static void draw(int height, int width, uint8_t *label)
+{
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++)
+            label[y * width + x] = y < 3 && x < 3 ? IGNORE
+                                   : y > 3 && y < 8 && x > 4 && x < 9 ? 2 : 1;
+}
+
+/* draws of (seed, step) as a training example's are. */
+static void make_sample(const struct pm_setup *s, bool train, uint64_t step, int height, int width,
+                        int32_t *map, int32_t *edges)
+{
+    struct pm_sampler sampler = { s, train };
+    struct pm_example_builder *b = pm_example_builder_create();
+    uint8_t label[SIZE * SIZE], pixels[SIZE * SIZE * 3] = { 0 }, *bytes;
+    float image[SIZE * SIZE * 3];
+    size_t size;
+
+    draw(height, width, label);
+    add_png(b, "image/encoded", 3, pixels, height, width);
+    add_png(b, "image/segmentation/class/encoded", 1, label, height, width);
+    pm_example_serialise(b, &bytes, &size);
+    if (task()->make(&sampler, bytes, size, 7, step, 0, "record", (void *[]){ image, map, edges }) < 0)
+        fail_msg("%s", pm_error_text());
+    pm_free(bytes);
+    pm_example_builder_destroy(&b);
+}
+
+static void fields(void **state)
+{
+    (void)state;
+    struct pm_arena *a = pm_arena_create();
+    struct pm_setup s = setup_of(a);
+    struct pm_field f[PM_MAX_FIELDS];
+
+    assert_int_equal(task()->fields(&s, true, f), 3);
+    assert_string_equal(f[2].name, "edge_labels");
+    assert_int_equal(f[2].absent, PM_EDGE_IGNORE);
+    assert_int_equal(f[2].shape.dim[1], SIZE);
+    assert_int_equal(task()->fields(&s, false, f), 3);
+    s.pixels.edge_classes = 0;
+    assert_int_equal(task()->fields(&s, true, f), 2);
+    pm_arena_destroy(&a);
+}
+
+/* In evaluation the record's own edge map, and nothing of an edge along the padding. */
+static void framed_in_evaluation(void **state)
+{
+    (void)state;
+    enum { H = 11, W = 12 };
+    struct pm_arena *a = pm_arena_create();
+    const struct pm_setup s = setup_of(a);
+    int32_t map[SIZE * SIZE], edges[SIZE * SIZE];
+    uint8_t drawn[H * W];
+    uint16_t values[H * W];
+    struct pm_label label = { H, W, values }, want;
+    int bands = 0;
+
+    draw(H, W, drawn);
+    for (int i = 0; i < H * W; i++)
+        values[i] = drawn[i];
+    pm_edge_labels(&(struct pm_edge_options){ 2, 2, IGNORE }, &label, &want);
+    make_sample(&s, false, 0, H, W, map, edges);
+    for (int y = 0; y < SIZE; y++)
+        for (int x = 0; x < SIZE; x++) {
+            const bool inside = y < H && x < W;
+
+            assert_int_equal(edges[y * SIZE + x], inside ? want.values[y * W + x] : PM_EDGE_IGNORE);
+            bands += edges[y * SIZE + x] == 0;
+            if (inside && (y == H - 1 || x == W - 1))
+                assert_int_equal(edges[y * SIZE + x], 1);
+        }
+    assert_true(bands > 10 && bands < 60);
+    pm_label_free(&want);
+    pm_arena_destroy(&a);
+}
+
+/* In training the same, scaled, cropped and flipped as the record's draws say: as its label is. */
+static void framed_in_training(void **state)
+{
+    (void)state;
+    struct pm_arena *a = pm_arena_create();
+    const struct pm_setup s = setup_of(a);
+    int32_t map[SIZE * SIZE], edges[SIZE * SIZE], framed[SIZE * SIZE];
+    uint8_t drawn[SIZE * SIZE];
+    uint16_t values[SIZE * SIZE];
+    struct pm_label label = { SIZE, SIZE, values }, want;
+    const struct pm_image8 im = { SIZE, SIZE, 3, NULL };
+    int bands = 0, flips = 0;
+
+    draw(SIZE, SIZE, drawn);
+    for (int i = 0; i < SIZE * SIZE; i++)
+        values[i] = drawn[i];
+    pm_edge_labels(&(struct pm_edge_options){ 2, 2, IGNORE }, &label, &want);
+    for (uint64_t step = 0; step < 20; step++) {
+        struct pm_rng r = pm_rng_make(7, pm_hash("augmentation"), (uint32_t)step, 0);
+        struct pm_draws d;
+
+        s.preprocessing->draw(s.preprocessing_cfg, &r, &(struct pm_sight){ SIZE, SIZE, 0, NULL, 0 }, &d);
+        make_sample(&s, true, step, SIZE, SIZE, map, edges);
+        assert_int_equal(s.preprocessing->apply_map(s.preprocessing_cfg, &want, &im, true, &d, SIZE,
+                                                    SIZE, PM_EDGE_IGNORE, framed, "map"), PM_OK);
+        assert_memory_equal(edges, framed, sizeof edges);
+        for (int i = 0; i < SIZE * SIZE; i++) {
+            assert_true((map[i] == IGNORE) == (edges[i] == PM_EDGE_IGNORE));
+            bands += edges[i] == 0;
+        }
+        flips += d.flip;
+    }
+    assert_true(bands > 100 && flips > 0 && flips < 20);
+    pm_label_free(&want);
+    pm_arena_destroy(&a);
+}
+
+/* ---- nets -------------------------------------------------------------------------------- */
+
+static int heads_of(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *out)
+{
+    struct pm_node *x = pm_net_add(net, "conv", images, "conv2d filters=4 kernel=3 stride=3");
+
+    (void)ctx;
+    *out = (struct pm_heads){
+        .logits = pm_net_add(net, "semantic", x, "conv2d filters=3 kernel=1"),
+        .edge = pm_net_add(net, "edge", x, "conv2d filters=5 kernel=1"),
+    };
+    return net->error;
+}
+
+static float option(const struct pm_net *net, const char *name, const char *key)
+{
+    cJSON *options = cJSON_CreateObject();
+    const struct pm_node *made = pm_net_find(net, name);
+
+    assert_non_null(made);
+    pm_opts_dump(made->layer->opts, made->cfg, options, false);
+    const float v = (float)cJSON_GetNumberValue(cJSON_GetObjectItem(options, key));
+    cJSON_Delete(options);
+    return v;
+}
+
+static void losses(void **state)
+{
+    (void)state;
+    struct pm_arena *a = pm_arena_create();
+    struct pm_setup s = setup_of(a);
+    const struct pm_net_maker maker = { heads_of, NULL };
+    struct pm_net *net = pm_net_create();
+    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(2, SIZE, SIZE, 3), PM_F32);
+    struct pm_heads heads;
+
+    assert_int_equal(task()->settle(&s, &maker), PM_OK);
+    assert_int_equal(s.pixels.edge_classes, 5);
+    pm_net_input(net, "labels", PM_SHAPE3(2, SIZE, SIZE), PM_I32);
+    pm_net_input(net, "edge_labels", PM_SHAPE3(2, SIZE, SIZE), PM_I32);
+    assert_int_equal(heads_of(NULL, net, images, &heads), PM_OK);
+    task()->add_loss(net, &heads, &s);
+    if (net->error)
+        fail_msg("%s", pm_error_text());
+    assert_true(option(net, "loss", "weight") == 0.75f);
+    assert_true(option(net, "loss", "ignore_label") == IGNORE);
+    assert_true(option(net, "edge_loss", "weight") == 0.25f);
+    assert_true(option(net, "edge_loss", "ignore_label") == PM_EDGE_IGNORE);
+    assert_int_equal(pm_net_find(net, "edge_loss")->in[0]->out_shape.dim[1], SIZE);
+    assert_int_equal(pm_net_find(net, "edge_loss")->in[0]->out_shape.dim[3], 5);
+    s.pixels.edge_classes = 0;
+    assert_true(pm_segmentation_class_weight(&s) == 1);
+    pm_net_destroy(&net);
+    pm_arena_destroy(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fields),
+        cmocka_unit_test(framed_in_evaluation),
+        cmocka_unit_test(framed_in_training),
+        cmocka_unit_test(losses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
