@@ -14,8 +14,7 @@ tensorflow_nets.py, and resizing, here a product with two matrices of weights. P
 backbones want them, dropout keeps everything.
 
 Each picture has a colour of its own beneath the noise: batch norm upon the pooled map sees one value a
-picture, and were they nearly equal, rounding errors would decide. The two pictures at stride 8 go without
-it."""
+picture, and were they nearly equal, rounding errors would decide."""
 import sys
 import types
 
@@ -29,60 +28,84 @@ import tensorflow_nets
 from philox import Stream
 
 IGNORED = 255
-# Rates that fit the maps of 5x5 and 17x13: with the usual ones a window has but its middle in them.
-WHOLE = {16: [1, 2, 4], 8: [4, 8, 12]}
 
 
-def case(net, batch, height, width, stride, classes=19, options=None, original=None, whole=True):
-    """options: of Pumice's net; original: the same as fields of DeepLab's ModelOptions. whole: with
-    atrous rates and a decoder."""
-    ours, theirs = {"output_stride": stride}, {"output_stride": stride}
-    if whole:
-        ours.update(aspp_rates=WHOLE[stride], decoder_strides=[4])
-        theirs.update(atrous_rates=WHOLE[stride], decoder_output_stride=[4])
+def case(net, batch, height, width, stride, classes=19, **options):
+    """options: of Pumice's net, which those of DeepLab's ModelOptions are made of. The averages of two
+    pictures are one number and its opposite to the batch norm behind: two go without."""
+    if batch == 2 and "aspp_pooling_crop" not in options and "aspp_batch_norm" not in options:
+        options["aspp_image_level"] = False
     return dict(net="deeplab_" + net, batch=batch, height=height, width=width, classes=classes, shift=2,
-                options={**ours, **(options or {})}, original={**theirs, **(original or {})})
+                options={"output_stride": stride, **options})
+
+
+def sampled(rates, **options):
+    """With pyramid pooling and a decoder. The rates fit the map: with the usual ones a window has but its
+    middle in it."""
+    return dict(aspp_rates=rates, decoder_strides=[4], **options)
 
 
 CASES = {}
 for backbone, pictures in (("mobilenet_v2", 8), ("mobilenet_v3_small_seg", 4),
                            ("resnet_v1_50_beta", 4), ("xception_65", 4)):
-    CASES[f"deeplab_{backbone}"] = case(backbone, pictures, 65, 65, 16)
-    CASES[f"deeplab_{backbone}_stride8"] = case(
-        backbone, 2, 129, 97, 8, options=dict(aspp_image_level=False),
-        original=dict(add_image_level_feature=False))
+    name = "deeplab_" + backbone
+    CASES[name] = case(backbone, pictures, 65, 65, 16, **sampled([1, 2, 4]))
+    CASES[name + "_129x97"] = case(backbone, 2, 129, 97, 16, **sampled([1, 2, 4]))
+    CASES[name + "_stride8"] = case(backbone, 2, 129, 97, 8, **sampled([4, 8, 12]))
+    CASES[name + "_stride8_65x65"] = case(backbone, pictures, 65, 65, 8, **sampled([2, 4, 6]))
+
 CELL = [{"op": "conv", "kernel": 3, "rate": [1, 6], "input": -1},
         {"op": "conv", "kernel": 1, "input": 0},
         {"op": "pyramid_pooling", "grid_size": [2, 2], "input": 1}]
-CASES.update({
+CASES.update({  # what stands behind the backbone
     "deeplab_lr_aspp": case(
-        "mobilenet_v3_small_seg", 2, 129, 97, 16, whole=False,
-        options=dict(aspp_filters=128, aspp_concat_projection=False, aspp_squeeze_excite=True,
-                     aspp_se_qsigmoid=True, aspp_pooling_crop=[97, 65], aspp_pooling_stride=[1, 2],
-                     decoder_strides=[8], decoder_sum_merge=True, decoder_filters=19,
-                     decoder_is_logits=True),
-        original=dict(aspp_convs_filters=128, aspp_with_concat_projection=False,
-                      aspp_with_squeeze_and_excitation=True, image_se_uses_qsigmoid=True,
-                      image_pooling_crop_size=[97, 65], image_pooling_stride=[1, 2],
-                      decoder_output_stride=[8], decoder_use_sum_merge=True, decoder_filters=19,
-                      decoder_output_is_logits=True)),
+        "mobilenet_v3_small_seg", 2, 129, 97, 16, aspp_filters=128, aspp_concat_projection=False,
+        aspp_squeeze_excite=True, aspp_se_qsigmoid=True, aspp_pooling_crop=[97, 65],
+        aspp_pooling_stride=[1, 2], decoder_strides=[8], decoder_sum_merge=True, decoder_filters=19,
+        decoder_is_logits=True),
     "deeplab_summed": case(
-        "mobilenet_v3_small_seg", 2, 65, 65, 16, whole=False,
-        options=dict(aspp_rates=[2, 4], aspp_batch_norm=False, logits_kernel_size=3,
-                     image_pyramid=[0.5, 1], merge_method="avg"),
-        original=dict(atrous_rates=[2, 4], aspp_with_batch_norm=False, logits_kernel_size=3,
-                      image_pyramid=[0.5, 1], merge_method="avg")),
+        "mobilenet_v3_small_seg", 2, 65, 65, 16, aspp_rates=[2, 4], aspp_batch_norm=False,
+        logits_kernel_size=3, image_pyramid=[0.5, 1], merge_method="avg"),
     "deeplab_plain": case(
-        "mobilenet_v3_small_seg", 4, 97, 65, 16, whole=False,
-        options=dict(aspp_rates=[2], aspp_separable=False, decoder_strides=[8, 4],
-                     decoder_separable=False, decoder_filters=64),
-        original=dict(atrous_rates=[2], aspp_with_separable_conv=False, decoder_output_stride=[8, 4],
-                      decoder_use_separable_conv=False, decoder_filters=64)),
-    "deeplab_cell": case(
-        "mobilenet_v3_small_seg", 4, 97, 65, 16, whole=False,
-        options=dict(dense_prediction_cell=CELL),
-        original=dict(dense_prediction_cell_config=CELL)),
+        "mobilenet_v3_small_seg", 4, 97, 65, 16, aspp_rates=[2], aspp_separable=False,
+        decoder_strides=[8, 4], decoder_separable=False, decoder_filters=64),
+    "deeplab_cell": case("mobilenet_v3_small_seg", 4, 97, 65, 16, dense_prediction_cell=CELL),
+    "deeplab_greatest": case(
+        "mobilenet_v3_small_seg", 4, 65, 49, 16, aspp_filters=64, aspp_pooling_crop=[33, 33],
+        aspp_pooling_stride=[2, 1], image_pyramid=[1, 0.75], merge_method="max"),
 })
+CASES.update({  # the other backbones, and what only they have
+    "deeplab_mobilenet_v3_large_seg": case(
+        "mobilenet_v3_large_seg", 4, 65, 49, 16, aspp_rates=[1, 2], aspp_filters=96,
+        aspp_squeeze_excite=True, decoder_strides=[8, 4], decoder_sum_merge=True, decoder_filters=32),
+    "deeplab_mobilenet_v2_half": case("mobilenet_v2", 2, 49, 33, 16, depth_multiplier=0.5),
+    "deeplab_mobilenet_edgetpu": case("mobilenet_edgetpu", 2, 49, 33, 8),
+    "deeplab_xception_41": case(
+        "xception_41", 4, 50, 33, 16, multi_grid=[1, 2, 4], bounded_activation=True,
+        **sampled([1, 2], aspp_filters=64, decoder_filters=64)),
+    "deeplab_xception_71": case("xception_71", 2, 49, 33, 8, decoder_strides=[8], decoder_filters=64),
+    "deeplab_resnet_v1_18": case(
+        "resnet_v1_18", 2, 49, 34, 16, multi_grid=[1, 2], decoder_strides=[8], decoder_filters=64),
+    "deeplab_resnet_v1_18_beta": case("resnet_v1_18_beta", 2, 49, 33, 8, multi_grid=[1, 2]),
+    "deeplab_resnet_v1_101": case(
+        "resnet_v1_101", 2, 49, 33, 16, multi_grid=[1, 2, 4], decoder_strides=[4], decoder_filters=64),
+    "deeplab_nas_pnasnet": case("nas_pnasnet", 2, 65, 49, 16, decoder_strides=[4], decoder_filters=64),
+    "deeplab_nas_hnasnet": case("nas_hnasnet", 2, 65, 49, 8, nas_classification_head=True),
+})
+
+# ModelOptions' names, where they differ from ours.
+NAMES = {
+    "aspp_rates": "atrous_rates", "decoder_strides": "decoder_output_stride",
+    "aspp_image_level": "add_image_level_feature", "aspp_filters": "aspp_convs_filters",
+    "aspp_batch_norm": "aspp_with_batch_norm", "aspp_separable": "aspp_with_separable_conv",
+    "aspp_concat_projection": "aspp_with_concat_projection",
+    "aspp_squeeze_excite": "aspp_with_squeeze_and_excitation",
+    "aspp_se_qsigmoid": "image_se_uses_qsigmoid", "aspp_pooling_crop": "image_pooling_crop_size",
+    "aspp_pooling_stride": "image_pooling_stride", "decoder_separable": "decoder_use_separable_conv",
+    "decoder_sum_merge": "decoder_use_sum_merge", "decoder_is_logits": "decoder_output_is_logits",
+    "bounded_activation": "use_bounded_activation",
+    "dense_prediction_cell": "dense_prediction_cell_config",
+}
 
 # ---- the original program ------------------------------------------------------------------
 
@@ -124,6 +147,17 @@ def conv2d_of(slim):
     return module
 
 
+class StaticShapes:
+    """TensorFlow, whose shapes are numbers: the searched cells ask for those of maps."""
+
+    def __getattr__(self, name):
+        return getattr(tf, name)
+
+    @staticmethod
+    def shape(x):
+        return x.shape.as_list()
+
+
 def import_deeplab(research):
     """Its modules common and model."""
     np.int = int  # as it was called then
@@ -133,8 +167,6 @@ def import_deeplab(research):
     from nets.mobilenet import mobilenet_v3
     nets = types.ModuleType("tensorflow.contrib.slim.nets")
     nets.resnet_utils = resnet_utils
-    searched = types.ModuleType("deeplab.core.nas_network")  # backbones that are not wanted here
-    searched.pnasnet = searched.hnasnet = searched.nas_arg_scope = None
 
     @tf_slim.add_arg_scope
     def dropout(inputs, *_, **options):
@@ -148,12 +180,19 @@ def import_deeplab(research):
             return exact_bilinear(images, size)
         return single(images, size, align_corners=True, name=name)
     tf.image.resize_bilinear = resize_bilinear
+    clip = tf.clip_by_value
+
+    def watched_clip(x, low, high, name=None):
+        return tensorflow_nets.watched(lambda x, name: clip(x, low, high, name), (low, high))(x, name)
+    tf.clip_by_value = watched_clip
     sys.modules.update({"tensorflow": tf, "tensorflow.contrib.slim": tf_slim,
-                        "tensorflow.contrib.slim.nets": nets, "deeplab.core.nas_network": searched,
+                        "tensorflow.contrib.framework": tf_slim, "tensorflow.contrib.layers": tf_slim,
+                        "tensorflow.contrib.slim.nets": nets,
                         "deeplab.core.conv2d_ws": conv2d_of(tf_slim)})
     sys.path.insert(0, research)
     from deeplab import common, model
-    from deeplab.core import feature_extractor
+    from deeplab.core import feature_extractor, nas_cell
+    nas_cell.tf = StaticShapes()
     # Written there as times 0.16667, which is 2e-5 off: more than rounding where nothing else is.
     model.utils.q_sigmoid = lambda x: tf.nn.relu6(x + 3) / 6
     mobilenet_v3.squeeze_excite.keywords["gating_fn"] = model.utils.q_sigmoid
@@ -178,14 +217,17 @@ class Graph(tensorflow_nets.Graph):
 
     def logits_and_loss(self, deeplab, images):
         c, (common, model) = self.c, deeplab
-        fields = dict(c["original"])
-        pyramid = fields.pop("image_pyramid", None)
+        fields = {NAMES.get(name, name): value for name, value in c["options"].items()}
+        pyramid, head = fields.pop("image_pyramid", None), fields.pop("nas_classification_head", False)
         options = common.ModelOptions(
             outputs_to_num_classes={"semantic": c["classes"]}, crop_size=[c["height"], c["width"]],
             output_stride=fields.pop("output_stride"), atrous_rates=fields.pop("atrous_rates", None),
             preprocessed_images_dtype=images.dtype)
         if "dense_prediction_cell_config" in fields:  # it writes into what it is given
             fields["dense_prediction_cell_config"] = [dict(b) for b in CELL]
+        if "nas_" in c["net"]:
+            searched = {**options.nas_architecture_options, "nas_use_classification_head": head}
+            fields["nas_architecture_options"] = searched
         options = options._replace(model_variant=c["net"][len("deeplab_"):], **fields)
         with tf.variable_scope("", custom_getter=self.noted):
             made = model.multi_scale_logits(images, options, pyramid, weight_decay=0.0,

@@ -13,12 +13,10 @@ NAME SHAPE ROLE in the order of their bytes, as in
 They are the same at output strides 8 and 32, which is looked at here, but for the searched nets', which
 are listed for each output stride."""
 import hashlib
-import importlib
 import json
 import math
 import os
 import sys
-import types
 
 import tensorflow.compat.v1 as tf
 
@@ -32,29 +30,6 @@ CASES += [("mobilenet_v2", 0.5), ("mobilenet_v2", 1.3), ("mobilenet_v3_large_seg
 SEARCHED = [("nas_pnasnet", 8), ("nas_pnasnet", 16), ("nas_pnasnet", 32), ("nas_hnasnet", 8)]
 OPTIONS = {"nas_stem_output_num_conv_filters": 20, "nas_use_classification_head": False,
            "nas_remove_os32_stride": False}
-
-
-def import_searched(extractor):
-    """The searched nets, which deeplab_nets.py leaves out."""
-    import tf_slim
-    import deeplab.core
-
-    class HParams(types.SimpleNamespace):
-        def set_hparam(self, name, value):
-            setattr(self, name, value)
-
-    contrib = sys.modules["tensorflow.contrib"]
-    contrib.framework = contrib.layers = tf_slim
-    contrib.training = types.ModuleType("tensorflow.contrib.training")
-    contrib.training.HParams = HParams
-    sys.modules.update({"tensorflow.contrib.framework": tf_slim, "tensorflow.contrib.layers": tf_slim,
-                        "tensorflow.contrib.training": contrib.training})
-    del sys.modules["deeplab.core.nas_network"]
-    deeplab.core.__dict__.pop("nas_network", None)
-    nets = importlib.import_module("deeplab.core.nas_network")
-    for name, made in (("nas_pnasnet", nets.pnasnet), ("nas_hnasnet", nets.hnasnet)):
-        extractor.networks_map[name] = made
-        extractor.arg_scopes_map[name] = nets.nas_arg_scope
 
 
 def variables(extractor, backbone, multiplier, stride):
@@ -90,7 +65,6 @@ def main(research):
         assert found[0] == found[1]
         rows.append({"backbone": backbone, "depth_multiplier": multiplier, "output_stride": 16,
                      **summary(found[0])})
-    import_searched(feature_extractor)
     for backbone, stride in SEARCHED:
         found = variables(feature_extractor, backbone, 1, stride)
         rows.append({"backbone": backbone, "depth_multiplier": 1, "output_stride": stride,

@@ -38,6 +38,7 @@ from philox import Stream
 # sum grows with the root of the layers' number: 3e-5 holds for hundreds of layers. A pool's windows are
 # too many for that, so theirs goes by the layers before it.
 CLEAR, TIE = 3e-5, 6e-7
+GROUP = 6  # kinks and pools that are looked at in one run, with what flows into them kept
 
 
 def case(net, batch, size, classes, shift, channels=3, options=None, original=None):
@@ -170,6 +171,7 @@ class Graph:
         self.graph = tf.Graph()
         with self.graph.as_default():
             images = tf.constant(self.images(), dtype)
+            self.source = images.op
             logits, loss = self.logits_and_loss(factory, images)
             self.trained = {v.op.name: v for v in tf.trainable_variables()}
             self.others = {v.op.name: v for v in tf.global_variables()
@@ -219,9 +221,11 @@ class Graph:
 
     @staticmethod
     def nearest(x, places):
-        """Per channel, the distance from the nearest kink as a share of the layer's values."""
-        axes = list(range(len(x.shape) - 1))
-        near = [tf.reduce_min(tf.abs(x - place), axes) for place in places]
+        """Per channel, the distance from the nearest kink as a share of the layer's values. Exactly at one
+        is only what an activation before has put there: its gradient is stopped there already."""
+        axes, far = list(range(len(x.shape) - 1)), 1e30
+        near = [tf.reduce_min(tf.abs(x - place) + far * tf.cast(tf.equal(x, place), x.dtype), axes)
+                for place in places]
         return tf.reduce_min(tf.stack(near), 0) / tf.sqrt(tf.reduce_mean(x * x))
 
     def build(self, factory, images):
@@ -354,11 +358,10 @@ class Graph:
             stack.extend(x.op for x in op.inputs)
         return [name for name in self.trained if name in found]
 
-    def tie(self, op, layers):
-        """Whether a window of this pool, which so many layers come before, has no clear winner."""
+    def tie(self, op, x, layers):
+        """Whether a window of this pool, upon x, which so many layers come before, has no clear winner."""
         _, kh, kw, _ = op.get_attr("ksize")
         _, sh, sw, _ = op.get_attr("strides")
-        x = self.session.run(op.inputs[0])
         oh, ow = op.outputs[0].shape.as_list()[1:3]
         if kh * kw == 1:
             return False
@@ -376,50 +379,84 @@ class Graph:
         size = math.sqrt(np.square(x[np.isfinite(x)]).mean())
         return bool(((gap > 0) & (gap < TIE * math.sqrt(layers) * size)).any())
 
+    def flow(self, spots, order, cuts):
+        """For each of these places in the order of operations, the values of the images' that operations
+        before it give to ones behind it on the way to the spots: fed, they stand for all before."""
+        wanted, stack = set(), [x.op for _, x, _ in spots] + [w for *_, w in spots
+                                                              if not isinstance(w, list)]
+        while stack:
+            op = stack.pop()
+            if op not in wanted:
+                wanted.add(op)
+                stack.extend(x.op for x in op.inputs)
+        flows, images = [[] for _ in cuts], {self.source}
+        for op in sorted(wanted, key=lambda op: order[op.name]):
+            if op is not self.source and not any(x.op in images for x in op.inputs):
+                continue
+            images.add(op)
+            for x in op.outputs:
+                readers = [order[r.name] for r in x.consumers() if r in wanted]
+                for f, cut in zip(flows, cuts):
+                    if order[op.name] <= cut < max(readers, default=-1):
+                        f.append(x)
+        return flows
+
     def settle(self):
         """The moves, or None when another seed must be taken."""
-        moves, offsets, tries, p = {}, {}, {}, 0
+        moves, offsets, tries = {}, {}, {}
         order = {op.name: i for i, op in enumerate(self.graph.get_operations())}
         spots = [(order[x.op.name], x, check) for x, *check in self.checks]
         spots += [(order[op.name], op.inputs[0], op) for op in self.graph.get_operations()
                   if op.type == "MaxPool"]
         spots.sort(key=lambda s: s[0])
-        while p < len(spots):
-            some = spots[p:p + 12]
-            near = iter(self.session.run([s[2][1] for s in some if isinstance(s[2], list)]))
-            for place, tensor, what in some:
-                kink = isinstance(what, list)
-                channels = np.flatnonzero(next(near) < CLEAR) if kink else None
-                if kink and not len(channels):
-                    continue
-                if place not in offsets:
-                    offsets[place] = self.offsets_before(tensor)
-                if not kink and not self.tie(what, len(offsets[place]) + 1):
-                    continue
-                tries[place] = tries.get(place, 0) + 1
-                name, steps = self.remedy(offsets[place], tensor, what, channels, tries[place])
-                if name is None:
-                    return None
+        groups = [spots[i:i + GROUP] for i in range(0, len(spots), GROUP)]
+        cuts = [g[-1][0] for g in groups]
+        flows, known = self.flow(spots, order, cuts), [{}]  # known: what flows into each group
+        while len(known) <= len(groups):
+            g = len(known) - 1
+            nearest = [what[1] for *_, what in groups[g] if isinstance(what, list)]
+            near, values, after = self.session.run(
+                [nearest, [x for _, x, _ in groups[g]], flows[g]], known[g])
+            moved = self.look(groups[g], iter(near), values, offsets, tries, moves)
+            if moved is None:
+                return None
+            if moved:
+                self.load(moves, {moved})
+                del known[1 + sum(cut < order[moved] for cut in cuts[:g]):]
+            else:
+                known.append(dict(zip(flows[g], after)))
+        return moves
+
+    def look(self, group, near, values, offsets, tries, moves):
+        """The name of the offset that was moved for the first spot of these that must be; "" when none
+        must, None when nothing can be done."""
+        for (place, tensor, what), x in zip(group, values):
+            kink = isinstance(what, list)
+            channels = np.flatnonzero(next(near) < CLEAR) if kink else None
+            if kink and not len(channels):
+                continue
+            if place not in offsets:
+                offsets[place] = self.offsets_before(tensor)
+            if not kink and not self.tie(what, x, len(offsets[place]) + 1):
+                continue
+            tries[place] = tries.get(place, 0) + 1
+            name, steps = self.remedy(offsets[place], x, what, channels, tries[place])
+            if name is not None:
                 for channel, step in steps.items():
                     m = moves.setdefault(name, {})
                     m[channel] = m.get(channel, 0) + step
-                self.load(moves, {name})
-                p = next(i for i, s in enumerate(spots) if s[0] > order[name])
-                break
-            else:
-                p += len(some)
-        return moves
+            return name
+        return ""
 
-    def remedy(self, offsets, tensor, what, channels, tries):
-        """What to move, and channel -> thousandths: the offset that the values near their kink have
+    def remedy(self, offsets, x, what, channels, tries):
+        """What to move, and channel -> thousandths: the offset that the values x near their kink have
         themselves; for a tie, or where there is no such offset, a channel of one before, which draws
         values anew: of one further before each time, as not all depend on the nearest."""
         if channels is None or not offsets or \
-                self.trained[offsets[-1]].shape.as_list() != tensor.shape.as_list()[-1:]:
+                self.trained[offsets[-1]].shape.as_list() != list(x.shape[-1:]):
             return (offsets[max(0, len(offsets) - 1 - tries)], {0: 1}) if len(offsets) > 1 \
                 else (None, None)
-        x, steps = self.session.run(tensor), {}
-        clear = CLEAR * math.sqrt(np.square(x).mean())
+        steps, clear = {}, CLEAR * math.sqrt(np.square(x).mean())
         for c in map(int, channels):
             column, steps[c] = x[..., c], 1
             while any(np.abs(column + 1e-3 * steps[c] - kink).min() < clear for kink in what[0]):
