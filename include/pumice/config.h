@@ -73,6 +73,9 @@ struct pm_config_data {
     int labels_offset;          /* subtracted from labels and from the number of classes */
     int ignore_label;           /* segmentation: of pixels that do not count; -1 = none, -2 = the data's */
     struct pm_ints thing_classes; /* segmentation: whose pixels are of instances; none = the data's */
+    int center_sigma;           /* of instances' centres, pixels; 0 = model.instance_mode's */
+    int small_instance_area;    /* pixels; of smaller ones the classes' loss has */
+    float small_instance_weight; /* this weight */
     int edge_width;             /* segmentation: of the bands along edges, in the map's pixels */
     int on_corrupt;             /* enum pm_on_corrupt */
     int threads;                /* 0 = cores */

@@ -15,6 +15,9 @@ struct pm_instance_setup {
     int mode;                /* enum pm_instance_mode */
     struct pm_ints things;   /* classes that instances are of; borrowed */
     int label_divisor;       /* of instance maps: class * this + the instance's number in it, from 1 */
+    int center_sigma;        /* of the targets, pixels; 0: the mode's */
+    int small_area;          /* pixels: of smaller ones the classes' loss has */
+    float small_weight;      /* this weight */
 };
 
 /* What segmentation takes from the config; lists are borrowed from there. */

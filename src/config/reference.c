@@ -137,6 +137,9 @@ const struct pm_reference pm_references[] = {
           "image_dtype"),
     KEY("data.ignore_label", "s", NULL, NULL, NULL),
     KEY("data.thing_classes", "s", NULL, NULL, NULL),
+    KEY("data.center_sigma", "s", NULL, NULL, NULL),
+    KEY("data.small_instance_area", "s", NULL, NULL, NULL),
+    KEY("data.small_instance_weight", "s", NULL, NULL, NULL),
     KEY("data.edge_width", "s", NULL, "edge_width", NULL),
 
     /* ---- input ---- */

@@ -48,6 +48,12 @@ static const struct pm_opt data[] = {
            "segmentation: pixels with this label do not count; -1 = all do, -2 = as the data says, else 255"),
     PM_INTS(pm_config_data, thing_classes, NULL, 0, 65535,
             "segmentation: classes that instances are of; null = the data's"),
+    PM_INT(pm_config_data, center_sigma, 0, 0, 256,
+           "segmentation: pixels of the Gaussian's deviation around an instance's centre; 0 = 8, of seed4 5"),
+    PM_INT(pm_config_data, small_instance_area, 4096, 0, 1000000000,
+           "segmentation: on instances of fewer pixels the loss of the classes has small_instance_weight"),
+    PM_FLOAT(pm_config_data, small_instance_weight, 3, 0, 1e6,
+             "segmentation: that weight; elsewhere it is 1; seed4 has none"),
     PM_INT(pm_config_data, edge_width, 20, 1, 1024,
            "segmentation: side of the square that an edge's pixel becomes, in pixels of the record's own map, "
            "with model.edge_classes"),

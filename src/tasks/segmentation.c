@@ -69,7 +69,7 @@ static int fields(const struct pm_setup *s, bool train, struct pm_field out[PM_M
                                  s->pixels.ignore_label };
     if (train)
         out[1].shape = PM_SHAPE2(s->pixels.label_height, s->pixels.label_width);
-    err = 2;
+    err = 2 + pm_segmentation_instance_fields(s, train, out + 2);
     if (s->pixels.edge_classes) {
         const int k = pm_segmentation_edge_field(s, train);
 
@@ -156,6 +156,7 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
     struct pm_rng r = pm_rng_make(seed, pm_hash("augmentation"), (uint32_t)step, example);
     struct pm_image8 im = { 0 };
     struct pm_label label = { 0 };
+    struct pm_instance_map instances = { { 0 }, 0 };
     struct pm_example *e = NULL;
     struct pm_draws draws = { 0 };
     double begun = pm_trace_now();
@@ -163,6 +164,8 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
 
     PM_TRY(pm_record_damage(pm_example_parse(record, size, where, &e)));
     PM_TRY(pm_segmentation_label(e, s, where, &label));
+    if (s->pixels.instance.on)
+        PM_TRY(pm_segmentation_instances(e, s, &label, where, &instances));
     PM_TRY(pm_record_damage(pm_record_image(
         e, s->channels == 1 ? PM_GREY_OR_COLOR : s->channels, where, &im)));
     pm_trace_here("decode", begun);
@@ -175,11 +178,14 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
                                    sampler->train ? s->width : s->eval_width, s->channels, out[0],
                                    where));
     PM_TRY(make_map(sampler, &label, &im, &draws, s->pixels.ignore_label, where, out[1]));
+    if (s->pixels.instance.on)
+        PM_TRY(pm_segmentation_make_instances(sampler, &instances, &im, &draws, where, out[1], out + 2));
     PM_TRY(make_edges(sampler, &label, &im, &draws, where, out));
     pm_trace_here("preprocess", begun);
 out:
     pm_image_free(&im);
     pm_label_free(&label);
+    pm_label_free(&instances.map);
     pm_example_destroy(&e);
     return err;
 }

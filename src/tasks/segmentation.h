@@ -8,8 +8,8 @@
 struct pm_example;
 
 /* Fields of a batch beside "images" and "labels" where setup->pixels.instance.on: of training
- *   center, center_weight [h, w, 1], offset, [h, w, 2] (y, x in pixels), offset_weight [h, w, 2] or
- *   [h, w, 1], semantic_weight [h, w], all PM_F32;
+ *   center, center_weight [h, w, 1], offset, offset_weight [h, w, 2] (y, x in pixels),
+ *   semantic_weight [h, w], all PM_F32, in this order from fields[2];
  * of evaluation fields[2]:
  *   instances [h, w] PM_I32: the record's map of instances as the labels are framed, values class *
  *   label_divisor + number from 1, with 0 for its number a crowd, below label_divisor none; absent 0. */
@@ -20,6 +20,20 @@ struct pm_example;
 /* The record's label map, every value of it a class or ignored; freed with pm_label_free. */
 int pm_segmentation_label(const struct pm_example *e, const struct pm_setup *s, const char *where,
                           struct pm_label *out);
+/* segmentation_instances.c. The fields above, from out[0]; their number, 0 where they are not on. */
+int pm_segmentation_instance_fields(const struct pm_setup *s, bool train, struct pm_field *out);
+/* The record's map of instances, beside the one of classes; map is freed with pm_label_free. */
+struct pm_instance_map {
+    struct pm_label map;
+    int divisor; /* of its values: the class, and the instance's number */
+};
+int pm_segmentation_instances(const struct pm_example *e, const struct pm_setup *s,
+                              const struct pm_label *label, const char *where,
+                              struct pm_instance_map *out);
+/* These fields, of the labels as they are framed. */
+int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struct pm_instance_map *m,
+                                   const struct pm_image8 *im, const struct pm_draws *draws,
+                                   const char *where, const int32_t *labels, void *const *out);
 /* Where evaluation puts a picture of this size into the input. */
 int pm_segmentation_place(const struct pm_setup *s, int height, int width, const char *where,
                           struct pm_framing *out);

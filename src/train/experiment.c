@@ -270,6 +270,9 @@ static void resolve_pixels(struct pm_experiment *e, const struct pm_dataset_info
         .flip = c->eval.flip, .colormap = PM_COLORMAP_PASCAL + (colormap < 0 ? 0 : colormap),
         .save_raw = c->eval.save_raw,
         .instance = { .mode = c->model.instance_mode, .label_divisor = 1000,
+                      .center_sigma = c->data.center_sigma,
+                      .small_area = c->data.small_instance_area,
+                      .small_weight = c->data.small_instance_weight,
                       .things = c->data.thing_classes.count ? c->data.thing_classes
                                                             : d->thing_classes },
         .edge_width = c->data.edge_width,
