@@ -174,10 +174,11 @@ static bool resample_pick(const struct pm_caps *caps, const void *params, size_t
                           struct pm_picks *out)
 {
     const struct resample_params *p = params;
+    const size_t items = count * (size_t)p->ow * (size_t)((p->c + 3) / 4 * 4);
 
     (void)caps;
-    return pick_four("resample4", "resample", p->c % 4 == 0,
-                     count * (size_t)p->ow * (size_t)p->c, 0, level, out);
+    return pick_four(p->c % 4 == 0 ? "resample4" : "resample_odd", "resample", p->c >= 4, items, 0,
+                     level, out);
 }
 
 static double flops(const void *params, size_t count)
