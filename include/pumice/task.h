@@ -51,7 +51,7 @@ struct pm_setup {
 };
 
 /* A picture that a task draws, and what it is called. */
-enum { PM_MAX_PICTURES = 4 };
+enum { PM_MAX_PICTURES = 8 };
 struct pm_picture {
     const char *what;       /* NULL: there is none */
     struct pm_image8 image; /* freed with pm_image_free */
@@ -66,7 +66,7 @@ enum pm_use {
     PM_USE_EXPORT,  /* what an exported model gives */
 };
 /* What comes out of a net: names of nodes, which live as long as the net, in the task's order. */
-enum { PM_MAX_OUTPUTS = 4 };
+enum { PM_MAX_OUTPUTS = 12 };
 struct pm_outputs {
     const char *node[PM_MAX_OUTPUTS + 1]; /* NULL-terminated */
     int count;

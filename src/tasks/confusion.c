@@ -21,6 +21,21 @@ void pm_confusion_free(struct pm_confusion *c)
     *c = (struct pm_confusion){ 0 };
 }
 
+struct pm_confusion_added pm_confusion_add(struct pm_confusion *c, const int32_t *labels,
+                                           const int32_t *classes, size_t count, int32_t ignore)
+{
+    struct pm_confusion_added added = { 0 };
+
+    for (size_t i = 0; i < count; i++) {
+        if (labels[i] == ignore)
+            continue;
+        c->count[(size_t)labels[i] * c->classes + (size_t)classes[i]]++;
+        added.right += labels[i] == classes[i];
+        added.pixels++;
+    }
+    return added;
+}
+
 struct pm_confusion_class pm_confusion_class(const struct pm_confusion *c, size_t k)
 {
     struct pm_confusion_class r = { .right = c->count[k * c->classes + k], .iou = NAN };

@@ -12,6 +12,13 @@ struct pm_confusion {
 void pm_confusion_create(struct pm_confusion *c, size_t classes);
 void pm_confusion_free(struct pm_confusion *c);
 
+/* Adds pixels, but for those of the label ignore; how many counted, and of how many the class was said. */
+struct pm_confusion_added {
+    uint64_t pixels, right;
+};
+struct pm_confusion_added pm_confusion_add(struct pm_confusion *c, const int32_t *labels,
+                                           const int32_t *classes, size_t count, int32_t ignore);
+
 struct pm_confusion_metrics {
     uint64_t pixels;       /* all of them; without any the others are NAN */
     double miou;           /* mean over the classes that are or were said to be */

@@ -303,6 +303,7 @@ struct seeing {
     const struct pm_net_maker *maker;
     const struct pm_setup *setup;
     int height, width;
+    struct pm_node **edges; /* probabilities of edges, the looks' sum; NULL there: none yet */
 };
 /* One of several; scaled and mirrored, or not. */
 struct look {
@@ -335,6 +336,8 @@ static int see(const struct seeing *v, const struct look *look, struct pm_node *
                                     at_scale(v->width, look->scale), "bilinear");
     PM_TRY(net->error);
     PM_TRY(v->maker->heads(v->maker->ctx, net, x, &heads));
+    if (heads.edge)
+        pm_segmentation_edge_look(net, heads.edge, look->mirrored, v->height, v->width, v->edges);
     x = heads.logits;
     if (look->mirrored)
         x = pm_net_add(net, "logits_mirrored_back", x, "flip");
@@ -423,8 +426,8 @@ static int add_outputs(struct pm_net *net, struct pm_node *images, const struct 
                        const struct pm_setup *s, enum pm_use use, struct pm_outputs *out)
 {
     const struct pm_shape size = images->out_shape;
-    const struct seeing v = { net, images, maker, s, size.dim[1], size.dim[2] };
-    struct pm_node *x = NULL, *small = NULL, *classes;
+    struct pm_node *x = NULL, *small = NULL, *edges = NULL, *classes;
+    const struct seeing v = { net, images, maker, s, size.dim[1], size.dim[2], &edges };
     int count = 0, err = PM_OK;
 
     if (sees_once(&s->pixels))
@@ -441,6 +444,8 @@ static int add_outputs(struct pm_net *net, struct pm_node *images, const struct 
         out->node[1] = classes->name;
         out->count = 2;
     }
+    if (edges)
+        pm_segmentation_edge_outputs(net, edges, count, use, out);
     err = net->error;
 out:
     return err;

@@ -38,24 +38,37 @@ int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struc
 int pm_segmentation_place(const struct pm_setup *s, int height, int width, const char *where,
                           struct pm_framing *out);
 
-/* segmentation_edges.c. The edge field's place among the fields, its shape and type being those of the
- * labels; the map of its classes, freed with pm_label_free; what training adds for it. */
-int pm_segmentation_edge_field(const struct pm_setup *s, bool train);
-void pm_segmentation_edge_labels(const struct pm_setup *s, const struct pm_label *labels,
-                                 struct pm_label *out);
-void pm_segmentation_edge_loss(struct pm_net *net, struct pm_node *edge, const struct pm_setup *s);
-/* Factor of the loss of the classes beside it. */
-float pm_segmentation_class_weight(const struct pm_setup *s);
-/* x in height x width, corners aligned. */
-struct pm_node *pm_segmentation_resized(struct pm_net *net, const char *name, struct pm_node *x,
-                                        int height, int width, const char *method);
-
 /* A prediction: classes of the input's rows and columns. */
 struct pm_class_map {
     int height, width; /* of what is looked at: the first rows and columns */
     int stride;        /* elements from row to row */
     const int32_t *classes;
 };
+
+/* segmentation_edges.c. The edge field's place among the fields, its shape and type being those of the
+ * labels; the map of its classes, freed with pm_label_free; what training adds for it. */
+int pm_segmentation_edge_field(const struct pm_setup *s, bool train);
+void pm_segmentation_edge_labels(const struct pm_setup *s, const struct pm_label *labels,
+                                 struct pm_label *out);
+void pm_segmentation_edge_loss(struct pm_net *net, struct pm_node *edge, const struct pm_setup *s);
+/* Adds the probabilities of one look at height x width to *sum, which is NULL before the first; then what
+ * comes out of `looks` of them (0: one), behind the outputs that are there: classes of edges, and for
+ * EXPORT their probabilities. */
+void pm_segmentation_edge_look(struct pm_net *net, struct pm_node *edge, bool mirrored, int height,
+                               int width, struct pm_node **sum);
+void pm_segmentation_edge_outputs(struct pm_net *net, struct pm_node *sum, int looks,
+                                  enum pm_use use, struct pm_outputs *out);
+/* Where among EVAL's and PREDICT's outputs the classes of edges are. */
+int pm_segmentation_edge_output(const struct pm_setup *s);
+/* A prediction's edges, white, and bands beside them, the darker the farther, at height x width. */
+void pm_segmentation_edge_paint(const struct pm_setup *s, const struct pm_class_map *m, int height,
+                                int width, struct pm_image8 *im);
+/* Factor of the loss of the classes beside it. */
+float pm_segmentation_class_weight(const struct pm_setup *s);
+/* x in height x width, corners aligned. */
+struct pm_node *pm_segmentation_resized(struct pm_net *net, const char *name, struct pm_node *x,
+                                        int height, int width, const char *method);
+
 /* Brought to height x width, each element the nearest one's, corners aligned. out: height * width. */
 void pm_segmentation_resize(const struct pm_class_map *m, int height, int width, int32_t *out);
 /* Classes in their colours. im is freed with pm_image_free. */

@@ -36,6 +36,50 @@ void pm_segmentation_edge_loss(struct pm_net *net, struct pm_node *edge, const s
                     1 - (double)pm_segmentation_class_weight(s), PM_EDGE_IGNORE);
 }
 
+/* ---- what comes out ---------------------------------------------------------------------- */
+
+void pm_segmentation_edge_look(struct pm_net *net, struct pm_node *edge, bool mirrored, int height,
+                               int width, struct pm_node **sum)
+{
+    if (mirrored)
+        edge = pm_net_add(net, "edges_mirrored_back", edge, "flip");
+    edge = pm_segmentation_resized(net, "edges_enlarged", edge, height, width, "bilinear");
+    edge = pm_net_add(net, "edge_probabilities", edge, "softmax");
+    *sum = *sum ? pm_net_add_many(net, "edge_sum", (struct pm_node *[]){ *sum, edge }, 2, "add") : edge;
+}
+
+int pm_segmentation_edge_output(const struct pm_setup *s)
+{
+    (void)s;
+    return 1;
+}
+
+void pm_segmentation_edge_outputs(struct pm_net *net, struct pm_node *sum, int looks,
+                                  enum pm_use use, struct pm_outputs *out)
+{
+    const bool export = use == PM_USE_EXPORT;
+
+    if (export)
+        out->node[out->count++] =
+            pm_net_add(net, "EdgeProbabilities", sum, "affine scale=%.9g", looks ? 1.0 / looks : 1)->name;
+    out->node[out->count++] =
+        pm_net_add(net, export ? "EdgePredictions" : "edge_predictions", sum, "argmax")->name;
+}
+
+void pm_segmentation_edge_paint(const struct pm_setup *s, const struct pm_class_map *m, int height,
+                                int width, struct pm_image8 *im)
+{
+    const size_t count = (size_t)height * (size_t)width;
+    const int last = s->pixels.edge_classes - 1;
+    int32_t *classes = pm_malloc(count * sizeof *classes);
+
+    *im = (struct pm_image8){ height, width, 1, pm_malloc(count) };
+    pm_segmentation_resize(m, height, width, classes);
+    for (size_t i = 0; i < count; i++)
+        im->pixels[i] = (uint8_t)(255 * (last - classes[i]) / last);
+    pm_free(classes);
+}
+
 struct pm_node *pm_segmentation_resized(struct pm_net *net, const char *name, struct pm_node *x,
                                         int height, int width, const char *method)
 {

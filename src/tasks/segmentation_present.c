@@ -99,7 +99,7 @@ int pm_segmentation_present(const struct pm_setup *s, const void *const *outputs
     const size_t pixels = (size_t)height * (size_t)width;
     int32_t *classes = pm_malloc(pixels * sizeof *classes);
     struct pm_framing place = { 0 };
-    int err = PM_OK;
+    int n = 2, err = PM_OK;
 
     PM_TRY(pm_segmentation_place(s, height, width, "prediction", &place));
     pm_segmentation_resize(&(struct pm_class_map){ place.height, place.width, s->eval_width,
@@ -113,8 +113,16 @@ int pm_segmentation_present(const struct pm_setup *s, const void *const *outputs
     pictures[1].what = "_overlay";
     overlay(picture, &pictures[0].image, &pictures[1].image);
     if (s->pixels.save_raw) {
-        pictures[2].what = "_raw";
-        raw(s, classes, height, width, &pictures[2].image);
+        pictures[n].what = "_raw";
+        raw(s, classes, height, width, &pictures[n++].image);
+    }
+    if (s->pixels.edge_classes) {
+        const int32_t *edges = outputs[pm_segmentation_edge_output(s)];
+
+        pictures[n].what = "_edges";
+        pm_segmentation_edge_paint(s, &(struct pm_class_map){ place.height, place.width, s->eval_width,
+                                                              edges }, height, width,
+                                   &pictures[n].image);
     }
 out:
     pm_free(classes);

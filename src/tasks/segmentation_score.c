@@ -5,6 +5,8 @@
 #include "tasks/record.h"
 #include "tasks/segmentation.h"
 
+#include "data/edge_labels.h"
+
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <string.h>
@@ -27,6 +29,7 @@ struct pm_score {
     int height, width;
     int step;                     /* rows and columns are remembered in such steps */
     struct pm_confusion confusion;
+    struct pm_confusion edges;    /* .count NULL: the net has none */
     double loss;                  /* sum over pixels that count */
     struct ranking worst, chance;
 };
@@ -43,6 +46,8 @@ struct pm_score *pm_segmentation_score_create(const struct pm_setup *s)
     m->worst.most = WORST;
     m->chance.most = PM_MAX_SAMPLES;
     pm_confusion_create(&m->confusion, (size_t)s->num_classes);
+    if (s->pixels.edge_classes)
+        pm_confusion_create(&m->edges, (size_t)s->pixels.edge_classes);
     return m;
 }
 
@@ -56,6 +61,7 @@ void pm_segmentation_score_destroy(struct pm_score **m)
 {
     if (*m) {
         pm_confusion_free(&(*m)->confusion);
+        pm_confusion_free(&(*m)->edges);
         free_ranking(&(*m)->worst);
         free_ranking(&(*m)->chance);
     }
@@ -108,23 +114,26 @@ static void rank(const struct pm_score *m, struct ranking *r, struct seen s, con
 static uint64_t add_picture(struct pm_score *m, const int32_t *labels, const int32_t *classes,
                             uint64_t record)
 {
-    const size_t pixels = (size_t)m->height * (size_t)m->width, k = m->confusion.classes;
-    const int ignore = m->setup->pixels.ignore_label;
-    uint64_t count = 0, right = 0;
+    const struct pm_confusion_added added =
+        pm_confusion_add(&m->confusion, labels, classes, (size_t)m->height * (size_t)m->width,
+                         m->setup->pixels.ignore_label);
+    struct seen s = { .record = record, .accuracy = (double)added.right / (double)added.pixels };
 
-    for (size_t i = 0; i < pixels; i++) {
-        if (labels[i] == ignore)
-            continue;
-        m->confusion.count[(size_t)labels[i] * k + (size_t)classes[i]]++;
-        right += labels[i] == classes[i];
-        count++;
-    }
-    struct seen s = { .record = record, .accuracy = (double)right / (double)count };
-    s.key = count ? s.accuracy : 2;
+    s.key = added.pixels ? s.accuracy : 2;
     rank(m, &m->worst, s, classes);
     s.key = (double)pm_hash_bytes(&record, sizeof record, 0);
     rank(m, &m->chance, s, classes);
-    return count;
+    return added.pixels;
+}
+
+static void add_edges(struct pm_score *m, const struct pm_batch *batch, const void *const *outputs)
+{
+    const size_t pixels = (size_t)m->height * (size_t)m->width;
+
+    if (m->edges.count)
+        pm_confusion_add(&m->edges, batch->field[pm_segmentation_edge_field(m->setup, false)],
+                         outputs[pm_segmentation_edge_output(m->setup)],
+                         pixels * (size_t)batch->valid, PM_EDGE_IGNORE);
 }
 
 int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
@@ -137,11 +146,25 @@ int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
     for (int i = 0; i < batch->valid; i++)
         count += add_picture(m, labels + (size_t)i * pixels, classes + (size_t)i * pixels,
                              batch->record[i]);
+    add_edges(m, batch, outputs);
     m->loss += count ? loss * (double)count : 0;
     return PM_OK;
 }
 
 /* ---- telling ----------------------------------------------------------------------------- */
+
+/* Metrics of edges, where there are some. */
+static void report_edges(const struct pm_confusion *c, struct cJSON *object)
+{
+    cJSON *list;
+
+    if (!c->count)
+        return;
+    cJSON_AddNumberToObject(object, "edge_miou", pm_confusion_metrics(c).miou);
+    list = cJSON_AddArrayToObject(object, "per_class_edge_iou");
+    for (size_t k = 0; k < c->classes; k++)
+        cJSON_AddItemToArray(list, cJSON_CreateNumber(pm_confusion_class(c, k).iou));
+}
 
 void pm_segmentation_score_report(const struct pm_score *m, struct cJSON *object)
 {
@@ -157,6 +180,7 @@ void pm_segmentation_score_report(const struct pm_score *m, struct cJSON *object
     list = cJSON_AddArrayToObject(object, "per_class_iou");
     for (size_t k = 0; k < m->confusion.classes; k++)
         cJSON_AddItemToArray(list, cJSON_CreateNumber(pm_confusion_class(&m->confusion, k).iou));
+    report_edges(&m->edges, object);
 }
 
 static void add_labels(const struct pm_setup *s, cJSON *object)

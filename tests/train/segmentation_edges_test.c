@@ -222,6 +222,74 @@ static void losses(void **state)
     pm_arena_destroy(&a);
 }
 
+/* What comes out: edges behind the classes; for export with their probabilities, the mean of the looks. */
+static void outputs(void **state)
+{
+    (void)state;
+    struct pm_arena *a = pm_arena_create();
+    struct pm_setup s = setup_of(a);
+    const struct pm_net_maker maker = { heads_of, NULL };
+    static const struct {
+        enum pm_use use;
+        const char *names[5];
+    } cases[] = {
+        { PM_USE_EVAL, { "predictions", "edge_predictions" } },
+        { PM_USE_PREDICT, { "predictions", "edge_predictions" } },
+        { PM_USE_EXPORT, { "SemanticProbabilities", "SemanticPredictions", "EdgeProbabilities",
+                           "EdgePredictions" } },
+    };
+
+    for (size_t i = 0; i < PM_COUNT(cases) * 2; i++) {
+        struct pm_net *net = pm_net_create();
+        struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
+        struct pm_outputs made;
+
+        s.pixels.flip = i % 2;
+        if (task()->add_outputs(net, images, &maker, &s, cases[i / 2].use, &made) < 0)
+            fail_msg("%s", pm_error_text());
+        for (int k = 0; k < 4 && cases[i / 2].names[k]; k++) {
+            assert_true(k < made.count);
+            assert_string_equal(made.node[k], cases[i / 2].names[k]);
+        }
+        assert_int_equal(made.count, cases[i / 2].use == PM_USE_EXPORT ? 4 : 2);
+        if (cases[i / 2].use == PM_USE_EXPORT)
+            assert_true(option(net, "EdgeProbabilities", "scale") == (s.pixels.flip ? 0.5f : 1));
+        assert_true(!s.pixels.flip == !pm_net_find(net, "look_2/edges_mirrored_back"));
+        pm_net_destroy(&net);
+    }
+    pm_arena_destroy(&a);
+}
+
+/* 12 pixels of edges, of which one in the band and two beside it are wrong. */
+static void scores(void **state)
+{
+    (void)state;
+    struct pm_arena *a = pm_arena_create();
+    const struct pm_setup s = setup_of(a);
+    struct pm_score *m = task()->score_create(&s);
+    static int32_t labels[SIZE * SIZE], classes[SIZE * SIZE], edges[SIZE * SIZE], said[SIZE * SIZE];
+    const uint64_t record[] = { 0 };
+    const struct pm_batch batch = { .field = { NULL, labels, edges }, .valid = 1, .record = record };
+    cJSON *o = cJSON_CreateObject();
+
+    for (int i = 0; i < SIZE * SIZE; i++) {
+        labels[i] = classes[i] = 1;
+        edges[i] = i < 5 ? 0 : i < 12 ? 1 : PM_EDGE_IGNORE;
+        said[i] = i < 4 || i == 5 || i == 6 ? 0 : 1;
+    }
+    assert_int_equal(task()->score_add(m, &batch, (const void *[]){ classes, said }, 0.5), PM_OK);
+    task()->score_report(m, o);
+    const cJSON *iou = cJSON_GetObjectItem(o, "per_class_edge_iou");
+    assert_int_equal(cJSON_GetArraySize(iou), 2);
+    assert_true(fabs(cJSON_GetArrayItem(iou, 0)->valuedouble - 4.0 / 7) < 1e-12);
+    assert_true(fabs(cJSON_GetArrayItem(iou, 1)->valuedouble - 5.0 / 8) < 1e-12);
+    assert_true(fabs(cJSON_GetNumberValue(cJSON_GetObjectItem(o, "edge_miou")) -
+                     (4.0 / 7 + 5.0 / 8) / 2) < 1e-12);
+    cJSON_Delete(o);
+    task()->score_destroy(&m);
+    pm_arena_destroy(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +297,8 @@ int main(void)
         cmocka_unit_test(framed_in_evaluation),
         cmocka_unit_test(framed_in_training),
         cmocka_unit_test(losses),
+        cmocka_unit_test(outputs),
+        cmocka_unit_test(scores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
