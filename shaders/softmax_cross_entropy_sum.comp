@@ -23,6 +23,7 @@ void main()
         total += part.v[i];
         count += uint(part.v[LANES + i]);
     }
+    count = p.divisor > 0 ? uint(p.divisor) : count;
     float f = count > 0 ? p.scale / float(count) : 0.0;
     bool finite = !isnan(total) && !isinf(total);
     loss.v[0] = finite ? total * f : uintBitsToFloat(0x7fc00000u);

@@ -84,12 +84,12 @@ static const struct pm_opt loss[] = {
             "logits'"),
     PM_FLOATS(pm_config_loss, label_weights, NULL, 0, 1e6,
               "segmentation: a weight for each class; null = 1 each"),
-    PM_ENUM(pm_config_loss, normalize, PM_NORMALIZE_KEPT_PIXELS, "nonzero_weight|kept_pixels",
-            "segmentation: the sum is divided by the pixels whose weight is not 0, or by all that are not "
-            "ignored"),
+    PM_ENUM(pm_config_loss, normalize, PM_NORMALIZE_KEPT_PIXELS, "nonzero_weight|kept_pixels|top_k",
+            "segmentation: the sum is divided by the pixels whose weight is not 0, by all that are not "
+            "ignored, or by as many as top_k_percent takes, zeros too"),
     PM_FLOAT(pm_config_loss, top_k_percent, 1, 0, 1,
              "segmentation: share of the pixels that count, those with the largest losses; the sum is "
-             "divided by those of them whose loss is not 0"),
+             "divided by those of them whose loss is not 0, or with normalize top_k by all of them"),
     PM_FLOAT(pm_config_loss, center_weight, NAN, 0, 1e6,
              "segmentation: weight of the loss of instances' centres; null = 200, of seed4 1"),
     PM_FLOAT(pm_config_loss, offset_weight, NAN, 0, 1e6,

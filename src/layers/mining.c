@@ -141,20 +141,24 @@ static const struct pm_kernel mine = {
     .pick = mine_pick, .flops = mine_flops,
 };
 
+int pm_mining_keep(struct pm_mining m, int rows, int step)
+{
+    const volatile float ratio = m.steps > 0 ? (float)step / (float)m.steps : 1;
+    const volatile float scaled = ratio * m.percent, rest = 1 - ratio;
+    const volatile float share = scaled + rest; /* volatile: each step is rounded */
+    const double k = (double)(share * (float)rows);
+
+    return k < 1 ? 1 : k < rows ? (int)k : rows;
+}
+
 /* Rows kept in steps 0..steps, the last one for all later ones. */
 static struct pm_tensor keep_of(struct pm_calls *c, struct pm_mining m, int rows)
 {
     int *list = pm_calloc((size_t)m.steps + 1, sizeof *list);
     struct pm_tensor made;
 
-    for (int s = 0; s <= m.steps; s++) {
-        const volatile float ratio = m.steps > 0 ? (float)s / (float)m.steps : 1;
-        const volatile float scaled = ratio * m.percent, rest = 1 - ratio;
-        const volatile float share = scaled + rest; /* volatile: each step is rounded */
-        const double k = (double)(share * (float)rows);
-
-        list[s] = k < 1 ? 1 : k < rows ? (int)k : rows;
-    }
+    for (int s = 0; s <= m.steps; s++)
+        list[s] = pm_mining_keep(m, rows, s);
     made = pm_calls_constant(c, "keep", list, PM_SHAPE1(m.steps + 1), PM_I32);
     pm_free(list);
     return made;

@@ -16,6 +16,7 @@ void pm_label_weights(struct pm_calls *c, struct pm_tensor labels, struct pm_ten
  * is the weight (1 without weights) of rows that are kept and whose loss is not 0, else 0;
  * kept_losses is their losses, else 0. */
 struct pm_mining { float percent; int steps; };
+int pm_mining_keep(struct pm_mining m, int rows, int step); /* k of that step, up to m.steps */
 void pm_mine(struct pm_calls *c, struct pm_mining m, struct pm_tensor losses,
              struct pm_tensor weights, struct pm_tensor kept, struct pm_tensor kept_losses);
 

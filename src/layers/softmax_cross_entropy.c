@@ -6,13 +6,14 @@
  *
  * A row whose label is ignore_label has w = 0; without weights w = 1; label_weights multiply it by a
  * number for each class. normalize = kept_pixels divides by the count of rows that are not ignored,
- * whatever their weights. share is what this plan's examples carry of the whole batch. With no row
+ * whatever their weights; top_k by that of all rows, or, with top_k_percent, of those that it leaves,
+ * ignored ones and zeros included. share is what this plan's examples carry of the whole batch. With no row
  * that counts the loss and the gradients are 0. A label that is neither in 0..k-1 nor ignored makes the
  * loss and all gradients NaN: the step is refused instead of learning from a wrong target.
  *
  * top_k_percent below 1 leaves of all rows, ignored ones too, those with the largest w l (mining.h);
- * the sum is then divided by the count of those that are left and are not 0. The gradient goes into
- * these alone.
+ * the sum is then divided by the count of those that are left and are not 0, unless normalize is
+ * top_k. The gradient goes into these alone.
  *
  * Forward: a call per row (probabilities, l * w), then one that adds the rows up in blocks of a fixed
  * size and leaves the factor of the gradients, scale / count. Backward: (softmax - y') w factor. Class
@@ -33,7 +34,7 @@ struct loss_cfg {
     struct pm_floats label_weights;
 };
 
-enum { NONZERO_WEIGHT, KEPT_PIXELS };
+enum { NONZERO_WEIGHT, KEPT_PIXELS, TOP_K };
 
 static const struct pm_opt opts[] = {
     PM_FLOAT(loss_cfg, label_smoothing, 0, 0, 1, "share of the target spread evenly over all classes"),
@@ -41,8 +42,9 @@ static const struct pm_opt opts[] = {
     PM_INT(loss_cfg, ignore_label, INT_MIN, INT_MIN, INT_MAX,
            "label of rows that do not count; the default, the smallest integer, is none"),
     PM_FLOATS(loss_cfg, label_weights, "[]", 0, 1e6, "weight of each class"),
-    PM_ENUM(loss_cfg, normalize, NONZERO_WEIGHT, "nonzero_weight|kept_pixels",
-            "the sum is divided by the number of rows whose weight is not 0, or that are not ignored"),
+    PM_ENUM(loss_cfg, normalize, NONZERO_WEIGHT, "nonzero_weight|kept_pixels|top_k",
+            "the sum is divided by the number of rows whose weight is not 0, that are not ignored, or that "
+            "top_k_percent leaves, zeros too"),
     PM_MINING_OPTIONS(loss_cfg),
     { 0 },
 };
@@ -173,6 +175,7 @@ static void sum_cpu(const struct pm_args *a)
         }
         total += sum;
     }
+    count = p->divisor > 0 ? p->divisor : count;
     *factor = count ? p->scale / (float)count : 0;
     *loss = total * *factor;
     if (!(total - total == 0)) /* a bad label, or logits that are not finite */
@@ -300,6 +303,16 @@ static int check_classes(const struct pm_node *n)
     return PM_OK;
 }
 
+static int check_divisor(const struct pm_node *n)
+{
+    const struct loss_cfg *cfg = n->cfg;
+
+    if (cfg->normalize == TOP_K && cfg->top_k_percent < 1 && cfg->mining_steps > 0)
+        return pm_fail(PM_ECONFIG, "%s: normalize=top_k divides by one number in every step, but with "
+                       "mining_steps %d it falls: leave that out", n->name, cfg->mining_steps);
+    return PM_OK;
+}
+
 static int infer(struct pm_node *n)
 {
     static const char *const names[] = { "logits", "labels", "weights" };
@@ -311,7 +324,7 @@ static int infer(struct pm_node *n)
     if (logits.rank < 2)
         return pm_fail(PM_ECONFIG, "%s: logits have shape %s, which has no axis of classes", n->name,
                        pm_shape_text(logits, a));
-    if ((err = check_classes(n)) < 0)
+    if ((err = check_classes(n)) < 0 || (err = check_divisor(n)) < 0)
         return err;
     count = pm_shape_count(logits) / (size_t)logits.dim[logits.rank - 1];
     for (int i = 1; i < n->inputs; i++)
@@ -383,6 +396,8 @@ static void forward(struct pm_node *n, struct pm_calls *c)
         p.weighted = 1;
     }
     p.count_kept = cfg->normalize == KEPT_PIXELS && !mines(n);
+    if (cfg->normalize == TOP_K)
+        p.divisor = pm_mining_keep((struct pm_mining){ cfg->top_k_percent, 0 }, p.rows, 0);
     pm_call(c, &sum, (size_t)p.rows, &p, PM_BUFS(losses, labels, weights, PM_NO_TENSOR,
                                                  pm_loss_scalar(c, n->name), factor));
 }

@@ -247,7 +247,7 @@ out:
 /* Options of the loss layer for training. */
 static void add_options(const struct pm_setup *s, struct pm_str *text)
 {
-    static const char *const divisors[] = { "nonzero_weight", "kept_pixels" };
+    static const char *const divisors[] = { "nonzero_weight", "kept_pixels", "top_k" };
     const struct pm_config_loss *c = s->pixels.loss;
 
     pm_str_add(text, "weight=%.9g ignore_label=%d label_smoothing=%.9g",

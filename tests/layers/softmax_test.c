@@ -113,6 +113,11 @@ static void softmax_cross_entropy(struct ref *r)
     count = ref_says(r, "normalize", "kept_pixels", "nonzero_weight") ? kept : nonzero;
     if (ref_number(r, "top_k_percent", 1) < 1)
         count = mined(r, loss, rows);
+    if (ref_says(r, "normalize", "top_k", "nonzero_weight")) {
+        const double kth = floor(ref_number(r, "top_k_percent", 1) * rows + 1e-9);
+
+        count = kth > 1 ? (int)kth : 1;
+    }
     for (int row = 0; row < rows; row++)
         sum += loss[row];
     free(loss);
@@ -195,6 +200,12 @@ static const struct check_case loss_cases[] = {
     { LOSS " top_k_percent=0.5 label_weights=[1,0.5,0,4] ignore_label=3", "50x4 i32:50@0..3",
       .train = true },
     { LOSS " top_k_percent=0.4", "33x3 i32:33@0..2 33@0.5..2", .train = true, .no_gradient = 4 },
+    { LOSS " normalize=top_k ignore_label=1 weight=2", "9x5 i32:9@0..4 9@0.5..2", .train = true,
+      .no_gradient = 4 },
+    { LOSS " normalize=top_k top_k_percent=0.25 ignore_label=1", "2x5x9x3 i32:2x5x9@0..2 90@0.5..3",
+      .train = true, .no_gradient = 4 },
+    { LOSS " normalize=top_k top_k_percent=0.875 ignore_label=0", "48x2 i32:48@0..1", .train = true },
+    { LOSS " normalize=top_k top_k_percent=0.01", "7x3 i32:7@0..2", .train = true },
     { LOSS " top_k_percent=0.001", "5x3 i32:5@0..2", .train = true },
     { LOSS " ignore_label=2 label_smoothing=0.1", "4103x3 i32:4103@0..2", .train = true },
     { LOSS " label_smoothing=0.1", "64x1001 i32:64@0..1000", .train = true, .large = true },
