@@ -218,6 +218,9 @@ struct pm_config_export {
     int weights;                /* enum pm_export_weights */
     struct pm_floats scales;    /* segmentation: as in eval, inside the graph */
     bool flip;
+    bool pad;                   /* segmentation: smaller pictures come in, too */
+    int output_stride;          /* of the exported net; 0 = model.output_stride */
+    bool prob_double_softmax;   /* as the original's averages have it */
 };
 
 struct pm_config {

@@ -157,6 +157,12 @@ struct pm_normal {
     const char *fit, *interpolation;
     bool own;
     float mean[4], std[4];
+    bool padded;  /* what follows says it all: pictures may be smaller than the size */
+    float pad[4]; /* the pixel that they are padded with, below and at the right */
+    struct pm_resize_range {
+        int min, max, factor; /* of sides before that, as preprocessing_deeplab.c has it; min 0: none */
+        bool square;
+    } range;
 };
 struct pm_preprocessing {
     const char *name, *help;

@@ -13,6 +13,18 @@ struct pm_export_pixels {
     float mean[4], std[4];
 };
 
+/* Pictures of any height and width up to the net's input: in the graph they are resized where min is
+ * not 0 (the smaller side to min, the larger to max at most, where that is not 0, sides k * factor + 1,
+ * where that is not 0, and made a square), padded below and at the right, and every output that is a map
+ * of the input's size is there twice: RawNAME whole, of numbers as 32-bit floats, and NAME cut to the
+ * picture and brought back to its size, labels by nearest elements. A larger picture is an error when
+ * the model runs. */
+struct pm_export_frame {
+    float pad[4]; /* per channel, as the net takes them */
+    int min, max, factor;
+    bool square;
+};
+
 struct pm_export_options {
     bool any_batch;       /* the batch axis has no size but a name, "N" */
     bool any_size;        /* so have height and width */
@@ -25,6 +37,8 @@ struct pm_export_options {
     /* The input is uint8 pixels [n, h, w, c] and the graph makes of them what the net takes; NULL: it
      * is what the net takes, float32 [n, c, h, w]. */
     const struct pm_export_pixels *pixels;
+    const struct pm_export_frame *frame; /* NULL: pictures of the input's size */
+    const char *input; /* its name; NULL: the input node's */
     /* Values of a variable of the net, when they are written. */
     int (*read)(void *ctx, const struct pm_variable *v, float *data);
     void *ctx;

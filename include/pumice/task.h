@@ -29,6 +29,7 @@ struct pm_pixels_setup {
     bool predict_upsampled;           /* logits are enlarged before the argmax */
     struct pm_floats scales;          /* whose predictions are averaged; none: 1 */
     bool flip;                        /* and of mirrored pictures */
+    bool double_softmax;              /* of these averages a softmax again, in exported models */
     int colormap;                     /* enum pm_colormap */
     bool save_raw;                    /* predict writes class numbers, too */
     struct pm_instance_setup instance; /* .on is settled by the net */

@@ -114,6 +114,8 @@ const struct pm_command pm_command_export = {
         "  export.output=probabilities instead of logits\n"
         "  export.preprocessing=fold   takes uint8 pixels [n, height, width, channels] instead of\n"
         "                              normalised float32 [n, channels, height, width]\n"
+        "  export.output_stride=8      a finer map of segmentation's, export.scales and export.flip its\n"
+        "                              pictures at several scales and mirrored, all inside\n"
         "  export.weights=beside       weights in OUT.onnx.data, as is done over 2 GB anyway\n"
         "\n"
         "The metadata say how pictures become the input (\"preprocessing\": mean, std, size, ...)\n"

@@ -335,9 +335,11 @@ const struct pm_reference pm_references[] = {
     KEY("export.output", "cs", NULL, NULL, NULL),
     KEY("export.preprocessing", "csd", NULL, NULL, NULL),
     KEY("export.weights", "csd", NULL, NULL, NULL),
-    LATER("export.output_stride", "s", "int", "8", "stride of the exported net", NULL, NULL, NULL),
+    KEY("export.output_stride", "s", NULL, NULL, NULL),
     KEY("export.scales", "s", NULL, "inference_scales", NULL),
     KEY("export.flip", "s", NULL, NULL, NULL),
+    KEY("export.pad", "s", NULL, NULL, NULL),
+    KEY("export.prob_double_softmax", "s", NULL, NULL, NULL),
     LATER("export.frames", "c", "int", "null", "video nets: frames of an input", NULL, NULL, NULL),
     { 0 },
 };

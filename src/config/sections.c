@@ -270,8 +270,8 @@ static const struct pm_opt export[] = {
     PM_BOOL(pm_config_export, fold_batch_norm, false,
             "batch norm becomes part of the convolution before it: faster, but no longer to be trained"),
     PM_ENUM(pm_config_export, output, PM_EXPORT_LOGITS, "logits|probabilities",
-            "what comes out; probabilities by a softmax. Of segmentation both SemanticPredictions, the classes "
-            "[n, height, width], and SemanticProbabilities [n, classes, height, width] do"),
+            "what comes out; probabilities by a softmax. Of segmentation both do: SemanticPredictions, the "
+            "classes, int32 [n, height, width], and SemanticProbabilities [n, classes, height, width]"),
     PM_ENUM(pm_config_export, preprocessing, PM_EXPORT_NOTES, "notes|fold",
             "notes: the input is what the net takes, float32 [n, channels, height, width], and the "
             "file's metadata says how pictures become that; fold: it is pixels, uint8 [n, height, "
@@ -282,6 +282,15 @@ static const struct pm_opt export[] = {
     PM_FLOATS(pm_config_export, scales, NULL, 0.05, 8,
               "segmentation: the graph sees the picture at these scales and averages; null = as it is"),
     PM_BOOL(pm_config_export, flip, false, "segmentation: and mirrored at each of them"),
+    PM_BOOL(pm_config_export, pad, true,
+            "segmentation: pictures of any height and width up to export.size, which the graph resizes "
+            "and pads as the preprocessing does; outputs are cut to them, and there whole as "
+            "RawSemanticPredictions, RawSemanticProbabilities. false: pictures of export.size only"),
+    PM_INT(pm_config_export, output_stride, 0, 0, 32,
+           "segmentation: model.output_stride of the exported net, with model.aspp_rates in proportion; 0 "
+           "= the trained one's"),
+    PM_BOOL(pm_config_export, prob_double_softmax, false,
+            "segmentation: averaged probabilities go through a softmax again, as the original's do"),
     { 0 },
 };
 

@@ -13,6 +13,7 @@
  * Rows are made as they are needed, of the columns in the window only. Draws: side, crop_y, crop_x,
  * flip. */
 #include <math.h>
+#include <string.h>
 
 #include "data/preprocess.h"
 
@@ -431,32 +432,42 @@ static int apply_means_grey(const void *cfg, const struct pm_image8 *in, bool tr
     return apply(cfg, in, train, d, height, width, channels, &n, out, where);
 }
 
-static int normal_half(const void *cfg, int channels, struct pm_normal *out)
+/* pad: NULL: the mean. */
+static int normal_padded(const struct deeplab_cfg *c, const float *pad, struct pm_normal *out)
 {
-    const int err = settings(cfg);
-    (void)channels;
-    return err < 0 ? err : pm_normal_half(127.5f, fit, "bilinear", out);
+    memcpy(out->pad, pad ? pad : out->mean, sizeof out->pad);
+    out->padded = true;
+    out->range = (struct pm_resize_range){ c->min_resize, c->max_resize, c->resize_factor,
+                                           !c->keep_aspect_ratio };
+    return settings(c);
 }
 
-static int normal_of_means(const void *cfg, int channels, const char *how, struct pm_normal *out)
+static int normal_half(const void *cfg, int channels, struct pm_normal *out)
 {
-    const int err = settings(cfg);
-    if (err < 0)
-        return err;
+    (void)channels;
+    pm_normal_half(127.5f, fit, "bilinear", out);
+    return normal_padded(cfg, NULL, out);
+}
+
+static int normal_of_means(const void *cfg, int channels, const float *pad, const char *how,
+                           struct pm_normal *out)
+{
     *out = (struct pm_normal){ .fit = how, .interpolation = "bilinear" };
     for (int c = 0; c < channels; c++)
         out->mean[c] = channels == 3 ? means[c] : grey_mean, out->std[c] = 1;
-    return PM_OK;
+    return normal_padded(cfg, pad, out);
 }
 
 static int normal_means(const void *cfg, int channels, struct pm_normal *out)
 {
-    return normal_of_means(cfg, channels, fit, out);
+    return normal_of_means(cfg, channels, NULL, fit, out);
 }
 
 static int normal_means_grey(const void *cfg, int channels, struct pm_normal *out)
 {
-    return normal_of_means(cfg, channels, fit_grey, out);
+    static const float grey[4] = { 127.5f, 127.5f, 127.5f, 127.5f };
+
+    return normal_of_means(cfg, channels, grey, fit_grey, out);
 }
 
 #define ROW(text, explained, apply_, normal_)                                                      \

@@ -20,6 +20,8 @@ struct pm_export {
     const struct pm_node **reader;      /* [nodes] the last of them */
     const struct pm_export_fold **fold; /* [nodes] NULL: nothing is folded into it */
     bool *is_variable;           /* [variables] has its initializer */
+    const char *picture_size, *framed_size; /* values of a frame: height and width that come in, and
+                                             * after resizing */
     float *cache;                /* owned: values of variable `cached`, -1: none */
     int cached;
     int error;                   /* first one */

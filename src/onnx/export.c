@@ -1,6 +1,7 @@
 /* export: the walk from the input to the logits. What does not lead to them (an auxiliary head) is
  * left out. The last operator of a node gives its value the node's name. */
 #include "net/export_graph.h"
+#include "onnx/export_frame.h"
 
 #include <math.h>
 #include <string.h>
@@ -91,6 +92,8 @@ static void add_input(struct pm_export *g, const struct pm_node *n)
     const struct pm_shape s = n->out_shape;
     const struct pm_export_options *o = &g->options;
     int64_t dim[PM_MAX_RANK];
+    const char *x = o->input ? o->input : n->name;
+    const bool sizes = (o->any_size || o->frame) && s.rank == 4;
     struct pm_onnx_value *v;
 
     g->node = n;
@@ -100,14 +103,15 @@ static void add_input(struct pm_export *g, const struct pm_node *n)
 
     if (o->any_batch)
         dim[0] = -1;
-    if (o->any_size && s.rank == 4)
+    if (sizes)
         dim[h] = dim[h + 1] = -1;
-    v = pm_onnx_add_input(g->model, n->name, o->pixels ? PM_DTYPE_U8 : PM_DTYPE_F32, s.rank, dim);
+    v = pm_onnx_add_input(g->model, x, o->pixels ? PM_DTYPE_U8 : PM_DTYPE_F32, s.rank, dim);
     if (o->any_batch)
         v->dim_name[0] = "N";
-    if (o->any_size && s.rank == 4)
+    if (sizes)
         v->dim_name[h] = "H", v->dim_name[h + 1] = "W";
-    g->value[n->index] = o->pixels ? from_pixels(g, n->name, s) : n->name;
+    x = o->pixels ? from_pixels(g, x, s) : x;
+    g->value[n->index] = o->frame ? pm_export_frame_in(g, x, s) : x;
 }
 
 /* Gives the value that operator `from` or a later one makes another name. */
@@ -150,6 +154,52 @@ static const char *output_shape(struct pm_export *g, const struct pm_node *logit
         dim[0] = -1;
     *rank = to.rank;
     return map ? x : pm_export_reshape(g, x, s, to);
+}
+
+static bool is_framed(const struct pm_export *g, const struct pm_node *n)
+{
+    const struct pm_shape in = g->net->nodes[0]->out_shape, s = n->out_shape;
+
+    return g->options.frame && s.rank > 2 && s.dim[1] == in.dim[1] && s.dim[2] == in.dim[2];
+}
+
+/* The whole map as RawNAME, the picture's part as NAME. */
+static void add_framed(struct pm_export *g, const struct pm_node *n)
+{
+    const char *name = n->name, *raw = pm_arena_printf(g->model->arena, "Raw%s", name);
+    const bool classes = n->out_type == PM_I32;
+    const char *x = g->value[n->index], *y, *whole;
+    int64_t dim[PM_MAX_RANK];
+    struct pm_onnx_value *v;
+    const int h = n->out_shape.rank - 2;
+
+    g->node = n;
+    whole = classes ? pm_export_name(g, "whole") : raw;
+    if (!is_made(g, 0, x)) /* the input itself */
+        x = pm_export_op(g, "Identity", PM_VALUES(x));
+    rename_value(g, 0, x, whole);
+    g->value[n->index] = whole;
+    if (classes) {
+        y = pm_export_op(g, "Cast", PM_VALUES(whole));
+        pm_export_int(g, "to", 1);
+        rename_value(g, 0, y, raw);
+    }
+    y = pm_export_frame_out(g, whole, n->out_shape, classes);
+    rename_value(g, 0, y, name);
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < n->out_shape.rank; i++)
+            dim[pm_export_axis(n->out_shape.rank, i)] = n->out_shape.dim[i];
+        if (g->options.any_batch)
+            dim[0] = -1;
+        if (k == 0)
+            dim[h] = dim[h + 1] = -1;
+        v = pm_onnx_add_output(g->model, k ? raw : name, classes && !k ? PM_DTYPE_I32 : PM_DTYPE_F32,
+                               n->out_shape.rank, dim);
+        if (g->options.any_batch)
+            v->dim_name[0] = "N";
+        if (k == 0)
+            v->dim_name[h] = "H", v->dim_name[h + 1] = "W";
+    }
 }
 
 /* from: operators from this one on are the node's; or of any. */
@@ -215,8 +265,14 @@ static int walk(struct pm_export *g, const struct pm_node *logits)
         else
             add_node(g, n);
     }
-    for (int i = 0; i <= g->options.also_count && !g->error; i++)
-        add_output(g, output_of(g, logits, i), g->options.also_count ? 0 : from);
+    for (int i = 0; i <= g->options.also_count && !g->error; i++) {
+        const struct pm_node *n = output_of(g, logits, i);
+
+        if (is_framed(g, n))
+            add_framed(g, n);
+        else
+            add_output(g, n, g->options.also_count ? 0 : from);
+    }
     return g->error;
 }
 

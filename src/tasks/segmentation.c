@@ -413,6 +413,10 @@ static struct pm_node *add_probabilities(const struct seeing *v, struct pm_node 
 {
     struct pm_net *net = v->net;
 
+    if (count > 0 && v->setup->pixels.double_softmax) {
+        x = pm_net_add(net, "mean", x, "affine scale=%.9g", 1.0 / count);
+        return pm_net_add(net, probabilities_name, x, "softmax");
+    }
     if (count > 0)
         return pm_net_add(net, probabilities_name, x, "affine scale=%.9g", 1.0 / count);
     if (v->setup->pixels.predict_upsampled)

@@ -26,6 +26,7 @@ struct exporter {
     struct pm_outputs outputs;      /* the first is the one that is tried */
     struct pm_normal normal;
     struct pm_export_pixels pixels;
+    struct pm_export_frame frame;
     struct pm_export_options options;
     const struct pm_node *also[PM_MAX_OUTPUTS];
     struct pm_export *graph;
@@ -47,6 +48,50 @@ static void close_exporter(struct exporter *x)
 
 /* ---- what is exported -------------------------------------------------------------------- */
 
+/* Dilations in proportion to another stride of the maps, so that their reach in the picture stays. */
+static int follow_stride(const struct pm_config *c, cJSON *rates, int from, int to)
+{
+    cJSON *rate;
+
+    cJSON_ArrayForEach(rate, rates)
+    {
+        const int fine = rate->valueint * from;
+
+        if (fine % to)
+            return pm_fail(PM_ECONFIG, "%s: export.output_stride: %d makes %g of the rate %d in "
+                           "model.aspp_rates, which is no whole number", c->path, to, (double)fine / to,
+                           rate->valueint);
+        cJSON_SetNumberValue(rate, fine / to);
+    }
+    return PM_OK;
+}
+
+/* The net's options with another stride. */
+static int set_stride(struct exporter *x)
+{
+    struct pm_experiment *e = x->e;
+    const struct pm_opt *opts = e->net_row ? e->net_row->opts : NULL;
+    const int stride = x->c->export.output_stride;
+    cJSON *all = NULL, *old;
+    int err = PM_OK;
+
+    if (!stride)
+        return PM_OK;
+    if (!opts || pm_opts_find(opts, "output_stride") < 0)
+        return pm_fail(PM_ECONFIG, "%s: export.output_stride: %d, but the net has no model.output_stride: "
+                       "leave it out", x->c->path, stride);
+    all = cJSON_CreateObject();
+    pm_opts_dump(opts, e->net_cfg, all, false);
+    old = cJSON_GetObjectItem(all, "output_stride");
+    if (old->valueint > 0)
+        PM_TRY(follow_stride(x->c, cJSON_GetObjectItem(all, "aspp_rates"), old->valueint, stride));
+    cJSON_SetNumberValue(old, stride);
+    PM_TRY(pm_opts_parse(opts, all, NULL, e->net_cfg, e->arena, "export: model"));
+out:
+    cJSON_Delete(all);
+    return err;
+}
+
 static int open_experiment(struct exporter *x)
 {
     const struct pm_ints size = x->c->export.size;
@@ -59,6 +104,8 @@ static int open_experiment(struct exporter *x)
     }
     x->e->setup.pixels.scales = x->c->export.scales;
     x->e->setup.pixels.flip = x->c->export.flip;
+    x->e->setup.pixels.double_softmax = x->c->export.prob_double_softmax;
+    PM_TRY(set_stride(x));
 out:
     return err;
 }
@@ -130,10 +177,25 @@ out:
     return err;
 }
 
+/* Smaller pictures of a task whose outputs are maps. */
+static bool set_frame(struct exporter *x)
+{
+    const struct pm_normal *n = &x->normal;
+
+    if (!x->e->task->maps || !x->c->export.pad || x->c->export.any_size || !n->padded)
+        return false;
+    x->frame = (struct pm_export_frame){ .min = n->range.min, .max = n->range.max,
+                                         .factor = n->range.factor, .square = n->range.square };
+    for (int k = 0; k < x->e->setup.channels; k++)
+        x->frame.pad[k] = (n->pad[k] - n->mean[k]) / n->std[k];
+    return true;
+}
+
 static int make_graph(struct exporter *x)
 {
     const struct pm_config_export *c = &x->c->export;
     const struct pm_setup *s = &x->e->setup;
+    const bool fold = c->preprocessing == PM_EXPORT_FOLD;
     int err = PM_OK;
 
     PM_TRY(s->preprocessing->normal(s->preprocessing_cfg, s->channels, &x->normal));
@@ -143,7 +205,8 @@ static int make_graph(struct exporter *x)
     x->options = (struct pm_export_options){
         .any_batch = c->batch_size == 0, .any_size = c->any_size,
         .fold_batch_norm = c->fold_batch_norm, .probabilities = c->output == PM_EXPORT_PROBABILITIES,
-        .pixels = c->preprocessing == PM_EXPORT_FOLD ? &x->pixels : NULL,
+        .pixels = fold ? &x->pixels : NULL, .frame = set_frame(x) ? &x->frame : NULL,
+        .input = fold && x->e->task->maps ? "ImageTensor" : NULL, /* the original's name for such */
         .read = read_variable, .ctx = x,
     };
     PM_TRY(graph_of(x, &x->net, &x->graph));
@@ -172,7 +235,8 @@ static cJSON *preprocessing_note(const struct exporter *x)
     cJSON *o = cJSON_CreateObject();
 
     cJSON_AddStringToObject(o, "name", s->preprocessing->name);
-    cJSON_AddStringToObject(o, "fit", x->normal.fit);
+    cJSON_AddStringToObject(o, "fit", x->options.frame ? "as they are: pictures of at most this size are "
+                                                         "resized and padded inside" : x->normal.fit);
     cJSON_AddStringToObject(o, "interpolation", x->normal.interpolation);
     cJSON_AddItemToObject(o, "size",
                           cJSON_CreateIntArray((const int[]){ s->eval_height, s->eval_width }, 2));
@@ -284,13 +348,13 @@ out:
     return err;
 }
 
-/* What takes pixels is not tried: its input is not the net's. */
+/* What takes pixels, or resizes, is not tried: its input is not the net's. */
 static int try_file(struct exporter *x)
 {
     int err = PM_OK;
 
     x->difference = NAN;
-    if (x->options.pixels)
+    if (x->options.pixels || (x->options.frame && x->frame.min))
         return PM_OK;
     err = pm_export_try(x->path, x->net, x->outputs.node[0], &x->options, &x->match,
                         &x->difference);

@@ -389,9 +389,9 @@ static void left_behind(void **state)
     pm_config_destroy(&c);
     assert_int_equal(pm_config_parse("t.json", text, wrong, 2, &rows, &c), PM_ECONFIG);
     assert_contains(pm_error_text(), "command line: optim.nesterov: 'adam' has no such option");
-    wrong[1] = "export.output_stride=true"; /* a section that only the command line has */
+    wrong[1] = "export.frames=true"; /* a section that only the command line has */
     assert_int_equal(pm_config_parse("t.json", "{}", wrong + 1, 1, &rows, &c), PM_ECONFIG);
-    assert_contains(pm_error_text(), "command line: export.output_stride: known, but not available");
+    assert_contains(pm_error_text(), "command line: export.frames: known, but not available");
     wrong[1] = "exprt.file=x";
     assert_int_equal(pm_config_parse("t.json", "{}", wrong + 1, 1, &rows, &c), PM_ECONFIG);
     assert_contains(pm_error_text(), "command line: exprt: unknown key, did you mean 'export'?");

@@ -127,28 +127,72 @@ static void pictures(void **state)
     drop(&r);
 }
 
+static void is_output(const struct pm_onnx_value *v, const char *name, enum pm_dtype type, int rank,
+                      int width)
+{
+    assert_string_equal(v->name, name);
+    assert_int_equal(v->type, type);
+    assert_int_equal(v->rank, rank);
+    assert_int_equal(v->dim[rank - 1], width);
+    if (rank == 4)
+        assert_int_equal(v->dim[1], 5);
+}
+
+/* Pictures up to the crop come in, unless the config wants one size; the file was read again. */
 static void exported(void **state)
 {
-    struct result r = run(NULL, "export %s %s --json 'export.scales=[0.5,1]' export.flip=true", in("seg.json"),
-                          in("seg.onnx"));
-    cJSON *json = json_of(&r);
-    const cJSON *outputs = cJSON_GetObjectItem(json, "outputs");
     struct pm_onnx_model *m = NULL;
 
     (void)state;
-    assert_true(number_of(json, "difference") < 1e-4);
-    assert_int_equal(cJSON_GetArraySize(outputs), 2);
+    for (int padded = 1; padded >= 0; padded--) {
+        struct result r = run(NULL, "export %s %s --json 'export.scales=[0.5,1]' export.flip=true %s",
+                              in("seg.json"), in("seg.onnx"), padded ? "" : "export.pad=false");
+        cJSON *json = json_of(&r);
+
+        assert_true(number_of(json, "difference") < 1e-4);
+        assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "outputs")), padded ? 4 : 2);
+        if (pm_onnx_read(in("seg.onnx"), &m) < 0)
+            fail_msg("%s", pm_error_text());
+        assert_int_equal(m->inputs[0].dim[3], padded ? -1 : 17);
+        is_output(&m->outputs[0], "SemanticProbabilities", PM_DTYPE_F32, 4, padded ? -1 : 17);
+        is_output(&m->outputs[padded ? 2 : 1], "SemanticPredictions", PM_DTYPE_I32, 3,
+                  padded ? -1 : 17);
+        if (padded) {
+            is_output(&m->outputs[1], "RawSemanticProbabilities", PM_DTYPE_F32, 4, 17);
+            is_output(&m->outputs[3], "RawSemanticPredictions", PM_DTYPE_F32, 3, 17);
+        }
+        pm_onnx_close(&m);
+        cJSON_Delete(json);
+        check(r, 0);
+    }
+    check(run(NULL, "export %s %s export.output_stride=8", in("seg.json"), in("seg.onnx")), 2,
+          "export.output_stride: 8, but the net has no model.output_stride");
+}
+
+/* Rates reach as far in the picture as before. */
+static void other_stride(void **state)
+{
+    static const char net_of[] = "model.layers=null model.name=deeplab_mobilenet_v3_small_seg "
+                                 "'model.aspp_rates=[3]' input.size=33";
+    struct pm_onnx_model *m = NULL;
+    bool wide = false;
+
+    (void)state;
+    check(run(NULL, "train %s run.folder=%s run.steps=1 eval.every_steps=0 run.keep_best=null %s",
+              in("seg.json"), in("stride"), net_of), 0);
+    check(run(NULL, "export %s %s run.folder=%s %s export.output_stride=8", in("seg.json"),
+              in("seg.onnx"), in("stride"), net_of), 0);
     if (pm_onnx_read(in("seg.onnx"), &m) < 0)
         fail_msg("%s", pm_error_text());
-    assert_string_equal(m->outputs[0].name, "SemanticProbabilities");
-    assert_int_equal(m->outputs[0].rank, 4);
-    assert_int_equal(m->outputs[0].dim[1], 5);
-    assert_string_equal(m->outputs[1].name, "SemanticPredictions");
-    assert_int_equal(m->outputs[1].type, PM_DTYPE_I32);
-    assert_int_equal(m->outputs[1].dim[2], 17);
+    for (size_t i = 0; i < m->node_count; i++) {
+        const struct pm_onnx_attr *a = pm_onnx_attr(&m->nodes[i], "dilations");
+
+        wide |= strstr(m->nodes[i].name, "aspp1") && a && a->ints[0] == 6;
+    }
+    assert_true(wide);
     pm_onnx_close(&m);
-    cJSON_Delete(json);
-    check(r, 0);
+    check(run(NULL, "export %s %s run.folder=%s %s export.output_stride=32", in("seg.json"),
+              in("seg.onnx"), in("stride"), net_of), 2, "makes 1.5 of the rate 3 in model.aspp_rates");
 }
 
 /* What the config asks of the loss is trained on. */
@@ -184,6 +228,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics), cmocka_unit_test(pictures), cmocka_unit_test(exported),
+        cmocka_unit_test(other_stride),
         cmocka_unit_test(losses), cmocka_unit_test(pyramid_and_scales),
     };
 

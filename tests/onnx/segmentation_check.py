@@ -1,0 +1,253 @@
+"""onnxruntime computes with an exported segmentation model what the program predicts.
+
+    python3 tests/onnx/segmentation_check.py PUMICE FOLDER
+
+The program PUMICE trains a small net on drawn shapes and exports it: as it is, at several scales and
+mirrored, with pixels for an input, with sizes brought into a range, at a finer stride, for one size only,
+with the original's second softmax. Every file passes the checker of the onnx package. For pictures of
+several sizes, none of them the crop's, SemanticPredictions must be the numbers that `pumice predict`
+writes, but where the two best classes are as good as equal; the four outputs must fit each other, and a
+picture larger than the crop must be refused. A python without onnx and onnxruntime makes a virtual
+environment in FOLDER and installs them there, once; exit 77 (skipped) where they cannot be downloaded."""
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import packages  # noqa: E402
+
+CROP = (65, 49)
+SIZES = [(65, 49), (64, 48), (33, 41), (17, 49), (50, 7)]
+CLASSES = 5
+# Probabilities of two programs that add up in another order, and what decides nothing: with pixels
+# resized in the graph before or after the mean is taken off.
+NEAR = 1e-4
+NET = {
+    "task": "segmentation",
+    "model": {"name": "deeplab_mobilenet_v3_small_seg", "aspp_rates": [2], "decoder_strides": [4],
+              "aspp_filters": 32, "decoder_filters": 32, "output_stride": 16, "batch_norm_decay": 0.8,
+              "head_batch_norm_decay": 0.8},
+    "data": {"folder": "data"},
+    "loss": {"label_weights": [0.1, 1, 1, 1, 1]},
+    "input": {"size": [65, 65], "eval_size": list(CROP), "min_scale": 1, "max_scale": 1},
+    "optim": {"name": "adam"},
+    "schedule": {"policy": "fixed", "base_lr": 0.003},
+    "devices": ["cpu"],
+    "run": {"folder": "run", "steps": 100, "batch_size": 8, "summary_every_steps": 0},
+    "eval": {"save_raw": True},
+}
+LOOKS = ["{}.scales=[0.5,1.25]", "{}.flip=true"]
+RANGE = ["input.min_resize=33", "input.max_resize=49", "input.resize_factor=8"]
+FINE = ["model.output_stride=8", "model.aspp_rates=[4]"]
+# What is exported with, what is predicted with.
+CASES = {
+    "plain": ([], []),
+    "looks": ([s.format("export") for s in LOOKS], [s.format("eval") for s in LOOKS]),
+    "mirrored": (["export.flip=true"], ["eval.flip=true"]),
+    "pixels": (["export.preprocessing=fold"], []),
+    "range": (RANGE, RANGE),
+    "range of pixels": (RANGE + ["export.preprocessing=fold", "export.flip=true"], RANGE + ["eval.flip=true"]),
+    "square": (["input.min_resize=40", "input.keep_aspect_ratio=false", "export.size=289"],
+               ["input.min_resize=40", "input.keep_aspect_ratio=false", "input.eval_size=289"]),
+    "stride 8": (["export.output_stride=8"], FINE),
+    "nearest": (["model.predict_upsampled=false"], ["model.predict_upsampled=false"]),
+    "grey padding": (["input.preprocessing=deeplab_means_grey"], ["input.preprocessing=deeplab_means_grey"]),
+}
+
+
+def fail(text):
+    print("segmentation_check: " + text, flush=True)
+    sys.exit(1)
+
+
+def check(good, text):
+    if not good:
+        fail(text)
+
+
+# ---- files ---------------------------------------------------------------------------------
+
+
+def write_png(path, pixels):
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    height, width = pixels.shape[:2]
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    with open(path, "wb") as f:
+        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
+                chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def read_grey(path):
+    """A PNG of 8 bits."""
+    data, at, packed = open(path, "rb").read(), 8, b""
+    width, height, depth, color = struct.unpack(">IIBB", data[16:26])
+    check((depth, color) == (8, 0), f"{path} is no grey picture of 8 bits")
+    while at < len(data):
+        size, name = struct.unpack(">I4s", data[at:at + 8])
+        packed += data[at + 8:at + 8 + size] if name == b"IDAT" else b""
+        at += 12 + size
+    rows = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, width + 1)
+    out = np.zeros((height + 1, width + 1), np.int64)  # with what the filters see before the picture
+    for y in range(height):
+        how = rows[y, 0]
+        for x in range(width):
+            left, up, corner = out[y + 1, x], out[y, x + 1], out[y, x]
+            p = left + up - corner
+            near = min((abs(p - v), i, v) for i, v in enumerate((left, up, corner)))[2]
+            guess = [0, left, up, (left + up) // 2, near][how]
+            out[y + 1, x + 1] = (rows[y, x + 1] + guess) & 255
+    return out[1:, 1:]
+
+
+# ---- the program ---------------------------------------------------------------------------
+
+
+def pumice(*arguments):
+    got = subprocess.run([PROGRAM] + list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    check(got.returncode == 0, f"{' '.join(arguments)}: exit code {got.returncode}: {got.stderr}")
+    return got.stdout
+
+
+def predict(options):
+    """Classes by picture."""
+    pumice("predict", "net.json", "pictures", "--out", "out", *options)
+    return [read_grey(f"out/{i}_raw.png") for i in range(len(SIZES))]
+
+
+def make():
+    pumice("dataset", "make", "shapes", "data", "size=64", "train=64", "validation=8", "test=8")
+    with open("net.json", "w") as f:
+        json.dump(NET, f)
+    pumice("train", "net.json")
+    pumice("dataset", "inspect", "data", "--records", "8", "--pictures", "shapes")
+    rng = np.random.default_rng(3)
+    os.mkdir("pictures")
+    pictures = []
+    for i, (height, width) in enumerate(SIZES):
+        wave = np.add.outer(np.arange(height) * rng.uniform(.1, .4), np.arange(width) * rng.uniform(.1, .4))
+        colour = 128 + 100 * np.sin(wave[..., None] + rng.uniform(0, 6, 3)) + rng.normal(0, 12, (height, width, 3))
+        pictures.append(np.clip(colour, 0, 255).astype(np.uint8))
+        write_png(f"pictures/{i}.png", pictures[-1])
+    return pictures
+
+
+# ---- onnxruntime ---------------------------------------------------------------------------
+
+
+def session(path):
+    import onnxruntime as ort
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def run(model, pixels):
+    """name -> output for one picture, as the metadata say that it is to be given."""
+    note = json.loads(model.get_modelmeta().custom_metadata_map["preprocessing"])
+    feed = model.get_inputs()[0]
+    x = pixels[None]
+    if feed.type == "tensor(uint8)":
+        check(feed.name == "ImageTensor" and note["inside"], "pixels have another name")
+    else:
+        x = (x.astype(np.float32) - np.float32(note["mean"])) / np.float32(note["std"])
+        x = x.transpose(0, 3, 1, 2).copy()
+    names = [o.name for o in model.get_outputs()]
+    return dict(zip(names, model.run(None, {feed.name: x})))
+
+
+def same_classes(name, got, want, probabilities):
+    """But where the two best are as good as equal."""
+    check(got.shape == want.shape, f"{name}: {got.shape} classes, {want.shape} predicted")
+    best = np.sort(probabilities, axis=0)
+    wrong = (got != want) & (best[-1] - best[-2] > NEAR)
+    check(not wrong.any(), f"{name}: {wrong.sum()} of {wrong.size} pixels are of another class")
+    return (got != want).sum()
+
+
+def fits(name, out, height, width, crop, resized):
+    """The four outputs of a picture."""
+    raw, whole = out["RawSemanticPredictions"], out["RawSemanticProbabilities"]
+    classes, p = out["SemanticPredictions"], out["SemanticProbabilities"]
+    check(raw.shape == (1, *crop) and raw.dtype == np.float32, f"{name}: raw predictions are {raw.shape}")
+    check(whole.shape == (1, CLASSES, *crop), f"{name}: raw probabilities are {whole.shape}")
+    check(classes.shape == (1, height, width) and classes.dtype == np.int32,
+          f"{name}: predictions are {classes.shape}")
+    check(p.shape == (1, CLASSES, height, width), f"{name}: probabilities are {p.shape}")
+    check(np.abs(whole.sum(1) - 1).max() < 1e-5, f"{name}: probabilities do not add up to 1")
+    if not resized:
+        check((raw[:, :height, :width] == classes).all(), f"{name}: predictions are not cut out of the raw")
+        check((whole[:, :, :height, :width] == p).all(), f"{name}: probabilities are not cut out of the raw")
+
+
+def check_case(name, pictures):
+    import onnx
+    export, options = CASES[name]
+    pumice("export", "net.json", "net.onnx", *export)
+    onnx.checker.check_model("net.onnx", full_check=True)
+    model = session("net.onnx")
+    crop = (289, 289) if name == "square" else CROP
+    seen, near = set(), 0
+    for pixels, want in zip(pictures, predict(options)):
+        height, width = pixels.shape[:2]
+        out = run(model, pixels)
+        fits(name, out, height, width, crop, "input.min_resize" in " ".join(export))
+        seen |= set(np.unique(want))
+        near += same_classes(name, out["SemanticPredictions"][0], want, out["SemanticProbabilities"][0])
+    check(len(seen) > 1, f"{name}: every pixel is of one class: nothing is tested")
+    print(f"{name}: {len(pictures)} pictures, {len(seen)} classes, {near} pixels undecided", flush=True)
+    return model
+
+
+def check_limits(pictures):
+    """Larger pictures; a batch; one size only; a second softmax; an older name for the input."""
+    import onnxruntime as ort
+    model = check_case("plain", pictures)
+    for height, width in ((66, 49), (65, 50), (130, 20)):
+        try:
+            run(model, np.zeros((height, width, 3), np.uint8))
+        except ort.capi.onnxruntime_pybind11_state.RuntimeException:
+            continue
+        except Exception as e:  # of another kind, but an error
+            print(f"{height} x {width}: {type(e).__name__}")
+            continue
+        fail(f"a picture of {height} x {width} is taken")
+    x = np.random.default_rng(1).uniform(-1, 1, (3, 3, 40, 30)).astype(np.float32)
+    alone = [model.run(None, {"images": x[i:i + 1]})[0] for i in range(3)]
+    check(np.abs(np.concatenate(alone) - model.run(None, {"images": x})[0]).max() < 1e-5, "a batch differs")
+    pumice("export", "net.json", "net.onnx", "export.pad=false")
+    whole = session("net.onnx")
+    check([o.name for o in whole.get_outputs()] == ["SemanticProbabilities", "SemanticPredictions"],
+          "without padding there are two outputs")
+    check(whole.get_inputs()[0].shape[1:] == [3, *CROP], "without padding there is one size")
+    once, twice = [], []
+    for options, into in (([], once), (["export.prob_double_softmax=true"], twice)):
+        pumice("export", "net.json", "net.onnx", "export.flip=true", *options)
+        into.append(run(session("net.onnx"), pictures[1]))
+    p, again = once[0]["SemanticProbabilities"], twice[0]["SemanticProbabilities"]
+    want = np.exp(p) / np.exp(p).sum(1, keepdims=True)
+    check(np.abs(again - want).max() < 1e-6, "prob_double_softmax is no second softmax")
+    check((once[0]["SemanticPredictions"] == twice[0]["SemanticPredictions"]).all(), "and changes classes")
+
+
+def main():
+    packages.find("segmentation_check", sys.argv[2], "onnx", ["numpy", "onnx", "onnxruntime"],
+                  ["onnx>=1.16", "onnxruntime>=1.18"])
+    global np, PROGRAM
+    import numpy as np
+    PROGRAM = os.path.abspath(sys.argv[1])
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        pictures = make()
+        check_limits(pictures)
+        for name in CASES:
+            if name != "plain":
+                check_case(name, pictures)
+        os.chdir("/")
+
+
+main()
