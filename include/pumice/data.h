@@ -118,6 +118,8 @@ void pm_label_free(struct pm_label *l);
 size_t pm_label_stray(const struct pm_label *l, int classes, int ignore);
 /* As a grey PNG of 8 bits; PM_EDATA for a value above 255. */
 int pm_label_encode(const struct pm_label *l, const char *where, uint8_t **out, size_t *size);
+/* As a grey PNG of 16 bits. */
+int pm_label_encode_deep(const struct pm_label *l, const char *where, uint8_t **out, size_t *size);
 
 /* ---- preprocessing ------------------------------------------------------------------------ */
 
@@ -277,6 +279,8 @@ void pm_making_size(struct pm_making *m, int height, int width, int channels);
 void pm_making_segmentation(struct pm_making *m, int ignore_label, const char *colormap);
 /* Where the maps count other classes than image/class/label does, their names. */
 void pm_making_map_labels(struct pm_making *m, const char *const *labels, int count);
+/* Of maps with maps of instances beside them: the classes that these are of. */
+void pm_making_things(struct pm_making *m, const int *classes, int count);
 /* Pixels of each class in the split written last: count of them, one a class of the maps. */
 void pm_making_pixels(struct pm_making *m, const uint64_t *pixels, int count);
 
@@ -309,6 +313,10 @@ int pm_making_split(struct pm_making *m, const char *split, size_t count,
 /* For fill: a picture as a PNG record: image/encoded, image/format, image/class/label, image/height,
  * image/width. Returns 1, or an error. */
 int pm_making_picture(struct pm_example_builder *b, const struct pm_image8 *im, int64_t label);
+/* For fill: a map of instances, class * divisor + number, as image/segmentation/instance/encoded,
+ * .../format and, where it is not 1000, .../divisor. */
+int pm_making_instances(struct pm_example_builder *b, const struct pm_label *map, int divisor,
+                        const char *where);
 /* Writes labels.txt and dataset.json, renames the folder, and logs the counts. */
 int pm_making_finish(struct pm_making *m);
 void pm_making_destroy(struct pm_making **m);

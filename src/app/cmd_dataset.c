@@ -189,12 +189,12 @@ const struct pm_command pm_command_dataset = {
         "  --sums FILE       \"SHA-256  NAME\" lines, where that server's archives are packed otherwise\n"
         "  --raw FOLDER      where the archives lie meanwhile; DST.download\n"
         "  --keep-archives   leaves them there\n"
-        "make shapes draws the built-in data: discs, boxes, triangles and rings with class, mask "
-        "and\n"
-        "box labels.\n"
+        "make shapes draws the built-in data: discs, boxes, triangles and rings with class, mask,\n"
+        "instance and box labels.\n"
         "inspect prints the splits, their sizes and the keys of the first records; --pictures also\n"
-        "writes those records' pictures as files, --maps their maps of labels, under the same names;\n"
-        "--check reads every record and counts the labels, of maps the pixels of each.\n",
+        "writes those records' pictures as files, --maps their maps of labels, under the same names, and\n"
+        "those of instances, in colours, as NAME_instances.png; --check reads every record and counts\n"
+        "the labels, of maps the pixels of each.\n",
     .more = app_dataset_help,
     .run = run,
 };

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <pumice/data.h>
+#include <pumice/draw.h>
+
+#include "tasks/segmentation.h"
 
 /* ---- records -------------------------------------------------------------------------------- */
 
@@ -40,22 +42,29 @@ static void add_bytes_text(struct pm_str *s, const uint8_t *data, size_t size)
 }
 
 static const char map_key[] = "image/segmentation/class/encoded";
+static const char instance_key[] = "image/segmentation/instance/encoded";
 
-/* "PNG 366 x 500, labels 0 1 15 255"; false, with a warning, when it is no map of labels. */
-static bool add_map_text(struct pm_str *s, const uint8_t *data, size_t size)
+static bool is_map(const char *key)
+{
+    return !strcmp(key, map_key) || !strcmp(key, instance_key);
+}
+
+/* "PNG 366 x 500, labels 0 1 15 255"; false, with a warning, when it is no map. */
+static bool add_map_text(struct pm_str *s, const char *key, const uint8_t *data, size_t size)
 {
     struct pm_label map;
     uint8_t *seen = NULL;
     int shown = 0;
 
-    if (pm_label_decode(data, size, 0, map_key, &map) < 0) {
+    if (pm_label_decode(data, size, 0, key, &map) < 0) {
         PM_WARN("data", "%s", pm_error_text());
         return false;
     }
     seen = pm_calloc(65536, 1);
     for (size_t i = 0; i < (size_t)map.height * (size_t)map.width; i++)
         seen[map.values[i]] = 1;
-    pm_str_add(s, "PNG %d x %d, labels", map.height, map.width);
+    pm_str_add(s, "PNG %d x %d, %s", map.height, map.width,
+               !strcmp(key, map_key) ? "labels" : "instances");
     for (int v = 0; v < 65536 && shown <= 20; v++)
         if (seen[v] && shown++ < 20)
             pm_str_add(s, " %d", v);
@@ -83,7 +92,7 @@ static char *value_text(const struct pm_example *e, const char *key, const char 
         else if (!strcmp(kind, "floats") && pm_example_floats(e, key, &floats, &n) == 1 && i < n)
             pm_str_add(&s, "%g", (double)floats[i]);
         else if (!strcmp(kind, "bytes") && pm_example_bytes_at(e, key, i, &data, &n) == 1 &&
-                 (strcmp(key, map_key) || !add_map_text(&s, data, n)))
+                 (!is_map(key) || !add_map_text(&s, key, data, n)))
             add_bytes_text(&s, data, n);
     }
     if (count > shown)
@@ -153,9 +162,24 @@ static void add_counts(cJSON *o, const uint64_t *counts, uint64_t more, const ch
         cJSON_AddNumberToObject(o, more_name, (double)more);
 }
 
+static int check_instances(const struct pm_example *e, const struct pm_label *map,
+                           const struct pm_dataset_info *info, const char *where)
+{
+    const struct pm_setup setup = { .pixels.ignore_label = info->ignore_label };
+    struct pm_instance_map instances;
+    const uint8_t *data = NULL;
+    size_t size = 0;
+    int err = pm_example_bytes(e, instance_key, &data, &size);
+
+    if (err == 1 && (err = pm_segmentation_instances(e, &setup, map, where, &instances)) == PM_OK)
+        pm_label_free(&instances.map);
+    return err;
+}
+
 /* Adds the pixels of the record's map; its size must be image/height and image/width, where they are
- * told. 1: there is one. */
-static int count_map(const struct pm_example *e, const char *where, uint64_t *counts, uint64_t *more)
+ * told, and a map of instances must fit it. 1: there is one. */
+static int count_map(const struct pm_example *e, const struct pm_dataset_info *info, const char *where,
+                     uint64_t *counts, uint64_t *more)
 {
     int err = PM_OK, found;
     const uint8_t *data = NULL;
@@ -172,6 +196,7 @@ static int count_map(const struct pm_example *e, const char *where, uint64_t *co
     if (height != map.height || width != map.width)
         PM_TRY(pm_fail(PM_EDATA, "%s: the map of labels is %d x %d, image/height and image/width say "
                        "%" PRId64 " x %" PRId64, where, map.height, map.width, height, width));
+    PM_TRY(check_instances(e, &map, info, where));
     for (size_t i = 0; i < (size_t)map.height * (size_t)map.width; i++)
         (*(map.values[i] < COUNTED ? &counts[map.values[i]] : more))++;
     err = 1;
@@ -200,7 +225,7 @@ static int check_all(struct pm_dataset *d, cJSON *split, uint8_t **buf, size_t *
             counts[label]++;
         else
             without++;
-        const int map = count_map(e, pm_dataset_where(d, i, where, sizeof where), pixels, &more);
+        const int map = count_map(e, info, pm_dataset_where(d, i, where, sizeof where), pixels, &more);
         PM_TRY(map);
         maps += (uint64_t)map;
         pm_example_destroy(&e);
@@ -249,6 +274,65 @@ out:
     return err;
 }
 
+/* Each instance in a colour of its own, at most a hundred; crowds grey, the rest black. */
+static struct pm_image8 instance_colours(const struct pm_label *map, int divisor, bool of_class_0)
+{
+    const size_t count = (size_t)map->height * (size_t)map->width;
+    struct pm_image8 im = { map->height, map->width, 3, pm_malloc(count * 3) };
+    struct pm_color *color = pm_calloc(65536, sizeof *color);
+    uint8_t *seen = pm_calloc(65536, 1);
+    size_t n = 0;
+
+    for (size_t i = 0; i < count; i++)
+        seen[map->values[i]] = 1;
+    for (int v = 1; v < 65536; v++) {
+        if (!seen[v] || (v < divisor && !of_class_0))
+            continue;
+        const struct pm_color c = pm_draw_color(n);
+        const int part = 100 - 18 * (int)(n / 20 % 5);
+        color[v] = v % divisor == 0 ? (struct pm_color){ 128, 128, 128 }
+                                    : (struct pm_color){ (uint8_t)(c.r * part / 100),
+                                                         (uint8_t)(c.g * part / 100),
+                                                         (uint8_t)(c.b * part / 100) };
+        n += v % divisor != 0;
+    }
+    for (size_t i = 0; i < count; i++)
+        memcpy(im.pixels + 3 * i, &color[map->values[i]], 3);
+    pm_free(color);
+    pm_free(seen);
+    return im;
+}
+
+/* The record's map of instances as FOLDER/SPLIT_00003_instances.png, where it has one. */
+static int save_instances(const struct pm_example *e, const struct pm_dataset_info *info,
+                          const char *split, size_t i, const char *folder, struct pm_arena *a)
+{
+    int err = PM_OK;
+    int64_t divisor = 1000;
+    const uint8_t *data = NULL;
+    uint8_t *png = NULL;
+    size_t size = 0;
+    struct pm_label map = { 0 };
+    struct pm_image8 im = { 0 };
+    bool of_class_0 = false;
+
+    PM_TRY(pm_example_bytes(e, instance_key, &data, &size));
+    if (!folder || !data)
+        goto out;
+    PM_TRY(pm_example_int(e, "image/segmentation/instance/divisor", &divisor));
+    PM_TRY(pm_label_decode(data, size, 0, instance_key, &map));
+    for (int k = 0; k < info->thing_classes.count; k++)
+        of_class_0 |= info->thing_classes.v[k] == 0;
+    im = instance_colours(&map, divisor > 1 && divisor < 65536 ? (int)divisor : 1000, of_class_0);
+    PM_TRY(pm_image_encode_png(&im, &png, &size));
+    PM_TRY(pm_file_write(pm_arena_printf(a, "%s/%s_%05zu_instances.png", folder, split, i), png, size));
+out:
+    pm_label_free(&map);
+    pm_image_free(&im);
+    pm_free(png);
+    return err < 0 ? err : PM_OK;
+}
+
 static cJSON *names_json(const char *const *names, int count)
 {
     cJSON *list = cJSON_CreateArray();
@@ -267,6 +351,9 @@ static void add_info(cJSON *out, const struct pm_dataset_info *info)
         cJSON_AddItemToObject(out, "map_labels", names_json(info->map_labels, info->map_classes));
     if (info->ignore_label >= 0)
         cJSON_AddNumberToObject(out, "ignore_label", info->ignore_label);
+    if (info->thing_classes.count)
+        cJSON_AddItemToObject(out, "thing_classes", cJSON_CreateIntArray(info->thing_classes.v,
+                                                                         info->thing_classes.count));
     if (info->colormap)
         cJSON_AddStringToObject(out, "colormap", info->colormap);
     cJSON_AddNumberToObject(out, "height", info->height);
@@ -298,6 +385,7 @@ static int inspect_split(const char *folder, const char *name, const struct app_
         cJSON_AddItemToArray(records, features_json(e, a));
         PM_TRY(save(e, "image/encoded", name, i, flags->pictures, a));
         PM_TRY(save(e, map_key, name, i, flags->maps, a));
+        PM_TRY(save_instances(e, info, name, i, flags->maps, a));
         pm_example_destroy(&e);
     }
     if (flags->check)
@@ -381,6 +469,9 @@ static char *inspect_text(const cJSON *o)
     }
     if (ignore)
         pm_str_add(&s, ", %d is ignored", ignore->valueint);
+    const cJSON *things = cJSON_GetObjectItem(o, "thing_classes");
+    for (const cJSON *v = things ? things->child : NULL; v; v = v->next)
+        pm_str_add(&s, "%s %d", v == things->child ? ", instances of" : "", v->valueint);
     if (number(o, "height") > 0)
         pm_str_add(&s, ", %.0f x %.0f x %.0f", number(o, "height"), number(o, "width"),
                    number(o, "channels"));

@@ -195,3 +195,70 @@ int pm_label_encode(const struct pm_label *l, const char *where, uint8_t **out, 
     pm_image_free(&im);
     return err;
 }
+
+/* ---- 16 bits ------------------------------------------------------------------------------ */
+
+struct sink {
+    struct pm_str png;
+    jmp_buf jump;
+    char text[160];
+};
+
+static void put(png_structp png, png_bytep data, size_t count)
+{
+    struct sink *s = png_get_io_ptr(png);
+    pm_str_bytes(&s->png, data, count);
+}
+
+static void flush(png_structp png)
+{
+    (void)png;
+}
+
+static void fail_writing(png_structp png, png_const_charp text)
+{
+    struct sink *s = png_get_error_ptr(png);
+
+    snprintf(s->text, sizeof s->text, "%s", text);
+    longjmp(s->jump, 1);
+}
+
+static bool write_deep(struct sink *s, png_structp png, png_infop info, const struct pm_label *l)
+{
+    if (setjmp(s->jump))
+        return false;
+    png_set_write_fn(png, s, put, flush);
+    png_set_IHDR(png, info, (png_uint_32)l->width, (png_uint_32)l->height, 16, PNG_COLOR_TYPE_GRAY,
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_filter(png, 0, PNG_FILTER_NONE); /* numbers repeat, they do not rise */
+    png_write_info(png, info);
+    if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+        png_set_swap(png);
+    for (int y = 0; y < l->height; y++)
+        png_write_row(png, (png_const_bytep)(l->values + (size_t)y * (size_t)l->width));
+    png_write_end(png, info);
+    return true;
+}
+
+int pm_label_encode_deep(const struct pm_label *l, const char *where, uint8_t **out, size_t *size)
+{
+    int err = PM_OK;
+    struct sink s = { .png = { 0 } };
+    png_structp png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &s, fail_writing, pass_over,
+                                                NULL, get, give_back);
+    png_infop info = png ? png_create_info_struct(png) : NULL;
+
+    if (!info)
+        PM_TRY(pm_fail(PM_EFAIL, "%s: libpng cannot be used: it is not version %s", where,
+                       PNG_LIBPNG_VER_STRING));
+    if (!write_deep(&s, png, info, l))
+        PM_TRY(pm_fail(PM_EFAIL, "%s: a map of %d x %d could not be written as PNG: %s", where,
+                       l->height, l->width, s.text));
+    *out = (uint8_t *)s.png.text;
+    *size = s.png.length;
+    s.png = (struct pm_str){ 0 };
+out:
+    png_destroy_write_struct(&png, &info);
+    pm_str_free(&s.png);
+    return err;
+}

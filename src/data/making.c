@@ -36,6 +36,7 @@ struct pm_making {
     const char *colormap;
     const char **map_labels; /* NULL: labels */
     int map_classes;
+    int *things, things_count;
 };
 
 static volatile sig_atomic_t interrupted;
@@ -158,6 +159,13 @@ void pm_making_segmentation(struct pm_making *m, int ignore_label, const char *c
     m->segmentation = true;
     m->ignore_label = ignore_label;
     m->colormap = colormap ? pm_arena_strdup(m->arena, colormap) : NULL;
+}
+
+void pm_making_things(struct pm_making *m, const int *classes, int count)
+{
+    m->things = pm_arena_alloc(m->arena, (size_t)count * sizeof *m->things);
+    m->things_count = count;
+    memcpy(m->things, classes, (size_t)count * sizeof *m->things);
 }
 
 void pm_making_pixels(struct pm_making *m, const uint64_t *pixels, int count)
@@ -400,6 +408,24 @@ int pm_making_picture(struct pm_example_builder *b, const struct pm_image8 *im, 
     return 1;
 }
 
+int pm_making_instances(struct pm_example_builder *b, const struct pm_label *map, int divisor,
+                        const char *where)
+{
+    const int64_t wide = divisor;
+    uint8_t *png = NULL;
+    size_t size = 0;
+    const int err = pm_label_encode_deep(map, where, &png, &size);
+
+    if (err < 0)
+        return err;
+    pm_example_add_bytes(b, "image/segmentation/instance/encoded", png, size);
+    pm_example_add_bytes(b, "image/segmentation/instance/format", "png", 3);
+    if (divisor != 1000)
+        pm_example_add_ints(b, "image/segmentation/instance/divisor", &wide, 1);
+    pm_free(png);
+    return PM_OK;
+}
+
 /* ---- finishing ------------------------------------------------------------------------------ */
 
 static int write_labels(const struct pm_making *m)
@@ -453,6 +479,8 @@ static int write_json(const struct pm_making *m)
         cJSON_AddItemToObject(o, "class_counts", class_counts(m));
     if (m->map_labels)
         cJSON_AddItemToObject(o, "map_labels", cJSON_CreateStringArray(m->map_labels, m->map_classes));
+    if (m->things_count)
+        cJSON_AddItemToObject(o, "thing_classes", cJSON_CreateIntArray(m->things, m->things_count));
     if (m->split[0].pixels)
         cJSON_AddItemToObject(o, "class_pixels", class_pixels(m));
     if (m->segmentation)

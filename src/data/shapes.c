@@ -6,6 +6,7 @@
  * edges. Records hold, beside the picture, what each task reads:
  *     image/class/label, text               0 disc, 1 box, 2 triangle, 3 ring
  *     image/segmentation/class/encoded      grey PNG, 0 ground, class + 1 elsewhere
+ *     image/segmentation/instance/encoded   1000 (class + 1) + the shape's number from 1, 0 on the ground
  *     image/object/bbox/xmin and so on      0..1
  *     image/object/class/label, text        class + 1 (0 is the background there)
  *     image/object/mask                     a grey PNG an object, 0 and 1
@@ -309,6 +310,25 @@ out:
     return err;
 }
 
+/* mask: the shapes' numbers; it becomes the classes. */
+static int add_maps(struct pm_example_builder *b, int kind, uint8_t *mask, int size)
+{
+    const size_t pixels = (size_t)size * (size_t)size;
+    struct pm_label instances = { size, size, pm_malloc(pixels * sizeof *instances.values) };
+    int err = PM_OK;
+
+    for (size_t k = 0; k < pixels; k++) {
+        instances.values[k] = (uint16_t)(mask[k] ? 1000 * (kind + 1) + mask[k] : 0);
+        mask[k] = mask[k] ? (uint8_t)(kind + 1) : 0;
+    }
+    PM_TRY(add_png(b, "image/segmentation/class/encoded", mask, size, 1));
+    pm_example_add_bytes(b, "image/segmentation/class/format", "png", 3);
+    PM_TRY(pm_making_instances(b, &instances, 1000, "shapes"));
+out:
+    pm_label_free(&instances);
+    return err;
+}
+
 static int fill(void *ctx, size_t i, struct pm_example_builder *b)
 {
     int err = PM_OK;
@@ -340,10 +360,7 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
     pm_example_add_ints(b, "image/class/label", &label, 1);
     pm_example_add_bytes(b, "image/class/text", names[kind], strlen(names[kind]));
     PM_TRY(add_objects(b, kind, object, count, mask, size));
-    for (int k = 0; k < pixels; k++)
-        mask[k] = mask[k] ? (uint8_t)(kind + 1) : 0;
-    PM_TRY(add_png(b, "image/segmentation/class/encoded", mask, size, 1));
-    pm_example_add_bytes(b, "image/segmentation/class/format", "png", 3);
+    PM_TRY(add_maps(b, kind, mask, size));
     err = 1;
 out:
     pm_free(rgb);
@@ -370,6 +387,7 @@ int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, s
     pm_making_labels(m, names, CLASSES);
     pm_making_map_labels(m, map_names, CLASSES + 1);
     pm_making_segmentation(m, 255, NULL);
+    pm_making_things(m, (const int[]){ 1, 2, 3, 4 }, CLASSES);
     pm_making_size(m, size, size, 3);
     for (size_t k = 0; k < PM_COUNT(splits); k++) {
         struct split s = { splits[k].name, seed, size };

@@ -326,6 +326,17 @@ static void real_photos(void **state)
     scratch_remove();
 }
 
+static struct pm_label map_of(const struct pm_example *e, const char *key)
+{
+    struct pm_label map;
+    const uint8_t *data = NULL;
+    size_t size = 0;
+
+    assert_int_equal(pm_example_bytes(e, key, &data, &size), 1);
+    assert_int_equal(pm_label_decode(data, size, 0, key, &map), PM_OK);
+    return map;
+}
+
 /* ---- shapes --------------------------------------------------------------------------------- */
 
 static void check_shape(struct pm_dataset *d, size_t i, int *labels)
@@ -350,6 +361,7 @@ static void check_shape(struct pm_dataset *d, size_t i, int *labels)
         assert_int_equal(pm_example_floats(e, keys[k], &box[k], &count), 1);
         assert_int_equal(count, n);
     }
+    struct pm_label instances = map_of(e, "image/segmentation/instance/encoded");
     for (int p = 0; p < 32 * 32; p++)
         assert_true(mask.pixels[p] == 0 || mask.pixels[p] == label + 1);
     /* The boxes hold all of the mask, and each object's own mask touches its box's four sides. */
@@ -365,6 +377,7 @@ static void check_shape(struct pm_dataset *d, size_t i, int *labels)
             for (int x = 0; x < 32; x++)
                 if (one.pixels[y * 32 + x]) {
                     inside++;
+                    assert_int_equal(instances.values[y * 32 + x], 1000 * (label + 1) + (int)k + 1);
                     assert_int_equal(mask.pixels[y * 32 + x], label + 1);
                     y0 = y < y0 ? y : y0, x0 = x < x0 ? x : x0;
                     y1 = y + 1 > y1 ? y + 1 : y1, x1 = x + 1 > x1 ? x + 1 : x1;
@@ -374,9 +387,12 @@ static void check_shape(struct pm_dataset *d, size_t i, int *labels)
         assert_true(y1 - y0 >= 4 && x1 - x0 >= 4);
         pm_image_free(&one);
     }
-    for (int p = 0; p < 32 * 32; p++)
+    for (int p = 0; p < 32 * 32; p++) {
         inside -= mask.pixels[p] != 0;
+        assert_int_equal(instances.values[p] != 0, mask.pixels[p] != 0);
+    }
     assert_int_equal(inside, 0);
+    pm_label_free(&instances);
     pm_image_free(&im);
     pm_image_free(&mask);
     pm_example_destroy(&e);
@@ -396,6 +412,8 @@ static void shapes(void **state)
     assert_int_equal(pm_shapes_make(dst, 32, 400, 20, 0, 1), PM_OK);
     struct pm_dataset *d = opened(dst, "train", 400);
     assert_string_equal(pm_dataset_get_info(d)->labels[3], "ring");
+    assert_int_equal(pm_dataset_get_info(d)->thing_classes.count, 4);
+    assert_int_equal(pm_dataset_get_info(d)->thing_classes.v[3], 4);
     for (size_t i = 0; i < 400; i++)
         check_shape(d, i, labels);
     /* 400 fair draws: each class within six deviations of 100. */
@@ -452,6 +470,32 @@ static void make_wrong_map(const char *dst)
     pm_making_destroy(&m);
 }
 
+/* Pixels of the map of record 1 and of its picture go together: as many colours as instances. */
+static void check_colours(const char *folder, const char *path)
+{
+    struct pm_dataset *d = opened(folder, "train", 5);
+    struct pm_example *e = example(d, 1);
+    struct pm_label map = map_of(e, "image/segmentation/instance/encoded");
+    struct pm_image8 im;
+    char *data = NULL;
+    size_t size = 0;
+
+    assert_int_equal(pm_file_read(path, &data, &size), PM_OK);
+    assert_int_equal(pm_image_decode(data, size, 3, 0, path, &im), PM_OK);
+    assert_true(im.height == map.height && im.width == map.width);
+    for (int i = 0; i < im.height * im.width; i++) {
+        assert_int_equal(map.values[i] == 0, !memcmp(im.pixels + 3 * i, "\0\0\0", 3));
+        for (int k = 0; k < i; k++)
+            assert_int_equal(map.values[i] == map.values[k],
+                             !memcmp(im.pixels + 3 * i, im.pixels + 3 * k, 3));
+    }
+    pm_free(data);
+    pm_image_free(&im);
+    pm_label_free(&map);
+    pm_example_destroy(&e);
+    pm_dataset_close(&d);
+}
+
 static void command(void **state)
 {
     const char *program = getenv("PUMICE_PROGRAM");
@@ -478,7 +522,7 @@ static void command(void **state)
     text[n] = '\0';
     assert_int_equal(pclose(f), 0);
     assert_non_null(strstr(text, "4 classes (disc, box, triangle, ring), in maps 5 (ground, disc, box, triangle, "
-                                 "ring), 255 is ignored, 16 x 16 x 3"));
+                                 "ring), 255 is ignored, instances of 1 2 3 4, 16 x 16 x 3"));
     assert_non_null(strstr(text, "PNG 16 x 16, labels 0 "));
     assert_non_null(strstr(text, "every map is whole; pixels of labels: 0 x "));
     assert_non_null(strstr(text, "shapes_train: 5 records in 1 file"));
@@ -489,6 +533,7 @@ static void command(void **state)
     assert_true(pm_file_exists(in_scratch("out/shapes_train_00001.png")));
     assert_false(pm_file_exists(in_scratch("out/shapes_train_00002.png")));
     assert_true(pm_file_exists(in_scratch("maps/shapes_train_00001.png")));
+    check_colours(in_scratch("s"), in_scratch("maps/shapes_train_00001_instances.png"));
     /* A map that says another size than its record. */
     make_wrong_map(in_scratch("w"));
     snprintf(line, sizeof line, "'%s' dataset inspect '%s/w' --check 2>&1", program, scratch);

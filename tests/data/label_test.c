@@ -102,7 +102,16 @@ static void written(void **state)
     assert_memory_equal(back.values, values, sizeof values);
     pm_label_free(&back);
     pm_free(png);
-    values[4] = 256;
+    values[4] = 65535, values[2] = 11001;
+    assert_int_equal(pm_label_encode_deep(&in, "m", &png, &size), PM_OK);
+    assert_int_equal(png[24], 16);
+    assert_int_equal(png[25], 0);
+    assert_int_equal(pm_label_decode(png, size, 0, "back", &back), PM_OK);
+    assert_true(back.height == 2 && back.width == 3);
+    assert_memory_equal(back.values, values, sizeof values);
+    pm_label_free(&back);
+    pm_free(png);
+    values[4] = 256, values[2] = 255;
     assert_fails(pm_label_encode(&in, "m", &png, &size), PM_EDATA, "256", "row 1, column 1");
 }
 
