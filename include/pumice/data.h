@@ -99,6 +99,8 @@ enum { PM_GREY_OR_COLOR = -1 };
  * JPEG without its end marker is truncated. EXIF orientation is not applied, as in TensorFlow. */
 int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixels,
                     const char *where, struct pm_image8 *out);
+/* "jpeg", "png", "gif", "bmp" by the first bytes, NULL for others. */
+const char *pm_image_format(const void *data, size_t size);
 int pm_image_encode_png(const struct pm_image8 *im, uint8_t **out, size_t *size);
 int pm_image_encode_jpeg(const struct pm_image8 *im, int quality, uint8_t **out, size_t *size);
 void pm_image_free(struct pm_image8 *im);

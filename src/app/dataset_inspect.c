@@ -21,24 +21,24 @@ static bool is_text(const uint8_t *data, size_t size)
     return size > 0 && size <= 60;
 }
 
-/* What one value of bytes is: a picture and its size, a short text, or just bytes. */
-static void add_bytes_text(struct pm_str *s, const uint8_t *data, size_t size)
+/* What one value of bytes is: a picture and its size, a short text, or just bytes; with a warning of
+ * what begins as a picture and is none. */
+static void add_bytes_text(struct pm_str *s, const char *key, const uint8_t *data, size_t size)
 {
+    const char *format = pm_image_format(data, size);
     struct pm_image8 im;
 
-    if (is_text(data, size))
+    if (is_text(data, size)) {
         pm_str_add(s, "\"%.*s\"", (int)size, (const char *)data);
-    else if (size > 8 && pm_image_decode(data, size, 0, 0, "", &im) == PM_OK) {
-        pm_str_add(s, "%s %d x %d x %d, %zu bytes",
-                   data[0] == 0xff   ? "JPEG"
-                   : data[0] == 0x89 ? "PNG"
-                   : data[0] == 'G'  ? "GIF"
-                                     : "BMP",
-                   im.height, im.width, im.channels, size);
-        pm_image_free(&im);
-    } else {
-        pm_str_add(s, "%zu bytes", size);
+        return;
     }
+    if (format && pm_image_decode(data, size, 0, 0, key, &im) == PM_OK) {
+        pm_str_add(s, "%s %d x %d x %d, ", format, im.height, im.width, im.channels);
+        pm_image_free(&im);
+    } else if (format) {
+        PM_WARN("data", "%s", pm_error_text());
+    }
+    pm_str_add(s, "%zu bytes", size);
 }
 
 static const char map_key[] = "image/segmentation/class/encoded";
@@ -49,7 +49,7 @@ static bool is_map(const char *key)
     return !strcmp(key, map_key) || !strcmp(key, instance_key);
 }
 
-/* "PNG 366 x 500, labels 0 1 15 255"; false, with a warning, when it is no map. */
+/* "png 366 x 500, labels 0 1 15 255"; false, with a warning, when it is no map. */
 static bool add_map_text(struct pm_str *s, const char *key, const uint8_t *data, size_t size)
 {
     struct pm_label map;
@@ -63,7 +63,7 @@ static bool add_map_text(struct pm_str *s, const char *key, const uint8_t *data,
     seen = pm_calloc(65536, 1);
     for (size_t i = 0; i < (size_t)map.height * (size_t)map.width; i++)
         seen[map.values[i]] = 1;
-    pm_str_add(s, "PNG %d x %d, %s", map.height, map.width,
+    pm_str_add(s, "png %d x %d, %s", map.height, map.width,
                !strcmp(key, map_key) ? "labels" : "instances");
     for (int v = 0; v < 65536 && shown <= 20; v++)
         if (seen[v] && shown++ < 20)
@@ -93,7 +93,7 @@ static char *value_text(const struct pm_example *e, const char *key, const char 
             pm_str_add(&s, "%g", (double)floats[i]);
         else if (!strcmp(kind, "bytes") && pm_example_bytes_at(e, key, i, &data, &n) == 1 &&
                  (!is_map(key) || !add_map_text(&s, key, data, n)))
-            add_bytes_text(&s, data, n);
+            add_bytes_text(&s, key, data, n);
     }
     if (count > shown)
         pm_str_add(&s, ", ...");
@@ -252,8 +252,8 @@ static int save_bytes(const struct pm_example *e, const char *key, const char *p
     PM_TRY(pm_example_bytes(e, key, &data, &size));
     if (!data || size == 0)
         goto out;
-    pm_str_add(&whole, "%s.%s", path, data[0] == 0xff ? "jpg" : data[0] == 0x89 ? "png"
-               : data[0] == 'G' ? "gif" : "bmp");
+    const char *format = pm_image_format(data, size);
+    pm_str_add(&whole, "%s.%s", path, !format ? "raw" : strcmp(format, "jpeg") ? format : "jpg");
     PM_TRY(pm_file_write(whole.text, data, size));
 out:
     pm_str_free(&whole);

@@ -228,6 +228,13 @@ static enum kind sniff(const uint8_t *p, size_t size)
     return KIND_UNKNOWN;
 }
 
+const char *pm_image_format(const void *data, size_t size)
+{
+    static const char *const names[] = { NULL, "jpeg", "png", "gif", "bmp" };
+
+    return names[sniff(data, size)];
+}
+
 /* ---- channels ------------------------------------------------------------------------------ */
 
 /* Luma of the weights 0.2989, 0.5870, 0.1140 in 1/16384ths, which sum to one so that white stays

@@ -91,6 +91,18 @@ static void convert_ok(const char *format, const char *src, const char *dst, con
         fail_msg("%s", pm_error_text());
 }
 
+/* Lines of the log that hold these words. */
+static int times_in(FILE *log, const char *words)
+{
+    char line[1024];
+    int count = 0;
+
+    rewind(log);
+    while (fgets(line, sizeof line, log))
+        count += strstr(line, words) != NULL;
+    return count;
+}
+
 static const uint8_t map0[] = { 0, 1, 20, 255, 7, 0 };
 static const uint16_t want0[] = { 0, 1, 20, 255, 7, 0 };
 static const uint8_t map1[] = { 5, 5, 5, 5, 5, 5 };
@@ -263,6 +275,11 @@ static void camvid(void **state)
     convert_ok("camvid", "c", "e", NULL);
     assert_record("e", "train", 1, 0, "a", of_rgb);
     assert_info("e", "train", 1, 31, 255, NULL, 17, "Road");
+    put_map("c/valannot/b.png", 8, 0, ids);
+    put_text("c/val.txt", "val/b.png valannot/b.png\n");
+    assert_fails(run_on("camvid", "c", "f", NULL), PM_EDATA, "trainannot/a.png is a map of colours",
+                 "valannot/b.png one of numbers");
+    assert_int_equal(remove(in_scratch("c/val.txt")), 0);
     put_text("c/label_colors.txt", "64 128 64 Animal\n0 0 0\tVoid\n64 192 0 Wall\n");
     assert_fails(run_on("camvid", "c", "f", NULL), PM_EDATA, "trainannot/a.png", "192 192 0");
     put_text("c/train.txt", "train/a.png\n");
@@ -288,7 +305,13 @@ static void pairs(void **state)
     put_picture("p/images/val/c.png", 9);
     put_map("p/masks/train/a.b.png", 8, 3, map0);
     put_map("p/masks/val/c.png", 8, 0, map1);
+    put_map("p/masks/val/d.png", 8, 0, map1);
+    FILE *log = tmpfile();
+    pm_log_file(log);
     convert_ok("pairs", "p", "d", NULL);
+    pm_log_file(NULL);
+    assert_int_equal(times_in(log, "1 of 2 maps belong to no picture"), 1);
+    fclose(log);
     assert_record("d", "train", 1, 0, "a.b", want0);
     assert_record("d", "val", 1, 0, "c", want1);
     assert_info("d", "val", 1, 21, 255, NULL, 20, "20");

@@ -453,6 +453,7 @@ static int fill_wrong_map(void *ctx, size_t i, struct pm_example_builder *b)
 
     (void)ctx, (void)i;
     assert_int_equal(pm_label_encode(&map, "map", &png, &size), PM_OK);
+    pm_example_add_bytes(b, "image/encoded", "\x89PNG\r\n\x1a\n and no more", 20);
     pm_example_add_bytes(b, "image/segmentation/class/encoded", png, size);
     pm_example_add_ints(b, "image/height", &height, 1);
     pm_example_add_ints(b, "image/width", &width, 1);
@@ -523,7 +524,7 @@ static void command(void **state)
     assert_int_equal(pclose(f), 0);
     assert_non_null(strstr(text, "4 classes (disc, box, triangle, ring), in maps 5 (ground, disc, box, triangle, "
                                  "ring), 255 is ignored, instances of 1 2 3 4, 16 x 16 x 3"));
-    assert_non_null(strstr(text, "PNG 16 x 16, labels 0 "));
+    assert_non_null(strstr(text, "png 16 x 16, labels 0 "));
     assert_non_null(strstr(text, "every map is whole; pixels of labels: 0 x "));
     assert_non_null(strstr(text, "shapes_train: 5 records in 1 file"));
     assert_non_null(strstr(text, "every record is whole"));
@@ -542,6 +543,7 @@ static void command(void **state)
     text[n] = '\0';
     assert_int_equal(WEXITSTATUS(pclose(f)), 3);
     assert_non_null(strstr(text, "record 0"));
+    assert_non_null(strstr(text, "image/encoded: "));
     assert_non_null(strstr(text, "the map of labels is 5 x 6, image/height and image/width say 4 x 6"));
     snprintf(line, sizeof line, "'%s' dataset inspect '%s/none' 2>/dev/null", program, scratch);
     assert_int_equal(WEXITSTATUS(system(line)), 3);

@@ -154,20 +154,6 @@ out:
     return err;
 }
 
-/* Whether the first listed map is a picture of colours: all are taken to be of one kind. */
-static int is_coloured(const struct pm_segmentation *s, bool *out)
-{
-    int err = PM_OK;
-    char *data = NULL;
-    size_t size = 0;
-
-    PM_TRY(pm_file_read(s->pair[0].label, &data, &size));
-    *out = size > 25 && (data[25] == 2 || data[25] == 6);
-out:
-    pm_free(data);
-    return err;
-}
-
 static int convert(const void *config, const char *src, struct pm_making *m)
 {
     static const char *const splits[] = { "train", "val", "test" };
@@ -175,23 +161,25 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     struct pm_arena *a = pm_arena_create();
     struct pm_segmentation *s = pm_segmentation_create();
     const char *const *names = NULL;
+    size_t first[PM_COUNT(splits) + 1] = { 0 };
     bool colours = false;
     int err = PM_OK;
 
     s->bad = cfg->bad;
     for (size_t k = 0; k < PM_COUNT(splits); k++) {
         PM_TRY(read_list(a, src, splits[k], s));
-        if (s->count && !names) {
-            PM_TRY(is_coloured(s, &colours));
-            PM_TRY((colours ? coloured : numbered)(a, src, s, &names));
-            pm_making_labels(m, names, s->num_classes);
-            pm_making_segmentation(m, s->ignore, NULL);
-        }
-        PM_TRY(pm_segmentation_split(m, splits[k], s, cfg->num_shards));
+        first[k + 1] = s->count;
     }
-    if (!names)
+    if (s->count == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: no train.txt, val.txt or test.txt with a PICTURE and a MAP a line",
                        src));
+    PM_TRY(pm_segmentation_coloured(s, &colours));
+    PM_TRY((colours ? coloured : numbered)(a, src, s, &names));
+    pm_making_labels(m, names, s->num_classes);
+    pm_making_segmentation(m, s->ignore, NULL);
+    for (size_t k = 0; k < PM_COUNT(splits); k++)
+        PM_TRY(pm_segmentation_part(m, splits[k], s, first[k], first[k + 1] - first[k],
+                                    cfg->num_shards));
 out:
     pm_segmentation_destroy(&s);
     pm_arena_destroy(&a);

@@ -69,7 +69,9 @@ out:
 /* The header's colour type; 2 and 6 are RGB. */
 static bool is_rgb(const char *data, size_t size)
 {
-    return size > 25 && !memcmp(data + 1, "PNG", 3) && (data[25] == 2 || data[25] == 6);
+    const char *format = pm_image_format(data, size);
+
+    return format && !strcmp(format, "png") && size > 25 && (data[25] == 2 || data[25] == 6);
 }
 
 static bool is_plain(const char *data, size_t size)
@@ -152,7 +154,8 @@ out:
 static int fill(void *ctx, size_t i, struct pm_example_builder *b)
 {
     struct pm_segmentation *s = ctx;
-    const struct pm_pair *p = &s->pair[s->order ? s->order[i] : i];
+    const size_t at = s->first + i;
+    const struct pm_pair *p = &s->pair[s->order ? s->order[at] : at];
     const int64_t channels = 3; /* as readers want it, whatever is stored */
     struct pm_picture picture = { 0 };
     int err = PM_OK;
@@ -173,25 +176,61 @@ out:
     return pm_picture_failed(err, s->bad);
 }
 
-int pm_segmentation_split(struct pm_making *m, const char *split, struct pm_segmentation *s,
-                          int shards)
+int pm_segmentation_part(struct pm_making *m, const char *split, struct pm_segmentation *s,
+                         size_t first, size_t count, int shards)
 {
     const struct pm_sharding sharding = { PM_CUT_CEIL, (size_t)shards, PM_NAMES_DEEPLAB };
     uint64_t *pixels = NULL;
     int err = PM_OK;
 
-    if (s->count == 0)
+    if (count == 0)
         return PM_OK;
+    s->first = first;
     for (size_t i = 0; i < PM_COUNT(s->pixels); i++)
         atomic_store(&s->pixels[i], 0);
-    PM_TRY(pm_making_split(m, split, s->count, &sharding, fill, s));
+    PM_TRY(pm_making_split(m, split, count, &sharding, fill, s));
     pixels = pm_malloc((size_t)s->num_classes * sizeof *pixels);
     for (int i = 0; i < s->num_classes; i++)
         pixels[i] = i == s->ignore ? 0 : atomic_load(&s->pixels[i]);
     pm_making_pixels(m, pixels, s->num_classes);
-    s->count = 0;
 out:
     pm_free(pixels);
+    return err;
+}
+
+int pm_segmentation_split(struct pm_making *m, const char *split, struct pm_segmentation *s,
+                          int shards)
+{
+    const int err = pm_segmentation_part(m, split, s, 0, s->count, shards);
+
+    s->count = 0;
+    return err;
+}
+
+int pm_segmentation_coloured(const struct pm_segmentation *s, bool *out)
+{
+    const char *colours = NULL, *numbers = NULL;
+    int err = PM_OK;
+
+    for (size_t i = 0; i < s->count; i++) {
+        const char *path = s->pair[i].label;
+        char *data = NULL;
+        size_t size = 0;
+        if (!path)
+            continue;
+        err = pm_file_read(path, &data, &size);
+        if (err == PM_OK)
+            *(is_rgb(data, size) ? &colours : &numbers) = path;
+        pm_free(data);
+        if (s->bad != PM_BAD_SKIP) /* else it is told when it is to be stored */
+            PM_TRY(err);
+    }
+    if (colours && numbers)
+        PM_TRY(pm_fail(PM_EDATA, "%s is a map of colours, %s one of numbers: they must be of one "
+                       "kind", colours, numbers));
+    *out = colours;
+    err = PM_OK;
+out:
     return err;
 }
 

@@ -20,6 +20,7 @@ struct pm_segmentation {
     struct pm_pair *pair; /* owned */
     size_t count, capacity;
     const uint32_t *order;    /* places in pair, or NULL: as listed */
+    size_t first;             /* of order, or of the list: what is being written begins here */
     const uint16_t *meaning;  /* [65536] label of each stored number, or NULL: itself */
     const struct pm_colour *colours; /* of maps that are pictures of colours, or NULL: refused */
     int colours_count;
@@ -40,6 +41,11 @@ void pm_segmentation_add(struct pm_segmentation *s, const char *image, const cha
  * list. Nothing listed is nothing done. */
 int pm_segmentation_split(struct pm_making *m, const char *split, struct pm_segmentation *s,
                           int shards);
+/* The same of `count` pairs from `first` on, which stay listed. */
+int pm_segmentation_part(struct pm_making *m, const char *split, struct pm_segmentation *s,
+                         size_t first, size_t count, int shards);
+/* Whether the listed maps are pictures of colours; PM_EDATA where some are and some are not. */
+int pm_segmentation_coloured(const struct pm_segmentation *s, bool *out);
 /* The largest label but ignore in the maps that can be read, -1 without any. */
 int pm_segmentation_most(const struct pm_segmentation *s);
 /* "R G B NAME" a line, classes by line from 0; a class of that name (or NULL) means the ignore label

@@ -48,6 +48,7 @@ struct job {
     const struct pairs_cfg *cfg;
     struct pm_arena *arena;
     struct pm_segmentation *s;
+    size_t first[PM_COUNT(splits) + 1]; /* where the pairs of each split begin */
 };
 
 /* The folder of maps under root that belongs to `sub` ("" or "/train"), or NULL. */
@@ -129,18 +130,27 @@ static int list_split(const struct job *j, const char *src, size_t k)
     return PM_OK;
 }
 
-/* All pairs of a folder without splits. */
-static int list_whole(const struct job *j, const char *src)
+/* The pairs of all splits, or of a folder without any. */
+static int list_all(struct job *j, const char *src)
 {
     const char *images = pm_arena_printf(j->arena, "%s/%s", src, j->cfg->images);
+    int err = PM_OK;
 
+    for (size_t k = 0; k < PM_COUNT(splits); k++) {
+        PM_TRY(list_split(j, src, k));
+        j->first[k + 1] = j->s->count;
+    }
+    if (j->s->count)
+        goto out;
     if (!pm_is_folder(images))
-        return pm_fail(PM_EDATA, "%s: no such folder, nor one of it below train, val or test: "
-                       "images=FOLDER names another", images);
-    return list(j, images, map_folder(j, src, ""), false);
+        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder, nor one of it below train, val or test: "
+                       "images=FOLDER names another", images));
+    PM_TRY(list(j, images, map_folder(j, src, ""), false));
+out:
+    return err;
 }
 
-/* Classes that no file names are as many as occur in any split, so all of them are looked through. */
+/* Classes that no file names are as many as occur in any map. */
 static int learn_classes(const struct job *j, const char *src, struct pm_making *m)
 {
     const struct pairs_cfg *cfg = j->cfg;
@@ -160,12 +170,7 @@ static int learn_classes(const struct job *j, const char *src, struct pm_making 
     } else if (cfg->classes) {
         PM_TRY(pm_name_file(j->arena, cfg->classes, &names, &s->num_classes));
     } else {
-        for (size_t k = 0; k < PM_COUNT(splits); k++)
-            PM_TRY(list_split(j, src, k));
-        if (s->count == 0)
-            PM_TRY(list_whole(j, src));
         s->num_classes = pm_segmentation_most(s) + 1;
-        s->count = 0;
         if (s->num_classes == 0)
             PM_TRY(pm_fail(PM_EDATA, "%s: no map in it has a label that is not ignored", src));
         names = pm_number_names(j->arena, s->num_classes);
@@ -176,14 +181,13 @@ out:
     return err;
 }
 
-/* Pairs without folders of splits: a part of them, then the others. */
+/* Pairs without folders of splits: val is a part of them, of an order of the seed's. */
 static int convert_whole(const struct job *j, const char *src, struct pm_making *m)
 {
     struct pm_segmentation *s = j->s;
     uint32_t *order = NULL;
     int err = PM_OK;
 
-    PM_TRY(list_whole(j, src));
     const size_t count = s->count, kept = (size_t)((double)count * j->cfg->validation + 0.5);
     if (kept >= count)
         PM_TRY(pm_fail(count ? PM_ECONFIG : PM_EDATA, "%s: validation=%g leaves nothing of %zu pairs", src,
@@ -191,12 +195,9 @@ static int convert_whole(const struct job *j, const char *src, struct pm_making 
     order = pm_malloc(count * sizeof *order);
     for (size_t i = 0; i < count; i++)
         order[i] = (uint32_t)pm_permute((uint64_t)j->cfg->seed, 0, count, i);
-    s->order = order + kept;
-    s->count = count - kept;
-    PM_TRY(pm_segmentation_split(m, "train", s, j->cfg->num_shards));
     s->order = order;
-    s->count = kept;
-    PM_TRY(pm_segmentation_split(m, "val", s, j->cfg->num_shards));
+    PM_TRY(pm_segmentation_part(m, "train", s, kept, count - kept, j->cfg->num_shards));
+    PM_TRY(pm_segmentation_part(m, "val", s, 0, kept, j->cfg->num_shards));
 out:
     s->order = NULL;
     pm_free(order);
@@ -205,9 +206,8 @@ out:
 
 static int convert(const void *config, const char *src, struct pm_making *m)
 {
-    struct job j = { config, pm_arena_create(), pm_segmentation_create() };
+    struct job j = { config, pm_arena_create(), pm_segmentation_create(), { 0 } };
     uint16_t *meaning = NULL;
-    bool divided = false;
     int err = PM_OK;
 
     if (!pm_is_folder(src))
@@ -220,13 +220,12 @@ static int convert(const void *config, const char *src, struct pm_making *m)
             meaning[i] = (uint16_t)(i / j.cfg->divide);
         j.s->meaning = meaning;
     }
+    PM_TRY(list_all(&j, src));
     PM_TRY(learn_classes(&j, src, m));
-    for (size_t k = 0; k < PM_COUNT(splits); k++) {
-        PM_TRY(list_split(&j, src, k));
-        divided |= j.s->count > 0;
-        PM_TRY(pm_segmentation_split(m, splits[k].split, j.s, j.cfg->num_shards));
-    }
-    if (!divided)
+    for (size_t k = 0; k < PM_COUNT(splits); k++)
+        PM_TRY(pm_segmentation_part(m, splits[k].split, j.s, j.first[k],
+                                    j.first[k + 1] - j.first[k], j.cfg->num_shards));
+    if (j.first[PM_COUNT(splits)] == 0)
         PM_TRY(convert_whole(&j, src, m));
 out:
     pm_free(meaning);

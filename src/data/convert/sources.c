@@ -174,15 +174,6 @@ out:
 
 /* ---- pictures ------------------------------------------------------------------------------- */
 
-static const char *format_of(const char *data, size_t size)
-{
-    if (size > 4 && !memcmp(data, "\x89PNG", 4))
-        return "png";
-    if (size > 4 && !memcmp(data, "GIF8", 4))
-        return "gif";
-    return size > 2 && !memcmp(data, "BM", 2) ? "bmp" : "jpeg";
-}
-
 /* Components of a JPEG that has been decoded, of its frame header. */
 static int jpeg_components(const uint8_t *p, size_t size)
 {
@@ -208,7 +199,7 @@ int pm_picture_read(const char *path, struct pm_picture *out)
     *out = (struct pm_picture){ 0 };
     PM_TRY(pm_file_read(path, &out->data, &out->size));
     PM_TRY(pm_image_decode(out->data, out->size, 0, 0, path, &out->image));
-    out->format = format_of(out->data, out->size);
+    out->format = pm_image_format(out->data, out->size);
     out->four = !strcmp(out->format, "jpeg") &&
                 jpeg_components((const uint8_t *)out->data, out->size) == 4;
 out:
