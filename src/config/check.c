@@ -73,10 +73,48 @@ static int check_balance(const struct pm_config *c)
                    pm_config_place(c, "run.balance"));
 }
 
+/* "classification and segmentation" */
+static void name_tasks(const char *letters, char *buf, size_t size)
+{
+    size_t n = 0;
+
+    buf[0] = 0;
+    for (int i = 0; pm_config_tasks[i] && n < size; i++)
+        if (strchr(letters, pm_config_tasks[i][0]))
+            n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? " and " : "", pm_config_tasks[i]);
+}
+
+/* Keys of other tasks keep their defaults: anything else would be passed over without a word. */
+static int check_task_keys(const struct pm_config *c, const struct pm_config_section *s)
+{
+    cJSON *changed = cJSON_CreateObject();
+    const cJSON *v;
+    char key[128], tasks[64];
+    int err = PM_OK;
+
+    pm_opts_dump(s->opts, (const char *)c + s->offset, changed, true);
+    cJSON_ArrayForEach(v, changed)
+    {
+        snprintf(key, sizeof key, "%s.%s", s->name, v->string);
+        const struct pm_reference *r = pm_reference_find(key);
+
+        if (!r || strchr(r->tasks, pm_config_task(c)[0]))
+            continue;
+        name_tasks(r->tasks, tasks, sizeof tasks);
+        PM_TRY(pm_fail(PM_ECONFIG, "%s %s: is of %s, but task is %s: leave it out",
+                       pm_config_place(c, key), key, tasks, pm_config_task(c)));
+    }
+out:
+    cJSON_Delete(changed);
+    return err;
+}
+
 int pm_config_check(const struct pm_config *c)
 {
     int err = PM_OK;
 
+    for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
+        PM_TRY(check_task_keys(c, s));
     PM_TRY(check_model(c));
     PM_TRY(check_balance(c));
     PM_TRY(check_size(c, "input.size", c->input.size));

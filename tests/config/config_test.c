@@ -370,6 +370,34 @@ static void bases(void **state)
 }
 
 /* A base's options go with the row they belong to; those of the same file do not (a mistake). */
+static void refuses(const char *text, const char *override, const char *why)
+{
+    struct pm_config *c = NULL;
+
+    assert_int_equal(pm_config_parse("t.json", text, &override, 1, &rows, &c), PM_ECONFIG);
+    assert_contains(pm_error_text(), why);
+}
+
+/* Keys of another task, unless they say what is so anyway. */
+static void keys_of_other_tasks(void **state)
+{
+    static const char lenet[] = "{\"model\": {\"name\": \"lenet\"},\n\"loss\": {\"top_k_percent\": 0.5}}";
+    static const char layers[] = "{\"task\": \"segmentation\", \"model\": {\"layers\": []}}";
+    static const char *const same[] = { "loss.top_k_percent=1", "eval.scales=null", "eval.flip=false",
+                                        "export.pad=true" };
+    struct pm_config *c = load(lenet, same, PM_COUNT(same));
+
+    (void)state;
+    pm_config_destroy(&c);
+    refuses(lenet, "eval.flip=false", "t.json:2: loss.top_k_percent: is of segmentation, but task is "
+                                      "classification: leave it out");
+    refuses("{\"model\": {\"name\": \"lenet\"}}", "eval.scales=[1]", "command line: eval.scales: is of "
+                                                                    "segmentation, but task is");
+    refuses(layers, "data.labels_offset=1", "data.labels_offset: is of classification, but task is "
+                                            "segmentation");
+    refuses(layers, "export.output=probabilities", "export.output: is of classification");
+}
+
 static void left_behind(void **state)
 {
     static const char *const adam[] = { "optim.name=adam", "model.name=cifarnet" };
@@ -499,6 +527,7 @@ int main(void)
         cmocka_unit_test(defaults),  cmocka_unit_test(values),  cmocka_unit_test(messages),
         cmocka_unit_test(segmentation_doubles_biases),
         cmocka_unit_test(overrides), cmocka_unit_test(bases),   cmocka_unit_test(left_behind),
+        cmocka_unit_test(keys_of_other_tasks),
         cmocka_unit_test(dump),      cmocka_unit_test(no_rows), cmocka_unit_test(reference),
         cmocka_unit_test(schema),
     };
