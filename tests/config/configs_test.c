@@ -25,7 +25,8 @@ static char *output(struct pm_arena *a, const char *arguments)
 }
 
 /* Overrides for what the data would say: a net listed layer by layer says how many classes it ends
- * in, and needs a size unless the file has one; a file may say how many itself. *scopes: whether it trains only some variables. */
+ * in, and needs a size unless the file has one; a file may say how many itself, or have a weight for each.
+ * *scopes: whether it trains only some variables. */
 static const char *instead_of_data(struct pm_arena *a, const char *file, bool *scopes)
 {
     cJSON *config = cJSON_Parse(output(a, pm_arena_printf(a, "config show %s --json", file)));
@@ -37,7 +38,9 @@ static const char *instead_of_data(struct pm_arena *a, const char *file, bool *s
     units = units ? units : cJSON_GetObjectItem(last, "filters");
     const bool needs_size = units && cJSON_GetArraySize(size) == 0;
     const int own = cJSON_GetObjectItem(cJSON_GetObjectItem(config, "model"), "num_classes")->valueint;
-    const int classes = units ? units->valueint : own ? own : 7;
+    const int weights = cJSON_GetArraySize(
+        cJSON_GetObjectItem(cJSON_GetObjectItem(config, "loss"), "label_weights"));
+    const int classes = units ? units->valueint : own ? own : weights ? weights : 7;
 
     assert_non_null(config);
     *scopes = cJSON_GetArraySize(cJSON_GetObjectItem(init, "trainable_scopes")) > 0;
