@@ -155,6 +155,7 @@ struct pm_config_device {
 };
 
 enum pm_balance { PM_BALANCE_EQUAL, PM_BALANCE_AUTO };
+enum pm_batch_norm_update { PM_BATCH_NORM_FIRST, PM_BATCH_NORM_ALL };
 enum pm_verifying { PM_VERIFY_AUTO, PM_VERIFY_OFF };
 struct pm_config_run {
     const char *folder;         /* NULL where a command does not need one */
@@ -174,6 +175,7 @@ struct pm_config_run {
     double hang_seconds;        /* a device without progress for so long is lost; 0 = never */
     bool validate;              /* Vulkan's validation layer */
     int balance;                /* enum pm_balance */
+    int batch_norm_update;      /* enum pm_batch_norm_update: whose batches moving averages follow */
     struct pm_ints trace_steps; /* first and last, or one; none: no trace */
     int verify;                 /* enum pm_verifying */
     int summary_every_steps;    /* histograms and pictures for TensorBoard; 0 = none */

@@ -206,6 +206,9 @@ static const struct pm_opt run[] = {
     PM_BOOL(pm_config_run, validate, false, "run under Vulkan's validation layer"),
     PM_ENUM(pm_config_run, balance, PM_BALANCE_EQUAL, "equal|auto",
             "shares of devices that name none: equal, or by measured speed"),
+    PM_ENUM(pm_config_run, batch_norm_update, PM_BATCH_NORM_FIRST, "first|all",
+            "several devices: batch norm's moving averages follow the part of the batch that the first one has, "
+            "or those of all, one after the other"),
     PM_INTS(pm_config_run, trace_steps, NULL, 1, INT_LARGEST,
             "first and last step, or one, of which trace-STEP.json in the run folder shows who did what "
             "when; none = no trace"),

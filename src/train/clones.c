@@ -1,6 +1,7 @@
 /* clones: see clones.h. Everything is allocated here once; a step copies and submits. */
 #include "train/clones.h"
 
+#include "train/moving.h"
 #include "train/trust.h"
 
 #include <pumice/thread.h>
@@ -34,6 +35,7 @@ struct pm_clones {
     struct pm_variables *host_variables;
     struct pm_plan *host_plan;
     float *sum;                  /* gradients of all clones */
+    struct pm_moving moving;     /* where all clones update them */
     struct pm_variables averaged; /* clone 0's, with averages for values */
     struct pm_step_result *result; /* per slot */
     bool *pending;
@@ -43,6 +45,12 @@ struct pm_clones {
 static bool alone(const struct pm_clones *c)
 {
     return c->o.count == 1;
+}
+
+/* Moving averages are the host's, made of every clone's. */
+static bool shares_moving(const struct pm_clones *c)
+{
+    return c->o.update.all;
 }
 
 /* ---- shares ----------------------------------------------------------------------------- */
@@ -131,14 +139,16 @@ static int make_clone(struct pm_clones *c, int i)
         .loss_share = (float)k->count / (float)c->o.batch, .micro_batches = c->o.micro_batches,
         .recompute = c->o.recompute, .bucket_bytes = one ? 0 : BUCKET_BYTES,
         .frozen = pm_update_frozen, .frozen_ctx = &c->o.update,
-        .update = one ? pm_update_append : i == 0 ? pm_update_layers_only : NULL,
+        .update = one                          ? pm_update_append
+                  : i == 0 || shares_moving(c) ? pm_update_layers_only : NULL,
         .update_ctx = &c->o.update, .slots = c->o.slots, .timed = c->o.timed,
         .timeable = c->o.timeable }, one ? slots : NULL, &k->plan));
     if (c->o.dry_run)
         return PM_OK;
     PM_TRY(pm_plan_load(k->plan));
     if (!one) {
-        struct pm_place all = { k->variables->values, 0, k->variables->trainable_bytes };
+        const struct pm_variables *v = k->variables;
+        struct pm_place all = { v->values, 0, shares_moving(c) ? v->bytes : v->trainable_bytes };
 
         PM_TRY(pm_program_create(k->device, &(struct pm_program_desc){
             .name = "values", .in = &all, .in_count = 1, .slots = 2 }, &k->push));
@@ -172,6 +182,11 @@ static int make_host(struct pm_clones *c)
         .timeable = c->o.timeable }, &c->host_plan));
     PM_TRY(pm_plan_load(c->host_plan));
     c->sum = pm_calloc(1, c->host_variables->trainable_bytes + 1);
+    if (!shares_moving(c))
+        goto out;
+    pm_moving_create(c->host_net, c->host_variables, c->o.count, &c->moving);
+    for (int i = 0; i < c->o.count; i++)
+        PM_TRY(pm_moving_join(&c->moving, c->clone[i].variables));
 out:
     pm_free(list);
     return err;
@@ -184,6 +199,7 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
 
     c->o = *o;
     c->o.update.layers = o->count == 1;
+    c->o.update.all = o->count > 1 && o->batch_norm_all;
     c->lane = pm_trace_lane("host", "gradient average");
     c->specs = pm_calloc((size_t)o->count, sizeof *c->specs);
     memcpy(c->specs, o->specs, (size_t)o->count * sizeof *c->specs);
@@ -216,6 +232,7 @@ void pm_clones_destroy(struct pm_clones **clones)
 
     if (!c)
         return;
+    pm_moving_free(&c->moving);
     for (int i = 0; i < c->o.count; i++) {
         struct clone *k = &c->clone[i];
 
@@ -273,7 +290,7 @@ int pm_clones_gather(struct pm_clones *c)
     struct range rest = { from->trainable_bytes, from->bytes - from->trainable_bytes };
     int err = PM_OK;
 
-    if (alone(c))
+    if (alone(c) || shares_moving(c))
         return PM_OK;
     PM_TRY(copy(from->device, from->values, to->device, to->values, rest));
     if (from->average_bytes)
@@ -306,7 +323,7 @@ int pm_clones_averaged(struct pm_clones *c, struct pm_variables **out)
 
     if (!alone(c))
         PM_TRY(copy(from->device, from->averages, to->device, to->averages,
-                    (struct range){ 0, from->trainable_bytes }));
+                    (struct range){ 0, shares_moving(c) ? from->bytes : from->trainable_bytes }));
     c->averaged = pm_variables_averaged(to);
     *out = &c->averaged;
 out:
@@ -429,7 +446,7 @@ static int push_values(struct pm_clones *c)
 
         PM_TRY(pm_program_wait(k->push, k->push_slot));
         PM_TRY(pm_buffer_read(c->host, v->values, 0, pm_program_in(k->push, k->push_slot, 0),
-                              v->trainable_bytes));
+                              shares_moving(c) ? v->bytes : v->trainable_bytes));
         PM_TRY(pm_program_submit(k->push, k->push_slot));
         k->push_slot ^= 1;
     }
@@ -437,30 +454,46 @@ out:
     return err;
 }
 
-/* Sums, updates, and sends the new values back; the clones' results are complete after it. */
-static int update_on_host(struct pm_clones *c, int slot, const struct pm_step *step)
+/* The clones' own results of the step. */
+static int finish_clones(struct pm_clones *c, int slot)
 {
     struct pm_step_result *r = &c->result[slot];
-    enum pm_phase_of_run before = enter(c, PM_RUN_AVERAGE);
-    struct pm_step *to;
+    enum pm_phase_of_run before = enter(c, PM_RUN_DEVICE);
     int err = PM_OK;
 
-    PM_TRY(sum_gradients(c, slot));
-    to = pm_plan_step(c->host_plan, 0);
-    if (to)
-        *to = *step;
-    PM_TRY(pm_plan_submit(c->host_plan, 0));
     r->loss = 0;
     r->part_count = 0;
-    enter(c, PM_RUN_DEVICE);
     for (int i = 0; i < c->o.count; i++) {
         PM_TRY(pm_plan_wait(c->clone[i].plan, slot));
         add_losses(c->clone[i].plan, slot, r);
         c->clone[i].seconds = pm_plan_seconds(c->clone[i].plan, slot);
     }
+out:
+    enter(c, before);
+    return err;
+}
+
+/* Sums, updates, and sends the new values back; the clones' results are complete after it. */
+static int update_on_host(struct pm_clones *c, int slot, const struct pm_step *step)
+{
+    enum pm_phase_of_run before = enter(c, PM_RUN_AVERAGE);
+    struct pm_step *to;
+    int err = PM_OK;
+
+    PM_TRY(sum_gradients(c, slot));
+    if (shares_moving(c)) {
+        PM_TRY(finish_clones(c, slot));
+        PM_TRY(pm_moving_follow(&c->moving));
+    }
+    to = pm_plan_step(c->host_plan, 0);
+    if (to)
+        *to = *step;
+    PM_TRY(pm_plan_submit(c->host_plan, 0));
+    if (!shares_moving(c))
+        PM_TRY(finish_clones(c, slot));
     enter(c, PM_RUN_UPDATE);
     PM_TRY(pm_plan_wait(c->host_plan, 0));
-    read_update(c->host_plan, 0, r);
+    read_update(c->host_plan, 0, &c->result[slot]);
     PM_TRY(push_values(c));
 out:
     enter(c, before);

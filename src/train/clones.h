@@ -5,7 +5,9 @@
  * batch; buckets of gradients are summed on the host, in the order of the clones, while the
  * backward passes still run; the optimizer updates the master copy on the host once; the new values
  * go back to every clone. Batch-norm moving averages come from clone 0, and with them their own
- * averages; the trainable variables' averages are kept beside the master copy. */
+ * averages; the trainable variables' averages are kept beside the master copy. Or (batch_norm_all) each
+ * clone's are read after the step, the host makes one of them (moving.h), with the averages of that, and
+ * gives it to every clone with the new values. */
 #ifndef PM_CLONES_H
 #define PM_CLONES_H
 
@@ -42,6 +44,7 @@ struct pm_clones_options {
     bool timed;        /* the plans take every call's begin and end */
     bool timeable;     /* pm_clones_set_timed can turn that on and off */
     struct pm_phases *phases; /* borrowed, may be NULL: told what a step waits for */
+    bool batch_norm_all; /* moving averages follow every clone's batch, not the first's alone */
     bool dry_run;      /* devices are opened and plans laid out, nothing is allocated or compiled */
     struct pm_update update; /* .layers is set as needed */
     /* A net with its loss for this many examples. */

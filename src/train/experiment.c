@@ -535,6 +535,7 @@ void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *s
         .micro_batches = c->run.micro_batches, .recompute = c->run.recompute,
         .segment_ms = c->run.segment_ms,
         .hang_seconds = pm_experiment_hang_seconds(c), .validate = c->run.validate,
+        .batch_norm_all = c->run.batch_norm_update == PM_BATCH_NORM_ALL,
         .verify = c->run.verify == PM_VERIFY_AUTO, .integers = least_classes(&e->setup),
         .build = build_net, .ctx = e,
         .fields = fields, .fields_count = e->task->fields(&e->setup, true, fields),

@@ -68,6 +68,7 @@ struct pm_update {
     float (*multiplier)(const char *variable, void *ctx);
     void *ctx;
     bool layers;   /* the layers' moving averages belong to this plan */
+    bool all;      /* or to every clone's, and what becomes of them to the host's (moving.h) */
     bool averages; /* the variables' are kept (averages.h) */
 };
 /* pm_plan_options.update for a plan that holds variables, gradients and slots: outputs "result"

@@ -267,7 +267,7 @@ void pm_update_append(struct pm_calls *c, void *update)
     if (u->layers)
         pm_calls_layer_updates(c, p.flag);
     if (u->averages)
-        pm_averages_append(c, 0, u->layers ? v->bytes : v->trainable_bytes, p.flag);
+        pm_averages_append(c, 0, u->layers || u->all ? v->bytes : v->trainable_bytes, p.flag);
     pm_free(t.chunks);
     pm_free(t.vars);
     pm_free(t.owner);
@@ -289,7 +289,7 @@ void pm_update_layers_only(struct pm_calls *c, void *update)
     struct pm_tensor always = pm_calls_constant(c, "always", &one, PM_SHAPE1(1), PM_U32);
 
     pm_calls_layer_updates(c, always);
-    if (u->averages)
+    if (u->averages && !u->all)
         pm_averages_append(c, v->trainable_bytes, v->bytes, always);
 }
 
