@@ -8,7 +8,7 @@
 #include <pumice/kernel.h>
 #include <pumice/options.h>
 
-enum { PM_MAX_INPUTS = 8, PM_MAX_VARS = 6, PM_MAX_SAVED = 4 };
+enum { PM_MAX_INPUTS = 8, PM_MAX_VARS = 8, PM_MAX_SAVED = 12 };
 
 /* ---- variables ------------------------------------------------------------------------- */
 
@@ -41,6 +41,8 @@ struct pm_variable {
     int fan_in, fan_out;
     bool trainable;        /* has a gradient and slots; moving averages do not */
     bool regularize;       /* weight decay applies */
+    bool late;             /* where training starts from a checkpoint that lacks it, as one of the same net
+                            * without quantisation does, it keeps its initial value without a word */
     int index;             /* in the net's list */
 };
 
@@ -115,6 +117,8 @@ void pm_stream(const struct pm_node *n, uint32_t out[2]);
  * a clash of shapes with a shared one. */
 int pm_node_variable(struct pm_node *n, const char *suffix, struct pm_shape shape,
                      struct pm_init init, int fan_in, int fan_out, bool trainable, bool regularize);
+/* Makes variable k of the node a late one. */
+void pm_node_late(struct pm_node *n, int k);
 
 struct pm_export;
 

@@ -131,6 +131,16 @@ static const char *to_shape(struct pm_export *g, const char *x, int rank, const 
     return pm_export_op(g, "Reshape", PM_VALUES(x, pm_export_integers(g, rank, dim)));
 }
 
+const char *pm_export_tensor(struct pm_export *g, const char *suffix, enum pm_dtype type, int rank,
+                             const int64_t *dim, const void *data)
+{
+    const char *name = pm_export_name(g, suffix);
+    struct pm_onnx_tensor *t = pm_onnx_add_tensor(g->model, name, type, rank, dim, NULL);
+
+    t->data = pm_arena_copy(g->model->arena, data, t->bytes);
+    return name;
+}
+
 /* ---- variables --------------------------------------------------------------------------- */
 
 int pm_export_values(struct pm_export *g, const struct pm_variable *v)

@@ -7,6 +7,7 @@
 #define PM_EXPORT_NODES_H
 
 #include <pumice/layer.h>
+#include <pumice/tensor_file.h>
 
 /* Input i of the node. */
 const char *pm_export_x(const struct pm_export *g, const struct pm_node *n, int i);
@@ -27,6 +28,9 @@ void pm_export_ints(struct pm_export *g, const char *attr, int count, const int6
 const char *pm_export_number(struct pm_export *g, float v);                     /* a scalar */
 const char *pm_export_numbers(struct pm_export *g, int count, const float *v);  /* a vector */
 const char *pm_export_integers(struct pm_export *g, int count, const int64_t *v);
+/* Any; data is copied. "NODE:SUFFIX" is its name. */
+const char *pm_export_tensor(struct pm_export *g, const char *suffix, enum pm_dtype type, int rank,
+                             const int64_t *dim, const void *data);
 /* Variable k of the node as it is. */
 const char *pm_export_variable(struct pm_export *g, const struct pm_node *n, int k);
 /* The same where it repeats along the leading axes of a value of this rank. */

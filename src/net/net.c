@@ -329,3 +329,9 @@ int pm_node_variable(struct pm_node *n, const char *suffix, struct pm_shape shap
     n->vars[n->var_count++] = v->index;
     return PM_OK;
 }
+
+void pm_node_late(struct pm_node *n, int k)
+{
+    if (k < n->var_count)
+        n->net->vars[n->vars[k]]->late = true;
+}

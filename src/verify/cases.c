@@ -287,6 +287,18 @@ static const struct verify_case cases[] = {
       "[{'name':'a','layer':'conv2d','filters':13,'kernel':1},"
       "{'name':'b','layer':'local_response_norm','radius':4,'alpha':0.3,'beta':0.75},"
       "{'name':'c','layer':'local_response_norm'}]" },
+    { "quantized", PM_SHAPE4(2, 9, 10, 3), "", false,
+      "[{'name':'a','layer':'quantized_conv2d','filters':8,'kernel':3,'stride':2,'bias':false,"
+      "'batch_norm':true,'activation':'relu6'},{'name':'b','layer':'fake_quant'},"
+      "{'name':'c','layer':'quantized_conv2d','filters':0,'bias':false,'batch_norm':true},"
+      "{'name':'d','layer':'fake_quant','min':-6,'delay':2},"
+      "{'name':'e','layer':'quantized_conv2d','filters':7,'kernel':1,'bias':false,"
+      "'batch_norm':true,'scale':false,'center':false,'frozen':true},{'name':'f','layer':'fake_quant'},"
+      "{'name':'g','layer':'quantized_conv2d','filters':5,'kernel':1,'activation':'relu'},"
+      "{'name':'h','layer':'quantized_conv2d','filters':6,'flat':true}]" },
+    { "quantized_eval", PM_SHAPE4(2, 5, 4, 3), "", false,
+      "[{'name':'a','layer':'quantized_conv2d','filters':8,'kernel':3,'bias':false,'batch_norm':true},"
+      "{'name':'b','layer':'fake_quant'}]", .forward_only = true },
     { "many_groups", PM_SHAPE4(1, 260, 257, 65), "", false, /* over 65,535 workgroups of 64 */
       "[{'name':'a','layer':'relu'},{'name':'b','layer':'global_pool'}]", .forward_only = true },
 };

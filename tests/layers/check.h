@@ -69,13 +69,13 @@ struct ref {
     bool train;
     int inputs, vars;
     struct ref_array in[8];    /* read; integers come as doubles */
-    struct ref_array var[6];   /* read; in the order of the layer's pm_node_variable calls */
+    struct ref_array var[8];   /* read; in the order of the layer's pm_node_variable calls */
     /* Made by the reference: the output with ref_output. A loss writes its scalar there (shape of
      * rank 0) without CHECK_SHARE. Its shape must be the layer's, by the reference's own rule. */
     struct ref_array y;
     /* What update() leaves in variable k (batch norm's moving averages), made with ref_update;
      * count 0 for variables that stay as they are. */
-    struct ref_array after[6];
+    struct ref_array after[8];
 };
 /* Gives y its shape; v and mag are zero. */
 void ref_output(struct ref *r, struct pm_shape shape);

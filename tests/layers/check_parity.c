@@ -167,7 +167,7 @@ int mode_parity(struct check *k, const struct entry *e, const struct check_case 
             PM_TRY(subject_run(s, k->cpu, &run)); /* later calls want its results */
             continue;
         }
-        if (kernel->accumulate)
+        if (adds_to_gradient(s, i))
             PM_TRY(parity_levels(k, s, i, 1));
         PM_TRY(parity_levels(k, s, i, kernel->accumulate ? 0 : -1));
     }

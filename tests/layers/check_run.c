@@ -367,6 +367,29 @@ static int alias_of(const struct pm_kernel *k, const struct pm_buf_spec *spec, i
     return -1;
 }
 
+bool adds_to_gradient(const struct subject *s, int call)
+{
+    const struct pm_planned_call *c = &s->calls.calls[call];
+    struct pm_buf_spec spec[PM_MAX_BUFS];
+    const int bufs = c->kernel->accumulate ? pm_kernel_bufs(c->kernel, spec) : 0;
+
+    for (int b = 0; b < bufs; b++)
+        for (int k = 0; k < s->node->var_count && spec[b].access == 'u'; k++)
+            if (c->buf[b] >= 0 && c->buf[b] == s->dw[k].value)
+                return true;
+    return false;
+}
+
+/* Whether the options' accumulate is call i's: that of a call by itself; among others only adding to what
+ * a gradient had before the step. */
+static bool sets_accumulate(const struct run *r, int i)
+{
+    const int call = r->o->first + i;
+
+    return r->s->calls.calls[call].kernel->accumulate && r->o->accumulate >= 0 &&
+           (r->count == 1 || (r->o->accumulate == 1 && adds_to_gradient(r->s, call)));
+}
+
 static int bind(struct run *r, int i)
 {
     int err = PM_OK;
@@ -378,13 +401,14 @@ static int bind(struct run *r, int i)
 
     assert(c->kernel->params_size <= 512);
     memcpy(params, c->params, c->kernel->params_size);
-    if (c->kernel->accumulate && r->o->accumulate >= 0)
+    const int bufs = pm_kernel_bufs(c->kernel, spec);
+
+    if (sets_accumulate(r, i))
         memcpy(params + c->kernel->accumulate - 1, &r->o->accumulate, sizeof(int));
     *b = (struct pm_bound_call){ .kernel = c->kernel, .label = c->label, .count = c->count,
                                  .params = params };
-    pm_kernel_bufs(c->kernel, spec);
     PM_TRY(pm_call_scratch(r->d, c->kernel, params, c->count, r->o->level, scratch));
-    for (int k = 0; k < c->bufs; k++) {
+    for (int k = 0; k < bufs; k++) {
         if (spec[k].access == 't') {
             if (scratch[k] == 0)
                 continue;

@@ -50,7 +50,8 @@ int subject_build(const struct entry *e, const struct check_case *c, const struc
 void subject_free(struct subject **s);
 
 /* Runs calls first..last-1 as one program on s->values, in place. levels: pick() level of every
- * call. accumulate: -1 as planned, else that flag in every call that has one. alias: where the row
+ * call. accumulate: -1 as planned, else the flag of a call that is run by itself; of many 1 is for those
+ * that add to a variable's gradient and 0 is as planned. alias: where the row
  * declares .inplace, the output lies in its input's memory. Guard words and the bytes of r: buffers
  * are compared afterwards: a change is an error. variant (may be NULL): of the first call. */
 struct run_options {
@@ -59,6 +60,8 @@ struct run_options {
     const char **variant;
 };
 int subject_run(struct subject *s, struct pm_device *d, const struct run_options *o);
+/* Whether a call adds to the gradient of a variable (and not to a value of the layer's own). */
+bool adds_to_gradient(const struct subject *s, int call);
 /* Best seconds of one call, repeated on the device. */
 int subject_time(struct subject *s, struct pm_device *d, int call, int level, double *seconds,
                  const char **variant);

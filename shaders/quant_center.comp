@@ -1,0 +1,24 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "lib/buffers.glsl"
+#include "quantize.params.h"
+layout(local_size_x_id = 0) in;
+layout(push_constant, scalar) uniform Push {
+    InF32 mean;
+    InF32 gamma;
+    InF32 moving_rstd;
+    InF32 rstd;
+    OutF32 center;
+    OutF32 scale;
+    quant_center_params p;
+};
+
+void main()
+{
+    for (uint k = pm_first(); k < uint(p.k); k += pm_stride()) {
+        float factor = (p.flags & QUANT_GAMMA) != 0 ? gamma.v[k] : 1.0;
+
+        center.v[k] = mean.v[k] * factor * moving_rstd.v[k];
+        scale.v[k] = (p.flags & QUANT_BATCH) != 0 ? rstd.v[k] / moving_rstd.v[k] : 1.0;
+    }
+}

@@ -1,0 +1,21 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "lib/buffers.glsl"
+#include "quantize.params.h"
+layout(local_size_x_id = 0) in;
+layout(push_constant, scalar) uniform Push {
+    InF32 w;
+    InF32 gamma;
+    InF32 rstd;
+    OutF32 folded;
+    quant_fold_params p;
+};
+
+void main()
+{
+    for (uint i = pm_first(); i < uint(p.count); i += pm_stride()) {
+        uint k = i % uint(p.k);
+
+        folded.v[i] = w.v[i] * ((p.flags & QUANT_GAMMA) != 0 ? rstd.v[k] * gamma.v[k] : rstd.v[k]);
+    }
+}

@@ -1,0 +1,29 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "lib/vector.glsl"
+#include "quantize.params.h"
+layout(local_size_x_id = 0) in;
+layout(push_constant, scalar) uniform Push {
+    InOutT x;
+    InF32 grid;
+    InOutT y;
+    quant_params p;
+};
+
+/* precise: with a fused product a number that lies between two steps goes to the other one. */
+void main()
+{
+    float low = grid.v[GRID_LOW], high = grid.v[GRID_HIGH], width = grid.v[GRID_STEP];
+    float inverse = grid.v[GRID_INVERSE], zero = grid.v[GRID_ZERO];
+    bool on = grid.v[GRID_ON] != 0.0;
+
+    for (uint i = pm_first(); i < uint(p.count) / VEC; i += pm_stride()) {
+        precise T from = clamp(x.v[i], T(low), T(high)) - T(low);
+        precise T steps = from * T(inverse);
+        precise T shifted = steps - T(zero);
+        precise T half_up = shifted + T(0.5);
+        precise T result = floor(half_up) * T(width);
+
+        y.v[i] = on ? result : x.v[i];
+    }
+}

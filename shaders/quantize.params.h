@@ -1,0 +1,59 @@
+/* quantize: numbers rounded to the 256 steps of a range (255 where the lowest is left out), as integer
+ * arithmetic would have them. src/layers/quantize_rows.h says which row does what. */
+
+/* Places in a grid, GRID_SIZE floats: y = (floor((clamp(x, low, high) - low) * inverse - zero + 0.5)) *
+ * step, or x while GRID_ON is 0. */
+#define GRID_LOW 0
+#define GRID_HIGH 1
+#define GRID_STEP 2
+#define GRID_INVERSE 3
+#define GRID_ZERO 4
+#define GRID_ON 5
+#define GRID_SIZE 6
+
+/* Places in a state, STATE_SIZE floats: a range and what its averages go on from. */
+#define STATE_MIN 0
+#define STATE_MAX 1
+#define STATE_BIASED_MIN 2
+#define STATE_BIASED_MAX 3
+#define STATE_STEPS_MIN 4
+#define STATE_STEPS_MAX 5
+#define STATE_SIZE 6
+
+/* x is cut into `chunks` of equal length (the last may be shorter), by its count alone. */
+struct quant_range_params {
+    int count, chunks;
+};
+struct quant_track_params {
+    float rate;    /* 1 - decay */
+    float decline; /* -ln decay */
+};
+struct quant_grid_params {
+    int narrow; /* 1: the lowest of the 256 steps is not used */
+    int delay;  /* on from the step of this number on, the first being 1 */
+};
+struct quant_params {
+    int count;
+};
+#define QUANT_GAMMA 1
+#define QUANT_RSTD 2
+#define QUANT_BATCH 4
+#define QUANT_DGAMMA 8
+#define QUANT_DX 16
+struct quant_fold_params {
+    int count, k; /* weights; output channels, their last axis or axes */
+    int flags;    /* GAMMA, RSTD: there are such factors */
+};
+struct quant_fold_bwd_params {
+    int count, k;
+    int flags;      /* GAMMA, RSTD; DGAMMA: terms are wanted, DX: dw is */
+    int accumulate; /* 1: add to dw instead of writing it */
+};
+struct quant_center_params {
+    int k, flags; /* GAMMA; BATCH: there is a batch's rstd */
+};
+struct quant_sums_params {
+    int k, flags;    /* GAMMA; BATCH: p and q, DGAMMA: dgamma is wanted */
+    int accumulate;  /* 1: add to dgamma instead of writing it */
+    float inv_count; /* 1 / rows */
+};

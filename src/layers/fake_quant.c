@@ -1,0 +1,121 @@
+/* fake_quant: y = x as eight bits would hold it (quantize_rows.h): integers 0..255 of a range that the
+ * layer keeps, so that a net is trained with what integer arithmetic will do to it. In training the
+ * range is the moving average of the batches' smallest and largest values, this batch's included, both
+ * without the weight of a start (TensorFlow's zero_debias); in evaluation it is the one that was kept.
+ * The first delay - 1 steps of training pass x on, while the range is followed.
+ *
+ * Backward: dx = dy inside the range, 0 outside; nothing flows to the range. Variables, as
+ * TensorFlow's tools name them: min, max, SCOPE/min/biased, SCOPE/min/local_step and the same of max. */
+#include "layers/quantize_rows.h"
+
+#include <math.h>
+
+#include "layers/infer.h"
+#include "net/export_nodes.h"
+
+struct fake_quant_cfg {
+    double decay;
+    float min, max;
+    int delay;
+};
+
+extern const struct pm_layer pm_layer_fake_quant;
+
+static const struct pm_opt opts[] = {
+    PM_DOUBLE(fake_quant_cfg, decay, 0.999, 0.1, 0.9999999, "share of the range kept in a step"),
+    PM_FLOAT(fake_quant_cfg, min, 0, -1e6, 0, "initial lower end of the range"),
+    PM_FLOAT(fake_quant_cfg, max, 6, 0, 1e6, "initial upper end of the range"),
+    PM_INT(fake_quant_cfg, delay, 0, 0, 1 << 30,
+           "number of the first step of training, from 1, that quantises; 0: the first"),
+    { 0 },
+};
+
+enum { MIN, MAX, MIN_BIASED, MAX_BIASED, MIN_STEPS, MAX_STEPS, RANGES };
+enum { GRID, STATE };
+
+static int infer(struct pm_node *n)
+{
+    static const char *const averages[] = { "min/biased", "max/biased", "min/local_step",
+                                            "max/local_step" };
+    const struct fake_quant_cfg *cfg = n->cfg;
+    const struct pm_shape scalar = { 0 };
+    const struct pm_init low = { PM_INIT_CONSTANT, cfg->min }, high = { PM_INIT_CONSTANT, cfg->max };
+    const struct pm_init zero = { PM_INIT_CONSTANT, 0 };
+    struct pm_str name = { 0 };
+    int err = PM_OK;
+
+    PM_TRY(pm_need_floats(n, 0, 0));
+    PM_TRY(pm_node_variable(n, "min", scalar, low, 1, 1, false, false));
+    PM_TRY(pm_node_variable(n, "max", scalar, high, 1, 1, false, false));
+    for (size_t i = 0; i < PM_COUNT(averages); i++) {
+        pm_str_free(&name);
+        pm_str_add(&name, "%s/%s", n->scope, averages[i]);
+        PM_TRY(pm_node_variable(n, name.text, scalar, zero, 1, 1, false, false));
+    }
+    for (int i = 0; i < RANGES; i++)
+        pm_node_late(n, i);
+    PM_TRY(pm_infer_same(n));
+out:
+    pm_str_free(&name);
+    return err;
+}
+
+static void forward(struct pm_node *n, struct pm_calls *c)
+{
+    const struct fake_quant_cfg *cfg = n->cfg;
+    struct pm_tensor low = n->w[MIN], high = n->w[MAX];
+
+    if (n->train) {
+        const struct quant_track_params p = { (float)(1 - cfg->decay), (float)-log(cfg->decay) };
+        const struct pm_tensor range = pm_quant_range(c, n->x);
+
+        low = pm_save(c, n, STATE, PM_SHAPE1(STATE_SIZE), PM_F32);
+        high = PM_NO_TENSOR;
+        pm_call(c, &pm_row_quant_track, 2, &p,
+                PM_BUFS(range, n->w[MIN_BIASED], n->w[MAX_BIASED], n->w[MIN_STEPS], n->w[MAX_STEPS],
+                        low));
+    }
+    n->saved[GRID] = pm_quant_grid(c, low, high, false, n->train ? cfg->delay : 0);
+    pm_quant_forward(c, n->x, n->saved[GRID], n->y);
+}
+
+static void backward(struct pm_node *n, struct pm_calls *c)
+{
+    if (pm_has(n->dx))
+        pm_quant_backward(c, n->x, n->saved[GRID], n->dy, n->dx);
+}
+
+static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
+{
+    const struct quant_params p = { STATE_SIZE };
+
+    if (n->train)
+        pm_call(c, &pm_row_quant_keep, 1, &p,
+                PM_BUFS(n->saved[STATE], flag, n->w[MIN], n->w[MAX], n->w[MIN_BIASED],
+                        n->w[MAX_BIASED], n->w[MIN_STEPS], n->w[MAX_STEPS]));
+}
+
+bool pm_quant_kept(const struct pm_node *n, struct pm_export *g, struct pm_quant_steps *out)
+{
+    float low, high;
+
+    if (n->layer != &pm_layer_fake_quant || !pm_export_read(g, n, MIN, &low) ||
+        !pm_export_read(g, n, MAX, &high))
+        return false;
+    *out = pm_quant_steps(low, high, false);
+    return true;
+}
+
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    struct pm_quant_steps s;
+
+    return pm_quant_kept(n, g, &s) ? pm_quant_export(g, pm_export_x(g, n, 0), &s)
+                                   : pm_export_x(g, n, 0);
+}
+
+const struct pm_layer pm_layer_fake_quant = {
+    .name = "fake_quant", .help = "rounds to what 8 bits hold of a range that follows the values",
+    .opts = opts, .cfg_size = sizeof(struct fake_quant_cfg), .infer = infer, .forward = forward,
+    .backward = backward, .update = update, .onnx = onnx,
+};

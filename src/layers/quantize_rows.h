@@ -1,0 +1,69 @@
+/* quantize_rows: the kernel rows of fake quantisation: numbers are rounded to those that eight bits
+ * can hold, as TensorFlow's fake_quant_with_min_max_vars does, half of a step upwards.
+ *
+ * A range holds 0. Its 256 steps (255 where it is narrow: the lowest is left out) are moved so that 0 is
+ * one of them; what lies outside becomes the nearest end, and gets no gradient. A grid
+ * (quantize.params.h) is the range made ready for that. */
+#ifndef PUMICE_QUANTIZE_ROWS_H
+#define PUMICE_QUANTIZE_ROWS_H
+
+#include <pumice/layer.h>
+#include <pumice/tensor_file.h>
+
+#include "quantize.params.h"
+
+/* range [2]: min(x, 0) and max(x, 0) over all of x. "r:x t:part w:range" */
+extern const struct pm_kernel pm_row_quant_range;
+/* The range's averages a step on, each over 1 - decay^steps, so that the start, 0, does not count.
+ * "r:range r:min_biased r:max_biased r:min_steps r:max_steps w:state" */
+extern const struct pm_kernel pm_row_quant_track;
+/* The grid of a range: the first number of each, or low's first two. "r:low r?:high r:step w:grid" */
+extern const struct pm_kernel pm_row_quant_grid;
+/* Unless flag is 0: a state into the variables; with struct quant_params' count 2 only the range.
+ * "r:state r:flag u:low u:high u?:min_biased u?:max_biased u?:min_steps u?:max_steps" */
+extern const struct pm_kernel pm_row_quant_keep;
+/* "r:x r:grid w:y" and "r:x r:grid r:dy w:dx" */
+extern const struct pm_kernel pm_row_quant_fwd, pm_row_quant_bwd;
+/* folded = w gamma rstd per output channel. "r:w r?:gamma r:rstd w:folded" */
+extern const struct pm_kernel pm_row_quant_fold;
+/* dw += d gamma rstd, terms = d w rstd, whose sums over the rows are dgamma.
+ * "r:d r:w r?:gamma r?:rstd u?:dw w?:terms" */
+extern const struct pm_kernel pm_row_quant_fold_bwd;
+/* center = mean gamma moving_rstd, scale = rstd / moving_rstd or 1.
+ * "r:mean r?:gamma r:moving_rstd r?:rstd w:center w:scale" */
+extern const struct pm_kernel pm_row_quant_center;
+/* With sums = A, B of pm_row_batch_norm_sums: p = -A gamma rstd / n, q = -B rstd^2 / n,
+ * dgamma += -A mean rstd. "r:sums r:mean r:rstd r?:gamma w?:p w?:q u?:dgamma" */
+extern const struct pm_kernel pm_row_quant_sums;
+
+/* Calls: the range of x; the grid of a range; x upon it. */
+struct pm_tensor pm_quant_range(struct pm_calls *c, struct pm_tensor x);
+struct pm_tensor pm_quant_grid(struct pm_calls *c, struct pm_tensor low, struct pm_tensor high,
+                               bool narrow, int delay);
+void pm_quant_forward(struct pm_calls *c, struct pm_tensor x, struct pm_tensor grid,
+                      struct pm_tensor y);
+void pm_quant_backward(struct pm_calls *c, struct pm_tensor x, struct pm_tensor grid,
+                       struct pm_tensor dy, struct pm_tensor dx);
+
+/* The same grid on the host, for evaluation: x is step * (q - zero), q an integer of 0..255. */
+struct pm_quant_steps {
+    float step;
+    int zero;
+};
+void pm_quant_make_grid(float low, float high, bool narrow, float grid[GRID_SIZE]);
+struct pm_quant_steps pm_quant_steps(float low, float high, bool narrow);
+/* The integer that stands for x; narrow: never 0. */
+int pm_quant_integer(const struct pm_quant_steps *s, bool narrow, float x);
+
+/* ---- ONNX ---------------------------------------------------------------------------------- */
+
+/* The steps of a fake_quant layer's kept range; false: n is another layer, or after a mistake. */
+bool pm_quant_kept(const struct pm_node *n, struct pm_export *g, struct pm_quant_steps *out);
+/* x through QuantizeLinear, to uint8, and DequantizeLinear. */
+const char *pm_quant_export(struct pm_export *g, const char *x, const struct pm_quant_steps *s);
+/* Numbers of integers of this type through DequantizeLinear: data is copied. */
+const char *pm_quant_export_integers(struct pm_export *g, const char *suffix, enum pm_dtype type,
+                                     int rank, const int64_t *dim, const void *data, float step,
+                                     int zero);
+
+#endif

@@ -1,0 +1,581 @@
+/* quantized_conv2d: a convolution whose weights are those that eight bits hold (quantize_rows.h), with the
+ * batch norm behind it folded into them, as integer arithmetic will have both. It takes the places of
+ * conv2d, depthwise_conv2d (filters 0) or fully_connected (flat) and of the batch norm.
+ *
+ *     folded = w gamma / sqrt(moving_variance + epsilon)      w without batch norm
+ *     y = act((conv(x, fake_quant(folded)) - center) scale + beta)
+ *
+ * In evaluation, and where batch norm is frozen, center = moving_mean gamma / sqrt(moving_variance +
+ * epsilon) and scale = 1. In training the batch's statistics, taken of conv(x, w), rule, while the
+ * weights that are quantised move slowly: with m and v of the batch center = m gamma /
+ * sqrt(moving_variance + epsilon), scale = sqrt((moving_variance + epsilon) / (v + epsilon)), so that
+ * without rounding y is batch norm's. Gradients flow through both convolutions; through the rounding as if
+ * it were not there. The range of the weights is that of the step's folded ones, narrow (255 values), kept
+ * for evaluation. Variables: weights, biases; then beta, gamma, moving_mean, moving_variance of
+ * "SCOPE/BatchNorm"; then weights_quant/min and max. */
+#include "layers/activation.h"
+#include "layers/batch_norm_rows.h"
+#include "layers/conv_rows.h"
+#include "layers/quantize_rows.h"
+#include "layers/rows.h"
+#include "net/export_nodes.h"
+
+#include <math.h>
+
+struct quantized_cfg {
+    int filters, groups, multiplier, padding, activation, delay;
+    struct pm_ints kernel, stride, dilation, pad;
+    bool flat, bias, regularize, regularize_bias;
+    float slope;
+    const char *weights_init, *bias_init;
+    bool batch_norm, scale, center, frozen;
+    double decay;
+    float epsilon;
+    int moving_variance;
+};
+
+static const struct pm_opt opts[] = {
+    PM_INT(quantized_cfg, filters, 32, 0, 1 << 24, "output channels; 0: each channel for itself"),
+    PM_INT(quantized_cfg, multiplier, 1, 1, 1024, "outputs per channel where filters is 0"),
+    PM_BOOL(quantized_cfg, flat, false, "all axes of the input but the first are one: a product"),
+    PM_INTS(quantized_cfg, kernel, "[3]", 1, 4096, "window, one number or [height, width]"),
+    PM_INTS(quantized_cfg, stride, "[1]", 1, 64, "step between windows"),
+    PM_INTS(quantized_cfg, dilation, "[1]", 1, 256, "distance of a window's cells"),
+    PM_ENUM(quantized_cfg, padding, PM_PAD_SAME, CONV_PADDINGS, "TensorFlow's rules, or pad"),
+    PM_INTS(quantized_cfg, pad, "[]", 0, 4096, "[top, bottom, left, right] when explicit"),
+    PM_INT(quantized_cfg, groups, 1, 1, 1 << 20, "separate groups of channels"),
+    PM_BOOL(quantized_cfg, bias, true, "add a bias per channel; not with batch_norm"),
+    PM_ENUM(quantized_cfg, activation, PM_ACT_NONE, PM_ACTIVATIONS, "applied last"),
+    PM_FLOAT(quantized_cfg, slope, 0.2, 0, 1, "of leaky_relu for negative values"),
+    PM_STRING(quantized_cfg, weights_init, "xavier", "initial weights"),
+    PM_STRING(quantized_cfg, bias_init, "constant(0)", "initial biases"),
+    PM_BOOL(quantized_cfg, regularize, true, "weight decay applies to the weights"),
+    PM_BOOL(quantized_cfg, regularize_bias, false, "weight decay applies to the biases"),
+    PM_BOOL(quantized_cfg, batch_norm, false, "a batch norm is folded in"),
+    PM_DOUBLE(quantized_cfg, decay, 0.997, 0, 1, "share of the moving averages kept in a step"),
+    PM_FLOAT(quantized_cfg, epsilon, 1e-3, 1e-12, 1, "added to the variance"),
+    PM_BOOL(quantized_cfg, scale, true, "batch norm multiplies by gamma"),
+    PM_BOOL(quantized_cfg, center, true, "batch norm adds beta"),
+    PM_ENUM(quantized_cfg, moving_variance, 0, "unbiased|biased",
+            "variance that the moving average follows: divided by n - 1, or by n"),
+    PM_BOOL(quantized_cfg, frozen, false, "use the moving averages in training too, unchanged"),
+    PM_INT(quantized_cfg, delay, 0, 0, 1 << 30,
+           "number of the first step of training, from 1, that quantises; 0: the first"),
+    { 0 },
+};
+
+/* ---- what it is ------------------------------------------------------------------------------ */
+
+/* Places in n->w, -1 for what is not there; the same in n->dw. */
+struct places { int beta, gamma, mean, variance, min, max; };
+
+static struct places places_of(const struct quantized_cfg *cfg)
+{
+    struct places p = { -1, -1, -1, -1, 0, 0 };
+    int next = 1;
+
+    if (cfg->batch_norm) {
+        p.beta = cfg->center ? next++ : -1;
+        p.gamma = cfg->scale ? next++ : -1;
+        p.mean = next++;
+        p.variance = next++;
+    } else {
+        next += cfg->bias;
+    }
+    p.min = next;
+    p.max = next + 1;
+    return p;
+}
+
+static struct conv_tail tail_of(const struct quantized_cfg *cfg)
+{
+    return (struct conv_tail){ cfg->bias, cfg->activation, cfg->slope };
+}
+
+static int params_of(const struct pm_node *n, struct conv2d_params *p)
+{
+    const struct quantized_cfg *cfg = n->cfg;
+    const struct conv_window v = { cfg->kernel, cfg->stride, cfg->dilation, cfg->pad, cfg->padding };
+    const struct pm_shape x = n->in[0]->out_shape;
+
+    if (x.rank < 2 || (!cfg->flat && x.rank != 4))
+        return pm_fail(PM_ECONFIG, "%s: a convolution takes images [n, h, w, c], a flat one rank 2 or "
+                       "more, not rank %d", n->name, x.rank);
+    p->n = x.dim[0];
+    if (cfg->flat) {
+        *p = (struct conv2d_params){
+            .n = p->n, .h = 1, .w = 1, .c = (int)(pm_shape_count(x) / (size_t)x.dim[0]), .oh = 1,
+            .ow = 1, .k = cfg->filters, .kh = 1, .kw = 1, .stride_h = 1, .stride_w = 1,
+            .dilation_h = 1, .dilation_w = 1, .groups = 1,
+        };
+        return PM_OK;
+    }
+    p->c = x.dim[3];
+    p->groups = cfg->filters ? cfg->groups : p->c;
+    p->k = cfg->filters ? cfg->filters : p->c * cfg->multiplier;
+    if (p->c % p->groups || p->k % p->groups)
+        return pm_fail(PM_ECONFIG, "%s: groups=%d divides not both %d input and %d output channels",
+                       n->name, p->groups, p->c, p->k);
+    return pm_conv_geometry(n, &v, x.dim[1], x.dim[2], p);
+}
+
+static struct pm_shape weights_shape(const struct quantized_cfg *cfg, const struct conv2d_params *p)
+{
+    return cfg->flat           ? PM_SHAPE2(p->c, p->k)
+           : cfg->filters == 0 ? PM_SHAPE4(p->kh, p->kw, p->c, cfg->multiplier)
+                               : PM_SHAPE4(p->kh, p->kw, p->c / p->groups, p->k);
+}
+
+static int norm_variables(struct pm_node *n, int c)
+{
+    const struct quantized_cfg *cfg = n->cfg;
+    const struct pm_init zero = { PM_INIT_CONSTANT, 0 }, one = { PM_INIT_CONSTANT, 1 };
+    const struct pm_shape s = PM_SHAPE1(c);
+    int err = PM_OK;
+
+    if (cfg->center)
+        PM_TRY(pm_node_variable(n, "BatchNorm/beta", s, zero, c, c, true, false));
+    if (cfg->scale)
+        PM_TRY(pm_node_variable(n, "BatchNorm/gamma", s, one, c, c, true, false));
+    PM_TRY(pm_node_variable(n, "BatchNorm/moving_mean", s, zero, c, c, false, false));
+    PM_TRY(pm_node_variable(n, "BatchNorm/moving_variance", s, one, c, c, false, false));
+out:
+    return err;
+}
+
+static int infer(struct pm_node *n)
+{
+    const struct quantized_cfg *cfg = n->cfg;
+    const struct conv_tail t = tail_of(cfg);
+    const struct places w = places_of(cfg);
+    const struct pm_init low = { PM_INIT_CONSTANT, -6 }, high = { PM_INIT_CONSTANT, 6 };
+    const struct pm_shape scalar = { 0 };
+    struct conv2d_params p = { 0 };
+    int err = PM_OK;
+
+    PM_TRY(params_of(n, &p));
+    if (cfg->batch_norm && cfg->bias)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: batch_norm takes the place of bias: set bias=false", n->name));
+    if (!cfg->batch_norm && cfg->activation > PM_ACT_TANH)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: activation: only up to tanh where there is no batch_norm",
+                       n->name));
+    PM_TRY(pm_conv_variables(n, cfg->filters ? "weights" : "depthwise_weights",
+                             weights_shape(cfg, &p), cfg->weights_init, cfg->regularize, &t, p.k,
+                             cfg->bias_init, cfg->regularize_bias));
+    if (cfg->batch_norm)
+        PM_TRY(norm_variables(n, p.k));
+    PM_TRY(pm_node_variable(n, "weights_quant/min", scalar, low, 1, 1, false, false));
+    PM_TRY(pm_node_variable(n, "weights_quant/max", scalar, high, 1, 1, false, false));
+    pm_node_late(n, w.min);
+    pm_node_late(n, w.max);
+    n->out_shape = cfg->flat ? PM_SHAPE2(p.n, p.k) : PM_SHAPE4(p.n, p.oh, p.ow, p.k);
+    n->out_type = PM_F32;
+out:
+    return err;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* saved: the weights folded, their range and grid, as they are used; the sums with those. With batch
+ * norm center and scale, and rstd of the moving variance; of batch statistics mean, rstd and variance, and
+ * the sums with w as it is that they are of. */
+enum { FOLDED, RANGE, GRID, WEIGHTS, SUMS, CENTER, SCALE, MOVING_RSTD, MEAN, RSTD, VARIANCE, PLAIN };
+
+static bool batch_statistics(const struct pm_node *n)
+{
+    const struct quantized_cfg *cfg = n->cfg;
+
+    return n->train && cfg->batch_norm && !cfg->frozen;
+}
+
+static struct pm_tensor at(const struct pm_tensor *list, int place)
+{
+    return place < 0 ? PM_NO_TENSOR : list[place];
+}
+
+static const struct pm_kernel *fwd_row(const struct pm_node *n)
+{
+    return ((const struct quantized_cfg *)n->cfg)->filters ? &pm_conv2d_fwd : &pm_depthwise_fwd;
+}
+
+/* Rows of the sums. */
+static int rows_of(const struct conv2d_params *p)
+{
+    return p->n * p->oh * p->ow;
+}
+
+static void weights_forward(struct pm_node *n, struct pm_calls *c, const struct conv2d_params *p)
+{
+    const struct quantized_cfg *cfg = n->cfg;
+    const struct places w = places_of(cfg);
+    struct pm_tensor folded = n->w[0], low = n->w[w.min], high = n->w[w.max];
+
+    if (cfg->batch_norm) {
+        const struct batch_norm_stats_params rstd = { .c = p->k, .epsilon = cfg->epsilon };
+        const struct quant_fold_params f = { (int)pm_count(n->w[0]), p->k, cfg->scale ? QUANT_GAMMA : 0 };
+
+        pm_save(c, n, MOVING_RSTD, PM_SHAPE1(p->k), PM_F32);
+        pm_call(c, &pm_row_batch_norm_rstd, (size_t)p->k, &rstd,
+                PM_BUFS(n->w[w.variance], n->saved[MOVING_RSTD]));
+        folded = pm_temp(c, n->w[0].shape, PM_F32);
+        pm_call(c, &pm_row_quant_fold, (size_t)f.count, &f,
+                PM_BUFS(n->w[0], at(n->w, w.gamma), n->saved[MOVING_RSTD], folded));
+    }
+    if (n->train)
+        low = pm_quant_range(c, folded), high = PM_NO_TENSOR;
+    n->saved[FOLDED] = folded;
+    n->saved[RANGE] = low;
+    n->saved[GRID] = pm_quant_grid(c, low, high, true, n->train ? cfg->delay : 0);
+    pm_save(c, n, WEIGHTS, n->w[0].shape, PM_F32);
+    pm_quant_forward(c, folded, n->saved[GRID], n->saved[WEIGHTS]);
+}
+
+/* Center and scale, and of batch statistics what they are made of. */
+static void norm_forward(struct pm_node *n, struct pm_calls *c, const struct conv2d_params *p)
+{
+    const struct quantized_cfg *cfg = n->cfg;
+    const struct places w = places_of(cfg);
+    const struct pm_shape channels = PM_SHAPE1(p->k);
+    const bool batch = batch_statistics(n);
+    struct pm_tensor mean = n->w[w.mean], rstd = PM_NO_TENSOR;
+    const struct quant_center_params q = {
+        p->k, (cfg->scale ? QUANT_GAMMA : 0) | (batch ? QUANT_BATCH : 0),
+    };
+
+    if (batch) {
+        const int rows = rows_of(p);
+        const struct batch_norm_stats_params s = {
+            .rows = rows, .c = p->k, .chunks = pm_batch_norm_chunks(rows, p->k),
+            .epsilon = cfg->epsilon,
+        };
+
+        pm_save(c, n, PLAIN, n->y.shape, PM_F32);
+        pm_conv_call(c, fwd_row(n), p, n->x, n->w[0], n->saved[PLAIN]);
+        mean = pm_save(c, n, MEAN, channels, PM_F32);
+        rstd = pm_save(c, n, RSTD, channels, PM_F32);
+        pm_call(c, &pm_row_batch_norm_stats, pm_count(n->y), &s,
+                PM_BUFS(n->saved[PLAIN], PM_NO_TENSOR, mean, rstd,
+                        pm_save(c, n, VARIANCE, channels, PM_F32)));
+    }
+    pm_save(c, n, CENTER, channels, PM_F32);
+    pm_save(c, n, SCALE, channels, PM_F32);
+    pm_call(c, &pm_row_quant_center, (size_t)p->k, &q,
+            PM_BUFS(mean, at(n->w, w.gamma), n->saved[MOVING_RSTD], rstd, n->saved[CENTER],
+                    n->saved[SCALE]));
+}
+
+static struct batch_norm_params apply_params(const struct pm_node *n, const struct conv2d_params *p)
+{
+    const struct quantized_cfg *cfg = n->cfg;
+
+    return (struct batch_norm_params){
+        .rows = rows_of(p), .c = p->k, .act = cfg->activation, .slope = cfg->slope,
+        .flags = cfg->center ? BN_BETA : 0,
+    };
+}
+
+static void forward(struct pm_node *n, struct pm_calls *c)
+{
+    const struct quantized_cfg *cfg = n->cfg;
+    const struct conv_tail t = tail_of(cfg);
+    struct conv2d_params p = { 0 };
+    struct pm_tensor z;
+
+    params_of(n, &p);
+    weights_forward(n, c, &p);
+    if (!cfg->batch_norm) {
+        z = pm_conv_sums(n, c, &t);
+        pm_conv_call(c, fwd_row(n), &p, n->x, n->saved[WEIGHTS], z);
+        pm_conv_tail_forward(n, c, &t, z);
+        return;
+    }
+    const struct batch_norm_params a = apply_params(n, &p);
+    norm_forward(n, c, &p);
+    z = pm_save(c, n, SUMS, n->y.shape, PM_F32);
+    pm_conv_call(c, fwd_row(n), &p, n->x, n->saved[WEIGHTS], z);
+    pm_call(c, &pm_row_batch_norm_apply, (size_t)a.rows, &a,
+            PM_BUFS(z, n->saved[CENTER], n->saved[SCALE], PM_NO_TENSOR,
+                    at(n->w, places_of(cfg).beta), PM_NO_TENSOR, n->y));
+}
+
+/* From dy to the gradient of the sums, with dbeta; *sums are those of pm_row_batch_norm_sums. */
+static struct pm_tensor norm_backward(struct pm_node *n, struct pm_calls *c,
+                                      const struct conv2d_params *p, struct pm_tensor *sums)
+{
+    const struct quantized_cfg *cfg = n->cfg;
+    const struct places w = places_of(cfg);
+    struct batch_norm_params a = apply_params(n, p);
+    const bool no_y = a.act == PM_ACT_NONE || pm_act_wants_z(a.act);
+    const struct pm_tensor none = PM_NO_TENSOR, y = no_y ? none : n->y;
+    const struct pm_tensor z = n->saved[SUMS], center = n->saved[CENTER], scale = n->saved[SCALE];
+    const struct pm_tensor beta = at(n->w, w.beta), dbeta = at(n->dw, w.beta);
+    const struct pm_tensor dz = pm_temp(c, n->y.shape, PM_F32);
+    const struct batch_norm_sums_params s = {
+        .rows = a.rows, .c = a.c, .chunks = pm_batch_norm_chunks(a.rows, a.c), .act = a.act,
+        .flags = a.flags | (pm_has(dbeta) ? BN_DBETA : 0), .slope = a.slope,
+    };
+
+    *sums = pm_temp(c, PM_SHAPE2(2, a.c), PM_F32);
+    pm_call(c, &pm_row_batch_norm_sums, pm_count(n->y), &s,
+            PM_BUFS(z, y, n->dy, none, center, scale, none, beta, none, *sums, dbeta, none));
+    a.flags |= BN_DX;
+    pm_call(c, &pm_row_batch_norm_dx, (size_t)a.rows, &a,
+            PM_BUFS(z, y, n->dy, none, center, scale, none, beta, none, dz, none));
+    return dz;
+}
+
+/* What center and scale pass on: dgamma's part, and the gradient of the plain sums, whose statistics
+ * they are: (plain - mean) q + p. */
+static struct pm_tensor statistics_backward(struct pm_node *n, struct pm_calls *c,
+                                            const struct conv2d_params *p, struct pm_tensor sums)
+{
+    const struct quantized_cfg *cfg = n->cfg;
+    const struct places w = places_of(cfg);
+    const bool batch = batch_statistics(n);
+    const struct pm_tensor dgamma = at(n->dw, w.gamma);
+    const struct pm_shape channels = PM_SHAPE1(p->k);
+    const struct pm_tensor none = PM_NO_TENSOR;
+    const struct quant_sums_params s = {
+        .k = p->k, .inv_count = 1.0f / (float)rows_of(p),
+        .flags = (cfg->scale ? QUANT_GAMMA : 0) | (batch ? QUANT_BATCH : 0) |
+                 (pm_has(dgamma) ? QUANT_DGAMMA : 0),
+    };
+    const struct batch_norm_params a = { .rows = rows_of(p), .c = p->k, .act = PM_ACT_NONE,
+                                         .flags = BN_BETA };
+
+    if (!batch && !pm_has(dgamma))
+        return none;
+    const struct pm_tensor mean = batch ? n->saved[MEAN] : n->w[w.mean];
+    const struct pm_tensor rstd = batch ? n->saved[RSTD] : n->saved[MOVING_RSTD];
+    const struct pm_tensor p0 = batch ? pm_temp(c, channels, PM_F32) : none;
+    const struct pm_tensor q = batch ? pm_temp(c, channels, PM_F32) : none;
+    pm_call(c, &pm_row_quant_sums, (size_t)p->k, &s,
+            PM_BUFS(sums, mean, rstd, at(n->w, w.gamma), p0, q, dgamma));
+    if (!batch)
+        return none;
+    const struct pm_tensor dplain = pm_temp(c, n->y.shape, PM_F32);
+    pm_call(c, &pm_row_batch_norm_apply, (size_t)a.rows, &a,
+            PM_BUFS(n->saved[PLAIN], mean, q, none, p0, none, dplain));
+    return dplain;
+}
+
+/* From the gradient of the weights as they are used to that of w and gamma. */
+static void weights_backward(struct pm_node *n, struct pm_calls *c, const struct conv2d_params *p,
+                             struct pm_tensor d)
+{
+    const struct quantized_cfg *cfg = n->cfg;
+    const struct places w = places_of(cfg);
+    const struct pm_tensor dgamma = at(n->dw, w.gamma);
+    const struct pm_tensor terms = pm_has(dgamma) ? pm_temp(c, d.shape, PM_F32) : PM_NO_TENSOR;
+    const struct pm_tensor rounded = pm_temp(c, d.shape, PM_F32);
+    const struct quant_fold_bwd_params f = {
+        .count = (int)pm_count(d), .k = p->k,
+        .flags = (cfg->batch_norm ? QUANT_RSTD : 0) | (w.gamma >= 0 ? QUANT_GAMMA : 0) |
+                 (pm_has(dgamma) ? QUANT_DGAMMA : 0) | (pm_has(n->dw[0]) ? QUANT_DX : 0),
+    };
+
+    pm_quant_backward(c, n->saved[FOLDED], n->saved[GRID], d, rounded);
+    pm_call(c, &pm_row_quant_fold_bwd, (size_t)f.count, &f,
+            PM_BUFS(rounded, n->w[0], at(n->w, w.gamma),
+                    cfg->batch_norm ? n->saved[MOVING_RSTD] : PM_NO_TENSOR, n->dw[0], terms));
+    if (pm_has(dgamma))
+        pm_add_rows(c, terms, dgamma);
+}
+
+static void inputs_backward(struct pm_node *n, struct pm_calls *c, const struct conv2d_params *p,
+                            struct pm_tensor dz, struct pm_tensor dplain)
+{
+    const bool depthwise = ((const struct quantized_cfg *)n->cfg)->filters == 0;
+    const struct pm_kernel *row = depthwise ? &pm_depthwise_bwd_data : &pm_conv2d_bwd_data;
+    const struct add2_params sum = { .count = (int)pm_count(n->dx) };
+    struct pm_tensor a = n->dx, b;
+
+    if (pm_has(dplain))
+        a = pm_temp(c, n->dx.shape, PM_F32);
+    pm_conv_call(c, row, p, a, n->saved[WEIGHTS], dz);
+    if (!pm_has(dplain))
+        return;
+    b = pm_temp(c, n->dx.shape, PM_F32);
+    pm_conv_call(c, row, p, b, n->w[0], dplain);
+    pm_call(c, &pm_row_add2, (size_t)sum.count, &sum, PM_BUFS(a, b, n->dx));
+}
+
+static void backward(struct pm_node *n, struct pm_calls *c)
+{
+    const struct quantized_cfg *cfg = n->cfg;
+    const struct conv_tail t = tail_of(cfg);
+    const struct pm_kernel *filter = cfg->filters ? &pm_conv2d_bwd_filter : &pm_depthwise_bwd_filter;
+    struct conv2d_params p = { 0 };
+    struct pm_tensor sums, dz, dplain = PM_NO_TENSOR;
+
+    params_of(n, &p);
+    if (cfg->batch_norm) {
+        dz = norm_backward(n, c, &p, &sums);
+        dplain = statistics_backward(n, c, &p, sums);
+    } else {
+        dz = pm_conv_tail_backward(n, c, &t);
+    }
+    if (pm_has(n->dw[0]) || pm_has(at(n->dw, places_of(cfg).gamma))) {
+        const struct pm_tensor d = pm_temp(c, n->w[0].shape, PM_F32);
+
+        pm_conv_call(c, filter, &p, n->x, d, dz);
+        weights_backward(n, c, &p, d);
+    }
+    if (pm_has(n->dw[0]) && pm_has(dplain))
+        pm_conv_call(c, filter, &p, n->x, n->dw[0], dplain);
+    if (pm_has(n->dx))
+        inputs_backward(n, c, &p, dz, dplain);
+}
+
+static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
+{
+    const struct quantized_cfg *cfg = n->cfg;
+    const struct places w = places_of(cfg);
+    const struct quant_params range = { 2 };
+    const struct pm_tensor none = PM_NO_TENSOR;
+    struct conv2d_params p = { 0 };
+
+    if (!n->train)
+        return;
+    params_of(n, &p);
+    pm_call(c, &pm_row_quant_keep, 1, &range,
+            PM_BUFS(n->saved[RANGE], flag, n->w[w.min], n->w[w.max], none, none, none, none));
+    if (batch_statistics(n)) {
+        const double rows = rows_of(&p);
+        const struct batch_norm_update_params u = {
+            .c = p.k, .rate = (float)(1 - cfg->decay),
+            .factor = cfg->moving_variance || rows < 2 ? 1 : (float)(rows / (rows - 1)),
+        };
+
+        pm_call(c, &pm_row_batch_norm_update, (size_t)p.k, &u,
+                PM_BUFS(n->saved[MEAN], n->saved[VARIANCE], flag, n->w[w.mean], n->w[w.variance]));
+    }
+}
+
+/* ---- ONNX ------------------------------------------------------------------------------------ */
+
+/* factor[k], which folds batch norm into the weights, and add[k]; 1 and the biases without. */
+static bool factors(const struct pm_node *n, struct pm_export *g, int k, float *factor, float *add)
+{
+    const struct quantized_cfg *cfg = n->cfg;
+    const struct places w = places_of(cfg);
+    float *variance = pm_malloc(2 * (size_t)k * sizeof *variance), *mean = variance + k;
+    bool ok = true;
+
+    for (int i = 0; i < k; i++)
+        factor[i] = 1, add[i] = 0;
+    if (cfg->batch_norm)
+        ok = pm_export_read(g, n, w.variance, variance) && pm_export_read(g, n, w.mean, mean) &&
+             (w.gamma < 0 || pm_export_read(g, n, w.gamma, factor)) &&
+             (w.beta < 0 || pm_export_read(g, n, w.beta, add));
+    else if (cfg->bias)
+        ok = pm_export_read(g, n, 1, add);
+    for (int i = 0; ok && cfg->batch_norm && i < k; i++) {
+        factor[i] *= 1 / sqrtf(variance[i] + cfg->epsilon);
+        add[i] -= mean[i] * factor[i];
+    }
+    pm_free(variance);
+    return ok;
+}
+
+/* uint8, [o][i][h][w], or [i][o] where flat. */
+static const char *export_weights(const struct pm_node *n, struct pm_export *g,
+                                  const struct conv2d_params *p, const float *factor,
+                                  struct pm_quant_steps *steps)
+{
+    const struct quantized_cfg *cfg = n->cfg;
+    const struct places w = places_of(cfg);
+    const size_t count = pm_shape_count(weights_shape(cfg, p)), out = (size_t)p->k, in = cfg->filters ? (size_t)p->c /
+                        (size_t)p->groups : 1, pixels = (size_t)p->kh * (size_t)p->kw;
+    const int64_t dim[] = { p->k, (int64_t)in, p->kh, p->kw }, matrix[] = { p->c, p->k };
+    float *v = pm_malloc(count * sizeof *v), low, high;
+    uint8_t *q = pm_malloc(count);
+    const char *name = NULL;
+
+    if (pm_export_read(g, n, 0, v) && pm_export_read(g, n, w.min, &low) &&
+        pm_export_read(g, n, w.max, &high)) {
+        *steps = pm_quant_steps(low, high, true);
+        for (size_t i = 0; i < count; i++) { /* v is [pixel][in][out] */
+            const size_t o = i % out, at = cfg->flat ? i : (o * in + i / out % in) * pixels + i / out / in;
+
+            q[at] = (uint8_t)pm_quant_integer(steps, true, v[i] * factor[o]);
+        }
+        name = pm_quant_export_integers(g, "weights", PM_DTYPE_U8, cfg->flat ? 2 : 4,
+                                        cfg->flat ? matrix : dim, q, steps->step, steps->zero);
+    }
+    pm_free(v);
+    pm_free(q);
+    return name;
+}
+
+/* Runtimes compute in integers where the biases are int32 in steps of the product's; where the input is
+ * not quantised they stay floats. */
+static const char *export_biases(const struct pm_node *n, struct pm_export *g, const float *add, int k,
+                                 float weights_step)
+{
+    const int64_t dim = k;
+    struct pm_quant_steps input;
+    int32_t *q;
+    const char *name;
+
+    if (!pm_quant_kept(n->in[0], g, &input) || !(input.step * weights_step > 0))
+        return pm_export_numbers(g, k, add);
+    q = pm_malloc((size_t)k * sizeof *q);
+    for (int i = 0; i < k; i++) {
+        const double steps = (double)add[i] / ((double)input.step * (double)weights_step);
+
+        q[i] = (int32_t)fmin(fmax(nearbyint(steps), -2147483647.0), 2147483647.0);
+    }
+    name = pm_quant_export_integers(g, "biases", PM_DTYPE_I32, 1, &dim, q, input.step * weights_step, 0);
+    pm_free(q);
+    return name;
+}
+
+static const char *export_operator(const struct pm_node *n, struct pm_export *g,
+                                   const struct conv2d_params *p, const char *weights,
+                                   const char *biases)
+{
+    const struct quantized_cfg *cfg = n->cfg;
+    const int *pad = cfg->pad.v;
+    const char *x = pm_export_x(g, n, 0), *y;
+    struct pm_export_window v = {
+        { p->kh, p->kw }, { p->stride_h, p->stride_w }, { p->dilation_h, p->dilation_w },
+        (enum pm_padding)cfg->padding, { 0 }, { 0 },
+    };
+
+    if (cfg->flat)
+        return pm_export_op(g, "Gemm", PM_VALUES(pm_export_reshape(g, x, n->in[0]->out_shape,
+                                                                   PM_SHAPE2(p->n, p->c)),
+                                                 weights, biases));
+    for (int i = 0; i < 2 && cfg->pad.count == 4; i++)
+        v.before[i] = pad[2 * i], v.after[i] = pad[2 * i + 1];
+    y = pm_export_op(g, "Conv", PM_VALUES(x, weights, biases));
+    pm_export_int(g, "group", p->groups);
+    pm_export_window(g, n->in[0]->out_shape, &v);
+    return y;
+}
+
+static const char *onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const struct quantized_cfg *cfg = n->cfg;
+    struct conv2d_params p = { 0 };
+    struct pm_quant_steps steps = { 0 };
+    const char *y = pm_export_x(g, n, 0), *weights;
+    float *factor, *add;
+
+    params_of(n, &p);
+    factor = pm_malloc(2 * (size_t)p.k * sizeof *factor);
+    add = factor + p.k;
+    if (factors(n, g, p.k, factor, add) &&
+        (weights = export_weights(n, g, &p, factor, &steps)) != NULL)
+        y = export_operator(n, g, &p, weights, export_biases(n, g, add, p.k, steps.step));
+    pm_free(factor);
+    return pm_export_activation(g, y, cfg->activation, cfg->slope);
+}
+
+const struct pm_layer pm_layer_quantized_conv2d = {
+    .name = "quantized_conv2d",
+    .help = "convolution or product with weights of 8 bits, a batch norm folded in, activation",
+    .opts = opts, .cfg_size = sizeof(struct quantized_cfg), .infer = infer, .forward = forward,
+    .backward = backward, .update = update, .onnx = onnx,
+};
