@@ -123,6 +123,13 @@ int pm_label_encode(const struct pm_label *l, const char *where, uint8_t **out, 
 /* As a grey PNG of 16 bits. */
 int pm_label_encode_deep(const struct pm_label *l, const char *where, uint8_t **out, size_t *size);
 
+/* Cityscapes' own number of each of the classes it evaluates, which maps count from 0. */
+enum { PM_CITYSCAPES_CLASSES = 19 };
+extern const uint8_t pm_cityscapes_ids[PM_CITYSCAPES_CLASSES];
+/* PASCAL VOC's colour of a class, as in its maps' palette: bits 3k, 3k + 1 and 3k + 2 of the class are
+ * bit 7 - k of red, green and blue. */
+void pm_pascal_color(uint32_t label, uint8_t rgb[3]);
+
 /* ---- preprocessing ------------------------------------------------------------------------ */
 
 /* All random decisions of one example, taken from the generator first, so that goldens can fix

@@ -1,14 +1,11 @@
-/* colormap: DeepLab's palettes. PASCAL's colour of class i takes three bits of i at a time, lowest
- * first: bits 3k, 3k + 1 and 3k + 2 become bit 7 - k of red, green and blue. */
+/* colormap: DeepLab's palettes. */
 #include "tasks/colormap.h"
 
-static const uint32_t cityscapes[] = {
+#include <pumice/data.h>
+
+static const uint32_t cityscapes[PM_CITYSCAPES_CLASSES] = {
     0x804080, 0xf423e8, 0x464646, 0x66669c, 0xbe9999, 0x999999, 0xfaaa1e, 0xdcdc00, 0x6b8e23, 0x98fb98,
     0x4682b4, 0xdc143c, 0xff0000, 0x00008e, 0x000046, 0x003c64, 0x005064, 0x0000e6, 0x770b20,
-};
-/* Numbers of Cityscapes' evaluation, by training number. */
-static const uint8_t cityscapes_ids[] = {
-    7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 32, 33,
 };
 static const uint32_t ade20k[] = {
     0x000000, 0x787878, 0xb47878, 0x06e6e6, 0x503232, 0x04c803, 0x787850, 0x8c8c8c, 0xcc05ff, 0xe6e6e6,
@@ -45,12 +42,10 @@ static struct pm_color color_of(uint32_t rgb)
 
 static struct pm_color pascal(uint32_t label)
 {
-    uint32_t part[3] = { 0 };
+    uint8_t rgb[3];
 
-    for (int k = 0; k < 8; k++)
-        for (int channel = 0; channel < 3; channel++)
-            part[channel] |= (label >> (3 * k + channel) & 1) << (7 - k);
-    return (struct pm_color){ (uint8_t)part[0], (uint8_t)part[1], (uint8_t)part[2] };
+    pm_pascal_color(label, rgb);
+    return (struct pm_color){ rgb[0], rgb[1], rgb[2] };
 }
 
 struct pm_color pm_colormap_color(enum pm_colormap map, int label)
@@ -66,7 +61,7 @@ struct pm_color pm_colormap_color(enum pm_colormap map, int label)
 
 int pm_colormap_raw(enum pm_colormap map, int label)
 {
-    return map == PM_COLORMAP_CITYSCAPES && label < (int)PM_COUNT(cityscapes_ids)
-               ? cityscapes_ids[label]
+    return map == PM_COLORMAP_CITYSCAPES && label < PM_CITYSCAPES_CLASSES
+               ? pm_cityscapes_ids[label]
                : label;
 }

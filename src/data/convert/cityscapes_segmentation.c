@@ -7,7 +7,7 @@
 
 #include "data/convert/pair_records.h"
 
-enum { CLASSES = 19, IGNORE = 255 };
+enum { CLASSES = PM_CITYSCAPES_CLASSES, IGNORE = 255 };
 struct cityscapes_cfg {
     const char *annotations;
     int num_shards, bad;
@@ -24,9 +24,6 @@ static const char *const names[CLASSES] = {
     "road", "sidewalk", "building", "wall", "fence", "pole", "light", "sign", "vegetation", "terrain",
     "sky", "person", "rider", "car", "truck", "bus", "train", "motorcycle", "bicycle",
 };
-/* The label id of each train id. */
-static const uint8_t ids[CLASSES] = { 7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31,
-                                      32, 33 };
 
 /* Maps of each kind go into lists of their own, since a number means another thing in each. */
 enum { TRAIN_IDS, LABEL_IDS, INSTANCE_IDS, KINDS };
@@ -38,7 +35,7 @@ static void fill_meaning(int kind, uint16_t *meaning)
         const int id = kind == INSTANCE_IDS && v >= 1000 ? v / 1000 : v;
         meaning[v] = IGNORE;
         for (int k = 0; k < CLASSES; k++)
-            if (ids[k] == id)
+            if (pm_cityscapes_ids[k] == id)
                 meaning[v] = (uint16_t)k;
     }
 }

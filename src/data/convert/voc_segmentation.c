@@ -25,16 +25,6 @@ static const char *const voc_names[] = {
     "diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tv",
 };
 
-/* Bit 3 k + c of the index is bit 7 - k of colour c. */
-static struct pm_colour palette_colour(int index)
-{
-    struct pm_colour out = { .label = (uint16_t)index };
-    for (int k = 0; k < 8; k++)
-        for (int c = 0; c < 3; c++)
-            out.rgb[c] |= (uint8_t)((index >> (3 * k + c) & 1) << (7 - k));
-    return out;
-}
-
 static int read_list(struct pm_arena *a, const char *src, const char *labels, const char *list,
                      bool test, struct pm_segmentation *s)
 {
@@ -100,8 +90,10 @@ static int convert(const void *config, const char *src, struct pm_making *m)
                                          : "SegmentationClassRaw or SegmentationClass"));
     if (cfg->labels_file)
         PM_TRY(pm_name_file(a, cfg->labels_file, &names, &count));
-    for (int i = 0; i < 256; i++)
-        colours[i] = palette_colour(i);
+    for (uint16_t i = 0; i < PM_COUNT(colours); i++) {
+        colours[i].label = i;
+        pm_pascal_color(i, colours[i].rgb);
+    }
     s->colours = colours;
     s->colours_count = PM_COUNT(colours);
     s->num_classes = count;
