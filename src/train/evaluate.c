@@ -73,18 +73,14 @@ static char *folder_of(const struct pm_config *c)
 }
 
 /* No START: evaluations of other steps stay in sight, whichever was made first. */
-static int write_events(const char *folder, const cJSON *report, uint64_t step,
-                        struct pm_events **events)
+static int write_events(const char *folder, const struct pm_config *c, const cJSON *report,
+                        uint64_t step, struct pm_events **events)
 {
-    const cJSON *m;
-    char tag[256];
     int err = PM_OK;
 
     if (!*events)
         PM_TRY(pm_events_create(folder, events));
-    cJSON_ArrayForEach(m, cJSON_GetObjectItem(report, "metrics")) if (cJSON_IsNumber(m))
-        pm_events_scalar(*events, pm_summaries_eval_tag(m->string, tag, sizeof tag),
-                         m->valuedouble);
+    pm_summaries_metrics(*events, c, cJSON_GetObjectItem(report, "metrics"));
     PM_TRY(pm_events_write(*events, step));
 out:
     return err;
@@ -102,7 +98,7 @@ void pm_evaluation_keep(const struct pm_config *c, const struct cJSON *report,
     if (!is_inside(from, c->run.folder))
         return;
     folder = folder_of(c);
-    PM_TRY(write_events(folder, report, step, events));
+    PM_TRY(write_events(folder, c, report, step, events));
     if (rows)
         PM_TRY(pm_per_class_write(folder, step, rows));
 out:

@@ -7,6 +7,8 @@
 #include <pumice/formats.h>
 #include <pumice/thread.h>
 
+#include <cjson/cJSON.h>
+#include <math.h>
 #include <string.h>
 
 struct pm_summaries {
@@ -179,25 +181,60 @@ static const struct {
     { "loss", "losses/loss" },
 };
 
-const char *pm_summaries_eval_tag(const char *name, char *buf, size_t size)
+/* As DeepLab names it, by the scales that were looked at: "eval/miou_0.5_1.0_flipped". */
+static void add_looks(struct pm_str *tag, const struct pm_config_eval *c)
 {
-    for (size_t k = 0; k < PM_COUNT(eval_tags); k++)
-        if (strcmp(eval_tags[k].name, name) == 0)
-            return eval_tags[k].tag;
-    snprintf(buf, size, "eval/%s", name);
-    return buf;
+    const struct pm_floats s = c->scales;
+
+    pm_str_add(tag, "eval/miou%s", s.count ? "" : "_1.0");
+    for (int i = 0; i < s.count; i++)
+        pm_str_add(tag, (double)s.v[i] == floor((double)s.v[i]) ? "_%.1f" : "_%.6g", (double)s.v[i]);
+    pm_str_add(tag, "%s", c->flip ? "_flipped" : "");
 }
 
-void pm_summaries_evaluation(struct pm_summaries *s, uint64_t step, const struct pm_metric *list,
-                             size_t count)
+/* Classes that are nowhere have none. */
+static void add_classes(struct pm_events *e, const struct cJSON *list, const char *looks)
 {
+    const cJSON *iou;
+    char tag[256];
+    int k = 0;
+
+    cJSON_ArrayForEach(iou, list)
+    {
+        snprintf(tag, sizeof tag, "%s_class_%d", looks, k++);
+        if (cJSON_IsNumber(iou) && isfinite(iou->valuedouble))
+            pm_events_scalar(e, tag, iou->valuedouble);
+    }
+}
+
+void pm_summaries_metrics(struct pm_events *e, const struct pm_config *c, const struct cJSON *metrics)
+{
+    struct pm_str looks = { 0 };
+    const cJSON *m;
     char tag[256];
 
+    add_looks(&looks, &c->eval);
+    cJSON_ArrayForEach(m, metrics)
+    {
+        if (!cJSON_IsNumber(m))
+            continue;
+        snprintf(tag, sizeof tag, "eval/%s", m->string);
+        if (strcmp(m->string, "miou") == 0)
+            snprintf(tag, sizeof tag, "%s_overall", looks.text);
+        for (size_t k = 0; k < PM_COUNT(eval_tags); k++)
+            if (strcmp(eval_tags[k].name, m->string) == 0)
+                snprintf(tag, sizeof tag, "%s", eval_tags[k].tag);
+        pm_events_scalar(e, tag, m->valuedouble);
+    }
+    add_classes(e, cJSON_GetObjectItem(metrics, "per_class_iou"), looks.text);
+    pm_str_free(&looks);
+}
+
+void pm_summaries_evaluation(struct pm_summaries *s, uint64_t step, const struct cJSON *metrics)
+{
     if (!s->eval)
         return;
-    for (size_t i = 0; i < count; i++)
-        pm_events_scalar(s->eval, pm_summaries_eval_tag(list[i].name, tag, sizeof tag),
-                         list[i].value);
+    pm_summaries_metrics(s->eval, s->e->config, metrics);
     warn(s, pm_events_write(s->eval, step));
 }
 

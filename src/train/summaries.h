@@ -33,10 +33,10 @@ struct pm_summary_scalars {
     int clones;
 };
 void pm_summaries_step(struct pm_summaries *s, uint64_t step, const struct pm_summary_scalars *v);
-/* Names are metrics.jsonl's; the tag of one of them. Returns buf or a constant. */
-const char *pm_summaries_eval_tag(const char *name, char *buf, size_t size);
-void pm_summaries_evaluation(struct pm_summaries *s, uint64_t step, const struct pm_metric *list,
-                             size_t count);
+/* What an evaluation by c found, as scalars of the next pm_events_write. */
+struct pm_events;
+void pm_summaries_metrics(struct pm_events *e, const struct pm_config *c, const struct cJSON *metrics);
+void pm_summaries_evaluation(struct pm_summaries *s, uint64_t step, const struct cJSON *metrics);
 void pm_summaries_saved(struct pm_summaries *s, uint64_t step);
 
 /* Whether step is one with histograms and pictures. */

@@ -151,7 +151,7 @@ void pm_watch_evaluation(struct pm_trainer *t, uint64_t count, const struct cJSO
     PM_INFO("eval", "step %llu, %llu pictures%s", (unsigned long long)t->step,
             (unsigned long long)count, text.text ? text.text : "");
     add_metrics(t, "eval", t->step, list, n);
-    pm_summaries_evaluation(t->summaries, t->step, list, n);
+    pm_summaries_evaluation(t->summaries, t->step, t->eval_metrics);
     write_per_class(t, detail);
     pm_run_page_evaluation(t->page, t, count, detail);
     pm_str_free(&text);
