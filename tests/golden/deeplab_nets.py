@@ -92,6 +92,11 @@ CASES.update({  # the other backbones, and what only they have
     "deeplab_nas_pnasnet": case("nas_pnasnet", 2, 65, 49, 16, decoder_strides=[4], decoder_filters=64),
     "deeplab_nas_hnasnet": case("nas_hnasnet", 2, 65, 49, 8, nas_classification_head=True),
 })
+# Batch norm with the moving averages, which are no 0 and 1 here, trained: what is kept is the third step.
+CASES["deeplab_frozen"] = dict(
+    case("mobilenet_v2", 2, 49, 33, 16, **sampled([1, 2], aspp_filters=64, decoder_filters=64),
+         depth_multiplier=0.5, batch_norm_train=False), steps=3, learning_rate=0.1)
+MOMENTUM = 0.9
 
 # ModelOptions' names, where they differ from ours.
 NAMES = {
@@ -215,10 +220,28 @@ class Graph(tensorflow_nets.Graph):
         labels = (u * (c["classes"] + 1)).astype(np.int64)
         return np.where(labels == c["classes"], IGNORED, labels)
 
+    def initial(self, name, shape, moves):
+        if self.c["options"].get("batch_norm_train", True) or "/moving_" not in name:
+            return super().initial(name, shape, moves)
+        u = Stream(self.seed, "golden/" + name).uniform(shape[0])
+        return 0.4 * u - 0.2 if name.endswith("mean") else 0.3 * (0.5 + u)
+
+    def run(self):
+        """The case's last step, after those before it by TensorFlow's momentum."""
+        slots = dict.fromkeys(self.trained, 0)
+        for _ in range(self.c.get("steps", 1) - 1):
+            values, gradients, feed = *self.session.run([self.trained, self.gradients]), {}
+            for name, v in self.trained.items():
+                slots[name] = MOMENTUM * slots[name] + gradients[name]
+                feed[v.initializer.inputs[1]] = values[name] - self.c["learning_rate"] * slots[name]
+            self.session.run([v.initializer for v in self.trained.values()], feed)
+        return super().run()
+
     def logits_and_loss(self, deeplab, images):
         c, (common, model) = self.c, deeplab
         fields = {NAMES.get(name, name): value for name, value in c["options"].items()}
         pyramid, head = fields.pop("image_pyramid", None), fields.pop("nas_classification_head", False)
+        own_statistics = fields.pop("batch_norm_train", True)
         options = common.ModelOptions(
             outputs_to_num_classes={"semantic": c["classes"]}, crop_size=[c["height"], c["width"]],
             output_stride=fields.pop("output_stride"), atrous_rates=fields.pop("atrous_rates", None),
@@ -231,7 +254,9 @@ class Graph(tensorflow_nets.Graph):
         options = options._replace(model_variant=c["net"][len("deeplab_"):], **fields)
         with tf.variable_scope("", custom_getter=self.noted):
             made = model.multi_scale_logits(images, options, pyramid, weight_decay=0.0,
-                                            is_training=True, fine_tune_batch_norm=True)["semantic"]
+                                            is_training=True,
+                                            fine_tune_batch_norm=own_statistics)["semantic"]
+        assert own_statistics == bool(tf.get_collection(tf.GraphKeys.UPDATE_OPS))
         logits = made["merged_logits"]
         enlarged = tf.image.resize_bilinear(logits, [c["height"], c["width"]], align_corners=True)
         labels = self.labels()
@@ -243,13 +268,14 @@ class Graph(tensorflow_nets.Graph):
 
 def make(deeplab, name):
     c = CASES[name]
-    seed, moves, exact, single = tensorflow_nets.both(Graph, deeplab, c)
+    seed, moves, exact, single = tensorflow_nets.both(Graph, deeplab, c, 0.6 * golden.LIMIT)
     golden.write(name, {
         "made_by": f"TensorFlow {tf.__version__}, numpy {np.__version__}, "
                    f"Python {platform.python_version()}",
         "net": c["net"], "options": c["options"], "batch": c["batch"], "height": c["height"],
         "width": c["width"], "channels": 3, "classes": c["classes"], "seed": seed,
         "shift": c["shift"], "ignore_label": IGNORED, "label_smoothing": 0,
+        **{key: c[key] for key in ("steps", "learning_rate") if key in c},
     }, moves, exact, single)
 
 

