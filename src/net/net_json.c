@@ -248,6 +248,16 @@ static int read_list(struct reader *in, const cJSON *list, const struct repeat *
     return PM_OK;
 }
 
+/* The node of the first of these names, NULL for none. */
+static struct pm_node *head_of(const struct pm_net *net, const char *const *names)
+{
+    struct pm_node *n = NULL;
+
+    for (; *names && !n; names++)
+        n = pm_net_find(net, *names);
+    return n;
+}
+
 int pm_net_from_json(struct pm_net *net, struct pm_node *images, const cJSON *list,
                      const char *where, struct pm_heads *heads)
 {
@@ -259,8 +269,17 @@ int pm_net_from_json(struct pm_net *net, struct pm_node *images, const cJSON *li
         net->error = err;
         return err;
     }
-    struct pm_node *named = pm_net_find(net, "logits");
-    *heads = (struct pm_heads) { .logits = named ? named : in.previous };
+    /* Behind the names of lists those of the nets of src/nets/deeplab.c, which lists may be made of. */
+    static const char *const logits[] = { "logits", "merged_logits", "logits/semantic_resized",
+                                          "logits/semantic", NULL };
+    static const char *const center[] = { "center", "logits/center_resized", "logits/center", NULL };
+    static const char *const offset[] = { "offset", "logits/offset_resized", "logits/offset", NULL };
+    static const char *const edge[] = { "edge", "merged_edges", "logits/edge_resized", "logits/edge",
+                                        NULL };
+    struct pm_node *named = head_of(net, logits);
+
+    *heads = (struct pm_heads) { .logits = named ? named : in.previous, .center = head_of(net, center),
+                                 .offset = head_of(net, offset), .edge = head_of(net, edge) };
     return PM_OK;
 }
 

@@ -54,7 +54,8 @@ struct pm_deeplab_options {
     PM_ENUM(pm_deeplab_options, merge_method, 0, "max|avg", "how logits of several scales merge"), \
     PM_INT(pm_deeplab_options, logits_kernel_size, 1, 1, 31,                                       \
            "window of summed atrous logits: aspp_batch_norm=false"),                               \
-    PM_DEEPLAB_ASPP_OPTIONS, PM_DEEPLAB_DECODER_OPTIONS, PM_DEEPLAB_EDGE_OPTIONS
+    PM_DEEPLAB_ASPP_OPTIONS, PM_DEEPLAB_DECODER_OPTIONS, PM_DEEPLAB_INSTANCE_OPTIONS,             \
+    PM_DEEPLAB_EDGE_OPTIONS
 
 #define PM_DEEPLAB_ASPP_OPTIONS                                                                    \
     PM_INTS(pm_deeplab_options, aspp_rates, "[]", 1, 256,                                          \
@@ -98,7 +99,6 @@ struct pm_deeplab_options {
            "classes of a second output, of the edges between the classes: 2, edge or not, more, "  \
            "bands beside it too; 0: none")
 
-/* Of nets for instances too: in a row's table once a task has their losses. */
 #define PM_DEEPLAB_INSTANCE_OPTIONS                                                                \
     PM_BOOL(pm_deeplab_options, instance, false,                                                   \
             "a second pyramid pooling and decoder, for instances' centres and the offsets to "     \

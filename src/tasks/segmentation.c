@@ -192,16 +192,38 @@ out:
 
 /* ---- heads and losses -------------------------------------------------------------------- */
 
+/* Of a further head, which may be NULL. */
+static int check_head(const struct pm_node *n, const char *what, int batch, int channels)
+{
+    char text[64];
+
+    if (n && (n->out_shape.rank != 4 || n->out_shape.dim[0] != batch ||
+              (channels && n->out_shape.dim[3] != channels)))
+        return pm_fail(PM_ECONFIG, "the net's layer %s gives %s, but %s are [%d, height, width, %s]",
+                       n->name, pm_shape_text(n->out_shape, text), what, batch,
+                       channels == 1 ? "1" : channels == 2 ? "2" : "classes");
+    return PM_OK;
+}
+
 static int check_heads(const struct pm_setup *s, const struct pm_heads *heads, int batch)
 {
     const struct pm_shape shape = heads->logits->out_shape;
     char text[64];
+    int err = PM_OK;
 
     if (shape.rank != 4 || shape.dim[0] != batch || shape.dim[3] != s->num_classes)
         return pm_fail(PM_ECONFIG, "the net's last layer, %s, gives %s, but segmentation into %d "
                        "classes needs [%d, height, width, %d]", heads->logits->name,
                        pm_shape_text(shape, text), s->num_classes, batch, s->num_classes);
-    return PM_OK;
+    if (!heads->center != !heads->offset)
+        return pm_fail(PM_ECONFIG, "the net has a layer %s, but none called \"%s\": instances need both "
+                       "heads", heads->center ? heads->center->name : heads->offset->name,
+                       heads->center ? "offset" : "center");
+    PM_TRY(check_head(heads->center, "centres of instances", batch, 1));
+    PM_TRY(check_head(heads->offset, "offsets to them", batch, 2));
+    PM_TRY(check_head(heads->edge, "edges", batch, 0));
+out:
+    return err;
 }
 
 /* What instances need beside their heads. */
@@ -268,12 +290,14 @@ static void add_loss(struct pm_net *net, const char *name, struct pm_node *logit
 {
     const struct pm_shape size = labels->out_shape;
     struct pm_str options = { 0 };
+    struct pm_node *weights;
     char enlarged[64];
 
     snprintf(enlarged, sizeof enlarged, "%s_logits", name);
     logits = pm_segmentation_resized(net, enlarged, logits, size.dim[1], size.dim[2], "bilinear");
     add_options(s, &options);
-    pm_net_add_many(net, name, (struct pm_node *[]){ logits, labels }, 2,
+    weights = pm_segmentation_pixel_weights(net, s);
+    pm_net_add_many(net, name, (struct pm_node *[]){ logits, labels, weights }, weights ? 3 : 2,
                     "softmax_cross_entropy %s", options.text);
     pm_str_free(&options);
 }
@@ -291,6 +315,8 @@ static void add_losses(struct pm_net *net, const struct pm_heads *heads, const s
         snprintf(name, sizeof name, "loss_scale_%d", i + 1);
         add_loss(net, name, heads->scale_logits[i], labels, s);
     }
+    if (s->pixels.instance.on)
+        pm_segmentation_instance_losses(net, heads, s);
     if (heads->edge)
         pm_segmentation_edge_loss(net, heads->edge, s);
 }
@@ -304,6 +330,7 @@ struct seeing {
     const struct pm_setup *setup;
     int height, width;
     struct pm_node **edges; /* probabilities of edges, the looks' sum; NULL there: none yet */
+    struct pm_instance_maps *instances; /* the looks' sums */
 };
 /* One of several; scaled and mirrored, or not. */
 struct look {
@@ -338,6 +365,10 @@ static int see(const struct seeing *v, const struct look *look, struct pm_node *
     PM_TRY(v->maker->heads(v->maker->ctx, net, x, &heads));
     if (heads.edge)
         pm_segmentation_edge_look(net, heads.edge, look->mirrored, v->height, v->width, v->edges);
+    if (v->setup->pixels.instance.on)
+        pm_segmentation_instance_look(net, &heads, &(struct pm_segmentation_view){
+            look->scale, look->mirrored, v->height, v->width, x->out_shape.dim[1] }, v->setup,
+                                      v->instances);
     x = heads.logits;
     if (look->mirrored)
         x = pm_net_add(net, "logits_mirrored_back", x, "flip");
@@ -431,7 +462,8 @@ static int add_outputs(struct pm_net *net, struct pm_node *images, const struct 
 {
     const struct pm_shape size = images->out_shape;
     struct pm_node *x = NULL, *small = NULL, *edges = NULL, *classes;
-    const struct seeing v = { net, images, maker, s, size.dim[1], size.dim[2], &edges };
+    struct pm_instance_maps instances = { 0 };
+    const struct seeing v = { net, images, maker, s, size.dim[1], size.dim[2], &edges, &instances };
     int count = 0, err = PM_OK;
 
     if (sees_once(&s->pixels))
@@ -448,6 +480,9 @@ static int add_outputs(struct pm_net *net, struct pm_node *images, const struct 
         out->node[1] = classes->name;
         out->count = 2;
     }
+    if (instances.center)
+        pm_segmentation_instance_outputs(net, &instances, count, use == PM_USE_EXPORT
+                                             ? NULL : add_probabilities(&v, x, small, count), out);
     if (edges)
         pm_segmentation_edge_outputs(net, edges, count, use, out);
     err = net->error;

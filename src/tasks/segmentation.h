@@ -34,6 +34,27 @@ int pm_segmentation_instances(const struct pm_example *e, const struct pm_setup 
 int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struct pm_instance_map *m,
                                    const struct pm_image8 *im, const struct pm_draws *draws,
                                    const char *where, const int32_t *labels, void *const *out);
+/* segmentation_heads.c. What training adds for heads of instances, and the weights of pixels in the loss
+ * of the classes, or NULL. */
+void pm_segmentation_instance_losses(struct pm_net *net, const struct pm_heads *heads,
+                                     const struct pm_setup *s);
+struct pm_node *pm_segmentation_pixel_weights(struct pm_net *net, const struct pm_setup *s);
+/* How a net saw the pictures, height x width: scaled (0: not) to seen_height, and mirrored, or not. */
+struct pm_segmentation_view {
+    float scale;
+    bool mirrored;
+    int height, width, seen_height;
+};
+/* Sums over the looks so far, zeroed before the first. */
+struct pm_instance_maps { struct pm_node *center, *offset; };
+void pm_segmentation_instance_look(struct pm_net *net, const struct pm_heads *heads,
+                                   const struct pm_segmentation_view *v, const struct pm_setup *s,
+                                   struct pm_instance_maps *sum);
+/* What comes out of `looks` of them (0: one), behind the outputs that are there: the probabilities of
+ * classes (NULL: they are there), heat [n, h, w, 1], offsets in the pictures' pixels [n, h, w, 2]. EVAL's
+ * and PREDICT's are outputs 1, 2 and 3. */
+void pm_segmentation_instance_outputs(struct pm_net *net, const struct pm_instance_maps *sum, int looks,
+                                      struct pm_node *probabilities, struct pm_outputs *out);
 /* Where evaluation puts a picture of this size into the input. */
 int pm_segmentation_place(const struct pm_setup *s, int height, int width, const char *where,
                           struct pm_framing *out);

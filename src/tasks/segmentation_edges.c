@@ -50,8 +50,7 @@ void pm_segmentation_edge_look(struct pm_net *net, struct pm_node *edge, bool mi
 
 int pm_segmentation_edge_output(const struct pm_setup *s)
 {
-    (void)s;
-    return 1;
+    return s->pixels.instance.on ? 4 : 1;
 }
 
 void pm_segmentation_edge_outputs(struct pm_net *net, struct pm_node *sum, int looks,

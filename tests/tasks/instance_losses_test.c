@@ -1,0 +1,246 @@
+/* What a net with heads of instances is trained by, on every device: losses and gradients of the heads'
+ * maps beside tests/golden/instance_losses.json (instance_losses.py writes it). */
+#include <pumice/plan.h>
+#include <pumice/task.h>
+
+#include "device/drivers.h"
+
+#include <cjson/cJSON.h>
+
+enum { N = 2, H = 17, W = 25, MAP_H = 5, MAP_W = 7, CLASSES = 3, MAP = N * MAP_H * MAP_W, ALL = N * H * W };
+
+/* ---- values, as the script makes them ---------------------------------------------------- */
+
+static uint32_t at;
+
+static int number(void)
+{
+    at = (at * 1103515245u + 12345u) & 0x7fffffffu;
+    return (int)(at >> 16);
+}
+
+static struct {
+    float semantic[MAP * CLASSES], center[MAP], offset[MAP * 2];
+} maps;
+static struct {
+    int32_t labels[ALL];
+    float center[ALL], center_weight[ALL], offset[2 * ALL], offset_weight[2 * ALL], semantic_weight[ALL];
+} fields;
+
+static void draw(float *out, int count, float divisor, float minus)
+{
+    for (int i = 0; i < count; i++)
+        out[i] = (float)number() / divisor - minus;
+}
+
+static void make_values(void)
+{
+    at = 7;
+    draw(maps.semantic, MAP * CLASSES, 8192, 2);
+    draw(maps.center, MAP, 16384, 0.5f);
+    draw(maps.offset, MAP * 2, 4096, 4);
+    for (int i = 0; i < ALL; i++) {
+        const int v = number() % 4;
+        fields.labels[i] = v == 3 ? 255 : v;
+    }
+    draw(fields.center, ALL, 32768, 0);
+    for (int i = 0; i < ALL; i++)
+        fields.center_weight[i] = number() % 4 != 0;
+    draw(fields.offset, 2 * ALL, 1024, 16);
+    for (int i = 0; i < ALL; i++)
+        fields.offset_weight[2 * i] = fields.offset_weight[2 * i + 1] = (float)(number() % 2);
+    for (int i = 0; i < ALL; i++)
+        fields.semantic_weight[i] = (float)(1 + number() % 2 * 2);
+}
+
+/* ---- a net that is its heads ------------------------------------------------------------- */
+
+static const struct { const char *name; const void *values; size_t size; } inputs[] = {
+    { "labels", fields.labels, sizeof fields.labels },
+    { "center", fields.center, sizeof fields.center },
+    { "center_weight", fields.center_weight, sizeof fields.center_weight },
+    { "offset", fields.offset, sizeof fields.offset },
+    { "offset_weight", fields.offset_weight, sizeof fields.offset_weight },
+    { "semantic_weight", fields.semantic_weight, sizeof fields.semantic_weight },
+};
+
+static struct pm_node *head(struct pm_net *net, const char *name, int channels)
+{
+    return pm_net_add(net, name, net->nodes[0], "parameter shape=[%d,%d,%d,%d]", N, MAP_H, MAP_W,
+                      channels);
+}
+
+static struct pm_net *build(const struct pm_setup *s)
+{
+    const struct pm_task_row *task = pm_task_find("segmentation");
+    struct pm_net *net = pm_net_create();
+    struct pm_field list[PM_MAX_FIELDS];
+    const int count = task->fields(s, true, list);
+
+    if (count < 0)
+        fail_msg("%s", pm_error_text());
+    pm_net_input(net, "images", PM_SHAPE1(1), PM_F32);
+    const struct pm_heads heads = { .logits = head(net, "net/semantic", CLASSES),
+                                    .center = head(net, "net/center", 1),
+                                    .offset = head(net, "net/offset", 2) };
+    for (int i = 1; i < count; i++) {
+        struct pm_shape shape = { .rank = list[i].shape.rank + 1, .dim = { N } };
+
+        memcpy(shape.dim + 1, list[i].shape.dim, (size_t)list[i].shape.rank * sizeof *shape.dim);
+        pm_net_input(net, list[i].name, shape, list[i].type);
+    }
+    task->add_loss(net, &heads, s);
+    ok(net->error);
+    return net;
+}
+
+static const cJSON *get(const cJSON *o, const char *key)
+{
+    const cJSON *v = cJSON_GetObjectItem(o, key);
+
+    assert_non_null(v);
+    return v;
+}
+
+/* ---- beside the golden ------------------------------------------------------------------- */
+
+static void check_losses(const struct pm_plan *plan, const cJSON *want)
+{
+    static const char *const names[] = { "loss", "loss_center", "loss_offset" };
+    struct pm_loss_part parts[PM_MAX_LOSSES];
+    const int count = pm_plan_losses(plan, 0, parts);
+    double total = 0;
+
+    assert_int_equal(count, 3);
+    for (int k = 0; k < 3; k++) {
+        const double v = cJSON_GetArrayItem(want, k)->valuedouble;
+
+        total += v;
+        assert_string_equal(parts[k].name, names[k]);
+        if (!(fabs(parts[k].value - v) <= 2e-6 * v))
+            fail_msg("%s: %.9g, not %.9g", names[k], parts[k].value, v);
+    }
+    assert_true(fabs(pm_plan_loss(plan, 0) - total) <= 2e-6 * total);
+}
+
+static void check_gradient(const struct pm_variables *v, const char *grads, const char *name,
+                           const cJSON *want)
+{
+    char full[64];
+    double largest = 0;
+    int at_variable = -1, i = 0;
+
+    snprintf(full, sizeof full, "net/%s/values", name);
+    for (int k = 0; k < v->count; k++)
+        at_variable = strcmp(v->list[k].name, full) == 0 ? k : at_variable;
+    assert_true(at_variable >= 0);
+    const float *got = (const float *)(const void *)(grads + v->offset[at_variable]);
+    for (const cJSON *c = want->child; c; c = c->next)
+        largest = fabs(c->valuedouble) > largest ? fabs(c->valuedouble) : largest;
+    for (const cJSON *c = want->child; c; c = c->next, i++)
+        if (!(fabs(got[i] - c->valuedouble) <= 1e-5 * largest))
+            fail_msg("gradient %d of %s: %.9g, not %.9g", i, name, got[i], c->valuedouble);
+    assert_int_equal((size_t)i, pm_shape_count(v->list[at_variable].shape));
+}
+
+static void run(struct pm_device *d, struct pm_net *net, const cJSON *want)
+{
+    static const char *const names[] = { "semantic", "center", "offset" };
+    const float *const values[] = { maps.semantic, maps.center, maps.offset };
+    const struct pm_plan_options options = { .name = "train", .train = true, .slots = 1,
+                                             .loss_share = 1, .micro_batches = 1 };
+    struct pm_variables *v = NULL;
+    struct pm_plan *plan = NULL;
+    char *grads;
+
+    ok(pm_variables_create(d, net, true, NULL, &v));
+    ok(pm_variables_allocate(v));
+    ok(pm_variables_init(v, 1, NULL));
+    assert_int_equal(v->count, 3);
+    for (int i = 0; i < 3; i++)
+        ok(pm_variables_write(v, i, -1, values[i]));
+    ok(pm_plan_create(net, d, v, &options, &plan));
+    ok(pm_plan_load(plan));
+    for (size_t i = 0; i < PM_COUNT(inputs); i++)
+        if (pm_net_find(net, inputs[i].name))
+            memcpy(pm_plan_input(plan, 0, inputs[i].name, 0), inputs[i].values, inputs[i].size);
+    *pm_plan_step(plan, 0) = (struct pm_step){ .loss_scale = 1 };
+    ok(pm_plan_submit(plan, 0));
+    ok(pm_plan_wait(plan, 0));
+    check_losses(plan, get(want, "losses"));
+    grads = pm_malloc(v->gradient_bytes);
+    ok(pm_buffer_read(d, v->grads, 0, grads, v->gradient_bytes));
+    for (int i = 0; i < 3; i++)
+        check_gradient(v, grads, names[i], get(get(want, "gradients"), names[i]));
+    pm_free(grads);
+    pm_plan_destroy(&plan);
+    pm_variables_destroy(&v);
+}
+
+static void run_case(struct pm_device *d, const cJSON *want)
+{
+    static const int things[] = { 1 };
+    const struct pm_preprocessing *p = pm_preprocessing_find("deeplab");
+    struct pm_config_loss loss = {
+        .upsample_logits = true, .top_k_percent = (float)get(want, "top_k_percent")->valuedouble,
+        .normalize = cJSON_IsTrue(get(want, "by_k")) ? PM_NORMALIZE_TOP_K : PM_NORMALIZE_KEPT_PIXELS,
+        .center_weight = (float)get(want, "center_weight")->valuedouble,
+        .offset_weight = (float)get(want, "offset_weight")->valuedouble,
+    };
+    const struct pm_setup s = {
+        .height = H, .width = W, .eval_height = H, .eval_width = W, .channels = 3,
+        .num_classes = CLASSES, .preprocessing = p, .aux_weight = NAN,
+        .pixels = { .ignore_label = 255, .label_height = H, .label_width = W, .upsample_logits = true,
+                    .predict_upsampled = true, .loss = &loss,
+                    .instance = { .on = true, .things = { 1, things }, .label_divisor = 1000 } },
+    };
+    struct pm_setup of = s;
+
+    of.pixels.instance.mode = strcmp(get(want, "mode")->valuestring, "seed4") == 0
+                                  ? PM_INSTANCE_SEED4 : PM_INSTANCE_REFERENCE;
+    /* The weights that are the mode's own need not be given. */
+    if (loss.center_weight == (of.pixels.instance.mode ? 1 : 200))
+        loss.center_weight = loss.offset_weight = NAN;
+    struct pm_net *net = build(&of);
+    run(d, net, want);
+    pm_net_destroy(&net);
+}
+
+static void golden(void **state)
+{
+    const char *source = getenv("PUMICE_SOURCE");
+    struct pm_device_info *list;
+    char path[1024], *text = NULL;
+    size_t count;
+    int cases = 0;
+
+    (void)state;
+    make_values();
+    snprintf(path, sizeof path, "%s/tests/golden/instance_losses.json", source ? source : ".");
+    if (pm_file_read(path, &text, NULL) < 0)
+        fail_msg("%s", pm_error_text());
+    cJSON *all = cJSON_Parse(text);
+    ok(pm_device_list(&list, &count));
+    for (size_t i = 0; i < count; i++) {
+        struct pm_device *d = NULL;
+
+        if (!list[i].usable)
+            continue;
+        ok(pm_device_open(&list[i], &(struct pm_device_options){ .threads = 1 }, &d));
+        for (const cJSON *c = get(all, "cases")->child; c; c = c->next, cases++)
+            run_case(d, c);
+        pm_device_close(&d);
+    }
+    assert_true(cases >= 4);
+    pm_free(list);
+    cJSON_Delete(all);
+    pm_free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden) };
+
+    use_software_drivers();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
