@@ -357,6 +357,17 @@ out:
     return err;
 }
 
+/* DeepLab's polynomial falls over the whole run, Slim's over two epochs. */
+static void settle_schedule(struct pm_config *c)
+{
+    const cJSON *section = cJSON_GetObjectItemCaseSensitive(c->tree, "schedule");
+    const cJSON *epochs = cJSON_GetObjectItemCaseSensitive(section, "num_epochs_per_decay");
+
+    if (c->task == PM_TASK_SEGMENTATION && c->schedule.policy == PM_POLICY_POLYNOMIAL &&
+        (!epochs || cJSON_IsNull(epochs)))
+        c->schedule.num_epochs_per_decay = 0;
+}
+
 static int read_multipliers(struct pm_config *c)
 {
     /* Segmentation's, as DeepLab's training doubles the gradients of biases. */
@@ -402,6 +413,7 @@ static int read_all(const struct load *l)
         PM_TRY(read_section(l, s));
     PM_TRY(read_devices(c));
     PM_TRY(read_multipliers(c));
+    settle_schedule(c);
     PM_TRY(choose_row(l, pm_config_section_find("model", 5), c->model.name));
     if (!c->input.preprocessing && c->model_row)
         c->input.preprocessing = c->model_row->preprocessing;

@@ -130,7 +130,8 @@ static const struct pm_opt schedule[] = {
     PM_INT64(pm_config_schedule, decay_steps, 0, 0, LARGEST,
              "steps of one decay; 0 = from num_epochs_per_decay; cosine: all of the run"),
     PM_DOUBLE(pm_config_schedule, num_epochs_per_decay, 2, 0, 1e9,
-              "epochs of one decay, where decay_steps is 0; polynomial: 0 = all of the run"),
+              "epochs of one decay, where decay_steps is 0; polynomial: 0 = all of the run, "
+              "segmentation's default"),
     PM_DOUBLE(pm_config_schedule, decay_factor, 0.94, 0, 1, "exponential: factor of one decay"),
     PM_BOOL(pm_config_schedule, staircase, true, "exponential: decay in whole steps of the factor"),
     PM_DOUBLE(pm_config_schedule, end_lr, 0.0001, 0, 1000,

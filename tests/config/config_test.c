@@ -131,8 +131,6 @@ static void values(void **state)
     pm_config_destroy(&c);
 }
 
-/* Text (model.name is given unless the text has a model), and a part of the message it must give.
- */
 /* Biases learn twice as fast, unless the config has factors of its own. */
 static void segmentation_doubles_biases(void **state)
 {
@@ -157,6 +155,37 @@ static void segmentation_doubles_biases(void **state)
     }
 }
 
+/* DeepLab's polynomial, unless the config says how long it is. */
+static void segmentation_falls_over_the_run(void **state)
+{
+    static const struct {
+        const char *text;
+        double epochs;
+    } cases[] = {
+        { "{\"task\": \"segmentation\", \"model\": {\"layers\": []}, "
+          "\"schedule\": {\"policy\": \"polynomial\"}}", 0 },
+        { "{\"task\": \"segmentation\", \"model\": {\"layers\": []}, "
+          "\"schedule\": {\"policy\": \"polynomial\", \"num_epochs_per_decay\": 2}}", 2 },
+        { "{\"task\": \"segmentation\", \"model\": {\"layers\": []}}", 2 },
+        { "{\"model\": {\"layers\": []}, \"schedule\": {\"policy\": \"polynomial\"}}", 2 },
+    };
+    (void)state;
+
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        struct pm_config *c = NULL;
+        if (pm_config_parse("t.json", cases[i].text, NULL, 0, &rows, &c) < 0)
+            fail_msg("%s", pm_error_text());
+        assert_true(c->schedule.num_epochs_per_decay == cases[i].epochs);
+        cJSON *dump = pm_config_dump(c);
+        const cJSON *schedule = cJSON_GetObjectItem(dump, "schedule");
+        assert_true(cJSON_GetObjectItem(schedule, "num_epochs_per_decay")->valuedouble ==
+                    cases[i].epochs);
+        cJSON_Delete(dump);
+        pm_config_destroy(&c);
+    }
+}
+
+/* Text (model.name is given unless the text has a model), and a part of the message it must give. */
 static void messages(void **state)
 {
     static const struct {
@@ -526,6 +555,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),  cmocka_unit_test(values),  cmocka_unit_test(messages),
         cmocka_unit_test(segmentation_doubles_biases),
+        cmocka_unit_test(segmentation_falls_over_the_run),
         cmocka_unit_test(overrides), cmocka_unit_test(bases),   cmocka_unit_test(left_behind),
         cmocka_unit_test(keys_of_other_tasks),
         cmocka_unit_test(dump),      cmocka_unit_test(no_rows), cmocka_unit_test(reference),
