@@ -352,6 +352,27 @@ def cocos():
     yield "cut", json.dumps(good).encode()[:150]
 
 
+def panoptics():
+    kinds = [{"id": 3, "name": "person", "isthing": 1}, {"id": 90, "name": "sky", "isthing": 0}]
+    segments = [{"id": i, "category_id": 3 if i % 2 else 90, "iscrowd": int(i == 5), "area": 1, "bbox": [0, 0, 1, 1]}
+                for i in range(12, 0, -1)]
+    one = {"image_id": "x", "file_name": "a.png", "segments_info": segments}
+    good = {"images": [{"id": "x", "file_name": "a.png", "height": 3}], "annotations": [one], "categories": kinds}
+    yield "good", json.dumps(good).encode()
+    yield "order", json.dumps(dict(reversed(good.items())), indent=1).encode()
+    yield "numbers", json.dumps({**good, "images": [{"id": 7, "file_name": "a.png"}],
+                                 "annotations": [{**one, "image_id": 7}]}).encode()
+    yield "map", json.dumps(good).encode() + b"\1" + png(4, 3, 2)
+    yield "alpha", json.dumps(good).encode() + b"\1" + png(4, 3, 6)
+    yield "palette", json.dumps(good).encode() + b"\1" + png(4, 3, 3, extra=chunk(b"PLTE", bytes(768)))
+    yield "none", json.dumps({**good, "annotations": [{**one, "segments_info": []}]}).encode()
+    yield "unknown", json.dumps({**good, "annotations": [{**one, "segments_info": segments[3:]}]}).encode()
+    yield "double", json.dumps({**good, "annotations": [{**one, "segments_info": segments * 2}] * 2}).encode()
+    yield "kinds", json.dumps({**good, "categories": [{"id": i, "name": "", "isthing": 1} for i in range(256)]}).encode()
+    yield "up", json.dumps({**good, "images": [{"id": "x", "file_name": "../a"}]}).encode()
+    yield "cut", json.dumps(good).encode()[:200]
+
+
 def imagenets():
     words, boxes = b"a\tA, one\nb c\ttwo\n", b"1.JPEG,0,0.5,1,1\n2.JPEG,1.5,-1,0,0\n1.JPEG,0,0,0,0\n"
     yield "good", b"\1" + b"\1".join([b"a\nb c\n", words, boxes, b"a\n"])
@@ -602,7 +623,7 @@ def main():
     seeds = {"example": examples(), "tfrecord": tfrecords(), "image": images(), "label": labels(),
              "mnist": mnists(), "cifar10": cifars(), "safetensors": safetensors(), "net_json": nets(),
              "config": configs(project), "json": jsons(project), "dataset": datasets(),
-             "run": runs(), "report": reports(), "verdicts": verdicts(), "coco": cocos(),
+             "run": runs(), "report": reports(), "verdicts": verdicts(), "coco": cocos(), "panoptic": panoptics(),
              "imagenet": imagenets(), "pairs": pairs(), "torch": torches(project),
              "onnx": onnxs(), "onnx_import": onnx_nets(), "tf_checkpoint": tf_checkpoints(project)}
     for target, files in seeds.items():

@@ -1,20 +1,26 @@
 /* cityscapes_segmentation: street scenes with the 19 classes that Cityscapes evaluates. A map is what the
  * picture has of, in this order: labelTrainIds (as it is), labelIds, instanceIds (a number of 1000 or more
  * is 1000 x labelId + instance); the latter two are brought to train ids, what has none to 255. Sorted by
- * city and name. train_extra belongs to the split train_coarse. */
+ * city and name. train_extra belongs to the split train_coarse.
+ *
+ * With instances=true records have a map of instances, too, of instanceIds: there instances count from 0
+ * and a group of things that are not told apart has its labelId alone. */
 #include <ctype.h>
 #include <string.h>
 
 #include "data/convert/pair_records.h"
 
-enum { CLASSES = PM_CITYSCAPES_CLASSES, IGNORE = 255 };
+enum { CLASSES = PM_CITYSCAPES_CLASSES, IGNORE = 255, FIRST_THING = 11 };
 struct cityscapes_cfg {
     const char *annotations;
+    bool instances;
     int num_shards, bad;
 };
 
 static const struct pm_opt opts[] = {
     PM_STRING(cityscapes_cfg, annotations, "gtFine", "folder of the maps: gtFine or gtCoarse"),
+    PM_BOOL(cityscapes_cfg, instances, false,
+            "records have maps of instances, of *_instanceIds.png, which every map needs then"),
     PM_INT(cityscapes_cfg, num_shards, 10, 1, 99999, "files of each split"),
     PM_OPT_BAD_PAIRS(cityscapes_cfg),
     { 0 },
@@ -40,6 +46,20 @@ static void fill_meaning(int kind, uint16_t *meaning)
     }
 }
 
+/* Of things: train id x 1000 + number from 1, or + 0 of a group. */
+static void fill_instances(uint16_t *meaning)
+{
+    const int wide = PM_INSTANCE_DIVISOR;
+
+    memset(meaning, 0, 65536 * sizeof *meaning);
+    for (int k = FIRST_THING; k < CLASSES; k++) {
+        meaning[pm_cityscapes_ids[k]] = (uint16_t)(k * wide);
+        for (int n = 0; n < wide; n++)
+            meaning[pm_cityscapes_ids[k] * wide + n] =
+                (uint16_t)(n + 1 < wide ? k * wide + n + 1 : PM_INSTANCE_TOO_MANY);
+    }
+}
+
 /* The first kind whose map of this picture is there, its path; KINDS and NULL without any. */
 static int find_map(struct pm_arena *a, const char *maps, const char *stem, const char *annotations,
                     const char **path)
@@ -59,6 +79,23 @@ struct listing {
     struct pm_segmentation *s;
     int kind; /* of the maps so far; KINDS: none yet */
 };
+
+/* The map of instances that goes with the map of the pair added last. 0: it is not there, which is told. */
+static int find_instances(struct pm_arena *a, const struct listing *l, const char *maps,
+                          const char *stem)
+{
+    struct pm_pair *p = &l->s->pair[l->s->count - 1];
+
+    if (!l->cfg->instances || !p->label)
+        return 1;
+    p->instances = pm_arena_printf(a, "%s/%s_%s_instanceIds.png", maps, stem, l->cfg->annotations);
+    if (pm_file_exists(p->instances))
+        return 1;
+    if (l->cfg->bad != PM_BAD_SKIP)
+        return pm_fail(PM_EDATA, "%s has no map of instances: %s is not there", p->image, p->instances);
+    PM_WARN("data", "passed over: %s has no %s", p->image, p->instances);
+    return 0;
+}
 
 static int list_city(struct pm_arena *a, struct listing *l, const char *split, const char *city)
 {
@@ -89,6 +126,9 @@ static int list_city(struct pm_arena *a, struct listing *l, const char *split, c
                            "of one kind", map, kinds[kind], kinds[l->kind]));
         l->kind = map ? kind : l->kind;
         pm_segmentation_add(l->s, files.item[i].path, map, stem);
+        const int whole = find_instances(a, l, maps, stem);
+        PM_TRY(whole);
+        l->s->count -= whole == 0;
     }
 out:
     pm_sources_free(&files);
@@ -148,6 +188,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     static const char *const folders[] = { "leftImg8bit", "imgsFine/leftImg8bit", NULL };
     struct listing l = { .cfg = config };
     struct pm_arena *a = pm_arena_create();
+    uint16_t *instances = pm_arena_alloc(a, 65536 * sizeof *instances);
     int err = PM_OK;
 
     l.s = pm_segmentation_create();
@@ -161,6 +202,10 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     l.s->bad = l.cfg->bad;
     pm_making_labels(m, names, CLASSES);
     pm_making_segmentation(m, IGNORE, "cityscapes");
+    if (l.cfg->instances)
+        pm_making_things(m, (const int[]){ 11, 12, 13, 14, 15, 16, 17, 18 }, CLASSES - FIRST_THING);
+    fill_instances(instances);
+    l.s->instance_meaning = instances;
     PM_TRY(convert_splits(a, &l, m));
 out:
     pm_segmentation_destroy(&l.s);
@@ -177,7 +222,8 @@ const struct pm_converter pm_converter_cityscapes_segmentation = {
               "train_fine, val_fine,\n"
               "test_fine (of gtCoarse: train_coarse with train_extra, val_coarse): "
               "train_fine-00000-of-00010.tfrecord. 255 is\n"
-              "ignored.",
+              "ignored. instances=true takes *_gtFine_instanceIds.png as maps of instances, too: people and\n"
+              "vehicles are told apart.",
     .opts = opts,
     .cfg_size = sizeof(struct cityscapes_cfg),
     .convert = convert,

@@ -112,6 +112,19 @@ int pm_json_number(struct pm_json_reader *r, double *out)
     return n == 0 || *end || !isfinite(*out) ? pm_json_reader_fail(r, "a number") : PM_OK;
 }
 
+int pm_json_whole(struct pm_json_reader *r, int64_t most, int64_t *out)
+{
+    double v = 0;
+    const int err = pm_json_number(r, &v);
+
+    if (err < 0)
+        return err;
+    if (!(v >= 0 && v <= (double)most) || v != (double)(int64_t)v)
+        return pm_json_reader_fail(r, "a whole number");
+    *out = (int64_t)v;
+    return PM_OK;
+}
+
 static size_t put_utf8(unsigned u, char *out)
 {
     if (u < 0x80) {
@@ -171,6 +184,12 @@ int pm_json_string(struct pm_json_reader *r)
     }
     r->text[n] = '\0';
     return PM_OK;
+}
+
+int pm_json_text(struct pm_json_reader *r)
+{
+    double v;
+    return peek(r) == '"' ? pm_json_string(r) : pm_json_number(r, &v);
 }
 
 int pm_json_skip(struct pm_json_reader *r)

@@ -25,8 +25,12 @@ int pm_json_member(struct pm_json_reader *r, size_t *n);
 /* 1: an item is next to read; 0 behind the ']'. */
 int pm_json_item(struct pm_json_reader *r, size_t *n);
 int pm_json_number(struct pm_json_reader *r, double *out);
+/* A whole number of 0..most. */
+int pm_json_whole(struct pm_json_reader *r, int64_t most, int64_t *out);
 /* Its text in r->text. Characters beyond ASCII by \u become UTF-8. */
 int pm_json_string(struct pm_json_reader *r);
+/* A string or a number, as text in r->text. */
+int pm_json_text(struct pm_json_reader *r);
 /* Passes over the next value, whatever it is. */
 int pm_json_skip(struct pm_json_reader *r);
 /* Takes the end of the file. */

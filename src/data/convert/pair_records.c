@@ -12,6 +12,7 @@ struct pm_segmentation *pm_segmentation_create(void)
 {
     struct pm_segmentation *s = pm_calloc(1, sizeof *s);
     s->ignore = 255;
+    s->divisor = PM_INSTANCE_DIVISOR;
     return s;
 }
 
@@ -27,7 +28,7 @@ void pm_segmentation_add(struct pm_segmentation *s, const char *image, const cha
                          const char *filename)
 {
     PM_GROW(s->pair, s->count, s->capacity);
-    s->pair[s->count++] = (struct pm_pair){ image, label, filename };
+    s->pair[s->count++] = (struct pm_pair){ .image = image, .label = label, .filename = filename };
 }
 
 /* ---- maps ----------------------------------------------------------------------------------- */
@@ -120,32 +121,95 @@ static void count_pixels(struct pm_segmentation *s, const struct pm_label *l)
     }
 }
 
+/* The stored numbers become ours; what is no instance of its pixel's class ends it, where the pixel counts. */
+static int mean_instances(const struct pm_segmentation *s, const char *path,
+                          const struct pm_label *classes, struct pm_label *out)
+{
+    const size_t width = (size_t)out->width, count = (size_t)out->height * width;
+
+    for (size_t i = 0; i < count; i++) {
+        const int stored = out->values[i], class = classes->values[i];
+        const int v = class == s->ignore ? 0 : s->instance_meaning[stored];
+
+        if (v == PM_INSTANCE_TOO_MANY)
+            return pm_fail(PM_EDATA, "%s: the instance %d at row %zu, column %zu is one too many of its "
+                           "class: there are at most %d", path, stored, i / width, i % width,
+                           s->divisor - 1);
+        if (v && v / s->divisor != class)
+            return pm_fail(PM_EDATA, "%s: the instance %d at row %zu, column %zu is of class %d, but the "
+                           "map of classes has %d there", path, stored, i / width, i % width,
+                           v / s->divisor, class);
+        out->values[i] = (uint16_t)v;
+    }
+    return PM_OK;
+}
+
+static int read_instances(const struct pm_segmentation *s, const struct pm_pair *p,
+                          const struct pm_label *classes, struct pm_label *out)
+{
+    int err = PM_OK;
+    char *data = NULL;
+    size_t size = 0;
+
+    PM_TRY(pm_file_read(p->instances, &data, &size));
+    PM_TRY(pm_label_decode(data, size, 0, p->instances, out));
+    if (out->height != classes->height || out->width != classes->width)
+        PM_TRY(pm_fail(PM_EDATA, "%s is %d x %d, but %s is %d x %d: they must be of one size",
+                       p->instances, out->height, out->width, p->label, classes->height,
+                       classes->width));
+    PM_TRY(mean_instances(s, p->instances, classes, out));
+out:
+    pm_free(data);
+    return err;
+}
+
+struct maps {
+    struct pm_label classes, instances;
+    char *data; /* the file of the classes where it is kept as it is; owned */
+    size_t size;
+    bool kept;
+};
+
+static int read_maps(const struct pm_segmentation *s, const struct pm_pair *p, struct maps *m)
+{
+    int err = PM_OK;
+
+    if (s->read)
+        return s->read(s->ctx, p, &m->classes, &m->instances);
+    PM_TRY(pm_file_read(p->label, &m->data, &m->size));
+    PM_TRY(read_map(s, m->data, m->size, p->label, &m->classes, &m->kept));
+    if (p->instances)
+        PM_TRY(read_instances(s, p, &m->classes, &m->instances));
+out:
+    return err;
+}
+
 static int add_map(struct pm_segmentation *s, const struct pm_pair *p, const struct pm_image8 *im,
                    struct pm_example_builder *b)
 {
     int err = PM_OK;
-    char *data = NULL;
     uint8_t *png = NULL;
-    size_t size = 0, png_size = 0;
-    struct pm_label map = { 0 };
-    bool kept = false;
+    size_t png_size = 0;
+    struct maps m = { .kept = false };
 
-    PM_TRY(pm_file_read(p->label, &data, &size));
-    PM_TRY(read_map(s, data, size, p->label, &map, &kept));
-    if (map.height != im->height || map.width != im->width)
+    PM_TRY(read_maps(s, p, &m));
+    if (m.classes.height != im->height || m.classes.width != im->width)
         PM_TRY(pm_fail(PM_EDATA, "%s is %d x %d, but its picture %s is %d x %d: they must be of one size",
-                       p->label, map.height, map.width, p->image, im->height, im->width));
-    PM_TRY(check_labels(s, &map, p->label));
-    if (!kept)
-        PM_TRY(pm_label_encode(&map, p->label, &png, &png_size));
-    pm_example_add_bytes(b, "image/segmentation/class/encoded", kept ? (uint8_t *)data : png,
-                         kept ? size : png_size);
+                       p->label, m.classes.height, m.classes.width, p->image, im->height, im->width));
+    PM_TRY(check_labels(s, &m.classes, p->label));
+    if (!m.kept)
+        PM_TRY(pm_label_encode(&m.classes, p->label, &png, &png_size));
+    pm_example_add_bytes(b, "image/segmentation/class/encoded", m.kept ? (uint8_t *)m.data : png,
+                         m.kept ? m.size : png_size);
     pm_add_text(b, "image/segmentation/class/format", "png");
-    count_pixels(s, &map);
+    if (m.instances.values)
+        PM_TRY(pm_making_instances(b, &m.instances, s->divisor, p->label));
+    count_pixels(s, &m.classes);
 out:
-    pm_label_free(&map);
+    pm_label_free(&m.classes);
+    pm_label_free(&m.instances);
     pm_free(png);
-    pm_free(data);
+    pm_free(m.data);
     return err;
 }
 

@@ -1,5 +1,6 @@
 /* pair_records, inside data/convert: what the converters of pictures with maps of labels share. They
- * write DeepLab's records: the picture's bytes as they are, the map as a grey PNG of 8 bits. */
+ * write DeepLab's records: the picture's bytes as they are, the map as a grey PNG of 8 bits; where there
+ * are maps of instances, these as grey PNGs of 16 bits. */
 #ifndef PUMICE_DATA_CONVERT_PAIR_RECORDS_H
 #define PUMICE_DATA_CONVERT_PAIR_RECORDS_H
 
@@ -10,7 +11,10 @@ struct pm_pair {
     const char *image;
     const char *label;    /* NULL: there is none, the record gets none */
     const char *filename; /* the record's image/filename */
+    const char *instances; /* the map of instances, or NULL */
+    const void *of;        /* what pm_segmentation.read knows it by */
 };
+enum { PM_INSTANCE_DIVISOR = 1000, PM_INSTANCE_TOO_MANY = 65535 };
 /* What a colour of a map means. */
 struct pm_colour {
     uint8_t rgb[3];
@@ -22,6 +26,14 @@ struct pm_segmentation {
     const uint32_t *order;    /* places in pair, or NULL: as listed */
     size_t first;             /* of order, or of the list: what is being written begins here */
     const uint16_t *meaning;  /* [65536] label of each stored number, or NULL: itself */
+    const uint16_t *instance_meaning; /* [65536] of maps of instances: class * 1000 + number of each
+                                       * stored one, 0, or PM_INSTANCE_TOO_MANY: the number is above 999 */
+    /* Reads the maps of a pair that are not stored so; NULL: all is as above. Called from several
+     * threads. instances: class * divisor + number; may be left without values. */
+    int (*read)(void *ctx, const struct pm_pair *p, struct pm_label *classes,
+                struct pm_label *instances);
+    void *ctx;
+    int divisor;
     const struct pm_colour *colours; /* of maps that are pictures of colours, or NULL: refused */
     int colours_count;
     bool colours_always;      /* for maps of every kind, not of RGB alone */

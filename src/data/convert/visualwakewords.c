@@ -59,19 +59,6 @@ struct coco {
 
 /* ---- the annotations ------------------------------------------------------------------------ */
 
-static int read_whole(struct pm_json_reader *r, int64_t most, int64_t *out)
-{
-    double v = 0;
-    const int err = pm_json_number(r, &v);
-
-    if (err < 0)
-        return err;
-    if (!(v >= 0 && v <= (double)most) || v != (double)(int64_t)v)
-        return pm_json_reader_fail(r, "a whole number");
-    *out = (int64_t)v;
-    return PM_OK;
-}
-
 static const int64_t most_id = (int64_t)1 << 53;
 
 static int read_image(struct pm_json_reader *r, struct coco *c)
@@ -84,11 +71,11 @@ static int read_image(struct pm_json_reader *r, struct coco *c)
     PM_TRY(pm_json_enter(r, '{'));
     while ((err = pm_json_member(r, &n)) == 1) {
         if (!strcmp(r->text, "id")) {
-            PM_TRY(read_whole(r, most_id, &im.id));
+            PM_TRY(pm_json_whole(r, most_id, &im.id));
         } else if (!strcmp(r->text, "height")) {
-            PM_TRY(read_whole(r, 1 << 20, &height));
+            PM_TRY(pm_json_whole(r, 1 << 20, &height));
         } else if (!strcmp(r->text, "width")) {
-            PM_TRY(read_whole(r, 1 << 20, &width));
+            PM_TRY(pm_json_whole(r, 1 << 20, &width));
         } else if (!strcmp(r->text, "file_name")) {
             PM_TRY(pm_json_string(r));
             im.name = pm_arena_strdup(c->arena, r->text);
@@ -132,9 +119,9 @@ static int read_object(struct pm_json_reader *r, struct coco *c)
     PM_TRY(pm_json_enter(r, '{'));
     while ((err = pm_json_member(r, &n)) == 1) {
         if (!strcmp(r->text, "image_id"))
-            PM_TRY(read_whole(r, most_id, &o.image));
+            PM_TRY(pm_json_whole(r, most_id, &o.image));
         else if (!strcmp(r->text, "category_id"))
-            PM_TRY(read_whole(r, most_id, &o.category));
+            PM_TRY(pm_json_whole(r, most_id, &o.category));
         else if (!strcmp(r->text, "area"))
             PM_TRY(pm_json_number(r, &o.area));
         else if (!strcmp(r->text, "bbox"))
@@ -161,7 +148,7 @@ static int read_category(struct pm_json_reader *r, struct coco *c, const char *w
     PM_TRY(pm_json_enter(r, '{'));
     while ((err = pm_json_member(r, &n)) == 1) {
         if (!strcmp(r->text, "id")) {
-            PM_TRY(read_whole(r, most_id, &id));
+            PM_TRY(pm_json_whole(r, most_id, &id));
         } else if (!strcmp(r->text, "name")) {
             PM_TRY(pm_json_string(r));
             this_one = !strcmp(r->text, wanted);

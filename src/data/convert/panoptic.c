@@ -1,0 +1,328 @@
+/* panoptic: COCO's format of panoptic data, Cityscapes' own included: of each picture a PNG whose colours
+ * are ids of segments, R + 256 G + 65536 B, 0 where there is none, and a JSON file that says of which
+ * category a segment is. Classes are the categories in their order there. Segments of things become
+ * instances, counted from 1 in each class in the order of their ids; crowds of things have no number;
+ * pixels without a segment and crowds of stuff are ignored.
+ *
+ * Instances are class * 1000 + number where all things' fit 16 bits, else (as with COCO's 80) class * 256
+ * + number. */
+#include <string.h>
+
+#include "data/convert/pair_records.h"
+#include "data/convert/panoptic_json.h"
+
+enum { IGNORE = 255, SMALL_DIVISOR = 256 };
+struct panoptic_cfg {
+    const char *annotations, *maps, *images, *split;
+    int num_shards, bad;
+};
+
+static const struct pm_opt opts[] = {
+    PM_STRING(panoptic_cfg, annotations, NULL,
+              "the JSON file, in SRC, where the layout is another one; then maps and images are needed"),
+    PM_STRING(panoptic_cfg, maps, NULL, "folder of its PNGs, in SRC"),
+    PM_STRING(panoptic_cfg, images, NULL, "folder of its pictures, in SRC"),
+    PM_STRING(panoptic_cfg, split, "train", "name of that split"),
+    PM_INT(panoptic_cfg, num_shards, 10, 1, 99999, "files of each split"),
+    PM_OPT_BAD_PAIRS(panoptic_cfg),
+    { 0 },
+};
+
+/* ---- pixels ------------------------------------------------------------------------------- */
+
+/* What the pixels of a segment become. */
+struct meaning {
+    uint32_t id;
+    uint16_t label, instance;
+};
+
+struct panoptic {
+    struct pm_panoptic json;
+    int divisor;
+};
+
+static int mean(const struct panoptic *p, const struct pm_panoptic_picture *from, const char *path,
+                struct meaning *out)
+{
+    int numbers[PM_MOST_PANOPTIC_CLASSES] = { 0 };
+
+    for (size_t i = 0; i < from->segments; i++) {
+        const struct pm_panoptic_segment *s = &from->segment[i];
+        const struct pm_panoptic_category *c = &p->json.category[s->label];
+
+        out[i] = (struct meaning){ s->id, s->crowd && !c->thing ? IGNORE : s->label, 0 };
+        if (!c->thing)
+            continue;
+        const int number = s->crowd ? 0 : ++numbers[s->label];
+        if (number >= p->divisor)
+            return pm_fail(PM_EDATA, "%s: has more than %d instances of %s, which is what its maps can "
+                           "tell apart", path, p->divisor - 1, c->name);
+        out[i].instance = (uint16_t)(s->label * p->divisor + number);
+    }
+    return PM_OK;
+}
+
+static const struct meaning *find(const struct meaning *m, size_t count, uint32_t id)
+{
+    size_t lo = 0, hi = count;
+
+    while (lo < hi) {
+        const size_t mid = (lo + hi) / 2;
+        if (m[mid].id == id)
+            return &m[mid];
+        if (m[mid].id < id)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return NULL;
+}
+
+static int translate(const struct pm_image8 *im, const struct meaning *m, size_t count,
+                     const char *path, struct pm_label *classes, struct pm_label *instances)
+{
+    static const struct meaning none = { 0, IGNORE, 0 };
+    const size_t pixels = (size_t)im->height * (size_t)im->width;
+    const struct meaning *s = &none;
+
+    for (size_t i = 0; i < pixels; i++) {
+        const uint8_t *rgb = im->pixels + 3 * i;
+        const uint32_t id = rgb[0] | (uint32_t)rgb[1] << 8 | (uint32_t)rgb[2] << 16;
+
+        if (id != s->id) /* neighbours are mostly alike */
+            s = id ? find(m, count, id) : &none;
+        if (!s)
+            return pm_fail(PM_EDATA, "%s: the segment %u at row %zu, column %zu is none of the %zu that "
+                           "the annotations list for it", path, id, i / (size_t)im->width,
+                           i % (size_t)im->width, count);
+        classes->values[i] = s->label;
+        instances->values[i] = s->instance;
+    }
+    return PM_OK;
+}
+
+/* pm_segmentation.read */
+static int read_pair(void *ctx, const struct pm_pair *pair, struct pm_label *classes,
+                     struct pm_label *instances)
+{
+    const struct panoptic *p = ctx;
+    const struct pm_panoptic_picture *from = pair->of;
+    struct meaning *m = pm_malloc((from->segments + 1) * sizeof *m);
+    struct pm_image8 im = { 0 };
+    char *data = NULL;
+    size_t size = 0;
+    int err = PM_OK;
+
+    PM_TRY(pm_file_read(pair->label, &data, &size));
+    if (size < 26 || memcmp(data + 1, "PNG", 3) || data[24] != 8 || (data[25] != 2 && data[25] != 6))
+        PM_TRY(pm_fail(PM_EDATA, "%s: is no PNG of colours with 8 bits each, as maps of segments are",
+                       pair->label));
+    PM_TRY(pm_image_decode(data, size, 3, 0, pair->label, &im));
+    const size_t pixels = (size_t)im.height * (size_t)im.width;
+    *classes = (struct pm_label){ im.height, im.width, pm_malloc(pixels * sizeof *classes->values) };
+    *instances = (struct pm_label){ im.height, im.width,
+                                    pm_malloc(pixels * sizeof *instances->values) };
+    PM_TRY(mean(p, from, pair->label, m));
+    PM_TRY(translate(&im, m, from->segments, pair->label, classes, instances));
+out:
+    pm_image_free(&im);
+    pm_free(data);
+    pm_free(m);
+    return err;
+}
+
+/* ---- splits ------------------------------------------------------------------------------- */
+
+/* Where a layout has a split; %s is its year. */
+static const struct place {
+    const char *json, *maps[2], *images[2], *split, *colormap;
+} places[] = {
+    { "annotations/panoptic_train%s.json", { "annotations/panoptic_train%s", "panoptic_train%s" },
+      { "train%s", "images/train%s" }, "train", NULL },
+    { "annotations/panoptic_val%s.json", { "annotations/panoptic_val%s", "panoptic_val%s" },
+      { "val%s", "images/val%s" }, "val", NULL },
+    { "gtFine/cityscapes_panoptic_train%s.json", { "gtFine/cityscapes_panoptic_train%s" },
+      { "leftImg8bit/train" }, "train_fine", "cityscapes" },
+    { "gtFine/cityscapes_panoptic_val%s.json", { "gtFine/cityscapes_panoptic_val%s" },
+      { "leftImg8bit/val" }, "val_fine", "cityscapes" },
+};
+static const char *const years[] = { "2017", "", "_trainId" };
+
+/* "a%sb" with the year in its place, under src. */
+static const char *with_year(struct pm_arena *a, const char *src, const char *text, const char *year)
+{
+    const char *at = strstr(text, "%s");
+
+    if (!at)
+        return pm_arena_printf(a, "%s/%s", src, text);
+    return pm_arena_printf(a, "%s/%.*s%s%s", src, (int)(at - text), text, year, at + 2);
+}
+
+static const char *first_folder(struct pm_arena *a, const char *src, const char *const names[2],
+                                const char *year)
+{
+    const char *first = with_year(a, src, names[0], year);
+    const char *second = names[1] ? with_year(a, src, names[1], year) : NULL;
+
+    return second && !pm_is_folder(first) && pm_is_folder(second) ? second : first;
+}
+
+/* The picture under its name, or as Cityscapes keeps it: in its city's folder, without _gtFine. */
+static const char *picture_path(struct pm_arena *a, const char *folder, const char *file)
+{
+    const char *plain = pm_arena_printf(a, "%s/%s", folder, file), *quality = strstr(file, "_gtFine");
+    const size_t city = strcspn(file, "_");
+
+    if (pm_file_exists(plain) || strchr(file, '/') || !file[city])
+        return plain;
+    const size_t head = quality ? (size_t)(quality - file) : strlen(file);
+    const char *other = pm_arena_printf(a, "%s/%.*s/%.*s%s", folder, (int)city, file, (int)head, file,
+                                        file + head + (quality ? strlen("_gtFine") : 0));
+    return pm_file_exists(other) ? other : plain;
+}
+
+struct writing {
+    const struct panoptic_cfg *cfg;
+    struct pm_making *m;
+    struct pm_panoptic_category *category; /* of the first split; owned */
+    int categories;
+};
+
+/* All splits count the same classes. */
+static int take_categories(struct writing *w, const struct pm_panoptic *json, const char *path)
+{
+    int err = PM_OK;
+
+    if (!w->category) {
+        const char *names[PM_MOST_PANOPTIC_CLASSES];
+        int things[PM_MOST_PANOPTIC_CLASSES], count = 0;
+        for (int i = 0; i < json->categories; i++) {
+            names[i] = json->category[i].name;
+            if (json->category[i].thing)
+                things[count++] = i;
+        }
+        pm_making_labels(w->m, names, json->categories);
+        pm_making_things(w->m, things, count);
+        w->categories = json->categories;
+        w->category = pm_malloc((size_t)w->categories * sizeof *w->category);
+        memcpy(w->category, json->category, (size_t)w->categories * sizeof *w->category);
+        return PM_OK;
+    }
+    bool same = w->categories == json->categories;
+    for (int i = 0; same && i < json->categories; i++)
+        same = w->category[i].id == json->category[i].id &&
+               w->category[i].thing == json->category[i].thing;
+    if (!same)
+        PM_TRY(pm_fail(PM_EDATA, "%s: its categories are not those of the split before", path));
+out:
+    return err;
+}
+
+/* 1000 where the largest instance of the last class of things fits. */
+static int divisor_of(const struct pm_panoptic *json)
+{
+    int last = 0;
+
+    for (int i = 0; i < json->categories; i++)
+        if (json->category[i].thing)
+            last = i;
+    return (last + 1) * PM_INSTANCE_DIVISOR <= 65536 ? PM_INSTANCE_DIVISOR : SMALL_DIVISOR;
+}
+
+static int write_split(struct writing *w, struct pm_arena *a, const char *json, const char *maps,
+                       const char *images, const char *split)
+{
+    struct pm_segmentation *s = pm_segmentation_create();
+    struct panoptic p = { .divisor = 0 };
+    int err = PM_OK;
+
+    PM_TRY(pm_panoptic_read(json, a, &p.json));
+    PM_TRY(take_categories(w, &p.json, json));
+    if (!pm_is_folder(maps) || !pm_is_folder(images))
+        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder, which %s needs", pm_is_folder(maps) ? images : maps,
+                       json));
+    p.divisor = divisor_of(&p.json);
+    for (size_t i = 0; i < p.json.pictures; i++) {
+        const struct pm_panoptic_picture *from = &p.json.picture[i];
+        const char *path = picture_path(a, images, from->file), *slash = strrchr(path, '/');
+
+        pm_segmentation_add(s, path, pm_arena_printf(a, "%s/%s", maps, from->map), slash + 1);
+        s->pair[s->count - 1].of = from;
+    }
+    s->read = read_pair;
+    s->ctx = &p;
+    s->divisor = p.divisor;
+    s->num_classes = p.json.categories;
+    s->ignore = IGNORE;
+    s->bad = w->cfg->bad;
+    PM_TRY(pm_segmentation_split(w->m, split, s, w->cfg->num_shards));
+out:
+    pm_panoptic_free(&p.json);
+    pm_segmentation_destroy(&s);
+    return err;
+}
+
+static int write_usual(struct writing *w, struct pm_arena *a, const char *src)
+{
+    const char *colormap = NULL;
+    int err = PM_OK, found = 0;
+
+    for (size_t i = 0; i < PM_COUNT(places); i++)
+        for (size_t k = 0; k < PM_COUNT(years); k++) {
+            const char *json = with_year(a, src, places[i].json, years[k]);
+
+            if (!pm_file_exists(json))
+                continue;
+            PM_TRY(write_split(w, a, json, first_folder(a, src, places[i].maps, years[k]),
+                               first_folder(a, src, places[i].images, years[k]), places[i].split));
+            colormap = places[i].colormap;
+            found++;
+            break;
+        }
+    if (!found)
+        PM_TRY(pm_fail(PM_EDATA, "%s: neither annotations/panoptic_{train,val}2017.json nor "
+                       "gtFine/cityscapes_panoptic_{train,val}.json in it: give annotations, maps and images",
+                       src));
+    pm_making_segmentation(w->m, IGNORE, colormap);
+out:
+    return err;
+}
+
+static int convert(const void *config, const char *src, struct pm_making *m)
+{
+    struct writing w = { .cfg = config, .m = m };
+    const struct panoptic_cfg *cfg = config;
+    struct pm_arena *a = pm_arena_create();
+    int err = PM_OK;
+
+    pm_making_segmentation(m, IGNORE, NULL);
+    if (!cfg->annotations && !cfg->maps && !cfg->images) {
+        PM_TRY(write_usual(&w, a, src));
+        goto out;
+    }
+    if (!cfg->annotations || !cfg->maps || !cfg->images)
+        PM_TRY(pm_fail(PM_ECONFIG, "panoptic: annotations, maps and images are needed together, %s is not "
+                       "given", !cfg->annotations ? "annotations" : !cfg->maps ? "maps" : "images"));
+    PM_TRY(write_split(&w, a, pm_arena_printf(a, "%s/%s", src, cfg->annotations),
+                       pm_arena_printf(a, "%s/%s", src, cfg->maps),
+                       pm_arena_printf(a, "%s/%s", src, cfg->images), cfg->split));
+out:
+    pm_free(w.category);
+    pm_arena_destroy(&a);
+    return err;
+}
+
+const struct pm_converter pm_converter_panoptic = {
+    .name = "panoptic",
+    .help = "COCO's or Cityscapes' panoptic maps: classes and instances",
+    .layout = "SRC/annotations/panoptic_{train,val}2017.json, folders of the same names with the maps, "
+              "SRC/{train,val}2017/*\n"
+              "with the pictures; or SRC/gtFine/cityscapes_panoptic_{train,val}.json and SRC/leftImg8bit. "
+              "A map is a PNG whose\n"
+              "colours are ids of segments, R + 256 G + 65536 B, 0 none. Splits train and val (train_fine, "
+              "val_fine):\n"
+              "train-00000-of-00010.tfrecord. Classes are the categories in their order; 255 is ignored.",
+    .opts = opts,
+    .cfg_size = sizeof(struct panoptic_cfg),
+    .convert = convert,
+};

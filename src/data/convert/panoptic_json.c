@@ -1,0 +1,313 @@
+/* panoptic_json: read in one pass, in whatever order the members stand; ids are put together after it.
+ * An id of a picture is a number or a text (Cityscapes). */
+#include "data/convert/panoptic_json.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/convert/json_reader.h"
+
+static const int64_t most_id = (int64_t)1 << 53;
+enum { MOST_SEGMENT = (1 << 24) - 1 };
+
+struct image {
+    const char *id, *file;
+};
+/* A segment as it stands there. */
+struct raw {
+    int64_t id, category;
+    bool crowd;
+};
+struct annotation {
+    const char *image, *map;
+    size_t first, count; /* its segments */
+};
+struct file {
+    const char *path;
+    struct pm_arena *arena;
+    struct pm_panoptic *out;
+    struct image *image; /* owned, as the next two */
+    size_t images, images_room;
+    struct raw *raw;
+    size_t raws, raws_room;
+    struct annotation *annotation;
+    size_t annotations, annotations_room;
+};
+
+/* ---- the file ----------------------------------------------------------------------------- */
+
+/* A file's name, which must lie in the folder. */
+static int read_name(struct pm_json_reader *r, struct file *f, const char **out)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_json_string(r));
+    if (!r->text[0] || r->text[0] == '/' || strstr(r->text, ".."))
+        PM_TRY(pm_json_reader_fail(r, "a file_name within the folder"));
+    *out = pm_arena_strdup(f->arena, r->text);
+out:
+    return err;
+}
+
+static int read_category(struct pm_json_reader *r, struct file *f)
+{
+    struct pm_panoptic_category c = { .id = -1 };
+    struct pm_panoptic *out = f->out;
+    int64_t thing = -1;
+    size_t n = 0;
+    int err = PM_OK;
+
+    PM_TRY(pm_json_enter(r, '{'));
+    while ((err = pm_json_member(r, &n)) == 1) {
+        if (!strcmp(r->text, "id"))
+            PM_TRY(pm_json_whole(r, most_id, &c.id));
+        else if (!strcmp(r->text, "isthing"))
+            PM_TRY(pm_json_whole(r, 1, &thing));
+        else if (!strcmp(r->text, "name"))
+            PM_TRY((err = pm_json_string(r), c.name = pm_arena_strdup(f->arena, r->text), err));
+        else
+            PM_TRY(pm_json_skip(r));
+    }
+    PM_TRY(err);
+    if (c.id < 0 || !c.name || thing < 0)
+        PM_TRY(pm_json_reader_fail(r, "a category with id, name and isthing"));
+    if (out->categories == PM_MOST_PANOPTIC_CLASSES)
+        PM_TRY(pm_json_reader_fail(r, "255 categories at most"));
+    for (int i = 0; i < out->categories; i++)
+        if (out->category[i].id == c.id)
+            PM_TRY(pm_json_reader_fail(r, "an id for each category"));
+    c.thing = thing != 0;
+    PM_GROW(out->category, out->categories, out->categories_room);
+    out->category[out->categories++] = c;
+out:
+    return err;
+}
+
+static int read_image(struct pm_json_reader *r, struct file *f)
+{
+    struct image im = { NULL, NULL };
+    size_t n = 0;
+    int err = PM_OK;
+
+    PM_TRY(pm_json_enter(r, '{'));
+    while ((err = pm_json_member(r, &n)) == 1) {
+        if (!strcmp(r->text, "id"))
+            PM_TRY((err = pm_json_text(r), im.id = pm_arena_strdup(f->arena, r->text), err));
+        else if (!strcmp(r->text, "file_name"))
+            PM_TRY(read_name(r, f, &im.file));
+        else
+            PM_TRY(pm_json_skip(r));
+    }
+    PM_TRY(err);
+    if (!im.id || !im.file)
+        PM_TRY(pm_json_reader_fail(r, "an image with id and file_name"));
+    PM_GROW(f->image, f->images, f->images_room);
+    f->image[f->images++] = im;
+out:
+    return err;
+}
+
+static int read_segment(struct pm_json_reader *r, struct file *f)
+{
+    struct raw s = { -1, -1, false };
+    int64_t crowd = 0;
+    size_t n = 0;
+    int err = PM_OK;
+
+    PM_TRY(pm_json_enter(r, '{'));
+    while ((err = pm_json_member(r, &n)) == 1) {
+        if (!strcmp(r->text, "id"))
+            PM_TRY(pm_json_whole(r, most_id, &s.id));
+        else if (!strcmp(r->text, "category_id"))
+            PM_TRY(pm_json_whole(r, most_id, &s.category));
+        else if (!strcmp(r->text, "iscrowd"))
+            PM_TRY(pm_json_whole(r, 1, &crowd));
+        else
+            PM_TRY(pm_json_skip(r));
+    }
+    PM_TRY(err);
+    if (s.id < 1 || s.id > MOST_SEGMENT || s.category < 0)
+        PM_TRY(pm_json_reader_fail(r, "a segment with an id of 1..16777215 and a category_id"));
+    s.crowd = crowd != 0;
+    PM_GROW(f->raw, f->raws, f->raws_room);
+    f->raw[f->raws++] = s;
+out:
+    return err;
+}
+
+static int read_segments(struct pm_json_reader *r, struct file *f)
+{
+    size_t n = 0;
+    int err = pm_json_enter(r, '[');
+
+    while (err == PM_OK && (err = pm_json_item(r, &n)) == 1)
+        err = read_segment(r, f);
+    return err;
+}
+
+static int read_annotation(struct pm_json_reader *r, struct file *f)
+{
+    struct annotation s = { .first = f->raws };
+    bool listed = false;
+    size_t n = 0;
+    int err = PM_OK;
+
+    PM_TRY(pm_json_enter(r, '{'));
+    while ((err = pm_json_member(r, &n)) == 1) {
+        if (!strcmp(r->text, "image_id"))
+            PM_TRY((err = pm_json_text(r), s.image = pm_arena_strdup(f->arena, r->text), err));
+        else if (!strcmp(r->text, "file_name"))
+            PM_TRY(read_name(r, f, &s.map));
+        else if (!strcmp(r->text, "segments_info") && !listed)
+            PM_TRY((listed = true, read_segments(r, f)));
+        else
+            PM_TRY(pm_json_skip(r));
+    }
+    PM_TRY(err);
+    if (!s.image || !s.map || !listed)
+        PM_TRY(pm_json_reader_fail(r, "an annotation with image_id, file_name and segments_info: is this a "
+                                      "file of panoptic annotations?"));
+    s.count = f->raws - s.first;
+    PM_GROW(f->annotation, f->annotations, f->annotations_room);
+    f->annotation[f->annotations++] = s;
+out:
+    return err;
+}
+
+static int read_list(struct pm_json_reader *r, struct file *f,
+                     int (*read)(struct pm_json_reader *r, struct file *f))
+{
+    size_t n = 0;
+    int err = pm_json_enter(r, '[');
+
+    while (err == PM_OK && (err = pm_json_item(r, &n)) == 1)
+        err = read(r, f);
+    return err;
+}
+
+static int read_all(struct file *f)
+{
+    struct pm_json_reader r = { .f = NULL };
+    size_t n = 0;
+    int err = PM_OK;
+
+    PM_TRY(pm_json_reader_open(f->path, &r));
+    PM_TRY(pm_json_enter(&r, '{'));
+    while ((err = pm_json_member(&r, &n)) == 1) {
+        if (!strcmp(r.text, "categories"))
+            PM_TRY(read_list(&r, f, read_category));
+        else if (!strcmp(r.text, "images"))
+            PM_TRY(read_list(&r, f, read_image));
+        else if (!strcmp(r.text, "annotations"))
+            PM_TRY(read_list(&r, f, read_annotation));
+        else
+            PM_TRY(pm_json_skip(&r));
+    }
+    PM_TRY(err);
+    PM_TRY(pm_json_end(&r));
+    if (!f->out->categories || !f->images || !f->annotations)
+        PM_TRY(pm_fail(PM_EDATA, "%s: %d categories, %zu images, %zu annotations: none of them may be "
+                       "missing", f->path, f->out->categories, f->images, f->annotations));
+out:
+    pm_json_reader_close(&r);
+    return err;
+}
+
+/* ---- what belongs together ---------------------------------------------------------------- */
+
+static int compare_images(const void *x, const void *y)
+{
+    return strcmp(((const struct image *)x)->id, ((const struct image *)y)->id);
+}
+
+static int compare_segments(const void *x, const void *y)
+{
+    const uint32_t a = ((const struct pm_panoptic_segment *)x)->id;
+    const uint32_t b = ((const struct pm_panoptic_segment *)y)->id;
+    return a < b ? -1 : a > b;
+}
+
+static int label_of(const struct file *f, const struct annotation *s, const struct raw *raw)
+{
+    for (int k = 0; k < f->out->categories; k++)
+        if (f->out->category[k].id == raw->category)
+            return k;
+    return pm_fail(PM_EDATA, "%s: segment %" PRId64 " of %s is of category %" PRId64 ", which is none of "
+                   "the %d categories", f->path, raw->id, s->map, raw->category, f->out->categories);
+}
+
+static int join_segments(struct file *f, const struct annotation *s)
+{
+    struct pm_panoptic_segment *to = f->out->segment + s->first;
+    int err = PM_OK;
+
+    for (size_t i = 0; i < s->count; i++) {
+        const struct raw *raw = &f->raw[s->first + i];
+        const int label = label_of(f, s, raw);
+
+        PM_TRY(label);
+        to[i] = (struct pm_panoptic_segment){ (uint32_t)raw->id, (uint16_t)label, raw->crowd };
+    }
+    err = PM_OK;
+    if (s->count)
+        qsort(to, s->count, sizeof *to, compare_segments);
+    for (size_t i = 1; i < s->count; i++)
+        if (to[i].id == to[i - 1].id)
+            PM_TRY(pm_fail(PM_EDATA, "%s: two segments of %s have the id %u", f->path, s->map, to[i].id));
+out:
+    return err;
+}
+
+static int join(struct file *f)
+{
+    struct pm_panoptic *out = f->out;
+    int err = PM_OK;
+
+    qsort(f->image, f->images, sizeof *f->image, compare_images);
+    for (size_t i = 1; i < f->images; i++)
+        if (!strcmp(f->image[i].id, f->image[i - 1].id))
+            PM_TRY(pm_fail(PM_EDATA, "%s: two images have the id %s", f->path, f->image[i].id));
+    out->segment = pm_malloc((f->raws + 1) * sizeof *out->segment);
+    out->segments = f->raws;
+    for (size_t i = 0; i < f->annotations; i++) {
+        const struct annotation *s = &f->annotation[i];
+        const struct image *im = bsearch(&(struct image){ s->image, NULL }, f->image, f->images,
+                                         sizeof *f->image, compare_images);
+
+        if (!im)
+            PM_TRY(pm_fail(PM_EDATA, "%s: %s is of the image %s, which is none of the %zu images", f->path,
+                           s->map, s->image, f->images));
+        PM_TRY(join_segments(f, s));
+        PM_GROW(out->picture, out->pictures, out->pictures_room);
+        out->picture[out->pictures++] = (struct pm_panoptic_picture){
+            im->file, s->map, out->segment + s->first, s->count };
+    }
+out:
+    return err;
+}
+
+int pm_panoptic_read(const char *path, struct pm_arena *a, struct pm_panoptic *out)
+{
+    struct file f = { .path = path, .arena = a, .out = out };
+    int err = PM_OK;
+
+    *out = (struct pm_panoptic){ 0 };
+    PM_TRY(read_all(&f));
+    PM_TRY(join(&f));
+out:
+    pm_free(f.image);
+    pm_free(f.raw);
+    pm_free(f.annotation);
+    if (err < 0)
+        pm_panoptic_free(out);
+    return err;
+}
+
+void pm_panoptic_free(struct pm_panoptic *p)
+{
+    pm_free(p->category);
+    pm_free(p->picture);
+    pm_free(p->segment);
+    *p = (struct pm_panoptic){ 0 };
+}

@@ -1,0 +1,315 @@
+/* The converters that make maps of instances: Cityscapes' instanceIds, and panoptic maps with their
+ * JSON, of COCO's layout and of Cityscapes'. */
+#include "pairs_common.h"
+
+/* Record i has this map of instances, of 16 bits; divisor 0: none is told. */
+static void assert_instances(const char *folder, const char *split, size_t count, size_t i,
+                             const uint16_t *want, int divisor)
+{
+    struct pm_dataset *d = opened(in_scratch(folder), split, count);
+    struct pm_example *e = example(d, i);
+    struct pm_label l = { 0 };
+    const uint8_t *data = NULL;
+    size_t size = 0;
+    int64_t told = 0;
+
+    assert_int_equal(pm_example_bytes(e, "image/segmentation/instance/encoded", &data, &size),
+                     want != NULL);
+    if (want) {
+        assert_text(e, "image/segmentation/instance/format", "png");
+        assert_int_equal(data[24], 16);
+        assert_int_equal(pm_label_decode(data, size, 0, split, &l), PM_OK);
+        assert_true(l.height == H && l.width == W);
+        for (int k = 0; k < H * W; k++)
+            if (l.values[k] != want[k])
+                fail_msg("%s %zu, pixel %d: %d, not %d", split, i, k, l.values[k], want[k]);
+        pm_label_free(&l);
+    }
+    assert_int_equal(pm_example_int(e, "image/segmentation/instance/divisor", &told), divisor > 0);
+    assert_int_equal(told, divisor);
+    pm_example_destroy(&e);
+    pm_dataset_close(&d);
+}
+
+static void assert_things(const char *folder, const char *split, size_t count, const int *want,
+                          int things)
+{
+    struct pm_dataset *d = opened(in_scratch(folder), split, count);
+    const struct pm_ints got = pm_dataset_get_info(d)->thing_classes;
+
+    assert_int_equal(got.count, things);
+    for (int i = 0; i < things; i++)
+        assert_int_equal(got.v[i], want[i]);
+    pm_dataset_close(&d);
+}
+
+/* ---- Cityscapes ---------------------------------------------------------------------------- */
+
+static void put_numbers(const char *name, const uint16_t *numbers)
+{
+    uint8_t rows[2 * H * W];
+
+    for (int i = 0; i < H * W; i++)
+        rows[2 * i] = (uint8_t)(numbers[i] >> 8), rows[2 * i + 1] = (uint8_t)numbers[i];
+    put_map(name, 16, 0, rows);
+}
+
+static void cityscapes(void **state)
+{
+    /* person 0, road, car 23, a group of cars, a caravan, void. */
+    static const uint16_t stored[] = { 24000, 7, 26023, 26, 29001, 3 };
+    static const uint8_t ids[] = { 24, 7, 26, 26, 29, 3 };
+    static const uint16_t classes[] = { 11, 0, 13, 13, 255, 255 };
+    static const uint16_t instances[] = { 11001, 0, 13024, 13000, 0, 0 };
+    static const uint16_t most[] = { 33998, 33997, 7, 7, 7, 7 }, over[] = { 33998, 33999, 7, 7, 7, 7 };
+    static const uint16_t of_most[] = { 18999, 18998, 0, 0, 0, 0 };
+    static const int things[] = { 11, 12, 13, 14, 15, 16, 17, 18 };
+    static const uint8_t other[] = { 24, 7, 27, 26, 29, 3 };
+
+    (void)state;
+    scratch_make();
+    put_picture("c/leftImg8bit/train/a/a_1_leftImg8bit.png", 9);
+    put_picture("c/leftImg8bit/train/a/a_2_leftImg8bit.png", 9);
+    put_picture("c/leftImg8bit/val/v/v_1_leftImg8bit.png", 9);
+    put_picture("c/leftImg8bit/test/t/t_1_leftImg8bit.png", 9);
+    put_map("c/gtFine/train/a/a_1_gtFine_labelIds.png", 8, 0, ids);
+    put_map("c/gtFine/train/a/a_2_gtFine_labelIds.png", 8, 0, ids);
+    put_numbers("c/gtFine/train/a/a_1_gtFine_instanceIds.png", stored);
+    put_numbers("c/gtFine/val/v/v_1_gtFine_instanceIds.png", most);
+    assert_fails(run_on("cityscapes_segmentation", "c", "d", "instances=true"), PM_EDATA,
+                 "a_2_leftImg8bit.png has no map of instances", "a_2_gtFine_instanceIds.png");
+    convert_ok("cityscapes_segmentation", "c", "d", "instances=true bad=skip");
+    assert_record("d", "train_fine", 1, 0, "a_1", classes);
+    assert_instances("d", "train_fine", 1, 0, instances, 0);
+    assert_instances("d", "val_fine", 1, 0, of_most, 0);
+    assert_instances("d", "test_fine", 1, 0, NULL, 0);
+    assert_things("d", "train_fine", 1, things, 8);
+    convert_ok("cityscapes_segmentation", "c", "e", NULL);
+    assert_instances("e", "train_fine", 2, 0, NULL, 0);
+    assert_things("e", "train_fine", 2, NULL, 0);
+    /* Another class there; too many; another size. */
+    put_map("c/gtFine/train/a/a_2_gtFine_labelIds.png", 8, 0, other);
+    put_numbers("c/gtFine/train/a/a_2_gtFine_instanceIds.png", stored);
+    assert_fails(run_on("cityscapes_segmentation", "c", "f", "instances=true"), PM_EDATA,
+                 "a_2_gtFine_instanceIds.png", "instance 26023 at row 0, column 2", "class 13",
+                 "has 14 there");
+    put_map("c/gtFine/train/a/a_2_gtFine_labelIds.png", 8, 0, ids);
+    const struct png small = png_of(1, 3, 16, 0, (const uint8_t[6]){ 0 });
+    assert_int_equal(pm_file_write(in_scratch("c/gtFine/train/a/a_2_gtFine_instanceIds.png"), small.bytes,
+                                   small.size), PM_OK);
+    assert_fails(run_on("cityscapes_segmentation", "c", "f", "instances=true"), PM_EDATA,
+                 "a_2_gtFine_instanceIds.png is 1 x 3", "a_2_gtFine_labelIds.png is 2 x 3");
+    put_numbers("c/gtFine/train/a/a_2_gtFine_instanceIds.png", stored);
+    put_numbers("c/gtFine/val/v/v_1_gtFine_instanceIds.png", over);
+    assert_fails(run_on("cityscapes_segmentation", "c", "f", "instances=true"), PM_EDATA,
+                 "v_1_gtFine_instanceIds.png", "33999 at row 0, column 1", "at most 999");
+    assert_only(3);
+    scratch_remove();
+}
+
+/* ---- panoptic ------------------------------------------------------------------------------ */
+
+/* A map of segments: one id a pixel. */
+static void put_segments(const char *name, const uint32_t *ids)
+{
+    uint8_t rows[3 * H * W];
+
+    for (int i = 0; i < H * W; i++)
+        for (int c = 0; c < 3; c++)
+            rows[3 * i + c] = (uint8_t)(ids[i] >> 8 * c);
+    put_map(name, 8, 2, rows);
+}
+
+static const char categories[] =
+    "\"categories\": [{\"id\": 3, \"name\": \"person\", \"isthing\": 1, \"supercategory\": \"x\"},"
+    " {\"isthing\": 0, \"id\": 90, \"name\": \"grass\"}, {\"id\": 7, \"name\": \"dog\", \"isthing\": 1}]";
+
+/* One picture of these segments, with the categories above. */
+static void put_annotations(const char *name, const char *image, const char *map, const char *segments)
+{
+    struct pm_str s = { 0 };
+    char folder[400];
+
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(name, '/') - name), name);
+    assert_int_equal(pm_make_folders(in_scratch(folder)), PM_OK);
+    pm_str_add(&s, "{\"info\": {\"a\": [1, {}]}, \"annotations\": [{\"segments_info\": [%s], \"image_id\": 12,"
+               " \"file_name\": \"%s\"}], %s, \"images\": [{\"file_name\": \"%s\", \"id\": 12}]}", segments, map,
+               categories, image);
+    put_text(name, s.text);
+    pm_str_free(&s);
+}
+
+static const uint32_t ids[] = { 5, 70000, 70000, 16777215, 0, 300 };
+static const char segments[] =
+    "{\"id\": 70000, \"category_id\": 3, \"iscrowd\": 0, \"bbox\": [0, 0, 1, 1], \"area\": 2},"
+    "{\"id\": 300, \"category_id\": 90}, {\"id\": 5, \"category_id\": 3, \"iscrowd\": 0},"
+    "{\"id\": 16777215, \"category_id\": 7, \"iscrowd\": 1}, {\"id\": 77, \"category_id\": 7}";
+/* Class 0 is a thing: its instances are below the divisor. */
+static const uint16_t labels[] = { 0, 0, 0, 2, 255, 1 }, instances[] = { 1, 2, 2, 2000, 0, 0 };
+
+static void coco(void **state)
+{
+    static const int things[] = { 0, 2 };
+
+    (void)state;
+    scratch_make();
+    put_picture("c/train2017/a.jpg", 9);
+    put_picture("c/images/val2017/b.png", 9);
+    put_segments("c/annotations/panoptic_train2017/a.png", ids);
+    put_segments("c/panoptic_val2017/b.png", ids);
+    put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "a.png", segments);
+    put_annotations("c/annotations/panoptic_val2017.json", "b.png", "b.png", segments);
+    convert_ok("panoptic", "c", "d", "num_shards=2");
+    assert_int_equal(access(in_scratch("d/train-00001-of-00002.tfrecord"), R_OK), 0);
+    assert_record("d", "train", 1, 0, "a.jpg", labels);
+    assert_instances("d", "train", 1, 0, instances, 0);
+    assert_instances("d", "val", 1, 0, instances, 0);
+    assert_things("d", "val", 1, things, 2);
+    assert_info("d", "train", 1, 3, 255, NULL, 2, "dog");
+    char *text = NULL;
+    assert_int_equal(pm_file_read(in_scratch("d/dataset.json"), &text, NULL), PM_OK);
+    assert_non_null(strstr(text, "\"train\": [3, 1, 1]"));
+    pm_free(text);
+    /* The same folders named one by one. */
+    convert_ok("panoptic", "c", "e", "annotations=annotations/panoptic_val2017.json maps=panoptic_val2017 "
+               "images=images/val2017 split=mine");
+    assert_instances("e", "mine", 1, 0, instances, 0);
+    assert_fails(run_on("panoptic", "c", "f", "annotations=a.json maps=b"), PM_ECONFIG, "images");
+    assert_fails(run_on("panoptic", "c/images", "f", NULL), PM_EDATA, "panoptic_{train,val}2017.json");
+    assert_only(3);
+    scratch_remove();
+}
+
+/* Ids of pictures are texts, pictures lie in their city's folder. */
+static void cityscapes_panoptic(void **state)
+{
+    static const char json[] =
+        "{\"images\": [{\"id\": \"a_1_2\", \"file_name\": \"a_1_2_gtFine_leftImg8bit.png\"}], %s, \"annotations\":"
+        " [{\"image_id\": \"a_1_2\", \"file_name\": \"a_1_2_gtFine_panoptic.png\", \"segments_info\": [%s]}]}";
+    struct pm_str s = { 0 };
+
+    (void)state;
+    scratch_make();
+    put_picture("c/leftImg8bit/val/a/a_1_2_leftImg8bit.png", 9);
+    put_segments("c/gtFine/cityscapes_panoptic_val/a_1_2_gtFine_panoptic.png", ids);
+    pm_str_add(&s, json, categories, segments);
+    put_text("c/gtFine/cityscapes_panoptic_val.json", s.text);
+    pm_str_free(&s);
+    convert_ok("panoptic", "c", "d", NULL);
+    assert_record("d", "val_fine", 1, 0, "a_1_2_leftImg8bit.png", labels);
+    assert_instances("d", "val_fine", 1, 0, instances, 0);
+    assert_info("d", "val_fine", 1, 3, 255, "cityscapes", 0, "person");
+    scratch_remove();
+}
+
+/* Where a thing's class times 1000 is beyond 16 bits, things are counted in multiples of 256. */
+static void many_classes(void **state)
+{
+    struct pm_str s = { 0 };
+    static const uint16_t want[] = { 64 * 256 + 1, 65 * 256 + 1, 65 * 256 + 1, 65 * 256, 0, 0 };
+    static const uint16_t wide[] = { 0, 64001, 64001, 0, 0, 0 };
+    static const uint32_t two[] = { 1, 2, 2, 1, 1, 0 };
+    static const char listed[] =
+        "{\"id\": 5, \"category_id\": 64}, {\"id\": 70000, \"category_id\": 65}, {\"id\": 300, \"category_id\": 0},"
+        "{\"id\": 16777215, \"category_id\": 65, \"iscrowd\": 1}";
+
+    (void)state;
+    scratch_make();
+    put_picture("c/train2017/a.jpg", 9);
+    for (int last = 65; last >= 64; last--) {
+        pm_str_add(&s, "{\"images\": [{\"id\": 1, \"file_name\": \"a.jpg\"}], \"annotations\": [{\"image_id\": 1, "
+                   "\"file_name\": \"a.png\", \"segments_info\": [%s]}], \"categories\": [",
+                   last == 65 ? listed : "{\"id\": 1, \"category_id\": 63}, {\"id\": 2, \"category_id\": 64}");
+        for (int i = 0; i <= last; i++)
+            pm_str_add(&s, "%s{\"id\": %d, \"name\": \"c%d\", \"isthing\": %d}", i ? ", " : "", i, i, i >= 64);
+        pm_str_add(&s, "]}");
+        put_segments("c/annotations/panoptic_train2017/a.png", last == 65 ? ids : two);
+        put_text("c/annotations/panoptic_train2017.json", s.text);
+        pm_str_free(&s);
+        convert_ok("panoptic", "c", last == 65 ? "d" : "e", NULL);
+    }
+    assert_instances("d", "train", 1, 0, want, 256);
+    assert_instances("e", "train", 1, 0, wide, 0);
+    scratch_remove();
+}
+
+static void fails_with(const char *listed, const char *text)
+{
+    put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "a.png", listed);
+    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, text);
+}
+
+static void bad_panoptic(void **state)
+{
+    static const uint8_t grey[] = { 1, 2, 3, 4, 5, 6 };
+    struct pm_str many = { 0 };
+
+    (void)state;
+    scratch_make();
+    put_picture("c/train2017/a.jpg", 9);
+    put_segments("c/annotations/panoptic_train2017/a.png", ids);
+    fails_with("{\"id\": 5, \"category_id\": 3}, {\"id\": 300, \"category_id\": 3}",
+               "a.png: the segment 70000 at row 0, column 1 is none of the 2");
+    fails_with("{\"id\": 5, \"category_id\": 4}", "segment 5 of a.png is of category 4");
+    fails_with("{\"id\": 5, \"category_id\": 3}, {\"id\": 5, \"category_id\": 7}", "two segments of a.png have the id 5");
+    fails_with("{\"id\": 16777216, \"category_id\": 3}", "id of 1..16777215");
+    fails_with("{\"id\": 0, \"category_id\": 3}", "id of 1..16777215");
+    fails_with("{\"id\": 5}", "category_id");
+    fails_with("{\"id\": 5, \"category_id\": 3, \"iscrowd\": 2}", "a whole number");
+    for (int i = 1; i <= 1000; i++)
+        pm_str_add(&many, "%s{\"id\": %d, \"category_id\": 7}", i > 1 ? "," : "", i);
+    fails_with(many.text, "a.png: has more than 999 instances of dog");
+    pm_str_free(&many);
+    put_annotations("c/annotations/panoptic_train2017.json", "b.jpg", "a.png", segments);
+    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "b.jpg");
+    put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "b.png", segments);
+    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "b.png");
+    put_annotations("c/annotations/panoptic_train2017.json", "../a.jpg", "a.png", segments);
+    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "within the folder");
+    put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "a.png", segments);
+    put_map("c/annotations/panoptic_train2017/a.png", 8, 0, grey);
+    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "a.png: is no PNG of colours");
+    const struct png small = png_of(1, 1, 8, 2, (const uint8_t[3]){ 5 });
+    assert_int_equal(pm_file_write(in_scratch("c/annotations/panoptic_train2017/a.png"), small.bytes,
+                                   small.size), PM_OK);
+    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "a.png is 1 x 1", "2 x 3");
+    put_text("c/annotations/panoptic_train2017.json", "{\"images\": [], \"annotations\": []}");
+    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "0 categories, 0 images, 0 annotations");
+    put_text("c/annotations/panoptic_train2017.json", "{\"images\": [{\"id\": 1, \"file_name\": \"a\"}, {\"id\": 1, "
+             "\"file_name\": \"b\"}], \"categories\": [{\"id\": 1, \"name\": \"a\", \"isthing\": 0}], \"annotations\": "
+             "[{\"image_id\": 1, \"file_name\": \"a\", \"segments_info\": []}]}");
+    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "two images have the id 1");
+    put_text("c/annotations/panoptic_train2017.json", "{\"annotations\": [{\"image_id\": 1, \"category_id\": 2}]}");
+    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "json:1", "panoptic annotations?");
+    put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "a.png", segments);
+    assert_int_equal(pm_remove_tree(in_scratch("c/train2017")), PM_OK);
+    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "train2017: no such folder");
+    assert_only(1);
+    scratch_remove();
+}
+
+/* A layout as another program writes it; its map is not of its picture's size. */
+static void layout(void **state)
+{
+    const char *src = shared_data("layouts/coco_dataset/coco_panoptic");
+
+    (void)state;
+    scratch_make();
+    assert_fails(pm_dataset_convert("panoptic", src, in_scratch("d"), NULL), PM_EDATA,
+                 "annotations/panoptic_train/a.png is 5 x 5", "images/train/a.jpg is 5 x 10");
+    assert_only(0);
+    scratch_remove();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cityscapes),
+        cmocka_unit_test(coco),
+        cmocka_unit_test(cityscapes_panoptic),
+        cmocka_unit_test(many_classes),
+        cmocka_unit_test(bad_panoptic),
+        cmocka_unit_test(layout),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
