@@ -178,6 +178,7 @@ struct pm_config_run {
     int batch_norm_update;      /* enum pm_batch_norm_update: whose batches moving averages follow */
     struct pm_ints trace_steps; /* first and last, or one; none: no trace */
     int verify;                 /* enum pm_verifying */
+    bool train_metrics;         /* segmentation: of training's batches, at logged steps */
     int summary_every_steps;    /* histograms and pictures for TensorBoard; 0 = none */
     int summary_images;         /* pictures of the batch among them */
     bool summary_originals;     /* and as they are in the data */

@@ -34,6 +34,8 @@ struct pm_pixels_setup {
     bool save_raw;                    /* predict writes class numbers, too */
     struct pm_instance_setup instance; /* .on is settled by the net */
     int edge_classes;                 /* of the net's output of edges, 0: it has none; by the net */
+    const char *train_classes;        /* node of the training net that says each pixel's class, I32 as the
+                                       * labels are; NULL: there is none */
     int edge_width;                   /* of the band along an edge, in the record's pixels */
 };
 

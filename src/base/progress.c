@@ -93,7 +93,8 @@ static void make_parts(const struct pm_progress_options *o, const struct pm_prog
     }
     if (o->loss) {
         loss_text(point->loss, number);
-        snprintf(parts[LOSS], 256, "loss %s", number);
+        snprintf(parts[LOSS], 256, "loss %s%s%s", number, point->more ? "  " : "",
+                 point->more ? point->more : "");
         snprintf(parts[RATE], 256, "lr %.3g", point->lr);
     }
     if (point->rates.images_per_second > 0) {

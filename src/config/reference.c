@@ -266,6 +266,7 @@ const struct pm_reference pm_references[] = {
     KEY("run.balance", "csd", NULL, NULL, NULL),
     KEY("run.batch_norm_update", "csd", NULL, NULL, NULL),
     KEY("run.verify", "csd", NULL, NULL, NULL),
+    KEY("run.train_metrics", "s", NULL, NULL, NULL),
     KEY("run.summary_every_steps", "csd", NULL, "save_summaries_secs", "save_summaries_steps"),
     KEY("run.summary_images", "csd", NULL, "save_summaries_images", "retain_original_images"),
     KEY("run.summary_originals", "csd", NULL, NULL, NULL),

@@ -215,6 +215,9 @@ static const struct pm_opt run[] = {
             "when; none = no trace"),
     PM_ENUM(pm_config_run, verify, PM_VERIFY_AUTO, "auto|off",
             "a GPU's kernels against the CPU, before a driver's first use; verdicts are remembered"),
+    PM_BOOL(pm_config_run, train_metrics, true,
+            "segmentation: miou and pixel_accuracy of the batches of logged steps, as training sees them; false "
+            "saves the devices one look at the logits"),
     PM_INT(pm_config_run, summary_every_steps, 500, 0, INT_LARGEST,
            "steps between TensorBoard's histograms and pictures; 0 = none, scalars only"),
     PM_INT(pm_config_run, summary_images, 3, 0, 64,

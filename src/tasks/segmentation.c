@@ -311,6 +311,8 @@ static void add_losses(struct pm_net *net, const struct pm_heads *heads, const s
         return;
     labels = pm_net_find(net, "labels");
     add_loss(net, "loss", heads->logits, labels, s);
+    if (s->pixels.train_classes)
+        pm_net_add(net, s->pixels.train_classes, pm_net_find(net, "loss")->in[0], "argmax");
     for (int i = 0; i < heads->scales; i++) {
         snprintf(name, sizeof name, "loss_scale_%d", i + 1);
         add_loss(net, name, heads->scale_logits[i], labels, s);

@@ -137,7 +137,7 @@ static int make_clone(struct pm_clones *c, int i)
     PM_TRY(pm_trusted_plan(&trust, k->net, k->device, k->variables, &(struct pm_plan_options){
         .name = "train", .train = true, .first_example = k->first,
         .loss_share = (float)k->count / (float)c->o.batch, .micro_batches = c->o.micro_batches,
-        .recompute = c->o.recompute, .bucket_bytes = one ? 0 : BUCKET_BYTES,
+        .recompute = c->o.recompute, .outputs = c->o.outputs, .bucket_bytes = one ? 0 : BUCKET_BYTES,
         .frozen = pm_update_frozen, .frozen_ctx = &c->o.update,
         .update = one                          ? pm_update_append
                   : i == 0 || shares_moving(c) ? pm_update_layers_only : NULL,
@@ -586,6 +586,18 @@ void pm_clones_set_timed(struct pm_clones *c, bool on)
 struct pm_plan *pm_clones_update_plan(const struct pm_clones *c)
 {
     return c->host_plan;
+}
+
+int pm_clones_part(const struct pm_clones *c, int i)
+{
+    const int clone = i / c->o.micro_batches;
+
+    return clone < c->o.count ? c->clone[clone].count / c->o.micro_batches : 0;
+}
+
+const void *pm_clones_output(const struct pm_clones *c, int i, int slot, const char *node)
+{
+    return pm_plan_output(c->clone[i / c->o.micro_batches].plan, slot, node, i % c->o.micro_batches);
 }
 
 double pm_clones_seconds(const struct pm_clones *c, int i)

@@ -41,6 +41,7 @@ struct pm_clones_options {
     bool validate;
     bool verify;       /* plans' kernels against the CPU before their first use (trust.h) */
     int integers;      /* of the batches, labels, are below it */
+    const char *const *outputs; /* nodes whose values are copied out in every step; NULL: none */
     bool timed;        /* the plans take every call's begin and end */
     bool timeable;     /* pm_clones_set_timed can turn that on and off */
     struct pm_phases *phases; /* borrowed, may be NULL: told what a step waits for */
@@ -92,6 +93,11 @@ int pm_clones_averaged(struct pm_clones *c, struct pm_variables **out);
 int pm_clones_step(struct pm_clones *c, int slot, const struct pm_batch *batch,
                    const struct pm_step *step);
 int pm_clones_collect(struct pm_clones *c, int slot, struct pm_step_result *out);
+/* The batch's parts in order, a clone's micro-batches one after the other: examples of part i, 0 behind
+ * the last; what a node of options.outputs gave for it in the last collected step of this slot, good until
+ * the slot's next one. */
+int pm_clones_part(const struct pm_clones *c, int i);
+const void *pm_clones_output(const struct pm_clones *c, int i, int slot, const char *node);
 /* Seconds clone i took for its part of the last collected step, as its device measured them. */
 double pm_clones_seconds(const struct pm_clones *c, int i);
 

@@ -276,6 +276,7 @@ static void resolve_pixels(struct pm_experiment *e, const struct pm_dataset_info
                       .things = c->data.thing_classes.count ? c->data.thing_classes
                                                             : d->thing_classes },
         .edge_width = c->data.edge_width,
+        .train_classes = c->run.train_metrics ? "train_classes" : NULL,
     };
 }
 
@@ -529,13 +530,16 @@ void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *s
 {
     const struct pm_config *c = e->config;
     struct pm_field *fields = pm_arena_alloc(e->arena, PM_MAX_FIELDS * sizeof *fields);
+    const char **outputs = pm_arena_alloc(e->arena, 2 * sizeof *outputs);
 
+    outputs[0] = e->setup.pixels.train_classes;
+    outputs[1] = NULL;
     *out = (struct pm_clones_options){
         .specs = specs, .count = count, .batch = c->run.batch_size,
         .micro_batches = c->run.micro_batches, .recompute = c->run.recompute,
         .segment_ms = c->run.segment_ms,
         .hang_seconds = pm_experiment_hang_seconds(c), .validate = c->run.validate,
-        .batch_norm_all = c->run.batch_norm_update == PM_BATCH_NORM_ALL,
+        .outputs = outputs, .batch_norm_all = c->run.batch_norm_update == PM_BATCH_NORM_ALL,
         .verify = c->run.verify == PM_VERIFY_AUTO, .integers = least_classes(&e->setup),
         .build = build_net, .ctx = e,
         .fields = fields, .fields_count = e->task->fields(&e->setup, true, fields),

@@ -172,6 +172,19 @@ void pm_summaries_step(struct pm_summaries *s, uint64_t step, const struct pm_su
     warn(s, pm_events_write(e, step));
 }
 
+void pm_summaries_train(struct pm_summaries *s, const struct pm_train_values *v)
+{
+    const struct {
+        const char *tag;
+        double value;
+    } list[] = { { "train/miou", v->miou }, { "train/acc", v->accuracy },
+                 { "train/batch_miou", v->batch_miou }, { "train/batch_acc", v->batch_accuracy } };
+
+    for (size_t i = 0; s->train && i < PM_COUNT(list); i++)
+        if (isfinite(list[i].value))
+            pm_events_scalar(s->train, list[i].tag, list[i].value);
+}
+
 /* The loss is drawn over training's. */
 static const struct {
     const char *name, *tag;

@@ -14,6 +14,7 @@
 #include "train/experiment.h"
 #include "train/loss_averages.h"
 #include "train/state.h"
+#include "train/train_metrics.h"
 
 #include <pumice/report.h>
 
@@ -33,6 +34,8 @@ struct pm_summary_scalars {
     int clones;
 };
 void pm_summaries_step(struct pm_summaries *s, uint64_t step, const struct pm_summary_scalars *v);
+/* Joins what the next pm_summaries_step writes. */
+void pm_summaries_train(struct pm_summaries *s, const struct pm_train_values *v);
 /* What an evaluation by c found, as scalars of the next pm_events_write. */
 struct pm_events;
 void pm_summaries_metrics(struct pm_events *e, const struct pm_config *c, const struct cJSON *metrics);

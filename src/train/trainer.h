@@ -9,6 +9,7 @@
 #include "train/loss_averages.h"
 #include "train/schedule.h"
 #include "train/state.h"
+#include "train/train_metrics.h"
 
 #include <pumice/report.h>
 
@@ -31,6 +32,7 @@ struct pm_trainer {
     bool metrics_lost;          /* and that was told */
     bool per_class_lost;        /* eval/per_class.csv cannot be written, and that was told */
     struct pm_summaries *summaries; /* what TensorBoard shows */
+    struct pm_train_metrics *train_metrics; /* NULL: none */
     struct pm_run_page *page;       /* run.json, evaluation.json, report.html */
     struct pm_progress *progress;
     const char *clone_names[PM_MAX_CLONES];

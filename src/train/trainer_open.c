@@ -269,6 +269,7 @@ void pm_trainer_close(struct pm_trainer *t)
 {
     pm_trace_steps_end(t);
     pm_watch_close(t);
+    pm_train_metrics_destroy(&t->train_metrics);
     pm_loader_destroy(&t->loader);
     pm_evaluator_destroy(&t->evaluator);
     pm_clones_destroy(&t->clones);

@@ -23,6 +23,8 @@ void pm_watch_open(struct pm_trainer *t)
     if (pm_metrics_open(t->c->run.folder, t->step, &t->metrics) < 0)
         lose_metrics(t);
     t->summaries = pm_summaries_open(t->e, t->step);
+    if (!t->train_metrics)
+        t->train_metrics = pm_train_metrics_create(t->e, PM_TRAINER_SLOTS);
     if (!t->page)
         t->page = pm_run_page_open(t);
 }
@@ -77,22 +79,45 @@ static size_t add_parts(const struct pm_step_result *r, struct pm_metric *list)
     return (size_t)r->part_count;
 }
 
+static bool is_logged(const struct pm_trainer *t, uint64_t step)
+{
+    return step % (uint64_t)t->c->run.log_every_steps == 0 || step == (uint64_t)t->e->steps;
+}
+
+/* text: for the progress's line. */
+static size_t add_train_metrics(struct pm_trainer *t, struct pm_metric *list, char text[32])
+{
+    struct pm_train_values v;
+
+    if (!t->train_metrics)
+        return 0;
+    pm_train_metrics_count(t->train_metrics, (int)((t->collected - 1) % PM_TRAINER_SLOTS), t->clones, &v);
+    pm_summaries_train(t->summaries, &v);
+    snprintf(text, 32, "miou %.4f", v.miou);
+    list[0] = (struct pm_metric){ "miou", v.miou };
+    list[1] = (struct pm_metric){ "pixel_accuracy", v.accuracy };
+    list[2] = (struct pm_metric){ "batch_miou", v.batch_miou };
+    list[3] = (struct pm_metric){ "batch_pixel_accuracy", v.batch_accuracy };
+    return 4;
+}
+
 static void log_step(struct pm_trainer *t, const struct pm_step_result *r)
 {
     struct pm_rates rates = pm_speed_take(&t->speed, pm_loader_waited(t->loader));
     float lr = pm_schedule_rate(&t->schedule, (int64_t)t->collected - 1);
     double fill = pm_loader_fill(t->loader);
-    struct pm_metric list[10 + PM_MAX_LOSSES + PM_RUN_PHASES] = {
+    struct pm_metric list[14 + PM_MAX_LOSSES + PM_RUN_PHASES] = {
         { "loss", t->loss },       { "loss_average", t->averages.list[0].value }, { "l2", r->l2 },
         { "lr", lr },              { "gradient_norm", r->norm },
         { "images_per_second", rates.images_per_second },
         { "seconds_per_step", rates.seconds_per_step },
         { "wait_share", rates.wait_share }, { "queue_fill", fill },
     };
-    char names[PM_RUN_PHASES][24];
+    char names[PM_RUN_PHASES][24], more[32] = "";
     size_t count = 9;
 
     count += add_parts(r, list + count);
+    count += add_train_metrics(t, list + count, more);
     count += add_phases(t, list + count, names);
     if (t->c->data.on_corrupt == PM_CORRUPT_SKIP)
         list[count++] = (struct pm_metric){
@@ -101,6 +126,7 @@ static void log_step(struct pm_trainer *t, const struct pm_step_result *r)
         t->clone_rates[i] = pm_clones_examples(t->clones, i) / pm_clones_seconds(t->clones, i);
     pm_progress_point(t->progress, &(struct pm_progress_point){
         .done = t->collected, .loss = t->loss, .lr = lr, .rates = rates,
+        .more = more[0] ? more : NULL,
         .clone_images_per_second = t->clone_rates });
     add_metrics(t, "train", t->collected, list, count);
     pm_summaries_step(t->summaries, t->collected, &(struct pm_summary_scalars){
@@ -114,8 +140,7 @@ static void log_step(struct pm_trainer *t, const struct pm_step_result *r)
 void pm_watch_step(struct pm_trainer *t, const struct pm_step_result *r)
 {
     pm_speed_step(&t->speed, (uint64_t)t->c->run.batch_size);
-    if (t->collected % (uint64_t)t->c->run.log_every_steps == 0 ||
-        t->collected == (uint64_t)t->e->steps)
+    if (is_logged(t, t->collected))
         log_step(t, r);
     else
         pm_progress_step(t->progress, t->collected);
@@ -161,6 +186,8 @@ void pm_watch_batch(struct pm_trainer *t, const struct pm_batch *batch)
 {
     if (pm_summaries_due(t->summaries, t->step + 1))
         pm_summaries_batch(t->summaries, batch);
+    if (t->train_metrics && is_logged(t, t->step + 1))
+        pm_train_metrics_batch(t->train_metrics, (int)(t->step % PM_TRAINER_SLOTS), batch);
 }
 
 void pm_watch_saved(struct pm_trainer *t)

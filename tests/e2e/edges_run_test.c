@@ -43,8 +43,18 @@ static void losses(void **state)
     assert_true(number_of(line, "edge_loss") > 0);
     assert_float_equal(number_of(line, "main_loss") + number_of(line, "edge_loss") +
                        number_of(line, "l2"), number_of(line, "loss"), 1e-5);
+    for (const char *const *name = (const char *const[]){ "miou", "pixel_accuracy", "batch_miou",
+                                                          "batch_pixel_accuracy", NULL }; *name; name++)
+        assert_true(number_of(line, *name) > 0 && number_of(line, *name) <= 1);
     cJSON_Delete(line);
     pm_free(text);
+    struct result r = run(NULL, "train %s run.folder=%s run.train_metrics=false run.steps=1",
+                          in("edges.json"), in("without"));
+    assert_null(strstr(r.err, "miou"));
+    check(r, 0);
+    r = run(NULL, "train %s run.folder=%s run.steps=1", in("edges.json"), in("with"));
+    assert_contains(r.err, "  miou 0.");
+    check(r, 0);
 }
 
 static void metrics(void **state)
@@ -96,7 +106,8 @@ static void exported(void **state)
     if (pm_onnx_read(in("edges.onnx"), &m) < 0)
         fail_msg("%s", pm_error_text());
     assert_int_equal(output(m, "EdgePredictions")->type, PM_DTYPE_I32);
-    assert_int_equal(output(m, "EdgePredictions")->dim[1], 17);
+    assert_int_equal(output(m, "EdgePredictions")->dim[1], -1); /* the picture's part of */
+    assert_int_equal(output(m, "RawEdgePredictions")->dim[1], 17);
     assert_int_equal(output(m, "EdgeProbabilities")->dim[1], 3);
     pm_onnx_close(&m);
 }

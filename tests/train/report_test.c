@@ -140,6 +140,10 @@ static void odd_numbers(void **state)
 
     (void)state;
     assert_string_equal(pm_progress_text(&o, &p, -1, -1, text, sizeof text), "batch 7  loss nan  lr 0");
+    p.more = "miou 0.5";
+    assert_string_equal(pm_progress_text(&o, &p, -1, -1, text, sizeof text),
+                        "batch 7  loss nan  miou 0.5  lr 0");
+    p.more = NULL;
     o.loss = false, o.last = 7;
     assert_string_equal(pm_progress_text(&o, &p, 0, -1, text, sizeof text), "batch 7/7  100 %  0:00 left");
     o.last = 5; /* more done than announced */
