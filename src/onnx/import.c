@@ -255,33 +255,43 @@ static int check_images(struct import *m, const struct pm_onnx_value *in, struct
     return PM_OK;
 }
 
-/* The first Gemm, MatMul or Conv on the way from a value to the images. */
-static const struct pm_onnx_node *weights_behind(const struct pm_onnx_model *model, const char *name)
-{
-    enum { FAR = 64 };
-    const struct pm_onnx_node *n = producer(model, name);
+/* The nodes with weights that a value is made by, as far as the first on each way: the summands and
+ * parts of a value all count, of other values the first input that has any. */
+struct search {
+    const struct pm_onnx_model *model;
+    const struct pm_onnx_node *first, *other;
+    int left; /* steps, so that it ends */
+};
 
-    for (int i = 0; n && i < FAR && !is_op(n, "Gemm MatMul Conv"); i++)
-        n = n->in_count ? producer(model, n->in[0]) : NULL;
-    return is_op(n, "Gemm MatMul Conv") ? n : NULL;
+/* False when there are none. */
+static bool search(struct search *s, const char *name)
+{
+    const struct pm_onnx_node *n = s->left-- > 0 && *name ? producer(s->model, name) : NULL;
+    bool found = false;
+
+    if (is_op(n, "Gemm MatMul Conv")) {
+        *(s->first && s->first != n ? &s->other : &s->first) = n;
+        return true;
+    }
+    for (int i = 0; n && i < n->in_count && (!found || is_op(n, "Add Sum Concat")); i++)
+        found |= search(s, n->in[i]);
+    return found;
 }
 
 /* The last layer with weights in front of the logits, which a fresh one replaces; there must be but one. */
 static int find_head(struct import *m, const char *name)
 {
-    const struct pm_onnx_model *model = m->model;
-    const struct pm_onnx_node *n = producer(model, name), *other = NULL;
+    struct search s = { .model = m->model, .left = 256 };
 
-    m->head = weights_behind(model, name);
-    for (; m->head && n != m->head && !other; n = producer(model, n->in[0]))
-        if (is_op(n, "Add Sum Concat") && n->in_count > 1)
-            other = weights_behind(model, n->in[1]);
-    if (other)
+    search(&s, name);
+    m->head = s.first;
+    if (s.other)
         return pm_fail(PM_ECONFIG, "%s: model.onnx_new_head: its logits are made by two last layers, \"%s\" "
-                       "and \"%s\": neither can be replaced", model->path, m->head->name, other->name);
-    if (!m->head && producer(model, name))
+                       "and \"%s\": neither can be replaced", m->model->path, s.first->name,
+                       s.other->name);
+    if (!m->head && producer(m->model, name))
         return pm_fail(PM_ECONFIG, "%s: model.onnx_new_head: no Gemm, MatMul or Conv is found in front "
-                       "of the output that a fresh one could replace", model->path);
+                       "of the output that a fresh one could replace", m->model->path);
     return PM_OK;
 }
 

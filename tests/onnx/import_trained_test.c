@@ -241,6 +241,40 @@ static void passes_share(void **state)
     pm_str_free(&path);
 }
 
+/* A fresh last layer has a fresh bias, on whichever side of the sum the model's stands; a sum of one layer
+ * with itself has one last layer. */
+static void fresh_heads(void **state)
+{
+    static const char *const sums[][2] = { { "p", "b" }, { "b", "p" }, { "p", "p" } };
+    static const float w[12 * 3], b[3];
+    const struct pm_import_options options = { .new_head = 5 };
+
+    (void)state;
+    for (size_t k = 0; k < PM_COUNT(sums); k++) {
+        struct pm_onnx_model *m = pm_onnx_make("g");
+        struct pm_import *import = NULL;
+        struct pm_net *net = pm_net_create();
+        struct pm_node *x = pm_net_input(net, "images", PM_SHAPE4(2, 2, 2, 3), PM_F32);
+        struct pm_heads heads;
+
+        m->producer = "pytorch";
+        pm_onnx_add_tensor(m, "w", PM_DTYPE_F32, 2, (const int64_t[]){ 12, 3 }, w);
+        pm_onnx_add_tensor(m, "b", PM_DTYPE_F32, 1, (const int64_t[]){ 3 }, b);
+        pm_onnx_add_input(m, "x", PM_DTYPE_F32, 4, (const int64_t[]){ 2, 3, 2, 2 });
+        pm_onnx_add_output(m, "y", PM_DTYPE_F32, 2, (const int64_t[]){ 2, 3 });
+        pm_onnx_add(m, "Flatten", "f", (const char *[]){ "x", NULL }, (const char *[]){ "f", NULL });
+        op(m, "MatMul", "f", "w", "p");
+        op(m, "Add", sums[k][0], sums[k][1], "y");
+        ok(pm_import_open_model(m, &import));
+        ok(pm_import_net(import, net, x, &options, &heads));
+        assert_int_equal(heads.logits->out_shape.dim[1], 5);
+        assert_int_equal(net->var_count, k == 2 ? 1 : 2);
+        assert_int_equal(net->vars[0]->shape.dim[1], 5);
+        pm_net_destroy(&net);
+        pm_import_close(&import);
+    }
+}
+
 /* ---- there and back ------------------------------------------------------------------------ */
 
 static int no_values(void *ctx, const struct pm_variable *v, float *data)
@@ -308,7 +342,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_of_initializers), cmocka_unit_test(computed),
         cmocka_unit_test(constant_nodes),        cmocka_unit_test(fills_are_split),
-        cmocka_unit_test(statistics_are_apart),  cmocka_unit_test(passes_share),
+        cmocka_unit_test(statistics_are_apart),  cmocka_unit_test(passes_share), cmocka_unit_test(fresh_heads),
         cmocka_unit_test(constants_come_back),
     };
 
