@@ -168,6 +168,7 @@ void pm_new_file_abandon(struct pm_new_file *f);
 int pm_write_all(int fd, const char *path, const char *data, size_t size);
 bool pm_file_exists(const char *path);
 bool pm_is_folder(const char *path);
+bool pm_same_file(const char *a, const char *b); /* both are there, and one; folders too */
 int pm_make_folders(const char *path); /* as mkdir -p */
 int pm_remove_tree(const char *path);  /* as rm -rf; absent is fine */
 /* Sorted paths matching a shell pattern, in the arena; none is not an error (count 0). */

@@ -82,7 +82,7 @@ const struct pm_command pm_command_predict = {
         "segmentation the share of each class's pixels. Which checkpoint: as in eval. Files that cannot be read are named and\n"
         "passed over; the exit code is 3 then.\n"
         "\n"
-        "  --out FOLDER   also write each picture as PNG with its classes drawn onto it, or, of a\n"
+        "  --out FOLDER   another folder than the pictures' own: each one as PNG with its classes drawn, of a\n"
         "                 segmentation, NAME_prediction.png, NAME_overlay.png, NAME_raw.png\n"
         "\n"
         "  pumice predict configs/shapes_classification.json photos/ --out labelled\n",

@@ -245,7 +245,7 @@ static const struct pm_opt eval[] = {
               "checkpoint, or folder with some; null = the newest of run.folder"),
     PM_INT64(pm_config_eval, every_steps, 0, 0, LARGEST,
              "steps between evaluations while training; 0 = none"),
-    PM_INT(pm_config_eval, batch_size, 100, 1, 1000000, "examples a batch"),
+    PM_INT(pm_config_eval, batch_size, 100, 1, 1000000, "examples a batch; predict's, where it is below 8"),
     PM_INT64(pm_config_eval, max_batches, 0, 0, LARGEST, "batches at most; 0 = the whole split"),
     PM_INT(pm_config_eval, sample_1_of_n, 1, 1, 1000000000,
            "evaluation uses every n-th record of its split only"),

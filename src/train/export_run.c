@@ -305,19 +305,12 @@ static uint64_t parameters(const struct pm_onnx_model *m)
     return count;
 }
 
-static bool same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 /* The checkpoint and the model that the net is made of stay. */
 static int check_target(const struct exporter *x)
 {
     const char *model = x->c->model.onnx;
 
-    if (same_file(x->from->path, x->path) || (model && same_file(model, x->path)))
+    if (pm_same_file(x->from->path, x->path) || (model && pm_same_file(model, x->path)))
         return pm_fail(PM_ECONFIG, "export: %s is what is read from; name another OUT.onnx",
                        x->path);
     return PM_OK;

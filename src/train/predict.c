@@ -8,12 +8,13 @@
 #include <string.h>
 #include <strings.h>
 
-enum { BATCH = 8 };
+enum { MOST = 8 }; /* pictures at once */
 
 /* ---- files ------------------------------------------------------------------------------ */
 
 struct files {
     struct pm_arena *arena;
+    const char *out; /* the folder that is written to, NULL: none: what is in it is no picture to look at */
     const char **path;
     size_t count, capacity;
 };
@@ -44,11 +45,28 @@ static int add_path(struct files *f, const char *path)
     for (size_t i = 0; i < count; i++) {
         const char *inner = pm_arena_printf(f->arena, "%s/%s", path, names[i]);
 
+        if (f->out && pm_same_file(inner, f->out))
+            continue;
         if (pm_is_folder(inner) || is_image(inner))
             PM_TRY(add_path(f, inner));
     }
 out:
     return err;
+}
+
+/* A picture may have the name that is written. */
+static int check_out(const struct files *f)
+{
+    for (size_t i = 0; f->out && i < f->count; i++) {
+        const char *slash = strrchr(f->path[i], '/');
+        const char *folder = slash ? pm_arena_printf(f->arena, "%.*s", (int)(slash - f->path[i]) + 1,
+                                                     f->path[i]) : ".";
+
+        if (pm_same_file(folder, f->out))
+            return pm_fail(PM_ECONFIG, "--out: %s is the folder of %s itself, which may be overwritten: "
+                           "name another one", f->out, f->path[i]);
+    }
+    return PM_OK;
 }
 
 /* ---- one batch -------------------------------------------------------------------------- */
@@ -61,21 +79,22 @@ struct predictor {
     size_t stride[PM_MAX_OUTPUTS]; /* bytes of one picture's output */
     const char *const *files; /* borrowed */
     const char *out;
+    int batch;
     size_t damaged; /* files so far that could not be read */
-    struct pm_image8 size[BATCH]; /* of the batch's pictures; no pixels */
+    struct pm_image8 size[MOST]; /* of the batch's pictures; no pixels */
 };
 
 static int make_plan(struct predictor *p)
 {
     int err = PM_OK;
 
-    PM_TRY(pm_experiment_net(p->s.e, BATCH, PM_USE_PREDICT, &p->net, &p->outputs));
+    PM_TRY(pm_experiment_net(p->s.e, p->batch, PM_USE_PREDICT, &p->net, &p->outputs));
     for (int i = 0; i < p->outputs.count; i++) {
         const struct pm_node *n = pm_net_find(p->net, p->outputs.node[i]);
 
-        p->stride[i] = pm_shape_count(n->out_shape) / BATCH * pm_type_size(n->out_type);
+        p->stride[i] = pm_shape_count(n->out_shape) / (size_t)p->batch * pm_type_size(n->out_type);
     }
-    PM_TRY(pm_experiment_plan(p->s.e, p->net, BATCH, PM_USE_PREDICT, &p->outputs, p->s.device,
+    PM_TRY(pm_experiment_plan(p->s.e, p->net, p->batch, PM_USE_PREDICT, &p->outputs, p->s.device,
                               p->s.variables, 1, &p->plan));
     PM_TRY(pm_plan_load(p->plan));
 out:
@@ -210,10 +229,10 @@ static int predict_batch(struct predictor *p, size_t first, size_t count, struct
     const struct pm_setup *s = &p->s.e->setup;
     size_t floats = (size_t)s->eval_height * (size_t)s->eval_width * (size_t)s->channels;
     float *in = pm_plan_input(p->plan, 0, "images", 0);
-    char *why[BATCH] = { NULL };
+    char *why[MOST] = { NULL };
     int err = PM_OK;
 
-    memset(in, 0, BATCH * floats * sizeof(float));
+    memset(in, 0, (size_t)p->batch * floats * sizeof(float));
     for (size_t i = 0; i < count; i++) {
         err = prepare(p, files[i], in + i * floats, &p->size[i]);
         if (err == PM_EDATA) {
@@ -241,7 +260,7 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
                struct cJSON *report)
 {
     struct predictor p = { .out = out };
-    struct files f = { .arena = pm_arena_create() };
+    struct files f = { .arena = pm_arena_create(), .out = out };
     struct pm_progress *bar = NULL;
     struct cJSON *images;
     int err = PM_OK;
@@ -253,18 +272,20 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
     }
     if (f.count == 0)
         PM_TRY(pm_fail(PM_EDATA, "no image files (.jpg .jpeg .png .bmp .gif) in what was named"));
+    PM_TRY(check_out(&f));
     p.files = f.path;
     PM_TRY(pm_session_open(c, PM_OPEN_CLASSES, &p.s));
+    p.batch = c->eval.batch_size < MOST ? c->eval.batch_size : MOST;
     PM_TRY(make_plan(&p));
     if (out)
         PM_TRY(pm_make_folders(out));
     pm_session_add_step(&p.s, report);
     images = cJSON_AddArrayToObject(report, "images");
-    if (f.count > BATCH)
+    if (f.count > (size_t)p.batch)
         bar = pm_progress_start(&(struct pm_progress_options){ .what = "predict", .unit = "picture",
                                                                .last = f.count });
-    for (size_t at = 0; at < f.count; at += BATCH) {
-        size_t n = f.count - at < BATCH ? f.count - at : BATCH;
+    for (size_t at = 0; at < f.count; at += (size_t)p.batch) {
+        size_t n = f.count - at < (size_t)p.batch ? f.count - at : (size_t)p.batch;
 
         PM_TRY(predict_batch(&p, at, n, images));
         if (bar)

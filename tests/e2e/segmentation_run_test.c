@@ -156,6 +156,20 @@ static void pictures(void **state)
     r = run(NULL, "predict %s %s", in("seg.json"), in("pictures/shapes_test_00000.png"));
     assert_contains(r.out, "shapes_test_00000.png:  ground ");
     drop(&r);
+    r = run(NULL, "predict %s %s --json", in("seg.json"), in("pictures"));
+    json = json_of(&r);
+    const int before = cJSON_GetArraySize(cJSON_GetObjectItem(json, "images"));
+    cJSON_Delete(json);
+    drop(&r);
+    check(run(NULL, "predict %s %s --out %s", in("seg.json"), in("pictures"), in("pictures")), 2,
+          "itself, which may be overwritten");
+    check(run(NULL, "predict %s %s --out %s eval.batch_size=3", in("seg.json"), in("pictures"),
+              in("pictures/out")), 0);
+    r = run(NULL, "predict %s %s --out %s --json", in("seg.json"), in("pictures"), in("pictures/out"));
+    json = json_of(&r);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "images")), before);
+    cJSON_Delete(json);
+    drop(&r);
     r = run(NULL, "predict %s %s input.eval_size=15", in("seg.json"),
             in("pictures/shapes_test_00000.png"));
     assert_contains(r.err, "16 x 16 when resized, is larger than the input of 15 x 15: set input.eval_size");
