@@ -276,7 +276,7 @@ static void resolve_pixels(struct pm_experiment *e, const struct pm_dataset_info
                       .things = c->data.thing_classes.count ? c->data.thing_classes
                                                             : d->thing_classes },
         .edge_width = c->data.edge_width,
-        .train_classes = c->run.train_metrics ? "train_classes" : NULL,
+        .train_classes = e->task->maps && c->run.train_metrics ? "train_classes" : NULL,
     };
 }
 
