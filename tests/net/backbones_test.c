@@ -1,4 +1,4 @@
-/* The backbones of segmentation nets: dilations, maps, the nodes that decoders join, widths, at each
+/* The backbones of segmentation nets: maps, the nodes that decoders join, widths, at each
  * output stride. */
 #include "named_net.h"
 
@@ -153,116 +153,7 @@ static void strides_that_it_lacks(void **state)
     }
 }
 
-/* ---- dilation in place of strides -------------------------------------------------------- */
-
-/* One window of a net and what it has at output strides 32, 16 and 8. */
-struct window {
-    const struct pm_backbone *backbone;
-    const char *format; /* name, of %d from first to last */
-    int first, last;
-    int stride[3], rate[3];
-};
-
-/* A layer's stride at which it has one is given up at the output stride reached; later ones are
- * dilated. The MobileNets' layer n is expanded_conv_(n - 2). */
-static const struct window windows[] = {
-#define V2 &pm_backbone_mobilenet_v2, "MobilenetV2/expanded_conv_%d/depthwise"
-    { V2, 1, 1, { 2, 2, 2 }, { 1, 1, 1 } },   { V2, 2, 2, { 1, 1, 1 }, { 1, 1, 1 } },
-    { V2, 3, 3, { 2, 2, 2 }, { 1, 1, 1 } },   { V2, 4, 5, { 1, 1, 1 }, { 1, 1, 1 } },
-    { V2, 6, 6, { 2, 2, 1 }, { 1, 1, 1 } },   { V2, 7, 12, { 1, 1, 1 }, { 1, 1, 2 } },
-    { V2, 13, 13, { 2, 1, 1 }, { 1, 1, 2 } }, { V2, 14, 16, { 1, 1, 1 }, { 1, 2, 4 } },
-#undef V2
-#define X65 &pm_backbone_xception_65, "xception_65/"
-#define MODULE "/unit_1/xception_module/separable_conv"
-    { X65 "entry_flow/conv1_%d", 1, 1, { 2, 2, 2 }, { 1, 1, 1 } },
-    { X65 "entry_flow/conv1_%d", 2, 2, { 1, 1, 1 }, { 1, 1, 1 } },
-    { X65 "entry_flow/block%d" MODULE "3_depthwise", 1, 2, { 2, 2, 2 }, { 1, 1, 1 } },
-    { X65 "entry_flow/block3" MODULE "%d_depthwise", 1, 2, { 1, 1, 1 }, { 1, 1, 1 } },
-    { X65 "entry_flow/block3" MODULE "%d_depthwise", 3, 3, { 2, 2, 1 }, { 1, 1, 1 } },
-    { X65 "middle_flow/block1/unit_%d/xception_module/separable_conv1_depthwise", 1, 16,
-      { 1, 1, 1 }, { 1, 1, 2 } },
-    { X65 "middle_flow/block1/unit_%d/xception_module/separable_conv3_depthwise", 1, 16,
-      { 1, 1, 1 }, { 1, 1, 2 } },
-    { X65 "exit_flow/block1" MODULE "%d_depthwise", 1, 2, { 1, 1, 1 }, { 1, 1, 2 } },
-    { X65 "exit_flow/block1" MODULE "%d_depthwise", 3, 3, { 2, 1, 1 }, { 1, 1, 2 } },
-    { X65 "exit_flow/block2" MODULE "%d_depthwise", 1, 1, { 1, 1, 1 }, { 1, 2, 4 } },
-    { X65 "exit_flow/block2" MODULE "%d_depthwise", 2, 2, { 1, 1, 1 }, { 2, 4, 8 } },
-    { X65 "exit_flow/block2" MODULE "%d_depthwise", 3, 3, { 1, 1, 1 }, { 4, 8, 16 } },
-#undef X65
-#define X71 &pm_backbone_xception_71, "xception_71/"
-    { X71 "entry_flow/block%d" MODULE "3_depthwise", 4, 4, { 1, 1, 1 }, { 1, 1, 1 } },
-    { X71 "entry_flow/block%d" MODULE "3_depthwise", 5, 5, { 2, 2, 1 }, { 1, 1, 1 } },
-    { X71 "middle_flow/block1/unit_%d/xception_module/separable_conv1_depthwise", 1, 16,
-      { 1, 1, 1 }, { 1, 1, 2 } },
-#undef X71
-#undef MODULE
-#define R50 &pm_backbone_resnet_v1_50_beta, "resnet_v1_50/block"
-#define CONV2 "/unit_%d/bottleneck_v1/conv2"
-    { R50 "1" CONV2, 2, 2, { 1, 1, 1 }, { 1, 1, 1 } },
-    { R50 "1" CONV2, 3, 3, { 2, 2, 2 }, { 1, 1, 1 } },
-    { R50 "2" CONV2, 1, 3, { 1, 1, 1 }, { 1, 1, 1 } },
-    { R50 "2" CONV2, 4, 4, { 2, 2, 1 }, { 1, 1, 1 } },
-    { R50 "3" CONV2, 1, 5, { 1, 1, 1 }, { 1, 1, 2 } },
-    { R50 "3" CONV2, 6, 6, { 2, 1, 1 }, { 1, 1, 2 } },
-    { R50 "4" CONV2, 1, 1, { 1, 1, 1 }, { 1, 2, 4 } },
-    { R50 "4" CONV2, 2, 2, { 1, 1, 1 }, { 2, 4, 8 } },
-    { R50 "4" CONV2, 3, 3, { 1, 1, 1 }, { 4, 8, 16 } },
-#undef R50
-#define R101 &pm_backbone_resnet_v1_101, "resnet_v1_101/block"
-    { R101 "3" CONV2, 22, 22, { 1, 1, 1 }, { 1, 1, 2 } },
-    { R101 "3" CONV2, 23, 23, { 2, 1, 1 }, { 1, 1, 2 } },
-#undef R101
-#undef CONV2
-#define R18 &pm_backbone_resnet_v1_18, "resnet_v1_18/block"
-#define LITE "/unit_%d/lite_bottleneck_v1/"
-    { R18 "1" LITE "conv1", 1, 2, { 1, 1, 1 }, { 1, 1, 1 } },
-    { R18 "1" LITE "conv2", 2, 2, { 2, 2, 2 }, { 1, 1, 1 } },
-    { R18 "2" LITE "conv2", 2, 2, { 2, 2, 1 }, { 1, 1, 1 } },
-    { R18 "3" LITE "conv1", 1, 2, { 1, 1, 1 }, { 1, 1, 2 } },
-    { R18 "3" LITE "conv2", 2, 2, { 2, 1, 1 }, { 1, 1, 2 } },
-    { R18 "4" LITE "conv1", 1, 1, { 1, 1, 1 }, { 1, 2, 4 } },
-    { R18 "4" LITE "conv2", 2, 2, { 1, 1, 1 }, { 2, 4, 8 } },
-#undef R18
-#undef LITE
-#define V3(size) &pm_backbone_mobilenet_v3_##size##_seg, "MobilenetV3/expanded_conv_%d/depthwise"
-    { V3(large), 1, 1, { 2, 2, 2 }, { 1, 1, 1 } },   { V3(large), 3, 3, { 2, 2, 2 }, { 1, 1, 1 } },
-    { V3(large), 6, 6, { 2, 2, 1 }, { 1, 1, 1 } },   { V3(large), 7, 11, { 1, 1, 1 }, { 1, 1, 2 } },
-    { V3(large), 12, 12, { 2, 1, 1 }, { 1, 1, 2 } }, { V3(large), 13, 14, { 1, 1, 1 }, { 1, 2, 4 } },
-    { V3(small), 1, 1, { 2, 2, 2 }, { 1, 1, 1 } },   { V3(small), 3, 3, { 2, 2, 1 }, { 1, 1, 1 } },
-    { V3(small), 4, 7, { 1, 1, 1 }, { 1, 1, 2 } },   { V3(small), 8, 8, { 2, 1, 1 }, { 1, 1, 2 } },
-    { V3(small), 9, 10, { 1, 1, 1 }, { 1, 2, 4 } },
-#undef V3
-#define TPU &pm_backbone_mobilenet_edgetpu, "MobilenetEdgeTPU/expanded_conv_%d/"
-    { TPU "expand", 1, 1, { 2, 2, 2 }, { 1, 1, 1 } },
-    { TPU "expand", 5, 5, { 2, 2, 2 }, { 1, 1, 1 } },
-    { TPU "depthwise", 9, 9, { 2, 2, 1 }, { 1, 1, 1 } },
-    { TPU "depthwise", 10, 16, { 1, 1, 1 }, { 1, 1, 2 } },
-    { TPU "depthwise", 17, 17, { 2, 1, 1 }, { 1, 1, 2 } },
-    { TPU "depthwise", 18, 21, { 1, 1, 1 }, { 1, 2, 4 } },
-#undef TPU
-};
-
-static void rates(void **state)
-{
-    static const int grid[] = { 1, 2, 4 };
-
-    (void)state;
-    for (size_t i = 0; i < PM_COUNT(windows); i++)
-        for (int s = 0; s < 3; s++) {
-            const struct window *w = &windows[i];
-            struct pm_deeplab_options o = options_of(32 >> s);
-            struct pm_node *last;
-            o.multi_grid = (struct pm_ints){ strstr(w->backbone->name, "v1_18") ? 2 : 3, grid };
-            struct pm_net *net = build(w->backbone, &o, 65, 65, &last);
-
-            for (int k = w->first; k <= w->last; k++) {
-                const char *name = pm_arena_printf(net->arena, w->format, k);
-                expect_option(net, name, "stride", w->stride[s]);
-                expect_option(net, name, "dilation", w->rate[s]);
-            }
-            pm_net_destroy(&net);
-        }
-}
+/* ---- dilation in place of strides: backbone_rates_test.c -------------------------------------- */
 
 /* Without multi_grid the last block's layers are dilated alike; of another length it is refused. */
 static void grid(void **state)
@@ -575,7 +466,6 @@ int main(void)
         cmocka_unit_test(maps),
         cmocka_unit_test(padding),
         cmocka_unit_test(strides_that_it_lacks),
-        cmocka_unit_test(rates),
         cmocka_unit_test(grid),
         cmocka_unit_test(bounded),
         cmocka_unit_test(variables),

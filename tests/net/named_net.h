@@ -77,8 +77,11 @@ static inline double option_of(const struct pm_node *n, const char *key)
 static inline void expect_option(const struct pm_net *net, const char *node, const char *key,
                                  double want)
 {
-    const double have = option_of(pm_net_find(net, node), key);
+    const struct pm_node *n = pm_net_find(net, node);
 
+    if (!n)
+        fail_msg("no node %s", node);
+    const double have = option_of(n, key);
     if ((float)have != (float)want)
         fail_msg("%s: %s is %g, not %g", node, key, have, want);
 }
