@@ -11,7 +11,8 @@ NAME SHAPE ROLE in the order of their bytes, as in
     MobilenetV2/Conv/weights [3, 3, 3, 32] decayed
 
 They are the same at output strides 8 and 32, which is looked at here, but for the searched nets', which
-are listed for each output stride."""
+are listed for each output stride. Then the same of whole nets, as they were published for the 21 classes
+of PASCAL VOC and the 19 of Cityscapes."""
 import hashlib
 import json
 import math
@@ -32,13 +33,20 @@ OPTIONS = {"nas_stem_output_num_conv_filters": 20, "nas_use_classification_head"
            "nas_remove_os32_stride": False}
 
 
-def variables(extractor, backbone, multiplier, stride):
-    """name -> (shape, role)"""
+PYRAMID = {"aspp_rates": [6, 12, 18], "decoder_strides": [4]}
+WHOLE = [
+    ("xception_65", 21, PYRAMID), ("xception_71", 19, PYRAMID), ("resnet_v1_101_beta", 19, PYRAMID),
+    ("mobilenet_v2", 21, {}), ("mobilenet_v3_large_seg", 19, {
+        "aspp_filters": 128, "aspp_concat_projection": False, "aspp_squeeze_excite": True,
+        "aspp_se_qsigmoid": True, "aspp_pooling_crop": [769, 769], "aspp_pooling_stride": [4, 5],
+        "decoder_strides": [8], "decoder_sum_merge": True, "decoder_filters": 19,
+        "decoder_is_logits": True})]
+
+
+def variables(size, build):
+    """name -> (shape, role) of what build makes of pictures of that size."""
     with tf.Graph().as_default():
-        images = tf.placeholder(tf.float32, [1, 65, 65, 3])
-        extractor.extract_features(images, output_stride=stride, model_variant=backbone,
-                                   depth_multiplier=multiplier, weight_decay=1e-4, is_training=True,
-                                   fine_tune_batch_norm=True, nas_architecture_options=OPTIONS)
+        build(tf.placeholder(tf.float32, [1, size, size, 3]))
         trained = {v.op.name for v in tf.trainable_variables()}
         decayed = {x.op.name.split("/Regularizer/")[0].replace("kernel", "weights")
                    for x in tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)}
@@ -46,6 +54,22 @@ def variables(extractor, backbone, multiplier, stride):
     assert decayed <= trained
     return {name: (shape, "decayed" if name in decayed else "trained" if name in trained else "kept")
             for name, shape in found.items()}
+
+
+def of_backbone(extractor, backbone, multiplier, stride):
+    return variables(65, lambda images: extractor.extract_features(
+        images, output_stride=stride, model_variant=backbone, depth_multiplier=multiplier,
+        weight_decay=1e-4, is_training=True, fine_tune_batch_norm=True,
+        nas_architecture_options=OPTIONS))
+
+
+def of_net(common, model, backbone, classes, options):
+    fields = {deeplab_nets.NAMES.get(name, name): value for name, value in options.items()}
+    made = common.ModelOptions({"semantic": classes}, crop_size=[769, 769], output_stride=16,
+                               atrous_rates=fields.pop("atrous_rates", None))
+    made = made._replace(model_variant=backbone, **fields)
+    return variables(769, lambda images: model.multi_scale_logits(
+        images, made, None, weight_decay=1e-4, is_training=True, fine_tune_batch_norm=True))
 
 
 def summary(found):
@@ -57,18 +81,21 @@ def summary(found):
 
 
 def main(research):
-    deeplab_nets.import_deeplab(research)
+    common, model = deeplab_nets.import_deeplab(research)
     from deeplab.core import feature_extractor
     rows = []
     for backbone, multiplier in CASES:
-        found = [variables(feature_extractor, backbone, multiplier, s) for s in (8, 32)]
+        found = [of_backbone(feature_extractor, backbone, multiplier, s) for s in (8, 32)]
         assert found[0] == found[1]
         rows.append({"backbone": backbone, "depth_multiplier": multiplier, "output_stride": 16,
                      **summary(found[0])})
     for backbone, stride in SEARCHED:
-        found = variables(feature_extractor, backbone, 1, stride)
+        found = of_backbone(feature_extractor, backbone, 1, stride)
         rows.append({"backbone": backbone, "depth_multiplier": 1, "output_stride": stride,
                      **summary(found)})
+    for backbone, classes, options in WHOLE:
+        rows.append({"net": "deeplab_" + backbone, "classes": classes, "options": options,
+                     **summary(of_net(common, model, backbone, classes, options))})
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "deeplab_variables.json")
     with open(path, "w") as f:
         f.write("[\n" + ",\n".join(" " + json.dumps(r) for r in rows) + "\n]\n")

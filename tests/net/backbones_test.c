@@ -262,15 +262,11 @@ static int golden_number(const cJSON *row, const char *key)
     return (int)v->valuedouble;
 }
 
-static void expect_variables(const cJSON *row, const struct pm_backbone *b)
+static void expect_variables(const cJSON *row, const char *name, struct pm_net *net)
 {
-    struct pm_deeplab_options o = searched(golden_number(row, "output_stride"), false, false);
     int trained = 0, decayed = 0, elements = 0;
-    struct pm_node *last;
     char text[65];
 
-    o.nets.depth_multiplier = cJSON_GetObjectItem(row, "depth_multiplier")->valuedouble;
-    struct pm_net *net = build(b, &o, 65, 65, &last);
     for (int i = 0; i < net->var_count; i++)
         if (net->vars[i]->trainable) {
             trained++;
@@ -280,15 +276,37 @@ static void expect_variables(const cJSON *row, const struct pm_backbone *b)
     if (net->var_count != golden_number(row, "variables") ||
         trained != golden_number(row, "trained") || decayed != golden_number(row, "decayed") ||
         elements != golden_number(row, "elements"))
-        fail_msg("%s: %d variables, %d trained, %d with weight decay, %d elements", b->name,
+        fail_msg("%s: %d variables, %d trained, %d with weight decay, %d elements", name,
                  net->var_count, trained, decayed, elements);
     digest(net, text);
     if (strcmp(text, cJSON_GetObjectItem(row, "sha256")->valuestring) != 0)
-        fail_msg("%s: names, shapes or roles of variables are others", b->name);
+        fail_msg("%s: names, shapes or roles of variables are others", name);
     pm_net_destroy(&net);
 }
 
-/* Against the original's, of every backbone. */
+static void expect_of_backbone(const cJSON *row, const struct pm_backbone *b)
+{
+    struct pm_deeplab_options o = searched(golden_number(row, "output_stride"), false, false);
+    struct pm_node *last;
+
+    o.nets.depth_multiplier = cJSON_GetObjectItem(row, "depth_multiplier")->valuedouble;
+    expect_variables(row, b->name, build(b, &o, 65, 65, &last));
+}
+
+static void expect_of_net(const cJSON *row)
+{
+    const char *name = cJSON_GetObjectItem(row, "net")->valuestring;
+    char *options = cJSON_PrintUnformatted(cJSON_GetObjectItem(row, "options"));
+    struct pm_heads heads;
+    struct pm_net *net = named_net(name, 1, 769, 769, golden_number(row, "classes"), options, &heads);
+
+    free(options);
+    if (net->error)
+        fail_msg("%s: %s", name, pm_error_text());
+    expect_variables(row, name, net);
+}
+
+/* Against the original's, of every backbone and of some whole nets. */
 static void variables(void **state)
 {
     const char *source = getenv("PUMICE_SOURCE");
@@ -296,7 +314,7 @@ static void variables(void **state)
     const cJSON *row;
     size_t size;
     bool seen[PM_COUNT(all)] = { false };
-    int searched_ones = 0;
+    int searched_ones = 0, whole = 0;
 
     (void)state;
     snprintf(path, sizeof path, "%s/tests/golden/deeplab_variables.json", source ? source : ".");
@@ -306,18 +324,24 @@ static void variables(void **state)
     pm_free(text);
     assert_true(cJSON_IsArray(rows));
     cJSON_ArrayForEach(row, rows) {
+        if (cJSON_HasObjectItem(row, "net")) {
+            expect_of_net(row);
+            whole++;
+            continue;
+        }
         const char *name = cJSON_GetObjectItem(row, "backbone")->valuestring;
         for (size_t i = 0; i < PM_COUNT(all); i++)
             if (strcmp(all[i].backbone->name, name) == 0) {
-                expect_variables(row, all[i].backbone);
+                expect_of_backbone(row, all[i].backbone);
                 seen[i] = true;
             }
         const bool p = strcmp(name, "nas_pnasnet") == 0, h = strcmp(name, "nas_hnasnet") == 0;
         if (p || h)
-            expect_variables(row, p ? &pm_backbone_nas_pnasnet : &pm_backbone_nas_hnasnet);
+            expect_of_backbone(row, p ? &pm_backbone_nas_pnasnet : &pm_backbone_nas_hnasnet);
         searched_ones += p || h;
     }
     assert_int_equal(searched_ones, 4);
+    assert_int_equal(whole, 5);
     for (size_t i = 0; i < PM_COUNT(all); i++)
         assert_true(seen[i]);
     cJSON_Delete(rows);
