@@ -191,13 +191,18 @@ struct pm_preprocessing {
                  int height, int width, int channels, float *out, const char *where);
     /* Of rows that serve maps beside the picture, else NULL. place: as apply does it, of a picture of
      * that size. apply_map: the same done to a map, of nearest elements, fill as padding; PM_EDATA,
-     * too, when its size is not the picture's (of im nothing else is read). */
+     * too, when its size is not the picture's (of im nothing else is read). apply_numbers: the same done
+     * to a picture of quantities, as apply does it but for the scaling of values, 0 as padding; out:
+     * float [height][width][channels of in]. */
     int (*place)(const void *cfg, int image_height, int image_width, bool train,
                  const struct pm_draws *d, int height, int width, struct pm_framing *out,
                  const char *where);
     int (*apply_map)(const void *cfg, const struct pm_label *in, const struct pm_image8 *im,
                      bool train, const struct pm_draws *d, int height, int width, int32_t fill,
                      int32_t *out, const char *where);
+    int (*apply_numbers)(const void *cfg, const struct pm_image8 *in, bool train,
+                         const struct pm_draws *d, int height, int width, float *out,
+                         const char *where);
     /* The eval form in words and numbers, for pictures of 1 or 3 channels. PM_ECONFIG as apply. */
     int (*normal)(const void *cfg, int channels, struct pm_normal *out);
 };

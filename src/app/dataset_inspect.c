@@ -166,13 +166,13 @@ static int check_instances(const struct pm_example *e, const struct pm_label *ma
                            const struct pm_dataset_info *info, const char *where)
 {
     const struct pm_setup setup = { .pixels.ignore_label = info->ignore_label };
-    struct pm_instance_map instances;
+    struct pm_recorded_instances instances;
     const uint8_t *data = NULL;
     size_t size = 0;
     int err = pm_example_bytes(e, instance_key, &data, &size);
 
     if (err == 1 && (err = pm_segmentation_instances(e, &setup, map, where, &instances)) == PM_OK)
-        pm_label_free(&instances.map);
+        pm_recorded_instances_free(&instances);
     return err;
 }
 

@@ -21,10 +21,12 @@
  *   offset          round of the magnitudes, without signs
  *   weights         1 everywhere
  *
- * UNVERIFIED of the fork, whose programs that made those pictures are not known: sigma (the folder's
- * name says squares of 33 pixels, as 5 gives), rounding, and crowds. It moved and resized the finished
- * pictures with the image, so that offsets kept the length they had in the original and a cut thing the
- * centre of its whole; here they are those of the input. */
+ * Rows' offsets come first in both; the fork's nets had columns' first. UNVERIFIED of the fork, whose
+ * programs that made those pictures are not known: sigma (the folder's name says squares of 33 pixels, as
+ * 5 gives), rounding, and crowds. It moved and resized the finished pictures with the image, so that
+ * offsets kept the length they had in the original and a cut thing the centre of its whole; here they are
+ * those of the input. Records with the pictures themselves are taken as it did
+ * (tasks/segmentation_seed4.c). */
 #ifndef PM_INSTANCE_TARGETS_H
 #define PM_INSTANCE_TARGETS_H
 

@@ -345,6 +345,19 @@ out:
     return err;
 }
 
+static int apply_numbers(const void *cfg, const struct pm_image8 *in, bool train,
+                         const struct pm_draws *d, int height, int width, float *out,
+                         const char *where)
+{
+    static const struct scaling none = { .factor = 1 };
+    struct pm_framing p;
+    const int err = place(cfg, in->height, in->width, train, d, height, width, &p, where);
+
+    if (err == PM_OK)
+        picture(in, &p, height, width, &none, out);
+    return err;
+}
+
 /* ---- maps ---------------------------------------------------------------------------------- */
 
 /* The element of the map that row or column dst of the scaled one comes from, by way of the resized. */
@@ -473,7 +486,8 @@ static int normal_means_grey(const void *cfg, int channels, struct pm_normal *ou
 #define ROW(text, explained, apply_, normal_)                                                      \
     {                                                                                              \
         .name = text, .help = explained, .opts = opts, .cfg_size = sizeof(struct deeplab_cfg),     \
-        .draw = draw, .apply = apply_, .place = place, .apply_map = apply_map, .normal = normal_,  \
+        .draw = draw, .apply = apply_, .place = place, .apply_map = apply_map,                     \
+        .apply_numbers = apply_numbers, .normal = normal_,                                         \
     }
 const struct pm_preprocessing pm_preprocessing_deeplab =
     ROW("deeplab", "random scale, pad, crop, flip, with the map of labels; values to -1..1", apply_half,

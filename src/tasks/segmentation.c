@@ -156,7 +156,7 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
     struct pm_rng r = pm_rng_make(seed, pm_hash("augmentation"), (uint32_t)step, example);
     struct pm_image8 im = { 0 };
     struct pm_label label = { 0 };
-    struct pm_instance_map instances = { { 0 }, 0 };
+    struct pm_recorded_instances instances = { .divisor = 0 };
     struct pm_example *e = NULL;
     struct pm_draws draws = { 0 };
     double begun = pm_trace_now();
@@ -185,7 +185,7 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
 out:
     pm_image_free(&im);
     pm_label_free(&label);
-    pm_label_free(&instances.map);
+    pm_recorded_instances_free(&instances);
     pm_example_destroy(&e);
     return err;
 }

@@ -22,16 +22,19 @@ int pm_segmentation_label(const struct pm_example *e, const struct pm_setup *s, 
                           struct pm_label *out);
 /* segmentation_instances.c. The fields above, from out[0]; their number, 0 where they are not on. */
 int pm_segmentation_instance_fields(const struct pm_setup *s, bool train, struct pm_field *out);
-/* The record's map of instances, beside the one of classes; map is freed with pm_label_free. */
-struct pm_instance_map {
-    struct pm_label map;
-    int divisor; /* of its values: the class, and the instance's number */
+/* What a record tells of instances beside the map of classes; freed with pm_recorded_instances_free. */
+enum { PM_SEED4_PICTURES = 3 };
+struct pm_recorded_instances {
+    struct pm_label map; /* without values where only the fork's pictures are there */
+    int divisor;         /* of its values: the class, and the instance's number */
+    struct pm_image8 seed4[PM_SEED4_PICTURES]; /* of the fork's records, mode seed4: heat, offsets y, x */
 };
+void pm_recorded_instances_free(struct pm_recorded_instances *r);
 int pm_segmentation_instances(const struct pm_example *e, const struct pm_setup *s,
                               const struct pm_label *label, const char *where,
-                              struct pm_instance_map *out);
+                              struct pm_recorded_instances *out);
 /* These fields, of the labels as they are framed. */
-int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struct pm_instance_map *m,
+int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struct pm_recorded_instances *m,
                                    const struct pm_image8 *im, const struct pm_draws *draws,
                                    const char *where, const int32_t *labels, void *const *out);
 /* segmentation_heads.c. What training adds for heads of instances, and the weights of pixels in the loss
@@ -55,6 +58,15 @@ void pm_segmentation_instance_look(struct pm_net *net, const struct pm_heads *he
  * and PREDICT's are outputs 1, 2 and 3. */
 void pm_segmentation_instance_outputs(struct pm_net *net, const struct pm_instance_maps *sum, int looks,
                                       struct pm_node *probabilities, struct pm_outputs *out);
+/* segmentation_seed4.c: records of the fork. out is zeroed, and freed by the caller also after a failure. */
+struct pm_instance_target;
+bool pm_seed4_has(const struct pm_example *e);
+int pm_seed4_read(const struct pm_example *e, const struct pm_setup *s, const struct pm_label *label,
+                  const char *where, struct pm_recorded_instances *out);
+/* Of training, where r->seed4 has pixels. */
+int pm_seed4_targets(const struct pm_setup *s, const struct pm_recorded_instances *r,
+                     const struct pm_draws *draws, const char *where,
+                     const struct pm_instance_target *out);
 /* Where evaluation puts a picture of this size into the input. */
 int pm_segmentation_place(const struct pm_setup *s, int height, int width, const char *where,
                           struct pm_framing *out);

@@ -6,7 +6,8 @@
  *   image/segmentation/instance/divisor   1000 where it is not given
  *
  * and the map of classes, which says of what class a pixel is. Both are framed alike; then training's
- * targets are made of them (data/instance_targets.h), while evaluation takes the map itself. */
+ * targets are made of them (data/instance_targets.h), while evaluation takes the map itself. Records that
+ * have no such map may be the fork's (segmentation_seed4.c). */
 #include "tasks/record.h"
 #include "tasks/segmentation.h"
 
@@ -34,6 +35,12 @@ int pm_segmentation_instance_fields(const struct pm_setup *s, bool train, struct
 
 /* ---- the record's map -------------------------------------------------------------------- */
 
+static int no_map(const char *where, const char *key)
+{
+    return pm_fail(PM_EDATA, "%s: has no %s, which a net with heads of instances learns from: make the "
+                   "data with a map of instances, or set model.instance to false", where, key);
+}
+
 static int read_divisor(const struct pm_example *e, const char *where, int *out)
 {
     static const char key[] = "image/segmentation/instance/divisor";
@@ -50,7 +57,7 @@ static int read_divisor(const struct pm_example *e, const char *where, int *out)
 }
 
 /* Every instance is of the class that its pixels are of. */
-static int check_classes(const struct pm_instance_map *m, const struct pm_label *label,
+static int check_classes(const struct pm_recorded_instances *m, const struct pm_label *label,
                          const struct pm_setup *s, const char *where)
 {
     const size_t count = (size_t)label->height * (size_t)label->width;
@@ -67,21 +74,12 @@ static int check_classes(const struct pm_instance_map *m, const struct pm_label 
     return PM_OK;
 }
 
-int pm_segmentation_instances(const struct pm_example *e, const struct pm_setup *s,
-                              const struct pm_label *label, const char *where,
-                              struct pm_instance_map *out)
+static int read_map(const struct pm_example *e, const struct pm_setup *s, const struct pm_label *label,
+                    const char *where, const uint8_t *data, size_t size,
+                    struct pm_recorded_instances *out)
 {
-    static const char key[] = "image/segmentation/instance/encoded";
-    const uint8_t *data;
-    size_t size;
-    const int found = pm_example_bytes(e, key, &data, &size);
     int err = PM_OK;
 
-    *out = (struct pm_instance_map){ { 0 }, DIVISOR };
-    PM_TRY(found);
-    if (found == 0 || size == 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: has no %s, which a net with heads of instances learns from: make "
-                       "the data with a map of instances, or set model.instance to false", where, key));
     PM_TRY(read_divisor(e, where, &out->divisor));
     PM_TRY(pm_record_damage(pm_label_decode(data, size, 0, where, &out->map)));
     if (out->map.height != label->height || out->map.width != label->width)
@@ -89,17 +87,46 @@ int pm_segmentation_instances(const struct pm_example *e, const struct pm_setup 
                        "must be of one size", where, label->height, label->width, out->map.height,
                        out->map.width));
     PM_TRY(check_classes(out, label, s, where));
+out:
+    return err;
+}
+
+int pm_segmentation_instances(const struct pm_example *e, const struct pm_setup *s,
+                              const struct pm_label *label, const char *where,
+                              struct pm_recorded_instances *out)
+{
+    static const char key[] = "image/segmentation/instance/encoded";
+    const uint8_t *data;
+    size_t size;
+    const int found = pm_example_bytes(e, key, &data, &size);
+    int err = PM_OK;
+
+    *out = (struct pm_recorded_instances){ .divisor = DIVISOR };
+    PM_TRY(found);
+    if (found == 1 && size > 0)
+        PM_TRY(read_map(e, s, label, where, data, size, out));
+    else if (pm_seed4_has(e))
+        PM_TRY(pm_seed4_read(e, s, label, where, out));
+    else
+        PM_TRY(no_map(where, key));
     err = PM_OK;
 out:
     if (err < 0)
-        pm_label_free(&out->map);
+        pm_recorded_instances_free(out);
     return err;
+}
+
+void pm_recorded_instances_free(struct pm_recorded_instances *r)
+{
+    pm_label_free(&r->map);
+    for (int k = 0; k < PM_SEED4_PICTURES; k++)
+        pm_image_free(&r->seed4[k]);
 }
 
 /* ---- fields ------------------------------------------------------------------------------ */
 
 /* The map as the picture is framed, in multiples of the setup's divisor. */
-static int frame(const struct pm_sampler *sampler, const struct pm_instance_map *m,
+static int frame(const struct pm_sampler *sampler, const struct pm_recorded_instances *m,
                  const struct pm_image8 *im, const struct pm_draws *draws, const char *where,
                  int32_t *out)
 {
@@ -117,7 +144,7 @@ static int frame(const struct pm_sampler *sampler, const struct pm_instance_map 
     return PM_OK;
 }
 
-int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struct pm_instance_map *m,
+int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struct pm_recorded_instances *m,
                                    const struct pm_image8 *im, const struct pm_draws *draws,
                                    const char *where, const int32_t *labels, void *const *out)
 {
@@ -126,14 +153,18 @@ int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struc
     int32_t *framed = NULL;
     int err = PM_OK;
 
+    if (!m->map.values && (!sampler->train || !m->seed4[0].pixels))
+        return no_map(where, "image/instance_ids_data/class/encoded");
     if (!sampler->train)
         return frame(sampler, m, im, draws, where, out[0]);
+    const struct pm_instance_target to = { out[0], out[1], out[2], out[3], out[4] };
+    if (m->seed4[0].pixels)
+        return pm_seed4_targets(s, m, draws, where, &to);
     const struct pm_instance_options o = {
         .mode = i->mode, .sigma = i->center_sigma, .small_area = i->small_area,
         .small_weight = i->small_weight, .num_classes = s->num_classes,
         .ignore_label = s->pixels.ignore_label, .divisor = i->label_divisor, .things = i->things,
     };
-    const struct pm_instance_target to = { out[0], out[1], out[2], out[3], out[4] };
     framed = pm_malloc((size_t)s->height * (size_t)s->width * sizeof *framed);
     PM_TRY(frame(sampler, m, im, draws, where, framed));
     pm_instance_targets(&o, labels, framed, s->height, s->width, &to);

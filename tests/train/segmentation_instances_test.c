@@ -293,6 +293,149 @@ static void refused(void **state)
     REFUSES(&p, HAS_ALL, PM_EDATA, "instance/divisor", "1 is outside 2..");
 }
 
+/* ---- the fork's records ------------------------------------------------------------------ */
+
+enum part { CENTER = 1, OFFSETS = 2, IDS = 4, WRONG_SIZE = 8 };
+
+/* Heat h(y, x), offsets 256 above it and 513, and Cityscapes' numbers of p->instances. */
+static int heat_at(int y, int x)
+{
+    return (37 * y + 11 * x) & 255;
+}
+
+static int make_seed4(const struct pm_setup *s, bool train, const struct picture *p, int parts,
+                      uint64_t step, void *const *out)
+{
+    struct pm_example_builder *b = pm_example_builder_create();
+    static uint8_t heat[PIXELS], y[PIXELS * 3], x[PIXELS * 3], pixels[PIXELS * 3], *bytes;
+    const struct pm_image8 im = { p->height, p->width, 3, pixels };
+    const struct pm_image8 map = { p->height, p->width, 1, (uint8_t *)p->labels };
+    const struct pm_image8 center = { p->height - (parts & WRONG_SIZE ? 1 : 0), p->width, 1, heat };
+    const struct pm_image8 rows = { p->height, p->width, 3, y }, columns = { p->height, p->width, 3, x };
+    size_t size;
+
+    for (int i = 0; i < p->height * p->width; i++) {
+        const int h = heat_at(i / p->width, i % p->width);
+        heat[i] = (uint8_t)h;
+        memcpy(y + 3 * i, (uint8_t[3]){ (uint8_t)h, 1, 77 }, 3);
+        memcpy(x + 3 * i, (uint8_t[3]){ 1, 2, 99 }, 3);
+    }
+    add_image(b, "image/encoded", &im);
+    add_image(b, "image/segmentation/class/encoded", &map);
+    if (parts & CENTER)
+        add_image(b, "image/center/class/encoded", &center);
+    if (parts & OFFSETS) {
+        add_image(b, "image/offsetx/class/encoded", &columns);
+        add_image(b, "image/offsety/class/encoded", &rows);
+    }
+    if (parts & IDS)
+        add_deep(b, "image/instance_ids_data/class/encoded", p);
+    pm_example_serialise(b, &bytes, &size);
+    pm_example_builder_destroy(&b);
+    struct pm_sampler sampler = { s, train };
+    const int err = pm_task_find("segmentation")->make(&sampler, bytes, size, 7, step, 0,
+                                                       "a.tfrecord record 5", out);
+    pm_free(bytes);
+    return err;
+}
+
+/* Numbers as Cityscapes has them; classes tell whether the picture came flipped. */
+static void seed4_scene(struct picture *p)
+{
+    *p = (struct picture){ .height = 24, .width = 29 };
+    for (int i = 0; i < 24 * 29; i++) {
+        const int x = i % 29;
+        p->labels[i] = (uint8_t)(x < 6 ? 3 : x < 10 ? 1 : x < 14 ? 2 : 0);
+        p->instances[i] = (uint16_t)(x < 3 ? 26000 : x < 6 ? 26 : x < 10 ? 24016 : x < 14 ? 7 : 3);
+    }
+}
+
+static void seed4_pictures(void **state)
+{
+    static struct batch b;
+    static struct picture p;
+    struct pm_arena *a = pm_arena_create();
+    struct pm_setup s = setup_of(a, PM_INSTANCE_SEED4);
+    void *cfg = pm_arena_alloc(a, s.preprocessing->cfg_size + 1);
+    int flips = 0;
+
+    (void)state;
+    assert_int_equal(pm_opts_parse_text(s.preprocessing->opts, "min_scale=1 max_scale=1", cfg, a, "x"), PM_OK);
+    s.preprocessing_cfg = cfg;
+    seed4_scene(&p);
+    for (uint64_t step = 0; step < 8; step++) {
+        memset(&b, 0xff, sizeof b);
+        assert_int_equal(make_seed4(&s, true, &p, CENTER | OFFSETS | IDS, step, (void *[]){
+            b.image, b.labels, b.center, b.center_weight, b.offset, b.offset_weight,
+            b.semantic_weight }), PM_OK);
+        const bool flip = b.labels[SIZE - 1] == 3;
+        flips += flip;
+        for (int i = 0; i < PIXELS; i++) {
+            const int y = i / SIZE, x = flip ? SIZE - 1 - i % SIZE : i % SIZE;
+            const bool inside = y < 24 && x < 29;
+            const float h = inside ? (float)heat_at(y, x) : 0;
+            assert_true(b.center[i] == h / 2);
+            assert_true(b.offset[2 * i] == (inside ? h + 256 : 0));
+            assert_true(b.offset[2 * i + 1] == (inside ? 513 : 0));
+            assert_true(b.center_weight[i] == 1 && b.semantic_weight[i] == 1);
+            assert_true(b.offset_weight[2 * i] == 1 && b.offset_weight[2 * i + 1] == 1);
+        }
+    }
+    assert_true(flips > 0 && flips < 8);
+    /* Scaled: lengths stay what they were, except towards the padding. */
+    s.preprocessing_cfg = setup_of(a, PM_INSTANCE_SEED4).preprocessing_cfg;
+    for (uint64_t step = 0; step < 8; step++) {
+        assert_int_equal(make_seed4(&s, true, &p, CENTER | OFFSETS, step, (void *[]){
+            b.image, b.labels, b.center, b.center_weight, b.offset, b.offset_weight,
+            b.semantic_weight }), PM_OK);
+        for (int i = 0; i < PIXELS; i++)
+            assert_true(fabsf(b.offset[2 * i + 1] - (b.labels[i] == 255 ? 0 : 513)) < 1e-3f);
+    }
+    pm_arena_destroy(&a);
+}
+
+/* The numbers serve evaluation, and training in the other mode. */
+static void seed4_numbers(void **state)
+{
+    static struct batch b, w;
+    static struct picture p, same;
+    struct pm_arena *a = pm_arena_create();
+    const struct pm_setup seed4 = setup_of(a, PM_INSTANCE_SEED4);
+    const struct pm_setup reference = setup_of(a, PM_INSTANCE_REFERENCE);
+    int32_t instances[PIXELS];
+
+    (void)state;
+    seed4_scene(&p);
+    same = p;
+    assert_int_equal(make_seed4(&seed4, false, &p, CENTER | OFFSETS | IDS, 0, (void *[]){
+        b.image, b.labels, instances }), PM_OK);
+    for (int y = 0; y < 24; y++)
+        for (int x = 0; x < 29; x++) {
+            const int want = x < 3 ? 3001 : x < 6 ? 3000 : x < 10 ? 1017 : 0;
+            assert_int_equal(instances[y * SIZE + x], want);
+            same.instances[y * 29 + x] = (uint16_t)want;
+        }
+    void *const out[] = { b.image, b.labels, b.center, b.center_weight, b.offset, b.offset_weight,
+                          b.semantic_weight };
+    assert_int_equal(make_seed4(&reference, true, &p, CENTER | OFFSETS | IDS, 3, out), PM_OK);
+    assert_int_equal(make_as(&reference, true, &same, HAS_ALL, 3, (void *[]){
+        w.image, w.labels, w.center, w.center_weight, w.offset, w.offset_weight,
+        w.semantic_weight }), PM_OK);
+    assert_memory_equal(b.center, w.center, sizeof b.center);
+    assert_memory_equal(b.offset, w.offset, sizeof b.offset);
+    /* What is missing or does not fit. */
+    assert_int_equal(make_seed4(&reference, true, &p, CENTER | OFFSETS, 3, out), PM_EDATA);
+    assert_non_null(strstr(pm_error_text(), "record 5: has no image/instance_ids_data/class/encoded"));
+    assert_int_equal(make_seed4(&seed4, true, &p, CENTER | IDS, 3, out), PM_EDATA);
+    assert_non_null(strstr(pm_error_text(), "record 5: has no image/offsety/class/encoded"));
+    assert_int_equal(make_seed4(&seed4, true, &p, CENTER | OFFSETS | WRONG_SIZE, 3, out), PM_EDATA);
+    assert_non_null(strstr(pm_error_text(), "image/center/class/encoded is 23 x 29"));
+    p.instances[29] = 26999;
+    assert_int_equal(make_seed4(&seed4, true, &p, IDS, 3, out), PM_EDATA);
+    assert_non_null(strstr(pm_error_text(), "26999 of class 3 at row 1, column 0"));
+    pm_arena_destroy(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +443,8 @@ int main(void)
         cmocka_unit_test(training_fields),
         cmocka_unit_test(evaluation_field),
         cmocka_unit_test(refused),
+        cmocka_unit_test(seed4_pictures),
+        cmocka_unit_test(seed4_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
