@@ -218,6 +218,36 @@ static void exported(void **state)
           "export.output_stride: 8, but the net has no model.output_stride");
 }
 
+/* What was exported is a net again: evaluated, at scales too, and trained on. */
+static void from_onnx(void **state)
+{
+    static const char net_of[] = "model.layers=null model.onnx=";
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        cJSON *own = evaluated(k ? "'eval.scales=[0.5,1]' eval.flip=true" : ""), *read;
+
+        check(run(NULL, "export %s %s %s", in("seg.json"), in("back.onnx"),
+                  k ? "'export.scales=[0.5,1]' export.flip=true" : ""), 0);
+        check(run(NULL, "train %s run.folder=%s%d run.steps=1 eval.every_steps=0 run.keep_best=null "
+                  "schedule.base_lr=0 optim.weight_decay=0 %s%s", in("seg.json"), in("back"), k, net_of,
+                  in("back.onnx")), 0);
+        struct result r = run(NULL, "eval %s run.folder=%s%d --json run.keep_best=null %s%s",
+                              in("seg.json"), in("back"), k, net_of, in("back.onnx"));
+        read = json_of(&r);
+        print_message("fw_iou %.4f, read again %.4f\n", metric(own, "fw_iou"), metric(read, "fw_iou"));
+        /* The moving averages have gone on for a step. */
+        assert_float_equal(metric(own, "fw_iou"), metric(read, "fw_iou"), 0.05);
+        check(r, 0);
+        check(run(NULL, "eval %s run.folder=%s%d run.keep_best=null %s%s 'eval.scales=[0.5,1]' "
+                  "eval.flip=true", in("seg.json"), in("back"), k, net_of, in("back.onnx")), 0);
+        cJSON_Delete(own);
+        cJSON_Delete(read);
+    }
+    check(run(NULL, "train %s run.folder=%s run.steps=1 eval.every_steps=0 run.keep_best=null "
+              "init.checkpoint=%s", in("seg.json"), in("warm"), in("back.onnx")), 0, "0 missing");
+}
+
 /* Rates reach as far in the picture as before. */
 static void other_stride(void **state)
 {
@@ -276,7 +306,7 @@ static void pyramid_and_scales(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(metrics), cmocka_unit_test(tags), cmocka_unit_test(pictures), cmocka_unit_test(exported),
+        cmocka_unit_test(metrics), cmocka_unit_test(tags), cmocka_unit_test(pictures), cmocka_unit_test(exported), cmocka_unit_test(from_onnx),
         cmocka_unit_test(other_stride),
         cmocka_unit_test(losses), cmocka_unit_test(pyramid_and_scales),
     };
