@@ -58,7 +58,7 @@ struct pm_config_model {
     bool onnx_new_head;         /* a fresh last layer, for other classes */
     bool predict_upsampled;     /* segmentation: logits are enlarged before the argmax */
     int instance_mode;          /* enum pm_instance_mode */
-    int quantize_delay;         /* only -1: no fake quantisation */
+    int quantize_delay;         /* -1: no fake quantisation; else the step, from 1, that begins with it */
 };
 
 enum pm_make { PM_MAKE_NONE, PM_MAKE_SHAPES };

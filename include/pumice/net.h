@@ -65,6 +65,21 @@ struct pm_node *pm_net_add_json(struct pm_net *net, const char *name, struct pm_
                                 const struct pm_node *share, const char *where);
 struct pm_node *pm_net_find(const struct pm_net *net, const char *name);
 
+/* ---- quantisation-aware training ---------------------------------------------------------- */
+
+struct pm_heads;
+/* Rewrites the nodes from index `first` on, those of a net whose heads these are, for training that knows
+ * of the 8-bit arithmetic that the net will run in, as TensorFlow's contrib.quantize does; heads are then
+ * of the rewritten net. Any net can be: the pass knows layers, not nets.
+ *   conv2d, depthwise_conv2d, fully_connected: become quantized_conv2d, with the batch norm that alone reads
+ *     their sums folded in; variables keep their names, ranges are CONV/weights_quant/min and max;
+ *   fake_quant: behind each of them and its activation (CONV/act_quant), which may be a layer of its own;
+ *     without one in front of a sum CONV/conv_quant; and behind sums and products of what is quantised and
+ *     their activation (NODE/act_quant, NODE/add_quant, NODE/mul_quant). A batch norm's residual becomes
+ *     such a sum.
+ * All else computes with floats as before. delay: as the layers' option. */
+int pm_net_quantize(struct pm_net *net, int first, int delay, struct pm_heads *heads);
+
 /* ---- named nets ------------------------------------------------------------------------ */
 
 struct pm_net_input_spec { int batch, height, width, channels, num_classes; };

@@ -42,6 +42,30 @@ static int check_model(const struct pm_config *c)
     return PM_OK;
 }
 
+static bool sees_once(struct pm_floats scales, bool flip)
+{
+    return !flip && (scales.count == 0 || (scales.count == 1 && scales.v[0] == 1));
+}
+
+/* As the originals have it: one clone, and in evaluation one look at a picture. */
+static int check_quantized(const struct pm_config *c)
+{
+    const bool evaluates = sees_once(c->eval.scales, c->eval.flip);
+
+    if (c->model.quantize_delay < 0)
+        return PM_OK;
+    if (c->devices_count > 1)
+        return pm_fail(PM_ECONFIG, "%s devices: %d are given, but a net that is quantised in training "
+                       "(model.quantize_delay %d) has its ranges on one: give one, or set "
+                       "model.quantize_delay to -1", pm_config_place(c, "devices"), c->devices_count,
+                       c->model.quantize_delay);
+    if (!evaluates || !sees_once(c->export.scales, c->export.flip))
+        return pm_fail(PM_ECONFIG, "%s %s: a quantised net (model.quantize_delay %d) sees a picture once, as "
+                       "it is: leave scales and flip out", pm_config_place(c, evaluates ? "export" : "eval"),
+                       evaluates ? "export" : "eval", c->model.quantize_delay);
+    return PM_OK;
+}
+
 static int check_best(const struct pm_config *c)
 {
     static const char *const metrics[] = {
@@ -116,6 +140,7 @@ int pm_config_check(const struct pm_config *c)
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
         PM_TRY(check_task_keys(c, s));
     PM_TRY(check_model(c));
+    PM_TRY(check_quantized(c));
     PM_TRY(check_balance(c));
     PM_TRY(check_size(c, "input.size", c->input.size));
     PM_TRY(check_size(c, "input.eval_size", c->input.eval_size));

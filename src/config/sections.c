@@ -24,8 +24,9 @@ static const struct pm_opt model[] = {
     PM_ENUM(pm_config_model, instance_mode, PM_INSTANCE_REFERENCE, "reference|seed4",
             "segmentation: targets, losses and grouping of model.instance: Panoptic-DeepLab's, or those of "
             "the DeepLab fork before it"),
-    PM_ONLY_INT(pm_config_model, quantize_delay, -1,
-                "step from which training quantises; this version trains without: leave it out"),
+    PM_INT(pm_config_model, quantize_delay, -1, -1, 1 << 30,
+           "training for 8-bit arithmetic: number of the step, from 1, from which weights and activations "
+           "are rounded, while ranges are followed from the first; 0 = at once, -1 = never"),
     { 0 },
 };
 

@@ -343,6 +343,7 @@ static int build_heads(void *ctx, struct pm_net *net, struct pm_node *images, st
 {
     struct pm_experiment *e = ctx;
     const struct pm_import_options onnx = onnx_options(e);
+    const int first = net->count, delay = e->config->model.quantize_delay;
     int err = PM_OK;
 
     if (e->net_row)
@@ -355,6 +356,8 @@ static int build_heads(void *ctx, struct pm_net *net, struct pm_node *images, st
                                 heads));
     PM_TRY(net->error);
     err = e->task->check_heads(&e->setup, heads, images->out_shape.dim[0]);
+    if (err == PM_OK && delay >= 0 && !e->plain)
+        err = pm_net_quantize(net, first, delay, heads);
     if (err < 0)
         PM_TRY(pm_fail((enum pm_error)err, "%s: %s", e->config->path, pm_error_text()));
 out:

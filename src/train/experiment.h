@@ -25,6 +25,7 @@ struct pm_experiment {
     const struct pm_optimizer *optimizer;
     void *optimizer_cfg;
     float weight_decay;               /* resolved: the net's own when the config names none */
+    bool plain;                       /* nets are built without model.quantize_delay, to be printed */
     struct pm_experiment_regexes *regexes; /* freezing, multipliers, trainable scopes */
 };
 /* Which parts of the data are opened. CLASSES, alone: either split, for the classes' names and number

@@ -37,7 +37,7 @@ static struct pm_found look_up(const struct pm_match *m, const struct pm_variabl
     f.average = f.tensor != NULL;
     if (!f.tensor)
         f.tensor = pm_tensor_file_find(m->from->tensors, x->name);
-    f.fate = !f.tensor                               ? PM_FATE_MISSING
+    f.fate = !f.tensor                               ? (x->late ? PM_FATE_LATE : PM_FATE_MISSING)
              : pm_checkpoint_fits(f.tensor, x->shape) ? PM_FATE_TAKEN
                                                       : PM_FATE_MISSHAPEN;
     f.padded = f.tensor && f.tensor->rank != x->shape.rank;

@@ -15,6 +15,7 @@ enum pm_fate {
     PM_FATE_TAKEN,
     PM_FATE_EXCLUDED, /* its name begins with one of the scopes */
     PM_FATE_MISSING,
+    PM_FATE_LATE,     /* missing, but a late variable */
     PM_FATE_MISSHAPEN,
     PM_FATES
 };

@@ -124,6 +124,7 @@ int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *train
     int err = PM_OK;
 
     PM_TRY(pm_experiment_open(c, pm_experiment_if_there(c, PM_OPEN_TRAIN), &e));
+    e->plain = true; /* the list's own quantisation comes from the config again */
     PM_TRY(pm_experiment_net(e, 1, PM_USE_HEADS, &net, NULL));
     *trainable_parameters = 0;
     for (int i = 0; i < net->var_count; i++)

@@ -39,6 +39,11 @@ static int check_whole(const struct pm_match *m, const char *where)
                       "be those of the checkpoint", where, m->count[PM_FATE_MISSHAPEN], m->v->count,
                       path, m->v->list[i].name, pm_file_tensor_shape(m->of[i].tensor, is),
                       pm_shape_text(m->v->list[i].shape, wanted), more.text ? more.text : "");
+    } else if (m->count[PM_FATE_LATE] && !m->count[PM_FATE_MISSING]) {
+        err = pm_fail(PM_EDATA, "%s: %d ranges of the quantised net are not in %s, the first is '%s': it was "
+                      "trained without: set model.quantize_delay to -1, or train with it from this one "
+                      "(init.checkpoint)", where, m->count[PM_FATE_LATE], path,
+                      m->v->list[m->first[PM_FATE_LATE]].name);
     } else if (m->count[PM_FATE_MISSING]) {
         name = m->v->list[m->first[PM_FATE_MISSING]].name;
         pm_match_nearest(m, name, &more);
@@ -194,6 +199,9 @@ int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *in
     PM_INFO("init", "%d of %d variables from %s (%s), %d excluded, %d missing", m.count[PM_FATE_TAKEN],
             v->count, from->path, pm_tensor_file_format(from->tensors), m.count[PM_FATE_EXCLUDED],
             m.count[PM_FATE_MISSING]);
+    if (m.count[PM_FATE_LATE])
+        PM_INFO("init", "%d ranges of the quantised net are not there: they follow the values from now on",
+                m.count[PM_FATE_LATE]);
     if (averages)
         PM_INFO("init", "%d of the values are its moving averages (init.averages)", m.averages);
 out:

@@ -257,8 +257,16 @@ static void messages(void **state)
         { "{\"run\": {\"sync_replicas\": true}}",
           "run.sync_replicas: true is not available: only false is (replicas wait" },
         { "{\"run\": {\"sync_replicas\": 0}}", "run.sync_replicas: 0 is neither true nor false" },
-        { "{\"model\": {\"name\": \"lenet\", \"quantize_delay\": 0}}",
-          "model.quantize_delay: 0 is not available: only -1 is (step from which training quantises" },
+        { "{\"model\": {\"name\": \"lenet\", \"quantize_delay\": -2}}",
+          "model.quantize_delay: -2 is outside -1..1073741824" },
+        { "{\"model\": {\"name\": \"lenet\", \"quantize_delay\": 0}, \"devices\": [\"cpu\", \"cpu\"]}",
+          "t.json:1: devices: 2 are given, but a net that is quantised in training" },
+        { "{\"task\": \"segmentation\", \"model\": {\"layers\": [], \"quantize_delay\": 0}, "
+          "\"eval\": {\"flip\": true}}",
+          "t.json:1: eval: a quantised net (model.quantize_delay 0) sees a picture once" },
+        { "{\"task\": \"segmentation\", \"model\": {\"layers\": [], \"quantize_delay\": 5}, "
+          "\"export\": {\"scales\": [0.5, 1]}}",
+          "t.json:1: export: a quantised net (model.quantize_delay 5) sees a picture once" },
         { "{\"data\": {\"sample_1_of_n\": 0}}", "data.sample_1_of_n: 0 is outside 1..1000000000" },
         { "{\"eval\": {\"panoptic\": {}}}", "t.json:1: eval.panoptic: known, but not" },
         { "{\"run\": {\"keep_best\": \"miou\"}, \"eval\": {\"every_steps\": 1}}",

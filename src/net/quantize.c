@@ -1,0 +1,338 @@
+/* quantize: a net's nodes rewritten for training that knows of 8-bit arithmetic (net.h says what stands
+ * where). Nodes are looked at in their order; each is kept, replaced or left for the next to fold in, and
+ * readers take what stands in its place. */
+#include <pumice/net.h>
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+struct place {
+    struct pm_node *now;     /* what readers take; NULL: folded into its reader */
+    struct pm_node *reader;  /* the last one */
+    int readers;             /* heads count, too */
+    bool rounded;            /* now's values are upon a grid */
+    const char *waits;       /* name of the rounding that is left to the activation behind it */
+};
+struct rewriting {
+    struct pm_net *net;
+    struct pm_node **old; /* [count] owned copy of the list */
+    struct place *at;     /* [count] owned */
+    int count, delay;
+};
+
+/* ---- what a node is -------------------------------------------------------------------------- */
+
+static bool is(const struct pm_node *n, const char *layer)
+{
+    return strcmp(n->layer->name, layer) == 0;
+}
+
+static bool is_one_of(const struct pm_node *n, const char *const *names)
+{
+    for (; *names; names++)
+        if (is(n, *names))
+            return true;
+    return false;
+}
+
+static bool is_convolution(const struct pm_node *n)
+{
+    static const char *const names[] = { "conv2d", "depthwise_conv2d", "fully_connected", NULL };
+
+    return is_one_of(n, names);
+}
+
+static bool is_activation(const struct pm_node *n)
+{
+    static const char *const names[] = { "relu", "relu6", "leaky_relu", "sigmoid", "tanh",
+                                         "hard_sigmoid", "hard_swish", NULL };
+
+    return is_one_of(n, names);
+}
+
+/* Layers whose values are those of their first input, in other places or fewer. */
+static bool passes_on(const struct pm_node *n)
+{
+    static const char *const names[] = { "max_pool", "flatten", "reshape", "transpose", "slice", "flip",
+                                         "dropout", NULL };
+
+    return is_one_of(n, names) && n->inputs == 1;
+}
+
+/* The node's options; freed with cJSON_Delete. */
+static cJSON *options_of(const struct pm_node *n)
+{
+    cJSON *o = cJSON_CreateObject();
+
+    pm_opts_dump(n->layer->opts, n->cfg, o, false);
+    return o;
+}
+
+static bool has(const struct pm_node *n, const char *option)
+{
+    cJSON *o = options_of(n);
+    const bool yes = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, option));
+
+    cJSON_Delete(o);
+    return yes;
+}
+
+static bool activates(const struct pm_node *n)
+{
+    cJSON *o = options_of(n);
+    const cJSON *a = cJSON_GetObjectItemCaseSensitive(o, "activation");
+    const bool yes = cJSON_IsString(a) && strcmp(a->valuestring, "none") != 0;
+
+    cJSON_Delete(o);
+    return yes;
+}
+
+/* The batch norm that is folded into a convolution: its one reader, right behind its sums. */
+static struct pm_node *norm_behind(const struct rewriting *r, const struct pm_node *n)
+{
+    const struct place *p = &r->at[n->index];
+
+    if (!is_convolution(n) || p->readers != 1 || !p->reader || !is(p->reader, "batch_norm") ||
+        p->reader->in[0] != n || has(n, "bias") || activates(n))
+        return NULL;
+    return p->reader;
+}
+
+/* ---- new nodes ------------------------------------------------------------------------------- */
+
+static void set(cJSON *o, const char *key, cJSON *value)
+{
+    cJSON_DeleteItemFromObjectCaseSensitive(o, key);
+    cJSON_AddItemToObject(o, key, value);
+}
+
+static const char *joined(const struct rewriting *r, const char *a, const char *b)
+{
+    return pm_arena_printf(r->net->arena, "%s/%s", a, b);
+}
+
+/* quantized_conv2d's options from those of what it stands for; norm may be NULL. */
+static cJSON *merge(const struct rewriting *r, const struct pm_node *conv, const struct pm_node *norm)
+{
+    static const char *const taken[] = { "decay", "epsilon", "scale", "center", "frozen",
+                                         "moving_variance" };
+    static const char *const behind[] = { "activation", "slope" };
+    cJSON *o = options_of(conv), *other = norm ? options_of(norm) : NULL;
+
+    cJSON_DeleteItemFromObjectCaseSensitive(o, "scope");
+    cJSON_DeleteItemFromObjectCaseSensitive(o, "weights_name");
+    if (is(conv, "fully_connected")) {
+        cJSON_AddItemToObject(o, "filters", cJSON_DetachItemFromObjectCaseSensitive(o, "units"));
+        cJSON_AddTrueToObject(o, "flat");
+    } else if (is(conv, "depthwise_conv2d")) {
+        cJSON_AddNumberToObject(o, "filters", 0);
+    }
+    cJSON_AddNumberToObject(o, "delay", r->delay);
+    if (norm) {
+        cJSON_AddTrueToObject(o, "batch_norm");
+        for (size_t i = 0; i < PM_COUNT(taken); i++)
+            set(o, taken[i], cJSON_DetachItemFromObjectCaseSensitive(other, taken[i]));
+        for (size_t i = 0; i < PM_COUNT(behind) && norm->inputs == 1; i++)
+            set(o, behind[i], cJSON_DetachItemFromObjectCaseSensitive(other, behind[i]));
+        cJSON_Delete(other);
+    }
+    return o;
+}
+
+/* Variables of both keep their names, and what the net knows of them. */
+static int give(const struct rewriting *r, const struct pm_node *n, struct pm_given *given)
+{
+    for (int i = 0; n && i < n->var_count; i++) {
+        const struct pm_variable *v = r->net->vars[n->vars[i]];
+
+        given[i] = (struct pm_given){ v->name, v->init, v->trainable, pm_shape_count(v->shape) };
+    }
+    return n ? n->var_count : 0;
+}
+
+static struct pm_node *add_convolution(struct rewriting *r, const struct pm_node *conv,
+                                       const struct pm_node *norm)
+{
+    struct pm_given given[2 * PM_MAX_VARS];
+    cJSON *options = merge(r, conv, norm);
+    struct pm_node *x = r->at[conv->in[0]->index].now, *n;
+
+    r->net->given_count = give(r, conv, given);
+    r->net->given_count += give(r, norm, given + r->net->given_count);
+    r->net->given = given;
+    n = pm_net_add_json(r->net, conv->name, &x, 1, "quantized_conv2d", options, NULL, conv->name);
+    r->net->given = NULL;
+    r->net->given_count = 0;
+    cJSON_Delete(options);
+    return n;
+}
+
+/* ends at 0: of what cannot be below it TensorFlow begins with 0..6, of others with -6..6. */
+static void round_it(struct rewriting *r, struct place *p, const char *name)
+{
+    const bool act = strlen(name) > 9 && strcmp(name + strlen(name) - 9, "act_quant") == 0;
+
+    p->now = pm_net_add(r->net, name, p->now, "fake_quant min=%d delay=%d", act ? 0 : -6, r->delay);
+    p->rounded = true;
+}
+
+/* ---- placing --------------------------------------------------------------------------------- */
+
+static bool is_sum(const struct pm_node *n)
+{
+    return is(n, "add") || is(n, "multiply") || (is(n, "batch_norm") && n->inputs > 1);
+}
+
+/* Whether a sum is among the readers: a bypass, whose inputs are rounded by themselves. */
+static bool is_bypassed(const struct rewriting *r, const struct pm_node *n)
+{
+    for (int i = n->index + 1; i < r->count; i++)
+        for (int k = 0; k < r->old[i]->inputs; k++)
+            if (r->old[i]->in[k] == n && is_sum(r->old[i]))
+                return true;
+    return false;
+}
+
+/* The values of old node n are rounded here or behind the activation that alone reads them. otherwise:
+ * what the rounding is called where there is no activation. */
+static void place(struct rewriting *r, const struct pm_node *n, const char *scope, bool activated,
+                  const char *otherwise)
+{
+    struct place *p = &r->at[n->index];
+    const char *act = joined(r, scope, "act_quant");
+
+    if (!activated && p->readers == 1 && p->reader && is_activation(p->reader))
+        p->waits = act;
+    else
+        round_it(r, p, activated ? act : joined(r, scope, otherwise));
+}
+
+static void put_convolution(struct rewriting *r, struct pm_node *n)
+{
+    struct pm_node *conv = is_convolution(n) ? n : n->in[0], *norm = conv == n ? NULL : n;
+    struct place *p = &r->at[n->index];
+    const bool residual = norm && norm->inputs > 1;
+
+    p->now = add_convolution(r, conv, norm);
+    if (!residual) {
+        place(r, n, conv->name, activates(n), is_bypassed(r, n) ? "conv_quant" : "act_quant");
+        return;
+    }
+    cJSON *options = options_of(norm);
+    const char *act = cJSON_GetObjectItemCaseSensitive(options, "activation")->valuestring;
+    struct pm_node *in[2];
+    round_it(r, p, joined(r, conv->name, "conv_quant"));
+    in[0] = p->now;
+    in[1] = r->at[norm->in[1]->index].now;
+    p->now = pm_net_add_many(r->net, norm->name, in, 2, "add activation=%s", act);
+    cJSON_Delete(options);
+    place(r, n, norm->name, activates(norm), "add_quant");
+}
+
+static void keep(struct rewriting *r, struct pm_node *n)
+{
+    struct pm_net *net = r->net;
+    struct place *p = &r->at[n->index];
+    bool rounded = false;
+    const char *waits = NULL;
+
+    for (int i = 0; i < n->inputs; i++) {
+        const struct place *x = &r->at[n->in[i]->index];
+
+        rounded |= x->rounded;
+        waits = i == 0 ? x->waits : waits;
+        n->in[i] = x->now;
+    }
+    PM_GROW(net->nodes, net->count, net->capacity);
+    net->nodes[net->count++] = n;
+    p->now = n;
+    p->rounded = rounded && passes_on(n);
+    if (waits && is_activation(n))
+        round_it(r, p, waits);
+    else if (rounded && is_sum(n) && n->inputs > 1)
+        place(r, n, n->name, activates(n), is(n, "multiply") ? "mul_quant" : "add_quant");
+}
+
+/* ---- the whole -------------------------------------------------------------------------------- */
+
+enum { HEADS = PM_MAX_SCALES + 5 };
+
+/* Every pointer of the heads that there is. */
+static int list_heads(struct pm_heads *h, struct pm_node **list[HEADS])
+{
+    struct pm_node **all[] = { &h->logits, &h->aux_logits, &h->center, &h->offset, &h->edge };
+    int count = 0;
+
+    for (size_t i = 0; i < PM_COUNT(all); i++)
+        if (*all[i])
+            list[count++] = all[i];
+    for (int i = 0; i < h->scales; i++)
+        list[count++] = &h->scale_logits[i];
+    return count;
+}
+
+static void count_readers(struct rewriting *r, struct pm_node **const *heads, int count)
+{
+    for (int i = 0; i < r->count; i++)
+        for (int k = 0; k < r->old[i]->inputs; k++) {
+            struct place *p = &r->at[r->old[i]->in[k]->index];
+
+            p->readers++;
+            p->reader = r->old[i];
+        }
+    for (int i = 0; i < count; i++)
+        r->at[(*heads[i])->index].readers++;
+}
+
+static int check(const struct pm_net *net, int first, const struct pm_heads *heads)
+{
+    if (heads->scales > 1)
+        return pm_fail(PM_ECONFIG, "model.quantize_delay: a net that sees its pictures at %d scales is not "
+                       "quantised: leave model.image_pyramid out, or set quantize_delay to -1",
+                       heads->scales);
+    for (int i = first; i < net->count; i++)
+        if (is(net->nodes[i], "quantized_conv2d") || is(net->nodes[i], "fake_quant"))
+            return pm_fail(PM_ECONFIG, "model.quantize_delay: %s is quantised already: set it to -1",
+                           net->nodes[i]->name);
+    return net->error;
+}
+
+int pm_net_quantize(struct pm_net *net, int first, int delay, struct pm_heads *heads)
+{
+    struct rewriting r = { .net = net, .count = net->count, .delay = delay };
+    struct pm_node **list[HEADS];
+    const int head_count = list_heads(heads, list);
+    int err = PM_OK, convolutions = 0;
+
+    PM_TRY(check(net, first, heads));
+    r.old = pm_malloc(((size_t)r.count + 1) * sizeof *r.old);
+    r.at = pm_calloc((size_t)r.count + 1, sizeof *r.at);
+    memcpy(r.old, net->nodes, (size_t)r.count * sizeof *r.old);
+    count_readers(&r, list, head_count);
+    for (int i = 0; i < first; i++)
+        r.at[i].now = r.old[i];
+    net->count = first;
+    for (int i = first; i < r.count && !net->error; i++) {
+        struct pm_node *n = r.old[i];
+
+        if (norm_behind(&r, n))
+            continue;
+        const bool folds = is(n, "batch_norm") && norm_behind(&r, n->in[0]) == n;
+        if (folds || is_convolution(n))
+            put_convolution(&r, n), convolutions++;
+        else
+            keep(&r, n);
+    }
+    PM_TRY(net->error);
+    for (int i = 0; i < head_count; i++)
+        *list[i] = r.at[(*list[i])->index].now;
+    for (int i = 0; i < net->count; i++)
+        net->nodes[i]->index = i;
+    if (convolutions == 0)
+        PM_TRY(pm_fail(PM_ECONFIG, "model.quantize_delay: the net has no convolution or product whose "
+                       "weights could be quantised: set it to -1"));
+out:
+    pm_free(r.old);
+    pm_free(r.at);
+    return err;
+}

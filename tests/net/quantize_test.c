@@ -1,0 +1,341 @@
+/* What pm_net_quantize makes of nets, and what the nodes it makes compute: a training step and an evaluation
+ * beside TensorFlow's rounding (tests/golden/quantized_step.py), on the CPU and every Vulkan device there is;
+ * before the delay is over a step is that of the net as it was. */
+#include "base/unit.h"
+
+#include <pumice/plan.h>
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- what stands where ----------------------------------------------------------------------- */
+
+static cJSON *parse(const char *text)
+{
+    char *copy = pm_strdup(text);
+    cJSON *list;
+
+    for (char *s = copy; *s; s++)
+        *s = *s == '\'' ? '"' : *s;
+    list = cJSON_Parse(copy);
+    pm_free(copy);
+    assert_non_null(list);
+    return list;
+}
+
+static struct pm_net *build(const cJSON *list, struct pm_shape images, struct pm_heads *heads)
+{
+    struct pm_net *net = pm_net_create();
+
+    if (pm_net_from_json(net, pm_net_input(net, "images", images, PM_F32), list, "layers", heads) < 0)
+        fail_msg("%s", pm_error_text());
+    return net;
+}
+
+/* "NAME LAYER(INPUT,INPUT) ..." of every node. */
+static void describe(const struct pm_net *net, struct pm_str *out)
+{
+    for (int i = 1; i < net->count; i++) {
+        const struct pm_node *n = net->nodes[i];
+
+        assert_int_equal(n->index, i);
+        pm_str_add(out, "%s%s %s(", i > 1 ? "; " : "", n->name, n->layer->name);
+        for (int k = 0; k < n->inputs; k++) {
+            assert_true(n->in[k]->index < i && net->nodes[n->in[k]->index] == n->in[k]);
+            pm_str_add(out, "%s%s", k ? "," : "", n->in[k]->name);
+        }
+        pm_str_add(out, ")");
+    }
+}
+
+static void check_places(const char *layers, const char *want, const char *logits)
+{
+    struct pm_heads heads = { 0 };
+    struct pm_str got = { 0 };
+    cJSON *list = parse(layers);
+    struct pm_net *net = build(list, PM_SHAPE4(2, 8, 8, 3), &heads);
+
+    if (pm_net_quantize(net, 1, 0, &heads) < 0)
+        fail_msg("%s", pm_error_text());
+    describe(net, &got);
+    assert_string_equal(got.text, want);
+    assert_string_equal(heads.logits->name, logits);
+    pm_str_free(&got);
+    pm_net_destroy(&net);
+    cJSON_Delete(list);
+}
+
+static void places(void **state)
+{
+    (void)state;
+    check_places("[{'name':'a','layer':'conv2d','bias':false},{'name':'a/BatchNorm','layer':'batch_norm',"
+                 "'activation':'relu6'},{'name':'p','layer':'max_pool'},"
+                 "{'name':'b','layer':'depthwise_conv2d','activation':'relu'},"
+                 "{'name':'c','layer':'fully_connected','units':4}]",
+                 "a quantized_conv2d(images); a/act_quant fake_quant(a); p max_pool(a/act_quant); "
+                 "b quantized_conv2d(p); b/act_quant fake_quant(b); c quantized_conv2d(b/act_quant); "
+                 "c/act_quant fake_quant(c)", "c/act_quant");
+    /* An activation of its own; a sum of what is rounded, whose own activation follows. */
+    check_places("[{'name':'a','layer':'conv2d','filters':3},{'name':'r','layer':'relu'},"
+                 "{'name':'b','layer':'conv2d','filters':3},"
+                 "{'name':'s','layer':'add','inputs':['b','r']},{'name':'t','layer':'relu6'},"
+                 "{'name':'u','layer':'multiply','inputs':['t','r']}]",
+                 "a quantized_conv2d(images); r relu(a); a/act_quant fake_quant(r); "
+                 "b quantized_conv2d(a/act_quant); b/conv_quant fake_quant(b); "
+                 "s add(b/conv_quant,a/act_quant); t relu6(s); s/act_quant fake_quant(t); "
+                 "u multiply(s/act_quant,a/act_quant); u/mul_quant fake_quant(u)", "u/mul_quant");
+    /* A residual leaves its batch norm; what several read is rounded before them. */
+    check_places("[{'name':'a','layer':'conv2d','filters':3},"
+                 "{'name':'b','layer':'conv2d','filters':3,'bias':false},"
+                 "{'name':'n','layer':'batch_norm','activation':'relu','inputs':['b','a']},"
+                 "{'name':'r','layer':'relu','inputs':['a']},"
+                 "{'name':'s','layer':'add','inputs':['n','r']}]",
+                 "a quantized_conv2d(images); a/conv_quant fake_quant(a); "
+                 "b quantized_conv2d(a/conv_quant); b/conv_quant fake_quant(b); "
+                 "n add(b/conv_quant,a/conv_quant); n/act_quant fake_quant(n); r relu(a/conv_quant); "
+                 "s add(n/act_quant,r); s/add_quant fake_quant(s)", "s/add_quant");
+    /* What does not fold: a bias, a second reader, another layer between. Floats stay floats. */
+    check_places("[{'name':'a','layer':'conv2d','filters':3},{'name':'n','layer':'batch_norm'},"
+                 "{'name':'b','layer':'conv2d_transpose','filters':3,'stride':1},{'name':'r','layer':'relu'},"
+                 "{'name':'s','layer':'add','inputs':['r','n']}]",
+                 "a quantized_conv2d(images); a/act_quant fake_quant(a); n batch_norm(a/act_quant); "
+                 "b conv2d_transpose(n); r relu(b); s add(r,n)", "s");
+}
+
+static void refusals(void **state)
+{
+    struct pm_heads heads = { 0 };
+    cJSON *list = parse("[{'name':'a','layer':'relu'}]");
+    struct pm_net *net = build(list, PM_SHAPE4(1, 4, 4, 3), &heads);
+
+    (void)state;
+    assert_int_equal(pm_net_quantize(net, 1, 0, &heads), PM_ECONFIG);
+    assert_contains(pm_error_text(), "no convolution or product whose weights could be quantised");
+    heads.scales = 2;
+    heads.scale_logits[0] = heads.scale_logits[1] = heads.logits;
+    assert_int_equal(pm_net_quantize(net, 1, 0, &heads), PM_ECONFIG);
+    assert_contains(pm_error_text(), "2 scales");
+    pm_net_destroy(&net);
+    cJSON_Delete(list);
+}
+
+/* ---- steps --------------------------------------------------------------------------------- */
+
+struct step {
+    struct pm_net *net;
+    struct pm_variables *variables;
+    struct pm_plan *plan;
+    const char *logits;
+};
+
+static void update(struct pm_calls *c, void *ctx)
+{
+    static const uint32_t finite = 1;
+
+    (void)ctx;
+    pm_calls_layer_updates(c, pm_calls_constant(c, "finite", &finite, PM_SHAPE1(1), PM_U32));
+}
+
+static cJSON *golden(void)
+{
+    const char *source = getenv("PUMICE_SOURCE");
+    char path[1024], *text = NULL;
+    size_t size;
+    cJSON *o;
+
+    snprintf(path, sizeof path, "%s/tests/golden/quantized_step.json", source ? source : ".");
+    if (pm_file_read(path, &text, &size) < 0)
+        fail_msg("%s", pm_error_text());
+    o = cJSON_Parse(text);
+    pm_free(text);
+    assert_non_null(o);
+    return o;
+}
+
+static float *numbers(const cJSON *o, const char *key, size_t count)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o, key);
+    float *v = pm_malloc((count + 1) * sizeof *v);
+    size_t i = 0;
+
+    if (!list || (size_t)cJSON_GetArraySize(list) != count)
+        fail_msg("the golden has not %zu numbers of %s", count, key);
+    for (const cJSON *n = list->child; n; n = n->next)
+        v[i++] = (float)n->valuedouble;
+    return v;
+}
+
+static void fill_variables(const cJSON *g, struct pm_variables *v)
+{
+    for (int i = 0; i < v->count; i++) {
+        float *values = numbers(cJSON_GetObjectItem(g, "variables"), v->list[i].name,
+                                pm_shape_count(v->list[i].shape));
+
+        assert_int_equal(pm_variables_write(v, i, -1, values), PM_OK);
+        pm_free(values);
+    }
+}
+
+/* delay < 0: the net as it is. */
+static void run(struct pm_device *d, const cJSON *g, bool train, int delay, struct step *s)
+{
+    struct pm_heads heads = { 0 };
+    const char *outputs[2] = { 0 };
+
+    *s = (struct step){ .net = build(cJSON_GetObjectItem(g, "layers"), PM_SHAPE4(3, 6, 6, 3), &heads) };
+    if (delay >= 0)
+        assert_int_equal(pm_net_quantize(s->net, 1, delay, &heads), PM_OK);
+    outputs[0] = s->logits = heads.logits->name;
+    if (train)
+        pm_net_add_many(s->net, "loss", (struct pm_node *[]){
+            heads.logits, pm_net_input(s->net, "labels", PM_SHAPE1(3), PM_I32) }, 2,
+            "softmax_cross_entropy");
+    const struct pm_plan_options o = {
+        .train = train, .loss_share = 1, .micro_batches = 1, .outputs = outputs, .slots = 1,
+        .update = train ? update : NULL, .name = "quantize",
+    };
+    if (s->net->error || pm_variables_create(d, s->net, train, NULL, &s->variables) ||
+        pm_variables_allocate(s->variables))
+        fail_msg("%s", pm_error_text());
+    fill_variables(g, s->variables);
+    if (pm_plan_create(s->net, d, s->variables, &o, &s->plan) || pm_plan_load(s->plan))
+        fail_msg("%s", pm_error_text());
+    float *images = numbers(g, "images", 3 * 6 * 6 * 3), *labels = numbers(g, "labels", 3);
+    memcpy(pm_plan_input(s->plan, 0, "images", 0), images, 3 * 6 * 6 * 3 * sizeof *images);
+    for (int i = 0; train && i < 3; i++)
+        ((int32_t *)pm_plan_input(s->plan, 0, "labels", 0))[i] = (int32_t)labels[i];
+    *pm_plan_step(s->plan, 0) = (struct pm_step){ .loss_scale = 1 };
+    assert_int_equal(pm_plan_submit(s->plan, 0), PM_OK);
+    assert_int_equal(pm_plan_wait(s->plan, 0), PM_OK);
+    pm_free(images);
+    pm_free(labels);
+}
+
+static void end(struct step *s)
+{
+    pm_plan_destroy(&s->plan);
+    pm_variables_destroy(&s->variables);
+    pm_net_destroy(&s->net);
+}
+
+static void compare(const char *name, const float *got, const float *want, size_t count)
+{
+    double off = 0, size = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        off += pow((double)got[i] - (double)want[i], 2);
+        size += pow((double)want[i], 2);
+    }
+    if (!(sqrt(off) <= 2e-5 * sqrt(size) + 1e-6))
+        fail_msg("%s is off by %.2g of its norm", name, sqrt(off / size));
+}
+
+static void compare_to(const cJSON *o, const char *name, const float *got, size_t count)
+{
+    float *want = numbers(o, name, count);
+
+    compare(name, got, want, count);
+    pm_free(want);
+}
+
+static void value_of(const struct step *s, int i, bool gradient, float *out)
+{
+    const struct pm_variables *v = s->variables;
+    const size_t bytes = pm_shape_count(v->list[i].shape) * sizeof *out;
+
+    assert_int_equal(gradient ? pm_buffer_read(v->device, v->grads, v->offset[i], out, bytes)
+                              : pm_variables_read(s->variables, i, -1, out), PM_OK);
+}
+
+static void check_step(struct pm_device *d, const cJSON *g)
+{
+    struct step s;
+    int compared = 0;
+
+    run(d, g, true, 0, &s);
+    const float loss = (float)pm_plan_loss(s.plan, 0);
+    compare_to(g, "logits", pm_plan_output(s.plan, 0, s.logits, 0), 12);
+    compare_to(g, "loss", &loss, 1);
+    for (int i = 0; i < s.variables->count; i++) {
+        const struct pm_variable *v = &s.variables->list[i];
+        float *got = pm_malloc((pm_shape_count(v->shape) + 1) * sizeof *got);
+
+        value_of(&s, i, v->trainable, got);
+        compare_to(cJSON_GetObjectItem(g, v->trainable ? "gradients" : "after"), v->name, got,
+                   pm_shape_count(v->shape));
+        pm_free(got);
+        compared++;
+    }
+    assert_int_equal(compared, cJSON_GetArraySize(cJSON_GetObjectItem(g, "variables")));
+    end(&s);
+    run(d, g, false, 0, &s);
+    compare_to(g, "evaluated", pm_plan_output(s.plan, 0, s.logits, 0), 12);
+    end(&s);
+}
+
+/* While nothing is rounded yet, a step is the plain net's, but for the roundings of another order of
+ * operations; the ranges are followed all the same. */
+static void check_before_delay(struct pm_device *d, const cJSON *g)
+{
+    struct step plain, before;
+    int same = 0, range;
+    float moved, start;
+
+    run(d, g, true, -1, &plain);
+    run(d, g, true, 1000, &before);
+    compare("logits", pm_plan_output(before.plan, 0, before.logits, 0),
+            pm_plan_output(plain.plan, 0, plain.logits, 0), 12);
+    for (int i = 0; i < plain.variables->count; i++) {
+        const struct pm_variable *v = &plain.variables->list[i];
+        const size_t count = pm_shape_count(v->shape);
+        float *a = pm_malloc(2 * count * sizeof *a);
+        const int k = pm_variables_find(before.variables, v->name);
+
+        value_of(&plain, i, v->trainable, a);
+        value_of(&before, k, v->trainable, a + count);
+        compare(v->name, a + count, a, count);
+        pm_free(a);
+        same++;
+    }
+    assert_true(same > 15);
+    range = pm_variables_find(before.variables, "a/act_quant/max");
+    value_of(&before, range, false, &moved);
+    start = (float)cJSON_GetObjectItem(cJSON_GetObjectItem(g, "variables"), "a/act_quant/max")
+                ->child->valuedouble;
+    assert_true(moved != start);
+    end(&plain);
+    end(&before);
+}
+
+static void steps(void **state)
+{
+    struct pm_device_info *list = NULL;
+    cJSON *g = golden();
+    size_t count;
+
+    (void)state;
+    assert_int_equal(pm_device_list(&list, &count), PM_OK);
+    assert_true(count > 0);
+    for (size_t i = 0; i < count; i++) {
+        struct pm_device *d = NULL;
+
+        if (pm_device_open(&list[i], &(struct pm_device_options){ 0 }, &d) < 0)
+            fail_msg("%s", pm_error_text());
+        print_message("on %s\n", list[i].name);
+        check_step(d, g);
+        check_before_delay(d, g);
+        pm_device_close(&d);
+    }
+    pm_free(list);
+    cJSON_Delete(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(places), cmocka_unit_test(refusals), cmocka_unit_test(steps),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
