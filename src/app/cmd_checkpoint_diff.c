@@ -18,7 +18,8 @@ static bool same_shape(const struct pm_file_tensor *a, const struct pm_file_tens
 
 /* Bytes of tensors whose type is not known. */
 static int compare_bytes(const struct pm_tensor_file *a, const struct pm_file_tensor *ta,
-                         const struct pm_tensor_file *b, const struct pm_file_tensor *tb, bool *same)
+                         const struct pm_tensor_file *b, const struct pm_file_tensor *tb,
+                         bool *same)
 {
     int err = PM_OK;
     char x[APP_PIECE], y[APP_PIECE];

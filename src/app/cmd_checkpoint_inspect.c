@@ -129,11 +129,12 @@ static int print_inspection(const struct pm_checkpoint *c, struct app_globals *g
         pm_str_add(&text, "%s\n%s", c->path, pm_tensor_file_format(c->tensors));
         app_checkpoint_step(&text, c);
         pm_str_add(&text, ", %zu tensors%s, %llu values, %s%s\n\n", count, of_them,
-                   (unsigned long long)values, pm_bytes_text(pm_tensor_file_size(c->tensors), bytes),
+                   (unsigned long long)values,
+                   pm_bytes_text(pm_tensor_file_size(c->tensors), bytes),
                    c->state ? ", sha256 fits" : "");
         pm_str_add(&text, "%-*s  %-6s %-16s %10s  %12s %12s %12s %12s\n",
-                   app_checkpoint_width(c->tensors), "name", "dtype", "shape", "count", "norm", "mean",
-                   "min", "max");
+                   app_checkpoint_width(c->tensors), "name", "dtype", "shape", "count", "norm",
+                   "mean", "min", "max");
         pm_str_add(&text, "%s", lines ? lines : "");
         err = app_print(text.text);
     }

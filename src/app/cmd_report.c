@@ -13,8 +13,8 @@ static int open_runs(const struct app_args *args, struct pm_report **runs, int *
         return pm_fail(PM_ECONFIG, "command line: report needs a run folder, as in pumice report "
                        "runs/shapes_classification");
     if (args->overrides_count > 0)
-        return pm_fail(PM_ECONFIG, "command line: report takes run folders, and reads no config: what "
-                       "is '%s'?", args->overrides[0]);
+        return pm_fail(PM_ECONFIG, "command line: report takes run folders, and reads no config: "
+                       "what is '%s'?", args->overrides[0]);
     if (args->words_count > PM_MAX_REPORTS)
         return pm_fail(PM_ECONFIG, "command line: %d run folders; report compares at most %d",
                        args->words_count, PM_MAX_REPORTS);

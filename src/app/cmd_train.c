@@ -28,7 +28,8 @@ out:
 }
 
 const struct pm_command pm_command_train = {
-    .name = "train", .help = "train a model; goes on by itself when the run folder has a checkpoint",
+    .name = "train",
+    .help = "train a model; goes on by itself when the run folder has a checkpoint",
     .usage = "CONFIG.json [key=value ...]",
     .details =
         "Trains to run.steps. The run folder (run.folder) gets the resolved config, checkpoints,\n"

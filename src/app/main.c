@@ -132,8 +132,9 @@ static void report_failure(struct app_globals *g, int err)
 }
 
 /* OpenMP's threads spin at the end of each loop unless told otherwise when the library is loaded.
- * Beside loader threads, other clones or other programs that costs most of the machine (measured: ten
- * times slower with two busy cores), so the program starts itself again with the setting made. */
+ * Beside loader threads, other clones or other programs that costs most of the machine (measured:
+ * ten times slower with two busy cores), so the program starts itself again with the setting
+ * made. */
 static void let_threads_sleep(char **argv)
 {
     if (getenv("OMP_WAIT_POLICY"))

@@ -1,5 +1,5 @@
-/* print_evaluation: an evaluation as text: the metrics, and a table of the classes: all of them where
- * they are few, else those that came out worst. */
+/* print_evaluation: an evaluation as text: the metrics, and a table of the classes: all of them
+ * where they are few, else those that came out worst. */
 #include "app/print_evaluation.h"
 
 #include <cjson/cJSON.h>

@@ -1,5 +1,5 @@
-/* Host memory that is always there: an allocation that fails ends the process with one line, but for
- * those that foreign bytes ask for. */
+/* Host memory that is always there: an allocation that fails ends the process with one line, but
+ * for those that foreign bytes ask for. */
 #include <pumice/base.h>
 
 #include <stdlib.h>

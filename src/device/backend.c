@@ -1,4 +1,5 @@
-/* backend: what backends ask of any device: whether it is to be given up, which variants it avoids. */
+/* backend: what backends ask of any device: whether it is to be given up, which variants it
+ * avoids. */
 #include "device/backend.h"
 
 #include <math.h>

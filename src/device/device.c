@@ -1,4 +1,5 @@
-/* device: the door. Every argument is checked here once; a mistake of the caller is an assertion. */
+/* device: the door. Every argument is checked here once; a mistake of the caller is an
+ * assertion. */
 #include "device/backend.h"
 
 #include <assert.h>
@@ -106,8 +107,8 @@ int pm_device_find(const struct pm_device_info *list, size_t count, const char *
     }
     for (size_t i = 0; i < count; i++)
         pm_str_add(&known, "%s%s (%s)", i ? ", " : "", list[i].address, list[i].name);
-    err = pm_fail(PM_EDEVICE, "%s: no device \"%s\"; there are: auto, %s%s%s", where, name, known.text,
-                  count > 1 ? "" : "; ", count > 1 ? "" : pm_vulkan_absence());
+    err = pm_fail(PM_EDEVICE, "%s: no device \"%s\"; there are: auto, %s%s%s", where, name,
+                  known.text, count > 1 ? "" : "; ", count > 1 ? "" : pm_vulkan_absence());
     pm_str_free(&known);
     return err;
 }

@@ -1,6 +1,6 @@
-/* timeline: what a device did, in the trace: its runs in a lane "steps"; of timed programs the calls
- * and the copies too. Spans are added when somebody waits for a run; nothing is kept while no trace
- * is on. */
+/* timeline: what a device did, in the trace: its runs in a lane "steps"; of timed programs the
+ * calls and the copies too. Spans are added when somebody waits for a run; nothing is kept while no
+ * trace is on. */
 #include "device/backend.h"
 
 #include <pumice/trace.h>

@@ -1,4 +1,5 @@
-/* safetensors, reading: 8 bytes little-endian header length, a JSON object, then the tensors' bytes.
+/* safetensors, reading: 8 bytes little-endian header length, a JSON object, then the tensors'
+ * bytes.
  *
  * {"__metadata__": {"key": "value"}, "name": {"dtype": "F32", "shape": [3, 4],
  * "data_offsets": [begin, end]}}: offsets count from the end of the header and must cover the data
@@ -60,8 +61,8 @@ static int parse_offsets(const struct reading *s, const cJSON *v, struct pm_file
         return pm_tensor_file_bad(s->f, t->name, "\"data_offsets\" is not [begin, end]");
     if (begin > end || end > room)
         return pm_fail(PM_EDATA,
-                       "%s: tensor '%.200s': data_offsets [%llu, %llu] do not lie in the file's %llu "
-                       "bytes of data (cut short?)",
+                       "%s: tensor '%.200s': data_offsets [%llu, %llu] do not lie in the file's "
+                       "%llu bytes of data (cut short?)",
                        s->path, t->name, (unsigned long long)begin, (unsigned long long)end,
                        (unsigned long long)room);
     t->offset = s->start + begin;
@@ -100,7 +101,8 @@ static int parse_tensor(const struct reading *s, const cJSON *v, struct pm_file_
         t->other = pm_arena_strdup(s->f->arena, type->valuestring);
         return PM_OK;
     }
-    if (__builtin_mul_overflow(t->count, (uint64_t)pm_dtype_size(t->type), &bytes) || bytes != t->bytes)
+    if (__builtin_mul_overflow(t->count, (uint64_t)pm_dtype_size(t->type), &bytes) ||
+        bytes != t->bytes)
         return pm_fail(PM_EDATA, "%s: tensor '%.200s': %s of shape %s does not fit its %llu bytes",
                        s->path, t->name, pm_dtype_name(t->type), pm_file_tensor_shape(t, buf),
                        (unsigned long long)t->bytes);

@@ -1,5 +1,5 @@
-/* tensor_file: what the formats' readers fill, and numbers out of it. Files are read with pread rather
- * than mapped, so that a file cut short by another process is an error and not a SIGBUS. */
+/* tensor_file: what the formats' readers fill, and numbers out of it. Files are read with pread
+ * rather than mapped, so that a file cut short by another process is an error and not a SIGBUS. */
 #include "formats/tensor_file.h"
 
 #include <assert.h>
@@ -232,9 +232,9 @@ int pm_tensor_file_read(const struct pm_tensor_file *f, int source, uint64_t off
             return pm_fail(PM_EDATA, "%s: cannot read at offset %llu: %s", s->path,
                            (unsigned long long)(offset + done), strerror(errno));
         if (n == 0)
-            return pm_fail(PM_EDATA, "%s: ends at offset %llu while being read; expected %llu bytes",
-                           s->path, (unsigned long long)(offset + done),
-                           (unsigned long long)s->size);
+            return pm_fail(PM_EDATA,
+                           "%s: ends at offset %llu while being read; expected %llu bytes", s->path,
+                           (unsigned long long)(offset + done), (unsigned long long)s->size);
         done += (size_t)n;
     }
     return PM_OK;
@@ -372,8 +372,8 @@ bool pm_tensor_file_meta_at(const struct pm_tensor_file *f, size_t i, const char
     return true;
 }
 
-static int read_bytes(const struct pm_tensor_file *f, const struct pm_file_tensor *t, uint64_t begin,
-                      size_t size, void *dst)
+static int read_bytes(const struct pm_tensor_file *f, const struct pm_file_tensor *t,
+                      uint64_t begin, size_t size, void *dst)
 {
     return f->read ? f->read(f, t, begin, size, dst)
                    : pm_tensor_file_read(f, t->source, t->offset + begin, size, dst);
@@ -446,7 +446,8 @@ static int numbers(const struct pm_tensor_file *f, const struct pm_file_tensor *
     if (t->type == PM_DTYPE_OTHER)
         PM_TRY(pm_tensor_file_bad(f, t->name, "its dtype is not known to this program"));
     if (first > t->count || count > t->count - first)
-        PM_TRY(pm_fail(PM_EDATA, "%s: tensor '%.200s': elements %llu + %zu of its %llu were asked for",
+        PM_TRY(pm_fail(PM_EDATA, "%s: tensor '%.200s': elements %llu + %zu of its %llu were asked "
+                       "for",
                        f->path, t->name, (unsigned long long)first, count,
                        (unsigned long long)t->count));
     if (floats && t->type == PM_DTYPE_F32)

@@ -1,5 +1,6 @@
 /* bench_step: the training step of a config, twice: as `train` takes it, with several steps under
- * way, for the figures that count; then one step at a time with every call timed, for the phases. */
+ * way, for the figures that count; then one step at a time with every call timed, for the
+ * phases. */
 #include <pumice/measure.h>
 
 #include "measure/spread.h"

@@ -147,8 +147,8 @@ int pm_variable_initial(const struct pm_variable *v, uint64_t seed, float *out)
     return PM_OK;
 }
 
-/* Variables follow one another in memory; they are written in pieces of about this size, or an eighth
- * of them all: given ones are searched for their elements once per piece. */
+/* Variables follow one another in memory; they are written in pieces of about this size, or an
+ * eighth of them all: given ones are searched for their elements once per piece. */
 enum { PIECE = 4 << 20 };
 
 static size_t piece_of(const struct pm_variables *v)

@@ -1,8 +1,8 @@
 /* import_fold: nodes whose inputs are constants are computed while importing: what exporters write
  * to work out shapes, and weights that are cut, joined or turned before they are used. Shape is a
- * constant of every value, as sizes are known. Large constants are not touched: those operators that
- * only change a view leave them in the file. What is only cut or joined stays a weight (import.h: learned),
- * what is computed does not. */
+ * constant of every value, as sizes are known. Large constants are not touched: those operators
+ * that only change a view leave them in the file. What is only cut or joined stays a weight
+ * (import.h: learned), what is computed does not. */
 #include "onnx/import_fold.h"
 #include "onnx/import_ops.h"
 
@@ -133,7 +133,8 @@ static int fold_constant_of_shape(struct import *m)
     float f = 0;
 
     if (rank < 0 || rank > PM_FILE_MAX_RANK)
-        return import_refuse(m, "a shape that is no constant of at most %d numbers", PM_FILE_MAX_RANK);
+        return import_refuse(m, "a shape that is no constant of at most %d numbers",
+                             PM_FILE_MAX_RANK);
     if (a && a->t && a->t->count == 1)
         if (pm_onnx_floats(a->t, 0, 1, &f) < 0)
             return import_refuse(m, "a value of no numbers");

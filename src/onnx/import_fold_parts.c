@@ -24,7 +24,8 @@ int import_fold_gather(struct import *m)
 {
     struct value *v = import_in(m, 0), *index = import_in(m, 1);
     const int axis = axis_of(m, "axis", 0, v->view.rank);
-    const double *x = import_numbers(m, v, FOLD_LARGEST), *at = import_numbers(m, index, FOLD_LARGEST);
+    const double *x = import_numbers(m, v, FOLD_LARGEST),
+                 *at = import_numbers(m, index, FOLD_LARGEST);
     int64_t dim[PM_FILE_MAX_RANK];
     size_t before, behind, n;
     int rank = 0;
@@ -54,9 +55,10 @@ int import_fold_gather(struct import *m)
     return PM_OK;
 }
 
-/* Where the part that row i of index [.., axes] names begins in v, in parts; false when it was refused. */
-static bool part_at(struct import *m, const struct view *v, const double *at, int64_t axes, size_t i,
-                    size_t *place)
+/* Where the part that row i of index [.., axes] names begins in v, in parts; false when it was
+ * refused. */
+static bool part_at(struct import *m, const struct view *v, const double *at, int64_t axes,
+                    size_t i, size_t *place)
 {
     *place = 0;
     for (int k = 0; k < axes; k++) {
@@ -76,7 +78,8 @@ static bool part_at(struct import *m, const struct view *v, const double *at, in
 int import_fold_gather_nd(struct import *m)
 {
     struct value *v = import_in(m, 0), *index = import_in(m, 1);
-    const double *x = import_numbers(m, v, FOLD_LARGEST), *at = import_numbers(m, index, FOLD_LARGEST);
+    const double *x = import_numbers(m, v, FOLD_LARGEST),
+                 *at = import_numbers(m, index, FOLD_LARGEST);
     const int lead = index->view.rank - 1;
     const int64_t axes = lead >= 0 ? index->view.dim[lead] : 0;
     int64_t dim[2 * PM_FILE_MAX_RANK];
@@ -105,7 +108,8 @@ int import_fold_gather_nd(struct import *m)
 int import_fold_scatter(struct import *m)
 {
     struct value *v = import_in(m, 0), *index = import_in(m, 1), *parts = import_in(m, 2);
-    const double *x = import_numbers(m, v, FOLD_LARGEST), *at = import_numbers(m, index, FOLD_LARGEST);
+    const double *x = import_numbers(m, v, FOLD_LARGEST),
+                 *at = import_numbers(m, index, FOLD_LARGEST);
     const double *from = import_numbers(m, parts, FOLD_LARGEST);
     const int64_t axes = index->view.rank ? index->view.dim[index->view.rank - 1] : 0;
     size_t n, part = 1;
@@ -193,7 +197,8 @@ int import_fold_slice(struct import *m)
         size_t rest = i, at = 0, stride = 1;
 
         for (int k = v->view.rank - 1; k >= 0; k--) {
-            at += (size_t)(range[k].begin + (int64_t)(rest % (size_t)dim[k]) * range[k].step) * stride;
+            at += (size_t)(range[k].begin + (int64_t)(rest % (size_t)dim[k]) * range[k].step) *
+                  stride;
             rest /= (size_t)dim[k];
             stride *= (size_t)v->view.dim[k];
         }

@@ -1,6 +1,7 @@
-/* import_ops_einsum: products of two values that an equation names, "bhid,bhjd->bhij": a letter is an axis.
- * Those of both that stay count the matrices, those of one that stay are its rows or columns, those of both
- * that go are summed over; each kind but the first has to be there. Then it is one product of matrices. */
+/* import_ops_einsum: products of two values that an equation names, "bhid,bhjd->bhij": a letter is
+ * an axis. Those of both that stay count the matrices, those of one that stay are its rows or
+ * columns, those of both that go are summed over; each kind but the first has to be there. Then it
+ * is one product of matrices. */
 #include "onnx/import_ops.h"
 
 #include <string.h>
@@ -92,7 +93,8 @@ int import_op_einsum(struct import *m)
     struct equation e;
 
     if (m->n->in_count != 2 || in[1]->kind == VALUE_ABSENT || !parse(text, &e))
-        return import_refuse(m, "the equation \"%s\": only products of two values, each axis once", text);
+        return import_refuse(m, "the equation \"%s\": only products of two values, each axis once",
+                             text);
     letters(e.term[0], e.term[1], true, e.term[2], true, each);
     letters(e.term[0], e.term[1], true, e.term[2], false, sum);
     letters(e.term[0], e.term[1], false, e.term[2], true, rows);
@@ -109,7 +111,9 @@ int import_op_einsum(struct import *m)
     groups_of(e.term[2], (const char *const[]){ each, rows, columns }, of_y);
     struct pm_node *x[2] = { import_lay(m, in[0], of_a), import_lay(m, in[1], of_b) };
     const struct view out = view_ordered((int)strlen(e.term[2]), dim, of_y);
-    import_out_node(m, 0, pm_net_add_many(m->net, import_name(m, NULL), x, 2, "matmul transpose_b=%s",
-                                          turned ? "true" : "false"), &out);
+    import_out_node(m, 0,
+                    pm_net_add_many(m->net, import_name(m, NULL), x, 2, "matmul transpose_b=%s",
+                                    turned ? "true" : "false"),
+                    &out);
     return PM_OK;
 }

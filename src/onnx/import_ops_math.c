@@ -1,5 +1,5 @@
-/* import_ops_math: functions of single values, of two with broadcasting, softmax. What works on single
- * values takes them as they lie. */
+/* import_ops_math: functions of single values, of two with broadcasting, softmax. What works on
+ * single values takes them as they lie. */
 #include "onnx/import_ops.h"
 
 #include <string.h>
@@ -7,7 +7,8 @@
 /* ---- one value --------------------------------------------------------------------------- */
 
 /* A layer over single values; the view stays. */
-static int over(struct import *m, const char *more, struct value *v, struct value *out, const char *spec)
+static int over(struct import *m, const char *more, struct value *v, struct value *out,
+                const char *spec)
 {
     *out = (struct value){ .kind = VALUE_NODE, .view = v->view };
     out->node = pm_net_add(m->net, import_name(m, more), v->node, "%s", spec);
@@ -111,7 +112,8 @@ int import_op_clip(struct import *m)
 
 int import_op_hard_sigmoid(struct import *m)
 {
-    const float a = pm_onnx_attr_float(m->n, "alpha", 0.2f), b = pm_onnx_attr_float(m->n, "beta", 0.5f);
+    const float a = pm_onnx_attr_float(m->n, "alpha", 0.2f),
+                b = pm_onnx_attr_float(m->n, "beta", 0.5f);
     struct value *v = import_in(m, 0), line, y;
     char spec[96];
 
@@ -187,8 +189,8 @@ static struct view raised(const struct import *m, const struct view *v, int rank
     return w;
 }
 
-/* Constants that are added or multiplied are trained, those that are subtracted or divided by are of
- * how images are prepared. */
+/* Constants that are added or multiplied are trained, those that are subtracted or divided by are
+ * of how images are prepared. */
 static bool trains(const struct import *m)
 {
     return strcmp(m->n->op, "Add") == 0 || strcmp(m->n->op, "Mul") == 0;
@@ -219,8 +221,8 @@ static void spaced(const char *order, char groups[2 * PM_FILE_MAX_RANK + 1])
     groups[n] = 0;
 }
 
-/* A constant that differs along the last axes in memory only, to be added or multiplied: a layer with
- * a variable. *done tells. */
+/* A constant that differs along the last axes in memory only, to be added or multiplied: a layer
+ * with a variable. *done tells. */
 static void with_variable(struct import *m, struct value *x, const struct value *c,
                           const struct view *w, const struct view *cw, bool *done)
 {
@@ -243,7 +245,8 @@ static void with_variable(struct import *m, struct value *x, const struct value 
     lead.view = *w;
     struct pm_node *in = import_lay(m, &lead, groups);
     m->net->given = &given, m->net->given_count = 1;
-    struct pm_node *y = pm_net_add(m->net, import_name(m, NULL), in, "scale axes=%d gamma=%s beta=%s",
+    struct pm_node *y = pm_net_add(m->net, import_name(m, NULL), in, "scale axes=%d gamma=%s "
+                                                       "beta=%s",
                                    w->rank - first, product ? "true" : "false",
                                    product ? "false" : "true");
     m->net->given_count = 0;
@@ -307,7 +310,8 @@ static int several(struct import *m, int rank, const int64_t *dim)
         struct pm_node *x = import_lay(m, &v, groups);
         const bool last = i + 1 == count;
         y = y ? pm_net_add_many(m->net, import_name(m, last ? NULL : "part"),
-                                (struct pm_node *[]){ y, x }, 2, "%s%s", layer, last ? act : "") : x;
+                                (struct pm_node *[]){ y, x }, 2, "%s%s", layer, last ? act : "")
+              : x;
     }
     const struct view out = view_ordered(rank, dim, order);
     import_out_node(m, 0, y, &out);
@@ -329,7 +333,8 @@ int import_op_binary(struct import *m)
     if (count == 2 && (s = import_numbers(m, a, 1)))
         return with_number(m, b, *s, true);
     if (!import_broadcast(m, count, &rank, dim) || rank > PM_MAX_RANK)
-        return import_refuse(m, "inputs whose shapes do not fit, or of more than %d axes", PM_MAX_RANK);
+        return import_refuse(m, "inputs whose shapes do not fit, or of more than %d axes",
+                             PM_MAX_RANK);
     return several(m, rank, dim);
 }
 

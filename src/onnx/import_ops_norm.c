@@ -1,5 +1,5 @@
-/* import_ops_norm: normalisation: of a batch's channels, or over an example's own values: of trailing
- * axes, of groups of channels, of each channel. */
+/* import_ops_norm: normalisation: of a batch's channels, or over an example's own values: of
+ * trailing axes, of groups of channels, of each channel. */
 #include "onnx/import_ops.h"
 
 #include <string.h>
@@ -17,7 +17,8 @@ bool import_idle(struct import *m, struct value *v, double idle)
     return x != NULL;
 }
 
-/* beta and gamma (the order of a layer's variables), whichever are there, and the layer's options. */
+/* beta and gamma (the order of a layer's variables), whichever are there, and the layer's
+ * options. */
 struct affine {
     struct pm_given given[2];
     int count;
@@ -31,7 +32,8 @@ static bool take(struct import *m, struct value *v, double idle, const struct vi
 
     if (import_idle(m, v, idle))
         return false;
-    if (!value_constant(v) || view_count(&w) != view_count(as) || !view_reshape(&w, as->rank, as->dim)) {
+    if (!value_constant(v) || view_count(&w) != view_count(as) ||
+        !view_reshape(&w, as->rank, as->dim)) {
         import_refuse(m, "a scale or bias that is no constant of %lld numbers",
                       (long long)view_count(as));
         return false;
@@ -58,7 +60,8 @@ static struct pm_node *normalised(struct import *m, struct pm_node *x, const str
 
     m->net->given = a->given, m->net->given_count = a->count;
     y = pm_net_add(m->net, import_name(m, NULL), x, "%s=%lld epsilon=%.9g %s", layer,
-                   (long long)number, (double)pm_onnx_attr_float(m->n, "epsilon", 1e-5f), a->options);
+                   (long long)number, (double)pm_onnx_attr_float(m->n, "epsilon", 1e-5f),
+                   a->options);
     m->net->given_count = 0;
     return y;
 }
@@ -100,7 +103,8 @@ int import_op_layer_norm(struct import *m)
 }
 
 /* One number for each group (opsets 18 to 20) as one for each channel. */
-static struct value *each_channel(struct import *m, struct value *v, int64_t groups, int64_t channels)
+static struct value *each_channel(struct import *m, struct value *v, int64_t groups,
+                                  int64_t channels)
 {
     const double *x = import_numbers(m, v, 1 << 20);
     struct value *out;
@@ -128,7 +132,8 @@ static int by_channels(struct import *m, int64_t groups)
         return import_refuse(m, "a value of %d axes", rank);
     const int64_t channels = x->view.dim[1];
     if (groups < 0 || groups > channels || (groups && channels % groups))
-        return import_refuse(m, "%lld groups of %lld channels", (long long)groups, (long long)channels);
+        return import_refuse(m, "%lld groups of %lld channels", (long long)groups,
+                             (long long)channels);
     if (groups) {
         scale = each_channel(m, scale, groups, channels);
         bias = each_channel(m, bias, groups, channels);
@@ -138,7 +143,8 @@ static int by_channels(struct import *m, int64_t groups)
     if (m->refused_now)
         return PM_OK;
     const struct view out = view_ordered(rank, x->view.dim, order);
-    import_out_node(m, 0, normalised(m, import_lay(m, x, order), &a, "group_norm groups", groups), &out);
+    import_out_node(m, 0, normalised(m, import_lay(m, x, order), &a, "group_norm groups", groups),
+                    &out);
     return PM_OK;
 }
 

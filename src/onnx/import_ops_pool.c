@@ -1,6 +1,6 @@
-/* import_ops_pool: pools, reductions, changes of size. A mean over one run of axes in memory with others
- * on both sides of it is the pool of [before, reduced, 1, behind]; other reductions are layers of their
- * own. */
+/* import_ops_pool: pools, reductions, changes of size. A mean over one run of axes in memory with
+ * others on both sides of it is the pool of [before, reduced, 1, behind]; other reductions are
+ * layers of their own. */
 #include "onnx/import_ops.h"
 
 #include <string.h>
@@ -45,9 +45,10 @@ int import_op_average_pool(struct import *m)
 
 /* ---- reductions ---------------------------------------------------------------------------- */
 
-/* Axes in memory's order, neighbours that go or stay joined; their number. mask: which of them go. */
-static int reduction_groups(const struct view *v, const bool *gone, char groups[2 * PM_FILE_MAX_RANK],
-                            unsigned *mask)
+/* Axes in memory's order, neighbours that go or stay joined; their number. mask: which of them
+ * go. */
+static int reduction_groups(const struct view *v, const bool *gone,
+                            char groups[2 * PM_FILE_MAX_RANK], unsigned *mask)
 {
     char order[PM_FILE_MAX_RANK + 1];
     int n = 0, count = 0;
@@ -71,7 +72,8 @@ static int reduction_groups(const struct view *v, const bool *gone, char groups[
 static struct pm_node *reduced(struct import *m, struct pm_node *x, int count, unsigned mask)
 {
     const char *op = m->n->op, *last = import_name(m, NULL);
-    const bool root = strcmp(op, "ReduceL2") == 0, squares = root || strcmp(op, "ReduceSumSquare") == 0;
+    const bool root = strcmp(op, "ReduceL2") == 0,
+               squares = root || strcmp(op, "ReduceSumSquare") == 0;
     const char *layer = strstr(op, "Max")                          ? "reduce_max"
                         : strstr(op, "Min")                        ? "reduce_min"
                         : squares || strcmp(op, "ReduceSum") == 0 ? "reduce_sum" : "reduce_mean";
@@ -79,7 +81,8 @@ static struct pm_node *reduced(struct import *m, struct pm_node *x, int count, u
     struct pm_str axes = { 0 };
 
     if (strcmp(layer, "reduce_mean") == 0 && count == 3 && mask == 2) { /* the pixels of images */
-        x = pm_net_add(m->net, import_name(m, "in"), x, "reshape shape=[%d,%d,1,%d]", d[0], d[1], d[2]);
+        x = pm_net_add(m->net, import_name(m, "in"), x, "reshape shape=[%d,%d,1,%d]", d[0], d[1],
+                       d[2]);
         return pm_net_add(m->net, last, x, "global_pool");
     }
     for (int i = 0; i < count; i++)
@@ -88,7 +91,8 @@ static struct pm_node *reduced(struct import *m, struct pm_node *x, int count, u
     if (squares)
         x = pm_net_add(m->net, import_name(m, "square"), x, "power exponent=2");
     if (mask)
-        x = pm_net_add(m->net, root ? import_name(m, "sum") : last, x, "%s axes=[%s]", layer, axes.text);
+        x = pm_net_add(m->net, root ? import_name(m, "sum") : last, x, "%s axes=[%s]", layer,
+                       axes.text);
     if (root)
         x = pm_net_add(m->net, last, x, "sqrt");
     pm_str_free(&axes);
@@ -174,7 +178,8 @@ int import_op_pad(struct import *m)
     bool any = false;
     int padded = 0; /* axes */
 
-    if (count != 2 * part || x->kind != VALUE_NODE || (import_in(m, 2)->kind != VALUE_ABSENT && !fill))
+    if (count != 2 * part || x->kind != VALUE_NODE ||
+        (import_in(m, 2)->kind != VALUE_ABSENT && !fill))
         return import_refuse(m, "pads that are no constants, or do not fit");
     for (int i = 0; i < part; i++) {
         const int64_t a = named <= 0 ? i : axes[i] < 0 ? axes[i] + rank : axes[i];
@@ -299,9 +304,10 @@ int import_op_expand(struct import *m)
         dim[i] = dim[i] == 1 ? v->view.dim[i] : dim[i];
     if (v->kind == VALUE_NODE && rank == v->view.rank && meets(m, rank, dim))
         return import_op_identity(m);
-    if (rank < 2 || rank > PM_MAX_RANK || !import_repeats(m, v, rank, dim) || x->out_shape.rank != 4)
-        return import_refuse(m, "of computed values that are not added to, subtracted from, multiplied or "
-                             "divided with one of that shape");
+    if (rank < 2 || rank > PM_MAX_RANK || !import_repeats(m, v, rank, dim) ||
+        x->out_shape.rank != 4)
+        return import_refuse(m, "of computed values that are not added to, subtracted from, "
+                             "multiplied or divided with one of that shape");
     for (int i = 0; i < rank; i++)
         first[i] = i == 0 ? m->batch : 1;
     x = pm_net_add(m->net, import_name(m, "first"), x, "slice begin=[0,0,0,0] size=[-1,1,1,1]");

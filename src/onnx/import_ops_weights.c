@@ -111,8 +111,10 @@ static struct pm_node *weighted(struct import *m, struct pm_node *x, const struc
     return y;
 }
 
-/* Numbers for height and width; of rows, where the height is 1, the attribute has the width's alone. */
-static int two(struct import *m, const char *attr, bool rows, int64_t out[2], const int64_t otherwise[2])
+/* Numbers for height and width; of rows, where the height is 1, the attribute has the width's
+ * alone. */
+static int two(struct import *m, const char *attr, bool rows, int64_t out[2],
+               const int64_t otherwise[2])
 {
     int64_t v[16];
     const int n = import_ints(m, -1, attr, v);
@@ -139,7 +141,8 @@ static void same_lower(const struct view *x, struct import_window *w)
 
 enum { LARGEST_WINDOW = 65536 };
 
-bool import_window(struct import *m, const struct view *x, const int64_t kernel[2], struct import_window *w)
+bool import_window(struct import *m, const struct view *x, const int64_t kernel[2],
+                   struct import_window *w)
 {
     static const int64_t ones[2] = { 1, 1 };
     const char *pad = pm_onnx_attr_text(m->n, "auto_pad", "NOTSET");
@@ -158,7 +161,8 @@ bool import_window(struct import *m, const struct view *x, const int64_t kernel[
         pads[3] = pads[1], pads[1] = pads[0], pads[0] = 0;
     for (int i = 0; i < 2; i++)
         if (w->kernel[i] < 0 || w->kernel[i] > LARGEST_WINDOW || w->stride[i] < 1 ||
-            w->stride[i] > LARGEST_WINDOW || w->dilation[i] < 1 || w->dilation[i] > LARGEST_WINDOW) {
+            w->stride[i] > LARGEST_WINDOW || w->dilation[i] < 1 ||
+            w->dilation[i] > LARGEST_WINDOW) {
             import_refuse(m, "a window, stride or dilation outside 1..%d", LARGEST_WINDOW);
             return false;
         }
@@ -181,7 +185,8 @@ bool import_window(struct import *m, const struct view *x, const int64_t kernel[
 void import_window_text(const struct import_window *w, bool dilation, struct pm_str *out)
 {
     pm_str_add(out, " kernel=[%lld,%lld] stride=[%lld,%lld] padding=%s", (long long)w->kernel[0],
-               (long long)w->kernel[1], (long long)w->stride[0], (long long)w->stride[1], w->padding);
+               (long long)w->kernel[1], (long long)w->stride[0], (long long)w->stride[1],
+               w->padding);
     if (dilation)
         pm_str_add(out, " dilation=[%lld,%lld]", (long long)w->dilation[0],
                    (long long)w->dilation[1]);
@@ -339,8 +344,8 @@ int import_op_conv_transpose(struct import *m)
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-/* x's last axis in the order it has in memory, when the others lie before it: order gets the digits of
- * its atoms as axes of their own, count their number and size their sizes in ONNX's order. */
+/* x's last axis in the order it has in memory, when the others lie before it: order gets the digits
+ * of its atoms as axes of their own, count their number and size their sizes in ONNX's order. */
 static bool rows_of(const struct view *x, int axis, char order[PM_FILE_MAX_RANK], int *count,
                     int64_t size[PM_FILE_MAX_RANK])
 {
@@ -422,7 +427,8 @@ static int product(struct import *m, struct value *x, struct value *w, bool turn
 
     if (x->view.dim[rank - 1] != w->view.dim[turned ? 1 : 0])
         return import_refuse(m, "a matrix of %lld rows for %lld values",
-                             (long long)w->view.dim[turned ? 1 : 0], (long long)x->view.dim[rank - 1]);
+                             (long long)w->view.dim[turned ? 1 : 0],
+                             (long long)x->view.dim[rank - 1]);
     if (!give_bias(m, b, n, beta, &bias) || !rows_and_matrix(m, x, w, turned, &in, &as, order))
         return PM_OK;
     weights = import_given_view(m, w, &as, order, alpha, true);
@@ -457,7 +463,8 @@ static struct pm_node *plus(struct import *m, struct pm_node *y, struct value *c
 }
 
 /* alpha a b + beta c, where b is computed. */
-static int gemm_of_two(struct import *m, struct value *a, struct value *b, struct value *c, double beta)
+static int gemm_of_two(struct import *m, struct value *a, struct value *b, struct value *c,
+                       double beta)
 {
     const bool ta = pm_onnx_attr_int(m->n, "transA", 0) != 0;
     const bool tb = pm_onnx_attr_int(m->n, "transB", 0) != 0;
@@ -548,7 +555,8 @@ int import_op_matmul(struct import *m)
     return two_computed(m, a, w);
 }
 
-/* ---- prelu ------------------------------------------------------------------------------------ */
+/* ---- prelu
+ * ------------------------------------------------------------------------------------ */
 
 int import_op_prelu(struct import *m)
 {

@@ -1,6 +1,6 @@
-/* import_value: values where layers want them. A node's output is brought into the order of axes that
- * is asked for, which costs nothing where it lies so already; constants become variables, whose
- * elements are read from the file, in the variable's order, when a device wants them. */
+/* import_value: values where layers want them. A node's output is brought into the order of axes
+ * that is asked for, which costs nothing where it lies so already; constants become variables,
+ * whose elements are read from the file, in the variable's order, when a device wants them. */
 #include "onnx/import.h"
 
 #include <pumice/export.h>
@@ -253,7 +253,8 @@ static struct scatter scatter_of(const struct source *s)
     return to;
 }
 
-/* Where the walk over the tensor is: the atoms' indices, and the element's place in the variable. */
+/* Where the walk over the tensor is: the atoms' indices, and the element's place in the
+ * variable. */
 struct walk {
     int64_t index[VIEW_ATOMS];
     size_t at;

@@ -1,6 +1,7 @@
-/* import_walk: the walk over a model's nodes. Those that the logits need are taken in the model's order;
- * what has constants only is computed (import_fold.c), the rest becomes layers (the builders of ops.def).
- * Nodes that are not supported are collected, so that one message names all of them. */
+/* import_walk: the walk over a model's nodes. Those that the logits need are taken in the model's
+ * order; what has constants only is computed (import_fold.c), the rest becomes layers (the builders
+ * of ops.def). Nodes that are not supported are collected, so that one message names all of
+ * them. */
 #include "onnx/import.h"
 
 #include <pumice/export.h>
@@ -78,8 +79,8 @@ void import_out_images(struct import *m, int i, struct pm_node *node)
     import_out_node(m, i, node, &v);
 }
 
-void import_out_numbers(struct import *m, int i, int rank, const int64_t *dim, const double *numbers,
-                        bool integer)
+void import_out_numbers(struct import *m, int i, int rank, const int64_t *dim,
+                        const double *numbers, bool integer)
 {
     struct value *v = import_out(m, i);
 
@@ -307,7 +308,8 @@ int import_check_refusals(const struct import *m)
             pm_str_add(&s, " (and %d more)", m->refused[i].more);
     }
     const bool one = m->refusals == 1 && !m->refused[0].more;
-    const int err = pm_fail(PM_ECONFIG, "%s: %s%s not supported; configs/README.md lists the operators",
+    const int err = pm_fail(PM_ECONFIG, "%s: %s%s not supported; configs/README.md lists the "
+                            "operators",
                             m->model->path, s.text, m->refusals > most ? "; and more: these are"
                                                     : one              ? ": this is"
                                                                        : ": these are");

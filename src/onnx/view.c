@@ -131,7 +131,8 @@ void view_order(const struct view *v, char order[PM_FILE_MAX_RANK + 1])
     bool seen[PM_FILE_MAX_RANK] = { false };
     int n = 0;
 
-    /* Leading axes of size 1, then each axis where it first occurs and the ones of size 1 behind it. */
+    /* Leading axes of size 1, then each axis where it first occurs and the ones of size 1 behind
+     * it. */
     for (int k = -1; k < v->atoms; k++) {
         int a = k < 0 ? -1 : v->axis[v->at[k]];
 

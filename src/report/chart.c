@@ -325,7 +325,9 @@ static void write_legend(struct pm_str *html, const struct pm_chart *c)
         if (s->style == PM_CHART_RAW)
             continue;
         pm_str_add(html, "<li class=\"c%d d%d%s\"><i></i>", s->color, s->dash,
-                   s->style == PM_CHART_AREA ? " area" : s->style == PM_CHART_DOTS ? " dotted" : "");
+                   s->style == PM_CHART_AREA   ? " area"
+                   : s->style == PM_CHART_DOTS ? " dotted"
+                                               : "");
         PM_HTML(html, s->note ? "{} <b>{}</b></li>" : "{}{}</li>", s->label, s->note);
     }
     pm_html_raw(html, "</ul>");
@@ -386,8 +388,8 @@ static void write_json(struct pm_str *json, const struct pm_chart *c, const stru
         const struct pm_chart_series *s = &c->series[n];
         pm_html_raw(json, n ? ",{\"name\":" : "{\"name\":");
         pm_html_json_text(json, s->label);
-        pm_str_add(json, ",\"kind\":\"%s\",\"run\":%d,\"color\":%d,\"at\":[", kinds[s->style], s->run,
-                   s->color);
+        pm_str_add(json, ",\"kind\":\"%s\",\"run\":%d,\"color\":%d,\"at\":[", kinds[s->style],
+                   s->run, s->color);
         for (int i = 0; i < s->count; i++)
             pm_str_add(json, i ? ",%.15g" : "%.15g", s->points[i].step);
         pm_html_raw(json, "],\"v\":[");
@@ -406,7 +408,8 @@ void pm_chart_write(struct pm_chart *c, struct pm_str *html, struct pm_str *json
 {
     const struct scale x = step_range(c);
     struct scale lin, log;
-    const bool any = value_range(c, false, &lin), has_log = any && c->log && value_range(c, true, &log);
+    const bool any = value_range(c, false, &lin),
+               has_log = any && c->log && value_range(c, true, &log);
 
     PM_HTML(html, "<figure class=\"card chart{}\" id=\"{}\"><figcaption><h3>{}</h3>",
             c->wide ? " wide" : "", c->id, c->title);

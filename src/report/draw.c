@@ -9,10 +9,10 @@ struct pm_color pm_draw_color(size_t i)
 {
     /* Hues far apart first, then lighter and darker ones between them. */
     static const struct pm_color colors[] = {
-        { 230, 60, 60 },   { 60, 140, 230 },  { 60, 190, 80 },   { 245, 190, 40 },  { 160, 90, 210 },
-        { 50, 200, 200 },  { 240, 130, 40 },  { 235, 100, 180 }, { 150, 200, 50 },  { 120, 80, 50 },
-        { 255, 160, 160 }, { 20, 70, 150 },   { 20, 110, 50 },   { 150, 120, 20 },  { 205, 175, 245 },
-        { 15, 110, 115 },  { 150, 60, 10 },   { 150, 20, 95 },   { 90, 100, 110 },  { 190, 170, 130 },
+        { 230, 60, 60 },   { 60, 140, 230 }, { 60, 190, 80 },   { 245, 190, 40 }, { 160, 90, 210 },
+        { 50, 200, 200 },  { 240, 130, 40 }, { 235, 100, 180 }, { 150, 200, 50 }, { 120, 80, 50 },
+        { 255, 160, 160 }, { 20, 70, 150 },  { 20, 110, 50 },   { 150, 120, 20 }, { 205, 175, 245 },
+        { 15, 110, 115 },  { 150, 60, 10 },  { 150, 20, 95 },   { 90, 100, 110 }, { 190, 170, 130 },
     };
 
     return colors[i % PM_COUNT(colors)];
@@ -216,7 +216,8 @@ void pm_draw_picture(const struct pm_image8 *in, const char *title, const struct
         cut_text(title, (width - 2 * margin + size) / ((FONT_WIDTH + 1) * size), text, sizeof text);
         pm_draw_text(out, height + margin, margin, size, white, text);
     }
-    pm_draw_bars(out, height + margin + title_height, margin, width - 2 * margin, scale, bars, count);
+    pm_draw_bars(out, height + margin + title_height, margin, width - 2 * margin, scale, bars,
+                 count);
 }
 
 /* Mean of the rows y0..y1-1 and columns x0..x1-1 of channel c. */

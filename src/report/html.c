@@ -56,7 +56,8 @@ void pm_html_json_text(struct pm_str *s, const char *text)
 {
     pm_html_raw(s, "\"");
     for (const char *c = text; *c; c++) {
-        if ((unsigned char)*c < 0x20 || *c == '"' || *c == '\\' || *c == '<' || *c == '>' || *c == '&')
+        if ((unsigned char)*c < 0x20 || *c == '"' || *c == '\\' || *c == '<' || *c == '>' ||
+            *c == '&')
             pm_str_add(s, "\\u%04x", (unsigned)*c);
         else
             pm_str_bytes(s, c, 1);

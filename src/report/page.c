@@ -1,7 +1,7 @@
 /* page: report.html. One file without references to any other: a style sheet, the sections, the
- * numbers behind the curves as JSON, and a script that adds what paper cannot do: reading values off
- * curves, finding rows, enlarging the matrix, following a run. Without scripts everything is there
- * but that. The page forbids itself every connection and every script but its own. */
+ * numbers behind the curves as JSON, and a script that adds what paper cannot do: reading values
+ * off curves, finding rows, enlarging the matrix, following a run. Without scripts everything is
+ * there but that. The page forbids itself every connection and every script but its own. */
 #include "report/page.h"
 
 #include <assert.h>
@@ -34,8 +34,8 @@ static void write_head(struct pm_str *html, const char *title)
     pm_html_raw(html, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
                       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-                      "img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
-                      "script-src 'sha256-");
+                      "img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action "
+                      "'none'; script-src 'sha256-");
     write_script_hash(html);
     PM_HTML(html, "'\">\n<link rel=\"icon\" href=\"data:,\"><title>{} \xc2\xb7 Pumice</title>\n<style>",
             title);
@@ -54,19 +54,21 @@ static void write_run_rules(struct pm_str *html, int count)
 
 static void write_bar(struct pm_str *html, const char *const (*links)[2], bool live)
 {
-    pm_html_raw(html, "<div class=\"bar\"><div class=\"inner\"><span class=\"brand\">Pumice</span><nav "
-                      "aria-label=\"Sections\">");
+    pm_html_raw(html, "<div class=\"bar\"><div class=\"inner\"><span "
+                      "class=\"brand\">Pumice</span><nav aria-label=\"Sections\">");
     for (; (*links)[0]; links++)
         PM_HTML(html, "<a href=\"#{}\">{}</a>", (*links)[0], (*links)[1]);
     pm_html_raw(html, "</nav>");
     if (live)
-        pm_html_raw(html, "<label class=\"live\" hidden><input type=\"checkbox\" id=\"live\" checked>"
-                          "<span>follow</span></label>");
+        pm_html_raw(html, "<label class=\"live\" hidden><input type=\"checkbox\" id=\"live\" "
+                          "checked><span>follow</span></label>");
     pm_html_raw(html, "<fieldset class=\"theme\"><legend>Colours</legend>");
     for (int i = 0; i < 3; i++) {
         static const char *const names[] = { "auto", "light", "dark" };
-        PM_HTML(html, "<label><input type=\"radio\" name=\"theme\" id=\"theme-{}\"{}><span>{}</span>"
-                "</label>", names[i], i ? "" : " checked", names[i]);
+        PM_HTML(html,
+                "<label><input type=\"radio\" name=\"theme\" "
+                "id=\"theme-{}\"{}><span>{}</span></label>",
+                names[i], i ? "" : " checked", names[i]);
     }
     pm_html_raw(html, "</fieldset></div></div>\n<main id=\"main\">\n");
 }
@@ -170,9 +172,11 @@ static void write_progress(struct pm_str *html, const struct pm_report *r, const
         PM_HTML(html, ", about {} left", PM_SECONDS((steps - step) * each));
     pm_html_raw(html, "</span>");
     if (steps > 0)
-        pm_str_add(html, "<div class=\"track\" role=\"progressbar\" aria-label=\"Steps done\" "
+        pm_str_add(html,
+                   "<div class=\"track\" role=\"progressbar\" aria-label=\"Steps done\" "
                    "aria-valuemin=\"0\" aria-valuemax=\"%.0f\" aria-valuenow=\"%.0f\">"
-                   "<i style=\"width:%.2f%%\"></i></div>", steps, step, fmin(100, 100 * step / steps));
+                   "<i style=\"width:%.2f%%\"></i></div>",
+                   steps, step, fmin(100, 100 * step / steps));
     pm_html_raw(html, "</div>\n");
     if (pm_json_text_of(r->run, "error"))
         PM_HTML(html, "<p class=\"failure\">{}</p>", pm_json_text_of(r->run, "error"));

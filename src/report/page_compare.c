@@ -1,6 +1,6 @@
-/* page_compare: several runs side by side: their figures, their curves laid over each other, and the
- * settings in which they differ. Run i has colour i, a dash of its own, and the class ri, by which its
- * check box in the table hides it everywhere. */
+/* page_compare: several runs side by side: their figures, their curves laid over each other, and
+ * the settings in which they differ. Run i has colour i, a dash of its own, and the class ri, by
+ * which its check box in the table hides it everywhere. */
 #include "report/page.h"
 
 #include <math.h>
@@ -124,8 +124,8 @@ void pm_page_compare_table(struct pm_str *html, struct pm_report *const *runs, i
                 PM_NUMBER(last_of(runs[i], "loss")), PM_NUMBER(last_of(runs[i], "images_per_second")),
                 PM_SECONDS(pm_json_number_of(runs[i]->run, "seconds")));
     }
-    pm_html_raw(html, "</tbody></table></div><p class=\"note\">\xe2\x98\x85 marks the best of all runs. "
-                      "Untick a run to hide its curves.</p></div></section>\n");
+    pm_html_raw(html, "</tbody></table></div><p class=\"note\">\xe2\x98\x85 marks the best of all "
+                      "runs. Untick a run to hide its curves.</p></div></section>\n");
 }
 
 /* ---- curves ------------------------------------------------------------------------------ */
@@ -148,7 +148,9 @@ void pm_page_compare_curves(struct pm_str *html, struct pm_str *json,
                             struct pm_report *const *runs, int count)
 {
     const struct names metrics = eval_metrics(runs, count);
-    struct pm_chart c = { .id = "loss", .title = "Training loss", .log = PM_CHART_LOG_IF_FAR, .wide = true };
+    struct pm_chart c = {
+        .id = "loss", .title = "Training loss", .log = PM_CHART_LOG_IF_FAR, .wide = true
+    };
 
     pm_html_raw(html, "<section id=\"curves\"><h2>Curves</h2><div class=\"charts\">\n");
     write_train(html, json, runs, count, "loss", &c);
@@ -158,7 +160,9 @@ void pm_page_compare_curves(struct pm_str *html, struct pm_str *json,
 
         snprintf(id, sizeof id, "metric-%d", m);
         snprintf(title, sizeof title, "Evaluation: %s", metrics.v[m]);
-        c = (struct pm_chart){ .id = id, .title = title, .log = share ? PM_CHART_NO_LOG : PM_CHART_LOG_IF_FAR,
+        c = (struct pm_chart){ .id = id,
+                               .title = title,
+                               .log = share ? PM_CHART_NO_LOG : PM_CHART_LOG_IF_FAR,
                                .format = share ? PM_CHART_SHARE : PM_CHART_NUMBER };
         for (int i = 0; i < count; i++)
             pm_chart_dots(&c, pm_curves_find(&runs[i]->curves, "eval", metrics.v[m]), runs[i]->name,
@@ -194,7 +198,8 @@ static void write_setting(struct pm_str *html, const struct pm_flat *flats, int 
         const char *value = pm_flat_find(&flats[i], key);
 
         if (value && strlen(value) > 120)
-            PM_HTML(html, "<td><details><summary>a list</summary><pre>{}</pre></details></td>", value);
+            PM_HTML(html, "<td><details><summary>a list</summary><pre>{}</pre></details></td>",
+                    value);
         else
             PM_HTML(html, "<td><code>{}</code></td>", value ? value : "\xe2\x80\x93");
     }
@@ -232,8 +237,8 @@ void pm_page_compare_config(struct pm_str *html, struct pm_report *const *runs, 
     if (write_settings(&rows, flats, count) == 0) {
         pm_html_raw(html, "<p class=\"card empty\">There are none but the run's folder.</p>");
     } else {
-        pm_str_add(html, "<div class=\"card\"><div class=\"scroll\"><table class=\"rows settings sides\" "
-                   "style=\"min-width:%drem\"><thead><tr><th>key</th>", 13 + 8 * count);
+        pm_str_add(html, "<div class=\"card\"><div class=\"scroll\"><table class=\"rows settings "
+                   "sides\" style=\"min-width:%drem\"><thead><tr><th>key</th>", 13 + 8 * count);
         for (int i = 0; i < count; i++) {
             pm_str_add(html, "<th><span class=\"run c%d d%d\"><i></i>", i % PM_CHART_COLORS,
                        i % DASHES);

@@ -142,12 +142,12 @@ void pm_page_config(struct pm_str *html, const struct pm_report *r)
         return;
     }
     pm_flat_config(r->config, &flat);
-    pm_html_raw(html, "<div class=\"card\"><div class=\"above\"><input type=\"search\" class=\"filter\" "
-                      "data-filter=\"settings\" hidden placeholder=\"Find a key or value\" "
-                      "aria-label=\"Find a key or value\">");
+    pm_html_raw(html, "<div class=\"card\"><div class=\"above\"><input type=\"search\" "
+                      "class=\"filter\" data-filter=\"settings\" hidden placeholder=\"Find a key "
+                      "or value\" aria-label=\"Find a key or value\">");
     if (origins)
-        pm_html_raw(html, "<label><input type=\"checkbox\" id=\"only-set\" checked><span>only what was "
-                          "set</span></label>");
+        pm_html_raw(html, "<label><input type=\"checkbox\" id=\"only-set\" checked><span>only what "
+                          "was set</span></label>");
     pm_html_raw(html, "</div><div class=\"scroll\"><table class=\"rows settings\" id=\"settings\">"
                       "<thead><tr><th>key</th><th>value</th><th>from</th></tr></thead><tbody>\n");
     for (int i = 0; i < flat.count; i++)
@@ -222,8 +222,8 @@ void pm_page_log(struct pm_str *html, const struct pm_report *r)
     if (n == 0)
         pm_html_raw(html, "<p class=\"card empty\">The folder has no log.txt yet.</p>\n");
     else
-        pm_html_raw(html, "<pre class=\"card journal\" tabindex=\"0\" role=\"region\" aria-label=\"Last "
-                          "lines of the log\">");
+        pm_html_raw(html, "<pre class=\"card journal\" tabindex=\"0\" role=\"region\" "
+                          "aria-label=\"Last lines of the log\">");
     for (int i = n > LOG_LINES ? n - LOG_LINES : 0; i < n; i++)
         write_line(html, lines[i], false);
     pm_html_raw(html, n ? "</pre></section>\n" : "</section>\n");

@@ -1,5 +1,5 @@
-/* report_files: reads a run folder for its page. Nothing that is found there is an error: what cannot
- * be read is not shown. */
+/* report_files: reads a run folder for its page. Nothing that is found there is an error: what
+ * cannot be read is not shown. */
 #include "report/page.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* bound: what the CPU says, how far a device may be from it, and whether it is; verify.h derives the
- * bound. Draws of one call: 4 at 2^-14, and 32 more of each kind once something is outside. */
+/* bound: what the CPU says, how far a device may be from it, and whether it is; verify.h derives
+ * the bound. Draws of one call: 4 at 2^-14, and 32 more of each kind once something is outside. */
 #include "verify/verify_private.h"
 
 #include <pumice/rng.h>

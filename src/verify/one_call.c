@@ -1,5 +1,5 @@
-/* one_call: buffer of each value: GUARD bytes, contents, GUARD bytes, all of it checked after a run.
- * The same code runs the CPU side and the device. */
+/* one_call: buffer of each value: GUARD bytes, contents, GUARD bytes, all of it checked after a
+ * run. The same code runs the CPU side and the device. */
 #include "verify/verify_private.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
-/* verdicts: what former runs found, one small text file per device, driver and build of the program.
+/* verdicts: what former runs found, one small text file per device, driver and build of the
+ * program.
  *
  *     pumice verdicts 1
  *     # vulkan:0, its name, its driver

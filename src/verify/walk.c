@@ -229,7 +229,8 @@ static void describe(struct walk *w, size_t index, struct pm_verify_call *out)
 }
 
 /* A deep net with random variables may grow beyond all bounds, which training would not be started
- * with either: numbers that are no use as inputs become small positive ones (variances stay legal). */
+ * with either: numbers that are no use as inputs become small positive ones (variances stay
+ * legal). */
 static void tame(float *v, size_t count)
 {
     for (size_t i = 0; i < count; i++)

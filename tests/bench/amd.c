@@ -4,10 +4,11 @@
  *     amd [--csv FOLDER] [--listing SHADER] [FAMILY ...]
  *
  * For each family (all five when none is named), every variant of every kernel call of the layers'
- * test cases and of the named nets' training steps is compiled. A pipeline that does not compile, has
- * spilled vector registers or wants scratch memory is an error (exit code 1). Prints a line per
- * pipeline; --csv writes those that the nets use at their first choice to FOLDER/amd-FAMILY.csv. Exit
- * code 77: there is no null device. --listing prints the machine code of one shader's pipelines. */
+ * test cases and of the named nets' training steps is compiled. A pipeline that does not compile,
+ * has spilled vector registers or wants scratch memory is an error (exit code 1). Prints a line per
+ * pipeline; --csv writes those that the nets use at their first choice to FOLDER/amd-FAMILY.csv.
+ * Exit code 77: there is no null device. --listing prints the machine code of one shader's
+ * pipelines. */
 #include <pumice/plan.h>
 
 #include <glob.h>

@@ -135,7 +135,8 @@ static void keys_exist(void **state)
             }
             const struct pm_reference *r = pm_reference_find(f->key);
             if (!r)
-                fail_msg("%s: %s: src/config/reference.c does not know %s", p->name, f->flag, f->key);
+                fail_msg("%s: %s: src/config/reference.c does not know %s", p->name, f->flag,
+                         f->key);
             if (!r->type && !is_option(f->key))
                 fail_msg("%s: %s: no section, net or optimizer has %s", p->name, f->flag, f->key);
         }
@@ -159,7 +160,8 @@ static void not_later(void **state)
     (void)state;
     for (const struct pm_reference *r = pm_references; r->key; r++)
         if (r->type && is_option(r->key))
-            fail_msg("%s: is an option, but src/config/reference.c has a LATER line for it", r->key);
+            fail_msg("%s: is an option, but src/config/reference.c has a LATER line for it",
+                     r->key);
 }
 
 static void printed(void **state)
@@ -169,7 +171,8 @@ static void printed(void **state)
 
     assert_contains(text, "\n### train_image_classifier\n\n`pumice train CONFIG`.\n\n");
     assert_contains(text, "| `batch_size` | `32` | `run.batch_size` | `32` | of one clone there");
-    assert_contains(text, "| `opt_epsilon` | `1.0` | `optim.epsilon` | `1` (adadelta, adam, rmsprop), ");
+    assert_contains(text,
+                    "| `opt_epsilon` | `1.0` | `optim.epsilon` | `1` (adadelta, adam, rmsprop), ");
     assert_contains(text, "| `output_file` | `\"\"` | `export.file` | `null` | |\n");
     assert_contains(text, "| `is_training` | `false` | none | |");
     assert_contains(text, "\n## All keys\n");

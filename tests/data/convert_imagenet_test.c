@@ -87,7 +87,8 @@ static void imagenet(void **state)
     scratch_remove();
 }
 
-/* Validation pictures in one folder, their synsets in a file; and what may be wrong with the files. */
+/* Validation pictures in one folder, their synsets in a file; and what may be wrong with the
+ * files. */
 static void imagenet_files(void **state)
 {
     char src[300], dst[300];
@@ -116,9 +117,10 @@ static void imagenet_files(void **state)
     put_text("raw/imagenet_2012_validation_synset_labels.txt", "n02\nn03\n");
     assert_fails(pm_dataset_convert("imagenet", src, dst, NULL), PM_EDATA, "labels.txt:2", "n03");
     put_text("raw/imagenet_2012_validation_synset_labels.txt", "n02\n");
-    assert_fails(pm_dataset_convert("imagenet", src, dst, NULL), PM_EDATA, "2 pictures", "1 synset");
-    static const char *const lines[] = { "a.JPEG,0,0,1", "a.JPEG,0,0,1,x", ",0,0,1,1", "a,0,0,nan,1",
-                                         "a,0,0,1,1,1", "a" };
+    assert_fails(pm_dataset_convert("imagenet", src, dst, NULL), PM_EDATA, "2 pictures",
+                 "1 synset");
+    static const char *const lines[] = { "a.JPEG,0,0,1", "a.JPEG,0,0,1,x", ",0,0,1,1",
+                                         "a,0,0,nan,1",  "a,0,0,1,1,1",    "a" };
     for (size_t k = 0; k < PM_COUNT(lines); k++) {
         put_text("raw/imagenet_2012_bounding_boxes.csv", lines[k]);
         assert_fails(pm_dataset_convert("imagenet", src, dst, NULL), PM_EDATA, "boxes.csv:1",

@@ -86,8 +86,8 @@ static void signals(void **state)
         assert_int_equal(WEXITSTATUS(status), 128 + numbers[k]);
         assert_only(0);
     }
-    snprintf(line, sizeof line, "'%s' dataset make shapes '%s' size=16 train=4 2>/dev/null", program,
-             dst);
+    snprintf(line, sizeof line, "'%s' dataset make shapes '%s' size=16 train=4 2>/dev/null",
+             program, dst);
     assert_int_equal(WEXITSTATUS(system(line)), 0);
     assert_only(1);
     scratch_remove();

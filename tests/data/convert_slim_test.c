@@ -43,7 +43,8 @@ static void make_flowers(const char *root)
     for (int i = 0; i < 11; i++) {
         snprintf(name, sizeof name, "%s/%s", root, i < 6 ? "daisy" : "tu lip [x]");
         assert_int_equal(pm_make_folders(in_scratch(name)), PM_OK);
-        snprintf(name, sizeof name, "%s/%s/p %02d (x).jpg", root, i < 6 ? "daisy" : "tu lip [x]", i);
+        snprintf(name, sizeof name, "%s/%s/p %02d (x).jpg", root, i < 6 ? "daisy" : "tu lip [x]",
+                 i);
         put_jpeg(in_scratch(name), 20 * i);
     }
 }
@@ -85,7 +86,8 @@ static void flowers(void **state)
     put_text("raw/flower_photos/LICENSE.txt", "x");
     assert_int_equal(pm_dataset_convert("flowers", src, dst, "validation=4"), PM_OK);
     pm_python_shuffle(0, 11, order);
-    /* 7 train: ceil(7 / 5) = 2 a file, so 2, 2, 2, 1, 0; 4 validation: 1 each, the last one empty. */
+    /* 7 train: ceil(7 / 5) = 2 a file, so 2, 2, 2, 1, 0; 4 validation: 1 each, the last one
+     * empty. */
     assert_file(dst, "flowers_train_00000-of-00005.tfrecord", order + 4, 2);
     assert_file(dst, "flowers_train_00001-of-00005.tfrecord", order + 6, 2);
     assert_file(dst, "flowers_train_00002-of-00005.tfrecord", order + 8, 2);
@@ -170,7 +172,8 @@ static void cifar10_folders(void **state)
         size_t size = 0;
         snprintf(name, sizeof name, "raw/%s/%s", k < 6 ? "train" : "test", classes[k % 3]);
         assert_int_equal(pm_make_folders(in_scratch(name)), PM_OK);
-        snprintf(name, sizeof name, "raw/%s/%s/%d.jpg", k < 6 ? "train" : "test", classes[k % 3], k);
+        snprintf(name, sizeof name, "raw/%s/%s/%d.jpg", k < 6 ? "train" : "test", classes[k % 3],
+                 k);
         memset(im.pixels, 20 * k, 3072);
         assert_int_equal(pm_image_encode_jpeg(&im, 90, &jpeg, &size), PM_OK);
         assert_int_equal(pm_file_write(in_scratch(name), jpeg, size), PM_OK);

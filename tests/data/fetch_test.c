@@ -45,7 +45,8 @@ static const char *in(const char *name)
     return text[next];
 }
 
-/* Fetches FOLDER/x from one or two pages (the second may be below 0), over a part of these bytes. */
+/* Fetches FOLDER/x from one or two pages (the second may be below 0), over a part of these
+ * bytes. */
 static int fetch(int first, int second, const void *part, size_t part_size, bool known_size)
 {
     char address[2][128];
@@ -144,14 +145,18 @@ static void resumed(void **state)
 static void refused(void **state)
 {
     (void)state;
-    fails(fetch(GONE, -1, NULL, 0, true), PM_EFAIL, "/gone: the server answers 404. Try again later, name "
-                                                    "another server with --from, or put the file there");
-    fails(fetch(DIFFERENT, -1, NULL, 0, true), PM_EDATA, "/different: the SHA-256 of what it sent is ");
+    fails(fetch(GONE, -1, NULL, 0, true), PM_EFAIL,
+          "/gone: the server answers 404. Try again "
+          "later, name another server with --from, or put the file there");
+    fails(fetch(DIFFERENT, -1, NULL, 0, true), PM_EDATA,
+          "/different: the SHA-256 of what it sent is ");
     fails(fetch(LONGER, -1, NULL, 0, true), PM_EDATA, "longer there than the 100000 bytes");
-    fails(fetch(RANGES, -1, right, 40000, true), PM_EDATA, "another part of the file than that from byte "
-                                                           "40000");
-    fails(fetch(TOTAL, -1, right, 40000, true), PM_EDATA, "has 100005 bytes there, 100000 are right");
-    fails(fetch(LITTLE, -1, NULL, 0, true), PM_EDATA, "is shorter there than 501 bytes, 100000 are right");
+    fails(fetch(RANGES, -1, right, 40000, true), PM_EDATA, "another part of the file than that "
+                                                           "from byte 40000");
+    fails(fetch(TOTAL, -1, right, 40000, true), PM_EDATA,
+          "has 100005 bytes there, 100000 are right");
+    fails(fetch(LITTLE, -1, NULL, 0, true), PM_EDATA,
+          "is shorter there than 501 bytes, 100000 are right");
     fails(fetch(ROUND, -1, NULL, 0, true), PM_EFAIL, "/round: ");
 }
 

@@ -1,6 +1,6 @@
 /* JPEG tables that claim more codes than a byte can name, or that a scan uses without their being
- * defined, are refused before the decoder, which trusts them and writes beyond its own: in the header,
- * and between scans. */
+ * defined, are refused before the decoder, which trusts them and writes beyond its own: in the
+ * header, and between scans. */
 #include <pumice/data.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
-/* The box sampler beside TensorFlow's own: in tests/golden/preprocessing_boxes.json are histograms of
- * many of its boxes, for pictures with and without objects; as many of ours must be spread alike. */
+/* The box sampler beside TensorFlow's own: in tests/golden/preprocessing_boxes.json are histograms
+ * of many of its boxes, for pictures with and without objects; as many of ours must be spread
+ * alike. */
 #include <math.h>
 
 #include "preprocessing_common.h"
@@ -62,7 +63,8 @@ static void like_tensorflow(void **state)
             pm_sample_box(&rule, &r, &s, box);
             count(&c, box, s.height, s.width);
         }
-        same("whole pictures of case", cases, c.whole, cJSON_GetObjectItem(o, "whole")->valuedouble);
+        same("whole pictures of case", cases, c.whole,
+             cJSON_GetObjectItem(o, "whole")->valuedouble);
         for (int k = 0; k < KINDS; k++)
             for (int b = 0; b < BINS; b++)
                 same(kinds[k], cases * 100 + b, c.bin[k][b],

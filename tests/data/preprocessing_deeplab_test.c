@@ -1,6 +1,6 @@
 /* DeepLab's preprocessing: pictures and maps against TensorFlow's own results in
- * tests/golden/deeplab_preprocessing.json (deeplab_preprocessing.py writes it), the rules of the two
- * together, and what is refused. */
+ * tests/golden/deeplab_preprocessing.json (deeplab_preprocessing.py writes it), the rules of the
+ * two together, and what is refused. */
 #include "preprocessing_common.h"
 
 static double number(const cJSON *o, const char *key, double otherwise)
@@ -95,7 +95,8 @@ static void golden(void **state)
     cJSON_Delete(all);
 }
 
-/* Sizes after min_resize, max_resize, resize_factor; the example of 375 x 500 by hand; the scales. */
+/* Sizes after min_resize, max_resize, resize_factor; the example of 375 x 500 by hand; the
+ * scales. */
 static void sizes(void **state)
 {
     cJSON *all = golden_file("deeplab_preprocessing.json");
@@ -141,8 +142,8 @@ static void sizes(void **state)
     cJSON_Delete(all);
 }
 
-/* A picture that tells its own place, and the map of the same: whatever the draws are, map and picture
- * agree to half an element, and both are padded at the same places. */
+/* A picture that tells its own place, and the map of the same: whatever the draws are, map and
+ * picture agree to half an element, and both are padded at the same places. */
 static void map_follows_picture(void **state)
 {
     enum { H = 40, W = 52, CROP_H = 33, CROP_W = 29 };
@@ -198,8 +199,8 @@ static void corners(void **state)
     (void)state;
     for (int y = 0; y < 33; y++)
         for (int x = 0; x < 33; x++)
-            assert_float_equal(out[(16 * y * 513 + 16 * x) * 3] + 123.15f, im.pixels[(y * 33 + x) * 3],
-                               1e-3);
+            assert_float_equal(out[(16 * y * 513 + 16 * x) * 3] + 123.15f,
+                               im.pixels[(y * 33 + x) * 3], 1e-3);
     pm_free(out);
     pm_image_free(&im);
     pm_arena_destroy(&c.arena);

@@ -546,7 +546,9 @@ static void normal_is_told(void **state)
     enum { SIDE = 32 };
     static uint8_t pixels[SIDE * SIDE * 3];
     static float out[SIDE * SIDE * 3];
-    const struct pm_image8 image = { .pixels = pixels, .height = SIDE, .width = SIDE, .channels = 3 };
+    const struct pm_image8 image = {
+        .pixels = pixels, .height = SIDE, .width = SIDE, .channels = 3
+    };
     (void)state;
 
     for (size_t i = 0; i < sizeof pixels; i++)

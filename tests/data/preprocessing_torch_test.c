@@ -1,5 +1,5 @@
-/* torch: pictures prepared as torchvision prepares them (tests/golden/torch_preprocessing.py), to the
- * bit before mean and deviation; what the draws may be; what is refused. */
+/* torch: pictures prepared as torchvision prepares them (tests/golden/torch_preprocessing.py), to
+ * the bit before mean and deviation; what the draws may be; what is refused. */
 #include "preprocessing_common.h"
 
 static struct pm_image8 picture(int height, int width)

@@ -1,5 +1,5 @@
-/* The times of a timed program's calls, on the CPU and on every software driver: one after the other
- * within the run, whatever is cut or runs on the host, and the results are those of a program
+/* The times of a timed program's calls, on the CPU and on every software driver: one after the
+ * other within the run, whatever is cut or runs on the host, and the results are those of a program
  * without times. */
 #include "device/vulkan_rows.h"
 

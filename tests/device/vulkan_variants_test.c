@@ -1,5 +1,5 @@
-/* Shader variants that cannot be had: too large for the device, not compiling, avoided; and the cache
- * of compiled ones when it is damaged. */
+/* Shader variants that cannot be had: too large for the device, not compiling, avoided; and the
+ * cache of compiled ones when it is damaged. */
 #include "device/vulkan_fixture.h"
 
 /* ---- variants ----------------------------------------------------------------------- */

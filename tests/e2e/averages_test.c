@@ -1,6 +1,7 @@
-/* Moving averages of the variables in whole runs: beside an average in double precision of the values
- * that each step left, with and without the ramp, on each device and over two clones; the same bits
- * after a stop and after the loss of a device; what eval, predict and training evaluate. */
+/* Moving averages of the variables in whole runs: beside an average in double precision of the
+ * values that each step left, with and without the ramp, on each device and over two clones; the
+ * same bits after a stop and after the loss of a device; what eval, predict and training
+ * evaluate. */
 #include "program.h"
 
 #include <pumice/checkpoint.h>
@@ -15,7 +16,8 @@ static struct pm_checkpoint *open_step(const char *run, int step)
 {
     struct pm_checkpoint *c;
 
-    if (pm_checkpoint_open(NULL, in("%s/checkpoints/step-%06d.safetensors", run, step), "test", &c) < 0)
+    if (pm_checkpoint_open(NULL, in("%s/checkpoints/step-%06d.safetensors", run, step), "test",
+                           &c) < 0)
         fail_msg("%s", pm_error_text());
     return c;
 }
@@ -172,7 +174,8 @@ static void test_resume(void **state)
 
     (void)state;
     check(run(NULL, "train %s run.folder=%s run.steps=6 %s", in("net.json"), in("whole"), more), 0);
-    check(run(NULL, "train %s run.folder=%s run.steps=4 %s", in("net.json"), in("halves"), more), 0);
+    check(run(NULL, "train %s run.folder=%s run.steps=4 %s", in("net.json"), in("halves"), more),
+          0);
     check(run(NULL, "train %s run.folder=%s run.steps=6 %s", in("net.json"), in("halves"), more), 0,
           "resuming");
     same_end("whole", "halves");

@@ -1,6 +1,6 @@
-/* checkpoint convert: there and back to the same bytes, what is chosen and renamed, what it refuses,
- * and that training and evaluation from what it wrote are those from what it read. The source is
- * FOLDER/run, three steps of lenet with moving averages. */
+/* checkpoint convert: there and back to the same bytes, what is chosen and renamed, what it
+ * refuses, and that training and evaluation from what it wrote are those from what it read. The
+ * source is FOLDER/run, three steps of lenet with moving averages. */
 #include "e2e/program.h"
 
 #include <pumice/checkpoint.h>
@@ -58,7 +58,8 @@ static float element(const char *file, const char *name, uint64_t i)
     return v;
 }
 
-/* Our checkpoint to TensorFlow's and back is the same file; TensorFlow's has the step as a tensor. */
+/* Our checkpoint to TensorFlow's and back is the same file; TensorFlow's has the step as a
+ * tensor. */
 static void there_and_back(void **state)
 {
     struct pm_checkpoint *c;
@@ -219,8 +220,9 @@ static void full_disk(void **state)
     /* What was there before is still good. */
     check(run(&(struct how){ .largest_file = 1 << 20 }, "checkpoint convert %s %s --force",
               in("types.safetensors"), in("there.safetensors")), 0);
-    check(run(&(struct how){ .largest_file = 1 << 20 }, "checkpoint convert %s %s --force", in("run"),
-              in("there.ckpt")), 1, "File too large");
+    check(run(&(struct how){ .largest_file = 1 << 20 }, "checkpoint convert %s %s --force",
+              in("run"), in("there.ckpt")),
+          1, "File too large");
     check(run(NULL, "checkpoint diff %s %s", in("run"), in("there.ckpt")), 0);
 }
 

@@ -1,7 +1,7 @@
 /* Two clones as a user runs them: the trace shows gradient buckets reaching the host while the
  * backward pass still runs; with one clone slowed down, run.balance "auto" moves the shares; every
- * Vulkan driver that is here and the CPU together follow the single CPU run's loss; a loss that is not
- * finite stops the run; the best checkpoint stays. */
+ * Vulkan driver that is here and the CPU together follow the single CPU run's loss; a loss that is
+ * not finite stops the run; the best checkpoint stays. */
 #include <pumice/base.h>
 
 #include <setjmp.h>
@@ -154,9 +154,9 @@ static void test_unlike_clones_follow_the_cpu(void **state)
             fail_msg("step %d: %g alone, %g together", i, alone[i], together[i]);
 }
 
-/* Everything that has threads at once, which the thread sanitizer's preset watches: clones of unlike
- * kinds, of which one is lost on the way, loaders, evaluation, checkpoints, event files, the trace;
- * and the run goes on later. */
+/* Everything that has threads at once, which the thread sanitizer's preset watches: clones of
+ * unlike kinds, of which one is lost on the way, loaders, evaluation, checkpoints, event files, the
+ * trace; and the run goes on later. */
 static void test_all_threads_at_once(void **state)
 {
     const char *drivers = getenv("VK_DRIVER_FILES");

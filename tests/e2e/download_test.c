@@ -101,8 +101,8 @@ static void write_sums(void)
 
 static struct result download(const char *name, const char *more)
 {
-    return run(NULL, "dataset download %s %s --from http://127.0.0.1:%d/m --sums %s %s", name, in("%s", name),
-               server.port, in("sums"), more);
+    return run(NULL, "dataset download %s %s --from http://127.0.0.1:%d/m --sums %s %s", name,
+               in("%s", name), server.port, in("sums"), more);
 }
 
 static bool is_there(const char *path)
@@ -127,7 +127,8 @@ static void ready_to_train(void **state)
     assert_false(is_there("cifar10.download/unpacked"));
     assert_false(is_there("flowers.download"));
     check(run(NULL, "dataset inspect %s --check", in("flowers")), 0);
-    check(run(NULL, "train %s data.folder=%s run.folder=%s", in("net.json"), in("flowers"), in("run")),
+    check(run(NULL, "train %s data.folder=%s run.folder=%s", in("net.json"), in("flowers"),
+              in("run")),
           2, "gives 4 values per picture, but there are 5 classes");
     check(run(NULL, "train %s data.folder=%s run.folder=%s model.layers.4.units=10", in("net.json"),
               in("cifar10"), in("run")), 0, "step 3/3");
@@ -160,7 +161,8 @@ static void refused(void **state)
     check(run(NULL, "dataset download mnist %s more", in("x")), 2, "'more'");
     assert_false(is_there("x.download"));
     /* Without the sums the archives are not the known ones. */
-    check(run(NULL, "dataset download mnist %s --from http://127.0.0.1:%d/m", in("x"), server.port), 3,
+    check(run(NULL, "dataset download mnist %s --from http://127.0.0.1:%d/m", in("x"), server.port),
+          3,
           "train-images-idx3-ubyte.gz cannot be fetched: ", "9912422 are right. Try again later");
     check(run(NULL, "dataset download mnist %s --from http://127.0.0.1:%d/none --sums %s", in("x"),
               server.port, in("sums")), 1, "the server answers 404");
@@ -205,8 +207,8 @@ static void interrupted(void **state)
     pages[FLOWERS].manner = SLOW;
     assert_int_equal(pm_remove_tree(in("flowers")), 0);
     snprintf(name, sizeof name, "%s", in("interrupted"));
-    snprintf(command, sizeof command, "dataset download flowers %s --from http://127.0.0.1:%d/m --sums %s "
-             "validation=5", in("flowers"), server.port, in("sums"));
+    snprintf(command, sizeof command, "dataset download flowers %s --from http://127.0.0.1:%d/m "
+             "--sums %s validation=5", in("flowers"), server.port, in("sums"));
     const pid_t pid = start(NULL, name, command);
     while (stat(in("flowers.download/flower_photos.tgz.part"), &st) != 0 || st.st_size < 1000)
         usleep(10000);

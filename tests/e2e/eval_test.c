@@ -53,7 +53,8 @@ static void per_class_in_json(void **state)
                                                            number_of(row, "predicted")), 1e-12);
     }
     assert_true(support == 20 && predicted == 20);
-    assert_float_equal(number_of(cJSON_GetObjectItem(json, "metrics"), "accuracy"), right / 20, 1e-12);
+    assert_float_equal(number_of(cJSON_GetObjectItem(json, "metrics"), "accuracy"), right / 20,
+                       1e-12);
     cJSON_Delete(json);
     check(r, 0);
 }
@@ -223,8 +224,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(per_class_in_json), cmocka_unit_test(text_for_people),
-        cmocka_unit_test(files_by_split), cmocka_unit_test(without_step),    cmocka_unit_test(watching),
-        cmocka_unit_test(without_the_folder), cmocka_unit_test(damaged_pictures),
+        cmocka_unit_test(files_by_split),    cmocka_unit_test(without_step),
+        cmocka_unit_test(watching),          cmocka_unit_test(without_the_folder),
+        cmocka_unit_test(damaged_pictures),
     };
     return cmocka_run_group_tests(tests, make, drop_world);
 }

@@ -1,5 +1,5 @@
-/* pumice export: which values are written where, what it says of them, and what it refuses. The run is
- * FOLDER/source, three steps with moving averages of the small net with six filters. */
+/* pumice export: which values are written where, what it says of them, and what it refuses. The run
+ * is FOLDER/source, three steps with moving averages of the small net with six filters. */
 #include "e2e/program.h"
 
 #include <math.h>
@@ -55,8 +55,9 @@ static void values_and_averages(void **state)
     assert_false(has_values(m, "conv1/biases", "conv1/biases/ExponentialMovingAverage", six));
     assert_true(has_values(m, "logits/weights", "logits/weights", logits));
     pm_onnx_close(&m);
-    check(run(NULL, "export %s run.folder=%s model.layers.0.filters=6 export.file=%s", in("net.json"),
-              in("source"), in("again.onnx")), 0);
+    check(run(NULL, "export %s run.folder=%s model.layers.0.filters=6 export.file=%s",
+              in("net.json"), in("source"), in("again.onnx")),
+          0);
     same_bytes(in("source/model.onnx"), in("again.onnx"));
 }
 
@@ -77,14 +78,16 @@ static void notes(void **state)
     how = cJSON_Parse(pm_onnx_meta(m, "preprocessing"));
     assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(how, "name")), "cifarnet");
     assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(how, "channels")), "RGB");
-    assert_int_equal(cJSON_GetNumberValue(cJSON_GetArrayItem(cJSON_GetObjectItem(how, "size"), 1)), 16);
+    assert_int_equal(cJSON_GetNumberValue(cJSON_GetArrayItem(cJSON_GetObjectItem(how, "size"), 1)),
+                     16);
     assert_true(cJSON_IsFalse(cJSON_GetObjectItem(how, "inside")));
     cJSON_Delete(labels);
     cJSON_Delete(how);
     pm_onnx_close(&m);
     /* Without the data folder there are no names, and num_classes says how many there are. */
-    check(run(NULL, "export %s %s data.folder=%s model.num_classes=4", in("source"), in("bare.onnx"),
-              in("no_data")), 0);
+    check(run(NULL, "export %s %s data.folder=%s model.num_classes=4", in("source"),
+              in("bare.onnx"), in("no_data")),
+          0);
     m = model_of(in("bare.onnx"));
     assert_null(pm_onnx_meta(m, "labels"));
     pm_onnx_close(&m);
@@ -150,7 +153,8 @@ static void diverged(void **state)
     for (size_t i = 0; i < count; i++) {
         list[i] = *pm_tensor_file_get(c->tensors, i);
         void *data = pm_malloc((size_t)list[i].bytes + 1);
-        assert_int_equal(pm_tensor_file_bytes(c->tensors, &list[i], 0, (size_t)list[i].bytes, data), 0);
+        assert_int_equal(pm_tensor_file_bytes(c->tensors, &list[i], 0, (size_t)list[i].bytes, data),
+                         0);
         if (strncmp(list[i].name, "logits/biases", 13) == 0)
             *(float *)data = NAN;
         list[i].data = data;
@@ -164,8 +168,8 @@ static void diverged(void **state)
     assert_false(pm_file_exists(in("nan.onnx")));
 }
 
-/* Either split tells the classes to what needs no pictures of it; where neither is there, nor the number
- * of classes in the config, that is said. */
+/* Either split tells the classes to what needs no pictures of it; where neither is there, nor the
+ * number of classes in the config, that is said. */
 static void classes(void **state)
 {
     static const char *const commands[] = { "export %s %s", "predict %s/config.json %s" };

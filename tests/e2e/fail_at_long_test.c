@@ -1,9 +1,9 @@
-/* Every fallible place fails once: PM_FAIL_AT=list names those that a command reaches, and each that
- * no command before it has tried is then made to fail. The command must end with an exit code of 1
- * to 4 and one line that says why, or go on after telling of it; it leaves no temporary file; and
- * the same command without the fault then does its work, training to the bits of a run that nothing
- * happened to. Under ./dev sanitize that is also a search for leaks on every way out. Names of
- * commands as arguments: only those. */
+/* Every fallible place fails once: PM_FAIL_AT=list names those that a command reaches, and each
+ * that no command before it has tried is then made to fail. The command must end with an exit code
+ * of 1 to 4 and one line that says why, or go on after telling of it; it leaves no temporary file;
+ * and the same command without the fault then does its work, training to the bits of a run that
+ * nothing happened to. Under ./dev sanitize that is also a search for leaks on every way out. Names
+ * of commands as arguments: only those. */
 #include "e2e/program.h"
 
 enum { MOST_PLACES = 4096 };
@@ -208,9 +208,10 @@ static int set_up(void **state)
     shell("mkdir -p classes/a classes/b damaged; cp data/* damaged;"
           "n=0; for f in $(find pictures -name '*.png'); do n=$((n + 1));"
           "  cp $f classes/a/$n.png; cp $f classes/b/$n.png; done;"
-          "printf x | dd of=damaged/shapes_train_00000-of-00001.tfrecord bs=1 seek=900 conv=notrunc 2>/dev/null");
-    shell("mkdir mirror && cp -a classes flower_photos && tar czf mirror/flower_photos.tgz flower_photos &&"
-          "cd mirror && sha256sum flower_photos.tgz > sums");
+          "printf x | dd of=damaged/shapes_train_00000-of-00001.tfrecord bs=1 seek=900 "
+          "conv=notrunc 2>/dev/null");
+    shell("mkdir mirror && cp -a classes flower_photos && tar czf mirror/flower_photos.tgz "
+          "flower_photos &&cd mirror && sha256sum flower_photos.tgz > sums");
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* What goes wrong around a run: folders that cannot be written, configs that cannot be right, no
- * Vulkan, a loss that is not finite, two trainings in one folder. One line says which, the exit code
- * is the README's, and nothing that was good is lost. */
+ * Vulkan, a loss that is not finite, two trainings in one folder. One line says which, the exit
+ * code is the README's, and nothing that was good is lost. */
 #include "e2e/program.h"
 
 static struct result train(const struct how *how, const char *name, const char *more)
@@ -99,9 +99,11 @@ static void configs_that_cannot_be_right(void **state)
         { "data.on_corrupt=ignore", { "data.on_corrupt", "error", "skip" } },
         { "devices=[]", { "devices: the list is empty" } },
         { "optim.name=sdg", { "optim.name", "sgd" } },
-        { "model.layers.0.fliters=3", { "net.json: model.layers[0].fliters: unknown key", "filters" } },
+        { "model.layers.0.fliters=3",
+          { "net.json: model.layers[0].fliters: unknown key", "filters" } },
         { "model.layers.0.stride=0", { "net.json: model.layers[0].stride: 0 is outside 1..64" } },
-        { "model.layers.2.kernel=20", { "net.json: model.layers[2]: pool: a window of 20x20", "8x8" } },
+        { "model.layers.2.kernel=20",
+          { "net.json: model.layers[2]: pool: a window of 20x20", "8x8" } },
         { "model.layers.0.kernel=33 model.layers.0.padding=valid",
           { "net.json: model.layers[0]: conv1: the window does not fit", "16" } },
         { "input.size=1", { "net.json: model.layers[2]: pool", "1x1" } },
@@ -145,8 +147,9 @@ static void no_vulkan(void **state)
                in("broken.json"));
     check(train(&(struct how){ .environment = broken.text }, "auto3", "devices='[\"auto\"]'"), 0,
           "auto takes the CPU");
-    put_text(in("broken.json"), "{ \"file_format_version\": \"1.0.0\", \"ICD\": { \"library_path\": "
-                                "\"/nowhere/driver.so\", \"api_version\": \"1.3.0\" } }");
+    put_text(in("broken.json"),
+             "{ \"file_format_version\": \"1.0.0\", \"ICD\": { "
+             "\"library_path\": \"/nowhere/driver.so\", \"api_version\": \"1.3.0\" } }");
     check(train(&(struct how){ .environment = broken.text }, "auto4", "devices='[\"auto\"]'"), 0,
           "auto takes the CPU");
     check(train(&(struct how){ .environment = broken.text }, "auto4",
@@ -156,7 +159,8 @@ static void no_vulkan(void **state)
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-/* A rate that throws the weights away stops the run; from its last checkpoint a lower one goes on. */
+/* A rate that throws the weights away stops the run; from its last checkpoint a lower one goes
+ * on. */
 static void not_finite(void **state)
 {
     (void)state;
@@ -222,8 +226,8 @@ static int set_up(void **state)
     if (make_world(true) < 0)
         return -1;
     /* Where a user without rights can run it. */
-    snprintf(command, sizeof command, "cp \"$PUMICE_PROGRAM\" '%s' && chmod 755 '%s'", in("program"),
-             in("program"));
+    snprintf(command, sizeof command, "cp \"$PUMICE_PROGRAM\" '%s' && chmod 755 '%s'",
+             in("program"), in("program"));
     if (system(command) != 0)
         return -1;
     setenv("PUMICE_PROGRAM", in("program"), 1);

@@ -163,8 +163,8 @@ static int files_below(const char *path)
     return (int)n;
 }
 
-/* Every step is saved, so most moments are in a save. Whatever the signal, the newest checkpoint can
- * be read, and what a kill leaves is cleaned away by the next run. */
+/* Every step is saved, so most moments are in a save. Whatever the signal, the newest checkpoint
+ * can be read, and what a kill leaves is cleaned away by the next run. */
 static void signals_during_saves(void **state)
 {
     static const int signals[] = { SIGTERM, SIGKILL, SIGINT };
@@ -199,8 +199,10 @@ static void signals_during_saves(void **state)
     }
     assert_true(saved > 0);
     assert_true(most <= 2 * 2 + 4); /* two checkpoints, one being made, its leftovers */
-    check(train(NULL, "torn", "run.steps=1000000 run.keep=2 run.save_every_steps=1 "
-                              "schedule.base_lr=900"), 1, "not finite", "last good checkpoint: step ");
+    check(train(NULL, "torn",
+                "run.steps=1000000 run.keep=2 run.save_every_steps=1 "
+                "schedule.base_lr=900"),
+          1, "not finite", "last good checkpoint: step ");
     assert_int_equal(temporaries(in("torn")), 0);
 }
 

@@ -1,8 +1,8 @@
-/* Training when devices fail, in whole runs: a device that is lost at any moment is opened again and
- * the run ends with the bits of an undisturbed one; among several, one that is lost again, hangs or
- * cannot be opened is left out and the others take the whole batch; without memory the run says what
- * is needed and goes on later. Losses come from PM_LOSE and PM_HANG, and on a software Vulkan driver
- * from replaced entries of the table of Vulkan functions. */
+/* Training when devices fail, in whole runs: a device that is lost at any moment is opened again
+ * and the run ends with the bits of an undisturbed one; among several, one that is lost again,
+ * hangs or cannot be opened is left out and the others take the whole batch; without memory the run
+ * says what is needed and goes on later. Losses come from PM_LOSE and PM_HANG, and on a software
+ * Vulkan driver from replaced entries of the table of Vulkan functions. */
 #include "device/drivers.h"
 #include "device/vulkan/vk.h"
 

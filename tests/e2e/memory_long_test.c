@@ -1,7 +1,7 @@
-/* Memory stays the same from the second hundred of steps on: 2,000 steps of a tiny net with log lines,
- * evaluations, checkpoints and event files, looked at after each evaluation, when nothing is under
- * way but the loader's threads. What they hold at the moment comes and goes, so the least of the
- * first looks is compared with the least of the last ones. */
+/* Memory stays the same from the second hundred of steps on: 2,000 steps of a tiny net with log
+ * lines, evaluations, checkpoints and event files, looked at after each evaluation, when nothing is
+ * under way but the loader's threads. What they hold at the moment comes and goes, so the least of
+ * the first looks is compared with the least of the last ones. */
 #include "device/drivers.h"
 #include "device/vulkan/vk.h"
 
@@ -82,7 +82,8 @@ static struct vk real;
     K(CreateQueryPool, VkQueryPoolCreateInfo, VkQueryPool, DestroyQueryPool)
 KINDS(COUNTED)
 
-/* Command buffers go with their pool: a step or an evaluation that makes one is growth all the same. */
+/* Command buffers go with their pool: a step or an evaluation that makes one is growth all the
+ * same. */
 static VKAPI_ATTR VkResult VKAPI_CALL count_commands(VkDevice d,
                                                      const VkCommandBufferAllocateInfo *info,
                                                      VkCommandBuffer *out)
@@ -137,8 +138,8 @@ static double least(const double *v)
     return least;
 }
 
-/* Growth of a member of the looks between the first window and the last one. A line of the log and one
- * of the evaluation come every EVERY steps, after one line of the start. */
+/* Growth of a member of the looks between the first window and the last one. A line of the log and
+ * one of the evaluation come every EVERY steps, after one line of the start. */
 static double growth(size_t member)
 {
     double first[WINDOW], last[WINDOW];
@@ -156,8 +157,8 @@ static double growth(size_t member)
     return least(last) - least(first);
 }
 
-/* Between the windows lie 14 evaluations, checkpoints and sets of events, and 1,400 steps: one block
- * lost in each of them would be 14. */
+/* Between the windows lie 14 evaluations, checkpoints and sets of events, and 1,400 steps: one
+ * block lost in each of them would be 14. */
 static void assert_no_growth(void)
 {
     assert_true(growth(offsetof(struct look, blocks)) < 7);
@@ -168,11 +169,12 @@ static void test_cpu(void **state)
     (void)state;
     train("cpu");
     assert_no_growth();
-    /* What libraries hold: 14 times the smallest block there is would be 448 bytes; names in lists that
-     * grow by doubling may come once. */
+    /* What libraries hold: 14 times the smallest block there is would be 448 bytes; names in lists
+     * that grow by doubling may come once. */
     assert_true(growth(offsetof(struct look, bytes)) < 14 * 1024);
-    /* Freed memory stays with the process: each thread's heap may keep its top pad, 128 KiB, and holes
-     * that the order of frees leaves. A batch's pictures lost per step would be 8 KiB * 1,400. */
+    /* Freed memory stays with the process: each thread's heap may keep its top pad, 128 KiB, and
+     * holes that the order of frees leaves. A batch's pictures lost per step would be 8 KiB *
+     * 1,400. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* these keep freed memory */
     assert_true(growth(offsetof(struct look, rss)) < 2 << 20);
 #endif

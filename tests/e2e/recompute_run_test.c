@@ -18,7 +18,8 @@ static const char net[] =
     "  \"data\": { \"folder\": \"shapes\", \"eval_split\": \"test\" },"
     "  \"input\": { \"preprocessing\": \"cifarnet\", \"size\": 12, \"channels\": 3 },"
     "  \"optim\": { \"name\": \"momentum\", \"weight_decay\": 1e-3 },"
-    "  \"run\": { \"folder\": \"run\", \"batch_size\": 8, \"steps\": 12, \"save_every_steps\": 6 } }";
+    "  \"run\": { \"folder\": \"run\", \"batch_size\": 8, \"steps\": 12, \"save_every_steps\": 6 } "
+    "}";
 
 static void train(const char *name, const char *how)
 {

@@ -137,7 +137,8 @@ static void resuming_goes_on_with_it(void **state)
 static void failures_are_told_on_it(void **state)
 {
     (void)state;
-    check(train(NULL, "four", "schedule.base_lr=1000 optim.weight_decay=0.5 run.steps=300"), 1, "not finite");
+    check(train(NULL, "four", "schedule.base_lr=1000 optim.weight_decay=0.5 run.steps=300"), 1,
+          "not finite");
     cJSON *r = read_json(in("four/run.json"));
     assert_string_equal(string_of(r, "state"), "failed");
     assert_non_null(strstr(string_of(r, "error"), "not finite"));
@@ -183,7 +184,8 @@ static void the_command(void **state)
     check(run(NULL, "report %s", in("nowhere")), 3, in("nowhere"), "no such folder");
     check(run(NULL, "report %s", in("data")), 3, in("data"), "is no run folder");
     check(run(NULL, "report %s run.steps=3", in("one")), 2, "run.steps=3");
-    check(run(NULL, "report %s --out %s", in("one"), in("nowhere/x.html")), 1, in("nowhere/x.html"));
+    check(run(NULL, "report %s --out %s", in("one"), in("nowhere/x.html")), 1,
+          in("nowhere/x.html"));
 }
 
 static int setup(void **state)

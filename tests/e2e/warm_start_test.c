@@ -20,7 +20,8 @@ static bool same(const char *a, const char *b, const char *name, struct pm_shape
     assert_true(pm_shape_count(shape) <= 512);
     if (pm_checkpoint_open_newest(in("%s", a), &x) < 0 ||
         pm_checkpoint_open_newest(in("%s", b), &y) < 0 ||
-        pm_checkpoint_read(x, name, shape, v[0]) < 0 || pm_checkpoint_read(y, name, shape, v[1]) < 0)
+        pm_checkpoint_read(x, name, shape, v[0]) < 0 ||
+        pm_checkpoint_read(y, name, shape, v[1]) < 0)
         fail_msg("%s", pm_error_text());
     equal = memcmp(v[0], v[1], pm_shape_count(shape) * sizeof(float)) == 0;
     pm_checkpoint_close(&x);
@@ -76,7 +77,8 @@ static void nothing_in_common(void **state)
     check(train("none", "model.layers.0.name=a model.layers.1.name=b model.layers.4.name=c "
                         "init.ignore_missing=true"),
           3, "nothing for this net", "8 are not there");
-    check(train("none", "init.exclude_scopes='[\"\"]'"), 3, "nothing for this net", "8 are excluded");
+    check(train("none", "init.exclude_scopes='[\"\"]'"), 3, "nothing for this net",
+          "8 are excluded");
     check(run(NULL, "train %s run.folder=%s init.checkpoint=%s", in("net.json"), in("none"),
               in("nowhere")), 3, "init.checkpoint", in("nowhere"));
 }
@@ -113,8 +115,8 @@ static int elements(const struct pm_file_tensor *t, void *dst)
     return pm_tensor_file_bytes(f, t, 0, (size_t)t->bytes, dst);
 }
 
-/* What the source has, to be changed before it is written. Its offsets stay good when names and shapes
- * change, as long as the elements do not. */
+/* What the source has, to be changed before it is written. Its offsets stay good when names and
+ * shapes change, as long as the elements do not. */
 static void begin(struct file *f)
 {
     *f = (struct file){ 0 };
@@ -188,7 +190,8 @@ static void beside_the_variables(void **state)
     assert_contains(r.err, "1 moving averages, 8 optimizer slots, 1 counters");
     assert_contains(r.err, "1 tensors in ");
     assert_contains(r.err, "of no variable of this net: aux/weights\n");
-    check(r, 0, "8 of 8 variables from ", "beside.safetensors (safetensors), 0 excluded, 0 missing");
+    check(r, 0, "8 of 8 variables from ",
+          "beside.safetensors (safetensors), 0 excluded, 0 missing");
     assert_true(same("source", "beside", "conv1/weights", conv));
     assert_true(same("source", "beside", "logits/weights", logits));
 
@@ -196,7 +199,8 @@ static void beside_the_variables(void **state)
     check(r, 0, "1 of the values are its moving averages (init.averages)");
     assert_false(same("source", "average", "conv1/weights", conv));
     assert_true(same("source", "average", "conv1/biases", PM_SHAPE1(4)));
-    check(start_from("average_auto", "beside.safetensors", "init.averages=auto"), 0, "1 of the values");
+    check(start_from("average_auto", "beside.safetensors", "init.averages=auto"), 0,
+          "1 of the values");
     assert_true(same("average", "average_auto", "conv1/weights", conv));
     check(start_from("none", "source", "init.averages=on"), 3,
           "net.json: init.averages is on, but ", "holds no moving averages");
@@ -211,7 +215,8 @@ static void scopes_to_paste(void **state)
     (void)state;
     begin(&f);
     *tensor(&f, "logits/weights") = (struct pm_file_tensor){
-        .name = "logits/weights", .type = PM_DTYPE_F32, .rank = 2, .dim = { 64, 7 }, .data = weights };
+        .name = "logits/weights", .type = PM_DTYPE_F32, .rank = 2, .dim = { 64, 7 }, .data = weights
+    };
     *tensor(&f, "logits/biases") = (struct pm_file_tensor){
         .name = "logits/biases", .type = PM_DTYPE_F32, .rank = 1, .dim = { 7 }, .data = biases };
     finish_file(&f, in("classes.safetensors"));
@@ -230,7 +235,8 @@ static void scopes_to_paste(void **state)
             f.list[i].name = names[i % 16];
         }
     *tensor(&f, "conv1/weights") = (struct pm_file_tensor){
-        .name = "conv1/weights", .type = PM_DTYPE_F32, .rank = 2, .dim = { 64, 7 }, .data = weights };
+        .name = "conv1/weights", .type = PM_DTYPE_F32, .rank = 2, .dim = { 64, 7 }, .data = weights
+    };
     finish_file(&f, in("alike.safetensors"));
     check(start_from("alike", "alike.safetensors", "model.layers.1.name=conv1b"), 3,
           "set init.exclude_scopes='[\"conv1/weights\"]'");
@@ -269,7 +275,8 @@ static void an_exported_model(void **state)
     check(start_from("onnx", "source.onnx", ""), 0, "8 of 8 variables from ", "source.onnx (ONNX)");
     assert_true(same("source", "onnx", "conv1/weights", conv));
     assert_true(same("source", "onnx", "logits/weights", logits));
-    check(run(NULL, "export %s %s export.fold_batch_norm=true", in("source"), in("folded.onnx")), 0);
+    check(run(NULL, "export %s %s export.fold_batch_norm=true", in("source"), in("folded.onnx")),
+          0);
     check(start_from("folded", "folded.onnx", ""), 3, "folded.onnx", "conv1/weights");
 }
 
@@ -300,7 +307,8 @@ static void evaluation_of_foreign_files(void **state)
     drop(&own);
     drop(&other);
     assert_false(pm_is_folder(in("elsewhere")));
-    check(eval("classes.safetensors", ""), 3, "net.json: eval.checkpoint: 2 of the net's 8 variables",
+    check(eval("classes.safetensors", ""), 3,
+          "net.json: eval.checkpoint: 2 of the net's 8 variables",
           "(7 classes there, 4 in the net?)", "model.num_classes");
     begin(&f);
     tensor(&f, "norm1/gamma")->name = "norm1/gamme";

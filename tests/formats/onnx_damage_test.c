@@ -1,5 +1,5 @@
-/* onnx, reading what is damaged or lies: cut at every byte, with bytes changed, with lengths of 10 GB
- * in files of a few bytes, cut short while being read; and the memory that reading and writing
+/* onnx, reading what is damaged or lies: cut at every byte, with bytes changed, with lengths of 10
+ * GB in files of a few bytes, cut short while being read; and the memory that reading and writing
  * take. */
 #include <formats/onnx_bytes.h>
 #include <pumice/rng.h>

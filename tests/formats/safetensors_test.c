@@ -142,7 +142,8 @@ static int fill(const struct pm_file_tensor *t, void *dst)
     return PM_OK;
 }
 
-/* Elements given when their turn comes make the same file, once each; when there are none, no file. */
+/* Elements given when their turn comes make the same file, once each; when there are none, no
+ * file. */
 static void filled_while_writing(void **state)
 {
     enum { N = 700 };
@@ -174,7 +175,9 @@ static void filled_while_writing(void **state)
 /* Bit patterns with values known from the formats' definitions. */
 static void element_types(void **state)
 {
-    static const uint16_t half[] = { 0x3c00, 0xc000, 0x7bff, 0x0001, 0x03ff, 0x0400, 0x8000, 0x7c00 };
+    static const uint16_t half[] = {
+        0x3c00, 0xc000, 0x7bff, 0x0001, 0x03ff, 0x0400, 0x8000, 0x7c00
+    };
     static const double half_is[] = { 1, -2, 65504, 0x1p-24, 0x3ffp-24, 0x1p-14, -0.0, INFINITY };
     static const uint16_t brain[] = { 0x3f80, 0xc040, 0x0001 };
     static const double brain_is[] = { 1, -3, 0x1p-133 };
@@ -274,7 +277,8 @@ static void malformed_headers(void **state)
             assert_int_equal(err, PM_EDATA);
             assert_null(s);
             if (!strstr(pm_error_text(), headers[i].says) || !strstr(pm_error_text(), "file.st"))
-                fail_msg("%s: '%s' lacks '%s'", headers[i].header, pm_error_text(), headers[i].says);
+                fail_msg("%s: '%s' lacks '%s'", headers[i].header, pm_error_text(),
+                         headers[i].says);
         }
         pm_tensor_file_close(&s);
         pm_free(exact);
@@ -328,7 +332,8 @@ static void failed_write_keeps_the_former(void **state)
     struct pm_file_tensor t = { .name = "v", .type = PM_DTYPE_F32, .data = &v };
 
     (void)state;
-    assert_int_equal(pm_safetensors_write(in_folder("no/such/folder"), &t, 1, NULL, NULL), PM_EFAIL);
+    assert_int_equal(pm_safetensors_write(in_folder("no/such/folder"), &t, 1, NULL, NULL),
+                     PM_EFAIL);
     assert_non_null(strstr(pm_error_text(), "no/such/folder"));
     assert_int_equal(pm_safetensors_write(folder, &t, 1, NULL, NULL), PM_EFAIL);
 }

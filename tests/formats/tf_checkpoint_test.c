@@ -1,7 +1,7 @@
-/* TensorFlow's checkpoints: those that TensorFlow itself wrote (tests/golden/tensorflow_checkpoint.py)
- * and foreign ones beside the checkout have their values, by every path that leads to them; what is
- * written is what TensorFlow writes; graphs are refused. Damaged files: tf_damage_test.c,
- * tf_table_test.c. */
+/* TensorFlow's checkpoints: those that TensorFlow itself wrote
+ * (tests/golden/tensorflow_checkpoint.py) and foreign ones beside the checkout have their values,
+ * by every path that leads to them; what is written is what TensorFlow writes; graphs are refused.
+ * Damaged files: tf_damage_test.c, tf_table_test.c. */
 #include "formats/tf_files.h"
 
 static const struct pm_file_tensor *get(const struct pm_tensor_file *f, const char *name,
@@ -262,8 +262,8 @@ static void many_names(void **state)
     for (int i = 0; i < COUNT; i++) {
         values[i] = i * 3;
         list[i] = (struct pm_file_tensor){ .type = PM_DTYPE_I32, .data = &values[i] };
-        list[i].name = pm_arena_printf(a, "%s/%d/%0*d", i % 2 ? "\xff\xfe" : "net", i * 7919 % COUNT,
-                                       100 + i % 50, i);
+        list[i].name = pm_arena_printf(a, "%s/%d/%0*d", i % 2 ? "\xff\xfe" : "net",
+                                       i * 7919 % COUNT, 100 + i % 50, i);
     }
     assert_int_equal(pm_tf_bundle_write(text("%s/many \"ckpt\\", folder), list, COUNT, true), 0);
     f = opened(text("%s/checkpoint", folder));
@@ -367,7 +367,8 @@ static void places(void **state)
     refused(d, "more than one checkpoint");
     refused(text("%s/checkpoint", d), "no format of tensors");
 
-    /* SavedModel without values; a shard without its index; one shard of a set missing; two sets. */
+    /* SavedModel without values; a shard without its index; one shard of a set missing; two
+     * sets. */
     put(text("%s/saved_model.pb", d), "x", 1);
     refused(text("%s/saved_model.pb", d), "give its folder");
     assert_int_equal(unlink(text("%s/checkpoint", d)), 0);

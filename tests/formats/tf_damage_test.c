@@ -1,6 +1,6 @@
-/* Damaged checkpoints of TensorFlow's: a file that is cut short or has one bit flipped is refused or has
- * its right values; tables with correct checksums but impossible entries are refused with the reason,
- * without allocating what they claim. */
+/* Damaged checkpoints of TensorFlow's: a file that is cut short or has one bit flipped is refused
+ * or has its right values; tables with correct checksums but impossible entries are refused with
+ * the reason, without allocating what they claim. */
 #include <pumice/formats.h>
 
 #include "formats/tensorflow/checkpoint.h"
@@ -39,8 +39,10 @@ static void cut_short(void **state)
     cut(golden("v1/model.ckpt-7"), in("c1"), in("c1"), "cut short");
 }
 
-/* Flips each bit of every `stride`-th byte; how many opened files had a tensor that cannot be read. */
-static size_t flip(const char *from, const char *to, const char *open, const char *truth, size_t stride)
+/* Flips each bit of every `stride`-th byte; how many opened files had a tensor that cannot be
+ * read. */
+static size_t flip(const char *from, const char *to, const char *open, const char *truth,
+                   size_t stride)
 {
     char *bytes = NULL;
     size_t size, bad = 0;
@@ -80,9 +82,10 @@ static void flipped(void **state)
     assert_int_equal(flip(golden("plain/model.ckpt-7.index"), in("f.index"), in("f"),
                           golden("plain"), 1),
                      0);
-    assert_int_equal(pm_file_read(golden("plain/model.ckpt-7.data-00000-of-00001"), &data, &size), 0);
-    assert_int_equal(flip(golden("plain/model.ckpt-7.data-00000-of-00001"), in("f.data-00000-of-00001"),
-                          in("f"), golden("plain"), 1),
+    assert_int_equal(pm_file_read(golden("plain/model.ckpt-7.data-00000-of-00001"), &data, &size),
+                     0);
+    assert_int_equal(flip(golden("plain/model.ckpt-7.data-00000-of-00001"),
+                          in("f.data-00000-of-00001"), in("f"), golden("plain"), 1),
                      8 * size);
     pm_free(data);
     assert_int_equal(flip(golden("v1/model.ckpt-7"), in("f1"), in("f1"), golden("v1"), 3), 0);
@@ -253,10 +256,12 @@ static void v2_headers(void **state)
         int shards, endianness, min_consumer;
         const char *why;
     } cases[] = {
-        { 2, 0, 0, "t.data-00000-of-00002: cannot open" }, { 0, 0, 0, "names 0 shards" },
+        { 2, 0, 0, "t.data-00000-of-00002: cannot open" },
+        { 0, 0, 0, "names 0 shards" },
         { -1, 0, 0, "names -1 shards" },
         { INT32_MAX, 0, 0, "names 2147483647 shards" },
-        { 1, 1, 0, "largest byte first" },                 { 1, 0, 2, "wants a reader of version 2" },
+        { 1, 1, 0, "largest byte first" },
+        { 1, 0, 2, "wants a reader of version 2" },
     };
     const struct claim c = { .dtype = 1, .rank = 1, .dim = { 16 }, .size = 64 };
 
@@ -405,7 +410,8 @@ static void v1_claims(void **state)
 
     (void)state;
     for (size_t i = 0; i < PM_COUNT(cases); i++) {
-        v1_file(in("t1"), cases[i].dtype, cases[i].dim, cases[i].slices, cases[i].values, cases[i].name);
+        v1_file(in("t1"), cases[i].dtype, cases[i].dim, cases[i].slices, cases[i].values,
+                cases[i].name);
         if (cases[i].open) {
             refused(in("t1"), cases[i].open);
             continue;

@@ -432,7 +432,8 @@ static void archives(void **state)
     full.claimed = full.size;
     assert_int_equal(open_changed(1, full, &more, true), 0);
     full.claimed = UINT64_C(1) << 40;
-    assert_fails(open_changed(1, full, &more, true), "'x/data/0' of 1099511627776 bytes", "damaged");
+    assert_fails(open_changed(1, full, &more, true), "'x/data/0' of 1099511627776 bytes",
+                 "damaged");
     more.data = "big", more.size = 3;
     assert_fails(open_changed(-1, good[0], &more, false), "'big'", "'little'");
     more = (struct entry){ .name = "x/version", .data = "3\n", .size = 2 };

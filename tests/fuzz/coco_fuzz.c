@@ -1,5 +1,5 @@
-/* COCO's annotations through the wake words converter: the input is the file of both splits, beside a
- * picture that it may name. */
+/* COCO's annotations through the wake words converter: the input is the file of both splits, beside
+ * a picture that it may name. */
 #include "fuzz.h"
 
 #include <pumice/data.h>

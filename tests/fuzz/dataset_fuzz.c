@@ -1,7 +1,7 @@
-/* What lies beside the shards of a data folder. The first byte chooses: labels.txt, dataset.json, or
- * the cached index: there the input is added to a good one's bytes, and the checksum made to fit, so
- * that what is behind the checks of size, time and checksum is reached. Whatever an index says, a
- * record that is read lies in its file. */
+/* What lies beside the shards of a data folder. The first byte chooses: labels.txt, dataset.json,
+ * or the cached index: there the input is added to a good one's bytes, and the checksum made to
+ * fit, so that what is behind the checks of size, time and checksum is reached. Whatever an index
+ * says, a record that is read lies in its file. */
 #include "fuzz.h"
 
 #include <pumice/data.h>

@@ -1,6 +1,6 @@
-/* The text files of the ImageNet and generic builders: an odd first byte means the former. The rest of
- * the input, cut at bytes of 1, is synsets (or classes), words, boxes and the validation pictures'
- * synsets; parts that are missing leave no file. */
+/* The text files of the ImageNet and generic builders: an odd first byte means the former. The rest
+ * of the input, cut at bytes of 1, is synsets (or classes), words, boxes and the validation
+ * pictures' synsets; parts that are missing leave no file. */
 #include "fuzz.h"
 
 #include <pumice/data.h>

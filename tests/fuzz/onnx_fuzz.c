@@ -1,5 +1,5 @@
-/* The first byte chooses: a model, from memory and as a file, which is written and read again when it
- * is good; or a tensor by itself. The rest are its bytes. */
+/* The first byte chooses: a model, from memory and as a file, which is written and read again when
+ * it is good; or a tensor by itself. The rest are its bytes. */
 #include "fuzz.h"
 
 #include <pumice/onnx.h>

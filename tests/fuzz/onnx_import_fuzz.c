@@ -1,5 +1,5 @@
-/* A model file's bytes are read and made a net of, as a classifier of images where the first byte is
- * odd, else as a graph of whatever inputs it names. */
+/* A model file's bytes are read and made a net of, as a classifier of images where the first byte
+ * is odd, else as a graph of whatever inputs it names. */
 #include "fuzz.h"
 
 #include <pumice/import.h>

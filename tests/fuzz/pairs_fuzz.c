@@ -1,6 +1,6 @@
 /* The text files of the converters of pictures with maps: the first byte chooses camvid, ade20k,
- * voc_segmentation, or pairs with a file of colours or of classes. The rest of the input, cut at bytes of
- * 1, is the files of that one; parts that are missing leave no file. */
+ * voc_segmentation, or pairs with a file of colours or of classes. The rest of the input, cut at
+ * bytes of 1, is the files of that one; parts that are missing leave no file. */
 #include "fuzz.h"
 
 #include <pumice/data.h>
@@ -75,7 +75,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             data++, size--;
     }
     const bool named = kinds[kind].options[0];
-    snprintf(options, sizeof options, "%s%s", kinds[kind].options, named ? fuzz_path("names.txt") : "");
+    snprintf(options, sizeof options, "%s%s", kinds[kind].options,
+             named ? fuzz_path("names.txt") : "");
     pm_dataset_convert(kinds[kind].format, fuzz_path(kinds[kind].src), fuzz_path("out"), options);
     pm_remove_tree(fuzz_path("out"));
     return 0;

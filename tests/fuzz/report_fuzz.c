@@ -1,7 +1,7 @@
 /* What a run folder says to report.html: run.json, config.json, metrics.jsonl, evaluation.json and
  * log.txt, in this order, with the byte 30 between them; what follows a sixth one is appended to
- * metrics.jsonl between two pages, as a run that goes on does. Whatever the files hold, the pages of
- * one and of two runs are whole and hold no script but their own. */
+ * metrics.jsonl between two pages, as a run that goes on does. Whatever the files hold, the pages
+ * of one and of two runs are whole and hold no script but their own. */
 #include "fuzz.h"
 
 #include <pumice/report.h>

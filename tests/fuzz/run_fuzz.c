@@ -1,6 +1,6 @@
-/* A run folder's small files. The first byte chooses: a checkpoint's .json (where "@" stands for the
- * tensors' right checksum), best.json, keep.json or metrics.jsonl, which is cut back as a resumed run
- * does. */
+/* A run folder's small files. The first byte chooses: a checkpoint's .json (where "@" stands for
+ * the tensors' right checksum), best.json, keep.json or metrics.jsonl, which is cut back as a
+ * resumed run does. */
 #include "fuzz.h"
 
 #include <pumice/checkpoint.h>

@@ -1,5 +1,5 @@
-/* The first byte chooses: the rest is a whole file, or header text up to a NUL and data after it, to
- * which the length is supplied: so the fuzzer need not guess a length that fits. */
+/* The first byte chooses: the rest is a whole file, or header text up to a NUL and data after it,
+ * to which the length is supplied: so the fuzzer need not guess a length that fits. */
 #include "fuzz_tensors.h"
 
 #include <string.h>

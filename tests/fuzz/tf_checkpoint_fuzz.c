@@ -27,7 +27,8 @@ static void read_all(const char *path)
 
 static void add_u32(struct pm_str *s, uint32_t v)
 {
-    const uint8_t bytes[4] = { (uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24) };
+    const uint8_t bytes[4] = { (uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16),
+                               (uint8_t)(v >> 24) };
 
     pm_str_bytes(s, bytes, 4);
 }

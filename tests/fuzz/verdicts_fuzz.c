@@ -1,6 +1,6 @@
-/* A file of verdicts on a driver's kernels. The first byte chooses whether the last line's sum is put
- * right, so that lines are reached that a damaged file would not. What is read, saved and read again
- * is the same. */
+/* A file of verdicts on a driver's kernels. The first byte chooses whether the last line's sum is
+ * put right, so that lines are reached that a damaged file would not. What is read, saved and read
+ * again is the same. */
 #include "fuzz.h"
 
 #include "verify/verify_private.h"
@@ -26,7 +26,8 @@ static void begin(void)
     DIR *d;
 
     setenv("XDG_CACHE_HOME", fuzz_folder, 1);
-    if (pm_device_list(&list, &count) < 0 || pm_device_find(list, count, "cpu", "fuzz", &index) < 0 ||
+    if (pm_device_list(&list, &count) < 0 ||
+        pm_device_find(list, count, "cpu", "fuzz", &index) < 0 ||
         pm_device_open(&list[index], &(struct pm_device_options){ .threads = 1 }, &device) < 0)
         abort();
     pm_free(list);

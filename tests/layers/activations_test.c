@@ -1,6 +1,7 @@
-/* The activations by their definitions. Derivatives that the code takes from y lose what y has lost:
- * 1 - y (sigmoid) and 1 - y^2 (tanh) carry y's error over into a value that is smaller by up to
- * e^x, so their gradients' allowance is 4 ulps x e^3 (x <= 3) and 4 ulps x 2 / (1 - tanh(2)^2). */
+/* The activations by their definitions. Derivatives that the code takes from y lose what y has
+ * lost: 1 - y (sigmoid) and 1 - y^2 (tanh) carry y's error over into a value that is smaller by up
+ * to e^x, so their gradients' allowance is 4 ulps x e^3 (x <= 3) and 4 ulps x 2 / (1 -
+ * tanh(2)^2). */
 #include "check.h"
 
 static double slope_of(const struct ref *r)

@@ -14,7 +14,8 @@ static void prelu(struct ref *r)
 
 static void scale(struct ref *r)
 {
-    const int gamma = ref_says(r, "gamma", "true", "true"), beta = ref_says(r, "beta", "true", "false");
+    const int gamma = ref_says(r, "gamma", "true", "true"),
+              beta = ref_says(r, "beta", "true", "false");
 
     ref_output(r, r->in[0].shape);
     for (size_t i = 0; i < r->y.count; i++) {

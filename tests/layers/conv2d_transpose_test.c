@@ -60,11 +60,13 @@ static const struct check_case cases[] = {
     { "conv2d_transpose filters=5 stride=1 activation=relu", "1x4x5x17" },
     { "conv2d_transpose filters=16 kernel=16 stride=8 bias=false", "1x2x3x3" },
     { "conv2d_transpose filters=4 activation=tanh", "1x3x3x3@-0.5..0.5" },
-    { "conv2d_transpose filters=3 kernel=3 stride=[3,2] padding=explicit pad=[1,1,1,1] output_pad=[1,1]",
+    { "conv2d_transpose filters=3 kernel=3 stride=[3,2] padding=explicit pad=[1,1,1,1] "
+      "output_pad=[1,1]",
       "2x4x5x3" },
     { "conv2d_transpose filters=4 kernel=4 stride=2 padding=explicit pad=[1,1,1,1] bias=false",
       "1x3x4x4" },
-    { "conv2d_transpose filters=3 kernel=[3,2] stride=2 dilation=[2,3] padding=explicit pad=[2,0,1,2]",
+    { "conv2d_transpose filters=3 kernel=[3,2] stride=2 dilation=[2,3] padding=explicit "
+      "pad=[2,0,1,2]",
       "1x4x5x3" },
     { "conv2d_transpose filters=3 kernel=3 stride=1 dilation=2", "1x4x5x3" },
     { "conv2d_transpose filters=64 kernel=4 bias=false", "1x28x28x128", .large = true },

@@ -46,4 +46,5 @@ static void absolute_error(struct ref *r) { error(r, true); }
 static const struct check_case squared_cases[] = { ERRORS("squared_error") };
 static const struct check_case absolute_cases[] = { ERRORS("absolute_error") };
 const struct pm_layer_test pm_test_squared_error = { squared_cases, squared_error, .loss = true };
-const struct pm_layer_test pm_test_absolute_error = { absolute_cases, absolute_error, .loss = true };
+const struct pm_layer_test pm_test_absolute_error = { absolute_cases, absolute_error,
+                                                      .loss = true };

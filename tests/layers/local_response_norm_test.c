@@ -1,5 +1,5 @@
-/* local_response_norm by its definition. Square roots and powers keep relative errors; s is a sum of
- * positive terms. */
+/* local_response_norm by its definition. Square roots and powers keep relative errors; s is a sum
+ * of positive terms. */
 #include "check.h"
 
 static void local_response_norm(struct ref *r)

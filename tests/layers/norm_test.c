@@ -14,7 +14,8 @@ static size_t row_of(const struct ref *r, size_t i, size_t k, size_t groups)
 /* k: the variables' values; groups 0: layer_norm. */
 static void norm(struct ref *r, size_t k, size_t groups)
 {
-    const int beta = ref_says(r, "beta", "true", "true"), gamma = ref_says(r, "gamma", "true", "true");
+    const int beta = ref_says(r, "beta", "true", "true"),
+              gamma = ref_says(r, "gamma", "true", "true");
     const double epsilon = ref_number(r, "epsilon", 1e-5);
     const struct ref_array *x = &r->in[0];
     const size_t rows = groups ? groups * (size_t)x->shape.dim[0] : x->count / k;

@@ -1,5 +1,5 @@
-/* Functions of one number by their definitions. A reference's magnitude is what its formula in floats
- * adds up: e^x - 1 has terms e^x and 1; e^(ax) is off by the rounding of ax. */
+/* Functions of one number by their definitions. A reference's magnitude is what its formula in
+ * floats adds up: e^x - 1 has terms e^x and 1; e^(ax) is off by the rounding of ax. */
 #include "check.h"
 
 struct number { double y, mag; };
@@ -113,7 +113,8 @@ TEST(selu, 0, SIZES("selu", "@-6..3"), { "selu alpha=1.5 gamma=0.7", "33x18@-4..
 TEST(softplus, 0, SIZES("softplus", "@-30..30"));
 TEST(softsign, 0, SIZES("softsign", "@-9..9"));
 TEST(exp, 0, SIZES("exp", "@-20..6"));
-TEST(log, 0, SIZES("log", "@0.01..40"), { "log", "5x40@0.9..1.1" }, { "log", "4x50@1e-6..1e6", .no_gradient = 1 });
+TEST(log, 0, SIZES("log", "@0.01..40"), { "log", "5x40@0.9..1.1" },
+     { "log", "4x50@1e-6..1e6", .no_gradient = 1 });
 TEST(sqrt, 0, SIZES("sqrt", "@0.01..40"));
 TEST(reciprocal, 0, SIZES("reciprocal", "@0.2..5"), { "reciprocal", "3x8@-4..-0.1" });
 TEST(abs, 0, SIZES("abs", ""));
@@ -122,15 +123,15 @@ TEST(gelu, 0, SIZES("gelu", "@-6..6"), { "gelu approximate=tanh", "2x5x7x3@-6..6
      { "gelu approximate=tanh", "4x8" }, { "gelu", "5x1001@-0.5..0.5" });
 TEST(swish, 0, SIZES("swish", "@-9..9"), { "swish beta=1.7", "33x18@-4..4" });
 TEST(mish, 0, SIZES("mish", "@-9..30"));
-TEST(clip, 0, SIZES("clip min=0 max=1", ""), { "clip min=-0.5", "3x18" }, { "clip max=0.3", "3x18" },
-     { "clip", "3x18" });
+TEST(clip, 0, SIZES("clip min=0 max=1", ""), { "clip min=-0.5", "3x18" },
+     { "clip max=0.3", "3x18" }, { "clip", "3x18" });
 TEST(thresholded_relu, 0, SIZES("thresholded_relu", ""), { "thresholded_relu alpha=0.2", "3x18" });
 TEST(affine, 0, SIZES("affine scale=2 shift=-0.5", ""), { "affine shift=3", "3x18" });
-TEST(power, 0, SIZES("power", ""), { "power exponent=3", "2x5x7x3" }, { "power exponent=0.5", "3x8@0.1..9" },
-     { "power exponent=-1", "3x8@0.1..9" }, { "power exponent=2.6", "3x18@0.1..9" },
-     { "power exponent=-0.5", "3x18@0.1..9" }, { "power exponent=5", "3x18" },
-     { "power exponent=4", "3x20" }, { "power exponent=1", "3x20" }, { "power exponent=0", "3x20" },
-     { "power exponent=-2", "3x18@-3..-0.2" });
+TEST(power, 0, SIZES("power", ""), { "power exponent=3", "2x5x7x3" },
+     { "power exponent=0.5", "3x8@0.1..9" }, { "power exponent=-1", "3x8@0.1..9" },
+     { "power exponent=2.6", "3x18@0.1..9" }, { "power exponent=-0.5", "3x18@0.1..9" },
+     { "power exponent=5", "3x18" }, { "power exponent=4", "3x20" }, { "power exponent=1", "3x20" },
+     { "power exponent=0", "3x20" }, { "power exponent=-2", "3x18@-3..-0.2" });
 TEST(erf, 0, SIZES("erf", "@-4..4"), { "erf", "4x50@-0.9..0.9" });
 TEST(ceil, 0, SIZES("ceil", "@-9..9"));
 TEST(floor, 0, SIZES("floor", "@-9..9"));

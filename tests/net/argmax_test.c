@@ -1,5 +1,5 @@
-/* argmax on what drawn inputs never hold: equal values, signed zeros, numbers near zero, infinities and
- * NaN, by the CPU and every device; and a net that learns from its own answers. */
+/* argmax on what drawn inputs never hold: equal values, signed zeros, numbers near zero, infinities
+ * and NaN, by the CPU and every device; and a net that learns from its own answers. */
 #include <pumice/plan.h>
 
 #include "device/drivers.h"

@@ -184,7 +184,8 @@ static double loss_of(const char *spec, const int32_t labels[ROWS])
 
 static void test_labels(void **state)
 {
-    const char *plain = "softmax_cross_entropy", *ignoring = "softmax_cross_entropy ignore_label=255";
+    const char *plain = "softmax_cross_entropy",
+               *ignoring = "softmax_cross_entropy ignore_label=255";
     const int32_t good[ROWS] = { 0, 3, 1 }, high[ROWS] = { 0, 4, 1 }, low[ROWS] = { -1, 2, 1 };
     const int32_t some[ROWS] = { 255, 3, 255 }, all[ROWS] = { 255, 255, 255 };
 
@@ -210,8 +211,8 @@ static void test_long_spec(void **state)
     (void)state;
     for (int i = 0; i < MANY; i++)
         pm_str_add(&list, "%s%.9g", i ? "," : "", 1 + i / 1024.0);
-    struct pm_node *n = pm_net_add_many(net, "loss", x, 2, "softmax_cross_entropy label_weights=[%s] "
-                                        "weight=3", list.text);
+    struct pm_node *n = pm_net_add_many(net, "loss", x, 2, "softmax_cross_entropy "
+                                        "label_weights=[%s] weight=3", list.text);
     assert_int_equal(net->error, PM_OK);
     cJSON *o = cJSON_CreateObject();
     pm_opts_dump(n->layer->opts, n->cfg, o, false);

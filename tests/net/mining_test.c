@@ -1,6 +1,6 @@
-/* Hard examples where drawn losses say nothing: among equal losses the first rows are kept, ignored ones
- * do not count, the share falls from step to step, on the CPU and every device alike; and what the
- * sum is divided by. */
+/* Hard examples where drawn losses say nothing: among equal losses the first rows are kept, ignored
+ * ones do not count, the share falls from step to step, on the CPU and every device alike; and what
+ * the sum is divided by. */
 #include <pumice/plan.h>
 
 #include "device/drivers.h"
@@ -55,7 +55,8 @@ static void stop(struct run *r)
 }
 
 /* rows: "x" where a gradient is expected, each as large as that of a mean over `count`. */
-static void expect_rows(const struct run *r, const int32_t labels[ROWS], const char *rows, int count)
+static void expect_rows(const struct run *r, const int32_t labels[ROWS], const char *rows,
+                        int count)
 {
     for (int i = 0; i < ROWS * K; i++) {
         const double target = i % K == labels[i / K];

@@ -1,6 +1,6 @@
 /* names: PyTorch's names and layouts become ours, and files of other models are refused. The files
- * are made of names and shapes alone: an element's value is told by its place. What whole nets compute
- * with such weights is in torch_nets_test.c. */
+ * are made of names and shapes alone: an element's value is told by its place. What whole nets
+ * compute with such weights is in torch_nets_test.c. */
 #include "../base/unit.h"
 
 #include <pumice/names.h>
@@ -244,7 +244,8 @@ static void small_elements_are_turned(void **state)
     const struct pm_file_tensor *t = find(f, "resnet_v1_50/logits/weights", 4, 1, 1, 2048, 1000);
     for (int i = 0; i < 2048; i += 511)
         for (int o = 0; o < 1000; o += 333) {
-            assert_int_equal(pm_tensor_file_bytes(f, t, 2 * (uint64_t)(i * 1000 + o), 2, bytes), PM_OK);
+            assert_int_equal(pm_tensor_file_bytes(f, t, 2 * (uint64_t)(i * 1000 + o), 2, bytes),
+                             PM_OK);
             assert_int_equal(bytes[0], (uint8_t)(2 * (o * 2048 + i)));
             assert_int_equal(bytes[1], (uint8_t)(2 * (o * 2048 + i) + 1));
         }
@@ -308,8 +309,8 @@ static void other_resnets_are_refused(void **state)
     (void)state;
 
     for (size_t i = 0; i < PM_COUNT(rows); i++)
-        expect_refusals("resnet_v1_50", 64, PM_CONVENTIONS_TORCH, resnet_file(&rows[i].r, "module."),
-                        rows[i].words);
+        expect_refusals("resnet_v1_50", 64, PM_CONVENTIONS_TORCH,
+                        resnet_file(&rows[i].r, "module."), rows[i].words);
     f = resnet_file(&resnet50, "");
     put(f, "layer1.0.se.fc1.weight", 4, 16, 256, 1, 1);
     expect_refusals("resnet_v1_50", 64, PM_CONVENTIONS_TORCH, f, "squeeze-and-excitation");
@@ -335,7 +336,8 @@ static void other_files_are_refused(void **state)
                     "set model.conventions=torch");
     expect_refusals("vgg_16", 224, PM_CONVENTIONS_TORCH, resnet_file(&resnet50, ""),
                     "these are names of resnet18, 34, 50, 101 or 152");
-    expect_refusals("lenet", 28, PM_CONVENTIONS_OWN, resnet_file(&resnet50, ""), "has no map of them");
+    expect_refusals("lenet", 28, PM_CONVENTIONS_OWN, resnet_file(&resnet50, ""),
+                    "has no map of them");
     f = file();
     put(f, "features.0.weight", 4, 64, 3, 3, 3);
     put_bn(f, "features.1", 64);

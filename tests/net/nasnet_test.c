@@ -68,7 +68,8 @@ static void maps(void **state)
         expect_shape(net, nets[i].stem, PM_SHAPE4(1, nets[i].stem_size, nets[i].stem_size,
                                                   nets[i].stem_width));
         for (int k = 0; k < 3; k++) {
-            expect_cells(net, "cell", k * third, (k + 1) * third, nets[i].size[k], nets[i].width[k]);
+            expect_cells(net, "cell", k * third, (k + 1) * third, nets[i].size[k],
+                         nets[i].width[k]);
             if (k > 0 && nets[i].reduction_width[0])
                 expect_cells(net, "reduction_cell", k - 1, k, nets[i].size[k],
                              nets[i].reduction_width[k - 1]);
@@ -151,7 +152,8 @@ static int drop_paths(const struct pm_net *net)
     return count;
 }
 
-/* States that are handed on as they are cannot be dropped: two in a normal cell, one in the others. */
+/* States that are handed on as they are cannot be dropped: two in a normal cell, one in the
+ * others. */
 static void paths(void **state)
 {
     struct pm_net *net = build_default("nasnet_cifar");
@@ -219,7 +221,8 @@ static double share_at(struct pm_plan *plan, uint32_t step, uint8_t *stays)
         for (int k = 0; k < 2; k++) {
             const double want = stays[i] ? (k + 1) / keep : 0;
             if (fabs(y[2 * i + k] - want) > 1e-6 * want)
-                fail_msg("step %u, example %d: %.9g, not %.9g", step, i, (double)y[2 * i + k], want);
+                fail_msg("step %u, example %d: %.9g, not %.9g", step, i, (double)y[2 * i + k],
+                         want);
         }
     }
     const double share = (double)kept / EXAMPLES;

@@ -274,8 +274,10 @@ static void output_stride(void **state)
 static void refused_strides(void **state)
 {
     (void)state;
-    static const struct { const char *name, *options, *words; } cases[] = {
-        { "mobilenet_v1", "{\"output_stride\": 12}", "output_stride: 12 is none that mobilenet_v1" },
+    static const struct { const char *name, *options, *words;
+    } cases[] = {
+        { "mobilenet_v1", "{\"output_stride\": 12}",
+          "output_stride: 12 is none that mobilenet_v1" },
         { "resnet_v1_50", "{\"output_stride\": 2}", "a power of 2 from 4 to 32, or 0" },
         { "resnet_v2_50", "{\"output_stride\": 16, \"root_block\": false}", "from 1 to 8" },
     };

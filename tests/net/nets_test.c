@@ -1,5 +1,5 @@
-/* Named classifiers against their published facts: parameter counts, variables and what weight decay
- * covers, map sizes, initialisers. Sizes and options: nets_options_test.c. */
+/* Named classifiers against their published facts: parameter counts, variables and what weight
+ * decay covers, map sizes, initialisers. Sizes and options: nets_options_test.c. */
 #include "named_net.h"
 
 static struct pm_net *build_square(const char *name, int size, int classes)

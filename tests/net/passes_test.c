@@ -1,5 +1,5 @@
-/* A net built again over other images: a pass's nodes have names of their own and the variables of the
- * first build; a layer that the first build lacks has its own, called after it. */
+/* A net built again over other images: a pass's nodes have names of their own and the variables of
+ * the first build; a layer that the first build lacks has its own, called after it. */
 #include <pumice/net.h>
 
 #include <cjson/cJSON.h>
@@ -13,7 +13,8 @@ static struct pm_node *build(struct pm_net *net, struct pm_node *images)
     struct pm_node *x = pm_net_add(net, "net/conv", images, "conv2d filters=4 kernel=3");
 
     pm_net_add(net, "net/conv/BatchNorm", x, "batch_norm");
-    return pm_net_add(net, "net/last", pm_net_find(net, "net/conv/BatchNorm"), "conv2d filters=2 kernel=1");
+    return pm_net_add(net, "net/last", pm_net_find(net, "net/conv/BatchNorm"),
+                      "conv2d filters=2 kernel=1");
 }
 
 static struct pm_net *twice(struct pm_node **first, struct pm_node **second)

@@ -92,9 +92,9 @@ static void check_overlaps(const struct pm_value *v, size_t count)
         }
 }
 
-/* In the order of the calls, with the storage each access means: r and u of activations need a write
- * before (inputs and what is kept on the device come written), and a write into storage that was
- * merged in place must not come before the last read of what it holds. */
+/* In the order of the calls, with the storage each access means: r and u of activations need a
+ * write before (inputs and what is kept on the device come written), and a write into storage that
+ * was merged in place must not come before the last read of what it holds. */
 static void check_order(const struct pm_planned_call *calls, size_t count,
                         const struct pm_value *v, size_t values)
 {
@@ -205,8 +205,8 @@ static void test_recomputed(void **state)
     }
 }
 
-/* Variables are shared by name: a batch norm without gamma takes the other one's moving averages, not
- * what stands at the same place in its list. */
+/* Variables are shared by name: a batch norm without gamma takes the other one's moving averages,
+ * not what stands at the same place in its list. */
 static void test_shares_by_name(void **state)
 {
     struct pm_node *x, *first, *second;
@@ -244,7 +244,8 @@ int main(void)
     size_t count, index;
     int failed;
 
-    if (pm_device_list(&list, &count) < 0 || pm_device_find(list, count, "cpu", "test", &index) < 0 ||
+    if (pm_device_list(&list, &count) < 0 ||
+        pm_device_find(list, count, "cpu", "test", &index) < 0 ||
         pm_device_open(&list[index], NULL, &device) < 0)
         return 1;
     failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,8 +19,8 @@ static void check(int err)
 static const char skips[] =
     "[{\"name\": \"a\", \"layer\": \"conv2d\", \"filters\": 8, \"kernel\": 3, \"bias\": false},"
     " {\"name\": \"an\", \"layer\": \"batch_norm\", \"activation\": \"relu\"},"
-    " {\"name\": \"b\", \"layer\": \"conv2d\", \"filters\": 8, \"kernel\": 3, \"activation\": \"relu\"},"
-    " {\"name\": \"bd\", \"layer\": \"dropout\", \"keep\": 0.7},"
+    " {\"name\": \"b\", \"layer\": \"conv2d\", \"filters\": 8, \"kernel\": 3, \"activation\": "
+    "\"relu\"}, {\"name\": \"bd\", \"layer\": \"dropout\", \"keep\": 0.7},"
     " {\"name\": \"c\", \"layer\": \"conv2d\", \"filters\": 8, \"kernel\": 3, \"bias\": false},"
     " {\"name\": \"cn\", \"layer\": \"batch_norm\", \"inputs\": [\"c\", \"an\"],"
     "  \"activation\": \"relu6\"},"
@@ -29,14 +29,14 @@ static const char skips[] =
     "  {\"name\": \"r%d\", \"layer\": \"conv2d\", \"filters\": 8, \"kernel\": 3, \"bias\": false},"
     "  {\"name\": \"n%d\", \"layer\": \"batch_norm\", \"activation\": \"hard_swish\"},"
     "  {\"name\": \"s%d\", \"layer\": \"add\", \"inputs\": [\"@previous\", \"@input\"]}]},"
-    " {\"name\": \"up\", \"layer\": \"conv2d_transpose\", \"filters\": 8, \"kernel\": 2, \"stride\": 2},"
-    " {\"name\": \"j\", \"layer\": \"concat\", \"inputs\": [\"up\", \"bd\", \"an\"]},"
-    " {\"name\": \"l\", \"layer\": \"local_response_norm\"},"
-    " {\"name\": \"m\", \"layer\": \"conv2d\", \"filters\": 8, \"kernel\": 3, \"activation\": \"relu\"},"
-    " {\"name\": \"md\", \"layer\": \"drop_path\", \"keep\": 0.6, \"inputs\": [\"m\", \"up\"]},"
-    " {\"name\": \"mc\", \"layer\": \"conv2d\", \"filters\": 8, \"kernel\": 1, \"activation\": \"relu\"},"
-    " {\"name\": \"q\", \"layer\": \"avg_pool\", \"kernel\": 2, \"stride\": 2},"
-    " {\"name\": \"g\", \"layer\": \"global_pool\"},"
+    " {\"name\": \"up\", \"layer\": \"conv2d_transpose\", \"filters\": 8, \"kernel\": 2, "
+    "\"stride\": 2}, {\"name\": \"j\", \"layer\": \"concat\", \"inputs\": [\"up\", \"bd\", "
+    "\"an\"]}, {\"name\": \"l\", \"layer\": \"local_response_norm\"},"
+    " {\"name\": \"m\", \"layer\": \"conv2d\", \"filters\": 8, \"kernel\": 3, \"activation\": "
+    "\"relu\"}, {\"name\": \"md\", \"layer\": \"drop_path\", \"keep\": 0.6, \"inputs\": [\"m\", "
+    "\"up\"]}, {\"name\": \"mc\", \"layer\": \"conv2d\", \"filters\": 8, \"kernel\": 1, "
+    "\"activation\": \"relu\"}, {\"name\": \"q\", \"layer\": \"avg_pool\", \"kernel\": 2, "
+    "\"stride\": 2}, {\"name\": \"g\", \"layer\": \"global_pool\"},"
     " {\"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 10}]";
 
 static struct pm_net *build(const char *name, int batch, int size)

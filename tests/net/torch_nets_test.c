@@ -1,13 +1,13 @@
-/* Nets with PyTorch's conventions against torchvision's and timm's own (tests/golden/torch_nets.py): a
- * file of PyTorch's names, its values drawn by name as the golden drew them, is opened through the map
- * and loaded; then the logits of a batch, or a step's loss, gradients and moving averages, are those of
- * PyTorch in double precision.
+/* Nets with PyTorch's conventions against torchvision's and timm's own
+ * (tests/golden/torch_nets.py): a file of PyTorch's names, its values drawn by name as the golden
+ * drew them, is opened through the map and loaded; then the logits of a batch, or a step's loss,
+ * gradients and moving averages, are those of PyTorch in double precision.
  *
  *     torch_nets_test [CASE ...]
  *
- * Logits may be off by 10 times what PyTorch's own float32 run is, by 2e-5 of the largest at least and
- * 1e-4 at most. A step's tensors are compared by products with vectors of +-1, as in golden_test; the
- * vectors pass through the map too, which puts them into our order. */
+ * Logits may be off by 10 times what PyTorch's own float32 run is, by 2e-5 of the largest at least
+ * and 1e-4 at most. A step's tensors are compared by products with vectors of +-1, as in
+ * golden_test; the vectors pass through the map too, which puts them into our order. */
 #include <pumice/names.h>
 #include <pumice/rng.h>
 
@@ -78,7 +78,8 @@ static struct pm_rng stream(const struct golden *g, const char *kind, const char
 
 /* ---- files whose values are drawn -------------------------------------------------------- */
 
-/* A file's reader goes through a tensor in order; another tensor or an earlier place begins anew. */
+/* A file's reader goes through a tensor in order; another tensor or an earlier place begins
+ * anew. */
 struct drawing {
     const struct golden *g;
     bool vectors; /* an element's 16 signs as a number, instead of a weight */
@@ -103,7 +104,8 @@ static float weight(struct drawing *d, const struct pm_file_tensor *t, uint64_t 
     if (pm_ends_with(t->name, ".running_mean"))
         return (float)(pow(2, member(d->g->sizes, module)->valueint) * (u - 0.5));
     if (d->g->apart && cJSON_HasObjectItem(d->g->sizes, module))
-        return (float)(pm_ends_with(t->name, ".weight") ? 0.1 + 0.4 * u : sides[i % 5] + 0.2 * u - 0.1);
+        return (float)(pm_ends_with(t->name, ".weight") ? 0.1 + 0.4 * u
+                                                        : sides[i % 5] + 0.2 * u - 0.1);
     return (float)(pm_ends_with(t->name, ".weight") ? 0.5 + u : u - 0.5);
 }
 
@@ -317,7 +319,8 @@ static void compare_variables(struct step *s, struct pm_variables *v)
         const struct pm_variable *x = &v->list[i];
         const struct pm_file_tensor *t = pm_tensor_file_find(f, x->name);
         const size_t count = pm_shape_count(x->shape);
-        float *values = pm_malloc(count * sizeof *values), *signs = pm_malloc(count * sizeof *signs);
+        float *values = pm_malloc(count * sizeof *values),
+              *signs = pm_malloc(count * sizeof *signs);
         const int err = x->trainable
             ? pm_buffer_read(device, v->grads, v->offset[i], values, count * sizeof *values)
             : pm_variables_read(v, i, -1, values);

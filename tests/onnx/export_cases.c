@@ -128,9 +128,9 @@ static bool ends_with(const char *name, const char *end)
     return n >= k && strcmp(name + n - k, end) == 0;
 }
 
-/* Weights that neither damp nor swell, whatever the net's initial ones are, and nothing left at 0 or
- * 1. resnet_v2's units end in a convolution without batch norm: by smaller values, or fifty units one
- * behind the other make more of a rounding than any trained net does. */
+/* Weights that neither damp nor swell, whatever the net's initial ones are, and nothing left at 0
+ * or 1. resnet_v2's units end in a convolution without batch norm: by smaller values, or fifty
+ * units one behind the other make more of a rounding than any trained net does. */
 static double largest(const struct pm_variable *v, double *middle)
 {
     *middle = ends_with(v->name, "/gamma") ? 1 : 0;
@@ -172,7 +172,8 @@ static int settle_one(struct pm_variables *v, const struct pm_node *n, const flo
     const struct pm_shape s = n->out_shape;
     const int c = s.dim[s.rank - 1], last = n->var_count;
     const size_t rows = pm_shape_count(s) / (size_t)c;
-    float *mean = pm_malloc((size_t)c * sizeof *mean), *variance = pm_malloc((size_t)c * sizeof *mean);
+    float *mean = pm_malloc((size_t)c * sizeof *mean),
+          *variance = pm_malloc((size_t)c * sizeof *mean);
     int err = PM_OK;
 
     for (int k = 0; k < c; k++) {
@@ -262,10 +263,11 @@ static void make_images(float *images, uint8_t *pixels, size_t count,
 static int export_net(const struct pm_net_row *row, const struct net_options *o)
 {
     const bool vgg = strcmp(row->preprocessing, "vgg") == 0;
-    const struct pm_export_pixels pixels = { false, { vgg ? 123.68f : 127.5f, vgg ? 116.78f : 127.5f,
-                                                      vgg ? 103.94f : 127.5f },
-                                             { vgg ? 64 : 127.5f, vgg ? 64 : 127.5f,
-                                               vgg ? 64 : 127.5f } };
+    const struct pm_export_pixels pixels = {
+        false,
+        { vgg ? 123.68f : 127.5f, vgg ? 116.78f : 127.5f, vgg ? 103.94f : 127.5f },
+        { vgg ? 64 : 127.5f, vgg ? 64 : 127.5f, vgg ? 64 : 127.5f }
+    };
     const int batch = 2, size = row->task ? 97 : row->default_size;
     const int run_size = o->size ? size + 37 : size;
     const int channels = row->default_channels;
@@ -379,7 +381,8 @@ static int export_case(struct pm_device *device, const struct entry *e, const st
     snprintf(name, sizeof name, "%s of %s", c->options, c->inputs);
     PM_TRY(subject_build(e, &evaluation, &(struct build_options){ 0 }, &s));
     make_variances_positive(s);
-    /* As rows: the checker has its own mind about the maps of windows that reach beyond the padding. */
+    /* As rows: the checker has its own mind about the maps of windows that reach beyond the
+     * padding. */
     last = s->node->out_shape.rank > 2 ? pm_net_add(s->net, "rows", s->node, "flatten") : s->node;
     PM_TRY(s->net->error);
     PM_TRY(pm_export_create(s->net, last, &(struct pm_export_options){

@@ -1,6 +1,6 @@
-/* Exported graphs as graphs: every layer says what it is in ONNX, names are made before they are read,
- * nothing is left over, the same net is the same bytes, options change what they say. What the
- * operators compute is onnxruntime's to say: export_check.py. */
+/* Exported graphs as graphs: every layer says what it is in ONNX, names are made before they are
+ * read, nothing is left over, the same net is the same bytes, options change what they say. What
+ * the operators compute is onnxruntime's to say: export_check.py. */
 #include "../net/named_net.h"
 
 #include <pumice/export.h>
@@ -187,8 +187,8 @@ static void test_fold(void **state)
     pm_net_destroy(&net);
 }
 
-/* resnet_v2's units begin with batch norm: those behind a sum, and those whose input has other readers
- * too, stay. */
+/* resnet_v2's units begin with batch norm: those behind a sum, and those whose input has other
+ * readers too, stay. */
 static void test_fold_what_can_be(void **state)
 {
     struct pm_net *net = pm_net_create();

@@ -1,5 +1,6 @@
-/* Import takes no more than 1.2 times the weights in memory, also where one matrix is most of them and
- * is turned around, and that matrix has the right elements; so does taking it from a checkpoint. */
+/* Import takes no more than 1.2 times the weights in memory, also where one matrix is most of them
+ * and is turned around, and that matrix has the right elements; so does taking it from a
+ * checkpoint. */
 #include "import_common.h"
 
 #include "train/match.h"
@@ -57,7 +58,8 @@ static int judge(struct pm_variables *v, double before, bool transposed)
     if (w->shape.dim[0] != IN || w->shape.dim[1] != OUT)
         return 3;
     for (size_t i = 0; i < IN; i += 57) {
-        if (pm_buffer_read(v->device, v->values, v->offset[0] + i * sizeof row, row, sizeof row) < 0)
+        if (pm_buffer_read(v->device, v->values, v->offset[0] + i * sizeof row, row, sizeof row) <
+            0)
             return 4;
         for (size_t k = 0; k < OUT; k++)
             if (row[k] != weight(transposed ? k * IN + i : i * OUT + k))
@@ -79,7 +81,8 @@ static int import_there(const char *path)
     struct pm_import *import = NULL;
     struct pm_net *net = pm_net_create();
     struct pm_variables *v = NULL;
-    struct pm_node *x = pm_net_input(net, "x", (struct pm_shape){ 2, { 1, IN } }, PM_F32), *y = NULL;
+    struct pm_node *x = pm_net_input(net, "x", (struct pm_shape){ 2, { 1, IN } }, PM_F32),
+                   *y = NULL;
     const double before = peak_mib();
 
     if (pm_import_open(path, &import) < 0 ||

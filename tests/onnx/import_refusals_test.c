@@ -1,6 +1,7 @@
 /* Models that lie or break the rules are refused by name: Constants whose attribute is of another
  * type than its name says, Where without all of its inputs. So are
- * operators that are not there, equations that are no product of matrices, and nets of other tasks. */
+ * operators that are not there, equations that are no product of matrices, and nets of other
+ * tasks. */
 #include "import_common.h"
 
 /* An import of the model that a node `bad` with output "c" is made in, added to x. */
@@ -59,8 +60,9 @@ static void where_without_its_inputs(void **state)
 
 static void named_operators(void **state)
 {
-    static const char *const equations[] = { "ab,ab->ab", "aa,ab->ab", "ab,ac", "ab,cd->abcd", "a,b->ab",
-                                             "...ab,bc->ac", "ab,bc->adc" };
+    static const char *const equations[] = { "ab,ab->ab",   "aa,ab->ab", "ab,ac",
+                                             "ab,cd->abcd", "a,b->ab",   "...ab,bc->ac",
+                                             "ab,bc->adc" };
     const char *const two[] = { "x", "x", NULL };
     struct pm_onnx_model *m = pm_onnx_make("g");
 
@@ -88,8 +90,8 @@ static void counted(void **state)
         before = name;
     }
     bad_node(m, "TopK", (const char *[]){ before, NULL });
-    refused(m, "node 0 \"n0\" (Tile): there is no such operator here (and 14 more); node 1 \"n1\" (NonZero): "
-               "there is no such operator here (and 14 more); node 30 \"bad\" (TopK): ");
+    refused(m, "node 0 \"n0\" (Tile): there is no such operator here (and 14 more); node 1 \"n1\" "
+               "(NonZero): there is no such operator here (and 14 more); node 30 \"bad\" (TopK): ");
 }
 
 /* What PyTorch's segmentation nets and detectors give is no classifier's; two last layers are not

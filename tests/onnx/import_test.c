@@ -26,7 +26,8 @@ static void light(void **state)
     const struct pm_onnx_model *model = pm_import_model(import);
     const size_t count = 3 * 224 * 224;
     for (size_t i = 0; i < model->input_count; i++)
-        if (model->inputs[i].rank == 4 && model->inputs[i].dim[1] == 3 && model->inputs[i].dim[2] == 224)
+        if (model->inputs[i].rank == 4 && model->inputs[i].dim[1] == 3 &&
+            model->inputs[i].dim[2] == 224)
             inputs[i] = pm_net_input(net, names[0], PM_SHAPE4(1, 3, 224, 224), PM_F32);
     float *x = pm_arena_alloc(a, count * sizeof *x);
     for (size_t i = 0; i < count; i++)

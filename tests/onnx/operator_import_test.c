@@ -1,5 +1,5 @@
-/* Single ONNX operators against ONNX Runtime's outputs (tests/golden/onnx_operators.py). Arguments: a
- * device (cpu when there is none), then the cases that are wanted. */
+/* Single ONNX operators against ONNX Runtime's outputs (tests/golden/onnx_operators.py). Arguments:
+ * a device (cpu when there is none), then the cases that are wanted. */
 #include "onnx/import_common.h"
 
 static struct pm_device *device;

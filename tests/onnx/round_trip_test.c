@@ -99,8 +99,8 @@ static void through_file(const char *name, int size, const char *options, struct
     pm_net_destroy(&net);
 }
 
-/* Of what leads to the logits every trainable variable is there, and its gradient is the same; there
- * is no other variable (Inception's batch norms have no gamma, those of ONNX always have). */
+/* Of what leads to the logits every trainable variable is there, and its gradient is the same;
+ * there is no other variable (Inception's batch norms have no gamma, those of ONNX always have). */
 static void compare(const char *name, const struct step *a, const struct step *b, double bound)
 {
     int compared = 0;

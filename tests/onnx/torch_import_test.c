@@ -1,7 +1,8 @@
-/* Nets of PyTorch as its own exporter writes them: the logits of a batch, and the losses of ten steps
- * of plain SGD on it, batch norm training, beside PyTorch's (tests/golden/torch_onnx.py): classifiers,
- * segmentation nets, whose maps of logits are compared in ONNX's order, heads of detectors. Arguments: a
- * folder of such models (the committed narrow ones when there is none), a device, the models wanted. */
+/* Nets of PyTorch as its own exporter writes them: the logits of a batch, and the losses of ten
+ * steps of plain SGD on it, batch norm training, beside PyTorch's (tests/golden/torch_onnx.py):
+ * classifiers, segmentation nets, whose maps of logits are compared in ONNX's order, heads of
+ * detectors. Arguments: a folder of such models (the committed narrow ones when there is none), a
+ * device, the models wanted. */
 #include "onnx/import_common.h"
 
 #include <cjson/cJSON.h>

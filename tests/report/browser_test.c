@@ -1,6 +1,6 @@
-/* report.html in a real browser: headless Chromium opens pages of made-up runs in a frame of a harness
- * page that presses what can be pressed and writes down what it sees. Chromium's own log says whether
- * a script failed. Skipped where there is no Chromium. */
+/* report.html in a real browser: headless Chromium opens pages of made-up runs in a frame of a
+ * harness page that presses what can be pressed and writes down what it sees. Chromium's own log
+ * says whether a script failed. Skipped where there is no Chromium. */
 #include "report/run_folder.h"
 
 #include "report/page.h"
@@ -24,8 +24,9 @@ static const char *find_browser(void)
     return NULL;
 }
 
-/* The harness: `check` is a function body that sees frame (the iframe), w, d (its window and document),
- * one(selector), all(selector), shown(element), contrast(element, ground), and say(name, value). */
+/* The harness: `check` is a function body that sees frame (the iframe), w, d (its window and
+ * document), one(selector), all(selector), shown(element), contrast(element, ground), and say(name,
+ * value). */
 static const char harness_head[] =
     "<!doctype html><meta charset=utf-8><body><script>\n"
     "const out = [];\n"
@@ -88,7 +89,8 @@ static char *visit(const struct visit *v, char **log)
     char *dom;
     size_t size;
 
-    pm_str_add(&s, "<!doctype html><script>const WIDTH = %d, SANDBOX = %s, PAGE = '%s';</script>%s%s%s",
+    pm_str_add(&s,
+               "<!doctype html><script>const WIDTH = %d, SANDBOX = %s, PAGE = '%s';</script>%s%s%s",
                v->width, v->sandbox ? "true" : "false", v->page, harness_head,
                v->check ? v->check : "", harness_tail);
     put(top, "harness.html", s.text);
@@ -179,7 +181,8 @@ static void notices_complaints(void **state)
     char *log = NULL, *dom;
 
     (void)state;
-    put(top, "bad.html", "<!doctype html><html><body><script>undefined_function();</script></body></html>");
+    put(top, "bad.html",
+        "<!doctype html><html><body><script>undefined_function();</script></body></html>");
     dom = visit(&(struct visit){ .page = "bad.html", .width = 400 }, &log);
     assert_contains(dom, "curves=0;");
     assert_contains(log, "CONSOLE");
@@ -214,13 +217,15 @@ static void pressing_works(void **state)
     (void)state;
     for (size_t i = 0; i < PM_COUNT(widths); i++)
         expect(&(struct visit){ .page = "one.html", .width = widths[i], .check = press },
-               WORDS("overflow=false;", "curves=15;", "lin=true;", "lin_after=false;", "log_after=true;",
-                     "raw_after=none;", "set=2;", "settings=5;", "light=bright;", "dark=dim;"));
+               WORDS("overflow=false;", "curves=15;", "lin=true;", "lin_after=false;",
+                     "log_after=true;", "raw_after=none;", "set=2;", "settings=5;", "light=bright;",
+                     "dark=dim;"));
 }
 
 static void nothing_is_faint(void **state)
 {
-    char *log = NULL, *dom = visit(&(struct visit){ .page = "one.html", .width = 1280, .check = press }, &log);
+    char *log = NULL,
+         *dom = visit(&(struct visit){ .page = "one.html", .width = 1280, .check = press }, &log);
 
     (void)state;
     assert_contains(dom, "dark=dim;");
@@ -259,7 +264,8 @@ static void values_can_be_read(void **state)
     (void)state;
     expect(&(struct visit){ .page = "one.html", .width = 390, .check = read_values },
            WORDS("tip=true;", "at=step 500;", "values=3;", "marks=2;", "gone=true;", "focus=true;",
-                 "home=step 5;", "next=step 10;", "end=step 1,000;", "inside=true;", "closed=true;"));
+                 "home=step 5;", "next=step 10;", "end=step 1,000;", "inside=true;",
+                 "closed=true;"));
 }
 
 static const char compare[] =
@@ -280,8 +286,8 @@ static void runs_can_be_hidden(void **state)
     (void)state;
     for (size_t i = 0; i < PM_COUNT(widths); i++)
         expect(&(struct visit){ .page = "three.html", .width = widths[i], .check = compare },
-               WORDS("overflow=false;", "seen=inline;", "hidden=none;", "others=inline;", "named=false;",
-                     "other_named=true;", "keys=schedule.base_lr;"));
+               WORDS("overflow=false;", "seen=inline;", "hidden=none;", "others=inline;",
+                     "named=false;", "other_named=true;", "keys=schedule.base_lr;"));
 }
 
 static const char matrix[] =
@@ -302,8 +308,9 @@ static void many_classes(void **state)
     (void)state;
     expect(&(struct visit){ .page = "many.html", .width = 390, .check = matrix },
            WORDS("overflow=false;", "picture=200;", "cell=is class 0, said class 3: 0 of 10 (0",
-                 "below=is class 1, said class 3: 0 of 10", "own=is class 1, said class 1: 9 of 10 (90.00",
-                 "zoom=2;", "found=11;", "wide=false;"));
+                 "below=is class 1, said class 3: 0 of 10",
+                 "own=is class 1, said class 1: 9 of 10 (90.00", "zoom=2;", "found=11;",
+                 "wide=false;"));
 }
 
 static void new_run_is_followed(void **state)

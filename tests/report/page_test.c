@@ -119,12 +119,15 @@ static void text_is_escaped(void **state)
     struct pm_str s = { 0 };
 
     (void)state;
-    PM_HTML(&s, "<a title=\"{}\">{}{}</a>", "\"><script>alert('&')</script>", "\x01gr\xc3\xbcn {}", NULL);
-    assert_string_equal(s.text, "<a title=\"&quot;&gt;&lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script"
-                                "&gt;\">\xef\xbf\xbdgr\xc3\xbcn {}</a>");
+    PM_HTML(&s, "<a title=\"{}\">{}{}</a>", "\"><script>alert('&')</script>", "\x01gr\xc3\xbcn {}",
+            NULL);
+    assert_string_equal(s.text, "<a "
+                                "title=\"&quot;&gt;&lt;script&gt;alert(&#39;&amp;&#39;)&lt;/"
+                                "script&gt;\">\xef\xbf\xbdgr\xc3\xbcn {}</a>");
     pm_str_free(&s);
     pm_html_json_text(&s, "</script><!--\"\\\n\xe2\x82\xac");
-    assert_string_equal(s.text, "\"\\u003c/script\\u003e\\u003c!--\\u0022\\u005c\\u000a\xe2\x82\xac\"");
+    assert_string_equal(s.text,
+                        "\"\\u003c/script\\u003e\\u003c!--\\u0022\\u005c\\u000a\xe2\x82\xac\"");
     pm_str_free(&s);
     pm_html_json_number(&s, NAN);
     assert_string_equal(s.text, "null");
@@ -252,9 +255,11 @@ static void hostile_run(void **state)
     snprintf(folder, sizeof folder, "%s/<i>'\"&", top);
     assert_int_equal(pm_make_folders(folder), 0);
     put_evaluation(folder, 60, evil);
-    snprintf(text, sizeof text, "{\"state\": \"%s\", \"net\": \"%s\", \"data\": \"%s\", \"started\": 7, "
-             "\"error\": \"%s\", \"step\": -1e400, \"steps\": \"many\", \"devices\": [{\"name\": \"%s\"}, 3], "
-             "\"origins\": [], \"metrics\": {\"x\": 1}}", evil, evil, evil, evil, evil);
+    snprintf(text, sizeof text,
+             "{\"state\": \"%s\", \"net\": \"%s\", \"data\": \"%s\", "
+             "\"started\": 7, \"error\": \"%s\", \"step\": -1e400, \"steps\": \"many\", "
+             "\"devices\": [{\"name\": \"%s\"}, 3], \"origins\": [], \"metrics\": {\"x\": 1}}",
+             evil, evil, evil, evil, evil);
     put(folder, "run.json", text);
     snprintf(text, sizeof text, "{\"%s\": \"%s\", \"deep\": [[[[{}]]]]}", evil, evil);
     put(folder, "config.json", text);
@@ -288,10 +293,10 @@ static void damaged_evaluation(void **state)
 {
     static const char *const texts[] = {
         "", "{", "[]", "{}", "{\"per_class\": 3, \"labels\": 4, \"confusion\": 5, \"samples\": 6}",
-        "{\"per_class\": {\"count\": [5, \"x\", -3], \"right\": [9], \"predicted\": [-1, {}]}, \"unanswered\": 1e99, \"labels\": [null], "
-        "\"confusion\": [0, 1, 2, 9, 0, 1, 0, -1, 1, 0, 0, 1e99, 1], \"samples\": [3, {}, "
-        "{\"picture\": \"data:image/png;base64,\\\" onerror=\\\"x\", \"label\": 1e99, "
-        "\"probability\": null}]}",
+        "{\"per_class\": {\"count\": [5, \"x\", -3], \"right\": [9], \"predicted\": [-1, {}]}, "
+        "\"unanswered\": 1e99, \"labels\": [null], \"confusion\": [0, 1, 2, 9, 0, 1, 0, -1, 1, 0, "
+        "0, 1e99, 1], \"samples\": [3, {}, {\"picture\": \"data:image/png;base64,\\\" "
+        "onerror=\\\"x\", \"label\": 1e99, \"probability\": null}]}",
     };
     char *folder = make_folder();
 
@@ -315,11 +320,12 @@ static void counted_pixels(void **state)
     (void)state;
     put_run(folder, "finished", 0.1);
     put(folder, "evaluation.json",
-        "{\"of\": \"pixels\", \"step\": 9, \"count\": 2, \"labels\": [\"road\", \"sky\"], \"labels_offset\": 0, "
-        "\"per_class\": {\"count\": [100, 300], \"predicted\": [150, 250], \"right\": [50, 200], "
-        "\"iou\": [0.25, 0.57]}, \"confusion\": [0, 0, 50, 0, 1, 50, 1, 0, 100, 1, 1, 200], "
-        "\"samples\": [{\"picture\": \"" DOT "\", \"width\": 1, \"pixel_accuracy\": 0.625, \"beside\": ["
-        "{\"what\": \"label\", \"picture\": \"" DOT "\"}, {\"what\": \"predicted<\", \"picture\": \"" DOT
+        "{\"of\": \"pixels\", \"step\": 9, \"count\": 2, \"labels\": [\"road\", \"sky\"], "
+        "\"labels_offset\": 0, \"per_class\": {\"count\": [100, 300], \"predicted\": [150, 250], "
+        "\"right\": [50, 200], \"iou\": [0.25, 0.57]}, \"confusion\": [0, 0, 50, 0, 1, 50, 1, 0, "
+        "100, 1, 1, 200], \"samples\": [{\"picture\": \"" DOT "\", \"width\": 1, "
+        "\"pixel_accuracy\": 0.625, \"beside\": [{\"what\": \"label\", \"picture\": \"" DOT
+        "\"}, {\"what\": \"predicted<\", \"picture\": \"" DOT
         "\"}, {\"what\": \"x\", \"picture\": \"http://example.org/x.png\"}, 3]}]}");
     struct pm_str html = page_of(folder, false);
     for (const char *const *part = (const char *const[]){

@@ -79,7 +79,8 @@ static void save(const char *run, uint64_t step, struct pm_state_tensor *list, s
     struct pm_keep keep = { .newest = 5 };
 
     snprintf(path, sizeof path, "%s/%s", base, run);
-    assert_int_equal(pm_checkpoint_save(path, step, list, count, "{\"config_hash\": \"x\"}", &keep), 0);
+    assert_int_equal(pm_checkpoint_save(path, step, list, count, "{\"config_hash\": \"x\"}", &keep),
+                     0);
 }
 
 static int setup(void **state)
@@ -234,8 +235,8 @@ static void inspects_foreign_files(void **state)
     assert_string_equal(cJSON_GetObjectItemCaseSensitive(t, "dtype")->valuestring, "string");
     assert_null(cJSON_GetObjectItemCaseSensitive(t, "norm"));
     cJSON_Delete(o);
-    snprintf(arguments, sizeof arguments, "diff %s/pytorch/mnist.pt %s/safetensors/mnist.safetensors "
-             "--json", folder, folder);
+    snprintf(arguments, sizeof arguments, "diff %s/pytorch/mnist.pt "
+             "%s/safetensors/mnist.safetensors --json", folder, folder);
     o = json(arguments, 1);
     assert_true(number(o, "same") + number(o, "different") == 20);
     cJSON_Delete(o);

@@ -67,7 +67,8 @@ static int save_in(const char *folder, uint64_t step, struct pm_keep keep)
         { "net/w/Momentum", PM_SHAPE2(3, 5), m },
         { "power", { 0 }, &scalar },
     };
-    snprintf(state, sizeof state, "{\"config_hash\": \"abc\", \"data\": {\"epoch\": %d}}", (int)step);
+    snprintf(state, sizeof state, "{\"config_hash\": \"abc\", \"data\": {\"epoch\": %d}}",
+             (int)step);
     return pm_checkpoint_save(folder, step, list, 3, state, &keep);
 }
 
@@ -183,7 +184,8 @@ static void opens_what_a_user_names(void **state)
     damage("step-000010.safetensors");
     assert_int_equal(pm_checkpoint_open(run, "10", "w", &c), PM_EDATA);
     assert_non_null(strstr(pm_error_text(), "sha256"));
-    assert_int_equal(pm_checkpoint_open(NULL, file_of("step-000010.safetensors"), "w", &c), PM_EDATA);
+    assert_int_equal(pm_checkpoint_open(NULL, file_of("step-000010.safetensors"), "w", &c),
+                     PM_EDATA);
     assert_null(c);
 }
 
@@ -209,7 +211,8 @@ static void newest_stay(void **state)
     for (uint64_t step = 1; step <= 9; step++)
         assert_int_equal(save(step, 3), 0);
     assert_false(there("step-000006.json") || there("step-000006.safetensors"));
-    assert_true(there("step-000007.json") && there("step-000008.json") && there("step-000009.json"));
+    assert_true(there("step-000007.json") && there("step-000008.json") &&
+                there("step-000009.json"));
     assert_int_equal(save(10, 0), 0);
     assert_true(there("step-000007.json"));
     /* Numbers, not names, decide the order. */
@@ -232,7 +235,8 @@ static void set_hours_ago(uint64_t step, double hours)
     assert_int_equal(utimensat(AT_FDCWD, file_of(name), times, 0), 0);
 }
 
-/* One checkpoint an hour on paper; every third hour's stays (1.01 hours apart: times are kept in seconds). */
+/* One checkpoint an hour on paper; every third hour's stays (1.01 hours apart: times are kept in
+ * seconds). */
 static void hours_stay(void **state)
 {
     struct pm_keep keep = { .newest = 1, .every_hours = 3 };
@@ -428,8 +432,8 @@ static void killed_at_any_moment(void **state)
 
     (void)state;
     assert_int_equal(save(1, 2), 0);
-    /* On a busy machine a child gets little done before it is killed: then there are more rounds, and
-     * longer ones. */
+    /* On a busy machine a child gets little done before it is killed: then there are more rounds,
+     * and longer ones. */
     for (int round = 0; round < 60 || (seen < 20 && round < 1000); round++) {
         struct pm_checkpoint *c = NULL;
         uint64_t first = seen + 1;

@@ -1,6 +1,6 @@
-/* clones: several clones, unequal shares and micro-batches take the same steps as one clone, dropout
- * included; every loss is told by itself, and smoothed; the loss goes down; a frozen variable keeps
- * its bits; steps allocate nothing. */
+/* clones: several clones, unequal shares and micro-batches take the same steps as one clone,
+ * dropout included; every loss is told by itself, and smoothed; the loss goes down; a frozen
+ * variable keeps its bits; steps allocate nothing. */
 #include "train/loss_averages.h"
 
 #include <setjmp.h>

@@ -11,8 +11,8 @@ static int parse(struct pm_arena *a, const char *model, struct pm_config **out)
 {
     const struct pm_open_sections open = pm_train_choices(a);
 
-    return pm_config_parse("here.json", pm_arena_printf(a, "{\"model\": %s}", model), NULL, 0, &open,
-                           out);
+    return pm_config_parse("here.json", pm_arena_printf(a, "{\"model\": %s}", model), NULL, 0,
+                           &open, out);
 }
 
 static void expect_defaults(const char *model, const char *preprocessing, double decay,
@@ -41,7 +41,8 @@ static void defaults(void **state)
                     1.001e-5);
     expect_defaults("{\"name\": \"resnet_v1_50\", \"conventions\": \"torch\"}", "torch", 0.9, 1e-5);
     expect_defaults("{\"name\": \"resnet_v1_18\"}", "torch", 0.9, 1e-5);
-    expect_defaults("{\"name\": \"mobilenet_v2_140\", \"conventions\": \"torch\"}", "torch", 0.9, 1e-5);
+    expect_defaults("{\"name\": \"mobilenet_v2_140\", \"conventions\": \"torch\"}", "torch", 0.9,
+                    1e-5);
     expect_defaults("{\"name\": \"mobilenet_v3_small\", \"conventions\": \"torch\"}", "torch", 0.99,
                     0.001);
     expect_defaults("{\"name\": \"inception_v3\", \"conventions\": \"torch\", "

@@ -58,7 +58,8 @@ static void size_and_scale(void **state)
     pm_image_free(&three);
 }
 
-/* Everything at every odd place: the sanitizer watches the allocation's ends, this test the colour. */
+/* Everything at every odd place: the sanitizer watches the allocation's ends, this test the
+ * colour. */
 static void clips(void **state)
 {
     static const int places[] = { -2000000000, -100, -7, -1, 0, 5, 19, 20, 1000, 2000000000 };

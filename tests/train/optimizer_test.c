@@ -196,8 +196,8 @@ static void test_decay_and_multipliers(void **state)
 
         if (!devices[d].usable)
             continue;
-        /* a: (0.5 + 0.1 * 1) * 2 = 1.2; b is frozen whatever its gradient holds. The L2 value counts
-         * both: 0.05 * (1 + 1). */
+        /* a: (0.5 + 0.1 * 1) * 2 = 1.2; b is frozen whatever its gradient holds. The L2 value
+         * counts both: 0.05 * (1 + 1). */
         open_bench(&b, &devices[d], "sgd", "", (struct pm_update){ .weight_decay = 0.1f,
                                                                    .multiplier = frozen_b });
         step(&b, 0, 0.5f, NAN);
@@ -367,8 +367,8 @@ static void compare(struct bench *b, const struct reference *refs, const char *w
         check(pm_variables_read(b->v, i, -1, w));
         for (size_t k = 0; k < refs[i].count; k++)
             if (!(fabs(w[k] - refs[i].w[k]) <= REFERENCE_STEPS * 1e-4 * rate))
-                fail_msg("%s, %s, %s[%zu]: %.9g, not %.9g", pm_device_get_info(b->device)->name, what,
-                         b->v->list[i].name, k, (double)w[k], refs[i].w[k]);
+                fail_msg("%s, %s, %s[%zu]: %.9g, not %.9g", pm_device_get_info(b->device)->name,
+                         what, b->v->list[i].name, k, (double)w[k], refs[i].w[k]);
     }
 }
 

@@ -1,5 +1,5 @@
-/* run.trace_steps: a file of exactly those steps, also when a run is resumed among them, and the same
- * bits as without. */
+/* run.trace_steps: a file of exactly those steps, also when a run is resumed among them, and the
+ * same bits as without. */
 #include "base/command.h"
 #include "base/trace_file.h"
 

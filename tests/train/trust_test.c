@@ -1,6 +1,6 @@
-/* trust: training on a device whose driver gets a kernel wrong goes on with the next simpler variant,
- * to the same bits as if that one had been chosen, at the first start and from memory at the next; with
- * none left it refuses; run.verify=off asks nobody. */
+/* trust: training on a device whose driver gets a kernel wrong goes on with the next simpler
+ * variant, to the same bits as if that one had been chosen, at the first start and from memory at
+ * the next; with none left it refuses; run.verify=off asks nobody. */
 #include "train/clones.h"
 
 #include "device/drivers.h"

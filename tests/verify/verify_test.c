@@ -132,8 +132,8 @@ static void told(void *ctx, double done)
     *last = done;
 }
 
-/* A layer, shader or optimizer that pm_verify_all does not reach fails here, by name. The CPU beside
- * itself agrees to the bit, in place too. */
+/* A layer, shader or optimizer that pm_verify_all does not reach fails here, by name. The CPU
+ * beside itself agrees to the bit, in place too. */
 static void test_everything(void **state)
 {
     struct pm_device *cpu = open_cpu();
@@ -286,7 +286,8 @@ static void test_faults(void **state)
 
 /* ---- changed instructions ------------------------------------------------------------------ */
 
-/* The shader with every float addition a subtraction, every product a sum, and a b + c made c b + c. */
+/* The shader with every float addition a subtraction, every product a sum, and a b + c made c b +
+ * c. */
 static uint32_t *change(const struct pm_shader *s)
 {
     enum { EXTENDED = 12, FMA = 50, FADD = 129, FSUB = 131, FMUL = 133 };

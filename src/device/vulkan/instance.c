@@ -207,8 +207,8 @@ int pm_vk_instance_create(bool validate, struct vk_instance *out)
         return PM_OK;
     }
     if (r < 0 && !validate) { /* the loader's answer to a damaged .json may be any */
-        PM_WARN("vulkan", "no driver can be used: vkCreateInstance gives %s; is a driver's .json file "
-                "damaged (VK_DRIVER_FILES, /usr/share/vulkan/icd.d)?", pm_vk_result_name(r));
+        PM_WARN("vulkan", "no driver can be used: vkCreateInstance gives %s; is a driver's .json "
+                "file damaged (VK_DRIVER_FILES, /usr/share/vulkan/icd.d)?", pm_vk_result_name(r));
         out->handle = NULL;
         return PM_OK;
     }

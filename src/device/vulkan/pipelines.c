@@ -286,8 +286,8 @@ static bool pick_level(const struct vk_device *d, const struct pm_kernel *k, con
     return level == 0 && pm_pick_elements(k->shader ? k->shader : k->name, 64, count, out);
 }
 
-/* Level *level, or the next one that is not avoided, or the one that PM_VARIANT names. *last: there is
- * nothing to fall back to. PM_EDEVICE without a text: no level is left. */
+/* Level *level, or the next one that is not avoided, or the one that PM_VARIANT names. *last: there
+ * is nothing to fall back to. PM_EDEVICE without a text: no level is left. */
 static int pick(const struct vk_device *d, const struct pm_kernel *k, const void *params,
                 size_t count, int *level, struct pm_picks *out, bool *last)
 {

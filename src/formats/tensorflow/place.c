@@ -1,8 +1,8 @@
 /* tf_place: which files a path leads to. `checkpoint` is a text that TensorFlow writes beside them:
  *     model_checkpoint_path: "model.ckpt-46900"
  *     all_model_checkpoint_paths: "model.ckpt-0"
- * where the first counts. Where a path in it leads nowhere, as it does when the folder was moved, the
- * file of that name in the folder is taken. */
+ * where the first counts. Where a path in it leads nowhere, as it does when the folder was moved,
+ * the file of that name in the folder is taken. */
 #include "formats/tensorflow/checkpoint.h"
 
 #include <ctype.h>
@@ -113,8 +113,8 @@ static int locate_file(struct pm_arena *a, const char *path, struct pm_tf_place 
         use_prefix(pm_arena_printf(a, "%.*s", (int)(strlen(path) - 6), path), out);
     } else if (prefix) {
         if (!has_index(a, prefix))
-            return pm_fail(PM_EDATA, "%s: a shard of a TensorFlow checkpoint, of which %s.index is not "
-                                     "there", path, prefix);
+            return pm_fail(PM_EDATA, "%s: a shard of a TensorFlow checkpoint, of which %s.index is "
+                                     "not there", path, prefix);
         use_prefix(prefix, out);
     } else if (pm_tf_is_table(path)) {
         if (shard_suffix(path)) {
@@ -241,8 +241,9 @@ static int locate_folder(struct pm_arena *a, const char *path, struct pm_tf_plac
         if (names[i][0] == '.' || !pm_ends_with(names[i], ".index"))
             continue;
         if (found)
-            PM_TRY(pm_fail(PM_EDATA, "%s: holds more than one checkpoint (%s, %s): give one of them",
-                           path, found, names[i]));
+            PM_TRY(pm_fail(PM_EDATA,
+                           "%s: holds more than one checkpoint (%s, %s): give one of them", path,
+                           found, names[i]));
         found = names[i];
     }
     if (found)

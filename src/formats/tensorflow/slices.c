@@ -171,8 +171,8 @@ void pm_tf_slices_free(struct pm_tf_slices *s)
     *s = (struct pm_tf_slices){ 0 };
 }
 
-void pm_tf_slice_put(const struct pm_file_tensor *t, const struct pm_tf_slice *s, const void *elements,
-                     void *whole)
+void pm_tf_slice_put(const struct pm_file_tensor *t, const struct pm_tf_slice *s,
+                     const void *elements, void *whole)
 {
     uint64_t run = pm_dtype_size(t->type), stride[PM_FILE_MAX_RANK], at[PM_FILE_MAX_RANK] = { 0 };
     int outer = t->rank; /* dimensions outside a run of bytes that lie together in both */

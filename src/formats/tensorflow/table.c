@@ -2,10 +2,10 @@
  * is not used, of the index), zeros, and the magic number. The index has a key that is at least the
  * last one of each data block, with the block's handle.
  *
- * A block is its contents, a type byte (0 plain, 1 snappy), and a masked crc32c of both. Its contents
- * are entries {varint shared, varint non_shared, varint size, rest of the key, value}, where shared
- * is how much the key has in common with the one before; then u32 offsets of entries that share
- * nothing, and their number, which are not needed here.
+ * A block is its contents, a type byte (0 plain, 1 snappy), and a masked crc32c of both. Its
+ * contents are entries {varint shared, varint non_shared, varint size, rest of the key, value},
+ * where shared is how much the key has in common with the one before; then u32 offsets of entries
+ * that share nothing, and their number, which are not needed here.
  *
  * Foreign bytes cannot make much of a small file: data blocks must follow one another without
  * overlap, keys must increase, and blocks and names unpack to a bounded multiple of the file. */
@@ -62,8 +62,8 @@ static bool get_handle(const uint8_t **at, const uint8_t *end, struct handle *h)
     return get_varint(at, end, &h->offset) && get_varint(at, end, &h->size);
 }
 
-/* How a V1 checkpoint begins: a whole empty key, its value's size, and in it the list of variables. It
- * tells one that is cut short. */
+/* How a V1 checkpoint begins: a whole empty key, its value's size, and in it the list of variables.
+ * It tells one that is cut short. */
 static bool begins_v1(const uint8_t *p, const uint8_t *end)
 {
     uint64_t value, list;
@@ -140,8 +140,8 @@ static int block_read(const struct pm_tf_table *t, struct handle h, struct pm_tf
     *b = (struct pm_tf_block){ .offset = h.offset };
     if (h.offset > t->end || t->end - h.offset < PM_TF_BLOCK_TAIL ||
         h.size > t->end - h.offset - PM_TF_BLOCK_TAIL)
-        PM_TRY(pm_tf_table_bad(t, "a block of %llu bytes at offset %llu goes beyond the blocks' end at "
-                                  "%llu: damaged",
+        PM_TRY(pm_tf_table_bad(t, "a block of %llu bytes at offset %llu goes beyond the blocks' "
+                                  "end at %llu: damaged",
                                (unsigned long long)h.size, (unsigned long long)h.offset,
                                (unsigned long long)t->end));
     b->size = (size_t)h.size;
@@ -150,12 +150,12 @@ static int block_read(const struct pm_tf_table *t, struct handle h, struct pm_tf
     stored = (uint32_t)pm_little(b->data + b->size + 1, 4);
     found = pm_crc32c_masked(b->data, b->size + 1);
     if (stored != found)
-        PM_TRY(pm_tf_table_bad(t, "the block at offset %llu (%zu bytes): its checksum is %08x, the file "
-                                  "says %08x: damaged",
+        PM_TRY(pm_tf_table_bad(t, "the block at offset %llu (%zu bytes): its checksum is %08x, the "
+                                  "file says %08x: damaged",
                                (unsigned long long)h.offset, b->size, found, stored));
     if (b->data[b->size] > 1)
-        PM_TRY(pm_tf_table_bad(t, "the block at offset %llu is packed in a way that is not known (%d); "
-                                  "known are 0, none, and 1, snappy",
+        PM_TRY(pm_tf_table_bad(t, "the block at offset %llu is packed in a way that is not known "
+                                  "(%d); known are 0, none, and 1, snappy",
                                (unsigned long long)h.offset, b->data[b->size]));
     if (b->data[b->size] == 1)
         PM_TRY(unpack(t, &b->data, &b->size, h.offset));
@@ -178,21 +178,24 @@ struct cursor {
 /* 1 and the next entry, 0 at the end of the block, negative when it is damaged. */
 static int next_entry(struct cursor *c, struct pm_tf_entry *e)
 {
-    const uint8_t *start = c->block->data + c->at, *end = c->block->data + c->block->size, *p = start;
+    const uint8_t *start = c->block->data + c->at, *end = c->block->data + c->block->size,
+                  *p = start;
     uint64_t shared, rest, value;
 
     if (p == end)
         return 0;
-    if (!get_varint(&p, end, &shared) || !get_varint(&p, end, &rest) || !get_varint(&p, end, &value) ||
-        rest > (uint64_t)(end - p) || value > (uint64_t)(end - p) - rest)
-        return pm_tf_table_bad(c->t, "the block at offset %llu: its entry at %zu goes beyond its end: "
-                                     "damaged",
+    if (!get_varint(&p, end, &shared) || !get_varint(&p, end, &rest) ||
+        !get_varint(&p, end, &value) || rest > (uint64_t)(end - p) ||
+        value > (uint64_t)(end - p) - rest)
+        return pm_tf_table_bad(c->t, "the block at offset %llu: its entry at %zu goes beyond its "
+                                     "end: damaged",
                                (unsigned long long)c->block->offset, c->at);
     if (shared > c->key.length)
-        return pm_tf_table_bad(c->t, "the block at offset %llu: its entry at %zu shares %llu bytes "
-                                     "with a key of %zu: damaged",
-                               (unsigned long long)c->block->offset, c->at, (unsigned long long)shared,
-                               c->key.length);
+        return pm_tf_table_bad(c->t,
+                               "the block at offset %llu: its entry at %zu shares %llu bytes "
+                               "with a key of %zu: damaged",
+                               (unsigned long long)c->block->offset, c->at,
+                               (unsigned long long)shared, c->key.length);
     c->key.length = (size_t)shared;
     pm_str_bytes(&c->key, p, (size_t)rest);
     *e = (struct pm_tf_entry){ c->key.text, c->key.length, p + rest, (size_t)value };
@@ -213,7 +216,8 @@ static int data_handle(const struct pm_tf_table *t, const struct pm_tf_entry *e,
     const uint8_t *p = e->value;
 
     if (!get_handle(&p, p + e->value_size, h))
-        return pm_tf_table_bad(t, "the index at offset %llu holds something else than blocks' places",
+        return pm_tf_table_bad(t,
+                               "the index at offset %llu holds something else than blocks' places",
                                (unsigned long long)t->index.offset);
     return PM_OK;
 }
@@ -230,12 +234,13 @@ int pm_tf_table_open(const struct pm_tensor_file *f, int source, struct pm_tf_ta
 
     *out = (struct pm_tf_table){ .f = f, .source = source, .end = size - PM_TF_FOOTER };
     if (size < PM_TF_FOOTER)
-        PM_TRY(pm_tf_table_bad(out, "%llu bytes are too few for a table of TensorFlow's (cut short?)",
+        PM_TRY(pm_tf_table_bad(out,
+                               "%llu bytes are too few for a table of TensorFlow's (cut short?)",
                                (unsigned long long)size));
     PM_TRY(pm_tensor_file_read(f, source, out->end, sizeof footer, footer));
     if (memcmp(end, magic, sizeof magic) != 0)
-        PM_TRY(pm_tf_table_bad(out, "does not end as a table of TensorFlow's does: no checkpoint, or "
-                                    "cut short at %llu bytes",
+        PM_TRY(pm_tf_table_bad(out, "does not end as a table of TensorFlow's does: no checkpoint, "
+                                    "or cut short at %llu bytes",
                                (unsigned long long)size));
     if (!get_handle(&p, end, &unused) || !get_handle(&p, end, &index))
         PM_TRY(pm_tf_table_bad(out, "the footer at offset %llu is damaged",

@@ -1,6 +1,6 @@
 /* tf_table, writing (table.c says what a table is): in memory, since it holds names and places
- * only. The same entries give the bytes that TensorFlow writes: data blocks of 256 KiB, none packed,
- * keys whole every 16 entries, and in the index the shortest key that parts two blocks. */
+ * only. The same entries give the bytes that TensorFlow writes: data blocks of 256 KiB, none
+ * packed, keys whole every 16 entries, and in the index the shortest key that parts two blocks. */
 #include "formats/tensorflow/table.h"
 #include "formats/wire.h"
 
@@ -13,7 +13,8 @@ static const uint8_t magic[8] = { 0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb
 
 static void add_u32(struct pm_str *s, uint32_t v)
 {
-    const uint8_t bytes[4] = { (uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24) };
+    const uint8_t bytes[4] = { (uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16),
+                               (uint8_t)(v >> 24) };
 
     pm_str_bytes(s, bytes, 4);
 }
@@ -112,8 +113,8 @@ static void index_add(struct pm_tf_table_writer *w)
     w->pending = false;
 }
 
-void pm_tf_table_add(struct pm_tf_table_writer *w, const char *key, size_t key_size, const void *value,
-                     size_t value_size)
+void pm_tf_table_add(struct pm_tf_table_writer *w, const char *key, size_t key_size,
+                     const void *value, size_t value_size)
 {
     w->data.every = EVERY;
     w->index.every = 1;

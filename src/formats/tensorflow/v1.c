@@ -1,10 +1,10 @@
 /* tf_v1: TensorFlow's V1 checkpoints, reading: one table, or one for each shard. Key "" has name,
- * shape, dtype and slices of every variable of that table; every other key (slices.c) has the values
- * of one slice as a protocol message. Variables may have slices in several shards. Blocks carry the
- * only checksums, and each block that is read is checked.
+ * shape, dtype and slices of every variable of that table; every other key (slices.c) has the
+ * values of one slice as a protocol message. Variables may have slices in several shards. Blocks
+ * carry the only checksums, and each block that is read is checked.
  *
- * A slice must have as many values as elements, so what is allocated is bounded by the file. Strings and
- * other values without numbers are OTHER and have no bytes. */
+ * A slice must have as many values as elements, so what is allocated is bounded by the file.
+ * Strings and other values without numbers are OTHER and have no bytes. */
 #include "formats/tensorflow/checkpoint.h"
 
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 
 extern const struct pm_tensor_format pm_format_tf_v1;
 
-/* A byte of a file is at most 32 of a block that snappy packed, and each of these one 8-byte number. */
+/* A byte of a file is at most 32 of a block that snappy packed, and each of these one 8-byte
+ * number. */
 enum { MOST_TIMES = 32 * 8 };
 
 /* What a tensor's offset counts. */
@@ -55,7 +56,8 @@ static size_t values_in(enum pm_dtype type, const Pm__Tf__Values *v)
 }
 
 /* The elements: the message's own where they are as they must be, else in *made, which is freed. */
-static const void *elements_of(enum pm_dtype type, const Pm__Tf__Values *v, size_t count, void **made)
+static const void *elements_of(enum pm_dtype type, const Pm__Tf__Values *v, size_t count,
+                               void **made)
 {
     const size_t size = pm_dtype_size(type);
 
@@ -114,8 +116,8 @@ out:
     return err;
 }
 
-static int read_tensor(const struct pm_tensor_file *f, const struct pm_file_tensor *t, uint64_t begin,
-                       size_t size, void *dst)
+static int read_tensor(const struct pm_tensor_file *f, const struct pm_file_tensor *t,
+                       uint64_t begin, size_t size, void *dst)
 {
     struct checkpoint *c = f->own;
 
@@ -177,9 +179,9 @@ static int open_table(struct checkpoint *c, const char *path)
     PM_TRY(pm_tf_table_open(c->f, source, &c->tables[i]));
     PM_TRY(pm_tf_table_find(&c->tables[i], "", 0, take_meta, &c->metas[i]));
     if (!c->metas[i] || !c->metas[i]->meta)
-        PM_TRY(pm_tf_table_bad(&c->tables[i], "no list of variables: no V1 checkpoint (the index of "
-                                              "a V2 one is read under its own name, PREFIX.index), or "
-                                              "damaged"));
+        PM_TRY(pm_tf_table_bad(&c->tables[i], "no list of variables: no V1 checkpoint (the index "
+                                              "of a V2 one is read under its own name, "
+                                              "PREFIX.index), or damaged"));
 out:
     return err;
 }

@@ -1,15 +1,15 @@
-/* tf_v2: TensorFlow's V2 checkpoints (tensor bundles), reading. PREFIX.index is a table: key "" has a
- * header (number of shards, byte order, version), every other key the dtype, shape, place and
+/* tf_v2: TensorFlow's V2 checkpoints (tensor bundles), reading. PREFIX.index is a table: key "" has
+ * a header (number of shards, byte order, version), every other key the dtype, shape, place and
  * checksum of a tensor, whose bytes lie little-endian and row-major in PREFIX.data-SHARD-of-SHARDS.
  * A partitioned variable's entry lists its slices, which have entries of their own (slices.c).
  *
- * Names: TensorFlow 2 appends /.ATTRIBUTES/VARIABLE_VALUE to the path of objects to a variable; it is
- * taken off. Its description of the objects, _CHECKPOINTABLE_OBJECT_GRAPH, is left out. Strings and
- * other values without numbers are OTHER: their bytes are the file's.
+ * Names: TensorFlow 2 appends /.ATTRIBUTES/VARIABLE_VALUE to the path of objects to a variable; it
+ * is taken off. Its description of the objects, _CHECKPOINTABLE_OBJECT_GRAPH, is left out. Strings
+ * and other values without numbers are OTHER: their bytes are the file's.
  *
- * The checksum of a tensor is of all its bytes, so the first read of any of them reads it whole, and
- * no byte is given out unchecked. Those of OTHER are not checked: strings' are of something else than
- * the bytes (and differ between versions). */
+ * The checksum of a tensor is of all its bytes, so the first read of any of them reads it whole,
+ * and no byte is given out unchecked. Those of OTHER are not checked: strings' are of something
+ * else than the bytes (and differ between versions). */
 #include "formats/tensorflow/checkpoint.h"
 
 #include <pumice/formats.h>
@@ -61,8 +61,8 @@ static int bad_crc(const struct pm_tensor_file *f, const struct pm_file_tensor *
                    const struct piece *p, uint32_t found)
 {
     return pm_fail(PM_EDATA,
-                   "%s: tensor '%.200s' (offset %llu, %llu bytes): its checksum is %08x, the index says "
-                   "%08x: damaged",
+                   "%s: tensor '%.200s' (offset %llu, %llu bytes): its checksum is %08x, the index "
+                   "says %08x: damaged",
                    f->sources[p->source].path, t->name, (unsigned long long)p->offset,
                    (unsigned long long)p->size, found, p->crc);
 }
@@ -82,7 +82,8 @@ out:
 }
 
 /* Reads it once for its checksum. */
-static int check_piece(const struct pm_tensor_file *f, const struct pm_file_tensor *t, struct piece *p)
+static int check_piece(const struct pm_tensor_file *f, const struct pm_file_tensor *t,
+                       struct piece *p)
 {
     enum { STEP = 1 << 18 };
     int err = PM_OK;
@@ -123,8 +124,8 @@ out:
     return err;
 }
 
-static int read_tensor(const struct pm_tensor_file *f, const struct pm_file_tensor *t, uint64_t begin,
-                       size_t size, void *dst)
+static int read_tensor(const struct pm_tensor_file *f, const struct pm_file_tensor *t,
+                       uint64_t begin, size_t size, void *dst)
 {
     int err = PM_OK;
     struct bundle *b = f->own;
@@ -167,11 +168,11 @@ static int read_header(struct bundle *b, const struct pm_tf_entry *e)
     Pm__Tf__BundleHeader *h = pm__tf__bundle_header__unpack(NULL, e->value_size, e->value);
 
     if (!h || h->num_shards < 1 || h->num_shards > MOST_SHARDS)
-        PM_TRY(pm_fail(PM_EDATA, "%s: the header names %d shards, allowed 1..%d: no V2 checkpoint, or "
-                                 "damaged", path, h ? h->num_shards : 0, MOST_SHARDS));
+        PM_TRY(pm_fail(PM_EDATA, "%s: the header names %d shards, allowed 1..%d: no V2 checkpoint, "
+                                 "or damaged", path, h ? h->num_shards : 0, MOST_SHARDS));
     if (h->endianness != 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: written on a machine with the largest byte first, which is not "
-                                 "read; save it again on another", path));
+        PM_TRY(pm_fail(PM_EDATA, "%s: written on a machine with the largest byte first, which is "
+                                 "not read; save it again on another", path));
     if (h->version && h->version->min_consumer > VERSION)
         PM_TRY(pm_fail(PM_EDATA, "%s: wants a reader of version %d; this one is %d", path,
                        h->version->min_consumer, VERSION));
@@ -200,8 +201,8 @@ static int take_place(const struct bundle *b, const struct pm_file_tensor *t, ui
     if (e->offset < 0 || e->size < 0 || (uint64_t)e->offset > s->size ||
         (uint64_t)e->size > s->size - (uint64_t)e->offset)
         return pm_fail(PM_EDATA,
-                       "%s: tensor '%.200s': %lld bytes at offset %lld do not lie in the file's %llu "
-                       "(cut short?)",
+                       "%s: tensor '%.200s': %lld bytes at offset %lld do not lie in the file's "
+                       "%llu (cut short?)",
                        s->path, t->name, (long long)e->size, (long long)e->offset,
                        (unsigned long long)s->size);
     if (t->type != PM_DTYPE_OTHER && (uint64_t)e->size != bytes) {
@@ -240,9 +241,10 @@ static int by_key(const void *a, const void *b)
     return order ? order : (x->key_size > y->key_size) - (x->key_size < y->key_size);
 }
 
-/* A partitioned variable: the slices' own entries have come before, since their keys begin with 0. */
-static int take_slices(struct bundle *b, const struct pm_file_tensor *t, const Pm__Tf__BundleEntry *m,
-                       struct item *item)
+/* A partitioned variable: the slices' own entries have come before, since their keys begin with
+ * 0. */
+static int take_slices(struct bundle *b, const struct pm_file_tensor *t,
+                       const Pm__Tf__BundleEntry *m, struct item *item)
 {
     int err = PM_OK;
     struct pm_str key = { 0 };
@@ -312,7 +314,8 @@ static int take_entry(void *ctx, const struct pm_tf_entry *e)
     if (e->key_size == 0)
         return read_header(b, e);
     if (!b->has_header)
-        PM_TRY(pm_fail(PM_EDATA, "%s: no header: no V2 checkpoint, or damaged", b->f->sources[0].path));
+        PM_TRY(pm_fail(PM_EDATA, "%s: no header: no V2 checkpoint, or damaged",
+                       b->f->sources[0].path));
     if (strcmp(e->key, "_CHECKPOINTABLE_OBJECT_GRAPH") == 0)
         return PM_OK;
     m = pm__tf__bundle_entry__unpack(NULL, e->value_size, e->value);

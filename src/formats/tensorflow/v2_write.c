@@ -78,7 +78,8 @@ static int put_tensors(struct output *o, const struct pm_file_tensor *const *ord
     for (size_t i = 0; i < count; i++) {
         const size_t bytes = (size_t)pm_file_tensor_bytes(order[i]);
         if (!order[i]->name[0])
-            PM_TRY(pm_fail(PM_EDATA, "%s: a tensor without a name cannot be in a TensorFlow checkpoint",
+            PM_TRY(pm_fail(PM_EDATA,
+                           "%s: a tensor without a name cannot be in a TensorFlow checkpoint",
                            o->index_path));
         if (i && strcmp(order[i - 1]->name, order[i]->name) == 0)
             PM_TRY(pm_fail(PM_EDATA, "%s: two tensors are named '%.200s'", o->index_path,
@@ -167,8 +168,8 @@ int pm_tf_bundle_write(const char *prefix, const struct pm_file_tensor *tensors,
     }
     qsort(order, count, sizeof *order, by_name);
     if (!*name)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: a TensorFlow checkpoint needs a name behind its folder, as in "
-                                   "%smodel.ckpt", prefix, prefix));
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: a TensorFlow checkpoint needs a name behind its folder, as "
+                                   "in %smodel.ckpt", prefix, prefix));
     PM_TRY(pm_new_file_open(&o.data, o.data_path));
     PM_TRY(pm_new_file_open(&o.index, o.index_path));
     if (state) {
