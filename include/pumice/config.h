@@ -192,6 +192,20 @@ struct pm_config_run {
 enum pm_normalize { PM_NORMALIZE_NONZERO_WEIGHT, PM_NORMALIZE_KEPT_PIXELS, PM_NORMALIZE_TOP_K };
 enum pm_colormap { PM_COLORMAP_AUTO, PM_COLORMAP_PASCAL, PM_COLORMAP_CITYSCAPES, PM_COLORMAP_ADE20K };
 enum pm_averages { PM_AVERAGES_AUTO, PM_AVERAGES_ON, PM_AVERAGES_OFF };
+/* eval.panoptic: how instances are grouped and scored. */
+enum pm_instance_score { PM_SCORE_CLASS, PM_SCORE_CLASS_AND_CENTER };
+struct pm_config_panoptic {
+    float threshold;            /* heat of a centre is above it; NAN = the mode's */
+    int nms_kernel;             /* odd: window in which a centre is the largest */
+    int top_k;                  /* centres; with so many the coolest are left out */
+    int stuff_area;             /* pixels of a segment of stuff, at least */
+    int label_divisor;          /* of the numbers that predict writes */
+    int score;                  /* enum pm_instance_score: of an instance */
+    int least_area;             /* true instances with fewer pixels do not count for ap */
+    int ignored_area;           /* true instances of at most this are void; -1 = the mode's */
+    bool normalize_by_image_size; /* pc: areas are shares of their pictures */
+};
+
 struct pm_config_eval {
     const char *checkpoint;     /* file or folder; NULL = the newest of run.folder */
     int64_t every_steps;        /* inside train; 0 = never */
@@ -205,6 +219,8 @@ struct pm_config_eval {
     bool flip;                  /* and over mirrored pictures */
     int colormap;               /* enum pm_colormap */
     bool save_raw;              /* predict writes class numbers, too */
+    const struct cJSON *panoptic; /* as written; parsed below */
+    struct pm_config_panoptic instances;
 };
 
 enum pm_export_output { PM_EXPORT_LOGITS, PM_EXPORT_PROBABILITIES };

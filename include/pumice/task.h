@@ -18,6 +18,7 @@ struct pm_instance_setup {
     int center_sigma;        /* of the targets, pixels; 0: the mode's */
     int small_area;          /* pixels: of smaller ones the classes' loss has */
     float small_weight;      /* this weight */
+    const struct pm_config_panoptic *panoptic; /* how they are grouped and scored */
 };
 
 /* What segmentation takes from the config; lists are borrowed from there. */
@@ -115,7 +116,7 @@ struct pm_task_row {
     int (*add_outputs)(struct pm_net *net, struct pm_node *images, const struct pm_net_maker *maker,
                        const struct pm_setup *s, enum pm_use use, struct pm_outputs *out);
     /* Names of the metrics, the first is the one that keep_best means by default. */
-    const char *const *metric_names;
+    const char *const *(*metric_names)(const struct pm_setup *s);
     bool (*higher_is_better)(const char *metric);
     struct pm_score *(*score_create)(const struct pm_setup *s);
     void (*score_destroy)(struct pm_score **m);

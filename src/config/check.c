@@ -70,7 +70,8 @@ static int check_best(const struct pm_config *c)
 {
     static const char *const metrics[] = {
         [PM_TASK_CLASSIFICATION] = "accuracy, recall_at_5, loss",
-        [PM_TASK_SEGMENTATION] = "miou, pixel_accuracy, mean_accuracy, fw_iou, loss",
+        [PM_TASK_SEGMENTATION] = "miou, pixel_accuracy, mean_accuracy, fw_iou, loss, pq, sq, rq, pc, ap, "
+                                 "ap50",
         [PM_TASK_DETECTION] = "loss",
     };
 

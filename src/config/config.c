@@ -401,6 +401,27 @@ out:
     return err;
 }
 
+static int read_panoptic(struct pm_config *c)
+{
+    struct pm_config_panoptic *p = &c->eval.instances;
+    const char *where = pm_arena_printf(c->arena, "%s eval.panoptic",
+                                        pm_config_place(c, "eval.panoptic"));
+    int err = PM_OK;
+
+    if (c->eval.panoptic && !cJSON_IsObject(c->eval.panoptic))
+        return pm_fail(PM_ECONFIG, "%s: an object is needed, as { \"stuff_area\": 2048 }", where);
+    PM_TRY(pm_opts_parse(pm_config_panoptic_opts, c->eval.panoptic, NULL, p, c->arena, where));
+    if (p->nms_kernel % 2 == 0)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s.nms_kernel: %d has no middle: it must be odd", where,
+                       p->nms_kernel));
+    if (p->top_k > p->label_divisor)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s.top_k: %d instances of a class cannot be told apart by numbers "
+                       "below label_divisor, %d: raise that or lower this", where, p->top_k,
+                       p->label_divisor));
+out:
+    return err;
+}
+
 /* ---- the whole ------------------------------------------------------------------------- */
 
 static int read_all(const struct load *l)
@@ -414,6 +435,7 @@ static int read_all(const struct load *l)
     PM_TRY(read_devices(c));
     PM_TRY(read_multipliers(c));
     settle_schedule(c);
+    PM_TRY(read_panoptic(c));
     PM_TRY(choose_row(l, pm_config_section_find("model", 5), c->model.name));
     if (!c->input.preprocessing && c->model_row)
         c->input.preprocessing = c->model_row->preprocessing;

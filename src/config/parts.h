@@ -17,6 +17,7 @@ struct pm_config_section {
 };
 extern const struct pm_config_section pm_config_sections[]; /* ends with a NULL name */
 extern const struct pm_opt pm_config_device_opts[];         /* of struct pm_config_device */
+extern const struct pm_opt pm_config_panoptic_opts[];       /* of struct pm_config_panoptic */
 extern const char *const pm_config_tasks[];                 /* by enum pm_task, NULL-terminated */
 const struct pm_config_section *pm_config_section_find(const char *name, size_t length);
 const struct pm_open_rows *pm_config_rows(const struct pm_config_section *s,

@@ -298,11 +298,11 @@ const struct pm_reference pm_references[] = {
     KEY("eval.save_raw", "s", NULL, "also_save_raw_predictions", NULL),
     LATER("eval.metrics", "d", "strings", "[\"voc\"]", "metric sets", NULL, NULL,
           "metrics_set, parameterized_metric"),
-    LATER("eval.panoptic", "s", "object", "null", "panoptic scoring and its files", NULL,
-          "gt_json_file, pred_json_file, gt_folder, pred_folder, metric, num_categories, "
-          "ignored_label, max_instances_per_category, intersection_offset, "
-          "normalize_by_image_size, num_workers, print_digits",
-          NULL),
+    KEY("eval.panoptic", "s", NULL,
+        "gt_json_file, pred_json_file, gt_folder, pred_folder, metric, num_categories, ignored_label, "
+        "max_instances_per_category, intersection_offset, normalize_by_image_size, num_workers, "
+        "print_digits",
+        NULL),
     LATER("eval.recall_range", "d", "floats", "[0, 1]", "recalls that the mean covers", NULL, NULL,
           "recall_lower_bound, recall_upper_bound"),
     LATER("eval.keypoint_edges", "d", "list", "[]", "pairs of keypoints that are joined", NULL,

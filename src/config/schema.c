@@ -405,6 +405,8 @@ char *pm_config_markdown(const struct pm_open_sections *open)
         const struct pm_open_rows *rows = pm_config_rows(c, open);
         add_head(&s, c->name, c->help);
         add_options(&s, c->name, c->opts);
+        if (strcmp(c->name, "eval") == 0)
+            add_options(&s, "eval.panoptic", pm_config_panoptic_opts);
         add_later(&s, c->name);
         if (rows && rows->count) {
             add_names(&s, c, rows);

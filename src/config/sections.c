@@ -191,7 +191,7 @@ static const struct pm_opt run[] = {
               "besides, one checkpoint per so many hours is kept for good; 0 = none"),
     PM_STRING(pm_config_run, keep_best, NULL,
               "besides, the best by this metric: accuracy, recall_at_5 or loss; of segmentation miou, "
-              "pixel_accuracy, mean_accuracy, fw_iou or loss"),
+              "pixel_accuracy, mean_accuracy, fw_iou or loss, with instances pq, sq, rq, pc, ap or ap50 too"),
     PM_INT(pm_config_run, micro_batches, 1, 1, 65536,
            "parts of a clone's batch run one after the other: less memory, the same gradient but for "
            "batch norm, whose statistics are each part's own"),
@@ -265,6 +265,9 @@ static const struct pm_opt eval[] = {
     PM_BOOL(pm_config_eval, save_raw, false,
             "segmentation: predict also writes the classes' numbers as a grey picture; with the colours "
             "of cityscapes those of its evaluation"),
+    PM_JSON(pm_config_eval, panoptic,
+            "segmentation with instances: how they are grouped and scored, an object with the keys "
+            "below; null = as each says"),
     { 0 },
 };
 
@@ -299,6 +302,29 @@ static const struct pm_opt export[] = {
            "= the trained one's"),
     PM_BOOL(pm_config_export, prob_double_softmax, false,
             "segmentation: averaged probabilities go through a softmax again, as the original's do"),
+    { 0 },
+};
+
+const struct pm_opt pm_config_panoptic_opts[] = {
+    PM_FLOAT(pm_config_panoptic, threshold, NAN, 0, 255,
+             "heat above which a pixel may be a centre; null = 0.1, of seed4 127.5 of 255"),
+    PM_INT(pm_config_panoptic, nms_kernel, 7, 1, 255,
+           "rows and columns, an odd number, of which a centre's pixel is the hottest"),
+    PM_INT(pm_config_panoptic, top_k, 200, 1, 10000,
+           "when there are so many centres or more, those hotter than the last of them are left"),
+    PM_INT(pm_config_panoptic, stuff_area, 2048, 0, 1000000000,
+           "pixels that a class without instances needs to be a segment"),
+    PM_INT(pm_config_panoptic, label_divisor, 1000, 2, 32768,
+           "what predict writes of an instance: its class times this and its number"),
+    PM_ENUM(pm_config_panoptic, score, PM_SCORE_CLASS, "class|class_and_center",
+            "how sure an instance is: the mean probability of its class, or that times its centre's "
+            "heat"),
+    PM_INT(pm_config_panoptic, least_area, 100, 0, 1000000000,
+           "ap, ap50: true instances of fewer pixels do not count"),
+    PM_INT(pm_config_panoptic, ignored_area, -1, -1, 1000000000,
+           "true instances of at most so many pixels are taken as ignored; -1 = none, of seed4 3048"),
+    PM_BOOL(pm_config_panoptic, normalize_by_image_size, false,
+            "pc: areas are shares of their pictures"),
     { 0 },
 };
 

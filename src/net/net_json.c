@@ -272,8 +272,10 @@ int pm_net_from_json(struct pm_net *net, struct pm_node *images, const cJSON *li
     /* Behind the names of lists those of the nets of src/nets/deeplab.c, which lists may be made of. */
     static const char *const logits[] = { "logits", "merged_logits", "logits/semantic_resized",
                                           "logits/semantic", NULL };
-    static const char *const center[] = { "center", "logits/center_resized", "logits/center", NULL };
-    static const char *const offset[] = { "offset", "logits/offset_resized", "logits/offset", NULL };
+    static const char *const center[] = { "instance_center", "logits/center_resized",
+                                          "logits/center", NULL };
+    static const char *const offset[] = { "instance_offset", "logits/offset_resized",
+                                          "logits/offset", NULL };
     static const char *const edge[] = { "edge", "merged_edges", "logits/edge_resized", "logits/edge",
                                         NULL };
     struct pm_node *named = head_of(net, logits);

@@ -23,8 +23,16 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const metric_names[] = { "miou", "pixel_accuracy", "mean_accuracy", "fw_iou",
-                                            "loss", NULL };
+/* With instances PQ is the first, as the one that all heads are for. */
+static const char *const *metric_names(const struct pm_setup *s)
+{
+    static const char *const names[] = { "miou", "pixel_accuracy", "mean_accuracy", "fw_iou", "loss",
+                                         NULL };
+    static const char *const panoptic[] = { "pq", "sq", "rq", "pc", "ap", "ap50", "miou",
+                                            "pixel_accuracy", "mean_accuracy", "fw_iou", "loss", NULL };
+
+    return s->pixels.instance.on ? panoptic : names;
+}
 
 static bool higher_is_better(const char *metric)
 {
@@ -216,9 +224,9 @@ static int check_heads(const struct pm_setup *s, const struct pm_heads *heads, i
                        "classes needs [%d, height, width, %d]", heads->logits->name,
                        pm_shape_text(shape, text), s->num_classes, batch, s->num_classes);
     if (!heads->center != !heads->offset)
-        return pm_fail(PM_ECONFIG, "the net has a layer %s, but none called \"%s\": instances need both "
-                       "heads", heads->center ? heads->center->name : heads->offset->name,
-                       heads->center ? "offset" : "center");
+        return pm_fail(PM_ECONFIG, "the net has the head %s, but none for %s: instances need both (of a "
+                       "list, layers called instance_center and instance_offset)", heads->center ? heads->center->name : heads->offset->name,
+                       heads->center ? "offsets" : "centres");
     PM_TRY(check_head(heads->center, "centres of instances", batch, 1));
     PM_TRY(check_head(heads->offset, "offsets to them", batch, 2));
     PM_TRY(check_head(heads->edge, "edges", batch, 0));

@@ -67,6 +67,33 @@ int pm_seed4_read(const struct pm_example *e, const struct pm_setup *s, const st
 int pm_seed4_targets(const struct pm_setup *s, const struct pm_recorded_instances *r,
                      const struct pm_draws *draws, const char *where,
                      const struct pm_instance_target *out);
+/* segmentation_panoptic.c. How the setup groups and scores. */
+struct pm_panoptic;
+struct pm_panoptic_metrics;
+struct pm_group_options pm_segmentation_grouping(const struct pm_setup *s);
+struct pm_panoptic_metrics *pm_segmentation_panoptic_create(const struct pm_setup *s);
+/* Segments of the first height rows and width columns of example i of EVAL's or PREDICT's outputs, with
+ * their scores; freed with pm_panoptic_free. */
+void pm_segmentation_panoptic(const struct pm_setup *s, const void *const *outputs, int i, int height,
+                              int width, struct pm_panoptic *out);
+/* What is true of example i of a batch of evaluation: ids of segments (panoptic_metrics.h). */
+void pm_segmentation_panoptic_truth(const struct pm_setup *s, const struct pm_batch *batch, int i,
+                                    int32_t *out);
+/* The same of a record, at its own size. */
+int pm_segmentation_panoptic_label(const struct pm_example *e, const struct pm_setup *s,
+                                   const struct pm_label *label, const char *where, int32_t *out);
+/* The metrics, and members beside them: of things, of stuff, of each class. */
+void pm_segmentation_panoptic_report(const struct pm_panoptic_metrics *m, const struct pm_setup *s,
+                                     struct cJSON *object);
+/* A colour for each instance, those of classes at half their brightness for stuff, black for void. ids:
+ * class * divisor + number. im is freed with pm_image_free. */
+void pm_segmentation_panoptic_paint(const struct pm_setup *s, const int32_t *ids, int divisor,
+                                    int height, int width, struct pm_image8 *im);
+/* A prediction at height x width: "segments" of object, and, where pictures is not NULL, from *at on those
+ * of the instances and of their numbers. */
+void pm_segmentation_panoptic_present(const struct pm_setup *s, const struct pm_panoptic *p, int height,
+                                      int width, struct cJSON *object, struct pm_picture *pictures,
+                                      int *at);
 /* Where evaluation puts a picture of this size into the input. */
 int pm_segmentation_place(const struct pm_setup *s, int height, int width, const char *where,
                           struct pm_framing *out);

@@ -1,6 +1,7 @@
 /* segmentation_present: a prediction at its picture's own size: shares of pixels by class, the classes
  * in colours, the same over the picture, and their numbers. */
 #include "tasks/colormap.h"
+#include "tasks/instance_group.h"
 #include "tasks/segmentation.h"
 
 #include <cjson/cJSON.h>
@@ -91,6 +92,17 @@ static void raw(const struct pm_setup *s, const int32_t *classes, int height, in
             (uint8_t)pm_colormap_raw((enum pm_colormap)s->pixels.colormap, classes[i]);
 }
 
+static void present_instances(const struct pm_setup *s, const void *const *outputs,
+                              const struct pm_framing *place, const struct pm_image8 *picture,
+                              struct cJSON *object, struct pm_picture *pictures, int *at)
+{
+    struct pm_panoptic said;
+
+    pm_segmentation_panoptic(s, outputs, 0, place->height, place->width, &said);
+    pm_segmentation_panoptic_present(s, &said, picture->height, picture->width, object, pictures, at);
+    pm_panoptic_free(&said);
+}
+
 int pm_segmentation_present(const struct pm_setup *s, const void *const *outputs,
                             const struct pm_image8 *picture, struct cJSON *object,
                             struct pm_picture pictures[PM_MAX_PICTURES])
@@ -106,8 +118,11 @@ int pm_segmentation_present(const struct pm_setup *s, const void *const *outputs
                                                    outputs[0] }, height, width, classes);
     cJSON_AddItemToObject(object, "size", cJSON_CreateIntArray((const int[]){ height, width }, 2));
     add_shares(s, classes, pixels, object);
-    if (!pictures)
+    if (!pictures) {
+        if (s->pixels.instance.on)
+            present_instances(s, outputs, &place, picture, object, NULL, &n);
         goto out;
+    }
     pictures[0].what = "_prediction";
     pm_segmentation_paint(s, classes, height, width, &pictures[0].image);
     pictures[1].what = "_overlay";
@@ -122,8 +137,10 @@ int pm_segmentation_present(const struct pm_setup *s, const void *const *outputs
         pictures[n].what = "_edges";
         pm_segmentation_edge_paint(s, &(struct pm_class_map){ place.height, place.width, s->eval_width,
                                                               edges }, height, width,
-                                   &pictures[n].image);
+                                   &pictures[n++].image);
     }
+    if (s->pixels.instance.on)
+        present_instances(s, outputs, &place, picture, object, pictures, &n);
 out:
     pm_free(classes);
     return err;

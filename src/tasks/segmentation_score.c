@@ -2,6 +2,7 @@
  * most wrong pixels, then some chosen by their records' hashes. A picture is remembered as its
  * prediction at every n-th row and column. */
 #include "tasks/confusion.h"
+#include "tasks/panoptic_metrics.h"
 #include "tasks/record.h"
 #include "tasks/segmentation.h"
 
@@ -18,6 +19,7 @@ struct seen {
     uint64_t record;
     double accuracy;   /* NAN: every pixel is ignored */
     uint16_t *classes; /* owned */
+    int32_t *ids;      /* of segments, owned; NULL without instances */
 };
 /* The first by key, then by record. */
 struct ranking {
@@ -30,6 +32,8 @@ struct pm_score {
     int step;                     /* rows and columns are remembered in such steps */
     struct pm_confusion confusion;
     struct pm_confusion edges;    /* .count NULL: the net has none */
+    struct pm_panoptic_metrics *panoptic; /* NULL: the net tells no instances */
+    int32_t *truth;               /* ids of a picture */
     double loss;                  /* sum over pixels that count */
     struct ranking worst, chance;
 };
@@ -48,13 +52,19 @@ struct pm_score *pm_segmentation_score_create(const struct pm_setup *s)
     pm_confusion_create(&m->confusion, (size_t)s->num_classes);
     if (s->pixels.edge_classes)
         pm_confusion_create(&m->edges, (size_t)s->pixels.edge_classes);
+    if (s->pixels.instance.on) {
+        m->panoptic = pm_segmentation_panoptic_create(s);
+        m->truth = pm_malloc((size_t)m->height * (size_t)m->width * sizeof *m->truth);
+    }
     return m;
 }
 
 static void free_ranking(struct ranking *r)
 {
-    for (int i = 0; i < r->count; i++)
+    for (int i = 0; i < r->count; i++) {
         pm_free(r->list[i].classes);
+        pm_free(r->list[i].ids);
+    }
 }
 
 void pm_segmentation_score_destroy(struct pm_score **m)
@@ -62,6 +72,8 @@ void pm_segmentation_score_destroy(struct pm_score **m)
     if (*m) {
         pm_confusion_free(&(*m)->confusion);
         pm_confusion_free(&(*m)->edges);
+        pm_panoptic_metrics_destroy(&(*m)->panoptic);
+        pm_free((*m)->truth);
         free_ranking(&(*m)->worst);
         free_ranking(&(*m)->chance);
     }
@@ -93,7 +105,20 @@ static uint16_t *remembered(const struct pm_score *m, const int32_t *classes)
     return out;
 }
 
-static void rank(const struct pm_score *m, struct ranking *r, struct seen s, const int32_t *classes)
+static int32_t *remembered_ids(const struct pm_score *m, const struct pm_panoptic *said)
+{
+    const int rows = rows_of(m), columns = columns_of(m);
+    int32_t *out = pm_malloc((size_t)rows * (size_t)columns * sizeof *out);
+
+    for (int y = 0; y < rows; y++)
+        for (int x = 0; x < columns; x++)
+            out[(size_t)y * (size_t)columns + (size_t)x] =
+                said->map[(size_t)(y * m->step) * (size_t)m->width + (size_t)(x * m->step)];
+    return out;
+}
+
+static void rank(const struct pm_score *m, struct ranking *r, struct seen s, const int32_t *classes,
+                 const struct pm_panoptic *said)
 {
     int at = r->count;
 
@@ -102,17 +127,20 @@ static void rank(const struct pm_score *m, struct ranking *r, struct seen s, con
         at--;
     if (at == r->most)
         return;
-    if (r->count == r->most)
+    if (r->count == r->most) {
         pm_free(r->list[--r->count].classes);
+        pm_free(r->list[r->count].ids);
+    }
     memmove(r->list + at + 1, r->list + at, (size_t)(r->count - at) * sizeof *r->list);
     r->count++;
     s.classes = remembered(m, classes);
+    s.ids = said ? remembered_ids(m, said) : NULL;
     r->list[at] = s;
 }
 
-/* Pixels that count. */
+/* Pixels that count. said: NULL without instances. */
 static uint64_t add_picture(struct pm_score *m, const int32_t *labels, const int32_t *classes,
-                            uint64_t record)
+                            const struct pm_panoptic *said, uint64_t record)
 {
     const struct pm_confusion_added added =
         pm_confusion_add(&m->confusion, labels, classes, (size_t)m->height * (size_t)m->width,
@@ -120,9 +148,9 @@ static uint64_t add_picture(struct pm_score *m, const int32_t *labels, const int
     struct seen s = { .record = record, .accuracy = (double)added.right / (double)added.pixels };
 
     s.key = added.pixels ? s.accuracy : 2;
-    rank(m, &m->worst, s, classes);
+    rank(m, &m->worst, s, classes, said);
     s.key = (double)pm_hash_bytes(&record, sizeof record, 0);
-    rank(m, &m->chance, s, classes);
+    rank(m, &m->chance, s, classes, said);
     return added.pixels;
 }
 
@@ -143,9 +171,18 @@ int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
     const int32_t *labels = batch->field[1], *classes = outputs[0];
     uint64_t count = 0;
 
-    for (int i = 0; i < batch->valid; i++)
+    for (int i = 0; i < batch->valid; i++) {
+        struct pm_panoptic said = { 0 };
+
+        if (m->panoptic) {
+            pm_segmentation_panoptic(m->setup, outputs, i, m->height, m->width, &said);
+            pm_segmentation_panoptic_truth(m->setup, batch, i, m->truth);
+            pm_panoptic_metrics_add(m->panoptic, m->truth, &said);
+        }
         count += add_picture(m, labels + (size_t)i * pixels, classes + (size_t)i * pixels,
-                             batch->record[i]);
+                             m->panoptic ? &said : NULL, batch->record[i]);
+        pm_panoptic_free(&said);
+    }
     add_edges(m, batch, outputs);
     m->loss += count ? loss * (double)count : 0;
     return PM_OK;
@@ -181,6 +218,8 @@ void pm_segmentation_score_report(const struct pm_score *m, struct cJSON *object
     for (size_t k = 0; k < m->confusion.classes; k++)
         cJSON_AddItemToArray(list, cJSON_CreateNumber(pm_confusion_class(&m->confusion, k).iou));
     report_edges(&m->edges, object);
+    if (m->panoptic)
+        pm_segmentation_panoptic_report(m->panoptic, m->setup, object);
 }
 
 static void add_labels(const struct pm_setup *s, cJSON *object)
@@ -258,49 +297,62 @@ int pm_segmentation_score_samples(const struct pm_score *m, uint64_t records[PM_
     return n;
 }
 
-/* The record's own label map in colours. */
-static int paint_label(const struct pm_setup *s, const uint8_t *record, size_t size,
-                       const char *where, struct pm_image8 *out)
+/* The record's own label map in colours, and its instances in theirs. */
+static int paint_labels(const struct pm_setup *s, const uint8_t *record, size_t size,
+                        const char *where, struct pm_picture *classes, struct pm_picture *instances)
 {
     struct pm_example *e = NULL;
     struct pm_label label = { 0 };
-    int32_t *classes = NULL;
+    int32_t *map = NULL;
     int err = PM_OK;
 
     PM_TRY(pm_example_parse(record, size, where, &e));
     PM_TRY(pm_segmentation_label(e, s, where, &label));
     const size_t count = (size_t)label.height * (size_t)label.width;
-    classes = pm_malloc(count * sizeof *classes);
+    map = pm_malloc(count * sizeof *map);
     for (size_t i = 0; i < count; i++)
-        classes[i] = label.values[i];
-    pm_segmentation_paint(s, classes, label.height, label.width, out);
+        map[i] = label.values[i];
+    classes->what = "label";
+    pm_segmentation_paint(s, map, label.height, label.width, &classes->image);
+    if (!instances)
+        goto out;
+    PM_TRY(pm_segmentation_panoptic_label(e, s, &label, where, map));
+    instances->what = "instances of the label";
+    pm_segmentation_panoptic_paint(s, map, s->pixels.instance.panoptic->label_divisor, label.height,
+                                   label.width, &instances->image);
 out:
-    pm_free(classes);
+    pm_free(map);
     pm_label_free(&label);
     pm_example_destroy(&e);
     return err;
 }
 
-/* The remembered prediction, cut to where the picture lies, at the picture's size. */
-static int paint_prediction(const struct pm_score *m, const struct seen *seen,
+/* A remembered prediction's classes, or the ids of its segments, cut to where the picture lies, at the
+ * picture's size. */
+static int paint_prediction(const struct pm_score *m, const struct seen *seen, bool instances,
                             const struct pm_image8 *image, const char *where, struct pm_image8 *out)
 {
     const int rows = rows_of(m), columns = columns_of(m);
     const size_t count = (size_t)rows * (size_t)columns;
-    int32_t *classes = pm_malloc(count * sizeof *classes);
+    int32_t *map = pm_malloc(count * sizeof *map);
     int32_t *whole = pm_malloc((size_t)image->height * (size_t)image->width * sizeof *whole);
     struct pm_framing place = { 0 };
     int err = PM_OK;
 
     PM_TRY(pm_segmentation_place(m->setup, image->height, image->width, where, &place));
     for (size_t i = 0; i < count; i++)
-        classes[i] = seen->classes[i];
+        map[i] = instances ? seen->ids[i] : seen->classes[i];
     pm_segmentation_resize(&(struct pm_class_map){ (place.height + m->step - 1) / m->step,
                                                    (place.width + m->step - 1) / m->step, columns,
-                                                   classes }, image->height, image->width, whole);
-    pm_segmentation_paint(m->setup, whole, image->height, image->width, out);
+                                                   map }, image->height, image->width, whole);
+    if (instances)
+        pm_segmentation_panoptic_paint(m->setup, whole,
+                                       m->setup->pixels.instance.panoptic->label_divisor,
+                                       image->height, image->width, out);
+    else
+        pm_segmentation_paint(m->setup, whole, image->height, image->width, out);
 out:
-    pm_free(classes);
+    pm_free(map);
     pm_free(whole);
     return err;
 }
@@ -318,10 +370,13 @@ int pm_segmentation_score_sample(const struct pm_score *m, int i, const uint8_t 
     cJSON_AddBoolToObject(object, "right", list[i]->accuracy == 1);
     PM_TRY(pm_record_picture(m->setup, record, size, where, &pictures[0].image));
     pictures[0].what = "image";
-    PM_TRY(paint_label(m->setup, record, size, where, &pictures[1].image));
-    pictures[1].what = "label";
-    PM_TRY(paint_prediction(m, list[i], &pictures[0].image, where, &pictures[2].image));
+    PM_TRY(paint_labels(m->setup, record, size, where, &pictures[1], m->panoptic ? &pictures[3] : NULL));
+    PM_TRY(paint_prediction(m, list[i], false, &pictures[0].image, where, &pictures[2].image));
     pictures[2].what = "prediction";
+    if (!m->panoptic)
+        goto out;
+    PM_TRY(paint_prediction(m, list[i], true, &pictures[0].image, where, &pictures[4].image));
+    pictures[4].what = "instances";
 out:
     return err;
 }

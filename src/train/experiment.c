@@ -269,7 +269,7 @@ static void resolve_pixels(struct pm_experiment *e, const struct pm_dataset_info
         .predict_upsampled = c->model.predict_upsampled, .scales = c->eval.scales,
         .flip = c->eval.flip, .colormap = PM_COLORMAP_PASCAL + (colormap < 0 ? 0 : colormap),
         .save_raw = c->eval.save_raw,
-        .instance = { .mode = c->model.instance_mode, .label_divisor = 1000,
+        .instance = { .mode = c->model.instance_mode, .label_divisor = 1000, .panoptic = &c->eval.instances,
                       .center_sigma = c->data.center_sigma,
                       .small_area = c->data.small_instance_area,
                       .small_weight = c->data.small_instance_weight,

@@ -78,14 +78,16 @@ static void add_metrics(const struct pm_trainer *t, cJSON *run)
 {
     cJSON *list = cJSON_AddArrayToObject(run, "metrics");
 
-    for (const char *const *name = t->e->task->metric_names; *name; name++) {
+    const char *const *names = t->e->task->metric_names(&t->e->setup);
+
+    for (const char *const *name = names; *name; name++) {
         cJSON *m = cJSON_CreateObject();
         cJSON_AddStringToObject(m, "name", *name);
         cJSON_AddBoolToObject(m, "higher_is_better", t->e->task->higher_is_better(*name));
         cJSON_AddItemToArray(list, m);
     }
     cJSON_AddStringToObject(run, "best_metric", t->c->run.keep_best ? t->c->run.keep_best
-                                                                    : t->e->task->metric_names[0]);
+                                                                    : names[0]);
 }
 
 static void add_devices(const struct pm_trainer *t, cJSON *run)

@@ -268,7 +268,14 @@ static void messages(void **state)
           "\"export\": {\"scales\": [0.5, 1]}}",
           "t.json:1: export: a quantised net (model.quantize_delay 5) sees a picture once" },
         { "{\"data\": {\"sample_1_of_n\": 0}}", "data.sample_1_of_n: 0 is outside 1..1000000000" },
-        { "{\"eval\": {\"panoptic\": {}}}", "t.json:1: eval.panoptic: known, but not" },
+        { "{\"eval\": {\"metrics\": []}}", "t.json:1: eval.metrics: known, but not" },
+        { "{\"eval\": {\"panoptic\": {}}}", "t.json:1: eval.panoptic: is of segmentation, but" },
+#define PANOPTIC(o) "{\"task\": \"segmentation\", \"model\": {\"layers\": []}, \"eval\": {\"panoptic\": " o "}}"
+        { PANOPTIC("3"), "t.json:1: eval.panoptic: an object is needed" },
+        { PANOPTIC("{\"nms\": 3}"), "t.json:1: eval.panoptic.nms: unknown key (known: threshold, nms_kernel" },
+        { PANOPTIC("{\"nms_kernel\": 4}"), "eval.panoptic.nms_kernel: 4 has no middle" },
+        { PANOPTIC("{\"top_k\": 300, \"label_divisor\": 256}"),
+          "eval.panoptic.top_k: 300 instances of a class cannot be told apart" },
         { "{\"run\": {\"keep_best\": \"miou\"}, \"eval\": {\"every_steps\": 1}}",
           "run.keep_best: 'miou' is no metric of classification (accuracy, recall_at_5, loss)" },
         { "{\"task\": \"segmentation\", \"run\": {\"keep_best\": \"accuracy\"}, "

@@ -40,7 +40,7 @@ static const char *instead_of_data(struct pm_arena *a, const char *file, bool *s
     const int own = cJSON_GetObjectItem(cJSON_GetObjectItem(config, "model"), "num_classes")->valueint;
     const int weights = cJSON_GetArraySize(
         cJSON_GetObjectItem(cJSON_GetObjectItem(config, "loss"), "label_weights"));
-    const int classes = units ? units->valueint : own ? own : weights ? weights : 7;
+    const int classes = own ? own : weights ? weights : units ? units->valueint : 7;
 
     assert_non_null(config);
     *scopes = cJSON_GetArraySize(cJSON_GetObjectItem(init, "trainable_scopes")) > 0;

@@ -311,8 +311,8 @@ static void score(void **state)
     assert_true(value(o, "accuracy") == 2.0 / 5);
     assert_true(value(o, "recall_at_5") == 4.0 / 5);
     assert_true(fabs(value(o, "loss") - loss / 5) < 1e-12 * loss);
-    for (int i = 0; task()->metric_names[i]; i++)
-        value(o, task()->metric_names[i]);
+    for (const char *const *name = task()->metric_names(NULL); *name; name++)
+        value(o, *name);
     assert_true(task()->higher_is_better("accuracy"));
     assert_false(task()->higher_is_better("loss"));
     cJSON_Delete(o);

@@ -1,0 +1,181 @@
+/* Scores and predictions of a net with heads of instances, of what it gives: right answers are found
+ * right, wrong ones tell by how much, pictures have a colour for each instance. */
+#include "base/unit.h"
+#include "tasks/segmentation.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+
+enum { HEIGHT = 10, WIDTH = 16, CLASSES = 3, COUNT = HEIGHT * WIDTH };
+
+static const int thing_list[] = { 1 };
+static const struct pm_config_panoptic scoring = { .threshold = NAN, .nms_kernel = 3, .top_k = 200,
+                                                   .stuff_area = 4, .label_divisor = 1000,
+                                                   .least_area = 1, .ignored_area = -1 };
+
+static const struct pm_task_row *task(void)
+{
+    return pm_task_find("segmentation");
+}
+
+static struct pm_setup setup_of(struct pm_arena *a)
+{
+    static const char *const names[] = { "ground", "disc", NULL };
+    const struct pm_preprocessing *p = pm_preprocessing_find("deeplab");
+    void *cfg = pm_arena_alloc(a, p->cfg_size + 1);
+
+    pm_opts_defaults(p->opts, cfg, a);
+    return (struct pm_setup){
+        .height = HEIGHT, .width = WIDTH, .eval_height = HEIGHT, .eval_width = WIDTH, .channels = 3,
+        .num_classes = CLASSES, .labels = names, .preprocessing = p, .preprocessing_cfg = cfg,
+        .aux_weight = NAN,
+        .pixels = { .ignore_label = 255, .label_height = HEIGHT, .label_width = WIDTH,
+                    .upsample_logits = true, .predict_upsampled = true,
+                    .instance = { .on = true, .things = { 1, thing_list }, .label_divisor = 1000,
+                                  .panoptic = &scoring } },
+    };
+}
+
+/* Two boxes of class 1 beside each other on class 0, and a strip of class 2 below. */
+static struct {
+    int32_t labels[COUNT], instances[COUNT], classes[COUNT];
+    float probabilities[COUNT * CLASSES], heat[COUNT], offset[2 * COUNT];
+} answer;
+
+static int box_of(int y, int x)
+{
+    return y < 2 || y > 5 || x < 3 || x > 12 ? 0 : x < 8 ? 1 : 2;
+}
+
+static void make_answer(void)
+{
+    for (int i = 0; i < COUNT; i++) {
+        const int y = i / WIDTH, x = i % WIDTH, box = box_of(y, x);
+        const int label = box ? 1 : y > 7 ? 2 : 0;
+
+        answer.labels[i] = answer.classes[i] = label;
+        answer.instances[i] = box ? 1000 + box : 0;
+        for (int c = 0; c < CLASSES; c++)
+            answer.probabilities[i * CLASSES + c] = c == label ? (box == 2 ? 0.5f : 0.75f) : 0.125f;
+        answer.heat[i] = (y == 4 && x == 5) || (y == 4 && x == 10) ? 0.5f : 0;
+        answer.offset[2 * i] = box ? (float)(4 - y) : 0;
+        answer.offset[2 * i + 1] = box ? (float)((box == 1 ? 5 : 10) - x) : 0;
+    }
+}
+
+static const void *const outputs[] = { answer.classes, answer.probabilities, answer.heat,
+                                       answer.offset };
+
+static double value(const cJSON *o, const char *key)
+{
+    const cJSON *v = cJSON_GetObjectItem(o, key);
+
+    if (!v)
+        fail_msg("there is no %s", key);
+    return cJSON_GetNumberValue(v);
+}
+
+static cJSON *score(const struct pm_setup *s)
+{
+    static const uint64_t records[] = { 0 };
+    const struct pm_batch batch = { .field = { NULL, answer.labels, answer.instances }, .valid = 1,
+                                    .record = records };
+    struct pm_score *m = task()->score_create(s);
+    cJSON *o = cJSON_CreateObject();
+
+    assert_int_equal(task()->score_add(m, &batch, outputs, 0.25), PM_OK);
+    task()->score_report(m, o);
+    for (const char *const *name = task()->metric_names(s); *name; name++)
+        value(o, *name);
+    task()->score_destroy(&m);
+    return o;
+}
+
+static void scores(void **state)
+{
+    struct pm_arena *a = pm_arena_create();
+    struct pm_setup s = setup_of(a);
+    cJSON *o;
+
+    (void)state;
+    make_answer();
+    o = score(&s);
+    assert_string_equal(task()->metric_names(&s)[0], "pq");
+    assert_true(value(o, "pq") == 1 && value(o, "sq") == 1 && value(o, "rq") == 1);
+    assert_true(value(o, "pc") == 1 && value(o, "ap") == 1 && value(o, "ap50") == 1);
+    assert_true(value(o, "miou") == 1);
+    assert_true(value(cJSON_GetObjectItem(o, "panoptic_things"), "classes") == 1);
+    assert_true(value(cJSON_GetObjectItem(o, "panoptic_stuff"), "classes") == 2);
+    cJSON_Delete(o);
+    answer.heat[4 * WIDTH + 10] = 0; /* one centre for both: its box has IoU 1/2, no match */
+    o = score(&s);
+    assert_true(value(cJSON_GetObjectItem(o, "panoptic_things"), "pq") == 0);
+    assert_true(fabs(value(o, "pq") - 2.0 / 3) < 1e-12);
+    assert_true(value(o, "ap50") == 0 && value(o, "miou") == 1);
+    const cJSON *disc = cJSON_GetArrayItem(cJSON_GetObjectItem(o, "per_class_panoptic"), 1);
+    assert_true(value(disc, "missed") == 2 && value(disc, "wrong") == 1);
+    assert_true(value(disc, "pc") == 0.5);
+    cJSON_Delete(o);
+    s.pixels.instance.on = false; /* and nothing of that without instances */
+    assert_string_equal(task()->metric_names(&s)[0], "miou");
+    o = score(&s);
+    assert_null(cJSON_GetObjectItem(o, "pq"));
+    cJSON_Delete(o);
+    pm_arena_destroy(&a);
+}
+
+static const uint8_t *pixel(const struct pm_image8 *im, int y, int x)
+{
+    return im->pixels + 3 * (y * im->width + x);
+}
+
+/* At the input's own size and at twice that, nearly. */
+static void predictions(void **state)
+{
+    struct pm_arena *a = pm_arena_create();
+    struct pm_setup s = setup_of(a);
+    struct pm_config_panoptic both = scoring;
+    struct pm_picture pictures[PM_MAX_PICTURES] = { { 0 } };
+    static uint8_t pixels[COUNT * 3];
+    const struct pm_image8 picture = { HEIGHT, WIDTH, 3, pixels };
+    cJSON *o = cJSON_CreateObject();
+
+    (void)state;
+    make_answer();
+    s.pixels.save_raw = true;
+    both.score = PM_SCORE_CLASS_AND_CENTER;
+    assert_int_equal(task()->present(&s, outputs, &picture, o, pictures), PM_OK);
+    const cJSON *list = cJSON_GetObjectItem(o, "segments");
+    assert_int_equal(cJSON_GetArraySize(list), 4);
+    const cJSON *second = cJSON_GetArrayItem(list, 1);
+    assert_true(value(second, "id") == 1002 && value(second, "instance") == 2);
+    assert_true(value(second, "label") == 1 && value(second, "area") == 20);
+    assert_true(value(second, "score") == 0.5);
+    assert_true(cJSON_GetArrayItem(cJSON_GetObjectItem(second, "center"), 1)->valuedouble == 10);
+    assert_string_equal(cJSON_GetObjectItem(second, "name")->valuestring, "disc");
+    assert_false(cJSON_IsTrue(cJSON_GetObjectItem(cJSON_GetArrayItem(list, 2), "thing")));
+    assert_string_equal(pictures[3].what, "_instances");
+    const struct pm_image8 *im = &pictures[3].image;
+    assert_memory_equal(pixel(im, 3, 3), pixel(im, 5, 7), 3);
+    assert_memory_not_equal(pixel(im, 3, 7), pixel(im, 3, 8), 3);
+    assert_memory_not_equal(pixel(im, 3, 8), pixel(im, 0, 0), 3);
+    assert_string_equal(pictures[4].what, "_panoptic");
+    im = &pictures[4].image;
+    assert_int_equal(pixel(im, 3, 8)[0] + 256 * pixel(im, 3, 8)[1] + 65536 * pixel(im, 3, 8)[2], 1002);
+    for (int k = 0; k < PM_MAX_PICTURES; k++)
+        pm_image_free(&pictures[k].image);
+    cJSON_Delete(o);
+    s.pixels.instance.panoptic = &both;
+    o = cJSON_CreateObject();
+    assert_int_equal(task()->present(&s, outputs, &picture, o, NULL), PM_OK);
+    assert_true(value(cJSON_GetArrayItem(cJSON_GetObjectItem(o, "segments"), 0), "score") == 0.375);
+    cJSON_Delete(o);
+    pm_arena_destroy(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(scores), cmocka_unit_test(predictions) };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
