@@ -334,7 +334,7 @@ struct merging {
     int *pixels;           /* [1 + centers][classes] */
     int *segment;          /* [1 + centers], [classes] of stuff: index in out, or -1 */
     double *sum;           /* of probabilities, for each segment */
-    struct pm_panoptic *out;
+    struct pm_segment_map *out;
 };
 
 static int32_t class_at(const struct pm_group_input *in, int y, int x)
@@ -419,7 +419,7 @@ static void fill(struct merging *m, const int *stuff)
 }
 
 void pm_group_segments(const struct pm_group_options *o, const struct pm_group_input *in,
-                       struct pm_panoptic *out)
+                       struct pm_segment_map *out)
 {
     const size_t pixels = (size_t)in->height * (size_t)in->width, classes = (size_t)in->num_classes;
     struct pm_group_center *centers = NULL;
@@ -429,7 +429,7 @@ void pm_group_segments(const struct pm_group_options *o, const struct pm_group_i
     m.centers = pm_group_centers(o, in, &centers);
     pm_group_assign(o, in, centers, m.centers, number);
     const size_t most = (size_t)m.centers + 1 + classes;
-    *out = (struct pm_panoptic){ .height = in->height, .width = in->width,
+    *out = (struct pm_segment_map){ .height = in->height, .width = in->width,
                                  .map = pm_malloc(pixels * sizeof *out->map),
                                  .segments = pm_calloc(most, sizeof *out->segments) };
     m.things = things_of(o, in->num_classes);
@@ -448,9 +448,9 @@ void pm_group_segments(const struct pm_group_options *o, const struct pm_group_i
     pm_free(centers);
 }
 
-void pm_panoptic_free(struct pm_panoptic *p)
+void pm_segment_map_free(struct pm_segment_map *p)
 {
     pm_free(p->map);
     pm_free(p->segments);
-    *p = (struct pm_panoptic){ 0 };
+    *p = (struct pm_segment_map){ 0 };
 }

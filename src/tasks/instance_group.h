@@ -38,7 +38,7 @@ struct pm_segment {
 
 /* PM_VOID: pixels of no segment. */
 enum { PM_VOID = -1 };
-struct pm_panoptic {
+struct pm_segment_map {
     int height, width, count;
     int32_t *map;                /* [height][width] ids of segments, or PM_VOID; owned */
     struct pm_segment *segments; /* things by the order of their centres, then stuff by class; owned */
@@ -59,7 +59,7 @@ void pm_group_assign(const struct pm_group_options *o, const struct pm_group_inp
 /* An instance has the class that most of its pixels have, the lowest of several; the pixels of stuff are
  * a segment when there are stuff_area of them; what is left is void. */
 void pm_group_segments(const struct pm_group_options *o, const struct pm_group_input *in,
-                       struct pm_panoptic *out);
-void pm_panoptic_free(struct pm_panoptic *p);
+                       struct pm_segment_map *out);
+void pm_segment_map_free(struct pm_segment_map *p);
 
 #endif

@@ -162,7 +162,7 @@ static void drop_small(const struct pm_panoptic_metrics *m, struct overlap *v, s
 }
 
 static void find_overlap(const struct pm_panoptic_metrics *m, const int32_t *truth,
-                         const struct pm_panoptic *said, struct overlap *v)
+                         const struct pm_segment_map *said, struct overlap *v)
 {
     const size_t pixels = (size_t)said->height * (size_t)said->width;
     int32_t *index = pm_malloc(pixels * sizeof *index);
@@ -185,7 +185,7 @@ static void find_overlap(const struct pm_panoptic_metrics *m, const int32_t *tru
 
 /* ---- panoptic quality, parsing covering -------------------------------------------------- */
 
-static double overlap_of(const struct overlap *v, const struct pm_panoptic *said, int g, int p)
+static double overlap_of(const struct overlap *v, const struct pm_segment_map *said, int g, int p)
 {
     const int both = shared(v, g, p);
 
@@ -194,7 +194,7 @@ static double overlap_of(const struct overlap *v, const struct pm_panoptic *said
 }
 
 /* Whether more than half of a said segment lies where nothing is known of it. */
-static bool is_excused(const struct overlap *v, const struct pm_panoptic *said, int p)
+static bool is_excused(const struct overlap *v, const struct pm_segment_map *said, int p)
 {
     int unknown = shared(v, 0, p);
 
@@ -205,7 +205,7 @@ static bool is_excused(const struct overlap *v, const struct pm_panoptic *said, 
 }
 
 /* covered: the largest IoU; returns the match, 0 for none. */
-static int match_of(const struct overlap *v, const struct pm_panoptic *said, int g, double *covered)
+static int match_of(const struct overlap *v, const struct pm_segment_map *said, int g, double *covered)
 {
     int match = 0;
 
@@ -223,7 +223,7 @@ static int match_of(const struct overlap *v, const struct pm_panoptic *said, int
 }
 
 static void add_quality(struct pm_panoptic_metrics *m, const struct overlap *v,
-                        const struct pm_panoptic *said)
+                        const struct pm_segment_map *said)
 {
     const double size = m->o.normalize_by_image_size ? (double)said->height * said->width : 1;
     bool *matched = pm_calloc((size_t)v->said, sizeof *matched);
@@ -250,7 +250,7 @@ static void add_quality(struct pm_panoptic_metrics *m, const struct overlap *v,
 
 /* ---- average precision ------------------------------------------------------------------- */
 
-static double plain_overlap(const struct overlap *v, const struct pm_panoptic *said, int g, int p)
+static double plain_overlap(const struct overlap *v, const struct pm_segment_map *said, int g, int p)
 {
     const int both = shared(v, g, p);
 
@@ -275,7 +275,7 @@ static double threshold_of(int t)
 
 /* The surest of those on a true instance is right, the others are not. */
 static void judge_hits(struct pm_panoptic_metrics *m, const struct overlap *v,
-                       const struct pm_panoptic *said, int g, int t, bool *used)
+                       const struct pm_segment_map *said, int g, int t, bool *used)
 {
     struct verdicts *w = &m->of[v->truth[g].label].at[t];
     bool found = false;
@@ -300,7 +300,7 @@ static void judge_hits(struct pm_panoptic_metrics *m, const struct overlap *v,
 }
 
 static bool overlaps_any(const struct pm_panoptic_metrics *m, const struct overlap *v,
-                         const struct pm_panoptic *said, int p, int t)
+                         const struct pm_segment_map *said, int p, int t)
 {
     for (int g = 1; g < v->truths; g++)
         if (v->truth[g].label == said->segments[p - 1].label && counts(m, &v->truth[g]) &&
@@ -310,7 +310,7 @@ static bool overlaps_any(const struct pm_panoptic_metrics *m, const struct overl
 }
 
 static void judge_rest(struct pm_panoptic_metrics *m, const struct overlap *v,
-                       const struct pm_panoptic *said, int p, int t)
+                       const struct pm_segment_map *said, int p, int t)
 {
     const struct pm_segment *s = &said->segments[p - 1];
     int unknown = shared(v, 0, p);
@@ -325,7 +325,7 @@ static void judge_rest(struct pm_panoptic_metrics *m, const struct overlap *v,
 }
 
 static void add_precision(struct pm_panoptic_metrics *m, const struct overlap *v,
-                          const struct pm_panoptic *said)
+                          const struct pm_segment_map *said)
 {
     bool *used = pm_malloc((size_t)v->said * sizeof *used);
 
@@ -346,7 +346,7 @@ static void add_precision(struct pm_panoptic_metrics *m, const struct overlap *v
 }
 
 void pm_panoptic_metrics_add(struct pm_panoptic_metrics *m, const int32_t *truth,
-                             const struct pm_panoptic *said)
+                             const struct pm_segment_map *said)
 {
     struct overlap v;
 

@@ -23,7 +23,7 @@ void pm_panoptic_truth(const struct pm_panoptic_metrics_options *o, int ignore_l
                        const int32_t *labels, const int32_t *instances, size_t count, int32_t *out);
 /* One picture: truth [said->height][said->width]. */
 void pm_panoptic_metrics_add(struct pm_panoptic_metrics *m, const int32_t *truth,
-                             const struct pm_panoptic *said);
+                             const struct pm_segment_map *said);
 
 /* Of one class, or means over those that are or were said to be; NAN where there is none. pc is the
  * mean over classes that are. */

@@ -68,14 +68,14 @@ int pm_seed4_targets(const struct pm_setup *s, const struct pm_recorded_instance
                      const struct pm_draws *draws, const char *where,
                      const struct pm_instance_target *out);
 /* segmentation_panoptic.c. How the setup groups and scores. */
-struct pm_panoptic;
+struct pm_segment_map;
 struct pm_panoptic_metrics;
 struct pm_group_options pm_segmentation_grouping(const struct pm_setup *s);
 struct pm_panoptic_metrics *pm_segmentation_panoptic_create(const struct pm_setup *s);
 /* Segments of the first height rows and width columns of example i of EVAL's or PREDICT's outputs, with
- * their scores; freed with pm_panoptic_free. */
+ * their scores; freed with pm_segment_map_free. */
 void pm_segmentation_panoptic(const struct pm_setup *s, const void *const *outputs, int i, int height,
-                              int width, struct pm_panoptic *out);
+                              int width, struct pm_segment_map *out);
 /* What is true of example i of a batch of evaluation: ids of segments (panoptic_metrics.h). */
 void pm_segmentation_panoptic_truth(const struct pm_setup *s, const struct pm_batch *batch, int i,
                                     int32_t *out);
@@ -91,7 +91,7 @@ void pm_segmentation_panoptic_paint(const struct pm_setup *s, const int32_t *ids
                                     int height, int width, struct pm_image8 *im);
 /* A prediction at height x width: "segments" of object, and, where pictures is not NULL, from *at on those
  * of the instances and of their numbers. */
-void pm_segmentation_panoptic_present(const struct pm_setup *s, const struct pm_panoptic *p, int height,
+void pm_segmentation_panoptic_present(const struct pm_setup *s, const struct pm_segment_map *p, int height,
                                       int width, struct cJSON *object, struct pm_picture *pictures,
                                       int *at);
 /* Where evaluation puts a picture of this size into the input. */

@@ -44,7 +44,7 @@ struct pm_panoptic_metrics *pm_segmentation_panoptic_create(const struct pm_setu
 }
 
 void pm_segmentation_panoptic(const struct pm_setup *s, const void *const *outputs, int i, int height,
-                              int width, struct pm_panoptic *out)
+                              int width, struct pm_segment_map *out)
 {
     const size_t at = (size_t)i * (size_t)s->eval_height * (size_t)s->eval_width;
     const struct pm_group_options o = pm_segmentation_grouping(s);
@@ -230,7 +230,7 @@ static double per(int out, int in)
     return in > 1 ? (double)(out - 1) / (in - 1) : 0;
 }
 
-void pm_segmentation_panoptic_present(const struct pm_setup *s, const struct pm_panoptic *p, int height,
+void pm_segmentation_panoptic_present(const struct pm_setup *s, const struct pm_segment_map *p, int height,
                                       int width, struct cJSON *object, struct pm_picture *pictures,
                                       int *at)
 {

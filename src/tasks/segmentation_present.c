@@ -96,11 +96,11 @@ static void present_instances(const struct pm_setup *s, const void *const *outpu
                               const struct pm_framing *place, const struct pm_image8 *picture,
                               struct cJSON *object, struct pm_picture *pictures, int *at)
 {
-    struct pm_panoptic said;
+    struct pm_segment_map said;
 
     pm_segmentation_panoptic(s, outputs, 0, place->height, place->width, &said);
     pm_segmentation_panoptic_present(s, &said, picture->height, picture->width, object, pictures, at);
-    pm_panoptic_free(&said);
+    pm_segment_map_free(&said);
 }
 
 int pm_segmentation_present(const struct pm_setup *s, const void *const *outputs,

@@ -105,7 +105,7 @@ static uint16_t *remembered(const struct pm_score *m, const int32_t *classes)
     return out;
 }
 
-static int32_t *remembered_ids(const struct pm_score *m, const struct pm_panoptic *said)
+static int32_t *remembered_ids(const struct pm_score *m, const struct pm_segment_map *said)
 {
     const int rows = rows_of(m), columns = columns_of(m);
     int32_t *out = pm_malloc((size_t)rows * (size_t)columns * sizeof *out);
@@ -118,7 +118,7 @@ static int32_t *remembered_ids(const struct pm_score *m, const struct pm_panopti
 }
 
 static void rank(const struct pm_score *m, struct ranking *r, struct seen s, const int32_t *classes,
-                 const struct pm_panoptic *said)
+                 const struct pm_segment_map *said)
 {
     int at = r->count;
 
@@ -140,7 +140,7 @@ static void rank(const struct pm_score *m, struct ranking *r, struct seen s, con
 
 /* Pixels that count. said: NULL without instances. */
 static uint64_t add_picture(struct pm_score *m, const int32_t *labels, const int32_t *classes,
-                            const struct pm_panoptic *said, uint64_t record)
+                            const struct pm_segment_map *said, uint64_t record)
 {
     const struct pm_confusion_added added =
         pm_confusion_add(&m->confusion, labels, classes, (size_t)m->height * (size_t)m->width,
@@ -172,7 +172,7 @@ int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
     uint64_t count = 0;
 
     for (int i = 0; i < batch->valid; i++) {
-        struct pm_panoptic said = { 0 };
+        struct pm_segment_map said = { 0 };
 
         if (m->panoptic) {
             pm_segmentation_panoptic(m->setup, outputs, i, m->height, m->width, &said);
@@ -181,7 +181,7 @@ int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
         }
         count += add_picture(m, labels + (size_t)i * pixels, classes + (size_t)i * pixels,
                              m->panoptic ? &said : NULL, batch->record[i]);
-        pm_panoptic_free(&said);
+        pm_segment_map_free(&said);
     }
     add_edges(m, batch, outputs);
     m->loss += count ? loss * (double)count : 0;

@@ -148,7 +148,7 @@ static void ref_merge(const struct maps *m, const struct pm_group_options *o, st
 }
 
 /* Areas, scores and the list itself follow from the map. */
-static void check_segments(const struct maps *m, const struct pm_panoptic *p)
+static void check_segments(const struct maps *m, const struct pm_segment_map *p)
 {
     const int n = p->height * p->width;
     int told = 0, covered = 0;
@@ -181,7 +181,7 @@ static void compare(const struct maps *m, const struct pm_group_options *o, stru
     const int n = m->height * m->width;
     struct pm_group_center *centers = NULL;
     static int32_t number[MOST];
-    struct pm_panoptic p;
+    struct pm_segment_map p;
     const int count = pm_group_centers(o, &in, &centers);
 
     assert_int_equal(count, r->centers);
@@ -198,7 +198,7 @@ static void compare(const struct maps *m, const struct pm_group_options *o, stru
         if (p.map[i] != r->id[i])
             fail_msg("pixel %d, %d: id %d, not %d", i / m->width, i % m->width, p.map[i], r->id[i]);
     check_segments(m, &p);
-    pm_panoptic_free(&p);
+    pm_segment_map_free(&p);
     pm_free(centers);
 }
 
@@ -335,7 +335,7 @@ static void many(void **state)
 static void no_centers(void **state)
 {
     struct pm_group_options o = options();
-    struct pm_panoptic p;
+    struct pm_segment_map p;
 
     (void)state;
     o.stuff_area = 300;
@@ -349,12 +349,12 @@ static void no_centers(void **state)
     assert_int_equal(p.segments[0].area, 300); /* just enough */
     assert_int_equal(p.map[0], 1000);
     assert_int_equal(p.map[300], PM_VOID); /* a thing of no instance */
-    pm_panoptic_free(&p);
+    pm_segment_map_free(&p);
     o.stuff_area = 301;
     pm_group_segments(&o, &in, &p);
     assert_int_equal(p.count, 0);
     assert_int_equal(p.map[0], PM_VOID);
-    pm_panoptic_free(&p);
+    pm_segment_map_free(&p);
 }
 
 /* Votes that tie go to the lower class; numbers run by class; the first of equally near centres has
@@ -362,7 +362,7 @@ static void no_centers(void **state)
 static void ties(void **state)
 {
     struct pm_group_options o = options();
-    struct pm_panoptic p;
+    struct pm_segment_map p;
 
     (void)state;
     empty(1, 11, 4);
@@ -378,7 +378,7 @@ static void ties(void **state)
     assert_int_equal(p.segments[1].center_x, 9);
     assert_int_equal(p.map[5], 2001);
     assert_int_equal(p.map[6], 4001);
-    pm_panoptic_free(&p);
+    pm_segment_map_free(&p);
 }
 
 /* ---- seed4 ------------------------------------------------------------------------------- */

@@ -19,13 +19,13 @@ static struct pm_panoptic_metrics_options options(int classes)
 
 /* What was said: a map of ids, with scores by id (NULL: 0.5 each). */
 struct said {
-    struct pm_panoptic p;
+    struct pm_segment_map p;
     struct pm_segment segments[MOST_SEGMENTS];
 };
 
 static void list_segments(struct said *s, int32_t *map, int height, int width, const double *scores)
 {
-    s->p = (struct pm_panoptic){ height, width, 0, map, s->segments };
+    s->p = (struct pm_segment_map){ height, width, 0, map, s->segments };
     for (int i = 0; i < height * width; i++) {
         struct pm_segment *at = NULL;
 
