@@ -1,7 +1,6 @@
-/* Targets of instances against a reference that asks every pixel about every other, in double. */
-#include <math.h>
-
-#include "data_common.h"
+/* Targets of instances against a reference that asks every pixel about every other, in double, and against
+ * what Panoptic-DeepLab's own program made. */
+#include "preprocessing_common.h"
 #include "data/instance_targets.h"
 
 enum { HEIGHT = 70, WIDTH = 90, CLASSES = 5, IGNORED = 255 };
@@ -366,6 +365,88 @@ static void other_numbers(void **state)
     assert_true(offset_weight[0] == 1 && offset_weight[4] == 0 && offset_weight[10] == 0);
 }
 
+/* ---- Panoptic-DeepLab's own ------------------------------------------------------------------ */
+
+enum { GOLDEN_PIXELS = 128 * 120 };
+
+static double number_of(const cJSON *o, const char *key)
+{
+    const cJSON *v = cJSON_GetObjectItem(o, key);
+    assert_true(cJSON_IsNumber(v));
+    return v->valuedouble;
+}
+
+/* tests/golden/instance_targets.py says what is kept of an array. Both are float32, and so is each's
+ * rounding. */
+static void compare_summary(const cJSON *want, const char *name, const float *got, size_t count)
+{
+    const cJSON *o = cJSON_GetObjectItem(want, name), *dots = cJSON_GetObjectItem(o, "dots");
+    const double bound = 1e-6 * number_of(o, "largest");
+    double sum = 0;
+
+    for (size_t i = 0; i < count; i++)
+        sum += (double)got[i];
+    near(name, -1, sum, number_of(o, "sum"), bound);
+    for (int k = 0; k < 3; k++) {
+        double dot = 0;
+        for (size_t i = 0; i < count; i++) {
+            const uint32_t v = (uint32_t)(2654435761u * (i + 1) + 40503u * (size_t)k * (i + 7));
+            dot += (double)got[i] * (v / 4294967296.0 - 0.5);
+        }
+        near(name, k, dot, cJSON_GetArrayItem(dots, k)->valuedouble, bound);
+    }
+}
+
+static void paint_golden(const cJSON *scene, int height, int width, int32_t *labels, int32_t *instances)
+{
+    const cJSON *b;
+
+    for (int i = 0; i < height * width; i++)
+        labels[i] = 255, instances[i] = 0;
+    cJSON_ArrayForEach(b, cJSON_GetObjectItem(scene, "boxes"))
+    {
+        int v[6];
+        for (int k = 0; k < 6; k++)
+            v[k] = cJSON_GetArrayItem(b, k)->valueint;
+        for (int y = v[0] < 0 ? 0 : v[0]; y < v[0] + v[2] && y < height; y++)
+            for (int x = v[1] < 0 ? 0 : v[1]; x < v[1] + v[3] && x < width; x++) {
+                labels[y * width + x] = v[4];
+                instances[y * width + x] = v[5] < 0 ? 0 : v[4] * 1000 + v[5];
+            }
+    }
+}
+
+static void golden(void **state)
+{
+    static const int cityscapes[] = { 11, 12, 13, 14, 15, 16, 17, 18 };
+    static int32_t labels[GOLDEN_PIXELS], instances[GOLDEN_PIXELS];
+    static float center[GOLDEN_PIXELS], center_weight[GOLDEN_PIXELS], offset[2 * GOLDEN_PIXELS];
+    static float offset_weight[2 * GOLDEN_PIXELS], semantic_weight[GOLDEN_PIXELS];
+    struct pm_instance_options o = pm_instance_options_of(PM_INSTANCE_REFERENCE);
+    cJSON *all = golden_file("instance_targets.json");
+    const cJSON *scene;
+
+    (void)state;
+    o.num_classes = 19, o.ignore_label = 255, o.small_area = 1000;
+    o.things = (struct pm_ints){ PM_COUNT(cityscapes), cityscapes };
+    assert_int_equal(cJSON_GetArraySize(all), 4);
+    cJSON_ArrayForEach(scene, all)
+    {
+        const int height = (int)number_of(scene, "height"), width = (int)number_of(scene, "width");
+        const size_t n = (size_t)height * (size_t)width;
+        assert_true(n <= GOLDEN_PIXELS);
+        paint_golden(scene, height, width, labels, instances);
+        pm_instance_targets(&o, labels, instances, height, width, &(struct pm_instance_target){
+            center, center_weight, offset, offset_weight, semantic_weight });
+        compare_summary(scene, "center", center, n);
+        compare_summary(scene, "center_weight", center_weight, n);
+        compare_summary(scene, "offset", offset, 2 * n);
+        compare_summary(scene, "offset_weight", offset_weight, 2 * n);
+        compare_summary(scene, "semantic_weight", semantic_weight, n);
+    }
+    cJSON_Delete(all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +459,7 @@ int main(void)
         cmocka_unit_test(areas),
         cmocka_unit_test(any),
         cmocka_unit_test(other_numbers),
+        cmocka_unit_test(golden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
