@@ -67,25 +67,34 @@ static bool is_op(const struct pm_onnx_node *n, const char *ops)
            (hit[length] == 0 || hit[length] == ' ');
 }
 
-/* The value that the loss takes: in front of a Softmax at the end. */
-static const char *logits_name(struct pm_import *i, const struct pm_import_options *options)
+/* The value that the loss takes: in front of a Softmax at the end. Behind one of our own may be the cut to
+ * the picture (struct pm_export_frame): then the Softmax alone is left out. */
+static const char *logits_name(struct import *m)
 {
+    struct pm_import *i = m->owner;
+    const struct pm_import_options *options = m->options;
     const struct pm_onnx_model *model = i->model;
+    const bool ours = model->producer && strcmp(model->producer, "pumice") == 0;
+    bool cut = false;
     const char *named = options->logits && options->logits[0] ? options->logits : NULL;
     const char *name = named ? named : model->outputs[0].name;
     const struct pm_onnx_node *n = producer(model, name);
 
     if (options->whole || named)
         return name;
-    for (size_t k = 0; k < model->node_count && is_op(n, "Identity Flatten Reshape Squeeze"); k++)
+    for (size_t k = 0; k < model->node_count && (is_op(n, "Identity Flatten Reshape Squeeze") ||
+                                                 (ours && is_op(n, "Slice Resize"))); k++) {
+        cut |= is_op(n, "Slice Resize");
         n = n->in_count ? producer(model, n->in[0]) : NULL;
+    }
     if (!is_op(n, "Softmax LogSoftmax") || n->in_count < 1)
         return name;
     if (!i->told)
         PM_INFO("onnx", "%s: the %s at its end is left out: the loss takes what is before it",
                 model->path, n->op);
     i->told = true;
-    return n->in[0];
+    m->left_out = cut ? n : NULL;
+    return cut ? name : n->in[0];
 }
 
 /* ---- the doors --------------------------------------------------------------------------- */
@@ -166,7 +175,7 @@ int pm_import_graph(struct pm_import *i, struct pm_net *net, struct pm_node *con
     struct value *v;
 
     PM_TRY(check_model(i->model));
-    const char *name = logits_name(i, options);
+    const char *name = logits_name(m);
     import_need(m, name);
     PM_TRY(import_tensors(m));
     for (size_t k = 0; k < i->model->input_count; k++) {
@@ -344,7 +353,7 @@ int pm_import_net(struct pm_import *i, struct pm_net *net, struct pm_node *image
     PM_TRY(find_images(i->model, &in));
     const bool last = channels_last(in);
     PM_TRY(check_images(m, in, s, last));
-    const char *name = logits_name(i, options);
+    const char *name = logits_name(m);
     import_need(m, name);
     if (options->new_head)
         PM_TRY(find_head(m, name));

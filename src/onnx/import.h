@@ -57,6 +57,7 @@ struct import {
     const char *logits;            /* the value that the net gives */
     const bool *needed;            /* by node: the logits depend on it */
     const char **absorbed;         /* by node: the value that has its output already, or NULL */
+    const struct pm_onnx_node *left_out; /* a Softmax that passes its input, or NULL */
     const struct pm_onnx_node *head; /* the node that becomes a fresh one, or NULL */
     bool nodes_learn;      /* the model keeps its weights in Constant nodes */
     struct source *sources;

@@ -349,6 +349,8 @@ int import_op_softmax(struct import *m)
     char order[PM_FILE_MAX_RANK + 1], groups[2 * PM_FILE_MAX_RANK + 1];
     int n = 0;
 
+    if (m->n == m->left_out)
+        return import_op_identity(m);
     axis += axis < 0 ? rank : 0;
     if (v->kind != VALUE_NODE || axis < 0 || axis >= rank)
         return import_refuse(m, "axis %lld of %d", (long long)axis, rank);

@@ -235,9 +235,11 @@ static void from_onnx(void **state)
         struct result r = run(NULL, "eval %s run.folder=%s%d --json run.keep_best=null %s%s",
                               in("seg.json"), in("back"), k, net_of, in("back.onnx"));
         read = json_of(&r);
-        print_message("fw_iou %.4f, read again %.4f\n", metric(own, "fw_iou"), metric(read, "fw_iou"));
-        /* The moving averages have gone on for a step. */
-        assert_float_equal(metric(own, "fw_iou"), metric(read, "fw_iou"), 0.05);
+        print_message("loss %.4f, read again %.4f\n", metric(own, "loss"), metric(read, "loss"));
+        /* The moving averages have gone on for a step. What the averaged ones give are no logits. */
+        if (k == 0)
+            assert_float_equal(metric(own, "loss"), metric(read, "loss"), 0.02);
+        assert_float_equal(metric(own, "pixel_accuracy"), metric(read, "pixel_accuracy"), 0.05);
         check(r, 0);
         check(run(NULL, "eval %s run.folder=%s%d run.keep_best=null %s%s 'eval.scales=[0.5,1]' "
                   "eval.flip=true", in("seg.json"), in("back"), k, net_of, in("back.onnx")), 0);
