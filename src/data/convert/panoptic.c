@@ -37,18 +37,18 @@ struct meaning {
 };
 
 struct panoptic {
-    struct pm_panoptic json;
+    struct pm_panoptic_json json;
     int divisor;
 };
 
-static int mean(const struct panoptic *p, const struct pm_panoptic_picture *from, const char *path,
+static int mean(const struct panoptic *p, const struct pm_panoptic_json_picture *from, const char *path,
                 struct meaning *out)
 {
     int numbers[PM_MOST_PANOPTIC_CLASSES] = { 0 };
 
     for (size_t i = 0; i < from->segments; i++) {
-        const struct pm_panoptic_segment *s = &from->segment[i];
-        const struct pm_panoptic_category *c = &p->json.category[s->label];
+        const struct pm_panoptic_json_segment *s = &from->segment[i];
+        const struct pm_panoptic_json_category *c = &p->json.category[s->label];
 
         out[i] = (struct meaning){ s->id, s->crowd && !c->thing ? IGNORE : s->label, 0 };
         if (!c->thing)
@@ -106,7 +106,7 @@ static int read_pair(void *ctx, const struct pm_pair *pair, struct pm_label *cla
                      struct pm_label *instances)
 {
     const struct panoptic *p = ctx;
-    const struct pm_panoptic_picture *from = pair->of;
+    const struct pm_panoptic_json_picture *from = pair->of;
     struct meaning *m = pm_malloc((from->segments + 1) * sizeof *m);
     struct pm_image8 im = { 0 };
     char *data = NULL;
@@ -184,12 +184,12 @@ static const char *picture_path(struct pm_arena *a, const char *folder, const ch
 struct writing {
     const struct panoptic_cfg *cfg;
     struct pm_making *m;
-    struct pm_panoptic_category *category; /* of the first split; owned */
+    struct pm_panoptic_json_category *category; /* of the first split; owned */
     int categories;
 };
 
 /* All splits count the same classes. */
-static int take_categories(struct writing *w, const struct pm_panoptic *json, const char *path)
+static int take_categories(struct writing *w, const struct pm_panoptic_json *json, const char *path)
 {
     int err = PM_OK;
 
@@ -219,7 +219,7 @@ out:
 }
 
 /* 1000 where the largest instance of the last class of things fits. */
-static int divisor_of(const struct pm_panoptic *json)
+static int divisor_of(const struct pm_panoptic_json *json)
 {
     int last = 0;
 
@@ -236,14 +236,14 @@ static int write_split(struct writing *w, struct pm_arena *a, const char *json, 
     struct panoptic p = { .divisor = 0 };
     int err = PM_OK;
 
-    PM_TRY(pm_panoptic_read(json, a, &p.json));
+    PM_TRY(pm_panoptic_json_read(json, a, &p.json));
     PM_TRY(take_categories(w, &p.json, json));
     if (!pm_is_folder(maps) || !pm_is_folder(images))
         PM_TRY(pm_fail(PM_EDATA, "%s: no such folder, which %s needs", pm_is_folder(maps) ? images : maps,
                        json));
     p.divisor = divisor_of(&p.json);
     for (size_t i = 0; i < p.json.pictures; i++) {
-        const struct pm_panoptic_picture *from = &p.json.picture[i];
+        const struct pm_panoptic_json_picture *from = &p.json.picture[i];
         const char *path = picture_path(a, images, from->file), *slash = strrchr(path, '/');
 
         pm_segmentation_add(s, path, pm_arena_printf(a, "%s/%s", maps, from->map), slash + 1);
@@ -257,7 +257,7 @@ static int write_split(struct writing *w, struct pm_arena *a, const char *json, 
     s->bad = w->cfg->bad;
     PM_TRY(pm_segmentation_split(w->m, split, s, w->cfg->num_shards));
 out:
-    pm_panoptic_free(&p.json);
+    pm_panoptic_json_free(&p.json);
     pm_segmentation_destroy(&s);
     return err;
 }

@@ -26,7 +26,7 @@ struct annotation {
 struct file {
     const char *path;
     struct pm_arena *arena;
-    struct pm_panoptic *out;
+    struct pm_panoptic_json *out;
     struct image *image; /* owned, as the next two */
     size_t images, images_room;
     struct raw *raw;
@@ -52,8 +52,8 @@ out:
 
 static int read_category(struct pm_json_reader *r, struct file *f)
 {
-    struct pm_panoptic_category c = { .id = -1 };
-    struct pm_panoptic *out = f->out;
+    struct pm_panoptic_json_category c = { .id = -1 };
+    struct pm_panoptic_json *out = f->out;
     int64_t thing = -1;
     size_t n = 0;
     int err = PM_OK;
@@ -223,8 +223,8 @@ static int compare_images(const void *x, const void *y)
 
 static int compare_segments(const void *x, const void *y)
 {
-    const uint32_t a = ((const struct pm_panoptic_segment *)x)->id;
-    const uint32_t b = ((const struct pm_panoptic_segment *)y)->id;
+    const uint32_t a = ((const struct pm_panoptic_json_segment *)x)->id;
+    const uint32_t b = ((const struct pm_panoptic_json_segment *)y)->id;
     return a < b ? -1 : a > b;
 }
 
@@ -239,7 +239,7 @@ static int label_of(const struct file *f, const struct annotation *s, const stru
 
 static int join_segments(struct file *f, const struct annotation *s)
 {
-    struct pm_panoptic_segment *to = f->out->segment + s->first;
+    struct pm_panoptic_json_segment *to = f->out->segment + s->first;
     int err = PM_OK;
 
     for (size_t i = 0; i < s->count; i++) {
@@ -247,7 +247,7 @@ static int join_segments(struct file *f, const struct annotation *s)
         const int label = label_of(f, s, raw);
 
         PM_TRY(label);
-        to[i] = (struct pm_panoptic_segment){ (uint32_t)raw->id, (uint16_t)label, raw->crowd };
+        to[i] = (struct pm_panoptic_json_segment){ (uint32_t)raw->id, (uint16_t)label, raw->crowd };
     }
     err = PM_OK;
     if (s->count)
@@ -261,7 +261,7 @@ out:
 
 static int join(struct file *f)
 {
-    struct pm_panoptic *out = f->out;
+    struct pm_panoptic_json *out = f->out;
     int err = PM_OK;
 
     qsort(f->image, f->images, sizeof *f->image, compare_images);
@@ -280,19 +280,19 @@ static int join(struct file *f)
                            s->map, s->image, f->images));
         PM_TRY(join_segments(f, s));
         PM_GROW(out->picture, out->pictures, out->pictures_room);
-        out->picture[out->pictures++] = (struct pm_panoptic_picture){
+        out->picture[out->pictures++] = (struct pm_panoptic_json_picture){
             im->file, s->map, out->segment + s->first, s->count };
     }
 out:
     return err;
 }
 
-int pm_panoptic_read(const char *path, struct pm_arena *a, struct pm_panoptic *out)
+int pm_panoptic_json_read(const char *path, struct pm_arena *a, struct pm_panoptic_json *out)
 {
     struct file f = { .path = path, .arena = a, .out = out };
     int err = PM_OK;
 
-    *out = (struct pm_panoptic){ 0 };
+    *out = (struct pm_panoptic_json){ 0 };
     PM_TRY(read_all(&f));
     PM_TRY(join(&f));
 out:
@@ -300,14 +300,14 @@ out:
     pm_free(f.raw);
     pm_free(f.annotation);
     if (err < 0)
-        pm_panoptic_free(out);
+        pm_panoptic_json_free(out);
     return err;
 }
 
-void pm_panoptic_free(struct pm_panoptic *p)
+void pm_panoptic_json_free(struct pm_panoptic_json *p)
 {
     pm_free(p->category);
     pm_free(p->picture);
     pm_free(p->segment);
-    *p = (struct pm_panoptic){ 0 };
+    *p = (struct pm_panoptic_json){ 0 };
 }
