@@ -87,6 +87,15 @@ struct pm_sampler {
     bool train;
 };
 
+/* Examples of a training batch to look at: arrays of all of them. */
+struct pm_shown {
+    int count;
+    const void *field[PM_MAX_FIELDS];    /* those of fields() but the pictures' */
+    const float *head[PM_MAX_OUTPUTS];   /* logits, then the further heads: centres, offsets, edges,
+                                          * such as the net has; NULL: could not be had */
+    struct pm_shape shape[PM_MAX_OUTPUTS]; /* of one example's */
+};
+
 /* Examples of an evaluation that a report shows. */
 enum { PM_MAX_SAMPLES = 24 };
 
@@ -137,11 +146,10 @@ struct pm_task_row {
     int (*score_sample)(const struct pm_score *m, int i, const uint8_t *record, size_t size,
                         const char *where, struct cJSON *object,
                         struct pm_picture pictures[PM_MAX_PICTURES]);
-    /* Of an example of a training batch, for TensorBoard: its label (of fields[1]) and what its logits,
-     * a picture's of this shape, say, into pictures (zeroed), called as the ends of tags. NULL: there is
-     * nothing to see. */
-    void (*paint)(const struct pm_setup *s, const void *label, const float *logits,
-                  struct pm_shape shape, struct pm_picture pictures[PM_MAX_PICTURES]);
+    /* Of example i of those that TensorBoard shows: its labels and what the heads say into pictures
+     * (zeroed), called as the ends of tags. NULL: there is nothing to see. */
+    void (*paint)(const struct pm_setup *s, const struct pm_shown *shown, int i,
+                  struct pm_picture pictures[PM_MAX_PICTURES]);
     /* One picture's prediction, outputs being those for PREDICT, as JSON (classification: label, name,
      * probability, top 5), and drawn into pictures (zeroed; NULL: not wanted), each called as the end of
      * its file's name is to be. picture: as it is in its file, in colour; without pixels where nothing

@@ -146,8 +146,8 @@ int pm_segmentation_score_samples(const struct pm_score *m, uint64_t records[PM_
 int pm_segmentation_score_sample(const struct pm_score *m, int i, const uint8_t *record, size_t size,
                                  const char *where, struct cJSON *object,
                                  struct pm_picture pictures[PM_MAX_PICTURES]);
-void pm_segmentation_summary(const struct pm_setup *s, const void *label, const float *logits,
-                             struct pm_shape shape, struct pm_picture pictures[PM_MAX_PICTURES]);
+void pm_segmentation_summary(const struct pm_setup *s, const struct pm_shown *shown, int i,
+                             struct pm_picture pictures[PM_MAX_PICTURES]);
 int pm_segmentation_present(const struct pm_setup *s, const void *const *outputs,
                             const struct pm_image8 *picture, struct cJSON *object,
                             struct pm_picture pictures[PM_MAX_PICTURES]);

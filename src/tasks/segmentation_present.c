@@ -145,39 +145,3 @@ out:
     pm_free(classes);
     return err;
 }
-
-/* ---- summaries --------------------------------------------------------------------------- */
-
-/* As DeepLab's: grey, so far apart as classes can be. */
-static uint8_t grey_of(const struct pm_setup *s, int label)
-{
-    const int apart = s->num_classes < 255 ? 255 / s->num_classes : 1;
-
-    return (uint8_t)(label >= 0 && label < s->num_classes && label * apart < 255 ? label * apart : 255);
-}
-
-void pm_segmentation_summary(const struct pm_setup *s, const void *label, const float *logits,
-                             struct pm_shape shape, struct pm_picture pictures[PM_MAX_PICTURES])
-{
-    const int32_t *labels = label;
-    const int height = s->pixels.label_height, width = s->pixels.label_width, k = s->num_classes;
-    const size_t count = (size_t)height * (size_t)width;
-    const size_t logit_count = (size_t)shape.dim[0] * (size_t)shape.dim[1];
-
-    pictures[0].what = "label";
-    pictures[0].image = (struct pm_image8){ height, width, 1, pm_malloc(count) };
-    for (size_t i = 0; i < count; i++)
-        pictures[0].image.pixels[i] = grey_of(s, labels[i]);
-    if (!logits)
-        return;
-    pictures[1].what = "semantic";
-    pictures[1].image = (struct pm_image8){ shape.dim[0], shape.dim[1], 1, pm_malloc(logit_count) };
-    for (size_t i = 0; i < logit_count; i++) {
-        const float *z = logits + i * (size_t)k;
-        int best = 0;
-
-        for (int c = 1; c < k; c++)
-            best = z[c] > z[best] ? c : best;
-        pictures[1].image.pixels[i] = grey_of(s, best);
-    }
-}

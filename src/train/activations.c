@@ -40,7 +40,7 @@ static void clear_inputs(struct pm_activations *a, const struct pm_setup *setup,
                (size_t)batch * pm_shape_count(fields[i].shape) * pm_type_size(fields[i].type));
 }
 
-int pm_activations_create(struct pm_experiment *e, int batch, bool logits, struct pm_device *d,
+int pm_activations_create(struct pm_experiment *e, int batch, bool heads, struct pm_device *d,
                           struct pm_variables *v, struct pm_activations **out)
 {
     struct pm_activations *a = pm_calloc(1, sizeof *a);
@@ -50,9 +50,9 @@ int pm_activations_create(struct pm_experiment *e, int batch, bool logits, struc
     PM_TRY(pm_experiment_net(e, batch, PM_USE_TRAIN, &a->net, &outputs));
     a->names = pm_calloc((size_t)a->net->count + 1, sizeof *a->names);
     a->list = pm_calloc((size_t)a->net->count + 1, sizeof *a->list);
-    if (logits)
-        a->names[n++] = outputs.node[0];
-    for (int i = 0; i < a->net->count && !logits; i++)
+    for (int i = 0; i < outputs.count && heads; i++)
+        a->names[n++] = outputs.node[i];
+    for (int i = 0; i < a->net->count && !heads; i++)
         if (is_end_point(a->net, a->net->nodes[i]))
             a->names[n++] = a->net->nodes[i]->name;
     PM_TRY(pm_plan_create(a->net, d, v, &(struct pm_plan_options){

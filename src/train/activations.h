@@ -15,8 +15,9 @@ struct pm_named_floats {
 };
 
 struct pm_activations;
-/* batch: pictures of the training size. v: values on d, borrowed. logits: the list has these alone. */
-int pm_activations_create(struct pm_experiment *e, int batch, bool logits, struct pm_device *d,
+/* batch: pictures of the training size. v: values on d, borrowed. heads: the list has these alone, the
+ * logits first. */
+int pm_activations_create(struct pm_experiment *e, int batch, bool heads, struct pm_device *d,
                           struct pm_variables *v, struct pm_activations **out);
 void pm_activations_destroy(struct pm_activations **a);
 /* The list, one entry a layer in the net's order, is good until the next run. A layer that batch

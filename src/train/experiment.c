@@ -467,6 +467,18 @@ out:
     return err;
 }
 
+/* As struct pm_shown has them. */
+static struct pm_outputs outputs_of(const struct pm_heads *heads)
+{
+    const struct pm_node *const further[] = { heads->center, heads->offset, heads->edge };
+    struct pm_outputs out = { .node = { heads->logits->name }, .count = 1 };
+
+    for (size_t i = 0; i < PM_COUNT(further); i++)
+        if (further[i])
+            out.node[out.count++] = further[i]->name;
+    return out;
+}
+
 int pm_experiment_net(struct pm_experiment *e, int batch, enum pm_use use, struct pm_net **out,
                       struct pm_outputs *outputs)
 {
@@ -482,7 +494,7 @@ int pm_experiment_net(struct pm_experiment *e, int batch, enum pm_use use, struc
     struct pm_node *images = add_input(net, &fields[0], batch);
     if (use == PM_USE_HEADS || use == PM_USE_TRAIN || !e->task->add_outputs) {
         PM_TRY(build_heads(e, net, images, &heads));
-        made = (struct pm_outputs){ .node = { heads.logits->name }, .count = 1 };
+        made = outputs_of(&heads);
     } else {
         PM_TRY(e->task->add_outputs(net, images, &maker, &e->setup, use, &made));
     }

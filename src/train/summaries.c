@@ -21,10 +21,10 @@ struct pm_summaries {
     uint64_t *records;                /* [kept]: which of the data they are */
     struct pm_activations *activations; /* owned; made at the first summary */
     bool no_activations;              /* not wanted, or there is no room for them */
-    char *labels;                     /* [kept] of the batch's, of a task that paints them */
-    size_t label_bytes;
-    struct pm_activations *logits;    /* owned; made at the first summary */
-    bool no_logits;
+    struct pm_field fields[PM_MAX_FIELDS]; /* of a task that paints them; the first is the pictures' */
+    char *labels[PM_MAX_FIELDS];      /* [kept] of the batch's; NULL: are not kept */
+    struct pm_activations *heads;     /* owned; made at the first summary */
+    bool no_heads;
 };
 
 /* ---- files ------------------------------------------------------------------------------ */
@@ -65,14 +65,17 @@ static size_t shown(const struct pm_summaries *s)
     return most < s->kept ? most : s->kept;
 }
 
+static size_t bytes_of(const struct pm_field *f)
+{
+    return pm_shape_count(f->shape) * pm_type_size(f->type);
+}
+
 static void keep_labels(struct pm_summaries *s)
 {
-    struct pm_field fields[PM_MAX_FIELDS];
+    const int count = s->e->task->fields(&s->e->setup, true, s->fields);
 
-    if (s->e->task->fields(&s->e->setup, true, fields) < 2)
-        return;
-    s->label_bytes = pm_shape_count(fields[1].shape) * pm_type_size(fields[1].type);
-    s->labels = pm_calloc(s->kept + 1, s->label_bytes);
+    for (int i = 1; i < count; i++)
+        s->labels[i] = pm_calloc(s->kept + 1, bytes_of(&s->fields[i]));
 }
 
 struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step)
@@ -113,7 +116,8 @@ void pm_summaries_close(struct pm_summaries **summaries, uint64_t step)
     pm_events_close(&s->eval);
     pm_free(s->pictures);
     pm_free(s->records);
-    pm_free(s->labels);
+    for (int i = 0; i < PM_MAX_FIELDS; i++)
+        pm_free(s->labels[i]);
     pm_free(s);
     *summaries = NULL;
 }
@@ -123,7 +127,7 @@ void pm_summaries_leave(struct pm_summaries *s)
     if (!s)
         return;
     pm_activations_destroy(&s->activations);
-    pm_activations_destroy(&s->logits);
+    pm_activations_destroy(&s->heads);
 }
 
 /* ---- scalars ---------------------------------------------------------------------------- */
@@ -368,8 +372,9 @@ void pm_summaries_batch(struct pm_summaries *s, const struct pm_batch *batch)
 {
     memcpy(s->pictures, batch->field[0], s->kept * s->picture_floats * sizeof *s->pictures);
     memcpy(s->records, batch->record, s->kept * sizeof *s->records);
-    if (s->labels)
-        memcpy(s->labels, batch->field[1], s->kept * s->label_bytes);
+    for (int i = 0; i < PM_MAX_FIELDS; i++)
+        if (s->labels[i])
+            memcpy(s->labels[i], batch->field[i], s->kept * bytes_of(&s->fields[i]));
 }
 
 static int add_picture(struct pm_summaries *s, const char *name, size_t i,
@@ -439,40 +444,55 @@ out:
     return err;
 }
 
-/* Labels, and what the net says of the pictures now. */
+/* What the net says of the pictures now. */
+static int run_heads(struct pm_summaries *s, struct pm_device *device, struct pm_variables *variables,
+                     struct pm_shown *out)
+{
+    const struct pm_named_floats *list = NULL;
+    int count = 0, err = PM_OK;
+
+    if (!s->heads && !s->no_heads) {
+        err = pm_activations_create(s->e, out->count, true, device, variables, &s->heads);
+        if (err == PM_ELOST)
+            return err;
+        s->no_heads = err < 0;
+        if (err < 0)
+            PM_WARN("events", "run.summary_images: %s; going on without predictions", pm_error_text());
+        err = PM_OK;
+    }
+    if (s->heads)
+        PM_TRY(pm_activations_run(s->heads, s->pictures, &list, &count));
+    for (int i = 0; i < count && i < PM_MAX_OUTPUTS; i++) {
+        const struct pm_shape all = list[i].shape;
+
+        out->head[i] = list[i].v;
+        out->shape[i] = PM_SHAPE3(all.dim[1], all.dim[2], all.dim[3]);
+    }
+out:
+    return err;
+}
+
+/* Labels and predictions. */
 static int add_painted(struct pm_summaries *s, struct pm_device *device,
                        struct pm_variables *variables)
 {
-    const size_t count = shown(s);
-    const struct pm_named_floats *list = NULL;
-    struct pm_shape shape = { 0 };
-    int outputs = 0, err = PM_OK;
+    struct pm_shown all = { .count = (int)shown(s) };
+    int err = PM_OK;
 
-    if (!s->labels || count == 0)
+    if (!s->labels[1] || all.count == 0)
         return PM_OK;
-    if (!s->logits && !s->no_logits) {
-        err = pm_activations_create(s->e, (int)count, true, device, variables, &s->logits);
-        if (err == PM_ELOST)
-            return err;
-        s->no_logits = err < 0;
-        if (err < 0)
-            PM_WARN("events", "run.summary_images: %s; going on without predictions", pm_error_text());
-    }
-    if (s->logits)
-        PM_TRY(pm_activations_run(s->logits, s->pictures, &list, &outputs));
-    if (outputs > 0)
-        shape = PM_SHAPE3(list[0].shape.dim[1], list[0].shape.dim[2], list[0].shape.dim[3]);
-    for (size_t i = 0; i < count; i++) {
+    for (int i = 0; i < PM_MAX_FIELDS; i++)
+        all.field[i] = s->labels[i];
+    PM_TRY(run_heads(s, device, variables, &all));
+    for (int i = 0; i < all.count; i++) {
         struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
 
-        s->e->task->paint(&s->e->setup, s->labels + i * s->label_bytes,
-                          outputs > 0 ? list[0].v + i * pm_shape_count(shape) : NULL, shape, pictures);
+        s->e->task->paint(&s->e->setup, &all, i, pictures);
         for (int k = 0; k < PM_MAX_PICTURES && pictures[k].what; k++) {
-            warn(s, add_picture(s, pictures[k].what, i, &pictures[k].image));
+            warn(s, add_picture(s, pictures[k].what, (size_t)i, &pictures[k].image));
             pm_image_free(&pictures[k].image);
         }
     }
-    err = PM_OK;
 out:
     return err;
 }

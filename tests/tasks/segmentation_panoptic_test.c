@@ -173,9 +173,64 @@ static void predictions(void **state)
     pm_arena_destroy(&a);
 }
 
+static const struct pm_image8 *find(const struct pm_picture *pictures, const char *what)
+{
+    for (int k = 0; k < PM_MAX_PICTURES && pictures[k].what; k++)
+        if (strcmp(pictures[k].what, what) == 0)
+            return &pictures[k].image;
+    fail_msg("there is no picture %s", what);
+    return NULL;
+}
+
+/* Two examples, of which the second has the largest values; heads of 1 x 2 pixels. */
+static void summaries(void **state)
+{
+    static int32_t labels[2 * COUNT];
+    static float center[2 * COUNT], offset[4 * COUNT];
+    static const float logits[] = { 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0 };
+    static const float heat[] = { 0.25f, -1, 0.5f, NAN }, away[] = { -4, 2, 0, 1, 8, 0, 0, -8 };
+    const struct pm_shown shown = {
+        .count = 2, .field = { NULL, labels, center, NULL, offset },
+        .head = { logits, heat, away },
+        .shape = { PM_SHAPE3(1, 2, 3), PM_SHAPE3(1, 2, 1), PM_SHAPE3(1, 2, 2) },
+    };
+    struct pm_arena *a = pm_arena_create();
+    struct pm_setup s = setup_of(a);
+
+    (void)state;
+    center[3] = 0.5f, center[COUNT + 3] = 1;
+    offset[2] = 10, offset[2 * COUNT + 3] = -20;
+    for (int seed4 = 0; seed4 < 2; seed4++) {
+        struct pm_picture pictures[PM_MAX_PICTURES] = { { 0 } };
+        const struct pm_image8 *im;
+
+        s.pixels.instance.mode = seed4 ? PM_INSTANCE_SEED4 : PM_INSTANCE_REFERENCE;
+        task()->paint(&s, &shown, 0, pictures);
+        im = find(pictures, "semantic");
+        assert_int_equal(im->pixels[0], 85); /* the step of 3 classes */
+        assert_int_equal(im->pixels[1], 170);
+        im = find(pictures, "label_instance_center");
+        assert_int_equal(im->pixels[3], 127);
+        im = find(pictures, "instance_center");
+        assert_int_equal(im->pixels[0], 127);
+        assert_int_equal(im->pixels[1], 0);
+        im = find(pictures, "label_offset"); /* pixel 1: y 10 of 20, green; of lengths 10 of 10 */
+        assert_int_equal(im->pixels[3 + 1], seed4 ? 255 : 128 + 63);
+        assert_int_equal(im->pixels[3], seed4 ? 0 : 128);
+        im = find(pictures, "instance_offset"); /* pixel 0: y -4, x 2 of 8; of lengths x 2 of 2 */
+        assert_int_equal(im->pixels[1], seed4 ? 0 : 64);
+        assert_int_equal(im->pixels[0], seed4 ? 255 : 159);
+        assert_int_equal(im->pixels[2], seed4 ? 0 : 128);
+        for (int k = 0; k < PM_MAX_PICTURES; k++)
+            pm_image_free(&pictures[k].image);
+    }
+    pm_arena_destroy(&a);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(scores), cmocka_unit_test(predictions) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(scores), cmocka_unit_test(predictions),
+                                        cmocka_unit_test(summaries) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
