@@ -98,6 +98,7 @@ struct pm_config_loss {
     float top_k_percent;        /* share of the pixels, those with the largest losses, that count */
     int hard_mining_steps;      /* until it is that, falling from 1 */
     float center_weight, offset_weight; /* of instances: NAN = the mode's */
+    bool matting;               /* segmentation: labels are degrees of foreground */
     float edge_weight;          /* of edges; the classes' loss has 1 - edge_weight, where there are edges */
 };
 

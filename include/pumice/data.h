@@ -115,6 +115,8 @@ struct pm_label {
 int pm_label_decode(const void *data, size_t size, size_t max_pixels, const char *where,
                     struct pm_label *out);
 void pm_label_free(struct pm_label *l);
+/* Bits of a number in such a PNG: 1, 2, 4, 8 or 16. data: one that pm_label_decode took. */
+int pm_label_bits(const void *data);
 /* Where the first value is that is no class, 0..classes - 1, nor ignore (-1: none is); the values' number
  * where there is none. */
 size_t pm_label_stray(const struct pm_label *l, int classes, int ignore);
@@ -223,7 +225,7 @@ struct pm_field {
     const char *name; /* net's input: "images", "labels", "weights" */
     enum pm_type type;
     struct pm_shape shape; /* of one example; rank 0 = scalar */
-    int absent;            /* I32: its value where a batch has no example; else 0 */
+    int absent;            /* the bits of its elements where a batch has no example; I32: the value */
 };
 enum { PM_MAX_FIELDS = 8 };
 struct pm_batch {

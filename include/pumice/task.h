@@ -34,6 +34,7 @@ struct pm_pixels_setup {
     int colormap;                     /* enum pm_colormap */
     bool save_raw;                    /* predict writes class numbers, too */
     struct pm_instance_setup instance; /* .on is settled by the net */
+    bool matting;                     /* labels are degrees of foreground, PM_F32; padding is -1 */
     int edge_classes;                 /* of the net's output of edges, 0: it has none; by the net */
     const char *train_classes;        /* node of the training net that says each pixel's class, I32 as the
                                        * labels are; NULL: there is none */

@@ -95,6 +95,9 @@ static const struct pm_opt loss[] = {
              "segmentation: weight of the loss of instances' centres; null = 200, of seed4 1"),
     PM_FLOAT(pm_config_loss, offset_weight, NAN, 0, 1e6,
              "segmentation: weight of the loss of the offsets to them; null = 0.01, of seed4 1"),
+    PM_BOOL(pm_config_loss, matting, false,
+            "segmentation: maps hold degrees of foreground, 0 to 255 or of 16 bits to 65535, in place of classes, "
+            "of which there are two"),
     PM_FLOAT(pm_config_loss, edge_weight, 0.2, 0, 1,
              "segmentation: with model.edge_classes, weight of the edges' loss; that of the classes has what "
              "is left of 1"),

@@ -162,6 +162,12 @@ out:
     return err;
 }
 
+/* The header follows the signature: length, "IHDR", width, height, bits. */
+int pm_label_bits(const void *data)
+{
+    return ((const uint8_t *)data)[24];
+}
+
 void pm_label_free(struct pm_label *l)
 {
     pm_free(l->values);

@@ -6,7 +6,7 @@
  *
  * The net's logits [n, h, w, classes] are enlarged to the labels' size, bilinearly with their corners
  * aligned; the loss is the cross entropy of each pixel, of the merged logits and of each scale's where a
- * net has an image pyramid. loss.upsample_logits=false takes it at the logits' size: labels are whole
+ * net has an image pyramid; or labels are degrees of foreground (segmentation_matting.c). loss.upsample_logits=false takes it at the logits' size: labels are whole
  * numbers that only the loader's threads handle, so these bring the maps down, by nearest elements.
  *
  * In evaluation the class is the largest of the logits, the lowest class among equals. With several
@@ -64,7 +64,7 @@ static int check(const struct pm_setup *s)
     if (s->pixels.save_raw && s->num_classes > 256)
         return pm_fail(PM_ECONFIG, "eval.save_raw: pictures of 8 bits cannot hold %d classes",
                        s->num_classes);
-    return PM_OK;
+    return pm_segmentation_matting_check(s);
 }
 
 static int fields(const struct pm_setup *s, bool train, struct pm_field out[PM_MAX_FIELDS])
@@ -77,6 +77,8 @@ static int fields(const struct pm_setup *s, bool train, struct pm_field out[PM_M
                                  s->pixels.ignore_label };
     if (train)
         out[1].shape = PM_SHAPE2(s->pixels.label_height, s->pixels.label_width);
+    if (s->pixels.matting)
+        out[1].type = PM_F32, out[1].absent = pm_segmentation_matting_absent();
     err = 2 + pm_segmentation_instance_fields(s, train, out + 2);
     if (s->pixels.edge_classes) {
         const int k = pm_segmentation_edge_field(s, train);
@@ -102,6 +104,10 @@ int pm_segmentation_label(const struct pm_example *e, const struct pm_setup *s, 
     if (found == 0 || size == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: has no %s", where, key));
     PM_TRY(pm_record_damage(pm_label_decode(data, size, 0, where, out)));
+    if (s->pixels.matting) {
+        pm_segmentation_degrees(out, pm_label_bits(data));
+        goto out;
+    }
     const size_t width = (size_t)out->width;
     const size_t i = pm_label_stray(out, s->num_classes, s->pixels.ignore_label);
     if (i < (size_t)out->height * width)
@@ -136,6 +142,23 @@ static int make_map(const struct pm_sampler *sampler, const struct pm_label *lab
                                    columns, out);
         pm_free(whole);
     }
+    return err;
+}
+
+static int make_degrees(const struct pm_sampler *sampler, const struct pm_label *label,
+                        const struct pm_image8 *im, const struct pm_draws *draws, const char *where,
+                        float *out)
+{
+    const struct pm_pixels_setup *s = &sampler->setup->pixels;
+    const size_t count = sampler->train ? (size_t)s->label_height * (size_t)s->label_width
+                                        : (size_t)sampler->setup->eval_height *
+                                              (size_t)sampler->setup->eval_width;
+    int32_t *map = pm_malloc(count * sizeof *map);
+    const int err = make_map(sampler, label, im, draws, -1, where, map);
+
+    if (err == PM_OK)
+        pm_segmentation_matting_field(map, count, out);
+    pm_free(map);
     return err;
 }
 
@@ -185,7 +208,10 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
                                    sampler->train ? s->height : s->eval_height,
                                    sampler->train ? s->width : s->eval_width, s->channels, out[0],
                                    where));
-    PM_TRY(make_map(sampler, &label, &im, &draws, s->pixels.ignore_label, where, out[1]));
+    if (s->pixels.matting)
+        PM_TRY(make_degrees(sampler, &label, &im, &draws, where, out[1]));
+    else
+        PM_TRY(make_map(sampler, &label, &im, &draws, s->pixels.ignore_label, where, out[1]));
     if (s->pixels.instance.on)
         PM_TRY(pm_segmentation_make_instances(sampler, &instances, &im, &draws, where, out[1], out + 2));
     PM_TRY(make_edges(sampler, &label, &im, &draws, where, out));
@@ -263,6 +289,7 @@ static int settle(struct pm_setup *s, const struct pm_net_maker *maker)
     PM_TRY(maker->heads(maker->ctx, net, images, &heads));
     s->pixels.instance.on = heads.center && heads.offset;
     s->pixels.edge_classes = heads.edge ? heads.edge->out_shape.dim[3] : 0;
+    PM_TRY(pm_segmentation_matting_heads(s));
     if (s->pixels.instance.on)
         PM_TRY(check_instances(s));
     if (s->pixels.upsample_logits)
@@ -303,6 +330,10 @@ static void add_loss(struct pm_net *net, const char *name, struct pm_node *logit
 
     snprintf(enlarged, sizeof enlarged, "%s_logits", name);
     logits = pm_segmentation_resized(net, enlarged, logits, size.dim[1], size.dim[2], "bilinear");
+    if (s->pixels.matting) {
+        pm_segmentation_matting_loss(net, name, logits, labels, s->pixels.loss);
+        return;
+    }
     add_options(s, &options);
     weights = pm_segmentation_pixel_weights(net, s);
     pm_net_add_many(net, name, (struct pm_node *[]){ logits, labels, weights }, weights ? 3 : 2,
@@ -464,7 +495,12 @@ static void add_loss_of_looks(const struct seeing *v, struct pm_node *x, int cou
         x = pm_net_add(net, own(net, "mean"), x, "affine scale=%.9g shift=1e-30", 1.0 / count);
         x = pm_net_add(net, own(net, "log"), x, "log");
     }
-    labels = pm_net_input(net, "labels", PM_SHAPE3(size.dim[0], v->height, v->width), PM_I32);
+    labels = pm_net_input(net, "labels", PM_SHAPE3(size.dim[0], v->height, v->width),
+                          v->setup->pixels.matting ? PM_F32 : PM_I32);
+    if (v->setup->pixels.matting) {
+        pm_segmentation_matting_loss(net, "loss", x, labels, NULL);
+        return;
+    }
     pm_net_add_many(net, "loss", (struct pm_node *[]){ x, labels }, 2,
                     "softmax_cross_entropy ignore_label=%d", v->setup->pixels.ignore_label);
 }

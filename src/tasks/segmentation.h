@@ -105,6 +105,18 @@ struct pm_class_map {
     const int32_t *classes;
 };
 
+/* segmentation_matting.c, of setup->pixels.matting. Whether the config allows it, and then the net's
+ * heads; a map's numbers of so many bits as degrees of 0..65535; a framed map, -1 its padding, as the
+ * field; that of an example that is absent; classes of degrees, -1 where they are ignored; the loss. */
+int pm_segmentation_matting_check(const struct pm_setup *s);
+int pm_segmentation_matting_heads(const struct pm_setup *s);
+void pm_segmentation_degrees(struct pm_label *l, int bits);
+void pm_segmentation_matting_field(const int32_t *map, size_t count, float *out);
+int32_t pm_segmentation_matting_absent(void);
+void pm_segmentation_matting_classes(const float *degrees, size_t count, int32_t *out);
+void pm_segmentation_matting_loss(struct pm_net *net, const char *name, struct pm_node *logits,
+                                  struct pm_node *labels, const struct pm_config_loss *c);
+
 /* segmentation_edges.c. The edge field's place among the fields, its shape and type being those of the
  * labels; the map of its classes, freed with pm_label_free; what training adds for it. */
 int pm_segmentation_edge_field(const struct pm_setup *s, bool train);

@@ -167,10 +167,15 @@ static void add_edges(struct pm_score *m, const struct pm_batch *batch, const vo
 int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
                               const void *const *outputs, double loss)
 {
-    const size_t pixels = (size_t)m->height * (size_t)m->width;
+    const size_t pixels = (size_t)m->height * (size_t)m->width, all = pixels * (size_t)batch->valid;
     const int32_t *labels = batch->field[1], *classes = outputs[0];
+    int32_t *halves = m->setup->pixels.matting ? pm_malloc((all + 1) * sizeof *halves) : NULL;
     uint64_t count = 0;
 
+    if (halves) {
+        pm_segmentation_matting_classes(batch->field[1], all, halves);
+        labels = halves;
+    }
     for (int i = 0; i < batch->valid; i++) {
         struct pm_segment_map said = { 0 };
 
@@ -185,6 +190,7 @@ int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
     }
     add_edges(m, batch, outputs);
     m->loss += count ? loss * (double)count : 0;
+    pm_free(halves);
     return PM_OK;
 }
 
@@ -311,7 +317,7 @@ static int paint_labels(const struct pm_setup *s, const uint8_t *record, size_t 
     const size_t count = (size_t)label.height * (size_t)label.width;
     map = pm_malloc(count * sizeof *map);
     for (size_t i = 0; i < count; i++)
-        map[i] = label.values[i];
+        map[i] = s->pixels.matting ? label.values[i] > UINT16_MAX / 2 : label.values[i];
     classes->what = "label";
     pm_segmentation_paint(s, map, label.height, label.width, &classes->image);
     if (!instances)

@@ -1,11 +1,13 @@
 /* segmentation_summary: pictures of training for TensorBoard, with the tags of DeepLab and its fork for
- * instances: label, semantic, label_instance_center, instance_center, label_offset, instance_offset.
+ * instances: label, semantic, label_instance_center, instance_center, label_offset, instance_offset; and
+ * of edges label_edge, edge.
  *
  * Classes are grey, as far apart as they can be. Heat is divided by the largest of all examples that are
  * shown, times 255, what is below 0 black; nothing above 0 is all black. Of offsets x is red and y green:
  * signed, 128 + 127 v / max|v|, in the reference mode, blue 128; in seed4, whose offsets are lengths,
  * 255 v / max v by channel, cut to 0..255, blue 0, as the fork meant it (it wraps predictions below 0,
- * and shows every label of 1 or more as 255). The maximum is that of all examples shown. */
+ * and shows every label of 1 or more as 255). The maximum is that of all examples shown. Edges are white,
+ * bands beside them darker; degrees of foreground as grey as they are. */
 #include "tasks/segmentation.h"
 
 #include <math.h>
@@ -30,13 +32,28 @@ static struct pm_image8 *new_picture(struct pm_picture **next, const char *what,
 
 /* ---- classes ----------------------------------------------------------------------------- */
 
-static void paint_label(const struct pm_setup *s, const int32_t *labels, struct pm_picture **next)
+/* labels: floats where they are degrees. */
+static void paint_label(const struct pm_setup *s, const void *labels, struct pm_picture **next)
 {
     const int height = s->pixels.label_height, width = s->pixels.label_width;
     struct pm_image8 *im = new_picture(next, "label", height, width, 1);
 
-    for (int i = 0; i < height * width; i++)
-        im->pixels[i] = grey_of(s, labels[i]);
+    for (int i = 0; i < height * width; i++) {
+        const float degree = s->pixels.matting ? ((const float *)labels)[i] : 0;
+
+        im->pixels[i] = s->pixels.matting ? (uint8_t)(degree > 0 ? 255 * degree + 0.5f : 0)
+                                          : grey_of(s, ((const int32_t *)labels)[i]);
+    }
+}
+
+/* The largest of k. */
+static int class_of(const float *z, int k)
+{
+    int best = 0;
+
+    for (int c = 1; c < k; c++)
+        best = z[c] > z[best] ? c : best;
+    return best;
 }
 
 static void paint_classes(const struct pm_setup *s, const float *logits, struct pm_shape shape,
@@ -45,14 +62,39 @@ static void paint_classes(const struct pm_setup *s, const float *logits, struct 
     struct pm_image8 *im = new_picture(next, "semantic", shape.dim[0], shape.dim[1], 1);
     const int k = s->num_classes;
 
-    for (int i = 0; i < shape.dim[0] * shape.dim[1]; i++) {
-        const float *z = logits + (size_t)i * (size_t)k;
-        int best = 0;
+    for (int i = 0; i < shape.dim[0] * shape.dim[1]; i++)
+        im->pixels[i] = grey_of(s, class_of(logits + (size_t)i * (size_t)k, k));
+}
 
-        for (int c = 1; c < k; c++)
-            best = z[c] > z[best] ? c : best;
-        im->pixels[i] = grey_of(s, best);
-    }
+/* ---- edges ------------------------------------------------------------------------------- */
+
+/* What is ignored is black, as what is no edge. */
+static uint8_t grey_of_edge(const struct pm_setup *s, int edge)
+{
+    const int last = s->pixels.edge_classes - 1;
+
+    return (uint8_t)(edge < last ? 255 * (last - edge) / last : 0);
+}
+
+/* Edges are the last of the fields and of the heads. */
+static void paint_edges(const struct pm_setup *s, const struct pm_shown *shown, int i,
+                        struct pm_picture **next)
+{
+    const int height = s->pixels.label_height, width = s->pixels.label_width;
+    const int32_t *labels = shown->field[pm_segmentation_edge_field(s, true)];
+    const int head = s->pixels.instance.on ? 3 : 1, k = s->pixels.edge_classes;
+    struct pm_image8 *im = new_picture(next, "label_edge", height, width, 1);
+
+    labels += (size_t)i * (size_t)height * (size_t)width;
+    for (int p = 0; p < height * width; p++)
+        im->pixels[p] = grey_of_edge(s, labels[p]);
+    if (!shown->head[head])
+        return;
+    const struct pm_shape shape = shown->shape[head];
+    const float *z = shown->head[head] + (size_t)i * pm_shape_count(shape);
+    im = new_picture(next, "edge", shape.dim[0], shape.dim[1], 1);
+    for (int p = 0; p < shape.dim[0] * shape.dim[1]; p++)
+        im->pixels[p] = grey_of_edge(s, class_of(z + (size_t)p * (size_t)k, k));
 }
 
 /* ---- instances --------------------------------------------------------------------------- */
@@ -125,10 +167,12 @@ void pm_segmentation_summary(const struct pm_setup *s, const struct pm_shown *sh
     const size_t pixels = (size_t)s->pixels.label_height * (size_t)s->pixels.label_width;
     struct pm_picture *next = pictures;
 
-    paint_label(s, (const int32_t *)shown->field[1] + (size_t)i * pixels, &next);
+    paint_label(s, (const int32_t *)shown->field[1] + (size_t)i * pixels, &next); /* or floats */
     if (shown->head[0])
         paint_classes(s, shown->head[0] + (size_t)i * pm_shape_count(shown->shape[0]), shown->shape[0],
                       &next);
     if (s->pixels.instance.on)
         paint_instances(s, shown, i, &next);
+    if (s->pixels.edge_classes)
+        paint_edges(s, shown, i, &next);
 }

@@ -262,8 +262,10 @@ static void resolve_pixels(struct pm_experiment *e, const struct pm_dataset_info
             colormap = i;
     s->pixels = (struct pm_pixels_setup){
         .ignore_label = c->data.ignore_label > -2 ? c->data.ignore_label
+                        : c->loss.matting         ? -1
                         : d->ignore_label >= 0    ? d->ignore_label
                                                   : 255,
+        .matting = e->task->maps && c->loss.matting,
         .label_height = s->height, .label_width = s->width,
         .upsample_logits = c->loss.upsample_logits, .loss = &c->loss,
         .predict_upsampled = c->model.predict_upsampled, .scales = c->eval.scales,
@@ -276,7 +278,7 @@ static void resolve_pixels(struct pm_experiment *e, const struct pm_dataset_info
                       .things = c->data.thing_classes.count ? c->data.thing_classes
                                                             : d->thing_classes },
         .edge_width = c->data.edge_width,
-        .train_classes = e->task->maps && c->run.train_metrics ? "train_classes" : NULL,
+        .train_classes = e->task->maps && c->run.train_metrics && !c->loss.matting ? "train_classes" : NULL,
     };
 }
 

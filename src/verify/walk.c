@@ -77,7 +77,7 @@ static void fill_input(const struct walk *w, const struct pm_value *x, void *dat
     }
     for (size_t i = 0; i < pm_shape_count(x->shape); i++)
         if (x->type == PM_F32)
-            ((float *)data)[i] = between(&r, -1, 1);
+            ((float *)data)[i] = between(&r, strcmp(x->name, "labels") == 0 ? 0 : -1, 1); /* degrees */
         else if (x->type == PM_U8)
             ((uint8_t *)data)[i] = (uint8_t)pm_rng_int(&r, 0, last < 255 ? last : 255);
         else
