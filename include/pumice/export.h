@@ -38,6 +38,8 @@ struct pm_export_options {
      * is what the net takes, float32 [n, c, h, w]. */
     const struct pm_export_pixels *pixels;
     const struct pm_export_frame *frame; /* NULL: pictures of the input's size */
+    unsigned lengths; /* a bit for each output, the logits' first, whose two channels are rows and columns
+                       * of the input: NAME has those of the picture */
     const char *input; /* its name; NULL: the input node's */
     /* Values of a variable of the net, when they are written. */
     int (*read)(void *ctx, const struct pm_variable *v, float *data);

@@ -75,6 +75,7 @@ enum { PM_MAX_OUTPUTS = 12 };
 struct pm_outputs {
     const char *node[PM_MAX_OUTPUTS + 1]; /* NULL-terminated */
     int count;
+    unsigned lengths; /* a bit for each whose two channels are rows and columns of the input */
 };
 /* Builds the config's net over these images: again for others, under another net->pass. */
 struct pm_net_maker {

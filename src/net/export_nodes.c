@@ -32,11 +32,8 @@ static bool is_taken(const struct pm_export *g, const char *name)
     for (int i = 0; i < g->net->var_count; i++) /* an imported net's may have such a name */
         if (strcmp(g->net->vars[i]->name, name) == 0)
             return true;
-    /* Names begin with the node's: only its own operators can have it. */
     for (size_t i = m->node_count; i-- > 0;)
-        if (strncmp(m->nodes[i].out[0], g->node->name, strlen(g->node->name)) != 0)
-            break;
-        else if (strcmp(m->nodes[i].out[0], name) == 0)
+        if (strcmp(m->nodes[i].out[0], name) == 0)
             return true;
     return false;
 }

@@ -164,7 +164,7 @@ static bool is_framed(const struct pm_export *g, const struct pm_node *n)
 }
 
 /* The whole map as RawNAME, the picture's part as NAME. */
-static void add_framed(struct pm_export *g, const struct pm_node *n)
+static void add_framed(struct pm_export *g, const struct pm_node *n, bool lengths)
 {
     const char *name = n->name, *raw = pm_arena_printf(g->model->arena, "Raw%s", name);
     const bool classes = n->out_type == PM_I32;
@@ -185,6 +185,8 @@ static void add_framed(struct pm_export *g, const struct pm_node *n)
         rename_value(g, 0, y, raw);
     }
     y = pm_export_frame_out(g, whole, n->out_shape, classes);
+    if (lengths)
+        y = pm_export_frame_lengths(g, y);
     rename_value(g, 0, y, name);
     for (int k = 0; k < 2; k++) {
         for (int i = 0; i < n->out_shape.rank; i++)
@@ -269,7 +271,7 @@ static int walk(struct pm_export *g, const struct pm_node *logits)
         const struct pm_node *n = output_of(g, logits, i);
 
         if (is_framed(g, n))
-            add_framed(g, n);
+            add_framed(g, n, g->options.lengths >> i & 1);
         else
             add_output(g, n, g->options.also_count ? 0 : from);
     }

@@ -122,3 +122,15 @@ const char *pm_export_frame_out(struct pm_export *g, const char *x, struct pm_sh
                                            pm_export_integers(g, PM_INT64S(h, h + 1))));
     return g->options.frame->min ? resize(g, x, s.rank, g->picture_size, nearest) : x;
 }
+
+const char *pm_export_frame_lengths(struct pm_export *g, const char *x)
+{
+    const char *factor;
+
+    if (!g->options.frame->min)
+        return x;
+    factor = pm_export_op(g, "Div", PM_VALUES(cast(g, g->picture_size, FLOAT),
+                                              cast(g, g->framed_size, FLOAT)));
+    factor = pm_export_op(g, "Reshape", PM_VALUES(factor, pm_export_integers(g, PM_INT64S(1, 2, 1, 1))));
+    return pm_export_op(g, "Mul", PM_VALUES(x, factor));
+}

@@ -9,5 +9,7 @@
 const char *pm_export_frame_in(struct pm_export *g, const char *x, struct pm_shape s);
 /* The part of a map of shape s that is the picture's, at the picture's size. */
 const char *pm_export_frame_out(struct pm_export *g, const char *x, struct pm_shape s, bool nearest);
+/* Rows and columns of the net's input as those of the picture; a map of two channels. */
+const char *pm_export_frame_lengths(struct pm_export *g, const char *x);
 
 #endif

@@ -125,5 +125,6 @@ void pm_segmentation_instance_outputs(struct pm_net *net, const struct pm_instan
     if (probabilities)
         out->node[out->count++] = probabilities->name;
     out->node[out->count++] = mean(net, "InstanceCenterPredictions", sum->center, looks)->name;
+    out->lengths = 1u << out->count;
     out->node[out->count++] = mean(net, "InstanceOffsetPredictions", sum->offset, looks)->name;
 }

@@ -144,6 +144,7 @@ static int graph_of(struct exporter *x, struct pm_net **net, struct pm_export **
         x->also[i - 1] = pm_net_find(*net, x->outputs.node[i]);
     x->options.also = x->also;
     x->options.also_count = x->outputs.count - 1;
+    x->options.lengths = x->outputs.lengths;
     PM_TRY(pm_export_create(*net, pm_net_find(*net, x->outputs.node[0]), &x->options, graph));
 out:
     return err;

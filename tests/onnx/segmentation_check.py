@@ -4,7 +4,7 @@
 
 The program PUMICE trains a small net on drawn shapes and exports it: as it is, at several scales and
 mirrored, with pixels for an input, with sizes brought into a range, at a finer stride, for one size only,
-with the original's second softmax. Every file passes the checker of the onnx package. For pictures of
+with the original's second softmax; and with heads of instances and edges. Every file passes the checker of the onnx package. For pictures of
 several sizes, none of them the crop's, SemanticPredictions must be the numbers that `pumice predict`
 writes, but where the two best classes are as good as equal; the four outputs must fit each other, and a
 picture larger than the crop must be refused. A python without onnx and onnxruntime makes a virtual
@@ -234,6 +234,29 @@ def check_limits(pictures):
     check((once[0]["SemanticPredictions"] == twice[0]["SemanticPredictions"]).all(), "and changes classes")
 
 
+def check_heads(pictures):
+    """Centres, offsets and edges beside the classes; offsets are in pixels of the picture that came in."""
+    import onnx
+    heads = ["model.instance=true", "model.edge_classes=2", "run.folder=heads"]
+    pumice("train", "net.json", "run.steps=3", *heads)
+    pumice("export", "net.json", "net.onnx", "export.flip=true", *heads, *RANGE)
+    onnx.checker.check_model("net.onnx", full_check=True)
+    model = session("net.onnx")
+    for pixels in pictures:
+        height, width = pixels.shape[:2]
+        out = run(model, pixels)
+        fits("heads", out, height, width, CROP, True)
+        offset, raw = out["InstanceOffsetPredictions"], out["RawInstanceOffsetPredictions"]
+        check(offset.shape == (1, 2, height, width) and raw.shape == (1, 2, *CROP), "offsets have another size")
+        check(out["InstanceCenterPredictions"].shape == (1, 1, height, width), "centres have another size")
+        check(out["EdgePredictions"].shape == (1, height, width), "edges have another size")
+        low = min(33 / min(height, width), 49 / max(height, width)) * np.array([height, width])
+        resized = np.floor(low) + (8 - (np.floor(low) - 1) % 8) % 8
+        want = raw[0, :, 0, 0] * [height, width] / resized
+        check(np.abs(offset[0, :, 0, 0] - want).max() < 1e-4 * np.abs(want).max(), "offsets are not scaled")
+    print("heads of instances and edges", flush=True)
+
+
 def main():
     packages.find("segmentation_check", sys.argv[2], "onnx", ["numpy", "onnx", "onnxruntime"],
                   ["onnx>=1.16", "onnxruntime>=1.18"])
@@ -244,6 +267,7 @@ def main():
         os.chdir(folder)
         pictures = make()
         check_limits(pictures)
+        check_heads(pictures)
         for name in CASES:
             if name != "plain":
                 check_case(name, pictures)
