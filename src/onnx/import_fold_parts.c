@@ -28,16 +28,10 @@ int import_fold_gather(struct import *m)
                  *at = import_numbers(m, index, FOLD_LARGEST);
     int64_t dim[PM_FILE_MAX_RANK];
     size_t before, behind, n;
-    int rank = 0;
 
     if (axis < 0 || !x || !at || v->view.rank - 1 + index->view.rank > PM_FILE_MAX_RANK)
         return import_refuse(m, "axis or sizes out of range");
-    for (int i = 0; i < v->view.rank; i++)
-        if (i != axis)
-            dim[rank++] = v->view.dim[i];
-        else
-            for (int k = 0; k < index->view.rank; k++)
-                dim[rank++] = index->view.dim[k];
+    const int rank = view_gathered(&v->view, axis, &index->view, dim);
     around(&v->view, axis, &before, &behind);
     double *y = import_fold_allocate(m, rank, dim, &n);
     const size_t picks = (size_t)view_count(&index->view);

@@ -382,7 +382,6 @@ int import_op_gather(struct import *m)
     const double *at = import_numbers(m, index, 65536);
     const int64_t count = at ? view_count(&index->view) : 0;
     int64_t axis = import_attr_int(m, "axis", 0), dim[PM_FILE_MAX_RANK];
-    int rank = 0;
 
     axis += axis < 0 ? v->view.rank : 0;
     if (v->kind != VALUE_NODE || count < 1 || axis < 0 || axis >= v->view.rank ||
@@ -400,13 +399,7 @@ int import_op_gather(struct import *m)
         return import_refuse(m, "index %lld of %lld", (long long)first, (long long)size);
     cut(m, 0, v, (int)axis, first, count);
     struct value taken = *import_value(m, m->n->out[0]);
-    for (int i = 0; i < v->view.rank; i++)
-        if (i != axis)
-            dim[rank++] = v->view.dim[i];
-        else
-            for (int k = 0; k < index->view.rank; k++)
-                dim[rank++] = index->view.dim[k];
-    return reshaped(m, &taken, rank, dim);
+    return reshaped(m, &taken, view_gathered(&v->view, (int)axis, &index->view, dim), dim);
 }
 
 /* ---- joins --------------------------------------------------------------------------------- */

@@ -30,6 +30,19 @@ struct view view_plain(int rank, const int64_t *dim)
     return v;
 }
 
+int view_gathered(const struct view *v, int axis, const struct view *index, int64_t *dim)
+{
+    int rank = 0;
+
+    for (int i = 0; i < v->rank; i++)
+        if (i != axis)
+            dim[rank++] = v->dim[i];
+        else
+            for (int k = 0; k < index->rank; k++)
+                dim[rank++] = index->dim[k];
+    return rank;
+}
+
 int view_atoms(const struct view *v, const char *order, int out[VIEW_ATOMS])
 {
     int n = 0;

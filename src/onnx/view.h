@@ -28,6 +28,9 @@ void view_transpose(struct view *v, const int *perm);
 /* Other axes over the same elements; false where the value must be brought into ONNX's own order
  * first (view_plain of its shape, after which it always succeeds). */
 bool view_reshape(struct view *v, int rank, const int64_t *dim);
+/* The shape of what Gather takes of v: index's axes in the place of that one. Their number, at most
+ * PM_FILE_MAX_RANK, as the caller sees to. */
+int view_gathered(const struct view *v, int axis, const struct view *index, int64_t *dim);
 /* The atoms of these axes, in this order, into out; their number. */
 int view_atoms(const struct view *v, const char *order, int out[VIEW_ATOMS]);
 /* Whether memory has the axes in this order. */
