@@ -314,9 +314,13 @@ static void search_some(void *ctx, size_t begin, size_t end)
         size_t size = 0;
         int most = -1;
         bool kept;
-        if (!path || pm_file_read(path, &data, &size) < 0 ||
-            read_map(k->s, data, size, path, &map, &kept) < 0) /* told when it is to be stored */
+        if (!path)
+            continue;
+        if (pm_file_read(path, &data, &size) < 0 ||
+            read_map(k->s, data, size, path, &map, &kept) < 0) {
+            PM_DEBUG("data", "%s", pm_error_text()); /* a user is told when it is to be stored */
             map.height = 0;
+        }
         for (size_t i = 0; i < (size_t)map.height * (size_t)map.width; i++)
             if (map.values[i] != k->s->ignore && map.values[i] > most)
                 most = map.values[i];
