@@ -79,11 +79,12 @@ const struct pm_command pm_command_predict = {
     .usage = "CONFIG.json FILE|FOLDER ... [--out FOLDER] [key=value ...]",
     .details =
         "Prints each picture's likeliest classes, --json the first five with probabilities; of a\n"
-        "segmentation the share of each class's pixels. Which checkpoint: as in eval. Files that cannot be read are named and\n"
-        "passed over; the exit code is 3 then.\n"
+        "segmentation the share of each class's pixels. Which checkpoint: as in eval. Files that\n"
+        "cannot be read are named and passed over; the exit code is 3 then.\n"
         "\n"
-        "  --out FOLDER   another folder than the pictures' own: each one as PNG with its classes drawn, of a\n"
-        "                 segmentation, NAME_prediction.png, NAME_overlay.png, NAME_raw.png\n"
+        "  --out FOLDER   another folder than the pictures' own: each one as PNG with its classes\n"
+        "                 drawn; of a segmentation NAME_prediction.png, NAME_overlay.png and,\n"
+        "                 where they are wanted, NAME_raw.png, NAME_edges.png and so on\n"
         "\n"
         "  pumice predict configs/shapes_classification.json photos/ --out labelled\n",
     .run = run,

@@ -37,6 +37,7 @@ const struct pm_command pm_command_train = {
         "Ctrl-C saves one and stops (exit code 130).\n"
         "\n"
         "  pumice train configs/shapes_classification.json\n"
+        "  pumice train configs/shapes_segmentation.json\n"
         "  pumice train configs/lenet_mnist.json run.steps=300 devices='[\"vulkan:0\", \"cpu\"]'\n",
     .run = run,
 };
