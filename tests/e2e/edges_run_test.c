@@ -52,9 +52,47 @@ static void losses(void **state)
                           in("edges.json"), in("without"));
     assert_null(strstr(r.err, "miou"));
     check(r, 0);
-    r = run(NULL, "train %s run.folder=%s run.steps=1", in("edges.json"), in("with"));
+    r = run(NULL, "train %s run.folder=%s run.steps=1 eval.every_steps=1", in("edges.json"), in("with"));
     assert_contains(r.err, "  miou 0.");
     check(r, 0);
+}
+
+/* The tags of scalars and pictures are in the event file of training. */
+static void events(void **state)
+{
+    static const char *const tags[] = { "images/image/0", "images/label/0", "images/semantic/0",
+                                        "images/label_edge/0", "images/edge/0", "train/miou",
+                                        "train/acc", "train/batch_miou", "train/batch_acc",
+                                        "losses/edge_loss", "eval/edge_miou" };
+    struct pm_arena *a = pm_arena_create();
+    struct pm_str all = { 0 };
+
+    (void)state;
+    for (int eval = 0; eval < 2; eval++) {
+        const char *path = eval ? "with/eval" : "with";
+        char **names;
+        size_t count, size;
+
+        if (pm_list_folder(a, in("%s", path), &names, &count) < 0)
+            fail_msg("%s", pm_error_text());
+        for (size_t i = 0; i < count; i++) {
+            char *bytes;
+
+            if (strncmp(names[i], "events.", 7) != 0)
+                continue;
+            if (pm_file_read(in("%s/%s", path, names[i]), &bytes, &size) < 0)
+                fail_msg("%s", pm_error_text());
+            for (size_t k = 0; k < size; k++) /* as a text, to be searched */
+                bytes[k] = (char)(bytes[k] ? bytes[k] : ' ');
+            pm_str_add(&all, "%.*s", (int)size, bytes);
+            pm_free(bytes);
+        }
+    }
+    for (size_t i = 0; i < PM_COUNT(tags); i++)
+        if (!strstr(all.text, tags[i]))
+            fail_msg("no %s in the event files", tags[i]);
+    pm_str_free(&all);
+    pm_arena_destroy(&a);
 }
 
 static void metrics(void **state)
@@ -114,7 +152,8 @@ static void exported(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(losses), cmocka_unit_test(metrics),
-                                        cmocka_unit_test(pictures), cmocka_unit_test(exported) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(losses), cmocka_unit_test(events),
+                                        cmocka_unit_test(metrics), cmocka_unit_test(pictures),
+                                        cmocka_unit_test(exported) };
     return cmocka_run_group_tests_name("edges_run", tests, train, drop_world);
 }

@@ -290,6 +290,38 @@ static void scores(void **state)
     pm_arena_destroy(&a);
 }
 
+/* What TensorBoard shows: of the second example the band in white, ignored pixels and the rest black. */
+static void painted(void **state)
+{
+    (void)state;
+    struct pm_arena *a = pm_arena_create();
+    const struct pm_setup s = setup_of(a);
+    struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
+    static int32_t labels[2 * SIZE * SIZE], edges[2 * SIZE * SIZE];
+    static float semantic[2 * 4 * CLASSES], edge[2 * 4 * 2];
+    const struct pm_shown shown = { .count = 2, .field = { NULL, labels, edges },
+                                    .head = { semantic, edge },
+                                    .shape = { PM_SHAPE3(2, 2, CLASSES), PM_SHAPE3(2, 2, 2) } };
+
+    for (int i = 0; i < SIZE * SIZE; i++)
+        edges[SIZE * SIZE + i] = i < 3 ? 0 : i < 9 ? 1 : PM_EDGE_IGNORE;
+    for (int i = 0; i < 4; i++)
+        edge[8 + 2 * i] = i == 2 ? 1 : -1;
+    task()->paint(&s, &shown, 1, pictures);
+    assert_string_equal(pictures[0].what, "label");
+    assert_string_equal(pictures[1].what, "semantic");
+    assert_string_equal(pictures[2].what, "label_edge");
+    assert_string_equal(pictures[3].what, "edge");
+    assert_null(pictures[4].what);
+    for (int i = 0; i < SIZE * SIZE; i++)
+        assert_int_equal(pictures[2].image.pixels[i], i < 3 ? 255 : 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pictures[3].image.pixels[i], i == 2 ? 255 : 0);
+    for (int i = 0; i < 4; i++)
+        pm_image_free(&pictures[i].image);
+    pm_arena_destroy(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +331,7 @@ int main(void)
         cmocka_unit_test(losses),
         cmocka_unit_test(outputs),
         cmocka_unit_test(scores),
+        cmocka_unit_test(painted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
