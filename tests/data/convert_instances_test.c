@@ -1,5 +1,5 @@
-/* The converters that make maps of instances: Cityscapes' instanceIds, and panoptic maps with their
- * JSON, of COCO's layout and of Cityscapes'. */
+/* The converters that make maps of instances: Cityscapes' instanceIds, folders of pairs, and panoptic maps
+ * with their JSON, of COCO's layout and of Cityscapes'. */
 #include "pairs_common.h"
 
 /* Record i has this map of instances, of 16 bits; divisor 0: none is told. */
@@ -104,6 +104,55 @@ static void cityscapes(void **state)
     assert_fails(run_on("cityscapes_segmentation", "c", "f", "instances=true"), PM_EDATA,
                  "v_1_gtFine_instanceIds.png", "33999 at row 0, column 1", "at most 999");
     assert_only(3);
+    scratch_remove();
+}
+
+/* ---- pairs --------------------------------------------------------------------------------- */
+
+static void pairs(void **state)
+{
+    static const uint8_t classes[] = { 0, 2, 2, 3, 3, 255 };
+    static const uint16_t alone[] = { 9, 4, 300, 7, 0, 5 }, of_alone[] = { 0, 2004, 2300, 3007, 3000, 0 };
+    static const uint16_t from_0[] = { 0, 2005, 2301, 3008, 3001, 0 };
+    static const uint16_t both[] = { 5, 513, 514, 3 * 256, 3 * 256 + 255, 65535 };
+    static const uint16_t of_both[] = { 0, 2001, 2002, 3000, 3255, 0 }, classes_of_both[] = { 0, 2, 2, 3, 3, 255 };
+    static const uint16_t other[] = { 0, 2001, 3002, 3001, 3001, 0 }, over[] = { 0, 1000, 1, 1, 1, 0 };
+    static const int things[] = { 2, 3 };
+
+    (void)state;
+    scratch_make();
+    put_picture("p/images/train/a.jpg", 9);
+    put_picture("p/images/test/b.jpg", 9);
+    put_map("p/labels/train/a.png", 8, 0, classes);
+    put_numbers("p/masks/train/a.png", alone);
+    convert_ok("pairs", "p", "d", "things=[2,3] instances=masks");
+    assert_instances("d", "train", 1, 0, of_alone, 0);
+    assert_instances("d", "test", 1, 0, NULL, 0);
+    assert_things("d", "train", 1, things, 2);
+    convert_ok("pairs", "p", "e", "things=[2,3] instances=masks instance_first=0");
+    assert_instances("e", "train", 1, 0, from_0, 0);
+    /* Numbers that say the class, too. */
+    put_numbers("p/masks/train/a.png", of_alone);
+    convert_ok("pairs", "p", "f", "things=[2,3] instances=masks instance_divide=1000");
+    assert_instances("f", "train", 1, 0, of_alone, 0);
+    put_numbers("p/masks/train/a.png", other);
+    assert_fails(run_on("pairs", "p", "g", "things=[2,3] instances=masks instance_divide=1000"), PM_EDATA,
+                 "masks/train/a.png: the instance 3002 at row 0, column 2 is of class 3", "has 2 there");
+    put_numbers("p/masks/train/a.png", over);
+    assert_fails(run_on("pairs", "p", "g", "things=[2] instances=masks"), PM_EDATA, "instance 1000",
+                 "at most 999");
+    /* The maps tell both. */
+    put_picture("k/images/train/a.jpg", 9);
+    put_numbers("k/instance/train/a.png", both);
+    convert_ok("pairs", "k", "g", "labels=instance divide=256 things=[2,3]");
+    assert_record("g", "train", 1, 0, "a", classes_of_both);
+    assert_instances("g", "train", 1, 0, of_both, 0);
+    assert_fails(run_on("pairs", "k", "h", "labels=instance divide=256 things=[2,4]"), PM_EDATA,
+                 "things: 4 is none of the 4 classes");
+    assert_fails(run_on("pairs", "p", "h", "things=[2]"), PM_ECONFIG, "instances=FOLDER, or divide");
+    assert_fails(run_on("pairs", "p", "h", "instances=masks"), PM_ECONFIG, "needs things");
+    assert_fails(run_on("pairs", "p", "h", "things=[2] instances=none"), PM_EDATA, "none/train/a.png");
+    assert_only(6);
     scratch_remove();
 }
 
@@ -305,6 +354,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cityscapes),
+        cmocka_unit_test(pairs),
         cmocka_unit_test(coco),
         cmocka_unit_test(cityscapes_panoptic),
         cmocka_unit_test(many_classes),

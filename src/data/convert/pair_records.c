@@ -121,6 +121,23 @@ static void count_pixels(struct pm_segmentation *s, const struct pm_label *l)
     }
 }
 
+/* What a number stored at a pixel of this class is: class * divisor + number. */
+static int mean_number(const struct pm_segmentation *s, int stored, int class)
+{
+    const int divide = s->instance_divide;
+
+    if (class == s->ignore)
+        return 0;
+    if (s->instance_meaning)
+        return s->instance_meaning[stored];
+    if (!s->things[class])
+        return 0;
+    const int number = (divide ? stored % divide : stored) - s->instance_first + 1;
+    if (number >= s->divisor)
+        return PM_INSTANCE_TOO_MANY;
+    return (divide && stored >= divide ? stored / divide : class) * s->divisor + (number > 0 ? number : 0);
+}
+
 /* The stored numbers become ours; what is no instance of its pixel's class ends it, where the pixel counts. */
 static int mean_instances(const struct pm_segmentation *s, const char *path,
                           const struct pm_label *classes, struct pm_label *out)
@@ -129,7 +146,7 @@ static int mean_instances(const struct pm_segmentation *s, const char *path,
 
     for (size_t i = 0; i < count; i++) {
         const int stored = out->values[i], class = classes->values[i];
-        const int v = class == s->ignore ? 0 : s->instance_meaning[stored];
+        const int v = mean_number(s, stored, class);
 
         if (v == PM_INSTANCE_TOO_MANY)
             return pm_fail(PM_EDATA, "%s: the instance %d at row %zu, column %zu is one too many of its "

@@ -26,8 +26,12 @@ struct pm_segmentation {
     const uint32_t *order;    /* places in pair, or NULL: as listed */
     size_t first;             /* of order, or of the list: what is being written begins here */
     const uint16_t *meaning;  /* [65536] label of each stored number, or NULL: itself */
-    const uint16_t *instance_meaning; /* [65536] of maps of instances: class * 1000 + number of each
-                                       * stored one, 0, or PM_INSTANCE_TOO_MANY: the number is above 999 */
+    /* Of maps of instances: what each stored number is, class * divisor + number, 0, or
+     * PM_INSTANCE_TOO_MANY; or NULL: on pixels of these classes, [65536], it is stored % instance_divide
+     * (0: all of it), of which instance_first is the first instance, and on others nothing. */
+    const uint16_t *instance_meaning;
+    const bool *things;
+    int instance_divide, instance_first;
     /* Reads the maps of a pair that are not stored so; NULL: all is as above. Called from several
      * threads. instances: class * divisor + number; may be left without values. */
     int (*read)(void *ctx, const struct pm_pair *p, struct pm_label *classes,

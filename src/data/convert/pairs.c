@@ -1,15 +1,17 @@
 /* pairs: plain folders of pictures and of maps of labels, matched by name. Splits are folders
  * (SRC/images/train/..., or SRC/train/images/...); without such a part is kept for the split val,
  * of an order shuffled by the seed. Maps are grey or palette PNGs, or pictures of colours that a file
- * explains. */
+ * explains. With things=[...] the records get maps of instances, too, of a folder of their own or of the
+ * same maps. */
 #include <string.h>
 
 #include "data/convert/pair_records.h"
 
 struct pairs_cfg {
     const char *images, *labels, *image_prefix, *label_prefix, *label_suffix;
-    const char *classes, *colours, *ignore_class, *colormap;
-    int ignore_label, divide, num_shards, bad;
+    const char *classes, *colours, *ignore_class, *colormap, *instances;
+    struct pm_ints things;
+    int ignore_label, divide, instance_divide, instance_first, num_shards, bad;
     double validation;
     int64_t seed;
 };
@@ -29,6 +31,14 @@ static const struct pm_opt opts[] = {
     PM_INT(pairs_cfg, ignore_label, 255, 0, 255, "number of pixels that do not count"),
     PM_INT(pairs_cfg, divide, 1, 1, 65535,
            "numbers in the maps are divided by it, rounded down: 256 for KITTI's instances"),
+    PM_INTS(pairs_cfg, things, NULL, 0, 254, "classes of which the records' maps of instances tell"),
+    PM_STRING(pairs_cfg, instances, NULL,
+              "folder of the maps of instances, named as the maps; null = the maps themselves tell them, with "
+              "divide"),
+    PM_INT(pairs_cfg, instance_divide, 0, 0, 65535,
+           "numbers in that folder are class * this + the instance's; 0: the instance's alone"),
+    PM_INT(pairs_cfg, instance_first, 1, 0, 1,
+           "the least number of an instance; pixels of things with a lower one are a crowd's"),
     PM_DOUBLE(pairs_cfg, validation, 0.1, 0, 0.9, "part kept for val where there are no folders of splits"),
     PM_INT64(pairs_cfg, seed, 0, 0, 9007199254740992, "of that part and its order"),
     PM_INT(pairs_cfg, num_shards, 4, 1, 99999, "files of each split"),
@@ -51,6 +61,11 @@ struct job {
     size_t first[PM_COUNT(splits) + 1]; /* where the pairs of each split begin */
 };
 
+/* Where maps of a picture lie; NULL: there are none. */
+struct folders {
+    const char *maps, *instances;
+};
+
 /* The folder of maps under root that belongs to `sub` ("" or "/train"), or NULL. */
 static const char *map_folder(const struct job *j, const char *root, const char *sub)
 {
@@ -65,6 +80,17 @@ static const char *map_folder(const struct job *j, const char *root, const char 
     return NULL;
 }
 
+static struct folders map_folders(const struct job *j, const char *root, const char *sub)
+{
+    struct folders f = { map_folder(j, root, sub), NULL };
+
+    if (j->cfg->things.count && j->cfg->instances)
+        f.instances = pm_arena_printf(j->arena, "%s/%s%s", root, j->cfg->instances, sub);
+    else if (j->cfg->things.count)
+        f.instances = f.maps;
+    return f;
+}
+
 /* A map without a picture is told: it may be a name that was to fit. */
 static int tell_others(const struct job *j, const char *maps, size_t used)
 {
@@ -77,9 +103,10 @@ static int tell_others(const struct job *j, const char *maps, size_t used)
     return err;
 }
 
-static int list(const struct job *j, const char *images, const char *maps, bool test)
+static int list(const struct job *j, const char *images, struct folders folders, bool test)
 {
     const struct pairs_cfg *cfg = j->cfg;
+    const char *maps = folders.maps;
     struct pm_sources files = { 0 };
     const size_t prefix = strlen(cfg->image_prefix);
     int err = PM_OK;
@@ -104,6 +131,9 @@ static int list(const struct job *j, const char *images, const char *maps, bool 
                            files.item[i].path, map ? map : "a folder of maps"));
         used += there;
         pm_segmentation_add(j->s, files.item[i].path, there ? map : NULL, stem);
+        if (there && folders.instances) /* which is told when it is read, if it is not there */
+            j->s->pair[j->s->count - 1].instances = pm_arena_printf(
+                j->arena, "%s%s", folders.instances, map + strlen(maps));
     }
     if (maps)
         PM_TRY(tell_others(j, maps, used));
@@ -121,11 +151,11 @@ static int list_split(const struct job *j, const char *src, size_t k)
         const char *sub = pm_arena_printf(j->arena, "/%s", *name);
         images = pm_arena_printf(j->arena, "%s/%s%s", src, j->cfg->images, sub);
         if (pm_is_folder(images))
-            return list(j, images, map_folder(j, src, sub), k == 2);
+            return list(j, images, map_folders(j, src, sub), k == 2);
         root = pm_arena_printf(j->arena, "%s%s", src, sub);
         images = pm_arena_printf(j->arena, "%s/%s", root, j->cfg->images);
         if (pm_is_folder(images))
-            return list(j, images, map_folder(j, root, ""), k == 2);
+            return list(j, images, map_folders(j, root, ""), k == 2);
     }
     return PM_OK;
 }
@@ -145,9 +175,41 @@ static int list_all(struct job *j, const char *src)
     if (!pm_is_folder(images))
         PM_TRY(pm_fail(PM_EDATA, "%s: no such folder, nor one of it below train, val or test: "
                        "images=FOLDER names another", images));
-    PM_TRY(list(j, images, map_folder(j, src, ""), false));
+    PM_TRY(list(j, images, map_folders(j, src, ""), false));
 out:
     return err;
+}
+
+/* Of which classes instances are, and how they are counted. */
+static int learn_things(const struct job *j, struct pm_making *m)
+{
+    const struct pairs_cfg *cfg = j->cfg;
+    struct pm_segmentation *s = j->s;
+    bool *things = pm_arena_alloc(j->arena, 65536 * sizeof *things);
+    int most = 0;
+
+    if (cfg->instances && !cfg->things.count)
+        return pm_fail(PM_ECONFIG, "dataset convert pairs: instances=%s needs things, the classes that they "
+                       "are of", cfg->instances);
+    if (cfg->things.count && !cfg->instances && cfg->divide == 1)
+        return pm_fail(PM_ECONFIG, "dataset convert pairs: things needs instances=FOLDER, or divide where the "
+                       "maps tell instances, too");
+    for (int i = 0; i < cfg->things.count; i++) {
+        const int class = cfg->things.v[i];
+
+        if (class >= s->num_classes || class == cfg->ignore_label)
+            return pm_fail(PM_EDATA, "dataset convert pairs: things: %d is none of the %d classes%s", class,
+                           s->num_classes, class == cfg->ignore_label ? ", but what is ignored" : "");
+        things[class] = true;
+        most = class > most ? class : most;
+    }
+    s->things = things;
+    s->divisor = (most + 1) * PM_INSTANCE_DIVISOR <= 65536 ? PM_INSTANCE_DIVISOR : 256;
+    s->instance_divide = cfg->instances ? cfg->instance_divide : cfg->divide;
+    s->instance_first = cfg->instance_first;
+    if (cfg->things.count)
+        pm_making_things(m, cfg->things.v, cfg->things.count);
+    return PM_OK;
 }
 
 /* Classes that no file names are as many as occur in any map. */
@@ -177,6 +239,7 @@ static int learn_classes(const struct job *j, const char *src, struct pm_making 
     }
     pm_making_labels(m, names, s->num_classes);
     pm_making_segmentation(m, cfg->ignore_label, cfg->colormap);
+    PM_TRY(learn_things(j, m));
 out:
     return err;
 }
@@ -243,7 +306,11 @@ const struct pm_converter pm_converter_pairs = {
               "annotations)\n"
               "are grey PNGs of 8 or 16 bits, palette PNGs, whose index counts, or by colours=FILE "
               "pictures of colours.\n"
-              "Splits train, val, test: train-00000-of-00004.tfrecord. Names: DST's own.",
+              "Splits train, val, test: train-00000-of-00004.tfrecord. Names: DST's own. With "
+              "things=[CLASS, ...] records\n"
+              "have maps of instances, too: instances=FOLDER has them, or the maps themselves "
+              "(KITTI: labels=instance\n"
+              "divide=256).",
     .own_name = true,
     .opts = opts,
     .cfg_size = sizeof(struct pairs_cfg),
