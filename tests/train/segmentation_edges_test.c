@@ -4,6 +4,7 @@
 
 #include "data/edge_labels.h"
 #include "tasks/segmentation.h"
+#include "train/segmentation_setup.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -24,17 +25,12 @@ static const struct pm_task_row *task(void)
 
 static struct pm_setup setup_of(struct pm_arena *a)
 {
-    const struct pm_preprocessing *p = pm_preprocessing_find("deeplab");
-    void *cfg = pm_arena_alloc(a, p->cfg_size + 1);
+    struct pm_setup s = segmentation_setup(a, SIZE, CLASSES);
 
-    pm_opts_defaults(p->opts, cfg, a);
-    return (struct pm_setup) {
-        .height = SIZE, .width = SIZE, .eval_height = SIZE, .eval_width = SIZE, .channels = 3,
-        .num_classes = CLASSES, .preprocessing = p, .preprocessing_cfg = cfg, .aux_weight = NAN,
-        .pixels = { .ignore_label = IGNORE, .label_height = SIZE, .label_width = SIZE,
-                    .upsample_logits = true, .predict_upsampled = true, .loss = &loss,
-                    .edge_classes = 2, .edge_width = 2 },
-    };
+    s.pixels.ignore_label = IGNORE;
+    s.pixels.loss = &loss;
+    s.pixels.edge_classes = s.pixels.edge_width = 2;
+    return s;
 }
 
 /* ---- samples ----------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #include <pumice/task.h>
 
 #include "data/instance_targets.h"
+#include "train/segmentation_setup.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -19,18 +20,13 @@ static const int things[] = { 1, 3 };
 
 static struct pm_setup setup_of(struct pm_arena *a, int mode)
 {
-    const struct pm_preprocessing *p = pm_preprocessing_find("deeplab");
-    void *cfg = pm_arena_alloc(a, p->cfg_size + 1);
+    struct pm_setup s = segmentation_setup(a, SIZE, CLASSES);
 
-    pm_opts_defaults(p->opts, cfg, a);
-    return (struct pm_setup) {
-        .height = SIZE, .width = SIZE, .eval_height = SIZE, .eval_width = SIZE, .channels = 3,
-        .num_classes = CLASSES, .preprocessing = p, .preprocessing_cfg = cfg, .aux_weight = NAN,
-        .pixels = { .ignore_label = 255, .label_height = SIZE, .label_width = SIZE,
-                    .upsample_logits = true, .predict_upsampled = true,
-                    .instance = { .on = true, .mode = mode, .things = { 2, things },
-                                  .label_divisor = 1000, .small_area = 40, .small_weight = 3 } },
+    s.pixels.instance = (struct pm_instance_setup){
+        .on = true, .mode = mode, .things = { 2, things }, .label_divisor = 1000, .small_area = 40,
+        .small_weight = 3,
     };
+    return s;
 }
 
 /* ---- records ----------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <pumice/task.h>
 
 #include "tasks/segmentation.h"
+#include "train/segmentation_setup.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -22,16 +23,11 @@ static const struct pm_task_row *task(void)
 
 static struct pm_setup setup_of(struct pm_arena *a)
 {
-    const struct pm_preprocessing *p = pm_preprocessing_find("deeplab");
-    void *cfg = pm_arena_alloc(a, p->cfg_size + 1);
+    struct pm_setup s = segmentation_setup(a, SIZE, 2);
 
-    pm_opts_defaults(p->opts, cfg, a);
-    return (struct pm_setup) {
-        .height = SIZE, .width = SIZE, .eval_height = SIZE, .eval_width = SIZE, .channels = 3,
-        .num_classes = 2, .preprocessing = p, .preprocessing_cfg = cfg, .aux_weight = NAN,
-        .pixels = { .ignore_label = -1, .label_height = SIZE, .label_width = SIZE, .matting = true,
-                    .upsample_logits = true, .predict_upsampled = true },
-    };
+    s.pixels.ignore_label = -1;
+    s.pixels.matting = true;
+    return s;
 }
 
 /* ---- samples ----------------------------------------------------------------------------- */

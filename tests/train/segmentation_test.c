@@ -6,6 +6,7 @@
 #include "tasks/colormap.h"
 #include "tasks/confusion.h"
 #include "tasks/segmentation.h"
+#include "train/segmentation_setup.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -26,16 +27,7 @@ static const struct pm_task_row *task(void)
 
 static struct pm_setup setup_of(struct pm_arena *a)
 {
-    const struct pm_preprocessing *p = pm_preprocessing_find("deeplab");
-    void *cfg = pm_arena_alloc(a, p->cfg_size + 1);
-
-    pm_opts_defaults(p->opts, cfg, a);
-    return (struct pm_setup) {
-        .height = SIZE, .width = SIZE, .eval_height = SIZE, .eval_width = SIZE, .channels = 3,
-        .num_classes = CLASSES, .preprocessing = p, .preprocessing_cfg = cfg, .aux_weight = NAN,
-        .pixels = { .ignore_label = 255, .label_height = SIZE, .label_width = SIZE,
-                    .upsample_logits = true, .predict_upsampled = true },
-    };
+    return segmentation_setup(a, SIZE, CLASSES);
 }
 
 static double value(const cJSON *o, const char *key)

@@ -90,8 +90,8 @@ static int convert(const void *config, const char *src, struct pm_making *m)
                                          : "SegmentationClassRaw or SegmentationClass"));
     if (cfg->labels_file)
         PM_TRY(pm_name_file(a, cfg->labels_file, &names, &count));
-    for (uint16_t i = 0; i < PM_COUNT(colours); i++) {
-        colours[i].label = i;
+    for (uint32_t i = 0; i < PM_COUNT(colours); i++) {
+        colours[i].label = (uint16_t)i;
         pm_pascal_color(i, colours[i].rgb);
     }
     s->colours = colours;
