@@ -1,5 +1,5 @@
 /* The converters that make maps of instances: Cityscapes' instanceIds, folders of pairs, and panoptic maps
- * with their JSON, of COCO's layout and of Cityscapes'. */
+ * with their JSON, of COCO's layout and of Cityscapes'; and such maps looked at. */
 #include "pairs_common.h"
 
 /* Record i has this map of instances, of 16 bits; divisor 0: none is told. */
@@ -350,6 +350,84 @@ static void layout(void **state)
     scratch_remove();
 }
 
+/* ---- dataset inspect ----------------------------------------------------------------------- */
+
+/* ctx: the map of instances; class 0, a thing, on the left, class 1 on the right. */
+static int fill_halves(void *ctx, size_t i, struct pm_example_builder *b)
+{
+    const struct pm_label map = { H, W, ctx };
+    uint8_t pixels[H * W] = { 0, 0, 1, 0, 0, 1 }, *png = NULL;
+    size_t size = 0;
+
+    (void)i;
+    if (pm_image_encode_png(&(struct pm_image8){ H, W, 1, pixels }, &png, &size) < 0)
+        return PM_EFAIL;
+    pm_example_add_bytes(b, "image/segmentation/class/encoded", png, size);
+    pm_free(png);
+    return pm_making_instances(b, &map, 256, "halves") < 0 ? PM_EFAIL : 1;
+}
+
+static void make_halves(const char *name, uint16_t *numbers)
+{
+    static const int things[] = { 0, 1 };
+    struct pm_making *m = NULL;
+
+    assert_int_equal(pm_making_create(in_scratch(name), NULL, false, &m), PM_OK);
+    pm_making_labels(m, (const char *[]){ "a", "b" }, 2);
+    pm_making_segmentation(m, 255, NULL);
+    pm_making_things(m, things, 2);
+    assert_int_equal(pm_making_split(m, "train", 1, NULL, fill_halves, numbers), PM_OK);
+    assert_int_equal(pm_making_finish(m), PM_OK);
+    pm_making_destroy(&m);
+}
+
+static void inspected(const char *words, int code, const char *wanted)
+{
+    char line[1200], text[4096];
+
+    snprintf(line, sizeof line, "'%s' dataset inspect %s 2>&1", getenv("PUMICE_PROGRAM"), words);
+    FILE *f = popen(line, "r");
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    assert_int_equal(WEXITSTATUS(pclose(f)), code);
+    if (!strstr(text, wanted))
+        fail_msg("\"%s\" is not in: %s", wanted, text);
+}
+
+static void inspect(void **state)
+{
+    /* Two instances of class 0, nothing there, and of class 1 an instance and a crowd. */
+    uint16_t right[] = { 1, 2, 257, 1, 0, 256 }, wrong[] = { 1, 2, 257, 1, 257, 256 };
+    char words[1000], *data = NULL;
+    size_t size = 0;
+    struct pm_image8 im;
+
+    (void)state;
+    if (!getenv("PUMICE_PROGRAM")) {
+        print_message("skipped: PUMICE_PROGRAM is not set (run by ctest)\n");
+        skip();
+    }
+    scratch_make();
+    make_halves("a", right);
+    make_halves("b", wrong);
+    snprintf(words, sizeof words, "'%s/a' --check --maps '%s/maps'", scratch, scratch);
+    inspected(words, 0, "png 2 x 3, instances 0 1 2 256 257");
+    snprintf(words, sizeof words, "'%s/b' --check", scratch);
+    inspected(words, 3, "257 at row 1, column 1 is of class 1 (it is divided by 256), but the pixel is of class 0");
+    assert_int_equal(pm_file_read(in_scratch("maps/a_train_00000_instances.png"), &data, &size), PM_OK);
+    assert_int_equal(pm_image_decode(data, size, 3, 0, "maps", &im), PM_OK);
+    assert_memory_equal(im.pixels + 12, "\0\0\0", 3);
+    assert_memory_equal(im.pixels + 15, "\200\200\200", 3);
+    assert_memory_equal(im.pixels, im.pixels + 9, 3);
+    for (int i = 0; i < 3; i++)
+        for (int k = 3; k < 6; k++)
+            assert_int_equal(!memcmp(im.pixels + 3 * i, im.pixels + 3 * k, 3), i == 0 && k == 3);
+    assert_int_not_equal(memcmp(im.pixels, im.pixels + 3, 3), 0);
+    assert_int_not_equal(memcmp(im.pixels + 3, im.pixels + 6, 3), 0);
+    pm_image_free(&im);
+    pm_free(data);
+    scratch_remove();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +438,7 @@ int main(void)
         cmocka_unit_test(many_classes),
         cmocka_unit_test(bad_panoptic),
         cmocka_unit_test(layout),
+        cmocka_unit_test(inspect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
