@@ -93,7 +93,8 @@ static size_t add_train_metrics(struct pm_trainer *t, struct pm_metric *list, ch
         return 0;
     pm_train_metrics_count(t->train_metrics, (int)((t->collected - 1) % PM_TRAINER_SLOTS), t->clones, &v);
     pm_summaries_train(t->summaries, &v);
-    snprintf(text, 32, "miou %.4f", v.miou);
+    if (isfinite(v.miou)) /* else no pixel has counted yet */
+        snprintf(text, 32, "miou %.4f", v.miou);
     list[0] = (struct pm_metric){ "miou", v.miou };
     list[1] = (struct pm_metric){ "pixel_accuracy", v.accuracy };
     list[2] = (struct pm_metric){ "batch_miou", v.batch_miou };
