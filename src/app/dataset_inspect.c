@@ -22,8 +22,9 @@ static bool is_text(const uint8_t *data, size_t size)
 }
 
 /* What one value of bytes is: a picture and its size, a short text, or just bytes; with a warning of
- * what begins as a picture and is none. */
-static void add_bytes_text(struct pm_str *s, const char *key, const uint8_t *data, size_t size)
+ * what begins as a picture and is none, unless that was told. */
+static void add_bytes_text(struct pm_str *s, const char *key, const uint8_t *data, size_t size,
+                           bool told)
 {
     const char *format = pm_image_format(data, size);
     struct pm_image8 im;
@@ -35,7 +36,7 @@ static void add_bytes_text(struct pm_str *s, const char *key, const uint8_t *dat
     if (format && pm_image_decode(data, size, 0, 0, key, &im) == PM_OK) {
         pm_str_add(s, "%s %d x %d x %d, ", format, im.height, im.width, im.channels);
         pm_image_free(&im);
-    } else if (format) {
+    } else if (format && !told) {
         PM_WARN("data", "%s", pm_error_text());
     }
     pm_str_add(s, "%zu bytes", size);
@@ -93,7 +94,7 @@ static char *value_text(const struct pm_example *e, const char *key, const char 
             pm_str_add(&s, "%g", (double)floats[i]);
         else if (!strcmp(kind, "bytes") && pm_example_bytes_at(e, key, i, &data, &n) == 1 &&
                  (!is_map(key) || !add_map_text(&s, key, data, n)))
-            add_bytes_text(&s, key, data, n);
+            add_bytes_text(&s, key, data, n, is_map(key));
     }
     if (count > shown)
         pm_str_add(&s, ", ...");
