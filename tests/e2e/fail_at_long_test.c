@@ -20,6 +20,9 @@ struct command {
 
 #define TRAIN "train net.json run.folder=r eval.every_steps=2 run.keep_best=accuracy " \
               "run.save_every_steps=1 run.keep=2 "
+#define SEGMENT "train seg.json run.folder=r eval.every_steps=2 run.keep_best=miou " \
+                "run.save_every_steps=1 run.keep=2 "
+#define ONNX "model.layers=null model.onnx=seg.onnx "
 #define LAST "r/checkpoints/step-000003.safetensors"
 #define FRESH "rm -rf r out out.html out.json data/.pumice*"
 #define UNKNOWN FRESH "; rm -f cache/pumice/verified*"
@@ -45,6 +48,24 @@ static const struct command commands[] = {
     { "from TensorFlow", FRESH "; rm -f out.safetensors",
       "checkpoint convert tf out.safetensors force=true --json", NULL },
     { "warm start from TensorFlow", FRESH, TRAIN "init.checkpoint=tf", LAST },
+    { "warm start from ONNX", FRESH, TRAIN "init.checkpoint=two.onnx", LAST },
+    { "from PyTorch", FRESH "; rm -f out.safetensors",
+      "checkpoint convert module.pt out.safetensors force=true --json", NULL },
+    { "segmentation", FRESH, SEGMENT "run.summary_every_steps=2", LAST },
+    { "segmentation from ONNX", FRESH, SEGMENT ONNX, LAST },
+    { "segmentation's eval", FRESH,
+      "eval seg.json run.folder=seg eval.scales='[0.5,1]' eval.flip=true --json", NULL },
+    { "segmentation's predict", FRESH,
+      "predict seg.json run.folder=seg pictures --out out eval.save_raw=true", NULL },
+    { "segmentation's export", FRESH "; mkdir r",
+      "export seg r/model.onnx input.min_resize=9 export.flip=true export.preprocessing=fold",
+      "r/model.onnx" },
+    { "segmentation's export from ONNX", FRESH "; mkdir r",
+      "export seg.json r/model.onnx run.folder=other " ONNX, "r/model.onnx" },
+    { "DeepLab", FRESH, "config show seg.json --layers model.layers=null "
+      "model.name=deeplab_mobilenet_v3_small_seg model.aspp_rates=2 model.decoder_strides=4 "
+      "model.image_pyramid='[0.5,1]'", NULL },
+    { "convert maps", FRESH, "dataset convert pairs scenes out", NULL },
     { "report", TWO, "report r", NULL },
     { "compare", TWO, "report r two --out out.html", NULL },
     { "bench", TWO, "bench net.json run.folder=r --steps 2 --csv out", NULL },
@@ -212,6 +233,19 @@ static int set_up(void **state)
           "conv=notrunc 2>/dev/null");
     shell("mkdir mirror && cp -a classes flower_photos && tar czf mirror/flower_photos.tgz "
           "flower_photos &&cd mirror && sha256sum flower_photos.tgz > sums");
+    /* The same for segmentation, as ONNX files too. */
+    put_text("seg.json",
+             "{ \"base\": [\"net.json\"], \"task\": \"segmentation\", \"model\": { \"layers\": [\n"
+             "  { \"name\": \"conv1\", \"layer\": \"conv2d\", \"filters\": 4, \"stride\": 2 },\n"
+             "  { \"name\": \"norm1\", \"layer\": \"batch_norm\", \"activation\": \"relu\" },\n"
+             "  { \"name\": \"logits\", \"layer\": \"conv2d\", \"filters\": 5, \"kernel\": 1 } ] },\n"
+             "  \"input\": { \"preprocessing\": \"deeplab\", \"size\": 17 } }\n");
+    check(run(NULL, "train seg.json run.folder=seg run.steps=2"), 0);
+    check(run(NULL, "export two two.onnx"), 0);
+    check(run(NULL, "export seg seg.onnx"), 0);
+    check(run(NULL, "train seg.json run.folder=other run.steps=2 " ONNX), 0);
+    check(run(NULL, "dataset inspect data --records 4 --pictures scenes/images --maps scenes/labels"), 0);
+    shell("cp \"$PUMICE_SOURCE/tests/golden/pytorch/module.pt\" .");
     return 0;
 }
 
