@@ -222,12 +222,56 @@ static void say_start(const struct pm_trainer *t)
             pm_plan_print(pm_clones_plan(t->clones, i), stderr, false);
 }
 
-/* A net that cannot be is refused before the run folder is touched. */
-static int check_net(const struct pm_trainer *t)
+/* A few of the evaluation's examples, from its beginning to its end: what no picture of it fits would
+ * otherwise end the training at its first evaluation. */
+static int check_examples(const struct pm_trainer *t)
+{
+    enum { LOOKED_AT = 8 };
+    const struct pm_sampler sampler = { .setup = &t->e->setup, .train = false };
+    const size_t count = pm_dataset_get_info(t->e->eval)->count;
+    struct pm_arena *a = pm_arena_create();
+    struct pm_field fields[PM_MAX_FIELDS];
+    void *out[PM_MAX_FIELDS];
+    uint8_t *buf = NULL;
+    size_t capacity = 0, size;
+    char where[512];
+    const int n = t->e->task->fields(&t->e->setup, false, fields);
+    int err = PM_OK;
+
+    PM_TRY(n);
+    for (int k = 0; k < n; k++)
+        out[k] = pm_arena_alloc(a, pm_shape_count(fields[k].shape) * pm_type_size(fields[k].type));
+    for (size_t i = 0; i < LOOKED_AT && i < count; i++) {
+        const size_t record = count > LOOKED_AT ? i * (count - 1) / (LOOKED_AT - 1) : i;
+
+        err = pm_dataset_read(t->e->eval, record, &buf, &capacity, &size);
+        if (err == PM_OK) {
+            pm_dataset_where(t->e->eval, record, where, sizeof where);
+            err = t->e->task->make((void *)&sampler, buf, size, 0, 0, 0, where, out);
+        }
+        if (err == PM_ECORRUPT) /* that one picture is damaged: evaluation will say so, or pass it over */
+            err = PM_OK;
+        PM_TRY(err);
+    }
+out:
+    pm_free(buf);
+    pm_arena_destroy(&a);
+    return err;
+}
+
+/* A net that cannot be is refused before the run folder is touched, and so are evaluations. */
+static int check_nets(const struct pm_trainer *t)
 {
     struct pm_net *net = NULL;
-    int err = pm_experiment_net(t->e, 1, PM_USE_TRAIN, &net, NULL);
+    int err = PM_OK;
 
+    PM_TRY(pm_experiment_net(t->e, 1, PM_USE_TRAIN, &net, NULL));
+    pm_net_destroy(&net);
+    if (t->c->eval.every_steps > 0) {
+        PM_TRY(pm_experiment_net(t->e, 1, PM_USE_EVAL, &net, NULL));
+        PM_TRY(check_examples(t));
+    }
+out:
     pm_net_destroy(&net);
     return err;
 }
@@ -246,7 +290,7 @@ int pm_trainer_open(struct pm_trainer *t)
                             c->run.batch_size, t->spec_count, t->e->steps, &t->schedule));
     if (t->e->optimizer->betas)
         t->e->optimizer->betas(t->e->optimizer_cfg, &t->betas[0], &t->betas[1]);
-    PM_TRY(check_net(t));
+    PM_TRY(check_nets(t));
     PM_TRY(pm_run_lock(c->run.folder, &t->lock));
     open_log(t);
     pm_phases_start(&t->phases);

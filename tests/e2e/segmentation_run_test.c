@@ -289,6 +289,8 @@ static void losses(void **state)
           "needs [1, height, width, 5]");
     check(run(NULL, "train %s run.folder=%s input.preprocessing=vgg", in("seg.json"), in("no")), 2,
           "\"vgg\" is for pictures without label maps");
+    check(run(NULL, "train %s run.folder=%s input.size=15", in("seg.json"), in("no")), 3,
+          "16 x 16 when resized, is larger than the input of 15 x 15: set input.eval_size");
     check(run(NULL, "train %s run.folder=%s task=classification run.keep_best=null", in("seg.json"),
               in("no")), 2, "logits");
 }

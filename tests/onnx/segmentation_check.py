@@ -2,13 +2,14 @@
 
     python3 tests/onnx/segmentation_check.py PUMICE FOLDER
 
-The program PUMICE trains a small net on drawn shapes and exports it: as it is, at several scales and
-mirrored, with pixels for an input, with sizes brought into a range, at a finer stride, for one size only,
-with the original's second softmax; and with heads of instances and edges. Every file passes the checker of the onnx package. For pictures of
-several sizes, none of them the crop's, SemanticPredictions must be the numbers that `pumice predict`
-writes, but where the two best classes are as good as equal; the four outputs must fit each other, and a
-picture larger than the crop must be refused. A python without onnx and onnxruntime makes a virtual
-environment in FOLDER and installs them there, once; exit 77 (skipped) where they cannot be downloaded."""
+The program PUMICE trains a small net on drawn shapes and exports it: as it is, at several scales
+and mirrored, with pixels for an input, with sizes brought into a range, at a finer stride, for one
+size only, with the original's second softmax; and with heads of instances and edges. Every file
+passes the checker of the onnx package. For pictures of several sizes, none of them the crop's,
+SemanticPredictions must be the numbers that `pumice predict` writes, but where the two best classes
+are as good as equal; the four outputs must fit each other, and a picture larger than the crop must
+be refused. A python without onnx and onnxruntime makes a virtual environment in FOLDER and installs
+them there, once; exit 77 (skipped) where they cannot be downloaded."""
 import json
 import os
 import struct
