@@ -79,6 +79,9 @@ CASES.update({  # the other backbones, and what only they have
         "mobilenet_v3_large_seg", 4, 65, 49, 16, aspp_rates=[1, 2], aspp_filters=96,
         aspp_squeeze_excite=True, decoder_strides=[8, 4], decoder_sum_merge=True, decoder_filters=32),
     "deeplab_mobilenet_v2_half": case("mobilenet_v2", 2, 49, 33, 16, depth_multiplier=0.5),
+    "deeplab_mobilenet_v2_stride32": case(
+        "mobilenet_v2", 4, 97, 65, 32, depth_multiplier=0.35, divisible_by=8, aspp_rates=[1, 2],
+        aspp_filters=64, decoder_strides=[16], decoder_filters=64),
     "deeplab_mobilenet_edgetpu": case("mobilenet_edgetpu", 2, 49, 33, 8),
     "deeplab_xception_41": case(
         "xception_41", 4, 50, 33, 16, multi_grid=[1, 2, 4], bounded_activation=True,
