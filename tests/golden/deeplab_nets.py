@@ -47,7 +47,7 @@ def sampled(rates, **options):
 
 CASES = {}
 for backbone, pictures in (("mobilenet_v2", 8), ("mobilenet_v3_small_seg", 4),
-                           ("resnet_v1_50_beta", 4), ("xception_65", 4)):
+                           ("resnet_v1_50_beta", 4), ("xception_65", 8)):
     name = "deeplab_" + backbone
     CASES[name] = case(backbone, pictures, 65, 65, 16, **sampled([1, 2, 4]))
     CASES[name + "_129x97"] = case(backbone, 2, 129, 97, 16, **sampled([1, 2, 4]))
@@ -84,7 +84,7 @@ CASES.update({  # the other backbones, and what only they have
         aspp_filters=64, decoder_strides=[16], decoder_filters=64),
     "deeplab_mobilenet_edgetpu": case("mobilenet_edgetpu", 2, 49, 33, 8),
     "deeplab_xception_41": case(
-        "xception_41", 4, 50, 33, 16, multi_grid=[1, 2, 4], bounded_activation=True,
+        "xception_41", 8, 50, 33, 16, multi_grid=[1, 2, 4], bounded_activation=True,
         **sampled([1, 2], aspp_filters=64, decoder_filters=64)),
     "deeplab_xception_71": case("xception_71", 2, 49, 33, 8, decoder_strides=[8], decoder_filters=64),
     "deeplab_resnet_v1_18": case(
