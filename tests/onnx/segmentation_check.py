@@ -8,8 +8,9 @@ size only, with the original's second softmax; and with heads of instances and e
 passes the checker of the onnx package. For pictures of several sizes, none of them the crop's,
 SemanticPredictions must be the numbers that `pumice predict` writes, but where the two best classes
 are as good as equal; the four outputs must fit each other, and a picture larger than the crop must
-be refused. A python without onnx and onnxruntime makes a virtual environment in FOLDER and installs
-them there, once; exit 77 (skipped) where they cannot be downloaded."""
+be refused. Of a net for instances, heat and offsets grouped here must give the segments that predict
+writes. A python without onnx and onnxruntime makes a virtual environment in FOLDER and installs them
+there, once; exit 77 (skipped) where they cannot be downloaded."""
 import json
 import os
 import struct
@@ -44,6 +45,10 @@ NET = {
 LOOKS = ["{}.scales=[0.5,1.25]", "{}.flip=true"]
 RANGE = ["input.min_resize=33", "input.max_resize=49", "input.resize_factor=8"]
 FINE = ["model.output_stride=8", "model.aspp_rates=[4]"]
+# Another net, which tells instances too; so many centres and such small segments say more of a net of few steps.
+INSTANCES = ["model.instance=true", "model.decoder_strides=[8,4]", "model.decoder_filters_instance=[24,8]",
+             "run.folder=run_instances", "run.steps=60"]
+GROUPING = {"threshold": 0.01, "nms_kernel": 3, "stuff_area": 20}
 # What is exported with, what is predicted with.
 CASES = {
     "plain": ([], []),
@@ -83,25 +88,26 @@ def write_png(path, pixels):
                 chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
-def read_grey(path):
-    """A PNG of 8 bits."""
+def read_png(path, channels):
+    """Of 8 bits: [height, width, channels]."""
     data, at, packed = open(path, "rb").read(), 8, b""
     width, height, depth, color = struct.unpack(">IIBB", data[16:26])
-    check((depth, color) == (8, 0), f"{path} is no grey picture of 8 bits")
+    check((depth, color) == (8, 0 if channels == 1 else 2), f"{path} has not {channels} channels of 8 bits")
     while at < len(data):
         size, name = struct.unpack(">I4s", data[at:at + 8])
         packed += data[at + 8:at + 8 + size] if name == b"IDAT" else b""
         at += 12 + size
-    rows = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, width + 1)
-    out = np.zeros((height + 1, width + 1), np.int64)  # with what the filters see before the picture
+    rows = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, width * channels + 1)
+    out = np.zeros((height + 1, width + 1, channels), np.int64)  # with what the filters see before the picture
     for y in range(height):
         how = rows[y, 0]
         for x in range(width):
-            left, up, corner = out[y + 1, x], out[y, x + 1], out[y, x]
-            p = left + up - corner
-            near = min((abs(p - v), i, v) for i, v in enumerate((left, up, corner)))[2]
-            guess = [0, left, up, (left + up) // 2, near][how]
-            out[y + 1, x + 1] = (rows[y, x + 1] + guess) & 255
+            for c in range(channels):
+                left, up, corner = out[y + 1, x, c], out[y, x + 1, c], out[y, x, c]
+                p = left + up - corner
+                near = min((abs(p - v), i, v) for i, v in enumerate((left, up, corner)))[2]
+                guess = [0, left, up, (left + up) // 2, near][how]
+                out[y + 1, x + 1, c] = (rows[y, 1 + x * channels + c] + guess) & 255
     return out[1:, 1:]
 
 
@@ -117,7 +123,7 @@ def pumice(*arguments):
 def predict(options):
     """Classes by picture."""
     pumice("predict", "net.json", "pictures", "--out", "out", *options)
-    return [read_grey(f"out/{i}_raw.png") for i in range(len(SIZES))]
+    return [read_png(f"out/{i}_raw.png", 1)[..., 0] for i in range(len(SIZES))]
 
 
 def make():
@@ -258,6 +264,61 @@ def check_heads(pictures):
     print("heads of instances and edges", flush=True)
 
 
+# ---- instances -----------------------------------------------------------------------------
+
+
+def grouped(classes, heat, offset, things):
+    """Numbers of segments, class * 1000 + instance, by the published rules; 255000: none."""
+    height, width = classes.shape
+    kept = np.where(heat > np.float32(GROUPING["threshold"]), heat, np.float32(-1))
+    padded = np.pad(kept, 1, constant_values=-np.inf)
+    around = np.max([padded[y:y + height, x:x + width] for y in range(3) for x in range(3)], axis=0)
+    scores = kept[(kept == around) & (kept > 0)]
+    least = np.sort(scores)[-200] if len(scores) >= 200 else 0
+    centers = np.argwhere((kept == around) & (kept > least))
+    number = np.zeros((height, width), int)
+    if len(centers):
+        y, x = np.mgrid[:height, :width]
+        distance = (y + offset[0] - centers[:, 0, None, None])**2 + (x + offset[1] - centers[:, 1, None, None])**2
+        number = np.where(np.isin(classes, things), 1 + np.argmin(distance, axis=0), 0)
+    out, count = np.full((height, width), 255000), {}
+    for k in range(1, len(centers) + 1):
+        if (number == k).any():
+            winner = int(np.argmax(np.bincount(classes[number == k])))
+            count[winner] = count.get(winner, 0) + 1
+            out[number == k] = winner * 1000 + count[winner]
+    for c in range(CLASSES):
+        if c not in things and (classes == c).sum() >= GROUPING["stuff_area"]:
+            out[classes == c] = c * 1000
+    return out, len(centers)
+
+
+def check_instances(pictures):
+    import onnx
+    options = INSTANCES + ["eval.panoptic=" + json.dumps(GROUPING)]
+    pumice("train", "net.json", *options)
+    found = 0
+    for export, look in (([], []), (["export.flip=true"], ["eval.flip=true"])):
+        pumice("export", "net.json", "net.onnx", *options, *export)
+        onnx.checker.check_model("net.onnx", full_check=True)
+        model = session("net.onnx")
+        pumice("predict", "net.json", "pictures", "--out", "out", *options, *look)
+        for i, pixels in enumerate(pictures):
+            height, width = pixels.shape[:2]
+            out = run(model, pixels)
+            heat, offset = out["InstanceCenterPredictions"], out["InstanceOffsetPredictions"]
+            check(heat.shape == (1, 1, height, width) and offset.shape == (1, 2, height, width),
+                  f"instances: heat is {heat.shape}, offsets are {offset.shape}")
+            want, centers = grouped(out["SemanticPredictions"][0], heat[0, 0], offset[0], [1, 2, 3, 4])
+            rgb = read_png(f"out/{i}_panoptic.png", 3)
+            got = rgb[..., 0] + 256 * rgb[..., 1] + 65536 * rgb[..., 2]
+            check((got != want).mean() < 0.01, f"instances: {(got != want).sum()} of {got.size} pixels of "
+                  f"{i}.png are of another segment")
+            found += len(np.unique(want[want % 1000 > 0]))
+    check(found > 10, f"instances: only {found} in all pictures: nothing is tested")
+    print(f"instances: {found} in {len(pictures)} pictures, as they are and mirrored", flush=True)
+
+
 def main():
     packages.find("segmentation_check", sys.argv[2], "onnx", ["numpy", "onnx", "onnxruntime"],
                   ["onnx>=1.16", "onnxruntime>=1.18"])
@@ -269,6 +330,8 @@ def main():
         pictures = make()
         check_limits(pictures)
         check_heads(pictures)
+=======
+        check_instances(pictures)
         for name in CASES:
             if name != "plain":
                 check_case(name, pictures)
