@@ -330,7 +330,6 @@ def main():
         pictures = make()
         check_limits(pictures)
         check_heads(pictures)
-=======
         check_instances(pictures)
         for name in CASES:
             if name != "plain":
