@@ -113,7 +113,7 @@ static cJSON *counts_of(const uint64_t *counts, size_t n)
     return list;
 }
 
-static void add_labels(const struct pm_setup *s, cJSON *object)
+void pm_class_detail_labels(const struct pm_setup *s, struct cJSON *object)
 {
     cJSON *labels = cJSON_AddArrayToObject(object, "labels");
 
@@ -127,7 +127,7 @@ void pm_class_detail_report(const struct pm_class_detail *d, struct cJSON *objec
 {
     cJSON *per_class, *confusion;
 
-    add_labels(d->setup, object);
+    pm_class_detail_labels(d->setup, object);
     per_class = cJSON_AddObjectToObject(object, "per_class");
     cJSON_AddItemToObject(per_class, "count", counts_of(d->count, d->classes));
     cJSON_AddItemToObject(per_class, "predicted", counts_of(d->predicted, d->classes));

@@ -21,6 +21,8 @@ void pm_class_detail_add(struct pm_class_detail *d, const struct pm_class_exampl
  * ... ]; unanswered: the number of examples without an answer, their logits not being finite, where
  * there are any. Those count as pictures of their label, and as no answer. */
 void pm_class_detail_report(const struct pm_class_detail *d, struct cJSON *object);
+/* The first two of these alone, of any task. */
+void pm_class_detail_labels(const struct pm_setup *s, struct cJSON *object);
 /* The most wrong ones first, then right ones chosen by their records' hashes: two thirds to one
  * third where there are enough of both. */
 int pm_class_detail_samples(const struct pm_class_detail *d,

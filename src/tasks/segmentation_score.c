@@ -1,6 +1,7 @@
 /* segmentation_score: the confusion matrix of an evaluation, and pictures to look at: those with the
  * most wrong pixels, then some chosen by their records' hashes. A picture is remembered as its
  * prediction at every n-th row and column. */
+#include "tasks/class_detail.h"
 #include "tasks/confusion.h"
 #include "tasks/panoptic_metrics.h"
 #include "tasks/record.h"
@@ -228,16 +229,6 @@ void pm_segmentation_score_report(const struct pm_score *m, struct cJSON *object
         pm_segmentation_panoptic_report(m->panoptic, m->setup, object);
 }
 
-static void add_labels(const struct pm_setup *s, cJSON *object)
-{
-    cJSON *labels = cJSON_AddArrayToObject(object, "labels");
-
-    for (int i = 0; i < s->num_classes; i++)
-        cJSON_AddItemToArray(labels, s->labels && s->labels[i] ? cJSON_CreateString(s->labels[i])
-                                                              : cJSON_CreateNull());
-    cJSON_AddNumberToObject(object, "labels_offset", 0);
-}
-
 static void add_counts(const struct pm_confusion *c, cJSON *object)
 {
     cJSON *per_class = cJSON_AddObjectToObject(object, "per_class");
@@ -262,7 +253,7 @@ void pm_segmentation_score_detail(const struct pm_score *m, struct cJSON *object
     cJSON *confusion;
 
     cJSON_AddStringToObject(object, "of", "pixels");
-    add_labels(m->setup, object);
+    pm_class_detail_labels(m->setup, object);
     add_counts(c, object);
     confusion = cJSON_AddArrayToObject(object, "confusion");
     for (size_t i = 0; i < c->classes * c->classes; i++) {
