@@ -422,7 +422,11 @@ static int see(const struct seeing *v, const struct look *look, struct pm_node *
         x = pm_segmentation_resized(net, own(net, "scaled"), x, at_scale(v->height, look->scale),
                                     at_scale(v->width, look->scale), "bilinear");
     PM_TRY(net->error);
-    PM_TRY(v->maker->heads(v->maker->ctx, net, x, &heads));
+    err = v->maker->heads(v->maker->ctx, net, x, &heads);
+    if (err < 0 && look->scale > 0)
+        err = pm_fail((enum pm_error)err, "%s (at scale %g the pictures are %d x %d)", pm_error_text(),
+                      (double)look->scale, x->out_shape.dim[1], x->out_shape.dim[2]);
+    PM_TRY(err);
     if (heads.edge)
         pm_segmentation_edge_look(net, heads.edge, look->mirrored, v->height, v->width, v->edges);
     if (v->setup->pixels.instance.on)

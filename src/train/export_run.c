@@ -165,12 +165,16 @@ static int check_any_size(struct exporter *x)
     s->eval_height = 3 * h + 33, s->eval_width = 3 * w + 49;
     err = graph_of(x, &net, &other);
     x->outputs = outputs;
-    PM_TRY(err);
+    if (err < 0)
+        PM_TRY(pm_fail((enum pm_error)err, "%s (export.any_size wants the net at other sizes, here %d x "
+                       "%d: leave it out)", pm_error_text(), s->eval_height, s->eval_width));
     if ((where = pm_export_difference(x->graph, other)) != NULL)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: export.any_size: the net depends on the size of its input, "
                        "first in %.*s: leave any_size out%s", x->c->path, (int)strcspn(where, ":"),
                        where,
-                       x->e->net_row ? ", or set model.global_pool where the net has it" : ""));
+                       x->e->task->maps ? ": without it, too, pictures up to export.size are taken"
+                       : x->e->net_row  ? ", or set model.global_pool where the net has it"
+                                        : ""));
 out:
     s->eval_height = h, s->eval_width = w;
     pm_export_destroy(&other);
