@@ -478,6 +478,22 @@ static bool factors(const struct pm_node *n, struct pm_export *g, int k, float *
     return ok;
 }
 
+/* A product of an input that is not rounded has the rounded weights as floats: onnxruntime would round the
+ * input, too, if they were integers. */
+static const char *export_floats(struct pm_export *g, const int64_t *dim, const uint8_t *q,
+                                 const struct pm_quant_steps *steps)
+{
+    const size_t count = (size_t)(dim[0] * dim[1]);
+    float *v = pm_malloc(count * sizeof *v);
+    const char *name;
+
+    for (size_t i = 0; i < count; i++)
+        v[i] = (float)((int)q[i] - steps->zero) * steps->step;
+    name = pm_export_tensor(g, "weights", PM_DTYPE_F32, 2, dim, v);
+    pm_free(v);
+    return name;
+}
+
 /* uint8, [o][i][h][w], or [i][o] where flat. */
 static const char *export_weights(const struct pm_node *n, struct pm_export *g,
                                   const struct conv2d_params *p, const float *factor,
@@ -489,6 +505,7 @@ static const char *export_weights(const struct pm_node *n, struct pm_export *g,
                         (size_t)p->groups : 1, pixels = (size_t)p->kh * (size_t)p->kw;
     const int64_t dim[] = { p->k, (int64_t)in, p->kh, p->kw }, matrix[] = { p->c, p->k };
     float *v = pm_malloc(count * sizeof *v), low, high;
+    struct pm_quant_steps input;
     uint8_t *q = pm_malloc(count);
     const char *name = NULL;
 
@@ -500,8 +517,11 @@ static const char *export_weights(const struct pm_node *n, struct pm_export *g,
 
             q[at] = (uint8_t)pm_quant_integer(steps, true, v[i] * factor[o]);
         }
-        name = pm_quant_export_integers(g, "weights", PM_DTYPE_U8, cfg->flat ? 2 : 4,
-                                        cfg->flat ? matrix : dim, q, steps->step, steps->zero);
+        if (cfg->flat && !pm_quant_kept(n->in[0], g, &input))
+            name = export_floats(g, matrix, q, steps);
+        else
+            name = pm_quant_export_integers(g, "weights", PM_DTYPE_U8, cfg->flat ? 2 : 4,
+                                            cfg->flat ? matrix : dim, q, steps->step, steps->zero);
     }
     pm_free(v);
     pm_free(q);

@@ -121,7 +121,7 @@ static const struct check_case fake_quant_cases[] = {
     { "fake_quant delay=4", "2x3x4x4@-5..1", true, RANGE },      /* this step is the fourth */
     { "fake_quant delay=5", "2x3x4x4", true, RANGE },            /* not yet */
     { "fake_quant min=-6 delay=1000", "7x9", true, RANGE },
-    { "fake_quant", "3x5x5x4@-5..5", false, RANGE },
+    { "fake_quant", "3x5x5x4@-4.7..5", false, RANGE },
     { "fake_quant", "9x7", false, "min@-3..-1 max@0..0" },
     { "fake_quant", "5x7", false, "min@0..0 max@0..0" },
     { "fake_quant", "33x65x17", true, RANGE, .large = true },

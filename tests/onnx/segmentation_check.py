@@ -13,14 +13,13 @@ writes. A python without onnx and onnxruntime makes a virtual environment in FOL
 there, once; exit 77 (skipped) where they cannot be downloaded."""
 import json
 import os
-import struct
 import subprocess
 import sys
 import tempfile
-import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import packages  # noqa: E402
+from pictures import read_png, write_png  # noqa: E402
 
 CROP = (65, 49)
 SIZES = [(65, 49), (64, 48), (33, 41), (17, 49), (50, 7)]
@@ -73,42 +72,6 @@ def fail(text):
 def check(good, text):
     if not good:
         fail(text)
-
-
-# ---- files ---------------------------------------------------------------------------------
-
-
-def write_png(path, pixels):
-    def chunk(name, data):
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-    height, width = pixels.shape[:2]
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    with open(path, "wb") as f:
-        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
-                chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
-
-
-def read_png(path, channels):
-    """Of 8 bits: [height, width, channels]."""
-    data, at, packed = open(path, "rb").read(), 8, b""
-    width, height, depth, color = struct.unpack(">IIBB", data[16:26])
-    check((depth, color) == (8, 0 if channels == 1 else 2), f"{path} has not {channels} channels of 8 bits")
-    while at < len(data):
-        size, name = struct.unpack(">I4s", data[at:at + 8])
-        packed += data[at + 8:at + 8 + size] if name == b"IDAT" else b""
-        at += 12 + size
-    rows = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, width * channels + 1)
-    out = np.zeros((height + 1, width + 1, channels), np.int64)  # with what the filters see before the picture
-    for y in range(height):
-        how = rows[y, 0]
-        for x in range(width):
-            for c in range(channels):
-                left, up, corner = out[y + 1, x, c], out[y, x + 1, c], out[y, x, c]
-                p = left + up - corner
-                near = min((abs(p - v), i, v) for i, v in enumerate((left, up, corner)))[2]
-                guess = [0, left, up, (left + up) // 2, near][how]
-                out[y + 1, x + 1, c] = (rows[y, 1 + x * channels + c] + guess) & 255
-    return out[1:, 1:]
 
 
 # ---- the program ---------------------------------------------------------------------------
