@@ -4,8 +4,8 @@
 
 The program PUMICE trains nets on drawn shapes with floats, goes on quantised from that checkpoint and exports. Every
 file passes the checker of the onnx package; onnxruntime makes integer convolutions of it, whose answers for the
-validation pictures are the program's but for few that lie between two steps: integers round a sum once more than
-floats do. The program's predictions after quantised training must be nearly as good as before. A python without
+pictures drawn here are the program's but for few that lie between two steps: integers round a sum once more than
+floats do. The program's metric must be nearly that of the same weights without rounding. A python without
 onnx and onnxruntime makes a virtual environment in FOLDER and installs them there, once; exit 77 (skipped) where they
 cannot be downloaded."""
 import json
@@ -177,11 +177,10 @@ def check_net(name, net):
     with open("net.json", "w") as f:
         json.dump({**COMMON, **net}, f)
     pumice("train", "net.json")
-    before = score("net.json", [], metric)
     pumice("train", "net.json", "init.checkpoint=float", "run.steps=60", "schedule.base_lr=0.0001", *QUANTISED)
-    after = score("net.json", QUANTISED, metric)
-    check(before > 0.15, f"{name}: {metric} {before:.3f} with floats: it has learnt nothing")
-    check(after > before - LOST, f"{name}: {metric} fell from {before:.3f} to {after:.3f}")
+    rounded = score("net.json", QUANTISED, metric)
+    plain = score("net.json", ["run.folder=quantised"], metric)
+    check(abs(rounded - plain) < LOST, f"{name}: {metric} is {plain:.3f} with floats, {rounded:.3f} rounded")
     pumice("export", "net.json", "net.onnx", "export.preprocessing=fold",
            *([] if maps else ["export.output=probabilities"]), *QUANTISED)
     model = session("net.onnx", "optimized.onnx")
@@ -191,7 +190,7 @@ def check_net(name, net):
     check(seen > 2, f"{name}: all is of two classes: nothing is tested")
     check(off <= (DIFFERENT if maps else NEAR), f"{name}: onnxruntime's answers differ by {off:.4f}")
     what = "of the pixels are of another class" if maps else "of 1 is the largest difference of probabilities"
-    print(f"{name}: {told}; {metric} {before:.3f} with floats, {after:.3f} quantised; {off:.1e} {what}", flush=True)
+    print(f"{name}: {told}; {metric} {plain:.3f} with floats, {rounded:.3f} rounded; {off:.1e} {what}", flush=True)
 
 
 def main():
@@ -203,7 +202,7 @@ def main():
     for name, net in NETS.items():
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
-            pumice("dataset", "make", "shapes", "data", "size=64", "train=1000", "validation=64", "test=8")
+            pumice("dataset", "make", "shapes", "data", "size=64", "train=1000", "validation=200", "test=8")
             check_net(name, net)
             os.chdir("/")
 
