@@ -16,7 +16,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import packages  # noqa: E402
-from pictures import read_grey, write_png  # noqa: E402
+from pictures import read_png, write_png  # noqa: E402
 
 COMMON = {
     "data": {"folder": "data"}, "optim": {"name": "adam"}, "devices": ["cpu"],
@@ -149,7 +149,7 @@ def draw(size, count):
 def pixels_differ(model, pictures):
     """The share of pixels that are of another class, and how many classes there are."""
     pumice("predict", "net.json", "pictures", "--out", "out", *QUANTISED)
-    want = np.stack([read_grey(f"out/{i:02}_raw.png") for i in range(len(pictures))])
+    want = np.stack([read_png(f"out/{i:02}_raw.png", 1)[..., 0] for i in range(len(pictures))])
     names = [o.name for o in model.get_outputs()]
     feed = model.get_inputs()[0].name
     got = np.concatenate([model.run(None, {feed: p[None]})[names.index("SemanticPredictions")] for p in pictures])
