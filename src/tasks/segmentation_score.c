@@ -257,10 +257,12 @@ void pm_segmentation_score_detail(const struct pm_score *m, struct cJSON *object
     add_counts(c, object);
     confusion = cJSON_AddArrayToObject(object, "confusion");
     for (size_t i = 0; i < c->classes * c->classes; i++) {
+        const size_t truth = i / c->classes, said = i % c->classes;
+
         if (c->count[i] == 0)
             continue;
-        cJSON_AddItemToArray(confusion, cJSON_CreateNumber((double)(i / c->classes)));
-        cJSON_AddItemToArray(confusion, cJSON_CreateNumber((double)(i % c->classes)));
+        cJSON_AddItemToArray(confusion, cJSON_CreateNumber((double)truth));
+        cJSON_AddItemToArray(confusion, cJSON_CreateNumber((double)said));
         cJSON_AddItemToArray(confusion, cJSON_CreateNumber((double)c->count[i]));
     }
 }
