@@ -33,7 +33,8 @@ static const char *scaled(struct pm_export *g, const char *sides, const char *on
 /* Sides, or the next larger k * factor + 1. */
 static const char *to_factor(struct pm_export *g, const char *sides, int factor)
 {
-    const char *f = pm_export_integers(g, PM_INT64S(factor)), *one = pm_export_integers(g, PM_INT64S(1));
+    const char *f = pm_export_integers(g, PM_INT64S(factor));
+    const char *one = pm_export_integers(g, PM_INT64S(1));
     const char *over = pm_export_op(g, "Mod", PM_VALUES(
         pm_export_op(g, "Sub", PM_VALUES(sides, one)), f));
     const char *more = pm_export_op(g, "Mod", PM_VALUES(pm_export_op(g, "Sub", PM_VALUES(f, over)), f));
@@ -79,7 +80,8 @@ static const char *resize(struct pm_export *g, const char *x, int rank, const ch
     return x;
 }
 
-/* Padded with these values: where they differ by channel, they are taken off before and put on again. */
+/* Padded with these values: where they differ by channel, they are taken off before and put on
+ * again. */
 static const char *pad(struct pm_export *g, const char *x, const char *pads, int channels)
 {
     const float *v = g->options.frame->pad;
@@ -108,7 +110,8 @@ const char *pm_export_frame_in(struct pm_export *g, const char *x, struct pm_sha
     }
     rest = pm_export_op(g, "Sub", PM_VALUES(pm_export_integers(g, PM_INT64S(h, w)), g->framed_size));
     rest = pm_export_op(g, "Max", PM_VALUES(rest, pm_export_integers(g, PM_INT64S(0))));
-    pads = pm_export_op(g, "Concat", PM_VALUES(pm_export_integers(g, PM_INT64S(0, 0, 0, 0, 0, 0)), rest));
+    pads = pm_export_integers(g, PM_INT64S(0, 0, 0, 0, 0, 0));
+    pads = pm_export_op(g, "Concat", PM_VALUES(pads, rest));
     pm_export_int(g, "axis", 0);
     x = pad(g, x, pads, c);
     return pm_export_op(g, "Reshape", PM_VALUES(x, pm_export_integers(g, PM_INT64S(0, c, h, w))));
@@ -125,12 +128,12 @@ const char *pm_export_frame_out(struct pm_export *g, const char *x, struct pm_sh
 
 const char *pm_export_frame_lengths(struct pm_export *g, const char *x)
 {
-    const char *factor;
+    const char *factor, *shape;
 
     if (!g->options.frame->min)
         return x;
     factor = pm_export_op(g, "Div", PM_VALUES(cast(g, g->picture_size, FLOAT),
                                               cast(g, g->framed_size, FLOAT)));
-    factor = pm_export_op(g, "Reshape", PM_VALUES(factor, pm_export_integers(g, PM_INT64S(1, 2, 1, 1))));
-    return pm_export_op(g, "Mul", PM_VALUES(x, factor));
+    shape = pm_export_integers(g, PM_INT64S(1, 2, 1, 1));
+    return pm_export_op(g, "Mul", PM_VALUES(x, pm_export_op(g, "Reshape", PM_VALUES(factor, shape))));
 }

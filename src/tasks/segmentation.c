@@ -402,7 +402,7 @@ static const char *own(struct pm_net *net, const char *name)
 
 static int at_scale(int size, float scale)
 {
-    return (int)(((float)size - 1.0f) * scale + 1.0f); /* TensorFlow's, in float32: corners stay corners */
+    return (int)(((float)size - 1.0f) * scale + 1.0f); /* in float32, as TensorFlow has it */
 }
 
 /* Logits at the pictures' size, and as the net gives them. */
@@ -437,7 +437,8 @@ static int see(const struct seeing *v, const struct look *look, struct pm_node *
     if (look->mirrored)
         x = pm_net_add(net, own(net, "logits_mirrored_back"), x, "flip");
     *small = x;
-    *out = pm_segmentation_resized(net, own(net, "logits_enlarged"), x, v->height, v->width, look->method);
+    *out = pm_segmentation_resized(net, own(net, "logits_enlarged"), x, v->height, v->width,
+                                   look->method);
     err = net->error;
 out:
     net->pass = NULL;

@@ -14,7 +14,7 @@ enum { MOST = 8 }; /* pictures at once */
 
 struct files {
     struct pm_arena *arena;
-    const char *out; /* the folder that is written to, NULL: none: what is in it is no picture to look at */
+    const char *out; /* the folder that is written to, whose pictures are not looked at; NULL: none */
     const char **path;
     size_t count, capacity;
 };

@@ -249,7 +249,7 @@ static int check_examples(const struct pm_trainer *t)
             pm_dataset_where(t->e->eval, record, where, sizeof where);
             err = t->e->task->make((void *)&sampler, buf, size, 0, 0, 0, where, out);
         }
-        if (err == PM_ECORRUPT) /* that one picture is damaged: evaluation will say so, or pass it over */
+        if (err == PM_ECORRUPT) /* that one picture is damaged: evaluation says so, or passes it over */
             err = PM_OK;
         PM_TRY(err);
     }

@@ -244,7 +244,8 @@ static int set_up(void **state)
     check(run(NULL, "export two two.onnx"), 0);
     check(run(NULL, "export seg seg.onnx"), 0);
     check(run(NULL, "train seg.json run.folder=other run.steps=2 " ONNX), 0);
-    check(run(NULL, "dataset inspect data --records 4 --pictures scenes/images --maps scenes/labels"), 0);
+    check(run(NULL, "dataset inspect data --records 4 --pictures scenes/images "
+                    "--maps scenes/labels"), 0);
     shell("cp \"$PUMICE_SOURCE/tests/golden/pytorch/module.pt\" .");
     return 0;
 }

@@ -310,7 +310,8 @@ static void pyramid_and_scales(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(metrics), cmocka_unit_test(tags), cmocka_unit_test(pictures), cmocka_unit_test(exported), cmocka_unit_test(from_onnx),
+        cmocka_unit_test(metrics),  cmocka_unit_test(tags),      cmocka_unit_test(pictures),
+        cmocka_unit_test(exported), cmocka_unit_test(from_onnx),
         cmocka_unit_test(other_stride),
         cmocka_unit_test(losses), cmocka_unit_test(pyramid_and_scales),
     };

@@ -1,7 +1,7 @@
 /* What is predicted for pictures seen at several scales and mirrored, against the original program
- * (tests/golden/deeplab_looks.py): the averaged probabilities, and the softmax that it puts upon them. The
- * bound is 10 times what the original's
- * own float32 run is off by, and no less than rounding of sums in another order. */
+ * (tests/golden/deeplab_looks.py): the averaged probabilities, and the softmax that it puts upon
+ * them. The bound is 10 times what the original's own float32 run is off by, and no less than
+ * rounding of sums in another order. */
 #include <pumice/plan.h>
 #include <pumice/rng.h>
 #include <pumice/task.h>
@@ -199,7 +199,8 @@ static int set_up(void **state)
         return -1;
     file = cJSON_Parse(text);
     pm_free(text);
-    const int err = pm_device_list(&list, &count) || pm_device_find(list, count, "cpu", "test", &index) ||
+    const int err = pm_device_list(&list, &count) ||
+                    pm_device_find(list, count, "cpu", "test", &index) ||
                     pm_device_open(&list[index], &(struct pm_device_options){ 0 }, &device);
     pm_free(list);
     return err || !file ? -1 : 0;
