@@ -317,6 +317,28 @@ static void evaluation_of_foreign_files(void **state)
           "'norm1/gamma' (the nearest there is 'norm1/gamme')", "model.name");
 }
 
+/* From a net of floats to one that is quantised: its ranges need not be in the checkpoint. What goes on from
+ * a checkpoint of its own has the bits of what never stopped. */
+static void quantised_from_floats(void **state)
+{
+    static const char ranges[] = "ranges of the quantised net are not there";
+    const struct pm_shape scalar = { 0 };
+
+    (void)state;
+    check(train("whole", "model.quantize_delay=2 run.steps=4"), 0, "8 of ", ranges, "0 missing");
+    check(train("halves", "model.quantize_delay=2 run.steps=2"), 0, "8 of ", ranges);
+    check(train("halves", "model.quantize_delay=2 run.steps=4"), 0, "resuming");
+    assert_true(same("whole", "halves", "conv1/weights", conv));
+    assert_true(same("whole", "halves", "logits/weights", logits));
+    assert_true(same("whole", "halves", "conv1/weights_quant/min", scalar));
+    assert_true(same("whole", "halves", "logits/act_quant/max", scalar));
+    assert_false(same("source", "whole", "conv1/weights", conv));
+    check(run(NULL, "eval %s run.folder=%s model.quantize_delay=0", in("net.json"), in("whole")), 0);
+    check(run(NULL, "eval %s run.folder=%s model.quantize_delay=0", in("net.json"), in("source")), 3,
+          "ranges of the quantised net are not in ", "it was trained without");
+    check(train("two", "model.quantize_delay=0 'devices=[\"cpu\", \"cpu\"]'"), 2, "devices: 2 are given");
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -338,6 +360,7 @@ int main(void)
         cmocka_unit_test(files_that_are_refused),
         cmocka_unit_test(an_exported_model),
         cmocka_unit_test(evaluation_of_foreign_files),
+        cmocka_unit_test(quantised_from_floats),
     };
     return cmocka_run_group_tests(tests, setup, drop_world);
 }

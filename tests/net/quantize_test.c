@@ -120,6 +120,46 @@ static void refusals(void **state)
     cJSON_Delete(list);
 }
 
+/* Of every named net all convolutions and products are, and nodes stay behind their inputs. */
+static void named_nets(void **state)
+{
+    size_t count;
+    const struct pm_net_row *const *rows = pm_net_rows(&count);
+
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        const struct pm_net_row *row = rows[i];
+        const int size = row->task ? 97 : row->default_size;
+        struct pm_net *net = pm_net_create();
+        void *cfg = pm_arena_alloc(net->arena, row->cfg_size + 1);
+        struct pm_heads heads = { 0 };
+        struct pm_str text = { 0 };
+        int before = 0, after = 0;
+        struct pm_node *images =
+            pm_net_input(net, "images", PM_SHAPE4(1, size, size, row->default_channels), PM_F32);
+
+        if (row->opts)
+            pm_opts_defaults(row->opts, cfg, net->arena);
+        row->build(net, images, 7, cfg, &heads);
+        for (int k = 0; k < net->count; k++)
+            before += strstr("conv2d depthwise_conv2d fully_connected", net->nodes[k]->layer->name) != NULL;
+        const struct pm_shape logits = heads.logits->out_shape;
+        const int variables = net->var_count;
+        if (pm_net_quantize(net, 1, 100, &heads) < 0)
+            fail_msg("%s: %s", row->name, pm_error_text());
+        for (int k = 0; k < net->count; k++) {
+            assert_string_not_equal(net->nodes[k]->layer->name, "conv2d");
+            after += strcmp(net->nodes[k]->layer->name, "quantized_conv2d") == 0;
+        }
+        assert_int_equal(after, before);
+        assert_true(pm_shape_equal(heads.logits->out_shape, logits));
+        assert_true(net->var_count >= variables + 2 * after);
+        describe(net, &text);
+        pm_str_free(&text);
+        pm_net_destroy(&net);
+    }
+}
+
 /* ---- steps --------------------------------------------------------------------------------- */
 
 struct step {
@@ -334,7 +374,8 @@ static void steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places), cmocka_unit_test(refusals), cmocka_unit_test(steps),
+        cmocka_unit_test(places), cmocka_unit_test(refusals), cmocka_unit_test(named_nets),
+        cmocka_unit_test(steps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
