@@ -55,13 +55,13 @@ static int follow_stride(const struct pm_config *c, cJSON *rates, int from, int 
 
     cJSON_ArrayForEach(rate, rates)
     {
-        const int fine = rate->valueint * from;
+        const int fine = rate->valueint * from, whole = fine / to;
 
         if (fine % to)
             return pm_fail(PM_ECONFIG, "%s: export.output_stride: %d makes %g of the rate %d in "
                            "model.aspp_rates, which is no whole number", c->path, to, (double)fine / to,
                            rate->valueint);
-        cJSON_SetNumberValue(rate, fine / to);
+        cJSON_SetNumberValue(rate, whole);
     }
     return PM_OK;
 }
