@@ -70,6 +70,12 @@ PM_INLINE int pm_act_wants_z(int kind)
     return kind == PM_ACT_HARD_SWISH;
 }
 
+/* Whether z does as well as y: a value or two part the slopes, and lie where they do in y. */
+PM_INLINE int pm_act_is_cut(int kind)
+{
+    return kind == PM_ACT_RELU || kind == PM_ACT_RELU6 || kind == PM_ACT_LEAKY_RELU;
+}
+
 /* dy/dz where y = v (z = v for hard_swish). At a corner the flat side. */
 PM_INLINE float pm_act_slope(int kind, float slope, float v)
 {

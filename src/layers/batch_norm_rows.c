@@ -215,25 +215,29 @@ static inline struct row row_at(const struct pm_args *a, size_t offset)
                          (const float *)a->buf[DY] + offset, residual ? residual + offset : NULL };
 }
 
-/* g of one value; act and with_residual are constants where this is instantiated. */
-PM_INLINE float gradient(const struct affine *f, const struct row *r, int act, float slope,
-                         int with_residual, int k)
+/* What act' is taken of. Where both would do, z, worked out as by the forward call, to the bit: that
+ * costs less than reading y. */
+enum { OF_Y, OF_Z, OF_Z_AND_RESIDUAL };
+
+/* g of one value; act and of are constants where this is instantiated. */
+PM_INLINE float gradient(const struct affine *f, const struct row *r, int act, float slope, int of,
+                         int k)
 {
     if (act == PM_ACT_NONE)
         return r->dy[k];
-    if (pm_act_wants_z(act)) {
+    if (of != OF_Y) {
         float z = (r->x[k] - f->mean[k]) * f->scale[k] + f->beta[k];
-        return r->dy[k] * pm_act_slope(act, slope, with_residual ? z + r->residual[k] : z);
+        return r->dy[k] * pm_act_slope(act, slope, of == OF_Z ? z : z + r->residual[k]);
     }
     return r->dy[k] * pm_act_slope(act, slope, r->y[k]);
 }
 
 PM_INLINE void sum_row(const struct affine *f, const struct row *r, int act, float slope,
-                       int with_residual, int width, float *sum, float *product)
+                       int of, int width, float *sum, float *product)
 {
     PM_SIMD
     for (int k = 0; k < width; k++) {
-        float g = gradient(f, r, act, slope, with_residual, k);
+        float g = gradient(f, r, act, slope, of, k);
         sum[k] += g;
         product[k] += g * (r->x[k] - f->mean[k]);
     }
@@ -263,9 +267,11 @@ PM_CLONES static void sums_chunks(void *ctx, size_t begin, size_t end)
                 struct row r = row_at(a, (size_t)(first + i) * c + block);
 #define CALL(kind)                                                                                 \
     if (pm_act_wants_z(kind) && r.residual)                                                        \
-        sum_row(&f, &r, kind, p->slope, 1, width, sum, product);                                   \
+        sum_row(&f, &r, kind, p->slope, OF_Z_AND_RESIDUAL, width, sum, product);                   \
+    else if (pm_act_wants_z(kind) || (pm_act_is_cut(kind) && !(p->flags & BN_RESIDUAL)))           \
+        sum_row(&f, &r, kind, p->slope, OF_Z, width, sum, product);                                \
     else                                                                                           \
-        sum_row(&f, &r, kind, p->slope, 0, width, sum, product)
+        sum_row(&f, &r, kind, p->slope, OF_Y, width, sum, product)
                 PM_ACT_SWITCH(p->act, CALL)
 #undef CALL
             }
@@ -313,19 +319,19 @@ static void sums_cpu(const struct pm_args *a)
 }
 
 PM_INLINE void dx_row(const struct affine *f, const struct row *r, int act, float slope,
-                      int with_residual, int width, const float *a, const float *b, float *dx,
+                      int of, int width, const float *a, const float *b, float *dx,
                       float *dresidual)
 {
     if (dx && !dresidual) {
         PM_SIMD
         for (int k = 0; k < width; k++) {
-            float g = gradient(f, r, act, slope, with_residual, k);
+            float g = gradient(f, r, act, slope, of, k);
             dx[k] = f->scale[k] * (g - (a[k] + (r->x[k] - f->mean[k]) * b[k]));
         }
     } else {
         PM_SIMD
         for (int k = 0; k < width; k++) {
-            float g = gradient(f, r, act, slope, with_residual, k);
+            float g = gradient(f, r, act, slope, of, k);
             if (dx)
                 dx[k] = f->scale[k] * (g - (a[k] + (r->x[k] - f->mean[k]) * b[k]));
             dresidual[k] = g;
@@ -357,9 +363,11 @@ PM_CLONES static void dx_cpu(const struct pm_args *args, size_t begin, size_t en
             float *dresidual = args->buf[10] ? (float *)args->buf[10] + offset : NULL;
 #define CALL(kind)                                                                                 \
     if (pm_act_wants_z(kind) && r.residual)                                                        \
-        dx_row(&f, &r, kind, p->slope, 1, width, a, b, dx, dresidual);                             \
+        dx_row(&f, &r, kind, p->slope, OF_Z_AND_RESIDUAL, width, a, b, dx, dresidual);             \
+    else if (pm_act_wants_z(kind) || (pm_act_is_cut(kind) && !(p->flags & BN_RESIDUAL)))           \
+        dx_row(&f, &r, kind, p->slope, OF_Z, width, a, b, dx, dresidual);                          \
     else                                                                                           \
-        dx_row(&f, &r, kind, p->slope, 0, width, a, b, dx, dresidual)
+        dx_row(&f, &r, kind, p->slope, OF_Y, width, a, b, dx, dresidual)
             PM_ACT_SWITCH(p->act, CALL)
 #undef CALL
         }
