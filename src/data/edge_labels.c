@@ -18,7 +18,8 @@ static void row_gradients(const struct pm_label *map, int y, int32_t *work, stru
     const uint16_t *a = map->values + (size_t)above * (size_t)w;
     const uint16_t *b = map->values + (size_t)y * (size_t)w;
     const uint16_t *c = map->values + (size_t)below * (size_t)w;
-    int32_t *smooth = work + 1, *rise = work + w + 3; /* each from -1 to w */
+    int32_t *restrict smooth = work + 1, *restrict rise = work + w + 3; /* each from -1 to w */
+    int32_t *restrict dx = g->dx, *restrict dy = g->dy, *restrict length = g->length + 1;
 
     for (int x = 0; x < w; x++) {
         smooth[x] = a[x] + 2 * b[x] + c[x];
@@ -27,12 +28,12 @@ static void row_gradients(const struct pm_label *map, int y, int32_t *work, stru
     smooth[-1] = smooth[0], smooth[w] = smooth[w - 1];
     rise[-1] = rise[0], rise[w] = rise[w - 1];
     for (int x = 0; x < w; x++) {
-        const int32_t dx = smooth[x + 1] - smooth[x - 1];
-        const int32_t dy = rise[x - 1] + 2 * rise[x] + rise[x + 1];
+        const int32_t right = smooth[x + 1] - smooth[x - 1];
+        const int32_t down = rise[x - 1] + 2 * rise[x] + rise[x + 1];
 
-        g->dx[x] = dx;
-        g->dy[x] = dy;
-        g->length[x + 1] = (dx < 0 ? -dx : dx) + (dy < 0 ? -dy : dy);
+        dx[x] = right;
+        dy[x] = down;
+        length[x] = (right < 0 ? -right : right) + (down < 0 ? -down : down);
     }
 }
 
@@ -98,7 +99,7 @@ static void dilate_row(const uint8_t *in, int w, int before, int after, uint8_t 
     }
 }
 
-static void count_row(int32_t *held, const uint8_t *row, int w, int sign)
+static void count_row(int32_t *restrict held, const uint8_t *restrict row, int w, int sign)
 {
     for (int x = 0; x < w; x++)
         held[x] += sign * row[x];
