@@ -68,7 +68,7 @@ PM_INLINE void add_taps(struct axis a, int i, const float *x, size_t stride, int
         add_one(sum, x + (size_t)a.place[t] * stride, a.weight[t], n, false);
 }
 
-enum { LINE = 32768, PART = 2048, SIXTEEN = 16 };
+enum { LINE = 32768, PART = 2048, SIXTEEN = 16, TOGETHER = 8 };
 
 /* Columns first..first+n-1 of the lines of x, added up. */
 PM_INLINE void add_lines(const struct resample_params *p, struct axis row, int oy, const float *x,
@@ -133,6 +133,39 @@ PM_INLINE void line_in_parts(const struct resample_params *p, struct axis row, s
     }
 }
 
+/* `count` lines of y from one pass over those of x, each brought to y's width first: neighbours in y
+ * share lines of x, which where y is smaller are too many for the cache. */
+PM_INLINE void lines_together(const struct resample_params *p, struct axis row, struct axis col, int oy,
+                              int count, const float *x, float *line, float *y)
+{
+    const int c = p->c, values = p->ow * c;
+    int next[TOGETHER]; /* tap of each line */
+
+    memcpy(next, row.list + oy, sizeof *next * (size_t)count);
+    memset(y, 0, sizeof *y * (size_t)count * (size_t)values);
+    for (;;) {
+        int at = INT_MAX; /* the first line of x that is still wanted */
+
+        for (int i = 0; i < count; i++)
+            if (next[i] < row.list[oy + i + 1] && row.place[next[i]] < at)
+                at = row.place[next[i]];
+        if (at == INT_MAX)
+            return;
+        for (int i = 0; i < p->ow; i++)
+            add_taps(col, i, x + (size_t)at * (size_t)p->w * (size_t)c, (size_t)c, c, line + i * c);
+        for (int i = 0; i < count; i++)
+            for (; next[i] < row.list[oy + i + 1] && row.place[next[i]] == at; next[i]++)
+                add_one(y + (size_t)i * (size_t)values, line, row.weight[next[i]], values, false);
+    }
+}
+
+/* Whether lines are made together: by the shape alone, as that changes the order of sums. */
+static bool together(const struct resample_params *p)
+{
+    return (size_t)p->w * (size_t)p->c > 2 * LINE && p->ow < p->w &&
+           (size_t)p->ow * (size_t)p->c <= LINE;
+}
+
 /* Pixel by pixel, whose channels alone are more than a part. */
 PM_INLINE void line_directly(const struct resample_params *p, struct axis row, struct axis col, int oy,
                              const float *x, float *y)
@@ -156,17 +189,23 @@ PM_CLONES static void resample_cpu(const struct pm_args *args, size_t begin, siz
     const size_t c = (size_t)p->c, image = (size_t)p->h * (size_t)p->w * c;
     float line[LINE + SIXTEEN];
 
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = begin, lines; i < end; i += lines) {
         const float *x = (const float *)args->buf[0] + i / (size_t)p->oh * image;
         float *y = (float *)args->buf[5] + i * (size_t)p->ow * c;
         const int oy = (int)(i % (size_t)p->oh);
 
-        if ((size_t)p->w * c <= LINE)
+        lines = 1;
+        if (together(p)) {
+            lines = (size_t)(p->oh - oy) < end - i ? (size_t)(p->oh - oy) : end - i;
+            lines = lines < TOGETHER ? lines : TOGETHER;
+            lines_together(p, row, col, oy, (int)lines, x, line, y);
+        } else if ((size_t)p->w * c <= LINE) {
             line_at_once(p, row, col, oy, x, line, y);
-        else if (c <= LINE)
+        } else if (c <= LINE) {
             line_in_parts(p, row, col, oy, x, line, y);
-        else
+        } else {
             line_directly(p, row, col, oy, x, y);
+        }
     }
 }
 

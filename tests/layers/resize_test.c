@@ -115,7 +115,7 @@ static const struct check_case cases[] = {
     { "resize size=[129,129] coordinates=align_corners", "2x33x33x21", .large = true },
     { "resize size=[257,257] coordinates=align_corners", "8x65x65x21", .large = true },
     { "resize size=[129,129] coordinates=align_corners", "8x33x33x256", .large = true },
-    { "resize size=[513,513] coordinates=align_corners", "1x33x33x256", .large = true },
+    { "resize size=[513,513] coordinates=align_corners", "1x33x33x256", .large = true }, /* back: lines together */
     { "resize scale=2", "4x32x32x64", .large = true },
     { 0 },
 };
