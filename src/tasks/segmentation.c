@@ -251,7 +251,8 @@ static int check_heads(const struct pm_setup *s, const struct pm_heads *heads, i
                        pm_shape_text(shape, text), s->num_classes, batch, s->num_classes);
     if (!heads->center != !heads->offset)
         return pm_fail(PM_ECONFIG, "the net has the head %s, but none for %s: instances need both (of a "
-                       "list, layers called instance_center and instance_offset)", heads->center ? heads->center->name : heads->offset->name,
+                       "list, layers called instance_center and instance_offset)",
+                       heads->center ? heads->center->name : heads->offset->name,
                        heads->center ? "offsets" : "centres");
     PM_TRY(check_head(heads->center, "centres of instances", batch, 1));
     PM_TRY(check_head(heads->offset, "offsets to them", batch, 2));
