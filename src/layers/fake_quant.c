@@ -1,11 +1,12 @@
-/* fake_quant: y = x as eight bits would hold it (quantize_rows.h): integers 0..255 of a range that the
- * layer keeps, so that a net is trained with what integer arithmetic will do to it. In training the
- * range is the moving average of the batches' smallest and largest values, this batch's included, both
- * without the weight of a start (TensorFlow's zero_debias); in evaluation it is the one that was kept.
- * The first delay - 1 steps of training pass x on, while the range is followed.
+/* fake_quant: y = x as eight bits would hold it (quantize_rows.h): integers 0..255 of a range that
+ * the layer keeps, so that a net is trained with what integer arithmetic will do to it. In training
+ * the range is the moving average of the batches' smallest and largest values, this batch's
+ * included, both without the weight of a start (TensorFlow's zero_debias); in evaluation it is the
+ * one that was kept. The first delay - 1 steps of training pass x on, while the range is followed.
  *
  * Backward: dx = dy inside the range, 0 outside; nothing flows to the range. Variables, as
- * TensorFlow's tools name them: min, max, SCOPE/min/biased, SCOPE/min/local_step and the same of max. */
+ * TensorFlow's tools name them: min, max, SCOPE/min/biased, SCOPE/min/local_step and the same of
+ * max. */
 #include "layers/quantize_rows.h"
 
 #include <math.h>
@@ -40,7 +41,8 @@ static int infer(struct pm_node *n)
                                             "max/local_step" };
     const struct fake_quant_cfg *cfg = n->cfg;
     const struct pm_shape scalar = { 0 };
-    const struct pm_init low = { PM_INIT_CONSTANT, cfg->min }, high = { PM_INIT_CONSTANT, cfg->max };
+    const struct pm_init low = { PM_INIT_CONSTANT, cfg->min },
+                         high = { PM_INIT_CONSTANT, cfg->max };
     const struct pm_init zero = { PM_INIT_CONSTANT, 0 };
     struct pm_str name = { 0 };
     int err = PM_OK;
@@ -129,7 +131,13 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 }
 
 const struct pm_layer pm_layer_fake_quant = {
-    .name = "fake_quant", .help = "rounds to what 8 bits hold of a range that follows the values",
-    .opts = opts, .cfg_size = sizeof(struct fake_quant_cfg), .infer = infer, .forward = forward,
-    .backward = backward, .update = update, .onnx = onnx,
+    .name = "fake_quant",
+    .help = "rounds to what 8 bits hold of a range that follows the values",
+    .opts = opts,
+    .cfg_size = sizeof(struct fake_quant_cfg),
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+    .update = update,
+    .onnx = onnx,
 };

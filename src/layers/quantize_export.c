@@ -30,7 +30,7 @@ const char *pm_quant_export_integers(struct pm_export *g, const char *suffix, en
     const char *x = pm_export_tensor(g, suffix, type, rank, dim, data);
     const char *scale = pm_export_number(g, step_of(step));
 
-    return pm_export_op(g, "DequantizeLinear",
-                        PM_VALUES(x, scale,
-                                  pm_export_tensor(g, "zero_point", type, 0, NULL, zero_point)));
+    return pm_export_op(
+        g, "DequantizeLinear",
+        PM_VALUES(x, scale, pm_export_tensor(g, "zero_point", type, 0, NULL, zero_point)));
 }

@@ -1,6 +1,6 @@
 /* The rows of fake quantisation; quantize_rows.h says what each computes. This file is compiled
- * without fused products: a number that lies between two steps would go to the other one, and devices
- * would not agree. */
+ * without fused products: a number that lies between two steps would go to the other one, and
+ * devices would not agree. */
 #include "layers/quantize_rows.h"
 
 #include <pumice/thread.h>
@@ -86,8 +86,9 @@ static float weight(float decline, float steps)
     const float t = steps * decline;
 
     if (t < 0.5f)
-        return t * (1 - t * (1.0f / 2 - t * (1.0f / 6 - t * (1.0f / 24 - t * (1.0f / 120 -
-               t * (1.0f / 720))))));
+        return t *
+               (1 - t * (1.0f / 2 -
+                         t * (1.0f / 6 - t * (1.0f / 24 - t * (1.0f / 120 - t * (1.0f / 720))))));
     return 1 - pm_expf(-t);
 }
 
@@ -99,7 +100,8 @@ static void track_cpu(const struct pm_args *a, size_t begin, size_t end)
 
     for (size_t i = begin; i < end; i++) { /* min, max */
         const float biased = *(const float *)a->buf[1 + i];
-        const float steps = *(const float *)a->buf[3 + i] + 1, to = biased - p->rate * (biased - range[i]);
+        const float steps = *(const float *)a->buf[3 + i] + 1,
+                    to = biased - p->rate * (biased - range[i]);
 
         state[STATE_MIN + i] = to / weight(p->decline, steps);
         state[STATE_BIASED_MIN + i] = to;
@@ -249,7 +251,8 @@ static void sums_cpu(const struct pm_args *args, size_t begin, size_t end)
     float *p0 = args->buf[4], *q = args->buf[5], *dgamma = args->buf[6];
 
     for (size_t k = begin; k < end; k++) {
-        const float a = sums[k], b = sums[(size_t)p->k + k], r = rstd[k], factor = gamma ? gamma[k] : 1;
+        const float a = sums[k], b = sums[(size_t)p->k + k], r = rstd[k],
+                    factor = gamma ? gamma[k] : 1;
         const float gradient = -(a * mean[k] * r);
 
         if (p0) {
@@ -264,48 +267,71 @@ static void sums_cpu(const struct pm_args *args, size_t begin, size_t end)
 /* ---- rows -------------------------------------------------------------------------------- */
 
 const struct pm_kernel pm_row_quant_range = {
-    .name = "quant_range", .bufs = "r:x t:part w:range", .cpu_all = range_cpu,
-    .params_size = sizeof(struct quant_range_params), .cpu_scratch = range_scratch,
+    .name = "quant_range",
+    .bufs = "r:x t:part w:range",
+    .cpu_all = range_cpu,
+    .params_size = sizeof(struct quant_range_params),
+    .cpu_scratch = range_scratch,
     .pick = range_pick,
 };
 const struct pm_kernel pm_row_quant_track = {
     .name = "quant_track",
     .bufs = "r:range r:min_biased r:max_biased r:min_steps r:max_steps w:state",
-    .params_size = sizeof(struct quant_track_params), .cpu = track_cpu,
+    .params_size = sizeof(struct quant_track_params),
+    .cpu = track_cpu,
 };
 const struct pm_kernel pm_row_quant_grid = {
-    .name = "quant_grid", .bufs = "r:low r?:high r:step w:grid",
-    .params_size = sizeof(struct quant_grid_params), .cpu = grid_cpu,
+    .name = "quant_grid",
+    .bufs = "r:low r?:high r:step w:grid",
+    .params_size = sizeof(struct quant_grid_params),
+    .cpu = grid_cpu,
 };
 const struct pm_kernel pm_row_quant_keep = {
     .name = "quant_keep",
     .bufs = "r:state r:flag u:low u:high u?:min_biased u?:max_biased u?:min_steps u?:max_steps",
-    .params_size = sizeof(struct quant_params), .cpu = keep_cpu,
+    .params_size = sizeof(struct quant_params),
+    .cpu = keep_cpu,
 };
 const struct pm_kernel pm_row_quant_fwd = {
-    .name = "quant_fwd", .bufs = "r:x r:grid w:y", .inplace = "y=x",
-    .params_size = sizeof(struct quant_params), .cpu = fwd_cpu, .pick = fwd_pick,
+    .name = "quant_fwd",
+    .bufs = "r:x r:grid w:y",
+    .inplace = "y=x",
+    .params_size = sizeof(struct quant_params),
+    .cpu = fwd_cpu,
+    .pick = fwd_pick,
 };
 const struct pm_kernel pm_row_quant_bwd = {
-    .name = "quant_bwd", .bufs = "r:x r:grid r:dy w:dx", .inplace = "dx=dy",
-    .params_size = sizeof(struct quant_params), .cpu = bwd_cpu, .pick = bwd_pick,
+    .name = "quant_bwd",
+    .bufs = "r:x r:grid r:dy w:dx",
+    .inplace = "dx=dy",
+    .params_size = sizeof(struct quant_params),
+    .cpu = bwd_cpu,
+    .pick = bwd_pick,
 };
 const struct pm_kernel pm_row_quant_fold = {
-    .name = "quant_fold", .bufs = "r:w r?:gamma r:rstd w:folded",
-    .params_size = sizeof(struct quant_fold_params), .cpu = fold_cpu,
+    .name = "quant_fold",
+    .bufs = "r:w r?:gamma r:rstd w:folded",
+    .params_size = sizeof(struct quant_fold_params),
+    .cpu = fold_cpu,
 };
 const struct pm_kernel pm_row_quant_fold_bwd = {
-    .name = "quant_fold_bwd", .bufs = "r:d r:w r?:gamma r?:rstd u?:dw w?:terms",
-    .params_size = sizeof(struct quant_fold_bwd_params), .cpu = fold_bwd_cpu,
+    .name = "quant_fold_bwd",
+    .bufs = "r:d r:w r?:gamma r?:rstd u?:dw w?:terms",
+    .params_size = sizeof(struct quant_fold_bwd_params),
+    .cpu = fold_bwd_cpu,
     .accumulate = offsetof(struct quant_fold_bwd_params, accumulate) + 1,
 };
 const struct pm_kernel pm_row_quant_center = {
-    .name = "quant_center", .bufs = "r:mean r?:gamma r:moving_rstd r?:rstd w:center w:scale",
-    .params_size = sizeof(struct quant_center_params), .cpu = center_cpu,
+    .name = "quant_center",
+    .bufs = "r:mean r?:gamma r:moving_rstd r?:rstd w:center w:scale",
+    .params_size = sizeof(struct quant_center_params),
+    .cpu = center_cpu,
 };
 const struct pm_kernel pm_row_quant_sums = {
-    .name = "quant_sums", .bufs = "r:sums r:mean r:rstd r?:gamma w?:p w?:q u?:dgamma",
-    .params_size = sizeof(struct quant_sums_params), .cpu = sums_cpu,
+    .name = "quant_sums",
+    .bufs = "r:sums r:mean r:rstd r?:gamma w?:p w?:q u?:dgamma",
+    .params_size = sizeof(struct quant_sums_params),
+    .cpu = sums_cpu,
     .accumulate = offsetof(struct quant_sums_params, accumulate) + 1,
 };
 

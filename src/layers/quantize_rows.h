@@ -1,8 +1,8 @@
 /* quantize_rows: the kernel rows of fake quantisation: numbers are rounded to those that eight bits
  * can hold, as TensorFlow's fake_quant_with_min_max_vars does, half of a step upwards.
  *
- * A range holds 0. Its 256 steps (255 where it is narrow: the lowest is left out) are moved so that 0 is
- * one of them; what lies outside becomes the nearest end, and gets no gradient. A grid
+ * A range holds 0. Its 256 steps (255 where it is narrow: the lowest is left out) are moved so that
+ * 0 is one of them; what lies outside becomes the nearest end, and gets no gradient. A grid
  * (quantize.params.h) is the range made ready for that. */
 #ifndef PUMICE_QUANTIZE_ROWS_H
 #define PUMICE_QUANTIZE_ROWS_H
@@ -17,7 +17,8 @@ extern const struct pm_kernel pm_row_quant_range;
 /* The range's averages a step on, each over 1 - decay^steps, so that the start, 0, does not count.
  * "r:range r:min_biased r:max_biased r:min_steps r:max_steps w:state" */
 extern const struct pm_kernel pm_row_quant_track;
-/* The grid of a range: the first number of each, or low's first two. "r:low r?:high r:step w:grid" */
+/* The grid of a range: the first number of each, or low's first two. "r:low r?:high r:step w:grid"
+ */
 extern const struct pm_kernel pm_row_quant_grid;
 /* Unless flag is 0: a state into the variables; with struct quant_params' count 2 only the range.
  * "r:state r:flag u:low u:high u?:min_biased u?:max_biased u?:min_steps u?:max_steps" */
@@ -57,8 +58,8 @@ int pm_quant_integer(const struct pm_quant_steps *s, bool narrow, float x);
 
 /* ---- ONNX ---------------------------------------------------------------------------------- */
 
-/* The steps of the kept range of a fake_quant layer that n is, or whose values n passes on; false: n is
- * another layer, or after a mistake. */
+/* The steps of the kept range of a fake_quant layer that n is, or whose values n passes on; false:
+ * n is another layer, or after a mistake. */
 bool pm_quant_kept(const struct pm_node *n, struct pm_export *g, struct pm_quant_steps *out);
 /* x through QuantizeLinear, to uint8, and DequantizeLinear. */
 const char *pm_quant_export(struct pm_export *g, const char *x, const struct pm_quant_steps *s);

@@ -1,77 +1,61 @@
-/* quantized_conv2d: a convolution whose weights are those that eight bits hold (quantize_rows.h), with the
- * batch norm behind it folded into them, as integer arithmetic will have both. It takes the places of
- * conv2d, depthwise_conv2d (filters 0) or fully_connected (flat) and of the batch norm.
+/* quantized_conv2d: a convolution whose weights are those that eight bits hold (quantize_rows.h),
+ * with the batch norm behind it folded into them, as integer arithmetic will have both. It takes
+ * the places of conv2d, depthwise_conv2d (filters 0) or fully_connected (flat) and of the batch
+ * norm.
  *
  *     folded = w gamma / sqrt(moving_variance + epsilon)      w without batch norm
  *     y = act((conv(x, fake_quant(folded)) - center) scale + beta)
  *
- * In evaluation, and where batch norm is frozen, center = moving_mean gamma / sqrt(moving_variance +
- * epsilon) and scale = 1. In training the batch's statistics, taken of conv(x, w), rule, while the
- * weights that are quantised move slowly: with m and v of the batch center = m gamma /
- * sqrt(moving_variance + epsilon), scale = sqrt((moving_variance + epsilon) / (v + epsilon)), so that
- * without rounding y is batch norm's. Gradients flow through both convolutions; through the rounding as if
- * it were not there. The range of the weights is that of the step's folded ones, narrow (255 values), kept
- * for evaluation. Variables: weights, biases; then beta, gamma, moving_mean, moving_variance of
- * "SCOPE/BatchNorm"; then weights_quant/min and max. */
+ * In evaluation, and where batch norm is frozen, center = moving_mean gamma / sqrt(moving_variance
+ * + epsilon) and scale = 1. In training the batch's statistics, taken of conv(x, w), rule, while
+ * the weights that are quantised move slowly: with m and v of the batch center = m gamma /
+ * sqrt(moving_variance + epsilon), scale = sqrt((moving_variance + epsilon) / (v + epsilon)), so
+ * that without rounding y is batch norm's. Gradients flow through both convolutions; through the
+ * rounding as if it were not there. The range of the weights is that of the step's folded ones,
+ * narrow (255 values), kept for evaluation. Variables: weights, biases; then beta, gamma,
+ * moving_mean, moving_variance of "SCOPE/BatchNorm"; then weights_quant/min and max. */
+#include "layers/quantized_conv2d.h"
+
 #include "layers/activation.h"
 #include "layers/batch_norm_rows.h"
-#include "layers/conv_rows.h"
 #include "layers/quantize_rows.h"
 #include "layers/rows.h"
-#include "net/export_nodes.h"
-
-#include <math.h>
-
-struct quantized_cfg {
-    int filters, groups, multiplier, padding, activation, delay;
-    struct pm_ints kernel, stride, dilation, pad;
-    bool flat, bias, regularize, regularize_bias;
-    float slope;
-    const char *weights_init, *bias_init;
-    bool batch_norm, scale, center, frozen;
-    double decay;
-    float epsilon;
-    int moving_variance;
-};
 
 static const struct pm_opt opts[] = {
-    PM_INT(quantized_cfg, filters, 32, 0, 1 << 24, "output channels; 0: each channel for itself"),
-    PM_INT(quantized_cfg, multiplier, 1, 1, 1024, "outputs per channel where filters is 0"),
-    PM_BOOL(quantized_cfg, flat, false, "all axes of the input but the first are one: a product"),
-    PM_INTS(quantized_cfg, kernel, "[3]", 1, 4096, "window, one number or [height, width]"),
-    PM_INTS(quantized_cfg, stride, "[1]", 1, 64, "step between windows"),
-    PM_INTS(quantized_cfg, dilation, "[1]", 1, 256, "distance of a window's cells"),
-    PM_ENUM(quantized_cfg, padding, PM_PAD_SAME, CONV_PADDINGS, "TensorFlow's rules, or pad"),
-    PM_INTS(quantized_cfg, pad, "[]", 0, 4096, "[top, bottom, left, right] when explicit"),
-    PM_INT(quantized_cfg, groups, 1, 1, 1 << 20, "separate groups of channels"),
-    PM_BOOL(quantized_cfg, bias, true, "add a bias per channel; not with batch_norm"),
-    PM_ENUM(quantized_cfg, activation, PM_ACT_NONE, PM_ACTIVATIONS, "applied last"),
-    PM_FLOAT(quantized_cfg, slope, 0.2, 0, 1, "of leaky_relu for negative values"),
-    PM_STRING(quantized_cfg, weights_init, "xavier", "initial weights"),
-    PM_STRING(quantized_cfg, bias_init, "constant(0)", "initial biases"),
-    PM_BOOL(quantized_cfg, regularize, true, "weight decay applies to the weights"),
-    PM_BOOL(quantized_cfg, regularize_bias, false, "weight decay applies to the biases"),
-    PM_BOOL(quantized_cfg, batch_norm, false, "a batch norm is folded in"),
-    PM_DOUBLE(quantized_cfg, decay, 0.997, 0, 1, "share of the moving averages kept in a step"),
-    PM_FLOAT(quantized_cfg, epsilon, 1e-3, 1e-12, 1, "added to the variance"),
-    PM_BOOL(quantized_cfg, scale, true, "batch norm multiplies by gamma"),
-    PM_BOOL(quantized_cfg, center, true, "batch norm adds beta"),
-    PM_ENUM(quantized_cfg, moving_variance, 0, "unbiased|biased",
+    PM_INT(pm_quantized, filters, 32, 0, 1 << 24, "output channels; 0: each channel for itself"),
+    PM_INT(pm_quantized, multiplier, 1, 1, 1024, "outputs per channel where filters is 0"),
+    PM_BOOL(pm_quantized, flat, false, "all axes of the input but the first are one: a product"),
+    PM_INTS(pm_quantized, kernel, "[3]", 1, 4096, "window, one number or [height, width]"),
+    PM_INTS(pm_quantized, stride, "[1]", 1, 64, "step between windows"),
+    PM_INTS(pm_quantized, dilation, "[1]", 1, 256, "distance of a window's cells"),
+    PM_ENUM(pm_quantized, padding, PM_PAD_SAME, CONV_PADDINGS, "TensorFlow's rules, or pad"),
+    PM_INTS(pm_quantized, pad, "[]", 0, 4096, "[top, bottom, left, right] when explicit"),
+    PM_INT(pm_quantized, groups, 1, 1, 1 << 20, "separate groups of channels"),
+    PM_BOOL(pm_quantized, bias, true, "add a bias per channel; not with batch_norm"),
+    PM_ENUM(pm_quantized, activation, PM_ACT_NONE, PM_ACTIVATIONS, "applied last"),
+    PM_FLOAT(pm_quantized, slope, 0.2, 0, 1, "of leaky_relu for negative values"),
+    PM_STRING(pm_quantized, weights_init, "xavier", "initial weights"),
+    PM_STRING(pm_quantized, bias_init, "constant(0)", "initial biases"),
+    PM_BOOL(pm_quantized, regularize, true, "weight decay applies to the weights"),
+    PM_BOOL(pm_quantized, regularize_bias, false, "weight decay applies to the biases"),
+    PM_BOOL(pm_quantized, batch_norm, false, "a batch norm is folded in"),
+    PM_DOUBLE(pm_quantized, decay, 0.997, 0, 1, "share of the moving averages kept in a step"),
+    PM_FLOAT(pm_quantized, epsilon, 1e-3, 1e-12, 1, "added to the variance"),
+    PM_BOOL(pm_quantized, scale, true, "batch norm multiplies by gamma"),
+    PM_BOOL(pm_quantized, center, true, "batch norm adds beta"),
+    PM_ENUM(pm_quantized, moving_variance, 0, "unbiased|biased",
             "variance that the moving average follows: divided by n - 1, or by n"),
-    PM_BOOL(quantized_cfg, frozen, false, "use the moving averages in training too, unchanged"),
-    PM_INT(quantized_cfg, delay, 0, 0, 1 << 30,
+    PM_BOOL(pm_quantized, frozen, false, "use the moving averages in training too, unchanged"),
+    PM_INT(pm_quantized, delay, 0, 0, 1 << 30,
            "number of the first step of training, from 1, that quantises; 0: the first"),
     { 0 },
 };
 
 /* ---- what it is ------------------------------------------------------------------------------ */
 
-/* Places in n->w, -1 for what is not there; the same in n->dw. */
-struct places { int beta, gamma, mean, variance, min, max; };
-
-static struct places places_of(const struct quantized_cfg *cfg)
+struct pm_quantized_places pm_quantized_places(const struct pm_quantized *cfg)
 {
-    struct places p = { -1, -1, -1, -1, 0, 0 };
+    struct pm_quantized_places p = { -1, -1, -1, -1, 0, 0 };
     int next = 1;
 
     if (cfg->batch_norm) {
@@ -87,26 +71,40 @@ static struct places places_of(const struct quantized_cfg *cfg)
     return p;
 }
 
-static struct conv_tail tail_of(const struct quantized_cfg *cfg)
+static struct conv_tail tail_of(const struct pm_quantized *cfg)
 {
     return (struct conv_tail){ cfg->bias, cfg->activation, cfg->slope };
 }
 
-static int params_of(const struct pm_node *n, struct conv2d_params *p)
+int pm_quantized_params(const struct pm_node *n, struct conv2d_params *p)
 {
-    const struct quantized_cfg *cfg = n->cfg;
-    const struct conv_window v = { cfg->kernel, cfg->stride, cfg->dilation, cfg->pad, cfg->padding };
+    const struct pm_quantized *cfg = n->cfg;
+    const struct conv_window v = { cfg->kernel, cfg->stride, cfg->dilation, cfg->pad,
+                                   cfg->padding };
     const struct pm_shape x = n->in[0]->out_shape;
 
     if (x.rank < 2 || (!cfg->flat && x.rank != 4))
-        return pm_fail(PM_ECONFIG, "%s: a convolution takes images [n, h, w, c], a flat one rank 2 or "
-                       "more, not rank %d", n->name, x.rank);
+        return pm_fail(PM_ECONFIG,
+                       "%s: a convolution takes images [n, h, w, c], a flat one rank 2 or "
+                       "more, not rank %d",
+                       n->name, x.rank);
     p->n = x.dim[0];
     if (cfg->flat) {
         *p = (struct conv2d_params){
-            .n = p->n, .h = 1, .w = 1, .c = (int)(pm_shape_count(x) / (size_t)x.dim[0]), .oh = 1,
-            .ow = 1, .k = cfg->filters, .kh = 1, .kw = 1, .stride_h = 1, .stride_w = 1,
-            .dilation_h = 1, .dilation_w = 1, .groups = 1,
+            .n = p->n,
+            .h = 1,
+            .w = 1,
+            .c = (int)(pm_shape_count(x) / (size_t)x.dim[0]),
+            .oh = 1,
+            .ow = 1,
+            .k = cfg->filters,
+            .kh = 1,
+            .kw = 1,
+            .stride_h = 1,
+            .stride_w = 1,
+            .dilation_h = 1,
+            .dilation_w = 1,
+            .groups = 1,
         };
         return PM_OK;
     }
@@ -119,7 +117,7 @@ static int params_of(const struct pm_node *n, struct conv2d_params *p)
     return pm_conv_geometry(n, &v, x.dim[1], x.dim[2], p);
 }
 
-static struct pm_shape weights_shape(const struct quantized_cfg *cfg, const struct conv2d_params *p)
+static struct pm_shape weights_shape(const struct pm_quantized *cfg, const struct conv2d_params *p)
 {
     return cfg->flat           ? PM_SHAPE2(p->c, p->k)
            : cfg->filters == 0 ? PM_SHAPE4(p->kh, p->kw, p->c, cfg->multiplier)
@@ -128,7 +126,7 @@ static struct pm_shape weights_shape(const struct quantized_cfg *cfg, const stru
 
 static int norm_variables(struct pm_node *n, int c)
 {
-    const struct quantized_cfg *cfg = n->cfg;
+    const struct pm_quantized *cfg = n->cfg;
     const struct pm_init zero = { PM_INIT_CONSTANT, 0 }, one = { PM_INIT_CONSTANT, 1 };
     const struct pm_shape s = PM_SHAPE1(c);
     int err = PM_OK;
@@ -145,17 +143,18 @@ out:
 
 static int infer(struct pm_node *n)
 {
-    const struct quantized_cfg *cfg = n->cfg;
+    const struct pm_quantized *cfg = n->cfg;
     const struct conv_tail t = tail_of(cfg);
-    const struct places w = places_of(cfg);
+    const struct pm_quantized_places w = pm_quantized_places(cfg);
     const struct pm_init low = { PM_INIT_CONSTANT, -6 }, high = { PM_INIT_CONSTANT, 6 };
     const struct pm_shape scalar = { 0 };
     struct conv2d_params p = { 0 };
     int err = PM_OK;
 
-    PM_TRY(params_of(n, &p));
+    PM_TRY(pm_quantized_params(n, &p));
     if (cfg->batch_norm && cfg->bias)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: batch_norm takes the place of bias: set bias=false", n->name));
+        PM_TRY(
+            pm_fail(PM_ECONFIG, "%s: batch_norm takes the place of bias: set bias=false", n->name));
     if (!cfg->batch_norm && cfg->activation > PM_ACT_TANH)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: activation: only up to tanh where there is no batch_norm",
                        n->name));
@@ -176,14 +175,27 @@ out:
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* saved: the weights folded, their range and grid, as they are used; the sums with those. With batch
- * norm center and scale, and rstd of the moving variance; of batch statistics mean, rstd and variance, and
- * the sums with w as it is that they are of. */
-enum { FOLDED, RANGE, GRID, WEIGHTS, SUMS, CENTER, SCALE, MOVING_RSTD, MEAN, RSTD, VARIANCE, PLAIN };
+/* saved: the weights folded, their range and grid, as they are used; the sums with those. With
+ * batch norm center and scale, and rstd of the moving variance; of batch statistics mean, rstd and
+ * variance, and the sums with w as it is that they are of. */
+enum {
+    FOLDED,
+    RANGE,
+    GRID,
+    WEIGHTS,
+    SUMS,
+    CENTER,
+    SCALE,
+    MOVING_RSTD,
+    MEAN,
+    RSTD,
+    VARIANCE,
+    PLAIN
+};
 
 static bool batch_statistics(const struct pm_node *n)
 {
-    const struct quantized_cfg *cfg = n->cfg;
+    const struct pm_quantized *cfg = n->cfg;
 
     return n->train && cfg->batch_norm && !cfg->frozen;
 }
@@ -195,7 +207,7 @@ static struct pm_tensor at(const struct pm_tensor *list, int place)
 
 static const struct pm_kernel *fwd_row(const struct pm_node *n)
 {
-    return ((const struct quantized_cfg *)n->cfg)->filters ? &pm_conv2d_fwd : &pm_depthwise_fwd;
+    return ((const struct pm_quantized *)n->cfg)->filters ? &pm_conv2d_fwd : &pm_depthwise_fwd;
 }
 
 /* Rows of the sums. */
@@ -206,13 +218,14 @@ static int rows_of(const struct conv2d_params *p)
 
 static void weights_forward(struct pm_node *n, struct pm_calls *c, const struct conv2d_params *p)
 {
-    const struct quantized_cfg *cfg = n->cfg;
-    const struct places w = places_of(cfg);
+    const struct pm_quantized *cfg = n->cfg;
+    const struct pm_quantized_places w = pm_quantized_places(cfg);
     struct pm_tensor folded = n->w[0], low = n->w[w.min], high = n->w[w.max];
 
     if (cfg->batch_norm) {
         const struct batch_norm_stats_params rstd = { .c = p->k, .epsilon = cfg->epsilon };
-        const struct quant_fold_params f = { (int)pm_count(n->w[0]), p->k, cfg->scale ? QUANT_GAMMA : 0 };
+        const struct quant_fold_params f = { (int)pm_count(n->w[0]), p->k,
+                                             cfg->scale ? QUANT_GAMMA : 0 };
 
         pm_save(c, n, MOVING_RSTD, PM_SHAPE1(p->k), PM_F32);
         pm_call(c, &pm_row_batch_norm_rstd, (size_t)p->k, &rstd,
@@ -233,19 +246,22 @@ static void weights_forward(struct pm_node *n, struct pm_calls *c, const struct 
 /* Center and scale, and of batch statistics what they are made of. */
 static void norm_forward(struct pm_node *n, struct pm_calls *c, const struct conv2d_params *p)
 {
-    const struct quantized_cfg *cfg = n->cfg;
-    const struct places w = places_of(cfg);
+    const struct pm_quantized *cfg = n->cfg;
+    const struct pm_quantized_places w = pm_quantized_places(cfg);
     const struct pm_shape channels = PM_SHAPE1(p->k);
     const bool batch = batch_statistics(n);
     struct pm_tensor mean = n->w[w.mean], rstd = PM_NO_TENSOR;
     const struct quant_center_params q = {
-        p->k, (cfg->scale ? QUANT_GAMMA : 0) | (batch ? QUANT_BATCH : 0),
+        p->k,
+        (cfg->scale ? QUANT_GAMMA : 0) | (batch ? QUANT_BATCH : 0),
     };
 
     if (batch) {
         const int rows = rows_of(p);
         const struct batch_norm_stats_params s = {
-            .rows = rows, .c = p->k, .chunks = pm_batch_norm_chunks(rows, p->k),
+            .rows = rows,
+            .c = p->k,
+            .chunks = pm_batch_norm_chunks(rows, p->k),
             .epsilon = cfg->epsilon,
         };
 
@@ -266,22 +282,25 @@ static void norm_forward(struct pm_node *n, struct pm_calls *c, const struct con
 
 static struct batch_norm_params apply_params(const struct pm_node *n, const struct conv2d_params *p)
 {
-    const struct quantized_cfg *cfg = n->cfg;
+    const struct pm_quantized *cfg = n->cfg;
 
     return (struct batch_norm_params){
-        .rows = rows_of(p), .c = p->k, .act = cfg->activation, .slope = cfg->slope,
+        .rows = rows_of(p),
+        .c = p->k,
+        .act = cfg->activation,
+        .slope = cfg->slope,
         .flags = cfg->center ? BN_BETA : 0,
     };
 }
 
 static void forward(struct pm_node *n, struct pm_calls *c)
 {
-    const struct quantized_cfg *cfg = n->cfg;
+    const struct pm_quantized *cfg = n->cfg;
     const struct conv_tail t = tail_of(cfg);
     struct conv2d_params p = { 0 };
     struct pm_tensor z;
 
-    params_of(n, &p);
+    pm_quantized_params(n, &p);
     weights_forward(n, c, &p);
     if (!cfg->batch_norm) {
         z = pm_conv_sums(n, c, &t);
@@ -295,15 +314,15 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     pm_conv_call(c, fwd_row(n), &p, n->x, n->saved[WEIGHTS], z);
     pm_call(c, &pm_row_batch_norm_apply, (size_t)a.rows, &a,
             PM_BUFS(z, n->saved[CENTER], n->saved[SCALE], PM_NO_TENSOR,
-                    at(n->w, places_of(cfg).beta), PM_NO_TENSOR, n->y));
+                    at(n->w, pm_quantized_places(cfg).beta), PM_NO_TENSOR, n->y));
 }
 
 /* From dy to the gradient of the sums, with dbeta; *sums are those of pm_row_batch_norm_sums. */
 static struct pm_tensor norm_backward(struct pm_node *n, struct pm_calls *c,
                                       const struct conv2d_params *p, struct pm_tensor *sums)
 {
-    const struct quantized_cfg *cfg = n->cfg;
-    const struct places w = places_of(cfg);
+    const struct pm_quantized *cfg = n->cfg;
+    const struct pm_quantized_places w = pm_quantized_places(cfg);
     struct batch_norm_params a = apply_params(n, p);
     const bool no_y = a.act == PM_ACT_NONE || pm_act_wants_z(a.act);
     const struct pm_tensor none = PM_NO_TENSOR, y = no_y ? none : n->y;
@@ -311,8 +330,12 @@ static struct pm_tensor norm_backward(struct pm_node *n, struct pm_calls *c,
     const struct pm_tensor beta = at(n->w, w.beta), dbeta = at(n->dw, w.beta);
     const struct pm_tensor dz = pm_temp(c, n->y.shape, PM_F32);
     const struct batch_norm_sums_params s = {
-        .rows = a.rows, .c = a.c, .chunks = pm_batch_norm_chunks(a.rows, a.c), .act = a.act,
-        .flags = a.flags | (pm_has(dbeta) ? BN_DBETA : 0), .slope = a.slope,
+        .rows = a.rows,
+        .c = a.c,
+        .chunks = pm_batch_norm_chunks(a.rows, a.c),
+        .act = a.act,
+        .flags = a.flags | (pm_has(dbeta) ? BN_DBETA : 0),
+        .slope = a.slope,
     };
 
     *sums = pm_temp(c, PM_SHAPE2(2, a.c), PM_F32);
@@ -324,24 +347,26 @@ static struct pm_tensor norm_backward(struct pm_node *n, struct pm_calls *c,
     return dz;
 }
 
-/* What center and scale pass on: dgamma's part, and the gradient of the plain sums, whose statistics
- * they are: (plain - mean) q + p. */
+/* What center and scale pass on: dgamma's part, and the gradient of the plain sums, whose
+ * statistics they are: (plain - mean) q + p. */
 static struct pm_tensor statistics_backward(struct pm_node *n, struct pm_calls *c,
                                             const struct conv2d_params *p, struct pm_tensor sums)
 {
-    const struct quantized_cfg *cfg = n->cfg;
-    const struct places w = places_of(cfg);
+    const struct pm_quantized *cfg = n->cfg;
+    const struct pm_quantized_places w = pm_quantized_places(cfg);
     const bool batch = batch_statistics(n);
     const struct pm_tensor dgamma = at(n->dw, w.gamma);
     const struct pm_shape channels = PM_SHAPE1(p->k);
     const struct pm_tensor none = PM_NO_TENSOR;
     const struct quant_sums_params s = {
-        .k = p->k, .inv_count = 1.0f / (float)rows_of(p),
+        .k = p->k,
+        .inv_count = 1.0f / (float)rows_of(p),
         .flags = (cfg->scale ? QUANT_GAMMA : 0) | (batch ? QUANT_BATCH : 0) |
                  (pm_has(dgamma) ? QUANT_DGAMMA : 0),
     };
-    const struct batch_norm_params a = { .rows = rows_of(p), .c = p->k, .act = PM_ACT_NONE,
-                                         .flags = BN_BETA };
+    const struct batch_norm_params a = {
+        .rows = rows_of(p), .c = p->k, .act = PM_ACT_NONE, .flags = BN_BETA
+    };
 
     if (!batch && !pm_has(dgamma))
         return none;
@@ -363,13 +388,14 @@ static struct pm_tensor statistics_backward(struct pm_node *n, struct pm_calls *
 static void weights_backward(struct pm_node *n, struct pm_calls *c, const struct conv2d_params *p,
                              struct pm_tensor d)
 {
-    const struct quantized_cfg *cfg = n->cfg;
-    const struct places w = places_of(cfg);
+    const struct pm_quantized *cfg = n->cfg;
+    const struct pm_quantized_places w = pm_quantized_places(cfg);
     const struct pm_tensor dgamma = at(n->dw, w.gamma);
     const struct pm_tensor terms = pm_has(dgamma) ? pm_temp(c, d.shape, PM_F32) : PM_NO_TENSOR;
     const struct pm_tensor rounded = pm_temp(c, d.shape, PM_F32);
     const struct quant_fold_bwd_params f = {
-        .count = (int)pm_count(d), .k = p->k,
+        .count = (int)pm_count(d),
+        .k = p->k,
         .flags = (cfg->batch_norm ? QUANT_RSTD : 0) | (w.gamma >= 0 ? QUANT_GAMMA : 0) |
                  (pm_has(dgamma) ? QUANT_DGAMMA : 0) | (pm_has(n->dw[0]) ? QUANT_DX : 0),
     };
@@ -385,7 +411,7 @@ static void weights_backward(struct pm_node *n, struct pm_calls *c, const struct
 static void inputs_backward(struct pm_node *n, struct pm_calls *c, const struct conv2d_params *p,
                             struct pm_tensor dz, struct pm_tensor dplain)
 {
-    const bool depthwise = ((const struct quantized_cfg *)n->cfg)->filters == 0;
+    const bool depthwise = ((const struct pm_quantized *)n->cfg)->filters == 0;
     const struct pm_kernel *row = depthwise ? &pm_depthwise_bwd_data : &pm_conv2d_bwd_data;
     const struct add2_params sum = { .count = (int)pm_count(n->dx) };
     struct pm_tensor a = n->dx, b;
@@ -402,20 +428,21 @@ static void inputs_backward(struct pm_node *n, struct pm_calls *c, const struct 
 
 static void backward(struct pm_node *n, struct pm_calls *c)
 {
-    const struct quantized_cfg *cfg = n->cfg;
+    const struct pm_quantized *cfg = n->cfg;
     const struct conv_tail t = tail_of(cfg);
-    const struct pm_kernel *filter = cfg->filters ? &pm_conv2d_bwd_filter : &pm_depthwise_bwd_filter;
+    const struct pm_kernel *filter =
+        cfg->filters ? &pm_conv2d_bwd_filter : &pm_depthwise_bwd_filter;
     struct conv2d_params p = { 0 };
     struct pm_tensor sums, dz, dplain = PM_NO_TENSOR;
 
-    params_of(n, &p);
+    pm_quantized_params(n, &p);
     if (cfg->batch_norm) {
         dz = norm_backward(n, c, &p, &sums);
         dplain = statistics_backward(n, c, &p, sums);
     } else {
         dz = pm_conv_tail_backward(n, c, &t);
     }
-    if (pm_has(n->dw[0]) || pm_has(at(n->dw, places_of(cfg).gamma))) {
+    if (pm_has(n->dw[0]) || pm_has(at(n->dw, pm_quantized_places(cfg).gamma))) {
         const struct pm_tensor d = pm_temp(c, n->w[0].shape, PM_F32);
 
         pm_conv_call(c, filter, &p, n->x, d, dz);
@@ -429,21 +456,22 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 
 static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
 {
-    const struct quantized_cfg *cfg = n->cfg;
-    const struct places w = places_of(cfg);
+    const struct pm_quantized *cfg = n->cfg;
+    const struct pm_quantized_places w = pm_quantized_places(cfg);
     const struct quant_params range = { 2 };
     const struct pm_tensor none = PM_NO_TENSOR;
     struct conv2d_params p = { 0 };
 
     if (!n->train)
         return;
-    params_of(n, &p);
+    pm_quantized_params(n, &p);
     pm_call(c, &pm_row_quant_keep, 1, &range,
             PM_BUFS(n->saved[RANGE], flag, n->w[w.min], n->w[w.max], none, none, none, none));
     if (batch_statistics(n)) {
         const double rows = rows_of(&p);
         const struct batch_norm_update_params u = {
-            .c = p.k, .rate = (float)(1 - cfg->decay),
+            .c = p.k,
+            .rate = (float)(1 - cfg->decay),
             .factor = cfg->moving_variance || rows < 2 ? 1 : (float)(rows / (rows - 1)),
         };
 
@@ -452,150 +480,14 @@ static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
     }
 }
 
-/* ---- ONNX ------------------------------------------------------------------------------------ */
-
-/* factor[k], which folds batch norm into the weights, and add[k]; 1 and the biases without. */
-static bool factors(const struct pm_node *n, struct pm_export *g, int k, float *factor, float *add)
-{
-    const struct quantized_cfg *cfg = n->cfg;
-    const struct places w = places_of(cfg);
-    float *variance = pm_malloc(2 * (size_t)k * sizeof *variance), *mean = variance + k;
-    bool ok = true;
-
-    for (int i = 0; i < k; i++)
-        factor[i] = 1, add[i] = 0;
-    if (cfg->batch_norm)
-        ok = pm_export_read(g, n, w.variance, variance) && pm_export_read(g, n, w.mean, mean) &&
-             (w.gamma < 0 || pm_export_read(g, n, w.gamma, factor)) &&
-             (w.beta < 0 || pm_export_read(g, n, w.beta, add));
-    else if (cfg->bias)
-        ok = pm_export_read(g, n, 1, add);
-    for (int i = 0; ok && cfg->batch_norm && i < k; i++) {
-        factor[i] *= 1 / sqrtf(variance[i] + cfg->epsilon);
-        add[i] -= mean[i] * factor[i];
-    }
-    pm_free(variance);
-    return ok;
-}
-
-/* A product of an input that is not rounded has the rounded weights as floats: onnxruntime would round the
- * input, too, if they were integers. */
-static const char *export_floats(struct pm_export *g, const int64_t *dim, const uint8_t *q,
-                                 const struct pm_quant_steps *steps)
-{
-    const size_t count = (size_t)(dim[0] * dim[1]);
-    float *v = pm_malloc(count * sizeof *v);
-    const char *name;
-
-    for (size_t i = 0; i < count; i++)
-        v[i] = (float)((int)q[i] - steps->zero) * steps->step;
-    name = pm_export_tensor(g, "weights", PM_DTYPE_F32, 2, dim, v);
-    pm_free(v);
-    return name;
-}
-
-/* uint8, [o][i][h][w], or [i][o] where flat. */
-static const char *export_weights(const struct pm_node *n, struct pm_export *g,
-                                  const struct conv2d_params *p, const float *factor,
-                                  struct pm_quant_steps *steps)
-{
-    const struct quantized_cfg *cfg = n->cfg;
-    const struct places w = places_of(cfg);
-    const size_t count = pm_shape_count(weights_shape(cfg, p)), out = (size_t)p->k, in = cfg->filters ? (size_t)p->c /
-                        (size_t)p->groups : 1, pixels = (size_t)p->kh * (size_t)p->kw;
-    const int64_t dim[] = { p->k, (int64_t)in, p->kh, p->kw }, matrix[] = { p->c, p->k };
-    float *v = pm_malloc(count * sizeof *v), low, high;
-    struct pm_quant_steps input;
-    uint8_t *q = pm_malloc(count);
-    const char *name = NULL;
-
-    if (pm_export_read(g, n, 0, v) && pm_export_read(g, n, w.min, &low) &&
-        pm_export_read(g, n, w.max, &high)) {
-        *steps = pm_quant_steps(low, high, true);
-        for (size_t i = 0; i < count; i++) { /* v is [pixel][in][out] */
-            const size_t o = i % out, at = cfg->flat ? i : (o * in + i / out % in) * pixels + i / out / in;
-
-            q[at] = (uint8_t)pm_quant_integer(steps, true, v[i] * factor[o]);
-        }
-        if (cfg->flat && !pm_quant_kept(n->in[0], g, &input))
-            name = export_floats(g, matrix, q, steps);
-        else
-            name = pm_quant_export_integers(g, "weights", PM_DTYPE_U8, cfg->flat ? 2 : 4,
-                                            cfg->flat ? matrix : dim, q, steps->step, steps->zero);
-    }
-    pm_free(v);
-    pm_free(q);
-    return name;
-}
-
-/* Runtimes compute in integers where the biases are int32 in steps of the product's; where the input is
- * not quantised they stay floats. */
-static const char *export_biases(const struct pm_node *n, struct pm_export *g, const float *add, int k,
-                                 float weights_step)
-{
-    const int64_t dim = k;
-    struct pm_quant_steps input;
-    int32_t *q;
-    const char *name;
-
-    if (!pm_quant_kept(n->in[0], g, &input) || !(input.step * weights_step > 0))
-        return pm_export_numbers(g, k, add);
-    q = pm_malloc((size_t)k * sizeof *q);
-    for (int i = 0; i < k; i++) {
-        const double steps = (double)add[i] / ((double)input.step * (double)weights_step);
-
-        q[i] = (int32_t)fmin(fmax(nearbyint(steps), -2147483647.0), 2147483647.0);
-    }
-    name = pm_quant_export_integers(g, "biases", PM_DTYPE_I32, 1, &dim, q, input.step * weights_step, 0);
-    pm_free(q);
-    return name;
-}
-
-static const char *export_operator(const struct pm_node *n, struct pm_export *g,
-                                   const struct conv2d_params *p, const char *weights,
-                                   const char *biases)
-{
-    const struct quantized_cfg *cfg = n->cfg;
-    const int *pad = cfg->pad.v;
-    const char *x = pm_export_x(g, n, 0), *y;
-    struct pm_export_window v = {
-        { p->kh, p->kw }, { p->stride_h, p->stride_w }, { p->dilation_h, p->dilation_w },
-        (enum pm_padding)cfg->padding, { 0 }, { 0 },
-    };
-
-    if (cfg->flat)
-        return pm_export_op(g, "Gemm", PM_VALUES(pm_export_reshape(g, x, n->in[0]->out_shape,
-                                                                   PM_SHAPE2(p->n, p->c)),
-                                                 weights, biases));
-    for (int i = 0; i < 2 && cfg->pad.count == 4; i++)
-        v.before[i] = pad[2 * i], v.after[i] = pad[2 * i + 1];
-    y = pm_export_op(g, "Conv", PM_VALUES(x, weights, biases));
-    pm_export_int(g, "group", p->groups);
-    pm_export_window(g, n->in[0]->out_shape, &v);
-    return y;
-}
-
-static const char *onnx(const struct pm_node *n, struct pm_export *g)
-{
-    const struct quantized_cfg *cfg = n->cfg;
-    struct conv2d_params p = { 0 };
-    struct pm_quant_steps steps = { 0 };
-    const char *y = pm_export_x(g, n, 0), *weights;
-    float *factor, *add;
-
-    params_of(n, &p);
-    factor = pm_malloc(2 * (size_t)p.k * sizeof *factor);
-    add = factor + p.k;
-    if (factors(n, g, p.k, factor, add) &&
-        (weights = export_weights(n, g, &p, factor, &steps)) != NULL)
-        y = export_operator(n, g, &p, weights, export_biases(n, g, add, p.k, steps.step));
-    pm_free(factor);
-    return pm_export_activation(g, y, cfg->activation, cfg->slope);
-}
-
 const struct pm_layer pm_layer_quantized_conv2d = {
     .name = "quantized_conv2d",
     .help = "convolution or product with weights of 8 bits, a batch norm folded in, activation",
-    .opts = opts, .cfg_size = sizeof(struct quantized_cfg), .infer = infer, .forward = forward,
-    .backward = backward, .update = update, .onnx = onnx,
+    .opts = opts,
+    .cfg_size = sizeof(struct pm_quantized),
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+    .update = update,
+    .onnx = pm_quantized_onnx,
 };

@@ -1,17 +1,17 @@
-/* quantize: a net's nodes rewritten for training that knows of 8-bit arithmetic (net.h says what stands
- * where). Nodes are looked at in their order; each is kept, replaced or left for the next to fold in, and
- * readers take what stands in its place. */
+/* quantize: a net's nodes rewritten for training that knows of 8-bit arithmetic (net.h says what
+ * stands where). Nodes are looked at in their order; each is kept, replaced or left for the next to
+ * fold in, and readers take what stands in its place. */
 #include <pumice/net.h>
 
 #include <cjson/cJSON.h>
 #include <string.h>
 
 struct place {
-    struct pm_node *now;     /* what readers take; NULL: folded into its reader */
-    struct pm_node *reader;  /* the last one */
-    int readers;             /* heads count, too */
-    bool rounded;            /* now's values are upon a grid */
-    const char *waits;       /* name of the rounding that is left to the activation behind it */
+    struct pm_node *now;    /* what readers take; NULL: folded into its reader */
+    struct pm_node *reader; /* the last one */
+    int readers;            /* heads count, too */
+    bool rounded;           /* now's values are upon a grid */
+    const char *waits;      /* name of the rounding that is left to the activation behind it */
 };
 struct rewriting {
     struct pm_net *net;
@@ -44,8 +44,8 @@ static bool is_convolution(const struct pm_node *n)
 
 static bool is_activation(const struct pm_node *n)
 {
-    static const char *const names[] = { "relu", "relu6", "leaky_relu", "sigmoid", "tanh",
-                                         "hard_sigmoid", "hard_swish", NULL };
+    static const char *const names[] = { "relu", "relu6",        "leaky_relu", "sigmoid",
+                                         "tanh", "hard_sigmoid", "hard_swish", NULL };
 
     return is_one_of(n, names);
 }
@@ -53,8 +53,8 @@ static bool is_activation(const struct pm_node *n)
 /* Layers whose values are those of their first input, in other places or fewer. */
 static bool passes_on(const struct pm_node *n)
 {
-    static const char *const names[] = { "max_pool", "flatten", "reshape", "transpose", "slice", "flip",
-                                         "dropout", NULL };
+    static const char *const names[] = { "max_pool", "flatten", "reshape", "transpose",
+                                         "slice",    "flip",    "dropout", NULL };
 
     return is_one_of(n, names) && n->inputs == 1;
 }
@@ -112,10 +112,11 @@ static const char *joined(const struct rewriting *r, const char *a, const char *
 }
 
 /* quantized_conv2d's options from those of what it stands for; norm may be NULL. */
-static cJSON *merge(const struct rewriting *r, const struct pm_node *conv, const struct pm_node *norm)
+static cJSON *merge(const struct rewriting *r, const struct pm_node *conv,
+                    const struct pm_node *norm)
 {
-    static const char *const taken[] = { "decay", "epsilon", "scale", "center", "frozen",
-                                         "moving_variance" };
+    static const char *const taken[] = { "decay",  "epsilon", "scale",
+                                         "center", "frozen",  "moving_variance" };
     static const char *const behind[] = { "activation", "slope" };
     cJSON *o = options_of(conv), *other = norm ? options_of(norm) : NULL;
 
@@ -193,8 +194,8 @@ static bool is_bypassed(const struct rewriting *r, const struct pm_node *n)
     return false;
 }
 
-/* The values of old node n are rounded here or behind the activation that alone reads them. otherwise:
- * what the rounding is called where there is no activation. */
+/* The values of old node n are rounded here or behind the activation that alone reads them.
+ * otherwise: what the rounding is called where there is no activation. */
 static void place(struct rewriting *r, const struct pm_node *n, const char *scope, bool activated,
                   const char *otherwise)
 {
@@ -253,7 +254,8 @@ static void keep(struct rewriting *r, struct pm_node *n)
         place(r, n, n->name, activates(n), is(n, "multiply") ? "mul_quant" : "add_quant");
 }
 
-/* ---- the whole -------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------
+ */
 
 enum { HEADS = PM_MAX_SCALES + 5 };
 
@@ -287,12 +289,14 @@ static void count_readers(struct rewriting *r, struct pm_node **const *heads, in
 static int check(const struct pm_net *net, int first, const struct pm_heads *heads)
 {
     if (heads->scales > 1)
-        return pm_fail(PM_ECONFIG, "model.quantize_delay: a net that sees its pictures at %d scales is not "
+        return pm_fail(PM_ECONFIG,
+                       "model.quantize_delay: a net that sees its pictures at %d scales is not "
                        "quantised: leave model.image_pyramid out, or set quantize_delay to -1",
                        heads->scales);
     for (int i = first; i < net->count; i++)
         if (is(net->nodes[i], "quantized_conv2d") || is(net->nodes[i], "fake_quant"))
-            return pm_fail(PM_ECONFIG, "model.quantize_delay: %s is quantised already: set it to -1",
+            return pm_fail(PM_ECONFIG,
+                           "model.quantize_delay: %s is quantised already: set it to -1",
                            net->nodes[i]->name);
     return net->error;
 }
@@ -329,7 +333,8 @@ int pm_net_quantize(struct pm_net *net, int first, int delay, struct pm_heads *h
     for (int i = 0; i < net->count; i++)
         net->nodes[i]->index = i;
     if (convolutions == 0)
-        PM_TRY(pm_fail(PM_ECONFIG, "model.quantize_delay: the net has no convolution or product whose "
+        PM_TRY(pm_fail(PM_ECONFIG,
+                       "model.quantize_delay: the net has no convolution or product whose "
                        "weights could be quantised: set it to -1"));
 out:
     pm_free(r.old);

@@ -1,14 +1,16 @@
-/* fake_quant and quantized_conv2d by their definitions, in double. Gradients pass the rounding as if it
- * were not there, which differences of a staircase do not say: so a reference that is asked again near
- * the values it was asked before goes on from there along the straight line whose slope the gradient
- * must have, 1 inside the range and 0 outside. */
+/* fake_quant and quantized_conv2d by their definitions, in double. Gradients pass the rounding as
+ * if it were not there, which differences of a staircase do not say: so a reference that is asked
+ * again near the values it was asked before goes on from there along the straight line whose slope
+ * the gradient must have, 1 inside the range and 0 outside. */
 #include "check.h"
 
 #include <stdlib.h>
 
 /* ---- the staircase --------------------------------------------------------------------------- */
 
-struct stairs { double low, high, step, least; };
+struct stairs {
+    double low, high, step, least;
+};
 
 /* The ends moved so that 0 is a step. */
 static struct stairs stairs_of(double low, double high, bool narrow)
@@ -72,12 +74,14 @@ static bool is_on(const struct ref *r)
 
 enum { MIN, MAX, MIN_BIASED, MAX_BIASED, MIN_STEPS, MAX_STEPS };
 
-/* An end of the range a step on: the average and what it is divided by, so that a start does not count. */
+/* An end of the range a step on: the average and what it is divided by, so that a start does not
+ * count. */
 static double follow(struct ref *r, int i, double value)
 {
     const double decay = ref_number(r, "decay", 0.999);
     const double biased = decay * r->var[MIN_BIASED + i].v[0] + (1 - decay) * value;
-    const double steps = r->var[MIN_STEPS + i].v[0] + 1, size = fabs(r->var[MIN_BIASED + i].v[0]) + fabs(value);
+    const double steps = r->var[MIN_STEPS + i].v[0] + 1,
+                 size = fabs(r->var[MIN_BIASED + i].v[0]) + fabs(value);
 
     for (int k = MIN + i; k <= MIN_STEPS + i; k += 2)
         ref_update(r, k);
@@ -118,8 +122,8 @@ static void fake_quant(struct ref *r)
 static const struct check_case fake_quant_cases[] = {
     { "fake_quant", "4x3x3x5", true, RANGE },
     { "fake_quant decay=0.9", "2x4x5x8@0..7", true, RANGE },
-    { "fake_quant delay=4", "2x3x4x4@-5..1", true, RANGE },      /* this step is the fourth */
-    { "fake_quant delay=5", "2x3x4x4", true, RANGE },            /* not yet */
+    { "fake_quant delay=4", "2x3x4x4@-5..1", true, RANGE }, /* this step is the fourth */
+    { "fake_quant delay=5", "2x3x4x4", true, RANGE },       /* not yet */
     { "fake_quant min=-6 delay=1000", "7x9", true, RANGE },
     { "fake_quant", "3x5x5x4@-4.7..5", false, RANGE },
     { "fake_quant", "9x7", false, "min@-3..-1 max@0..0" },
@@ -135,7 +139,10 @@ const struct pm_layer_test pm_test_fake_quant = { fake_quant_cases, fake_quant }
 /* ---- quantized_conv2d ------------------------------------------------------------------------ */
 
 /* 3x3 SAME at stride 1, or flat; depthwise with a multiplier where filters is 0. */
-struct conv { int n, h, w, c, k, window, count; bool depthwise, flat; };
+struct conv {
+    int n, h, w, c, k, window, count;
+    bool depthwise, flat;
+};
 
 static struct conv conv_of(const struct ref *r)
 {
@@ -147,7 +154,8 @@ static struct conv conv_of(const struct ref *r)
         v.h = v.w = 1, v.c = (int)(r->in[0].count / (size_t)d[0]);
     else
         v.h = d[1], v.w = d[2], v.c = d[3];
-    v.k = v.depthwise ? v.c * (int)ref_number(r, "multiplier", 1) : (int)ref_number(r, "filters", 32);
+    v.k =
+        v.depthwise ? v.c * (int)ref_number(r, "multiplier", 1) : (int)ref_number(r, "filters", 32);
     v.window = v.flat ? 1 : (int)ref_number(r, "kernel", 3);
     v.count = v.depthwise ? 1 : v.c;
     return v;
@@ -186,7 +194,9 @@ static double activated(const struct ref *r, double z)
 }
 
 /* Places of variables; -1: not there. */
-struct vars { int bias, beta, gamma, mean, min; };
+struct vars {
+    int bias, beta, gamma, mean, min;
+};
 
 static struct vars vars_of(const struct ref *r)
 {
@@ -211,7 +221,8 @@ static void round_weights(struct ref *r, const struct conv *v, const struct vars
     const size_t count = r->var[0].count;
     const double epsilon = ref_number(r, "epsilon", 1e-3);
     double low = 0, high = 0, risk;
-    double *folded = malloc((count + 1) * sizeof *folded), *base = malloc((count + 1) * sizeof *base);
+    double *folded = malloc((count + 1) * sizeof *folded),
+           *base = malloc((count + 1) * sizeof *base);
     const bool gamma = at->gamma >= 0;
     const bool again = is_near(0, &r->var[0]) && (!gamma || is_near(1, &r->var[at->gamma]));
 
@@ -249,8 +260,8 @@ static void round_weights(struct ref *r, const struct conv *v, const struct vars
 }
 
 /* Mean and variance of channel k of the sums, and what the moving ones become. */
-static void statistics(struct ref *r, const struct conv *v, const struct vars *at, const double *plain,
-                       int k, double *mean, double *variance)
+static void statistics(struct ref *r, const struct conv *v, const struct vars *at,
+                       const double *plain, int k, double *mean, double *variance)
 {
     const int rows = v->n * v->h * v->w;
     const double rate = 1 - ref_number(r, "decay", 0.997);
@@ -264,7 +275,8 @@ static void statistics(struct ref *r, const struct conv *v, const struct vars *a
         largest = fmax(largest, fabs(plain[i * v->k + k]));
     }
     r->after[at->mean].v[k] -= rate * (r->var[at->mean].v[k] - *mean);
-    r->after[at->mean + 1].v[k] -= rate * (r->var[at->mean + 1].v[k] - *variance * rows / (rows - 1));
+    r->after[at->mean + 1].v[k] -=
+        rate * (r->var[at->mean + 1].v[k] - *variance * rows / (rows - 1));
     r->after[at->mean].mag[k] = fabs(r->var[at->mean].v[k]) + largest;
     r->after[at->mean + 1].mag[k] = fabs(r->var[at->mean + 1].v[k]) + 4 * largest * largest;
 }
@@ -302,7 +314,9 @@ static void quantized_conv2d(struct ref *r)
         for (size_t i = k; i < all; i += v.k)
             largest = fmax(largest, mag[i] + other[i] * fabs(gamma) / moving);
         for (size_t i = k; i < all; i += v.k) {
-            const double add = at.beta >= 0 ? r->var[at.beta].v[k] : at.bias >= 0 ? r->var[at.bias].v[k] : 0;
+            const double add = at.beta >= 0   ? r->var[at.beta].v[k]
+                               : at.bias >= 0 ? r->var[at.bias].v[k]
+                                              : 0;
             const double sum = (z[i] - center) * scale + add;
 
             r->y.v[i] = activated(r, sum);
@@ -314,27 +328,29 @@ static void quantized_conv2d(struct ref *r)
 }
 
 #define NORM "moving_variance@0.3..2 gamma@0.5..1.5 min@-2..-1 max@1..2"
-#define EVAL "gamma@0.5..1.5 moving_variance@0.3..2 min@-0.7..-0.6 max@0.5..0.9" /* some are beyond */
+#define EVAL \
+    "gamma@0.5..1.5 moving_variance@0.3..2 min@-0.7..-0.6 max@0.5..0.9" /* some are beyond */
 static const struct check_case quantized_conv2d_cases[] = {
     /* Not yet rounded: what batch norm behind a convolution gives, and its gradients. */
     { "quantized_conv2d filters=4 bias=false batch_norm=true delay=9", "2x4x5x3", true, NORM },
-    { "quantized_conv2d filters=5 bias=false batch_norm=true activation=relu delay=5", "2x3x4x4", true,
-      NORM },
-    { "quantized_conv2d filters=0 bias=false batch_norm=true activation=relu6 delay=9", "2x4x5x6", true,
-      NORM },
+    { "quantized_conv2d filters=5 bias=false batch_norm=true activation=relu delay=5", "2x3x4x4",
+      true, NORM },
+    { "quantized_conv2d filters=0 bias=false batch_norm=true activation=relu6 delay=9", "2x4x5x6",
+      true, NORM },
     { "quantized_conv2d filters=0 multiplier=2 bias=false batch_norm=true scale=false delay=9",
       "2x4x4x3", true, NORM },
     { "quantized_conv2d filters=4 bias=false batch_norm=true center=false frozen=true delay=9",
       "2x4x4x3", true, NORM },
-    { "quantized_conv2d filters=4 bias=false batch_norm=true activation=hard_swish delay=9", "2x4x5x3",
-      true, NORM },
+    { "quantized_conv2d filters=4 bias=false batch_norm=true activation=hard_swish delay=9",
+      "2x4x5x3", true, NORM },
     { "quantized_conv2d filters=6 activation=relu delay=9", "2x4x5x3", true, NORM },
     { "quantized_conv2d filters=6 flat=true delay=9", "5x2x3", true, NORM },
     /* Rounded. */
     { "quantized_conv2d filters=4 bias=false batch_norm=true", "2x4x5x3", true, NORM },
     { "quantized_conv2d filters=5 kernel=1 bias=false batch_norm=true activation=relu delay=4",
       "2x3x4x4", true, NORM },
-    { "quantized_conv2d filters=0 bias=false batch_norm=true activation=relu6", "2x4x5x6", true, NORM },
+    { "quantized_conv2d filters=0 bias=false batch_norm=true activation=relu6", "2x4x5x6", true,
+      NORM },
     { "quantized_conv2d filters=0 multiplier=2 bias=false batch_norm=true scale=false decay=0.9",
       "2x4x4x3", true, NORM },
     { "quantized_conv2d filters=4 bias=false batch_norm=true frozen=true", "2x4x4x3", true, NORM },
@@ -342,7 +358,8 @@ static const struct check_case quantized_conv2d_cases[] = {
     { "quantized_conv2d filters=6 flat=true bias=false batch_norm=true", "7x2x3", true, NORM },
     { "quantized_conv2d filters=6 flat=true", "5x7", true, NORM },
     { "quantized_conv2d filters=4 bias=false batch_norm=true", "2x4x5x3", false, EVAL },
-    { "quantized_conv2d filters=6 kernel=1 activation=relu6", "2x4x5x3", false, "min@-0.7..-0.6 max@0.5..0.9" },
+    { "quantized_conv2d filters=6 kernel=1 activation=relu6", "2x4x5x3", false,
+      "min@-0.7..-0.6 max@0.5..0.9" },
     { "quantized_conv2d filters=64 bias=false batch_norm=true activation=relu6", "2x56x56x64", true,
       NORM, .large = true },
     { "quantized_conv2d filters=0 bias=false batch_norm=true activation=relu6", "4x56x56x144", true,

@@ -1,6 +1,6 @@
-/* What pm_net_quantize makes of nets, and what the nodes it makes compute: a training step and an evaluation
- * beside TensorFlow's rounding (tests/golden/quantized_step.py), on the CPU and every Vulkan device there is;
- * before the delay is over a step is that of the net as it was. */
+/* What pm_net_quantize makes of nets, and what the nodes it makes compute: a training step and an
+ * evaluation beside TensorFlow's rounding (tests/golden/quantized_step.py), on the CPU and every
+ * Vulkan device there is; before the delay is over a step is that of the net as it was. */
 #include "base/unit.h"
 
 #include <pumice/plan.h>
@@ -28,7 +28,8 @@ static struct pm_net *build(const cJSON *list, struct pm_shape images, struct pm
 {
     struct pm_net *net = pm_net_create();
 
-    if (pm_net_from_json(net, pm_net_input(net, "images", images, PM_F32), list, "layers", heads) < 0)
+    if (pm_net_from_json(net, pm_net_input(net, "images", images, PM_F32), list, "layers", heads) <
+        0)
         fail_msg("%s", pm_error_text());
     return net;
 }
@@ -69,13 +70,15 @@ static void check_places(const char *layers, const char *want, const char *logit
 static void places(void **state)
 {
     (void)state;
-    check_places("[{'name':'a','layer':'conv2d','bias':false},{'name':'a/BatchNorm','layer':'batch_norm',"
-                 "'activation':'relu6'},{'name':'p','layer':'max_pool'},"
-                 "{'name':'b','layer':'depthwise_conv2d','activation':'relu'},"
-                 "{'name':'c','layer':'fully_connected','units':4}]",
-                 "a quantized_conv2d(images); a/act_quant fake_quant(a); p max_pool(a/act_quant); "
-                 "b quantized_conv2d(p); b/act_quant fake_quant(b); c quantized_conv2d(b/act_quant); "
-                 "c/act_quant fake_quant(c)", "c/act_quant");
+    check_places(
+        "[{'name':'a','layer':'conv2d','bias':false},{'name':'a/BatchNorm','layer':'batch_norm',"
+        "'activation':'relu6'},{'name':'p','layer':'max_pool'},"
+        "{'name':'b','layer':'depthwise_conv2d','activation':'relu'},"
+        "{'name':'c','layer':'fully_connected','units':4}]",
+        "a quantized_conv2d(images); a/act_quant fake_quant(a); p max_pool(a/act_quant); "
+        "b quantized_conv2d(p); b/act_quant fake_quant(b); c quantized_conv2d(b/act_quant); "
+        "c/act_quant fake_quant(c)",
+        "c/act_quant");
     /* An activation of its own; a sum of what is rounded, whose own activation follows. */
     check_places("[{'name':'a','layer':'conv2d','filters':3},{'name':'r','layer':'relu'},"
                  "{'name':'b','layer':'conv2d','filters':3},"
@@ -84,23 +87,29 @@ static void places(void **state)
                  "a quantized_conv2d(images); r relu(a); a/act_quant fake_quant(r); "
                  "b quantized_conv2d(a/act_quant); b/conv_quant fake_quant(b); "
                  "s add(b/conv_quant,a/act_quant); t relu6(s); s/act_quant fake_quant(t); "
-                 "u multiply(s/act_quant,a/act_quant); u/mul_quant fake_quant(u)", "u/mul_quant");
+                 "u multiply(s/act_quant,a/act_quant); u/mul_quant fake_quant(u)",
+                 "u/mul_quant");
     /* A residual leaves its batch norm; what several read is rounded before them. */
-    check_places("[{'name':'a','layer':'conv2d','filters':3},"
-                 "{'name':'b','layer':'conv2d','filters':3,'bias':false},"
-                 "{'name':'n','layer':'batch_norm','activation':'relu','inputs':['b','a']},"
-                 "{'name':'r','layer':'relu','inputs':['a']},"
-                 "{'name':'s','layer':'add','inputs':['n','r']}]",
-                 "a quantized_conv2d(images); a/conv_quant fake_quant(a); "
-                 "b quantized_conv2d(a/conv_quant); b/conv_quant fake_quant(b); "
-                 "n add(b/conv_quant,a/conv_quant); n/act_quant fake_quant(n); r relu(a/conv_quant); "
-                 "s add(n/act_quant,r); s/add_quant fake_quant(s)", "s/add_quant");
+    check_places(
+        "[{'name':'a','layer':'conv2d','filters':3},"
+        "{'name':'b','layer':'conv2d','filters':3,'bias':false},"
+        "{'name':'n','layer':'batch_norm','activation':'relu','inputs':['b','a']},"
+        "{'name':'r','layer':'relu','inputs':['a']},"
+        "{'name':'s','layer':'add','inputs':['n','r']}]",
+        "a quantized_conv2d(images); a/conv_quant fake_quant(a); "
+        "b quantized_conv2d(a/conv_quant); b/conv_quant fake_quant(b); "
+        "n add(b/conv_quant,a/conv_quant); n/act_quant fake_quant(n); r relu(a/conv_quant); "
+        "s add(n/act_quant,r); s/add_quant fake_quant(s)",
+        "s/add_quant");
     /* What does not fold: a bias, a second reader, another layer between. Floats stay floats. */
-    check_places("[{'name':'a','layer':'conv2d','filters':3},{'name':'n','layer':'batch_norm'},"
-                 "{'name':'b','layer':'conv2d_transpose','filters':3,'stride':1},{'name':'r','layer':'relu'},"
-                 "{'name':'s','layer':'add','inputs':['r','n']}]",
-                 "a quantized_conv2d(images); a/act_quant fake_quant(a); n batch_norm(a/act_quant); "
-                 "b conv2d_transpose(n); r relu(b); s add(r,n)", "s");
+    check_places(
+        "[{'name':'a','layer':'conv2d','filters':3},{'name':'n','layer':'batch_norm'},"
+        "{'name':'b','layer':'conv2d_transpose','filters':3,'stride':1},{'name':'r','layer':'relu'}"
+        ","
+        "{'name':'s','layer':'add','inputs':['r','n']}]",
+        "a quantized_conv2d(images); a/act_quant fake_quant(a); n batch_norm(a/act_quant); "
+        "b conv2d_transpose(n); r relu(b); s add(r,n)",
+        "s");
 }
 
 static void refusals(void **state)
@@ -142,7 +151,8 @@ static void named_nets(void **state)
             pm_opts_defaults(row->opts, cfg, net->arena);
         row->build(net, images, 7, cfg, &heads);
         for (int k = 0; k < net->count; k++)
-            before += strstr("conv2d depthwise_conv2d fully_connected", net->nodes[k]->layer->name) != NULL;
+            before += strstr("conv2d depthwise_conv2d fully_connected",
+                             net->nodes[k]->layer->name) != NULL;
         const struct pm_shape logits = heads.logits->out_shape;
         const int variables = net->var_count;
         if (pm_net_quantize(net, 1, 100, &heads) < 0)
@@ -223,17 +233,24 @@ static void run(struct pm_device *d, const cJSON *g, bool train, int delay, stru
     struct pm_heads heads = { 0 };
     const char *outputs[2] = { 0 };
 
-    *s = (struct step){ .net = build(cJSON_GetObjectItem(g, "layers"), PM_SHAPE4(3, 6, 6, 3), &heads) };
+    *s = (struct step){ .net = build(cJSON_GetObjectItem(g, "layers"), PM_SHAPE4(3, 6, 6, 3),
+                                     &heads) };
     if (delay >= 0)
         assert_int_equal(pm_net_quantize(s->net, 1, delay, &heads), PM_OK);
     outputs[0] = s->logits = heads.logits->name;
     if (train)
-        pm_net_add_many(s->net, "loss", (struct pm_node *[]){
-            heads.logits, pm_net_input(s->net, "labels", PM_SHAPE1(3), PM_I32) }, 2,
-            "softmax_cross_entropy");
+        pm_net_add_many(s->net, "loss",
+                        (struct pm_node *[]){
+                            heads.logits, pm_net_input(s->net, "labels", PM_SHAPE1(3), PM_I32) },
+                        2, "softmax_cross_entropy");
     const struct pm_plan_options o = {
-        .train = train, .loss_share = 1, .micro_batches = 1, .outputs = outputs, .slots = 1,
-        .update = train ? update : NULL, .name = "quantize",
+        .train = train,
+        .loss_share = 1,
+        .micro_batches = 1,
+        .outputs = outputs,
+        .slots = 1,
+        .update = train ? update : NULL,
+        .name = "quantize",
     };
     if (s->net->error || pm_variables_create(d, s->net, train, NULL, &s->variables) ||
         pm_variables_allocate(s->variables))
@@ -285,7 +302,8 @@ static void value_of(const struct step *s, int i, bool gradient, float *out)
     const size_t bytes = pm_shape_count(v->list[i].shape) * sizeof *out;
 
     assert_int_equal(gradient ? pm_buffer_read(v->device, v->grads, v->offset[i], out, bytes)
-                              : pm_variables_read(s->variables, i, -1, out), PM_OK);
+                              : pm_variables_read(s->variables, i, -1, out),
+                     PM_OK);
 }
 
 static void check_step(struct pm_device *d, const cJSON *g)
@@ -314,8 +332,8 @@ static void check_step(struct pm_device *d, const cJSON *g)
     end(&s);
 }
 
-/* While nothing is rounded yet, a step is the plain net's, but for the roundings of another order of
- * operations; the ranges are followed all the same. */
+/* While nothing is rounded yet, a step is the plain net's, but for the roundings of another order
+ * of operations; the ranges are followed all the same. */
 static void check_before_delay(struct pm_device *d, const cJSON *g)
 {
     struct step plain, before;
@@ -374,7 +392,9 @@ static void steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places), cmocka_unit_test(refusals), cmocka_unit_test(named_nets),
+        cmocka_unit_test(places),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(named_nets),
         cmocka_unit_test(steps),
     };
 
