@@ -135,7 +135,8 @@ static const struct verify_case cases[] = {
       "{'name':'i','layer':'batch_norm','center':false,'activation':'hard_swish'},"
       "{'name':'j','layer':'batch_norm','frozen':true,'activation':'leaky_relu'},"
       "{'name':'k','layer':'conv2d','filters':12,'kernel':1,'bias':false},"
-      "{'name':'l','layer':'batch_norm','moving_variance':'biased'}]" },
+      "{'name':'l','layer':'batch_norm','moving_variance':'biased'},"
+      "{'name':'m','layer':'fake_quant'}]" },
     { "normalised_eval", PM_SHAPE4(2, 6, 5, 4), "", false,
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':3,'bias':false},"
       "{'name':'b','layer':'batch_norm','activation':'relu'},"
