@@ -6,8 +6,9 @@
  *
  * The net's logits [n, h, w, classes] are enlarged to the labels' size, bilinearly with their corners
  * aligned; the loss is the cross entropy of each pixel, of the merged logits and of each scale's where a
- * net has an image pyramid; or labels are degrees of foreground (segmentation_matting.c). loss.upsample_logits=false takes it at the logits' size: labels are whole
- * numbers that only the loader's threads handle, so these bring the maps down, by nearest elements.
+ * net has an image pyramid; or labels are degrees of foreground (segmentation_matting.c).
+ * loss.upsample_logits=false takes it at the logits' size: labels are whole numbers that only the
+ * loader's threads handle, so these bring the maps down, by nearest elements.
  *
  * In evaluation the class is the largest of the logits, the lowest class among equals. With several
  * scales, or mirrored pictures, the net runs over each (its variables are shared); probabilities are

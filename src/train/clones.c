@@ -1,57 +1,14 @@
-/* clones: see clones.h. Everything is allocated here once; a step copies and submits. */
-#include "train/clones.h"
+/* clones: see clones.h. Everything is allocated here once. */
+#include "train/clones_parts.h"
 
-#include "train/moving.h"
 #include "train/trust.h"
 
-#include <pumice/thread.h>
 #include <pumice/trace.h>
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 enum { BUCKET_BYTES = 4 << 20 };
-
-struct clone {
-    struct pm_device *device;
-    struct pm_net *net;
-    struct pm_variables *variables;
-    struct pm_plan *plan;
-    struct pm_program *push; /* several clones: the new values from the host */
-    int push_slot;
-    int first, count;        /* examples of the batch */
-    double seconds;
-};
-
-struct pm_clones {
-    struct pm_clones_options o;
-    struct pm_clone_spec *specs; /* owned copy */
-    struct pm_field *fields;     /* owned copy */
-    struct clone *clone;
-    /* Several clones: the master copy and its update. */
-    struct pm_device *host;
-    struct pm_net *host_net;
-    struct pm_variables *host_variables;
-    struct pm_plan *host_plan;
-    float *sum;                  /* gradients of all clones */
-    struct pm_moving moving;     /* where all clones update them */
-    struct pm_variables averaged; /* clone 0's, with averages for values */
-    struct pm_step_result *result; /* per slot */
-    bool *pending;
-    int lane;                    /* of sums, in traces */
-};
-
-static bool alone(const struct pm_clones *c)
-{
-    return c->o.count == 1;
-}
-
-/* Moving averages are the host's, made of every clone's. */
-static bool shares_moving(const struct pm_clones *c)
-{
-    return c->o.update.all;
-}
 
 /* ---- shares ----------------------------------------------------------------------------- */
 
@@ -101,7 +58,7 @@ static int share_out(struct pm_clones *c)
 /* With several clones the others' memory does not help: which part is too large, and what to do. */
 static int explain(const struct pm_clones *c, int i, int err)
 {
-    if (err != PM_EMEMORY || alone(c))
+    if (err != PM_EMEMORY || pm_clones_alone(c))
         return err;
     return pm_fail(err, "%s; clone %d of %d (%s) takes %d of the batch's %d examples: a smaller "
                    "devices[%d].share also needs less", pm_error_text(), i + 1, c->o.count,
@@ -112,7 +69,7 @@ static int make_clone(struct pm_clones *c, int i)
 {
     const struct pm_clone_spec *s = &c->specs[i];
     struct clone *k = &c->clone[i];
-    bool one = alone(c);
+    bool one = pm_clones_alone(c);
     const char *const *slots = pm_optimizer_slots(c->o.update.optimizer, c->o.update.cfg);
     char trace[320];
     struct pm_trust trust = { .on = c->o.verify && !c->o.dry_run, .build = c->o.build,
@@ -137,10 +94,11 @@ static int make_clone(struct pm_clones *c, int i)
     PM_TRY(pm_trusted_plan(&trust, k->net, k->device, k->variables, &(struct pm_plan_options){
         .name = "train", .train = true, .first_example = k->first,
         .loss_share = (float)k->count / (float)c->o.batch, .micro_batches = c->o.micro_batches,
-        .recompute = c->o.recompute, .outputs = c->o.outputs, .bucket_bytes = one ? 0 : BUCKET_BYTES,
+        .recompute = c->o.recompute, .outputs = c->o.outputs,
+        .bucket_bytes = one ? 0 : BUCKET_BYTES,
         .frozen = pm_update_frozen, .frozen_ctx = &c->o.update,
         .update = one                          ? pm_update_append
-                  : i == 0 || shares_moving(c) ? pm_update_layers_only : NULL,
+                  : i == 0 || pm_clones_share_moving(c) ? pm_update_layers_only : NULL,
         .update_ctx = &c->o.update, .slots = c->o.slots, .timed = c->o.timed,
         .timeable = c->o.timeable }, one ? slots : NULL, &k->plan));
     if (c->o.dry_run)
@@ -148,7 +106,8 @@ static int make_clone(struct pm_clones *c, int i)
     PM_TRY(pm_plan_load(k->plan));
     if (!one) {
         const struct pm_variables *v = k->variables;
-        struct pm_place all = { v->values, 0, shares_moving(c) ? v->bytes : v->trainable_bytes };
+        const size_t bytes = pm_clones_share_moving(c) ? v->bytes : v->trainable_bytes;
+        struct pm_place all = { v->values, 0, bytes };
 
         PM_TRY(pm_program_create(k->device, &(struct pm_program_desc){
             .name = "values", .in = &all, .in_count = 1, .slots = 2 }, &k->push));
@@ -182,7 +141,7 @@ static int make_host(struct pm_clones *c)
         .timeable = c->o.timeable }, &c->host_plan));
     PM_TRY(pm_plan_load(c->host_plan));
     c->sum = pm_calloc(1, c->host_variables->trainable_bytes + 1);
-    if (!shares_moving(c))
+    if (!pm_clones_share_moving(c))
         goto out;
     pm_moving_create(c->host_net, c->host_variables, c->o.count, &c->moving);
     for (int i = 0; i < c->o.count; i++)
@@ -218,7 +177,7 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
     }
     if (o->failed)
         *o->failed = -1;
-    if (!alone(c) && !o->dry_run)
+    if (!pm_clones_alone(c) && !o->dry_run)
         PM_TRY(make_host(c));
     *out = c, c = NULL;
 out:
@@ -260,7 +219,7 @@ void pm_clones_destroy(struct pm_clones **clones)
 
 struct pm_variables *pm_clones_master(const struct pm_clones *c)
 {
-    return alone(c) ? c->clone[0].variables : c->host_variables;
+    return pm_clones_alone(c) ? c->clone[0].variables : c->host_variables;
 }
 
 /* The same range of two blocks. */
@@ -290,7 +249,7 @@ int pm_clones_gather(struct pm_clones *c)
     struct range rest = { from->trainable_bytes, from->bytes - from->trainable_bytes };
     int err = PM_OK;
 
-    if (alone(c) || shares_moving(c))
+    if (pm_clones_alone(c) || pm_clones_share_moving(c))
         return PM_OK;
     PM_TRY(copy(from->device, from->values, to->device, to->values, rest));
     if (from->average_bytes)
@@ -304,7 +263,7 @@ int pm_clones_scatter(struct pm_clones *c)
     struct pm_variables *from = c->host_variables;
     int err = PM_OK;
 
-    for (int i = 0; !alone(c) && i < c->o.count; i++) {
+    for (int i = 0; !pm_clones_alone(c) && i < c->o.count; i++) {
         struct pm_variables *to = c->clone[i].variables;
         struct range all = { 0, from->bytes };
 
@@ -321,227 +280,12 @@ int pm_clones_averaged(struct pm_clones *c, struct pm_variables **out)
     struct pm_variables *from = c->host_variables, *to = c->clone[0].variables;
     int err = PM_OK;
 
-    if (!alone(c))
+    if (!pm_clones_alone(c))
         PM_TRY(copy(from->device, from->averages, to->device, to->averages,
-                    (struct range){ 0, shares_moving(c) ? from->bytes : from->trainable_bytes }));
+                    (struct range){ 0, pm_clones_share_moving(c) ? from->bytes : from->trainable_bytes }));
     c->averaged = pm_variables_averaged(to);
     *out = &c->averaged;
 out:
-    return err;
-}
-
-/* ---- a step ----------------------------------------------------------------------------- */
-
-static size_t field_bytes(const struct pm_field *f)
-{
-    return pm_shape_count(f->shape) * pm_type_size(f->type);
-}
-
-static void fill_inputs(struct pm_clones *c, struct clone *k, int slot,
-                        const struct pm_batch *batch)
-{
-    int part = k->count / c->o.micro_batches;
-
-    for (int f = 0; f < c->o.fields_count; f++) {
-        size_t bytes = field_bytes(&c->fields[f]);
-
-        for (int m = 0; m < c->o.micro_batches; m++)
-            memcpy(pm_plan_input(k->plan, slot, c->fields[f].name, m),
-                   (const char *)batch->field[f] + (size_t)(k->first + m * part) * bytes,
-                   (size_t)part * bytes);
-    }
-}
-
-struct reduce {
-    float *sum;
-    const float *part;
-    bool first;
-};
-
-static void reduce_range(void *ctx, size_t begin, size_t end)
-{
-    const struct reduce *r = ctx;
-
-    if (r->first)
-        memcpy(r->sum + begin, r->part + begin, (end - begin) * sizeof(float));
-    else
-        for (size_t i = begin; i < end; i++)
-            r->sum[i] += r->part[i];
-}
-
-static void trace_bucket(struct pm_clones *c, size_t bucket, int clone, double begin, double end)
-{
-    char name[64];
-
-    if (!atomic_load_explicit(&pm_trace_on, memory_order_relaxed))
-        return;
-    snprintf(name, sizeof name, "sum bucket %zu of clone %d", bucket, clone);
-    pm_trace_span(c->lane, name, NULL, begin, end);
-}
-
-static enum pm_phase_of_run enter(struct pm_clones *c, enum pm_phase_of_run phase)
-{
-    return pm_phases_enter(c->o.phases, phase);
-}
-
-/* Buckets come in the same order from every clone: their plans have the same backward calls in the
- * same order, whatever runs again between them. */
-static int sum_gradients(struct pm_clones *c, int slot)
-{
-    int err = PM_OK;
-
-    for (size_t b = 0; b < pm_plan_buckets(c->clone[0].plan); b++) {
-        size_t offset, size;
-
-        pm_plan_bucket(c->clone[0].plan, b, &offset, &size);
-        for (int i = 0; i < c->o.count; i++) {
-            struct reduce r = { .sum = c->sum + offset / sizeof(float), .first = i == 0 };
-
-            enter(c, PM_RUN_DEVICE);
-            PM_TRY(pm_plan_wait_bucket(c->clone[i].plan, slot, b, &r.part));
-            enter(c, PM_RUN_AVERAGE);
-            double begin = pm_seconds();
-            pm_parallel(size / sizeof(float), 16384, reduce_range, &r);
-            trace_bucket(c, b, i, begin, pm_seconds());
-        }
-    }
-    PM_TRY(pm_buffer_write(c->host, c->host_variables->grads, 0, c->sum,
-                           c->host_variables->trainable_bytes));
-out:
-    return err;
-}
-
-static void read_update(struct pm_plan *plan, int slot, struct pm_step_result *r)
-{
-    const float *result = pm_plan_output(plan, slot, "result", 0);
-
-    r->norm = result[PM_RESULT_NORM];
-    r->l2 = result[PM_RESULT_L2];
-    r->norms = pm_plan_output(plan, slot, "norms", 0);
-    r->finite = *(const uint32_t *)pm_plan_output(plan, slot, "flag", 0) != 0;
-}
-
-/* The clones' plans have the same loss layers in the same order. */
-static void add_losses(const struct pm_plan *plan, int slot, struct pm_step_result *r)
-{
-    struct pm_loss_part parts[PM_MAX_LOSSES];
-    const int count = pm_plan_losses(plan, slot, parts);
-
-    r->loss += pm_plan_loss(plan, slot);
-    for (int i = 0; i < count; i++) {
-        const double before = i < r->part_count ? r->parts[i].value : 0;
-
-        r->parts[i] = (struct pm_loss_part){ parts[i].name, before + parts[i].value };
-    }
-    r->part_count = count;
-}
-
-static int push_values(struct pm_clones *c)
-{
-    struct pm_variables *v = c->host_variables;
-    int err = PM_OK;
-
-    for (int i = 0; i < c->o.count; i++) {
-        struct clone *k = &c->clone[i];
-
-        PM_TRY(pm_program_wait(k->push, k->push_slot));
-        PM_TRY(pm_buffer_read(c->host, v->values, 0, pm_program_in(k->push, k->push_slot, 0),
-                              shares_moving(c) ? v->bytes : v->trainable_bytes));
-        PM_TRY(pm_program_submit(k->push, k->push_slot));
-        k->push_slot ^= 1;
-    }
-out:
-    return err;
-}
-
-/* The clones' own results of the step. */
-static int finish_clones(struct pm_clones *c, int slot)
-{
-    struct pm_step_result *r = &c->result[slot];
-    enum pm_phase_of_run before = enter(c, PM_RUN_DEVICE);
-    int err = PM_OK;
-
-    r->loss = 0;
-    r->part_count = 0;
-    for (int i = 0; i < c->o.count; i++) {
-        PM_TRY(pm_plan_wait(c->clone[i].plan, slot));
-        add_losses(c->clone[i].plan, slot, r);
-        c->clone[i].seconds = pm_plan_seconds(c->clone[i].plan, slot);
-    }
-out:
-    enter(c, before);
-    return err;
-}
-
-/* Sums, updates, and sends the new values back; the clones' results are complete after it. */
-static int update_on_host(struct pm_clones *c, int slot, const struct pm_step *step)
-{
-    enum pm_phase_of_run before = enter(c, PM_RUN_AVERAGE);
-    struct pm_step *to;
-    int err = PM_OK;
-
-    PM_TRY(sum_gradients(c, slot));
-    if (shares_moving(c)) {
-        PM_TRY(finish_clones(c, slot));
-        PM_TRY(pm_moving_follow(&c->moving));
-    }
-    to = pm_plan_step(c->host_plan, 0);
-    if (to)
-        *to = *step;
-    PM_TRY(pm_plan_submit(c->host_plan, 0));
-    if (!shares_moving(c))
-        PM_TRY(finish_clones(c, slot));
-    enter(c, PM_RUN_UPDATE);
-    PM_TRY(pm_plan_wait(c->host_plan, 0));
-    read_update(c->host_plan, 0, &c->result[slot]);
-    PM_TRY(push_values(c));
-out:
-    enter(c, before);
-    return err;
-}
-
-int pm_clones_step(struct pm_clones *c, int slot, const struct pm_batch *batch,
-                   const struct pm_step *step)
-{
-    int err = PM_OK;
-
-    assert(!c->pending[slot]);
-    for (int i = 0; i < c->o.count; i++) {
-        struct clone *k = &c->clone[i];
-        struct pm_step *to = pm_plan_step(k->plan, slot);
-
-        fill_inputs(c, k, slot, batch);
-        if (to)
-            *to = *step;
-        PM_TRY(pm_plan_submit(k->plan, slot));
-    }
-    c->pending[slot] = true;
-    if (!alone(c))
-        PM_TRY(update_on_host(c, slot, step));
-out:
-    return err;
-}
-
-int pm_clones_collect(struct pm_clones *c, int slot, struct pm_step_result *out)
-{
-    struct pm_plan *plan = c->clone[0].plan;
-    enum pm_phase_of_run before = enter(c, PM_RUN_DEVICE);
-    int err = PM_OK;
-
-    assert(c->pending[slot]);
-    if (alone(c)) {
-        PM_TRY(pm_plan_wait(plan, slot));
-        c->result[slot].loss = 0;
-        c->result[slot].part_count = 0;
-        add_losses(plan, slot, &c->result[slot]);
-        read_update(plan, slot, &c->result[slot]);
-        c->clone[0].seconds = pm_plan_seconds(plan, slot);
-    }
-    c->result[slot].finite = c->result[slot].finite && isfinite(c->result[slot].loss);
-    c->pending[slot] = false;
-    *out = c->result[slot];
-out:
-    enter(c, before);
     return err;
 }
 
