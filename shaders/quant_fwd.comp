@@ -24,6 +24,7 @@ void main()
         precise T half_up = shifted + T(0.5);
         precise T result = floor(half_up) * T(width);
 
-        y.v[i] = on ? result : x.v[i];
+        /* What is no number stays so, for clamp may give either end of it. */
+        y.v[i] = on ? mix(result, x.v[i], isnan(x.v[i])) : x.v[i];
     }
 }

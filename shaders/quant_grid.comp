@@ -20,7 +20,7 @@ void main()
 
     hi = pm_absent(uvec2(high)) ? low.v[1] : high.v[0];
     width = (hi - lo) / (255.0 - least);
-    if (lo == 0.0 && hi == 0.0)
+    if (hi - lo < LEAST_WIDTH)
         width = 0.0;
     first = width > 0.0 ? least - lo / width : least;
     zero = clamp(floor(first + 0.5), least, 255.0);

@@ -11,6 +11,10 @@
 #define GRID_ON 5
 #define GRID_SIZE 6
 
+/* A range that is narrower is that of zeros alone: steps have an inverse, which floats hold, and are not
+ * so small that some devices call them 0. */
+#define LEAST_WIDTH 1e-30
+
 /* Places in a state, STATE_SIZE floats: a range and what its averages go on from. */
 #define STATE_MIN 0
 #define STATE_MAX 1

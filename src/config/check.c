@@ -47,7 +47,7 @@ static bool sees_once(struct pm_floats scales, bool flip)
     return !flip && (scales.count == 0 || (scales.count == 1 && scales.v[0] == 1));
 }
 
-/* As the originals have it: one clone, and in evaluation one look at a picture. */
+/* As the originals have it: one clone, whole batches, and in evaluation one look at a picture. */
 static int check_quantized(const struct pm_config *c)
 {
     const bool evaluates = sees_once(c->eval.scales, c->eval.flip);
@@ -59,6 +59,11 @@ static int check_quantized(const struct pm_config *c)
                        "(model.quantize_delay %d) has its ranges on one: give one, or set "
                        "model.quantize_delay to -1", pm_config_place(c, "devices"), c->devices_count,
                        c->model.quantize_delay);
+    if (c->run.micro_batches > 1)
+        return pm_fail(PM_ECONFIG, "%s run.micro_batches: %d, but a net that is quantised in training "
+                       "(model.quantize_delay %d) takes its ranges of the whole batch: set it to 1, or "
+                       "model.quantize_delay to -1", pm_config_place(c, "run.micro_batches"),
+                       c->run.micro_batches, c->model.quantize_delay);
     if (!evaluates || !sees_once(c->export.scales, c->export.flip))
         return pm_fail(PM_ECONFIG, "%s %s: a quantised net (model.quantize_delay %d) sees a picture once, as "
                        "it is: leave scales and flip out", pm_config_place(c, evaluates ? "export" : "eval"),

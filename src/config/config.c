@@ -414,7 +414,7 @@ static int read_panoptic(struct pm_config *c)
     if (p->nms_kernel % 2 == 0)
         PM_TRY(pm_fail(PM_ECONFIG, "%s.nms_kernel: %d has no middle: it must be odd", where,
                        p->nms_kernel));
-    if (p->top_k > p->label_divisor)
+    if (p->top_k >= p->label_divisor)
         PM_TRY(pm_fail(PM_ECONFIG, "%s.top_k: %d instances of a class cannot be told apart by numbers "
                        "below label_divisor, %d: raise that or lower this", where, p->top_k,
                        p->label_divisor));

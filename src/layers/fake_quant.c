@@ -101,7 +101,8 @@ static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
 /* Layers that leave values as they are. */
 static bool passes_on(const struct pm_node *n)
 {
-    static const char *const names[] = { "max_pool", "flatten", "reshape", "dropout" };
+    static const char *const names[] = { "max_pool", "flatten", "reshape", "transpose", "slice", "flip",
+                                         "dropout" };
 
     for (size_t i = 0; i < PM_COUNT(names); i++)
         if (strcmp(n->layer->name, names[i]) == 0)

@@ -112,7 +112,7 @@ static void track_cpu(const struct pm_args *a, size_t begin, size_t end)
 void pm_quant_make_grid(float low, float high, bool narrow, float grid[GRID_SIZE])
 {
     const float least = narrow ? 1 : 0;
-    const float width = low == 0 && high == 0 ? 0 : (high - low) / (255 - least);
+    const float width = high - low < (float)LEAST_WIDTH ? 0 : (high - low) / (255 - least);
     const float first = width > 0 ? least - low / width : least;
     float zero = floorf(first + 0.5f);
 

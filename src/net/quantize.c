@@ -208,6 +208,24 @@ static void place(struct rewriting *r, const struct pm_node *n, const char *scop
         round_it(r, p, activated ? act : joined(r, scope, otherwise));
 }
 
+/* What a batch norm with a second input makes of its first and that one: the activation of their sum. */
+static struct pm_node *add_bypass(const struct rewriting *r, const struct pm_node *norm, struct pm_node *x)
+{
+    cJSON *options = options_of(norm);
+    const char *act = cJSON_GetObjectItemCaseSensitive(options, "activation")->valuestring;
+    const double slope = cJSON_GetObjectItemCaseSensitive(options, "slope")->valuedouble;
+    struct pm_node *in[2] = { x, r->at[norm->in[1]->index].now };
+
+    if (strcmp(act, "hard_swish") == 0) { /* none of add's own */
+        x = pm_net_add_many(r->net, joined(r, norm->name, "sum"), in, 2, "add");
+        x = pm_net_add(r->net, norm->name, x, "hard_swish");
+    } else {
+        x = pm_net_add_many(r->net, norm->name, in, 2, "add activation=%s slope=%.9g", act, slope);
+    }
+    cJSON_Delete(options);
+    return x;
+}
+
 static void put_convolution(struct rewriting *r, struct pm_node *n)
 {
     struct pm_node *conv = is_convolution(n) ? n : n->in[0], *norm = conv == n ? NULL : n;
@@ -219,14 +237,8 @@ static void put_convolution(struct rewriting *r, struct pm_node *n)
         place(r, n, conv->name, activates(n), is_bypassed(r, n) ? "conv_quant" : "act_quant");
         return;
     }
-    cJSON *options = options_of(norm);
-    const char *act = cJSON_GetObjectItemCaseSensitive(options, "activation")->valuestring;
-    struct pm_node *in[2];
     round_it(r, p, joined(r, conv->name, "conv_quant"));
-    in[0] = p->now;
-    in[1] = r->at[norm->in[1]->index].now;
-    p->now = pm_net_add_many(r->net, norm->name, in, 2, "add activation=%s", act);
-    cJSON_Delete(options);
+    p->now = add_bypass(r, norm, p->now);
     place(r, n, norm->name, activates(norm), "add_quant");
 }
 
@@ -254,8 +266,7 @@ static void keep(struct rewriting *r, struct pm_node *n)
         place(r, n, n->name, activates(n), is(n, "multiply") ? "mul_quant" : "add_quant");
 }
 
-/* ---- the whole --------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 enum { HEADS = PM_MAX_SCALES + 5 };
 

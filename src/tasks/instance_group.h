@@ -9,7 +9,7 @@ struct pm_group_options {
     int mode;             /* enum pm_instance_mode */
     float threshold;      /* of heat; NAN: 0.1, of seed4 127.5 of 255 */
     int nms_kernel;       /* rows and columns, odd, in which a centre is the largest */
-    int top_k;            /* see pm_group_centers; at most label_divisor */
+    int top_k;            /* see pm_group_centers; below label_divisor */
     int stuff_area;       /* pixels of a segment of stuff, at least */
     int label_divisor;
     struct pm_ints things; /* classes of which instances are */

@@ -258,6 +258,10 @@ static int check_heads(const struct pm_setup *s, const struct pm_heads *heads, i
     PM_TRY(check_head(heads->center, "centres of instances", batch, 1));
     PM_TRY(check_head(heads->offset, "offsets to them", batch, 2));
     PM_TRY(check_head(heads->edge, "edges", batch, 0));
+    if (heads->edge && heads->edge->out_shape.dim[3] < 2)
+        PM_TRY(pm_fail(PM_ECONFIG, "the net's layer %s gives edges of one class, but edges and what is "
+                       "none are two: give it 2 channels or more, or, where it is no such head, another "
+                       "name", heads->edge->name));
 out:
     return err;
 }

@@ -65,6 +65,12 @@ static int check_classes(const struct pm_recorded_instances *m, const struct pm_
     for (size_t i = 0; i < count; i++) {
         const int v = m->map.values[i], class = label->values[i];
 
+        if (v >= m->divisor && v % m->divisor >= DIVISOR)
+            return pm_fail(PM_EDATA, "%s: image/segmentation/instance/encoded: %d at row %zu, column "
+                           "%zu is the class's instance %d (it is divided by %d): number them 1..%d",
+                           where, v, i / (size_t)label->width, i % (size_t)label->width,
+                           v % m->divisor, m->divisor, DIVISOR - 1);
+
         if (v >= m->divisor && v / m->divisor != class && class != s->pixels.ignore_label)
             return pm_fail(PM_EDATA, "%s: image/segmentation/instance/encoded: %d at row %zu, column "
                            "%zu is of class %d (it is divided by %d), but the pixel is of class %d",

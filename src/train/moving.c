@@ -3,6 +3,7 @@
 
 #include <pumice/layer.h>
 
+#include <math.h>
 #include <string.h>
 
 /* What is left of a variable's value after one step: the product over the nodes that update it, which an
@@ -87,6 +88,11 @@ int pm_moving_follow(struct pm_moving *m)
         PM_TRY(pm_program_wait(m->pull[i], 0));
         add(m, pm_program_out(m->pull[i], 0, 0));
     }
+    for (size_t i = 0; i < m->bytes / sizeof(float); i++)
+        if (!isfinite(m->after[i])) { /* such a step does not count */
+            memcpy(m->after, m->before, m->bytes);
+            break;
+        }
     PM_TRY(pm_buffer_write(v->device, v->values, m->offset, m->after, m->bytes));
 out:
     return err;

@@ -241,7 +241,8 @@ void pm_summaries_metrics(struct pm_events *e, const struct pm_config *c, const 
         for (size_t k = 0; k < PM_COUNT(eval_tags); k++)
             if (strcmp(eval_tags[k].name, m->string) == 0)
                 snprintf(tag, sizeof tag, "%s", eval_tags[k].tag);
-        pm_events_scalar(e, tag, m->valuedouble);
+        if (isfinite(m->valuedouble)) /* without instances, say, there is none */
+            pm_events_scalar(e, tag, m->valuedouble);
     }
     add_classes(e, cJSON_GetObjectItem(metrics, "per_class_iou"), looks.text);
     pm_str_free(&looks);

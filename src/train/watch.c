@@ -23,8 +23,8 @@ void pm_watch_open(struct pm_trainer *t)
     if (pm_metrics_open(t->c->run.folder, t->step, &t->metrics) < 0)
         lose_metrics(t);
     t->summaries = pm_summaries_open(t->e, t->step);
-    if (!t->train_metrics)
-        t->train_metrics = pm_train_metrics_create(t->e, PM_TRAINER_SLOTS);
+    pm_train_metrics_destroy(&t->train_metrics); /* steps that are done again count once */
+    t->train_metrics = pm_train_metrics_create(t->e, PM_TRAINER_SLOTS);
     if (!t->page)
         t->page = pm_run_page_open(t);
 }

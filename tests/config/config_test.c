@@ -261,6 +261,8 @@ static void messages(void **state)
           "model.quantize_delay: -2 is outside -1..1073741824" },
         { "{\"model\": {\"name\": \"lenet\", \"quantize_delay\": 0}, \"devices\": [\"cpu\", \"cpu\"]}",
           "t.json:1: devices: 2 are given, but a net that is quantised in training" },
+        { "{\"model\": {\"name\": \"lenet\", \"quantize_delay\": 0}, \"run\": {\"micro_batches\": 2}}",
+          "t.json:1: run.micro_batches: 2, but a net that is quantised in training" },
         { "{\"task\": \"segmentation\", \"model\": {\"layers\": [], \"quantize_delay\": 0}, "
           "\"eval\": {\"flip\": true}}",
           "t.json:1: eval: a quantised net (model.quantize_delay 0) sees a picture once" },
@@ -274,6 +276,8 @@ static void messages(void **state)
         { PANOPTIC("3"), "t.json:1: eval.panoptic: an object is needed" },
         { PANOPTIC("{\"nms\": 3}"), "t.json:1: eval.panoptic.nms: unknown key (known: threshold, nms_kernel" },
         { PANOPTIC("{\"nms_kernel\": 4}"), "eval.panoptic.nms_kernel: 4 has no middle" },
+        { PANOPTIC("{\"top_k\": 256, \"label_divisor\": 256}"),
+          "eval.panoptic.top_k: 256 instances of a class cannot be told apart" },
         { PANOPTIC("{\"top_k\": 300, \"label_divisor\": 256}"),
           "eval.panoptic.top_k: 300 instances of a class cannot be told apart" },
         { "{\"run\": {\"keep_best\": \"miou\"}, \"eval\": {\"every_steps\": 1}}",

@@ -101,6 +101,14 @@ static void places(void **state)
         "n add(b/conv_quant,a/conv_quant); n/act_quant fake_quant(n); r relu(a/conv_quant); "
         "s add(n/act_quant,r); s/add_quant fake_quant(s)",
         "s/add_quant");
+    /* An activation that sums have none of their own of. */
+    check_places("[{'name':'a','layer':'conv2d','filters':3},"
+                 "{'name':'b','layer':'conv2d','filters':3,'bias':false},"
+                 "{'name':'n','layer':'batch_norm','activation':'hard_swish','inputs':['b','a']}]",
+                 "a quantized_conv2d(images); a/conv_quant fake_quant(a); "
+                 "b quantized_conv2d(a/conv_quant); b/conv_quant fake_quant(b); "
+                 "n/sum add(b/conv_quant,a/conv_quant); n hard_swish(n/sum); n/act_quant fake_quant(n)",
+                 "n/act_quant");
     /* What does not fold: a bias, a second reader, another layer between. Floats stay floats. */
     check_places(
         "[{'name':'a','layer':'conv2d','filters':3},{'name':'n','layer':'batch_norm'},"
@@ -110,6 +118,28 @@ static void places(void **state)
         "a quantized_conv2d(images); a/act_quant fake_quant(a); n batch_norm(a/act_quant); "
         "b conv2d_transpose(n); r relu(b); s add(r,n)",
         "s");
+}
+
+/* leaky_relu's slope goes with it to the sum. */
+static void slope_of_a_residual(void **state)
+{
+    static const char layers[] = "[{'name':'a','layer':'conv2d','filters':3},"
+        "{'name':'b','layer':'conv2d','filters':3,'bias':false},{'name':'n','layer':'batch_norm',"
+        "'activation':'leaky_relu','slope':0.25,'inputs':['b','a']}]";
+    struct pm_heads heads = { 0 };
+    cJSON *list = parse(layers), *o = cJSON_CreateObject();
+    struct pm_net *net = build(list, PM_SHAPE4(2, 8, 8, 3), &heads);
+    const struct pm_node *n;
+
+    (void)state;
+    assert_int_equal(pm_net_quantize(net, 1, 0, &heads), PM_OK);
+    n = pm_net_find(net, "n");
+    pm_opts_dump(n->layer->opts, n->cfg, o, false);
+    assert_string_equal(n->layer->name, "add");
+    assert_true(cJSON_GetObjectItem(o, "slope")->valuedouble == 0.25);
+    cJSON_Delete(o);
+    pm_net_destroy(&net);
+    cJSON_Delete(list);
 }
 
 static void refusals(void **state)
@@ -393,7 +423,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(slope_of_a_residual), cmocka_unit_test(refusals),
         cmocka_unit_test(named_nets),
         cmocka_unit_test(steps),
     };

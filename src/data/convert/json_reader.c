@@ -100,7 +100,7 @@ int pm_json_number(struct pm_json_reader *r, double *out)
 
     peek(r);
     for (int c; n < 64 && (c = next_char(r)) != EOF;) {
-        if (!isdigit(c) && !strchr("+-.eE", c)) {
+        if (!isdigit(c) && (c == 0 || !strchr("+-.eE", c))) {
             ungetc(c, r->f);
             r->line -= c == '\n';
             break;
@@ -214,7 +214,7 @@ int pm_json_skip(struct pm_json_reader *r)
         } else if (depth) {
             next_char(r); /* of numbers, words, commas, colons */
         } else {
-            while ((c = next_char(r)) != EOF && !strchr(",]} \t\r\n", c))
+            while ((c = next_char(r)) != EOF && (c == 0 || !strchr(",]} \t\r\n", c)))
                 ;
             if (c != EOF) {
                 ungetc(c, r->f);

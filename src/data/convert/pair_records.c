@@ -132,10 +132,12 @@ static int mean_number(const struct pm_segmentation *s, int stored, int class)
         return s->instance_meaning[stored];
     if (!s->things[class])
         return 0;
+    if (divide && stored < divide && class > 0) /* a class without a number: a crowd of it */
+        return class * s->divisor;
     const int number = (divide ? stored % divide : stored) - s->instance_first + 1;
     if (number >= s->divisor)
         return PM_INSTANCE_TOO_MANY;
-    return (divide && stored >= divide ? stored / divide : class) * s->divisor + (number > 0 ? number : 0);
+    return (divide ? stored / divide : class) * s->divisor + (number > 0 ? number : 0);
 }
 
 /* The stored numbers become ours; what is no instance of its pixel's class ends it, where the pixel counts. */

@@ -70,6 +70,9 @@ static int read_category(struct pm_json_reader *r, struct file *f)
             PM_TRY(pm_json_skip(r));
     }
     PM_TRY(err);
+    for (const char *p = c.name; p && *p; p++)
+        if ((unsigned char)*p < ' ') /* labels.txt has a line for each */
+            PM_TRY(pm_json_reader_fail(r, "a category's name without control characters"));
     if (c.id < 0 || !c.name || thing < 0)
         PM_TRY(pm_json_reader_fail(r, "a category with id, name and isthing"));
     if (out->categories == PM_MOST_PANOPTIC_CLASSES)
