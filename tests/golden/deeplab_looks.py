@@ -22,15 +22,12 @@ import golden
 import tensorflow_nets
 from philox import Stream
 
-LR_ASPP = deeplab_nets.CASES["deeplab_lr_aspp"]
 CASES = [
     dict(net="mobilenet_v3_small_seg", height=97, width=65, classes=19, seed=1, scales=[0.5, 0.75, 1.25],
-         flip=True, options=LR_ASPP["options"], original=LR_ASPP["original"]),
+         flip=True, options=deeplab_nets.CASES["deeplab_lr_aspp"]["options"]),
     dict(net="mobilenet_v2", height=70, width=51, classes=7, seed=2, scales=[1, 0.6, 1.5], flip=False,
          options=dict(depth_multiplier=0.5, output_stride=16, aspp_rates=[1, 2], decoder_strides=[4],
-                      image_pyramid=[0.5, 1]),
-         original=dict(depth_multiplier=0.5, output_stride=16, atrous_rates=[1, 2],
-                       decoder_output_stride=[4])),
+                      image_pyramid=[0.5, 1])),
 ]
 
 
@@ -55,7 +52,8 @@ def run(deeplab, c, dtype):
         shape = (2, c["height"], c["width"], 3)
         u = Stream(c["seed"], "golden/images").uniform(math.prod(shape)).reshape(shape)
         images = tf.constant((2 * u - 1).astype(np.float32), dtype)
-        fields = dict(c["original"])
+        fields = {deeplab_nets.NAMES.get(name, name): v for name, v in c["options"].items()}
+        fields.pop("image_pyramid", None)  # in whose place the scales stand
         options = common.ModelOptions(
             outputs_to_num_classes={"semantic": c["classes"]}, crop_size=[c["height"], c["width"]],
             output_stride=fields.pop("output_stride", 16),
@@ -87,7 +85,7 @@ def make(deeplab, c):
     p = exact["probabilities"].reshape(-1, c["classes"])
     print(f"{c['net']}: float32 off by {tensors['probabilities'][2]}, mean of the largest probability "
           f"{p.max(1).mean():.2f}, classes that win {len(set(p.argmax(1)))}")
-    return {"net": "deeplab_" + c["net"], **{k: v for k, v in c.items() if k not in ("net", "original")},
+    return {"net": "deeplab_" + c["net"], **{k: v for k, v in c.items() if k != "net"},
             "tensors": tensors}
 
 
