@@ -1,16 +1,13 @@
 /* clones: several clones, unequal shares and micro-batches take the same steps as one clone,
  * dropout included; every loss is told by itself, and smoothed; the loss goes down; a frozen
  * variable keeps its bits; steps allocate nothing. */
+#include "train/clones_setup.h"
 #include "train/loss_averages.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <math.h>
 #include <string.h>
 
 #include <cjson/cJSON.h>
-#include <cmocka.h>
 
 enum { BATCH = 12, SIDE = 12, CLASSES = 4, STEPS = 12 };
 
@@ -40,24 +37,6 @@ static const struct pm_field fields[] = {
     { "images", PM_F32, { 3, { SIDE, SIDE, 1 } } },
     { "labels", PM_I32, { 0 } },
 };
-
-static void check(int err)
-{
-    if (err < 0)
-        fail_msg("%s", pm_error_text());
-}
-
-static struct pm_device_info cpu(void)
-{
-    struct pm_device_info *list, info;
-    size_t count, index;
-
-    check(pm_device_list(&list, &count));
-    check(pm_device_find(list, count, "cpu", "test", &index));
-    info = list[index];
-    pm_free(list);
-    return info;
-}
 
 struct data {
     float images[BATCH * SIDE * SIDE];

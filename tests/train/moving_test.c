@@ -2,12 +2,10 @@
  * clone's part of the batch, "all" every part in turn; both against the formula in double precision, with
  * unequal parts, two steps, a net that is run twice over its variables, and with averages of variables. */
 #include "train/clones.h"
+#include "train/clones_setup.h"
 
 #include <math.h>
-#include <setjmp.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { BATCH = 5, C = 3, STEPS = 4, CLONES = 2 };
 
@@ -37,24 +35,6 @@ static const struct pm_field fields[] = {
     { "images", PM_F32, { 3, { 2, 2, C } }, 0 },
     { "labels", PM_I32, { 0 }, 0 },
 };
-
-static void check(int err)
-{
-    if (err < 0)
-        fail_msg("%s", pm_error_text());
-}
-
-static struct pm_device_info cpu(void)
-{
-    struct pm_device_info *list, info;
-    size_t count, index;
-
-    check(pm_device_list(&list, &count));
-    check(pm_device_find(list, count, "cpu", "test", &index));
-    info = list[index];
-    pm_free(list);
-    return info;
-}
 
 static float pixel(int step, int i)
 {

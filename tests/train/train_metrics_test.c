@@ -1,20 +1,12 @@
 /* Metrics of training's batches: every part of the batch, of clones and micro-batches, is counted with its
  * own labels; the running ones go on from batch to batch; what is ignored does not count. */
+#include "train/clones_setup.h"
 #include "train/train_metrics.h"
 
 #include <math.h>
-#include <setjmp.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 enum { BATCH = 6, SIDE = 5, K = 3, IGNORE = 255, STEPS = 3, PIXELS = SIDE * SIDE };
-
-static void check(int err)
-{
-    if (err < 0)
-        fail_msg("%s", pm_error_text());
-}
 
 /* The classes are the pictures' largest channels; the loss is of something else. */
 static int build(void *ctx, int batch, struct pm_net **out)
@@ -103,18 +95,14 @@ static void run(int clones, int micro_batches)
     const struct pm_optimizer *row = pm_optimizer_find("sgd");
     struct pm_train_metrics *m = pm_train_metrics_create(&e, 2);
     struct pm_clone_spec specs[2];
-    struct pm_device_info *list;
     struct pm_clones *c = NULL;
-    size_t count, index;
     char cfg[64];
     struct data d;
 
     assert_non_null(m);
     pm_opts_defaults(row->opts, cfg, NULL);
-    check(pm_device_list(&list, &count));
-    check(pm_device_find(list, count, "cpu", "test", &index));
     for (int i = 0; i < clones; i++)
-        specs[i] = (struct pm_clone_spec){ .info = list[index], .share = 2 - i, .threads = 1 };
+        specs[i] = (struct pm_clone_spec){ .info = cpu(), .share = 2 - i, .threads = 1 };
     check(pm_clones_create(&(struct pm_clones_options){
         .specs = specs, .count = clones, .batch = BATCH, .micro_batches = micro_batches, .slots = 2,
         .build = build, .fields = fields, .fields_count = 2,
@@ -144,7 +132,6 @@ static void run(int clones, int micro_batches)
     }
     pm_clones_destroy(&c);
     pm_train_metrics_destroy(&m);
-    pm_free(list);
 }
 
 static void parts(void **state)
