@@ -1,6 +1,7 @@
 /* Batch norm's moving averages over several clones: run.batch_norm_update "first" follows the first
  * clone's part of the batch, "all" every part in turn; both against the formula in double precision, with
- * unequal parts, two steps, a net that is run twice over its variables, and with averages of variables. */
+ * unequal parts, two steps, a net that is run twice over its variables, and with averages of variables.
+ * A step that is not finite leaves them as they were, on every clone. */
 #include "train/clones.h"
 #include "train/clones_setup.h"
 
@@ -118,7 +119,8 @@ static struct pm_clones *make(bool all, bool twice, int clones)
     return c;
 }
 
-static void step(struct pm_clones *c, int number)
+/* bad: with one number in the last clone's part that is none. */
+static void step(struct pm_clones *c, int number, bool bad)
 {
     static float images[BATCH * 4 * C];
     static int32_t labels[BATCH] = { 0, 1, 1, 0, 1 };
@@ -128,11 +130,13 @@ static void step(struct pm_clones *c, int number)
 
     for (int i = 0; i < BATCH * 4 * C; i++)
         images[i] = pixel(number, i);
+    if (bad)
+        images[BATCH * 4 * C - 1] = NAN;
     check(pm_clones_step(c, 0, &batch, &(struct pm_step){
         .step = (uint32_t)number, .lr = 0.1f, .loss_scale = 1, .ema_decay = 0.5f }));
     check(pm_clones_collect(c, 0, &r));
-    assert_true(r.finite);
-    assert_true(isfinite(r.loss) && r.loss > 0);
+    assert_true(r.finite == !bad);
+    assert_true(bad || (isfinite(r.loss) && r.loss > 0));
     assert_int_equal(pm_alloc_count(), allocations);
 }
 
@@ -144,7 +148,7 @@ static void run(bool all, bool twice, int clones)
     double moving[2 * C] = { 0, 0, 0, 1, 1, 1 }, average[2 * C] = { 0, 0, 0, 1, 1, 1 };
 
     for (int s = 0; s < STEPS; s++) {
-        step(c, s);
+        step(c, s, false);
         follow(s, clones > 1 ? parts : whole, clones > 1 && all ? CLONES : 1, twice, moving);
         for (int i = 0; i < 2 * C; i++)
             average[i] += 0.5 * (moving[i] - average[i]);
@@ -179,6 +183,30 @@ static void all_of_two_passes(void **state)
     run(true, true, CLONES);
 }
 
+/* Between two steps that count. */
+static void not_finite(void **state)
+{
+    static const int parts[CLONES] = { 3, 2 };
+    struct pm_clones *c = make(true, false, CLONES);
+    double moving[2 * C] = { 0, 0, 0, 1, 1, 1 }, average[2 * C] = { 0, 0, 0, 1, 1, 1 };
+    struct pm_variables *averaged;
+
+    (void)state;
+    for (int s = 0; s < 3; s++) {
+        step(c, s, s == 1);
+        if (s != 1)
+            follow(s, parts, CLONES, false, moving);
+        for (int i = 0; i < 2 * C && s != 1; i++)
+            average[i] += 0.5 * (moving[i] - average[i]);
+        expect(pm_clones_master(c), pm_clones_master(c)->values, moving);
+    }
+    check(pm_clones_averaged(c, &averaged));
+    expect(averaged, averaged->values, average);
+    for (int i = 0; i < CLONES; i++)
+        expect(pm_clones_variables(c, i), pm_clones_variables(c, i)->values, moving);
+    pm_clones_destroy(&c);
+}
+
 /* One device: there is nothing to choose. */
 static void alone(void **state)
 {
@@ -193,6 +221,7 @@ int main(void)
         cmocka_unit_test(first),
         cmocka_unit_test(all),
         cmocka_unit_test(all_of_two_passes),
+        cmocka_unit_test(not_finite),
         cmocka_unit_test(alone),
     };
 
