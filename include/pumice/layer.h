@@ -141,7 +141,8 @@ struct pm_layer {
     /* Calls with side effects, once per step, after the update's finite flag is known: batch-norm
      * moving averages. flag: a U32 scalar, non-zero when the step is finite. NULL: none. */
     void (*update)(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag);
-    /* The share of its moving averages that one update() keeps, their decay; NULL: it has none. */
+    /* The share of its moving averages that one update() keeps, their decay; NULL: update() makes other
+     * things, and several devices' cannot be put together. */
     float (*kept)(const struct pm_node *n);
     /* Appends the ONNX operators that compute y in evaluation; returns y's value there, which may be
      * an input's. NULL in losses only: nothing of them is exported. */

@@ -22,6 +22,19 @@ static float kept_of(const struct pm_net *net, int variable)
     return kept;
 }
 
+int pm_moving_check(const struct pm_net *net)
+{
+    for (int i = 0; i < net->count; i++) {
+        const struct pm_node *n = net->nodes[i];
+
+        if (n->layer->update && !n->layer->kept)
+            return pm_fail(PM_ECONFIG, "%s: run.batch_norm_update \"all\" makes moving averages of every "
+                           "device's, but a %s layer's ranges cannot be made so: set it to \"first\", or "
+                           "train on one device", n->name, n->layer->name);
+    }
+    return PM_OK;
+}
+
 void pm_moving_create(const struct pm_net *net, struct pm_variables *master, int clones,
                       struct pm_moving *out)
 {

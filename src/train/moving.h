@@ -23,6 +23,8 @@ struct pm_moving {
     struct pm_program **pull;    /* each clone's to the host */
     int clones;
 };
+/* Fails with a line naming the first node whose updates cannot be put together so. */
+int pm_moving_check(const struct pm_net *net);
 /* Of clones of this net, none yet; then each in order. */
 void pm_moving_create(const struct pm_net *net, struct pm_variables *master, int clones,
                       struct pm_moving *out);

@@ -32,6 +32,20 @@ static int build(void *ctx, int batch, struct pm_net **out)
     return net->error;
 }
 
+/* ctx: a layer behind the pictures. */
+static int build_ranges(void *ctx, int batch, struct pm_net **out)
+{
+    struct pm_net *net = pm_net_create();
+    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(batch, 2, 2, C), PM_F32);
+    struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE1(batch), PM_I32);
+    struct pm_node *x = pm_net_add(net, "quant", images, "%s", (const char *)ctx);
+
+    x = pm_net_add(net, "logits", x, "fully_connected units=2");
+    pm_net_add_many(net, "loss", (struct pm_node *[]){ x, labels }, 2, "softmax_cross_entropy");
+    *out = net;
+    return net->error;
+}
+
 static const struct pm_field fields[] = {
     { "images", PM_F32, { 3, { 2, 2, C } }, 0 },
     { "labels", PM_I32, { 0 }, 0 },
@@ -215,6 +229,33 @@ static void alone(void **state)
     run(false, true, 1);
 }
 
+/* Ranges are no averages that the formula holds for: of the first device alone, or not at all. */
+static void ranges(void **state)
+{
+    static const char *const layer[] = { "fake_quant", "quantized_conv2d filters=2 kernel=1" };
+    const struct pm_optimizer *row = pm_optimizer_find("sgd");
+    static char cfg[64];
+    struct pm_clone_spec specs[CLONES];
+
+    (void)state;
+    pm_opts_defaults(row->opts, cfg, NULL);
+    for (int i = 0; i < CLONES; i++)
+        specs[i] = (struct pm_clone_spec){ .info = cpu(), .share = 1, .threads = 1 };
+    for (size_t i = 0; i < PM_COUNT(layer); i++)
+        for (int all = 0; all < 2; all++) {
+            struct pm_clones *c = NULL;
+            const int err = pm_clones_create(&(struct pm_clones_options){
+                .specs = specs, .count = CLONES, .batch = BATCH, .micro_batches = 1, .slots = 1,
+                .build = build_ranges, .ctx = (void *)layer[i], .fields = fields, .fields_count = 2,
+                .batch_norm_all = all, .update = { .optimizer = row, .cfg = cfg } }, &c);
+
+            assert_int_equal(err, all ? PM_ECONFIG : PM_OK);
+            if (all)
+                assert_non_null(strstr(pm_error_text(), "quant: run.batch_norm_update \"all\""));
+            pm_clones_destroy(&c);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +264,7 @@ int main(void)
         cmocka_unit_test(all_of_two_passes),
         cmocka_unit_test(not_finite),
         cmocka_unit_test(alone),
+        cmocka_unit_test(ranges),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
