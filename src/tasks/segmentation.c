@@ -396,8 +396,7 @@ static bool is_taken(const struct pm_net *net, const char *name)
     return n && (!net->pass || (strncmp(n->name, net->pass, length) == 0 && n->name[length] == '/'));
 }
 
-/* For a node behind the net: what was imported may be an exported model, with such a node inside. */
-static const char *own(struct pm_net *net, const char *name)
+const char *pm_segmentation_own(struct pm_net *net, const char *name)
 {
     const char *free = name;
 
@@ -423,10 +422,11 @@ static int see(const struct seeing *v, const struct look *look, struct pm_node *
     net->pass = look->pass;
     net->look = (struct pm_look){ look->scale, v->height, v->width };
     if (look->mirrored)
-        x = pm_net_add(net, own(net, "mirrored"), x, "flip");
+        x = pm_net_add(net, pm_segmentation_own(net, "mirrored"), x, "flip");
     if (look->scale > 0)
-        x = pm_segmentation_resized(net, own(net, "scaled"), x, at_scale(v->height, look->scale),
-                                    at_scale(v->width, look->scale), "bilinear");
+        x = pm_segmentation_resized(net, pm_segmentation_own(net, "scaled"), x,
+                                    at_scale(v->height, look->scale), at_scale(v->width, look->scale),
+                                    "bilinear");
     PM_TRY(net->error);
     err = v->maker->heads(v->maker->ctx, net, x, &heads);
     if (err < 0 && look->scale > 0)
@@ -441,10 +441,10 @@ static int see(const struct seeing *v, const struct look *look, struct pm_node *
                                       v->instances);
     x = heads.logits;
     if (look->mirrored)
-        x = pm_net_add(net, own(net, "logits_mirrored_back"), x, "flip");
+        x = pm_net_add(net, pm_segmentation_own(net, "logits_mirrored_back"), x, "flip");
     *small = x;
-    *out = pm_segmentation_resized(net, own(net, "logits_enlarged"), x, v->height, v->width,
-                                   look->method);
+    *out = pm_segmentation_resized(net, pm_segmentation_own(net, "logits_enlarged"), x, v->height,
+                                   v->width, look->method);
     err = net->error;
 out:
     net->pass = NULL;
@@ -479,10 +479,10 @@ static int see_all(const struct seeing *v, int *count, struct pm_node **sum)
         struct pm_node *x = NULL, *small;
 
         PM_TRY(see(v, &look, &x, &small));
-        const char *single = own(net, pm_arena_printf(net->arena, "%s/probabilities", pass));
-        const char *all = own(net, pm_arena_printf(net->arena, "%s/sum", pass));
+        const char *single = pm_arena_printf(net->arena, "%s/probabilities", pass);
+        const char *all = pm_segmentation_own(net, pm_arena_printf(net->arena, "%s/sum", pass));
 
-        x = pm_net_add(net, single, x, "softmax");
+        x = pm_net_add(net, pm_segmentation_own(net, single), x, "softmax");
         *sum = *count == 0 ? x : pm_net_add_many(net, all, (struct pm_node *[]){ *sum, x }, 2, "add");
     }
     err = net->error;
@@ -503,8 +503,9 @@ static void add_loss_of_looks(const struct seeing *v, struct pm_node *x, int cou
     struct pm_node *labels;
 
     if (count > 0) { /* the logarithm of the mean, which is never quite 0 */
-        x = pm_net_add(net, own(net, "mean"), x, "affine scale=%.9g shift=1e-30", 1.0 / count);
-        x = pm_net_add(net, own(net, "log"), x, "log");
+        x = pm_net_add(net, pm_segmentation_own(net, "mean"), x, "affine scale=%.9g shift=1e-30",
+                       1.0 / count);
+        x = pm_net_add(net, pm_segmentation_own(net, "log"), x, "log");
     }
     labels = pm_net_input(net, "labels", PM_SHAPE3(size.dim[0], v->height, v->width),
                           v->setup->pixels.matting ? PM_F32 : PM_I32);
@@ -523,14 +524,14 @@ static struct pm_node *add_probabilities(const struct seeing *v, struct pm_node 
     struct pm_net *net = v->net;
 
     if (count > 0 && v->setup->pixels.double_softmax) {
-        x = pm_net_add(net, own(net, "mean"), x, "affine scale=%.9g", 1.0 / count);
+        x = pm_net_add(net, pm_segmentation_own(net, "mean"), x, "affine scale=%.9g", 1.0 / count);
         return pm_net_add(net, probabilities_name, x, "softmax");
     }
     if (count > 0)
         return pm_net_add(net, probabilities_name, x, "affine scale=%.9g", 1.0 / count);
     if (v->setup->pixels.predict_upsampled)
         return pm_net_add(net, probabilities_name, x, "softmax");
-    x = pm_net_add(net, own(net, "probabilities"), small, "softmax");
+    x = pm_net_add(net, pm_segmentation_own(net, "probabilities"), small, "softmax");
     return pm_net_add(net, probabilities_name, x, "resize size=[%d,%d] coordinates=align_corners",
                       v->height, v->width);
 }
@@ -549,8 +550,8 @@ static int add_outputs(struct pm_net *net, struct pm_node *images, const struct 
             .method = s->pixels.predict_upsampled ? "bilinear" : "nearest" }, &x, &small));
     else
         PM_TRY(see_all(&v, &count, &x));
-    classes = pm_net_add(net, use == PM_USE_EXPORT ? predictions_name : own(net, "predictions"), x,
-                         "argmax");
+    classes = pm_net_add(net, use == PM_USE_EXPORT ? predictions_name
+                                                   : pm_segmentation_own(net, "predictions"), x, "argmax");
     *out = (struct pm_outputs){ .node = { classes->name }, .count = 1 };
     if (use == PM_USE_EVAL)
         add_loss_of_looks(&v, x, count);

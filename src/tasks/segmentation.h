@@ -94,6 +94,9 @@ void pm_segmentation_panoptic_paint(const struct pm_setup *s, const int32_t *ids
 void pm_segmentation_panoptic_present(const struct pm_setup *s, const struct pm_segment_map *p, int height,
                                       int width, struct cJSON *object, struct pm_picture *pictures,
                                       int *at);
+/* segmentation.c. A name for a node behind the net: this, or, where the net itself has such a node, as an
+ * imported model or a list may, with a number behind it. */
+const char *pm_segmentation_own(struct pm_net *net, const char *name);
 /* Where evaluation puts a picture of this size into the input. */
 int pm_segmentation_place(const struct pm_setup *s, int height, int width, const char *where,
                           struct pm_framing *out);

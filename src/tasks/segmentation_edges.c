@@ -42,10 +42,12 @@ void pm_segmentation_edge_look(struct pm_net *net, struct pm_node *edge, bool mi
                                int width, struct pm_node **sum)
 {
     if (mirrored)
-        edge = pm_net_add(net, "edges_mirrored_back", edge, "flip");
-    edge = pm_segmentation_resized(net, "edges_enlarged", edge, height, width, "bilinear");
-    edge = pm_net_add(net, "edge_probabilities", edge, "softmax");
-    *sum = *sum ? pm_net_add_many(net, "edge_sum", (struct pm_node *[]){ *sum, edge }, 2, "add") : edge;
+        edge = pm_net_add(net, pm_segmentation_own(net, "edges_mirrored_back"), edge, "flip");
+    edge = pm_segmentation_resized(net, pm_segmentation_own(net, "edges_enlarged"), edge, height, width,
+                                   "bilinear");
+    edge = pm_net_add(net, pm_segmentation_own(net, "edge_probabilities"), edge, "softmax");
+    *sum = *sum ? pm_net_add_many(net, pm_segmentation_own(net, "edge_sum"),
+                                  (struct pm_node *[]){ *sum, edge }, 2, "add") : edge;
 }
 
 int pm_segmentation_edge_output(const struct pm_setup *s)
@@ -62,7 +64,8 @@ void pm_segmentation_edge_outputs(struct pm_net *net, struct pm_node *sum, int l
         out->node[out->count++] =
             pm_net_add(net, "EdgeProbabilities", sum, "affine scale=%.9g", looks ? 1.0 / looks : 1)->name;
     out->node[out->count++] =
-        pm_net_add(net, export ? "EdgePredictions" : "edge_predictions", sum, "argmax")->name;
+        pm_net_add(net, export ? "EdgePredictions" : pm_segmentation_own(net, "edge_predictions"), sum,
+                   "argmax")->name;
 }
 
 void pm_segmentation_edge_paint(const struct pm_setup *s, const struct pm_class_map *m, int height,

@@ -74,20 +74,27 @@ struct pm_node *pm_segmentation_pixel_weights(struct pm_net *net, const struct p
 
 /* ---- outputs ----------------------------------------------------------------------------- */
 
+static struct pm_node *added(struct pm_net *net, const char *name, struct pm_node *x, const char *layer)
+{
+    return pm_net_add(net, pm_segmentation_own(net, name), x, "%s", layer);
+}
+
 /* (y, x) to (y, -x); lengths have no direction. */
 static struct pm_node *turned(struct pm_net *net, struct pm_node *offset)
 {
-    struct pm_node *y = pm_net_add(net, "offset_y", offset, "slice begin=[0,0,0,0] size=[-1,-1,-1,1]");
-    struct pm_node *x = pm_net_add(net, "offset_x", offset, "slice begin=[0,0,0,1] size=[-1,-1,-1,1]");
+    struct pm_node *y = added(net, "offset_y", offset, "slice begin=[0,0,0,0] size=[-1,-1,-1,1]");
+    struct pm_node *x = added(net, "offset_x", offset, "slice begin=[0,0,0,1] size=[-1,-1,-1,1]");
 
-    x = pm_net_add(net, "offset_x_turned", x, "neg");
-    return pm_net_add_many(net, "offset_turned", (struct pm_node *[]){ y, x }, 2, "concat");
+    x = added(net, "offset_x_turned", x, "neg");
+    return pm_net_add_many(net, pm_segmentation_own(net, "offset_turned"), (struct pm_node *[]){ y, x }, 2,
+                           "concat");
 }
 
-static struct pm_node *added(struct pm_net *net, const char *name, struct pm_node *sum,
-                             struct pm_node *x)
+static struct pm_node *sum_of(struct pm_net *net, const char *name, struct pm_node *sum,
+                              struct pm_node *x)
 {
-    return sum ? pm_net_add_many(net, name, (struct pm_node *[]){ sum, x }, 2, "add") : x;
+    return sum ? pm_net_add_many(net, pm_segmentation_own(net, name), (struct pm_node *[]){ sum, x }, 2,
+                                 "add") : x;
 }
 
 void pm_segmentation_instance_look(struct pm_net *net, const struct pm_heads *heads,
@@ -101,17 +108,20 @@ void pm_segmentation_instance_look(struct pm_net *net, const struct pm_heads *he
                                             (double)scale;
 
     if (v->mirrored) {
-        center = pm_net_add(net, "center_mirrored_back", center, "flip");
-        offset = pm_net_add(net, "offset_mirrored_back", offset, "flip");
+        center = added(net, "center_mirrored_back", center, "flip");
+        offset = added(net, "offset_mirrored_back", offset, "flip");
         if (!is_seed4(s))
             offset = turned(net, offset);
     }
-    center = pm_segmentation_resized(net, "center_enlarged", center, v->height, v->width, "bilinear");
-    offset = pm_segmentation_resized(net, "offset_enlarged", offset, v->height, v->width, "bilinear");
+    center = pm_segmentation_resized(net, pm_segmentation_own(net, "center_enlarged"), center, v->height,
+                                     v->width, "bilinear");
+    offset = pm_segmentation_resized(net, pm_segmentation_own(net, "offset_enlarged"), offset, v->height,
+                                     v->width, "bilinear");
     if (factor != 1)
-        offset = pm_net_add(net, "offset_pixels", offset, "affine scale=%.9g", factor);
-    sum->center = added(net, "center_sum", sum->center, center);
-    sum->offset = added(net, "offset_sum", sum->offset, offset);
+        offset = pm_net_add(net, pm_segmentation_own(net, "offset_pixels"), offset, "affine scale=%.9g",
+                            factor);
+    sum->center = sum_of(net, "center_sum", sum->center, center);
+    sum->offset = sum_of(net, "offset_sum", sum->offset, offset);
 }
 
 static struct pm_node *mean(struct pm_net *net, const char *name, struct pm_node *sum, int looks)

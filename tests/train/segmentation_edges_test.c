@@ -256,6 +256,48 @@ static void outputs(void **state)
     pm_arena_destroy(&a);
 }
 
+/* A net with layers of the names that the task gives its own. */
+static int names_of(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *out)
+{
+    static const char *const names[] = {
+        "edges_mirrored_back", "edges_enlarged", "edge_probabilities", "edge_sum", "edge_predictions",
+        "center_mirrored_back", "center_enlarged", "center_sum", "offset_mirrored_back", "offset_y",
+        "offset_x", "offset_x_turned", "offset_turned", "offset_pixels", "offset_enlarged", "offset_sum",
+    };
+    struct pm_node *x = images;
+
+    (void)ctx;
+    for (size_t i = 0; i < PM_COUNT(names); i++)
+        x = pm_net_add(net, names[i], x, "neg");
+    heads_of(NULL, net, x, out);
+    out->center = pm_net_add(net, "center", pm_net_find(net, "conv"), "conv2d filters=1 kernel=1");
+    out->offset = pm_net_add(net, "offset", pm_net_find(net, "conv"), "conv2d filters=2 kernel=1");
+    return net->error;
+}
+
+static void names_are_own(void **state)
+{
+    (void)state;
+    struct pm_arena *a = pm_arena_create();
+    struct pm_setup s = setup_of(a);
+    const struct pm_net_maker maker = { names_of, NULL };
+
+    s.pixels.instance.on = s.pixels.flip = true;
+    for (int use = PM_USE_EVAL; use <= PM_USE_EXPORT; use++) {
+        struct pm_net *net = pm_net_create();
+        struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
+        struct pm_outputs made;
+
+        if (task()->add_outputs(net, images, &maker, &s, (enum pm_use)use, &made) < 0)
+            fail_msg("%s", pm_error_text());
+        assert_string_equal(made.node[made.count - 1],
+                            use == PM_USE_EXPORT ? "EdgePredictions" : "edge_predictions_2");
+        assert_non_null(pm_net_find(net, "look_2/offset_turned_2"));
+        pm_net_destroy(&net);
+    }
+    pm_arena_destroy(&a);
+}
+
 /* 12 pixels of edges, of which one in the band and two beside it are wrong. */
 static void scores(void **state)
 {
@@ -326,6 +368,7 @@ int main(void)
         cmocka_unit_test(framed_in_training),
         cmocka_unit_test(losses),
         cmocka_unit_test(outputs),
+        cmocka_unit_test(names_are_own),
         cmocka_unit_test(scores),
         cmocka_unit_test(painted),
     };
