@@ -298,6 +298,25 @@ static void names_are_own(void **state)
     pm_arena_destroy(&a);
 }
 
+/* Edges and what is none are two classes. */
+static void one_class(void **state)
+{
+    (void)state;
+    struct pm_arena *a = pm_arena_create();
+    const struct pm_setup s = setup_of(a);
+    struct pm_net *net = pm_net_create();
+    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
+    struct pm_heads heads;
+
+    assert_int_equal(heads_of(NULL, net, images, &heads), PM_OK);
+    assert_int_equal(task()->check_heads(&s, &heads, 1), PM_OK);
+    heads.edge = pm_net_add(net, "single", images, "conv2d filters=1 kernel=1");
+    assert_int_equal(task()->check_heads(&s, &heads, 1), PM_ECONFIG);
+    assert_non_null(strstr(pm_error_text(), "layer single gives edges of one class"));
+    pm_net_destroy(&net);
+    pm_arena_destroy(&a);
+}
+
 /* 12 pixels of edges, of which one in the band and two beside it are wrong. */
 static void scores(void **state)
 {
@@ -369,6 +388,7 @@ int main(void)
         cmocka_unit_test(losses),
         cmocka_unit_test(outputs),
         cmocka_unit_test(names_are_own),
+        cmocka_unit_test(one_class),
         cmocka_unit_test(scores),
         cmocka_unit_test(painted),
     };
