@@ -38,7 +38,8 @@ int pm_segmentation_instance_fields(const struct pm_setup *s, bool train, struct
 static int no_map(const char *where, const char *key)
 {
     return pm_fail(PM_EDATA, "%s: has no %s, which a net with heads of instances learns from: make the "
-                   "data with a map of instances, or set model.instance to false", where, key);
+                   "data anew with maps of instances (remove the folder first: a finished one is left as "
+                   "it is), or leave these heads out (model.instance false)", where, key);
 }
 
 static int read_divisor(const struct pm_example *e, const char *where, int *out)

@@ -299,13 +299,14 @@ static uint64_t tensor_bytes(const struct pm_onnx_model *m)
     return bytes;
 }
 
-/* Weights; scalars and integers are parts of operators. */
+/* Weights and biases, of a quantised net bytes and 32 bits; scalars and integers of 64 bits are parts of
+ * operators. */
 static uint64_t parameters(const struct pm_onnx_model *m)
 {
     uint64_t count = 0;
 
     for (size_t i = 0; i < m->tensor_count; i++)
-        if (m->tensors[i].type == PM_DTYPE_F32 && m->tensors[i].rank > 0)
+        if (m->tensors[i].type != PM_DTYPE_I64 && m->tensors[i].rank > 0)
             count += m->tensors[i].count;
     return count;
 }

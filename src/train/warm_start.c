@@ -39,11 +39,6 @@ static int check_whole(const struct pm_match *m, const char *where)
                       "be those of the checkpoint", where, m->count[PM_FATE_MISSHAPEN], m->v->count,
                       path, m->v->list[i].name, pm_file_tensor_shape(m->of[i].tensor, is),
                       pm_shape_text(m->v->list[i].shape, wanted), more.text ? more.text : "");
-    } else if (m->count[PM_FATE_LATE] && !m->count[PM_FATE_MISSING]) {
-        err = pm_fail(PM_EDATA, "%s: %d ranges of the quantised net are not in %s, the first is '%s': it was "
-                      "trained without: set model.quantize_delay to -1, or train with it from this one "
-                      "(init.checkpoint)", where, m->count[PM_FATE_LATE], path,
-                      m->v->list[m->first[PM_FATE_LATE]].name);
     } else if (m->count[PM_FATE_MISSING]) {
         name = m->v->list[m->first[PM_FATE_MISSING]].name;
         pm_match_nearest(m, name, &more);
@@ -51,6 +46,11 @@ static int check_whole(const struct pm_match *m, const char *where)
                       "'%s'%s: is it a checkpoint of this net (model.name)?", where,
                       m->count[PM_FATE_MISSING], m->v->count, path, name,
                       more.text ? more.text : "");
+    } else if (m->count[PM_FATE_LATE]) {
+        err = pm_fail(PM_EDATA, "%s: %d ranges of the quantised net are not in %s, the first is '%s': it was "
+                      "trained without: set model.quantize_delay to -1, or train with it from this one "
+                      "(init.checkpoint)", where, m->count[PM_FATE_LATE], path,
+                      m->v->list[m->first[PM_FATE_LATE]].name);
     }
     pm_str_free(&more);
     return err;

@@ -336,6 +336,9 @@ static void quantised_from_floats(void **state)
     check(run(NULL, "eval %s run.folder=%s model.quantize_delay=0", in("net.json"), in("whole")), 0);
     check(run(NULL, "eval %s run.folder=%s model.quantize_delay=0", in("net.json"), in("source")), 3,
           "ranges of the quantised net are not in ", "it was trained without");
+    /* Of another net: that is what is told, not its ranges. */
+    check(eval("lacking.safetensors", "model.quantize_delay=0"), 3, "1 of the net's ", "are not in ",
+          "'norm1/gamma' (the nearest there is 'norm1/gamme')");
     check(train("two", "model.quantize_delay=0 'devices=[\"cpu\", \"cpu\"]'"), 2, "devices: 2 are given");
 }
 

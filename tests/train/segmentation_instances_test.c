@@ -280,7 +280,8 @@ static void refused(void **state)
 
     (void)state;
     scene(&p, 24, 29, 0);
-    REFUSES(&p, HAS_NONE, PM_EDATA, "image/segmentation/instance/encoded", "model.instance");
+    REFUSES(&p, HAS_NONE, PM_EDATA, "image/segmentation/instance/encoded", "remove the folder",
+            "model.instance");
     REFUSES(&p, HAS_SMALLER, PM_EDATA, "classes is 24 x 29", "instances 23 x 29");
     REFUSES(&p, HAS_RUBBISH, PM_ECORRUPT, "no PNG");
     p.instances[5 * 29 + 4] = 3004;
