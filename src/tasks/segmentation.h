@@ -37,7 +37,16 @@ int pm_segmentation_instances(const struct pm_example *e, const struct pm_setup 
 int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struct pm_recorded_instances *m,
                                    const struct pm_image8 *im, const struct pm_draws *draws,
                                    const char *where, const int32_t *labels, void *const *out);
-/* segmentation_heads.c. What training adds for heads of instances, and the weights of pixels in the loss
+/* segmentation_nodes.c. A name for a node behind the net: this, or, where the net itself has such a node,
+ * as an imported model or a list may, with a number behind it. */
+const char *pm_segmentation_own(struct pm_net *net, const char *name);
+/* x in height x width, corners aligned. */
+struct pm_node *pm_segmentation_resized(struct pm_net *net, const char *name, struct pm_node *x,
+                                        int height, int width, const char *method);
+/* segmentation_looks.c. The hook add_outputs of struct pm_task_row. */
+int pm_segmentation_outputs(struct pm_net *net, struct pm_node *images, const struct pm_net_maker *maker,
+                            const struct pm_setup *s, enum pm_use use, struct pm_outputs *out);
+/* segmentation_instance_heads.c. What training adds for heads of instances, and the weights of pixels in the loss
  * of the classes, or NULL. */
 void pm_segmentation_instance_losses(struct pm_net *net, const struct pm_heads *heads,
                                      const struct pm_setup *s);
@@ -94,9 +103,6 @@ void pm_segmentation_panoptic_paint(const struct pm_setup *s, const int32_t *ids
 void pm_segmentation_panoptic_present(const struct pm_setup *s, const struct pm_segment_map *p, int height,
                                       int width, struct cJSON *object, struct pm_picture *pictures,
                                       int *at);
-/* segmentation.c. A name for a node behind the net: this, or, where the net itself has such a node, as an
- * imported model or a list may, with a number behind it. */
-const char *pm_segmentation_own(struct pm_net *net, const char *name);
 /* Where evaluation puts a picture of this size into the input. */
 int pm_segmentation_place(const struct pm_setup *s, int height, int width, const char *where,
                           struct pm_framing *out);
@@ -140,9 +146,6 @@ void pm_segmentation_edge_paint(const struct pm_setup *s, const struct pm_class_
                                 int width, struct pm_image8 *im);
 /* Factor of the loss of the classes beside it. */
 float pm_segmentation_class_weight(const struct pm_setup *s);
-/* x in height x width, corners aligned. */
-struct pm_node *pm_segmentation_resized(struct pm_net *net, const char *name, struct pm_node *x,
-                                        int height, int width, const char *method);
 
 /* Brought to height x width, each element the nearest one's, corners aligned. out: height * width. */
 void pm_segmentation_resize(const struct pm_class_map *m, int height, int width, int32_t *out);

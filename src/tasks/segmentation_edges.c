@@ -81,12 +81,3 @@ void pm_segmentation_edge_paint(const struct pm_setup *s, const struct pm_class_
         im->pixels[i] = (uint8_t)(255 * (last - classes[i]) / last);
     pm_free(classes);
 }
-
-struct pm_node *pm_segmentation_resized(struct pm_net *net, const char *name, struct pm_node *x,
-                                        int height, int width, const char *method)
-{
-    if (x->out_shape.dim[1] == height && x->out_shape.dim[2] == width)
-        return x;
-    return pm_net_add(net, name, x, "resize size=[%d,%d] coordinates=align_corners method=%s "
-                      "rounding=round_prefer_ceil", height, width, method);
-}

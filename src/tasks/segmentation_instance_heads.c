@@ -1,4 +1,4 @@
-/* segmentation_heads: losses and outputs of a net with heads of instances (heads->center, ->offset).
+/* segmentation_instance_heads: losses and outputs of a net with heads of instances (heads->center, ->offset).
  *
  * Both maps are brought to the picture's size, bilinearly with corners aligned, and offsets multiplied by
  * (H - 1) / (h - 1), a whole number, H the picture's height and h the map's: the net tells them in its
