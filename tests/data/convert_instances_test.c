@@ -313,6 +313,14 @@ static void bad_panoptic(void **state)
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "b.jpg");
     put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "b.png", segments);
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "b.png");
+    /* Of a name none is cut; what is passed over may be of any length. */
+    pm_str_add(&many, "%04095d", 0);
+    put_annotations("c/annotations/panoptic_train2017.json", many.text, "a.png", segments);
+    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "00000000");
+    pm_str_add(&many, "0");
+    put_annotations("c/annotations/panoptic_train2017.json", many.text, "a.png", segments);
+    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "json:1", "at most 4095 bytes");
+    pm_str_free(&many);
     put_annotations("c/annotations/panoptic_train2017.json", "../a.jpg", "a.png", segments);
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "within the folder");
     put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "a.png", segments);

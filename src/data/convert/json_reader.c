@@ -165,7 +165,8 @@ static size_t escape(struct pm_json_reader *r, char *out)
     return u ? put_utf8(u, out) : 0;
 }
 
-int pm_json_string(struct pm_json_reader *r)
+/* wanted: all of it, in r->text; else it is only passed over. */
+static int string(struct pm_json_reader *r, bool wanted)
 {
     size_t n = 0;
     int c, err = take(r, '"', "a string");
@@ -177,13 +178,20 @@ int pm_json_string(struct pm_json_reader *r)
         const size_t count = c == '\\' ? escape(r, bytes) : c > 0 && c != '\n';
         if (count == 0)
             return pm_json_reader_fail(r, "the end of a string");
-        if (n + count + 1 < sizeof r->text) {
-            memcpy(r->text + n, bytes, count);
-            n += count;
-        }
+        if (!wanted)
+            continue;
+        if (n + count >= sizeof r->text)
+            return pm_json_reader_fail(r, "a string of at most 4095 bytes");
+        memcpy(r->text + n, bytes, count);
+        n += count;
     }
     r->text[n] = '\0';
     return PM_OK;
+}
+
+int pm_json_string(struct pm_json_reader *r)
+{
+    return string(r, true);
 }
 
 int pm_json_text(struct pm_json_reader *r)
@@ -201,7 +209,7 @@ int pm_json_skip(struct pm_json_reader *r)
         if (c == EOF)
             return pm_json_reader_fail(r, "a value");
         if (c == '"') {
-            if ((err = pm_json_string(r)) < 0)
+            if ((err = string(r, false)) < 0)
                 return err;
         } else if (c == '{' || c == '[') {
             next_char(r);

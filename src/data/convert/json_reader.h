@@ -11,7 +11,7 @@ struct pm_json_reader {
     FILE *f; /* owned */
     const char *path;
     unsigned line;
-    char text[4096]; /* of the last string or number; longer ones are cut, or refused as keys */
+    char text[4096]; /* of the last string or number; longer ones are refused, or passed over unseen */
 };
 int pm_json_reader_open(const char *path, struct pm_json_reader *r);
 void pm_json_reader_close(struct pm_json_reader *r);
