@@ -203,11 +203,11 @@ static void coco(void **state)
     (void)state;
     scratch_make();
     put_picture("c/train2017/a.jpg", 9);
-    put_picture("c/images/val2017/b.png", 9);
+    put_picture("c/images/val2017/b..2.png", 9);
     put_segments("c/annotations/panoptic_train2017/a.png", ids);
     put_segments("c/panoptic_val2017/b.png", ids);
     put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "a.png", segments);
-    put_annotations("c/annotations/panoptic_val2017.json", "b.png", "b.png", segments);
+    put_annotations("c/annotations/panoptic_val2017.json", "b..2.png", "b.png", segments);
     convert_ok("panoptic", "c", "d", "num_shards=2");
     assert_int_equal(access(in_scratch("d/train-00001-of-00002.tfrecord"), R_OK), 0);
     assert_record("d", "train", 1, 0, "a.jpg", labels);
@@ -322,6 +322,8 @@ static void bad_panoptic(void **state)
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "json:1", "at most 4095 bytes");
     pm_str_free(&many);
     put_annotations("c/annotations/panoptic_train2017.json", "../a.jpg", "a.png", segments);
+    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "within the folder");
+    put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "a/../../a.png", segments);
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "within the folder");
     put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "a.png", segments);
     put_map("c/annotations/panoptic_train2017/a.png", 8, 0, grey);

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "data/convert/pair_records.h"
+#include "data/inside.h"
 
 enum { IGNORE = 255 };
 struct camvid_cfg {
@@ -72,7 +73,7 @@ static int read_list(struct pm_arena *a, const char *src, const char *split,
         const char *image = strtok_r(lines[i], " \t;", &save), *label = strtok_r(NULL, " \t;", &save);
         if (!image || !label || strtok_r(NULL, " \t;", &save))
             PM_TRY(pm_fail(PM_EDATA, "%s:%zu: no PICTURE and MAP in the line", list, i + 1));
-        if (strstr(image, "..") || strstr(label, ".."))
+        if (!pm_is_inside(image + strspn(image, "/")) || !pm_is_inside(label + strspn(label, "/")))
             PM_TRY(pm_fail(PM_EDATA, "%s:%zu: a path leads out of %s", list, i + 1, src));
         pm_segmentation_add(s, below(a, src, image), below(a, src, label), pm_stem(a, image));
     }

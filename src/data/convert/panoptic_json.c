@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/convert/json_reader.h"
+#include "data/inside.h"
 
 static const int64_t most_id = (int64_t)1 << 53;
 enum { MOST_SEGMENT = (1 << 24) - 1 };
@@ -43,7 +44,7 @@ static int read_name(struct pm_json_reader *r, struct file *f, const char **out)
     int err = PM_OK;
 
     PM_TRY(pm_json_string(r));
-    if (!r->text[0] || r->text[0] == '/' || strstr(r->text, ".."))
+    if (!pm_is_inside(r->text))
         PM_TRY(pm_json_reader_fail(r, "a file_name within the folder"));
     *out = pm_arena_strdup(f->arena, r->text);
 out:

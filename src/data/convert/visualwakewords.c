@@ -8,6 +8,7 @@
 
 #include "data/convert/convert.h"
 #include "data/convert/json_reader.h"
+#include "data/inside.h"
 
 struct vww_cfg {
     const char *foreground_class, *train_directory, *validation_directory, *train_annotations,
@@ -86,7 +87,7 @@ static int read_image(struct pm_json_reader *r, struct coco *c)
     PM_TRY(err);
     if (im.id < 0 || height < 1 || width < 1 || !im.name)
         PM_TRY(pm_json_reader_fail(r, "an image with id, height, width and file_name"));
-    if (im.name[0] == '/' || strstr(im.name, ".."))
+    if (!pm_is_inside(im.name))
         PM_TRY(pm_json_reader_fail(r, "a file_name within the folder"));
     im.height = (int)height, im.width = (int)width;
     PM_GROW(c->image, c->images, c->images_room);

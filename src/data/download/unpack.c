@@ -14,6 +14,7 @@
 #include <pumice/progress.h>
 
 #include "data/download/libraries.h"
+#include "data/inside.h"
 
 enum { BLOCK = 1 << 18 };
 
@@ -27,17 +28,6 @@ struct unpacking {
     struct pm_progress *bar;
     uint64_t files;
 };
-
-/* Relative, and no part of it is "..". */
-static bool is_inside(const char *name)
-{
-    if (name[0] == '/' || name[0] == '\0')
-        return false;
-    for (const char *part = name; *part; part += strcspn(part, "/"), part += *part == '/')
-        if (part[0] == '.' && part[1] == '.' && (part[2] == '/' || part[2] == '\0'))
-            return false;
-    return true;
-}
 
 static const char *reason(const struct unpacking *u)
 {
@@ -95,7 +85,7 @@ static int unpack_entry(struct unpacking *u, struct archive_entry *e)
     const char *name = plain ? plain : u->l->entry_pathname_utf8(e);
     const unsigned type = u->l->entry_filetype(e);
 
-    if (!name || !is_inside(name))
+    if (!name || !pm_is_inside(name))
         return pm_fail(PM_EDATA, "%s: entry '%.200s' would lie outside the folder; nothing more is unpacked",
                        u->path, name ? name : "");
     if (u->l->entry_hardlink(e) || (type != AE_IFREG && type != AE_IFDIR))
