@@ -1,6 +1,6 @@
 /* torch: what the parts of the reader of PyTorch's files share. A file is a zip archive
  * (zip.c) or the older sequence of pickles; its pickle is read by a machine that builds
- * values and calls nothing (pickle.c), what PyTorch's own constructors would have made is
+ * values (values.c) and calls nothing (pickle.c), what PyTorch's own constructors would have made is
  * known by their names (rebuild.c), and the values' tensors get names as in a state dict
  * (state_dict.c). reader.c opens files and reads tensors, strides.c those whose elements
  * lie apart. */
@@ -134,7 +134,7 @@ struct pm_torch_pickle {
  * the machine stays for the next one, until pm_torch_pickle_end. */
 int pm_torch_pickle_run(struct pm_torch_pickle *p, struct pm_torch_value **out);
 void pm_torch_pickle_end(struct pm_torch_pickle *p);
-/* "FILE: its pickle, at offset N: ...", PM_EDATA. */
+/* values.c. "FILE: its pickle, at offset N: ...", PM_EDATA. */
 int pm_torch_pickle_bad(const struct pm_torch_pickle *p, const char *fmt, ...) PM_PRINTF(2, 3);
 /* The machine's next step refuses when there are too many. */
 struct pm_torch_value *pm_torch_value(struct pm_torch_pickle *p, enum pm_torch_kind kind);
@@ -145,7 +145,7 @@ struct pm_torch_value *pm_torch_item(const struct pm_torch_value *v, uint32_t i)
 /* A dict's value of a key, or NULL. */
 struct pm_torch_value *pm_torch_get(const struct pm_torch_value *dict, const char *key);
 
-/* Whether a global may be named at all: PM_EDATA for those that are code to be run. */
+/* rebuild.c. Whether a global may be named at all: PM_EDATA for those that are code to be run. */
 int pm_torch_global(const struct pm_torch_pickle *p, const struct pm_torch_value *name);
 /* What f(args) would make. */
 int pm_torch_call(struct pm_torch_pickle *p, const struct pm_torch_value *f,
