@@ -35,3 +35,7 @@ def find(check, folder, name, modules, wanted):
             sys.exit(f"{check}: {what} cannot be installed (see above)")
         open(ready, "w").close()
     os.execv(python, [python] + sys.argv)
+
+
+def find_onnx(check, folder):
+    find(check, folder, "onnx", ["numpy", "onnx", "onnxruntime"], ["onnx>=1.16", "onnxruntime>=1.18"])

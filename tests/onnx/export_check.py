@@ -15,6 +15,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import packages  # noqa: E402
+from checks import fail  # noqa: E402
 
 # Of the largest output: both sides add up in 32-bit floats, in another order.
 BOUND = 1e-4
@@ -27,11 +28,6 @@ MORE = [
     ("mobilenet_v3_small", "size"), ("inception_v3", "size"), ("vgg_a", "size"),
     ("deeplab_mobilenet_v3_small_seg", "fold"), ("deeplab_mobilenet_v3_small_seg", "probabilities"),
 ]
-
-
-def fail(text):
-    print("export_check: " + text, flush=True)
-    sys.exit(1)
 
 
 # ---- one case ------------------------------------------------------------------------------
@@ -135,8 +131,7 @@ def check_layers(program):
 
 def main():
     program, folder, wanted = sys.argv[1], sys.argv[2], sys.argv[3:]
-    packages.find("export_check", folder, "onnx", ["numpy", "onnx", "onnxruntime"],
-                  ["onnx>=1.16", "onnxruntime>=1.18"])
+    packages.find_onnx("export_check", folder)
     if not wanted or "layers" in wanted:
         check_layers(program)
     names = subprocess.run([program, "nets"], check=True, stdout=subprocess.PIPE, text=True).stdout

@@ -10,12 +10,12 @@ onnx and onnxruntime makes a virtual environment in FOLDER and installs them the
 cannot be downloaded."""
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import packages  # noqa: E402
+from checks import check, pumice  # noqa: E402
 from pictures import read_png, write_png  # noqa: E402
 
 COMMON = {
@@ -75,22 +75,6 @@ DIFFERENT, NEAR = 0.02, 0.1
 LOST = 0.03
 
 
-def fail(text):
-    print("quantized_check: " + text, flush=True)
-    sys.exit(1)
-
-
-def check(good, text):
-    if not good:
-        fail(text)
-
-
-def pumice(*arguments):
-    got = subprocess.run([PROGRAM] + list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    check(got.returncode == 0, f"{' '.join(arguments)}: exit code {got.returncode}: {got.stderr}")
-    return got.stdout
-
-
 def session(path, optimized):
     import onnxruntime as ort
     options = ort.SessionOptions()
@@ -108,7 +92,7 @@ def operators(path):
 
 
 def score(config, options, metric):
-    return json.loads(pumice("eval", config, "--json", *options))["metrics"][metric]
+    return json.loads(pumice("eval", config, "--json", *options).stdout)["metrics"][metric]
 
 
 def check_operators(name):
@@ -158,7 +142,7 @@ def pixels_differ(model, pictures):
 
 def answers_differ(model, pictures):
     """How far probabilities are apart at most, and how many classes there are."""
-    told = json.loads(pumice("predict", "net.json", "pictures", "--json", *QUANTISED))["images"]
+    told = json.loads(pumice("predict", "net.json", "pictures", "--json", *QUANTISED).stdout)["images"]
     got = model.run(None, {model.get_inputs()[0].name: pictures})[0]
     apart, seen = 0, set()
     for i, t in enumerate(sorted(told, key=lambda t: t["file"])):
@@ -194,11 +178,9 @@ def check_net(name, net):
 
 
 def main():
-    packages.find("quantized_check", sys.argv[2], "onnx", ["numpy", "onnx", "onnxruntime"],
-                  ["onnx>=1.16", "onnxruntime>=1.18"])
-    global np, PROGRAM
+    packages.find_onnx("quantized_check", sys.argv[2])
+    global np
     import numpy as np
-    PROGRAM = os.path.abspath(sys.argv[1])
     for name, net in NETS.items():
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)

@@ -13,12 +13,12 @@ writes. A python without onnx and onnxruntime makes a virtual environment in FOL
 there, once; exit 77 (skipped) where they cannot be downloaded."""
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import packages  # noqa: E402
+from checks import check, fail, pumice  # noqa: E402
 from pictures import read_png, write_png  # noqa: E402
 
 CROP = (65, 49)
@@ -64,23 +64,7 @@ CASES = {
 }
 
 
-def fail(text):
-    print("segmentation_check: " + text, flush=True)
-    sys.exit(1)
-
-
-def check(good, text):
-    if not good:
-        fail(text)
-
-
 # ---- the program ---------------------------------------------------------------------------
-
-
-def pumice(*arguments):
-    got = subprocess.run([PROGRAM] + list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    check(got.returncode == 0, f"{' '.join(arguments)}: exit code {got.returncode}: {got.stderr}")
-    return got.stdout
 
 
 def predict(options):
@@ -283,11 +267,9 @@ def check_instances(pictures):
 
 
 def main():
-    packages.find("segmentation_check", sys.argv[2], "onnx", ["numpy", "onnx", "onnxruntime"],
-                  ["onnx>=1.16", "onnxruntime>=1.18"])
-    global np, PROGRAM
+    packages.find_onnx("segmentation_check", sys.argv[2])
+    global np
     import numpy as np
-    PROGRAM = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         pictures = make()

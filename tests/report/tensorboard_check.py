@@ -21,6 +21,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import packages  # noqa: E402
+from checks import check, fail  # noqa: E402
 
 FLOAT_STEPS = 4e-7  # TensorBoard's scalars are 32-bit floats
 
@@ -40,16 +41,6 @@ NET = {
             "summary_gradients": True, "summary_activations": 2},
     "eval": {"every_steps": 20, "batch_size": 10},
 }
-
-
-def fail(text):
-    print("tensorboard_check: " + text, flush=True)
-    sys.exit(1)
-
-
-def check(good, text):
-    if not good:
-        fail(text)
 
 
 # ---- TensorBoard ---------------------------------------------------------------------------

@@ -12,12 +12,12 @@ import json
 import os
 import shutil
 import struct
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import packages  # noqa: E402
+from checks import check, pumice  # noqa: E402
 
 NET = {
     "model": {"name": "lenet"},
@@ -31,24 +31,7 @@ CLASSES, SIZE, PICTURES = 4, 28, 12
 NEAR = 1e-5  # probabilities by two programs in 32-bit floating point
 
 
-def fail(text):
-    print("tensorflow_check: " + text, flush=True)
-    sys.exit(1)
-
-
-def check(good, text):
-    if not good:
-        fail(text)
-
-
 # ---- Pumice --------------------------------------------------------------------------------
-
-
-def pumice(*arguments):
-    got = subprocess.run([PROGRAM] + list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                         text=True)
-    check(got.returncode == 0, f"{' '.join(arguments)}: exit code {got.returncode}: {got.stderr}")
-    return got
 
 
 def predict(*more):
@@ -199,7 +182,6 @@ def main():
 
 
 if __name__ == "__main__":
-    PROGRAM = os.path.abspath(sys.argv[1])
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     packages.find("tensorflow_check", os.path.abspath(sys.argv[2]), "tensorflow", ["tensorflow"],
                   ["tensorflow-cpu>=2.12"])
