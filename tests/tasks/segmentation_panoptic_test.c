@@ -1,10 +1,9 @@
 /* Scores and predictions of a net with heads of instances, of what it gives: right answers are found
  * right, wrong ones tell by how much, pictures have a colour for each instance. */
-#include "base/unit.h"
 #include "tasks/segmentation.h"
+#include "train/segmentation_setup.h"
 
 #include <cjson/cJSON.h>
-#include <math.h>
 
 enum { HEIGHT = 10, WIDTH = 16, CLASSES = 3, COUNT = HEIGHT * WIDTH };
 
@@ -13,27 +12,15 @@ static const struct pm_config_panoptic scoring = { .threshold = NAN, .nms_kernel
                                                    .stuff_area = 4, .label_divisor = 1000,
                                                    .least_area = 1, .ignored_area = -1 };
 
-static const struct pm_task_row *task(void)
-{
-    return pm_task_find("segmentation");
-}
-
 static struct pm_setup setup_of(struct pm_arena *a)
 {
     static const char *const names[] = { "ground", "disc", NULL };
-    const struct pm_preprocessing *p = pm_preprocessing_find("deeplab");
-    void *cfg = pm_arena_alloc(a, p->cfg_size + 1);
+    struct pm_setup s = segmentation_setup(a, HEIGHT, WIDTH, CLASSES);
 
-    pm_opts_defaults(p->opts, cfg, a);
-    return (struct pm_setup){
-        .height = HEIGHT, .width = WIDTH, .eval_height = HEIGHT, .eval_width = WIDTH, .channels = 3,
-        .num_classes = CLASSES, .labels = names, .preprocessing = p, .preprocessing_cfg = cfg,
-        .aux_weight = NAN,
-        .pixels = { .ignore_label = 255, .label_height = HEIGHT, .label_width = WIDTH,
-                    .upsample_logits = true, .predict_upsampled = true,
-                    .instance = { .on = true, .things = { 1, thing_list }, .label_divisor = 1000,
-                                  .panoptic = &scoring } },
-    };
+    s.labels = names;
+    s.pixels.instance = (struct pm_instance_setup){ .on = true, .things = { 1, thing_list },
+                                                    .label_divisor = 1000, .panoptic = &scoring };
+    return s;
 }
 
 /* Two boxes of class 1 beside each other on class 0, and a strip of class 2 below. */

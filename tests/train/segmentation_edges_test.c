@@ -7,25 +7,15 @@
 #include "train/segmentation_setup.h"
 
 #include <cjson/cJSON.h>
-#include <math.h>
-#include <setjmp.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { SIZE = 13, CLASSES = 3, IGNORE = 0 }; /* the ignored label is an edge's class, too */
 
 static const struct pm_config_loss loss = { .top_k_percent = 1, .edge_weight = 0.25f,
                                             .normalize = PM_NORMALIZE_KEPT_PIXELS };
 
-static const struct pm_task_row *task(void)
-{
-    return pm_task_find("segmentation");
-}
-
 static struct pm_setup setup_of(struct pm_arena *a)
 {
-    struct pm_setup s = segmentation_setup(a, SIZE, CLASSES);
+    struct pm_setup s = segmentation_setup(a, SIZE, SIZE, CLASSES);
 
     s.pixels.ignore_label = IGNORE;
     s.pixels.loss = &loss;
@@ -34,18 +24,6 @@ static struct pm_setup setup_of(struct pm_arena *a)
 }
 
 /* ---- samples ----------------------------------------------------------------------------- */
-
-static void add_png(struct pm_example_builder *b, const char *key, int channels,
-                    const uint8_t *pixels, int height, int width)
-{
-    const struct pm_image8 im = { height, width, channels, (uint8_t *)pixels };
-    uint8_t *png = NULL;
-    size_t size;
-
-    assert_int_equal(pm_image_encode_png(&im, &png, &size), PM_OK);
-    pm_example_add_bytes(b, key, png, size);
-    pm_free(png);
-}
 
 /* A box of class 2 in class 1, beside a corner that is ignored. */
 static void draw(int height, int width, uint8_t *label)
@@ -67,8 +45,8 @@ static void make_sample(const struct pm_setup *s, bool train, uint64_t step, int
     size_t size;
 
     draw(height, width, label);
-    add_png(b, "image/encoded", 3, pixels, height, width);
-    add_png(b, "image/segmentation/class/encoded", 1, label, height, width);
+    add_picture(b, "image/encoded", height, width, 3, pixels);
+    add_picture(b, "image/segmentation/class/encoded", height, width, 1, label);
     pm_example_serialise(b, &bytes, &size);
     if (task()->make(&sampler, bytes, size, 7, step, 0, "record", (void *[]){ image, map, edges }) < 0)
         fail_msg("%s", pm_error_text());

@@ -5,22 +5,12 @@
 #include "data/instance_targets.h"
 #include "train/segmentation_setup.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-#include <zlib.h>
-
 enum { SIZE = 33, CLASSES = 4, PIXELS = SIZE * SIZE };
 static const int things[] = { 1, 3 };
 
 static struct pm_setup setup_of(struct pm_arena *a, int mode)
 {
-    struct pm_setup s = segmentation_setup(a, SIZE, CLASSES);
+    struct pm_setup s = segmentation_setup(a, SIZE, SIZE, CLASSES);
 
     s.pixels.instance = (struct pm_instance_setup){
         .on = true, .mode = mode, .things = { 2, things }, .label_divisor = 1000, .small_area = 40,
@@ -37,53 +27,10 @@ struct picture {
     uint16_t instances[PIXELS];
 };
 
-static void chunk(uint8_t *png, size_t *at, const char *type, const void *body, size_t size)
-{
-    uint8_t *p = png + *at;
-    const uint32_t length = (uint32_t)size;
-
-    for (int i = 0; i < 4; i++)
-        p[i] = (uint8_t)(length >> (24 - 8 * i));
-    memcpy(p + 4, type, 4);
-    if (size)
-        memcpy(p + 8, body, size);
-    const uint32_t crc = (uint32_t)crc32(0, p + 4, (uInt)size + 4);
-    for (int i = 0; i < 4; i++)
-        p[8 + size + (size_t)i] = (uint8_t)(crc >> (24 - 8 * i));
-    *at += size + 12;
-}
-
-/* A grey PNG of 16 bits. */
+/* Grey, of 16 bits. */
 static void add_deep(struct pm_example_builder *b, const char *key, const struct picture *p)
 {
-    static uint8_t raw[SIZE * (2 * SIZE + 1)], packed[2 * sizeof raw], png[3 * sizeof raw];
-    uint8_t header[13] = { [3] = (uint8_t)p->width, [7] = (uint8_t)p->height, 16 };
-    uLongf length = sizeof packed;
-    size_t at = 8, n = 0;
-
-    memcpy(png, "\x89PNG\r\n\x1a\n", 8);
-    for (int y = 0; y < p->height; y++) {
-        raw[n++] = 0;
-        for (int x = 0; x < p->width; x++) {
-            raw[n++] = (uint8_t)(p->instances[y * p->width + x] >> 8);
-            raw[n++] = (uint8_t)p->instances[y * p->width + x];
-        }
-    }
-    assert_int_equal(compress(packed, &length, raw, n), Z_OK);
-    chunk(png, &at, "IHDR", header, 13);
-    chunk(png, &at, "IDAT", packed, length);
-    chunk(png, &at, "IEND", NULL, 0);
-    pm_example_add_bytes(b, key, png, at);
-}
-
-static void add_image(struct pm_example_builder *b, const char *key, const struct pm_image8 *im)
-{
-    uint8_t *png = NULL;
-    size_t size;
-
-    assert_int_equal(pm_image_encode_png(im, &png, &size), PM_OK);
-    pm_example_add_bytes(b, key, png, size);
-    pm_free(png);
+    add_map(b, key, p->height, p->width, 16, p->instances);
 }
 
 enum has { HAS_NONE, HAS_SMALLER, HAS_RUBBISH, HAS_ALL };
@@ -92,8 +39,6 @@ static int make_as(const struct pm_setup *s, bool train, const struct picture *p
 {
     struct pm_example_builder *b = pm_example_builder_create();
     uint8_t *bytes = NULL, pixels[PIXELS * 3];
-    const struct pm_image8 im = { p->height, p->width, 3, pixels };
-    const struct pm_image8 map = { p->height, p->width, 1, (uint8_t *)p->labels };
     struct picture smaller = *p;
     size_t size;
     const int64_t divisor = p->divisor;
@@ -101,8 +46,8 @@ static int make_as(const struct pm_setup *s, bool train, const struct picture *p
     for (int i = 0; i < PIXELS * 3; i++)
         pixels[i] = (uint8_t)(i * 37 + 11);
     smaller.height--;
-    add_image(b, "image/encoded", &im);
-    add_image(b, "image/segmentation/class/encoded", &map);
+    add_picture(b, "image/encoded", p->height, p->width, 3, pixels);
+    add_picture(b, "image/segmentation/class/encoded", p->height, p->width, 1, p->labels);
     if (has >= HAS_ALL)
         add_deep(b, "image/segmentation/instance/encoded", p);
     else if (has == HAS_SMALLER)
@@ -274,7 +219,7 @@ static void refuses(const struct picture *p, enum has has, int code, const char 
 }
 #define REFUSES(p, has, code, ...) refuses(p, has, code, (const char *const[]){ __VA_ARGS__, NULL })
 
-static void refused(void **state)
+static void what_is_refused(void **state)
 {
     static struct picture p;
 
@@ -305,25 +250,23 @@ static int make_seed4(const struct pm_setup *s, bool train, const struct picture
 {
     struct pm_example_builder *b = pm_example_builder_create();
     static uint8_t heat[PIXELS], y[PIXELS * 3], x[PIXELS * 3], pixels[PIXELS * 3], *bytes;
-    const struct pm_image8 im = { p->height, p->width, 3, pixels };
-    const struct pm_image8 map = { p->height, p->width, 1, (uint8_t *)p->labels };
-    const struct pm_image8 center = { p->height - (parts & WRONG_SIZE ? 1 : 0), p->width, 1, heat };
-    const struct pm_image8 rows = { p->height, p->width, 3, y }, columns = { p->height, p->width, 3, x };
+    const int height = p->height, width = p->width;
     size_t size;
 
-    for (int i = 0; i < p->height * p->width; i++) {
-        const int h = heat_at(i / p->width, i % p->width);
+    for (int i = 0; i < height * width; i++) {
+        const int h = heat_at(i / width, i % width);
         heat[i] = (uint8_t)h;
         memcpy(y + 3 * i, (uint8_t[3]){ (uint8_t)h, 1, 77 }, 3);
         memcpy(x + 3 * i, (uint8_t[3]){ 1, 2, 99 }, 3);
     }
-    add_image(b, "image/encoded", &im);
-    add_image(b, "image/segmentation/class/encoded", &map);
+    add_picture(b, "image/encoded", height, width, 3, pixels);
+    add_picture(b, "image/segmentation/class/encoded", height, width, 1, p->labels);
     if (parts & CENTER)
-        add_image(b, "image/center/class/encoded", &center);
+        add_picture(b, "image/center/class/encoded", parts & WRONG_SIZE ? height - 1 : height, width, 1,
+                    heat);
     if (parts & OFFSETS) {
-        add_image(b, "image/offsetx/class/encoded", &columns);
-        add_image(b, "image/offsety/class/encoded", &rows);
+        add_picture(b, "image/offsetx/class/encoded", height, width, 3, x);
+        add_picture(b, "image/offsety/class/encoded", height, width, 3, y);
     }
     if (parts & IDS)
         add_deep(b, "image/instance_ids_data/class/encoded", p);
@@ -439,7 +382,7 @@ int main(void)
         cmocka_unit_test(fields),
         cmocka_unit_test(training_fields),
         cmocka_unit_test(evaluation_field),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(what_is_refused),
         cmocka_unit_test(seed4_pictures),
         cmocka_unit_test(seed4_numbers),
     };

@@ -1,25 +1,65 @@
-/* What the tests of segmentation share: a setup, as config and data come to, without instances and
- * edges. */
+/* What the tests of segmentation share: the task, a setup as config and data come to, without instances
+ * and edges, pictures as records have them, and what a setup is refused for. */
 #ifndef PUMICE_TESTS_SEGMENTATION_SETUP_H
 #define PUMICE_TESTS_SEGMENTATION_SETUP_H
 
+#include "base/unit.h"
+
 #include <pumice/task.h>
 
-#include <math.h>
+static inline const struct pm_task_row *task(void)
+{
+    return pm_task_find("segmentation");
+}
 
-/* Square pictures in colour, for the preprocessing "deeplab", whose defaults are in the arena. */
-static inline struct pm_setup segmentation_setup(struct pm_arena *a, int size, int classes)
+/* Pictures in colour, for the preprocessing "deeplab", whose defaults are in the arena. */
+static inline struct pm_setup segmentation_setup(struct pm_arena *a, int height, int width, int classes)
 {
     const struct pm_preprocessing *p = pm_preprocessing_find("deeplab");
     void *cfg = pm_arena_alloc(a, p->cfg_size + 1);
 
     pm_opts_defaults(p->opts, cfg, a);
     return (struct pm_setup){
-        .height = size, .width = size, .eval_height = size, .eval_width = size, .channels = 3,
+        .height = height, .width = width, .eval_height = height, .eval_width = width, .channels = 3,
         .num_classes = classes, .preprocessing = p, .preprocessing_cfg = cfg, .aux_weight = NAN,
-        .pixels = { .ignore_label = 255, .label_height = size, .label_width = size,
+        .pixels = { .ignore_label = 255, .label_height = height, .label_width = width,
                     .upsample_logits = true, .predict_upsampled = true },
     };
+}
+
+/* The setup fits nothing to train; the error says why. */
+static inline void refused(struct pm_setup s, const char *why)
+{
+    struct pm_field fields[PM_MAX_FIELDS];
+
+    assert_int_equal(task()->fields(&s, true, fields), PM_ECONFIG);
+    assert_contains(pm_error_text(), why);
+}
+
+/* The picture as a PNG. */
+static inline void add_picture(struct pm_example_builder *b, const char *key, int height, int width,
+                               int channels, const uint8_t *pixels)
+{
+    const struct pm_image8 im = { height, width, channels, (uint8_t *)pixels };
+    uint8_t *png = NULL;
+    size_t size = 0;
+
+    assert_int_equal(pm_image_encode_png(&im, &png, &size), PM_OK);
+    pm_example_add_bytes(b, key, png, size);
+    pm_free(png);
+}
+
+/* The numbers as a grey PNG of 8 or 16 bits. */
+static inline void add_map(struct pm_example_builder *b, const char *key, int height, int width, int bits,
+                           const uint16_t *values)
+{
+    const struct pm_label map = { height, width, (uint16_t *)values };
+    uint8_t *png = NULL;
+    size_t size = 0;
+
+    assert_int_equal((bits == 16 ? pm_label_encode_deep : pm_label_encode)(&map, key, &png, &size), PM_OK);
+    pm_example_add_bytes(b, key, png, size);
+    pm_free(png);
 }
 
 #endif

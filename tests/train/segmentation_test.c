@@ -9,25 +9,12 @@
 #include "train/segmentation_setup.h"
 
 #include <cjson/cJSON.h>
-#include <math.h>
-#include <setjmp.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { SIZE = 9, CLASSES = 3 };
 
-static const struct pm_task_row *task(void)
-{
-    const struct pm_task_row *t = pm_task_find("segmentation");
-
-    assert_non_null(t);
-    return t;
-}
-
 static struct pm_setup setup_of(struct pm_arena *a)
 {
-    return segmentation_setup(a, SIZE, CLASSES);
+    return segmentation_setup(a, SIZE, SIZE, CLASSES);
 }
 
 static double value(const cJSON *o, const char *key)
@@ -96,30 +83,18 @@ static void colors(void **state)
 
 /* ---- samples ----------------------------------------------------------------------------- */
 
-static void add_png(struct pm_example_builder *b, const char *key, const struct pm_image8 *im)
-{
-    uint8_t *png = NULL;
-    size_t size;
-
-    assert_int_equal(pm_image_encode_png(im, &png, &size), PM_OK);
-    pm_example_add_bytes(b, key, png, size);
-    pm_free(png);
-}
-
 /* A picture of height x width whose pixels' classes are label. */
 static void make_record(int height, int width, const uint8_t *label, uint8_t **out, size_t *size)
 {
     struct pm_example_builder *b = pm_example_builder_create();
     uint8_t pixels[SIZE * SIZE * 3];
-    const struct pm_image8 im = { height, width, 3, pixels };
-    const struct pm_image8 map = { height, width, 1, (uint8_t *)label };
 
     for (int i = 0; i < height * width * 3; i++)
         pixels[i] = (uint8_t)(i * 37 + 11);
-    add_png(b, "image/encoded", &im);
+    add_picture(b, "image/encoded", height, width, 3, pixels);
     pm_example_add_bytes(b, "image/format", "png", 3);
     if (label)
-        add_png(b, "image/segmentation/class/encoded", &map);
+        add_picture(b, "image/segmentation/class/encoded", height, width, 1, label);
     pm_example_serialise(b, out, size);
     pm_example_builder_destroy(&b);
 }
@@ -192,15 +167,6 @@ static void smaller_maps(void **state)
         for (int x = 0; x < 3; x++)
             assert_int_equal(down[y * 3 + x], map[4 * y * SIZE + 4 * x]);
     pm_arena_destroy(&a);
-}
-
-static void refused(struct pm_setup s, const char *why)
-{
-    struct pm_field fields[PM_MAX_FIELDS];
-
-    assert_int_equal(task()->fields(&s, true, fields), PM_ECONFIG);
-    if (!strstr(pm_error_text(), why))
-        fail_msg("%s", pm_error_text());
 }
 
 static void what_does_not_fit(void **state)
@@ -396,6 +362,28 @@ static void one_look(void **state)
     pm_arena_destroy(&a);
 }
 
+/* all has the sums of both looks' probabilities, the largest's class, and the loss of their means. */
+static void assert_summed(const struct answer *one, const struct answer *other, const struct answer *all)
+{
+    double loss = 0;
+    int count = 0;
+
+    for (int i = 0; i < SIZE * SIZE; i++) {
+        double p[CLASSES], q[CLASSES];
+
+        softmax(one->probabilities + i * CLASSES, p);
+        softmax(other->probabilities + i * CLASSES, q);
+        for (int c = 0; c < CLASSES; c++)
+            assert_true(fabs(p[c] + q[c] - (double)all->probabilities[i * CLASSES + c]) < 1e-5);
+        assert_int_equal(all->classes[i], largest(all->probabilities + i * CLASSES));
+        if (i % 4 == 3)
+            continue;
+        loss -= log((p[i % CLASSES] + q[i % CLASSES]) / 2);
+        count++;
+    }
+    assert_true(fabs(all->loss - loss / count) < 1e-5);
+}
+
 /* Probabilities are averaged, not logits; the mirrored half is mirrored back. */
 static void several_looks(void **state)
 {
@@ -404,39 +392,17 @@ static void several_looks(void **state)
     struct pm_setup s = setup_of(a);
     static const float scales[] = { 1, 0.5f };
     static struct answer one, mirrored, half, all;
-    double loss = 0;
-    int count = 0;
 
     s.pixels.flip = true;
     run(&s, "logits_enlarged", &one);
     run(&s, "look_2/logits_enlarged", &mirrored);
     run(&s, "look_2/sum", &all);
-    for (int i = 0; i < SIZE * SIZE; i++) {
-        double p[CLASSES], q[CLASSES];
-
-        softmax(one.probabilities + i * CLASSES, p);
-        softmax(mirrored.probabilities + i * CLASSES, q);
-        for (int c = 0; c < CLASSES; c++)
-            assert_true(fabs(p[c] + q[c] - (double)all.probabilities[i * CLASSES + c]) < 1e-5);
-        assert_int_equal(all.classes[i], largest(all.probabilities + i * CLASSES));
-        if (i % 4 == 3)
-            continue;
-        loss -= log((p[i % CLASSES] + q[i % CLASSES]) / 2);
-        count++;
-    }
-    assert_true(fabs(all.loss - loss / count) < 1e-5);
+    assert_summed(&one, &mirrored, &all);
     s.pixels.scales = (struct pm_floats){ 2, scales };
     s.pixels.flip = false;
     run(&s, "look_2/logits_enlarged", &half);
     run(&s, "look_2/sum", &all);
-    for (int i = 0; i < SIZE * SIZE; i++) {
-        double p[CLASSES], q[CLASSES];
-
-        softmax(one.probabilities + i * CLASSES, p);
-        softmax(half.probabilities + i * CLASSES, q);
-        for (int c = 0; c < CLASSES; c++)
-            assert_true(fabs(p[c] + q[c] - (double)all.probabilities[i * CLASSES + c]) < 1e-5);
-    }
+    assert_summed(&one, &half, &all);
     pm_arena_destroy(&a);
 }
 
