@@ -128,6 +128,7 @@ struct pm_layer {
     size_t cfg_size;
     int min_inputs, max_inputs; /* 0, 0 means exactly one */
     bool view;                  /* y is x under another shape: no calls, no copy */
+    bool passes_on;             /* in evaluation y holds values of its one input, in other places or fewer */
     bool loss;                  /* backward() starts here: there is no dy, y is not used */
     /* Sets out_shape and out_type, adds variables; fails with a line naming the node, the option,
      * the value and the allowed range. Inputs' out_shape are known. */

@@ -10,7 +10,6 @@
 #include "layers/quantize_rows.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "layers/infer.h"
 #include "net/export_nodes.h"
@@ -98,23 +97,11 @@ static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
                         n->w[MAX_BIASED], n->w[MIN_STEPS], n->w[MAX_STEPS]));
 }
 
-/* Layers that leave values as they are. */
-static bool passes_on(const struct pm_node *n)
-{
-    static const char *const names[] = { "max_pool", "flatten", "reshape", "transpose", "slice", "flip",
-                                         "dropout" };
-
-    for (size_t i = 0; i < PM_COUNT(names); i++)
-        if (strcmp(n->layer->name, names[i]) == 0)
-            return true;
-    return false;
-}
-
 bool pm_quant_kept(const struct pm_node *n, struct pm_export *g, struct pm_quant_steps *out)
 {
     float low, high;
 
-    while (passes_on(n))
+    while (n->layer->passes_on)
         n = n->in[0];
     if (n->layer != &pm_layer_fake_quant || !pm_export_read(g, n, MIN, &low) ||
         !pm_export_read(g, n, MAX, &high))

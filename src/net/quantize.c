@@ -50,15 +50,6 @@ static bool is_activation(const struct pm_node *n)
     return is_one_of(n, names);
 }
 
-/* Layers whose values are those of their first input, in other places or fewer. */
-static bool passes_on(const struct pm_node *n)
-{
-    static const char *const names[] = { "max_pool", "flatten", "reshape", "transpose",
-                                         "slice",    "flip",    "dropout", NULL };
-
-    return is_one_of(n, names) && n->inputs == 1;
-}
-
 /* The node's options; freed with cJSON_Delete. */
 static cJSON *options_of(const struct pm_node *n)
 {
@@ -259,7 +250,7 @@ static void keep(struct rewriting *r, struct pm_node *n)
     PM_GROW(net->nodes, net->count, net->capacity);
     net->nodes[net->count++] = n;
     p->now = n;
-    p->rounded = rounded && passes_on(n);
+    p->rounded = rounded && n->layer->passes_on;
     if (waits && is_activation(n))
         round_it(r, p, waits);
     else if (rounded && is_sum(n) && n->inputs > 1)

@@ -120,6 +120,41 @@ static void places(void **state)
         "s");
 }
 
+/* What passes values on leaves them on their grid; views do, all of them. */
+static void passed_on(void **state)
+{
+    static const char *const middle[] = { "'max_pool'", "'dropout'", "'flip'", "'transpose','perm':[0,2,1,3]",
+                                          "'slice','begin':[0,1,0,0],'size':[2,6,8,3]",
+                                          "'reshape','shape':[2,8,8,3]", "'flatten'" };
+    const struct pm_layer *const *layers;
+    size_t count, passing = 0;
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(middle); i++) {
+        struct pm_str list = { 0 };
+        struct pm_heads heads = { 0 };
+        struct pm_net *net;
+        cJSON *parsed;
+
+        pm_str_add(&list, "[{'name':'a','layer':'conv2d','filters':3},{'name':'p','layer':%s},"
+                   "{'name':'s','layer':'add','inputs':['p','p']}]", middle[i]);
+        parsed = parse(list.text);
+        net = build(parsed, PM_SHAPE4(2, 8, 8, 3), &heads);
+        assert_true(pm_net_find(net, "p")->layer->passes_on);
+        assert_int_equal(pm_net_quantize(net, 1, 0, &heads), PM_OK);
+        assert_string_equal(heads.logits->name, "s/add_quant");
+        pm_net_destroy(&net);
+        cJSON_Delete(parsed);
+        pm_str_free(&list);
+    }
+    layers = pm_layers(&count);
+    for (size_t i = 0; i < count; i++) {
+        passing += layers[i]->passes_on;
+        assert_true(layers[i]->passes_on || !layers[i]->view);
+    }
+    assert_int_equal(passing, PM_COUNT(middle));
+}
+
 /* leaky_relu's slope goes with it to the sum. */
 static void slope_of_a_residual(void **state)
 {
@@ -422,10 +457,8 @@ static void steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places),
-        cmocka_unit_test(slope_of_a_residual), cmocka_unit_test(refusals),
-        cmocka_unit_test(named_nets),
-        cmocka_unit_test(steps),
+        cmocka_unit_test(places),      cmocka_unit_test(passed_on),  cmocka_unit_test(slope_of_a_residual),
+        cmocka_unit_test(refusals),    cmocka_unit_test(named_nets), cmocka_unit_test(steps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
