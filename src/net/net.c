@@ -67,7 +67,8 @@ static struct pm_node *new_node(struct pm_net *net, const char *name, const stru
     if (net->pass && !net->given_count) /* given ones are found by their names */
         n->share = find(net, name);
     if (!net->error && find(net, n->name))
-        net->error = pm_fail(PM_ECONFIG, "%s: the net has another layer of this name", n->name);
+        net->error = pm_fail(PM_ECONFIG, "%s: the net has another layer of this name, which tasks "
+                             "need for what they put behind it: call that layer otherwise", n->name);
     n->layer = layer;
     n->net = net;
     n->index = net->count;

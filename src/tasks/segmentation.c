@@ -332,7 +332,8 @@ static void add_loss(struct pm_net *net, const char *name, struct pm_node *logit
     char enlarged[64];
 
     snprintf(enlarged, sizeof enlarged, "%s_logits", name);
-    logits = pm_segmentation_resized(net, enlarged, logits, size.dim[1], size.dim[2], "bilinear");
+    logits = pm_segmentation_resized(net, pm_segmentation_own(net, enlarged), logits, size.dim[1],
+                                     size.dim[2], "bilinear");
     if (s->pixels.matting) {
         pm_segmentation_matting_loss(net, name, logits, labels, s->pixels.loss);
         return;

@@ -40,6 +40,8 @@ int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struc
 /* segmentation_nodes.c. A name for a node behind the net: this, or, where the net itself has such a node,
  * as an imported model or a list may, with a number behind it. */
 const char *pm_segmentation_own(struct pm_net *net, const char *name);
+/* The same for what comes out; of EXPORT always this, by which readers of the file know it. */
+const char *pm_segmentation_output(struct pm_net *net, const char *name, enum pm_use use);
 /* x in height x width, corners aligned. */
 struct pm_node *pm_segmentation_resized(struct pm_net *net, const char *name, struct pm_node *x,
                                         int height, int width, const char *method);
@@ -51,11 +53,11 @@ int pm_segmentation_outputs(struct pm_net *net, struct pm_node *images, const st
 void pm_segmentation_instance_losses(struct pm_net *net, const struct pm_heads *heads,
                                      const struct pm_setup *s);
 struct pm_node *pm_segmentation_pixel_weights(struct pm_net *net, const struct pm_setup *s);
-/* How a net saw the pictures, height x width: scaled (0: not) to seen_height, and mirrored, or not. */
+/* How a net saw the pictures, height x width: scaled (0: not) to seen_height x seen_width, and mirrored, or not. */
 struct pm_segmentation_view {
     float scale;
     bool mirrored;
-    int height, width, seen_height;
+    int height, width, seen_height, seen_width;
 };
 /* Sums over the looks so far, zeroed before the first. */
 struct pm_instance_maps { struct pm_node *center, *offset; };
@@ -66,7 +68,8 @@ void pm_segmentation_instance_look(struct pm_net *net, const struct pm_heads *he
  * classes (NULL: they are there), heat [n, h, w, 1], offsets in the pictures' pixels [n, h, w, 2]. EVAL's
  * and PREDICT's are outputs 1, 2 and 3. */
 void pm_segmentation_instance_outputs(struct pm_net *net, const struct pm_instance_maps *sum, int looks,
-                                      struct pm_node *probabilities, struct pm_outputs *out);
+                                      struct pm_node *probabilities, enum pm_use use,
+                                      struct pm_outputs *out);
 /* segmentation_seed4.c: records of the fork. out is zeroed, and freed by the caller also after a failure. */
 struct pm_instance_target;
 bool pm_seed4_has(const struct pm_example *e);

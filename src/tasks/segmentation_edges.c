@@ -30,7 +30,8 @@ void pm_segmentation_edge_loss(struct pm_net *net, struct pm_node *edge, const s
     struct pm_node *labels = pm_net_find(net, "edge_labels");
     const struct pm_shape size = labels->out_shape;
 
-    edge = pm_segmentation_resized(net, "edge_loss_logits", edge, size.dim[1], size.dim[2], "bilinear");
+    edge = pm_segmentation_resized(net, pm_segmentation_own(net, "edge_loss_logits"), edge, size.dim[1],
+                                   size.dim[2], "bilinear");
     pm_net_add_many(net, "edge_loss", (struct pm_node *[]){ edge, labels }, 2,
                     "softmax_cross_entropy weight=%.9g ignore_label=%d",
                     1 - (double)pm_segmentation_class_weight(s), PM_EDGE_IGNORE);

@@ -1,8 +1,8 @@
 /* segmentation_instance_heads: losses and outputs of a net with heads of instances (heads->center, ->offset).
  *
  * Both maps are brought to the picture's size, bilinearly with corners aligned, and offsets multiplied by
- * (H - 1) / (h - 1), a whole number, H the picture's height and h the map's: the net tells them in its
- * own pixels. With center_weight 200 and offset_weight 0.01 the losses are
+ * (H - 1) / (h - 1), a whole number, of rows H the picture's height and h the map's, of columns their
+ * widths: the net tells them in its own pixels. With center_weight 200 and offset_weight 0.01 the losses are
  *
  *     center  200 sum of w (p - t)^2 / sum of w
  *     offset  0.01 sum of w |p - t| / sum of w, over both directions
@@ -30,6 +30,42 @@ static int ratio_of(int size, int map)
     return ratio > 1 ? ratio : 1;
 }
 
+/* ---- nodes ------------------------------------------------------------------------------- */
+
+static struct pm_node *added(struct pm_net *net, const char *name, struct pm_node *x, const char *layer)
+{
+    return pm_net_add(net, pm_segmentation_own(net, name), x, "%s", layer);
+}
+
+static struct pm_node *both(struct pm_net *net, const char *name, struct pm_node *y, struct pm_node *x)
+{
+    return pm_net_add_many(net, pm_segmentation_own(net, name), (struct pm_node *[]){ y, x }, 2, "concat");
+}
+
+static struct pm_node *rows_of(struct pm_net *net, struct pm_node *offset)
+{
+    return added(net, "offset_y", offset, "slice begin=[0,0,0,0] size=[-1,-1,-1,1]");
+}
+
+static struct pm_node *columns_of(struct pm_net *net, struct pm_node *offset)
+{
+    return added(net, "offset_x", offset, "slice begin=[0,0,0,1] size=[-1,-1,-1,1]");
+}
+
+static struct pm_node *scaled(struct pm_net *net, const char *name, struct pm_node *x, double scale)
+{
+    return scale == 1 ? x : pm_net_add(net, pm_segmentation_own(net, name), x, "affine scale=%.9g", scale);
+}
+
+/* Offsets times these numbers. */
+static struct pm_node *stretched(struct pm_net *net, struct pm_node *offset, double y, double x)
+{
+    if (y == x)
+        return scaled(net, "offset_pixels", offset, y);
+    return both(net, "offset_pixels", scaled(net, "offset_pixels_y", rows_of(net, offset), y),
+                scaled(net, "offset_pixels_x", columns_of(net, offset), x));
+}
+
 /* ---- losses ------------------------------------------------------------------------------ */
 
 static void add_loss(struct pm_net *net, const char *name, const char *layer, float weight,
@@ -53,14 +89,14 @@ void pm_segmentation_instance_losses(struct pm_net *net, const struct pm_heads *
                                      const struct pm_setup *s)
 {
     const struct pm_config_loss *c = s->pixels.loss;
-    const int ratio = ratio_of(s->height, heads->offset->out_shape.dim[1]);
-    struct pm_node *center = pm_segmentation_resized(net, "loss_center_map", heads->center, s->height,
-                                                     s->width, "bilinear");
-    struct pm_node *offset = pm_segmentation_resized(net, "loss_offset_map", heads->offset, s->height,
-                                                     s->width, "bilinear");
+    const struct pm_shape map = heads->offset->out_shape;
+    struct pm_node *center = pm_segmentation_resized(net, pm_segmentation_own(net, "loss_center_map"),
+                                                     heads->center, s->height, s->width, "bilinear");
+    struct pm_node *offset = pm_segmentation_resized(net, pm_segmentation_own(net, "loss_offset_map"),
+                                                     heads->offset, s->height, s->width, "bilinear");
 
-    if (!is_seed4(s) && ratio > 1)
-        offset = pm_net_add(net, "loss_offset_pixels", offset, "affine scale=%d", ratio);
+    if (!is_seed4(s))
+        offset = stretched(net, offset, ratio_of(s->height, map.dim[1]), ratio_of(s->width, map.dim[2]));
     add_loss(net, "loss_center", "squared_error", weight_of(c ? c->center_weight : NAN, 200, s), center,
              "center", s);
     add_loss(net, "loss_offset", "absolute_error", weight_of(c ? c->offset_weight : NAN, 0.01f, s),
@@ -74,20 +110,12 @@ struct pm_node *pm_segmentation_pixel_weights(struct pm_net *net, const struct p
 
 /* ---- outputs ----------------------------------------------------------------------------- */
 
-static struct pm_node *added(struct pm_net *net, const char *name, struct pm_node *x, const char *layer)
-{
-    return pm_net_add(net, pm_segmentation_own(net, name), x, "%s", layer);
-}
-
 /* (y, x) to (y, -x); lengths have no direction. */
 static struct pm_node *turned(struct pm_net *net, struct pm_node *offset)
 {
-    struct pm_node *y = added(net, "offset_y", offset, "slice begin=[0,0,0,0] size=[-1,-1,-1,1]");
-    struct pm_node *x = added(net, "offset_x", offset, "slice begin=[0,0,0,1] size=[-1,-1,-1,1]");
+    struct pm_node *y = rows_of(net, offset);
 
-    x = added(net, "offset_x_turned", x, "neg");
-    return pm_net_add_many(net, pm_segmentation_own(net, "offset_turned"), (struct pm_node *[]){ y, x }, 2,
-                           "concat");
+    return both(net, "offset_turned", y, added(net, "offset_x_turned", columns_of(net, offset), "neg"));
 }
 
 static struct pm_node *sum_of(struct pm_net *net, const char *name, struct pm_node *sum,
@@ -103,9 +131,9 @@ void pm_segmentation_instance_look(struct pm_net *net, const struct pm_heads *he
 {
     struct pm_node *center = heads->center, *offset = heads->offset;
     const float scale = v->scale > 0 ? v->scale : 1;
-    const double factor = is_seed4(s) ? 1 / (double)scale
-                                      : ratio_of(v->seen_height, offset->out_shape.dim[1]) /
-                                            (double)scale;
+    const struct pm_shape map = offset->out_shape;
+    const int rows = is_seed4(s) ? 1 : ratio_of(v->seen_height, map.dim[1]);
+    const int columns = is_seed4(s) ? 1 : ratio_of(v->seen_width, map.dim[2]);
 
     if (v->mirrored) {
         center = added(net, "center_mirrored_back", center, "flip");
@@ -117,24 +145,24 @@ void pm_segmentation_instance_look(struct pm_net *net, const struct pm_heads *he
                                      v->width, "bilinear");
     offset = pm_segmentation_resized(net, pm_segmentation_own(net, "offset_enlarged"), offset, v->height,
                                      v->width, "bilinear");
-    if (factor != 1)
-        offset = pm_net_add(net, pm_segmentation_own(net, "offset_pixels"), offset, "affine scale=%.9g",
-                            factor);
+    offset = stretched(net, offset, rows / (double)scale, columns / (double)scale);
     sum->center = sum_of(net, "center_sum", sum->center, center);
     sum->offset = sum_of(net, "offset_sum", sum->offset, offset);
 }
 
-static struct pm_node *mean(struct pm_net *net, const char *name, struct pm_node *sum, int looks)
+static struct pm_node *mean(struct pm_net *net, const char *name, struct pm_node *sum, int looks,
+                            enum pm_use use)
 {
-    return pm_net_add(net, name, sum, "affine scale=%.9g", looks > 1 ? 1.0 / looks : 1);
+    return pm_net_add(net, pm_segmentation_output(net, name, use), sum, "affine scale=%.9g", looks > 1 ? 1.0 / looks : 1);
 }
 
 void pm_segmentation_instance_outputs(struct pm_net *net, const struct pm_instance_maps *sum, int looks,
-                                      struct pm_node *probabilities, struct pm_outputs *out)
+                                      struct pm_node *probabilities, enum pm_use use,
+                                      struct pm_outputs *out)
 {
     if (probabilities)
         out->node[out->count++] = probabilities->name;
-    out->node[out->count++] = mean(net, "InstanceCenterPredictions", sum->center, looks)->name;
+    out->node[out->count++] = mean(net, "InstanceCenterPredictions", sum->center, looks, use)->name;
     out->lengths = 1u << out->count;
-    out->node[out->count++] = mean(net, "InstanceOffsetPredictions", sum->offset, looks)->name;
+    out->node[out->count++] = mean(net, "InstanceOffsetPredictions", sum->offset, looks, use)->name;
 }

@@ -54,8 +54,8 @@ static int see(const struct seeing *v, const struct look *look, struct pm_node *
         pm_segmentation_edge_look(net, heads.edge, look->mirrored, v->height, v->width, v->edges);
     if (v->setup->pixels.instance.on)
         pm_segmentation_instance_look(net, &heads, &(struct pm_segmentation_view){
-            look->scale, look->mirrored, v->height, v->width, x->out_shape.dim[1] }, v->setup,
-                                      v->instances);
+            look->scale, look->mirrored, v->height, v->width, x->out_shape.dim[1],
+            x->out_shape.dim[2] }, v->setup, v->instances);
     x = heads.logits;
     if (look->mirrored)
         x = pm_net_add(net, pm_segmentation_own(net, "logits_mirrored_back"), x, "flip");
@@ -68,10 +68,6 @@ out:
     net->look = (struct pm_look){ 0 };
     return err;
 }
-
-/* What an exported model gives. */
-static const char predictions_name[] = "SemanticPredictions";
-static const char probabilities_name[] = "SemanticProbabilities";
 
 static bool sees_whole(const struct pm_pixels_setup *s)
 {
@@ -136,20 +132,21 @@ static void add_loss_of_looks(const struct seeing *v, struct pm_node *x, int cou
 
 /* x as above. */
 static struct pm_node *add_probabilities(const struct seeing *v, struct pm_node *x,
-                                         struct pm_node *small, int count)
+                                         struct pm_node *small, int count, enum pm_use use)
 {
     struct pm_net *net = v->net;
+    const char *name = pm_segmentation_output(net, "SemanticProbabilities", use);
 
     if (count > 0 && v->setup->pixels.double_softmax) {
         x = pm_net_add(net, pm_segmentation_own(net, "mean"), x, "affine scale=%.9g", 1.0 / count);
-        return pm_net_add(net, probabilities_name, x, "softmax");
+        return pm_net_add(net, name, x, "softmax");
     }
     if (count > 0)
-        return pm_net_add(net, probabilities_name, x, "affine scale=%.9g", 1.0 / count);
+        return pm_net_add(net, name, x, "affine scale=%.9g", 1.0 / count);
     if (v->setup->pixels.predict_upsampled)
-        return pm_net_add(net, probabilities_name, x, "softmax");
+        return pm_net_add(net, name, x, "softmax");
     x = pm_net_add(net, pm_segmentation_own(net, "probabilities"), small, "softmax");
-    return pm_net_add(net, probabilities_name, x, "resize size=[%d,%d] coordinates=align_corners",
+    return pm_net_add(net, name, x, "resize size=[%d,%d] coordinates=align_corners",
                       v->height, v->width);
 }
 
@@ -167,19 +164,20 @@ int pm_segmentation_outputs(struct pm_net *net, struct pm_node *images, const st
             .method = s->pixels.predict_upsampled ? "bilinear" : "nearest" }, &x, &small));
     else
         PM_TRY(see_all(&v, &count, &x));
-    classes = pm_net_add(net, use == PM_USE_EXPORT ? predictions_name
+    classes = pm_net_add(net, use == PM_USE_EXPORT ? "SemanticPredictions"
                                                    : pm_segmentation_own(net, "predictions"), x, "argmax");
     *out = (struct pm_outputs){ .node = { classes->name }, .count = 1 };
     if (use == PM_USE_EVAL)
         add_loss_of_looks(&v, x, count);
     if (use == PM_USE_EXPORT) {
-        out->node[0] = add_probabilities(&v, x, small, count)->name;
+        out->node[0] = add_probabilities(&v, x, small, count, use)->name;
         out->node[1] = classes->name;
         out->count = 2;
     }
     if (instances.center)
         pm_segmentation_instance_outputs(net, &instances, count, use == PM_USE_EXPORT
-                                             ? NULL : add_probabilities(&v, x, small, count), out);
+                                             ? NULL : add_probabilities(&v, x, small, count, use), use,
+                                         out);
     if (edges)
         pm_segmentation_edge_outputs(net, edges, count, use, out);
     err = net->error;

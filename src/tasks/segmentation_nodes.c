@@ -21,6 +21,11 @@ const char *pm_segmentation_own(struct pm_net *net, const char *name)
     return free;
 }
 
+const char *pm_segmentation_output(struct pm_net *net, const char *name, enum pm_use use)
+{
+    return use == PM_USE_EXPORT ? name : pm_segmentation_own(net, name);
+}
+
 struct pm_node *pm_segmentation_resized(struct pm_net *net, const char *name, struct pm_node *x,
                                         int height, int width, const char *method)
 {

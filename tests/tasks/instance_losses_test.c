@@ -70,6 +70,16 @@ static struct pm_node *head(struct pm_net *net, const char *name, int channels)
                       channels);
 }
 
+static void add_fields(struct pm_net *net, const struct pm_field *list, int count)
+{
+    for (int i = 1; i < count; i++) {
+        struct pm_shape shape = { .rank = list[i].shape.rank + 1, .dim = { N } };
+
+        memcpy(shape.dim + 1, list[i].shape.dim, (size_t)list[i].shape.rank * sizeof *shape.dim);
+        pm_net_input(net, list[i].name, shape, list[i].type);
+    }
+}
+
 static struct pm_net *build(const struct pm_setup *s)
 {
     const struct pm_task_row *task = pm_task_find("segmentation");
@@ -83,12 +93,7 @@ static struct pm_net *build(const struct pm_setup *s)
     const struct pm_heads heads = { .logits = head(net, "net/semantic", CLASSES),
                                     .center = head(net, "net/center", 1),
                                     .offset = head(net, "net/offset", 2) };
-    for (int i = 1; i < count; i++) {
-        struct pm_shape shape = { .rank = list[i].shape.rank + 1, .dim = { N } };
-
-        memcpy(shape.dim + 1, list[i].shape.dim, (size_t)list[i].shape.rank * sizeof *shape.dim);
-        pm_net_input(net, list[i].name, shape, list[i].type);
-    }
+    add_fields(net, list, count);
     task->add_loss(net, &heads, s);
     ok(net->error);
     return net;
@@ -237,9 +242,143 @@ static void golden(void **state)
     pm_free(text);
 }
 
+/* ---- each axis has its own ratio --------------------------------------------------------- */
+
+enum { WIDE = 31 }; /* 16 / 4 is 4, 30 / 6 is 5 */
+
+static struct pm_setup wide_setup(const struct pm_config_loss *loss)
+{
+    static const int things[] = { 1 };
+
+    return (struct pm_setup){
+        .height = H, .width = WIDE, .eval_height = H, .eval_width = WIDE, .channels = 3,
+        .num_classes = CLASSES, .preprocessing = pm_preprocessing_find("deeplab"), .aux_weight = NAN,
+        .pixels = { .ignore_label = 255, .label_height = H, .label_width = WIDE, .upsample_logits = true,
+                    .predict_upsampled = true, .loss = loss,
+                    .instance = { .on = true, .things = { 1, things }, .label_divisor = 1000 } },
+    };
+}
+
+/* Runs the net with offsets of 1 and 1 everywhere, a weight of 1 for each and zeros for the rest; the
+ * caller destroys the plan and the variables. */
+static struct pm_plan *run_ones(struct pm_device *d, struct pm_net *net, const char *const *outputs,
+                                struct pm_variables **v)
+{
+    const struct pm_plan_options options = { .name = "ratio", .train = !outputs, .slots = 1,
+                                             .loss_share = 1, .micro_batches = 1, .outputs = outputs };
+    struct pm_plan *plan = NULL;
+
+    ok(pm_variables_create(d, net, !outputs, NULL, v));
+    ok(pm_variables_allocate(*v));
+    ok(pm_variables_init(*v, 1, NULL));
+    ok(pm_plan_create(net, d, *v, &options, &plan));
+    ok(pm_plan_load(plan));
+    for (int i = 0; i < net->count; i++) {
+        const struct pm_node *n = net->nodes[i];
+        const size_t count = pm_shape_count(n->out_shape);
+        float *values;
+
+        if (strcmp(n->layer->name, "input") != 0 || n->index == 0) /* nothing reads the pictures */
+            continue;
+        values = pm_plan_input(plan, 0, n->name, 0);
+        for (size_t k = 0; k < count; k++)
+            values[k] = strcmp(n->name, "offset_weight") == 0;
+    }
+    if (!outputs)
+        *pm_plan_step(plan, 0) = (struct pm_step){ .loss_scale = 1 };
+    ok(pm_plan_submit(plan, 0));
+    ok(pm_plan_wait(plan, 0));
+    return plan;
+}
+
+static struct pm_node *constant(struct pm_net *net, const char *name, int channels, int value)
+{
+    return pm_net_add(net, name, net->nodes[0], "parameter shape=[%d,%d,%d,%d] init=constant(%d)", N,
+                      MAP_H, MAP_W, channels, value);
+}
+
+static int constant_heads(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *out)
+{
+    (void)ctx, (void)images;
+    *out = (struct pm_heads){ .logits = constant(net, "net/semantic", CLASSES, 0),
+                              .center = constant(net, "net/center", 1, 0),
+                              .offset = constant(net, "net/offset", 2, 1) };
+    return net->error;
+}
+
+static void check_wide_loss(struct pm_device *d, const struct pm_setup *s)
+{
+    const struct pm_task_row *task = pm_task_find("segmentation");
+    struct pm_net *net = pm_net_create();
+    struct pm_loss_part parts[PM_MAX_LOSSES];
+    struct pm_field list[PM_MAX_FIELDS];
+    const int count = task->fields(s, true, list);
+    struct pm_variables *v = NULL;
+    struct pm_heads heads;
+    struct pm_plan *plan;
+
+    assert_true(count > 1);
+    ok(constant_heads(NULL, net, pm_net_input(net, "images", PM_SHAPE1(1), PM_F32), &heads));
+    add_fields(net, list, count);
+    task->add_loss(net, &heads, s);
+    ok(net->error);
+    plan = run_ones(d, net, NULL, &v);
+    assert_int_equal(pm_plan_losses(plan, 0, parts), 3);
+    assert_string_equal(parts[2].name, "loss_offset");
+    assert_float_equal(parts[2].value, 0.01 * (4 + 5) / 2, 1e-7);
+    pm_plan_destroy(&plan);
+    pm_variables_destroy(&v);
+    pm_net_destroy(&net);
+}
+
+/* x: of every pixel's offset the part along rows. */
+static void check_wide_output(struct pm_device *d, const struct pm_setup *s, float x)
+{
+    const struct pm_net_maker maker = { constant_heads, NULL };
+    struct pm_net *net = pm_net_create();
+    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(N, H, WIDE, 3), PM_F32);
+    struct pm_variables *v = NULL;
+    struct pm_outputs made;
+    struct pm_plan *plan;
+    const float *offset;
+
+    ok(pm_task_find("segmentation")->add_outputs(net, images, &maker, s, PM_USE_PREDICT, &made));
+    plan = run_ones(d, net, made.node, &v);
+    offset = pm_plan_output(plan, 0, "InstanceOffsetPredictions", 0);
+    assert_non_null(offset);
+    for (int i = 0; i < N * H * WIDE; i++) {
+        assert_float_equal(offset[2 * i], 4, 1e-6);
+        assert_float_equal(offset[2 * i + 1], x, 1e-6);
+    }
+    pm_plan_destroy(&plan);
+    pm_variables_destroy(&v);
+    pm_net_destroy(&net);
+}
+
+static void ratios(void **state)
+{
+    const struct pm_config_loss loss = { .upsample_logits = true, .top_k_percent = 1,
+                                         .center_weight = NAN, .offset_weight = NAN };
+    struct pm_setup s = wide_setup(&loss);
+    struct pm_device_info *list;
+    struct pm_device *d = NULL;
+    size_t count, cpu;
+
+    (void)state;
+    ok(pm_device_list(&list, &count));
+    ok(pm_device_find(list, count, "cpu", "test", &cpu));
+    ok(pm_device_open(&list[cpu], &(struct pm_device_options){ .threads = 1 }, &d));
+    check_wide_loss(d, &s);
+    check_wide_output(d, &s, 5);
+    s.pixels.flip = true; /* half of them point the other way */
+    check_wide_output(d, &s, 0);
+    pm_device_close(&d);
+    pm_free(list);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(golden) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(ratios) };
 
     use_software_drivers();
     return cmocka_run_group_tests(tests, NULL, NULL);

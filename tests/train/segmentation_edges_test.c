@@ -234,7 +234,7 @@ static void outputs(void **state)
     pm_arena_destroy(&a);
 }
 
-/* A net with layers of the names that the task gives its own. */
+/* A net with layers of the names that the task gives its own; ctx: a further one, or NULL. */
 static int names_of(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *out)
 {
     static const char *const names[] = {
@@ -244,7 +244,8 @@ static int names_of(void *ctx, struct pm_net *net, struct pm_node *images, struc
     };
     struct pm_node *x = images;
 
-    (void)ctx;
+    if (ctx)
+        x = pm_net_add(net, ctx, x, "neg");
     for (size_t i = 0; i < PM_COUNT(names); i++)
         x = pm_net_add(net, names[i], x, "neg");
     heads_of(NULL, net, x, out);
@@ -273,6 +274,32 @@ static void names_are_own(void **state)
         assert_non_null(pm_net_find(net, "look_2/offset_turned_2"));
         pm_net_destroy(&net);
     }
+    pm_arena_destroy(&a);
+}
+
+/* What comes out gives way, too, but not in a file. */
+static void names_of_outputs(void **state)
+{
+    (void)state;
+    static char names[][32] = { "InstanceCenterPredictions", "InstanceOffsetPredictions",
+                                "SemanticProbabilities", "SemanticPredictions", "EdgePredictions" };
+    struct pm_arena *a = pm_arena_create();
+    struct pm_setup s = setup_of(a);
+
+    s.pixels.instance.on = true;
+    for (size_t i = 0; i < PM_COUNT(names); i++)
+        for (int use = PM_USE_EVAL; use <= PM_USE_EXPORT; use++) {
+            const struct pm_net_maker maker = { names_of, names[i] };
+            struct pm_net *net = pm_net_create();
+            struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
+            struct pm_outputs made;
+
+            assert_int_equal(task()->add_outputs(net, images, &maker, &s, (enum pm_use)use, &made),
+                             use == PM_USE_EXPORT ? PM_ECONFIG : PM_OK);
+            if (use == PM_USE_EXPORT)
+                assert_non_null(strstr(pm_error_text(), names[i]));
+            pm_net_destroy(&net);
+        }
     pm_arena_destroy(&a);
 }
 
@@ -365,7 +392,7 @@ int main(void)
         cmocka_unit_test(framed_in_training),
         cmocka_unit_test(losses),
         cmocka_unit_test(outputs),
-        cmocka_unit_test(names_are_own),
+        cmocka_unit_test(names_are_own), cmocka_unit_test(names_of_outputs),
         cmocka_unit_test(one_class),
         cmocka_unit_test(scores),
         cmocka_unit_test(painted),
