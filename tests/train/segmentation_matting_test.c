@@ -83,35 +83,17 @@ static int heads_of(void *ctx, struct pm_net *net, struct pm_node *images, struc
 /* The loss of the net's logits, which come out, too. */
 static double run(struct pm_net *net, const char *node, const float *labels, float *z)
 {
-    struct pm_device_info *list;
-    struct pm_device *device = NULL;
-    struct pm_variables *v = NULL;
-    struct pm_plan *plan = NULL;
     const char *const names[] = { node, NULL };
-    size_t count, index;
+    struct planned p = planned(net, names);
+    float *x = pm_plan_input(p.plan, 0, "images", 0);
 
-    assert_int_equal(pm_device_list(&list, &count), PM_OK);
-    assert_int_equal(pm_device_find(list, count, "cpu", "test", &index), PM_OK);
-    assert_int_equal(pm_device_open(&list[index], &(struct pm_device_options){
-        .hang_seconds = INFINITY }, &device), PM_OK);
-    assert_int_equal(pm_variables_create(device, net, false, NULL, &v), PM_OK);
-    assert_int_equal(pm_variables_allocate(v), PM_OK);
-    assert_int_equal(pm_variables_init(v, 5, NULL), PM_OK);
-    if (pm_plan_create(net, device, v, &(struct pm_plan_options){ .name = "test", .outputs = names,
-            .slots = 1, .loss_share = 1 }, &plan) < 0 || pm_plan_load(plan) < 0)
-        fail_msg("%s", pm_error_text());
-    float *x = pm_plan_input(plan, 0, "images", 0);
     for (int i = 0; i < PIXELS * 3; i++)
         x[i] = (float)(i * 29 % 17) / 8 - 1;
-    memcpy(pm_plan_input(plan, 0, "labels", 0), labels, PIXELS * sizeof *labels);
-    assert_int_equal(pm_plan_submit(plan, 0), PM_OK);
-    assert_int_equal(pm_plan_wait(plan, 0), PM_OK);
-    memcpy(z, pm_plan_output(plan, 0, node, 0), 2 * PIXELS * sizeof *z);
-    const double loss = pm_plan_loss(plan, 0);
-    pm_plan_destroy(&plan);
-    pm_variables_destroy(&v);
-    pm_device_close(&device);
-    pm_free(list);
+    memcpy(pm_plan_input(p.plan, 0, "labels", 0), labels, PIXELS * sizeof *labels);
+    run_plan(p.plan);
+    memcpy(z, pm_plan_output(p.plan, 0, node, 0), 2 * PIXELS * sizeof *z);
+    const double loss = pm_plan_loss(p.plan, 0);
+    drop_plan(&p);
     return loss;
 }
 

@@ -275,43 +275,25 @@ static void run(const struct pm_setup *s, const char *node, struct answer *out)
     const struct pm_net_maker maker = { heads_of, NULL };
     struct pm_net *net = pm_net_create();
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
-    struct pm_device_info *list;
-    struct pm_device *device = NULL;
-    struct pm_variables *v = NULL;
-    struct pm_plan *plan = NULL;
     struct pm_outputs outputs;
-    size_t count, index;
 
     if (task()->add_outputs(net, images, &maker, s, PM_USE_EVAL, &outputs) < 0)
         fail_msg("%s", pm_error_text());
     const char *const names[] = { outputs.node[0], node, NULL };
     assert_int_equal(outputs.count, 1);
-    assert_int_equal(pm_device_list(&list, &count), PM_OK);
-    assert_int_equal(pm_device_find(list, count, "cpu", "test", &index), PM_OK);
-    assert_int_equal(pm_device_open(&list[index], &(struct pm_device_options){
-        .hang_seconds = INFINITY }, &device), PM_OK);
-    assert_int_equal(pm_variables_create(device, net, false, NULL, &v), PM_OK);
-    assert_int_equal(pm_variables_allocate(v), PM_OK);
-    assert_int_equal(pm_variables_init(v, 5, NULL), PM_OK);
-    if (pm_plan_create(net, device, v, &(struct pm_plan_options){ .name = "test", .outputs = names,
-            .slots = 1, .loss_share = 1 }, &plan) < 0 || pm_plan_load(plan) < 0)
-        fail_msg("%s", pm_error_text());
-    float *x = pm_plan_input(plan, 0, "images", 0);
-    int32_t *labels = pm_plan_input(plan, 0, "labels", 0);
+    struct planned p = planned(net, names);
+    float *x = pm_plan_input(p.plan, 0, "images", 0);
+    int32_t *labels = pm_plan_input(p.plan, 0, "labels", 0);
     struct pm_rng r = pm_rng_make(1, 2, 3, 4);
     for (int i = 0; i < SIZE * SIZE * 3; i++)
         x[i] = (float)(2 * pm_rng_uniform(&r) - 1);
     for (int i = 0; i < SIZE * SIZE; i++)
         labels[i] = i % 4 == 3 ? 255 : i % CLASSES;
-    assert_int_equal(pm_plan_submit(plan, 0), PM_OK);
-    assert_int_equal(pm_plan_wait(plan, 0), PM_OK);
-    memcpy(out->classes, pm_plan_output(plan, 0, names[0], 0), sizeof out->classes);
-    memcpy(out->probabilities, pm_plan_output(plan, 0, node, 0), sizeof out->probabilities);
-    out->loss = pm_plan_loss(plan, 0);
-    pm_plan_destroy(&plan);
-    pm_variables_destroy(&v);
-    pm_device_close(&device);
-    pm_free(list);
+    run_plan(p.plan);
+    memcpy(out->classes, pm_plan_output(p.plan, 0, names[0], 0), sizeof out->classes);
+    memcpy(out->probabilities, pm_plan_output(p.plan, 0, node, 0), sizeof out->probabilities);
+    out->loss = pm_plan_loss(p.plan, 0);
+    drop_plan(&p);
     pm_net_destroy(&net);
 }
 
