@@ -117,6 +117,9 @@ static void pairs(void **state)
     static const uint16_t both[] = { 5, 513, 514, 3 * 256, 3 * 256 + 255, 65535 };
     static const uint16_t of_both[] = { 0, 2001, 2002, 3000, 3255, 0 }, classes_of_both[] = { 0, 2, 2, 3, 3, 255 };
     static const uint16_t other[] = { 0, 2001, 3002, 3001, 3001, 0 }, over[] = { 0, 1000, 1, 1, 1, 0 };
+    static const uint16_t groups[] = { 0, 2, 2001, 0, 3, 3 }, of_groups[] = { 0, 2000, 2001, 3000, 3000, 0 };
+    static const uint16_t strange[] = { 0, 3, 2001, 0, 3, 3 };
+    static const uint16_t most[] = { 0, 999, 1, 998, 1, 0 }, of_most[] = { 0, 2999, 2001, 3998, 3001, 0 };
     static const int things[] = { 2, 3 };
 
     (void)state;
@@ -135,12 +138,22 @@ static void pairs(void **state)
     put_numbers("p/masks/train/a.png", of_alone);
     convert_ok("pairs", "p", "f", "things=[2,3] instances=masks instance_divide=1000");
     assert_instances("f", "train", 1, 0, of_alone, 0);
+    /* A class without a number, or nothing, is a group of its things. */
+    put_numbers("p/masks/train/a.png", groups);
+    convert_ok("pairs", "p", "i", "things=[2,3] instances=masks instance_divide=1000");
+    assert_instances("i", "train", 1, 0, of_groups, 0);
+    put_numbers("p/masks/train/a.png", strange);
+    assert_fails(run_on("pairs", "p", "g", "things=[2,3] instances=masks instance_divide=1000"), PM_EDATA,
+                 "masks/train/a.png: the instance 3 at row 0, column 1 is of class 3", "has 2 there");
     put_numbers("p/masks/train/a.png", other);
     assert_fails(run_on("pairs", "p", "g", "things=[2,3] instances=masks instance_divide=1000"), PM_EDATA,
                  "masks/train/a.png: the instance 3002 at row 0, column 2 is of class 3", "has 2 there");
+    put_numbers("p/masks/train/a.png", most);
+    convert_ok("pairs", "p", "j", "things=[2,3] instances=masks");
+    assert_instances("j", "train", 1, 0, of_most, 0);
     put_numbers("p/masks/train/a.png", over);
     assert_fails(run_on("pairs", "p", "g", "things=[2] instances=masks"), PM_EDATA, "instance 1000",
-                 "at most 999");
+                 "at most 999", "bad=skip");
     /* The maps tell both. */
     put_picture("k/images/train/a.jpg", 9);
     put_numbers("k/instance/train/a.png", both);
@@ -152,7 +165,7 @@ static void pairs(void **state)
     assert_fails(run_on("pairs", "p", "h", "things=[2]"), PM_ECONFIG, "instances=FOLDER, or divide");
     assert_fails(run_on("pairs", "p", "h", "instances=masks"), PM_ECONFIG, "needs things");
     assert_fails(run_on("pairs", "p", "h", "things=[2] instances=none"), PM_EDATA, "none/train/a.png");
-    assert_only(6);
+    assert_only(8);
     scratch_remove();
 }
 
@@ -173,8 +186,9 @@ static const char categories[] =
     "\"categories\": [{\"id\": 3, \"name\": \"person\", \"isthing\": 1, \"supercategory\": \"x\"},"
     " {\"isthing\": 0, \"id\": 90, \"name\": \"grass\"}, {\"id\": 7, \"name\": \"dog\", \"isthing\": 1}]";
 
-/* One picture of these segments, with the categories above. */
-static void put_annotations(const char *name, const char *image, const char *map, const char *segments)
+/* One picture of these segments. */
+static void put_annotations_of(const char *name, const char *image, const char *map, const char *segments,
+                               const char *listed)
 {
     struct pm_str s = { 0 };
     char folder[400];
@@ -183,9 +197,15 @@ static void put_annotations(const char *name, const char *image, const char *map
     assert_int_equal(pm_make_folders(in_scratch(folder)), PM_OK);
     pm_str_add(&s, "{\"info\": {\"a\": [1, {}]}, \"annotations\": [{\"segments_info\": [%s], \"image_id\": 12,"
                " \"file_name\": \"%s\"}], %s, \"images\": [{\"file_name\": \"%s\", \"id\": 12}]}", segments, map,
-               categories, image);
+               listed, image);
     put_text(name, s.text);
     pm_str_free(&s);
+}
+
+/* With the categories above. */
+static void put_annotations(const char *name, const char *image, const char *map, const char *segments)
+{
+    put_annotations_of(name, image, map, segments, categories);
 }
 
 static const uint32_t ids[] = { 5, 70000, 70000, 16777215, 0, 300 };
@@ -305,10 +325,6 @@ static void bad_panoptic(void **state)
     fails_with("{\"id\": 0, \"category_id\": 3}", "id of 1..16777215");
     fails_with("{\"id\": 5}", "category_id");
     fails_with("{\"id\": 5, \"category_id\": 3, \"iscrowd\": 2}", "a whole number");
-    for (int i = 1; i <= 1000; i++)
-        pm_str_add(&many, "%s{\"id\": %d, \"category_id\": 7}", i > 1 ? "," : "", i);
-    fails_with(many.text, "a.png: has more than 999 instances of dog");
-    pm_str_free(&many);
     put_annotations("c/annotations/panoptic_train2017.json", "b.jpg", "a.png", segments);
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "b.jpg");
     put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "b.png", segments);
@@ -344,6 +360,80 @@ static void bad_panoptic(void **state)
     assert_int_equal(pm_remove_tree(in_scratch("c/train2017")), PM_OK);
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "train2017: no such folder");
     assert_only(1);
+    scratch_remove();
+}
+
+/* All 999 that a class may have in a picture are told apart, one more is too many: told, or passed over. */
+static void many_instances(void **state)
+{
+    static const uint32_t some[] = { 1, 2, 3, 999, 0, 998 }, last[] = { 1, 2, 3, 1000, 0, 998 };
+    static const uint16_t want[] = { 2001, 2002, 2003, 2999, 0, 2998 };
+    struct pm_str listed = { 0 };
+
+    (void)state;
+    scratch_make();
+    put_picture("c/train2017/a.jpg", 9);
+    put_segments("c/annotations/panoptic_train2017/a.png", some);
+    for (int i = 1; i <= 999; i++)
+        pm_str_add(&listed, "%s{\"id\": %d, \"category_id\": 7}", i > 1 ? "," : "", i);
+    /* Crowds and other classes have no number of it. */
+    pm_str_add(&listed, ",{\"id\": 2000, \"category_id\": 7, \"iscrowd\": 1},{\"id\": 2001, \"category_id\": 3}");
+    put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "a.png", listed.text);
+    convert_ok("panoptic", "c", "d", NULL);
+    assert_instances("d", "train", 1, 0, want, 0);
+    pm_str_add(&listed, ",{\"id\": 1000, \"category_id\": 7}");
+    put_segments("c/annotations/panoptic_train2017/a.png", last);
+    fails_with(listed.text, "a.png: has more than 999 instances of dog");
+    assert_non_null(strstr(pm_error_text(), "bad=skip passes the picture over"));
+    pm_str_free(&listed);
+    scratch_remove();
+}
+
+static void categories_are(const char *listed, const char *text)
+{
+    put_annotations_of("c/annotations/panoptic_val2017.json", "a.jpg", "a.png", "{\"id\": 5, \"category_id\": 3}",
+                       listed);
+    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "panoptic_val2017.json", text);
+}
+
+/* Lists of categories: both splits' must be one, with names that a line can have. */
+static void bad_categories(void **state)
+{
+    (void)state;
+    scratch_make();
+    put_picture("c/train2017/a.jpg", 9);
+    put_picture("c/val2017/a.jpg", 9);
+    put_segments("c/annotations/panoptic_train2017/a.png", ids);
+    put_segments("c/annotations/panoptic_val2017/a.png", ids);
+    put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "a.png", segments);
+    categories_are("\"categories\": [{\"id\": 3, \"name\": \"person\", \"isthing\": 1}]",
+                   "the number of categories is 1, in ");
+    categories_are("\"categories\": [{\"id\": 3, \"name\": \"person\", \"isthing\": 1}, {\"id\": 90, \"name\": "
+                   "\"lawn\", \"isthing\": 0}, {\"id\": 7, \"name\": \"dog\", \"isthing\": 1}]",
+                   "category 2 of its list is 90 \"lawn\" (stuff), in ");
+    assert_non_null(strstr(pm_error_text(), "panoptic_train2017.json it is 90 \"grass\" (stuff)"));
+    categories_are("\"categories\": [{\"id\": 3, \"name\": \"person\", \"isthing\": 1}, {\"id\": 90, \"name\": "
+                   "\"grass\", \"isthing\": 1}, {\"id\": 7, \"name\": \"dog\", \"isthing\": 1}]",
+                   "is 90 \"grass\" (things)");
+    categories_are("\"categories\": [{\"id\": 3, \"name\": \"person\", \"isthing\": 1}, {\"id\": 7, \"name\": "
+                   "\"dog\", \"isthing\": 1}, {\"id\": 90, \"name\": \"grass\", \"isthing\": 0}]",
+                   "category 2 of its list is 7 \"dog\" (things)");
+    categories_are("\"categories\": [{\"id\": 3, \"name\": \"per\\nson\", \"isthing\": 1}]",
+                   "json:1: wanted: a name of one line for the category 3");
+    categories_are("\"categories\": [{\"id\": 3, \"name\": \"per\\u007fson\", \"isthing\": 1}]", "a name of one line");
+    categories_are("\"categories\": [{\"id\": 3, \"name\": \"\\tperson\", \"isthing\": 1}]", "a name of one line");
+    categories_are("\"categories\": [{\"id\": 3, \"name\": \"\", \"isthing\": 1}]", "a name of one line");
+    categories_are("\"categories\": [{\"id\": 3, \"name\": \"person\"}]", "panoptic annotations?");
+    categories_are("\"categories\": [{\"id\": 3, \"name\": \"a\", \"isthing\": 1}, {\"id\": 3, \"name\": \"b\", "
+                   "\"isthing\": 1}]", "an id of its own for the category \"b\": 3 is \"a\"");
+    /* Names beyond ASCII are as good as others. */
+    assert_int_equal(remove(in_scratch("c/annotations/panoptic_val2017.json")), 0);
+    put_annotations_of("c/annotations/panoptic_train2017.json", "a.jpg", "a.png", "{\"id\": 5, \"category_id\": 3}",
+                       "\"categories\": [{\"id\": 3, \"name\": \"b\\u00e4r\", \"isthing\": 1}]");
+    put_segments("c/annotations/panoptic_train2017/a.png", (const uint32_t[H * W]){ 5, 5, 0, 0, 0, 0 });
+    convert_ok("panoptic", "c", "d", NULL);
+    assert_info("d", "train", 1, 1, 255, NULL, 0, "b\303\244r");
+    assert_only(2);
     scratch_remove();
 }
 
@@ -447,6 +537,8 @@ int main(void)
         cmocka_unit_test(cityscapes_panoptic),
         cmocka_unit_test(many_classes),
         cmocka_unit_test(bad_panoptic),
+        cmocka_unit_test(many_instances),
+        cmocka_unit_test(bad_categories),
         cmocka_unit_test(layout),
         cmocka_unit_test(inspect),
     };

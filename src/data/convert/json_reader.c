@@ -2,6 +2,7 @@
  * wanted. */
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +25,21 @@ void pm_json_reader_close(struct pm_json_reader *r)
     r->f = NULL;
 }
 
-int pm_json_reader_fail(const struct pm_json_reader *r, const char *what)
+int pm_json_reader_fail(const struct pm_json_reader *r, const char *fmt, ...)
 {
-    return pm_fail(PM_EDATA, "%s:%u: %s%s", r->path, r->line,
-                   ferror(r->f)  ? "reading fails; wanted: "
-                   : feof(r->f) ? "the file ends; wanted: "
-                                : "wanted: ",
-                   what);
+    struct pm_str what = { 0 };
+    va_list args;
+
+    va_start(args, fmt);
+    pm_str_add_args(&what, fmt, args);
+    va_end(args);
+    const int err = pm_fail(PM_EDATA, "%s:%u: %s%s", r->path, r->line,
+                            ferror(r->f) ? "reading fails; wanted: "
+                            : feof(r->f) ? "the file ends; wanted: "
+                                         : "wanted: ",
+                            what.text);
+    pm_str_free(&what);
+    return err;
 }
 
 static int next_char(struct pm_json_reader *r)
@@ -54,7 +63,7 @@ static int peek(struct pm_json_reader *r)
 static int take(struct pm_json_reader *r, char wanted, const char *what)
 {
     if (peek(r) != wanted)
-        return pm_json_reader_fail(r, what);
+        return pm_json_reader_fail(r, "%s", what);
     next_char(r);
     return PM_OK;
 }
@@ -120,7 +129,7 @@ int pm_json_whole(struct pm_json_reader *r, int64_t most, int64_t *out)
     if (err < 0)
         return err;
     if (!(v >= 0 && v <= (double)most) || v != (double)(int64_t)v)
-        return pm_json_reader_fail(r, "a whole number");
+        return pm_json_reader_fail(r, "a whole number of 0..%" PRId64 ", not %s", most, r->text);
     *out = (int64_t)v;
     return PM_OK;
 }

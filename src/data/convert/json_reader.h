@@ -15,8 +15,8 @@ struct pm_json_reader {
 };
 int pm_json_reader_open(const char *path, struct pm_json_reader *r);
 void pm_json_reader_close(struct pm_json_reader *r);
-/* PM_EDATA with file, line and this. */
-int pm_json_reader_fail(const struct pm_json_reader *r, const char *what);
+/* PM_EDATA with file, line and this, which is what was wanted. */
+int pm_json_reader_fail(const struct pm_json_reader *r, const char *fmt, ...) PM_PRINTF(2, 3);
 /* Takes '{' or '['. */
 int pm_json_enter(struct pm_json_reader *r, char bracket);
 /* The next member's key in r->text, the value being next to read: 1; 0 behind the '}'. *n counts and

@@ -132,8 +132,8 @@ static int mean_number(const struct pm_segmentation *s, int stored, int class)
         return s->instance_meaning[stored];
     if (!s->things[class])
         return 0;
-    if (divide && stored < divide && class > 0) /* a class without a number: a crowd of it */
-        return class * s->divisor;
+    if (divide && stored < divide && class > 0) /* no number, but the class or nothing: a crowd */
+        return (stored ? stored : class) * s->divisor;
     const int number = (divide ? stored % divide : stored) - s->instance_first + 1;
     if (number >= s->divisor)
         return PM_INSTANCE_TOO_MANY;
@@ -152,8 +152,8 @@ static int mean_instances(const struct pm_segmentation *s, const char *path,
 
         if (v == PM_INSTANCE_TOO_MANY)
             return pm_fail(PM_EDATA, "%s: the instance %d at row %zu, column %zu is one too many of its "
-                           "class: there are at most %d", path, stored, i / width, i % width,
-                           s->divisor - 1);
+                           "class: there are at most %d; bad=skip passes the picture over", path, stored,
+                           i / width, i % width, s->divisor - 1);
         if (v && v / s->divisor != class)
             return pm_fail(PM_EDATA, "%s: the instance %d at row %zu, column %zu is of class %d, but the "
                            "map of classes has %d there", path, stored, i / width, i % width,

@@ -6,6 +6,7 @@
  *
  * Instances are class * 1000 + number where all things' fit 16 bits, else (as with COCO's 80) class * 256
  * + number. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "data/convert/pair_records.h"
@@ -37,7 +38,7 @@ struct meaning {
 };
 
 struct panoptic {
-    struct pm_panoptic_json json;
+    const struct pm_panoptic_json *json;
     int divisor;
 };
 
@@ -48,15 +49,15 @@ static int mean(const struct panoptic *p, const struct pm_panoptic_json_picture 
 
     for (size_t i = 0; i < from->segments; i++) {
         const struct pm_panoptic_json_segment *s = &from->segment[i];
-        const struct pm_panoptic_json_category *c = &p->json.category[s->label];
+        const struct pm_panoptic_json_category *c = &p->json->category[s->label];
 
         out[i] = (struct meaning){ s->id, s->crowd && !c->thing ? IGNORE : s->label, 0 };
         if (!c->thing)
             continue;
         const int number = s->crowd ? 0 : ++numbers[s->label];
         if (number >= p->divisor)
-            return pm_fail(PM_EDATA, "%s: has more than %d instances of %s, which is what its maps can "
-                           "tell apart", path, p->divisor - 1, c->name);
+            return pm_fail(PM_EDATA, "%s: has more than %d instances of %s, which is what records tell "
+                           "apart: bad=skip passes the picture over", path, p->divisor - 1, c->name);
         out[i].instance = (uint16_t)(s->label * p->divisor + number);
     }
     return PM_OK;
@@ -93,7 +94,8 @@ static int translate(const struct pm_image8 *im, const struct meaning *m, size_t
             s = id ? find(m, count, id) : &none;
         if (!s)
             return pm_fail(PM_EDATA, "%s: the segment %u at row %zu, column %zu is none of the %zu that "
-                           "the annotations list for it", path, id, i / (size_t)im->width,
+                           "the annotations list for it: do both stem from one data set? bad=skip "
+                           "passes it over", path, id, i / (size_t)im->width,
                            i % (size_t)im->width, count);
         classes->values[i] = s->label;
         instances->values[i] = s->instance;
@@ -115,8 +117,8 @@ static int read_pair(void *ctx, const struct pm_pair *pair, struct pm_label *cla
 
     PM_TRY(pm_file_read(pair->label, &data, &size));
     if (size < 26 || memcmp(data + 1, "PNG", 3) || data[24] != 8 || (data[25] != 2 && data[25] != 6))
-        PM_TRY(pm_fail(PM_EDATA, "%s: is no PNG of colours with 8 bits each, as maps of segments are",
-                       pair->label));
+        PM_TRY(pm_fail(PM_EDATA, "%s: is no PNG of colours with 8 bits each, as maps of segments are: are "
+                       "these the panoptic maps? annotations, maps and images name others", pair->label));
     PM_TRY(pm_image_decode(data, size, 3, 0, pair->label, &im));
     const size_t pixels = (size_t)im.height * (size_t)im.width;
     *classes = (struct pm_label){ im.height, im.width, pm_malloc(pixels * sizeof *classes->values) };
@@ -181,39 +183,54 @@ static const char *picture_path(struct pm_arena *a, const char *folder, const ch
     return pm_file_exists(other) ? other : plain;
 }
 
-struct writing {
+struct split {
+    const char *path, *maps, *images, *name; /* path: of the annotations; in the arena */
+    struct pm_panoptic_json json;            /* owned */
+};
+/* All are read before the first is written, which may take hours. */
+struct job {
     const struct panoptic_cfg *cfg;
     struct pm_making *m;
-    struct pm_panoptic_json_category *category; /* of the first split; owned */
-    int categories;
+    struct pm_arena *arena;
+    struct split split[PM_COUNT(places)];
+    int splits;
 };
 
-/* All splits count the same classes. */
-static int take_categories(struct writing *w, const struct pm_panoptic_json *json, const char *path)
+static const char *category_text(struct pm_arena *a, const struct pm_panoptic_json_category *c)
 {
+    return pm_arena_printf(a, "%" PRId64 " \"%s\" (%s)", c->id, c->name, c->thing ? "things" : "stuff");
+}
+
+/* All splits count the same classes, by the same names. */
+static int compare_categories(struct pm_arena *a, const struct split *first, const struct split *s)
+{
+    static const char all[] = "all splits must count the same classes in one order; annotations, maps and "
+                              "images convert one alone";
+
+    if (first->json.categories != s->json.categories)
+        return pm_fail(PM_EDATA, "%s: the number of categories is %d, in %s it is %d: %s", s->path,
+                       s->json.categories, first->path, first->json.categories, all);
+    for (int i = 0; i < s->json.categories; i++) {
+        const struct pm_panoptic_json_category *was = &first->json.category[i], *is = &s->json.category[i];
+
+        if (was->id != is->id || was->thing != is->thing || strcmp(was->name, is->name))
+            return pm_fail(PM_EDATA, "%s: category %d of its list is %s, in %s it is %s: %s", s->path, i + 1,
+                           category_text(a, is), first->path, category_text(a, was), all);
+    }
+    return PM_OK;
+}
+
+static int read_split(struct job *j, struct split of)
+{
+    struct split *s = &j->split[j->splits++];
     int err = PM_OK;
 
-    if (!w->category) {
-        const char *names[PM_MOST_PANOPTIC_CLASSES];
-        int things[PM_MOST_PANOPTIC_CLASSES], count = 0;
-        for (int i = 0; i < json->categories; i++) {
-            names[i] = json->category[i].name;
-            if (json->category[i].thing)
-                things[count++] = i;
-        }
-        pm_making_labels(w->m, names, json->categories);
-        pm_making_things(w->m, things, count);
-        w->categories = json->categories;
-        w->category = pm_malloc((size_t)w->categories * sizeof *w->category);
-        memcpy(w->category, json->category, (size_t)w->categories * sizeof *w->category);
-        return PM_OK;
-    }
-    bool same = w->categories == json->categories;
-    for (int i = 0; same && i < json->categories; i++)
-        same = w->category[i].id == json->category[i].id &&
-               w->category[i].thing == json->category[i].thing;
-    if (!same)
-        PM_TRY(pm_fail(PM_EDATA, "%s: its categories are not those of the split before", path));
+    *s = of;
+    PM_TRY(pm_panoptic_json_read(s->path, j->arena, &s->json));
+    PM_TRY(compare_categories(j->arena, &j->split[0], s));
+    if (!pm_is_folder(s->maps) || !pm_is_folder(s->images))
+        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder, which %s needs: annotations, maps and images name "
+                       "others", pm_is_folder(s->maps) ? s->images : s->maps, s->path));
 out:
     return err;
 }
@@ -229,86 +246,102 @@ static int divisor_of(const struct pm_panoptic_json *json)
     return (last + 1) * PM_INSTANCE_DIVISOR <= 65536 ? PM_INSTANCE_DIVISOR : SMALL_DIVISOR;
 }
 
-static int write_split(struct writing *w, struct pm_arena *a, const char *json, const char *maps,
-                       const char *images, const char *split)
+static void write_classes(const struct job *j)
+{
+    const struct pm_panoptic_json *json = &j->split[0].json;
+    const char *names[PM_MOST_PANOPTIC_CLASSES];
+    int things[PM_MOST_PANOPTIC_CLASSES], count = 0;
+
+    for (int i = 0; i < json->categories; i++) {
+        names[i] = json->category[i].name;
+        if (json->category[i].thing)
+            things[count++] = i;
+    }
+    pm_making_labels(j->m, names, json->categories);
+    pm_making_things(j->m, things, count);
+}
+
+static int write_split(const struct job *j, const struct split *from)
 {
     struct pm_segmentation *s = pm_segmentation_create();
-    struct panoptic p = { .divisor = 0 };
-    int err = PM_OK;
+    struct panoptic p = { &from->json, divisor_of(&from->json) };
 
-    PM_TRY(pm_panoptic_json_read(json, a, &p.json));
-    PM_TRY(take_categories(w, &p.json, json));
-    if (!pm_is_folder(maps) || !pm_is_folder(images))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder, which %s needs", pm_is_folder(maps) ? images : maps,
-                       json));
-    p.divisor = divisor_of(&p.json);
-    for (size_t i = 0; i < p.json.pictures; i++) {
-        const struct pm_panoptic_json_picture *from = &p.json.picture[i];
-        const char *path = picture_path(a, images, from->file), *slash = strrchr(path, '/');
+    for (size_t i = 0; i < from->json.pictures; i++) {
+        const struct pm_panoptic_json_picture *picture = &from->json.picture[i];
+        const char *path = picture_path(j->arena, from->images, picture->file);
 
-        pm_segmentation_add(s, path, pm_arena_printf(a, "%s/%s", maps, from->map), slash + 1);
-        s->pair[s->count - 1].of = from;
+        pm_segmentation_add(s, path, pm_arena_printf(j->arena, "%s/%s", from->maps, picture->map),
+                            strrchr(path, '/') + 1);
+        s->pair[s->count - 1].of = picture;
     }
     s->read = read_pair;
     s->ctx = &p;
     s->divisor = p.divisor;
-    s->num_classes = p.json.categories;
+    s->num_classes = from->json.categories;
     s->ignore = IGNORE;
-    s->bad = w->cfg->bad;
-    PM_TRY(pm_segmentation_split(w->m, split, s, w->cfg->num_shards));
-out:
-    pm_panoptic_json_free(&p.json);
+    s->bad = j->cfg->bad;
+    const int err = pm_segmentation_split(j->m, from->name, s, j->cfg->num_shards);
     pm_segmentation_destroy(&s);
     return err;
 }
 
-static int write_usual(struct writing *w, struct pm_arena *a, const char *src)
+static int read_usual(struct job *j, const char *src, const char **colormap)
 {
-    const char *colormap = NULL;
-    int err = PM_OK, found = 0;
+    int err = PM_OK;
 
     for (size_t i = 0; i < PM_COUNT(places); i++)
         for (size_t k = 0; k < PM_COUNT(years); k++) {
-            const char *json = with_year(a, src, places[i].json, years[k]);
+            const char *path = with_year(j->arena, src, places[i].json, years[k]);
 
-            if (!pm_file_exists(json))
+            if (!pm_file_exists(path))
                 continue;
-            PM_TRY(write_split(w, a, json, first_folder(a, src, places[i].maps, years[k]),
-                               first_folder(a, src, places[i].images, years[k]), places[i].split));
-            colormap = places[i].colormap;
-            found++;
+            PM_TRY(read_split(j, (struct split){
+                .path = path, .maps = first_folder(j->arena, src, places[i].maps, years[k]),
+                .images = first_folder(j->arena, src, places[i].images, years[k]),
+                .name = places[i].split }));
+            *colormap = places[i].colormap;
             break;
         }
-    if (!found)
+    if (!j->splits)
         PM_TRY(pm_fail(PM_EDATA, "%s: neither annotations/panoptic_{train,val}2017.json nor "
                        "gtFine/cityscapes_panoptic_{train,val}.json in it: give annotations, maps and images",
                        src));
-    pm_making_segmentation(w->m, IGNORE, colormap);
 out:
     return err;
 }
 
+static int read_named(struct job *j, const char *src)
+{
+    const struct panoptic_cfg *cfg = j->cfg;
+
+    if (!cfg->annotations || !cfg->maps || !cfg->images)
+        return pm_fail(PM_ECONFIG, "panoptic: annotations, maps and images are needed together, %s is not "
+                       "given", !cfg->annotations ? "annotations" : !cfg->maps ? "maps" : "images");
+    return read_split(j, (struct split){
+        .path = pm_arena_printf(j->arena, "%s/%s", src, cfg->annotations),
+        .maps = pm_arena_printf(j->arena, "%s/%s", src, cfg->maps),
+        .images = pm_arena_printf(j->arena, "%s/%s", src, cfg->images), .name = cfg->split });
+}
+
 static int convert(const void *config, const char *src, struct pm_making *m)
 {
-    struct writing w = { .cfg = config, .m = m };
     const struct panoptic_cfg *cfg = config;
-    struct pm_arena *a = pm_arena_create();
+    struct job j = { .cfg = cfg, .m = m, .arena = pm_arena_create() };
+    const char *colormap = NULL;
     int err = PM_OK;
 
-    pm_making_segmentation(m, IGNORE, NULL);
-    if (!cfg->annotations && !cfg->maps && !cfg->images) {
-        PM_TRY(write_usual(&w, a, src));
-        goto out;
-    }
-    if (!cfg->annotations || !cfg->maps || !cfg->images)
-        PM_TRY(pm_fail(PM_ECONFIG, "panoptic: annotations, maps and images are needed together, %s is not "
-                       "given", !cfg->annotations ? "annotations" : !cfg->maps ? "maps" : "images"));
-    PM_TRY(write_split(&w, a, pm_arena_printf(a, "%s/%s", src, cfg->annotations),
-                       pm_arena_printf(a, "%s/%s", src, cfg->maps),
-                       pm_arena_printf(a, "%s/%s", src, cfg->images), cfg->split));
+    if (cfg->annotations || cfg->maps || cfg->images)
+        PM_TRY(read_named(&j, src));
+    else
+        PM_TRY(read_usual(&j, src, &colormap));
+    write_classes(&j);
+    pm_making_segmentation(m, IGNORE, colormap);
+    for (int i = 0; i < j.splits; i++)
+        PM_TRY(write_split(&j, &j.split[i]));
 out:
-    pm_free(w.category);
-    pm_arena_destroy(&a);
+    for (int i = 0; i < j.splits; i++)
+        pm_panoptic_json_free(&j.split[i].json);
+    pm_arena_destroy(&j.arena);
     return err;
 }
 

@@ -45,10 +45,20 @@ static int read_name(struct pm_json_reader *r, struct file *f, const char **out)
 
     PM_TRY(pm_json_string(r));
     if (!pm_is_inside(r->text))
-        PM_TRY(pm_json_reader_fail(r, "a file_name within the folder"));
+        PM_TRY(pm_json_reader_fail(r, "a file_name within the folder, not \"%.200s\"", r->text));
     *out = pm_arena_strdup(f->arena, r->text);
 out:
     return err;
+}
+
+/* As labels.txt has names: some text, no control characters. */
+static bool is_line(const char *name)
+{
+    size_t n = 0;
+
+    while ((unsigned char)name[n] >= ' ' && name[n] != 0x7f)
+        n++;
+    return n && !name[n];
 }
 
 static int read_category(struct pm_json_reader *r, struct file *f)
@@ -71,16 +81,18 @@ static int read_category(struct pm_json_reader *r, struct file *f)
             PM_TRY(pm_json_skip(r));
     }
     PM_TRY(err);
-    for (const char *p = c.name; p && *p; p++)
-        if ((unsigned char)*p < ' ') /* labels.txt has a line for each */
-            PM_TRY(pm_json_reader_fail(r, "a category's name without control characters"));
     if (c.id < 0 || !c.name || thing < 0)
-        PM_TRY(pm_json_reader_fail(r, "a category with id, name and isthing"));
+        PM_TRY(pm_json_reader_fail(r, "a category with id, name and isthing: is this a file of panoptic "
+                                      "annotations?"));
+    if (!is_line(c.name))
+        PM_TRY(pm_json_reader_fail(r, "a name of one line for the category %" PRId64 ", not \"%.200s\"", c.id,
+                                   c.name));
     if (out->categories == PM_MOST_PANOPTIC_CLASSES)
-        PM_TRY(pm_json_reader_fail(r, "255 categories at most"));
+        PM_TRY(pm_json_reader_fail(r, "%d categories at most", PM_MOST_PANOPTIC_CLASSES));
     for (int i = 0; i < out->categories; i++)
         if (out->category[i].id == c.id)
-            PM_TRY(pm_json_reader_fail(r, "an id for each category"));
+            PM_TRY(pm_json_reader_fail(r, "an id of its own for the category \"%s\": %" PRId64 " is \"%s\"",
+                                       c.name, c.id, out->category[i].name));
     c.thing = thing != 0;
     PM_GROW(out->category, out->categories, out->categories_room);
     out->category[out->categories++] = c;
@@ -132,7 +144,8 @@ static int read_segment(struct pm_json_reader *r, struct file *f)
     }
     PM_TRY(err);
     if (s.id < 1 || s.id > MOST_SEGMENT || s.category < 0)
-        PM_TRY(pm_json_reader_fail(r, "a segment with an id of 1..16777215 and a category_id"));
+        PM_TRY(pm_json_reader_fail(r, "a segment with an id of 1..%d and a category_id: it is a pixel's R + 256 G "
+                                      "+ 65536 B", MOST_SEGMENT));
     s.crowd = crowd != 0;
     PM_GROW(f->raw, f->raws, f->raws_room);
     f->raw[f->raws++] = s;
@@ -212,7 +225,7 @@ static int read_all(struct file *f)
     PM_TRY(pm_json_end(&r));
     if (!f->out->categories || !f->images || !f->annotations)
         PM_TRY(pm_fail(PM_EDATA, "%s: %d categories, %zu images, %zu annotations: none of them may be "
-                       "missing", f->path, f->out->categories, f->images, f->annotations));
+                       "missing: is this a file of panoptic annotations?", f->path, f->out->categories, f->images, f->annotations));
 out:
     pm_json_reader_close(&r);
     return err;
@@ -238,7 +251,7 @@ static int label_of(const struct file *f, const struct annotation *s, const stru
         if (f->out->category[k].id == raw->category)
             return k;
     return pm_fail(PM_EDATA, "%s: segment %" PRId64 " of %s is of category %" PRId64 ", which is none of "
-                   "the %d categories", f->path, raw->id, s->map, raw->category, f->out->categories);
+                   "the %d categories: the list must name it", f->path, raw->id, s->map, raw->category, f->out->categories);
 }
 
 static int join_segments(struct file *f, const struct annotation *s)
@@ -258,7 +271,7 @@ static int join_segments(struct file *f, const struct annotation *s)
         qsort(to, s->count, sizeof *to, compare_segments);
     for (size_t i = 1; i < s->count; i++)
         if (to[i].id == to[i - 1].id)
-            PM_TRY(pm_fail(PM_EDATA, "%s: two segments of %s have the id %u", f->path, s->map, to[i].id));
+            PM_TRY(pm_fail(PM_EDATA, "%s: two segments of %s have the id %u: each needs its own", f->path, s->map, to[i].id));
 out:
     return err;
 }
@@ -271,7 +284,7 @@ static int join(struct file *f)
     qsort(f->image, f->images, sizeof *f->image, compare_images);
     for (size_t i = 1; i < f->images; i++)
         if (!strcmp(f->image[i].id, f->image[i - 1].id))
-            PM_TRY(pm_fail(PM_EDATA, "%s: two images have the id %s", f->path, f->image[i].id));
+            PM_TRY(pm_fail(PM_EDATA, "%s: two images have the id %s: each needs its own", f->path, f->image[i].id));
     out->segment = pm_malloc((f->raws + 1) * sizeof *out->segment);
     out->segments = f->raws;
     for (size_t i = 0; i < f->annotations; i++) {
@@ -280,8 +293,8 @@ static int join(struct file *f)
                                          sizeof *f->image, compare_images);
 
         if (!im)
-            PM_TRY(pm_fail(PM_EDATA, "%s: %s is of the image %s, which is none of the %zu images", f->path,
-                           s->map, s->image, f->images));
+            PM_TRY(pm_fail(PM_EDATA, "%s: %s is of the image %s, which is none of the %zu images: the list must "
+                           "name it", f->path, s->map, s->image, f->images));
         PM_TRY(join_segments(f, s));
         PM_GROW(out->picture, out->pictures, out->pictures_room);
         out->picture[out->pictures++] = (struct pm_panoptic_json_picture){

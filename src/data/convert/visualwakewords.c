@@ -88,7 +88,7 @@ static int read_image(struct pm_json_reader *r, struct coco *c)
     if (im.id < 0 || height < 1 || width < 1 || !im.name)
         PM_TRY(pm_json_reader_fail(r, "an image with id, height, width and file_name"));
     if (!pm_is_inside(im.name))
-        PM_TRY(pm_json_reader_fail(r, "a file_name within the folder"));
+        PM_TRY(pm_json_reader_fail(r, "a file_name within the folder, not \"%.200s\"", im.name));
     im.height = (int)height, im.width = (int)width;
     PM_GROW(c->image, c->images, c->images_room);
     c->image[c->images++] = im;
