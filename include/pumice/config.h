@@ -195,6 +195,7 @@ enum pm_colormap { PM_COLORMAP_AUTO, PM_COLORMAP_PASCAL, PM_COLORMAP_CITYSCAPES,
 enum pm_averages { PM_AVERAGES_AUTO, PM_AVERAGES_ON, PM_AVERAGES_OFF };
 /* eval.panoptic: how instances are grouped and scored. */
 enum pm_instance_score { PM_SCORE_CLASS, PM_SCORE_CLASS_AND_CENTER };
+enum pm_precision { PM_PRECISION_CITYSCAPES, PM_PRECISION_COCO };
 struct pm_config_panoptic {
     float threshold;            /* heat of a centre is above it; NAN = the mode's */
     int nms_kernel;             /* odd: window in which a centre is the largest */
@@ -202,7 +203,8 @@ struct pm_config_panoptic {
     int stuff_area;             /* pixels of a segment of stuff, at least */
     int label_divisor;          /* of the numbers that predict writes */
     int score;                  /* enum pm_instance_score: of an instance */
-    int least_area;             /* true instances with fewer pixels do not count for ap */
+    int precision;              /* enum pm_precision: whose rules average precision goes by */
+    int least_area;             /* Cityscapes': true instances with fewer pixels do not count for it */
     int ignored_area;           /* true instances of at most this are void; -1 = the mode's */
     bool normalize_by_image_size; /* pc: areas are shares of their pictures */
 };

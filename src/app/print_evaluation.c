@@ -107,7 +107,11 @@ void app_evaluation_text(const struct cJSON *report, bool classes, struct pm_str
     {
         const bool idle = rows && count <= RECALL_OF && strcmp(m->string, "recall_at_5") == 0;
 
-        pm_str_add(out, "  %-14s %.4f", m->string, m->valuedouble);
+        pm_str_add(out, "  %-14s ", m->string);
+        if (isfinite(m->valuedouble))
+            pm_str_add(out, "%.4f", m->valuedouble);
+        else
+            pm_str_add(out, "-");
         if (idle)
             pm_str_add(out, "   (there are only %d classes)", count);
         pm_str_add(out, "\n");

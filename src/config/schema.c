@@ -182,9 +182,10 @@ static void add_slim(struct pm_str *s, const struct pm_reference *r)
     pm_str_free(&names);
 }
 
-static void add_flags(struct pm_str *s, const struct pm_reference *r)
+/* r: NULL: the key has none, and is of the tasks of the one that it is inside of. */
+static void add_flags(struct pm_str *s, const struct pm_reference *r, const struct pm_reference *outer)
 {
-    pm_str_add(s, " | %s", r ? r->tasks : "c");
+    pm_str_add(s, " | %s", r ? r->tasks : outer ? outer->tasks : "c");
     add_slim(s, r);
     add_words(s, r ? r->deeplab : NULL);
     add_words(s, r ? r->detection : NULL);
@@ -215,7 +216,7 @@ static void add_options(struct pm_str *s, const char *section, const struct pm_o
         pm_str_add(s, " | `%s` | ", text);
         add_range(s, o);
         pm_str_add(s, " | %s", opts->help);
-        add_flags(s, pm_reference_find(path.text));
+        add_flags(s, pm_reference_find(path.text), pm_reference_find(section));
         pm_free(text);
     }
     pm_str_free(&path);
@@ -230,7 +231,7 @@ static void add_later(struct pm_str *s, const char *section)
         if (!r->type || strncmp(r->key, section, n) != 0 || r->key[n] != '.')
             continue;
         pm_str_add(s, "| `%s` *later* | %s | `%s` | | %s", r->key, r->type, r->def, r->help);
-        add_flags(s, r);
+        add_flags(s, r, NULL);
     }
 }
 
@@ -391,15 +392,15 @@ char *pm_config_markdown(const struct pm_open_sections *open)
     add_head(&s, "top level", "");
     pm_str_add(&s, "| `task` | classification\\|segmentation\\|detection *later* | "
                    "`\"classification\"` | | what the network is trained for");
-    add_flags(&s, pm_reference_find("task"));
+    add_flags(&s, pm_reference_find("task"), NULL);
     pm_str_add(&s,
                "| `base` | strings | `[]` | | files merged before this one, each beside the file "
                "that names it");
-    add_flags(&s, pm_reference_find("base"));
+    add_flags(&s, pm_reference_find("base"), NULL);
     pm_str_add(&s,
                "| `devices` | list | `[\"auto\"]` | | one clone of the model for each: a name, or "
                "an object with the keys below");
-    add_flags(&s, pm_reference_find("devices"));
+    add_flags(&s, pm_reference_find("devices"), NULL);
     add_options(&s, "devices[]", pm_config_device_opts);
     for (const struct pm_config_section *c = pm_config_sections; c->name; c++) {
         const struct pm_open_rows *rows = pm_config_rows(c, open);

@@ -194,7 +194,8 @@ static const struct pm_opt run[] = {
               "besides, one checkpoint per so many hours is kept for good; 0 = none"),
     PM_STRING(pm_config_run, keep_best, NULL,
               "besides, the best by this metric: accuracy, recall_at_5 or loss; of segmentation miou, "
-              "pixel_accuracy, mean_accuracy, fw_iou or loss, with instances pq, sq, rq, pc, ap or ap50 too"),
+              "pixel_accuracy, mean_accuracy, fw_iou or loss, with instances pq, sq, rq, pc, ap, "
+              "ap50 or others of eval.panoptic.precision too"),
     PM_INT(pm_config_run, micro_batches, 1, 1, 65536,
            "parts of a clone's batch run one after the other: less memory, the same gradient but for "
            "batch norm, whose statistics are each part's own"),
@@ -322,8 +323,11 @@ const struct pm_opt pm_config_panoptic_opts[] = {
     PM_ENUM(pm_config_panoptic, score, PM_SCORE_CLASS, "class|class_and_center",
             "how sure an instance is: the mean probability of its class, or that times its centre's "
             "heat"),
+    PM_ENUM(pm_config_panoptic, precision, PM_PRECISION_CITYSCAPES, "cityscapes|coco",
+            "average precision of instances: Cityscapes' ap and ap50, or COCO's twelve figures of masks, ap, "
+            "ap50, ap75, ap_small, ap_medium, ap_large, ar1, ar10, ar100, ar_small, ar_medium, ar_large"),
     PM_INT(pm_config_panoptic, least_area, 100, 0, 1000000000,
-           "ap, ap50: true instances of fewer pixels do not count"),
+           "ap, ap50 of cityscapes: true instances of fewer pixels do not count"),
     PM_INT(pm_config_panoptic, ignored_area, -1, -1, 1000000000,
            "true instances of at most so many pixels are taken as ignored; -1 = none, of seed4 3048"),
     PM_BOOL(pm_config_panoptic, normalize_by_image_size, false,

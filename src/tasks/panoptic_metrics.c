@@ -9,11 +9,12 @@
  *
  * Parsing covering: sum of a_g max_p IoU(g, p) / sum of a_g over the true segments of a class.
  *
- * Average precision goes by Cityscapes' evaluation: without void, IoU(g, p) = |g p| / (a_g + a_p -
- * |g p|); for each threshold t the said instances that overlap a true one of at least least_area by
- * more than t are right, but only the surest of those on one; others are wrong unless more than t of
- * their area is void, crowd or too small an instance. The curve of precision over recall is integrated
- * by steps centred on its points. */
+ * Average precision goes by the evaluation of Cityscapes or of COCO. Cityscapes': without void, IoU(g, p)
+ * = |g p| / (a_g + a_p - |g p|); for each threshold t the said instances that overlap a true one of at
+ * least least_area by more than t are right, but only the surest of those on one; others are wrong unless
+ * more than t of their area is void, crowd or too small an instance. The curve of precision over recall is
+ * integrated by steps centred on its points. COCO's (coco_metrics.c) takes the same IoU, on a crowd of the
+ * class |g p| / a_p; it knows no void, which is part of no instance. */
 #include "tasks/panoptic_metrics.h"
 
 #include <math.h>
@@ -41,6 +42,7 @@ struct pm_panoptic_metrics {
     int *things;             /* what o.things lists; owned */
     struct of_class *of;     /* [classes] */
     int *slot;               /* [classes * label_divisor]: 1 + index of a segment of this picture */
+    struct pm_coco_metrics *coco; /* of instances; NULL: not wanted */
 };
 
 struct pm_panoptic_metrics *pm_panoptic_metrics_create(const struct pm_panoptic_metrics_options *o)
@@ -56,6 +58,8 @@ struct pm_panoptic_metrics *pm_panoptic_metrics_create(const struct pm_panoptic_
         m->of[o->things.v[i]].thing = true;
     }
     m->o.things.v = m->things;
+    if (o->coco)
+        m->coco = pm_coco_metrics_create(o->classes);
     return m;
 }
 
@@ -70,6 +74,7 @@ void pm_panoptic_metrics_destroy(struct pm_panoptic_metrics **metrics)
         pm_free(m->of);
         pm_free(m->slot);
         pm_free(m->things);
+        pm_coco_metrics_destroy(&m->coco);
     }
     pm_free(m);
     *metrics = NULL;
@@ -248,7 +253,7 @@ static void add_quality(struct pm_panoptic_metrics *m, const struct overlap *v,
     pm_free(matched);
 }
 
-/* ---- average precision ------------------------------------------------------------------- */
+/* ---- average precision: Cityscapes' ------------------------------------------------------ */
 
 static double plain_overlap(const struct overlap *v, const struct pm_segment_map *said, int g, int p)
 {
@@ -345,6 +350,56 @@ static void add_precision(struct pm_panoptic_metrics *m, const struct overlap *v
     pm_free(used);
 }
 
+/* ---- average precision: COCO's ----------------------------------------------------------- */
+
+/* Instances of one class, which memory is for all of. */
+struct instances {
+    struct pm_coco_true *truth;
+    struct pm_coco_said *said;
+    int *true_at, *said_at; /* rows and columns of the overlap */
+    double *overlap;
+};
+
+static void add_coco_class(struct pm_panoptic_metrics *m, const struct overlap *v,
+                           const struct pm_segment_map *said, int label, struct instances *s)
+{
+    struct pm_coco_picture p = { .truth = s->truth, .said = s->said, .overlap = s->overlap };
+    double *to = s->overlap;
+
+    for (int g = 1; g < v->truths; g++)
+        if (v->truth[g].label == label) {
+            s->truth[p.truths] = (struct pm_coco_true){ v->truth[g].area, v->truth[g].crowd };
+            s->true_at[p.truths++] = g;
+        }
+    for (int k = 1; k < v->said; k++)
+        if (said->segments[k - 1].label == label) {
+            s->said[p.found] = (struct pm_coco_said){ said->segments[k - 1].area,
+                                                      said->segments[k - 1].score };
+            s->said_at[p.found++] = k;
+        }
+    for (int d = 0; d < p.found; d++)
+        for (int g = 0; g < p.truths; g++)
+            *to++ = s->truth[g].crowd ? shared(v, s->true_at[g], s->said_at[d]) / s->said[d].area
+                                      : plain_overlap(v, said, s->true_at[g], s->said_at[d]);
+    pm_coco_metrics_add(m->coco, label, &p);
+}
+
+static void add_coco(struct pm_panoptic_metrics *m, const struct overlap *v,
+                     const struct pm_segment_map *said)
+{
+    const size_t truths = (size_t)v->truths, found = (size_t)v->said;
+    struct pm_arena *a = pm_arena_create();
+    struct instances s = {
+        pm_arena_alloc(a, truths * sizeof *s.truth), pm_arena_alloc(a, found * sizeof *s.said),
+        pm_arena_alloc(a, truths * sizeof *s.true_at), pm_arena_alloc(a, found * sizeof *s.said_at),
+        pm_arena_alloc(a, truths * found * sizeof *s.overlap),
+    };
+
+    for (int i = 0; i < m->o.things.count; i++)
+        add_coco_class(m, v, said, m->o.things.v[i], &s);
+    pm_arena_destroy(&a);
+}
+
 void pm_panoptic_metrics_add(struct pm_panoptic_metrics *m, const int32_t *truth,
                              const struct pm_segment_map *said)
 {
@@ -352,7 +407,10 @@ void pm_panoptic_metrics_add(struct pm_panoptic_metrics *m, const int32_t *truth
 
     find_overlap(m, truth, said, &v);
     add_quality(m, &v, said);
-    add_precision(m, &v, said);
+    if (m->coco)
+        add_coco(m, &v, said);
+    else
+        add_precision(m, &v, said);
     pm_free(v.truth);
     pm_free(v.pixels);
 }
@@ -467,4 +525,9 @@ struct pm_average_precision pm_panoptic_metrics_ap(const struct pm_panoptic_metr
     }
     return classes ? (struct pm_average_precision){ sum.ap / classes, sum.ap50 / classes }
                    : (struct pm_average_precision){ NAN, NAN };
+}
+
+const struct pm_coco_metrics *pm_panoptic_metrics_coco(const struct pm_panoptic_metrics *m)
+{
+    return m->coco;
 }

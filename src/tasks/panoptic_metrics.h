@@ -1,15 +1,17 @@
 /* panoptic_metrics: how well segments were found: panoptic quality, parsing covering, and the average
- * precision of instances as Cityscapes counts it. */
+ * precision of instances as Cityscapes or as COCO counts it. */
 #ifndef PM_PANOPTIC_METRICS_H
 #define PM_PANOPTIC_METRICS_H
 
+#include "tasks/coco_metrics.h"
 #include "tasks/instance_group.h"
 
 struct pm_panoptic_metrics_options {
     int classes, label_divisor;
     struct pm_ints things;
     bool normalize_by_image_size; /* covering: areas are shares of their pictures */
-    int least_area;               /* average precision: smaller true instances do not count */
+    bool coco;                    /* average precision as COCO counts it, not as Cityscapes */
+    int least_area;               /* Cityscapes': smaller true instances do not count */
     int ignored_area;             /* true instances of at most this area are void; 0: none */
 };
 struct pm_panoptic_metrics;
@@ -36,9 +38,12 @@ enum pm_panoptic_of { PM_PANOPTIC_ALL, PM_PANOPTIC_THINGS, PM_PANOPTIC_STUFF };
 struct pm_panoptic_row pm_panoptic_metrics_row(const struct pm_panoptic_metrics *m,
                                                enum pm_panoptic_of of);
 struct pm_panoptic_row pm_panoptic_metrics_class(const struct pm_panoptic_metrics *m, int label);
-/* Average precision of a class of things, or (label -1) the mean over those that are: at an overlap
- * above 0.5, and the mean over 0.5, 0.55 ... 0.95. NAN: no true instance. */
+/* Cityscapes' average precision of a class of things, or (label -1) the mean over those that are: at an
+ * overlap above 0.5, and the mean over 0.5, 0.55 ... 0.95. NAN: no true instance. */
 struct pm_average_precision { double ap, ap50; };
 struct pm_average_precision pm_panoptic_metrics_ap(const struct pm_panoptic_metrics *m, int label);
+/* COCO's figures of the masks of instances, whose scores are the segments'. NULL where they are not
+ * wanted. */
+const struct pm_coco_metrics *pm_panoptic_metrics_coco(const struct pm_panoptic_metrics *m);
 
 #endif

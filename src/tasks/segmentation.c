@@ -28,8 +28,14 @@ static const char *const *metric_names(const struct pm_setup *s)
                                          NULL };
     static const char *const panoptic[] = { "pq", "sq", "rq", "pc", "ap", "ap50", "miou",
                                             "pixel_accuracy", "mean_accuracy", "fw_iou", "loss", NULL };
+    static const char *const coco[] = { "pq", "sq", "rq", "pc", "ap", "ap50", "ap75", "ap_small",
+                                        "ap_medium", "ap_large", "ar1", "ar10", "ar100", "ar_small",
+                                        "ar_medium", "ar_large", "miou", "pixel_accuracy",
+                                        "mean_accuracy", "fw_iou", "loss", NULL };
 
-    return s->pixels.instance.on ? panoptic : names;
+    if (!s->pixels.instance.on)
+        return names;
+    return s->pixels.instance.panoptic->precision == PM_PRECISION_COCO ? coco : panoptic;
 }
 
 static bool higher_is_better(const char *metric)

@@ -30,7 +30,8 @@ static struct pm_panoptic_metrics_options scoring(const struct pm_setup *s)
 
     return (struct pm_panoptic_metrics_options){
         .classes = s->num_classes, .label_divisor = c->label_divisor, .things = i->things,
-        .normalize_by_image_size = c->normalize_by_image_size, .least_area = c->least_area,
+        .normalize_by_image_size = c->normalize_by_image_size,
+        .coco = c->precision == PM_PRECISION_COCO, .least_area = c->least_area,
         .ignored_area = c->ignored_area >= 0              ? c->ignored_area
                         : i->mode == PM_INSTANCE_SEED4 ? SEED4_IGNORED : 0,
     };
@@ -105,6 +106,24 @@ static void add_row(cJSON *o, const struct pm_panoptic_row *r)
     cJSON_AddNumberToObject(o, "pc", r->pc);
 }
 
+/* Of instances of a class, or (-1) of all. */
+static void add_precision(cJSON *o, const struct pm_panoptic_metrics *m, int label)
+{
+    const struct pm_coco_metrics *coco = pm_panoptic_metrics_coco(m);
+
+    if (coco) {
+        const struct pm_coco_figures f = pm_coco_metrics_figures(coco, label);
+
+        for (int k = 0; k < PM_COCO_FIGURES; k++)
+            cJSON_AddNumberToObject(o, pm_coco_names[k], f.v[k]);
+        return;
+    }
+    const struct pm_average_precision ap = pm_panoptic_metrics_ap(m, label);
+
+    cJSON_AddNumberToObject(o, "ap", ap.ap);
+    cJSON_AddNumberToObject(o, "ap50", ap.ap50);
+}
+
 static void add_group(cJSON *o, const char *name, const struct pm_panoptic_metrics *m,
                       enum pm_panoptic_of of)
 {
@@ -121,13 +140,11 @@ static void add_classes(cJSON *object, const struct pm_panoptic_metrics *m, int 
 
     for (int c = 0; c < classes; c++) {
         const struct pm_panoptic_row r = pm_panoptic_metrics_class(m, c);
-        const struct pm_average_precision ap = pm_panoptic_metrics_ap(m, c);
         cJSON *o = cJSON_CreateObject();
 
         cJSON_AddItemToArray(list, o);
         add_row(o, &r);
-        cJSON_AddNumberToObject(o, "ap", ap.ap);
-        cJSON_AddNumberToObject(o, "ap50", ap.ap50);
+        add_precision(o, m, c);
         cJSON_AddNumberToObject(o, "matched", (double)r.matched);
         cJSON_AddNumberToObject(o, "wrong", (double)r.wrong);
         cJSON_AddNumberToObject(o, "missed", (double)r.missed);
@@ -138,11 +155,9 @@ void pm_segmentation_panoptic_report(const struct pm_panoptic_metrics *m, const 
                                      struct cJSON *object)
 {
     const struct pm_panoptic_row all = pm_panoptic_metrics_row(m, PM_PANOPTIC_ALL);
-    const struct pm_average_precision ap = pm_panoptic_metrics_ap(m, -1);
 
     add_row(object, &all);
-    cJSON_AddNumberToObject(object, "ap", ap.ap);
-    cJSON_AddNumberToObject(object, "ap50", ap.ap50);
+    add_precision(object, m, -1);
     add_group(object, "panoptic_all", m, PM_PANOPTIC_ALL);
     add_group(object, "panoptic_things", m, PM_PANOPTIC_THINGS);
     add_group(object, "panoptic_stuff", m, PM_PANOPTIC_STUFF);

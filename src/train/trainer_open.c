@@ -259,6 +259,26 @@ out:
     return err;
 }
 
+/* Which metrics there are depends on the net's heads, too. */
+static int check_best(const struct pm_trainer *t)
+{
+    const char *const *names = t->e->task->metric_names(&t->e->setup), *best = t->c->run.keep_best;
+    struct pm_str all = { 0 };
+    int err = PM_OK;
+
+    for (int i = 0; best && names[i]; i++) {
+        if (strcmp(names[i], best) == 0)
+            goto out;
+        pm_str_add(&all, "%s%s", i ? ", " : "", names[i]);
+    }
+    if (best)
+        err = pm_fail(PM_ECONFIG, "%s: run.keep_best: '%s' is none of what this net is evaluated by (%s)",
+                      t->c->path, best, all.text);
+out:
+    pm_str_free(&all);
+    return err;
+}
+
 /* A net that cannot be is refused before the run folder is touched, and so are evaluations. */
 static int check_nets(const struct pm_trainer *t)
 {
@@ -268,6 +288,7 @@ static int check_nets(const struct pm_trainer *t)
     PM_TRY(pm_experiment_net(t->e, 1, PM_USE_TRAIN, &net, NULL));
     pm_net_destroy(&net);
     if (t->c->eval.every_steps > 0) {
+        PM_TRY(check_best(t));
         PM_TRY(pm_experiment_net(t->e, 1, PM_USE_EVAL, &net, NULL));
         PM_TRY(check_examples(t));
     }

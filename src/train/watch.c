@@ -164,15 +164,19 @@ static void write_per_class(struct pm_trainer *t, const struct cJSON *detail)
 
 void pm_watch_evaluation(struct pm_trainer *t, uint64_t count, const struct cJSON *detail)
 {
-    struct pm_metric list[16];
+    struct pm_metric *list = NULL;
     const struct cJSON *m;
     struct pm_str text = { 0 };
-    size_t n = 0;
+    size_t n = 0, capacity = 0;
 
-    cJSON_ArrayForEach(m, t->eval_metrics) if (cJSON_IsNumber(m) && n < PM_COUNT(list))
+    cJSON_ArrayForEach(m, t->eval_metrics) if (cJSON_IsNumber(m))
     {
+        PM_GROW(list, n, capacity);
         list[n++] = (struct pm_metric){ m->string, m->valuedouble };
-        pm_str_add(&text, "  %s %.4f", m->string, m->valuedouble);
+        if (isfinite(m->valuedouble))
+            pm_str_add(&text, "  %s %.4f", m->string, m->valuedouble);
+        else
+            pm_str_add(&text, "  %s -", m->string);
     }
     PM_INFO("eval", "step %llu, %llu pictures%s", (unsigned long long)t->step,
             (unsigned long long)count, text.text ? text.text : "");
@@ -181,6 +185,7 @@ void pm_watch_evaluation(struct pm_trainer *t, uint64_t count, const struct cJSO
     write_per_class(t, detail);
     pm_run_page_evaluation(t->page, t, count, detail);
     pm_str_free(&text);
+    pm_free(list);
 }
 
 void pm_watch_batch(struct pm_trainer *t, const struct pm_batch *batch)

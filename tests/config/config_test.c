@@ -276,6 +276,8 @@ static void messages(void **state)
         { PANOPTIC("3"), "t.json:1: eval.panoptic: an object is needed" },
         { PANOPTIC("{\"nms\": 3}"), "t.json:1: eval.panoptic.nms: unknown key (known: threshold, nms_kernel" },
         { PANOPTIC("{\"nms_kernel\": 4}"), "eval.panoptic.nms_kernel: 4 has no middle" },
+        { PANOPTIC("{\"precision\": \"voc\"}"), "t.json:1: eval.panoptic.precision: \"voc\" is none of "
+          "cityscapes|coco" },
         { PANOPTIC("{\"top_k\": 256, \"label_divisor\": 256}"),
           "eval.panoptic.top_k: 256 instances of a class cannot be told apart" },
         { PANOPTIC("{\"top_k\": 300, \"label_divisor\": 256}"),

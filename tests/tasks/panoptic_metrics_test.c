@@ -1,14 +1,10 @@
 /* Panoptic quality, parsing covering and average precision: cases counted by hand, and drawn scenes
  * beside tests/golden/panoptic_metrics.json (panoptic_metrics.py writes it). */
-#include "base/unit.h"
+#include "tasks/drawn_segments.h"
 #include "tasks/panoptic_metrics.h"
 
-#include <cjson/cJSON.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { DIVISOR = 1000, MOST_SEGMENTS = 32 };
 static const int three_things[] = { 2, 3, 4 };
 
 static struct pm_panoptic_metrics_options options(int classes)
@@ -17,46 +13,15 @@ static struct pm_panoptic_metrics_options options(int classes)
                                                  .things = { 3, three_things }, .least_area = 1 };
 }
 
-/* What was said: a map of ids, with scores by id (NULL: 0.5 each). */
-struct said {
-    struct pm_segment_map p;
-    struct pm_segment segments[MOST_SEGMENTS];
-};
-
-static void list_segments(struct said *s, int32_t *map, int height, int width, const double *scores)
-{
-    s->p = (struct pm_segment_map){ height, width, 0, map, s->segments };
-    for (int i = 0; i < height * width; i++) {
-        struct pm_segment *at = NULL;
-
-        if (map[i] == PM_VOID)
-            continue;
-        for (int k = 0; k < s->p.count; k++)
-            at = s->segments[k].id == map[i] ? &s->segments[k] : at;
-        if (!at) {
-            assert_true(s->p.count < MOST_SEGMENTS);
-            at = &s->segments[s->p.count++];
-            *at = (struct pm_segment){ .id = map[i], .label = map[i] / DIVISOR,
-                                       .thing = map[i] / DIVISOR >= 2 && map[i] / DIVISOR <= 4,
-                                       .score = scores ? scores[map[i]] : 0.5 };
-        }
-        at->area++;
-    }
-}
+enum { LAST_THING = 4 };
 
 static void add_row(struct pm_panoptic_metrics *m, const int32_t *truth, int32_t *map, int width,
                     const double *scores)
 {
     struct said s;
 
-    list_segments(&s, map, 1, width, scores);
+    list_segments(&s, (struct canvas){ map, 1, width }, LAST_THING, scores);
     pm_panoptic_metrics_add(m, truth, &s.p);
-}
-
-static void near(double a, double b)
-{
-    if (!(fabs(a - b) < 1e-12))
-        fail_msg("%.17g is not %.17g", a, b);
 }
 
 /* ---- by hand ----------------------------------------------------------------------------- */
@@ -162,22 +127,9 @@ static void precision_by_hand(void **state)
 
 enum { CLASSES = 6, IMAGES = 12, HEIGHT = 48, WIDTH = 64 };
 
-static int number(uint32_t *n, int below)
-{
-    *n = (*n * 1103515245u + 12345u) & 0x7fffffffu;
-    return (int)(*n >> 16) % below;
-}
-
-static void paint(int32_t *map, int y, int x, int h, int w, int32_t id)
-{
-    for (int v = y > 0 ? y : 0; v < y + h && v < HEIGHT; v++)
-        for (int u = x > 0 ? x : 0; u < x + w && u < WIDTH; u++)
-            map[v * WIDTH + u] = id;
-}
-
 static bool is_thing(int label)
 {
-    return label >= 2 && label <= 4;
+    return label >= FIRST_THING && label <= LAST_THING;
 }
 
 /* As the script draws them. */
@@ -194,13 +146,13 @@ static void scene(int index, int32_t *truth, int32_t *said, double *scores)
         const int fate = number(&n, 10), score = number(&n, 8);
         const int own = is_thing(label) && fate != 0 ? k + 1 : 0;
 
-        paint(truth, y, x, h, w, fate == 1 ? V : label * DIVISOR + own);
+        paint((struct canvas){ truth, HEIGHT, WIDTH }, y, x, h, w, fate == 1 ? V : label * DIVISOR + own);
         if (fate == 2)
             continue;
         if (fate == 3)
             label = (label + 1) % CLASSES;
         const int32_t id = label * DIVISOR + (is_thing(label) ? k + 1 : 0);
-        paint(said, y + dy, x + dx, h, w, fate == 4 ? V : id);
+        paint((struct canvas){ said, HEIGHT, WIDTH }, y + dy, x + dx, h, w, fate == 4 ? V : id);
         scores[id] = score / 8.0;
     }
     scores[0] = 0.5;
@@ -244,17 +196,12 @@ static void check_case(const cJSON *want, const struct pm_panoptic_metrics *m)
 
 static void golden(void **state)
 {
-    const char *source = getenv("PUMICE_SOURCE");
     static int32_t truth[HEIGHT * WIDTH], said[HEIGHT * WIDTH];
     static double scores[CLASSES * DIVISOR];
-    char path[1024], *text = NULL;
+    cJSON *all = read_golden("panoptic_metrics.json");
     int cases = 0;
 
     (void)state;
-    snprintf(path, sizeof path, "%s/tests/golden/panoptic_metrics.json", source ? source : ".");
-    if (pm_file_read(path, &text, NULL) < 0)
-        fail_msg("%s", pm_error_text());
-    cJSON *all = cJSON_Parse(text);
     for (const cJSON *c = cJSON_GetObjectItem(all, "cases")->child; c; c = c->next, cases++) {
         struct pm_panoptic_metrics_options o = options(CLASSES);
 
@@ -266,7 +213,7 @@ static void golden(void **state)
             struct said s;
 
             scene(i, truth, said, scores);
-            list_segments(&s, said, HEIGHT, WIDTH, scores);
+            list_segments(&s, (struct canvas){ said, HEIGHT, WIDTH }, LAST_THING, scores);
             pm_panoptic_metrics_add(m, truth, &s.p);
         }
         check_case(c, m);
@@ -274,7 +221,6 @@ static void golden(void **state)
     }
     assert_int_equal(cases, 3);
     cJSON_Delete(all);
-    pm_free(text);
 }
 
 int main(void)

@@ -111,6 +111,32 @@ static void scores(void **state)
     pm_arena_destroy(&a);
 }
 
+/* COCO's figures in place of Cityscapes', for each class too; both boxes are small. */
+static void coco(void **state)
+{
+    struct pm_arena *a = pm_arena_create();
+    struct pm_setup s = setup_of(a);
+    struct pm_config_panoptic o = scoring;
+    const cJSON *disc;
+    cJSON *r;
+
+    (void)state;
+    make_answer();
+    o.precision = PM_PRECISION_COCO;
+    s.pixels.instance.panoptic = &o;
+    answer.classes[2 * WIDTH + 8] = answer.classes[2 * WIDTH + 9] = 0; /* 18 of 20 pixels of the second */
+    r = score(&s);
+    assert_true(fabs(value(r, "ap50") - 1) < 1e-12 && fabs(value(r, "ap75") - 1) < 1e-12);
+    assert_true(fabs(value(r, "ap") - (9 + 51.0 / 101) / 10) < 1e-12);
+    assert_true(value(r, "ap_small") == value(r, "ap") && isnan(value(r, "ap_large")));
+    assert_true(fabs(value(r, "ar1") - 0.5) < 1e-12 && fabs(value(r, "ar100") - 0.95) < 1e-12);
+    disc = cJSON_GetArrayItem(cJSON_GetObjectItem(r, "per_class_panoptic"), 1);
+    assert_true(value(disc, "ar_small") == value(r, "ar100"));
+    assert_true(isnan(value(cJSON_GetArrayItem(cJSON_GetObjectItem(r, "per_class_panoptic"), 0), "ap")));
+    cJSON_Delete(r);
+    pm_arena_destroy(&a);
+}
+
 static const uint8_t *pixel(const struct pm_image8 *im, int y, int x)
 {
     return im->pixels + 3 * (y * im->width + x);
@@ -216,8 +242,8 @@ static void summaries(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(scores), cmocka_unit_test(predictions),
-                                        cmocka_unit_test(summaries) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(scores), cmocka_unit_test(coco),
+                                        cmocka_unit_test(predictions), cmocka_unit_test(summaries) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

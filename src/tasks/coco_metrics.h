@@ -1,0 +1,43 @@
+/* coco_metrics: how well objects were found, by the twelve figures of COCO's evaluation: average
+ * precision and average recall of what overlaps tell, which the caller measures: of masks or of boxes. */
+#ifndef PM_COCO_METRICS_H
+#define PM_COCO_METRICS_H
+
+#include <stdbool.h>
+
+/* Means over the overlaps 0.5, 0.55 ... 0.95 at which an object is found, but for AP50 and AP75; over
+ * objects of every area, or up to 32 * 32 (SMALL), from there to 96 * 96 (MEDIUM), from there on
+ * (LARGE), both ends included. Of each class in a picture the 100 surest are taken, for AR1 and AR10 so
+ * many. */
+enum pm_coco_figure {
+    PM_COCO_AP, PM_COCO_AP50, PM_COCO_AP75, PM_COCO_AP_SMALL, PM_COCO_AP_MEDIUM, PM_COCO_AP_LARGE,
+    PM_COCO_AR1, PM_COCO_AR10, PM_COCO_AR100, PM_COCO_AR_SMALL, PM_COCO_AR_MEDIUM, PM_COCO_AR_LARGE,
+    PM_COCO_FIGURES
+};
+extern const char *const pm_coco_names[PM_COCO_FIGURES]; /* "ap", "ap50", ... "ar_large" */
+
+/* Running sums; 32 bytes for each object that was said, nothing of pictures. */
+struct pm_coco_metrics;
+struct pm_coco_metrics *pm_coco_metrics_create(int classes);
+void pm_coco_metrics_destroy(struct pm_coco_metrics **m);
+
+/* A crowd is never missed, and any number of objects may lie on it. */
+struct pm_coco_true { double area; bool crowd; };
+struct pm_coco_said { double area, score; };
+/* The objects of one class in one picture. */
+struct pm_coco_picture {
+    int truths, found;
+    const struct pm_coco_true *truth;
+    const struct pm_coco_said *said;
+    /* [found][truths]: intersection over union; where the true one is a crowd, over the said one's area. */
+    const double *overlap;
+};
+/* Among equally sure ones those come first that were added first. */
+void pm_coco_metrics_add(struct pm_coco_metrics *m, int label, const struct pm_coco_picture *p);
+
+/* Of a class, or (label -1) each figure's mean over the classes that have it; NAN: there is no true
+ * object. */
+struct pm_coco_figures { double v[PM_COCO_FIGURES]; };
+struct pm_coco_figures pm_coco_metrics_figures(const struct pm_coco_metrics *m, int label);
+
+#endif
