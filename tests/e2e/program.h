@@ -190,6 +190,32 @@ static inline int temporaries(const char *path)
     return found;
 }
 
+/* A folder's event files as one text, to be searched for tags; freed with pm_free. */
+static inline char *events_text(const char *path)
+{
+    struct pm_arena *a = pm_arena_create();
+    struct pm_str all = { 0 };
+    char **names = NULL;
+    size_t n = 0, size;
+
+    if (pm_list_folder(a, path, &names, &n) < 0)
+        fail_msg("%s", pm_error_text());
+    for (size_t i = 0; i < n; i++) {
+        char *bytes;
+
+        if (strncmp(names[i], "events.", 7) != 0)
+            continue;
+        if (pm_file_read(pm_arena_printf(a, "%s/%s", path, names[i]), &bytes, &size) < 0)
+            fail_msg("%s", pm_error_text());
+        for (size_t k = 0; k < size; k++)
+            bytes[k] = (char)(bytes[k] ? bytes[k] : ' ');
+        pm_str_add(&all, "%.*s", (int)size, bytes);
+        pm_free(bytes);
+    }
+    pm_arena_destroy(&a);
+    return all.text ? all.text : pm_strdup("");
+}
+
 /* The one JSON object of a --json run. */
 static inline cJSON *json_of(const struct result *r)
 {

@@ -1,0 +1,113 @@
+/* Instances by the real program: every metric of an evaluation is told wherever metrics are, with COCO's
+ * figures too, and a best one that there is not is refused in time. */
+#include "e2e/program.h"
+
+static const char config[] =
+    "{ \"task\": \"segmentation\", \"model\": { \"layers\": [\n"
+    "  { \"name\": \"conv1\", \"layer\": \"conv2d\", \"filters\": 8, \"stride\": 2, \"activation\": \"relu\" },\n"
+    "  { \"name\": \"logits\", \"layer\": \"conv2d\", \"filters\": 5, \"kernel\": 1 },\n"
+    "  { \"name\": \"instance_center\", \"layer\": \"conv2d\", \"inputs\": [\"conv1\"], \"filters\": 1, \"kernel\": 1 },\n"
+    "  { \"name\": \"instance_offset\", \"layer\": \"conv2d\", \"inputs\": [\"conv1\"], \"filters\": 2, \"kernel\": 1 } ] },\n"
+    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 2 },\n"
+    "  \"input\": { \"preprocessing\": \"deeplab\", \"size\": 17 },\n"
+    "  \"optim\": { \"name\": \"momentum\" }, \"devices\": [\"cpu\"],\n"
+    "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.01 },\n"
+    "  \"run\": { \"folder\": \"%s/run\", \"steps\": 2, \"batch_size\": 8, \"keep_best\": \"ar_small\" },\n"
+    "  \"eval\": { \"every_steps\": 2, \"batch_size\": 8, \"panoptic\": { \"precision\": \"coco\", \"least_area\": 1 } } }\n";
+
+/* Of what the data has, small shapes; the rest of the twelve is not there. */
+static const char *const found[] = { "pq", "sq", "rq", "pc", "ap", "ap50", "ap75", "ap_small", "ar1", "ar10",
+                                     "ar100", "ar_small", "miou", "pixel_accuracy", "mean_accuracy",
+                                     "fw_iou", "loss" };
+static const char *const absent[] = { "ap_medium", "ap_large", "ar_medium", "ar_large" };
+
+static int train(void **state)
+{
+    struct pm_str text = { 0 };
+
+    (void)state;
+    if (make_world(true) < 0)
+        return -1;
+    pm_str_add(&text, config, folder, folder);
+    put_text(in("instances.json"), text.text);
+    pm_str_free(&text);
+    check(run(NULL, "train %s", in("instances.json")), 0, "  ar_small ", "  ar_large -", "best ar_small so far");
+    return 0;
+}
+
+static void check_metrics(const cJSON *metrics)
+{
+    for (size_t i = 0; i < PM_COUNT(found); i++)
+        assert_true(number_of(metrics, found[i]) >= 0);
+    for (size_t i = 0; i < PM_COUNT(absent); i++)
+        assert_true(cJSON_IsNull(cJSON_GetObjectItem(metrics, absent[i])));
+}
+
+static void trained(void **state)
+{
+    char *events = events_text(in("run/eval")), *text = NULL, tag[64];
+    const char *line;
+    cJSON *json;
+
+    (void)state;
+    if (pm_file_read(in("run/metrics.jsonl"), &text, NULL) < 0)
+        fail_msg("%s", pm_error_text());
+    line = strstr(text, "{\"kind\": \"eval\"");
+    assert_non_null(line);
+    json = cJSON_ParseWithLength(line, strcspn(line, "\n"));
+    check_metrics(json);
+    cJSON_Delete(json);
+    pm_free(text);
+    for (size_t i = 0; i < PM_COUNT(found); i++) {
+        snprintf(tag, sizeof tag, "eval/%s", found[i]);
+        if (strcmp(found[i], "loss") != 0 && !strstr(events, tag))
+            fail_msg("no %s in the event files", tag);
+    }
+    pm_free(events);
+    text = get_text(in("run/evaluation.json"));
+    json = cJSON_Parse(text);
+    check_metrics(cJSON_GetObjectItem(json, "metrics"));
+    cJSON_Delete(json);
+    pm_free(text);
+    text = get_text(in("run/report.html"));
+    assert_contains(text, "ar_small");
+    pm_free(text);
+}
+
+static void evaluated(void **state)
+{
+    struct result r = run(NULL, "eval %s", in("instances.json"));
+    cJSON *json;
+
+    (void)state;
+    assert_contains(r.out, "  ap50           0.");
+    assert_contains(r.out, "  ar_large       -\n");
+    check(r, 0);
+    r = run(NULL, "eval %s --json", in("instances.json"));
+    json = json_of(&r);
+    check_metrics(cJSON_GetObjectItem(json, "metrics"));
+    cJSON_Delete(json);
+    check(r, 0);
+    r = run(NULL, "eval %s eval.panoptic.precision=cityscapes", in("instances.json"));
+    assert_contains(r.out, "  ap50           0.");
+    assert_null(strstr(r.out, "ap75"));
+    check(r, 0);
+}
+
+static void refused(void **state)
+{
+    (void)state;
+    check(run(NULL, "train %s run.folder=%s eval.panoptic.precision=cityscapes", in("instances.json"),
+              in("no")), 2, "'ar_small' is none of what this net is evaluated by (pq, sq, rq, pc, ap, ap50, miou,");
+    check(run(NULL, "train %s run.folder=%s eval.panoptic.precision=voc", in("instances.json"), in("no")), 2,
+          "eval.panoptic.precision: \"voc\" is none of cityscapes|coco");
+    assert_false(pm_is_folder(in("no")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(trained), cmocka_unit_test(evaluated),
+                                        cmocka_unit_test(refused) };
+
+    return cmocka_run_group_tests_name("instances_run", tests, train, drop_world);
+}
