@@ -1,11 +1,17 @@
-/* edge_labels: edge_labels.h has the contract. Gradients are made row by row, three of them at a time;
- * a dilation is one along the rows and one along the columns, each by a running count of what its window
- * holds, so that its cost does not depend on the width. */
+/* edge_labels: edge_labels.h has the contract. Gradients are made row by row, three of them at a time.
+ * A mask has a bit for each pixel, 64 to a word, the leftmost pixel lowest, and is dilated along the rows
+ * and then down the columns: joined with itself some places on, it covers a window of up to twice the
+ * width, so that a few rounds do. */
 #include "data/edge_labels.h"
 
 #include <string.h>
 
 /* ---- edges ------------------------------------------------------------------------------- */
+
+static size_t words_of(int bits)
+{
+    return ((size_t)bits + 63) / 64;
+}
 
 /* Of one row: gradients and their lengths, the latter with a 0 in front and behind. */
 struct gradients {
@@ -54,8 +60,28 @@ static bool is_ridge(int32_t dx, int32_t dy, const int32_t *above, const int32_t
     return m > above[-side] && m > below[side];
 }
 
-/* edges: 1 or 0 for each pixel. */
-static void find_edges(const struct pm_label *map, int ignore_label, uint8_t *edges)
+/* The bits of a row's edges; most words are of pixels within an area. */
+static void mark_row(const uint16_t *labels, int w, int ignore_label, const struct gradients *at,
+                     const int32_t *above, const int32_t *below, uint64_t *out)
+{
+    const int32_t *length = at->length + 1;
+
+    for (int first = 0; first < w; first += 64) {
+        const int end = first + 64 < w ? first + 64 : w;
+        uint64_t bits = 0;
+        int32_t any = 0;
+
+        for (int x = first; x < end; x++)
+            any |= length[x];
+        for (int x = first; any && x < end; x++)
+            if (length[x] > 0 && labels[x] != ignore_label &&
+                is_ridge(at->dx[x], at->dy[x], above + x + 1, length + x, below + x + 1))
+                bits |= (uint64_t)1 << (x - first);
+        *out++ = bits;
+    }
+}
+
+static void find_edges(const struct pm_label *map, int ignore_label, uint64_t *mask)
 {
     const int w = map->width, h = map->height;
     const size_t row = (size_t)w + 2;
@@ -66,70 +92,125 @@ static void find_edges(const struct pm_label *map, int ignore_label, uint8_t *ed
         g[k] = (struct gradients){ block + 3 * (size_t)k * row, block + (3 * (size_t)k + 1) * row,
                                    block + (3 * (size_t)k + 2) * row };
     row_gradients(map, 0, work, &g[0]); /* lengths of row -1, in g[2], are 0 */
-    for (int y = 0; y < h; y++, edges += w) {
+    for (int y = 0; y < h; y++, mask += words_of(w)) {
         const struct gradients *at = &g[y % 3], *above = &g[(y + 2) % 3];
         struct gradients *below = &g[(y + 1) % 3];
-        const uint16_t *labels = map->values + (size_t)y * (size_t)w;
 
         if (y + 1 < h)
             row_gradients(map, y + 1, work, below);
         else
             memset(below->length, 0, row * sizeof *below->length);
-        for (int x = 0; x < w; x++)
-            edges[x] = at->length[x + 1] > 0 && labels[x] != ignore_label &&
-                       is_ridge(at->dx[x], at->dy[x], above->length + x + 1, at->length + x + 1,
-                                below->length + x + 1);
+        mark_row(map->values + (size_t)y * (size_t)w, w, ignore_label, at, above->length, below->length,
+                 mask);
     }
     pm_free(block);
 }
 
 /* ---- bands ------------------------------------------------------------------------------- */
 
-/* out[x]: whether any of in[x - before .. x + after] is set. */
-static void dilate_row(const uint8_t *in, int w, int before, int after, uint8_t *out)
-{
-    int held = 0;
+/* Windows reach so many pixels to both sides; no farther than the map is long. */
+struct reach {
+    int before, after;
+};
 
-    for (int x = 0; x < after && x < w; x++)
-        held += in[x];
-    for (int x = 0; x < w; x++) {
-        held += x + after < w ? in[x + after] : 0;
-        held -= x - before > 0 ? in[x - before - 1] : 0;
-        out[x] = held > 0;
-    }
-}
-
-static void count_row(int32_t *restrict held, const uint8_t *restrict row, int w, int sign)
-{
-    for (int x = 0; x < w; x++)
-        held[x] += sign * row[x];
-}
-
-/* The same down the columns, a row at a time; held: [w], zeroed. */
-static void dilate_columns(const uint8_t *in, int h, int w, int before, int after, int32_t *held,
-                           uint8_t *out)
-{
-    for (int y = 0; y < after && y < h; y++)
-        count_row(held, in + (size_t)y * (size_t)w, w, 1);
-    for (int y = 0; y < h; y++, out += w) {
-        if (y + after < h)
-            count_row(held, in + (size_t)(y + after) * (size_t)w, w, 1);
-        if (y - before > 0)
-            count_row(held, in + (size_t)(y - before - 1) * (size_t)w, w, -1);
-        for (int x = 0; x < w; x++)
-            out[x] = held[x] > 0;
-    }
-}
-
-static void dilate(uint8_t *mask, int h, int w, int width, uint8_t *work)
+static struct reach reach_of(int width, int size)
 {
     const int before = width / 2, after = width - 1 - before;
-    int32_t *held = pm_calloc((size_t)w, sizeof *held);
 
-    for (int y = 0; y < h; y++)
-        dilate_row(mask + (size_t)y * (size_t)w, w, before, after, work + (size_t)y * (size_t)w);
-    dilate_columns(work, h, w, before, after, held, mask);
+    return (struct reach){ before < size ? before : size - 1, after < size ? after : size - 1 };
+}
+
+/* Joins a row with itself `by` places to the right. */
+static void join_right(uint64_t *row, size_t words, int by)
+{
+    const size_t q = (size_t)by / 64;
+    const int r = by % 64;
+
+    for (size_t i = words; i-- > q;)
+        row[i] |= row[i - q] << r | (r && i > q ? row[i - q - 1] >> (64 - r) : 0);
+}
+
+/* Moves it `by` places to the left; what is behind its end is 0. */
+static void move_left(uint64_t *row, size_t words, int by)
+{
+    const size_t q = (size_t)by / 64;
+    const int r = by % 64;
+
+    for (size_t i = 0; i < words; i++) {
+        const uint64_t low = i + q < words ? row[i + q] : 0;
+        const uint64_t high = r && i + q + 1 < words ? row[i + q + 1] << (64 - r) : 0;
+
+        row[i] = low >> r | high;
+    }
+}
+
+/* work: words of w + after bits. */
+static void dilate_row(uint64_t *row, int w, struct reach to, uint64_t *work)
+{
+    const size_t words = words_of(w), all = words_of(w + to.after);
+    const int width = to.before + to.after + 1;
+
+    memcpy(work, row, words * sizeof *row);
+    memset(work + words, 0, (all - words) * sizeof *row);
+    for (int have = 1; have < width; have *= 2)
+        join_right(work, all, have < width - have ? have : width - have);
+    move_left(work, all, to.after);
+    memcpy(row, work, words * sizeof *row);
+    if (w % 64)
+        row[words - 1] &= ((uint64_t)1 << w % 64) - 1;
+}
+
+/* mask: h + after rows of so many words, the last ones 0 before and after. */
+static void dilate_columns(uint64_t *mask, int h, size_t words, struct reach to)
+{
+    const int width = to.before + to.after + 1;
+    const size_t rows = (size_t)(h + to.after);
+
+    for (int have = 1; have < width; have *= 2) {
+        const size_t by = words * (size_t)(have < width - have ? have : width - have);
+
+        for (size_t i = rows * words; i-- > by;)
+            mask[i] |= mask[i - by];
+    }
+    memmove(mask, mask + (size_t)to.after * words, (size_t)h * words * sizeof *mask);
+    memset(mask + (size_t)h * words, 0, (size_t)to.after * words * sizeof *mask);
+}
+
+/* Sets `out` where the mask has a bit that `held` has not, and copies the mask there; whether there was
+ * such a bit. */
+static bool take(const uint64_t *mask, uint64_t *held, int h, int w, uint16_t value, uint16_t *out)
+{
+    bool any = false;
+
+    for (int y = 0; y < h; y++, out += w)
+        for (int first = 0; first < w; first += 64, mask++, held++) {
+            uint64_t bits = *mask & ~*held;
+
+            any |= bits != 0;
+            *held = *mask;
+            for (int x = first; bits; x++, bits >>= 1)
+                if (bits & 1)
+                    out[x] = value;
+        }
+    return any;
+}
+
+static void draw_bands(const struct pm_edge_options *o, uint64_t *mask, int h, int w, uint16_t *out)
+{
+    const struct reach rows = reach_of(o->width, h), columns = reach_of(o->width, w);
+    const size_t words = words_of(w);
+    uint64_t *held = pm_calloc((size_t)h * words, sizeof *held);
+    uint64_t *work = pm_malloc(words_of(w + columns.after) * sizeof *work);
+
+    for (int k = 0; k < o->classes - 1; k++) {
+        for (int y = 0; y < h; y++)
+            dilate_row(mask + (size_t)y * words, w, columns, work);
+        dilate_columns(mask, h, words, rows);
+        if (!take(mask, held, h, w, (uint16_t)k, out))
+            break; /* nor would a further one cover more */
+    }
     pm_free(held);
+    pm_free(work);
 }
 
 void pm_edge_labels(const struct pm_edge_options *o, const struct pm_label *map,
@@ -137,18 +218,14 @@ void pm_edge_labels(const struct pm_edge_options *o, const struct pm_label *map,
 {
     const int h = map->height, w = map->width;
     const size_t count = (size_t)h * (size_t)w;
-    uint8_t *mask = pm_malloc(2 * count), *work = mask + count;
-    const int last = o->classes - 1;
+    const size_t rows = (size_t)h + (size_t)reach_of(o->width, h).after;
+    uint64_t *mask = pm_calloc(rows * words_of(w), sizeof *mask);
 
     *out = (struct pm_label){ h, w, pm_malloc(count * sizeof *out->values) };
     for (size_t i = 0; i < count; i++)
-        out->values[i] = (uint16_t)last;
+        out->values[i] = (uint16_t)(o->classes - 1);
     find_edges(map, o->ignore_label, mask);
-    for (int k = 0; k < last; k++) {
-        dilate(mask, h, w, o->width, work);
-        for (size_t i = 0; i < count; i++)
-            out->values[i] = (uint16_t)(mask[i] && out->values[i] == last ? k : out->values[i]);
-    }
+    draw_bands(o, mask, h, w, out->values);
     for (size_t i = 0; i < count && o->ignore_label >= 0; i++)
         if (map->values[i] == o->ignore_label)
             out->values[i] = PM_EDGE_IGNORE;

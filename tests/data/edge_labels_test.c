@@ -88,8 +88,74 @@ static void beyond(void **state)
     pm_label_free(&x);
 }
 
+/* ---- maps of many columns ---------------------------------------------------------------- */
+
+enum { TALL = 37, LONG = 200 };
+
+/* Whether one of the pixels that the square at (y, x) covers is set. */
+static bool is_near(const bool *mask, int y, int x, int width)
+{
+    const int before = width / 2, after = width - 1 - before;
+
+    for (int i = y > before ? y - before : 0; i < TALL && i <= y + after; i++)
+        for (int k = x > before ? x - before : 0; k < LONG && k <= x + after; k++)
+            if (mask[i * LONG + k])
+                return true;
+    return false;
+}
+
+static void check_bands(const struct pm_label *map, int width, int classes)
+{
+    static bool mask[TALL * LONG], next[TALL * LONG];
+    uint16_t want[TALL * LONG];
+    struct pm_label l;
+
+    pm_edge_labels(&(struct pm_edge_options){ 2, 1, -1 }, map, &l);
+    for (int i = 0; i < TALL * LONG; i++) {
+        mask[i] = l.values[i] == 0;
+        want[i] = (uint16_t)(classes - 1);
+    }
+    pm_label_free(&l);
+    for (int k = 0; k < classes - 1; k++) {
+        for (int i = 0; i < TALL * LONG; i++) {
+            next[i] = is_near(mask, i / LONG, i % LONG, width);
+            want[i] = (uint16_t)(next[i] && want[i] == classes - 1 ? k : want[i]);
+        }
+        memcpy(mask, next, sizeof mask);
+    }
+    pm_edge_labels(&(struct pm_edge_options){ classes, width, -1 }, map, &l);
+    for (int i = 0; i < TALL * LONG; i++)
+        if (l.values[i] != want[i])
+            fail_msg("width %d, %d classes, row %d, column %d: %d, not %d", width, classes, i / LONG,
+                     i % LONG, l.values[i], want[i]);
+    pm_label_free(&l);
+}
+
+/* By the definition: squares laid upon every pixel. More classes than bands that fit leave the last
+ * ones empty. */
+static void many_columns(void **state)
+{
+    static const struct { int width, classes; } cases[] = {
+        { 1, 3 }, { 2, 4 }, { 5, 3 }, { 20, 2 }, { 63, 2 }, { 64, 3 }, { 65, 2 }, { 130, 2 }, { 13, 40 },
+        { 600, 3 },
+    };
+    static uint16_t values[TALL * LONG];
+
+    (void)state;
+    values[5 * LONG + 62] = 3;
+    values[30 * LONG + 64] = 1;
+    for (int x = 126; x < 131; x++)
+        values[17 * LONG + x] = 2;
+    values[TALL * LONG - 1] = 4;
+    for (size_t i = 0; i < PM_COUNT(cases); i++)
+        check_bands(&(struct pm_label){ TALL, LONG, values }, cases[i].width, cases[i].classes);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(beyond) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(golden), cmocka_unit_test(beyond), cmocka_unit_test(many_columns),
+    };
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
