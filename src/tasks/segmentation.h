@@ -12,7 +12,8 @@ struct pm_example;
  *   semantic_weight [h, w], all PM_F32, in this order from fields[2];
  * of evaluation fields[2]:
  *   instances [h, w] PM_I32: the record's map of instances as the labels are framed, values class *
- *   label_divisor + number from 1, with 0 for its number a crowd, below label_divisor none; absent 0. */
+ *   label_divisor + number from 1, with 0 for its number a crowd, below label_divisor none, -1 below and
+ *   right of the picture; absent 0. */
 
 /* And the last one where setup->pixels.edge_classes > 0, of both: edge_labels [h, w] PM_I32, classes of
  * data/edge_labels.h, made of the record's map and then framed as it is. */
@@ -88,9 +89,10 @@ struct pm_panoptic_metrics *pm_segmentation_panoptic_create(const struct pm_setu
  * their scores; freed with pm_segment_map_free. */
 void pm_segmentation_panoptic(const struct pm_setup *s, const void *const *outputs, int i, int height,
                               int width, struct pm_segment_map *out);
-/* What is true of example i of a batch of evaluation: ids of segments (panoptic_metrics.h). */
+/* Example i of a batch of evaluation: of the input the rows and columns that its picture has, and what is
+ * true of these: out [*height][*width] ids of segments (panoptic_metrics.h), with room for the input's. */
 void pm_segmentation_panoptic_truth(const struct pm_setup *s, const struct pm_batch *batch, int i,
-                                    int32_t *out);
+                                    int *height, int *width, int32_t *out);
 /* The same of a record, at its own size. */
 int pm_segmentation_panoptic_label(const struct pm_example *e, const struct pm_setup *s,
                                    const struct pm_label *label, const char *where, int32_t *out);

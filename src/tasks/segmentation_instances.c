@@ -13,7 +13,7 @@
 
 #include "data/instance_targets.h"
 
-enum { DIVISOR = 1000, MOST_DIVISOR = 1 << 15 };
+enum { DIVISOR = 1000, MOST_DIVISOR = 1 << 15, PADDING = -1 };
 
 int pm_segmentation_instance_fields(const struct pm_setup *s, bool train, struct pm_field *out)
 {
@@ -132,17 +132,17 @@ void pm_recorded_instances_free(struct pm_recorded_instances *r)
 
 /* ---- fields ------------------------------------------------------------------------------ */
 
-/* The map as the picture is framed, in multiples of the setup's divisor. */
+/* The map as the picture is framed, in multiples of the setup's divisor, beside it fill. */
 static int frame(const struct pm_sampler *sampler, const struct pm_recorded_instances *m,
                  const struct pm_image8 *im, const struct pm_draws *draws, const char *where,
-                 int32_t *out)
+                 int32_t fill, int32_t *out)
 {
     const struct pm_setup *s = sampler->setup;
     const int height = sampler->train ? s->height : s->eval_height;
     const int width = sampler->train ? s->width : s->eval_width;
     const int divisor = s->pixels.instance.label_divisor;
     const int err = s->preprocessing->apply_map(s->preprocessing_cfg, &m->map, im, sampler->train,
-                                                draws, height, width, 0, out, where);
+                                                draws, height, width, fill, out, where);
 
     if (err < 0 || m->divisor == divisor)
         return err;
@@ -163,7 +163,7 @@ int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struc
     if (!m->map.values && (!sampler->train || !m->seed4[0].pixels))
         return no_map(where, "image/instance_ids_data/class/encoded");
     if (!sampler->train)
-        return frame(sampler, m, im, draws, where, out[0]);
+        return frame(sampler, m, im, draws, where, PADDING, out[0]);
     const struct pm_instance_target to = { out[0], out[1], out[2], out[3], out[4] };
     if (m->seed4[0].pixels)
         return pm_seed4_targets(s, m, draws, where, &to);
@@ -173,7 +173,7 @@ int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struc
         .ignore_label = s->pixels.ignore_label, .divisor = i->label_divisor, .things = i->things,
     };
     framed = pm_malloc((size_t)s->height * (size_t)s->width * sizeof *framed);
-    PM_TRY(frame(sampler, m, im, draws, where, framed));
+    PM_TRY(frame(sampler, m, im, draws, where, 0, framed));
     pm_instance_targets(&o, labels, framed, s->height, s->width, &to);
 out:
     pm_free(framed);

@@ -1,6 +1,6 @@
 /* segmentation_panoptic: a net with heads of instances is scored by segments: what it gives is grouped
- * (instance_group.c) at the input's size and compared with the record's maps (panoptic_metrics.c);
- * predictions are brought to their picture's size after that. */
+ * (instance_group.c) at the input's size, but for its padding, and compared with the record's maps
+ * (panoptic_metrics.c); predictions are brought to their picture's size after that. */
 #include "tasks/colormap.h"
 #include "tasks/panoptic_metrics.h"
 #include "tasks/segmentation.h"
@@ -9,6 +9,7 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <string.h>
 
 enum { SEED4_IGNORED = 3048 };
 
@@ -62,13 +63,23 @@ void pm_segmentation_panoptic(const struct pm_setup *s, const void *const *outpu
 }
 
 void pm_segmentation_panoptic_truth(const struct pm_setup *s, const struct pm_batch *batch, int i,
-                                    int32_t *out)
+                                    int *height, int *width, int32_t *out)
 {
-    const size_t pixels = (size_t)s->eval_height * (size_t)s->eval_width;
+    const size_t rows = (size_t)s->eval_height, columns = (size_t)s->eval_width;
+    const size_t first = (size_t)i * rows * columns;
+    const int32_t *labels = (const int32_t *)batch->field[1] + first;
+    const int32_t *instances = (const int32_t *)batch->field[2] + first;
     const struct pm_panoptic_metrics_options o = scoring(s);
+    size_t h = 0, w = 0;
 
-    pm_panoptic_truth(&o, s->pixels.ignore_label, (const int32_t *)batch->field[1] + (size_t)i * pixels,
-                      (const int32_t *)batch->field[2] + (size_t)i * pixels, pixels, out);
+    while (h < rows && instances[h * columns] >= 0)
+        h++;
+    while (w < columns && instances[w] >= 0)
+        w++;
+    *height = (int)h, *width = (int)w;
+    pm_panoptic_truth(&o, s->pixels.ignore_label, labels, instances, rows * columns, out);
+    for (size_t y = 1; y < h; y++)
+        memmove(out + y * w, out + y * columns, w * sizeof *out);
 }
 
 int pm_segmentation_panoptic_label(const struct pm_example *e, const struct pm_setup *s,

@@ -106,15 +106,20 @@ static uint16_t *remembered(const struct pm_score *m, const int32_t *classes)
     return out;
 }
 
+/* said: of the picture's part of the input. */
 static int32_t *remembered_ids(const struct pm_score *m, const struct pm_segment_map *said)
 {
     const int rows = rows_of(m), columns = columns_of(m);
     int32_t *out = pm_malloc((size_t)rows * (size_t)columns * sizeof *out);
 
     for (int y = 0; y < rows; y++)
-        for (int x = 0; x < columns; x++)
+        for (int x = 0; x < columns; x++) {
+            const int v = y * m->step, u = x * m->step;
+
             out[(size_t)y * (size_t)columns + (size_t)x] =
-                said->map[(size_t)(y * m->step) * (size_t)m->width + (size_t)(x * m->step)];
+                v < said->height && u < said->width
+                    ? said->map[(size_t)v * (size_t)said->width + (size_t)u] : PM_VOID;
+        }
     return out;
 }
 
@@ -181,8 +186,10 @@ int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
         struct pm_segment_map said = { 0 };
 
         if (m->panoptic) {
-            pm_segmentation_panoptic(m->setup, outputs, i, m->height, m->width, &said);
-            pm_segmentation_panoptic_truth(m->setup, batch, i, m->truth);
+            int height, width;
+
+            pm_segmentation_panoptic_truth(m->setup, batch, i, &height, &width, m->truth);
+            pm_segmentation_panoptic(m->setup, outputs, i, height, width, &said);
             pm_panoptic_metrics_add(m->panoptic, m->truth, &said);
         }
         count += add_picture(m, labels + (size_t)i * pixels, classes + (size_t)i * pixels,

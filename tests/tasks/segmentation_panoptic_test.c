@@ -137,6 +137,39 @@ static void coco(void **state)
     pm_arena_destroy(&a);
 }
 
+/* What is said below and right of the picture is no part of it: with the input padded, the strip below is,
+ * and beside it a third box, the second goes on to the right. */
+static void padded(void **state)
+{
+    struct pm_arena *a = pm_arena_create();
+    struct pm_setup s = setup_of(a);
+    struct pm_config_panoptic o = scoring;
+
+    (void)state;
+    make_answer();
+    o.precision = PM_PRECISION_COCO;
+    s.pixels.instance.panoptic = &o;
+    for (int i = 0; i < COUNT; i++) {
+        const int y = i / WIDTH, x = i % WIDTH;
+        const bool third = y > 7 && x > 13, more = box_of(y, x - 2) == 2 && x > 12;
+
+        if (y <= 7 && x <= 12)
+            continue;
+        answer.labels[i] = 255;
+        answer.instances[i] = -1;
+        answer.classes[i] = third || more ? 1 : answer.classes[i];
+        answer.heat[i] = y == 8 && x == 14;
+        answer.offset[2 * i] = third ? (float)(8 - y) : more ? (float)(4 - y) : 0;
+        answer.offset[2 * i + 1] = third ? (float)(14 - x) : more ? (float)(10 - x) : 0;
+    }
+    cJSON *r = score(&s);
+    assert_true(value(r, "ap") == 1 && value(r, "ar100") == 1 && value(r, "pq") == 1);
+    assert_true(value(cJSON_GetObjectItem(r, "panoptic_all"), "classes") == 2);
+    assert_true(value(cJSON_GetArrayItem(cJSON_GetObjectItem(r, "per_class_panoptic"), 1), "wrong") == 0);
+    cJSON_Delete(r);
+    pm_arena_destroy(&a);
+}
+
 static const uint8_t *pixel(const struct pm_image8 *im, int y, int x)
 {
     return im->pixels + 3 * (y * im->width + x);
@@ -242,7 +275,7 @@ static void summaries(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(scores), cmocka_unit_test(coco),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(scores), cmocka_unit_test(coco), cmocka_unit_test(padded),
                                         cmocka_unit_test(predictions), cmocka_unit_test(summaries) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -182,14 +182,14 @@ static void evaluation_field(void **state)
     (void)state;
     for (int divisor = 0; divisor <= 256; divisor += 256) {
         scene(&p, 24, 29, divisor);
-        memset(instances, 0xff, sizeof instances);
+        memset(instances, 0x7f, sizeof instances);
         assert_int_equal(make_as(&s, false, &p, HAS_ALL, 0, (void *[]){ image, labels, instances }),
                          PM_OK);
         for (int y = 0; y < SIZE; y++)
             for (int x = 0; x < SIZE; x++) {
                 const bool inside = y < 24 && x < 29;
-                const int v = inside ? p.instances[y * 29 + x] : 0;
-                const int want = divisor ? v / 256 * 1000 + v % 256 : v;
+                const int v = inside ? p.instances[y * 29 + x] : -1;
+                const int want = inside && divisor ? v / 256 * 1000 + v % 256 : v;
                 assert_int_equal(instances[y * SIZE + x], want);
             }
         assert_int_equal(instances[9 * SIZE + 13], 3200);
