@@ -59,6 +59,7 @@ static void cityscapes(void **state)
     /* person 0, road, car 23, a group of cars, a caravan, void. */
     static const uint16_t stored[] = { 24000, 7, 26023, 26, 29001, 3 };
     static const uint8_t ids[] = { 24, 7, 26, 26, 29, 3 };
+    static const uint16_t no_person[] = { 7, 7, 26023, 26, 29001, 3 };
     static const uint16_t classes[] = { 11, 0, 13, 13, 255, 255 };
     static const uint16_t instances[] = { 11001, 0, 13024, 13000, 0, 0 };
     static const uint16_t most[] = { 33998, 33997, 7, 7, 7, 7 }, over[] = { 33998, 33999, 7, 7, 7, 7 };
@@ -99,6 +100,9 @@ static void cityscapes(void **state)
                                    small.size), PM_OK);
     assert_fails(run_on("cityscapes_segmentation", "c", "f", "instances=true"), PM_EDATA,
                  "a_2_gtFine_instanceIds.png is 1 x 3", "a_2_gtFine_labelIds.png is 2 x 3");
+    put_numbers("c/gtFine/train/a/a_2_gtFine_instanceIds.png", no_person);
+    assert_fails(run_on("cityscapes_segmentation", "c", "f", "instances=true"), PM_EDATA,
+                 "a_2_gtFine_instanceIds.png", "the number 7 at row 0, column 0 is of no thing", "has 11 there");
     put_numbers("c/gtFine/train/a/a_2_gtFine_instanceIds.png", stored);
     put_numbers("c/gtFine/val/v/v_1_gtFine_instanceIds.png", over);
     assert_fails(run_on("cityscapes_segmentation", "c", "f", "instances=true"), PM_EDATA,

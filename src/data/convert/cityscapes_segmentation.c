@@ -189,6 +189,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     struct listing l = { .cfg = config };
     struct pm_arena *a = pm_arena_create();
     uint16_t *instances = pm_arena_alloc(a, 65536 * sizeof *instances);
+    bool *things = pm_arena_alloc(a, 65536 * sizeof *things);
     int err = PM_OK;
 
     l.s = pm_segmentation_create();
@@ -206,6 +207,9 @@ static int convert(const void *config, const char *src, struct pm_making *m)
         pm_making_things(m, (const int[]){ 11, 12, 13, 14, 15, 16, 17, 18 }, CLASSES - FIRST_THING);
     fill_instances(instances);
     l.s->instance_meaning = instances;
+    for (int k = FIRST_THING; k < CLASSES; k++)
+        things[k] = true;
+    l.s->things = things;
     PM_TRY(convert_splits(a, &l, m));
 out:
     pm_segmentation_destroy(&l.s);

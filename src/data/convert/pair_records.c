@@ -158,6 +158,9 @@ static int mean_instances(const struct pm_segmentation *s, const char *path,
             return pm_fail(PM_EDATA, "%s: the instance %d at row %zu, column %zu is of class %d, but the "
                            "map of classes has %d there", path, stored, i / width, i % width,
                            v / s->divisor, class);
+        if (!v && class && s->things[class])
+            return pm_fail(PM_EDATA, "%s: the number %d at row %zu, column %zu is of no thing, but the map of "
+                           "classes has %d there", path, stored, i / width, i % width, class);
         out->values[i] = (uint16_t)v;
     }
     return PM_OK;

@@ -26,11 +26,11 @@ struct pm_segmentation {
     const uint32_t *order;    /* places in pair, or NULL: as listed */
     size_t first;             /* of order, or of the list: what is being written begins here */
     const uint16_t *meaning;  /* [65536] label of each stored number, or NULL: itself */
-    /* Of maps of instances: what each stored number is, class * divisor + number, 0, or
-     * PM_INSTANCE_TOO_MANY; or NULL: on pixels of these classes, [65536], it is stored % instance_divide
-     * (0: all of it), of which instance_first is the first instance, and on others nothing. */
-    const uint16_t *instance_meaning;
+    /* Of maps of instances, which are of these classes, [65536]: what each stored number is, class *
+     * divisor + number, 0 where it is of none, or PM_INSTANCE_TOO_MANY; or NULL: it is stored %
+     * instance_divide (0: all of it), of which instance_first is the first instance. */
     const bool *things;
+    const uint16_t *instance_meaning;
     int instance_divide, instance_first;
     /* Reads the maps of a pair that are not stored so; NULL: all is as above. Called from several
      * threads. instances: class * divisor + number; may be left without values. */

@@ -144,8 +144,8 @@ static int read_segment(struct pm_json_reader *r, struct file *f)
     }
     PM_TRY(err);
     if (s.id < 1 || s.id > MOST_SEGMENT || s.category < 0)
-        PM_TRY(pm_json_reader_fail(r, "a segment with an id of 1..%d and a category_id: it is a pixel's R + 256 G "
-                                      "+ 65536 B", MOST_SEGMENT));
+        PM_TRY(pm_json_reader_fail(r, "a segment with an id of 1..%d, a pixel's R + 256 G + 65536 B, and a "
+                                      "category_id", MOST_SEGMENT));
     s.crowd = crowd != 0;
     PM_GROW(f->raw, f->raws, f->raws_room);
     f->raw[f->raws++] = s;
@@ -225,7 +225,8 @@ static int read_all(struct file *f)
     PM_TRY(pm_json_end(&r));
     if (!f->out->categories || !f->images || !f->annotations)
         PM_TRY(pm_fail(PM_EDATA, "%s: %d categories, %zu images, %zu annotations: none of them may be "
-                       "missing: is this a file of panoptic annotations?", f->path, f->out->categories, f->images, f->annotations));
+                       "missing: is this a file of panoptic annotations?", f->path, f->out->categories,
+                       f->images, f->annotations));
 out:
     pm_json_reader_close(&r);
     return err;
@@ -251,7 +252,8 @@ static int label_of(const struct file *f, const struct annotation *s, const stru
         if (f->out->category[k].id == raw->category)
             return k;
     return pm_fail(PM_EDATA, "%s: segment %" PRId64 " of %s is of category %" PRId64 ", which is none of "
-                   "the %d categories: the list must name it", f->path, raw->id, s->map, raw->category, f->out->categories);
+                   "the %d categories: the list must name it", f->path, raw->id, s->map, raw->category,
+                   f->out->categories);
 }
 
 static int join_segments(struct file *f, const struct annotation *s)
@@ -271,7 +273,8 @@ static int join_segments(struct file *f, const struct annotation *s)
         qsort(to, s->count, sizeof *to, compare_segments);
     for (size_t i = 1; i < s->count; i++)
         if (to[i].id == to[i - 1].id)
-            PM_TRY(pm_fail(PM_EDATA, "%s: two segments of %s have the id %u: each needs its own", f->path, s->map, to[i].id));
+            PM_TRY(pm_fail(PM_EDATA, "%s: two segments of %s have the id %u: each needs its own", f->path,
+                           s->map, to[i].id));
 out:
     return err;
 }
@@ -284,7 +287,8 @@ static int join(struct file *f)
     qsort(f->image, f->images, sizeof *f->image, compare_images);
     for (size_t i = 1; i < f->images; i++)
         if (!strcmp(f->image[i].id, f->image[i - 1].id))
-            PM_TRY(pm_fail(PM_EDATA, "%s: two images have the id %s: each needs its own", f->path, f->image[i].id));
+            PM_TRY(pm_fail(PM_EDATA, "%s: two images have the id %s: each needs its own", f->path,
+                           f->image[i].id));
     out->segment = pm_malloc((f->raws + 1) * sizeof *out->segment);
     out->segments = f->raws;
     for (size_t i = 0; i < f->annotations; i++) {
@@ -293,8 +297,8 @@ static int join(struct file *f)
                                          sizeof *f->image, compare_images);
 
         if (!im)
-            PM_TRY(pm_fail(PM_EDATA, "%s: %s is of the image %s, which is none of the %zu images: the list must "
-                           "name it", f->path, s->map, s->image, f->images));
+            PM_TRY(pm_fail(PM_EDATA, "%s: %s is of the image %s, which is none of the %zu images: the list "
+                           "must name it", f->path, s->map, s->image, f->images));
         PM_TRY(join_segments(f, s));
         PM_GROW(out->picture, out->pictures, out->pictures_room);
         out->picture[out->pictures++] = (struct pm_panoptic_json_picture){
