@@ -368,9 +368,23 @@ def panoptics():
     yield "none", json.dumps({**good, "annotations": [{**one, "segments_info": []}]}).encode()
     yield "unknown", json.dumps({**good, "annotations": [{**one, "segments_info": segments[3:]}]}).encode()
     yield "double", json.dumps({**good, "annotations": [{**one, "segments_info": segments * 2}] * 2}).encode()
-    yield "kinds", json.dumps({**good, "categories": [{"id": i, "name": "", "isthing": 1} for i in range(256)]}).encode()
+    yield "kinds", json.dumps({**good, "categories": [{"id": i, "name": "c", "isthing": 1} for i in range(256)]}).encode()
+    yield "nameless", json.dumps({**good, "categories": [{"id": 3, "name": "", "isthing": 1}]}).encode()
     yield "up", json.dumps({**good, "images": [{"id": "x", "file_name": "../a"}]}).encode()
     yield "cut", json.dumps(good).encode()[:200]
+
+
+def instances():
+    def pixels(kind, width, *values):
+        return bytes([kind, width - 1]) + b"".join(struct.pack(">BH", *v) for v in values)
+    yield "numbers", pixels(0, 2, (0, 0), (1, 1), (1, 999), (3, 7), (255, 5), (3, 0))
+    yield "too_many", pixels(0, 2, (1, 1000), (3, 1))
+    yield "from_0", pixels(1, 3, (0, 0), (4, 998), (4, 0), (0, 998), (2, 5), (1, 0))
+    yield "classes", pixels(2, 3, (0, 999), (3, 3001), (3, 3), (3, 0), (1, 7), (2, 2000))
+    yield "another", pixels(2, 2, (3, 2001), (3, 2), (1, 1))
+    yield "sevens", pixels(3, 2, (1, 7), (1, 13), (1, 1), (0, 3))
+    yield "kitti", pixels(4, 2, (0, 5), (0, 513), (0, 512), (0, 767), (0, 1024))
+    yield "cityscapes", pixels(5, 3, (24, 24000), (26, 26), (26, 26998), (7, 7), (255, 0), (29, 29001))
 
 
 def imagenets():
@@ -624,7 +638,7 @@ def main():
              "mnist": mnists(), "cifar10": cifars(), "safetensors": safetensors(), "net_json": nets(),
              "config": configs(project), "json": jsons(project), "dataset": datasets(),
              "run": runs(), "report": reports(), "verdicts": verdicts(), "coco": cocos(), "panoptic": panoptics(),
-             "imagenet": imagenets(), "pairs": pairs(), "torch": torches(project),
+             "imagenet": imagenets(), "pairs": pairs(), "instances": instances(), "torch": torches(project),
              "onnx": onnxs(), "onnx_import": onnx_nets(), "tf_checkpoint": tf_checkpoints(project)}
     for target, files in seeds.items():
         folder = os.path.join(sys.argv[1], target + "_fuzz")
