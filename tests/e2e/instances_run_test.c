@@ -4,16 +4,20 @@
 
 static const char config[] =
     "{ \"task\": \"segmentation\", \"model\": { \"layers\": [\n"
-    "  { \"name\": \"conv1\", \"layer\": \"conv2d\", \"filters\": 8, \"stride\": 2, \"activation\": \"relu\" },\n"
+    "  { \"name\": \"conv1\", \"layer\": \"conv2d\", \"filters\": 8, \"stride\": 2,\n"
+    "    \"activation\": \"relu\" },\n"
     "  { \"name\": \"logits\", \"layer\": \"conv2d\", \"filters\": 5, \"kernel\": 1 },\n"
-    "  { \"name\": \"instance_center\", \"layer\": \"conv2d\", \"inputs\": [\"conv1\"], \"filters\": 1, \"kernel\": 1 },\n"
-    "  { \"name\": \"instance_offset\", \"layer\": \"conv2d\", \"inputs\": [\"conv1\"], \"filters\": 2, \"kernel\": 1 } ] },\n"
+    "  { \"name\": \"instance_center\", \"layer\": \"conv2d\",\n"
+    "    \"inputs\": [\"conv1\"], \"filters\": 1, \"kernel\": 1 },\n"
+    "  { \"name\": \"instance_offset\", \"layer\": \"conv2d\",\n"
+    "    \"inputs\": [\"conv1\"], \"filters\": 2, \"kernel\": 1 } ] },\n"
     "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 2 },\n"
     "  \"input\": { \"preprocessing\": \"deeplab\", \"size\": 17 },\n"
     "  \"optim\": { \"name\": \"momentum\" }, \"devices\": [\"cpu\"],\n"
     "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.01 },\n"
     "  \"run\": { \"folder\": \"%s/run\", \"steps\": 2, \"batch_size\": 8, \"keep_best\": \"ar_small\" },\n"
-    "  \"eval\": { \"every_steps\": 2, \"batch_size\": 8, \"panoptic\": { \"precision\": \"coco\", \"least_area\": 1 } } }\n";
+    "  \"eval\": { \"every_steps\": 2, \"batch_size\": 8,\n"
+    "    \"panoptic\": { \"precision\": \"coco\", \"least_area\": 1 } } }\n";
 
 /* Of what the data has, small shapes; the rest of the twelve is not there. */
 static const char *const found[] = { "pq", "sq", "rq", "pc", "ap", "ap50", "ap75", "ap_small", "ar1", "ar10",
@@ -31,7 +35,8 @@ static int train(void **state)
     pm_str_add(&text, config, folder, folder);
     put_text(in("instances.json"), text.text);
     pm_str_free(&text);
-    check(run(NULL, "train %s", in("instances.json")), 0, "  ar_small ", "  ar_large -", "best ar_small so far");
+    check(run(NULL, "train %s", in("instances.json")), 0, "  ar_small ", "  ar_large -",
+          "best ar_small so far");
     return 0;
 }
 
@@ -98,9 +103,10 @@ static void refused(void **state)
 {
     (void)state;
     check(run(NULL, "train %s run.folder=%s eval.panoptic.precision=cityscapes", in("instances.json"),
-              in("no")), 2, "'ar_small' is none of what this net is evaluated by (pq, sq, rq, pc, ap, ap50, miou,");
-    check(run(NULL, "train %s run.folder=%s eval.panoptic.precision=voc", in("instances.json"), in("no")), 2,
-          "eval.panoptic.precision: \"voc\" is none of cityscapes|coco");
+              in("no")), 2,
+          "'ar_small' is none of what this net is evaluated by (pq, sq, rq, pc, ap, ap50, miou,");
+    check(run(NULL, "train %s run.folder=%s eval.panoptic.precision=voc", in("instances.json"),
+              in("no")), 2, "eval.panoptic.precision: \"voc\" is none of cityscapes|coco");
     assert_false(pm_is_folder(in("no")));
 }
 
