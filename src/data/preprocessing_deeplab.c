@@ -457,9 +457,10 @@ static int normal_padded(const struct deeplab_cfg *c, const float *pad, struct p
 
 static int normal_half(const void *cfg, int channels, struct pm_normal *out)
 {
+    const int err = pm_normal_half(127.5f, fit, "bilinear", out);
+
     (void)channels;
-    pm_normal_half(127.5f, fit, "bilinear", out);
-    return normal_padded(cfg, NULL, out);
+    return err < 0 ? err : normal_padded(cfg, NULL, out);
 }
 
 static int normal_of_means(const void *cfg, int channels, const float *pad, const char *how,

@@ -66,8 +66,8 @@ void pm_segmentation_instance_look(struct pm_net *net, const struct pm_heads *he
                                    const struct pm_segmentation_view *v, const struct pm_setup *s,
                                    struct pm_instance_maps *sum);
 /* What comes out of `looks` of them (0: one), behind the outputs that are there: the probabilities of
- * classes (NULL: they are there), heat [n, h, w, 1], offsets in the pictures' pixels [n, h, w, 2]. EVAL's
- * and PREDICT's are outputs 1, 2 and 3. */
+ * all classes, since an instance's class is that of most of its pixels (NULL: they are there), heat
+ * [n, h, w, 1], offsets in the pictures' pixels [n, h, w, 2]. EVAL's and PREDICT's are outputs 1, 2, 3. */
 void pm_segmentation_instance_outputs(struct pm_net *net, const struct pm_instance_maps *sum, int looks,
                                       struct pm_node *probabilities, enum pm_use use,
                                       struct pm_outputs *out);
