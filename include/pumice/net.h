@@ -122,7 +122,8 @@ const char *pm_net_refusal(const char *name);
  * "inputs" takes the one before it; inputs name earlier layers, "images", "@previous" or, inside a
  * repeat, "@input" (what entered this round). {"repeat": n, "layers": [...]} repeats with %d in names
  * replaced by 1..n, or another placeholder named by "as". The last node is the logits, or the one
- * named "logits"; those named "instance_center", "instance_offset" and "edge" are the further heads.
+ * named "logits"; those named "instance_center", "instance_offset" and "edge" are the further heads,
+ * and so are DeepLab's by the names that pm_net_to_json writes of them.
  * where: the list's place for messages, "x.json: model.layers". */
 int pm_net_from_json(struct pm_net *net, struct pm_node *images, const struct cJSON *list,
                      const char *where, struct pm_heads *heads);

@@ -258,6 +258,29 @@ static struct pm_node *head_of(const struct pm_net *net, const char *const *name
     return n;
 }
 
+/* The logits of each scale, which train beside what they are merged to; the first one's have no prefix. */
+static void find_scales(const struct pm_net *net, struct pm_heads *heads)
+{
+    static const char plain[] = "logits/semantic";
+    static const char *const ends[] = { "_resized", "_sum", "" };
+    const size_t length = sizeof plain - 1;
+    int count = 0;
+
+    for (int i = 0; i < net->count && count < PM_MAX_SCALES; i++) {
+        const char *name = net->nodes[i]->name;
+        const size_t n = strlen(name);
+        struct pm_node *x = NULL;
+
+        if (n < length || strcmp(name + n - length, plain) != 0 ||
+            (n > length && name[n - length - 1] != '/'))
+            continue;
+        for (size_t k = 0; k < PM_COUNT(ends) && !x; k++)
+            x = pm_net_find(net, pm_arena_printf(net->arena, "%s%s", name, ends[k]));
+        heads->scale_logits[count++] = x;
+    }
+    heads->scales = count > 1 ? count : 0;
+}
+
 int pm_net_from_json(struct pm_net *net, struct pm_node *images, const cJSON *list,
                      const char *where, struct pm_heads *heads)
 {
@@ -271,17 +294,19 @@ int pm_net_from_json(struct pm_net *net, struct pm_node *images, const cJSON *li
     }
     /* Behind the names of lists those of the nets of src/nets/deeplab.c, which lists may be made of. */
     static const char *const logits[] = { "logits", "merged_logits", "logits/semantic_resized",
-                                          "logits/semantic", NULL };
+                                          "logits/semantic_sum", "logits/semantic", NULL };
     static const char *const center[] = { "instance_center", "logits/center_resized",
-                                          "logits/center", NULL };
+                                          "logits/center_sum", "logits/center", NULL };
     static const char *const offset[] = { "instance_offset", "logits/offset_resized",
-                                          "logits/offset", NULL };
-    static const char *const edge[] = { "edge", "merged_edges", "logits/edge_resized", "logits/edge",
-                                        NULL };
+                                          "logits/offset_sum", "logits/offset", NULL };
+    static const char *const edge[] = { "edge", "merged_edges", "logits/edge_resized",
+                                        "logits/edge_sum", "logits/edge", NULL };
     struct pm_node *named = head_of(net, logits);
 
     *heads = (struct pm_heads) { .logits = named ? named : in.previous, .center = head_of(net, center),
                                  .offset = head_of(net, offset), .edge = head_of(net, edge) };
+    if (!net->pass && strcmp(heads->logits->name, "merged_logits") == 0)
+        find_scales(net, heads);
     return PM_OK;
 }
 
@@ -303,7 +328,7 @@ static cJSON *layer_to_json(const struct pm_node *n, const struct pm_node *previ
         for (int i = 0; i < n->inputs; i++)
             cJSON_AddItemToArray(inputs, cJSON_CreateString(n->in[i]->name));
     }
-    if (n->share)
+    if (n->share && n->var_count)
         cJSON_AddStringToObject(o, "share", n->share->name);
     if (n->layer->opts)
         pm_opts_dump(n->layer->opts, n->cfg, o, true);

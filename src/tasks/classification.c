@@ -152,8 +152,8 @@ static int check_heads(const struct pm_setup *s, const struct pm_heads *heads, i
     const size_t count = pm_shape_count(heads->logits->out_shape);
 
     if (count != (size_t)batch * (size_t)s->num_classes)
-        return pm_fail(PM_ECONFIG, "the net's last layer, %s, gives %zu values per picture, but there "
-                       "are %d classes", heads->logits->name, count / (size_t)batch, s->num_classes);
+        return pm_fail(PM_ECONFIG, "the layer of the net's logits, %s, gives %zu values per picture, "
+                       "but there are %d classes", heads->logits->name, count / (size_t)batch, s->num_classes);
     return PM_OK;
 }
 

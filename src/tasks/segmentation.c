@@ -250,8 +250,8 @@ static int check_heads(const struct pm_setup *s, const struct pm_heads *heads, i
     int err = PM_OK;
 
     if (shape.rank != 4 || shape.dim[0] != batch || shape.dim[3] != s->num_classes)
-        return pm_fail(PM_ECONFIG, "the net's last layer, %s, gives %s, but segmentation into %d "
-                       "classes needs [%d, height, width, %d]", heads->logits->name,
+        return pm_fail(PM_ECONFIG, "the layer of the net's logits, %s, gives %s, but segmentation into "
+                       "%d classes needs [%d, height, width, %d]", heads->logits->name,
                        pm_shape_text(shape, text), s->num_classes, batch, s->num_classes);
     if (!heads->center != !heads->offset)
         return pm_fail(PM_ECONFIG, "the net has the head %s, but none for %s: instances need both (of a "

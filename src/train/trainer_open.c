@@ -205,16 +205,28 @@ static int check_config(const struct pm_config *c)
     return PM_OK;
 }
 
+/* What is learnt: "5 classes, 2 of edges, instances". */
+static const char *say_classes(const struct pm_setup *s, char out[64])
+{
+    size_t n = (size_t)snprintf(out, 64, "%d classes", s->num_classes);
+
+    if (s->pixels.edge_classes > 0)
+        n += (size_t)snprintf(out + n, 64 - n, ", %d of edges", s->pixels.edge_classes);
+    if (s->pixels.instance.on)
+        snprintf(out + n, 64 - n, ", instances");
+    return out;
+}
+
 static void say_start(const struct pm_trainer *t)
 {
-    char shares[256] = "";
+    char shares[256] = "", classes[64];
     size_t n = 0;
 
     for (int i = 0; i < t->spec_count && n < sizeof shares; i++)
         n += (size_t)snprintf(shares + n, sizeof shares - n, "%s%s (%d)", i ? ", " : "",
                               t->specs[i].info.name, pm_clones_examples(t->clones, i));
-    PM_INFO("train", "%s, %d classes, %dx%dx%d, %zu pictures, batch %d on %s",
-            pm_experiment_net_name(t->c), t->e->setup.num_classes,
+    PM_INFO("train", "%s, %s, %dx%dx%d, %zu pictures, batch %d on %s",
+            pm_experiment_net_name(t->c), say_classes(&t->e->setup, classes),
             t->e->setup.height, t->e->setup.width, t->e->setup.channels,
             pm_dataset_get_info(t->e->train)->count, t->c->run.batch_size, shares);
     for (int i = 0; i < t->spec_count; i++)

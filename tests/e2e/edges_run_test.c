@@ -24,7 +24,7 @@ static int train(void **state)
     pm_str_add(&text, config, folder, folder);
     put_text(in("edges.json"), text.text);
     pm_str_free(&text);
-    check(run(NULL, "train %s", in("edges.json")), 0);
+    check(run(NULL, "train %s", in("edges.json")), 0, " classes, 3 of edges, 17x17x3");
     check(run(NULL, "dataset inspect %s --pictures %s", in("data"), in("pictures")), 0);
     return 0;
 }

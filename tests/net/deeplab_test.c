@@ -269,6 +269,45 @@ static void without_batch_norm(void **state)
     pm_net_destroy(&net);
 }
 
+/* The list that is made of a net has the heads of the net. */
+static void listed(void **state)
+{
+    static const char *const options[] = {
+        "{}", "{\"edge_classes\": 3}", "{\"instance\": true, \"decoder_strides\": [8, 4]}",
+        "{\"aspp_batch_norm\": false, \"aspp_rates\": [6, 12], \"edge_classes\": 2}",
+        "{\"image_pyramid\": [1, 0.5], \"edge_classes\": 2}",
+        "{\"image_pyramid\": [0.5, 0.75, 1], \"merge_method\": \"avg\", \"aspp_batch_norm\": false, "
+        "\"aspp_rates\": [6, 12]}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(options); i++) {
+        struct pm_heads made = { 0 }, read = { 0 };
+        struct pm_net *net = make(options[i], 65, 65, 5, &made), *again = pm_net_create();
+        cJSON *list = pm_net_to_json(net);
+
+        if (net->error || pm_net_from_json(again, pm_net_input(again, "images",
+                                               net->nodes[0]->out_shape, PM_F32), list, "list", &read))
+            fail_msg("%s: %s", options[i], pm_error_text());
+        const struct pm_node *const pairs[][2] = { { made.logits, read.logits }, { made.edge, read.edge },
+                                                   { made.center, read.center },
+                                                   { made.offset, read.offset } };
+
+        for (size_t k = 0; k < PM_COUNT(pairs); k++)
+            assert_string_equal(pairs[k][0] ? pairs[k][0]->name : "none",
+                                pairs[k][1] ? pairs[k][1]->name : "none");
+        assert_int_equal(made.scales, read.scales);
+        for (int k = 0; k < made.scales; k++)
+            assert_string_equal(made.scale_logits[k]->name, read.scale_logits[k]->name);
+        assert_int_equal(net->var_count, again->var_count);
+        for (int k = 0; k < net->var_count; k++)
+            assert_string_equal(net->vars[k]->name, again->vars[k]->name);
+        cJSON_Delete(list);
+        pm_net_destroy(&again);
+        pm_net_destroy(&net);
+    }
+}
+
 static void sum_merge(void **state)
 {
     (void)state;
@@ -562,7 +601,7 @@ int main(void)
         cmocka_unit_test(sizes),              cmocka_unit_test(pyramid_pooling),
         cmocka_unit_test(without_parts),      cmocka_unit_test(decoder),
         cmocka_unit_test(squeeze_and_excite), cmocka_unit_test(pooling_windows),
-        cmocka_unit_test(without_batch_norm), cmocka_unit_test(sum_merge),
+        cmocka_unit_test(without_batch_norm), cmocka_unit_test(listed), cmocka_unit_test(sum_merge),
         cmocka_unit_test(output_is_logits),   cmocka_unit_test(image_pyramid),
         cmocka_unit_test(pyramid_in_a_pass),  cmocka_unit_test(instances),
         cmocka_unit_test(cell),               cmocka_unit_test(refused_cells),
