@@ -99,7 +99,7 @@ struct pm_shown {
 };
 
 /* Examples of an evaluation that a report shows. */
-enum { PM_MAX_SAMPLES = 24 };
+enum { PM_MAX_METRICS = 32, PM_MAX_SAMPLES = 24 };
 
 /* Running sums of one evaluation; opaque, owned by its maker. */
 struct pm_score;
@@ -126,8 +126,8 @@ struct pm_task_row {
      * NULL: the logits are the output of all three. */
     int (*add_outputs)(struct pm_net *net, struct pm_node *images, const struct pm_net_maker *maker,
                        const struct pm_setup *s, enum pm_use use, struct pm_outputs *out);
-    /* Names of the metrics, the first is the one that keep_best means by default. */
-    const char *const *(*metric_names)(const struct pm_setup *s);
+    /* Names of the metrics, the first is the one that keep_best means by default; their number. */
+    int (*metric_names)(const struct pm_setup *s, const char *out[PM_MAX_METRICS]);
     bool (*higher_is_better)(const char *metric);
     struct pm_score *(*score_create)(const struct pm_setup *s);
     void (*score_destroy)(struct pm_score **m);

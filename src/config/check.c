@@ -77,7 +77,7 @@ static int check_best(const struct pm_config *c)
         [PM_TASK_CLASSIFICATION] = "accuracy, recall_at_5, loss",
         [PM_TASK_SEGMENTATION] = "miou, pixel_accuracy, mean_accuracy, fw_iou, loss, pq, sq, rq, pc, ap, "
                                  "ap50, ap75, ap_small, ap_medium, ap_large, ar1, ar10, ar100, "
-                                 "ar_small, ar_medium, ar_large",
+                                 "ar_small, ar_medium, ar_large, edge_miou",
         [PM_TASK_DETECTION] = "loss",
     };
 

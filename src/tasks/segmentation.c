@@ -22,20 +22,27 @@
 #include <string.h>
 
 /* With instances PQ is the first, as the one that all heads are for. */
-static const char *const *metric_names(const struct pm_setup *s)
+static int metric_names(const struct pm_setup *s, const char *out[PM_MAX_METRICS])
 {
-    static const char *const names[] = { "miou", "pixel_accuracy", "mean_accuracy", "fw_iou", "loss",
-                                         NULL };
-    static const char *const panoptic[] = { "pq", "sq", "rq", "pc", "ap", "ap50", "miou",
-                                            "pixel_accuracy", "mean_accuracy", "fw_iou", "loss", NULL };
-    static const char *const coco[] = { "pq", "sq", "rq", "pc", "ap", "ap50", "ap75", "ap_small",
-                                        "ap_medium", "ap_large", "ar1", "ar10", "ar100", "ar_small",
-                                        "ar_medium", "ar_large", "miou", "pixel_accuracy",
-                                        "mean_accuracy", "fw_iou", "loss", NULL };
+    static const char *const panoptic[] = { "pq", "sq", "rq", "pc" };
+    static const char *const cityscapes[] = { "ap", "ap50" };
+    static const char *const coco[] = { "ap", "ap50", "ap75", "ap_small", "ap_medium", "ap_large", "ar1",
+                                        "ar10", "ar100", "ar_small", "ar_medium", "ar_large" };
+    static const char *const pixels[] = { "miou", "pixel_accuracy", "mean_accuracy", "fw_iou", "loss" };
+    static const char *const edges[] = { "edge_miou" };
+    const bool on = s->pixels.instance.on;
+    const bool as_coco = on && s->pixels.instance.panoptic->precision == PM_PRECISION_COCO;
+    const struct { bool is; const char *const *names; size_t count; } sets[] = {
+        { on, panoptic, PM_COUNT(panoptic) }, { on && !as_coco, cityscapes, PM_COUNT(cityscapes) },
+        { as_coco, coco, PM_COUNT(coco) }, { true, pixels, PM_COUNT(pixels) },
+        { s->pixels.edge_classes > 0, edges, PM_COUNT(edges) },
+    };
+    int count = 0;
 
-    if (!s->pixels.instance.on)
-        return names;
-    return s->pixels.instance.panoptic->precision == PM_PRECISION_COCO ? coco : panoptic;
+    for (size_t i = 0; i < PM_COUNT(sets); i++)
+        for (size_t k = 0; sets[i].is && k < sets[i].count; k++)
+            out[count++] = sets[i].names[k];
+    return count;
 }
 
 static bool higher_is_better(const char *metric)

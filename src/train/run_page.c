@@ -77,13 +77,13 @@ static double parameters_of(const struct pm_variables *v)
 static void add_metrics(const struct pm_trainer *t, cJSON *run)
 {
     cJSON *list = cJSON_AddArrayToObject(run, "metrics");
+    const char *names[PM_MAX_METRICS];
+    const int count = t->e->task->metric_names(&t->e->setup, names);
 
-    const char *const *names = t->e->task->metric_names(&t->e->setup);
-
-    for (const char *const *name = names; *name; name++) {
+    for (int i = 0; i < count; i++) {
         cJSON *m = cJSON_CreateObject();
-        cJSON_AddStringToObject(m, "name", *name);
-        cJSON_AddBoolToObject(m, "higher_is_better", t->e->task->higher_is_better(*name));
+        cJSON_AddStringToObject(m, "name", names[i]);
+        cJSON_AddBoolToObject(m, "higher_is_better", t->e->task->higher_is_better(names[i]));
         cJSON_AddItemToArray(list, m);
     }
     cJSON_AddStringToObject(run, "best_metric", t->c->run.keep_best ? t->c->run.keep_best

@@ -274,11 +274,12 @@ out:
 /* Which metrics there are depends on the net's heads, too. */
 static int check_best(const struct pm_trainer *t)
 {
-    const char *const *names = t->e->task->metric_names(&t->e->setup), *best = t->c->run.keep_best;
+    const char *names[PM_MAX_METRICS], *best = t->c->run.keep_best;
+    const int count = t->e->task->metric_names(&t->e->setup, names);
     struct pm_str all = { 0 };
     int err = PM_OK;
 
-    for (int i = 0; best && names[i]; i++) {
+    for (int i = 0; best && i < count; i++) {
         if (strcmp(names[i], best) == 0)
             goto out;
         pm_str_add(&all, "%s%s", i ? ", " : "", names[i]);

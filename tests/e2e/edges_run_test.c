@@ -52,7 +52,9 @@ static void losses(void **state)
                           in("edges.json"), in("without"));
     assert_null(strstr(r.err, "miou"));
     check(r, 0);
-    r = run(NULL, "train %s run.folder=%s run.steps=1 eval.every_steps=1", in("edges.json"), in("with"));
+    r = run(NULL, "train %s run.folder=%s run.steps=1 eval.every_steps=1 run.keep_best=edge_miou",
+            in("edges.json"), in("with"));
+    assert_contains(r.err, "best edge_miou so far");
     assert_contains(r.err, "  miou 0.");
     check(r, 0);
 }
