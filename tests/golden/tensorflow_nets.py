@@ -11,13 +11,14 @@ by name, here and in the test, from Philox streams of the case's seed.
 Weights follow the original's own initialisers. Batch norm's scale and offset and all biases get other
 values than their usual 1 and 0, from the stream "golden/NAME", so that a missing factor shows. Offsets
 are about `shift` standard deviations to one side of the rectifier's kink: two channels of three mostly
-pass, the third is mostly blocked (relu6: one more of five is mostly cut).
+pass, the third is mostly blocked (relu6: one more of five is mostly cut). A case's `shifts` say another
+number for the variables whose names begin so.
 
 Wherever a value lies so near a kink that rounding errors decide whether its gradient passes, two
 correct programs differ by that value's whole gradient: in a deep net in float32 that is percents of
 many tensors, and nothing could be tested. The same holds where the two largest values of a pooling
 window are nearly equal. So offsets and biases are moved by thousandths until no value is near a kink
-(CLEAR) and every window has a clear winner (TIE); `moves` keeps name -> [channel, thousandths, ...]
+(CLEAR, or the case's own `clear`) and every window has a clear winner (TIE); `moves` keeps name -> [channel, thousandths, ...]
 for the test."""
 import inspect
 import math
@@ -165,6 +166,7 @@ class Graph:
         """c: the case. drawn: weights by name, kept for the run in the other precision."""
         global double
         self.seed, self.c, self.drawn = seed, c, drawn
+        self.clear = c.get("clear", CLEAR)
         double = dtype == tf.float64
         del kinks[:]
         self.rules = {}
@@ -276,7 +278,8 @@ class Graph:
 
     def beta(self, u, name, six):
         scale = Stream(self.seed, "golden/" + name[:-len("beta")] + "gamma").uniform(len(u))
-        t, c = self.c["shift"] * (0.9 + 0.2 * u), np.arange(len(u))
+        shifts = [t for start, t in self.c.get("shifts", {}).items() if name.startswith(start)]
+        t, c = (shifts or [self.c["shift"]])[0] * (0.9 + 0.2 * u), np.arange(len(u))
         beta = np.where(c % 5 == 4 if six else c % 3 == 2, -t, t)
         beta = beta * (0.5 + 0.5 * scale if six else 0.5 + scale)
         return np.where(c % 5 == 3, 6 + beta, beta) if six else beta
@@ -432,7 +435,7 @@ class Graph:
         must, None when nothing can be done."""
         for (place, tensor, what), x in zip(group, values):
             kink = isinstance(what, list)
-            channels = np.flatnonzero(next(near) < CLEAR) if kink else None
+            channels = np.flatnonzero(next(near) < self.clear) if kink else None
             if kink and not len(channels):
                 continue
             if place not in offsets:
@@ -456,7 +459,7 @@ class Graph:
                 self.trained[offsets[-1]].shape.as_list() != list(x.shape[-1:]):
             return (offsets[max(0, len(offsets) - 1 - tries)], {0: 1}) if len(offsets) > 1 \
                 else (None, None)
-        steps, clear = {}, CLEAR * math.sqrt(np.square(x).mean())
+        steps, clear = {}, self.clear * math.sqrt(np.square(x).mean())
         for c in map(int, channels):
             column, steps[c] = x[..., c], 1
             while any(np.abs(column + 1e-3 * steps[c] - kink).min() < clear for kink in what[0]):

@@ -31,6 +31,7 @@ enum { VECTORS = 16 };
 struct golden {
     char *case_name;
     cJSON *root, *tensors, *moves;
+    const cJSON *shifts;  /* or NULL: instead of shift, by how a variable's name begins */
     const char *net_name;
     int batch, height, width, channels, classes;
     int ignore_label; /* 0: one label a picture; else one a pixel, or this */
@@ -83,6 +84,7 @@ static void load(struct golden *g, const char *name)
     *g = (struct golden) {
         .case_name = pm_strdup(name), .root = o,
         .tensors = cJSON_GetObjectItem(o, "tensors"), .moves = cJSON_GetObjectItem(o, "moves"),
+        .shifts = cJSON_GetObjectItem(o, "shifts"),
         .net_name = cJSON_GetObjectItem(o, "net")->valuestring,
         .batch = (int)number(o, "batch"), .height = (int)number(o, "height"),
         .width = (int)number(o, "width"), .channels = (int)number(o, "channels"),
@@ -158,12 +160,22 @@ static double bias_of(void *ctx, size_t c)
     return 0.2 * pm_rng_uniform(ctx) - 0.1;
 }
 
+static double shift_of(const struct golden *g, const char *name)
+{
+    const cJSON *s;
+
+    cJSON_ArrayForEach(s, g->shifts)
+        if (strncmp(name, s->string, strlen(s->string)) == 0)
+            return s->valuedouble;
+    return g->shift;
+}
+
 static void beta(const struct golden *g, const char *name, size_t count, float *out)
 {
     char scale[256];
 
     snprintf(scale, sizeof scale, "%.*s/gamma", (int)(strlen(name) - strlen("/beta")), name);
-    struct offsets o = { stream(g, name), stream(g, scale), g->shift, is_six(g) };
+    struct offsets o = { stream(g, name), stream(g, scale), shift_of(g, name), is_six(g) };
     move(g, name, count, out, beta_of, &o);
 }
 
