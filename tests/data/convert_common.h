@@ -1,8 +1,11 @@
-/* What the converters' tests share: small pictures to convert, and records as they are read back. */
+/* What the converters' tests share: small pictures to convert, records as they are read back, and the
+ * program. */
 #ifndef PUMICE_TESTS_CONVERT_COMMON_H
 #define PUMICE_TESTS_CONVERT_COMMON_H
 
 #include "data_common.h"
+
+#include <sys/wait.h>
 
 /* Example i of a split; the caller destroys it. */
 static inline struct pm_example *example(struct pm_dataset *d, size_t i)
@@ -127,6 +130,42 @@ static inline size_t values(const struct pm_example *e, const char *key, float *
     if (n)
         memcpy(out, v, n * sizeof *out);
     return n;
+}
+
+/* The program, by whose absence the running test is skipped with a line. */
+static inline const char *need_program(void)
+{
+    const char *program = getenv("PUMICE_PROGRAM");
+
+    if (!program) {
+        print_message("skipped: PUMICE_PROGRAM is not set (run by ctest)\n");
+        skip();
+    }
+    return program;
+}
+
+/* What it prints, on both its outputs, with arguments for a shell in the scratch folder; it ends with
+ * that code. Static storage. */
+static inline const char *said(const char *arguments, int code)
+{
+    static char text[1 << 16];
+    char line[1200];
+
+    snprintf(line, sizeof line, "cd '%s' && '%s' %s 2>&1", scratch, need_program(), arguments);
+    FILE *f = popen(line, "r");
+    assert_non_null(f);
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    const int status = pclose(f);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != code)
+        fail_msg("%s ended with %d, not %d: %s", arguments, WIFEXITED(status) ? WEXITSTATUS(status) : -1, code,
+                 text);
+    return text;
+}
+
+static inline void assert_says(const char *text, const char *wanted)
+{
+    if (!strstr(text, wanted))
+        fail_msg("\"%s\" is not in: %s", wanted, text);
 }
 
 #endif

@@ -485,38 +485,22 @@ static void make_halves(const char *name, uint16_t *numbers)
     pm_making_destroy(&m);
 }
 
-static void inspected(const char *words, int code, const char *wanted)
-{
-    char line[1200], text[4096];
-
-    snprintf(line, sizeof line, "'%s' dataset inspect %s 2>&1", getenv("PUMICE_PROGRAM"), words);
-    FILE *f = popen(line, "r");
-    text[fread(text, 1, sizeof text - 1, f)] = '\0';
-    assert_int_equal(WEXITSTATUS(pclose(f)), code);
-    if (!strstr(text, wanted))
-        fail_msg("\"%s\" is not in: %s", wanted, text);
-}
-
 static void inspect(void **state)
 {
     /* Two instances of class 0, nothing there, and of class 1 an instance and a crowd. */
     uint16_t right[] = { 1, 2, 257, 1, 0, 256 }, wrong[] = { 1, 2, 257, 1, 257, 256 };
-    char words[1000], *data = NULL;
+    char *data = NULL;
     size_t size = 0;
     struct pm_image8 im;
 
     (void)state;
-    if (!getenv("PUMICE_PROGRAM")) {
-        print_message("skipped: PUMICE_PROGRAM is not set (run by ctest)\n");
-        skip();
-    }
+    need_program();
     scratch_make();
     make_halves("a", right);
     make_halves("b", wrong);
-    snprintf(words, sizeof words, "'%s/a' --check --maps '%s/maps'", scratch, scratch);
-    inspected(words, 0, "png 2 x 3, instances 0 1 2 256 257");
-    snprintf(words, sizeof words, "'%s/b' --check", scratch);
-    inspected(words, 3, "257 at row 1, column 1 is of class 1 (it is divided by 256), but the pixel is of class 0");
+    assert_says(said("dataset inspect a --check --maps maps", 0), "png 2 x 3, instances 0 1 2 256 257");
+    assert_says(said("dataset inspect b --check", 3),
+                "257 at row 1, column 1 is of class 1 (it is divided by 256), but the pixel is of class 0");
     assert_int_equal(pm_file_read(in_scratch("maps/a_train_00000_instances.png"), &data, &size), PM_OK);
     assert_int_equal(pm_image_decode(data, size, 3, 0, "maps", &im), PM_OK);
     assert_memory_equal(im.pixels + 12, "\0\0\0", 3);

@@ -175,72 +175,44 @@ static void check_colours(const char *folder, const char *path)
 
 static void command(void **state)
 {
-    const char *program = getenv("PUMICE_PROGRAM");
-    char line[1000], text[4096];
+    const char *text;
 
     (void)state;
-    if (!program) {
-        print_message("skipped: PUMICE_PROGRAM is not set (run by ctest)\n");
-        skip();
-    }
+    need_program();
     scratch_make();
-    snprintf(line, sizeof line,
-             "'%s' dataset make shapes '%s/s' size=16 train=5 validation=0 "
-             "test=0 --json 2>/dev/null",
-             program, scratch);
-    FILE *f = popen(line, "r");
-    size_t n = fread(text, 1, sizeof text - 1, f);
-    text[n] = '\0';
-    assert_int_equal(pclose(f), 0);
-    assert_non_null(strstr(text, "\"train\": 5"));
-    snprintf(line, sizeof line, "'%s' dataset inspect '%s/s' --check 2>&1", program, scratch);
-    f = popen(line, "r");
-    n = fread(text, 1, sizeof text - 1, f);
-    text[n] = '\0';
-    assert_int_equal(pclose(f), 0);
-    assert_non_null(strstr(text, "4 classes (disc, box, triangle, ring), in maps 5 (ground, disc, box, triangle, "
-                                 "ring), 255 is ignored, instances of 1 2 3 4, 16 x 16 x 3"));
-    assert_non_null(strstr(text, "png 16 x 16, labels 0 "));
-    assert_non_null(strstr(text, "every map is whole; pixels of labels: 0 x "));
-    assert_non_null(strstr(text, "shapes_train: 5 records in 1 file"));
-    assert_non_null(strstr(text, "every record is whole"));
-    snprintf(line, sizeof line, "'%s' dataset inspect '%s/s' --pictures '%s/out' --maps '%s/maps' --records 2 >/dev/null",
-             program, scratch, scratch, scratch);
-    assert_int_equal(system(line), 0);
+    text = said("dataset make shapes s size=16 train=5 validation=0 test=0 --json", 0);
+    assert_says(text, "\"train\": 5");
+    text = said("dataset inspect s --check", 0);
+    assert_says(text, "4 classes (disc, box, triangle, ring), in maps 5 (ground, disc, box, triangle, ring), 255 is "
+                      "ignored, instances of 1 2 3 4, 16 x 16 x 3");
+    assert_says(text, "png 16 x 16, labels 0 ");
+    assert_says(text, "every map is whole; pixels of labels: 0 x ");
+    assert_says(text, "shapes_train: 5 records in 1 file");
+    assert_says(text, "every record is whole");
+    said("dataset inspect s --pictures out --maps maps --records 2", 0);
     assert_true(pm_file_exists(in_scratch("out/shapes_train_00001.png")));
     assert_false(pm_file_exists(in_scratch("out/shapes_train_00002.png")));
     assert_true(pm_file_exists(in_scratch("maps/shapes_train_00001.png")));
     check_colours(in_scratch("s"), in_scratch("maps/shapes_train_00001_instances.png"));
     /* A map that says another size than its record. */
     make_wrong_map(in_scratch("w"));
-    snprintf(line, sizeof line, "'%s' dataset inspect '%s/w' --check 2>&1", program, scratch);
-    f = popen(line, "r");
-    n = fread(text, 1, sizeof text - 1, f);
-    text[n] = '\0';
-    assert_int_equal(WEXITSTATUS(pclose(f)), 3);
-    assert_non_null(strstr(text, "record 0"));
-    assert_non_null(strstr(text, "image/encoded: "));
-    assert_non_null(strstr(text, "the map of labels is 5 x 6, image/height and image/width say 4 x 6"));
-    snprintf(line, sizeof line, "'%s' dataset inspect '%s/none' 2>/dev/null", program, scratch);
-    assert_int_equal(WEXITSTATUS(system(line)), 3);
-    snprintf(line, sizeof line, "'%s' dataset make shapes '%s/t' sise=16 2>/dev/null", program,
-             scratch);
-    assert_int_equal(WEXITSTATUS(system(line)), 2);
+    text = said("dataset inspect w --check", 3);
+    assert_says(text, "record 0");
+    assert_says(text, "image/encoded: ");
+    assert_says(text, "the map of labels is 5 x 6, image/height and image/width say 4 x 6");
+    said("dataset inspect none", 3);
+    said("dataset make shapes t sise=16", 2);
     scratch_remove();
 }
 
 /* Every fallible call in turn fails once: the exit code says so, and nothing is left behind. */
 static void every_failure(void **state)
 {
-    const char *program = getenv("PUMICE_PROGRAM");
+    const char *program = need_program();
     char line[700];
     int n = 1;
 
     (void)state;
-    if (!program) {
-        print_message("skipped: PUMICE_PROGRAM is not set (run by ctest)\n");
-        skip();
-    }
     scratch_make();
     snprintf(line, sizeof line,
              "'%s' dataset make shapes '%s/s' size=16 train=3 validation=1 "
