@@ -19,7 +19,21 @@ static void add_class(struct pm_str *s, const struct cJSON *row, const char *mem
     pm_str_add(s, " %.1f %%", 100 * cJSON_GetObjectItem(row, member)->valuedouble);
 }
 
-/* A picture's first three classes, or the shares of its pixels. */
+/* " (2)" where the picture has so many instances of the row's class. */
+static void add_instances(struct pm_str *s, const struct cJSON *image, const struct cJSON *row)
+{
+    const double label = cJSON_GetNumberValue(cJSON_GetObjectItem(row, "label"));
+    const struct cJSON *segment;
+    int count = 0;
+
+    cJSON_ArrayForEach(segment, cJSON_GetObjectItem(image, "segments"))
+        count += cJSON_IsTrue(cJSON_GetObjectItem(segment, "thing")) &&
+                 cJSON_GetNumberValue(cJSON_GetObjectItem(segment, "label")) == label;
+    if (count > 0)
+        pm_str_add(s, " (%d)", count);
+}
+
+/* A picture's first three classes, or the shares of its pixels and numbers of instances. */
 static int print_text(const struct cJSON *report)
 {
     const struct cJSON *image, *row;
@@ -36,7 +50,10 @@ static int print_text(const struct cJSON *report)
         cJSON_ArrayForEach(row, cJSON_GetObjectItem(image, "top")) if (shown++ < 3)
             add_class(&text, row, "probability");
         cJSON_ArrayForEach(row, cJSON_GetObjectItem(image, "classes"))
+        {
             add_class(&text, row, "share");
+            add_instances(&text, image, row);
+        }
         pm_str_add(&text, "\n");
     }
     err = app_print(text.text ? text.text : "");
@@ -79,12 +96,13 @@ const struct pm_command pm_command_predict = {
     .usage = "CONFIG.json FILE|FOLDER ... [--out FOLDER] [key=value ...]",
     .details =
         "Prints each picture's likeliest classes, --json the first five with probabilities; of a\n"
-        "segmentation the share of each class's pixels. Which checkpoint: as in eval. Files that\n"
-        "cannot be read are named and passed over; the exit code is 3 then.\n"
+        "segmentation the share of each class's pixels and, in brackets, how many instances.\n"
+        "Which checkpoint: as in eval. Files that cannot be read are named and passed over; the\n"
+        "exit code is 3 then.\n"
         "\n"
         "  --out FOLDER   another folder than the pictures' own: each one as PNG with its classes\n"
         "                 drawn; of a segmentation NAME_prediction.png, NAME_overlay.png and,\n"
-        "                 where they are wanted, NAME_raw.png, NAME_edges.png and so on\n"
+        "                 where there are such, NAME_instances.png, NAME_edges.png and so on\n"
         "\n"
         "  pumice predict configs/shapes_classification.json photos/ --out labelled\n",
     .run = run,
