@@ -43,15 +43,18 @@ static int infer(struct pm_node *n)
     const struct pm_init low = { PM_INIT_CONSTANT, cfg->min },
                          high = { PM_INIT_CONSTANT, cfg->max };
     const struct pm_init zero = { PM_INIT_CONSTANT, 0 };
+    const struct pm_node *owner = n;
     struct pm_str name = { 0 };
     int err = PM_OK;
 
     PM_TRY(pm_need_floats(n, 0, 0));
     PM_TRY(pm_node_variable(n, "min", scalar, low, 1, 1, false, false));
     PM_TRY(pm_node_variable(n, "max", scalar, high, 1, 1, false, false));
+    while (owner->share)
+        owner = owner->share;
     for (size_t i = 0; i < PM_COUNT(averages); i++) {
         pm_str_free(&name);
-        pm_str_add(&name, "%s/%s", n->scope, averages[i]);
+        pm_str_add(&name, "%s/%s", owner->scope, averages[i]);
         PM_TRY(pm_node_variable(n, name.text, scalar, zero, 1, 1, false, false));
     }
     for (int i = 0; i < RANGES; i++)

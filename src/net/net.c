@@ -243,6 +243,14 @@ struct pm_node *pm_net_add_json(struct pm_net *net, const char *name, struct pm_
 
 /* ---- variables -------------------------------------------------------------------------- */
 
+/* Whether the name is that of a scope's variable with this suffix, which may have several parts. */
+static bool is_of_suffix(const char *name, const char *suffix)
+{
+    const size_t length = strlen(name), end = strlen(suffix);
+
+    return length > end && name[length - end - 1] == '/' && strcmp(name + length - end, suffix) == 0;
+}
+
 static int share_variable(struct pm_node *n, const char *suffix, struct pm_shape shape)
 {
     const struct pm_node *s = n->share;
@@ -252,12 +260,9 @@ static int share_variable(struct pm_node *n, const char *suffix, struct pm_shape
     if (s->layer != n->layer)
         return pm_fail(PM_ECONFIG, "%s: shares with %s, which is a %s layer, not a %s layer",
                        n->name, s->name, s->layer->name, n->layer->name);
-    for (int k = 0; k < s->var_count && !v; k++) {
-        const char *slash = strrchr(n->net->vars[s->vars[k]]->name, '/');
-
-        if (slash && strcmp(slash + 1, suffix) == 0)
+    for (int k = 0; k < s->var_count && !v; k++)
+        if (is_of_suffix(n->net->vars[s->vars[k]]->name, suffix))
             v = n->net->vars[s->vars[k]];
-    }
     if (!v)
         return pm_fail(PM_ECONFIG, "%s: shares with %s, which has no variable \"%s\"", n->name,
                        s->name, suffix);

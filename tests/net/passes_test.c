@@ -85,6 +85,40 @@ static void a_list_says_what_is_shared(void **state)
     pm_net_destroy(&net);
 }
 
+/* Ranges of quantised layers, whose variables' names have parts behind their scope's. */
+static void ranges_are_shared(void **state)
+{
+    (void)state;
+    cJSON *list = cJSON_Parse("[{\"name\":\"a\",\"layer\":\"quantized_conv2d\",\"filters\":3,"
+                              "\"batch_norm\":true,\"bias\":false},"
+                              "{\"name\":\"b\",\"layer\":\"fake_quant\"},"
+                              "{\"name\":\"c\",\"layer\":\"fake_quant\",\"share\":\"b\"}]");
+    struct pm_net *net = pm_net_create();
+    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(2, 8, 8, 3), PM_F32);
+    struct pm_heads first, second;
+
+    if (pm_net_from_json(net, images, list, "list", &first) < 0)
+        fail_msg("%s", pm_error_text());
+    assert_int_equal(net->var_count, 7 + 6);
+    net->pass = "half";
+    if (pm_net_from_json(net, images, list, "list", &second) < 0)
+        fail_msg("%s", pm_error_text());
+    assert_int_equal(net->var_count, 7 + 6);
+    for (const char *const *name = (const char *const[]){ "a", "b", "c", NULL }; *name; name++) {
+        net->pass = NULL;
+        const struct pm_node *x = pm_net_find(net, *name);
+        net->pass = "half";
+        const struct pm_node *y = pm_net_find(net, *name);
+
+        assert_ptr_not_equal(x, y);
+        assert_int_equal(x->var_count, y->var_count);
+        for (int k = 0; k < x->var_count; k++)
+            assert_int_equal(x->vars[k], y->vars[k]);
+    }
+    cJSON_Delete(list);
+    pm_net_destroy(&net);
+}
+
 /* Layers without names, shares and inputs by name among them. */
 static void a_list_is_read_again_in_a_pass(void **state)
 {
@@ -131,6 +165,7 @@ int main(void)
         cmocka_unit_test(names_are_found_in_the_pass_first),
         cmocka_unit_test(a_list_says_what_is_shared),
         cmocka_unit_test(a_list_is_read_again_in_a_pass),
+        cmocka_unit_test(ranges_are_shared),
         cmocka_unit_test(another_layer_of_that_name_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
