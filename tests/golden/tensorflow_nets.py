@@ -18,8 +18,8 @@ Wherever a value lies so near a kink that rounding errors decide whether its gra
 correct programs differ by that value's whole gradient: in a deep net in float32 that is percents of
 many tensors, and nothing could be tested. The same holds where the two largest values of a pooling
 window are nearly equal. So offsets and biases are moved by thousandths until no value is near a kink
-(CLEAR, or the case's own `clear`) and every window has a clear winner (TIE); `moves` keeps name -> [channel, thousandths, ...]
-for the test."""
+(CLEAR, or the case's own `clear`) and every window has a clear winner (TIE); `moves` keeps name ->
+[channel, thousandths, ...] for the test."""
 import inspect
 import math
 import os
