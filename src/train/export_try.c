@@ -107,7 +107,7 @@ int pm_export_try(const char *path, struct pm_net *net, const char *logits,
     PM_TRY(pm_import_open(path, &import));
     err = pm_import_net(import, read, images, &whole, &heads);
     if (err == PM_ECONFIG) {
-        PM_DEBUG("export", "not tried: %s", pm_error_text());
+        PM_INFO("export", "the file was not read again to be compared with the net: %s", pm_error_text());
         err = PM_OK;
         goto out;
     }

@@ -139,6 +139,20 @@ static void folded(void **state)
     pm_onnx_close(&m);
 }
 
+/* Operators of 8 bits are not read here, which is said. */
+static void quantized(void **state)
+{
+    struct result r;
+
+    (void)state;
+    check(run(NULL, "train %s run.folder=%s run.steps=1 model.quantize_delay=0", in("net.json"),
+              in("quantized")), 0);
+    r = run(NULL, "export %s %s", in("quantized"), in("quantized.onnx"));
+    assert_null(strstr(r.out, "read again"));
+    assert_true(pm_file_exists(in("quantized.onnx")));
+    check(r, 0, "the file was not read again to be compared with the net: ", "DequantizeLinear");
+}
+
 /* A net that has diverged: there is nothing to compare, and no file is left. */
 static void diverged(void **state)
 {
@@ -226,7 +240,7 @@ int main(void)
         cmocka_unit_test(values_and_averages),
         cmocka_unit_test(notes),
         cmocka_unit_test(what_it_says),
-        cmocka_unit_test(folded),
+        cmocka_unit_test(folded), cmocka_unit_test(quantized),
         cmocka_unit_test(diverged), cmocka_unit_test(classes), cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, setup, drop_world);
