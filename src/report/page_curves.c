@@ -14,18 +14,28 @@ static const struct pm_curve *eval_curve(const struct pm_report *r, const char *
     return pm_curves_find(&r->curves, "eval", name);
 }
 
+/* Losses by the names that their layers have. */
 static const char *part_label(const char *name)
 {
-    return strcmp(name, "main_loss") == 0 ? "main head" :
-           strcmp(name, "aux_loss") == 0 ? "auxiliary head" : name;
+    static const struct { const char *name, *label; } list[] = {
+        { "main_loss", "main head" }, { "aux_loss", "auxiliary head" }, { "edge_loss", "edges" },
+        { "loss_center", "centres" }, { "loss_offset", "offsets" },
+    };
+
+    for (size_t i = 0; i < PM_COUNT(list); i++)
+        if (strcmp(name, list[i].name) == 0)
+            return list[i].label;
+    return name;
 }
 
 static bool is_part(const struct pm_curve *c)
 {
-    const size_t n = strlen(c->name), ending = strlen("_loss");
+    const size_t n = strlen(c->name), word = strlen("_loss");
 
-    return strcmp(c->kind, "train") == 0 && c->count > 0 && n > ending &&
-           strcmp(c->name + n - ending, "_loss") == 0;
+    if (strcmp(c->kind, "train") != 0 || c->count == 0 || strcmp(c->name, "loss_average") == 0)
+        return false;
+    return strncmp(c->name, "loss_", word) == 0 ||
+           (n > word && strcmp(c->name + n - word, "_loss") == 0);
 }
 
 static bool has_decay(const struct pm_report *r)

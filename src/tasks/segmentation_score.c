@@ -323,7 +323,7 @@ static int paint_labels(const struct pm_setup *s, const uint8_t *record, size_t 
     if (!instances)
         goto out;
     PM_TRY(pm_segmentation_panoptic_label(e, s, &label, where, map));
-    instances->what = "instances of the label";
+    instances->what = "true instances";
     pm_segmentation_panoptic_paint(s, map, s->pixels.instance.panoptic->label_divisor, label.height,
                                    label.width, &instances->image);
 out:

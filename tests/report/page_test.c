@@ -217,6 +217,27 @@ static void whole_run(void **state)
     drop_folder(folder);
 }
 
+/* Every loss that a net has is drawn, whatever its layer is called; their average is none of them. */
+static void parts_of_the_loss(void **state)
+{
+    char *folder = make_folder();
+
+    (void)state;
+    put_run(folder, "finished", 0.1);
+    put(folder, "metrics.jsonl", "{\"kind\": \"train\", \"step\": 1, \"loss\": 2, \"loss_average\": 2, "
+        "\"main_loss\": 1, \"loss_center\": 0.5, \"loss_offset\": 0.3, \"edge_loss\": 0.1, "
+        "\"loss_scale_1\": 0.1}\n");
+    struct pm_str html = page_of(folder, false);
+    const char *parts = strstr(html.text, "id=\"parts\"");
+    assert_non_null(parts);
+    for (const char *const *part = (const char *const[]){ "main head", "centres", "offsets", "edges",
+                                                          "loss_scale_1", NULL }; *part; part++)
+        assert_contains(parts, *part);
+    assert_null(strstr(parts, "loss_average"));
+    pm_str_free(&html);
+    drop_folder(folder);
+}
+
 /* A page says what is not there yet. */
 static void new_run(void **state)
 {
@@ -412,6 +433,7 @@ int main(void)
         cmocka_unit_test(sparse_steps), cmocka_unit_test(reads_what_is_new),
         cmocka_unit_test(text_is_escaped), cmocka_unit_test(numbers_for_people),
         cmocka_unit_test(base64), cmocka_unit_test(whole_run), cmocka_unit_test(new_run),
+        cmocka_unit_test(parts_of_the_loss),
         cmocka_unit_test(hostile_run), cmocka_unit_test(damaged_evaluation),
         cmocka_unit_test(counted_pixels), cmocka_unit_test(thousand_classes), cmocka_unit_test(comparison), cmocka_unit_test(shrinks),
     };
