@@ -143,7 +143,7 @@ struct pm_layer {
      * moving averages. flag: a U32 scalar, non-zero when the step is finite. NULL: none. */
     void (*update)(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag);
     /* The share of its moving averages that one update() keeps, their decay; NULL: update() makes other
-     * things, and several devices' cannot be put together. */
+     * things, and those of several devices or of a batch's parts cannot be put together. */
     float (*kept)(const struct pm_node *n);
     /* Appends the ONNX operators that compute y in evaluation; returns y's value there, which may be
      * an input's. NULL in losses only: nothing of them is exported. */

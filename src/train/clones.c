@@ -85,8 +85,6 @@ static int make_clone(struct pm_clones *c, int i)
         .hang_seconds = c->o.hang_seconds, .validate = c->o.validate,
         .trace = trace }, &k->device));
     PM_TRY(c->o.build(c->o.ctx, k->count / c->o.micro_batches, &k->net));
-    if (pm_clones_share_moving(c))
-        PM_TRY(pm_moving_check(k->net));
     PM_TRY(pm_variables_create(k->device, k->net, true,
                                one ? slots : NULL, &k->variables));
     if (c->o.update.averages && i == 0)

@@ -3,6 +3,7 @@
 #include "train/experiment.h"
 
 #include "train/clones.h"
+#include "train/moving.h"
 #include "train/trust.h"
 
 #include <cjson/cJSON.h>
@@ -484,6 +485,7 @@ static struct pm_outputs outputs_of(const struct pm_heads *heads)
 int pm_experiment_net(struct pm_experiment *e, int batch, enum pm_use use, struct pm_net **out,
                       struct pm_outputs *outputs)
 {
+    const struct pm_config *c = e->config;
     const struct pm_net_maker maker = { build_heads, e };
     int err = PM_OK;
     struct pm_net *net = pm_net_create();
@@ -503,6 +505,9 @@ int pm_experiment_net(struct pm_experiment *e, int batch, enum pm_use use, struc
     if (use == PM_USE_TRAIN)
         PM_TRY(add_losses(e, net, &heads, fields, count));
     PM_TRY(net->error);
+    if (use == PM_USE_TRAIN)
+        PM_TRY(pm_moving_check(net, c->devices_count > 1 &&
+                               c->run.batch_norm_update == PM_BATCH_NORM_ALL, c->run.micro_batches));
     if (outputs)
         *outputs = made;
     *out = net, net = NULL;

@@ -22,15 +22,20 @@ static float kept_of(const struct pm_net *net, int variable)
     return kept;
 }
 
-int pm_moving_check(const struct pm_net *net)
+int pm_moving_check(const struct pm_net *net, bool all, int micro_batches)
 {
     for (int i = 0; i < net->count; i++) {
         const struct pm_node *n = net->nodes[i];
 
-        if (n->layer->update && !n->layer->kept)
+        if (!n->layer->update || n->layer->kept)
+            continue;
+        if (all)
             return pm_fail(PM_ECONFIG, "%s: run.batch_norm_update \"all\" makes moving averages of every "
                            "device's, but a %s layer's ranges cannot be made so: set it to \"first\", or "
                            "train on one device", n->name, n->layer->name);
+        if (micro_batches > 1)
+            return pm_fail(PM_ECONFIG, "%s: run.micro_batches: %d, but a %s layer takes its ranges of "
+                           "the whole batch: set it to 1", n->name, micro_batches, n->layer->name);
     }
     return PM_OK;
 }

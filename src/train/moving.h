@@ -23,8 +23,9 @@ struct pm_moving {
     struct pm_program **pull;    /* each clone's to the host */
     int clones;
 };
-/* Fails with a line naming the first node whose updates cannot be put together so. */
-int pm_moving_check(const struct pm_net *net);
+/* Fails with a line naming the first node whose updates cannot be put together so (all), or of the
+ * parts that a batch is cut into: each would round by its own range, and the last one's be kept. */
+int pm_moving_check(const struct pm_net *net, bool all, int micro_batches);
 /* Of clones of this net, none yet; then each in order. */
 void pm_moving_create(const struct pm_net *net, struct pm_variables *master, int clones,
                       struct pm_moving *out);

@@ -223,6 +223,10 @@ static void plan(void **state)
            "the net was not built");
     expect("config check configs/resnet_cifar10.json model.num_classes=10 "
            "model.layers='[{\"layer\": \"slice\", \"inputs\": [\"nowhere\"]}]' 2>&1", 2, "nowhere");
+    expect("config check configs/resnet_cifar10.json model.num_classes=10 run.micro_batches=2 "
+           "model.layers='[{\"layer\": \"fake_quant\"}, {\"layer\": \"global_pool\"}, "
+           "{\"layer\": \"flatten\"}, {\"layer\": \"fully_connected\", \"units\": 10}]' 2>&1",
+           2, "fake_quant_1: run.micro_batches: 2, but a fake_quant layer takes its ranges of the whole");
     expect("config check configs/lenet_mnist.json more 2>&1", 2, "what is 'more'?");
     expect("config check configs/lenet_mnist.json --layers 2>&1", 2, "knows no flag '--layers'");
     expect("config schema configs/lenet_mnist.json 2>&1", 2, "config schema takes no file");

@@ -4,6 +4,7 @@
  * A step that is not finite leaves them as they were, on every clone. */
 #include "train/clones.h"
 #include "train/clones_setup.h"
+#include "train/moving.h"
 
 #include <math.h>
 #include <string.h>
@@ -229,31 +230,27 @@ static void alone(void **state)
     run(false, true, 1);
 }
 
-/* Ranges are no averages that the formula holds for: of the first device alone, or not at all. */
+/* Ranges are no averages that the formula holds for: of one device, and of whole batches. */
 static void ranges(void **state)
 {
-    static const char *const layer[] = { "fake_quant", "quantized_conv2d filters=2 kernel=1" };
-    const struct pm_optimizer *row = pm_optimizer_find("sgd");
-    static char cfg[64];
-    struct pm_clone_spec specs[CLONES];
+    static const char *const layer[] = { "batch_norm", "fake_quant",
+                                         "quantized_conv2d filters=2 kernel=1" };
 
     (void)state;
-    pm_opts_defaults(row->opts, cfg, NULL);
-    for (int i = 0; i < CLONES; i++)
-        specs[i] = (struct pm_clone_spec){ .info = cpu(), .share = 1, .threads = 1 };
-    for (size_t i = 0; i < PM_COUNT(layer); i++)
-        for (int all = 0; all < 2; all++) {
-            struct pm_clones *c = NULL;
-            const int err = pm_clones_create(&(struct pm_clones_options){
-                .specs = specs, .count = CLONES, .batch = BATCH, .micro_batches = 1, .slots = 1,
-                .build = build_ranges, .ctx = (void *)layer[i], .fields = fields, .fields_count = 2,
-                .batch_norm_all = all, .update = { .optimizer = row, .cfg = cfg } }, &c);
+    for (size_t i = 0; i < PM_COUNT(layer); i++) {
+        struct pm_net *net;
+        const int refused = i > 0 ? PM_ECONFIG : PM_OK;
 
-            assert_int_equal(err, all ? PM_ECONFIG : PM_OK);
-            if (all)
-                assert_non_null(strstr(pm_error_text(), "quant: run.batch_norm_update \"all\""));
-            pm_clones_destroy(&c);
-        }
+        check(build_ranges((void *)layer[i], BATCH, &net));
+        check(pm_moving_check(net, false, 1));
+        assert_int_equal(pm_moving_check(net, true, 1), refused);
+        if (refused)
+            assert_non_null(strstr(pm_error_text(), "quant: run.batch_norm_update \"all\""));
+        assert_int_equal(pm_moving_check(net, false, 2), refused);
+        if (refused)
+            assert_non_null(strstr(pm_error_text(), "quant: run.micro_batches: 2"));
+        pm_net_destroy(&net);
+    }
 }
 
 int main(void)
