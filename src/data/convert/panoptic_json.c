@@ -153,13 +153,14 @@ out:
     return err;
 }
 
-static int read_segments(struct pm_json_reader *r, struct file *f)
+static int read_list(struct pm_json_reader *r, struct file *f,
+                     int (*read)(struct pm_json_reader *r, struct file *f))
 {
     size_t n = 0;
     int err = pm_json_enter(r, '[');
 
     while (err == PM_OK && (err = pm_json_item(r, &n)) == 1)
-        err = read_segment(r, f);
+        err = read(r, f);
     return err;
 }
 
@@ -177,7 +178,7 @@ static int read_annotation(struct pm_json_reader *r, struct file *f)
         else if (!strcmp(r->text, "file_name"))
             PM_TRY(read_name(r, f, &s.map));
         else if (!strcmp(r->text, "segments_info") && !listed)
-            PM_TRY((listed = true, read_segments(r, f)));
+            PM_TRY((listed = true, read_list(r, f, read_segment)));
         else
             PM_TRY(pm_json_skip(r));
     }
@@ -189,17 +190,6 @@ static int read_annotation(struct pm_json_reader *r, struct file *f)
     PM_GROW(f->annotation, f->annotations, f->annotations_room);
     f->annotation[f->annotations++] = s;
 out:
-    return err;
-}
-
-static int read_list(struct pm_json_reader *r, struct file *f,
-                     int (*read)(struct pm_json_reader *r, struct file *f))
-{
-    size_t n = 0;
-    int err = pm_json_enter(r, '[');
-
-    while (err == PM_OK && (err = pm_json_item(r, &n)) == 1)
-        err = read(r, f);
     return err;
 }
 
