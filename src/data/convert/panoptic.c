@@ -226,11 +226,11 @@ static int read_split(struct job *j, struct split of)
     int err = PM_OK;
 
     *s = of;
-    PM_TRY(pm_panoptic_json_read(s->path, j->arena, &s->json));
-    PM_TRY(compare_categories(j->arena, &j->split[0], s));
     if (!pm_is_folder(s->maps) || !pm_is_folder(s->images))
         PM_TRY(pm_fail(PM_EDATA, "%s: no such folder, which %s needs: annotations, maps and images name "
                        "others", pm_is_folder(s->maps) ? s->images : s->maps, s->path));
+    PM_TRY(pm_panoptic_json_read(s->path, j->arena, &s->json));
+    PM_TRY(compare_categories(j->arena, &j->split[0], s));
 out:
     return err;
 }
