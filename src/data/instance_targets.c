@@ -60,10 +60,7 @@ static struct segment *segment_of(struct work *w, int32_t label, int32_t instanc
     if (!slot)
         return NULL;
     if (!*slot) {
-        if (w->count == w->room) {
-            w->room = w->room ? 2 * w->room : 64;
-            w->segment = pm_realloc(w->segment, w->room * sizeof *w->segment);
-        }
+        PM_GROW(w->segment, w->count, w->room);
         w->segment[w->count++] = (struct segment){ .crowd = (slot - w->slot) % w->o->divisor == 0 };
         *slot = (uint32_t)w->count;
     }
