@@ -98,7 +98,7 @@ struct pm_shown {
     struct pm_shape shape[PM_MAX_OUTPUTS]; /* of one example's */
 };
 
-/* Examples of an evaluation that a report shows. */
+/* Metrics of an evaluation; examples of it that a report shows. */
 enum { PM_MAX_METRICS = 32, PM_MAX_SAMPLES = 24 };
 
 /* Running sums of one evaluation; opaque, owned by its maker. */

@@ -3,14 +3,16 @@
  * which its check box in the table hides it everywhere. */
 #include "report/page.h"
 
+#include <pumice/task.h>
+
 #include <math.h>
 #include <string.h>
 
-enum { METRICS = 8, DASHES = 4 };
+enum { DASHES = 4 };
 
 /* Names of evaluation metrics in the order of the first run that has them. */
 struct names {
-    const char *v[METRICS];
+    const char *v[PM_MAX_METRICS];
     int count;
 };
 
@@ -19,7 +21,7 @@ static void add_name(struct names *n, const char *name)
     for (int i = 0; i < n->count; i++)
         if (strcmp(n->v[i], name) == 0)
             return;
-    if (n->count < METRICS)
+    if (n->count < PM_MAX_METRICS)
         n->v[n->count++] = name;
 }
 
@@ -103,8 +105,8 @@ static void write_run(struct pm_str *html, struct pm_report *const *runs, int i)
 void pm_page_compare_table(struct pm_str *html, struct pm_report *const *runs, int count)
 {
     const struct names metrics = eval_metrics(runs, count);
-    double best[METRICS][PM_MAX_REPORTS], steps[METRICS][PM_MAX_REPORTS];
-    int winner[METRICS];
+    double best[PM_MAX_METRICS][PM_MAX_REPORTS], steps[PM_MAX_METRICS][PM_MAX_REPORTS];
+    int winner[PM_MAX_METRICS];
 
     pm_html_raw(html, "<section id=\"runs\"><h2>Runs</h2><div class=\"card\"><div class=\"scroll\">"
                       "<table class=\"rows compare\"><thead><tr><th>run</th><th>net</th>"

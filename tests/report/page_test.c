@@ -405,6 +405,39 @@ static void comparison(void **state)
     drop_folder(top);
 }
 
+/* Instances by COCO's figures, and edges, have the most metrics: every one has its column and its chart. */
+static void comparison_of_many_metrics(void **state)
+{
+    enum { METRICS = 22 };
+    char *top = make_folder(), folder[2][512], name[32];
+    struct pm_report *runs[2];
+    struct pm_str html = { 0 }, line = { 0 };
+
+    (void)state;
+    pm_str_add(&line, "{\"kind\": \"eval\", \"step\": 100");
+    for (int m = 0; m < METRICS; m++)
+        pm_str_add(&line, ", \"figure_%d\": 0.5", m);
+    pm_str_add(&line, "}\n");
+    for (int i = 0; i < 2; i++) {
+        snprintf(folder[i], sizeof folder[i], "%s/run%d", top, i);
+        put_whole_run(folder[i], 4, 2, 0.25);
+        put(folder[i], "metrics.jsonl", line.text);
+        runs[i] = pm_report_open(folder[i], false);
+    }
+    pm_report_page(runs, 2, &html);
+    for (int m = 0; m < METRICS; m++) {
+        snprintf(name, sizeof name, ">best figure_%d<", m);
+        assert_contains(html.text, name);
+        snprintf(name, sizeof name, "Evaluation: figure_%d<", m);
+        assert_contains(html.text, name);
+    }
+    for (int i = 0; i < 2; i++)
+        pm_report_close(&runs[i]);
+    pm_str_free(&html);
+    pm_str_free(&line);
+    drop_folder(top);
+}
+
 /* ---- pictures ---------------------------------------------------------------------------- */
 
 static void shrinks(void **state)
@@ -435,7 +468,8 @@ int main(void)
         cmocka_unit_test(base64), cmocka_unit_test(whole_run), cmocka_unit_test(new_run),
         cmocka_unit_test(parts_of_the_loss),
         cmocka_unit_test(hostile_run), cmocka_unit_test(damaged_evaluation),
-        cmocka_unit_test(counted_pixels), cmocka_unit_test(thousand_classes), cmocka_unit_test(comparison), cmocka_unit_test(shrinks),
+        cmocka_unit_test(counted_pixels), cmocka_unit_test(thousand_classes), cmocka_unit_test(comparison),
+        cmocka_unit_test(comparison_of_many_metrics), cmocka_unit_test(shrinks),
     };
 
     return cmocka_run_group_tests_name("page", tests, NULL, NULL);
