@@ -118,19 +118,15 @@ out:
 static int keep_best(struct pm_trainer *t)
 {
     const char *metric = t->c->run.keep_best;
-    const struct cJSON *value = cJSON_GetObjectItem(t->eval_metrics, metric);
+    const double value = cJSON_GetNumberValue(cJSON_GetObjectItem(t->eval_metrics, metric));
     bool best = false;
     int err = PM_OK;
 
-    if (!cJSON_IsNumber(value))
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: run.keep_best: no metric is called \"%s\"", t->c->path,
-                       metric));
     PM_TRY(save(t));
-    PM_TRY(pm_checkpoint_keep_best(t->c->run.folder, t->step, metric, value->valuedouble,
+    PM_TRY(pm_checkpoint_keep_best(t->c->run.folder, t->step, metric, value,
                                    t->e->task->higher_is_better(metric), &best));
     if (best)
-        PM_INFO("eval", "step %llu: best %s so far, %g", (unsigned long long)t->step, metric,
-                value->valuedouble);
+        PM_INFO("eval", "step %llu: best %s so far, %g", (unsigned long long)t->step, metric, value);
 out:
     return err;
 }

@@ -277,17 +277,16 @@ static int check_best(const struct pm_trainer *t)
     const char *names[PM_MAX_METRICS], *best = t->c->run.keep_best;
     const int count = t->e->task->metric_names(&t->e->setup, names);
     struct pm_str all = { 0 };
+    bool is = best == NULL;
     int err = PM_OK;
 
-    for (int i = 0; best && i < count; i++) {
-        if (strcmp(names[i], best) == 0)
-            goto out;
+    for (int i = 0; i < count; i++) {
+        is |= best && strcmp(names[i], best) == 0;
         pm_str_add(&all, "%s%s", i ? ", " : "", names[i]);
     }
-    if (best)
+    if (!is)
         err = pm_fail(PM_ECONFIG, "%s: run.keep_best: '%s' is none of what this net is evaluated by (%s)",
                       t->c->path, best, all.text);
-out:
     pm_str_free(&all);
     return err;
 }
