@@ -11,6 +11,7 @@
  * loader's threads handle, so these bring the maps down, by nearest elements.
  *
  * What evaluation, prediction and export see is segmentation_looks.c. */
+#include "tasks/coco_metrics.h"
 #include "tasks/record.h"
 #include "tasks/colormap.h"
 #include "tasks/segmentation.h"
@@ -26,15 +27,13 @@ static int metric_names(const struct pm_setup *s, const char *out[PM_MAX_METRICS
 {
     static const char *const panoptic[] = { "pq", "sq", "rq", "pc" };
     static const char *const cityscapes[] = { "ap", "ap50" };
-    static const char *const coco[] = { "ap", "ap50", "ap75", "ap_small", "ap_medium", "ap_large", "ar1",
-                                        "ar10", "ar100", "ar_small", "ar_medium", "ar_large" };
     static const char *const pixels[] = { "miou", "pixel_accuracy", "mean_accuracy", "fw_iou", "loss" };
     static const char *const edges[] = { "edge_miou" };
     const bool on = s->pixels.instance.on;
     const bool as_coco = on && s->pixels.instance.panoptic->precision == PM_PRECISION_COCO;
     const struct { bool is; const char *const *names; size_t count; } sets[] = {
         { on, panoptic, PM_COUNT(panoptic) }, { on && !as_coco, cityscapes, PM_COUNT(cityscapes) },
-        { as_coco, coco, PM_COUNT(coco) }, { true, pixels, PM_COUNT(pixels) },
+        { as_coco, pm_coco_names, PM_COCO_FIGURES }, { true, pixels, PM_COUNT(pixels) },
         { s->pixels.edge_classes > 0, edges, PM_COUNT(edges) },
     };
     int count = 0;

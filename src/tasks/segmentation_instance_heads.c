@@ -153,7 +153,8 @@ void pm_segmentation_instance_look(struct pm_net *net, const struct pm_heads *he
 static struct pm_node *mean(struct pm_net *net, const char *name, struct pm_node *sum, int looks,
                             enum pm_use use)
 {
-    return pm_net_add(net, pm_segmentation_output(net, name, use), sum, "affine scale=%.9g", looks > 1 ? 1.0 / looks : 1);
+    return pm_net_add(net, pm_segmentation_output(net, name, use), sum, "affine scale=%.9g",
+                      looks > 1 ? 1.0 / looks : 1);
 }
 
 void pm_segmentation_instance_outputs(struct pm_net *net, const struct pm_instance_maps *sum, int looks,

@@ -141,6 +141,38 @@ static void coco(void **state)
     pm_arena_destroy(&a);
 }
 
+/* A config's check of run.keep_best, which knows no net, lists what any net may be evaluated by. */
+static void kept(void **state)
+{
+    static const char text[] = "{\"task\": \"segmentation\", \"model\": {\"layers\": []}}";
+    struct pm_arena *a = pm_arena_create();
+    struct pm_setup s = setup_of(a);
+    struct pm_config_panoptic o = scoring;
+    struct pm_config *c = NULL;
+    const char *names[PM_MAX_METRICS];
+    const struct pm_open_sections open = { 0 };
+    int listed = 1;
+
+    (void)state;
+    o.precision = PM_PRECISION_COCO;
+    s.pixels.instance.panoptic = &o;
+    s.pixels.edge_classes = 2;
+    const int count = task()->metric_names(&s, names);
+    for (int i = 0; i < count; i++) {
+        const char *set[] = { "eval.every_steps=1", pm_arena_printf(a, "run.keep_best=%s", names[i]) };
+
+        if (pm_config_parse("t.json", text, set, 2, &open, &c) < 0)
+            fail_msg("%s", pm_error_text());
+        pm_config_destroy(&c);
+    }
+    assert_int_equal(pm_config_parse("t.json", text, (const char *[]){ "run.keep_best=none" }, 1, &open, &c),
+                     PM_ECONFIG);
+    for (const char *at = strchr(pm_error_text(), '('); at; listed += at != NULL)
+        at = strchr(at + 1, ',');
+    assert_int_equal(listed, count);
+    pm_arena_destroy(&a);
+}
+
 /* What is said below and right of the picture is no part of it: with the input padded, the strip below is,
  * and beside it a third box, the second goes on to the right. */
 static void padded(void **state)
@@ -279,7 +311,8 @@ static void summaries(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(scores), cmocka_unit_test(coco), cmocka_unit_test(padded),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(scores), cmocka_unit_test(coco),
+                                        cmocka_unit_test(kept), cmocka_unit_test(padded),
                                         cmocka_unit_test(predictions), cmocka_unit_test(summaries) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
