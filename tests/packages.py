@@ -6,36 +6,38 @@ import subprocess
 import sys
 import venv
 
+from checks import NAME
 
-def find(check, folder, name, modules, wanted):
-    """Goes on in a Python that has all modules; returns when this is one. Else the environment
-    FOLDER/NAME gets the packages `wanted` and runs the script anew; where they cannot be downloaded,
-    the check is skipped (77). check: whose messages these are."""
+
+def find(name, modules, wanted):
+    """Goes on in a Python that has all modules; returns when this is one. Else the environment `name` in
+    the folder that is the script's second argument gets the packages `wanted` and runs the script anew;
+    where they cannot be downloaded, the check is skipped (77)."""
     if all(importlib.util.find_spec(m) for m in modules):
         return
     what = " and ".join(modules)
-    place = os.path.join(folder, name)
+    place = os.path.join(os.path.abspath(sys.argv[2]), name)
     python, ready = os.path.join(place, "bin", "python"), os.path.join(place, "ready")
     if sys.executable == python:
-        sys.exit(f"{check}: {place} holds no {what}: remove it")
+        sys.exit(f"{NAME}: {place} holds no {what}: remove it")
     if not os.path.exists(ready):
         shutil.rmtree(place, ignore_errors=True)
         try:
             venv.create(place, with_pip=True)
         except subprocess.CalledProcessError:
-            sys.exit(f"{check}: no virtual environment can be made; ./dev setup installs python3-venv")
+            sys.exit(f"{NAME}: no virtual environment can be made; ./dev setup installs python3-venv")
         got = subprocess.run([python, "-m", "pip", "install", "--quiet", "--timeout", "20", "--retries",
                               "1", "--disable-pip-version-check", *wanted],
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if got.returncode != 0:
             print(got.stdout)
             if "(from versions: none)" in got.stdout or "Max retries exceeded" in got.stdout:
-                print(f"{check}: skipped: {what} are not here and cannot be downloaded", flush=True)
+                print(f"{NAME}: skipped: {what} are not here and cannot be downloaded", flush=True)
                 sys.exit(77)
-            sys.exit(f"{check}: {what} cannot be installed (see above)")
+            sys.exit(f"{NAME}: {what} cannot be installed (see above)")
         open(ready, "w").close()
     os.execv(python, [python] + sys.argv)
 
 
-def find_onnx(check, folder):
-    find(check, folder, "onnx", ["numpy", "onnx", "onnxruntime"], ["onnx>=1.16", "onnxruntime>=1.18"])
+def find_onnx():
+    find("onnx", ["numpy", "onnx", "onnxruntime"], ["onnx>=1.16", "onnxruntime>=1.18"])

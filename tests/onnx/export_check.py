@@ -130,8 +130,8 @@ def check_layers(program):
 
 
 def main():
-    program, folder, wanted = sys.argv[1], sys.argv[2], sys.argv[3:]
-    packages.find_onnx("export_check", folder)
+    program, wanted = sys.argv[1], sys.argv[3:]
+    packages.find_onnx()
     if not wanted or "layers" in wanted:
         check_layers(program)
     names = subprocess.run([program, "nets"], check=True, stdout=subprocess.PIPE, text=True).stdout

@@ -178,7 +178,7 @@ def check_net(name, net):
 
 
 def main():
-    packages.find_onnx("quantized_check", sys.argv[2])
+    packages.find_onnx()
     global np
     import numpy as np
     for name, net in NETS.items():

@@ -267,7 +267,7 @@ def check_instances(pictures):
 
 
 def main():
-    packages.find_onnx("segmentation_check", sys.argv[2])
+    packages.find_onnx()
     global np
     import numpy as np
     with tempfile.TemporaryDirectory() as folder:

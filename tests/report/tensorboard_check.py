@@ -310,8 +310,8 @@ def check_faults(pumice, work):
 
 
 def main():
-    pumice, folder = sys.argv[1], os.path.abspath(sys.argv[2])
-    packages.find("tensorboard_check", folder, "tensorboard", ["tensorboard"], ["tensorboard>=2.17"])
+    pumice = sys.argv[1]
+    packages.find("tensorboard", ["tensorboard"], ["tensorboard>=2.17"])
     with tempfile.TemporaryDirectory(prefix="pumice-tensorboard-") as work:
         subprocess.run([pumice, "dataset", "make", "shapes", f"{work}/data", "size=32", "train=48",
                         "validation=0", "test=20"], check=True, stdout=subprocess.DEVNULL,

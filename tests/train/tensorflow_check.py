@@ -183,8 +183,7 @@ def main():
 
 if __name__ == "__main__":
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    packages.find("tensorflow_check", os.path.abspath(sys.argv[2]), "tensorflow", ["tensorflow"],
-                  ["tensorflow-cpu>=2.12"])
+    packages.find("tensorflow", ["tensorflow"], ["tensorflow-cpu>=2.12"])
     import numpy as np
     import tensorflow as tf
     tf1 = tf.compat.v1
