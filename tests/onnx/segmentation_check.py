@@ -159,15 +159,12 @@ def check_case(name, pictures):
 
 def check_limits(pictures):
     """Larger pictures; a batch; one size only; a second softmax; an older name for the input."""
-    import onnxruntime as ort
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
     model = check_case("plain", pictures)
     for height, width in ((66, 49), (65, 50), (130, 20)):
         try:
             run(model, np.zeros((height, width, 3), np.uint8))
-        except ort.capi.onnxruntime_pybind11_state.RuntimeException:
-            continue
-        except Exception as e:  # of another kind, but an error
-            print(f"{height} x {width}: {type(e).__name__}")
+        except (state.Fail, state.InvalidArgument, state.RuntimeException):
             continue
         fail(f"a picture of {height} x {width} is taken")
     x = np.random.default_rng(1).uniform(-1, 1, (3, 3, 40, 30)).astype(np.float32)
