@@ -18,8 +18,9 @@ def check(good, text):
         fail(text)
 
 
-def pumice(*arguments):
-    """What the program prints, which must end well: .stdout and .stderr."""
-    got = subprocess.run([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def pumice(*arguments, **settings):
+    """What the program prints, which must end well: .stdout and .stderr. settings: more of subprocess.run's."""
+    got = subprocess.run([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         **settings)
     check(got.returncode == 0, f"{' '.join(arguments)}: exit code {got.returncode}: {got.stderr}")
     return got

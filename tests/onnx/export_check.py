@@ -9,13 +9,12 @@ than the bound below. A python without onnx and onnxruntime makes a virtual envi
 installs them there, once; exit 77 (skipped) where they cannot be downloaded."""
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import packages  # noqa: E402
-from checks import fail  # noqa: E402
+from checks import fail, pumice  # noqa: E402
 
 # Of the largest output: both sides add up in 32-bit floats, in another order.
 BOUND = 1e-4
@@ -95,20 +94,17 @@ def check_batches(name, run, feeds, got):
         fail(f"{name}: in a batch of three an answer differs by {off:.2e}")
 
 
-def cases_of(program, arguments):
-    text = subprocess.run([program] + arguments, check=False, stdout=subprocess.PIPE, text=True)
-    if text.returncode != 0:
-        fail(f"export_cases {' '.join(arguments)} failed (see above)")
-    return [json.loads(line) for line in text.stdout.splitlines()]
+def cases_of(*arguments):
+    return [json.loads(line) for line in pumice(*arguments).stdout.splitlines()]
 
 
 # ---- all -----------------------------------------------------------------------------------
 
 
-def check_net(program, net, options):
+def check_net(net, options):
     import numpy as np
     with tempfile.TemporaryDirectory() as folder:
-        case, = cases_of(program, ["net", folder, net] + options)
+        case, = cases_of("net", folder, net, *options)
         name = case["name"] = " ".join([net] + options)
         run, feeds, got, off = check_case(case)
         check_batches(name, run, feeds, got)
@@ -120,27 +116,26 @@ def check_net(program, net, options):
     print(f"{name}: {off:.1e} of the largest logit; two pictures differ by {apart:.1e}", flush=True)
 
 
-def check_layers(program):
+def check_layers():
     worst, count = 0, 0
     with tempfile.TemporaryDirectory() as folder:
-        for case in cases_of(program, ["layers", folder]):
+        for case in cases_of("layers", folder):
             worst = max(worst, check_case(case)[3])
             count += 1
     print(f"{count} cases of layers: at most {worst:.1e} of the largest output", flush=True)
 
 
 def main():
-    program, wanted = sys.argv[1], sys.argv[3:]
+    wanted = sys.argv[3:]
     packages.find_onnx()
     if not wanted or "layers" in wanted:
-        check_layers(program)
-    names = subprocess.run([program, "nets"], check=True, stdout=subprocess.PIPE, text=True).stdout
-    for net in names.split():
+        check_layers()
+    for net in pumice("nets").stdout.split():
         if not wanted or net in wanted:
-            check_net(program, net, [])
+            check_net(net, [])
     for net, option in MORE:
         if not wanted or net in wanted:
-            check_net(program, net, [option])
+            check_net(net, [option])
 
 
 main()

@@ -21,7 +21,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import packages  # noqa: E402
-from checks import check, fail  # noqa: E402
+from checks import check, fail, pumice  # noqa: E402
 
 FLOAT_STEPS = 4e-7  # TensorBoard's scalars are 32-bit floats
 
@@ -99,17 +99,13 @@ class Server:
 # ---- training ------------------------------------------------------------------------------
 
 
-def train(pumice, work, name, *overrides, **settings):
+def train(work, name, *overrides, **settings):
     config = os.path.join(work, "net.json")
     with open(config, "w") as f:
         json.dump(NET, f)
     run = os.path.join(work, "runs", name)
-    got = subprocess.run([pumice, "train", config, f"data.folder={work}/data", f"run.folder={run}",
-                          *overrides], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                         **settings)
-    if got.returncode != 0:
-        fail(f"training {name} ended with {got.returncode}:\n{got.stdout}")
-    return run, got.stdout
+    got = pumice("train", config, f"data.folder={work}/data", f"run.folder={run}", *overrides, **settings)
+    return run, got.stderr
 
 
 def metrics(run, kind):
@@ -210,14 +206,13 @@ def picture_rule(pixels):
     return y.astype(np.uint8).tobytes()
 
 
-def check_images(pumice, a, work):
+def check_images(a, work):
     import io
 
     import numpy as np
     from PIL import Image
     folder = os.path.join(work, "pictures")
-    subprocess.run([pumice, "dataset", "inspect", f"{work}/data", "--records", "48", "--pictures", folder],
-                   check=True, stdout=subprocess.DEVNULL)
+    pumice("dataset", "inspect", f"{work}/data", "--records", "48", "--pictures", folder)
     known = {picture_rule(np.asarray(Image.open(os.path.join(folder, f)))) for f in os.listdir(folder)}
     check(len(known) >= 48, f"{len(known)} pictures")
     tags = [f"images/{kind}/{i}" for kind in ("image", "original") for i in range(2)]
@@ -264,12 +259,12 @@ def check_server(work, run, fast, steps):
         server.stop()
 
 
-def check_resume(pumice, work):
+def check_resume(work):
     """Steps beyond the checkpoint that a run goes on from are hidden, those before it stay."""
-    run, _ = train(pumice, work, "resumed")
+    run, _ = train(work, "resumed")
     for ending in ("safetensors", "json"):
         os.remove(os.path.join(run, "checkpoints", "step-000040." + ending))
-    run, _ = train(pumice, work, "resumed", "run.steps=25", "run.log_every_steps=5",
+    run, _ = train(work, "resumed", "run.steps=25", "run.log_every_steps=5",
                    "run.summary_every_steps=5", 'devices=["cpu", "cpu"]')
     a = check_scalars(run, [10, 20, 25])
     check([e.step for e in a.Histograms("conv1/weights")] == [1, 20, 25], "histograms of hidden steps")
@@ -279,28 +274,27 @@ def check_resume(pumice, work):
     return run
 
 
-def check_watch(pumice, work, run):
+def check_watch(work, run):
     """pumice eval --watch says the same of step 25 as training did."""
     config = os.path.join(work, "net.json")
-    subprocess.run([pumice, "eval", config, "--watch", f"data.folder={work}/data", f"run.folder={run}",
-                    "run.steps=25"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    pumice("eval", config, "--watch", f"data.folder={work}/data", f"run.folder={run}", "run.steps=25")
     a, want = read(os.path.join(run, "eval_test")), metrics(run, "eval")[25]
     for tag, name in {"eval/Accuracy": "accuracy", "losses/loss": "loss"}.items():
         got = a.Scalars(tag)
         check([s.step for s in got] == [25] and same(got[0].value, want[name]), f"--watch's {tag}: {got}")
 
 
-def check_faults(pumice, work):
+def check_faults(work):
     """Event files that cannot be written cost a warning, not the run."""
     os.makedirs(os.path.join(work, "runs", "blocked"))
     open(os.path.join(work, "runs", "blocked", "eval"), "w").close()
-    run, text = train(pumice, work, "blocked")
+    run, text = train(work, "blocked")
     check(text.count("TensorBoard lacks") == 1, f"one warning is wanted:\n{text}")
     check_scalars(run, [10, 20, 30, 40])
 
     # A file may grow to 200 kB; a checkpoint takes a quarter of it, the histograms more.
     limit = 200000
-    run, text = train(pumice, work, "full", "run.steps=60", "run.summary_every_steps=1",
+    run, text = train(work, "full", "run.steps=60", "run.summary_every_steps=1",
                       "run.summary_images=8", restore_signals=False,
                       preexec_fn=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
                                           resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))))
@@ -310,20 +304,17 @@ def check_faults(pumice, work):
 
 
 def main():
-    pumice = sys.argv[1]
     packages.find("tensorboard", ["tensorboard"], ["tensorboard>=2.17"])
     with tempfile.TemporaryDirectory(prefix="pumice-tensorboard-") as work:
-        subprocess.run([pumice, "dataset", "make", "shapes", f"{work}/data", "size=32", "train=48",
-                        "validation=0", "test=20"], check=True, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL)
-        run, _ = train(pumice, work, "one", "run.save_every_steps=0")
+        pumice("dataset", "make", "shapes", f"{work}/data", "size=32", "train=48", "validation=0", "test=20")
+        run, _ = train(work, "one", "run.save_every_steps=0")
         a = check_scalars(run, [10, 20, 30, 40])
         check_evaluation(run, [20, 40])
-        check_images(pumice, a, work)
-        resumed = check_resume(pumice, work)
+        check_images(a, work)
+        resumed = check_resume(work)
         check_histograms(a, resumed)
-        check_watch(pumice, work, resumed)
-        check_faults(pumice, work)
+        check_watch(work, resumed)
+        check_faults(work)
         check_server(work, run, "false", [10, 20, 30, 40])
         check_server(work, resumed, "auto", [10, 20, 25])
     print("tensorboard_check: scalars, histograms, pictures, a resumed run, faults, server: as they should be")
