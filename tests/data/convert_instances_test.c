@@ -195,10 +195,8 @@ static void put_annotations_of(const char *name, const char *image, const char *
                                const char *listed)
 {
     struct pm_str s = { 0 };
-    char folder[400];
 
-    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(name, '/') - name), name);
-    assert_int_equal(pm_make_folders(in_scratch(folder)), PM_OK);
+    make_folder_of(name);
     pm_str_add(&s, "{\"info\": {\"a\": [1, {}]}, \"annotations\": [{\"segments_info\": [%s], \"image_id\": 12,"
                " \"file_name\": \"%s\"}], %s, \"images\": [{\"file_name\": \"%s\", \"id\": 12}]}", segments, map,
                listed, image);

@@ -7,16 +7,23 @@
 
 enum { H = 2, W = 3 };
 
+/* The folder that a file will lie in. */
+static inline void make_folder_of(const char *name)
+{
+    char folder[400];
+
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(name, '/') - name), name);
+    assert_int_equal(pm_make_folders(in_scratch(folder)), PM_OK);
+}
+
 /* A picture of H x W in one grey, and its map; folders are made. */
 static inline void put_picture(const char *name, int value)
 {
     uint8_t pixels[H * W * 3], *png = NULL;
     const struct pm_image8 im = { H, W, 3, pixels };
     size_t size = 0;
-    char folder[400];
 
-    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(name, '/') - name), name);
-    assert_int_equal(pm_make_folders(in_scratch(folder)), PM_OK);
+    make_folder_of(name);
     memset(pixels, value, sizeof pixels);
     if (strstr(name, ".png"))
         assert_int_equal(pm_image_encode_png(&im, &png, &size), PM_OK);
@@ -29,10 +36,8 @@ static inline void put_picture(const char *name, int value)
 static inline void put_map(const char *name, int depth, int color, const uint8_t *rows)
 {
     const struct png p = png_of(H, W, depth, color, rows);
-    char folder[400];
 
-    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(name, '/') - name), name);
-    assert_int_equal(pm_make_folders(in_scratch(folder)), PM_OK);
+    make_folder_of(name);
     assert_int_equal(pm_file_write(in_scratch(name), p.bytes, p.size), PM_OK);
 }
 
