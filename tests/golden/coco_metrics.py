@@ -20,19 +20,12 @@ from pycocotools import mask as masks
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
+from panoptic_metrics import Numbers
+
 DIVISOR, VOID, EMPTY, FULL = 1000, -1, 3, 5
 HEIGHT, WIDTH, IMAGES, SHAPES = 288, 320, 10, 28
 MASK_CLASSES, BOX_CLASSES = (2, 3, 4, 5), (0, 1, 2, 3)
 MASK_SIDES, BOX_SIDES = (150, 80, 40, 16), (20, 40, 110, 240)
-
-
-class Numbers:
-    def __init__(self, seed):
-        self.n = seed
-
-    def __call__(self, below):
-        self.n = (self.n * 1103515245 + 12345) % 2**31
-        return (self.n >> 16) % below
 
 
 # ---- masks -----------------------------------------------------------------------------------

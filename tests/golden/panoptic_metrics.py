@@ -179,4 +179,5 @@ def main():
     print(f"{path}: {len(cases)} cases", file=sys.stderr)
 
 
-main()
+if __name__ == "__main__":
+    main()
