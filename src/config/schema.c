@@ -199,11 +199,15 @@ static void add_head(struct pm_str *s, const char *title, const char *help)
                   "| Object Detection |\n|---|---|---|---|---|---|---|---|---|\n");
 }
 
+/* section: also a key that has keys of its own, "devices[]" for one that is a list. */
 static void add_options(struct pm_str *s, const char *section, const struct pm_opt *opts)
 {
     cJSON *schema = cJSON_CreateObject();
     struct pm_str path = { 0 };
+    const struct pm_reference *outer;
 
+    pm_str_add(&path, "%.*s", (int)strcspn(section, "["), section);
+    outer = pm_reference_find(path.text);
     pm_opts_schema(opts, schema);
     for (; opts->type; opts++) {
         const cJSON *o = cJSON_GetObjectItemCaseSensitive(schema, opts->key);
@@ -216,7 +220,7 @@ static void add_options(struct pm_str *s, const char *section, const struct pm_o
         pm_str_add(s, " | `%s` | ", text);
         add_range(s, o);
         pm_str_add(s, " | %s", opts->help);
-        add_flags(s, pm_reference_find(path.text), pm_reference_find(section));
+        add_flags(s, pm_reference_find(path.text), outer);
         pm_free(text);
     }
     pm_str_free(&path);
