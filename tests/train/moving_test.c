@@ -1,7 +1,8 @@
 /* Batch norm's moving averages over several clones: run.batch_norm_update "first" follows the first
  * clone's part of the batch, "all" every part in turn; both against the formula in double precision, with
  * unequal parts, two steps, a net that is run twice over its variables, and with averages of variables.
- * A step that is not finite leaves them as they were, on every clone. */
+ * A step that is not finite leaves them as they were, on every clone. Of a batch in parts they follow the last
+ * one. Ranges of quantised layers are refused where they cannot be put together. */
 #include "train/clones.h"
 #include "train/clones_setup.h"
 #include "train/moving.h"
@@ -114,7 +115,7 @@ static void expect(const struct pm_variables *v, struct pm_buffer *block, const 
     }
 }
 
-static struct pm_clones *make(bool all, bool twice, int clones)
+static struct pm_clones *make(bool all, bool twice, int clones, int micro_batches)
 {
     const struct pm_optimizer *row = pm_optimizer_find("momentum");
     static char cfg[64];
@@ -125,8 +126,8 @@ static struct pm_clones *make(bool all, bool twice, int clones)
     for (int i = 0; i < clones; i++)
         specs[i] = (struct pm_clone_spec){ .info = cpu(), .share = i ? 2 : 3, .threads = 1 };
     check(pm_clones_create(&(struct pm_clones_options){
-        .specs = specs, .count = clones, .batch = BATCH, .micro_batches = 1, .slots = 1,
-        .build = build, .ctx = twice ? &twice : NULL, .fields = fields, .fields_count = 2,
+        .specs = specs, .count = clones, .batch = BATCH, .micro_batches = micro_batches,
+        .slots = 1, .build = build, .ctx = twice ? &twice : NULL, .fields = fields, .fields_count = 2,
         .batch_norm_all = all,
         .update = { .optimizer = row, .cfg = cfg, .averages = true } }, &c));
     check(pm_optimizer_init(row, cfg, pm_clones_master(c), 3));
@@ -158,7 +159,7 @@ static void step(struct pm_clones *c, int number, bool bad)
 static void run(bool all, bool twice, int clones)
 {
     static const int parts[CLONES] = { 3, 2 }, whole[1] = { BATCH };
-    struct pm_clones *c = make(all, twice, clones);
+    struct pm_clones *c = make(all, twice, clones, 1);
     struct pm_variables *master = pm_clones_master(c), *averaged;
     double moving[2 * C] = { 0, 0, 0, 1, 1, 1 }, average[2 * C] = { 0, 0, 0, 1, 1, 1 };
 
@@ -202,7 +203,7 @@ static void all_of_two_passes(void **state)
 static void not_finite(void **state)
 {
     static const int parts[CLONES] = { 3, 2 };
-    struct pm_clones *c = make(true, false, CLONES);
+    struct pm_clones *c = make(true, false, CLONES, 1);
     double moving[2 * C] = { 0, 0, 0, 1, 1, 1 }, average[2 * C] = { 0, 0, 0, 1, 1, 1 };
     struct pm_variables *averaged;
 
@@ -228,6 +229,25 @@ static void alone(void **state)
     (void)state;
     run(true, false, 1);
     run(false, true, 1);
+}
+
+/* A batch in parts of one picture: the last one's statistics are followed. */
+static void last_part(void **state)
+{
+    struct pm_clones *c = make(false, false, 1, BATCH);
+    double moving[2 * C] = { 0, 0, 0, 1, 1, 1 }, mean, variance;
+
+    (void)state;
+    for (int s = 0; s < STEPS; s++) {
+        step(c, s, false);
+        for (int k = 0; k < C; k++) {
+            statistics(s, BATCH - 1, 1, k, &mean, &variance);
+            moving[k] += 0.25 * (mean - moving[k]);
+            moving[C + k] += 0.25 * (variance - moving[C + k]);
+        }
+    }
+    expect(pm_clones_master(c), pm_clones_master(c)->values, moving);
+    pm_clones_destroy(&c);
 }
 
 /* Ranges are no averages that the formula holds for: of one device, and of whole batches. */
@@ -261,6 +281,7 @@ int main(void)
         cmocka_unit_test(all_of_two_passes),
         cmocka_unit_test(not_finite),
         cmocka_unit_test(alone),
+        cmocka_unit_test(last_part),
         cmocka_unit_test(ranges),
     };
 
