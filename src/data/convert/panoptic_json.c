@@ -280,7 +280,6 @@ static int join(struct file *f)
             PM_TRY(pm_fail(PM_EDATA, "%s: two images have the id %s: each needs its own", f->path,
                            f->image[i].id));
     out->segment = pm_malloc((f->raws + 1) * sizeof *out->segment);
-    out->segments = f->raws;
     for (size_t i = 0; i < f->annotations; i++) {
         const struct annotation *s = &f->annotation[i];
         const struct image *im = bsearch(&(struct image){ s->image, NULL }, f->image, f->images,

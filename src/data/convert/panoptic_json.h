@@ -28,8 +28,7 @@ struct pm_panoptic_json {
     int categories, categories_room;
     struct pm_panoptic_json_picture *picture; /* owned; in the order of the annotations */
     size_t pictures, pictures_room;
-    struct pm_panoptic_json_segment *segment; /* owned */
-    size_t segments, segments_room;
+    struct pm_panoptic_json_segment *segment; /* owned; what the pictures point into */
 };
 /* PM_EDATA with file and line, or naming the map, for whatever does not fit. */
 int pm_panoptic_json_read(const char *path, struct pm_arena *a, struct pm_panoptic_json *out);
