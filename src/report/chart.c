@@ -35,6 +35,13 @@ static void add_curve(struct pm_chart *c, const struct pm_curve *curve, const ch
                                       : pm_curve_points(curve, s->points);
 }
 
+int pm_chart_dash(int i)
+{
+    enum { DASHES = 4 };
+
+    return (i + i / PM_CHART_COLORS) % DASHES;
+}
+
 void pm_chart_curve(struct pm_chart *c, const struct pm_curve *curve, const char *label, int run,
                     int color, int dash)
 {

@@ -33,6 +33,8 @@ struct pm_chart {
     int count;
 };
 
+/* The dash of curve i, whose colour is i: of the first 32 curves each looks different. */
+int pm_chart_dash(int i);
 /* Adds a curve: a smooth line over a pale one of the values where it has many, else a line with
  * dots. NULL: nothing is added. */
 void pm_chart_curve(struct pm_chart *c, const struct pm_curve *curve, const char *label, int run,

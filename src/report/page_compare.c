@@ -8,8 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { DASHES = 4 };
-
 /* Names of evaluation metrics in the order of the first run that has them. */
 struct names {
     const char *v[PM_MAX_METRICS];
@@ -95,7 +93,7 @@ static void write_run(struct pm_str *html, struct pm_report *const *runs, int i)
     const char *net = pm_json_text_of(r->run, "net"), *state = pm_report_state(r);
 
     pm_str_add(html, "<tr><th scope=\"row\"><label class=\"run c%d d%d\"><input type=\"checkbox\" "
-               "id=\"run-%d\" checked><i></i><span>", i % PM_CHART_COLORS, i % DASHES, i);
+               "id=\"run-%d\" checked><i></i><span>", i % PM_CHART_COLORS, pm_chart_dash(i), i);
     PM_HTML(html, "{}<small>{}</small></span></label></th><td>{}<small>{}</small></td>",
             r->name, strcmp(r->name, r->folder) ? r->folder : "", net ? net : "\xe2\x80\x93",
             state ? state : "");
@@ -139,9 +137,9 @@ static void write_train(struct pm_str *html, struct pm_str *json, struct pm_repo
         const struct pm_curve *curve = pm_curves_find(&runs[i]->curves, "train", name);
 
         if (strcmp(name, "lr") == 0)
-            pm_chart_dots(c, curve, runs[i]->name, i, i, i % DASHES);
+            pm_chart_dots(c, curve, runs[i]->name, i, i, pm_chart_dash(i));
         else
-            pm_chart_curve(c, curve, runs[i]->name, i, i, i % DASHES);
+            pm_chart_curve(c, curve, runs[i]->name, i, i, pm_chart_dash(i));
     }
     pm_chart_write(c, html, json);
 }
@@ -168,7 +166,7 @@ void pm_page_compare_curves(struct pm_str *html, struct pm_str *json,
                                .format = share ? PM_CHART_SHARE : PM_CHART_NUMBER };
         for (int i = 0; i < count; i++)
             pm_chart_dots(&c, pm_curves_find(&runs[i]->curves, "eval", metrics.v[m]), runs[i]->name,
-                          i, i, i % DASHES);
+                          i, i, pm_chart_dash(i));
         pm_chart_write(&c, html, json);
     }
     c = (struct pm_chart){ .id = "lr", .title = "Learning rate", .log = PM_CHART_LOG };
@@ -243,7 +241,7 @@ void pm_page_compare_config(struct pm_str *html, struct pm_report *const *runs, 
                    "sides\" style=\"min-width:%drem\"><thead><tr><th>key</th>", 13 + 8 * count);
         for (int i = 0; i < count; i++) {
             pm_str_add(html, "<th><span class=\"run c%d d%d\"><i></i>", i % PM_CHART_COLORS,
-                       i % DASHES);
+                       pm_chart_dash(i));
             PM_HTML(html, "{}</span></th>", runs[i]->name);
         }
         pm_html_raw(html, "</tr></thead><tbody>\n");

@@ -99,7 +99,7 @@ static void write_metrics(struct pm_str *html, struct pm_str *json, const struct
 
         if (strcmp(m->kind, "eval") == 0 && m->count > 0 && pm_report_is_share(m) &&
             !says_nothing(r, m->name))
-            pm_chart_dots(&c, m, m->name, -1, c.count, c.count % 4);
+            pm_chart_dots(&c, m, m->name, -1, c.count, pm_chart_dash(c.count));
     }
     pm_chart_write(&c, html, json);
     for (int i = 0; i < r->curves.count; i++) {

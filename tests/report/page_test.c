@@ -405,11 +405,12 @@ static void comparison(void **state)
     drop_folder(top);
 }
 
-/* Instances by COCO's figures, and edges, have the most metrics: every one has its column and its chart. */
+/* Instances by COCO's figures, and edges, have the most metrics: every one has its column and its chart,
+ * and of a single run a curve unlike all others. */
 static void comparison_of_many_metrics(void **state)
 {
     enum { METRICS = 22 };
-    char *top = make_folder(), folder[2][512], name[32];
+    char *top = make_folder(), folder[2][512], name[64];
     struct pm_report *runs[2];
     struct pm_str html = { 0 }, line = { 0 };
 
@@ -430,6 +431,13 @@ static void comparison_of_many_metrics(void **state)
         assert_contains(html.text, name);
         snprintf(name, sizeof name, "Evaluation: figure_%d<", m);
         assert_contains(html.text, name);
+    }
+    pm_str_free(&html);
+    html = page_of(folder[0], false);
+    assert_int_equal(count_of(html.text, " dotted\"><i></i>figure_"), METRICS);
+    for (int look = 0; look < 32; look++) {
+        snprintf(name, sizeof name, "\"c%d d%d dotted\"><i></i>figure_", look % 8, look / 8);
+        assert_true(count_of(html.text, name) <= 1);
     }
     for (int i = 0; i < 2; i++)
         pm_report_close(&runs[i]);
