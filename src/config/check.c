@@ -42,15 +42,21 @@ static int check_model(const struct pm_config *c)
     return PM_OK;
 }
 
-static bool sees_once(struct pm_floats scales, bool flip)
+/* The key by which a picture is seen more than once, or not as it is; NULL for none. */
+static const char *looks_key(const struct pm_config *c)
 {
-    return !flip && (scales.count == 0 || (scales.count == 1 && scales.v[0] == 1));
+    const struct pm_floats e = c->eval.scales, x = c->export.scales;
+
+    return c->eval.flip                              ? "eval.flip"
+           : e.count > 1 || (e.count && e.v[0] != 1) ? "eval.scales"
+           : c->export.flip                          ? "export.flip"
+           : x.count > 1 || (x.count && x.v[0] != 1) ? "export.scales" : NULL;
 }
 
 /* As the originals have it: one clone, whole batches, and in evaluation one look at a picture. */
 static int check_quantized(const struct pm_config *c)
 {
-    const bool evaluates = sees_once(c->eval.scales, c->eval.flip);
+    const char *looks = looks_key(c);
 
     if (c->model.quantize_delay < 0)
         return PM_OK;
@@ -64,10 +70,9 @@ static int check_quantized(const struct pm_config *c)
                        "(model.quantize_delay %d) takes its ranges of the whole batch: set it to 1, or "
                        "model.quantize_delay to -1", pm_config_place(c, "run.micro_batches"),
                        c->run.micro_batches, c->model.quantize_delay);
-    if (!evaluates || !sees_once(c->export.scales, c->export.flip))
+    if (looks)
         return pm_fail(PM_ECONFIG, "%s %s: a quantised net (model.quantize_delay %d) sees a picture once, as "
-                       "it is: leave scales and flip out", pm_config_place(c, evaluates ? "export" : "eval"),
-                       evaluates ? "export" : "eval", c->model.quantize_delay);
+                       "it is: leave this out", pm_config_place(c, looks), looks, c->model.quantize_delay);
     return PM_OK;
 }
 

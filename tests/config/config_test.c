@@ -265,10 +265,10 @@ static void messages(void **state)
           "t.json:1: run.micro_batches: 2, but a net that is quantised in training" },
         { "{\"task\": \"segmentation\", \"model\": {\"layers\": [], \"quantize_delay\": 0}, "
           "\"eval\": {\"flip\": true}}",
-          "t.json:1: eval: a quantised net (model.quantize_delay 0) sees a picture once" },
+          "t.json:1: eval.flip: a quantised net (model.quantize_delay 0) sees a picture once" },
         { "{\"task\": \"segmentation\", \"model\": {\"layers\": [], \"quantize_delay\": 5}, "
           "\"export\": {\"scales\": [0.5, 1]}}",
-          "t.json:1: export: a quantised net (model.quantize_delay 5) sees a picture once" },
+          "t.json:1: export.scales: a quantised net (model.quantize_delay 5) sees a picture once" },
         { "{\"data\": {\"sample_1_of_n\": 0}}", "data.sample_1_of_n: 0 is outside 1..1000000000" },
         { "{\"eval\": {\"metrics\": []}}", "t.json:1: eval.metrics: known, but not" },
         { "{\"eval\": {\"panoptic\": {}}}", "t.json:1: eval.panoptic: is of segmentation, but" },
