@@ -10,10 +10,11 @@
  * updates done, that of the line included. Each (kind, step) occurs once, also over resumes.
  *
  * "train": loss (the total), loss_average (smoothed, as the Inception trainer did), l2 (weight decay's
- * part), main_loss and, where there is one, aux_loss (of the heads), lr, gradient_norm,
- * images_per_second, seconds_per_step, wait_share, queue_fill (of the ring of prepared batches),
- * seconds_... (below), skipped (damaged records, where data.on_corrupt passes over them). "eval": the
- * task's metrics. */
+ * part), main_loss and, where there are such, aux_loss, edge_loss, loss_center, loss_offset (of the
+ * heads; any other loss by its layer's name), lr, gradient_norm, images_per_second, seconds_per_step,
+ * wait_share, queue_fill (of the ring of prepared batches), seconds_... (below), skipped (damaged
+ * records, where data.on_corrupt passes over them), and with run.train_metrics miou, pixel_accuracy (of
+ * the logged steps so far), batch_miou, batch_pixel_accuracy. "eval": the task's metrics. */
 struct pm_metric {
     const char *name; /* borrowed */
     double value;     /* written so that it reads back exactly; null when not finite */
