@@ -1,64 +1,6 @@
 /* DeepLab's heads: sizes, layers, names and initial values of what stands behind a backbone, and what
- * is refused. The backbone here is a small one with the strides of the real ones. */
-#include "named_net.h"
-
-#include "nets/deeplab.h"
-
-#include <unistd.h>
-
-/* Maps of 8 channels at strides 2, 4, 8 and 16, or dilated from output_stride on. */
-static struct pm_node *small(struct pm_net *net, struct pm_node *x,
-                             const struct pm_deeplab_options *o)
-{
-    struct pm_nets_atrous atrous;
-
-    if (!pm_nets_atrous_begin(net, "small", &o->nets, 4, 32, &atrous))
-        return x;
-    for (int i = 0; i < 5; i++) {
-        int stride = 2, rate;
-
-        pm_nets_atrous_step(&atrous, &stride, &rate);
-        x = pm_net_add(net, pm_arena_printf(net->arena, "small/conv%d", i), x,
-                       "conv2d filters=8 kernel=3 stride=%d dilation=%d activation=relu", stride,
-                       rate);
-    }
-    return x;
-}
-
-static const struct pm_backbone pm_backbone_small = {
-    .name = "small", .min_stride = 4, .max_stride = 32, .build = small,
-    .low = { "small/conv1", "small/conv2", NULL },
-};
-
-PM_DEEPLAB(small, "a small one", "deeplab", 4e-5f, 0.9, 1e-3f, PM_DEEPLAB_INSTANCE_OPTIONS, { 0 });
-
-static struct pm_net *make(const char *options, int height, int width, int classes,
-                           struct pm_heads *heads)
-{
-    const struct pm_net_row *row = &pm_net_row_deeplab_small;
-    cJSON *json = cJSON_Parse(options);
-    struct pm_net *net = pm_net_create();
-    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(2, height, width, 3), PM_F32);
-    void *cfg = pm_arena_alloc(net->arena, row->cfg_size);
-
-    assert_non_null(json);
-    if (pm_opts_parse(row->opts, json, NULL, cfg, net->arena, "model") != PM_OK)
-        fail_msg("%s", pm_error_text());
-    *heads = (struct pm_heads){ 0 };
-    row->build(net, images, classes, cfg, heads);
-    cJSON_Delete(json);
-    return net;
-}
-
-static struct pm_net *built(const char *options, int height, int width)
-{
-    struct pm_heads heads;
-    struct pm_net *net = make(options, height, width, 5, &heads);
-
-    if (net->error)
-        fail_msg("%s: %s", options, pm_error_text());
-    return net;
-}
+ * is refused. */
+#include "deeplab_small.h"
 
 static void expect_logits(const char *options, int height, int width, int h, int w)
 {
@@ -87,35 +29,6 @@ static void expect_init(const struct pm_net *net, const char *variable, enum pm_
         return;
     }
     fail_msg("no variable %s", variable);
-}
-
-/* An option as the text of its JSON. */
-static void expect_text(const struct pm_net *net, const char *node, const char *key, const char *want)
-{
-    const struct pm_node *n = pm_net_find(net, node);
-    cJSON *o = cJSON_CreateObject();
-    char *have;
-
-    if (!n)
-        fail_msg("no node %s", node);
-    pm_opts_dump(n->layer->opts, n->cfg, o, false);
-    cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
-    have = cJSON_IsString(v) ? strdup(v->valuestring) : cJSON_PrintUnformatted(v);
-    if (!have || strcmp(have, want) != 0)
-        fail_msg("%s: %s is %s, not %s", node, key, have ? have : "missing", want);
-    free(have);
-    cJSON_Delete(o);
-}
-
-static void expect_error(const char *options, const char *words)
-{
-    struct pm_heads heads;
-    struct pm_net *net = make(options, 65, 65, 5, &heads);
-
-    if (net->error != PM_ECONFIG)
-        fail_msg("%s is taken", options);
-    assert_contains(pm_error_text(), words);
-    pm_net_destroy(&net);
 }
 
 /* ---- sizes ------------------------------------------------------------------------------- */
@@ -428,83 +341,6 @@ static void instances(void **state)
     pm_net_destroy(&net);
 }
 
-/* ---- the dense prediction cell ------------------------------------------------------------ */
-
-static char *cell_file(const char *text)
-{
-    char *path = pm_strdup("/tmp/pumice-cell-XXXXXX");
-    const int file = mkstemp(path);
-    char *options;
-
-    assert_true(file >= 0);
-    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
-    close(file);
-    options = pm_malloc(strlen(path) + 64);
-    snprintf(options, strlen(path) + 64, "{\"dense_prediction_cell\": \"%s\"", path);
-    pm_free(path);
-    return options;
-}
-
-static void remove_cell(char *options)
-{
-    char *path = strstr(options, "/tmp/");
-
-    *strrchr(path, '"') = 0;
-    unlink(path);
-    pm_free(options);
-}
-
-static void cell(void **state)
-{
-    (void)state;
-    char *options = cell_file("[{\"kernel\": 3, \"rate\": [1, 6], \"op\": \"conv\", \"input\": -1},"
-                              " {\"kernel\": [1, 1], \"op\": \"conv\", \"input\": 0},"
-                              " {\"grid_size\": [2, 4], \"op\": \"pyramid_pooling\", \"input\": 1}]");
-    char *text = pm_malloc(strlen(options) + 32);
-    struct pm_net *net;
-
-    sprintf(text, "%s, \"output_stride\": 8}", options);
-    net = built(text, 65, 129);
-    expect_text(net, "meta_architecture/branch0_depthwise", "dilation", "[2,12]");
-    expect_text(net, "meta_architecture/branch2/average", "kernel", "[5,5]");
-    expect_shape(net, "meta_architecture/branch2", PM_SHAPE4(2, 5, 13, 256));
-    expect_shape(net, "meta_architecture/joined", PM_SHAPE4(2, 9, 17, 3 * 256));
-    assert_string_equal(pm_net_find(net, "meta_architecture/branch1")->in[0]->name,
-                        "meta_architecture/branch0_pointwise/BatchNorm");
-    assert_string_equal(pm_net_find(net, "meta_architecture/concat_projection")->in[0]->name,
-                        "meta_architecture/concat_projection_dropout");
-    assert_null(pm_net_find(net, "aspp0"));
-    pm_net_destroy(&net);
-    pm_free(text);
-    remove_cell(options);
-}
-
-static void refused_cells(void **state)
-{
-    (void)state;
-    static const struct { const char *text, *words; } cases[] = {
-        { "{}", "a cell is a list of 1 to 8 branches" },
-        { "[]", "a cell is a list of 1 to 8 branches" },
-        { "[1]", "[0].op: must be \"conv\" or \"pyramid_pooling\"" },
-        { "[{\"op\": \"conv\", \"input\": 0, \"kernel\": 1}]", "[0].input: must be -1" },
-        { "[{\"op\": \"conv\", \"input\": -1, \"kernel\": 1},"
-          " {\"op\": \"conv\", \"input\": 0, \"kernel\": 3}]", "[1].rate: must be a whole number" },
-        { "[{\"op\": \"conv\", \"input\": -1, \"kernel\": [3, 0.5], \"rate\": 1}]", "[0].kernel: must" },
-        { "[{\"op\": \"conv\", \"input\": -1, \"kernel\": 1, \"size\": 1}]", "[0].size: is no key" },
-        { "[{\"op\": \"pyramid_pooling\", \"input\": -1}]", "[0].grid_size: must" },
-        { "[", ":1:" },
-    };
-
-    for (size_t i = 0; i < PM_COUNT(cases); i++) {
-        char *options = cell_file(cases[i].text), *text = pm_malloc(strlen(options) + 2);
-
-        sprintf(text, "%s}", options);
-        expect_error(text, cases[i].words);
-        pm_free(text);
-        remove_cell(options);
-    }
-}
-
 /* ---- the rows ---------------------------------------------------------------------------- */
 
 /* Parameters, and all variables, of 21 classes with the options of the published models. */
@@ -604,7 +440,6 @@ int main(void)
         cmocka_unit_test(without_batch_norm), cmocka_unit_test(listed), cmocka_unit_test(sum_merge),
         cmocka_unit_test(output_is_logits),   cmocka_unit_test(image_pyramid),
         cmocka_unit_test(pyramid_in_a_pass),  cmocka_unit_test(instances),
-        cmocka_unit_test(cell),               cmocka_unit_test(refused_cells),
         cmocka_unit_test(rows),               cmocka_unit_test(refusals),
     };
 
