@@ -70,7 +70,7 @@ static void events(void **state)
 
     (void)state;
     for (size_t i = 0; i < PM_COUNT(tags); i++)
-        if (!strstr(all[0], tags[i]) && !strstr(all[1], tags[i]))
+        if (!has_tag(all[0], tags[i]) && !has_tag(all[1], tags[i]))
             fail_msg("no %s in the event files", tags[i]);
     pm_free(all[0]);
     pm_free(all[1]);

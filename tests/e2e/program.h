@@ -6,6 +6,7 @@
 #include "base/unit.h"
 
 #include <cjson/cJSON.h>
+#include <ctype.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
@@ -214,6 +215,15 @@ static inline char *events_text(const char *path)
     }
     pm_arena_destroy(&a);
     return all.text ? all.text : pm_strdup("");
+}
+
+/* Whether a text of event files has the tag, not only a longer one that begins like it. */
+static inline bool has_tag(const char *events, const char *tag)
+{
+    for (const char *at = events; (at = strstr(at, tag)); at++)
+        if (!isalnum((unsigned char)at[strlen(tag)]) && at[strlen(tag)] != '_')
+            return true;
+    return false;
 }
 
 /* The one JSON object of a --json run. */
