@@ -191,39 +191,29 @@ static inline int temporaries(const char *path)
     return found;
 }
 
-/* A folder's event files as one text, to be searched for tags; freed with pm_free. */
-static inline char *events_text(const char *path)
+/* Whether an event file of the folder has the tag, not only a longer one that begins like it. */
+static inline bool has_tag(const char *path, const char *tag)
 {
     struct pm_arena *a = pm_arena_create();
-    struct pm_str all = { 0 };
-    char **names = NULL;
+    const size_t length = strlen(tag);
+    char **names = NULL, *bytes;
     size_t n = 0, size;
+    bool found = false;
 
     if (pm_list_folder(a, path, &names, &n) < 0)
         fail_msg("%s", pm_error_text());
     for (size_t i = 0; i < n; i++) {
-        char *bytes;
-
         if (strncmp(names[i], "events.", 7) != 0)
             continue;
         if (pm_file_read(pm_arena_printf(a, "%s/%s", path, names[i]), &bytes, &size) < 0)
             fail_msg("%s", pm_error_text());
-        for (size_t k = 0; k < size; k++)
-            bytes[k] = (char)(bytes[k] ? bytes[k] : ' ');
-        pm_str_add(&all, "%.*s", (int)size, bytes);
+        for (size_t at = 0; at + length < size; at++)
+            found |= memcmp(bytes + at, tag, length) == 0 && !isalnum((unsigned char)bytes[at + length]) &&
+                     bytes[at + length] != '_';
         pm_free(bytes);
     }
     pm_arena_destroy(&a);
-    return all.text ? all.text : pm_strdup("");
-}
-
-/* Whether a text of event files has the tag, not only a longer one that begins like it. */
-static inline bool has_tag(const char *events, const char *tag)
-{
-    for (const char *at = events; (at = strstr(at, tag)); at++)
-        if (!isalnum((unsigned char)at[strlen(tag)]) && at[strlen(tag)] != '_')
-            return true;
-    return false;
+    return found;
 }
 
 /* The one JSON object of a --json run. */

@@ -92,39 +92,18 @@ static void metrics(void **state)
     cJSON_Delete(json);
 }
 
-/* Whether an event file of this folder has this tag. */
-static bool has_tag(const char *of, const char *tag)
-{
-    struct pm_arena *a = pm_arena_create();
-    char **names, *bytes;
-    size_t count, size;
-    bool found = false;
-
-    if (pm_list_folder(a, in(of), &names, &count) < 0)
-        fail_msg("%s", pm_error_text());
-    for (size_t i = 0; i < count; i++) {
-        if (strncmp(names[i], "events", 6) != 0)
-            continue;
-        assert_int_equal(pm_file_read(in("%s/%s", of, names[i]), &bytes, &size), PM_OK);
-        found |= memmem(bytes, size, tag, strlen(tag)) != NULL;
-        pm_free(bytes);
-    }
-    pm_arena_destroy(&a);
-    return found;
-}
-
 /* As the original calls them: by the scales, so that looks of other kinds are curves of their own. */
 static void tags(void **state)
 {
     (void)state;
     cJSON_Delete(evaluated("'eval.scales=[0.75,1]' eval.flip=true"));
     cJSON_Delete(evaluated(""));
-    assert_true(has_tag("run/eval", "eval/miou_1.0_overall"));
-    assert_true(has_tag("run/eval", "eval/miou_1.0_class_4"));
-    assert_true(has_tag("run/eval_test", "eval/miou_0.75_1.0_flipped_overall"));
-    assert_true(has_tag("run/eval_test", "eval/miou_0.75_1.0_flipped_class_0"));
-    assert_true(has_tag("run/eval_test", "eval/miou_1.0_overall"));
-    assert_true(has_tag("run/eval_test", "eval/fw_iou"));
+    assert_true(has_tag(in("run/eval"), "eval/miou_1.0_overall"));
+    assert_true(has_tag(in("run/eval"), "eval/miou_1.0_class_4"));
+    assert_true(has_tag(in("run/eval_test"), "eval/miou_0.75_1.0_flipped_overall"));
+    assert_true(has_tag(in("run/eval_test"), "eval/miou_0.75_1.0_flipped_class_0"));
+    assert_true(has_tag(in("run/eval_test"), "eval/miou_1.0_overall"));
+    assert_true(has_tag(in("run/eval_test"), "eval/fw_iou"));
 }
 
 static void pictures(void **state)
