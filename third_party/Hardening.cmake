@@ -1,0 +1,50 @@
+# pm_harden(TARGET): flags that make a memory error of ours hard to exploit, for everything that
+# links TARGET. Option PUMICE_HARDEN switches them. Each flag is used where the compiler has it.
+#   stack protector      a smashed stack ends the process
+#   _FORTIFY_SOURCE      libc calls whose buffer the compiler knows are checked (needs optimisation;
+#                        level 3 where the compiler has it; not under sanitizers, which check more)
+#   full RELRO           the table of library functions is read-only once the program has started
+#   PIE                  the program is loaded at a random address
+#   -fcf-protection      x86-64: indirect jumps and returns go to marked places only
+include(CheckCCompilerFlag)
+include(CheckCSourceCompiles)
+include(CheckPIESupported)
+# Without this check CMake compiles position-independent code, yet links it to programs at fixed addresses.
+check_pie_supported(LANGUAGES C)
+
+# The macro must be free: some distributions' compilers define it themselves. Level 3 is level 2
+# to a compiler that does not know it, so what the compiler makes of it is asked.
+function(pm_fortify_level out)
+    set(CMAKE_REQUIRED_FLAGS "-O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3")
+    check_c_source_compiles("
+        #include <string.h>
+        #if __USE_FORTIFY_LEVEL < 3
+        #error this C library or compiler has level 2
+        #endif
+        int main(void) { return 0; }" PUMICE_FORTIFY_3)
+    if(PUMICE_FORTIFY_3)
+        set(${out} 3 PARENT_SCOPE)
+    else()
+        set(${out} 2 PARENT_SCOPE)
+    endif()
+endfunction()
+
+function(pm_harden target)
+    if(NOT PUMICE_HARDEN)
+        return()
+    endif()
+    check_c_compiler_flag(-fstack-protector-strong PUMICE_STACK_PROTECTOR)
+    if(PUMICE_STACK_PROTECTOR)
+        target_compile_options(${target} INTERFACE -fstack-protector-strong)
+    endif()
+    check_c_compiler_flag(-fcf-protection=full PUMICE_CF_PROTECTION)
+    if(PUMICE_CF_PROTECTION AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+        target_compile_options(${target} INTERFACE -fcf-protection=full)
+    endif()
+    if(NOT PUMICE_SANITIZE AND NOT PUMICE_TSAN AND NOT PUMICE_FUZZ)
+        pm_fortify_level(level)
+        target_compile_options(${target} INTERFACE
+            "$<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=${level}>")
+    endif()
+    target_link_options(${target} INTERFACE LINKER:-z,relro LINKER:-z,now)
+endfunction()
