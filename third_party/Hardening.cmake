@@ -1,8 +1,8 @@
 # pm_harden(TARGET): flags that make a memory error of ours hard to exploit, for everything that
 # links TARGET. Option PUMICE_HARDEN switches them. Each flag is used where the compiler has it.
 #   stack protector      a smashed stack ends the process
-#   _FORTIFY_SOURCE      libc calls whose buffer the compiler knows are checked (needs optimisation;
-#                        level 3 where the compiler has it; not under sanitizers, which check more)
+#   _FORTIFY_SOURCE      libc calls whose buffer the compiler knows are checked (in build types that
+#                        optimise; level 3 where the compiler has it; not under sanitizers, which check more)
 #   full RELRO           the table of library functions is read-only once the program has started
 #   PIE                  the program is loaded at a random address
 #   -fcf-protection      x86-64: indirect jumps and returns go to marked places only
@@ -29,22 +29,34 @@ function(pm_fortify_level out)
     endif()
 endfunction()
 
+# PUMICE_HARDENED is left in the caller's scope: definitions HARDENED_... of what is on, for the test that
+# reads the programs.
 function(pm_harden target)
+    set(on "")
+    if(CMAKE_C_LINK_PIE_SUPPORTED)
+        list(APPEND on HARDENED_PIE)
+    endif()
+    set(PUMICE_HARDENED ${on} PARENT_SCOPE)
     if(NOT PUMICE_HARDEN)
         return()
     endif()
     check_c_compiler_flag(-fstack-protector-strong PUMICE_STACK_PROTECTOR)
     if(PUMICE_STACK_PROTECTOR)
         target_compile_options(${target} INTERFACE -fstack-protector-strong)
+        list(APPEND on HARDENED_STACK)
     endif()
     check_c_compiler_flag(-fcf-protection=full PUMICE_CF_PROTECTION)
     if(PUMICE_CF_PROTECTION AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
         target_compile_options(${target} INTERFACE -fcf-protection=full)
+        list(APPEND on HARDENED_BRANCHES)
     endif()
     if(NOT PUMICE_SANITIZE AND NOT PUMICE_TSAN AND NOT PUMICE_FUZZ)
         pm_fortify_level(level)
+        set(optimised "$<CONFIG:Release,RelWithDebInfo,MinSizeRel>")
         target_compile_options(${target} INTERFACE
-            "$<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=${level}>")
+            "$<${optimised}:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=${level}>")
+        list(APPEND on "$<${optimised}:HARDENED_FORTIFY>")
     endif()
     target_link_options(${target} INTERFACE LINKER:-z,relro LINKER:-z,now)
+    set(PUMICE_HARDENED ${on} HARDENED_RELRO PARENT_SCOPE)
 endfunction()
