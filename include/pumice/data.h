@@ -13,6 +13,8 @@
 
 #include <signal.h>
 
+struct cJSON;
+
 /* ---- tf.Example ----------------------------------------------------------------------- */
 
 /* A parsed tf.Example: look-ups by key. Borrowed pointers live as long as the example. */
@@ -73,6 +75,14 @@ int pm_dataset_open(const char *folder, const char *split, struct pm_dataset **o
 /* Leaves every n-th record only: 0, n, 2n ... by the files' order become 0, 1, 2 ... and count is
  * theirs. Before the first loader or read. */
 void pm_dataset_sample(struct pm_dataset *d, size_t n);
+/* What a data folder's dataset.json and labels.txt say, whichever splits it has: count, files and bytes
+ * are 0. The texts lie in a. PM_EDATA where a file is there but damaged. */
+int pm_dataset_describe(struct pm_arena *a, const char *folder, struct pm_dataset_info *out);
+/* The same as a JSON object, as the checkpoints of a training keep it (the caller frees it), and back.
+ * where: names the file of the object in messages. PM_EDATA where a member is no such value. */
+struct cJSON *pm_dataset_info_dump(const struct pm_dataset_info *info);
+int pm_dataset_info_parse(struct pm_arena *a, const struct cJSON *object, const char *where,
+                          struct pm_dataset_info *out);
 /* What can be opened in folder: the shards' names without number and ending ("mnist_train"), in the
  * arena. */
 int pm_dataset_list(struct pm_arena *a, const char *folder, const char ***names, size_t *count);

@@ -119,7 +119,7 @@ const struct pm_command pm_command_export = {
         "  export.weights=beside       weights in OUT.onnx.data, as is done over 2 GB anyway\n"
         "\n"
         "The metadata say how pictures become the input (\"preprocessing\": mean, std, size, ...)\n"
-        "and name the classes (\"labels\") where the data folder tells them.\n"
+        "and name the classes (\"labels\"), as the checkpoint does, else the data folder.\n"
         "\n"
         "  pumice export configs/shapes_classification.json shapes.onnx\n"
         "  pumice export runs/photos eval.checkpoint=best export.fold_batch_norm=true\n",

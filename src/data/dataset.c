@@ -20,10 +20,11 @@
 #include <pumice/data.h>
 #include <pumice/thread.h>
 
+#include "data/dataset_info.h"
 #include "data/shards.h"
 #include "formats/tfrecord.h"
 
-enum { MOST_OPEN = 128, MOST_CLASSES = 1 << 20 };
+enum { MOST_OPEN = 128 };
 
 struct shard {
     const char *name, *path; /* in the arena */
@@ -201,19 +202,7 @@ static void cache_save(const struct pm_dataset *d, const char *path)
     pm_str_free(&out);
 }
 
-/* ---- dataset.json and labels.txt ------------------------------------------------------------ */
-
-static int json_int(const cJSON *o, const char *key, int most, const char *path, int *out)
-{
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
-    if (!v)
-        return PM_OK;
-    if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0 && v->valuedouble <= most) ||
-        v->valuedouble != (int)v->valuedouble)
-        return pm_fail(PM_EDATA, "%s: %s is no whole number of 0..%d", path, key, most);
-    *out = (int)v->valuedouble;
-    return PM_OK;
-}
+/* ---- dataset.json ------------------------------------------------------------------------ */
 
 /* The counts in dataset.json are a check that no record was lost, not a source. */
 static int check_count(const struct pm_dataset *d, const cJSON *o, const char *split)
@@ -226,112 +215,6 @@ static int check_count(const struct pm_dataset *d, const cJSON *o, const char *s
                        "from another conversion",
                        d->folder, split, d->info.count, v->valuedouble);
     return PM_OK;
-}
-
-/* NULL or no list: labels.txt's. */
-static void read_map_labels(struct pm_dataset *d, const cJSON *list)
-{
-    const int count = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
-    const char **labels = pm_arena_alloc(d->arena, ((size_t)count + 1) * sizeof *labels);
-    int i = 0;
-
-    if (count == 0 || count > MOST_CLASSES)
-        return;
-    for (const cJSON *v = list->child; v; v = v->next, i++)
-        labels[i] = cJSON_IsString(v) ? pm_arena_strdup(d->arena, v->valuestring) : NULL;
-    d->info.map_classes = count;
-    d->info.map_labels = labels;
-}
-
-/* Classes that instances are of. */
-static int read_things(struct pm_dataset *d, const cJSON *list, const char *path)
-{
-    const int count = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
-    int *things = pm_arena_alloc(d->arena, ((size_t)count + 1) * sizeof *things), i = 0;
-
-    for (const cJSON *v = count ? list->child : NULL; v; v = v->next) {
-        if (!cJSON_IsNumber(v) || v->valuedouble < 0 || v->valuedouble > 65535 ||
-            v->valuedouble != (double)(int)v->valuedouble)
-            return pm_fail(PM_EDATA, "%s: thing_classes: entry %d is no number of 0..65535", path, i + 1);
-        things[i++] = v->valueint;
-    }
-    d->info.thing_classes = (struct pm_ints){ count, things };
-    return PM_OK;
-}
-
-static int read_json(struct pm_dataset *d, const char *split)
-{
-    int err = PM_OK;
-    char *text = NULL;
-    cJSON *o = NULL;
-    const char *path = pm_arena_printf(d->arena, "%s/dataset.json", d->folder);
-
-    if (!pm_file_exists(path))
-        return PM_OK;
-    PM_TRY(pm_file_read(path, &text, NULL));
-    PM_TRY(pm_json_parse(path, text, &o));
-    if (!cJSON_IsObject(o))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no JSON object", path));
-    const cJSON *name = cJSON_GetObjectItemCaseSensitive(o, "name");
-    if (cJSON_IsString(name))
-        d->info.name = pm_arena_strdup(d->arena, name->valuestring);
-    PM_TRY(json_int(o, "num_classes", MOST_CLASSES, path, &d->info.num_classes));
-    PM_TRY(json_int(o, "height", 1 << 16, path, &d->info.height));
-    PM_TRY(json_int(o, "width", 1 << 16, path, &d->info.width));
-    PM_TRY(json_int(o, "channels", 4, path, &d->info.channels));
-    PM_TRY(json_int(o, "ignore_label", 65535, path, &d->info.ignore_label));
-    const cJSON *colormap = cJSON_GetObjectItemCaseSensitive(o, "colormap");
-    if (cJSON_IsString(colormap))
-        d->info.colormap = pm_arena_strdup(d->arena, colormap->valuestring);
-    read_map_labels(d, cJSON_GetObjectItemCaseSensitive(o, "map_labels"));
-    PM_TRY(read_things(d, cJSON_GetObjectItemCaseSensitive(o, "thing_classes"), path));
-    PM_TRY(check_count(d, o, split));
-out:
-    cJSON_Delete(o);
-    pm_free(text);
-    return err == PM_ECONFIG ? PM_EDATA : err;
-}
-
-/* labels.txt: "id:name" a line, split at the first colon. */
-static int read_labels(struct pm_dataset *d)
-{
-    int err = PM_OK, most = -1, line_number = 0;
-    char *text = NULL, *save = NULL;
-    const char **labels = NULL, *path = pm_arena_printf(d->arena, "%s/labels.txt", d->folder);
-    size_t capacity = 0;
-
-    if (pm_file_exists(path))
-        PM_TRY(pm_file_read(path, &text, NULL));
-    for (char *line = text ? strtok_r(text, "\r\n", &save) : NULL; line;
-         line = strtok_r(NULL, "\r\n", &save)) {
-        char *end = NULL;
-        const long id = strtol(line, &end, 10);
-        line_number++;
-        if (end == line || *end != ':' || id < 0 || id >= MOST_CLASSES)
-            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%.40s\" is no \"id:name\" with an id of 0..%d", path,
-                           line_number, line, MOST_CLASSES - 1));
-        for (size_t had = capacity; (size_t)id >= capacity; had = capacity) {
-            capacity = capacity ? 2 * capacity : 16;
-            labels = pm_realloc(labels, capacity * sizeof *labels);
-            memset(labels + had, 0, (capacity - had) * sizeof *labels);
-        }
-        labels[id] = pm_arena_strdup(d->arena, end + 1);
-        most = id > most ? (int)id : most;
-    }
-    if (d->info.num_classes == 0)
-        d->info.num_classes = most + 1;
-    const char **kept = pm_arena_alloc(d->arena, ((size_t)d->info.num_classes + 1) * sizeof *kept);
-    for (int i = 0; i < d->info.num_classes && i <= most; i++)
-        kept[i] = labels[i];
-    d->info.labels = kept;
-    if (d->info.map_classes == 0) {
-        d->info.map_classes = d->info.num_classes;
-        d->info.map_labels = kept;
-    }
-out:
-    pm_free(labels);
-    pm_free(text);
-    return err;
 }
 
 /* ---- opening ------------------------------------------------------------------------------- */
@@ -389,38 +272,28 @@ static int build_index(struct pm_dataset *d)
     return PM_OK;
 }
 
-/* The last part of the folder's real path: "." is a poor name for a data set. */
-static const char *folder_name(struct pm_arena *a, const char *folder)
-{
-    char *real = realpath(folder, NULL);
-    const char *slash = real ? strrchr(real, '/') : NULL;
-    const char *name = pm_arena_strdup(a, slash && slash[1] ? slash + 1 : folder);
-    free(real);
-    return name;
-}
-
 int pm_dataset_open(const char *folder, const char *split, struct pm_dataset **out)
 {
     int err = PM_OK;
     struct pm_dataset *d = pm_calloc(1, sizeof *d);
     char **names = NULL;
+    cJSON *json = NULL;
 
     d->arena = pm_arena_create();
     d->every = 1;
     pthread_mutex_init(&d->lock, NULL);
     d->folder = pm_arena_strdup(d->arena, folder);
-    d->info.name = folder_name(d->arena, folder);
-    d->info.ignore_label = -1;
     PM_TRY(pm_shards_find(d->arena, folder, split, &names, &d->shards));
     d->info.files = d->shards;
     PM_TRY(stat_shards(d, names));
     PM_TRY(build_index(d));
     if (d->info.count == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: split %s has no records", folder, split));
-    PM_TRY(read_json(d, split));
-    PM_TRY(read_labels(d));
+    PM_TRY(pm_dataset_info_read(d->arena, folder, &json, &d->info));
+    PM_TRY(check_count(d, json, split));
     *out = d, d = NULL;
 out:
+    cJSON_Delete(json);
     pm_dataset_close(&d);
     return err;
 }

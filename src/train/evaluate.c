@@ -29,7 +29,7 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
     uint64_t count, skipped;
     int err = PM_OK;
 
-    PM_TRY(pm_session_open(c, PM_OPEN_EVAL, &s));
+    PM_TRY(pm_session_open(c, true, &s));
     PM_TRY(pm_evaluator_create(s.e, s.device, s.variables, &ev));
     metrics = cJSON_CreateObject();
     detail = cJSON_CreateObject();

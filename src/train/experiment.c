@@ -3,6 +3,7 @@
 #include "train/experiment.h"
 
 #include "train/clones.h"
+#include "train/experiment_classes.h"
 #include "train/moving.h"
 #include "train/trust.h"
 
@@ -108,10 +109,7 @@ static int open_data(struct pm_experiment *e, int open)
     int err = PM_OK;
 
     PM_TRY(pm_config_need(c, "data.folder", c->data.folder));
-    if (!pm_is_folder(c->data.folder) && c->data.make == PM_MAKE_SHAPES) {
-        PM_INFO("data", "%s is not there: drawing the built-in shapes", c->data.folder);
-        PM_TRY(pm_shapes_make(c->data.folder, 64, 4000, 500, 500, (uint64_t)c->run.seed));
-    }
+    PM_TRY(pm_experiment_make_data(c));
     if (open & PM_OPEN_TRAIN)
         PM_TRY(pm_dataset_open(c->data.folder, c->data.train_split, &e->train));
     if (open & PM_OPEN_EVAL)
@@ -121,28 +119,9 @@ static int open_data(struct pm_experiment *e, int open)
     if (e->eval)
         pm_dataset_sample(e->eval, (size_t)c->eval.sample_1_of_n);
     PM_TRY(resolve_steps(e));
+    e->data = *pm_dataset_get_info(e->train ? e->train : e->eval);
 out:
     return err;
-}
-
-static int open_classes(struct pm_experiment *e)
-{
-    const struct pm_config *c = e->config;
-    int err;
-
-    if (!c->data.folder || (c->model.num_classes != 0 && !pm_is_folder(c->data.folder)))
-        return PM_OK;
-    err = open_data(e, PM_OPEN_EVAL);
-    return err == PM_EDATA ? open_data(e, PM_OPEN_TRAIN) : err;
-}
-
-static const struct pm_dataset_info *data_info(const struct pm_experiment *e)
-{
-    static const struct pm_dataset_info none = { .ignore_label = -1 };
-
-    return e->train ? pm_dataset_get_info(e->train)
-           : e->eval ? pm_dataset_get_info(e->eval)
-                     : &none;
 }
 
 const char *pm_experiment_net_name(const struct pm_config *c)
@@ -164,17 +143,22 @@ static struct pm_import_options onnx_options(const struct pm_experiment *e)
                                        .new_head = m->onnx_new_head ? e->setup.num_classes : 0 };
 }
 
+int pm_experiment_need_onnx(const struct pm_config *c)
+{
+    if (!pm_file_exists(c->model.onnx))
+        return pm_fail(PM_EDATA, "%s: model.onnx: %s is not there; the net is built from this file each "
+                       "time, its weights are read when a run begins: give its place with "
+                       "model.onnx=FILE", c->path, c->model.onnx);
+    return PM_OK;
+}
+
 /* The file is where the net comes from, also when a run goes on or is evaluated. */
 static int open_onnx(struct pm_experiment *e)
 {
-    const struct pm_config *c = e->config;
     int err = PM_OK;
 
-    if (!pm_file_exists(c->model.onnx))
-        PM_TRY(pm_fail(PM_EDATA, "%s: model.onnx: %s is not there; the net is built from this file each "
-                       "time, its weights are read when a run begins: give its place with "
-                       "model.onnx=FILE", c->path, c->model.onnx));
-    PM_TRY(pm_import_open(c->model.onnx, &e->onnx));
+    PM_TRY(pm_experiment_need_onnx(e->config));
+    PM_TRY(pm_import_open(e->config->model.onnx, &e->onnx));
 out:
     return err;
 }
@@ -216,17 +200,6 @@ out:
 static int first_of(int a, int b, int c, int d)
 {
     return a > 0 ? a : b > 0 ? b : c > 0 ? c : d;
-}
-
-/* Why the data does not say a value, for messages. */
-static const char *silence(const struct pm_experiment *e)
-{
-    const char *folder = e->config->data.folder;
-
-    if (e->train || e->eval)
-        return "the data does not say it";
-    return !folder ? "no data.folder is given to say it"
-                   : pm_arena_printf(e->arena, "%s, which would say it, is not there", folder);
 }
 
 /* The model's own classes. */
@@ -286,7 +259,7 @@ static void resolve_pixels(struct pm_experiment *e, const struct pm_dataset_info
 static int resolve_sizes(struct pm_experiment *e)
 {
     const struct pm_config *c = e->config;
-    struct pm_dataset_info info = *data_info(e);
+    struct pm_dataset_info info = e->data;
     const struct pm_dataset_info *d = &info;
     struct pm_setup *s = &e->setup;
     int net_size = e->net_row ? e->net_row->default_size : 0, h, w, err;
@@ -304,7 +277,7 @@ static int resolve_sizes(struct pm_experiment *e)
     s->eval_width = first_of(w, s->width, 0, 0);
     if (s->height < 1 || s->width < 1)
         return pm_fail(PM_ECONFIG, "%s: input.size: not given, and %s; set it to [height, width]",
-                       c->path, silence(e));
+                       c->path, pm_experiment_silence(e));
     s->channels = first_of(c->input.channels, s->preprocessing->channels, d->channels,
                            e->net_row ? e->net_row->default_channels
                            : onnx.channels ? onnx.channels : 3);
@@ -317,8 +290,8 @@ static int resolve_sizes(struct pm_experiment *e)
                        "data: it must be below %d", c->path, s->labels_offset, d->num_classes,
                        d->num_classes - 1);
     if (s->num_classes < 1)
-        return pm_fail(PM_ECONFIG, "%s: model.num_classes: not given, and %s; set it", c->path,
-                       silence(e));
+        return pm_fail(PM_ECONFIG, "%s: model.num_classes: not given, and %s; %s", c->path, pm_experiment_silence(e),
+                       pm_experiment_remedy(e));
     s->labels = d->labels && d->num_classes > s->labels_offset ? d->labels + s->labels_offset
                                                                : NULL;
     if (s->labels && s->num_classes > d->num_classes - s->labels_offset)
@@ -367,19 +340,23 @@ out:
     return err;
 }
 
-int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment **out)
+static int open_experiment(const struct pm_config *c, int open, bool classes,
+                           const struct pm_checkpoint *from, struct pm_experiment **out)
 {
     int err = PM_OK;
     struct pm_field fields[PM_MAX_FIELDS];
     struct pm_experiment *e = pm_calloc(1, sizeof *e);
 
     e->config = c;
+    e->data.ignore_label = -1;
     e->steps = c->run.steps;
     e->arena = pm_arena_create();
     PM_TRY(resolve_rows(e));
     PM_TRY(compile_all(e));
+    if (classes)
+        PM_TRY(pm_experiment_find_classes(e, from));
     if (open)
-        PM_TRY(open == PM_OPEN_CLASSES ? open_classes(e) : open_data(e, open));
+        PM_TRY(open_data(e, open));
     PM_TRY(resolve_sizes(e));
     PM_TRY(e->task->fields(&e->setup, true, fields)); /* channels and labels that fit */
     err = PM_OK; /* not their number */
@@ -389,6 +366,17 @@ int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment
 out:
     pm_experiment_close(&e);
     return err;
+}
+
+int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment **out)
+{
+    return open_experiment(c, open, false, NULL, out);
+}
+
+int pm_experiment_open_classes(const struct pm_config *c, const struct pm_checkpoint *from,
+                               struct pm_experiment **out)
+{
+    return open_experiment(c, 0, true, from, out);
 }
 
 void pm_experiment_close(struct pm_experiment **experiment)

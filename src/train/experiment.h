@@ -5,6 +5,7 @@
 
 #include "train/optimizer.h"
 
+#include <pumice/checkpoint.h>
 #include <pumice/config.h>
 #include <pumice/data.h>
 #include <pumice/import.h>
@@ -18,6 +19,9 @@ struct pm_experiment {
     const struct pm_task_row *task;
     struct pm_setup setup;
     struct pm_dataset *train, *eval;  /* owned; NULL when not opened */
+    struct pm_dataset_info data;      /* of the opened one, or what else says the classes; mostly 0 where
+                                       * nothing does */
+    const char *from;                 /* the checkpoint that was asked for the classes; borrowed or NULL */
     int64_t steps;                    /* run.steps, or fewer by data.num_epochs; 0 = until stopped */
     const struct pm_net_row *net_row; /* NULL: model.layers or model.onnx */
     struct pm_import *onnx;           /* owned; NULL: another */
@@ -28,15 +32,23 @@ struct pm_experiment {
     bool plain;                       /* nets are built without model.quantize_delay, to be printed */
     struct pm_experiment_regexes *regexes; /* freezing, multipliers, trainable scopes */
 };
-/* Which parts of the data are opened. CLASSES, alone: either split, for the classes' names and number
- * only; none where the config knows the number and no data are there. */
-enum { PM_OPEN_TRAIN = 1, PM_OPEN_EVAL = 2, PM_OPEN_CLASSES = 4 };
+/* Which parts of the data are opened. */
+enum { PM_OPEN_TRAIN = 1, PM_OPEN_EVAL = 2 };
 /* "lenet", "layer list" or the ONNX model's path: what a net is called in messages and reports. */
 const char *pm_experiment_net_name(const struct pm_config *c);
 /* open where data.folder is there, else 0: for what needs the net, and the data only to size it. */
 int pm_experiment_if_there(const struct pm_config *c, int open);
 /* A missing data.folder is made when the config asks for built-in data (data.make "shapes"). */
 int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment **out);
+/* For what needs no pictures of the data, but the classes' number and names, and the pictures' size where
+ * the config leaves it open: they are taken from the checkpoint (what training noted in it, or the labels
+ * in an ONNX file's metadata), else from the data folder, whichever splits that has; the config's own
+ * values come before either. No data folder is needed where the checkpoint or the config knows. from may
+ * be NULL, and is borrowed. */
+int pm_experiment_open_classes(const struct pm_config *c, const struct pm_checkpoint *from,
+                               struct pm_experiment **out);
+/* PM_EDATA with a remedy where model.onnx, which is given, names no file. */
+int pm_experiment_need_onnx(const struct pm_config *c);
 void pm_experiment_close(struct pm_experiment **e);
 
 /* The net for this many examples; its first input is "images". outputs (may be NULL): what comes out

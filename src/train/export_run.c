@@ -7,6 +7,7 @@
 #include "train/experiment.h"
 #include "train/export_try.h"
 #include "train/match.h"
+#include "train/session.h"
 #include "train/state.h"
 
 #include <cjson/cJSON.h>
@@ -20,8 +21,9 @@ struct exporter {
     struct pm_experiment *e;
     struct pm_checkpoint *from;
     bool averages;
-    struct pm_variables *variables; /* names and shapes only */
-    struct pm_match match;          /* .of is NULL until the values are found */
+    bool initial;                   /* the values are those that the net is built with */
+    struct pm_variables *variables; /* names and shapes only; NULL until the values are found */
+    struct pm_match match;          /* of the checkpoint; nothing where initial */
     struct pm_net *net;
     struct pm_outputs outputs;      /* the first is the one that is tried */
     struct pm_normal normal;
@@ -97,7 +99,8 @@ static int open_experiment(struct exporter *x)
     const struct pm_ints size = x->c->export.size;
     int err = PM_OK;
 
-    PM_TRY(pm_experiment_open(x->c, PM_OPEN_CLASSES, &x->e));
+    PM_TRY(pm_session_checkpoint(x->c, &x->from, &x->initial));
+    PM_TRY(pm_experiment_open_classes(x->c, x->from, &x->e));
     if (size.count > 0) {
         x->e->setup.eval_height = size.v[0];
         x->e->setup.eval_width = size.v[size.count - 1];
@@ -114,7 +117,8 @@ static int read_variable(void *ctx, const struct pm_variable *v, float *data)
 {
     struct exporter *x = ctx;
 
-    return pm_match_read(&x->match, v->index, data);
+    return x->initial ? pm_variable_initial(v, (uint64_t)x->c->run.seed, data)
+                      : pm_match_read(&x->match, v->index, data);
 }
 
 static int find_values(struct exporter *x, const struct pm_net *net)
@@ -124,10 +128,10 @@ static int find_values(struct exporter *x, const struct pm_net *net)
     int err = PM_OK;
 
     snprintf(where, sizeof where, "%s: eval.checkpoint", c->path);
-    PM_TRY(pm_checkpoint_open(c->run.folder, c->eval.checkpoint, where, &x->from));
     PM_TRY(pm_averages_choose(x->from, c->eval.averages, c->path, "eval.averages", &x->averages));
     PM_TRY(pm_variables_create(NULL, net, false, NULL, &x->variables));
-    PM_TRY(pm_values_find(x->variables, x->from, x->averages, where, &x->match));
+    if (!x->initial)
+        PM_TRY(pm_values_find(x->variables, x->from, x->averages, where, &x->match));
 out:
     return err;
 }
@@ -138,7 +142,7 @@ static int graph_of(struct exporter *x, struct pm_net **net, struct pm_export **
     int err = PM_OK;
 
     PM_TRY(pm_experiment_net(x->e, batch ? batch : 1, PM_USE_EXPORT, net, &x->outputs));
-    if (!x->match.of)
+    if (!x->variables)
         PM_TRY(find_values(x, *net));
     for (int i = 1; i < x->outputs.count; i++)
         x->also[i - 1] = pm_net_find(*net, x->outputs.node[i]);
@@ -355,8 +359,8 @@ static int try_file(struct exporter *x)
     x->difference = NAN;
     if (x->options.pixels || (x->options.frame && x->frame.min))
         return PM_OK;
-    err = pm_export_try(x->path, x->net, x->outputs.node[0], &x->options, &x->match,
-                        &x->difference);
+    err = pm_export_try(x->path, x->net, x->outputs.node[0], &x->options,
+                        x->initial ? NULL : &x->match, &x->difference);
     if (err < 0) {
         char *data = pm_malloc(strlen(x->path) + sizeof ".data");
 

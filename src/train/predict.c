@@ -274,7 +274,7 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
         PM_TRY(pm_fail(PM_EDATA, "no image files (.jpg .jpeg .png .bmp .gif) in what was named"));
     PM_TRY(check_out(&f));
     p.files = f.path;
-    PM_TRY(pm_session_open(c, PM_OPEN_CLASSES, &p.s));
+    PM_TRY(pm_session_open(c, false, &p.s));
     p.batch = c->eval.batch_size < MOST ? c->eval.batch_size : MOST;
     PM_TRY(make_plan(&p));
     if (out)

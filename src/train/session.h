@@ -14,8 +14,14 @@ struct pm_session {
     struct pm_checkpoint *from;
     bool averages; /* the values are its moving averages (eval.averages) */
 };
-/* open: PM_OPEN_... of the experiment. On failure everything is closed. */
-int pm_session_open(const struct pm_config *c, int open, struct pm_session *s);
+/* The checkpoint that eval, predict and export take: eval.checkpoint, else the run's newest. Of a net of
+ * model.onnx the file itself will do: where eval.checkpoint names it, or names nothing and run.folder has
+ * no checkpoint. *initial then: the values are those that the net is built with, and *out is the file,
+ * for its path and notes. */
+int pm_session_checkpoint(const struct pm_config *c, struct pm_checkpoint **out, bool *initial);
+/* pictures: the evaluation split is opened; else the classes are looked up (pm_experiment_open_classes).
+ * On failure everything is closed. */
+int pm_session_open(const struct pm_config *c, bool pictures, struct pm_session *s);
 void pm_session_close(struct pm_session *s);
 /* Member step of a report: the checkpoint's; null where its file tells none. */
 void pm_session_add_step(const struct pm_session *s, struct cJSON *report);

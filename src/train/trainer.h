@@ -40,6 +40,7 @@ struct pm_trainer {
     struct pm_speed speed;
     struct pm_phases phases;
     FILE *log;
+    char *data_json;            /* owned: what checkpoints keep of the data's classes */
 
     struct pm_state *snapshot;  /* host copy to go on from after a loss */
     struct pm_state *spare;     /* the next one: a loss while reading leaves the old one whole */
@@ -81,7 +82,7 @@ bool pm_trace_steps_due(const struct pm_trainer *t);
 void pm_trace_steps_switch(struct pm_trainer *t);
 void pm_trace_steps_end(struct pm_trainer *t);
 /* What a checkpoint's .json remembers of the run: seed, batch size, damaged records,
- * devices, losses of devices, loss averages. */
+ * devices, losses of devices, loss averages, the data's classes. */
 void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json);
 
 #endif

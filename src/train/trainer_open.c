@@ -63,8 +63,8 @@ out:
     return err;
 }
 
-/* What a checkpoint remembers of its run: skipped and loss_averages to go on with, the rest for
- * warn_of_changes. */
+/* What a checkpoint remembers of its run: skipped and loss_averages to go on with, data for those who use
+ * the net where the data are not, the rest for warn_of_changes. */
 void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json)
 {
     pm_str_add(json, "{\"seed\": %lld, \"batch_size\": %d, \"skipped\": %llu, \"devices\": \"",
@@ -74,7 +74,7 @@ void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json)
         pm_str_add(json, "%s%s:%d", i ? " " : "", t->specs[i].info.address, t->specs[i].threads);
     pm_str_add(json, "\", \"lost\": \"%s\", \"loss_averages\": ", t->lost);
     pm_loss_averages_print(&t->snapshot_averages, json);
-    pm_str_add(json, "}");
+    pm_str_add(json, ", \"data\": %s}", t->data_json);
 }
 
 /* A run that goes on otherwise than it began is legal, but not the same bits. */
@@ -309,6 +309,14 @@ out:
     return err;
 }
 
+static void note_data(struct pm_trainer *t)
+{
+    struct cJSON *data = pm_dataset_info_dump(pm_dataset_get_info(t->e->train));
+
+    t->data_json = pm_json_print(data);
+    cJSON_Delete(data);
+}
+
 int pm_trainer_open(struct pm_trainer *t)
 {
     const struct pm_config *c = t->c;
@@ -318,6 +326,7 @@ int pm_trainer_open(struct pm_trainer *t)
     PM_TRY(pm_config_need(c, "run.folder", c->run.folder));
     PM_TRY(pm_experiment_open(c, PM_OPEN_TRAIN | (c->eval.every_steps > 0 ? PM_OPEN_EVAL : 0),
                               &t->e));
+    note_data(t);
     PM_TRY(pm_experiment_devices(t->e, &t->specs, &t->spec_count));
     PM_TRY(pm_schedule_make(&c->schedule, pm_dataset_get_info(t->e->train)->count,
                             c->run.batch_size, t->spec_count, t->e->steps, &t->schedule));
@@ -356,6 +365,7 @@ void pm_trainer_close(struct pm_trainer *t)
     pm_experiment_close(&t->e);
     pm_balancer_free(&t->balance);
     cJSON_Delete(t->eval_metrics);
+    pm_free(t->data_json);
     pm_log_file(NULL);
     if (t->log)
         fclose(t->log);
