@@ -136,12 +136,24 @@ out:
     return err;
 }
 
-static int graph_of(struct exporter *x, struct pm_net **net, struct pm_export **graph)
+/* An imported graph for any number of pictures is built for two: for one it would have no axis of them
+ * wherever its nodes join axes of size 1. */
+static int make_net(struct exporter *x, struct pm_net **net)
 {
     const int batch = x->c->export.batch_size;
+    const bool two = batch == 0 && x->e->onnx;
+    const int err = pm_experiment_net(x->e, batch ? batch : 1 + two, PM_USE_EXPORT, net, &x->outputs);
+
+    return err < 0 && two ? pm_fail((enum pm_error)err, "%s (tried with two pictures, as export.batch_size "
+                                    "is 0, any number; 1 makes a file for one)", pm_error_text())
+                          : err;
+}
+
+static int graph_of(struct exporter *x, struct pm_net **net, struct pm_export **graph)
+{
     int err = PM_OK;
 
-    PM_TRY(pm_experiment_net(x->e, batch ? batch : 1, PM_USE_EXPORT, net, &x->outputs));
+    PM_TRY(make_net(x, net));
     if (!x->variables)
         PM_TRY(find_values(x, *net));
     for (int i = 1; i < x->outputs.count; i++)
