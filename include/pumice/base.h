@@ -29,7 +29,8 @@ enum pm_error {
     PM_EMEMORY = -7, /* a device, or the host for it, has no memory for this; exit code 4 */
 };
 
-/* Records one line for this thread (no trailing newline) and returns err. */
+/* Records one line for this thread (no trailing newline) and returns err. Control characters in it,
+ * also newlines, are escaped (pm_printable). */
 int pm_fail(enum pm_error err, const char *fmt, ...) PM_PRINTF(2, 3);
 /* The last recorded line of this thread, or "" when none. Valid until the next pm_fail here. */
 const char *pm_error_text(void);
@@ -57,7 +58,8 @@ extern bool pm_faults_on;
 
 enum pm_level { PM_LEVEL_ERROR, PM_LEVEL_WARN, PM_LEVEL_INFO, PM_LEVEL_DEBUG, PM_LEVEL_TRACE };
 
-/* One line to standard error (and to the file set by pm_log_file, when any).
+/* One line to standard error (and to the file set by pm_log_file, when any). Control characters in it,
+ * also newlines, are escaped (pm_printable).
  * PM_LOG=info,vulkan=trace filters by level and subsystem. Thread-safe. */
 void pm_log(enum pm_level level, const char *subsystem, const char *fmt, ...) PM_PRINTF(3, 4);
 bool pm_log_enabled(enum pm_level level, const char *subsystem);
@@ -128,6 +130,25 @@ void pm_str_bytes(struct pm_str *s, const void *bytes, size_t count);
 /* Appends the bytes in base64. */
 void pm_str_base64(struct pm_str *s, const void *bytes, size_t count);
 void pm_str_free(struct pm_str *s);
+
+/* ---- foreign text: printable.c --------------------------------------------------------- */
+
+/* Names from foreign files are shown with control characters (C0, DEL, C1), separators of lines,
+ * marks of writing direction and bytes that are no UTF-8 as \x1B or \u{202E}. All else stays as it is, so
+ * escaping twice changes nothing. The log, pm_fail and app_print do this to all that they write. */
+enum { PM_PRINTABLE = 16 }; /* bytes that one character may need, with the final zero */
+/* The first character of text, which has length > 0 bytes, into out. Returns the bytes in out; *used
+ * is the bytes of text that it stands for. */
+int pm_printable_next(const char *text, size_t length, char out[PM_PRINTABLE], int *used);
+/* The whole of text in out, which has size > 0 bytes; what has no room is cut off, at a whole character.
+ * Returns the length. Allocates nothing. */
+size_t pm_printable(char *out, size_t size, const char *text);
+void pm_str_printable(struct pm_str *s, const char *text, size_t length);
+/* Appends a name for a table, escaped and filled up with blanks to `width` characters. */
+void pm_str_name(struct pm_str *s, const char *text, int width);
+/* Appends a field of text for a CSV file: escaped; in quotes where RFC 4180 asks for them; and with a '
+ * before a first = + - or @, which a spreadsheet would take for a formula. */
+void pm_str_csv(struct pm_str *s, const char *text);
 
 bool pm_ends_with(const char *text, const char *end); /* true for an empty end */
 /* Nearest of `count` names by edit distance (transpositions count one), or NULL when none is

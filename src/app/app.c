@@ -158,11 +158,45 @@ int app_load_config(const struct app_args *args, const char *command, int words,
     return pm_config_load(args->words[0], args->overrides, args->overrides_count, &open, out);
 }
 
-int app_print(const char *text)
+static int put_text(const char *text)
 {
     if (fputs(text, stdout) < 0 || fflush(stdout) < 0)
         return pm_fail(PM_EFAIL, "standard output: writing failed: %s", strerror(errno));
     return PM_OK;
+}
+
+int app_print(const char *text)
+{
+    struct pm_str plain = { 0 };
+
+    pm_str_add(&plain, "%s", "");
+    while (*text) {
+        const size_t n = strcspn(text, "\n");
+        pm_str_printable(&plain, text, n);
+        pm_str_bytes(&plain, "\n", text[n] == '\n');
+        text += n + (text[n] == '\n');
+    }
+    const int err = put_text(plain.text);
+    pm_str_free(&plain);
+    return err;
+}
+
+/* pm_json_print has escaped all that a terminal would obey but bytes that are no UTF-8. JSON has no
+ * way to write these: U+FFFD stands for each. */
+static void add_valid(struct pm_str *s, const char *text)
+{
+    for (size_t left = strlen(text); left > 0;) {
+        char piece[PM_PRINTABLE];
+        int used;
+        const int n = pm_printable_next(text, left, piece, &used);
+        const bool invalid = used == 1 && (unsigned char)*text >= 0x80;
+        if (invalid)
+            pm_str_add(s, "\xef\xbf\xbd");
+        else
+            pm_str_bytes(s, *text == '\n' ? "\n" : piece, *text == '\n' ? 1 : (size_t)n);
+        text += used;
+        left -= (size_t)used;
+    }
 }
 
 int app_print_json(struct app_globals *g, const struct cJSON *object)
@@ -170,9 +204,10 @@ int app_print_json(struct app_globals *g, const struct cJSON *object)
     char *text = pm_json_print(object);
     struct pm_str line = { 0 };
 
-    pm_str_add(&line, "%s\n", text);
+    add_valid(&line, text);
+    pm_str_add(&line, "\n");
     pm_free(text);
-    int err = app_print(line.text);
+    int err = put_text(line.text);
     g->json_printed = err == PM_OK;
     pm_str_free(&line);
     return err;

@@ -67,7 +67,8 @@ struct app_inspect {
 };
 int app_dataset_inspect(const struct app_args *args, const struct app_inspect *flags,
                         struct pm_arena *a, struct app_globals *g);
-/* Text to standard output. */
+/* Text to standard output. Control characters but newlines are escaped (pm_printable); names from
+ * foreign files go into the text by pm_str_name, which escapes newlines, too. */
 int app_print(const char *text);
 
 #endif

@@ -126,7 +126,8 @@ static void report_one(struct report *r, const struct difference *d, int width)
         add_number(o, "relative_norm", d->relative);
     }
     cJSON_AddItemToArray(r->list, o);
-    pm_str_add(&r->lines, "%-*s  %-10s", width, d->name, d->what);
+    pm_str_name(&r->lines, d->name, width);
+    pm_str_add(&r->lines, "  %-10s", d->what);
     if (numbers)
         pm_str_add(&r->lines, "  max |a-b| %-12.6g  |a-b|/|a| %.6g", d->most, d->relative);
     pm_str_add(&r->lines, "\n");
@@ -182,9 +183,11 @@ static int print_report(const struct pm_checkpoint *a, const struct pm_checkpoin
     if (g->json) {
         err = app_print_json(g, o);
     } else {
-        pm_str_add(&text, "A %s", a->path);
+        pm_str_add(&text, "A ");
+        pm_str_name(&text, a->path, 0);
         app_checkpoint_step(&text, a);
-        pm_str_add(&text, "\nB %s", b->path);
+        pm_str_add(&text, "\nB ");
+        pm_str_name(&text, b->path, 0);
         app_checkpoint_step(&text, b);
         pm_str_add(&text, "\n%s%zu tensors are the same, %zu differ\n",
                    r->lines.text ? r->lines.text : "", r->same, r->different);

@@ -74,7 +74,8 @@ static void add_tensor_line(struct pm_str *text, int width, const struct pm_file
 {
     char shape[96];
 
-    pm_str_add(text, "%-*s  %-6s %-16s %10llu", width, t->name, pm_file_tensor_type(t),
+    pm_str_name(text, t->name, width);
+    pm_str_add(text, "  %-6s %-16s %10llu", pm_file_tensor_type(t),
                pm_file_tensor_shape(t, shape), (unsigned long long)t->count);
     if (t->type != PM_DTYPE_OTHER)
         pm_str_add(text, "  %12.6g %12.6g %12.6g %12.6g", n->norm, n->mean, n->min, n->max);
@@ -126,7 +127,8 @@ static int print_inspection(const struct pm_checkpoint *c, struct app_globals *g
     if (g->json) {
         err = app_print_json(g, o);
     } else {
-        pm_str_add(&text, "%s\n%s", c->path, pm_tensor_file_format(c->tensors));
+        pm_str_name(&text, c->path, 0);
+        pm_str_add(&text, "\n%s", pm_tensor_file_format(c->tensors));
         app_checkpoint_step(&text, c);
         pm_str_add(&text, ", %zu tensors%s, %llu values, %s%s\n\n", count, of_them,
                    (unsigned long long)values,

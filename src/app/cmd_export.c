@@ -29,8 +29,9 @@ static void add_values(struct pm_str *text, const cJSON *report, const char *key
     {
         const char *comma = "";
 
-        pm_str_add(text, "  %s %s: %s [", what, cJSON_GetStringValue(cJSON_GetObjectItem(v, "name")),
-                   cJSON_GetStringValue(cJSON_GetObjectItem(v, "type")));
+        pm_str_add(text, "  %s ", what);
+        pm_str_name(text, cJSON_GetStringValue(cJSON_GetObjectItem(v, "name")), 0);
+        pm_str_add(text, ": %s [", cJSON_GetStringValue(cJSON_GetObjectItem(v, "type")));
         cJSON_ArrayForEach(dim, cJSON_GetObjectItem(v, "shape"))
         {
             if (cJSON_IsString(dim))

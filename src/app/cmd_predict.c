@@ -13,7 +13,7 @@ static void add_class(struct pm_str *s, const struct cJSON *row, const char *mem
 
     pm_str_add(s, "  ");
     if (name)
-        pm_str_add(s, "%s", name);
+        pm_str_name(s, name, 0);
     else
         pm_str_add(s, "%.0f", cJSON_GetObjectItem(row, "label")->valuedouble);
     pm_str_add(s, " %.1f %%", 100 * cJSON_GetObjectItem(row, member)->valuedouble);
@@ -46,7 +46,8 @@ static int print_text(const struct cJSON *report)
 
         if (cJSON_HasObjectItem(image, "error")) /* a warning has told */
             continue;
-        pm_str_add(&text, "%s:", cJSON_GetStringValue(cJSON_GetObjectItem(image, "file")));
+        pm_str_name(&text, cJSON_GetStringValue(cJSON_GetObjectItem(image, "file")), 0);
+        pm_str_add(&text, ":");
         cJSON_ArrayForEach(row, cJSON_GetObjectItem(image, "top")) if (shown++ < 3)
             add_class(&text, row, "probability");
         cJSON_ArrayForEach(row, cJSON_GetObjectItem(image, "classes"))

@@ -97,10 +97,12 @@ static void add_name(struct pm_str *s, const char *name, int width)
 {
     int n = (int)strlen(name);
 
-    if (n <= width)
-        pm_str_add(s, "%-*s", width, name);
-    else
-        pm_str_add(s, "..%s", name + n - width + 2);
+    if (n > width) {
+        pm_str_add(s, "..");
+        name += n - width + 2;
+        width -= 2;
+    }
+    pm_str_name(s, name, width);
 }
 
 static void end_line(struct pm_str *s)
@@ -247,10 +249,11 @@ static int write_csv(const char *path, const cJSON *report)
         {
             const cJSON *ms = cJSON_GetObjectItem(o, "ms");
 
-            pm_str_add(&s, "%s%s,%.0f,%s,%s,%s,%s,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g\n",
-                       text(d, "address"),
+            pm_str_add(&s, "%s%s,%.0f,%s,", text(d, "address"),
                        strcmp(text(d, "role"), "clone") == 0 ? "" : " optimizer",
-                       number(o, "call"), text(o, "phase"), text(o, "layer"), text(o, "kernel"),
+                       number(o, "call"), text(o, "phase"));
+            pm_str_csv(&s, text(o, "layer")); /* of the config, or of an ONNX file */
+            pm_str_add(&s, ",%s,%s,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g\n", text(o, "kernel"),
                        text(o, "variant"), number(ms, "median"), number(ms, "min"),
                        number(ms, "max"), number(o, "share"), number(o, "gflops"),
                        number(o, "gbytes"));

@@ -426,17 +426,22 @@ static void split_text(struct pm_str *s, const cJSON *split)
     char bytes[24];
     int n = 0;
 
-    pm_str_add(s, "%s: %.0f records in %.0f %s, %s\n",
-               cJSON_GetObjectItem(split, "name")->valuestring, number(split, "records"),
+    pm_str_name(s, cJSON_GetObjectItem(split, "name")->valuestring, 0);
+    pm_str_add(s, ": %.0f records in %.0f %s, %s\n", number(split, "records"),
                number(split, "files"), number(split, "files") == 1 ? "file" : "files",
                pm_bytes_text((uint64_t)number(split, "bytes"), bytes));
     cJSON_ArrayForEach(record, cJSON_GetObjectItem(split, "first_records"))
     {
         pm_str_add(s, "  record %d\n", n++);
         cJSON_ArrayForEach(f, record)
-            pm_str_add(s, "    %-36s %-8s %4.0f  %s\n", cJSON_GetObjectItem(f, "key")->valuestring,
-                       cJSON_GetObjectItem(f, "type")->valuestring, number(f, "values"),
-                       cJSON_GetObjectItem(f, "first")->valuestring);
+        {
+            pm_str_add(s, "    ");
+            pm_str_name(s, cJSON_GetObjectItem(f, "key")->valuestring, 36);
+            pm_str_add(s, " %-8s %4.0f  ", cJSON_GetObjectItem(f, "type")->valuestring,
+                       number(f, "values"));
+            pm_str_name(s, cJSON_GetObjectItem(f, "first")->valuestring, 0);
+            pm_str_add(s, "\n");
+        }
     }
     counts_text(s, "  every record is whole; labels:", cJSON_GetObjectItem(split, "labels"));
     counts_text(s, "  every map is whole; pixels of labels:", cJSON_GetObjectItem(split, "map_pixels"));
@@ -448,7 +453,10 @@ static void names_text(struct pm_str *s, const cJSON *labels)
     int n = 0;
 
     for (const cJSON *l = labels ? labels->child : NULL; l && n < 20; l = l->next, n++)
-        pm_str_add(s, "%s%s", n ? ", " : " (", cJSON_IsString(l) ? l->valuestring : "?");
+    {
+        pm_str_add(s, n ? ", " : " (");
+        pm_str_name(s, cJSON_IsString(l) ? l->valuestring : "?", 0);
+    }
     if (n > 0)
         pm_str_add(s, "%s", n < cJSON_GetArraySize(labels) ? ", ...)" : ")");
 }
@@ -459,7 +467,8 @@ static char *inspect_text(const cJSON *o)
     const cJSON *split, *maps = cJSON_GetObjectItem(o, "map_labels");
     const cJSON *ignore = cJSON_GetObjectItem(o, "ignore_label");
 
-    pm_str_add(&s, "%s: ", cJSON_GetObjectItem(o, "path")->valuestring);
+    pm_str_name(&s, cJSON_GetObjectItem(o, "path")->valuestring, 0);
+    pm_str_add(&s, ": ");
     if (number(o, "num_classes") > 0)
         pm_str_add(&s, "%.0f classes", number(o, "num_classes"));
     else

@@ -16,18 +16,23 @@ static double number(const cJSON *object, const char *name)
 
 /* ---- columns ----------------------------------------------------------------------------- */
 
-/* A UTF-8 text in so many columns, cut off or filled up. */
+/* A name in so many columns, cut off at a whole character or filled up. */
 static void add_name(struct pm_str *s, const char *text, int width)
 {
+    size_t left = strlen(text);
     int n = 0;
 
-    for (; *text; text++) {
-        const bool begins = ((unsigned char)*text & 0xc0) != 0x80;
-
-        if (begins && n == width)
+    while (left > 0) {
+        char piece[PM_PRINTABLE];
+        int used;
+        const int bytes = pm_printable_next(text, left, piece, &used);
+        const int columns = piece[0] == '\\' ? bytes : 1;
+        if (n + columns > width)
             break;
-        n += begins;
-        pm_str_add(s, "%c", (unsigned char)*text < ' ' ? ' ' : *text);
+        pm_str_bytes(s, piece, (size_t)bytes);
+        n += columns;
+        text += used;
+        left -= (size_t)used;
     }
     pm_str_add(s, "%*s", width - n, "");
 }
@@ -99,7 +104,7 @@ void app_evaluation_text(const struct cJSON *report, bool classes, struct pm_str
     if (cJSON_IsNumber(cJSON_GetObjectItem(report, "step")))
         pm_str_add(out, "step %.0f", number(report, "step"));
     else
-        pm_str_add(out, "%s", cJSON_GetStringValue(cJSON_GetObjectItem(report, "checkpoint")));
+        pm_str_name(out, cJSON_GetStringValue(cJSON_GetObjectItem(report, "checkpoint")), 0);
     pm_str_add(out, "%s, %.0f pictures in %.1f s\n",
                cJSON_IsTrue(cJSON_GetObjectItem(report, "averages")) ? ", moving averages" : "",
                number(report, "count"), number(report, "seconds"));

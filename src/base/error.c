@@ -39,10 +39,7 @@ int pm_fail(enum pm_error err, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    for (char *c = text; *c; c++)
-        if (*c == '\n')
-            *c = ' ';
-    memcpy(last_text, text, sizeof text);
+    pm_printable(last_text, sizeof last_text, text);
     return err;
 }
 

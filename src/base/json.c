@@ -340,10 +340,33 @@ int pm_json_parse(const char *name, const char *text, struct cJSON **out)
 
 /* ---- printing -------------------------------------------------------------------------- */
 
+/* Valid characters that a terminal obeys are escaped beyond what JSON asks for: DEL, C1, marks of
+ * writing direction. Returns the character's bytes, 0 when it is none of these. */
+static int print_hidden(struct pm_str *s, const char *c)
+{
+    char piece[PM_PRINTABLE];
+    unsigned code;
+    int used;
+
+    pm_printable_next(c, strnlen(c, 4), piece, &used);
+    if (*c == 0x7f)
+        pm_str_add(s, "\\u007f");
+    else if (used > 1 && sscanf(piece, "\\u{%X}", &code) == 1)
+        pm_str_add(s, "\\u%04x", code);
+    else
+        return 0;
+    return used;
+}
+
 static void print_string(struct pm_str *s, const char *text)
 {
     pm_str_add(s, "\"");
     for (const char *c = text; *c; c++) {
+        const int hidden = print_hidden(s, c);
+        if (hidden) {
+            c += hidden - 1;
+            continue;
+        }
         if (*c == '"' || *c == '\\')
             pm_str_add(s, "\\%c", *c);
         else if (*c == '\n')

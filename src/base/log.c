@@ -40,8 +40,10 @@ static void read_rule(char *rule)
     int level = level_of(equals ? equals + 1 : rule);
 
     if (level < 0) {
+        char plain[256];
+        pm_printable(plain, sizeof plain, rule);
         fprintf(stderr, "warning: log: PM_LOG: '%s' names no level (error warn info debug trace)\n",
-                rule);
+                plain);
     } else if (!equals) {
         filter.general = level;
     } else if (filter.rule_count < (int)PM_COUNT(filter.rules)) {
@@ -108,15 +110,16 @@ static void write_copy(const char *line)
 void pm_log(enum pm_level level, const char *subsystem, const char *fmt, ...)
 {
     static const char *const marks[] = { "error: ", "warning: ", "", "debug: ", "trace: " };
-    char line[4096];
+    char text[4096], line[4096 + 512]; /* line: with room for escapes */
     va_list ap;
 
     if (!pm_log_enabled(level, subsystem))
         return;
-    int used = snprintf(line, sizeof line, "%s%s: ", marks[level], subsystem);
+    int used = snprintf(text, sizeof text, "%s%s: ", marks[level], subsystem);
     va_start(ap, fmt);
-    vsnprintf(line + used, sizeof line - (size_t)used, fmt, ap);
+    vsnprintf(text + used, sizeof text - (size_t)used, fmt, ap);
     va_end(ap);
+    pm_printable(line, sizeof line, text);
 
     pthread_mutex_lock(&lock);
     if (hook_before)

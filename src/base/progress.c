@@ -203,7 +203,7 @@ static void write_text(const struct pm_progress *p, const char *text)
 static void draw(struct pm_progress *p)
 {
     struct pm_progress_options o = p->o;
-    char text[1024], unit[64];
+    char raw[1024], text[1024], unit[64];
     int width = terminal_width(), length;
 
     snprintf(unit, sizeof unit, "%s %s", o.what, o.unit);
@@ -212,8 +212,8 @@ static void draw(struct pm_progress *p)
     o.loss = o.loss && p->has_point;
     if (width > (int)sizeof text - 1)
         width = (int)sizeof text - 1;
-    pm_progress_text(&o, &p->point, seconds_left(p), width, text, sizeof text);
-    length = (int)strlen(text);
+    pm_progress_text(&o, &p->point, seconds_left(p), width, raw, sizeof raw);
+    length = (int)pm_printable(text, (size_t)(width > 0 ? width : 0) + 1, raw);
     fputc('\r', stderr);
     write_text(p, text);
     if (p->drawn > width) /* the window became narrower */

@@ -10,24 +10,27 @@ void pm_html_raw(struct pm_str *s, const char *text)
     pm_str_bytes(s, text, strlen(text));
 }
 
+static const char *entity(char c)
+{
+    return c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" :
+           c == '\'' ? "&#39;" : NULL;
+}
+
+/* Newlines and tabs are HTML's own white space. Other control characters, marks of writing direction
+ * and bytes that are no UTF-8 are shown as escapes. */
 void pm_html_escape(struct pm_str *s, const char *text, size_t length)
 {
-    size_t from = 0;
+    for (int used; length > 0; text += used, length -= (size_t)used) {
+        char piece[PM_PRINTABLE];
+        const int n = pm_printable_next(text, length, piece, &used);
 
-    for (size_t i = 0; i < length; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        const char *with = c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" :
-                           c == '"' ? "&quot;" : c == '\'' ? "&#39;" : NULL;
-
-        if (c < 0x20 && c != '\n' && c != '\t')
-            with = "\xef\xbf\xbd"; /* HTML has no such characters */
-        if (!with)
-            continue;
-        pm_str_bytes(s, text + from, i - from);
-        pm_html_raw(s, with);
-        from = i + 1;
+        if (entity(*text))
+            pm_html_raw(s, entity(*text));
+        else if (*text == '\n' || *text == '\t')
+            pm_str_bytes(s, text, 1);
+        else
+            pm_str_bytes(s, piece, (size_t)n);
     }
-    pm_str_bytes(s, text + from, length - from);
 }
 
 void pm_html_fill(struct pm_str *s, const char *template, const char *const *values, size_t count)
@@ -54,15 +57,18 @@ void pm_html_fill(struct pm_str *s, const char *template, const char *const *val
 
 void pm_html_json_text(struct pm_str *s, const char *text)
 {
+    struct pm_str plain = { 0 };
+
+    pm_str_printable(&plain, text, strlen(text));
     pm_html_raw(s, "\"");
-    for (const char *c = text; *c; c++) {
-        if ((unsigned char)*c < 0x20 || *c == '"' || *c == '\\' || *c == '<' || *c == '>' ||
-            *c == '&')
+    for (const char *c = plain.text; c && *c; c++) {
+        if (*c == '"' || *c == '\\' || *c == '<' || *c == '>' || *c == '&')
             pm_str_add(s, "\\u%04x", (unsigned)*c);
         else
             pm_str_bytes(s, c, 1);
     }
     pm_html_raw(s, "\"");
+    pm_str_free(&plain);
 }
 
 void pm_html_json_number(struct pm_str *s, double value)

@@ -13,6 +13,8 @@ void pm_html_fill(struct pm_str *s, const char *template, const char *const *val
                  sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(const char *))
 /* Appends text as it is. */
 void pm_html_raw(struct pm_str *s, const char *text);
+/* Control characters but newline and tab, and marks of writing direction, become visible escapes
+ * (pm_printable). */
 void pm_html_escape(struct pm_str *s, const char *text, size_t length);
 /* A JSON string with its quotes, safe inside <script>: no <, > or & is left in it. */
 void pm_html_json_text(struct pm_str *s, const char *text);

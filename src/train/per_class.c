@@ -61,19 +61,6 @@ struct cJSON *pm_per_class_rows(const struct cJSON *detail)
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
-/* In quotes where it has to be: RFC 4180. */
-static void add_text(struct pm_str *s, const char *text)
-{
-    if (!strpbrk(text, ",\"\r\n")) {
-        pm_str_add(s, "%s", text);
-        return;
-    }
-    pm_str_add(s, "\"");
-    for (; *text; text++)
-        pm_str_add(s, *text == '"' ? "\"\"" : "%c", *text);
-    pm_str_add(s, "\"");
-}
-
 /* Empty where there is none. */
 static void add_number(struct pm_str *s, const cJSON *row, const char *name)
 {
@@ -100,7 +87,7 @@ int pm_per_class_write(const char *folder, uint64_t step, const struct cJSON *ro
         pm_str_add(&text, "%llu", (unsigned long long)step);
         add_number(&text, row, "label");
         pm_str_add(&text, ",");
-        add_text(&text, name ? name : "");
+        pm_str_csv(&text, name ? name : "");
         for (size_t i = 0; i < PM_COUNT(columns) - !pixels; i++)
             add_number(&text, row, columns[i]);
         pm_str_add(&text, "\n");

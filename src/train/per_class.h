@@ -12,7 +12,8 @@ struct cJSON;
  * order, NULL where the task counts nothing by class. support: pictures of the class; predicted:
  * pictures said to be of it; where pixels are counted it is these, and iou is there, too; name: null where unknown; a share of none: null. */
 struct cJSON *pm_per_class_rows(const struct cJSON *detail);
-/* FOLDER/per_class.csv with these rows of the evaluation of a step; the folder is made. */
+/* FOLDER/per_class.csv with these rows of the evaluation of a step; the folder is made. Names are
+ * escaped as pm_str_csv says. */
 int pm_per_class_write(const char *folder, uint64_t step, const struct cJSON *rows);
 
 #endif

@@ -123,11 +123,11 @@ static void text_is_escaped(void **state)
             NULL);
     assert_string_equal(s.text, "<a "
                                 "title=\"&quot;&gt;&lt;script&gt;alert(&#39;&amp;&#39;)&lt;/"
-                                "script&gt;\">\xef\xbf\xbdgr\xc3\xbcn {}</a>");
+                                "script&gt;\">\\x01gr\xc3\xbcn {}</a>");
     pm_str_free(&s);
     pm_html_json_text(&s, "</script><!--\"\\\n\xe2\x82\xac");
     assert_string_equal(s.text,
-                        "\"\\u003c/script\\u003e\\u003c!--\\u0022\\u005c\\u000a\xe2\x82\xac\"");
+                        "\"\\u003c/script\\u003e\\u003c!--\\u0022\\u005c\\u005cx0A\xe2\x82\xac\"");
     pm_str_free(&s);
     pm_html_json_number(&s, NAN);
     assert_string_equal(s.text, "null");

@@ -1,0 +1,114 @@
+/* Foreign text made fit to be shown: on a terminal, in a table and in a CSV file.
+ *
+ * Names of classes, tensors and files come from other people's files. Printed raw, a control character
+ * in them moves the cursor, starts an escape sequence or begins a line of its own, and a mark of writing
+ * direction shows the letters after it in another order. Both become visible escapes. What is visible
+ * stays: letters of every script, quotes and backslashes, so that text that is escaped already is the
+ * same after another time. */
+#include <pumice/base.h>
+
+#include <string.h>
+
+/* Bytes of the valid UTF-8 character at text, whose code point is stored; 0 for none. */
+static int decode(const unsigned char *text, size_t length, uint32_t *code)
+{
+    static const struct {
+        unsigned char mask, lead;
+        uint32_t least;
+    } forms[] = { { 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 } };
+
+    for (size_t n = 0; n < PM_COUNT(forms); n++) {
+        if ((text[0] & forms[n].mask) != forms[n].lead)
+            continue;
+        *code = (unsigned char)(text[0] & ~forms[n].mask);
+        for (size_t i = 1; i <= n; i++) {
+            if (i >= length || (text[i] & 0xc0) != 0x80)
+                return 0;
+            *code = *code << 6 | (text[i] & 0x3f);
+        }
+        const bool surrogate = *code >= 0xd800 && *code <= 0xdfff;
+        return *code < forms[n].least || *code > 0x10ffff || surrogate ? 0 : (int)n + 1;
+    }
+    return 0;
+}
+
+/* Controls (C0, DEL, C1), separators of lines, and the marks that change the direction of what
+ * follows (Unicode's bidirectional embeddings, overrides and isolates). */
+static bool is_hidden(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x2028 && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069);
+}
+
+int pm_printable_next(const char *text, size_t length, char out[PM_PRINTABLE], int *used)
+{
+    uint32_t code = 0;
+    int n = decode((const unsigned char *)text, length, &code);
+
+    *used = n > 0 ? n : 1;
+    if (n == 0)
+        return snprintf(out, PM_PRINTABLE, "\\x%02X", (unsigned char)text[0]);
+    if (is_hidden(code))
+        return snprintf(out, PM_PRINTABLE, code < 0x80 ? "\\x%02X" : "\\u{%X}", (unsigned)code);
+    memcpy(out, text, (size_t)n);
+    out[n] = '\0';
+    return n;
+}
+
+size_t pm_printable(char *out, size_t size, const char *text)
+{
+    size_t left = strlen(text), filled = 0;
+
+    while (left > 0) {
+        char piece[PM_PRINTABLE];
+        int used;
+        const int n = pm_printable_next(text, left, piece, &used);
+        if (filled + (size_t)n >= size)
+            break;
+        memcpy(out + filled, piece, (size_t)n);
+        filled += (size_t)n;
+        text += used;
+        left -= (size_t)used;
+    }
+    out[filled] = '\0';
+    return filled;
+}
+
+void pm_str_printable(struct pm_str *s, const char *text, size_t length)
+{
+    for (int used; length > 0; text += used, length -= (size_t)used) {
+        char piece[PM_PRINTABLE];
+        const int n = pm_printable_next(text, length, piece, &used);
+        pm_str_bytes(s, piece, (size_t)n);
+    }
+}
+
+void pm_str_name(struct pm_str *s, const char *text, int width)
+{
+    int columns = 0;
+    size_t from = s->length;
+
+    pm_str_printable(s, text, strlen(text));
+    for (; from < s->length; from++)
+        columns += ((unsigned char)s->text[from] & 0xc0) != 0x80;
+    if (columns < width)
+        pm_str_add(s, "%*s", width - columns, "");
+}
+
+void pm_str_csv(struct pm_str *s, const char *text)
+{
+    struct pm_str plain = { 0 };
+
+    if (text[0] && strchr("=+-@", text[0]))
+        pm_str_add(&plain, "'");
+    pm_str_printable(&plain, text, strlen(text));
+    if (!plain.length || !strpbrk(plain.text, ",\"")) {
+        pm_str_bytes(s, plain.text, plain.length);
+    } else {
+        pm_str_add(s, "\"");
+        for (const char *c = plain.text; *c; c++)
+            pm_str_add(s, *c == '"' ? "\"\"" : "%c", *c);
+        pm_str_add(s, "\"");
+    }
+    pm_str_free(&plain);
+}
