@@ -174,6 +174,7 @@ struct pm_config_run {
     int snapshot_every_steps;   /* host snapshot against device loss; 0 = only at checkpoints */
     double segment_ms;          /* bound of one submission's estimated work */
     double hang_seconds;        /* a device without progress for so long is lost; 0 = never */
+    double compile_seconds;     /* and a driver that finishes no shader for so long; 0 = never */
     bool validate;              /* Vulkan's validation layer */
     int balance;                /* enum pm_balance */
     int batch_norm_update;      /* enum pm_batch_norm_update: whose batches moving averages follow */

@@ -47,6 +47,8 @@ struct pm_device_options {
     int threads;           /* CPU: threads of this clone; 0 = all cores */
     double segment_ms;     /* work bound of one submission, estimated; 0 = 100 */
     double hang_seconds;   /* no progress for so long is a loss; 0 = 300, INFINITY = never */
+    double compile_seconds; /* Vulkan: the driver finishing no shader for so long is a loss; 0 = 600,
+                             * INFINITY = never */
     double slow;           /* CPU, for tests: runs take so many times as long; 0 = as they are */
     int lose_at, hang_at;  /* for tests: the run of a program "train" that is lost or (CPU) never
                             * ends, counted from 1; 0 = none */
@@ -57,12 +59,18 @@ int pm_device_open(const struct pm_device_info *info, const struct pm_device_opt
                    struct pm_device **out);
 void pm_device_close(struct pm_device **d);
 /* The device failed with PM_ELOST: whatever is asked of it from now on fails so too, and it can only
- * be closed. A driver says so, or nothing made progress for hang_seconds (or 20 times the longest run
- * so far, where that is more; 10 times as long before the first run has ended, since drivers compile
- * late). */
+ * be closed. A driver says so, or no submission (CPU: no call) ended for hang_seconds, or for 20 times
+ * the longest run so far where that is more; or the driver finished no shader for compile_seconds. What
+ * makes progress, however slowly, is not lost. */
 bool pm_device_lost(const struct pm_device *d);
 /* And its work may still be running: closing it leaves its memory alone until the process ends. */
 bool pm_device_hung(const struct pm_device *d);
+/* And a thread of this process is caught in it for good: in a call on the CPU, in the driver's
+ * compiler. NULL: in any device so far. Such a process leaves by _exit: exit runs the driver's
+ * destructors while that thread uses what they free. Thread-safe. */
+bool pm_device_caught(const struct pm_device *d);
+/* A program's run ended on it since it was opened. */
+bool pm_device_ran(const struct pm_device *d);
 const struct pm_caps *pm_device_caps(const struct pm_device *d);
 const struct pm_device_info *pm_device_get_info(const struct pm_device *d);
 /* Validation messages of this process so far (tests want 0). */

@@ -12,6 +12,8 @@
 extern atomic_bool pm_trace_on;
 /* Reads PM_TRACE. Call once, before threads start; the file is written at exit. */
 void pm_trace_start(void);
+/* Writes PM_TRACE's file now, for a process that leaves by _exit; nothing without PM_TRACE. */
+void pm_trace_finish(void);
 /* A window: spans are kept from now on until pm_trace_close writes those that began in it to a file
  * and forgets them. One at a time. */
 void pm_trace_open(void);

@@ -5,6 +5,7 @@
  * checkpoint was written. */
 #include "app/app.h"
 
+#include <pumice/device.h>
 #include <pumice/trace.h>
 
 #include <cjson/cJSON.h>
@@ -143,6 +144,17 @@ static void let_threads_sleep(char **argv)
     execv("/proc/self/exe", argv);
 }
 
+/* exit runs the destructors of libraries. While a thread is caught in one of them that is no way
+ * out. */
+static int leave(int code)
+{
+    if (!pm_device_caught(NULL))
+        return code;
+    pm_trace_finish();
+    fflush(NULL);
+    _exit(code);
+}
+
 int main(int argc, char **argv)
 {
     struct app_globals g = { 0 };
@@ -155,5 +167,5 @@ int main(int argc, char **argv)
 
     if (err < 0)
         report_failure(&g, err);
-    return err < 0 ? pm_exit_code(err) : err;
+    return leave(err < 0 ? pm_exit_code(err) : err);
 }

@@ -279,9 +279,10 @@ int pm_trace_close(const char *path)
     return err;
 }
 
-static void write_at_exit(void)
+void pm_trace_finish(void)
 {
-    atomic_store(&pm_trace_on, false);
+    if (!t.path || !atomic_exchange(&pm_trace_on, false))
+        return;
     pthread_mutex_lock(&t.lock);
     if (write_spans(t.path, 0, t.start) < 0)
         PM_ERROR("trace", "%s", pm_error_text());
@@ -298,5 +299,5 @@ void pm_trace_start(void)
         return;
     t.start = pm_seconds();
     atomic_store(&pm_trace_on, true);
-    atexit(write_at_exit);
+    atexit(pm_trace_finish);
 }

@@ -261,6 +261,7 @@ const struct pm_reference pm_references[] = {
     KEY("run.snapshot_every_steps", "csd", NULL, NULL, NULL),
     KEY("run.segment_ms", "csd", NULL, NULL, NULL),
     KEY("run.hang_seconds", "csd", NULL, NULL, NULL),
+    KEY("run.compile_seconds", "csd", NULL, NULL, NULL),
     KEY("run.validate", "csd", NULL, NULL, NULL),
     KEY("run.balance", "csd", NULL, NULL, NULL),
     KEY("run.batch_norm_update", "csd", NULL, NULL, NULL),

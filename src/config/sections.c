@@ -209,6 +209,9 @@ static const struct pm_opt run[] = {
     PM_DOUBLE(pm_config_run, hang_seconds, 300, 0, 1e9,
               "a device that makes no progress for so many seconds (or 20 steps' time, where that is "
               "more) counts as lost; 0 = never"),
+    PM_DOUBLE(pm_config_run, compile_seconds, 600, 0, 1e9,
+              "a GPU whose driver finishes no shader for so many seconds while it compiles counts as lost; "
+              "0 = never"),
     PM_BOOL(pm_config_run, validate, false, "run under Vulkan's validation layer"),
     PM_ENUM(pm_config_run, balance, PM_BALANCE_EQUAL, "equal|auto",
             "shares of devices that name none: equal, or by measured speed"),

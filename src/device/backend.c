@@ -10,17 +10,26 @@ void pm_patience_start(struct pm_patience *p, uint64_t progress)
     *p = (struct pm_patience){ .seen = progress, .looked = pm_seconds() };
 }
 
-bool pm_patience_over(struct pm_patience *p, const struct pm_device *d, uint64_t progress)
+double pm_hang_seconds(const struct pm_device *d)
 {
-    double limit = d->options.hang_seconds > 0 ? d->options.hang_seconds : 300;
-    double longest = atomic_load(&d->longest), now = pm_seconds();
+    return d->options.hang_seconds > 0 ? d->options.hang_seconds : 300;
+}
+
+double pm_hang_limit(const struct pm_device *d)
+{
+    return fmax(pm_hang_seconds(d), 20 * atomic_load(&d->longest));
+}
+
+bool pm_patience_over(struct pm_patience *p, double limit, uint64_t progress)
+{
+    double now = pm_seconds();
 
     p->idle += fmin(now - p->looked, 1);
     p->looked = now;
     if (progress != p->seen)
         p->idle = 0;
     p->seen = progress;
-    return p->idle > (longest > 0 ? fmax(limit, 20 * longest) : 10 * limit);
+    return p->idle > limit;
 }
 
 bool pm_device_avoids(const struct pm_device *d, const char *kernel, const char *variant)

@@ -51,12 +51,15 @@ struct pm_device {
     uint64_t memory_used; /* bytes of buffers alive; kept by device.c */
     atomic_bool lost;     /* set by device.c when something failed with PM_ELOST, or before */
     atomic_bool hung;     /* work may still run: nothing that it may touch is freed */
+    atomic_bool caught;   /* see pm_device_caught; set by pm_device_catch */
     _Atomic double longest; /* seconds of the longest run so far; kept by device.c */
     int trains;           /* runs of programs called "train", for options.lose_at */
     struct pm_timeline *timeline; /* kept by timeline.c */
     struct pm_avoided *avoided; /* owned, kept by backend.c */
     size_t avoided_count, avoided_capacity;
 };
+/* Marks the device as one that pm_device_caught, _hung and _lost are true for. */
+void pm_device_catch(struct pm_device *d);
 bool pm_device_avoids(const struct pm_device *d, const char *kernel, const char *variant);
 struct pm_buffer {
     size_t size;
@@ -77,8 +80,13 @@ struct pm_patience {
     double looked, idle; /* when it looked last; seconds without progress */
 };
 void pm_patience_start(struct pm_patience *p, uint64_t progress);
-/* Called at least once a second. True when the device is to be given up. */
-bool pm_patience_over(struct pm_patience *p, const struct pm_device *d, uint64_t progress);
+/* Called at least once a second. True when there was no progress for more than limit seconds. */
+bool pm_patience_over(struct pm_patience *p, double limit, uint64_t progress);
+/* options.hang_seconds, or its default. */
+double pm_hang_seconds(const struct pm_device *d);
+/* How long a wait for the device's work is without progress: that, or 20 times its longest run so
+ * far where that is more. */
+double pm_hang_limit(const struct pm_device *d);
 
 /* ---- timeline.c: what devices add to a trace -------------------------------------------- */
 

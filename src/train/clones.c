@@ -70,6 +70,7 @@ static int make_clone(struct pm_clones *c, int i)
     const struct pm_clone_spec *s = &c->specs[i];
     struct clone *k = &c->clone[i];
     bool one = pm_clones_alone(c);
+    struct pm_device_options options = c->o.device;
     const char *const *slots = pm_optimizer_slots(c->o.update.optimizer, c->o.update.cfg);
     char trace[320];
     struct pm_trust trust = { .on = c->o.verify && !c->o.dry_run, .build = c->o.build,
@@ -78,12 +79,14 @@ static int make_clone(struct pm_clones *c, int i)
     int err = PM_OK;
 
     snprintf(trace, sizeof trace, "clone %d: %s, %s", i, s->info.address, s->info.name);
-    PM_TRY(pm_device_open(&s->info, &(struct pm_device_options){
-        .threads = s->threads, .slow = s->slow, .hang_at = s->hang_at,
-        .lose_at = s->losses < s->lose_times ? s->lose_at : 0,
-        .segment_ms = s->segment_ms > 0 ? s->segment_ms : c->o.segment_ms,
-        .hang_seconds = c->o.hang_seconds, .validate = c->o.validate,
-        .trace = trace }, &k->device));
+    options.trace = trace;
+    options.threads = s->threads;
+    options.slow = s->slow;
+    options.hang_at = s->hang_at;
+    options.lose_at = s->losses < s->lose_times ? s->lose_at : 0;
+    if (s->segment_ms > 0)
+        options.segment_ms = s->segment_ms;
+    PM_TRY(pm_device_open(&s->info, &options, &k->device));
     PM_TRY(c->o.build(c->o.ctx, k->count / c->o.micro_batches, &k->net));
     PM_TRY(pm_variables_create(k->device, k->net, true,
                                one ? slots : NULL, &k->variables));
@@ -127,7 +130,7 @@ static int make_host(struct pm_clones *c)
     PM_TRY(pm_device_find(list, count, "cpu", "host", &index));
     info = list[index];
     PM_TRY(pm_device_open(&info, &(struct pm_device_options){
-        .hang_seconds = c->o.hang_seconds, .trace = "host: optimizer" }, &c->host));
+        .hang_seconds = c->o.device.hang_seconds, .trace = "host: optimizer" }, &c->host));
     PM_TRY(c->o.build(c->o.ctx, 1, &c->host_net));
     PM_TRY(pm_variables_create(c->host, c->host_net, true,
                                pm_optimizer_slots(c->o.update.optimizer, c->o.update.cfg),
@@ -151,6 +154,15 @@ out:
     return err;
 }
 
+static struct pm_clone_failure failure_of(const struct pm_clones *c, int i)
+{
+    const struct pm_device *d = c->clone[i].device; /* NULL: it could not even be opened */
+
+    return (struct pm_clone_failure){ .clone = i, .hung = d && pm_device_hung(d),
+                                      .caught = d && pm_device_caught(d),
+                                      .ran = d && pm_device_ran(d) };
+}
+
 int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
 {
     struct pm_clones *c = pm_calloc(1, sizeof *c);
@@ -168,15 +180,14 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
     c->result = pm_calloc((size_t)o->slots, sizeof *c->result);
     c->pending = pm_calloc((size_t)o->slots, sizeof *c->pending);
     if (o->failed)
-        *o->failed = -1;
+        o->failed->clone = -1;
     PM_TRY(share_out(c));
     for (int i = 0; i < o->count; i++) {
-        if (o->failed)
-            *o->failed = i;
-        PM_TRY(explain(c, i, make_clone(c, i)));
+        err = make_clone(c, i);
+        if (err < 0 && o->failed)
+            *o->failed = failure_of(c, i);
+        PM_TRY(explain(c, i, err));
     }
-    if (o->failed)
-        *o->failed = -1;
     if (!pm_clones_alone(c) && !o->dry_run)
         PM_TRY(make_host(c));
     *out = c, c = NULL;
@@ -291,12 +302,12 @@ out:
 
 /* ---- looking ---------------------------------------------------------------------------- */
 
-int pm_clones_lost(const struct pm_clones *c)
+struct pm_clone_failure pm_clones_lost(const struct pm_clones *c)
 {
     for (int i = 0; i < c->o.count; i++)
         if (pm_device_lost(c->clone[i].device))
-            return i;
-    return -1;
+            return failure_of(c, i);
+    return (struct pm_clone_failure){ .clone = -1 };
 }
 
 int pm_clones_examples(const struct pm_clones *c, int i)

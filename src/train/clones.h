@@ -28,7 +28,13 @@ struct pm_clone_spec {
     int lose_at, lose_times, hang_at; /* lost in the first lose_times openings */
     /* Kept by trainer_loss.c. */
     int losses;       /* without LOSSES_LAPSE steps between them */
+    int first_hangs;  /* openings that hung before anything ran on them */
     uint64_t lost_at; /* step of the last one */
+};
+/* How a clone failed: see pm_device_hung, _caught and _ran. */
+struct pm_clone_failure {
+    int clone; /* -1: none */
+    bool hung, caught, ran;
 };
 struct pm_clones_options {
     const struct pm_clone_spec *specs;
@@ -37,8 +43,7 @@ struct pm_clones_options {
     int micro_batches; /* each clone's part is cut into so many */
     enum pm_recompute recompute;
     int slots;         /* steps under way at once with one clone */
-    double segment_ms, hang_seconds; /* as in struct pm_device_options */
-    bool validate;
+    struct pm_device_options device; /* of each; the specs' own and trace are set as needed */
     bool verify;       /* plans' kernels against the CPU before their first use (trust.h) */
     int integers;      /* of the batches, labels, are below it */
     const char *const *outputs; /* nodes whose values are copied out in every step; NULL: none */
@@ -51,7 +56,7 @@ struct pm_clones_options {
     /* A net with its loss for this many examples. */
     int (*build)(void *ctx, int batch, struct pm_net **out);
     void *ctx;
-    int *failed;   /* the clone that could not be made, or -1; may be NULL */
+    struct pm_clone_failure *failed; /* the clone that could not be made; may be NULL */
     const struct pm_field *fields; /* inputs of the net, as in the batches */
     int fields_count;
 };
@@ -68,8 +73,8 @@ struct pm_step_result {
 struct pm_clones;
 int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out);
 void pm_clones_destroy(struct pm_clones **c);
-/* The first clone whose device was lost; -1: none, so that it was the host's own update. */
-int pm_clones_lost(const struct pm_clones *c);
+/* The first clone whose device was lost; none: it was the host's own update. */
+struct pm_clone_failure pm_clones_lost(const struct pm_clones *c);
 /* Examples of clone i, its device, its plan (for printing). */
 int pm_clones_examples(const struct pm_clones *c, int i);
 struct pm_device *pm_clones_device(const struct pm_clones *c, int i);

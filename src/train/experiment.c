@@ -547,8 +547,7 @@ void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *s
     *out = (struct pm_clones_options){
         .specs = specs, .count = count, .batch = c->run.batch_size,
         .micro_batches = c->run.micro_batches, .recompute = c->run.recompute,
-        .segment_ms = c->run.segment_ms,
-        .hang_seconds = pm_experiment_hang_seconds(c), .validate = c->run.validate,
+        .device = pm_experiment_device_options(c),
         .outputs = outputs, .batch_norm_all = c->run.batch_norm_update == PM_BATCH_NORM_ALL,
         .verify = c->run.verify == PM_VERIFY_AUTO, .integers = least_classes(&e->setup),
         .build = build_net, .ctx = e,

@@ -68,8 +68,8 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch, uint64_
                          struct pm_sampler *sampler, struct pm_loader **out);
 /* The devices section resolved: specs of clones, count; in e's arena. */
 struct pm_clone_spec;
-/* run.hang_seconds as a device takes it. */
-double pm_experiment_hang_seconds(const struct pm_config *c);
+/* What the config's run section says for every device that is opened. */
+struct pm_device_options pm_experiment_device_options(const struct pm_config *c);
 int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs, int *count);
 /* What pm_clones_create takes to train this experiment; slots and the flags are the caller's to
  * set. Lives as long as e. */

@@ -30,9 +30,12 @@ static void injected_faults(struct pm_clone_spec *s, int clone)
         s->hang_at = at;
 }
 
-double pm_experiment_hang_seconds(const struct pm_config *c)
+struct pm_device_options pm_experiment_device_options(const struct pm_config *c)
 {
-    return c->run.hang_seconds > 0 ? c->run.hang_seconds : INFINITY;
+    return (struct pm_device_options){
+        .segment_ms = c->run.segment_ms, .validate = c->run.validate,
+        .hang_seconds = c->run.hang_seconds > 0 ? c->run.hang_seconds : INFINITY,
+        .compile_seconds = c->run.compile_seconds > 0 ? c->run.compile_seconds : INFINITY };
 }
 
 int pm_experiment_devices(struct pm_experiment *e, struct pm_clone_spec **specs, int *count)

@@ -64,6 +64,7 @@ out:
 
 int pm_session_open(const struct pm_config *c, bool pictures, struct pm_session *s)
 {
+    struct pm_device_options options = pm_experiment_device_options(c);
     struct pm_clone_spec *specs;
     bool initial;
     int count, err = PM_OK;
@@ -76,10 +77,8 @@ int pm_session_open(const struct pm_config *c, bool pictures, struct pm_session 
         PM_TRY(pm_experiment_open_classes(c, s->from, &s->e));
     PM_TRY(pm_experiment_devices(s->e, &specs, &count));
     PM_TRY(pm_averages_choose(s->from, c->eval.averages, c->path, "eval.averages", &s->averages));
-    PM_TRY(pm_device_open(&specs[0].info, &(struct pm_device_options){
-        .threads = specs[0].threads, .segment_ms = c->run.segment_ms,
-        .hang_seconds = pm_experiment_hang_seconds(c), .validate = c->run.validate },
-        &s->device));
+    options.threads = specs[0].threads;
+    PM_TRY(pm_device_open(&specs[0].info, &options, &s->device));
     PM_TRY(load_values(c, s, initial));
 out:
     if (err < 0)

@@ -336,7 +336,7 @@ static int check_messages(const struct pm_trainer *t)
 
 int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summary)
 {
-    struct pm_trainer t = { .c = c, .failed_clone = -1 };
+    struct pm_trainer t = { .c = c, .failed.clone = -1 };
     int err = PM_OK;
 
     *signal_number = 0;

@@ -45,7 +45,7 @@ struct pm_trainer {
     struct pm_state *snapshot;  /* host copy to go on from after a loss */
     struct pm_state *spare;     /* the next one: a loss while reading leaves the old one whole */
     uint64_t snapshot_step;
-    int failed_clone;           /* that could not be made; -1: none */
+    struct pm_clone_failure failed; /* the clone that could not be made */
     char lost[256];             /* devices left out after a loss: "devices[1] (vulkan:0) at step 57" */
 
     uint64_t step;              /* updates submitted */

@@ -5,20 +5,15 @@
  * A device is opened again with submissions half as long: most losses are the driver's watchdog.
  * Among several, one that is lost a second time within LAPSE steps, that hangs, or that cannot be
  * opened again is left out, and the others share the whole batch, so that the schedule stays. The only
- * device has MOST_LOSSES tries, and time to come back. */
+ * device has MOST_LOSSES tries, and time to come back; but when it hangs before anything ran on it, it
+ * is opened once more only, and not at all when a thread is caught in it. */
 #include "train/trainer.h"
 #include "train/watch.h"
 
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_LOSSES = 3, LAPSE = 1000 };
-
-/* The clone that was lost, or could not be made again; -1: neither. */
-static int find_lost(const struct pm_trainer *t)
-{
-    return t->clones ? pm_clones_lost(t->clones) : t->failed_clone;
-}
+enum { MOST_LOSSES = 3, MOST_FIRST_HANGS = 1, LAPSE = 1000 };
 
 static void add_lost(struct pm_trainer *t, const struct pm_clone_spec *s)
 {
@@ -46,13 +41,23 @@ static void leave_out(struct pm_trainer *t, int i, const char *why)
         t->balance.step = -1;
 }
 
+static unsigned long long saved_up_to(const struct pm_trainer *t)
+{
+    return t->saved_step == UINT64_MAX ? 0 : t->saved_step;
+}
+
 static int open_again(struct pm_trainer *t, struct pm_clone_spec *s, bool refused, const char *why)
 {
+    if (s->first_hangs > MOST_FIRST_HANGS)
+        return pm_fail(PM_ELOST, "%s; %s (%s) hung %d times before anything ran on it: try another "
+                       "version of its driver, a smaller run.segment_ms, or another device; a slow "
+                       "one needs a larger run.hang_seconds. The run is saved up to step %llu", why,
+                       s->info.address, s->info.name, s->first_hangs, saved_up_to(t));
     if (s->losses > MOST_LOSSES)
         return pm_fail(PM_ELOST, "%s; that was loss number %d of %s (%s), with submissions down to "
                        "%g ms: is the driver or the card broken? The run is saved up to step %llu",
                        why, s->losses, s->info.address, s->info.name, s->segment_ms,
-                       (unsigned long long)(t->saved_step == UINT64_MAX ? 0 : t->saved_step));
+                       saved_up_to(t));
     s->segment_ms = (s->segment_ms > 0 ? s->segment_ms : t->c->run.segment_ms) / 2;
     PM_WARN("train", "%s; opening devices[%d], %s, again, from step %llu, with submissions of %g ms",
             why, s->place, s->info.address, (unsigned long long)t->snapshot_step, s->segment_ms);
@@ -64,23 +69,23 @@ static int open_again(struct pm_trainer *t, struct pm_clone_spec *s, bool refuse
 /* What to do about the failure that `why` tells. */
 static int decide(struct pm_trainer *t, const char *why)
 {
-    int i = find_lost(t);
-    struct pm_clone_spec *s = &t->specs[i < 0 ? 0 : i];
+    struct pm_clone_failure f = t->clones ? pm_clones_lost(t->clones) : t->failed;
+    struct pm_clone_spec *s = &t->specs[f.clone < 0 ? 0 : f.clone];
     bool refused = !t->clones, several = t->spec_count > 1;
-    bool hung = !refused && i >= 0 && pm_device_hung(pm_clones_device(t->clones, i));
 
-    if (i < 0)
+    if (f.clone < 0)
         return pm_fail(PM_ELOST, "%s; it held the values of all devices: run the same command to go "
                        "on from the newest checkpoint", why);
     if (s->losses > 0 && t->step >= s->lost_at + LAPSE)
         s->losses = 0;
     s->losses++;
+    s->first_hangs += f.hung && !f.ran;
     s->lost_at = t->step;
-    if (several && (hung || s->losses > 1))
-        leave_out(t, i, why);
-    else if (hung && s->info.kind == PM_KIND_CPU)
-        return pm_fail(PM_ELOST, "%s; its thread cannot be ended from within: run the same command "
-                       "to go on from the newest checkpoint", why);
+    if (several && (f.hung || s->losses > 1))
+        leave_out(t, f.clone, why);
+    else if (f.caught)
+        return pm_fail(PM_ELOST, "%s; the thread that waits for it cannot be ended from within: run "
+                       "the same command to go on from the newest checkpoint", why);
     else
         return open_again(t, s, refused, why);
     return PM_OK;
@@ -91,8 +96,8 @@ static bool is_loss(const struct pm_trainer *t, int err)
 {
     if (err == PM_ELOST)
         return true;
-    return (err == PM_EDEVICE || err == PM_EMEMORY) && !t->clones && t->failed_clone >= 0 &&
-           t->specs[t->failed_clone].losses > 0;
+    return (err == PM_EDEVICE || err == PM_EMEMORY) && !t->clones && t->failed.clone >= 0 &&
+           t->specs[t->failed.clone].losses > 0;
 }
 
 static void say_parts(const struct pm_trainer *t)

@@ -15,7 +15,7 @@ int pm_trainer_clones(struct pm_trainer *t)
     pm_experiment_clones(t->e, t->specs, t->spec_count, &options);
     options.slots = PM_TRAINER_SLOTS;
     options.phases = &t->phases;
-    options.failed = &t->failed_clone;
+    options.failed = &t->failed;
     options.timeable = t->c->run.trace_steps.count > 0;
     PM_TRY(pm_clones_create(&options, &t->clones));
     if (t->tracing)

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <pumice/device.h>
+#include <pumice/thread.h>
 
 /* ---- loss --------------------------------------------------------------------------- */
 
@@ -86,9 +87,11 @@ static void test_lost_at_wait(void **state)
     after_loss(&f);
 }
 
-/* No progress within the time allowed is a loss; what may still run is not freed. */
+/* No progress within the time allowed is a loss, in the first run too; what may still run is not
+ * freed. */
 static void test_hang(void **state)
 {
+    const char *seconds;
     struct fixture f;
 
     (void)state;
@@ -96,15 +99,64 @@ static void test_hang(void **state)
     f.d->vk.WaitSemaphores = endless_wait;
     f.d->vk.GetSemaphoreCounterValue = stuck_counter;
     counter = 0;
-    f.d->base.options.hang_seconds = 0.02;
+    f.d->base.options.hang_seconds = 0.5;
+    assert_false(pm_device_ran(&f.d->base));
     assert_int_equal(pm_program_wait(f.prog, 0), PM_ELOST);
-    assert_contains(pm_error_text(), "no submission ended");
+    assert_contains(pm_error_text(), "no submission ended for ");
+    assert_contains(pm_error_text(), "(run.hang_seconds=0.5)");
+    seconds = strstr(pm_error_text(), "ended for ") + strlen("ended for ");
+    assert_true(atof(seconds) < 3); /* a look adds a second at most */
     assert_contains(pm_error_text(), "first (test_axpy)");
     assert_true(pm_device_hung(&f.d->base));
     assert_false(pm_vk_idle(f.d));
     f.d->base.hung = false; /* it does not really hang */
     f.d->vk = real;
     after_loss(&f);
+}
+
+/* Looks that see progress on one queue; the first LOOKS of them say that the wait is not over. */
+enum { LOOKS = 40 };
+static VkSemaphore moving;
+static int looks;
+
+static VKAPI_ATTR VkResult VKAPI_CALL slow_wait(VkDevice d, const VkSemaphoreWaitInfo *w,
+                                                uint64_t timeout)
+{
+    (void)d, (void)w, (void)timeout;
+    usleep(20000);
+    return ++looks < LOOKS ? VK_TIMEOUT : VK_SUCCESS;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL slow_counter(VkDevice d, VkSemaphore s, uint64_t *value)
+{
+    (void)d;
+    *value = s == moving ? (uint64_t)looks : 0;
+    return VK_SUCCESS;
+}
+
+/* A device that makes progress is waited for, however slow it is: on the queue of the wait, or on the
+ * other one, whose work goes first. */
+static void test_slow_but_alive(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_start(&f);
+    ok(pm_program_wait(f.prog, 0));
+    f.d->base.longest = 0; /* the limit is hang_seconds */
+    f.d->base.options.hang_seconds = 0.1;
+    f.d->transfer.timeline = (VkSemaphore)(uintptr_t)1;
+    f.d->vk.WaitSemaphores = slow_wait;
+    f.d->vk.GetSemaphoreCounterValue = slow_counter;
+    for (int i = 0; i < 2; i++) {
+        moving = i ? f.d->transfer.timeline : f.d->compute.timeline;
+        looks = 0;
+        ok(pm_vk_wait(f.d, &f.d->compute, 1));
+        assert_int_equal(looks, LOOKS);
+    }
+    f.d->transfer.timeline = VK_NULL_HANDLE;
+    f.d->vk = real;
+    fixture_close(&f);
 }
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
@@ -136,6 +188,117 @@ static void test_endless_idle(void **state)
     f.d->base.hung = false; /* it does not really hang */
     f.d->vk = real;
     after_loss(&f);
+}
+
+/* ---- compiling ---------------------------------------------------------------------- */
+
+/* A pipeline of its own for every value of `count`. */
+static bool pick_own(const struct pm_caps *caps, const void *params, size_t count, int level,
+                     struct pm_picks *out)
+{
+    const struct axpy_params *p = params;
+
+    (void)caps, (void)count;
+    *out = (struct pm_picks){ .count = 1, .variant = "own" };
+    out->d[0] = (struct pm_dispatch){ .shader = "test_axpy", .specs = 2, .groups = { 1, 1, 1 },
+                                      .spec = { 64, (uint32_t)p->count } };
+    return level == 0;
+}
+static const struct pm_kernel row_own = {
+    .name = "test_axpy", .bufs = "r:x u:y", .cpu = no_cpu,
+    .params_size = sizeof(struct axpy_params), .pick = pick_own,
+};
+
+static VKAPI_ATTR VkResult VKAPI_CALL slow_compile(VkDevice d, VkPipelineCache c, uint32_t n,
+                                                   const VkComputePipelineCreateInfo *info,
+                                                   const VkAllocationCallbacks *a, VkPipeline *out)
+{
+    usleep(250000);
+    return real.CreateComputePipelines(d, c, n, info, a, out);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL blocked_compile(VkDevice d, VkPipelineCache c, uint32_t n,
+                                                      const VkComputePipelineCreateInfo *info,
+                                                      const VkAllocationCallbacks *a,
+                                                      VkPipeline *out)
+{
+    (void)d, (void)c, (void)n, (void)info, (void)a, (void)out;
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+    return VK_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+/* Compiles the program with the log in *log (free). */
+static int make_program(struct fixture *f, char **log)
+{
+    size_t size;
+    FILE *file = open_memstream(log, &size);
+    int err;
+
+    pm_log_file(file);
+    err = pm_program_create(&f->d->base, &f->desc, &f->prog);
+    pm_log_file(NULL);
+    fclose(file);
+    return err;
+}
+
+/* All together take longer than the limit, which holds for each. */
+static void test_slow_compile(void **state)
+{
+    enum { PIPELINES = 8 };
+    struct axpy_params p[PIPELINES];
+    struct pm_bound_call calls[PIPELINES];
+    const int threads = pm_threads();
+    struct fixture f;
+    char *log;
+
+    (void)state;
+    fixture_open(&f);
+    for (int i = 0; i < PIPELINES; i++) {
+        calls[i] = axpy(&p[i], 1, (size_t)(i + 1), place(f.x, 0, N), place(f.y, 0, N));
+        calls[i].kernel = &row_own;
+    }
+    f.desc.calls = calls, f.desc.calls_count = PIPELINES;
+    f.d->vk.CreateComputePipelines = slow_compile;
+    f.d->base.options.compile_seconds = 1.5;
+    pm_threads_set(1);
+    ok(make_program(&f, &log));
+    pm_threads_set(threads);
+    assert_contains(log, " of 8 are ready after ");
+    assert_contains(log, "(run.compile_seconds=1.5)");
+    free(log);
+    f.d->vk = real;
+    run_once(f.prog);
+    fixture_close(&f);
+}
+
+/* The driver does not return: the device counts as lost, and what the threads use is kept. */
+static void test_endless_compile(void **state)
+{
+    struct fixture f;
+    char *log;
+
+    (void)state;
+    fixture_open(&f);
+    f.d->vk.CreateComputePipelines = blocked_compile;
+    f.d->base.options.compile_seconds = 0.3;
+    assert_false(pm_device_caught(NULL));
+    pthread_mutex_lock(&gate);
+    assert_int_equal(make_program(&f, &log), PM_ELOST);
+    assert_contains(log, "compiles shaders: 0 of 1 are ready after ");
+    free(log);
+    assert_contains(pm_error_text(), current->address);
+    assert_contains(pm_error_text(), "finished no shader for 0.");
+    assert_contains(pm_error_text(), "test_axpy is not (run.compile_seconds=0.3; ");
+    assert_true(pm_device_hung(&f.d->base) && pm_device_caught(&f.d->base));
+    assert_int_equal(pm_program_create(&f.d->base, &f.desc, &f.prog), PM_ELOST);
+    fixture_close(&f);
+    assert_true(pm_device_caught(NULL));
+    pthread_mutex_unlock(&gate);
+    fixture_open(&f);
+    ok(pm_program_create(&f.d->base, &f.desc, &f.prog));
+    run_once(f.prog);
+    fixture_close(&f);
 }
 
 /* ---- memory ------------------------------------------------------------------------- */
@@ -297,7 +460,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_lost_at_submit),
         cmocka_unit_test(test_lost_at_wait),
         cmocka_unit_test(test_hang),
+        cmocka_unit_test(test_slow_but_alive),
         cmocka_unit_test(test_endless_idle),
+        cmocka_unit_test(test_slow_compile),
+        cmocka_unit_test(test_endless_compile),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_buffer_limit),
         cmocka_unit_test(test_every_failure),

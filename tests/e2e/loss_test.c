@@ -222,9 +222,11 @@ static struct faults {
     int submit_lost;   /* this submission says that the device is lost; 0 = none */
     int compile_lost;  /* and this pipeline */
     int submit_hangs;  /* from this submission on nothing ends */
+    bool always_hangs; /* nor on a device that is opened later */
+    int compile_hangs; /* this pipeline is never finished; 0 = none */
     int refusals;      /* so many devices cannot be opened after the loss */
     int no_memory;     /* from this allocation on there is none; 0 = there is */
-    int submits, compiles, allocations;
+    int submits, compiles, allocations, openings;
     bool lost, hangs;
     uint64_t reached;
 } faults;
@@ -258,12 +260,21 @@ static VKAPI_ATTR VkResult VKAPI_CALL read_counter(VkDevice d, VkSemaphore s, ui
     return r;
 }
 
+static pthread_mutex_t compile_gate = PTHREAD_MUTEX_INITIALIZER;
+
 static VKAPI_ATTR VkResult VKAPI_CALL compile(VkDevice d, VkPipelineCache c, uint32_t n,
                                               const VkComputePipelineCreateInfo *info,
                                               const VkAllocationCallbacks *a, VkPipeline *out)
 {
-    if (__atomic_add_fetch(&faults.compiles, 1, __ATOMIC_RELAXED) == faults.compile_lost)
+    int number = __atomic_add_fetch(&faults.compiles, 1, __ATOMIC_RELAXED);
+
+    if (number == faults.compile_lost)
         return VK_ERROR_DEVICE_LOST;
+    if (number == faults.compile_hangs) { /* as long as the test holds the gate */
+        pthread_mutex_lock(&compile_gate);
+        pthread_mutex_unlock(&compile_gate);
+        return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
     return real.CreateComputePipelines(d, c, n, info, a, out);
 }
 
@@ -272,7 +283,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice p, const Vk
 {
     if ((faults.lost || faults.hangs) && faults.refusals-- > 0)
         return VK_ERROR_INITIALIZATION_FAILED;
-    faults.hangs = false;
+    faults.openings++;
+    faults.hangs = faults.hangs && faults.always_hangs;
     return real.CreateDevice(p, i, a, out);
 }
 
@@ -391,6 +403,55 @@ static void test_hanging_driver(void **state)
     assert_same_bits("gpu", "hangs_alone");
 }
 
+/* The run folder's log says how it ended, as train's caller does. */
+static void assert_ended(int err, const char *part)
+{
+    assert_int_equal(err, PM_ELOST);
+    assert_int_equal(pm_exit_code(err), 4);
+    assert_contains(pm_error_text(), software);
+    assert_contains(pm_error_text(), part);
+}
+
+/* Nothing ever ends: the only device is opened once more, not four times. Where copies work and the
+ * first step hangs it is the same. The run can be started again. */
+static void test_hanging_from_the_start(void **state)
+{
+    static const char *const names[] = { "dead", "dead_step" };
+
+    (void)state;
+    need_driver();
+    for (int i = 0; i < 2; i++) {
+        assert_ended(train_with((struct faults){ .submit_hangs = i ? 12 : 1, .always_hangs = true },
+                                names[i], "", "run.hang_seconds=2"),
+                     "hung 2 times before anything ran on it");
+        assert_contains(pm_error_text(), "(run.hang_seconds=2)");
+        assert_contains(pm_error_text(), "run.segment_ms");
+        assert_int_equal(faults.openings, 2);
+    }
+    trained(train_with((struct faults){ 0 }, "dead", "", NULL));
+    assert_same_bits("gpu", "dead");
+}
+
+/* A driver that never finishes a shader: among two the other goes on, alone the run ends, since the
+ * thread that compiles cannot be ended. */
+static void test_endless_compile(void **state)
+{
+    (void)state;
+    need_driver();
+    pthread_mutex_lock(&compile_gate);
+    trained(train_with((struct faults){ .compile_hangs = 3 }, "stuck", ",\"cpu\"",
+                       "run.compile_seconds=3"));
+    assert_said("stuck", "compiles shaders: ");
+    assert_said("stuck", "finished no shader for");
+    assert_said("stuck", "is left out from now on: 1 device goes on from step 0");
+    assert_ended(train_with((struct faults){ .compile_hangs = 3 }, "stuck_alone", "",
+                            "run.compile_seconds=3"), "run the same command");
+    assert_int_equal(faults.openings, 1);
+    pthread_mutex_unlock(&compile_gate);
+    trained(train_with((struct faults){ 0 }, "stuck_alone", "", NULL));
+    assert_same_bits("gpu", "stuck_alone");
+}
+
 /* ---- memory ----------------------------------------------------------------------------- */
 
 /* Each allocation fails in turn, until a run needs no more: one line with the remedy, and the run
@@ -473,6 +534,8 @@ int main(void)
         cmocka_unit_test(test_lost_while_compiling),
         cmocka_unit_test(test_refuses_to_open_again),
         cmocka_unit_test(test_hanging_driver),
+        cmocka_unit_test(test_hanging_from_the_start),
+        cmocka_unit_test(test_endless_compile),
         cmocka_unit_test(test_no_memory),
     };
     struct pm_device_info *list = NULL;

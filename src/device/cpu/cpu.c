@@ -133,10 +133,10 @@ static int fail_hung(struct cpu_device *d, double seconds)
     const struct cpu_program *p = d->jobs[d->head % CPU_MAX_JOBS].program;
     size_t at = atomic_load(&d->at);
 
-    atomic_store(&d->base.hung, true);
-    atomic_store(&d->base.lost, true);
-    return pm_fail(PM_ELOST, "%s was lost: no call ended for %.3g seconds; in %s, call %zu of %zu, "
-                   "%s (%s)", d->name, seconds, p->name, at + 1, p->base.calls_count,
+    pm_device_catch(&d->base);
+    return pm_fail(PM_ELOST, "%s was lost: no call ended for %.3g seconds (run.hang_seconds=%g); in "
+                   "%s, call %zu of %zu, %s (%s)", d->name, seconds, pm_hang_seconds(&d->base),
+                   p->name, at + 1, p->base.calls_count,
                    p->base.calls_count ? p->calls[at].label : "copies in",
                    p->base.calls_count ? p->calls[at].kernel->name : "none");
 }
@@ -153,7 +153,7 @@ int pm_cpu_wait_change(struct cpu_device *d, struct pm_patience *patience)
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     if (pthread_cond_timedwait(&d->changed, &d->lock, &until) != 0 && d->head != d->tail &&
-        pm_patience_over(patience, &d->base, atomic_load(&d->progress)))
+        pm_patience_over(patience, pm_hang_limit(&d->base), atomic_load(&d->progress)))
         return fail_hung(d, patience->idle);
     return PM_OK;
 }

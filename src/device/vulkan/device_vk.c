@@ -119,11 +119,29 @@ static void guess_speed(struct vk_device *d)
         d->flops = 3e11, d->bytes = 2e10;
 }
 
+/* What a thread that is caught in the driver may touch stays, and stays findable. */
+static void leave_behind(struct vk_device *d)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct vk_device *all;
+
+    pthread_mutex_lock(&lock);
+    d->next = all;
+    all = d;
+    pthread_mutex_unlock(&lock);
+    PM_WARN("vulkan", "%s: its driver does not return: its threads and its memory stay until the "
+            "process ends", d->base.info.address);
+}
+
 static void vk_close(struct pm_device *base)
 {
     struct vk_device *d = (struct vk_device *)base;
     bool idle = d->handle && pm_vk_idle(d);
 
+    if (atomic_load(&d->base.caught)) {
+        leave_behind(d);
+        return;
+    }
     if (d->handle)
         pm_vk_pipelines_close(d, idle);
     if (idle) {

@@ -130,94 +130,7 @@ void pm_vk_pipelines_close(struct vk_device *d, bool idle)
     pm_free(p->list);
 }
 
-/* ---- one pipeline ------------------------------------------------------------------- */
-
-/* Why this device cannot take the module, or NULL. Drivers do not say so: they misbehave. */
-static const char *lacks(const struct vk_device *d, const struct vk_module_info *m)
-{
-    const struct pm_caps *c = &d->physical.info.caps;
-
-    for (int i = 0; i < 3; i++)
-        if (m->local[i] > c->max_workgroup_size[i])
-            return "workgroups of that size";
-    return (uint64_t)m->local[0] * m->local[1] * m->local[2] > c->max_workgroup_invocations
-               ? "workgroups of that size"
-         : m->shared_bytes > c->shared_bytes                       ? "so much shared memory"
-         : m->int64 && !c->int64                                   ? "64-bit integers"
-         : m->int16 && !d->physical.int16                          ? "16-bit integers"
-         : m->float64                                              ? "64-bit floats"
-         : m->float16 && !c->float16                               ? "16-bit floats"
-         : m->storage16 && !c->storage16                           ? "16-bit storage"
-         : m->subgroup_arithmetic && !c->subgroup_arithmetic       ? "subgroup arithmetic"
-         : m->coopmat && !d->physical.has[VK_HAS_COOPMAT]          ? "cooperative matrices"
-                                                                   : NULL;
-}
-
-static int create(struct vk_device *d, const uint32_t *words, size_t count, bool base,
-                  VkPipeline *out)
-{
-    int err = PM_OK;
-    VkShaderModule module = VK_NULL_HANDLE;
-    VkShaderModuleCreateInfo code = { .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                      .codeSize = count * sizeof *words, .pCode = words };
-    VkComputePipelineCreateInfo info = {
-        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
-        .flags = base ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0,
-        .stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-                   .stage = VK_SHADER_STAGE_COMPUTE_BIT, .pName = "main" },
-        .layout = d->layout,
-    };
-
-    PM_TRY(vk(d->vk.CreateShaderModule(d->handle, &code, NULL, &module)));
-    info.stage.module = module;
-    PM_TRY(vk(d->vk.CreateComputePipelines(d->handle, d->pipelines.cache, 1, &info, NULL, out)));
-out:
-    d->vk.DestroyShaderModule(d->handle, module, NULL);
-    return err;
-}
-
-static int compile(struct vk_device *d, struct vk_pipeline *p)
-{
-    int err = PM_OK;
-    uint32_t *words = NULL;
-    size_t count;
-    const char *missing;
-    const struct vk_module_info *m = &p->module;
-
-    PM_TRY(pm_vk_freeze(p->shader->words, p->shader->bytes / 4, p->spec, p->specs, &words, &count,
-                        &p->module));
-    if (m->push_bytes && m->push_bytes != p->push_bytes)
-        PM_TRY(pm_fail(PM_EFAIL, "its push block has %u bytes, the row's buffers and params %u",
-                       m->push_bytes, p->push_bytes));
-    if ((missing = lacks(d, m)))
-        PM_TRY(pm_fail(PM_EDEVICE, "the device lacks %s (workgroup %ux%ux%u, %u bytes shared)",
-                       missing, m->local[0], m->local[1], m->local[2], m->shared_bytes));
-    PM_TRY(create(d, words, count, !m->uses_group_count, &p->handle));
-out:
-    pm_free(words);
-    return err;
-}
-
-struct compile_job {
-    struct vk_device *d;
-    struct vk_pipeline **list;
-};
-
-static void compile_range(void *ctx, size_t begin, size_t end)
-{
-    struct compile_job *job = ctx;
-
-    for (size_t i = begin; i < end; i++) {
-        struct vk_pipeline *p = job->list[i];
-        double start = pm_seconds();
-
-        p->failed = compile(job->d, p);
-        if (p->failed < 0)
-            snprintf(p->why, sizeof p->why, "%s", pm_error_text());
-        PM_TRACE("vulkan", "compiled %s in %.1f ms", p->shader->name,
-                 1000 * (pm_seconds() - start));
-    }
-}
+/* ---- looking one up ---------------------------------------------------------------- */
 
 static const struct pm_shader *find_shader(const struct vk_device *d, const char *name)
 {
@@ -453,23 +366,6 @@ static int choose(struct vk_device *d, const struct pm_bound_call *c, struct vk_
                    c->kernel->name, why);
 }
 
-static void compile_new(struct vk_device *d)
-{
-    struct vk_pipelines *all = &d->pipelines;
-    struct compile_job job = { d, pm_calloc(all->count + 1, sizeof *job.list) };
-    size_t count = 0;
-    double start = pm_seconds();
-
-    for (size_t i = 0; i < all->count; i++)
-        if (!all->list[i]->handle && !all->list[i]->failed)
-            job.list[count++] = all->list[i];
-    pm_parallel(count, 1, compile_range, &job);
-    if (count > 0)
-        PM_DEBUG("vulkan", "%s: compiled %zu pipelines in %.2f s", d->base.info.address, count,
-                 pm_seconds() - start);
-    pm_free(job.list);
-}
-
 /* The first of a call's pipelines that did not compile, or NULL. */
 static struct vk_pipeline *broken(const struct vk_picked *p)
 {
@@ -519,7 +415,7 @@ int pm_vk_pick_all(struct vk_device *d, const struct pm_program_desc *desc, stru
     }
     while (again) {
         again = false;
-        compile_new(d);
+        PM_TRY(pm_vk_compile_new(d));
         for (size_t i = 0; i < desc->calls_count; i++)
             if (!desc->calls[i].kernel->host)
                 PM_TRY(fall_back(d, &desc->calls[i], &out[i], &again));

@@ -80,11 +80,29 @@ int pm_vk_submit(struct vk_device *d, struct vk_queue *q, const VkCommandBuffer 
     return err;
 }
 
+/* Of both queues: copies out wait for the other one's work. */
+static VkResult read_progress(struct vk_device *d, uint64_t *progress)
+{
+    const struct vk_queue *queues[] = { &d->compute, &d->transfer };
+    VkResult r = VK_SUCCESS;
+
+    *progress = 0;
+    for (size_t i = 0; i < PM_COUNT(queues) && r == VK_SUCCESS; i++) {
+        uint64_t reached = 0;
+
+        if (queues[i]->timeline)
+            r = d->vk.GetSemaphoreCounterValue(d->handle, queues[i]->timeline, &reached);
+        *progress += reached;
+    }
+    return r;
+}
+
 int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value)
 {
     VkSemaphoreWaitInfo info = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                  .semaphoreCount = 1, .pSemaphores = &q->timeline,
                                  .pValues = &value };
+    const double limit = pm_hang_limit(&d->base);
     uint64_t now = 0;
     struct pm_patience patience;
 
@@ -103,14 +121,15 @@ int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value)
             return pm_vk_lose(d, "vkWaitSemaphores says VK_ERROR_DEVICE_LOST");
         if (r < 0)
             return pm_vk_result(r, "WaitSemaphores");
-        r = d->vk.GetSemaphoreCounterValue(d->handle, q->timeline, &now);
+        r = read_progress(d, &now);
         if (r == VK_ERROR_DEVICE_LOST)
             return pm_vk_lose(d, "vkGetSemaphoreCounterValue says VK_ERROR_DEVICE_LOST");
-        if (pm_patience_over(&patience, &d->base, now)) {
-            char why[80];
+        if (pm_patience_over(&patience, limit, now)) {
+            char why[160];
 
             atomic_store(&d->base.hung, true);
-            snprintf(why, sizeof why, "no submission ended for %.3g seconds", patience.idle);
+            snprintf(why, sizeof why, "no submission ended for %.3g seconds (run.hang_seconds=%g)",
+                     patience.idle, pm_hang_seconds(&d->base));
             return pm_vk_lose(d, why);
         }
     }

@@ -168,6 +168,7 @@ struct vk_pipelines {
     VkPipelineCache cache;
     size_t cache_bytes; /* when loaded: unchanged is not written again */
     const struct pm_shader *extra; /* tests: searched before the embedded table; borrowed */
+    struct vk_compiling *left; /* threads that are caught in the driver's compiler use it; or NULL */
 };
 int pm_vk_pipelines_open(struct vk_device *d);
 /* idle: else the device hangs, and only host memory is freed. */
@@ -188,6 +189,12 @@ int pm_vk_call_variant(const struct pm_device *base, const struct pm_kernel *k,
 uint64_t pm_vk_shaders(const struct pm_device *base);
 /* Bytes of a row's push block: addresses, then params, or their address when they do not fit. */
 uint32_t pm_vk_push_bytes(const struct pm_kernel *k, int bufs, bool *by_address);
+
+/* ---- compile_vk.c ------------------------------------------------------------------- */
+
+/* Compiles all pipelines that are new; each one's `failed` says how it went. Says now and then how far
+ * it is. PM_ELOST when none was finished for options.compile_seconds: threads stay in the driver. */
+int pm_vk_compile_new(struct vk_device *d);
 
 /* ---- device_vk.c: an open device ---------------------------------------------------- */
 
@@ -218,6 +225,7 @@ struct vk_device {
     double fitted_seconds;             /* and on the host's; 0: no run yet */
     double settle_seconds;             /* after a loss, for what was submitted to end */
     bool settled;                      /* lost, and its work has ended by itself */
+    struct vk_device *next;            /* among those that threads are caught in */
 };
 
 /* ---- queue_vk.c: work on the queues ------------------------------------------------- */

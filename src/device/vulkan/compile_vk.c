@@ -1,0 +1,233 @@
+/* compile_vk: compiles pipelines, several at a time.
+ *
+ * vkCreateComputePipelines has no time limit and cannot be interrupted. So threads of their own call
+ * it, and the one that waits for them gives up when no pipeline was finished for
+ * options.compile_seconds: the device counts as lost, and the threads that are caught in the driver
+ * stay behind until the process ends, with everything that they may touch. */
+#include "device/vulkan/vk.h"
+
+#include <pumice/thread.h>
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- one pipeline ------------------------------------------------------------------- */
+
+/* Why this device cannot take the module, or NULL. Drivers do not say so: they misbehave. */
+static const char *lacks(const struct vk_device *d, const struct vk_module_info *m)
+{
+    const struct pm_caps *c = &d->physical.info.caps;
+
+    for (int i = 0; i < 3; i++)
+        if (m->local[i] > c->max_workgroup_size[i])
+            return "workgroups of that size";
+    return (uint64_t)m->local[0] * m->local[1] * m->local[2] > c->max_workgroup_invocations
+               ? "workgroups of that size"
+         : m->shared_bytes > c->shared_bytes                       ? "so much shared memory"
+         : m->int64 && !c->int64                                   ? "64-bit integers"
+         : m->int16 && !d->physical.int16                          ? "16-bit integers"
+         : m->float64                                              ? "64-bit floats"
+         : m->float16 && !c->float16                               ? "16-bit floats"
+         : m->storage16 && !c->storage16                           ? "16-bit storage"
+         : m->subgroup_arithmetic && !c->subgroup_arithmetic       ? "subgroup arithmetic"
+         : m->coopmat && !d->physical.has[VK_HAS_COOPMAT]          ? "cooperative matrices"
+                                                                   : NULL;
+}
+
+static int create(struct vk_device *d, const uint32_t *words, size_t count, bool base,
+                  VkPipeline *out)
+{
+    int err = PM_OK;
+    VkShaderModule module = VK_NULL_HANDLE;
+    VkShaderModuleCreateInfo code = { .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                      .codeSize = count * sizeof *words, .pCode = words };
+    VkComputePipelineCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .flags = base ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0,
+        .stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                   .stage = VK_SHADER_STAGE_COMPUTE_BIT, .pName = "main" },
+        .layout = d->layout,
+    };
+
+    PM_TRY(vk(d->vk.CreateShaderModule(d->handle, &code, NULL, &module)));
+    info.stage.module = module;
+    PM_TRY(vk(d->vk.CreateComputePipelines(d->handle, d->pipelines.cache, 1, &info, NULL, out)));
+out:
+    d->vk.DestroyShaderModule(d->handle, module, NULL);
+    return err;
+}
+
+static int compile(struct vk_device *d, struct vk_pipeline *p)
+{
+    int err = PM_OK;
+    uint32_t *words = NULL;
+    size_t count;
+    const char *missing;
+    const struct vk_module_info *m = &p->module;
+
+    PM_TRY(pm_vk_freeze(p->shader->words, p->shader->bytes / 4, p->spec, p->specs, &words, &count,
+                        &p->module));
+    if (m->push_bytes && m->push_bytes != p->push_bytes)
+        PM_TRY(pm_fail(PM_EFAIL, "its push block has %u bytes, the row's buffers and params %u",
+                       m->push_bytes, p->push_bytes));
+    if ((missing = lacks(d, m)))
+        PM_TRY(pm_fail(PM_EDEVICE, "the device lacks %s (workgroup %ux%ux%u, %u bytes shared)",
+                       missing, m->local[0], m->local[1], m->local[2], m->shared_bytes));
+    PM_TRY(create(d, words, count, !m->uses_group_count, &p->handle));
+out:
+    pm_free(words);
+    return err;
+}
+
+/* ---- several, with a limit ---------------------------------------------------------- */
+
+/* What the threads share. Freed when all of them have ended, else kept with the device. */
+struct vk_compiling {
+    struct vk_device *d;
+    struct vk_pipeline **list;
+    bool *ready;
+    size_t count, next, done; /* these and ready under the lock */
+    bool stop;                /* start no other */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+};
+
+static void compile_one(struct vk_device *d, struct vk_pipeline *p)
+{
+    double start = pm_seconds();
+
+    p->failed = compile(d, p);
+    if (p->failed < 0)
+        snprintf(p->why, sizeof p->why, "%s", pm_error_text());
+    PM_TRACE("vulkan", "compiled %s in %.1f ms", p->shader->name, 1000 * (pm_seconds() - start));
+}
+
+static void *compile_some(void *ctx)
+{
+    struct vk_compiling *c = ctx;
+
+    pthread_mutex_lock(&c->lock);
+    while (c->next < c->count && !c->stop) {
+        size_t i = c->next++;
+
+        pthread_mutex_unlock(&c->lock);
+        compile_one(c->d, c->list[i]);
+        pthread_mutex_lock(&c->lock);
+        c->ready[i] = true;
+        c->done++;
+        pthread_cond_broadcast(&c->changed);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+static struct vk_compiling *start(struct vk_device *d)
+{
+    struct vk_pipelines *all = &d->pipelines;
+    struct vk_compiling *c = pm_calloc(1, sizeof *c);
+    pthread_condattr_t clock;
+
+    c->d = d;
+    c->list = pm_calloc(all->count + 1, sizeof *c->list);
+    c->ready = pm_calloc(all->count + 1, sizeof *c->ready);
+    for (size_t i = 0; i < all->count; i++)
+        if (!all->list[i]->handle && !all->list[i]->failed)
+            c->list[c->count++] = all->list[i];
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    return c;
+}
+
+static void finish(struct vk_compiling *c)
+{
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->lock);
+    pm_free(c->ready);
+    pm_free(c->list);
+    pm_free(c);
+}
+
+/* The first pipeline that is being compiled. */
+static const char *under_way(const struct vk_compiling *c)
+{
+    for (size_t i = 0; i < c->next; i++)
+        if (!c->ready[i])
+            return c->list[i]->shader->name;
+    return "none";
+}
+
+static int give_up(struct vk_compiling *c, double idle, double limit)
+{
+    struct vk_device *d = c->d;
+    char why[300];
+
+    c->stop = true;
+    pm_device_catch(&d->base);
+    snprintf(why, sizeof why, "its driver finished no shader for %.3g seconds, %zu of %zu are "
+             "compiled and %s is not (run.compile_seconds=%g; raise it if the driver is only slow, "
+             "else try another version of the driver)", idle, c->done, c->count, under_way(c),
+             limit);
+    return pm_vk_lose(d, why);
+}
+
+/* Waits, with the lock held, until all are compiled or none was for too long. */
+static int await(struct vk_compiling *c)
+{
+    const struct pm_device *d = &c->d->base;
+    double limit = d->options.compile_seconds > 0 ? d->options.compile_seconds : 600;
+    double begun = pm_seconds(), every = fmin(10, limit / 4), next = begun + every;
+    struct pm_patience patience;
+    struct timespec until;
+
+    pm_patience_start(&patience, c->done);
+    while (c->done < c->count) {
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += (long)(1e9 * fmin(0.2, every));
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&c->changed, &c->lock, &until);
+        if (pm_patience_over(&patience, limit, c->done) && c->done < c->count)
+            return give_up(c, patience.idle, limit);
+        if (pm_seconds() < next)
+            continue;
+        PM_INFO("vulkan", "%s compiles shaders: %zu of %zu are ready after %.3g s, the last %.3g s "
+                "ago (run.compile_seconds=%g)", d->info.address, c->done, c->count,
+                pm_seconds() - begun, patience.idle, limit);
+        next += every;
+    }
+    return PM_OK;
+}
+
+int pm_vk_compile_new(struct vk_device *d)
+{
+    enum { MOST_THREADS = 64 };
+    struct vk_compiling *c = start(d);
+    pthread_t thread[MOST_THREADS];
+    size_t threads = 0, wanted = (size_t)pm_threads();
+    double begun = pm_seconds();
+    int err = PM_OK;
+
+    while (threads < wanted && threads < c->count && threads < MOST_THREADS &&
+           pthread_create(&thread[threads], NULL, compile_some, c) == 0)
+        threads++;
+    if (threads == 0) /* the system gives none: without a limit */
+        compile_some(c);
+    pthread_mutex_lock(&c->lock);
+    err = await(c);
+    pthread_mutex_unlock(&c->lock);
+    for (size_t i = 0; i < threads; i++)
+        err < 0 ? pthread_detach(thread[i]) : pthread_join(thread[i], NULL);
+    if (err < 0) {
+        d->pipelines.left = c;
+        return err;
+    }
+    if (c->count > 0)
+        PM_DEBUG("vulkan", "%s: compiled %zu pipelines in %.2f s", d->base.info.address, c->count,
+                 pm_seconds() - begun);
+    finish(c);
+    return PM_OK;
+}
