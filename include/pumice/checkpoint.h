@@ -54,6 +54,11 @@ int pm_checkpoint_keep_best(const char *run, uint64_t step, const char *metric, 
 /* Removes leftovers of killed saves: temporary files, tensors that no .json names. Only under the
  * run's lock; pm_checkpoint_save begins with it. */
 int pm_checkpoint_clean(const char *run);
+/* Finishes a save of `step`, the checkpoint that a run resumes from, that was killed when the
+ * checkpoint was complete: removes leftovers, writes RUN/latest, applies keep. Does nothing where a
+ * newer checkpoint is there, which must be damaged. Only under the run's lock. PM_EFAIL where a file
+ * cannot be written or removed. */
+int pm_checkpoint_settle(const char *run, uint64_t step, const struct pm_keep *keep);
 
 /* ---- loading --------------------------------------------------------------------------- */
 

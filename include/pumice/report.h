@@ -24,6 +24,10 @@ struct pm_metrics;
  * kill, are dropped; with resumed_step 0 all are. */
 int pm_metrics_open(const char *run, uint64_t resumed_step, struct pm_metrics **out);
 void pm_metrics_close(struct pm_metrics **m);
+/* Step of the last "eval" line that pm_metrics_open found and kept; UINT64_MAX: none. */
+uint64_t pm_metrics_evaluated(const struct pm_metrics *m);
+/* All lines reach the disk. PM_EFAIL where they do not. */
+int pm_metrics_sync(struct pm_metrics *m);
 /* Appends one line in one write. kind: "train", "eval". */
 int pm_metrics_add(struct pm_metrics *m, const char *kind, uint64_t step,
                    const struct pm_metric *list, size_t count);

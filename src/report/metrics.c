@@ -13,21 +13,26 @@
 struct pm_metrics {
     char *path; /* owned */
     int fd;
+    uint64_t evaluated; /* UINT64_MAX: no step */
 };
 
-/* Whether a line is a whole metrics object of a step up to `last`. */
-static bool line_stays(const char *line, size_t length, uint64_t last)
+/* Whether a line is a whole metrics object of a step up to `last`. *evaluated: its step, where it is of
+ * an evaluation. */
+static bool line_stays(const char *line, size_t length, uint64_t last, uint64_t *evaluated)
 {
     cJSON *json = cJSON_ParseWithLength(line, length);
     const cJSON *step = cJSON_GetObjectItemCaseSensitive(json, "step");
+    const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "kind"));
     bool stays = cJSON_IsNumber(step) && step->valuedouble <= (double)last;
 
+    if (stays && step->valuedouble >= 0 && kind && strcmp(kind, "eval") == 0)
+        *evaluated = (uint64_t)step->valuedouble;
     cJSON_Delete(json);
     return stays;
 }
 
 /* Keeps the lines up to step `last`. */
-static int drop_later_lines(const char *path, uint64_t last)
+static int drop_later_lines(const char *path, uint64_t last, uint64_t *evaluated)
 {
     int err = PM_OK;
     char *text = NULL;
@@ -41,7 +46,7 @@ static int drop_later_lines(const char *path, uint64_t last)
         if (!end)
             break; /* cut off */
         size_t length = (size_t)(end - text) - at;
-        if (line_stays(text + at, length, last))
+        if (line_stays(text + at, length, last, evaluated))
             pm_str_bytes(&kept, text + at, length + 1);
         at += length + 1;
     }
@@ -60,10 +65,11 @@ int pm_metrics_open(const char *run, uint64_t resumed_step, struct pm_metrics **
     struct pm_str path = { 0 };
 
     m->fd = -1;
+    m->evaluated = UINT64_MAX;
     pm_str_add(&path, "%s/metrics.jsonl", run);
     m->path = pm_strdup(path.text);
     if (pm_file_exists(m->path))
-        PM_TRY(drop_later_lines(m->path, resumed_step));
+        PM_TRY(drop_later_lines(m->path, resumed_step, &m->evaluated));
     m->fd = open(m->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (m->fd < 0)
         PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be opened: %s", m->path, strerror(errno)));
@@ -83,6 +89,18 @@ void pm_metrics_close(struct pm_metrics **m)
     pm_free((*m)->path);
     pm_free(*m);
     *m = NULL;
+}
+
+uint64_t pm_metrics_evaluated(const struct pm_metrics *m)
+{
+    return m->evaluated;
+}
+
+int pm_metrics_sync(struct pm_metrics *m)
+{
+    if (fsync(m->fd) < 0 && errno != EINVAL)
+        return pm_fail(PM_EFAIL, "%s: sync failed: %s", m->path, strerror(errno));
+    return PM_OK;
 }
 
 /* The shortest of the usual precisions that reads back to the same number. */

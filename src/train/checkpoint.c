@@ -179,6 +179,26 @@ static int write_tensors(const char *path, uint64_t step, const struct pm_state_
     return err;
 }
 
+/* RUN/latest names the step's tensors; it is written only where it says something else. */
+static int write_latest(const char *run, const char *file)
+{
+    int err = PM_OK;
+    struct pm_str path = { 0 }, text = { 0 };
+    char *now = NULL;
+
+    pm_str_add(&text, "checkpoints/%s\n", file);
+    pm_ckpt_path(&path, run, "latest");
+    if (pm_file_exists(path.text))
+        PM_TRY(pm_file_read(path.text, &now, NULL));
+    if (!now || strcmp(now, text.text) != 0)
+        PM_TRY(pm_file_write(path.text, text.text, text.length));
+out:
+    pm_free(now);
+    pm_str_free(&path);
+    pm_str_free(&text);
+    return err;
+}
+
 static int save(const char *run, const char *folder, uint64_t step,
                 const struct pm_state_tensor *tensors, size_t count, cJSON *state)
 {
@@ -202,8 +222,7 @@ static int save(const char *run, const char *folder, uint64_t step,
     cJSON_AddStringToObject(state, "sha256", sha256);
     PM_TRY(pm_ckpt_write_json(folder, json_name, state));
     orphan = false;
-    pm_str_add(&text, "checkpoints/%s\n", file);
-    PM_TRY(pm_file_write(pm_ckpt_path(&path, run, "latest"), text.text, text.length));
+    PM_TRY(write_latest(run, file));
     pm_ckpt_path(&text, folder, file);
     pm_str_add(&text, ".before");
     unlink(text.text);
@@ -238,6 +257,22 @@ int pm_checkpoint_save(const char *run, uint64_t step, const struct pm_state_ten
     pm_ckpt_keep_apply(folder.text, step, keep);
 out:
     cJSON_Delete(json);
+    pm_str_free(&folder);
+    return err;
+}
+
+int pm_checkpoint_settle(const char *run, uint64_t step, const struct pm_keep *keep)
+{
+    int err = PM_OK;
+    struct pm_str folder = { 0 };
+    char file[64];
+
+    if (pm_checkpoint_newest_step(run) != (int64_t)step)
+        goto out; /* newer ones are damaged: they stay until the next save */
+    PM_TRY(pm_checkpoint_clean(run));
+    PM_TRY(write_latest(run, pm_ckpt_step_name(step, ".safetensors", file)));
+    pm_ckpt_keep_apply(pm_ckpt_path(&folder, run, "checkpoints"), step, keep);
+out:
     pm_str_free(&folder);
     return err;
 }

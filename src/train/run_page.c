@@ -268,6 +268,10 @@ void pm_run_page_evaluation(struct pm_run_page *p, const struct pm_trainer *t, u
         PM_WARN("report", "%s; training goes on", pm_error_text());
         p->warned = true;
     }
+}
+
+void pm_run_page_now(struct pm_run_page *p, const struct pm_trainer *t)
+{
     write_all(p, t, "running", NULL);
 }
 

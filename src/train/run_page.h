@@ -15,9 +15,11 @@ struct pm_run_page *pm_run_page_open(const struct pm_trainer *t);
 /* A step was logged: writes when it is time. */
 void pm_run_page_step(struct pm_run_page *p, const struct pm_trainer *t);
 /* An evaluation of t->step over count pictures: metrics are t->eval_metrics, detail the
- * evaluator's. */
+ * evaluator's. Writes evaluation.json. */
 void pm_run_page_evaluation(struct pm_run_page *p, const struct pm_trainer *t, uint64_t count,
                             const struct cJSON *detail);
+/* Writes run.json and the page. */
+void pm_run_page_now(struct pm_run_page *p, const struct pm_trainer *t);
 /* The last page: the run ended with err, or by a signal (0: none). The thread's error text stays what
  * it was. Frees p and leaves NULL. */
 void pm_run_page_end(struct pm_run_page **p, const struct pm_trainer *t, int err, int signal_number);

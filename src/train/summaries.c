@@ -37,13 +37,14 @@ static void warn(struct pm_summaries *s, int err)
     s->warned |= err < 0;
 }
 
-static struct pm_events *open_file(struct pm_summaries *s, const char *folder, uint64_t step)
+/* What earlier files say of the steps from `first` on is hidden. */
+static struct pm_events *open_file(struct pm_summaries *s, const char *folder, uint64_t first)
 {
     struct pm_events *e = NULL;
     int err = PM_OK;
 
     PM_TRY(pm_events_create(folder, &e));
-    PM_TRY(pm_events_session(e, PM_EVENTS_START, step + 1, NULL));
+    PM_TRY(pm_events_session(e, PM_EVENTS_START, first, NULL));
 out:
     warn(s, err);
     return e;
@@ -78,17 +79,17 @@ static void keep_labels(struct pm_summaries *s)
         s->labels[i] = pm_calloc(s->kept + 1, bytes_of(&s->fields[i]));
 }
 
-struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step)
+struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step, bool evaluated)
 {
     const struct pm_config *c = e->config;
     struct pm_summaries *s = pm_calloc(1, sizeof *s);
     struct pm_str folder = { 0 };
 
     s->e = e;
-    s->train = open_file(s, c->run.folder, step);
+    s->train = open_file(s, c->run.folder, step + 1);
     pm_str_add(&folder, "%s/eval", c->run.folder);
     if (c->eval.every_steps > 0)
-        s->eval = open_file(s, folder.text, step);
+        s->eval = open_file(s, folder.text, step + evaluated);
     pm_str_free(&folder);
     if (c->run.summary_every_steps > 0) {
         s->picture_floats = (size_t)e->setup.height * (size_t)e->setup.width *

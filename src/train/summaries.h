@@ -19,8 +19,9 @@
 #include <pumice/report.h>
 
 struct pm_summaries;
-/* step: updates done so far; what earlier files of the run say of later steps is hidden. */
-struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step);
+/* step: updates done so far; what earlier files of the run say of later steps is hidden. evaluated:
+ * the evaluation of this step stays, too; otherwise it is hidden and made again. */
+struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step, bool evaluated);
 void pm_summaries_close(struct pm_summaries **s, uint64_t step);
 
 struct pm_summary_scalars {

@@ -93,7 +93,7 @@ out:
 static int save(struct pm_trainer *t)
 {
     const struct pm_config_run *run = &t->c->run;
-    struct pm_keep keep = { .newest = run->keep, .every_hours = run->keep_every_hours };
+    const struct pm_keep keep = pm_trainer_keep(t->c);
     enum pm_phase_of_run before;
     struct pm_str state = { 0 };
     int err = PM_OK;
@@ -103,6 +103,7 @@ static int save(struct pm_trainer *t)
     before = pm_phases_enter(&t->phases, PM_RUN_SAVING);
     PM_TRY(drain(t));
     PM_TRY(pm_trainer_snapshot(t));
+    pm_watch_saving(t);
     pm_trainer_state(t, &state);
     PM_TRY(pm_state_save(t->snapshot, run->folder, t->step, state.text, &keep));
     t->saved_step = t->step;
@@ -115,6 +116,7 @@ out:
     return err;
 }
 
+/* The step is saved. */
 static int keep_best(struct pm_trainer *t)
 {
     const char *metric = t->c->run.keep_best;
@@ -122,7 +124,6 @@ static int keep_best(struct pm_trainer *t)
     bool best = false;
     int err = PM_OK;
 
-    PM_TRY(save(t));
     PM_TRY(pm_checkpoint_keep_best(t->c->run.folder, t->step, metric, value,
                                    t->e->task->higher_is_better(metric), &best));
     if (best)
@@ -140,6 +141,8 @@ static int evaluated_variables(struct pm_trainer *t, struct pm_variables **out)
     return PM_OK;
 }
 
+/* The line in metrics.jsonl comes last. A start from this step's checkpoint that does not find it
+ * evaluates again and writes everything once more, to the same bits. */
 static int evaluate(struct pm_trainer *t)
 {
     enum pm_phase_of_run before;
@@ -152,8 +155,6 @@ static int evaluate(struct pm_trainer *t)
         return PM_OK;
     before = pm_phases_enter(&t->phases, PM_RUN_EVALUATING);
     PM_TRY(drain(t));
-    if (t->c->run.keep_best) /* before its line is told: this may lose the device */
-        PM_TRY(save(t));
     PM_TRY(evaluated_variables(t, &v));
     if (!t->evaluator)
         PM_TRY(pm_evaluator_create(t->e, pm_clones_device(t->clones, 0), v, &t->evaluator));
@@ -161,10 +162,13 @@ static int evaluate(struct pm_trainer *t)
     t->eval_metrics = cJSON_CreateObject();
     detail = cJSON_CreateObject();
     PM_TRY(pm_evaluator_run(t->evaluator, t->eval_metrics, detail, &count, &skipped));
+    if (t->c->run.keep_best) /* before anything is written: this may lose the device */
+        PM_TRY(save(t));
     pm_watch_evaluation(t, count, detail);
-    t->evaluated_step = t->step;
     if (t->c->run.keep_best)
         PM_TRY(keep_best(t));
+    pm_watch_evaluated(t);
+    t->evaluated_step = t->step;
     pm_watch_start(t);
 out:
     cJSON_Delete(detail);
@@ -268,8 +272,9 @@ static int loop(struct pm_trainer *t)
     int64_t steps = t->e->steps;
     int err = PM_OK;
 
-    if (t->step > t->first_step && is_due(t->step, t->c->eval.every_steps))
-        PM_TRY(evaluate(t)); /* a loss may have come in between */
+    /* A kill or a loss may have come between the last save and its evaluation. */
+    if (!stop_signal && t->step > 0 && is_due(t->step, t->c->eval.every_steps))
+        PM_TRY(evaluate(t));
     while (!stop_signal && (steps == 0 || t->step < (uint64_t)steps)) {
         if (pm_trace_steps_due(t)) {
             PM_TRY(drain(t));
@@ -281,7 +286,7 @@ static int loop(struct pm_trainer *t)
     PM_TRY(drain(t));
     PM_TRY(save(t));
     pm_trace_steps_end(t);
-    if (!stop_signal && t->c->eval.every_steps > 0 && t->step > t->first_step)
+    if (!stop_signal && t->c->eval.every_steps > 0 && t->step > 0)
         PM_TRY(evaluate(t));
 out:
     return err;

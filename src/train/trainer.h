@@ -50,7 +50,8 @@ struct pm_trainer {
 
     uint64_t step;              /* updates submitted */
     uint64_t collected;         /* updates whose results were read */
-    uint64_t saved_step, evaluated_step;
+    uint64_t saved_step;        /* UINT64_MAX: none */
+    uint64_t evaluated_step;    /* last evaluation that was wholly written; UINT64_MAX: none */
     double saved_at, started_at;
     uint64_t first_step;
     double loss;                /* last collected total loss */
@@ -81,6 +82,8 @@ int pm_trainer_recover(struct pm_trainer *t, int (*again)(struct pm_trainer *t))
 bool pm_trace_steps_due(const struct pm_trainer *t);
 void pm_trace_steps_switch(struct pm_trainer *t);
 void pm_trace_steps_end(struct pm_trainer *t);
+/* Which checkpoints stay. */
+struct pm_keep pm_trainer_keep(const struct pm_config *c);
 /* What a checkpoint's .json remembers of the run: seed, batch size, damaged records,
  * devices, losses of devices, loss averages, the data's classes. */
 void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json);

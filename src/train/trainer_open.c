@@ -110,10 +110,16 @@ static void take_up(struct pm_trainer *t, const struct pm_checkpoint *from)
     cJSON_Delete(state);
 }
 
+struct pm_keep pm_trainer_keep(const struct pm_config *c)
+{
+    return (struct pm_keep){ .newest = c->run.keep, .every_hours = c->run.keep_every_hours };
+}
+
 /* Values at the start: the run's newest checkpoint, or a warm start, or initial values. */
 static int start_values(struct pm_trainer *t)
 {
     const struct pm_config *c = t->c;
+    const struct pm_keep keep = pm_trainer_keep(c);
     struct pm_variables *v = pm_clones_master(t->clones);
     struct pm_checkpoint *from = NULL;
     int err = PM_OK;
@@ -121,6 +127,7 @@ static int start_values(struct pm_trainer *t)
     PM_TRY(pm_checkpoint_open_newest(c->run.folder, &from));
     if (from) {
         PM_TRY(pm_state_load(t->snapshot, from));
+        PM_TRY(pm_checkpoint_settle(c->run.folder, from->step, &keep));
         take_up(t, from);
         PM_INFO("train", "resuming %s at step %llu", c->run.folder,
                 (unsigned long long)from->step);

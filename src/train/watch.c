@@ -22,7 +22,9 @@ void pm_watch_open(struct pm_trainer *t)
 {
     if (pm_metrics_open(t->c->run.folder, t->step, &t->metrics) < 0)
         lose_metrics(t);
-    t->summaries = pm_summaries_open(t->e, t->step);
+    else if (t->evaluated_step == UINT64_MAX)
+        t->evaluated_step = pm_metrics_evaluated(t->metrics);
+    t->summaries = pm_summaries_open(t->e, t->step, t->evaluated_step == t->step);
     pm_train_metrics_destroy(&t->train_metrics); /* steps that are done again count once */
     t->train_metrics = pm_train_metrics_create(t->e, PM_TRAINER_SLOTS);
     if (!t->page)
@@ -164,15 +166,11 @@ static void write_per_class(struct pm_trainer *t, const struct cJSON *detail)
 
 void pm_watch_evaluation(struct pm_trainer *t, uint64_t count, const struct cJSON *detail)
 {
-    struct pm_metric *list = NULL;
     const struct cJSON *m;
     struct pm_str text = { 0 };
-    size_t n = 0, capacity = 0;
 
     cJSON_ArrayForEach(m, t->eval_metrics) if (cJSON_IsNumber(m))
     {
-        PM_GROW(list, n, capacity);
-        list[n++] = (struct pm_metric){ m->string, m->valuedouble };
         if (isfinite(m->valuedouble))
             pm_str_add(&text, "  %s %.4f", m->string, m->valuedouble);
         else
@@ -180,11 +178,25 @@ void pm_watch_evaluation(struct pm_trainer *t, uint64_t count, const struct cJSO
     }
     PM_INFO("eval", "step %llu, %llu pictures%s", (unsigned long long)t->step,
             (unsigned long long)count, text.text ? text.text : "");
-    add_metrics(t, "eval", t->step, list, n);
     pm_summaries_evaluation(t->summaries, t->step, t->eval_metrics);
     write_per_class(t, detail);
     pm_run_page_evaluation(t->page, t, count, detail);
     pm_str_free(&text);
+}
+
+void pm_watch_evaluated(struct pm_trainer *t)
+{
+    struct pm_metric *list = NULL;
+    const struct cJSON *m;
+    size_t n = 0, capacity = 0;
+
+    cJSON_ArrayForEach(m, t->eval_metrics) if (cJSON_IsNumber(m))
+    {
+        PM_GROW(list, n, capacity);
+        list[n++] = (struct pm_metric){ m->string, m->valuedouble };
+    }
+    add_metrics(t, "eval", t->step, list, n);
+    pm_run_page_now(t->page, t);
     pm_free(list);
 }
 
@@ -194,6 +206,12 @@ void pm_watch_batch(struct pm_trainer *t, const struct pm_batch *batch)
         pm_summaries_batch(t->summaries, batch);
     if (t->train_metrics && is_logged(t, t->step + 1))
         pm_train_metrics_batch(t->train_metrics, (int)(t->step % PM_TRAINER_SLOTS), batch);
+}
+
+void pm_watch_saving(struct pm_trainer *t)
+{
+    if (t->metrics && pm_metrics_sync(t->metrics) < 0)
+        lose_metrics(t);
 }
 
 void pm_watch_saved(struct pm_trainer *t)

@@ -8,7 +8,8 @@
 #include "train/trainer.h"
 
 /* Opens the files, dropping what they say of steps beyond t->step; no progress line yet. Again after
- * pm_watch_close, when the run goes on from an earlier step. */
+ * pm_watch_close, when the run goes on from an earlier step. Sets t->evaluated_step, where it is
+ * UINT64_MAX, to the last evaluation in metrics.jsonl. */
 void pm_watch_open(struct pm_trainer *t);
 void pm_watch_close(struct pm_trainer *t);
 /* The progress line begins, if there is none, and speed is measured from now on. */
@@ -17,9 +18,15 @@ void pm_watch_start(struct pm_trainer *t);
 void pm_watch_batch(struct pm_trainer *t, const struct pm_batch *batch);
 /* Update t->collected was read; r is its result, t->loss its total loss. */
 void pm_watch_step(struct pm_trainer *t, const struct pm_step_result *r);
-/* t->eval_metrics holds the metrics of an evaluation at t->step over count pictures, detail what the
- * evaluator has to say besides. */
+/* t->eval_metrics holds the metrics of an evaluation at t->step over count pictures, detail the rest
+ * of what the evaluator found. Writes every file of the evaluation but metrics.jsonl. */
 void pm_watch_evaluation(struct pm_trainer *t, uint64_t count, const struct cJSON *detail);
+/* After that, and after the best checkpoint was chosen: writes the evaluation's line in metrics.jsonl.
+ * pm_watch_open takes an evaluation without this line as not done. */
+void pm_watch_evaluated(struct pm_trainer *t);
+/* Before the state of t->step is saved: its lines of metrics.jsonl reach the disk first, because a
+ * resumed run does not write them again. */
+void pm_watch_saving(struct pm_trainer *t);
 /* The state of t->step is a checkpoint now. */
 void pm_watch_saved(struct pm_trainer *t);
 /* Whether step t->step, just submitted, is to be looked at closely; then, nothing being under way and

@@ -1,22 +1,15 @@
 /* Runs of the program itself on the built-in shapes: killed with SIGKILL at random moments and
- * started again, training ends with the same bits as one that was left alone; SIGTERM saves and
+ * started again, training ends as one that was left alone: same bits, same evaluations, same best
+ * checkpoint (evaluation_resume_test.c kills between chosen writes); SIGTERM saves and
  * exits with 143; what it prints and writes is what the README says. On the CPU, and on lavapipe
  * where it is. */
-#include <pumice/base.h>
+#include "e2e/same_run.h"
+
 #include <pumice/rng.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-#include <cjson/cJSON.h>
 
 static char folder[] = "/tmp/pumice-resume-XXXXXX";
 static char config[512];
@@ -33,7 +26,8 @@ static const char text[] =
     "  \"optim\": { \"name\": \"momentum\", \"weight_decay\": 1e-4 },"
     "  \"schedule\": { \"policy\": \"cosine\", \"base_lr\": 0.05 },"
     "  \"run\": { \"steps\": 60, \"batch_size\": 16, \"log_every_steps\": 5,"
-    "           \"save_every_steps\": 4, \"keep\": 2 } }";
+    "           \"save_every_steps\": 4, \"keep\": 2, \"keep_best\": \"loss\" },"
+    "  \"eval\": { \"every_steps\": 6 } }";
 
 /* Starts the program; out: file for standard output, or NULL. */
 static pid_t start(const char *const *args, const char *out)
@@ -92,22 +86,6 @@ static cJSON *read_json(const char *path)
     return json;
 }
 
-static void same_files(const char *run_a, const char *run_b, const char *name)
-{
-    char a[512], b[512];
-    size_t size_a, size_b;
-    char *data_a, *data_b;
-
-    snprintf(a, sizeof a, "%s/%s/%s", folder, run_a, name);
-    snprintf(b, sizeof b, "%s/%s/%s", folder, run_b, name);
-    data_a = read_all(a, &size_a);
-    data_b = read_all(b, &size_b);
-    assert_int_equal(size_a, size_b);
-    assert_memory_equal(data_a, data_b, size_a);
-    pm_free(data_a);
-    pm_free(data_b);
-}
-
 static void train_args(const char **args, const char *name, const char *device, char buf[2][256])
 {
     snprintf(buf[0], 256, "run.folder=%s/%s", folder, name);
@@ -138,7 +116,9 @@ static void check_kills(const char *device, const char *name, int kills)
         finish(pid);
     }
     assert_int_equal(run(args, NULL), 0);
-    same_files(whole, torn, "checkpoints/step-000060.safetensors");
+    snprintf(buf[0], sizeof buf[0], "%s/%s", folder, whole);
+    snprintf(buf[1], sizeof buf[1], "%s/%s", folder, torn);
+    same_run(buf[0], buf[1]);
 }
 
 static void test_killed_on_the_cpu(void **state)

@@ -1,0 +1,158 @@
+/* Training that is killed between any two of its writes and started again ends as one that was left
+ * alone: each evaluation once in metrics.jsonl, the best checkpoint, the checkpoints that are kept. A
+ * run that has ended evaluates what it lacks when it is started again, and nothing twice. */
+#include "e2e/same_run.h"
+#include "faults/faults.h"
+
+/* Checkpoints at steps 2, 3 and 4, evaluations at 3 (with a checkpoint only for the best) and at the
+ * end. */
+#define BEST                                                                                       \
+    "run.steps=4 run.save_every_steps=2 run.keep=2 run.log_every_steps=1 eval.every_steps=3 "      \
+    "run.keep_best=loss"
+/* Checkpoints at steps 2, 4 and 5, evaluations at 2, 4, where one is due beside a checkpoint, and 5. */
+#define PLAIN "run.steps=5 run.save_every_steps=2 run.log_every_steps=1 eval.every_steps=2"
+/* Checkpoints at steps 3 and 4, evaluations at 2, where there is none, and 4. */
+#define APART "run.steps=4 run.save_every_steps=3 run.log_every_steps=1 eval.every_steps=2"
+
+static struct result train(const struct how *how, const char *name, const char *more)
+{
+    return run(how, "train %s run.folder=%s %s", in("net.json"), in("%s", name), more);
+}
+
+static int count_of(const char *text, const char *part)
+{
+    int n = 0;
+
+    for (; (text = strstr(text, part)); text++)
+        n++;
+    return n;
+}
+
+/* Evaluations that metrics.jsonl has. */
+static int eval_lines(const char *name)
+{
+    char *text = get_text(in("%s/metrics.jsonl", name));
+    const int n = count_of(text, "\"kind\": \"eval\"");
+
+    pm_free(text);
+    return n;
+}
+
+/* Lines of a file. */
+static int lines_of(const char *path)
+{
+    char *text = get_text(path);
+    const int n = count_of(text, "\n");
+
+    pm_free(text);
+    return n;
+}
+
+/* Kills a run after each call that `which` chooses, starts it again and compares it with the run `whole`. */
+static void killed_after_each(const char *whole, const char *which, const char *options)
+{
+    int kills = 0;
+
+    unlink(in("calls"));
+    pm_remove_tree(in("torn"));
+    check(train(&(struct how[]){ with_faults("%s PM_FAULT_LOG=%s", which, in("calls")) }[0], "torn",
+                options), 0);
+    same_run(in("%s", whole), in("torn"));
+    const int calls = lines_of(in("calls"));
+    assert_true(calls > 2);
+    for (int n = 1; n <= calls; n++) {
+        struct how how = with_faults("%s PM_FAULT_AT=%d PM_FAULT_DO=kill_after", which, n);
+
+        pm_remove_tree(in("torn"));
+        struct result r = train(&how, "torn", options);
+        kills += r.code == -SIGKILL;
+        if (r.code != 0)
+            assert_int_equal(r.code, -SIGKILL);
+        if (r.code)
+            print_message("%s", strstr(r.err, "fault: "));
+        drop(&r);
+        check(train(NULL, "torn", options), 0);
+        same_run(in("%s", whole), in("torn"));
+        assert_int_equal(temporaries(in("torn")), 0);
+    }
+    assert_true(kills >= calls - 2);
+}
+
+static void killed_between_two_writes(void **state)
+{
+    (void)state;
+    check(train(NULL, "best", BEST), 0);
+    assert_int_equal(eval_lines("best"), 2);
+    killed_after_each("best", "PM_FAULT_CALLS=rename,link,unlink PM_FAULT_PATH=/torn/checkpoints/", BEST);
+    killed_after_each("best", "PM_FAULT_CALLS=rename,pwrite PM_FAULT_PATH=/torn/eval", BEST);
+    killed_after_each("best", "PM_FAULT_CALLS=write PM_FAULT_PATH=/torn/metrics.jsonl", BEST);
+    killed_after_each("best", "PM_FAULT_CALLS=rename PM_FAULT_PATH=/torn/latest", BEST);
+}
+
+/* Without a best checkpoint. */
+static void killed_beside_a_checkpoint(void **state)
+{
+    (void)state;
+    check(train(NULL, "plain", PLAIN), 0);
+    assert_int_equal(eval_lines("plain"), 3);
+    killed_after_each("plain", "PM_FAULT_CALLS=write PM_FAULT_PATH=/torn/metrics.jsonl", PLAIN);
+    killed_after_each("plain", "PM_FAULT_CALLS=rename PM_FAULT_PATH=/torn/latest", PLAIN);
+}
+
+static void killed_at_a_step_without_a_checkpoint(void **state)
+{
+    (void)state;
+    check(train(NULL, "apart", APART), 0);
+    assert_int_equal(eval_lines("apart"), 2);
+    killed_after_each("apart", "PM_FAULT_CALLS=write PM_FAULT_PATH=/torn/metrics.jsonl", APART);
+}
+
+static void an_ended_run_evaluates_what_it_lacks(void **state)
+{
+    struct result r;
+
+    (void)state;
+    check(train(NULL, "ended", PLAIN), 0);
+    r = train(NULL, "ended", PLAIN);
+    assert_int_equal(r.code, 0);
+    assert_null(strstr(r.err, "20 pictures")); /* nothing is evaluated twice */
+    drop(&r);
+    assert_int_equal(eval_lines("ended"), 3);
+    check(train(NULL, "late", "run.steps=5"), 0); /* none is asked for */
+    assert_int_equal(eval_lines("late"), 0);
+    check(train(NULL, "late", "run.steps=5 eval.every_steps=3"), 0, "step 5, 20 pictures");
+    assert_int_equal(eval_lines("late"), 1);
+}
+
+/* An evaluation that could not be judged is no evaluation yet. */
+static void best_that_cannot_be_written(void **state)
+{
+    const struct how full = with_faults("PM_FAULT_CALLS=write PM_FAULT_DO=ENOSPC PM_FAULT_AT=1 "
+                                        "PM_FAULT_PATH=unjudged/checkpoints/best.json");
+
+    (void)state;
+    check(train(NULL, "judged", BEST), 0);
+    check(train(&full, "unjudged", BEST), 1, "best.json", "No space left");
+    assert_int_equal(eval_lines("unjudged"), 0);
+    check(train(NULL, "unjudged", BEST), 0);
+    same_run(in("judged"), in("unjudged"));
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    return make_world(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed_between_two_writes),
+        cmocka_unit_test(killed_beside_a_checkpoint),
+        cmocka_unit_test(killed_at_a_step_without_a_checkpoint),
+        cmocka_unit_test(an_ended_run_evaluates_what_it_lacks),
+        cmocka_unit_test(best_that_cannot_be_written),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, drop_world);
+}
