@@ -45,6 +45,7 @@ int pm_trainer_snapshot(struct pm_trainer *t)
     t->snapshot_step = t->step;
     t->snapshot_skipped = t->skipped;
     t->snapshot_averages = t->averages;
+    pm_train_metrics_keep(t->train_metrics);
 out:
     pm_phases_enter(&t->phases, before);
     return err;
@@ -59,12 +60,13 @@ int pm_trainer_restore(struct pm_trainer *t)
     t->step = t->collected = t->snapshot_step;
     t->skipped = t->snapshot_skipped;
     t->averages = t->snapshot_averages;
+    pm_train_metrics_restore(t->train_metrics);
 out:
     return err;
 }
 
-/* What a checkpoint remembers of its run: skipped and loss_averages to go on with, data for those who use
- * the net where the data are not, the rest for warn_of_changes. */
+/* What a checkpoint remembers of its run: skipped, loss_averages and train_confusion to go on with, data for
+ * those who use the net where the data are not, the rest for warn_of_changes. */
 void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json)
 {
     pm_str_add(json, "{\"seed\": %lld, \"batch_size\": %d, \"skipped\": %llu, \"devices\": \"",
@@ -74,6 +76,7 @@ void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json)
         pm_str_add(json, "%s%s:%d", i ? " " : "", t->specs[i].info.address, t->specs[i].threads);
     pm_str_add(json, "\", \"lost\": \"%s\", \"loss_averages\": ", t->lost);
     pm_loss_averages_print(&t->snapshot_averages, json);
+    pm_train_metrics_print(t->train_metrics, json);
     pm_str_add(json, ", \"data\": %s}", t->data_json);
 }
 
@@ -107,6 +110,8 @@ static void take_up(struct pm_trainer *t, const struct pm_checkpoint *from)
     t->snapshot_step = from->step;
     t->snapshot_skipped = n >= 0 && n < 0x1p53 ? (uint64_t)n : 0;
     pm_loss_averages_read(&t->snapshot_averages, cJSON_GetObjectItem(state, "loss_averages"));
+    pm_train_metrics_read(t->train_metrics,
+                          cJSON_GetStringValue(cJSON_GetObjectItem(state, "train_confusion")));
     cJSON_Delete(state);
 }
 
@@ -347,6 +352,7 @@ int pm_trainer_open(struct pm_trainer *t)
     if (c->run.balance != PM_BALANCE_AUTO || t->spec_count == 1 ||
         pm_balancer_load(c->run.folder, t->specs, t->spec_count))
         t->balance.step = -1;
+    t->train_metrics = pm_train_metrics_create(t->e, PM_TRAINER_SLOTS);
     if ((err = start(t)) == PM_ELOST)
         err = pm_trainer_recover(t, start);
     PM_TRY(err);

@@ -25,8 +25,6 @@ void pm_watch_open(struct pm_trainer *t)
     else if (t->evaluated_step == UINT64_MAX)
         t->evaluated_step = pm_metrics_evaluated(t->metrics);
     t->summaries = pm_summaries_open(t->e, t->step, t->evaluated_step == t->step);
-    pm_train_metrics_destroy(&t->train_metrics); /* steps that are done again count once */
-    t->train_metrics = pm_train_metrics_create(t->e, PM_TRAINER_SLOTS);
     if (!t->page)
         t->page = pm_run_page_open(t);
 }

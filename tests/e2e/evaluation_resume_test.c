@@ -107,6 +107,24 @@ static void killed_at_a_step_without_a_checkpoint(void **state)
     killed_after_each("apart", "PM_FAULT_CALLS=write PM_FAULT_PATH=/torn/metrics.jsonl", APART);
 }
 
+/* The running metrics of a segmentation are part of the state. */
+static void a_segmentation_counts_on(void **state)
+{
+    static const char pixels[] =
+        "run.steps=4 run.save_every_steps=2 run.log_every_steps=1 task=segmentation "
+        "'model.layers=[{\"name\":\"conv\",\"layer\":\"conv2d\",\"filters\":5}]' "
+        "data.folder=%s model.num_classes=5 input.preprocessing=deeplab optim.weight_decay=0";
+    char options[1024];
+
+    (void)state;
+    snprintf(options, sizeof options, pixels, in("data"));
+    check(train(NULL, "pixels", options), 0);
+    char *text = get_text(in("pixels/metrics.jsonl"));
+    assert_non_null(strstr(text, "\"miou\""));
+    pm_free(text);
+    killed_after_each("pixels", "PM_FAULT_CALLS=write PM_FAULT_PATH=/torn/metrics.jsonl", options);
+}
+
 static void an_ended_run_evaluates_what_it_lacks(void **state)
 {
     struct result r;
@@ -150,6 +168,7 @@ int main(void)
         cmocka_unit_test(killed_between_two_writes),
         cmocka_unit_test(killed_beside_a_checkpoint),
         cmocka_unit_test(killed_at_a_step_without_a_checkpoint),
+        cmocka_unit_test(a_segmentation_counts_on),
         cmocka_unit_test(an_ended_run_evaluates_what_it_lacks),
         cmocka_unit_test(best_that_cannot_be_written),
     };
