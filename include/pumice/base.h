@@ -150,6 +150,10 @@ void pm_str_name(struct pm_str *s, const char *text, int width);
  * before a first = + - or @, which a spreadsheet would take for a formula. */
 void pm_str_csv(struct pm_str *s, const char *text);
 
+/* Whether text can stand in a line of a file: no control characters (C0, DEL, C1), no separators of
+ * lines. */
+bool pm_is_line(const char *text);
+
 bool pm_ends_with(const char *text, const char *end); /* true for an empty end */
 /* Nearest of `count` names by edit distance (transpositions count one), or NULL when none is
  * closer than half of the name's length. */

@@ -293,18 +293,18 @@ uint64_t pm_loader_batches(const struct pm_loader *l);
 struct pm_making;
 /* dst must not exist yet, or be an empty folder; with replace, a data folder (one that holds a
  * dataset.json) may stand there and goes when the new one is finished. name goes into the shards'
- * names and dataset.json; NULL takes dst's last part. */
+ * names and dataset.json; NULL takes dst's last part. PM_ECONFIG when this is not one line. */
 int pm_making_create(const char *dst, const char *name, bool replace, struct pm_making **out);
-/* Classes, in label order; the names are copied. */
-void pm_making_labels(struct pm_making *m, const char *const *labels, int count);
+/* Classes, in label order; the names are copied. PM_EDATA for a name that is not one line (pm_is_line). */
+int pm_making_labels(struct pm_making *m, const char *const *labels, int count);
 /* Size of every image; not called when they differ. */
 void pm_making_size(struct pm_making *m, int height, int width, int channels);
 
 /* Of maps of labels: the value of pixels that do not count, and the colours the classes are shown in
  * (of pm_dataset_info), or NULL. */
 void pm_making_segmentation(struct pm_making *m, int ignore_label, const char *colormap);
-/* Where the maps count other classes than image/class/label does, their names. */
-void pm_making_map_labels(struct pm_making *m, const char *const *labels, int count);
+/* Where the maps count other classes than image/class/label does, their names; errors as above. */
+int pm_making_map_labels(struct pm_making *m, const char *const *labels, int count);
 /* Of maps with maps of instances beside them: the classes that these are of. */
 void pm_making_things(struct pm_making *m, const int *classes, int count);
 /* Pixels of each class in the split written last: count of them, one a class of the maps. */

@@ -32,12 +32,34 @@ static int decode(const unsigned char *text, size_t length, uint32_t *code)
     return 0;
 }
 
-/* Controls (C0, DEL, C1), separators of lines, and the marks that change the direction of what
- * follows (Unicode's bidirectional embeddings, overrides and isolates). */
+/* Controls (C0, DEL, C1) and separators of lines. */
+static bool breaks_line(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029;
+}
+
+/* Also the marks that change the direction of what follows: Unicode's bidirectional embeddings,
+ * overrides and isolates. */
 static bool is_hidden(uint32_t code)
 {
-    return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x2028 && code <= 0x202e) ||
+    return breaks_line(code) || (code >= 0x202a && code <= 0x202e) ||
            (code >= 0x2066 && code <= 0x2069);
+}
+
+bool pm_is_line(const char *text)
+{
+    size_t left = strlen(text);
+
+    while (left > 0) {
+        uint32_t code = 0;
+        int n = decode((const unsigned char *)text, left, &code);
+        if (n > 0 && breaks_line(code))
+            return false;
+        n = n > 0 ? n : 1;
+        text += n;
+        left -= (size_t)n;
+    }
+    return true;
 }
 
 int pm_printable_next(const char *text, size_t length, char out[PM_PRINTABLE], int *used)

@@ -79,6 +79,15 @@ out:
     return err;
 }
 
+/* Names go into labels.txt, lists and names of files, a line each. what: "class 3". */
+static int check_name(enum pm_error err, const char *what, const char *name)
+{
+    if (pm_is_line(name))
+        return PM_OK;
+    return pm_fail(err, "%s is named \"%.200s\": a name is one line without control characters, as it goes "
+                        "into files of lines such as labels.txt; rename it", what, name);
+}
+
 /* An empty folder may stand there: rename replaces it. */
 static int check_free(const struct pm_making *m)
 {
@@ -103,6 +112,7 @@ int pm_making_create(const char *dst, const char *name, bool replace, struct pm_
         path[n - 1] = '\0';
     m->dst = path;
     m->name = name ? pm_arena_strdup(m->arena, name) : last_part(path);
+    PM_TRY(check_name(PM_ECONFIG, "the data folder", m->name));
     PM_TRY(check_free(m));
     PM_TRY(remove_stale(m));
     const char *temporary = pm_arena_printf(m->arena, "%s.tmp-%ld", path, (long)getpid());
@@ -126,25 +136,31 @@ void pm_making_destroy(struct pm_making **m)
     *m = NULL;
 }
 
-static const char **copied(struct pm_making *m, const char *const *labels, int count)
+static int copy_names(struct pm_making *m, const char *const *labels, int count, const char ***out)
 {
-    const char **out = pm_arena_alloc(m->arena, (size_t)count * sizeof *out);
+    int err = PM_OK;
+    char what[32];
 
-    for (int i = 0; i < count; i++)
-        out[i] = pm_arena_strdup(m->arena, labels[i]);
-    return out;
+    *out = pm_arena_alloc(m->arena, (size_t)count * sizeof **out);
+    for (int i = 0; i < count; i++) {
+        snprintf(what, sizeof what, "class %d", i);
+        PM_TRY(check_name(PM_EDATA, what, labels[i]));
+        (*out)[i] = pm_arena_strdup(m->arena, labels[i]);
+    }
+out:
+    return err;
 }
 
-void pm_making_labels(struct pm_making *m, const char *const *labels, int count)
+int pm_making_labels(struct pm_making *m, const char *const *labels, int count)
 {
     m->num_classes = m->map_classes = count;
-    m->labels = copied(m, labels, count);
+    return copy_names(m, labels, count, &m->labels);
 }
 
-void pm_making_map_labels(struct pm_making *m, const char *const *labels, int count)
+int pm_making_map_labels(struct pm_making *m, const char *const *labels, int count)
 {
     m->map_classes = count;
-    m->map_labels = copied(m, labels, count);
+    return copy_names(m, labels, count, &m->map_labels);
 }
 
 void pm_making_size(struct pm_making *m, int height, int width, int channels)
@@ -364,6 +380,7 @@ int pm_making_split(struct pm_making *m, const char *split, size_t count,
     int err = PM_OK;
     struct block *k = pm_malloc(sizeof *k);
 
+    PM_TRY(check_name(PM_EDATA, "a split", split));
     if (m->splits == MOST_SPLITS)
         PM_TRY(pm_fail(PM_EDATA, "%s: split %s is one too many, at most %d are possible", m->dst, split,
                        MOST_SPLITS));

@@ -384,8 +384,8 @@ int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, s
         PM_TRY(
             pm_fail(PM_ECONFIG, "shapes: size %d is outside %d..%d", size, LEAST_SIZE, MOST_SIZE));
     PM_TRY(pm_making_create(dst, "shapes", false, &m));
-    pm_making_labels(m, names, CLASSES);
-    pm_making_map_labels(m, map_names, CLASSES + 1);
+    PM_TRY(pm_making_labels(m, names, CLASSES));
+    PM_TRY(pm_making_map_labels(m, map_names, CLASSES + 1));
     pm_making_segmentation(m, 255, NULL);
     pm_making_things(m, (const int[]){ 1, 2, 3, 4 }, CLASSES);
     pm_making_size(m, size, size, 3);

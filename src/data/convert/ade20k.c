@@ -92,7 +92,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     s->num_classes = CLASSES;
     s->ignore = 0;
     s->bad = cfg->bad;
-    pm_making_labels(m, names, CLASSES);
+    PM_TRY(pm_making_labels(m, names, CLASSES));
     pm_making_segmentation(m, 0, "ade20k");
     PM_TRY(convert_split(a, cfg, src, "training", "train", s, m));
     PM_TRY(convert_split(a, cfg, src, "validation", "val", s, m));

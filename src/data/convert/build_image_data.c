@@ -39,7 +39,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
                        root[0]));
     PM_TRY(pm_class_list(a, pm_usual_file(a, cfg->labels_file, src, "labels.txt"), root[0], &labels,
                          &count));
-    pm_making_labels(m, labels, count);
+    PM_TRY(pm_making_labels(m, labels, count));
     struct pm_built built = { .sources = &list, .texts = labels, .bad = cfg->bad };
     for (int k = 0; k < 2; k++) {
         if (k && !cfg->validation_directory && !pm_is_folder(root[k]))

@@ -176,7 +176,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
                        src));
     PM_TRY(pm_segmentation_coloured(s, &colours));
     PM_TRY((colours ? coloured : numbered)(a, src, s, &names));
-    pm_making_labels(m, names, s->num_classes);
+    PM_TRY(pm_making_labels(m, names, s->num_classes));
     pm_making_segmentation(m, s->ignore, NULL);
     for (size_t k = 0; k < PM_COUNT(splits); k++)
         PM_TRY(pm_segmentation_part(m, splits[k], s, first[k], first[k + 1] - first[k],

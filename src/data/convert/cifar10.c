@@ -207,10 +207,14 @@ static int convert(const void *cfg, const char *src, struct pm_making *m)
     const bool folders = pm_is_folder(pm_arena_printf(a, "%s/train", src)) ||
                          pm_is_folder(pm_arena_printf(a, "%s/test", src));
 
+    int err = PM_OK;
+
     pm_arena_destroy(&a);
-    pm_making_labels(m, classes, 10);
+    PM_TRY(pm_making_labels(m, classes, 10));
     pm_making_size(m, SIDE, SIDE, 3);
-    return folders ? convert_folders(cfg, src, m) : convert_files(cfg, src, m);
+    PM_TRY(folders ? convert_folders(cfg, src, m) : convert_files(cfg, src, m));
+out:
+    return err;
 }
 
 const struct pm_converter pm_converter_cifar10 = {

@@ -201,7 +201,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     l.s->num_classes = CLASSES;
     l.s->ignore = IGNORE;
     l.s->bad = l.cfg->bad;
-    pm_making_labels(m, names, CLASSES);
+    PM_TRY(pm_making_labels(m, names, CLASSES));
     pm_making_segmentation(m, IGNORE, "cityscapes");
     if (l.cfg->instances)
         pm_making_things(m, (const int[]){ 11, 12, 13, 14, 15, 16, 17, 18 }, CLASSES - FIRST_THING);

@@ -109,7 +109,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     PM_TRY(pm_class_list(a, NULL, src, &names, &count));
     const char **labels = names + 1 - first;
     const int label_count = count - 1 + first;
-    pm_making_labels(m, labels, label_count);
+    PM_TRY(pm_making_labels(m, labels, label_count));
     PM_TRY(pm_sources_classes(a, src, names + 1, count - 1, first, &list));
     PM_TRY(write_splits(cfg, &list, labels, label_count, m));
 out:

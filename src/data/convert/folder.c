@@ -111,7 +111,7 @@ static int convert(const void *cfg, const char *src, struct pm_making *m)
         PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", src));
     const char *train = pm_first_folder(a, src, splits[0].names);
     PM_TRY(pm_class_folders(a, train ? train : src, &classes, &count));
-    pm_making_labels(m, classes, count);
+    PM_TRY(pm_making_labels(m, classes, count));
     PM_TRY(train ? convert_given(a, cfg, src, classes, count, m)
                  : convert_whole(a, cfg, src, classes, count, m));
 out:

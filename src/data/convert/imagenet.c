@@ -262,7 +262,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
         PM_TRY(read_words(a, words, &c));
     if (csv)
         PM_TRY(read_boxes(a, csv, &boxes));
-    pm_making_labels(m, c.words, c.count);
+    PM_TRY(pm_making_labels(m, c.words, c.count));
     PM_TRY(write_split(a, cfg, true, train, NULL, &c, &boxes, m));
     if (validation)
         PM_TRY(write_split(a, cfg, false, validation, flat, &c, &boxes, m));

@@ -165,7 +165,7 @@ static int convert(const void *cfg, const char *src, struct pm_making *m)
     if (kept >= all)
         PM_TRY(pm_fail(PM_ECONFIG, "validation=%d leaves nothing of %zu training images", wanted,
                        all));
-    pm_making_labels(m, digits, 10);
+    PM_TRY(pm_making_labels(m, digits, 10));
     pm_making_size(m, s.images.height, s.images.width, 1);
     PM_TRY(pm_making_split(m, "train", all - kept, NULL, fill, &s));
     s.first = all - kept;

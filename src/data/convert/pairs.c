@@ -237,7 +237,7 @@ static int learn_classes(const struct job *j, const char *src, struct pm_making 
             PM_TRY(pm_fail(PM_EDATA, "%s: no map in it has a label that is not ignored", src));
         names = pm_number_names(j->arena, s->num_classes);
     }
-    pm_making_labels(m, names, s->num_classes);
+    PM_TRY(pm_making_labels(m, names, s->num_classes));
     pm_making_segmentation(m, cfg->ignore_label, cfg->colormap);
     PM_TRY(learn_things(j, m));
 out:

@@ -246,19 +246,21 @@ static int divisor_of(const struct pm_panoptic_json *json)
     return (last + 1) * PM_INSTANCE_DIVISOR <= 65536 ? PM_INSTANCE_DIVISOR : SMALL_DIVISOR;
 }
 
-static void write_classes(const struct job *j)
+static int write_classes(const struct job *j)
 {
     const struct pm_panoptic_json *json = &j->split[0].json;
     const char *names[PM_MOST_PANOPTIC_CLASSES];
-    int things[PM_MOST_PANOPTIC_CLASSES], count = 0;
+    int things[PM_MOST_PANOPTIC_CLASSES], count = 0, err = PM_OK;
 
     for (int i = 0; i < json->categories; i++) {
         names[i] = json->category[i].name;
         if (json->category[i].thing)
             things[count++] = i;
     }
-    pm_making_labels(j->m, names, json->categories);
+    PM_TRY(pm_making_labels(j->m, names, json->categories));
     pm_making_things(j->m, things, count);
+out:
+    return err;
 }
 
 static int write_split(const struct job *j, const struct split *from)
@@ -334,7 +336,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
         PM_TRY(read_named(&j, src));
     else
         PM_TRY(read_usual(&j, src, &colormap));
-    write_classes(&j);
+    PM_TRY(write_classes(&j));
     pm_making_segmentation(m, IGNORE, colormap);
     for (int i = 0; i < j.splits; i++)
         PM_TRY(write_split(&j, &j.split[i]));

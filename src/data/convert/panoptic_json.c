@@ -51,16 +51,6 @@ out:
     return err;
 }
 
-/* As labels.txt has names: some text, no control characters. */
-static bool is_line(const char *name)
-{
-    size_t n = 0;
-
-    while ((unsigned char)name[n] >= ' ' && name[n] != 0x7f)
-        n++;
-    return n && !name[n];
-}
-
 static int read_category(struct pm_json_reader *r, struct file *f)
 {
     struct pm_panoptic_json_category c = { .id = -1 };
@@ -84,7 +74,7 @@ static int read_category(struct pm_json_reader *r, struct file *f)
     if (c.id < 0 || !c.name || thing < 0)
         PM_TRY(pm_json_reader_fail(r, "a category with id, name and isthing: is this a file of panoptic "
                                       "annotations?"));
-    if (!is_line(c.name))
+    if (!c.name[0] || !pm_is_line(c.name))
         PM_TRY(pm_json_reader_fail(r, "a name of one line for the category %" PRId64 ", not \"%.200s\"", c.id,
                                    c.name));
     if (out->categories == PM_MOST_PANOPTIC_CLASSES)

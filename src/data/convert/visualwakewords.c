@@ -356,7 +356,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     const char *packed = pm_first_folder(a, src, inside);
 
     src = packed ? packed : src;
-    pm_making_labels(m, (const char *[]){ "background", cfg->foreground_class }, 2);
+    PM_TRY(pm_making_labels(m, (const char *[]){ "background", cfg->foreground_class }, 2));
     PM_TRY(write_split(cfg, true,
                        place(a, cfg->train_annotations, src, "annotations/instances_train", ".json"),
                        place(a, cfg->train_directory, src, "train", ""), m));

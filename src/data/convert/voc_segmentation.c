@@ -98,7 +98,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     s->colours_count = PM_COUNT(colours);
     s->num_classes = count;
     s->bad = cfg->bad;
-    pm_making_labels(m, names ? names : voc_names, count);
+    PM_TRY(pm_making_labels(m, names ? names : voc_names, count));
     pm_making_segmentation(m, 255, "pascal");
     PM_TRY(convert_lists(a, cfg, src, labels, s, m));
 out:
