@@ -66,7 +66,7 @@ struct pm_dataset_info {
     const char *const *map_labels;
     int ignore_label;            /* of dataset.json: of pixels that do not count; -1 unknown */
     struct pm_ints thing_classes; /* of dataset.json: the classes that instances are of; or none */
-    const char *colormap;        /* of dataset.json: "pascal", "cityscapes", "ade20k", or NULL */
+    const char *colormap;        /* of dataset.json: a name of eval.colormap, or NULL */
 };
 /* Shards of `split` in folder: NAME_SPLIT.tfrecord, NAME_SPLIT_00000-of-00005.tfrecord,
  * SPLIT-00000-of-00008, SPLIT.record-...; or split is itself a glob pattern. The index is cached in
@@ -141,6 +141,18 @@ extern const uint8_t pm_cityscapes_ids[PM_CITYSCAPES_CLASSES];
 /* PASCAL VOC's colour of a class, as in its maps' palette: bits 3k, 3k + 1 and 3k + 2 of the class are
  * bit 7 - k of red, green and blue. */
 void pm_pascal_color(uint32_t label, uint8_t rgb[3]);
+/* CamVid's classes and colours: the eleven that are evaluated mostly, and all of its own, Void among them. */
+struct pm_known_class {
+    const char *name;
+    uint8_t rgb[3];
+};
+enum { PM_CAMVID_CLASSES = 11, PM_CAMVID_ALL = 32, PM_CAMVID_VOID = 30 };
+extern const struct pm_known_class pm_camvid_classes[PM_CAMVID_CLASSES];
+extern const struct pm_known_class pm_camvid_all[PM_CAMVID_ALL];
+/* The entry of pm_camvid_all of a class that is counted, 0..PM_CAMVID_ALL - 2. */
+int pm_camvid_full_class(int label);
+/* The colormap (of eval.colormap) of classes that are known by their names, or NULL; count names or NULL. */
+const char *pm_known_colormap(const char *const *names, int count);
 
 /* ---- preprocessing ------------------------------------------------------------------------ */
 

@@ -267,8 +267,9 @@ static const struct pm_opt eval[] = {
               "segmentation: the picture is seen at these scales, each by itself in place of "
               "model.image_pyramid, and probabilities are averaged; null = as it is"),
     PM_BOOL(pm_config_eval, flip, false, "segmentation: and mirrored at each of them"),
-    PM_ENUM(pm_config_eval, colormap, PM_COLORMAP_AUTO, "auto|pascal|cityscapes|ade20k",
-            "segmentation: colours of drawn classes; auto = the data's, else pascal's"),
+    PM_ENUM(pm_config_eval, colormap, PM_COLORMAP_AUTO, "auto|pascal|cityscapes|ade20k|camvid|camvid_full",
+            "segmentation: colours of drawn classes; auto = the data's, else pascal's; camvid has 11 "
+            "classes, camvid_full 31"),
     PM_BOOL(pm_config_eval, save_raw, false,
             "segmentation: predict also writes the classes' numbers as a grey picture; with the colours "
             "of cityscapes those of its evaluation"),

@@ -1,7 +1,9 @@
-/* colormap: DeepLab's palettes. */
+/* colormap: the palettes, a row each: DeepLab's, and CamVid's own. */
 #include "tasks/colormap.h"
 
 #include <pumice/data.h>
+
+#include <string.h>
 
 static const uint32_t cityscapes[PM_CITYSCAPES_CLASSES] = {
     0x804080, 0xf423e8, 0x464646, 0x66669c, 0xbe9999, 0x999999, 0xfaaa1e, 0xdcdc00, 0x6b8e23, 0x98fb98,
@@ -26,37 +28,81 @@ static const uint32_t ade20k[] = {
     0x5c00ff,
 };
 
-int pm_colormap_entries(enum pm_colormap map)
-{
-    switch (map) {
-    case PM_COLORMAP_CITYSCAPES: return 256; /* black beyond its nineteen */
-    case PM_COLORMAP_ADE20K: return PM_COUNT(ade20k);
-    default: return 512;
-    }
-}
+/* ---- the table --------------------------------------------------------------------------- */
 
 static struct pm_color color_of(uint32_t rgb)
 {
     return (struct pm_color){ (uint8_t)(rgb >> 16), (uint8_t)(rgb >> 8), (uint8_t)rgb };
 }
 
-static struct pm_color pascal(uint32_t label)
+static struct pm_color pascal_color(size_t label)
 {
     uint8_t rgb[3];
 
-    pm_pascal_color(label, rgb);
+    pm_pascal_color((uint32_t)label, rgb);
     return (struct pm_color){ rgb[0], rgb[1], rgb[2] };
+}
+
+static struct pm_color cityscapes_color(size_t label)
+{
+    return color_of(label < PM_COUNT(cityscapes) ? cityscapes[label] : 0);
+}
+
+static struct pm_color ade20k_color(size_t label)
+{
+    return color_of(label < PM_COUNT(ade20k) ? ade20k[label] : 0);
+}
+
+static struct pm_color known_color(const struct pm_known_class *k)
+{
+    return (struct pm_color){ k->rgb[0], k->rgb[1], k->rgb[2] };
+}
+
+static struct pm_color camvid_color(size_t label)
+{
+    return label < PM_CAMVID_CLASSES ? known_color(&pm_camvid_classes[label]) : color_of(0);
+}
+
+static struct pm_color camvid_full_color(size_t label)
+{
+    return label < PM_CAMVID_ALL - 1 ? known_color(&pm_camvid_all[pm_camvid_full_class((int)label)])
+                                     : color_of(0);
+}
+
+/* Black beyond the classes of those that have fewer than 256, as their void is. */
+static const struct palette {
+    const char *name; /* of eval.colormap and dataset.json */
+    int entries;
+    struct pm_color (*color)(size_t label);
+} palettes[] = {
+    [PM_COLORMAP_PASCAL] = { "pascal", 512, pascal_color },
+    [PM_COLORMAP_CITYSCAPES] = { "cityscapes", 256, cityscapes_color },
+    [PM_COLORMAP_ADE20K] = { "ade20k", PM_COUNT(ade20k), ade20k_color },
+    [PM_COLORMAP_CAMVID] = { "camvid", 256, camvid_color },
+    [PM_COLORMAP_CAMVID_FULL] = { "camvid_full", 256, camvid_full_color },
+};
+
+static const struct palette *palette_of(enum pm_colormap map)
+{
+    return &palettes[map == PM_COLORMAP_AUTO ? PM_COLORMAP_PASCAL : map];
+}
+
+enum pm_colormap pm_colormap_find(const char *name)
+{
+    for (size_t i = PM_COLORMAP_PASCAL; name && i < PM_COUNT(palettes); i++)
+        if (strcmp(palettes[i].name, name) == 0)
+            return (enum pm_colormap)i;
+    return PM_COLORMAP_AUTO;
+}
+
+int pm_colormap_entries(enum pm_colormap map)
+{
+    return palette_of(map)->entries;
 }
 
 struct pm_color pm_colormap_color(enum pm_colormap map, int label)
 {
-    const size_t i = (size_t)label;
-
-    switch (map) {
-    case PM_COLORMAP_CITYSCAPES: return color_of(i < PM_COUNT(cityscapes) ? cityscapes[i] : 0);
-    case PM_COLORMAP_ADE20K: return color_of(i < PM_COUNT(ade20k) ? ade20k[i] : 0);
-    default: return pascal((uint32_t)label);
-    }
+    return palette_of(map)->color((size_t)label);
 }
 
 int pm_colormap_raw(enum pm_colormap map, int label)

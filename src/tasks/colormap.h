@@ -5,6 +5,8 @@
 #include <pumice/config.h>
 #include <pumice/draw.h>
 
+/* By its name; AUTO where none is called so, or name is NULL. AUTO is drawn as PASCAL. */
+enum pm_colormap pm_colormap_find(const char *name);
 /* Classes that have a colour. */
 int pm_colormap_entries(enum pm_colormap map);
 struct pm_color pm_colormap_color(enum pm_colormap map, int label);

@@ -2,6 +2,7 @@
  * most wrong pixels, then some chosen by their records' hashes. A picture is remembered as its
  * prediction at every n-th row and column. */
 #include "tasks/class_detail.h"
+#include "tasks/colormap.h"
 #include "tasks/confusion.h"
 #include "tasks/panoptic_metrics.h"
 #include "tasks/record.h"
@@ -254,6 +255,20 @@ static void add_counts(const struct pm_confusion *c, cJSON *object)
     }
 }
 
+/* What the pictures' classes are painted in, "#804080". */
+static void add_colors(const struct pm_setup *s, struct cJSON *object)
+{
+    cJSON *list = cJSON_AddArrayToObject(object, "colors");
+
+    for (int i = 0; i < s->num_classes; i++) {
+        const struct pm_color c = pm_colormap_color((enum pm_colormap)s->pixels.colormap, i);
+        char text[8];
+
+        snprintf(text, sizeof text, "#%02x%02x%02x", c.r, c.g, c.b);
+        cJSON_AddItemToArray(list, cJSON_CreateString(text));
+    }
+}
+
 void pm_segmentation_score_detail(const struct pm_score *m, struct cJSON *object)
 {
     const struct pm_confusion *c = &m->confusion;
@@ -261,6 +276,7 @@ void pm_segmentation_score_detail(const struct pm_score *m, struct cJSON *object
 
     cJSON_AddStringToObject(object, "of", "pixels");
     pm_class_detail_labels(m->setup, object);
+    add_colors(m->setup, object);
     add_counts(c, object);
     confusion = cJSON_AddArrayToObject(object, "confusion");
     for (size_t i = 0; i < c->classes * c->classes; i++) {

@@ -2,6 +2,7 @@
  * (size, preprocessing, weight decay) or from the data (classes, channels, labels). */
 #include "train/experiment.h"
 
+#include "tasks/colormap.h"
 #include "train/clones.h"
 #include "train/experiment_classes.h"
 #include "train/moving.h"
@@ -226,14 +227,10 @@ out:
 /* What the config leaves to the data: its colours, and which label does not count. */
 static void resolve_pixels(struct pm_experiment *e, const struct pm_dataset_info *d)
 {
-    static const char *const names[] = { "pascal", "cityscapes", "ade20k" };
     const struct pm_config *c = e->config;
     struct pm_setup *s = &e->setup;
-    int colormap = c->eval.colormap - PM_COLORMAP_PASCAL;
+    const char *colormap = d->colormap ? d->colormap : pm_known_colormap(d->labels, d->num_classes);
 
-    for (int i = 0; i < (int)PM_COUNT(names) && colormap < 0 && d->colormap; i++)
-        if (strcmp(names[i], d->colormap) == 0)
-            colormap = i;
     s->pixels = (struct pm_pixels_setup){
         .ignore_label = c->data.ignore_label > -2 ? c->data.ignore_label
                         : c->loss.matting         ? -1
@@ -243,7 +240,8 @@ static void resolve_pixels(struct pm_experiment *e, const struct pm_dataset_info
         .label_height = s->height, .label_width = s->width,
         .upsample_logits = c->loss.upsample_logits, .loss = &c->loss,
         .predict_upsampled = c->model.predict_upsampled, .scales = c->eval.scales,
-        .flip = c->eval.flip, .colormap = PM_COLORMAP_PASCAL + (colormap < 0 ? 0 : colormap),
+        .flip = c->eval.flip,
+        .colormap = c->eval.colormap ? c->eval.colormap : (int)pm_colormap_find(colormap),
         .save_raw = c->eval.save_raw,
         .instance = { .mode = c->model.instance_mode, .label_divisor = 1000, .panoptic = &c->eval.instances,
                       .center_sigma = c->data.center_sigma,

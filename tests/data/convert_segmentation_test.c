@@ -185,7 +185,7 @@ static void camvid(void **state)
     put_text("c/train.txt", "/SegNet/CamVid/train/a.png /SegNet/CamVid/trainannot/a.png;\n");
     convert_ok("camvid", "c", "e", NULL);
     assert_record("e", "train", 1, 0, "a", of_rgb);
-    assert_info("e", "train", 1, 31, 255, NULL, 17, "Road");
+    assert_info("e", "train", 1, 31, 255, "camvid_full", 17, "Road");
     put_map("c/valannot/b.png", 8, 0, ids);
     put_text("c/val.txt", "val/b.png valannot/b.png\n");
     assert_fails(run_on("camvid", "c", "f", NULL), PM_EDATA, "trainannot/a.png is a map of colours",
@@ -295,6 +295,8 @@ static void real_camvid(void **state)
     assert_int_equal(info->num_classes, 11);
     assert_int_equal(info->ignore_label, 11);
     assert_string_equal(info->labels[10], "Bicyclist");
+    assert_non_null(info->colormap);
+    assert_string_equal(info->colormap, "camvid");
     struct pm_example *e = example(d, 0);
     assert_text(e, "image/filename", "0001TP_006690");
     pm_example_destroy(&e);

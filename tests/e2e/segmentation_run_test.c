@@ -48,6 +48,43 @@ static double metric(const cJSON *json, const char *name)
     return number_of(cJSON_GetObjectItem(json, "metrics"), name);
 }
 
+/* Every pixel of a painted picture has the colour that the report's legend gives to a class. */
+static void colors_agree(void **state)
+{
+    char *text, *bytes = NULL;
+    size_t size;
+    struct pm_image8 im;
+    uint32_t legend[5] = { 0 };
+
+    (void)state;
+    cJSON_Delete(evaluated("eval.colormap=camvid"));
+    text = get_text(in("run/evaluation.json"));
+    cJSON *json = cJSON_Parse(text);
+    const cJSON *colors = cJSON_GetObjectItem(json, "colors");
+    assert_int_equal(cJSON_GetArraySize(colors), 5);
+    for (int i = 0; i < 5; i++)
+        legend[i] = (uint32_t)strtoul(cJSON_GetStringValue(cJSON_GetArrayItem(colors, i)) + 1, NULL, 16);
+    assert_int_equal(legend[0], 0x808080);
+    assert_int_equal(legend[4], 0x0000c0);
+    check(run(NULL, "predict %s %s --out %s eval.colormap=camvid", in("seg.json"),
+              in("pictures/shapes_test_00000.png"), in("camvid")), 0);
+    if (pm_file_read(in("camvid/shapes_test_00000_prediction.png"), &bytes, &size) < 0 ||
+        pm_image_decode(bytes, size, 3, 0, "prediction", &im) < 0)
+        fail_msg("%s", pm_error_text());
+    for (int i = 0; i < im.height * im.width; i++) {
+        const uint8_t *p = im.pixels + 3 * i;
+        bool known = false;
+
+        for (int k = 0; k < 5; k++)
+            known |= legend[k] == ((uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2]);
+        assert_true(known);
+    }
+    pm_image_free(&im);
+    pm_free(bytes);
+    pm_free(text);
+    cJSON_Delete(json);
+}
+
 static void metrics(void **state)
 {
     cJSON *json = evaluated(""), *single = evaluated("eval.batch_size=1"), *other;
@@ -289,7 +326,7 @@ static void pyramid_and_scales(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(metrics),  cmocka_unit_test(tags),      cmocka_unit_test(pictures),
+        cmocka_unit_test(metrics), cmocka_unit_test(colors_agree),  cmocka_unit_test(tags),      cmocka_unit_test(pictures),
         cmocka_unit_test(exported), cmocka_unit_test(from_onnx),
         cmocka_unit_test(other_stride),
         cmocka_unit_test(losses), cmocka_unit_test(pyramid_and_scales),

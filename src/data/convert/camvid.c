@@ -9,7 +9,7 @@
 #include "data/convert/pair_records.h"
 #include "data/inside.h"
 
-enum { IGNORE = 255 };
+enum { IGNORE = 255, FULL = PM_CAMVID_ALL };
 struct camvid_cfg {
     int num_shards, bad;
 };
@@ -18,30 +18,6 @@ static const struct pm_opt opts[] = {
     PM_INT(camvid_cfg, num_shards, 4, 1, 99999, "files of each split"),
     PM_OPT_BAD_PAIRS(camvid_cfg),
     { 0 },
-};
-
-static const char *const usual[] = { "Sky", "Building", "Pole", "Road", "Pavement", "Tree", "SignSymbol",
-                                     "Fence", "Car", "Pedestrian", "Bicyclist", "Unlabelled" };
-static const struct {
-    uint8_t rgb[3];
-    const char *name;
-} full[] = {
-    { { 64, 128, 64 }, "Animal" },         { { 192, 0, 128 }, "Archway" },
-    { { 0, 128, 192 }, "Bicyclist" },      { { 0, 128, 64 }, "Bridge" },
-    { { 128, 0, 0 }, "Building" },         { { 64, 0, 128 }, "Car" },
-    { { 64, 0, 192 }, "CartLuggagePram" }, { { 192, 128, 64 }, "Child" },
-    { { 192, 192, 128 }, "Column_Pole" },  { { 64, 64, 128 }, "Fence" },
-    { { 128, 0, 192 }, "LaneMkgsDriv" },   { { 192, 0, 64 }, "LaneMkgsNonDriv" },
-    { { 128, 128, 64 }, "Misc_Text" },     { { 192, 0, 192 }, "MotorcycleScooter" },
-    { { 128, 64, 64 }, "OtherMoving" },    { { 64, 192, 128 }, "ParkingBlock" },
-    { { 64, 64, 0 }, "Pedestrian" },       { { 128, 64, 128 }, "Road" },
-    { { 128, 128, 192 }, "RoadShoulder" }, { { 0, 0, 192 }, "Sidewalk" },
-    { { 192, 128, 128 }, "SignSymbol" },   { { 128, 128, 128 }, "Sky" },
-    { { 64, 128, 192 }, "SUVPickupTruck" }, { { 0, 0, 64 }, "TrafficCone" },
-    { { 0, 64, 64 }, "TrafficLight" },     { { 192, 64, 128 }, "Train" },
-    { { 128, 128, 0 }, "Tree" },           { { 192, 128, 192 }, "Truck_Bus" },
-    { { 64, 0, 64 }, "Tunnel" },           { { 192, 192, 0 }, "VegetationMisc" },
-    { { 0, 0, 0 }, "Void" },               { { 64, 192, 0 }, "Wall" },
 };
 
 /* ---- lists ---------------------------------------------------------------------------------- */
@@ -112,9 +88,13 @@ static int numbered(struct pm_arena *a, const char *src, struct pm_segmentation 
                     const char *const **names)
 {
     const char *path = pm_usual_file(a, NULL, src, "classes.txt"), **own = NULL;
-    int err = PM_OK, count = PM_COUNT(usual);
+    int err = PM_OK, count = PM_CAMVID_CLASSES + 1;
 
-    *names = usual;
+    own = pm_arena_alloc(a, (size_t)count * sizeof *own);
+    for (int i = 0; i + 1 < count; i++)
+        own[i] = pm_camvid_classes[i].name;
+    own[count - 1] = "Unlabelled";
+    *names = own;
     if (path) {
         PM_TRY(read_classes(a, path, &own, &count));
         *names = own;
@@ -131,21 +111,21 @@ static int coloured(struct pm_arena *a, const char *src, struct pm_segmentation 
                     const char *const **names)
 {
     const char *path = pm_usual_file(a, NULL, src, "label_colors.txt"), **own = NULL;
-    struct pm_colour *colours = pm_arena_alloc(a, PM_COUNT(full) * sizeof *colours);
+    struct pm_colour *colours = pm_arena_alloc(a, FULL * sizeof *colours);
     int err = PM_OK, count = 0;
 
     s->ignore = IGNORE;
-    s->colours_count = PM_COUNT(full);
+    s->colours_count = FULL;
     if (path) {
         PM_TRY(pm_colour_file(a, path, "Void", IGNORE, &colours, &s->colours_count, &own, &count));
     } else {
-        own = pm_arena_alloc(a, PM_COUNT(full) * sizeof *own);
-        for (size_t i = 0; i < PM_COUNT(full); i++) {
-            const bool none = is_void(full[i].name);
-            memcpy(colours[i].rgb, full[i].rgb, 3);
+        own = pm_arena_alloc(a, FULL * sizeof *own);
+        for (int i = 0; i < FULL; i++) {
+            const bool none = is_void(pm_camvid_all[i].name);
+            memcpy(colours[i].rgb, pm_camvid_all[i].rgb, 3);
             colours[i].label = (uint16_t)(none ? IGNORE : count);
             if (!none)
-                own[count++] = full[i].name;
+                own[count++] = pm_camvid_all[i].name;
         }
     }
     s->colours = colours;
@@ -177,7 +157,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     PM_TRY(pm_segmentation_coloured(s, &colours));
     PM_TRY((colours ? coloured : numbered)(a, src, s, &names));
     PM_TRY(pm_making_labels(m, names, s->num_classes));
-    pm_making_segmentation(m, s->ignore, NULL);
+    pm_making_segmentation(m, s->ignore, pm_known_colormap(names, s->num_classes));
     for (size_t k = 0; k < PM_COUNT(splits); k++)
         PM_TRY(pm_segmentation_part(m, splits[k], s, first[k], first[k + 1] - first[k],
                                     cfg->num_shards));

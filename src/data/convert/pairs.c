@@ -27,7 +27,7 @@ static const struct pm_opt opts[] = {
     PM_STRING(pairs_cfg, colours, NULL,
               "file with RED GREEN BLUE NAME a line: maps are pictures of colours, classes by line"),
     PM_STRING(pairs_cfg, ignore_class, NULL, "name in colours that is ignored and not counted"),
-    PM_STRING(pairs_cfg, colormap, NULL, "colours that classes are shown in: pascal, cityscapes, ade20k"),
+    PM_STRING(pairs_cfg, colormap, NULL, "colours that classes are shown in, a name of eval.colormap"),
     PM_INT(pairs_cfg, ignore_label, 255, 0, 255, "number of pixels that do not count"),
     PM_INT(pairs_cfg, divide, 1, 1, 65535,
            "numbers in the maps are divided by it, rounded down: 256 for KITTI's instances"),
