@@ -102,15 +102,25 @@ struct pm_image8 {
     uint8_t *pixels; /* owned; pm_free */
 };
 enum { PM_GREY_OR_COLOR = -1 };
-/* JPEG, PNG, GIF (first frame), BMP by their magic bytes; channels 1 or 3 wanted (alpha is dropped,
- * 16 bits become the upper 8), 0 = as stored, 1 to 4; PM_GREY_OR_COLOR = 1 where it is stored grey,
- * else 3. A declared size above max_pixels (0 = 2^28)
- * is refused before decoding. PM_EDATA on anything damaged: checksums of PNG chunks are checked, a
- * JPEG without its end marker is truncated. EXIF orientation is not applied, as in TensorFlow. */
+/* Decodes a picture in memory: JPEG (baseline, progressive, arithmetic; 8 bits), PNG, GIF (first
+ * picture), BMP, binary PGM and PPM, TGA, PSD (RGB) and Radiance HDR, recognised by their first bytes.
+ * channels: 1 or 3 (alpha is dropped), 0 = as stored, 1 to 4, PM_GREY_OR_COLOR = 1 where it is stored
+ * grey, else 3. Samples of 16 bits keep their upper 8, HDR's become 255 * v^(1/2.2).
+ * The picture is upright: EXIF orientation (JPEG, PNG) is applied. Pixels of a JPEG without orientation
+ * equal those of TensorFlow's tf.io.decode_jpeg, with channels 1 or 3.
+ * A declared size above max_pixels (0 = 2^28) is refused before decoding. PM_EDATA for anything damaged
+ * or unsupported: a wrong checksum, missing data, a palette index beyond the palette. where is the file's
+ * name for messages. out is freed with pm_image_free; it has no pixels after an error. Thread-safe. */
 int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixels,
                     const char *where, struct pm_image8 *out);
-/* "jpeg", "png", "gif", "bmp" by the first bytes, NULL for others. */
+/* The EXIF orientation, 1 (upright, or not known) to 8. */
+int pm_image_orientation(const void *data, size_t size);
+/* "jpeg", "png", "gif", "bmp", "pnm", "tga", "psd" or "hdr" by the bytes, NULL for others. */
 const char *pm_image_format(const void *data, size_t size);
+/* Endings of the names of picture files; folders are searched for these. */
+#define PM_IMAGE_ENDINGS ".jpg .jpeg .png .gif .bmp .pgm .ppm .pnm .tga .psd .hdr"
+/* true if the name ends with one of them, in upper or lower case. */
+bool pm_image_named(const char *path);
 int pm_image_encode_png(const struct pm_image8 *im, uint8_t **out, size_t *size);
 int pm_image_encode_jpeg(const struct pm_image8 *im, int quality, uint8_t **out, size_t *size);
 void pm_image_free(struct pm_image8 *im);

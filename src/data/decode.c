@@ -1,238 +1,126 @@
-/* Images: bytes to pixels and back, by stb_image and stb_image_write.
- *
- * stb_image is lenient where training data should not be: it checks no PNG checksum and paints what
- * a truncated JPEG lacks. So the container is walked first, and refused when libpng and libjpeg
- * (what TensorFlow's decoders stand on, with recovery off) would refuse it. Sizes are checked
- * before a pixel is decoded. */
-#include <inttypes.h>
+/* Images: bytes to pixels. The first bytes of a file choose the decoder (picture.h); orientation and
+ * channels are brought to what the caller wants here, in one place for all kinds. */
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
+#include <strings.h>
 
-#include <pumice/data.h>
+#include "data/picture.h"
 
-/* stb_image decodes with tables that a damaged JPEG has not defined: zeros do no harm there, what the
- * memory held before does. */
-static void *zeroed(size_t size)
+/* ---- kinds --------------------------------------------------------------------------------- */
+
+static bool is_jpeg(const uint8_t *p, size_t size)
 {
-    void *p = pm_try_realloc(NULL, size);
-
-    return p ? memset(p, 0, size) : NULL;
+    return size >= 4 && p[0] == 0xff && p[1] == 0xd8 && p[2] == 0xff;
 }
 
-#define STBI_MALLOC(size) zeroed(size)
-#define STBI_REALLOC(p, size) pm_try_realloc(p, size)
-#define STBI_FREE(p) pm_free(p)
-#define STBIW_MALLOC(size) pm_try_realloc(NULL, size)
-#define STBIW_REALLOC(p, size) pm_try_realloc(p, size)
-#define STBIW_FREE(p) pm_free(p)
-#define STBI_ONLY_JPEG
-#define STBI_ONLY_PNG
-#define STBI_ONLY_GIF
-#define STBI_ONLY_BMP
-#define STBI_NO_STDIO
-#define STBI_NO_HDR
-#define STBI_NO_LINEAR
-#define STBI_MAX_DIMENSIONS (1 << 20)
-#define STB_IMAGE_STATIC
-#define STB_IMAGE_IMPLEMENTATION
-#define STB_IMAGE_WRITE_STATIC
-#ifndef __clang_analyzer__ /* finds a leak in it where memory is gone; not ours to mend */
-#define STB_IMAGE_WRITE_IMPLEMENTATION
-#endif
-#define STBI_WRITE_NO_STDIO
-#define STBIW_ZLIB_COMPRESS deflate_bytes
-static unsigned char *deflate_bytes(unsigned char *data, int size, int *out_size, int quality);
-#pragma GCC diagnostic ignored "-Wunused-function" /* judged at the file's end, so not popped */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#pragma GCC diagnostic ignored "-Wunused-but-set-variable"
-#pragma GCC diagnostic ignored "-Wsign-compare"
-#pragma GCC diagnostic ignored "-Wshadow"
-#pragma GCC diagnostic ignored "-Wpointer-arith"
-#include <stb/stb_image.h>
-#include <stb/stb_image_write.h>
-#pragma GCC diagnostic pop
-
-/* zlib's deflate is faster and smaller than the writer's own. */
-static unsigned char *deflate_bytes(unsigned char *data, int size, int *out_size, int quality)
+static bool is_png(const uint8_t *p, size_t size)
 {
-    uLongf room = compressBound((uLong)size);
-    unsigned char *out = pm_try_realloc(NULL, room);
-
-    if (!out || compress2(out, &room, data, (uLong)size, quality) != Z_OK) {
-        pm_free(out);
-        return NULL;
-    }
-    *out_size = (int)room;
-    return out;
+    return size >= 8 && !memcmp(p, "\x89PNG\r\n\x1a\n", 8);
 }
 
-static uint32_t be32(const uint8_t *p)
+static bool is_gif(const uint8_t *p, size_t size)
 {
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+    return size >= 6 && (!memcmp(p, "GIF87a", 6) || !memcmp(p, "GIF89a", 6));
 }
 
-/* ---- containers ---------------------------------------------------------------------------- */
-
-/* Critical chunks (upper-case first letter) must have good checksums; a bad ancillary one is passed
- * over by every reader. */
-static int check_png(const uint8_t *p, size_t size, const char *where)
+static bool is_bmp(const uint8_t *p, size_t size)
 {
-    bool data = false;
-
-    for (size_t at = 8; at < size;) {
-        if (size - at < 12 || be32(p + at) > size - at - 12)
-            return pm_fail(PM_EDATA, "%s: the PNG is cut short at byte %zu of %zu", where, at,
-                           size);
-        const size_t length = be32(p + at);
-        const uint8_t *type = p + at + 4;
-        const uint32_t found = (uint32_t)crc32(0, type, (uInt)length + 4);
-        if (!(type[0] & 0x20) && found != be32(type + 4 + length))
-            return pm_fail(PM_EDATA, "%s: the PNG's chunk %.4s at byte %zu has a wrong checksum",
-                           where, (const char *)type, at);
-        if (at == 8 && memcmp(type, "IHDR", 4))
-            return pm_fail(PM_EDATA, "%s: the PNG starts with chunk %.4s, not with IHDR", where,
-                           (const char *)type);
-        data |= !memcmp(type, "IDAT", 4);
-        if (!memcmp(type, "IEND", 4))
-            return data ? PM_OK : pm_fail(PM_EDATA, "%s: the PNG holds no pixels (IDAT)", where);
-        at += 12 + length;
-    }
-    return pm_fail(PM_EDATA, "%s: the PNG is cut short: it has no end chunk", where);
+    return size >= 26 && !memcmp(p, "BM", 2);
 }
 
-/* The Huffman tables of the segment whose length stands at `at`, read as stb_image does: table by
- * table until the length is used up, zeros beyond the end. It trusts the sixteen counts of each,
- * and writes beyond its own tables when they add up to more than 256 codes. defined: gets bit
- * 4 * class + number of each table (class 0 is DC, 1 AC). */
-static int check_huffman(const uint8_t *p, size_t size, size_t at, const char *where,
-                         unsigned *defined)
+static bool is_pnm(const uint8_t *p, size_t size)
 {
-    int64_t left = (int64_t)(p[at] << 8 | p[at + 1]) - 2;
-
-    for (at += 2; left > 0;) {
-        size_t codes = 0;
-        for (size_t k = at + 1; k <= at + 16 && k < size; k++)
-            codes += p[k];
-        if (codes > 256)
-            return pm_fail(PM_EDATA,
-                           "%s: the JPEG's Huffman table at byte %zu has %zu codes, at "
-                           "most 256 are possible",
-                           where, at, codes);
-        if (at < size)
-            *defined |= 1u << (4 * (p[at] >> 4 & 1) + (p[at] & 3));
-        at += 17 + codes;
-        left -= 17 + (int64_t)codes;
-    }
-    return PM_OK;
+    return size >= 8 && p[0] == 'P' && (p[1] == '5' || p[1] == '6') && p[2] && strchr("\t\n\r #", p[2]);
 }
 
-/* The first scan's header: number of components, then of each its name and its tables' numbers.
- * Progressive files begin with DC alone. */
-static int check_scan(const uint8_t *body, size_t length, unsigned defined, bool progressive,
-                      const char *where)
+static bool is_psd(const uint8_t *p, size_t size)
 {
-    for (size_t i = 0; i < body[0] && 2 * i + 4 < length; i++) {
-        const unsigned dc = body[2 * i + 2] >> 4 & 3, ac = body[2 * i + 2] & 3;
-
-        if (!(defined >> dc & 1) || (!progressive && !(defined >> (4 + ac) & 1)))
-            return pm_fail(PM_EDATA, "%s: the JPEG's first scan uses a Huffman table that the file "
-                           "does not define", where);
-    }
-    return PM_OK;
+    return size >= 26 && !memcmp(p, "8BPS\0\1", 6);
 }
 
-/* Walks the markers up to the first scan, then looks for the end marker behind it. Four components
- * mean CMYK or YCCK only where an Adobe marker says so; precision other than 8, lossless and
- * arithmetic coding are named here, since the decoder's own words are terse. */
-static int check_jpeg(const uint8_t *p, size_t size, const char *where)
+static bool is_hdr(const uint8_t *p, size_t size)
 {
-    bool adobe = false, scan = false, progressive = false;
-    unsigned defined = 0;
-    int components = 0;
-    size_t at = 2;
-
-    while (!scan) {
-        while (at < size && p[at] != 0xff)
-            at++;
-        while (at < size && p[at] == 0xff)
-            at++;
-        if (at >= size)
-            return pm_fail(PM_EDATA, "%s: the JPEG is cut short in its header", where);
-        const uint8_t marker = p[at++];
-        if (marker == 0 || marker == 1 || (marker >= 0xd0 && marker <= 0xd8))
-            continue;
-        if (marker == 0xd9)
-            return pm_fail(PM_EDATA, "%s: the JPEG ends without pixels", where);
-        if (size - at < 2)
-            return pm_fail(PM_EDATA, "%s: the JPEG is cut short in its header", where);
-        const size_t length = (size_t)p[at] << 8 | p[at + 1];
-        if (length < 2 || length > size - at)
-            return pm_fail(PM_EDATA, "%s: the JPEG's segment %02x at byte %zu has a length of %zu",
-                           where, marker, at, length);
-        const uint8_t *body = p + at + 2;
-        if (marker == 0xee && length >= 14 && !memcmp(body, "Adobe", 5))
-            adobe = true;
-        if (marker == 0xda)
-            scan = true;
-        if (scan && length > 2 && check_scan(body, length, defined, progressive, where) < 0)
-            return PM_EDATA;
-        if (marker == 0xc4 && check_huffman(p, size, at, where, &defined) < 0)
-            return PM_EDATA;
-        if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 &&
-            marker != 0xcc) {
-            if (marker > 0xc2)
-                return pm_fail(PM_EDATA,
-                               "%s: the JPEG's coding SOF%d is not supported (baseline and "
-                               "progressive are): convert it",
-                               where, marker - 0xc0);
-            if (length < 8 || body[0] != 8)
-                return pm_fail(PM_EDATA, "%s: the JPEG has %d bits a sample, 8 are supported",
-                               where, length < 8 ? 0 : body[0]);
-            components = body[5];
-            progressive = marker == 0xc2;
-        }
-        at += length;
-    }
-    if (components == 4 && !adobe)
-        return pm_fail(PM_EDATA,
-                       "%s: the JPEG has four components and no Adobe marker, so its colours are "
-                       "unknown: convert it to RGB",
-                       where);
-    /* In and between scans 0xff stands only before a marker: further tables. */
-    for (size_t i = at; i + 3 < size; i++)
-        if (p[i] == 0xff && p[i + 1] == 0xc4 && check_huffman(p, size, i + 2, where,
-                                                                     &defined) < 0)
-            return PM_EDATA;
-    for (size_t i = size - 1; i > at; i--)
-        if (p[i] == 0xd9 && p[i - 1] == 0xff)
-            return PM_OK;
-    return pm_fail(PM_EDATA, "%s: the JPEG is cut short: %zu bytes without an end marker", where,
-                   size);
+    return size >= 16 && (!memcmp(p, "#?RADIANCE\n", 11) || !memcmp(p, "#?RGBE\n", 7));
 }
 
-enum kind { KIND_UNKNOWN, KIND_JPEG, KIND_PNG, KIND_GIF, KIND_BMP };
+/* TGA comes last: it has no signature. */
+static const struct kind {
+    const char *name, *label; /* pm_image_format's, and for messages */
+    bool (*is)(const uint8_t *p, size_t size);
+    int (*read)(const struct pm_picture_file *f, struct pm_image8 *out);
+} kinds[] = {
+    { "jpeg", "JPEG", is_jpeg, pm_picture_jpeg },
+    { "png", "PNG", is_png, pm_picture_png },
+    { "gif", "GIF", is_gif, pm_picture_stb },
+    { "bmp", "BMP", is_bmp, pm_picture_stb },
+    { "pnm", "PNM", is_pnm, pm_picture_pnm },
+    { "psd", "PSD", is_psd, pm_picture_stb },
+    { "hdr", "HDR", is_hdr, pm_picture_stb },
+    { "tga", "TGA", pm_picture_is_tga, pm_picture_stb },
+};
 
-static enum kind sniff(const uint8_t *p, size_t size)
+static const struct kind *find_kind(const uint8_t *p, size_t size)
 {
-    if (size >= 4 && p[0] == 0xff && p[1] == 0xd8 && p[2] == 0xff)
-        return KIND_JPEG;
-    if (size >= 8 && !memcmp(p, "\x89PNG\r\n\x1a\n", 8))
-        return KIND_PNG;
-    if (size >= 6 && (!memcmp(p, "GIF87a", 6) || !memcmp(p, "GIF89a", 6)))
-        return KIND_GIF;
-    if (size >= 26 && !memcmp(p, "BM", 2))
-        return KIND_BMP;
-    return KIND_UNKNOWN;
+    for (size_t i = 0; i < PM_COUNT(kinds); i++)
+        if (kinds[i].is(p, size))
+            return &kinds[i];
+    return NULL;
 }
 
 const char *pm_image_format(const void *data, size_t size)
 {
-    static const char *const names[] = { NULL, "jpeg", "png", "gif", "bmp" };
+    const struct kind *k = find_kind(data, size);
 
-    return names[sniff(data, size)];
+    return k ? k->name : NULL;
+}
+
+bool pm_image_named(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    const size_t length = dot ? strlen(dot) : 0;
+
+    for (const char *p = PM_IMAGE_ENDINGS; length > 1 && p; p = strchr(p, ' ')) {
+        p += *p == ' ';
+        if (!strncasecmp(p, dot, length) && (p[length] == ' ' || !p[length]))
+            return true;
+    }
+    return false;
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+int pm_picture_size(const struct pm_picture_file *f, int64_t width,
+                    int64_t height)
+{
+    if (width < 1 || height < 1)
+        return pm_fail(PM_EDATA, "%s: the %s is %lld x %lld pixels (width x height) by its header, which "
+                       "must be at least 1 each. Fetch or export it again, or remove it", f->where,
+                       f->kind, (long long)width, (long long)height);
+    if ((uint64_t)width > f->max_pixels / (uint64_t)height)
+        return pm_fail(PM_EDATA, "%s: the %s is %lld x %lld pixels (width x height) by its header; "
+                       "1..%zu pixels in all are allowed. Scale it down, or remove it", f->where, f->kind,
+                       (long long)width, (long long)height, f->max_pixels);
+    return PM_OK;
+}
+
+int pm_picture_damaged(const struct pm_picture_file *f, const char *text)
+{
+    return pm_fail(PM_EDATA, "%s: the %s is damaged; its decoder says \"%s\". Fetch or export it again, "
+                   "or remove it", f->where, f->kind, text);
+}
+
+int pm_picture_unsupported(const struct pm_picture_file *f, const char *text)
+{
+    return pm_fail(PM_EDATA, "%s: this sort of %s is not supported; its decoder says \"%s\". Save it as "
+                   "an ordinary JPEG or as PNG", f->where, f->kind, text);
+}
+
+int pm_picture_no_memory(const struct pm_picture_file *f, int64_t width,
+                         int64_t height)
+{
+    return pm_fail(PM_EDATA, "%s: the memory for a %s of %lld x %lld pixels is not available. Scale the "
+                   "picture down, or free memory", f->where, f->kind, (long long)width,
+                   (long long)height);
 }
 
 /* ---- channels ------------------------------------------------------------------------------ */
@@ -257,51 +145,55 @@ static void convert(const uint8_t *in, int from, uint8_t *out, int to, size_t pi
     }
 }
 
+static int to_channels(const struct pm_picture_file *f, struct pm_image8 *im, int channels)
+{
+    const size_t count = (size_t)im->height * (size_t)im->width;
+    uint8_t *converted = im->pixels;
+
+    if (channels == PM_GREY_OR_COLOR)
+        channels = im->channels <= 2 ? 1 : 3;
+    if (channels == 0 || channels == im->channels)
+        return PM_OK;
+    if (channels > im->channels)
+        converted = pm_try_realloc(NULL, count * (size_t)channels);
+    if (!converted)
+        return pm_picture_no_memory(f, im->width, im->height);
+    convert(im->pixels, im->channels, converted, channels, count);
+    if (converted != im->pixels)
+        pm_free(im->pixels);
+    im->pixels = converted;
+    im->channels = channels;
+    return PM_OK;
+}
+
 int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixels,
                     const char *where, struct pm_image8 *out)
 {
-    int err = PM_OK, width = 0, height = 0, stored = 0;
-    uint8_t *pixels = NULL;
-    const enum kind kind = sniff(data, size);
+    const struct kind *kind = find_kind(data, size);
+    const struct pm_picture_file f = {
+        .data = data, .size = size, .max_pixels = max_pixels ? max_pixels : PM_PICTURE_PIXELS,
+        .where = where, .kind = kind ? kind->label : NULL, .grey = channels == 1,
+    };
+    struct pm_image8 im = { 0 };
+    int err = PM_OK;
 
     *out = (struct pm_image8){ 0 };
     if (size == 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: an image of no bytes", where));
-    if (kind == KIND_UNKNOWN)
-        PM_TRY(pm_fail(PM_EDATA, "%s: %zu bytes that are no JPEG, PNG, GIF or BMP", where, size));
+        PM_TRY(pm_fail(PM_EDATA, "%s: an image of no bytes. Fetch or export it again, or remove it",
+                       where));
+    if (!kind)
+        PM_TRY(pm_fail(PM_EDATA, "%s: %zu bytes that are no JPEG, PNG, GIF, BMP, PNM, PSD, HDR or TGA. "
+                       "Save the picture as JPEG or PNG, or remove the file", where, size));
     if (size > INT_MAX)
         PM_TRY(
             pm_fail(PM_EDATA, "%s: an image of %zu bytes; below 2 GiB are supported", where, size));
-    if (kind == KIND_PNG)
-        PM_TRY(check_png(data, size, where));
-    if (kind == KIND_JPEG)
-        PM_TRY(check_jpeg(data, size, where));
-    if (!stbi_info_from_memory(data, (int)size, &width, &height, &stored))
-        PM_TRY(pm_fail(PM_EDATA, "%s: not decodable: %s", where, stbi_failure_reason()));
-    const size_t most = max_pixels ? max_pixels : (size_t)1 << 28;
-    if (width < 1 || height < 1 || (size_t)width > most / (size_t)height)
-        PM_TRY(pm_fail(PM_EDATA, "%s: an image of %d x %d pixels; 1..%zu pixels are allowed", where,
-                       width, height, most));
-    /* A JPEG's own luma plane is its grey; other kinds are converted from RGB below. */
-    const int ask = kind == KIND_JPEG && channels == 1 ? 1 : 0;
-    pixels = stbi_load_from_memory(data, (int)size, &width, &height, &stored, ask);
-    if (!pixels)
-        PM_TRY(pm_fail(PM_EDATA, "%s: not decodable: %s", where, stbi_failure_reason()));
-    if (ask)
-        stored = ask;
-    if (channels == PM_GREY_OR_COLOR)
-        channels = stored <= 2 ? 1 : 3;
-    if (channels && stored != channels) {
-        const size_t count = (size_t)width * (size_t)height;
-        uint8_t *converted = stored > channels ? pixels : pm_malloc(count * (size_t)channels);
-        convert(pixels, stored, converted, channels, count);
-        if (converted != pixels)
-            pm_free(pixels);
-        pixels = converted;
-        stored = channels;
-    }
-    *out = (struct pm_image8){ height, width, stored, pixels };
+    PM_TRY(kind->read(&f, &im));
+    PM_TRY(pm_picture_turn(&f, &im, pm_image_orientation(data, size)));
+    PM_TRY(to_channels(&f, &im, channels));
+    *out = im;
+    im.pixels = NULL;
 out:
+    pm_free(im.pixels);
     return err;
 }
 
@@ -309,39 +201,4 @@ void pm_image_free(struct pm_image8 *im)
 {
     pm_free(im->pixels);
     *im = (struct pm_image8){ 0 };
-}
-
-/* ---- writing ------------------------------------------------------------------------------- */
-
-int pm_image_encode_png(const struct pm_image8 *im, uint8_t **out, size_t *size)
-{
-    int length = 0;
-    unsigned char *png = stbi_write_png_to_mem(im->pixels, im->width * im->channels, im->width,
-                                               im->height, im->channels, &length);
-    if (!png)
-        return pm_fail(PM_EFAIL, "an image of %d x %d x %d could not be written as PNG", im->height,
-                       im->width, im->channels);
-    *out = png;
-    *size = (size_t)length;
-    return PM_OK;
-}
-
-static void append(void *ctx, void *data, int size)
-{
-    pm_str_bytes(ctx, data, (size_t)size);
-}
-
-int pm_image_encode_jpeg(const struct pm_image8 *im, int quality, uint8_t **out, size_t *size)
-{
-    struct pm_str text = { 0 };
-
-    if (!stbi_write_jpg_to_func(append, &text, im->width, im->height, im->channels, im->pixels,
-                                quality)) {
-        pm_str_free(&text);
-        return pm_fail(PM_EFAIL, "an image of %d x %d x %d could not be written as JPEG",
-                       im->height, im->width, im->channels);
-    }
-    *out = (uint8_t *)text.text;
-    *size = text.length;
-    return PM_OK;
 }

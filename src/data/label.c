@@ -2,109 +2,28 @@
  * colour made of it. A grey sample of 1, 2, 4, 8 or 16 bits is not scaled, of a palette the index
  * counts, alpha is dropped; three channels are taken where they are equal everywhere, as some programs
  * write grey pictures. Anything else is a picture of colours, which says no numbers. */
-#include <setjmp.h>
 #include <string.h>
 
-#include <png.h>
+#include "data/png_file.h"
 
-#include <pumice/data.h>
-
-struct source {
-    const uint8_t *data;
-    size_t size, at;
-    jmp_buf jump;
-    char text[160];
-    png_structp png;
-    png_infop info;
-    uint8_t *pixels; /* [height] rows of row_size */
-    uint8_t **rows;
-    size_t row_size;
-};
-
-static void take(png_structp png, png_bytep out, size_t count)
+static void as_numbers(png_structp png, png_infop info)
 {
-    struct source *s = png_get_io_ptr(png);
-
-    if (count > s->size - s->at)
-        png_error(png, "it is cut short");
-    memcpy(out, s->data + s->at, count);
-    s->at += count;
-}
-
-static void fail(png_structp png, png_const_charp text)
-{
-    struct source *s = png_get_error_ptr(png);
-
-    snprintf(s->text, sizeof s->text, "%s", text);
-    longjmp(s->jump, 1);
-}
-
-static void pass_over(png_structp png, png_const_charp text)
-{
-    (void)png, (void)text;
-}
-
-static void *get(png_structp png, size_t size)
-{
-    (void)png;
-    return pm_try_realloc(NULL, size);
-}
-
-static void give_back(png_structp png, void *p)
-{
-    (void)png;
-    pm_free(p);
-}
-
-/* Up to the pixels: what the file says of itself, sizes checked. false: s->text says why not. */
-static bool read_header(struct source *s, size_t max_pixels)
-{
-    if (setjmp(s->jump))
-        return false;
-    s->info = png_create_info_struct(s->png);
-    if (!s->info)
-        png_error(s->png, "no memory");
-    png_set_read_fn(s->png, s, take);
-    png_set_user_limits(s->png, 1 << 20, 1 << 20);
-    /* Texts, profiles and the like are skipped, not allocated by the length they claim. */
-    png_set_keep_unknown_chunks(s->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
-    png_read_info(s->png, s->info);
-    const size_t height = png_get_image_height(s->png, s->info);
-    const size_t width = png_get_image_width(s->png, s->info);
-    const size_t most = max_pixels ? max_pixels : (size_t)1 << 28;
-    if (width > most / height) {
-        snprintf(s->text, sizeof s->text, "%zu x %zu pixels, at most %zu are allowed", height, width,
-                 most);
-        return false;
-    }
-    png_set_packing(s->png);
-    png_set_strip_alpha(s->png);
+    (void)info;
+    png_set_packing(png);
+    png_set_strip_alpha(png);
     if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-        png_set_swap(s->png);
-    png_set_interlace_handling(s->png);
-    png_read_update_info(s->png, s->info);
-    s->row_size = png_get_rowbytes(s->png, s->info);
-    return true;
-}
-
-static bool read_pixels(struct source *s)
-{
-    if (setjmp(s->jump))
-        return false;
-    png_read_image(s->png, s->rows);
-    png_read_end(s->png, NULL);
-    return true;
+        png_set_swap(png);
 }
 
 /* The rows' samples as numbers. */
-static int numbers(const struct source *s, const char *where, struct pm_label *out)
+static int numbers(const struct pm_png *p, struct pm_label *out)
 {
-    const int channels = png_get_channels(s->png, s->info);
-    const bool deep = png_get_bit_depth(s->png, s->info) == 16;
+    const int channels = p->channels;
+    const bool deep = p->depth == 16;
 
     for (int y = 0; y < out->height; y++) {
         uint16_t *to = out->values + (size_t)y * (size_t)out->width;
-        const uint8_t *row = s->rows[y];
+        const uint8_t *row = p->rows[y];
         if (deep && channels == 1)
             memcpy(to, row, (size_t)out->width * 2);
         else if (channels == 1)
@@ -121,7 +40,7 @@ static int numbers(const struct source *s, const char *where, struct pm_label *o
                 return pm_fail(PM_EDATA, "%s: the map of labels is a picture of colours (%d, %d, %d at "
                                "row %d, column %d); labels are grey PNGs or indices of a palette: "
                                "pumice dataset convert pairs colours=FILE makes such of colours",
-                               where, v[0], v[1], v[2], y, x);
+                               p->file->where, v[0], v[1], v[2], y, x);
             to[x] = v[0];
         }
     }
@@ -131,32 +50,25 @@ static int numbers(const struct source *s, const char *where, struct pm_label *o
 int pm_label_decode(const void *data, size_t size, size_t max_pixels, const char *where,
                     struct pm_label *out)
 {
+    const struct pm_picture_file f = {
+        .data = data, .size = size, .max_pixels = max_pixels ? max_pixels : PM_PICTURE_PIXELS,
+        .where = where, .kind = "map of labels",
+    };
     int err = PM_OK;
-    struct source s = { .data = data, .size = size };
+    struct pm_png p = { .at = 0 };
 
     *out = (struct pm_label){ 0 };
     if (size < 8 || png_sig_cmp(data, 0, 8))
-        return pm_fail(PM_EDATA, "%s: the map of labels, %zu bytes, is no PNG", where, size);
-    s.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &s, fail, pass_over, NULL, get, give_back);
-    if (!s.png)
-        return pm_fail(PM_EFAIL, "%s: libpng cannot be used: it is not version %s", where,
-                       PNG_LIBPNG_VER_STRING);
-    if (!read_header(&s, max_pixels))
-        PM_TRY(pm_fail(PM_EDATA, "%s: the map of labels is no good PNG: %s", where, s.text));
-    out->height = (int)png_get_image_height(s.png, s.info);
-    out->width = (int)png_get_image_width(s.png, s.info);
-    s.pixels = pm_malloc((size_t)out->height * s.row_size);
-    s.rows = pm_malloc((size_t)out->height * sizeof *s.rows);
-    for (int y = 0; y < out->height; y++)
-        s.rows[y] = s.pixels + (size_t)y * s.row_size;
-    if (!read_pixels(&s))
-        PM_TRY(pm_fail(PM_EDATA, "%s: the map of labels is no good PNG: %s", where, s.text));
-    out->values = pm_malloc((size_t)out->height * (size_t)out->width * sizeof *out->values);
-    PM_TRY(numbers(&s, where, out));
+        return pm_fail(PM_EDATA, "%s: the map of labels, %zu bytes, is no PNG. Save it as PNG", where,
+                       size);
+    PM_TRY(pm_png_read(&p, &f, as_numbers));
+    *out = (struct pm_label){ p.height, p.width, NULL };
+    out->values = pm_try_realloc(NULL, (size_t)p.height * (size_t)p.width * sizeof *out->values);
+    if (!out->values)
+        PM_TRY(pm_picture_no_memory(&f, p.width, p.height));
+    PM_TRY(numbers(&p, out));
 out:
-    png_destroy_read_struct(&s.png, &s.info, NULL);
-    pm_free(s.pixels);
-    pm_free(s.rows);
+    pm_png_close(&p);
     if (err < 0)
         pm_label_free(out);
     return err;
@@ -204,6 +116,11 @@ int pm_label_encode(const struct pm_label *l, const char *where, uint8_t **out, 
 
 /* ---- 16 bits ------------------------------------------------------------------------------ */
 
+static void pass_over(png_structp png, png_const_charp text)
+{
+    (void)png, (void)text;
+}
+
 struct sink {
     struct pm_str png;
     jmp_buf jump;
@@ -250,8 +167,7 @@ int pm_label_encode_deep(const struct pm_label *l, const char *where, uint8_t **
 {
     int err = PM_OK;
     struct sink s = { .png = { 0 } };
-    png_structp png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &s, fail_writing, pass_over,
-                                                NULL, get, give_back);
+    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &s, fail_writing, pass_over);
     png_infop info = png ? png_create_info_struct(png) : NULL;
 
     if (!info)

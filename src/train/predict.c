@@ -6,7 +6,6 @@
 
 #include <cjson/cJSON.h>
 #include <string.h>
-#include <strings.h>
 
 enum { MOST = 8 }; /* pictures at once */
 
@@ -18,17 +17,6 @@ struct files {
     const char **path;
     size_t count, capacity;
 };
-
-static bool is_image(const char *name)
-{
-    static const char *const endings[] = { ".jpg", ".jpeg", ".png", ".bmp", ".gif" };
-    const char *dot = strrchr(name, '.');
-
-    for (size_t i = 0; dot && i < PM_COUNT(endings); i++)
-        if (strcasecmp(dot, endings[i]) == 0)
-            return true;
-    return false;
-}
 
 static int add_path(struct files *f, const char *path)
 {
@@ -47,7 +35,7 @@ static int add_path(struct files *f, const char *path)
 
         if (f->out && pm_same_file(inner, f->out))
             continue;
-        if (pm_is_folder(inner) || is_image(inner))
+        if (pm_is_folder(inner) || pm_image_named(inner))
             PM_TRY(add_path(f, inner));
     }
 out:
@@ -271,7 +259,7 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
         PM_TRY(add_path(&f, paths[i]));
     }
     if (f.count == 0)
-        PM_TRY(pm_fail(PM_EDATA, "no image files (.jpg .jpeg .png .bmp .gif) in what was named"));
+        PM_TRY(pm_fail(PM_EDATA, "no image files (" PM_IMAGE_ENDINGS ") in what was named"));
     PM_TRY(check_out(&f));
     p.files = f.path;
     PM_TRY(pm_session_open(c, false, &p.s));

@@ -54,7 +54,7 @@ static void refused(void **state)
                  "row 0, column 1", "colours=FILE");
     assert_null(l.values);
     p = png_of(2, 3, 8, 0, grey);
-    assert_fails(pm_label_decode(p.bytes, p.size, 5, "a.png", &l), PM_EDATA, "2 x 3", "5");
+    assert_fails(pm_label_decode(p.bytes, p.size, 5, "a.png", &l), PM_EDATA, "3 x 2", "1..5");
     for (size_t cut = 0; cut < p.size; cut++)
         assert_int_equal(pm_label_decode(p.bytes, cut, 0, "a.png", &l), PM_EDATA);
     assert_fails(pm_label_decode("\xff\xd8\xff\xe0 JPEG", 9, 0, "a.jpg", &l), PM_EDATA, "a.jpg",

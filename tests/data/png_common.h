@@ -1,4 +1,4 @@
-/* What the tests of maps of labels share: PNGs of any depth and kind, written here. */
+/* What the tests of pictures and of maps of labels share: PNGs of any depth and kind, written here. */
 #ifndef PUMICE_TESTS_PNG_COMMON_H
 #define PUMICE_TESTS_PNG_COMMON_H
 
@@ -30,8 +30,9 @@ static inline void chunk(struct png *p, const char *type, const void *body, size
     p->size += size + 12;
 }
 
-/* rows: filter bytes left out. color 0 grey, 2 RGB, 3 palette, 4 grey and alpha. */
-static inline struct png png_of(int height, int width, int depth, int color, const uint8_t *rows)
+/* rows: filter bytes left out. color 0 grey, 2 RGB, 3 palette of that many entries, 4 grey and alpha. */
+static inline struct png png_with(int height, int width, int depth, int color, size_t entries,
+                                  const uint8_t *rows)
 {
     static const int samples[] = { 1, 0, 3, 1, 2, 0, 4 };
     const size_t row = (size_t)(width * samples[color] * depth + 7) / 8;
@@ -47,7 +48,7 @@ static inline struct png png_of(int height, int width, int depth, int color, con
     for (size_t i = 0; i < sizeof palette; i++)
         palette[i] = (uint8_t)(37 * i + 5);
     if (color == 3)
-        chunk(&p, "PLTE", palette, (size_t)3 << depth);
+        chunk(&p, "PLTE", palette, 3 * entries);
     for (size_t y = 0; y < (size_t)height; y++) {
         raw[y * (row + 1)] = 0;
         memcpy(raw + y * (row + 1) + 1, rows + y * row, row);
@@ -56,6 +57,11 @@ static inline struct png png_of(int height, int width, int depth, int color, con
     chunk(&p, "IDAT", packed, length);
     chunk(&p, "IEND", NULL, 0);
     return p;
+}
+
+static inline struct png png_of(int height, int width, int depth, int color, const uint8_t *rows)
+{
+    return png_with(height, width, depth, color, (size_t)1 << depth, rows);
 }
 
 #endif

@@ -21,14 +21,14 @@ enum fault {
 static const struct {
     const char *says[2];
 } faults[FAULTS] = {
-    [CUT_PNG] = { { "the PNG is cut short" } },
+    [CUT_PNG] = { { "the PNG is damaged", "cut short" } },
     [CUT_JPEG] = { { "the JPEG is cut short" } },
-    [DAMAGED_PNG] = { { "has a wrong checksum" } },
+    [DAMAGED_PNG] = { { "the PNG is damaged" } },
     [NO_PICTURE] = { { "has no image/encoded" } },
-    [NOT_A_PICTURE] = { { "no JPEG, PNG, GIF or BMP" } },
+    [NOT_A_PICTURE] = { { "no JPEG, PNG, GIF, BMP" } },
     [EMPTY_PICTURE] = { { "has no image/encoded" } },
     [PICTURE_IS_A_NUMBER] = { { "image/encoded", "integers" } },
-    [NO_ROWS] = { { "not decodable" } },
+    [NO_ROWS] = { { "the PNG is 16 x 0 pixels" } },
     [RAW_TOO_SHORT] = { { "raw bytes are no picture of 16x16x3" } },
     [RAW_CHANNELS] = { { "raw bytes are no picture of 16x16x1", "3 channels are wanted" } },
     [NOT_AN_EXAMPLE] = { { "no tf.Example" } },

@@ -20,7 +20,7 @@ void pm_sources_add(struct pm_sources *s, const char *path, const char *name, in
 void pm_sources_free(struct pm_sources *s);
 /* The folders in root, but for those whose names begin with a dot; PM_EDATA when there are none. */
 int pm_class_folders(struct pm_arena *a, const char *root, const char ***names, int *count);
-/* Adds the pictures of one folder (.jpg, .jpeg, .png, .gif, .bmp). */
+/* Adds the pictures of one folder (PM_IMAGE_ENDINGS). */
 int pm_sources_folder(struct pm_arena *a, const char *folder, int label, struct pm_sources *out);
 /* Adds those of root/CLASS for each of the classes, labels from `first`. A class without pictures is
  * told; a folder that is no class, or no pictures at all, is PM_EDATA. */
@@ -48,14 +48,19 @@ enum pm_bad { PM_BAD_SKIP, PM_BAD_ERROR };
     PM_ENUM(tag, bad, PM_BAD_SKIP, "skip|error",                                                   \
             "pictures that do not decode: passed over with a line each, or the end")
 
-/* A picture file, whole and decoded once to see that it can be. */
+/* A picture file as it goes into a record. Other readers of records (TensorFlow) ignore EXIF orientation,
+ * and know JPEG, PNG, GIF and BMP only. So a file that EXIF turns is stored upright and without EXIF:
+ * a JPEG as a JPEG of quality 100, others as PNG. Files of other formats are stored as PNG. */
 struct pm_picture {
-    char *data; /* the file's bytes; owned */
+    char *data; /* the file's bytes, or the picture encoded anew; owned */
     size_t size;
-    struct pm_image8 image; /* as stored: 1 to 4 channels */
-    const char *format;     /* "jpeg", "png", "gif", "bmp" */
+    struct pm_image8 image; /* upright; 1 to 4 channels as stored */
+    int orientation;        /* the file's, by EXIF: 1 to 8 */
+    const char *format;     /* pm_image_format's: "jpeg", "png", "gif" or "bmp" */
     bool four;              /* a JPEG of four colours (CMYK) */
 };
+/* Reads the file and decodes it. PM_EDATA for a file that cannot be decoded. pm_picture_free frees out, also
+ * after an error. */
 int pm_picture_read(const char *path, struct pm_picture *out);
 /* Makes anything but a JPEG of one or three colours one, by decoding it to RGB and encoding it with
  * quality 100. */

@@ -124,9 +124,9 @@ const struct pm_converter pm_converter_folder = {
     .help = "pictures in one folder a class",
     .layout = "SRC/train/CLASS/* with SRC/validation/CLASS/* and SRC/test/CLASS/* "
               "where there are such, or\n"
-              "SRC/CLASS/*, of which a part becomes validation. Pictures (.jpg .jpeg "
-              ".png .gif .bmp) are\n"
-              "stored untouched; classes are the folders in byte order, from 0. Names: DST's own.",
+              "SRC/CLASS/*, of which a part becomes validation. Pictures are files that end in\n"
+              PM_IMAGE_ENDINGS ". JPEG, PNG, GIF and BMP\n"
+              "are stored untouched, unless EXIF says that they lie on their side; classes are the folders in byte order, from 0. Names: DST's own.",
     .own_name = true,
     .opts = opts,
     .cfg_size = sizeof(struct folder_cfg),

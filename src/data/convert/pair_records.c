@@ -206,18 +206,20 @@ out:
     return err;
 }
 
-static int add_map(struct pm_segmentation *s, const struct pm_pair *p, const struct pm_image8 *im,
+static int add_map(struct pm_segmentation *s, const struct pm_pair *p, const struct pm_picture *picture,
                    struct pm_example_builder *b)
 {
     int err = PM_OK;
     uint8_t *png = NULL;
     size_t png_size = 0;
     struct maps m = { .kept = false };
+    const struct pm_image8 *im = &picture->image;
 
     PM_TRY(read_maps(s, p, &m));
     if (m.classes.height != im->height || m.classes.width != im->width)
-        PM_TRY(pm_fail(PM_EDATA, "%s is %d x %d, but its picture %s is %d x %d: they must be of one size",
-                       p->label, m.classes.height, m.classes.width, p->image, im->height, im->width));
+        PM_TRY(pm_fail(PM_EDATA, "%s is %d x %d, but its picture %s is %d x %d%s: they must be of one size",
+                       p->label, m.classes.height, m.classes.width, p->image, im->height, im->width,
+                       picture->orientation >= 5 ? " when turned upright as its EXIF data says" : ""));
     PM_TRY(check_labels(s, &m.classes, p->label));
     if (!m.kept)
         PM_TRY(pm_label_encode(&m.classes, p->label, &png, &png_size));
@@ -255,7 +257,7 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
     pm_example_add_ints(b, "image/width", &width, 1);
     pm_example_add_ints(b, "image/channels", &channels, 1);
     if (p->label)
-        PM_TRY(add_map(s, p, &picture.image, b));
+        PM_TRY(add_map(s, p, &picture, b));
     err = 1;
 out:
     pm_picture_free(&picture);

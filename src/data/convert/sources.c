@@ -1,6 +1,5 @@
 /* Lists of picture files, and what a file holds. */
 #include <string.h>
-#include <strings.h>
 
 #include "data/convert/convert.h"
 
@@ -16,16 +15,6 @@ void pm_sources_free(struct pm_sources *s)
 {
     pm_free(s->item);
     *s = (struct pm_sources){ 0 };
-}
-
-static bool is_picture(const char *name)
-{
-    static const char *const endings[] = { ".jpg", ".jpeg", ".png", ".gif", ".bmp" };
-    const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && i < PM_COUNT(endings); i++)
-        if (!strcasecmp(dot, endings[i]))
-            return true;
-    return false;
 }
 
 int pm_class_folders(struct pm_arena *a, const char *root, const char ***out, int *count)
@@ -58,7 +47,7 @@ int pm_sources_folder(struct pm_arena *a, const char *folder, int label, struct 
     for (size_t i = 0; err == PM_OK && i < n; i++) {
         if (names[i][0] == '.')
             continue;
-        if (is_picture(names[i]))
+        if (pm_image_named(names[i]))
             pm_sources_add(out, pm_arena_printf(a, "%s/%s", folder, names[i]), names[i], label);
         else
             out->others++;
@@ -96,7 +85,7 @@ int pm_sources_classes(struct pm_arena *a, const char *root, const char *const *
     }
     if (out->count == had)
         PM_TRY(pm_fail(PM_EDATA,
-                       "%s: no .jpg, .jpeg, .png, .gif or .bmp files in its %d class folders", root,
+                       "%s: no picture files (" PM_IMAGE_ENDINGS ") in its %d class folders", root,
                        own_count));
     if (out->others)
         PM_WARN("data", "%s: %zu files are no pictures by their names, passed over", root,
@@ -188,13 +177,51 @@ static int jpeg_components(const uint8_t *p, size_t size)
             at++;
             continue;
         }
-        if (marker >= 0xc0 && marker <= 0xc2)
+        if ((marker >= 0xc0 && marker <= 0xc2) || marker == 0xc9 || marker == 0xca)
             return p[at + 9];
         at += 2;
         if (marker > 1 && !(marker >= 0xd0 && marker <= 0xd8))
             at += (size_t)p[at] << 8 | p[at + 1];
     }
     return 0;
+}
+
+static void replace(struct pm_picture *p, uint8_t *data, size_t size, const char *format)
+{
+    pm_free(p->data);
+    p->data = (char *)data;
+    p->size = size;
+    p->format = format;
+    p->four = false;
+}
+
+static bool everybody_reads(const char *format)
+{
+    static const char *const known[] = { "jpeg", "png", "gif", "bmp" };
+
+    for (size_t i = 0; i < PM_COUNT(known); i++)
+        if (!strcmp(format, known[i]))
+            return true;
+    return false;
+}
+
+/* The upright pixels in a format that everybody reads. */
+static int encode_anew(struct pm_picture *p, const char *path)
+{
+    int err = PM_OK;
+    const bool jpeg = !strcmp(p->format, "jpeg");
+    uint8_t *data = NULL;
+    size_t size = 0;
+
+    PM_DEBUG("data", "%s: format %s, EXIF orientation %d: stored upright as %s", path, p->format,
+             p->orientation, jpeg ? "jpeg" : "png");
+    if (jpeg)
+        PM_TRY(pm_image_encode_jpeg(&p->image, 100, &data, &size));
+    else
+        PM_TRY(pm_image_encode_png(&p->image, &data, &size));
+    replace(p, data, size, jpeg ? "jpeg" : "png");
+out:
+    return err;
 }
 
 int pm_picture_read(const char *path, struct pm_picture *out)
@@ -205,8 +232,11 @@ int pm_picture_read(const char *path, struct pm_picture *out)
     PM_TRY(pm_file_read(path, &out->data, &out->size));
     PM_TRY(pm_image_decode(out->data, out->size, 0, 0, path, &out->image));
     out->format = pm_image_format(out->data, out->size);
+    out->orientation = pm_image_orientation(out->data, out->size);
     out->four = !strcmp(out->format, "jpeg") &&
                 jpeg_components((const uint8_t *)out->data, out->size) == 4;
+    if (out->orientation != 1 || !everybody_reads(out->format))
+        PM_TRY(encode_anew(out, path));
 out:
     return err;
 }
@@ -222,11 +252,7 @@ int pm_picture_to_jpeg(struct pm_picture *p)
     PM_TRY(pm_image_decode(p->data, p->size, 3, 0, "a decoded picture", &rgb));
     size_t size = 0;
     PM_TRY(pm_image_encode_jpeg(&rgb, 100, &jpeg, &size));
-    pm_free(p->data);
-    p->data = (char *)jpeg;
-    p->size = size;
-    p->format = "jpeg";
-    p->four = false;
+    replace(p, jpeg, size, "jpeg");
 out:
     pm_image_free(&rgb);
     return err;

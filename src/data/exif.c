@@ -1,0 +1,117 @@
+/* The orientation of a picture, from its EXIF data: tag 0x0112 of the first directory. EXIF data is a
+ * TIFF file inside the picture: in a JPEG's first APP1 segment that starts with "Exif", in a PNG's
+ * chunk eXIf. Anything damaged or missing means 1, upright, as in other readers. */
+#include <string.h>
+#include <zlib.h>
+
+#include "data/picture.h"
+
+static uint32_t number(const uint8_t *p, int bytes, bool big)
+{
+    uint32_t v = 0;
+
+    for (int i = 0; i < bytes; i++)
+        v = v << 8 | p[big ? i : bytes - 1 - i];
+    return v;
+}
+
+/* Byte order, 42, offset of the first directory; there a count, then 12 bytes for each entry: tag,
+ * type (3: 16 bits), count of values, the value. */
+static int of_tiff(const uint8_t *p, size_t size)
+{
+    if (size < 14 || (memcmp(p, "II*\0", 4) && memcmp(p, "MM\0*", 4)))
+        return 1;
+    const bool big = p[0] == 'M';
+    const size_t at = number(p + 4, 4, big);
+    if (at > size - 2)
+        return 1;
+    const size_t count = number(p + at, 2, big), room = (size - at - 2) / 12;
+
+    for (size_t i = 0; i < count && i < room; i++) {
+        const uint8_t *entry = p + at + 2 + 12 * i;
+        const uint32_t value = number(entry + 8, 2, big);
+        if (number(entry, 2, big) == 0x0112)
+            return number(entry + 2, 2, big) == 3 && number(entry + 4, 4, big) == 1 && value >= 1 &&
+                   value <= 8 ? (int)value : 1;
+    }
+    return 1;
+}
+
+static int of_jpeg(const uint8_t *p, size_t size)
+{
+    for (size_t at = 2; at + 4 <= size;) {
+        const uint8_t marker = p[at + 1];
+        if (p[at] != 0xff || marker == 0xff) {
+            at++;
+            continue;
+        }
+        if (marker <= 1 || (marker >= 0xd0 && marker <= 0xd8)) { /* no length follows */
+            at += 2;
+            continue;
+        }
+        const size_t length = number(p + at + 2, 2, true);
+        if (marker == 0xda || marker == 0xd9 || length < 2 || length > size - at - 2)
+            return 1;
+        if (marker == 0xe1 && length >= 8 && !memcmp(p + at + 4, "Exif\0", 6))
+            return of_tiff(p + at + 10, length - 8);
+        at += 2 + length;
+    }
+    return 1;
+}
+
+static int of_png(const uint8_t *p, size_t size)
+{
+    for (size_t at = 8; size - at >= 12;) {
+        const size_t length = number(p + at, 4, true);
+        if (length > size - at - 12)
+            return 1;
+        if (!memcmp(p + at + 4, "eXIf", 4))
+            return crc32(0, p + at + 4, (uInt)length + 4) == number(p + at + 8 + length, 4, true)
+                       ? of_tiff(p + at + 8, length) : 1;
+        at += 12 + length;
+    }
+    return 1;
+}
+
+int pm_image_orientation(const void *data, size_t size)
+{
+    const char *format = pm_image_format(data, size);
+
+    if (format && !strcmp(format, "jpeg"))
+        return of_jpeg(data, size);
+    if (format && !strcmp(format, "png"))
+        return of_png(data, size);
+    return 1;
+}
+
+/* ---- turning ------------------------------------------------------------------------------- */
+
+enum { STRIP = 32 }; /* columns at once, so that rows of the source stay in the cache */
+
+int pm_picture_turn(const struct pm_picture_file *f, struct pm_image8 *im, int orientation)
+{
+    const bool across = orientation >= 5;
+    const ptrdiff_t height = im->height, width = im->width, n = im->channels, row = width * n;
+    const ptrdiff_t rows = across ? width : height, columns = across ? height : width;
+    /* Where the stored picture starts, seen from the upright one, and its steps. */
+    const bool right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
+    const bool bottom = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+    const ptrdiff_t along = right ? -n : n, down = bottom ? -row : row;
+    const uint8_t *first = im->pixels + (right ? row - n : 0) + (bottom ? (height - 1) * row : 0);
+    const ptrdiff_t step_x = across ? down : along, step_y = across ? along : down;
+
+    if (orientation == 1)
+        return PM_OK;
+    uint8_t *out = pm_try_realloc(NULL, (size_t)(height * row));
+    if (!out)
+        return pm_picture_no_memory(f, im->width, im->height);
+    for (ptrdiff_t begin = 0; begin < columns; begin += STRIP)
+        for (ptrdiff_t y = 0; y < rows; y++) {
+            const ptrdiff_t end = begin + STRIP < columns ? begin + STRIP : columns;
+            for (ptrdiff_t x = begin; x < end; x++)
+                memcpy(out + (y * columns + x) * n, first + y * step_y + x * step_x, (size_t)n);
+        }
+    pm_free(im->pixels);
+    *im = (struct pm_image8){ (int)rows, (int)columns, im->channels, out };
+    return PM_OK;
+}

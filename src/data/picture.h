@@ -1,0 +1,51 @@
+/* The decoders behind pm_image_decode: one function for each kind of picture file. decode.c recognises
+ * the kind, calls one of them, and then brings orientation and channels to what the caller wants. */
+#ifndef PUMICE_DATA_PICTURE_H
+#define PUMICE_DATA_PICTURE_H
+
+#include <pumice/data.h>
+
+/* Pixels of a picture at most, where the caller sets no limit. */
+#define PM_PICTURE_PIXELS ((size_t)1 << 28)
+
+/* A picture file in memory. All pointers are borrowed. */
+struct pm_picture_file {
+    const uint8_t *data;
+    size_t size;       /* bytes, 1 to INT_MAX */
+    size_t max_pixels; /* at most this many are decoded */
+    const char *where; /* the file's name, for messages */
+    const char *kind;  /* "JPEG" and so on, for messages */
+    bool grey;         /* the caller wants one channel; a JPEG then gives its own luma */
+};
+
+/* Each decodes the first picture of a file, as stored: 1 to 4 channels of 8 bits, not turned. Returns
+ * PM_OK and out, which the caller frees with pm_image_free, or PM_EDATA for a file that is damaged, too
+ * large or of an unsupported kind; out then holds no pixels. Thread-safe. */
+int pm_picture_png(const struct pm_picture_file *f, struct pm_image8 *out);
+/* Through libjpeg-turbo, or through stb_image in a build without it (PUMICE_TURBO). */
+int pm_picture_jpeg(const struct pm_picture_file *f, struct pm_image8 *out);
+/* Through stb_image, in every build: the fallback of pm_picture_jpeg. */
+int pm_picture_jpeg_stb(const struct pm_picture_file *f, struct pm_image8 *out);
+/* BMP, GIF, TGA, PSD and HDR through stb_image. */
+int pm_picture_stb(const struct pm_picture_file *f, struct pm_image8 *out);
+/* Binary PGM and PPM through stb_image; samples of 0..255 only. */
+int pm_picture_pnm(const struct pm_picture_file *f, struct pm_image8 *out);
+/* true if the bytes are a whole TGA file. The format has no signature of its own, so all fields of
+ * the header are checked, and the size where it follows from them. */
+bool pm_picture_is_tga(const uint8_t *p, size_t size);
+
+/* PM_OK if a picture of this size is allowed, else PM_EDATA with the size and the limit. */
+int pm_picture_size(const struct pm_picture_file *f, int64_t width,
+                    int64_t height);
+/* PM_EDATA with a sentence around the decoder's own words about a damaged or an unsupported file. */
+int pm_picture_damaged(const struct pm_picture_file *f, const char *text);
+int pm_picture_unsupported(const struct pm_picture_file *f, const char *text);
+/* PM_EDATA: the memory for a picture of this size is refused. */
+int pm_picture_no_memory(const struct pm_picture_file *f, int64_t width,
+                         int64_t height);
+
+/* Turns and mirrors the pixels upright. orientation: 1 (no change) to 8, as EXIF counts. PM_EDATA where
+ * the memory is refused; im is then unchanged. */
+int pm_picture_turn(const struct pm_picture_file *f, struct pm_image8 *im, int orientation);
+
+#endif

@@ -1,0 +1,313 @@
+/* Pictures through stb_image: BMP, GIF (first picture), binary PGM and PPM, TGA, PSD (RGB) and Radiance
+ * HDR; and JPEG in a build without libjpeg-turbo.
+ *
+ * stb_image is lenient where training data should not be: at the end of a file it reads zeros. So it
+ * reads through callbacks that notice a read past the end, and such a file is refused. Its JPEG
+ * decoder trusts tables in the file and paints what a truncated one lacks, so the container of a JPEG
+ * is walked first.
+ *
+ * HDR samples are light intensities in floating point. They become 8 bits as 255 * v^(1/2.2), rounded
+ * and limited to 0..255, which is stb_image's default. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/picture.h"
+
+/* stb_image decodes with tables that a damaged JPEG has not defined: zeros do no harm there, what the
+ * memory held before does. */
+static void *zeroed(size_t size)
+{
+    void *p = pm_try_realloc(NULL, size);
+
+    return p ? memset(p, 0, size) : NULL;
+}
+
+#define STBI_MALLOC(size) zeroed(size)
+#define STBI_REALLOC(p, size) pm_try_realloc(p, size)
+#define STBI_FREE(p) pm_free(p)
+#define STBI_NO_PNG
+#define STBI_NO_PIC
+#define STBI_NO_STDIO
+#define STBI_MAX_DIMENSIONS (1 << 20)
+#define STB_IMAGE_STATIC
+#define STB_IMAGE_IMPLEMENTATION
+#pragma GCC diagnostic ignored "-Wunused-function" /* judged at the file's end, so not popped */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wunused-but-set-variable"
+#pragma GCC diagnostic ignored "-Wsign-compare"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wpointer-arith"
+#include <stb/stb_image.h>
+#pragma GCC diagnostic pop
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+struct source {
+    const uint8_t *data;
+    size_t size, at;
+    bool past; /* stb_image wanted bytes behind the end */
+    stbi__context context;
+};
+
+/* stb_image fills its buffer with up to 128 bytes, or reads straight to where it wants all of them. What
+ * is missing becomes zeros, as it does not look. */
+static int take(void *user, char *to, int size)
+{
+    struct source *s = user;
+    const size_t left = s->size - s->at;
+    const size_t n = (size_t)size < left ? (size_t)size : left;
+
+    if (n == 0 || (n < (size_t)size && to != (char *)s->context.buffer_start))
+        s->past = size > 0;
+    memcpy(to, s->data + s->at, n);
+    memset(to + n, 0, (size_t)size - n);
+    s->at += n;
+    return (int)n;
+}
+
+static void skip(void *user, int count)
+{
+    struct source *s = user;
+    const size_t left = s->size - s->at;
+
+    if (count > 0)
+        s->at += (size_t)count < left ? (size_t)count : left;
+}
+
+static int at_end(void *user)
+{
+    const struct source *s = user;
+
+    return s->at == s->size;
+}
+
+static void start(struct source *s, const struct pm_picture_file *f)
+{
+    stbi_io_callbacks calls = { take, skip, at_end };
+
+    *s = (struct source){ .data = f->data, .size = f->size };
+    stbi__start_callbacks(&s->context, &calls, s);
+}
+
+static int failed(const struct pm_picture_file *f)
+{
+    return pm_picture_damaged(f, stbi_failure_reason() ? stbi_failure_reason() : "no reason");
+}
+
+int pm_picture_stb(const struct pm_picture_file *f, struct pm_image8 *out)
+{
+    struct source *s = pm_malloc(sizeof *s);
+    int err = PM_OK, width = 0, height = 0, stored = 0;
+    uint8_t *pixels = NULL;
+
+    start(s, f);
+    if (!stbi__info_main(&s->context, &width, &height, &stored))
+        PM_TRY(failed(f));
+    PM_TRY(pm_picture_size(f, width, height));
+    start(s, f);
+    pixels = stbi__load_and_postprocess_8bit(&s->context, &width, &height, &stored, 0);
+    if (s->past)
+        PM_TRY(pm_fail(PM_EDATA, "%s: the %s is cut short: %zu bytes are too few for its pixels. Fetch or "
+                       "export it again, or remove it", f->where, f->kind, f->size));
+    if (!pixels)
+        PM_TRY(failed(f));
+    *out = (struct pm_image8){ height, width, stored, pixels };
+    pixels = NULL;
+out:
+    pm_free(pixels);
+    pm_free(s);
+    return err;
+}
+
+/* ---- PNM, TGA ------------------------------------------------------------------------------ */
+
+/* The number at *at, behind white space and comments; -1 without one. */
+static long pnm_number(const struct pm_picture_file *f, size_t *at)
+{
+    long v = -1;
+
+    while (*at < f->size && (strchr(" \t\n\v\f\r", f->data[*at]) || f->data[*at] == '#')) {
+        if (f->data[*at] == '#')
+            while (*at < f->size && f->data[*at] != '\n' && f->data[*at] != '\r')
+                ++*at;
+        else
+            ++*at;
+    }
+    for (; *at < f->size && f->data[*at] >= '0' && f->data[*at] <= '9'; ++*at)
+        v = (v < 0 ? 0 : v) * 10 + f->data[*at] - '0', v = v > INT_MAX ? INT_MAX : v;
+    return v;
+}
+
+int pm_picture_pnm(const struct pm_picture_file *f, struct pm_image8 *out)
+{
+    size_t at = 2;
+    const long width = pnm_number(f, &at), height = pnm_number(f, &at), most = pnm_number(f, &at);
+
+    if (width < 0 || height < 0 || most < 0)
+        return pm_picture_damaged(f, "its header lacks width, height or largest value");
+    if (most != 255) /* stb_image neither scales other ranges nor swaps the bytes of 16 bits */
+        return pm_fail(PM_EDATA, "%s: the PNM has samples of 0..%ld; only 0..255 is supported. Save it "
+                       "with 8 bits a sample, or as PNG", f->where, most);
+    return pm_picture_stb(f, out);
+}
+
+static size_t le16(const uint8_t *p)
+{
+    return (size_t)p[0] | (size_t)p[1] << 8;
+}
+
+/* Offsets of the header's fields: 0 length of a text behind it, 1 whether there is a palette, 2 type,
+ * 5 and 7 entries of the palette and their bits, 12 width, 14 height, 16 bits of a pixel, 17 flags. */
+bool pm_picture_is_tga(const uint8_t *p, size_t size)
+{
+    if (size < 18 || p[1] > 1 || p[17] & 0xc0 || (p[17] & 15) > 8)
+        return false;
+    const int type = p[2] & ~8, bits = p[16], entry_bits = p[7];
+    const size_t entries = le16(p + 5), pixels = le16(p + 12) * le16(p + 14);
+    const bool packed = p[2] & 8;
+    bool good = false;
+
+    if (p[1])
+        good = type == 1 && bits == 8 && entries > 0 &&
+               (entry_bits == 15 || entry_bits == 16 || entry_bits == 24 || entry_bits == 32);
+    else if (!entries && !entry_bits)
+        good = type == 3 ? bits == 8 || bits == 16
+                         : type == 2 && (bits == 15 || bits == 16 || bits == 24 || bits == 32);
+    if (!good || pixels == 0)
+        return false;
+    const size_t before = 18u + p[0] + entries * (size_t)((entry_bits + 7) / 8);
+    const size_t each = (size_t)(bits + 7) / 8;
+    /* A packet of a packed picture holds at most 128 pixels. */
+    return size >= before + (packed ? (pixels + 127) / 128 * (1 + each) : pixels * each);
+}
+
+/* ---- JPEG ---------------------------------------------------------------------------------- */
+
+/* The Huffman tables of the segment whose length stands at `at`, read as stb_image does: table by
+ * table until the length is used up, zeros beyond the end. It trusts the sixteen counts of each,
+ * and writes beyond its own tables when they add up to more than 256 codes. defined: gets bit
+ * 4 * class + number of each table (class 0 is DC, 1 AC). */
+static int check_huffman(const uint8_t *p, size_t size, size_t at, const char *where,
+                         unsigned *defined)
+{
+    int64_t left = (int64_t)(p[at] << 8 | p[at + 1]) - 2;
+
+    for (at += 2; left > 0;) {
+        size_t codes = 0;
+        for (size_t k = at + 1; k <= at + 16 && k < size; k++)
+            codes += p[k];
+        if (codes > 256)
+            return pm_fail(PM_EDATA,
+                           "%s: the JPEG's Huffman table at byte %zu has %zu codes, at "
+                           "most 256 are possible",
+                           where, at, codes);
+        if (at < size)
+            *defined |= 1u << (4 * (p[at] >> 4 & 1) + (p[at] & 3));
+        at += 17 + codes;
+        left -= 17 + (int64_t)codes;
+    }
+    return PM_OK;
+}
+
+/* The first scan's header: number of components, then of each its name and its tables' numbers.
+ * Progressive files begin with DC alone. */
+static int check_scan(const uint8_t *body, size_t length, unsigned defined, bool progressive,
+                      const char *where)
+{
+    for (size_t i = 0; i < body[0] && 2 * i + 4 < length; i++) {
+        const unsigned dc = body[2 * i + 2] >> 4 & 3, ac = body[2 * i + 2] & 3;
+
+        if (!(defined >> dc & 1) || (!progressive && !(defined >> (4 + ac) & 1)))
+            return pm_fail(PM_EDATA, "%s: the JPEG's first scan uses a Huffman table that the file "
+                           "does not define", where);
+    }
+    return PM_OK;
+}
+
+/* Walks the markers up to the first scan, then looks for the end marker behind it. Four components
+ * mean CMYK or YCCK only where an Adobe marker says so; precision other than 8, lossless and
+ * arithmetic coding are named here, since the decoder's own words are terse. */
+static int check_jpeg(const uint8_t *p, size_t size, const char *where)
+{
+    bool adobe = false, scan = false, progressive = false;
+    unsigned defined = 0;
+    int components = 0;
+    size_t at = 2;
+
+    while (!scan) {
+        while (at < size && p[at] != 0xff)
+            at++;
+        while (at < size && p[at] == 0xff)
+            at++;
+        if (at >= size)
+            return pm_fail(PM_EDATA, "%s: the JPEG is cut short in its header", where);
+        const uint8_t marker = p[at++];
+        if (marker == 0 || marker == 1 || (marker >= 0xd0 && marker <= 0xd8))
+            continue;
+        if (marker == 0xd9)
+            return pm_fail(PM_EDATA, "%s: the JPEG ends without pixels", where);
+        if (size - at < 2)
+            return pm_fail(PM_EDATA, "%s: the JPEG is cut short in its header", where);
+        const size_t length = (size_t)p[at] << 8 | p[at + 1];
+        if (length < 2 || length > size - at)
+            return pm_fail(PM_EDATA, "%s: the JPEG's segment %02x at byte %zu has a length of %zu",
+                           where, marker, at, length);
+        const uint8_t *body = p + at + 2;
+        if (marker == 0xee && length >= 14 && !memcmp(body, "Adobe", 5))
+            adobe = true;
+        if (marker == 0xda)
+            scan = true;
+        if (scan && length > 2 && check_scan(body, length, defined, progressive, where) < 0)
+            return PM_EDATA;
+        if (marker == 0xc4 && check_huffman(p, size, at, where, &defined) < 0)
+            return PM_EDATA;
+        if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 &&
+            marker != 0xcc) {
+            if (marker > 0xc2)
+                return pm_fail(PM_EDATA,
+                               "%s: the JPEG's coding SOF%d is not supported (baseline and "
+                               "progressive are): convert it",
+                               where, marker - 0xc0);
+            if (length < 8 || body[0] != 8)
+                return pm_fail(PM_EDATA, "%s: the JPEG has %d bits a sample, 8 are supported",
+                               where, length < 8 ? 0 : body[0]);
+            components = body[5];
+            progressive = marker == 0xc2;
+        }
+        at += length;
+    }
+    if (components == 4 && !adobe)
+        return pm_fail(PM_EDATA,
+                       "%s: the JPEG has four components and no Adobe marker, so its colours are "
+                       "unknown: convert it to RGB",
+                       where);
+    /* In and between scans 0xff stands only before a marker: further tables. */
+    for (size_t i = at; i + 3 < size; i++)
+        if (p[i] == 0xff && p[i + 1] == 0xc4 && check_huffman(p, size, i + 2, where,
+                                                                     &defined) < 0)
+            return PM_EDATA;
+    for (size_t i = size - 1; i > at; i--)
+        if (p[i] == 0xd9 && p[i - 1] == 0xff)
+            return PM_OK;
+    return pm_fail(PM_EDATA, "%s: the JPEG is cut short: %zu bytes without an end marker", where,
+                   size);
+}
+
+int pm_picture_jpeg_stb(const struct pm_picture_file *f, struct pm_image8 *out)
+{
+    int err = PM_OK, width = 0, height = 0, stored = 0;
+    const int size = (int)f->size;
+
+    PM_TRY(check_jpeg(f->data, f->size, f->where));
+    if (!stbi_info_from_memory(f->data, size, &width, &height, &stored))
+        PM_TRY(failed(f));
+    PM_TRY(pm_picture_size(f, width, height));
+    uint8_t *pixels = stbi_load_from_memory(f->data, size, &width, &height, &stored, f->grey ? 1 : 0);
+    if (!pixels)
+        PM_TRY(failed(f));
+    *out = (struct pm_image8){ height, width, f->grey ? 1 : stored, pixels };
+out:
+    return err;
+}

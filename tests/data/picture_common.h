@@ -1,0 +1,44 @@
+/* What the tests of picture files share. */
+#ifndef PUMICE_TESTS_PICTURE_COMMON_H
+#define PUMICE_TESTS_PICTURE_COMMON_H
+
+#include "data_common.h"
+
+/* Branches on every pixel, so that valgrind reports one that was never set (decode_valgrind). */
+static inline void look_at(const struct pm_image8 *im)
+{
+    const size_t count = (size_t)im->height * (size_t)im->width * (size_t)im->channels;
+    uint64_t sum = 1;
+
+    for (size_t i = 0; i < count; i++)
+        sum = sum * 31 + im->pixels[i];
+    if (sum == 0)
+        print_message("a sum of zero\n");
+}
+
+/* The answer of pm_image_decode, whose pixels are looked at and freed. */
+static inline int decoded(const void *data, size_t size, int channels, const char *where)
+{
+    struct pm_image8 im;
+    const int err = pm_image_decode(data, size, channels, 0, where, &im);
+
+    assert_int_equal(err == PM_OK, im.pixels != NULL);
+    if (im.pixels)
+        look_at(&im);
+    pm_image_free(&im);
+    return err;
+}
+
+/* Bytes with more of them put in at a place; freed with pm_free. */
+static inline uint8_t *with_bytes(const uint8_t *data, size_t size, size_t at, const void *more,
+                                  size_t count)
+{
+    uint8_t *out = pm_malloc(size + count);
+
+    memcpy(out, data, at);
+    memcpy(out + at, more, count);
+    memcpy(out + at + count, data + at, size - at);
+    return out;
+}
+
+#endif
