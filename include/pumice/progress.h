@@ -23,7 +23,9 @@ struct pm_progress_options {
 };
 struct pm_progress_point {
     uint64_t done;            /* units so far */
-    double loss, lr;
+    double loss;              /* of the data: without weight decay, */
+    double decay;             /* whose part is shown beside it; 0 = there is none */
+    double lr;
     const char *more;         /* numbers to follow the loss: "miou 0.43", or NULL */
     struct pm_rates rates;
     const double *clone_images_per_second; /* [clone_count] or NULL */

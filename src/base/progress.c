@@ -55,10 +55,11 @@ static void loss_text(double v, char buf[24])
 }
 
 /* The parts of the line, in the order in which they stand. */
-enum { COUNT, PERCENT, BAR, LOSS, RATE, SPEED, CLONES, WAIT, LEFT, PARTS };
+enum { COUNT, PERCENT, BAR, LOSS, DECAY, MORE, RATE, SPEED, CLONES, WAIT, LEFT, PARTS };
 /* The order in which they are left out when the terminal is narrow; the clones lose their names
  * first. */
-static const int leave_out[] = { RATE, CLONES, BAR, CLONES, WAIT, PERCENT, SPEED, LEFT, LOSS };
+static const int leave_out[] = { RATE, DECAY, CLONES, BAR, CLONES, WAIT, PERCENT, SPEED, LEFT, MORE,
+                                 LOSS };
 
 /* Their speeds: "(vulkan:0 800, cpu 434)". */
 static void clones_part(const struct pm_progress_options *o, const struct pm_progress_point *point,
@@ -93,8 +94,12 @@ static void make_parts(const struct pm_progress_options *o, const struct pm_prog
     }
     if (o->loss) {
         loss_text(point->loss, number);
-        snprintf(parts[LOSS], 256, "loss %s%s%s", number, point->more ? "  " : "",
-                 point->more ? point->more : "");
+        snprintf(parts[LOSS], 256, "loss %s", number);
+        if (point->decay != 0) {
+            loss_text(point->decay, number);
+            snprintf(parts[DECAY], 256, "(+ %s weight decay)", number);
+        }
+        snprintf(parts[MORE], 256, "%s", point->more ? point->more : "");
         snprintf(parts[RATE], 256, "lr %.3g", point->lr);
     }
     if (point->rates.images_per_second > 0) {
@@ -161,7 +166,8 @@ char *pm_progress_text(const struct pm_progress_options *o, const struct pm_prog
     buf[0] = 0;
     for (int i = 0; i < PARTS; i++)
         if (parts[i][0] && used < size)
-            used += (size_t)snprintf(buf + used, size - used, "%s%s", used ? "  " : "", parts[i]);
+            used += (size_t)snprintf(buf + used, size - used, "%s%s",
+                                     used == 0 ? "" : i == DECAY ? " " : "  ", parts[i]);
     if (width >= 0 && (size_t)width < size)
         buf[width] = 0;
     return buf;

@@ -69,7 +69,8 @@ static int collect(struct pm_trainer *t)
 
     PM_TRY(pm_clones_collect(t->clones, (int)(t->collected % PM_TRAINER_SLOTS), &r));
     t->collected++;
-    t->loss = r.loss + r.l2;
+    t->decay = r.l2;
+    t->loss = r.loss + t->decay;
     if (!r.finite)
         PM_TRY(fail_non_finite(t, &r));
     pm_loss_averages_add(&t->averages, &r);
@@ -315,8 +316,10 @@ static void summarise(const struct pm_trainer *t, struct cJSON *summary)
     char path[4096];
 
     cJSON_AddNumberToObject(summary, "step", (double)t->step);
-    if (t->step > t->first_step)
-        cJSON_AddNumberToObject(summary, "loss", t->loss);
+    if (t->step > t->first_step) {
+        cJSON_AddNumberToObject(summary, "loss", t->loss); /* as in metrics.jsonl */
+        cJSON_AddNumberToObject(summary, "l2", t->decay);
+    }
     cJSON_AddNumberToObject(summary, "seconds", seconds);
     cJSON_AddNumberToObject(summary, "images_per_second", seconds > 0 ? images / seconds : 0);
     snprintf(path, sizeof path, "%s/checkpoints/step-%06llu.safetensors", t->c->run.folder,

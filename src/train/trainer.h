@@ -54,7 +54,7 @@ struct pm_trainer {
     uint64_t evaluated_step;    /* last evaluation that was wholly written; UINT64_MAX: none */
     double saved_at, started_at;
     uint64_t first_step;
-    double loss;                /* last collected total loss */
+    double loss, decay;         /* last collected total loss, and weight decay's part of it */
     uint64_t skipped;           /* damaged records passed over up to step, since the run began */
     uint64_t skipped_at[PM_TRAINER_SLOTS]; /* the same at each step under way */
     uint64_t snapshot_skipped;

@@ -126,7 +126,7 @@ static void log_step(struct pm_trainer *t, const struct pm_step_result *r)
     for (int i = 0; i < t->spec_count && i < PM_MAX_CLONES; i++)
         t->clone_rates[i] = pm_clones_examples(t->clones, i) / pm_clones_seconds(t->clones, i);
     pm_progress_point(t->progress, &(struct pm_progress_point){
-        .done = t->collected, .loss = t->loss, .lr = lr, .rates = rates,
+        .done = t->collected, .loss = r->loss, .decay = (double)r->l2, .lr = lr, .rates = rates,
         .more = more[0] ? more : NULL,
         .clone_images_per_second = t->clone_rates });
     add_metrics(t, "train", t->collected, list, count);

@@ -188,6 +188,35 @@ static void the_command(void **state)
           in("nowhere/x.html"));
 }
 
+/* The loss on the console is that of the data, with weight decay's part beside it. */
+static void console_shows_both_losses(void **state)
+{
+    struct result r = run(NULL, "train %s run.folder=%s run.steps=2 optim.weight_decay=0.01 --json",
+                          in("net.json"), in("six"));
+    cJSON *summary = json_of(&r), *first;
+    char *lines = get_text(in("six/metrics.jsonl"));
+    const char *said = strstr(r.err, "loss ");
+    double loss = 0, decay = 0;
+
+    (void)state;
+    assert_non_null(said);
+    assert_int_equal(sscanf(said, "loss %lf (+ %lf weight decay)", &loss, &decay), 2);
+    first = cJSON_ParseWithOpts(lines, NULL, false);
+    assert_true(decay > 0);
+    assert_float_equal(decay, number_of(first, "l2"), 1e-4);
+    assert_float_equal(loss + decay, number_of(first, "loss"), 2e-4);
+    assert_float_equal(loss, number_of(first, "main_loss"), 1e-4);
+    assert_true(number_of(summary, "l2") > 0 && number_of(summary, "loss") > number_of(summary, "l2"));
+    cJSON_Delete(first);
+    cJSON_Delete(summary);
+    pm_free(lines);
+    check(r, 0);
+    r = train(NULL, "seven", "");
+    assert_contains(r.err, "loss ");
+    assert_null(strstr(r.err, "weight decay"));
+    check(r, 0);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -200,6 +229,7 @@ int main(void)
         cmocka_unit_test(training_leaves_a_page), cmocka_unit_test(evaluation_brings_it_up_to_date),
         cmocka_unit_test(resuming_goes_on_with_it), cmocka_unit_test(failures_are_told_on_it),
         cmocka_unit_test(training_does_without_it), cmocka_unit_test(the_command),
+        cmocka_unit_test(console_shows_both_losses),
     };
 
     return cmocka_run_group_tests_name("report_run", tests, setup, drop_world);
