@@ -128,9 +128,12 @@ struct pm_onnx_value *pm_onnx_add_output(struct pm_onnx_model *m, const char *na
                                          enum pm_dtype type, int rank, const int64_t *dim);
 void pm_onnx_add_meta(struct pm_onnx_model *m, const char *key, const char *value);
 /* Whole or not at all, as pm_safetensors_write; equal models give equal bytes. beside: tensors above
- * PM_ONNX_BESIDE bytes go to PATH.data, which is named in the model and replaced before it; without
- * it more than 2 GB - 64 KiB is PM_ECONFIG, as no reader takes a larger message. */
+ * PM_ONNX_BESIDE bytes go to PATH-DIGEST.data, where DIGEST is the first 12 hex digits of its sha256;
+ * the model names it. A kill leaves the former model with its data or the new one with its own. Data
+ * files of former models of ours at path are removed at the end. Without beside more than 2 GB -
+ * 64 KiB is PM_ECONFIG, as no reader takes a larger message.
+ * data (or NULL): gets the data file's path, NULL where there is none; freed with pm_free. */
 enum { PM_ONNX_BESIDE = 1024 };
-int pm_onnx_write(const struct pm_onnx_model *m, const char *path, bool beside);
+int pm_onnx_write(const struct pm_onnx_model *m, const char *path, bool beside, char **data);
 
 #endif

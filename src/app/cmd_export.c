@@ -117,7 +117,7 @@ const struct pm_command pm_command_export = {
         "                              normalised float32 [n, channels, height, width]\n"
         "  export.output_stride=8      a finer map of segmentation's, export.scales and export.flip its\n"
         "                              pictures at several scales and mirrored, all inside\n"
-        "  export.weights=beside       weights in OUT.onnx.data, as is done over 2 GB anyway\n"
+        "  export.weights=beside       weights in OUT.onnx-DIGEST.data, as over 2 GB anyway\n"
         "\n"
         "The metadata say how pictures become the input (\"preprocessing\": mean, std, size, ...)\n"
         "and name the classes (\"labels\"), as the checkpoint does, else the data folder.\n"

@@ -33,7 +33,7 @@ struct exporter {
     const struct pm_node *also[PM_MAX_OUTPUTS];
     struct pm_export *graph;
     char *path;
-    bool beside;
+    char *data;                     /* the file beside it, owned; NULL: none */
     double difference;              /* of the file read again; NAN: not tried */
 };
 
@@ -46,6 +46,7 @@ static void close_exporter(struct exporter *x)
     pm_checkpoint_close(&x->from);
     pm_experiment_close(&x->e);
     pm_free(x->path);
+    pm_free(x->data);
 }
 
 /* ---- what is exported -------------------------------------------------------------------- */
@@ -344,10 +345,10 @@ static int write_model(struct exporter *x, const char *file)
     const struct pm_onnx_model *m = pm_export_model(x->graph);
     const struct pm_config *c = x->c;
     const uint64_t most = (UINT64_C(1) << 31) - (16 << 20);
+    const bool beside = c->export.weights == PM_EXPORT_BESIDE ||
+                        (c->export.weights == PM_EXPORT_AUTO && tensor_bytes(m) > most);
     int err = PM_OK;
 
-    x->beside = c->export.weights == PM_EXPORT_BESIDE ||
-                (c->export.weights == PM_EXPORT_AUTO && tensor_bytes(m) > most);
     if (!file && !c->export.file)
         PM_TRY(pm_config_need(c, "export.file", c->run.folder));
     struct pm_str path = { 0 };
@@ -358,7 +359,7 @@ static int write_model(struct exporter *x, const char *file)
     x->path = pm_strdup(path.text);
     pm_str_free(&path);
     PM_TRY(check_target(x));
-    PM_TRY(pm_onnx_write(m, x->path, x->beside));
+    PM_TRY(pm_onnx_write(m, x->path, beside, &x->data));
 out:
     return err;
 }
@@ -374,13 +375,9 @@ static int try_file(struct exporter *x)
     err = pm_export_try(x->path, x->net, x->outputs.node[0], &x->options,
                         x->initial ? NULL : &x->match, &x->difference);
     if (err < 0) {
-        char *data = pm_malloc(strlen(x->path) + sizeof ".data");
-
-        sprintf(data, "%s.data", x->path);
         unlink(x->path);
-        if (x->beside)
-            unlink(data);
-        pm_free(data);
+        if (x->data)
+            unlink(x->data);
     }
     return err;
 }
@@ -414,16 +411,13 @@ static void tell_values(cJSON *report, const char *key, const struct pm_onnx_val
 static void tell(const struct exporter *x, cJSON *report)
 {
     const struct pm_onnx_model *m = pm_export_model(x->graph);
-    struct pm_str data = { 0 };
 
     cJSON_AddStringToObject(report, "file", x->path);
     cJSON_AddNumberToObject(report, "bytes", file_bytes(x->path));
-    pm_str_add(&data, "%s.data", x->path);
-    if (x->beside && pm_file_exists(data.text)) { /* small tensors stay inside */
-        cJSON_AddStringToObject(report, "data", data.text);
-        cJSON_AddNumberToObject(report, "data_bytes", file_bytes(data.text));
+    if (x->data) {
+        cJSON_AddStringToObject(report, "data", x->data);
+        cJSON_AddNumberToObject(report, "data_bytes", file_bytes(x->data));
     }
-    pm_str_free(&data);
     cJSON_AddNumberToObject(report, "opset", (double)m->opset);
     tell_values(report, "inputs", m->inputs, m->input_count);
     tell_values(report, "outputs", m->outputs, m->output_count);

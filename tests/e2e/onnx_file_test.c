@@ -54,7 +54,7 @@ static void write_model(const char *path, bool weights, bool turned)
         add(m, "GlobalAveragePool", "x", NULL, NULL, "p");
         add(m, "Flatten", "p", NULL, NULL, "y");
     }
-    if (pm_onnx_write(m, path, false) < 0)
+    if (pm_onnx_write(m, path, false, NULL) < 0)
         fail_msg("%s", pm_error_text());
     pm_onnx_close(&m);
 }

@@ -296,8 +296,8 @@ static bool writes_large(const char *path)
     const size_t peak = peak_kib();
 
     pm_str_add(&copy, "%s.copy", path);
-    bool good = pm_onnx_read(path, &m) == 0 && pm_onnx_write(m, copy.text, false) == 0 &&
-                pm_onnx_write(m, copy.text, true) == 0 && peak_kib() - peak < 6144;
+    bool good = pm_onnx_read(path, &m) == 0 && pm_onnx_write(m, copy.text, false, NULL) == 0 &&
+                pm_onnx_write(m, copy.text, true, NULL) == 0 && peak_kib() - peak < 6144;
     pm_onnx_close(&m);
     pm_str_free(&copy);
     return good;
@@ -330,7 +330,7 @@ static void cut_while_read(void **state)
     assert_int_equal(pm_onnx_floats(m->tensors, 0, 16, v), 0);
     assert_int_equal(pm_onnx_floats(m->tensors, 200000, 16, v), PM_EDATA);
     assert_contains(pm_error_text(), path);
-    assert_int_equal(pm_onnx_write(m, pm_arena_printf(a, "%s/no.onnx", folder), false), PM_EDATA);
+    assert_int_equal(pm_onnx_write(m, pm_arena_printf(a, "%s/no.onnx", folder), false, NULL), PM_EDATA);
     assert_false(pm_file_exists(pm_arena_printf(a, "%s/no.onnx", folder)));
     pm_onnx_close(&m);
     pm_arena_destroy(&a);

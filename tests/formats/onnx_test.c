@@ -235,8 +235,8 @@ static void round_trip(void **state)
 
     (void)state;
     check_model(m);
-    assert_int_equal(pm_onnx_write(m, in_folder("a.onnx"), false), 0);
-    assert_int_equal(pm_onnx_write(m, in_folder("b.onnx"), false), 0);
+    assert_int_equal(pm_onnx_write(m, in_folder("a.onnx"), false, NULL), 0);
+    assert_int_equal(pm_onnx_write(m, in_folder("b.onnx"), false, NULL), 0);
     check_same_bytes(in_folder("a.onnx"), in_folder("b.onnx"));
     assert_false(pm_file_exists(in_folder("a.onnx.data")));
     pm_onnx_close(&m);
@@ -244,7 +244,7 @@ static void round_trip(void **state)
     check_model(back);
     assert_non_null(pm_onnx_tensor_find(back, "shape")->data); /* small */
     assert_null(pm_onnx_tensor_find(back, "large")->data);
-    assert_int_equal(pm_onnx_write(back, in_folder("b.onnx"), false), 0);
+    assert_int_equal(pm_onnx_write(back, in_folder("b.onnx"), false, NULL), 0);
     check_same_bytes(in_folder("a.onnx"), in_folder("b.onnx"));
     pm_onnx_close(&back);
     assert_null(back);
@@ -260,16 +260,20 @@ static void round_trip(void **state)
 static void weights_beside(void **state)
 {
     struct pm_onnx_model *m = make_model(), *back = NULL;
-    char *bytes;
+    char *bytes, *c = NULL, *d = NULL, *moved;
     float *data;
     size_t size, all;
     struct stat st;
 
     (void)state;
     assert_int_equal(mkdir(in_folder("beside"), 0777), 0);
-    assert_int_equal(pm_onnx_write(m, in_folder("beside/c.onnx"), true), 0);
-    assert_int_equal(pm_onnx_write(m, in_folder("beside/d.onnx"), true), 0);
-    check_same_bytes(in_folder("beside/c.onnx.data"), in_folder("beside/d.onnx.data"));
+    assert_int_equal(pm_onnx_write(m, in_folder("beside/c.onnx"), true, &c), 0);
+    assert_int_equal(pm_onnx_write(m, in_folder("beside/d.onnx"), true, &d), 0);
+    check_same_bytes(c, d);
+    moved = pm_strdup(in_folder("moved/")); /* the name holds the digest */
+    moved = pm_realloc(moved, strlen(moved) + strlen(c) + 1);
+    strcat(moved, strrchr(c, '/') + 1);
+    assert_non_null(strstr(moved, "/c.onnx-"));
     pm_onnx_close(&m);
     assert_int_equal(pm_file_read(in_folder("beside/c.onnx"), &bytes, &size), 0);
     assert_true(size < 1500);
@@ -277,7 +281,7 @@ static void weights_beside(void **state)
     assert_contains(pm_error_text(), "memory");
     pm_free(bytes);
     /* The two large ones, the second at the next multiple of 64. */
-    assert_int_equal(pm_file_read(in_folder("beside/c.onnx.data"), &bytes, &all), 0);
+    assert_int_equal(pm_file_read(c, &bytes, &all), 0);
     assert_int_equal(all, (LARGE * 4 + 63) / 64 * 64 + LARGE * 4);
     data = (float *)(bytes + (LARGE * 4 + 63) / 64 * 64);
     assert_true(data[LARGE - 1] == (LARGE - 1) / 4.0f);
@@ -285,21 +289,67 @@ static void weights_beside(void **state)
     assert_int_equal(rename(in_folder("beside"), in_folder("moved")), 0);
     assert_int_equal(pm_onnx_read(in_folder("moved/c.onnx"), &back), 0);
     /* It stays open: a file of that name that comes later is another one. */
-    assert_int_equal(rename(in_folder("moved/c.onnx.data"), in_folder("away")), 0);
+    assert_int_equal(rename(moved, in_folder("away")), 0);
     check_model(back);
-    assert_int_equal(rename(in_folder("away"), in_folder("moved/c.onnx.data")), 0);
-    assert_int_equal(truncate(in_folder("moved/c.onnx.data"), (off_t)all - 4), 0);
+    assert_int_equal(rename(in_folder("away"), moved), 0);
+    assert_int_equal(truncate(moved, (off_t)all - 4), 0);
     data = pm_malloc(LARGE * 4);
     assert_int_equal(pm_onnx_floats(pm_onnx_tensor_find(back, "last"), 0, LARGE, data), PM_EDATA);
     pm_free(data);
     pm_onnx_close(&back);
     assert_int_equal(pm_onnx_read(in_folder("moved/c.onnx"), &back), PM_EDATA);
-    assert_contains(pm_error_text(), "c.onnx.data");
+    assert_contains(pm_error_text(), strrchr(c, '/') + 1);
     assert_contains(pm_error_text(), "'last'");
-    assert_int_equal(unlink(in_folder("moved/c.onnx.data")), 0);
+    assert_int_equal(unlink(moved), 0);
     assert_int_equal(pm_onnx_read(in_folder("moved/c.onnx"), &back), PM_EDATA);
     assert_contains(pm_error_text(), "No such file");
     assert_int_equal(stat(in_folder("moved/c.onnx"), &st), 0);
+    pm_free(c);
+    pm_free(d);
+    pm_free(moved);
+}
+
+/* The former model's data go when nobody names them any more; files of others stay. */
+static void former_data_go(void **state)
+{
+    static const float other[LARGE] = { 1 };
+    struct pm_onnx_model *m = make_model(), *back = NULL;
+    char *first = NULL, *second = NULL, *third = NULL;
+
+    (void)state;
+    m->producer = "pumice";
+    assert_int_equal(mkdir(in_folder("again"), 0777), 0);
+    assert_int_equal(pm_onnx_write(m, in_folder("again/m.onnx"), true, &first), 0);
+    assert_int_equal(pm_file_write(in_folder("again/m.onnx.data"), "theirs", 6), 0);
+    assert_int_equal(pm_onnx_write(m, in_folder("again/m.onnx"), true, &second), 0);
+    assert_string_equal(first, second); /* the same bytes */
+    assert_true(pm_file_exists(first));
+    m->tensors[2].fill = NULL;
+    m->tensors[2].data = other;
+    assert_int_equal(pm_onnx_write(m, in_folder("again/m.onnx"), true, &third), 0);
+    assert_string_not_equal(first, third);
+    assert_false(pm_file_exists(first));
+    assert_true(pm_file_exists(third));
+    assert_true(pm_file_exists(in_folder("again/m.onnx.data")));
+    /* A model that was moved away keeps its data. */
+    assert_int_equal(rename(in_folder("again/m.onnx"), in_folder("again/away.onnx")), 0);
+    assert_int_equal(pm_onnx_write(m, in_folder("again/m.onnx"), false, NULL), 0);
+    assert_true(pm_file_exists(third));
+    assert_int_equal(rename(in_folder("again/away.onnx"), in_folder("again/m.onnx")), 0);
+    assert_int_equal(pm_onnx_write(m, in_folder("again/m.onnx"), false, NULL), 0);
+    assert_false(pm_file_exists(third)); /* all is inside now */
+    assert_int_equal(pm_onnx_read(in_folder("again/m.onnx"), &back), 0);
+    pm_onnx_close(&back);
+    /* Another program's model, whose data have such a name. */
+    m->producer = "other";
+    pm_free(second);
+    assert_int_equal(pm_onnx_write(m, in_folder("again/m.onnx"), true, &second), 0);
+    assert_int_equal(pm_onnx_write(m, in_folder("again/m.onnx"), false, NULL), 0);
+    assert_true(pm_file_exists(second));
+    pm_free(first);
+    pm_free(second);
+    pm_free(third);
+    pm_onnx_close(&m);
 }
 
 static size_t count_files(const char *path)
@@ -320,10 +370,10 @@ static void failed_write_keeps_the_former(void **state)
     (void)state;
     assert_int_equal(mkdir(in_folder("kept"), 0777), 0);
     for (int beside = 0; beside < 2; beside++) {
-        assert_int_equal(pm_onnx_write(m, in_folder("kept/m.onnx"), beside), 0);
+        assert_int_equal(pm_onnx_write(m, in_folder("kept/m.onnx"), beside, NULL), 0);
         const size_t files = count_files(in_folder("kept"));
         m->tensors[5].fill_from = weights;
-        assert_int_equal(pm_onnx_write(m, in_folder("kept/m.onnx"), beside), PM_EFAIL);
+        assert_int_equal(pm_onnx_write(m, in_folder("kept/m.onnx"), beside, NULL), PM_EFAIL);
         m->tensors[5].fill_from = NULL;
         assert_contains(pm_error_text(), "filling ends here");
         assert_int_equal(count_files(in_folder("kept")), files);
@@ -332,7 +382,7 @@ static void failed_write_keeps_the_former(void **state)
         check_model(back);
         pm_onnx_close(&back);
     }
-    assert_int_equal(pm_onnx_write(m, in_folder("no/such"), false), PM_EFAIL);
+    assert_int_equal(pm_onnx_write(m, in_folder("no/such"), false, NULL), PM_EFAIL);
     assert_contains(pm_error_text(), "no/such");
     pm_onnx_close(&m);
 }
@@ -344,20 +394,20 @@ static void what_is_not_written(void **state)
     (void)state;
     assert_int_equal(mkdir(in_folder("none"), 0777), 0);
     m->nodes[0].attrs[0].type = PM_ONNX_GRAPH;
-    assert_int_equal(pm_onnx_write(m, in_folder("none/m.onnx"), false), PM_EDATA);
+    assert_int_equal(pm_onnx_write(m, in_folder("none/m.onnx"), false, NULL), PM_EDATA);
     assert_contains(pm_error_text(), "'conv/1' (Conv): attribute 'group'");
     m->nodes[0].attrs[0].type = PM_ONNX_TENSOR;
     m->nodes[0].attrs[0].t = &(struct pm_onnx_tensor){ .name = "odd", .type = PM_DTYPE_OTHER };
-    assert_int_equal(pm_onnx_write(m, in_folder("none/m.onnx"), false), PM_EDATA);
+    assert_int_equal(pm_onnx_write(m, in_folder("none/m.onnx"), false, NULL), PM_EDATA);
     assert_contains(pm_error_text(), "the tensor of attribute 'group' is of a type");
     m->nodes[0].attrs[0].type = PM_ONNX_INT;
     pm_onnx_add_tensor(m, "huge", PM_DTYPE_F32, 2, (const int64_t[]){ 30000, 20000 }, NULL)->fill =
         fill_quarters;
-    assert_int_equal(pm_onnx_write(m, in_folder("none/m.onnx"), false), PM_ECONFIG);
+    assert_int_equal(pm_onnx_write(m, in_folder("none/m.onnx"), false, NULL), PM_ECONFIG);
     assert_contains(pm_error_text(), "24000405");
     assert_contains(pm_error_text(), "beside");
     m->tensors[6].type = PM_DTYPE_OTHER;
-    assert_int_equal(pm_onnx_write(m, in_folder("none/m.onnx"), true), PM_EDATA);
+    assert_int_equal(pm_onnx_write(m, in_folder("none/m.onnx"), true, NULL), PM_EDATA);
     assert_contains(pm_error_text(), "'huge'");
     assert_int_equal(count_files(in_folder("none")), 0);
     pm_onnx_close(&m);
@@ -370,8 +420,8 @@ static void as_a_file_of_tensors(void **state)
     float got[LARGE];
 
     (void)state;
-    assert_int_equal(pm_onnx_write(m, in_folder("t.onnx"), false), 0);
-    assert_int_equal(pm_onnx_write(m, in_folder("t.other"), false), 0);
+    assert_int_equal(pm_onnx_write(m, in_folder("t.onnx"), false, NULL), 0);
+    assert_int_equal(pm_onnx_write(m, in_folder("t.other"), false, NULL), 0);
     pm_onnx_close(&m);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(pm_tensor_file_open(in_folder(i ? "t.other" : "t.onnx"), &f), 0);
@@ -532,6 +582,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trip),
         cmocka_unit_test(weights_beside),
+        cmocka_unit_test(former_data_go),
         cmocka_unit_test(failed_write_keeps_the_former),
         cmocka_unit_test(what_is_not_written),
         cmocka_unit_test(as_a_file_of_tensors),

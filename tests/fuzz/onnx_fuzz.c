@@ -54,7 +54,7 @@ static void write_and_read(const struct pm_onnx_model *m, bool beside)
     struct pm_onnx_model *back = NULL;
     const char *path = fuzz_path("written.onnx");
 
-    if (pm_onnx_write(m, path, beside) < 0)
+    if (pm_onnx_write(m, path, beside, NULL) < 0)
         return; /* what is of a kind that is not written */
     use(pm_onnx_read(path, &back) < 0);
     use(back->node_count != m->node_count || back->tensor_count != m->tensor_count ||

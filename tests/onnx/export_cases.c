@@ -313,7 +313,7 @@ static int export_net(const struct pm_net_row *row, const struct net_options *o)
         .any_batch = true, .any_size = o->size, .fold_batch_norm = o->fold,
         .probabilities = o->probabilities, .pixels = o->pixels ? &pixels : NULL,
         .read = read_variable, .ctx = v }, &g));
-    PM_TRY(pm_onnx_write(pm_export_model(g), path, o->beside));
+    PM_TRY(pm_onnx_write(pm_export_model(g), path, o->beside, NULL));
     cJSON_AddStringToObject(json, "name", row->name);
     cJSON_AddStringToObject(json, "onnx", path);
     PM_TRY(add_input(inputs, stem, "images", PM_SHAPE4(batch, run_size, run_size, channels),
@@ -387,7 +387,7 @@ static int export_case(struct pm_device *device, const struct entry *e, const st
     PM_TRY(s->net->error);
     PM_TRY(pm_export_create(s->net, last, &(struct pm_export_options){
         .read = read_case_variable, .ctx = s }, &g));
-    PM_TRY(pm_onnx_write(pm_export_model(g), path, false));
+    PM_TRY(pm_onnx_write(pm_export_model(g), path, false, NULL));
     cJSON_AddStringToObject(json, "name", name);
     cJSON_AddStringToObject(json, "onnx", path);
     for (int i = 0; i < s->node->inputs; i++) {

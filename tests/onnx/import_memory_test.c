@@ -36,7 +36,7 @@ static void make_model(const char *path, bool transposed)
     pm_onnx_add_tensor(m, w, PM_DTYPE_F32, 2, shape, NULL)->fill = fill_weights;
     pm_onnx_add_input(m, "x", PM_DTYPE_F32, 2, (const int64_t[]){ 1, IN });
     pm_onnx_add_output(m, "y", PM_DTYPE_F32, 2, (const int64_t[]){ 1, OUT });
-    ok(pm_onnx_write(m, path, false));
+    ok(pm_onnx_write(m, path, false, NULL));
     pm_onnx_close(&m);
 }
 

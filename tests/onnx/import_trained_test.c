@@ -297,7 +297,7 @@ static struct pm_net *again(struct pm_net *net, struct pm_node *logits,
     close(mkstemp(path));
     ok(pm_export_create(net, logits, &(struct pm_export_options){
         .any_batch = true, .pixels = pixels, .read = no_values }, &g));
-    ok(pm_onnx_write(pm_export_model(g), path, false));
+    ok(pm_onnx_write(pm_export_model(g), path, false, NULL));
     ok(pm_import_open(path, import));
     unlink(path); /* it stays open */
     ok(pm_import_net(*import, out, pm_net_input(out, "images", PM_SHAPE4(1, 8, 8, 3), PM_F32),

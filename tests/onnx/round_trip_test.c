@@ -92,7 +92,7 @@ static void through_file(const char *name, int size, const char *options, struct
     close(fd);
     if (pm_export_create(net, heads.logits, &(struct pm_export_options){
             .any_batch = true, .read = read_variable, .ctx = v }, &g) ||
-        pm_onnx_write(pm_export_model(g), path, false) || pm_import_open(path, &import))
+        pm_onnx_write(pm_export_model(g), path, false, NULL) || pm_import_open(path, &import))
         fail_msg("%s", pm_error_text());
     unlink(path); /* it stays open */
     pm_export_destroy(&g);

@@ -52,6 +52,20 @@ int pm_onnx_int(const struct pm_wire *w, const struct pm_wire_field *f, int64_t 
 int pm_onnx_entry(const struct pm_wire *w, const struct pm_wire_field *f, struct pm_arena *a,
                   const char **key, const char **value);
 
+/* ---- the data file beside a model (beside.c) ---------------------------------------------- */
+
+/* "PATH-0123456789ab.data", by the first digits of the data's sha256; freed by the caller. */
+char *pm_onnx_beside_path(const char *path, const char *sha256);
+struct pm_paths {
+    const char **list; /* freed with pm_free; its texts are the arena's */
+    size_t count, capacity;
+};
+/* Before a model is written to path: data files that the model there names, and those of models whose
+ * export to path was killed. Only files that an export to path made. */
+void pm_onnx_beside_find(const char *path, struct pm_arena *a, struct pm_paths *out);
+/* Afterwards: removes them but for `kept` (or NULL). A failure is a warning. */
+void pm_onnx_beside_remove(const struct pm_paths *old, const char *kept);
+
 /* What a model that was read keeps. */
 struct pm_onnx_own {
     struct pm_wire_file file;

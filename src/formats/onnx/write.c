@@ -5,6 +5,7 @@
 #include "formats/wire.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { ALIGN_BESIDE = 64, PIECE = 1 << 20 };
 static const uint64_t MAX_MODEL = (UINT64_C(1) << 31) - (64 << 10);
@@ -179,17 +180,19 @@ static void add_value(struct pm_str *s, uint32_t number, const struct pm_onnx_va
 
 struct writing {
     const struct pm_onnx_model *m;
-    const char *path, *beside_name; /* beside_name: NULL, or the name in the model */
+    const char *path, *beside_name; /* beside_name: the name in the model */
+    bool beside;                    /* large tensors go there */
     struct pm_str head, graph, tail;
     size_t *cut;          /* by tensor: end of the graph's text before its bytes */
     uint64_t inside;      /* bytes of the tensors inside */
     uint64_t beside_size; /* of the file beside */
     uint8_t *piece;
+    struct pm_sha256 sha; /* of the file beside */
 };
 
 static bool goes_beside(const struct writing *w, const struct pm_onnx_tensor *t)
 {
-    return w->beside_name && t->bytes > PM_ONNX_BESIDE;
+    return w->beside && t->bytes > PM_ONNX_BESIDE;
 }
 
 static void add_beside(struct writing *w, const struct pm_onnx_tensor *t, struct pm_str *message)
@@ -278,21 +281,30 @@ static int put_together(struct writing *w)
                        "%s: %llu bytes are more than an ONNX model may have in one file "
                        "(%llu)%s",
                        w->path, (unsigned long long)size, (unsigned long long)MAX_MODEL,
-                       w->beside_name ? "" : "; write the weights beside it: export.weights=beside"));
+                       w->beside ? "" : "; write the weights beside it: export.weights=beside"));
 out:
     return err;
 }
 
-static int put_tensor(struct writing *w, struct pm_new_file *f, const struct pm_onnx_tensor *t)
+/* hashed: the bytes count in w->sha. */
+static int put(struct writing *w, struct pm_new_file *f, const void *data, size_t size, bool hashed)
+{
+    if (hashed)
+        pm_sha256_add(&w->sha, data, size);
+    return pm_new_file_add(f, data, size);
+}
+
+static int put_tensor(struct writing *w, struct pm_new_file *f, const struct pm_onnx_tensor *t,
+                      bool hashed)
 {
     int err = PM_OK;
 
     if (t->data)
-        return pm_new_file_add(f, t->data, (size_t)t->bytes);
+        return put(w, f, t->data, (size_t)t->bytes, hashed);
     for (uint64_t done = 0; done < t->bytes;) {
         const size_t n = t->bytes - done < PIECE ? (size_t)(t->bytes - done) : PIECE;
         PM_TRY(pm_onnx_bytes(t, done, n, w->piece));
-        PM_TRY(pm_new_file_add(f, w->piece, n));
+        PM_TRY(put(w, f, w->piece, n, hashed));
         done += n;
     }
 out:
@@ -309,7 +321,7 @@ static int put_model(struct writing *w, struct pm_new_file *f)
         PM_TRY(pm_new_file_add(f, w->graph.text + at, w->cut[i] - at));
         at = w->cut[i];
         if (!goes_beside(w, &w->m->tensors[i]))
-            PM_TRY(put_tensor(w, f, &w->m->tensors[i]));
+            PM_TRY(put_tensor(w, f, &w->m->tensors[i], false));
     }
     PM_TRY(pm_new_file_add(f, w->graph.text + at, w->graph.length - at));
     PM_TRY(pm_new_file_add(f, w->tail.text, w->tail.length));
@@ -318,56 +330,83 @@ out:
     return err;
 }
 
-static int put_beside(struct writing *w, struct pm_new_file *f)
+/* Opens f where any tensor goes beside; sha256 is its content's. */
+static int put_beside(struct writing *w, struct pm_new_file *f, const char *path, char sha256[65])
 {
     static const uint8_t zeros[ALIGN_BESIDE];
     int err = PM_OK;
     uint64_t at = 0;
 
+    pm_sha256_start(&w->sha);
     for (size_t i = 0; i < w->m->tensor_count; i++) {
         const struct pm_onnx_tensor *t = &w->m->tensors[i];
         const size_t gap = (size_t)(-at % ALIGN_BESIDE);
         if (!goes_beside(w, t))
             continue;
-        PM_TRY(pm_new_file_add(f, zeros, gap));
-        PM_TRY(put_tensor(w, f, t));
+        if (!f->temporary)
+            PM_TRY(pm_new_file_open(f, path));
+        PM_TRY(put(w, f, zeros, gap, true));
+        PM_TRY(put_tensor(w, f, t, true));
         at += gap + t->bytes;
     }
-    PM_TRY(pm_new_file_sync(f));
+    pm_sha256_end(&w->sha, sha256);
+    if (f->temporary)
+        PM_TRY(pm_new_file_sync(f));
 out:
     return err;
 }
 
-int pm_onnx_write(const struct pm_onnx_model *m, const char *path, bool beside)
+/* The data get their name first: a kill in between leaves the former model with its own. */
+static int give_names(struct pm_new_file *model, struct pm_new_file *weights, const char *data)
+{
+    const bool had = data && pm_file_exists(data); /* the same bytes, which the former model names */
+    int err = PM_OK;
+
+    if (data) {
+        weights->path = data;
+        PM_TRY(pm_new_file_commit(weights));
+    }
+    PM_TRY(pm_new_file_commit(model));
+out:
+    if (err < 0 && data && !had && !weights->temporary)
+        unlink(data);
+    return err;
+}
+
+int pm_onnx_write(const struct pm_onnx_model *m, const char *path, bool beside, char **data)
 {
     int err = PM_OK;
-    const char *slash = strrchr(path, '/');
-    struct pm_str beside_path = { 0 };
+    struct pm_arena *a = pm_arena_create();
+    struct pm_paths old = { 0 };
     struct pm_new_file model = { .fd = -1 }, weights = { .fd = -1 };
-    struct writing w = { .m = m, .path = path };
+    struct writing w = { .m = m, .path = path, .beside = beside };
+    char sha256[65], *name = NULL;
 
-    pm_str_add(&beside_path, "%s.data", path);
-    if (beside)
-        w.beside_name = beside_path.text + (slash ? slash + 1 - path : 0);
     w.cut = pm_malloc(m->tensor_count * sizeof *w.cut);
     w.piece = pm_malloc(PIECE);
+    pm_onnx_beside_find(path, a, &old);
+    PM_TRY(put_beside(&w, &weights, pm_arena_printf(a, "%s.data", path), sha256));
+    if (weights.temporary) {
+        name = pm_onnx_beside_path(path, sha256);
+        w.beside_name = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+    }
     PM_TRY(put_together(&w));
     PM_TRY(pm_new_file_open(&model, path));
     PM_TRY(put_model(&w, &model));
-    if (w.beside_size) {
-        PM_TRY(pm_new_file_open(&weights, beside_path.text));
-        PM_TRY(put_beside(&w, &weights));
-        PM_TRY(pm_new_file_commit(&weights));
-    }
-    PM_TRY(pm_new_file_commit(&model));
+    PM_TRY(give_names(&model, &weights, name));
+    pm_onnx_beside_remove(&old, name);
+    if (data)
+        *data = name, name = NULL;
 out:
     pm_new_file_abandon(&model);
     pm_new_file_abandon(&weights);
     pm_str_free(&w.head);
     pm_str_free(&w.graph);
     pm_str_free(&w.tail);
-    pm_str_free(&beside_path);
+    pm_free(name);
     pm_free(w.cut);
     pm_free(w.piece);
+    pm_free(old.list);
+    pm_arena_destroy(&a);
     return err;
 }

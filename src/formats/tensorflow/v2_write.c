@@ -118,7 +118,9 @@ static int put_state(struct output *o, const char *name)
     return err;
 }
 
-/* Every file is on the disk; what remains is names. One that has its own has no temporary one. */
+/* Every file is on the disk; what remains is names. One that has its own has no temporary one. The former
+ * index goes first, since TensorFlow fixes the names: a kill leaves no checkpoint rather than an index
+ * beside the data of another. */
 static int give_names(struct output *o, bool state)
 {
     int err = PM_OK;

@@ -1,0 +1,104 @@
+/* onnx, the data file beside a model. Its name holds its digest, so that a new one never takes the
+ * place of the one that the model on the disk names: whichever of the two models a kill leaves, it
+ * finds its own weights. Files that no model names any more are removed afterwards. */
+#include "formats/onnx/parts.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DIGITS = 12 };
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+char *pm_onnx_beside_path(const char *path, const char *sha256)
+{
+    struct pm_str s = { 0 };
+
+    pm_str_add(&s, "%s-%.*s.data", path, DIGITS, sha256);
+    return s.text;
+}
+
+/* Whether an export to `path` gives its data such a name; before names had digests it was NAME.data. */
+static bool is_name_of(const char *path, const char *name)
+{
+    const char *model = base_name(path);
+    const size_t n = strlen(model);
+
+    if (strncmp(name, model, n) != 0)
+        return false;
+    if (strcmp(name + n, ".data") == 0)
+        return true;
+    return name[n] == '-' && strspn(name + n + 1, "0123456789abcdef") == DIGITS &&
+           strcmp(name + n + 1 + DIGITS, ".data") == 0;
+}
+
+/* Appends the data files that the model in `file`, an export to `path`, names. A file that is no model
+ * of ours, is cut off, or whose data are gone has none. */
+static void add_named(const char *file, const char *path, struct pm_arena *a, struct pm_paths *out)
+{
+    struct pm_onnx_model *m = NULL;
+    const int folder = (int)(base_name(path) - path);
+
+    if (pm_onnx_read(file, &m) < 0) {
+        PM_DEBUG("onnx", "%s", pm_error_text());
+        return;
+    }
+    for (size_t i = 0; m->producer && strcmp(m->producer, "pumice") == 0 && i < m->tensor_count; i++) {
+        const char *beside = m->tensors[i].beside;
+        const char *mine = beside ? pm_arena_printf(a, "%.*s%s", folder, path, base_name(beside)) : NULL;
+
+        if (!mine || !is_name_of(path, base_name(mine)) || !pm_same_file(mine, beside) ||
+            (out->count && strcmp(out->list[out->count - 1], mine) == 0))
+            continue;
+        PM_GROW(out->list, out->count, out->capacity);
+        out->list[out->count++] = mine;
+    }
+    pm_onnx_close(&m);
+}
+
+/* NAME.tmp-PID-... of a process that is gone: a model that a killed export had not given its name yet. */
+static bool is_left(const char *path, const char *name)
+{
+    const char *model = base_name(path);
+    const size_t n = strlen(model);
+
+    if (strncmp(name, model, n) != 0 || strncmp(name + n, ".tmp-", 5) != 0)
+        return false;
+    const long pid = strtol(name + n + 5, NULL, 10);
+    return pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+void pm_onnx_beside_find(const char *path, struct pm_arena *a, struct pm_paths *out)
+{
+    const int n = (int)(base_name(path) - path);
+    const char *folder = n ? pm_arena_printf(a, "%.*s", n, path) : ".";
+    char **names = NULL;
+    size_t count = 0;
+
+    if (pm_file_exists(path))
+        add_named(path, path, a, out);
+    if (pm_is_folder(folder) && pm_list_folder(a, folder, &names, &count) < 0)
+        PM_DEBUG("onnx", "%s", pm_error_text());
+    for (size_t i = 0; i < count; i++)
+        if (is_left(path, names[i]))
+            add_named(pm_arena_printf(a, "%.*s%s", n, path, names[i]), path, a, out);
+}
+
+void pm_onnx_beside_remove(const struct pm_paths *old, const char *kept)
+{
+    for (size_t i = 0; i < old->count; i++) {
+        if (kept && strcmp(old->list[i], kept) == 0)
+            continue;
+        if (unlink(old->list[i]) != 0 && errno != ENOENT)
+            PM_WARN("export", "%s, which no model names any more, cannot be removed: %s", old->list[i],
+                    strerror(errno));
+    }
+}

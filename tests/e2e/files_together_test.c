@@ -1,0 +1,178 @@
+/* Commands that write two files which belong together, over an earlier pair: whenever they are killed,
+ * what is read afterwards is the earlier pair or the new one, never parts of both. */
+#include "faults/faults.h"
+
+static char *old_checkpoint, *new_checkpoint;
+
+static bool same_values(const char *a, const char *b)
+{
+    struct result r = run(NULL, "checkpoint diff %s %s", a, b);
+    const bool same = r.code == 0;
+
+    if (r.code != 0 && r.code != 1)
+        fail_msg("%s", r.err);
+    drop(&r);
+    return same;
+}
+
+/* Calls of the command that the library counts, on files in FOLDER/pair. */
+static int count_calls(const char *command)
+{
+    struct how how = with_faults("PM_FAULT_PATH=/pair/ PM_FAULT_LOG=%s", in("calls"));
+    int n = 0;
+
+    unlink(in("calls"));
+    check(run(&how, "%s", command), 0);
+    char *text = get_text(in("calls"));
+    for (char *p = text; (p = strchr(p, '\n')); p++)
+        n++;
+    pm_free(text);
+    return n;
+}
+
+static int count_files(const char *pattern)
+{
+    struct pm_arena *a = pm_arena_create();
+    char **names;
+    size_t n;
+
+    assert_int_equal(pm_glob(a, in("pair/%s", pattern), &names, &n), PM_OK);
+    pm_arena_destroy(&a);
+    return (int)n;
+}
+
+/* What killed commands left: their own calls would be counted otherwise. */
+static void remove_temporaries(void)
+{
+    struct pm_arena *a = pm_arena_create();
+    char **names;
+    size_t n;
+
+    assert_int_equal(pm_glob(a, in("pair/*.tmp-*"), &names, &n), PM_OK);
+    for (size_t i = 0; i < n; i++)
+        unlink(names[i]);
+    pm_arena_destroy(&a);
+}
+
+static void killed_at(int n, const char *what, const char *command)
+{
+    struct how how = with_faults("PM_FAULT_PATH=/pair/ PM_FAULT_AT=%d PM_FAULT_DO=%s", n, what);
+    struct result r = run(&how, "%s", command);
+
+    if (r.code != -SIGKILL)
+        fail_msg("call %d: exit code %d: %s", n, r.code, r.err);
+    drop(&r);
+}
+
+/* ---- export ------------------------------------------------------------------------------ */
+
+static char *export_of(int step)
+{
+    struct pm_str s = { 0 };
+
+    pm_str_add(&s, "export %s %s export.weights=beside eval.checkpoint=%d", in("run"),
+               in("pair/m.onnx"), step);
+    return s.text;
+}
+
+static void export_over_a_pair(void **state)
+{
+    char *of_old = export_of(2), *of_new = export_of(4);
+    int olds = 0, news = 0;
+
+    (void)state;
+    assert_int_equal(mkdir(in("pair"), 0777), 0);
+    check(run(NULL, "%s", of_old), 0);
+    check(run(NULL, "checkpoint convert %s %s", in("pair/m.onnx"), in("old.safetensors")), 0);
+    check(run(NULL, "%s", of_new), 0);
+    check(run(NULL, "checkpoint convert %s %s", in("pair/m.onnx"), in("new.safetensors")), 0);
+    assert_false(same_values(in("old.safetensors"), in("new.safetensors")));
+    check(run(NULL, "%s", of_old), 0);
+    const int calls = count_calls(of_new);
+    assert_true(calls > 8);
+    for (int n = 1; n <= calls; n++) {
+        check(run(NULL, "%s", of_old), 0);
+        assert_int_equal(count_files("*.data"), 1); /* that of a killed export is gone, too */
+        remove_temporaries();
+        killed_at(n, "kill_after", of_new);
+        const bool is_old = same_values(in("pair/m.onnx"), in("old.safetensors"));
+
+        if (!is_old && !same_values(in("pair/m.onnx"), in("new.safetensors")))
+            fail_msg("killed after call %d the model has the weights of neither", n);
+        olds += is_old, news += !is_old;
+    }
+    assert_true(olds > 4 && news > 0);
+    check(run(NULL, "%s", of_new), 0);
+    assert_int_equal(count_files("*.data"), 1);
+    pm_free(of_old);
+    pm_free(of_new);
+}
+
+/* ---- checkpoint convert ------------------------------------------------------------------ */
+
+static char *conversion_of(const char *checkpoint)
+{
+    struct pm_str s = { 0 };
+
+    pm_str_add(&s, "checkpoint convert %s %s force=true", checkpoint, in("pair/model.ckpt"));
+    return s.text;
+}
+
+/* TensorFlow's names are fixed, so the earlier index goes before the data are replaced: between the two
+ * there is no checkpoint, and the command is to be given again. */
+static void convert_over_a_bundle(void **state)
+{
+    char *of_old = conversion_of(old_checkpoint), *of_new = conversion_of(new_checkpoint);
+    int none = 0, found = 0;
+
+    (void)state;
+    pm_remove_tree(in("pair"));
+    assert_int_equal(mkdir(in("pair"), 0777), 0);
+    check(run(NULL, "%s", of_old), 0);
+    const int calls = count_calls(of_new);
+    for (int n = 1; n <= calls; n++) {
+        check(run(NULL, "%s", of_old), 0);
+        remove_temporaries();
+        killed_at(n, "kill_after", of_new);
+        if (!pm_file_exists(in("pair/model.ckpt.index"))) {
+            none++;
+            continue;
+        }
+        found++;
+        if (!same_values(in("pair/model.ckpt"), old_checkpoint) &&
+            !same_values(in("pair/model.ckpt"), new_checkpoint))
+            fail_msg("killed after call %d the checkpoint has the values of neither", n);
+    }
+    assert_true(none > 0 && found > 4);
+    pm_free(of_old);
+    pm_free(of_new);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (make_world(true) < 0)
+        return -1;
+    check(run(NULL, "train %s run.folder=%s run.steps=4 run.save_every_steps=2 model.layers.0.filters=16",
+              in("net.json"), in("run")), 0);
+    old_checkpoint = pm_strdup(in("run/checkpoints/step-000002.safetensors"));
+    new_checkpoint = pm_strdup(in("run/checkpoints/step-000004.safetensors"));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    pm_free(old_checkpoint);
+    pm_free(new_checkpoint);
+    return drop_world(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(export_over_a_pair),
+        cmocka_unit_test(convert_over_a_bundle),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
