@@ -1,5 +1,6 @@
 /* JPEG pixels equal TensorFlow's, of tests/golden/jpeg.json (jpeg.py writes it); a build without
  * libjpeg-turbo comes close to them. Then what libjpeg would read, and pumice refuses. */
+#include "exif_common.h"
 #include "picture_common.h"
 #include "preprocessing_common.h"
 

@@ -1,35 +1,9 @@
 /* EXIF orientation: pictures come out upright, for all eight values, of JPEG and of PNG, in both byte
  * orders; damaged EXIF data means upright. */
+#include "exif_common.h"
 #include "picture_common.h"
-#include "png_common.h"
 
-enum { HEIGHT = 37, WIDTH = 70, TIFF = 26 }; /* upright; wider than what is turned at once */
-
-/* EXIF data with the orientation as its only entry. */
-static void tiff(bool big, int orientation, uint8_t out[TIFF])
-{
-    static const uint8_t large[TIFF] = { 'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1 };
-    static const uint8_t little[TIFF] = { 'I', 'I', 42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0 };
-
-    memcpy(out, big ? large : little, TIFF);
-    out[big ? 19 : 18] = (uint8_t)orientation;
-}
-
-static uint8_t *exif_jpeg(const uint8_t *jpeg, size_t size, const uint8_t *body, size_t length)
-{
-    uint8_t segment[64] = { 0xff, 0xe1, 0, (uint8_t)(8 + length), 'E', 'x', 'i', 'f' };
-
-    memcpy(segment + 10, body, length);
-    return with_bytes(jpeg, size, 2, segment, 10 + length);
-}
-
-static uint8_t *exif_png(const uint8_t *png, size_t size, const uint8_t *body, size_t length)
-{
-    struct png p = { .size = 0 };
-
-    chunk(&p, "eXIf", body, length);
-    return with_bytes(png, size, 33, p.bytes, p.size);
-}
+enum { HEIGHT = 37, WIDTH = 70, TIFF = EXIF_SIZE }; /* upright; wider than what is turned at once */
 
 /* Where the pixel of an upright picture is stored, from EXIF's table: "the 0th row at the visual top, the
  * 0th column at the visual right" and so on. */
@@ -88,11 +62,11 @@ static void png(void **state)
         uint8_t body[TIFF], *plain = NULL;
         size_t size = 0;
 
-        tiff(k / 32, orientation, body);
+        exif_body(k / 32, orientation, body);
         assert_int_equal(pm_image_encode_png(&im, &plain, &size), PM_OK);
         uint8_t *data = exif_png(plain, size, body, TIFF);
-        assert_int_equal(pm_image_orientation(data, size + 12 + TIFF), orientation);
-        expect(data, size + 12 + TIFF, &want);
+        assert_int_equal(pm_image_orientation(data, size + EXIF_PNG_MORE), orientation);
+        expect(data, size + EXIF_PNG_MORE, &want);
         pm_free(data);
         pm_free(plain);
         pm_image_free(&im);
@@ -114,9 +88,9 @@ static void jpeg(void **state)
         const int orientation = 1 + k % 8;
         struct pm_image8 got, back;
 
-        tiff(k / 8, orientation, body);
+        exif_body(k / 8, orientation, body);
         uint8_t *data = exif_jpeg(plain, size, body, TIFF);
-        assert_int_equal(pm_image_decode(data, size + 10 + TIFF, 0, 0, "turned", &got), PM_OK);
+        assert_int_equal(pm_image_decode(data, size + EXIF_JPEG_MORE, 0, 0, "turned", &got), PM_OK);
         assert_int_equal(got.height, orientation < 5 ? HEIGHT : WIDTH);
         /* The stored picture is what belongs to the upright one: here the other way round. */
         if (orientation < 5) {
@@ -159,7 +133,7 @@ static void damaged(void **state)
 
     (void)state;
     assert_int_equal(pm_image_encode_jpeg(&im, 90, &plain, &size), PM_OK);
-    tiff(false, 6, good);
+    exif_body(false, 6, good);
     const struct { const char *why; int at; uint8_t value; } wrong[] = {
         { "value 0", 18, 0 },           { "value 9", 18, 9 },      { "value 262", 19, 1 },
         { "type 4", 12, 4 },            { "count 2", 14, 2 },      { "another tag", 10, 0x13 },
@@ -177,12 +151,12 @@ static void damaged(void **state)
     /* Only the first EXIF segment counts, and none behind the pixels' start. */
     data = exif_jpeg(plain, size, good, TIFF);
     body[0] = 0;
-    uint8_t *twice = exif_jpeg(data, size + 10 + TIFF, body, TIFF);
-    assert_int_equal(pm_image_orientation(twice, size + 2 * (10 + TIFF)), 1);
+    uint8_t *twice = exif_jpeg(data, size + EXIF_JPEG_MORE, body, TIFF);
+    assert_int_equal(pm_image_orientation(twice, size + 2 * EXIF_JPEG_MORE), 1);
     pm_free(twice);
     /* A length that reaches beyond the file. */
     data[4] = 0xff;
-    assert_int_equal(pm_image_orientation(data, size + 10 + TIFF), 1);
+    assert_int_equal(pm_image_orientation(data, size + EXIF_JPEG_MORE), 1);
     pm_free(data);
     pm_free(plain);
     pm_image_free(&im);

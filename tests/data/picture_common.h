@@ -29,16 +29,4 @@ static inline int decoded(const void *data, size_t size, int channels, const cha
     return err;
 }
 
-/* Bytes with more of them put in at a place; freed with pm_free. */
-static inline uint8_t *with_bytes(const uint8_t *data, size_t size, size_t at, const void *more,
-                                  size_t count)
-{
-    uint8_t *out = pm_malloc(size + count);
-
-    memcpy(out, data, at);
-    memcpy(out + at, more, count);
-    memcpy(out + at + count, data + at, size - at);
-    return out;
-}
-
 #endif
