@@ -11,24 +11,6 @@
 
 /* ---- head -------------------------------------------------------------------------------- */
 
-/* The script's SHA-256 as the page's content security policy wants it. */
-static void write_script_hash(struct pm_str *html)
-{
-    struct pm_sha256 sha;
-    char hex[65];
-    uint8_t bytes[32];
-
-    pm_sha256_start(&sha);
-    pm_sha256_add(&sha, pm_page_js, strlen(pm_page_js));
-    pm_sha256_end(&sha, hex);
-    for (int i = 0; i < 32; i++) {
-        unsigned v;
-        sscanf(hex + 2 * i, "%2x", &v);
-        bytes[i] = (uint8_t)v;
-    }
-    pm_str_base64(html, bytes, sizeof bytes);
-}
-
 static void write_head(struct pm_str *html, const char *title)
 {
     pm_html_raw(html, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
@@ -36,7 +18,7 @@ static void write_head(struct pm_str *html, const char *title)
                       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
                       "img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action "
                       "'none'; script-src 'sha256-");
-    write_script_hash(html);
+    pm_str_base64(html, pm_page_js_sha256, sizeof pm_page_js_sha256);
     PM_HTML(html, "'\">\n<link rel=\"icon\" href=\"data:,\"><title>{} \xc2\xb7 Pumice</title>\n<style>",
             title);
     pm_html_raw(html, pm_page_css);

@@ -22,6 +22,7 @@ struct pm_report {
 
 /* The style sheet and the script, embedded when the program is built. */
 extern const char pm_page_css[], pm_page_js[];
+extern const unsigned char pm_page_js_sha256[32]; /* for the page's content security policy */
 
 /* A member's number (NAN without) and text (NULL without). */
 double pm_json_number_of(const cJSON *object, const char *name);

@@ -41,6 +41,18 @@ static inline const char *fuzz_path(const char *name)
     return text[next];
 }
 
+enum { FUZZ_BETWEEN = 30 }; /* the byte between the parts of an input that is several files */
+
+/* Bytes of the part at *at, up to the next mark; *at moves behind it. */
+static inline size_t fuzz_part(const uint8_t *data, size_t size, size_t *at)
+{
+    const uint8_t *end = *at < size ? memchr(data + *at, FUZZ_BETWEEN, size - *at) : NULL;
+    const size_t length = end ? (size_t)(end - data) - *at : size - *at;
+
+    *at += length + (end != NULL);
+    return length;
+}
+
 /* Without the syncs of pm_file_write. */
 static inline void fuzz_write(const char *path, const void *data, size_t size)
 {

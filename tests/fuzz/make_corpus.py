@@ -296,8 +296,17 @@ def runs():
     yield "best_other", b"\1" + b'{"metric": "loss", "value": null, "step": 99}'
     yield "keep", b"\2" + b'{"since": 1, "steps": [1, 2, -1, 1e99, "x"]}'
     lines = b"".join(b'{"kind": "train", "step": %d, "loss": 1.5}\n' % n for n in (1, 2, 70))
-    yield "metrics", bytes([3 + 4 * 2]) + lines
-    yield "metrics_cut", bytes([3 + 4 * 60]) + lines + b'{"kind": "eval", "st'
+    yield "metrics", bytes([3 + 8 * 2]) + lines
+    yield "metrics_cut", bytes([3 + 8 * 30]) + lines + b'{"kind": "eval", "st'
+    state = {"seed": 1, "skipped": 3, "loss_averages": {"total_loss": 1.5, "l2": 1e-9},
+             "data": {"name": "x", "task": "classification", "classes": 3, "labels": ["a", None, "b"]}}
+    yield "state", b"\0" + good[:-1] + b", " + json.dumps(state)[1:].encode()
+    shares = [{"device": "CPU", "share": 0.25}, {"device": "GPU", "share": 0.75}]
+    yield "shares", b"\4" + json.dumps(shares).encode()
+    yield "shares_one", b"\4" + json.dumps(shares[:1]).encode()
+    yield "saved_record", b"\5" + good
+    yield "saved_best", b"\6" + b'{"metric": "accuracy", "value": 0.25, "step": 1}'
+    yield "saved_keep", b"\7" + b'{"since": 1, "steps": [1]}'
 
 
 def reports():
@@ -321,8 +330,11 @@ def reports():
             "confusion": [v for i in range(60) for v in (i, i // 2, 1)]}
     log = "2026 train: begins\n2026 warning: data: 3 unreadable\n"
     for name, e in (("few", evaluation), ("many", many)):
-        yield name, "\x1e".join([json.dumps(run), json.dumps(config), lines, json.dumps(e), log,
-                                 lines[-40:]]).encode()
+        parts = [json.dumps(run), json.dumps(config), lines, json.dumps(e), log]
+        yield name, "\x1e".join(parts).encode()
+        yield name + "_two", "\x1e".join(parts + [lines[-40:]]).encode()
+    for at, text in enumerate((json.dumps(run), json.dumps(config), lines[:300], json.dumps(evaluation), log)):
+        yield "only_%d" % at, ("\x1e" * at + text).encode()
     yield "none", b"\x1e" * 5
 
 
@@ -633,13 +645,17 @@ def onnx_nets():
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
+    sys.dont_write_bytecode = True
+    import folder_seeds  # which imports this file
     project = pathlib.Path(sys.argv[2]) if len(sys.argv) == 3 else SOURCE
     seeds = {"example": examples(), "tfrecord": tfrecords(), "image": images(), "label": labels(),
              "mnist": mnists(), "cifar10": cifars(), "safetensors": safetensors(), "net_json": nets(),
              "config": configs(project), "json": jsons(project), "dataset": datasets(),
              "run": runs(), "report": reports(), "verdicts": verdicts(), "coco": cocos(), "panoptic": panoptics(),
              "imagenet": imagenets(), "pairs": pairs(), "instances": instances(), "torch": torches(project),
-             "onnx": onnxs(), "onnx_import": onnx_nets(), "tf_checkpoint": tf_checkpoints(project)}
+             "onnx": onnxs(), "onnx_import": onnx_nets(), "tf_checkpoint": tf_checkpoints(project),
+             "config_base": folder_seeds.config_bases(), "tensor_folder": folder_seeds.tensor_folders(),
+             "archive": folder_seeds.archives(), "pipeline_cache": folder_seeds.pipeline_caches()}
     for target, files in seeds.items():
         folder = os.path.join(sys.argv[1], target + "_fuzz")
         os.makedirs(folder, exist_ok=True)

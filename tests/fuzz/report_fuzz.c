@@ -1,22 +1,10 @@
 /* What a run folder says to report.html: run.json, config.json, metrics.jsonl, evaluation.json and
- * log.txt, in this order, with the byte 30 between them; what follows a sixth one is appended to
- * metrics.jsonl between two pages, as a run that goes on does. Whatever the files hold, the pages
- * of one and of two runs are whole and hold no script but their own. */
+ * log.txt, in this order, with the byte 30 between them; where there is a sixth part it is appended to
+ * metrics.jsonl between two pages, as a run that goes on does. Whatever the files hold, the page of
+ * one run, or with a sixth part of two, is whole and holds no script but its own. */
 #include "fuzz.h"
 
 #include <pumice/report.h>
-
-enum { BETWEEN = 30 };
-
-/* The part up to the next mark; at moves behind it. */
-static size_t part(const uint8_t *data, size_t size, size_t *at)
-{
-    const uint8_t *end = *at < size ? memchr(data + *at, BETWEEN, size - *at) : NULL;
-    const size_t length = end ? (size_t)(end - data) - *at : size - *at;
-
-    *at += length + (end != NULL);
-    return length;
-}
 
 static int count_of(const char *text, const char *word)
 {
@@ -55,19 +43,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     fuzz_begin();
     for (size_t i = 0; i < PM_COUNT(names); i++) {
-        const size_t begin = at, length = part(data, size, &at);
+        const size_t begin = at, length = fuzz_part(data, size, &at);
 
         fuzz_write(fuzz_path(names[i]), data + begin, length);
     }
     struct pm_report *runs[2] = { pm_report_open(fuzz_folder, false),
                                   pm_report_open(fuzz_folder, true) };
     pm_report_empty(runs[0]);
-    look(runs, 1);
-    if (at < size)
+    if (at < size) {
         append(fuzz_path("metrics.jsonl"), data + at, size - at);
-    pm_report_rest(runs[0]);
-    pm_report_refresh(runs[0]);
-    look(runs, 2);
+        pm_report_rest(runs[0]);
+        pm_report_refresh(runs[0]);
+    }
+    look(runs, at < size ? 2 : 1);
     pm_report_close(&runs[0]);
     pm_report_close(&runs[1]);
     return 0;

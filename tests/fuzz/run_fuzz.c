@@ -1,11 +1,22 @@
-/* A run folder's small files. The first byte chooses: a checkpoint's .json (where "@" stands for
- * the tensors' right checksum), best.json, keep.json or metrics.jsonl, which is cut back as a
- * resumed run does. */
+/* A run folder's small files. The first byte % 8 chooses the one that the rest of the input is:
+ *   0 a checkpoint's .json (where "@" stands for the tensors' right checksum)
+ *   1 best.json
+ *   2 keep.json
+ *   3 metrics.jsonl, which is cut back as a resumed run does; byte / 8: to which step
+ *   4 shares.json
+ *   5 to 7 as 0 to 2, and a checkpoint is saved and becomes the best; the folder is made anew then,
+ *     otherwise only that file changes. */
 #include "fuzz.h"
 
 #include <pumice/checkpoint.h>
+#include <pumice/data.h>
 #include <pumice/formats.h>
 #include <pumice/report.h>
+
+#include <cjson/cJSON.h>
+
+#include "train/balancer.h"
+#include "train/loss_averages.h"
 
 static char sha[65];
 
@@ -21,6 +32,7 @@ static void write_tensors(const char *name)
 
 static void make_run(void)
 {
+    pm_remove_tree(fuzz_folder);
     if (pm_make_folders(fuzz_path("checkpoints")) < 0)
         abort();
     write_tensors("checkpoints/step-000001.safetensors");
@@ -41,14 +53,38 @@ static void put_json(const char *path, const uint8_t *data, size_t size)
     pm_str_free(&s);
 }
 
+/* What a resumed run takes from a checkpoint's .json. */
+static void read_state(const struct pm_checkpoint *c)
+{
+    struct pm_arena *a = pm_arena_create();
+    struct pm_dataset_info info = { 0 };
+    struct pm_loss_averages averages = { 0 };
+    cJSON *state = cJSON_Parse(c->state);
+    const cJSON *data = cJSON_GetObjectItemCaseSensitive(state, "data");
+
+    pm_loss_averages_read(&averages, cJSON_GetObjectItem(state, "loss_averages"));
+    for (int i = 0; i < averages.count; i++)
+        if (averages.list[i].value != averages.list[i].value || strlen(averages.list[i].name) > 63)
+            __builtin_trap();
+    if (data && pm_dataset_info_parse(a, data, "fuzz", &info) == PM_OK)
+        for (int i = 0; i < info.num_classes; i++)
+            if (info.labels && info.labels[i] && strlen(info.labels[i]) > 1 << 20)
+                __builtin_trap();
+    cJSON_Delete(state);
+    pm_arena_destroy(&a);
+}
+
 static void open_checkpoints(const char *value)
 {
     struct pm_checkpoint *c = NULL;
     float w[2];
 
-    if (pm_checkpoint_open(fuzz_folder, value, "fuzz", &c) == PM_OK &&
-        pm_checkpoint_read(c, "w", PM_SHAPE1(2), w) == PM_OK && w[1] != 2)
-        __builtin_trap();
+    if (pm_checkpoint_open(fuzz_folder, value, "fuzz", &c) == PM_OK) {
+        if (pm_checkpoint_read(c, "w", PM_SHAPE1(2), w) == PM_OK && w[1] != 2)
+            __builtin_trap();
+        if (c->state)
+            read_state(c);
+    }
     pm_checkpoint_close(&c);
     pm_checkpoint_newest_step(fuzz_folder);
 }
@@ -59,30 +95,62 @@ static void save(void)
     const struct pm_state_tensor t = { "w", PM_SHAPE1(2), (float *)(void *)values };
     const struct pm_keep keep = { .newest = 1, .every_hours = 1 };
 
+    pm_checkpoint_settle(fuzz_folder, 1, &keep);
     pm_checkpoint_save(fuzz_folder, 2, &t, 1, "{}", &keep);
     pm_checkpoint_keep_best(fuzz_folder, 2, "accuracy", 0.5, true, NULL);
+}
+
+static void read_metrics(uint64_t step)
+{
+    struct pm_metrics *m = NULL;
+
+    if (pm_metrics_open(fuzz_folder, step, &m) == PM_OK)
+        pm_metrics_add(m, "train", 70, NULL, 0);
+    pm_metrics_close(&m);
+}
+
+static void read_shares(void)
+{
+    struct pm_clone_spec specs[2] = { { .share = 1 }, { .share = 1 } };
+
+    strcpy(specs[0].info.name, "CPU");
+    strcpy(specs[1].info.name, "GPU");
+    for (int count = 1; count <= 2; count++) {
+        const bool taken = pm_balancer_load(fuzz_folder, specs, count);
+
+        for (int i = 0; i < count; i++)
+            if (!(specs[i].share > 0) || (!taken && count == 1 && specs[i].share != 1))
+                __builtin_trap();
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const names[] = { "checkpoints/step-000001.json", "checkpoints/best.json",
-                                         "checkpoints/keep.json", "metrics.jsonl" };
-    struct pm_metrics *m = NULL;
+                                         "checkpoints/keep.json", "metrics.jsonl", "shares.json" };
 
     if (size == 0)
         return 0;
-    fuzz_begin();
-    pm_remove_tree(fuzz_folder);
-    make_run();
-    const int which = data[0] % 4;
-    put_json(fuzz_path(names[which]), data + 1, size - 1);
-    if (which == 3) {
-        if (pm_metrics_open(fuzz_folder, data[0] / 4, &m) == PM_OK)
-            pm_metrics_add(m, "train", 70, NULL, 0);
-        pm_metrics_close(&m);
-        return 0;
+    if (fuzz_begin())
+        make_run();
+    const int which = data[0] % 8 % 5;
+    const bool saves = data[0] % 8 >= 5;
+    const char *path = fuzz_path(names[which]);
+
+    if (saves)
+        make_run();
+    put_json(path, data + 1, size - 1);
+    if (which == 3)
+        read_metrics(data[0] / 8);
+    else if (which == 4)
+        read_shares();
+    else
+        open_checkpoints(which == 0 ? "latest" : "best");
+    if (saves) {
+        save();
+        make_run();
+    } else {
+        remove(path);
     }
-    open_checkpoints(which == 0 ? "latest" : "best");
-    save();
     return 0;
 }

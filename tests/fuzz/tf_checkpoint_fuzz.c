@@ -8,22 +8,9 @@
  * V2's only shard has 256 bytes, each its offset. */
 #include "fuzz.h"
 #include "fuzz_tensors.h"
+#include "fuzz_tf.h"
 
 #include <pumice/formats.h>
-
-#include "formats/tensorflow/table.h"
-
-static void read_all(const char *path)
-{
-    struct pm_tensor_file *f = NULL;
-
-    if (pm_tensor_file_open(path, &f) < 0)
-        return;
-    for (size_t i = 0; i < pm_tensor_file_count(f); i++)
-        if (pm_tensor_file_get(f, i)->bytes > 256 * (pm_tensor_file_size(f) + 256))
-            __builtin_trap(); /* claims more than the files can hold */
-    fuzz_read_tensors(f, true);
-}
 
 static void add_u32(struct pm_str *s, uint32_t v)
 {
@@ -66,23 +53,6 @@ static void blocks(struct pm_str *out, const uint8_t *data, size_t size, char ty
     pm_str_bytes(out, footer, sizeof footer);
 }
 
-static void entries(struct pm_str *out, const uint8_t *data, size_t size)
-{
-    struct pm_tf_table_writer w = { 0 };
-
-    while (size >= 3) {
-        const size_t room = size - 3, key = data[0] < room ? data[0] : room;
-        const size_t wanted = (size_t)data[1] | (size_t)data[2] << 8;
-        const size_t value = wanted < room - key ? wanted : room - key;
-        pm_tf_table_add(&w, (const char *)data + 3, key, data + 3 + key, value);
-        data += 3 + key + value;
-        size -= 3 + key + value;
-    }
-    pm_tf_table_finish(&w);
-    pm_str_bytes(out, w.out.text, w.out.length);
-    pm_tf_table_free(&w);
-}
-
 static void begin(void)
 {
     uint8_t shard[256];
@@ -106,19 +76,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (kind % 4 == 0)
         pm_str_bytes(&table, data, size);
     else if (kind % 4 == 1)
-        entries(&table, data, size);
+        fuzz_tf_table(&table, data, size);
     else if (kind % 4 == 2)
         blocks(&table, data, size, kind >> 3 & 1);
     if (kind % 4 == 3) {
         fuzz_write(fuzz_path("checkpoint"), data, size);
-        read_all(fuzz_folder);
+        fuzz_tf_read(fuzz_folder);
         remove(fuzz_path("checkpoint"));
     } else if (kind & 4) {
         fuzz_write(fuzz_path("v"), table.text, table.length);
-        read_all(fuzz_path("v"));
+        fuzz_tf_read(fuzz_path("v"));
     } else {
         fuzz_write(fuzz_path("b.index"), table.text, table.length);
-        read_all(fuzz_path("b"));
+        fuzz_tf_read(fuzz_path("b"));
     }
     pm_str_free(&table);
     return 0;

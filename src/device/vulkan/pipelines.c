@@ -41,23 +41,41 @@ static bool cache_path(const struct vk_device *d, struct pm_str *folder, struct 
     return true;
 }
 
+const char *pm_vk_cache_body(const char *file, size_t all, size_t *size)
+{
+    struct cache_header h;
+
+    if (all <= sizeof h)
+        return NULL;
+    memcpy(&h, file, sizeof h);
+    *size = all - sizeof h;
+    if (memcmp(h.magic, cache_magic, sizeof h.magic) != 0 ||
+        h.hash != pm_hash_bytes(file + sizeof h, *size, 0))
+        return NULL;
+    return file + sizeof h;
+}
+
+void pm_vk_cache_wrap(struct pm_str *file, const void *body, size_t size)
+{
+    struct cache_header h = { .hash = pm_hash_bytes(body, size, 0) };
+
+    memcpy(h.magic, cache_magic, sizeof h.magic);
+    pm_str_bytes(file, &h, sizeof h);
+    pm_str_bytes(file, body, size);
+}
+
 /* The driver's bytes of a sound file, else NULL. *file is freed by the caller. */
 static const char *cache_load(const struct vk_device *d, char **file, size_t *size)
 {
     struct pm_str folder = { 0 }, path = { 0 };
-    struct cache_header h;
     size_t all = 0;
     const char *body = NULL;
 
     *file = NULL;
     if (cache_path(d, &folder, &path) && pm_file_exists(path.text) &&
-        pm_file_read(path.text, file, &all) == PM_OK && all > sizeof h) {
-        memcpy(&h, *file, sizeof h);
-        *size = all - sizeof h;
-        if (memcmp(h.magic, cache_magic, sizeof h.magic) == 0 &&
-            h.hash == pm_hash_bytes(*file + sizeof h, *size, 0))
-            body = *file + sizeof h;
-        else
+        pm_file_read(path.text, file, &all) == PM_OK) {
+        body = pm_vk_cache_body(*file, all, size);
+        if (!body)
             PM_DEBUG("vulkan", "%s is damaged and not used", path.text);
     }
     pm_str_free(&folder);
@@ -68,25 +86,22 @@ static const char *cache_load(const struct vk_device *d, char **file, size_t *si
 /* A cache that cannot be written costs time only. */
 static void cache_save(struct vk_device *d)
 {
-    struct pm_str folder = { 0 }, path = { 0 };
-    struct cache_header h;
+    struct pm_str folder = { 0 }, path = { 0 }, file = { 0 };
     size_t size = 0;
     char *data = NULL;
 
     if (d->vk.GetPipelineCacheData(d->handle, d->pipelines.cache, &size, NULL) < 0 ||
         size == d->pipelines.cache_bytes || !cache_path(d, &folder, &path))
         goto out;
-    data = pm_malloc(sizeof h + size);
-    if (d->vk.GetPipelineCacheData(d->handle, d->pipelines.cache, &size, data + sizeof h) < 0)
+    data = pm_malloc(size);
+    if (d->vk.GetPipelineCacheData(d->handle, d->pipelines.cache, &size, data) < 0)
         goto out;
-    memcpy(h.magic, cache_magic, sizeof h.magic);
-    h.hash = pm_hash_bytes(data + sizeof h, size, 0);
-    memcpy(data, &h, sizeof h);
-    if (pm_make_folders(folder.text) < 0 ||
-        pm_file_write(path.text, data, sizeof h + size) < 0)
+    pm_vk_cache_wrap(&file, data, size);
+    if (pm_make_folders(folder.text) < 0 || pm_file_write(path.text, file.text, file.length) < 0)
         PM_DEBUG("vulkan", "compiled shaders are not kept: %s", pm_error_text());
 out:
     pm_free(data);
+    pm_str_free(&file);
     pm_str_free(&folder);
     pm_str_free(&path);
 }

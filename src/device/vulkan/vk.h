@@ -171,6 +171,10 @@ struct vk_pipelines {
     struct vk_compiling *left; /* threads that are caught in the driver's compiler use it; or NULL */
 };
 int pm_vk_pipelines_open(struct vk_device *d);
+/* The driver's bytes in a file of the cache on disk, NULL where its header does not fit them: in file,
+ * *size long. And the other way round. */
+const char *pm_vk_cache_body(const char *file, size_t all, size_t *size);
+void pm_vk_cache_wrap(struct pm_str *file, const void *body, size_t size);
 /* idle: else the device hangs, and only host memory is freed. */
 void pm_vk_pipelines_close(struct vk_device *d, bool idle);
 /* A call's dispatches and their pipelines. */

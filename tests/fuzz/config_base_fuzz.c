@@ -1,0 +1,39 @@
+/* A configuration with base files: main.json, a.json, b.json and sub/c.json, in this order, with the
+ * byte 30 between them; a part that is missing leaves no file. What is accepted and printed needs no
+ * base any more, and prints the same. */
+#include "fuzz.h"
+#include "fuzz_config.h"
+
+/* Names that lead out of the folder would read the fuzzer's machine. */
+static bool leads_out(const char *text)
+{
+    return strstr(text, "..") || strstr(text, "\"/") || strchr(text, '\\');
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const names[] = { "main.json", "a.json", "b.json", "sub/c.json" };
+    struct pm_config *c = NULL;
+    size_t at = 0;
+
+    if (fuzz_begin() && pm_make_folders(fuzz_path("sub")) < 0)
+        abort();
+    char *text = pm_malloc(size + 1);
+    memcpy(text, data, size);
+    text[size] = 0;
+    const bool skip = strlen(text) != size || leads_out(text);
+    pm_free(text);
+    if (skip)
+        return 0;
+    for (size_t i = 0; i < PM_COUNT(names); i++) {
+        const size_t begin = at, length = fuzz_part(data, size, &at);
+
+        if (length || i == 0)
+            fuzz_write(fuzz_path(names[i]), data + begin, length);
+        else
+            remove(fuzz_path(names[i]));
+    }
+    pm_config_load(fuzz_path("main.json"), NULL, 0, fuzz_open_sections(), &c);
+    fuzz_check_config(fuzz_print_config(&c));
+    return 0;
+}

@@ -1,0 +1,71 @@
+/* What fuzz targets of configurations share. */
+#ifndef FUZZ_CONFIG_H
+#define FUZZ_CONFIG_H
+
+#include <pumice/config.h>
+#include <pumice/data.h>
+#include <pumice/net.h>
+
+#include <cjson/cJSON.h>
+
+static struct pm_open_row fuzz_nets[64], fuzz_preprocessings[64];
+static const struct pm_open_row fuzz_optimizers[] = { { "sgd", "", NULL, NULL },
+                                                      { "momentum", "", NULL, NULL } };
+
+/* What the program's own tables offer, and two optimizers without options; made once. */
+static inline const struct pm_open_sections *fuzz_open_sections(void)
+{
+    static struct pm_open_sections open;
+    size_t n, m;
+    const struct pm_net_row *const *net = pm_net_rows(&n);
+    const struct pm_preprocessing *const *pre = pm_preprocessings(&m);
+
+    if (open.models.count)
+        return &open;
+    for (size_t i = 0; i < n && i < PM_COUNT(fuzz_nets); i++)
+        fuzz_nets[i] = (struct pm_open_row){ net[i]->name, "", net[i]->opts, net[i]->preprocessing };
+    for (size_t i = 0; i < m && i < PM_COUNT(fuzz_preprocessings); i++)
+        fuzz_preprocessings[i] = (struct pm_open_row){ pre[i]->name, "", pre[i]->opts, NULL };
+    open = (struct pm_open_sections){ { fuzz_nets, n }, { fuzz_optimizers, 2 },
+                                      { fuzz_preprocessings, m } };
+    return &open;
+}
+
+/* The printed form of a configuration, which is destroyed; NULL for NULL. */
+static inline char *fuzz_print_config(struct pm_config **c)
+{
+    char *printed = NULL;
+
+    if (*c) {
+        cJSON *dump = pm_config_dump(*c);
+
+        printed = pm_json_print(dump);
+        cJSON_Delete(dump);
+    }
+    pm_config_destroy(c);
+    return printed;
+}
+
+/* The printed form of the configuration that text holds, or NULL when it is refused. */
+static inline char *fuzz_resolve_config(const char *text)
+{
+    struct pm_config *c = NULL;
+
+    pm_config_parse("fuzz", text, NULL, 0, fuzz_open_sections(), &c);
+    return fuzz_print_config(&c);
+}
+
+/* What was accepted and printed is accepted again and prints the same. Frees first. */
+static inline void fuzz_check_config(char *first)
+{
+    if (!first)
+        return;
+    char *second = fuzz_resolve_config(first);
+
+    if (!second || strcmp(first, second) != 0)
+        __builtin_trap();
+    pm_free(second);
+    pm_free(first);
+}
+
+#endif
