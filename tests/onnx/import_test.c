@@ -65,10 +65,13 @@ int main(int argc, char **argv)
 
         if (!pm_is_folder(folder)) {
             print_message("skipped: %s is not there (set PUMICE_DATA)\n", folder);
+            pm_arena_destroy(&a);
             return 77;
         }
-        if (pm_list_folder(a, folder, &names, &found) < 0)
+        if (pm_list_folder(a, folder, &names, &found) < 0) {
+            pm_arena_destroy(&a);
             return 1;
+        }
         for (size_t i = 0; i < found && count < MOST; i++) {
             bool wanted = argc < 3;
 
