@@ -54,7 +54,7 @@ static const struct kind {
     { "gif", "GIF", is_gif, pm_picture_stb },
     { "bmp", "BMP", is_bmp, pm_picture_stb },
     { "pnm", "PNM", is_pnm, pm_picture_pnm },
-    { "psd", "PSD", is_psd, pm_picture_stb },
+    { "psd", "PSD", is_psd, pm_picture_psd },
     { "hdr", "HDR", is_hdr, pm_picture_stb },
     { "tga", "TGA", pm_picture_is_tga, pm_picture_stb },
 };

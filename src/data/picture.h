@@ -26,8 +26,10 @@ int pm_picture_png(const struct pm_picture_file *f, struct pm_image8 *out);
 int pm_picture_jpeg(const struct pm_picture_file *f, struct pm_image8 *out);
 /* Through stb_image, in every build: the fallback of pm_picture_jpeg. */
 int pm_picture_jpeg_stb(const struct pm_picture_file *f, struct pm_image8 *out);
-/* BMP, GIF, TGA, PSD and HDR through stb_image. */
+/* BMP, GIF, TGA and HDR through stb_image. */
 int pm_picture_stb(const struct pm_picture_file *f, struct pm_image8 *out);
+/* PSD of three channels through stb_image; f->size is at least 26. */
+int pm_picture_psd(const struct pm_picture_file *f, struct pm_image8 *out);
 /* Binary PGM and PPM through stb_image; samples of 0..255 only. */
 int pm_picture_pnm(const struct pm_picture_file *f, struct pm_image8 *out);
 /* true if the bytes are a whole TGA file. The format has no signature of its own, so all fields of

@@ -105,7 +105,8 @@ int pm_picture_stb(const struct pm_picture_file *f, struct pm_image8 *out)
     start(s, f);
     if (!stbi__info_main(&s->context, &width, &height, &stored))
         PM_TRY(failed(f));
-    PM_TRY(pm_picture_size(f, width, height));
+    /* A BMP of negative height stores its first row first. */
+    PM_TRY(pm_picture_size(f, width, height < 0 ? -(int64_t)height : height));
     start(s, f);
     pixels = stbi__load_and_postprocess_8bit(&s->context, &width, &height, &stored, 0);
     if (s->past)
@@ -121,7 +122,7 @@ out:
     return err;
 }
 
-/* ---- PNM, TGA ------------------------------------------------------------------------------ */
+/* ---- PSD, PNM, TGA ------------------------------------------------------------------------------ */
 
 /* The number at *at, behind white space and comments; -1 without one. */
 static long pnm_number(const struct pm_picture_file *f, size_t *at)
@@ -150,6 +151,18 @@ int pm_picture_pnm(const struct pm_picture_file *f, struct pm_image8 *out)
     if (most != 255) /* stb_image neither scales other ranges nor swaps the bytes of 16 bits */
         return pm_fail(PM_EDATA, "%s: the PNM has samples of 0..%ld; only 0..255 is supported. Save it "
                        "with 8 bits a sample, or as PNG", f->where, most);
+    return pm_picture_stb(f, out);
+}
+
+/* The number of channels is at byte 12. stb_image takes a fourth one for transparency, and changes the
+ * colours by it, to values outside 0..255 where it is something else. */
+int pm_picture_psd(const struct pm_picture_file *f, struct pm_image8 *out)
+{
+    const int channels = f->data[12] << 8 | f->data[13];
+
+    if (channels != 3)
+        return pm_fail(PM_EDATA, "%s: the PSD has %d channels; only 3 (RGB) are supported. Save it without "
+                       "alpha channels, or as PNG", f->where, channels);
     return pm_picture_stb(f, out);
 }
 

@@ -1,4 +1,4 @@
-/* PNM, TGA, PSD and HDR: a few pixels of each by hand; what is cut short or is no picture is refused. */
+/* BMP, PNM, TGA, PSD and HDR: a few pixels of each by hand; what is cut short or is no picture is refused. */
 #include "picture_common.h"
 
 struct file {
@@ -10,10 +10,17 @@ struct file {
 };
 #define BYTES(text) text, sizeof(text) - 1
 
+/* A BMP's header: 1 pixel wide, so high, 24 bits. */
+#define BMP(height)                                                                                \
+    "BM\x3e\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\1\0\0\0" height "\1\0\x18\0" ZEROS ZEROS ZEROS
+#define ZEROS "\0\0\0\0\0\0\0\0"
+
 static const struct file files[] = {
     { "a.pgm", "pnm", BYTES("P5\n# a comment\n3 2 255\n\1\2\3\4\5\6"), 2, 3, 1, { 1, 2, 3, 4, 5, 6 } },
     { "a.ppm", "pnm", BYTES("P6 1 2 255\n\1\2\3\4\5\6"), 2, 1, 3, { 1, 2, 3, 4, 5, 6 } },
-    /* Blue, green, red; the last row first. */
+    /* Blue, green, red, and padding to four bytes a row; the last row first, and the first row first. */
+    { "a.bmp", "bmp", BYTES(BMP("\2\0\0\0") "\6\5\4\0\3\2\1\0"), 2, 1, 3, { 1, 2, 3, 4, 5, 6 } },
+    { "down.bmp", "bmp", BYTES(BMP("\xfe\xff\xff\xff") "\3\2\1\0\6\5\4\0"), 2, 1, 3, { 1, 2, 3, 4, 5, 6 } },
     { "a.tga", "tga", BYTES("\0\0\2\0\0\0\0\0\0\0\0\0\1\0\2\0\x18\0\6\5\4\3\2\1"), 2, 1, 3,
       { 1, 2, 3, 4, 5, 6 } },
     { "grey.tga", "tga", BYTES("\0\0\3\0\0\0\0\0\0\0\0\0\2\0\1\0\x08\x20\7\x09"), 1, 2, 1, { 7, 9 } },
@@ -55,14 +62,16 @@ static void whole(void **state)
 static void cut_short(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < PM_COUNT(files); i++)
-        for (size_t n = 0; n < files[i].size; n++) {
+    for (size_t i = 0; i < PM_COUNT(files); i++) {
+        const size_t padding = strcmp(files[i].format, "bmp") ? 0 : 1; /* of the last row: no pixel */
+        for (size_t n = 0; n < files[i].size - padding; n++) {
             uint8_t *copy = pm_malloc(n + 1); /* so that the sanitizer sees a read beyond */
             memcpy(copy, files[i].bytes, n);
             if (decoded(copy, n, 0, "cut") != PM_EDATA)
                 fail_msg("%s of %zu bytes is accepted", files[i].name, n);
             pm_free(copy);
         }
+    }
 }
 
 static void refused(void **state)
@@ -74,7 +83,9 @@ static void refused(void **state)
         { BYTES("P5\n99999999999 2 255\n\1"), "PNM" },
         { BYTES("P5\n0 2 255\n\1"), "0 x 2 pixels" },
         { BYTES("P5\n30000 30000 255\n\1"), "30000 x 30000 pixels" },
-        { BYTES("8BPS\0\1 is what this text starts with, in two bytes"), "PSD is damaged" },
+        { BYTES("8BPS\0\1 is what this text starts with, in two bytes"), "only 3 (RGB)" },
+        { BYTES("8BPS\0\1\0\0\0\0\0\0\0\4\0\0\0\1\0\0\0\2\0\x08\0\3\0\0"), "has 4 channels" },
+        { BYTES("8BPS\0\1\0\0\0\0\0\0\0\3\0\0\0\1\0\0\0\2\0\x07\0\3\0\0"), "PSD is damaged" },
         { BYTES("#?RADIANCE\nwhich is what this text starts with"), "HDR" },
         { BYTES("#!/bin/sh\necho this is no picture\n"), "no JPEG, PNG, GIF, BMP, PNM, PSD, HDR or TGA" },
         { BYTES("\0\0\2\0\0\0\0\0\0\0\0\0\1\0\2\0\x17\0\6\5\4\3\2\1"), "no JPEG" }, /* 23 bits */
