@@ -1,17 +1,28 @@
-/* JPEG, PNG, GIF, BMP to pixels; the first byte chooses the channels wanted. */
-#include <pumice/data.h>
+/* Pictures of every kind to pixels. The first byte, modulo 3, chooses the channels wanted; from 128 on JPEG
+ * goes to the fallback, stb_image, in every build. */
+#include "data/picture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static volatile uint64_t sum; /* so that the pixels are read */
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static int decode(const uint8_t *data, size_t size, uint8_t choice, struct pm_image8 *out)
 {
     static const int channels[] = { 0, 1, 3 };
+    const struct pm_picture_file f = { .data = data, .size = size, .max_pixels = 1 << 16,
+                                       .where = "fuzz", .kind = "JPEG", .grey = choice % 3 == 1 };
+    const char *format = pm_image_format(data, size);
+
+    if (choice >= 128 && format && format[0] == 'j')
+        return pm_picture_jpeg_stb(&f, out);
+    return pm_image_decode(data, size, channels[choice % 3], 1 << 16, "fuzz", out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
     struct pm_image8 im = { 0 };
 
-    if (size == 0 ||
-        pm_image_decode(data + 1, size - 1, channels[data[0] % 3], 1 << 16, "fuzz", &im) < 0)
+    if (size == 0 || decode(data + 1, size - 1, data[0], &im) < 0)
         return 0;
     if (im.height < 1 || im.width < 1 || im.channels < 1 || im.channels > 4)
         __builtin_trap();

@@ -13,6 +13,8 @@ import struct
 import sys
 import zlib
 
+from picture_seeds import chunk, images, labels, png
+
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -98,81 +100,6 @@ def tfrecords():
     yield "gzip", b"\1\x1f\x8b" + whole
     yield "cut_up", b"\0" + b"".join(struct.pack("<Q", len(b)) + bytes([len(b) & 255]) + b[:255]
                                      for b in bodies)
-
-
-# ---- pictures ----------------------------------------------------------------------------
-
-def chunk(kind, body):
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-
-def png(width, height, color, depth=8, interlace=0, extra=b""):
-    samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[color]
-    row = (width * samples * depth + 7) // 8
-    lines = b"".join(bytes([y % 5]) + bytes((7 * x + 13 * y) & 255 for x in range(row))
-                     for y in range(height))
-    if interlace:
-        lines = bytes(8 * (row + 1) * height)
-    return (b"\x89PNG\r\n\x1a\n" +
-            chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, interlace)) +
-            extra + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
-
-
-def bmp(width, height, bits, compression=0):
-    row = (width * bits + 31) // 32 * 4
-    palette = b"".join(bytes([i, i, i, 0]) for i in range(1 << bits)) if bits <= 8 else b""
-    if compression == 3:
-        palette = struct.pack("<III", 0xf800, 0x7e0, 0x1f)
-    at = 54 + len(palette)
-    pixels = bytes((3 * i) & 255 for i in range(row * height))
-    return (b"BM" + struct.pack("<IHHI", at + len(pixels), 0, 0, at) +
-            struct.pack("<IiiHHIIiiII", 40, width, height, 1, bits, compression, len(pixels), 0, 0,
-                        0, 0) + palette + pixels)
-
-
-def gif(width, height, interlace=0, transparent=False):
-    head = b"GIF89a" + struct.pack("<HHBBB", width, height, 0x81, 0, 0)
-    palette = bytes(range(12))
-    control = b"\x21\xf9\x04\x01\0\0\1\0" if transparent else b""
-    # Codes of 3 bits, a clear before each pixel, so that none gets longer.
-    codes = [c for i in range(width * height) for c in (4, i & 3)] + [5]
-    bits = sum(c << 3 * i for i, c in enumerate(codes))
-    data = bits.to_bytes((3 * len(codes) + 7) // 8, "little")
-    blocks = b"".join(bytes([len(data[i:i + 255])]) + data[i:i + 255]
-                      for i in range(0, len(data), 255))
-    return (head + palette + control + b"\x2c" +
-            struct.pack("<HHHHB", 0, 0, width, height, interlace << 6) + b"\2" + blocks + b"\0;")
-
-
-def images():
-    palette = chunk(b"PLTE", bytes(range(48)))
-    for wanted in range(3):
-        first = bytes([wanted])
-        for name, body in (("gray", png(5, 4, 0)), ("rgb", png(5, 4, 2)), ("rgba", png(3, 3, 6)),
-                           ("gray_alpha", png(3, 3, 4)), ("deep", png(3, 3, 2, 16)),
-                           ("bit", png(9, 3, 0, 1)), ("interlaced", png(9, 9, 2, 8, 1)),
-                           ("palette", png(5, 5, 3, 4, 0, palette + chunk(b"tRNS", b"\0\x80"))),
-                           ("key", png(4, 4, 2, 8, 0, chunk(b"tRNS", bytes(6)))),
-                           ("text", png(2, 2, 0, 8, 0, chunk(b"tEXt", b"a\0b"))),
-                           ("cut", png(5, 4, 2)[:-20]), ("rows", png(1, 1, 2).replace(b"\0", b"")),
-                           ("bmp24", bmp(3, 2, 24)), ("bmp32", bmp(3, 2, 32)), ("bmp8", bmp(3, 2, 8)),
-                           ("bmp4", bmp(3, 2, 4)), ("bmp1", bmp(9, 2, 1)), ("bmp16", bmp(3, 2, 16)),
-                           ("bmp_masks", bmp(3, 2, 16, 3)), ("bmp_down", bmp(3, -2, 24)),
-                           ("gif", gif(4, 3)), ("gif_rows", gif(5, 9, 1)),
-                           ("gif_clear", gif(4, 3, 0, True))):
-            yield f"{name}{wanted}", first + body
-
-
-def labels():
-    palette = chunk(b"PLTE", bytes(range(48)))
-    for name, body in (("gray", png(5, 4, 0)), ("deep", png(5, 4, 0, 16)), ("bits", png(9, 3, 0, 1)),
-                       ("two", png(9, 3, 0, 2)), ("palette", png(5, 5, 3, 8, 0, palette)),
-                       ("palette4", png(5, 5, 3, 4, 0, palette + chunk(b"tRNS", b"\0\x80"))),
-                       ("rgb", png(5, 4, 2)), ("rgb16", png(2, 1, 2, 16)), ("rgba", png(3, 3, 6)),
-                       ("gray_alpha", png(3, 3, 4)), ("interlaced", png(9, 9, 3, 4, 1, palette)),
-                       ("equal", png(4, 4, 2, 8, 1)), ("cut", png(5, 4, 0)[:-20]),
-                       ("text", png(2, 2, 0, 8, 0, chunk(b"tEXt", b"a\0b")))):
-        yield name, body
 
 
 # ---- the rest ----------------------------------------------------------------------------
