@@ -171,9 +171,20 @@ double pm_seconds(void);
 /* Failures to read are PM_EDATA (what was given is not there or not readable), failures to write
  * PM_EFAIL (the disk). */
 
-/* Whole file, NUL-terminated beyond its size; *out is freed by the caller with pm_free. size may be
- * NULL. */
+/* Opens a file of the user's to be read. Only regular files: a pipe or a terminal would make the reader
+ * wait, a device may never end. *size, unless NULL: its bytes. The caller closes *fd, which is -1
+ * after a failure. PM_EDATA. */
+int pm_file_open(const char *path, int *fd, uint64_t *size);
+/* Whole regular file, NUL-terminated beyond its size; *out is freed by the caller with pm_free. size may be
+ * NULL. PM_EDATA, also when it is larger than the memory that is there. */
 int pm_file_read(const char *path, char **out, size_t *size);
+/* The same for a text of at most `most` bytes, in which no byte is zero: a larger file is refused before
+ * it is read. */
+int pm_text_read(const char *path, uint64_t most, char **out);
+enum {
+    PM_MOST_TEXT = 64 << 20,  /* bytes of a config, a file of our own, names of classes: pm_text_read's most */
+    PM_MOST_LIST = 512 << 20, /* bytes of a list with a line for each picture */
+};
 /* Writes under a temporary name in the same folder, fsyncs, renames, fsyncs the folder:
  * whenever the process dies, path holds the old content or the new. */
 int pm_file_write(const char *path, const void *data, size_t size);

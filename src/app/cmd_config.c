@@ -163,7 +163,7 @@ static int update_readme(const char *folder, const char *markdown, struct pm_are
     struct pm_str s = { 0 };
     const char *path = pm_arena_printf(a, "%s/README.md", folder);
 
-    PM_TRY(pm_file_read(path, &text, NULL));
+    PM_TRY(pm_text_read(path, PM_MOST_TEXT, &text));
     char *mark = strstr(text, generated_mark);
     if (!mark)
         PM_TRY(pm_fail(PM_EDATA, "%s: has no line '%.*s'", path, (int)sizeof generated_mark - 2,

@@ -39,7 +39,7 @@ static int print_made(const char *dst, struct pm_arena *a, struct app_globals *g
 
     if (!g->json)
         return PM_OK; /* the log has said it */
-    PM_TRY(pm_file_read(path, &text, NULL));
+    PM_TRY(pm_text_read(path, PM_MOST_TEXT, &text));
     PM_TRY(pm_json_parse(path, text, &o));
     cJSON_AddStringToObject(o, "path", dst);
     PM_TRY(app_print_json(g, o));

@@ -12,39 +12,121 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int pm_file_read(const char *path, char **out, size_t *size)
+/* What lies there when it is no regular file. */
+static const char *kind_of(mode_t mode)
+{
+    return S_ISDIR(mode)                     ? "a folder, a file is needed"
+           : S_ISFIFO(mode)                  ? "a pipe, a regular file is needed: write it to a file first"
+           : S_ISSOCK(mode)                  ? "a socket, a regular file is needed"
+           : S_ISCHR(mode) || S_ISBLK(mode)  ? "a device, a regular file is needed"
+                                             : "no regular file, which is needed";
+}
+
+int pm_file_open(const char *path, int *fd, uint64_t *size)
+{
+    /* Without O_NONBLOCK the opening of a pipe waits for somebody who writes. */
+    const int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const int why = errno;
+    struct stat st;
+
+    *fd = -1;
+    if (opened < 0 && (why != ENXIO || stat(path, &st) < 0)) /* ENXIO: a socket */
+        return pm_fail(PM_EDATA, "%s: cannot be opened: %s", path, strerror(why));
+    if (opened >= 0 && fstat(opened, &st) < 0) {
+        close(opened);
+        return pm_fail(PM_EDATA, "%s: cannot be opened: %s", path, strerror(errno));
+    }
+    if (!S_ISREG(st.st_mode)) {
+        if (opened >= 0)
+            close(opened);
+        return pm_fail(PM_EDATA, "%s: is %s", path, kind_of(st.st_mode));
+    }
+    *fd = opened;
+    if (size)
+        *size = (uint64_t)st.st_size;
+    return PM_OK;
+}
+
+/* Grows s so that more bytes and a zero fit. The size comes from a file: no memory is an error. */
+static int make_room(struct pm_str *s, uint64_t more, const char *path)
+{
+    char buf[24], *text = more < SIZE_MAX - s->length ? pm_try_realloc(s->text, s->length + more + 1) : NULL;
+
+    if (!text)
+        return pm_fail(PM_EDATA, "%s: %s do not fit into memory", path, pm_bytes_text(more, buf));
+    s->text = text;
+    s->capacity = s->length + more + 1;
+    return PM_OK;
+}
+
+/* From fd's place to the end of the file, whose size is expected but not trusted: it may grow, and those
+ * in /proc have size 0. */
+static int read_rest(int fd, const char *path, uint64_t expected, uint64_t most, struct pm_str *s)
 {
     int err = PM_OK;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    struct pm_str s = { 0 };
+    char buf[24];
     ssize_t got = 0;
 
-    if (fd < 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: cannot be opened: %s", path, strerror(errno)));
-    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
-        PM_TRY(pm_fail(PM_EDATA, "%s: is a folder, a file is needed", path));
-    /* One more than the size, so that the end is seen without growing; pipes have size 0. */
-    s.capacity = (S_ISREG(st.st_mode) ? (size_t)st.st_size : 0) + 4096;
-    s.text = pm_malloc(s.capacity);
-    while ((got = read(fd, s.text + s.length, s.capacity - s.length - 1)) != 0) {
+    PM_TRY(make_room(s, expected + 1, path)); /* one more, so that the end is seen without growing */
+    while ((got = read(fd, s->text + s->length, s->capacity - s->length - 1)) != 0) {
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
             PM_TRY(pm_fail(PM_EDATA, "%s: reading failed: %s", path, strerror(errno)));
-        s.length += (size_t)got;
-        if (s.capacity - s.length < 2)
-            s.text = pm_realloc(s.text, s.capacity *= 2);
+        s->length += (size_t)got;
+        if (s->length > most)
+            PM_TRY(pm_fail(PM_EDATA, "%s: is larger than %s, the limit of a text of this kind", path,
+                           pm_bytes_text(most, buf)));
+        if (s->capacity - s->length < 2)
+            PM_TRY(make_room(s, s->length + 4096, path));
     }
-    s.text[s.length] = '\0';
+    s->text[s->length] = '\0';
+out:
+    return err;
+}
+
+static int read_whole(const char *path, uint64_t most, char **out, size_t *size)
+{
+    int err = PM_OK, fd = -1;
+    uint64_t bytes = 0;
+    char is[24], limit[24];
+    struct pm_str s = { 0 };
+
+    PM_TRY(pm_file_open(path, &fd, &bytes));
+    if (bytes > most)
+        PM_TRY(pm_fail(PM_EDATA, "%s: has %s; a text of this kind has at most %s: is it the right file?",
+                       path, pm_bytes_text(bytes, is), pm_bytes_text(most, limit)));
+    PM_TRY(read_rest(fd, path, bytes, most, &s));
     *out = s.text;
-    if (size)
-        *size = s.length;
+    *size = s.length;
     s = (struct pm_str){ 0 };
 out:
     pm_str_free(&s);
     if (fd >= 0)
         close(fd);
+    return err;
+}
+
+int pm_file_read(const char *path, char **out, size_t *size)
+{
+    size_t unused;
+
+    return read_whole(path, UINT64_MAX, out, size ? size : &unused);
+}
+
+int pm_text_read(const char *path, uint64_t most, char **out)
+{
+    int err = PM_OK;
+    char *text = NULL;
+    size_t size = 0;
+
+    PM_TRY(read_whole(path, most, &text, &size));
+    if (strlen(text) != size)
+        PM_TRY(pm_fail(PM_EDATA, "%s: holds a zero byte, at offset %zu; it is no text", path,
+                       strlen(text)));
+    *out = text, text = NULL;
+out:
+    pm_free(text);
     return err;
 }
 

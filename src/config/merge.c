@@ -1,6 +1,8 @@
 /* Files and overrides to one tree, remembering for every value the line it came from.
  *
- * A file's "base" files are merged before it, each found beside the file that names it. */
+ * A file's "base" files are merged before it, each found beside the file that names it. They are merged
+ * first to last and later values win, so of a file that is named several times, by several others, only
+ * its last place counts: each file is read once and merged once. */
 #include "config/parts.h"
 
 #include <cjson/cJSON.h>
@@ -138,19 +140,51 @@ static void merge_object(struct walk *w, cJSON *dst, const cJSON *src, struct pm
     }
 }
 
+/* ---- files ----------------------------------------------------------------------------- */
+
+enum { MOST_FILES = 64, MOST_LEVELS = 16 };
+
+/* A file that was read. */
+struct source {
+    char *path, *place; /* owned; place: the real folder and the name in it; NULL for text that is no file */
+    cJSON *tree;
+    struct pm_json_place *places;
+};
+
+/* Every file once, in the order opposite to that of merging. */
+struct sources {
+    struct source list[MOST_FILES];
+    size_t count;
+};
+
+static void free_sources(struct sources *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        pm_free(s->list[i].path);
+        free(s->list[i].place);
+        cJSON_Delete(s->list[i].tree);
+        pm_free(s->list[i].places);
+    }
+    pm_free(s);
+}
+
 /* The files being read, the innermost first, so that a cycle is seen. */
 struct reading {
     const char *path;
     char *real; /* NULL for text that is no file */
     const struct reading *outer;
+    int level; /* 1: the outermost */
 };
 
-static int check_cycle(const struct reading *r)
+static int check_reading(const struct reading *r)
 {
     for (const struct reading *o = r->outer; o; o = o->outer)
         if (o->real && r->real && strcmp(o->real, r->real) == 0)
             return pm_fail(PM_ECONFIG, "%s: base: the file is its own base, by way of %s", r->path,
                            r->outer->path);
+    if (r->level > MOST_LEVELS)
+        return pm_fail(PM_ECONFIG, "%s: base: %s would be level %d of files that name files, %d are allowed",
+                       r->outer->path, r->path, r->level, MOST_LEVELS);
     return PM_OK;
 }
 
@@ -165,70 +199,124 @@ static char *beside(const char *file, const char *name)
     return s.text;
 }
 
-static int merge_file(const char *path, const char *text, const struct reading *outer, cJSON *tree,
-                      struct pm_config_origins *origins);
+/* Where a file lies: its folder without links, and its own name, which may be one, since a base is found
+ * beside the link. NULL: there is no such folder. */
+static char *place_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = beside(path, "."), *real = realpath(folder, NULL), *place = NULL;
 
-static int merge_base(const char *path, const cJSON *v, const struct reading *r, cJSON *tree,
-                      struct pm_config_origins *origins)
+    if (real && asprintf(&place, "%s/%s", real, slash ? slash + 1 : path) < 0)
+        place = NULL;
+    free(real);
+    pm_free(folder);
+    return place;
+}
+
+/* Reads one file, or the text in its stead, to the end of the list. */
+static int read_source(struct sources *s, const char *text, const struct reading *r)
+{
+    int err = PM_OK;
+    char *owned = NULL;
+    const char *path = r->path;
+
+    if (s->count == MOST_FILES)
+        return pm_fail(PM_ECONFIG, "%s: base: %s would be file %d of one config, %d are allowed",
+                       r->outer->path, path, MOST_FILES + 1, MOST_FILES);
+    struct source *to = &s->list[s->count++];
+    *to = (struct source){ .path = pm_strdup(path), .place = text ? NULL : place_of(path) };
+    if (!text && pm_text_read(path, PM_MOST_TEXT, &owned) < 0)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s%s%s", r->outer ? r->outer->path : "",
+                       r->outer ? ": base: " : "", pm_error_text()));
+    PM_TRY(pm_json_parse_places(path, text ? text : owned, &to->tree, &to->places));
+    if (!cJSON_IsObject(to->tree))
+        PM_TRY(
+            pm_fail(PM_ECONFIG, "%s:1: a config is an object: { \"model\": { ... }, ... }", path));
+out:
+    pm_free(owned);
+    return err;
+}
+
+static bool is_read(const struct sources *s, const char *path)
+{
+    char *place = place_of(path);
+    bool found = false;
+
+    for (size_t i = 0; place && i < s->count; i++)
+        found |= s->list[i].place && strcmp(s->list[i].place, place) == 0;
+    free(place);
+    return found;
+}
+
+static int read_files(struct sources *s, const char *path, const char *text,
+                      const struct reading *outer);
+
+static int read_base(struct sources *s, const cJSON *v, const struct reading *r)
 {
     if (!cJSON_IsString(v))
-        return pm_fail(PM_ECONFIG, "%s: base: a file name or a list of file names is needed", path);
-    char *file = beside(path, v->valuestring);
-    int err = merge_file(file, NULL, r, tree, origins);
+        return pm_fail(PM_ECONFIG, "%s: base: a file name or a list of file names is needed", r->path);
+    char *file = beside(r->path, v->valuestring);
+    int err = read_files(s, file, NULL, r);
 
     pm_free(file);
     return err;
 }
 
-static int merge_bases(const char *path, const cJSON *base, const struct reading *r, cJSON *tree,
-                       struct pm_config_origins *origins)
+/* Last to first: what is read already counts at a later place. */
+static int read_bases(struct sources *s, const cJSON *base, const struct reading *r)
 {
     int err = PM_OK;
 
     if (!base || cJSON_IsNull(base))
         return PM_OK;
     if (!cJSON_IsArray(base))
-        return merge_base(path, base, r, tree, origins);
-    for (const cJSON *v = base->child; v; v = v->next)
-        PM_TRY(merge_base(path, v, r, tree, origins));
+        return read_base(s, base, r);
+    const int count = cJSON_GetArraySize(base);
+    if (count > MOST_FILES)
+        return pm_fail(PM_ECONFIG, "%s: base: names %d files, %d are allowed", r->path, count, MOST_FILES);
+    for (int i = count - 1; i >= 0; i--)
+        PM_TRY(read_base(s, cJSON_GetArrayItem(base, i), r));
 out:
     return err;
 }
 
-static int merge_file(const char *path, const char *text, const struct reading *outer, cJSON *tree,
-                      struct pm_config_origins *origins)
+/* The file and, behind it, its bases. */
+static int read_files(struct sources *s, const char *path, const char *text,
+                      const struct reading *outer)
 {
     int err = PM_OK;
-    char *owned = NULL;
-    size_t size = 0;
-    cJSON *v = NULL;
-    struct pm_json_place *places = NULL;
-    struct pm_str prefix = { 0 };
-    struct reading r = { path, text ? NULL : realpath(path, NULL), outer };
+    struct reading r = { path, text ? NULL : realpath(path, NULL), outer, outer ? outer->level + 1 : 1 };
 
-    PM_TRY(check_cycle(&r));
-    if (!text && pm_file_read(path, &owned, &size) < 0)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s%s%s", outer ? outer->path : "", outer ? ": base: " : "",
-                       pm_error_text()));
-    if (owned && strlen(owned) != size)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: holds a zero byte, at offset %zu; it is no text", path,
-                       strlen(owned)));
-    PM_TRY(pm_json_parse_places(path, text ? text : owned, &v, &places));
-    if (!cJSON_IsObject(v))
-        PM_TRY(
-            pm_fail(PM_ECONFIG, "%s:1: a config is an object: { \"model\": { ... }, ... }", path));
-    PM_TRY(merge_bases(path, cJSON_GetObjectItemCaseSensitive(v, "base"), &r, tree, origins));
-    origins->ranks++;
-    struct walk w = { path, places, 0, origins };
-    merge_object(&w, tree, v, &prefix);
-    cJSON_DeleteItemFromObjectCaseSensitive(tree, "base");
-    forget(origins, "base");
+    PM_TRY(check_reading(&r));
+    if (text || !is_read(s, path)) {
+        const size_t at = s->count;
+        PM_TRY(read_source(s, text, &r));
+        PM_TRY(read_bases(s, cJSON_GetObjectItemCaseSensitive(s->list[at].tree, "base"), &r));
+    }
 out:
-    pm_str_free(&prefix);
-    pm_free(places);
-    cJSON_Delete(v);
-    pm_free(owned);
     free(r.real);
+    return err;
+}
+
+static int merge_files(const char *path, const char *text, cJSON *tree,
+                       struct pm_config_origins *origins)
+{
+    int err = PM_OK;
+    struct sources *s = pm_calloc(1, sizeof *s);
+
+    PM_TRY(read_files(s, path, text, NULL));
+    for (size_t i = s->count; i-- > 0;) {
+        struct pm_str prefix = { 0 };
+        struct walk w = { s->list[i].path, s->list[i].places, 0, origins };
+
+        origins->ranks++;
+        merge_object(&w, tree, s->list[i].tree, &prefix);
+        cJSON_DeleteItemFromObjectCaseSensitive(tree, "base");
+        forget(origins, "base");
+        pm_str_free(&prefix);
+    }
+out:
+    free_sources(s);
     return err;
 }
 
@@ -324,7 +412,7 @@ int pm_config_merge(const char *path, const char *text, const char *const *overr
 {
     int err = PM_OK;
 
-    PM_TRY(merge_file(path, text, NULL, tree, origins));
+    PM_TRY(merge_files(path, text, tree, origins));
     origins->ranks++;
     for (size_t i = 0; i < n; i++)
         PM_TRY(apply_override(overrides[i], tree, origins));

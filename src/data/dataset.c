@@ -57,10 +57,9 @@ static int index_shard(struct shard *s)
 {
     int err = PM_OK;
     uint64_t offset = 0, length = 0, count = 0, capacity = 0;
-    const int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+    int fd = -1;
 
-    if (fd < 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: cannot be opened: %s", s->path, strerror(errno)));
+    PM_TRY(pm_file_open(s->path, &fd, NULL));
     posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     while (offset < s->size) {
         struct pm_record_place at = { s->path, count, offset };
@@ -373,11 +372,8 @@ static int acquire(struct pm_dataset *d, struct shard *s)
     if (s->fd < 0) {
         if (d->open >= MOST_OPEN)
             close_oldest(d);
-        s->fd = open(s->path, O_RDONLY | O_CLOEXEC);
-        if (s->fd < 0)
-            err = pm_fail(PM_EDATA, "%s: cannot be opened: %s", s->path, strerror(errno));
-        else
-            d->open++;
+        err = pm_file_open(s->path, &s->fd, NULL);
+        d->open += err == PM_OK;
     }
     if (err == PM_OK) {
         s->users++;

@@ -100,7 +100,7 @@ static int read_json(struct pm_arena *a, const char *folder, cJSON **json, struc
 
     if (!pm_file_exists(path))
         return PM_OK;
-    PM_TRY(pm_file_read(path, &text, NULL));
+    PM_TRY(pm_text_read(path, PM_MOST_TEXT, &text));
     PM_TRY(pm_json_parse(path, text, json));
     if (!cJSON_IsObject(*json))
         PM_TRY(pm_fail(PM_EDATA, "%s: no JSON object", path));
@@ -119,7 +119,7 @@ static int read_labels(struct pm_arena *a, const char *folder, struct pm_dataset
     size_t capacity = 0;
 
     if (pm_file_exists(path))
-        PM_TRY(pm_file_read(path, &text, NULL));
+        PM_TRY(pm_text_read(path, PM_MOST_TEXT, &text));
     for (char *line = text ? strtok_r(text, "\r\n", &save) : NULL; line;
          line = strtok_r(NULL, "\r\n", &save)) {
         char *end = NULL;

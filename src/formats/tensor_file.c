@@ -105,9 +105,8 @@ static int probe(const char *path, struct pm_tensor_probe *out)
     out->size = out->file ? (uint64_t)st.st_size : 0;
     if (!out->file)
         return PM_OK;
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return pm_fail(PM_EDATA, "%s: cannot open: %s", path, strerror(errno));
+    if (pm_file_open(path, &fd, NULL) < 0)
+        return PM_EDATA;
     ssize_t n = pread(fd, out->head, sizeof out->head, 0);
     close(fd);
     if (n < 0)
@@ -141,12 +140,15 @@ int pm_tensor_file_open(const char *path, struct pm_tensor_file **out)
     const struct pm_tensor_format *const *rows = pm_tensor_formats(&count), *row;
     struct pm_tensor_probe p;
     struct pm_str known = { 0 };
+    int fd;
 
     PM_TRY(probe(path, &p));
     if ((row = format_of(&p)) != NULL)
         return row->open(path, out);
-    if (!p.file && !p.folder)
+    if (!pm_file_exists(path) && !p.folder)
         PM_TRY(pm_fail(PM_EDATA, "%s: no such file", path));
+    if (!p.file && !p.folder)
+        PM_TRY(pm_file_open(path, &fd, NULL)); /* says why not */
     for (size_t i = 0; i < count; i++)
         pm_str_add(&known, "%s%s", i ? ", " : "", rows[i]->name);
     PM_TRY(pm_fail(PM_EDATA, "%s: no format of tensors that this program knows (%s)", path,
@@ -185,16 +187,9 @@ static struct pm_tensor_source *add_source(struct pm_tensor_file *f, const char 
 
 int pm_tensor_file_source(struct pm_tensor_file *f, const char *path, int *index)
 {
-    struct stat st;
     struct pm_tensor_source *s = add_source(f, path, index);
 
-    s->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (s->fd < 0 || fstat(s->fd, &st) != 0)
-        return pm_fail(PM_EDATA, "%s: cannot open: %s", path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return pm_fail(PM_EDATA, "%s: not a file", path);
-    s->size = (uint64_t)st.st_size;
-    return PM_OK;
+    return pm_file_open(path, &s->fd, &s->size);
 }
 
 void pm_tensor_file_name(struct pm_tensor_file *f, const char *path)

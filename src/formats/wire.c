@@ -11,19 +11,11 @@ enum { MAX_TEXT = 64 << 20 };
 
 int pm_wire_open(struct pm_wire_file *f, const char *path)
 {
-    struct stat st;
-
     f->path = path;
     f->data = NULL;
     f->window_at = 0;
     f->window_size = 0;
-    f->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (f->fd < 0 || fstat(f->fd, &st) != 0)
-        return pm_fail(PM_EDATA, "%s: cannot open: %s", path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return pm_fail(PM_EDATA, "%s: not a file", path);
-    f->size = (uint64_t)st.st_size;
-    return PM_OK;
+    return pm_file_open(path, &f->fd, &f->size);
 }
 
 void pm_wire_close(struct pm_wire_file *f)

@@ -107,12 +107,11 @@ static int read_cell(struct pm_arena *a, const char *path, struct branch branche
     int err = PM_OK;
     cJSON *list = NULL;
     char *text = NULL;
-    size_t size;
 
     if (!pm_file_exists(path))
         PM_TRY(pm_fail(PM_ECONFIG, "model.dense_prediction_cell: %s is not there: give the path of a cell's "
                        "JSON file", path));
-    PM_TRY(pm_file_read(path, &text, &size));
+    PM_TRY(pm_text_read(path, PM_MOST_TEXT, &text));
     PM_TRY(pm_json_parse(path, text, &list));
     PM_TRY(read_list(a, path, list, branches, count));
 out:

@@ -77,13 +77,12 @@ static void read_json(const struct pm_report *r, const char *name, cJSON **out)
 static void read_log(struct pm_report *r)
 {
     struct pm_str path = { 0 };
-    struct stat st;
+    uint64_t bytes;
     int fd;
 
     pm_str_add(&path, "%s/log.txt", r->folder);
-    fd = open(path.text, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        const off_t from = st.st_size > LOG_BYTES ? st.st_size - LOG_BYTES : 0;
+    if (pm_file_open(path.text, &fd, &bytes) == PM_OK) {
+        const off_t from = bytes > LOG_BYTES ? (off_t)(bytes - LOG_BYTES) : 0;
         char *text = pm_calloc(1, LOG_BYTES + 1);
         ssize_t n = pread(fd, text, LOG_BYTES, from);
         char *start = from > 0 ? strchr(text, '\n') : text;

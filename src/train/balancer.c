@@ -61,7 +61,7 @@ bool pm_balancer_load(const char *run, struct pm_clone_spec *specs, int count)
     int i = 0;
 
     snprintf(path, sizeof path, "%s/shares.json", run);
-    if (!pm_file_exists(path) || pm_file_read(path, &text, NULL) < 0)
+    if (!pm_file_exists(path) || pm_text_read(path, PM_MOST_TEXT, &text) < 0)
         return false;
     if (pm_json_parse(path, text, &json) < 0 || cJSON_GetArraySize(json) != count)
         goto out;

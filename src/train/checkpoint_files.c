@@ -119,7 +119,7 @@ int pm_ckpt_record_read(const char *folder, const char *name, struct record *r)
 
     *r = (struct record){ 0 };
     pm_ckpt_path(&path, folder, name);
-    PM_TRY(pm_file_read(path.text, &r->text, NULL));
+    PM_TRY(pm_text_read(path.text, PM_MOST_TEXT, &r->text));
     PM_TRY(record_parse(path.text, r));
 out:
     pm_str_free(&path);
@@ -169,7 +169,7 @@ int pm_ckpt_best_read(const char *folder, struct best *b)
     *b = (struct best){ 0 };
     if (!pm_file_exists(pm_ckpt_path(&path, folder, "best.json")))
         goto out;
-    PM_TRY(pm_file_read(path.text, &text, NULL));
+    PM_TRY(pm_text_read(path.text, PM_MOST_TEXT, &text));
     json = cJSON_Parse(text);
     metric = cJSON_GetObjectItemCaseSensitive(json, "metric");
     value = cJSON_GetObjectItemCaseSensitive(json, "value");

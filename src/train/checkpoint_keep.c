@@ -25,7 +25,7 @@ static void hours_read(const char *path, struct hours *h)
     cJSON *json = NULL;
     const cJSON *step;
 
-    if (pm_file_exists(path) && pm_file_read(path, &text, NULL) == PM_OK)
+    if (pm_file_exists(path) && pm_text_read(path, PM_MOST_TEXT, &text) == PM_OK)
         json = cJSON_Parse(text);
     h->since = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(json, "since"));
     if (!(h->since >= 0))

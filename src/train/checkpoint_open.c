@@ -10,14 +10,13 @@
 
 static int check_sha(const char *path, const struct record *r)
 {
-    int err = PM_OK, fd = open(path, O_RDONLY | O_CLOEXEC);
+    int err = PM_OK, fd = -1;
     size_t size = 1 << 18;
     char *piece = pm_malloc(size), hex[65];
     struct pm_sha256 sha;
     ssize_t n;
 
-    if (fd < 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: cannot be opened: %s", path, strerror(errno)));
+    PM_TRY(pm_file_open(path, &fd, NULL));
     pm_sha256_start(&sha);
     while ((n = read(fd, piece, size)) != 0) {
         if (n < 0 && errno == EINTR)

@@ -103,8 +103,8 @@ bool pm_run_is_locked(const char *run)
     bool locked = false;
 
     pm_str_add(&path, "%s/lock", run);
-    int fd = open(path.text, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
+    int fd;
+    if (pm_file_open(path.text, &fd, NULL) == PM_OK) {
         locked = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
         close(fd);
     }

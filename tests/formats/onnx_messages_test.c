@@ -446,7 +446,7 @@ static const struct {
     { NULL, "4", "8", "not said where" },
     { "", "4", "8", "not inside" },
     { "none.bin", "4", "8", "No such file" },
-    { "sub", "4", "8", "not a file" },
+    { "sub", "4", "8", "is a folder" },
     { "../w.bin", "4", "8", "not inside" },
     { "sub/../w.bin", "4", "8", "not inside" },
     { "sub/..", "4", "8", "not inside" },
@@ -500,7 +500,7 @@ static void external_data(void **state)
         if (places[i].says) {
             assert_int_equal(err, PM_EDATA);
             assert_contains(pm_error_text(), places[i].says);
-            if (strcmp(places[i].says, "not a file") != 0)
+            if (strcmp(places[i].says, "is a folder") != 0)
                 assert_contains(pm_error_text(), "'far'");
             continue;
         }

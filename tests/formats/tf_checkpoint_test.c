@@ -340,7 +340,7 @@ static void places(void **state)
     put(text("%s/tensor.pb", e), "\x08\x02", 2);
     refused(text("%s/tensor.pb", e), "no format of tensors that this program knows");
     copy(golden("plain/model.ckpt-7.index"), text("%s/a\"b.index", d));
-    refused(d, "data-00000-of-00001: cannot open"); /* one .index */
+    refused(d, "data-00000-of-00001: cannot be opened"); /* one .index */
     copy(golden("plain/model.ckpt-7.data-00000-of-00001"), text("%s/a\"b.data-00000-of-00001", d));
     f = opened(d);
     pm_tensor_file_close(&f);
@@ -374,10 +374,10 @@ static void places(void **state)
     assert_int_equal(unlink(text("%s/checkpoint", d)), 0);
     assert_int_equal(unlink(text("%s/z.index", d)), 0);
     assert_int_equal(unlink(text("%s/a\"b.index", d)), 0);
-    refused(d, "variables/variables.index: cannot open");
+    refused(d, "variables/variables.index: cannot be opened");
     refused(text("%s/a\"b.data-00000-of-00001", d), "of which ");
     copy(golden("v1_shards/model.ckpt-7-00001-of-00003"), text("%s/m-00001-of-00003", d));
-    refused(text("%s/m", d), "m-00000-of-00003: cannot open");
+    refused(text("%s/m", d), "m-00000-of-00003: cannot be opened");
     copy(golden("v1_shards/model.ckpt-7-00000-of-00003"), text("%s/m-00000-of-00003", d));
     copy(golden("v1_shards/model.ckpt-7-00002-of-00003"), text("%s/m-00002-of-00003", d));
     f = opened(text("%s/m", d));

@@ -256,7 +256,7 @@ static void v2_headers(void **state)
         int shards, endianness, min_consumer;
         const char *why;
     } cases[] = {
-        { 2, 0, 0, "t.data-00000-of-00002: cannot open" },
+        { 2, 0, 0, "t.data-00000-of-00002: cannot be opened" },
         { 0, 0, 0, "names 0 shards" },
         { -1, 0, 0, "names -1 shards" },
         { INT32_MAX, 0, 0, "names 2147483647 shards" },

@@ -99,7 +99,7 @@ static int is_made(struct pm_arena *a, const char *dst, const char *name, bool *
     *made = false;
     if (!pm_file_exists(path))
         return PM_OK;
-    PM_TRY(pm_file_read(path, &text, NULL));
+    PM_TRY(pm_text_read(path, PM_MOST_TEXT, &text));
     PM_TRY(pm_json_parse(path, text, &o));
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, "name");
     *made = cJSON_IsString(v) && (!name || !strcmp(v->valuestring, name));

@@ -6,14 +6,22 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "data/convert/json_reader.h"
 
 int pm_json_reader_open(const char *path, struct pm_json_reader *r)
 {
-    *r = (struct pm_json_reader){ .path = path, .line = 1, .f = fopen(path, "rbe") };
-    if (!r->f)
-        return pm_fail(PM_EDATA, "%s: cannot be opened: %s", path, strerror(errno));
+    int fd;
+    const int err = pm_file_open(path, &fd, NULL);
+
+    *r = (struct pm_json_reader){ .path = path, .line = 1, .f = err < 0 ? NULL : fdopen(fd, "rb") };
+    if (err < 0)
+        return err;
+    if (!r->f) {
+        close(fd);
+        return pm_fail(PM_EFAIL, "%s: cannot be opened: %s", path, strerror(errno));
+    }
     setvbuf(r->f, NULL, _IOFBF, 1 << 18);
     return PM_OK;
 }

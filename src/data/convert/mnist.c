@@ -2,6 +2,7 @@
  * images, 2049 labels), the counts, then bytes. train is all but the last images of the training
  * set, which become validation; test comes from the t10k files where they are there. */
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <pumice/data.h>
@@ -84,11 +85,16 @@ static int idx_read(char *path, bool images, struct idx *out)
     int err = PM_OK;
     uint8_t head[16];
     const uint32_t magic = images ? 2051 : 2049;
-    gzFile f = gzopen(path, "rb");
+    gzFile f = NULL;
+    int fd;
 
     out->path = path;
-    if (!f)
-        PM_TRY(pm_fail(PM_EDATA, "%s: cannot be opened", path));
+    PM_TRY(pm_file_open(path, &fd, NULL));
+    f = gzdopen(fd, "rb");
+    if (!f) {
+        close(fd);
+        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be opened: zlib has no memory", path));
+    }
     PM_TRY(take(f, path, head, images ? 16 : 8));
     if (be32(head) != magic)
         PM_TRY(pm_fail(PM_EDATA, "%s: its magic is %u, that of %s is %u", path, be32(head),

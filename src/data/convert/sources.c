@@ -113,15 +113,12 @@ const char *pm_first_folder(struct pm_arena *a, const char *src, const char *con
 int pm_file_lines(struct pm_arena *a, const char *path, char ***lines, size_t *count)
 {
     char *text = NULL, *save = NULL;
-    size_t capacity = 0, size = 0;
+    size_t capacity = 0;
     char **list = NULL;
     int err = PM_OK;
 
     *count = 0;
-    PM_TRY(pm_file_read(path, &text, &size));
-    if (strlen(text) != size)
-        PM_TRY(pm_fail(PM_EDATA, "%s: holds a zero byte, at offset %zu; a list is text, a name a line",
-                       path, strlen(text)));
+    PM_TRY(pm_text_read(path, PM_MOST_LIST, &text));
     for (char *line = text ? strtok_r(text, "\r\n", &save) : NULL; line;
          line = strtok_r(NULL, "\r\n", &save)) {
         PM_GROW(list, *count, capacity);

@@ -79,7 +79,7 @@ static int resolve(const struct work *w, const struct pm_archive *a, struct pm_a
         out->addresses = list;
     }
     if (w->o->sums) {
-        PM_TRY(pm_file_read(w->o->sums, &text, NULL));
+        PM_TRY(pm_text_read(w->o->sums, PM_MOST_TEXT, &text));
         PM_TRY(sum_in(w, text, a->name, &out->sha256));
         if (strcmp(out->sha256, a->sha256) != 0)
             out->size = 0;

@@ -264,10 +264,9 @@ static int sum_of(const struct pm_fetch *f, const char *path, char hex[65])
     struct pm_sha256 s;
     uint8_t *block = pm_malloc(1 << 20);
     ssize_t n = 0;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = -1;
 
-    if (fd < 0)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be read: %s", path, strerror(errno)));
+    PM_TRY(pm_file_open(path, &fd, NULL));
     pm_sha256_start(&s);
     while ((n = read(fd, block, 1 << 20)) > 0) {
         pm_sha256_add(&s, block, (size_t)n);

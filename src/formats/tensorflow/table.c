@@ -78,15 +78,17 @@ static bool begins_v1(const uint8_t *p, const uint8_t *end)
 bool pm_tf_is_table(const char *path)
 {
     uint8_t first[16], last[sizeof magic];
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
-    const ssize_t n = size < 0 ? 0 : pread(fd, first, sizeof first, 0);
+    uint64_t size;
+    int fd;
+
+    if (pm_file_open(path, &fd, &size) < 0)
+        return false;
+    const ssize_t n = pread(fd, first, sizeof first, 0);
     const bool ends = size >= PM_TF_FOOTER &&
-                      pread(fd, last, sizeof last, size - (off_t)sizeof last) == sizeof last &&
+                      pread(fd, last, sizeof last, (off_t)(size - sizeof last)) == sizeof last &&
                       memcmp(last, magic, sizeof magic) == 0;
 
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return ends || (n > 0 && begins_v1(first, first + n));
 }
 
