@@ -76,7 +76,13 @@ void pm_phases_take(struct pm_phases *p, double seconds[PM_RUN_PHASES]);
 
 /* ---- report.html ----------------------------------------------------------------------- */
 
-/* What a run folder says, read from run.json, config.json, metrics.jsonl, evaluation.json and
+/* What pumice eval saw lies in RUN/eval_SPLIT/evaluation-....json, a file for each checkpoint, data folder and
+ * split; what the last evaluation while training saw in RUN/evaluation.json. */
+#define PM_EVALUATIONS_OF "eval_"
+#define PM_EVALUATION_NAME "evaluation-"
+/* The paths below run of such files of pumice eval, sorted, in the arena; returns how many. */
+size_t pm_report_evaluations(struct pm_arena *a, const char *run, const char ***paths);
+/* What a run folder says, read from run.json, config.json, metrics.jsonl, the files of evaluations and
  * log.txt, each of which may be missing. live: a process trains in it now. */
 struct pm_report;
 struct pm_report *pm_report_open(const char *folder, bool live);

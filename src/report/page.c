@@ -70,12 +70,9 @@ static void write_foot(struct pm_str *html, const struct pm_str *json, const str
                       "<script type=\"application/json\" id=\"data\">{\"live\":");
     pm_str_add(html, "%s,\"written\":%lld,\"charts\":[", live ? "true" : "false", (long long)t);
     pm_str_bytes(html, json->text, json->length);
-    pm_html_raw(html, "],\"matrix\":");
-    if (cells->length)
-        pm_str_bytes(html, cells->text, cells->length);
-    else
-        pm_html_raw(html, "null");
-    pm_html_raw(html, "}</script>\n<script>");
+    pm_html_raw(html, "],\"matrices\":[");
+    pm_str_bytes(html, cells->text, cells->length);
+    pm_html_raw(html, "]}</script>\n<script>");
     pm_html_raw(html, pm_page_js);
     pm_html_raw(html, "</script></body></html>\n");
 }
@@ -179,14 +176,17 @@ static void write_best(struct pm_str *html, const struct pm_report *r)
 
     if (!c) {
         write_tile(html, "Best metric", "\xe2\x80\x93",
-                   r->evaluation ? "not evaluated while training" : "no evaluation yet");
+                   r->evaluation_count ? "not evaluated while training" : "no evaluation yet");
         return;
     }
+    const char *split = pm_json_text_of(cJSON_GetObjectItemCaseSensitive(r->config, "data"), "eval_split");
     const bool share = pm_report_is_share(c);
     const struct pm_curve_point best = pm_curve_best(c, pm_report_higher(r, metric));
 
     pm_str_add(&name, "Best %s", metric);
     pm_str_add(&below, "at step %s", PM_COUNT_TEXT(best.step));
+    if (split) /* which the curve is of, whatever else was evaluated */
+        pm_str_add(&below, " on %s", split);
     if (c->last_step != (uint64_t)best.step)
         pm_str_add(&below, "; last %s", pm_report_value(c->last, share, text));
     write_tile(html, name.text, pm_report_value(best.value, share, text), below.text);

@@ -12,10 +12,13 @@
 
 #include <cjson/cJSON.h>
 
+enum { PM_MAX_EVALUATIONS = 33 };
 struct pm_report {
     char *folder, *name;         /* owned; name: its last part */
     bool live;                   /* somebody trains in it now */
-    cJSON *run, *config, *evaluation; /* owned; NULL: no such file */
+    cJSON *run, *config;         /* owned; NULL: no such file */
+    cJSON *evaluations[PM_MAX_EVALUATIONS]; /* owned: that of training first, then the newest */
+    int evaluation_count, own_evaluation; /* own: how many are of evaluation.json, 0 or 1 */
     struct pm_curves curves;
     char *log;                   /* owned: whole last lines of log.txt, or NULL */
 };
@@ -41,7 +44,7 @@ char *pm_report_value(double value, bool share, char buf[PM_TEXT]);
 
 /* ---- sections; json collects the charts' objects ------------------------------------------- */
 void pm_page_curves(struct pm_str *html, struct pm_str *json, const struct pm_report *r);
-/* cells: JSON for the matrix' read-out, or left empty. */
+/* cells: JSON objects for the matrices' read-out, or left empty. */
 void pm_page_evaluation(struct pm_str *html, struct pm_str *cells, const struct pm_report *r);
 void pm_page_devices(struct pm_str *html, const struct pm_report *r);
 void pm_page_config(struct pm_str *html, const struct pm_report *r);

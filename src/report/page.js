@@ -146,17 +146,20 @@
   if (journal) journal.scrollTop = journal.scrollHeight; // the newest lines
 
   // ---- the matrix of many classes --------------------------------------------------------
-  if (data.matrix && id('matrix')) {
-    const m = data.matrix, box = id('matrix'), sheet = box.querySelector('.sheet');
-    const here = id('here'), out = id('cell'), cells = new Map();
+  for (const box of all('[data-matrix]')) {
+    const m = data.matrices.find(each => each.index === +box.dataset.matrix), card = box.parentElement;
+    if (!m) continue;
+    const sheet = box.querySelector('.sheet'), here = box.querySelector('.here');
+    const out = card.querySelector('.cell'), cells = new Map();
     for (let i = 0; i + 2 < m.cells.length; i += 3)
       cells.set(m.cells[i] * m.classes + m.cells[i + 1], m.cells[i + 2]);
     let at = null, zoom = 1;
     const look = (truth, said) => {
       at = [truth, said];
-      const n = cells.get(truth * m.classes + said) || 0, of = m.of[truth];
-      out.textContent = `is ${m.names[truth]}, said ${m.names[said]}: ${count(n)} of ${count(of)}` +
-        (of > 0 ? ` (${formats.share(n / of)})` : '');
+      const n = cells.get(truth * m.classes + said), of = m.of[truth];
+      const times = n !== undefined ? count(n) : m.least ? 'at most ' + count(m.least) : '0';
+      out.textContent = `is ${m.names[truth]}, said ${m.names[said]}: ${times} of ${count(of)}` +
+        (of > 0 && (n !== undefined || !m.least) ? ` (${formats.share((n || 0) / of)})` : '');
       const part = 100 / m.classes;
       Object.assign(here.style, { left: said * part + '%', top: truth * part + '%',
         width: `max(7px, ${part}%)`, height: `max(7px, ${part}%)` });
@@ -177,8 +180,8 @@
       look(at ? clamp(at[0] + move[0]) : 0, at ? clamp(at[1] + move[1]) : 0);
       here.scrollIntoView({ block: 'nearest', inline: 'nearest' });
     });
-    document.querySelector('.zoom').hidden = false;
-    for (const button of all('[data-zoom]'))
+    card.querySelector('.zoom').hidden = false;
+    for (const button of all('[data-zoom]', card))
       button.addEventListener('click', () => {
         const x = (box.scrollLeft + box.clientWidth / 2) / sheet.offsetWidth;
         const y = (box.scrollTop + box.clientHeight / 2) / sheet.offsetHeight;

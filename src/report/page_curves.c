@@ -91,7 +91,7 @@ static void write_metrics(struct pm_str *html, struct pm_str *json, const struct
 {
     struct pm_chart c = { .id = "metrics", .title = "Metrics", .format = PM_CHART_SHARE,
                           .legend = true,
-                          .empty = r->evaluation ? "No evaluation while training."
+                          .empty = r->evaluation_count > 0 ? "No evaluation while training."
                                                  : "No evaluation yet." };
 
     for (int i = 0; i < r->curves.count; i++) {

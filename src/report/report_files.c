@@ -36,9 +36,11 @@ void pm_report_rest(struct pm_report *r)
 {
     cJSON_Delete(r->run);
     cJSON_Delete(r->config);
-    cJSON_Delete(r->evaluation);
+    for (int i = 0; i < r->evaluation_count; i++)
+        cJSON_Delete(r->evaluations[i]);
     pm_free(r->log);
-    r->run = r->config = r->evaluation = NULL;
+    r->run = r->config = NULL;
+    r->evaluation_count = 0;
     r->log = NULL;
 }
 
@@ -95,6 +97,98 @@ static void read_log(struct pm_report *r)
     pm_str_free(&path);
 }
 
+static bool same_text(const cJSON *a, const cJSON *b, const char *member)
+{
+    const char *x = pm_json_text_of(a, member), *y = pm_json_text_of(b, member);
+
+    return x && y && strcmp(x, y) == 0;
+}
+
+/* The same checkpoint, data and split. */
+static bool same_evaluation(const cJSON *a, const cJSON *b)
+{
+    return same_text(a, b, "checkpoint") && same_text(a, b, "data_path") && same_text(a, b, "split");
+}
+
+static const char *written(const cJSON *evaluation)
+{
+    const char *text = pm_json_text_of(evaluation, "written");
+
+    return text ? text : "";
+}
+
+/* In training's place where it evaluates the same, else behind what was written later. */
+static void add_evaluation(struct pm_report *r, cJSON *e, bool training)
+{
+    int at = r->evaluation_count;
+
+    if (training) {
+        r->evaluations[r->evaluation_count++] = e;
+        return;
+    }
+    if (r->own_evaluation && same_evaluation(r->evaluations[0], e)) {
+        const bool later = strcmp(written(e), written(r->evaluations[0])) >= 0;
+
+        cJSON_Delete(later ? r->evaluations[0] : e);
+        r->evaluations[0] = later ? e : r->evaluations[0];
+        return;
+    }
+    for (; at > r->own_evaluation && strcmp(written(r->evaluations[at - 1]), written(e)) < 0; at--)
+        r->evaluations[at] = r->evaluations[at - 1];
+    r->evaluations[at] = e;
+    r->evaluation_count++;
+}
+
+size_t pm_report_evaluations(struct pm_arena *a, const char *run, const char ***paths)
+{
+    char **folders = NULL, **names = NULL;
+    size_t folder_count = 0, count = 0, n = 0, capacity = 0;
+    const char **list = NULL;
+
+    if (pm_is_folder(run) && pm_list_folder(a, run, &folders, &folder_count) < 0)
+        folder_count = 0;
+    for (size_t i = 0; i < folder_count; i++) {
+        const char *folder = pm_arena_printf(a, "%s/%s", run, folders[i]);
+
+        if (strncmp(folders[i], PM_EVALUATIONS_OF, strlen(PM_EVALUATIONS_OF)) != 0 ||
+            !pm_is_folder(folder) || pm_list_folder(a, folder, &names, &count) < 0)
+            continue;
+        for (size_t k = 0; k < count; k++) {
+            if (strncmp(names[k], PM_EVALUATION_NAME, strlen(PM_EVALUATION_NAME)) != 0 ||
+                !pm_ends_with(names[k], ".json"))
+                continue;
+            PM_GROW(list, n, capacity);
+            list[n++] = pm_arena_printf(a, "%s/%s", folders[i], names[k]);
+        }
+    }
+    *paths = pm_arena_alloc(a, (n + 1) * sizeof **paths);
+    if (n)
+        memcpy(*paths, list, n * sizeof **paths);
+    pm_free(list);
+    return n;
+}
+
+/* Training's last one first, then those of pumice eval. */
+static void read_evaluations(struct pm_report *r)
+{
+    struct pm_arena *a = pm_arena_create();
+    const char **paths;
+    const size_t count = pm_report_evaluations(a, r->folder, &paths);
+    cJSON *e = NULL;
+
+    read_json(r, "evaluation.json", &e);
+    if (e)
+        add_evaluation(r, e, true);
+    r->own_evaluation = r->evaluation_count;
+    for (size_t i = 0; i < count && r->evaluation_count < PM_MAX_EVALUATIONS; i++) {
+        e = NULL;
+        read_json(r, paths[i], &e);
+        if (e)
+            add_evaluation(r, e, false);
+    }
+    pm_arena_destroy(&a);
+}
+
 void pm_report_refresh(struct pm_report *r)
 {
     struct pm_str path = { 0 };
@@ -102,7 +196,7 @@ void pm_report_refresh(struct pm_report *r)
     pm_report_rest(r);
     read_json(r, "run.json", &r->run);
     read_json(r, "config.json", &r->config);
-    read_json(r, "evaluation.json", &r->evaluation);
+    read_evaluations(r);
     read_log(r);
     pm_str_add(&path, "%s/metrics.jsonl", r->folder);
     pm_curves_read(&r->curves, path.text);

@@ -2,6 +2,8 @@
  * checkpoint_keep.c, the folder's files in checkpoint_files.c. */
 #include "train/checkpoint_files.h"
 
+#include <pumice/report.h>
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -74,7 +76,9 @@ static bool is_leftover_of_evaluation(const char *folder, const char *name)
 {
     const char *mark = strstr(name, ".tmp-");
 
-    return mark && is_maker_gone(mark) && is_leftover_of_run(folder, name);
+    return mark && is_maker_gone(mark) &&
+           (strncmp(name, PM_EVALUATION_NAME, strlen(PM_EVALUATION_NAME)) == 0 ||
+            is_leftover_of_run(folder, name));
 }
 
 static int clean_folder(const char *folder, bool (*leftover)(const char *folder, const char *name))
@@ -103,7 +107,7 @@ out:
 /* The folders of evaluations, one of each split. */
 static int clean_evaluations(const char *run)
 {
-    static const char start[] = "eval_";
+    static const char start[] = PM_EVALUATIONS_OF;
     int err = PM_OK;
     struct pm_arena *a = pm_arena_create();
     char **names;

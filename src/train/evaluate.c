@@ -8,7 +8,6 @@
 #include "train/summaries.h"
 
 #include <cjson/cJSON.h>
-#include <ctype.h>
 #include <pumice/formats.h>
 #include <string.h>
 
@@ -35,7 +34,10 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
     detail = cJSON_CreateObject();
     PM_TRY(pm_evaluator_run(ev, metrics, detail, &count, &skipped));
     if (is_inside(s.from->path, c->run.folder))
-        pm_run_page_evaluated(c->run.folder, s.from->step, count, metrics, detail);
+        pm_run_page_evaluated(c, &(struct pm_evaluated){
+            .data = c->data.folder, .split = c->data.eval_split,
+            .checkpoint = s.from->path + strlen(c->run.folder) + 1, .averages = s.averages,
+            .step = s.from->step, .count = count, .metrics = metrics, .detail = detail });
     pm_session_add_step(&s, report);
     cJSON_AddNumberToObject(report, "count", (double)count);
     if (c->data.on_corrupt == PM_CORRUPT_SKIP)
@@ -56,21 +58,6 @@ out:
 }
 
 /* ---- the folder of an evaluation ---------------------------------------------------------- */
-
-/* RUN/eval_SPLIT, where a file pattern's other characters become "_". */
-static char *folder_of(const struct pm_config *c)
-{
-    struct pm_str s = { 0 };
-    size_t n;
-
-    pm_str_add(&s, "%s/eval_", c->run.folder);
-    n = s.length;
-    pm_str_add(&s, "%s", c->data.eval_split);
-    for (; n < s.length; n++)
-        if (!isalnum((unsigned char)s.text[n]) && !strchr("-_.", s.text[n]))
-            s.text[n] = '_';
-    return s.text;
-}
 
 /* No START: evaluations of other steps stay in sight, whichever was made first. */
 static int write_events(const char *folder, const struct pm_config *c, const cJSON *report,
@@ -97,7 +84,7 @@ void pm_evaluation_keep(const struct pm_config *c, const struct cJSON *report,
 
     if (!is_inside(from, c->run.folder))
         return;
-    folder = folder_of(c);
+    folder = pm_evaluations_folder(c);
     PM_TRY(write_events(folder, c, report, step, events));
     if (rows)
         PM_TRY(pm_per_class_write(folder, step, rows));

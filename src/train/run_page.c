@@ -218,11 +218,8 @@ static void read_past(struct pm_run_page *p, uint64_t step)
     cJSON_Delete(run);
     pm_free(text);
     pm_str_free(&path);
-    if (step == 0) { /* the folder's former run is gone */
-        pm_str_add(&path, "%s/evaluation.json", p->folder);
-        remove(path.text);
-        pm_str_free(&path);
-    }
+    if (step == 0) /* the folder's former run is gone */
+        pm_evaluations_forget(p->folder);
 }
 
 struct pm_run_page *pm_run_page_open(const struct pm_trainer *t)
@@ -245,26 +242,19 @@ void pm_run_page_step(struct pm_run_page *p, const struct pm_trainer *t)
 
 /* ---- evaluation.json --------------------------------------------------------------------- */
 
-static int write_evaluation(const char *folder, uint64_t step, uint64_t count,
-                            const struct cJSON *metrics, const struct cJSON *detail)
-{
-    cJSON *object = cJSON_Duplicate(detail, true);
-    char now[32];
-    int err;
-
-    cJSON_AddNumberToObject(object, "step", (double)step);
-    cJSON_AddNumberToObject(object, "count", (double)count);
-    cJSON_AddStringToObject(object, "written", now_text(now));
-    cJSON_AddItemToObject(object, "metrics", cJSON_Duplicate(metrics, true));
-    err = write_json(folder, "evaluation.json", object);
-    cJSON_Delete(object);
-    return err;
-}
-
 void pm_run_page_evaluation(struct pm_run_page *p, const struct pm_trainer *t, uint64_t count,
                             const struct cJSON *detail)
 {
-    if (write_evaluation(p->folder, t->step, count, t->eval_metrics, detail) < 0 && !p->warned) {
+    char checkpoint[64];
+    const struct pm_evaluated e = {
+        .data = t->c->data.folder, .split = t->c->data.eval_split, .checkpoint = checkpoint,
+        .averages = t->c->optim.moving_average_decay > 0 && t->c->eval.averages != PM_AVERAGES_OFF,
+        .training = true, .step = t->step, .count = count, .metrics = t->eval_metrics, .detail = detail,
+    };
+
+    snprintf(checkpoint, sizeof checkpoint, "checkpoints/step-%06llu.safetensors",
+             (unsigned long long)t->step);
+    if (pm_evaluations_write(p->folder, NULL, &e) < 0 && !p->warned) {
         PM_WARN("report", "%s; training goes on", pm_error_text());
         p->warned = true;
     }
@@ -294,19 +284,22 @@ void pm_run_page_end(struct pm_run_page **p, const struct pm_trainer *t, int err
     *p = NULL;
 }
 
-void pm_run_page_evaluated(const char *folder, uint64_t step, uint64_t count,
-                           const struct cJSON *metrics, const struct cJSON *detail)
+void pm_run_page_evaluated(const struct pm_config *c, const struct pm_evaluated *e)
 {
-    struct pm_report *r = pm_report_open(folder, false);
+    const char *run = c->run.folder;
+    struct pm_report *r = pm_report_open(run, false);
+    char *folder = NULL;
     int err = PM_OK;
 
     if (pm_report_empty(r))
         goto out;
-    PM_TRY(write_evaluation(folder, step, count, metrics, detail));
-    if (!pm_run_is_locked(folder)) /* else whoever trains there writes it */
-        PM_TRY(write_page(folder, r));
+    folder = pm_evaluations_folder(c);
+    PM_TRY(pm_evaluations_write(run, folder, e));
+    if (!pm_run_is_locked(run)) /* else whoever trains there writes it */
+        PM_TRY(write_page(run, r));
 out:
     if (err < 0)
         PM_WARN("report", "%s; report.html is not up to date", pm_error_text());
+    pm_free(folder);
     pm_report_close(&r);
 }

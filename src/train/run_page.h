@@ -1,13 +1,14 @@
 /* run_page: what a run folder keeps for report.html, and the page itself.
  *
- * run.json says what is trained on what, and how far; evaluation.json what the last evaluation saw;
- * both are JSON, rewritten as a whole. The page is made of them, metrics.jsonl, config.json and log.txt
+ * run.json says what is trained on what, and how far; the files of evaluations.h what evaluations saw;
+ * all are JSON, rewritten as a whole. The page is made of them, metrics.jsonl, config.json and log.txt
  * (report.h) at the start, after each evaluation, at the end and at most every ten seconds between,
  * less often where writing takes long: it never takes more than a hundredth of the time. What cannot
  * be written costs one warning. */
 #ifndef PM_RUN_PAGE_H
 #define PM_RUN_PAGE_H
 
+#include "train/evaluations.h"
 #include "train/trainer.h"
 
 struct pm_run_page;
@@ -24,9 +25,8 @@ void pm_run_page_now(struct pm_run_page *p, const struct pm_trainer *t);
  * it was. Frees p and leaves NULL. */
 void pm_run_page_end(struct pm_run_page **p, const struct pm_trainer *t, int err, int signal_number);
 
-/* evaluation.json of a folder, for `pumice eval`, and the page where nobody trains in the folder.
- * Nothing is done where the folder is not a run's. */
-void pm_run_page_evaluated(const char *folder, uint64_t step, uint64_t count,
-                           const struct cJSON *metrics, const struct cJSON *detail);
+/* For pumice eval of a checkpoint in run.folder: the evaluation's file, and the page where nobody trains in
+ * the folder. Nothing is done where the folder is not a run's. */
+void pm_run_page_evaluated(const struct pm_config *c, const struct pm_evaluated *e);
 
 #endif

@@ -1,6 +1,8 @@
 /* What training and evaluation leave for report.html, and the command that writes it. */
 #include "e2e/program.h"
 
+#include <pumice/report.h>
+
 static struct result train(const struct how *how, const char *name, const char *more)
 {
     return run(how, "train %s run.folder=%s run.steps=6 eval.every_steps=3 %s", in("net.json"),
@@ -37,9 +39,39 @@ static double sum_of(const cJSON *list)
     return sum;
 }
 
-static void check_evaluation(const char *name, int step)
+/* The only file of pumice eval of this split and checkpoint: its path below FOLDER. */
+static const char *file_of(const char *name, const char *split, const char *checkpoint)
 {
-    cJSON *e = read_json(in("%s/evaluation.json", name));
+    struct pm_arena *a = pm_arena_create();
+    const char **paths, *found = NULL;
+    const size_t count = pm_report_evaluations(a, in("%s", name), &paths);
+    char start[256];
+
+    snprintf(start, sizeof start, "eval_%s/evaluation-%s-", split, checkpoint);
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(paths[i], start, strlen(start)) == 0) {
+            assert_null(found);
+            found = in("%s/%s", name, paths[i]);
+        }
+    pm_arena_destroy(&a);
+    if (!found)
+        fail_msg("%s: no evaluation %s...", name, start);
+    return found;
+}
+
+static size_t files_of(const char *name)
+{
+    struct pm_arena *a = pm_arena_create();
+    const char **paths;
+    const size_t count = pm_report_evaluations(a, in("%s", name), &paths);
+
+    pm_arena_destroy(&a);
+    return count;
+}
+
+static void check_evaluation(const char *path, int step)
+{
+    cJSON *e = read_json(path);
     const cJSON *classes = cJSON_GetObjectItem(e, "per_class");
     const cJSON *confusion = cJSON_GetObjectItem(e, "confusion"), *sample;
     const double right = sum_of(cJSON_GetObjectItem(classes, "right"));
@@ -88,7 +120,7 @@ static void training_leaves_a_page(void **state)
     assert_string_equal(string_of(device, "address"), "cpu");
     assert_true(number_of(device, "examples") == 8 && number_of(device, "memory_used") > 0);
     cJSON_Delete(r);
-    check_evaluation("one", 6);
+    check_evaluation(in("one/evaluation.json"), 6);
     char *page = get_text(in("one/report.html"));
     assert_contains(page, "</html>");
     assert_contains(page, "finished");
@@ -97,27 +129,71 @@ static void training_leaves_a_page(void **state)
     pm_free(page);
 }
 
-/* The same evaluation, whatever its batches: the same samples. */
-static void evaluation_brings_it_up_to_date(void **state)
+/* The same evaluation, whatever its batches: the same samples. What training saw stays. */
+static void evaluation_is_kept(void **state)
 {
     (void)state;
     check(train(NULL, "two", "run.save_every_steps=3"), 0);
     cJSON *before = read_json(in("two/evaluation.json"));
     check(run(NULL, "eval %s run.folder=%s eval.checkpoint=3", in("net.json"), in("two")), 0);
-    check_evaluation("two", 3);
+    check_evaluation(file_of("two", "test", "step-000003"), 3);
     check(run(NULL, "eval %s run.folder=%s eval.batch_size=3", in("net.json"), in("two")), 0);
-    check_evaluation("two", 6);
-    cJSON *after = read_json(in("two/evaluation.json"));
+    check_evaluation(file_of("two", "test", "step-000006"), 6);
+    check_evaluation(in("two/evaluation.json"), 6);
+    cJSON *after = read_json(file_of("two", "test", "step-000006"));
     assert_true(cJSON_Compare(cJSON_GetObjectItem(before, "samples"),
                               cJSON_GetObjectItem(after, "samples"), true));
     assert_true(cJSON_Compare(cJSON_GetObjectItem(before, "confusion"),
                               cJSON_GetObjectItem(after, "confusion"), true));
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(before, "in_training")));
+    assert_false(cJSON_IsTrue(cJSON_GetObjectItem(after, "in_training")));
+    assert_string_equal(string_of(before, "checkpoint"), string_of(after, "checkpoint"));
+    assert_string_equal(string_of(before, "data_path"), string_of(after, "data_path"));
     cJSON_Delete(before);
     cJSON_Delete(after);
     /* A checkpoint of another run says nothing of this one. */
-    assert_int_equal(unlink(in("two/evaluation.json")), 0);
+    assert_int_equal(files_of("two"), 2);
     check(run(NULL, "eval %s run.folder=%s eval.checkpoint=%s", in("net.json"), in("two"), in("one")), 0);
-    assert_false(pm_file_exists(in("two/evaluation.json")));
+    assert_int_equal(files_of("two"), 2);
+}
+
+/* Evaluations of other splits, folders and checkpoints each have a section with their own numbers; the
+ * best metric stays that of training's evaluations. */
+static void evaluations_stay_apart(void **state)
+{
+    struct pm_str tile = { 0 };
+    double accuracy;
+
+    (void)state;
+    check(run(NULL, "dataset make shapes %s size=16 train=8 validation=9 test=15 seed=5", in("other")), 0);
+    check(train(NULL, "eight", "run.keep_best=accuracy"), 0);
+    cJSON *e = read_json(in("eight/evaluation.json"));
+    accuracy = number_of(cJSON_GetObjectItem(e, "metrics"), "accuracy");
+    cJSON_Delete(e);
+    check(run(NULL, "eval %s run.folder=%s data.eval_split=validation", in("net.json"), in("eight")), 0);
+    check(run(NULL, "eval %s run.folder=%s eval.checkpoint=best", in("net.json"), in("eight")), 0);
+    check(run(NULL, "eval %s run.folder=%s data.folder=%s", in("net.json"), in("eight"), in("other")), 0);
+    check(run(NULL, "eval %s run.folder=%s data.folder=%s", in("net.json"), in("eight"), in("other")), 0);
+    assert_int_equal(files_of("eight"), 3);
+    char *page = get_text(in("eight/report.html"));
+    assert_contains(page, ">test at step 6</h3>\n<p class=\"note\">20 pictures of ");
+    assert_contains(page, ">validation at step 6</h3>\n<p class=\"note\">8 pictures of ");
+    assert_contains(page, ", best checkpoint</h3>\n<p class=\"note\">20 pictures of ");
+    assert_contains(page, ">test at step 6</h3>\n<p class=\"note\">15 pictures of ");
+    assert_contains(page, "other, split test, checkpoints/step-000006.safetensors");
+    assert_contains(page, "data, split test, evaluated while training");
+    pm_str_add(&tile, "<dt>Best accuracy</dt><dd>%.4g", 100 * accuracy);
+    assert_contains(page, tile.text);
+    assert_contains(page, " on test");
+    pm_free(page);
+    pm_str_free(&tile);
+    /* A new run in the folder begins without them. */
+    check(run(NULL, "train %s run.folder=%s run.steps=1", in("net.json"), in("nine")), 0);
+    check(run(NULL, "eval %s run.folder=%s", in("net.json"), in("nine")), 0);
+    assert_int_equal(files_of("nine"), 1);
+    assert_int_equal(pm_remove_tree(in("nine/checkpoints")), 0);
+    check(run(NULL, "train %s run.folder=%s run.steps=1", in("net.json"), in("nine")), 0);
+    assert_int_equal(files_of("nine"), 0);
 }
 
 static void resuming_goes_on_with_it(void **state)
@@ -226,7 +302,8 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(training_leaves_a_page), cmocka_unit_test(evaluation_brings_it_up_to_date),
+        cmocka_unit_test(training_leaves_a_page), cmocka_unit_test(evaluation_is_kept),
+        cmocka_unit_test(evaluations_stay_apart),
         cmocka_unit_test(resuming_goes_on_with_it), cmocka_unit_test(failures_are_told_on_it),
         cmocka_unit_test(training_does_without_it), cmocka_unit_test(the_command),
         cmocka_unit_test(console_shows_both_losses),

@@ -5,6 +5,7 @@
 
 #include <pumice/data.h>
 #include <pumice/onnx.h>
+#include <pumice/report.h>
 
 static const char net[] =
     "{ \"task\": \"segmentation\", \"model\": { \"layers\": [\n"
@@ -55,10 +56,14 @@ static void colors_agree(void **state)
     size_t size;
     struct pm_image8 im;
     uint32_t legend[5] = { 0 };
+    struct pm_arena *a = pm_arena_create();
+    const char **paths;
 
     (void)state;
     cJSON_Delete(evaluated("eval.colormap=camvid"));
-    text = get_text(in("run/evaluation.json"));
+    assert_int_equal(pm_report_evaluations(a, in("run"), &paths), 1);
+    text = get_text(in("run/%s", paths[0]));
+    pm_arena_destroy(&a);
     cJSON *json = cJSON_Parse(text);
     const cJSON *colors = cJSON_GetObjectItem(json, "colors");
     assert_int_equal(cJSON_GetArraySize(colors), 5);

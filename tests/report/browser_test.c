@@ -140,6 +140,24 @@ static void write_page(const char *name, struct pm_report *const *runs, int coun
     pm_str_free(&html);
 }
 
+/* Runs of so many classes. */
+static void write_matrices(void)
+{
+    static const int classes[] = { 2, 11, 12, 40 };
+    char folder[512], name[32];
+
+    for (size_t i = 0; i < PM_COUNT(classes); i++) {
+        snprintf(name, sizeof name, "m%d.html", classes[i]);
+        snprintf(folder, sizeof folder, "%s/m%d", top, classes[i]);
+        assert_int_equal(pm_make_folders(folder), 0);
+        put_run(folder, "finished", 0.1);
+        put_evaluation(folder, classes[i], "a class with a rather long name");
+        struct pm_report *run = pm_report_open(folder, false);
+        write_page(name, &run, 1);
+        pm_report_close(&run);
+    }
+}
+
 static int setup(void **state)
 {
     char folder[3][512];
@@ -163,6 +181,7 @@ static int setup(void **state)
     runs[0] = pm_report_open(folder[0], true);
     write_page("new.html", runs, 1);
     pm_report_close(&runs[0]);
+    write_matrices();
     return 0;
 }
 
@@ -291,16 +310,16 @@ static void runs_can_be_hidden(void **state)
 }
 
 static const char matrix[] =
-    "    const box = one('#matrix'), sheet = one('.sheet'), before = sheet.offsetWidth;\n"
+    "    const box = one('[data-matrix]'), sheet = one('.sheet'), before = sheet.offsetWidth;\n"
     "    const key = k => box.dispatchEvent(new w.KeyboardEvent('keydown', { key: k, bubbles: true }));\n"
     "    say('picture', one('.sheet img').naturalWidth);\n"
     "    key('ArrowRight'); key('ArrowRight'); key('ArrowRight'); key('ArrowRight');\n"
-    "    say('cell', one('#cell').textContent);\n"
-    "    key('ArrowDown'); say('below', one('#cell').textContent);\n"
-    "    key('ArrowLeft'); key('ArrowLeft'); say('own', one('#cell').textContent);\n"
+    "    say('cell', one('.cell').textContent);\n"
+    "    key('ArrowDown'); say('below', one('.cell').textContent);\n"
+    "    key('ArrowLeft'); key('ArrowLeft'); say('own', one('.cell').textContent);\n"
     "    one('[data-zoom=\"1\"]').click(); say('zoom', Math.round(sheet.offsetWidth / before));\n"
     "    const find = one('.filter'); find.value = 'class 17'; find.dispatchEvent(new w.Event('input'));\n"
-    "    say('found', all('#classes tbody tr').filter(shown).length);\n"
+    "    say('found', all('.classes tbody tr').filter(shown).length);\n"
     "    say('wide', d.documentElement.scrollWidth > frame.clientWidth);\n";
 
 static void many_classes(void **state)
@@ -311,6 +330,25 @@ static void many_classes(void **state)
                  "below=is class 1, said class 3: 0 of 10",
                  "own=is class 1, said class 1: 9 of 10 (90.00", "zoom=2;", "found=11;",
                  "wide=false;"));
+}
+
+/* At 1,280 pixels no column is cut off, and no number by its cell. */
+static void matrix_is_whole(void **state)
+{
+    static const char *const pages[] = { "m2.html", "m11.html", "m12.html", "m40.html" };
+    static const char check[] =
+        "    const box = one('.matrix').parentElement, r = box.getBoundingClientRect();\n"
+        "    const cells = all('.matrix td');\n"
+        "    say('cells', cells.length);\n"
+        "    say('outside', cells.filter(c => c.getBoundingClientRect().right > r.right + .5).length);\n"
+        "    say('cut', cells.filter(c => c.scrollWidth > c.clientWidth).length);\n";
+    static const char *const counts[] = { "cells=4;", "cells=121;", "cells=144;", "cells=1600;" };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(pages); i++)
+        expect(&(struct visit){ .page = pages[i], .width = 1280, .check = check },
+               WORDS("overflow=false;", counts[i], "outside=0;", "cut=0;"));
+    expect(&(struct visit){ .page = "m40.html", .width = 390, .check = check }, WORDS("overflow=false;"));
 }
 
 static void new_run_is_followed(void **state)
@@ -329,7 +367,7 @@ int main(void)
         cmocka_unit_test(notices_complaints), cmocka_unit_test(pressing_works),
         cmocka_unit_test(nothing_is_faint), cmocka_unit_test(works_without_scripts),
         cmocka_unit_test(values_can_be_read), cmocka_unit_test(runs_can_be_hidden),
-        cmocka_unit_test(many_classes), cmocka_unit_test(new_run_is_followed),
+        cmocka_unit_test(many_classes), cmocka_unit_test(matrix_is_whole), cmocka_unit_test(new_run_is_followed),
     };
 
     browser = find_browser();

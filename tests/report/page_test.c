@@ -342,6 +342,7 @@ static void counted_pixels(void **state)
     put_run(folder, "finished", 0.1);
     put(folder, "evaluation.json",
         "{\"of\": \"pixels\", \"step\": 9, \"count\": 2, \"labels\": [\"road\", \"sky\"], "
+        "\"colors\": [\"#804080\", \"red;x\"], "
         "\"labels_offset\": 0, \"per_class\": {\"count\": [100, 300], \"predicted\": [150, 250], "
         "\"right\": [50, 200], \"iou\": [0.25, 0.57]}, \"confusion\": [0, 0, 50, 0, 1, 50, 1, 0, "
         "100, 1, 1, 200], \"samples\": [{\"picture\": \"" DOT "\", \"width\": 1, "
@@ -352,10 +353,93 @@ static void counted_pixels(void **state)
     for (const char *const *part = (const char *const[]){
              "<figcaption>label</figcaption>", "<figcaption>predicted&lt;</figcaption>",
              "62.5\xc2\xa0% of the pixels right", "what pixels are", "<th class=\"n\">IoU</th>",
-             "<th class=\"n\">pixels</th>", "25\xc2\xa0%", NULL }; *part; part++)
+             "<th class=\"n\">pixels</th>", "25\xc2\xa0%", "<i style=\"background:#804080\"></i>road",
+             NULL }; *part; part++)
         assert_contains(html.text, *part);
     assert_null(strstr(html.text, "example.org"));
+    assert_null(strstr(html.text, "red;x"));
     assert_null(strstr(html.text, "F1"));
+    pm_str_free(&html);
+    drop_folder(folder);
+}
+
+/* Counts that are too long for a cell are shares of their row. */
+static void large_counts(void **state)
+{
+    char *folder = make_folder();
+
+    (void)state;
+    put_run(folder, "finished", 0.1);
+    put(folder, "evaluation.json",
+        "{\"of\": \"pixels\", \"step\": 9, \"count\": 2, \"labels\": [\"road\", \"sky\"], "
+        "\"per_class\": {\"count\": [6718735, 1000], \"predicted\": [6718735, 1000], "
+        "\"right\": [6718000, 998]}, \"confusion\": [0, 0, 6718000, 0, 1, 735, 1, 0, 2, 1, 1, 998]}");
+    struct pm_str html = page_of(folder, false);
+    assert_contains(html.text, "in percent of the row");
+    assert_contains(html.text, "said sky: 735 of 6,718,735 (0.01");
+    assert_contains(html.text, ">&lt;1</td>");
+    assert_contains(html.text, ">100</td>");
+    assert_null(strstr(html.text, ">6,718,000</td>"));
+    pm_str_free(&html);
+    drop_folder(folder);
+}
+
+/* An evaluation as a file keeps it. */
+static void put_named(const char *folder, const char *file, const char *split, const char *data,
+                      const char *checkpoint, double accuracy, int minute)
+{
+    char text[1024];
+
+    snprintf(text, sizeof text, "{\"step\": 600, \"count\": 78, \"split\": \"%s\", \"data\": \"%s\", "
+             "\"data_path\": \"/x/%s\", \"checkpoint\": \"checkpoints/%s\", \"averages\": false, "
+             "\"written\": \"2026-01-02 03:%02d:05 UTC\", \"metrics\": {\"accuracy\": %g}, "
+             "\"labels\": [\"in %s\", \"b\"], \"per_class\": {\"count\": [5, 5], \"right\": [4, 4]}, "
+             "\"confusion\": [0, 0, 4, 0, 1, 1, 1, 1, 4, 1, 0, 1]}", split, data, data, checkpoint, minute,
+             accuracy, split);
+    put(folder, file, text);
+}
+
+/* Each evaluation is named by checkpoint, data folder and split, and shows its own numbers. */
+static void several_evaluations(void **state)
+{
+    char *folder = make_folder(), path[1024];
+    const char *first, *second, *third;
+
+    (void)state;
+    put_run(folder, "finished", 0.1);
+    put_metrics(folder, 2.3);
+    snprintf(path, sizeof path, "%s/eval_test", folder);
+    assert_int_equal(pm_make_folders(path), 0);
+    put_named(folder, "evaluation.json", "validation", "data/x", "step-000600.safetensors", 0.625, 1);
+    put_named(folder, "eval_test/evaluation-a.json", "test", "data/x", "best-000600.safetensors", 0.75, 2);
+    put_named(folder, "eval_test/evaluation-b.json", "test", "data/y", "step-000600.safetensors", 0.875, 3);
+    put_named(folder, "eval_test/other.json", "nothing", "data/z", "step-000600.safetensors", 0.1, 3);
+    struct pm_str html = page_of(folder, false);
+    first = strstr(html.text, "id=\"evaluation-0\">validation at step 600</h3>");
+    second = strstr(html.text, "id=\"evaluation-1\">test at step 600</h3>");
+    third = strstr(html.text, "id=\"evaluation-2\">test at step 600, best checkpoint</h3>");
+    assert_true(first && second && third && first < second && second < third);
+    assert_contains(first, "78 pictures of data/x, split validation, checkpoints/step-000600.safetensors, "
+                    "accuracy 62.50\xc2\xa0%");
+    assert_contains(second, "78 pictures of data/y, split test, checkpoints/step-000600.safetensors, "
+                    "accuracy 87.50\xc2\xa0%");
+    assert_contains(third, "78 pictures of data/x, split test, checkpoints/best-000600.safetensors, "
+                    "accuracy 75.00\xc2\xa0%");
+    assert_true(strstr(first, "title=\"in validation\"") < second);
+    assert_int_equal(count_of(html.text, "Confusion matrix</h3>"), 3);
+    assert_null(strstr(html.text, "nothing"));
+    assert_contains(html.text, "href=\"#evaluation-2\"");
+    /* The best is training's own. */
+    assert_null(strstr(html.text, "<dt>Best accuracy</dt><dd>87.5"));
+    pm_str_free(&html);
+    /* The same evaluation made again takes the place of training's. */
+    put_named(folder, "eval_test/evaluation-c.json", "validation", "data/x", "step-000600.safetensors", 0.5,
+              4);
+    html = page_of(folder, false);
+    assert_contains(html.text, "id=\"evaluation-0\">validation at step 600</h3>");
+    assert_contains(html.text, "accuracy 50.00\xc2\xa0%");
+    assert_null(strstr(html.text, "accuracy 62.50\xc2\xa0%"));
+    assert_int_equal(count_of(html.text, "Confusion matrix</h3>"), 3);
     pm_str_free(&html);
     drop_folder(folder);
 }
@@ -367,7 +451,7 @@ static void thousand_classes(void **state)
     (void)state;
     put_whole_run(folder, 1000, 7, 0.1);
     struct pm_str html = page_of(folder, false);
-    assert_contains(html.text, "id=\"matrix\"");
+    assert_contains(html.text, "data-matrix=\"0\"");
     assert_contains(html.text, "class 999");
     assert_true(html.length < 2 << 20);
     pm_str_free(&html);
@@ -476,7 +560,8 @@ int main(void)
         cmocka_unit_test(base64), cmocka_unit_test(whole_run), cmocka_unit_test(new_run),
         cmocka_unit_test(parts_of_the_loss),
         cmocka_unit_test(hostile_run), cmocka_unit_test(damaged_evaluation),
-        cmocka_unit_test(counted_pixels), cmocka_unit_test(thousand_classes), cmocka_unit_test(comparison),
+        cmocka_unit_test(counted_pixels),
+        cmocka_unit_test(large_counts), cmocka_unit_test(several_evaluations), cmocka_unit_test(thousand_classes), cmocka_unit_test(comparison),
         cmocka_unit_test(comparison_of_many_metrics), cmocka_unit_test(shrinks),
     };
 
