@@ -393,10 +393,12 @@ int pm_dataset_convert(const char *format, const char *src, const char *dst, con
  * is there and nothing would be done, or the error it would give for format, dst or options. */
 int pm_dataset_convert_ready(const char *format, const char *dst, const char *options);
 /* dataset download: the archives that the original programs fetched, then the converter. */
+#define PM_DOWNLOAD_MOST (UINT64_C(40) * 1000000000) /* bytes; the largest known archive has 19 * 10^9 */
 struct pm_download_options {
     const char *from;     /* address of a folder that holds the archives by their names; NULL = theirs */
     const char *sums;     /* file of lines "SHA-256  NAME", instead of the known checksums, or NULL */
     const char *raw;      /* folder of the archives; NULL = DST.download */
+    uint64_t most;        /* bytes of an archive whose size is not known (sums); 0 = PM_DOWNLOAD_MOST */
     bool keep_archives;   /* they stay when the data set is made */
     const char *options;  /* of the converter, or NULL */
     const volatile sig_atomic_t *stop; /* set by a signal handler; or NULL */

@@ -117,6 +117,19 @@ out:
     return err;
 }
 
+/* In bytes; text NULL: as it is. */
+static int take_most(const char *text, uint64_t *most)
+{
+    char *end = NULL;
+    const long long megabytes = text ? strtoll(text, &end, 10) : 0;
+
+    if (text && (end == text || *end || megabytes < 1 || megabytes > 1000000000))
+        return pm_fail(PM_ECONFIG, "command line: --max-megabytes %s: a whole number from 1 to 1000000000 is "
+                                   "wanted", text);
+    *most = (uint64_t)megabytes * 1000000;
+    return PM_OK;
+}
+
 /* ---- the command ------------------------------------------------------------------------------
  */
 
@@ -125,7 +138,7 @@ static int run(int argc, char **argv, struct app_globals *g)
     int err = PM_OK;
     struct pm_arena *a = pm_arena_create();
     struct app_args args;
-    const char *records = NULL;
+    const char *records = NULL, *most = NULL;
     struct app_inspect flags = { .records = 1 };
     struct pm_download_options from = { 0 };
 
@@ -136,6 +149,8 @@ static int run(int argc, char **argv, struct app_globals *g)
         PM_TRY(app_take_value(&argc, argv, "--from", &from.from));
         PM_TRY(app_take_value(&argc, argv, "--sums", &from.sums));
         PM_TRY(app_take_value(&argc, argv, "--raw", &from.raw));
+        PM_TRY(app_take_value(&argc, argv, "--max-megabytes", &most));
+        PM_TRY(take_most(most, &from.most));
     }
     if (inspecting) {
         flags.check = app_take_flag(&argc, argv, "--check");
@@ -174,7 +189,7 @@ const struct pm_command pm_command_dataset = {
     .help = "make TFRecord data folders, look into them",
     .usage = "convert FORMAT SRC DST [option=value ...]\n"
              "download NAME DST [--from ADDRESS] [--sums FILE] [--raw FOLDER] [--keep-archives]\n"
-             "                        [option=value ...]\n"
+             "                        [--max-megabytes N] [option=value ...]\n"
              "make shapes DST [size=64 train=4000 validation=500 test=500 seed=0]\n"
              "inspect FILE|FOLDER [--records N] [--pictures FOLDER] [--maps FOLDER] [--check]",
     .details =
@@ -189,6 +204,8 @@ const struct pm_command pm_command_dataset = {
         "  --sums FILE       \"SHA-256  NAME\" lines, where that server's archives are packed otherwise\n"
         "  --raw FOLDER      where the archives lie meanwhile; DST.download\n"
         "  --keep-archives   leaves them there\n"
+        "  --max-megabytes N the most that is fetched of an archive whose size is not known (with\n"
+        "                    --sums); 40000\n"
         "make shapes draws the built-in data: discs, boxes, triangles and rings with class, mask,\n"
         "instance and box labels.\n"
         "inspect prints the splits, their sizes and the keys of the first records; --pictures also\n"

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "data/download/download.h"
 #include "http_server.h"
@@ -14,7 +15,7 @@ static uint8_t right[SIZE], wrong[SIZE];
 static char sum[65];
 
 enum { PLAIN, FIXED, CUTS, CUTWHOLE, LONGER, SAYLONG, SHORTER, RANGES, TOTAL, BUSY_TWICE, GONE, WENT,
-       ROUND, DIFFERENT, ALWAYS_BUSY, LITTLE, PAGES };
+       ROUND, DIFFERENT, ALWAYS_BUSY, LITTLE, FOR_EVER, PAGES };
 static struct page pages[PAGES + 1] = {
     [PLAIN] = { "/plain", right, SIZE, GOOD },
     [FIXED] = { "/fixed", right, SIZE, NO_RANGES },
@@ -31,9 +32,21 @@ static struct page pages[PAGES + 1] = {
     [ROUND] = { "/round", NULL, 0, MOVED, 0, "/round" },
     [DIFFERENT] = { "/different", wrong, SIZE, GOOD },
     [LITTLE] = { "/little", right, 500, GOOD },
+    [FOR_EVER] = { "/forever", right, SIZE, ENDLESS },
     [ALWAYS_BUSY] = { "/always", right, SIZE, BUSY, 1000000 },
 };
 static struct server server;
+static uint64_t most = 1000000, disk_free = UINT64_MAX; /* of the next fetch */
+
+/* In the C library's stead: disk_free before the file is written. */
+int fstatvfs(int fd, struct statvfs *v)
+{
+    struct stat st;
+
+    assert_int_equal(fstat(fd, &st), 0);
+    *v = (struct statvfs){ .f_frsize = 1, .f_bavail = disk_free - (uint64_t)st.st_size };
+    return 0;
+}
 
 static const char *in(const char *name)
 {
@@ -62,7 +75,7 @@ static int fetch(int first, int second, const void *part, size_t part_size, bool
     if (part)
         assert_int_equal(pm_file_write(in("x.part"), part, part_size), 0);
     return pm_fetch(&(struct pm_fetch){ .name = "x", .addresses = list, .path = in("x"),
-                                        .size = known_size ? SIZE : 0, .sha256 = sum });
+                                        .size = known_size ? SIZE : 0, .most = most, .sha256 = sum });
 }
 
 static void is_right(int err)
@@ -160,6 +173,32 @@ static void refused(void **state)
     fails(fetch(ROUND, -1, NULL, 0, true), PM_EFAIL, "/round: ");
 }
 
+/* A body without a known size: up to the limit, and as long as the disk has room. Nothing stays. */
+static void without_end(void **state)
+{
+    enum { MIB = 1 << 20 };
+    (void)state;
+
+    fails(fetch(FOR_EVER, -1, NULL, 0, false), PM_EDATA,
+          "longer there than 976.6 KiB, the most that is fetched where the size is not known");
+    assert_false(pm_file_exists(in("x.part")));
+    fails(fetch(FOR_EVER, -1, wrong, SIZE, false), PM_EDATA, "longer there than 976.6 KiB");
+    assert_false(pm_file_exists(in("x.part")));
+    most = UINT64_C(1) << 40;
+    disk_free = (256 + 100) * (uint64_t)MIB;
+    fails(fetch(FOR_EVER, -1, NULL, 0, false), PM_EFAIL,
+          "of a file of unknown size the disk has only 2");
+    assert_contains(pm_error_text(), "make room, or name a --raw folder on another disk");
+    assert_false(pm_file_exists(in("x.part")));
+    most = 1000000;
+    disk_free = 256 * (uint64_t)MIB + SIZE - 1;
+    fails(fetch(PLAIN, -1, NULL, 0, true), PM_EFAIL, "97.7 KiB are still to come, but the disk has 256.1 MiB");
+    disk_free++;
+    is_right(fetch(PLAIN, -1, NULL, 0, true));
+    disk_free = UINT64_MAX;
+    is_right(fetch(PLAIN, -1, NULL, 0, false));
+}
+
 static void unreachable(void **state)
 {
     const char *const nobody[] = { "http://127.0.0.1:1/x", "http://no.such.name.invalid/x",
@@ -227,6 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole),   cmocka_unit_test(there),       cmocka_unit_test(resumed),
         cmocka_unit_test(refused), cmocka_unit_test(unreachable), cmocka_unit_test(from_disk),
+        cmocka_unit_test(without_end),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -22,6 +22,7 @@ enum manner {
     MISSING,      /* 404 */
     MOVED,        /* to `target` */
     SLOW,         /* 1,000 bytes, then nothing for a minute */
+    ENDLESS,      /* says no length, and repeats the file until nobody listens */
 };
 struct page {
     const char *path;
@@ -62,6 +63,13 @@ static inline void send_line(int fd, const char *format, ...)
     const int n = vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
     send_all(fd, text, (size_t)n);
+}
+
+static inline void send_endless(struct server *s, int fd, const struct page *p)
+{
+    send_line(fd, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+    while (!s->stop && send(fd, p->data, p->size, MSG_NOSIGNAL) > 0)
+        continue;
 }
 
 /* Status line, length and bytes from `from` on. */
@@ -118,6 +126,8 @@ static inline void answer(struct server *s, int fd, const char *request)
         from = strtoul(range + 13, NULL, 10);
     if (p->manner == BUSY && (size_t)p->requests <= p->amount)
         send_line(fd, "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    else if (p->manner == ENDLESS)
+        send_endless(s, fd, p);
     else if (p->manner == MOVED)
         send_line(fd, "HTTP/1.1 302 Found\r\nLocation: %s\r\nContent-Length: 0\r\n"
                       "Connection: close\r\n\r\n", p->target);

@@ -15,7 +15,9 @@ PM_PRINTF(3, 4) static __attribute__((noinline)) void refuses(int code, const ch
     va_start(ap, format);
     vsnprintf(arguments, sizeof arguments, format, ap);
     va_end(ap);
-    check(run(&limited, "%s", arguments), code, why);
+    const struct result r = run(&limited, "%s", arguments);
+    assert_non_null(r.err);
+    check(r, code, why);
 }
 
 static void put_pipe(const char *path)

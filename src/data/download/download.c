@@ -109,6 +109,7 @@ static int fetch_all(const struct work *w)
             .addresses = a.addresses,
             .path = pm_arena_printf(w->arena, "%s/%s", w->raw, a.name),
             .size = a.size,
+            .most = w->o->most ? w->o->most : PM_DOWNLOAD_MOST,
             .sha256 = a.sha256,
             .stop = w->o->stop,
         }));

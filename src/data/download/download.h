@@ -32,12 +32,14 @@ struct pm_fetch {
     const char *const *addresses; /* NULL-terminated */
     const char *path;             /* of the finished file; PATH.part until it is whole */
     uint64_t size;                /* 0 = not known */
+    uint64_t most;                /* bytes that are fetched at most where the size is not known */
     const char *sha256;
     const volatile sig_atomic_t *stop; /* not 0: end soon; NULL = never */
 };
 /* Fetches it, going on where PATH.part ends, and gives it its name when the checksum is right. A file
  * that is there and right is left alone. PM_EFAIL: no address could be reached, the disk, stopped;
- * PM_EDATA: what came is not what was meant to come. */
+ * PM_EDATA: what came is not what was meant to come. The disk keeps 256 MiB free; what was fetched of a
+ * file of unknown size that does not fit, or has more than `most` bytes, is removed. */
 int pm_fetch(const struct pm_fetch *f);
 
 /* ---- unpack.c: one archive -------------------------------------------------------------- */

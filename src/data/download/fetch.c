@@ -24,6 +24,8 @@
 
 enum { TRIES = 5, TRIES_UNRESOLVED = 2, MEGA = 1000000 };
 static const double first_pause = 0.5; /* seconds; doubled each time */
+static const uint64_t spare = (uint64_t)256 << 20; /* bytes of the disk that stay free */
+static const uint64_t check_every = (uint64_t)16 << 20; /* bytes written between two looks at the disk */
 
 struct transfer {
     const struct pm_fetch *f;
@@ -34,6 +36,7 @@ struct transfer {
     uint64_t offset;        /* bytes in the part */
     uint64_t best;          /* the furthest that this address brought it */
     uint64_t received;      /* bytes of all attempts */
+    uint64_t checked;       /* offset at which the disk's free space was looked at */
     bool answered;          /* this attempt's first bytes have come */
     bool ranged;            /* Content-Range of this answer: from, total (0 = not said) */
     uint64_t from, total;
@@ -52,7 +55,7 @@ static int restart(struct transfer *t)
 {
     if (ftruncate(t->fd, 0) != 0)
         return pm_fail(PM_EFAIL, "%s: cannot be emptied: %s", t->part, strerror(errno));
-    t->offset = 0;
+    t->offset = t->checked = 0;
     return PM_OK;
 }
 
@@ -94,6 +97,46 @@ static int begin_answer(struct transfer *t)
     return PM_OK;
 }
 
+/* Whether the disk has room for what is still to come, as far as this is known, and some more. */
+static int check_space(struct transfer *t)
+{
+    struct statvfs v;
+    char wanted[24], free[24];
+    const uint64_t need = t->f->size > t->offset ? t->f->size - t->offset : 0;
+
+    t->checked = t->offset;
+    if (fstatvfs(t->fd, &v) != 0 || need + spare <= (uint64_t)v.f_bavail * v.f_frsize)
+        return PM_OK;
+    pm_bytes_text((uint64_t)v.f_bavail * v.f_frsize, free);
+    if (need > 0)
+        return pm_fail(PM_EFAIL, "%s: %s are still to come, but the disk has %s free, of which 256 MiB "
+                                 "are left alone", t->part, pm_bytes_text(need, wanted), free);
+    return pm_fail(PM_EFAIL, "%s: after %s of a file of unknown size the disk has only %s free: make room, "
+                             "or name a --raw folder on another disk", t->part,
+                   pm_bytes_text(t->offset, wanted), free);
+}
+
+/* Before n more bytes are written. What came of a file that has no known size is removed: nobody can say
+ * how much of it would follow. */
+static int check_more(struct transfer *t, uint64_t n)
+{
+    char most[24];
+    int err = PM_OK;
+
+    if (t->f->size && t->offset + n > t->f->size)
+        return pm_fail(PM_EDATA, "the file is longer there than the %" PRIu64 " bytes that are right",
+                       t->f->size);
+    if (!t->f->size && t->offset + n > t->f->most)
+        err = pm_fail(PM_EDATA, "the file is longer there than %s, the most that is fetched where the size "
+                                "is not known: --max-megabytes allows more",
+                      pm_bytes_text(t->f->most, most));
+    else if (t->offset + n >= t->checked + check_every)
+        err = check_space(t);
+    if (err < 0 && !t->f->size && ftruncate(t->fd, 0) == 0)
+        t->offset = t->checked = 0;
+    return err;
+}
+
 static size_t on_bytes(char *data, size_t size, size_t count, void *ctx)
 {
     struct transfer *t = ctx;
@@ -101,11 +144,8 @@ static size_t on_bytes(char *data, size_t size, size_t count, void *ctx)
 
     if (!t->answered && (t->err = begin_answer(t)) < 0)
         return 0;
-    if (t->f->size && t->offset + n > t->f->size) {
-        t->err = pm_fail(PM_EDATA, "the file is longer there than the %" PRIu64 " bytes that are right",
-                         t->f->size);
+    if ((t->err = check_more(t, n)) < 0)
         return 0;
-    }
     for (size_t done = 0; done < n;) {
         const ssize_t w = pwrite(t->fd, data + done, n - done, (off_t)(t->offset + done));
         if (w < 0 && errno == EINTR)
@@ -329,24 +369,11 @@ static int open_part(struct transfer *t)
     if (fstat(t->fd, &st) != 0)
         return pm_fail(PM_EFAIL, "%s: cannot be read: %s", t->part, strerror(errno));
     t->offset = (uint64_t)st.st_size;
-    if (t->f->size && t->offset > t->f->size)
+    if (t->offset > (t->f->size ? t->f->size : t->f->most))
         return restart(t);
     if (t->offset)
         PM_INFO("data", "%s: goes on after %" PRIu64 " bytes", t->f->name, t->offset);
     return PM_OK;
-}
-
-static int check_space(const struct transfer *t)
-{
-    struct statvfs v;
-    char wanted[24], free[24];
-    const uint64_t need = t->f->size > t->offset ? t->f->size - t->offset : 0;
-
-    if (fstatvfs(t->fd, &v) != 0 || need <= (uint64_t)v.f_bavail * v.f_frsize)
-        return PM_OK;
-    return pm_fail(PM_EFAIL, "%s: %s are still to come, but the disk has %s free", t->part,
-                   pm_bytes_text(need, wanted),
-                   pm_bytes_text((uint64_t)v.f_bavail * v.f_frsize, free));
 }
 
 static int give_name(struct transfer *t)
