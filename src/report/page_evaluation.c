@@ -296,7 +296,7 @@ static void write_which(struct pm_str *html, const cJSON *evaluation)
     if (data && split)
         PM_HTML(html, " of {}, split {}", data, split);
     else
-        pm_html_raw(html, "; of which data and split is not recorded");
+        pm_html_raw(html, " (the data folder and split are not recorded)");
     if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(evaluation, "in_training")))
         pm_html_raw(html, ", evaluated while training");
     else if (checkpoint)
@@ -334,17 +334,26 @@ static void write_evaluation(struct pm_str *html, struct pm_str *cells, const cJ
 
 /* ---- the section ------------------------------------------------------------------------- */
 
+/* The metric that decides, else the first of the first evaluation. */
+static const char *listed_metric(const struct pm_report *r)
+{
+    const cJSON *m = cJSON_GetObjectItemCaseSensitive(r->evaluations[0], "metrics");
+    const char *metric = pm_report_metric(r);
+
+    return metric ? metric : cJSON_IsObject(m) && m->child ? m->child->string : "accuracy";
+}
+
 /* Where there are several: which, each with its numbers. */
 static void write_list(struct pm_str *html, const struct pm_report *r)
 {
-    const char *metric = pm_report_metric(r);
+    const char *metric = listed_metric(r);
     char text[PM_TEXT];
 
     pm_html_raw(html, "<div class=\"card\"><div class=\"scroll\"><table class=\"rows\"><thead><tr>"
                       "<th>evaluation</th><th>data</th><th>split</th><th>checkpoint</th>"
                       "<th class=\"n\">pictures</th>");
     PM_HTML(html, "<th class=\"n\">{}</th><th class=\"n\">loss</th></tr></thead><tbody>\n",
-            metric ? metric : "accuracy");
+            metric);
     for (int i = 0; i < r->evaluation_count; i++) {
         const cJSON *e = r->evaluations[i], *m = cJSON_GetObjectItemCaseSensitive(e, "metrics");
         const char *data = pm_json_text_of(e, "data"), *split = pm_json_text_of(e, "split");
@@ -356,8 +365,7 @@ static void write_list(struct pm_str *html, const struct pm_report *r)
                 data ? data : "\xe2\x80\x93", split ? split : "\xe2\x80\x93",
                 checkpoint ? checkpoint : "\xe2\x80\x93", PM_COUNT_TEXT(pm_json_number_of(e, "count")));
         PM_HTML(html, "<td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
-                pm_report_value(pm_json_number_of(m, metric ? metric : "accuracy"),
-                                !metric || !strstr(metric, "loss"), text),
+                pm_report_value(pm_json_number_of(m, metric), !strstr(metric, "loss"), text),
                 PM_NUMBER(pm_json_number_of(m, "loss")));
     }
     pm_html_raw(html, "</tbody></table></div></div>\n");

@@ -441,6 +441,13 @@ static void several_evaluations(void **state)
     assert_null(strstr(html.text, "accuracy 62.50\xc2\xa0%"));
     assert_int_equal(count_of(html.text, "Confusion matrix</h3>"), 3);
     pm_str_free(&html);
+    /* Without evaluations while training the list shows what was evaluated. */
+    put(folder, "metrics.jsonl", "");
+    put(folder, "evaluation.json", "{\"step\": 5, \"count\": 7, \"metrics\": {\"miou\": 0.25}}");
+    html = page_of(folder, false);
+    assert_contains(html.text, "<th class=\"n\">miou</th>");
+    assert_contains(html.text, "7 pictures (the data folder and split are not recorded), miou 25.00");
+    pm_str_free(&html);
     drop_folder(folder);
 }
 
