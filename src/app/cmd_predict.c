@@ -98,9 +98,9 @@ const struct pm_command pm_command_predict = {
     .details =
         "Prints each picture's likeliest classes, --json the first five with probabilities; of a\n"
         "segmentation the share of each class's pixels and, in brackets, how many instances.\n"
-        "Which checkpoint: as in eval. It names the classes, so that no data folder is needed; a foreign\n"
-        "one does not: then data.folder does, or model.num_classes says how many. Files that cannot be read are named and passed over; the\n"
-        "exit code is 3 then.\n"
+        "Which checkpoint: as in eval. It names the classes, so that no data folder is needed; where\n"
+        "a foreign one does not, data.folder does, or model.num_classes says how many. Files that\n"
+        "cannot be read are named and passed over; the exit code is 3 then.\n"
         "\n"
         "  --out FOLDER   another folder than the pictures' own: each one as PNG with its classes\n"
         "                 drawn; of a segmentation NAME_prediction.png, NAME_overlay.png and,\n"
