@@ -1,31 +1,66 @@
 /* Pictures through stb_image: BMP, GIF (first picture), binary PGM and PPM, TGA, PSD (RGB) and Radiance
  * HDR; and JPEG in a build without libjpeg-turbo.
  *
- * stb_image is lenient where training data should not be: at the end of a file it reads zeros. So it
- * reads through callbacks that notice a read past the end, and such a file is refused. Its JPEG
+ * stb_image is lenient where training data should not be: at the end of a file it reads zeros, in places
+ * for ever. So it reads through callbacks, which leave it by a jump where a file ends too early. Its JPEG
  * decoder trusts tables in the file and paints what a truncated one lacks, so the container of a JPEG
  * is walked first.
  *
  * HDR samples are light intensities in floating point. They become 8 bits as 255 * v^(1/2.2), rounded
  * and limited to 0..255, which is stb_image's default. */
 #include <limits.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "data/picture.h"
 
+/* Blocks that stb_image holds while it reads a file of this thread; NULL: nobody asks. */
+struct blocks {
+    void *p[16]; /* it holds three or four */
+    int count;
+};
+static _Thread_local struct blocks *held;
+
+static void forget(const void *p)
+{
+    for (int i = 0; held && p && i < held->count; i++)
+        if (held->p[i] == p) {
+            held->p[i] = held->p[--held->count];
+            return;
+        }
+}
+
+static void *resize(void *p, size_t size)
+{
+    if (held && held->count == PM_COUNT(held->p))
+        return NULL;
+    void *grown = pm_try_realloc(p, size);
+    if (grown && held) {
+        forget(p);
+        held->p[held->count++] = grown;
+    }
+    return grown;
+}
+
 /* stb_image decodes with tables that a damaged JPEG has not defined: zeros do no harm there, what the
  * memory held before does. */
 static void *zeroed(size_t size)
 {
-    void *p = pm_try_realloc(NULL, size);
+    void *p = resize(NULL, size);
 
     return p ? memset(p, 0, size) : NULL;
 }
 
+static void release(void *p)
+{
+    forget(p);
+    pm_free(p);
+}
+
 #define STBI_MALLOC(size) zeroed(size)
-#define STBI_REALLOC(p, size) pm_try_realloc(p, size)
-#define STBI_FREE(p) pm_free(p)
+#define STBI_REALLOC(p, size) resize(p, size)
+#define STBI_FREE(p) release(p)
 #define STBI_NO_PNG
 #define STBI_NO_PIC
 #define STBI_NO_STDIO
@@ -47,22 +82,22 @@ static void *zeroed(size_t size)
 struct source {
     const uint8_t *data;
     size_t size, at;
-    bool past; /* stb_image wanted bytes behind the end */
     stbi__context context;
+    struct blocks blocks;
+    jmp_buf too_short;
+    int width, height, channels;
 };
 
-/* stb_image fills its buffer with up to 128 bytes, or reads straight to where it wants all of them. What
- * is missing becomes zeros, as it does not look. */
+/* stb_image fills its buffer with up to 128 bytes, or reads straight to where it wants all of them. */
 static int take(void *user, char *to, int size)
 {
     struct source *s = user;
     const size_t left = s->size - s->at;
     const size_t n = (size_t)size < left ? (size_t)size : left;
 
-    if (n == 0 || (n < (size_t)size && to != (char *)s->context.buffer_start))
-        s->past = size > 0;
+    if (size > 0 && (n == 0 || (n < (size_t)size && to != (char *)s->context.buffer_start)))
+        longjmp(s->too_short, 1);
     memcpy(to, s->data + s->at, n);
-    memset(to + n, 0, (size_t)size - n);
     s->at += n;
     return (int)n;
 }
@@ -83,41 +118,48 @@ static int at_end(void *user)
     return s->at == s->size;
 }
 
-static void start(struct source *s, const struct pm_picture_file *f)
-{
-    stbi_io_callbacks calls = { take, skip, at_end };
-
-    *s = (struct source){ .data = f->data, .size = f->size };
-    stbi__start_callbacks(&s->context, &calls, s);
-}
-
 static int failed(const struct pm_picture_file *f)
 {
     return pm_picture_damaged(f, stbi_failure_reason() ? stbi_failure_reason() : "no reason");
 }
 
+/* Reads the file from its start: the size, or with pixels also those, which the caller frees. */
+static int read_file(struct source *s, const struct pm_picture_file *f, uint8_t **pixels)
+{
+    stbi_io_callbacks calls = { take, skip, at_end };
+    bool good = false;
+
+    *s = (struct source){ .data = f->data, .size = f->size };
+    held = &s->blocks;
+    if (setjmp(s->too_short)) {
+        while (s->blocks.count > 0)
+            pm_free(s->blocks.p[--s->blocks.count]);
+        held = NULL;
+        return pm_fail(PM_EDATA, "%s: the %s is cut short: %zu bytes are too few for its pixels. Fetch or "
+                       "export it again, or remove it", f->where, f->kind, f->size);
+    }
+    stbi__start_callbacks(&s->context, &calls, s);
+    if (pixels)
+        good = (*pixels = stbi__load_and_postprocess_8bit(&s->context, &s->width, &s->height,
+                                                          &s->channels, 0)) != NULL;
+    else
+        good = stbi__info_main(&s->context, &s->width, &s->height, &s->channels);
+    held = NULL;
+    return good ? PM_OK : failed(f);
+}
+
 int pm_picture_stb(const struct pm_picture_file *f, struct pm_image8 *out)
 {
     struct source *s = pm_malloc(sizeof *s);
-    int err = PM_OK, width = 0, height = 0, stored = 0;
     uint8_t *pixels = NULL;
+    int err = PM_OK;
 
-    start(s, f);
-    if (!stbi__info_main(&s->context, &width, &height, &stored))
-        PM_TRY(failed(f));
+    PM_TRY(read_file(s, f, NULL));
     /* A BMP of negative height stores its first row first. */
-    PM_TRY(pm_picture_size(f, width, height < 0 ? -(int64_t)height : height));
-    start(s, f);
-    pixels = stbi__load_and_postprocess_8bit(&s->context, &width, &height, &stored, 0);
-    if (s->past)
-        PM_TRY(pm_fail(PM_EDATA, "%s: the %s is cut short: %zu bytes are too few for its pixels. Fetch or "
-                       "export it again, or remove it", f->where, f->kind, f->size));
-    if (!pixels)
-        PM_TRY(failed(f));
-    *out = (struct pm_image8){ height, width, stored, pixels };
-    pixels = NULL;
+    PM_TRY(pm_picture_size(f, s->width, s->height < 0 ? -(int64_t)s->height : s->height));
+    PM_TRY(read_file(s, f, &pixels));
+    *out = (struct pm_image8){ s->height, s->width, s->channels, pixels };
 out:
-    pm_free(pixels);
     pm_free(s);
     return err;
 }

@@ -6,7 +6,7 @@ struct file {
     const char *bytes;
     size_t size;
     int height, width, channels;
-    uint8_t pixels[12];
+    uint8_t pixels[12]; /* the first ones */
 };
 #define BYTES(text) text, sizeof(text) - 1
 
@@ -36,6 +36,11 @@ static const struct file files[] = {
       BYTES("#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 4\n\x80\x80\x80\x81\x80\x80\x80\x7f"
             "\x80\x80\x80\x83\0\0\0\0"), 1, 4, 3,
       { 255, 255, 255, 136, 136, 136, 255, 255, 255, 0, 0, 0 } },
+    /* A row is packed by channel: a run of 5, then 3 samples. */
+    { "packed.hdr", "hdr",
+      BYTES("#?RGBE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 8\n\2\2\0\x08"
+            "\x85\x80\3\0\0\0\x85\0\3\0\0\0\x88\0\x88\x81"), 1, 8, 3,
+      { 255, 0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0 } },
 };
 
 static void whole(void **state)
@@ -52,13 +57,14 @@ static void whole(void **state)
         assert_int_equal(im.height, f->height);
         assert_int_equal(im.width, f->width);
         assert_int_equal(im.channels, f->channels);
-        assert_memory_equal(im.pixels, f->pixels, (size_t)(f->height * f->width * f->channels));
+        const size_t count = (size_t)(f->height * f->width * f->channels);
+        assert_memory_equal(im.pixels, f->pixels, count < sizeof f->pixels ? count : sizeof f->pixels);
         pm_image_free(&im);
         assert_int_equal(decoded(f->bytes, f->size, 1, f->name), PM_OK);
     }
 }
 
-/* stb_image paints zeros, or what memory held, where bytes are missing. */
+/* stb_image paints zeros where bytes are missing, and waits for ever for the end of a packed HDR row. */
 static void cut_short(void **state)
 {
     (void)state;
