@@ -200,12 +200,17 @@ int pm_new_file_add(struct pm_new_file *f, const void *data, size_t size);
 int pm_new_file_sync(struct pm_new_file *f);   /* the bytes have reached the disk; commit does it too */
 int pm_new_file_commit(struct pm_new_file *f); /* also frees */
 void pm_new_file_abandon(struct pm_new_file *f);
+/* What errno says of a write that failed, in words; static, or as strerror's. */
+const char *pm_write_error(int code);
 /* Writes to a file that is open; path is for the error's line. */
 int pm_write_all(int fd, const char *path, const char *data, size_t size);
 bool pm_file_exists(const char *path);
 bool pm_is_folder(const char *path);
 bool pm_same_file(const char *a, const char *b); /* both are there, and one; folders too */
-int pm_make_folders(const char *path); /* as mkdir -p */
+/* As mkdir -p; the names of new folders reach the disk. PM_EFAIL. */
+int pm_make_folders(const char *path);
+/* The same of the last folder only: the one that it lies in must be there. */
+int pm_make_folder(const char *path);
 int pm_remove_tree(const char *path);  /* as rm -rf; absent is fine */
 /* Sorted paths matching a shell pattern, in the arena; none is not an error (count 0). */
 int pm_glob(struct pm_arena *a, const char *pattern, char ***paths, size_t *count);

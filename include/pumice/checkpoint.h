@@ -23,6 +23,9 @@
 struct pm_run_lock;
 int pm_run_lock(const char *run, struct pm_run_lock **out);
 void pm_run_unlock(struct pm_run_lock **l);
+/* Whether RUN/lock is still the file that was locked: false once the folder was removed, moved or
+ * replaced. */
+bool pm_run_lock_holds(const struct pm_run_lock *l);
 /* Whether a process trains in the folder now. */
 bool pm_run_is_locked(const char *run);
 
@@ -43,7 +46,8 @@ struct pm_keep {
  * state: a JSON object's text with the caller's members (config hash, seed, data position, tuning
  * notes); "step", "file" and "sha256" are added to it. No checkpoint that was complete
  * before is touched until the new one is. PM_EFAIL says what failed and which checkpoint is still
- * good; training may go on. Only the holder of the run's lock calls this. */
+ * good; training may go on. Only the holder of the run's lock calls this. RUN itself is not made: when
+ * it is not there any more, nothing is left in its place. */
 int pm_checkpoint_save(const char *run, uint64_t step, const struct pm_state_tensor *tensors,
                        size_t count, const char *state, const struct pm_keep *keep);
 /* After an evaluation of the saved step: when value (finite) is better than the one remembered in

@@ -32,7 +32,7 @@ void pm_tfrecord_destroy(struct pm_tfrecord_writer **w);
  * tag that the step already has gets _1, _2, ... */
 struct pm_events;
 /* Makes FOLDER/events.out.tfevents.SECONDS.HOST (with .1, .2, ... behind it where that exists) with
- * its first record; FOLDER is made when it is not there. */
+ * its first record; FOLDER is made when it is not there, in a folder that is. */
 int pm_events_create(const char *folder, struct pm_events **out);
 void pm_events_close(struct pm_events **e);
 const char *pm_events_path(const struct pm_events *e);

@@ -161,7 +161,7 @@ int app_load_config(const struct app_args *args, const char *command, int words,
 static int put_text(const char *text)
 {
     if (fputs(text, stdout) < 0 || fflush(stdout) < 0)
-        return pm_fail(PM_EFAIL, "standard output: writing failed: %s", strerror(errno));
+        return pm_fail(PM_EFAIL, "standard output: writing failed: %s", pm_write_error(errno));
     return PM_OK;
 }
 

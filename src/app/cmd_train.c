@@ -34,7 +34,8 @@ const struct pm_command pm_command_train = {
     .details =
         "Trains to run.steps. The run folder (run.folder) gets the resolved config, checkpoints,\n"
         "metrics.jsonl and log.txt. Started again, training goes on from the newest checkpoint;\n"
-        "Ctrl-C saves one and stops (exit code 130).\n"
+        "Ctrl-C saves one and stops (exit code 130); so do a closed terminal (129, not under\n"
+        "nohup), a closed pipe (141) and SIGTERM (143).\n"
         "\n"
         "  pumice train configs/shapes_classification.json\n"
         "  pumice train configs/shapes_segmentation.json\n"

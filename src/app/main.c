@@ -1,14 +1,15 @@
 /* The program's entrance: global flags, the table of commands, help, exit codes.
  *
  * Exit codes: 0 done; 1 failed; 2 the config or the command line is wrong; 3 data or a checkpoint
- * is bad; 4 no usable device, or a device failed; 130 and 143 stopped by a signal after a
- * checkpoint was written. */
+ * is bad; 4 no usable device, or a device failed; 129, 130, 141 and 143 stopped by SIGHUP, SIGINT,
+ * SIGPIPE and SIGTERM after a checkpoint was written. */
 #include "app/app.h"
 
 #include <pumice/device.h>
 #include <pumice/trace.h>
 
 #include <cjson/cJSON.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,7 +39,8 @@ static const char closing[] =
     "key=value changes the config for one run: run.steps=100, optim.name=adam,\n"
     "devices='[\"vulkan:0\",\"cpu\"]'. configs/README.md explains every key.\n"
     "Exit codes: 0 done, 1 failed, 2 config or command line, 3 data or checkpoint, 4 device,\n"
-    "130 and 143 stopped by a signal, what was reached being kept.\n";
+    "128 + n stopped by signal n (129 lost terminal, 130 Ctrl-C, 141 lost pipe, 143 kill), what was\n"
+    "reached being kept.\n";
 
 static const struct pm_command *find(const char *name)
 {
@@ -161,6 +163,7 @@ int main(int argc, char **argv)
     int err;
 
     let_threads_sleep(argv);
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f then fails with a reason, EFBIG */
 
     pm_trace_start();
     err = run(argc - 1, argv + 1, &g);

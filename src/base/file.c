@@ -141,6 +141,13 @@ static char *folder_of(const char *path)
     return folder;
 }
 
+const char *pm_write_error(int code)
+{
+    return code == EFBIG ? "File too large: beyond the limit on file sizes (ulimit -f) or the file "
+                           "system's; raise the limit and run the same command again"
+                         : strerror(code);
+}
+
 int pm_write_all(int fd, const char *path, const char *data, size_t size)
 {
     while (size > 0) {
@@ -148,7 +155,7 @@ int pm_write_all(int fd, const char *path, const char *data, size_t size)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return pm_fail(PM_EFAIL, "%s: writing failed: %s", path, strerror(errno));
+            return pm_fail(PM_EFAIL, "%s: writing failed: %s", path, pm_write_error(errno));
         data += n;
         size -= (size_t)n;
     }
@@ -161,6 +168,8 @@ static int sync_folder(const char *folder)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
+    if (fd < 0 && errno == EACCES)
+        return PM_OK; /* a folder that may be written but not listed */
     if (fd < 0)
         return pm_fail(PM_EFAIL, "%s: cannot be opened: %s", folder, strerror(errno));
     int failed = fsync(fd) < 0 && errno != EINVAL && errno != ENOTSUP ? errno : 0;
@@ -264,6 +273,23 @@ bool pm_same_file(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+int pm_make_folder(const char *path)
+{
+    int err = PM_OK;
+    char *parent = NULL;
+
+    if (mkdir(path, 0777) == 0) {
+        parent = folder_of(path);
+        PM_TRY(sync_folder(parent));
+    } else if (errno != EEXIST || !pm_is_folder(path)) {
+        PM_TRY(pm_fail(PM_EFAIL, "%s: the folder cannot be made: %s", path,
+                       errno == EEXIST ? "there is a file of that name" : strerror(errno)));
+    }
+out:
+    pm_free(parent);
+    return err;
+}
+
 int pm_make_folders(const char *path)
 {
     int err = PM_OK;
@@ -274,9 +300,8 @@ int pm_make_folders(const char *path)
         if (kept != '/' && kept != '\0')
             continue;
         *end = '\0';
-        if (mkdir(copy, 0777) < 0 && (errno != EEXIST || !pm_is_folder(copy)))
-            PM_TRY(pm_fail(PM_EFAIL, "%s: the folder cannot be made: %s", copy,
-                           errno == EEXIST ? "there is a file of that name" : strerror(errno)));
+        if (end[-1] != '/')
+            PM_TRY(pm_make_folder(copy));
         *end = kept;
         if (kept == '\0')
             break;

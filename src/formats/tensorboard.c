@@ -42,7 +42,7 @@ static int write_at(struct pm_events *e, const char *data, size_t size)
 
             if (ftruncate(e->fd, e->size) < 0)
                 PM_DEBUG("events", "%s: cannot be cut back: %s", e->path, strerror(errno));
-            return pm_fail(PM_EFAIL, "%s: cannot write: %s", e->path, strerror(why));
+            return pm_fail(PM_EFAIL, "%s: cannot write: %s", e->path, pm_write_error(why));
         }
         done += (size_t)n;
     }
@@ -98,7 +98,7 @@ int pm_events_create_at(const char *folder, long long seconds, struct pm_events 
     first.wall_time = (double)seconds;
     first.what_case = PM__EVENT__WHAT_FILE_VERSION;
     first.file_version = (char *)"brain.Event:2";
-    PM_TRY(pm_make_folders(folder));
+    PM_TRY(pm_make_folder(folder));
     PM_TRY(make_file(e, folder, seconds));
     PM_TRY(write_event(e, &first));
     *out = e, e = NULL;

@@ -220,7 +220,7 @@ int pm_tfrecord_write(struct pm_tfrecord_writer *w, const void *data, size_t siz
     if (fwrite(head, 1, sizeof head, w->f) != sizeof head ||
         (size && fwrite(data, 1, size, w->f) != size) ||
         fwrite(tail, 1, sizeof tail, w->f) != sizeof tail)
-        return pm_fail(PM_EFAIL, "%s: cannot write: %s", w->temporary, strerror(errno));
+        return pm_fail(PM_EFAIL, "%s: cannot write: %s", w->temporary, pm_write_error(errno));
     return PM_OK;
 }
 
@@ -232,7 +232,7 @@ int pm_tfrecord_finish(struct pm_tfrecord_writer *w)
 
     w->f = NULL;
     if (!written || !closed || rename(w->temporary, w->path) != 0) {
-        const char *why = strerror(written ? errno : wrong);
+        const char *why = pm_write_error(written ? errno : wrong);
         unlink(w->temporary);
         return pm_fail(PM_EFAIL, "%s: cannot finish writing: %s", w->path, why);
     }

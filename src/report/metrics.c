@@ -143,7 +143,7 @@ int pm_metrics_add(struct pm_metrics *m, const char *kind, uint64_t step,
         PM_DEBUG("report", "%s: a line stays cut off", m->path);
     if (n != (ssize_t)s.length)
         PM_TRY(pm_fail(PM_EFAIL, "%s: cannot write: %s", m->path,
-                       n < 0 ? strerror(errno) : "the disk is full"));
+                       n < 0 ? pm_write_error(errno) : "the disk is full"));
 out:
     pm_str_free(&s);
     return err;

@@ -214,7 +214,7 @@ static int save(const char *run, const char *folder, uint64_t step,
 
     pm_ckpt_step_name(step, ".safetensors", file);
     pm_ckpt_step_name(step, ".json", json_name);
-    PM_TRY(pm_make_folders(folder));
+    PM_TRY(pm_make_folder(folder));
     PM_TRY(pm_checkpoint_clean(run));
     PM_TRY(set_aside(folder, json_name, file));
     PM_TRY(write_tensors(pm_ckpt_path(&path, folder, file), step, tensors, count, sha256));

@@ -93,7 +93,7 @@ int pm_per_class_write(const char *folder, uint64_t step, const struct cJSON *ro
         pm_str_add(&text, "\n");
     }
     pm_str_add(&path, "%s/per_class.csv", folder);
-    PM_TRY(pm_make_folders(folder));
+    PM_TRY(pm_make_folder(folder));
     PM_TRY(pm_file_write(path.text, text.text, text.length));
 out:
     pm_str_free(&text);

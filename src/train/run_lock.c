@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { HOST_TEXT = 256 };
 
 struct pm_run_lock {
     int fd;
+    char *path; /* owned: RUN/lock */
 };
 
 /* "PID HOST", as the holder wrote it; false when not known. */
@@ -78,6 +80,7 @@ int pm_run_lock(const char *run, struct pm_run_lock **out)
     write_pid(fd);
     *out = pm_malloc(sizeof **out);
     (*out)->fd = fd;
+    (*out)->path = pm_strdup(path.text);
     fd = -1;
 out:
     if (fd >= 0)
@@ -93,8 +96,17 @@ void pm_run_unlock(struct pm_run_lock **l)
     if (ftruncate((*l)->fd, 0) != 0)
         PM_DEBUG("run", "the lock's process id could not be removed: %s", strerror(errno));
     close((*l)->fd);
+    pm_free((*l)->path);
     pm_free(*l);
     *l = NULL;
+}
+
+bool pm_run_lock_holds(const struct pm_run_lock *l)
+{
+    struct stat opened, there;
+
+    return fstat(l->fd, &opened) == 0 && stat(l->path, &there) == 0 &&
+           opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
 }
 
 bool pm_run_is_locked(const char *run)

@@ -15,18 +15,31 @@
 
 static volatile sig_atomic_t stop_signal;
 
+/* A second Ctrl-C or SIGTERM ends the process at once. SIGHUP comes several times when a terminal
+ * closes, and SIGPIPE with every line that nobody reads: those are not counted. */
 static void on_signal(int number)
 {
-    stop_signal = number;
+    if (stop_signal == 0) {
+        stop_signal = number;
+        signal(SIGINT, SIG_DFL);
+        signal(SIGTERM, SIG_DFL);
+    }
 }
 
+/* A lost terminal or reader of the output stops a run as Ctrl-C does, unless the signal was to be
+ * ignored from the start, as nohup asks. */
 static void catch_signals(void)
 {
-    struct sigaction a = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+    static const int always[] = { SIGINT, SIGTERM }, unless_ignored[] = { SIGHUP, SIGPIPE };
+    const struct sigaction a = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+    struct sigaction before;
 
     stop_signal = 0;
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
+    for (size_t i = 0; i < PM_COUNT(always); i++)
+        sigaction(always[i], &a, NULL);
+    for (size_t i = 0; i < PM_COUNT(unless_ignored); i++)
+        if (sigaction(unless_ignored[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(unless_ignored[i], &a, NULL);
 }
 
 /* ---- results ---------------------------------------------------------------------------- */
@@ -91,6 +104,23 @@ out:
 
 /* ---- saving and evaluating -------------------------------------------------------------- */
 
+/* What is written into a folder of that name now would be half a run. */
+static int check_folder(struct pm_trainer *t)
+{
+    char last[64] = "none";
+
+    t->folder_checked_at = pm_seconds();
+    if (!t->lock || pm_run_lock_holds(t->lock))
+        return PM_OK;
+    if (t->saved_step != UINT64_MAX)
+        snprintf(last, sizeof last, "step %llu", (unsigned long long)t->saved_step);
+    return pm_fail(PM_EFAIL, "%s: the run folder was removed, moved or replaced while this run trained in "
+                   "it: the steps up to %llu since its last checkpoint (%s) are lost; put a moved folder "
+                   "back and run the same command to go on from that checkpoint; without it the same "
+                   "command begins anew",
+                   t->c->run.folder, (unsigned long long)t->collected, last);
+}
+
 static int save(struct pm_trainer *t)
 {
     const struct pm_config_run *run = &t->c->run;
@@ -103,6 +133,7 @@ static int save(struct pm_trainer *t)
         return PM_OK;
     before = pm_phases_enter(&t->phases, PM_RUN_SAVING);
     PM_TRY(drain(t));
+    PM_TRY(check_folder(t));
     PM_TRY(pm_trainer_snapshot(t));
     pm_watch_saving(t);
     pm_trainer_state(t, &state);
@@ -163,6 +194,7 @@ static int evaluate(struct pm_trainer *t)
     t->eval_metrics = cJSON_CreateObject();
     detail = cJSON_CreateObject();
     PM_TRY(pm_evaluator_run(t->evaluator, t->eval_metrics, detail, &count, &skipped));
+    PM_TRY(check_folder(t));
     if (t->c->run.keep_best) /* before anything is written: this may lose the device */
         PM_TRY(save(t));
     pm_watch_evaluation(t, count, detail);
@@ -244,6 +276,8 @@ static int after_step(struct pm_trainer *t)
     bool timed = run->save_every_secs > 0 && pm_seconds() - t->saved_at >= run->save_every_secs;
     int err = PM_OK;
 
+    if (pm_seconds() - t->folder_checked_at >= 1) /* it costs a call to a file system that may be far away */
+        PM_TRY(check_folder(t));
     if (t->spec_count > 1 && pm_balancer_step(&t->balance, t->clones, t->specs)) {
         if (!t->lost[0]) /* a later start has all devices again */
             PM_TRY(pm_balancer_save(run->folder, t->specs, t->spec_count));
@@ -300,6 +334,7 @@ static int go_on(struct pm_trainer *t)
 
     PM_TRY(pm_trainer_clones(t));
     PM_TRY(pm_trainer_restore(t));
+    PM_TRY(check_folder(t));
     if (t->evaluated_step > t->step)
         t->evaluated_step = UINT64_MAX; /* its line goes with the steps that are taken again */
     PM_TRY(pm_trainer_loader(t));
@@ -355,6 +390,8 @@ int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summar
     pm_watch_start(&t);
     while ((err = loop(&t)) == PM_ELOST)
         PM_TRY(pm_trainer_recover(&t, go_on));
+    if (err < 0 && check_folder(&t) < 0)
+        err = PM_EFAIL; /* the reason of whatever could not be written */
     PM_TRY(err);
     PM_TRY(check_messages(&t));
     *signal_number = stop_signal;

@@ -52,7 +52,7 @@ struct pm_trainer {
     uint64_t collected;         /* updates whose results were read */
     uint64_t saved_step;        /* UINT64_MAX: none */
     uint64_t evaluated_step;    /* last evaluation that was wholly written; UINT64_MAX: none */
-    double saved_at, started_at;
+    double saved_at, started_at, folder_checked_at; /* pm_seconds */
     uint64_t first_step;
     double loss, decay;         /* last collected total loss, and weight decay's part of it */
     uint64_t skipped;           /* damaged records passed over up to step, since the run began */

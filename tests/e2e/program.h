@@ -77,7 +77,6 @@ static inline pid_t start(const struct how *how, const char *name, const char *a
     if (how && how->as_nobody)
         give_up_rights();
     if (how && how->largest_file) {
-        signal(SIGXFSZ, SIG_IGN);
         setrlimit(RLIMIT_FSIZE, &(struct rlimit){ how->largest_file, how->largest_file });
     }
     execl("/bin/sh", "sh", "-c", command.text, (char *)NULL);

@@ -79,6 +79,7 @@ static void save(const char *run, uint64_t step, struct pm_state_tensor *list, s
     struct pm_keep keep = { .newest = 5 };
 
     snprintf(path, sizeof path, "%s/%s", base, run);
+    assert_int_equal(pm_make_folders(path), 0);
     assert_int_equal(pm_checkpoint_save(path, step, list, count, "{\"config_hash\": \"x\"}", &keep),
                      0);
 }

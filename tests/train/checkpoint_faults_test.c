@@ -103,7 +103,7 @@ static void full_disk_child(void)
     char text[2048];
 
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mkdir(run, 0777) != 0 || mount("none", run, "tmpfs", 0, "size=1m") != 0)
+        mount("none", run, "tmpfs", 0, "size=1m") != 0)
         _exit(77);
     while (step < 100 && pm_checkpoint_save(run, step + 1, &t, 1, "{}", &all) == 0)
         step++;

@@ -21,7 +21,7 @@ static inline int setup(void **state)
     if (!mkdtemp(base))
         return -1;
     snprintf(run, sizeof run, "%s/run", base);
-    return 0;
+    return pm_make_folders(run);
 }
 
 static inline int teardown(void **state)

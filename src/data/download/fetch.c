@@ -151,7 +151,7 @@ static size_t on_bytes(char *data, size_t size, size_t count, void *ctx)
         if (w < 0 && errno == EINTR)
             continue;
         if (w < 0) {
-            t->err = pm_fail(PM_EFAIL, "%s: cannot be written: %s", t->part, strerror(errno));
+            t->err = pm_fail(PM_EFAIL, "%s: cannot be written: %s", t->part, pm_write_error(errno));
             return 0;
         }
         done += (size_t)w;
@@ -361,7 +361,7 @@ static int open_part(struct transfer *t)
 
     t->fd = open(t->part, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (t->fd < 0)
-        return pm_fail(PM_EFAIL, "%s: cannot be written: %s", t->part, strerror(errno));
+        return pm_fail(PM_EFAIL, "%s: cannot be written: %s", t->part, pm_write_error(errno));
     if (flock(t->fd, LOCK_EX | LOCK_NB) != 0) {
         close(t->fd), t->fd = -1; /* the other's */
         return pm_fail(PM_EFAIL, "%s: another process is fetching this file", t->part);

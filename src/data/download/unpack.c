@@ -61,7 +61,7 @@ static int write_file(struct unpacking *u, struct archive_entry *e, const char *
     PM_TRY(err);
     fd = open(u->target.text, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be written: %s", u->target.text, strerror(errno)));
+        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be written: %s", u->target.text, pm_write_error(errno)));
     for (;;) {
         const ssize_t n = u->l->read_data(u->archive, u->block, BLOCK);
         if (n < 0)
@@ -75,7 +75,7 @@ static int write_file(struct unpacking *u, struct archive_entry *e, const char *
     u->files++;
 out:
     if (fd >= 0 && close(fd) != 0 && err == PM_OK)
-        err = pm_fail(PM_EFAIL, "%s: cannot be written: %s", u->target.text, strerror(errno));
+        err = pm_fail(PM_EFAIL, "%s: cannot be written: %s", u->target.text, pm_write_error(errno));
     return err;
 }
 
