@@ -67,6 +67,22 @@ static bool is_op(const struct pm_onnx_node *n, const char *ops)
            (hit[length] == 0 || hit[length] == ' ');
 }
 
+/* Whether a Softmax makes probabilities of classes out of logits [n, classes, ...]: of an output of maps its
+ * axis is 1, and before opset 13, when all axes from there on were one, the maps have a single pixel. */
+static bool is_over_classes(const struct pm_onnx_model *m, const struct pm_onnx_node *n)
+{
+    const struct pm_onnx_value *y = &m->outputs[0];
+    const bool joins = m->opset < 13;
+    const int64_t axis = pm_onnx_attr_int(n, "axis", joins ? 1 : -1);
+
+    if (strcmp(n->out[0], y->name) != 0 || y->rank < 3)
+        return true;
+    for (int k = 2; joins && k < y->rank; k++)
+        if (y->dim[k] > 1)
+            return false;
+    return (axis < 0 ? axis + y->rank : axis) == 1;
+}
+
 /* The value that the loss takes: in front of a Softmax at the end. Behind one of our own may be the cut to
  * the picture (struct pm_export_frame): then the Softmax alone is left out. */
 static const char *logits_name(struct import *m)
@@ -87,7 +103,7 @@ static const char *logits_name(struct import *m)
         cut |= is_op(n, "Slice Resize");
         n = n->in_count ? producer(model, n->in[0]) : NULL;
     }
-    if (!is_op(n, "Softmax LogSoftmax") || n->in_count < 1)
+    if (!is_op(n, "Softmax LogSoftmax") || n->in_count < 1 || !is_over_classes(model, n))
         return name;
     if (!i->told)
         PM_INFO("onnx", "%s: the %s at its end is left out: the loss takes what is before it",
