@@ -188,11 +188,12 @@ enum {
 /* Writes under a temporary name in the same folder, fsyncs, renames, fsyncs the folder:
  * whenever the process dies, path holds the old content or the new. */
 int pm_file_write(const char *path, const void *data, size_t size);
-/* The same in pieces: a file under a temporary name, PATH.tmp-PID-... in its folder, until it is
- * committed. Abandoned (which is allowed at any time, also after commit) it leaves nothing behind. */
+/* The same in pieces: a file under a temporary name, PATH.tmp-PID-XXXXXX in its folder, until it is
+ * committed. Opening removes those that killed processes left of the same path. Abandoned (which is allowed at any time, also after commit) it leaves nothing behind. */
 struct pm_new_file {
     const char *path; /* borrowed */
     int fd;
+    int lock; /* says that this process lives, until the file has its name; or -1 */
     char *temporary;
 };
 int pm_new_file_open(struct pm_new_file *f, const char *path);
@@ -202,6 +203,17 @@ int pm_new_file_commit(struct pm_new_file *f); /* also frees */
 void pm_new_file_abandon(struct pm_new_file *f);
 /* What errno says of a write that failed, in words; static, or as strerror's. */
 const char *pm_write_error(int code);
+/* temporary.c: what stands beside a target until it gets its name. Both make an empty one, after
+ * pm_temporaries_clean; *path is freed by the caller, *lock (or -1) is closed when the temporary is gone
+ * or has its name. PM_EFAIL. */
+int pm_temporary_file(const char *target, char **path, int *fd, int *lock);
+int pm_temporary_folder(const char *target, char **path, int *lock);
+/* Removes temporaries of the target whose makers are dead. A failure is a warning. Thread-safe. */
+void pm_temporaries_clean(const char *target);
+/* Whether a file's name, without folder, is that of a temporary of the target's, and its maker's number. */
+bool pm_is_temporary(const char *name, const char *target, long *pid);
+/* Whether the process `pid` that made this temporary file or folder is dead. */
+bool pm_temporary_is_left(const char *path, long pid);
 /* Writes to a file that is open; path is for the error's line. */
 int pm_write_all(int fd, const char *path, const char *data, size_t size);
 bool pm_file_exists(const char *path);

@@ -179,19 +179,8 @@ static int sync_folder(const char *folder)
 
 int pm_new_file_open(struct pm_new_file *f, const char *path)
 {
-    struct pm_str temporary = { 0 };
-
-    pm_str_add(&temporary, "%s.tmp-%ld-XXXXXX", path, (long)getpid());
-    *f = (struct pm_new_file){ .path = path, .fd = mkostemp(temporary.text, O_CLOEXEC) };
-    if (f->fd < 0) {
-        pm_str_free(&temporary);
-        return pm_fail(PM_EFAIL, "%s: cannot be made: %s", path, strerror(errno));
-    }
-    f->temporary = temporary.text;
-    mode_t mask = umask(0);
-    umask(mask);
-    fchmod(f->fd, 0666 & ~mask); /* mkostemp gives 0600 */
-    return PM_OK;
+    *f = (struct pm_new_file){ .path = path, .fd = -1, .lock = -1 };
+    return pm_temporary_file(path, &f->temporary, &f->fd, &f->lock);
 }
 
 int pm_new_file_add(struct pm_new_file *f, const void *data, size_t size)
@@ -199,7 +188,16 @@ int pm_new_file_add(struct pm_new_file *f, const void *data, size_t size)
     return pm_write_all(f->fd, f->path, data, size);
 }
 
-/* Closes it too. */
+static void drop_temporary(struct pm_new_file *f)
+{
+    if (f->temporary && f->lock >= 0)
+        close(f->lock);
+    pm_free(f->temporary);
+    f->temporary = NULL;
+    f->lock = -1;
+}
+
+/* Closes it too, but for the lock. */
 int pm_new_file_sync(struct pm_new_file *f)
 {
     if (f->fd < 0)
@@ -221,8 +219,7 @@ int pm_new_file_commit(struct pm_new_file *f)
     PM_TRY(pm_new_file_sync(f));
     if (rename(f->temporary, f->path) < 0)
         PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be replaced: %s", f->path, strerror(errno)));
-    pm_free(f->temporary);
-    f->temporary = NULL;
+    drop_temporary(f);
     PM_TRY(sync_folder(folder));
 out:
     pm_free(folder);
@@ -235,8 +232,8 @@ void pm_new_file_abandon(struct pm_new_file *f)
         close(f->fd);
     if (f->temporary)
         unlink(f->temporary);
-    pm_free(f->temporary);
-    *f = (struct pm_new_file){ .fd = -1 };
+    drop_temporary(f);
+    *f = (struct pm_new_file){ .fd = -1, .lock = -1 };
 }
 
 int pm_file_write(const char *path, const void *data, size_t size)

@@ -21,6 +21,7 @@ static const size_t block_bytes = (size_t)64 << 20;
 struct pm_making {
     struct pm_arena *arena;
     const char *dst, *temporary, *name;
+    int lock; /* of the temporary folder, or -1 */
     bool replace;
     struct split {
         const char *name;
@@ -53,32 +54,6 @@ static const char *last_part(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Temporary folders DST.tmp-PID whose process is gone. */
-static int remove_stale(struct pm_making *m)
-{
-    int err = PM_OK;
-    char **names = NULL;
-    size_t count = 0;
-    const char *slash = strrchr(m->dst, '/');
-    const char *parent = !slash ? "." : slash == m->dst ? "/"
-        : pm_arena_printf(m->arena, "%.*s", (int)(slash - m->dst), m->dst);
-    const char *start = pm_arena_printf(m->arena, "%s.tmp-", last_part(m->dst));
-
-    if (!pm_is_folder(parent))
-        return PM_OK;
-    PM_TRY(pm_list_folder(m->arena, parent, &names, &count));
-    for (size_t i = 0; i < count; i++) {
-        char *end = NULL;
-        if (strncmp(names[i], start, strlen(start)))
-            continue;
-        const long pid = strtol(names[i] + strlen(start), &end, 10);
-        if (pid > 0 && *end == '\0' && kill((pid_t)pid, 0) != 0 && errno == ESRCH)
-            PM_TRY(pm_remove_tree(pm_arena_printf(m->arena, "%s/%s", parent, names[i])));
-    }
-out:
-    return err;
-}
-
 /* Names go into labels.txt, lists and names of files, a line each. what: "class 3". */
 static int check_name(enum pm_error err, const char *what, const char *name)
 {
@@ -102,8 +77,10 @@ int pm_making_create(const char *dst, const char *name, bool replace, struct pm_
 {
     int err = PM_OK;
     struct pm_making *m = pm_calloc(1, sizeof *m);
+    char *temporary = NULL;
 
     m->arena = pm_arena_create();
+    m->lock = -1;
     m->replace = replace;
     if (!dst[0])
         PM_TRY(pm_fail(PM_ECONFIG, "the data folder's name is empty"));
@@ -114,13 +91,14 @@ int pm_making_create(const char *dst, const char *name, bool replace, struct pm_
     m->name = name ? pm_arena_strdup(m->arena, name) : last_part(path);
     PM_TRY(check_name(PM_ECONFIG, "the data folder", m->name));
     PM_TRY(check_free(m));
-    PM_TRY(remove_stale(m));
-    const char *temporary = pm_arena_printf(m->arena, "%s.tmp-%ld", path, (long)getpid());
-    PM_TRY(pm_remove_tree(temporary));
-    PM_TRY(pm_make_folders(temporary));
-    m->temporary = temporary;
+    const char *slash = strrchr(path, '/');
+    if (slash && slash > path)
+        PM_TRY(pm_make_folders(pm_arena_printf(m->arena, "%.*s", (int)(slash - path), path)));
+    PM_TRY(pm_temporary_folder(path, &temporary, &m->lock));
+    m->temporary = pm_arena_strdup(m->arena, temporary);
     *out = m, m = NULL;
 out:
+    pm_free(temporary);
     pm_making_destroy(&m);
     return err;
 }
@@ -131,6 +109,8 @@ void pm_making_destroy(struct pm_making **m)
         return;
     if ((*m)->temporary && pm_remove_tree((*m)->temporary) < 0)
         PM_WARN("data", "%s", pm_error_text());
+    if ((*m)->lock >= 0)
+        close((*m)->lock);
     pm_arena_destroy(&(*m)->arena);
     pm_free(*m);
     *m = NULL;

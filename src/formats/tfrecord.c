@@ -181,27 +181,24 @@ int pm_tfrecord_data(int fd, struct pm_record_place at, uint8_t *buf, uint64_t l
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
+enum { BUFFER = 1 << 16 };
+
 struct pm_tfrecord_writer {
-    char *path, *temporary; /* owned */
-    FILE *f;                /* NULL once finished */
+    char *path; /* owned */
+    struct pm_new_file file;
+    struct pm_str buffer; /* not written yet */
 };
 
 int pm_tfrecord_create(const char *path, struct pm_tfrecord_writer **out)
 {
     struct pm_tfrecord_writer *w = pm_calloc(1, sizeof *w);
-    struct pm_str name = { 0 };
 
-    pm_str_add(&name, "%s.tmp-%ld", path, (long)getpid());
     w->path = pm_strdup(path);
-    w->temporary = name.text;
-    w->f = fopen(w->temporary, "wbe");
-    if (!w->f) {
-        const int err = pm_fail(PM_EFAIL, "%s: cannot create: %s", w->temporary, strerror(errno));
+    const int err = pm_new_file_open(&w->file, w->path);
+    if (err < 0)
         pm_tfrecord_destroy(&w);
-        return err;
-    }
     *out = w;
-    return PM_OK;
+    return err;
 }
 
 void pm_tfrecord_frame(const void *data, size_t size, uint8_t head[PM_TFRECORD_HEAD],
@@ -212,43 +209,58 @@ void pm_tfrecord_frame(const void *data, size_t size, uint8_t head[PM_TFRECORD_H
     put_le(tail, pm_crc32c_masked(data, size), 4);
 }
 
+static int flush(struct pm_tfrecord_writer *w)
+{
+    const int err = pm_new_file_add(&w->file, w->buffer.text, w->buffer.length);
+
+    w->buffer.length = 0;
+    return err;
+}
+
+static int put(struct pm_tfrecord_writer *w, const void *data, size_t size)
+{
+    int err = PM_OK;
+
+    if (w->buffer.length + size > BUFFER)
+        PM_TRY(flush(w));
+    if (size > BUFFER)
+        PM_TRY(pm_new_file_add(&w->file, data, size));
+    else
+        pm_str_bytes(&w->buffer, data, size);
+out:
+    return err;
+}
+
 int pm_tfrecord_write(struct pm_tfrecord_writer *w, const void *data, size_t size)
 {
     uint8_t head[PM_TFRECORD_HEAD], tail[PM_TFRECORD_TAIL];
+    int err = PM_OK;
 
     pm_tfrecord_frame(data, size, head, tail);
-    if (fwrite(head, 1, sizeof head, w->f) != sizeof head ||
-        (size && fwrite(data, 1, size, w->f) != size) ||
-        fwrite(tail, 1, sizeof tail, w->f) != sizeof tail)
-        return pm_fail(PM_EFAIL, "%s: cannot write: %s", w->temporary, pm_write_error(errno));
-    return PM_OK;
+    PM_TRY(put(w, head, sizeof head));
+    PM_TRY(put(w, data, size));
+    PM_TRY(put(w, tail, sizeof tail));
+out:
+    return err;
 }
 
 int pm_tfrecord_finish(struct pm_tfrecord_writer *w)
 {
-    const bool written = fflush(w->f) == 0 && fsync(fileno(w->f)) == 0;
-    const int wrong = errno;
-    const bool closed = fclose(w->f) == 0;
+    int err = PM_OK;
 
-    w->f = NULL;
-    if (!written || !closed || rename(w->temporary, w->path) != 0) {
-        const char *why = pm_write_error(written ? errno : wrong);
-        unlink(w->temporary);
-        return pm_fail(PM_EFAIL, "%s: cannot finish writing: %s", w->path, why);
-    }
-    return PM_OK;
+    PM_TRY(flush(w));
+    PM_TRY(pm_new_file_commit(&w->file));
+out:
+    return err;
 }
 
 void pm_tfrecord_destroy(struct pm_tfrecord_writer **w)
 {
     if (!*w)
         return;
-    if ((*w)->f) {
-        fclose((*w)->f);
-        unlink((*w)->temporary);
-    }
+    pm_new_file_abandon(&(*w)->file);
+    pm_str_free(&(*w)->buffer);
     pm_free((*w)->path);
-    pm_free((*w)->temporary);
     pm_free(*w);
     *w = NULL;
 }

@@ -5,7 +5,6 @@
 #include <pumice/report.h>
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,12 +40,15 @@ static bool is_leftover(const char *folder, const char *name)
     return strstr(name, ".tmp-") || is_orphan(folder, name);
 }
 
-/* Whether the process that made a temporary file (NAME.tmp-PID-...) is gone. */
-static bool is_maker_gone(const char *mark)
+/* Whether the process that made the temporary file NAME.tmp-PID-... is gone; mark is its part from ".tmp-". */
+static bool is_maker_gone(const char *folder, const char *name, const char *mark)
 {
     const long pid = strtol(mark + strlen(".tmp-"), NULL, 10);
+    struct pm_str path = { 0 };
+    const bool gone = pid > 0 && pm_temporary_is_left(pm_ckpt_path(&path, folder, name), pid);
 
-    return pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+    pm_str_free(&path);
+    return gone;
 }
 
 /* In RUN itself and its eval folder the training process's own files count, and of those that an
@@ -63,11 +65,10 @@ static bool is_leftover_of_run(const char *folder, const char *name)
     };
     const char *mark = strstr(name, ".tmp-");
 
-    (void)folder;
     for (size_t i = 0; mark && i < PM_COUNT(files); i++)
         if ((size_t)(mark - name) == strlen(files[i].name) &&
             strncmp(name, files[i].name, strlen(files[i].name)) == 0)
-            return !files[i].shared || is_maker_gone(mark);
+            return !files[i].shared || is_maker_gone(folder, name, mark);
     return false;
 }
 
@@ -76,7 +77,7 @@ static bool is_leftover_of_evaluation(const char *folder, const char *name)
 {
     const char *mark = strstr(name, ".tmp-");
 
-    return mark && is_maker_gone(mark) &&
+    return mark && is_maker_gone(folder, name, mark) &&
            (strncmp(name, PM_EVALUATION_NAME, strlen(PM_EVALUATION_NAME)) == 0 ||
             is_leftover_of_run(folder, name));
 }

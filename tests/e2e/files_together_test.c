@@ -1,5 +1,6 @@
 /* Commands that write two files which belong together, over an earlier pair: whenever they are killed,
- * what is read afterwards is the earlier pair or the new one, never parts of both. */
+ * what is read afterwards is the earlier pair or the new one, never parts of both. What a killed command
+ * leaves under temporary names goes with the next command that has the same target. */
 #include "faults/faults.h"
 
 static char *old_checkpoint, *new_checkpoint;
@@ -41,19 +42,6 @@ static int count_files(const char *pattern)
     return (int)n;
 }
 
-/* What killed commands left: their own calls would be counted otherwise. */
-static void remove_temporaries(void)
-{
-    struct pm_arena *a = pm_arena_create();
-    char **names;
-    size_t n;
-
-    assert_int_equal(pm_glob(a, in("pair/*.tmp-*"), &names, &n), PM_OK);
-    for (size_t i = 0; i < n; i++)
-        unlink(names[i]);
-    pm_arena_destroy(&a);
-}
-
 static void killed_at(int n, const char *what, const char *command)
 {
     struct how how = with_faults("PM_FAULT_PATH=/pair/ PM_FAULT_AT=%d PM_FAULT_DO=%s", n, what);
@@ -93,7 +81,7 @@ static void export_over_a_pair(void **state)
     for (int n = 1; n <= calls; n++) {
         check(run(NULL, "%s", of_old), 0);
         assert_int_equal(count_files("*.data"), 1); /* that of a killed export is gone, too */
-        remove_temporaries();
+        assert_int_equal(count_files("*.tmp-*"), 0);
         killed_at(n, "kill_after", of_new);
         const bool is_old = same_values(in("pair/m.onnx"), in("old.safetensors"));
 
@@ -123,7 +111,7 @@ static char *conversion_of(const char *checkpoint)
 static void convert_over_a_bundle(void **state)
 {
     char *of_old = conversion_of(old_checkpoint), *of_new = conversion_of(new_checkpoint);
-    int none = 0, found = 0;
+    int none = 0, found = 0, left = 0;
 
     (void)state;
     pm_remove_tree(in("pair"));
@@ -132,8 +120,9 @@ static void convert_over_a_bundle(void **state)
     const int calls = count_calls(of_new);
     for (int n = 1; n <= calls; n++) {
         check(run(NULL, "%s", of_old), 0);
-        remove_temporaries();
+        assert_int_equal(count_files("*.tmp-*"), 0);
         killed_at(n, "kill_after", of_new);
+        left += count_files("*.tmp-*") > 0;
         if (!pm_file_exists(in("pair/model.ckpt.index"))) {
             none++;
             continue;
@@ -143,9 +132,31 @@ static void convert_over_a_bundle(void **state)
             !same_values(in("pair/model.ckpt"), new_checkpoint))
             fail_msg("killed after call %d the checkpoint has the values of neither", n);
     }
-    assert_true(none > 0 && found > 4);
+    assert_true(none > 0 && found > 4 && left > 4);
     pm_free(of_old);
     pm_free(of_new);
+}
+
+static void report_over_a_page(void **state)
+{
+    char *report = NULL;
+    struct pm_str s = { 0 };
+    int left = 0;
+
+    (void)state;
+    pm_remove_tree(in("pair"));
+    assert_int_equal(mkdir(in("pair"), 0777), 0);
+    pm_str_add(&s, "report %s --out %s", in("run"), in("pair/page.html"));
+    report = s.text;
+    const int calls = count_calls(report);
+    for (int n = 1; n <= calls; n++) {
+        killed_at(n, "kill_after", report);
+        left += count_files("*.tmp-*") > 0;
+        check(run(NULL, "%s", report), 0);
+        assert_int_equal(count_files("*.tmp-*"), 0);
+    }
+    assert_true(left > 0);
+    pm_free(report);
 }
 
 static int set_up(void **state)
@@ -172,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(export_over_a_pair),
         cmocka_unit_test(convert_over_a_bundle),
+        cmocka_unit_test(report_over_a_page),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -4,7 +4,6 @@
 #include "formats/onnx/parts.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -64,18 +63,6 @@ static void add_named(const char *file, const char *path, struct pm_arena *a, st
     pm_onnx_close(&m);
 }
 
-/* NAME.tmp-PID-... of a process that is gone: a model that a killed export had not given its name yet. */
-static bool is_left(const char *path, const char *name)
-{
-    const char *model = base_name(path);
-    const size_t n = strlen(model);
-
-    if (strncmp(name, model, n) != 0 || strncmp(name + n, ".tmp-", 5) != 0)
-        return false;
-    const long pid = strtol(name + n + 5, NULL, 10);
-    return pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
-}
-
 void pm_onnx_beside_find(const char *path, struct pm_arena *a, struct pm_paths *out)
 {
     const int n = (int)(base_name(path) - path);
@@ -87,9 +74,12 @@ void pm_onnx_beside_find(const char *path, struct pm_arena *a, struct pm_paths *
         add_named(path, path, a, out);
     if (pm_is_folder(folder) && pm_list_folder(a, folder, &names, &count) < 0)
         PM_DEBUG("onnx", "%s", pm_error_text());
-    for (size_t i = 0; i < count; i++)
-        if (is_left(path, names[i]))
-            add_named(pm_arena_printf(a, "%.*s%s", n, path, names[i]), path, a, out);
+    for (size_t i = 0; i < count; i++) { /* models that killed exports had not given their names yet */
+        const char *file = pm_arena_printf(a, "%.*s%s", n, path, names[i]);
+        long pid;
+        if (pm_is_temporary(names[i], base_name(path), &pid) && pm_temporary_is_left(file, pid))
+            add_named(file, path, a, out);
+    }
 }
 
 void pm_onnx_beside_remove(const struct pm_paths *old, const char *kept)
