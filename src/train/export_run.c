@@ -21,6 +21,7 @@ struct exporter {
     struct pm_experiment *e;
     struct pm_checkpoint *from;
     bool averages;
+    int pictures;                   /* that nets are built for */
     bool initial;                   /* the values are those that the net is built with */
     struct pm_variables *variables; /* names and shapes only; NULL until the values are found */
     struct pm_match match;          /* of the checkpoint; nothing where initial */
@@ -137,24 +138,11 @@ out:
     return err;
 }
 
-/* An imported graph for any number of pictures is built for two: for one it would have no axis of them
- * wherever its nodes join axes of size 1. */
-static int make_net(struct exporter *x, struct pm_net **net)
-{
-    const int batch = x->c->export.batch_size;
-    const bool two = batch == 0 && x->e->onnx;
-    const int err = pm_experiment_net(x->e, batch ? batch : 1 + two, PM_USE_EXPORT, net, &x->outputs);
-
-    return err < 0 && two ? pm_fail((enum pm_error)err, "%s (tried with two pictures, as export.batch_size "
-                                    "is 0, any number; 1 makes a file for one)", pm_error_text())
-                          : err;
-}
-
 static int graph_of(struct exporter *x, struct pm_net **net, struct pm_export **graph)
 {
     int err = PM_OK;
 
-    PM_TRY(make_net(x, net));
+    PM_TRY(pm_experiment_net(x->e, x->pictures, PM_USE_EXPORT, net, &x->outputs));
     if (!x->variables)
         PM_TRY(find_values(x, *net));
     for (int i = 1; i < x->outputs.count; i++)
@@ -199,6 +187,38 @@ out:
     return err;
 }
 
+/* An imported graph for any number of pictures is built for two: for one it would have no axis of them
+ * wherever its nodes join axes of size 1. It must be the same for three; else the file takes one picture. */
+static int settle_pictures(struct exporter *x)
+{
+    struct pm_net *net[2] = { NULL };
+    struct pm_export *graph[2] = { NULL };
+    const char *where = NULL;
+    int err = PM_OK;
+
+    x->pictures = x->c->export.batch_size ? x->c->export.batch_size : 1;
+    if (!x->options.any_batch || !x->e->onnx)
+        return PM_OK;
+    for (int i = 0; i < 2 && err == PM_OK; i++) {
+        x->pictures = 2 + i;
+        err = graph_of(x, &net[i], &graph[i]);
+    }
+    if (err == PM_OK)
+        where = pm_export_difference(graph[0], graph[1]);
+    x->options.any_batch = err == PM_OK && !where;
+    x->pictures = x->options.any_batch ? 2 : 1;
+    if (err == PM_ECONFIG || where) {
+        PM_WARN("export", "the graph is another one for another number of pictures (%s): the file takes one at "
+                "a time; export.batch_size makes it for so many", where ? where : pm_error_text());
+        err = PM_OK;
+    }
+    for (int i = 0; i < 2; i++) {
+        pm_export_destroy(&graph[i]);
+        pm_net_destroy(&net[i]);
+    }
+    return err;
+}
+
 /* Smaller pictures of a task whose outputs are maps. */
 static bool set_frame(struct exporter *x)
 {
@@ -231,6 +251,7 @@ static int make_graph(struct exporter *x)
         .input = fold && x->e->task->maps ? "ImageTensor" : NULL, /* the original's name for such */
         .read = read_variable, .ctx = x,
     };
+    PM_TRY(settle_pictures(x));
     PM_TRY(graph_of(x, &x->net, &x->graph));
     if (c->any_size)
         PM_TRY(check_any_size(x));

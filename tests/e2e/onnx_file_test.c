@@ -194,6 +194,40 @@ static void exported(void **state)
           "straight.onnx is what is read from");
 }
 
+static double first_probability(const char *config)
+{
+    struct result r = run(NULL, "predict %s %s input.size=32 eval.batch_size=1 --json", config, in("picture.png"));
+    cJSON *json = json_of(&r);
+    const cJSON *image = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "images"), 0);
+    const double p = number_of(cJSON_GetArrayItem(cJSON_GetObjectItem(image, "top"), 0), "probability");
+
+    cJSON_Delete(json);
+    check(r, 0);
+    return p;
+}
+
+/* A graph of which no axis is that of the pictures all the way, as PyTorch's attention has it. */
+static void one_picture_at_a_time(void **state)
+{
+    const char *source = getenv("PUMICE_SOURCE");
+    char vit[1024];
+    struct result r;
+
+    (void)state;
+    snprintf(vit, sizeof vit, "%s/tests/golden/onnx/vit_narrow.onnx", source ? source : ".");
+    put_config(in("vit.json"), vit);
+    put_config(in("again.json"), in("vit_again.onnx"));
+    r = run(NULL, "export %s %s input.size=32", in("vit.json"), in("vit_again.onnx"));
+    assert_contains(r.out, "input images: float32 [1, 3, 32, 32]");
+    assert_contains(r.err, "the file takes one at a time");
+    check(r, 0);
+    assert_float_equal(first_probability(in("again.json")), first_probability(in("vit.json")), 1e-6);
+    r = run(NULL, "export %s %s", in("turned.json"), in("again.onnx"));
+    assert_contains(r.out, "input images: float32 [N, 3, 16, 16]");
+    assert_null(strstr(r.err, "one at a time"));
+    check(r, 0);
+}
+
 static void evaluated(void **state)
 {
     struct result r = run(NULL, "eval %s data.folder=%s --json", in("turned.json"), in("data"));
@@ -237,7 +271,8 @@ static void trained(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(predicted), cmocka_unit_test(exported), cmocka_unit_test(evaluated),
+        cmocka_unit_test(predicted), cmocka_unit_test(exported),
+        cmocka_unit_test(one_picture_at_a_time), cmocka_unit_test(evaluated),
         cmocka_unit_test(trained),
     };
 
