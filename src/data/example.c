@@ -49,6 +49,18 @@ static void keep(void *ctx, void *p)
     (void)ctx, (void)p;
 }
 
+/* A tf.SequenceExample reads as a tf.Example: field 1, its context, is a message of the same make. Its
+ * feature_lists are field 2, which an Example does not have. */
+static bool is_sequence(const Pm__Example *m)
+{
+    for (unsigned i = 0; i < m->base.n_unknown_fields; i++) {
+        const ProtobufCMessageUnknownField *f = &m->base.unknown_fields[i];
+        if (f->tag == 2 && f->wire_type == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED)
+            return true;
+    }
+    return false;
+}
+
 int pm_example_parse(const void *data, size_t size, const char *where, struct pm_example **out)
 {
     struct pm_example *e = pm_calloc(1, sizeof *e);
@@ -63,6 +75,11 @@ int pm_example_parse(const void *data, size_t size, const char *where, struct pm
         const int err = pm_fail(PM_EDATA, "%s: %zu bytes that are no tf.Example", where, size);
         pm_example_destroy(&e);
         return err;
+    }
+    if (is_sequence(e->message)) {
+        pm_example_destroy(&e);
+        return pm_fail(PM_EDATA, "%s: a tf.SequenceExample, whose pictures would be a sequence; records of "
+                                 "tf.Example with a picture each are needed", where);
     }
     *out = e;
     return PM_OK;

@@ -148,7 +148,8 @@ static int list_tensors(struct conversion *c)
         else
             c->out->left_out++;
     }
-    if (c->out->tensors == 0)
+    /* A checkpoint of nothing but the step is written: the step is in every format. */
+    if (c->out->tensors == 0 && (c->out->left_out > 0 || !c->from->has_step))
         return pm_fail(PM_EDATA, "%s: none of its %zu tensors is to be written (only, exclude, keep)",
                        path, all);
     qsort(c->list, c->out->tensors, sizeof *c->list, by_name);
@@ -193,6 +194,19 @@ out:
 
 /* ---- where and how ---------------------------------------------------------------------- */
 
+#define STEP_TYPE "step_dtype" /* the note of safetensors */
+
+/* TensorFlow's own programs make global_step an int64. One that was an int32 stays an int32, as a program
+ * whose variable is one does not read the other; a note keeps this in safetensors. */
+static enum pm_dtype step_type(const struct pm_tensor_file *f)
+{
+    const struct pm_file_tensor *t = pm_tensor_file_find(f, "global_step");
+    const char *note = pm_tensor_file_meta(f, STEP_TYPE);
+
+    return (t && t->type == PM_DTYPE_I32) || (!t && note && strcmp(note, "int32") == 0) ? PM_DTYPE_I32
+                                                                                        : PM_DTYPE_I64;
+}
+
 /* Notes of a file of the same format stay; others get the step. */
 static int write_safetensors(const struct conversion *c, const char *dst)
 {
@@ -204,7 +218,7 @@ static int write_safetensors(const struct conversion *c, const char *dst)
 
     while (pm_tensor_file_meta_at(f, count, &key, &value))
         count++;
-    meta = pm_calloc(2 * count + 5, sizeof *meta);
+    meta = pm_calloc(2 * count + 7, sizeof *meta);
     for (size_t i = 0; same && pm_tensor_file_meta_at(f, i, &key, &value); i++)
         meta[n++] = key, meta[n++] = value;
     if (!same)
@@ -213,6 +227,8 @@ static int write_safetensors(const struct conversion *c, const char *dst)
         meta[n++] = "step";
         meta[n++] = pm_arena_printf(c->arena, "%llu", (unsigned long long)c->from->step);
     }
+    if (c->from->has_step && step_type(f) == PM_DTYPE_I32 && (!same || !pm_tensor_file_meta(f, STEP_TYPE)))
+        meta[n++] = STEP_TYPE, meta[n++] = "int32";
     err = pm_safetensors_write(dst, c->list, c->out->tensors, n ? meta : NULL, NULL);
     pm_free(meta);
     return err;
@@ -223,6 +239,8 @@ static int write_safetensors(const struct conversion *c, const char *dst)
 static int write_tensorflow(const struct conversion *c, const char *dst)
 {
     const int64_t step = (int64_t)c->from->step;
+    const int32_t short_step = (int32_t)c->from->step;
+    const bool is_short = step_type(c->from->tensors) == PM_DTYPE_I32;
     const char *slash = strrchr(dst, '/');
     const char *state = pm_arena_printf(c->arena, "%.*scheckpoint", slash ? (int)(slash + 1 - dst) : 0,
                                         dst);
@@ -230,8 +248,9 @@ static int write_tensorflow(const struct conversion *c, const char *dst)
     size_t count = c->out->tensors;
 
     if (c->from->has_step)
-        c->list[count++] = (struct pm_file_tensor){ .name = "global_step", .type = PM_DTYPE_I64,
-                                                    .data = &step };
+        c->list[count++] = (struct pm_file_tensor){
+            .name = "global_step", .type = is_short ? PM_DTYPE_I32 : PM_DTYPE_I64,
+            .data = is_short ? (const void *)&short_step : &step };
     if (!alone)
         PM_INFO("checkpoint", "%s is there and stays as it is", state);
     return pm_tf_bundle_write(dst, c->list, count, alone);
@@ -250,12 +269,12 @@ static bool ends_safetensors(const char *dst)
     return pm_ends_with(dst, ".safetensors");
 }
 
-/* "model.ckpt", "model.ckpt-123", "model.ckpt-123.index" */
+/* "model.ckpt", "model.ckpt-123", "model.ckpt-123.index", "a.ckpt.ckpt" */
 static bool ends_tensorflow(const char *dst)
 {
-    const char *slash = strrchr(dst, '/'), *ckpt = strstr(slash ? slash : dst, ".ckpt");
+    const char *slash = strrchr(dst, '/'), *ending = strrchr(slash ? slash : dst, '.');
 
-    return pm_ends_with(dst, ".index") || (ckpt && !strchr(ckpt + 1, '.'));
+    return ending && (strcmp(ending, ".index") == 0 || strncmp(ending, ".ckpt", 5) == 0);
 }
 
 static const char *const one_file[] = { "", NULL };

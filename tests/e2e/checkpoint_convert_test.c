@@ -108,6 +108,54 @@ static void parts_and_names(void **state)
     assert_int_equal(count_of("some.safetensors"), 1);
 }
 
+static void step_is(const char *name, uint64_t step, int type)
+{
+    struct pm_checkpoint *c = opened(name);
+    const struct pm_file_tensor *t = pm_tensor_file_find(c->tensors, "global_step");
+
+    assert_true(c->has_step && c->step == step);
+    if (type >= 0)
+        assert_true(t && (int)t->type == type);
+    else
+        assert_null(t);
+    pm_checkpoint_close(&c);
+}
+
+/* global_step keeps its type, by way of other formats, too; a file of nothing else is written. */
+static void steps(void **state)
+{
+    static const int32_t short_step = 7;
+    static const float w = 2;
+    static const struct pm_file_tensor list[] = {
+        { .name = "global_step", .type = PM_DTYPE_I32, .data = &short_step },
+        { .name = "w", .type = PM_DTYPE_F32, .data = &w },
+    };
+
+    (void)state;
+    for (size_t count = 1; count <= 2; count++) {
+        assert_int_equal(pm_tf_bundle_write(in("short.ckpt"), list, count, false), 0);
+        made("short.ckpt", "short2.ckpt", "force=true");
+        step_is("short2.ckpt", 7, PM_DTYPE_I32);
+        made("short.ckpt", "short.safetensors", "force=true");
+        step_is("short.safetensors", 7, -1);
+        made("short.safetensors", "short2.safetensors", "force=true");
+        made("short2.safetensors", "short3.ckpt", "force=true");
+        step_is("short3.ckpt", 7, PM_DTYPE_I32);
+        same_bytes(in("short2.ckpt.index"), in("short3.ckpt.index"));
+    }
+    check(convert("short.ckpt", "none.ckpt", "only=v"), 3, "none of its 2 tensors is to be written");
+}
+
+static void endings(void **state)
+{
+    (void)state;
+    made("run", "x.ckpt.ckpt", "");
+    step_is("x.ckpt.ckpt", 3, PM_DTYPE_I64);
+    check(run(NULL, "checkpoint diff %s %s", in("run"), in("x.ckpt.ckpt")), 0);
+    check(convert("run", "x.ckpt.pt", ""), 2, "the ending of", "x.ckpt.pt names no format");
+    check(convert("run", "x.ckpt/y", ""), 2, "the ending of");
+}
+
 /* Halves and doubles become floats where asked, all else stays; no numbers, not written. */
 static void types(void **state)
 {
@@ -296,6 +344,8 @@ int main(void)
         cmocka_unit_test(there_and_back),
         cmocka_unit_test(parts_and_names),
         cmocka_unit_test(types),
+        cmocka_unit_test(steps),
+        cmocka_unit_test(endings),
         cmocka_unit_test(files_of_others),
         cmocka_unit_test(refusals),
         cmocka_unit_test(full_disk),

@@ -12,7 +12,7 @@ enum fault {
     GOOD,
     /* data.on_corrupt may pass over these, */
     CUT_PNG, CUT_JPEG, DAMAGED_PNG, NO_PICTURE, NOT_A_PICTURE, EMPTY_PICTURE, PICTURE_IS_A_NUMBER,
-    NO_ROWS, RAW_TOO_SHORT, RAW_CHANNELS, NOT_AN_EXAMPLE,
+    NO_ROWS, RAW_TOO_SHORT, RAW_CHANNELS, NOT_AN_EXAMPLE, A_SEQUENCE,
     FIRST_FATAL, /* and not over these */
     NO_LABEL = FIRST_FATAL, NEGATIVE_LABEL, LARGE_LABEL, LABEL_IS_TEXT, LABEL_LIST_EMPTY,
     EMPTY_RECORD, FAULTS
@@ -32,6 +32,7 @@ static const struct {
     [RAW_TOO_SHORT] = { { "raw bytes are no picture of 16x16x3" } },
     [RAW_CHANNELS] = { { "raw bytes are no picture of 16x16x1", "3 channels are wanted" } },
     [NOT_AN_EXAMPLE] = { { "no tf.Example" } },
+    [A_SEQUENCE] = { { "a tf.SequenceExample", "records of tf.Example with a picture each are needed" } },
     [NO_LABEL] = { { "has no image/class/label" } },
     [NEGATIVE_LABEL] = { { "image/class/label: -1 is outside 0..3" } },
     [LARGE_LABEL] = { { "image/class/label: 4 is outside 0..3", "4 classes" } },
@@ -108,6 +109,8 @@ static void add_picture(struct pm_example_builder *b, enum fault f, int i)
 static void write_record(struct pm_tfrecord_writer *w, enum fault f, int i)
 {
     struct pm_example_builder *b = pm_example_builder_create();
+    static const char lists[] = "\x12\x06\n\x04\n\x02hi"; /* feature_lists, with an empty one, "hi" */
+    struct pm_str sequence = { 0 };
     uint8_t *data = NULL;
     size_t size = 0;
 
@@ -118,7 +121,11 @@ static void write_record(struct pm_tfrecord_writer *w, enum fault f, int i)
         memset(data, 0xff, size);
     if (f == EMPTY_RECORD)
         size = 0;
-    assert_int_equal(pm_tfrecord_write(w, data, size), PM_OK);
+    pm_str_bytes(&sequence, data, size);
+    if (f == A_SEQUENCE) /* all that an Example has is its context */
+        pm_str_bytes(&sequence, lists, sizeof lists - 1);
+    assert_int_equal(pm_tfrecord_write(w, sequence.text, sequence.length), PM_OK);
+    pm_str_free(&sequence);
     pm_free(data);
     pm_example_builder_destroy(&b);
 }
@@ -332,6 +339,8 @@ static void changed_after_indexing(void **state)
     (void)state;
     fresh(GOOD, 0);
     check(train(""), 0);
+    make_split("x_train.tfrecord", A_SEQUENCE, 1);
+    check(run(NULL, "dataset inspect %s", in("data")), 3, "a tf.SequenceExample");
     make_split("x_train.tfrecord", NOT_AN_EXAMPLE, 1u << 13);
     check(train("run.steps=9"), 3, "record 13 (offset ");
     /* Other bytes under the old size and time: the checksums still hold. */
