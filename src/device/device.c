@@ -325,6 +325,7 @@ int pm_program_create(struct pm_device *d, const struct pm_program_desc *desc,
         check_place(&desc->out[i]);
         assert(desc->out_after[i] <= desc->calls_count);
     }
+    PM_TRY(check_alive(d));
     PM_TRY(note(d, d->ops->program_create(d, desc, out)));
     (*out)->device = d;
     (*out)->in_count = desc->in_count;
