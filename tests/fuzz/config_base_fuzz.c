@@ -25,14 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     pm_free(text);
     if (skip)
         return 0;
-    for (size_t i = 0; i < PM_COUNT(names); i++) {
-        const size_t begin = at, length = fuzz_part(data, size, &at);
-
-        if (length || i == 0)
-            fuzz_write(fuzz_path(names[i]), data + begin, length);
-        else
-            remove(fuzz_path(names[i]));
-    }
+    fuzz_put_parts(names, PM_COUNT(names), data, size, &at);
     pm_config_load(fuzz_path("main.json"), NULL, 0, fuzz_open_sections(), &c);
     fuzz_check_config(fuzz_print_config(&c));
     return 0;

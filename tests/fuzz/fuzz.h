@@ -62,4 +62,18 @@ static inline void fuzz_write(const char *path, const void *data, size_t size)
         abort();
 }
 
+/* The parts as files of these names in the folder; an empty one leaves no file. */
+static inline void fuzz_put_parts(const char *const *names, size_t count, const uint8_t *data,
+                                  size_t size, size_t *at)
+{
+    for (size_t i = 0; i < count; i++) {
+        const size_t begin = *at, length = fuzz_part(data, size, at);
+
+        if (length)
+            fuzz_write(fuzz_path(names[i]), data + begin, length);
+        else
+            remove(fuzz_path(names[i]));
+    }
+}
+
 #endif

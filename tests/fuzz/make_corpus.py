@@ -257,7 +257,9 @@ def reports():
             "confusion": [v for i in range(60) for v in (i, i // 2, 1)]}
     log = "2026 train: begins\n2026 warning: data: 3 unreadable\n"
     for name, e in (("few", evaluation), ("many", many)):
-        parts = [json.dumps(run), json.dumps(config), lines, json.dumps(e), log]
+        other = [json.dumps({**e, "checkpoint": c, "data_path": "d", "split": "test", "written": w})
+                 for c, w in (("a", "2026-01-02"), ("b", "2026-01-03"))]
+        parts = [json.dumps(run), json.dumps(config), lines, json.dumps(e), log] + other
         yield name, "\x1e".join(parts).encode()
         yield name + "_two", "\x1e".join(parts + [lines[-40:]]).encode()
     for at, text in enumerate((json.dumps(run), json.dumps(config), lines[:300], json.dumps(evaluation), log)):

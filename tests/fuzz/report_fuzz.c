@@ -1,7 +1,8 @@
-/* What a run folder says to report.html: run.json, config.json, metrics.jsonl, evaluation.json and
- * log.txt, in this order, with the byte 30 between them; where there is a sixth part it is appended to
- * metrics.jsonl between two pages, as a run that goes on does. Whatever the files hold, the page of
- * one run, or with a sixth part of two, is whole and holds no script but its own. */
+/* What a run folder says to report.html: run.json, config.json, metrics.jsonl, evaluation.json, log.txt
+ * and two evaluations by pumice eval, in this order, with the byte 30 between them; where there is an
+ * eighth part it is appended to metrics.jsonl between two readings, as a run that goes on does.
+ * Whatever the files hold, the page of one run, or with an eighth part of two, is whole and holds no
+ * script but its own. */
 #include "fuzz.h"
 
 #include <pumice/report.h>
@@ -38,15 +39,14 @@ static void append(const char *path, const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const names[] = { "run.json", "config.json", "metrics.jsonl",
-                                         "evaluation.json", "log.txt" };
+                                         "evaluation.json", "log.txt",
+                                         "eval_test/evaluation-1.json",
+                                         "eval_test/evaluation-2.json" };
     size_t at = 0;
 
-    fuzz_begin();
-    for (size_t i = 0; i < PM_COUNT(names); i++) {
-        const size_t begin = at, length = fuzz_part(data, size, &at);
-
-        fuzz_write(fuzz_path(names[i]), data + begin, length);
-    }
+    if (fuzz_begin() && pm_make_folders(fuzz_path("eval_test")) < 0)
+        abort();
+    fuzz_put_parts(names, PM_COUNT(names), data, size, &at);
     struct pm_report *runs[2] = { pm_report_open(fuzz_folder, false),
                                   pm_report_open(fuzz_folder, true) };
     pm_report_empty(runs[0]);
