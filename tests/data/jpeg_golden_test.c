@@ -138,16 +138,22 @@ static void sizes(void **state)
     pm_free(data);
 }
 
-/* What stb_image refuses and libjpeg reads: a segment with a length that is none of its own business,
- * bytes between segments, EXIF data that means nothing. */
+/* Headers that are odd and harmless: EXIF data that means nothing, a short Adobe segment, bytes between
+ * segments, a zero for a marker (which stb_image refuses). */
 static void odd_segments(void **state)
 {
     static const uint8_t exif[] = "\xff\xe1\0\x0c" "Exif\0\0MM\xff\xff";
     static const uint8_t adobe[] = "\xff\xee\0\4xx", padding[] = "\0\0\0\0";
+#ifdef PUMICE_TURBO
+    static const uint8_t zero[] = "\xff\0\0\2";
+#endif
     size_t size;
     char *data = golden_jpeg("420", &size);
     const struct { const uint8_t *bytes; size_t size; } odd[] = {
         { exif, sizeof exif - 1 }, { adobe, sizeof adobe - 1 }, { padding, sizeof padding - 1 },
+#ifdef PUMICE_TURBO
+        { zero, sizeof zero - 1 },
+#endif
     };
 
     (void)state;
@@ -158,6 +164,26 @@ static void odd_segments(void **state)
             fail_msg("%zu: %s", i, pm_error_text());
         pm_free(longer);
     }
+    pm_free(data);
+}
+
+/* A progressive file without its first scan, which has the DC coefficients, and without that one's table:
+ * libjpeg takes the coefficients for zero. */
+static void missing_dc(void **state)
+{
+    size_t size;
+    char *data = golden_jpeg("gray_progressive", &size);
+    const size_t from = find(data, size, 2, 0xc4);
+    const size_t to = find(data, size, find(data, size, from, 0xda), 0xc4);
+
+    (void)state;
+    memmove(data + from, data + to, size - to);
+    const int err = decoded(data, size - (to - from), 3, "missing_dc.jpg");
+#ifdef PUMICE_TURBO
+    assert_int_equal(err, PM_OK);
+#else
+    assert_true(err == PM_OK || err == PM_EDATA);
+#endif
     pm_free(data);
 }
 
@@ -182,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensorflow), cmocka_unit_test(fallback),     cmocka_unit_test(many_scans),
         cmocka_unit_test(sizes),      cmocka_unit_test(odd_segments), cmocka_unit_test(cut_short),
+        cmocka_unit_test(missing_dc),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
