@@ -1,5 +1,5 @@
 /* Temporaries: what killed processes left goes, what others are writing stays. */
-#include "base/unit.h"
+#include "base/scratch.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -9,18 +9,6 @@
 #include <time.h>
 
 enum { NOBODY = 1999999999 }; /* beyond what any system counts to, so that no process has it */
-static char *folder;
-
-static const char *in(const char *name)
-{
-    static char text[8][512];
-    static int next;
-
-    next = (next + 1) % 8;
-    snprintf(text[next], sizeof text[next], "%s/%s", folder, name);
-    return text[next];
-}
-
 static const char *of(const char *target, long pid, const char *end)
 {
     static char text[8][256];
@@ -33,7 +21,7 @@ static const char *of(const char *target, long pid, const char *end)
 
 static void put(const char *name)
 {
-    const int fd = open(in(name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    const int fd = open(in("%s", name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
     assert_true(fd >= 0);
     close(fd);
@@ -43,12 +31,12 @@ static void make_old(const char *name)
 {
     const struct timespec times[2] = { { .tv_sec = time(NULL) - 100 }, { .tv_sec = time(NULL) - 100 } };
 
-    assert_int_equal(utimensat(AT_FDCWD, in(name), times, 0), 0);
+    assert_int_equal(utimensat(AT_FDCWD, in("%s", name), times, 0), 0);
 }
 
 static bool is_there(const char *name)
 {
-    return pm_file_exists(in(name)) || pm_is_folder(in(name));
+    return pm_file_exists(in("%s", name)) || pm_is_folder(in("%s", name));
 }
 
 /* A child that makes a temporary of the target and is killed; its number. */
@@ -61,7 +49,7 @@ static pid_t killed(const char *target)
     const pid_t child = fork();
     if (child == 0) {
         struct pm_new_file f;
-        const bool made = pm_new_file_open(&f, in(target)) == 0 && pm_new_file_add(&f, "x", 1) == 0;
+        const bool made = pm_new_file_open(&f, in("%s", target)) == 0 && pm_new_file_add(&f, "x", 1) == 0;
         if (write(pipe_of[1], made ? "y" : "n", 1) == 1)
             pause();
         _exit(1);
@@ -81,7 +69,7 @@ static size_t count_of(const char *pattern)
     char **paths;
     size_t n;
 
-    assert_int_equal(pm_glob(a, in(pattern), &paths, &n), 0);
+    assert_int_equal(pm_glob(a, in("%s", pattern), &paths, &n), 0);
     pm_arena_destroy(&a);
     return n;
 }
@@ -114,7 +102,7 @@ static void names(void **state)
     assert_int_equal(count_of("t.tmp-1999999999*"), 0);
     for (size_t i = 0; i < PM_COUNT(others); i++) {
         assert_true(is_there(others[i]));
-        unlink(in(others[i]));
+        unlink(in("%s", others[i]));
     }
 }
 
@@ -130,13 +118,13 @@ static void those_of_the_living_stay(void **state)
     pm_temporaries_clean(in("c.bin"));
     assert_true(is_there(fresh));
     assert_false(is_there(old));
-    unlink(in(fresh));
+    unlink(in("%s", fresh));
 
     /* Locked by a process that has no number here, as in another container. */
     const char *far = of("c.bin", NOBODY, "-abcdef");
     put(far);
     make_old(far);
-    const int fd = open(in(far), O_RDWR | O_CLOEXEC);
+    const int fd = open(in("%s", far), O_RDWR | O_CLOEXEC);
     assert_int_equal(flock(fd, LOCK_EX), 0);
     pm_temporaries_clean(in("c.bin"));
     assert_true(is_there(far));
@@ -178,16 +166,8 @@ static void folders(void **state)
 
 static int set_up(void **state)
 {
-    (void)state;
-    folder = make_folder();
+    scratch_set_up(state);
     put("another.tmp-0-x"); /* a folder without any temporary is listed once only */
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    drop_folder(folder);
     return 0;
 }
 
@@ -200,5 +180,5 @@ int main(void)
         cmocka_unit_test(folders),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, scratch_tear_down);
 }

@@ -1,24 +1,10 @@
 /* The files that "base" names: each is read once, and merged as if it were read at each of its places. */
-#include "../base/unit.h"
+#include "base/scratch.h"
 
 #include <cjson/cJSON.h>
 #include <sys/stat.h>
 
 #include "config/parts.h"
-
-static char *folder;
-
-static const char *in(const char *format, int n)
-{
-    static char text[8][512];
-    static int next;
-    char name[64];
-
-    next = (next + 1) % 8;
-    snprintf(name, sizeof name, format, n);
-    snprintf(text[next], sizeof text[next], "%s/%s", folder, name);
-    return text[next];
-}
 
 static void put(const char *path, const char *text)
 {
@@ -188,12 +174,12 @@ static void many(void **state)
         pm_str_add(&s, "%s\"h%d.json\"", n ? ", " : "{\"base\": [", n);
     }
     pm_str_add(&s, "]}");
-    put(in("many.json", 0), s.text);
-    is_refused(in("many.json", 0), "/h0.json would be file 65 of one config, 64 are allowed");
+    put(in("many.json"), s.text);
+    is_refused(in("many.json"), "/h0.json would be file 65 of one config, 64 are allowed");
     s.length -= 2;
     pm_str_add(&s, ", \"h0.json\"]}");
-    put(in("many.json", 0), s.text);
-    is_refused(in("many.json", 0), "names 65 files, 64 are allowed");
+    put(in("many.json"), s.text);
+    is_refused(in("many.json"), "names 65 files, 64 are allowed");
     pm_str_free(&s);
 }
 
@@ -201,16 +187,16 @@ static void no_regular_files(void **state)
 {
     (void)state;
     alarm(60); /* a pipe that is waited for */
-    assert_int_equal(mkfifo(in("pipe", 0), 0600), 0);
-    put(in("x.json", 0), "{\"base\": \"pipe\"}");
-    is_refused(in("x.json", 0), "/pipe: is a pipe, a regular file is needed");
-    put(in("x.json", 0), "{\"base\": \"/dev/zero\"}");
-    is_refused(in("x.json", 0), "/dev/zero: is a device, a regular file is needed");
+    assert_int_equal(mkfifo(in("pipe"), 0600), 0);
+    put(in("x.json"), "{\"base\": \"pipe\"}");
+    is_refused(in("x.json"), "/pipe: is a pipe, a regular file is needed");
+    put(in("x.json"), "{\"base\": \"/dev/zero\"}");
+    is_refused(in("x.json"), "/dev/zero: is a device, a regular file is needed");
     is_refused("/dev/null", "/dev/null: is a device");
-    put(in("large.json", 0), "{}");
-    assert_int_equal(truncate(in("large.json", 0), (off_t)PM_MOST_TEXT + 1), 0);
-    put(in("x.json", 0), "{\"base\": \"large.json\"}");
-    is_refused(in("x.json", 0), "large.json: has 64.0 MiB; a text of this kind has at most 64 MiB");
+    put(in("large.json"), "{}");
+    assert_int_equal(truncate(in("large.json"), (off_t)PM_MOST_TEXT + 1), 0);
+    put(in("x.json"), "{\"base\": \"large.json\"}");
+    is_refused(in("x.json"), "large.json: has 64.0 MiB; a text of this kind has at most 64 MiB");
     alarm(0);
 }
 
@@ -218,31 +204,17 @@ static void no_regular_files(void **state)
 static void links(void **state)
 {
     (void)state;
-    assert_int_equal(mkdir(in("other", 0), 0755), 0);
-    put(in("other/l.json", 0), "{\"base\": \"b.json\", \"run\": {\"here\": 1}}");
-    put(in("other/b.json", 0), "{\"run\": {\"of\": \"other\"}}");
-    put(in("b.json", 0), "{\"run\": {\"of\": \"top\"}}");
-    assert_int_equal(symlink("other/l.json", in("l.json", 0)), 0);
-    put(in("x.json", 0), "{\"base\": [\"other/l.json\", \"l.json\"]}");
-    cJSON *tree = merged(in("x.json", 0));
+    assert_int_equal(mkdir(in("other"), 0755), 0);
+    put(in("other/l.json"), "{\"base\": \"b.json\", \"run\": {\"here\": 1}}");
+    put(in("other/b.json"), "{\"run\": {\"of\": \"other\"}}");
+    put(in("b.json"), "{\"run\": {\"of\": \"top\"}}");
+    assert_int_equal(symlink("other/l.json", in("l.json")), 0);
+    put(in("x.json"), "{\"base\": [\"other/l.json\", \"l.json\"]}");
+    cJSON *tree = merged(in("x.json"));
     assert_non_null(tree);
     assert_string_equal(
         cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetObjectItem(tree, "run"), "of")), "top");
     cJSON_Delete(tree);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    folder = make_folder();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    drop_folder(folder);
-    return 0;
 }
 
 int main(void)
@@ -255,5 +227,5 @@ int main(void)
         cmocka_unit_test(links),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, scratch_set_up, scratch_tear_down);
 }

@@ -223,7 +223,8 @@ static void opened_libraries(void **state)
         { 0 },
     };
     struct server server;
-    const char *where = pm_arena_strdup(arena, in("planted")), *programs[] = { getenv("PUMICE_PROGRAM"), installed };
+    const char *programs[] = { getenv("PUMICE_PROGRAM"), installed };
+    const char *where = pm_arena_strdup(arena, in("planted"));
     char *text;
     int code;
 
@@ -235,7 +236,8 @@ static void opened_libraries(void **state)
         assert_false(ran_planted(programs[i], where, "",
                                  download(&server, i ? "fetched1" : "fetched0"), &code));
         text = get_text(in("started"));
-        assert_contains(text, "unpacked/cifar-10-batches-bin: neither"); /* fetched and unpacked: both were used */
+        /* Fetched and unpacked: both libraries were used. */
+        assert_contains(text, "unpacked/cifar-10-batches-bin: neither");
         pm_free(text);
     }
     /* The trap works: these are the names that the program opens. */

@@ -153,7 +153,7 @@ static inline void check_result(struct result r, int code, const char *const *pa
         fail();
     }
     for (size_t i = 0; i < count; i++)
-        if (parts[i] && !strstr(code ? last : r.err, parts[i])) {
+        if (parts[i] && parts[i][0] && !strstr(code ? last : r.err, parts[i])) {
             print_message("%s:%d: \"%s\" is not in: %s\n", file, line, parts[i],
                           code ? last : r.err);
             fail();
