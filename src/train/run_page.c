@@ -190,8 +190,8 @@ static void write_all(struct pm_run_page *p, const struct pm_trainer *t, const c
     const double start = pm_seconds();
     int err = PM_OK;
 
-    if (!pm_run_lock_holds(t->lock))
-        return; /* the folder is another's now: the trainer ends */
+    if (!pm_trainer_has_folder(t))
+        return; /* it is being removed, or another's now: the trainer ends */
     PM_TRY(write_run(p, t, state, error));
     PM_TRY(write_page(p->folder, p->report));
 out:

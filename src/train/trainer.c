@@ -110,14 +110,14 @@ static int check_folder(struct pm_trainer *t)
     char last[64] = "none";
 
     t->folder_checked_at = pm_seconds();
-    if (!t->lock || pm_run_lock_holds(t->lock))
+    if (pm_trainer_has_folder(t))
         return PM_OK;
     if (t->saved_step != UINT64_MAX)
         snprintf(last, sizeof last, "step %llu", (unsigned long long)t->saved_step);
-    return pm_fail(PM_EFAIL, "%s: the run folder was removed, moved or replaced while this run trained in "
-                   "it: the steps up to %llu since its last checkpoint (%s) are lost; put a moved folder "
-                   "back and run the same command to go on from that checkpoint; without it the same "
-                   "command begins anew",
+    return pm_fail(PM_EFAIL, "%s: the run folder was removed, moved or replaced while this run "
+                   "trained in it: the steps up to %llu since its last checkpoint (%s) are lost; put "
+                   "a moved folder back and run the same command to go on from that checkpoint; "
+                   "without it the same command begins anew",
                    t->c->run.folder, (unsigned long long)t->collected, last);
 }
 
@@ -276,7 +276,7 @@ static int after_step(struct pm_trainer *t)
     bool timed = run->save_every_secs > 0 && pm_seconds() - t->saved_at >= run->save_every_secs;
     int err = PM_OK;
 
-    if (pm_seconds() - t->folder_checked_at >= 1) /* it costs a call to a file system that may be far away */
+    if (pm_seconds() - t->folder_checked_at >= 1) /* the file system may be far away */
         PM_TRY(check_folder(t));
     if (t->spec_count > 1 && pm_balancer_step(&t->balance, t->clones, t->specs)) {
         if (!t->lost[0]) /* a later start has all devices again */
