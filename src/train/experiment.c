@@ -274,8 +274,9 @@ static int resolve_sizes(struct pm_experiment *e)
     s->eval_height = first_of(h, s->height, 0, 0);
     s->eval_width = first_of(w, s->width, 0, 0);
     if (s->height < 1 || s->width < 1)
-        return pm_fail(PM_ECONFIG, "%s: input.size: not given, and %s; set it to [height, width]",
-                       c->path, pm_experiment_silence(e));
+        return pm_fail(PM_ECONFIG, "%s: input.size: not given, and %s; set it to [height, width]%s",
+                       c->path, pm_experiment_silence(e),
+                       e->from ? ", or give the place of the data with data.folder=FOLDER" : "");
     s->channels = first_of(c->input.channels, s->preprocessing->channels, d->channels,
                            e->net_row ? e->net_row->default_channels
                            : onnx.channels ? onnx.channels : 3);

@@ -119,6 +119,9 @@ static void nobody_knows(void **state)
               in("bare.safetensors")), 2,
           "model.num_classes: not given, and ", "bare.safetensors does not say it, nor does ",
           "data, which is not there; give the place of the data with data.folder=FOLDER");
+    check(run(NULL, "predict %s %s eval.checkpoint=%s input.size=null", in("net.json"), in("pictures"),
+              in("bare.safetensors")), 2, "input.size: not given, and ",
+          "or give the place of the data with data.folder=FOLDER");
     check(run(NULL, "predict %s %s eval.checkpoint=%s data.folder=null", in("net.json"),
               in("pictures"), in("bare.safetensors")), 2, "data.folder is not given");
     check(run(NULL, "predict %s %s eval.checkpoint=%s model.num_classes=4", in("net.json"),
