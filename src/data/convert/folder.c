@@ -1,7 +1,8 @@
 /* folder: pictures in one folder a class, SRC/train/CLASS/FILE with SRC/validation (or val, valid)
  * and SRC/test beside it, or SRC/CLASS/FILE, of which a part becomes validation. Classes are
- * train's folder names in byte order, from 0. Files are stored untouched, in an order shuffled by
- * the seed, so that neighbours in a shard are of different classes. */
+ * train's folder names in byte order, from 0. Files are stored untouched where everybody reads them
+ * alike (pm_picture_read), in an order shuffled by the seed, so that neighbours in a shard are of
+ * different classes. */
 #include "data/convert/convert.h"
 
 struct folder_cfg {
@@ -125,8 +126,9 @@ const struct pm_converter pm_converter_folder = {
     .layout = "SRC/train/CLASS/* with SRC/validation/CLASS/* and SRC/test/CLASS/* "
               "where there are such, or\n"
               "SRC/CLASS/*, of which a part becomes validation. Pictures are files that end in\n"
-              PM_IMAGE_ENDINGS ". JPEG, PNG, GIF and BMP\n"
-              "are stored untouched, unless EXIF says that they lie on their side; classes are the folders in byte order, from 0. Names: DST's own.",
+              PM_IMAGE_ENDINGS ".\n"
+              "JPEG, PNG, GIF and BMP are stored untouched, unless EXIF data turns them.\n"
+              "Classes are the folders in byte order, from 0. Names: DST's own.",
     .own_name = true,
     .opts = opts,
     .cfg_size = sizeof(struct folder_cfg),
