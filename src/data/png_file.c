@@ -70,8 +70,9 @@ static int check_order(const struct pm_picture_file *f)
         const size_t length = png_get_uint_32(p);
         const bool pixels = !memcmp(p + 4, "IDAT", 4);
         if (pixels && over && length > 0)
-            return pm_fail(PM_EDATA, "%s: the %s is damaged: byte %zu has pixels (IDAT) behind another chunk. "
-                           "Fetch or export it again, or remove it", f->where, f->kind, at);
+            return pm_fail(PM_EDATA, "%s: the %s is damaged: byte %zu has pixels (IDAT) behind "
+                           "another chunk. Fetch or export it again, or remove it", f->where,
+                           f->kind, at);
         over = begun && !pixels;
         begun |= pixels;
         if (length > f->size - at - 12)
