@@ -53,7 +53,7 @@ static void help(void **state)
     expect("--version", 0, "pumice ");
     expect("config --help", 0, "       pumice config schema [--markdown | --update FOLDER]");
     expect("help config", 0, "usage: pumice config check");
-    expect("dataset --help", 0, "--keep-archives]\n                               [option=value");
+    expect("dataset --help", 0, "--keep-archives]\n                               [--max-megabytes N] [option=value");
     expect("dataset convert folder --help", 0, "\nfolder: pictures in one folder a class\n");
     expect("dataset convert foldr --help 2>&1", 2,
            "error: dataset convert: unknown format foldr (did you mean folder?); there are: mnist, ");
