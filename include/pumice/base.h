@@ -173,7 +173,8 @@ double pm_seconds(void);
 
 /* Opens a file of the user's to be read. Only regular files: a pipe or a terminal would make the reader
  * wait, a device may never end. *size, unless NULL: its bytes. The caller closes *fd, which is -1
- * after a failure. PM_EDATA. */
+ * after a failure. PM_EDATA. Where a file may be missing, ask pm_file_exists before, so that an error that
+ * is on its way keeps its text. */
 int pm_file_open(const char *path, int *fd, uint64_t *size);
 /* Whole regular file, NUL-terminated beyond its size; *out is freed by the caller with pm_free. size may be
  * NULL. PM_EDATA, also when it is larger than the memory that is there. */

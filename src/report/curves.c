@@ -146,9 +146,9 @@ static void read_rest(struct pm_curves *c, int fd)
 void pm_curves_read(struct pm_curves *c, const char *path)
 {
     struct stat st;
-    int fd;
+    int fd = -1;
 
-    if (pm_file_open(path, &fd, NULL) < 0 || fstat(fd, &st) < 0) {
+    if (!pm_file_exists(path) || pm_file_open(path, &fd, NULL) < 0 || fstat(fd, &st) < 0) {
         pm_curves_free(c);
     } else {
         if (st.st_ino != c->inode || st.st_dev != c->device || (uint64_t)st.st_size < c->offset)

@@ -80,10 +80,10 @@ static void read_log(struct pm_report *r)
 {
     struct pm_str path = { 0 };
     uint64_t bytes;
-    int fd;
+    int fd = -1;
 
     pm_str_add(&path, "%s/log.txt", r->folder);
-    if (pm_file_open(path.text, &fd, &bytes) == PM_OK) {
+    if (pm_file_exists(path.text) && pm_file_open(path.text, &fd, &bytes) == PM_OK) {
         const off_t from = bytes > LOG_BYTES ? (off_t)(bytes - LOG_BYTES) : 0;
         char *text = pm_calloc(1, LOG_BYTES + 1);
         ssize_t n = pread(fd, text, LOG_BYTES, from);

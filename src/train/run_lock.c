@@ -116,7 +116,7 @@ bool pm_run_is_locked(const char *run)
 
     pm_str_add(&path, "%s/lock", run);
     int fd;
-    if (pm_file_open(path.text, &fd, NULL) == PM_OK) {
+    if (pm_file_exists(path.text) && pm_file_open(path.text, &fd, NULL) == PM_OK) {
         locked = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
         close(fd);
     }

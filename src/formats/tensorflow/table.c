@@ -81,7 +81,7 @@ bool pm_tf_is_table(const char *path)
     uint64_t size;
     int fd;
 
-    if (pm_file_open(path, &fd, &size) < 0)
+    if (!pm_file_exists(path) || pm_file_open(path, &fd, &size) < 0)
         return false;
     const ssize_t n = pread(fd, first, sizeof first, 0);
     const bool ends = size >= PM_TF_FOOTER &&
