@@ -28,7 +28,7 @@ struct page {
     const char *path;
     const void *data;
     size_t size;
-    enum manner manner;
+    _Atomic enum manner manner;
     size_t amount;
     const char *target;
     atomic_int requests;
@@ -39,7 +39,15 @@ struct server {
     int fd, port;
     pthread_t thread;
     atomic_bool stop;
+    atomic_int turns;
 };
+
+/* Where the server and the test take turns at the pages. What orders them is a client in another
+ * process, which the thread sanitizer cannot see. */
+static inline void server_turn(struct server *s)
+{
+    atomic_fetch_add(&s->turns, 1);
+}
 
 static inline void send_all(int fd, const void *data, size_t size)
 {
@@ -96,6 +104,7 @@ static inline void send_file(struct server *s, int fd, struct page *p, size_t fr
     send_line(fd, "Content-Length: %zu\r\nConnection: close\r\n\r\n", length);
     char *bytes = calloc(1, length + 1);
     memcpy(bytes, (const char *)p->data + from, length < p->size - from ? length : p->size - from);
+    server_turn(s);
     send_all(fd, bytes, sent);
     free(bytes);
     for (int i = 0; p->manner == SLOW && i < 600 && !s->stop; i++)
@@ -109,6 +118,7 @@ static inline void answer(struct server *s, int fd, const char *request)
     const char *range = strstr(request, "Range: bytes=");
     size_t from = 0;
 
+    server_turn(s);
     sscanf(request, "GET %255s", path);
     while (p->path && strcmp(p->path, path) != 0)
         p++;
@@ -122,6 +132,7 @@ static inline void answer(struct server *s, int fd, const char *request)
     p->range[0] = '\0';
     if (range)
         sscanf(range + 13, "%63[^\r]", p->range);
+    server_turn(s);
     if (range && p->manner != NO_RANGES && p->manner != CUT_WHOLE)
         from = strtoul(range + 13, NULL, 10);
     if (p->manner == BUSY && (size_t)p->requests <= p->amount)

@@ -101,8 +101,11 @@ static void write_sums(void)
 
 static struct result download(const char *name, const char *more)
 {
-    return run(NULL, "dataset download %s %s --from http://127.0.0.1:%d/m --sums %s %s", name,
-               in("%s", name), server.port, in("sums"), more);
+    server_turn(&server);
+    struct result r = run(NULL, "dataset download %s %s --from http://127.0.0.1:%d/m --sums %s %s",
+                          name, in("%s", name), server.port, in("sums"), more);
+    server_turn(&server);
+    return r;
 }
 
 static bool is_there(const char *path)
