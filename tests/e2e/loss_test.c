@@ -261,16 +261,20 @@ static VKAPI_ATTR VkResult VKAPI_CALL read_counter(VkDevice d, VkSemaphore s, ui
 }
 
 static pthread_mutex_t compile_gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t faults_lock = PTHREAD_MUTEX_INITIALIZER; /* against threads left behind */
 
 static VKAPI_ATTR VkResult VKAPI_CALL compile(VkDevice d, VkPipelineCache c, uint32_t n,
                                               const VkComputePipelineCreateInfo *info,
                                               const VkAllocationCallbacks *a, VkPipeline *out)
 {
-    int number = __atomic_add_fetch(&faults.compiles, 1, __ATOMIC_RELAXED);
+    pthread_mutex_lock(&faults_lock);
+    const int number = ++faults.compiles;
+    const bool lost = number == faults.compile_lost, hangs = number == faults.compile_hangs;
+    pthread_mutex_unlock(&faults_lock);
 
-    if (number == faults.compile_lost)
+    if (lost)
         return VK_ERROR_DEVICE_LOST;
-    if (number == faults.compile_hangs) { /* as long as the test holds the gate */
+    if (hangs) { /* as long as the test holds the gate */
         pthread_mutex_lock(&compile_gate);
         pthread_mutex_unlock(&compile_gate);
         return VK_ERROR_OUT_OF_HOST_MEMORY;
@@ -321,7 +325,9 @@ static int train_with(struct faults f, const char *name, const char *others, con
     int err;
 
     snprintf(devices, sizeof devices, "[\"%s\"%s]", software, others);
+    pthread_mutex_lock(&faults_lock);
     faults = f;
+    pthread_mutex_unlock(&faults_lock);
     pm_vk_loaded = on_load;
     err = train(name, devices, override);
     pm_vk_loaded = NULL;
