@@ -37,7 +37,8 @@ static bool is_unsupported(int code)
     return code == JERR_SOF_UNSUPPORTED || code == JERR_BAD_PRECISION ||
            code == JERR_CONVERSION_NOTIMPL || code == JERR_ARITH_NOTIMPL ||
            code == JERR_COMPONENT_COUNT || code == JERR_FRACT_SAMPLE_NOTIMPL ||
-           code == JERR_CCIR601_NOTIMPL || code == JERR_NOT_COMPILED;
+           code == JERR_CCIR601_NOTIMPL || code == JERR_NOT_COMPILED ||
+           code == JERR_IMAGE_TOO_BIG; /* one side is longer than libjpeg allows */
 }
 
 static _Noreturn void give_up(j_common_ptr c)
@@ -47,9 +48,10 @@ static _Noreturn void give_up(j_common_ptr c)
     const int code = c->err->msg_code;
 
     c->err->format_message(c, text);
-    if (code == JERR_EMPTY_IMAGE || code == JERR_IMAGE_TOO_BIG)
-        pm_picture_size(r->file, r->jpeg.image_width, r->jpeg.image_height);
-    else if (code == JERR_OUT_OF_MEMORY)
+    if ((code == JERR_EMPTY_IMAGE || code == JERR_IMAGE_TOO_BIG) &&
+        pm_picture_size(r->file, r->jpeg.image_width, r->jpeg.image_height) < 0)
+        longjmp(r->jump, 1);
+    if (code == JERR_OUT_OF_MEMORY)
         pm_picture_no_memory(r->file, r->jpeg.image_width, r->jpeg.image_height);
     else if (is_unsupported(code))
         pm_picture_unsupported(r->file, text);

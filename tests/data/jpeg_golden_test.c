@@ -135,6 +135,14 @@ static void sizes(void **state)
     memcpy(data + at + 7, data + at + 5, 2);
     assert_fails(decoded(data, size, 3, "large.jpg"), PM_EDATA, "30000 x 30000 pixels",
                  "1..268435456 pixels", "Scale it down");
+#ifdef PUMICE_TURBO
+    memcpy(data + at + 5, "\0\10\xff\xff", 4);
+    assert_fails(decoded(data, size, 3, "wide.jpg"), PM_EDATA, "wide.jpg: this sort of JPEG",
+                 "65500 pixels");
+    data[at + 9] = 0;
+    memcpy(data + at + 5, "\0\10\0\10", 4);
+    assert_fails(decoded(data, size, 3, "no_components.jpg"), PM_EDATA, "no_components.jpg: the JPEG is");
+#endif
     pm_free(data);
 }
 
