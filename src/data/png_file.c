@@ -73,7 +73,7 @@ static int check_order(const struct pm_picture_file *f)
             return pm_fail(PM_EDATA, "%s: the %s is damaged: byte %zu has pixels (IDAT) behind "
                            "another chunk. Fetch or export it again, or remove it", f->where,
                            f->kind, at);
-        over = begun && !pixels;
+        over |= begun && !pixels;
         begun |= pixels;
         if (length > f->size - at - 12)
             break;
