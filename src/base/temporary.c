@@ -35,12 +35,16 @@ bool pm_is_temporary(const char *name, const char *target, long *pid)
     return end > name && *pid > 0 && (!*end || *end == '-');
 }
 
-/* A second descriptor, with the lock: it stays when the file itself is closed, before its rename. */
+/* A second descriptor, with the lock: it stays when the file itself is closed, before its rename. Another
+ * process may hold the lock for a moment, in is_held. */
 static int hold(int fd)
 {
     const int held = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    int failed = 0;
 
-    if (held >= 0 && flock(held, LOCK_EX | LOCK_NB) != 0)
+    while (held >= 0 && (failed = flock(held, LOCK_EX)) != 0 && errno == EINTR)
+        ;
+    if (failed)
         PM_DEBUG("files", "a temporary file cannot be locked: %s", strerror(errno));
     return held;
 }
