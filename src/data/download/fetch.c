@@ -97,7 +97,8 @@ static int begin_answer(struct transfer *t)
     return PM_OK;
 }
 
-/* Whether the disk has room for what is still to come, as far as this is known, and some more. */
+/* Whether the disk has room for what is still to come, as far as this is known, and some more. A part that
+ * is whole needs none. */
 static int check_space(struct transfer *t)
 {
     struct statvfs v;
@@ -105,6 +106,8 @@ static int check_space(struct transfer *t)
     const uint64_t need = t->f->size > t->offset ? t->f->size - t->offset : 0;
 
     t->checked = t->offset;
+    if (t->f->size && need == 0)
+        return PM_OK;
     if (fstatvfs(t->fd, &v) != 0 || need + spare <= (uint64_t)v.f_bavail * v.f_frsize)
         return PM_OK;
     pm_bytes_text((uint64_t)v.f_bavail * v.f_frsize, free);
