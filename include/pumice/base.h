@@ -190,7 +190,8 @@ enum {
  * whenever the process dies, path holds the old content or the new. */
 int pm_file_write(const char *path, const void *data, size_t size);
 /* The same in pieces: a file under a temporary name, PATH.tmp-PID-XXXXXX in its folder, until it is
- * committed. Opening removes those that killed processes left of the same path. Abandoned (which is allowed at any time, also after commit) it leaves nothing behind. */
+ * committed. Opening removes those that killed processes left of the same path. Abandoned (which is
+ * allowed at any time, also after commit) it leaves nothing behind. */
 struct pm_new_file {
     const char *path; /* borrowed */
     int fd;

@@ -103,7 +103,8 @@ struct pm_image8 {
 };
 enum { PM_GREY_OR_COLOR = -1 };
 /* Decodes a picture in memory: JPEG (baseline, progressive, arithmetic; 8 bits), PNG, GIF (first
- * picture), BMP, binary PGM and PPM, TGA, PSD (RGB without alpha) and Radiance HDR, recognised by their first bytes.
+ * picture), BMP, binary PGM and PPM, TGA, PSD (RGB without alpha) and Radiance HDR, recognised by their
+ * first bytes.
  * channels: 1 or 3 (alpha is dropped), 0 = as stored, 1 to 4, PM_GREY_OR_COLOR = 1 where it is stored
  * grey, else 3. Samples of 16 bits keep their upper 8, HDR's become 255 * v^(1/2.2).
  * The picture is upright: EXIF orientation (JPEG, PNG) is applied. Pixels of a JPEG without orientation
