@@ -15,12 +15,14 @@
 
 static volatile sig_atomic_t stop_signal;
 
-/* A second Ctrl-C or SIGTERM ends the process at once. SIGHUP comes several times when a terminal
- * closes, and SIGPIPE with every line that nobody reads: those are not counted. */
+/* A second Ctrl-C or SIGTERM ends the process at once. SIGHUP, which comes several times when a terminal
+ * closes, and SIGPIPE, which comes with every line that nobody reads, do not: a logout may send SIGTERM
+ * behind SIGHUP while the checkpoint is being written. */
 static void on_signal(int number)
 {
-    if (stop_signal == 0) {
+    if (stop_signal == 0)
         stop_signal = number;
+    if (number == SIGINT || number == SIGTERM) {
         signal(SIGINT, SIG_DFL);
         signal(SIGTERM, SIG_DFL);
     }
