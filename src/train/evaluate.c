@@ -11,12 +11,20 @@
 #include <pumice/formats.h>
 #include <string.h>
 
-/* Whether a checkpoint is the run's own. */
-static bool is_inside(const char *path, const char *folder)
+/* The part of a checkpoint's path below the run folder, by whatever name that was reached; NULL: it is not the
+ * run's own. */
+static const char *below(const char *path, const char *folder)
 {
-    const size_t n = folder ? strlen(folder) : 0;
+    char *start = pm_strdup(path), *slash;
+    const char *found = NULL;
 
-    return n > 0 && strncmp(path, folder, n) == 0 && path[n] == '/';
+    while (folder && !found && (slash = strrchr(start, '/')) != NULL) {
+        *slash = '\0';
+        if (pm_same_file(start, folder))
+            found = path + (slash - start) + 1;
+    }
+    pm_free(start);
+    return found;
 }
 
 int pm_evaluate(const struct pm_config *c, struct cJSON *report)
@@ -24,6 +32,7 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
     struct pm_session s = { 0 };
     struct pm_evaluator *ev = NULL;
     struct cJSON *metrics = NULL, *detail = NULL, *rows;
+    const char *in_run;
     double start = pm_seconds();
     uint64_t count, skipped;
     int err = PM_OK;
@@ -33,10 +42,11 @@ int pm_evaluate(const struct pm_config *c, struct cJSON *report)
     metrics = cJSON_CreateObject();
     detail = cJSON_CreateObject();
     PM_TRY(pm_evaluator_run(ev, metrics, detail, &count, &skipped));
-    if (is_inside(s.from->path, c->run.folder))
+    in_run = below(s.from->path, c->run.folder);
+    if (in_run)
         pm_run_page_evaluated(c, &(struct pm_evaluated){
             .data = c->data.folder, .split = c->data.eval_split,
-            .checkpoint = s.from->path + strlen(c->run.folder) + 1, .averages = s.averages,
+            .checkpoint = in_run, .averages = s.averages,
             .step = s.from->step, .count = count, .metrics = metrics, .detail = detail });
     pm_session_add_step(&s, report);
     cJSON_AddNumberToObject(report, "count", (double)count);
@@ -82,7 +92,7 @@ void pm_evaluation_keep(const struct pm_config *c, const struct cJSON *report,
     char *folder;
     int err = PM_OK;
 
-    if (!is_inside(from, c->run.folder))
+    if (!below(from, c->run.folder))
         return;
     folder = pm_evaluations_folder(c);
     PM_TRY(write_events(folder, c, report, step, events));

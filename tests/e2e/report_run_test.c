@@ -155,6 +155,11 @@ static void evaluation_is_kept(void **state)
     assert_int_equal(files_of("two"), 2);
     check(run(NULL, "eval %s run.folder=%s eval.checkpoint=%s", in("net.json"), in("two"), in("one")), 0);
     assert_int_equal(files_of("two"), 2);
+    /* One of this run does, by whatever path it is named: the same evaluation is written anew. */
+    assert_int_equal(unlink(file_of("two", "test", "step-000003")), 0);
+    check(run(NULL, "eval %s run.folder=%s eval.checkpoint=%s", in("net.json"), in("two"),
+              in("one/../two/checkpoints/step-000003.safetensors")), 0);
+    check_evaluation(file_of("two", "test", "step-000003"), 3);
 }
 
 /* Evaluations of other splits, folders and checkpoints each have a section with their own numbers; the
