@@ -296,7 +296,7 @@ static const struct pm_opt export[] = {
             "file's metadata says how pictures become that; fold: it is pixels, uint8 [n, height, "
             "width, channels], of pictures cropped and resized as the metadata says"),
     PM_ENUM(pm_config_export, weights, PM_EXPORT_AUTO, "auto|inside|beside",
-            "weights in the file, or beside it in FILE.data; auto = beside where they have more than 2 "
+            "weights in the file, or beside it in FILE-DIGEST.data; auto = beside where they have more than 2 "
             "GB"),
     PM_FLOATS(pm_config_export, scales, NULL, 0.05, 8,
               "segmentation: the graph sees the picture at these scales and averages; null = as it is"),
