@@ -198,13 +198,13 @@ out:
 
 /* TensorFlow's own programs make global_step an int64. One that was an int32 stays an int32, as a program
  * whose variable is one does not read the other; a note keeps this in safetensors. */
-static enum pm_dtype step_type(const struct pm_tensor_file *f)
+static enum pm_dtype step_type(const struct pm_checkpoint *from)
 {
-    const struct pm_file_tensor *t = pm_tensor_file_find(f, "global_step");
-    const char *note = pm_tensor_file_meta(f, STEP_TYPE);
+    const struct pm_file_tensor *t = pm_tensor_file_find(from->tensors, "global_step");
+    const char *note = pm_tensor_file_meta(from->tensors, STEP_TYPE);
+    const bool was_short = t ? t->type == PM_DTYPE_I32 : note && strcmp(note, "int32") == 0;
 
-    return (t && t->type == PM_DTYPE_I32) || (!t && note && strcmp(note, "int32") == 0) ? PM_DTYPE_I32
-                                                                                        : PM_DTYPE_I64;
+    return was_short && from->step <= INT32_MAX ? PM_DTYPE_I32 : PM_DTYPE_I64;
 }
 
 /* Notes of a file of the same format stay; others get the step. */
@@ -227,7 +227,7 @@ static int write_safetensors(const struct conversion *c, const char *dst)
         meta[n++] = "step";
         meta[n++] = pm_arena_printf(c->arena, "%llu", (unsigned long long)c->from->step);
     }
-    if (c->from->has_step && step_type(f) == PM_DTYPE_I32 && (!same || !pm_tensor_file_meta(f, STEP_TYPE)))
+    if (c->from->has_step && step_type(c->from) == PM_DTYPE_I32 && (!same || !pm_tensor_file_meta(f, STEP_TYPE)))
         meta[n++] = STEP_TYPE, meta[n++] = "int32";
     err = pm_safetensors_write(dst, c->list, c->out->tensors, n ? meta : NULL, NULL);
     pm_free(meta);
@@ -240,7 +240,7 @@ static int write_tensorflow(const struct conversion *c, const char *dst)
 {
     const int64_t step = (int64_t)c->from->step;
     const int32_t short_step = (int32_t)c->from->step;
-    const bool is_short = step_type(c->from->tensors) == PM_DTYPE_I32;
+    const bool is_short = step_type(c->from) == PM_DTYPE_I32;
     const char *slash = strrchr(dst, '/');
     const char *state = pm_arena_printf(c->arena, "%.*scheckpoint", slash ? (int)(slash + 1 - dst) : 0,
                                         dst);

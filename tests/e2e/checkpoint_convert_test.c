@@ -143,6 +143,12 @@ static void steps(void **state)
         step_is("short3.ckpt", 7, PM_DTYPE_I32);
         same_bytes(in("short2.ckpt.index"), in("short3.ckpt.index"));
     }
+    /* A note that the step does not fit is not followed. */
+    assert_int_equal(pm_safetensors_write(in("long.safetensors"), &list[1], 1,
+                                          (const char *[]){ "step", "4294967303", "step_dtype", "int32",
+                                                            NULL }, NULL), 0);
+    made("long.safetensors", "long.ckpt", "");
+    step_is("long.ckpt", UINT64_C(4294967303), PM_DTYPE_I64);
     check(convert("short.ckpt", "none.ckpt", "only=v"), 3, "none of its 2 tensors is to be written");
 }
 
