@@ -3,8 +3,8 @@
  * in name order (data_batch_1.bin ... test_batch.bin); they may lie in cifar-10-batches-bin/, and a
  * single file is a train split. Pictures become PNG records.
  * Or folders of pictures, SRC/train/CLASS/FILE and SRC/test/CLASS/FILE, with the same classes in the
- * same order; the files are stored untouched, shuffled as Python does with seed 0, since they lie
- * class by class. */
+ * same order. The files are stored untouched, unless EXIF data turns them, and shuffled as Python does
+ * with seed 0, since they lie class by class. */
 #include <string.h>
 
 #include "data/convert/convert.h"
@@ -19,7 +19,7 @@ struct cifar10_cfg {
 static const struct pm_opt opts[] = {
     PM_INT(cifar10_cfg, validation, 0, 0, 1 << 30,
            "training images, the last ones, kept for the split validation"),
-    PM_BOOL(cifar10_cfg, png, false, "folders' pictures become PNG; else they are stored untouched"),
+    PM_BOOL(cifar10_cfg, png, false, "folders' pictures become PNG; else they are stored untouched, unless EXIF data turns them"),
     PM_OPT_BAD(cifar10_cfg),
     { 0 },
 };
@@ -222,7 +222,8 @@ const struct pm_converter pm_converter_cifar10 = {
     .help = "CIFAR-10's binary version, or folders of its pictures",
     .layout = "SRC/data_batch_1.bin ... test_batch.bin (or in "
               "SRC/cifar-10-batches-bin), each picture stored\n"
-              "as PNG; or SRC/train/airplane/* ... SRC/test/truck/*, stored untouched.\n"
+              "as PNG; or SRC/train/airplane/* ... SRC/test/truck/*, stored untouched\n"
+              "unless EXIF data turns them.\n"
               "cifar10_train.tfrecord, cifar10_test.tfrecord.",
     .opts = opts,
     .cfg_size = sizeof(struct cifar10_cfg),

@@ -1,7 +1,8 @@
 /* flowers: one folder of JPEGs a class (flower_photos/daisy/... as its tar file holds), as TF-Slim's
  * converter and, by options, as the Inception trainer's script leave it. All files in byte order are
  * shuffled as Python does, the first ones become validation, the others train, in files of
- * ceil(n / shards) records. The pictures are stored untouched. Slim shuffles the disk's own order of
+ * ceil(n / shards) records. The pictures are stored untouched, unless EXIF data
+ * turns them. Slim shuffles the disk's own order of
  * the files, so its split differs from machine to machine; this one does not. */
 #include <string.h>
 
@@ -125,7 +126,8 @@ const struct pm_converter pm_converter_flowers = {
               "daisy, dandelion, roses,\n"
               "sunflowers, tulips. flowers_train_00000-of-00005.tfrecord, ..., "
               "flowers_validation_...; JPEGs\n"
-              "untouched. The Inception trainer's: background=true "
+              "untouched, unless EXIF data turns them. The Inception trainer's:\n"
+              "background=true "
               "validation_per_class=100 shards=2.",
     .opts = opts,
     .cfg_size = sizeof(struct flowers_cfg),
