@@ -135,5 +135,10 @@ void pm_onnx_add_meta(struct pm_onnx_model *m, const char *key, const char *valu
  * data (or NULL): gets the data file's path, NULL where there is none; freed with pm_free. */
 enum { PM_ONNX_BESIDE = 1024 };
 int pm_onnx_write(const struct pm_onnx_model *m, const char *path, bool beside, char **data);
+/* The same. Before anything at path is replaced, check(ctx, file) is called; file is the complete new
+ * model under a temporary name in the same folder, with its data file beside it. When check returns an
+ * error, the former files stay, the new ones are removed, and the error is returned. */
+int pm_onnx_write_checked(const struct pm_onnx_model *m, const char *path, bool beside,
+                          int (*check)(void *ctx, const char *file), void *ctx, char **data);
 
 #endif

@@ -360,6 +360,17 @@ static int check_target(const struct exporter *x)
     return PM_OK;
 }
 
+/* What takes pixels, or resizes, is not tried: its input is not the net's. */
+static int try_file(void *ctx, const char *file)
+{
+    struct exporter *x = ctx;
+
+    if (x->options.pixels || (x->options.frame && x->frame.min))
+        return PM_OK;
+    return pm_export_try(file, x->path, x->net, x->outputs.node[0], &x->options,
+                         x->initial ? NULL : &x->match, &x->difference);
+}
+
 /* A message of protobuf holds less than 2 GB; nodes and names take a small part of it. */
 static int write_model(struct exporter *x, const char *file)
 {
@@ -380,26 +391,9 @@ static int write_model(struct exporter *x, const char *file)
     x->path = pm_strdup(path.text);
     pm_str_free(&path);
     PM_TRY(check_target(x));
-    PM_TRY(pm_onnx_write(m, x->path, beside, &x->data));
-out:
-    return err;
-}
-
-/* What takes pixels, or resizes, is not tried: its input is not the net's. */
-static int try_file(struct exporter *x)
-{
-    int err = PM_OK;
-
     x->difference = NAN;
-    if (x->options.pixels || (x->options.frame && x->frame.min))
-        return PM_OK;
-    err = pm_export_try(x->path, x->net, x->outputs.node[0], &x->options,
-                        x->initial ? NULL : &x->match, &x->difference);
-    if (err < 0) {
-        unlink(x->path);
-        if (x->data)
-            unlink(x->data);
-    }
+    PM_TRY(pm_onnx_write_checked(m, x->path, beside, try_file, x, &x->data));
+out:
     return err;
 }
 
@@ -463,7 +457,6 @@ int pm_export_onnx(const struct pm_config *c, const char *file, struct cJSON *re
     PM_TRY(make_graph(&x));
     add_notes(&x);
     PM_TRY(write_model(&x, file));
-    PM_TRY(try_file(&x));
     tell(&x, report);
 out:
     close_exporter(&x);

@@ -87,7 +87,7 @@ static double distance(const float *a, const float *b, size_t count)
     return most > 0 ? off / most : off;
 }
 
-int pm_export_try(const char *path, struct pm_net *net, const char *logits,
+int pm_export_try(const char *file, const char *name, struct pm_net *net, const char *logits,
                   const struct pm_export_options *o, const struct pm_match *values,
                   double *difference)
 {
@@ -104,7 +104,7 @@ int pm_export_try(const char *path, struct pm_net *net, const char *logits,
     int err = PM_OK;
 
     *difference = NAN;
-    PM_TRY(pm_import_open(path, &import));
+    PM_TRY(pm_import_open(file, &import));
     err = pm_import_net(import, read, images, &whole, &heads);
     if (err == PM_ECONFIG) {
         PM_INFO("export", "the file was not read again to be compared with the net: %s", pm_error_text());
@@ -120,11 +120,11 @@ int pm_export_try(const char *path, struct pm_net *net, const char *logits,
     for (size_t i = 0; i < count; i++)
         if (!isfinite(a[i]))
             PM_TRY(pm_fail(PM_EFAIL, "%s: the net's own output for a sample is not finite, so nothing "
-                           "can be compared; it was removed: look at the checkpoint's training", path));
+                           "can be compared. The file was not written. Look at the checkpoint's training", name));
     *difference = count == again ? distance(a, b, count) : INFINITY;
     if (!(*difference <= bound))
         PM_TRY(pm_fail(PM_EFAIL, "%s: read again, its output for a sample differs from the net's by "
-                       "%.1e of the largest: it was removed; evaluation is not concerned", path,
+                       "%.1e of the largest. The file was not written; evaluation is not concerned", name,
                        *difference));
 out:
     pm_free(a);

@@ -178,6 +178,14 @@ static void diverged(void **state)
     check(run(NULL, "export %s %s eval.checkpoint=%s", in("source"), in("nan.onnx"),
               in("nan.safetensors")), 1, "is not finite");
     assert_false(pm_file_exists(in("nan.onnx")));
+    /* An earlier export of the same name stays, with its data. */
+    assert_int_equal(mkdir(in("stays"), 0777), 0);
+    check(run(NULL, "export %s %s export.weights=beside", in("source"), in("stays/m.onnx")), 0);
+    check(run(NULL, "checkpoint convert %s %s", in("stays/m.onnx"), in("before.safetensors")), 0);
+    check(run(NULL, "export %s %s export.weights=beside eval.checkpoint=%s", in("source"),
+              in("stays/m.onnx"), in("nan.safetensors")), 1, "The file was not written");
+    check(run(NULL, "checkpoint diff %s %s", in("stays/m.onnx"), in("before.safetensors")), 0);
+    assert_int_equal(temporaries(in("stays")), 0);
 }
 
 /* What needs no pictures asks no split for the classes. */

@@ -244,12 +244,16 @@ static void add_given_input(struct pm_str *s, const struct pm_onnx_tensor *t)
     add_value(s, GRAPH_INPUT, &v);
 }
 
-static int put_together(struct writing *w)
+/* All but the tensors' bytes. beside: the path of the file beside the model, or NULL. */
+static int put_together(struct writing *w, const char *beside)
 {
     int err = PM_OK;
     const struct pm_onnx_model *m = w->m;
     struct pm_str opset = { 0 };
 
+    w->head.length = w->graph.length = w->tail.length = 0;
+    w->beside_size = w->inside = 0;
+    w->beside_name = beside && strrchr(beside, '/') ? strrchr(beside, '/') + 1 : beside;
     add_int(&w->head, MODEL_IR_VERSION, m->ir_version);
     add_text_if(&w->head, MODEL_PRODUCER, m->producer);
     add_text_if(&w->head, MODEL_DOC, m->doc);
@@ -356,8 +360,10 @@ out:
     return err;
 }
 
-/* The data get their name first: a kill in between leaves the former model with its own. */
-static int give_names(struct pm_new_file *model, struct pm_new_file *weights, const char *data)
+/* The data get their name first: a kill in between leaves the former model with its own. check: NULL,
+ * or looks at the new model while the former one is still there. */
+static int give_names(struct pm_new_file *model, struct pm_new_file *weights, const char *data,
+                      int (*check)(void *ctx, const char *file), void *ctx)
 {
     const bool had = data && pm_file_exists(data); /* the same bytes, which the former model names */
     int err = PM_OK;
@@ -366,6 +372,8 @@ static int give_names(struct pm_new_file *model, struct pm_new_file *weights, co
         weights->path = data;
         PM_TRY(pm_new_file_commit(weights));
     }
+    if (check)
+        PM_TRY(check(ctx, model->temporary));
     PM_TRY(pm_new_file_commit(model));
 out:
     if (err < 0 && data && !had && !weights->temporary)
@@ -374,6 +382,12 @@ out:
 }
 
 int pm_onnx_write(const struct pm_onnx_model *m, const char *path, bool beside, char **data)
+{
+    return pm_onnx_write_checked(m, path, beside, NULL, NULL, data);
+}
+
+int pm_onnx_write_checked(const struct pm_onnx_model *m, const char *path, bool beside,
+                          int (*check)(void *ctx, const char *file), void *ctx, char **data)
 {
     int err = PM_OK;
     struct pm_arena *a = pm_arena_create();
@@ -385,15 +399,16 @@ int pm_onnx_write(const struct pm_onnx_model *m, const char *path, bool beside, 
     w.cut = pm_malloc(m->tensor_count * sizeof *w.cut);
     w.piece = pm_malloc(PIECE);
     pm_onnx_beside_find(path, a, &old);
+    /* With any name at first: a model that cannot be written is refused before its data, which may be
+     * gigabytes, are written. Only then their digest is known. */
+    PM_TRY(put_together(&w, "data"));
     PM_TRY(put_beside(&w, &weights, pm_arena_printf(a, "%s.data", path), sha256));
-    if (weights.temporary) {
+    if (weights.temporary)
         name = pm_onnx_beside_path(path, sha256);
-        w.beside_name = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
-    }
-    PM_TRY(put_together(&w));
+    PM_TRY(put_together(&w, name));
     PM_TRY(pm_new_file_open(&model, path));
     PM_TRY(put_model(&w, &model));
-    PM_TRY(give_names(&model, &weights, name));
+    PM_TRY(give_names(&model, &weights, name, check, ctx));
     pm_onnx_beside_remove(&old, name);
     if (data)
         *data = name, name = NULL;
