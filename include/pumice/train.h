@@ -12,8 +12,9 @@ struct cJSON;
 struct pm_open_sections pm_train_choices(struct pm_arena *a);
 /* Trains as the config says, resuming when the run folder holds a checkpoint. Returns PM_OK at
  * run.steps or when a signal stopped it; *signal_number then tells which (0: none) after a checkpoint
- * was written. It catches SIGINT, SIGTERM and, where they are not ignored, SIGHUP and SIGPIPE. summary (may be NULL): members step, loss, seconds, images_per_second, checkpoint,
- * and eval's last metrics. */
+ * was written. It catches SIGINT, SIGTERM and, where they are not ignored, SIGHUP and SIGPIPE. summary
+ * (may be NULL): members step, loss (with weight decay), l2 (weight decay's part of it), seconds,
+ * images_per_second, checkpoint, and eval's last metrics. */
 int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summary);
 /* Evaluates one checkpoint in exactly one pass over data.eval_split: members step (null where the
  * checkpoint tells none), count, metrics,

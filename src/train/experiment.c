@@ -289,8 +289,8 @@ static int resolve_sizes(struct pm_experiment *e)
                        "data: it must be below %d", c->path, s->labels_offset, d->num_classes,
                        d->num_classes - 1);
     if (s->num_classes < 1)
-        return pm_fail(PM_ECONFIG, "%s: model.num_classes: not given, and %s; %s", c->path, pm_experiment_silence(e),
-                       pm_experiment_remedy(e));
+        return pm_fail(PM_ECONFIG, "%s: model.num_classes: not given, and %s; %s", c->path,
+                       pm_experiment_silence(e), pm_experiment_remedy(e));
     s->labels = d->labels && d->num_classes > s->labels_offset ? d->labels + s->labels_offset
                                                                : NULL;
     if (s->labels && s->num_classes > d->num_classes - s->labels_offset)

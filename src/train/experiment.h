@@ -19,9 +19,9 @@ struct pm_experiment {
     const struct pm_task_row *task;
     struct pm_setup setup;
     struct pm_dataset *train, *eval;  /* owned; NULL when not opened */
-    struct pm_dataset_info data;      /* of the opened one, or what else says the classes; mostly 0 where
-                                       * nothing does */
-    const char *from;                 /* the checkpoint that was asked for the classes; borrowed or NULL */
+    struct pm_dataset_info data;      /* of the opened split, else what pm_experiment_open_classes found;
+                                       * 0 and NULL, ignore_label -1, where it found nothing */
+    const char *from;                 /* path of the checkpoint that it looked in; borrowed; NULL: none */
     int64_t steps;                    /* run.steps, or fewer by data.num_epochs; 0 = until stopped */
     const struct pm_net_row *net_row; /* NULL: model.layers or model.onnx */
     struct pm_import *onnx;           /* owned; NULL: another */
@@ -40,11 +40,11 @@ const char *pm_experiment_net_name(const struct pm_config *c);
 int pm_experiment_if_there(const struct pm_config *c, int open);
 /* A missing data.folder is made when the config asks for built-in data (data.make "shapes"). */
 int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment **out);
-/* For what needs no pictures of the data, but the classes' number and names, and the pictures' size where
- * the config leaves it open: they are taken from the checkpoint (what training noted in it, or the labels
- * in an ONNX file's metadata), else from the data folder, whichever splits that has; the config's own
- * values come before either. No data folder is needed where the checkpoint or the config knows. from may
- * be NULL, and is borrowed. */
+/* Opens no split: for commands that read no pictures of the data. The number and names of the classes, and
+ * the size of pictures where the config leaves it open, come from the checkpoint `from` (what training wrote
+ * into it, or the labels in an ONNX file's metadata). Where it has none, or from is NULL, they come from
+ * the data folder, whichever splits that has. Values of the config come before both. from is borrowed.
+ * PM_ECONFIG where a value is missing in all of them. */
 int pm_experiment_open_classes(const struct pm_config *c, const struct pm_checkpoint *from,
                                struct pm_experiment **out);
 /* PM_EDATA with a remedy where model.onnx, which is given, names no file. */

@@ -250,8 +250,8 @@ void pm_run_page_evaluation(struct pm_run_page *p, const struct pm_trainer *t, u
     char checkpoint[64];
     const struct pm_evaluated e = {
         .data = t->c->data.folder, .split = t->c->data.eval_split, .checkpoint = checkpoint,
-        .averages = t->c->optim.moving_average_decay > 0 && t->c->eval.averages != PM_AVERAGES_OFF,
-        .training = true, .step = t->step, .count = count, .metrics = t->eval_metrics, .detail = detail,
+        .averages = pm_trainer_averages(t->c), .training = true, .step = t->step, .count = count,
+        .metrics = t->eval_metrics, .detail = detail,
     };
 
     snprintf(checkpoint, sizeof checkpoint, "checkpoints/step-%06llu.safetensors",

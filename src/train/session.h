@@ -14,10 +14,10 @@ struct pm_session {
     struct pm_checkpoint *from;
     bool averages; /* the values are its moving averages (eval.averages) */
 };
-/* The checkpoint that eval, predict and export take: eval.checkpoint, else the run's newest. Of a net of
- * model.onnx the file itself will do: where eval.checkpoint names it, or names nothing and run.folder has
- * no checkpoint. *initial then: the values are those that the net is built with, and *out is the file,
- * for its path and notes. */
+/* Opens the checkpoint that eval, predict and export take: eval.checkpoint, else the run's newest. For a net
+ * of model.onnx it is that file where eval.checkpoint names it, or where eval.checkpoint is not given and
+ * run.folder has no checkpoint. *initial is then true: the values are those that the net is built with, and
+ * only the path and the notes of *out are used. PM_EDATA: no checkpoint, or one that cannot be read. */
 int pm_session_checkpoint(const struct pm_config *c, struct pm_checkpoint **out, bool *initial);
 /* pictures: the evaluation split is opened; else the classes are looked up (pm_experiment_open_classes).
  * On failure everything is closed. */

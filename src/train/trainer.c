@@ -170,7 +170,7 @@ out:
 static int evaluated_variables(struct pm_trainer *t, struct pm_variables **out)
 {
     *out = pm_clones_variables(t->clones, 0);
-    if (t->c->optim.moving_average_decay > 0 && t->c->eval.averages != PM_AVERAGES_OFF)
+    if (pm_trainer_averages(t->c))
         return pm_clones_averaged(t->clones, out);
     return PM_OK;
 }

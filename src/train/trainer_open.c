@@ -129,6 +129,11 @@ bool pm_trainer_has_folder(const struct pm_trainer *t)
     return has;
 }
 
+bool pm_trainer_averages(const struct pm_config *c)
+{
+    return c->optim.moving_average_decay > 0 && c->eval.averages != PM_AVERAGES_OFF;
+}
+
 struct pm_keep pm_trainer_keep(const struct pm_config *c)
 {
     return (struct pm_keep){ .newest = c->run.keep, .every_hours = c->run.keep_every_hours };
