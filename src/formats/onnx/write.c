@@ -402,7 +402,9 @@ int pm_onnx_write_checked(const struct pm_onnx_model *m, const char *path, bool 
     /* With any name at first: a model that cannot be written is refused before its data, which may be
      * gigabytes, are written. Only then their digest is known. */
     PM_TRY(put_together(&w, "data"));
-    PM_TRY(put_beside(&w, &weights, pm_arena_printf(a, "%s.data", path), sha256));
+    const char *unnamed = pm_arena_printf(a, "%s.data", path);
+    pm_temporaries_clean(unnamed); /* also where nothing goes beside this time */
+    PM_TRY(put_beside(&w, &weights, unnamed, sha256));
     if (weights.temporary)
         name = pm_onnx_beside_path(path, sha256);
     PM_TRY(put_together(&w, name));
