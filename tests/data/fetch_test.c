@@ -195,6 +195,8 @@ static void without_end(void **state)
     fails(fetch(PLAIN, -1, NULL, 0, true), PM_EFAIL, "97.7 KiB are still to come, but the disk has 256.1 MiB");
     disk_free++;
     is_right(fetch(PLAIN, -1, NULL, 0, true));
+    disk_free = SIZE; /* nothing is free, and nothing to come */
+    is_right(fetch(PLAIN, -1, right, SIZE, true));
     disk_free = UINT64_MAX;
     is_right(fetch(PLAIN, -1, NULL, 0, false));
 }
