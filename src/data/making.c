@@ -520,7 +520,8 @@ static void log_counts(const struct pm_making *m)
 static int put_in_place(struct pm_making *m)
 {
     int err = PM_OK;
-    const char *old = pm_arena_printf(m->arena, "%s-old", m->temporary);
+    /* No name of a temporary: after a kill the next command would remove the former data. */
+    const char *old = pm_arena_printf(m->arena, "%s.former-%ld", m->dst, (long)getpid());
     const bool replaced = m->replace && pm_is_folder(m->dst);
 
     if (replaced && rename(m->dst, old) != 0)
