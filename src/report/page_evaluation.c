@@ -359,9 +359,12 @@ static void write_list(struct pm_str *html, const struct pm_report *r)
         const char *data = pm_json_text_of(e, "data"), *split = pm_json_text_of(e, "split");
         const char *checkpoint = pm_json_text_of(e, "checkpoint");
 
-        pm_str_add(html, "<tr><td><a href=\"#evaluation-%d\">", i);
+        pm_html_raw(html, "<tr><td>");
+        if (i < SHOWN)
+            pm_str_add(html, "<a href=\"#evaluation-%d\">", i);
         add_title(html, e);
-        PM_HTML(html, "</a></td><td>{}</td><td>{}</td><td>{}</td><td class=\"n\">{}</td>",
+        pm_html_raw(html, i < SHOWN ? "</a>" : "");
+        PM_HTML(html, "</td><td>{}</td><td>{}</td><td>{}</td><td class=\"n\">{}</td>",
                 data ? data : "\xe2\x80\x93", split ? split : "\xe2\x80\x93",
                 checkpoint ? checkpoint : "\xe2\x80\x93", PM_COUNT_TEXT(pm_json_number_of(e, "count")));
         PM_HTML(html, "<td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",

@@ -193,8 +193,8 @@ static int write_latest(const char *run, const char *file)
 
     pm_str_add(&text, "checkpoints/%s\n", file);
     pm_ckpt_path(&path, run, "latest");
-    if (pm_file_exists(path.text))
-        PM_TRY(pm_file_read(path.text, &now, NULL));
+    if (pm_file_exists(path.text) && pm_file_read(path.text, &now, NULL) < 0)
+        PM_DEBUG("checkpoint", "%s; it is written again", pm_error_text());
     if (!now || strcmp(now, text.text) != 0)
         PM_TRY(pm_file_write(path.text, text.text, text.length));
 out:

@@ -448,6 +448,17 @@ static void several_evaluations(void **state)
     assert_contains(html.text, "<th class=\"n\">miou</th>");
     assert_contains(html.text, "7 pictures (the data folder and split are not recorded), miou 25.00");
     pm_str_free(&html);
+    /* The list names evaluations that have no section on the page, too, without a link. */
+    for (int i = 0; i < 10; i++) {
+        char name[64], data[16];
+        snprintf(name, sizeof name, "eval_test/evaluation-1%d.json", i);
+        snprintf(data, sizeof data, "data/%d", i);
+        put_named(folder, name, "test", data, "step-000600.safetensors", 0.5, 5 + i);
+    }
+    html = page_of(folder, false);
+    assert_true(count_of(html.text, "<td>data/") >= 10);
+    assert_int_equal(count_of(html.text, "href=\"#evaluation-"), count_of(html.text, "id=\"evaluation-"));
+    pm_str_free(&html);
     drop_folder(folder);
 }
 
@@ -568,7 +579,8 @@ int main(void)
         cmocka_unit_test(parts_of_the_loss),
         cmocka_unit_test(hostile_run), cmocka_unit_test(damaged_evaluation),
         cmocka_unit_test(counted_pixels),
-        cmocka_unit_test(large_counts), cmocka_unit_test(several_evaluations), cmocka_unit_test(thousand_classes), cmocka_unit_test(comparison),
+        cmocka_unit_test(large_counts), cmocka_unit_test(several_evaluations),
+        cmocka_unit_test(thousand_classes), cmocka_unit_test(comparison),
         cmocka_unit_test(comparison_of_many_metrics), cmocka_unit_test(shrinks),
     };
 
