@@ -216,6 +216,8 @@ void pm_temporaries_clean(const char *target);
 bool pm_is_temporary(const char *name, const char *target, long *pid);
 /* Whether the process `pid` that made this temporary file or folder is dead. */
 bool pm_temporary_is_left(const char *path, long pid);
+/* The folder that path lies in is synced, so that a new name in it survives a power loss. PM_EFAIL. */
+int pm_sync_parent(const char *path);
 /* Writes to a file that is open; path is for the error's line. */
 int pm_write_all(int fd, const char *path, const char *data, size_t size);
 bool pm_file_exists(const char *path);

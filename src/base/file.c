@@ -1,5 +1,5 @@
 /* Files and folders. Reading failures are PM_EDATA (something given is not there or not readable),
- * writing failures PM_EFAIL (the disk). */
+ * writing failures PM_EFAIL (the disk). New files that appear whole or not at all are in new_file.c. */
 #include <pumice/base.h>
 
 #include <dirent.h>
@@ -130,17 +130,6 @@ out:
     return err;
 }
 
-/* The folder part of path, "." when it has none; freed by the caller. */
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char *folder = pm_strdup(slash ? path : ".");
-
-    if (slash)
-        folder[slash == path ? 1 : slash - path] = '\0';
-    return folder;
-}
-
 const char *pm_write_error(int code)
 {
     return code == EFBIG ? "File too large: beyond the limit on file sizes (ulimit -f) or the file "
@@ -162,90 +151,33 @@ int pm_write_all(int fd, const char *path, const char *data, size_t size)
     return PM_OK;
 }
 
-/* The name's own change must reach the disk too. File systems that refuse to sync a folder (some
- * network ones) have no better way, so only real I/O errors count. */
-static int sync_folder(const char *folder)
+/* The folder part of path, "." when it has none; freed by the caller. */
+static char *folder_of(const char *path)
 {
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const char *slash = strrchr(path, '/');
+    char *folder = pm_strdup(slash ? path : ".");
 
-    if (fd < 0 && errno == EACCES)
-        return PM_OK; /* a folder that may be written but not listed */
-    if (fd < 0)
-        return pm_fail(PM_EFAIL, "%s: cannot be opened: %s", folder, strerror(errno));
-    int failed = fsync(fd) < 0 && errno != EINVAL && errno != ENOTSUP ? errno : 0;
-    close(fd);
-    return failed ? pm_fail(PM_EFAIL, "%s: sync failed: %s", folder, strerror(failed)) : PM_OK;
+    if (slash)
+        folder[slash == path ? 1 : slash - path] = '\0';
+    return folder;
 }
 
-int pm_new_file_open(struct pm_new_file *f, const char *path)
-{
-    *f = (struct pm_new_file){ .path = path, .fd = -1, .lock = -1 };
-    return pm_temporary_file(path, &f->temporary, &f->fd, &f->lock);
-}
-
-int pm_new_file_add(struct pm_new_file *f, const void *data, size_t size)
-{
-    return pm_write_all(f->fd, f->path, data, size);
-}
-
-static void drop_temporary(struct pm_new_file *f)
-{
-    if (f->temporary && f->lock >= 0)
-        close(f->lock);
-    pm_free(f->temporary);
-    f->temporary = NULL;
-    f->lock = -1;
-}
-
-/* Closes it too, but for the lock. */
-int pm_new_file_sync(struct pm_new_file *f)
-{
-    if (f->fd < 0)
-        return PM_OK;
-    if (fsync(f->fd) < 0)
-        return pm_fail(PM_EFAIL, "%s: sync failed: %s", f->path, strerror(errno));
-    int closed = close(f->fd);
-    f->fd = -1;
-    if (closed < 0)
-        return pm_fail(PM_EFAIL, "%s: closing failed: %s", f->path, strerror(errno));
-    return PM_OK;
-}
-
-int pm_new_file_commit(struct pm_new_file *f)
+/* File systems that refuse to sync a folder (some network ones) have no better way, so only real I/O
+ * errors count. */
+int pm_sync_parent(const char *path)
 {
     int err = PM_OK;
-    char *folder = folder_of(f->path);
+    char *folder = folder_of(path);
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    PM_TRY(pm_new_file_sync(f));
-    if (rename(f->temporary, f->path) < 0)
-        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be replaced: %s", f->path, strerror(errno)));
-    drop_temporary(f);
-    PM_TRY(sync_folder(folder));
+    if (fd < 0 && errno != EACCES) /* EACCES: a folder that may be written but not listed */
+        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be opened: %s", folder, strerror(errno)));
+    if (fd >= 0 && fsync(fd) < 0 && errno != EINVAL && errno != ENOTSUP)
+        PM_TRY(pm_fail(PM_EFAIL, "%s: sync failed: %s", folder, strerror(errno)));
 out:
+    if (fd >= 0)
+        close(fd);
     pm_free(folder);
-    return err;
-}
-
-void pm_new_file_abandon(struct pm_new_file *f)
-{
-    if (f->fd >= 0 && f->temporary)
-        close(f->fd);
-    if (f->temporary)
-        unlink(f->temporary);
-    drop_temporary(f);
-    *f = (struct pm_new_file){ .fd = -1, .lock = -1 };
-}
-
-int pm_file_write(const char *path, const void *data, size_t size)
-{
-    int err = PM_OK;
-    struct pm_new_file f = { .fd = -1 };
-
-    PM_TRY(pm_new_file_open(&f, path));
-    PM_TRY(pm_new_file_add(&f, data, size));
-    PM_TRY(pm_new_file_commit(&f));
-out:
-    pm_new_file_abandon(&f);
     return err;
 }
 
@@ -272,19 +204,12 @@ bool pm_same_file(const char *a, const char *b)
 
 int pm_make_folder(const char *path)
 {
-    int err = PM_OK;
-    char *parent = NULL;
-
-    if (mkdir(path, 0777) == 0) {
-        parent = folder_of(path);
-        PM_TRY(sync_folder(parent));
-    } else if (errno != EEXIST || !pm_is_folder(path)) {
-        PM_TRY(pm_fail(PM_EFAIL, "%s: the folder cannot be made: %s", path,
-                       errno == EEXIST ? "there is a file of that name" : strerror(errno)));
-    }
-out:
-    pm_free(parent);
-    return err;
+    if (mkdir(path, 0777) == 0)
+        return pm_sync_parent(path);
+    if (errno != EEXIST || !pm_is_folder(path))
+        return pm_fail(PM_EFAIL, "%s: the folder cannot be made: %s", path,
+                       errno == EEXIST ? "there is a file of that name" : strerror(errno));
+    return PM_OK;
 }
 
 int pm_make_folders(const char *path)

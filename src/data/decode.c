@@ -48,9 +48,10 @@ static const struct kind {
     const char *name, *label; /* pm_image_format's, and for messages */
     bool (*is)(const uint8_t *p, size_t size);
     int (*read)(const struct pm_picture_file *f, struct pm_image8 *out);
+    int (*orientation)(const uint8_t *p, size_t size); /* NULL: always upright */
 } kinds[] = {
-    { "jpeg", "JPEG", is_jpeg, pm_picture_jpeg },
-    { "png", "PNG", is_png, pm_picture_png },
+    { "jpeg", "JPEG", is_jpeg, pm_picture_jpeg, pm_exif_of_jpeg },
+    { "png", "PNG", is_png, pm_picture_png, pm_exif_of_png },
     { "gif", "GIF", is_gif, pm_picture_stb },
     { "bmp", "BMP", is_bmp, pm_picture_stb },
     { "pnm", "PNM", is_pnm, pm_picture_pnm },
@@ -74,6 +75,13 @@ const char *pm_image_format(const void *data, size_t size)
     return k ? k->name : NULL;
 }
 
+int pm_image_orientation(const void *data, size_t size)
+{
+    const struct kind *k = find_kind(data, size);
+
+    return k && k->orientation ? k->orientation(data, size) : 1;
+}
+
 bool pm_image_named(const char *path)
 {
     const char *dot = strrchr(path, '.');
@@ -85,42 +93,6 @@ bool pm_image_named(const char *path)
             return true;
     }
     return false;
-}
-
-/* ---- messages ------------------------------------------------------------------------------ */
-
-int pm_picture_size(const struct pm_picture_file *f, int64_t width,
-                    int64_t height)
-{
-    if (width < 1 || height < 1)
-        return pm_fail(PM_EDATA, "%s: the %s is %lld x %lld pixels (width x height) by its header, which "
-                       "must be at least 1 each. Fetch or export it again, or remove it", f->where,
-                       f->kind, (long long)width, (long long)height);
-    if ((uint64_t)width > f->max_pixels / (uint64_t)height)
-        return pm_fail(PM_EDATA, "%s: the %s is %lld x %lld pixels (width x height) by its header; "
-                       "1..%zu pixels in all are allowed. Scale it down, or remove it", f->where, f->kind,
-                       (long long)width, (long long)height, f->max_pixels);
-    return PM_OK;
-}
-
-int pm_picture_damaged(const struct pm_picture_file *f, const char *text)
-{
-    return pm_fail(PM_EDATA, "%s: the %s is damaged; its decoder says \"%s\". Fetch or export it again, "
-                   "or remove it", f->where, f->kind, text);
-}
-
-int pm_picture_unsupported(const struct pm_picture_file *f, const char *text)
-{
-    return pm_fail(PM_EDATA, "%s: this sort of %s is not supported; its decoder says \"%s\". Save it as "
-                   "an ordinary JPEG or as PNG", f->where, f->kind, text);
-}
-
-int pm_picture_no_memory(const struct pm_picture_file *f, int64_t width,
-                         int64_t height)
-{
-    return pm_fail(PM_EDATA, "%s: the memory for a %s of %lld x %lld pixels is not available. Scale the "
-                   "picture down, or free memory", f->where, f->kind, (long long)width,
-                   (long long)height);
 }
 
 /* ---- channels ------------------------------------------------------------------------------ */

@@ -37,7 +37,7 @@ static int of_tiff(const uint8_t *p, size_t size)
     return 1;
 }
 
-static int of_jpeg(const uint8_t *p, size_t size)
+int pm_exif_of_jpeg(const uint8_t *p, size_t size)
 {
     for (size_t at = 2; at + 4 <= size;) {
         const uint8_t marker = p[at + 1];
@@ -59,7 +59,7 @@ static int of_jpeg(const uint8_t *p, size_t size)
     return 1;
 }
 
-static int of_png(const uint8_t *p, size_t size)
+int pm_exif_of_png(const uint8_t *p, size_t size)
 {
     for (size_t at = 8; size - at >= 12;) {
         const size_t length = number(p + at, 4, true);
@@ -71,47 +71,4 @@ static int of_png(const uint8_t *p, size_t size)
         at += 12 + length;
     }
     return 1;
-}
-
-int pm_image_orientation(const void *data, size_t size)
-{
-    const char *format = pm_image_format(data, size);
-
-    if (format && !strcmp(format, "jpeg"))
-        return of_jpeg(data, size);
-    if (format && !strcmp(format, "png"))
-        return of_png(data, size);
-    return 1;
-}
-
-/* ---- turning ------------------------------------------------------------------------------- */
-
-enum { STRIP = 32 }; /* columns at once, so that rows of the source stay in the cache */
-
-int pm_picture_turn(const struct pm_picture_file *f, struct pm_image8 *im, int orientation)
-{
-    const bool across = orientation >= 5;
-    const ptrdiff_t height = im->height, width = im->width, n = im->channels, row = width * n;
-    const ptrdiff_t rows = across ? width : height, columns = across ? height : width;
-    /* Where the stored picture starts, seen from the upright one, and its steps. */
-    const bool right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
-    const bool bottom = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
-    const ptrdiff_t along = right ? -n : n, down = bottom ? -row : row;
-    const uint8_t *first = im->pixels + (right ? row - n : 0) + (bottom ? (height - 1) * row : 0);
-    const ptrdiff_t step_x = across ? down : along, step_y = across ? along : down;
-
-    if (orientation == 1)
-        return PM_OK;
-    uint8_t *out = pm_try_realloc(NULL, (size_t)(height * row));
-    if (!out)
-        return pm_picture_no_memory(f, im->width, im->height);
-    for (ptrdiff_t begin = 0; begin < columns; begin += STRIP)
-        for (ptrdiff_t y = 0; y < rows; y++) {
-            const ptrdiff_t end = begin + STRIP < columns ? begin + STRIP : columns;
-            for (ptrdiff_t x = begin; x < end; x++)
-                memcpy(out + (y * columns + x) * n, first + y * step_y + x * step_x, (size_t)n);
-        }
-    pm_free(im->pixels);
-    *im = (struct pm_image8){ (int)rows, (int)columns, im->channels, out };
-    return PM_OK;
 }

@@ -37,14 +37,16 @@ int pm_picture_pnm(const struct pm_picture_file *f, struct pm_image8 *out);
 bool pm_picture_is_tga(const uint8_t *p, size_t size);
 
 /* PM_OK if a picture of this size is allowed, else PM_EDATA with the size and the limit. */
-int pm_picture_size(const struct pm_picture_file *f, int64_t width,
-                    int64_t height);
+int pm_picture_size(const struct pm_picture_file *f, int64_t width, int64_t height);
 /* PM_EDATA with a sentence around the decoder's own words about a damaged or an unsupported file. */
 int pm_picture_damaged(const struct pm_picture_file *f, const char *text);
 int pm_picture_unsupported(const struct pm_picture_file *f, const char *text);
 /* PM_EDATA: the memory for a picture of this size is refused. */
-int pm_picture_no_memory(const struct pm_picture_file *f, int64_t width,
-                         int64_t height);
+int pm_picture_no_memory(const struct pm_picture_file *f, int64_t width, int64_t height);
+
+/* The orientation in a whole file's EXIF data: 1 (upright, also where it has none) to 8. */
+int pm_exif_of_jpeg(const uint8_t *p, size_t size);
+int pm_exif_of_png(const uint8_t *p, size_t size);
 
 /* Turns and mirrors the pixels upright. orientation: 1 (no change) to 8, as EXIF counts. PM_EDATA where
  * the memory is refused; im is then unchanged. */

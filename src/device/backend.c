@@ -1,9 +1,24 @@
-/* backend: what backends ask of any device: whether it is to be given up, which variants it
- * avoids. */
+/* backend: what backends ask of any device: whether it is to be given up, whether a thread is caught in
+ * it, which variants it avoids. */
 #include "device/backend.h"
 
 #include <math.h>
 #include <string.h>
+
+static atomic_bool some_caught;
+
+bool pm_device_caught(const struct pm_device *d)
+{
+    return d ? atomic_load(&d->caught) : atomic_load(&some_caught);
+}
+
+void pm_device_catch(struct pm_device *d)
+{
+    atomic_store(&some_caught, true);
+    atomic_store(&d->caught, true);
+    atomic_store(&d->hung, true);
+    atomic_store(&d->lost, true);
+}
 
 void pm_patience_start(struct pm_patience *p, uint64_t progress)
 {

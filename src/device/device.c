@@ -153,21 +153,6 @@ bool pm_device_hung(const struct pm_device *d)
     return atomic_load(&d->hung);
 }
 
-static atomic_bool some_caught;
-
-bool pm_device_caught(const struct pm_device *d)
-{
-    return d ? atomic_load(&d->caught) : atomic_load(&some_caught);
-}
-
-void pm_device_catch(struct pm_device *d)
-{
-    atomic_store(&some_caught, true);
-    atomic_store(&d->caught, true);
-    atomic_store(&d->hung, true);
-    atomic_store(&d->lost, true);
-}
-
 bool pm_device_ran(const struct pm_device *d)
 {
     return atomic_load(&d->longest) > 0;
