@@ -23,9 +23,9 @@
 struct pm_run_lock;
 int pm_run_lock(const char *run, struct pm_run_lock **out);
 void pm_run_unlock(struct pm_run_lock **l);
-/* Whether RUN/lock is still the file that was locked: false once the folder was removed, moved or
- * replaced. */
-bool pm_run_lock_holds(const struct pm_run_lock *l);
+/* Whether RUN is still the folder that was locked: false as soon as somebody begins to remove it. saved: the
+ * run has saved a checkpoint, so RUN/checkpoints must be there, too. True without a lock (NULL). */
+bool pm_run_lock_holds(const struct pm_run_lock *l, bool saved);
 /* Whether a process trains in the folder now. */
 bool pm_run_is_locked(const char *run);
 

@@ -32,6 +32,11 @@ static bool update_pick(const struct pm_caps *caps, const void *params, size_t c
     return level == 0;
 }
 
+bool pm_averages_evaluated(const struct pm_config *c)
+{
+    return c->optim.moving_average_decay > 0 && c->eval.averages != PM_AVERAGES_OFF;
+}
+
 static const struct pm_kernel row = {
     .name = "averages_update", .bufs = "r:flag r:step r:w u:average",
     .params_size = sizeof(struct averages_update_params), .cpu = update_cpu, .grain = 16384,

@@ -20,6 +20,8 @@
  * float32 as TensorFlow computes it: min(decay, (1 + step) / (10 + step)), or decay without the
  * ramp. Its weight of the new value is 1 minus this. */
 float pm_averages_decay(const struct pm_config_optim *c, uint64_t step);
+/* Whether evaluations while training are of the moving averages. */
+bool pm_averages_evaluated(const struct pm_config *c);
 /* Of a plan's update: the call that brings the bytes from .. to-1 of the averages up to their
  * values; nothing changes while flag is 0. */
 void pm_averages_append(struct pm_calls *c, size_t from, size_t to, struct pm_tensor flag);

@@ -101,12 +101,19 @@ void pm_run_unlock(struct pm_run_lock **l)
     *l = NULL;
 }
 
-bool pm_run_lock_holds(const struct pm_run_lock *l)
+bool pm_run_lock_holds(const struct pm_run_lock *l, bool saved)
 {
     struct stat opened, there;
+    struct pm_str checkpoints = { 0 };
 
-    return fstat(l->fd, &opened) == 0 && stat(l->path, &there) == 0 &&
-           opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
+    if (!l)
+        return true;
+    pm_str_add(&checkpoints, "%.*s/checkpoints", (int)(strrchr(l->path, '/') - l->path), l->path);
+    const bool has = fstat(l->fd, &opened) == 0 && stat(l->path, &there) == 0 &&
+                     opened.st_dev == there.st_dev && opened.st_ino == there.st_ino &&
+                     (!saved || pm_is_folder(checkpoints.text));
+    pm_str_free(&checkpoints);
+    return has;
 }
 
 bool pm_run_is_locked(const char *run)

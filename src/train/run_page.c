@@ -1,6 +1,8 @@
 /* run_page: run_page.h has the contract. */
 #include "train/run_page.h"
 
+#include "train/averages.h"
+
 #include <pumice/checkpoint.h>
 
 #include <cjson/cJSON.h>
@@ -190,7 +192,7 @@ static void write_all(struct pm_run_page *p, const struct pm_trainer *t, const c
     const double start = pm_seconds();
     int err = PM_OK;
 
-    if (!pm_trainer_has_folder(t))
+    if (!pm_run_lock_holds(t->lock, t->saved_step != UINT64_MAX))
         return; /* it is being removed, or another's now: the trainer ends */
     PM_TRY(write_run(p, t, state, error));
     PM_TRY(write_page(p->folder, p->report));
@@ -250,7 +252,7 @@ void pm_run_page_evaluation(struct pm_run_page *p, const struct pm_trainer *t, u
     char checkpoint[64];
     const struct pm_evaluated e = {
         .data = t->c->data.folder, .split = t->c->data.eval_split, .checkpoint = checkpoint,
-        .averages = pm_trainer_averages(t->c), .training = true, .step = t->step, .count = count,
+        .averages = pm_averages_evaluated(t->c), .training = true, .step = t->step, .count = count,
         .metrics = t->eval_metrics, .detail = detail,
     };
 

@@ -112,7 +112,7 @@ static int check_folder(struct pm_trainer *t)
     char last[64] = "none";
 
     t->folder_checked_at = pm_seconds();
-    if (pm_trainer_has_folder(t))
+    if (pm_run_lock_holds(t->lock, t->saved_step != UINT64_MAX))
         return PM_OK;
     if (t->saved_step != UINT64_MAX)
         snprintf(last, sizeof last, "step %llu", (unsigned long long)t->saved_step);
@@ -170,7 +170,7 @@ out:
 static int evaluated_variables(struct pm_trainer *t, struct pm_variables **out)
 {
     *out = pm_clones_variables(t->clones, 0);
-    if (pm_trainer_averages(t->c))
+    if (pm_averages_evaluated(t->c))
         return pm_clones_averaged(t->clones, out);
     return PM_OK;
 }

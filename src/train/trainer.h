@@ -82,11 +82,6 @@ int pm_trainer_recover(struct pm_trainer *t, int (*again)(struct pm_trainer *t))
 bool pm_trace_steps_due(const struct pm_trainer *t);
 void pm_trace_steps_switch(struct pm_trainer *t);
 void pm_trace_steps_end(struct pm_trainer *t);
-/* Whether the run folder is still the one that was locked, with its checkpoints: false as soon as
- * somebody begins to remove it. True before it is locked. */
-bool pm_trainer_has_folder(const struct pm_trainer *t);
-/* Whether evaluations while training are of the moving averages. */
-bool pm_trainer_averages(const struct pm_config *c);
 /* Which checkpoints stay. */
 struct pm_keep pm_trainer_keep(const struct pm_config *c);
 /* What a checkpoint's .json remembers of the run: seed, batch size, damaged records,

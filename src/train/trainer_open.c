@@ -115,25 +115,6 @@ static void take_up(struct pm_trainer *t, const struct pm_checkpoint *from)
     cJSON_Delete(state);
 }
 
-bool pm_trainer_has_folder(const struct pm_trainer *t)
-{
-    struct pm_str checkpoints = { 0 };
-    bool has;
-
-    if (!t->lock)
-        return true;
-    pm_str_add(&checkpoints, "%s/checkpoints", t->c->run.folder);
-    has = pm_run_lock_holds(t->lock) &&
-          (t->saved_step == UINT64_MAX || pm_is_folder(checkpoints.text));
-    pm_str_free(&checkpoints);
-    return has;
-}
-
-bool pm_trainer_averages(const struct pm_config *c)
-{
-    return c->optim.moving_average_decay > 0 && c->eval.averages != PM_AVERAGES_OFF;
-}
-
 struct pm_keep pm_trainer_keep(const struct pm_config *c)
 {
     return (struct pm_keep){ .newest = c->run.keep, .every_hours = c->run.keep_every_hours };
