@@ -51,6 +51,23 @@ static int newest(const char *name)
     return step;
 }
 
+/* Waits until the run has logged a step. */
+static void wait_for_step(const char *name, int step)
+{
+    char line[64];
+    bool found = false;
+
+    snprintf(line, sizeof line, "\"step\": %d,", step);
+    for (int i = 0; i < 6000 && !found; i++) {
+        char *text = pm_file_exists(in("%s/metrics.jsonl", name)) ? get_text(in("%s/metrics.jsonl", name))
+                                                                   : NULL;
+        found = text && strstr(text, line);
+        pm_free(text);
+        usleep(10000);
+    }
+    assert_true(found);
+}
+
 /* ---- signals ----------------------------------------------------------------------------- */
 
 /* A terminal that closes sends it more than once: by the shell and by the kernel. */
@@ -98,7 +115,8 @@ static void two_signals_end_at_once(void **state)
         pid_t pid = endless(name, "exec env PM_HANG=0:60", "run.hang_seconds=0");
         const int last = sent[i][2] ? 2 : 1;
 
-        sleep(1); /* step 60 never ends */
+        wait_for_step(name, 59);
+        sleep(1); /* for a save; then step 60 begins, which never ends */
         for (int k = 0; k < last; k++) {
             kill(pid, sent[i][k]);
             usleep(100000);
