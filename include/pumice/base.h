@@ -134,7 +134,7 @@ void pm_str_free(struct pm_str *s);
 /* ---- foreign text: printable.c --------------------------------------------------------- */
 
 /* Names from foreign files are shown with control characters (C0, DEL, C1), separators of lines,
- * marks of writing direction and bytes that are no UTF-8 as \x1B or \u{202E}. All else stays as it is, so
+ * marks of writing direction and bytes that are no UTF-8 as \x1B or \u{202E}. Other text is unchanged, so
  * escaping twice changes nothing. The log, pm_fail and app_print do this to all that they write. */
 enum { PM_PRINTABLE = 16 }; /* bytes that one character may need, with the final zero */
 /* The first character of text, which has length > 0 bytes, into out. Returns the bytes in out; *used

@@ -117,7 +117,7 @@ out:
     return err;
 }
 
-/* In bytes; text NULL: as it is. */
+/* *most: bytes; 0 (the default limit) where text is NULL. */
 static int take_most(const char *text, uint64_t *most)
 {
     char *end = NULL;

@@ -25,7 +25,7 @@ static void drop_temporary(struct pm_new_file *f)
     f->lock = -1;
 }
 
-/* Closes it too, but for the lock. */
+/* Closes the file, too; the lock stays. */
 int pm_new_file_sync(struct pm_new_file *f)
 {
     if (f->fd < 0)

@@ -19,7 +19,7 @@ static int json_int(const cJSON *o, const char *key, int most, const char *path,
     return PM_OK;
 }
 
-/* Names in order, NULL where the list has no text. *count stays as it is where there is no list. */
+/* Names in order, NULL where the list has no text. *count is unchanged without a list. */
 static void read_names(struct pm_arena *a, const cJSON *list, int *count, const char *const **out)
 {
     const int n = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;

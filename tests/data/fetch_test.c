@@ -188,7 +188,7 @@ static void without_end(void **state)
     disk_free = (256 + 100) * (uint64_t)MIB;
     fails(fetch(FOR_EVER, -1, NULL, 0, false), PM_EFAIL,
           "of a file of unknown size the disk has only 2");
-    assert_contains(pm_error_text(), "make room, or name a --raw folder on another disk");
+    assert_contains(pm_error_text(), "Make room, or name a --raw folder on another disk");
     assert_false(pm_file_exists(in("x.part")));
     most = 1000000;
     disk_free = 256 * (uint64_t)MIB + SIZE - 1;

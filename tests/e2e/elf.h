@@ -16,7 +16,7 @@ struct elf {
     const ElfW(Shdr) *sections; /* head->e_shnum */
 };
 
-/* The bytes from offset on, of which there must be `size`. */
+/* The `size` bytes from offset on; a shorter file fails the test. */
 static inline const void *elf_at(const struct elf *e, uint64_t offset, uint64_t size)
 {
     if (offset > e->size || size > e->size - offset)

@@ -21,8 +21,8 @@ static void add(struct pm_onnx_model *m, const char *op, const char *in, const c
                 (const char *[]){ out, NULL });
 }
 
-/* Grouped convolution, Relu, average, Gemm with weights in either order, to which a fill is added; without
- * weights the average alone, of which there are three classes. */
+/* With weights: grouped convolution, Relu, average, Gemm with its matrix in either order, and a fill that is
+ * added. Without: the average alone, whose three channels are the classes. */
 static void write_model(const char *path, bool weights, bool turned)
 {
     static const int64_t four[] = { CLASSES };
@@ -206,7 +206,7 @@ static double first_probability(const char *config)
     return p;
 }
 
-/* A graph of which no axis is that of the pictures all the way, as PyTorch's attention has it. */
+/* A graph that loses the axis of pictures on its way, as PyTorch's attention does. */
 static void one_picture_at_a_time(void **state)
 {
     const char *source = getenv("PUMICE_SOURCE");

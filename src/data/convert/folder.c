@@ -1,5 +1,5 @@
 /* folder: pictures in one folder a class, SRC/train/CLASS/FILE with SRC/validation (or val, valid)
- * and SRC/test beside it, or SRC/CLASS/FILE, of which a part becomes validation. Classes are
+ * and SRC/test beside it, or SRC/CLASS/FILE; a part of these becomes validation. Classes are
  * train's folder names in byte order, from 0. Files are stored untouched where everybody reads them
  * alike (pm_picture_read), in an order shuffled by the seed, so that neighbours in a shard are of
  * different classes. */
@@ -125,7 +125,7 @@ const struct pm_converter pm_converter_folder = {
     .help = "pictures in one folder a class",
     .layout = "SRC/train/CLASS/* with SRC/validation/CLASS/* and SRC/test/CLASS/* "
               "where there are such, or\n"
-              "SRC/CLASS/*, of which a part becomes validation. Pictures are files that end in\n"
+              "SRC/CLASS/*; a part of these becomes validation. Pictures are files that end in\n"
               PM_IMAGE_ENDINGS ".\n"
               "JPEG, PNG, GIF and BMP are stored untouched, unless EXIF data turns them.\n"
               "Classes are the folders in byte order, from 0. Names: DST's own.",

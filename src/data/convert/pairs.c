@@ -302,7 +302,7 @@ const struct pm_converter pm_converter_pairs = {
     .help = "folders of pictures and of maps of labels, matched by name",
     .layout = "SRC/images/{train,val,test}/NAME.jpg with SRC/labels/.../NAME.png, or "
               "SRC/{train,val,test}/images and\n"
-              "labels; or SRC/images and SRC/labels, of which a part becomes val. Maps (labels, masks or "
+              "labels; or SRC/images and SRC/labels; a part of these becomes val. Maps (labels, masks or "
               "annotations)\n"
               "are grey PNGs of 8 or 16 bits, palette PNGs, whose index counts, or by colours=FILE "
               "pictures of colours.\n"

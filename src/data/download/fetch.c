@@ -112,15 +112,15 @@ static int check_space(struct transfer *t)
         return PM_OK;
     pm_bytes_text((uint64_t)v.f_bavail * v.f_frsize, free);
     if (need > 0)
-        return pm_fail(PM_EFAIL, "%s: %s are still to come, but the disk has %s free, of which 256 MiB "
-                                 "are left alone", t->part, pm_bytes_text(need, wanted), free);
-    return pm_fail(PM_EFAIL, "%s: after %s of a file of unknown size the disk has only %s free: make room, "
+        return pm_fail(PM_EFAIL, "%s: %s are still to come, but the disk has %s free, and 256 MiB must "
+                                 "stay free. Make room, or name a --raw folder on another disk", t->part, pm_bytes_text(need, wanted), free);
+    return pm_fail(PM_EFAIL, "%s: after %s of a file of unknown size the disk has only %s free. Make room, "
                              "or name a --raw folder on another disk", t->part,
                    pm_bytes_text(t->offset, wanted), free);
 }
 
-/* Before n more bytes are written. What came of a file that has no known size is removed: nobody can say
- * how much of it would follow. */
+/* Called before n more bytes are written. On an error, the part of a file of unknown size is emptied,
+ * because nobody knows how much of it would follow. */
 static int check_more(struct transfer *t, uint64_t n)
 {
     char most[24];
