@@ -33,6 +33,16 @@ static inline void drop_folder(char *folder)
     pm_free(folder);
 }
 
+/* How often the part stands in the text. */
+static inline int count_text(const char *text, const char *part)
+{
+    int n = 0;
+
+    for (; (text = strstr(text, part)); text++)
+        n++;
+    return n;
+}
+
 #define assert_contains(text, part)                                                                \
     do {                                                                                           \
         const char *whole_ = (text), *part_ = (part);                                              \

@@ -14,25 +14,11 @@
 /* Checkpoints at steps 3 and 4, evaluations at 2, where there is none, and 4. */
 #define APART "run.steps=4 run.save_every_steps=3 run.log_every_steps=1 eval.every_steps=2"
 
-static struct result train(const struct how *how, const char *name, const char *more)
-{
-    return run(how, "train %s run.folder=%s %s", in("net.json"), in("%s", name), more);
-}
-
-static int count_of(const char *text, const char *part)
-{
-    int n = 0;
-
-    for (; (text = strstr(text, part)); text++)
-        n++;
-    return n;
-}
-
 /* Evaluations that metrics.jsonl has. */
 static int eval_lines(const char *name)
 {
     char *text = get_text(in("%s/metrics.jsonl", name));
-    const int n = count_of(text, "\"kind\": \"eval\"");
+    const int n = count_text(text, "\"kind\": \"eval\"");
 
     pm_free(text);
     return n;
@@ -42,7 +28,7 @@ static int eval_lines(const char *name)
 static int lines_of(const char *path)
 {
     char *text = get_text(path);
-    const int n = count_of(text, "\n");
+    const int n = count_text(text, "\n");
 
     pm_free(text);
     return n;
@@ -55,7 +41,7 @@ static void killed_after_each(const char *whole, const char *which, const char *
 
     unlink(in("calls"));
     pm_remove_tree(in("torn"));
-    check(train(&(struct how[]){ with_faults("%s PM_FAULT_LOG=%s", which, in("calls")) }[0], "torn",
+    check(train_net(&(struct how[]){ with_faults("%s PM_FAULT_LOG=%s", which, in("calls")) }[0], "torn",
                 options), 0);
     same_run(in("%s", whole), in("torn"));
     const int calls = lines_of(in("calls"));
@@ -64,14 +50,14 @@ static void killed_after_each(const char *whole, const char *which, const char *
         struct how how = with_faults("%s PM_FAULT_AT=%d PM_FAULT_DO=kill_after", which, n);
 
         pm_remove_tree(in("torn"));
-        struct result r = train(&how, "torn", options);
+        struct result r = train_net(&how, "torn", options);
         kills += r.code == -SIGKILL;
         if (r.code != 0)
             assert_int_equal(r.code, -SIGKILL);
         if (r.code)
             print_message("%s", strstr(r.err, "fault: "));
         drop(&r);
-        check(train(NULL, "torn", options), 0);
+        check(train_net(NULL, "torn", options), 0);
         same_run(in("%s", whole), in("torn"));
         assert_int_equal(temporaries(in("torn")), 0);
     }
@@ -81,7 +67,7 @@ static void killed_after_each(const char *whole, const char *which, const char *
 static void killed_between_two_writes(void **state)
 {
     (void)state;
-    check(train(NULL, "best", BEST), 0);
+    check(train_net(NULL, "best", BEST), 0);
     assert_int_equal(eval_lines("best"), 2);
     killed_after_each("best", "PM_FAULT_CALLS=rename,link,unlink PM_FAULT_PATH=/torn/checkpoints/", BEST);
     killed_after_each("best", "PM_FAULT_CALLS=rename,pwrite PM_FAULT_PATH=/torn/eval", BEST);
@@ -93,7 +79,7 @@ static void killed_between_two_writes(void **state)
 static void killed_beside_a_checkpoint(void **state)
 {
     (void)state;
-    check(train(NULL, "plain", PLAIN), 0);
+    check(train_net(NULL, "plain", PLAIN), 0);
     assert_int_equal(eval_lines("plain"), 3);
     killed_after_each("plain", "PM_FAULT_CALLS=write PM_FAULT_PATH=/torn/metrics.jsonl", PLAIN);
     killed_after_each("plain", "PM_FAULT_CALLS=rename PM_FAULT_PATH=/torn/latest", PLAIN);
@@ -102,7 +88,7 @@ static void killed_beside_a_checkpoint(void **state)
 static void killed_at_a_step_without_a_checkpoint(void **state)
 {
     (void)state;
-    check(train(NULL, "apart", APART), 0);
+    check(train_net(NULL, "apart", APART), 0);
     assert_int_equal(eval_lines("apart"), 2);
     killed_after_each("apart", "PM_FAULT_CALLS=write PM_FAULT_PATH=/torn/metrics.jsonl", APART);
 }
@@ -118,7 +104,7 @@ static void a_segmentation_counts_on(void **state)
 
     (void)state;
     snprintf(options, sizeof options, pixels, in("data"));
-    check(train(NULL, "pixels", options), 0);
+    check(train_net(NULL, "pixels", options), 0);
     char *text = get_text(in("pixels/metrics.jsonl"));
     assert_non_null(strstr(text, "\"miou\""));
     pm_free(text);
@@ -130,15 +116,15 @@ static void an_ended_run_evaluates_what_it_lacks(void **state)
     struct result r;
 
     (void)state;
-    check(train(NULL, "ended", PLAIN), 0);
-    r = train(NULL, "ended", PLAIN);
+    check(train_net(NULL, "ended", PLAIN), 0);
+    r = train_net(NULL, "ended", PLAIN);
     assert_int_equal(r.code, 0);
     assert_null(strstr(r.err, "20 pictures")); /* nothing is evaluated twice */
     drop(&r);
     assert_int_equal(eval_lines("ended"), 3);
-    check(train(NULL, "late", "run.steps=5"), 0); /* none is asked for */
+    check(train_net(NULL, "late", "run.steps=5"), 0); /* none is asked for */
     assert_int_equal(eval_lines("late"), 0);
-    check(train(NULL, "late", "run.steps=5 eval.every_steps=3"), 0, "step 5, 20 pictures");
+    check(train_net(NULL, "late", "run.steps=5 eval.every_steps=3"), 0, "step 5, 20 pictures");
     assert_int_equal(eval_lines("late"), 1);
 }
 
@@ -149,10 +135,10 @@ static void best_that_cannot_be_written(void **state)
                                         "PM_FAULT_PATH=unjudged/checkpoints/best.json");
 
     (void)state;
-    check(train(NULL, "judged", BEST), 0);
-    check(train(&full, "unjudged", BEST), 1, "best.json", "No space left");
+    check(train_net(NULL, "judged", BEST), 0);
+    check(train_net(&full, "unjudged", BEST), 1, "best.json", "No space left");
     assert_int_equal(eval_lines("unjudged"), 0);
-    check(train(NULL, "unjudged", BEST), 0);
+    check(train_net(NULL, "unjudged", BEST), 0);
     same_run(in("judged"), in("unjudged"));
 }
 

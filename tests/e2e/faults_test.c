@@ -3,11 +3,6 @@
  * code is the README's, and nothing that was good is lost. */
 #include "e2e/program.h"
 
-static struct result train(const struct how *how, const char *name, const char *more)
-{
-    return run(how, "train %s run.folder=%s %s", in("net.json"), in("%s", name), more);
-}
-
 static const struct how nobody = { .as_nobody = true };
 
 /* ---- folders ----------------------------------------------------------------------------- */
@@ -25,18 +20,18 @@ static void run_folder_cannot_be_written(void **state)
 {
     (void)state;
     put_text(in("file"), "x");
-    check(train(NULL, "file", ""), 1, "run.folder", in("file"), "there is a file of that name");
-    check(train(NULL, "file/below", ""), 1, "run.folder", in("file"));
+    check(train_net(NULL, "file", ""), 1, "run.folder", in("file"), "there is a file of that name");
+    check(train_net(NULL, "file/below", ""), 1, "run.folder", in("file"));
     assert_int_equal(mkdir(in("closed"), 0555), 0);
-    check(train(&nobody, "closed/run", ""), 1, "run.folder", in("closed/run"), "Permission denied",
+    check(train_net(&nobody, "closed/run", ""), 1, "run.folder", in("closed/run"), "Permission denied",
           "can be written");
-    check(train(NULL, "old", ""), 0);
+    check(train_net(NULL, "old", ""), 0);
     rights("old", "a-w");
-    check(train(&nobody, "old", "run.steps=6"), 1, in("old/lock"), "Permission denied",
+    check(train_net(&nobody, "old", "run.steps=6"), 1, in("old/lock"), "Permission denied",
           "run.folder");
     check(run(&nobody, "eval %s run.folder=%s", in("net.json"), in("old")), 0);
     rights("old", "u+w");
-    check(train(NULL, "old", "run.steps=4"), 0);
+    check(train_net(NULL, "old", "run.steps=4"), 0);
 }
 
 /* The index of the shards is a help, not a need. */
@@ -54,7 +49,7 @@ static void data_cannot_be_written(void **state)
     rights("data", "a-w");
     assert_int_equal(mkdir(in("open"), 0777), 0);
     assert_int_equal(chmod(in("open"), 0777), 0);
-    check(train(&nobody, "open/run", ""), 0);
+    check(train_net(&nobody, "open/run", ""), 0);
     pm_glob(a, in("data/.pumice*"), &names, &count);
     assert_int_equal(count, 0);
     check(run(&nobody, "eval %s run.folder=%s", in("net.json"), in("open/run")), 0);
@@ -74,9 +69,9 @@ static void nothing_can_be_read(void **state)
     check(run(&nobody, "train %s", in("shut.json")), 2, in("shut.json"), "Permission denied");
     check(run(NULL, "train %s", in("absent.json")), 2, in("absent.json"), "No such file");
     check(run(NULL, "train %s", folder), 2, folder, "a file is needed");
-    check(train(NULL, "r1", "data.folder=/nowhere"), 3, "/nowhere", "no such folder");
+    check(train_net(NULL, "r1", "data.folder=/nowhere"), 3, "/nowhere", "no such folder");
     rights("data", "a-r");
-    check(train(&nobody, "open/r2", ""), 3, in("data"), "Permission denied");
+    check(train_net(&nobody, "open/r2", ""), 3, in("data"), "Permission denied");
     rights("data", "a+rX");
     pm_str_free(&shut);
 }
@@ -114,7 +109,7 @@ static void configs_that_cannot_be_right(void **state)
 
     (void)state;
     for (size_t i = 0; i < PM_COUNT(cases); i++)
-        check(train(NULL, "never", cases[i].change), 2, cases[i].says[0], cases[i].says[1],
+        check(train_net(NULL, "never", cases[i].change), 2, cases[i].says[0], cases[i].says[1],
               cases[i].says[2]);
     assert_false(pm_is_folder(in("never"))); /* nothing is begun */
     put_text(in("twice.json"), "{ \"run\": { \"steps\": 3,\n  \"keep\": 1,\n  \"steps\": 4 } }");
@@ -134,25 +129,25 @@ static void no_vulkan(void **state)
     struct pm_str broken = { 0 };
 
     (void)state;
-    check(train(&no_loader, "auto1", "devices='[\"auto\"]'"), 0, "auto takes the CPU",
+    check(train_net(&no_loader, "auto1", "devices='[\"auto\"]'"), 0, "auto takes the CPU",
           "loader, libvulkan.so.1, is not installed");
-    check(train(&no_loader, "auto1", "devices='[\"vulkan:0\"]' run.steps=4"), 4,
+    check(train_net(&no_loader, "auto1", "devices='[\"vulkan:0\"]' run.steps=4"), 4,
           "devices[0]: no device \"vulkan:0\"", "there are: auto, cpu", "is not installed");
-    check(train(&no_driver, "auto2", "devices='[\"auto\"]'"), 0, "auto takes the CPU",
+    check(train_net(&no_driver, "auto2", "devices='[\"auto\"]'"), 0, "auto takes the CPU",
           "no Vulkan driver is installed");
-    check(train(&no_driver, "auto2", "devices='[\"vulkan:0\"]' run.steps=4"), 4, "vulkan:0",
+    check(train_net(&no_driver, "auto2", "devices='[\"vulkan:0\"]' run.steps=4"), 4, "vulkan:0",
           "install the GPU vendor's");
     put_text(in("broken.json"), "{ \"file_format_version\": \"1.0.0\", \"ICD\": { \"library");
     pm_str_add(&broken, "VK_DRIVER_FILES=%s VK_ICD_FILENAMES=%s", in("broken.json"),
                in("broken.json"));
-    check(train(&(struct how){ .environment = broken.text }, "auto3", "devices='[\"auto\"]'"), 0,
+    check(train_net(&(struct how){ .environment = broken.text }, "auto3", "devices='[\"auto\"]'"), 0,
           "auto takes the CPU");
     put_text(in("broken.json"),
              "{ \"file_format_version\": \"1.0.0\", \"ICD\": { "
              "\"library_path\": \"/nowhere/driver.so\", \"api_version\": \"1.3.0\" } }");
-    check(train(&(struct how){ .environment = broken.text }, "auto4", "devices='[\"auto\"]'"), 0,
+    check(train_net(&(struct how){ .environment = broken.text }, "auto4", "devices='[\"auto\"]'"), 0,
           "auto takes the CPU");
-    check(train(&(struct how){ .environment = broken.text }, "auto4",
+    check(train_net(&(struct how){ .environment = broken.text }, "auto4",
                 "devices='[\"vulkan:0\"]' run.steps=4"), 4, "no device \"vulkan:0\"");
     pm_str_free(&broken);
 }
@@ -164,12 +159,12 @@ static void no_vulkan(void **state)
 static void not_finite(void **state)
 {
     (void)state;
-    check(train(NULL, "nan", "run.steps=4 run.save_every_steps=2"), 0);
-    check(train(NULL, "nan", "run.steps=300 schedule.base_lr=900"), 1, "step ", "not finite",
+    check(train_net(NULL, "nan", "run.steps=4 run.save_every_steps=2"), 0);
+    check(train_net(NULL, "nan", "run.steps=300 schedule.base_lr=900"), 1, "step ", "not finite",
           "weights", "last good checkpoint: step ", "schedule.base_lr");
-    check(train(NULL, "nan", "run.steps=8"), 0);
+    check(train_net(NULL, "nan", "run.steps=8"), 0);
     assert_true(pm_file_exists(in("nan/checkpoints/step-000008.safetensors")));
-    check(train(NULL, "nan2", "run.steps=300 schedule.base_lr=1000"), 1, "not finite",
+    check(train_net(NULL, "nan2", "run.steps=300 schedule.base_lr=1000"), 1, "not finite",
           "last good checkpoint: none yet");
 }
 
@@ -200,7 +195,7 @@ static void two_trainings(void **state)
     wait_for(in("shared/latest"));
     gethostname(host, sizeof host - 1);
     snprintf(number, sizeof number, "process %d on", (int)pid);
-    check(train(NULL, "shared", ""), 1, in("shared"), number, host, "set run.folder to another");
+    check(train_net(NULL, "shared", ""), 1, in("shared"), number, host, "set run.folder to another");
     check(run(NULL, "eval %s run.folder=%s", in("net.json"), in("shared")), 0);
     check(run(NULL, "checkpoint inspect %s", in("shared")), 0);
     kill(pid, SIGTERM);
@@ -214,7 +209,7 @@ static void two_trainings(void **state)
     r = finish(pid, name);
     assert_int_equal(r.code, -SIGKILL);
     drop(&r);
-    check(train(NULL, "shared", "run.steps=1"), 0);
+    check(train_net(NULL, "shared", "run.steps=1"), 0);
     assert_int_equal(temporaries(in("shared")), 0);
 }
 

@@ -9,25 +9,11 @@
 #include <sys/mount.h>
 #include <sys/statvfs.h>
 
-static struct result train(const struct how *how, const char *name, const char *more)
-{
-    return run(how, "train %s run.folder=%s %s", in("net.json"), in("%s", name), more);
-}
-
-static int count_of(const char *text, const char *part)
-{
-    int n = 0;
-
-    for (; (text = strstr(text, part)); text++)
-        n++;
-    return n;
-}
-
 /* A run that nothing happened to, to compare with. */
 static void make_whole(void)
 {
     if (!pm_is_folder(in("whole")))
-        check(train(NULL, "whole", "run.steps=8 run.save_every_steps=1 run.keep=2"), 0);
+        check(train_net(NULL, "whole", "run.steps=8 run.save_every_steps=1 run.keep=2"), 0);
 }
 
 /* ---- full disks -------------------------------------------------------------------------- */
@@ -38,15 +24,15 @@ static void make_whole(void)
 static void files_cannot_grow(void **state)
 {
     (void)state;
-    check(train(NULL, "wide", WIDE), 0);
-    check(train(NULL, "small", WIDE " run.steps=2"), 0);
-    check(train(&(struct how){ .largest_file = 6000 }, "small", WIDE), 1,
+    check(train_net(NULL, "wide", WIDE), 0);
+    check(train_net(NULL, "small", WIDE " run.steps=2"), 0);
+    check(train_net(&(struct how){ .largest_file = 6000 }, "small", WIDE), 1,
           "checkpoint of step 4 not saved", "File too large", "ulimit -f",
           "step-000002 is still good");
     assert_int_equal(temporaries(in("small")), 0);
     assert_false(pm_file_exists(in("small/checkpoints/step-000004.safetensors")));
     check(run(NULL, "checkpoint inspect %s", in("small")), 0);
-    check(train(NULL, "small", WIDE), 0);
+    check(train_net(NULL, "small", WIDE), 0);
     same_bytes(in("small/checkpoints/step-000008.safetensors"),
                in("wide/checkpoints/step-000008.safetensors"));
 }
@@ -54,14 +40,14 @@ static void files_cannot_grow(void **state)
 static void a_new_run_on_a_full_disk(void **state)
 {
     (void)state;
-    check(train(&(struct how){ .largest_file = 1000 }, "none", ""), 1, in("none/config.json"),
+    check(train_net(&(struct how){ .largest_file = 1000 }, "none", ""), 1, in("none/config.json"),
           "File too large");
     assert_int_equal(temporaries(in("none")), 0);
     check(run(&(struct how){ .largest_file = 1000 }, "dataset make shapes %s size=16 train=9",
               in("drawn")), 1, "File too large");
     assert_false(pm_is_folder(in("drawn")));
     assert_int_equal(temporaries(folder), 0);
-    check(train(NULL, "none", ""), 0);
+    check(train_net(NULL, "none", ""), 0);
 }
 
 /* A disk of one MiB at FOLDER/disk, seen by this process and its children only. */
@@ -105,13 +91,13 @@ static void disk_of_one_megabyte(void **state)
         print_message("skipped: a tmpfs cannot be mounted here (%s)\n", strerror(errno));
         skip();
     }
-    check(train(NULL, "disk/run", "run.steps=2"), 0);
+    check(train_net(NULL, "disk/run", "run.steps=2"), 0);
     fill(0);
-    check(train(NULL, "disk/run", "run.steps=8 run.save_every_steps=2"), 1, in("disk/run"),
+    check(train_net(NULL, "disk/run", "run.steps=8 run.save_every_steps=2"), 1, in("disk/run"),
           "No space left");
     assert_int_equal(temporaries(in("disk")), 0);
     fill(3 * 4096);
-    check(train(NULL, "disk/run", "run.steps=8 run.save_every_steps=2"), 1,
+    check(train_net(NULL, "disk/run", "run.steps=8 run.save_every_steps=2"), 1,
           "checkpoint of step 4 not saved", "No space left", "step-000002 is still good");
     assert_int_equal(temporaries(in("disk")), 0);
     unlink(in("disk/filler"));
@@ -134,17 +120,17 @@ static void disk_of_one_megabyte(void **state)
     kill(pid, SIGTERM);
     r = finish(pid, name);
     assert_int_equal(r.code, 143);
-    assert_int_equal(count_of(r.err, "metrics.jsonl are missing"), 1);
-    assert_true(count_of(r.err, "warning: ") <= 3);
+    assert_int_equal(count_text(r.err, "metrics.jsonl are missing"), 1);
+    assert_true(count_text(r.err, "warning: ") <= 3);
     drop(&r);
     text = get_text(in("disk/run/metrics.jsonl"));
-    assert_int_equal(count_of(text, "{\"kind\""), count_of(text, "}\n")); /* whole lines only */
+    assert_int_equal(count_text(text, "{\"kind\""), count_text(text, "}\n")); /* whole lines only */
     pm_free(text);
     assert_int_equal(temporaries(in("disk")), 0);
 
     assert_int_equal(pm_remove_tree(in("disk/run")), PM_OK);
-    check(train(NULL, "disk/run", "run.steps=4"), 0);
-    check(train(NULL, "disk/run", "run.steps=8"), 0);
+    check(train_net(NULL, "disk/run", "run.steps=4"), 0);
+    check(train_net(NULL, "disk/run", "run.steps=8"), 0);
     same_bytes(in("disk/run/checkpoints/step-000008.safetensors"),
                in("whole/checkpoints/step-000008.safetensors"));
     umount(in("disk"));
@@ -200,7 +186,7 @@ static void signals_during_saves(void **state)
     }
     assert_true(saved > 0);
     assert_true(most <= 2 * 2 + 4); /* two checkpoints, one being made, its leftovers */
-    check(train(NULL, "torn",
+    check(train_net(NULL, "torn",
                 "run.steps=1000000 run.keep=2 run.save_every_steps=1 "
                 "schedule.base_lr=900"),
           1, "not finite", "last good checkpoint: step ");

@@ -167,6 +167,12 @@ static inline void check_result(struct result r, int code, const char *const *pa
         check_result(result, code, parts_, PM_COUNT(parts_), __FILE__, __LINE__);                  \
     } while (0)
 
+/* Trains the small net of make_world in FOLDER/NAME, with further arguments. */
+static inline struct result train_net(const struct how *how, const char *name, const char *more)
+{
+    return run(how, "train %s run.folder=%s %s", in("net.json"), in("%s", name), more);
+}
+
 /* Files below path whose names hold ".tmp-"; prints them. */
 static inline int temporaries(const char *path)
 {

@@ -183,15 +183,6 @@ static struct pm_str page_of(const char *folder, bool live)
     return html;
 }
 
-static int count_of(const char *text, const char *part)
-{
-    int n = 0;
-
-    for (; (text = strstr(text, part)) != NULL; text++)
-        n++;
-    return n;
-}
-
 static void whole_run(void **state)
 {
     char *folder = make_folder();
@@ -211,7 +202,7 @@ static void whole_run(void **state)
     assert_null(strstr(html.text, "example.org")); /* no picture from elsewhere */
     assert_null(strstr(html.text, "http:"));
     assert_null(strstr(html.text, "https:"));
-    assert_int_equal(count_of(html.text, "<script"), 2);
+    assert_int_equal(count_text(html.text, "<script"), 2);
     assert_true(html.length < 600 << 10);
     pm_str_free(&html);
     drop_folder(folder);
@@ -293,8 +284,8 @@ static void hostile_run(void **state)
              "{\"kind\": \"train\", \"step\": 6, \"loss\": -1e300}\n", evil, evil);
     put(folder, "metrics.jsonl", text);
     struct pm_str html = page_of(folder, false);
-    assert_int_equal(count_of(html.text, "<script"), 2); /* the data and our own */
-    assert_int_equal(count_of(html.text, "</script"), 2);
+    assert_int_equal(count_text(html.text, "<script"), 2); /* the data and our own */
+    assert_int_equal(count_text(html.text, "</script"), 2);
     assert_null(strstr(html.text, "<b title="));
     assert_null(strstr(html.text, "<i>'"));
     assert_contains(html.text, "&lt;script&gt;alert(1)");
@@ -302,7 +293,7 @@ static void hostile_run(void **state)
 
     struct pm_report *runs[] = { pm_report_open(folder, false), pm_report_open(folder, false) };
     pm_report_page(runs, 2, &html);
-    assert_int_equal(count_of(html.text, "<script"), 2);
+    assert_int_equal(count_text(html.text, "<script"), 2);
     pm_report_close(&runs[0]);
     pm_report_close(&runs[1]);
     pm_str_free(&html);
@@ -426,7 +417,7 @@ static void several_evaluations(void **state)
     assert_contains(third, "78 pictures of data/x, split test, checkpoints/best-000600.safetensors, "
                     "accuracy 75.00\xc2\xa0%");
     assert_true(strstr(first, "title=\"in validation\"") < second);
-    assert_int_equal(count_of(html.text, "Confusion matrix</h3>"), 3);
+    assert_int_equal(count_text(html.text, "Confusion matrix</h3>"), 3);
     assert_null(strstr(html.text, "nothing"));
     assert_contains(html.text, "href=\"#evaluation-2\"");
     /* The best is training's own. */
@@ -439,7 +430,7 @@ static void several_evaluations(void **state)
     assert_contains(html.text, "id=\"evaluation-0\">validation at step 600</h3>");
     assert_contains(html.text, "accuracy 50.00\xc2\xa0%");
     assert_null(strstr(html.text, "accuracy 62.50\xc2\xa0%"));
-    assert_int_equal(count_of(html.text, "Confusion matrix</h3>"), 3);
+    assert_int_equal(count_text(html.text, "Confusion matrix</h3>"), 3);
     pm_str_free(&html);
     /* Without evaluations while training the list shows what was evaluated. */
     put(folder, "metrics.jsonl", "");
@@ -456,8 +447,8 @@ static void several_evaluations(void **state)
         put_named(folder, name, "test", data, "step-000600.safetensors", 0.5, 5 + i);
     }
     html = page_of(folder, false);
-    assert_true(count_of(html.text, "<td>data/") >= 10);
-    assert_int_equal(count_of(html.text, "href=\"#evaluation-"), count_of(html.text, "id=\"evaluation-"));
+    assert_true(count_text(html.text, "<td>data/") >= 10);
+    assert_int_equal(count_text(html.text, "href=\"#evaluation-"), count_text(html.text, "id=\"evaluation-"));
     pm_str_free(&html);
     drop_folder(folder);
 }
@@ -496,7 +487,7 @@ static void comparison(void **state)
     assert_contains(html.text, "schedule.base_lr");
     assert_null(strstr(html.text, ">run.folder<"));      /* differs always */
     assert_null(strstr(html.text, ">schedule.warmup_steps<")); /* differs nowhere */
-    assert_int_equal(count_of(html.text, "<td class=\"n best\">"), 3); /* accuracy, recall_at_5, loss */
+    assert_int_equal(count_text(html.text, "<td class=\"n best\">"), 3); /* accuracy, recall_at_5, loss */
     assert_contains(html.text, "path class=\"line c2 d2 r2\"");
     assert_contains(html.text, ">100\xc2\xa0%</span>"); /* shares end there, also such as stay the same */
     assert_null(strstr(html.text, ">105\xc2\xa0%</span>"));
@@ -536,10 +527,10 @@ static void comparison_of_many_metrics(void **state)
     }
     pm_str_free(&html);
     html = page_of(folder[0], false);
-    assert_int_equal(count_of(html.text, " dotted\"><i></i>figure_"), METRICS);
+    assert_int_equal(count_text(html.text, " dotted\"><i></i>figure_"), METRICS);
     for (int look = 0; look < 32; look++) {
         snprintf(name, sizeof name, "\"c%d d%d dotted\"><i></i>figure_", look % 8, look / 8);
-        assert_true(count_of(html.text, name) <= 1);
+        assert_true(count_text(html.text, name) <= 1);
     }
     for (int i = 0; i < 2; i++)
         pm_report_close(&runs[i]);

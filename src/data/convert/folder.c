@@ -1,8 +1,8 @@
 /* folder: pictures in one folder a class, SRC/train/CLASS/FILE with SRC/validation (or val, valid)
  * and SRC/test beside it, or SRC/CLASS/FILE; a part of these becomes validation. Classes are
- * train's folder names in byte order, from 0. Files are stored untouched where everybody reads them
- * alike (pm_picture_read), in an order shuffled by the seed, so that neighbours in a shard are of
- * different classes. */
+ * train's folder names in byte order, from 0. The converter stores a file untouched when every reader
+ * gets the same pixels from it (pm_picture_read). The seed shuffles the files, which mixes the classes
+ * within each shard. */
 #include "data/convert/convert.h"
 
 struct folder_cfg {
