@@ -9,7 +9,7 @@
 
 #include <pumice/draw.h>
 
-#include "tasks/segmentation.h"
+#include "tasks/segmentation/segmentation.h"
 
 /* ---- records -------------------------------------------------------------------------------- */
 

@@ -26,7 +26,7 @@
  * 5 gives), rounding, and crowds. It moved and resized the finished pictures with the image, so that
  * offsets kept the length they had in the original and a cut thing the centre of its whole; here they are
  * those of the input. Records with the pictures themselves are taken as it did
- * (tasks/segmentation_seed4.c). */
+ * (tasks/segmentation/segmentation_seed4.c). */
 #ifndef PM_INSTANCE_TARGETS_H
 #define PM_INSTANCE_TARGETS_H
 

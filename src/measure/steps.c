@@ -1,7 +1,7 @@
 /* steps: see steps.h. */
 #include "measure/steps.h"
 
-#include "train/averages.h"
+#include "optim/averages.h"
 
 const enum pm_phase_of_run pm_steps_host[PM_STEPS_HOST] = {
     PM_RUN_DATA, PM_RUN_DEVICE, PM_RUN_AVERAGE, PM_RUN_UPDATE, PM_RUN_OTHER,

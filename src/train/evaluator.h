@@ -2,7 +2,7 @@
 #ifndef PM_EVALUATOR_H
 #define PM_EVALUATOR_H
 
-#include "train/experiment.h"
+#include "experiment/experiment.h"
 
 struct pm_evaluator;
 /* v: values on d, borrowed (a training clone's, or loaded from a checkpoint). */

@@ -3,8 +3,8 @@
  * collected. */
 #include "train/trainer.h"
 
-#include "train/averages.h"
-#include "train/watch.h"
+#include "optim/averages.h"
+#include "observers/watch.h"
 
 #include <pumice/train.h>
 

@@ -3,13 +3,13 @@
 #ifndef PM_TRAINER_H
 #define PM_TRAINER_H
 
-#include "train/balancer.h"
-#include "train/clones.h"
+#include "clones/balancer.h"
+#include "clones/clones.h"
 #include "train/evaluator.h"
-#include "train/loss_averages.h"
-#include "train/schedule.h"
-#include "train/state.h"
-#include "train/train_metrics.h"
+#include "observers/loss_averages.h"
+#include "optim/schedule.h"
+#include "checkpoints/state.h"
+#include "observers/train_metrics.h"
 
 #include <pumice/report.h>
 

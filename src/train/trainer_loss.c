@@ -8,7 +8,7 @@
  * device has MOST_LOSSES tries, and time to come back; but when it hangs before anything ran on it, it
  * is opened once more only, and not at all when a thread is caught in it. */
 #include "train/trainer.h"
-#include "train/watch.h"
+#include "observers/watch.h"
 
 #include <string.h>
 #include <unistd.h>

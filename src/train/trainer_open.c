@@ -1,7 +1,7 @@
 /* trainer_open: what training starts from: data, devices, values from a checkpoint, a warm start or
  * the seed, and the files of the run folder. */
 #include "train/trainer.h"
-#include "train/watch.h"
+#include "observers/watch.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>

@@ -19,7 +19,7 @@
 
 #include "bench/executable.h"
 #include "layers/check_run.h"
-#include "train/optimizer.h"
+#include "optim/optimizer.h"
 
 #define PM_LAYER(name) extern const struct pm_layer_test pm_test_##name;
 #include "layers/layers.def"

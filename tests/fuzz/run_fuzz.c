@@ -15,8 +15,8 @@
 
 #include <cjson/cJSON.h>
 
-#include "train/balancer.h"
-#include "train/loss_averages.h"
+#include "clones/balancer.h"
+#include "observers/loss_averages.h"
 
 static char sha[65];
 

@@ -8,7 +8,7 @@
  * norm and its products with 16 random vectors v of +-1. For a difference d between ours and theirs,
  * the mean of (v d)^2 is |d|^2, so the root of the mean over 16 estimates |d| to about 18 %. It may
  * be 10 times what the original's own float32 run is off by, and never more than 1e-3 of the norm. */
-#include "train/optimizer.h"
+#include "optim/optimizer.h"
 
 #include <pumice/rng.h>
 

@@ -3,7 +3,7 @@
  * checkpoint. */
 #include "import_common.h"
 
-#include "train/match.h"
+#include "checkpoints/match.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -2,7 +2,7 @@
  * by a row made to be wrong and by the program's own shaders with changed instructions; right ones
  * pass; verdicts are remembered, and a damaged memory is none. */
 #include "device/drivers.h"
-#include "train/optimizer.h"
+#include "optim/optimizer.h"
 
 #include <pumice/rng.h>
 #include <pumice/train.h>

@@ -1,0 +1,127 @@
+/* state: one host copy of the value block, of each slot block and of the averages; a checkpoint's
+ * tensors point into it. Slots and averages are named as TensorFlow does,
+ * "LeNet/conv1/weights/Momentum". */
+#include "checkpoints/state.h"
+
+#include "optim/averages.h"
+
+#include <string.h>
+
+struct pm_state {
+    struct pm_arena *arena;
+    char *values, *slots[PM_MAX_SLOTS], *averages;
+    size_t bytes, trainable_bytes, average_bytes;
+    int slot_count;
+    struct pm_state_tensor *tensors; /* averages last */
+    size_t count, averages_from;
+};
+
+static void add_averages(struct pm_state *s, const struct pm_variables *v)
+{
+    s->average_bytes = v->average_bytes;
+    s->averages = pm_calloc(1, v->average_bytes + 1);
+    s->averages_from = s->count;
+    for (int i = 0; s->average_bytes && i < v->count; i++)
+        s->tensors[s->count++] = (struct pm_state_tensor){
+            pm_arena_printf(s->arena, "%s/" PM_AVERAGE_SUFFIX, v->list[i].name), v->list[i].shape,
+            (float *)(void *)(s->averages + v->offset[i]) };
+}
+
+struct pm_state *pm_state_create(const struct pm_variables *v)
+{
+    struct pm_state *s = pm_calloc(1, sizeof *s);
+
+    s->arena = pm_arena_create();
+    s->bytes = v->bytes;
+    s->trainable_bytes = v->trainable_bytes;
+    s->slot_count = v->slot_count;
+    s->values = pm_calloc(1, v->bytes + 1);
+    s->tensors = pm_calloc((size_t)(v->count * (2 + v->slot_count)) + 1, sizeof *s->tensors);
+    for (int k = 0; k < v->slot_count; k++)
+        s->slots[k] = pm_calloc(1, v->trainable_bytes + 1);
+    for (int i = 0; i < v->count; i++) {
+        const struct pm_variable *x = &v->list[i];
+
+        s->tensors[s->count++] = (struct pm_state_tensor){
+            pm_arena_strdup(s->arena, x->name), x->shape,
+            (float *)(void *)(s->values + v->offset[i]) };
+        for (int k = 0; x->trainable && k < v->slot_count; k++)
+            s->tensors[s->count++] = (struct pm_state_tensor){
+                pm_arena_printf(s->arena, "%s/%s", x->name, v->slot_names[k]), x->shape,
+                (float *)(void *)(s->slots[k] + v->offset[i]) };
+    }
+    add_averages(s, v);
+    return s;
+}
+
+void pm_state_destroy(struct pm_state **s)
+{
+    if (*s) {
+        pm_free((*s)->values);
+        for (int k = 0; k < PM_MAX_SLOTS; k++)
+            pm_free((*s)->slots[k]);
+        pm_free((*s)->averages);
+        pm_free((*s)->tensors);
+        pm_arena_destroy(&(*s)->arena);
+        pm_free(*s);
+    }
+    *s = NULL;
+}
+
+const float *pm_state_value(const struct pm_state *s, const struct pm_variables *v, int i)
+{
+    return (const float *)(const void *)(s->values + v->offset[i]);
+}
+
+int pm_state_read(struct pm_state *s, struct pm_variables *v)
+{
+    int err = PM_OK;
+
+    if (s->bytes)
+        PM_TRY(pm_buffer_read(v->device, v->values, 0, s->values, s->bytes));
+    for (int k = 0; s->trainable_bytes && k < s->slot_count; k++)
+        PM_TRY(pm_buffer_read(v->device, v->slots[k], 0, s->slots[k], s->trainable_bytes));
+    if (s->average_bytes)
+        PM_TRY(pm_buffer_read(v->device, v->averages, 0, s->averages, s->average_bytes));
+out:
+    return err;
+}
+
+int pm_state_write(const struct pm_state *s, struct pm_variables *v)
+{
+    int err = PM_OK;
+
+    if (s->bytes)
+        PM_TRY(pm_buffer_write(v->device, v->values, 0, s->values, s->bytes));
+    for (int k = 0; s->trainable_bytes && k < s->slot_count; k++)
+        PM_TRY(pm_buffer_write(v->device, v->slots[k], 0, s->slots[k], s->trainable_bytes));
+    if (s->average_bytes)
+        PM_TRY(pm_buffer_write(v->device, v->averages, 0, s->averages, s->average_bytes));
+out:
+    return err;
+}
+
+int pm_state_save(const struct pm_state *s, const char *run, uint64_t step, const char *json,
+                  const struct pm_keep *keep)
+{
+    return pm_checkpoint_save(run, step, s->tensors, s->count, json, keep);
+}
+
+int pm_state_load(struct pm_state *s, const struct pm_checkpoint *from)
+{
+    bool has = pm_checkpoint_averages(from) > 0;
+    int err = PM_OK;
+
+    for (size_t i = 0; i < (has ? s->count : s->averages_from); i++)
+        PM_TRY(pm_checkpoint_read(from, s->tensors[i].name, s->tensors[i].shape,
+                                  s->tensors[i].data));
+    if (s->average_bytes && !has) {
+        memcpy(s->averages, s->values, s->average_bytes);
+        PM_WARN("train", "%s holds no moving averages: they begin as its variables", from->path);
+    }
+    if (!s->average_bytes && has)
+        PM_WARN("train", "%s holds moving averages, which this run does not keep on "
+                "(optim.moving_average_decay is 0)", from->path);
+out:
+    return err;
+}

@@ -1,0 +1,47 @@
+/* choices: the tables of nets, optimizers and preprocessings as a config's open sections. */
+#include <pumice/data.h>
+#include <pumice/net.h>
+#include <pumice/train.h>
+
+#include "optim/optimizer.h"
+
+static struct pm_open_row row_of_net(const struct pm_net_row *net)
+{
+    return (struct pm_open_row){ .name = net->name, .help = net->help, .opts = net->opts,
+                                 .preprocessing = net->preprocessing, .task = net->task };
+}
+
+struct pm_open_sections pm_train_choices(struct pm_arena *a)
+{
+    size_t nets, optimizers, preprocessings;
+    const struct pm_net_row *const *net = pm_net_rows(&nets);
+    const struct pm_optimizer *const *optimizer = pm_optimizers(&optimizers);
+    const struct pm_preprocessing *const *preprocessing = pm_preprocessings(&preprocessings);
+    struct pm_open_row *rows =
+        pm_arena_alloc(a, (2 * nets + optimizers + preprocessings) * sizeof *rows);
+    struct pm_open_row *variants = rows + nets + optimizers + preprocessings;
+    struct pm_open_sections open = {
+        .models = { rows, nets, .refusal = pm_net_refusal },
+        .optimizers = { rows + nets, optimizers },
+        .preprocessings = { rows + nets + optimizers, preprocessings,
+                            .known_as = pm_preprocessing_of_net },
+    };
+
+    for (size_t i = 0; i < nets; i++, rows++) {
+        *rows = row_of_net(net[i]);
+        if (!net[i]->torch)
+            continue;
+        variants[i] = row_of_net(net[i]->torch);
+        rows->variant = &variants[i];
+        rows->variant_key = "conventions";
+        rows->variant_value = "torch";
+    }
+    for (size_t i = 0; i < optimizers; i++)
+        *rows++ = (struct pm_open_row){ .name = optimizer[i]->name, .help = optimizer[i]->help,
+                                        .opts = optimizer[i]->opts };
+    for (size_t i = 0; i < preprocessings; i++)
+        *rows++ = (struct pm_open_row){ .name = preprocessing[i]->name,
+                                        .help = preprocessing[i]->help,
+                                        .opts = preprocessing[i]->opts };
+    return open;
+}

@@ -1,0 +1,584 @@
+/* experiment: config and data to one set of facts. What the config leaves open comes from the net
+ * (size, preprocessing, weight decay) or from the data (classes, channels, labels). */
+#include "experiment/experiment.h"
+
+#include "tasks/colormap.h"
+#include "clones/clones.h"
+#include "experiment/experiment_classes.h"
+#include "clones/moving.h"
+#include "verify/trust.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- freezing and multipliers ----------------------------------------------------------- */
+
+struct pm_experiment_regexes {
+    regex_t *freeze, *multiplier, *scope;
+    int freezes, multipliers, scopes; /* compiled so far */
+    bool told;                        /* scopes that match nothing were */
+};
+
+/* Matched at the start of a name, as TF-Slim's scopes are. */
+static int compile(const struct pm_config *c, const char *key, const char *pattern, regex_t *out)
+{
+    char message[256];
+    struct pm_str text = { 0 };
+    int bad;
+
+    pm_str_add(&text, "^(%s)", pattern);
+    bad = regcomp(out, text.text, REG_EXTENDED | REG_NOSUB);
+    pm_str_free(&text);
+    if (!bad)
+        return PM_OK;
+    regerror(bad, out, message, sizeof message);
+    return pm_fail(PM_ECONFIG, "%s: %s: \"%s\" is no regular expression: %s", c->path, key, pattern,
+                   message);
+}
+
+static int compile_all(struct pm_experiment *e)
+{
+    const struct pm_config *c = e->config;
+    struct pm_experiment_regexes *r = pm_arena_alloc(e->arena, sizeof *r);
+    size_t size = sizeof(regex_t);
+    int err = PM_OK;
+
+    e->regexes = r;
+    r->freeze = pm_arena_alloc(e->arena, size * ((size_t)c->optim.freeze.count + 1));
+    r->scope = pm_arena_alloc(e->arena, size * ((size_t)c->init.trainable_scopes.count + 1));
+    r->multiplier = pm_arena_alloc(e->arena, size * ((size_t)c->optim.multiplier_count + 1));
+    for (; r->freezes < c->optim.freeze.count; r->freezes++)
+        PM_TRY(compile(c, "optim.freeze", c->optim.freeze.v[r->freezes], &r->freeze[r->freezes]));
+    for (; r->scopes < c->init.trainable_scopes.count; r->scopes++)
+        PM_TRY(compile(c, "init.trainable_scopes", c->init.trainable_scopes.v[r->scopes],
+                       &r->scope[r->scopes]));
+    for (; r->multipliers < c->optim.multiplier_count; r->multipliers++)
+        PM_TRY(compile(c, "optim.multipliers", c->optim.multiplier[r->multipliers].pattern,
+                       &r->multiplier[r->multipliers]));
+out:
+    return err;
+}
+
+static bool matches(const regex_t *r, const char *name)
+{
+    return regexec(r, name, 0, NULL, 0) == 0;
+}
+
+float pm_experiment_multiplier(const char *variable, void *ctx)
+{
+    const struct pm_experiment *e = ctx;
+    const struct pm_experiment_regexes *r = e->regexes;
+    bool trained = r->scopes == 0;
+
+    for (int i = 0; i < r->scopes && !trained; i++)
+        trained = matches(&r->scope[i], variable);
+    for (int i = 0; i < r->freezes && trained; i++)
+        trained = !matches(&r->freeze[i], variable);
+    if (!trained)
+        return 0;
+    for (int i = 0; i < r->multipliers; i++)
+        if (matches(&r->multiplier[i], variable))
+            return e->config->optim.multiplier[i].factor;
+    return 1;
+}
+
+/* ---- opening ---------------------------------------------------------------------------- */
+
+/* Whole batches only, as many as the epochs hold: the originals drop what is left over, too. */
+static int resolve_steps(struct pm_experiment *e)
+{
+    const struct pm_config *c = e->config;
+    const int64_t epochs = c->data.num_epochs;
+
+    if (!e->train || epochs == 0)
+        return PM_OK;
+    const int64_t examples = (int64_t)pm_dataset_get_info(e->train)->count;
+    const int64_t steps = (int64_t)((double)examples * (double)epochs / c->run.batch_size);
+    if (steps < 1)
+        return pm_fail(PM_ECONFIG,
+                       "%s: data.num_epochs: %d passes over %lld examples are less than one batch of "
+                       "run.batch_size %d",
+                       c->path, c->data.num_epochs, (long long)examples, c->run.batch_size);
+    e->steps = c->run.steps == 0 || steps < c->run.steps ? steps : c->run.steps;
+    return PM_OK;
+}
+
+static int open_data(struct pm_experiment *e, int open)
+{
+    const struct pm_config *c = e->config;
+    int err = PM_OK;
+
+    PM_TRY(pm_config_need(c, "data.folder", c->data.folder));
+    PM_TRY(pm_experiment_make_data(c));
+    if (open & PM_OPEN_TRAIN)
+        PM_TRY(pm_dataset_open(c->data.folder, c->data.train_split, &e->train));
+    if (open & PM_OPEN_EVAL)
+        PM_TRY(pm_dataset_open(c->data.folder, c->data.eval_split, &e->eval));
+    if (e->train)
+        pm_dataset_sample(e->train, (size_t)c->data.sample_1_of_n);
+    if (e->eval)
+        pm_dataset_sample(e->eval, (size_t)c->eval.sample_1_of_n);
+    PM_TRY(resolve_steps(e));
+    e->data = *pm_dataset_get_info(e->train ? e->train : e->eval);
+out:
+    return err;
+}
+
+const char *pm_experiment_net_name(const struct pm_config *c)
+{
+    return c->model.name ? c->model.name : c->model.onnx ? c->model.onnx : "layer list";
+}
+
+int pm_experiment_if_there(const struct pm_config *c, int open)
+{
+    return c->data.folder && pm_is_folder(c->data.folder) ? open : 0;
+}
+
+static struct pm_import_options onnx_options(const struct pm_experiment *e)
+{
+    const struct pm_config_model *m = &e->config->model;
+
+    return (struct pm_import_options){ .logits = m->onnx_logits,
+                                       .any_shape = e->config->task == PM_TASK_SEGMENTATION,
+                                       .new_head = m->onnx_new_head ? e->setup.num_classes : 0 };
+}
+
+int pm_experiment_need_onnx(const struct pm_config *c)
+{
+    if (!pm_file_exists(c->model.onnx))
+        return pm_fail(PM_EDATA, "%s: model.onnx: %s is not there; the net is built from this file each "
+                       "time, its weights are read when a run begins: give its place with "
+                       "model.onnx=FILE", c->path, c->model.onnx);
+    return PM_OK;
+}
+
+/* The file is where the net comes from, also when a run goes on or is evaluated. */
+static int open_onnx(struct pm_experiment *e)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_experiment_need_onnx(e->config));
+    PM_TRY(pm_import_open(e->config->model.onnx, &e->onnx));
+out:
+    return err;
+}
+
+static int resolve_rows(struct pm_experiment *e)
+{
+    const struct pm_config *c = e->config;
+    const struct pm_preprocessing *p;
+    void *cfg;
+    int err = PM_OK;
+
+    if (!(e->task = pm_task_find(pm_config_task(c))))
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: task: %s is not available in this version", c->path,
+                       pm_config_task(c)));
+    if (c->model.name) {
+        e->net_row = pm_net_row_variant(pm_net_row_find(c->model.name),
+                                        cJSON_GetObjectItemCaseSensitive(c->tree, "model"));
+        e->net_cfg = pm_arena_alloc(e->arena, e->net_row->cfg_size + 1);
+        PM_TRY(pm_config_read(c, "model", e->net_row->opts, e->net_cfg));
+    } else if (c->model.onnx) {
+        PM_TRY(open_onnx(e));
+    }
+    e->optimizer = pm_optimizer_find(c->optim.name);
+    e->optimizer_cfg = pm_arena_alloc(e->arena, e->optimizer->cfg_size + 1);
+    PM_TRY(pm_config_read(c, "optim", e->optimizer->opts, e->optimizer_cfg));
+    PM_TRY(pm_config_need(c, "input.preprocessing", c->input.preprocessing));
+    p = pm_preprocessing_find(c->input.preprocessing);
+    cfg = pm_arena_alloc(e->arena, p->cfg_size + 1);
+    PM_TRY(pm_config_read(c, "input", p->opts, cfg));
+    e->setup.preprocessing = p;
+    e->setup.preprocessing_cfg = cfg;
+    e->weight_decay = !isnan(c->optim.weight_decay) ? c->optim.weight_decay
+                      : e->net_row                   ? e->net_row->weight_decay
+                                                     : 0;
+out:
+    return err;
+}
+
+static int first_of(int a, int b, int c, int d)
+{
+    return a > 0 ? a : b > 0 ? b : c > 0 ? c : d;
+}
+
+/* The model's own classes. */
+static int resolve_onnx_classes(struct pm_experiment *e)
+{
+    const struct pm_config *c = e->config;
+    struct pm_setup *s = &e->setup;
+    const struct pm_import_options options = onnx_options(e);
+    const int wanted = s->num_classes;
+    int err = PM_OK;
+
+    PM_TRY(pm_import_classes(e->onnx, PM_SHAPE3(s->height, s->width, s->channels), &options,
+                             &s->num_classes));
+    if (wanted > 0 && wanted != s->num_classes)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: model.onnx: %s gives %d classes, but %s %d; set "
+                       "model.onnx_new_head=true for a fresh last layer, or model.num_classes=%d to keep "
+                       "it", c->path, c->model.onnx, s->num_classes,
+                       c->model.num_classes > 0 ? "model.num_classes is" : "the data has", wanted,
+                       s->num_classes));
+out:
+    return err;
+}
+
+/* What the config leaves to the data: its colours, and which label does not count. */
+static void resolve_pixels(struct pm_experiment *e, const struct pm_dataset_info *d)
+{
+    const struct pm_config *c = e->config;
+    struct pm_setup *s = &e->setup;
+    const char *colormap = d->colormap ? d->colormap : pm_known_colormap(d->labels, d->num_classes);
+
+    s->pixels = (struct pm_pixels_setup){
+        .ignore_label = c->data.ignore_label > -2 ? c->data.ignore_label
+                        : c->loss.matting         ? -1
+                        : d->ignore_label >= 0    ? d->ignore_label
+                                                  : 255,
+        .matting = e->task->maps && c->loss.matting,
+        .label_height = s->height, .label_width = s->width,
+        .upsample_logits = c->loss.upsample_logits, .loss = &c->loss,
+        .predict_upsampled = c->model.predict_upsampled, .scales = c->eval.scales,
+        .flip = c->eval.flip,
+        .colormap = c->eval.colormap ? c->eval.colormap : (int)pm_colormap_find(colormap),
+        .save_raw = c->eval.save_raw,
+        .instance = { .mode = c->model.instance_mode, .label_divisor = 1000, .panoptic = &c->eval.instances,
+                      .center_sigma = c->data.center_sigma,
+                      .small_area = c->data.small_instance_area,
+                      .small_weight = c->data.small_instance_weight,
+                      .things = c->data.thing_classes.count ? c->data.thing_classes
+                                                            : d->thing_classes },
+        .edge_width = c->data.edge_width,
+        .train_classes = e->task->maps && c->run.train_metrics && !c->loss.matting ? "train_classes" : NULL,
+    };
+}
+
+static int resolve_sizes(struct pm_experiment *e)
+{
+    const struct pm_config *c = e->config;
+    struct pm_dataset_info info = e->data;
+    const struct pm_dataset_info *d = &info;
+    struct pm_setup *s = &e->setup;
+    int net_size = e->net_row ? e->net_row->default_size : 0, h, w, err;
+    struct pm_import_facts onnx = { 0 };
+
+    if (e->task->maps)
+        info.num_classes = d->map_classes, info.labels = d->map_labels;
+    if (e->onnx && (err = pm_import_facts(e->onnx, &onnx)) < 0)
+        return err;
+    pm_config_size(c, true, &h, &w);
+    s->height = first_of(h, onnx.height ? onnx.height : net_size, d->height, 0);
+    s->width = first_of(w, onnx.width ? onnx.width : net_size, d->width, 0);
+    pm_config_size(c, false, &h, &w);
+    s->eval_height = first_of(h, s->height, 0, 0);
+    s->eval_width = first_of(w, s->width, 0, 0);
+    if (s->height < 1 || s->width < 1)
+        return pm_fail(PM_ECONFIG, "%s: input.size: not given, and %s; set it to [height, width]%s",
+                       c->path, pm_experiment_silence(e),
+                       e->from ? ", or give the place of the data with data.folder=FOLDER" : "");
+    s->channels = first_of(c->input.channels, s->preprocessing->channels, d->channels,
+                           e->net_row ? e->net_row->default_channels
+                           : onnx.channels ? onnx.channels : 3);
+    s->labels_offset = c->data.labels_offset;
+    s->num_classes = first_of(c->model.num_classes, d->num_classes - s->labels_offset, 0, 0);
+    if (e->onnx && !c->model.onnx_new_head && (err = resolve_onnx_classes(e)) < 0)
+        return err;
+    if (s->num_classes < 1 && d->num_classes > 0)
+        return pm_fail(PM_ECONFIG, "%s: data.labels_offset: %d leaves none of the %d classes of the "
+                       "data: it must be below %d", c->path, s->labels_offset, d->num_classes,
+                       d->num_classes - 1);
+    if (s->num_classes < 1)
+        return pm_fail(PM_ECONFIG, "%s: model.num_classes: not given, and %s; %s", c->path,
+                       pm_experiment_silence(e), pm_experiment_remedy(e));
+    s->labels = d->labels && d->num_classes > s->labels_offset ? d->labels + s->labels_offset
+                                                               : NULL;
+    if (s->labels && s->num_classes > d->num_classes - s->labels_offset)
+        s->labels = NULL; /* fewer names than classes */
+    s->label_smoothing = c->loss.label_smoothing;
+    s->aux_weight = c->loss.aux_weight;
+    resolve_pixels(e, d);
+    return PM_OK;
+}
+
+/* A layer that does not fit is told with the input that it came from. */
+static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_node *images,
+                        struct pm_heads *heads)
+{
+    char input[64];
+
+    e->net_row->build(net, images, e->setup.num_classes, e->net_cfg, heads);
+    if (net->error)
+        pm_fail(net->error, "%s: model.name: \"%s\" with an input of %s: %s", e->config->path,
+                e->net_row->name, pm_shape_text(images->out_shape, input), pm_error_text());
+}
+
+/* pm_net_maker.heads. */
+static int build_heads(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *heads)
+{
+    struct pm_experiment *e = ctx;
+    const struct pm_import_options onnx = onnx_options(e);
+    const int first = net->count, delay = e->config->model.quantize_delay;
+    int err = PM_OK;
+
+    if (e->net_row)
+        build_named(e, net, images, heads);
+    else if (e->onnx)
+        PM_TRY(pm_import_net(e->onnx, net, images, &onnx, heads));
+    else
+        PM_TRY(pm_net_from_json(net, images, e->config->model.layers,
+                                pm_arena_printf(e->arena, "%s: model.layers", e->config->path),
+                                heads));
+    PM_TRY(net->error);
+    err = e->task->check_heads(&e->setup, heads, images->out_shape.dim[0]);
+    if (err == PM_OK && delay >= 0 && !e->plain)
+        err = pm_net_quantize(net, first, delay, heads);
+    if (err < 0)
+        PM_TRY(pm_fail((enum pm_error)err, "%s: %s", e->config->path, pm_error_text()));
+out:
+    return err;
+}
+
+static int open_experiment(const struct pm_config *c, int open, bool classes,
+                           const struct pm_checkpoint *from, struct pm_experiment **out)
+{
+    int err = PM_OK;
+    struct pm_field fields[PM_MAX_FIELDS];
+    struct pm_experiment *e = pm_calloc(1, sizeof *e);
+
+    e->config = c;
+    e->data.ignore_label = -1;
+    e->steps = c->run.steps;
+    e->arena = pm_arena_create();
+    PM_TRY(resolve_rows(e));
+    PM_TRY(compile_all(e));
+    if (classes)
+        PM_TRY(pm_experiment_find_classes(e, from));
+    if (open)
+        PM_TRY(open_data(e, open));
+    PM_TRY(resolve_sizes(e));
+    PM_TRY(e->task->fields(&e->setup, true, fields)); /* channels and labels that fit */
+    err = PM_OK; /* not their number */
+    if (e->task->settle)
+        PM_TRY(e->task->settle(&e->setup, &(struct pm_net_maker){ build_heads, e }));
+    *out = e, e = NULL;
+out:
+    pm_experiment_close(&e);
+    return err;
+}
+
+int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment **out)
+{
+    return open_experiment(c, open, false, NULL, out);
+}
+
+int pm_experiment_open_classes(const struct pm_config *c, const struct pm_checkpoint *from,
+                               struct pm_experiment **out)
+{
+    return open_experiment(c, 0, true, from, out);
+}
+
+void pm_experiment_close(struct pm_experiment **experiment)
+{
+    struct pm_experiment *e = *experiment;
+
+    if (!e)
+        return;
+    for (int i = 0; e->regexes && i < e->regexes->freezes; i++)
+        regfree(&e->regexes->freeze[i]);
+    for (int i = 0; e->regexes && i < e->regexes->scopes; i++)
+        regfree(&e->regexes->scope[i]);
+    for (int i = 0; e->regexes && i < e->regexes->multipliers; i++)
+        regfree(&e->regexes->multiplier[i]);
+    pm_dataset_close(&e->train);
+    pm_dataset_close(&e->eval);
+    pm_import_close(&e->onnx);
+    pm_arena_destroy(&e->arena);
+    pm_free(e);
+    *experiment = NULL;
+}
+
+/* ---- nets and loaders ------------------------------------------------------------------- */
+
+static struct pm_node *add_input(struct pm_net *net, const struct pm_field *f, int batch)
+{
+    struct pm_shape s = { .rank = f->shape.rank + 1, .dim = { batch } };
+
+    for (int i = 0; i < f->shape.rank; i++)
+        s.dim[i + 1] = f->shape.dim[i];
+    return pm_net_input(net, f->name, s, f->type);
+}
+
+/* Something must be trained; a scope that matches nothing is told, once. */
+static int check_trainable(const struct pm_experiment *e, const struct pm_net *net)
+{
+    struct pm_experiment_regexes *r = e->regexes;
+    int trainable = 0, trained = 0;
+
+    for (int i = 0; i < net->var_count; i++) {
+        const bool is = net->vars[i]->trainable;
+        trainable += is;
+        trained += is && pm_experiment_multiplier(net->vars[i]->name, (void *)e) != 0;
+    }
+    if (trainable == 0)
+        return pm_fail(PM_ECONFIG, "%s: the net has nothing to train: no layer of it has weights",
+                       e->config->path);
+    if (trained == 0)
+        return pm_fail(PM_ECONFIG, "%s: init.trainable_scopes and optim.freeze leave nothing to "
+                       "train of the net's %d variables, which are called %s and the like",
+                       e->config->path, trainable, net->vars[0]->name);
+    for (int k = 0; k < r->scopes && !r->told; k++) {
+        int hits = 0;
+        for (int i = 0; i < net->var_count; i++)
+            hits += matches(&r->scope[k], net->vars[i]->name);
+        if (hits == 0)
+            PM_WARN("train", "init.trainable_scopes: no variable's name begins with \"%s\"",
+                    e->config->init.trainable_scopes.v[k]);
+    }
+    r->told = true;
+    return PM_OK;
+}
+
+static int add_losses(struct pm_experiment *e, struct pm_net *net, const struct pm_heads *heads,
+                      const struct pm_field *fields, int count)
+{
+    const int batch = net->nodes[0]->out_shape.dim[0];
+    int err = PM_OK;
+
+    if (e->setup.aux_weight > 0 && !heads->aux_logits)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: loss.aux_weight: %g, but the net has no auxiliary head; "
+                       "remove it", e->config->path, (double)e->setup.aux_weight));
+    PM_TRY(check_trainable(e, net));
+    for (int i = 1; i < count; i++)
+        add_input(net, &fields[i], batch);
+    e->task->add_loss(net, heads, &e->setup);
+    err = net->error;
+out:
+    return err;
+}
+
+/* As struct pm_shown has them. */
+static struct pm_outputs outputs_of(const struct pm_heads *heads)
+{
+    const struct pm_node *const further[] = { heads->center, heads->offset, heads->edge };
+    struct pm_outputs out = { .node = { heads->logits->name }, .count = 1 };
+
+    for (size_t i = 0; i < PM_COUNT(further); i++)
+        if (further[i])
+            out.node[out.count++] = further[i]->name;
+    return out;
+}
+
+int pm_experiment_net(struct pm_experiment *e, int batch, enum pm_use use, struct pm_net **out,
+                      struct pm_outputs *outputs)
+{
+    const struct pm_config *c = e->config;
+    const struct pm_net_maker maker = { build_heads, e };
+    int err = PM_OK;
+    struct pm_net *net = pm_net_create();
+    struct pm_field fields[PM_MAX_FIELDS];
+    int count = e->task->fields(&e->setup, use == PM_USE_TRAIN, fields);
+    struct pm_heads heads = { 0 };
+    struct pm_outputs made = { 0 };
+
+    PM_TRY(count);
+    struct pm_node *images = add_input(net, &fields[0], batch);
+    if (use == PM_USE_HEADS || use == PM_USE_TRAIN || !e->task->add_outputs) {
+        PM_TRY(build_heads(e, net, images, &heads));
+        made = outputs_of(&heads);
+    } else {
+        PM_TRY(e->task->add_outputs(net, images, &maker, &e->setup, use, &made));
+    }
+    if (use == PM_USE_TRAIN)
+        PM_TRY(add_losses(e, net, &heads, fields, count));
+    PM_TRY(net->error);
+    if (use == PM_USE_TRAIN)
+        PM_TRY(pm_moving_check(net, c->devices_count > 1 &&
+                               c->run.batch_norm_update == PM_BATCH_NORM_ALL, c->run.micro_batches));
+    if (outputs)
+        *outputs = made;
+    *out = net, net = NULL;
+out:
+    pm_net_destroy(&net);
+    return err;
+}
+
+int pm_experiment_loader(struct pm_experiment *e, bool train, int batch, uint64_t first_step,
+                         struct pm_sampler *sampler, struct pm_loader **out)
+{
+    struct pm_field fields[PM_MAX_FIELDS];
+    const struct pm_config *c = e->config;
+
+    *sampler = (struct pm_sampler){ .setup = &e->setup, .train = train };
+    return pm_loader_create(train ? e->train : e->eval, &(struct pm_loader_options){
+        .batch = batch, .train = train, .in_order = !c->data.shuffle,
+        .seed = (uint64_t)c->run.seed, .first_step = first_step,
+        .threads = c->data.threads, .ring = c->data.ring, .fields = fields,
+        .fields_count = e->task->fields(&e->setup, train, fields),
+        .skip_corrupt = c->data.on_corrupt == PM_CORRUPT_SKIP, .make = e->task->make,
+        .ctx = sampler }, out);
+}
+
+/* ---- plans ------------------------------------------------------------------------------- */
+
+static int build_net(void *ctx, int batch, struct pm_net **out)
+{
+    return pm_experiment_net(ctx, batch, PM_USE_TRAIN, out, NULL);
+}
+
+/* Below it is a label of every map. */
+static int least_classes(const struct pm_setup *s)
+{
+    const int edges = s->pixels.edge_classes;
+
+    return edges && edges < s->num_classes ? edges : s->num_classes;
+}
+
+void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *specs, int count,
+                          struct pm_clones_options *out)
+{
+    const struct pm_config *c = e->config;
+    struct pm_field *fields = pm_arena_alloc(e->arena, PM_MAX_FIELDS * sizeof *fields);
+    const char **outputs = pm_arena_alloc(e->arena, 2 * sizeof *outputs);
+
+    outputs[0] = e->setup.pixels.train_classes;
+    outputs[1] = NULL;
+    *out = (struct pm_clones_options){
+        .specs = specs, .count = count, .batch = c->run.batch_size,
+        .micro_batches = c->run.micro_batches, .recompute = c->run.recompute,
+        .device = pm_experiment_device_options(c),
+        .outputs = outputs, .batch_norm_all = c->run.batch_norm_update == PM_BATCH_NORM_ALL,
+        .verify = c->run.verify == PM_VERIFY_AUTO, .integers = least_classes(&e->setup),
+        .build = build_net, .ctx = e,
+        .fields = fields, .fields_count = e->task->fields(&e->setup, true, fields),
+        .update = { .optimizer = e->optimizer, .cfg = e->optimizer_cfg,
+                    .weight_decay = e->weight_decay, .clip_norm = c->optim.clip_norm,
+                    .clip_variable_norm = c->optim.clip_variable_norm,
+                    .multiplier = pm_experiment_multiplier, .ctx = e,
+                    .averages = c->optim.moving_average_decay > 0 },
+    };
+}
+
+static int build_eval(void *ctx, int batch, struct pm_net **out)
+{
+    return pm_experiment_net(ctx, batch, PM_USE_EVAL, out, NULL);
+}
+
+static int build_predict(void *ctx, int batch, struct pm_net **out)
+{
+    return pm_experiment_net(ctx, batch, PM_USE_PREDICT, out, NULL);
+}
+
+int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, enum pm_use use,
+                       const struct pm_outputs *outputs, struct pm_device *d,
+                       struct pm_variables *v, int slots, struct pm_plan **out)
+{
+    const bool eval = use == PM_USE_EVAL;
+    const struct pm_trust trust = { .on = e->config->run.verify == PM_VERIFY_AUTO,
+                                    .build = eval ? build_eval : build_predict, .ctx = e,
+                                    .batch = batch, .integers = least_classes(&e->setup) };
+
+    return pm_trusted_plan(&trust, net, d, v, &(struct pm_plan_options){
+        .name = eval ? "eval" : "predict", .outputs = outputs->node, .slots = slots,
+        .loss_share = 1 }, NULL, out);
+}

@@ -1,0 +1,95 @@
+/* experiment_classes: who knows the classes where no pictures of the data are wanted. The checkpoint is
+ * asked before the data folder: the net has the classes that it was trained with, whatever lies in the
+ * folder now. */
+#include "experiment/experiment_classes.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+int pm_experiment_make_data(const struct pm_config *c)
+{
+    if (pm_is_folder(c->data.folder) || c->data.make != PM_MAKE_SHAPES)
+        return PM_OK;
+    PM_INFO("data", "%s is not there: drawing the built-in shapes", c->data.folder);
+    return pm_shapes_make(c->data.folder, 64, 4000, 500, 500, (uint64_t)c->run.seed);
+}
+
+/* A checkpoint's "data", as training wrote it. */
+static int read_state(struct pm_experiment *e, const struct pm_checkpoint *from, bool *known)
+{
+    cJSON *state = from->state ? cJSON_Parse(from->state) : NULL;
+    const cJSON *data = cJSON_GetObjectItemCaseSensitive(state, "data");
+    int err = PM_OK;
+
+    *known = data != NULL;
+    if (data)
+        err = pm_dataset_info_parse(e->arena, data, from->path, &e->data);
+    cJSON_Delete(state);
+    return err;
+}
+
+/* The note of an ONNX file that pumice export wrote: names of the net's classes, without those that
+ * data.labels_offset leaves out. */
+static int read_note(struct pm_experiment *e, const struct pm_checkpoint *from, bool *known)
+{
+    const char *note = pm_tensor_file_meta(from->tensors, "labels");
+    const bool onnx = strcmp(pm_tensor_file_format(from->tensors), "ONNX") == 0;
+    cJSON *labels = onnx && note ? cJSON_Parse(note) : NULL, *data = cJSON_CreateObject();
+    int err = PM_OK;
+
+    *known = cJSON_IsArray(labels) && cJSON_GetArraySize(labels) > 0;
+    for (int i = 0; *known && i < e->config->data.labels_offset; i++)
+        cJSON_InsertItemInArray(labels, 0, cJSON_CreateNull());
+    cJSON_AddItemToObject(data, "labels", labels);
+    if (*known)
+        err = pm_dataset_info_parse(e->arena, data, from->path, &e->data);
+    cJSON_Delete(data);
+    return err;
+}
+
+int pm_experiment_find_classes(struct pm_experiment *e, const struct pm_checkpoint *from)
+{
+    const struct pm_config *c = e->config;
+    bool known = false;
+    int err = PM_OK;
+
+    e->from = from ? from->path : NULL;
+    if (from)
+        PM_TRY(read_state(e, from, &known));
+    if (from && !known)
+        PM_TRY(read_note(e, from, &known));
+    if (known && c->data.folder && !pm_is_folder(c->data.folder))
+        PM_INFO("data", "%s is not there: the classes are those that %s names", c->data.folder,
+                from->path);
+    if (known || !c->data.folder)
+        goto out;
+    if (c->model.num_classes == 0)
+        PM_TRY(pm_experiment_make_data(c));
+    if (pm_is_folder(c->data.folder))
+        PM_TRY(pm_dataset_describe(e->arena, c->data.folder, &e->data));
+out:
+    return err;
+}
+
+/* ---- messages ---------------------------------------------------------------------------- */
+
+const char *pm_experiment_silence(struct pm_experiment *e)
+{
+    const char *folder = e->config->data.folder;
+    const bool there = folder && pm_is_folder(folder);
+
+    if (e->from)
+        return pm_arena_printf(e->arena, "%s does not say it, nor does %s%s", e->from,
+                               folder ? folder : "a data folder (data.folder is not given)",
+                               folder && !there ? ", which is not there" : "");
+    if (there)
+        return "the data does not say it";
+    return !folder ? "no data.folder is given to say it"
+                   : pm_arena_printf(e->arena, "%s, which would say it, is not there", folder);
+}
+
+const char *pm_experiment_remedy(const struct pm_experiment *e)
+{
+    return e->from ? "give the place of the data with data.folder=FOLDER, or set model.num_classes "
+                     "(classes are then numbers)" : "set it";
+}

@@ -1,0 +1,339 @@
+/* checkpoint_convert: a checkpoint's tensors into a file of another program's format. What is written
+ * is listed first; elements are read when the writer asks for them. */
+#include "optim/averages.h"
+#include "experiment/experiment.h"
+
+#include <pumice/names.h>
+#include <pumice/train.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct pm_opt pm_checkpoint_conversion_opts[] = {
+    PM_ENUM(pm_checkpoint_conversion, to, PM_CONVERT_BY_NAME, "auto|safetensors|tensorflow",
+            "format; auto = by DST's ending: .safetensors, or .ckpt, .ckpt-NUMBER, .index of a "
+            "TensorFlow V2 checkpoint, whose prefix DST is"),
+    PM_STRING(pm_checkpoint_conversion, net, NULL,
+              "a config: PyTorch's names and layouts become those of its net, before all else"),
+    PM_STRINGS(pm_checkpoint_conversion, only, NULL,
+               "beginnings of names: no others are written; none = all"),
+    PM_STRINGS(pm_checkpoint_conversion, exclude, NULL,
+               "beginnings of names of tensors that are left out"),
+    PM_STRING(pm_checkpoint_conversion, strip, NULL,
+              "taken off the beginning of names that begin with it"),
+    PM_STRING(pm_checkpoint_conversion, prefix, NULL, "put before every name, after strip"),
+    PM_ENUM(pm_checkpoint_conversion, averages, PM_AVERAGES_OFF, "auto|on|off",
+            "moving averages become the variables' values, and no averages are written"),
+    PM_ENUM(pm_checkpoint_conversion, keep, PM_CONVERT_ALL, "all|variables",
+            "variables = without optimizer slots, moving averages and counters"),
+    PM_ENUM(pm_checkpoint_conversion, dtype, PM_CONVERT_SAME, "same|f32",
+            "f32 = 16-bit and 64-bit floating point becomes 32-bit"),
+    PM_BOOL(pm_checkpoint_conversion, force, false, "replaces what is there"),
+    { 0 },
+};
+
+struct source { /* of a tensor to be written */
+    const struct pm_tensor_file *f;
+    const struct pm_file_tensor *t;
+};
+
+struct conversion {
+    struct pm_arena *arena; /* owned */
+    const struct pm_checkpoint *from;
+    const struct pm_checkpoint_conversion *o;
+    bool averages;
+    struct pm_file_tensor *list; /* owned */
+    struct pm_converted *out;
+};
+
+/* ---- what is written -------------------------------------------------------------------- */
+
+static int fill(const struct pm_file_tensor *t, void *dst)
+{
+    const struct source *s = t->from;
+
+    if (t->type == s->t->type)
+        return pm_tensor_file_bytes(s->f, s->t, 0, (size_t)s->t->bytes, dst);
+    return pm_tensor_file_floats(s->f, s->t, 0, (size_t)s->t->count, dst);
+}
+
+static bool begins(const char *name, const struct pm_strings *scopes)
+{
+    for (int i = 0; i < scopes->count; i++)
+        if (strncmp(name, scopes->v[i], strlen(scopes->v[i])) == 0)
+            return true;
+    return false;
+}
+
+/* A variable's average, where averages are wanted and it has one. */
+static const struct pm_file_tensor *value_of(const struct conversion *c,
+                                             const struct pm_file_tensor *t)
+{
+    const char *name = pm_arena_printf(c->arena, "%s/" PM_AVERAGE_SUFFIX, t->name);
+    const struct pm_file_tensor *average = c->averages ? pm_tensor_file_find(c->from->tensors, name)
+                                                       : NULL;
+
+    return average ? average : t;
+}
+
+static const char *name_of(const struct conversion *c, const char *name)
+{
+    const char *strip = c->o->strip;
+    const size_t n = strip ? strlen(strip) : 0;
+
+    if (n && strncmp(name, strip, n) == 0)
+        name += n;
+    return c->o->prefix ? pm_arena_printf(c->arena, "%s%s", c->o->prefix, name) : name;
+}
+
+static bool is_wanted(const struct conversion *c, const struct pm_file_tensor *t)
+{
+    const enum pm_role role = pm_checkpoint_role(c->from, t);
+
+    if (c->o->only.count && !begins(t->name, &c->o->only))
+        return false;
+    if (begins(t->name, &c->o->exclude) || t->type == PM_DTYPE_OTHER)
+        return false;
+    if (role == PM_ROLE_AVERAGE && c->averages)
+        return false;
+    return c->o->keep == PM_CONVERT_ALL || role == PM_ROLE_VARIABLE;
+}
+
+static bool is_step(const struct pm_file_tensor *t)
+{
+    return t->rank == 0 && strcmp(t->name, "global_step") == 0;
+}
+
+static enum pm_dtype type_of(const struct conversion *c, enum pm_dtype t)
+{
+    const bool floating = t == PM_DTYPE_F64 || t == PM_DTYPE_F16 || t == PM_DTYPE_BF16;
+
+    return c->o->dtype == PM_CONVERT_F32 && floating ? PM_DTYPE_F32 : t;
+}
+
+static void add(struct conversion *c, const struct pm_file_tensor *t)
+{
+    struct source *s = pm_arena_alloc(c->arena, sizeof *s);
+    struct pm_file_tensor *to = &c->list[c->out->tensors++];
+
+    *s = (struct source){ c->from->tensors, value_of(c, t) };
+    *to = *s->t;
+    to->name = name_of(c, t->name);
+    to->type = type_of(c, s->t->type);
+    to->data = NULL;
+    to->fill = fill;
+    to->from = s;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct pm_file_tensor *x = a, *y = b;
+
+    return strcmp(x->name, y->name);
+}
+
+static int list_tensors(struct conversion *c)
+{
+    const size_t all = pm_tensor_file_count(c->from->tensors);
+    const char *path = c->from->path;
+
+    c->list = pm_calloc(all + 2, sizeof *c->list);
+    for (size_t i = 0; i < all; i++) {
+        const struct pm_file_tensor *t = pm_tensor_file_get(c->from->tensors, i);
+
+        c->out->texts += t->type == PM_DTYPE_OTHER;
+        if (is_step(t))
+            continue;
+        if (is_wanted(c, t))
+            add(c, t);
+        else
+            c->out->left_out++;
+    }
+    /* A checkpoint of nothing but the step is written: the step is in every format. */
+    if (c->out->tensors == 0 && (c->out->left_out > 0 || !c->from->has_step))
+        return pm_fail(PM_EDATA, "%s: none of its %zu tensors is to be written (only, exclude, keep)",
+                       path, all);
+    qsort(c->list, c->out->tensors, sizeof *c->list, by_name);
+    for (size_t i = 0; i < c->out->tensors; i++) {
+        if (!c->list[i].name[0])
+            return pm_fail(PM_ECONFIG, "checkpoint convert: strip=%s leaves nothing of a tensor's name",
+                           c->o->strip);
+        if (i > 0 && by_name(&c->list[i - 1], &c->list[i]) == 0)
+            return pm_fail(PM_ECONFIG, "checkpoint convert: two tensors would be named '%s' (strip, "
+                           "prefix)", c->list[i].name);
+    }
+    return PM_OK;
+}
+
+/* ---- PyTorch's names -------------------------------------------------------------------- */
+
+/* The net is the one that is trained, with its auxiliary heads. */
+static int translate(struct pm_checkpoint *from, const char *file, struct pm_arena *a)
+{
+    const struct pm_open_sections open = pm_train_choices(a);
+    struct pm_config *config = NULL;
+    struct pm_experiment *e = NULL;
+    struct pm_net *net = NULL;
+    struct pm_variables *v = NULL;
+    int err = PM_OK;
+
+    PM_TRY(pm_config_load(file, NULL, 0, &open, &config));
+    if (!pm_names_are_torch(from->tensors))
+        PM_TRY(pm_fail(PM_ECONFIG, "checkpoint convert: net=%s: the names in %s are not PyTorch's; "
+                       "leave it out", file, from->path));
+    PM_TRY(pm_experiment_open(config, pm_experiment_if_there(config, PM_OPEN_TRAIN), &e));
+    PM_TRY(pm_experiment_net(e, 1, PM_USE_TRAIN, &net, NULL));
+    PM_TRY(pm_variables_create(NULL, net, false, NULL, &v)); /* its list only */
+    PM_TRY(pm_names_torch(v, from->tensors, &from->tensors));
+out:
+    pm_variables_destroy(&v);
+    pm_net_destroy(&net);
+    pm_experiment_close(&e);
+    pm_config_destroy(&config);
+    return err;
+}
+
+/* ---- where and how ---------------------------------------------------------------------- */
+
+#define STEP_TYPE "step_dtype" /* the note of safetensors */
+
+/* TensorFlow's own programs make global_step an int64. One that was an int32 stays an int32, as a program
+ * whose variable is one does not read the other; a note keeps this in safetensors. */
+static enum pm_dtype step_type(const struct pm_checkpoint *from)
+{
+    const struct pm_file_tensor *t = pm_tensor_file_find(from->tensors, "global_step");
+    const char *note = pm_tensor_file_meta(from->tensors, STEP_TYPE);
+    const bool was_short = t ? t->type == PM_DTYPE_I32 : note && strcmp(note, "int32") == 0;
+
+    return was_short && from->step <= INT32_MAX ? PM_DTYPE_I32 : PM_DTYPE_I64;
+}
+
+/* Notes of a file of the same format stay; others get the step. */
+static int write_safetensors(const struct conversion *c, const char *dst)
+{
+    const struct pm_tensor_file *f = c->from->tensors;
+    const bool same = strcmp(pm_tensor_file_format(f), "safetensors") == 0;
+    const char *key, *value, **meta;
+    size_t count = 0, n = 0;
+    int err;
+
+    while (pm_tensor_file_meta_at(f, count, &key, &value))
+        count++;
+    meta = pm_calloc(2 * count + 7, sizeof *meta);
+    for (size_t i = 0; same && pm_tensor_file_meta_at(f, i, &key, &value); i++)
+        meta[n++] = key, meta[n++] = value;
+    if (!same)
+        meta[n++] = "format", meta[n++] = "pumice";
+    if (c->from->has_step && (!same || !pm_tensor_file_meta(f, "step"))) {
+        meta[n++] = "step";
+        meta[n++] = pm_arena_printf(c->arena, "%llu", (unsigned long long)c->from->step);
+    }
+    if (c->from->has_step && step_type(c->from) == PM_DTYPE_I32 && (!same || !pm_tensor_file_meta(f, STEP_TYPE)))
+        meta[n++] = STEP_TYPE, meta[n++] = "int32";
+    err = pm_safetensors_write(dst, c->list, c->out->tensors, n ? meta : NULL, NULL);
+    pm_free(meta);
+    return err;
+}
+
+/* global_step, which TensorFlow's programs ask for, is written anew. A file `checkpoint` that names
+ * others stays. */
+static int write_tensorflow(const struct conversion *c, const char *dst)
+{
+    const int64_t step = (int64_t)c->from->step;
+    const int32_t short_step = (int32_t)c->from->step;
+    const bool is_short = step_type(c->from) == PM_DTYPE_I32;
+    const char *slash = strrchr(dst, '/');
+    const char *state = pm_arena_printf(c->arena, "%.*scheckpoint", slash ? (int)(slash + 1 - dst) : 0,
+                                        dst);
+    const bool alone = !pm_file_exists(state);
+    size_t count = c->out->tensors;
+
+    if (c->from->has_step)
+        c->list[count++] = (struct pm_file_tensor){
+            .name = "global_step", .type = is_short ? PM_DTYPE_I32 : PM_DTYPE_I64,
+            .data = is_short ? (const void *)&short_step : &step };
+    if (!alone)
+        PM_INFO("checkpoint", "%s is there and stays as it is", state);
+    return pm_tf_bundle_write(dst, c->list, count, alone);
+}
+
+struct writer {
+    int to; /* enum pm_convert_to */
+    const char *format;
+    bool (*is)(const char *dst); /* by its ending */
+    const char *const *files;    /* what DST's files end with; the first makes DST complete */
+    int (*write)(const struct conversion *c, const char *dst);
+};
+
+static bool ends_safetensors(const char *dst)
+{
+    return pm_ends_with(dst, ".safetensors");
+}
+
+/* "model.ckpt", "model.ckpt-123", "model.ckpt-123.index", "a.ckpt.ckpt" */
+static bool ends_tensorflow(const char *dst)
+{
+    const char *slash = strrchr(dst, '/'), *ending = strrchr(slash ? slash : dst, '.');
+
+    return ending && (strcmp(ending, ".index") == 0 || strncmp(ending, ".ckpt", 5) == 0);
+}
+
+static const char *const one_file[] = { "", NULL };
+static const char *const bundle_files[] = { ".index", ".data-00000-of-00001", NULL };
+
+static const struct writer writers[] = {
+    { PM_CONVERT_SAFETENSORS, "safetensors", ends_safetensors, one_file, write_safetensors },
+    { PM_CONVERT_TENSORFLOW, "TensorFlow V2 checkpoint", ends_tensorflow, bundle_files,
+      write_tensorflow },
+};
+
+static int choose(const struct pm_checkpoint_conversion *o, const char *dst,
+                  const struct writer **out)
+{
+    for (size_t i = 0; i < PM_COUNT(writers); i++)
+        if (o->to ? o->to == writers[i].to : writers[i].is(dst))
+            return *out = &writers[i], PM_OK;
+    return pm_fail(PM_ECONFIG, "checkpoint convert: the ending of %s names no format that can be "
+                   "written: let it end with .safetensors or .ckpt, or say to=safetensors or "
+                   "to=tensorflow", dst);
+}
+
+static int check_free(const struct conversion *c, const struct writer *w, const char *dst)
+{
+    if (pm_is_folder(dst))
+        return pm_fail(PM_ECONFIG, "checkpoint convert: %s is a folder; name a file in it", dst);
+    for (const char *const *end = w->files; *end; end++) {
+        const char *path = pm_arena_printf(c->arena, "%s%s", dst, *end);
+
+        if (pm_tensor_file_reads(c->from->tensors, path))
+            return pm_fail(PM_ECONFIG, "checkpoint convert: %s is what is read from; name another "
+                           "DST", path);
+        if (!c->o->force && (pm_file_exists(path) || pm_is_folder(path)))
+            return pm_fail(PM_ECONFIG, "checkpoint convert: %s is there already; force=true "
+                           "replaces it", path);
+    }
+    return PM_OK;
+}
+
+int pm_checkpoint_convert(struct pm_checkpoint *from, const char *dst,
+                          const struct pm_checkpoint_conversion *o, struct pm_converted *out)
+{
+    int err = PM_OK;
+    struct conversion c = { .arena = pm_arena_create(), .from = from, .o = o, .out = out };
+    const struct writer *w = NULL;
+
+    *out = (struct pm_converted){ 0 };
+    PM_TRY(choose(o, dst, &w));
+    out->format = w->format;
+    if (w->to == PM_CONVERT_TENSORFLOW && pm_ends_with(dst, ".index"))
+        dst = pm_arena_printf(c.arena, "%.*s", (int)(strlen(dst) - strlen(".index")), dst);
+    PM_TRY(check_free(&c, w, dst));
+    if (o->net)
+        PM_TRY(translate(from, o->net, c.arena));
+    PM_TRY(pm_averages_choose(from, o->averages, "checkpoint convert", "averages", &c.averages));
+    PM_TRY(list_tensors(&c));
+    PM_TRY(w->write(&c, dst));
+out:
+    pm_free(c.list);
+    pm_arena_destroy(&c.arena);
+    return err;
+}

@@ -1,0 +1,105 @@
+/* evaluate: one checkpoint, one pass, on the first device of the config. */
+#include <pumice/train.h>
+
+#include "train/evaluator.h"
+#include "observers/per_class.h"
+#include "observers/run_page.h"
+#include "jobs/session.h"
+#include "observers/summaries.h"
+
+#include <cjson/cJSON.h>
+#include <pumice/formats.h>
+#include <string.h>
+
+/* The part of a checkpoint's path below the run folder, by whatever name that was reached; NULL: it is not the
+ * run's own. */
+static const char *below(const char *path, const char *folder)
+{
+    char *start = pm_strdup(path), *slash;
+    const char *found = NULL;
+
+    while (folder && !found && (slash = strrchr(start, '/')) != NULL) {
+        *slash = '\0';
+        if (pm_same_file(start, folder))
+            found = path + (slash - start) + 1;
+    }
+    pm_free(start);
+    return found;
+}
+
+int pm_evaluate(const struct pm_config *c, struct cJSON *report)
+{
+    struct pm_session s = { 0 };
+    struct pm_evaluator *ev = NULL;
+    struct cJSON *metrics = NULL, *detail = NULL, *rows;
+    const char *in_run;
+    double start = pm_seconds();
+    uint64_t count, skipped;
+    int err = PM_OK;
+
+    PM_TRY(pm_session_open(c, true, &s));
+    PM_TRY(pm_evaluator_create(s.e, s.device, s.variables, &ev));
+    metrics = cJSON_CreateObject();
+    detail = cJSON_CreateObject();
+    PM_TRY(pm_evaluator_run(ev, metrics, detail, &count, &skipped));
+    in_run = below(s.from->path, c->run.folder);
+    if (in_run)
+        pm_run_page_evaluated(c, &(struct pm_evaluated){
+            .data = c->data.folder, .split = c->data.eval_split,
+            .checkpoint = in_run, .averages = s.averages,
+            .step = s.from->step, .count = count, .metrics = metrics, .detail = detail });
+    pm_session_add_step(&s, report);
+    cJSON_AddNumberToObject(report, "count", (double)count);
+    if (c->data.on_corrupt == PM_CORRUPT_SKIP)
+        cJSON_AddNumberToObject(report, "skipped", (double)skipped);
+    cJSON_AddItemToObject(report, "metrics", metrics);
+    metrics = NULL;
+    if ((rows = pm_per_class_rows(detail)) != NULL)
+        cJSON_AddItemToObject(report, "per_class", rows);
+    cJSON_AddStringToObject(report, "checkpoint", s.from->path);
+    cJSON_AddBoolToObject(report, "averages", s.averages);
+    cJSON_AddNumberToObject(report, "seconds", pm_seconds() - start);
+out:
+    cJSON_Delete(metrics);
+    cJSON_Delete(detail);
+    pm_evaluator_destroy(&ev);
+    pm_session_close(&s);
+    return err;
+}
+
+/* ---- the folder of an evaluation ---------------------------------------------------------- */
+
+/* No START: evaluations of other steps stay in sight, whichever was made first. */
+static int write_events(const char *folder, const struct pm_config *c, const cJSON *report,
+                        uint64_t step, struct pm_events **events)
+{
+    int err = PM_OK;
+
+    if (!*events)
+        PM_TRY(pm_events_create(folder, events));
+    pm_summaries_metrics(*events, c, cJSON_GetObjectItem(report, "metrics"));
+    PM_TRY(pm_events_write(*events, step));
+out:
+    return err;
+}
+
+void pm_evaluation_keep(const struct pm_config *c, const struct cJSON *report,
+                        struct pm_events **events)
+{
+    const uint64_t step = (uint64_t)cJSON_GetNumberValue(cJSON_GetObjectItem(report, "step"));
+    const char *from = cJSON_GetStringValue(cJSON_GetObjectItem(report, "checkpoint"));
+    const cJSON *rows = cJSON_GetObjectItem(report, "per_class");
+    char *folder;
+    int err = PM_OK;
+
+    if (!below(from, c->run.folder))
+        return;
+    folder = pm_evaluations_folder(c);
+    PM_TRY(write_events(folder, c, report, step, events));
+    if (rows)
+        PM_TRY(pm_per_class_write(folder, step, rows));
+out:
+    if (err < 0)
+        PM_WARN("eval", "%s; the run folder lacks this evaluation", pm_error_text());
+    pm_free(folder);
+}

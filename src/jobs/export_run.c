@@ -1,0 +1,464 @@
+/* export_run: a config's net with a checkpoint's values as an ONNX file. Only the host's memory is
+ * used, and the CPU to try the file. */
+#include <pumice/export.h>
+#include <pumice/train.h>
+
+#include "optim/averages.h"
+#include "experiment/experiment.h"
+#include "jobs/export_try.h"
+#include "checkpoints/match.h"
+#include "jobs/session.h"
+#include "checkpoints/state.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct exporter {
+    const struct pm_config *c;      /* borrowed */
+    struct pm_experiment *e;
+    struct pm_checkpoint *from;
+    bool averages;
+    int pictures;                   /* that nets are built for */
+    bool initial;                   /* the values are those that the net is built with */
+    struct pm_variables *variables; /* names and shapes only; NULL until the values are found */
+    struct pm_match match;          /* of the checkpoint; nothing where initial */
+    struct pm_net *net;
+    struct pm_outputs outputs;      /* the first is the one that is tried */
+    struct pm_normal normal;
+    struct pm_export_pixels pixels;
+    struct pm_export_frame frame;
+    struct pm_export_options options;
+    const struct pm_node *also[PM_MAX_OUTPUTS];
+    struct pm_export *graph;
+    char *path;
+    char *data;                     /* the file beside it, owned; NULL: none */
+    double difference;              /* of the file read again; NAN: not tried */
+};
+
+static void close_exporter(struct exporter *x)
+{
+    pm_export_destroy(&x->graph);
+    pm_net_destroy(&x->net);
+    pm_match_free(&x->match);
+    pm_variables_destroy(&x->variables);
+    pm_checkpoint_close(&x->from);
+    pm_experiment_close(&x->e);
+    pm_free(x->path);
+    pm_free(x->data);
+}
+
+/* ---- what is exported -------------------------------------------------------------------- */
+
+/* Dilations in proportion to another stride of the maps, so that their reach in the picture stays. */
+static int follow_stride(const struct pm_config *c, cJSON *rates, int from, int to)
+{
+    cJSON *rate;
+
+    cJSON_ArrayForEach(rate, rates)
+    {
+        const int fine = rate->valueint * from, whole = fine / to;
+
+        if (fine % to)
+            return pm_fail(PM_ECONFIG, "%s: export.output_stride: %d makes %g of the rate %d in "
+                           "model.aspp_rates, which is no whole number", c->path, to, (double)fine / to,
+                           rate->valueint);
+        cJSON_SetNumberValue(rate, whole);
+    }
+    return PM_OK;
+}
+
+/* The net's options with another stride. */
+static int set_stride(struct exporter *x)
+{
+    struct pm_experiment *e = x->e;
+    const struct pm_opt *opts = e->net_row ? e->net_row->opts : NULL;
+    const int stride = x->c->export.output_stride;
+    cJSON *all = NULL, *old;
+    int err = PM_OK;
+
+    if (!stride)
+        return PM_OK;
+    if (!opts || pm_opts_find(opts, "output_stride") < 0)
+        return pm_fail(PM_ECONFIG, "%s: export.output_stride: %d, but the net has no model.output_stride: "
+                       "leave it out", x->c->path, stride);
+    all = cJSON_CreateObject();
+    pm_opts_dump(opts, e->net_cfg, all, false);
+    old = cJSON_GetObjectItem(all, "output_stride");
+    if (old->valueint > 0)
+        PM_TRY(follow_stride(x->c, cJSON_GetObjectItem(all, "aspp_rates"), old->valueint, stride));
+    cJSON_SetNumberValue(old, stride);
+    PM_TRY(pm_opts_parse(opts, all, NULL, e->net_cfg, e->arena, "export: model"));
+out:
+    cJSON_Delete(all);
+    return err;
+}
+
+static int open_experiment(struct exporter *x)
+{
+    const struct pm_ints size = x->c->export.size;
+    int err = PM_OK;
+
+    PM_TRY(pm_session_checkpoint(x->c, &x->from, &x->initial));
+    PM_TRY(pm_experiment_open_classes(x->c, x->from, &x->e));
+    if (size.count > 0) {
+        x->e->setup.eval_height = size.v[0];
+        x->e->setup.eval_width = size.v[size.count - 1];
+    }
+    x->e->setup.pixels.scales = x->c->export.scales;
+    x->e->setup.pixels.flip = x->c->export.flip;
+    x->e->setup.pixels.double_softmax = x->c->export.prob_double_softmax;
+    PM_TRY(set_stride(x));
+out:
+    return err;
+}
+
+static int read_variable(void *ctx, const struct pm_variable *v, float *data)
+{
+    struct exporter *x = ctx;
+
+    return x->initial ? pm_variable_initial(v, (uint64_t)x->c->run.seed, data)
+                      : pm_match_read(&x->match, v->index, data);
+}
+
+static int find_values(struct exporter *x, const struct pm_net *net)
+{
+    const struct pm_config *c = x->c;
+    char where[512];
+    int err = PM_OK;
+
+    snprintf(where, sizeof where, "%s: eval.checkpoint", c->path);
+    PM_TRY(pm_averages_choose(x->from, c->eval.averages, c->path, "eval.averages", &x->averages));
+    PM_TRY(pm_variables_create(NULL, net, false, NULL, &x->variables));
+    if (!x->initial)
+        PM_TRY(pm_values_find(x->variables, x->from, x->averages, where, &x->match));
+out:
+    return err;
+}
+
+static int graph_of(struct exporter *x, struct pm_net **net, struct pm_export **graph)
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_experiment_net(x->e, x->pictures, PM_USE_EXPORT, net, &x->outputs));
+    if (!x->variables)
+        PM_TRY(find_values(x, *net));
+    for (int i = 1; i < x->outputs.count; i++)
+        x->also[i - 1] = pm_net_find(*net, x->outputs.node[i]);
+    x->options.also = x->also;
+    x->options.also_count = x->outputs.count - 1;
+    x->options.lengths = x->outputs.lengths;
+    PM_TRY(pm_export_create(*net, pm_net_find(*net, x->outputs.node[0]), &x->options, graph));
+out:
+    return err;
+}
+
+/* The graph of another size must be the same one: odd where the first is even, and so much larger that
+ * no coarse pool gives as many pixels for both. */
+static int check_any_size(struct exporter *x)
+{
+    struct pm_setup *s = &x->e->setup;
+    const int h = s->eval_height, w = s->eval_width;
+    struct pm_net *net = NULL;
+    struct pm_export *other = NULL;
+    const struct pm_outputs outputs = x->outputs;
+    const char *where;
+    int err = PM_OK;
+
+    s->eval_height = 3 * h + 33, s->eval_width = 3 * w + 49;
+    err = graph_of(x, &net, &other);
+    x->outputs = outputs;
+    if (err < 0)
+        PM_TRY(pm_fail((enum pm_error)err, "%s (export.any_size wants the net at other sizes, here %d x "
+                       "%d: leave it out)", pm_error_text(), s->eval_height, s->eval_width));
+    if ((where = pm_export_difference(x->graph, other)) != NULL)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: export.any_size: the net depends on the size of its input, "
+                       "first in %.*s: leave any_size out%s", x->c->path, (int)strcspn(where, ":"),
+                       where,
+                       x->e->task->maps ? ": without it, too, pictures up to export.size are taken"
+                       : x->e->net_row  ? ", or set model.global_pool where the net has it"
+                                        : ""));
+out:
+    s->eval_height = h, s->eval_width = w;
+    pm_export_destroy(&other);
+    pm_net_destroy(&net);
+    return err;
+}
+
+/* An imported graph for any number of pictures is built for two: for one it would have no axis of them
+ * wherever its nodes join axes of size 1. It must be the same for three; else the file takes one picture. */
+static int settle_pictures(struct exporter *x)
+{
+    struct pm_net *net[2] = { NULL };
+    struct pm_export *graph[2] = { NULL };
+    const char *where = NULL;
+    int err = PM_OK;
+
+    x->pictures = x->c->export.batch_size ? x->c->export.batch_size : 1;
+    if (!x->options.any_batch || !x->e->onnx)
+        return PM_OK;
+    for (int i = 0; i < 2 && err == PM_OK; i++) {
+        x->pictures = 2 + i;
+        err = graph_of(x, &net[i], &graph[i]);
+    }
+    if (err == PM_OK)
+        where = pm_export_difference(graph[0], graph[1]);
+    x->options.any_batch = err == PM_OK && !where;
+    x->pictures = x->options.any_batch ? 2 : 1;
+    if (err == PM_ECONFIG || where) {
+        PM_WARN("export", "the graph is another one for another number of pictures (%s): the file takes one at "
+                "a time; export.batch_size makes it for so many", where ? where : pm_error_text());
+        err = PM_OK;
+    }
+    for (int i = 0; i < 2; i++) {
+        pm_export_destroy(&graph[i]);
+        pm_net_destroy(&net[i]);
+    }
+    return err;
+}
+
+/* Smaller pictures of a task whose outputs are maps. */
+static bool set_frame(struct exporter *x)
+{
+    const struct pm_normal *n = &x->normal;
+
+    if (!x->e->task->maps || !x->c->export.pad || x->c->export.any_size || !n->padded)
+        return false;
+    x->frame = (struct pm_export_frame){ .min = n->range.min, .max = n->range.max,
+                                         .factor = n->range.factor, .square = n->range.square };
+    for (int k = 0; k < x->e->setup.channels; k++)
+        x->frame.pad[k] = (n->pad[k] - n->mean[k]) / n->std[k];
+    return true;
+}
+
+static int make_graph(struct exporter *x)
+{
+    const struct pm_config_export *c = &x->c->export;
+    const struct pm_setup *s = &x->e->setup;
+    const bool fold = c->preprocessing == PM_EXPORT_FOLD;
+    int err = PM_OK;
+
+    PM_TRY(s->preprocessing->normal(s->preprocessing_cfg, s->channels, &x->normal));
+    x->pixels.own = x->normal.own;
+    memcpy(x->pixels.mean, x->normal.mean, sizeof x->pixels.mean);
+    memcpy(x->pixels.std, x->normal.std, sizeof x->pixels.std);
+    x->options = (struct pm_export_options){
+        .any_batch = c->batch_size == 0, .any_size = c->any_size,
+        .fold_batch_norm = c->fold_batch_norm, .probabilities = c->output == PM_EXPORT_PROBABILITIES,
+        .pixels = fold ? &x->pixels : NULL, .frame = set_frame(x) ? &x->frame : NULL,
+        .input = fold && x->e->task->maps ? "ImageTensor" : NULL, /* the original's name for such */
+        .read = read_variable, .ctx = x,
+    };
+    PM_TRY(settle_pictures(x));
+    PM_TRY(graph_of(x, &x->net, &x->graph));
+    if (c->any_size)
+        PM_TRY(check_any_size(x));
+out:
+    return err;
+}
+
+/* ---- notes ------------------------------------------------------------------------------- */
+
+static void add_json(struct exporter *x, const char *key, cJSON *value)
+{
+    struct pm_onnx_model *m = pm_export_model(x->graph);
+    char *text = pm_json_print(value);
+
+    pm_onnx_add_meta(m, key, pm_arena_strdup(m->arena, text));
+    pm_free(text);
+    cJSON_Delete(value);
+}
+
+/* How pictures become the input, in words and numbers, and the preprocessing's own options. */
+static cJSON *preprocessing_note(const struct exporter *x)
+{
+    const struct pm_setup *s = &x->e->setup;
+    cJSON *o = cJSON_CreateObject();
+
+    cJSON_AddStringToObject(o, "name", s->preprocessing->name);
+    cJSON_AddStringToObject(o, "fit", x->options.frame ? "as they are: pictures of at most this size are "
+                                                         "resized and padded inside" : x->normal.fit);
+    cJSON_AddStringToObject(o, "interpolation", x->normal.interpolation);
+    cJSON_AddItemToObject(o, "size",
+                          cJSON_CreateIntArray((const int[]){ s->eval_height, s->eval_width }, 2));
+    cJSON_AddStringToObject(o, "channels", s->channels == 1 ? "grey" : "RGB");
+    cJSON_AddItemToObject(o, "range", cJSON_CreateIntArray((const int[]){ 0, 255 }, 2));
+    if (x->normal.own) {
+        cJSON_AddStringToObject(o, "mean", "of the picture");
+        cJSON_AddStringToObject(o, "std", "of the picture, at least 1 / sqrt(values)");
+    } else {
+        cJSON_AddItemToObject(o, "mean", cJSON_CreateFloatArray(x->normal.mean, s->channels));
+        cJSON_AddItemToObject(o, "std", cJSON_CreateFloatArray(x->normal.std, s->channels));
+    }
+    cJSON_AddBoolToObject(o, "inside", x->options.pixels != NULL);
+    if (s->preprocessing->opts)
+        pm_opts_dump(s->preprocessing->opts, s->preprocessing_cfg,
+                     cJSON_AddObjectToObject(o, "options"), false);
+    return o;
+}
+
+static cJSON *labels_note(const struct pm_setup *s)
+{
+    cJSON *list = cJSON_CreateArray();
+
+    for (int i = 0; i < s->num_classes; i++)
+        cJSON_AddItemToArray(list, s->labels[i] ? cJSON_CreateString(s->labels[i])
+                                                : cJSON_CreateNull());
+    return list;
+}
+
+static void add_notes(struct exporter *x)
+{
+    struct pm_onnx_model *m = pm_export_model(x->graph);
+    const struct pm_setup *s = &x->e->setup;
+
+    m->producer = "pumice";
+    if (x->e->net_row)
+        m->graph_name = x->e->net_row->name;
+    add_json(x, "preprocessing", preprocessing_note(x));
+    if (s->labels)
+        add_json(x, "labels", labels_note(s));
+    if (x->from->has_step)
+        pm_onnx_add_meta(m, "step", pm_arena_printf(m->arena, "%llu",
+                                                    (unsigned long long)x->from->step));
+    pm_onnx_add_meta(m, "averages", x->averages ? "true" : "false");
+}
+
+/* ---- writing and telling ----------------------------------------------------------------- */
+
+static uint64_t tensor_bytes(const struct pm_onnx_model *m)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < m->tensor_count; i++)
+        bytes += m->tensors[i].bytes;
+    return bytes;
+}
+
+/* Weights and biases, of a quantised net bytes and 32 bits; scalars and integers of 64 bits are parts of
+ * operators. */
+static uint64_t parameters(const struct pm_onnx_model *m)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < m->tensor_count; i++)
+        if (m->tensors[i].type != PM_DTYPE_I64 && m->tensors[i].rank > 0)
+            count += m->tensors[i].count;
+    return count;
+}
+
+/* The checkpoint and the model that the net is made of stay. */
+static int check_target(const struct exporter *x)
+{
+    const char *model = x->c->model.onnx;
+
+    if (pm_same_file(x->from->path, x->path) || (model && pm_same_file(model, x->path)))
+        return pm_fail(PM_ECONFIG, "export: %s is what is read from; name another OUT.onnx",
+                       x->path);
+    return PM_OK;
+}
+
+/* What takes pixels, or resizes, is not tried: its input is not the net's. */
+static int try_file(void *ctx, const char *file)
+{
+    struct exporter *x = ctx;
+
+    if (x->options.pixels || (x->options.frame && x->frame.min))
+        return PM_OK;
+    return pm_export_try(file, x->path, x->net, x->outputs.node[0], &x->options,
+                         x->initial ? NULL : &x->match, &x->difference);
+}
+
+/* A message of protobuf holds less than 2 GB; nodes and names take a small part of it. */
+static int write_model(struct exporter *x, const char *file)
+{
+    const struct pm_onnx_model *m = pm_export_model(x->graph);
+    const struct pm_config *c = x->c;
+    const uint64_t most = (UINT64_C(1) << 31) - (16 << 20);
+    const bool beside = c->export.weights == PM_EXPORT_BESIDE ||
+                        (c->export.weights == PM_EXPORT_AUTO && tensor_bytes(m) > most);
+    int err = PM_OK;
+
+    if (!file && !c->export.file)
+        PM_TRY(pm_config_need(c, "export.file", c->run.folder));
+    struct pm_str path = { 0 };
+    if (file || c->export.file)
+        pm_str_add(&path, "%s", file ? file : c->export.file);
+    else
+        pm_str_add(&path, "%s/model.onnx", c->run.folder);
+    x->path = pm_strdup(path.text);
+    pm_str_free(&path);
+    PM_TRY(check_target(x));
+    x->difference = NAN;
+    PM_TRY(pm_onnx_write_checked(m, x->path, beside, try_file, x, &x->data));
+out:
+    return err;
+}
+
+static double file_bytes(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? (double)st.st_size : 0;
+}
+
+static void tell_values(cJSON *report, const char *key, const struct pm_onnx_value *v, size_t count)
+{
+    cJSON *list = cJSON_AddArrayToObject(report, key);
+
+    for (size_t i = 0; i < count; i++) {
+        cJSON *o = cJSON_CreateObject(), *shape = cJSON_CreateArray();
+
+        for (int k = 0; k < v[i].rank; k++)
+            cJSON_AddItemToArray(shape, v[i].dim_name[k] ? cJSON_CreateString(v[i].dim_name[k])
+                                                         : cJSON_CreateNumber((double)v[i].dim[k]));
+        cJSON_AddStringToObject(o, "name", v[i].name);
+        cJSON_AddStringToObject(o, "type", v[i].type == PM_DTYPE_U8    ? "uint8"
+                                          : v[i].type == PM_DTYPE_I32 ? "int32"
+                                                                      : "float32");
+        cJSON_AddItemToObject(o, "shape", shape);
+        cJSON_AddItemToArray(list, o);
+    }
+}
+
+static void tell(const struct exporter *x, cJSON *report)
+{
+    const struct pm_onnx_model *m = pm_export_model(x->graph);
+
+    cJSON_AddStringToObject(report, "file", x->path);
+    cJSON_AddNumberToObject(report, "bytes", file_bytes(x->path));
+    if (x->data) {
+        cJSON_AddStringToObject(report, "data", x->data);
+        cJSON_AddNumberToObject(report, "data_bytes", file_bytes(x->data));
+    }
+    cJSON_AddNumberToObject(report, "opset", (double)m->opset);
+    tell_values(report, "inputs", m->inputs, m->input_count);
+    tell_values(report, "outputs", m->outputs, m->output_count);
+    cJSON_AddNumberToObject(report, "operators", (double)m->node_count);
+    cJSON_AddNumberToObject(report, "parameters", (double)parameters(m));
+    cJSON_AddNumberToObject(report, "labels", x->e->setup.labels ? x->e->setup.num_classes : 0);
+    cJSON_AddStringToObject(report, "checkpoint", x->from->path);
+    cJSON_AddItemToObject(report, "step", x->from->has_step
+                                              ? cJSON_CreateNumber((double)x->from->step)
+                                              : cJSON_CreateNull());
+    cJSON_AddBoolToObject(report, "averages", x->averages);
+    if (!isnan(x->difference))
+        cJSON_AddNumberToObject(report, "difference", x->difference);
+}
+
+int pm_export_onnx(const struct pm_config *c, const char *file, struct cJSON *report)
+{
+    struct exporter x = { .c = c };
+    int err = PM_OK;
+
+    PM_TRY(open_experiment(&x));
+    PM_TRY(make_graph(&x));
+    add_notes(&x);
+    PM_TRY(write_model(&x, file));
+    tell(&x, report);
+out:
+    close_exporter(&x);
+    return err;
+}

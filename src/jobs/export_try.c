@@ -1,0 +1,136 @@
+/* export_try: both nets are planned on the CPU, one after the other, so that one set of weights is
+ * in memory at a time beside the file. */
+#include "jobs/export_try.h"
+
+#include <pumice/import.h>
+#include <pumice/plan.h>
+#include <pumice/rng.h>
+
+#include <math.h>
+#include <string.h>
+
+/* Both sides add up 32-bit floats in the same order but where the graph says otherwise. */
+static const double bound = 1e-4;
+
+static int open_cpu(struct pm_device **out)
+{
+    struct pm_device_info *list = NULL;
+    size_t count, index;
+    int err = PM_OK;
+
+    PM_TRY(pm_device_list(&list, &count));
+    PM_TRY(pm_device_find(list, count, "cpu", "export", &index));
+    PM_TRY(pm_device_open(&list[index], &(struct pm_device_options){ .hang_seconds = INFINITY },
+                          out));
+out:
+    pm_free(list);
+    return err;
+}
+
+/* The net's answer to the picture; out is freed by the caller. values: of the checkpoint, or NULL:
+ * those that the file has. */
+static int answer(struct pm_device *d, struct pm_net *net, const char *logits,
+                  const struct pm_match *values, size_t *count, float **out)
+{
+    const struct pm_node *input = net->nodes[0];
+    const char *const outputs[] = { logits, NULL };
+    struct pm_rng r = pm_rng_make(1, pm_hash("export"), 0, 0);
+    struct pm_variables *v = NULL;
+    struct pm_plan *plan = NULL;
+    float *images;
+    int err = PM_OK;
+
+    PM_TRY(pm_variables_create(d, net, false, NULL, &v));
+    PM_TRY(pm_variables_allocate(v));
+    PM_TRY(values ? pm_match_write(values, v) : pm_variables_init(v, 1, NULL));
+    PM_TRY(pm_plan_create(net, d, v, &(struct pm_plan_options){
+        .name = "export", .outputs = outputs, .slots = 1, .loss_share = 1 }, &plan));
+    PM_TRY(pm_plan_load(plan));
+    images = pm_plan_input(plan, 0, input->name, 0);
+    for (size_t i = 0; i < pm_shape_count(input->out_shape); i++)
+        images[i] = (float)(2 * pm_rng_uniform(&r) - 1);
+    PM_TRY(pm_plan_submit(plan, 0));
+    PM_TRY(pm_plan_wait(plan, 0));
+    *count = pm_shape_count(pm_net_find(net, logits)->out_shape);
+    *out = pm_malloc(*count * sizeof **out);
+    memcpy(*out, pm_plan_output(plan, 0, logits, 0), *count * sizeof **out);
+out:
+    pm_plan_destroy(&plan);
+    pm_variables_destroy(&v);
+    return err;
+}
+
+static void softmax(float *x, int rows, size_t classes)
+{
+    for (int i = 0; i < rows; i++, x += classes) {
+        double most = (double)x[0], sum = 0;
+
+        for (size_t k = 1; k < classes; k++)
+            most = fmax(most, (double)x[k]);
+        for (size_t k = 0; k < classes; k++)
+            sum += exp((double)x[k] - most);
+        for (size_t k = 0; k < classes; k++)
+            x[k] = (float)(exp((double)x[k] - most) / sum);
+    }
+}
+
+static double distance(const float *a, const float *b, size_t count)
+{
+    double most = 0, off = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        off = fmax(off, fabs((double)a[i] - (double)b[i]));
+        most = fmax(most, fabs((double)a[i]));
+        if (!isfinite(b[i]))
+            return INFINITY;
+    }
+    return most > 0 ? off / most : off;
+}
+
+int pm_export_try(const char *file, const char *name, struct pm_net *net, const char *logits,
+                  const struct pm_export_options *o, const struct pm_match *values,
+                  double *difference)
+{
+    const struct pm_shape shape = net->nodes[0]->out_shape;
+    const struct pm_import_options whole = { .whole = true, .any_shape = o->also_count > 0,
+                                             .logits = o->also_count ? logits : NULL };
+    struct pm_device *device = NULL;
+    struct pm_import *import = NULL;
+    struct pm_net *read = pm_net_create();
+    struct pm_node *images = pm_net_input(read, "images", shape, PM_F32);
+    struct pm_heads heads = { 0 };
+    float *a = NULL, *b = NULL;
+    size_t count = 0, again = 0;
+    int err = PM_OK;
+
+    *difference = NAN;
+    PM_TRY(pm_import_open(file, &import));
+    err = pm_import_net(import, read, images, &whole, &heads);
+    if (err == PM_ECONFIG) {
+        PM_INFO("export", "the file was not read again to be compared with the net: %s", pm_error_text());
+        err = PM_OK;
+        goto out;
+    }
+    PM_TRY(err);
+    PM_TRY(open_cpu(&device));
+    PM_TRY(answer(device, net, logits, values, &count, &a));
+    PM_TRY(answer(device, read, heads.logits->name, NULL, &again, &b));
+    if (o->probabilities && !o->also_count)
+        softmax(a, shape.dim[0], count / (size_t)shape.dim[0]);
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(a[i]))
+            PM_TRY(pm_fail(PM_EFAIL, "%s: the net's own output for a sample is not finite, so nothing "
+                           "can be compared. The file was not written. Look at the checkpoint's training", name));
+    *difference = count == again ? distance(a, b, count) : INFINITY;
+    if (!(*difference <= bound))
+        PM_TRY(pm_fail(PM_EFAIL, "%s: read again, its output for a sample differs from the net's by "
+                       "%.1e of the largest. The file was not written; evaluation is not concerned", name,
+                       *difference));
+out:
+    pm_free(a);
+    pm_free(b);
+    pm_net_destroy(&read);
+    pm_import_close(&import);
+    pm_device_close(&device);
+    return err;
+}

@@ -1,0 +1,29 @@
+/* session: a checkpoint's values on the config's first device, for eval and predict. */
+#ifndef PM_SESSION_H
+#define PM_SESSION_H
+
+#include "experiment/experiment.h"
+
+#include <pumice/checkpoint.h>
+
+struct pm_session {
+    struct pm_experiment *e;
+    struct pm_device *device;
+    struct pm_net *net;
+    struct pm_variables *variables;
+    struct pm_checkpoint *from;
+    bool averages; /* the values are its moving averages (eval.averages) */
+};
+/* Opens the checkpoint that eval, predict and export take: eval.checkpoint, else the run's newest. For a net
+ * of model.onnx it is that file where eval.checkpoint names it, or where eval.checkpoint is not given and
+ * run.folder has no checkpoint. *initial is then true: the values are those that the net is built with, and
+ * only the path and the notes of *out are used. PM_EDATA: no checkpoint, or one that cannot be read. */
+int pm_session_checkpoint(const struct pm_config *c, struct pm_checkpoint **out, bool *initial);
+/* pictures: the evaluation split is opened; else the classes are looked up (pm_experiment_open_classes).
+ * On failure everything is closed. */
+int pm_session_open(const struct pm_config *c, bool pictures, struct pm_session *s);
+void pm_session_close(struct pm_session *s);
+/* Member step of a report: the checkpoint's; null where its file tells none. */
+void pm_session_add_step(const struct pm_session *s, struct cJSON *report);
+
+#endif

@@ -1,0 +1,147 @@
+/* evaluations: evaluations.h has the contract. */
+#include "observers/evaluations.h"
+
+#include <pumice/report.h>
+
+#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+char *pm_evaluations_folder(const struct pm_config *c)
+{
+    struct pm_str s = { 0 };
+    size_t n;
+
+    pm_str_add(&s, "%s/" PM_EVALUATIONS_OF, c->run.folder);
+    n = s.length;
+    pm_str_add(&s, "%s", c->data.eval_split);
+    for (; n < s.length; n++)
+        if (!isalnum((unsigned char)s.text[n]) && !strchr("-_.", s.text[n]))
+            s.text[n] = '_';
+    return s.text;
+}
+
+/* ---- writing ----------------------------------------------------------------------------- */
+
+/* The data folder whatever its name in the config: what is gone keeps its name. */
+static char *real_path(const char *folder)
+{
+    char *real = realpath(folder, NULL), *copy = pm_strdup(real ? real : folder);
+
+    free(real);
+    return copy;
+}
+
+static cJSON *object_of(const struct pm_evaluated *e, const char *data_path)
+{
+    cJSON *object = cJSON_Duplicate(e->detail, true);
+    const time_t now = time(NULL);
+    struct tm tm;
+    char text[32];
+
+    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&now, &tm));
+    cJSON_AddNumberToObject(object, "step", (double)e->step);
+    cJSON_AddNumberToObject(object, "count", (double)e->count);
+    cJSON_AddStringToObject(object, "data", e->data);
+    cJSON_AddStringToObject(object, "data_path", data_path);
+    cJSON_AddStringToObject(object, "split", e->split);
+    cJSON_AddStringToObject(object, "checkpoint", e->checkpoint);
+    cJSON_AddBoolToObject(object, "averages", e->averages);
+    cJSON_AddBoolToObject(object, "in_training", e->training);
+    cJSON_AddStringToObject(object, "written", text);
+    cJSON_AddItemToObject(object, "metrics", cJSON_Duplicate(e->metrics, true));
+    return object;
+}
+
+/* "evaluation-best-000600-1a2b3c4d.json": what tells evaluations apart is in the hash. */
+static void add_name(struct pm_str *path, const struct pm_evaluated *e, const char *data_path)
+{
+    const char *slash = strrchr(e->checkpoint, '/'), *file = slash ? slash + 1 : e->checkpoint;
+    struct pm_str all = { 0 };
+
+    pm_str_add(&all, "%s\n%s\n%s", e->checkpoint, data_path, e->split);
+    pm_str_add(path, PM_EVALUATION_NAME "%.*s-%08x.json", (int)strcspn(file, "."), file,
+               (unsigned)pm_hash_bytes(all.text, all.length, 0));
+    pm_str_free(&all);
+}
+
+/* ---- what stays -------------------------------------------------------------------------- */
+
+struct kept {
+    const char *path; /* in the arena */
+    struct timespec changed;
+};
+
+/* The oldest first. */
+static int by_time(const void *a, const void *b)
+{
+    const struct kept *x = a, *y = b;
+
+    if (x->changed.tv_sec != y->changed.tv_sec)
+        return x->changed.tv_sec < y->changed.tv_sec ? -1 : 1;
+    if (x->changed.tv_nsec != y->changed.tv_nsec)
+        return x->changed.tv_nsec < y->changed.tv_nsec ? -1 : 1;
+    return strcmp(x->path, y->path);
+}
+
+/* Removes all but the newest `keep` of RUN/eval_SPLIT. */
+static void keep_newest(const char *run, size_t keep)
+{
+    struct pm_arena *a = pm_arena_create();
+    const char **paths = NULL;
+    const size_t count = pm_report_evaluations(a, run, &paths);
+    struct kept *list = pm_arena_alloc(a, (count + 1) * sizeof *list);
+
+    for (size_t i = 0; i < count; i++) {
+        struct stat st = { 0 };
+
+        list[i].path = pm_arena_printf(a, "%s/%s", run, paths[i]);
+        if (stat(list[i].path, &st) == 0)
+            list[i].changed = st.st_mtim;
+    }
+    qsort(list, count, sizeof *list, by_time);
+    for (size_t i = 0; i + keep < count; i++)
+        remove(list[i].path);
+    pm_arena_destroy(&a);
+}
+
+int pm_evaluations_write(const char *run, const char *folder, const struct pm_evaluated *e)
+{
+    char *data_path = real_path(e->data), *text;
+    cJSON *object = object_of(e, data_path);
+    struct pm_str path = { 0 };
+    int err = PM_OK;
+
+    text = cJSON_PrintUnformatted(object);
+    if (!text)
+        PM_TRY(pm_fail(PM_EFAIL, "%s: no memory to write an evaluation", run));
+    pm_str_add(&path, "%s/", e->training ? run : folder);
+    if (e->training)
+        pm_str_add(&path, "evaluation.json");
+    else
+        add_name(&path, e, data_path);
+    PM_TRY(e->training ? PM_OK : pm_make_folders(folder));
+    PM_TRY(pm_file_write(path.text, text, strlen(text)));
+    if (!e->training)
+        keep_newest(run, PM_EVALUATIONS_KEPT);
+out:
+    cJSON_free(text);
+    cJSON_Delete(object);
+    pm_str_free(&path);
+    pm_free(data_path);
+    return err;
+}
+
+void pm_evaluations_forget(const char *run)
+{
+    struct pm_str path = { 0 };
+
+    pm_str_add(&path, "%s/evaluation.json", run);
+    remove(path.text);
+    pm_str_free(&path);
+    keep_newest(run, 0);
+}

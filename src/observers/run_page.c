@@ -1,0 +1,309 @@
+/* run_page: run_page.h has the contract. */
+#include "observers/run_page.h"
+
+#include "optim/averages.h"
+
+#include <pumice/checkpoint.h>
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+enum { EVERY_SECONDS = 10, TIMES_THE_COST = 100 };
+
+struct pm_run_page {
+    char *folder;             /* owned */
+    struct pm_report *report; /* owned: what the folder says, kept to read only what is new */
+    char *started;            /* owned: when the run began, also over resumes */
+    double seconds_before;    /* of training until this start */
+    double opened_at, next_at;
+    bool warned;
+};
+
+static int write_text(const char *folder, const char *name, const char *text, size_t size)
+{
+    struct pm_str path = { 0 };
+    int err;
+
+    pm_str_add(&path, "%s/%s", folder, name);
+    err = pm_file_write(path.text, text, size);
+    pm_str_free(&path);
+    return err;
+}
+
+static int write_json(const char *folder, const char *name, const cJSON *object)
+{
+    char *text = cJSON_PrintUnformatted(object);
+    int err = text ? write_text(folder, name, text, strlen(text))
+                   : pm_fail(PM_EFAIL, "%s/%s: no memory to write it", folder, name);
+
+    cJSON_free(text);
+    return err;
+}
+
+static int write_page(const char *folder, struct pm_report *r)
+{
+    struct pm_str html = { 0 };
+    int err;
+
+    pm_report_refresh(r);
+    pm_report_page(&r, 1, &html);
+    err = write_text(folder, "report.html", html.text, html.length);
+    pm_report_rest(r);
+    pm_str_free(&html);
+    return err;
+}
+
+static char *now_text(char buf[32])
+{
+    const time_t now = time(NULL);
+    struct tm tm;
+
+    strftime(buf, 32, "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&now, &tm));
+    return buf;
+}
+
+/* ---- run.json ---------------------------------------------------------------------------- */
+
+/* Elements of trainable variables. */
+static double parameters_of(const struct pm_variables *v)
+{
+    double n = 0;
+
+    for (int i = 0; i < v->count; i++)
+        n += v->list[i].trainable ? (double)pm_shape_count(v->list[i].shape) : 0;
+    return n;
+}
+
+static void add_metrics(const struct pm_trainer *t, cJSON *run)
+{
+    cJSON *list = cJSON_AddArrayToObject(run, "metrics");
+    const char *names[PM_MAX_METRICS];
+    const int count = t->e->task->metric_names(&t->e->setup, names);
+
+    for (int i = 0; i < count; i++) {
+        cJSON *m = cJSON_CreateObject();
+        cJSON_AddStringToObject(m, "name", names[i]);
+        cJSON_AddBoolToObject(m, "higher_is_better", t->e->task->higher_is_better(names[i]));
+        cJSON_AddItemToArray(list, m);
+    }
+    cJSON_AddStringToObject(run, "best_metric", t->c->run.keep_best ? t->c->run.keep_best
+                                                                    : names[0]);
+}
+
+static void add_devices(const struct pm_trainer *t, cJSON *run)
+{
+    cJSON *list = cJSON_AddArrayToObject(run, "devices");
+
+    for (int i = 0; i < t->spec_count; i++) {
+        const struct pm_device_info *info = &t->specs[i].info;
+        cJSON *d = cJSON_CreateObject();
+
+        cJSON_AddItemToArray(list, d);
+        cJSON_AddStringToObject(d, "name", info->name);
+        cJSON_AddStringToObject(d, "address", info->address);
+        cJSON_AddStringToObject(d, "driver", info->driver);
+        cJSON_AddNumberToObject(d, "memory_bytes", (double)info->memory_bytes);
+        if (t->clones) {
+            cJSON_AddNumberToObject(d, "examples", pm_clones_examples(t->clones, i));
+            cJSON_AddNumberToObject(d, "memory_used",
+                                    (double)pm_device_memory_used(pm_clones_device(t->clones, i)));
+        }
+        if (i < PM_MAX_CLONES && t->clone_rates[i] > 0 && isfinite(t->clone_rates[i]))
+            cJSON_AddNumberToObject(d, "images_per_second", t->clone_rates[i]);
+    }
+}
+
+/* Dotted keys of values that are no defaults, with where each came from. */
+static void add_origins(const struct pm_config *c, const cJSON *v, const char *key, cJSON *out)
+{
+    const cJSON *member;
+    const char *origin;
+
+    if (cJSON_IsObject(v) && v->child) {
+        cJSON_ArrayForEach(member, v)
+        {
+            struct pm_str path = { 0 };
+
+            pm_str_add(&path, "%s%s%s", key, *key ? "." : "", member->string);
+            add_origins(c, member, path.text, out);
+            pm_str_free(&path);
+        }
+        return;
+    }
+    origin = pm_config_origin(c, key);
+    if (strcmp(origin, "default") != 0)
+        cJSON_AddStringToObject(out, key, origin);
+}
+
+static void add_about(const struct pm_trainer *t, cJSON *run)
+{
+    const struct pm_dataset_info *data = pm_dataset_get_info(t->e->train);
+    cJSON *input = cJSON_AddArrayToObject(run, "input"), *config = pm_config_dump(t->c);
+
+    cJSON_AddStringToObject(run, "task", t->e->task->name);
+    cJSON_AddStringToObject(run, "net", pm_experiment_net_name(t->c));
+    cJSON_AddStringToObject(run, "data", data->name);
+    cJSON_AddNumberToObject(run, "train_examples", (double)data->count);
+    if (t->e->eval)
+        cJSON_AddNumberToObject(run, "eval_examples",
+                                (double)pm_dataset_get_info(t->e->eval)->count);
+    cJSON_AddNumberToObject(run, "classes", t->e->setup.num_classes);
+    cJSON_AddItemToArray(input, cJSON_CreateNumber(t->e->setup.height));
+    cJSON_AddItemToArray(input, cJSON_CreateNumber(t->e->setup.width));
+    cJSON_AddItemToArray(input, cJSON_CreateNumber(t->e->setup.channels));
+    cJSON_AddNumberToObject(run, "batch_size", t->c->run.batch_size);
+    add_origins(t->c, config, "", cJSON_AddObjectToObject(run, "origins"));
+    cJSON_Delete(config);
+}
+
+static int write_run(struct pm_run_page *p, const struct pm_trainer *t, const char *state,
+                     const char *error)
+{
+    cJSON *run = cJSON_CreateObject();
+    char now[32];
+    int err;
+
+    cJSON_AddStringToObject(run, "version", PUMICE_VERSION);
+    cJSON_AddStringToObject(run, "state", state);
+    if (error)
+        cJSON_AddStringToObject(run, "error", error);
+    cJSON_AddStringToObject(run, "started", p->started);
+    cJSON_AddStringToObject(run, "written", now_text(now));
+    cJSON_AddNumberToObject(run, "seconds", p->seconds_before + pm_seconds() - p->opened_at);
+    cJSON_AddNumberToObject(run, "step", (double)t->collected);
+    cJSON_AddNumberToObject(run, "steps", (double)t->e->steps);
+    add_about(t, run);
+    if (t->clones)
+        cJSON_AddNumberToObject(run, "parameters", parameters_of(pm_clones_master(t->clones)));
+    add_metrics(t, run);
+    add_devices(t, run);
+    err = write_json(p->folder, "run.json", run);
+    cJSON_Delete(run);
+    return err;
+}
+
+/* ---- when -------------------------------------------------------------------------------- */
+
+static void write_all(struct pm_run_page *p, const struct pm_trainer *t, const char *state,
+                      const char *error)
+{
+    const double start = pm_seconds();
+    int err = PM_OK;
+
+    if (!pm_run_lock_holds(t->lock, t->saved_step != UINT64_MAX))
+        return; /* it is being removed, or another's now: the trainer ends */
+    PM_TRY(write_run(p, t, state, error));
+    PM_TRY(write_page(p->folder, p->report));
+out:
+    if (err < 0 && !p->warned)
+        PM_WARN("report", "%s; training goes on, report.html is not up to date", pm_error_text());
+    p->warned |= err < 0;
+    const double end = pm_seconds(), pause = TIMES_THE_COST * (end - start);
+    p->next_at = end + (pause > EVERY_SECONDS ? pause : EVERY_SECONDS);
+}
+
+/* A run that is taken up again has a past. */
+static void read_past(struct pm_run_page *p, uint64_t step)
+{
+    struct pm_str path = { 0 };
+    char *text = NULL, now[32];
+    cJSON *run = NULL;
+
+    pm_str_add(&path, "%s/run.json", p->folder);
+    if (step > 0 && pm_file_exists(path.text) && pm_text_read(path.text, PM_MOST_TEXT, &text) == PM_OK)
+        run = cJSON_Parse(text);
+    const char *started = cJSON_GetStringValue(cJSON_GetObjectItem(run, "started"));
+    const double seconds = cJSON_GetNumberValue(cJSON_GetObjectItem(run, "seconds"));
+
+    p->started = pm_strdup(started ? started : now_text(now));
+    p->seconds_before = seconds > 0 ? seconds : 0;
+    cJSON_Delete(run);
+    pm_free(text);
+    pm_str_free(&path);
+    if (step == 0) /* the folder's former run is gone */
+        pm_evaluations_forget(p->folder);
+}
+
+struct pm_run_page *pm_run_page_open(const struct pm_trainer *t)
+{
+    struct pm_run_page *p = pm_calloc(1, sizeof *p);
+
+    p->folder = pm_strdup(t->c->run.folder);
+    p->opened_at = pm_seconds();
+    read_past(p, t->step);
+    p->report = pm_report_open(p->folder, true);
+    write_all(p, t, "running", NULL);
+    return p;
+}
+
+void pm_run_page_step(struct pm_run_page *p, const struct pm_trainer *t)
+{
+    if (pm_seconds() >= p->next_at)
+        write_all(p, t, "running", NULL);
+}
+
+/* ---- evaluation.json --------------------------------------------------------------------- */
+
+void pm_run_page_evaluation(struct pm_run_page *p, const struct pm_trainer *t, uint64_t count,
+                            const struct cJSON *detail)
+{
+    char checkpoint[64];
+    const struct pm_evaluated e = {
+        .data = t->c->data.folder, .split = t->c->data.eval_split, .checkpoint = checkpoint,
+        .averages = pm_averages_evaluated(t->c), .training = true, .step = t->step, .count = count,
+        .metrics = t->eval_metrics, .detail = detail,
+    };
+
+    snprintf(checkpoint, sizeof checkpoint, "checkpoints/step-%06llu.safetensors",
+             (unsigned long long)t->step);
+    if (pm_evaluations_write(p->folder, NULL, &e) < 0 && !p->warned) {
+        PM_WARN("report", "%s; training goes on", pm_error_text());
+        p->warned = true;
+    }
+}
+
+void pm_run_page_now(struct pm_run_page *p, const struct pm_trainer *t)
+{
+    write_all(p, t, "running", NULL);
+}
+
+void pm_run_page_end(struct pm_run_page **p, const struct pm_trainer *t, int err, int signal_number)
+{
+    char *text;
+
+    if (!*p)
+        return;
+    text = pm_strdup(pm_error_text());
+    write_all(*p, t, err < 0 ? "failed" : signal_number ? "stopped" : "finished",
+              err < 0 ? text : NULL);
+    if (err < 0)
+        pm_fail((enum pm_error)err, "%s", text); /* main tells it */
+    pm_free(text);
+    pm_report_close(&(*p)->report);
+    pm_free((*p)->folder);
+    pm_free((*p)->started);
+    pm_free(*p);
+    *p = NULL;
+}
+
+void pm_run_page_evaluated(const struct pm_config *c, const struct pm_evaluated *e)
+{
+    const char *run = c->run.folder;
+    struct pm_report *r = pm_report_open(run, false);
+    char *folder = NULL;
+    int err = PM_OK;
+
+    if (pm_report_empty(r))
+        goto out;
+    folder = pm_evaluations_folder(c);
+    PM_TRY(pm_evaluations_write(run, folder, e));
+    if (!pm_run_is_locked(run)) /* else whoever trains there writes it */
+        PM_TRY(write_page(run, r));
+out:
+    if (err < 0)
+        PM_WARN("report", "%s; report.html is not up to date", pm_error_text());
+    pm_free(folder);
+    pm_report_close(&r);
+}

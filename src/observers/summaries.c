@@ -1,0 +1,546 @@
+/* summaries: summaries.h has the contract. Tags are TF-Slim's where it has one. */
+#include "observers/summaries.h"
+
+#include "observers/activations.h"
+
+#include <pumice/draw.h>
+#include <pumice/formats.h>
+#include <pumice/thread.h>
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <string.h>
+
+struct pm_summaries {
+    struct pm_experiment *e;          /* borrowed */
+    struct pm_events *train, *eval;   /* owned; NULL: could not be made */
+    bool warned;                      /* of a file that cannot be written */
+    bool warned_values;               /* of values that are no numbers */
+    float *pictures;                  /* the first ones of the batch; NULL: none are wanted */
+    size_t picture_floats, kept;      /* of one; how many */
+    uint64_t *records;                /* [kept]: which of the data they are */
+    struct pm_activations *activations; /* owned; made at the first summary */
+    bool no_activations;              /* not wanted, or there is no room for them */
+    struct pm_field fields[PM_MAX_FIELDS]; /* of a task that paints them; the first is the pictures' */
+    char *labels[PM_MAX_FIELDS];      /* [kept] of the batch's; NULL: are not kept */
+    struct pm_activations *heads;     /* owned; made at the first summary */
+    bool no_heads;
+};
+
+/* ---- files ------------------------------------------------------------------------------ */
+
+static void warn(struct pm_summaries *s, int err)
+{
+    if (err < 0 && !s->warned)
+        PM_WARN("events", "%s; training goes on, TensorBoard lacks what could not be written",
+                pm_error_text());
+    s->warned |= err < 0;
+}
+
+/* What earlier files say of the steps from `first` on is hidden. */
+static struct pm_events *open_file(struct pm_summaries *s, const char *folder, uint64_t first)
+{
+    struct pm_events *e = NULL;
+    int err = PM_OK;
+
+    PM_TRY(pm_events_create(folder, &e));
+    PM_TRY(pm_events_session(e, PM_EVENTS_START, first, NULL));
+out:
+    warn(s, err);
+    return e;
+}
+
+static size_t pictures_wanted(const struct pm_config_run *run)
+{
+    int most = run->summary_images > run->summary_activations ? run->summary_images
+                                                              : run->summary_activations;
+
+    return (size_t)(most < run->batch_size ? most : run->batch_size);
+}
+
+/* Of those kept, the ones to be shown. */
+static size_t shown(const struct pm_summaries *s)
+{
+    const size_t most = (size_t)s->e->config->run.summary_images;
+
+    return most < s->kept ? most : s->kept;
+}
+
+static size_t bytes_of(const struct pm_field *f)
+{
+    return pm_shape_count(f->shape) * pm_type_size(f->type);
+}
+
+static void keep_labels(struct pm_summaries *s)
+{
+    const int count = s->e->task->fields(&s->e->setup, true, s->fields);
+
+    for (int i = 1; i < count; i++)
+        s->labels[i] = pm_calloc(s->kept + 1, bytes_of(&s->fields[i]));
+}
+
+struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step, bool evaluated)
+{
+    const struct pm_config *c = e->config;
+    struct pm_summaries *s = pm_calloc(1, sizeof *s);
+    struct pm_str folder = { 0 };
+
+    s->e = e;
+    s->train = open_file(s, c->run.folder, step + 1);
+    pm_str_add(&folder, "%s/eval", c->run.folder);
+    if (c->eval.every_steps > 0)
+        s->eval = open_file(s, folder.text, step + evaluated);
+    pm_str_free(&folder);
+    if (c->run.summary_every_steps > 0) {
+        s->picture_floats = (size_t)e->setup.height * (size_t)e->setup.width *
+                            (size_t)e->setup.channels;
+        s->kept = pictures_wanted(&c->run);
+        s->pictures = pm_calloc(s->kept * s->picture_floats + 1, sizeof *s->pictures);
+        s->records = pm_calloc(s->kept + 1, sizeof *s->records);
+        if (e->task->paint)
+            keep_labels(s);
+    }
+    s->no_activations = c->run.summary_activations == 0;
+    return s;
+}
+
+void pm_summaries_close(struct pm_summaries **summaries, uint64_t step)
+{
+    struct pm_summaries *s = *summaries;
+
+    if (!s)
+        return;
+    pm_summaries_leave(s);
+    if (s->train)
+        warn(s, pm_events_session(s->train, PM_EVENTS_STOP, step, NULL));
+    pm_events_close(&s->train);
+    pm_events_close(&s->eval);
+    pm_free(s->pictures);
+    pm_free(s->records);
+    for (int i = 0; i < PM_MAX_FIELDS; i++)
+        pm_free(s->labels[i]);
+    pm_free(s);
+    *summaries = NULL;
+}
+
+void pm_summaries_leave(struct pm_summaries *s)
+{
+    if (!s)
+        return;
+    pm_activations_destroy(&s->activations);
+    pm_activations_destroy(&s->heads);
+}
+
+/* ---- scalars ---------------------------------------------------------------------------- */
+
+static void add_named(struct pm_events *e, const char *folder, const char *name, double value)
+{
+    char tag[128];
+
+    snprintf(tag, sizeof tag, "%s/%s", folder, name);
+    pm_events_scalar(e, tag, value);
+}
+
+static void add_losses(struct pm_events *e, const struct pm_step_result *r,
+                       const struct pm_loss_averages *averages)
+{
+    pm_events_scalar(e, "total_loss", r->loss + (double)r->l2);
+    for (int i = 0; i < r->part_count; i++)
+        add_named(e, "losses", r->parts[i].name, r->parts[i].value);
+    if (r->part_count > 1)
+        pm_events_scalar(e, "losses/clone_loss", r->loss);
+    pm_events_scalar(e, "losses/regularization_loss", r->l2);
+    for (int i = 0; i < averages->count; i++)
+        add_named(e, "loss_averages", averages->list[i].name, averages->list[i].value);
+}
+
+void pm_summaries_step(struct pm_summaries *s, uint64_t step, const struct pm_summary_scalars *v)
+{
+    struct pm_events *e = s->train;
+    char tag[64];
+
+    if (!e)
+        return;
+    add_losses(e, v->result, v->averages);
+    pm_events_scalar(e, "learning_rate", v->lr);
+    pm_events_scalar(e, "gradient_norm", v->result->norm);
+    if (v->rates.seconds_per_step > 0)
+        pm_events_scalar(e, "global_step/sec", 1 / v->rates.seconds_per_step);
+    pm_events_scalar(e, "speed/images_per_second", v->rates.images_per_second);
+    pm_events_scalar(e, "speed/share_waiting_for_data", v->rates.wait_share);
+    snprintf(tag, sizeof tag, "batch/fraction_of_%d_full", v->queue);
+    pm_events_scalar(e, tag, v->queue_fill);
+    for (int i = 0; v->clones > 1 && i < v->clones; i++) {
+        snprintf(tag, sizeof tag, "speed/clone_%d_images_per_second", i);
+        pm_events_scalar(e, tag, v->clone_images_per_second[i]);
+    }
+    warn(s, pm_events_write(e, step));
+}
+
+void pm_summaries_train(struct pm_summaries *s, const struct pm_train_values *v)
+{
+    const struct {
+        const char *tag;
+        double value;
+    } list[] = { { "train/miou", v->miou }, { "train/acc", v->accuracy },
+                 { "train/batch_miou", v->batch_miou }, { "train/batch_acc", v->batch_accuracy } };
+
+    for (size_t i = 0; s->train && i < PM_COUNT(list); i++)
+        if (isfinite(list[i].value))
+            pm_events_scalar(s->train, list[i].tag, list[i].value);
+}
+
+/* The loss is drawn over training's. */
+static const struct {
+    const char *name, *tag;
+} eval_tags[] = {
+    { "accuracy", "eval/Accuracy" },
+    { "recall_at_5", "eval/Recall_5" },
+    { "loss", "losses/loss" },
+};
+
+/* As DeepLab names it, by the scales that were looked at: "eval/miou_0.5_1.0_flipped". */
+static void add_looks(struct pm_str *tag, const struct pm_config_eval *c)
+{
+    const struct pm_floats s = c->scales;
+
+    pm_str_add(tag, "eval/miou%s", s.count ? "" : "_1.0");
+    for (int i = 0; i < s.count; i++)
+        pm_str_add(tag, (double)s.v[i] == floor((double)s.v[i]) ? "_%.1f" : "_%.6g", (double)s.v[i]);
+    pm_str_add(tag, "%s", c->flip ? "_flipped" : "");
+}
+
+/* Classes that are nowhere have none. */
+static void add_classes(struct pm_events *e, const struct cJSON *list, const char *looks)
+{
+    const cJSON *iou;
+    char tag[256];
+    int k = 0;
+
+    cJSON_ArrayForEach(iou, list)
+    {
+        snprintf(tag, sizeof tag, "%s_class_%d", looks, k++);
+        if (cJSON_IsNumber(iou) && isfinite(iou->valuedouble))
+            pm_events_scalar(e, tag, iou->valuedouble);
+    }
+}
+
+void pm_summaries_metrics(struct pm_events *e, const struct pm_config *c, const struct cJSON *metrics)
+{
+    struct pm_str looks = { 0 };
+    const cJSON *m;
+    char tag[256];
+
+    add_looks(&looks, &c->eval);
+    cJSON_ArrayForEach(m, metrics)
+    {
+        if (!cJSON_IsNumber(m))
+            continue;
+        snprintf(tag, sizeof tag, "eval/%s", m->string);
+        if (strcmp(m->string, "miou") == 0)
+            snprintf(tag, sizeof tag, "%s_overall", looks.text);
+        for (size_t k = 0; k < PM_COUNT(eval_tags); k++)
+            if (strcmp(eval_tags[k].name, m->string) == 0)
+                snprintf(tag, sizeof tag, "%s", eval_tags[k].tag);
+        if (isfinite(m->valuedouble)) /* without instances, say, there is none */
+            pm_events_scalar(e, tag, m->valuedouble);
+    }
+    add_classes(e, cJSON_GetObjectItem(metrics, "per_class_iou"), looks.text);
+    pm_str_free(&looks);
+}
+
+void pm_summaries_evaluation(struct pm_summaries *s, uint64_t step, const struct cJSON *metrics)
+{
+    if (!s->eval)
+        return;
+    pm_summaries_metrics(s->eval, s->e->config, metrics);
+    warn(s, pm_events_write(s->eval, step));
+}
+
+void pm_summaries_saved(struct pm_summaries *s, uint64_t step)
+{
+    struct pm_str path = { 0 };
+
+    if (!s->train)
+        return;
+    pm_str_add(&path, "%s/checkpoints/step-%06llu.safetensors", s->e->config->run.folder,
+               (unsigned long long)step);
+    warn(s, pm_events_session(s->train, PM_EVENTS_CHECKPOINT, step, path.text));
+    pm_str_free(&path);
+}
+
+/* ---- histograms ------------------------------------------------------------------------- */
+
+/* Several arrays, counted in parallel, then added in their order. */
+struct counting {
+    const struct pm_named_floats *list;
+    struct pm_histogram *histogram;
+    bool *bad;
+};
+
+static void count_range(void *ctx, size_t begin, size_t end)
+{
+    const struct counting *c = ctx;
+
+    for (size_t i = begin; i < end; i++) {
+        pm_histogram_start(&c->histogram[i]);
+        c->bad[i] = pm_histogram_add(&c->histogram[i], c->list[i].v, c->list[i].count) < 0;
+    }
+}
+
+static double zero_share(const struct pm_named_floats *f)
+{
+    size_t zeros = 0;
+
+    for (size_t i = 0; i < f->count; i++)
+        zeros += f->v[i] == 0;
+    return f->count ? (double)zeros / (double)f->count : 0;
+}
+
+/* Tags are PREFIX NAME SUFFIX. sparsity: also the share of zeros of each. */
+static void add_histograms(struct pm_summaries *s, const struct pm_named_floats *list, size_t count,
+                           const char *prefix, const char *suffix, bool sparsity)
+{
+    struct counting c = { .list = list };
+    struct pm_str tag = { 0 };
+
+    c.histogram = pm_malloc((count + 1) * sizeof *c.histogram);
+    c.bad = pm_calloc(count + 1, sizeof *c.bad);
+    pm_parallel(count, 1, count_range, &c);
+    for (size_t i = 0; i < count; i++) {
+        tag.length = 0;
+        pm_str_add(&tag, "%s%s%s", prefix, list[i].name, suffix);
+        if (!c.bad[i])
+            pm_events_histogram(s->train, tag.text, &c.histogram[i]);
+        else if (!s->warned_values)
+            PM_WARN("events", "%s holds values that are not finite: no histogram (said once)",
+                    tag.text);
+        s->warned_values |= c.bad[i];
+        if (!sparsity)
+            continue;
+        tag.length = 0;
+        pm_str_add(&tag, "sparsity/%s", list[i].name);
+        pm_events_scalar(s->train, tag.text, zero_share(&list[i]));
+    }
+    pm_str_free(&tag);
+    pm_free(c.histogram);
+    pm_free(c.bad);
+}
+
+static void add_variables(struct pm_summaries *s, const struct pm_state *values,
+                          const struct pm_variables *v)
+{
+    struct pm_named_floats *list = pm_calloc((size_t)v->count + 1, sizeof *list);
+
+    for (int i = 0; i < v->count; i++)
+        list[i] = (struct pm_named_floats){ v->list[i].name, pm_state_value(values, v, i),
+                                            pm_shape_count(v->list[i].shape) };
+    add_histograms(s, list, (size_t)v->count, "", "", false);
+    pm_free(list);
+}
+
+/* As they were given to the optimizer, weight decay and multipliers included. */
+static int add_gradients(struct pm_summaries *s, struct pm_variables *v)
+{
+    struct pm_named_floats *list = pm_calloc((size_t)v->count + 1, sizeof *list);
+    char *block = pm_malloc(v->gradient_bytes + 1);
+    size_t count = 0;
+    int err = PM_OK;
+
+    if (v->gradient_bytes)
+        PM_TRY(pm_buffer_read(v->device, v->grads, 0, block, v->gradient_bytes));
+    for (int i = 0; i < v->count; i++)
+        if (v->list[i].trainable && pm_experiment_multiplier(v->list[i].name, s->e) != 0)
+            list[count++] = (struct pm_named_floats){
+                v->list[i].name, (const float *)(const void *)(block + v->offset[i]),
+                pm_shape_count(v->list[i].shape) };
+    add_histograms(s, list, count, "", "/gradients", false);
+out:
+    pm_free(list);
+    pm_free(block);
+    return err;
+}
+
+/* ---- pictures and activations ----------------------------------------------------------- */
+
+bool pm_summaries_due(const struct pm_summaries *s, uint64_t step)
+{
+    const int64_t every = s->e->config->run.summary_every_steps;
+
+    return s->train && every > 0 && (step % (uint64_t)every == 0 || step == 1);
+}
+
+void pm_summaries_batch(struct pm_summaries *s, const struct pm_batch *batch)
+{
+    memcpy(s->pictures, batch->field[0], s->kept * s->picture_floats * sizeof *s->pictures);
+    memcpy(s->records, batch->record, s->kept * sizeof *s->records);
+    for (int i = 0; i < PM_MAX_FIELDS; i++)
+        if (s->labels[i])
+            memcpy(s->labels[i], batch->field[i], s->kept * bytes_of(&s->fields[i]));
+}
+
+static int add_picture(struct pm_summaries *s, const char *name, size_t i,
+                       const struct pm_image8 *im)
+{
+    uint8_t *png = NULL;
+    size_t size;
+    char tag[64];
+    int err = PM_OK;
+
+    PM_TRY(pm_image_encode_png(im, &png, &size));
+    if (s->e->config->run.summary_images > 1)
+        snprintf(tag, sizeof tag, "images/%s/%zu", name, i);
+    else
+        snprintf(tag, sizeof tag, "images/%s", name);
+    pm_events_image(s->train, tag, im->height, im->width, im->channels, png, size);
+out:
+    pm_free(png);
+    return err;
+}
+
+/* The records' own pictures, made smaller where they are large. */
+static int add_originals(struct pm_summaries *s, size_t count)
+{
+    enum { SIDE = 512 };
+    struct pm_image8 im = { 0 }, small = { 0 };
+    uint8_t *buf = NULL;
+    size_t capacity = 0, size;
+    char where[512];
+    int err = PM_OK;
+
+    for (size_t i = 0; i < count; i++) {
+        const size_t record = (size_t)s->records[i];
+
+        PM_TRY(pm_dataset_read(s->e->train, record, &buf, &capacity, &size));
+        pm_dataset_where(s->e->train, record, where, sizeof where);
+        PM_TRY(s->e->task->picture(&s->e->setup, buf, size, where, &im));
+        pm_draw_shrink(&im, SIDE, &small);
+        PM_TRY(add_picture(s, "original", i, &small));
+        pm_image_free(&im);
+        pm_image_free(&small);
+    }
+out:
+    pm_image_free(&im);
+    pm_image_free(&small);
+    pm_free(buf);
+    return err;
+}
+
+static int add_pictures(struct pm_summaries *s)
+{
+    const struct pm_setup *setup = &s->e->setup;
+    struct pm_image8 im = { setup->height, setup->width, setup->channels,
+                            pm_malloc(s->picture_floats + 1) };
+    const size_t count = shown(s);
+    int err = PM_OK;
+
+    for (size_t i = 0; i < count; i++) {
+        pm_picture_bytes(s->pictures + i * s->picture_floats, im.height, im.width, im.channels,
+                         im.pixels);
+        PM_TRY(add_picture(s, "image", i, &im));
+    }
+    if (s->e->config->run.summary_originals)
+        PM_TRY(add_originals(s, count));
+out:
+    pm_image_free(&im);
+    return err;
+}
+
+/* What the net says of the pictures now. */
+static int run_heads(struct pm_summaries *s, struct pm_device *device, struct pm_variables *variables,
+                     struct pm_shown *out)
+{
+    const struct pm_named_floats *list = NULL;
+    int count = 0, err = PM_OK;
+
+    if (!s->heads && !s->no_heads) {
+        err = pm_activations_create(s->e, out->count, true, device, variables, &s->heads);
+        if (err == PM_ELOST)
+            return err;
+        s->no_heads = err < 0;
+        if (err < 0)
+            PM_WARN("events", "run.summary_images: %s; going on without predictions", pm_error_text());
+        err = PM_OK;
+    }
+    if (s->heads)
+        PM_TRY(pm_activations_run(s->heads, s->pictures, &list, &count));
+    for (int i = 0; i < count && i < PM_MAX_OUTPUTS; i++) {
+        const struct pm_shape all = list[i].shape;
+
+        out->head[i] = list[i].v;
+        out->shape[i] = PM_SHAPE3(all.dim[1], all.dim[2], all.dim[3]);
+    }
+out:
+    return err;
+}
+
+/* Labels and predictions. */
+static int add_painted(struct pm_summaries *s, struct pm_device *device,
+                       struct pm_variables *variables)
+{
+    struct pm_shown all = { .count = (int)shown(s) };
+    int err = PM_OK;
+
+    if (!s->labels[1] || all.count == 0)
+        return PM_OK;
+    for (int i = 0; i < PM_MAX_FIELDS; i++)
+        all.field[i] = s->labels[i];
+    PM_TRY(run_heads(s, device, variables, &all));
+    for (int i = 0; i < all.count; i++) {
+        struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
+
+        s->e->task->paint(&s->e->setup, &all, i, pictures);
+        for (int k = 0; k < PM_MAX_PICTURES && pictures[k].what; k++) {
+            warn(s, add_picture(s, pictures[k].what, (size_t)i, &pictures[k].image));
+            pm_image_free(&pictures[k].image);
+        }
+    }
+out:
+    return err;
+}
+
+static int add_activations(struct pm_summaries *s, struct pm_device *device,
+                           struct pm_variables *variables)
+{
+    const struct pm_config_run *run = &s->e->config->run;
+    const struct pm_named_floats *list;
+    int most = run->summary_activations, count, err = PM_OK;
+
+    if (s->no_activations)
+        return PM_OK;
+    if (!s->activations) {
+        int batch = most < run->batch_size ? most : run->batch_size;
+
+        err = pm_activations_create(s->e, batch, false, device, variables, &s->activations);
+        if (err < 0 && err != PM_ELOST) {
+            PM_WARN("events", "run.summary_activations: %s; going on without", pm_error_text());
+            s->no_activations = true;
+            return PM_OK;
+        }
+        PM_TRY(err);
+    }
+    PM_TRY(pm_activations_run(s->activations, s->pictures, &list, &count));
+    add_histograms(s, list, (size_t)count, "activations/", "", true);
+out:
+    return err;
+}
+
+int pm_summaries_write(struct pm_summaries *s, uint64_t step, const struct pm_state *values,
+                       struct pm_variables *master, struct pm_device *device,
+                       struct pm_variables *variables)
+{
+    double begin = pm_seconds();
+    int err = PM_OK;
+
+    add_variables(s, values, master);
+    if (s->e->config->run.summary_gradients)
+        PM_TRY(add_gradients(s, master));
+    PM_TRY(add_activations(s, device, variables));
+    PM_TRY(add_painted(s, device, variables));
+    warn(s, add_pictures(s));
+    warn(s, pm_events_write(s->train, step));
+    PM_DEBUG("events", "step %llu: summaries in %.1f ms", (unsigned long long)step,
+             1000 * (pm_seconds() - begin));
+out:
+    return err;
+}

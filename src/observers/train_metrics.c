@@ -1,0 +1,117 @@
+/* train_metrics: train_metrics.h has the contract. */
+#include "observers/train_metrics.h"
+
+#include "tasks/confusion.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct pm_train_metrics {
+    const char *node;       /* whose output are the classes */
+    int32_t ignore;
+    size_t pixels, batch;   /* of a label; labels of a batch */
+    int32_t *labels;        /* [slots][batch][pixels] */
+    struct pm_confusion all, one;
+    struct pm_confusion kept; /* `all` as of the last pm_train_metrics_keep */
+};
+
+struct pm_train_metrics *pm_train_metrics_create(const struct pm_experiment *e, int slots)
+{
+    const struct pm_setup *s = &e->setup;
+    struct pm_train_metrics *m;
+
+    if (!s->pixels.train_classes)
+        return NULL;
+    m = pm_calloc(1, sizeof *m);
+    m->node = s->pixels.train_classes;
+    m->ignore = s->pixels.ignore_label;
+    m->pixels = (size_t)s->pixels.label_height * (size_t)s->pixels.label_width;
+    m->batch = (size_t)e->config->run.batch_size;
+    m->labels = pm_calloc((size_t)slots * m->batch * m->pixels, sizeof *m->labels);
+    pm_confusion_create(&m->all, (size_t)s->num_classes);
+    pm_confusion_create(&m->one, (size_t)s->num_classes);
+    pm_confusion_create(&m->kept, (size_t)s->num_classes);
+    return m;
+}
+
+void pm_train_metrics_destroy(struct pm_train_metrics **m)
+{
+    if (*m) {
+        pm_confusion_free(&(*m)->all);
+        pm_confusion_free(&(*m)->one);
+        pm_confusion_free(&(*m)->kept);
+        pm_free((*m)->labels);
+        pm_free(*m);
+    }
+    *m = NULL;
+}
+
+static size_t cells_of(const struct pm_train_metrics *m)
+{
+    return m->all.classes * m->all.classes;
+}
+
+void pm_train_metrics_keep(struct pm_train_metrics *m)
+{
+    if (m)
+        memcpy(m->kept.count, m->all.count, cells_of(m) * sizeof *m->all.count);
+}
+
+void pm_train_metrics_restore(struct pm_train_metrics *m)
+{
+    if (m)
+        memcpy(m->all.count, m->kept.count, cells_of(m) * sizeof *m->all.count);
+}
+
+void pm_train_metrics_print(const struct pm_train_metrics *m, struct pm_str *json)
+{
+    if (!m)
+        return;
+    pm_str_add(json, ", \"train_confusion\": \"");
+    for (size_t i = 0; i < cells_of(m); i++)
+        pm_str_add(json, "%s%llu", i ? " " : "", (unsigned long long)m->kept.count[i]);
+    pm_str_add(json, "\"");
+}
+
+void pm_train_metrics_read(struct pm_train_metrics *m, const char *text)
+{
+    char *end = (char *)text;
+    size_t n = 0;
+
+    if (!m)
+        return;
+    for (; text && n < cells_of(m); n++, text = end) {
+        m->kept.count[n] = strtoull(text, &end, 10);
+        if (end == text)
+            break;
+    }
+    if (n < cells_of(m) || *end) /* an older checkpoint, or other classes */
+        memset(m->kept.count, 0, cells_of(m) * sizeof *m->kept.count);
+}
+
+static int32_t *labels_of(const struct pm_train_metrics *m, int slot, int example)
+{
+    return m->labels + ((size_t)slot * m->batch + (size_t)example) * m->pixels;
+}
+
+void pm_train_metrics_batch(struct pm_train_metrics *m, int slot, const struct pm_batch *batch)
+{
+    memcpy(labels_of(m, slot, 0), batch->field[1], m->batch * m->pixels * sizeof *m->labels);
+}
+
+void pm_train_metrics_count(struct pm_train_metrics *m, int slot, const struct pm_clones *c,
+                            struct pm_train_values *out)
+{
+    const size_t cells = cells_of(m);
+    struct pm_confusion_metrics all, one;
+    int first = 0, count;
+
+    memset(m->one.count, 0, cells * sizeof *m->one.count);
+    for (int part = 0; (count = pm_clones_part(c, part)) > 0; part++, first += count)
+        pm_confusion_add(&m->one, labels_of(m, slot, first), pm_clones_output(c, part, slot, m->node),
+                         (size_t)count * m->pixels, m->ignore);
+    for (size_t i = 0; i < cells; i++)
+        m->all.count[i] += m->one.count[i];
+    all = pm_confusion_metrics(&m->all), one = pm_confusion_metrics(&m->one);
+    *out = (struct pm_train_values){ all.miou, all.pixel_accuracy, one.miou, one.pixel_accuracy };
+}

@@ -1,0 +1,79 @@
+/* averages: average -= (1 - decay) * (average - value), one call over the whole block. */
+#include "optim/averages.h"
+
+#include "averages.params.h"
+#include "base/vector.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- the call --------------------------------------------------------------------------- */
+
+PM_CLONES
+static void update_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const struct pm_step *step = a->buf[1];
+    const float *restrict w = a->buf[2];
+    float *restrict average = a->buf[3];
+    float rate = 1 - step->ema_decay;
+
+    if (*(const uint32_t *)a->buf[0] == 0)
+        return;
+    for (size_t i = begin; i < end; i++)
+        average[i] -= rate * (average[i] - w[i]);
+}
+
+static bool update_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
+                        struct pm_picks *out)
+{
+    (void)caps, (void)params;
+    pm_pick_elements("averages_update", 64, count / 4, out); /* blocks are whole vectors of 4 */
+    return level == 0;
+}
+
+bool pm_averages_evaluated(const struct pm_config *c)
+{
+    return c->optim.moving_average_decay > 0 && c->eval.averages != PM_AVERAGES_OFF;
+}
+
+static const struct pm_kernel row = {
+    .name = "averages_update", .bufs = "r:flag r:step r:w u:average",
+    .params_size = sizeof(struct averages_update_params), .cpu = update_cpu, .grain = 16384,
+    .pick = update_pick,
+};
+
+void pm_averages_append(struct pm_calls *c, size_t from, size_t to, struct pm_tensor flag)
+{
+    struct averages_update_params p = { .count = (int)((to - from) / sizeof(float)) };
+
+    assert(pm_calls_variables(c)->average_bytes >= to);
+    if (from == to)
+        return;
+    pm_calls_label(c, "moving averages");
+    pm_call(c, &row, (size_t)p.count, &p,
+            PM_BUFS(flag, pm_step_tensor(c), pm_calls_values_part(c, from, to),
+                    pm_calls_averages_part(c, from, to)));
+}
+
+float pm_averages_decay(const struct pm_config_optim *c, uint64_t step)
+{
+    float n = (float)step;
+
+    if (!c->moving_average_ramp)
+        return c->moving_average_decay;
+    return fminf(c->moving_average_decay, (1 + n) / (10 + n));
+}
+
+/* ---- checkpoints ------------------------------------------------------------------------ */
+
+int pm_averages_choose(const struct pm_checkpoint *from, int wanted, const char *place,
+                       const char *key, bool *use)
+{
+    *use = wanted != PM_AVERAGES_OFF && pm_checkpoint_averages(from) > 0;
+    if (wanted == PM_AVERAGES_ON && !*use)
+        return pm_fail(PM_EDATA, "%s: %s is on, but %s holds no moving averages "
+                       "(optim.moving_average_decay makes training keep them); set it to auto or off",
+                       place, key, from->path);
+    return PM_OK;
+}

@@ -1,0 +1,294 @@
+/* coco_metrics: for each range of areas and each threshold t, in each class of each picture:
+ *
+ * True objects outside the range, and crowds, do not count. The said ones, the surest first, each take
+ * the true one of the largest overlap that is at least t among those not yet taken, a crowd also when it
+ * is: one that counts before one that does not, the last among equals. With one that counts a said object
+ * is right. With one that does not, or with none while its own area is outside the range, it does not
+ * count. Else it is wrong.
+ *
+ * Then those of all pictures in the order of their scores: with the k surest, precision is right / (right +
+ * wrong) and recall right / true objects. The precision at a recall is the best one of that or a larger
+ * recall; AP is its mean over the recalls 0, 0.01 ... 1, AR the recall of all. */
+#include "tasks/segmentation/coco_metrics.h"
+
+#include <pumice/base.h>
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THRESHOLDS = 10, AT_075 = 5, RECALLS = 101, MOST = 100 };
+static const double thresholds[THRESHOLDS] = { 0.5,  0.55, 0.6,  0.65, 0.7,
+                                               0.75, 0.8,  0.85, 0.9,  0.95 };
+
+enum range { ALL, SMALL, MEDIUM, LARGE, RANGES };
+static const struct {
+    double least, most; /* areas */
+    enum pm_coco_figure ap, ar;
+} ranges[RANGES] = {
+    [ALL] = { 0, 1e10, PM_COCO_AP, PM_COCO_AR100 },
+    [SMALL] = { 0, 32 * 32, PM_COCO_AP_SMALL, PM_COCO_AR_SMALL },
+    [MEDIUM] = { 32 * 32, 96 * 96, PM_COCO_AP_MEDIUM, PM_COCO_AR_MEDIUM },
+    [LARGE] = { 96 * 96, 1e10, PM_COCO_AP_LARGE, PM_COCO_AR_LARGE },
+};
+
+const char *const pm_coco_names[PM_COCO_FIGURES] = {
+    "ap",  "ap50", "ap75",  "ap_small", "ap_medium", "ap_large",
+    "ar1", "ar10", "ar100", "ar_small", "ar_medium", "ar_large",
+};
+
+/* A said object: a bit for each threshold; neither right nor wrong, it does not count. */
+struct verdict {
+    double score;
+    uint32_t at; /* place among its class's as they came */
+    uint8_t rank; /* in its picture, from 0 */
+    uint16_t right[RANGES], wrong[RANGES];
+};
+struct of_class {
+    struct verdict *list; /* owned */
+    size_t count, capacity;
+    uint64_t truths[RANGES];
+};
+struct pm_coco_metrics {
+    int classes;
+    struct of_class *of; /* owned */
+};
+
+struct pm_coco_metrics *pm_coco_metrics_create(int classes)
+{
+    struct pm_coco_metrics *m = pm_calloc(1, sizeof *m);
+
+    m->classes = classes;
+    m->of = pm_calloc((size_t)classes, sizeof *m->of);
+    return m;
+}
+
+void pm_coco_metrics_destroy(struct pm_coco_metrics **m)
+{
+    for (int c = 0; *m && c < (*m)->classes; c++)
+        pm_free((*m)->of[c].list);
+    if (*m)
+        pm_free((*m)->of);
+    pm_free(*m);
+    *m = NULL;
+}
+
+/* ---- one picture ------------------------------------------------------------------------- */
+
+/* The picture's objects at a range of areas. */
+struct look {
+    const struct pm_coco_picture *p;
+    enum range range;
+    int counted;  /* true objects that count */
+    int *order;   /* [p->truths] true objects, those that count first */
+    bool *taken;  /* [p->truths] in this order */
+    int surest[MOST], count;
+};
+
+/* A score that is no number is below all others. */
+static double score_of(const struct pm_coco_said *s)
+{
+    return isnan(s->score) ? -INFINITY : s->score;
+}
+
+static void take_surest(struct look *l)
+{
+    const struct pm_coco_said *said = l->p->said;
+
+    for (int d = 0; d < l->p->found; d++) {
+        int at = l->count;
+
+        while (at > 0 && score_of(&said[d]) > score_of(&said[l->surest[at - 1]]))
+            at--;
+        if (at == MOST)
+            continue;
+        l->count += l->count < MOST;
+        memmove(l->surest + at + 1, l->surest + at, (size_t)(l->count - 1 - at) * sizeof *l->surest);
+        l->surest[at] = d;
+    }
+}
+
+static bool is_outside(double area, enum range range)
+{
+    return area < ranges[range].least || area > ranges[range].most;
+}
+
+static void order_truths(struct look *l)
+{
+    int n = 0;
+
+    for (int ignored = 0; ignored < 2; ignored++) {
+        for (int g = 0; g < l->p->truths; g++) {
+            const struct pm_coco_true *t = &l->p->truth[g];
+
+            if ((t->crowd || is_outside(t->area, l->range)) == (ignored == 1))
+                l->order[n++] = g;
+        }
+        l->counted = ignored ? l->counted : n;
+    }
+}
+
+/* Place in l->order, -1 for none. */
+static int match_of(const struct look *l, int said, double threshold)
+{
+    const size_t truths = (size_t)l->p->truths;
+    double best = threshold;
+    int match = -1;
+
+    for (size_t k = 0; k < truths; k++) {
+        const int g = l->order[k];
+        const double overlap = l->p->overlap[(size_t)said * truths + (size_t)g];
+
+        if (l->taken[k] && !l->p->truth[g].crowd)
+            continue;
+        if (match >= 0 && match < l->counted && (int)k >= l->counted)
+            break;
+        if (overlap >= best)
+            best = overlap, match = (int)k;
+    }
+    return match;
+}
+
+static void judge(struct look *l, int threshold, struct verdict *out)
+{
+    const uint16_t bit = (uint16_t)(1u << threshold);
+
+    memset(l->taken, 0, (size_t)l->p->truths * sizeof *l->taken);
+    for (int k = 0; k < l->count; k++) {
+        const int match = match_of(l, l->surest[k], thresholds[threshold]);
+
+        if (match >= 0)
+            l->taken[match] = true;
+        if (match >= 0 && match < l->counted)
+            out[k].right[l->range] |= bit;
+        if (match < 0 && !is_outside(l->p->said[l->surest[k]].area, l->range))
+            out[k].wrong[l->range] |= bit;
+    }
+}
+
+void pm_coco_metrics_add(struct pm_coco_metrics *m, int label, const struct pm_coco_picture *p)
+{
+    struct of_class *of = &m->of[label];
+    const size_t first = of->count;
+    struct look l = { .p = p };
+
+    l.order = pm_malloc(((size_t)p->truths + 1) * sizeof *l.order);
+    l.taken = pm_malloc(((size_t)p->truths + 1) * sizeof *l.taken);
+    take_surest(&l);
+    for (int k = 0; k < l.count; k++) {
+        PM_GROW(of->list, of->count, of->capacity);
+        of->list[of->count] = (struct verdict){ .score = score_of(&p->said[l.surest[k]]),
+                                                .at = (uint32_t)of->count, .rank = (uint8_t)k };
+        of->count++;
+    }
+    for (int r = 0; r < RANGES; r++) {
+        l.range = (enum range)r;
+        order_truths(&l);
+        of->truths[r] += (uint64_t)l.counted;
+        for (int t = 0; t < THRESHOLDS && l.count > 0; t++)
+            judge(&l, t, of->list + first);
+    }
+    pm_free(l.order);
+    pm_free(l.taken);
+}
+
+/* ---- telling ----------------------------------------------------------------------------- */
+
+static int by_score(const void *a, const void *b)
+{
+    const struct verdict *x = a, *y = b;
+
+    return x->score == y->score ? (x->at > y->at) - (x->at < y->at) : x->score < y->score ? 1 : -1;
+}
+
+/* list: the surest first. From the last one back: the best precision so far is that of all recalls that
+ * this one reaches and those before it do not. Where nothing counts, precision is 0. */
+static double precision_of(const struct verdict *list, size_t count, double truths, enum range range,
+                           int threshold)
+{
+    const unsigned bit = 1u << threshold;
+    double right = 0, wrong = 0, best = 0, sum = 0;
+    int r = RECALLS - 1;
+
+    for (size_t i = 0; i < count; i++) {
+        right += (list[i].right[range] & bit) != 0;
+        wrong += (list[i].wrong[range] & bit) != 0;
+    }
+    while (r >= 0 && r * 0.01 > right / truths)
+        r--;
+    for (size_t i = count; i-- > 0;) {
+        const double precision = right > 0 ? right / (right + wrong) : 0;
+
+        best = precision > best ? precision : best;
+        right -= (list[i].right[range] & bit) != 0;
+        wrong -= (list[i].wrong[range] & bit) != 0;
+        for (; r >= 0 && (i == 0 || r * 0.01 > right / truths); r--)
+            sum += best;
+    }
+    return sum / RECALLS;
+}
+
+/* The mean over the thresholds, with the `most` surest of each picture. */
+static double recall_of(const struct verdict *list, size_t count, double truths, enum range range,
+                        int most)
+{
+    double right = 0;
+
+    for (size_t i = 0; i < count; i++)
+        for (unsigned bits = list[i].rank < most ? list[i].right[range] : 0; bits; bits &= bits - 1)
+            right++;
+    return right / truths / THRESHOLDS;
+}
+
+static struct pm_coco_figures figures_of(const struct of_class *of)
+{
+    struct verdict *list = pm_malloc((of->count + 1) * sizeof *list);
+    struct pm_coco_figures out;
+
+    if (of->count)
+        memcpy(list, of->list, of->count * sizeof *list);
+    qsort(list, of->count, sizeof *list, by_score);
+    for (int k = 0; k < PM_COCO_FIGURES; k++)
+        out.v[k] = NAN;
+    for (int r = 0; r < RANGES; r++) {
+        const double truths = (double)of->truths[r];
+        double ap[THRESHOLDS], sum = 0;
+
+        if (of->truths[r] == 0)
+            continue;
+        for (int t = 0; t < THRESHOLDS; t++) {
+            ap[t] = precision_of(list, of->count, truths, (enum range)r, t);
+            sum += ap[t];
+        }
+        out.v[ranges[r].ap] = sum / THRESHOLDS;
+        out.v[ranges[r].ar] = recall_of(list, of->count, truths, (enum range)r, MOST);
+        if (r != ALL)
+            continue;
+        out.v[PM_COCO_AP50] = ap[0];
+        out.v[PM_COCO_AP75] = ap[AT_075];
+        out.v[PM_COCO_AR1] = recall_of(list, of->count, truths, ALL, 1);
+        out.v[PM_COCO_AR10] = recall_of(list, of->count, truths, ALL, 10);
+    }
+    pm_free(list);
+    return out;
+}
+
+struct pm_coco_figures pm_coco_metrics_figures(const struct pm_coco_metrics *m, int label)
+{
+    struct pm_coco_figures sum = { { 0 } };
+    int classes[PM_COCO_FIGURES] = { 0 };
+
+    if (label >= 0)
+        return figures_of(&m->of[label]);
+    for (int c = 0; c < m->classes; c++) {
+        const struct pm_coco_figures one = figures_of(&m->of[c]);
+
+        for (int k = 0; k < PM_COCO_FIGURES; k++)
+            if (!isnan(one.v[k]))
+                classes[k]++, sum.v[k] += one.v[k];
+    }
+    for (int k = 0; k < PM_COCO_FIGURES; k++)
+        sum.v[k] = classes[k] ? sum.v[k] / classes[k] : NAN;
+    return sum;
+}

@@ -1,0 +1,391 @@
+/* segmentation: a class for each pixel.
+ *
+ * A sample is the picture of "image/encoded" and the map of labels of "image/segmentation/class/encoded",
+ * both through the preprocessing. Pixels of the label ignore_label do not count, neither in the loss nor
+ * in the metrics, nor does padding, which gets that label.
+ *
+ * The net's logits [n, h, w, classes] are enlarged to the labels' size, bilinearly with their corners
+ * aligned; the loss is the cross entropy of each pixel, of the merged logits and of each scale's where a
+ * net has an image pyramid; or labels are degrees of foreground (segmentation_matting.c).
+ * loss.upsample_logits=false takes it at the logits' size: labels are whole numbers that only the
+ * loader's threads handle, so these bring the maps down, by nearest elements.
+ *
+ * What evaluation, prediction and export see is segmentation_looks.c. */
+#include "tasks/segmentation/coco_metrics.h"
+#include "tasks/record.h"
+#include "tasks/colormap.h"
+#include "tasks/segmentation/segmentation.h"
+
+#include "data/edge_labels.h"
+
+#include <pumice/trace.h>
+
+#include <string.h>
+
+/* With instances PQ is the first, as the one that all heads are for. */
+static int metric_names(const struct pm_setup *s, const char *out[PM_MAX_METRICS])
+{
+    static const char *const panoptic[] = { "pq", "sq", "rq", "pc" };
+    static const char *const cityscapes[] = { "ap", "ap50" };
+    static const char *const pixels[] = { "miou", "pixel_accuracy", "mean_accuracy", "fw_iou", "loss" };
+    static const char *const edges[] = { "edge_miou" };
+    const bool on = s->pixels.instance.on;
+    const bool as_coco = on && s->pixels.instance.panoptic->precision == PM_PRECISION_COCO;
+    const struct { bool is; const char *const *names; size_t count; } sets[] = {
+        { on, panoptic, PM_COUNT(panoptic) }, { on && !as_coco, cityscapes, PM_COUNT(cityscapes) },
+        { as_coco, pm_coco_names, PM_COCO_FIGURES }, { true, pixels, PM_COUNT(pixels) },
+        { s->pixels.edge_classes > 0, edges, PM_COUNT(edges) },
+    };
+    int count = 0;
+
+    for (size_t i = 0; i < PM_COUNT(sets); i++)
+        for (size_t k = 0; sets[i].is && k < sets[i].count; k++)
+            out[count++] = sets[i].names[k];
+    return count;
+}
+
+static bool higher_is_better(const char *metric)
+{
+    return strcmp(metric, "loss") != 0;
+}
+
+/* ---- samples ----------------------------------------------------------------------------- */
+
+static int check(const struct pm_setup *s)
+{
+    const int entries = pm_colormap_entries((enum pm_colormap)s->pixels.colormap);
+    const int most = pm_colormap_entries(PM_COLORMAP_PASCAL);
+
+    if (!s->preprocessing->apply_map)
+        return pm_fail(PM_ECONFIG, "input.preprocessing: \"%s\" is for pictures without label maps: "
+                       "task segmentation takes deeplab or deeplab_means", s->preprocessing->name);
+    if (s->labels_offset)
+        return pm_fail(PM_ECONFIG, "data.labels_offset: %d, but segmentation takes labels as they are: "
+                       "leave it out", s->labels_offset);
+    if (s->num_classes > entries)
+        return pm_fail(PM_ECONFIG, "eval.colormap: has colours for %d classes, there are %d: %s",
+                       entries, s->num_classes, s->num_classes <= most
+                           ? "choose pascal, which has 512"
+                           : "no palette has more than 512, the data needs fewer classes");
+    if (s->pixels.loss && s->pixels.loss->label_weights.count &&
+        s->pixels.loss->label_weights.count != s->num_classes)
+        return pm_fail(PM_ECONFIG, "loss.label_weights: %d numbers, but there are %d classes: each needs "
+                       "one", s->pixels.loss->label_weights.count, s->num_classes);
+    if (s->pixels.save_raw && s->num_classes > 256)
+        return pm_fail(PM_ECONFIG, "eval.save_raw: pictures of 8 bits cannot hold %d classes",
+                       s->num_classes);
+    return pm_segmentation_matting_check(s);
+}
+
+static int fields(const struct pm_setup *s, bool train, struct pm_field out[PM_MAX_FIELDS])
+{
+    int err = PM_OK;
+
+    PM_TRY(pm_record_images(s, train, &out[0]));
+    PM_TRY(check(s));
+    out[1] = (struct pm_field) { "labels", PM_I32, PM_SHAPE2(s->eval_height, s->eval_width),
+                                 s->pixels.ignore_label };
+    if (train)
+        out[1].shape = PM_SHAPE2(s->pixels.label_height, s->pixels.label_width);
+    if (s->pixels.matting)
+        out[1].type = PM_F32, out[1].absent = pm_segmentation_matting_absent();
+    err = 2 + pm_segmentation_instance_fields(s, train, out + 2);
+    if (s->pixels.edge_classes) {
+        const int k = pm_segmentation_edge_field(s, train);
+
+        out[k] = (struct pm_field){ "edge_labels", PM_I32, out[1].shape, PM_EDGE_IGNORE };
+        err = k + 1;
+    }
+out:
+    return err;
+}
+
+int pm_segmentation_label(const struct pm_example *e, const struct pm_setup *s, const char *where,
+                          struct pm_label *out)
+{
+    static const char key[] = "image/segmentation/class/encoded";
+    const uint8_t *data;
+    size_t size;
+    const int found = pm_example_bytes(e, key, &data, &size);
+    int err = PM_OK;
+
+    *out = (struct pm_label){ 0 };
+    PM_TRY(found);
+    if (found == 0 || size == 0)
+        PM_TRY(pm_fail(PM_EDATA, "%s: has no %s", where, key));
+    PM_TRY(pm_record_damage(pm_label_decode(data, size, 0, where, out)));
+    if (s->pixels.matting) {
+        pm_segmentation_degrees(out, pm_label_bits(data));
+        goto out;
+    }
+    const size_t width = (size_t)out->width;
+    const size_t i = pm_label_stray(out, s->num_classes, s->pixels.ignore_label);
+    if (i < (size_t)out->height * width)
+        PM_TRY(pm_fail(PM_EDATA, "%s: %s: label %d at row %zu, column %zu is outside 0..%d and not "
+                       "data.ignore_label, %d", where, key, out->values[i], i / width, i % width,
+                       s->num_classes - 1, s->pixels.ignore_label));
+    err = PM_OK;
+out:
+    if (err < 0)
+        pm_label_free(out);
+    return err;
+}
+
+/* The map in training at the input's size, or brought down to the logits'; fill: of padding. */
+static int make_map(const struct pm_sampler *sampler, const struct pm_label *label,
+                    const struct pm_image8 *im, const struct pm_draws *draws, int32_t fill,
+                    const char *where, int32_t *out)
+{
+    const struct pm_setup *s = sampler->setup;
+    const int height = sampler->train ? s->height : s->eval_height;
+    const int width = sampler->train ? s->width : s->eval_width;
+    const int rows = sampler->train ? s->pixels.label_height : height;
+    const int columns = sampler->train ? s->pixels.label_width : width;
+    const bool same = rows == height && columns == width;
+    int32_t *whole = same ? out : pm_malloc((size_t)height * (size_t)width * sizeof *whole);
+    const int err = s->preprocessing->apply_map(s->preprocessing_cfg, label, im, sampler->train,
+                                                draws, height, width, fill, whole, where);
+
+    if (!same) {
+        if (err == PM_OK)
+            pm_segmentation_resize(&(struct pm_class_map){ height, width, width, whole }, rows,
+                                   columns, out);
+        pm_free(whole);
+    }
+    return err;
+}
+
+static int make_degrees(const struct pm_sampler *sampler, const struct pm_label *label,
+                        const struct pm_image8 *im, const struct pm_draws *draws, const char *where,
+                        float *out)
+{
+    const struct pm_pixels_setup *s = &sampler->setup->pixels;
+    const size_t count = sampler->train ? (size_t)s->label_height * (size_t)s->label_width
+                                        : (size_t)sampler->setup->eval_height *
+                                              (size_t)sampler->setup->eval_width;
+    int32_t *map = pm_malloc(count * sizeof *map);
+    const int err = make_map(sampler, label, im, draws, -1, where, map);
+
+    if (err == PM_OK)
+        pm_segmentation_matting_field(map, count, out);
+    pm_free(map);
+    return err;
+}
+
+static int make_edges(const struct pm_sampler *sampler, const struct pm_label *label,
+                      const struct pm_image8 *im, const struct pm_draws *draws, const char *where,
+                      void *const *out)
+{
+    struct pm_label edges = { 0 };
+    int err = PM_OK;
+
+    if (!sampler->setup->pixels.edge_classes)
+        return PM_OK;
+    pm_segmentation_edge_labels(sampler->setup, label, &edges);
+    PM_TRY(make_map(sampler, &edges, im, draws, PM_EDGE_IGNORE, where,
+                    out[pm_segmentation_edge_field(sampler->setup, sampler->train)]));
+out:
+    pm_label_free(&edges);
+    return err;
+}
+
+static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
+                uint32_t example, const char *where, void *const *out)
+{
+    const struct pm_sampler *sampler = ctx;
+    const struct pm_setup *s = sampler->setup;
+    struct pm_rng r = pm_rng_make(seed, pm_hash("augmentation"), (uint32_t)step, example);
+    struct pm_image8 im = { 0 };
+    struct pm_label label = { 0 };
+    struct pm_recorded_instances instances = { .divisor = 0 };
+    struct pm_example *e = NULL;
+    struct pm_draws draws = { 0 };
+    double begun = pm_trace_now();
+    int err = PM_OK;
+
+    PM_TRY(pm_record_damage(pm_example_parse(record, size, where, &e)));
+    PM_TRY(pm_segmentation_label(e, s, where, &label));
+    if (s->pixels.instance.on)
+        PM_TRY(pm_segmentation_instances(e, s, &label, where, &instances));
+    PM_TRY(pm_record_damage(pm_record_image(
+        e, s->channels == 1 ? PM_GREY_OR_COLOR : s->channels, where, &im)));
+    pm_trace_here("decode", begun);
+    begun = pm_trace_now();
+    if (sampler->train && s->preprocessing->draw)
+        s->preprocessing->draw(s->preprocessing_cfg, &r,
+                               &(struct pm_sight){ im.height, im.width, example, NULL, 0 }, &draws);
+    PM_TRY(s->preprocessing->apply(s->preprocessing_cfg, &im, sampler->train, &draws,
+                                   sampler->train ? s->height : s->eval_height,
+                                   sampler->train ? s->width : s->eval_width, s->channels, out[0],
+                                   where));
+    if (s->pixels.matting)
+        PM_TRY(make_degrees(sampler, &label, &im, &draws, where, out[1]));
+    else
+        PM_TRY(make_map(sampler, &label, &im, &draws, s->pixels.ignore_label, where, out[1]));
+    if (s->pixels.instance.on)
+        PM_TRY(pm_segmentation_make_instances(sampler, &instances, &im, &draws, where, out[1], out + 2));
+    PM_TRY(make_edges(sampler, &label, &im, &draws, where, out));
+    pm_trace_here("preprocess", begun);
+out:
+    pm_image_free(&im);
+    pm_label_free(&label);
+    pm_recorded_instances_free(&instances);
+    pm_example_destroy(&e);
+    return err;
+}
+
+/* ---- heads and losses -------------------------------------------------------------------- */
+
+/* Of a further head, which may be NULL. */
+static int check_head(const struct pm_node *n, const char *what, int batch, int channels)
+{
+    char text[64];
+
+    if (n && (n->out_shape.rank != 4 || n->out_shape.dim[0] != batch ||
+              (channels && n->out_shape.dim[3] != channels)))
+        return pm_fail(PM_ECONFIG, "the net's layer %s gives %s, but %s are [%d, height, width, %s]",
+                       n->name, pm_shape_text(n->out_shape, text), what, batch,
+                       channels == 1 ? "1" : channels == 2 ? "2" : "classes");
+    return PM_OK;
+}
+
+static int check_heads(const struct pm_setup *s, const struct pm_heads *heads, int batch)
+{
+    const struct pm_shape shape = heads->logits->out_shape;
+    char text[64];
+    int err = PM_OK;
+
+    if (shape.rank != 4 || shape.dim[0] != batch || shape.dim[3] != s->num_classes)
+        return pm_fail(PM_ECONFIG, "the layer of the net's logits, %s, gives %s, but segmentation into "
+                       "%d classes needs [%d, height, width, %d]", heads->logits->name,
+                       pm_shape_text(shape, text), s->num_classes, batch, s->num_classes);
+    if (!heads->center != !heads->offset)
+        return pm_fail(PM_ECONFIG, "the net has the head %s, but none for %s: instances need both (of a "
+                       "list, layers called instance_center and instance_offset)",
+                       heads->center ? heads->center->name : heads->offset->name,
+                       heads->center ? "offsets" : "centres");
+    PM_TRY(check_head(heads->center, "centres of instances", batch, 1));
+    PM_TRY(check_head(heads->offset, "offsets to them", batch, 2));
+    PM_TRY(check_head(heads->edge, "edges", batch, 0));
+    if (heads->edge && heads->edge->out_shape.dim[3] < 2)
+        PM_TRY(pm_fail(PM_ECONFIG, "the net's layer %s gives edges of one class, but edges and what is "
+                       "none are two: give it 2 channels or more, or, where it is no such head, another "
+                       "name", heads->edge->name));
+out:
+    return err;
+}
+
+/* What instances need beside their heads. */
+static int check_instances(const struct pm_setup *s)
+{
+    const struct pm_ints things = s->pixels.instance.things;
+
+    if (!things.count)
+        return pm_fail(PM_ECONFIG, "data.thing_classes: not given, and the data does not say of which "
+                       "classes instances are: set it, or model.instance to false");
+    for (int i = 0; i < things.count; i++)
+        if (things.v[i] >= s->num_classes)
+            return pm_fail(PM_ECONFIG, "data.thing_classes: %d is none of the %d classes", things.v[i],
+                           s->num_classes);
+    if (!s->pixels.upsample_logits)
+        return pm_fail(PM_ECONFIG, "loss.upsample_logits: false, but centres and offsets have no labels at "
+                       "the logits' size: leave it out, or set model.instance to false");
+    return PM_OK;
+}
+
+static int settle(struct pm_setup *s, const struct pm_net_maker *maker)
+{
+    struct pm_net *net = pm_net_create();
+    struct pm_heads heads = { 0 };
+    int err = PM_OK;
+    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, s->height, s->width,
+                                                                   s->channels), PM_F32);
+
+    PM_TRY(maker->heads(maker->ctx, net, images, &heads));
+    s->pixels.instance.on = heads.center && heads.offset;
+    s->pixels.edge_classes = heads.edge ? heads.edge->out_shape.dim[3] : 0;
+    PM_TRY(pm_segmentation_matting_heads(s));
+    if (s->pixels.instance.on)
+        PM_TRY(check_instances(s));
+    if (s->pixels.upsample_logits)
+        goto out;
+    s->pixels.label_height = heads.logits->out_shape.dim[1];
+    s->pixels.label_width = heads.logits->out_shape.dim[2];
+out:
+    pm_net_destroy(&net);
+    return err;
+}
+
+/* Options of the loss layer for training. */
+static void add_options(const struct pm_setup *s, struct pm_str *text)
+{
+    static const char *const divisors[] = { "nonzero_weight", "kept_pixels", "top_k" };
+    const struct pm_config_loss *c = s->pixels.loss;
+
+    pm_str_add(text, "weight=%.9g ignore_label=%d label_smoothing=%.9g",
+               (double)pm_segmentation_class_weight(s), s->pixels.ignore_label,
+               (double)s->label_smoothing);
+    if (!c)
+        return;
+    pm_str_add(text, " normalize=%s top_k_percent=%.9g mining_steps=%d", divisors[c->normalize],
+               (double)c->top_k_percent, c->hard_mining_steps);
+    for (int i = 0; i < c->label_weights.count; i++)
+        pm_str_add(text, "%s%.9g", i ? "," : " label_weights=[", (double)c->label_weights.v[i]);
+    if (c->label_weights.count)
+        pm_str_add(text, "]");
+}
+
+static void add_loss(struct pm_net *net, const char *name, struct pm_node *logits,
+                     struct pm_node *labels, const struct pm_setup *s)
+{
+    const struct pm_shape size = labels->out_shape;
+    struct pm_str options = { 0 };
+    struct pm_node *weights;
+    char enlarged[64];
+
+    snprintf(enlarged, sizeof enlarged, "%s_logits", name);
+    logits = pm_segmentation_resized(net, pm_segmentation_own(net, enlarged), logits, size.dim[1],
+                                     size.dim[2], "bilinear");
+    if (s->pixels.matting) {
+        pm_segmentation_matting_loss(net, name, logits, labels, s->pixels.loss);
+        return;
+    }
+    add_options(s, &options);
+    weights = pm_segmentation_pixel_weights(net, s);
+    pm_net_add_many(net, name, (struct pm_node *[]){ logits, labels, weights }, weights ? 3 : 2,
+                    "softmax_cross_entropy %s", options.text);
+    pm_str_free(&options);
+}
+
+static void add_losses(struct pm_net *net, const struct pm_heads *heads, const struct pm_setup *s)
+{
+    struct pm_node *labels;
+    char name[32];
+
+    if (net->error)
+        return;
+    labels = pm_net_find(net, "labels");
+    add_loss(net, "loss", heads->logits, labels, s);
+    if (s->pixels.train_classes)
+        pm_net_add(net, s->pixels.train_classes, pm_net_find(net, "loss")->in[0], "argmax");
+    for (int i = 0; i < heads->scales; i++) {
+        snprintf(name, sizeof name, "loss_scale_%d", i + 1);
+        add_loss(net, name, heads->scale_logits[i], labels, s);
+    }
+    if (s->pixels.instance.on)
+        pm_segmentation_instance_losses(net, heads, s);
+    if (heads->edge)
+        pm_segmentation_edge_loss(net, heads->edge, s);
+}
+
+const struct pm_task_row pm_task_segmentation = {
+    .name = "segmentation", .maps = true, .fields = fields, .make = make, .picture = pm_record_picture,
+    .check_heads = check_heads, .settle = settle, .add_loss = add_losses,
+    .add_outputs = pm_segmentation_outputs,
+    .metric_names = metric_names, .higher_is_better = higher_is_better,
+    .score_create = pm_segmentation_score_create, .score_destroy = pm_segmentation_score_destroy,
+    .score_add = pm_segmentation_score_add, .score_report = pm_segmentation_score_report,
+    .score_detail = pm_segmentation_score_detail, .score_samples = pm_segmentation_score_samples,
+    .score_sample = pm_segmentation_score_sample, .present = pm_segmentation_present,
+    .paint = pm_segmentation_summary,
+};

@@ -1,0 +1,181 @@
+/* segmentation_instances: what a batch holds for a net with heads of instances, by the record's map
+ *
+ *   image/segmentation/instance/encoded   PNG of the picture's size, grey, up to 16 bits: of a thing
+ *                                         class * divisor + the instance's number from 1; class * divisor:
+ *                                         of a crowd; less than divisor where it is no thing's
+ *   image/segmentation/instance/divisor   1000 where it is not given
+ *
+ * and the map of classes, which says of what class a pixel is. Both are framed alike; then training's
+ * targets are made of them (data/instance_targets.h), while evaluation takes the map itself. Records that
+ * have no such map may be the fork's (segmentation_seed4.c). */
+#include "tasks/record.h"
+#include "tasks/segmentation/segmentation.h"
+
+#include "data/instance_targets.h"
+
+enum { DIVISOR = 1000, MOST_DIVISOR = 1 << 15, PADDING = -1 };
+
+int pm_segmentation_instance_fields(const struct pm_setup *s, bool train, struct pm_field *out)
+{
+    const int h = s->height, w = s->width;
+
+    if (!s->pixels.instance.on)
+        return 0;
+    if (!train) {
+        out[0] = (struct pm_field){ "instances", PM_I32, PM_SHAPE2(s->eval_height, s->eval_width), 0 };
+        return 1;
+    }
+    out[0] = (struct pm_field){ "center", PM_F32, PM_SHAPE3(h, w, 1), 0 };
+    out[1] = (struct pm_field){ "center_weight", PM_F32, PM_SHAPE3(h, w, 1), 0 };
+    out[2] = (struct pm_field){ "offset", PM_F32, PM_SHAPE3(h, w, 2), 0 };
+    out[3] = (struct pm_field){ "offset_weight", PM_F32, PM_SHAPE3(h, w, 2), 0 };
+    out[4] = (struct pm_field){ "semantic_weight", PM_F32, PM_SHAPE2(h, w), 0 };
+    return 5;
+}
+
+/* ---- the record's map -------------------------------------------------------------------- */
+
+static int no_map(const char *where, const char *key)
+{
+    return pm_fail(PM_EDATA, "%s: has no %s, which a net with heads of instances learns from: make the "
+                   "data anew with maps of instances (remove the folder first: a finished one is left as "
+                   "it is), or leave these heads out (model.instance false)", where, key);
+}
+
+static int read_divisor(const struct pm_example *e, const char *where, int *out)
+{
+    static const char key[] = "image/segmentation/instance/divisor";
+    int64_t v = DIVISOR;
+    const int found = pm_example_int(e, key, &v);
+
+    if (found < 0)
+        return found;
+    if (v < 2 || v > MOST_DIVISOR)
+        return pm_fail(PM_EDATA, "%s: %s: %lld is outside 2..%d", where, key, (long long)v,
+                       MOST_DIVISOR);
+    *out = (int)v;
+    return PM_OK;
+}
+
+/* Every instance is of the class that its pixels are of. */
+static int check_classes(const struct pm_recorded_instances *m, const struct pm_label *label,
+                         const struct pm_setup *s, const char *where)
+{
+    const size_t count = (size_t)label->height * (size_t)label->width;
+
+    for (size_t i = 0; i < count; i++) {
+        const int v = m->map.values[i], class = label->values[i];
+
+        if (v >= m->divisor && v % m->divisor >= DIVISOR)
+            return pm_fail(PM_EDATA, "%s: image/segmentation/instance/encoded: %d at row %zu, column "
+                           "%zu is the class's instance %d (it is divided by %d): number them 1..%d",
+                           where, v, i / (size_t)label->width, i % (size_t)label->width,
+                           v % m->divisor, m->divisor, DIVISOR - 1);
+
+        if (v >= m->divisor && v / m->divisor != class && class != s->pixels.ignore_label)
+            return pm_fail(PM_EDATA, "%s: image/segmentation/instance/encoded: %d at row %zu, column "
+                           "%zu is of class %d (it is divided by %d), but the pixel is of class %d",
+                           where, v, i / (size_t)label->width, i % (size_t)label->width,
+                           v / m->divisor, m->divisor, class);
+    }
+    return PM_OK;
+}
+
+static int read_map(const struct pm_example *e, const struct pm_setup *s, const struct pm_label *label,
+                    const char *where, const uint8_t *data, size_t size,
+                    struct pm_recorded_instances *out)
+{
+    int err = PM_OK;
+
+    PM_TRY(read_divisor(e, where, &out->divisor));
+    PM_TRY(pm_record_damage(pm_label_decode(data, size, 0, where, &out->map)));
+    if (out->map.height != label->height || out->map.width != label->width)
+        PM_TRY(pm_fail(PM_EDATA, "%s: the map of classes is %d x %d and that of instances %d x %d: they "
+                       "must be of one size", where, label->height, label->width, out->map.height,
+                       out->map.width));
+    PM_TRY(check_classes(out, label, s, where));
+out:
+    return err;
+}
+
+int pm_segmentation_instances(const struct pm_example *e, const struct pm_setup *s,
+                              const struct pm_label *label, const char *where,
+                              struct pm_recorded_instances *out)
+{
+    static const char key[] = "image/segmentation/instance/encoded";
+    const uint8_t *data;
+    size_t size;
+    const int found = pm_example_bytes(e, key, &data, &size);
+    int err = PM_OK;
+
+    *out = (struct pm_recorded_instances){ .divisor = DIVISOR };
+    PM_TRY(found);
+    if (found == 1 && size > 0)
+        PM_TRY(read_map(e, s, label, where, data, size, out));
+    else if (pm_seed4_has(e))
+        PM_TRY(pm_seed4_read(e, s, label, where, out));
+    else
+        PM_TRY(no_map(where, key));
+    err = PM_OK;
+out:
+    if (err < 0)
+        pm_recorded_instances_free(out);
+    return err;
+}
+
+void pm_recorded_instances_free(struct pm_recorded_instances *r)
+{
+    pm_label_free(&r->map);
+    for (int k = 0; k < PM_SEED4_PICTURES; k++)
+        pm_image_free(&r->seed4[k]);
+}
+
+/* ---- fields ------------------------------------------------------------------------------ */
+
+/* The map as the picture is framed, in multiples of the setup's divisor, beside it fill. */
+static int frame(const struct pm_sampler *sampler, const struct pm_recorded_instances *m,
+                 const struct pm_image8 *im, const struct pm_draws *draws, const char *where,
+                 int32_t fill, int32_t *out)
+{
+    const struct pm_setup *s = sampler->setup;
+    const int height = sampler->train ? s->height : s->eval_height;
+    const int width = sampler->train ? s->width : s->eval_width;
+    const int divisor = s->pixels.instance.label_divisor;
+    const int err = s->preprocessing->apply_map(s->preprocessing_cfg, &m->map, im, sampler->train,
+                                                draws, height, width, fill, out, where);
+
+    if (err < 0 || m->divisor == divisor)
+        return err;
+    for (size_t i = 0; i < (size_t)height * (size_t)width; i++)
+        out[i] = out[i] / m->divisor * divisor + out[i] % m->divisor;
+    return PM_OK;
+}
+
+int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struct pm_recorded_instances *m,
+                                   const struct pm_image8 *im, const struct pm_draws *draws,
+                                   const char *where, const int32_t *labels, void *const *out)
+{
+    const struct pm_setup *s = sampler->setup;
+    const struct pm_instance_setup *i = &s->pixels.instance;
+    int32_t *framed = NULL;
+    int err = PM_OK;
+
+    if (!m->map.values && (!sampler->train || !m->seed4[0].pixels))
+        return no_map(where, "image/instance_ids_data/class/encoded");
+    if (!sampler->train)
+        return frame(sampler, m, im, draws, where, PADDING, out[0]);
+    const struct pm_instance_target to = { out[0], out[1], out[2], out[3], out[4] };
+    if (m->seed4[0].pixels)
+        return pm_seed4_targets(s, m, draws, where, &to);
+    const struct pm_instance_options o = {
+        .mode = i->mode, .sigma = i->center_sigma, .small_area = i->small_area,
+        .small_weight = i->small_weight, .num_classes = s->num_classes,
+        .ignore_label = s->pixels.ignore_label, .divisor = i->label_divisor, .things = i->things,
+    };
+    framed = pm_malloc((size_t)s->height * (size_t)s->width * sizeof *framed);
+    PM_TRY(frame(sampler, m, im, draws, where, 0, framed));
+    pm_instance_targets(&o, labels, framed, s->height, s->width, &to);
+out:
+    pm_free(framed);
+    return err;
+}

@@ -1,0 +1,186 @@
+/* segmentation_looks: what a net says of pictures, in evaluation, prediction and export.
+ *
+ * The class is the largest of the logits, the lowest class among equals. With several scales, or mirrored
+ * pictures, the net looks at each (its variables are shared); probabilities are averaged after the
+ * softmax. */
+#include "tasks/segmentation/segmentation.h"
+
+struct seeing {
+    struct pm_net *net;
+    struct pm_node *images;
+    const struct pm_net_maker *maker;
+    const struct pm_setup *setup;
+    int height, width;
+    struct pm_node **edges; /* probabilities of edges, the looks' sum; NULL there: none yet */
+    struct pm_instance_maps *instances; /* the looks' sums */
+};
+/* One of several; scaled and mirrored, or not. */
+struct look {
+    float scale;   /* 0: as the net itself has it */
+    bool mirrored;
+    const char *pass;   /* NULL: the first, whose variables are the others', too */
+    const char *method; /* by which logits are enlarged */
+};
+
+static int at_scale(int size, float scale)
+{
+    return (int)(((float)size - 1.0f) * scale + 1.0f); /* in float32, as TensorFlow has it */
+}
+
+/* Logits at the pictures' size, and as the net gives them. */
+static int see(const struct seeing *v, const struct look *look, struct pm_node **out,
+               struct pm_node **small)
+{
+    struct pm_net *net = v->net;
+    struct pm_node *x = v->images;
+    struct pm_heads heads = { 0 };
+    int err = PM_OK;
+
+    net->pass = look->pass;
+    net->look = (struct pm_look){ look->scale, v->height, v->width };
+    if (look->mirrored)
+        x = pm_net_add(net, pm_segmentation_own(net, "mirrored"), x, "flip");
+    if (look->scale > 0)
+        x = pm_segmentation_resized(net, pm_segmentation_own(net, "scaled"), x,
+                                    at_scale(v->height, look->scale), at_scale(v->width, look->scale),
+                                    "bilinear");
+    PM_TRY(net->error);
+    err = v->maker->heads(v->maker->ctx, net, x, &heads);
+    if (err < 0 && look->scale > 0)
+        err = pm_fail((enum pm_error)err, "%s (at scale %g the pictures are %d x %d)", pm_error_text(),
+                      (double)look->scale, x->out_shape.dim[1], x->out_shape.dim[2]);
+    PM_TRY(err);
+    if (heads.edge)
+        pm_segmentation_edge_look(net, heads.edge, look->mirrored, v->height, v->width, v->edges);
+    if (v->setup->pixels.instance.on)
+        pm_segmentation_instance_look(net, &heads, &(struct pm_segmentation_view){
+            look->scale, look->mirrored, v->height, v->width, x->out_shape.dim[1],
+            x->out_shape.dim[2] }, v->setup, v->instances);
+    x = heads.logits;
+    if (look->mirrored)
+        x = pm_net_add(net, pm_segmentation_own(net, "logits_mirrored_back"), x, "flip");
+    *small = x;
+    *out = pm_segmentation_resized(net, pm_segmentation_own(net, "logits_enlarged"), x, v->height,
+                                   v->width, look->method);
+    err = net->error;
+out:
+    net->pass = NULL;
+    net->look = (struct pm_look){ 0 };
+    return err;
+}
+
+static bool sees_whole(const struct pm_pixels_setup *s)
+{
+    return s->scales.count == 0 || (s->scales.count == 1 && s->scales.v[0] == 1);
+}
+
+/* Sums of probabilities over every scale, mirrored or not: of each picture one after the other, as the
+ * original adds them up. */
+static int see_all(const struct seeing *v, int *count, struct pm_node **sum)
+{
+    const struct pm_pixels_setup *s = &v->setup->pixels;
+    const int each = s->flip ? 2 : 1, n = each * (s->scales.count ? s->scales.count : 1);
+    struct pm_net *net = v->net;
+    int err = PM_OK;
+
+    for (*count = 0; *count < n; ++*count) {
+        const char *pass = pm_arena_printf(net->arena, "look_%d", *count + 1);
+        const struct look look = { .scale = sees_whole(s) ? 0 : s->scales.v[*count / each],
+                                   .mirrored = *count % each == 1,
+                                   .pass = *count ? pass : NULL,
+                                   .method = "bilinear" };
+        struct pm_node *x = NULL, *small;
+
+        PM_TRY(see(v, &look, &x, &small));
+        const char *single = pm_arena_printf(net->arena, "%s/probabilities", pass);
+        const char *all = pm_segmentation_own(net, pm_arena_printf(net->arena, "%s/sum", pass));
+
+        x = pm_net_add(net, pm_segmentation_own(net, single), x, "softmax");
+        *sum = *count == 0 ? x : pm_net_add_many(net, all, (struct pm_node *[]){ *sum, x }, 2, "add");
+    }
+    err = net->error;
+out:
+    return err;
+}
+
+static bool sees_once(const struct pm_pixels_setup *s)
+{
+    return !s->flip && sees_whole(s);
+}
+
+/* x: logits, or the sums of `count` looks' probabilities. */
+static void add_loss_of_looks(const struct seeing *v, struct pm_node *x, int count)
+{
+    struct pm_net *net = v->net;
+    const struct pm_shape size = v->images->out_shape;
+    struct pm_node *labels;
+
+    if (count > 0) { /* the logarithm of the mean, which is never quite 0 */
+        x = pm_net_add(net, pm_segmentation_own(net, "mean"), x, "affine scale=%.9g shift=1e-30",
+                       1.0 / count);
+        x = pm_net_add(net, pm_segmentation_own(net, "log"), x, "log");
+    }
+    labels = pm_net_input(net, "labels", PM_SHAPE3(size.dim[0], v->height, v->width),
+                          v->setup->pixels.matting ? PM_F32 : PM_I32);
+    if (v->setup->pixels.matting) {
+        pm_segmentation_matting_loss(net, "loss", x, labels, NULL);
+        return;
+    }
+    pm_net_add_many(net, "loss", (struct pm_node *[]){ x, labels }, 2,
+                    "softmax_cross_entropy ignore_label=%d", v->setup->pixels.ignore_label);
+}
+
+/* x as above. */
+static struct pm_node *add_probabilities(const struct seeing *v, struct pm_node *x,
+                                         struct pm_node *small, int count, enum pm_use use)
+{
+    struct pm_net *net = v->net;
+    const char *name = pm_segmentation_output(net, "SemanticProbabilities", use);
+
+    if (count > 0 && v->setup->pixels.double_softmax) {
+        x = pm_net_add(net, pm_segmentation_own(net, "mean"), x, "affine scale=%.9g", 1.0 / count);
+        return pm_net_add(net, name, x, "softmax");
+    }
+    if (count > 0)
+        return pm_net_add(net, name, x, "affine scale=%.9g", 1.0 / count);
+    if (v->setup->pixels.predict_upsampled)
+        return pm_net_add(net, name, x, "softmax");
+    x = pm_net_add(net, pm_segmentation_own(net, "probabilities"), small, "softmax");
+    return pm_net_add(net, name, x, "resize size=[%d,%d] coordinates=align_corners",
+                      v->height, v->width);
+}
+
+int pm_segmentation_outputs(struct pm_net *net, struct pm_node *images, const struct pm_net_maker *maker,
+                            const struct pm_setup *s, enum pm_use use, struct pm_outputs *out)
+{
+    const struct pm_shape size = images->out_shape;
+    struct pm_node *x = NULL, *small = NULL, *edges = NULL, *classes;
+    struct pm_instance_maps instances = { 0 };
+    const struct seeing v = { net, images, maker, s, size.dim[1], size.dim[2], &edges, &instances };
+    int count = 0, err = PM_OK;
+
+    if (sees_once(&s->pixels))
+        PM_TRY(see(&v, &(struct look){
+            .method = s->pixels.predict_upsampled ? "bilinear" : "nearest" }, &x, &small));
+    else
+        PM_TRY(see_all(&v, &count, &x));
+    classes = pm_net_add(net, use == PM_USE_EXPORT ? "SemanticPredictions"
+                                                   : pm_segmentation_own(net, "predictions"), x, "argmax");
+    *out = (struct pm_outputs){ .node = { classes->name }, .count = 1 };
+    if (use == PM_USE_EVAL)
+        add_loss_of_looks(&v, x, count);
+    if (use == PM_USE_EXPORT) {
+        out->node[0] = add_probabilities(&v, x, small, count, use)->name;
+        out->node[1] = classes->name;
+        out->count = 2;
+    }
+    if (instances.center)
+        pm_segmentation_instance_outputs(net, &instances, count, use == PM_USE_EXPORT
+                                             ? NULL : add_probabilities(&v, x, small, count, use), use,
+                                         out);
+    if (edges)
+        pm_segmentation_edge_outputs(net, edges, count, use, out);
+    err = net->error;
+out:
+    return err;
+}

@@ -1,0 +1,41 @@
+/* segmentation_maps: maps of classes brought to other sizes and into their colours, and where evaluation
+ * puts pictures. */
+#include "tasks/colormap.h"
+#include "tasks/segmentation/segmentation.h"
+
+void pm_segmentation_resize(const struct pm_class_map *m, int height, int width, int32_t *out)
+{
+    int *column = pm_malloc((size_t)width * sizeof *column);
+
+    for (int x = 0; x < width; x++)
+        column[x] = pm_aligned_nearest(x, m->width, width);
+    for (int y = 0; y < height; y++) {
+        const size_t from = (size_t)pm_aligned_nearest(y, m->height, height);
+        const int32_t *row = m->classes + from * (size_t)m->stride;
+
+        for (int x = 0; x < width; x++)
+            *out++ = row[column[x]];
+    }
+    pm_free(column);
+}
+
+void pm_segmentation_paint(const struct pm_setup *s, const int32_t *classes, int height, int width,
+                           struct pm_image8 *im)
+{
+    const enum pm_colormap map = (enum pm_colormap)s->pixels.colormap;
+    const size_t count = (size_t)height * (size_t)width;
+
+    *im = (struct pm_image8){ height, width, 3, pm_malloc(3 * count) };
+    for (size_t i = 0; i < count; i++) {
+        const struct pm_color c = pm_colormap_color(map, classes[i]);
+
+        im->pixels[3 * i] = c.r, im->pixels[3 * i + 1] = c.g, im->pixels[3 * i + 2] = c.b;
+    }
+}
+
+int pm_segmentation_place(const struct pm_setup *s, int height, int width, const char *where,
+                          struct pm_framing *out)
+{
+    return s->preprocessing->place(s->preprocessing_cfg, height, width, false, NULL, s->eval_height,
+                                   s->eval_width, out, where);
+}

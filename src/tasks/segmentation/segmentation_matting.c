@@ -1,0 +1,81 @@
+/* segmentation_matting: loss.matting. The record's map holds degrees of foreground, 0 to the largest
+ * number of its bits (255, 65535), in place of classes; there are two of these, background and foreground,
+ * and the loss is the cross entropy of (1 - degree, degree). Degrees are framed as classes are, by nearest
+ * elements; only padding is ignored. Metrics count degrees of a half and more as foreground. */
+#include "tasks/segmentation/segmentation.h"
+
+#include <string.h>
+
+enum { MOST = UINT16_MAX }; /* a degree of 1 in the maps of this file */
+
+static const float ignored = -1; /* the degree of padding */
+
+int pm_segmentation_matting_check(const struct pm_setup *s)
+{
+    const struct pm_config_loss *c = s->pixels.loss;
+
+    if (!s->pixels.matting)
+        return PM_OK;
+    if (s->num_classes != 2)
+        return pm_fail(PM_ECONFIG, "loss.matting: has two classes, background and foreground, but there "
+                       "are %d: set model.num_classes to 2", s->num_classes);
+    if (s->pixels.ignore_label >= 0)
+        return pm_fail(PM_ECONFIG, "data.ignore_label: %d, but with loss.matting every number of a map is a "
+                       "degree: leave it out, or set it to -1", s->pixels.ignore_label);
+    if (c && c->label_weights.count)
+        return pm_fail(PM_ECONFIG, "loss.label_weights: degrees of foreground have no weights of classes: "
+                       "leave it out, or loss.matting");
+    if (s->label_smoothing > 0)
+        return pm_fail(PM_ECONFIG, "loss.label_smoothing: %g, but degrees of foreground are taken as they "
+                       "are: leave it out, or loss.matting", (double)s->label_smoothing);
+    return PM_OK;
+}
+
+int pm_segmentation_matting_heads(const struct pm_setup *s)
+{
+    const bool instances = s->pixels.instance.on;
+
+    if (s->pixels.matting && (instances || s->pixels.edge_classes))
+        return pm_fail(PM_ECONFIG, "loss.matting: degrees of foreground say nothing of %s: set model.%s, or "
+                       "leave it out", instances ? "instances" : "edges",
+                       instances ? "instance to false" : "edge_classes to 0");
+    return PM_OK;
+}
+
+/* All depths of a PNG divide 16 bits' largest number, so nothing is rounded. */
+void pm_segmentation_degrees(struct pm_label *l, int bits)
+{
+    const int factor = MOST / ((1 << bits) - 1);
+    const size_t count = (size_t)l->height * (size_t)l->width;
+
+    for (size_t i = 0; i < count; i++)
+        l->values[i] = (uint16_t)(l->values[i] * factor);
+}
+
+void pm_segmentation_matting_field(const int32_t *map, size_t count, float *out)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = map[i] < 0 ? ignored : (float)map[i] / MOST;
+}
+
+int32_t pm_segmentation_matting_absent(void)
+{
+    int32_t bits;
+
+    memcpy(&bits, &ignored, sizeof bits);
+    return bits;
+}
+
+void pm_segmentation_matting_classes(const float *degrees, size_t count, int32_t *out)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = degrees[i] < 0 ? -1 : degrees[i] >= 0.5f;
+}
+
+void pm_segmentation_matting_loss(struct pm_net *net, const char *name, struct pm_node *logits,
+                                  struct pm_node *labels, const struct pm_config_loss *c)
+{
+    pm_net_add_many(net, name, (struct pm_node *[]){ logits, labels }, 2,
+                    "matting_cross_entropy ignore_label=%.9g top_k_percent=%.9g mining_steps=%d",
+                    (double)ignored, c ? (double)c->top_k_percent : 1.0, c ? c->hard_mining_steps : 0);
+}

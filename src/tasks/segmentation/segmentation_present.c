@@ -1,0 +1,108 @@
+/* segmentation_present: a prediction at its picture's own size: shares of pixels by class, the classes
+ * in colours, the same over the picture, and their numbers. */
+#include "tasks/colormap.h"
+#include "tasks/segmentation/instance_group.h"
+#include "tasks/segmentation/segmentation.h"
+
+#include <cjson/cJSON.h>
+
+/* ---- predictions ------------------------------------------------------------------------- */
+
+static void add_shares(const struct pm_setup *s, const int32_t *classes, size_t pixels,
+                       cJSON *object)
+{
+    uint64_t *count = pm_calloc((size_t)s->num_classes, sizeof *count);
+    cJSON *list = cJSON_AddArrayToObject(object, "classes");
+
+    for (size_t i = 0; i < pixels; i++)
+        count[classes[i]]++;
+    for (int c = 0; c < s->num_classes; c++) {
+        cJSON *row;
+
+        if (count[c] == 0)
+            continue;
+        row = cJSON_CreateObject();
+        cJSON_AddNumberToObject(row, "label", c);
+        if (s->labels && s->labels[c])
+            cJSON_AddStringToObject(row, "name", s->labels[c]);
+        cJSON_AddNumberToObject(row, "share", (double)count[c] / (double)pixels);
+        cJSON_AddItemToArray(list, row);
+    }
+    pm_free(count);
+}
+
+/* Half and half. */
+static void overlay(const struct pm_image8 *picture, const struct pm_image8 *colors,
+                    struct pm_image8 *out)
+{
+    const size_t bytes = 3 * (size_t)picture->height * (size_t)picture->width;
+
+    *out = (struct pm_image8){ picture->height, picture->width, 3, pm_malloc(bytes) };
+    for (size_t i = 0; i < bytes; i++)
+        out->pixels[i] = (uint8_t)((picture->pixels[i] + colors->pixels[i] + 1) / 2);
+}
+
+static void raw(const struct pm_setup *s, const int32_t *classes, int height, int width,
+                struct pm_image8 *out)
+{
+    const size_t count = (size_t)height * (size_t)width;
+
+    *out = (struct pm_image8){ height, width, 1, pm_malloc(count) };
+    for (size_t i = 0; i < count; i++)
+        out->pixels[i] =
+            (uint8_t)pm_colormap_raw((enum pm_colormap)s->pixels.colormap, classes[i]);
+}
+
+static void present_instances(const struct pm_setup *s, const void *const *outputs,
+                              const struct pm_framing *place, const struct pm_image8 *picture,
+                              struct cJSON *object, struct pm_picture *pictures, int *at)
+{
+    struct pm_segment_map said;
+
+    pm_segmentation_panoptic(s, outputs, 0, place->height, place->width, &said);
+    pm_segmentation_panoptic_present(s, &said, picture->height, picture->width, object, pictures, at);
+    pm_segment_map_free(&said);
+}
+
+int pm_segmentation_present(const struct pm_setup *s, const void *const *outputs,
+                            const struct pm_image8 *picture, struct cJSON *object,
+                            struct pm_picture pictures[PM_MAX_PICTURES])
+{
+    const int height = picture->height, width = picture->width;
+    const size_t pixels = (size_t)height * (size_t)width;
+    int32_t *classes = pm_malloc(pixels * sizeof *classes);
+    struct pm_framing place = { 0 };
+    int n = 2, err = PM_OK;
+
+    PM_TRY(pm_segmentation_place(s, height, width, "prediction", &place));
+    pm_segmentation_resize(&(struct pm_class_map){ place.height, place.width, s->eval_width,
+                                                   outputs[0] }, height, width, classes);
+    cJSON_AddItemToObject(object, "size", cJSON_CreateIntArray((const int[]){ height, width }, 2));
+    add_shares(s, classes, pixels, object);
+    if (!pictures) {
+        if (s->pixels.instance.on)
+            present_instances(s, outputs, &place, picture, object, NULL, &n);
+        goto out;
+    }
+    pictures[0].what = "_prediction";
+    pm_segmentation_paint(s, classes, height, width, &pictures[0].image);
+    pictures[1].what = "_overlay";
+    overlay(picture, &pictures[0].image, &pictures[1].image);
+    if (s->pixels.save_raw) {
+        pictures[n].what = "_raw";
+        raw(s, classes, height, width, &pictures[n++].image);
+    }
+    if (s->pixels.edge_classes) {
+        const int32_t *edges = outputs[pm_segmentation_edge_output(s)];
+
+        pictures[n].what = "_edges";
+        pm_segmentation_edge_paint(s, &(struct pm_class_map){ place.height, place.width, s->eval_width,
+                                                              edges }, height, width,
+                                   &pictures[n++].image);
+    }
+    if (s->pixels.instance.on)
+        present_instances(s, outputs, &place, picture, object, pictures, &n);
+out:
+    pm_free(classes);
+    return err;
+}

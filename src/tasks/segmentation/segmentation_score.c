@@ -1,0 +1,404 @@
+/* segmentation_score: the confusion matrix of an evaluation, and pictures to look at: those with the
+ * most wrong pixels, then some chosen by their records' hashes. A picture is remembered as its
+ * prediction at every n-th row and column. */
+#include "tasks/class_detail.h"
+#include "tasks/colormap.h"
+#include "tasks/confusion.h"
+#include "tasks/segmentation/panoptic_metrics.h"
+#include "tasks/record.h"
+#include "tasks/segmentation/segmentation.h"
+
+#include "data/edge_labels.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <string.h>
+
+enum { WORST = PM_MAX_SAMPLES * 2 / 3, SIDE = 256 };
+
+struct seen {
+    double key;
+    uint64_t record;
+    double accuracy;   /* NAN: every pixel is ignored */
+    uint16_t *classes; /* owned */
+    int32_t *ids;      /* of segments, owned; NULL without instances */
+};
+/* The first by key, then by record. */
+struct ranking {
+    struct seen list[PM_MAX_SAMPLES];
+    int count, most;
+};
+struct pm_score {
+    const struct pm_setup *setup; /* borrowed */
+    int height, width;
+    int step;                     /* rows and columns are remembered in such steps */
+    struct pm_confusion confusion;
+    struct pm_confusion edges;    /* .count NULL: the net has none */
+    struct pm_panoptic_metrics *panoptic; /* NULL: the net tells no instances */
+    int32_t *truth;               /* ids of a picture */
+    double loss;                  /* sum over pixels that count */
+    struct ranking worst, chance;
+};
+
+struct pm_score *pm_segmentation_score_create(const struct pm_setup *s)
+{
+    struct pm_score *m = pm_calloc(1, sizeof *m);
+    const int side = s->eval_height > s->eval_width ? s->eval_height : s->eval_width;
+
+    m->setup = s;
+    m->height = s->eval_height;
+    m->width = s->eval_width;
+    m->step = (side + SIDE - 1) / SIDE;
+    m->worst.most = WORST;
+    m->chance.most = PM_MAX_SAMPLES;
+    pm_confusion_create(&m->confusion, (size_t)s->num_classes);
+    if (s->pixels.edge_classes)
+        pm_confusion_create(&m->edges, (size_t)s->pixels.edge_classes);
+    if (s->pixels.instance.on) {
+        m->panoptic = pm_segmentation_panoptic_create(s);
+        m->truth = pm_malloc((size_t)m->height * (size_t)m->width * sizeof *m->truth);
+    }
+    return m;
+}
+
+static void free_ranking(struct ranking *r)
+{
+    for (int i = 0; i < r->count; i++) {
+        pm_free(r->list[i].classes);
+        pm_free(r->list[i].ids);
+    }
+}
+
+void pm_segmentation_score_destroy(struct pm_score **m)
+{
+    if (*m) {
+        pm_confusion_free(&(*m)->confusion);
+        pm_confusion_free(&(*m)->edges);
+        pm_panoptic_metrics_destroy(&(*m)->panoptic);
+        pm_free((*m)->truth);
+        free_ranking(&(*m)->worst);
+        free_ranking(&(*m)->chance);
+    }
+    pm_free(*m);
+    *m = NULL;
+}
+
+/* ---- counting ---------------------------------------------------------------------------- */
+
+static int rows_of(const struct pm_score *m)
+{
+    return (m->height + m->step - 1) / m->step;
+}
+
+static int columns_of(const struct pm_score *m)
+{
+    return (m->width + m->step - 1) / m->step;
+}
+
+static uint16_t *remembered(const struct pm_score *m, const int32_t *classes)
+{
+    const int rows = rows_of(m), columns = columns_of(m);
+    uint16_t *out = pm_malloc((size_t)rows * (size_t)columns * sizeof *out);
+
+    for (int y = 0; y < rows; y++)
+        for (int x = 0; x < columns; x++)
+            out[(size_t)y * (size_t)columns + (size_t)x] =
+                (uint16_t)classes[(size_t)(y * m->step) * (size_t)m->width + (size_t)(x * m->step)];
+    return out;
+}
+
+/* said: of the picture's part of the input. */
+static int32_t *remembered_ids(const struct pm_score *m, const struct pm_segment_map *said)
+{
+    const int rows = rows_of(m), columns = columns_of(m);
+    int32_t *out = pm_malloc((size_t)rows * (size_t)columns * sizeof *out);
+
+    for (int y = 0; y < rows; y++)
+        for (int x = 0; x < columns; x++) {
+            const int v = y * m->step, u = x * m->step;
+
+            out[(size_t)y * (size_t)columns + (size_t)x] =
+                v < said->height && u < said->width
+                    ? said->map[(size_t)v * (size_t)said->width + (size_t)u] : PM_VOID;
+        }
+    return out;
+}
+
+static void rank(const struct pm_score *m, struct ranking *r, struct seen s, const int32_t *classes,
+                 const struct pm_segment_map *said)
+{
+    int at = r->count;
+
+    while (at > 0 && (s.key < r->list[at - 1].key ||
+                      (s.key == r->list[at - 1].key && s.record < r->list[at - 1].record)))
+        at--;
+    if (at == r->most)
+        return;
+    if (r->count == r->most) {
+        pm_free(r->list[--r->count].classes);
+        pm_free(r->list[r->count].ids);
+    }
+    memmove(r->list + at + 1, r->list + at, (size_t)(r->count - at) * sizeof *r->list);
+    r->count++;
+    s.classes = remembered(m, classes);
+    s.ids = said ? remembered_ids(m, said) : NULL;
+    r->list[at] = s;
+}
+
+/* Pixels that count. said: NULL without instances. */
+static uint64_t add_picture(struct pm_score *m, const int32_t *labels, const int32_t *classes,
+                            const struct pm_segment_map *said, uint64_t record)
+{
+    const struct pm_confusion_added added =
+        pm_confusion_add(&m->confusion, labels, classes, (size_t)m->height * (size_t)m->width,
+                         m->setup->pixels.ignore_label);
+    struct seen s = { .record = record, .accuracy = (double)added.right / (double)added.pixels };
+
+    s.key = added.pixels ? s.accuracy : 2;
+    rank(m, &m->worst, s, classes, said);
+    s.key = (double)pm_hash_bytes(&record, sizeof record, 0);
+    rank(m, &m->chance, s, classes, said);
+    return added.pixels;
+}
+
+static void add_edges(struct pm_score *m, const struct pm_batch *batch, const void *const *outputs)
+{
+    const size_t pixels = (size_t)m->height * (size_t)m->width;
+
+    if (m->edges.count)
+        pm_confusion_add(&m->edges, batch->field[pm_segmentation_edge_field(m->setup, false)],
+                         outputs[pm_segmentation_edge_output(m->setup)],
+                         pixels * (size_t)batch->valid, PM_EDGE_IGNORE);
+}
+
+int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
+                              const void *const *outputs, double loss)
+{
+    const size_t pixels = (size_t)m->height * (size_t)m->width, all = pixels * (size_t)batch->valid;
+    const int32_t *labels = batch->field[1], *classes = outputs[0];
+    int32_t *halves = m->setup->pixels.matting ? pm_malloc((all + 1) * sizeof *halves) : NULL;
+    uint64_t count = 0;
+
+    if (halves) {
+        pm_segmentation_matting_classes(batch->field[1], all, halves);
+        labels = halves;
+    }
+    for (int i = 0; i < batch->valid; i++) {
+        struct pm_segment_map said = { 0 };
+
+        if (m->panoptic) {
+            int height, width;
+
+            pm_segmentation_panoptic_truth(m->setup, batch, i, &height, &width, m->truth);
+            pm_segmentation_panoptic(m->setup, outputs, i, height, width, &said);
+            pm_panoptic_metrics_add(m->panoptic, m->truth, &said);
+        }
+        count += add_picture(m, labels + (size_t)i * pixels, classes + (size_t)i * pixels,
+                             m->panoptic ? &said : NULL, batch->record[i]);
+        pm_segment_map_free(&said);
+    }
+    add_edges(m, batch, outputs);
+    m->loss += count ? loss * (double)count : 0;
+    pm_free(halves);
+    return PM_OK;
+}
+
+/* ---- telling ----------------------------------------------------------------------------- */
+
+/* Metrics of edges, where there are some. */
+static void report_edges(const struct pm_confusion *c, struct cJSON *object)
+{
+    cJSON *list;
+
+    if (!c->count)
+        return;
+    cJSON_AddNumberToObject(object, "edge_miou", pm_confusion_metrics(c).miou);
+    list = cJSON_AddArrayToObject(object, "per_class_edge_iou");
+    for (size_t k = 0; k < c->classes; k++)
+        cJSON_AddItemToArray(list, cJSON_CreateNumber(pm_confusion_class(c, k).iou));
+}
+
+void pm_segmentation_score_report(const struct pm_score *m, struct cJSON *object)
+{
+    const struct pm_confusion_metrics r = pm_confusion_metrics(&m->confusion);
+    cJSON *list;
+
+    /* cJSON writes null for a number that is not finite. */
+    cJSON_AddNumberToObject(object, "miou", r.miou);
+    cJSON_AddNumberToObject(object, "pixel_accuracy", r.pixel_accuracy);
+    cJSON_AddNumberToObject(object, "mean_accuracy", r.mean_accuracy);
+    cJSON_AddNumberToObject(object, "fw_iou", r.fw_iou);
+    cJSON_AddNumberToObject(object, "loss", m->loss / (double)r.pixels);
+    list = cJSON_AddArrayToObject(object, "per_class_iou");
+    for (size_t k = 0; k < m->confusion.classes; k++)
+        cJSON_AddItemToArray(list, cJSON_CreateNumber(pm_confusion_class(&m->confusion, k).iou));
+    report_edges(&m->edges, object);
+    if (m->panoptic)
+        pm_segmentation_panoptic_report(m->panoptic, m->setup, object);
+}
+
+static void add_counts(const struct pm_confusion *c, cJSON *object)
+{
+    cJSON *per_class = cJSON_AddObjectToObject(object, "per_class");
+    cJSON *count = cJSON_AddArrayToObject(per_class, "count");
+    cJSON *predicted = cJSON_AddArrayToObject(per_class, "predicted");
+    cJSON *right = cJSON_AddArrayToObject(per_class, "right");
+    cJSON *iou = cJSON_AddArrayToObject(per_class, "iou");
+
+    for (size_t k = 0; k < c->classes; k++) {
+        const struct pm_confusion_class r = pm_confusion_class(c, k);
+
+        cJSON_AddItemToArray(count, cJSON_CreateNumber((double)r.truth));
+        cJSON_AddItemToArray(predicted, cJSON_CreateNumber((double)r.predicted));
+        cJSON_AddItemToArray(right, cJSON_CreateNumber((double)r.right));
+        cJSON_AddItemToArray(iou, cJSON_CreateNumber(r.iou));
+    }
+}
+
+/* What the pictures' classes are painted in, "#804080". */
+static void add_colors(const struct pm_setup *s, struct cJSON *object)
+{
+    cJSON *list = cJSON_AddArrayToObject(object, "colors");
+
+    for (int i = 0; i < s->num_classes; i++) {
+        const struct pm_color c = pm_colormap_color((enum pm_colormap)s->pixels.colormap, i);
+        char text[8];
+
+        snprintf(text, sizeof text, "#%02x%02x%02x", c.r, c.g, c.b);
+        cJSON_AddItemToArray(list, cJSON_CreateString(text));
+    }
+}
+
+void pm_segmentation_score_detail(const struct pm_score *m, struct cJSON *object)
+{
+    const struct pm_confusion *c = &m->confusion;
+    cJSON *confusion;
+
+    cJSON_AddStringToObject(object, "of", "pixels");
+    pm_class_detail_labels(m->setup, object);
+    add_colors(m->setup, object);
+    add_counts(c, object);
+    confusion = cJSON_AddArrayToObject(object, "confusion");
+    for (size_t i = 0; i < c->classes * c->classes; i++) {
+        const size_t truth = i / c->classes, said = i % c->classes;
+
+        if (c->count[i] == 0)
+            continue;
+        cJSON_AddItemToArray(confusion, cJSON_CreateNumber((double)truth));
+        cJSON_AddItemToArray(confusion, cJSON_CreateNumber((double)said));
+        cJSON_AddItemToArray(confusion, cJSON_CreateNumber((double)c->count[i]));
+    }
+}
+
+/* ---- pictures ---------------------------------------------------------------------------- */
+
+static int samples_of(const struct pm_score *m, const struct seen *out[PM_MAX_SAMPLES])
+{
+    int n = 0;
+
+    for (int i = 0; i < m->worst.count; i++)
+        out[n++] = &m->worst.list[i];
+    for (int i = 0; i < m->chance.count && n < PM_MAX_SAMPLES; i++) {
+        bool told = false;
+
+        for (int k = 0; k < m->worst.count; k++)
+            told |= m->worst.list[k].record == m->chance.list[i].record;
+        if (!told)
+            out[n++] = &m->chance.list[i];
+    }
+    return n;
+}
+
+int pm_segmentation_score_samples(const struct pm_score *m, uint64_t records[PM_MAX_SAMPLES])
+{
+    const struct seen *list[PM_MAX_SAMPLES];
+    const int n = samples_of(m, list);
+
+    for (int i = 0; i < n; i++)
+        records[i] = list[i]->record;
+    return n;
+}
+
+/* The record's own label map in colours, and its instances in theirs. */
+static int paint_labels(const struct pm_setup *s, const uint8_t *record, size_t size,
+                        const char *where, struct pm_picture *classes, struct pm_picture *instances)
+{
+    struct pm_example *e = NULL;
+    struct pm_label label = { 0 };
+    int32_t *map = NULL;
+    int err = PM_OK;
+
+    PM_TRY(pm_example_parse(record, size, where, &e));
+    PM_TRY(pm_segmentation_label(e, s, where, &label));
+    const size_t count = (size_t)label.height * (size_t)label.width;
+    map = pm_malloc(count * sizeof *map);
+    for (size_t i = 0; i < count; i++)
+        map[i] = s->pixels.matting ? label.values[i] > UINT16_MAX / 2 : label.values[i];
+    classes->what = "label";
+    pm_segmentation_paint(s, map, label.height, label.width, &classes->image);
+    if (!instances)
+        goto out;
+    PM_TRY(pm_segmentation_panoptic_label(e, s, &label, where, map));
+    instances->what = "true instances";
+    pm_segmentation_panoptic_paint(s, map, s->pixels.instance.panoptic->label_divisor, label.height,
+                                   label.width, &instances->image);
+out:
+    pm_free(map);
+    pm_label_free(&label);
+    pm_example_destroy(&e);
+    return err;
+}
+
+/* A remembered prediction's classes, or the ids of its segments, cut to where the picture lies, at the
+ * picture's size. */
+static int paint_prediction(const struct pm_score *m, const struct seen *seen, bool instances,
+                            const struct pm_image8 *image, const char *where, struct pm_image8 *out)
+{
+    const int rows = rows_of(m), columns = columns_of(m);
+    const size_t count = (size_t)rows * (size_t)columns;
+    int32_t *map = pm_malloc(count * sizeof *map);
+    int32_t *whole = pm_malloc((size_t)image->height * (size_t)image->width * sizeof *whole);
+    struct pm_framing place = { 0 };
+    int err = PM_OK;
+
+    PM_TRY(pm_segmentation_place(m->setup, image->height, image->width, where, &place));
+    for (size_t i = 0; i < count; i++)
+        map[i] = instances ? seen->ids[i] : seen->classes[i];
+    pm_segmentation_resize(&(struct pm_class_map){ (place.height + m->step - 1) / m->step,
+                                                   (place.width + m->step - 1) / m->step, columns,
+                                                   map }, image->height, image->width, whole);
+    if (instances)
+        pm_segmentation_panoptic_paint(m->setup, whole,
+                                       m->setup->pixels.instance.panoptic->label_divisor,
+                                       image->height, image->width, out);
+    else
+        pm_segmentation_paint(m->setup, whole, image->height, image->width, out);
+out:
+    pm_free(map);
+    pm_free(whole);
+    return err;
+}
+
+int pm_segmentation_score_sample(const struct pm_score *m, int i, const uint8_t *record, size_t size,
+                                 const char *where, struct cJSON *object,
+                                 struct pm_picture pictures[PM_MAX_PICTURES])
+{
+    const struct seen *list[PM_MAX_SAMPLES];
+    int err = PM_OK;
+
+    if (i >= samples_of(m, list))
+        return pm_fail(PM_EFAIL, "%s: is none of the evaluation's samples", where);
+    cJSON_AddNumberToObject(object, "pixel_accuracy", list[i]->accuracy);
+    cJSON_AddBoolToObject(object, "right", list[i]->accuracy == 1);
+    PM_TRY(pm_record_picture(m->setup, record, size, where, &pictures[0].image));
+    pictures[0].what = "image";
+    PM_TRY(paint_labels(m->setup, record, size, where, &pictures[1], m->panoptic ? &pictures[3] : NULL));
+    PM_TRY(paint_prediction(m, list[i], false, &pictures[0].image, where, &pictures[2].image));
+    pictures[2].what = "prediction";
+    if (!m->panoptic)
+        goto out;
+    PM_TRY(paint_prediction(m, list[i], true, &pictures[0].image, where, &pictures[4].image));
+    pictures[4].what = "instances";
+out:
+    return err;
+}

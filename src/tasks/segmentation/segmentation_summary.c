@@ -1,0 +1,178 @@
+/* segmentation_summary: pictures of training for TensorBoard, with the tags of DeepLab and its fork for
+ * instances: label, semantic, label_instance_center, instance_center, label_offset, instance_offset; and
+ * of edges label_edge, edge.
+ *
+ * Classes are grey, as far apart as they can be. Heat is divided by the largest of all examples that are
+ * shown, times 255, what is below 0 black; nothing above 0 is all black. Of offsets x is red and y green:
+ * signed, 128 + 127 v / max|v|, in the reference mode, blue 128; in seed4, whose offsets are lengths,
+ * 255 v / max v by channel, cut to 0..255, blue 0, as the fork meant it (it wraps predictions below 0,
+ * and shows every label of 1 or more as 255). The maximum is that of all examples shown. Edges are white,
+ * bands beside them darker; degrees of foreground as grey as they are. */
+#include "tasks/segmentation/segmentation.h"
+
+#include <math.h>
+
+static uint8_t grey_of(const struct pm_setup *s, int label)
+{
+    const int apart = s->num_classes < 255 ? 255 / s->num_classes : 1;
+
+    return (uint8_t)(label >= 0 && label < s->num_classes && label * apart < 255 ? label * apart : 255);
+}
+
+static struct pm_image8 *new_picture(struct pm_picture **next, const char *what, int height, int width,
+                                     int channels)
+{
+    struct pm_picture *p = (*next)++;
+
+    p->what = what;
+    p->image = (struct pm_image8){ height, width, channels,
+                                   pm_calloc((size_t)height * (size_t)width, (size_t)channels) };
+    return &p->image;
+}
+
+/* ---- classes ----------------------------------------------------------------------------- */
+
+/* labels: floats where they are degrees. */
+static void paint_label(const struct pm_setup *s, const void *labels, struct pm_picture **next)
+{
+    const int height = s->pixels.label_height, width = s->pixels.label_width;
+    struct pm_image8 *im = new_picture(next, "label", height, width, 1);
+
+    for (int i = 0; i < height * width; i++) {
+        const float degree = s->pixels.matting ? ((const float *)labels)[i] : 0;
+
+        im->pixels[i] = s->pixels.matting ? (uint8_t)(degree > 0 ? 255 * degree + 0.5f : 0)
+                                          : grey_of(s, ((const int32_t *)labels)[i]);
+    }
+}
+
+/* The largest of k. */
+static int class_of(const float *z, int k)
+{
+    int best = 0;
+
+    for (int c = 1; c < k; c++)
+        best = z[c] > z[best] ? c : best;
+    return best;
+}
+
+static void paint_classes(const struct pm_setup *s, const float *logits, struct pm_shape shape,
+                          struct pm_picture **next)
+{
+    struct pm_image8 *im = new_picture(next, "semantic", shape.dim[0], shape.dim[1], 1);
+    const int k = s->num_classes;
+
+    for (int i = 0; i < shape.dim[0] * shape.dim[1]; i++)
+        im->pixels[i] = grey_of(s, class_of(logits + (size_t)i * (size_t)k, k));
+}
+
+/* ---- edges ------------------------------------------------------------------------------- */
+
+/* What is ignored is black, as what is no edge. */
+static uint8_t grey_of_edge(const struct pm_setup *s, int edge)
+{
+    const int last = s->pixels.edge_classes - 1;
+
+    return (uint8_t)(edge < last ? 255 * (last - edge) / last : 0);
+}
+
+/* Edges are the last of the fields and of the heads. */
+static void paint_edges(const struct pm_setup *s, const struct pm_shown *shown, int i,
+                        struct pm_picture **next)
+{
+    const int height = s->pixels.label_height, width = s->pixels.label_width;
+    const int32_t *labels = shown->field[pm_segmentation_edge_field(s, true)];
+    const int head = s->pixels.instance.on ? 3 : 1, k = s->pixels.edge_classes;
+    struct pm_image8 *im = new_picture(next, "label_edge", height, width, 1);
+
+    labels += (size_t)i * (size_t)height * (size_t)width;
+    for (int p = 0; p < height * width; p++)
+        im->pixels[p] = grey_of_edge(s, labels[p]);
+    if (!shown->head[head])
+        return;
+    const struct pm_shape shape = shown->shape[head];
+    const float *z = shown->head[head] + (size_t)i * pm_shape_count(shape);
+    im = new_picture(next, "edge", shape.dim[0], shape.dim[1], 1);
+    for (int p = 0; p < shape.dim[0] * shape.dim[1]; p++)
+        im->pixels[p] = grey_of_edge(s, class_of(z + (size_t)p * (size_t)k, k));
+}
+
+/* ---- instances --------------------------------------------------------------------------- */
+
+/* The largest of every `step`-th value from the first on, or of their sizes; at least 0. */
+static float largest(const float *v, size_t count, size_t step, bool size)
+{
+    float most = 0;
+
+    for (size_t i = 0; i < count; i += step) {
+        const float x = size ? fabsf(v[i]) : v[i];
+        most = x > most ? x : most;
+    }
+    return most;
+}
+
+static uint8_t byte_of(float v)
+{
+    return (uint8_t)(v > 255 ? 255 : v > 0 ? v : 0); /* no number: 0 */
+}
+
+/* v: of all examples. */
+static void paint_heat(const float *v, int examples, int i, struct pm_shape shape, const char *what,
+                       struct pm_picture **next)
+{
+    struct pm_image8 *im = new_picture(next, what, shape.dim[0], shape.dim[1], 1);
+    const size_t count = pm_shape_count(shape);
+    const float most = largest(v, count * (size_t)examples, 1, false);
+
+    for (size_t k = 0; k < count && most > 0; k++)
+        im->pixels[k] = byte_of(v[(size_t)i * count + k] / most * 255);
+}
+
+static void paint_offset(const struct pm_setup *s, const float *v, int examples, int i,
+                         struct pm_shape shape, const char *what, struct pm_picture **next)
+{
+    struct pm_image8 *im = new_picture(next, what, shape.dim[0], shape.dim[1], 3);
+    const bool has_sign = s->pixels.instance.mode != PM_INSTANCE_SEED4;
+    const size_t count = pm_shape_count(shape), all = count * (size_t)examples;
+    const float size = largest(v, all, 1, true);
+    const float most[2] = { largest(v, all, 2, false), largest(v + 1, all - 1, 2, false) };
+
+    for (size_t k = 0; k < count; k++) {
+        const float x = v[(size_t)i * count + k], top = most[k % 2];
+        uint8_t *pixel = im->pixels + k / 2 * 3;
+
+        pixel[1 - k % 2] = has_sign ? byte_of(128 + (size > 0 ? x / size * 127 : 0))
+                           : top > 0 ? byte_of(x / top * 255) : 0;
+        pixel[2] = has_sign ? 128 : 0;
+    }
+}
+
+static void paint_instances(const struct pm_setup *s, const struct pm_shown *shown, int i,
+                            struct pm_picture **next)
+{
+    const struct pm_shape center = PM_SHAPE3(s->height, s->width, 1);
+    const struct pm_shape offset = PM_SHAPE3(s->height, s->width, 2);
+
+    paint_heat(shown->field[2], shown->count, i, center, "label_instance_center", next);
+    paint_offset(s, shown->field[4], shown->count, i, offset, "label_offset", next);
+    if (shown->head[1])
+        paint_heat(shown->head[1], shown->count, i, shown->shape[1], "instance_center", next);
+    if (shown->head[2])
+        paint_offset(s, shown->head[2], shown->count, i, shown->shape[2], "instance_offset", next);
+}
+
+void pm_segmentation_summary(const struct pm_setup *s, const struct pm_shown *shown, int i,
+                             struct pm_picture pictures[PM_MAX_PICTURES])
+{
+    const size_t pixels = (size_t)s->pixels.label_height * (size_t)s->pixels.label_width;
+    struct pm_picture *next = pictures;
+
+    paint_label(s, (const int32_t *)shown->field[1] + (size_t)i * pixels, &next); /* or floats */
+    if (shown->head[0])
+        paint_classes(s, shown->head[0] + (size_t)i * pm_shape_count(shown->shape[0]), shown->shape[0],
+                      &next);
+    if (s->pixels.instance.on)
+        paint_instances(s, shown, i, &next);
+    if (s->pixels.edge_classes)
+        paint_edges(s, shown, i, &next);
+}

@@ -1,0 +1,235 @@
+/* Learning rates by TF-Slim's rules, worked out by hand and, over many steps, by TensorFlow's formulas
+ * in double precision. */
+#include "optim/schedule.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <math.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct pm_schedule make(const struct pm_config_schedule *c, size_t examples, int batch,
+                               int clones)
+{
+    struct pm_schedule s;
+
+    assert_int_equal(pm_schedule_make(c, examples, batch, clones, 1000, &s), PM_OK);
+    return s;
+}
+
+static void near(double got, double want)
+{
+    if (!(fabs(got - want) <= 4e-7 * fabs(want) + 1e-12)) /* a few float32 roundings */
+        fail_msg("%.9g, not %.9g", got, want);
+}
+
+static void test_exponential(void **state)
+{
+    struct pm_config_schedule c = { .policy = PM_POLICY_EXPONENTIAL, .base_lr = 0.01,
+                                    .decay_factor = 0.94, .num_epochs_per_decay = 2,
+                                    .staircase = true };
+    struct pm_schedule s = make(&c, 1281167, 32, 1);
+
+    (void)state;
+    assert_int_equal(s.decay_steps, 80072); /* the spec's ImageNet case */
+    near(pm_schedule_rate(&s, 0), 0.01);
+    near(pm_schedule_rate(&s, 80071), 0.01);
+    near(pm_schedule_rate(&s, 80072), 0.0094);
+    near(pm_schedule_rate(&s, 160144), 0.01 * 0.94 * 0.94);
+    c.staircase = false;
+    near(pm_schedule_rate(&s, 40036), 0.01 * sqrt(0.94));
+    c.staircase = true;
+    s = make(&c, 1281167, 32, 4); /* clones do not enter */
+    assert_int_equal(s.decay_steps, 80072);
+    c.num_epochs_per_decay = 30; /* the Inception trainer's, of batches of 256 over all clones */
+    assert_int_equal(make(&c, 1281167, 256, 8).decay_steps, 150136);
+    c.num_epochs_per_decay = 2;
+    c.staircase = false;
+    c.epoch_count = PM_EPOCH_PER_CLONE; /* 64 pictures a step over two clones of 32 */
+    s = make(&c, 1281167, 64, 2);
+    assert_int_equal(s.decay_steps, 80072);
+}
+
+static void test_polynomial(void **state)
+{
+    struct pm_config_schedule c = { .policy = PM_POLICY_POLYNOMIAL, .base_lr = 0.1,
+                                    .end_lr = 0.02, .power = 0.9, .decay_steps = 100 };
+    struct pm_schedule s = make(&c, 0, 1, 1);
+
+    (void)state;
+    near(pm_schedule_rate(&s, 0), 0.1);
+    near(pm_schedule_rate(&s, 25), 0.08 * pow(0.75, 0.9) + 0.02);
+    near(pm_schedule_rate(&s, 100), 0.02);
+    near(pm_schedule_rate(&s, 500), 0.02);
+    c.cycle = true; /* 150 is in the second cycle, of length 200 */
+    near(pm_schedule_rate(&s, 0), 0.1);
+    near(pm_schedule_rate(&s, 150), 0.08 * pow(0.25, 0.9) + 0.02);
+}
+
+static void test_cosine_and_warm_up(void **state)
+{
+    struct pm_config_schedule c = { .policy = PM_POLICY_COSINE, .base_lr = 0.4,
+                                    .warmup_steps = 10 };
+    struct pm_schedule s = make(&c, 0, 1, 1);
+
+    (void)state;
+    assert_int_equal(s.decay_steps, 1000); /* run.steps */
+    assert_true(pm_schedule_rate(&s, 0) == 0); /* exactly 0 at the start */
+    near(pm_schedule_rate(&s, 5), 0.2);
+    near(pm_schedule_rate(&s, 500), 0.2);
+    near(pm_schedule_rate(&s, 250), 0.4 * 0.5 * (1 + cos(3.14159265358979 / 4)));
+    c.policy = PM_POLICY_FIXED;
+    c.warmup_lr = 0.1;
+    s = make(&c, 0, 1, 1);
+    near(pm_schedule_rate(&s, 0), 0.1);
+    near(pm_schedule_rate(&s, 5), 0.25);
+    near(pm_schedule_rate(&s, 10), 0.4);
+}
+
+/* As TF-Slim: the ramp's steps are not cut to whole ones, and the policy is never exceeded. */
+static void test_warm_up_epochs(void **state)
+{
+    struct pm_config_schedule c = { .policy = PM_POLICY_EXPONENTIAL, .base_lr = 0.2,
+                                    .decay_factor = 0.5, .decay_steps = 4, .staircase = true,
+                                    .warmup_epochs = 2.5 };
+    struct pm_schedule s = make(&c, 100, 32, 1); /* 7.8125 steps */
+
+    (void)state;
+    for (int t = 0; t < 20; t++)
+        near(pm_schedule_rate(&s, t), fmin(0.2 * pow(0.5, floor(t / 4.0)), 0.2 * t / 7.8125));
+}
+
+static void test_slow_start(void **state)
+{
+    struct pm_config_schedule c = { .policy = PM_POLICY_POLYNOMIAL, .base_lr = 0.1, .power = 1,
+                                    .decay_steps = 100, .warmup_steps = 10, .warmup_lr = 0.3,
+                                    .warmup_shape = PM_WARMUP_CONSTANT };
+    struct pm_schedule s = make(&c, 0, 1, 1);
+
+    (void)state;
+    near(pm_schedule_rate(&s, 0), 0.3);
+    near(pm_schedule_rate(&s, 9), 0.3);
+    near(pm_schedule_rate(&s, 10), 0.09);
+    c.warmup_shift = true;
+    near(pm_schedule_rate(&s, 9), 0.3);
+    near(pm_schedule_rate(&s, 10), 0.1);
+    near(pm_schedule_rate(&s, 60), 0.05);
+    c.warmup_shape = PM_WARMUP_LINEAR;
+    c.warmup_lr = 0.02;
+    near(pm_schedule_rate(&s, 5), 0.06);
+    near(pm_schedule_rate(&s, 35), 0.075);
+}
+
+static void test_piecewise(void **state)
+{
+    static const int steps[] = { 10, 20, 40 };
+    static const float rates[] = { 0.5f, 0.25f, 0.75f };
+    struct pm_config_schedule c = { .policy = PM_POLICY_PIECEWISE, .base_lr = 1,
+                                    .boundaries = { 3, steps }, .rates = { 3, rates } };
+    struct pm_schedule s = make(&c, 0, 1, 1);
+
+    (void)state;
+    for (int t = 0; t < 60; t++)
+        near(pm_schedule_rate(&s, t), t < 10 ? 1 : t < 20 ? 0.5 : t < 40 ? 0.25 : 0.75);
+    c.rates.count = 2;
+    assert_int_equal(pm_schedule_make(&c, 0, 1, 1, 0, &s), PM_ECONFIG);
+    assert_non_null(strstr(pm_error_text(), "3 and 2 are given"));
+    c.rates.count = 3;
+    c.boundaries.v = (const int[]){ 10, 10, 40 };
+    assert_int_equal(pm_schedule_make(&c, 0, 1, 1, 0, &s), PM_ECONFIG);
+    assert_non_null(strstr(pm_error_text(), "10 after 10"));
+}
+
+/* And two roundings of base_lr, which 1 - t / length leaves when it is small. */
+static void close_to(double got, double want)
+{
+    if (!(fabs(got - want) <= 4e-7 * fabs(want) + 2 * 0x1p-24 * 0.045))
+        fail_msg("%.9g, not %.9g", got, want);
+}
+
+/* Every policy over many steps. */
+static void test_formulas(void **state)
+{
+    struct pm_config_schedule c = { .base_lr = 0.045, .end_lr = 1e-3, .power = 0.9,
+                                    .decay_factor = 0.94, .num_epochs_per_decay = 2.5 };
+    const double length = floor(1000.0 / 24 * 2.5);
+
+    (void)state;
+    for (int64_t t = 0; t < 1000; t += 7) {
+        double x = (double)t / length, left = fmax(1 - x, 0);
+        double k = t > 0 ? ceil(x) : 1;
+        struct pm_schedule s;
+
+        c.policy = PM_POLICY_EXPONENTIAL, c.staircase = false, c.cycle = false;
+        s = make(&c, 1000, 24, 3);
+        assert_int_equal(s.decay_steps, 104);
+        close_to(pm_schedule_rate(&s, t), 0.045 * pow(0.94, x));
+        c.staircase = true;
+        close_to(pm_schedule_rate(&s, t), 0.045 * pow(0.94, floor(x)));
+        c.policy = PM_POLICY_POLYNOMIAL;
+        close_to(pm_schedule_rate(&s, t), 0.044 * pow(left, 0.9) + 1e-3);
+        c.cycle = true;
+        close_to(pm_schedule_rate(&s, t), 0.044 * pow(1 - (double)t / (length * k), 0.9) + 1e-3);
+        c.policy = PM_POLICY_COSINE, c.decay_steps = 104;
+        s = make(&c, 1000, 24, 3);
+        close_to(pm_schedule_rate(&s, t), 1e-3 + 0.044 * 0.5 * (1 + cos(acos(-1) * fmin(x, 1))));
+        c.decay_steps = 0;
+    }
+}
+
+static void test_length_is_needed(void **state)
+{
+    struct pm_config_schedule c = { .policy = PM_POLICY_EXPONENTIAL, .base_lr = 0.1 };
+    struct pm_schedule s;
+
+    (void)state;
+    assert_int_equal(pm_schedule_make(&c, 100, 10, 1, 50, &s), PM_ECONFIG);
+    assert_non_null(strstr(pm_error_text(), "schedule.num_epochs_per_decay: 0, times 100 examples over "
+                                            "10 a step, is less than one step"));
+    assert_non_null(strstr(pm_error_text(), "schedule.decay_steps"));
+    c.policy = PM_POLICY_COSINE;
+    assert_int_equal(pm_schedule_make(&c, 100, 10, 1, 0, &s), PM_ECONFIG);
+    assert_non_null(strstr(pm_error_text(), "\"cosine\" has no length: set run.steps"));
+}
+
+/* DeepLab's rule: the power of what is left of the run, less the warm-up where it is shifted. */
+static void test_polynomial_over_the_run(void **state)
+{
+    struct pm_config_schedule c = { .policy = PM_POLICY_POLYNOMIAL, .base_lr = 0.045, .power = 0.9 };
+    struct pm_schedule s;
+
+    (void)state;
+    assert_int_equal(pm_schedule_make(&c, 123, 8, 1, 1000, &s), PM_OK);
+    assert_int_equal(s.decay_steps, 1000);
+    close_to(pm_schedule_rate(&s, 0), 0.045);
+    close_to(pm_schedule_rate(&s, 500), 0.045 * pow(0.5, 0.9));
+    close_to(pm_schedule_rate(&s, 999), 0.045 * pow(0.001, 0.9));
+    c.warmup_steps = 200, c.warmup_lr = 0.005, c.warmup_shift = true;
+    assert_int_equal(pm_schedule_make(&c, 123, 8, 1, 1000, &s), PM_OK);
+    assert_int_equal(s.decay_steps, 800);
+    close_to(pm_schedule_rate(&s, 100), 0.025);
+    close_to(pm_schedule_rate(&s, 200), 0.045);
+    close_to(pm_schedule_rate(&s, 600), 0.045 * pow(0.5, 0.9));
+    c.warmup_steps = 1000;
+    assert_int_equal(pm_schedule_make(&c, 123, 8, 1, 1000, &s), PM_ECONFIG);
+    assert_non_null(strstr(pm_error_text(), "\"polynomial\" has no length: set run.steps above"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_polynomial_over_the_run),
+        cmocka_unit_test(test_exponential),
+        cmocka_unit_test(test_polynomial),
+        cmocka_unit_test(test_cosine_and_warm_up),
+        cmocka_unit_test(test_warm_up_epochs),
+        cmocka_unit_test(test_slow_start),
+        cmocka_unit_test(test_piecewise),
+        cmocka_unit_test(test_formulas),
+        cmocka_unit_test(test_length_is_needed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
