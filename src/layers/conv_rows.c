@@ -1,8 +1,8 @@
 /* The rows of convolutions: what they compute stands in shaders/conv2d.params.h, the CPU side in
- * device/cpu/cpu_conv.h, the choice of shaders in conv_pick.h. */
+ * device/cpu/conv_cpu.h, the choice of shaders in conv_pick.h. */
 #include "layers/conv_rows.h"
 
-#include "device/cpu/cpu_conv.h"
+#include "device/cpu/conv_cpu.h"
 #include "layers/conv_pick.h"
 
 static double flops(const void *params, size_t count)

@@ -4,7 +4,7 @@
 #ifndef PM_EXECUTABLE_H
 #define PM_EXECUTABLE_H
 
-#include "device/vulkan/vk.h"
+#include "device/vulkan/device_vk.h"
 
 /* One compute shader. Numbers that a driver does not tell are -1. */
 struct executable {

@@ -3,7 +3,7 @@
 #define DRIVERS_H
 
 #include "base/unit.h"
-#include "device/vulkan/vk.h"
+#include "device/vulkan/device_vk.h"
 
 /* Points the loader at the software drivers that are installed, unless the caller chose. */
 static inline void use_software_drivers(void)

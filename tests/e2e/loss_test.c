@@ -4,7 +4,7 @@
  * says what is needed and goes on later. Losses come from PM_LOSE and PM_HANG, and on a software
  * Vulkan driver from replaced entries of the table of Vulkan functions. */
 #include "device/drivers.h"
-#include "device/vulkan/vk.h"
+#include "device/vulkan/device_vk.h"
 
 #include <pumice/train.h>
 

@@ -3,7 +3,7 @@
  * under way but the loader's threads. What they hold at the moment comes and goes, so the least of
  * the first looks is compared with the least of the last ones. */
 #include "device/drivers.h"
-#include "device/vulkan/vk.h"
+#include "device/vulkan/device_vk.h"
 
 #include <pumice/train.h>
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "device/vulkan/vk.h"
+#include "device/vulkan/device_vk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -9,7 +9,7 @@
 #include <pumice/thread.h>
 
 #include "base/vector.h"
-#include "device/cpu/cpu_conv.h"
+#include "device/cpu/conv_cpu.h"
 
 enum { LANES = 16, COLUMNS = 4, CHUNKS = 32, MOST_TAPS = 64 };
 typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));

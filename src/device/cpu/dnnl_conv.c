@@ -1,4 +1,4 @@
-/* Convolution through oneDNN, 2.x (operation descriptors) and 3.x (none): cpu_conv.h has the
+/* Convolution through oneDNN, 2.x (operation descriptors) and 3.x (none): conv_cpu.h has the
  * contract.
  *
  * Activations stay NHWC; weights get the library's own blocked form by a reorder in every call,
@@ -6,7 +6,7 @@
  * so nothing is allocated while running. Only optimised forms are taken: the library's plain
  * reference loops are slower than unfolding. Primitives must be made and run with one number of
  * threads; then the bits are the same in every run. */
-#include "device/cpu/cpu_conv.h"
+#include "device/cpu/conv_cpu.h"
 
 #include <pumice/base.h>
 

@@ -7,7 +7,7 @@
 
 #include <pumice/thread.h>
 
-#include "device/cpu/cpu_conv.h"
+#include "device/cpu/conv_cpu.h"
 #include "device/cpu/gemm.h"
 
 enum { BLOCK_FLOATS = 1 << 20 }; /* of unfolded rows: 4 MiB stays in the outer caches */

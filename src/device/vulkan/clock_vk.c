@@ -2,7 +2,7 @@
  * command, once everything earlier is done, and one after its last; in a timed program two around
  * every call and copy. Queues without timestamps are timed by the host, from submission to the
  * wait's return. */
-#include "device/vulkan/vk.h"
+#include "device/vulkan/device_vk.h"
 
 #include <math.h>
 

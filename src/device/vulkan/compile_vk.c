@@ -4,7 +4,7 @@
  * it, and the one that waits for them gives up when no pipeline was finished for
  * options.compile_seconds: the device counts as lost, and the threads that are caught in the driver
  * stay behind until the process ends, with everything that they may touch. */
-#include "device/vulkan/vk.h"
+#include "device/vulkan/device_vk.h"
 
 #include <pumice/thread.h>
 

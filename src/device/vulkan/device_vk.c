@@ -1,5 +1,5 @@
 /* device_vk: opening and closing a device. Work on its queues is in queue_vk.c. */
-#include "device/vulkan/vk.h"
+#include "device/vulkan/device_vk.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* instance: the loader, the validation layer and its messages, the list of devices. */
-#include "device/vulkan/vk.h"
+#include "device/vulkan/device_vk.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

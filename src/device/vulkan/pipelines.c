@@ -4,7 +4,7 @@
  * and kept in the driver's cache on disk. A variant that this device cannot take (a feature or
  * limit is missing, or its compiler gives up) falls to the row's next simpler one, said in the log.
  * PM_VARIANT=kernel:variant[,kernel:variant] forces a choice. */
-#include "device/vulkan/vk.h"
+#include "device/vulkan/device_vk.h"
 
 #include <pumice/thread.h>
 

@@ -7,7 +7,7 @@
  * Within a segment barriers stand where a hazard is: a call that reads or writes a byte range
  * written since the last barrier, or writes one that was read. In a timed program one stands before
  * every call, and timestamps around it. */
-#include "device/vulkan/vk.h"
+#include "device/vulkan/device_vk.h"
 
 #include <math.h>
 #include <string.h>

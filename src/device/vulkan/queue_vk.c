@@ -1,5 +1,5 @@
 /* queue_vk: submitting to a device's queues and waiting for them; barriers and command buffers. */
-#include "device/vulkan/vk.h"
+#include "device/vulkan/device_vk.h"
 
 #include <math.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* run_vk: submits a recorded program and waits for it. Nothing is allocated here. */
-#include "device/vulkan/vk.h"
+#include "device/vulkan/device_vk.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * and with one way for every driver the tests of one are worth something for the others. What the
  * module says of itself on the way (workgroup size, push block, features) is checked against the
  * device and the kernel's row, where a driver would only misbehave. */
-#include "device/vulkan/vk.h"
+#include "device/vulkan/device_vk.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* transfers_vk: what a program copies in and out around its calls: where inputs and outputs lie in
  * a slot's host memory, and the command buffers that copy them, of each slot its own. */
-#include "device/vulkan/vk.h"
+#include "device/vulkan/device_vk.h"
 
 enum { TRANSFER = VK_PIPELINE_STAGE_TRANSFER_BIT, ALL = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
        HOST = VK_PIPELINE_STAGE_HOST_BIT };

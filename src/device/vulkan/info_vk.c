@@ -1,5 +1,5 @@
-/* physical: what a driver says of a device: limits, features, class, and whether it will do. */
-#include "device/vulkan/vk.h"
+/* info_vk: what a driver says of a device: limits, features, class, and whether it will do. */
+#include "device/vulkan/device_vk.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* vk: what the files of the Vulkan backend share.
+/* device_vk: what the files of the Vulkan backend share.
  *
  * Every Vulkan call goes through struct vk, a table of function pointers loaded per instance and
  * device: tests replace entries to inject loss, memory exhaustion and hangs.
@@ -6,8 +6,8 @@
  * All shaders use one pipeline layout: no descriptor sets, 128 bytes of push constants. Work on the
  * compute queue is ordered by submission and signals rising values of one timeline semaphore;
  * copies out on a transfer queue, where there is one, signal another. */
-#ifndef PM_VK_H
-#define PM_VK_H
+#ifndef PM_DEVICE_VK_H
+#define PM_DEVICE_VK_H
 
 #include "device/backend.h"
 #include "device/vulkan/compat.h"
@@ -103,7 +103,7 @@ struct vk_physical {
 };
 void pm_vk_describe(struct vk_instance *in, uint32_t index, struct vk_physical *out);
 
-/* ---- memory.c: buffers and copies --------------------------------------------------- */
+/* ---- memory_vk.c: buffers and copies ------------------------------------------------ */
 
 struct vk_block {
     VkBuffer buffer;

@@ -1,6 +1,6 @@
-/* memory: one VkBuffer and one allocation per buffer, reached by its address; synchronous copies go
+/* memory_vk: one VkBuffer and one allocation per buffer, reached by its address; synchronous copies go
  * through a staging block in chunks. */
-#include "device/vulkan/vk.h"
+#include "device/vulkan/device_vk.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* cpu_conv: the three passes of a convolution on the CPU. Layouts and params as
+/* conv_cpu: the three passes of a convolution on the CPU. Layouts and params as
  * shaders/conv2d.params.h: x [n][h][w][c], w [kh][kw][c / groups][k], y [n][oh][ow][k].
  *
  * Three engines, chosen when the call is prepared, by the shape alone, so that one config always
@@ -7,8 +7,8 @@
  *   library  oneDNN, where it is built in and has an optimised form          dnnl_conv.c
  *   unfold   windows copied into rows, then products (gemm.h); any shape      unfold.c
  * PM_NO_DNNL=1 leaves oneDNN out. */
-#ifndef PM_CPU_CONV_H
-#define PM_CPU_CONV_H
+#ifndef PM_CONV_CPU_H
+#define PM_CONV_CPU_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ void pm_cpu_conv_run(const struct pm_cpu_conv *c, float *x, float *w, float *y, 
                      int accumulate);
 const char *pm_cpu_conv_engine(const struct pm_cpu_conv *c); /* for logs: "dnnl", "unfold", ... */
 
-/* ---- engines (for cpu_conv.c) ---------------------------------------------------------- */
+/* ---- engines (for conv_cpu.c) ---------------------------------------------------------- */
 
 size_t pm_unfold_scratch(enum pm_conv_pass pass, const struct conv2d_params *p);
 void pm_unfold_run(enum pm_conv_pass pass, const struct conv2d_params *p, float *x, float *w,

@@ -1,7 +1,7 @@
-/* cpu_device: the inside of the CPU device, shared by cpu.c (the thread, memory) and cpu_program.c
- * (programs). */
-#ifndef PM_CPU_DEVICE_H
-#define PM_CPU_DEVICE_H
+/* device_cpu: the inside of the CPU device, shared by device_cpu.c (the thread, memory) and
+ * program_cpu.c (programs). */
+#ifndef PM_DEVICE_CPU_H
+#define PM_DEVICE_CPU_H
 
 #include "device/backend.h"
 

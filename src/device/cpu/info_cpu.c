@@ -1,4 +1,4 @@
-/* cpu_info: what is known of the CPU without opening it. */
+/* info_cpu: what is known of the CPU without opening it. */
 #include "device/backend.h"
 
 #include <pumice/thread.h>

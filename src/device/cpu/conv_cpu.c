@@ -1,5 +1,5 @@
-/* The choice of an engine for a convolution on the CPU: cpu_conv.h has the contract. */
-#include "device/cpu/cpu_conv.h"
+/* The choice of an engine for a convolution on the CPU: conv_cpu.h has the contract. */
+#include "device/cpu/conv_cpu.h"
 
 #include <pumice/base.h>
 

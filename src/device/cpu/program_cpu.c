@@ -1,6 +1,6 @@
-/* cpu_program: programs of the CPU device: what they own, their submission, and what is asked of
- * their runs. The thread in cpu.c runs them. */
-#include "device/cpu/cpu_device.h"
+/* program_cpu: programs of the CPU device: what they own, their submission, and what is asked of
+ * their runs. The thread in device_cpu.c runs them. */
+#include "device/cpu/device_cpu.h"
 
 #include <pumice/thread.h>
 

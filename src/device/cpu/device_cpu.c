@@ -1,8 +1,8 @@
-/* cpu: the device that loops over the calls. It has one thread of its own, which runs programs in
+/* device_cpu: the device that loops over the calls. It has one thread of its own, which runs programs in
  * the order of their submission and whose parallel loops use the clone's share of the cores. A thread
  * cannot be ended from outside: when a call never returns, the device counts as lost and the thread
  * stays behind with everything that it may touch. */
-#include "device/cpu/cpu_device.h"
+#include "device/cpu/device_cpu.h"
 
 #include <pumice/thread.h>
 
