@@ -1,7 +1,7 @@
 /* layer: a layer is a row: options, shape inference, and two functions that append kernel calls.
  * A node is a configured layer in a net. New layer: src/layers/NAME.c, its shaders, its cases in
  * tests/layers/NAME_test.c, one line in src/layers/layers.def. Its onnx() writes with what
- * src/net/export_nodes.h has. */
+ * src/onnx/export_nodes.h has. */
 #ifndef PUMICE_LAYER_H
 #define PUMICE_LAYER_H
 

@@ -1,5 +1,5 @@
 /* tensor_file: named tensors in a file, whichever format keeps them: one way to list, find and read
- * them. A format is a row (src/formats/tensor_file.h) and one line in src/formats/tensor_formats.def.
+ * them. A format is a row (src/formats/tensor_format.h) and one line in src/formats/tensor_formats.def.
  * No length found in a file is used before it was checked against the file's size. */
 #ifndef PUMICE_TENSOR_FILE_H
 #define PUMICE_TENSOR_FILE_H

@@ -1,6 +1,6 @@
 /* pumice checkpoint convert: a checkpoint of any format into one that others read. */
 #include "app/checkpoint_command.h"
-#include "formats/tensor_file.h"
+#include "formats/tensor_format.h"
 
 #include <cjson/cJSON.h>
 #include <string.h>

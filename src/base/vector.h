@@ -1,6 +1,8 @@
 /* vector: PM_CLONES before a function makes the compiler build it for AVX-512, AVX2 and the oldest
  * x86-64, and pick at load time. Off under sanitizers (PUMICE_NO_CLONES) and elsewhere than x86,
  * where the base instruction set already has vectors. The loops themselves are plain C.
+ * PM_SIMD before a loop tells the compiler that its turns are independent of each other. It cannot
+ * see that itself in kernels that may run in place (y == x).
  * PM_INLINE is for bodies that are instantiated with constant arguments. */
 #ifndef PM_VECTOR_H
 #define PM_VECTOR_H
@@ -9,6 +11,11 @@
 #define PM_CLONES __attribute__((target_clones("avx512f","arch=haswell", "default")))
 #else
 #define PM_CLONES
+#endif
+#ifdef __clang__
+#define PM_SIMD _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define PM_SIMD _Pragma("GCC ivdep")
 #endif
 #define PM_INLINE static inline __attribute__((always_inline))
 

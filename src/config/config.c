@@ -1,6 +1,6 @@
 /* From the merged tree to structs: every value checked with the line it came from. What values say
- * together is checked in check.c. */
-#include "config/parts.h"
+ * together is checked in config_check.c. */
+#include "config/config_private.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>

@@ -3,7 +3,7 @@
  * keys, so that a key that is renamed takes its flags along.
  *
  * A row's note says where the meaning differs. Our default is not written here: it is looked up. */
-#include "config/parts.h"
+#include "config/config_private.h"
 
 /* Flag, its default there, our key, note. */
 #define FLAG(f, d, k, n)                         \

@@ -3,7 +3,7 @@
  * A file's "base" files are merged before it, each found beside the file that names it. They are merged
  * first to last and later values win, so of a file that is named several times, by several others, only
  * its last place counts: each file is read once and merged once. */
-#include "config/parts.h"
+#include "config/config_private.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>

@@ -6,7 +6,7 @@
  * Keys that the tables of sections.c know need no more than that; LATER ones are known, so that a
  * config that uses them is told why it is refused, but nothing reads them yet. A test compares this
  * list with the tables both ways. */
-#include "config/parts.h"
+#include "config/config_private.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* What the tables say, for machines (JSON Schema) and for people (Markdown). */
-#include "config/parts.h"
+#include "config/config_private.h"
 
 #include <cjson/cJSON.h>
 #include <string.h>

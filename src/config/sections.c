@@ -1,6 +1,6 @@
 /* The option tables of every section: names, defaults, ranges, documentation. Defaults are
  * TF-Slim's where it has the option. */
-#include "config/parts.h"
+#include "config/config_private.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * "data_offsets": [begin, end]}}: offsets count from the end of the header and must cover the data
  * exactly. */
 #include "formats/little.h"
-#include "formats/tensor_file.h"
+#include "formats/tensor_format.h"
 
 #include <cjson/cJSON.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* safetensors, writing: one order, one spelling of the header, so that equal contents give equal
  * bytes; whole or not at all. */
-#include "formats/tensor_file.h"
+#include "formats/tensor_format.h"
 
 #include <assert.h>
 #include <stdlib.h>

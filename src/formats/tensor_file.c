@@ -1,6 +1,6 @@
 /* tensor_file: what the formats' readers fill, and numbers out of it. Files are read with pread
  * rather than mapped, so that a file cut short by another process is an error and not a SIGBUS. */
-#include "formats/tensor_file.h"
+#include "formats/tensor_format.h"
 
 #include <assert.h>
 #include <errno.h>

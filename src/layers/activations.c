@@ -4,8 +4,8 @@
 
 #include "activation.params.h"
 #include "layers/activation.h"
-#include "net/export_nodes.h"
-#include "layers/pick.h"
+#include "onnx/export_nodes.h"
+#include "device/pick.h"
 
 struct leaky_relu_cfg { float slope; };
 

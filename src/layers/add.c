@@ -7,8 +7,8 @@
 #include "add.params.h"
 #include "layers/activation.h"
 #include "layers/binary.h"
-#include "net/export_nodes.h"
-#include "layers/pick.h"
+#include "onnx/export_nodes.h"
+#include "device/pick.h"
 
 struct add_cfg {
     int activation;

@@ -7,9 +7,9 @@
 
 #include "argmax.params.h"
 #include "layers/infer.h"
-#include "layers/pick.h"
+#include "device/pick.h"
 #include "layers/tiles.h"
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 
 static const struct pm_opt opts[] = { { 0 } };
 

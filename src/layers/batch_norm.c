@@ -14,7 +14,7 @@
 
 #include "layers/activation.h"
 #include "layers/batch_norm_rows.h"
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 
 #include <math.h>
 

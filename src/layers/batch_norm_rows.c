@@ -8,7 +8,7 @@
 #include <pumice/thread.h>
 
 #include "layers/activation.h"
-#include "layers/pick.h"
+#include "device/pick.h"
 
 enum { BLOCK = 512 }; /* channels whose per-channel values are kept at hand */
 

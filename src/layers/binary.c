@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "binary.params.h"
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 #include "layers/infer.h"
-#include "layers/pick.h"
+#include "device/pick.h"
 #include "layers/reduce.h"
 #include "layers/strided.h"
 #include "layers/vmath.h"

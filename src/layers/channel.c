@@ -2,14 +2,14 @@
  * prelu: y = x > 0 ? x : alpha x. scale: y = gamma x + beta, either of which may be left out.
  * Backward: dx = dy or gamma dy; dgamma is the sum over the rows of dy x (prelu: where x <= 0), whose
  * terms one row writes and bias_grad adds up; dbeta the sum of dy. */
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 #include "layers/infer.h"
 
 #include <limits.h>
 
 #include "channel.params.h"
 #include "layers/conv_rows.h"
-#include "layers/pick.h"
+#include "device/pick.h"
 #include "layers/vmath.h"
 
 enum { PRELU, SCALE, SHIFT, SCALE_SHIFT };

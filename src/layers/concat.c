@@ -1,12 +1,12 @@
 /* concat: 2 to 8 inputs behind one another along one axis, at first the last (channels). Backward:
  * each input's part of dy. */
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 #include "layers/infer.h"
 
 #include <string.h>
 
 #include "concat.params.h"
-#include "layers/pick.h"
+#include "device/pick.h"
 
 enum { INPUTS = 8 };
 

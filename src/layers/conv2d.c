@@ -5,7 +5,7 @@
  * channel c gives outputs c * multiplier ... c * multiplier + multiplier - 1.
  * Backward: the gradients of x and w are convolutions with rows of their own. */
 #include "layers/conv_rows.h"
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 
 #include <assert.h>
 

@@ -4,7 +4,7 @@
  * max(r - stride, 0); EXPLICIT, as in PyTorch: oh = (h - 1) * stride + r - top - bottom + output_pad.
  * Backward: dx is that convolution of dy, dw its filter gradient with dy as the image. */
 #include "layers/conv_rows.h"
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 
 struct conv2d_transpose_cfg {
     int filters, padding, activation;

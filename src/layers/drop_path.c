@@ -10,7 +10,7 @@
 
 #include "drop_path.params.h"
 #include "layers/dispatches.h"
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 #include "layers/infer.h"
 #include "layers/vmath.h"
 

@@ -6,7 +6,7 @@
 #include <pumice/layer.h>
 
 #include "dropout.params.h"
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 #include "layers/vmath.h"
 
 struct dropout_cfg { float keep; };

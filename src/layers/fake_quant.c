@@ -12,7 +12,7 @@
 #include <math.h>
 
 #include "layers/infer.h"
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 
 struct fake_quant_cfg {
     double decay;

@@ -4,9 +4,9 @@
 
 #include "flip.params.h"
 #include "layers/infer.h"
-#include "layers/pick.h"
+#include "device/pick.h"
 #include "layers/vmath.h"
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 
 struct flip_cfg { int axis; };
 

@@ -1,7 +1,7 @@
 /* fully_connected: y[n][units] = f(b + x[n][...] w[in][units]); all axes of x but the first are one,
  * row-major. The product is a 1x1 convolution of 1x1 images, so it uses the same rows. */
 #include "layers/conv_rows.h"
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 
 struct fully_connected_cfg {
     int units, activation;

@@ -3,9 +3,9 @@
  * from the forward call. */
 #include <pumice/layer.h>
 
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 #include "layers/vmath.h"
-#include "layers/pick.h"
+#include "device/pick.h"
 #include "local_response_norm.params.h"
 
 struct lrn_cfg {

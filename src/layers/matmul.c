@@ -5,7 +5,7 @@
 
 #include "device/cpu/gemm.h"
 #include "layers/dispatches.h"
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 #include "layers/infer.h"
 #include "matmul.params.h"
 

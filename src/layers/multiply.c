@@ -4,8 +4,8 @@
 #include <pumice/layer.h>
 
 #include "layers/binary.h"
-#include "net/export_nodes.h"
-#include "layers/pick.h"
+#include "onnx/export_nodes.h"
+#include "device/pick.h"
 #include "layers/vmath.h"
 #include "multiply.params.h"
 

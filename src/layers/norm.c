@@ -10,8 +10,8 @@
 #include <limits.h>
 
 #include "layers/conv_rows.h"
-#include "net/export_nodes.h"
-#include "layers/pick.h"
+#include "onnx/export_nodes.h"
+#include "device/pick.h"
 #include "layers/vmath.h"
 #include "norm.params.h"
 

@@ -1,7 +1,7 @@
 /* parameter: y = a variable of this shape. Its input says only where in the net it stands: it must be
  * the net's own input. Backward: the variable's gradient is dy, the input's, where it is asked for, 0. */
 #include "layers/conv_rows.h"
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 #include "layers/strided.h"
 
 struct parameter_cfg {

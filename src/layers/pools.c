@@ -6,13 +6,13 @@
  * ties the first cell in row order is the maximum and gets the gradient; its place is kept from the
  * forward call. Backward calls gather: a pixel adds up what the windows over it send, in their
  * order. */
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 #include "layers/infer.h"
 
 #include <float.h>
 
 #include "global_pool.params.h"
-#include "layers/pick.h"
+#include "device/pick.h"
 #include "layers/vmath.h"
 #include "pool.params.h"
 

@@ -2,7 +2,7 @@
  * computes in integers. */
 #include "layers/quantize_rows.h"
 
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 
 /* ONNX has no step of 0; a range without width holds 0 alone. */
 static float step_of(float step)

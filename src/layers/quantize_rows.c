@@ -6,7 +6,7 @@
 #include <pumice/thread.h>
 
 #include "layers/dispatches.h"
-#include "layers/pick.h"
+#include "device/pick.h"
 #include "layers/vmath.h"
 
 /* ---- ranges ------------------------------------------------------------------------------ */

@@ -19,7 +19,7 @@
 #include "layers/activation.h"
 #include "layers/batch_norm_rows.h"
 #include "layers/quantize_rows.h"
-#include "layers/rows.h"
+#include "net/add2.h"
 
 static const struct pm_opt opts[] = {
     PM_INT(pm_quantized, filters, 32, 0, 1 << 24, "output channels; 0: each channel for itself"),

@@ -3,7 +3,7 @@
 #include "layers/quantized_conv2d.h"
 
 #include "layers/quantize_rows.h"
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 
 #include <math.h>
 

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 #include "layers/infer.h"
-#include "layers/pick.h"
+#include "device/pick.h"
 #include "layers/strided.h"
 #include "layers/vmath.h"
 #include "reduce.params.h"

@@ -12,9 +12,9 @@
 #include <limits.h>
 #include <string.h>
 
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 #include "layers/infer.h"
-#include "layers/pick.h"
+#include "device/pick.h"
 #include "layers/vmath.h"
 #include "resample.params.h"
 

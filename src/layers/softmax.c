@@ -3,8 +3,8 @@
  * log_softmax: y = x - max - log of the sum; dx = dy - exp(y) sum of dy. */
 #include <pumice/layer.h>
 
-#include "net/export_nodes.h"
-#include "layers/pick.h"
+#include "onnx/export_nodes.h"
+#include "device/pick.h"
 #include "layers/vmath.h"
 #include "softmax.params.h"
 

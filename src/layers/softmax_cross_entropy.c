@@ -24,7 +24,7 @@
 
 #include "layers/infer.h"
 #include "layers/mining.h"
-#include "layers/pick.h"
+#include "device/pick.h"
 #include "layers/tiles.h"
 #include "softmax_cross_entropy.params.h"
 

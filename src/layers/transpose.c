@@ -1,12 +1,12 @@
 /* transpose: y's axis i is x's axis perm[i]. Backward is the transposition back. The row copies along
  * any strides, so it also repeats values (strided.h). */
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 #include "layers/strided.h"
 
 #include <string.h>
 
 #include "layers/infer.h"
-#include "layers/pick.h"
+#include "device/pick.h"
 #include "layers/vmath.h"
 
 /* ---- axes ------------------------------------------------------------------------------ */

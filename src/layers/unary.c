@@ -4,8 +4,8 @@
 
 #include <pumice/layer.h>
 
-#include "net/export_nodes.h"
-#include "layers/pick.h"
+#include "onnx/export_nodes.h"
+#include "device/pick.h"
 #include "unary.params.h"
 
 struct unary_cfg {

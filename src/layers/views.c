@@ -1,5 +1,5 @@
 /* views: flatten and reshape. The values stay where they are under another shape. */
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 
 #include <limits.h>
 

@@ -1,8 +1,5 @@
 /* vmath: what the C side of element-wise kernels needs beside PM_CLONES, so that the compiler can turn
- * their loops into vector code.
- *
- * PM_SIMD before a loop says that its turns do not depend on each other, which holds for kernels
- * that run in place (y == x), where the compiler must suppose it does not. */
+ * their loops into vector code. */
 #ifndef PUMICE_VMATH_H
 #define PUMICE_VMATH_H
 
@@ -11,12 +8,6 @@
 #include <string.h>
 
 #include "base/vector.h"
-
-#ifdef __clang__
-#define PM_SIMD _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define PM_SIMD _Pragma("GCC ivdep")
-#endif
 
 /* e^x within 2 ulp, 0 below e^-87, infinity above e^88.7; NaN stays. The library's expf cannot be
  * vectorised without giving up IEEE rules elsewhere. x = n ln 2 + r, |r| <= ln 2 / 2: Taylor's series

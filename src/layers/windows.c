@@ -1,12 +1,12 @@
 /* windows: slice takes a box of values out of its input, pad puts its input into a constant. Each is the
  * other's gradient, so two rows serve both. They have four axes: shapes of lower rank get leading axes
  * of 1, in those of higher rank axes that are taken whole join the axis before them. */
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 #include "layers/infer.h"
 
 #include <string.h>
 
-#include "layers/pick.h"
+#include "device/pick.h"
 #include "layers/resample.h"
 #include "window.params.h"
 

@@ -1,13 +1,13 @@
 /* names: which of a PyTorch file's tensors is which variable of a net, and the file that shows them
  * under our names. A tensor's bytes are put into our order piece by piece as they are read. */
-#include "nets/names.h"
+#include "nets/names_private.h"
 
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/tensor_file.h"
+#include "formats/tensor_format.h"
 
 static const struct pm_names_family *const families[] = {
     &pm_names_resnet, &pm_names_vgg, &pm_names_mobilenet_v2, &pm_names_mobilenet_v3,

@@ -1,6 +1,6 @@
 /* names_inception: torchvision's and timm's inception_v3. Its blocks have TF-Slim's names, the branches
  * in them their own; three of TF-Slim's are slips of the pen. */
-#include "nets/names.h"
+#include "nets/names_private.h"
 
 #define ROW(theirs, ours)                                                                          \
     { theirs ".conv", ours, NULL, 0, 0 }, { theirs ".bn", ours "/BatchNorm", NULL, 0, 0 }

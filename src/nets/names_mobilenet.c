@@ -2,7 +2,7 @@
  * of a block, so that their numbers depend on what a block has; timm counts blocks by stages. */
 #include <string.h>
 
-#include "nets/names.h"
+#include "nets/names_private.h"
 
 #define BN(theirs, ours) { theirs, ours "/BatchNorm", NULL, 0, 0 }
 #define LAYER(theirs, ours) { theirs, ours, NULL, 0, 0 }

@@ -1,5 +1,5 @@
 /* names_resnet: torchvision's and timm's resnet18 to resnet152, which share their names. */
-#include "nets/names.h"
+#include "nets/names_private.h"
 
 static const struct pm_names_row rows[] = {
     { "layer#.#.se.*", NULL, "squeeze-and-excitation, as in seresnet50", 0, 0 },

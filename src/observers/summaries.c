@@ -1,7 +1,7 @@
 /* summaries: summaries.h has the contract. Tags are TF-Slim's where it has one. */
 #include "observers/summaries.h"
 
-#include "observers/activations.h"
+#include "observers/activation_summaries.h"
 
 #include <pumice/draw.h>
 #include <pumice/formats.h>

@@ -1,6 +1,6 @@
 /* export: the walk from the input to the logits. What does not lead to them (an auxiliary head) is
  * left out. The last operator of a node gives its value the node's name. */
-#include "net/export_graph.h"
+#include "onnx/export_graph.h"
 #include "onnx/export_frame.h"
 
 #include <math.h>

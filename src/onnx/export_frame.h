@@ -3,7 +3,7 @@
 #ifndef PM_ONNX_EXPORT_FRAME_H
 #define PM_ONNX_EXPORT_FRAME_H
 
-#include "net/export_graph.h"
+#include "onnx/export_graph.h"
 
 /* The picture x, a value of the graph, as the net's input of shape s. */
 const char *pm_export_frame_in(struct pm_export *g, const char *x, struct pm_shape s);

@@ -1,6 +1,6 @@
 /* import: what becomes of a whole model: where the images enter, which value the loss takes, whether
  * all fits the task. import_walk.c goes through the nodes between. */
-#include "onnx/import.h"
+#include "onnx/import_private.h"
 
 #include <string.h>
 

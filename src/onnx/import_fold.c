@@ -2,7 +2,7 @@
  * to work out shapes, and weights that are cut, joined or turned before they are used. Shape is a
  * constant of every value, as sizes are known. Large constants are not touched: those operators
  * that only change a view leave them in the file. What is only cut or joined stays a weight
- * (import.h: learned), what is computed does not. */
+ * (import_private.h: learned), what is computed does not. */
 #include "onnx/import_fold.h"
 #include "onnx/import_ops.h"
 

@@ -2,7 +2,7 @@
 #ifndef PM_ONNX_IMPORT_FOLD_H
 #define PM_ONNX_IMPORT_FOLD_H
 
-#include "onnx/import.h"
+#include "onnx/import_private.h"
 
 enum { FOLD_LARGEST = 1 << 24 }; /* elements of a computed constant */
 

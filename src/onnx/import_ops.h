@@ -2,7 +2,7 @@
 #ifndef PM_ONNX_IMPORT_OPS_H
 #define PM_ONNX_IMPORT_OPS_H
 
-#include "onnx/import.h"
+#include "onnx/import_private.h"
 
 #define PM_ONNX_OP(op, build, backward, exported, note) int import_op_##build(struct import *m);
 #include "onnx/ops.def"

@@ -1,7 +1,7 @@
 /* import_value: values where layers want them. A node's output is brought into the order of axes
  * that is asked for, which costs nothing where it lies so already; constants become variables,
  * whose elements are read from the file, in the variable's order, when a device wants them. */
-#include "onnx/import.h"
+#include "onnx/import_private.h"
 
 #include <pumice/export.h>
 

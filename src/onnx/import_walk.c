@@ -2,7 +2,7 @@
  * order; what has constants only is computed (import_fold.c), the rest becomes layers (the builders
  * of ops.def). Nodes that are not supported are collected, so that one message names all of
  * them. */
-#include "onnx/import.h"
+#include "onnx/import_private.h"
 
 #include <pumice/export.h>
 

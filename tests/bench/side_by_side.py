@@ -22,7 +22,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-NETS = {  # net: batch, classes, channels, size; as NETS of torch_nets.py
+NETS = {  # net: batch, classes, channels, size; as NETS of bench_nets.py
     "lenet": (128, 10, 1, 28),
     "resnet_v1_50": (8, 1000, 3, 224),
     "mobilenet_v1": (16, 1001, 3, 224),

@@ -12,7 +12,7 @@ import time
 
 import torch
 
-from torch_nets import NETS
+from bench_nets import NETS
 
 
 def arguments():

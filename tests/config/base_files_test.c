@@ -4,7 +4,7 @@
 #include <cjson/cJSON.h>
 #include <sys/stat.h>
 
-#include "config/parts.h"
+#include "config/config_private.h"
 
 static void put(const char *path, const char *text)
 {

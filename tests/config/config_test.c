@@ -3,7 +3,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "config/parts.h"
+#include "config/config_private.h"
 
 /* Two optimizers with one key in common, a net, a preprocessing: rows as upper levels hand them in.
  */

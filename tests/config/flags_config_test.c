@@ -5,7 +5,7 @@
 #include <pumice/data.h>
 #include <pumice/train.h>
 
-#include "config/parts.h"
+#include "config/config_private.h"
 
 static struct pm_arena *arena;
 static struct pm_open_sections open_rows;

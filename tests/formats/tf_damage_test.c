@@ -3,7 +3,7 @@
  * the reason, without allocating what they claim. */
 #include <pumice/formats.h>
 
-#include "formats/tensorflow/checkpoint.h"
+#include "formats/tensorflow/tf_checkpoint.h"
 #include "formats/tf_files.h"
 
 #define VAST (INT64_C(1) << 60)

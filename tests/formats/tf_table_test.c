@@ -2,7 +2,7 @@
 #include <pumice/formats.h>
 #include <snappy-c.h>
 
-#include "formats/tensorflow/checkpoint.h"
+#include "formats/tensorflow/tf_checkpoint.h"
 #include "formats/tf_files.h"
 
 #define VAST (INT64_C(1) << 60)

@@ -1,5 +1,5 @@
 """A training step of a small net that is quantised in training, and its evaluation, for
-tests/net/quantize_test.c: quantized_step.json.
+tests/net/quantized_net_test.c: quantized_step.json.
 
     python3 tests/golden/quantized_step.py        (TensorFlow 2.12)
 

@@ -5,7 +5,7 @@
 
 #include <pumice/names.h>
 
-#include "formats/tensor_file.h"
+#include "formats/tensor_format.h"
 #include "named_net.h"
 
 /* ---- files ------------------------------------------------------------------------------- */

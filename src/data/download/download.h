@@ -6,7 +6,7 @@
 
 #include <pumice/base.h>
 
-/* ---- sources.c: what is fetched --------------------------------------------------------- */
+/* ---- archives.c: what is fetched -------------------------------------------------------- */
 
 struct pm_archive {
     const char *name;             /* of the file */

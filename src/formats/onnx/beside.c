@@ -1,7 +1,7 @@
 /* onnx, the data file beside a model. Its name holds its digest, so that a new one never takes the
  * place of the one that the model on the disk names: whichever of the two models a kill leaves, it
  * finds its own weights. Files that no model names any more are removed afterwards. */
-#include "formats/onnx/parts.h"
+#include "formats/onnx/onnx_private.h"
 
 #include <errno.h>
 #include <stdlib.h>

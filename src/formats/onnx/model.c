@@ -1,5 +1,5 @@
 /* onnx: the model in memory: its lists, what is looked up in it, and how one is put together. */
-#include "formats/onnx/parts.h"
+#include "formats/onnx/onnx_private.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* onnx, reading: ModelProto field by field. Messages nest to a fixed depth here: graphs inside
  * attributes and functions are named, not entered. */
-#include "formats/onnx/parts.h"
+#include "formats/onnx/onnx_private.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -1,14 +1,14 @@
 /* onnx: tensors. A TensorProto has its elements in raw_data or a list of their type (where a list
  * of fixed-size numbers is packed it has the same bytes), or says which bytes of another file they
  * are. What is long stays where it lies, and is read when it is asked for. */
-#include "formats/onnx/parts.h"
+#include "formats/onnx/onnx_private.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/tensor_file.h"
+#include "formats/tensor_format.h"
 
 /* By TensorProto.DataType: our type, the list field its elements may be in, and how they lie there.
  */

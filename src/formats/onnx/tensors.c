@@ -3,7 +3,7 @@
 
 #include <pumice/onnx.h>
 
-#include "formats/tensor_file.h"
+#include "formats/tensor_format.h"
 
 /* Protobuf has no mark of its own: by name, or by how models begin, with their IR version (3..31)
  * and another field of ModelProto. TensorFlow's SavedModel begins alike, with version 1. */

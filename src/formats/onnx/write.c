@@ -1,7 +1,7 @@
 /* onnx, writing: fields in the order of their numbers, so that equal models give equal bytes. A
  * message begins with its length, so everything but the tensors' bytes is put together first; those
  * are then streamed in between. */
-#include "formats/onnx/parts.h"
+#include "formats/onnx/onnx_private.h"
 #include "formats/wire.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
  * refused with what to give instead. Told by their names and, since others use those endings too,
  * by how they begin: the first field of a graph and of a .meta is a message, with tag 0a (tensors
  * of ONNX begin with numbers), or its name in those written as text. */
-#include "formats/tensor_file.h"
+#include "formats/tensor_format.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  *     all_model_checkpoint_paths: "model.ckpt-0"
  * where the first counts. Where a path in it leads nowhere, as it does when the folder was moved,
  * the file of that name in the folder is taken. */
-#include "formats/tensorflow/checkpoint.h"
+#include "formats/tensorflow/tf_checkpoint.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  *   string: its bytes, 00 as 00 FF and FF as FF 00, then 00 01;
  *   signed: two's complement, largest byte first, of the fewest bytes n that leave n + 1 bits of sign;
  *   those are turned into n ones and a zero, all inverted for negative ones. */
-#include "formats/tensorflow/checkpoint.h"
+#include "formats/tensorflow/tf_checkpoint.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #ifndef PUMICE_FORMATS_TF_TABLE_H
 #define PUMICE_FORMATS_TF_TABLE_H
 
-#include "formats/tensor_file.h"
+#include "formats/tensor_format.h"
 
 enum { PM_TF_FOOTER = 48, PM_TF_BLOCK_TAIL = 5 };
 

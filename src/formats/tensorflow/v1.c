@@ -5,7 +5,7 @@
  *
  * A slice must have as many values as elements, so what is allocated is bounded by the file.
  * Strings and other values without numbers are OTHER and have no bytes. */
-#include "formats/tensorflow/checkpoint.h"
+#include "formats/tensorflow/tf_checkpoint.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
  * The checksum of a tensor is of all its bytes, so the first read of any of them reads it whole,
  * and no byte is given out unchecked. Those of OTHER are not checked: strings' are of something
  * else than the bytes (and differ between versions). */
-#include "formats/tensorflow/checkpoint.h"
+#include "formats/tensorflow/tf_checkpoint.h"
 
 #include <pumice/formats.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* tf_v2, writing: one shard whose tensors follow one another by name, an index (table_write.c), and
  * if wanted the text file `checkpoint`. */
-#include "formats/tensorflow/checkpoint.h"
+#include "formats/tensorflow/tf_checkpoint.h"
 
 #include <assert.h>
 #include <errno.h>

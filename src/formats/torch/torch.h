@@ -8,7 +8,7 @@
 #define PUMICE_FORMATS_TORCH_H
 
 #include "formats/little.h"
-#include "formats/tensor_file.h"
+#include "formats/tensor_format.h"
 
 #include <pthread.h>
 

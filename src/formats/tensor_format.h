@@ -1,6 +1,6 @@
-/* tensor_file, for the readers of formats: a row per format, and what fills a file object. */
-#ifndef PUMICE_FORMATS_TENSOR_FILE_H
-#define PUMICE_FORMATS_TENSOR_FILE_H
+/* tensor_format: for the readers of formats: a row per format, and what fills a file object. */
+#ifndef PUMICE_FORMATS_TENSOR_FORMAT_H
+#define PUMICE_FORMATS_TENSOR_FORMAT_H
 
 #include <pumice/tensor_file.h>
 

@@ -1,7 +1,7 @@
-/* onnx_parts: what the files of the ONNX reader and writer share: numbers of the format
+/* onnx_private: what the files of the ONNX reader and writer share: numbers of the format
  * (onnx.proto) and the reading of one tensor. */
-#ifndef PUMICE_FORMATS_ONNX_PARTS_H
-#define PUMICE_FORMATS_ONNX_PARTS_H
+#ifndef PUMICE_FORMATS_ONNX_PRIVATE_H
+#define PUMICE_FORMATS_ONNX_PRIVATE_H
 
 #include <pumice/onnx.h>
 

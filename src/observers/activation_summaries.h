@@ -1,7 +1,7 @@
-/* activations: the layers' values for a few pictures, by a forward plan of their own on one device.
+/* activation_summaries: the layers' values for a few pictures, by a forward plan of their own on one device.
  * It sees what evaluation sees: moving averages in batch norm, no dropout. */
-#ifndef PM_ACTIVATIONS_H
-#define PM_ACTIVATIONS_H
+#ifndef PM_ACTIVATION_SUMMARIES_H
+#define PM_ACTIVATION_SUMMARIES_H
 
 #include "experiment/experiment.h"
 

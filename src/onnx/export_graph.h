@@ -4,7 +4,7 @@
 
 #include <pumice/export.h>
 
-#include "net/export_nodes.h"
+#include "onnx/export_nodes.h"
 
 /* What batch norm behind a node makes of its sums: scale z + shift, per output channel. */
 struct pm_export_fold {

@@ -1,5 +1,5 @@
 /* export_nodes: the operators, constants and initializers that layers' onnx() ask for. */
-#include "net/export_graph.h"
+#include "onnx/export_graph.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* export_nodes: what a layer's onnx() writes with; src/net/export_nodes.c does it.
+/* export_nodes: what a layer's onnx() writes with; src/onnx/export_nodes.c does it.
  *
  * A value is its name in the ONNX graph. Values of rank 4 are NCHW there, all others as here; weights
  * of convolutions are OIHW. A mistake (an operator that ONNX lacks for these options) is told by

@@ -1,4 +1,4 @@
-/* names: a map per family of nets, in rows that read like the names themselves. */
+/* names_private: a map per family of nets, in rows that read like the names themselves. */
 #ifndef PM_NAMES_PRIVATE_H
 #define PM_NAMES_PRIVATE_H
 

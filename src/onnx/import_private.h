@@ -1,6 +1,6 @@
-/* import: what the files that make layers of an ONNX graph share. */
-#ifndef PM_ONNX_IMPORT_H
-#define PM_ONNX_IMPORT_H
+/* import_private: what the files that make layers of an ONNX graph share. */
+#ifndef PM_IMPORT_PRIVATE_H
+#define PM_IMPORT_PRIVATE_H
 
 #include "onnx/view.h"
 

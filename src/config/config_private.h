@@ -1,6 +1,6 @@
 /* What the files of src/config/ share. */
-#ifndef PM_CONFIG_PARTS_H
-#define PM_CONFIG_PARTS_H
+#ifndef PM_CONFIG_PRIVATE_H
+#define PM_CONFIG_PRIVATE_H
 
 #include <pumice/config.h>
 
@@ -47,7 +47,7 @@ const struct pm_config_origin *pm_config_origin_find(const struct pm_config_orig
 /* "x.json:12:" or "command line:", for messages; in the config's arena. */
 const char *pm_config_place(const struct pm_config *c, const char *path);
 
-/* ---- check.c: what single values cannot show -------------------------------------------- */
+/* ---- config_check.c: what single values cannot show ------------------------------------- */
 
 /* When all values have been read. */
 int pm_config_check(const struct pm_config *c);

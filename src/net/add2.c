@@ -1,8 +1,8 @@
 /* add2: y = a + b, element by element. */
-#include "layers/rows.h"
+#include "net/add2.h"
 
-#include "layers/pick.h"
-#include "layers/vmath.h"
+#include "base/vector.h"
+#include "device/pick.h"
 
 PM_CLONES
 static void add2_cpu(const struct pm_args *args, size_t begin, size_t end)

@@ -1,5 +1,5 @@
 /* What single values of a config cannot show: keys that exclude, need or bound each other. */
-#include "config/parts.h"
+#include "config/config_private.h"
 
 #include <cjson/cJSON.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* activations: activations.h has the contract. */
-#include "observers/activations.h"
+/* activation_summaries: activation_summaries.h has the contract. */
+#include "observers/activation_summaries.h"
 
 #include <string.h>
 
