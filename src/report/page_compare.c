@@ -3,37 +3,43 @@
  * which its check box in the table hides it everywhere. */
 #include "report/page.h"
 
-#include <pumice/task.h>
-
 #include <math.h>
 #include <string.h>
 
-/* Names of evaluation metrics in the order of the first run that has them. */
-struct names {
-    const char *v[PM_MAX_METRICS];
-    int count;
+/* An evaluation metric of the runs, [run]. */
+struct compared {
+    const char *name;
+    double best[PM_MAX_REPORTS], step[PM_MAX_REPORTS]; /* NAN: the run has none */
+    int winner;                                        /* the best run, -1: none */
 };
 
-static void add_name(struct names *n, const char *name)
+/* The metrics in the order of the first run that has them. */
+struct metrics {
+    struct compared *list; /* owned */
+    int count, capacity;
+};
+
+static void add_metric(struct metrics *m, const char *name)
 {
-    for (int i = 0; i < n->count; i++)
-        if (strcmp(n->v[i], name) == 0)
+    for (int i = 0; i < m->count; i++)
+        if (strcmp(m->list[i].name, name) == 0)
             return;
-    if (n->count < PM_MAX_METRICS)
-        n->v[n->count++] = name;
+    PM_GROW(m->list, m->count, m->capacity);
+    m->list[m->count++] = (struct compared){ .name = name };
 }
 
-static struct names eval_metrics(struct pm_report *const *runs, int count)
+/* Freed with pm_free(metrics.list). */
+static struct metrics eval_metrics(struct pm_report *const *runs, int count)
 {
-    struct names n = { 0 };
+    struct metrics m = { 0 };
 
     for (int i = 0; i < count; i++)
         for (int k = 0; k < runs[i]->curves.count; k++) {
             const struct pm_curve *c = &runs[i]->curves.list[k];
             if (strcmp(c->kind, "eval") == 0 && c->count > 0)
-                add_name(&n, c->name);
+                add_metric(&m, c->name);
         }
-    return n;
+    return m;
 }
 
 static bool all_shares(struct pm_report *const *runs, int count, const char *metric)
@@ -48,22 +54,21 @@ static bool all_shares(struct pm_report *const *runs, int count, const char *met
 
 /* ---- the table --------------------------------------------------------------------------- */
 
-/* Every run's best value of a metric; *winner: the best of all, -1 without any. */
-static void best_values(struct pm_report *const *runs, int count, const char *metric, double *out,
-                        double *steps, int *winner)
+/* Fills the best values of a metric. */
+static void find_best(struct pm_report *const *runs, int count, struct compared *m)
 {
-    *winner = -1;
+    m->winner = -1;
     for (int i = 0; i < count; i++) {
-        const struct pm_curve *c = pm_curves_find(&runs[i]->curves, "eval", metric);
-        const bool higher = pm_report_higher(runs[0], metric);
+        const struct pm_curve *c = pm_curves_find(&runs[i]->curves, "eval", m->name);
+        const bool higher = pm_report_higher(runs[0], m->name);
         const struct pm_curve_point best =
             c ? pm_curve_best(c, higher) : (struct pm_curve_point){ NAN, NAN };
 
-        out[i] = best.value;
-        steps[i] = best.step;
-        if (isfinite(best.value) && (*winner < 0 || (higher ? best.value > out[*winner]
-                                                            : best.value < out[*winner])))
-            *winner = i;
+        m->best[i] = best.value;
+        m->step[i] = best.step;
+        if (isfinite(best.value) && (m->winner < 0 || (higher ? best.value > m->best[m->winner]
+                                                              : best.value < m->best[m->winner])))
+            m->winner = i;
     }
 }
 
@@ -102,30 +107,32 @@ static void write_run(struct pm_str *html, struct pm_report *const *runs, int i)
 
 void pm_page_compare_table(struct pm_str *html, struct pm_report *const *runs, int count)
 {
-    const struct names metrics = eval_metrics(runs, count);
-    double best[PM_MAX_METRICS][PM_MAX_REPORTS], steps[PM_MAX_METRICS][PM_MAX_REPORTS];
-    int winner[PM_MAX_METRICS];
+    const struct metrics metrics = eval_metrics(runs, count);
 
     pm_html_raw(html, "<section id=\"runs\"><h2>Runs</h2><div class=\"card\"><div class=\"scroll\">"
                       "<table class=\"rows compare\"><thead><tr><th>run</th><th>net</th>"
                       "<th class=\"n\">steps</th>");
     for (int m = 0; m < metrics.count; m++) {
-        PM_HTML(html, "<th class=\"n\">best {}</th>", metrics.v[m]);
-        best_values(runs, count, metrics.v[m], best[m], steps[m], &winner[m]);
+        PM_HTML(html, "<th class=\"n\">best {}</th>", metrics.list[m].name);
+        find_best(runs, count, &metrics.list[m]);
     }
     pm_html_raw(html, "<th class=\"n\">training loss</th><th class=\"n\">images/s</th>"
                       "<th class=\"n\">time</th></tr></thead><tbody>\n");
     for (int i = 0; i < count; i++) {
         write_run(html, runs, i);
-        for (int m = 0; m < metrics.count; m++)
-            write_cell(html, best[m][i], steps[m][i], all_shares(runs, count, metrics.v[m]),
-                       count > 1 && winner[m] == i);
+        for (int k = 0; k < metrics.count; k++) {
+            const struct compared *m = &metrics.list[k];
+
+            write_cell(html, m->best[i], m->step[i], all_shares(runs, count, m->name),
+                       count > 1 && m->winner == i);
+        }
         PM_HTML(html, "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
                 PM_NUMBER(last_of(runs[i], "loss")), PM_NUMBER(last_of(runs[i], "images_per_second")),
                 PM_SECONDS(pm_json_number_of(runs[i]->run, "seconds")));
     }
     pm_html_raw(html, "</tbody></table></div><p class=\"note\">\xe2\x98\x85 marks the best of all "
                       "runs. Untick a run to hide its curves.</p></div></section>\n");
+    pm_free(metrics.list);
 }
 
 /* ---- curves ------------------------------------------------------------------------------ */
@@ -147,7 +154,7 @@ static void write_train(struct pm_str *html, struct pm_str *json, struct pm_repo
 void pm_page_compare_curves(struct pm_str *html, struct pm_str *json,
                             struct pm_report *const *runs, int count)
 {
-    const struct names metrics = eval_metrics(runs, count);
+    const struct metrics metrics = eval_metrics(runs, count);
     struct pm_chart c = {
         .id = "loss", .title = "Training loss", .log = PM_CHART_LOG_IF_FAR, .wide = true
     };
@@ -156,17 +163,18 @@ void pm_page_compare_curves(struct pm_str *html, struct pm_str *json,
     write_train(html, json, runs, count, "loss", &c);
     for (int m = 0; m < metrics.count; m++) {
         char id[32], title[256];
-        const bool share = all_shares(runs, count, metrics.v[m]);
+        const char *name = metrics.list[m].name;
+        const bool share = all_shares(runs, count, name);
 
         snprintf(id, sizeof id, "metric-%d", m);
-        snprintf(title, sizeof title, "Evaluation: %s", metrics.v[m]);
+        snprintf(title, sizeof title, "Evaluation: %s", name);
         c = (struct pm_chart){ .id = id,
                                .title = title,
                                .log = share ? PM_CHART_NO_LOG : PM_CHART_LOG_IF_FAR,
                                .format = share ? PM_CHART_SHARE : PM_CHART_NUMBER };
         for (int i = 0; i < count; i++)
-            pm_chart_dots(&c, pm_curves_find(&runs[i]->curves, "eval", metrics.v[m]), runs[i]->name,
-                          i, i, pm_chart_dash(i));
+            pm_chart_dots(&c, pm_curves_find(&runs[i]->curves, "eval", name), runs[i]->name, i, i,
+                          pm_chart_dash(i));
         pm_chart_write(&c, html, json);
     }
     c = (struct pm_chart){ .id = "lr", .title = "Learning rate", .log = PM_CHART_LOG };
@@ -174,6 +182,7 @@ void pm_page_compare_curves(struct pm_str *html, struct pm_str *json,
     c = (struct pm_chart){ .id = "images_per_second", .title = "Images per second" };
     write_train(html, json, runs, count, "images_per_second", &c);
     pm_html_raw(html, "</div></section>\n");
+    pm_free(metrics.list);
 }
 
 /* ---- settings ---------------------------------------------------------------------------- */

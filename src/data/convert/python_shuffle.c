@@ -77,7 +77,7 @@ static uint32_t below(struct twister *t, uint32_t n)
 
 void pm_python_shuffle(uint64_t seed, size_t count, uint32_t *order)
 {
-    struct twister t;
+    struct twister t = { .next = WORDS };
     const uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
 
     seed_by_array(&t, key, key[1] ? 2 : 1);
