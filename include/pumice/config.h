@@ -11,7 +11,8 @@
  * which hand them in as lists of rows; the owner reads its options with pm_config_read.
  *
  * Whoever adds a key: one field here, one line in the section's table (src/config/sections.c), one
- * in src/config/reference.c; configs/README.md and configs/schema.json are generated. */
+ * in src/config/reference.c. Then run `pumice config schema --update .`, which writes docs/keys.md,
+ * docs/migrating.md and configs/schema.json. */
 #ifndef PUMICE_CONFIG_H
 #define PUMICE_CONFIG_H
 
@@ -300,7 +301,10 @@ const char *pm_config_origin(const struct pm_config *c, const char *path);
 
 /* JSON Schema of a config file. cJSON_Delete frees it. */
 struct cJSON *pm_config_schema(const struct pm_open_sections *open);
-/* The table of all keys of all tasks with the original programs' flags, as Markdown; pm_free. */
-char *pm_config_markdown(const struct pm_open_sections *open);
+/* The tables of docs/keys.md, as Markdown: every key with type, default, range and meaning. pm_free. */
+char *pm_config_keys_markdown(const struct pm_open_sections *open);
+/* The tables of docs/migrating.md, as Markdown: each flag of the original programs with the key that
+ * replaces it. pm_free. */
+char *pm_config_flags_markdown(const struct pm_open_sections *open);
 
 #endif

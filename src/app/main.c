@@ -37,7 +37,7 @@ static const char closing[] =
     "  --help   after a command: what it does, its arguments, examples\n"
     "\n"
     "key=value changes the config for one run: run.steps=100, optim.name=adam,\n"
-    "devices='[\"vulkan:0\",\"cpu\"]'. configs/README.md explains every key.\n"
+    "devices='[\"vulkan:0\",\"cpu\"]'. docs/keys.md explains every key.\n"
     "Exit codes: 0 done, 1 failed, 2 config or command line, 3 data or checkpoint, 4 device,\n"
     "128 + n stopped by signal n (129 lost terminal, 130 Ctrl-C, 141 lost pipe, 143 kill), what was\n"
     "reached being kept.\n";

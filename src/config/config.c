@@ -93,7 +93,7 @@ static int fail_unknown(const struct load *l, const struct pm_config_section *s,
     if (guess)
         return pm_fail(PM_ECONFIG, "%s %s: unknown key, did you mean '%s'?",
                        pm_config_place(l->c, path), path, guess);
-    return pm_fail(PM_ECONFIG, "%s %s: unknown key (configs/README.md lists all)",
+    return pm_fail(PM_ECONFIG, "%s %s: unknown key (docs/keys.md lists all)",
                    pm_config_place(l->c, path), path);
 }
 

@@ -1,6 +1,6 @@
 /* The flags of the original programs, one table a program: what each is called here.
- * configs/README.md prints it (pm_config_markdown); a test holds every row against the tables of
- * keys, so that a key that is renamed takes its flags along.
+ * docs/migrating.md is generated from them (pm_config_flags_markdown). A test checks that every key in
+ * these tables exists, so that a renamed key is renamed here, too.
  *
  * A row's note says where the meaning differs. Our default is not written here: it is looked up. */
 #include "config/config_private.h"

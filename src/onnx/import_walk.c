@@ -308,7 +308,7 @@ int import_check_refusals(const struct import *m)
             pm_str_add(&s, " (and %d more)", m->refused[i].more);
     }
     const bool one = m->refusals == 1 && !m->refused[0].more;
-    const int err = pm_fail(PM_ECONFIG, "%s: %s%s not supported; configs/README.md lists the "
+    const int err = pm_fail(PM_ECONFIG, "%s: %s%s not supported; docs/onnx.md lists the "
                             "operators",
                             m->model->path, s.text, m->refusals > most ? "; and more: these are"
                                                     : one              ? ": this is"

@@ -51,7 +51,7 @@ static void help(void **state)
     expect("help", 0, "  config     checks and shows config files");
     expect("--help", 0, "usage: pumice COMMAND");
     expect("--version", 0, "pumice ");
-    expect("config --help", 0, "       pumice config schema [--markdown | --update FOLDER]");
+    expect("config --help", 0, "       pumice config schema [--markdown keys|flags|operators | --update FOLDER]");
     expect("help config", 0, "usage: pumice config check");
     expect("dataset --help", 0, "--keep-archives]\n                               [--max-megabytes N] [option=value");
     expect("dataset convert folder --help", 0, "\nfolder: pictures in one folder a class\n");
@@ -268,28 +268,48 @@ static void json_failure(void **state)
     pm_str_free(&o.text);
 }
 
-/* configs/schema.json and the table in configs/README.md are what the program prints. */
+static void check_generated(struct pm_arena *a, const char *file, const char *command)
+{
+    struct outcome printed = run(command);
+    char *text = NULL;
+
+    assert_int_equal(printed.code, 0);
+    assert_int_equal(pm_file_read(pm_arena_printf(a, "%s/%s", source, file), &text, NULL), 0);
+    const char *mark = strstr(text, "<!-- The rest of this page is generated"), *part = text;
+    if (mark)
+        part = strchr(mark, '\n') + 1;
+    if (strcmp(part, printed.text.text) != 0)
+        fail_msg("%s is old: run pumice config schema --update . in the source folder", file);
+    pm_free(text);
+    pm_str_free(&printed.text);
+}
+
+/* configs/schema.json and the tables of the reference pages are what the program prints; --update
+ * writes the same. */
 static void generated(void **state)
 {
+    static const char *const files[][2] = {
+        { "configs/schema.json", "config schema" },
+        { "docs/keys.md", "config schema --markdown keys" },
+        { "docs/migrating.md", "config schema --markdown flags" },
+        { "docs/onnx.md", "config schema --markdown operators" },
+    };
     struct pm_arena *a = pm_arena_create();
-    struct outcome schema = run("config schema"), table = run("config schema --markdown");
-    char *text = NULL;
+    char folder[] = "/tmp/pumice-XXXXXX";
     (void)state;
 
-    assert_int_equal(
-        pm_file_read(pm_arena_printf(a, "%s/configs/schema.json", source), &text, NULL), 0);
-    if (strcmp(text, schema.text.text) != 0)
-        fail_msg("configs/schema.json is old: run pumice config schema --update configs");
-    pm_free(text);
-    assert_int_equal(pm_file_read(pm_arena_printf(a, "%s/configs/README.md", source), &text, NULL),
-                     0);
-    char *mark = strstr(text, "<!-- what follows is generated");
-    assert_non_null(mark);
-    if (strcmp(strchr(mark, '\n') + 1, table.text.text) != 0)
-        fail_msg("configs/README.md is old: run pumice config schema --update configs");
-    pm_free(text);
-    pm_str_free(&schema.text);
-    pm_str_free(&table.text);
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(system(pm_arena_printf(a, "cp -R '%s/docs' '%s/docs' && mkdir '%s/configs'", source,
+                                            folder, folder)), 0);
+    expect(pm_arena_printf(a, "config schema --update %s", folder), 0, "");
+    for (size_t i = 0; i < PM_COUNT(files); i++) {
+        check_generated(a, files[i][0], files[i][1]);
+        assert_int_equal(system(pm_arena_printf(a, "cmp '%s/%s' '%s/%s'", source, files[i][0], folder,
+                                                files[i][0])), 0);
+    }
+    expect("config schema --markdown all 2>&1", 2, "'all' is not one of keys, flags, operators");
+    expect("config schema --markdown keys --update . 2>&1", 2, "--markdown or --update, not both");
+    assert_int_equal(system(pm_arena_printf(a, "rm -rf '%s'", folder)), 0);
     pm_arena_destroy(&a);
 }
 

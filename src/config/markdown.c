@@ -1,0 +1,436 @@
+/* The reference pages in Markdown, printed from the same tables that parse a config: every key
+ * (docs/keys.md), and which key replaces a flag of the original programs (docs/migrating.md).
+ * `pumice config schema --update` writes them; a test compares the committed pages. */
+#include "config/config_private.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one option ------------------------------------------------------------------------ */
+
+static const char *type_name(const struct pm_opt *o)
+{
+    static const char *const names[] = {
+        [PM_OPT_INT] = "int",      [PM_OPT_INT64] = "int",     [PM_OPT_FLOAT] = "float",
+        [PM_OPT_DOUBLE] = "float", [PM_OPT_BOOL] = "bool",     [PM_OPT_STRING] = "string",
+        [PM_OPT_INTS] = "ints",    [PM_OPT_FLOATS] = "floats", [PM_OPT_STRINGS] = "strings",
+        [PM_OPT_JSON] = "JSON",
+    };
+    return names[o->type];
+}
+
+static void add_type(struct pm_str *s, const struct pm_opt *o)
+{
+    if (o->type != PM_OPT_ENUM) {
+        pm_str_add(s, "%s", type_name(o));
+        return;
+    }
+    for (const char *c = o->choices; *c; c++)
+        pm_str_add(s, *c == '|' ? "\\|" : "%c", *c);
+}
+
+/* The range in the option's schema: "0..64", "0..", "only 1" or nothing. */
+static void add_range(struct pm_str *s, const cJSON *schema)
+{
+    const cJSON *holder = cJSON_GetObjectItemCaseSensitive(schema, "items");
+    const cJSON *min, *max;
+
+    holder = holder ? holder : schema;
+    min = cJSON_GetObjectItemCaseSensitive(holder, "minimum");
+    max = cJSON_GetObjectItemCaseSensitive(holder, "maximum");
+    if (min && max && min->valuedouble == max->valuedouble) {
+        pm_str_add(s, "only %.9g", min->valuedouble);
+        return;
+    }
+    if (min)
+        pm_str_add(s, "%.9g..", min->valuedouble);
+    if (max && max->valuedouble < 2147483647)
+        pm_str_add(s, "%.9g", max->valuedouble);
+}
+
+/* The default as JSON text; NULL if the table has no such key. pm_free. */
+static char *default_text(const struct pm_opt *opts, const char *key)
+{
+    const int i = opts ? pm_opts_find(opts, key) : -1;
+
+    if (i < 0)
+        return NULL;
+    cJSON *def = pm_opt_default(&opts[i]);
+    char *text = pm_json_print(def);
+    cJSON_Delete(def);
+    return text;
+}
+
+/* The tasks that a key serves, where it does not serve all that exist. */
+static const char *only_task(const struct pm_reference *r)
+{
+    const bool classification = !r || strchr(r->tasks, 'c'), segmentation = r && strchr(r->tasks, 's');
+
+    return classification == segmentation ? "" : classification ? "classification" : "segmentation";
+}
+
+/* ---- docs/keys.md: tables of keys ------------------------------------------------------- */
+
+static void add_head(struct pm_str *s)
+{
+    pm_str_add(s, "| key | type | default | range | only for | meaning |\n|---|---|---|---|---|---|\n");
+}
+
+/* The rows of one option table. section: also a key that has keys of its own, "devices[]" for a
+ * list. A key without a line in reference.c serves the tasks of the key around it. */
+static void add_options(struct pm_str *s, const char *section, const struct pm_opt *opts)
+{
+    cJSON *schema = cJSON_CreateObject();
+    struct pm_str path = { 0 };
+    const struct pm_reference *outer;
+
+    pm_str_add(&path, "%.*s", (int)strcspn(section, "["), section);
+    outer = pm_reference_find(path.text);
+    pm_opts_schema(opts, schema);
+    for (; opts->type; opts++) {
+        const cJSON *o = cJSON_GetObjectItemCaseSensitive(schema, opts->key);
+        const cJSON *def = cJSON_GetObjectItemCaseSensitive(o, "default");
+        char *text = def ? pm_json_print(def) : pm_strdup("null");
+        path.length = 0;
+        pm_str_add(&path, "%s.%s", section, opts->key);
+        const struct pm_reference *r = pm_reference_find(path.text);
+        pm_str_add(s, "| `%s` | ", path.text);
+        add_type(s, opts);
+        pm_str_add(s, " | `%s` | ", text);
+        add_range(s, o);
+        pm_str_add(s, " | %s | %s |\n", only_task(r ? r : outer), opts->help);
+        pm_free(text);
+    }
+    pm_str_free(&path);
+    cJSON_Delete(schema);
+}
+
+/* The defaults that the row's variant replaces. */
+static void add_variant(struct pm_str *s, const struct pm_open_row *row)
+{
+    pm_str_add(s, "\nDefaults with `%s` \"%s\":", row->variant_key, row->variant_value);
+    for (const struct pm_opt *o = row->variant->opts; o->type; o++) {
+        char *theirs = default_text(row->variant->opts, o->key);
+        char *ours = default_text(row->opts, o->key);
+        if (strcmp(o->key, row->variant_key) != 0 && (!ours || strcmp(ours, theirs) != 0))
+            pm_str_add(s, " `%s` `%s`,", o->key, theirs);
+        pm_free(theirs);
+        pm_free(ours);
+    }
+    if (row->variant->preprocessing)
+        pm_str_add(s, " `input.preprocessing` `\"%s\"`,", row->variant->preprocessing);
+    s->text[s->length - 1] = '.';
+    pm_str_add(s, "\n");
+}
+
+/* An open row's table; empty text if it has no options of its own. */
+static struct pm_str row_table(const struct pm_config_section *section, const struct pm_open_row *row)
+{
+    struct pm_str s = { 0 };
+
+    pm_str_add(&s, "%s", "");
+    if (!row->opts || !row->opts->type)
+        return s;
+    add_head(&s);
+    add_options(&s, section->name, row->opts);
+    if (row->variant)
+        add_variant(&s, row);
+    return s;
+}
+
+/* A table for each group of rows whose options and defaults are the same. */
+static void add_rows(struct pm_str *s, const struct pm_config_section *section,
+                     const struct pm_open_rows *rows)
+{
+    struct pm_str *tables = pm_calloc(rows->count, sizeof *tables);
+
+    for (size_t i = 0; i < rows->count; i++)
+        tables[i] = row_table(section, &rows->rows[i]);
+    for (size_t i = 0; i < rows->count; i++) {
+        if (!tables[i].length)
+            continue;
+        pm_str_add(s, "\n### %s of %s", section->name, rows->rows[i].name);
+        for (size_t k = i + 1; k < rows->count; k++)
+            if (strcmp(tables[k].text, tables[i].text) == 0) {
+                pm_str_add(s, ", %s", rows->rows[k].name);
+                tables[k].length = 0;
+            }
+        pm_str_add(s, "\n\n%s", tables[i].text);
+    }
+    for (size_t i = 0; i < rows->count; i++)
+        pm_str_free(&tables[i]);
+    pm_free(tables);
+}
+
+static void add_names(struct pm_str *s, const struct pm_config_section *section,
+                      const struct pm_open_rows *rows)
+{
+    pm_str_add(s, "\n| `%s.%s` | |\n|---|---|\n", section->name, section->row_key);
+    for (size_t i = 0; i < rows->count; i++)
+        pm_str_add(s, "| `%s` | %s |\n", rows->rows[i].name,
+                   rows->rows[i].help ? rows->rows[i].help : "");
+}
+
+/* Keys of the top level, which no section's table has. */
+static const struct {
+    const char *key, *type, *def, *help;
+} top_keys[] = {
+    { "task", "classification\\|segmentation", "\"classification\"", "what the net is trained for" },
+    { "base", "strings", "[]", "files that are merged before this one; each path is relative to the "
+                               "file that names it" },
+    { "devices", "list", "[\"auto\"]", "an entry for each clone of the net: a device's name, or an "
+                                       "object with the keys below" },
+};
+
+static void add_top(struct pm_str *s)
+{
+    pm_str_add(s, "\n## Top level\n\n");
+    add_head(s);
+    for (size_t i = 0; i < PM_COUNT(top_keys); i++)
+        pm_str_add(s, "| `%s` | %s | `%s` | | | %s |\n", top_keys[i].key, top_keys[i].type,
+                   top_keys[i].def, top_keys[i].help);
+    add_options(s, "devices[]", pm_config_device_opts);
+}
+
+/* Known names that this version refuses. */
+static void add_later(struct pm_str *s)
+{
+    pm_str_add(s, "\n## Not available yet\n\nThese keys, and the task `detection`, are planned. A "
+                  "config that uses one of them is refused with a message\nthat says so.\n\n"
+                  "| key | type | default | meaning |\n|---|---|---|---|\n");
+    for (const struct pm_reference *r = pm_references; r->key; r++)
+        if (r->type)
+            pm_str_add(s, "| `%s` | %s | `%s` | %s |\n", r->key, r->type, r->def, r->help);
+}
+
+char *pm_config_keys_markdown(const struct pm_open_sections *open)
+{
+    struct pm_str s = { 0 };
+
+    pm_str_add(&s, "\n| section | contents |\n|---|---|\n| [Top level](#top-level) | task, base files, "
+                   "devices |\n");
+    for (const struct pm_config_section *c = pm_config_sections; c->name; c++)
+        pm_str_add(&s, "| [`%s`](#%s) | %s |\n", c->name, c->name, c->help);
+    pm_str_add(&s, "| [Not available yet](#not-available-yet) | names reserved for later versions |\n");
+    add_top(&s);
+    for (const struct pm_config_section *c = pm_config_sections; c->name; c++) {
+        const struct pm_open_rows *rows = pm_config_rows(c, open);
+        pm_str_add(&s, "\n## %s\n\n%s\n\n", c->name, c->help);
+        add_head(&s);
+        add_options(&s, c->name, c->opts);
+        if (strcmp(c->name, "eval") == 0)
+            add_options(&s, "eval.panoptic", pm_config_panoptic_opts);
+        if (rows && rows->count) {
+            add_names(&s, c, rows);
+            add_rows(&s, c, rows);
+        }
+    }
+    add_later(&s);
+    return s.text;
+}
+
+/* ---- docs/migrating.md: a key and its default here ------------------------------------- */
+
+/* The default of an open row's option; if rows differ, each default with the names of its rows. */
+static void add_row_defaults(struct pm_str *s, const struct pm_open_rows *rows, const char *key)
+{
+    enum { MOST = 8 };
+    char *texts[MOST] = { NULL };
+    struct pm_str names[MOST] = { { 0 } };
+    int count = 0, had = 0;
+
+    for (size_t i = 0; i < rows->count && count < MOST; i++) {
+        char *text = default_text(rows->rows[i].opts, key);
+        int k = 0;
+        if (!text)
+            continue;
+        while (k < count && strcmp(texts[k], text) != 0)
+            k++;
+        if (k == count)
+            texts[count++] = pm_strdup(text);
+        pm_str_add(&names[k], "%s%s", names[k].length ? ", " : "", rows->rows[i].name);
+        had++;
+        pm_free(text);
+    }
+    for (int k = 0; k < count; k++) {
+        if (count == 1)
+            pm_str_add(s, "`%s`", texts[k]);
+        else if (had <= MOST)
+            pm_str_add(s, "%s`%s` (%s)", k ? ", " : "", texts[k], names[k].text);
+        else if (k == 0)
+            pm_str_add(s, "by the name");
+        pm_free(texts[k]);
+        pm_str_free(&names[k]);
+    }
+}
+
+/* The option table inside of which a key stands ("eval." or "eval.panoptic."), and its name there.
+ * NULL: the key is of the top level, of an open row, or not available yet. */
+static const struct pm_opt *closed_table(const char *key, const char **name)
+{
+    static const char panoptic[] = "eval.panoptic.";
+    const size_t n = strcspn(key, ".");
+    const struct pm_config_section *c = pm_config_section_find(key, n);
+
+    if (!c)
+        return NULL;
+    if (strncmp(key, panoptic, sizeof panoptic - 1) == 0) {
+        *name = key + sizeof panoptic - 1;
+        return pm_config_panoptic_opts;
+    }
+    *name = key + n + 1;
+    return pm_opts_find(c->opts, *name) >= 0 ? c->opts : NULL;
+}
+
+static void add_default(struct pm_str *s, const struct pm_open_sections *open, const char *key)
+{
+    const struct pm_reference *r = pm_reference_find(key);
+    const struct pm_config_section *c = pm_config_section_find(key, strcspn(key, "."));
+    const char *name;
+    const struct pm_opt *closed = closed_table(key, &name);
+
+    if (r && r->type) {
+        pm_str_add(s, "`%s`", r->def);
+    } else if (closed) {
+        char *text = default_text(closed, name);
+        pm_str_add(s, "`%s`", text);
+        pm_free(text);
+    } else if (!c) {
+        for (size_t i = 0; i < PM_COUNT(top_keys); i++)
+            if (strcmp(top_keys[i].key, key) == 0)
+                pm_str_add(s, "`%s`", top_keys[i].def);
+    } else if (pm_config_rows(c, open)) {
+        add_row_defaults(s, pm_config_rows(c, open), key + strcspn(key, ".") + 1);
+    }
+}
+
+/* "`run.steps` | `0` |", or for keys of later versions "`export.frames` (not available yet) | ...". */
+static void add_key(struct pm_str *s, const struct pm_open_sections *open, const char *key)
+{
+    const struct pm_reference *r = pm_reference_find(key);
+
+    pm_str_add(s, "`%s`%s | ", key, r && r->type ? " (not available yet)" : "");
+    add_default(s, open, key);
+    pm_str_add(s, " |");
+}
+
+/* ---- docs/migrating.md: flags by program ------------------------------------------------ */
+
+static void add_flag(struct pm_str *s, const struct pm_open_sections *open, const struct pm_flag *f)
+{
+    pm_str_add(s, "| `%s` | %s | ", f->flag, f->def);
+    if (f->key)
+        add_key(s, open, f->key);
+    else
+        pm_str_add(s, "%s | |", f->instead);
+    pm_str_add(s, "%s%s |\n", f->note ? " " : "", f->note ? f->note : "");
+}
+
+static void add_programs(struct pm_str *s, const struct pm_open_sections *open)
+{
+    for (const struct pm_program *p = pm_programs; p->name; p++) {
+        pm_str_add(s,
+                   "\n### %s\n\n%s\n\n| flag | default there | here | default here | note |\n"
+                   "|---|---|---|---|---|\n",
+                   p->name, p->help);
+        for (const struct pm_flag *f = p->flag; f->flag; f++)
+            add_flag(s, open, f);
+    }
+}
+
+/* ---- docs/migrating.md: names that stand beside the keys in reference.c ---------------- */
+
+struct alias {
+    char *name;                   /* owned: the original's */
+    const struct pm_reference *r; /* our key */
+};
+
+static int by_name(const void *a, const void *b)
+{
+    const struct alias *x = a, *y = b;
+    const int order = strcmp(x->name, y->name);
+
+    return order ? order : strcmp(x->r->key, y->r->key);
+}
+
+/* column: offset of slim, deeplab or detection in struct pm_reference. Returns the number of names;
+ * *out: the names in alphabetical order. */
+static size_t collect(size_t column, struct alias **out)
+{
+    size_t count = 0, capacity = 0;
+    struct alias *list = NULL;
+
+    for (const struct pm_reference *r = pm_references; r->key; r++) {
+        const char *names = *(const char *const *)((const char *)r + column);
+        for (const char *c = names; c && *c; c += strcspn(c, ","), c += strspn(c, ", ")) {
+            struct pm_str name = { 0 };
+            pm_str_add(&name, "%.*s", (int)strcspn(c, ","), c);
+            PM_GROW(list, count, capacity);
+            list[count++] = (struct alias){ name.text, r };
+        }
+    }
+    if (count)
+        qsort(list, count, sizeof *list, by_name);
+    *out = list;
+    return count;
+}
+
+static const char *help_of(const struct pm_open_sections *open, const struct pm_reference *r)
+{
+    const struct pm_config_section *c = pm_config_section_find(r->key, strcspn(r->key, "."));
+    const struct pm_open_rows *rows = c ? pm_config_rows(c, open) : NULL;
+    const char *name;
+    const struct pm_opt *closed = closed_table(r->key, &name);
+
+    if (r->type)
+        return r->help;
+    if (closed)
+        return closed[pm_opts_find(closed, name)].help;
+    for (size_t i = 0; rows && i < rows->count; i++) {
+        const struct pm_opt *opts = rows->rows[i].opts;
+        const int k = opts ? pm_opts_find(opts, r->key + strcspn(r->key, ".") + 1) : -1;
+        if (k >= 0)
+            return opts[k].help;
+    }
+    for (size_t i = 0; i < PM_COUNT(top_keys); i++)
+        if (strcmp(top_keys[i].key, r->key) == 0)
+            return top_keys[i].help;
+    return "";
+}
+
+static void add_aliases(struct pm_str *s, const struct pm_open_sections *open, const char *title,
+                        const char *help, size_t column)
+{
+    struct alias *list;
+    const size_t count = collect(column, &list);
+
+    pm_str_add(s,
+               "\n### %s\n\n%s\n\n| name there | here | default here | meaning here |\n"
+               "|---|---|---|---|\n",
+               title, help);
+    for (size_t i = 0; i < count; i++) {
+        pm_str_add(s, "| `%s` | ", list[i].name);
+        add_key(s, open, list[i].r->key);
+        pm_str_add(s, " %s |\n", help_of(open, list[i].r));
+        pm_free(list[i].name);
+    }
+    pm_free(list);
+}
+
+char *pm_config_flags_markdown(const struct pm_open_sections *open)
+{
+    struct pm_str s = { 0 };
+
+    add_programs(&s, open);
+    add_aliases(&s, open, "Arguments of TF-Slim's functions",
+                "They were no flags of its programs.", offsetof(struct pm_reference, slim));
+    add_aliases(&s, open, "DeepLab",
+                "Flags of its train, eval, vis and export_model programs, fields of its options, and "
+                "of forks that added instances.",
+                offsetof(struct pm_reference, deeplab));
+    add_aliases(&s, open, "TensorFlow Object Detection API",
+                "Fields of its pipeline config. Detection itself is not available yet.",
+                offsetof(struct pm_reference, detection));
+    return s.text;
+}
