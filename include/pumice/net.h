@@ -44,9 +44,13 @@ struct pm_net {
     /* For the time of a builder's call. A net that counts in pixels of its pictures scales that with them,
      * and one that sees several scales by itself sees this one alone. */
     struct pm_look look;
+    int holders; /* how many hold the net besides its first owner */
 };
 
 struct pm_net *pm_net_create(void);
+/* The caller holds the net too, and calls pm_net_destroy for it. The net is freed with its last holder.
+ * Returns net. Not thread-safe. Holders must not add nodes. */
+struct pm_net *pm_net_hold(struct pm_net *net);
 void pm_net_destroy(struct pm_net **n);
 /* A node of layer "input" named name, with this shape. */
 struct pm_node *pm_net_input(struct pm_net *net, const char *name, struct pm_shape shape,

@@ -116,8 +116,8 @@ struct pm_task_row {
     /* The record's picture as it is, before any preprocessing. */
     int (*picture)(const struct pm_setup *s, const uint8_t *record, size_t size, const char *where,
                    struct pm_image8 *out);
-    /* Settles what of the setup depends on the net. NULL: nothing does. */
-    int (*settle)(struct pm_setup *s, const struct pm_net_maker *maker);
+    /* Settles what of the setup depends on the net, by its heads for training pictures. NULL: nothing does. */
+    int (*settle)(struct pm_setup *s, const struct pm_heads *heads);
     /* PM_OK when the net's last layer gives what the task needs of so many pictures; else PM_ECONFIG. */
     int (*check_heads)(const struct pm_setup *s, const struct pm_heads *heads, int batch);
     /* Adds the loss layers. The net has inputs named as the fields. */

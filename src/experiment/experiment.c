@@ -12,6 +12,14 @@
 #include <math.h>
 #include <string.h>
 
+struct pm_built_net {
+    struct pm_net_want want;
+    bool plain;
+    struct pm_net *net; /* owned */
+    struct pm_heads heads;
+    struct pm_outputs outputs;
+};
+
 /* ---- freezing and multipliers ----------------------------------------------------------- */
 
 struct pm_experiment_regexes {
@@ -305,12 +313,14 @@ static int resolve_sizes(struct pm_experiment *e)
 static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_node *images,
                         struct pm_heads *heads)
 {
+    struct pm_shape one = images->out_shape;
     char input[64];
 
+    one.dim[0] = 1; /* the number of pictures explains nothing */
     e->net_row->build(net, images, e->setup.num_classes, e->net_cfg, heads);
     if (net->error)
         pm_fail(net->error, "%s: model.name: \"%s\" with an input of %s: %s", e->config->path,
-                e->net_row->name, pm_shape_text(images->out_shape, input), pm_error_text());
+                e->net_row->name, pm_shape_text(one, input), pm_error_text());
 }
 
 /* pm_net_maker.heads. */
@@ -339,66 +349,7 @@ out:
     return err;
 }
 
-static int open_experiment(const struct pm_config *c, int open, bool classes,
-                           const struct pm_checkpoint *from, struct pm_experiment **out)
-{
-    int err = PM_OK;
-    struct pm_field fields[PM_MAX_FIELDS];
-    struct pm_experiment *e = pm_calloc(1, sizeof *e);
-
-    e->config = c;
-    e->data.ignore_label = -1;
-    e->steps = c->run.steps;
-    e->arena = pm_arena_create();
-    PM_TRY(resolve_rows(e));
-    PM_TRY(compile_all(e));
-    if (classes)
-        PM_TRY(pm_experiment_find_classes(e, from));
-    if (open)
-        PM_TRY(open_data(e, open));
-    PM_TRY(resolve_sizes(e));
-    PM_TRY(e->task->fields(&e->setup, true, fields)); /* channels and labels that fit */
-    err = PM_OK; /* not their number */
-    if (e->task->settle)
-        PM_TRY(e->task->settle(&e->setup, &(struct pm_net_maker){ build_heads, e }));
-    *out = e, e = NULL;
-out:
-    pm_experiment_close(&e);
-    return err;
-}
-
-int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment **out)
-{
-    return open_experiment(c, open, false, NULL, out);
-}
-
-int pm_experiment_open_classes(const struct pm_config *c, const struct pm_checkpoint *from,
-                               struct pm_experiment **out)
-{
-    return open_experiment(c, 0, true, from, out);
-}
-
-void pm_experiment_close(struct pm_experiment **experiment)
-{
-    struct pm_experiment *e = *experiment;
-
-    if (!e)
-        return;
-    for (int i = 0; e->regexes && i < e->regexes->freezes; i++)
-        regfree(&e->regexes->freeze[i]);
-    for (int i = 0; e->regexes && i < e->regexes->scopes; i++)
-        regfree(&e->regexes->scope[i]);
-    for (int i = 0; e->regexes && i < e->regexes->multipliers; i++)
-        regfree(&e->regexes->multiplier[i]);
-    pm_dataset_close(&e->train);
-    pm_dataset_close(&e->eval);
-    pm_import_close(&e->onnx);
-    pm_arena_destroy(&e->arena);
-    pm_free(e);
-    *experiment = NULL;
-}
-
-/* ---- nets and loaders ------------------------------------------------------------------- */
+/* ---- nets -------------------------------------------------------------------------------- */
 
 static struct pm_node *add_input(struct pm_net *net, const struct pm_field *f, int batch)
 {
@@ -469,39 +420,212 @@ static struct pm_outputs outputs_of(const struct pm_heads *heads)
     return out;
 }
 
-int pm_experiment_net(struct pm_experiment *e, int batch, enum pm_use use, struct pm_net **out,
-                      struct pm_outputs *outputs)
+static struct pm_shape shape_of(const struct pm_net_want *w, int channels)
 {
-    const struct pm_config *c = e->config;
-    const struct pm_net_maker maker = { build_heads, e };
-    int err = PM_OK;
-    struct pm_net *net = pm_net_create();
-    struct pm_field fields[PM_MAX_FIELDS];
-    int count = e->task->fields(&e->setup, use == PM_USE_TRAIN, fields);
-    struct pm_heads heads = { 0 };
-    struct pm_outputs made = { 0 };
+    return PM_SHAPE4(w->batch, w->height, w->width, channels);
+}
 
-    PM_TRY(count);
-    struct pm_node *images = add_input(net, &fields[0], batch);
-    if (use == PM_USE_HEADS || use == PM_USE_TRAIN || !e->task->add_outputs) {
-        PM_TRY(build_heads(e, net, images, &heads));
-        made = outputs_of(&heads);
-    } else {
-        PM_TRY(e->task->add_outputs(net, images, &maker, &e->setup, use, &made));
-    }
-    if (use == PM_USE_TRAIN)
-        PM_TRY(add_losses(e, net, &heads, fields, count));
-    PM_TRY(net->error);
-    if (use == PM_USE_TRAIN)
-        PM_TRY(pm_moving_check(net, c->devices_count > 1 &&
-                               c->run.batch_norm_update == PM_BATCH_NORM_ALL, c->run.micro_batches));
-    if (outputs)
-        *outputs = made;
-    *out = net, net = NULL;
+static int build_heads_net(struct pm_experiment *e, const struct pm_net_want *want,
+                           struct pm_built_net *out)
+{
+    int err = PM_OK;
+
+    out->net = pm_net_create();
+    PM_TRY(build_heads(e, out->net, pm_net_input(out->net, "images", shape_of(want, e->setup.channels),
+                                                 PM_F32), &out->heads));
+    out->outputs = outputs_of(&out->heads);
 out:
-    pm_net_destroy(&net);
     return err;
 }
+
+/* The losses behind the heads. */
+static int build_losses(struct pm_experiment *e, struct pm_built_net *built)
+{
+    const struct pm_config *c = e->config;
+    struct pm_field fields[PM_MAX_FIELDS];
+    const int count = e->task->fields(&e->setup, true, fields);
+    int err = PM_OK;
+
+    PM_TRY(count);
+    PM_TRY(add_losses(e, built->net, &built->heads, fields, count));
+    PM_TRY(pm_moving_check(built->net, c->devices_count > 1 &&
+                           c->run.batch_norm_update == PM_BATCH_NORM_ALL, c->run.micro_batches));
+out:
+    return err;
+}
+
+static int build_outputs(struct pm_experiment *e, const struct pm_net_want *want,
+                         struct pm_built_net *out)
+{
+    const struct pm_net_maker maker = { build_heads, e };
+    int err = PM_OK;
+
+    if (!e->task->add_outputs)
+        return build_heads_net(e, want, out);
+    out->net = pm_net_create();
+    PM_TRY(e->task->add_outputs(out->net, pm_net_input(out->net, "images",
+                                                       shape_of(want, e->setup.channels), PM_F32),
+                                &maker, &e->setup, want->use, &out->outputs));
+    err = out->net->error;
+out:
+    return err;
+}
+
+static struct pm_built_net *find_net(struct pm_experiment *e, const struct pm_net_want *w,
+                                     enum pm_use use)
+{
+    for (size_t i = 0; i < e->nets_count; i++) {
+        struct pm_built_net *b = &e->nets[i];
+
+        if (b->want.use == use && b->want.batch == w->batch && b->want.height == w->height &&
+            b->want.width == w->width && b->plain == e->plain)
+            return b;
+    }
+    return NULL;
+}
+
+/* A net for HEADS that nobody else holds is the beginning of the one for TRAIN, and becomes it. */
+static struct pm_built_net *begun_net(struct pm_experiment *e, const struct pm_net_want *w)
+{
+    struct pm_built_net *b = w->use == PM_USE_TRAIN ? find_net(e, w, PM_USE_HEADS) : NULL;
+
+    return b && b->net->holders == 0 ? b : NULL;
+}
+
+/* *out is good until the next net is built. */
+static int built_net(struct pm_experiment *e, struct pm_net_want want, const struct pm_built_net **out)
+{
+    struct pm_built_net *b = find_net(e, &want, want.use), *begun = begun_net(e, &want);
+    int err = PM_OK;
+
+    if (b) {
+        *out = b;
+        return PM_OK;
+    }
+    struct pm_built_net fresh = { .want = want, .plain = e->plain };
+    if (want.use == PM_USE_TRAIN && begun)
+        PM_TRY(build_losses(e, begun));
+    else if (want.use == PM_USE_HEADS || want.use == PM_USE_TRAIN)
+        PM_TRY(build_heads_net(e, &want, &fresh));
+    else
+        PM_TRY(build_outputs(e, &want, &fresh));
+    if (want.use == PM_USE_TRAIN && !begun)
+        PM_TRY(build_losses(e, &fresh));
+    if (begun) {
+        begun->want.use = PM_USE_TRAIN;
+        *out = begun;
+        return PM_OK;
+    }
+    PM_GROW(e->nets, e->nets_count, e->nets_capacity);
+    *out = &e->nets[e->nets_count];
+    e->nets[e->nets_count++] = fresh;
+    fresh.net = NULL;
+out:
+    pm_net_destroy(&fresh.net);
+    return err;
+}
+
+int pm_experiment_train_batch(const struct pm_config *c)
+{
+    return c->devices_count == 1 ? c->run.batch_size / c->run.micro_batches : 1;
+}
+
+int pm_experiment_net(struct pm_experiment *e, struct pm_net_want want, struct pm_net **out,
+                      struct pm_outputs *outputs)
+{
+    const struct pm_built_net *built;
+    int err = PM_OK;
+
+    if (want.height == 0) {
+        want.height = want.use == PM_USE_TRAIN ? e->setup.height : e->setup.eval_height;
+        want.width = want.use == PM_USE_TRAIN ? e->setup.width : e->setup.eval_width;
+    }
+    PM_TRY(built_net(e, want, &built));
+    if (outputs)
+        *outputs = built->outputs;
+    *out = pm_net_hold(built->net);
+out:
+    return err;
+}
+
+/* ---- opening it all ----------------------------------------------------------------------- */
+
+/* What depends on the net. Where training builds a net, it begins with these heads. */
+static int settle(struct pm_experiment *e)
+{
+    const struct pm_built_net *built;
+    int err = PM_OK;
+
+    PM_TRY(built_net(e, (struct pm_net_want){ PM_USE_HEADS, pm_experiment_train_batch(e->config),
+                                              e->setup.height, e->setup.width }, &built));
+    PM_TRY(e->task->settle(&e->setup, &built->heads));
+out:
+    return err;
+}
+
+static int open_experiment(const struct pm_config *c, int open, bool classes,
+                           const struct pm_checkpoint *from, struct pm_experiment **out)
+{
+    int err = PM_OK;
+    struct pm_field fields[PM_MAX_FIELDS];
+    struct pm_experiment *e = pm_calloc(1, sizeof *e);
+
+    e->config = c;
+    e->data.ignore_label = -1;
+    e->steps = c->run.steps;
+    e->arena = pm_arena_create();
+    PM_TRY(resolve_rows(e));
+    PM_TRY(compile_all(e));
+    if (classes)
+        PM_TRY(pm_experiment_find_classes(e, from));
+    if (open)
+        PM_TRY(open_data(e, open));
+    PM_TRY(resolve_sizes(e));
+    PM_TRY(e->task->fields(&e->setup, true, fields)); /* channels and labels that fit */
+    err = PM_OK; /* not their number */
+    if (e->task->settle)
+        PM_TRY(settle(e));
+    *out = e, e = NULL;
+out:
+    pm_experiment_close(&e);
+    return err;
+}
+
+int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment **out)
+{
+    return open_experiment(c, open, false, NULL, out);
+}
+
+int pm_experiment_open_classes(const struct pm_config *c, const struct pm_checkpoint *from,
+                               struct pm_experiment **out)
+{
+    return open_experiment(c, 0, true, from, out);
+}
+
+void pm_experiment_close(struct pm_experiment **experiment)
+{
+    struct pm_experiment *e = *experiment;
+
+    if (!e)
+        return;
+    for (int i = 0; e->regexes && i < e->regexes->freezes; i++)
+        regfree(&e->regexes->freeze[i]);
+    for (int i = 0; e->regexes && i < e->regexes->scopes; i++)
+        regfree(&e->regexes->scope[i]);
+    for (int i = 0; e->regexes && i < e->regexes->multipliers; i++)
+        regfree(&e->regexes->multiplier[i]);
+    for (size_t i = 0; i < e->nets_count; i++)
+        pm_net_destroy(&e->nets[i].net);
+    pm_free(e->nets);
+    pm_dataset_close(&e->train);
+    pm_dataset_close(&e->eval);
+    pm_import_close(&e->onnx);
+    pm_arena_destroy(&e->arena);
+    pm_free(e);
+    *experiment = NULL;
+}
+
+/* ---- loaders ---------------------------------------------------------------------------- */
 
 int pm_experiment_loader(struct pm_experiment *e, bool train, int batch, uint64_t first_step,
                          struct pm_sampler *sampler, struct pm_loader **out)
@@ -521,9 +645,9 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch, uint64_
 
 /* ---- plans ------------------------------------------------------------------------------- */
 
-static int build_net(void *ctx, int batch, struct pm_net **out)
+static int build_train(void *ctx, int batch, struct pm_net **out)
 {
-    return pm_experiment_net(ctx, batch, PM_USE_TRAIN, out, NULL);
+    return pm_experiment_net(ctx, (struct pm_net_want){ PM_USE_TRAIN, batch, 0, 0 }, out, NULL);
 }
 
 /* Below it is a label of every map. */
@@ -549,7 +673,7 @@ void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *s
         .device = pm_experiment_device_options(c),
         .outputs = outputs, .batch_norm_all = c->run.batch_norm_update == PM_BATCH_NORM_ALL,
         .verify = c->run.verify == PM_VERIFY_AUTO, .integers = least_classes(&e->setup),
-        .build = build_net, .ctx = e,
+        .build = build_train, .ctx = e,
         .fields = fields, .fields_count = e->task->fields(&e->setup, true, fields),
         .update = { .optimizer = e->optimizer, .cfg = e->optimizer_cfg,
                     .weight_decay = e->weight_decay, .clip_norm = c->optim.clip_norm,
@@ -561,12 +685,12 @@ void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *s
 
 static int build_eval(void *ctx, int batch, struct pm_net **out)
 {
-    return pm_experiment_net(ctx, batch, PM_USE_EVAL, out, NULL);
+    return pm_experiment_net(ctx, (struct pm_net_want){ PM_USE_EVAL, batch, 0, 0 }, out, NULL);
 }
 
 static int build_predict(void *ctx, int batch, struct pm_net **out)
 {
-    return pm_experiment_net(ctx, batch, PM_USE_PREDICT, out, NULL);
+    return pm_experiment_net(ctx, (struct pm_net_want){ PM_USE_PREDICT, batch, 0, 0 }, out, NULL);
 }
 
 int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, enum pm_use use,

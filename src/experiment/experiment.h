@@ -30,6 +30,8 @@ struct pm_experiment {
     void *optimizer_cfg;
     float weight_decay;               /* resolved: the net's own when the config names none */
     bool plain;                       /* nets are built without model.quantize_delay, to be printed */
+    struct pm_built_net *nets;        /* owned; every net that was built so far */
+    size_t nets_count, nets_capacity;
     struct pm_experiment_regexes *regexes; /* freezing, multipliers, trainable scopes */
 };
 /* Which parts of the data are opened. */
@@ -51,10 +53,20 @@ int pm_experiment_open_classes(const struct pm_config *c, const struct pm_checkp
 int pm_experiment_need_onnx(const struct pm_config *c);
 void pm_experiment_close(struct pm_experiment **e);
 
-/* The net for this many examples; its first input is "images". outputs (may be NULL): what comes out
- * of it, for EVAL, PREDICT and EXPORT. */
-int pm_experiment_net(struct pm_experiment *e, int batch, enum pm_use use, struct pm_net **out,
+/* Which net is wanted: for so many pictures of height x width; 0 and 0: of training for PM_USE_TRAIN, of
+ * evaluation for the other uses. */
+struct pm_net_want {
+    enum pm_use use;
+    int batch, height, width;
+};
+/* The net for this; its first input is "images". It is built once, and kept until the experiment is closed:
+ * asked for again, *out is the same net, which nobody changes. The caller calls pm_net_destroy. outputs (may
+ * be NULL): the heads for HEADS and TRAIN, else what comes out. */
+int pm_experiment_net(struct pm_experiment *e, struct pm_net_want want, struct pm_net **out,
                       struct pm_outputs *outputs);
+/* Pictures of the net that training begins with: what one clone takes at once; of several clones 1, for the
+ * net that holds the names of the variables. */
+int pm_experiment_train_batch(const struct pm_config *c);
 /* The plan of a net for EVAL or PREDICT, its outputs copied out; its kernels are verified before their
  * first use (trust.h). */
 int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, enum pm_use use,

@@ -181,7 +181,7 @@ static int translate(struct pm_checkpoint *from, const char *file, struct pm_are
         PM_TRY(pm_fail(PM_ECONFIG, "checkpoint convert: net=%s: the names in %s are not PyTorch's; "
                        "leave it out", file, from->path));
     PM_TRY(pm_experiment_open(config, pm_experiment_if_there(config, PM_OPEN_TRAIN), &e));
-    PM_TRY(pm_experiment_net(e, 1, PM_USE_TRAIN, &net, NULL));
+    PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_TRAIN, 1, 0, 0 }, &net, NULL));
     PM_TRY(pm_variables_create(NULL, net, false, NULL, &v)); /* its list only */
     PM_TRY(pm_names_torch(v, from->tensors, &from->tensors));
 out:

@@ -138,11 +138,13 @@ out:
     return err;
 }
 
-static int graph_of(struct exporter *x, struct pm_net **net, struct pm_export **graph)
+static int graph_of(struct exporter *x, int height, int width, struct pm_net **net,
+                    struct pm_export **graph)
 {
     int err = PM_OK;
 
-    PM_TRY(pm_experiment_net(x->e, x->pictures, PM_USE_EXPORT, net, &x->outputs));
+    PM_TRY(pm_experiment_net(x->e, (struct pm_net_want){ PM_USE_EXPORT, x->pictures, height, width },
+                             net, &x->outputs));
     if (!x->variables)
         PM_TRY(find_values(x, *net));
     for (int i = 1; i < x->outputs.count; i++)
@@ -159,20 +161,18 @@ out:
  * no coarse pool gives as many pixels for both. */
 static int check_any_size(struct exporter *x)
 {
-    struct pm_setup *s = &x->e->setup;
-    const int h = s->eval_height, w = s->eval_width;
+    const int height = 3 * x->e->setup.eval_height + 33, width = 3 * x->e->setup.eval_width + 49;
     struct pm_net *net = NULL;
     struct pm_export *other = NULL;
     const struct pm_outputs outputs = x->outputs;
     const char *where;
     int err = PM_OK;
 
-    s->eval_height = 3 * h + 33, s->eval_width = 3 * w + 49;
-    err = graph_of(x, &net, &other);
+    err = graph_of(x, height, width, &net, &other);
     x->outputs = outputs;
     if (err < 0)
         PM_TRY(pm_fail((enum pm_error)err, "%s (export.any_size wants the net at other sizes, here %d x "
-                       "%d: leave it out)", pm_error_text(), s->eval_height, s->eval_width));
+                       "%d: leave it out)", pm_error_text(), height, width));
     if ((where = pm_export_difference(x->graph, other)) != NULL)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: export.any_size: the net depends on the size of its input, "
                        "first in %.*s: leave any_size out%s", x->c->path, (int)strcspn(where, ":"),
@@ -181,7 +181,6 @@ static int check_any_size(struct exporter *x)
                        : x->e->net_row  ? ", or set model.global_pool where the net has it"
                                         : ""));
 out:
-    s->eval_height = h, s->eval_width = w;
     pm_export_destroy(&other);
     pm_net_destroy(&net);
     return err;
@@ -201,7 +200,7 @@ static int settle_pictures(struct exporter *x)
         return PM_OK;
     for (int i = 0; i < 2 && err == PM_OK; i++) {
         x->pictures = 2 + i;
-        err = graph_of(x, &net[i], &graph[i]);
+        err = graph_of(x, 0, 0, &net[i], &graph[i]);
     }
     if (err == PM_OK)
         where = pm_export_difference(graph[0], graph[1]);
@@ -252,7 +251,7 @@ static int make_graph(struct exporter *x)
         .read = read_variable, .ctx = x,
     };
     PM_TRY(settle_pictures(x));
-    PM_TRY(graph_of(x, &x->net, &x->graph));
+    PM_TRY(graph_of(x, 0, 0, &x->net, &x->graph));
     if (c->any_size)
         PM_TRY(check_any_size(x));
 out:

@@ -76,7 +76,8 @@ static int make_plan(struct predictor *p)
 {
     int err = PM_OK;
 
-    PM_TRY(pm_experiment_net(p->s.e, p->batch, PM_USE_PREDICT, &p->net, &p->outputs));
+    PM_TRY(pm_experiment_net(p->s.e, (struct pm_net_want){ PM_USE_PREDICT, p->batch, 0, 0 },
+                             &p->net, &p->outputs));
     for (int i = 0; i < p->outputs.count; i++) {
         const struct pm_node *n = pm_net_find(p->net, p->outputs.node[i]);
 
@@ -262,8 +263,8 @@ int pm_predict(const struct pm_config *c, const char *const *paths, size_t count
         PM_TRY(pm_fail(PM_EDATA, "no image files (" PM_IMAGE_ENDINGS ") in what was named"));
     PM_TRY(check_out(&f));
     p.files = f.path;
-    PM_TRY(pm_session_open(c, false, &p.s));
     p.batch = c->eval.batch_size < MOST ? c->eval.batch_size : MOST;
+    PM_TRY(pm_session_open(c, false, (struct pm_net_want){ PM_USE_PREDICT, p.batch, 0, 0 }, &p.s));
     PM_TRY(make_plan(&p));
     if (out)
         PM_TRY(pm_make_folders(out));

@@ -45,13 +45,14 @@ out:
 }
 
 /* Names and values of the net's variables, on the session's device. */
-static int load_values(const struct pm_config *c, struct pm_session *s, bool initial)
+static int load_values(const struct pm_config *c, struct pm_net_want want, struct pm_session *s,
+                       bool initial)
 {
     char where[512];
     int err = PM_OK;
 
     snprintf(where, sizeof where, "%s: eval.checkpoint", c->path);
-    PM_TRY(pm_experiment_net(s->e, 1, PM_USE_HEADS, &s->net, NULL));
+    PM_TRY(pm_experiment_net(s->e, want, &s->net, NULL));
     PM_TRY(pm_variables_create(s->device, s->net, false, NULL, &s->variables));
     PM_TRY(pm_variables_allocate(s->variables));
     if (initial)
@@ -62,7 +63,8 @@ out:
     return err;
 }
 
-int pm_session_open(const struct pm_config *c, bool pictures, struct pm_session *s)
+int pm_session_open(const struct pm_config *c, bool pictures, struct pm_net_want want,
+                    struct pm_session *s)
 {
     struct pm_device_options options = pm_experiment_device_options(c);
     struct pm_clone_spec *specs;
@@ -79,7 +81,7 @@ int pm_session_open(const struct pm_config *c, bool pictures, struct pm_session 
     PM_TRY(pm_averages_choose(s->from, c->eval.averages, c->path, "eval.averages", &s->averages));
     options.threads = specs[0].threads;
     PM_TRY(pm_device_open(&specs[0].info, &options, &s->device));
-    PM_TRY(load_values(c, s, initial));
+    PM_TRY(load_values(c, want, s, initial));
 out:
     if (err < 0)
         pm_session_close(s);

@@ -20,8 +20,10 @@ struct pm_session {
  * only the path and the notes of *out are used. PM_EDATA: no checkpoint, or one that cannot be read. */
 int pm_session_checkpoint(const struct pm_config *c, struct pm_checkpoint **out, bool *initial);
 /* pictures: the evaluation split is opened; else the classes are looked up (pm_experiment_open_classes).
+ * want: the net that will run, which has the variables.
  * On failure everything is closed. */
-int pm_session_open(const struct pm_config *c, bool pictures, struct pm_session *s);
+int pm_session_open(const struct pm_config *c, bool pictures, struct pm_net_want want,
+                    struct pm_session *s);
 void pm_session_close(struct pm_session *s);
 /* Member step of a report: the checkpoint's; null where its file tells none. */
 void pm_session_add_step(const struct pm_session *s, struct cJSON *report);

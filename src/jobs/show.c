@@ -110,7 +110,7 @@ int pm_check_net(const struct pm_config *c, bool *built)
     if (!*built)
         return PM_OK;
     PM_TRY(pm_experiment_open(c, data, &e));
-    PM_TRY(pm_experiment_net(e, 1, PM_USE_TRAIN, &net, NULL));
+    PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_TRAIN, 1, 0, 0 }, &net, NULL));
 out:
     pm_net_destroy(&net);
     pm_experiment_close(&e);
@@ -125,7 +125,7 @@ int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *train
 
     PM_TRY(pm_experiment_open(c, pm_experiment_if_there(c, PM_OPEN_TRAIN), &e));
     e->plain = true; /* the list's own quantisation comes from the config again */
-    PM_TRY(pm_experiment_net(e, 1, PM_USE_HEADS, &net, NULL));
+    PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_HEADS, 1, 0, 0 }, &net, NULL));
     *trainable_parameters = 0;
     for (int i = 0; i < net->var_count; i++)
         if (net->vars[i]->trainable)

@@ -27,9 +27,17 @@ struct pm_net *pm_net_create(void)
     return net;
 }
 
+struct pm_net *pm_net_hold(struct pm_net *net)
+{
+    net->holders++;
+    return net;
+}
+
 void pm_net_destroy(struct pm_net **n)
 {
-    if (*n) {
+    if (*n && (*n)->holders > 0) {
+        (*n)->holders--;
+    } else if (*n) {
         pm_arena_destroy(&(*n)->arena);
         pm_free((*n)->nodes);
         pm_free((*n)->vars);

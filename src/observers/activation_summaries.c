@@ -47,7 +47,8 @@ int pm_activations_create(struct pm_experiment *e, int batch, bool heads, struct
     struct pm_outputs outputs;
     int n = 0, err = PM_OK;
 
-    PM_TRY(pm_experiment_net(e, batch, PM_USE_TRAIN, &a->net, &outputs));
+    PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_TRAIN, batch, 0, 0 }, &a->net,
+                             &outputs));
     a->names = pm_calloc((size_t)a->net->count + 1, sizeof *a->names);
     a->list = pm_calloc((size_t)a->net->count + 1, sizeof *a->list);
     for (int i = 0; i < outputs.count && heads; i++)

@@ -29,7 +29,8 @@ int pm_evaluator_create(struct pm_experiment *e, struct pm_device *d, struct pm_
     ev->batch = e->config->eval.batch_size;
     ev->fields_count = e->task->fields(&e->setup, false, ev->fields);
     PM_TRY(ev->fields_count);
-    PM_TRY(pm_experiment_net(e, ev->batch, PM_USE_EVAL, &ev->net, &ev->outputs));
+    PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_EVAL, ev->batch, 0, 0 }, &ev->net,
+                             &ev->outputs));
     PM_TRY(pm_experiment_plan(e, ev->net, ev->batch, PM_USE_EVAL, &ev->outputs, d, v, SLOTS,
                               &ev->plan));
     PM_TRY(pm_plan_load(ev->plan));

@@ -303,17 +303,21 @@ static int check_best(const struct pm_trainer *t)
     return err;
 }
 
-/* A net that cannot be is refused before the run folder is touched, and so are evaluations. */
+/* A net that cannot be built is refused before the run folder is touched, and so are evaluations. The nets
+ * are those that training and evaluation use; of several clones the training net is the one that holds the
+ * names of the variables. */
 static int check_nets(const struct pm_trainer *t)
 {
+    const int batch = pm_experiment_train_batch(t->c);
     struct pm_net *net = NULL;
     int err = PM_OK;
 
-    PM_TRY(pm_experiment_net(t->e, 1, PM_USE_TRAIN, &net, NULL));
+    PM_TRY(pm_experiment_net(t->e, (struct pm_net_want){ PM_USE_TRAIN, batch, 0, 0 }, &net, NULL));
     pm_net_destroy(&net);
     if (t->c->eval.every_steps > 0) {
         PM_TRY(check_best(t));
-        PM_TRY(pm_experiment_net(t->e, 1, PM_USE_EVAL, &net, NULL));
+        PM_TRY(pm_experiment_net(t->e, (struct pm_net_want){ PM_USE_EVAL, t->c->eval.batch_size, 0, 0 },
+                                 &net, NULL));
         PM_TRY(check_examples(t));
     }
 out:

@@ -236,6 +236,16 @@ out:
 
 /* ---- heads and losses -------------------------------------------------------------------- */
 
+/* The head's shape as it is for one picture. */
+static const char *one_text(const struct pm_node *n, int batch, char text[64])
+{
+    struct pm_shape s = n->out_shape;
+
+    if (s.rank > 0 && s.dim[0] == batch)
+        s.dim[0] = 1;
+    return pm_shape_text(s, text);
+}
+
 /* Of a further head, which may be NULL. */
 static int check_head(const struct pm_node *n, const char *what, int batch, int channels)
 {
@@ -243,8 +253,8 @@ static int check_head(const struct pm_node *n, const char *what, int batch, int 
 
     if (n && (n->out_shape.rank != 4 || n->out_shape.dim[0] != batch ||
               (channels && n->out_shape.dim[3] != channels)))
-        return pm_fail(PM_ECONFIG, "the net's layer %s gives %s, but %s are [%d, height, width, %s]",
-                       n->name, pm_shape_text(n->out_shape, text), what, batch,
+        return pm_fail(PM_ECONFIG, "the net's layer %s gives %s, but %s are [1, height, width, %s]",
+                       n->name, one_text(n, batch, text), what,
                        channels == 1 ? "1" : channels == 2 ? "2" : "classes");
     return PM_OK;
 }
@@ -257,8 +267,8 @@ static int check_heads(const struct pm_setup *s, const struct pm_heads *heads, i
 
     if (shape.rank != 4 || shape.dim[0] != batch || shape.dim[3] != s->num_classes)
         return pm_fail(PM_ECONFIG, "the layer of the net's logits, %s, gives %s, but segmentation into "
-                       "%d classes needs [%d, height, width, %d]", heads->logits->name,
-                       pm_shape_text(shape, text), s->num_classes, batch, s->num_classes);
+                       "%d classes needs [1, height, width, %d]", heads->logits->name,
+                       one_text(heads->logits, batch, text), s->num_classes, s->num_classes);
     if (!heads->center != !heads->offset)
         return pm_fail(PM_ECONFIG, "the net has the head %s, but none for %s: instances need both (of a "
                        "list, layers called instance_center and instance_offset)",
@@ -293,26 +303,20 @@ static int check_instances(const struct pm_setup *s)
     return PM_OK;
 }
 
-static int settle(struct pm_setup *s, const struct pm_net_maker *maker)
+static int settle(struct pm_setup *s, const struct pm_heads *heads)
 {
-    struct pm_net *net = pm_net_create();
-    struct pm_heads heads = { 0 };
     int err = PM_OK;
-    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, s->height, s->width,
-                                                                   s->channels), PM_F32);
 
-    PM_TRY(maker->heads(maker->ctx, net, images, &heads));
-    s->pixels.instance.on = heads.center && heads.offset;
-    s->pixels.edge_classes = heads.edge ? heads.edge->out_shape.dim[3] : 0;
+    s->pixels.instance.on = heads->center && heads->offset;
+    s->pixels.edge_classes = heads->edge ? heads->edge->out_shape.dim[3] : 0;
     PM_TRY(pm_segmentation_matting_heads(s));
     if (s->pixels.instance.on)
         PM_TRY(check_instances(s));
     if (s->pixels.upsample_logits)
         goto out;
-    s->pixels.label_height = heads.logits->out_shape.dim[1];
-    s->pixels.label_width = heads.logits->out_shape.dim[2];
+    s->pixels.label_height = heads->logits->out_shape.dim[1];
+    s->pixels.label_width = heads->logits->out_shape.dim[2];
 out:
-    pm_net_destroy(&net);
     return err;
 }
 
