@@ -1,11 +1,11 @@
-/* little: numbers as most files have them, the least byte first. */
+/* little: reads little-endian numbers. */
 #ifndef PUMICE_FORMATS_LITTLE_H
 #define PUMICE_FORMATS_LITTLE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The number in these bytes, 0..8 of them. */
+/* Returns the unsigned number in these bytes (0..8 of them). */
 static inline uint64_t pm_little(const uint8_t *p, size_t bytes)
 {
     uint64_t v = 0;

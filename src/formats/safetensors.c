@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_HEADER = 100 << 20 }; /* the format's own bound */
+enum { MAX_HEADER = 100 << 20 }; /* bytes; the limit that the format defines */
 
 /* A file being read. */
 struct reading {
@@ -44,7 +44,7 @@ static int parse_shape(const struct reading *s, const cJSON *v, struct pm_file_t
         if (t->rank == PM_FILE_MAX_RANK)
             return pm_tensor_file_bad(s->f, t->name, "more than 8 dimensions");
         if (!is_size(dim, &n))
-            return pm_tensor_file_bad(s->f, t->name, "\"shape\" holds something else than sizes");
+            return pm_tensor_file_bad(s->f, t->name, "\"shape\" holds a value that is not a size");
         if (__builtin_mul_overflow(t->count, n, &t->count))
             return pm_tensor_file_bad(s->f, t->name, "\"shape\" is larger than any file");
         t->dim[t->rank++] = (int64_t)n;
@@ -135,7 +135,8 @@ static int by_offset(const void *a, const void *b)
     return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
-/* Whole, without overlap, without holes; then sorted by name, each once. */
+/* Checks that the tensors cover the data exactly, without overlap and holes; then sorts them by
+ * name and refuses names that occur twice. */
 static int check_cover(const struct reading *s)
 {
     uint64_t at = s->start;
@@ -215,7 +216,8 @@ out:
     return err;
 }
 
-/* f has its one source. Takes f; *out gets it, or it is closed. */
+/* f has its one source already. Takes ownership of f: returns it in *out, or closes it on
+ * failure. */
 static int open_source(struct pm_tensor_file *f, struct pm_tensor_file **out)
 {
     int err = PM_OK;

@@ -1,5 +1,5 @@
-/* safetensors, writing: one order, one spelling of the header, so that equal contents give equal
- * bytes; whole or not at all. */
+/* safetensors, writing: the header has a fixed order and spelling, so that equal contents give
+ * equal bytes. The file appears complete or not at all. */
 #include "formats/tensor_format.h"
 
 #include <assert.h>

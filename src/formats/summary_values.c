@@ -1,7 +1,8 @@
-/* summary_values: what TensorBoard shows of many numbers: a histogram, or a picture.
+/* summary_values: histograms and pictures for TensorBoard.
  *
- * The limits grow by 1.1, so a sixteenth of an octave holds at most one of them: a table by a
- * magnitude's exponent and first four bits of mantissa leaves one or two comparisons a value. */
+ * Bucket limits grow by a factor of 1.1, so a sixteenth of an octave holds at most one limit. A
+ * table indexed by the exponent and the first four mantissa bits leaves one or two comparisons per
+ * value. */
 #include <pumice/formats.h>
 
 #include <float.h>
@@ -18,7 +19,7 @@ enum {
     CELLS = 1 << (31 - CELL_SHIFT),
 };
 
-static double limits[PM_HISTOGRAM_BUCKETS]; /* rising */
+static double limits[PM_HISTOGRAM_BUCKETS]; /* ascending */
 static uint16_t first_in_cell[CELLS];       /* the first positive one above its start */
 static pthread_once_t limits_once = PTHREAD_ONCE_INIT;
 

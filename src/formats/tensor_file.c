@@ -1,5 +1,6 @@
-/* tensor_file: what the formats' readers fill, and numbers out of it. Files are read with pread
- * rather than mapped, so that a file cut short by another process is an error and not a SIGBUS. */
+/* tensor_file: the object that the readers of all formats fill, and conversion of its numbers.
+ * Files are read with pread instead of mmap: a file that another process truncates then gives an
+ * error, not SIGBUS. */
 #include "formats/tensor_format.h"
 
 #include <assert.h>
@@ -151,7 +152,7 @@ int pm_tensor_file_open(const char *path, struct pm_tensor_file **out)
         PM_TRY(pm_file_open(path, &fd, NULL)); /* says why not */
     for (size_t i = 0; i < count; i++)
         pm_str_add(&known, "%s%s", i ? ", " : "", rows[i]->name);
-    PM_TRY(pm_fail(PM_EDATA, "%s: no format of tensors that this program knows (%s)", path,
+    PM_TRY(pm_fail(PM_EDATA, "%s: not a tensor file that Pumice can read (%s)", path,
                    known.text));
 out:
     pm_str_free(&known);
@@ -430,7 +431,8 @@ double pm_dtype_number(enum pm_dtype type, const uint8_t *p)
     }
 }
 
-/* Reads in pieces of this many elements; floats or doubles gets the numbers, the other is NULL. */
+/* Reads in pieces of this many elements. floats or doubles receives the numbers; the other is
+ * NULL. */
 static int numbers(const struct pm_tensor_file *f, const struct pm_file_tensor *t, uint64_t first,
                    size_t count, float *floats, double *doubles)
 {
@@ -439,7 +441,7 @@ static int numbers(const struct pm_tensor_file *f, const struct pm_file_tensor *
     uint8_t piece[1024 * 8];
 
     if (t->type == PM_DTYPE_OTHER)
-        PM_TRY(pm_tensor_file_bad(f, t->name, "its dtype is not known to this program"));
+        PM_TRY(pm_tensor_file_bad(f, t->name, "its dtype is unknown to Pumice"));
     if (first > t->count || count > t->count - first)
         PM_TRY(pm_fail(PM_EDATA, "%s: tensor '%.200s': elements %llu + %zu of its %llu were asked "
                        "for",

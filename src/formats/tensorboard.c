@@ -1,5 +1,5 @@
-/* tensorboard: event files. A record is built in memory and written with one call, at the place
- * where the last good one ended: a write that was cut off (a full disk) is taken back. */
+/* tensorboard: event files. A record is built in memory and written with one call, at the end of
+ * the last complete record. A partial write (a full disk) is removed by truncating the file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 struct pm_events {
     char *path; /* owned */
     int fd;
-    off_t size;             /* of the whole records */
+    off_t size;             /* bytes of complete records */
     struct pm_arena *arena; /* of the collected values; NULL: none */
     Pm__SummaryValue **values;
     size_t count, capacity;
@@ -41,7 +41,7 @@ static int write_at(struct pm_events *e, const char *data, size_t size)
             int why = n < 0 ? errno : ENOSPC;
 
             if (ftruncate(e->fd, e->size) < 0)
-                PM_DEBUG("events", "%s: cannot be cut back: %s", e->path, strerror(errno));
+                PM_DEBUG("events", "%s: cannot be truncated: %s", e->path, strerror(errno));
             return pm_fail(PM_EFAIL, "%s: cannot write: %s", e->path, pm_write_error(why));
         }
         done += (size_t)n;
@@ -66,7 +66,7 @@ static int write_event(struct pm_events *e, const Pm__Event *event)
 
 /* ---- files ------------------------------------------------------------------------------ */
 
-/* A name that was not there: TensorBoard reads a folder's files in the order of their names. */
+/* Chooses an unused name. TensorBoard reads the files of a folder in the order of their names. */
 static int make_file(struct pm_events *e, const char *folder, long long seconds)
 {
     char host[HOST_NAME_MAX + 1] = "localhost";
@@ -84,7 +84,7 @@ static int make_file(struct pm_events *e, const char *folder, long long seconds)
     }
     e->path = path.text;
     if (e->fd < 0)
-        return pm_fail(PM_EFAIL, "%s: cannot be made: %s", e->path, strerror(errno));
+        return pm_fail(PM_EFAIL, "%s: cannot be created: %s", e->path, strerror(errno));
     return PM_OK;
 }
 
@@ -146,7 +146,7 @@ static bool is_taken(const struct pm_events *e, const char *tag)
     return false;
 }
 
-/* The tag cleaned, and made unlike the others of the step. */
+/* Cleans the tag and makes it unique within the step. */
 static char *clean_tag(const struct pm_events *e, const char *tag)
 {
     char *clean, *unique;
@@ -201,7 +201,7 @@ void pm_events_image(struct pm_events *e, const char *tag, int height, int width
     v->image = image;
 }
 
-/* Empty buckets that follow one another become one, with the last's limit. */
+/* Merges consecutive empty buckets into one, which has the limit of the last. */
 void pm_events_histogram(struct pm_events *e, const char *tag, const struct pm_histogram *h)
 {
     Pm__SummaryValue *v = add_value(e, tag);

@@ -1,10 +1,10 @@
-/* tensorboard, inside the library: event files made at a given time. */
+/* tensorboard, internal: creates event files with a given time in their name. */
 #ifndef PUMICE_FORMATS_TENSORBOARD_H
 #define PUMICE_FORMATS_TENSORBOARD_H
 
 #include <pumice/formats.h>
 
-/* pm_events_create with the file's second since 1970. */
+/* Like pm_events_create, with the time of the file in seconds since 1970. */
 int pm_events_create_at(const char *folder, long long seconds, struct pm_events **out);
 
 #endif

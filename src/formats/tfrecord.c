@@ -1,7 +1,7 @@
 /* TFRecord files: u64 length | u32 masked crc of those 8 bytes | data | u32 masked crc of data, all
  * little-endian, records back to back. crc is Castagnoli's (reflected 0x82F63B78, all ones before
- * and after); mask(c) = rotate_right(c, 15) + 0xa282ead8, so that a crc of data that holds crcs
- * stays a good one. */
+ * and after); mask(c) = rotate_right(c, 15) + 0xa282ead8, because the crc of data that contain crcs
+ * would be a weak check. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -116,7 +116,7 @@ int pm_read_at(int fd, void *buf, size_t size, uint64_t offset, const char *path
     return PM_OK;
 }
 
-/* A stream compressed as a whole has no record borders that could be sought. */
+/* A file that is compressed as a whole has no record boundaries to seek to. */
 static const char *compressed_kind(const uint8_t *head)
 {
     if (head[0] == 0x1f && head[1] == 0x8b)
@@ -186,7 +186,7 @@ enum { BUFFER = 1 << 16 };
 struct pm_tfrecord_writer {
     char *path; /* owned */
     struct pm_new_file file;
-    struct pm_str buffer; /* not written yet */
+    struct pm_str buffer; /* bytes to write */
 };
 
 int pm_tfrecord_create(const char *path, struct pm_tfrecord_writer **out)

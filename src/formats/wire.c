@@ -1,4 +1,5 @@
-/* wire: see wire.h. A file is read in windows of 16 KiB, or past them where a field is large. */
+/* wire: wire.h has the contract. Files are read through a window of 16 KiB; large fields bypass
+ * it. */
 #include "formats/wire.h"
 
 #include <errno.h>
@@ -47,7 +48,7 @@ int pm_wire_read(const struct pm_wire_file *f, uint64_t offset, size_t size, voi
     return PM_OK;
 }
 
-/* Bytes at offset, no more than a window, which lie in the file. */
+/* Returns bytes at offset, at most a window. The caller has checked that they lie in the file. */
 static int look(struct pm_wire_file *f, uint64_t offset, size_t size, const uint8_t **out)
 {
     int err = PM_OK;

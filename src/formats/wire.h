@@ -1,6 +1,6 @@
-/* wire: protobuf messages read field by field, from a file or memory, without a copy of the whole:
- * what is skipped is not read. No length is believed: a field that does not end inside the message
- * around it is PM_EDATA, naming file and offset. */
+/* wire: reads protobuf messages field by field from a file or memory, without copying the whole
+ * message. Skipped fields are not read. Every length is checked: a field that does not end inside
+ * its message gives PM_EDATA with file name and offset. */
 #ifndef PUMICE_FORMATS_WIRE_H
 #define PUMICE_FORMATS_WIRE_H
 
@@ -16,13 +16,13 @@ struct pm_wire_file {
     size_t window_size;
     uint8_t window[PM_WIRE_WINDOW];
 };
-/* Opens a file, which must be a regular one. */
+/* Opens a file, which must be a regular file. */
 int pm_wire_open(struct pm_wire_file *f, const char *path);
 void pm_wire_close(struct pm_wire_file *f);
-/* Bytes offset..offset+size-1, which must lie in the file: not through the window. */
+/* Reads bytes offset..offset+size-1, which must lie in the file, without the window. */
 int pm_wire_read(const struct pm_wire_file *f, uint64_t offset, size_t size, void *dst);
 
-/* The rest of a message. */
+/* The unread rest of a message. */
 struct pm_wire {
     struct pm_wire_file *file;
     uint64_t at, end;
@@ -41,15 +41,16 @@ struct pm_wire_field {
     uint64_t begin, size; /* of the field's value in the file */
 };
 struct pm_wire pm_wire_all(struct pm_wire_file *f);
-/* The message or packed list that a BYTES field is; of another, a packed list of its one value. */
+/* The content of a BYTES field as a message or packed list. Any other field is a packed list of
+ * one. */
 struct pm_wire pm_wire_inside(const struct pm_wire *w, const struct pm_wire_field *f);
-/* The next field into *f: 1, or 0 at the end, or an error. */
+/* Reads the next field into *f. Returns 1, 0 at the end, or an error. */
 int pm_wire_next(struct pm_wire *w, struct pm_wire_field *f);
-/* The next value of a packed list: 1, or 0 at the end, or an error. */
+/* Reads the next value of a packed list. Returns 1, 0 at the end, or an error. */
 int pm_wire_packed(struct pm_wire *w, enum pm_wire_type type, uint64_t *value);
-/* PM_EDATA unless the field is of this type. */
+/* PM_EDATA unless the field has this wire type. */
 int pm_wire_is(const struct pm_wire *w, const struct pm_wire_field *f, enum pm_wire_type type);
-/* A BYTES field as a 0-ended text; with a zero byte inside, PM_EDATA. */
+/* The content of a BYTES field as a 0-terminated text. PM_EDATA if it contains a zero byte. */
 int pm_wire_text(const struct pm_wire *w, const struct pm_wire_field *f, struct pm_arena *a,
                  const char **out);
 /* Appends a varint, for writers. */

@@ -254,7 +254,7 @@ static void files_that_are_refused(void **state)
     (void)state;
     put_text(in("text.txt"), "no tensors here\n");
     put_text(in("empty.ckpt"), "");
-    check(start_from("refused", "text.txt", ""), 3, "text.txt", "no format of tensors");
+    check(start_from("refused", "text.txt", ""), 3, "text.txt", "not a tensor file");
     check(start_from("refused", "empty.ckpt", ""), 3, "empty.ckpt");
     check(start_from("refused", "no/such/model.ckpt-7", ""), 3, "net.json: init.checkpoint",
           "model.ckpt-7");

@@ -413,7 +413,7 @@ static void refused_models(void **state)
     i = typed_tensor(0, 0);
     put_int(&i, 14, 2);
     b = model_of_field(5, &i);
-    check_refused(&b, "neither inside nor outside");
+    check_refused(&b, "neither DEFAULT nor EXTERNAL");
     i = typed_tensor(0, 0);
     put_text(&i, 3, "");
     b = model_of_field(5, &i);
@@ -443,7 +443,7 @@ static const struct {
     { "w.bin", "4", "x", "the length" },
     { "w.bin", "4", "12", "12 bytes of external data do not fit its shape and type (8)" },
     { "w.bin", "4", "4", "4 bytes" },
-    { NULL, "4", "8", "not said where" },
+    { NULL, "4", "8", "no location is given" },
     { "", "4", "8", "not inside" },
     { "none.bin", "4", "8", "No such file" },
     { "sub", "4", "8", "is a folder" },

@@ -333,12 +333,12 @@ static void places(void **state)
     (void)state;
     assert_int_equal(pm_make_folders(d), 0);
     assert_int_equal(pm_make_folders(e), 0);
-    refused(d, "no format of tensors that this program knows");
+    refused(d, "not a tensor file that Pumice can read");
     refused(in("nothing"), "no such file");
     put(text("%s/.hidden.index", d), "x", 1);
-    refused(d, "no format of tensors that this program knows");
+    refused(d, "not a tensor file that Pumice can read");
     put(text("%s/tensor.pb", e), "\x08\x02", 2);
-    refused(text("%s/tensor.pb", e), "no format of tensors that this program knows");
+    refused(text("%s/tensor.pb", e), "not a tensor file that Pumice can read");
     copy(golden("plain/model.ckpt-7.index"), text("%s/a\"b.index", d));
     refused(d, "data-00000-of-00001: cannot be opened"); /* one .index */
     copy(golden("plain/model.ckpt-7.data-00000-of-00001"), text("%s/a\"b.data-00000-of-00001", d));
@@ -362,10 +362,10 @@ static void places(void **state)
     pm_tensor_file_close(&f);
     state_file(d, "all_model_checkpoint_paths: \"a\\\"b\"\nmodel_checkpoint_path: \"gone\"\n");
     refused(d, "names ");
-    refused(text("%s/checkpoint", d), "which is not there");
+    refused(text("%s/checkpoint", d), "which does not exist");
     state_file(d, "something else");
     refused(d, "more than one checkpoint");
-    refused(text("%s/checkpoint", d), "no format of tensors");
+    refused(text("%s/checkpoint", d), "not a tensor file");
 
     /* SavedModel without values; a shard without its index; one shard of a set missing; two
      * sets. */
@@ -479,8 +479,8 @@ static void graphs_are_refused(void **state)
         skip();
     refused(foreign("profiler/ckpt.meta"), "give the checkpoint beside it, ");
     refused(foreign("saved_model_half_plus_two/saved_model.pb"), "give its folder, ");
-    refused(foreign("frozen_multi_add.pb"), "turn it into ONNX");
-    refused(foreign("metrics_export_meta_graph.pb"), "turn it into ONNX");
+    refused(foreign("frozen_multi_add.pb"), "convert it to ONNX");
+    refused(foreign("metrics_export_meta_graph.pb"), "convert it to ONNX");
 }
 
 int main(void)

@@ -260,8 +260,8 @@ static void v2_headers(void **state)
         { 0, 0, 0, "names 0 shards" },
         { -1, 0, 0, "names -1 shards" },
         { INT32_MAX, 0, 0, "names 2147483647 shards" },
-        { 1, 1, 0, "largest byte first" },
-        { 1, 0, 2, "wants a reader of version 2" },
+        { 1, 1, 0, "big-endian machine" },
+        { 1, 0, 2, "requires a reader of version 2" },
     };
     const struct claim c = { .dtype = 1, .rank = 1, .dim = { 16 }, .size = 64 };
 

@@ -166,7 +166,7 @@ static void blocks(void **state)
     }
     add_entry(&index, 0, "a", 1, "\xff\xff", 2);
     add_footer(&file, add_entries(&file, &index, false), in("t.index"));
-    refused(in("t"), "something else than blocks' places");
+    refused(in("t"), "not a block handle");
 
     /* Restarts, types, packing. */
     add_footer(&file, add_block(&file, "\xff\xff\xff\xff", 4, 0), in("t.index"));
@@ -174,7 +174,7 @@ static void blocks(void **state)
     add_footer(&file, add_block(&file, "ab", 2, 0), in("t.index"));
     refused(in("t"), "do not fit its 2 bytes");
     add_footer(&file, add_block(&file, "\0\0\0\0", 4, 2), in("t.index"));
-    refused(in("t"), "known are 0, none, and 1, snappy");
+    refused(in("t"), "known are 0 (none) and 1 (snappy)");
     add_footer(&file, add_block(&file, "\xff\xff\xff\xff\x0f" "abc", 8, 1), in("t.index"));
     refused(in("t"), "no snappy data"); /* says 4 GiB */
     add_footer(&file, add_block(&file, "\x08" "abcdef", 7, 1), in("t.index"));

@@ -111,7 +111,7 @@ static void tensors_without_numbers(void **state)
         assert_int_equal(t->type, PM_DTYPE_OTHER);
         assert_int_equal(t->bytes, wanted[i].bytes);
         assert_string_equal(pm_file_tensor_shape(t, shape), wanted[i].shape);
-        assert_fails(pm_tensor_file_floats(f, t, 0, 1, x), wanted[i].name, "dtype is not known");
+        assert_fails(pm_tensor_file_floats(f, t, 0, 1, x), wanted[i].name, "dtype is unknown to Pumice");
     }
     assert_int_equal(pm_tensor_file_bytes(f, pm_tensor_file_find(f, "complex"), 0, 16, complex), 0);
     assert_true(complex[0] == 1 && complex[1] == 2 && complex[2] == 3 && complex[3] == -1);
@@ -250,7 +250,7 @@ static void foreign_net(void **state)
     pm_tensor_file_close(&f);
     pm_tensor_file_close(&g);
     assert_fails(pm_tensor_file_open(foreign("pytorch/broken.pt"), &none), "broken.pt",
-                 "no file of PyTorch");
+                 "not a PyTorch file");
 }
 
 /* ---- damage ---------------------------------------------------------------------------- */

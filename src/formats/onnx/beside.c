@@ -1,6 +1,7 @@
-/* onnx, the data file beside a model. Its name holds its digest, so that a new one never takes the
- * place of the one that the model on the disk names: whichever of the two models a kill leaves, it
- * finds its own weights. Files that no model names any more are removed afterwards. */
+/* onnx, the external data file of a model. The file name contains the digest of the data. A new
+ * data file therefore never replaces the one that the existing model refers to: if the process is
+ * killed, the model on the disk, old or new, finds its own weights. Afterwards unreferenced data
+ * files are removed. */
 #include "formats/onnx/onnx_private.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ char *pm_onnx_beside_path(const char *path, const char *sha256)
     return s.text;
 }
 
-/* Whether an export to `path` gives its data such a name; before names had digests it was NAME.data. */
+/* Whether `name` is a data file name of an export to `path`. Earlier versions used NAME.data. */
 static bool is_name_of(const char *path, const char *name)
 {
     const char *model = base_name(path);
@@ -39,8 +40,8 @@ static bool is_name_of(const char *path, const char *name)
            strcmp(name + n + 1 + DIGITS, ".data") == 0;
 }
 
-/* Appends the data files that the model in `file`, an export to `path`, names. A file that is no model
- * of ours, is cut off, or whose data are gone has none. */
+/* Appends the data files that the model in `file`, an export to `path`, refers to. Appends nothing
+ * if the file is not a model of Pumice, is truncated, or if its data files are missing. */
 static void add_named(const char *file, const char *path, struct pm_arena *a, struct pm_paths *out)
 {
     struct pm_onnx_model *m = NULL;
@@ -74,7 +75,7 @@ void pm_onnx_beside_find(const char *path, struct pm_arena *a, struct pm_paths *
         add_named(path, path, a, out);
     if (pm_is_folder(folder) && pm_list_folder(a, folder, &names, &count) < 0)
         PM_DEBUG("onnx", "%s", pm_error_text());
-    for (size_t i = 0; i < count; i++) { /* models that killed exports had not given their names yet */
+    for (size_t i = 0; i < count; i++) { /* temporary models that killed exports left */
         const char *file = pm_arena_printf(a, "%.*s%s", n, path, names[i]);
         long pid;
         if (pm_is_temporary(names[i], base_name(path), &pid) && pm_temporary_is_left(file, pid))
@@ -88,7 +89,7 @@ void pm_onnx_beside_remove(const struct pm_paths *old, const char *kept)
         if (kept && strcmp(old->list[i], kept) == 0)
             continue;
         if (unlink(old->list[i]) != 0 && errno != ENOENT)
-            PM_WARN("export", "%s, which no model names any more, cannot be removed: %s", old->list[i],
+            PM_WARN("export", "%s is not used by a model any more, but cannot be removed: %s", old->list[i],
                     strerror(errno));
     }
 }

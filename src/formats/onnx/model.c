@@ -1,4 +1,4 @@
-/* onnx: the model in memory: its lists, what is looked up in it, and how one is put together. */
+/* onnx: the model in memory: its lists, looking up attributes and tensors, and building a model. */
 #include "formats/onnx/onnx_private.h"
 
 #include <assert.h>
@@ -156,7 +156,7 @@ struct pm_onnx_node *pm_onnx_add(struct pm_onnx_model *m, const char *op, const 
     return n;
 }
 
-/* Room is 4, 8, 16, ...: full where the count is one of them. */
+/* The capacity is 4, 8, 16, ...; the list is full when its count equals one of these. */
 static struct pm_onnx_attr *add_attr(struct pm_onnx_model *m, struct pm_onnx_node *n,
                                      const char *name, enum pm_onnx_type type)
 {

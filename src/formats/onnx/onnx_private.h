@@ -1,5 +1,5 @@
-/* onnx_private: what the files of the ONNX reader and writer share: numbers of the format
- * (onnx.proto) and the reading of one tensor. */
+/* onnx_private: declarations that the ONNX reader and writer share: field numbers of onnx.proto,
+ * reading one tensor, and data files beside a model. */
 #ifndef PUMICE_FORMATS_ONNX_PRIVATE_H
 #define PUMICE_FORMATS_ONNX_PRIVATE_H
 
@@ -26,27 +26,28 @@ enum { VALUE_NAME = 1, VALUE_TYPE = 2 };
 enum { TYPE_TENSOR = 1, TYPE_TENSOR_ELEMENT = 1, TYPE_TENSOR_SHAPE = 2, SHAPE_DIM = 1,
        DIM_VALUE = 1, DIM_PARAM = 2 };
 
-/* TensorProto.DataType of a type and back; OTHER (0) where there is none. */
+/* Convert between PM_DTYPE and TensorProto.DataType. A type without a counterpart gives OTHER
+ * (0). */
 int pm_onnx_type_number(enum pm_dtype type);
 enum pm_dtype pm_onnx_type_of(uint64_t number);
 
-/* A file beside a model, open as long as that is. */
+/* An external data file. It stays open as long as the model. */
 struct pm_onnx_beside {
-    const char *location; /* as the model says it */
+    const char *location; /* as written in the model */
     struct pm_wire_file file;
     struct pm_onnx_beside *next;
 };
 struct pm_onnx_reading {
     struct pm_arena *arena;
-    const char *folder; /* where external data may lie; NULL: nowhere */
-    bool whole;         /* all data into the arena: the files will be closed */
-    struct pm_onnx_beside **beside; /* those that are open; not where whole */
+    const char *folder; /* the only folder for external data; NULL: external data are refused */
+    bool whole;         /* copy all data into the arena, because the files will be closed */
+    struct pm_onnx_beside **beside; /* open data files; unused if whole */
 };
 /* w: a TensorProto. */
 int pm_onnx_parse_tensor(const struct pm_onnx_reading *r, struct pm_wire w,
                          struct pm_onnx_tensor *t);
 
-/* A number from -2^63 to 2^63-1 out of a VARINT field; the low bits where 32 are meant. */
+/* The signed number of a VARINT field. A 32-bit field uses the low 32 bits. */
 int pm_onnx_int(const struct pm_wire *w, const struct pm_wire_field *f, int64_t *out);
 /* A StringStringEntryProto. */
 int pm_onnx_entry(const struct pm_wire *w, const struct pm_wire_field *f, struct pm_arena *a,
@@ -60,13 +61,14 @@ struct pm_paths {
     const char **list; /* freed with pm_free; its texts are the arena's */
     size_t count, capacity;
 };
-/* Before a model is written to path: data files that the model there names, and those of models whose
- * export to path was killed. Only files that an export to path made. */
+/* Call before a model is written to path. Lists the data files of the existing model and of exports
+ * to path that were killed. Lists only files that an export to path has made. */
 void pm_onnx_beside_find(const char *path, struct pm_arena *a, struct pm_paths *out);
-/* Afterwards: removes them but for `kept` (or NULL). A failure is a warning. */
+/* Call afterwards. Removes the listed files except `kept` (may be NULL). A failure is logged as a
+ * warning. */
 void pm_onnx_beside_remove(const struct pm_paths *old, const char *kept);
 
-/* What a model that was read keeps. */
+/* Private state of a model that was read from a file. */
 struct pm_onnx_own {
     struct pm_wire_file file;
     struct pm_onnx_beside *beside;        /* in the model's arena */
@@ -75,11 +77,11 @@ struct pm_onnx_own {
 };
 /* An empty model. */
 struct pm_onnx_model *pm_onnx_new(const char *path);
-/* At the end of the lists, zero. */
+/* Append a zeroed element to the list. */
 struct pm_onnx_node *pm_onnx_new_node(struct pm_onnx_model *m);
 struct pm_onnx_tensor *pm_onnx_new_tensor(struct pm_onnx_model *m);
 struct pm_onnx_value *pm_onnx_new_value(struct pm_onnx_value **list, size_t *count);
-/* t->count and t->bytes; false when there are more than 2^63 - 1. */
+/* Sets t->count and t->bytes. Returns false if one exceeds 2^63 - 1. */
 bool pm_onnx_measure(struct pm_onnx_tensor *t);
 
 #endif

@@ -1,5 +1,5 @@
-/* onnx, reading: ModelProto field by field. Messages nest to a fixed depth here: graphs inside
- * attributes and functions are named, not entered. */
+/* onnx, reading: parses ModelProto field by field. The nesting depth is fixed: graphs inside
+ * attributes and functions are recorded by name, but not parsed. */
 #include "formats/onnx/onnx_private.h"
 
 #include <limits.h>
@@ -19,7 +19,7 @@ static int copy_text(const struct reading *r, const struct pm_wire *w,
     return pm_wire_text(w, f, r->m->arena, out);
 }
 
-/* ONNX's own domain has two names. */
+/* ONNX's default domain has two names. */
 static const char *plain_domain(const char *domain)
 {
     return strcmp(domain, "ai.onnx") == 0 ? "" : domain;
@@ -27,7 +27,7 @@ static const char *plain_domain(const char *domain)
 
 /* ---- attributes ------------------------------------------------------------------------ */
 
-/* A list attribute's elements go to floats or ints; with both NULL they are counted. */
+/* Stores the elements of a list attribute in floats or ints. If both are NULL, only counts them. */
 static int read_list(const struct pm_wire *attr, uint32_t number, enum pm_wire_type type,
                      float *floats, int64_t *ints, int *count)
 {
@@ -109,7 +109,7 @@ out:
     return err;
 }
 
-/* AttributeProto.AttributeType by number; files of the first IR versions leave it out. */
+/* AttributeProto.AttributeType by number. Files of the first IR versions do not contain it. */
 static enum pm_onnx_type attr_type(uint64_t number)
 {
     static const enum pm_onnx_type types[] = {
@@ -247,7 +247,7 @@ static int read_dim(const struct reading *r, struct pm_wire w, struct pm_onnx_va
             PM_TRY(copy_text(r, &w, &f, &v->dim_name[v->rank]));
     }
     PM_TRY(more);
-    if (v->dim[v->rank] < 0) /* some writers' way to say unknown */
+    if (v->dim[v->rank] < 0) /* some writers mark an unknown dimension so */
         v->dim[v->rank] = -1;
     v->rank++;
 out:
@@ -321,7 +321,7 @@ static int graph_field(const struct reading *r, const struct pm_wire *w,
     if (f->number == GRAPH_NAME)
         return copy_text(r, w, f, &m->graph_name);
     if (f->number == GRAPH_SPARSE)
-        return pm_wire_bad(w, f->key, "a sparse initializer, which this program does not read,");
+        return pm_wire_bad(w, f->key, "a sparse initializer, which Pumice cannot read,");
     if (f->number != GRAPH_NODE && f->number != GRAPH_INITIALIZER && f->number != GRAPH_INPUT &&
         f->number != GRAPH_OUTPUT)
         return PM_OK;
@@ -494,7 +494,7 @@ static int read_model(struct pm_onnx_model *m, const char *folder)
                        r.has_graph ? "IR version" : "graph"));
     if (m->opset < 1 && m->ir_version >= 3)
         PM_TRY(pm_fail(PM_EDATA, "%s: says no opset version, or is cut short", m->path));
-    if (m->opset < 1) /* files of the first IR versions do not say */
+    if (m->opset < 1) /* files of the first IR versions have no opset */
         m->opset = 1;
     PM_TRY(sort_tensors(m));
     drop_given_inputs(m);

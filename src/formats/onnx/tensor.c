@@ -1,6 +1,6 @@
-/* onnx: tensors. A TensorProto has its elements in raw_data or a list of their type (where a list
- * of fixed-size numbers is packed it has the same bytes), or says which bytes of another file they
- * are. What is long stays where it lies, and is read when it is asked for. */
+/* onnx: tensors. A TensorProto stores its elements in raw_data, in a list of their type (a packed
+ * list of fixed-size numbers has the same bytes), or in a range of another file. Long data are not
+ * copied: they are read from the file on request. */
 #include "formats/onnx/onnx_private.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 
 #include "formats/tensor_format.h"
 
-/* By TensorProto.DataType: our type, the list field its elements may be in, and how they lie there.
- */
+/* By TensorProto.DataType: our type, the list field that may hold the elements, and their
+ * encoding. */
 static const struct {
     enum pm_dtype type;
     uint32_t list;
@@ -49,7 +49,7 @@ int pm_onnx_type_number(enum pm_dtype type)
     return 0;
 }
 
-/* Where a long tensor's bytes lie. */
+/* Location of a long tensor's bytes. */
 struct place {
     struct pm_wire_file *file; /* open with the model; NULL: the one at path */
     const char *path;
@@ -131,7 +131,7 @@ static int add_dims(struct parts *p, const struct pm_wire *w, const struct pm_wi
     uint64_t v;
     struct pm_wire list;
 
-    if (f->type != PM_WIRE_VARINT) /* one value lies there as in a packed list of one */
+    if (f->type != PM_WIRE_VARINT) /* a single value has the encoding of a packed list of one */
         PM_TRY(pm_wire_is(w, f, PM_WIRE_BYTES));
     list = pm_wire_inside(w, f);
     while ((more = pm_wire_packed(&list, PM_WIRE_VARINT, &v)) > 0)
@@ -180,7 +180,7 @@ static int parse_field(struct parts *p, const struct pm_wire *w, const struct pm
         p->type = f->value;
         return pm_wire_is(w, f, PM_WIRE_VARINT);
     case TENSOR_SEGMENT:
-        return bad(p, "is one segment of a larger one, which is not read");
+        return bad(p, "is a segment of a larger tensor, which Pumice cannot read");
     case TENSOR_NAME:
         return pm_wire_text(w, f, p->r->arena, &p->t->name);
     case TENSOR_RAW:
@@ -192,7 +192,7 @@ static int parse_field(struct parts *p, const struct pm_wire *w, const struct pm
     case TENSOR_LOCATION:
         p->outside = f->value != 0;
         if (f->value > 1)
-            PM_TRY(bad(p, "its data is said to be neither inside nor outside"));
+            PM_TRY(bad(p, "data_location is neither DEFAULT nor EXTERNAL"));
         return pm_wire_is(w, f, PM_WIRE_VARINT);
     default:
         return PM_OK;
@@ -251,7 +251,7 @@ static bool leaves_folder(const char *location)
     return strchr(location, '\\') != NULL;
 }
 
-/* The file's true path in the arena, which must lie in the true folder. */
+/* Resolves links in the file's path (result in the arena) and checks that it lies in the folder. */
 static int find_beside(const struct parts *p, const char **out)
 {
     int err = PM_OK;
@@ -260,9 +260,9 @@ static int find_beside(const struct parts *p, const char **out)
     size_t n;
 
     if (!p->location)
-        PM_TRY(bad(p, "its data is outside, but it is not said where"));
+        PM_TRY(bad(p, "its data is external, but no location is given"));
     if (!p->r->folder)
-        PM_TRY(bad(p, "its data is outside, which a model in memory cannot have"));
+        PM_TRY(bad(p, "its data is external, which a model in memory cannot have"));
     if (leaves_folder(p->location))
         PM_TRY(pm_fail(PM_EDATA,
                        "%s: tensor '%.200s': external data '%.300s' is not inside the model's "
@@ -287,7 +287,7 @@ out:
     return err;
 }
 
-/* Opens each file once; those of a model that has very many again for every piece that is read. */
+/* Opens each file once. A model with very many files reopens its file for every read. */
 static int open_beside(const struct parts *p, struct pm_wire_file *once, struct pm_wire_file **out)
 {
     enum { MOST_OPEN = 64 };
@@ -343,7 +343,7 @@ out:
 
 /* ---- lists of elements ----------------------------------------------------------------- */
 
-/* Where elements go. */
+/* Destination of the elements. */
 struct elements {
     uint8_t *at;
     uint64_t left;
@@ -402,7 +402,7 @@ static int take_list(struct parts *p)
     if (fields == 1 && only.type == PM_WIRE_BYTES && rows[p->type].in != PM_WIRE_VARINT &&
         only.size == p->t->bytes)
         return take_place(p, w.file, w.file->path, only.begin);
-    if (p->t->count > bytes) /* an element takes one or more */
+    if (p->t->count > bytes) /* an element takes at least one byte */
         PM_TRY(bad(p, "fewer elements than its shape has (cut short?)"));
     struct elements e = { .left = p->t->count, .size = pm_dtype_size(p->t->type) };
     p->t->data = e.at = pm_arena_alloc(p->r->arena, (size_t)p->t->bytes);
@@ -479,7 +479,7 @@ static int64_t whole_number(enum pm_dtype type, const uint8_t *p)
     }
 }
 
-/* In pieces; floats or ints gets the numbers, the other is NULL. */
+/* Converts in pieces. floats or ints receives the numbers; the other is NULL. */
 static int numbers(const struct pm_onnx_tensor *t, uint64_t first, size_t count, float *floats,
                    int64_t *ints)
 {
@@ -489,7 +489,7 @@ static int numbers(const struct pm_onnx_tensor *t, uint64_t first, size_t count,
 
     if (t->type == PM_DTYPE_OTHER)
         PM_TRY(pm_fail(PM_EDATA,
-                       "tensor '%.200s': its elements are no numbers that this program knows",
+                       "tensor '%.200s': its elements are not of a numeric type that Pumice reads",
                        t->name));
     if (first > t->count || count > t->count - first)
         PM_TRY(pm_fail(PM_EDATA, "tensor '%.200s': elements %llu + %zu of its %llu were asked for",

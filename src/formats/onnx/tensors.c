@@ -1,12 +1,13 @@
-/* onnx, as a file of tensors: the initializers, in ONNX's layout. */
+/* onnx as a tensor file: the initializers, in ONNX's layout. */
 #include <string.h>
 
 #include <pumice/onnx.h>
 
 #include "formats/tensor_format.h"
 
-/* Protobuf has no mark of its own: by name, or by how models begin, with their IR version (3..31)
- * and another field of ModelProto. TensorFlow's SavedModel begins alike, with version 1. */
+/* Protobuf files have no magic number. A model is recognised by its file name, or by its first two
+ * fields: the IR version (3..31) and another field of ModelProto. TensorFlow's SavedModel begins
+ * the same way, but with version 1. */
 static bool is_onnx(const struct pm_tensor_probe *p)
 {
     if (!p->file)
@@ -32,7 +33,7 @@ static void close_model(struct pm_tensor_file *f)
     pm_onnx_close(&m);
 }
 
-/* External data are files of it, too. */
+/* External data files become sources of the tensor file, too. */
 static void name_beside(struct pm_tensor_file *f, const struct pm_onnx_model *m)
 {
     for (size_t i = 0; i < m->tensor_count; i++) {

@@ -1,6 +1,6 @@
-/* onnx, writing: fields in the order of their numbers, so that equal models give equal bytes. A
- * message begins with its length, so everything but the tensors' bytes is put together first; those
- * are then streamed in between. */
+/* onnx, writing: fields are written in the order of their numbers, so that equal models give equal
+ * bytes. A message begins with its length. Therefore everything except the tensors' bytes is built
+ * in memory first; the tensors' bytes are then streamed in between. */
 #include "formats/onnx/onnx_private.h"
 #include "formats/wire.h"
 
@@ -70,7 +70,7 @@ static void add_tensor_head(struct pm_str *s, const struct pm_onnx_tensor *t)
     add_text_if(s, TENSOR_NAME, t->name);
 }
 
-/* A whole tensor, as attributes have them. */
+/* A whole tensor, as the value of an attribute. */
 static int add_tensor(struct pm_str *s, uint32_t number, const struct pm_onnx_tensor *t)
 {
     int err = PM_OK;
@@ -181,7 +181,7 @@ static void add_value(struct pm_str *s, uint32_t number, const struct pm_onnx_va
 struct writing {
     const struct pm_onnx_model *m;
     const char *path, *beside_name; /* beside_name: the name in the model */
-    bool beside;                    /* large tensors go there */
+    bool beside;                    /* large tensors are written to that file */
     struct pm_str head, graph, tail;
     size_t *cut;          /* by tensor: end of the graph's text before its bytes */
     uint64_t inside;      /* bytes of the tensors inside */
@@ -244,7 +244,7 @@ static void add_given_input(struct pm_str *s, const struct pm_onnx_tensor *t)
     add_value(s, GRAPH_INPUT, &v);
 }
 
-/* All but the tensors' bytes. beside: the path of the file beside the model, or NULL. */
+/* Builds everything except the tensors' bytes. beside: path of the external data file, or NULL. */
 static int put_together(struct writing *w, const char *beside)
 {
     int err = PM_OK;
@@ -290,7 +290,7 @@ out:
     return err;
 }
 
-/* hashed: the bytes count in w->sha. */
+/* hashed: the bytes are added to w->sha. */
 static int put(struct writing *w, struct pm_new_file *f, const void *data, size_t size, bool hashed)
 {
     if (hashed)
@@ -334,7 +334,7 @@ out:
     return err;
 }
 
-/* Opens f where any tensor goes beside; sha256 is its content's. */
+/* Opens f if any tensor is stored in the external file. sha256: digest of that file. */
 static int put_beside(struct writing *w, struct pm_new_file *f, const char *path, char sha256[65])
 {
     static const uint8_t zeros[ALIGN_BESIDE];
@@ -360,12 +360,12 @@ out:
     return err;
 }
 
-/* The data get their name first: a kill in between leaves the former model with its own. check: NULL,
- * or looks at the new model while the former one is still there. */
+/* Renames the data file first: if the process is killed in between, the old model still finds its
+ * own data. check (may be NULL) checks the new model before it replaces the old one. */
 static int give_names(struct pm_new_file *model, struct pm_new_file *weights, const char *data,
                       int (*check)(void *ctx, const char *file), void *ctx)
 {
-    const bool had = data && pm_file_exists(data); /* the same bytes, which the former model names */
+    const bool had = data && pm_file_exists(data); /* same content: the old model may refer to it */
     int err = PM_OK;
 
     if (data) {
@@ -399,11 +399,11 @@ int pm_onnx_write_checked(const struct pm_onnx_model *m, const char *path, bool 
     w.cut = pm_malloc(m->tensor_count * sizeof *w.cut);
     w.piece = pm_malloc(PIECE);
     pm_onnx_beside_find(path, a, &old);
-    /* With any name at first: a model that cannot be written is refused before its data, which may be
-     * gigabytes, are written. Only then their digest is known. */
+    /* The first pass uses a placeholder name: a model that cannot be written is refused before
+     * gigabytes of data are written. The digest is known only after writing them. */
     PM_TRY(put_together(&w, "data"));
     const char *unnamed = pm_arena_printf(a, "%s.data", path);
-    pm_temporaries_clean(unnamed); /* also where nothing goes beside this time */
+    pm_temporaries_clean(unnamed); /* even if this export has no external data */
     PM_TRY(put_beside(&w, &weights, unnamed, sha256));
     if (weights.temporary)
         name = pm_onnx_beside_path(path, sha256);

@@ -1,7 +1,7 @@
-/* tf_graph: TensorFlow's files that hold a graph, whose values, if any, are elsewhere: each is
- * refused with what to give instead. Told by their names and, since others use those endings too,
- * by how they begin: the first field of a graph and of a .meta is a message, with tag 0a (tensors
- * of ONNX begin with numbers), or its name in those written as text. */
+/* tf_graph: TensorFlow graph files, which hold no values. They are refused, and the message says
+ * which file to give instead. Other programs use the same file name endings, so the content is
+ * checked, too: the first field of a graph or .meta file is a message with tag 0a (an ONNX tensor
+ * begins with a number); a text file begins with the name of that field. */
 #include "formats/tensor_format.h"
 
 #include <string.h>
@@ -27,18 +27,18 @@ static int refuse(const char *path, struct pm_tensor_file **out)
 
     (void)out;
     if (pm_ends_with(path, ".meta"))
-        return pm_fail(PM_EDATA, "%s: a graph of TensorFlow's, without values: give the checkpoint "
+        return pm_fail(PM_EDATA, "%s: a TensorFlow graph, without values: give the checkpoint "
                                  "beside it, %.*s", path, (int)(strlen(path) - 5), path);
     if (strcmp(name, "saved_model.pb") == 0 || strcmp(name, "saved_model.pbtxt") == 0)
         return pm_fail(PM_EDATA,
                        "%s: the graph of a SavedModel, without values: give its folder, %.*s", path,
                        slash ? (int)(slash - path) : 1, slash ? path : ".");
-    return pm_fail(PM_EDATA, "%s: a graph of TensorFlow's (a frozen one has its values inside), "
-                             "which is not read: give the checkpoint it was made from, or turn it "
-                             "into ONNX with tf2onnx", path);
+    return pm_fail(PM_EDATA, "%s: a TensorFlow graph (a frozen graph holds its values), which Pumice "
+                             "cannot read: give the checkpoint it was made from, or convert it "
+                             "to ONNX with tf2onnx", path);
 }
 
 const struct pm_tensor_format pm_format_tf_graph = {
-    .name = "TensorFlow graph", .help = "refused, with what to give instead", .is = is_graph,
+    .name = "TensorFlow graph", .help = "refused; the message says what to give instead", .is = is_graph,
     .open = refuse,
 };

@@ -1,8 +1,9 @@
-/* tf_place: which files a path leads to. `checkpoint` is a text that TensorFlow writes beside them:
+/* tf_place: finds the files of a checkpoint. `checkpoint` is a text that TensorFlow writes beside
+ * them:
  *     model_checkpoint_path: "model.ckpt-46900"
  *     all_model_checkpoint_paths: "model.ckpt-0"
- * where the first counts. Where a path in it leads nowhere, as it does when the folder was moved,
- * the file of that name in the folder is taken. */
+ * The first line counts. If its path does not exist, for example because the folder was moved, the
+ * file of the same name in this folder is used. */
 #include "formats/tensorflow/tf_checkpoint.h"
 
 #include <ctype.h>
@@ -78,7 +79,7 @@ static int find_set(struct pm_arena *a, const char *prefix, struct pm_tf_place *
             strlen(names[i]) != length + shard_suffix(names[i]))
             continue;
         if (first && strcmp(first + strlen(first) - 5, names[i] + strlen(names[i]) - 5) != 0)
-            PM_TRY(pm_fail(PM_EDATA, "%s: both %s and %s are there: sets of different sizes; give "
+            PM_TRY(pm_fail(PM_EDATA, "%s: both %s and %s exist: sets of different sizes; give "
                                      "one of the files", prefix, first, names[i]));
         first = names[i];
     }
@@ -172,8 +173,8 @@ static const char *quoted(struct pm_arena *a, const char *p)
     return text;
 }
 
-/* Of model_checkpoint_path in a file `checkpoint`; NULL when it is none: others give that name to
- * other things, large ones too. */
+/* The value of model_checkpoint_path in a file `checkpoint`. NULL if the file is something else:
+ * other programs give that name to other files, also to large ones. */
 static int read_state(struct pm_arena *a, const char *path, const char **out)
 {
     static const char key[] = "model_checkpoint_path";
@@ -214,7 +215,7 @@ static int locate_state(struct pm_arena *a, const char *state, struct pm_tf_plac
     if (out->kind == PM_TF_NONE)
         PM_TRY(locate_name(a, beside, out));
     if (out->kind == PM_TF_NONE)
-        PM_TRY(pm_fail(PM_EDATA, "%s: names %s, which is not there (nor is %s)", state, there,
+        PM_TRY(pm_fail(PM_EDATA, "%s: names %s, which does not exist (nor does %s)", state, there,
                        beside));
 out:
     return err;

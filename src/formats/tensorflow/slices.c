@@ -1,13 +1,12 @@
 /* tf_slices: dtypes and shapes in TensorFlow's numbers, and partitioned variables.
  *
- * A slice's values stand in the table under a key that is made from the variable's name and the
- * slice: number 0, the name as string, the rank as number, then start and length of each dimension
- * as signed numbers (a dimension that is whole: 0, -1), in a code whose bytes sort as what they
- * stand for:
- *   number: how many bytes it has, then they, largest first;
+ * The table stores the values of a slice under a key made of: the number 0, the variable's name as
+ * a string, the rank as a number, then start and length of each dimension as signed numbers (a
+ * whole dimension: 0, -1). The encoding keeps the order: encoded keys compare like the values.
+ *   number: its length in bytes, then its bytes, most significant first;
  *   string: its bytes, 00 as 00 FF and FF as FF 00, then 00 01;
- *   signed: two's complement, largest byte first, of the fewest bytes n that leave n + 1 bits of sign;
- *   those are turned into n ones and a zero, all inverted for negative ones. */
+ *   signed: two's complement, most significant byte first, in the smallest number of bytes n that leaves
+ *   n + 1 sign bits; these bits become n ones and a zero, inverted for negative numbers. */
 #include "formats/tensorflow/tf_checkpoint.h"
 
 #include <string.h>
@@ -159,7 +158,7 @@ int pm_tf_slices_check(const struct pm_tensor_file *f, const struct pm_file_tens
     uint64_t sum = 0;
 
     for (size_t i = 0; i < s->count; i++)
-        sum += s->list[i].count; /* apart from each other, so at most t->count */
+        sum += s->list[i].count; /* they do not overlap, so at most t->count */
     if (s->count == 0 || sum != t->count)
         return pm_tensor_file_bad(f, t->name, "its slices are not all there");
     return PM_OK;

@@ -1,14 +1,14 @@
-/* tf_table, reading: the last 48 bytes are two handles (offset and size as varints: of a block that
- * is not used, of the index), zeros, and the magic number. The index has a key that is at least the
- * last one of each data block, with the block's handle.
+/* tf_table, reading: the last 48 bytes are two handles (offset and size as varints) of an unused
+ * block and of the index, then zeros, then the magic number. The index has one entry per data
+ * block: a key not less than the block's last key, and the block's handle.
  *
  * A block is its contents, a type byte (0 plain, 1 snappy), and a masked crc32c of both. Its
  * contents are entries {varint shared, varint non_shared, varint size, rest of the key, value},
- * where shared is how much the key has in common with the one before; then u32 offsets of entries
- * that share nothing, and their number, which are not needed here.
+ * shared is the length of the common prefix with the previous key. The u32 offsets of entries
+ * without a shared prefix and their number follow; the reader does not need them.
  *
- * Foreign bytes cannot make much of a small file: data blocks must follow one another without
- * overlap, keys must increase, and blocks and names unpack to a bounded multiple of the file. */
+ * A small malicious file cannot expand without bound: data blocks must not overlap, keys must
+ * increase, and unpacked blocks and names are limited to a multiple of the file size. */
 #include "formats/little.h"
 #include "formats/tensorflow/table.h"
 
@@ -62,8 +62,8 @@ static bool get_handle(const uint8_t **at, const uint8_t *end, struct handle *h)
     return get_varint(at, end, &h->offset) && get_varint(at, end, &h->size);
 }
 
-/* How a V1 checkpoint begins: a whole empty key, its value's size, and in it the list of variables.
- * It tells one that is cut short. */
+/* The first bytes of a V1 checkpoint: an empty key, the size of its value, and the list of
+ * variables in it. They identify a truncated file, which has no footer. */
 static bool begins_v1(const uint8_t *p, const uint8_t *end)
 {
     uint64_t value, list;
@@ -100,7 +100,7 @@ static void block_free(struct pm_tf_block *b)
     *b = (struct pm_tf_block){ 0 };
 }
 
-/* data, size: what stands in the file. On success b has its contents in memory of its own. */
+/* data, size: the block as stored in the file. On success b owns a copy of its contents. */
 static int unpack(const struct pm_tf_table *t, uint8_t **data, size_t *size, uint64_t offset)
 {
     size_t length = 0;
@@ -156,8 +156,8 @@ static int block_read(const struct pm_tf_table *t, struct handle h, struct pm_tf
                                   "file says %08x: damaged",
                                (unsigned long long)h.offset, b->size, found, stored));
     if (b->data[b->size] > 1)
-        PM_TRY(pm_tf_table_bad(t, "the block at offset %llu is packed in a way that is not known "
-                                  "(%d); known are 0, none, and 1, snappy",
+        PM_TRY(pm_tf_table_bad(t, "the block at offset %llu has an unknown compression type "
+                                  "(%d); known are 0 (none) and 1 (snappy)",
                                (unsigned long long)h.offset, b->data[b->size]));
     if (b->data[b->size] == 1)
         PM_TRY(unpack(t, &b->data, &b->size, h.offset));
@@ -219,7 +219,7 @@ static int data_handle(const struct pm_tf_table *t, const struct pm_tf_entry *e,
 
     if (!get_handle(&p, p + e->value_size, h))
         return pm_tf_table_bad(t,
-                               "the index at offset %llu holds something else than blocks' places",
+                               "the index at offset %llu holds an entry that is not a block handle",
                                (unsigned long long)t->index.offset);
     return PM_OK;
 }
@@ -237,11 +237,11 @@ int pm_tf_table_open(const struct pm_tensor_file *f, int source, struct pm_tf_ta
     *out = (struct pm_tf_table){ .f = f, .source = source, .end = size - PM_TF_FOOTER };
     if (size < PM_TF_FOOTER)
         PM_TRY(pm_tf_table_bad(out,
-                               "%llu bytes are too few for a table of TensorFlow's (cut short?)",
+                               "%llu bytes are too few for a TensorFlow table (cut short?)",
                                (unsigned long long)size));
     PM_TRY(pm_tensor_file_read(f, source, out->end, sizeof footer, footer));
     if (memcmp(end, magic, sizeof magic) != 0)
-        PM_TRY(pm_tf_table_bad(out, "does not end as a table of TensorFlow's does: no checkpoint, "
+        PM_TRY(pm_tf_table_bad(out, "does not end like a TensorFlow table: no checkpoint, "
                                     "or cut short at %llu bytes",
                                (unsigned long long)size));
     if (!get_handle(&p, end, &unused) || !get_handle(&p, end, &index))

@@ -1,5 +1,5 @@
-/* tf_table: the sorted table in which TensorFlow keeps its checkpoints' names: keys and values in
- * blocks, a last block that says where those are, and a footer. It is LevelDB's table file. */
+/* tf_table: the sorted table of names in a TensorFlow checkpoint: blocks of keys and values, an
+ * index block with their positions, and a footer. It is the table file format of LevelDB. */
 #ifndef PUMICE_FORMATS_TF_TABLE_H
 #define PUMICE_FORMATS_TF_TABLE_H
 
@@ -7,7 +7,7 @@
 
 enum { PM_TF_FOOTER = 48, PM_TF_BLOCK_TAIL = 5 };
 
-/* A block's entries, whole and unpacked. */
+/* The uncompressed entries of a block. */
 struct pm_tf_block {
     uint8_t *data; /* owned */
     size_t size;   /* of the entries, without what follows them */
@@ -18,7 +18,7 @@ struct pm_tf_table {
     int source;
     uint64_t end; /* of the blocks: where the footer begins */
     struct pm_tf_block index;
-    struct pm_tf_block last; /* that find read, while it is not large */
+    struct pm_tf_block last; /* cache of find(), unless the block is large */
 };
 struct pm_tf_entry {
     const char *key; /* followed by a zero byte; may hold others */
@@ -26,18 +26,17 @@ struct pm_tf_entry {
     const uint8_t *value;
     size_t value_size;
 };
-/* Gets entries; both last until it returns. */
+/* Receives an entry. Key and value are valid until it returns. */
 typedef int pm_tf_use(void *ctx, const struct pm_tf_entry *e);
 
-/* Whether a file ends as a table does, or begins as a V1 checkpoint does. */
+/* Whether a file ends like a table, or begins like a V1 checkpoint. */
 bool pm_tf_is_table(const char *path);
-/* The table in a source of f. Every block that is read has its checksum checked. */
+/* Opens the table in a source of f. The checksum of every block is checked when it is read. */
 int pm_tf_table_open(const struct pm_tensor_file *f, int source, struct pm_tf_table *out);
 void pm_tf_table_close(struct pm_tf_table *t);
-/* All entries in the order of their keys. */
+/* Calls back with all entries, in the order of their keys. */
 int pm_tf_table_walk(const struct pm_tf_table *t, pm_tf_use *use, void *ctx);
-/* The entry of one key; PM_EDATA when there is none. For one thread at a time: blocks of many small
- * entries are kept. */
+/* Finds the entry of a key; PM_EDATA if the table has none. Not thread-safe: it caches a block. */
 int pm_tf_table_find(struct pm_tf_table *t, const char *key, size_t key_size, pm_tf_use *use,
                      void *ctx);
 /* "FILE: WHAT", PM_EDATA, of the table's file. */
@@ -49,11 +48,11 @@ struct pm_tf_block_writer {
     struct pm_str entries, restarts, last; /* last: key */
     size_t count, every; /* entries; how many to the next whole key */
 };
-/* Starts as zeros. */
+/* Initialise with zeros. */
 struct pm_tf_table_writer {
     struct pm_str out; /* the file's bytes */
     struct pm_tf_block_writer data, index;
-    struct pm_str last, handle; /* of the block before, while pending */
+    struct pm_str last, handle; /* of the previous block, while pending */
     bool pending;               /* its index entry waits for the next key */
 };
 /* Keys must increase. */

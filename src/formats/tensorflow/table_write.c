@@ -1,6 +1,7 @@
-/* tf_table, writing (table.c says what a table is): in memory, since it holds names and places
- * only. The same entries give the bytes that TensorFlow writes: data blocks of 256 KiB, none
- * packed, keys whole every 16 entries, and in the index the shortest key that parts two blocks. */
+/* tf_table, writing (table.c describes the format). The table is built in memory, because it holds
+ * only names and positions. The bytes equal those that TensorFlow writes: uncompressed data blocks
+ * of 256 KiB, a full key every 16 entries, and in the index the shortest key that separates two
+ * blocks. */
 #include "formats/tensorflow/table.h"
 #include "formats/wire.h"
 
@@ -40,7 +41,7 @@ static void block_add(struct pm_tf_block_writer *b, const char *key, size_t key_
     pm_str_bytes(&b->last, key, key_size);
 }
 
-/* Appends the block to the table and empties it; its place as a handle. */
+/* Appends the block to the table, empties it, and returns its position as a handle. */
 static void block_end(struct pm_tf_table_writer *w, struct pm_tf_block_writer *b,
                       struct pm_str *handle)
 {
@@ -71,7 +72,8 @@ static void block_free(struct pm_tf_block_writer *b)
 
 /* ---- the table ------------------------------------------------------------------------- */
 
-/* Shortens a block's last key to the least that is still before the next block's first. */
+/* Shortens a block's last key to the shortest key that is still less than the next block's first
+ * key. */
 static void part(struct pm_str *last, const char *next, size_t next_size)
 {
     const size_t least = last->length < next_size ? last->length : next_size;
@@ -88,7 +90,7 @@ static void part(struct pm_str *last, const char *next, size_t next_size)
     }
 }
 
-/* The same with nothing after it. */
+/* The same for the last block. */
 static void part_end(struct pm_str *last)
 {
     for (size_t i = 0; i < last->length; i++)

@@ -16,7 +16,7 @@ extern const struct pm_tensor_format pm_format_tf_v1;
  * number. */
 enum { MOST_TIMES = 32 * 8 };
 
-/* What a tensor's offset counts. */
+/* A tensor's offset is an index into these. */
 struct item {
     struct pm_tf_slices slices;
     int *tables; /* owned: which has each slice */
@@ -55,7 +55,8 @@ static size_t values_in(enum pm_dtype type, const Pm__Tf__Values *v)
     }
 }
 
-/* The elements: the message's own where they are as they must be, else in *made, which is freed. */
+/* The elements: those of the message if they have the right type, else a converted copy in *made,
+ * which the caller frees. */
 static const void *elements_of(enum pm_dtype type, const Pm__Tf__Values *v, size_t count,
                                void **made)
 {
@@ -147,7 +148,7 @@ static void checkpoint_close(struct pm_tensor_file *f)
 
 /* ---- opening --------------------------------------------------------------------------- */
 
-/* What one table says of a variable. */
+/* Adds the description of a variable in one table. */
 struct said {
     const Pm__Tf__SliceMeta *m;
     int table;
@@ -186,7 +187,7 @@ out:
     return err;
 }
 
-/* A variable from what the tables say of it. */
+/* Makes a variable from its descriptions in all tables. */
 static int take_tensor(struct checkpoint *c, const struct said *list, size_t count, uint64_t room)
 {
     int err = PM_OK;

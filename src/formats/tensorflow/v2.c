@@ -3,13 +3,13 @@
  * checksum of a tensor, whose bytes lie little-endian and row-major in PREFIX.data-SHARD-of-SHARDS.
  * A partitioned variable's entry lists its slices, which have entries of their own (slices.c).
  *
- * Names: TensorFlow 2 appends /.ATTRIBUTES/VARIABLE_VALUE to the path of objects to a variable; it
- * is taken off. Its description of the objects, _CHECKPOINTABLE_OBJECT_GRAPH, is left out. Strings
- * and other values without numbers are OTHER: their bytes are the file's.
+ * Names: TensorFlow 2 appends /.ATTRIBUTES/VARIABLE_VALUE to the object path of a variable; the
+ * reader removes it. The reader skips the description of the objects, _CHECKPOINTABLE_OBJECT_GRAPH.
+ * Strings and other values without numbers have type OTHER, and their bytes are those of the file.
  *
- * The checksum of a tensor is of all its bytes, so the first read of any of them reads it whole,
- * and no byte is given out unchecked. Those of OTHER are not checked: strings' are of something
- * else than the bytes (and differ between versions). */
+ * A tensor has one checksum for all its bytes. The first read of a tensor reads all of it and
+ * checks the checksum, so no unchecked byte is returned. Tensors of type OTHER are not checked,
+ * because the checksum of strings covers other bytes and differs between versions. */
 #include "formats/tensorflow/tf_checkpoint.h"
 
 #include <pumice/formats.h>
@@ -29,13 +29,13 @@ struct piece {
     uint32_t crc;
     bool checked;
 };
-/* What a tensor's offset counts. */
+/* A tensor's offset is an index into these. */
 struct item {
     struct piece at;            /* without slices */
     struct pm_tf_slices slices; /* of a partitioned variable */
     struct piece *pieces;       /* owned; of each slice */
 };
-/* A slice's entry, until its variable comes. */
+/* The entry of a slice, kept until its variable is read. */
 struct stored {
     char *key; /* owned */
     size_t key_size;
@@ -81,7 +81,7 @@ out:
     return err;
 }
 
-/* Reads it once for its checksum. */
+/* Reads the tensor once to check its checksum. */
 static int check_piece(const struct pm_tensor_file *f, const struct pm_file_tensor *t,
                        struct piece *p)
 {
@@ -171,10 +171,10 @@ static int read_header(struct bundle *b, const struct pm_tf_entry *e)
         PM_TRY(pm_fail(PM_EDATA, "%s: the header names %d shards, allowed 1..%d: no V2 checkpoint, "
                                  "or damaged", path, h ? h->num_shards : 0, MOST_SHARDS));
     if (h->endianness != 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: written on a machine with the largest byte first, which is "
-                                 "not read; save it again on another", path));
+        PM_TRY(pm_fail(PM_EDATA, "%s: written on a big-endian machine, which Pumice cannot "
+                                 "read; save it again on a little-endian machine", path));
     if (h->version && h->version->min_consumer > VERSION)
-        PM_TRY(pm_fail(PM_EDATA, "%s: wants a reader of version %d; this one is %d", path,
+        PM_TRY(pm_fail(PM_EDATA, "%s: requires a reader of version %d; this one is version %d", path,
                        h->version->min_consumer, VERSION));
     for (int i = 0; i < h->num_shards; i++) {
         name.length = 0;
@@ -190,7 +190,7 @@ out:
     return err;
 }
 
-/* Where an entry's bytes are; `name` and t->bytes say what they must be. */
+/* The position of an entry's bytes, checked against t->bytes; `name` is for messages. */
 static int take_place(const struct bundle *b, const struct pm_file_tensor *t, uint64_t bytes,
                       const Pm__Tf__BundleEntry *e, struct piece *out)
 {
@@ -216,7 +216,7 @@ static int take_place(const struct bundle *b, const struct pm_file_tensor *t, ui
     return PM_OK;
 }
 
-/* An entry of one slice: kept by its key. */
+/* Keeps the entry of one slice by its key. */
 static int store_slice(struct bundle *b, const struct pm_tf_entry *e, const Pm__Tf__BundleEntry *m)
 {
     int err = PM_OK;
@@ -241,7 +241,7 @@ static int by_key(const void *a, const void *b)
     return order ? order : (x->key_size > y->key_size) - (x->key_size < y->key_size);
 }
 
-/* A partitioned variable: the slices' own entries have come before, since their keys begin with
+/* A partitioned variable. The entries of its slices were read before, because their keys begin with
  * 0. */
 static int take_slices(struct bundle *b, const struct pm_file_tensor *t,
                        const Pm__Tf__BundleEntry *m, struct item *item)
@@ -249,7 +249,7 @@ static int take_slices(struct bundle *b, const struct pm_file_tensor *t,
     int err = PM_OK;
     struct pm_str key = { 0 };
 
-    if (t->type == PM_DTYPE_OTHER) /* only listed */
+    if (t->type == PM_DTYPE_OTHER) /* listed without data */
         return PM_OK;
     if (t->bytes > b->room)
         PM_TRY(pm_tensor_file_bad(b->f, t->name, "it is larger than all shards together: damaged"));
@@ -291,10 +291,10 @@ static int take_tensor(struct bundle *b, const struct pm_tf_entry *e, const Pm__
     *item = (struct item){ 0 };
     PM_TRY(pm_tf_shape(b->f, t, m->shape));
     if (m->n_slices) {
-        PM_TRY(take_slices(b, t, m, item)); /* under the name as it stands in the file */
+        PM_TRY(take_slices(b, t, m, item)); /* keys of slices have the full name */
     } else {
         PM_TRY(take_place(b, t, t->bytes, m, &item->at));
-        t->bytes = item->at.size; /* which an OTHER's shape does not say */
+        t->bytes = item->at.size; /* the shape of an OTHER does not determine its size */
     }
     if (length > sizeof value_suffix - 1 && pm_ends_with(name, value_suffix)) {
         name[length - (sizeof value_suffix - 1)] = 0;
@@ -369,7 +369,7 @@ static int open_v2(const char *path, struct pm_tensor_file **out)
     f->close = bundle_close;
     f->read = read_tensor;
     PM_TRY(pm_tf_locate(a, path, &place));
-    if (place.kind != PM_TF_V2) /* changed meanwhile */
+    if (place.kind != PM_TF_V2) /* the files have changed meanwhile */
         PM_TRY(pm_fail(PM_EDATA, "%s: leads to no TensorFlow V2 checkpoint", path));
     b->prefix = pm_arena_strdup(f->arena, place.prefix);
     PM_TRY(load(b));

@@ -1,5 +1,5 @@
-/* tf_v2, writing: one shard whose tensors follow one another by name, an index (table_write.c), and
- * if wanted the text file `checkpoint`. */
+/* tf_v2, writing: one shard with the tensors sorted by name, an index (table_write.c), and
+ * optionally the text file `checkpoint`. */
 #include "formats/tensorflow/tf_checkpoint.h"
 
 #include <assert.h>
@@ -118,9 +118,9 @@ static int put_state(struct output *o, const char *name)
     return err;
 }
 
-/* Every file is on the disk; what remains is names. One that has its own has no temporary one. The former
- * index goes first, since TensorFlow fixes the names: a kill leaves no checkpoint rather than an index
- * beside the data of another. */
+/* All files are on the disk under temporary names; this renames them. TensorFlow prescribes the
+ * names, so the old index is removed first: if the process is killed in between, no checkpoint is
+ * left, rather than an index beside the data of another checkpoint. */
 static int give_names(struct output *o, bool state)
 {
     int err = PM_OK;
@@ -170,7 +170,7 @@ int pm_tf_bundle_write(const char *prefix, const struct pm_file_tensor *tensors,
     }
     qsort(order, count, sizeof *order, by_name);
     if (!*name)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: a TensorFlow checkpoint needs a name behind its folder, as "
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: a TensorFlow checkpoint needs a file name after its folder, as "
                                    "in %smodel.ckpt", prefix, prefix));
     PM_TRY(pm_new_file_open(&o.data, o.data_path));
     PM_TRY(pm_new_file_open(&o.index, o.index_path));

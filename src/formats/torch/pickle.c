@@ -1,9 +1,9 @@
-/* The pickle machine: the opcodes that torch.save writes, protocols 2 to 5. It builds values and
- * runs nothing: a global is a name, a call is whatever rebuild.c knows of it.
+/* The pickle machine interprets the opcodes that torch.save writes, protocols 2 to 5. It builds
+ * values and runs no code: a global is only a name, and rebuild.c knows the results of a few calls.
  *
- * Bounds: a step makes few values, all of them together are at most MAX_VALUES; a length is
- * compared with the bytes left before anything else; the memo's numbers are at most the bytes read,
- * since each takes two; long texts are passed over and not kept. Nothing here recurs. */
+ * Bounds: one opcode makes few values, and all opcodes together make at most MAX_VALUES. A length
+ * is checked against the remaining bytes before it is used. Memo numbers are at most the number of
+ * bytes read, because each takes two bytes. Long texts are skipped. No function is recursive. */
 #include "formats/torch/torch.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static int need(struct pm_torch_pickle *p, uint64_t size)
     return PM_OK;
 }
 
-/* The next size bytes, at most WINDOW; good until the next call. */
+/* Returns the next size bytes (at most WINDOW), valid until the next call. */
 static int take(struct pm_torch_pickle *p, size_t size, const uint8_t **out)
 {
     int err = PM_OK;
@@ -71,11 +71,11 @@ static size_t base(const struct pm_torch_pickle *p)
     return p->mark_count ? p->marks[p->mark_count - 1] : 0;
 }
 
-/* The top without taking it. */
+/* Returns the top of the stack without removing it. */
 static int top(struct pm_torch_pickle *p, struct pm_torch_value **out)
 {
     if (p->depth == base(p))
-        return pm_torch_pickle_bad(p, "a value is wanted and its stack is empty");
+        return pm_torch_pickle_bad(p, "an opcode needs a value, but the stack is empty");
     *out = p->stack[p->depth - 1];
     return PM_OK;
 }
@@ -89,11 +89,11 @@ static int pop(struct pm_torch_pickle *p, struct pm_torch_value **out)
     return err;
 }
 
-/* The values above the last mark, which goes: *items of *count. */
+/* Removes the last mark and returns the *count values above it in *items. */
 static int pop_mark(struct pm_torch_pickle *p, struct pm_torch_value ***items, size_t *count)
 {
     if (p->mark_count == 0)
-        return pm_torch_pickle_bad(p, "values up to a mark are wanted and there is none");
+        return pm_torch_pickle_bad(p, "an opcode needs a mark, but the stack has none");
     size_t from = p->marks[--p->mark_count];
     *items = p->stack ? p->stack + from : NULL;
     *count = p->depth - from;
@@ -117,7 +117,7 @@ static int put(struct pm_torch_pickle *p, uint64_t number)
 
     PM_TRY(top(p, &v));
     if (number > p->at - p->begin)
-        PM_TRY(pm_torch_pickle_bad(p, "value %llu is to be kept, of at most %llu so far",
+        PM_TRY(pm_torch_pickle_bad(p, "memo number %llu exceeds the largest possible so far, %llu",
                                    (unsigned long long)number,
                                    (unsigned long long)(p->at - p->begin)));
     if (number >= p->memo_capacity) {
@@ -135,7 +135,7 @@ out:
 static int get(struct pm_torch_pickle *p, uint64_t number)
 {
     if (number >= p->memo_size || !p->memo[number])
-        return pm_torch_pickle_bad(p, "value %llu is wanted, which was not kept",
+        return pm_torch_pickle_bad(p, "memo number %llu was never stored",
                                    (unsigned long long)number);
     return push(p, p->memo[number]);
 }
@@ -174,7 +174,7 @@ out:
     return err;
 }
 
-/* A text or bytes whose length stands before it in length_size bytes. */
+/* A text or bytes, preceded by its length in length_size bytes. */
 static int push_text(struct pm_torch_pickle *p, enum pm_torch_kind kind, size_t length_size)
 {
     int err = PM_OK;
@@ -198,7 +198,7 @@ out:
     return err;
 }
 
-/* An integer of so many bytes; bytes when they are more than eight. */
+/* An integer of `size` bytes. More than eight bytes give a value of kind BYTES. */
 static int push_long(struct pm_torch_pickle *p, size_t length_size)
 {
     int err = PM_OK;
@@ -278,7 +278,7 @@ out:
     return err;
 }
 
-/* A tuple of the last n values, or, n being -1, of those above the mark. */
+/* Makes a tuple of the last n values, or of all above the mark if n is -1. */
 static int push_tuple(struct pm_torch_pickle *p, enum pm_torch_kind kind, int n)
 {
     int err = PM_OK;
@@ -288,7 +288,7 @@ static int push_tuple(struct pm_torch_pickle *p, enum pm_torch_kind kind, int n)
     if (n < 0)
         PM_TRY(pop_mark(p, &items, &count));
     else if (p->depth - base(p) < count)
-        PM_TRY(pm_torch_pickle_bad(p, "%d values are wanted and its stack has fewer", n));
+        PM_TRY(pm_torch_pickle_bad(p, "an opcode needs %d values, but the stack has fewer", n));
     else
         items = p->stack + (p->depth -= count);
     for (size_t i = 0; i < count; i++)
@@ -308,7 +308,7 @@ static bool is_dict(const struct pm_torch_value *v)
     return v->kind == PM_TORCH_DICT || v->kind == PM_TORCH_OBJECT;
 }
 
-/* One value, or a key and a value, to the container below them. */
+/* Appends one value, or a key and a value, to the container below on the stack. */
 static int add_one(struct pm_torch_pickle *p, bool pair)
 {
     int err = PM_OK;
@@ -319,13 +319,14 @@ static int add_one(struct pm_torch_pickle *p, bool pair)
         PM_TRY(pop(p, &key));
     PM_TRY(top(p, &to));
     if (pair ? !is_dict(to) : !is_list(to))
-        PM_TRY(pm_torch_pickle_bad(p, "a value is put into no %s", pair ? "dict" : "list"));
+        PM_TRY(pm_torch_pickle_bad(p, "a value is appended to something that is not a %s",
+                                   pair ? "dict" : "list"));
     pm_torch_append(p, to, key, value);
 out:
     return err;
 }
 
-/* The same for those above the mark. */
+/* The same for all values above the mark. */
 static int add_marked(struct pm_torch_pickle *p, bool pairs)
 {
     int err = PM_OK;
@@ -335,7 +336,8 @@ static int add_marked(struct pm_torch_pickle *p, bool pairs)
     PM_TRY(pop_mark(p, &items, &count));
     PM_TRY(top(p, &to));
     if (pairs ? !is_dict(to) || count % 2 : !is_list(to))
-        PM_TRY(pm_torch_pickle_bad(p, "values are put into no %s", pairs ? "dict" : "list"));
+        PM_TRY(pm_torch_pickle_bad(p, "values are appended to something that is not a %s",
+                                   pairs ? "dict" : "list"));
     for (size_t i = 0; i < count; i += pairs ? 2 : 1)
         pm_torch_append(p, to, pairs ? items[i] : NULL, items[pairs ? i + 1 : i]);
 out:
@@ -363,7 +365,7 @@ out:
     return err;
 }
 
-/* What a class's __setstate__ would get; only of objects that we do not know is it of use. */
+/* The argument of __setstate__. It is used only for objects of unknown classes. */
 static int build(struct pm_torch_pickle *p)
 {
     int err = PM_OK;
@@ -389,7 +391,7 @@ out:
     return err;
 }
 
-/* Opcodes with a number behind them. */
+/* Opcodes that a number follows. */
 static int numbered(struct pm_torch_pickle *p, uint8_t op)
 {
     int err = PM_OK;
@@ -452,7 +454,7 @@ static int step(struct pm_torch_pickle *p, uint8_t op)
     case '0': return pop(p, &v);
     case '1': return pop_mark(p, &items, &count);
     case '2': return (err = top(p, &v)) < 0 ? err : push(p, v);     /* DUP */
-    default: return pm_torch_pickle_bad(p, "opcode 0x%02x is none that torch.save writes", op);
+    default: return pm_torch_pickle_bad(p, "torch.save does not write opcode 0x%02x", op);
     }
 }
 

@@ -1,4 +1,4 @@
-/* PyTorch's files: what torch.save and torch.jit.save write, tensors only.
+/* PyTorch files: reads the tensors that torch.save and torch.jit.save write.
  *
  * Since 1.6 a zip archive: NAME/data.pkl holds the value, whose tensors name storages
  * NAME/data/KEY, raw bytes stored as they are. Before: one after another pickles of a magic number,
@@ -17,12 +17,12 @@ static const uint8_t legacy_magic[10] = {
 /* What a file being opened consists of. */
 struct reading {
     struct pm_tensor_file *f;
-    struct pm_arena *arena; /* until the file is open */
+    struct pm_arena *arena; /* freed when the file is open */
     struct pm_torch_pickle pickle;
     struct pm_zip zip;
     const char *root_name; /* of the archive: "NAME/" */
 };
-/* The views that tensors' `source` counts. */
+/* A tensor's `source` is an index into these views. */
 struct views {
     const struct pm_torch_view **list;
     size_t count, capacity;
@@ -55,7 +55,7 @@ static void close_views(struct pm_tensor_file *f)
 
 /* ---- tensors of an opened file --------------------------------------------------------- */
 
-/* That the view lies in its storage, and is not made vast by strides of zero. */
+/* Checks that the view lies in its storage and that strides of zero do not make it huge. */
 static int check_view(const struct pm_tensor_file *f, const struct pm_file_tensor *t,
                       const struct pm_torch_view *v)
 {
@@ -109,7 +109,7 @@ out:
     return err;
 }
 
-/* The value has been read and its storages are placed: the tensors in it. */
+/* Lists the tensors of the value, after the value was read and the storages were located. */
 static int add_tensors(struct reading *r, struct pm_torch_value *root)
 {
     int err = PM_OK;
@@ -119,7 +119,7 @@ static int add_tensors(struct reading *r, struct pm_torch_value *root)
 
     PM_TRY(pm_torch_name(r->f, r->arena, root, r->pickle.at - r->pickle.begin, &names));
     if (names.count == 0 && unknown)
-        PM_TRY(pm_fail(PM_EDATA, "%s: its tensors are made by '%.200s', which is not run: save a "
+        PM_TRY(pm_fail(PM_EDATA, "%s: its tensors are made by '%.200s', which Pumice does not run: save a "
                                  "state_dict() instead",
                        r->f->path, unknown));
     if (names.count == 0 && root->kind != PM_TORCH_DICT && root->kind != PM_TORCH_LIST &&
@@ -128,7 +128,7 @@ static int add_tensors(struct reading *r, struct pm_torch_value *root)
                        is_object ? "an object of " : "neither dict nor list",
                        is_object ? root->of->text : ""));
     if (unknown)
-        PM_WARN("formats", "%s: what '%.200s' makes of tensors is not known and left out",
+        PM_WARN("formats", "%s: skipped the unknown objects that '%.200s' makes of tensors",
                 r->f->path, unknown);
     for (size_t i = 0; i < names.count; i++)
         PM_TRY(add_tensor(r->f, &names.list[i]));
@@ -146,7 +146,7 @@ static const struct pm_zip_entry *entry(struct reading *r, const char *what)
     return pm_zip_find(&r->zip, pm_arena_printf(r->arena, "%s%s", r->root_name, what));
 }
 
-/* The folder in which data.pkl lies; all else lies there too. */
+/* Finds the folder of data.pkl, which holds all other entries, too. */
 static int find_root(struct reading *r)
 {
     const char *best = NULL;
@@ -255,7 +255,7 @@ static int check_legacy_head(struct reading *r)
     PM_TRY(pm_torch_pickle_run(p, &v));
     if (v->kind != PM_TORCH_BYTES || v->length != sizeof legacy_magic || !v->text ||
         memcmp(v->text, legacy_magic, sizeof legacy_magic) != 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: a pickle, but none that torch.save wrote", r->f->path));
+        PM_TRY(pm_fail(PM_EDATA, "%s: a pickle, but torch.save did not write it", r->f->path));
     PM_TRY(pm_torch_pickle_run(p, &v));
     if (v->kind != PM_TORCH_INT || v->integer != LEGACY_VERSION)
         PM_TRY(pm_torch_pickle_bad(p, "no version %d of torch's files", LEGACY_VERSION));
@@ -267,7 +267,7 @@ out:
     return err;
 }
 
-/* By key; among equals the first that was named, whose type says how large the elements are. */
+/* Sorts by key, then by first occurrence: its type gives the element size. */
 static int by_key(const void *a, const void *b)
 {
     const struct pm_torch_storage *x = *(struct pm_torch_storage *const *)a;
@@ -292,7 +292,7 @@ static struct pm_torch_storage **sort_storages(struct reading *r, size_t *count)
     return list;
 }
 
-/* The storage of one key at *at; *at then is behind it. */
+/* Locates the storage of one key at *at, and moves *at behind it. */
 static int place_legacy(struct reading *r, struct pm_torch_storage **list, size_t count,
                         const struct pm_torch_value *key, uint64_t *at)
 {
@@ -401,14 +401,15 @@ static int load(struct reading *r)
                            r->f->path));
     }
     PM_TRY(pm_fail(PM_EDATA,
-                   "%s: no file of PyTorch: neither a zip archive nor a pickle at offset 0 "
+                   "%s: not a PyTorch file: neither a zip archive nor a pickle at offset 0 "
                    "(%llu bytes)",
                    r->f->path, (unsigned long long)size));
 out:
     return err;
 }
 
-/* f has its one source. Takes f; *out gets it, or it is closed. */
+/* f has its one source already. Takes ownership of f: returns it in *out, or closes it on
+ * failure. */
 static int open_source(struct pm_tensor_file *f, struct pm_tensor_file **out)
 {
     int err = PM_OK;

@@ -1,6 +1,6 @@
-/* What the globals of PyTorch's pickles mean: storages and element types, and what their
- * constructors would make of their arguments. Others make an object of which only the name is
- * known; what is nothing but code to be run is refused by its name. */
+/* The meaning of globals in PyTorch pickles: storages, element types, and the results of PyTorch's
+ * own constructors. An unknown class gives an object that has only a name. Globals that exist only
+ * to run code are refused by name. */
 #include "formats/torch/torch.h"
 
 #include <string.h>
@@ -37,7 +37,8 @@ static const struct pm_torch_type types[] = {
     { "float8_e5m2fnuz", NULL, PM_DTYPE_OTHER, 1 },
     { "float8_e8m0fnu", NULL, PM_DTYPE_OTHER, 1 },
 };
-/* Of tensors without bytes of their own: sparse, on the meta device, of types not listed here. */
+/* Tensors without readable bytes: sparse, on the meta device, or of a type that is not listed
+ * here. */
 static const struct pm_torch_type no_type = { "other", NULL, PM_DTYPE_OTHER, 0 };
 /* Complex numbers stored as their conjugates, numbers stored with the other sign. */
 static const struct pm_torch_type negated = { "negated", NULL, PM_DTYPE_OTHER, 0 };
@@ -54,7 +55,7 @@ static const struct pm_torch_type *storage_type(const struct pm_torch_value *v)
     return NULL;
 }
 
-/* "torch.float32"; no_type when it is none of the list. */
+/* "torch.float32"; no_type if the list has no such type. */
 static const struct pm_torch_type *number_type(const struct pm_torch_value *v)
 {
     if (v && v->kind == PM_TORCH_GLOBAL && strncmp(v->text, "torch.", 6) == 0)
@@ -83,13 +84,13 @@ int pm_torch_global(const struct pm_torch_pickle *p, const struct pm_torch_value
     for (size_t i = 0; i < PM_COUNT(modules); i++) {
         size_t n = strlen(modules[i]);
         if (strncmp(name->text, modules[i], n) == 0 && (name->text[n] == '.' || !name->text[n]))
-            return pm_torch_pickle_bad(p, "it names '%.200s', which is code to be run; refused",
+            return pm_torch_pickle_bad(p, "it names '%.200s', which would run code; refused",
                                        name->text);
     }
     return PM_OK;
 }
 
-/* What a known one makes. */
+/* What a known global makes. */
 enum making { MAKES_OBJECT, MAKES_DICT, MAKES_SET, MAKES_FIRST, MAKES_VIEW, MAKES_TYPED_VIEW,
               MAKES_SUBCLASS, MAKES_SPARSE, MAKES_META, MAKES_WRAPPER };
 
@@ -143,7 +144,7 @@ static bool is_count(const struct pm_torch_value *v)
     return v && v->kind == PM_TORCH_INT && v->integer >= 0;
 }
 
-/* A tuple of integers into dims; false when it is none. More than 8 are left out. */
+/* Stores a tuple of integers in dims; false if it is not one. Ignores integers after the eighth. */
 static bool read_dims(const struct pm_torch_value *v, int64_t dims[PM_FILE_MAX_RANK],
                       uint32_t *rank)
 {
@@ -206,7 +207,7 @@ static struct pm_torch_value *view_value(struct pm_torch_pickle *p)
     return v;
 }
 
-/* A set bit of _rebuild_tensor_v2's notes: the numbers are meant otherwise than they are stored. */
+/* A flag in the metadata of _rebuild_tensor_v2: the stored numbers are conjugated or negated. */
 static bool is_negated(const struct pm_torch_value *notes)
 {
     static const char *const bits[] = { "conj", "neg" };
@@ -240,7 +241,7 @@ static int make_view(struct pm_torch_pickle *p, const struct pm_torch_value *arg
     return PM_OK;
 }
 
-/* A tensor of which no more than the shape can be told. */
+/* A tensor of which only the shape is known. */
 static int make_shape(struct pm_torch_pickle *p, const struct pm_torch_value *size,
                       struct pm_torch_value **out)
 {
@@ -268,7 +269,7 @@ static int make_sparse(struct pm_torch_pickle *p, const struct pm_torch_value *a
 
 /* ---- calls ----------------------------------------------------------------------------- */
 
-/* An object of a class that we do not know. What it does with a tensor is not known either. */
+/* An object of an unknown class. Its effect on a tensor argument is unknown, too. */
 static void make_object(struct pm_torch_pickle *p, const struct pm_torch_value *f,
                         const struct pm_torch_value *args, struct pm_torch_value **out)
 {
@@ -294,7 +295,7 @@ static int make_dict(struct pm_torch_pickle *p, const struct pm_torch_value *arg
         struct pm_torch_value *key = pair ? pm_torch_item(c->value, 0) : c->key;
         struct pm_torch_value *value = pair ? pm_torch_item(c->value, 1) : c->value;
         if (!key || !value)
-            return pm_torch_pickle_bad(p, "a dict is made of what are no pairs");
+            return pm_torch_pickle_bad(p, "a dict is made of values that are not pairs");
         pm_torch_append(p, made, key, value);
     }
     *out = made;
@@ -377,7 +378,7 @@ static int make_storage(struct pm_torch_pickle *p, const struct pm_torch_value *
     s->key = key_text(p, pm_torch_item(id, 2));
     s->type = storage_type(kind);
     if (!s->type)
-        return pm_torch_pickle_bad(p, "a storage of type '%.200s', which is not known",
+        return pm_torch_pickle_bad(p, "a storage of unknown type '%.200s'",
                                    kind && kind->kind == PM_TORCH_GLOBAL ? kind->text : "?");
     if (!s->key || !is_count(count))
         return pm_torch_pickle_bad(p, "a storage without key or count");
@@ -386,7 +387,7 @@ static int make_storage(struct pm_torch_pickle *p, const struct pm_torch_value *
         const struct pm_torch_value *first = pm_torch_item(part, 1), *n = pm_torch_item(part, 2);
         if (!is_count(first) || !is_count(n) || (uint64_t)first->integer > s->count ||
             (uint64_t)n->integer > s->count - (uint64_t)first->integer)
-            return pm_torch_pickle_bad(p, "a part of a storage that does not lie in it");
+            return pm_torch_pickle_bad(p, "a view that is outside of its storage");
         s->first = (uint64_t)first->integer;
         s->view = (uint64_t)n->integer;
     }
@@ -409,5 +410,5 @@ int pm_torch_persistent(struct pm_torch_pickle *p, const struct pm_torch_value *
         if (strcmp(kind->text, "module") == 0 && *out)
             return PM_OK;
     }
-    return pm_torch_pickle_bad(p, "a persistent id that is no storage's");
+    return pm_torch_pickle_bad(p, "a persistent id that is not a storage");
 }

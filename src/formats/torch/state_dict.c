@@ -1,10 +1,10 @@
-/* Names of the tensors in a PyTorch file's value, as a state dict has them: keys joined by '.',
- * lists by their numbers; of a pickled nn.Module its parameters, buffers and modules, which is what
- * its state_dict() would hold.
+/* Names the tensors in the value of a PyTorch file as a state dict does: keys joined by '.', list
+ * items by number. For a pickled nn.Module these are its parameters, buffers and modules, as in its
+ * state_dict().
  *
- * A checkpoint is often {"state_dict": weights, "epoch": 3}: where the weights are the only member
- * that holds tensors, their prefix is dropped. Beside an optimizer's state or other weights each
- * keeps its own. */
+ * A checkpoint is often {"state_dict": weights, "epoch": 3}. If only one member holds tensors, the
+ * names do not include its key. If several do (optimizer state, other weights), all names include
+ * their key. */
 #include "formats/torch/torch.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ struct walk {
     struct pm_torch_names *out;
     struct pm_str path;
     int level;
-    uint64_t budget; /* values yet to be visited and bytes of names yet to be made */
+    uint64_t budget; /* remaining values to visit and bytes of names to make */
 };
 
 static int walk_value(struct walk *w, struct pm_torch_value *v);
@@ -28,7 +28,7 @@ static int spend(struct walk *w, uint64_t what)
 {
     if (what > w->budget)
         return pm_fail(PM_EDATA,
-                       "%s: its values hold each other so many times over that they have no end of "
+                       "%s: its values refer to each other so often that they would give endless "
                        "names ('%.100s...')",
                        w->f->path, w->path.text ? w->path.text : "");
     w->budget -= what;
@@ -53,7 +53,7 @@ out:
     return err;
 }
 
-/* v under a name below the present one. */
+/* Visits v under a name below the current one. */
 static int walk_named(struct walk *w, const void *name, size_t length, struct pm_torch_value *v)
 {
     int err = PM_OK;
@@ -71,7 +71,7 @@ out:
     return err;
 }
 
-/* Keys that are no text and no number are their places. */
+/* A key that is neither a text nor a number is named by its position. */
 static int walk_cell(struct walk *w, const struct pm_torch_cell *c, int64_t place)
 {
     const struct pm_torch_value *key = c->key;
@@ -135,8 +135,8 @@ static bool is_module(const struct pm_torch_value *state)
            modules->kind == PM_TORCH_DICT;
 }
 
-/* An object of any class: what it holds as a list or dict, and what it was to be built of: a dict
- * of its attributes, or a pair of two such. */
+/* An object of any class: its list or dict items, and its state: a dict of attributes, or a pair of
+ * such dicts. */
 static int walk_object(struct walk *w, struct pm_torch_value *v)
 {
     int err = PM_OK;
@@ -169,7 +169,7 @@ static int walk_value(struct walk *w, struct pm_torch_value *v)
         return PM_OK;
     v->walked = true;
     if (++w->level > MAX_LEVELS)
-        PM_TRY(pm_fail(PM_EDATA, "%s: its values hold each other more than %d levels deep",
+        PM_TRY(pm_fail(PM_EDATA, "%s: its values are nested more than %d levels deep",
                        w->f->path, MAX_LEVELS));
     PM_TRY(spend(w, 1));
     PM_TRY(v->kind == PM_TORCH_OBJECT ? walk_object(w, v) : walk_cells(w, v->cells));
@@ -181,7 +181,7 @@ out:
 
 /* ---- the file's own value -------------------------------------------------------------- */
 
-/* Text, truth or number of a member as a note; others are none. */
+/* Adds a text, boolean or number member as a note. Ignores others. */
 static void add_note(struct pm_tensor_file *f, const char *key, const struct pm_torch_value *v)
 {
     char text[40];

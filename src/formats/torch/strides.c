@@ -1,9 +1,8 @@
-/* Reading tensors that are no row-major piece of the file: transposed, sliced, expanded,
- * overlapping.
+/* Reads tensors that are not contiguous in the file: transposed, sliced, expanded, overlapping.
  *
- * Callers read a piece at a time, and neighbours in such a tensor may lie far from each other in
- * the file. So a block of the tensor's elements is made at once, in the order of the storage,
- * through a window that moves over the file, and is kept for the next call. */
+ * Callers read such a tensor in pieces, and neighbouring elements may be far apart in the file.
+ * Therefore a block of elements is read at once in storage order, through a window that moves over
+ * the file, and the block is kept for the next call. */
 #include "formats/torch/torch.h"
 
 #include <stdlib.h>
@@ -20,7 +19,7 @@ struct block {
     int rank;
     uint64_t start;        /* in the storage, from the view's storage's first byte, in elements */
     uint64_t first, count; /* of the tensor's elements */
-    bool dense;            /* what lies between its elements is not much */
+    bool dense;            /* the gaps between its elements are small */
 };
 /* The file's bytes at..at+size-1. */
 struct window {
@@ -76,7 +75,8 @@ static uint64_t base_of(const struct pm_torch_view *v)
     return v->storage->at + v->storage->first * v->storage->type->size;
 }
 
-/* Moves the window to the element at `at`; it reaches over those behind when they are wanted. */
+/* Moves the window to the element at `at`; it also covers the following elements if they are
+ * needed. */
 static int move_window(const struct pm_tensor_file *f, const struct pm_torch_view *v, bool ahead,
                        uint64_t at, struct window *w)
 {
@@ -88,7 +88,7 @@ static int move_window(const struct pm_tensor_file *f, const struct pm_torch_vie
     return pm_tensor_file_read(f, 0, at, w->size, w->bytes);
 }
 
-/* The last dimension, whose elements are nearest to each other; the rest's places are given. */
+/* Reads along the last dimension, which has the smallest stride; the other indices are fixed. */
 static int fill_line(const struct pm_tensor_file *f, const struct pm_torch_view *v,
                      const struct block *b, uint64_t from, uint64_t to, struct window *w,
                      uint8_t *dst)
@@ -131,7 +131,7 @@ out:
     return err;
 }
 
-/* Makes the block that holds `element` the kept one. */
+/* Reads the block that holds `element` and keeps it. */
 static int keep_block(const struct pm_tensor_file *f, struct pm_torch_kept *kept,
                       const struct pm_torch_view *v, uint64_t element)
 {

@@ -1,5 +1,5 @@
-/* Values that the pickle machine makes and others read, and what is said when they are not what a file of
- * torch.save has. */
+/* Values that the pickle machine makes, access to them, and the message for values that torch.save
+ * does not write. */
 #include "formats/torch/torch.h"
 
 #include <stdarg.h>

@@ -1,5 +1,6 @@
-/* Zip archives as PyTorch writes them: entries stored as they are, found by the directory at the
- * end, with its 64-bit form. Nothing is allocated but for the directory, which lies in the file. */
+/* Zip archives as PyTorch writes them: uncompressed entries, found through the directory at the end
+ * of the file, also in the 64-bit format. Only the directory is allocated, and the file contains
+ * it, so its size is bounded by the file. */
 #include "formats/torch/torch.h"
 
 #include <stdlib.h>
@@ -11,12 +12,12 @@ enum {
     LONGEST_END = END_SIZE + 65535, MAX_DIRECTORY = 256 << 20,
 };
 
-/* Where the directory is. */
+/* Position of the directory. */
 struct directory {
     uint64_t at, size, count;
 };
 
-/* The 64-bit end, when a locator stands before the end at `at`. */
+/* Reads the 64-bit end record if a locator precedes the end record at `at`. */
 static int read_end64(const struct pm_tensor_file *f, uint64_t at, struct directory *d)
 {
     int err = PM_OK;
@@ -76,7 +77,7 @@ out:
     return err;
 }
 
-/* The 64-bit form of those of the sizes and the offset that are full. */
+/* Reads the 64-bit values of the sizes and the offset whose 32-bit fields are saturated. */
 static bool read_extra(const uint8_t *extra, size_t size, struct pm_zip_entry *e)
 {
     uint64_t *full[3], at = 4;
@@ -106,7 +107,7 @@ static bool read_extra(const uint8_t *extra, size_t size, struct pm_zip_entry *e
     return true;
 }
 
-/* The entry at p; *used is its length in the directory. */
+/* Reads the directory entry at p; *used is its length in bytes. */
 static bool read_entry(struct pm_arena *a, const uint8_t *p, size_t room, struct pm_zip_entry *e,
                        size_t *used)
 {
