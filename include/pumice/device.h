@@ -131,13 +131,13 @@ double pm_program_begun(struct pm_program *p, int slot);
  * come first); begin and end have room for all calls. After pm_program_wait, of a program made with
  * `timed`. On Vulkan the calls of a timed program run one after the other, each behind a barrier, so
  * that no two overlap: what calls gain by overlapping is not seen. A call that is cut into several
- * dispatches or submissions lasts from the first one's begin to the last one's end; a row on the
- * host includes its copies. PM_EDEVICE: the device takes no timestamps. */
+ * dispatches or submissions lasts from the first one's begin to the last one's end. PM_EDEVICE: the
+ * device takes no timestamps. */
 int pm_program_call_times(struct pm_program *p, int slot, double *begin, double *end);
 /* When the slot's last run copied its inputs (first of begin and end) and each of its outputs (the
  * others), likewise; NAN where nothing was copied. */
 int pm_program_copy_times(struct pm_program *p, int slot, double *begin, double *end);
-/* The variant that runs call i ("cpu" on the CPU and for rows on the host). */
+/* The variant that runs call i ("cpu" on the CPU). */
 const char *pm_program_variant(const struct pm_program *p, size_t i);
 
 /* Scratch bytes per buffer of a call on this device (0 where not t:), for pick() level `level`;
@@ -153,7 +153,7 @@ int pm_call_scratch(const struct pm_device *d, const struct pm_kernel *k, const 
  * changed. For variants whose results are wrong (verify.h). The CPU has none. */
 void pm_device_avoid(struct pm_device *d, const char *kernel, const char *variant);
 /* The variant that a call would get, from pick() level `level` on, if its pipelines compile; NULL:
- * there is none from that level on. "cpu" on the CPU and for rows on the host. */
+ * there is none from that level on. "cpu" on the CPU. */
 int pm_call_variant(const struct pm_device *d, const struct pm_kernel *k, const void *params,
                     size_t count, int level, const char **variant);
 /* Changes when any shader that this device could run changes; 0 on the CPU. */

@@ -108,6 +108,12 @@ struct pm_picks {
     const char *variant;         /* name for logs, profile and PM_VARIANT */
 };
 
+/* One kind of call. Every row has a C function and a shader, because everything inside a step runs on
+ * the step's device. Other work has its own place:
+ * - Values that need only labels are made by the loader's threads, before the step (task.h).
+ * - Work after a step (grouping, metrics, drawing) is ordinary host code on the step's outputs.
+ * There are no rows that run on the host within a step: Vulkan would wait inside submit, so several
+ * GPUs would take turns. */
 struct pm_kernel {
     const char *name;
     /* Space-separated "access:name": r read, w wholly overwritten, u read and written (gradients
@@ -142,9 +148,6 @@ struct pm_kernel {
     /* Floating-point operations of a call, for the work bound, bench and profile; NULL: one per
      * work item. */
     double (*flops)(const void *params, size_t count);
-    /* cpu_all runs on the clone's thread between two segments, on every backend (proposals,
-     * suppression, sampling): no shader. */
-    bool host;
 };
 
 /* Buffers of a row, parsed from its text. */

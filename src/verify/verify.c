@@ -133,8 +133,8 @@ size_t pm_verify_want_plan(struct pm_verify *v, const struct pm_plan *p,
         const struct pm_planned_call *c = &calls[i];
         const char *variant;
 
-        if (c->kernel->host || pm_call_variant(v->device, c->kernel, c->params, c->count, 0,
-                                               &variant) < 0 || !variant)
+        if (pm_call_variant(v->device, c->kernel, c->params, c->count, 0, &variant) < 0 ||
+            !variant)
             continue; /* making the program will say so */
         if (find(v, c->kernel->name, variant) || is_wanted(v, c->kernel->name, variant) ||
             (known && pm_verdicts_find(known, c->kernel->name, variant)))
@@ -241,7 +241,7 @@ uint32_t pm_verify_mask(const struct pm_verify *v, const struct pm_kernel *k, co
     uint32_t mask = 0;
     const char *variant, *last = NULL;
 
-    for (int level = 0; level < 32 && !k->host; level++) {
+    for (int level = 0; level < 32; level++) {
         if (pm_call_variant(v->device, k, params, count, level, &variant) < 0 || !variant)
             break;
         if (!(last && strcmp(last, variant) == 0) && pm_verify_wants(v, k->name, variant))

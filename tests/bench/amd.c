@@ -73,8 +73,6 @@ static void add_call(struct bench *b, const struct pm_planned_call *c)
     struct pm_bound_call call = { .kernel = c->kernel, .label = c->label, .count = c->count,
                                   .params = c->params };
 
-    if (c->kernel->host)
-        return;
     for (int i = 0; i < PM_MAX_BUFS; i++)
         call.buf[i].size = SIZE_MAX; /* any scratch fits */
     for (int level = 0; level == 0 || (c->kernel->pick &&

@@ -1,17 +1,17 @@
 /* The times of a timed program's calls, on the CPU and on every software driver: one after the
- * other within the run, whatever is cut or runs on the host, and the results are those of a program
- * without times. */
+ * other within the run, whatever is cut, and the results are those of a program without times. */
 #include "device/vulkan_rows.h"
 
 enum { N = 4096, CALLS = 6, SLOTS = 2, RUNS = 6 };
 
-/* x goes in; y += x, z += 6 x (the second in eight submissions where that can be), w = z * z + 1/2
- * on the host, y += w; y and z go out early, y at the end. */
+/* x goes in; y += x, z += 6 x (the second in eight submissions where that can be), w = z + the
+ * wide row's constants, y += w; y and z go out early, y at the end. */
 struct chain {
     struct pm_device *d;
     struct pm_buffer *x, *y, *z, *w;
     struct axpy_params p[3];
     struct tile_params t[2];
+    struct wide_params w_params;
     struct pm_bound_call calls[CALLS];
     struct pm_place in, out[3];
     size_t after[3];
@@ -41,8 +41,9 @@ static void make_chain(struct chain *c, struct pm_device *d, bool timed)
     c->calls[2] = (struct pm_bound_call){ .kernel = &row_tile_long, .label = "long", .count = N,
                                           .params = &c->t[1], .buf = { x, z } };
     c->calls[3] = axpy(&c->p[1], 1, N, x, y);
-    c->calls[4] = (struct pm_bound_call){ .kernel = &row_square, .label = "square", .count = N,
-                                          .buf = { z, w } };
+    c->w_params = (struct wide_params){ .count = N, .add = { 3, 1, 2 } };
+    c->calls[4] = (struct pm_bound_call){ .kernel = &row_wide, .label = "wide", .count = N,
+                                          .params = &c->w_params, .buf = { z, w } };
     c->calls[5] = axpy(&c->p[2], 1, N, w, y);
     c->in = x;
     c->out[0] = y, c->after[0] = 1;

@@ -389,8 +389,8 @@ static int whole_life(void)
             err = pm_buffer_write(d, b[i], 0, v, sizeof v);
     }
     calls[0] = axpy(&p, 2, N, at[0], at[1]);
-    calls[1] = (struct pm_bound_call){ .kernel = &row_square, .label = "square", .count = N,
-                                       .buf = { at[1], at[2] } };
+    calls[1] = (struct pm_bound_call){ .kernel = &row_wide, .label = "wide", .count = N,
+                                       .params = &wide, .buf = { at[1], at[2] } };
     calls[2] = (struct pm_bound_call){ .kernel = &row_tile_long, .label = "tile", .count = N,
                                        .params = &tile, .buf = { at[2], at[3] } };
     calls[3] = (struct pm_bound_call){ .kernel = &row_wide, .label = "wide", .count = N,

@@ -78,32 +78,6 @@ static const struct pm_kernel row_wide = {
     .params_size = sizeof(struct wide_params),
 };
 
-/* y = x * x + state, on the host; `state` is what prepare made. */
-static int square_prepare(const void *params, void **state)
-{
-    float *s = pm_malloc(sizeof *s);
-
-    (void)params;
-    *s = 0.5f;
-    *state = s;
-    return PM_OK;
-}
-
-static void square_host(const struct pm_args *a)
-{
-    const float *x = a->buf[0], *state = a->state;
-    float *y = a->buf[1];
-
-    assert_int_equal(a->bytes[1], a->count * sizeof *y);
-    for (size_t i = 0; i < a->count; i++)
-        y[i] = x[i] * x[i] + *state;
-}
-
-static const struct pm_kernel row_square = {
-    .name = "test_square", .bufs = "r:x w:y", .cpu_all = square_host, .prepare = square_prepare,
-    .release = pm_free, .host = true,
-};
-
 /* ---- programs ----------------------------------------------------------------------- */
 
 static inline struct pm_place place(struct pm_buffer *b, size_t offset, size_t count)

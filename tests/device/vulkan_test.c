@@ -1,6 +1,5 @@
 /* The Vulkan backend on every software driver that is installed, under the validation layer:
- * copies, replay, slots, barriers, work cutting, variants, outputs that arrive early, rows on the
- * host. All values are small integers, so results are exact. */
+ * copies, replay, slots, barriers, work cutting, variants, outputs that arrive early. All values are small integers, so results are exact. */
 #include "device/vulkan_rows.h"
 
 enum { N = 4096 };
@@ -295,41 +294,6 @@ static void test_cut_program(void **state)
 
 /* ---- rows of other kinds ------------------------------------------------------------ */
 
-static float host_result(size_t i)
-{
-    float v = ramp(i);
-
-    return 2 * (v * v + 0.5f);
-}
-
-/* A row on the host sees what calls before it wrote and is seen by those after it. */
-static void test_host_row(void **state)
-{
-    struct vk_device *d = *state;
-    struct pm_buffer *x = ramp_buffer(d, N), *a = new_buffer(d, N, NULL),
-                     *b = new_buffer(d, N, NULL), *y = new_buffer(d, N, NULL);
-    struct axpy_params p[2];
-    struct pm_bound_call calls[] = {
-        axpy(&p[0], 1, N, place(x, 0, N), place(a, 0, N)),
-        { .kernel = &row_square, .label = "square", .count = N,
-          .buf = { place(a, 0, N), place(b, 0, N) } },
-        axpy(&p[1], 2, N, place(b, 0, N), place(y, 0, N)),
-    };
-    struct pm_program_desc desc = { .calls = calls, .calls_count = 3, .slots = 1 };
-    struct pm_program *prog = NULL;
-
-    ok(pm_program_create(&d->base, &desc, &prog));
-    assert_string_equal(pm_program_variant(prog, 1), "cpu");
-    assert_string_equal(pm_program_variant(prog, 2), "test_axpy");
-    run_once(prog);
-    expect(d, y, N, host_result);
-    pm_program_destroy(&prog);
-    drop_buffer(d, x);
-    drop_buffer(d, a);
-    drop_buffer(d, b);
-    drop_buffer(d, y);
-}
-
 static float widened(size_t i)
 {
     return ramp(i) + (float)(3 * (i % 40));
@@ -500,9 +464,9 @@ int main(void)
         cmocka_unit_test(test_copies),         cmocka_unit_test(test_big_buffer),
         cmocka_unit_test(test_replay),         cmocka_unit_test(test_barriers),
         cmocka_unit_test(test_early_outputs),  cmocka_unit_test(test_cut_call),
-        cmocka_unit_test(test_cut_program),    cmocka_unit_test(test_host_row),
-        cmocka_unit_test(test_params_by_address), cmocka_unit_test(test_no_calls),
-        cmocka_unit_test(test_freeze),         cmocka_unit_test(test_no_messages),
+        cmocka_unit_test(test_cut_program),    cmocka_unit_test(test_params_by_address),
+        cmocka_unit_test(test_no_calls),       cmocka_unit_test(test_freeze),
+        cmocka_unit_test(test_no_messages),
     };
     struct pm_device_info *list = NULL;
     size_t count = 0;

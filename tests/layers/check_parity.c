@@ -159,8 +159,6 @@ int mode_parity(struct check *k, const struct entry *e, const struct check_case 
     for (int i = 0; i < s->calls.call_count; i++) {
         const struct pm_kernel *kernel = s->calls.calls[i].kernel;
 
-        if (kernel->host)
-            continue;
         if (c->large && too_much(s, i)) {
             const struct run_options run = { .first = i, .last = i + 1, .accumulate = -1 };
 

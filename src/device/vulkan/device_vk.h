@@ -183,8 +183,8 @@ struct vk_picked {
     struct vk_pipeline *pipeline[PM_MAX_DISPATCHES];
     int level;
 };
-/* Chooses dispatches for every call (host rows are passed over) and compiles what is missing, in
- * parallel; a call whose pipeline fails falls to its next level. out: calls_count zeroed items. */
+/* Chooses dispatches for every call and compiles what is missing, in parallel; a call whose
+ * pipeline fails falls to its next level. out: calls_count zeroed items. */
 int pm_vk_pick_all(struct vk_device *d, const struct pm_program_desc *desc, struct vk_picked *out);
 int pm_vk_call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,
                        size_t count, int level, size_t bytes[PM_MAX_BUFS]);
@@ -258,18 +258,9 @@ int pm_vk_command_buffers(struct vk_device *d, VkCommandPool pool, uint32_t coun
 
 /* ---- program_vk.c (recording) and run_vk.c (submitting) ----------------------------- */
 
-/* A row marked .host: its buffers are copied to host memory, the C function runs, what it wrote is
- * copied back. */
-struct vk_host_call {
-    const struct pm_kernel *kernel;
-    struct pm_args args;        /* pointers into memory */
-    struct vk_block memory;
-    VkCommandBuffer down, up;
-};
 /* Calls that are submitted together. */
 struct vk_segment {
-    VkCommandBuffer commands;   /* NULL for a host call */
-    struct vk_host_call *host;  /* NULL for dispatches */
+    VkCommandBuffer commands;
     size_t first, last;         /* calls, for messages */
 };
 /* Where an output is copied out. */

@@ -266,21 +266,10 @@ int pm_vk_call_scratch(const struct pm_device *base, const struct pm_kernel *k, 
 {
     const struct vk_device *d = (const struct vk_device *)base;
     struct pm_picks picks;
-    struct pm_buf_spec spec[PM_MAX_BUFS];
     char why[400];
     bool last;
-    int bufs, err;
+    int err = pick(d, k, params, count, &level, &picks, &last);
 
-    if (k->host) {
-        bufs = pm_kernel_bufs(k, spec);
-        for (int i = 0; i < bufs; i++) {
-            bytes[i] = spec[i].access == 't' && k->cpu_scratch ? k->cpu_scratch(params, i) : 0;
-            if (bytes[i] == SIZE_MAX)
-                return PM_EFAIL;
-        }
-        return PM_OK;
-    }
-    err = pick(d, k, params, count, &level, &picks, &last);
     if (err == PM_OK)
         memcpy(bytes, picks.scratch, sizeof picks.scratch);
     if (err == PM_OK || last)
@@ -296,10 +285,6 @@ int pm_vk_call_variant(const struct pm_device *base, const struct pm_kernel *k,
     bool last;
     int err;
 
-    if (k->host) {
-        *variant = level == 0 ? "cpu" : NULL;
-        return PM_OK;
-    }
     err = pick((const struct vk_device *)base, k, params, count, &level, &picks, &last);
     if (err == PM_OK && !(last && level > 0))
         *variant = picks.variant;
@@ -425,15 +410,13 @@ int pm_vk_pick_all(struct vk_device *d, const struct pm_program_desc *desc, stru
         char why[400] = "";
 
         out[i].level = desc->levels ? desc->levels[i] : 0;
-        if (!desc->calls[i].kernel->host)
-            PM_TRY(choose(d, &desc->calls[i], &out[i], why, sizeof why));
+        PM_TRY(choose(d, &desc->calls[i], &out[i], why, sizeof why));
     }
     while (again) {
         again = false;
         PM_TRY(pm_vk_compile_new(d));
         for (size_t i = 0; i < desc->calls_count; i++)
-            if (!desc->calls[i].kernel->host)
-                PM_TRY(fall_back(d, &desc->calls[i], &out[i], &again));
+            PM_TRY(fall_back(d, &desc->calls[i], &out[i], &again));
     }
 out:
     pthread_mutex_unlock(&d->pipelines.lock);

@@ -2,8 +2,8 @@
  *
  * Calls are cut into segments, each a command buffer of its own whose submission signals a timeline
  * value: where the estimated work reaches the bound (a driver's watchdog counts a submission's
- * time), behind a call that an output waits for, and around rows that run on the host. A single
- * call above the bound is dispatched in parts, unless its shader asks for the number of workgroups.
+ * time), behind a call that an output waits for. A single call above the bound is
+ * dispatched in parts, unless its shader asks for the number of workgroups.
  * Within a segment barriers stand where a hazard is: a call that reads or writes a byte range
  * written since the last barrier, or writes one that was read. In a timed program one stands before
  * every call, and timestamps around it. */
@@ -14,7 +14,7 @@
 
 enum { SMALL_OUT = 64 << 10 };
 enum { COMPUTE = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, TRANSFER = VK_PIPELINE_STAGE_TRANSFER_BIT,
-       ALL = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, HOST = VK_PIPELINE_STAGE_HOST_BIT };
+       ALL = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT };
 
 struct range {
     const struct pm_buffer *buffer;
@@ -86,15 +86,6 @@ static void barrier(struct recorder *r)
 
 /* ---- segments ----------------------------------------------------------------------- */
 
-static struct vk_segment *add_segment(struct recorder *r, size_t first, size_t last)
-{
-    struct vk_program *p = r->p;
-
-    PM_GROW(p->segments, p->segment_count, p->segment_capacity);
-    p->segments[p->segment_count] = (struct vk_segment){ .first = first, .last = last };
-    return &p->segments[p->segment_count++];
-}
-
 static int open_segment(struct recorder *r, size_t call)
 {
     int err = PM_OK;
@@ -114,12 +105,14 @@ out:
 
 static int close_segment(struct recorder *r, size_t last)
 {
+    struct vk_program *p = r->p;
     int err = PM_OK;
 
     if (!r->open)
         return PM_OK;
     PM_TRY(vk(r->d->vk.EndCommandBuffer(r->open)));
-    add_segment(r, r->first, last)->commands = r->open;
+    PM_GROW(p->segments, p->segment_count, p->segment_capacity);
+    p->segments[p->segment_count++] = (struct vk_segment){ r->open, r->first, last };
     r->open = NULL;
 out:
     return err;
@@ -248,71 +241,6 @@ out:
     return err;
 }
 
-/* ---- rows on the host --------------------------------------------------------------- */
-
-static int record_copies(struct recorder *r, const struct pm_bound_call *c,
-                         const struct pm_buf_spec *spec, int bufs, const size_t *offset, bool down,
-                         const struct vk_block *memory, VkCommandBuffer *out)
-{
-    size_t index = (size_t)(c - r->desc->calls);
-    int err = PM_OK;
-
-    PM_TRY(pm_vk_command_buffers(r->d, r->p->pool, 1, out));
-    PM_TRY(pm_vk_begin(r->d, *out, VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT));
-    pm_vk_barrier(r->d, *out, ALL, TRANSFER);
-    if (down)
-        pm_vk_stamp(r->p, *out, index + 1, 0);
-    for (int i = 0; i < bufs; i++) {
-        const struct pm_place *p = &c->buf[i];
-        bool moves = down ? spec[i].access == 'r' || spec[i].access == 'u'
-                          : spec[i].access == 'w' || spec[i].access == 'u';
-        VkBufferCopy region = { down ? p->offset : offset[i], down ? offset[i] : p->offset,
-                                p->size };
-
-        if (p->buffer && p->size && moves)
-            r->d->vk.CmdCopyBuffer(*out, down ? pm_vk_handle(p) : memory->buffer,
-                                   down ? memory->buffer : pm_vk_handle(p), 1, &region);
-    }
-    pm_vk_barrier(r->d, *out, TRANSFER, down ? HOST : ALL);
-    if (!down)
-        pm_vk_stamp(r->p, *out, index + 1, 1);
-    PM_TRY(vk(r->d->vk.EndCommandBuffer(*out)));
-out:
-    return err;
-}
-
-static int record_host(struct recorder *r, size_t index)
-{
-    int err = PM_OK;
-    const struct pm_bound_call *c = &r->desc->calls[index];
-    struct vk_host_call *h = pm_arena_alloc(r->p->arena, sizeof *h);
-    struct pm_buf_spec spec[PM_MAX_BUFS];
-    int bufs = pm_kernel_bufs(c->kernel, spec);
-    size_t offset[PM_MAX_BUFS] = { 0 }, bytes = VK_ALIGNMENT;
-
-    PM_TRY(close_segment(r, index - 1));
-    h->kernel = c->kernel;
-    add_segment(r, index, index)->host = h;
-    for (int i = 0; i < bufs; i++) {
-        offset[i] = bytes;
-        bytes += c->buf[i].buffer ? pm_vk_align(c->buf[i].size) : 0;
-    }
-    PM_TRY(pm_vk_block_create(r->d, bytes, VK_USE_DOWNLOAD, &h->memory));
-    h->args.count = c->count;
-    if (c->kernel->params_size)
-        h->args.params = pm_arena_copy(r->p->arena, c->params, c->kernel->params_size);
-    for (int i = 0; i < bufs; i++) {
-        h->args.buf[i] = c->buf[i].buffer ? (char *)h->memory.map + offset[i] : NULL;
-        h->args.bytes[i] = c->buf[i].size;
-    }
-    PM_TRY(record_copies(r, c, spec, bufs, offset, true, &h->memory, &h->down));
-    PM_TRY(record_copies(r, c, spec, bufs, offset, false, &h->memory, &h->up));
-    if (c->kernel->prepare)
-        PM_TRY(c->kernel->prepare(h->args.params, &h->args.state));
-out:
-    return err;
-}
-
 /* ---- outputs -------------------------------------------------------------- */
 
 /* The transfer queue reads while later calls run: only what none of them overwrites may go there,
@@ -375,7 +303,7 @@ static int create_constants(struct recorder *r)
         bool by_address;
 
         pm_vk_push_bytes(k, pm_kernel_bufs(k, spec), &by_address);
-        if (by_address && !k->host)
+        if (by_address)
             bytes += pm_vk_align(k->params_size);
     }
     return bytes ? pm_vk_block_create(r->d, bytes, VK_USE_UPLOAD, &r->p->constants) : PM_OK;
@@ -388,10 +316,7 @@ static int record_all(struct recorder *r)
 
     PM_TRY(serve_outs(r, 0));
     for (size_t i = 0; i < count; i++) {
-        if (r->desc->calls[i].kernel->host)
-            PM_TRY(record_host(r, i));
-        else
-            PM_TRY(record_call(r, i));
+        PM_TRY(record_call(r, i));
         PM_TRY(serve_outs(r, i + 1));
     }
     if (r->p->segment_count == 0) /* nothing but copies in */
@@ -412,7 +337,7 @@ static void keep_names(struct vk_program *p, const struct pm_program_desc *desc,
     for (size_t i = 0; i < n; i++) {
         const struct pm_bound_call *c = &desc->calls[i];
 
-        p->variants[i] = c->kernel->host ? "cpu" : picked[i].picks.variant;
+        p->variants[i] = picked[i].picks.variant;
         p->labels[i] = pm_arena_printf(p->arena, "%s (%s)", label_of(c), c->kernel->name);
     }
 }
@@ -460,15 +385,6 @@ void pm_vk_program_destroy(struct pm_program *base)
     struct vk_device *d = p->device;
     bool idle = pm_vk_idle(d);
 
-    for (size_t i = 0; i < p->segment_count; i++) {
-        struct vk_host_call *h = p->segments[i].host;
-
-        if (!h)
-            continue;
-        if (h->kernel->release)
-            h->kernel->release(h->args.state);
-        pm_vk_block_destroy(d, &h->memory);
-    }
     for (int i = 0; i < p->slot_count; i++) {
         pm_vk_block_destroy(d, &p->slots[i].in);
         pm_vk_block_destroy(d, &p->slots[i].out);

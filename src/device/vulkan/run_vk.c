@@ -44,25 +44,11 @@ static int blame(struct vk_program *p, const struct vk_slot *s, int err)
     return pm_fail(PM_ELOST, "%s; in %s", text, p->name);
 }
 
-static int run_host(struct vk_program *p, struct vk_host_call *h, uint64_t value)
-{
-    int err = PM_OK;
-
-    PM_TRY(pm_vk_wait(p->device, &p->device->compute, value));
-    if (h->kernel->cpu_all)
-        h->kernel->cpu_all(&h->args);
-    else
-        h->kernel->cpu(&h->args, 0, h->args.count);
-out:
-    return err;
-}
-
 /* Copies of outputs on the compute queue ride with the segment they wait for. */
 static int submit_segment(struct vk_program *p, struct vk_slot *s, size_t i)
 {
     int err = PM_OK;
     struct vk_device *d = p->device;
-    struct vk_segment *g = &p->segments[i];
     VkCommandBuffer list[5];
     uint32_t n = 0;
 
@@ -70,15 +56,7 @@ static int submit_segment(struct vk_program *p, struct vk_slot *s, size_t i)
         list[n++] = s->clock.begin;
     if (i == 0 && s->prologue)
         list[n++] = s->prologue;
-    if (g->host) {
-        list[n++] = g->host->down;
-        PM_TRY(pm_vk_submit(d, &d->compute, list, n, i == 0, 0, &s->value[i]));
-        PM_TRY(run_host(p, g->host, s->value[i]));
-        list[0] = g->host->up;
-        n = 1;
-    } else {
-        list[n++] = g->commands;
-    }
+    list[n++] = p->segments[i].commands;
     if (s->copy[i])
         list[n++] = s->copy[i];
     if (i + 1 == p->segment_count && s->clock.end)
