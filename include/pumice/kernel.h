@@ -65,7 +65,6 @@ struct pm_args {
 };
 
 /* What a device can do, filled at creation; pick() functions read it. */
-enum pm_backend { PM_BACKEND_CPU, PM_BACKEND_VULKAN };
 /* Classes with a tile table of their own; the class comes from driver id and vendor. */
 enum pm_class {
     PM_CLASS_OTHER,
@@ -77,7 +76,15 @@ enum pm_class {
     PM_CLASS_INTEL,
 };
 struct pm_caps {
-    enum pm_backend backend;
+    /* What callers must treat differently, and why. Nobody asks which backend a device belongs to. */
+    bool runs_shaders;       /* calls are shaders: pick() chooses among variants, and the class and
+                              * the limits below apply. False: a row's C function, variant "cpu" */
+    bool needs_verification; /* a driver compiles the kernels, so their results are compared with the
+                              * CPU's before their first use (verify.h) */
+    bool timed_by_queries;   /* to time single calls, they must run one after the other; a plan keeps
+                              * a second recording for that. False: timing costs nothing */
+    bool on_host_cores;      /* the CPU and software drivers: slow, disturbed by other work on the
+                              * machine, never chosen by "auto" before a GPU */
     enum pm_class class;
     uint32_t subgroup_size;            /* 1 on the CPU */
     uint32_t max_workgroup_size[3];
@@ -89,7 +96,7 @@ struct pm_caps {
     /* Cooperative matrices: a subgroup multiplies m x k by k x n 16-bit floats and sums in 32 bits.
      * The largest such tile; 0: none. */
     struct { uint32_t m, n, k; } coopmat;
-    int threads;                       /* CPU */
+    int threads;                       /* of the host that calls run on; 0 where runs_shaders */
 };
 
 /* One vkCmdDispatch. The push block is the addresses of the row's buffers in row order (absent: 0),

@@ -323,7 +323,7 @@ static void describe_device(const struct pm_device *d, cJSON *report)
     cJSON_AddStringToObject(o, "address", info->address);
     cJSON_AddStringToObject(o, "name", info->name);
     cJSON_AddStringToObject(o, "driver", info->driver);
-    if (info->kind == PM_KIND_CPU)
+    if (info->caps.threads > 0)
         cJSON_AddNumberToObject(o, "threads", pm_device_caps(d)->threads);
     cJSON_AddItemToArray(cJSON_AddArrayToObject(report, "devices"), o);
 }

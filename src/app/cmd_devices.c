@@ -43,7 +43,7 @@ static void add_text(struct pm_str *s, const struct pm_device_info *d)
     pm_str_add(s, "    driver      %s\n", d->driver);
     pm_str_add(s, "    kind        %s, %s of memory\n", kinds[d->kind],
                pm_bytes_text(d->memory_bytes, memory));
-    if (c->backend == PM_BACKEND_CPU) {
+    if (!c->runs_shaders) {
         pm_str_add(s, "    threads     %d\n", c->threads);
         return;
     }
@@ -118,7 +118,7 @@ static cJSON *device_json(const struct pm_device_info *d)
     if (!d->usable)
         cJSON_AddStringToObject(o, "reason", d->reason);
     cJSON_AddNumberToObject(o, "memory_bytes", (double)d->memory_bytes);
-    if (c->backend == PM_BACKEND_CPU) {
+    if (!c->runs_shaders) {
         cJSON_AddNumberToObject(o, "threads", c->threads);
         return o;
     }

@@ -137,7 +137,7 @@ static size_t all_gpus(const struct pm_device_info *list, size_t count, size_t *
     size_t n = 0;
 
     for (size_t i = 0; i < count; i++)
-        if (list[i].usable && list[i].kind != PM_KIND_CPU && list[i].kind != PM_KIND_SOFTWARE)
+        if (list[i].usable && !list[i].caps.on_host_cores)
             out[n++] = i;
     return n;
 }
@@ -185,7 +185,7 @@ static int find_devices(const struct app_args *args, const struct pm_device_info
                        "they are named (pumice devices lists all)"));
     for (int i = 0; i < args->words_count; i++) {
         PM_TRY(pm_device_find(list, known, args->words[i], "command line", &out[*count]));
-        if (list[out[*count]].kind == PM_KIND_CPU)
+        if (!list[out[*count]].caps.needs_verification)
             PM_TRY(pm_fail(PM_ECONFIG, "command line: \"%s\" is the CPU, which the others are "
                            "compared with; name a GPU", args->words[i]));
         ++*count;

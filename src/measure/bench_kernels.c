@@ -313,8 +313,7 @@ static void make_noise(struct bench *b)
 int pm_bench_kernels(struct pm_device *d, const struct pm_kernels_options *o, struct cJSON *report)
 {
     struct bench b = { .device = d, .seconds = o->seconds };
-    const enum pm_device_kind kind = pm_device_get_info(d)->kind;
-    int batch = o->batch > 0 ? o->batch : kind == PM_KIND_CPU || kind == PM_KIND_SOFTWARE ? 8 : 32;
+    int batch = o->batch > 0 ? o->batch : pm_device_caps(d)->on_host_cores ? 8 : 32;
     int err = PM_OK;
 
     make_noise(&b);

@@ -161,7 +161,7 @@ static void add_devices(const struct bench *b, struct cJSON *list)
         cJSON_AddStringToObject(o, "address", info->address);
         cJSON_AddStringToObject(o, "name", info->name);
         cJSON_AddStringToObject(o, "driver", info->driver);
-        if (info->kind == PM_KIND_CPU)
+        if (info->caps.threads > 0)
             cJSON_AddNumberToObject(o, "threads", pm_device_caps(d)->threads);
         cJSON_AddNumberToObject(o, "examples", pm_clones_examples(b->s.clones, i));
         cJSON_AddNumberToObject(o, "memory_bytes", (double)pm_device_memory_used(d));

@@ -101,14 +101,6 @@ const struct pm_kernel pm_copy_peak = {
     .cpu = copy_cpu, .grain = 4096,
 };
 
-/* The CPU, or a driver that runs on it. */
-static bool on_host(const struct pm_device *d)
-{
-    const enum pm_device_kind kind = pm_device_get_info(d)->kind;
-
-    return kind == PM_KIND_CPU || kind == PM_KIND_SOFTWARE;
-}
-
 /* ---- measuring -------------------------------------------------------------------------- */
 
 /* The fastest of the runs in so many seconds, at least two: the first one wakes clocks. */
@@ -136,7 +128,7 @@ out:
  * on a machine with other work, short ones get through undisturbed. */
 static int measure_fma(struct pm_device *d, double seconds, double *gflops)
 {
-    const int count = on_host(d) ? VALUES_HOST : VALUES_GPU;
+    const int count = pm_device_caps(d)->on_host_cores ? VALUES_HOST : VALUES_GPU;
     const size_t tried = PM_COUNT(variants);
     struct pm_buffer *y = NULL;
     double t;
@@ -201,7 +193,7 @@ out:
 static int measure_copy(struct pm_device *d, double seconds, struct pm_speed_peak *out)
 {
     const struct pm_device_info *info = pm_device_get_info(d);
-    const int pieces = on_host(d) ? COPY_PIECES : 1;
+    const int pieces = pm_device_caps(d)->on_host_cores ? COPY_PIECES : 1;
     struct pm_place x = { .size = COPY_BYTES }, y = x;
     double t;
     int err = PM_OK;

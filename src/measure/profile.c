@@ -235,7 +235,7 @@ static void add_device(struct profile *p, int i, cJSON *list)
     cJSON_AddStringToObject(o, "name", info->name);
     cJSON_AddStringToObject(o, "driver", info->driver);
     cJSON_AddStringToObject(o, "role", clone ? "clone" : "optimizer");
-    if (info->kind == PM_KIND_CPU)
+    if (info->caps.threads > 0)
         cJSON_AddNumberToObject(o, "threads", pm_device_caps(d)->threads);
     cJSON_AddNumberToObject(o, "examples", clone ? pm_clones_examples(p->s.clones, i) : 0);
     pm_spread_json(o, "ms_per_step", run, 1);

@@ -199,14 +199,14 @@ out:
     return err;
 }
 
-/* Reading a clock costs the CPU nothing; a GPU's times cost the overlap of calls, so that a plan
- * which is timed now and then has a recording for either. */
+/* Times that cost the overlap of calls are not taken in every step: a plan that is timed only in some
+ * steps has a second recording for them. */
 static int make_programs(struct pm_plan *p)
 {
-    bool gpu = pm_device_caps(p->device)->backend == PM_BACKEND_VULKAN;
+    const bool costly = pm_device_caps(p->device)->timed_by_queries;
     int err = PM_OK;
 
-    p->is_timed = p->options.timed || (p->options.timeable && !gpu);
+    p->is_timed = p->options.timed || (p->options.timeable && !costly);
     PM_TRY(make_program(p, p->is_timed, &p->program));
     if (p->options.timeable && !p->is_timed)
         PM_TRY(make_program(p, true, &p->other));

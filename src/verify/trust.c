@@ -118,7 +118,7 @@ int pm_trusted_plan(const struct pm_trust *t, struct pm_net *net, struct pm_devi
                     const char *const *slots, struct pm_plan **out)
 {
     struct pm_plan *plan = NULL;
-    bool again = t->on && pm_device_caps(d)->backend != PM_BACKEND_CPU;
+    bool again = t->on && pm_device_caps(d)->needs_verification;
     int err = PM_OK;
 
     PM_TRY(pm_plan_create(net, d, v, o, &plan));

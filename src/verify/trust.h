@@ -8,7 +8,7 @@
 #include <pumice/plan.h>
 
 struct pm_trust {
-    bool on;          /* run.verify; the CPU is never verified */
+    bool on;          /* run.verify; devices without caps.needs_verification are never verified */
     /* The plan's net for another number of examples. */
     int (*build)(void *ctx, int batch, struct pm_net **out);
     void *ctx;

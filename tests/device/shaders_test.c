@@ -107,7 +107,7 @@ static int run_all(int *ran)
         return 1;
     for (size_t i = 0; i < count; i++) {
         current = &list[i];
-        if (current->caps.backend != PM_BACKEND_VULKAN ||
+        if (!current->caps.runs_shaders ||
             (!current->usable && !strstr(current->reason, "compiles shaders")))
             continue;
         failed += cmocka_run_group_tests_name(current->name, tests, NULL, NULL);

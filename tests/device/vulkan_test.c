@@ -481,7 +481,7 @@ int main(void)
     }
     for (size_t i = 0; i < 2 * count; i++) {
         current = &list[i / 2];
-        if (current->caps.backend != PM_BACKEND_VULKAN || !current->usable)
+        if (!current->caps.runs_shaders || !current->usable)
             continue;
         if (i % 2 && current->kind != PM_KIND_SOFTWARE)
             continue;

@@ -201,7 +201,7 @@ int mode_bench(struct check *k, const struct entry *e, const struct check_case *
     struct subject *s = NULL;
     const struct build_options o = { .backward = true, .doctor = k->doctor };
     struct run_options run = { .accumulate = -1 };
-    const bool vulkan = pm_device_caps(k->device)->backend == PM_BACKEND_VULKAN;
+    const bool variants = pm_device_caps(k->device)->runs_shaders;
 
     if (!c->large)
         return PM_OK;
@@ -209,7 +209,7 @@ int mode_bench(struct check *k, const struct entry *e, const struct check_case *
     run.last = s->calls.call_count;
     PM_TRY(subject_run(s, k->device, &run)); /* so that every call has real inputs */
     for (int i = 0; i < s->calls.call_count; i++)
-        for (int level = 0; vulkan ? has_level(k, &s->calls.calls[i], level) : level == 0; level++)
+        for (int level = 0; variants ? has_level(k, &s->calls.calls[i], level) : level == 0; level++)
             PM_TRY(bench_call(k, s, i, level));
 out:
     subject_free(&s);

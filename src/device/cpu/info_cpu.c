@@ -42,7 +42,7 @@ void pm_cpu_info(struct pm_device_info *info)
     info->memory_bytes = (uint64_t)pages * (uint64_t)page;
     info->usable = true;
     info->caps = (struct pm_caps){
-        .backend = PM_BACKEND_CPU,
+        .on_host_cores = true,
         .subgroup_size = 1,
         .max_buffer_bytes = info->memory_bytes,
         .int64 = true,

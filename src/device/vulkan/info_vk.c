@@ -100,7 +100,8 @@ static void describe_limits(struct vk_physical *p, const VkPhysicalDevicePropert
     struct pm_caps *c = &p->info.caps;
 
     p->limits = props->limits;
-    c->backend = PM_BACKEND_VULKAN;
+    c->runs_shaders = c->needs_verification = c->timed_by_queries = true;
+    c->on_host_cores = p->info.kind == PM_KIND_SOFTWARE;
     for (int i = 0; i < 3; i++) {
         c->max_workgroup_size[i] = p->limits.maxComputeWorkGroupSize[i];
         c->max_groups[i] = p->limits.maxComputeWorkGroupCount[i];
