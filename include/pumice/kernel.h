@@ -76,13 +76,13 @@ enum pm_class {
     PM_CLASS_INTEL,
 };
 struct pm_caps {
-    /* What callers must treat differently, and why. Nobody asks which backend a device belongs to. */
+    /* What callers must treat differently, and why. No caller asks for the backend's name. */
     bool runs_shaders;       /* calls are shaders: pick() chooses among variants, and the class and
                               * the limits below apply. False: a row's C function, variant "cpu" */
-    bool needs_verification; /* a driver compiles the kernels, so their results are compared with the
-                              * CPU's before their first use (verify.h) */
-    bool timed_by_queries;   /* to time single calls, they must run one after the other; a plan keeps
-                              * a second recording for that. False: timing costs nothing */
+    bool needs_verification; /* a driver compiles the kernels, so their results are compared with
+                              * the CPU's before their first use (verify.h) */
+    bool timed_by_queries;   /* to time single calls, they must run one after the other; a plan
+                              * keeps a second recording for that. False: timing costs nothing */
     bool on_host_cores;      /* the CPU and software drivers: slow, disturbed by other work on the
                               * machine, never chosen by "auto" before a GPU */
     enum pm_class class;
@@ -115,8 +115,8 @@ struct pm_picks {
     const char *variant;         /* name for logs, profile and PM_VARIANT */
 };
 
-/* One kind of call. Every row has a C function and a shader, because everything inside a step runs on
- * the step's device. Other work has its own place:
+/* One kind of call. Every row has a C function and a shader, because everything inside a step runs
+ * on the step's device. Other work has its own place:
  * - Values that need only labels are made by the loader's threads, before the step (task.h).
  * - Work after a step (grouping, metrics, drawing) is ordinary host code on the step's outputs.
  * There are no rows that run on the host within a step: Vulkan would wait inside submit, so several

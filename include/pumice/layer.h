@@ -128,7 +128,7 @@ struct pm_layer {
     size_t cfg_size;
     int min_inputs, max_inputs; /* 0, 0 means exactly one */
     bool view;                  /* y is x under another shape: no calls, no copy */
-    bool passes_on;             /* in evaluation y holds values of its one input, in other places or fewer */
+    bool copies_values;         /* in evaluation every value of y is a value of its one input */
     bool loss;                  /* backward() starts here: there is no dy, y is not used */
     /* Sets out_shape and out_type, adds variables; fails with a line naming the node, the option,
      * the value and the allowed range. Inputs' out_shape are known. */
@@ -142,9 +142,9 @@ struct pm_layer {
     /* Calls with side effects, once per step, after the update's finite flag is known: batch-norm
      * moving averages. flag: a U32 scalar, non-zero when the step is finite. NULL: none. */
     void (*update)(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag);
-    /* The share of its moving averages that one update() keeps, their decay; NULL: update() makes other
-     * things, and those of several devices or of a batch's parts cannot be put together. */
-    float (*kept)(const struct pm_node *n);
+    /* Decay of the moving averages that update() maintains. NULL: update() maintains other state,
+     * which cannot be merged across devices or across the parts of a batch. */
+    float (*moving_decay)(const struct pm_node *n);
     /* Appends the ONNX operators that compute y in evaluation; returns y's value there, which may be
      * an input's. NULL in losses only: nothing of them is exported. */
     const char *(*onnx)(const struct pm_node *n, struct pm_export *g);

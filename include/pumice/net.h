@@ -16,9 +16,9 @@ struct pm_given {
     bool trainable;
     size_t count; /* of its values: what the layer's variable must have */
 };
-/* How the images of a net are seen: pictures of height x width, brought to this scale. */
-struct pm_look {
-    float scale; /* 0: they are the pictures themselves */
+/* For evaluation at several scales: the net's images are pictures of height x width, scaled. */
+struct pm_eval_scale {
+    float scale; /* 0: not scaled */
     int height, width;
 };
 struct pm_net {
@@ -41,9 +41,9 @@ struct pm_net {
      * a node: the same net over other images, as an image pyramid's or mirrored ones. pm_net_find looks
      * among the pass's own nodes first. Borrowed while it is set; NULL: none. */
     const char *pass;
-    /* For the time of a builder's call. A net that counts in pixels of its pictures scales that with them,
-     * and one that sees several scales by itself sees this one alone. */
-    struct pm_look look;
+    /* Set during a builder's call. A net whose options count pixels of the pictures multiplies them
+     * by the scale; a net that builds a pyramid of several scales builds this one alone. */
+    struct pm_eval_scale eval_scale;
     int holders; /* how many hold the net besides its first owner */
 };
 

@@ -178,7 +178,7 @@ struct pm_plan_memory {
     uint64_t total;       /* on the device: all but staging, which is the host's */
     int calls, values;
     /* Recomputing; 0 when off. */
-    uint64_t kept_live;   /* peak_live with every value kept */
+    uint64_t live_without_recompute; /* peak_live if no call ran twice */
     int again;            /* calls that run a second time */
     double again_work;    /* what they cost, as an estimated share of forward and backward pass */
 };

@@ -48,9 +48,9 @@ int pm_check_net(const struct pm_config *c, bool *built);
 /* The config's net as a layer list (cJSON_Delete frees it). */
 int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *trainable_parameters);
 
-/* Verifies every kernel of the program: verify.h's cases and every optimizer. told: the part that is
- * done, 0..1. */
-int pm_verify_all(struct pm_verify *v, void (*told)(void *ctx, double done), void *ctx);
+/* Verifies every kernel of the program: verify.h's cases and every optimizer. progress: gets the
+ * share that is done, 0..1. */
+int pm_verify_all(struct pm_verify *v, void (*progress)(void *ctx, double done), void *ctx);
 /* The kernels of the plan that would train the config on one device, at their real shapes. */
 int pm_verify_config(struct pm_verify *v, const struct pm_config *c);
 

@@ -1,7 +1,7 @@
 /* clones: see clones.h. Everything is allocated here once. */
 #include "clones/clones_parts.h"
 
-#include "verify/trust.h"
+#include "verify/verified_plan.h"
 
 #include <pumice/trace.h>
 
@@ -73,9 +73,9 @@ static int make_clone(struct pm_clones *c, int i)
     struct pm_device_options options = c->o.device;
     const char *const *slots = pm_optimizer_slots(c->o.update.optimizer, c->o.update.cfg);
     char trace[320];
-    struct pm_trust trust = { .on = c->o.verify && !c->o.dry_run, .build = c->o.build,
-                              .ctx = c->o.ctx, .batch = k->count / c->o.micro_batches,
-                              .integers = c->o.integers };
+    const struct pm_verification verification = {
+        .on = c->o.verify && !c->o.dry_run, .build = c->o.build, .ctx = c->o.ctx,
+        .batch = k->count / c->o.micro_batches, .integers = c->o.integers };
     int err = PM_OK;
 
     snprintf(trace, sizeof trace, "clone %d: %s, %s", i, s->info.address, s->info.name);
@@ -94,7 +94,8 @@ static int make_clone(struct pm_clones *c, int i)
         pm_variables_keep_averages(k->variables);
     if (!c->o.dry_run)
         PM_TRY(pm_variables_allocate(k->variables));
-    PM_TRY(pm_trusted_plan(&trust, k->net, k->device, k->variables, &(struct pm_plan_options){
+    PM_TRY(pm_verified_plan_create(&verification, k->net, k->device, k->variables,
+                                   &(struct pm_plan_options){
         .name = "train", .train = true, .first_example = k->first,
         .loss_share = (float)k->count / (float)c->o.batch, .micro_batches = c->o.micro_batches,
         .recompute = c->o.recompute, .outputs = c->o.outputs,

@@ -15,9 +15,9 @@ static float kept_of(const struct pm_net *net, int variable)
     for (int i = 0; i < net->count; i++) {
         const struct pm_node *n = net->nodes[i];
 
-        for (int k = 0; k < n->var_count && n->layer->kept; k++)
+        for (int k = 0; k < n->var_count && n->layer->moving_decay; k++)
             if (n->vars[k] == variable)
-                kept *= n->layer->kept(n);
+                kept *= n->layer->moving_decay(n);
     }
     return kept;
 }
@@ -27,7 +27,7 @@ int pm_moving_check(const struct pm_net *net, bool all, int micro_batches)
     for (int i = 0; i < net->count; i++) {
         const struct pm_node *n = net->nodes[i];
 
-        if (!n->layer->update || n->layer->kept)
+        if (!n->layer->update || n->layer->moving_decay)
             continue;
         if (all)
             return pm_fail(PM_ECONFIG, "%s: run.batch_norm_update \"all\" makes moving averages of every "

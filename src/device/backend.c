@@ -20,9 +20,9 @@ void pm_device_catch(struct pm_device *d)
     atomic_store(&d->lost, true);
 }
 
-void pm_patience_start(struct pm_patience *p, uint64_t progress)
+void pm_timeout_start(struct pm_timeout *p, uint64_t progress)
 {
-    *p = (struct pm_patience){ .seen = progress, .looked = pm_seconds() };
+    *p = (struct pm_timeout){ .seen = progress, .called = pm_seconds() };
 }
 
 double pm_hang_seconds(const struct pm_device *d)
@@ -35,12 +35,12 @@ double pm_hang_limit(const struct pm_device *d)
     return fmax(pm_hang_seconds(d), 20 * atomic_load(&d->longest));
 }
 
-bool pm_patience_over(struct pm_patience *p, double limit, uint64_t progress)
+bool pm_timeout_passed(struct pm_timeout *p, double limit, uint64_t progress)
 {
     double now = pm_seconds();
 
-    p->idle += fmin(now - p->looked, 1);
-    p->looked = now;
+    p->idle += fmin(now - p->called, 1);
+    p->called = now;
     if (progress != p->seen)
         p->idle = 0;
     p->seen = progress;

@@ -73,19 +73,19 @@ struct pm_program {
     struct pm_timeline_names *names; /* kept by timeline.c */
 };
 
-/* A wait that counts the seconds without progress. What the process did not see (it was stopped, the
- * machine slept) counts little: a look adds a second at most. */
-struct pm_patience {
+/* A timeout for work without progress. Time during which the process was stopped or the machine
+ * slept counts little, because each call adds at most one second. */
+struct pm_timeout {
     uint64_t seen;       /* progress, as the backend counts it */
-    double looked, idle; /* when it looked last; seconds without progress */
+    double called, idle; /* pm_seconds of the last call; seconds without progress */
 };
-void pm_patience_start(struct pm_patience *p, uint64_t progress);
-/* Called at least once a second. True when there was no progress for more than limit seconds. */
-bool pm_patience_over(struct pm_patience *p, double limit, uint64_t progress);
+void pm_timeout_start(struct pm_timeout *p, uint64_t progress);
+/* Call it at least once a second. True: there was no progress for more than limit seconds. */
+bool pm_timeout_passed(struct pm_timeout *p, double limit, uint64_t progress);
 /* options.hang_seconds, or its default. */
 double pm_hang_seconds(const struct pm_device *d);
-/* How long a wait for the device's work is without progress: that, or 20 times its longest run so
- * far where that is more. */
+/* Timeout of a wait for the device's work: hang_seconds, or 20 times its longest run so far if that
+ * is more. */
 double pm_hang_limit(const struct pm_device *d);
 
 /* ---- timeline.c: what devices add to a trace -------------------------------------------- */

@@ -6,7 +6,7 @@
 #include "clones/clones.h"
 #include "experiment/experiment_classes.h"
 #include "clones/moving.h"
-#include "verify/trust.h"
+#include "verify/verified_plan.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -698,11 +698,11 @@ int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, e
                        struct pm_variables *v, int slots, struct pm_plan **out)
 {
     const bool eval = use == PM_USE_EVAL;
-    const struct pm_trust trust = { .on = e->config->run.verify == PM_VERIFY_AUTO,
+    const struct pm_verification verification = { .on = e->config->run.verify == PM_VERIFY_AUTO,
                                     .build = eval ? build_eval : build_predict, .ctx = e,
                                     .batch = batch, .integers = least_classes(&e->setup) };
 
-    return pm_trusted_plan(&trust, net, d, v, &(struct pm_plan_options){
+    return pm_verified_plan_create(&verification, net, d, v, &(struct pm_plan_options){
         .name = eval ? "eval" : "predict", .outputs = outputs->node, .slots = slots,
         .loss_share = 1 }, NULL, out);
 }

@@ -68,7 +68,7 @@ int pm_experiment_net(struct pm_experiment *e, struct pm_net_want want, struct p
  * net that holds the names of the variables. */
 int pm_experiment_train_batch(const struct pm_config *c);
 /* The plan of a net for EVAL or PREDICT, its outputs copied out; its kernels are verified before their
- * first use (trust.h). */
+ * first use (verified_plan.h). */
 int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, enum pm_use use,
                        const struct pm_outputs *outputs, struct pm_device *d,
                        struct pm_variables *v, int slots, struct pm_plan **out);

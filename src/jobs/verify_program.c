@@ -38,7 +38,7 @@ out:
     return err;
 }
 
-int pm_verify_all(struct pm_verify *v, void (*told)(void *ctx, double done), void *ctx)
+int pm_verify_all(struct pm_verify *v, void (*progress)(void *ctx, double done), void *ctx)
 {
     struct pm_verify_source s;
     size_t cases = 0;
@@ -49,10 +49,10 @@ int pm_verify_all(struct pm_verify *v, void (*told)(void *ctx, double done), voi
     for (size_t i = 0; i < cases; i++) {
         pm_verify_case(i, &s);
         PM_TRY(pm_verify_source(v, &s));
-        told(ctx, (double)(i + 1) / (double)(cases + 1));
+        progress(ctx, (double)(i + 1) / (double)(cases + 1));
     }
     PM_TRY(verify_optimizers(v));
-    told(ctx, 1);
+    progress(ctx, 1);
 out:
     return err;
 }

@@ -181,7 +181,7 @@ static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
                 PM_BUFS(n->saved[MEAN], n->saved[VAR], flag, n->w[w.mean], n->w[w.variance]));
 }
 
-static float kept(const struct pm_node *n)
+static float moving_decay(const struct pm_node *n)
 {
     return 1 - (float)(1 - ((const struct batch_norm_cfg *)n->cfg)->decay);
 }
@@ -254,5 +254,5 @@ const struct pm_layer pm_layer_batch_norm = {
     .name = "batch_norm", .opts = opts, .cfg_size = sizeof(struct batch_norm_cfg),
     .help = "per-channel normalisation; a second input is added before the activation",
     .min_inputs = 1, .max_inputs = 2, .infer = infer, .forward = forward, .backward = backward,
-    .update = update, .kept = kept, .onnx = onnx, .affine = affine,
+    .update = update, .moving_decay = moving_decay, .onnx = onnx, .affine = affine,
 };

@@ -132,6 +132,6 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 
 const struct pm_layer pm_layer_dropout = {
     .name = "dropout", .help = "random values become 0 in training, the others grow by 1 / keep",
-    .opts = opts, .cfg_size = sizeof(struct dropout_cfg), .passes_on = true,
+    .opts = opts, .cfg_size = sizeof(struct dropout_cfg), .copies_values = true,
     .infer = pm_infer_same, .forward = forward, .backward = backward, .onnx = onnx,
 };

@@ -104,7 +104,7 @@ bool pm_quant_kept(const struct pm_node *n, struct pm_export *g, struct pm_quant
 {
     float low, high;
 
-    while (n->layer->passes_on)
+    while (n->layer->copies_values)
         n = n->in[0];
     if (n->layer != &pm_layer_fake_quant || !pm_export_read(g, n, MIN, &low) ||
         !pm_export_read(g, n, MAX, &high))

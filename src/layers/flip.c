@@ -116,6 +116,6 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 
 const struct pm_layer pm_layer_flip = {
     .name = "flip", .help = "the input mirrored along an axis", .opts = opts,
-    .cfg_size = sizeof(struct flip_cfg), .passes_on = true, .infer = infer, .forward = forward,
+    .cfg_size = sizeof(struct flip_cfg), .copies_values = true, .infer = infer, .forward = forward,
     .backward = backward, .onnx = onnx,
 };

@@ -567,8 +567,8 @@ static const struct pm_opt no_opts[] = { { 0 } };
 
 const struct pm_layer pm_layer_max_pool = {
     .name = "max_pool", .help = "largest value of each window", .opts = max_opts,
-    .cfg_size = sizeof(struct pool_cfg), .passes_on = true, .infer = infer, .forward = max_forward,
-    .backward = max_backward, .onnx = max_onnx,
+    .cfg_size = sizeof(struct pool_cfg), .copies_values = true, .infer = infer,
+    .forward = max_forward, .backward = max_backward, .onnx = max_onnx,
 };
 const struct pm_layer pm_layer_avg_pool = {
     .name = "avg_pool", .help = "mean of each window's cells that are in the image", .opts = avg_opts,

@@ -181,6 +181,6 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 
 const struct pm_layer pm_layer_transpose = {
     .name = "transpose", .help = "axes in another order", .opts = opts,
-    .cfg_size = sizeof(struct transpose_cfg), .passes_on = true, .infer = infer,
+    .cfg_size = sizeof(struct transpose_cfg), .copies_values = true, .infer = infer,
     .forward = forward, .backward = backward, .onnx = onnx,
 };

@@ -66,10 +66,10 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 
 const struct pm_layer pm_layer_flatten = {
     .name = "flatten", .help = "all axes but the batch become one", .opts = no_opts, .cfg_size = 4,
-    .view = true, .passes_on = true, .infer = flatten_infer, .onnx = onnx,
+    .view = true, .copies_values = true, .infer = flatten_infer, .onnx = onnx,
 };
 const struct pm_layer pm_layer_reshape = {
     .name = "reshape", .help = "the same values under another shape", .opts = reshape_opts,
-    .cfg_size = sizeof(struct reshape_cfg), .view = true, .passes_on = true,
+    .cfg_size = sizeof(struct reshape_cfg), .view = true, .copies_values = true,
     .infer = reshape_infer, .onnx = onnx,
 };

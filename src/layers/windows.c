@@ -330,7 +330,7 @@ static const char *pad_onnx(const struct pm_node *n, struct pm_export *g)
 
 const struct pm_layer pm_layer_slice = {
     .name = "slice", .help = "a box of the input's values", .opts = slice_opts,
-    .cfg_size = sizeof(struct slice_cfg), .passes_on = true, .infer = slice_infer,
+    .cfg_size = sizeof(struct slice_cfg), .copies_values = true, .infer = slice_infer,
     .forward = slice_forward, .backward = slice_backward, .onnx = slice_onnx,
 };
 const struct pm_layer pm_layer_pad = {

@@ -21,7 +21,8 @@ struct pm_plan_memory pm_plan_memory(const struct pm_plan *p)
 {
     struct pm_plan_memory m = { .peak_live = p->peak_live, .constants = p->constant_bytes,
                                 .calls = p->calls->call_count, .values = p->calls->value_count,
-                                .workspace = workspace_of(p), .kept_live = p->recomputed.kept,
+                                .workspace = workspace_of(p),
+                                .live_without_recompute = p->recomputed.live_without,
                                 .again = p->options.micro_batches * p->recomputed.again,
                                 .again_work = p->recomputed.work };
 
@@ -90,7 +91,7 @@ static void print_memory(const struct pm_plan_memory *m, int buffers, FILE *f)
             mib(m->workspace));
     if (m->again > 0)
         fprintf(f, "    instead of %.1f MiB: %d calls run again, about %.0f %% more work\n",
-                mib(m->kept_live), m->again, 100 * m->again_work);
+                mib(m->live_without_recompute), m->again, 100 * m->again_work);
     fprintf(f, "  variables   %9.1f MiB\n", mib(m->variables));
     fprintf(f, "  gradients   %9.1f MiB\n", mib(m->gradients));
     fprintf(f, "  slots       %9.1f MiB\n", mib(m->slots));

@@ -199,8 +199,8 @@ out:
     return err;
 }
 
-/* Times that cost the overlap of calls are not taken in every step: a plan that is timed only in some
- * steps has a second recording for them. */
+/* Times that cost the overlap of calls are not taken in every step: a plan that is timed only in
+ * some steps has a second recording for them. */
 static int make_programs(struct pm_plan *p)
 {
     const bool costly = pm_device_caps(p->device)->timed_by_queries;
@@ -218,13 +218,14 @@ static void tell_recomputed(const struct pm_plan *p)
 {
     struct pm_plan_memory m = pm_plan_memory(p);
     const char *where = pm_device_get_info(p->device)->address;
-    char now[24], kept[24];
+    char now[24], without[24];
 
     if (m.again > 0)
         PM_INFO("plan", "%s: %d calls run again in the backward pass, about %.0f %% more work: "
                 "activations take %s instead of %s", where, m.again, 100 * m.again_work,
-                pm_bytes_text(m.activations, now), pm_bytes_text(m.kept_live, kept));
-    if (p->options.recompute == PM_RECOMPUTE_HALF && m.kept_live / 2 < m.peak_live)
+                pm_bytes_text(m.activations, now),
+                pm_bytes_text(m.live_without_recompute, without));
+    if (p->options.recompute == PM_RECOMPUTE_HALF && m.live_without_recompute / 2 < m.peak_live)
         PM_WARN("plan", "%s: run.recompute=half: activations do not come down to half by "
                 "recomputing alone; run.micro_batches does it", where);
 }

@@ -250,7 +250,7 @@ static void keep(struct rewriting *r, struct pm_node *n)
     PM_GROW(net->nodes, net->count, net->capacity);
     net->nodes[net->count++] = n;
     p->now = n;
-    p->rounded = rounded && n->layer->passes_on;
+    p->rounded = rounded && n->layer->copies_values;
     if (waits && is_activation(n))
         round_it(r, p, waits);
     else if (rounded && is_sum(n) && n->inputs > 1)

@@ -275,11 +275,11 @@ void pm_recompute(struct pm_calls *c, size_t limit, double share, struct pm_reco
     double work = 0;
 
     x.outcome = pm_sketch_judge(s, x.best);
-    out->kept = x.outcome.peak;
-    if (share > 0 && (double)limit > share * (double)out->kept)
-        limit = (size_t)(share * (double)out->kept);
+    out->live_without = x.outcome.peak;
+    if (share > 0 && (double)limit > share * (double)out->live_without)
+        limit = (size_t)(share * (double)out->live_without);
     out->limit = limit;
-    if (out->kept > limit)
+    if (out->live_without > limit)
         choose(&x, limit);
     x.outcome = pm_sketch_judge(s, x.best);
     for (int i = 0; i < s->calls; i++)

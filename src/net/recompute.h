@@ -6,7 +6,7 @@
 #include "net/calls.h"
 
 struct pm_recomputed {
-    size_t kept;   /* largest sum of live values with every value kept */
+    size_t live_without; /* largest sum of live values with every value kept */
     size_t limit;  /* that was to be reached */
     size_t peak;   /* what was reached */
     int again;     /* calls of a micro-batch that run a second time */

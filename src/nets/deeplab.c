@@ -80,10 +80,10 @@ static struct outputs outputs_of(const struct pm_deeplab *d, struct pm_node *ima
 static struct pm_floats scales_of(const struct pm_deeplab *d)
 {
     static const float whole[] = { 1 };
-    const float *look = &d->net->look.scale;
+    const float *scale = &d->net->eval_scale.scale;
 
-    if (*look > 0)
-        return (struct pm_floats){ 1, look };
+    if (*scale > 0)
+        return (struct pm_floats){ 1, scale };
     return d->o->image_pyramid.count ? d->o->image_pyramid : (struct pm_floats){ 1, whole };
 }
 
@@ -184,8 +184,8 @@ void pm_deeplab_build(struct pm_net *net, struct pm_node *images, int num_classe
         .size = { images->out_shape.dim[1], images->out_shape.dim[2] }, .instance = "",
     };
 
-    if (net->look.scale > 0) /* the images have been scaled */
-        d.size[0] = net->look.height, d.size[1] = net->look.width;
+    if (net->eval_scale.scale > 0) /* the images have been scaled */
+        d.size[0] = net->eval_scale.height, d.size[1] = net->eval_scale.width;
     d.norm.batch_norm_decay = o->head_batch_norm_decay;
     d.norm.batch_norm_epsilon = 1e-5f;
     pm_nets_begin(net, &o->nets);

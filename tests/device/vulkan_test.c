@@ -1,5 +1,6 @@
 /* The Vulkan backend on every software driver that is installed, under the validation layer:
- * copies, replay, slots, barriers, work cutting, variants, outputs that arrive early. All values are small integers, so results are exact. */
+ * copies, replay, slots, barriers, work cutting, variants, outputs that arrive early. All values
+ * are small integers, so results are exact. */
 #include "device/vulkan_rows.h"
 
 enum { N = 4096 };

@@ -209,8 +209,8 @@ int mode_bench(struct check *k, const struct entry *e, const struct check_case *
     run.last = s->calls.call_count;
     PM_TRY(subject_run(s, k->device, &run)); /* so that every call has real inputs */
     for (int i = 0; i < s->calls.call_count; i++)
-        for (int level = 0; variants ? has_level(k, &s->calls.calls[i], level) : level == 0; level++)
-            PM_TRY(bench_call(k, s, i, level));
+        for (int n = 0; variants ? has_level(k, &s->calls.calls[i], n) : n == 0; n++)
+            PM_TRY(bench_call(k, s, i, n));
 out:
     subject_free(&s);
     return err;

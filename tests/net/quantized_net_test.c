@@ -140,7 +140,7 @@ static void passed_on(void **state)
                    "{'name':'s','layer':'add','inputs':['p','p']}]", middle[i]);
         parsed = parse(list.text);
         net = build(parsed, PM_SHAPE4(2, 8, 8, 3), &heads);
-        assert_true(pm_net_find(net, "p")->layer->passes_on);
+        assert_true(pm_net_find(net, "p")->layer->copies_values);
         assert_int_equal(pm_net_quantize(net, 1, 0, &heads), PM_OK);
         assert_string_equal(heads.logits->name, "s/add_quant");
         pm_net_destroy(&net);
@@ -149,8 +149,8 @@ static void passed_on(void **state)
     }
     layers = pm_layers(&count);
     for (size_t i = 0; i < count; i++) {
-        passing += layers[i]->passes_on;
-        assert_true(layers[i]->passes_on || !layers[i]->view);
+        passing += layers[i]->copies_values;
+        assert_true(layers[i]->copies_values || !layers[i]->view);
     }
     assert_int_equal(passing, PM_COUNT(middle));
 }

@@ -103,7 +103,7 @@ static void test_half(void **state)
                       (double)most.activations / 1048576, most.again, most.again_work);
         assert_int_equal(whole.again, 0);
         assert_true(half.again > 0 && half.calls == whole.calls + half.again);
-        assert_true(half.kept_live == whole.peak_live);
+        assert_true(half.live_without_recompute == whole.peak_live);
         assert_true(half.activations <= whole.activations / 2);
         assert_true(most.activations <= half.activations);
         assert_true(half.again_work <= 0.25);
@@ -129,7 +129,7 @@ static void test_auto(void **state)
 
     (void)state;
     assert_int_equal(m.again, 0);
-    assert_true(m.kept_live == m.peak_live);
+    assert_true(m.live_without_recompute == m.peak_live);
 }
 
 /* ---- the same bits ---------------------------------------------------------------------- */

@@ -142,7 +142,7 @@ static int fail_hung(struct cpu_device *d, double seconds)
 }
 
 /* Waits, with the lock held, until something changed. */
-int pm_cpu_wait_change(struct cpu_device *d, struct pm_patience *patience)
+int pm_cpu_wait_change(struct cpu_device *d, struct pm_timeout *timeout)
 {
     struct timespec until;
 
@@ -153,20 +153,20 @@ int pm_cpu_wait_change(struct cpu_device *d, struct pm_patience *patience)
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     if (pthread_cond_timedwait(&d->changed, &d->lock, &until) != 0 && d->head != d->tail &&
-        pm_patience_over(patience, pm_hang_limit(&d->base), atomic_load(&d->progress)))
-        return fail_hung(d, patience->idle);
+        pm_timeout_passed(timeout, pm_hang_limit(&d->base), atomic_load(&d->progress)))
+        return fail_hung(d, timeout->idle);
     return PM_OK;
 }
 
 static int wait_idle(struct cpu_device *d)
 {
-    struct pm_patience patience;
+    struct pm_timeout timeout;
     int err = PM_OK;
 
-    pm_patience_start(&patience, atomic_load(&d->progress));
+    pm_timeout_start(&timeout, atomic_load(&d->progress));
     pthread_mutex_lock(&d->lock);
     while (err == PM_OK && d->head != d->tail)
-        err = pm_cpu_wait_change(d, &patience);
+        err = pm_cpu_wait_change(d, &timeout);
     pthread_mutex_unlock(&d->lock);
     return err;
 }
@@ -221,8 +221,8 @@ static void buffer_destroy(struct pm_device *base, struct pm_buffer *buffer)
     struct cpu_buffer *b = (struct cpu_buffer *)buffer;
 
     if (!pm_cpu_is_idle(d)) {
-        b->next = d->kept;
-        d->kept = b;
+        b->next = d->leaked;
+        d->leaked = b;
         return;
     }
     free(b->memory);

@@ -48,7 +48,7 @@ struct cpu_device {
     } jobs[CPU_MAX_JOBS];
     unsigned head, tail; /* jobs [head, tail) wait or run */
     bool quit;
-    struct cpu_buffer *kept; /* destroyed while the thread hangs: never freed */
+    struct cpu_buffer *leaked; /* destroyed while the thread hangs: never freed */
     atomic_size_t at;        /* the call that runs, of the first job's program */
     atomic_ullong progress;  /* calls begun so far */
     int trains;              /* runs of programs called "train" */
@@ -71,7 +71,7 @@ static inline char *address(const struct pm_place *p)
 }
 
 /* Waits, with the lock held, until something changed. */
-int pm_cpu_wait_change(struct cpu_device *d, struct pm_patience *patience);
+int pm_cpu_wait_change(struct cpu_device *d, struct pm_timeout *timeout);
 /* Waits for all jobs; false: the thread hangs, and what it may touch must stay. */
 bool pm_cpu_is_idle(struct cpu_device *d);
 

@@ -141,14 +141,14 @@ int pm_cpu_program_submit(struct pm_program *base, int slot)
 {
     struct cpu_device *d = cpu_of(base->device);
     struct cpu_program *p = prog_of(base);
-    struct pm_patience patience;
+    struct pm_timeout timeout;
     int err = PM_OK;
 
-    pm_patience_start(&patience, atomic_load(&d->progress));
+    pm_timeout_start(&timeout, atomic_load(&d->progress));
     pthread_mutex_lock(&d->lock);
     assert(!p->slot[slot].running);
     while (d->tail - d->head == CPU_MAX_JOBS)
-        PM_TRY(pm_cpu_wait_change(d, &patience));
+        PM_TRY(pm_cpu_wait_change(d, &timeout));
     p->slot[slot].running = true;
     p->slot[slot].calls_done = 0;
     d->jobs[d->tail++ % CPU_MAX_JOBS] = (struct cpu_job){ p, slot };
@@ -162,13 +162,13 @@ static int wait_calls(struct pm_program *base, int slot, size_t calls)
 {
     struct cpu_device *d = cpu_of(base->device);
     struct cpu_slot *s = &prog_of(base)->slot[slot];
-    struct pm_patience patience;
+    struct pm_timeout timeout;
     int err = PM_OK;
 
-    pm_patience_start(&patience, atomic_load(&d->progress));
+    pm_timeout_start(&timeout, atomic_load(&d->progress));
     pthread_mutex_lock(&d->lock);
     while (err == PM_OK && s->running && s->calls_done < calls)
-        err = pm_cpu_wait_change(d, &patience);
+        err = pm_cpu_wait_change(d, &timeout);
     pthread_mutex_unlock(&d->lock);
     return err;
 }

@@ -180,23 +180,23 @@ static int await(struct vk_compiling *c)
     const struct pm_device *d = &c->d->base;
     double limit = d->options.compile_seconds > 0 ? d->options.compile_seconds : 600;
     double begun = pm_seconds(), every = fmin(10, limit / 4), next = begun + every;
-    struct pm_patience patience;
+    struct pm_timeout timeout;
     struct timespec until;
 
-    pm_patience_start(&patience, c->done);
+    pm_timeout_start(&timeout, c->done);
     while (c->done < c->count) {
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += (long)(1e9 * fmin(0.2, every));
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&c->changed, &c->lock, &until);
-        if (pm_patience_over(&patience, limit, c->done) && c->done < c->count)
-            return give_up(c, patience.idle, limit);
+        if (pm_timeout_passed(&timeout, limit, c->done) && c->done < c->count)
+            return give_up(c, timeout.idle, limit);
         if (pm_seconds() < next)
             continue;
         PM_INFO("vulkan", "%s compiles shaders: %zu of %zu are ready after %.3g s, the last %.3g s "
                 "ago (run.compile_seconds=%g)", d->info.address, c->done, c->count,
-                pm_seconds() - begun, patience.idle, limit);
+                pm_seconds() - begun, timeout.idle, limit);
         next += every;
     }
     return PM_OK;

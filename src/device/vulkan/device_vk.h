@@ -158,7 +158,7 @@ struct vk_pipeline {
     VkPipeline handle;
     struct vk_module_info module;
     int failed; /* 0, or the error; PM_EDEVICE: this device cannot, another variant might do */
-    bool told; /* the fall to another variant was logged */
+    bool logged; /* that a simpler variant is used */
     char why[200];
 };
 struct vk_pipelines {

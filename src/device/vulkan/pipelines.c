@@ -392,10 +392,10 @@ static int fall_back(struct vk_device *d, const struct pm_bound_call *c, struct 
                        c->kernel->name, why);
     p->level++;
     PM_TRY(choose(d, c, p, why, sizeof why));
-    if (!bad->told)
+    if (!bad->logged)
         PM_WARN("vulkan", "%s: %s: %s; %s is used instead", d->base.info.address, c->kernel->name,
                 why, p->picks.variant);
-    bad->told = *again = true;
+    bad->logged = *again = true;
 out:
     return err;
 }

@@ -104,14 +104,14 @@ int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value)
                                  .pValues = &value };
     const double limit = pm_hang_limit(&d->base);
     uint64_t now = 0;
-    struct pm_patience patience;
+    struct pm_timeout timeout;
 
     if (value == 0)
         return PM_OK;
     if (atomic_load(&d->base.lost))
         return pm_fail(PM_ELOST, "%s (%s) was lost before", d->base.info.address,
                        d->base.info.name);
-    pm_patience_start(&patience, 0);
+    pm_timeout_start(&timeout, 0);
     for (;;) {
         VkResult r = d->vk.WaitSemaphores(d->handle, &info, 200000000);
 
@@ -124,12 +124,12 @@ int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value)
         r = read_progress(d, &now);
         if (r == VK_ERROR_DEVICE_LOST)
             return pm_vk_lose(d, "vkGetSemaphoreCounterValue says VK_ERROR_DEVICE_LOST");
-        if (pm_patience_over(&patience, limit, now)) {
+        if (pm_timeout_passed(&timeout, limit, now)) {
             char why[160];
 
             atomic_store(&d->base.hung, true);
             snprintf(why, sizeof why, "no submission ended for %.3g seconds (run.hang_seconds=%g)",
-                     patience.idle, pm_hang_seconds(&d->base));
+                     timeout.idle, pm_hang_seconds(&d->base));
             return pm_vk_lose(d, why);
         }
     }

@@ -37,7 +37,7 @@ static int see(const struct seeing *v, const struct look *look, struct pm_node *
     int err = PM_OK;
 
     net->pass = look->pass;
-    net->look = (struct pm_look){ look->scale, v->height, v->width };
+    net->eval_scale = (struct pm_eval_scale){ look->scale, v->height, v->width };
     if (look->mirrored)
         x = pm_net_add(net, pm_segmentation_own(net, "mirrored"), x, "flip");
     if (look->scale > 0)
@@ -65,7 +65,7 @@ static int see(const struct seeing *v, const struct look *look, struct pm_node *
     err = net->error;
 out:
     net->pass = NULL;
-    net->look = (struct pm_look){ 0 };
+    net->eval_scale = (struct pm_eval_scale){ 0 };
     return err;
 }
 

@@ -1,5 +1,5 @@
-/* trust: see trust.h. */
-#include "verify/trust.h"
+/* verified_plan: verified_plan.h has the contract. */
+#include "verify/verified_plan.h"
 
 #include <pumice/verify.h>
 
@@ -34,7 +34,7 @@ static void avoid(struct pm_device *d, const struct pm_verified *r, const char *
     pm_device_avoid(d, r->kernel, r->variant);
 }
 
-/* Wrong ones that the plan runs; their number. */
+/* Avoids wrong variants that the plan runs; returns their number. */
 static int avoid_wrong(struct pm_device *d, const struct pm_plan *p,
                        const struct pm_verified *list, size_t count, const char *when)
 {
@@ -61,10 +61,11 @@ static double plan_work(const struct pm_plan *p)
     return sum;
 }
 
-/* The plan's own calls, of one or two examples, where the CPU walks through them in a second or so;
- * what they do not reach (tiles for many pixels) comes from the small nets. */
-static int run_wanted(struct pm_verify *v, const struct pm_trust *t, const struct pm_plan *plan,
-                      const struct pm_plan_options *o, const char *const *slots)
+/* Verifies the plan's own calls with one or two examples, if the CPU takes about a second for them.
+ * Variants that these calls do not reach (tiles for many pixels) are verified with small nets. */
+static int run_wanted(struct pm_verify *v, const struct pm_verification *t,
+                      const struct pm_plan *plan, const struct pm_plan_options *o,
+                      const char *const *slots)
 {
     const double much = 2e10;
     double each = plan_work(plan) / (t->batch * (o->micro_batches > 1 ? o->micro_batches : 1));
@@ -81,9 +82,10 @@ out:
     return err;
 }
 
-/* Verifies what nothing is known of. *again: some of it is avoided from now on. */
-static int look(const struct pm_trust *t, struct pm_device *d, const struct pm_plan *plan,
-                const struct pm_plan_options *o, const char *const *slots, bool *again)
+/* Verifies kernels that have no verdict. *again: some are avoided from now on. */
+static int verify_plan(const struct pm_verification *t, struct pm_device *d,
+                       const struct pm_plan *plan, const struct pm_plan_options *o,
+                       const char *const *slots, bool *again)
 {
     struct pm_verdicts *known = pm_verdicts_load(d);
     struct pm_verify *v = NULL;
@@ -113,9 +115,10 @@ out:
     return err;
 }
 
-int pm_trusted_plan(const struct pm_trust *t, struct pm_net *net, struct pm_device *d,
-                    struct pm_variables *v, const struct pm_plan_options *o,
-                    const char *const *slots, struct pm_plan **out)
+int pm_verified_plan_create(const struct pm_verification *t, struct pm_net *net,
+                            struct pm_device *d, struct pm_variables *v,
+                            const struct pm_plan_options *o, const char *const *slots,
+                            struct pm_plan **out)
 {
     struct pm_plan *plan = NULL;
     bool again = t->on && pm_device_caps(d)->needs_verification;
@@ -123,7 +126,7 @@ int pm_trusted_plan(const struct pm_trust *t, struct pm_net *net, struct pm_devi
 
     PM_TRY(pm_plan_create(net, d, v, o, &plan));
     while (again) {
-        PM_TRY(look(t, d, plan, o, slots, &again));
+        PM_TRY(verify_plan(t, d, plan, o, slots, &again));
         if (!again)
             break;
         pm_plan_destroy(&plan);

@@ -1,6 +1,7 @@
-/* trust: training on a device whose driver gets a kernel wrong goes on with the next simpler
- * variant, to the same bits as if that one had been chosen, at the first start and from memory at
- * the next; with none left it refuses; run.verify=off asks nobody. */
+/* verified_plan: on a device whose driver computes a kernel wrongly, training uses the next simpler
+ * variant and gives the same bits as if that variant had been chosen. It does so at the first start
+ * and, from the stored verdicts, at the next. Without another variant, creating the plan fails;
+ * run.verify=off verifies nothing. */
 #include "clones/clones.h"
 
 #include "device/drivers.h"
