@@ -28,7 +28,9 @@ int pm_import_open(const char *path, struct pm_import **out)
 
     PM_TRY(pm_onnx_read(path, &model));
     PM_TRY(pm_import_open_model(model, out));
+    model = NULL;
 out:
+    pm_onnx_close(&model);
     return err;
 }
 
