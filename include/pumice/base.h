@@ -12,6 +12,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define PM_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define PM_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
@@ -242,5 +246,9 @@ struct pm_sha256 {
 void pm_sha256_start(struct pm_sha256 *s);
 void pm_sha256_add(struct pm_sha256 *s, const void *data, size_t size);
 void pm_sha256_end(struct pm_sha256 *s, char hex[65]);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -16,6 +16,10 @@
 #include <pumice/options.h>
 #include <pumice/tensor_file.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- the run folder's lock ------------------------------------------------------------- */
 
 /* One process trains in a folder. The lock (flock on RUN/lock) dies with the process. Makes the
@@ -134,5 +138,9 @@ struct pm_converted {
  * (unless force) or is what is read from. */
 int pm_checkpoint_convert(struct pm_checkpoint *from, const char *dst,
                           const struct pm_checkpoint_conversion *o, struct pm_converted *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -18,6 +18,10 @@
 
 #include <pumice/options.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- open sections --------------------------------------------------------------------- */
 
 /* A net, optimizer or preprocessing with its own options. All pointers must outlive the config. */
@@ -266,7 +270,7 @@ struct pm_config {
     int devices_count;
     struct pm_config_run run;
     struct pm_config_eval eval;
-    struct pm_config_export export;
+    struct pm_config_export exporting; /* section "export": that name is a C++ keyword */
     const struct pm_open_row *model_row, *optimizer_row, *preprocessing_row; /* NULL: none */
     struct pm_config_origins *origins; /* owned */
 };
@@ -306,5 +310,9 @@ char *pm_config_keys_markdown(const struct pm_open_sections *open);
 /* The tables of docs/migrating.md, as Markdown: each flag of the original programs with the key that
  * replaces it. pm_free. */
 char *pm_config_flags_markdown(const struct pm_open_sections *open);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -13,6 +13,10 @@
 
 #include <signal.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct cJSON;
 
 /* ---- tf.Example ----------------------------------------------------------------------- */
@@ -410,5 +414,9 @@ int pm_dataset_download(const char *name, const char *dst, const struct pm_downl
 /* The built-in drawn shapes: counts of train / validation / test pictures of size x size. */
 int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, size_t test,
                    uint64_t seed);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

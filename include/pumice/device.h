@@ -12,6 +12,10 @@
 
 #include <pumice/kernel.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct pm_device;
 struct pm_program;
 
@@ -158,5 +162,9 @@ int pm_call_variant(const struct pm_device *d, const struct pm_kernel *k, const 
                     size_t count, int level, const char **variant);
 /* Changes when any shader that this device could run changes; 0 on the CPU. */
 uint64_t pm_device_shaders(const struct pm_device *d);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

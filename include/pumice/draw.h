@@ -5,6 +5,10 @@
 
 #include <pumice/data.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct pm_color {
     uint8_t r, g, b;
 };
@@ -47,5 +51,9 @@ void pm_draw_picture(const struct pm_image8 *in, const char *title, const struct
 /* `in` made smaller, each pixel the mean of those it covers, so that neither side is longer than
  * `most`; a copy where it is small enough. out is freed with pm_image_free. */
 void pm_draw_shrink(const struct pm_image8 *in, int most, struct pm_image8 *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

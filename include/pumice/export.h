@@ -6,6 +6,10 @@
 #include <pumice/net.h>
 #include <pumice/onnx.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* How pixels 0..255 become the net's input: x = (pixel - mean[c]) / std[c], or by each picture's own
  * mean and deviation, x = (pixel - mean) / max(std, 1 / sqrt(values)). */
 struct pm_export_pixels {
@@ -63,5 +67,9 @@ struct pm_onnx_model *pm_export_model(struct pm_export *g); /* notes may be adde
 /* NULL when both are operator for operator the same, else the name of the first that differs: tells
  * whether a net's graph depends on the size it was built for. */
 const char *pm_export_difference(const struct pm_export *a, const struct pm_export *b);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

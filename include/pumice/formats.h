@@ -5,6 +5,10 @@
 
 #include <pumice/base.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- TFRecord -------------------------------------------------------------------------- */
 
 uint32_t pm_crc32c(const void *data, size_t size);
@@ -71,5 +75,9 @@ double pm_histogram_limit(int bucket);
  * onto 0..255; with negative values 0 becomes 128 and the largest magnitude 1 or 255. A pixel with
  * a value that is not finite becomes red (white in one channel), and does not count. */
 void pm_picture_bytes(const float *v, int height, int width, int channels, uint8_t *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

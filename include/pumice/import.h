@@ -8,6 +8,10 @@
 #include <pumice/net.h>
 #include <pumice/onnx.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct pm_import; /* an open model; must outlive the first use of its nets' variables */
 struct pm_import_facts {
     int height, width, channels; /* of the images; 0 = the model takes any */
@@ -44,5 +48,9 @@ int pm_import_graph(struct pm_import *i, struct pm_net *net, struct pm_node *con
 
 /* The table of operators for the documentation; freed with pm_free. */
 char *pm_import_markdown(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -6,6 +6,10 @@
 
 #include <pumice/base.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- tensors --------------------------------------------------------------------------- */
 
 enum pm_type { PM_F32, PM_I32, PM_U32, PM_U8 };
@@ -85,7 +89,7 @@ struct pm_caps {
                               * keeps a second recording for that. False: timing costs nothing */
     bool on_host_cores;      /* the CPU and software drivers: slow, disturbed by other work on the
                               * machine, never chosen by "auto" before a GPU */
-    enum pm_class class;
+    enum pm_class device_class;
     uint32_t subgroup_size;            /* 1 on the CPU */
     uint32_t max_workgroup_size[3];
     uint32_t max_workgroup_invocations;
@@ -185,5 +189,9 @@ struct pm_bound_call {
     const void *params; /* borrowed */
     struct pm_place buf[PM_MAX_BUFS];
 };
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

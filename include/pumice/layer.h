@@ -8,6 +8,10 @@
 #include <pumice/kernel.h>
 #include <pumice/options.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { PM_MAX_INPUTS = 8, PM_MAX_VARS = 8, PM_MAX_SAVED = 12 };
 
 /* ---- variables ------------------------------------------------------------------------- */
@@ -166,5 +170,9 @@ struct pm_axis { int in, out, before, after; };
  * window does not fit. */
 struct pm_axis pm_axis_of(int in, int kernel, int stride, int dilation, enum pm_padding padding,
                           int before, int after);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

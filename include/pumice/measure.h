@@ -5,6 +5,10 @@
 #include <pumice/config.h>
 #include <pumice/device.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct cJSON;
 
 /* ---- a device ---------------------------------------------------------------------------- */
@@ -92,5 +96,9 @@ struct pm_profile_options {
  * reads and writes, each once. Sums are of medians. */
 int pm_profile(const struct pm_config *c, const struct pm_profile_options *o,
                struct cJSON *report);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

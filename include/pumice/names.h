@@ -10,6 +10,10 @@
 #include <pumice/plan.h>
 #include <pumice/tensor_file.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Whether the file's names are PyTorch's ("conv1.weight") rather than TensorFlow's or ours. */
 bool pm_names_are_torch(const struct pm_tensor_file *f);
 /* A file with our names and shapes over f, which it takes and closes with itself. Which map is wanted
@@ -26,5 +30,9 @@ const char *pm_names_origin(const struct pm_tensor_file *f, const struct pm_file
  * variables of four dimensions stand there in ONNX's order. */
 int pm_names_onnx(const struct pm_variables *v, struct pm_tensor_file *f,
                   struct pm_tensor_file **out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -6,6 +6,10 @@
 
 #include <pumice/layer.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Whose definition of a net was followed: they pad, stride and normalise differently. */
 enum pm_conventions { PM_CONVENTIONS_OWN, PM_CONVENTIONS_TENSORFLOW, PM_CONVENTIONS_TORCH };
 
@@ -134,5 +138,9 @@ int pm_net_from_json(struct pm_net *net, struct pm_node *images, const struct cJ
 /* The list that, fed back, gives the same net: every node but the inputs, so it is asked before the
  * task adds its losses. Freed with cJSON_Delete. */
 struct cJSON *pm_net_to_json(const struct pm_net *net);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -11,6 +11,10 @@
 
 #include <pumice/tensor_file.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum pm_onnx_type { PM_ONNX_FLOAT = 1, PM_ONNX_INT, PM_ONNX_STRING, PM_ONNX_TENSOR, PM_ONNX_GRAPH,
                     PM_ONNX_FLOATS, PM_ONNX_INTS, PM_ONNX_STRINGS, PM_ONNX_OTHER };
 
@@ -140,5 +144,9 @@ int pm_onnx_write(const struct pm_onnx_model *m, const char *path, bool beside, 
  * error, the former files stay, the new ones are removed, and the error is returned. */
 int pm_onnx_write_checked(const struct pm_onnx_model *m, const char *path, bool beside,
                           int (*check)(void *ctx, const char *file), void *ctx, char **data);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -13,6 +13,10 @@
 
 #include <pumice/base.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct cJSON;
 
 enum pm_opt_type {
@@ -101,5 +105,9 @@ int pm_json_parse_places(const char *name, const char *text, struct cJSON **out,
 /* Pretty text of a value: two spaces a level, short arrays and short objects inside arrays on one
  * line, numbers as the shortest text that reads back to the same bits; freed with pm_free. */
 char *pm_json_print(const struct cJSON *v);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -5,6 +5,10 @@
 #include <pumice/device.h>
 #include <pumice/net.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- variables of one device ----------------------------------------------------------- */
 
 /* Named weights, optimizer slots, gradients and moving averages, in blocks: trainable variables
@@ -222,5 +226,9 @@ const struct pm_planned_call *pm_plan_calls(const struct pm_plan *p, size_t *cou
 const struct pm_value *pm_plan_values(const struct pm_plan *p, size_t *count);
 const char *pm_plan_variant(const struct pm_plan *p, size_t call);
 struct pm_device *pm_plan_device(const struct pm_plan *p);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

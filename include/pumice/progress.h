@@ -4,6 +4,10 @@
 
 #include <pumice/base.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct pm_rates {
     double images_per_second, seconds_per_step;
     double wait_share; /* of the time, 0..1: waiting for data; < 0: not known */
@@ -48,5 +52,9 @@ void pm_progress_end(struct pm_progress **p);
  * but the bar. seconds_left < 0: not known. Returns buf. */
 char *pm_progress_text(const struct pm_progress_options *o, const struct pm_progress_point *point,
                        double seconds_left, int width, char *buf, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

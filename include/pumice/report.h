@@ -4,6 +4,10 @@
 
 #include <pumice/progress.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- metrics.jsonl --------------------------------------------------------------------- */
 
 /* One JSON object a line: {"kind": "train", "step": 120, "loss": 0.43, ...}. step is the number of
@@ -96,5 +100,9 @@ void pm_report_close(struct pm_report **r);
 /* One self-contained page about a run, or a comparison of several. Freed with pm_str_free. */
 enum { PM_MAX_REPORTS = 32 };
 void pm_report_page(struct pm_report *const *runs, int count, struct pm_str *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

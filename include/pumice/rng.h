@@ -7,6 +7,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Ten rounds. counter and key are read, out gets four uniform 32-bit words. */
 void pm_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
@@ -27,5 +31,9 @@ double pm_rng_truncated(struct pm_rng *r);             /* normal, redrawn while 
 /* A keyed permutation of 0..n-1: where index i lands. n in 1..2^62. Cycle-walking Feistel network,
  * so an epoch's order needs no table. */
 uint64_t pm_permute(uint64_t seed, uint64_t epoch, uint64_t n, uint64_t i);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

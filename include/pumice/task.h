@@ -7,6 +7,10 @@
 #include <pumice/data.h>
 #include <pumice/net.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct cJSON;
 
 /* What a net with heads for instances is trained and scored by. */
@@ -161,5 +165,9 @@ struct pm_task_row {
                    struct pm_picture pictures[PM_MAX_PICTURES]);
 };
 const struct pm_task_row *pm_task_find(const char *name); /* "classification", or NULL */
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -6,6 +6,10 @@
 
 #include <pumice/base.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Element types by their names in safetensors. OTHER: one we do not know (strings, complex numbers);
  * such a tensor is listed and its bytes can be read, but it has no numbers. */
 enum pm_dtype {
@@ -95,5 +99,9 @@ int pm_safetensors_write(const char *path, const struct pm_file_tensor *tensors,
  * behind. PM_EDATA when a name is empty or occurs twice. */
 int pm_tf_bundle_write(const char *prefix, const struct pm_file_tensor *tensors, size_t count,
                        bool state);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -6,10 +6,14 @@
 #ifndef PUMICE_TRACE_H
 #define PUMICE_TRACE_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
-extern atomic_bool pm_trace_on;
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Whether spans are kept now. Thread-safe. */
+bool pm_trace_on(void);
 /* Reads PM_TRACE. Call once, before threads start; the file is written at exit. */
 void pm_trace_start(void);
 /* Writes PM_TRACE's file now, for a process that leaves by _exit; nothing without PM_TRACE. */
@@ -31,5 +35,9 @@ void pm_trace_thread(int lane);
 void pm_trace_here(const char *name, double begin);
 /* pm_seconds when tracing, else 0. */
 double pm_trace_now(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

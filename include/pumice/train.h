@@ -5,6 +5,10 @@
 #include <pumice/config.h>
 #include <pumice/verify.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct cJSON;
 
 /* What a config can choose from: every net, optimizer and preprocessing, for pm_config_load. The
@@ -53,5 +57,9 @@ int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *train
 int pm_verify_all(struct pm_verify *v, void (*progress)(void *ctx, double done), void *ctx);
 /* The kernels of the plan that would train the config on one device, at their real shapes. */
 int pm_verify_config(struct pm_verify *v, const struct pm_config *c);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

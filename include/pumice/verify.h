@@ -40,6 +40,10 @@
 
 #include <pumice/plan.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- verdicts --------------------------------------------------------------------------- */
 
 enum pm_verdict {
@@ -122,5 +126,9 @@ const struct pm_verified *pm_verdicts_list(const struct pm_verdicts *k, size_t *
 /* Adds what v has found to what the file holds by now (another process may have written), and writes
  * it. Failing costs the next start the time again, so it is only logged. */
 void pm_verdicts_save(struct pm_verdicts *k, const struct pm_verify *v);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

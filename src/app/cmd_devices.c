@@ -52,7 +52,7 @@ static void add_text(struct pm_str *s, const struct pm_device_info *d)
                pm_bytes_text(c->max_buffer_bytes, buffer), c->max_workgroup_invocations,
                c->max_workgroup_size[0], c->max_workgroup_size[1], c->max_workgroup_size[2],
                pm_bytes_text(c->shared_bytes, shared));
-    pm_str_add(s, "    kernels     for %s, subgroups of %u\n", classes[c->class],
+    pm_str_add(s, "    kernels     for %s, subgroups of %u\n", classes[c->device_class],
                c->subgroup_size);
     pm_str_add(s, "    features    %s\n", d->features[0] ? d->features : "none that are optional");
 }
@@ -124,7 +124,7 @@ static cJSON *device_json(const struct pm_device_info *d)
     }
     cJSON_AddStringToObject(o, "uuid", d->uuid);
     cJSON_AddStringToObject(o, "pci", d->pci);
-    cJSON_AddStringToObject(o, "class", classes[c->class]);
+    cJSON_AddStringToObject(o, "class", classes[c->device_class]);
     cJSON_AddItemToObject(o, "features", words(d->features));
     limits = cJSON_AddObjectToObject(o, "limits");
     cJSON_AddNumberToObject(limits, "max_buffer_bytes", (double)c->max_buffer_bytes);

@@ -8,12 +8,18 @@
 #include <assert.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_LANES = 1024, MAX_SPANS = 1 << 20, NO_TEXT = -1 };
 
-atomic_bool pm_trace_on;
+static atomic_bool tracing;
+
+bool pm_trace_on(void)
+{
+    return atomic_load_explicit(&tracing, memory_order_relaxed);
+}
 
 struct span {
     int lane, name, detail; /* numbers in lanes and texts */
@@ -111,7 +117,7 @@ int pm_trace_lane(const char *group, const char *name)
 
 void pm_trace_span(int lane, const char *name, const char *detail, double begin, double end)
 {
-    if (!atomic_load_explicit(&pm_trace_on, memory_order_relaxed) || lane < 0)
+    if (!pm_trace_on() || lane < 0)
         return;
     pthread_mutex_lock(&t.lock);
     if (t.count < MAX_SPANS) {
@@ -130,13 +136,13 @@ void pm_trace_thread(int lane)
 
 void pm_trace_here(const char *name, double begin)
 {
-    if (atomic_load_explicit(&pm_trace_on, memory_order_relaxed) && begin > 0)
+    if (pm_trace_on() && begin > 0)
         pm_trace_span(thread_lane, name, NULL, begin, pm_seconds());
 }
 
 double pm_trace_now(void)
 {
-    return atomic_load_explicit(&pm_trace_on, memory_order_relaxed) ? pm_seconds() : 0;
+    return pm_trace_on() ? pm_seconds() : 0;
 }
 
 /* ---- writing ---------------------------------------------------------------------------- */
@@ -261,7 +267,7 @@ void pm_trace_open(void)
     t.window_start = pm_seconds();
     t.window_first = t.count;
     pthread_mutex_unlock(&t.lock);
-    atomic_store(&pm_trace_on, true);
+    atomic_store(&tracing, true);
 }
 
 int pm_trace_close(const char *path)
@@ -271,7 +277,7 @@ int pm_trace_close(const char *path)
     pthread_mutex_lock(&t.lock);
     assert(t.window);
     t.window = false;
-    atomic_store(&pm_trace_on, t.path != NULL);
+    atomic_store(&tracing, t.path != NULL);
     err = write_spans(path, t.window_first, t.window_start);
     if (!t.path)
         forget_spans();
@@ -281,7 +287,7 @@ int pm_trace_close(const char *path)
 
 void pm_trace_finish(void)
 {
-    if (!t.path || !atomic_exchange(&pm_trace_on, false))
+    if (!t.path || !atomic_exchange(&tracing, false))
         return;
     pthread_mutex_lock(&t.lock);
     if (write_spans(t.path, 0, t.start) < 0)
@@ -298,6 +304,6 @@ void pm_trace_start(void)
     if (!t.path)
         return;
     t.start = pm_seconds();
-    atomic_store(&pm_trace_on, true);
+    atomic_store(&tracing, true);
     atexit(pm_trace_finish);
 }

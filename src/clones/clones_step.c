@@ -52,7 +52,7 @@ static void trace_bucket(struct pm_clones *c, size_t bucket, int clone, double b
 {
     char name[64];
 
-    if (!atomic_load_explicit(&pm_trace_on, memory_order_relaxed))
+    if (!pm_trace_on())
         return;
     snprintf(name, sizeof name, "sum bucket %zu of clone %d", bucket, clone);
     pm_trace_span(c->lane, name, NULL, begin, end);

@@ -45,11 +45,11 @@ static int check_model(const struct pm_config *c)
 /* The key by which a picture is seen more than once, or not as it is; NULL for none. */
 static const char *looks_key(const struct pm_config *c)
 {
-    const struct pm_floats e = c->eval.scales, x = c->export.scales;
+    const struct pm_floats e = c->eval.scales, x = c->exporting.scales;
 
     return c->eval.flip                              ? "eval.flip"
            : e.count > 1 || (e.count && e.v[0] != 1) ? "eval.scales"
-           : c->export.flip                          ? "export.flip"
+           : c->exporting.flip                          ? "export.flip"
            : x.count > 1 || (x.count && x.v[0] != 1) ? "export.scales" : NULL;
 }
 

@@ -372,7 +372,8 @@ const struct pm_config_section pm_config_sections[] = {
     { SECTION(init, "what training starts from and what it may change") },
     { SECTION(run, "the training run") },
     { SECTION(eval, "evaluation") },
-    { SECTION(export, "the net for other programs, as an ONNX file") },
+    { .name = "export", .help = "the net for other programs, as an ONNX file", .opts = export,
+      .offset = offsetof(struct pm_config, exporting) },
     { 0 },
 };
 

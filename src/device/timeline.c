@@ -99,7 +99,7 @@ void pm_timeline_wait(struct pm_program *p, int slot)
 {
     double start;
 
-    if (!atomic_exchange(&p->names->under_way[slot], false) || !atomic_load(&pm_trace_on))
+    if (!atomic_exchange(&p->names->under_way[slot], false) || !pm_trace_on())
         return;
     start = p->device->ops->program_begun(p, slot);
     pm_trace_span(p->device->timeline->steps, p->names->run, NULL, start,

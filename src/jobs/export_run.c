@@ -75,7 +75,7 @@ static int set_stride(struct exporter *x)
 {
     struct pm_experiment *e = x->e;
     const struct pm_opt *opts = e->net_row ? e->net_row->opts : NULL;
-    const int stride = x->c->export.output_stride;
+    const int stride = x->c->exporting.output_stride;
     cJSON *all = NULL, *old;
     int err = PM_OK;
 
@@ -98,7 +98,7 @@ out:
 
 static int open_experiment(struct exporter *x)
 {
-    const struct pm_ints size = x->c->export.size;
+    const struct pm_ints size = x->c->exporting.size;
     int err = PM_OK;
 
     PM_TRY(pm_session_checkpoint(x->c, &x->from, &x->initial));
@@ -107,9 +107,9 @@ static int open_experiment(struct exporter *x)
         x->e->setup.eval_height = size.v[0];
         x->e->setup.eval_width = size.v[size.count - 1];
     }
-    x->e->setup.pixels.scales = x->c->export.scales;
-    x->e->setup.pixels.flip = x->c->export.flip;
-    x->e->setup.pixels.double_softmax = x->c->export.prob_double_softmax;
+    x->e->setup.pixels.scales = x->c->exporting.scales;
+    x->e->setup.pixels.flip = x->c->exporting.flip;
+    x->e->setup.pixels.double_softmax = x->c->exporting.prob_double_softmax;
     PM_TRY(set_stride(x));
 out:
     return err;
@@ -195,7 +195,7 @@ static int settle_pictures(struct exporter *x)
     const char *where = NULL;
     int err = PM_OK;
 
-    x->pictures = x->c->export.batch_size ? x->c->export.batch_size : 1;
+    x->pictures = x->c->exporting.batch_size ? x->c->exporting.batch_size : 1;
     if (!x->options.any_batch || !x->e->onnx)
         return PM_OK;
     for (int i = 0; i < 2 && err == PM_OK; i++) {
@@ -223,7 +223,7 @@ static bool set_frame(struct exporter *x)
 {
     const struct pm_normal *n = &x->normal;
 
-    if (!x->e->task->maps || !x->c->export.pad || x->c->export.any_size || !n->padded)
+    if (!x->e->task->maps || !x->c->exporting.pad || x->c->exporting.any_size || !n->padded)
         return false;
     x->frame = (struct pm_export_frame){ .min = n->range.min, .max = n->range.max,
                                          .factor = n->range.factor, .square = n->range.square };
@@ -234,7 +234,7 @@ static bool set_frame(struct exporter *x)
 
 static int make_graph(struct exporter *x)
 {
-    const struct pm_config_export *c = &x->c->export;
+    const struct pm_config_export *c = &x->c->exporting;
     const struct pm_setup *s = &x->e->setup;
     const bool fold = c->preprocessing == PM_EXPORT_FOLD;
     int err = PM_OK;
@@ -376,15 +376,15 @@ static int write_model(struct exporter *x, const char *file)
     const struct pm_onnx_model *m = pm_export_model(x->graph);
     const struct pm_config *c = x->c;
     const uint64_t most = (UINT64_C(1) << 31) - (16 << 20);
-    const bool beside = c->export.weights == PM_EXPORT_BESIDE ||
-                        (c->export.weights == PM_EXPORT_AUTO && tensor_bytes(m) > most);
+    const bool beside = c->exporting.weights == PM_EXPORT_BESIDE ||
+                        (c->exporting.weights == PM_EXPORT_AUTO && tensor_bytes(m) > most);
     int err = PM_OK;
 
-    if (!file && !c->export.file)
+    if (!file && !c->exporting.file)
         PM_TRY(pm_config_need(c, "export.file", c->run.folder));
     struct pm_str path = { 0 };
-    if (file || c->export.file)
-        pm_str_add(&path, "%s", file ? file : c->export.file);
+    if (file || c->exporting.file)
+        pm_str_add(&path, "%s", file ? file : c->exporting.file);
     else
         pm_str_add(&path, "%s/model.onnx", c->run.folder);
     x->path = pm_strdup(path.text);

@@ -330,13 +330,13 @@ static bool is_candidate(const struct pm_caps *caps, const struct product *m,
 static bool product_pick(const struct pm_caps *caps, const struct product *m, int level,
                          const char *simple, size_t items, struct pm_picks *out)
 {
-    const struct tile_s *best = best_s(caps->class, m);
-    bool on_cpu = caps->class == PM_CLASS_LAVAPIPE || caps->class == PM_CLASS_SWIFTSHADER;
+    const struct tile_s *best = best_s(caps->device_class, m);
+    bool on_cpu = caps->device_class == PM_CLASS_LAVAPIPE || caps->device_class == PM_CLASS_SWIFTSHADER;
 
     *out = (struct pm_picks){ 0 };
-    if (caps->class == PM_CLASS_LAVAPIPE && level-- == 0)
+    if (caps->device_class == PM_CLASS_LAVAPIPE && level-- == 0)
         return run_r(caps, &lavapipe_r, m, out);
-    if (caps->class == PM_CLASS_SWIFTSHADER && level-- == 0)
+    if (caps->device_class == PM_CLASS_SWIFTSHADER && level-- == 0)
         return run_r(caps, &swiftshader_r, m, out);
     if (on_cpu && level-- == 0)
         return run_r(caps, &small_r, m, out);

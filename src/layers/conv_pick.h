@@ -9,7 +9,7 @@
  *     depthwise_bwd_filter   "r:x r:dy t:t u:dw"   struct conv2d_params
  *     bias_grad              "r:dz t:t u:db"       struct bias_grad_params
  *
- * They are a row's .pick: level 0 is the variant tuned for caps->class, the last level takes every
+ * They are a row's .pick: level 0 is the variant tuned for caps->device_class, the last level takes every
  * shape; false beyond it. count is not read. Scratch (transposed weights, partial sums) is asked
  * for in out->scratch[2] ([1] for bias_grad). Sums are made in an order that depends on params and
  * level alone. */

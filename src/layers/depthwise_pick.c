@@ -8,7 +8,7 @@
 
 static bool on_cpu(const struct pm_caps *caps)
 {
-    return caps->class == PM_CLASS_LAVAPIPE || caps->class == PM_CLASS_SWIFTSHADER;
+    return caps->device_class == PM_CLASS_LAVAPIPE || caps->device_class == PM_CLASS_SWIFTSHADER;
 }
 
 /* Workgroups: lanes along the channels, and on GPUs as many lines as make 64 invocations. */

@@ -17,10 +17,10 @@ static void test_window(void **state)
     (void)state;
     assert_int_equal(pm_trace_lane("gpu \"0\"", "steps"), steps);
     assert_true(steps != calls && calls != host);
-    assert_false(pm_trace_on);
+    assert_false(pm_trace_on());
     pm_trace_span(steps, "nobody looks", NULL, now, now + 1);
     pm_trace_open();
-    assert_true(pm_trace_on);
+    assert_true(pm_trace_on());
     now = pm_seconds();
     pm_trace_span(steps, "before the window", NULL, now - 5, now - 4);
     pm_trace_span(steps, "step", "a \\ and a \"quote\"\n", now + 1, now + 2);
@@ -30,7 +30,7 @@ static void test_window(void **state)
     pm_trace_span(steps, "step", NULL, now, now + 1); /* told later, was earlier */
     pm_trace_span(-1, "no lane", NULL, now, now + 1);
     assert_int_equal(pm_trace_close(path), 0);
-    assert_false(pm_trace_on);
+    assert_false(pm_trace_on());
     file = trace_read(path, &spans);
     assert_int_equal(spans, 1002);
     assert_int_equal(trace_count(file, "gpu \"0\"", "calls", "conv"), 500);
@@ -53,7 +53,7 @@ static void test_again(void **state)
     cJSON_Delete(file);
     pm_trace_open();
     assert_int_equal(pm_trace_close("/nonexistent/folder/trace.json"), PM_EFAIL);
-    assert_false(pm_trace_on);
+    assert_false(pm_trace_on());
 }
 
 static void *work(void *name)

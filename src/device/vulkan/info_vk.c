@@ -144,7 +144,7 @@ static void describe_properties(struct vk_instance *in, struct vk_physical *p)
     c->subgroup_arithmetic =
         (v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
         (v11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
-    c->class = class_of(p, v11.subgroupSize, control.minSubgroupSize);
+    c->device_class = class_of(p, v11.subgroupSize, control.minSubgroupSize);
     c->max_buffer_bytes = v11.maxMemoryAllocationSize < m4.maxBufferSize
                               ? v11.maxMemoryAllocationSize : m4.maxBufferSize;
     driver_text(&props.properties, &driver, p->info.driver, sizeof p->info.driver);
