@@ -191,9 +191,6 @@ struct pm_config_run {
     bool summary_originals;     /* and as they are in the data */
     bool summary_gradients;
     int summary_activations;    /* pictures whose layers' values are among them */
-    /* Several machines: none but the single one's values are accepted, and nobody reads them. */
-    int replicas, task, parameter_servers, replicas_to_aggregate, startup_delay_steps;
-    bool sync_replicas;
 };
 
 enum pm_normalize { PM_NORMALIZE_NONZERO_WEIGHT, PM_NORMALIZE_KEPT_PIXELS, PM_NORMALIZE_TOP_K };

@@ -42,7 +42,7 @@ struct pm_strings { int count; const char *const *v; };
 struct pm_opt {
     const char *key;
     enum pm_opt_type type;
-    size_t offset;      /* of the field */
+    size_t offset;      /* of the field; PM_NO_FIELD: the value is checked and not stored */
     double def;         /* numbers, bool, enum index; NAN (float, double): unset, written null */
     const char *text;   /* default of strings (NULL = null) and of lists ("[1, 2]"); else NULL */
     double min, max;    /* inclusive; of every element for lists */
@@ -58,13 +58,15 @@ struct pm_opt {
 #define PM_BOOL(tag, f, d, h) { .key = #f, .type = PM_OPT_BOOL, .offset = PM_FIELD_(tag, f, bool), .def = d, .min = 0, .max = 1, .help = h }
 #define PM_STRING(tag, f, d, h) { .key = #f, .type = PM_OPT_STRING, .offset = PM_FIELD_(tag, f, const char *), .text = d, .help = h }
 #define PM_ENUM(tag, f, d, c, h) { .key = #f, .type = PM_OPT_ENUM, .offset = PM_FIELD_(tag, f, int), .def = d, .choices = c, .help = h }
-/* Known values of which this version has only one: help says what any other would need. */
-#define PM_ONLY_INT(tag, f, d, h) PM_INT(tag, f, d, d, d, h)
-#define PM_ONLY_BOOL(tag, f, d, h) { .key = #f, .type = PM_OPT_BOOL, .offset = PM_FIELD_(tag, f, bool), .def = d, .min = d, .max = d, .help = h }
 #define PM_INTS(tag, f, d, lo, hi, h) { .key = #f, .type = PM_OPT_INTS, .offset = PM_FIELD_(tag, f, struct pm_ints), .text = d, .min = lo, .max = hi, .help = h }
 #define PM_FLOATS(tag, f, d, lo, hi, h) { .key = #f, .type = PM_OPT_FLOATS, .offset = PM_FIELD_(tag, f, struct pm_floats), .text = d, .min = lo, .max = hi, .help = h }
 #define PM_STRINGS(tag, f, d, h) { .key = #f, .type = PM_OPT_STRINGS, .offset = PM_FIELD_(tag, f, struct pm_strings), .text = d, .help = h }
 #define PM_JSON(tag, f, h) { .key = #f, .type = PM_OPT_JSON, .offset = PM_FIELD_(tag, f, const struct cJSON *), .help = h }
+
+/* Without a field: only the default is accepted. help says what any other value would need. */
+#define PM_NO_FIELD SIZE_MAX
+#define PM_ONLY_INT(name, d, h) { .key = #name, .type = PM_OPT_INT, .offset = PM_NO_FIELD, .def = d, .min = d, .max = d, .help = h }
+#define PM_ONLY_BOOL(name, d, h) { .key = #name, .type = PM_OPT_BOOL, .offset = PM_NO_FIELD, .def = d, .min = d, .max = d, .help = h }
 
 /* Fills out with the table's defaults. */
 void pm_opts_defaults(const struct pm_opt *opts, void *out, struct pm_arena *a);

@@ -265,13 +265,15 @@ static void set_default(const struct pm_opt *o, void *at, struct pm_arena *a)
 void pm_opts_defaults(const struct pm_opt *opts, void *out, struct pm_arena *a)
 {
     for (; opts->type; opts++)
-        set_default(opts, (char *)out + opts->offset, a);
+        if (opts->offset != PM_NO_FIELD)
+            set_default(opts, (char *)out + opts->offset, a);
 }
 
 int pm_opt_set(const struct pm_opt *o, const struct cJSON *v, void *out, struct pm_arena *a,
                const char *where)
 {
-    void *at = (char *)out + o->offset;
+    union { double number; struct pm_strings list; } unread;
+    void *at = o->offset == PM_NO_FIELD ? (char *)&unread : (char *)out + o->offset;
 
     if (!cJSON_IsNull(v))
         return set_value(o, v, at, a, where);

@@ -136,7 +136,9 @@ void pm_opts_dump(const struct pm_opt *opts, const void *in, struct cJSON *objec
                   bool only_changed)
 {
     for (; opts->type; opts++) {
-        cJSON *v = value_of(opts, (const char *)in + opts->offset);
+        cJSON *v = opts->offset == PM_NO_FIELD
+                       ? pm_opt_default(opts)
+                       : value_of(opts, (const char *)in + opts->offset);
         cJSON *def = only_changed ? pm_opt_default(opts) : NULL;
         if (def && cJSON_Compare(v, def, true))
             cJSON_Delete(v);

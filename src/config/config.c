@@ -68,7 +68,7 @@ static const char *own_keys(struct pm_arena *a, const struct pm_open_row *row)
     return all ? all : "none";
 }
 
-static int fail_later(const struct load *l, const char *path, const struct pm_reference *r)
+static int fail_later(const struct load *l, const char *path, const struct pm_later *r)
 {
     return pm_fail(PM_ECONFIG, "%s %s: known, but not available in this version (%s)",
                    pm_config_place(l->c, path), path, r->help);
@@ -78,11 +78,11 @@ static int fail_unknown(const struct load *l, const struct pm_config_section *s,
                         const struct pm_open_row *row, const char *key)
 {
     const char *path = pm_arena_printf(l->c->arena, "%s.%s", s->name, key);
-    const struct pm_reference *later = pm_reference_find(path);
+    const struct pm_later *later = pm_later_find(path);
 
-    if (later && later->type)
+    if (later)
         return fail_later(l, path, later);
-    if (later && row) /* another row's */
+    if (row && pm_reference_find(path)) /* another row's */
         return pm_fail(PM_ECONFIG, "%s %s: '%s' has no such option (its own: %s)",
                        pm_config_place(l->c, path), path, row->name, own_keys(l->c->arena, row));
     const char *guess = nearest_key(s, row, key);
@@ -102,13 +102,9 @@ static int fail_unknown_top(const struct load *l, const cJSON *v)
     const char *key = v->string, *path = key;
     const char *names[32];
     size_t count = 0;
-    const struct pm_reference *later = pm_reference_of_section(key);
 
     if (cJSON_IsObject(v) && v->child) /* whose place is known if an override made the section */
         path = pm_arena_printf(l->c->arena, "%s.%s", key, v->child->string);
-    if (later)
-        return pm_fail(PM_ECONFIG, "%s %s: known, but not available in this version",
-                       pm_config_place(l->c, path), path);
     for (size_t i = 0; i < PM_COUNT(top_keys); i++)
         names[count++] = top_keys[i];
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
@@ -213,7 +209,7 @@ static size_t size_of_options(const struct pm_opt *opts)
     size_t size = 0;
 
     for (; opts->type; opts++)
-        if (opts->offset + sizeof(struct pm_strings) > size)
+        if (opts->offset != PM_NO_FIELD && opts->offset + sizeof(struct pm_strings) > size)
             size = opts->offset + sizeof(struct pm_strings); /* no type is larger */
     return size;
 }

@@ -54,23 +54,29 @@ int pm_config_check(const struct pm_config *c);
 
 /* ---- reference.c: what the tables do not say ------------------------------------------- */
 
-/* A key: which tasks it serves and what the original programs called it. Keys with a type are known
- * but not accepted by this version. */
+/* A key: which tasks it serves and what the original programs called it. */
 struct pm_reference {
     const char *key;
     const char *tasks;                       /* letters of "csd" */
     const char *slim; /* arguments of TF-Slim that flags.c does not name; NULL = none */
     const char *deeplab, *detection;         /* flags or fields; NULL = none */
-    const char *type, *def, *help;           /* of later keys */
 };
 extern const struct pm_reference pm_references[]; /* ends with a NULL key */
 const struct pm_reference *pm_reference_find(const char *key);
-/* The first key of a section, or NULL. */
-const struct pm_reference *pm_reference_of_section(const char *section);
 /* word is one of the names of a list, which commas separate. */
 bool pm_reference_lists(const char *list, const char *word);
 /* The key whose flags hold this word, or NULL. */
 const struct pm_reference *pm_reference_by_flag(const char *word);
+
+/* ---- later.c: names without a reader ---------------------------------------------------- */
+
+/* A key that is known but refused by this version. Texts are Markdown. */
+struct pm_later {
+    const char *key, *type, *def, *help;
+};
+extern const struct pm_later pm_later_keys[]; /* ends with a NULL key */
+/* NULL: no such key. */
+const struct pm_later *pm_later_find(const char *key);
 
 /* ---- flags.c: the original programs' flags, by program --------------------------------- */
 

@@ -199,9 +199,8 @@ static void add_later(struct pm_str *s)
     pm_str_add(s, "\n## Not available yet\n\nThese keys, and the task `detection`, are planned. A "
                   "config that uses one of them is refused with a message\nthat says so.\n\n"
                   "| key | type | default | meaning |\n|---|---|---|---|\n");
-    for (const struct pm_reference *r = pm_references; r->key; r++)
-        if (r->type)
-            pm_str_add(s, "| `%s` | %s | `%s` | %s |\n", r->key, r->type, r->def, r->help);
+    for (const struct pm_later *l = pm_later_keys; l->key; l++)
+        pm_str_add(s, "| `%s` | %s | `%s` | %s |\n", l->key, l->type, l->def, l->help);
 }
 
 char *pm_config_keys_markdown(const struct pm_open_sections *open)
@@ -285,13 +284,13 @@ static const struct pm_opt *closed_table(const char *key, const char **name)
 
 static void add_default(struct pm_str *s, const struct pm_open_sections *open, const char *key)
 {
-    const struct pm_reference *r = pm_reference_find(key);
+    const struct pm_later *later = pm_later_find(key);
     const struct pm_config_section *c = pm_config_section_find(key, strcspn(key, "."));
     const char *name;
     const struct pm_opt *closed = closed_table(key, &name);
 
-    if (r && r->type) {
-        pm_str_add(s, "`%s`", r->def);
+    if (later) {
+        pm_str_add(s, "`%s`", later->def);
     } else if (closed) {
         char *text = default_text(closed, name);
         pm_str_add(s, "`%s`", text);
@@ -308,9 +307,7 @@ static void add_default(struct pm_str *s, const struct pm_open_sections *open, c
 /* "`run.steps` | `0` |", or for keys of later versions "`export.frames` (not available yet) | ...". */
 static void add_key(struct pm_str *s, const struct pm_open_sections *open, const char *key)
 {
-    const struct pm_reference *r = pm_reference_find(key);
-
-    pm_str_add(s, "`%s`%s | ", key, r && r->type ? " (not available yet)" : "");
+    pm_str_add(s, "`%s`%s | ", key, pm_later_find(key) ? " (not available yet)" : "");
     add_default(s, open, key);
     pm_str_add(s, " |");
 }
@@ -383,8 +380,8 @@ static const char *help_of(const struct pm_open_sections *open, const struct pm_
     const char *name;
     const struct pm_opt *closed = closed_table(r->key, &name);
 
-    if (r->type)
-        return r->help;
+    if (pm_later_find(r->key))
+        return pm_later_find(r->key)->help;
     if (closed)
         return closed[pm_opts_find(closed, name)].help;
     for (size_t i = 0; rows && i < rows->count; i++) {

@@ -1,11 +1,10 @@
 /* Every key of all three tasks: which of them it serves, and what the original programs called it.
- * One name per concept: a flag that means the same in two programs stands beside one key. The flags of
- * TF-Slim's and the Inception trainer's programs are in flags.c; its column here is for arguments that
- * are no flags.
+ * One name per concept: a flag that means the same in two programs stands beside one key. The flags
+ * of TF-Slim's and the Inception trainer's programs are in flags.c; its column here is for
+ * arguments that are no flags.
  *
- * Keys that the tables of sections.c know need no more than that; LATER ones are known, so that a
- * config that uses them is told why it is refused, but nothing reads them yet. A test compares this
- * list with the tables both ways. */
+ * sections.c has the tables of the keys that are read, later.def those that later versions read. A
+ * test compares this list with both. */
 #include "config/config_private.h"
 
 #include <string.h>
@@ -13,11 +12,6 @@
 #define KEY(k, t, s, l, d)                                            \
     {                                                                 \
         .key = k, .tasks = t, .slim = s, .deeplab = l, .detection = d \
-    }
-#define LATER(k, t, ty, de, h, s, l, d)                                                       \
-    {                                                                                         \
-        .key = k, .tasks = t, .slim = s, .deeplab = l, .detection = d, .type = ty, .def = de, \
-        .help = h                                                                             \
     }
 
 const struct pm_reference pm_references[] = {
@@ -52,9 +46,7 @@ const struct pm_reference pm_references[] = {
     KEY("model.separable_conv", "c", "use_separable_conv", NULL, NULL),
     KEY("model.fc_conv_padding", "c", "fc_conv_padding", NULL, NULL),
     KEY("model.root_block", "c", "include_root_block", NULL, NULL),
-    LATER("model.meta", "d", "ssd\\|faster_rcnn\\|rfcn\\|mask_rcnn\\|retinanet\\|rotated\\|aster",
-          "ssd", "detection's meta-architecture, with its own options beside it", NULL, NULL,
-          "model.ssd, model.faster_rcnn, model.rfaster_rcnn"),
+    KEY("model.meta", "d", NULL, NULL, "model.ssd, model.faster_rcnn, model.rfaster_rcnn"),
     KEY("model.multi_grid", "s", NULL, "multi_grid", NULL),
     KEY("model.bounded_activation", "s", NULL, "use_bounded_activation", NULL),
     KEY("model.image_pyramid", "s", NULL, "image_pyramid", NULL),
@@ -84,9 +76,7 @@ const struct pm_reference pm_references[] = {
     KEY("model.nas_classification_head", "s", NULL, "nas_use_classification_head", NULL),
     KEY("model.nas_remove_os32_stride", "s", NULL, "nas_remove_os32_stride", NULL),
     KEY("model.edge_classes", "s", NULL, "edge_class_num", NULL),
-    LATER("model.hyperparams", "d", "object", "null",
-          "activation, regulariser, initialiser and normaliser of the convolutions", NULL, NULL,
-          "conv_hyperparams, fc_hyperparams"),
+    KEY("model.hyperparams", "d", NULL, NULL, "conv_hyperparams, fc_hyperparams"),
     KEY("model.quantize_delay", "csd", NULL, "quantize_delay_step", "graph_rewriter.quantization"),
 
     /* ---- data ---- */
@@ -102,37 +92,27 @@ const struct pm_reference pm_references[] = {
     KEY("data.ring", "csd", NULL, NULL,
         "batch_queue_capacity, prefetch_queue_capacity, num_prefetch_batches, prefetch_size, "
         "queue_capacity"),
-    LATER("data.folders", "d", "list", "null", "several sources, each with its part of the batch",
-          NULL, NULL, "sample_from_datasets_weights"),
-    LATER("data.label_map", "d", "file", "null", "names and numbers of the classes", NULL, NULL,
-          "label_map_path, label_map_file, use_display_name, use_keypoint_label_map"),
-    LATER("data.expand_hierarchy", "d", "bool", "false", "labels imply those above them", NULL,
-          NULL, "expand_labels_hierarchy"),
+    KEY("data.folders", "d", NULL, NULL, "sample_from_datasets_weights"),
+    KEY("data.label_map", "d", NULL, NULL,
+        "label_map_path, label_map_file, use_display_name, use_keypoint_label_map"),
+    KEY("data.expand_hierarchy", "d", NULL, NULL, "expand_labels_hierarchy"),
     KEY("data.shuffle", "csd", NULL, NULL,
         "shuffle, shuffle_buffer_size, filenames_shuffle_buffer_size, "
         "min_after_dequeue, read_block_length"),
     KEY("data.num_epochs", "csd", NULL, NULL, "num_epochs"),
     KEY("data.sample_1_of_n", "csd", NULL, NULL, "sample_1_of_n_examples"),
-    LATER("data.max_boxes", "d", "int", "100", "boxes of a picture at most", NULL, NULL,
-          "max_number_of_boxes"),
-    LATER("data.num_keypoints", "d", "int", "0", "keypoints of a box", NULL, NULL,
-          "num_keypoints, keypoint_type_weight"),
-    LATER("data.instance_masks", "d", "none\\|numerical\\|png", "none", "masks of boxes", NULL,
-          NULL, "load_instance_masks, mask_type"),
-    LATER("data.multiclass_scores", "d", "bool", "false", "soft labels from the records", NULL,
-          NULL, "load_multiclass_scores, use_multiclass_scores"),
-    LATER("data.merge_multiple_label_boxes", "d", "bool", "false", "equal boxes share labels", NULL,
-          NULL, "merge_multiple_label_boxes"),
-    LATER("data.additional_channels", "d", "int", "0", "channels beyond the picture's", NULL, NULL,
-          "num_additional_channels"),
-    LATER("data.fields", "d", "strings", "[]", "further fields of a record that are read", NULL,
-          NULL,
-          "load_dense_pose, load_track_id, load_keypoint_depth_features, "
-          "load_context_features, load_context_image_ids, include_source_id"),
-    LATER("data.frame_index", "d", "int", "-1", "sequence examples: the frame; -1 = no sequences",
-          NULL, NULL, "input_type, frame_index"),
-    LATER("data.image_dtype", "d", "string", "\"uint8\"", "type of stored pictures", NULL, NULL,
-          "image_dtype"),
+    KEY("data.max_boxes", "d", NULL, NULL, "max_number_of_boxes"),
+    KEY("data.num_keypoints", "d", NULL, NULL, "num_keypoints, keypoint_type_weight"),
+    KEY("data.instance_masks", "d", NULL, NULL, "load_instance_masks, mask_type"),
+    KEY("data.multiclass_scores", "d", NULL, NULL,
+        "load_multiclass_scores, use_multiclass_scores"),
+    KEY("data.merge_multiple_label_boxes", "d", NULL, NULL, "merge_multiple_label_boxes"),
+    KEY("data.additional_channels", "d", NULL, NULL, "num_additional_channels"),
+    KEY("data.fields", "d", NULL, NULL,
+        "load_dense_pose, load_track_id, load_keypoint_depth_features, "
+        "load_context_features, load_context_image_ids, include_source_id"),
+    KEY("data.frame_index", "d", NULL, NULL, "input_type, frame_index"),
+    KEY("data.image_dtype", "d", NULL, NULL, "image_dtype"),
     KEY("data.ignore_label", "s", NULL, NULL, NULL),
     KEY("data.thing_classes", "s", NULL, NULL, NULL),
     KEY("data.center_sigma", "s", NULL, NULL, NULL),
@@ -145,8 +125,7 @@ const struct pm_reference pm_references[] = {
     KEY("input.eval_size", "csd", NULL, "eval_crop_size, vis_crop_size", NULL),
     KEY("input.channels", "csd", NULL, NULL, "convert_to_grayscale"),
     KEY("input.preprocessing", "cs", NULL, NULL, NULL),
-    LATER("input.buckets", "d", "list", "null", "training sizes; pictures take the smallest", NULL,
-          NULL, "image_resizer.keep_aspect_ratio_resizer"),
+    KEY("input.buckets", "d", NULL, NULL, "image_resizer.keep_aspect_ratio_resizer"),
     KEY("input.min_resize", "sd", NULL, "min_resize_value", "min_dimension"),
     KEY("input.max_resize", "sd", NULL, "max_resize_value", "max_dimension"),
     KEY("input.resize_factor", "s", NULL, "resize_factor", NULL),
@@ -154,8 +133,7 @@ const struct pm_reference pm_references[] = {
     KEY("input.min_scale", "s", NULL, "min_scale_factor", NULL),
     KEY("input.max_scale", "s", NULL, "max_scale_factor", NULL),
     KEY("input.scale_step", "s", NULL, "scale_factor_step_size", NULL),
-    LATER("input.augment", "d", "list", "[]", "augmentations in order, each with its options", NULL,
-          NULL, "data_augmentation_options, preprocess_input_options"),
+    KEY("input.augment", "d", NULL, NULL, "data_augmentation_options, preprocess_input_options"),
 
     /* ---- loss ---- */
     KEY("loss.label_smoothing", "cs", NULL, NULL, NULL),
@@ -169,14 +147,10 @@ const struct pm_reference pm_references[] = {
     KEY("loss.matting", "s", NULL, "gt_is_matting_map", NULL),
     KEY("loss.center_weight", "s", NULL, NULL, NULL),
     KEY("loss.offset_weight", "s", NULL, NULL, NULL),
-    LATER("loss.regularization", "d", "bool", "true", "false = weight decay is left out", NULL,
-          NULL, "add_regularization_loss"),
-    LATER("loss.classification", "d", "object", "null", "loss of the classes, with its options",
-          NULL, NULL, "classification_loss"),
-    LATER("loss.localization", "d", "object", "null", "loss of the boxes, with its options", NULL,
-          NULL, "localization_loss"),
-    LATER("loss.hard_example_miner", "d", "object", "null", "which anchors count", NULL, NULL,
-          "hard_example_miner"),
+    KEY("loss.regularization", "d", NULL, NULL, "add_regularization_loss"),
+    KEY("loss.classification", "d", NULL, NULL, "classification_loss"),
+    KEY("loss.localization", "d", NULL, NULL, "localization_loss"),
+    KEY("loss.hard_example_miner", "d", NULL, NULL, "hard_example_miner"),
 
     /* ---- optim ---- */
     KEY("optim.name", "csd", NULL, "optimizer",
@@ -202,8 +176,7 @@ const struct pm_reference pm_references[] = {
     KEY("optim.l1", "csd", NULL, NULL, NULL),
     KEY("optim.l2", "csd", NULL, NULL, NULL),
     KEY("optim.power", "csd", NULL, NULL, NULL),
-    LATER("optim.trainable", "d", "strings", "[]", "allow-list of variables, before freeze", NULL,
-          NULL, "update_trainable_variables"),
+    KEY("optim.trainable", "d", NULL, NULL, "update_trainable_variables"),
 
     /* ---- schedule ---- */
     KEY("schedule.policy", "csd", NULL, "learning_policy", "learning_rate"),
@@ -224,10 +197,8 @@ const struct pm_reference pm_references[] = {
     KEY("schedule.epoch_count", "csd", NULL, NULL, NULL),
     KEY("schedule.warmup_shape", "csd", NULL, "slow_start_burnin_type", "warmup"),
     KEY("schedule.warmup_shift", "csd", NULL, NULL, NULL),
-    LATER("schedule.hold_steps", "d", "int", "0", "cosine: steps at base_lr after the ramp", NULL,
-          NULL, "hold_base_rate_steps"),
-    LATER("schedule.min_lr", "d", "float", "0", "exponential: never below", NULL, NULL,
-          "min_learning_rate"),
+    KEY("schedule.hold_steps", "d", NULL, NULL, "hold_base_rate_steps"),
+    KEY("schedule.min_lr", "d", NULL, NULL, "min_learning_rate"),
     KEY("schedule.boundaries", "csd", NULL, "boundaries", "schedule.step"),
     KEY("schedule.rates", "csd", NULL, "boundary_learning_rates", "schedule.learning_rate"),
 
@@ -238,11 +209,8 @@ const struct pm_reference pm_references[] = {
     KEY("init.ignore_missing", "csd", NULL, NULL, NULL),
     KEY("init.averages", "csd", NULL, NULL, NULL),
     KEY("init.trainable_scopes", "csd", NULL, NULL, NULL),
-    LATER("init.type", "d", "classification\\|detection", "detection",
-          "what the checkpoint was trained for", NULL, NULL,
-          "fine_tune_checkpoint_type, from_detection_checkpoint"),
-    LATER("init.load_all", "d", "bool", "false", "heads too", NULL, NULL,
-          "load_all_detection_checkpoint_vars"),
+    KEY("init.type", "d", NULL, NULL, "fine_tune_checkpoint_type, from_detection_checkpoint"),
+    KEY("init.load_all", "d", NULL, NULL, "load_all_detection_checkpoint_vars"),
 
     /* ---- run ---- */
     KEY("run.folder", "csd", NULL, "train_logdir", "train_dir, model_dir"),
@@ -279,7 +247,7 @@ const struct pm_reference pm_references[] = {
     KEY("run.task", "csd", NULL, "task", "task"),
     KEY("run.parameter_servers", "csd", NULL, "num_ps_tasks", "ps_tasks"),
     KEY("run.startup_delay_steps", "csd", NULL, "startup_delay_steps", "startup_delay_steps"),
-    LATER("run.bfloat16", "d", "bool", "false", "16-bit activations", NULL, NULL, "use_bfloat16"),
+    KEY("run.bfloat16", "d", NULL, NULL, "use_bfloat16"),
 
     /* ---- eval ---- */
     KEY("eval.checkpoint", "csd", "eval_checkpoint_path", "checkpoint_path", "checkpoint_dir"),
@@ -296,35 +264,27 @@ const struct pm_reference pm_references[] = {
     KEY("eval.flip", "s", NULL, "add_flipped_images", NULL),
     KEY("eval.colormap", "s", NULL, "colormap_type", NULL),
     KEY("eval.save_raw", "s", NULL, "also_save_raw_predictions", NULL),
-    LATER("eval.metrics", "d", "strings", "[\"voc\"]", "metric sets", NULL, NULL,
-          "metrics_set, parameterized_metric"),
+    KEY("eval.metrics", "d", NULL, NULL, "metrics_set, parameterized_metric"),
     KEY("eval.panoptic", "s", NULL,
-        "gt_json_file, pred_json_file, gt_folder, pred_folder, metric, num_categories, ignored_label, "
-        "max_instances_per_category, intersection_offset, normalize_by_image_size, num_workers, "
-        "print_digits",
+        "gt_json_file, pred_json_file, gt_folder, pred_folder, metric, num_categories, "
+        "ignored_label, max_instances_per_category, intersection_offset, "
+        "normalize_by_image_size, num_workers, print_digits",
         NULL),
-    LATER("eval.recall_range", "d", "floats", "[0, 1]", "recalls that the mean covers", NULL, NULL,
-          "recall_lower_bound, recall_upper_bound"),
-    LATER("eval.keypoint_edges", "d", "list", "[]", "pairs of keypoints that are joined", NULL,
-          NULL, "keypoint_edge"),
-    LATER("eval.skip_unlabeled", "d", "bool", "false",
-          "boxes of classes that a picture does not label do not count", NULL, NULL,
-          "skip_predictions_for_unlabeled_class, image_classes_field_map_empty_to_ones"),
-    LATER("eval.ignore_groundtruth", "d", "bool", "false", "predictions only", NULL, NULL,
-          "ignore_groundtruth"),
-    LATER("eval.resize", "d", "bool", "true", "false = pictures keep their size", NULL, NULL,
-          "force_no_resize"),
-    LATER("eval.per_category", "d", "bool", "false", "metrics of each class", NULL, NULL,
-          "include_metrics_per_category, all_metrics_per_category, super_categories"),
-    LATER("eval.instance_masks", "d", "bool", "false", "masks are scored", NULL, NULL,
-          "eval_instance_masks"),
-    LATER("eval.visualizations", "d", "int", "10", "pictures drawn", NULL, NULL,
-          "num_visualizations, visualization_export_dir, max_num_boxes_to_visualize, "
-          "skip_scores, skip_labels, visualize_groundtruth_boxes, "
-          "groundtruth_box_visualization_color, keep_image_id_for_visualization_export, "
-          "retain_original_image_additional_channels"),
-    LATER("eval.score_threshold", "d", "float", "0.5", "least score of a drawn box", NULL, NULL,
-          "min_score_threshold"),
+    KEY("eval.recall_range", "d", NULL, NULL, "recall_lower_bound, recall_upper_bound"),
+    KEY("eval.keypoint_edges", "d", NULL, NULL, "keypoint_edge"),
+    KEY("eval.skip_unlabeled", "d", NULL, NULL,
+        "skip_predictions_for_unlabeled_class, image_classes_field_map_empty_to_ones"),
+    KEY("eval.ignore_groundtruth", "d", NULL, NULL, "ignore_groundtruth"),
+    KEY("eval.resize", "d", NULL, NULL, "force_no_resize"),
+    KEY("eval.per_category", "d", NULL, NULL,
+        "include_metrics_per_category, all_metrics_per_category, super_categories"),
+    KEY("eval.instance_masks", "d", NULL, NULL, "eval_instance_masks"),
+    KEY("eval.visualizations", "d", NULL, NULL,
+        "num_visualizations, visualization_export_dir, max_num_boxes_to_visualize, "
+        "skip_scores, skip_labels, visualize_groundtruth_boxes, "
+        "groundtruth_box_visualization_color, keep_image_id_for_visualization_export, "
+        "retain_original_image_additional_channels"),
+    KEY("eval.score_threshold", "d", NULL, NULL, "min_score_threshold"),
 
     /* ---- export ---- */
     KEY("export.file", "csd", NULL, "export_path", "export_path"),
@@ -340,7 +300,7 @@ const struct pm_reference pm_references[] = {
     KEY("export.flip", "s", NULL, NULL, NULL),
     KEY("export.pad", "s", NULL, NULL, NULL),
     KEY("export.prob_double_softmax", "s", NULL, NULL, NULL),
-    LATER("export.frames", "c", "int", "null", "video nets: frames of an input", NULL, NULL, NULL),
+    KEY("export.frames", "c", NULL, NULL, NULL),
     { 0 },
 };
 
@@ -348,16 +308,6 @@ const struct pm_reference *pm_reference_find(const char *key)
 {
     for (const struct pm_reference *r = pm_references; r->key; r++)
         if (strcmp(r->key, key) == 0)
-            return r;
-    return NULL;
-}
-
-const struct pm_reference *pm_reference_of_section(const char *section)
-{
-    size_t n = strlen(section);
-
-    for (const struct pm_reference *r = pm_references; r->key; r++)
-        if (strncmp(r->key, section, n) == 0 && r->key[n] == '.')
             return r;
     return NULL;
 }

@@ -176,9 +176,6 @@ static const struct pm_opt init[] = {
     { 0 },
 };
 
-#define ONE_MACHINE \
-    "several machines are not supported in this version: list several devices of one in devices"
-
 static const struct pm_opt run[] = {
     PM_STRING(pm_config_run, folder, NULL, "run folder: checkpoints, metrics, log, report"),
     PM_INT64(pm_config_run, steps, 0, 0, LARGEST, "training ends at this step; 0 = never"),
@@ -236,15 +233,11 @@ static const struct pm_opt run[] = {
     PM_INT(pm_config_run, summary_activations, 0, 0, 64,
            "pictures for which the layers' values are among them: a forward pass more at those steps, "
            "and its memory on the first device; 0 = none"),
-    PM_ONLY_INT(pm_config_run, replicas, 1, "processes of one training; " ONE_MACHINE),
-    PM_ONLY_INT(pm_config_run, task, 0, "this process's number among them; " ONE_MACHINE),
-    PM_ONLY_INT(pm_config_run, parameter_servers, 0, "processes that hold variables; " ONE_MACHINE),
-    PM_ONLY_BOOL(pm_config_run, sync_replicas, false,
-                 "replicas wait for each other's gradients; " ONE_MACHINE),
-    PM_ONLY_INT(pm_config_run, replicas_to_aggregate, 1,
-                "replicas whose gradients make a step; " ONE_MACHINE),
-    PM_ONLY_INT(pm_config_run, startup_delay_steps, 0,
-                "step at which a further replica begins; " ONE_MACHINE),
+#define ONLY_INT(key, value, help) PM_ONLY_INT(key, value, help),
+#define ONLY_BOOL(key, value, help) PM_ONLY_BOOL(key, value, help),
+#include "later.def"
+#undef ONLY_INT
+#undef ONLY_BOOL
     { 0 },
 };
 

@@ -528,7 +528,7 @@ static void reference(void **state)
             char path[128];
             snprintf(path, sizeof path, "%s.%s", s->name, o->key);
             const struct pm_reference *r = pm_reference_find(path);
-            if (!r || r->type)
+            if (!r || pm_later_find(path))
                 fail_msg("%s: src/config/reference.c has no KEY line for it", path);
         }
     }
@@ -536,15 +536,22 @@ static void reference(void **state)
         const char *dot = strchr(r->key, '.');
         const struct pm_config_section *s =
             dot ? pm_config_section_find(r->key, (size_t)(dot - r->key)) : NULL;
-        if (dot && !s && !r->type)
+        const bool later = pm_later_find(r->key) != NULL;
+        if (dot && !s)
             fail_msg("%s: is in no section", r->key);
-        if (s && r->type && pm_opts_find(s->opts, dot + 1) >= 0)
+        if (s && later && pm_opts_find(s->opts, dot + 1) >= 0)
             fail_msg("%s: is marked as later but accepted", r->key);
-        if (s && !r->type && pm_opts_find(s->opts, dot + 1) < 0 && !s->row_kind)
+        if (s && !later && pm_opts_find(s->opts, dot + 1) < 0 && !s->row_kind)
             fail_msg("%s: is in no table", r->key);
         if (pm_reference_find(r->key) != r)
             fail_msg("%s: stands twice", r->key);
         assert_true(strspn(r->tasks, "csd") == strlen(r->tasks) && r->tasks[0]);
+    }
+    for (const struct pm_later *l = pm_later_keys; l->key; l++) {
+        if (!pm_reference_find(l->key))
+            fail_msg("%s: src/config/reference.c has no KEY line for it", l->key);
+        if (pm_later_find(l->key) != l)
+            fail_msg("%s: stands twice in src/config/later.def", l->key);
     }
 }
 

@@ -137,7 +137,7 @@ static void keys_exist(void **state)
             if (!r)
                 fail_msg("%s: %s: src/config/reference.c does not know %s", p->name, f->flag,
                          f->key);
-            if (!r->type && !is_option(f->key))
+            if (!pm_later_find(f->key) && !is_option(f->key))
                 fail_msg("%s: %s: no section, net or optimizer has %s", p->name, f->flag, f->key);
         }
 }
@@ -158,10 +158,9 @@ static void once(void **state)
 static void not_later(void **state)
 {
     (void)state;
-    for (const struct pm_reference *r = pm_references; r->key; r++)
-        if (r->type && is_option(r->key))
-            fail_msg("%s: is an option, but src/config/reference.c has a LATER line for it",
-                     r->key);
+    for (const struct pm_later *l = pm_later_keys; l->key; l++)
+        if (is_option(l->key))
+            fail_msg("%s: is an option, but src/config/later.def has a line for it", l->key);
 }
 
 static void printed(void **state)
