@@ -78,7 +78,7 @@ static void cityscapes(void **state)
     put_numbers("c/gtFine/train/a/a_1_gtFine_instanceIds.png", stored);
     put_numbers("c/gtFine/val/v/v_1_gtFine_instanceIds.png", most);
     assert_fails(run_on("cityscapes_segmentation", "c", "d", "instances=true"), PM_EDATA,
-                 "a_2_leftImg8bit.png has no map of instances", "a_2_gtFine_instanceIds.png");
+                 "a_2_leftImg8bit.png has no instance map", "a_2_gtFine_instanceIds.png");
     convert_ok("cityscapes_segmentation", "c", "d", "instances=true bad=skip");
     assert_record("d", "train_fine", 1, 0, "a_1", classes);
     assert_instances("d", "train_fine", 1, 0, instances, 0);
@@ -102,11 +102,11 @@ static void cityscapes(void **state)
                  "a_2_gtFine_instanceIds.png is 1 x 3", "a_2_gtFine_labelIds.png is 2 x 3");
     put_numbers("c/gtFine/train/a/a_2_gtFine_instanceIds.png", no_person);
     assert_fails(run_on("cityscapes_segmentation", "c", "f", "instances=true"), PM_EDATA,
-                 "a_2_gtFine_instanceIds.png", "the number 7 at row 0, column 0 is of no thing", "has 11 there");
+                 "a_2_gtFine_instanceIds.png", "the number 7 at row 0, column 0 is not an instance", "has class 11 there");
     put_numbers("c/gtFine/train/a/a_2_gtFine_instanceIds.png", stored);
     put_numbers("c/gtFine/val/v/v_1_gtFine_instanceIds.png", over);
     assert_fails(run_on("cityscapes_segmentation", "c", "f", "instances=true"), PM_EDATA,
-                 "v_1_gtFine_instanceIds.png", "33999 at row 0, column 1", "at most 999");
+                 "v_1_gtFine_instanceIds.png", "33999 at row 0, column 1", "may have 999");
     assert_only(3);
     scratch_remove();
 }
@@ -148,16 +148,16 @@ static void pairs(void **state)
     assert_instances("i", "train", 1, 0, of_groups, 0);
     put_numbers("p/masks/train/a.png", strange);
     assert_fails(run_on("pairs", "p", "g", "things=[2,3] instances=masks instance_divide=1000"), PM_EDATA,
-                 "masks/train/a.png: the instance 3 at row 0, column 1 is of class 3", "has 2 there");
+                 "masks/train/a.png: the instance 3 at row 0, column 1 has class 3", "has 2 there");
     put_numbers("p/masks/train/a.png", other);
     assert_fails(run_on("pairs", "p", "g", "things=[2,3] instances=masks instance_divide=1000"), PM_EDATA,
-                 "masks/train/a.png: the instance 3002 at row 0, column 2 is of class 3", "has 2 there");
+                 "masks/train/a.png: the instance 3002 at row 0, column 2 has class 3", "has 2 there");
     put_numbers("p/masks/train/a.png", most);
     convert_ok("pairs", "p", "j", "things=[2,3] instances=masks");
     assert_instances("j", "train", 1, 0, of_most, 0);
     put_numbers("p/masks/train/a.png", over);
     assert_fails(run_on("pairs", "p", "g", "things=[2] instances=masks"), PM_EDATA, "instance 1000",
-                 "at most 999", "bad=skip");
+                 "may have 999", "bad=skip");
     /* The maps tell both. */
     put_picture("k/images/train/a.jpg", 9);
     put_numbers("k/instance/train/a.png", both);
@@ -165,7 +165,7 @@ static void pairs(void **state)
     assert_record("g", "train", 1, 0, "a", classes_of_both);
     assert_instances("g", "train", 1, 0, of_both, 0);
     assert_fails(run_on("pairs", "k", "h", "labels=instance divide=256 things=[2,4]"), PM_EDATA,
-                 "things: 4 is none of the 4 classes");
+                 "things: 4 is not one of the 4 classes");
     assert_fails(run_on("pairs", "p", "h", "things=[2]"), PM_ECONFIG, "instances=FOLDER, or divide");
     assert_fails(run_on("pairs", "p", "h", "instances=masks"), PM_ECONFIG, "needs things");
     assert_fails(run_on("pairs", "p", "h", "things=[2] instances=none"), PM_EDATA, "none/train/a.png");
@@ -320,8 +320,8 @@ static void bad_panoptic(void **state)
     put_picture("c/train2017/a.jpg", 9);
     put_segments("c/annotations/panoptic_train2017/a.png", ids);
     fails_with("{\"id\": 5, \"category_id\": 3}, {\"id\": 300, \"category_id\": 3}",
-               "a.png: the segment 70000 at row 0, column 1 is none of the 2");
-    fails_with("{\"id\": 5, \"category_id\": 4}", "segment 5 of a.png is of category 4");
+               "a.png: the segment 70000 at row 0, column 1 is not one of the 2");
+    fails_with("{\"id\": 5, \"category_id\": 4}", "segment 5 of a.png has category 4");
     fails_with("{\"id\": 5, \"category_id\": 3}, {\"id\": 5, \"category_id\": 7}", "two segments of a.png have the id 5");
     fails_with("{\"id\": 16777216, \"category_id\": 3}", "id of 1..16777215");
     fails_with("{\"id\": 0, \"category_id\": 3}", "id of 1..16777215");
@@ -345,7 +345,7 @@ static void bad_panoptic(void **state)
     assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "within the folder");
     put_annotations("c/annotations/panoptic_train2017.json", "a.jpg", "a.png", segments);
     put_map("c/annotations/panoptic_train2017/a.png", 8, 0, grey);
-    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "a.png: is no PNG of colours");
+    assert_fails(run_on("panoptic", "c", "f", NULL), PM_EDATA, "a.png: is not an RGB PNG");
     const struct png small = png_of(1, 1, 8, 2, (const uint8_t[3]){ 5 });
     assert_int_equal(pm_file_write(in_scratch("c/annotations/panoptic_train2017/a.png"), small.bytes,
                                    small.size), PM_OK);
@@ -386,7 +386,7 @@ static void many_instances(void **state)
     pm_str_add(&listed, ",{\"id\": 1000, \"category_id\": 7}");
     put_segments("c/annotations/panoptic_train2017/a.png", last);
     fails_with(listed.text, "a.png: has more than 999 instances of dog");
-    assert_non_null(strstr(pm_error_text(), "bad=skip passes the picture over"));
+    assert_non_null(strstr(pm_error_text(), "bad=skip skips the picture"));
     pm_str_free(&listed);
     scratch_remove();
 }
@@ -427,7 +427,7 @@ static void bad_categories(void **state)
     categories_are("\"categories\": [{\"id\": 3, \"name\": \"\", \"isthing\": 1}]", "a name of one line");
     categories_are("\"categories\": [{\"id\": 3, \"name\": \"person\"}]", "panoptic annotations?");
     categories_are("\"categories\": [{\"id\": 3, \"name\": \"a\", \"isthing\": 1}, {\"id\": 3, \"name\": \"b\", "
-                   "\"isthing\": 1}]", "an id of its own for the category \"b\": 3 is \"a\"");
+                   "\"isthing\": 1}]", "a unique id for the category \"b\": 3 is \"a\"");
     /* Names beyond ASCII are as good as others. */
     assert_int_equal(remove(in_scratch("c/annotations/panoptic_val2017.json")), 0);
     put_annotations_of("c/annotations/panoptic_train2017.json", "a.jpg", "a.png", "{\"id\": 5, \"category_id\": 3}",

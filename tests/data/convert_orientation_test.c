@@ -139,7 +139,7 @@ static void maps(void **state)
     assert_int_equal(pm_file_write(in_scratch("pairs/labels/train/a.png"), png, size), PM_OK);
     pm_free(png);
     assert_fails(pm_dataset_convert("pairs", in_scratch("pairs"), in_scratch("maps2"), "bad=error"),
-                 PM_EDATA, "a.png is 16 x 24", "a.jpg is 24 x 16 when turned upright as its EXIF data says");
+                 PM_EDATA, "a.png is 16 x 24", "a.jpg is 24 x 16 after the rotation that its EXIF data specifies");
     pm_image_free(&map);
 }
 

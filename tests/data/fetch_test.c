@@ -126,7 +126,7 @@ static void there(void **state)
     is_right(pm_fetch(&f));
     assert_int_equal(pm_file_write(in("x"), wrong, SIZE), 0);
     assert_int_equal(pm_fetch(&f), PM_EDATA);
-    assert_contains(pm_error_text(), "is right: remove it");
+    assert_contains(pm_error_text(), "remove it");
 }
 
 static void resumed(void **state)
@@ -160,16 +160,15 @@ static void refused(void **state)
     (void)state;
     fails(fetch(GONE, -1, NULL, 0, true), PM_EFAIL,
           "/gone: the server answers 404. Try again "
-          "later, name another server with --from, or put the file there");
+          "later, give another server with --from, or put the file there");
     fails(fetch(DIFFERENT, -1, NULL, 0, true), PM_EDATA,
-          "/different: the SHA-256 of what it sent is ");
-    fails(fetch(LONGER, -1, NULL, 0, true), PM_EDATA, "longer there than the 100000 bytes");
-    fails(fetch(RANGES, -1, right, 40000, true), PM_EDATA, "another part of the file than that "
-                                                           "from byte 40000");
+          "/different: the SHA-256 of its file is ");
+    fails(fetch(LONGER, -1, NULL, 0, true), PM_EDATA, "longer there than the expected 100000 bytes");
+    fails(fetch(RANGES, -1, right, 40000, true), PM_EDATA, "it did not send the file from byte 40000 on");
     fails(fetch(TOTAL, -1, right, 40000, true), PM_EDATA,
-          "has 100005 bytes there, 100000 are right");
+          "has 100005 bytes there instead of 100000");
     fails(fetch(LITTLE, -1, NULL, 0, true), PM_EDATA,
-          "is shorter there than 501 bytes, 100000 are right");
+          "has fewer than 501 bytes there instead of 100000");
     fails(fetch(ROUND, -1, NULL, 0, true), PM_EFAIL, "/round: ");
 }
 
@@ -180,7 +179,7 @@ static void without_end(void **state)
     (void)state;
 
     fails(fetch(FOR_EVER, -1, NULL, 0, false), PM_EDATA,
-          "longer there than 976.6 KiB, the most that is fetched where the size is not known");
+          "longer there than 976.6 KiB, the limit for a file of unknown size");
     assert_false(pm_file_exists(in("x.part")));
     fails(fetch(FOR_EVER, -1, wrong, SIZE, false), PM_EDATA, "longer there than 976.6 KiB");
     assert_false(pm_file_exists(in("x.part")));
@@ -188,11 +187,11 @@ static void without_end(void **state)
     disk_free = (256 + 100) * (uint64_t)MIB;
     fails(fetch(FOR_EVER, -1, NULL, 0, false), PM_EFAIL,
           "of a file of unknown size the disk has only 2");
-    assert_contains(pm_error_text(), "Make room, or name a --raw folder on another disk");
+    assert_contains(pm_error_text(), "Free some space, or give a --raw folder on another disk");
     assert_false(pm_file_exists(in("x.part")));
     most = 1000000;
     disk_free = 256 * (uint64_t)MIB + SIZE - 1;
-    fails(fetch(PLAIN, -1, NULL, 0, true), PM_EFAIL, "97.7 KiB are still to come, but the disk has 256.1 MiB");
+    fails(fetch(PLAIN, -1, NULL, 0, true), PM_EFAIL, "97.7 KiB remain, but the disk has 256.1 MiB");
     disk_free++;
     is_right(fetch(PLAIN, -1, NULL, 0, true));
     disk_free = SIZE; /* nothing is free, and nothing to come */
@@ -211,7 +210,7 @@ static void unreachable(void **state)
     assert_int_equal(pm_fetch(&(struct pm_fetch){ .name = "x", .addresses = nobody, .path = in("x"),
                                                   .size = SIZE, .sha256 = sum }),
                      PM_EFAIL);
-    assert_contains(pm_error_text(), "x cannot be fetched: http://127.0.0.1:1/x: ");
+    assert_contains(pm_error_text(), "x cannot be downloaded: http://127.0.0.1:1/x: ");
     assert_contains(pm_error_text(), "; http://no.such.name.invalid/x: ");
     assert_contains(pm_error_text(), "; gopher://127.0.0.1/x: ");
     assert_contains(pm_error_text(), "put the file there yourself: ");

@@ -67,11 +67,11 @@ static void hostile(void **state)
         const char *name, *link, *says;
         char type;
     } cases[] = {
-        { "../evil", NULL, "'../evil' would lie outside", '0' },
-        { "a/../../evil", NULL, "'a/../../evil' would lie outside", '0' },
-        { "a/..", NULL, "'a/..' would lie outside", '5' },
-        { "..", NULL, "'..' would lie outside", '5' },
-        { "/tmp/pumice-evil", NULL, "'/tmp/pumice-evil' would lie outside", '0' },
+        { "../evil", NULL, "'../evil' would be outside", '0' },
+        { "a/../../evil", NULL, "'a/../../evil' would be outside", '0' },
+        { "a/..", NULL, "'a/..' would be outside", '5' },
+        { "..", NULL, "'..' would be outside", '5' },
+        { "/tmp/pumice-evil", NULL, "'/tmp/pumice-evil' would be outside", '0' },
         { "link", "/tmp", "'link' is a link or a device", '2' },
         { "link", "../evil", "'link' is a link or a device", '2' },
         { "hard", "/etc/passwd", "'hard' is a link or a device", '1' },
@@ -96,7 +96,7 @@ static void hostile(void **state)
     struct pm_str zip = { 0 };
     zip_one(&zip, "../evil", "evil", 0100644);
     assert_int_equal(unpack("x.zip", &zip), PM_EDATA);
-    assert_contains(pm_error_text(), "'../evil' would lie outside");
+    assert_contains(pm_error_text(), "'../evil' would be outside");
     struct pm_str link = { 0 };
     zip_one(&link, "link", "/tmp", 0120777);
     assert_int_equal(unpack("x.zip", &link), PM_EDATA);
@@ -127,7 +127,7 @@ static void damaged(void **state)
         sum += (unsigned char)vast.text[i];
     snprintf(vast.text + 148, 8, "%06o", sum);
     assert_int_equal(unpack("x.tar", &vast), PM_EFAIL);
-    assert_contains(pm_error_text(), "entry vast says it has 4 EiB, but the disk of");
+    assert_contains(pm_error_text(), "entry vast declares 4 EiB, but the disk of");
 
     struct pm_str cut = { 0 };
     tar_file(&cut, "cut", "0123456789", 10);

@@ -143,7 +143,7 @@ static void once(void **state)
     const int before = pages[TRAIN_IMAGES].requests;
     (void)state;
 
-    check(download("mnist", ""), 0, "is there already, nothing is done");
+    check(download("mnist", ""), 0, "exists already; nothing to do");
     assert_int_equal(pages[TRAIN_IMAGES].requests, before);
     check(download("mnist", "--force"), 0, "train 55 (", "validation 5 (");
     assert_int_equal(pages[TRAIN_IMAGES].requests, before + 1);
@@ -155,7 +155,7 @@ static void refused(void **state)
 
     check(run(NULL, "dataset download"), 2, "needs NAME DST");
     check(run(NULL, "dataset download flower %s", in("x")), 2,
-          "no data set is called flower; there are: mnist (");
+          "unknown data set flower; known: mnist (");
     check(run(NULL, "dataset download imagenet %s", in("x")), 2,
           "fetch ILSVRC2012_img_train.tar and ILSVRC2012_img_val.tar from ",
           "pumice dataset convert imagenet SRC DST");
@@ -166,7 +166,7 @@ static void refused(void **state)
     /* Without the sums the archives are not the known ones. */
     check(run(NULL, "dataset download mnist %s --from http://127.0.0.1:%d/m", in("x"), server.port),
           3,
-          "train-images-idx3-ubyte.gz cannot be fetched: ", "9912422 are right. Try again later");
+          "train-images-idx3-ubyte.gz cannot be downloaded: ", "instead of 9912422. Try again later");
     check(run(NULL, "dataset download mnist %s --from http://127.0.0.1:%d/none --sums %s", in("x"),
               server.port, in("sums")), 1, "the server answers 404");
     check(run(NULL, "dataset download mnist %s --sums %s", in("x"), in("net.json")), 3,
@@ -188,16 +188,16 @@ static void bad_archive(void **state)
     write_sums();
     assert_int_equal(pm_remove_tree(in("cifar10")), 0);
     assert_int_equal(pm_remove_tree(in("cifar10.download")), 0);
-    check(download("cifar10", ""), 3, "entry '../evil' would lie outside");
+    check(download("cifar10", ""), 3, "entry '../evil' would be outside");
     assert_false(is_there("cifar10"));
     before = pages[CIFAR].requests;
-    check(download("cifar10", ""), 3, "entry '../evil' would lie outside");
+    check(download("cifar10", ""), 3, "entry '../evil' would be outside");
     assert_int_equal(pages[CIFAR].requests, before);
     pm_str_free(&contents[CIFAR]);
     contents[CIFAR] = good;
     pages[CIFAR].data = good.text, pages[CIFAR].size = good.length;
     write_sums();
-    check(download("cifar10", ""), 3, "is right: remove it, and it will be fetched");
+    check(download("cifar10", ""), 3, "remove it, and it will be downloaded");
 }
 
 /* Ctrl-C leaves the part; the next call goes on from its end. */
@@ -219,10 +219,10 @@ static void interrupted(void **state)
     struct result r = finish(pid, name);
     assert_int_equal(r.code, 130);
     assert_contains(r.err, "flower_photos.tgz: stopped; 1000 bytes are in ");
-    assert_contains(r.err, "and the same command goes on from there");
+    assert_contains(r.err, "and the same command resumes from there");
     drop(&r);
     pages[FLOWERS].manner = GOOD;
-    check(download("flowers", "validation=5"), 0, "goes on after 1000 bytes");
+    check(download("flowers", "validation=5"), 0, "resuming after 1000 bytes");
     assert_string_equal(pages[FLOWERS].range, "1000-");
     assert_false(is_there("flowers.download"));
 }

@@ -1,6 +1,6 @@
-/* ade20k: the scene parsing benchmark (ADEChallengeData2016), 150 classes and 0 for everything else,
- * which is ignored. Records are in an order shuffled as Python does it by the seed; image/filename is the
- * path below SRC. */
+/* ade20k: the scene parsing benchmark (ADEChallengeData2016). It has 150 classes; 0 means
+ * everything else and is ignored. The seed shuffles the records as Python's random.shuffle does.
+ * image/filename is the path below SRC. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-/* objectInfo150.txt: a line of titles, then number, shares, counts and the name, by tabulators. */
+/* objectInfo150.txt: a header line, then tab-separated lines of number, ratios, counts and name. */
 static int read_names(struct pm_arena *a, const char *path, const char **names)
 {
     int err = PM_OK;
@@ -29,7 +29,7 @@ static int read_names(struct pm_arena *a, const char *path, const char **names)
     names[0] = "other";
     PM_TRY(pm_file_lines(a, path, &lines, &count));
     if (count != CLASSES)
-        PM_TRY(pm_fail(PM_EDATA, "%s: %zu lines, a line of titles and %d of classes are wanted", path,
+        PM_TRY(pm_fail(PM_EDATA, "%s: has %zu lines; expected are a header line and %d lines of classes", path,
                        count, CLASSES - 1));
     for (int i = 1; i < CLASSES; i++) {
         const char *tab = strrchr(lines[i], '\t');
@@ -83,10 +83,10 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     if (!pm_is_folder(pm_arena_printf(a, "%s/images", src)) &&
         pm_is_folder(pm_arena_printf(a, "%s/training", src)))
         PM_TRY(pm_fail(PM_EDATA, "%s: no folders images and annotations: this is the full ADE20K, whose "
-                       "_seg.png files count 3,000 classes; the benchmark of 150 is wanted, "
+                       "_seg.png files have 3,000 classes; use the benchmark of 150 classes, "
                        "ADEChallengeData2016", src));
     if (!pm_is_folder(pm_arena_printf(a, "%s/annotations", src)))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no folder annotations in it", src));
+        PM_TRY(pm_fail(PM_EDATA, "%s: it has no folder annotations", src));
     if (info)
         PM_TRY(read_names(a, info, names));
     s->num_classes = CLASSES;
@@ -107,8 +107,8 @@ const struct pm_converter pm_converter_ade20k = {
     .help = "ADE20K's scene parsing benchmark, 150 classes",
     .layout = "SRC/images/{training,validation}/*.jpg, SRC/annotations/.../*.png, "
               "SRC/objectInfo150.txt for the names.\n"
-              "Splits train and val: train-00000-of-00004.tfrecord. 151 classes, of which 0 is "
-              "everything else and ignored.",
+              "Splits train and val: train-00000-of-00004.tfrecord. 151 classes; class 0, everything "
+              "else, is ignored.",
     .opts = opts,
     .cfg_size = sizeof(struct ade20k_cfg),
     .convert = convert,

@@ -1,6 +1,6 @@
-/* build_image_data: any folders of classes as the Inception trainer's generic builder leaves them.
- * Classes stand in a file, one name a line, and count from 1: 0 is the background. PNG and other
- * files become JPEG; those that do not decode are passed over. */
+/* build_image_data: folders of classes, converted like the generic builder of the Inception
+ * trainer. A file lists the classes, one name per line, numbered from 1; 0 is the background. PNG
+ * and other files become JPEG; files that cannot be decoded are skipped. */
 #include "data/convert/convert.h"
 
 struct build_cfg {
@@ -11,9 +11,9 @@ struct build_cfg {
 
 static const struct pm_opt opts[] = {
     PM_STRING(build_cfg, train_directory, NULL, "class folders to train on; null = SRC/train"),
-    PM_STRING(build_cfg, validation_directory, NULL, "null = SRC/validation, where there is one"),
+    PM_STRING(build_cfg, validation_directory, NULL, "null = SRC/validation, if it exists"),
     PM_STRING(build_cfg, labels_file, NULL,
-              "class names, one a line; null = SRC/labels.txt, else the training folders"),
+              "class names, one per line; null = SRC/labels.txt, else the training folders"),
     PM_INT(build_cfg, train_shards, 2, 1, 99999, "files of the split train"),
     PM_INT(build_cfg, validation_shards, 2, 1, 99999, "files of the split validation"),
     PM_INT64(build_cfg, seed, 12345, 0, 9007199254740992, "of Python's shuffle"),
@@ -57,9 +57,9 @@ out:
 
 const struct pm_converter pm_converter_build_image_data = {
     .name = "build_image_data",
-    .help = "pictures in one folder a class, labels from 1, as the Inception trainer's builder",
-    .layout = "SRC/train/CLASS/*, SRC/validation/CLASS/*, SRC/labels.txt with a "
-              "class a line. Label 0 is the\n"
+    .help = "pictures in one folder per class, labels from 1, like the Inception trainer's builder",
+    .layout = "SRC/train/CLASS/*, SRC/validation/CLASS/*, SRC/labels.txt with one "
+              "class per line. Label 0 is the\n"
               "background; all pictures become RGB JPEGs. train-00000-of-00002, "
               "validation-00000-of-00002.",
     .opts = opts,

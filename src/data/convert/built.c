@@ -1,5 +1,6 @@
-/* Records as the Inception trainer's two builders write them, for ImageNet and for any folders of
- * classes: JPEGs only, with colour space, channels and file name; for ImageNet synset and boxes. */
+/* Writes records like the Inception trainer's two builders, one for ImageNet and one for any
+ * folders of classes: JPEGs with colour space, channels and file name; for ImageNet also synset and
+ * boxes. */
 #include <string.h>
 
 #include "data/convert/convert.h"

@@ -1,7 +1,8 @@
-/* camvid: lists train.txt, val.txt, test.txt with a picture and its map a line, paths below SRC (of a
- * longer path what is there below SRC counts). Grey maps are of the classes in classes.txt ("0 Sky" a
- * line; without it the usual 11), a last class Unlabelled or Void is ignored and not counted. RGB maps
- * are of CamVid's own 32 colours, or those of label_colors.txt; Void is ignored. */
+/* camvid: the lists train.txt, val.txt and test.txt name a picture and its map per line. Paths are
+ * below SRC; of a longer path the part that exists below SRC is used. Grey maps hold the classes of
+ * classes.txt (lines like "0 Sky"; without this file the usual 11). A last class Unlabelled or Void
+ * is ignored and not counted. RGB maps use CamVid's own 32 colours, or those of label_colors.txt;
+ * Void is ignored. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -22,7 +23,8 @@ static const struct pm_opt opts[] = {
 
 /* ---- lists ---------------------------------------------------------------------------------- */
 
-/* The file below SRC that the listed path ends in, or the path itself, for the message. */
+/* The existing file below SRC with which the listed path ends, or the path itself, for the
+ * message. */
 static const char *below(struct pm_arena *a, const char *src, const char *listed)
 {
     for (const char *p = listed; p; p = strchr(p, '/')) {
@@ -48,9 +50,9 @@ static int read_list(struct pm_arena *a, const char *src, const char *split,
     for (size_t i = 0; i < count; i++) {
         const char *image = strtok_r(lines[i], " \t;", &save), *label = strtok_r(NULL, " \t;", &save);
         if (!image || !label || strtok_r(NULL, " \t;", &save))
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: no PICTURE and MAP in the line", list, i + 1));
+            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: the line is not \"PICTURE MAP\"", list, i + 1));
         if (!pm_is_inside(image + strspn(image, "/")) || !pm_is_inside(label + strspn(label, "/")))
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: a path leads out of %s", list, i + 1, src));
+            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: a path is outside of %s", list, i + 1, src));
         pm_segmentation_add(s, below(a, src, image), below(a, src, label), pm_stem(a, image));
     }
 out:
@@ -68,7 +70,7 @@ static bool is_void(const char *name)
     return false;
 }
 
-/* "3 Road" a line, in order. */
+/* One line per class, in order: "3 Road". */
 static int read_classes(struct pm_arena *a, const char *path, const char ***names, int *count)
 {
     int err = PM_OK;
@@ -77,7 +79,7 @@ static int read_classes(struct pm_arena *a, const char *path, const char ***name
     for (int i = 0; i < *count; i++) {
         char *end = NULL;
         if (strtol((*names)[i], &end, 10) != i || end == (*names)[i] || *end != ' ' || !end[1])
-            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%.40s\" is no \"%d NAME\"", path, i + 1, (*names)[i], i));
+            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%.40s\" is not \"%d NAME\"", path, i + 1, (*names)[i], i));
         (*names)[i] = end + 1;
     }
 out:
@@ -152,7 +154,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
         first[k + 1] = s->count;
     }
     if (s->count == 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: no train.txt, val.txt or test.txt with a PICTURE and a MAP a line",
+        PM_TRY(pm_fail(PM_EDATA, "%s: no train.txt, val.txt or test.txt with lines \"PICTURE MAP\"",
                        src));
     PM_TRY(pm_segmentation_coloured(s, &colours));
     PM_TRY((colours ? coloured : numbered)(a, src, s, &names));
@@ -170,7 +172,7 @@ out:
 const struct pm_converter pm_converter_camvid = {
     .name = "camvid",
     .help = "CamVid: lists of pictures and maps",
-    .layout = "SRC/{train,val,test}.txt with \"PICTURE MAP\" a line, SRC/classes.txt with \"0 Sky\" a line. "
+    .layout = "SRC/{train,val,test}.txt with lines \"PICTURE MAP\", SRC/classes.txt with lines \"0 Sky\". "
               "Grey maps hold\n"
               "the classes' numbers; a last class Unlabelled or Void is ignored. RGB maps: CamVid's 32 "
               "colours, or\n"

@@ -1,10 +1,10 @@
-/* cifar10: the "binary version", files of 3,073-byte records: label, then 1,024 each of red, green
- * and blue, row by row. Files whose name starts with "test" are the test split, all others train,
- * in name order (data_batch_1.bin ... test_batch.bin); they may lie in cifar-10-batches-bin/, and a
- * single file is a train split. Pictures become PNG records.
- * Or folders of pictures, SRC/train/CLASS/FILE and SRC/test/CLASS/FILE, with the same classes in the
- * same order. The files are stored untouched, unless EXIF data turns them, and shuffled as Python does
- * with seed 0, since they lie class by class. */
+/* cifar10: the "binary version", files of 3,073-byte records: label, then 1,024 bytes each of red,
+ * green and blue, row by row. Files whose names start with "test" are the test split, all others
+ * are train, in name order (data_batch_1.bin ... test_batch.bin). They may lie in
+ * cifar-10-batches-bin/; a single file is a train split. Pictures become PNG records. Or folders of
+ * pictures, SRC/train/CLASS/FILE and SRC/test/CLASS/FILE, with the same classes in the same order.
+ * The files are stored untouched, unless EXIF data turns them, and shuffled as Python does with
+ * seed 0, since they lie class by class. */
 #include <string.h>
 
 #include "data/convert/convert.h"
@@ -18,8 +18,8 @@ struct cifar10_cfg {
 
 static const struct pm_opt opts[] = {
     PM_INT(cifar10_cfg, validation, 0, 0, 1 << 30,
-           "training images, the last ones, kept for the split validation"),
-    PM_BOOL(cifar10_cfg, png, false, "folders' pictures become PNG; else they are stored untouched, unless EXIF data turns them"),
+           "number of training images, the last ones, that become the split validation"),
+    PM_BOOL(cifar10_cfg, png, false, "store pictures from folders as PNG; otherwise unchanged, unless EXIF data rotates them"),
     PM_OPT_BAD(cifar10_cfg),
     { 0 },
 };
@@ -48,7 +48,7 @@ static int add_file(struct set *s, const char *path)
         return err;
     if (size == 0 || size % RECORD) {
         pm_free(f.data);
-        return pm_fail(PM_EDATA, "%s: %zu bytes are no whole number of CIFAR-10 records of %d",
+        return pm_fail(PM_EDATA, "%s: %zu bytes are not a multiple of the CIFAR-10 record size of %d",
                        path, size, RECORD);
     }
     f.count = size / RECORD;
@@ -101,8 +101,8 @@ static int find_files(struct pm_arena *a, const char *src, struct set *train, st
         PM_TRY(
             pm_glob(a, pm_arena_printf(a, "%s/cifar-10-batches-bin/*.bin", src), &paths, &count));
     if (count == 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: neither *.bin files of CIFAR-10's binary version "
-                                 "nor train/CLASS/* in it", src));
+        PM_TRY(pm_fail(PM_EDATA, "%s: it has neither *.bin files of CIFAR-10's binary version "
+                                 "nor train/CLASS/*", src));
     for (size_t i = 0; i < count; i++) {
         const char *name = strrchr(paths[i], '/') + 1;
         PM_TRY(add_file(strncmp(name, "test", 4) ? train : test, paths[i]));

@@ -1,10 +1,11 @@
-/* cityscapes_segmentation: street scenes with the 19 classes that Cityscapes evaluates. A map is what the
- * picture has of, in this order: labelTrainIds (as it is), labelIds, instanceIds (a number of 1000 or more
- * is 1000 x labelId + instance); the latter two are brought to train ids, what has none to 255. Sorted by
- * city and name. train_extra belongs to the split train_coarse.
+/* cityscapes_segmentation: street scenes with the 19 classes that Cityscapes evaluates. The map of
+ * a picture is the first of these files that exists: labelTrainIds (stored unchanged), labelIds,
+ * instanceIds (a number of 1000 or more is 1000 x labelId + instance). labelIds and instanceIds are
+ * converted to train ids; an id without a train id becomes 255. Records are sorted by city and
+ * name. The split train_coarse includes train_extra.
  *
- * With instances=true records have a map of instances, too, of instanceIds: there instances count from 0
- * and a group of things that are not told apart has its labelId alone. */
+ * With instances=true records also have an instance map, made from instanceIds. In that file
+ * instances count from 0, and a group of objects that are not separated has only its labelId. */
 #include <ctype.h>
 #include <string.h>
 
@@ -18,9 +19,9 @@ struct cityscapes_cfg {
 };
 
 static const struct pm_opt opts[] = {
-    PM_STRING(cityscapes_cfg, annotations, "gtFine", "folder of the maps: gtFine or gtCoarse"),
+    PM_STRING(cityscapes_cfg, annotations, "gtFine", "folder of the label maps: gtFine or gtCoarse"),
     PM_BOOL(cityscapes_cfg, instances, false,
-            "records have maps of instances, of *_instanceIds.png, which every map needs then"),
+            "also store instance maps, made from *_instanceIds.png; every picture needs that file"),
     PM_INT(cityscapes_cfg, num_shards, 10, 1, 99999, "files of each split"),
     PM_OPT_BAD_PAIRS(cityscapes_cfg),
     { 0 },
@@ -31,7 +32,8 @@ static const char *const names[CLASSES] = {
     "sky", "person", "rider", "car", "truck", "bus", "train", "motorcycle", "bicycle",
 };
 
-/* Maps of each kind go into lists of their own, since a number means another thing in each. */
+/* Each kind of map has its own table, because the same number has a different meaning in each
+ * kind. */
 enum { TRAIN_IDS, LABEL_IDS, INSTANCE_IDS, KINDS };
 static const char *const kinds[KINDS] = { "labelTrainIds", "labelIds", "instanceIds" };
 
@@ -46,7 +48,7 @@ static void fill_meaning(int kind, uint16_t *meaning)
     }
 }
 
-/* Of things: train id x 1000 + number from 1, or + 0 of a group. */
+/* For things: train id x 1000 + instance number from 1; + 0 for a group. */
 static void fill_instances(uint16_t *meaning)
 {
     const int wide = PM_INSTANCE_DIVISOR;
@@ -60,7 +62,8 @@ static void fill_instances(uint16_t *meaning)
     }
 }
 
-/* The first kind whose map of this picture is there, its path; KINDS and NULL without any. */
+/* The first kind of map that exists for this picture, and its path; KINDS and NULL if none
+ * exists. */
 static int find_map(struct pm_arena *a, const char *maps, const char *stem, const char *annotations,
                     const char **path)
 {
@@ -77,10 +80,11 @@ struct listing {
     const struct cityscapes_cfg *cfg;
     const char *pictures, *maps; /* folders of the splits */
     struct pm_segmentation *s;
-    int kind; /* of the maps so far; KINDS: none yet */
+    int kind; /* of all maps so far; KINDS: none yet */
 };
 
-/* The map of instances that goes with the map of the pair added last. 0: it is not there, which is told. */
+/* Finds the instance map of the pair that was added last. Returns 0 and logs a warning if it is
+ * missing. */
 static int find_instances(struct pm_arena *a, const struct listing *l, const char *maps,
                           const char *stem)
 {
@@ -92,8 +96,8 @@ static int find_instances(struct pm_arena *a, const struct listing *l, const cha
     if (pm_file_exists(p->instances))
         return 1;
     if (l->cfg->bad != PM_BAD_SKIP)
-        return pm_fail(PM_EDATA, "%s has no map of instances: %s is not there", p->image, p->instances);
-    PM_WARN("data", "passed over: %s has no %s", p->image, p->instances);
+        return pm_fail(PM_EDATA, "%s has no instance map: %s does not exist", p->image, p->instances);
+    PM_WARN("data", "skipped: %s has no %s", p->image, p->instances);
     return 0;
 }
 
@@ -114,15 +118,15 @@ static int list_city(struct pm_arena *a, struct listing *l, const char *split, c
         stem[n - m] = '\0';
         const int kind = find_map(a, maps, stem, l->cfg->annotations, &map);
         if (!map && strcmp(split, "test") && l->cfg->bad == PM_BAD_SKIP) {
-            PM_WARN("data", "passed over: %s has no map in %s", files.item[i].path, maps);
+            PM_WARN("data", "skipped: %s has no label map in %s", files.item[i].path, maps);
             continue;
         }
         if (!map && strcmp(split, "test"))
-            PM_TRY(pm_fail(PM_EDATA, "%s has no map: none of %s/%s_%s_labelTrainIds.png, ..._labelIds.png "
-                           "and ..._instanceIds.png is there", files.item[i].path, maps, stem,
+            PM_TRY(pm_fail(PM_EDATA, "%s has no label map: none of %s/%s_%s_labelTrainIds.png, ..._labelIds.png "
+                           "and ..._instanceIds.png exists", files.item[i].path, maps, stem,
                            l->cfg->annotations));
         if (map && l->kind != KINDS && l->kind != kind)
-            PM_TRY(pm_fail(PM_EDATA, "%s: is the first map of the kind %s, those before are %s: they must be "
+            PM_TRY(pm_fail(PM_EDATA, "%s: this map is of the kind %s, earlier maps are %s: all must be "
                            "of one kind", map, kinds[kind], kinds[l->kind]));
         l->kind = map ? kind : l->kind;
         pm_segmentation_add(l->s, files.item[i].path, map, stem);
@@ -163,7 +167,7 @@ static int convert_splits(struct pm_arena *a, struct listing *l, struct pm_makin
     size_t listed = 0;
 
     if (!*quality)
-        PM_TRY(pm_fail(PM_ECONFIG, "annotations: \"%s\" does not say which, as gtFine and gtCoarse do",
+        PM_TRY(pm_fail(PM_ECONFIG, "annotations: \"%s\" does not begin with gt, as gtFine and gtCoarse do",
                        annotations));
     suffix[0] = (char)tolower((unsigned char)suffix[0]); /* gtFine: fine */
     for (size_t k = 0; k < PM_COUNT(splits); k++) {
@@ -178,7 +182,7 @@ static int convert_splits(struct pm_arena *a, struct listing *l, struct pm_makin
                                      l->cfg->num_shards));
     }
     if (listed == 0)
-        PM_TRY(pm_fail(PM_EDATA, "%s: no {train,val,test}/CITY/*_leftImg8bit.png in it", l->pictures));
+        PM_TRY(pm_fail(PM_EDATA, "%s: it has no {train,val,test}/CITY/*_leftImg8bit.png", l->pictures));
 out:
     return err;
 }
@@ -196,7 +200,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
     l.pictures = pm_first_folder(a, src, folders);
     l.maps = pm_arena_printf(a, "%s/%s", src, l.cfg->annotations);
     if (!l.pictures || !pm_is_folder(l.maps))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no folder %s in it", src,
+        PM_TRY(pm_fail(PM_EDATA, "%s: it has no folder %s", src,
                        l.pictures ? l.cfg->annotations : "leftImg8bit"));
     l.s->num_classes = CLASSES;
     l.s->ignore = IGNORE;
@@ -219,15 +223,15 @@ out:
 
 const struct pm_converter pm_converter_cityscapes_segmentation = {
     .name = "cityscapes_segmentation",
-    .help = "Cityscapes with maps of its 19 classes",
+    .help = "Cityscapes with label maps of its 19 classes",
     .layout = "SRC/leftImg8bit/{train,val,test}/CITY/*_leftImg8bit.png and "
               "SRC/gtFine/.../*_gtFine_labelTrainIds.png,\n"
               "or _labelIds.png or _instanceIds.png, whose numbers become train ids. Splits "
               "train_fine, val_fine,\n"
               "test_fine (of gtCoarse: train_coarse with train_extra, val_coarse): "
               "train_fine-00000-of-00010.tfrecord. 255 is\n"
-              "ignored. instances=true takes *_gtFine_instanceIds.png as maps of instances, too: people and\n"
-              "vehicles are told apart.",
+              "ignored. instances=true also stores *_gtFine_instanceIds.png as instance maps of people and\n"
+              "vehicles.",
     .opts = opts,
     .cfg_size = sizeof(struct cityscapes_cfg),
     .convert = convert,

@@ -41,7 +41,7 @@ static int unknown(const char *name)
     }
     const char *near = pm_nearest(name, names, PM_COUNT(rows));
     const int err =
-        pm_fail(PM_ECONFIG, "dataset convert: unknown format %s%s%s%s; there are: %s", name,
+        pm_fail(PM_ECONFIG, "dataset convert: unknown format %s%s%s%s; known formats: %s", name,
                 near ? " (did you mean " : "", near ? near : "", near ? "?)" : "", all.text);
     pm_str_free(&all);
     return err;
@@ -58,9 +58,9 @@ struct common_cfg {
 };
 
 const struct pm_opt pm_convert_opts[] = {
-    PM_BOOL(common_cfg, force, false, "make it anew where DST holds a data folder already"),
+    PM_BOOL(common_cfg, force, false, "replace an existing data folder DST"),
     PM_INT(common_cfg, num_threads, 0, 0, 4096,
-           "threads at work; 0 = the cores; the bytes written do not depend on it"),
+           "number of threads; 0 = number of cores; the output does not depend on it"),
     { 0 },
 };
 
@@ -88,7 +88,7 @@ static int parse(const struct pm_converter *c, const char *options, struct pm_ar
                               pm_arena_printf(a, "dataset convert %s", c->name));
 }
 
-/* A finished data folder of this name stands at dst already. */
+/* Whether dst is a complete data folder with this name. */
 static int is_made(struct pm_arena *a, const char *dst, const char *name, bool *made)
 {
     int err = PM_OK;
@@ -123,7 +123,7 @@ out:
     return err;
 }
 
-/* 1: nothing is to be done, since the data is there already. */
+/* Returns 1 if the data folder exists and nothing needs to be done. */
 static int prepare(struct pm_arena *a, const char *format, const char *dst, const char *options,
                    const struct pm_converter **c, struct both **cfg)
 {
@@ -137,7 +137,7 @@ static int prepare(struct pm_arena *a, const char *format, const char *dst, cons
     if (!(*cfg)->common.force)
         PM_TRY(is_made(a, dst, (*c)->own_name ? NULL : (*c)->name, &made));
     if (made)
-        PM_INFO("data", "%s: is there already, nothing is done (--force makes it anew)", dst);
+        PM_INFO("data", "%s: exists already; nothing to do (--force replaces it)", dst);
     return made;
 out:
     return err;

@@ -1,5 +1,5 @@
-/* convert, inside data/: what converters share. Lists are in byte order of the names, whatever the
- * disk's own, so that a data set is the same everywhere. */
+/* convert, internal to data/: declarations that converters share. Lists are sorted by the bytes of
+ * the names, so that a data set is the same on every file system. */
 #ifndef PUMICE_DATA_CONVERT_H
 #define PUMICE_DATA_CONVERT_H
 
@@ -14,31 +14,34 @@ struct pm_source {
 struct pm_sources {
     struct pm_source *item; /* owned: pm_sources_free */
     size_t count, capacity;
-    size_t others; /* files that are no pictures by their names */
+    size_t others; /* number of files whose names are not those of pictures */
 };
 void pm_sources_add(struct pm_sources *s, const char *path, const char *name, int label);
 void pm_sources_free(struct pm_sources *s);
-/* The folders in root, but for those whose names begin with a dot; PM_EDATA when there are none. */
+/* Lists the folders in root, except those whose names begin with a dot. PM_EDATA if there are
+ * none. */
 int pm_class_folders(struct pm_arena *a, const char *root, const char ***names, int *count);
 /* Adds the pictures of one folder (PM_IMAGE_ENDINGS). */
 int pm_sources_folder(struct pm_arena *a, const char *folder, int label, struct pm_sources *out);
-/* Adds those of root/CLASS for each of the classes, labels from `first`. A class without pictures is
- * told; a folder that is no class, or no pictures at all, is PM_EDATA. */
+/* Adds the pictures of root/CLASS for each of the classes, with labels from `first`. Warns about a
+ * class without pictures. PM_EDATA for a folder that is not a class, or if there are no pictures at
+ * all. */
 int pm_sources_classes(struct pm_arena *a, const char *root, const char *const *classes, int count,
                        int first, struct pm_sources *out);
-/* The file an option names, or the usual one under src where it is there, else NULL. */
+/* The file that an option names, else the usual file under src if it exists, else NULL. */
 const char *pm_usual_file(struct pm_arena *a, const char *given, const char *src,
                           const char *usual);
-/* The first of these folders under src (NULL-ended), in the arena, or NULL. */
+/* The first of these folders (a NULL-terminated list) that exists under src, in the arena, or
+ * NULL. */
 const char *pm_first_folder(struct pm_arena *a, const char *src, const char *const *names);
 /* Non-empty lines of a text file, in the arena. */
 int pm_file_lines(struct pm_arena *a, const char *path, char ***lines, size_t *count);
-/* Names of classes that count from 1, 0 being "background": the lines of a file, which must be
- * names of folders, or where path is NULL the folders in root. */
+/* Class names, numbered from 1; 0 is "background". They are the lines of a file, which must be
+ * names of folders, or, if path is NULL, the folders in root. */
 int pm_class_list(struct pm_arena *a, const char *path, const char *root, const char ***names,
                   int *count);
 
-/* order[count] = what Python 3 makes of list(range(count)) by random.seed(seed), random.shuffle. */
+/* order[count] = the result of Python 3's random.seed(seed), random.shuffle(list(range(count))). */
 void pm_python_shuffle(uint64_t seed, size_t count, uint32_t *order);
 
 /* ---- pictures ---- */
@@ -46,27 +49,29 @@ void pm_python_shuffle(uint64_t seed, size_t count, uint32_t *order);
 enum pm_bad { PM_BAD_SKIP, PM_BAD_ERROR };
 #define PM_OPT_BAD(tag)                                                                            \
     PM_ENUM(tag, bad, PM_BAD_SKIP, "skip|error",                                                   \
-            "pictures that do not decode: passed over with a line each, or the end")
+            "pictures that cannot be decoded: skip (one warning each), or fail")
 
-/* A picture file as it goes into a record. Other readers of records (TensorFlow) ignore EXIF orientation,
- * and know JPEG, PNG, GIF and BMP only. So a file that EXIF turns is stored upright and without EXIF:
- * a JPEG as a JPEG of quality 100, others as PNG. Files of other formats are stored as PNG. */
+/* A picture file as stored in a record. Other readers of records (TensorFlow) ignore EXIF
+ * orientation, and read only JPEG, PNG, GIF and BMP. Therefore a file that EXIF rotates is stored
+ * upright and without EXIF: a JPEG as a JPEG of quality 100, others as PNG. Files of other formats
+ * are stored as PNG. */
 struct pm_picture {
-    char *data; /* the file's bytes, or the picture encoded anew; owned */
+    char *data; /* the file's bytes, or the re-encoded picture; owned */
     size_t size;
     struct pm_image8 image; /* upright; 1 to 4 channels as stored */
     int orientation;        /* the file's, by EXIF: 1 to 8 */
     const char *format;     /* pm_image_format's: "jpeg", "png", "gif" or "bmp" */
     bool four;              /* a JPEG of four colours (CMYK) */
 };
-/* Reads the file and decodes it. PM_EDATA for a file that cannot be decoded. pm_picture_free frees out, also
- * after an error. */
+/* Reads the file and decodes it. PM_EDATA for a file that cannot be decoded. pm_picture_free frees
+ * out, also after an error. */
 int pm_picture_read(const char *path, struct pm_picture *out);
-/* Makes anything but a JPEG of one or three colours one, by decoding it to RGB and encoding it with
- * quality 100. */
+/* Converts a picture that is not a JPEG of one or three channels to one: decodes it to RGB and
+ * encodes it with quality 100. */
 int pm_picture_to_jpeg(struct pm_picture *p);
 void pm_picture_free(struct pm_picture *p);
-/* fill's answer to a failed picture: 0 for PM_EDATA where those are skipped, else err. */
+/* The return value of fill() for a failed picture: 0 for PM_EDATA if bad pictures are skipped, else
+ * err. */
 int pm_picture_failed(int err, int bad);
 /* image/encoded, image/format, image/class/label, image/height, image/width. */
 void pm_picture_add(struct pm_example_builder *b, const struct pm_picture *p, const char *format,
@@ -80,7 +85,7 @@ struct pm_boxes {
     const float *v; /* [count][4] */
     size_t count;
 };
-/* One split of ImageNet or of the generic builder: sources in an order of their own. */
+/* One split of ImageNet or of the generic builder: sources in a given order. */
 struct pm_built {
     const struct pm_sources *sources;
     const uint32_t *order;        /* NULL: as listed */

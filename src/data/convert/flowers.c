@@ -1,9 +1,9 @@
-/* flowers: one folder of JPEGs a class (flower_photos/daisy/... as its tar file holds), as TF-Slim's
- * converter and, by options, as the Inception trainer's script leave it. All files in byte order are
- * shuffled as Python does, the first ones become validation, the others train, in files of
- * ceil(n / shards) records. The pictures are stored untouched, unless EXIF data
- * turns them. Slim shuffles the disk's own order of
- * the files, so its split differs from machine to machine; this one does not. */
+/* flowers: one folder of JPEGs per class (flower_photos/daisy/..., as in its tar file), converted
+ * like TF-Slim's converter or, by options, like the Inception trainer's script. All files, sorted
+ * by bytes of their names, are shuffled as Python does. The first become validation, the others
+ * train, in files of ceil(n / shards) records. Pictures are stored unchanged, unless EXIF data
+ * rotates them. Slim shuffles the order in which the file system lists the files, so its split
+ * differs between machines; this one does not. */
 #include <string.h>
 
 #include "data/convert/convert.h"
@@ -17,11 +17,11 @@ struct flowers_cfg {
 static const struct pm_opt opts[] = {
     PM_INT(flowers_cfg, validation, 350, 0, 1 << 30, "pictures of the split validation"),
     PM_INT(flowers_cfg, validation_per_class, 0, 0, 1 << 30,
-           "so many of each class instead (the Inception trainer's: 100); 0 = of all"),
-    PM_INT(flowers_cfg, shards, 5, 1, 10000, "files a split (the Inception trainer's: 2)"),
+           "pictures per class in validation instead (Inception trainer: 100); 0 = off"),
+    PM_INT(flowers_cfg, shards, 5, 1, 10000, "files of each split (Inception trainer: 2)"),
     PM_BOOL(flowers_cfg, background, false,
-            "labels from 1, 0 being the background, records and file names (train-00000-of-00002) "
-            "as the Inception trainer's"),
+            "labels from 1 (0 is the background), records and file names (train-00000-of-00002) "
+            "like the Inception trainer's"),
     PM_INT64(flowers_cfg, seed, 0, 0, 9007199254740992, "of Python's shuffle"),
     PM_OPT_BAD(flowers_cfg),
     { 0 },
@@ -43,8 +43,8 @@ out:
     return pm_picture_failed(err, s->bad);
 }
 
-/* Moves the wanted number of each class to the front, the first ones of the shuffled order; what is
- * left keeps its order. Returns how many those are. */
+/* Moves the given number of pictures of each class, the first in shuffled order, to the front. The
+ * rest keeps its order. Returns the number of pictures moved. */
 static size_t take_per_class(const struct pm_sources *list, int classes, size_t each,
                              uint32_t *order)
 {
@@ -121,12 +121,12 @@ out:
 
 const struct pm_converter pm_converter_flowers = {
     .name = "flowers",
-    .help = "photos in one folder a class, split and named as TF-Slim's flowers",
+    .help = "photos in one folder per class, split and named like TF-Slim's flowers",
     .layout = "SRC/CLASS/*.jpg (or SRC/flower_photos/CLASS/*.jpg), for flowers "
               "daisy, dandelion, roses,\n"
               "sunflowers, tulips. flowers_train_00000-of-00005.tfrecord, ..., "
               "flowers_validation_...; JPEGs\n"
-              "untouched, unless EXIF data turns them. The Inception trainer's:\n"
+              "unchanged, unless EXIF data rotates them. Like the Inception trainer's:\n"
               "background=true "
               "validation_per_class=100 shards=2.",
     .opts = opts,

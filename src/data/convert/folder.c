@@ -1,8 +1,8 @@
-/* folder: pictures in one folder a class, SRC/train/CLASS/FILE with SRC/validation (or val, valid)
- * and SRC/test beside it, or SRC/CLASS/FILE; a part of these becomes validation. Classes are
- * train's folder names in byte order, from 0. The converter stores a file untouched when every reader
- * gets the same pixels from it (pm_picture_read). The seed shuffles the files, which mixes the classes
- * within each shard. */
+/* folder: pictures in one folder per class: SRC/train/CLASS/FILE, optionally with SRC/validation
+ * (or val, valid) and SRC/test; or SRC/CLASS/FILE, where a part becomes validation. The classes are
+ * the names of the training folders in byte order, from 0. The converter stores a file unchanged if
+ * every reader gets the same pixels from it (pm_picture_read). The seed shuffles the files, which
+ * mixes the classes within each shard. */
 #include "data/convert/convert.h"
 
 struct folder_cfg {
@@ -13,9 +13,9 @@ struct folder_cfg {
 
 static const struct pm_opt opts[] = {
     PM_DOUBLE(folder_cfg, validation, 0.1, 0, 0.9,
-              "part of SRC/CLASS/* kept for the split validation; not read for SRC/train/CLASS/*"),
-    PM_INT64(folder_cfg, seed, 0, 0, 9007199254740992, "of the records' order and the split"),
-    PM_INT(folder_cfg, per_shard, 1000, 1, 1 << 30, "records a file"),
+              "share of SRC/CLASS/* that becomes validation; unused for SRC/train/CLASS/*"),
+    PM_INT64(folder_cfg, seed, 0, 0, 9007199254740992, "seed of the record order and of the split"),
+    PM_INT(folder_cfg, per_shard, 1000, 1, 1 << 30, "records per file"),
     PM_OPT_BAD(folder_cfg),
     { 0 },
 };
@@ -122,13 +122,13 @@ out:
 
 const struct pm_converter pm_converter_folder = {
     .name = "folder",
-    .help = "pictures in one folder a class",
-    .layout = "SRC/train/CLASS/* with SRC/validation/CLASS/* and SRC/test/CLASS/* "
-              "where there are such, or\n"
+    .help = "pictures in one folder per class",
+    .layout = "SRC/train/CLASS/*, optionally SRC/validation/CLASS/* and SRC/test/CLASS/*; "
+              "or\n"
               "SRC/CLASS/*; a part of these becomes validation. Pictures are files that end in\n"
               PM_IMAGE_ENDINGS ".\n"
-              "JPEG, PNG, GIF and BMP are stored untouched, unless EXIF data turns them.\n"
-              "Classes are the folders in byte order, from 0. Names: DST's own.",
+              "JPEG, PNG, GIF and BMP are stored unchanged, unless EXIF data rotates them.\n"
+              "Classes are the folders in byte order, from 0. Files are named after DST.",
     .own_name = true,
     .opts = opts,
     .cfg_size = sizeof(struct folder_cfg),

@@ -19,7 +19,7 @@ struct imagenet_cfg {
 static const struct pm_opt opts[] = {
     PM_STRING(imagenet_cfg, train_directory, NULL, "folders by synset; null = SRC/train"),
     PM_STRING(imagenet_cfg, validation_directory, NULL,
-              "folders by synset, or pictures; null = SRC/validation, where there is one"),
+              "folders by synset, or pictures; null = SRC/validation, if it exists"),
     PM_STRING(imagenet_cfg, labels_file, NULL,
               "synsets in label order, one a line; null = "
               "SRC/imagenet_lsvrc_2015_synsets.txt, else "
@@ -47,7 +47,7 @@ struct classes {
     int count;
 };
 
-/* Synsets are their own words where nothing else is said. */
+/* Without a list of words, each synset is its own name. */
 static int read_synsets(struct pm_arena *a, const char *path, const char *train,
                         struct classes *out)
 {
@@ -68,7 +68,8 @@ static int label_of(const struct classes *c, const char *synset)
     return -1;
 }
 
-/* Each line a synset, a tab, its words; of more synsets than are wanted. */
+/* Each line is a synset, a tab, its words. The file may list more synsets than the data set
+ * uses. */
 static int read_words(struct pm_arena *a, const char *path, struct classes *c)
 {
     int err = PM_OK, found = 1;
@@ -79,7 +80,7 @@ static int read_words(struct pm_arena *a, const char *path, struct classes *c)
     for (size_t i = 0; i < count; i++) {
         char *tab = strchr(lines[i], '\t');
         if (!tab)
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.60s\" is no synset, tab and words", path, i + 1,
+            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.60s\" is not a synset, a tab and words", path, i + 1,
                            lines[i]));
         *tab = '\0';
         const int label = label_of(c, lines[i]);
@@ -90,7 +91,7 @@ static int read_words(struct pm_arena *a, const char *path, struct classes *c)
     }
     for (int k = 1; k < c->count && found < c->count; k++)
         if (c->words[k] == c->synsets[k])
-            PM_TRY(pm_fail(PM_EDATA, "%s: says nothing of synset %s", path, c->synsets[k]));
+            PM_TRY(pm_fail(PM_EDATA, "%s: has no line for synset %s", path, c->synsets[k]));
 out:
     return err;
 }
@@ -153,7 +154,7 @@ static int read_boxes(struct pm_arena *a, const char *path, struct boxes *out)
     for (size_t i = 0; i < count; i++) {
         struct box b = { .line = i };
         if (!parse_box(lines[i], &b))
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.60s\" is no FILE,xmin,ymin,xmax,ymax", path, i + 1,
+            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.60s\" is not FILE,xmin,ymin,xmax,ymax", path, i + 1,
                            lines[i]));
         PM_GROW(out->box, out->count, out->capacity);
         out->box[out->count++] = b;
@@ -186,7 +187,7 @@ static struct pm_boxes boxes_of(void *ctx, const char *name)
 
 /* ---- splits --------------------------------------------------------------------------------- */
 
-/* Pictures in one folder, whose synsets stand in a file in the order of their names. */
+/* Pictures in one folder. A file lists their synsets in the order of the picture names. */
 static int list_flat(struct pm_arena *a, const char *root, const char *labels,
                      const struct classes *c, struct pm_sources *out)
 {
@@ -196,7 +197,7 @@ static int list_flat(struct pm_arena *a, const char *root, const char *labels,
 
     if (!labels)
         PM_TRY(pm_fail(PM_EDATA,
-                       "%s: pictures and no synset folders, so a file of their synsets is needed: "
+                       "%s: has pictures but no synset folders, so a file of their synsets is needed: "
                        "validation_labels=FILE", root));
     PM_TRY(pm_file_lines(a, labels, &lines, &count));
     if (count != out->count)
@@ -205,7 +206,7 @@ static int list_flat(struct pm_arena *a, const char *root, const char *labels,
     for (size_t i = 0; i < count; i++) {
         out->item[i].label = label_of(c, lines[i]);
         if (out->item[i].label < 0)
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.40s\" is none of the %d synsets", labels, i + 1,
+            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.40s\" is not one of the %d synsets", labels, i + 1,
                            lines[i], c->count - 1));
     }
 out:
@@ -223,7 +224,7 @@ static int write_split(struct pm_arena *a, const struct imagenet_cfg *cfg, bool 
 
     if (!train)
         PM_TRY(pm_sources_folder(a, root, 0, &list));
-    list.others = 0; /* folders, which are no pictures by their names either */
+    list.others = 0; /* these are the synset folders */
     if (list.count)
         PM_TRY(list_flat(a, root, labels, c, &list));
     else

@@ -1,5 +1,5 @@
-/* A pull reader of JSON for annotation files of hundreds of megabytes, of which a few numbers are
- * wanted. */
+/* A pull parser of JSON, for annotation files of hundreds of megabytes from which a converter needs
+ * only a few numbers. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -57,7 +57,7 @@ static int next_char(struct pm_json_reader *r)
     return c;
 }
 
-/* The next character that is no space, left to be read. */
+/* Peeks at the next character that is not white space. */
 static int peek(struct pm_json_reader *r)
 {
     int c = next_char(r);
@@ -81,7 +81,7 @@ int pm_json_enter(struct pm_json_reader *r, char bracket)
     return take(r, bracket, bracket == '{' ? "an object" : "a list");
 }
 
-/* Whether another one follows, its comma taken. */
+/* Whether another item follows. Consumes the comma. */
 static int another(struct pm_json_reader *r, size_t *n, char end)
 {
     if (peek(r) == end) {
@@ -159,7 +159,8 @@ static size_t put_utf8(unsigned u, char *out)
     return 3;
 }
 
-/* What stands behind a backslash, as bytes; 0 when it is none of JSON's. */
+/* Decodes the escape after a backslash. Returns the number of bytes; 0 if JSON has no such
+ * escape. */
 static size_t escape(struct pm_json_reader *r, char *out)
 {
     static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
@@ -182,7 +183,7 @@ static size_t escape(struct pm_json_reader *r, char *out)
     return u ? put_utf8(u, out) : 0;
 }
 
-/* wanted: all of it, in r->text; else it is only passed over. */
+/* Reads a string. wanted: stores all of it in r->text; otherwise skips it. */
 static int string(struct pm_json_reader *r, bool wanted)
 {
     size_t n = 0;

@@ -1,6 +1,6 @@
 /* mnist: IDX files, plain or gzipped, as PNG records. An IDX file is a big-endian magic (2051
- * images, 2049 labels), the counts, then bytes. train is all but the last images of the training
- * set, which become validation; test comes from the t10k files where they are there. */
+ * images, 2049 labels), the counts, then bytes. The last images of the training set become
+ * validation, the others train. test comes from the t10k files, if they exist. */
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -13,7 +13,7 @@ struct mnist_cfg {
 
 static const struct pm_opt opts[] = {
     PM_INT(mnist_cfg, validation, -1, -1, 1 << 30,
-           "training images kept for the split validation; -1 = a twelfth, 5,000 of 60,000"),
+           "training images that become validation; -1 = a twelfth, 5,000 of 60,000"),
     { 0 },
 };
 
@@ -27,8 +27,8 @@ struct idx {
     int height, width;
 };
 
-/* As the files are named by their authors ("train-images-idx3-ubyte.gz"), unpacked, or with the dot
- * some mirrors have ("train-images.idx3-ubyte"). */
+/* File names: the authors' ("train-images-idx3-ubyte.gz"), the same without .gz, or with a dot as
+ * on some mirrors ("train-images.idx3-ubyte"). */
 static bool find_file(struct pm_arena *a, const char *folder, const char *set, const char *kind,
                       char **path)
 {
@@ -64,8 +64,8 @@ static int take(gzFile f, const char *path, void *buf, size_t size)
     return PM_OK;
 }
 
-/* Bytes come in pieces, so that a header that lies about its count costs no memory beyond what the
- * file holds. */
+/* Reads in pieces, so that a wrong count in the header cannot allocate more memory than the file
+ * has bytes. */
 static int take_growing(gzFile f, const char *path, size_t size, uint8_t **out)
 {
     size_t have = 0;
@@ -97,7 +97,7 @@ static int idx_read(char *path, bool images, struct idx *out)
     }
     PM_TRY(take(f, path, head, images ? 16 : 8));
     if (be32(head) != magic)
-        PM_TRY(pm_fail(PM_EDATA, "%s: its magic is %u, that of %s is %u", path, be32(head),
+        PM_TRY(pm_fail(PM_EDATA, "%s: its magic number is %u; %s have %u", path, be32(head),
                        images ? "images" : "labels", magic));
     out->count = be32(head + 4);
     out->height = images ? (int)(be32(head + 8) & 0xffff) : 1;
@@ -139,9 +139,9 @@ static int read_set(struct pm_arena *a, const char *src, const char *set, struct
     char *images = NULL, *labels = NULL;
 
     if (!find_file(a, src, set, "images", &images))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no %s-images-idx3-ubyte.gz in it", src, set));
+        PM_TRY(pm_fail(PM_EDATA, "%s: it has no %s-images-idx3-ubyte.gz", src, set));
     if (!find_file(a, src, set, "labels", &labels))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no %s-labels-idx1-ubyte.gz in it", src, set));
+        PM_TRY(pm_fail(PM_EDATA, "%s: it has no %s-labels-idx1-ubyte.gz", src, set));
     PM_TRY(idx_read(images, true, &s->images));
     PM_TRY(idx_read(labels, false, &s->labels));
     if (s->images.count != s->labels.count)

@@ -1,6 +1,6 @@
-/* Pairs of pictures and maps to DeepLab's records. A map that is a grey PNG of 8 bits and means what it
- * stores is kept as it is; others are written anew. Every map is decoded once, so that one of another
- * size than its picture's, or with a label that is none, is found here and not in training. */
+/* Writes pairs of pictures and label maps as DeepLab's records. A grey 8-bit PNG whose values are
+ * the labels is stored unchanged; other maps are re-encoded. Every map is decoded once, so that a
+ * wrong size or an invalid label is found here and not in training. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -57,8 +57,8 @@ static int from_colours(const struct pm_segmentation *s, const char *data, size_
             label = colour_label(s, p);
         last = p;
         if (label < 0)
-            PM_TRY(pm_fail(PM_EDATA, "%s: the colour %d %d %d at row %zu, column %zu is none of the %d "
-                           "that mean something", path, p[0], p[1], p[2], i / (size_t)im.width,
+            PM_TRY(pm_fail(PM_EDATA, "%s: the colour %d %d %d at row %zu, column %zu is not one of the %d "
+                           "known colours", path, p[0], p[1], p[2], i / (size_t)im.width,
                            i % (size_t)im.width, s->colours_count));
         out->values[i] = (uint16_t)label;
     }
@@ -86,12 +86,12 @@ static int check_labels(const struct pm_segmentation *s, const struct pm_label *
 
     if (i == (size_t)l->height * width)
         return PM_OK;
-    return pm_fail(PM_EDATA, "%s: the label %d at row %zu, column %zu is none of the %d classes (0..%d) "
-                   "and not the ignore label, %d", path, l->values[i], i / width, i % width,
+    return pm_fail(PM_EDATA, "%s: the label %d at row %zu, column %zu is neither one of the %d classes (0..%d) "
+                   "nor the ignore label, %d", path, l->values[i], i / width, i % width,
                    s->num_classes, s->num_classes - 1, s->ignore);
 }
 
-/* The map of a file. *kept: the file itself is how it is to be stored. */
+/* Reads the map of a file. *kept: the record stores the file unchanged. */
 static int read_map(const struct pm_segmentation *s, const char *data, size_t size, const char *path,
                     struct pm_label *out, bool *kept)
 {
@@ -121,7 +121,7 @@ static void count_pixels(struct pm_segmentation *s, const struct pm_label *l)
     }
 }
 
-/* What a number stored at a pixel of this class is: class * divisor + number. */
+/* Converts a stored number at a pixel of this class to class * divisor + instance number. */
 static int mean_number(const struct pm_segmentation *s, int stored, int class)
 {
     const int divide = s->instance_divide;
@@ -132,7 +132,7 @@ static int mean_number(const struct pm_segmentation *s, int stored, int class)
         return s->instance_meaning[stored];
     if (!s->things[class])
         return 0;
-    if (divide && stored < divide && class > 0) /* no number, but the class or nothing: a crowd */
+    if (divide && stored < divide && class > 0) /* only the class or nothing: a crowd */
         return (stored ? stored : class) * s->divisor;
     const int number = (divide ? stored % divide : stored) - s->instance_first + 1;
     if (number >= s->divisor)
@@ -140,7 +140,8 @@ static int mean_number(const struct pm_segmentation *s, int stored, int class)
     return (divide ? stored / divide : class) * s->divisor + (number > 0 ? number : 0);
 }
 
-/* The stored numbers become ours; what is no instance of its pixel's class ends it, where the pixel counts. */
+/* Converts stored numbers to ours. Fails for a number that is not an instance of the pixel's class,
+ * unless the pixel is ignored. */
 static int mean_instances(const struct pm_segmentation *s, const char *path,
                           const struct pm_label *classes, struct pm_label *out)
 {
@@ -151,16 +152,16 @@ static int mean_instances(const struct pm_segmentation *s, const char *path,
         const int v = mean_number(s, stored, class);
 
         if (v == PM_INSTANCE_TOO_MANY)
-            return pm_fail(PM_EDATA, "%s: the instance %d at row %zu, column %zu is one too many of its "
-                           "class: there are at most %d; bad=skip passes the picture over", path, stored,
+            return pm_fail(PM_EDATA, "%s: the instance %d at row %zu, column %zu exceeds the limit of its "
+                           "class: a picture may have %d; bad=skip skips the picture", path, stored,
                            i / width, i % width, s->divisor - 1);
         if (v && v / s->divisor != class)
-            return pm_fail(PM_EDATA, "%s: the instance %d at row %zu, column %zu is of class %d, but the "
-                           "map of classes has %d there", path, stored, i / width, i % width,
+            return pm_fail(PM_EDATA, "%s: the instance %d at row %zu, column %zu has class %d, but the "
+                           "label map has %d there", path, stored, i / width, i % width,
                            v / s->divisor, class);
         if (!v && class && s->things[class])
-            return pm_fail(PM_EDATA, "%s: the number %d at row %zu, column %zu is of no thing, but the map of "
-                           "classes has %d there", path, stored, i / width, i % width, class);
+            return pm_fail(PM_EDATA, "%s: the number %d at row %zu, column %zu is not an instance, but the "
+                           "label map has class %d there", path, stored, i / width, i % width, class);
         out->values[i] = (uint16_t)v;
     }
     return PM_OK;
@@ -176,7 +177,7 @@ static int read_instances(const struct pm_segmentation *s, const struct pm_pair 
     PM_TRY(pm_file_read(p->instances, &data, &size));
     PM_TRY(pm_label_decode(data, size, 0, p->instances, out));
     if (out->height != classes->height || out->width != classes->width)
-        PM_TRY(pm_fail(PM_EDATA, "%s is %d x %d, but %s is %d x %d: they must be of one size",
+        PM_TRY(pm_fail(PM_EDATA, "%s is %d x %d, but %s is %d x %d: both must have the same size",
                        p->instances, out->height, out->width, p->label, classes->height,
                        classes->width));
     PM_TRY(mean_instances(s, p->instances, classes, out));
@@ -187,7 +188,7 @@ out:
 
 struct maps {
     struct pm_label classes, instances;
-    char *data; /* the file of the classes where it is kept as it is; owned */
+    char *data; /* the label map's file if it is stored unchanged; owned */
     size_t size;
     bool kept;
 };
@@ -217,9 +218,9 @@ static int add_map(struct pm_segmentation *s, const struct pm_pair *p, const str
 
     PM_TRY(read_maps(s, p, &m));
     if (m.classes.height != im->height || m.classes.width != im->width)
-        PM_TRY(pm_fail(PM_EDATA, "%s is %d x %d, but its picture %s is %d x %d%s: they must be of one size",
+        PM_TRY(pm_fail(PM_EDATA, "%s is %d x %d, but its picture %s is %d x %d%s: both must have the same size",
                        p->label, m.classes.height, m.classes.width, p->image, im->height, im->width,
-                       picture->orientation >= 5 ? " when turned upright as its EXIF data says" : ""));
+                       picture->orientation >= 5 ? " after the rotation that its EXIF data specifies" : ""));
     PM_TRY(check_labels(s, &m.classes, p->label));
     if (!m.kept)
         PM_TRY(pm_label_encode(&m.classes, p->label, &png, &png_size));
@@ -244,7 +245,7 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
     struct pm_segmentation *s = ctx;
     const size_t at = s->first + i;
     const struct pm_pair *p = &s->pair[s->order ? s->order[at] : at];
-    const int64_t channels = 3; /* as readers want it, whatever is stored */
+    const int64_t channels = 3; /* readers expect 3, whatever the file has */
     struct pm_picture picture = { 0 };
     int err = PM_OK;
 
@@ -310,11 +311,11 @@ int pm_segmentation_coloured(const struct pm_segmentation *s, bool *out)
         if (err == PM_OK)
             *(is_rgb(data, size) ? &colours : &numbers) = path;
         pm_free(data);
-        if (s->bad != PM_BAD_SKIP) /* else it is told when it is to be stored */
+        if (s->bad != PM_BAD_SKIP) /* otherwise storing it logs the warning */
             PM_TRY(err);
     }
     if (colours && numbers)
-        PM_TRY(pm_fail(PM_EDATA, "%s is a map of colours, %s one of numbers: they must be of one "
+        PM_TRY(pm_fail(PM_EDATA, "%s is a map of colours, %s a map of numbers: all must be of one "
                        "kind", colours, numbers));
     *out = colours;
     err = PM_OK;
@@ -342,7 +343,7 @@ static void search_some(void *ctx, size_t begin, size_t end)
             continue;
         if (pm_file_read(path, &data, &size) < 0 ||
             read_map(k->s, data, size, path, &map, &kept) < 0) {
-            PM_DEBUG("data", "%s", pm_error_text()); /* a user is told when it is to be stored */
+            PM_DEBUG("data", "%s", pm_error_text()); /* storing it logs the warning */
             map.height = 0;
         }
         for (size_t i = 0; i < (size_t)map.height * (size_t)map.width; i++)
@@ -398,7 +399,7 @@ int pm_colour_file(struct pm_arena *a, const char *path, const char *ignore_clas
         int rgb[3], at = 0;
         if (sscanf(lines[i], "%d %d %d %n", &rgb[0], &rgb[1], &rgb[2], &at) < 3 || !lines[i][at] ||
             (rgb[0] | rgb[1] | rgb[2]) < 0 || (rgb[0] | rgb[1] | rgb[2]) > 255)
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.40s\" is no \"RED GREEN BLUE NAME\" of 0..255", path,
+            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.40s\" is not \"RED GREEN BLUE NAME\" with 0..255", path,
                            i + 1, lines[i]));
         const bool ignored = ignore_class && !strcmp(lines[i] + at, ignore_class);
         struct pm_colour *c = &(*colours)[i];
@@ -410,7 +411,7 @@ int pm_colour_file(struct pm_arena *a, const char *path, const char *ignore_clas
     }
     *colours_count = (int)n;
     if (*count == (int)n && ignore_class)
-        PM_TRY(pm_fail(PM_EDATA, "%s: no class is called \"%s\", which is to be ignored", path,
+        PM_TRY(pm_fail(PM_EDATA, "%s: ignore_class: no class is called \"%s\"", path,
                        ignore_class));
 out:
     return err;

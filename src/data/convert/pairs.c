@@ -1,8 +1,8 @@
-/* pairs: plain folders of pictures and of maps of labels, matched by name. Splits are folders
- * (SRC/images/train/..., or SRC/train/images/...); without such a part is kept for the split val,
- * of an order shuffled by the seed. Maps are grey or palette PNGs, or pictures of colours that a file
- * explains. With things=[...] the records get maps of instances, too, of a folder of their own or of the
- * same maps. */
+/* pairs: plain folders of pictures and of label maps, matched by name. Splits are folders
+ * (SRC/images/train/..., or SRC/train/images/...). Without them, a part of the shuffled pairs
+ * becomes the split val. Maps are grey or palette PNGs, or colour pictures with a file that lists
+ * the colours. With things=[...] records also have instance maps, from a folder of their own or
+ * from the same maps. */
 #include <string.h>
 
 #include "data/convert/pair_records.h"
@@ -18,29 +18,29 @@ struct pairs_cfg {
 
 static const struct pm_opt opts[] = {
     PM_STRING(pairs_cfg, images, "images", "folder of the pictures"),
-    PM_STRING(pairs_cfg, labels, NULL, "folder of the maps; null = labels, masks or annotations"),
-    PM_STRING(pairs_cfg, image_prefix, "", "begins the pictures' names, not the maps'"),
-    PM_STRING(pairs_cfg, label_prefix, "", "begins the maps' names, not the pictures'"),
-    PM_STRING(pairs_cfg, label_suffix, "", "ends the maps' names, before .png"),
+    PM_STRING(pairs_cfg, labels, NULL, "folder of the label maps; null = labels, masks or annotations"),
+    PM_STRING(pairs_cfg, image_prefix, "", "prefix of picture names that map names do not have"),
+    PM_STRING(pairs_cfg, label_prefix, "", "prefix of map names that picture names do not have"),
+    PM_STRING(pairs_cfg, label_suffix, "", "suffix of map names, before .png"),
     PM_STRING(pairs_cfg, classes, NULL,
-              "file of class names from 0, one a line; null = numbers, as many as occur"),
+              "file of class names from 0, one per line; null = numbers up to the largest label"),
     PM_STRING(pairs_cfg, colours, NULL,
-              "file with RED GREEN BLUE NAME a line: maps are pictures of colours, classes by line"),
-    PM_STRING(pairs_cfg, ignore_class, NULL, "name in colours that is ignored and not counted"),
-    PM_STRING(pairs_cfg, colormap, NULL, "colours that classes are shown in, a name of eval.colormap"),
-    PM_INT(pairs_cfg, ignore_label, 255, 0, 255, "number of pixels that do not count"),
+              "file with lines RED GREEN BLUE NAME, one per class: label maps are colour pictures"),
+    PM_STRING(pairs_cfg, ignore_class, NULL, "class in colours that is ignored and has no number"),
+    PM_STRING(pairs_cfg, colormap, NULL, "colours for drawing classes, a value of eval.colormap"),
+    PM_INT(pairs_cfg, ignore_label, 255, 0, 255, "label of ignored pixels"),
     PM_INT(pairs_cfg, divide, 1, 1, 65535,
-           "numbers in the maps are divided by it, rounded down: 256 for KITTI's instances"),
-    PM_INTS(pairs_cfg, things, NULL, 0, 254, "classes of which the records' maps of instances tell"),
+           "numbers in the maps are divided by this, rounded down: 256 for KITTI's instances"),
+    PM_INTS(pairs_cfg, things, NULL, 0, 254, "classes that have instances; records then have instance maps"),
     PM_STRING(pairs_cfg, instances, NULL,
               "folder of the maps of instances, named as the maps; null = the maps themselves tell them, with "
               "divide"),
     PM_INT(pairs_cfg, instance_divide, 0, 0, 65535,
-           "numbers in that folder are class * this + the instance's; 0: the instance's alone"),
+           "instance maps hold class * this + instance number; 0: the instance number"),
     PM_INT(pairs_cfg, instance_first, 1, 0, 1,
-           "the least number of an instance; pixels of things with a lower one are a crowd's"),
-    PM_DOUBLE(pairs_cfg, validation, 0.1, 0, 0.9, "part kept for val where there are no folders of splits"),
-    PM_INT64(pairs_cfg, seed, 0, 0, 9007199254740992, "of that part and its order"),
+           "smallest instance number; things with a smaller number are a crowd"),
+    PM_DOUBLE(pairs_cfg, validation, 0.1, 0, 0.9, "share that becomes val if there are no split folders"),
+    PM_INT64(pairs_cfg, seed, 0, 0, 9007199254740992, "seed of that selection and its order"),
     PM_INT(pairs_cfg, num_shards, 4, 1, 99999, "files of each split"),
     PM_OPT_BAD_PAIRS(pairs_cfg),
     { 0 },
@@ -58,10 +58,10 @@ struct job {
     const struct pairs_cfg *cfg;
     struct pm_arena *arena;
     struct pm_segmentation *s;
-    size_t first[PM_COUNT(splits) + 1]; /* where the pairs of each split begin */
+    size_t first[PM_COUNT(splits) + 1]; /* index of the first pair of each split */
 };
 
-/* Where maps of a picture lie; NULL: there are none. */
+/* Folders of a picture's maps; NULL: none. */
 struct folders {
     const char *maps, *instances;
 };
@@ -91,14 +91,14 @@ static struct folders map_folders(const struct job *j, const char *root, const c
     return f;
 }
 
-/* A map without a picture is told: it may be a name that was to fit. */
+/* Warns about maps without a picture: a name may be misspelt. */
 static int tell_others(const struct job *j, const char *maps, size_t used)
 {
     struct pm_sources files = { 0 };
     const int err = pm_sources_folder(j->arena, maps, 0, &files);
 
     if (err == PM_OK && files.count > used)
-        PM_WARN("data", "%s: %zu of %zu maps belong to no picture", maps, files.count - used, files.count);
+        PM_WARN("data", "%s: %zu of %zu maps have no picture", maps, files.count - used, files.count);
     pm_sources_free(&files);
     return err;
 }
@@ -122,16 +122,16 @@ static int list(const struct job *j, const char *images, struct folders folders,
                                   cfg->label_suffix);
         const bool there = map && pm_file_exists(map);
         if (!there && !test && cfg->bad == PM_BAD_SKIP) {
-            PM_WARN("data", "passed over: %s has no map %s", files.item[i].path, map ? map : "");
+            PM_WARN("data", "skipped: %s has no label map %s", files.item[i].path, map ? map : "");
             continue;
         }
         if (!there && !test)
-            PM_TRY(pm_fail(PM_EDATA, "%s has no map: %s is not there (label_prefix, label_suffix and "
-                           "image_prefix say how names differ; bad=skip passes it over)",
+            PM_TRY(pm_fail(PM_EDATA, "%s has no label map: %s does not exist (label_prefix, label_suffix and "
+                           "image_prefix describe how names differ; bad=skip skips it)",
                            files.item[i].path, map ? map : "a folder of maps"));
         used += there;
         pm_segmentation_add(j->s, files.item[i].path, there ? map : NULL, stem);
-        if (there && folders.instances) /* which is told when it is read, if it is not there */
+        if (there && folders.instances) /* reading it reports an error if it is missing */
             j->s->pair[j->s->count - 1].instances = pm_arena_printf(
                 j->arena, "%s%s", folders.instances, map + strlen(maps));
     }
@@ -142,7 +142,7 @@ out:
     return err;
 }
 
-/* The pairs of a split that has folders of its own; nothing where it has none. */
+/* Lists the pairs of a split that has its own folders; nothing if it has none. */
 static int list_split(const struct job *j, const char *src, size_t k)
 {
     const char *images, *root;
@@ -160,7 +160,7 @@ static int list_split(const struct job *j, const char *src, size_t k)
     return PM_OK;
 }
 
-/* The pairs of all splits, or of a folder without any. */
+/* Lists the pairs of all splits, or of folders without splits. */
 static int list_all(struct job *j, const char *src)
 {
     const char *images = pm_arena_printf(j->arena, "%s/%s", src, j->cfg->images);
@@ -173,14 +173,14 @@ static int list_all(struct job *j, const char *src)
     if (j->s->count)
         goto out;
     if (!pm_is_folder(images))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder, nor one of it below train, val or test: "
+        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder, neither here nor below train, val or test: "
                        "images=FOLDER names another", images));
     PM_TRY(list(j, images, map_folders(j, src, ""), false));
 out:
     return err;
 }
 
-/* Of which classes instances are, and how they are counted. */
+/* The classes that have instances, and how instances are numbered. */
 static int learn_things(const struct job *j, struct pm_making *m)
 {
     const struct pairs_cfg *cfg = j->cfg;
@@ -189,17 +189,17 @@ static int learn_things(const struct job *j, struct pm_making *m)
     int most = 0;
 
     if (cfg->instances && !cfg->things.count)
-        return pm_fail(PM_ECONFIG, "dataset convert pairs: instances=%s needs things, the classes that they "
+        return pm_fail(PM_ECONFIG, "dataset convert pairs: instances=%s needs things, the classes that the instances "
                        "are of", cfg->instances);
     if (cfg->things.count && !cfg->instances && cfg->divide == 1)
-        return pm_fail(PM_ECONFIG, "dataset convert pairs: things needs instances=FOLDER, or divide where the "
-                       "maps tell instances, too");
+        return pm_fail(PM_ECONFIG, "dataset convert pairs: things needs instances=FOLDER, or divide if the "
+                       "label maps contain instances");
     for (int i = 0; i < cfg->things.count; i++) {
         const int class = cfg->things.v[i];
 
         if (class >= s->num_classes || class == cfg->ignore_label)
-            return pm_fail(PM_EDATA, "dataset convert pairs: things: %d is none of the %d classes%s", class,
-                           s->num_classes, class == cfg->ignore_label ? ", but what is ignored" : "");
+            return pm_fail(PM_EDATA, "dataset convert pairs: things: %d is not one of the %d classes%s", class,
+                           s->num_classes, class == cfg->ignore_label ? ", but the ignore label" : "");
         things[class] = true;
         most = class > most ? class : most;
     }
@@ -212,7 +212,7 @@ static int learn_things(const struct job *j, struct pm_making *m)
     return PM_OK;
 }
 
-/* Classes that no file names are as many as occur in any map. */
+/* Without a file of names, the number of classes is the largest label + 1. */
 static int learn_classes(const struct job *j, const char *src, struct pm_making *m)
 {
     const struct pairs_cfg *cfg = j->cfg;
@@ -227,14 +227,14 @@ static int learn_classes(const struct job *j, const char *src, struct pm_making 
         s->colours = colours;
         s->colours_always = true;
     } else if (cfg->ignore_class) {
-        PM_TRY(pm_fail(PM_ECONFIG, "dataset convert pairs: ignore_class=%s is a name in colours=FILE, which "
-                       "is not given", cfg->ignore_class));
+        PM_TRY(pm_fail(PM_ECONFIG, "dataset convert pairs: ignore_class=%s is a name in colours=FILE; "
+                       "colours is not set", cfg->ignore_class));
     } else if (cfg->classes) {
         PM_TRY(pm_name_file(j->arena, cfg->classes, &names, &s->num_classes));
     } else {
         s->num_classes = pm_segmentation_most(s) + 1;
         if (s->num_classes == 0)
-            PM_TRY(pm_fail(PM_EDATA, "%s: no map in it has a label that is not ignored", src));
+            PM_TRY(pm_fail(PM_EDATA, "%s: all labels in its maps are ignored", src));
         names = pm_number_names(j->arena, s->num_classes);
     }
     PM_TRY(pm_making_labels(m, names, s->num_classes));
@@ -244,7 +244,7 @@ out:
     return err;
 }
 
-/* Pairs without folders of splits: val is a part of them, of an order of the seed's. */
+/* Pairs without split folders: val is a part of them, in an order that the seed shuffles. */
 static int convert_whole(const struct job *j, const char *src, struct pm_making *m)
 {
     struct pm_segmentation *s = j->s;
@@ -299,13 +299,13 @@ out:
 
 const struct pm_converter pm_converter_pairs = {
     .name = "pairs",
-    .help = "folders of pictures and of maps of labels, matched by name",
+    .help = "folders of pictures and of label maps, matched by name",
     .layout = "SRC/images/{train,val,test}/NAME.jpg with SRC/labels/.../NAME.png, or "
               "SRC/{train,val,test}/images and\n"
               "labels; or SRC/images and SRC/labels; a part of these becomes val. Maps (labels, masks or "
               "annotations)\n"
-              "are grey PNGs of 8 or 16 bits, palette PNGs, whose index counts, or by colours=FILE "
-              "pictures of colours.\n"
+              "are grey PNGs of 8 or 16 bits, palette PNGs (the index is the label), or, with colours=FILE, "
+              "colour pictures.\n"
               "Splits train, val, test: train-00000-of-00004.tfrecord. Names: DST's own. With "
               "things=[CLASS, ...] records\n"
               "have maps of instances, too: instances=FOLDER has them, or the maps themselves "

@@ -1,11 +1,11 @@
-/* panoptic: COCO's format of panoptic data, Cityscapes' own included: of each picture a PNG whose colours
- * are ids of segments, R + 256 G + 65536 B, 0 where there is none, and a JSON file that says of which
- * category a segment is. Classes are the categories in their order there. Segments of things become
- * instances, counted from 1 in each class in the order of their ids; crowds of things have no number;
- * pixels without a segment and crowds of stuff are ignored.
+/* panoptic: data in COCO's panoptic format, including that of Cityscapes. Each picture has a PNG
+ * whose colours are segment ids, R + 256 G + 65536 B (0: no segment). A JSON file gives the
+ * category of each segment. The classes are the categories in the order of that file. Segments of
+ * things become instances, numbered from 1 within each class in the order of their ids. Crowds of
+ * things have no number. Pixels without a segment and crowds of stuff are ignored.
  *
- * Instances are class * 1000 + number where all things' fit 16 bits, else (as with COCO's 80) class * 256
- * + number. */
+ * An instance is stored as class * 1000 + number if this fits 16 bits for all things; otherwise
+ * (COCO has 80 things) as class * 256 + number. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ struct panoptic_cfg {
 
 static const struct pm_opt opts[] = {
     PM_STRING(panoptic_cfg, annotations, NULL,
-              "the JSON file, in SRC, where the layout is another one; then maps and images are needed"),
+              "JSON file in SRC for another layout; needs maps and images, too"),
     PM_STRING(panoptic_cfg, maps, NULL, "folder of its PNGs, in SRC"),
     PM_STRING(panoptic_cfg, images, NULL, "folder of its pictures, in SRC"),
     PM_STRING(panoptic_cfg, split, "train", "name of that split"),
@@ -56,8 +56,8 @@ static int mean(const struct panoptic *p, const struct pm_panoptic_json_picture 
             continue;
         const int number = s->crowd ? 0 : ++numbers[s->label];
         if (number >= p->divisor)
-            return pm_fail(PM_EDATA, "%s: has more than %d instances of %s, which is what records tell "
-                           "apart: bad=skip passes the picture over", path, p->divisor - 1, c->name);
+            return pm_fail(PM_EDATA, "%s: has more than %d instances of %s, the limit of a "
+                           "record: bad=skip skips the picture", path, p->divisor - 1, c->name);
         out[i].instance = (uint16_t)(s->label * p->divisor + number);
     }
     return PM_OK;
@@ -93,9 +93,9 @@ static int translate(const struct pm_image8 *im, const struct meaning *m, size_t
         if (id != s->id) /* neighbours are mostly alike */
             s = id ? find(m, count, id) : &none;
         if (!s)
-            return pm_fail(PM_EDATA, "%s: the segment %u at row %zu, column %zu is none of the %zu that "
-                           "the annotations list for it: do both stem from one data set? bad=skip "
-                           "passes it over", path, id, i / (size_t)im->width,
+            return pm_fail(PM_EDATA, "%s: the segment %u at row %zu, column %zu is not one of the %zu that "
+                           "the annotations list: do both belong to one data set? bad=skip "
+                           "skips the picture", path, id, i / (size_t)im->width,
                            i % (size_t)im->width, count);
         classes->values[i] = s->label;
         instances->values[i] = s->instance;
@@ -117,8 +117,8 @@ static int read_pair(void *ctx, const struct pm_pair *pair, struct pm_label *cla
 
     PM_TRY(pm_file_read(pair->label, &data, &size));
     if (size < 26 || memcmp(data + 1, "PNG", 3) || data[24] != 8 || (data[25] != 2 && data[25] != 6))
-        PM_TRY(pm_fail(PM_EDATA, "%s: is no PNG of colours with 8 bits each, as maps of segments are: are "
-                       "these the panoptic maps? annotations, maps and images name others", pair->label));
+        PM_TRY(pm_fail(PM_EDATA, "%s: is not an RGB PNG of 8 bits, as segment maps are: are "
+                       "these the panoptic maps? annotations, maps and images select others", pair->label));
     PM_TRY(pm_image_decode(data, size, 3, 0, pair->label, &im));
     const size_t pixels = (size_t)im.height * (size_t)im.width;
     *classes = (struct pm_label){ im.height, im.width, pm_malloc(pixels * sizeof *classes->values) };
@@ -135,7 +135,7 @@ out:
 
 /* ---- splits ------------------------------------------------------------------------------- */
 
-/* Where a layout has a split; %s is its year. */
+/* The position of a split in a layout; %s is the year. */
 static const struct place {
     const char *json, *maps[2], *images[2], *split, *colormap;
 } places[] = {
@@ -169,7 +169,7 @@ static const char *first_folder(struct pm_arena *a, const char *src, const char 
     return second && !pm_is_folder(first) && pm_is_folder(second) ? second : first;
 }
 
-/* The picture under its name, or as Cityscapes keeps it: in its city's folder, without _gtFine. */
+/* The picture under its name, or as in Cityscapes: in the folder of its city, without _gtFine. */
 static const char *picture_path(struct pm_arena *a, const char *folder, const char *file)
 {
     const char *plain = pm_arena_printf(a, "%s/%s", folder, file), *quality = strstr(file, "_gtFine");
@@ -201,11 +201,11 @@ static const char *category_text(struct pm_arena *a, const struct pm_panoptic_js
     return pm_arena_printf(a, "%" PRId64 " \"%s\" (%s)", c->id, c->name, c->thing ? "things" : "stuff");
 }
 
-/* All splits count the same classes, by the same names. */
+/* Checks that all splits have the same classes with the same names. */
 static int compare_categories(struct pm_arena *a, const struct split *first, const struct split *s)
 {
-    static const char all[] = "all splits must count the same classes in one order; annotations, maps and "
-                              "images convert one alone";
+    static const char all[] = "all splits must have the same classes in the same order; annotations, maps "
+                              "and images convert a single split";
 
     if (first->json.categories != s->json.categories)
         return pm_fail(PM_EDATA, "%s: the number of categories is %d, in %s it is %d: %s", s->path,
@@ -349,12 +349,12 @@ out:
 
 const struct pm_converter pm_converter_panoptic = {
     .name = "panoptic",
-    .help = "COCO's or Cityscapes' panoptic maps: classes and instances",
+    .help = "COCO's or Cityscapes' panoptic data: classes and instances",
     .layout = "SRC/annotations/panoptic_{train,val}2017.json, folders of the same names with the maps, "
               "SRC/{train,val}2017/*\n"
               "with the pictures; or SRC/gtFine/cityscapes_panoptic_{train,val}.json and SRC/leftImg8bit. "
               "A map is a PNG whose\n"
-              "colours are ids of segments, R + 256 G + 65536 B, 0 none. Splits train and val (train_fine, "
+              "colours are segment ids, R + 256 G + 65536 B (0: none). Splits train and val (train_fine, "
               "val_fine):\n"
               "train-00000-of-00010.tfrecord. Classes are the categories in their order; 255 is ignored.",
     .opts = opts,

@@ -1,5 +1,5 @@
-/* panoptic_json: read in one pass, in whatever order the members stand; ids are put together after it.
- * An id of a picture is a number or a text (Cityscapes). */
+/* panoptic_json: reads the file in one pass; members may have any order, and ids are matched
+ * afterwards. The id of a picture is a number or a text (Cityscapes). */
 #include "data/convert/panoptic_json.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@ enum { MOST_SEGMENT = (1 << 24) - 1 };
 struct image {
     const char *id, *file;
 };
-/* A segment as it stands there. */
+/* A segment as in the file. */
 struct raw {
     int64_t id, category;
     bool crowd;
@@ -81,7 +81,7 @@ static int read_category(struct pm_json_reader *r, struct file *f)
         PM_TRY(pm_json_reader_fail(r, "%d categories at most", PM_MOST_PANOPTIC_CLASSES));
     for (int i = 0; i < out->categories; i++)
         if (out->category[i].id == c.id)
-            PM_TRY(pm_json_reader_fail(r, "an id of its own for the category \"%s\": %" PRId64 " is \"%s\"",
+            PM_TRY(pm_json_reader_fail(r, "a unique id for the category \"%s\": %" PRId64 " is \"%s\"",
                                        c.name, c.id, out->category[i].name));
     c.thing = thing != 0;
     PM_GROW(out->category, out->categories, out->categories_room);
@@ -204,8 +204,8 @@ static int read_all(struct file *f)
     PM_TRY(err);
     PM_TRY(pm_json_end(&r));
     if (!f->out->categories || !f->images || !f->annotations)
-        PM_TRY(pm_fail(PM_EDATA, "%s: %d categories, %zu images, %zu annotations: none of them may be "
-                       "missing: is this a file of panoptic annotations?", f->path, f->out->categories,
+        PM_TRY(pm_fail(PM_EDATA, "%s: has %d categories, %zu images, %zu annotations, and needs all of "
+                       "them: is this a file of panoptic annotations?", f->path, f->out->categories,
                        f->images, f->annotations));
 out:
     pm_json_reader_close(&r);
@@ -231,8 +231,8 @@ static int label_of(const struct file *f, const struct annotation *s, const stru
     for (int k = 0; k < f->out->categories; k++)
         if (f->out->category[k].id == raw->category)
             return k;
-    return pm_fail(PM_EDATA, "%s: segment %" PRId64 " of %s is of category %" PRId64 ", which is none of "
-                   "the %d categories: the list must name it", f->path, raw->id, s->map, raw->category,
+    return pm_fail(PM_EDATA, "%s: segment %" PRId64 " of %s has category %" PRId64 ", which is not in the list of "
+                   "%d categories: add it to the list", f->path, raw->id, s->map, raw->category,
                    f->out->categories);
 }
 
@@ -253,7 +253,7 @@ static int join_segments(struct file *f, const struct annotation *s)
         qsort(to, s->count, sizeof *to, compare_segments);
     for (size_t i = 1; i < s->count; i++)
         if (to[i].id == to[i - 1].id)
-            PM_TRY(pm_fail(PM_EDATA, "%s: two segments of %s have the id %u: each needs its own", f->path,
+            PM_TRY(pm_fail(PM_EDATA, "%s: two segments of %s have the id %u: ids must be unique", f->path,
                            s->map, to[i].id));
 out:
     return err;
@@ -267,7 +267,7 @@ static int join(struct file *f)
     qsort(f->image, f->images, sizeof *f->image, compare_images);
     for (size_t i = 1; i < f->images; i++)
         if (!strcmp(f->image[i].id, f->image[i - 1].id))
-            PM_TRY(pm_fail(PM_EDATA, "%s: two images have the id %s: each needs its own", f->path,
+            PM_TRY(pm_fail(PM_EDATA, "%s: two images have the id %s: ids must be unique", f->path,
                            f->image[i].id));
     out->segment = pm_malloc((f->raws + 1) * sizeof *out->segment);
     for (size_t i = 0; i < f->annotations; i++) {
@@ -276,8 +276,8 @@ static int join(struct file *f)
                                          sizeof *f->image, compare_images);
 
         if (!im)
-            PM_TRY(pm_fail(PM_EDATA, "%s: %s is of the image %s, which is none of the %zu images: the list "
-                           "must name it", f->path, s->map, s->image, f->images));
+            PM_TRY(pm_fail(PM_EDATA, "%s: %s belongs to image %s, which is not in the list of %zu images: add it to "
+                           "the list", f->path, s->map, s->image, f->images));
         PM_TRY(join_segments(f, s));
         PM_GROW(out->picture, out->pictures, out->pictures_room);
         out->picture[out->pictures++] = (struct pm_panoptic_json_picture){

@@ -1,5 +1,6 @@
-/* panoptic_json, inside data/convert: the annotations of a panoptic data set, as COCO has them and
- * Cityscapes' tools write them: categories, pictures, and of each picture's map which segment an id is. */
+/* panoptic_json, internal to data/convert: the annotations of a panoptic data set in COCO's
+ * format, which Cityscapes' tools also write: categories, pictures, and the segments of each
+ * picture's map. */
 #ifndef PUMICE_DATA_CONVERT_PANOPTIC_JSON_H
 #define PUMICE_DATA_CONVERT_PANOPTIC_JSON_H
 
@@ -18,19 +19,19 @@ struct pm_panoptic_json_segment {
     bool crowd;
 };
 struct pm_panoptic_json_picture {
-    const char *file, *map;            /* file names as they stand there */
+    const char *file, *map;            /* file names as in the annotations */
     const struct pm_panoptic_json_segment *segment; /* by id */
     size_t segments;
 };
-/* All in the arena of who reads it, but for what is owned. */
+/* Strings are in the reader's arena; the struct owns the lists marked so. */
 struct pm_panoptic_json {
     struct pm_panoptic_json_category *category; /* owned */
     int categories, categories_room;
     struct pm_panoptic_json_picture *picture; /* owned; in the order of the annotations */
     size_t pictures, pictures_room;
-    struct pm_panoptic_json_segment *segment; /* owned; what the pictures point into */
+    struct pm_panoptic_json_segment *segment; /* owned; the pictures point into it */
 };
-/* PM_EDATA with file and line, or naming the map, for whatever does not fit. */
+/* Reads a file. PM_EDATA for invalid content; the message has file and line, or names the map. */
 int pm_panoptic_json_read(const char *path, struct pm_arena *a, struct pm_panoptic_json *out);
 void pm_panoptic_json_free(struct pm_panoptic_json *p);
 

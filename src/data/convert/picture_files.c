@@ -1,4 +1,4 @@
-/* Lists of picture files, and what a file holds. */
+/* Lists of picture files, and reading a picture file. */
 #include <string.h>
 
 #include "data/convert/convert.h"
@@ -32,8 +32,8 @@ int pm_class_folders(struct pm_arena *a, const char *root, const char ***out, in
             (*out)[(*count)++] = names[i];
     if (*count == 0)
         return pm_fail(PM_EDATA,
-                       "%s: no class folders in it: SRC/CLASS/FILE or "
-                       "SRC/train/CLASS/FILE is wanted",
+                       "%s: it has no class folders; expected SRC/CLASS/FILE or "
+                       "SRC/train/CLASS/FILE",
                        root);
     return PM_OK;
 }
@@ -88,7 +88,7 @@ int pm_sources_classes(struct pm_arena *a, const char *root, const char *const *
                        "%s: no picture files (" PM_IMAGE_ENDINGS ") in its %d class folders", root,
                        own_count));
     if (out->others)
-        PM_WARN("data", "%s: %zu files are no pictures by their names, passed over", root,
+        PM_WARN("data", "%s: skipped %zu files whose names are not those of pictures", root,
                 out->others);
 out:
     return err;
@@ -155,7 +155,7 @@ int pm_class_list(struct pm_arena *a, const char *path, const char *root, const 
     for (int i = 0; i < n; i++) {
         const char *name = folders ? folders[i] : lines[i];
         if (strchr(name, '/') || !strcmp(name, ".."))
-            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%s\" is no name of a folder", path, i + 1, name));
+            PM_TRY(pm_fail(PM_EDATA, "%s:%d: \"%s\" is not the name of a folder", path, i + 1, name));
         (*out)[i + 1] = name;
     }
     *count = n + 1;
@@ -165,7 +165,7 @@ out:
 
 /* ---- pictures ------------------------------------------------------------------------------- */
 
-/* Components of a JPEG that has been decoded, of its frame header. */
+/* Number of components in the frame header of a JPEG that could be decoded. */
 static int jpeg_components(const uint8_t *p, size_t size)
 {
     for (size_t at = 2; at + 10 <= size;) {
@@ -202,7 +202,7 @@ static bool everybody_reads(const char *format)
     return false;
 }
 
-/* The upright pixels in a format that everybody reads. */
+/* Encodes the upright pixels in a format that every reader supports. */
 static int encode_anew(struct pm_picture *p, const char *path)
 {
     int err = PM_OK;

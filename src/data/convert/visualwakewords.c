@@ -1,7 +1,8 @@
-/* visualwakewords: is a person there? From COCO's pictures and boxes, as TF-Slim's converter. The
- * label is 1 where any object of the class covers more than the threshold of the picture, by the
- * annotation's own area; those objects' boxes are written too. Records go to the files in turn. The
- * annotations (hundreds of megabytes) are read in one pass that keeps the numbers that are wanted. */
+/* visualwakewords: is there a person in the picture? Made from COCO's pictures and boxes like
+ * TF-Slim's converter. The label is 1 if an object of the class covers more than the threshold
+ * share of the picture, by the area in the annotation. The boxes of these objects are stored, too.
+ * Records go to the files in turn. The annotations (hundreds of megabytes) are read in one pass
+ * that keeps only the needed numbers. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +19,9 @@ struct vww_cfg {
 };
 
 static const struct pm_opt opts[] = {
-    PM_STRING(vww_cfg, foreground_class, "person", "COCO's name of what is looked for"),
+    PM_STRING(vww_cfg, foreground_class, "person", "COCO category to look for"),
     PM_DOUBLE(vww_cfg, small_object_area_threshold, 0.005, 0, 1,
-              "part of the picture above which an object counts"),
+              "share of the picture that an object must exceed"),
     PM_STRING(vww_cfg, train_directory, NULL, "pictures; null = SRC/train2014 or SRC/train2017"),
     PM_STRING(vww_cfg, validation_directory, NULL, "null = SRC/val2014 or SRC/val2017"),
     PM_STRING(vww_cfg, train_annotations, NULL,
@@ -50,7 +51,7 @@ struct coco {
     struct pm_arena *arena;
     struct image *image; /* owned */
     size_t images, images_room;
-    struct object *object; /* owned; at last those that count, by image */
+    struct object *object; /* owned; finally only the objects that count, sorted by image */
     size_t objects, objects_room;
     int64_t category;
     bool found; /* the category */
@@ -312,7 +313,7 @@ out:
     return pm_picture_failed(err, c->bad);
 }
 
-/* What an option names, or SRC/NAME2014, or SRC/NAME2017. */
+/* The path that an option names, else SRC/NAME2014, else SRC/NAME2017. */
 static const char *place(struct pm_arena *a, const char *given, const char *src, const char *name,
                          const char *ending)
 {
@@ -374,7 +375,7 @@ const struct pm_converter pm_converter_visualwakewords = {
     .help = "COCO's pictures: is a person there?",
     .layout = "SRC/annotations/instances_train2014.json, instances_val2014.json, SRC/train2014/*,\n"
               "SRC/val2014/* (or 2017; or all of it in SRC/coco_dataset). Label 1 "
-              "where an object of the\n"
+              "if an object of the\n"
               "class covers more than the threshold. train.record-00000-of-00100, "
               "val.record-00000-of-00010.",
     .opts = opts,

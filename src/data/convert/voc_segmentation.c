@@ -1,7 +1,8 @@
-/* voc_segmentation: PASCAL VOC's pictures with maps of classes. A split for each list of
- * ImageSets/Segmentation, in the list's order. Maps are palette PNGs whose index is the label
- * (SegmentationClass), or grey ones made of them (SegmentationClassRaw, which is taken where it is
- * there); an RGB map is looked up in the palette. Pictures of a list "test" may have no map. */
+/* voc_segmentation: PASCAL VOC's pictures with label maps. Each list of ImageSets/Segmentation
+ * becomes a split, in the order of the list. Maps are palette PNGs whose index is the label
+ * (SegmentationClass), or grey PNGs made from them (SegmentationClassRaw, preferred if it exists).
+ * The colours of an RGB map are looked up in the palette. Pictures of a list "test" may have no
+ * map. */
 #include <string.h>
 
 #include "data/convert/pair_records.h"
@@ -12,9 +13,9 @@ struct voc_cfg {
 };
 
 static const struct pm_opt opts[] = {
-    PM_STRING(voc_cfg, labels_file, NULL, "class names from 0, one a line; null = VOC's 21"),
+    PM_STRING(voc_cfg, labels_file, NULL, "class names from 0, one per line; null = VOC's 21"),
     PM_STRING(voc_cfg, label_folder, NULL,
-              "folder of the maps in SRC; null = SegmentationClassRaw, else SegmentationClass"),
+              "folder of the label maps in SRC; null = SegmentationClassRaw, else SegmentationClass"),
     PM_INT(voc_cfg, num_shards, 4, 1, 99999, "files of each split"),
     PM_OPT_BAD_PAIRS(voc_cfg),
     { 0 },
@@ -36,7 +37,7 @@ static int read_list(struct pm_arena *a, const char *src, const char *labels, co
     for (size_t i = 0; i < count; i++) {
         const char *id = lines[i];
         if (strchr(id, '/') || strchr(id, ' '))
-            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.40s\" is no picture's name", list, i + 1, id));
+            PM_TRY(pm_fail(PM_EDATA, "%s:%zu: \"%.40s\" is not the name of a picture", list, i + 1, id));
         const char *label = pm_arena_printf(a, "%s/%s.png", labels, id);
         if (test && !pm_file_exists(label))
             label = NULL;
@@ -85,7 +86,7 @@ static int convert(const void *config, const char *src, struct pm_making *m)
                                            : pm_first_folder(a, src, folders);
 
     if (!labels || !pm_is_folder(labels))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no folder %s in it", src,
+        PM_TRY(pm_fail(PM_EDATA, "%s: it has no folder %s", src,
                        cfg->label_folder ? cfg->label_folder
                                          : "SegmentationClassRaw or SegmentationClass"));
     if (cfg->labels_file)
@@ -109,10 +110,10 @@ out:
 
 const struct pm_converter pm_converter_voc_segmentation = {
     .name = "voc_segmentation",
-    .help = "PASCAL VOC with maps of classes",
+    .help = "PASCAL VOC with label maps",
     .layout = "SRC/JPEGImages/ID.jpg, SRC/SegmentationClass/ID.png (palette or its colours) or "
               "SegmentationClassRaw\n"
-              "(grey), SRC/ImageSets/Segmentation/SPLIT.txt with an ID a line. Of each list a split "
+              "(grey), SRC/ImageSets/Segmentation/SPLIT.txt with one ID per line. Each list becomes a split "
               "of its name:\n"
               "train-00000-of-00004.tfrecord. 21 classes, 0 is the background, 255 is ignored.",
     .opts = opts,

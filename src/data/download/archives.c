@@ -1,10 +1,10 @@
-/* The archives of the data sets that the original programs fetched: addresses, sizes, checksums.
- * A data set is a row below, its archives a table of their own. */
+/* The archives of the data sets that the original programs download: addresses, sizes, checksums.
+ * Each data set is a row of the table below; its archives are a table of their own. */
 #include "data/download/download.h"
 
 #define AT(...) (const char *const[]) { __VA_ARGS__, NULL }
 
-/* The author's own server answers rarely; these two hold the same bytes. */
+/* The author's own server rarely answers. These two servers have the same bytes. */
 #define MNIST(n) AT("https://storage.googleapis.com/cvdf-datasets/mnist/" n, \
                     "https://ossci-datasets.s3.amazonaws.com/mnist/" n)
 static const struct pm_archive mnist[] = {
@@ -22,7 +22,7 @@ static const struct pm_archive mnist[] = {
       MNIST("t10k-labels-idx1-ubyte.gz"), false },
 };
 
-/* The binary version: the other is a Python pickle. */
+/* The binary version; the other version is a Python pickle. */
 static const struct pm_archive cifar10[] = {
     { "cifar-10-binary.tar.gz", 170052171,
       "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
@@ -37,7 +37,7 @@ static const struct pm_archive flowers[] = {
       true },
 };
 
-/* The server has no certificate of its own name; Amazon's name for the same files has one. */
+/* The server has no certificate for its own name, but one for Amazon's name of the same files. */
 #define COCO(n) AT("https://s3.amazonaws.com/images.cocodataset.org/" n, \
                    "http://images.cocodataset.org/" n)
 static const struct pm_archive coco2014[] = {
@@ -61,8 +61,8 @@ static const struct pm_download sources[] = {
       .inside = "flower_photos", ARCHIVES(flowers) },
     { .name = "visualwakewords", .help = "COCO 2014: is a person in the picture", .inside = "",
       ARCHIVES(coco2014) },
-    { .name = "imagenet", .help = "1,281,167 photographs of 1,000 classes; fetched by hand",
-      .by_hand = "its pictures are given to registered people only: fetch ILSVRC2012_img_train.tar and "
+    { .name = "imagenet", .help = "1,281,167 photographs of 1,000 classes; download by hand",
+      .by_hand = "only registered users may download it: fetch ILSVRC2012_img_train.tar and "
                  "ILSVRC2012_img_val.tar from https://image-net.org/download.php, unpack them (train: a "
                  "folder for each synset), then pumice dataset convert imagenet SRC DST" },
 };

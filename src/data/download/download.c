@@ -1,7 +1,7 @@
-/* dataset download: the archives of a data set fetched, unpacked and converted.
+/* dataset download: downloads, unpacks and converts the archives of a data set.
  *
- * Archives lie in a folder of their own, DST.download where no other is named, until the data set is
- * made; what was fetched is not fetched again when the command is repeated. */
+ * Archives are kept in a folder of their own, DST.download by default, until the data set is
+ * complete. A repeated command does not download finished archives again. */
 #include <string.h>
 
 #include <pumice/data.h>
@@ -23,8 +23,8 @@ static int fail_unknown(const char *name)
 
     for (size_t i = 0; i < count; i++)
         pm_str_add(&all, "%s%s (%s)", i ? ", " : "", s[i].name, s[i].help);
-    const int err = pm_fail(PM_ECONFIG, "dataset download: %s%s; there are: %s",
-                            name[0] ? "no data set is called " : "which data set?", name, all.text);
+    const int err = pm_fail(PM_ECONFIG, "dataset download: %s%s; known: %s",
+                            name[0] ? "unknown data set " : "which data set?", name, all.text);
     pm_str_free(&all);
     return err;
 }
@@ -64,7 +64,7 @@ static int sum_in(const struct work *w, const char *text, const char *name, cons
     return pm_fail(PM_EDATA, "%s: no line \"SHA-256  %s\" in it", w->o->sums, name);
 }
 
-/* The archive as it is to be fetched: other addresses, other checksums where the options say so. */
+/* The archive with the addresses and checksums that the options replace. */
 static int resolve(const struct work *w, const struct pm_archive *a, struct pm_archive *out)
 {
     int err = PM_OK;
@@ -118,7 +118,7 @@ out:
     return err;
 }
 
-/* folder is made anew: a half of an unpacking is worth nothing. */
+/* Replaces the folder: a partly unpacked archive is useless. */
 static int unpack_all(const struct work *w, const char *folder, bool *any)
 {
     int err = PM_OK;
@@ -136,7 +136,7 @@ out:
     return err;
 }
 
-/* What was fetched; the folder too when nothing else is in it and it is ours. */
+/* Removes the archives, and the folder if we made it and it is empty. */
 static int tidy(const struct work *w, const char *unpacked)
 {
     int err = PM_OK;

@@ -1,4 +1,4 @@
-/* dataset download, in parts: what there is to fetch, fetching one file, unpacking one archive. */
+/* dataset download, its parts: the list of archives, downloading a file, unpacking an archive. */
 #ifndef PM_DOWNLOAD_H
 #define PM_DOWNLOAD_H
 
@@ -16,10 +16,10 @@ struct pm_archive {
     bool packed;                  /* a tar or zip file, to be unpacked; else the converter reads it */
 };
 struct pm_download {
-    const char *name;      /* the data set's, and its converter's */
+    const char *name;      /* name of the data set and of its converter */
     const char *help;      /* one line, no full stop */
-    const char *inside;    /* folder of the unpacked files that the converter is given; "" = all */
-    const char *by_hand;   /* not NULL: nobody may fetch it without an account; what to do instead */
+    const char *inside;    /* folder of the unpacked files that the converter reads; "" = all */
+    const char *by_hand;   /* not NULL: downloading needs an account; the text says what to do instead */
     const struct pm_archive *archives;
     size_t archive_count;
 };
@@ -30,22 +30,24 @@ const struct pm_download *pm_downloads(size_t *count);
 struct pm_fetch {
     const char *name;             /* for messages */
     const char *const *addresses; /* NULL-terminated */
-    const char *path;             /* of the finished file; PATH.part until it is whole */
+    const char *path;             /* path of the finished file; PATH.part until it is complete */
     uint64_t size;                /* 0 = not known */
-    uint64_t most;                /* bytes that are fetched at most where the size is not known */
+    uint64_t most;                /* limit in bytes if the size is unknown */
     const char *sha256;
-    const volatile sig_atomic_t *stop; /* not 0: end soon; NULL = never */
+    const volatile sig_atomic_t *stop; /* not 0: stop soon; NULL = never stop */
 };
-/* Fetches it, going on where PATH.part ends, and gives it its name when the checksum is right. A file
- * that is there and right is left alone. PM_EFAIL: no address could be reached, the disk, stopped;
- * PM_EDATA: what came is not what was meant to come. The disk keeps 256 MiB free; what was fetched of a
- * file of unknown size that does not fit, or has more than `most` bytes, is removed. */
+/* Downloads a file. Resumes where PATH.part ends, and renames it when the checksum matches. Does
+ * nothing if the file exists with the right checksum. PM_EFAIL: no address could be reached, a disk
+ * error, or stopped. PM_EDATA: the content differs from what the checksum describes. 256 MiB of the
+ * disk stay free. A partial file of unknown size that does not fit, or exceeds `most` bytes, is
+ * removed. */
 int pm_fetch(const struct pm_fetch *f);
 
 /* ---- unpack.c: one archive -------------------------------------------------------------- */
 
-/* Regular files and folders of a tar, tar.gz or zip file into folder (made where it is not there).
- * PM_EDATA, with the entry, for anything that is no such thing or would lie outside, and for damage. */
+/* Unpacks the regular files and folders of a tar, tar.gz or zip file into folder, which is created
+ * if needed. PM_EDATA, naming the entry, for other kinds of entries, paths outside the folder, and
+ * damage. */
 int pm_unpack(const char *path, const char *folder, const volatile sig_atomic_t *stop);
 
 #endif

@@ -1,10 +1,11 @@
-/* Fetching one file, by libcurl.
+/* Downloads one file with libcurl.
  *
- * The bytes go to PATH.part, which gets its name only when its checksum is right. An attempt asks for
- * what lies beyond the part's end; a server that sends the whole file instead makes it begin anew.
- * Attempts that bring the part further than it ever was may be repeated for ever, others a few times
- * with growing pauses; then the next address has its turn. Which server a part came from is not remembered: the
- * checksum tells when two of them did not hold the same file, and the whole is fetched once more. */
+ * The bytes are written to PATH.part, which is renamed when its checksum matches. Each attempt
+ * requests the bytes after the end of the part. If a server sends the whole file instead, the part
+ * starts again. Attempts that make progress are repeated without limit; others a few times with
+ * growing pauses, and then the next address is tried. The part does not record its server: if two
+ * servers had different files, the checksum fails and the file is downloaded once more from the
+ * beginning. */
 #include "data/download/download.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@
 enum { TRIES = 5, TRIES_UNRESOLVED = 2, MEGA = 1000000 };
 static const double first_pause = 0.5; /* seconds; doubled each time */
 static const uint64_t spare = (uint64_t)256 << 20; /* bytes of the disk that stay free */
-static const uint64_t check_every = (uint64_t)16 << 20; /* bytes written between two looks at the disk */
+static const uint64_t check_every = (uint64_t)16 << 20; /* bytes written between two checks of the free space */
 
 struct transfer {
     const struct pm_fetch *f;
@@ -34,14 +35,14 @@ struct transfer {
     const char *part, *address;
     int fd;                 /* of the part, locked */
     uint64_t offset;        /* bytes in the part */
-    uint64_t best;          /* the furthest that this address brought it */
+    uint64_t best;          /* largest size reached with this address */
     uint64_t received;      /* bytes of all attempts */
-    uint64_t checked;       /* offset at which the disk's free space was looked at */
+    uint64_t checked;       /* offset of the last check of the free space */
     bool answered;          /* this attempt's first bytes have come */
     bool ranged;            /* Content-Range of this answer: from, total (0 = not said) */
     uint64_t from, total;
-    bool damaged;           /* some address had another file */
-    int err;                /* of writing; its line is the error's text */
+    bool damaged;           /* some address had a different file */
+    int err;                /* error of writing; the error text describes it */
     char reason[512];       /* why the last attempt ended */
     struct pm_progress *bar;
 };
@@ -77,7 +78,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *ctx)
     return n;
 }
 
-/* The part goes on, or begins anew where the server sends everything. */
+/* Continues the part, or starts it again if the server sends the whole file. */
 static int begin_answer(struct transfer *t)
 {
     long status = 0;
@@ -85,20 +86,20 @@ static int begin_answer(struct transfer *t)
     t->answered = true;
     t->c->easy_getinfo(t->handle, CURLINFO_RESPONSE_CODE, &status);
     if (status == 206 && (!t->ranged || t->from != t->offset))
-        return pm_fail(PM_EDATA, "it sent another part of the file than that from byte %" PRIu64 " on",
+        return pm_fail(PM_EDATA, "it did not send the file from byte %" PRIu64 " on",
                        t->offset);
     if (status == 206 && t->f->size && t->total && t->total != t->f->size)
-        return pm_fail(PM_EDATA, "the file has %" PRIu64 " bytes there, %" PRIu64 " are right",
+        return pm_fail(PM_EDATA, "the file has %" PRIu64 " bytes there instead of %" PRIu64,
                        t->total, t->f->size);
     if (status == 200 && t->offset > 0) {
-        PM_INFO("data", "%s: the server cannot go on in the middle: from the beginning", t->f->name);
+        PM_INFO("data", "%s: the server cannot resume; starting from the beginning", t->f->name);
         return restart(t);
     }
     return PM_OK;
 }
 
-/* Whether the disk has room for what is still to come, as far as this is known, and some more. A part that
- * is whole needs none. */
+/* Checks that the disk has room for the remaining bytes, as far as they are known, and a reserve. A
+ * complete part needs none. */
 static int check_space(struct transfer *t)
 {
     struct statvfs v;
@@ -112,26 +113,27 @@ static int check_space(struct transfer *t)
         return PM_OK;
     pm_bytes_text((uint64_t)v.f_bavail * v.f_frsize, free);
     if (need > 0)
-        return pm_fail(PM_EFAIL, "%s: %s are still to come, but the disk has %s free, and 256 MiB must "
-                                 "stay free. Make room, or name a --raw folder on another disk", t->part, pm_bytes_text(need, wanted), free);
-    return pm_fail(PM_EFAIL, "%s: after %s of a file of unknown size the disk has only %s free. Make room, "
-                             "or name a --raw folder on another disk", t->part,
+        return pm_fail(PM_EFAIL, "%s: %s remain, but the disk has %s free, and 256 MiB must "
+                                 "stay free. Free some space, or give a --raw folder on another disk", t->part, pm_bytes_text(need, wanted), free);
+    return pm_fail(PM_EFAIL,
+                   "%s: after %s of a file of unknown size the disk has only %s free. Free some "
+                   "space, or give a --raw folder on another disk", t->part,
                    pm_bytes_text(t->offset, wanted), free);
 }
 
-/* Called before n more bytes are written. On an error, the part of a file of unknown size is emptied,
- * because nobody knows how much of it would follow. */
+/* Called before n more bytes are written. On an error, the part of a file of unknown size is
+ * emptied, because nobody knows how much of it would follow. */
 static int check_more(struct transfer *t, uint64_t n)
 {
     char most[24];
     int err = PM_OK;
 
     if (t->f->size && t->offset + n > t->f->size)
-        return pm_fail(PM_EDATA, "the file is longer there than the %" PRIu64 " bytes that are right",
+        return pm_fail(PM_EDATA, "the file is longer there than the expected %" PRIu64 " bytes",
                        t->f->size);
     if (!t->f->size && t->offset + n > t->f->most)
-        err = pm_fail(PM_EDATA, "the file is longer there than %s, the most that is fetched where the size "
-                                "is not known: --max-megabytes allows more",
+        err = pm_fail(PM_EDATA, "the file is longer there than %s, the limit for a file of unknown "
+                                "size: --max-megabytes allows more",
                       pm_bytes_text(t->f->most, most));
     else if (t->offset + n >= t->checked + check_every)
         err = check_space(t);
@@ -203,7 +205,7 @@ static void set_options(struct transfer *t, char range[32])
     c->easy_setopt(t->handle, CURLOPT_XFERINFODATA, t);
 }
 
-/* What a refusal means: 416 says that there is nothing beyond the part's end. */
+/* Interprets an HTTP error. 416 means that there are no bytes after the part's end. */
 static enum outcome refused(struct transfer *t)
 {
     long status = 0;
@@ -212,9 +214,10 @@ static enum outcome refused(struct transfer *t)
     snprintf(t->reason, sizeof t->reason, "the server answers %ld", status);
     if (status == 416 && t->offset > 0) {
         if (t->f->size == 0 || t->offset == t->f->size)
-            return WHOLE; /* the checksum will tell */
-        snprintf(t->reason, sizeof t->reason, "the file is shorter there than %" PRIu64 " bytes, %" PRIu64
-                 " are right", t->offset + 1, t->f->size);
+            return WHOLE; /* the checksum decides */
+        snprintf(t->reason, sizeof t->reason,
+                 "the file has fewer than %" PRIu64 " bytes there instead of %" PRIu64, t->offset + 1,
+                 t->f->size);
         t->damaged = true;
         return restart(t) < 0 ? GIVE_UP : ELSEWHERE;
     }
@@ -274,7 +277,7 @@ static void pause_for(const struct pm_fetch *f, double seconds)
         usleep(20000);
 }
 
-/* Attempts at one address until the part is whole or there is no hope. */
+/* Tries one address until the part is complete or attempts make no progress. */
 static enum outcome repeat(struct transfer *t)
 {
     double pause = first_pause;
@@ -293,7 +296,7 @@ static enum outcome repeat(struct transfer *t)
         }
         if (tries >= most)
             return ELSEWHERE;
-        PM_INFO("data", "%s: %s; again in %.1f s", t->address, t->reason, pause);
+        PM_INFO("data", "%s: %s; retrying in %.1f s", t->address, t->reason, pause);
         pause_for(t->f, pause);
         pause *= 2;
     }
@@ -328,8 +331,8 @@ out:
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
-/* One address: the part fetched and found right, or *out says otherwise. A part that was begun before
- * and is wrong at the end is fetched once more from its beginning. */
+/* Downloads from one address and checks the result; *out tells the outcome. A resumed part with a
+ * wrong checksum is downloaded once more from the beginning. */
 static int from_address(struct transfer *t, enum outcome *out)
 {
     int err = PM_OK;
@@ -344,15 +347,15 @@ static int from_address(struct transfer *t, enum outcome *out)
         PM_TRY(sum_of(t->f, t->part, hex));
         if (strcasecmp(hex, t->f->sha256) == 0)
             return PM_OK;
-        snprintf(t->reason, sizeof t->reason, "the SHA-256 of what it sent is %s, %s is right", hex,
+        snprintf(t->reason, sizeof t->reason, "the SHA-256 of its file is %s instead of %s", hex,
                  t->f->sha256);
         *out = ELSEWHERE;
         t->damaged = true;
         PM_TRY(restart(t));
         if (!continued)
             return PM_OK;
-        PM_WARN("data", "%s: with what was there before%s, the checksum is wrong: from the beginning",
-                t->f->name, t->received > before ? " and what came now" : "");
+        PM_WARN("data", "%s: the checksum of the resumed file%s is wrong; starting from the beginning",
+                t->f->name, t->received > before ? " and the new bytes" : "");
     }
 out:
     return err;
@@ -375,20 +378,20 @@ static int open_part(struct transfer *t)
     if (t->offset > (t->f->size ? t->f->size : t->f->most))
         return restart(t);
     if (t->offset)
-        PM_INFO("data", "%s: goes on after %" PRIu64 " bytes", t->f->name, t->offset);
+        PM_INFO("data", "%s: resuming after %" PRIu64 " bytes", t->f->name, t->offset);
     return PM_OK;
 }
 
 static int give_name(struct transfer *t)
 {
     if (fsync(t->fd) != 0 || rename(t->part, t->f->path) != 0)
-        return pm_fail(PM_EFAIL, "%s: cannot be given its name: %s", t->part, strerror(errno));
+        return pm_fail(PM_EFAIL, "%s: cannot be renamed: %s", t->part, strerror(errno));
     return PM_OK;
 }
 
 static int fail_stopped(const struct transfer *t)
 {
-    return pm_fail(PM_EFAIL, "%s: stopped; %" PRIu64 " bytes are in %s, and the same command goes on "
+    return pm_fail(PM_EFAIL, "%s: stopped; %" PRIu64 " bytes are in %s, and the same command resumes "
                              "from there", t->f->name, t->offset, t->part);
 }
 
@@ -410,14 +413,14 @@ static int from_addresses(struct transfer *t)
         pm_str_add(&why, "%s%s: %s", why.length ? "; " : "", *a, t->reason);
     }
     PM_TRY(pm_fail(t->damaged ? PM_EDATA : PM_EFAIL,
-                   "%s cannot be fetched: %s. Try again later, name another server with --from, or put "
+                   "%s cannot be downloaded: %s. Try again later, give another server with --from, or put "
                    "the file there yourself: %s", t->f->name, why.text, t->f->path));
 out:
     pm_str_free(&why);
     return err;
 }
 
-/* 1: the finished file is there and right. */
+/* Returns 1 if the finished file exists with the right checksum. */
 static int is_there(const struct pm_fetch *f)
 {
     char hex[65];
@@ -428,10 +431,10 @@ static int is_there(const struct pm_fetch *f)
     if (err < 0)
         return err;
     if (strcasecmp(hex, f->sha256) == 0) {
-        PM_INFO("data", "%s: is there already", f->path);
+        PM_INFO("data", "%s: already downloaded", f->path);
         return 1;
     }
-    return pm_fail(PM_EDATA, "%s: its SHA-256 is %s, %s is right: remove it, and it will be fetched",
+    return pm_fail(PM_EDATA, "%s: its SHA-256 is %s instead of %s: remove it, and it will be downloaded",
                    f->path, hex, f->sha256);
 }
 
@@ -465,7 +468,7 @@ int pm_fetch(const struct pm_fetch *f)
 out:
     pm_progress_end(&t.bar);
     if (err < 0 && t.fd >= 0 && is_empty(t.fd))
-        unlink(t.part); /* nothing came: nothing stays */
+        unlink(t.part); /* it is empty */
     if (t.fd >= 0)
         close(t.fd);
     pm_str_free(&part);

@@ -39,7 +39,7 @@ static const struct entry archive_entries[] = {
     ARCHIVE_ENTRY(entry_size_is_set),
 };
 
-/* sonames: the first that opens is taken; the list ends with NULL. */
+/* sonames: a NULL-terminated list; the first library that opens is used. */
 static int load(const char *const *sonames, const char *package, const struct entry *entries,
                 size_t count, void *out)
 {

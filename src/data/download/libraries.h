@@ -1,5 +1,5 @@
-/* libcurl and libarchive, loaded when they are needed: both bring some thirty libraries along, which
- * would double the time that every command takes to start. */
+/* libcurl and libarchive, loaded on demand: linking them would load some thirty libraries and
+ * double the start-up time of every command. */
 #ifndef PM_LIBRARIES_H
 #define PM_LIBRARIES_H
 
@@ -36,7 +36,8 @@ struct pm_libarchive {
     __typeof__(&archive_entry_size_is_set) entry_size_is_set;
 };
 
-/* Loaded at the first call, for the rest of the process. PM_EFAIL names the package that lacks. */
+/* Loads the library at the first call, for the rest of the process. PM_EFAIL names the missing
+ * package. */
 int pm_curl_load(const struct pm_curl **out);
 int pm_libarchive_load(const struct pm_libarchive **out);
 

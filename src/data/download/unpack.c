@@ -1,7 +1,7 @@
-/* Unpacking: libarchive reads, we write. Only regular files and folders with plain relative names are
- * taken, so that nothing can come to lie outside the folder: the folder is empty at first, and without
- * links no name inside it leads out of it. What an entry says of its size is not believed, only
- * compared with what the disk has. */
+/* Unpacking: libarchive reads and we write. Only regular files and folders with plain relative
+ * names are unpacked, so that nothing can be written outside the folder: it is empty at first, and
+ * without links no name inside it leads out of it. The size in an entry is not trusted; it is only
+ * compared with the free space of the disk. */
 #include "data/download/download.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static int check_space(const struct unpacking *u, const char *name, int64_t size
 
     if (statvfs(u->folder, &v) != 0 || size <= (int64_t)v.f_bavail * (int64_t)v.f_frsize)
         return PM_OK;
-    return pm_fail(PM_EFAIL, "%s: entry %s says it has %s, but the disk of %s has %s free", u->path,
+    return pm_fail(PM_EFAIL, "%s: entry %s declares %s, but the disk of %s has %s free", u->path,
                    name, pm_bytes_text((uint64_t)size, wanted), u->folder,
                    pm_bytes_text((uint64_t)v.f_bavail * v.f_frsize, free));
 }
@@ -81,12 +81,12 @@ out:
 
 static int unpack_entry(struct unpacking *u, struct archive_entry *e)
 {
-    const char *plain = u->l->entry_pathname(e); /* NULL: not of the locale's characters */
+    const char *plain = u->l->entry_pathname(e); /* NULL: not representable in the locale */
     const char *name = plain ? plain : u->l->entry_pathname_utf8(e);
     const unsigned type = u->l->entry_filetype(e);
 
     if (!name || !pm_is_inside(name))
-        return pm_fail(PM_EDATA, "%s: entry '%.200s' would lie outside the folder; nothing more is unpacked",
+        return pm_fail(PM_EDATA, "%s: entry '%.200s' would be outside the folder; unpacking stops",
                        u->path, name ? name : "");
     if (u->l->entry_hardlink(e) || (type != AE_IFREG && type != AE_IFDIR))
         return pm_fail(PM_EDATA, "%s: entry '%.200s' is a link or a device; only files and folders are "
