@@ -265,16 +265,22 @@ struct pm_field {
     int absent;            /* the bits of its elements where a batch has no example; I32: the value */
 };
 enum { PM_MAX_FIELDS = 8 };
+/* A range of a batch's examples. count 0: the whole batch. */
+struct pm_batch_slice {
+    int first, count;
+};
+/* The examples of the loader's slice. */
 struct pm_batch {
     void *field[PM_MAX_FIELDS];
     int valid;              /* examples that are real; the rest (eval's last batch) are fields' absent */
     int skipped;            /* damaged records that were passed over for this batch */
-    const uint64_t *record; /* [batch] index in the dataset */
+    const uint64_t *record; /* [slice] index in the dataset */
     uint64_t step;
     int slot;
 };
 struct pm_loader_options {
-    int batch;
+    int batch;                   /* examples of a step, over all processes */
+    struct pm_batch_slice slice; /* made here; the others are made by other processes' loaders */
     bool train; /* shuffled, endless; else in file order, one pass */
     bool in_order; /* training too in the files' order, epoch after epoch */
     uint64_t seed;
@@ -286,7 +292,8 @@ struct pm_loader_options {
     bool skip_corrupt;
     const struct pm_field *fields;
     int fields_count;
-    /* Makes one example: out[k] points at field k's place for it. A generator for its draws can be
+    /* Makes one example: out[k] points at field k's place for it. example: its index in the whole
+     * batch, so that draws do not depend on the slice. A generator for its draws can be
      * made by pm_rng_make(seed, pm_hash("augmentation"), step, example). PM_ECORRUPT: the record is
      * damaged. */
     int (*make)(void *ctx, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,

@@ -1,15 +1,21 @@
 /* The loader: worker threads that fill a ring of batches ahead of the step.
  *
- * Work is numbered: example i of step s is ticket (s - first_step) * batch + i. Workers take the
+ * A process may own a slice of the batch only. Its loader makes these examples, with the bytes that
+ * they have in the whole batch. `example` below is an index in the slice; in the whole batch it is
+ * slice.first + example.
+ *
+ * Work is numbered: example i of step s is ticket (s - first_step) * count + i. Workers take the
  * next few tickets under one lock, whenever the slot s % ring is free of older steps; so all of
  * them work on the oldest unfinished batch first, and a batch's content depends on its number
- * alone. In training the record of global example g = s * batch + i is permute(seed, g / count)[g %
- * count], or g % count in the files' order: an endless queue whose batches may straddle epochs. A slot goes round: free -> filling
- * (step set, left counts down) -> ready -> out -> free.
+ * alone. In training the record of global example g = s * batch + first + i is
+ * permute(seed, g / count)[g % count], or g % count in the files' order: an endless queue whose
+ * batches may straddle epochs. A slot goes round: free -> filling (step set, left counts down) ->
+ * ready -> out -> free.
  *
- * Where damaged records are passed over, place p of a training epoch takes the first good one of
- * its order's places p, p + 1, ...: that too depends on the data and the number alone. In evaluation
- * a damaged example's place is closed up before the batch is handed out. */
+ * Where damaged records are skipped, place p of a training epoch takes the first good one of its
+ * order's places p, p + 1, ...: that too depends on the data and the number alone. In evaluation
+ * the good examples of the slice are moved together before the batch is handed out. */
+#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -29,8 +35,8 @@ struct slot {
     struct pm_batch batch; /* first, so that a batch is its slot */
     enum state state;
     int left;         /* examples not yet made */
-    uint64_t *record; /* [batch], owned; batch.record */
-    bool *empty;      /* [batch], owned: its record was passed over, in evaluation */
+    uint64_t *record; /* [slice], owned; batch.record */
+    bool *empty;      /* [slice], owned: its record was skipped, in evaluation */
     atomic_int skipped;
     int err;          /* of the lowest failing example */
     int err_example;
@@ -69,19 +75,26 @@ struct worker {
     size_t capacity;
 };
 
-/* Examples of this step that are real: all but in a pass's last batch. */
+/* Number of an example of the slice, over all steps. */
+static uint64_t number_of(const struct pm_loader *l, uint64_t step, int example)
+{
+    return step * (uint64_t)l->o.batch + (uint64_t)(l->o.slice.first + example);
+}
+
+/* Examples of the slice that exist in this step: all of them, except in a pass's last batch. */
 static int examples_of(const struct pm_loader *l, uint64_t step)
 {
-    const uint64_t begin = step * (uint64_t)l->o.batch;
-    if (l->o.train || l->count - begin >= (uint64_t)l->o.batch)
-        return l->o.batch;
-    return (int)(l->count - begin);
+    const uint64_t begin = number_of(l, step, 0);
+
+    if (l->o.train || begin + (uint64_t)l->o.slice.count <= l->count)
+        return l->o.slice.count;
+    return begin < l->count ? (int)(l->count - begin) : 0;
 }
 
 /* passed: damaged ones of the same epoch that it stands in for. */
 static uint64_t record_of(const struct pm_loader *l, uint64_t step, int example, uint64_t passed)
 {
-    const uint64_t g = step * (uint64_t)l->o.batch + (uint64_t)example;
+    const uint64_t g = number_of(l, step, example);
     const uint64_t place = (g % l->count + passed) % l->count;
 
     if (!l->o.train)
@@ -105,8 +118,8 @@ static int make_from(struct pm_loader *l, struct slot *s, struct worker *w, int 
     for (int k = 0; k < l->o.fields_count; k++)
         out[k] = (char *)s->batch.field[k] + l->bytes[k] * (size_t)example;
     pm_dataset_where(l->dataset, record, where, sizeof where);
-    return l->o.make(l->o.ctx, w->buf, size, l->o.seed, s->batch.step, (uint32_t)example, where,
-                     out);
+    return l->o.make(l->o.ctx, w->buf, size, l->o.seed, s->batch.step,
+                     (uint32_t)(l->o.slice.first + example), where, out);
 }
 
 /* Told at the first, second, fourth, eighth ... */
@@ -166,15 +179,22 @@ static bool open_slot(struct pm_loader *l, struct slot *s)
     s->state = SLOT_FILLING;
     s->left = real;
     s->err = PM_OK;
-    s->err_example = l->o.batch;
+    s->err_example = l->o.slice.count;
     s->batch.step = l->ticket_step;
     s->batch.valid = real;
     s->skipped = 0;
-    memset(s->empty, 0, (size_t)l->o.batch * sizeof *s->empty);
-    for (int i = real; i < l->o.batch; i++)
+    memset(s->empty, 0, (size_t)l->o.slice.count * sizeof *s->empty);
+    for (int i = real; i < l->o.slice.count; i++)
         s->record[i] = 0;
-    blank(l, s, real, l->o.batch);
+    blank(l, s, real, l->o.slice.count);
     return true;
+}
+
+/* All examples of the slot are made. Locked. */
+static void set_ready(struct pm_loader *l, struct slot *s)
+{
+    s->state = SLOT_READY;
+    pthread_cond_broadcast(&l->ready);
 }
 
 /* Waits for work; NULL when there is none any more. Locked. */
@@ -185,6 +205,11 @@ static struct slot *take(struct pm_loader *l, int *begin, int *end)
             return NULL;
         struct slot *s = &l->slot[l->ticket_step % (uint64_t)l->o.ring];
         if (open_slot(l, s)) {
+            if (s->left == 0) { /* the last batch of a pass has no example in this slice */
+                set_ready(l, s);
+                l->ticket_step++;
+                continue;
+            }
             *begin = l->ticket_example;
             *end = *begin + l->grain < s->batch.valid ? *begin + l->grain : s->batch.valid;
             l->ticket_example = *end;
@@ -209,10 +234,8 @@ static void give(struct pm_loader *l, struct slot *s, int made, int err, int exa
         snprintf(s->text, sizeof s->text, "%s", text);
     }
     s->left -= made;
-    if (s->left == 0) {
-        s->state = SLOT_READY;
-        pthread_cond_broadcast(&l->ready);
-    }
+    if (s->left == 0)
+        set_ready(l, s);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -250,17 +273,17 @@ static void *work(void *arg)
 
 static void make_slots(struct pm_loader *l)
 {
-    const size_t batch = (size_t)l->o.batch;
+    const size_t count = (size_t)l->o.slice.count;
 
     l->slot = pm_calloc((size_t)l->o.ring, sizeof *l->slot);
     for (int i = 0; i < l->o.ring; i++) {
         struct slot *s = &l->slot[i];
-        s->record = pm_calloc(batch, sizeof *s->record);
-        s->empty = pm_calloc(batch, sizeof *s->empty);
+        s->record = pm_calloc(count, sizeof *s->record);
+        s->empty = pm_calloc(count, sizeof *s->empty);
         s->batch.record = s->record;
         s->batch.slot = i;
         for (int k = 0; k < l->o.fields_count; k++)
-            s->batch.field[k] = pm_calloc(batch, l->bytes[k]);
+            s->batch.field[k] = pm_calloc(count, l->bytes[k]);
     }
 }
 
@@ -291,13 +314,16 @@ int pm_loader_create(struct pm_dataset *d, const struct pm_loader_options *o,
     struct pm_loader *l = pm_calloc(1, sizeof *l);
 
     l->dataset = d;
+    assert(o->slice.first >= 0 && o->slice.first + o->slice.count <= o->batch);
     l->o = *o;
+    if (o->slice.count == 0)
+        l->o.slice = (struct pm_batch_slice){ 0, o->batch };
     l->count = pm_dataset_get_info(d)->count;
     l->batches = (l->count + (uint64_t)o->batch - 1) / (uint64_t)o->batch;
     l->o.threads = o->threads > 0 ? o->threads : pm_threads();
     l->o.ring = o->ring > 0 ? o->ring : DEFAULT_RING;
     l->ticket_step = l->next_step = o->first_step;
-    l->grain = o->batch / (4 * l->o.threads);
+    l->grain = l->o.slice.count / (4 * l->o.threads);
     l->grain = l->grain < 1 ? 1 : l->grain > MOST_GRAIN ? MOST_GRAIN : l->grain;
     for (int k = 0; k < o->fields_count; k++) {
         l->field[k] = o->fields[k];

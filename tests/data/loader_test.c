@@ -336,6 +336,57 @@ static void sampled(void **state)
     scratch_remove();
 }
 
+/* Loaders of two slices give the same bytes as a loader of the whole batch: in training with
+ * damaged records, and in evaluation up to a last batch whose second slice has no example. */
+static void slices_make_the_whole(void **state)
+{
+    enum { SLICES = 2, LEFT = 5, STEPS = 20 };
+    static const struct pm_batch_slice slice[SLICES] = { { 0, LEFT }, { LEFT, BATCH - LEFT } };
+    struct pm_dataset *d = numbers();
+
+    (void)state;
+    for (int train = 0; train < 2; train++) {
+        struct task task = { COUNT, 100, train ? 0x10030000000822 : 0 };
+        struct pm_loader_options o = options(&task, train, 3, 0);
+        struct pm_loader *whole = NULL, *part[SLICES] = { NULL };
+
+        o.skip_corrupt = true;
+        assert_int_equal(pm_loader_create(d, &o, &whole), PM_OK);
+        for (int k = 0; k < SLICES; k++) {
+            o.slice = slice[k];
+            assert_int_equal(pm_loader_create(d, &o, &part[k]), PM_OK);
+        }
+        for (uint64_t s = 0; s < (train ? STEPS : pm_loader_batches(whole)); s++) {
+            struct pm_batch *all, *b;
+            int valid = 0, skipped = 0;
+
+            assert_int_equal(pm_loader_next(whole, &all), PM_OK);
+            for (int k = 0; k < SLICES; k++) {
+                const size_t at = (size_t)slice[k].first, n = (size_t)slice[k].count;
+
+                assert_int_equal(pm_loader_next(part[k], &b), PM_OK);
+                assert_int_equal(b->step, s);
+                assert_memory_equal(b->field[0], (float *)all->field[0] + 2 * at,
+                                    2 * n * sizeof(float));
+                assert_memory_equal(b->field[1], (int32_t *)all->field[1] + at,
+                                    n * sizeof(int32_t));
+                assert_memory_equal(b->record, all->record + at, n * sizeof *b->record);
+                valid += b->valid;
+                skipped += b->skipped;
+                pm_loader_release(part[k], b);
+            }
+            assert_int_equal(valid, all->valid);
+            assert_int_equal(skipped, all->skipped);
+            pm_loader_release(whole, all);
+        }
+        pm_loader_destroy(&whole);
+        for (int k = 0; k < SLICES; k++)
+            pm_loader_destroy(&part[k]);
+    }
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
 /* Damaged ones of an epoch are replaced by what follows them in its order, whatever the threads and
  * wherever the loader begins. */
 static void damaged_in_training(void **state)
@@ -441,7 +492,7 @@ int main(void)
         cmocka_unit_test(steady_state),         cmocka_unit_test(destroyed_while_busy),
         cmocka_unit_test(damaged_in_training),  cmocka_unit_test(damaged_in_evaluation),
         cmocka_unit_test(damaged_all),          cmocka_unit_test(in_order),
-        cmocka_unit_test(sampled),
+        cmocka_unit_test(sampled),              cmocka_unit_test(slices_make_the_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
