@@ -1,9 +1,8 @@
-/* clones: see clones.h. Everything is allocated here once. */
+/* clones: clones.h has the contract. Everything is allocated here once. */
 #include "clones/clones_parts.h"
 
 #include "verify/verified_plan.h"
 
-#include <pumice/trace.h>
 
 #include <math.h>
 #include <string.h>
@@ -16,10 +15,10 @@ enum { BUCKET_BYTES = 4 << 20 };
  * the batch. */
 static int share_out(struct pm_clones *c)
 {
-    int unit = c->o.micro_batches, units = c->o.batch / unit, given = 0;
+    int unit = c->o.micro_batches, units = c->slice.count / unit, given = 0;
     double total = 0;
 
-    if (c->o.batch % unit != 0 || units < c->o.count)
+    if (c->slice.count % unit != 0 || units < c->o.count)
         return pm_fail(PM_ECONFIG, "run.batch_size: %d cannot be shared by %d clone%s in %d "
                        "micro-batches; it must be a multiple of run.micro_batches and hold one of "
                        "each for every clone", c->o.batch, c->o.count,
@@ -45,7 +44,7 @@ static int share_out(struct pm_clones *c)
         c->clone[best].count += sign;
         given += sign;
     }
-    for (int i = 0, first = 0; i < c->o.count; i++) {
+    for (int i = 0, first = c->slice.first; i < c->o.count; i++) {
         c->clone[i].count *= unit;
         c->clone[i].first = first;
         first += c->clone[i].count;
@@ -58,7 +57,7 @@ static int share_out(struct pm_clones *c)
 /* With several clones the others' memory does not help: which part is too large, and what to do. */
 static int explain(const struct pm_clones *c, int i, int err)
 {
-    if (err != PM_EMEMORY || pm_clones_alone(c))
+    if (err != PM_EMEMORY || c->o.count == 1)
         return err;
     return pm_fail(err, "%s; clone %d of %d (%s) takes %d of the batch's %d examples: a smaller "
                    "devices[%d].share also needs less", pm_error_text(), i + 1, c->o.count,
@@ -69,7 +68,7 @@ static int make_clone(struct pm_clones *c, int i)
 {
     const struct pm_clone_spec *s = &c->specs[i];
     struct clone *k = &c->clone[i];
-    bool one = pm_clones_alone(c);
+    const bool updates = c->row->on_clones;
     struct pm_device_options options = c->o.device;
     const char *const *slots = pm_optimizer_slots(c->o.update.optimizer, c->o.update.cfg);
     char trace[320];
@@ -88,8 +87,7 @@ static int make_clone(struct pm_clones *c, int i)
         options.segment_ms = s->segment_ms;
     PM_TRY(pm_device_open(&s->info, &options, &k->device));
     PM_TRY(c->o.build(c->o.ctx, k->count / c->o.micro_batches, &k->net));
-    PM_TRY(pm_variables_create(k->device, k->net, true,
-                               one ? slots : NULL, &k->variables));
+    PM_TRY(pm_variables_create(k->device, k->net, true, updates ? slots : NULL, &k->variables));
     if (c->o.update.averages && i == 0)
         pm_variables_keep_averages(k->variables);
     if (!c->o.dry_run)
@@ -99,59 +97,17 @@ static int make_clone(struct pm_clones *c, int i)
         .name = "train", .train = true, .first_example = k->first,
         .loss_share = (float)k->count / (float)c->o.batch, .micro_batches = c->o.micro_batches,
         .recompute = c->o.recompute, .outputs = c->o.outputs,
-        .bucket_bytes = one ? 0 : BUCKET_BYTES,
+        .bucket_bytes = updates ? 0 : BUCKET_BYTES,
         .frozen = pm_update_frozen, .frozen_ctx = &c->o.update,
-        .update = one                          ? pm_update_append
+        .update = updates ? pm_update_append
                   : i == 0 || pm_clones_share_moving(c) ? pm_update_layers_only : NULL,
         .update_ctx = &c->o.update, .slots = c->o.slots, .timed = c->o.timed,
-        .timeable = c->o.timeable }, one ? slots : NULL, &k->plan));
+        .timeable = c->o.timeable }, updates ? slots : NULL, &k->plan));
     if (c->o.dry_run)
         return PM_OK;
     PM_TRY(pm_plan_load(k->plan));
-    if (!one) {
-        const struct pm_variables *v = k->variables;
-        const size_t bytes = pm_clones_share_moving(c) ? v->bytes : v->trainable_bytes;
-        struct pm_place all = { v->values, 0, bytes };
-
-        PM_TRY(pm_program_create(k->device, &(struct pm_program_desc){
-            .name = "values", .in = &all, .in_count = 1, .slots = 2 }, &k->push));
-    }
+    PM_TRY(c->row->join(c->exchange, i));
 out:
-    return err;
-}
-
-static int make_host(struct pm_clones *c)
-{
-    struct pm_device_info *list = NULL;
-    struct pm_device_info info;
-    size_t count, index;
-    int err = PM_OK;
-
-    PM_TRY(pm_device_list(&list, &count));
-    PM_TRY(pm_device_find(list, count, "cpu", "host", &index));
-    info = list[index];
-    PM_TRY(pm_device_open(&info, &(struct pm_device_options){
-        .hang_seconds = c->o.device.hang_seconds, .trace = "host: optimizer" }, &c->host));
-    PM_TRY(c->o.build(c->o.ctx, 1, &c->host_net));
-    PM_TRY(pm_variables_create(c->host, c->host_net, true,
-                               pm_optimizer_slots(c->o.update.optimizer, c->o.update.cfg),
-                               &c->host_variables));
-    if (c->o.update.averages)
-        pm_variables_keep_averages(c->host_variables);
-    PM_TRY(pm_variables_allocate(c->host_variables));
-    PM_TRY(pm_plan_create(c->host_net, c->host, c->host_variables, &(struct pm_plan_options){
-        .name = "update", .update_only = true, .update = pm_update_append,
-        .update_ctx = &c->o.update, .slots = 1, .timed = c->o.timed,
-        .timeable = c->o.timeable }, &c->host_plan));
-    PM_TRY(pm_plan_load(c->host_plan));
-    c->sum = pm_calloc(1, c->host_variables->trainable_bytes + 1);
-    if (!pm_clones_share_moving(c))
-        goto out;
-    pm_moving_create(c->host_net, c->host_variables, c->o.count, &c->moving);
-    for (int i = 0; i < c->o.count; i++)
-        PM_TRY(pm_moving_join(&c->moving, c->clone[i].variables));
-out:
-    pm_free(list);
     return err;
 }
 
@@ -170,9 +126,10 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
     int err = PM_OK;
 
     c->o = *o;
-    c->o.update.layers = o->count == 1;
-    c->o.update.all = o->count > 1 && o->batch_norm_all;
-    c->lane = pm_trace_lane("host", "gradient average");
+    c->row = o->count == 1 ? &pm_exchange_none : &pm_exchange_host;
+    c->slice = c->row->slice(o->batch);
+    c->o.update.layers = c->row->on_clones;
+    c->o.update.all = !c->row->on_clones && o->batch_norm_all;
     c->specs = pm_calloc((size_t)o->count, sizeof *c->specs);
     memcpy(c->specs, o->specs, (size_t)o->count * sizeof *c->specs);
     c->fields = pm_calloc((size_t)o->fields_count, sizeof *c->fields);
@@ -180,6 +137,7 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
     c->clone = pm_calloc((size_t)o->count, sizeof *c->clone);
     c->result = pm_calloc((size_t)o->slots, sizeof *c->result);
     c->pending = pm_calloc((size_t)o->slots, sizeof *c->pending);
+    c->exchange = c->row->create(c);
     if (o->failed)
         o->failed->clone = -1;
     PM_TRY(share_out(c));
@@ -189,8 +147,8 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out)
             *o->failed = failure_of(c, i);
         PM_TRY(explain(c, i, err));
     }
-    if (!pm_clones_alone(c) && !o->dry_run)
-        PM_TRY(make_host(c));
+    if (!o->dry_run)
+        PM_TRY(c->row->open(c->exchange));
     *out = c, c = NULL;
 out:
     pm_clones_destroy(&c);
@@ -203,21 +161,15 @@ void pm_clones_destroy(struct pm_clones **clones)
 
     if (!c)
         return;
-    pm_moving_free(&c->moving);
+    c->row->destroy(c->exchange);
     for (int i = 0; i < c->o.count; i++) {
         struct clone *k = &c->clone[i];
 
-        pm_program_destroy(&k->push);
         pm_plan_destroy(&k->plan);
         pm_variables_destroy(&k->variables);
         pm_net_destroy(&k->net);
         pm_device_close(&k->device);
     }
-    pm_plan_destroy(&c->host_plan);
-    pm_variables_destroy(&c->host_variables);
-    pm_net_destroy(&c->host_net);
-    pm_device_close(&c->host);
-    pm_free(c->sum);
     pm_free(c->clone);
     pm_free(c->specs);
     pm_free(c->fields);
@@ -231,77 +183,31 @@ void pm_clones_destroy(struct pm_clones **clones)
 
 struct pm_variables *pm_clones_master(const struct pm_clones *c)
 {
-    return pm_clones_alone(c) ? c->clone[0].variables : c->host_variables;
+    return c->row->master(c->exchange);
 }
 
-/* The same range of two blocks. */
-struct range {
-    size_t at, size;
-};
-
-static int copy(struct pm_device *from, struct pm_buffer *source, struct pm_device *to,
-                struct pm_buffer *target, struct range r)
-{
-    char *buf = pm_malloc(r.size + 1);
-    int err = PM_OK;
-
-    if (r.size == 0)
-        goto out;
-    PM_TRY(pm_buffer_read(from, source, r.at, buf, r.size));
-    PM_TRY(pm_buffer_write(to, target, r.at, buf, r.size));
-out:
-    pm_free(buf);
-    return err;
-}
-
-/* Moving averages lie behind the trainable part of the block. */
 int pm_clones_gather(struct pm_clones *c)
 {
-    struct pm_variables *from = c->clone[0].variables, *to = c->host_variables;
-    struct range rest = { from->trainable_bytes, from->bytes - from->trainable_bytes };
-    int err = PM_OK;
-
-    if (pm_clones_alone(c) || pm_clones_share_moving(c))
-        return PM_OK;
-    PM_TRY(copy(from->device, from->values, to->device, to->values, rest));
-    if (from->average_bytes)
-        PM_TRY(copy(from->device, from->averages, to->device, to->averages, rest));
-out:
-    return err;
+    return c->row->gather(c->exchange);
 }
 
 int pm_clones_scatter(struct pm_clones *c)
 {
-    struct pm_variables *from = c->host_variables;
-    int err = PM_OK;
-
-    for (int i = 0; !pm_clones_alone(c) && i < c->o.count; i++) {
-        struct pm_variables *to = c->clone[i].variables;
-        struct range all = { 0, from->bytes };
-
-        PM_TRY(copy(from->device, from->values, to->device, to->values, all));
-        if (to->average_bytes)
-            PM_TRY(copy(from->device, from->averages, to->device, to->averages, all));
-    }
-out:
-    return err;
+    return c->row->scatter(c->exchange);
 }
 
 int pm_clones_averaged(struct pm_clones *c, struct pm_variables **out)
 {
-    struct pm_variables *from = c->host_variables, *to = c->clone[0].variables;
     int err = PM_OK;
 
-    if (!pm_clones_alone(c))
-        PM_TRY(copy(from->device, from->averages, to->device, to->averages,
-                    (struct range){ 0, pm_clones_share_moving(c) ? from->bytes : from->trainable_bytes }));
-    c->averaged = pm_variables_averaged(to);
+    PM_TRY(c->row->give_averages(c->exchange));
+    c->averaged = pm_variables_averaged(c->clone[0].variables);
     *out = &c->averaged;
 out:
     return err;
 }
 
-/* ---- looking ---------------------------------------------------------------------------- */
+/* ---- queries ---------------------------------------------------------------------------- */
 
 struct pm_clone_failure pm_clones_lost(const struct pm_clones *c)
 {
@@ -309,6 +215,16 @@ struct pm_clone_failure pm_clones_lost(const struct pm_clones *c)
         if (pm_device_lost(c->clone[i].device))
             return failure_of(c, i);
     return (struct pm_clone_failure){ .clone = -1 };
+}
+
+struct pm_batch_slice pm_clones_slice(const struct pm_clones *c)
+{
+    return c->slice;
+}
+
+bool pm_clones_wait(const struct pm_clones *c)
+{
+    return c->row->waits;
 }
 
 int pm_clones_examples(const struct pm_clones *c, int i)
@@ -335,13 +251,13 @@ void pm_clones_set_timed(struct pm_clones *c, bool on)
 {
     for (int i = 0; i < c->o.count; i++)
         pm_plan_set_timed(c->clone[i].plan, on);
-    if (c->host_plan)
-        pm_plan_set_timed(c->host_plan, on);
+    if (pm_clones_update_plan(c))
+        pm_plan_set_timed(pm_clones_update_plan(c), on);
 }
 
 struct pm_plan *pm_clones_update_plan(const struct pm_clones *c)
 {
-    return c->host_plan;
+    return c->row->update_plan(c->exchange);
 }
 
 int pm_clones_part(const struct pm_clones *c, int i)

@@ -1,13 +1,13 @@
 /* clones: copies of one model on several devices, and one training step over them.
  *
- * One clone: forward, backward and update are one program on its device, and a step's results are
- * read when its ring slot comes up again. Several: each computes the gradients of its part of the
- * batch; buckets of gradients are summed on the host, in the order of the clones, while the
- * backward passes still run; the optimizer updates the master copy on the host once; the new values
- * go back to every clone. Batch-norm moving averages come from clone 0, and with them their own
- * averages; the trainable variables' averages are kept beside the master copy. Or (batch_norm_all) each
- * clone's are read after the step, the host makes one of them (moving.h), with the averages of that, and
- * gives it to every clone with the new values. */
+ * How the clones' gradients become one update is an exchange (exchange.h). One clone: forward,
+ * backward and update are one program on its device, and a step's results are read when its ring
+ * slot comes up again. Several: each computes the gradients of its part of the batch, their sum
+ * updates a master copy once, and the new values go to every clone.
+ *
+ * Batch norm's moving averages, and their own averages, come from clone 0. The averages of
+ * trainable variables are maintained beside the master copy. With batch_norm_all, the host merges
+ * every clone's moving averages after the step (moving.h) and sends them with the new values. */
 #ifndef PM_CLONES_H
 #define PM_CLONES_H
 
@@ -39,7 +39,7 @@ struct pm_clone_failure {
 struct pm_clones_options {
     const struct pm_clone_spec *specs;
     int count;
-    int batch;         /* whole batch of a step */
+    int batch;         /* whole batch of a step, over all processes */
     int micro_batches; /* each clone's part is cut into so many */
     enum pm_recompute recompute;
     int slots;         /* steps under way at once with one clone */
@@ -75,6 +75,10 @@ int pm_clones_create(const struct pm_clones_options *o, struct pm_clones **out);
 void pm_clones_destroy(struct pm_clones **c);
 /* The first clone whose device was lost; none: it was the host's own update. */
 struct pm_clone_failure pm_clones_lost(const struct pm_clones *c);
+/* The examples of the whole batch that this process computes: what batches hold. */
+struct pm_batch_slice pm_clones_slice(const struct pm_clones *c);
+/* pm_clones_step waits for the clones: no step is under way after it. */
+bool pm_clones_wait(const struct pm_clones *c);
 /* Examples of clone i, its device, its plan (for printing). */
 int pm_clones_examples(const struct pm_clones *c, int i);
 struct pm_device *pm_clones_device(const struct pm_clones *c, int i);

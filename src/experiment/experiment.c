@@ -627,7 +627,8 @@ void pm_experiment_close(struct pm_experiment **experiment)
 
 /* ---- loaders ---------------------------------------------------------------------------- */
 
-int pm_experiment_loader(struct pm_experiment *e, bool train, int batch, uint64_t first_step,
+int pm_experiment_loader(struct pm_experiment *e, bool train, int batch,
+                         struct pm_batch_slice slice, uint64_t first_step,
                          struct pm_sampler *sampler, struct pm_loader **out)
 {
     struct pm_field fields[PM_MAX_FIELDS];
@@ -635,7 +636,7 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch, uint64_
 
     *sampler = (struct pm_sampler){ .setup = &e->setup, .train = train };
     return pm_loader_create(train ? e->train : e->eval, &(struct pm_loader_options){
-        .batch = batch, .train = train, .in_order = !c->data.shuffle,
+        .batch = batch, .slice = slice, .train = train, .in_order = !c->data.shuffle,
         .seed = (uint64_t)c->run.seed, .first_step = first_step,
         .threads = c->data.threads, .ring = c->data.ring, .fields = fields,
         .fields_count = e->task->fields(&e->setup, train, fields),

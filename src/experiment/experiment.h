@@ -75,8 +75,9 @@ int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, e
 /* Factor of a variable's gradient: 0 frozen, else optim.multipliers' first match, else 1. ctx: the
  * experiment. */
 float pm_experiment_multiplier(const char *variable, void *ctx);
-/* Loader of a split. first_step: of training. */
-int pm_experiment_loader(struct pm_experiment *e, bool train, int batch, uint64_t first_step,
+/* Loader of a split. slice: of the batch, made here. first_step: of training. */
+int pm_experiment_loader(struct pm_experiment *e, bool train, int batch,
+                         struct pm_batch_slice slice, uint64_t first_step,
                          struct pm_sampler *sampler, struct pm_loader **out);
 /* The devices section resolved: specs of clones, count; in e's arena. */
 struct pm_clone_spec;

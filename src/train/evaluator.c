@@ -182,7 +182,8 @@ int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, struct cJSO
     int err = PM_OK;
 
     *count = *skipped = 0;
-    PM_TRY(pm_experiment_loader(ev->e, false, ev->batch, 0, &sampler, &loader));
+    PM_TRY(pm_experiment_loader(ev->e, false, ev->batch, (struct pm_batch_slice){ 0 }, 0,
+                                &sampler, &loader));
     batches = pm_loader_batches(loader);
     if (c->max_batches > 0 && (uint64_t)c->max_batches < batches)
         batches = (uint64_t)c->max_batches;

@@ -244,7 +244,7 @@ static int one_step(struct pm_trainer *t)
     t->skipped_at[t->step % PM_TRAINER_SLOTS] = t->skipped;
     PM_TRY(pm_clones_step(t->clones, (int)(t->step % PM_TRAINER_SLOTS), batch, &values));
     t->step++;
-    if (t->spec_count > 1) /* the host has updated: nothing is under way */
+    if (pm_clones_wait(t->clones))
         PM_TRY(collect(t));
 out:
     if (batch)

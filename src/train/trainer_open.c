@@ -27,8 +27,8 @@ out:
 int pm_trainer_loader(struct pm_trainer *t)
 {
     pm_loader_destroy(&t->loader);
-    return pm_experiment_loader(t->e, true, t->c->run.batch_size, t->step, &t->sampler,
-                                &t->loader);
+    return pm_experiment_loader(t->e, true, t->c->run.batch_size, pm_clones_slice(t->clones),
+                                t->step, &t->sampler, &t->loader);
 }
 
 int pm_trainer_snapshot(struct pm_trainer *t)

@@ -1,0 +1,301 @@
+/* exchange_host: several clones of one process. Each bucket of gradients is summed in host memory, in
+ * the order of the clones, while the backward passes still run. The optimizer updates a master copy
+ * on the CPU once, and the new values go to every clone. A step allocates nothing. */
+#include "clones/clones_parts.h"
+#include "clones/moving.h"
+
+#include <pumice/thread.h>
+#include <pumice/trace.h>
+
+#include <string.h>
+
+/* Sends the new values to a clone. Two slots, so that one can be filled while the other is copied. */
+struct push {
+    struct pm_program *program;
+    int slot;
+};
+
+struct pm_exchange {
+    struct pm_clones *c;         /* borrowed */
+    struct push *push;           /* [clones] */
+    struct pm_device *device;    /* the CPU; owned, as is everything below */
+    struct pm_net *net;
+    struct pm_variables *master;
+    struct pm_plan *plan;        /* the update */
+    float *sum;                  /* gradients of all clones */
+    struct pm_moving moving;     /* where all clones update the moving averages of batch norm */
+    int lane;                    /* of sums, in traces */
+};
+
+/* ---- making ----------------------------------------------------------------------------- */
+
+static struct pm_exchange *create(struct pm_clones *c)
+{
+    struct pm_exchange *x = pm_calloc(1, sizeof *x);
+
+    x->c = c;
+    x->push = pm_calloc((size_t)c->o.count, sizeof *x->push);
+    x->lane = pm_trace_lane("host", "gradient average");
+    return x;
+}
+
+/* Bytes of a clone's values that the host sends: all, where the host makes the moving averages, too. */
+static size_t pushed_bytes(const struct pm_clones *c, const struct pm_variables *v)
+{
+    return pm_clones_share_moving(c) ? v->bytes : v->trainable_bytes;
+}
+
+static int join(struct pm_exchange *x, int i)
+{
+    const struct clone *k = &x->c->clone[i];
+    const struct pm_place all = { k->variables->values, 0, pushed_bytes(x->c, k->variables) };
+
+    return pm_program_create(k->device, &(struct pm_program_desc){
+        .name = "values", .in = &all, .in_count = 1, .slots = 2 }, &x->push[i].program);
+}
+
+static int open_cpu(struct pm_exchange *x)
+{
+    struct pm_device_info *list = NULL;
+    size_t count, index;
+    int err = PM_OK;
+
+    PM_TRY(pm_device_list(&list, &count));
+    PM_TRY(pm_device_find(list, count, "cpu", "host", &index));
+    PM_TRY(pm_device_open(&list[index], &(struct pm_device_options){
+        .hang_seconds = x->c->o.device.hang_seconds, .trace = "host: optimizer" }, &x->device));
+out:
+    pm_free(list);
+    return err;
+}
+
+static int open_host(struct pm_exchange *x)
+{
+    struct pm_clones_options *o = &x->c->o;
+    int err = PM_OK;
+
+    PM_TRY(open_cpu(x));
+    PM_TRY(o->build(o->ctx, 1, &x->net));
+    PM_TRY(pm_variables_create(x->device, x->net, true,
+                               pm_optimizer_slots(o->update.optimizer, o->update.cfg),
+                               &x->master));
+    if (o->update.averages)
+        pm_variables_keep_averages(x->master);
+    PM_TRY(pm_variables_allocate(x->master));
+    PM_TRY(pm_plan_create(x->net, x->device, x->master, &(struct pm_plan_options){
+        .name = "update", .update_only = true, .update = pm_update_append,
+        .update_ctx = &o->update, .slots = 1, .timed = o->timed, .timeable = o->timeable },
+        &x->plan));
+    PM_TRY(pm_plan_load(x->plan));
+    x->sum = pm_calloc(1, x->master->trainable_bytes + 1);
+    if (!pm_clones_share_moving(x->c))
+        return PM_OK;
+    pm_moving_create(x->net, x->master, o->count, &x->moving);
+    for (int i = 0; i < o->count; i++)
+        PM_TRY(pm_moving_join(&x->moving, x->c->clone[i].variables));
+out:
+    return err;
+}
+
+static void destroy(struct pm_exchange *x)
+{
+    pm_moving_free(&x->moving);
+    for (int i = 0; i < x->c->o.count; i++)
+        pm_program_destroy(&x->push[i].program);
+    pm_plan_destroy(&x->plan);
+    pm_variables_destroy(&x->master);
+    pm_net_destroy(&x->net);
+    pm_device_close(&x->device);
+    pm_free(x->sum);
+    pm_free(x->push);
+    pm_free(x);
+}
+
+/* ---- a step ----------------------------------------------------------------------------- */
+
+struct reduce {
+    float *sum;
+    const float *part;
+    bool first;
+};
+
+static void reduce_range(void *ctx, size_t begin, size_t end)
+{
+    const struct reduce *r = ctx;
+
+    if (r->first)
+        memcpy(r->sum + begin, r->part + begin, (end - begin) * sizeof(float));
+    else
+        for (size_t i = begin; i < end; i++)
+            r->sum[i] += r->part[i];
+}
+
+static void trace_bucket(const struct pm_exchange *x, size_t bucket, int clone, double begin,
+                         double end)
+{
+    char name[64];
+
+    if (!pm_trace_on())
+        return;
+    snprintf(name, sizeof name, "sum bucket %zu of clone %d", bucket, clone);
+    pm_trace_span(x->lane, name, NULL, begin, end);
+}
+
+/* Buckets come in the same order from every clone: their plans have the same backward calls in the
+ * same order, whatever runs again between them. */
+static int sum_gradients(struct pm_exchange *x, int slot)
+{
+    struct pm_clones *c = x->c;
+    int err = PM_OK;
+
+    for (size_t b = 0; b < pm_plan_buckets(c->clone[0].plan); b++) {
+        size_t offset, size;
+
+        pm_plan_bucket(c->clone[0].plan, b, &offset, &size);
+        for (int i = 0; i < c->o.count; i++) {
+            struct reduce r = { .sum = x->sum + offset / sizeof(float), .first = i == 0 };
+
+            pm_phases_enter(c->o.phases, PM_RUN_DEVICE);
+            PM_TRY(pm_plan_wait_bucket(c->clone[i].plan, slot, b, &r.part));
+            pm_phases_enter(c->o.phases, PM_RUN_AVERAGE);
+            double begin = pm_seconds();
+            pm_parallel(size / sizeof(float), 16384, reduce_range, &r);
+            trace_bucket(x, b, i, begin, pm_seconds());
+        }
+    }
+    PM_TRY(pm_buffer_write(x->device, x->master->grads, 0, x->sum, x->master->trainable_bytes));
+out:
+    return err;
+}
+
+static int push_values(struct pm_exchange *x)
+{
+    int err = PM_OK;
+
+    for (int i = 0; i < x->c->o.count; i++) {
+        struct push *p = &x->push[i];
+
+        PM_TRY(pm_program_wait(p->program, p->slot));
+        PM_TRY(pm_buffer_read(x->device, x->master->values, 0,
+                              pm_program_in(p->program, p->slot, 0),
+                              pushed_bytes(x->c, x->master)));
+        PM_TRY(pm_program_submit(p->program, p->slot));
+        p->slot ^= 1;
+    }
+out:
+    return err;
+}
+
+/* Sums, updates, and sends the new values; the step's result is complete after it. */
+static int update(struct pm_exchange *x, int slot, const struct pm_step *step,
+                  struct pm_step_result *r)
+{
+    struct pm_clones *c = x->c;
+    enum pm_phase_of_run before = pm_phases_enter(c->o.phases, PM_RUN_AVERAGE);
+    struct pm_step *to;
+    int err = PM_OK;
+
+    PM_TRY(sum_gradients(x, slot));
+    if (pm_clones_share_moving(c)) {
+        PM_TRY(pm_clones_finish(c, slot, r));
+        PM_TRY(pm_moving_follow(&x->moving));
+    }
+    to = pm_plan_step(x->plan, 0);
+    if (to)
+        *to = *step;
+    PM_TRY(pm_plan_submit(x->plan, 0));
+    if (!pm_clones_share_moving(c))
+        PM_TRY(pm_clones_finish(c, slot, r));
+    pm_phases_enter(c->o.phases, PM_RUN_UPDATE);
+    PM_TRY(pm_plan_wait(x->plan, 0));
+    pm_clones_read_update(x->plan, 0, r);
+    PM_TRY(push_values(x));
+out:
+    pm_phases_enter(c->o.phases, before);
+    return err;
+}
+
+static int collect(struct pm_exchange *x, int slot, struct pm_step_result *r)
+{
+    (void)x, (void)slot, (void)r; /* update has waited */
+    return PM_OK;
+}
+
+/* ---- values ----------------------------------------------------------------------------- */
+
+struct range {
+    size_t at, size;
+};
+
+static int copy(struct pm_device *from, struct pm_buffer *source, struct pm_device *to,
+                struct pm_buffer *target, struct range r)
+{
+    char *buf = pm_malloc(r.size + 1);
+    int err = PM_OK;
+
+    if (r.size == 0)
+        goto out;
+    PM_TRY(pm_buffer_read(from, source, r.at, buf, r.size));
+    PM_TRY(pm_buffer_write(to, target, r.at, buf, r.size));
+out:
+    pm_free(buf);
+    return err;
+}
+
+static struct pm_variables *master(const struct pm_exchange *x)
+{
+    return x->master;
+}
+
+static struct pm_plan *update_plan(const struct pm_exchange *x)
+{
+    return x->plan;
+}
+
+/* Moving averages lie behind the trainable part of the block. */
+static int gather(struct pm_exchange *x)
+{
+    struct pm_variables *from = x->c->clone[0].variables, *to = x->master;
+    struct range rest = { from->trainable_bytes, from->bytes - from->trainable_bytes };
+    int err = PM_OK;
+
+    if (pm_clones_share_moving(x->c))
+        return PM_OK;
+    PM_TRY(copy(from->device, from->values, to->device, to->values, rest));
+    if (from->average_bytes)
+        PM_TRY(copy(from->device, from->averages, to->device, to->averages, rest));
+out:
+    return err;
+}
+
+static int scatter(struct pm_exchange *x)
+{
+    struct pm_variables *from = x->master;
+    int err = PM_OK;
+
+    for (int i = 0; i < x->c->o.count; i++) {
+        struct pm_variables *to = x->c->clone[i].variables;
+        struct range all = { 0, from->bytes };
+
+        PM_TRY(copy(from->device, from->values, to->device, to->values, all));
+        if (to->average_bytes)
+            PM_TRY(copy(from->device, from->averages, to->device, to->averages, all));
+    }
+out:
+    return err;
+}
+
+static int give_averages(struct pm_exchange *x)
+{
+    struct pm_variables *from = x->master, *to = x->c->clone[0].variables;
+
+    return copy(from->device, from->averages, to->device, to->averages,
+                (struct range){ 0, pushed_bytes(x->c, from) });
+}
+
+const struct pm_exchange_row pm_exchange_host = {
+    .name = "host", .waits = true, .slice = pm_exchange_whole_batch, .create = create, .join = join,
+    .open = open_host, .destroy = destroy, .update = update, .collect = collect, .master = master,
+    .update_plan = update_plan, .gather = gather, .scatter = scatter,
+    .give_averages = give_averages,
+};
