@@ -38,4 +38,10 @@ int pm_values_find(const struct pm_variables *v, struct pm_checkpoint *from, boo
 int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *init,
                          const char *place);
 
+/* Whether a checkpoint's moving averages are taken instead of its variables. wanted: enum pm_averages
+ * (config.h). place (the config's name) and key ("eval.averages") stand in messages. Fails with PM_EDATA
+ * where averages are wanted and the checkpoint has none. */
+int pm_checkpoint_choose_averages(const struct pm_checkpoint *from, int wanted, const char *place,
+                                  const char *key, bool *use);
+
 #endif

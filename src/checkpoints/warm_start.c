@@ -1,6 +1,5 @@
 /* warm_start: a checkpoint's values into a model that is about to train, or to be evaluated. All
  * variables are looked at before the first is read (match.c). */
-#include "optim/averages.h"
 #include "checkpoints/match.h"
 #include "checkpoints/state.h"
 
@@ -187,7 +186,7 @@ int pm_values_warm_start(struct pm_variables *v, const struct pm_config_init *in
 
     snprintf(where, sizeof where, "%s: init.checkpoint", place);
     PM_TRY(pm_checkpoint_open(NULL, init->checkpoint, where, &from));
-    PM_TRY(pm_averages_choose(from, init->averages, place, "init.averages", &averages));
+    PM_TRY(pm_checkpoint_choose_averages(from, init->averages, place, "init.averages", &averages));
     PM_TRY(translate(from, v));
     pm_match_make(from, v, averages, &init->exclude_scopes, &m);
     if (m.count[PM_FATE_TAKEN])

@@ -1,5 +1,6 @@
 /* checkpoint_convert: a checkpoint's tensors into a file of another program's format. What is written
  * is listed first; elements are read when the writer asks for them. */
+#include "checkpoints/state.h"
 #include "optim/averages.h"
 #include "experiment/experiment.h"
 
@@ -329,7 +330,8 @@ int pm_checkpoint_convert(struct pm_checkpoint *from, const char *dst,
     PM_TRY(check_free(&c, w, dst));
     if (o->net)
         PM_TRY(translate(from, o->net, c.arena));
-    PM_TRY(pm_averages_choose(from, o->averages, "checkpoint convert", "averages", &c.averages));
+    PM_TRY(pm_checkpoint_choose_averages(from, o->averages, "checkpoint convert", "averages",
+                                         &c.averages));
     PM_TRY(list_tensors(&c));
     PM_TRY(w->write(&c, dst));
 out:

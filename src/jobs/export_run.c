@@ -3,7 +3,6 @@
 #include <pumice/export.h>
 #include <pumice/train.h>
 
-#include "optim/averages.h"
 #include "experiment/experiment.h"
 #include "jobs/export_try.h"
 #include "checkpoints/match.h"
@@ -130,7 +129,8 @@ static int find_values(struct exporter *x, const struct pm_net *net)
     int err = PM_OK;
 
     snprintf(where, sizeof where, "%s: eval.checkpoint", c->path);
-    PM_TRY(pm_averages_choose(x->from, c->eval.averages, c->path, "eval.averages", &x->averages));
+    PM_TRY(pm_checkpoint_choose_averages(x->from, c->eval.averages, c->path, "eval.averages",
+                                         &x->averages));
     PM_TRY(pm_variables_create(NULL, net, false, NULL, &x->variables));
     if (!x->initial)
         PM_TRY(pm_values_find(x->variables, x->from, x->averages, where, &x->match));

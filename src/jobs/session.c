@@ -2,7 +2,6 @@
  * checkpoint comes first, as it says the classes. Closed in reverse. */
 #include "jobs/session.h"
 
-#include "optim/averages.h"
 #include "clones/clones.h"
 #include "checkpoints/state.h"
 
@@ -78,7 +77,8 @@ int pm_session_open(const struct pm_config *c, bool pictures, struct pm_net_want
     if (!pictures)
         PM_TRY(pm_experiment_open_classes(c, s->from, &s->e));
     PM_TRY(pm_experiment_devices(s->e, &specs, &count));
-    PM_TRY(pm_averages_choose(s->from, c->eval.averages, c->path, "eval.averages", &s->averages));
+    PM_TRY(pm_checkpoint_choose_averages(s->from, c->eval.averages, c->path, "eval.averages",
+                                         &s->averages));
     options.threads = specs[0].threads;
     PM_TRY(pm_device_open(&specs[0].info, &options, &s->device));
     PM_TRY(load_values(c, want, s, initial));

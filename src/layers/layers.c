@@ -1,8 +1,6 @@
-/* layers: the table of layers, and what several layers share: initial values' text, windows'
- * geometry. */
+/* layers: the table of layers, and what several layers share: types, the text of initial values. */
 #include "layers/infer.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,30 +85,4 @@ int pm_init_parse(const char *text, struct pm_init *out, const char *where)
                    "truncated(stddev), normal(stddev), xavier, variance_scaling(factor), "
                    "variance_scaling_fan_out(factor), variance_scaling_uniform(factor))", where,
                    text);
-}
-
-/* ---- geometry -------------------------------------------------------------------------- */
-
-struct pm_axis pm_axis_of(int in, int kernel, int stride, int dilation, enum pm_padding padding,
-                          int before, int after)
-{
-    struct pm_axis a = { .in = in };
-    int64_t reach = (int64_t)(kernel - 1) * dilation + 1;
-
-    if (padding == PM_PAD_SAME) {
-        int64_t out = ((int64_t)in + stride - 1) / stride;
-        int64_t total = (out - 1) * stride + reach - in;
-
-        total = total > 0 ? total : 0;
-        a.out = (int)out;
-        a.before = (int)(total / 2);
-        a.after = (int)(total - total / 2);
-        return a;
-    }
-    if (padding == PM_PAD_EXPLICIT)
-        a.before = before, a.after = after;
-    int64_t room = (int64_t)in + a.before + a.after - reach;
-    int64_t out = room < 0 ? 0 : room / stride + 1;
-    a.out = out > INT_MAX ? INT_MAX : (int)out;
-    return a;
 }

@@ -64,16 +64,3 @@ float pm_averages_decay(const struct pm_config_optim *c, uint64_t step)
         return c->moving_average_decay;
     return fminf(c->moving_average_decay, (1 + n) / (10 + n));
 }
-
-/* ---- checkpoints ------------------------------------------------------------------------ */
-
-int pm_averages_choose(const struct pm_checkpoint *from, int wanted, const char *place,
-                       const char *key, bool *use)
-{
-    *use = wanted != PM_AVERAGES_OFF && pm_checkpoint_averages(from) > 0;
-    if (wanted == PM_AVERAGES_ON && !*use)
-        return pm_fail(PM_EDATA, "%s: %s is on, but %s holds no moving averages "
-                       "(optim.moving_average_decay makes training keep them); set it to auto or off",
-                       place, key, from->path);
-    return PM_OK;
-}

@@ -10,7 +10,6 @@
 #ifndef PM_AVERAGES_H
 #define PM_AVERAGES_H
 
-#include <pumice/checkpoint.h>
 #include <pumice/config.h>
 #include <pumice/plan.h>
 
@@ -25,11 +24,5 @@ bool pm_averages_evaluated(const struct pm_config *c);
 /* Of a plan's update: the call that brings the bytes from .. to-1 of the averages up to their
  * values; nothing changes while flag is 0. */
 void pm_averages_append(struct pm_calls *c, size_t from, size_t to, struct pm_tensor flag);
-
-/* Which of a checkpoint's values a user wants: its averages or the variables themselves. Fails where
- * averages are on and it has none; place (the config's name) and key ("eval.averages") stand in the
- * message. */
-int pm_averages_choose(const struct pm_checkpoint *from, int wanted, const char *place,
-                       const char *key, bool *use);
 
 #endif
