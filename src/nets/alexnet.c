@@ -57,11 +57,13 @@ static void build(const struct form *f, struct pm_net *net, struct pm_node *x, i
         .weight_decay = 5e-4f, .build = build_##id,                                                \
     }
 
-ROW(alexnet_v2, "five convolutions and a fully connected end, of 2014", 224, "constant(0.1)", 195,
+ROW(alexnet_v2, "five convolutions and three fully connected layers "
+                "(2014)", 224, "constant(0.1)", 195,
     3, 5, 4096,
     { { 64, 11, 4, true }, { 192, 5, 1, false }, { 384, 3, 1, false }, { 384, 3, 1, false },
       { 256, 3, 1, false } });
-ROW(overfeat, "five wide convolutions and a fully connected end, of 2013", 231, "constant(0)", 231,
+ROW(overfeat, "five wide convolutions and three fully connected layers "
+              "(2013)", 231, "constant(0)", 231,
     2, 6, 3072,
     { { 64, 11, 4, true }, { 256, 5, 1, true }, { 512, 3, 1, false }, { 1024, 3, 1, false },
       { 1024, 3, 1, false } });

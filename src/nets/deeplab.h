@@ -38,73 +38,77 @@ struct pm_deeplab_options {
 /* What every deeplab net has; batch norm's defaults are the backbone's. */
 #define PM_DEEPLAB_OPTIONS(stride, decay, epsilon)                                                 \
     PM_INT(pm_nets_options, output_stride, stride, 4, 32,                                          \
-           "image size over the backbone's last map's, a power of 2: from there on its "           \
-           "convolutions are dilated in place of strides"),                                        \
+           "image size divided by the size of the backbone's last map, a power of 2; layers "      \
+           "beyond it use dilation instead of stride"),                                            \
     PM_NETS_BATCH_NORM(decay, epsilon),                                                            \
     PM_DOUBLE(pm_deeplab_options, head_batch_norm_decay, 0.9997, 0, 1,                             \
-              "decay of the moving averages in pyramid pooling and decoder; lower for runs of few "\
-              "steps"),                                                                            \
+              "decay of batch norm's moving averages in pyramid pooling and decoder; use a "       \
+              "lower value for short runs"),                                                       \
     PM_BOOL(pm_deeplab_options, bounded_activation, false,                                         \
-            "relu6 in place of relu; in Xception what is not activated is cut to -6..6 too, for "  \
-            "inference in integers"),                                                              \
+            "relu6 instead of relu, and in Xception also clipping of linear outputs to -6..6, "    \
+            "for integer inference"),                                                              \
     PM_FLOAT(pm_nets_options, keep_prob, 0.9, 0.01, 1,                                             \
-             "share of the outputs of the pyramid pooling that dropout keeps"),                    \
+             "probability that dropout keeps an output of the pyramid pooling"),                   \
     PM_FLOATS(pm_deeplab_options, image_pyramid, "[1]", 0.1, 4,                                    \
-              "scales of the images for which logits are made and merged"),                        \
-    PM_ENUM(pm_deeplab_options, merge_method, 0, "max|avg", "how logits of several scales merge"), \
+              "scales of the input; the logits of all scales are merged"),                         \
+    PM_ENUM(pm_deeplab_options, merge_method, 0, "max|avg", "how the logits of several scales "    \
+                                                            "are merged"),                         \
     PM_INT(pm_deeplab_options, logits_kernel_size, 1, 1, 31,                                       \
-           "window of summed atrous logits: aspp_batch_norm=false"),                               \
+           "kernel size of the logits if aspp_batch_norm=false"),                                  \
     PM_DEEPLAB_ASPP_OPTIONS, PM_DEEPLAB_DECODER_OPTIONS, PM_DEEPLAB_INSTANCE_OPTIONS,             \
     PM_DEEPLAB_EDGE_OPTIONS
 
 #define PM_DEEPLAB_ASPP_OPTIONS                                                                    \
     PM_INTS(pm_deeplab_options, aspp_rates, "[]", 1, 256,                                          \
             "dilations of the pyramid pooling's 3x3 branches: [6, 12, 18] at output_stride 16, "   \
-            "twice as much at 8; none: no such branches"),                                         \
-    PM_INT(pm_deeplab_options, aspp_filters, 256, 1, 1 << 16, "channels of each of its branches"), \
+            "twice that at 8; empty: no such branches"),                                           \
+    PM_INT(pm_deeplab_options, aspp_filters, 256, 1, 1 << 16, "channels of each branch of the "    \
+                                                              "pyramid pooling"),                  \
     PM_BOOL(pm_deeplab_options, aspp_batch_norm, true,                                             \
-            "false: no pyramid pooling; the logits are the sum of those at every rate"),           \
+            "false: no pyramid pooling; the logits are the sum of one convolution per rate"),      \
     PM_BOOL(pm_deeplab_options, aspp_separable, true,                                              \
-            "its 3x3 branches are a depthwise and a 1x1 convolution, else one convolution"),       \
+            "3x3 branches are depthwise separable convolutions"),                                  \
     PM_BOOL(pm_deeplab_options, aspp_image_level, true,                                            \
-            "a branch of it is the average over the picture"),                                     \
+            "add a branch with the average over the picture"),                                     \
     PM_INTS(pm_deeplab_options, aspp_pooling_crop, "[]", 1, 1 << 16,                               \
-            "height and width of the pictures that this average's window is for, or one for both; "\
-            "none: the input's, so that there is one window"),                                     \
+            "picture size [height, width], or one number for both, that sets the window of the "   \
+            "average; empty: the window is the whole picture"),                                    \
     PM_INTS(pm_deeplab_options, aspp_pooling_stride, "[1, 1]", 1, 256,                             \
-            "rows and columns between its windows, or one for both"),                              \
+            "stride of that window [rows, columns], or one number for both"),                      \
     PM_BOOL(pm_deeplab_options, aspp_concat_projection, true,                                      \
-            "its branches, joined, go through a 1x1 convolution and dropout"),                     \
+            "a 1x1 convolution and dropout follow the concatenated branches"),                     \
     PM_BOOL(pm_deeplab_options, aspp_squeeze_excite, false,                                        \
-            "the average over the picture is no branch, but a factor of the result"),              \
+            "the average over the picture scales the result instead of being a branch (squeeze "   \
+            "and excite)"),                                                                        \
     PM_BOOL(pm_deeplab_options, aspp_se_qsigmoid, false,                                           \
-            "that factor is relu6(x + 3) / 6 of it, else its sigmoid"),                            \
+            "the scale is relu6(x + 3) / 6 instead of the sigmoid"),                               \
     PM_STRING(pm_deeplab_options, dense_prediction_cell, NULL,                                     \
-              "JSON file of a searched cell in place of the pyramid pooling")
+              "JSON file of a searched cell that replaces the pyramid pooling")
 
 #define PM_DEEPLAB_DECODER_OPTIONS                                                                 \
     PM_INTS(pm_deeplab_options, decoder_strides, "[]", 4, 16,                                      \
-            "strides, descending, of the backbone's maps that a decoder joins with the pyramid "   \
-            "pooling's: 4, 8 or 16; none: no decoder"),                                            \
+            "strides (4, 8 or 16, descending) of the backbone's maps that the decoder merges "     \
+            "with the pyramid pooling; empty: no decoder"),                                        \
     PM_BOOL(pm_deeplab_options, decoder_separable, true,                                           \
-            "its 3x3 convolutions are a depthwise and a 1x1 convolution, else one convolution"),   \
+            "the decoder's 3x3 convolutions are depthwise separable"),                             \
     PM_BOOL(pm_deeplab_options, decoder_sum_merge, false,                                          \
-            "it adds the maps after one convolution, else two convolutions are upon them, joined"),\
-    PM_INT(pm_deeplab_options, decoder_filters, 256, 1, 1 << 16, "its channels"),                  \
+            "the decoder adds the maps after one convolution; false: it concatenates them, then "  \
+            "applies two"),                                                                        \
+    PM_INT(pm_deeplab_options, decoder_filters, 256, 1, 1 << 16, "channels of the decoder"),       \
     PM_BOOL(pm_deeplab_options, decoder_is_logits, false,                                          \
-            "what it gives is the logits: decoder_filters is the number of classes")
+            "the decoder's output is the logits; decoder_filters is then the number of classes")
 
 #define PM_DEEPLAB_EDGE_OPTIONS                                                                    \
     PM_INT(pm_deeplab_options, edge_classes, 0, 0, 256,                                            \
-           "classes of a second output, of the edges between the classes: 2, edge or not, more, "  \
-           "bands beside it too; 0: none")
+           "classes of an additional output for the edges between classes: 2 = edge or not, "      \
+           "more = also bands beside the edge; 0 = no such output")
 
 #define PM_DEEPLAB_INSTANCE_OPTIONS                                                                \
     PM_BOOL(pm_deeplab_options, instance, false,                                                   \
-            "a second pyramid pooling and decoder, for instances' centres and the offsets to "     \
-            "them"),                                                                               \
+            "add a second pyramid pooling and decoder that predict the instances' centres and "    \
+            "the offsets to them"),                                                                \
     PM_INTS(pm_deeplab_options, decoder_filters_instance, "[128, 32]", 1, 1 << 16,                 \
-            "channels of that decoder and of its two heads")
+            "channels of the instance decoder and of its two heads")
 
 /* ---- backbones -------------------------------------------------------------------------- */
 

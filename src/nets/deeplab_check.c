@@ -24,27 +24,27 @@ static const char *aspp_problem(const struct pm_deeplab_options *o, const char *
 {
     *key = "logits_kernel_size";
     if (o->logits_kernel_size > 1 && (o->aspp_batch_norm || !o->aspp_rates.count))
-        return "is of summed atrous logits: set model.aspp_batch_norm to false and model.aspp_rates, "
-               "or it to 1";
+        return "is only for summed logits: set it to 1, or set model.aspp_batch_norm to false and "
+               "model.aspp_rates";
     *key = "aspp_rates";
     if (o->aspp_rates.count > PM_MAX_INPUTS - 2)
-        return "has more than 6 rates: leave some out";
+        return "has more than 6 rates: remove some";
     if (o->aspp_rates.count && o->dense_prediction_cell)
-        return "has no meaning beside model.dense_prediction_cell: leave one of them out";
+        return "cannot be combined with model.dense_prediction_cell: remove one of them";
     *key = "aspp_batch_norm";
     if (!o->aspp_batch_norm && o->dense_prediction_cell)
-        return "leaves no place for model.dense_prediction_cell: set it to true";
+        return "excludes model.dense_prediction_cell: set it to true";
     *key = "aspp_squeeze_excite";
     if (o->aspp_squeeze_excite && (!o->aspp_image_level || !o->aspp_batch_norm ||
                                    o->dense_prediction_cell))
         return "needs the average over the picture: set model.aspp_image_level and "
                "model.aspp_batch_norm to true, without model.dense_prediction_cell";
     if (o->aspp_squeeze_excite && !o->aspp_concat_projection && o->aspp_rates.count)
-        return "multiplies maps of model.aspp_filters channels, several branches have more: set "
-               "model.aspp_concat_projection to true or leave model.aspp_rates out";
+        return "needs a map of model.aspp_filters channels, but several branches have more: set "
+               "model.aspp_concat_projection to true or remove model.aspp_rates";
     *key = "aspp_se_qsigmoid";
     if (o->aspp_se_qsigmoid && !o->aspp_squeeze_excite)
-        return "is of model.aspp_squeeze_excite: set that to true too";
+        return "needs model.aspp_squeeze_excite: set that to true, too";
     *key = "aspp_pooling_crop";
     if (o->aspp_pooling_crop.count > 2)
         return "takes a height and a width, or one number for both";
@@ -59,15 +59,15 @@ static const char *decoder_problem(const struct pm_deeplab_options *o, const cha
 
     *key = "decoder_strides";
     if (!descends(o->decoder_strides))
-        return "goes from the coarsest map to the finest: order them 16, 8, 4";
+        return "must go from the coarsest map to the finest: 16, 8, 4";
     *key = "decoder_sum_merge";
     if (o->decoder_sum_merge && !decoder)
-        return "is of a decoder: set model.decoder_strides";
+        return "needs a decoder: set model.decoder_strides";
     *key = "decoder_is_logits";
     if (o->decoder_is_logits && !decoder)
-        return "is of a decoder: set model.decoder_strides";
+        return "needs a decoder: set model.decoder_strides";
     if (o->decoder_is_logits && (o->instance || o->edge_classes))
-        return "leaves nothing for other heads: set model.instance to false and model.edge_classes to 0";
+        return "excludes other heads: set model.instance to false and model.edge_classes to 0";
     return NULL;
 }
 
@@ -77,21 +77,22 @@ static const char *instance_problem(const struct pm_deeplab_options *o, const ch
         return NULL;
     *key = "decoder_filters_instance";
     if (o->decoder_filters_instance.count != 2)
-        return "takes two numbers, of the decoder and of its heads";
+        return "takes two numbers, one for the decoder and one for its heads";
     *key = "instance";
     if (!o->decoder_strides.count)
-        return "needs a decoder: set model.decoder_strides, [8, 4] as published";
+        return "needs a decoder: set model.decoder_strides ([8, 4] in the publication)";
     if (!o->aspp_batch_norm || o->decoder_sum_merge)
         return "needs model.aspp_batch_norm=true and model.decoder_sum_merge=false";
-    return o->image_pyramid.count > 1 ? "is not for merged scales: set model.image_pyramid to [1]"
+    return o->image_pyramid.count > 1 ? "does not work with merged scales: set model.image_pyramid "
+                                        "to [1]"
                                       : NULL;
 }
 
 static const char *edge_problem(const struct pm_deeplab_options *o, const char **key)
 {
     *key = "edge_classes";
-    return o->edge_classes == 1 ? "is 1, but there are at least two classes, edge and not: set it to 2, or "
-                                  "to 0 for a net without edges" : NULL;
+    return o->edge_classes == 1 ? "is 1, but edges need at least two classes, edge and not: set it "
+                                  "to 2, or to 0 for a net without edges" : NULL;
 }
 
 bool pm_deeplab_check(struct pm_net *net, int num_classes, const struct pm_deeplab_options *o,
@@ -107,7 +108,7 @@ bool pm_deeplab_check(struct pm_net *net, int num_classes, const struct pm_deepl
     if (!problem)
         problem = edge_problem(o, &key);
     if (!problem && !is_pyramid(o->image_pyramid))
-        key = "image_pyramid", problem = "takes up to 8 scales, each once";
+        key = "image_pyramid", problem = "takes up to 8 different scales";
     if (net->error)
         return false;
     if (problem)

@@ -27,46 +27,47 @@ struct pm_nets_options {
 
 #define PM_NETS_KEEP_PROB(share)                                                                   \
     PM_FLOAT(pm_nets_options, keep_prob, share, 0.01, 1,                                           \
-             "share of the outputs that dropout keeps, before the logits")
+             "probability that dropout before the logits keeps a value")
 #define PM_NETS_GLOBAL_POOL_HELP                                                                   \
-    "average the whole map at the end, so that images may be larger than the default"
+    "average the whole last map, which allows images larger than the default"
 #define PM_NETS_GLOBAL_POOL                                                                        \
     PM_BOOL(pm_nets_options, global_pool, false, PM_NETS_GLOBAL_POOL_HELP)
 #define PM_NETS_BATCH_NORM(decay, epsilon)                                                         \
     PM_DOUBLE(pm_nets_options, batch_norm_decay, decay, 0, 1,                                      \
-              "decay of batch norm's moving averages; lower for runs of few steps"),               \
+              "decay of batch norm's moving averages; use a lower value for short runs"),          \
     PM_FLOAT(pm_nets_options, batch_norm_epsilon, epsilon, 0, 1,                                   \
              "added to batch norm's variance; TensorFlow adds at least 1.001e-5"),                 \
     PM_ENUM(pm_nets_options, moving_variance, 0, "unbiased|biased",                                \
-            "variance that batch norm's moving average follows: divided by n - 1, or by n"),       \
+            "variance in batch norm's moving average: divided by n - 1 (unbiased) or by n"),       \
     PM_BOOL(pm_nets_options, batch_norm_train, true,                                               \
-            "train with the batch's statistics; false: with the moving averages, which stay as "   \
-            "they are, for batches of few pictures")
+            "normalise with the statistics of the batch; false: with the moving averages, which "  \
+            "then do not change (for small batches)")
 /* which: 0 or 1. Nets that have it call pm_nets_begin first. */
 #define PM_NETS_CONVENTIONS(which)                                                                 \
     PM_ENUM(pm_nets_options, conventions, which, "tensorflow|torch",                               \
-            "whose padding, strides and normalisation: for weights trained by TF-Slim, or by "     \
-            "torchvision and timm")
+            "padding, strides and normalisation: tensorflow for weights of TF-Slim, torch for "    \
+            "weights of torchvision and timm")
 #define PM_NETS_DEPTH(factor, min)                                                                 \
-    PM_DOUBLE(pm_nets_options, depth_multiplier, factor, 0.01, 4, "factor of every layer's width"),\
-    PM_INT(pm_nets_options, min_depth, min, 1, 1 << 16, "least width of a layer that it scales")
+    PM_DOUBLE(pm_nets_options, depth_multiplier, factor, 0.01, 4, "factor for the width of "       \
+                                                                  "every layer"),                  \
+    PM_INT(pm_nets_options, min_depth, min, 1, 1 << 16, "smallest width of a scaled layer")
 #define PM_NETS_DIVISIBLE                                                                          \
     PM_INT(pm_nets_options, divisible_by, 8, 1, 1024, "scaled widths are multiples of this")
 #define PM_NETS_SCALE_LAST(yes)                                                                    \
     PM_BOOL(pm_nets_options, scale_last, yes,                                                      \
-            "the last convolution's outputs follow a multiplier below 1 too")
+            "a multiplier below 1 also scales the last convolution")
 #define PM_NETS_OUTPUT_STRIDE                                                                      \
     PM_INT(pm_nets_options, output_stride, 0, 0, 32,                                               \
-           "image size over the last map's, 1 to 32 by powers of 2: from there on convolutions "   \
-           "are dilated in place of strides; 0: the net's own, 32")
+           "image size divided by the size of the last map, a power of 2 up to 32; layers "        \
+           "beyond it use dilation instead of stride; 0: 32, the net's own")
 #define PM_NETS_AUX_HEAD                                                                           \
-    PM_BOOL(pm_nets_options, aux_head, true, "a second head in the middle, with a loss of its own")
+    PM_BOOL(pm_nets_options, aux_head, true, "add an auxiliary head with its own loss in the "     \
+                                             "middle of the net")
 #define PM_NETS_DROP_PATH(keep, steps)                                                             \
     PM_DOUBLE(pm_nets_options, drop_path_keep, keep, 0.01, 1,                                      \
-              "share of the examples that a path of the last cell keeps in the end; earlier cells "\
-              "keep more"),                                                                        \
+              "final probability that a path of the last cell is kept; earlier cells keep more"),  \
     PM_INT(pm_nets_options, drop_path_steps, steps, 0, 1 << 30,                                    \
-           "steps over which that share goes down from 1; 0: as it is from the beginning")
+           "steps over which that probability falls from 1; 0: constant from the start")
 
 /* Notes in the net which conventions it follows. */
 void pm_nets_begin(struct pm_net *net, const struct pm_nets_options *o);

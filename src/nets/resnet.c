@@ -26,7 +26,7 @@
     {                                                                                              \
         PM_NETS_BATCH_NORM(decay, epsilon), PM_NETS_OUTPUT_STRIDE,                                 \
         PM_BOOL(pm_nets_options, root_block, true,                                                 \
-                "begin with a 7x7 convolution and a pool, which divide the size by 4"),            \
+                "start with a 7x7 convolution and a pool, which divide the size by 4"),            \
         __VA_ARGS__                                                                                \
     }
 /* The fused kernel never goes below this epsilon; the original asks for 1e-5. */

@@ -54,9 +54,9 @@ static void help(void **state)
     expect("config --help", 0, "       pumice config schema [--markdown keys|flags|operators | --update FOLDER]");
     expect("help config", 0, "usage: pumice config check");
     expect("dataset --help", 0, "--keep-archives]\n                               [--max-megabytes N] [option=value");
-    expect("dataset convert folder --help", 0, "\nfolder: pictures in one folder a class\n");
+    expect("dataset convert folder --help", 0, "\nfolder: pictures in one folder per class\n");
     expect("dataset convert foldr --help 2>&1", 2,
-           "error: dataset convert: unknown format foldr (did you mean folder?); there are: mnist, ");
+           "error: dataset convert: unknown format foldr (did you mean folder?); known formats: mnist, ");
     expect("help conifg 2>&1", 2,
            "error: command line: 'conifg' is no command, did you mean "
            "'config'?");

@@ -391,13 +391,13 @@ static void refusals(void **state)
     expect_error("{\"decoder_strides\": 5}", "at stride 5: strides are 4, 8 and 16");
     expect_error("{\"output_stride\": 12}",
                  "model.output_stride: 12 is none that deeplab_small has: 4, 8, 16 or 32");
-    expect_error("{\"logits_kernel_size\": 3}", "model.logits_kernel_size: is of summed atrous logits");
+    expect_error("{\"logits_kernel_size\": 3}", "model.logits_kernel_size: is only for summed logits");
     expect_error("{\"logits_kernel_size\": 3, \"aspp_batch_norm\": false}", "set model.aspp_batch_norm");
     expect_error("{\"aspp_rates\": [1, 2, 3, 4, 5, 6, 7]}", "model.aspp_rates: has more than 6 rates");
     expect_error("{\"aspp_rates\": 6, \"dense_prediction_cell\": \"x.json\"}",
-                 "model.aspp_rates: has no meaning beside model.dense_prediction_cell");
+                 "model.aspp_rates: cannot be combined with model.dense_prediction_cell");
     expect_error("{\"aspp_batch_norm\": false, \"dense_prediction_cell\": \"x.json\"}",
-                 "model.aspp_batch_norm: leaves no place for");
+                 "model.aspp_batch_norm: excludes model.dense");
     expect_error("{\"dense_prediction_cell\": \"/nowhere/x.json\"}",
                  "model.dense_prediction_cell: /nowhere/x.json is not there");
     expect_error("{\"dense_prediction_cell\": \"/nowhere/x.json\", \"output_stride\": 32}",
@@ -406,29 +406,29 @@ static void refusals(void **state)
                  "model.aspp_squeeze_excite: needs the average over the picture");
     expect_error("{\"aspp_squeeze_excite\": true, \"aspp_concat_projection\": false, "
                  "\"aspp_rates\": 6}", "set model.aspp_concat_projection to true");
-    expect_error("{\"aspp_se_qsigmoid\": true}", "model.aspp_se_qsigmoid: is of");
+    expect_error("{\"aspp_se_qsigmoid\": true}", "model.aspp_se_qsigmoid: needs model.aspp_squeeze_excite");
     expect_error("{\"aspp_pooling_crop\": [65, 65, 65]}", "model.aspp_pooling_crop: takes a height");
     expect_error("{\"aspp_pooling_stride\": []}", "model.aspp_pooling_stride: takes");
     expect_error("{\"aspp_pooling_crop\": 129}",
                  "model.aspp_pooling_crop: image_pooling/average averages windows of 9 along an axis of "
                  "5: the pictures' 65 must be no smaller than the crop's 129");
-    expect_error("{\"decoder_strides\": [4, 8]}", "model.decoder_strides: goes from the coarsest");
-    expect_error("{\"decoder_sum_merge\": true}", "model.decoder_sum_merge: is of a decoder");
-    expect_error("{\"decoder_is_logits\": true}", "model.decoder_is_logits: is of a decoder");
+    expect_error("{\"decoder_strides\": [4, 8]}", "model.decoder_strides: must go from the coarsest map");
+    expect_error("{\"decoder_sum_merge\": true}", "model.decoder_sum_merge: needs a decoder");
+    expect_error("{\"decoder_is_logits\": true}", "model.decoder_is_logits: needs a decoder");
     expect_error("{\"decoder_is_logits\": true, \"decoder_strides\": 4}",
                  "model.decoder_filters: 256, but with model.decoder_is_logits it is the number of "
                  "classes: set it to 5");
     expect_error("{\"decoder_is_logits\": true, \"decoder_strides\": 4, \"edge_classes\": 2}",
-                 "model.decoder_is_logits: leaves nothing for other heads");
+                 "model.decoder_is_logits: excludes other heads");
     expect_error("{\"instance\": true}", "model.instance: needs a decoder");
     expect_error("{\"instance\": true, \"decoder_strides\": 4, \"decoder_sum_merge\": true}",
                  "model.instance: needs model.aspp_batch_norm=true");
     expect_error("{\"instance\": true, \"decoder_strides\": 4, \"image_pyramid\": [1, 0.5]}",
-                 "model.instance: is not for merged scales");
+                 "model.instance: does not work with merged scales");
     expect_error("{\"instance\": true, \"decoder_strides\": 4, \"decoder_filters_instance\": 3}",
                  "model.decoder_filters_instance: takes two numbers");
-    expect_error("{\"edge_classes\": 1}", "model.edge_classes: is 1, but there are at least two");
-    expect_error("{\"image_pyramid\": [1, 0.5, 1]}", "model.image_pyramid: takes up to 8 scales");
+    expect_error("{\"edge_classes\": 1}", "model.edge_classes: is 1, but edges need at least two classes");
+    expect_error("{\"image_pyramid\": [1, 0.5, 1]}", "model.image_pyramid: takes up to 8 different scales");
 }
 
 int main(void)
