@@ -43,17 +43,41 @@ struct pm_open_rows {
     const char *(*refusal)(const char *name);
     const char *(*known_as)(const char *name); /* a row's name for another name, or NULL; or NULL */
 };
+/* Options that a task adds to a section. section: "loss"; or, where a key of it holds an object,
+ * "eval.panoptic" for that object's keys, which the task itself reads. */
+struct pm_task_section {
+    const char *section;
+    const struct pm_opt *opts;
+};
+/* A metric that evaluations report. */
+struct pm_metric_kind {
+    const char *name;
+    bool higher_is_better;
+    const char *tag; /* in TensorBoard; NULL: "eval/NAME" */
+};
+struct pm_config;
+struct pm_config_multiplier { const char *pattern; float factor; };
+/* What the config knows of a task. All pointers must outlive the config. */
+struct pm_open_task {
+    const char *name;
+    const struct pm_task_section *sections; /* ends with a NULL section; NULL: none */
+    const struct pm_metric_kind *metrics;   /* all that any of its nets has; ends with a NULL name */
+    /* Defaults that differ from task to task: of optim.multipliers, and of a polynomial schedule, which
+     * then falls over the whole run. */
+    const struct pm_config_multiplier *multipliers;
+    int multiplier_count;
+    bool falls_over_run;
+    /* What its values say together; NULL: nothing. PM_ECONFIG. */
+    int (*check)(const struct pm_config *c);
+};
 struct pm_open_sections {
     struct pm_open_rows models, optimizers, preprocessings;
+    const struct pm_open_task *const *tasks; /* the first is the default */
+    size_t task_count;
 };
 
 /* ---- sections -------------------------------------------------------------------------- */
 
-enum pm_task { PM_TASK_CLASSIFICATION, PM_TASK_SEGMENTATION, PM_TASK_DETECTION };
-
-/* Of nets with heads for instances: targets, losses and grouping of Panoptic-DeepLab, or of the fork
- * that had them before. */
-enum pm_instance_mode { PM_INSTANCE_REFERENCE, PM_INSTANCE_SEED4 };
 struct pm_config_model {
     const char *name;           /* a named net, or NULL: then layers or onnx is given */
     int num_classes;            /* 0 = the data's */
@@ -61,8 +85,6 @@ struct pm_config_model {
     const char *onnx;           /* an ONNX model, or NULL */
     const char *onnx_logits;    /* its value that is the logits; NULL = its output */
     bool onnx_new_head;         /* a fresh last layer, for other classes */
-    bool predict_upsampled;     /* segmentation: logits are enlarged before the argmax */
-    int instance_mode;          /* enum pm_instance_mode */
     int quantize_delay;         /* -1: no fake quantisation; else the step, from 1, that begins with it */
 };
 
@@ -75,13 +97,6 @@ struct pm_config_data {
     bool shuffle;               /* training's order; else that of the files */
     int num_epochs;             /* training ends after so many passes; 0 = by run.steps alone */
     int sample_1_of_n;          /* of the training split every n-th record only */
-    int labels_offset;          /* subtracted from labels and from the number of classes */
-    int ignore_label;           /* segmentation: of pixels that do not count; -1 = none, -2 = the data's */
-    struct pm_ints thing_classes; /* segmentation: whose pixels are of instances; none = the data's */
-    int center_sigma;           /* of instances' centres, pixels; 0 = model.instance_mode's */
-    int small_instance_area;    /* pixels; of smaller ones the classes' loss has */
-    float small_instance_weight; /* this weight */
-    int edge_width;             /* segmentation: of the bands along edges, in the map's pixels */
     int on_corrupt;             /* enum pm_on_corrupt */
     int threads;                /* 0 = cores */
     int ring;                   /* batches prepared ahead */
@@ -96,18 +111,8 @@ struct pm_config_input {
 
 struct pm_config_loss {
     float label_smoothing;
-    float aux_weight;           /* NAN = the net's */
-    bool upsample_logits;       /* segmentation: the loss is taken at the picture's size */
-    struct pm_floats label_weights; /* of each class; none = 1 */
-    int normalize;              /* enum pm_normalize */
-    float top_k_percent;        /* share of the pixels, those with the largest losses, that count */
-    int hard_mining_steps;      /* until it is that, falling from 1 */
-    float center_weight, offset_weight; /* of instances: NAN = the mode's */
-    bool matting;               /* segmentation: labels are degrees of foreground */
-    float edge_weight;          /* of edges; the classes' loss has 1 - edge_weight, where there are edges */
 };
 
-struct pm_config_multiplier { const char *pattern; float factor; };
 struct pm_config_optim {
     const char *name;
     float weight_decay;         /* NAN = the net's */
@@ -185,7 +190,6 @@ struct pm_config_run {
     int batch_norm_update;      /* enum pm_batch_norm_update: whose batches moving averages follow */
     struct pm_ints trace_steps; /* first and last, or one; none: no trace */
     int verify;                 /* enum pm_verifying */
-    bool train_metrics;         /* segmentation: of training's batches, at logged steps */
     int summary_every_steps;    /* histograms and pictures for TensorBoard; 0 = none */
     int summary_images;         /* pictures of the batch among them */
     bool summary_originals;     /* and as they are in the data */
@@ -193,28 +197,7 @@ struct pm_config_run {
     int summary_activations;    /* pictures whose layers' values are among them */
 };
 
-enum pm_normalize { PM_NORMALIZE_NONZERO_WEIGHT, PM_NORMALIZE_KEPT_PIXELS, PM_NORMALIZE_TOP_K };
-enum pm_colormap {
-    PM_COLORMAP_AUTO, PM_COLORMAP_PASCAL, PM_COLORMAP_CITYSCAPES, PM_COLORMAP_ADE20K,
-    PM_COLORMAP_CAMVID, PM_COLORMAP_CAMVID_FULL
-};
 enum pm_averages { PM_AVERAGES_AUTO, PM_AVERAGES_ON, PM_AVERAGES_OFF };
-/* eval.panoptic: how instances are grouped and scored. */
-enum pm_instance_score { PM_SCORE_CLASS, PM_SCORE_CLASS_AND_CENTER };
-enum pm_precision { PM_PRECISION_CITYSCAPES, PM_PRECISION_COCO };
-struct pm_config_panoptic {
-    float threshold;            /* heat of a centre is above it; NAN = the mode's */
-    int nms_kernel;             /* odd: window in which a centre is the largest */
-    int top_k;                  /* centres; with so many the coolest are left out */
-    int stuff_area;             /* pixels of a segment of stuff, at least */
-    int label_divisor;          /* of the numbers that predict writes */
-    int score;                  /* enum pm_instance_score: of an instance */
-    int precision;              /* enum pm_precision: whose rules average precision goes by */
-    int least_area;             /* Cityscapes': true instances with fewer pixels do not count for it */
-    int ignored_area;           /* true instances of at most this are void; -1 = the mode's */
-    bool normalize_by_image_size; /* pc: areas are shares of their pictures */
-};
-
 struct pm_config_eval {
     const char *checkpoint;     /* file or folder; NULL = the newest of run.folder */
     int64_t every_steps;        /* inside train; 0 = never */
@@ -224,15 +207,8 @@ struct pm_config_eval {
     int max_runs;               /* --watch: evaluations at most; 0 = until run.steps */
     int averages;               /* enum pm_averages: of the variables, in their place; predict's too */
     double interval_secs;       /* --watch: least, between the beginnings of two evaluations */
-    struct pm_floats scales;    /* segmentation: predictions are averaged over these; none = 1 */
-    bool flip;                  /* and over mirrored pictures */
-    int colormap;               /* enum pm_colormap */
-    bool save_raw;              /* predict writes class numbers, too */
-    const struct cJSON *panoptic; /* as written; parsed below */
-    struct pm_config_panoptic instances;
 };
 
-enum pm_export_output { PM_EXPORT_LOGITS, PM_EXPORT_PROBABILITIES };
 enum pm_export_preprocessing { PM_EXPORT_NOTES, PM_EXPORT_FOLD };
 enum pm_export_weights { PM_EXPORT_AUTO, PM_EXPORT_INSIDE, PM_EXPORT_BESIDE };
 struct pm_config_export {
@@ -241,21 +217,16 @@ struct pm_config_export {
     struct pm_ints size;        /* none = input.eval_size */
     bool any_size;
     bool fold_batch_norm;
-    int output;                 /* enum pm_export_output */
     int preprocessing;          /* enum pm_export_preprocessing */
     int weights;                /* enum pm_export_weights */
-    struct pm_floats scales;    /* segmentation: as in eval, inside the graph */
-    bool flip;
-    bool pad;                   /* segmentation: smaller pictures come in, too */
-    int output_stride;          /* of the exported net; 0 = model.output_stride */
-    bool prob_double_softmax;   /* as the original's averages have it */
 };
 
 struct pm_config {
     struct pm_arena *arena;     /* owned; everything below lives in it or in tree */
     struct cJSON *tree;         /* owned: the merged file, without base, comments and defaults */
     const char *path;           /* as given */
-    int task;                   /* enum pm_task */
+    const char *task;           /* "classification" */
+    const struct pm_open_task *task_row; /* NULL: there are no rows */
     struct pm_config_model model;
     struct pm_config_data data;
     struct pm_config_input input;
@@ -282,10 +253,9 @@ int pm_config_load(const char *path, const char *const *overrides, size_t n,
 int pm_config_parse(const char *name, const char *text, const char *const *overrides, size_t n,
                     const struct pm_open_sections *open, struct pm_config **out);
 void pm_config_destroy(struct pm_config **c);
-const char *pm_config_task(const struct pm_config *c); /* "classification" */
 
-/* The chosen row's options from section "model", "optim" or "input", with defaults; strings live in
- * the config's arena. opts NULL: nothing is done. */
+/* Options of the chosen row or of the task from a section, with defaults; strings live in the config's
+ * arena. opts NULL: nothing is done. Not thread-safe. */
 int pm_config_read(const struct pm_config *c, const char *section, const struct pm_opt *opts,
                    void *out);
 /* Fails, naming key and remedy, when value is NULL: for keys that only some commands need. */

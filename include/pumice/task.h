@@ -13,40 +13,11 @@ extern "C" {
 
 struct cJSON;
 
-/* What a net with heads for instances is trained and scored by. */
-struct pm_instance_setup {
-    bool on;                 /* the net has heads of centres and offsets */
-    int mode;                /* enum pm_instance_mode */
-    struct pm_ints things;   /* classes that instances are of; borrowed */
-    int label_divisor;       /* of instance maps: class * this + the instance's number in it, from 1 */
-    int center_sigma;        /* of the targets, pixels; 0: the mode's */
-    int small_area;          /* pixels: of smaller ones the classes' loss has */
-    float small_weight;      /* this weight */
-    const struct pm_config_panoptic *panoptic; /* how they are grouped and scored */
-};
-
-/* What segmentation takes from the config; lists are borrowed from there. */
-struct pm_pixels_setup {
-    int ignore_label;                 /* pixels of it do not count; -1: none */
-    int label_height, label_width;    /* of training's label maps */
-    bool upsample_logits;             /* the loss is taken at the picture's size */
-    const struct pm_config_loss *loss; /* its weights, divisor and mining; NULL: the defaults */
-    bool predict_upsampled;           /* logits are enlarged before the argmax */
-    struct pm_floats scales;          /* whose predictions are averaged; none: 1 */
-    bool flip;                        /* and of mirrored pictures */
-    bool double_softmax;              /* of these averages a softmax again, in exported models */
-    int colormap;                     /* enum pm_colormap */
-    bool save_raw;                    /* predict writes class numbers, too */
-    struct pm_instance_setup instance; /* .on is settled by the net */
-    bool matting;                     /* labels are degrees of foreground, PM_F32; padding is -1 */
-    int edge_classes;                 /* of the net's output of edges, 0: it has none; by the net */
-    const char *train_classes;        /* node of the training net that says each pixel's class, I32 as the
-                                       * labels are; NULL: there is none */
-    int edge_width;                   /* of the band along an edge, in the record's pixels */
-};
-
-/* What the config and the data together say, resolved once. Pointers are borrowed. */
-struct pm_setup {
+/* What the config and the data together say of pictures and classes. The experiment writes it once, before
+ * it opens the task. Pointers are borrowed. */
+struct pm_task_facts {
+    const struct pm_config *config;
+    const struct pm_dataset_info *data; /* what is known of the data */
     int height, width, channels;      /* of training pictures after preprocessing */
     int eval_height, eval_width;
     int num_classes;                  /* of the logits: the data's less labels_offset */
@@ -54,10 +25,10 @@ struct pm_setup {
     const char *const *labels;        /* num_classes names (offset applied), NULL where unknown */
     const struct pm_preprocessing *preprocessing;
     const void *preprocessing_cfg;    /* its options */
-    float label_smoothing;
-    float aux_weight;                 /* of the auxiliary head's loss; NAN = the net's own */
-    struct pm_pixels_setup pixels;    /* of segmentation */
 };
+/* A task of one experiment: the facts, the task's own options, and what depends on the net. Opaque: each
+ * task has its own. After settle() it is constant, and any thread may read it. */
+struct pm_task;
 
 /* A picture that a task draws, and what it is called. */
 enum { PM_MAX_PICTURES = 8 };
@@ -89,7 +60,7 @@ struct pm_net_maker {
 
 /* Context of pm_loader_options.make; lives as long as the loader. */
 struct pm_sampler {
-    const struct pm_setup *setup;
+    const struct pm_task *task;
     bool train;
 };
 
@@ -97,43 +68,80 @@ struct pm_sampler {
 struct pm_shown {
     int count;
     const void *field[PM_MAX_FIELDS];    /* those of fields() but the pictures' */
-    const float *head[PM_MAX_OUTPUTS];   /* logits, then the further heads: centres, offsets, edges,
-                                          * such as the net has; NULL: could not be had */
+    const float *head[PM_MAX_OUTPUTS];   /* the net's heads in their order; NULL: could not be had */
     struct pm_shape shape[PM_MAX_OUTPUTS]; /* of one example's */
 };
 
-/* Metrics of an evaluation; examples of it that a report shows. */
-enum { PM_MAX_METRICS = 32, PM_MAX_SAMPLES = 24 };
+/* Examples of an evaluation that a report shows. */
+enum { PM_MAX_SAMPLES = 24 };
+
+/* The metrics of one net's evaluations; list is freed with pm_free. */
+struct pm_metric_list {
+    const struct pm_metric_kind **list; /* of pm_open_task.metrics */
+    size_t count, capacity;
+};
+/* Classes that the training net predicts of its batches, and how the metrics of these are called. */
+enum { PM_TRAIN_METRICS = 4 }; /* mean IoU and accuracy of all batches so far, and of the last one */
+struct pm_train_output {
+    const char *node;     /* its values, I32, are copied out in every step; NULL: none */
+    int field;            /* of the batch: the true classes */
+    size_t count;         /* elements of an example */
+    int classes;
+    int32_t ignore;       /* the true class of elements that do not count */
+    const char *names[PM_TRAIN_METRICS], *tags[PM_TRAIN_METRICS]; /* in metrics.jsonl, in TensorBoard */
+};
+/* What the export of a net needs of the task beside its outputs. */
+struct pm_task_export {
+    bool pads;         /* smaller pictures are resized and padded inside the graph */
+    int output_stride; /* of the exported net; 0: the trained one's */
+    bool probabilities; /* a softmax behind the first output */
+};
 
 /* Running sums of one evaluation; opaque, owned by its maker. */
 struct pm_score;
 
 struct pm_task_row {
-    const char *name;
-    bool maps; /* labels are maps: the data's map_classes are the classes */
-    /* The batch's arrays for training or evaluation; returns their number, or PM_ECONFIG when parts
-     * of the setup do not fit each other. fields[0] is "images". */
-    int (*fields)(const struct pm_setup *s, bool train, struct pm_field fields[PM_MAX_FIELDS]);
+    struct pm_open_task config; /* its name, option tables and metrics */
+    bool spatial; /* outputs are maps over the picture, of a size that follows the picture's */
+    /* The labels' classes, where they are not num_classes and labels of the data. NULL: they are. */
+    void (*classes)(struct pm_dataset_info *data);
+    /* What is subtracted from labels. NULL: 0. PM_ECONFIG. */
+    int (*labels_offset)(const struct pm_config *c, int *out);
+    /* The task of an experiment; the facts are copied. PM_ECONFIG when parts of them do not fit each
+     * other. close: frees it, accepts NULL in *t. */
+    int (*open)(const struct pm_task_facts *facts, struct pm_task **out);
+    void (*close)(struct pm_task **t);
+    /* What is learnt, for messages: "5 classes". */
+    void (*describe)(const struct pm_task *t, struct pm_str *out);
+    /* Which training batches are counted by. NULL, or out->node NULL: none. */
+    void (*train_output)(const struct pm_task *t, struct pm_train_output *out);
+    /* Integers of the fields are from 0 to below it, those that are absent aside. */
+    int (*integers)(const struct pm_task *t);
+    void (*exporting)(const struct pm_task *t, struct pm_task_export *out); /* into zeros; NULL: these */
+    /* The batch's arrays for training or evaluation; returns their number. fields[0] is "images". */
+    int (*fields)(const struct pm_task *t, bool train, struct pm_field fields[PM_MAX_FIELDS]);
     /* pm_loader_options.make with ctx = struct pm_sampler. */
     int (*make)(void *sampler, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
                 uint32_t example, const char *where, void *const *out);
     /* The record's picture as it is, before any preprocessing. */
-    int (*picture)(const struct pm_setup *s, const uint8_t *record, size_t size, const char *where,
+    int (*picture)(const struct pm_task *t, const uint8_t *record, size_t size, const char *where,
                    struct pm_image8 *out);
-    /* Settles what of the setup depends on the net, by its heads for training pictures. NULL: nothing does. */
-    int (*settle)(struct pm_setup *s, const struct pm_heads *heads);
+    /* Settles what depends on the net, by its heads for training pictures. NULL: nothing does. */
+    int (*settle)(struct pm_task *t, const struct pm_heads *heads);
     /* PM_OK when the net's last layer gives what the task needs of so many pictures; else PM_ECONFIG. */
-    int (*check_heads)(const struct pm_setup *s, const struct pm_heads *heads, int batch);
+    int (*check_heads)(const struct pm_task *t, const struct pm_heads *heads, int batch);
     /* Adds the loss layers. The net has inputs named as the fields. */
-    void (*add_loss)(struct pm_net *net, const struct pm_heads *heads, const struct pm_setup *s);
+    void (*add_loss)(struct pm_net *net, const struct pm_heads *heads, const struct pm_task *t);
     /* Builds the net over images and appends what makes the outputs for use, EVAL, PREDICT or EXPORT.
      * NULL: the logits are the output of all three. */
     int (*add_outputs)(struct pm_net *net, struct pm_node *images, const struct pm_net_maker *maker,
-                       const struct pm_setup *s, enum pm_use use, struct pm_outputs *out);
-    /* Names of the metrics, the first is the one that keep_best means by default; their number. */
-    int (*metric_names)(const struct pm_setup *s, const char *out[PM_MAX_METRICS]);
-    bool (*higher_is_better)(const char *metric);
-    struct pm_score *(*score_create)(const struct pm_setup *s);
+                       const struct pm_task *t, enum pm_use use, struct pm_outputs *out);
+    /* Adds the net's metrics to the empty list; the first is the one that stands for all. */
+    void (*metrics)(const struct pm_task *t, struct pm_metric_list *out);
+    /* TensorBoard's tag of a metric, or of the class `label` in a metric that is a list (-1: it is none); out
+     * stays empty: that of pm_metric_kind, and none for lists. NULL: so for all. Not thread-safe. */
+    void (*tag)(const struct pm_config *c, const char *metric, int label, struct pm_str *out);
+    struct pm_score *(*score_create)(const struct pm_task *t);
     void (*score_destroy)(struct pm_score **m);
     /* outputs: host memory of the outputs for EVAL, of the batch, whose `valid` first examples count.
      * loss: the sum of the loss layers that add_outputs made, 0 without any. */
@@ -154,17 +162,19 @@ struct pm_task_row {
                         struct pm_picture pictures[PM_MAX_PICTURES]);
     /* Of example i of those that TensorBoard shows: its labels and what the heads say into pictures
      * (zeroed), called as the ends of tags. NULL: there is nothing to see. */
-    void (*paint)(const struct pm_setup *s, const struct pm_shown *shown, int i,
+    void (*paint)(const struct pm_task *t, const struct pm_shown *shown, int i,
                   struct pm_picture pictures[PM_MAX_PICTURES]);
     /* One picture's prediction, outputs being those for PREDICT, as JSON (classification: label, name,
      * probability, top 5), and drawn into pictures (zeroed; NULL: not wanted), each called as the end of
      * its file's name is to be. picture: as it is in its file, in colour; without pixels where nothing
      * is drawn. */
-    int (*present)(const struct pm_setup *s, const void *const *outputs,
+    int (*present)(const struct pm_task *t, const void *const *outputs,
                    const struct pm_image8 *picture, struct cJSON *object,
                    struct pm_picture pictures[PM_MAX_PICTURES]);
 };
 const struct pm_task_row *pm_task_find(const char *name); /* "classification", or NULL */
+/* Every task's part of the config, in the order of tasks.def. */
+const struct pm_open_task *const *pm_open_tasks(size_t *count);
 
 #ifdef __cplusplus
 }

@@ -166,14 +166,14 @@ static void add_counts(cJSON *o, const uint64_t *counts, uint64_t more, const ch
 static int check_instances(const struct pm_example *e, const struct pm_label *map,
                            const struct pm_dataset_info *info, const char *where)
 {
-    const struct pm_setup setup = { /* as training takes it */
+    const struct pm_task task = { /* as training takes it */
         .pixels.ignore_label = info->ignore_label >= 0 ? info->ignore_label : 255 };
     struct pm_recorded_instances instances;
     const uint8_t *data = NULL;
     size_t size = 0;
     int err = pm_example_bytes(e, instance_key, &data, &size);
 
-    if (err == 1 && (err = pm_segmentation_instances(e, &setup, map, where, &instances)) == PM_OK)
+    if (err == 1 && (err = pm_segmentation_instances(e, &task, map, where, &instances)) == PM_OK)
         pm_recorded_instances_free(&instances);
     return err;
 }

@@ -9,6 +9,9 @@
 /* Keys of the top level that are no sections. */
 static const char *const top_keys[] = { "$schema", "description", "base", "task", "devices" };
 
+static const char default_task[] = "classification"; /* where there are no rows of tasks */
+static const char later_task[] = "detection";         /* known, but not available yet */
+
 struct load {
     struct pm_config *c;
     const struct pm_open_sections *open;
@@ -35,25 +38,30 @@ static const struct pm_open_row **row_of(struct pm_config *c, const struct pm_co
 
 /* ---- unknown keys ---------------------------------------------------------------------- */
 
+static bool has_key(const struct pm_opt *opts, const char *key)
+{
+    return opts && pm_opts_find(opts, key) >= 0;
+}
+
 static const char *in_other_section(const struct load *l, const char *key)
 {
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
-        if (pm_opts_find(s->opts, key) >= 0)
+        if (pm_opts_find(s->opts, key) >= 0 || has_key(pm_config_task_opts(l->c->task_row, s->name), key))
             return pm_arena_printf(l->c->arena, "%s.%s", s->name, key);
     return NULL;
 }
 
-/* The nearest of a section's keys and of its row's. */
+/* The nearest of a section's keys, of its row's and of the task's. */
 static const char *nearest_key(const struct pm_config_section *s, const struct pm_open_row *row,
-                               const char *key)
+                               const struct pm_open_task *task, const char *key)
 {
+    const struct pm_opt *const tables[] = { s->opts, row ? row->opts : NULL,
+                                            pm_config_task_opts(task, s->name) };
     const char *names[256];
     size_t count = 0;
 
-    for (const struct pm_opt *o = s->opts; o->type && count < PM_COUNT(names); o++)
-        names[count++] = o->key;
-    for (const struct pm_opt *o = row ? row->opts : NULL; o && o->type; o++)
-        if (count < PM_COUNT(names))
+    for (size_t i = 0; i < PM_COUNT(tables); i++)
+        for (const struct pm_opt *o = tables[i]; o && o->type && count < PM_COUNT(names); o++)
             names[count++] = o->key;
     return pm_nearest(key, names, count);
 }
@@ -85,7 +93,7 @@ static int fail_unknown(const struct load *l, const struct pm_config_section *s,
     if (row && pm_reference_find(path)) /* another row's */
         return pm_fail(PM_ECONFIG, "%s %s: '%s' has no such option (its own: %s)",
                        pm_config_place(l->c, path), path, row->name, own_keys(l->c->arena, row));
-    const char *guess = nearest_key(s, row, key);
+    const char *guess = nearest_key(s, row, l->c->task_row, key);
     if (!guess)
         guess = in_other_section(l, key);
     if (!guess && pm_reference_by_flag(key))
@@ -214,6 +222,65 @@ static size_t size_of_options(const struct pm_opt *opts)
     return size;
 }
 
+/* ---- the task's own keys --------------------------------------------------------------- */
+
+static bool is_of_other_task(const struct load *l, const char *section, const char *key)
+{
+    const struct pm_open_task *other;
+
+    return pm_config_other_task(l->open, l->c->task_row, section, key, &other) != NULL;
+}
+
+static const char *place_of(struct pm_config *c, const char *section, const char *key)
+{
+    return pm_arena_printf(c->arena, "%s %s",
+                           pm_config_place(c, pm_arena_printf(c->arena, "%s.%s", section, key)), section);
+}
+
+/* A key of another task must have its default: any other value would be ignored. */
+static int check_foreign(const struct load *l, const struct pm_open_task *other, const char *section,
+                         const struct pm_opt *opt, const cJSON *v)
+{
+    struct pm_config *c = l->c;
+    const struct pm_opt one[] = { *opt, { 0 } };
+    void *scratch = pm_arena_alloc(c->arena, size_of_options(one));
+    cJSON *changed = cJSON_CreateObject();
+    int err = PM_OK;
+
+    pm_opts_defaults(one, scratch, c->arena);
+    PM_TRY(pm_opt_set(opt, v, scratch, c->arena, place_of(c, section, opt->key)));
+    pm_opts_dump(one, scratch, changed, true);
+    if (changed->child)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s.%s: is of %s, but task is %s: leave it out",
+                       place_of(c, section, opt->key), opt->key, other->name, c->task));
+out:
+    cJSON_Delete(changed);
+    return err;
+}
+
+/* Values of the task's keys in a section; keys of other tasks. */
+static int check_task_keys(const struct load *l, const char *section)
+{
+    const cJSON *object = cJSON_GetObjectItemCaseSensitive(l->c->tree, section), *v;
+    const struct pm_opt *own = pm_config_task_opts(l->c->task_row, section), *theirs;
+    void *scratch = own ? pm_arena_alloc(l->c->arena, size_of_options(own)) : NULL;
+    const struct pm_config_section *s = pm_config_section_find(section, strlen(section));
+    const struct pm_open_task *other;
+    int err = PM_OK;
+
+    cJSON_ArrayForEach(v, object)
+    {
+        if (has_key(own, v->string))
+            PM_TRY(pm_opt_set(&own[pm_opts_find(own, v->string)], v, scratch, l->c->arena,
+                              place_of(l->c, section, v->string)));
+        else if (!has_key(s->opts, v->string) &&
+                 (theirs = pm_config_other_task(l->open, l->c->task_row, section, v->string, &other)))
+            PM_TRY(check_foreign(l, other, section, &theirs[pm_opts_find(theirs, v->string)], v));
+    }
+out:
+    return err;
+}
+
 /* Keys that are not the section's own: the row's are checked, the others refused. */
 static int check_open_keys(const struct load *l, const struct pm_config_section *s, cJSON *object)
 {
@@ -230,7 +297,10 @@ static int check_open_keys(const struct load *l, const struct pm_config_section 
         const char *path = pm_arena_printf(c->arena, "%s.%s", s->name, v->string);
         int i = opts ? pm_opts_find(opts, v->string) : -1;
         next = v->next;
-        if (pm_opts_find(s->opts, v->string) >= 0)
+        if (pm_opts_find(s->opts, v->string) >= 0 ||
+            has_key(pm_config_task_opts(c->task_row, s->name), v->string))
+            continue;
+        if (is_of_other_task(l, s->name, v->string))
             continue;
         if (i >= 0) {
             PM_TRY(pm_opt_set(&opts[i], v, scratch, c->arena,
@@ -275,12 +345,36 @@ out:
     return err;
 }
 
+/* Any task where there are no rows. */
+static int choose_task(const struct load *l)
+{
+    struct pm_config *c = l->c;
+    const char *names = "";
+
+    for (size_t i = 0; i < l->open->task_count; i++) {
+        if (strcmp(l->open->tasks[i]->name, c->task) == 0) {
+            c->task_row = l->open->tasks[i];
+            return PM_OK;
+        }
+        names = pm_arena_printf(c->arena, "%s%s, ", names, l->open->tasks[i]->name);
+    }
+    if (l->open->task_count == 0 && *c->task)
+        return PM_OK;
+    return pm_fail(PM_ECONFIG, "%s task: one of %s%s is needed", pm_config_place(c, "task"), names,
+                   later_task);
+}
+
 static int read_top(const struct load *l)
 {
     int err = PM_OK;
     struct pm_config *c = l->c;
     const cJSON *task = cJSON_GetObjectItemCaseSensitive(c->tree, "task");
 
+    c->task = default_task;
+    if (l->open->task_count > 0) {
+        c->task_row = l->open->tasks[0];
+        c->task = c->task_row->name;
+    }
     for (const cJSON *v = c->tree->child; v; v = v->next) {
         bool known = pm_config_section_find(v->string, strlen(v->string)) != NULL;
         for (size_t i = 0; i < PM_COUNT(top_keys); i++)
@@ -290,17 +384,11 @@ static int read_top(const struct load *l)
     }
     if (!task || cJSON_IsNull(task))
         return PM_OK;
-    while (cJSON_IsString(task) && pm_config_tasks[c->task] &&
-           strcmp(pm_config_tasks[c->task], task->valuestring) != 0)
-        c->task++;
-    if (!cJSON_IsString(task) || !pm_config_tasks[c->task])
-        PM_TRY(pm_fail(PM_ECONFIG,
-                       "%s task: one of classification, segmentation, detection is "
-                       "needed",
-                       pm_config_place(c, "task")));
-    if (c->task == PM_TASK_DETECTION)
+    c->task = cJSON_IsString(task) ? task->valuestring : "";
+    if (strcmp(c->task, later_task) == 0)
         PM_TRY(pm_fail(PM_ECONFIG, "%s task: %s is known, but not available in this version",
-                       pm_config_place(c, "task"), pm_config_tasks[c->task]));
+                       pm_config_place(c, "task"), c->task));
+    PM_TRY(choose_task(l));
 out:
     return err;
 }
@@ -353,28 +441,26 @@ out:
     return err;
 }
 
-/* DeepLab's polynomial falls over the whole run, Slim's over two epochs. */
+/* Some tasks' polynomial falls over the whole run, Slim's over two epochs. */
 static void settle_schedule(struct pm_config *c)
 {
     const cJSON *section = cJSON_GetObjectItemCaseSensitive(c->tree, "schedule");
     const cJSON *epochs = cJSON_GetObjectItemCaseSensitive(section, "num_epochs_per_decay");
 
-    if (c->task == PM_TASK_SEGMENTATION && c->schedule.policy == PM_POLICY_POLYNOMIAL &&
+    if (c->task_row && c->task_row->falls_over_run && c->schedule.policy == PM_POLICY_POLYNOMIAL &&
         (!epochs || cJSON_IsNull(epochs)))
         c->schedule.num_epochs_per_decay = 0;
 }
 
 static int read_multipliers(struct pm_config *c)
 {
-    /* Segmentation's, as DeepLab's training doubles the gradients of biases. */
-    static const struct pm_config_multiplier biases[] = { { ".*biases", 2 } };
     int err = PM_OK, count = 0;
     const cJSON *map = c->optim.multipliers;
     struct pm_config_multiplier *list;
 
     if (!map) {
-        c->optim.multiplier = biases;
-        c->optim.multiplier_count = c->task == PM_TASK_SEGMENTATION;
+        c->optim.multiplier = c->task_row ? c->task_row->multipliers : NULL;
+        c->optim.multiplier_count = c->task_row ? c->task_row->multiplier_count : 0;
         return PM_OK;
     }
     if (!cJSON_IsObject(map))
@@ -397,27 +483,6 @@ out:
     return err;
 }
 
-static int read_panoptic(struct pm_config *c)
-{
-    struct pm_config_panoptic *p = &c->eval.instances;
-    const char *where = pm_arena_printf(c->arena, "%s eval.panoptic",
-                                        pm_config_place(c, "eval.panoptic"));
-    int err = PM_OK;
-
-    if (c->eval.panoptic && !cJSON_IsObject(c->eval.panoptic))
-        return pm_fail(PM_ECONFIG, "%s: an object is needed, as { \"stuff_area\": 2048 }", where);
-    PM_TRY(pm_opts_parse(pm_config_panoptic_opts, c->eval.panoptic, NULL, p, c->arena, where));
-    if (p->nms_kernel % 2 == 0)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s.nms_kernel: %d has no middle: it must be odd", where,
-                       p->nms_kernel));
-    if (p->top_k >= p->label_divisor)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s.top_k: %d instances of a class cannot be told apart by numbers "
-                       "below label_divisor, %d: raise that or lower this", where, p->top_k,
-                       p->label_divisor));
-out:
-    return err;
-}
-
 /* ---- the whole ------------------------------------------------------------------------- */
 
 static int read_all(const struct load *l)
@@ -431,7 +496,8 @@ static int read_all(const struct load *l)
     PM_TRY(read_devices(c));
     PM_TRY(read_multipliers(c));
     settle_schedule(c);
-    PM_TRY(read_panoptic(c));
+    for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
+        PM_TRY(check_task_keys(l, s->name));
     PM_TRY(choose_row(l, pm_config_section_find("model", 5), c->model.name));
     if (!c->input.preprocessing && c->model_row)
         c->input.preprocessing = c->model_row->preprocessing;
@@ -440,6 +506,8 @@ static int read_all(const struct load *l)
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
         PM_TRY(check_open_keys(l, s, cJSON_GetObjectItemCaseSensitive(c->tree, s->name)));
     PM_TRY(pm_config_check(c));
+    if (c->task_row && c->task_row->check)
+        PM_TRY(c->task_row->check(c));
 out:
     return err;
 }
@@ -554,12 +622,15 @@ struct cJSON *pm_config_dump(const struct pm_config *c)
 {
     cJSON *out = cJSON_CreateObject();
 
-    cJSON_AddStringToObject(out, "task", pm_config_tasks[c->task]);
+    cJSON_AddStringToObject(out, "task", c->task);
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++) {
         cJSON *object = cJSON_AddObjectToObject(out, s->name);
         const struct pm_open_row *row =
             s->row_kind ? *(const struct pm_open_row *const *)((const char *)c + s->row) : NULL;
+        const struct pm_opt *task = pm_config_task_opts(c->task_row, s->name);
         pm_opts_dump(s->opts, (const char *)c + s->offset, object, false);
+        if (task)
+            dump_row(c, s->name, task, object);
         if (row && row->opts)
             dump_row(c, s->name, row->opts, object);
         if (strcmp(s->name, "init") == 0)

@@ -17,9 +17,13 @@ struct pm_config_section {
 };
 extern const struct pm_config_section pm_config_sections[]; /* ends with a NULL name */
 extern const struct pm_opt pm_config_device_opts[];         /* of struct pm_config_device */
-extern const struct pm_opt pm_config_panoptic_opts[];       /* of struct pm_config_panoptic */
-extern const char *const pm_config_tasks[];                 /* by enum pm_task, NULL-terminated */
 const struct pm_config_section *pm_config_section_find(const char *name, size_t length);
+/* The task's own options in a section, or in an object inside ("eval.panoptic"); NULL: none. */
+const struct pm_opt *pm_config_task_opts(const struct pm_open_task *t, const char *section);
+/* The table of a task other than `not` that has this key of the section, and the task; NULL: none. */
+const struct pm_opt *pm_config_other_task(const struct pm_open_sections *open,
+                                          const struct pm_open_task *not, const char *section,
+                                          const char *key, const struct pm_open_task **task);
 const struct pm_open_rows *pm_config_rows(const struct pm_config_section *s,
                                           const struct pm_open_sections *open);
 

@@ -203,6 +203,18 @@ static void add_later(struct pm_str *s)
         pm_str_add(s, "| `%s` | %s | `%s` | %s |\n", l->key, l->type, l->def, l->help);
 }
 
+/* What tasks add to a section, and to objects inside it. */
+static void add_tasks(struct pm_str *s, const struct pm_open_sections *open, const char *section)
+{
+    const size_t length = strlen(section);
+
+    for (size_t i = 0; i < open->task_count; i++)
+        for (const struct pm_task_section *t = open->tasks[i]->sections; t && t->section; t++)
+            if (strncmp(t->section, section, length) == 0 &&
+                (t->section[length] == '.' || t->section[length] == 0))
+                add_options(s, t->section, t->opts);
+}
+
 char *pm_config_keys_markdown(const struct pm_open_sections *open)
 {
     struct pm_str s = { 0 };
@@ -218,8 +230,7 @@ char *pm_config_keys_markdown(const struct pm_open_sections *open)
         pm_str_add(&s, "\n## %s\n\n%s\n\n", c->name, c->help);
         add_head(&s);
         add_options(&s, c->name, c->opts);
-        if (strcmp(c->name, "eval") == 0)
-            add_options(&s, "eval.panoptic", pm_config_panoptic_opts);
+        add_tasks(&s, open, c->name);
         if (rows && rows->count) {
             add_names(&s, c, rows);
             add_rows(&s, c, rows);
@@ -264,22 +275,30 @@ static void add_row_defaults(struct pm_str *s, const struct pm_open_rows *rows, 
     }
 }
 
-/* The option table inside of which a key stands ("eval." or "eval.panoptic."), and its name there.
+/* The section's or a task's table that has a key ("eval." or "eval.panoptic."), and its name there.
  * NULL: the key is of the top level, of an open row, or not available yet. */
-static const struct pm_opt *closed_table(const char *key, const char **name)
+static const struct pm_opt *closed_table(const struct pm_open_sections *open, const char *key,
+                                         const char **name)
 {
-    static const char panoptic[] = "eval.panoptic.";
     const size_t n = strcspn(key, ".");
     const struct pm_config_section *c = pm_config_section_find(key, n);
 
     if (!c)
         return NULL;
-    if (strncmp(key, panoptic, sizeof panoptic - 1) == 0) {
-        *name = key + sizeof panoptic - 1;
-        return pm_config_panoptic_opts;
-    }
     *name = key + n + 1;
-    return pm_opts_find(c->opts, *name) >= 0 ? c->opts : NULL;
+    if (pm_opts_find(c->opts, *name) >= 0)
+        return c->opts;
+    for (size_t i = 0; i < open->task_count; i++)
+        for (const struct pm_task_section *s = open->tasks[i]->sections; s && s->section; s++) {
+            const size_t length = strlen(s->section);
+
+            if (strncmp(key, s->section, length) == 0 && key[length] == '.' &&
+                pm_opts_find(s->opts, key + length + 1) >= 0) {
+                *name = key + length + 1;
+                return s->opts;
+            }
+        }
+    return NULL;
 }
 
 static void add_default(struct pm_str *s, const struct pm_open_sections *open, const char *key)
@@ -287,7 +306,7 @@ static void add_default(struct pm_str *s, const struct pm_open_sections *open, c
     const struct pm_later *later = pm_later_find(key);
     const struct pm_config_section *c = pm_config_section_find(key, strcspn(key, "."));
     const char *name;
-    const struct pm_opt *closed = closed_table(key, &name);
+    const struct pm_opt *closed = closed_table(open, key, &name);
 
     if (later) {
         pm_str_add(s, "`%s`", later->def);
@@ -378,7 +397,7 @@ static const char *help_of(const struct pm_open_sections *open, const struct pm_
     const struct pm_config_section *c = pm_config_section_find(r->key, strcspn(r->key, "."));
     const struct pm_open_rows *rows = c ? pm_config_rows(c, open) : NULL;
     const char *name;
-    const struct pm_opt *closed = closed_table(r->key, &name);
+    const struct pm_opt *closed = closed_table(open, r->key, &name);
 
     if (pm_later_find(r->key))
         return pm_later_find(r->key)->help;

@@ -6,14 +6,14 @@
 
 /* ---- JSON Schema ----------------------------------------------------------------------- */
 
-/* Adds the options of one row to a section's properties. Where two rows mean different things by
+/* Adds the options of a row or a task to a section's properties. Where two rows mean different things by
  * one key, either is allowed: which one counts is known only when the file is read. */
-static void add_row(cJSON *properties, const struct pm_open_row *row)
+static void add_table(cJSON *properties, const struct pm_opt *opts)
 {
     cJSON *own = cJSON_CreateObject();
 
-    if (row->opts)
-        pm_opts_schema(row->opts, own);
+    if (opts)
+        pm_opts_schema(opts, own);
     while (own->child) {
         cJSON *v = cJSON_DetachItemViaPointer(own, own->child);
         cJSON *old = cJSON_GetObjectItemCaseSensitive(properties, v->string);
@@ -59,8 +59,10 @@ static cJSON *section_schema(const struct pm_config_section *s, const struct pm_
     cJSON_AddStringToObject(v, "type", "object");
     cJSON *properties = cJSON_AddObjectToObject(v, "properties");
     pm_opts_schema(s->opts, properties);
+    for (size_t i = 0; i < open->task_count; i++)
+        add_table(properties, pm_config_task_opts(open->tasks[i], s->name));
     for (size_t i = 0; rows && i < rows->count; i++)
-        add_row(properties, &rows->rows[i]);
+        add_table(properties, rows->rows[i].opts);
     if (rows && rows->count)
         limit_names(cJSON_GetObjectItemCaseSensitive(properties, s->row_key), rows);
     cJSON_AddBoolToObject(v, "additionalProperties", !rows ? false : rows->count == 0);
@@ -106,8 +108,8 @@ struct cJSON *pm_config_schema(const struct pm_open_sections *open)
     cJSON_AddItemToArray(types, cJSON_CreateString("string"));
     cJSON *task = described(properties, "task", "what the network is trained for");
     cJSON *list = cJSON_AddArrayToObject(task, "enum");
-    for (int k = 0; k < PM_TASK_DETECTION; k++)
-        cJSON_AddItemToArray(list, cJSON_CreateString(pm_config_tasks[k]));
+    for (size_t k = 0; k < open->task_count; k++)
+        cJSON_AddItemToArray(list, cJSON_CreateString(open->tasks[k]->name));
     add_devices(properties);
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
         cJSON_AddItemToObject(properties, s->name, section_schema(s, open));

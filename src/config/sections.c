@@ -18,12 +18,6 @@ static const struct pm_opt model[] = {
               "the model's value that is the logits; null = its output, in front of a Softmax"),
     PM_BOOL(pm_config_model, onnx_new_head, false,
             "the model's last layer with weights is replaced by a fresh one of num_classes"),
-    PM_BOOL(pm_config_model, predict_upsampled, true,
-            "segmentation: logits are enlarged to the picture's size before the largest is taken; false = "
-            "classes are"),
-    PM_ENUM(pm_config_model, instance_mode, PM_INSTANCE_REFERENCE, "reference|seed4",
-            "segmentation: targets, losses and grouping of model.instance: Panoptic-DeepLab's, or those of "
-            "the DeepLab fork before it"),
     PM_INT(pm_config_model, quantize_delay, -1, -1, 1 << 30,
            "training for 8-bit arithmetic: number of the step, from 1, from which weights and activations "
            "are rounded, while ranges are followed from the first; 0 = at once, -1 = never"),
@@ -43,21 +37,6 @@ static const struct pm_opt data[] = {
            "never"),
     PM_INT(pm_config_data, sample_1_of_n, 1, 1, 1000000000,
            "training uses every n-th record of its split only"),
-    PM_INT(pm_config_data, labels_offset, 0, 0, 1000,
-           "subtracted from every label and from the number of classes"),
-    PM_INT(pm_config_data, ignore_label, -2, -2, 65535,
-           "segmentation: pixels with this label do not count; -1 = all do, -2 = as the data says, else 255"),
-    PM_INTS(pm_config_data, thing_classes, NULL, 0, 65535,
-            "segmentation: classes that instances are of; null = the data's"),
-    PM_INT(pm_config_data, center_sigma, 0, 0, 256,
-           "segmentation: pixels of the Gaussian's deviation around an instance's centre; 0 = 8, of seed4 5"),
-    PM_INT(pm_config_data, small_instance_area, 4096, 0, 1000000000,
-           "segmentation: on instances of fewer pixels the loss of the classes has small_instance_weight"),
-    PM_FLOAT(pm_config_data, small_instance_weight, 3, 0, 1e6,
-             "segmentation: that weight; elsewhere it is 1; seed4 has none"),
-    PM_INT(pm_config_data, edge_width, 20, 1, 1024,
-           "segmentation: side of the square that an edge's pixel becomes, in pixels of the record's own map, "
-           "with model.edge_classes"),
     PM_ENUM(pm_config_data, on_corrupt, PM_CORRUPT_ERROR, "error|skip",
             "a damaged record or picture: stop, or pass over it and count"),
     PM_INT(pm_config_data, threads, 0, 0, 256, "threads that decode and augment; 0 = cores"),
@@ -78,31 +57,6 @@ static const struct pm_opt input[] = {
 static const struct pm_opt loss[] = {
     PM_FLOAT(pm_config_loss, label_smoothing, 0, 0, 0.999,
              "share of the target spread evenly over all classes"),
-    PM_FLOAT(pm_config_loss, aux_weight, NAN, 0, 10,
-             "weight of the auxiliary head's loss; null = the net's"),
-    PM_BOOL(pm_config_loss, upsample_logits, true,
-            "segmentation: the loss is taken at the picture's size; false = labels are brought down to the "
-            "logits'"),
-    PM_FLOATS(pm_config_loss, label_weights, NULL, 0, 1e6,
-              "segmentation: a weight for each class; null = 1 each"),
-    PM_ENUM(pm_config_loss, normalize, PM_NORMALIZE_KEPT_PIXELS, "nonzero_weight|kept_pixels|top_k",
-            "segmentation: the sum is divided by the pixels whose weight is not 0, by all that are not "
-            "ignored, or by as many as top_k_percent takes, zeros too"),
-    PM_FLOAT(pm_config_loss, top_k_percent, 1, 0, 1,
-             "segmentation: share of the pixels that count, those with the largest losses; the sum is "
-             "divided by those of them whose loss is not 0, or with normalize top_k by all of them"),
-    PM_FLOAT(pm_config_loss, center_weight, NAN, 0, 1e6,
-             "segmentation: weight of the loss of instances' centres; null = 200, of seed4 1"),
-    PM_FLOAT(pm_config_loss, offset_weight, NAN, 0, 1e6,
-             "segmentation: weight of the loss of the offsets to them; null = 0.01, of seed4 1"),
-    PM_BOOL(pm_config_loss, matting, false,
-            "segmentation: maps hold degrees of foreground, 0 to 255 or of 16 bits to 65535, in place of classes, "
-            "of which there are two"),
-    PM_FLOAT(pm_config_loss, edge_weight, 0.2, 0, 1,
-             "segmentation: with model.edge_classes, weight of the edges' loss; that of the classes has what "
-             "is left of 1"),
-    PM_INT(pm_config_loss, hard_mining_steps, 0, 0, 1000000,
-           "segmentation: steps in which that share falls from 1 to top_k_percent"),
     { 0 },
 };
 
@@ -220,9 +174,6 @@ static const struct pm_opt run[] = {
             "when; none = no trace"),
     PM_ENUM(pm_config_run, verify, PM_VERIFY_AUTO, "auto|off",
             "a GPU's kernels against the CPU, before a driver's first use; verdicts are remembered"),
-    PM_BOOL(pm_config_run, train_metrics, true,
-            "segmentation: miou and pixel_accuracy of the batches of logged steps, as training sees them; false "
-            "saves the devices one look at the logits"),
     PM_INT(pm_config_run, summary_every_steps, 500, 0, INT_LARGEST,
            "steps between TensorBoard's histograms and pictures; 0 = none, scalars only"),
     PM_INT(pm_config_run, summary_images, 3, 0, 64,
@@ -256,19 +207,6 @@ static const struct pm_opt eval[] = {
             "the variables' moving averages in their place, in predict too; auto = where there are some"),
     PM_DOUBLE(pm_config_eval, interval_secs, 60, 1, 1e6,
               "eval --watch: seconds between the beginnings of two evaluations, at least"),
-    PM_FLOATS(pm_config_eval, scales, NULL, 0.05, 8,
-              "segmentation: the picture is seen at these scales, each by itself in place of "
-              "model.image_pyramid, and probabilities are averaged; null = as it is"),
-    PM_BOOL(pm_config_eval, flip, false, "segmentation: and mirrored at each of them"),
-    PM_ENUM(pm_config_eval, colormap, PM_COLORMAP_AUTO, "auto|pascal|cityscapes|ade20k|camvid|camvid_full",
-            "segmentation: colours of drawn classes; auto = the data's, else pascal's; camvid has 11 "
-            "classes, camvid_full 31"),
-    PM_BOOL(pm_config_eval, save_raw, false,
-            "segmentation: predict also writes the classes' numbers as a grey picture; with the colours "
-            "of cityscapes those of its evaluation"),
-    PM_JSON(pm_config_eval, panoptic,
-            "segmentation with instances: how they are grouped and scored, an object with the keys "
-            "below; null = as each says"),
     { 0 },
 };
 
@@ -281,9 +219,6 @@ static const struct pm_opt export[] = {
             "pictures of any size, where the net allows it: with model.global_pool where it has that"),
     PM_BOOL(pm_config_export, fold_batch_norm, false,
             "batch norm becomes part of the convolution before it: faster, but no longer to be trained"),
-    PM_ENUM(pm_config_export, output, PM_EXPORT_LOGITS, "logits|probabilities",
-            "what comes out; probabilities by a softmax. Of segmentation both do: SemanticPredictions, the "
-            "classes, int32 [n, height, width], and SemanticProbabilities [n, classes, height, width]"),
     PM_ENUM(pm_config_export, preprocessing, PM_EXPORT_NOTES, "notes|fold",
             "notes: the input is what the net takes, float32 [n, channels, height, width], and the "
             "file's metadata says how pictures become that; fold: it is pixels, uint8 [n, height, "
@@ -291,44 +226,6 @@ static const struct pm_opt export[] = {
     PM_ENUM(pm_config_export, weights, PM_EXPORT_AUTO, "auto|inside|beside",
             "weights in the file, or beside it in FILE-DIGEST.data; auto = beside where they have more than 2 "
             "GB"),
-    PM_FLOATS(pm_config_export, scales, NULL, 0.05, 8,
-              "segmentation: the graph sees the picture at these scales and averages; null = as it is"),
-    PM_BOOL(pm_config_export, flip, false, "segmentation: and mirrored at each of them"),
-    PM_BOOL(pm_config_export, pad, true,
-            "segmentation: pictures of any height and width up to export.size, which the graph resizes "
-            "and pads as the preprocessing does; outputs are cut to them, and there whole as "
-            "RawSemanticPredictions, RawSemanticProbabilities. false: pictures of export.size only"),
-    PM_INT(pm_config_export, output_stride, 0, 0, 32,
-           "segmentation: model.output_stride of the exported net, with model.aspp_rates in proportion; 0 "
-           "= the trained one's"),
-    PM_BOOL(pm_config_export, prob_double_softmax, false,
-            "segmentation: averaged probabilities go through a softmax again, as the original's do"),
-    { 0 },
-};
-
-const struct pm_opt pm_config_panoptic_opts[] = {
-    PM_FLOAT(pm_config_panoptic, threshold, NAN, 0, 255,
-             "heat above which a pixel may be a centre; null = 0.1, of seed4 127.5 of 255"),
-    PM_INT(pm_config_panoptic, nms_kernel, 7, 1, 255,
-           "rows and columns, an odd number, of which a centre's pixel is the hottest"),
-    PM_INT(pm_config_panoptic, top_k, 200, 1, 10000,
-           "when there are so many centres or more, those hotter than the last of them are left"),
-    PM_INT(pm_config_panoptic, stuff_area, 2048, 0, 1000000000,
-           "pixels that a class without instances needs to be a segment"),
-    PM_INT(pm_config_panoptic, label_divisor, 1000, 2, 32768,
-           "what predict writes of an instance: its class times this and its number"),
-    PM_ENUM(pm_config_panoptic, score, PM_SCORE_CLASS, "class|class_and_center",
-            "how sure an instance is: the mean probability of its class, or that times its centre's "
-            "heat"),
-    PM_ENUM(pm_config_panoptic, precision, PM_PRECISION_CITYSCAPES, "cityscapes|coco",
-            "average precision of instances: Cityscapes' ap and ap50, or COCO's twelve figures of masks, ap, "
-            "ap50, ap75, ap_small, ap_medium, ap_large, ar1, ar10, ar100, ar_small, ar_medium, ar_large"),
-    PM_INT(pm_config_panoptic, least_area, 100, 0, 1000000000,
-           "ap, ap50 of cityscapes: true instances of fewer pixels do not count"),
-    PM_INT(pm_config_panoptic, ignored_area, -1, -1, 1000000000,
-           "true instances of at most so many pixels are taken as ignored; -1 = none, of seed4 3048"),
-    PM_BOOL(pm_config_panoptic, normalize_by_image_size, false,
-            "pc: areas are shares of their pictures"),
     { 0 },
 };
 
@@ -340,13 +237,6 @@ const struct pm_opt pm_config_device_opts[] = {
     PM_INT(pm_config_device, threads, 0, 0, 256, "CPU: threads; 0 = cores"),
     { 0 },
 };
-
-const char *const pm_config_tasks[] = { "classification", "segmentation", "detection", NULL };
-
-const char *pm_config_task(const struct pm_config *c)
-{
-    return pm_config_tasks[c->task];
-}
 
 #define SECTION(n, h) .name = #n, .help = h, .opts = n, .offset = offsetof(struct pm_config, n)
 #define OPEN(kind, list, field, key)                                   \
@@ -382,4 +272,27 @@ const struct pm_open_rows *pm_config_rows(const struct pm_config_section *s,
                                           const struct pm_open_sections *open)
 {
     return s->row_kind ? (const void *)((const char *)open + s->rows) : NULL;
+}
+
+const struct pm_opt *pm_config_task_opts(const struct pm_open_task *t, const char *section)
+{
+    for (const struct pm_task_section *s = t ? t->sections : NULL; s && s->section; s++)
+        if (strcmp(s->section, section) == 0)
+            return s->opts;
+    return NULL;
+}
+
+const struct pm_opt *pm_config_other_task(const struct pm_open_sections *open,
+                                          const struct pm_open_task *not, const char *section,
+                                          const char *key, const struct pm_open_task **task)
+{
+    for (size_t i = 0; i < open->task_count; i++) {
+        const struct pm_opt *opts = pm_config_task_opts(open->tasks[i], section);
+
+        if (open->tasks[i] != not && opts && pm_opts_find(opts, key) >= 0) {
+            *task = open->tasks[i];
+            return opts;
+        }
+    }
+    return NULL;
 }

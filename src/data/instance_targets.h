@@ -32,6 +32,8 @@
 
 #include <pumice/config.h>
 
+/* Whose targets: Panoptic-DeepLab's, or those of the fork before it. */
+enum pm_instance_mode { PM_INSTANCE_REFERENCE, PM_INSTANCE_SEED4 };
 enum { PM_MAX_INSTANCE_SIGMA = 256 };
 struct pm_instance_options {
     int mode;             /* enum pm_instance_mode */

@@ -1,6 +1,7 @@
-/* choices: the tables of nets, optimizers and preprocessings as a config's open sections. */
+/* choices: the tables of nets, optimizers, preprocessings and tasks as a config's open sections. */
 #include <pumice/data.h>
 #include <pumice/net.h>
+#include <pumice/task.h>
 #include <pumice/train.h>
 
 #include "optim/optimizer.h"
@@ -26,6 +27,7 @@ struct pm_open_sections pm_train_choices(struct pm_arena *a)
         .preprocessings = { rows + nets + optimizers, preprocessings,
                             .known_as = pm_preprocessing_of_net },
     };
+    open.tasks = pm_open_tasks(&open.task_count);
 
     for (size_t i = 0; i < nets; i++, rows++) {
         *rows = row_of_net(net[i]);

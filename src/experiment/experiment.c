@@ -2,7 +2,6 @@
  * (size, preprocessing, weight decay) or from the data (classes, channels, labels). */
 #include "experiment/experiment.h"
 
-#include "tasks/colormap.h"
 #include "clones/clones.h"
 #include "experiment/experiment_classes.h"
 #include "clones/moving.h"
@@ -148,8 +147,8 @@ static struct pm_import_options onnx_options(const struct pm_experiment *e)
     const struct pm_config_model *m = &e->config->model;
 
     return (struct pm_import_options){ .logits = m->onnx_logits,
-                                       .any_shape = e->config->task == PM_TASK_SEGMENTATION,
-                                       .new_head = m->onnx_new_head ? e->setup.num_classes : 0 };
+                                       .any_shape = e->task_row->spatial,
+                                       .new_head = m->onnx_new_head ? e->facts.num_classes : 0 };
 }
 
 int pm_experiment_need_onnx(const struct pm_config *c)
@@ -179,9 +178,11 @@ static int resolve_rows(struct pm_experiment *e)
     void *cfg;
     int err = PM_OK;
 
-    if (!(e->task = pm_task_find(pm_config_task(c))))
+    if (!(e->task_row = pm_task_find(c->task)))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: task: %s is not available in this version", c->path,
-                       pm_config_task(c)));
+                       c->task));
+    if (e->task_row->labels_offset)
+        PM_TRY(e->task_row->labels_offset(c, &e->facts.labels_offset));
     if (c->model.name) {
         e->net_row = pm_net_row_variant(pm_net_row_find(c->model.name),
                                         cJSON_GetObjectItemCaseSensitive(c->tree, "model"));
@@ -197,8 +198,8 @@ static int resolve_rows(struct pm_experiment *e)
     p = pm_preprocessing_find(c->input.preprocessing);
     cfg = pm_arena_alloc(e->arena, p->cfg_size + 1);
     PM_TRY(pm_config_read(c, "input", p->opts, cfg));
-    e->setup.preprocessing = p;
-    e->setup.preprocessing_cfg = cfg;
+    e->facts.preprocessing = p;
+    e->facts.preprocessing_cfg = cfg;
     e->weight_decay = !isnan(c->optim.weight_decay) ? c->optim.weight_decay
                       : e->net_row                   ? e->net_row->weight_decay
                                                      : 0;
@@ -215,7 +216,7 @@ static int first_of(int a, int b, int c, int d)
 static int resolve_onnx_classes(struct pm_experiment *e)
 {
     const struct pm_config *c = e->config;
-    struct pm_setup *s = &e->setup;
+    struct pm_task_facts *s = &e->facts;
     const struct pm_import_options options = onnx_options(e);
     const int wanted = s->num_classes;
     int err = PM_OK;
@@ -232,47 +233,17 @@ out:
     return err;
 }
 
-/* What the config leaves to the data: its colours, and which label does not count. */
-static void resolve_pixels(struct pm_experiment *e, const struct pm_dataset_info *d)
-{
-    const struct pm_config *c = e->config;
-    struct pm_setup *s = &e->setup;
-    const char *colormap = d->colormap ? d->colormap : pm_known_colormap(d->labels, d->num_classes);
-
-    s->pixels = (struct pm_pixels_setup){
-        .ignore_label = c->data.ignore_label > -2 ? c->data.ignore_label
-                        : c->loss.matting         ? -1
-                        : d->ignore_label >= 0    ? d->ignore_label
-                                                  : 255,
-        .matting = e->task->maps && c->loss.matting,
-        .label_height = s->height, .label_width = s->width,
-        .upsample_logits = c->loss.upsample_logits, .loss = &c->loss,
-        .predict_upsampled = c->model.predict_upsampled, .scales = c->eval.scales,
-        .flip = c->eval.flip,
-        .colormap = c->eval.colormap ? c->eval.colormap : (int)pm_colormap_find(colormap),
-        .save_raw = c->eval.save_raw,
-        .instance = { .mode = c->model.instance_mode, .label_divisor = 1000, .panoptic = &c->eval.instances,
-                      .center_sigma = c->data.center_sigma,
-                      .small_area = c->data.small_instance_area,
-                      .small_weight = c->data.small_instance_weight,
-                      .things = c->data.thing_classes.count ? c->data.thing_classes
-                                                            : d->thing_classes },
-        .edge_width = c->data.edge_width,
-        .train_classes = e->task->maps && c->run.train_metrics && !c->loss.matting ? "train_classes" : NULL,
-    };
-}
-
 static int resolve_sizes(struct pm_experiment *e)
 {
     const struct pm_config *c = e->config;
     struct pm_dataset_info info = e->data;
     const struct pm_dataset_info *d = &info;
-    struct pm_setup *s = &e->setup;
+    struct pm_task_facts *s = &e->facts;
     int net_size = e->net_row ? e->net_row->default_size : 0, h, w, err;
     struct pm_import_facts onnx = { 0 };
 
-    if (e->task->maps)
-        info.num_classes = d->map_classes, info.labels = d->map_labels;
+    if (e->task_row->classes)
+        e->task_row->classes(&info);
     if (e->onnx && (err = pm_import_facts(e->onnx, &onnx)) < 0)
         return err;
     pm_config_size(c, true, &h, &w);
@@ -288,7 +259,8 @@ static int resolve_sizes(struct pm_experiment *e)
     s->channels = first_of(c->input.channels, s->preprocessing->channels, d->channels,
                            e->net_row ? e->net_row->default_channels
                            : onnx.channels ? onnx.channels : 3);
-    s->labels_offset = c->data.labels_offset;
+    s->config = c;
+    s->data = &e->data;
     s->num_classes = first_of(c->model.num_classes, d->num_classes - s->labels_offset, 0, 0);
     if (e->onnx && !c->model.onnx_new_head && (err = resolve_onnx_classes(e)) < 0)
         return err;
@@ -303,9 +275,6 @@ static int resolve_sizes(struct pm_experiment *e)
                                                                : NULL;
     if (s->labels && s->num_classes > d->num_classes - s->labels_offset)
         s->labels = NULL; /* fewer names than classes */
-    s->label_smoothing = c->loss.label_smoothing;
-    s->aux_weight = c->loss.aux_weight;
-    resolve_pixels(e, d);
     return PM_OK;
 }
 
@@ -313,14 +282,12 @@ static int resolve_sizes(struct pm_experiment *e)
 static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_node *images,
                         struct pm_heads *heads)
 {
-    struct pm_shape one = images->out_shape;
     char input[64];
 
-    one.dim[0] = 1; /* the number of pictures explains nothing */
-    e->net_row->build(net, images, e->setup.num_classes, e->net_cfg, heads);
+    e->net_row->build(net, images, e->facts.num_classes, e->net_cfg, heads);
     if (net->error)
         pm_fail(net->error, "%s: model.name: \"%s\" with an input of %s: %s", e->config->path,
-                e->net_row->name, pm_shape_text(one, input), pm_error_text());
+                e->net_row->name, pm_shape_text(images->out_shape, input), pm_error_text());
 }
 
 /* pm_net_maker.heads. */
@@ -340,7 +307,7 @@ static int build_heads(void *ctx, struct pm_net *net, struct pm_node *images, st
                                 pm_arena_printf(e->arena, "%s: model.layers", e->config->path),
                                 heads));
     PM_TRY(net->error);
-    err = e->task->check_heads(&e->setup, heads, images->out_shape.dim[0]);
+    err = e->task_row->check_heads(e->task, heads, images->out_shape.dim[0]);
     if (err == PM_OK && delay >= 0 && !e->plain)
         err = pm_net_quantize(net, first, delay, heads);
     if (err < 0)
@@ -396,13 +363,10 @@ static int add_losses(struct pm_experiment *e, struct pm_net *net, const struct 
     const int batch = net->nodes[0]->out_shape.dim[0];
     int err = PM_OK;
 
-    if (e->setup.aux_weight > 0 && !heads->aux_logits)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: loss.aux_weight: %g, but the net has no auxiliary head; "
-                       "remove it", e->config->path, (double)e->setup.aux_weight));
     PM_TRY(check_trainable(e, net));
     for (int i = 1; i < count; i++)
         add_input(net, &fields[i], batch);
-    e->task->add_loss(net, heads, &e->setup);
+    e->task_row->add_loss(net, heads, e->task);
     err = net->error;
 out:
     return err;
@@ -431,7 +395,7 @@ static int build_heads_net(struct pm_experiment *e, const struct pm_net_want *wa
     int err = PM_OK;
 
     out->net = pm_net_create();
-    PM_TRY(build_heads(e, out->net, pm_net_input(out->net, "images", shape_of(want, e->setup.channels),
+    PM_TRY(build_heads(e, out->net, pm_net_input(out->net, "images", shape_of(want, e->facts.channels),
                                                  PM_F32), &out->heads));
     out->outputs = outputs_of(&out->heads);
 out:
@@ -443,7 +407,7 @@ static int build_losses(struct pm_experiment *e, struct pm_built_net *built)
 {
     const struct pm_config *c = e->config;
     struct pm_field fields[PM_MAX_FIELDS];
-    const int count = e->task->fields(&e->setup, true, fields);
+    const int count = e->task_row->fields(e->task, true, fields);
     int err = PM_OK;
 
     PM_TRY(count);
@@ -460,12 +424,12 @@ static int build_outputs(struct pm_experiment *e, const struct pm_net_want *want
     const struct pm_net_maker maker = { build_heads, e };
     int err = PM_OK;
 
-    if (!e->task->add_outputs)
+    if (!e->task_row->add_outputs)
         return build_heads_net(e, want, out);
     out->net = pm_net_create();
-    PM_TRY(e->task->add_outputs(out->net, pm_net_input(out->net, "images",
-                                                       shape_of(want, e->setup.channels), PM_F32),
-                                &maker, &e->setup, want->use, &out->outputs));
+    PM_TRY(e->task_row->add_outputs(out->net, pm_net_input(out->net, "images",
+                                                       shape_of(want, e->facts.channels), PM_F32),
+                                &maker, e->task, want->use, &out->outputs));
     err = out->net->error;
 out:
     return err;
@@ -492,8 +456,8 @@ static struct pm_built_net *begun_net(struct pm_experiment *e, const struct pm_n
     return b && b->net->holders == 0 ? b : NULL;
 }
 
-/* *out is good until the next net is built. */
-static int built_net(struct pm_experiment *e, struct pm_net_want want, const struct pm_built_net **out)
+static int build_or_find(struct pm_experiment *e, struct pm_net_want want,
+                         const struct pm_built_net **out)
 {
     struct pm_built_net *b = find_net(e, &want, want.use), *begun = begun_net(e, &want);
     int err = PM_OK;
@@ -525,6 +489,23 @@ out:
     return err;
 }
 
+/* A net that does not fit is explained by the net for one picture. *out is good until the next net is
+ * built. */
+static int built_net(struct pm_experiment *e, struct pm_net_want want, const struct pm_built_net **out)
+{
+    const int err = build_or_find(e, want, out);
+    char *why;
+
+    if (err != PM_ECONFIG || want.batch == 1)
+        return err;
+    why = pm_strdup(pm_error_text());
+    want.batch = 1;
+    if (build_or_find(e, want, out) == PM_OK)
+        pm_fail((enum pm_error)err, "%s", why);
+    pm_free(why);
+    return err;
+}
+
 int pm_experiment_train_batch(const struct pm_config *c)
 {
     return c->devices_count == 1 ? c->run.batch_size / c->run.micro_batches : 1;
@@ -537,8 +518,8 @@ int pm_experiment_net(struct pm_experiment *e, struct pm_net_want want, struct p
     int err = PM_OK;
 
     if (want.height == 0) {
-        want.height = want.use == PM_USE_TRAIN ? e->setup.height : e->setup.eval_height;
-        want.width = want.use == PM_USE_TRAIN ? e->setup.width : e->setup.eval_width;
+        want.height = want.use == PM_USE_TRAIN ? e->facts.height : e->facts.eval_height;
+        want.width = want.use == PM_USE_TRAIN ? e->facts.width : e->facts.eval_width;
     }
     PM_TRY(built_net(e, want, &built));
     if (outputs)
@@ -557,8 +538,8 @@ static int settle(struct pm_experiment *e)
     int err = PM_OK;
 
     PM_TRY(built_net(e, (struct pm_net_want){ PM_USE_HEADS, pm_experiment_train_batch(e->config),
-                                              e->setup.height, e->setup.width }, &built));
-    PM_TRY(e->task->settle(&e->setup, &built->heads));
+                                              e->facts.height, e->facts.width }, &built));
+    PM_TRY(e->task_row->settle(e->task, &built->heads));
 out:
     return err;
 }
@@ -567,7 +548,6 @@ static int open_experiment(const struct pm_config *c, int open, bool classes,
                            const struct pm_checkpoint *from, struct pm_experiment **out)
 {
     int err = PM_OK;
-    struct pm_field fields[PM_MAX_FIELDS];
     struct pm_experiment *e = pm_calloc(1, sizeof *e);
 
     e->config = c;
@@ -581,9 +561,8 @@ static int open_experiment(const struct pm_config *c, int open, bool classes,
     if (open)
         PM_TRY(open_data(e, open));
     PM_TRY(resolve_sizes(e));
-    PM_TRY(e->task->fields(&e->setup, true, fields)); /* channels and labels that fit */
-    err = PM_OK; /* not their number */
-    if (e->task->settle)
+    PM_TRY(e->task_row->open(&e->facts, &e->task));
+    if (e->task_row->settle)
         PM_TRY(settle(e));
     *out = e, e = NULL;
 out:
@@ -617,6 +596,8 @@ void pm_experiment_close(struct pm_experiment **experiment)
     for (size_t i = 0; i < e->nets_count; i++)
         pm_net_destroy(&e->nets[i].net);
     pm_free(e->nets);
+    if (e->task)
+        e->task_row->close(&e->task);
     pm_dataset_close(&e->train);
     pm_dataset_close(&e->eval);
     pm_import_close(&e->onnx);
@@ -634,13 +615,13 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch,
     struct pm_field fields[PM_MAX_FIELDS];
     const struct pm_config *c = e->config;
 
-    *sampler = (struct pm_sampler){ .setup = &e->setup, .train = train };
+    *sampler = (struct pm_sampler){ .task = e->task, .train = train };
     return pm_loader_create(train ? e->train : e->eval, &(struct pm_loader_options){
         .batch = batch, .slice = slice, .train = train, .in_order = !c->data.shuffle,
         .seed = (uint64_t)c->run.seed, .first_step = first_step,
         .threads = c->data.threads, .ring = c->data.ring, .fields = fields,
-        .fields_count = e->task->fields(&e->setup, train, fields),
-        .skip_corrupt = c->data.on_corrupt == PM_CORRUPT_SKIP, .make = e->task->make,
+        .fields_count = e->task_row->fields(e->task, train, fields),
+        .skip_corrupt = c->data.on_corrupt == PM_CORRUPT_SKIP, .make = e->task_row->make,
         .ctx = sampler }, out);
 }
 
@@ -651,12 +632,13 @@ static int build_train(void *ctx, int batch, struct pm_net **out)
     return pm_experiment_net(ctx, (struct pm_net_want){ PM_USE_TRAIN, batch, 0, 0 }, out, NULL);
 }
 
-/* Below it is a label of every map. */
-static int least_classes(const struct pm_setup *s)
+struct pm_train_output pm_experiment_train_output(const struct pm_experiment *e)
 {
-    const int edges = s->pixels.edge_classes;
+    struct pm_train_output out = { 0 };
 
-    return edges && edges < s->num_classes ? edges : s->num_classes;
+    if (e->task_row->train_output)
+        e->task_row->train_output(e->task, &out);
+    return out;
 }
 
 void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *specs, int count,
@@ -666,16 +648,16 @@ void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *s
     struct pm_field *fields = pm_arena_alloc(e->arena, PM_MAX_FIELDS * sizeof *fields);
     const char **outputs = pm_arena_alloc(e->arena, 2 * sizeof *outputs);
 
-    outputs[0] = e->setup.pixels.train_classes;
+    outputs[0] = pm_experiment_train_output(e).node;
     outputs[1] = NULL;
     *out = (struct pm_clones_options){
         .specs = specs, .count = count, .batch = c->run.batch_size,
         .micro_batches = c->run.micro_batches, .recompute = c->run.recompute,
         .device = pm_experiment_device_options(c),
         .outputs = outputs, .batch_norm_all = c->run.batch_norm_update == PM_BATCH_NORM_ALL,
-        .verify = c->run.verify == PM_VERIFY_AUTO, .integers = least_classes(&e->setup),
+        .verify = c->run.verify == PM_VERIFY_AUTO, .integers = e->task_row->integers(e->task),
         .build = build_train, .ctx = e,
-        .fields = fields, .fields_count = e->task->fields(&e->setup, true, fields),
+        .fields = fields, .fields_count = e->task_row->fields(e->task, true, fields),
         .update = { .optimizer = e->optimizer, .cfg = e->optimizer_cfg,
                     .weight_decay = e->weight_decay, .clip_norm = c->optim.clip_norm,
                     .clip_variable_norm = c->optim.clip_variable_norm,
@@ -701,7 +683,7 @@ int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, e
     const bool eval = use == PM_USE_EVAL;
     const struct pm_verification verification = { .on = e->config->run.verify == PM_VERIFY_AUTO,
                                     .build = eval ? build_eval : build_predict, .ctx = e,
-                                    .batch = batch, .integers = least_classes(&e->setup) };
+                                    .batch = batch, .integers = e->task_row->integers(e->task) };
 
     return pm_verified_plan_create(&verification, net, d, v, &(struct pm_plan_options){
         .name = eval ? "eval" : "predict", .outputs = outputs->node, .slots = slots,

@@ -16,8 +16,9 @@
 struct pm_experiment {
     const struct pm_config *config;   /* borrowed */
     struct pm_arena *arena;           /* owned */
-    const struct pm_task_row *task;
-    struct pm_setup setup;
+    const struct pm_task_row *task_row;
+    struct pm_task *task;             /* owned; of task_row */
+    struct pm_task_facts facts;
     struct pm_dataset *train, *eval;  /* owned; NULL when not opened */
     struct pm_dataset_info data;      /* of the opened split, else what pm_experiment_open_classes found;
                                        * 0 and NULL, ignore_label -1, where it found nothing */
@@ -64,6 +65,8 @@ struct pm_net_want {
  * be NULL): the heads for HEADS and TRAIN, else what comes out. */
 int pm_experiment_net(struct pm_experiment *e, struct pm_net_want want, struct pm_net **out,
                       struct pm_outputs *outputs);
+/* What training batches are counted by; node NULL: nothing. */
+struct pm_train_output pm_experiment_train_output(const struct pm_experiment *e);
 /* Pictures of the net that training begins with: what one clone takes at once; of several clones 1, for the
  * net that holds the names of the variables. */
 int pm_experiment_train_batch(const struct pm_config *c);

@@ -38,7 +38,7 @@ static int read_note(struct pm_experiment *e, const struct pm_checkpoint *from, 
     int err = PM_OK;
 
     *known = cJSON_IsArray(labels) && cJSON_GetArraySize(labels) > 0;
-    for (int i = 0; *known && i < e->config->data.labels_offset; i++)
+    for (int i = 0; *known && i < e->facts.labels_offset; i++)
         cJSON_InsertItemInArray(labels, 0, cJSON_CreateNull());
     cJSON_AddItemToObject(data, "labels", labels);
     if (*known)

@@ -18,6 +18,8 @@
 struct exporter {
     const struct pm_config *c;      /* borrowed */
     struct pm_experiment *e;
+    struct pm_task_export of_task;
+    int height, width;              /* of the pictures */
     struct pm_checkpoint *from;
     bool averages;
     int pictures;                   /* that nets are built for */
@@ -74,7 +76,7 @@ static int set_stride(struct exporter *x)
 {
     struct pm_experiment *e = x->e;
     const struct pm_opt *opts = e->net_row ? e->net_row->opts : NULL;
-    const int stride = x->c->exporting.output_stride;
+    const int stride = x->of_task.output_stride;
     cJSON *all = NULL, *old;
     int err = PM_OK;
 
@@ -102,13 +104,10 @@ static int open_experiment(struct exporter *x)
 
     PM_TRY(pm_session_checkpoint(x->c, &x->from, &x->initial));
     PM_TRY(pm_experiment_open_classes(x->c, x->from, &x->e));
-    if (size.count > 0) {
-        x->e->setup.eval_height = size.v[0];
-        x->e->setup.eval_width = size.v[size.count - 1];
-    }
-    x->e->setup.pixels.scales = x->c->exporting.scales;
-    x->e->setup.pixels.flip = x->c->exporting.flip;
-    x->e->setup.pixels.double_softmax = x->c->exporting.prob_double_softmax;
+    x->height = size.count > 0 ? size.v[0] : x->e->facts.eval_height;
+    x->width = size.count > 0 ? size.v[size.count - 1] : x->e->facts.eval_width;
+    if (x->e->task_row->exporting)
+        x->e->task_row->exporting(x->e->task, &x->of_task);
     PM_TRY(set_stride(x));
 out:
     return err;
@@ -161,7 +160,7 @@ out:
  * no coarse pool gives as many pixels for both. */
 static int check_any_size(struct exporter *x)
 {
-    const int height = 3 * x->e->setup.eval_height + 33, width = 3 * x->e->setup.eval_width + 49;
+    const int height = 3 * x->height + 33, width = 3 * x->width + 49;
     struct pm_net *net = NULL;
     struct pm_export *other = NULL;
     const struct pm_outputs outputs = x->outputs;
@@ -177,7 +176,7 @@ static int check_any_size(struct exporter *x)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: export.any_size: the net depends on the size of its input, "
                        "first in %.*s: leave any_size out%s", x->c->path, (int)strcspn(where, ":"),
                        where,
-                       x->e->task->maps ? ": without it, too, pictures up to export.size are taken"
+                       x->e->task_row->spatial ? ": without it, too, pictures up to export.size are taken"
                        : x->e->net_row  ? ", or set model.global_pool where the net has it"
                                         : ""));
 out:
@@ -200,7 +199,7 @@ static int settle_pictures(struct exporter *x)
         return PM_OK;
     for (int i = 0; i < 2 && err == PM_OK; i++) {
         x->pictures = 2 + i;
-        err = graph_of(x, 0, 0, &net[i], &graph[i]);
+        err = graph_of(x, x->height, x->width, &net[i], &graph[i]);
     }
     if (err == PM_OK)
         where = pm_export_difference(graph[0], graph[1]);
@@ -223,11 +222,11 @@ static bool set_frame(struct exporter *x)
 {
     const struct pm_normal *n = &x->normal;
 
-    if (!x->e->task->maps || !x->c->exporting.pad || x->c->exporting.any_size || !n->padded)
+    if (!x->of_task.pads || x->c->exporting.any_size || !n->padded)
         return false;
     x->frame = (struct pm_export_frame){ .min = n->range.min, .max = n->range.max,
                                          .factor = n->range.factor, .square = n->range.square };
-    for (int k = 0; k < x->e->setup.channels; k++)
+    for (int k = 0; k < x->e->facts.channels; k++)
         x->frame.pad[k] = (n->pad[k] - n->mean[k]) / n->std[k];
     return true;
 }
@@ -235,7 +234,7 @@ static bool set_frame(struct exporter *x)
 static int make_graph(struct exporter *x)
 {
     const struct pm_config_export *c = &x->c->exporting;
-    const struct pm_setup *s = &x->e->setup;
+    const struct pm_task_facts *s = &x->e->facts;
     const bool fold = c->preprocessing == PM_EXPORT_FOLD;
     int err = PM_OK;
 
@@ -245,13 +244,13 @@ static int make_graph(struct exporter *x)
     memcpy(x->pixels.std, x->normal.std, sizeof x->pixels.std);
     x->options = (struct pm_export_options){
         .any_batch = c->batch_size == 0, .any_size = c->any_size,
-        .fold_batch_norm = c->fold_batch_norm, .probabilities = c->output == PM_EXPORT_PROBABILITIES,
+        .fold_batch_norm = c->fold_batch_norm, .probabilities = x->of_task.probabilities,
         .pixels = fold ? &x->pixels : NULL, .frame = set_frame(x) ? &x->frame : NULL,
-        .input = fold && x->e->task->maps ? "ImageTensor" : NULL, /* the original's name for such */
+        .input = fold && x->e->task_row->spatial ? "ImageTensor" : NULL, /* the original's name for such */
         .read = read_variable, .ctx = x,
     };
     PM_TRY(settle_pictures(x));
-    PM_TRY(graph_of(x, 0, 0, &x->net, &x->graph));
+    PM_TRY(graph_of(x, x->height, x->width, &x->net, &x->graph));
     if (c->any_size)
         PM_TRY(check_any_size(x));
 out:
@@ -273,7 +272,7 @@ static void add_json(struct exporter *x, const char *key, cJSON *value)
 /* How pictures become the input, in words and numbers, and the preprocessing's own options. */
 static cJSON *preprocessing_note(const struct exporter *x)
 {
-    const struct pm_setup *s = &x->e->setup;
+    const struct pm_task_facts *s = &x->e->facts;
     cJSON *o = cJSON_CreateObject();
 
     cJSON_AddStringToObject(o, "name", s->preprocessing->name);
@@ -281,7 +280,7 @@ static cJSON *preprocessing_note(const struct exporter *x)
                                                          "resized and padded inside" : x->normal.fit);
     cJSON_AddStringToObject(o, "interpolation", x->normal.interpolation);
     cJSON_AddItemToObject(o, "size",
-                          cJSON_CreateIntArray((const int[]){ s->eval_height, s->eval_width }, 2));
+                          cJSON_CreateIntArray((const int[]){ x->height, x->width }, 2));
     cJSON_AddStringToObject(o, "channels", s->channels == 1 ? "grey" : "RGB");
     cJSON_AddItemToObject(o, "range", cJSON_CreateIntArray((const int[]){ 0, 255 }, 2));
     if (x->normal.own) {
@@ -298,7 +297,7 @@ static cJSON *preprocessing_note(const struct exporter *x)
     return o;
 }
 
-static cJSON *labels_note(const struct pm_setup *s)
+static cJSON *labels_note(const struct pm_task_facts *s)
 {
     cJSON *list = cJSON_CreateArray();
 
@@ -311,7 +310,7 @@ static cJSON *labels_note(const struct pm_setup *s)
 static void add_notes(struct exporter *x)
 {
     struct pm_onnx_model *m = pm_export_model(x->graph);
-    const struct pm_setup *s = &x->e->setup;
+    const struct pm_task_facts *s = &x->e->facts;
 
     m->producer = "pumice";
     if (x->e->net_row)
@@ -437,7 +436,7 @@ static void tell(const struct exporter *x, cJSON *report)
     tell_values(report, "outputs", m->outputs, m->output_count);
     cJSON_AddNumberToObject(report, "operators", (double)m->node_count);
     cJSON_AddNumberToObject(report, "parameters", (double)parameters(m));
-    cJSON_AddNumberToObject(report, "labels", x->e->setup.labels ? x->e->setup.num_classes : 0);
+    cJSON_AddNumberToObject(report, "labels", x->e->facts.labels ? x->e->facts.num_classes : 0);
     cJSON_AddStringToObject(report, "checkpoint", x->from->path);
     cJSON_AddItemToObject(report, "step", x->from->has_step
                                               ? cJSON_CreateNumber((double)x->from->step)

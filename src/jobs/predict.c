@@ -171,7 +171,7 @@ static int show(const struct predictor *p, size_t index, size_t i, struct cJSON 
     for (int k = 0; k < p->outputs.count; k++)
         outputs[k] = (const char *)pm_plan_output(p->plan, 0, p->outputs.node[k], 0) +
                      i * p->stride[k];
-    PM_TRY(p->s.e->task->present(&p->s.e->setup, outputs, &picture, object,
+    PM_TRY(p->s.e->task_row->present(p->s.e->task, outputs, &picture, object,
                                  p->out ? pictures : NULL));
     const bool taken = p->out && is_taken(p, index);
     for (int k = 0; k < PM_MAX_PICTURES && pictures[k].what; k++)
@@ -186,7 +186,7 @@ out:
 /* The picture as the net wants it. */
 static int prepare(const struct predictor *p, const char *file, float *in, struct pm_image8 *size)
 {
-    const struct pm_setup *s = &p->s.e->setup;
+    const struct pm_task_facts *s = &p->s.e->facts;
     struct pm_image8 picture = { 0 };
     int err = PM_OK;
 
@@ -215,7 +215,7 @@ static void show_damaged(struct predictor *p, const char *file, const char *why,
 static int predict_batch(struct predictor *p, size_t first, size_t count, struct cJSON *images)
 {
     const char *const *files = p->files + first;
-    const struct pm_setup *s = &p->s.e->setup;
+    const struct pm_task_facts *s = &p->s.e->facts;
     size_t floats = (size_t)s->eval_height * (size_t)s->eval_width * (size_t)s->channels;
     float *in = pm_plan_input(p->plan, 0, "images", 0);
     char *why[MOST] = { NULL };

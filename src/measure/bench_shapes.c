@@ -60,7 +60,6 @@ static void add_passes(struct shapes *s, const char *net, bool depthwise, bool f
 static struct pm_net *build(const struct pm_net_row *row, int batch, int classes,
                             struct pm_arena *a)
 {
-    const struct pm_setup setup = { .num_classes = classes };
     struct pm_net *net = pm_net_create();
     struct pm_heads heads = { 0 };
     void *cfg = pm_arena_alloc(a, row->cfg_size + 1);
@@ -72,8 +71,8 @@ static struct pm_net *build(const struct pm_net_row *row, int batch, int classes
         pm_opts_defaults(row->opts, cfg, a);
     row->build(net, images, classes, cfg, &heads);
     pm_net_input(net, "labels", PM_SHAPE1(batch), PM_I32);
-    if (!net->error)
-        pm_task_find("classification")->add_loss(net, &heads, &setup);
+    pm_net_add_many(net, "loss", (struct pm_node *[]){ heads.logits, pm_net_find(net, "labels") }, 2,
+                    "softmax_cross_entropy");
     return net;
 }
 

@@ -11,7 +11,7 @@ const enum pm_phase_of_run pm_steps_host[PM_STEPS_HOST] = {
 static void make_batch(struct pm_steps *s)
 {
     struct pm_field fields[PM_MAX_FIELDS];
-    const int count = s->e->task->fields(&s->e->setup, true, fields);
+    const int count = s->e->task_row->fields(s->e->task, true, fields);
     struct pm_rng r = pm_rng_make((uint64_t)s->c->run.seed, pm_hash("bench"), 0, 0);
 
     for (int f = 0; f < count; f++) {
@@ -26,7 +26,7 @@ static void make_batch(struct pm_steps *s)
             if (fields[f].type == PM_F32)
                 v[i] = (float)(2 * u - 1);
             else
-                label[i] = (int32_t)(u * s->e->setup.num_classes);
+                label[i] = (int32_t)(u * s->e->facts.num_classes);
         }
         s->batch.field[f] = v;
     }

@@ -28,11 +28,10 @@ static bool is_end_point(const struct pm_net *net, const struct pm_node *n)
 }
 
 /* What the plan copies in beside the pictures: labels, of which only the loss takes note. */
-static void clear_inputs(struct pm_activations *a, const struct pm_setup *setup,
-                         const struct pm_task_row *task, int batch)
+static void clear_inputs(struct pm_activations *a, const struct pm_experiment *e, int batch)
 {
     struct pm_field fields[PM_MAX_FIELDS];
-    int count = task->fields(setup, true, fields);
+    int count = e->task_row->fields(e->task, true, fields);
 
     a->bytes = (size_t)batch * pm_shape_count(fields[0].shape) * sizeof(float);
     for (int i = 1; i < count; i++)
@@ -59,7 +58,7 @@ int pm_activations_create(struct pm_experiment *e, int batch, bool heads, struct
     PM_TRY(pm_plan_create(a->net, d, v, &(struct pm_plan_options){
         .name = "activations", .outputs = a->names, .slots = 1, .loss_share = 1 }, &a->plan));
     PM_TRY(pm_plan_load(a->plan));
-    clear_inputs(a, &e->setup, e->task, batch);
+    clear_inputs(a, e, batch);
     *out = a, a = NULL;
 out:
     pm_activations_destroy(&a);

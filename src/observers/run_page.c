@@ -79,17 +79,18 @@ static double parameters_of(const struct pm_variables *v)
 static void add_metrics(const struct pm_trainer *t, cJSON *run)
 {
     cJSON *list = cJSON_AddArrayToObject(run, "metrics");
-    const char *names[PM_MAX_METRICS];
-    const int count = t->e->task->metric_names(&t->e->setup, names);
+    struct pm_metric_list metrics = { 0 };
 
-    for (int i = 0; i < count; i++) {
+    t->e->task_row->metrics(t->e->task, &metrics);
+    for (size_t i = 0; i < metrics.count; i++) {
         cJSON *m = cJSON_CreateObject();
-        cJSON_AddStringToObject(m, "name", names[i]);
-        cJSON_AddBoolToObject(m, "higher_is_better", t->e->task->higher_is_better(names[i]));
+        cJSON_AddStringToObject(m, "name", metrics.list[i]->name);
+        cJSON_AddBoolToObject(m, "higher_is_better", metrics.list[i]->higher_is_better);
         cJSON_AddItemToArray(list, m);
     }
     cJSON_AddStringToObject(run, "best_metric", t->c->run.keep_best ? t->c->run.keep_best
-                                                                    : names[0]);
+                                                                    : metrics.list[0]->name);
+    pm_free(metrics.list);
 }
 
 static void add_devices(const struct pm_trainer *t, cJSON *run)
@@ -142,17 +143,17 @@ static void add_about(const struct pm_trainer *t, cJSON *run)
     const struct pm_dataset_info *data = pm_dataset_get_info(t->e->train);
     cJSON *input = cJSON_AddArrayToObject(run, "input"), *config = pm_config_dump(t->c);
 
-    cJSON_AddStringToObject(run, "task", t->e->task->name);
+    cJSON_AddStringToObject(run, "task", t->e->task_row->config.name);
     cJSON_AddStringToObject(run, "net", pm_experiment_net_name(t->c));
     cJSON_AddStringToObject(run, "data", data->name);
     cJSON_AddNumberToObject(run, "train_examples", (double)data->count);
     if (t->e->eval)
         cJSON_AddNumberToObject(run, "eval_examples",
                                 (double)pm_dataset_get_info(t->e->eval)->count);
-    cJSON_AddNumberToObject(run, "classes", t->e->setup.num_classes);
-    cJSON_AddItemToArray(input, cJSON_CreateNumber(t->e->setup.height));
-    cJSON_AddItemToArray(input, cJSON_CreateNumber(t->e->setup.width));
-    cJSON_AddItemToArray(input, cJSON_CreateNumber(t->e->setup.channels));
+    cJSON_AddNumberToObject(run, "classes", t->e->facts.num_classes);
+    cJSON_AddItemToArray(input, cJSON_CreateNumber(t->e->facts.height));
+    cJSON_AddItemToArray(input, cJSON_CreateNumber(t->e->facts.width));
+    cJSON_AddItemToArray(input, cJSON_CreateNumber(t->e->facts.channels));
     cJSON_AddNumberToObject(run, "batch_size", t->c->run.batch_size);
     add_origins(t->c, config, "", cJSON_AddObjectToObject(run, "origins"));
     cJSON_Delete(config);

@@ -73,7 +73,7 @@ static size_t bytes_of(const struct pm_field *f)
 
 static void keep_labels(struct pm_summaries *s)
 {
-    const int count = s->e->task->fields(&s->e->setup, true, s->fields);
+    const int count = s->e->task_row->fields(s->e->task, true, s->fields);
 
     for (int i = 1; i < count; i++)
         s->labels[i] = pm_calloc(s->kept + 1, bytes_of(&s->fields[i]));
@@ -92,12 +92,12 @@ struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step, b
         s->eval = open_file(s, folder.text, step + evaluated);
     pm_str_free(&folder);
     if (c->run.summary_every_steps > 0) {
-        s->picture_floats = (size_t)e->setup.height * (size_t)e->setup.width *
-                            (size_t)e->setup.channels;
+        s->picture_floats = (size_t)e->facts.height * (size_t)e->facts.width *
+                            (size_t)e->facts.channels;
         s->kept = pictures_wanted(&c->run);
         s->pictures = pm_calloc(s->kept * s->picture_floats + 1, sizeof *s->pictures);
         s->records = pm_calloc(s->kept + 1, sizeof *s->records);
-        if (e->task->paint)
+        if (e->task_row->paint)
             keep_labels(s);
     }
     s->no_activations = c->run.summary_activations == 0;
@@ -179,74 +179,53 @@ void pm_summaries_step(struct pm_summaries *s, uint64_t step, const struct pm_su
 
 void pm_summaries_train(struct pm_summaries *s, const struct pm_train_values *v)
 {
-    const struct {
-        const char *tag;
-        double value;
-    } list[] = { { "train/miou", v->miou }, { "train/acc", v->accuracy },
-                 { "train/batch_miou", v->batch_miou }, { "train/batch_acc", v->batch_accuracy } };
-
-    for (size_t i = 0; s->train && i < PM_COUNT(list); i++)
-        if (isfinite(list[i].value))
-            pm_events_scalar(s->train, list[i].tag, list[i].value);
+    for (int i = 0; s->train && i < PM_TRAIN_METRICS; i++)
+        if (isfinite(v->v[i]))
+            pm_events_scalar(s->train, v->of.tags[i], v->v[i]);
 }
 
-/* The loss is drawn over training's. */
-static const struct {
-    const char *name, *tag;
-} eval_tags[] = {
-    { "accuracy", "eval/Accuracy" },
-    { "recall_at_5", "eval/Recall_5" },
-    { "loss", "losses/loss" },
-};
-
-/* As DeepLab names it, by the scales that were looked at: "eval/miou_0.5_1.0_flipped". */
-static void add_looks(struct pm_str *tag, const struct pm_config_eval *c)
+/* The tag of a metric, or of one class in a list; false: it has none. */
+static bool tag_of(const struct pm_config *c, const char *metric, int class, struct pm_str *out)
 {
-    const struct pm_floats s = c->scales;
+    const struct pm_task_row *task = pm_task_find(c->task);
+    const struct pm_metric_kind *kind = task->config.metrics;
 
-    pm_str_add(tag, "eval/miou%s", s.count ? "" : "_1.0");
-    for (int i = 0; i < s.count; i++)
-        pm_str_add(tag, (double)s.v[i] == floor((double)s.v[i]) ? "_%.1f" : "_%.6g", (double)s.v[i]);
-    pm_str_add(tag, "%s", c->flip ? "_flipped" : "");
+    out->length = 0;
+    if (task->tag)
+        task->tag(c, metric, class, out);
+    if (out->length || class >= 0)
+        return out->length > 0;
+    while (kind->name && strcmp(kind->name, metric) != 0)
+        kind++;
+    if (kind->tag)
+        pm_str_add(out, "%s", kind->tag);
+    else
+        pm_str_add(out, "eval/%s", metric);
+    return true;
 }
 
-/* Classes that are nowhere have none. */
-static void add_classes(struct pm_events *e, const struct cJSON *list, const char *looks)
-{
-    const cJSON *iou;
-    char tag[256];
-    int k = 0;
-
-    cJSON_ArrayForEach(iou, list)
-    {
-        snprintf(tag, sizeof tag, "%s_class_%d", looks, k++);
-        if (cJSON_IsNumber(iou) && isfinite(iou->valuedouble))
-            pm_events_scalar(e, tag, iou->valuedouble);
-    }
-}
-
+/* Values that are not finite, as of classes that are nowhere, have no scalar. */
 void pm_summaries_metrics(struct pm_events *e, const struct pm_config *c, const struct cJSON *metrics)
 {
-    struct pm_str looks = { 0 };
-    const cJSON *m;
-    char tag[256];
+    struct pm_str tag = { 0 };
+    const cJSON *m, *v;
+    int k;
 
-    add_looks(&looks, &c->eval);
     cJSON_ArrayForEach(m, metrics)
     {
-        if (!cJSON_IsNumber(m))
+        if (cJSON_IsNumber(m) && isfinite(m->valuedouble) && tag_of(c, m->string, -1, &tag))
+            pm_events_scalar(e, tag.text, m->valuedouble);
+        if (!cJSON_IsArray(m))
             continue;
-        snprintf(tag, sizeof tag, "eval/%s", m->string);
-        if (strcmp(m->string, "miou") == 0)
-            snprintf(tag, sizeof tag, "%s_overall", looks.text);
-        for (size_t k = 0; k < PM_COUNT(eval_tags); k++)
-            if (strcmp(eval_tags[k].name, m->string) == 0)
-                snprintf(tag, sizeof tag, "%s", eval_tags[k].tag);
-        if (isfinite(m->valuedouble)) /* without instances, say, there is none */
-            pm_events_scalar(e, tag, m->valuedouble);
+        k = 0;
+        cJSON_ArrayForEach(v, m)
+        {
+            if (cJSON_IsNumber(v) && isfinite(v->valuedouble) && tag_of(c, m->string, k, &tag))
+                pm_events_scalar(e, tag.text, v->valuedouble);
+            k++;
+        }
     }
-    add_classes(e, cJSON_GetObjectItem(metrics, "per_class_iou"), looks.text);
-    pm_str_free(&looks);
+    pm_str_free(&tag);
 }
 
 void pm_summaries_evaluation(struct pm_summaries *s, uint64_t step, const struct cJSON *metrics)
@@ -413,7 +392,7 @@ static int add_originals(struct pm_summaries *s, size_t count)
 
         PM_TRY(pm_dataset_read(s->e->train, record, &buf, &capacity, &size));
         pm_dataset_where(s->e->train, record, where, sizeof where);
-        PM_TRY(s->e->task->picture(&s->e->setup, buf, size, where, &im));
+        PM_TRY(s->e->task_row->picture(s->e->task, buf, size, where, &im));
         pm_draw_shrink(&im, SIDE, &small);
         PM_TRY(add_picture(s, "original", i, &small));
         pm_image_free(&im);
@@ -428,8 +407,8 @@ out:
 
 static int add_pictures(struct pm_summaries *s)
 {
-    const struct pm_setup *setup = &s->e->setup;
-    struct pm_image8 im = { setup->height, setup->width, setup->channels,
+    const struct pm_task_facts *facts = &s->e->facts;
+    struct pm_image8 im = { facts->height, facts->width, facts->channels,
                             pm_malloc(s->picture_floats + 1) };
     const size_t count = shown(s);
     int err = PM_OK;
@@ -489,7 +468,7 @@ static int add_painted(struct pm_summaries *s, struct pm_device *device,
     for (int i = 0; i < all.count; i++) {
         struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
 
-        s->e->task->paint(&s->e->setup, &all, i, pictures);
+        s->e->task_row->paint(s->e->task, &all, i, pictures);
         for (int k = 0; k < PM_MAX_PICTURES && pictures[k].what; k++) {
             warn(s, add_picture(s, pictures[k].what, (size_t)i, &pictures[k].image));
             pm_image_free(&pictures[k].image);

@@ -7,30 +7,27 @@
 #include <string.h>
 
 struct pm_train_metrics {
-    const char *node;       /* whose output are the classes */
-    int32_t ignore;
-    size_t pixels, batch;   /* of a label; labels of a batch */
-    int32_t *labels;        /* [slots][batch][pixels] */
+    struct pm_train_output of;
+    size_t batch;           /* examples of a batch */
+    int32_t *labels;        /* [slots][batch][of.count] */
     struct pm_confusion all, one;
     struct pm_confusion kept; /* `all` as of the last pm_train_metrics_keep */
 };
 
-struct pm_train_metrics *pm_train_metrics_create(const struct pm_experiment *e, int slots)
+struct pm_train_metrics *pm_train_metrics_create(struct pm_train_output of, int batch, int slots)
 {
-    const struct pm_setup *s = &e->setup;
+    const size_t classes = (size_t)of.classes;
     struct pm_train_metrics *m;
 
-    if (!s->pixels.train_classes)
+    if (!of.node)
         return NULL;
     m = pm_calloc(1, sizeof *m);
-    m->node = s->pixels.train_classes;
-    m->ignore = s->pixels.ignore_label;
-    m->pixels = (size_t)s->pixels.label_height * (size_t)s->pixels.label_width;
-    m->batch = (size_t)e->config->run.batch_size;
-    m->labels = pm_calloc((size_t)slots * m->batch * m->pixels, sizeof *m->labels);
-    pm_confusion_create(&m->all, (size_t)s->num_classes);
-    pm_confusion_create(&m->one, (size_t)s->num_classes);
-    pm_confusion_create(&m->kept, (size_t)s->num_classes);
+    m->of = of;
+    m->batch = (size_t)batch;
+    m->labels = pm_calloc((size_t)slots * m->batch * of.count, sizeof *m->labels);
+    pm_confusion_create(&m->all, classes);
+    pm_confusion_create(&m->one, classes);
+    pm_confusion_create(&m->kept, classes);
     return m;
 }
 
@@ -91,12 +88,12 @@ void pm_train_metrics_read(struct pm_train_metrics *m, const char *text)
 
 static int32_t *labels_of(const struct pm_train_metrics *m, int slot, int example)
 {
-    return m->labels + ((size_t)slot * m->batch + (size_t)example) * m->pixels;
+    return m->labels + ((size_t)slot * m->batch + (size_t)example) * m->of.count;
 }
 
 void pm_train_metrics_batch(struct pm_train_metrics *m, int slot, const struct pm_batch *batch)
 {
-    memcpy(labels_of(m, slot, 0), batch->field[1], m->batch * m->pixels * sizeof *m->labels);
+    memcpy(labels_of(m, slot, 0), batch->field[m->of.field], m->batch * m->of.count * sizeof *m->labels);
 }
 
 void pm_train_metrics_count(struct pm_train_metrics *m, int slot, const struct pm_clones *c,
@@ -108,10 +105,11 @@ void pm_train_metrics_count(struct pm_train_metrics *m, int slot, const struct p
 
     memset(m->one.count, 0, cells * sizeof *m->one.count);
     for (int part = 0; (count = pm_clones_part(c, part)) > 0; part++, first += count)
-        pm_confusion_add(&m->one, labels_of(m, slot, first), pm_clones_output(c, part, slot, m->node),
-                         (size_t)count * m->pixels, m->ignore);
+        pm_confusion_add(&m->one, labels_of(m, slot, first), pm_clones_output(c, part, slot, m->of.node),
+                         (size_t)count * m->of.count, m->of.ignore);
     for (size_t i = 0; i < cells; i++)
         m->all.count[i] += m->one.count[i];
     all = pm_confusion_metrics(&m->all), one = pm_confusion_metrics(&m->one);
-    *out = (struct pm_train_values){ all.miou, all.pixel_accuracy, one.miou, one.pixel_accuracy };
+    *out = (struct pm_train_values){ .of = m->of, .v = { all.miou, all.pixel_accuracy, one.miou,
+                                                          one.pixel_accuracy } };
 }

@@ -11,11 +11,11 @@
 
 struct pm_train_metrics;
 struct pm_train_values {
-    double miou, accuracy;             /* running; NAN: no pixel counted */
-    double batch_miou, batch_accuracy;
+    struct pm_train_output of;
+    double v[PM_TRAIN_METRICS]; /* in the order of of.names; NAN: nothing has counted */
 };
-/* NULL: the config or the task has none. slots: steps under way at once. */
-struct pm_train_metrics *pm_train_metrics_create(const struct pm_experiment *e, int slots);
+/* NULL where of.node is. batch: examples of a step. slots: steps under way at once. */
+struct pm_train_metrics *pm_train_metrics_create(struct pm_train_output of, int batch, int slots);
 void pm_train_metrics_destroy(struct pm_train_metrics **m);
 /* Keeps the labels of a batch whose step will be logged. */
 void pm_train_metrics_batch(struct pm_train_metrics *m, int slot, const struct pm_batch *batch);

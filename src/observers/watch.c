@@ -93,13 +93,11 @@ static size_t add_train_metrics(struct pm_trainer *t, struct pm_metric *list, ch
         return 0;
     pm_train_metrics_count(t->train_metrics, (int)((t->collected - 1) % PM_TRAINER_SLOTS), t->clones, &v);
     pm_summaries_train(t->summaries, &v);
-    if (isfinite(v.miou)) /* else no pixel has counted yet */
-        snprintf(text, 32, "miou %.4f", v.miou);
-    list[0] = (struct pm_metric){ "miou", v.miou };
-    list[1] = (struct pm_metric){ "pixel_accuracy", v.accuracy };
-    list[2] = (struct pm_metric){ "batch_miou", v.batch_miou };
-    list[3] = (struct pm_metric){ "batch_pixel_accuracy", v.batch_accuracy };
-    return 4;
+    if (isfinite(v.v[0])) /* else nothing has counted yet */
+        snprintf(text, 32, "%s %.4f", v.of.names[0], v.v[0]);
+    for (int i = 0; i < PM_TRAIN_METRICS; i++)
+        list[i] = (struct pm_metric){ v.of.names[i], v.v[i] };
+    return PM_TRAIN_METRICS;
 }
 
 static void log_step(struct pm_trainer *t, const struct pm_step_result *r)

@@ -14,7 +14,7 @@ struct ranking {
     int count;
 };
 struct pm_class_detail {
-    const struct pm_setup *setup; /* borrowed */
+    const struct pm_task_facts *facts; /* borrowed */
     size_t classes;
     uint32_t *confusion;          /* [label][predicted], NULL: too many classes */
     uint64_t *count, *right;      /* by label */
@@ -23,12 +23,12 @@ struct pm_class_detail {
     struct ranking wrong, rights;
 };
 
-struct pm_class_detail *pm_class_detail_create(const struct pm_setup *s)
+struct pm_class_detail *pm_class_detail_create(const struct pm_task_facts *s)
 {
     struct pm_class_detail *d = pm_calloc(1, sizeof *d);
     const size_t k = (size_t)s->num_classes;
 
-    d->setup = s;
+    d->facts = s;
     d->classes = k;
     d->count = pm_calloc(k, sizeof *d->count);
     d->right = pm_calloc(k, sizeof *d->right);
@@ -113,7 +113,7 @@ static cJSON *counts_of(const uint64_t *counts, size_t n)
     return list;
 }
 
-void pm_class_detail_labels(const struct pm_setup *s, struct cJSON *object)
+void pm_class_detail_labels(const struct pm_task_facts *s, struct cJSON *object)
 {
     cJSON *labels = cJSON_AddArrayToObject(object, "labels");
 
@@ -127,7 +127,7 @@ void pm_class_detail_report(const struct pm_class_detail *d, struct cJSON *objec
 {
     cJSON *per_class, *confusion;
 
-    pm_class_detail_labels(d->setup, object);
+    pm_class_detail_labels(d->facts, object);
     per_class = cJSON_AddObjectToObject(object, "per_class");
     cJSON_AddItemToObject(per_class, "count", counts_of(d->count, d->classes));
     cJSON_AddItemToObject(per_class, "predicted", counts_of(d->predicted, d->classes));

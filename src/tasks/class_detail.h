@@ -14,7 +14,7 @@ struct pm_class_example {
 };
 
 struct pm_class_detail;
-struct pm_class_detail *pm_class_detail_create(const struct pm_setup *s);
+struct pm_class_detail *pm_class_detail_create(const struct pm_task_facts *s);
 void pm_class_detail_destroy(struct pm_class_detail **d);
 void pm_class_detail_add(struct pm_class_detail *d, const struct pm_class_example *e);
 /* labels, labels_offset, per_class { count, predicted, right }, confusion [ label, predicted, times,
@@ -22,7 +22,7 @@ void pm_class_detail_add(struct pm_class_detail *d, const struct pm_class_exampl
  * there are any. Those count as pictures of their label, and as no answer. */
 void pm_class_detail_report(const struct pm_class_detail *d, struct cJSON *object);
 /* The first two of these alone, of any task. */
-void pm_class_detail_labels(const struct pm_setup *s, struct cJSON *object);
+void pm_class_detail_labels(const struct pm_task_facts *s, struct cJSON *object);
 /* The most wrong ones first, then right ones chosen by their records' hashes: two thirds to one
  * third where there are enough of both. */
 int pm_class_detail_samples(const struct pm_class_detail *d,

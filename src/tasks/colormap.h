@@ -2,8 +2,12 @@
 #ifndef PM_COLORMAP_H
 #define PM_COLORMAP_H
 
-#include <pumice/config.h>
 #include <pumice/draw.h>
+
+enum pm_colormap {
+    PM_COLORMAP_AUTO, PM_COLORMAP_PASCAL, PM_COLORMAP_CITYSCAPES, PM_COLORMAP_ADE20K,
+    PM_COLORMAP_CAMVID, PM_COLORMAP_CAMVID_FULL
+};
 
 /* By its name; AUTO where none is called so, or name is NULL. AUTO is drawn as PASCAL. */
 enum pm_colormap pm_colormap_find(const char *name);

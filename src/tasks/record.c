@@ -8,11 +8,8 @@ int pm_record_damage(int err)
     return err == PM_EDATA ? PM_ECORRUPT : err;
 }
 
-int pm_record_images(const struct pm_setup *s, bool train, struct pm_field *out)
+int pm_record_check(const struct pm_task_facts *s)
 {
-    const int height = train ? s->height : s->eval_height;
-    const int width = train ? s->width : s->eval_width;
-
     if (s->channels != 1 && s->channels != 3)
         return pm_fail(PM_ECONFIG, "input.channels: %d is neither 1 (grey) nor 3 (colour)",
                        s->channels);
@@ -22,8 +19,15 @@ int pm_record_images(const struct pm_setup *s, bool train, struct pm_field *out)
     if (s->num_classes < 2)
         return pm_fail(PM_ECONFIG, "data.labels_offset: %d leaves %d classes, at least 2 are needed",
                        s->labels_offset, s->num_classes);
-    *out = (struct pm_field){ "images", PM_F32, PM_SHAPE3(height, width, s->channels), 0 };
     return PM_OK;
+}
+
+struct pm_field pm_record_images(const struct pm_task_facts *s, bool train)
+{
+    const int height = train ? s->height : s->eval_height;
+    const int width = train ? s->width : s->eval_width;
+
+    return (struct pm_field){ "images", PM_F32, PM_SHAPE3(height, width, s->channels), 0 };
 }
 
 static int read_size(const struct pm_example *e, const char *key, int64_t otherwise,
@@ -82,7 +86,7 @@ int pm_record_image(const struct pm_example *e, int channels, const char *where,
     return pm_image_decode(data, size, channels, 0, where, out);
 }
 
-int pm_record_picture(const struct pm_setup *s, const uint8_t *record, size_t size,
+int pm_record_picture(const struct pm_task_facts *s, const uint8_t *record, size_t size,
                       const char *where, struct pm_image8 *out)
 {
     struct pm_example *e = NULL;

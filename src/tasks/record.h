@@ -8,12 +8,13 @@
  * pm_image_decode. */
 int pm_record_image(const struct pm_example *e, int channels, const char *where,
                     struct pm_image8 *out);
-/* pm_task_row.picture. */
-int pm_record_picture(const struct pm_setup *s, const uint8_t *record, size_t size,
+/* The record's picture as it is, before any preprocessing. */
+int pm_record_picture(const struct pm_task_facts *s, const uint8_t *record, size_t size,
                       const char *where, struct pm_image8 *out);
-/* Field 0 of a batch, the pictures. PM_ECONFIG where these are neither grey nor coloured, or where there
- * are fewer than two classes. */
-int pm_record_images(const struct pm_setup *s, bool train, struct pm_field *out);
+/* PM_ECONFIG where pictures are neither grey nor coloured, or where there are fewer than two classes. */
+int pm_record_check(const struct pm_task_facts *s);
+/* Field 0 of a batch, the pictures. */
+struct pm_field pm_record_images(const struct pm_task_facts *s, bool train);
 /* PM_EDATA as PM_ECORRUPT: a record that cannot be read says nothing of the others, as a label out of
  * range does. */
 int pm_record_damage(int err);

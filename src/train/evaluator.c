@@ -27,7 +27,7 @@ int pm_evaluator_create(struct pm_experiment *e, struct pm_device *d, struct pm_
 
     ev->e = e;
     ev->batch = e->config->eval.batch_size;
-    ev->fields_count = e->task->fields(&e->setup, false, ev->fields);
+    ev->fields_count = e->task_row->fields(e->task, false, ev->fields);
     PM_TRY(ev->fields_count);
     PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_EVAL, ev->batch, 0, 0 }, &ev->net,
                              &ev->outputs));
@@ -61,7 +61,7 @@ static int finish(struct pm_evaluator *ev, int slot, struct pm_batch **batch,
     PM_TRY(pm_plan_wait(ev->plan, slot));
     for (int i = 0; i < ev->outputs.count; i++)
         outputs[i] = pm_plan_output(ev->plan, slot, ev->outputs.node[i], 0);
-    PM_TRY(ev->e->task->score_add(score, *batch, outputs, pm_plan_loss(ev->plan, slot)));
+    PM_TRY(ev->e->task_row->score_add(score, *batch, outputs, pm_plan_loss(ev->plan, slot)));
 out:
     pm_loader_release(loader, *batch);
     *batch = NULL;
@@ -144,7 +144,7 @@ static int add_samples(const struct pm_evaluator *ev, const struct pm_score *sco
 {
     struct pm_dataset *d = ev->e->eval;
     uint64_t records[PM_MAX_SAMPLES];
-    const int n = ev->e->task->score_samples(score, records);
+    const int n = ev->e->task_row->score_samples(score, records);
     struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
     uint8_t *buf = NULL;
     size_t capacity = 0, size;
@@ -158,7 +158,7 @@ static int add_samples(const struct pm_evaluator *ev, const struct pm_score *sco
         cJSON_AddNumberToObject(sample, "record", (double)records[i]);
         PM_TRY(pm_dataset_read(d, (size_t)records[i], &buf, &capacity, &size));
         pm_dataset_where(d, (size_t)records[i], where, sizeof where);
-        PM_TRY(ev->e->task->score_sample(score, i, buf, size, where, sample, pictures));
+        PM_TRY(ev->e->task_row->score_sample(score, i, buf, size, where, sample, pictures));
         for (int k = 0; k < PM_MAX_PICTURES && pictures[k].what; k++)
             PM_TRY(add_picture(&pictures[k], sample, k == 0));
         free_pictures(pictures);
@@ -174,7 +174,7 @@ int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, struct cJSO
 {
     const struct pm_config_eval *c = &ev->e->config->eval;
     struct pm_batch *batch[SLOTS] = { 0 };
-    struct pm_score *score = ev->e->task->score_create(&ev->e->setup);
+    struct pm_score *score = ev->e->task_row->score_create(ev->e->task);
     struct pm_loader *loader = NULL;
     struct pm_progress *bar = NULL;
     struct pm_sampler sampler;
@@ -205,10 +205,10 @@ int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, struct cJSO
     for (uint64_t k = 0; k < SLOTS; k++)
         PM_TRY(finish(ev, (int)((done + k) % SLOTS), &batch[(done + k) % SLOTS], score, loader));
     PM_TRY(tell_skipped(ev, *count, *skipped));
-    ev->e->task->score_report(score, metrics);
+    ev->e->task_row->score_report(score, metrics);
     cJSON_DeleteItemFromObject(metrics, "count"); /* told beside the metrics */
     if (detail) {
-        ev->e->task->score_detail(score, detail);
+        ev->e->task_row->score_detail(score, detail);
         PM_TRY(add_samples(ev, score, cJSON_AddArrayToObject(detail, "samples")));
     }
 out:
@@ -220,6 +220,6 @@ out:
         }
     pm_progress_end(&bar);
     pm_loader_destroy(&loader);
-    ev->e->task->score_destroy(&score);
+    ev->e->task_row->score_destroy(&score);
     return err;
 }

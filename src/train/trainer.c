@@ -154,12 +154,15 @@ out:
 static int keep_best(struct pm_trainer *t)
 {
     const char *metric = t->c->run.keep_best;
+    const struct pm_metric_kind *kind = t->e->task_row->config.metrics;
     const double value = cJSON_GetNumberValue(cJSON_GetObjectItem(t->eval_metrics, metric));
     bool best = false;
     int err = PM_OK;
 
+    while (kind->name && strcmp(kind->name, metric) != 0)
+        kind++;
     PM_TRY(pm_checkpoint_keep_best(t->c->run.folder, t->step, metric, value,
-                                   t->e->task->higher_is_better(metric), &best));
+                                   kind->higher_is_better, &best));
     if (best)
         PM_INFO("eval", "step %llu: best %s so far, %g", (unsigned long long)t->step, metric, value);
 out:

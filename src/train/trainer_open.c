@@ -217,30 +217,21 @@ static int check_config(const struct pm_config *c)
     return PM_OK;
 }
 
-/* What is learnt: "5 classes, 2 of edges, instances". */
-static const char *say_classes(const struct pm_setup *s, char out[64])
-{
-    size_t n = (size_t)snprintf(out, 64, "%d classes", s->num_classes);
-
-    if (s->pixels.edge_classes > 0)
-        n += (size_t)snprintf(out + n, 64 - n, ", %d of edges", s->pixels.edge_classes);
-    if (s->pixels.instance.on)
-        snprintf(out + n, 64 - n, ", instances");
-    return out;
-}
-
 static void say_start(const struct pm_trainer *t)
 {
-    char shares[256] = "", classes[64];
+    char shares[256] = "";
+    struct pm_str what = { 0 };
     size_t n = 0;
 
+    t->e->task_row->describe(t->e->task, &what);
     for (int i = 0; i < t->spec_count && n < sizeof shares; i++)
         n += (size_t)snprintf(shares + n, sizeof shares - n, "%s%s (%d)", i ? ", " : "",
                               t->specs[i].info.name, pm_clones_examples(t->clones, i));
     PM_INFO("train", "%s, %s, %dx%dx%d, %zu pictures, batch %d on %s",
-            pm_experiment_net_name(t->c), say_classes(&t->e->setup, classes),
-            t->e->setup.height, t->e->setup.width, t->e->setup.channels,
+            pm_experiment_net_name(t->c), what.text,
+            t->e->facts.height, t->e->facts.width, t->e->facts.channels,
             pm_dataset_get_info(t->e->train)->count, t->c->run.batch_size, shares);
+    pm_str_free(&what);
     for (int i = 0; i < t->spec_count; i++)
         if (pm_log_enabled(PM_LEVEL_DEBUG, "plan"))
             pm_plan_print(pm_clones_plan(t->clones, i), stderr, false);
@@ -251,7 +242,7 @@ static void say_start(const struct pm_trainer *t)
 static int check_examples(const struct pm_trainer *t)
 {
     enum { LOOKED_AT = 8 };
-    const struct pm_sampler sampler = { .setup = &t->e->setup, .train = false };
+    const struct pm_sampler sampler = { .task = t->e->task, .train = false };
     const size_t count = pm_dataset_get_info(t->e->eval)->count;
     struct pm_arena *a = pm_arena_create();
     struct pm_field fields[PM_MAX_FIELDS];
@@ -259,7 +250,7 @@ static int check_examples(const struct pm_trainer *t)
     uint8_t *buf = NULL;
     size_t capacity = 0, size;
     char where[512];
-    const int n = t->e->task->fields(&t->e->setup, false, fields);
+    const int n = t->e->task_row->fields(t->e->task, false, fields);
     int err = PM_OK;
 
     PM_TRY(n);
@@ -271,7 +262,7 @@ static int check_examples(const struct pm_trainer *t)
         err = pm_dataset_read(t->e->eval, record, &buf, &capacity, &size);
         if (err == PM_OK) {
             pm_dataset_where(t->e->eval, record, where, sizeof where);
-            err = t->e->task->make((void *)&sampler, buf, size, 0, 0, 0, where, out);
+            err = t->e->task_row->make((void *)&sampler, buf, size, 0, 0, 0, where, out);
         }
         if (err == PM_ECORRUPT) /* that one picture is damaged: evaluation says so, or passes it over */
             err = PM_OK;
@@ -286,20 +277,22 @@ out:
 /* Which metrics there are depends on the net's heads, too. */
 static int check_best(const struct pm_trainer *t)
 {
-    const char *names[PM_MAX_METRICS], *best = t->c->run.keep_best;
-    const int count = t->e->task->metric_names(&t->e->setup, names);
+    const char *best = t->c->run.keep_best;
+    struct pm_metric_list metrics = { 0 };
     struct pm_str all = { 0 };
     bool is = best == NULL;
     int err = PM_OK;
 
-    for (int i = 0; i < count; i++) {
-        is |= best && strcmp(names[i], best) == 0;
-        pm_str_add(&all, "%s%s", i ? ", " : "", names[i]);
+    t->e->task_row->metrics(t->e->task, &metrics);
+    for (size_t i = 0; i < metrics.count; i++) {
+        is |= best && strcmp(metrics.list[i]->name, best) == 0;
+        pm_str_add(&all, "%s%s", i ? ", " : "", metrics.list[i]->name);
     }
     if (!is)
         err = pm_fail(PM_ECONFIG, "%s: run.keep_best: '%s' is none of what this net is evaluated by (%s)",
                       t->c->path, best, all.text);
     pm_str_free(&all);
+    pm_free(metrics.list);
     return err;
 }
 
@@ -356,7 +349,8 @@ int pm_trainer_open(struct pm_trainer *t)
     if (c->run.balance != PM_BALANCE_AUTO || t->spec_count == 1 ||
         pm_balancer_load(c->run.folder, t->specs, t->spec_count))
         t->balance.step = -1;
-    t->train_metrics = pm_train_metrics_create(t->e, PM_TRAINER_SLOTS);
+    t->train_metrics = pm_train_metrics_create(pm_experiment_train_output(t->e), c->run.batch_size,
+                                               PM_TRAINER_SLOTS);
     if ((err = start(t)) == PM_ELOST)
         err = pm_trainer_recover(t, start);
     PM_TRY(err);

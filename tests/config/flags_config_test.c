@@ -98,6 +98,11 @@ static bool is_option(const char *key)
     const struct pm_open_rows *rows = s ? pm_config_rows(s, &open_rows) : NULL;
     bool found = strcmp(key, "devices") == 0 || (s && pm_opts_find(s->opts, key + n + 1) >= 0);
 
+    for (size_t i = 0; i < open_rows.task_count && s && !found; i++) {
+        const struct pm_opt *opts = pm_config_task_opts(open_rows.tasks[i], s->name);
+
+        found = opts && pm_opts_find(opts, key + n + 1) >= 0;
+    }
     for (size_t i = 0; rows && i < rows->count && !found; i++)
         found = rows->rows[i].opts && pm_opts_find(rows->rows[i].opts, key + n + 1) >= 0;
     return found;

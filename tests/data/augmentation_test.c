@@ -1,7 +1,7 @@
 /* Augmentation on threads: the batches of the classification task have the same bits for any number
  * of threads, whatever the preprocessing. */
-#include <pumice/task.h>
 
+#include "tasks/classification/classification.h"
 #include "preprocessing_common.h"
 
 enum { PICTURES = 37, BATCH = 8, STEPS = 9, SIDE = 24, VALUES = SIDE * SIDE * 3 };
@@ -27,7 +27,7 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
     return err;
 }
 
-static void take(struct pm_dataset *d, struct pm_setup *s, int threads, float *out)
+static void take(struct pm_dataset *d, struct pm_task *s, int threads, float *out)
 {
     struct pm_sampler sampler = { s, true };
     struct pm_field fields[PM_MAX_FIELDS];
@@ -70,8 +70,8 @@ static void same_for_any_threads(void **state)
     assert_int_equal(pm_dataset_open(in_scratch("d"), "train", &d), PM_OK);
     for (size_t k = 0; k < PM_COUNT(names); k++) {
         struct config c = config(names[k][0], names[k][1]);
-        struct pm_setup s = { .height = SIDE, .width = SIDE, .channels = 3, .num_classes = 4,
-                              .preprocessing = c.row, .preprocessing_cfg = c.cfg };
+        struct pm_task s = { .facts = { .height = SIDE, .width = SIDE, .channels = 3, .num_classes = 4,
+                                        .preprocessing = c.row, .preprocessing_cfg = c.cfg } };
         for (int t = 0; t < 3; t++)
             take(d, &s, threads[t], out[t]);
         assert_memory_equal(out[0], out[1], n * 4);

@@ -5,6 +5,7 @@
 #include <pumice/config.h>
 #include <pumice/data.h>
 #include <pumice/net.h>
+#include <pumice/task.h>
 
 #include <cjson/cJSON.h>
 
@@ -26,8 +27,11 @@ static inline const struct pm_open_sections *fuzz_open_sections(void)
         fuzz_nets[i] = (struct pm_open_row){ net[i]->name, "", net[i]->opts, net[i]->preprocessing };
     for (size_t i = 0; i < m && i < PM_COUNT(fuzz_preprocessings); i++)
         fuzz_preprocessings[i] = (struct pm_open_row){ pre[i]->name, "", pre[i]->opts, NULL };
+    size_t tasks;
+    const struct pm_open_task *const *task = pm_open_tasks(&tasks);
+
     open = (struct pm_open_sections){ { fuzz_nets, n }, { fuzz_optimizers, 2 },
-                                      { fuzz_preprocessings, m } };
+                                      { fuzz_preprocessings, m }, task, tasks };
     return &open;
 }
 

@@ -57,15 +57,15 @@ static void make_folders(void)
 }
 
 /* The things that the records' reader is told of. */
-static struct pm_setup setup_of(const struct pm_dataset_info *info, struct pm_arena *a)
+static struct pm_task setup_of(const struct pm_dataset_info *info, struct pm_arena *a)
 {
     const struct pm_preprocessing *p = pm_preprocessing_find("deeplab");
     void *cfg = pm_arena_alloc(a, p->cfg_size + 1);
 
     pm_opts_defaults(p->opts, cfg, a);
-    return (struct pm_setup){
-        .height = SIZE, .width = SIZE, .eval_height = SIZE, .eval_width = SIZE, .channels = 3,
-        .num_classes = info->map_classes, .preprocessing = p, .preprocessing_cfg = cfg, .aux_weight = NAN,
+    return (struct pm_task){
+        .facts = { .height = SIZE, .width = SIZE, .eval_height = SIZE, .eval_width = SIZE, .channels = 3,
+                   .num_classes = info->map_classes, .preprocessing = p, .preprocessing_cfg = cfg },
         .pixels = { .ignore_label = info->ignore_label, .label_height = SIZE, .label_width = SIZE,
                     .upsample_logits = true, .predict_upsampled = true,
                     .instance = { .on = true, .things = info->thing_classes, .label_divisor = 1000,
@@ -104,7 +104,7 @@ static void read_back(const char *split, int height, int width)
         pm_dataset_read(d, 0, &record, &capacity, &size) < 0)
         abort();
     const struct pm_dataset_info *info = pm_dataset_get_info(d);
-    const struct pm_setup s = setup_of(info, a);
+    const struct pm_task s = setup_of(info, a);
     struct pm_sampler training = { &s, true }, evaluation = { &s, false };
     const struct pm_task_row *task = pm_task_find("segmentation");
 

@@ -86,14 +86,10 @@ static void expected(int from, int to, double *miou, double *accuracy)
 
 static void run(int clones, int micro_batches)
 {
-    struct pm_config config = { .run = { .batch_size = BATCH } };
-    const struct pm_experiment e = {
-        .config = &config,
-        .setup = { .num_classes = K, .pixels = { .ignore_label = IGNORE, .label_height = SIDE,
-                                                 .label_width = SIDE, .train_classes = "said" } },
-    };
+    const struct pm_train_output said = { .node = "said", .field = 1, .count = PIXELS, .classes = K,
+                                          .ignore = IGNORE };
     const struct pm_optimizer *row = pm_optimizer_find("sgd");
-    struct pm_train_metrics *m = pm_train_metrics_create(&e, 2);
+    struct pm_train_metrics *m = pm_train_metrics_create(said, BATCH, 2);
     struct pm_clone_spec specs[2];
     struct pm_clones *c = NULL;
     char cfg[64];
@@ -123,11 +119,11 @@ static void run(int clones, int micro_batches)
         check(pm_clones_collect(c, s % 2, &r));
         pm_train_metrics_count(m, s % 2, c, &v);
         expected(0, s, &miou, &accuracy);
-        assert_float_equal(v.miou, miou, 1e-12);
-        assert_float_equal(v.accuracy, accuracy, 1e-12);
+        assert_float_equal(v.v[0], miou, 1e-12);
+        assert_float_equal(v.v[1], accuracy, 1e-12);
         expected(s, s, &miou, &accuracy);
-        assert_float_equal(v.batch_miou, miou, 1e-12);
-        assert_float_equal(v.batch_accuracy, accuracy, 1e-12);
+        assert_float_equal(v.v[2], miou, 1e-12);
+        assert_float_equal(v.v[3], accuracy, 1e-12);
         assert_true(miou > 0.5 && miou < 0.9);
     }
     pm_clones_destroy(&c);
@@ -146,9 +142,8 @@ static void parts(void **state)
 static void none(void **state)
 {
     (void)state;
-    struct pm_config config = { .run = { .batch_size = BATCH } };
-    const struct pm_experiment e = { .config = &config, .setup = { .num_classes = K } };
-    struct pm_train_metrics *m = pm_train_metrics_create(&e, 2);
+    const struct pm_train_output nothing = { .classes = K };
+    struct pm_train_metrics *m = pm_train_metrics_create(nothing, BATCH, 2);
 
     assert_null(m);
     pm_train_metrics_destroy(&m);

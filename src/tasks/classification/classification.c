@@ -6,6 +6,7 @@
  * lowest class among equals; recall_at_5 counts an example when fewer than five classes have a logit
  * strictly greater than its label's. An example with a logit that is not finite is wrong in both. */
 #include "tasks/class_detail.h"
+#include "tasks/classification/classification.h"
 #include "tasks/record.h"
 
 #include <pumice/draw.h>
@@ -16,24 +17,65 @@
 #include <math.h>
 #include <string.h>
 
-static int metric_names(const struct pm_setup *s, const char *out[PM_MAX_METRICS])
+/* ---- options ----------------------------------------------------------------------------- */
+
+static const struct pm_opt data_opts[] = {
+    PM_INT(pm_classification_data, labels_offset, 0, 0, 1000,
+           "subtracted from every label and from the number of classes"),
+    { 0 },
+};
+static const struct pm_opt loss_opts[] = {
+    PM_FLOAT(pm_classification_loss, aux_weight, NAN, 0, 10,
+             "weight of the auxiliary head's loss; null = the net's"),
+    { 0 },
+};
+static const struct pm_opt export_opts[] = {
+    PM_ENUM(pm_classification_export, output, PM_EXPORT_LOGITS, "logits|probabilities",
+            "what comes out; probabilities by a softmax. Of segmentation both do: SemanticPredictions, the "
+            "classes, int32 [n, height, width], and SemanticProbabilities [n, classes, height, width]"),
+    { 0 },
+};
+static const struct pm_task_section sections[] = {
+    { "data", data_opts }, { "loss", loss_opts }, { "export", export_opts }, { 0 },
+};
+static const struct pm_metric_kind metrics[] = {
+    { "accuracy", true, "eval/Accuracy" }, { "recall_at_5", true, "eval/Recall_5" },
+    { "loss", false, "losses/loss" }, { 0 }, /* the loss is drawn over training's */
+};
+
+static void list_metrics(const struct pm_task *s, struct pm_metric_list *out)
 {
     (void)s;
-    out[0] = "accuracy", out[1] = "recall_at_5", out[2] = "loss";
-    return 3;
+    for (const struct pm_metric_kind *m = metrics; m->name; m++) {
+        PM_GROW(out->list, out->count, out->capacity);
+        out->list[out->count++] = m;
+    }
 }
 
-static bool higher_is_better(const char *metric)
+static int labels_offset(const struct pm_config *c, int *out)
 {
-    return strcmp(metric, "loss") != 0;
+    struct pm_classification_data data;
+    const int err = pm_config_read(c, "data", data_opts, &data);
+
+    *out = err < 0 ? 0 : data.labels_offset;
+    return err;
 }
 
-/* ---- samples ----------------------------------------------------------------------------- */
+/* ---- the object -------------------------------------------------------------------------- */
 
-static int check(const struct pm_setup *s)
+static void close_task(struct pm_task **t)
 {
-    const int wants = s->preprocessing->channels;
+    pm_free(*t);
+    *t = NULL;
+}
 
+int pm_classification_check(const struct pm_task *t)
+{
+    const struct pm_task_facts *s = &t->facts;
+    const int wants = s->preprocessing->channels, err = pm_record_check(s);
+
+    if (err < 0)
+        return err;
     if (wants && wants != s->channels)
         return pm_fail(PM_ECONFIG, "input.preprocessing: \"%s\" needs %d channels, the input has "
                        "%d: set input.channels or another preprocessing", s->preprocessing->name,
@@ -41,19 +83,47 @@ static int check(const struct pm_setup *s)
     return PM_OK;
 }
 
-static int fields(const struct pm_setup *s, bool train, struct pm_field out[PM_MAX_FIELDS])
+static int open_task(const struct pm_task_facts *facts, struct pm_task **out)
 {
+    struct pm_task *t = pm_calloc(1, sizeof *t);
     int err = PM_OK;
 
-    PM_TRY(pm_record_images(s, train, &out[0]));
-    PM_TRY(check(s));
-    out[1] = (struct pm_field) { "labels", PM_I32, { 0 } };
-    err = 2;
+    t->facts = *facts;
+    PM_TRY(pm_classification_check(t));
+    PM_TRY(pm_config_read(facts->config, "loss", loss_opts, &t->loss));
+    PM_TRY(pm_config_read(facts->config, "export", export_opts, &t->export));
+    t->label_smoothing = facts->config->loss.label_smoothing;
+    *out = t, t = NULL;
 out:
+    close_task(&t);
     return err;
 }
 
-static int read_label(const struct pm_example *e, const struct pm_setup *s, const char *where,
+static void describe(const struct pm_task *s, struct pm_str *out)
+{
+    pm_str_add(out, "%d classes", s->facts.num_classes);
+}
+
+static void exporting(const struct pm_task *s, struct pm_task_export *out)
+{
+    out->probabilities = s->export.output == PM_EXPORT_PROBABILITIES;
+}
+
+static int integers(const struct pm_task *s)
+{
+    return s->facts.num_classes;
+}
+
+/* ---- samples ----------------------------------------------------------------------------- */
+
+static int fields(const struct pm_task *s, bool train, struct pm_field out[PM_MAX_FIELDS])
+{
+    out[0] = pm_record_images(&s->facts, train);
+    out[1] = (struct pm_field) { "labels", PM_I32, { 0 } };
+    return 2;
+}
+
+static int read_label(const struct pm_example *e, const struct pm_task *s, const char *where,
                       int32_t *out)
 {
     int64_t label;
@@ -63,11 +133,11 @@ static int read_label(const struct pm_example *e, const struct pm_setup *s, cons
         return found;
     if (found == 0)
         return pm_fail(PM_EDATA, "%s: has no image/class/label", where);
-    if (label < s->labels_offset || label - s->labels_offset >= s->num_classes)
+    if (label < s->facts.labels_offset || label - s->facts.labels_offset >= s->facts.num_classes)
         return pm_fail(PM_EDATA, "%s: image/class/label: %lld is outside %d..%d (%d classes, "
-                       "data.labels_offset %d)", where, (long long)label, s->labels_offset,
-                       s->labels_offset + s->num_classes - 1, s->num_classes, s->labels_offset);
-    *out = (int32_t)(label - s->labels_offset);
+                       "data.labels_offset %d)", where, (long long)label, s->facts.labels_offset,
+                       s->facts.labels_offset + s->facts.num_classes - 1, s->facts.num_classes, s->facts.labels_offset);
+    *out = (int32_t)(label - s->facts.labels_offset);
     return PM_OK;
 }
 
@@ -98,17 +168,17 @@ static int read_boxes(const struct pm_example *e, const char *where, float **out
     return PM_OK;
 }
 
-static int draw(const struct pm_setup *s, const struct pm_example *e, const struct pm_image8 *im,
+static int draw(const struct pm_task *s, const struct pm_example *e, const struct pm_image8 *im,
                 struct pm_rng r, uint32_t example, const char *where, struct pm_draws *out)
 {
     struct pm_sight sight = { im->height, im->width, example, NULL, 0 };
     float *boxes = NULL;
-    const int err = s->preprocessing->wants_boxes
+    const int err = s->facts.preprocessing->wants_boxes
         ? read_boxes(e, where, &boxes, &sight.boxes_count) : PM_OK;
 
     sight.boxes = boxes;
     if (err == PM_OK)
-        s->preprocessing->draw(s->preprocessing_cfg, &r, &sight, out);
+        s->facts.preprocessing->draw(s->facts.preprocessing_cfg, &r, &sight, out);
     pm_free(boxes);
     return err;
 }
@@ -117,26 +187,26 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
                 uint32_t example, const char *where, void *const *out)
 {
     const struct pm_sampler *sampler = ctx;
-    const struct pm_setup *s = sampler->setup;
+    const struct pm_task *s = sampler->task;
     struct pm_image8 im = { 0 };
     struct pm_example *e = NULL;
     struct pm_draws draws = { 0 };
-    const int height = sampler->train ? s->height : s->eval_height;
-    const int width = sampler->train ? s->width : s->eval_width;
+    const int height = sampler->train ? s->facts.height : s->facts.eval_height;
+    const int width = sampler->train ? s->facts.width : s->facts.eval_width;
     double begun = pm_trace_now();
     int err = PM_OK;
 
     PM_TRY(pm_record_damage(pm_example_parse(record, size, where, &e)));
     PM_TRY(read_label(e, s, where, out[1]));
     PM_TRY(pm_record_damage(pm_record_image(
-        e, s->channels == 1 ? PM_GREY_OR_COLOR : s->channels, where, &im)));
+        e, s->facts.channels == 1 ? PM_GREY_OR_COLOR : s->facts.channels, where, &im)));
     pm_trace_here("decode", begun);
     begun = pm_trace_now();
     const struct pm_rng r = pm_rng_make(seed, pm_hash("augmentation"), (uint32_t)step, example);
-    if (sampler->train && s->preprocessing->draw)
+    if (sampler->train && s->facts.preprocessing->draw)
         PM_TRY(pm_record_damage(draw(s, e, &im, r, example, where, &draws)));
-    PM_TRY(s->preprocessing->apply(s->preprocessing_cfg, &im, sampler->train, &draws, height,
-                                   width, s->channels, out[0], where));
+    PM_TRY(s->facts.preprocessing->apply(s->facts.preprocessing_cfg, &im, sampler->train, &draws, height,
+                                   width, s->facts.channels, out[0], where));
     pm_trace_here("preprocess", begun);
 out:
     pm_image_free(&im);
@@ -146,13 +216,13 @@ out:
 
 /* ---- heads and loss ---------------------------------------------------------------------- */
 
-static int check_heads(const struct pm_setup *s, const struct pm_heads *heads, int batch)
+static int check_heads(const struct pm_task *s, const struct pm_heads *heads, int batch)
 {
     const size_t count = pm_shape_count(heads->logits->out_shape);
 
-    if (count != (size_t)batch * (size_t)s->num_classes)
+    if (count != (size_t)batch * (size_t)s->facts.num_classes)
         return pm_fail(PM_ECONFIG, "the layer of the net's logits, %s, gives %zu values per picture, "
-                       "but there are %d classes", heads->logits->name, count / (size_t)batch, s->num_classes);
+                       "but there are %d classes", heads->logits->name, count / (size_t)batch, s->facts.num_classes);
     return PM_OK;
 }
 
@@ -163,18 +233,23 @@ static void add_loss(struct pm_net *net, const char *name, struct pm_node *logit
                     "softmax_cross_entropy label_smoothing=%.9g weight=%.9g", smoothing, weight);
 }
 
-static void add_losses(struct pm_net *net, const struct pm_heads *heads, const struct pm_setup *s)
+static void add_losses(struct pm_net *net, const struct pm_heads *heads, const struct pm_task *s)
 {
-    const float aux_weight = isnan(s->aux_weight) ? heads->aux_weight : s->aux_weight;
+    const float aux_weight = isnan(s->loss.aux_weight) ? heads->aux_weight : s->loss.aux_weight;
     char text[64];
 
     if (net->error)
         return;
+    if (s->loss.aux_weight > 0 && !heads->aux_logits) {
+        net->error = pm_fail(PM_ECONFIG, "%s: loss.aux_weight: %g, but the net has no auxiliary head; "
+                             "remove it", s->facts.config->path, (double)s->loss.aux_weight);
+        return;
+    }
     const struct pm_shape shape = heads->logits->out_shape;
-    if (shape.rank != 2 || shape.dim[1] != s->num_classes) {
+    if (shape.rank != 2 || shape.dim[1] != s->facts.num_classes) {
         net->error = pm_fail(PM_ECONFIG, "%s: the net's logits are %s, but the data has %d classes: "
                              "the last layer must give %d values an image", heads->logits->name,
-                             pm_shape_text(shape, text), s->num_classes, s->num_classes);
+                             pm_shape_text(shape, text), s->facts.num_classes, s->facts.num_classes);
         return;
     }
     struct pm_node *labels = pm_net_find(net, "labels");
@@ -186,7 +261,7 @@ static void add_losses(struct pm_net *net, const struct pm_heads *heads, const s
 /* ---- metrics ----------------------------------------------------------------------------- */
 
 struct pm_score {
-    const struct pm_setup *setup; /* borrowed */
+    const struct pm_task *task; /* borrowed */
     int classes;
     double label_smoothing;
     uint64_t count, right, recalled;
@@ -194,14 +269,14 @@ struct pm_score {
     struct pm_class_detail *detail;
 };
 
-static struct pm_score *score_create(const struct pm_setup *s)
+static struct pm_score *score_create(const struct pm_task *s)
 {
     struct pm_score *m = pm_calloc(1, sizeof *m);
 
-    m->setup = s;
-    m->classes = s->num_classes;
+    m->task = s;
+    m->classes = s->facts.num_classes;
     m->label_smoothing = s->label_smoothing;
-    m->detail = pm_class_detail_create(s);
+    m->detail = pm_class_detail_create(&s->facts);
     return m;
 }
 
@@ -313,7 +388,7 @@ static int score_sample(const struct pm_score *m, int i, const uint8_t *record, 
     cJSON_AddNumberToObject(object, "probability", list[i].probability);
     cJSON_AddNumberToObject(object, "label_probability", list[i].label_probability);
     pictures[0].what = "image";
-    return pm_record_picture(m->setup, record, size, where, &pictures[0].image);
+    return pm_record_picture(&m->task->facts, record, size, where, &pictures[0].image);
 }
 
 /* ---- predictions ------------------------------------------------------------------------- */
@@ -321,42 +396,42 @@ static int score_sample(const struct pm_score *m, int i, const uint8_t *record, 
 enum { TOP = 5 };
 
 /* label in the data's numbering, its name where known, its probability. */
-static void add_class(const struct pm_setup *s, const float *z, int c, cJSON *object)
+static void add_class(const struct pm_task *s, const float *z, int c, cJSON *object)
 {
-    cJSON_AddNumberToObject(object, "label", c + s->labels_offset);
-    if (s->labels && s->labels[c])
-        cJSON_AddStringToObject(object, "name", s->labels[c]);
-    cJSON_AddNumberToObject(object, "probability", probability(z, s->num_classes, c));
+    cJSON_AddNumberToObject(object, "label", c + s->facts.labels_offset);
+    if (s->facts.labels && s->facts.labels[c])
+        cJSON_AddStringToObject(object, "name", s->facts.labels[c]);
+    cJSON_AddNumberToObject(object, "probability", probability(z, s->facts.num_classes, c));
 }
 
 /* The picture with the classes' bars below. */
-static void draw_classes(const struct pm_setup *s, const float *z, const int *best, int count,
+static void draw_classes(const struct pm_task *s, const float *z, const int *best, int count,
                          const struct pm_image8 *picture, struct pm_image8 *out)
 {
     struct pm_bar bars[TOP];
     char numbers[TOP][16];
 
     for (int i = 0; i < count; i++) {
-        snprintf(numbers[i], sizeof numbers[i], "%d", best[i] + s->labels_offset);
+        snprintf(numbers[i], sizeof numbers[i], "%d", best[i] + s->facts.labels_offset);
         bars[i] = (struct pm_bar){
-            .label = s->labels && s->labels[best[i]] ? s->labels[best[i]] : numbers[i],
-            .share = probability(z, s->num_classes, best[i]),
+            .label = s->facts.labels && s->facts.labels[best[i]] ? s->facts.labels[best[i]] : numbers[i],
+            .share = probability(z, s->facts.num_classes, best[i]),
             .color = pm_draw_color(i == 0 ? 2 : 1), /* green, then blue */
         };
     }
     pm_draw_picture(picture, NULL, bars, count, out);
 }
 
-static int present(const struct pm_setup *s, const void *const *outputs,
+static int present(const struct pm_task *s, const void *const *outputs,
                    const struct pm_image8 *picture, struct cJSON *object,
                    struct pm_picture pictures[PM_MAX_PICTURES])
 {
     const float *logits = outputs[0];
     int best[TOP], count = 0;
 
-    while (count < TOP && count < s->num_classes) {
+    while (count < TOP && count < s->facts.num_classes) {
         int next = -1;
-        for (int c = 0; c < s->num_classes; c++) {
+        for (int c = 0; c < s->facts.num_classes; c++) {
             bool taken = false;
             for (int i = 0; i < count; i++)
                 taken |= best[i] == c;
@@ -379,10 +454,17 @@ static int present(const struct pm_setup *s, const void *const *outputs,
     return PM_OK;
 }
 
+static int picture(const struct pm_task *s, const uint8_t *record, size_t size, const char *where,
+                   struct pm_image8 *out)
+{
+    return pm_record_picture(&s->facts, record, size, where, out);
+}
+
 const struct pm_task_row pm_task_classification = {
-    .name = "classification", .fields = fields, .make = make,
-    .picture = pm_record_picture, .check_heads = check_heads, .add_loss = add_losses,
-    .metric_names = metric_names, .higher_is_better = higher_is_better,
+    .config = { .name = "classification", .sections = sections, .metrics = metrics },
+    .labels_offset = labels_offset, .open = open_task, .close = close_task, .describe = describe,
+    .exporting = exporting, .integers = integers, .fields = fields, .make = make,
+    .picture = picture, .check_heads = check_heads, .add_loss = add_losses, .metrics = list_metrics,
     .score_create = score_create, .score_destroy = score_destroy, .score_add = score_add,
     .score_report = score_report, .score_detail = score_detail, .score_samples = score_samples,
     .score_sample = score_sample, .present = present,

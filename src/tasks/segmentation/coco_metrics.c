@@ -33,10 +33,8 @@ static const struct {
     [LARGE] = { 96 * 96, 1e10, PM_COCO_AP_LARGE, PM_COCO_AR_LARGE },
 };
 
-const char *const pm_coco_names[PM_COCO_FIGURES] = {
-    "ap",  "ap50", "ap75",  "ap_small", "ap_medium", "ap_large",
-    "ar1", "ar10", "ar100", "ar_small", "ar_medium", "ar_large",
-};
+#define NAME(name) name,
+const char *const pm_coco_names[PM_COCO_FIGURES] = { PM_COCO_NAMES(NAME) };
 
 /* A said object: a bit for each threshold; neither right nor wrong, it does not count. */
 struct verdict {

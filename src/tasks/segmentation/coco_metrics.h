@@ -14,6 +14,10 @@ enum pm_coco_figure {
     PM_COCO_AR1, PM_COCO_AR10, PM_COCO_AR100, PM_COCO_AR_SMALL, PM_COCO_AR_MEDIUM, PM_COCO_AR_LARGE,
     PM_COCO_FIGURES
 };
+/* Their names in this order, each through the macro X. */
+#define PM_COCO_NAMES(X) \
+    X("ap") X("ap50") X("ap75") X("ap_small") X("ap_medium") X("ap_large") \
+    X("ar1") X("ar10") X("ar100") X("ar_small") X("ar_medium") X("ar_large")
 extern const char *const pm_coco_names[PM_COCO_FIGURES]; /* "ap", "ap50", ... "ar_large" */
 
 /* Running sums; 32 bytes for each object that was said, nothing of pictures. */

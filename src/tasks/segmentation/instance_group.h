@@ -3,7 +3,7 @@
 #ifndef PM_INSTANCE_GROUP_H
 #define PM_INSTANCE_GROUP_H
 
-#include <pumice/config.h>
+#include "data/instance_targets.h"
 
 struct pm_group_options {
     int mode;             /* enum pm_instance_mode */

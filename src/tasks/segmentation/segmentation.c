@@ -11,9 +11,7 @@
  * loader's threads handle, so these bring the maps down, by nearest elements.
  *
  * What evaluation, prediction and export see is segmentation_looks.c. */
-#include "tasks/segmentation/coco_metrics.h"
 #include "tasks/record.h"
-#include "tasks/colormap.h"
 #include "tasks/segmentation/segmentation.h"
 
 #include "data/edge_labels.h"
@@ -22,85 +20,30 @@
 
 #include <string.h>
 
-/* With instances PQ is the first, as the one that all heads are for. */
-static int metric_names(const struct pm_setup *s, const char *out[PM_MAX_METRICS])
-{
-    static const char *const panoptic[] = { "pq", "sq", "rq", "pc" };
-    static const char *const cityscapes[] = { "ap", "ap50" };
-    static const char *const pixels[] = { "miou", "pixel_accuracy", "mean_accuracy", "fw_iou", "loss" };
-    static const char *const edges[] = { "edge_miou" };
-    const bool on = s->pixels.instance.on;
-    const bool as_coco = on && s->pixels.instance.panoptic->precision == PM_PRECISION_COCO;
-    const struct { bool is; const char *const *names; size_t count; } sets[] = {
-        { on, panoptic, PM_COUNT(panoptic) }, { on && !as_coco, cityscapes, PM_COUNT(cityscapes) },
-        { as_coco, pm_coco_names, PM_COCO_FIGURES }, { true, pixels, PM_COUNT(pixels) },
-        { s->pixels.edge_classes > 0, edges, PM_COUNT(edges) },
-    };
-    int count = 0;
-
-    for (size_t i = 0; i < PM_COUNT(sets); i++)
-        for (size_t k = 0; sets[i].is && k < sets[i].count; k++)
-            out[count++] = sets[i].names[k];
-    return count;
-}
-
-static bool higher_is_better(const char *metric)
-{
-    return strcmp(metric, "loss") != 0;
-}
-
 /* ---- samples ----------------------------------------------------------------------------- */
 
-static int check(const struct pm_setup *s)
+static int fields(const struct pm_task *s, bool train, struct pm_field out[PM_MAX_FIELDS])
 {
-    const int entries = pm_colormap_entries((enum pm_colormap)s->pixels.colormap);
-    const int most = pm_colormap_entries(PM_COLORMAP_PASCAL);
+    int count;
 
-    if (!s->preprocessing->apply_map)
-        return pm_fail(PM_ECONFIG, "input.preprocessing: \"%s\" is for pictures without label maps: "
-                       "task segmentation takes deeplab or deeplab_means", s->preprocessing->name);
-    if (s->labels_offset)
-        return pm_fail(PM_ECONFIG, "data.labels_offset: %d, but segmentation takes labels as they are: "
-                       "leave it out", s->labels_offset);
-    if (s->num_classes > entries)
-        return pm_fail(PM_ECONFIG, "eval.colormap: has colours for %d classes, there are %d: %s",
-                       entries, s->num_classes, s->num_classes <= most
-                           ? "choose pascal, which has 512"
-                           : "no palette has more than 512, the data needs fewer classes");
-    if (s->pixels.loss && s->pixels.loss->label_weights.count &&
-        s->pixels.loss->label_weights.count != s->num_classes)
-        return pm_fail(PM_ECONFIG, "loss.label_weights: %d numbers, but there are %d classes: each needs "
-                       "one", s->pixels.loss->label_weights.count, s->num_classes);
-    if (s->pixels.save_raw && s->num_classes > 256)
-        return pm_fail(PM_ECONFIG, "eval.save_raw: pictures of 8 bits cannot hold %d classes",
-                       s->num_classes);
-    return pm_segmentation_matting_check(s);
-}
-
-static int fields(const struct pm_setup *s, bool train, struct pm_field out[PM_MAX_FIELDS])
-{
-    int err = PM_OK;
-
-    PM_TRY(pm_record_images(s, train, &out[0]));
-    PM_TRY(check(s));
-    out[1] = (struct pm_field) { "labels", PM_I32, PM_SHAPE2(s->eval_height, s->eval_width),
+    out[0] = pm_record_images(&s->facts, train);
+    out[1] = (struct pm_field) { "labels", PM_I32, PM_SHAPE2(s->facts.eval_height, s->facts.eval_width),
                                  s->pixels.ignore_label };
     if (train)
         out[1].shape = PM_SHAPE2(s->pixels.label_height, s->pixels.label_width);
     if (s->pixels.matting)
         out[1].type = PM_F32, out[1].absent = pm_segmentation_matting_absent();
-    err = 2 + pm_segmentation_instance_fields(s, train, out + 2);
+    count = 2 + pm_segmentation_instance_fields(s, train, out + 2);
     if (s->pixels.edge_classes) {
         const int k = pm_segmentation_edge_field(s, train);
 
         out[k] = (struct pm_field){ "edge_labels", PM_I32, out[1].shape, PM_EDGE_IGNORE };
-        err = k + 1;
+        count = k + 1;
     }
-out:
-    return err;
+    return count;
 }
 
-int pm_segmentation_label(const struct pm_example *e, const struct pm_setup *s, const char *where,
+int pm_segmentation_label(const struct pm_example *e, const struct pm_task *s, const char *where,
                           struct pm_label *out)
 {
     static const char key[] = "image/segmentation/class/encoded";
@@ -119,11 +62,11 @@ int pm_segmentation_label(const struct pm_example *e, const struct pm_setup *s, 
         goto out;
     }
     const size_t width = (size_t)out->width;
-    const size_t i = pm_label_stray(out, s->num_classes, s->pixels.ignore_label);
+    const size_t i = pm_label_stray(out, s->facts.num_classes, s->pixels.ignore_label);
     if (i < (size_t)out->height * width)
         PM_TRY(pm_fail(PM_EDATA, "%s: %s: label %d at row %zu, column %zu is outside 0..%d and not "
                        "data.ignore_label, %d", where, key, out->values[i], i / width, i % width,
-                       s->num_classes - 1, s->pixels.ignore_label));
+                       s->facts.num_classes - 1, s->pixels.ignore_label));
     err = PM_OK;
 out:
     if (err < 0)
@@ -136,14 +79,14 @@ static int make_map(const struct pm_sampler *sampler, const struct pm_label *lab
                     const struct pm_image8 *im, const struct pm_draws *draws, int32_t fill,
                     const char *where, int32_t *out)
 {
-    const struct pm_setup *s = sampler->setup;
-    const int height = sampler->train ? s->height : s->eval_height;
-    const int width = sampler->train ? s->width : s->eval_width;
+    const struct pm_task *s = sampler->task;
+    const int height = sampler->train ? s->facts.height : s->facts.eval_height;
+    const int width = sampler->train ? s->facts.width : s->facts.eval_width;
     const int rows = sampler->train ? s->pixels.label_height : height;
     const int columns = sampler->train ? s->pixels.label_width : width;
     const bool same = rows == height && columns == width;
     int32_t *whole = same ? out : pm_malloc((size_t)height * (size_t)width * sizeof *whole);
-    const int err = s->preprocessing->apply_map(s->preprocessing_cfg, label, im, sampler->train,
+    const int err = s->facts.preprocessing->apply_map(s->facts.preprocessing_cfg, label, im, sampler->train,
                                                 draws, height, width, fill, whole, where);
 
     if (!same) {
@@ -159,10 +102,10 @@ static int make_degrees(const struct pm_sampler *sampler, const struct pm_label 
                         const struct pm_image8 *im, const struct pm_draws *draws, const char *where,
                         float *out)
 {
-    const struct pm_pixels_setup *s = &sampler->setup->pixels;
-    const size_t count = sampler->train ? (size_t)s->label_height * (size_t)s->label_width
-                                        : (size_t)sampler->setup->eval_height *
-                                              (size_t)sampler->setup->eval_width;
+    const struct pm_task *s = sampler->task;
+    const size_t count = sampler->train
+        ? (size_t)s->pixels.label_height * (size_t)s->pixels.label_width
+        : (size_t)s->facts.eval_height * (size_t)s->facts.eval_width;
     int32_t *map = pm_malloc(count * sizeof *map);
     const int err = make_map(sampler, label, im, draws, -1, where, map);
 
@@ -179,11 +122,11 @@ static int make_edges(const struct pm_sampler *sampler, const struct pm_label *l
     struct pm_label edges = { 0 };
     int err = PM_OK;
 
-    if (!sampler->setup->pixels.edge_classes)
+    if (!sampler->task->pixels.edge_classes)
         return PM_OK;
-    pm_segmentation_edge_labels(sampler->setup, label, &edges);
+    pm_segmentation_edge_labels(sampler->task, label, &edges);
     PM_TRY(make_map(sampler, &edges, im, draws, PM_EDGE_IGNORE, where,
-                    out[pm_segmentation_edge_field(sampler->setup, sampler->train)]));
+                    out[pm_segmentation_edge_field(sampler->task, sampler->train)]));
 out:
     pm_label_free(&edges);
     return err;
@@ -193,7 +136,7 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
                 uint32_t example, const char *where, void *const *out)
 {
     const struct pm_sampler *sampler = ctx;
-    const struct pm_setup *s = sampler->setup;
+    const struct pm_task *s = sampler->task;
     struct pm_rng r = pm_rng_make(seed, pm_hash("augmentation"), (uint32_t)step, example);
     struct pm_image8 im = { 0 };
     struct pm_label label = { 0 };
@@ -208,15 +151,15 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
     if (s->pixels.instance.on)
         PM_TRY(pm_segmentation_instances(e, s, &label, where, &instances));
     PM_TRY(pm_record_damage(pm_record_image(
-        e, s->channels == 1 ? PM_GREY_OR_COLOR : s->channels, where, &im)));
+        e, s->facts.channels == 1 ? PM_GREY_OR_COLOR : s->facts.channels, where, &im)));
     pm_trace_here("decode", begun);
     begun = pm_trace_now();
-    if (sampler->train && s->preprocessing->draw)
-        s->preprocessing->draw(s->preprocessing_cfg, &r,
+    if (sampler->train && s->facts.preprocessing->draw)
+        s->facts.preprocessing->draw(s->facts.preprocessing_cfg, &r,
                                &(struct pm_sight){ im.height, im.width, example, NULL, 0 }, &draws);
-    PM_TRY(s->preprocessing->apply(s->preprocessing_cfg, &im, sampler->train, &draws,
-                                   sampler->train ? s->height : s->eval_height,
-                                   sampler->train ? s->width : s->eval_width, s->channels, out[0],
+    PM_TRY(s->facts.preprocessing->apply(s->facts.preprocessing_cfg, &im, sampler->train, &draws,
+                                   sampler->train ? s->facts.height : s->facts.eval_height,
+                                   sampler->train ? s->facts.width : s->facts.eval_width, s->facts.channels, out[0],
                                    where));
     if (s->pixels.matting)
         PM_TRY(make_degrees(sampler, &label, &im, &draws, where, out[1]));
@@ -236,16 +179,6 @@ out:
 
 /* ---- heads and losses -------------------------------------------------------------------- */
 
-/* The head's shape as it is for one picture. */
-static const char *one_text(const struct pm_node *n, int batch, char text[64])
-{
-    struct pm_shape s = n->out_shape;
-
-    if (s.rank > 0 && s.dim[0] == batch)
-        s.dim[0] = 1;
-    return pm_shape_text(s, text);
-}
-
 /* Of a further head, which may be NULL. */
 static int check_head(const struct pm_node *n, const char *what, int batch, int channels)
 {
@@ -253,22 +186,22 @@ static int check_head(const struct pm_node *n, const char *what, int batch, int 
 
     if (n && (n->out_shape.rank != 4 || n->out_shape.dim[0] != batch ||
               (channels && n->out_shape.dim[3] != channels)))
-        return pm_fail(PM_ECONFIG, "the net's layer %s gives %s, but %s are [1, height, width, %s]",
-                       n->name, one_text(n, batch, text), what,
+        return pm_fail(PM_ECONFIG, "the net's layer %s gives %s, but %s are [%d, height, width, %s]",
+                       n->name, pm_shape_text(n->out_shape, text), what, batch,
                        channels == 1 ? "1" : channels == 2 ? "2" : "classes");
     return PM_OK;
 }
 
-static int check_heads(const struct pm_setup *s, const struct pm_heads *heads, int batch)
+static int check_heads(const struct pm_task *s, const struct pm_heads *heads, int batch)
 {
     const struct pm_shape shape = heads->logits->out_shape;
     char text[64];
     int err = PM_OK;
 
-    if (shape.rank != 4 || shape.dim[0] != batch || shape.dim[3] != s->num_classes)
+    if (shape.rank != 4 || shape.dim[0] != batch || shape.dim[3] != s->facts.num_classes)
         return pm_fail(PM_ECONFIG, "the layer of the net's logits, %s, gives %s, but segmentation into "
-                       "%d classes needs [1, height, width, %d]", heads->logits->name,
-                       one_text(heads->logits, batch, text), s->num_classes, s->num_classes);
+                       "%d classes needs [%d, height, width, %d]", heads->logits->name,
+                       pm_shape_text(shape, text), s->facts.num_classes, batch, s->facts.num_classes);
     if (!heads->center != !heads->offset)
         return pm_fail(PM_ECONFIG, "the net has the head %s, but none for %s: instances need both (of a "
                        "list, layers called instance_center and instance_offset)",
@@ -286,7 +219,7 @@ out:
 }
 
 /* What instances need beside their heads. */
-static int check_instances(const struct pm_setup *s)
+static int check_instances(const struct pm_task *s)
 {
     const struct pm_ints things = s->pixels.instance.things;
 
@@ -294,16 +227,16 @@ static int check_instances(const struct pm_setup *s)
         return pm_fail(PM_ECONFIG, "data.thing_classes: not given, and the data does not say of which "
                        "classes instances are: set it, or model.instance to false");
     for (int i = 0; i < things.count; i++)
-        if (things.v[i] >= s->num_classes)
+        if (things.v[i] >= s->facts.num_classes)
             return pm_fail(PM_ECONFIG, "data.thing_classes: %d is none of the %d classes", things.v[i],
-                           s->num_classes);
+                           s->facts.num_classes);
     if (!s->pixels.upsample_logits)
         return pm_fail(PM_ECONFIG, "loss.upsample_logits: false, but centres and offsets have no labels at "
                        "the logits' size: leave it out, or set model.instance to false");
     return PM_OK;
 }
 
-static int settle(struct pm_setup *s, const struct pm_heads *heads)
+static int settle(struct pm_task *s, const struct pm_heads *heads)
 {
     int err = PM_OK;
 
@@ -321,10 +254,10 @@ out:
 }
 
 /* Options of the loss layer for training. */
-static void add_options(const struct pm_setup *s, struct pm_str *text)
+static void add_options(const struct pm_task *s, struct pm_str *text)
 {
     static const char *const divisors[] = { "nonzero_weight", "kept_pixels", "top_k" };
-    const struct pm_config_loss *c = s->pixels.loss;
+    const struct pm_segmentation_loss *c = s->pixels.loss;
 
     pm_str_add(text, "weight=%.9g ignore_label=%d label_smoothing=%.9g",
                (double)pm_segmentation_class_weight(s), s->pixels.ignore_label,
@@ -340,7 +273,7 @@ static void add_options(const struct pm_setup *s, struct pm_str *text)
 }
 
 static void add_loss(struct pm_net *net, const char *name, struct pm_node *logits,
-                     struct pm_node *labels, const struct pm_setup *s)
+                     struct pm_node *labels, const struct pm_task *s)
 {
     const struct pm_shape size = labels->out_shape;
     struct pm_str options = { 0 };
@@ -361,7 +294,7 @@ static void add_loss(struct pm_net *net, const char *name, struct pm_node *logit
     pm_str_free(&options);
 }
 
-static void add_losses(struct pm_net *net, const struct pm_heads *heads, const struct pm_setup *s)
+static void add_losses(struct pm_net *net, const struct pm_heads *heads, const struct pm_task *s)
 {
     struct pm_node *labels;
     char name[32];
@@ -382,11 +315,68 @@ static void add_losses(struct pm_net *net, const struct pm_heads *heads, const s
         pm_segmentation_edge_loss(net, heads->edge, s);
 }
 
+/* ---- the row ------------------------------------------------------------------------------ */
+
+static void take_map_classes(struct pm_dataset_info *data)
+{
+    data->num_classes = data->map_classes;
+    data->labels = data->map_labels;
+}
+
+/* "5 classes, 2 of edges, instances" */
+static void describe(const struct pm_task *s, struct pm_str *out)
+{
+    pm_str_add(out, "%d classes", s->facts.num_classes);
+    if (s->pixels.edge_classes > 0)
+        pm_str_add(out, ", %d of edges", s->pixels.edge_classes);
+    if (s->pixels.instance.on)
+        pm_str_add(out, ", instances");
+}
+
+static void train_output(const struct pm_task *s, struct pm_train_output *out)
+{
+    *out = (struct pm_train_output){
+        .node = s->pixels.train_classes, .field = 1,
+        .count = (size_t)s->pixels.label_height * (size_t)s->pixels.label_width,
+        .classes = s->facts.num_classes, .ignore = s->pixels.ignore_label,
+        .names = { "miou", "pixel_accuracy", "batch_miou", "batch_pixel_accuracy" },
+        .tags = { "train/miou", "train/acc", "train/batch_miou", "train/batch_acc" },
+    };
+}
+
+/* Below it is a label of every map. */
+static int integers(const struct pm_task *s)
+{
+    const int edges = s->pixels.edge_classes;
+
+    return edges && edges < s->facts.num_classes ? edges : s->facts.num_classes;
+}
+
+static void exporting(const struct pm_task *s, struct pm_task_export *out)
+{
+    *out = (struct pm_task_export){ s->export.pad, s->export.output_stride };
+}
+
+static int picture(const struct pm_task *s, const uint8_t *record, size_t size, const char *where,
+                   struct pm_image8 *out)
+{
+    return pm_record_picture(&s->facts, record, size, where, out);
+}
+
+/* As DeepLab's training doubles the gradients of biases. */
+static const struct pm_config_multiplier biases[] = { { ".*biases", 2 } };
+
 const struct pm_task_row pm_task_segmentation = {
-    .name = "segmentation", .maps = true, .fields = fields, .make = make, .picture = pm_record_picture,
+    .config = { .name = "segmentation", .sections = pm_segmentation_sections,
+                .metrics = pm_segmentation_metrics, .multipliers = biases,
+                .multiplier_count = PM_COUNT(biases), .falls_over_run = true,
+                .check = pm_segmentation_check_config },
+    .spatial = true, .classes = take_map_classes, .open = pm_segmentation_open,
+    .close = pm_segmentation_close, .describe = describe, .train_output = train_output,
+    .integers = integers, .exporting = exporting, .fields = fields, .make = make, .picture = picture,
     .check_heads = check_heads, .settle = settle, .add_loss = add_losses,
-    .add_outputs = pm_segmentation_outputs,
-    .metric_names = metric_names, .higher_is_better = higher_is_better,
+    .add_outputs = pm_segmentation_outputs, .metrics = pm_segmentation_list_metrics,
+    .tag = pm_segmentation_tag,
     .score_create = pm_segmentation_score_create, .score_destroy = pm_segmentation_score_destroy,
     .score_add = pm_segmentation_score_add, .score_report = pm_segmentation_score_report,
     .score_detail = pm_segmentation_score_detail, .score_samples = pm_segmentation_score_samples,

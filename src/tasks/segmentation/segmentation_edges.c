@@ -8,24 +8,24 @@
 
 #include "data/edge_labels.h"
 
-int pm_segmentation_edge_field(const struct pm_setup *s, bool train)
+int pm_segmentation_edge_field(const struct pm_task *s, bool train)
 {
     return 2 + (!s->pixels.instance.on ? 0 : train ? 5 : 1);
 }
 
-void pm_segmentation_edge_labels(const struct pm_setup *s, const struct pm_label *labels,
+void pm_segmentation_edge_labels(const struct pm_task *s, const struct pm_label *labels,
                                  struct pm_label *out)
 {
     pm_edge_labels(&(struct pm_edge_options){ s->pixels.edge_classes, s->pixels.edge_width,
                                               s->pixels.ignore_label }, labels, out);
 }
 
-float pm_segmentation_class_weight(const struct pm_setup *s)
+float pm_segmentation_class_weight(const struct pm_task *s)
 {
     return s->pixels.edge_classes && s->pixels.loss ? 1 - s->pixels.loss->edge_weight : 1;
 }
 
-void pm_segmentation_edge_loss(struct pm_net *net, struct pm_node *edge, const struct pm_setup *s)
+void pm_segmentation_edge_loss(struct pm_net *net, struct pm_node *edge, const struct pm_task *s)
 {
     struct pm_node *labels = pm_net_find(net, "edge_labels");
     const struct pm_shape size = labels->out_shape;
@@ -51,7 +51,7 @@ void pm_segmentation_edge_look(struct pm_net *net, struct pm_node *edge, bool mi
                                   (struct pm_node *[]){ *sum, edge }, 2, "add") : edge;
 }
 
-int pm_segmentation_edge_output(const struct pm_setup *s)
+int pm_segmentation_edge_output(const struct pm_task *s)
 {
     return s->pixels.instance.on ? 4 : 1;
 }
@@ -69,7 +69,7 @@ void pm_segmentation_edge_outputs(struct pm_net *net, struct pm_node *sum, int l
                    "argmax")->name;
 }
 
-void pm_segmentation_edge_paint(const struct pm_setup *s, const struct pm_class_map *m, int height,
+void pm_segmentation_edge_paint(const struct pm_task *s, const struct pm_class_map *m, int height,
                                 int width, struct pm_image8 *im)
 {
     const size_t count = (size_t)height * (size_t)width;

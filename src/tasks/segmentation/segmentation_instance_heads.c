@@ -17,7 +17,7 @@
 
 #include <math.h>
 
-static bool is_seed4(const struct pm_setup *s)
+static bool is_seed4(const struct pm_task *s)
 {
     return s->pixels.instance.mode == PM_INSTANCE_SEED4;
 }
@@ -69,7 +69,7 @@ static struct pm_node *stretched(struct pm_net *net, struct pm_node *offset, dou
 /* ---- losses ------------------------------------------------------------------------------ */
 
 static void add_loss(struct pm_net *net, const char *name, const char *layer, float weight,
-                     struct pm_node *x, const char *target, const struct pm_setup *s)
+                     struct pm_node *x, const char *target, const struct pm_task *s)
 {
     struct pm_node *in[3] = { x, pm_net_find(net, target) };
     char weights[64];
@@ -80,30 +80,30 @@ static void add_loss(struct pm_net *net, const char *name, const char *layer, fl
                     (double)weight, is_seed4(s) ? "nonzero" : "weights");
 }
 
-static float weight_of(float given, float reference, const struct pm_setup *s)
+static float weight_of(float given, float reference, const struct pm_task *s)
 {
     return !isnan(given) ? given : is_seed4(s) ? 1 : reference;
 }
 
 void pm_segmentation_instance_losses(struct pm_net *net, const struct pm_heads *heads,
-                                     const struct pm_setup *s)
+                                     const struct pm_task *s)
 {
-    const struct pm_config_loss *c = s->pixels.loss;
+    const struct pm_segmentation_loss *c = s->pixels.loss;
     const struct pm_shape map = heads->offset->out_shape;
     struct pm_node *center = pm_segmentation_resized(net, pm_segmentation_own(net, "loss_center_map"),
-                                                     heads->center, s->height, s->width, "bilinear");
+                                                     heads->center, s->facts.height, s->facts.width, "bilinear");
     struct pm_node *offset = pm_segmentation_resized(net, pm_segmentation_own(net, "loss_offset_map"),
-                                                     heads->offset, s->height, s->width, "bilinear");
+                                                     heads->offset, s->facts.height, s->facts.width, "bilinear");
 
     if (!is_seed4(s))
-        offset = stretched(net, offset, ratio_of(s->height, map.dim[1]), ratio_of(s->width, map.dim[2]));
+        offset = stretched(net, offset, ratio_of(s->facts.height, map.dim[1]), ratio_of(s->facts.width, map.dim[2]));
     add_loss(net, "loss_center", "squared_error", weight_of(c ? c->center_weight : NAN, 200, s), center,
              "center", s);
     add_loss(net, "loss_offset", "absolute_error", weight_of(c ? c->offset_weight : NAN, 0.01f, s),
              offset, "offset", s);
 }
 
-struct pm_node *pm_segmentation_pixel_weights(struct pm_net *net, const struct pm_setup *s)
+struct pm_node *pm_segmentation_pixel_weights(struct pm_net *net, const struct pm_task *s)
 {
     return s->pixels.instance.on && !is_seed4(s) ? pm_net_find(net, "semantic_weight") : NULL;
 }
@@ -126,7 +126,7 @@ static struct pm_node *sum_of(struct pm_net *net, const char *name, struct pm_no
 }
 
 void pm_segmentation_instance_look(struct pm_net *net, const struct pm_heads *heads,
-                                   const struct pm_segmentation_view *v, const struct pm_setup *s,
+                                   const struct pm_segmentation_view *v, const struct pm_task *s,
                                    struct pm_instance_maps *sum)
 {
     struct pm_node *center = heads->center, *offset = heads->offset;

@@ -15,14 +15,14 @@
 
 enum { DIVISOR = 1000, MOST_DIVISOR = 1 << 15, PADDING = -1 };
 
-int pm_segmentation_instance_fields(const struct pm_setup *s, bool train, struct pm_field *out)
+int pm_segmentation_instance_fields(const struct pm_task *s, bool train, struct pm_field *out)
 {
-    const int h = s->height, w = s->width;
+    const int h = s->facts.height, w = s->facts.width;
 
     if (!s->pixels.instance.on)
         return 0;
     if (!train) {
-        out[0] = (struct pm_field){ "instances", PM_I32, PM_SHAPE2(s->eval_height, s->eval_width), 0 };
+        out[0] = (struct pm_field){ "instances", PM_I32, PM_SHAPE2(s->facts.eval_height, s->facts.eval_width), 0 };
         return 1;
     }
     out[0] = (struct pm_field){ "center", PM_F32, PM_SHAPE3(h, w, 1), 0 };
@@ -59,7 +59,7 @@ static int read_divisor(const struct pm_example *e, const char *where, int *out)
 
 /* Every instance is of the class that its pixels are of. */
 static int check_classes(const struct pm_recorded_instances *m, const struct pm_label *label,
-                         const struct pm_setup *s, const char *where)
+                         const struct pm_task *s, const char *where)
 {
     const size_t count = (size_t)label->height * (size_t)label->width;
 
@@ -81,7 +81,7 @@ static int check_classes(const struct pm_recorded_instances *m, const struct pm_
     return PM_OK;
 }
 
-static int read_map(const struct pm_example *e, const struct pm_setup *s, const struct pm_label *label,
+static int read_map(const struct pm_example *e, const struct pm_task *s, const struct pm_label *label,
                     const char *where, const uint8_t *data, size_t size,
                     struct pm_recorded_instances *out)
 {
@@ -98,7 +98,7 @@ out:
     return err;
 }
 
-int pm_segmentation_instances(const struct pm_example *e, const struct pm_setup *s,
+int pm_segmentation_instances(const struct pm_example *e, const struct pm_task *s,
                               const struct pm_label *label, const char *where,
                               struct pm_recorded_instances *out)
 {
@@ -132,16 +132,16 @@ void pm_recorded_instances_free(struct pm_recorded_instances *r)
 
 /* ---- fields ------------------------------------------------------------------------------ */
 
-/* The map as the picture is framed, in multiples of the setup's divisor, beside it fill. */
+/* The map as the picture is framed, in multiples of the task's divisor, beside it fill. */
 static int frame(const struct pm_sampler *sampler, const struct pm_recorded_instances *m,
                  const struct pm_image8 *im, const struct pm_draws *draws, const char *where,
                  int32_t fill, int32_t *out)
 {
-    const struct pm_setup *s = sampler->setup;
-    const int height = sampler->train ? s->height : s->eval_height;
-    const int width = sampler->train ? s->width : s->eval_width;
+    const struct pm_task *s = sampler->task;
+    const int height = sampler->train ? s->facts.height : s->facts.eval_height;
+    const int width = sampler->train ? s->facts.width : s->facts.eval_width;
     const int divisor = s->pixels.instance.label_divisor;
-    const int err = s->preprocessing->apply_map(s->preprocessing_cfg, &m->map, im, sampler->train,
+    const int err = s->facts.preprocessing->apply_map(s->facts.preprocessing_cfg, &m->map, im, sampler->train,
                                                 draws, height, width, fill, out, where);
 
     if (err < 0 || m->divisor == divisor)
@@ -155,8 +155,8 @@ int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struc
                                    const struct pm_image8 *im, const struct pm_draws *draws,
                                    const char *where, const int32_t *labels, void *const *out)
 {
-    const struct pm_setup *s = sampler->setup;
-    const struct pm_instance_setup *i = &s->pixels.instance;
+    const struct pm_task *s = sampler->task;
+    const struct pm_instances *i = &s->pixels.instance;
     int32_t *framed = NULL;
     int err = PM_OK;
 
@@ -169,12 +169,12 @@ int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struc
         return pm_seed4_targets(s, m, draws, where, &to);
     const struct pm_instance_options o = {
         .mode = i->mode, .sigma = i->center_sigma, .small_area = i->small_area,
-        .small_weight = i->small_weight, .num_classes = s->num_classes,
+        .small_weight = i->small_weight, .num_classes = s->facts.num_classes,
         .ignore_label = s->pixels.ignore_label, .divisor = i->label_divisor, .things = i->things,
     };
-    framed = pm_malloc((size_t)s->height * (size_t)s->width * sizeof *framed);
+    framed = pm_malloc((size_t)s->facts.height * (size_t)s->facts.width * sizeof *framed);
     PM_TRY(frame(sampler, m, im, draws, where, 0, framed));
-    pm_instance_targets(&o, labels, framed, s->height, s->width, &to);
+    pm_instance_targets(&o, labels, framed, s->facts.height, s->facts.width, &to);
 out:
     pm_free(framed);
     return err;

@@ -9,7 +9,8 @@ struct seeing {
     struct pm_net *net;
     struct pm_node *images;
     const struct pm_net_maker *maker;
-    const struct pm_setup *setup;
+    const struct pm_task *task;
+    const struct pm_segmentation_looks *looks;
     int height, width;
     struct pm_node **edges; /* probabilities of edges, the looks' sum; NULL there: none yet */
     struct pm_instance_maps *instances; /* the looks' sums */
@@ -52,10 +53,10 @@ static int see(const struct seeing *v, const struct look *look, struct pm_node *
     PM_TRY(err);
     if (heads.edge)
         pm_segmentation_edge_look(net, heads.edge, look->mirrored, v->height, v->width, v->edges);
-    if (v->setup->pixels.instance.on)
+    if (v->task->pixels.instance.on)
         pm_segmentation_instance_look(net, &heads, &(struct pm_segmentation_view){
             look->scale, look->mirrored, v->height, v->width, x->out_shape.dim[1],
-            x->out_shape.dim[2] }, v->setup, v->instances);
+            x->out_shape.dim[2] }, v->task, v->instances);
     x = heads.logits;
     if (look->mirrored)
         x = pm_net_add(net, pm_segmentation_own(net, "logits_mirrored_back"), x, "flip");
@@ -69,7 +70,7 @@ out:
     return err;
 }
 
-static bool sees_whole(const struct pm_pixels_setup *s)
+static bool sees_whole(const struct pm_segmentation_looks *s)
 {
     return s->scales.count == 0 || (s->scales.count == 1 && s->scales.v[0] == 1);
 }
@@ -78,7 +79,7 @@ static bool sees_whole(const struct pm_pixels_setup *s)
  * original adds them up. */
 static int see_all(const struct seeing *v, int *count, struct pm_node **sum)
 {
-    const struct pm_pixels_setup *s = &v->setup->pixels;
+    const struct pm_segmentation_looks *s = v->looks;
     const int each = s->flip ? 2 : 1, n = each * (s->scales.count ? s->scales.count : 1);
     struct pm_net *net = v->net;
     int err = PM_OK;
@@ -103,7 +104,7 @@ out:
     return err;
 }
 
-static bool sees_once(const struct pm_pixels_setup *s)
+static bool sees_once(const struct pm_segmentation_looks *s)
 {
     return !s->flip && sees_whole(s);
 }
@@ -121,13 +122,13 @@ static void add_loss_of_looks(const struct seeing *v, struct pm_node *x, int cou
         x = pm_net_add(net, pm_segmentation_own(net, "log"), x, "log");
     }
     labels = pm_net_input(net, "labels", PM_SHAPE3(size.dim[0], v->height, v->width),
-                          v->setup->pixels.matting ? PM_F32 : PM_I32);
-    if (v->setup->pixels.matting) {
+                          v->task->pixels.matting ? PM_F32 : PM_I32);
+    if (v->task->pixels.matting) {
         pm_segmentation_matting_loss(net, "loss", x, labels, NULL);
         return;
     }
     pm_net_add_many(net, "loss", (struct pm_node *[]){ x, labels }, 2,
-                    "softmax_cross_entropy ignore_label=%d", v->setup->pixels.ignore_label);
+                    "softmax_cross_entropy ignore_label=%d", v->task->pixels.ignore_label);
 }
 
 /* x as above. */
@@ -137,13 +138,13 @@ static struct pm_node *add_probabilities(const struct seeing *v, struct pm_node 
     struct pm_net *net = v->net;
     const char *name = pm_segmentation_output(net, "SemanticProbabilities", use);
 
-    if (count > 0 && v->setup->pixels.double_softmax) {
+    if (count > 0 && v->looks->double_softmax) {
         x = pm_net_add(net, pm_segmentation_own(net, "mean"), x, "affine scale=%.9g", 1.0 / count);
         return pm_net_add(net, name, x, "softmax");
     }
     if (count > 0)
         return pm_net_add(net, name, x, "affine scale=%.9g", 1.0 / count);
-    if (v->setup->pixels.predict_upsampled)
+    if (v->task->pixels.predict_upsampled)
         return pm_net_add(net, name, x, "softmax");
     x = pm_net_add(net, pm_segmentation_own(net, "probabilities"), small, "softmax");
     return pm_net_add(net, name, x, "resize size=[%d,%d] coordinates=align_corners",
@@ -151,15 +152,17 @@ static struct pm_node *add_probabilities(const struct seeing *v, struct pm_node 
 }
 
 int pm_segmentation_outputs(struct pm_net *net, struct pm_node *images, const struct pm_net_maker *maker,
-                            const struct pm_setup *s, enum pm_use use, struct pm_outputs *out)
+                            const struct pm_task *s, enum pm_use use, struct pm_outputs *out)
 {
     const struct pm_shape size = images->out_shape;
     struct pm_node *x = NULL, *small = NULL, *edges = NULL, *classes;
     struct pm_instance_maps instances = { 0 };
-    const struct seeing v = { net, images, maker, s, size.dim[1], size.dim[2], &edges, &instances };
+    const struct pm_segmentation_looks *looks = use == PM_USE_EXPORT ? &s->pixels.export_looks
+                                                                     : &s->pixels.looks;
+    const struct seeing v = { net, images, maker, s, looks, size.dim[1], size.dim[2], &edges, &instances };
     int count = 0, err = PM_OK;
 
-    if (sees_once(&s->pixels))
+    if (sees_once(looks))
         PM_TRY(see(&v, &(struct look){
             .method = s->pixels.predict_upsampled ? "bilinear" : "nearest" }, &x, &small));
     else

@@ -19,7 +19,7 @@ void pm_segmentation_resize(const struct pm_class_map *m, int height, int width,
     pm_free(column);
 }
 
-void pm_segmentation_paint(const struct pm_setup *s, const int32_t *classes, int height, int width,
+void pm_segmentation_paint(const struct pm_task *s, const int32_t *classes, int height, int width,
                            struct pm_image8 *im)
 {
     const enum pm_colormap map = (enum pm_colormap)s->pixels.colormap;
@@ -33,9 +33,9 @@ void pm_segmentation_paint(const struct pm_setup *s, const int32_t *classes, int
     }
 }
 
-int pm_segmentation_place(const struct pm_setup *s, int height, int width, const char *where,
+int pm_segmentation_place(const struct pm_task *s, int height, int width, const char *where,
                           struct pm_framing *out)
 {
-    return s->preprocessing->place(s->preprocessing_cfg, height, width, false, NULL, s->eval_height,
-                                   s->eval_width, out, where);
+    return s->facts.preprocessing->place(s->facts.preprocessing_cfg, height, width, false, NULL, s->facts.eval_height,
+                                   s->facts.eval_width, out, where);
 }

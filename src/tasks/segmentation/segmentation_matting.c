@@ -10,15 +10,15 @@ enum { MOST = UINT16_MAX }; /* a degree of 1 in the maps of this file */
 
 static const float ignored = -1; /* the degree of padding */
 
-int pm_segmentation_matting_check(const struct pm_setup *s)
+int pm_segmentation_matting_check(const struct pm_task *s)
 {
-    const struct pm_config_loss *c = s->pixels.loss;
+    const struct pm_segmentation_loss *c = s->pixels.loss;
 
     if (!s->pixels.matting)
         return PM_OK;
-    if (s->num_classes != 2)
+    if (s->facts.num_classes != 2)
         return pm_fail(PM_ECONFIG, "loss.matting: has two classes, background and foreground, but there "
-                       "are %d: set model.num_classes to 2", s->num_classes);
+                       "are %d: set model.num_classes to 2", s->facts.num_classes);
     if (s->pixels.ignore_label >= 0)
         return pm_fail(PM_ECONFIG, "data.ignore_label: %d, but with loss.matting every number of a map is a "
                        "degree: leave it out, or set it to -1", s->pixels.ignore_label);
@@ -31,7 +31,7 @@ int pm_segmentation_matting_check(const struct pm_setup *s)
     return PM_OK;
 }
 
-int pm_segmentation_matting_heads(const struct pm_setup *s)
+int pm_segmentation_matting_heads(const struct pm_task *s)
 {
     const bool instances = s->pixels.instance.on;
 
@@ -73,7 +73,7 @@ void pm_segmentation_matting_classes(const float *degrees, size_t count, int32_t
 }
 
 void pm_segmentation_matting_loss(struct pm_net *net, const char *name, struct pm_node *logits,
-                                  struct pm_node *labels, const struct pm_config_loss *c)
+                                  struct pm_node *labels, const struct pm_segmentation_loss *c)
 {
     pm_net_add_many(net, name, (struct pm_node *[]){ logits, labels }, 2,
                     "matting_cross_entropy ignore_label=%.9g top_k_percent=%.9g mining_steps=%d",

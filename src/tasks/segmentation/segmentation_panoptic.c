@@ -13,10 +13,10 @@
 
 enum { SEED4_IGNORED = 3048 };
 
-struct pm_group_options pm_segmentation_grouping(const struct pm_setup *s)
+struct pm_group_options pm_segmentation_grouping(const struct pm_task *s)
 {
-    const struct pm_instance_setup *i = &s->pixels.instance;
-    const struct pm_config_panoptic *c = i->panoptic;
+    const struct pm_instances *i = &s->pixels.instance;
+    const struct pm_panoptic_options *c = i->panoptic;
 
     return (struct pm_group_options){
         .mode = i->mode, .threshold = c->threshold, .nms_kernel = c->nms_kernel, .top_k = c->top_k,
@@ -24,13 +24,13 @@ struct pm_group_options pm_segmentation_grouping(const struct pm_setup *s)
     };
 }
 
-static struct pm_panoptic_metrics_options scoring(const struct pm_setup *s)
+static struct pm_panoptic_metrics_options scoring(const struct pm_task *s)
 {
-    const struct pm_instance_setup *i = &s->pixels.instance;
-    const struct pm_config_panoptic *c = i->panoptic;
+    const struct pm_instances *i = &s->pixels.instance;
+    const struct pm_panoptic_options *c = i->panoptic;
 
     return (struct pm_panoptic_metrics_options){
-        .classes = s->num_classes, .label_divisor = c->label_divisor, .things = i->things,
+        .classes = s->facts.num_classes, .label_divisor = c->label_divisor, .things = i->things,
         .normalize_by_image_size = c->normalize_by_image_size,
         .coco = c->precision == PM_PRECISION_COCO, .least_area = c->least_area,
         .ignored_area = c->ignored_area >= 0              ? c->ignored_area
@@ -38,22 +38,22 @@ static struct pm_panoptic_metrics_options scoring(const struct pm_setup *s)
     };
 }
 
-struct pm_panoptic_metrics *pm_segmentation_panoptic_create(const struct pm_setup *s)
+struct pm_panoptic_metrics *pm_segmentation_panoptic_create(const struct pm_task *s)
 {
     const struct pm_panoptic_metrics_options o = scoring(s);
 
     return pm_panoptic_metrics_create(&o);
 }
 
-void pm_segmentation_panoptic(const struct pm_setup *s, const void *const *outputs, int i, int height,
+void pm_segmentation_panoptic(const struct pm_task *s, const void *const *outputs, int i, int height,
                               int width, struct pm_segment_map *out)
 {
-    const size_t at = (size_t)i * (size_t)s->eval_height * (size_t)s->eval_width;
+    const size_t at = (size_t)i * (size_t)s->facts.eval_height * (size_t)s->facts.eval_width;
     const struct pm_group_options o = pm_segmentation_grouping(s);
     const struct pm_group_input in = {
-        height, width, s->eval_width, s->num_classes, (const int32_t *)outputs[0] + at,
+        height, width, s->facts.eval_width, s->facts.num_classes, (const int32_t *)outputs[0] + at,
         (const float *)outputs[2] + at, (const float *)outputs[3] + 2 * at,
-        (const float *)outputs[1] + (size_t)s->num_classes * at,
+        (const float *)outputs[1] + (size_t)s->facts.num_classes * at,
     };
 
     pm_group_segments(&o, &in, out);
@@ -62,10 +62,10 @@ void pm_segmentation_panoptic(const struct pm_setup *s, const void *const *outpu
             out->segments[k].score *= (double)out->segments[k].heat;
 }
 
-void pm_segmentation_panoptic_truth(const struct pm_setup *s, const struct pm_batch *batch, int i,
+void pm_segmentation_panoptic_truth(const struct pm_task *s, const struct pm_batch *batch, int i,
                                     int *height, int *width, int32_t *out)
 {
-    const size_t rows = (size_t)s->eval_height, columns = (size_t)s->eval_width;
+    const size_t rows = (size_t)s->facts.eval_height, columns = (size_t)s->facts.eval_width;
     const size_t first = (size_t)i * rows * columns;
     const int32_t *labels = (const int32_t *)batch->field[1] + first;
     const int32_t *instances = (const int32_t *)batch->field[2] + first;
@@ -82,7 +82,7 @@ void pm_segmentation_panoptic_truth(const struct pm_setup *s, const struct pm_ba
         memmove(out + y * w, out + y * columns, w * sizeof *out);
 }
 
-int pm_segmentation_panoptic_label(const struct pm_example *e, const struct pm_setup *s,
+int pm_segmentation_panoptic_label(const struct pm_example *e, const struct pm_task *s,
                                    const struct pm_label *label, const char *where, int32_t *out)
 {
     const size_t count = (size_t)label->height * (size_t)label->width;
@@ -162,7 +162,7 @@ static void add_classes(cJSON *object, const struct pm_panoptic_metrics *m, int 
     }
 }
 
-void pm_segmentation_panoptic_report(const struct pm_panoptic_metrics *m, const struct pm_setup *s,
+void pm_segmentation_panoptic_report(const struct pm_panoptic_metrics *m, const struct pm_task *s,
                                      struct cJSON *object)
 {
     const struct pm_panoptic_row all = pm_panoptic_metrics_row(m, PM_PANOPTIC_ALL);
@@ -172,17 +172,17 @@ void pm_segmentation_panoptic_report(const struct pm_panoptic_metrics *m, const 
     add_group(object, "panoptic_all", m, PM_PANOPTIC_ALL);
     add_group(object, "panoptic_things", m, PM_PANOPTIC_THINGS);
     add_group(object, "panoptic_stuff", m, PM_PANOPTIC_STUFF);
-    add_classes(object, m, s->num_classes);
+    add_classes(object, m, s->facts.num_classes);
 }
 
 /* ---- pictures ---------------------------------------------------------------------------- */
 
-void pm_segmentation_panoptic_paint(const struct pm_setup *s, const int32_t *ids, int divisor,
+void pm_segmentation_panoptic_paint(const struct pm_task *s, const int32_t *ids, int divisor,
                                     int height, int width, struct pm_image8 *im)
 {
     const enum pm_colormap map = (enum pm_colormap)s->pixels.colormap;
     const size_t count = (size_t)height * (size_t)width;
-    int *seen = pm_calloc((size_t)s->num_classes * (size_t)divisor, sizeof *seen), next = 0;
+    int *seen = pm_calloc((size_t)s->facts.num_classes * (size_t)divisor, sizeof *seen), next = 0;
 
     *im = (struct pm_image8){ height, width, 3, pm_calloc(count, 3) };
     for (size_t i = 0; i < count; i++) {
@@ -202,7 +202,7 @@ void pm_segmentation_panoptic_paint(const struct pm_setup *s, const int32_t *ids
 }
 
 /* Numbers as red + 256 green + 65536 blue; void: ignore_label * divisor, or the largest. */
-static void paint_numbers(const struct pm_setup *s, const int32_t *ids, int divisor, int height,
+static void paint_numbers(const struct pm_task *s, const int32_t *ids, int divisor, int height,
                           int width, struct pm_image8 *im)
 {
     const size_t count = (size_t)height * (size_t)width;
@@ -229,7 +229,7 @@ static int area_of(const int32_t *ids, size_t count, int32_t id)
     return area;
 }
 
-static cJSON *segment_json(const struct pm_setup *s, const struct pm_segment *g, int area,
+static cJSON *segment_json(const struct pm_task *s, const struct pm_segment *g, int area,
                            double rows, double columns)
 {
     const int divisor = s->pixels.instance.panoptic->label_divisor;
@@ -237,8 +237,8 @@ static cJSON *segment_json(const struct pm_setup *s, const struct pm_segment *g,
 
     cJSON_AddNumberToObject(o, "id", g->id);
     cJSON_AddNumberToObject(o, "label", g->label);
-    if (s->labels && s->labels[g->label])
-        cJSON_AddStringToObject(o, "name", s->labels[g->label]);
+    if (s->facts.labels && s->facts.labels[g->label])
+        cJSON_AddStringToObject(o, "name", s->facts.labels[g->label]);
     cJSON_AddBoolToObject(o, "thing", g->thing);
     cJSON_AddNumberToObject(o, "score", g->score);
     cJSON_AddNumberToObject(o, "area", area);
@@ -256,7 +256,7 @@ static double per(int out, int in)
     return in > 1 ? (double)(out - 1) / (in - 1) : 0;
 }
 
-void pm_segmentation_panoptic_present(const struct pm_setup *s, const struct pm_segment_map *p, int height,
+void pm_segmentation_panoptic_present(const struct pm_task *s, const struct pm_segment_map *p, int height,
                                       int width, struct cJSON *object, struct pm_picture *pictures,
                                       int *at)
 {

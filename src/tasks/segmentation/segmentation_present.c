@@ -8,23 +8,23 @@
 
 /* ---- predictions ------------------------------------------------------------------------- */
 
-static void add_shares(const struct pm_setup *s, const int32_t *classes, size_t pixels,
+static void add_shares(const struct pm_task *s, const int32_t *classes, size_t pixels,
                        cJSON *object)
 {
-    uint64_t *count = pm_calloc((size_t)s->num_classes, sizeof *count);
+    uint64_t *count = pm_calloc((size_t)s->facts.num_classes, sizeof *count);
     cJSON *list = cJSON_AddArrayToObject(object, "classes");
 
     for (size_t i = 0; i < pixels; i++)
         count[classes[i]]++;
-    for (int c = 0; c < s->num_classes; c++) {
+    for (int c = 0; c < s->facts.num_classes; c++) {
         cJSON *row;
 
         if (count[c] == 0)
             continue;
         row = cJSON_CreateObject();
         cJSON_AddNumberToObject(row, "label", c);
-        if (s->labels && s->labels[c])
-            cJSON_AddStringToObject(row, "name", s->labels[c]);
+        if (s->facts.labels && s->facts.labels[c])
+            cJSON_AddStringToObject(row, "name", s->facts.labels[c]);
         cJSON_AddNumberToObject(row, "share", (double)count[c] / (double)pixels);
         cJSON_AddItemToArray(list, row);
     }
@@ -42,7 +42,7 @@ static void overlay(const struct pm_image8 *picture, const struct pm_image8 *col
         out->pixels[i] = (uint8_t)((picture->pixels[i] + colors->pixels[i] + 1) / 2);
 }
 
-static void raw(const struct pm_setup *s, const int32_t *classes, int height, int width,
+static void raw(const struct pm_task *s, const int32_t *classes, int height, int width,
                 struct pm_image8 *out)
 {
     const size_t count = (size_t)height * (size_t)width;
@@ -53,7 +53,7 @@ static void raw(const struct pm_setup *s, const int32_t *classes, int height, in
             (uint8_t)pm_colormap_raw((enum pm_colormap)s->pixels.colormap, classes[i]);
 }
 
-static void present_instances(const struct pm_setup *s, const void *const *outputs,
+static void present_instances(const struct pm_task *s, const void *const *outputs,
                               const struct pm_framing *place, const struct pm_image8 *picture,
                               struct cJSON *object, struct pm_picture *pictures, int *at)
 {
@@ -64,7 +64,7 @@ static void present_instances(const struct pm_setup *s, const void *const *outpu
     pm_segment_map_free(&said);
 }
 
-int pm_segmentation_present(const struct pm_setup *s, const void *const *outputs,
+int pm_segmentation_present(const struct pm_task *s, const void *const *outputs,
                             const struct pm_image8 *picture, struct cJSON *object,
                             struct pm_picture pictures[PM_MAX_PICTURES])
 {
@@ -75,7 +75,7 @@ int pm_segmentation_present(const struct pm_setup *s, const void *const *outputs
     int n = 2, err = PM_OK;
 
     PM_TRY(pm_segmentation_place(s, height, width, "prediction", &place));
-    pm_segmentation_resize(&(struct pm_class_map){ place.height, place.width, s->eval_width,
+    pm_segmentation_resize(&(struct pm_class_map){ place.height, place.width, s->facts.eval_width,
                                                    outputs[0] }, height, width, classes);
     cJSON_AddItemToObject(object, "size", cJSON_CreateIntArray((const int[]){ height, width }, 2));
     add_shares(s, classes, pixels, object);
@@ -96,7 +96,7 @@ int pm_segmentation_present(const struct pm_setup *s, const void *const *outputs
         const int32_t *edges = outputs[pm_segmentation_edge_output(s)];
 
         pictures[n].what = "_edges";
-        pm_segmentation_edge_paint(s, &(struct pm_class_map){ place.height, place.width, s->eval_width,
+        pm_segmentation_edge_paint(s, &(struct pm_class_map){ place.height, place.width, s->facts.eval_width,
                                                               edges }, height, width,
                                    &pictures[n++].image);
     }

@@ -29,7 +29,7 @@ struct ranking {
     int count, most;
 };
 struct pm_score {
-    const struct pm_setup *setup; /* borrowed */
+    const struct pm_task *task; /* borrowed */
     int height, width;
     int step;                     /* rows and columns are remembered in such steps */
     struct pm_confusion confusion;
@@ -40,18 +40,18 @@ struct pm_score {
     struct ranking worst, chance;
 };
 
-struct pm_score *pm_segmentation_score_create(const struct pm_setup *s)
+struct pm_score *pm_segmentation_score_create(const struct pm_task *s)
 {
     struct pm_score *m = pm_calloc(1, sizeof *m);
-    const int side = s->eval_height > s->eval_width ? s->eval_height : s->eval_width;
+    const int side = s->facts.eval_height > s->facts.eval_width ? s->facts.eval_height : s->facts.eval_width;
 
-    m->setup = s;
-    m->height = s->eval_height;
-    m->width = s->eval_width;
+    m->task = s;
+    m->height = s->facts.eval_height;
+    m->width = s->facts.eval_width;
     m->step = (side + SIDE - 1) / SIDE;
     m->worst.most = WORST;
     m->chance.most = PM_MAX_SAMPLES;
-    pm_confusion_create(&m->confusion, (size_t)s->num_classes);
+    pm_confusion_create(&m->confusion, (size_t)s->facts.num_classes);
     if (s->pixels.edge_classes)
         pm_confusion_create(&m->edges, (size_t)s->pixels.edge_classes);
     if (s->pixels.instance.on) {
@@ -151,7 +151,7 @@ static uint64_t add_picture(struct pm_score *m, const int32_t *labels, const int
 {
     const struct pm_confusion_added added =
         pm_confusion_add(&m->confusion, labels, classes, (size_t)m->height * (size_t)m->width,
-                         m->setup->pixels.ignore_label);
+                         m->task->pixels.ignore_label);
     struct seen s = { .record = record, .accuracy = (double)added.right / (double)added.pixels };
 
     s.key = added.pixels ? s.accuracy : 2;
@@ -166,8 +166,8 @@ static void add_edges(struct pm_score *m, const struct pm_batch *batch, const vo
     const size_t pixels = (size_t)m->height * (size_t)m->width;
 
     if (m->edges.count)
-        pm_confusion_add(&m->edges, batch->field[pm_segmentation_edge_field(m->setup, false)],
-                         outputs[pm_segmentation_edge_output(m->setup)],
+        pm_confusion_add(&m->edges, batch->field[pm_segmentation_edge_field(m->task, false)],
+                         outputs[pm_segmentation_edge_output(m->task)],
                          pixels * (size_t)batch->valid, PM_EDGE_IGNORE);
 }
 
@@ -176,7 +176,7 @@ int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
 {
     const size_t pixels = (size_t)m->height * (size_t)m->width, all = pixels * (size_t)batch->valid;
     const int32_t *labels = batch->field[1], *classes = outputs[0];
-    int32_t *halves = m->setup->pixels.matting ? pm_malloc((all + 1) * sizeof *halves) : NULL;
+    int32_t *halves = m->task->pixels.matting ? pm_malloc((all + 1) * sizeof *halves) : NULL;
     uint64_t count = 0;
 
     if (halves) {
@@ -189,8 +189,8 @@ int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
         if (m->panoptic) {
             int height, width;
 
-            pm_segmentation_panoptic_truth(m->setup, batch, i, &height, &width, m->truth);
-            pm_segmentation_panoptic(m->setup, outputs, i, height, width, &said);
+            pm_segmentation_panoptic_truth(m->task, batch, i, &height, &width, m->truth);
+            pm_segmentation_panoptic(m->task, outputs, i, height, width, &said);
             pm_panoptic_metrics_add(m->panoptic, m->truth, &said);
         }
         count += add_picture(m, labels + (size_t)i * pixels, classes + (size_t)i * pixels,
@@ -234,7 +234,7 @@ void pm_segmentation_score_report(const struct pm_score *m, struct cJSON *object
         cJSON_AddItemToArray(list, cJSON_CreateNumber(pm_confusion_class(&m->confusion, k).iou));
     report_edges(&m->edges, object);
     if (m->panoptic)
-        pm_segmentation_panoptic_report(m->panoptic, m->setup, object);
+        pm_segmentation_panoptic_report(m->panoptic, m->task, object);
 }
 
 static void add_counts(const struct pm_confusion *c, cJSON *object)
@@ -256,11 +256,11 @@ static void add_counts(const struct pm_confusion *c, cJSON *object)
 }
 
 /* What the pictures' classes are painted in, "#804080". */
-static void add_colors(const struct pm_setup *s, struct cJSON *object)
+static void add_colors(const struct pm_task *s, struct cJSON *object)
 {
     cJSON *list = cJSON_AddArrayToObject(object, "colors");
 
-    for (int i = 0; i < s->num_classes; i++) {
+    for (int i = 0; i < s->facts.num_classes; i++) {
         const struct pm_color c = pm_colormap_color((enum pm_colormap)s->pixels.colormap, i);
         char text[8];
 
@@ -275,8 +275,8 @@ void pm_segmentation_score_detail(const struct pm_score *m, struct cJSON *object
     cJSON *confusion;
 
     cJSON_AddStringToObject(object, "of", "pixels");
-    pm_class_detail_labels(m->setup, object);
-    add_colors(m->setup, object);
+    pm_class_detail_labels(&m->task->facts, object);
+    add_colors(m->task, object);
     add_counts(c, object);
     confusion = cJSON_AddArrayToObject(object, "confusion");
     for (size_t i = 0; i < c->classes * c->classes; i++) {
@@ -320,7 +320,7 @@ int pm_segmentation_score_samples(const struct pm_score *m, uint64_t records[PM_
 }
 
 /* The record's own label map in colours, and its instances in theirs. */
-static int paint_labels(const struct pm_setup *s, const uint8_t *record, size_t size,
+static int paint_labels(const struct pm_task *s, const uint8_t *record, size_t size,
                         const char *where, struct pm_picture *classes, struct pm_picture *instances)
 {
     struct pm_example *e = NULL;
@@ -361,18 +361,18 @@ static int paint_prediction(const struct pm_score *m, const struct seen *seen, b
     struct pm_framing place = { 0 };
     int err = PM_OK;
 
-    PM_TRY(pm_segmentation_place(m->setup, image->height, image->width, where, &place));
+    PM_TRY(pm_segmentation_place(m->task, image->height, image->width, where, &place));
     for (size_t i = 0; i < count; i++)
         map[i] = instances ? seen->ids[i] : seen->classes[i];
     pm_segmentation_resize(&(struct pm_class_map){ (place.height + m->step - 1) / m->step,
                                                    (place.width + m->step - 1) / m->step, columns,
                                                    map }, image->height, image->width, whole);
     if (instances)
-        pm_segmentation_panoptic_paint(m->setup, whole,
-                                       m->setup->pixels.instance.panoptic->label_divisor,
+        pm_segmentation_panoptic_paint(m->task, whole,
+                                       m->task->pixels.instance.panoptic->label_divisor,
                                        image->height, image->width, out);
     else
-        pm_segmentation_paint(m->setup, whole, image->height, image->width, out);
+        pm_segmentation_paint(m->task, whole, image->height, image->width, out);
 out:
     pm_free(map);
     pm_free(whole);
@@ -390,9 +390,9 @@ int pm_segmentation_score_sample(const struct pm_score *m, int i, const uint8_t 
         return pm_fail(PM_EFAIL, "%s: is none of the evaluation's samples", where);
     cJSON_AddNumberToObject(object, "pixel_accuracy", list[i]->accuracy);
     cJSON_AddBoolToObject(object, "right", list[i]->accuracy == 1);
-    PM_TRY(pm_record_picture(m->setup, record, size, where, &pictures[0].image));
+    PM_TRY(pm_record_picture(&m->task->facts, record, size, where, &pictures[0].image));
     pictures[0].what = "image";
-    PM_TRY(paint_labels(m->setup, record, size, where, &pictures[1], m->panoptic ? &pictures[3] : NULL));
+    PM_TRY(paint_labels(m->task, record, size, where, &pictures[1], m->panoptic ? &pictures[3] : NULL));
     PM_TRY(paint_prediction(m, list[i], false, &pictures[0].image, where, &pictures[2].image));
     pictures[2].what = "prediction";
     if (!m->panoptic)

@@ -37,7 +37,7 @@ static int check_size(const char *key, int height, int width, const struct pm_la
                    where, key, height, width, label->height, label->width);
 }
 
-static bool is_thing(const struct pm_setup *s, int class)
+static bool is_thing(const struct pm_task *s, int class)
 {
     for (int i = 0; i < s->pixels.instance.things.count; i++)
         if (s->pixels.instance.things.v[i] == class)
@@ -45,7 +45,7 @@ static bool is_thing(const struct pm_setup *s, int class)
     return false;
 }
 
-static int read_ids(const struct pm_example *e, const struct pm_setup *s, const struct pm_label *label,
+static int read_ids(const struct pm_example *e, const struct pm_task *s, const struct pm_label *label,
                     const char *where, struct pm_recorded_instances *out)
 {
     enum { LAST = 65535 / 1000 - 1 };
@@ -75,7 +75,7 @@ out:
     return err;
 }
 
-int pm_seed4_read(const struct pm_example *e, const struct pm_setup *s, const struct pm_label *label,
+int pm_seed4_read(const struct pm_example *e, const struct pm_task *s, const struct pm_label *label,
                   const char *where, struct pm_recorded_instances *out)
 {
     int err = PM_OK;
@@ -107,17 +107,17 @@ static void fill(float *out, size_t count, float value)
         out[i] = value;
 }
 
-int pm_seed4_targets(const struct pm_setup *s, const struct pm_recorded_instances *r,
+int pm_seed4_targets(const struct pm_task *s, const struct pm_recorded_instances *r,
                      const struct pm_draws *draws, const char *where,
                      const struct pm_instance_target *out)
 {
-    const size_t pixels = (size_t)s->height * (size_t)s->width;
+    const size_t pixels = (size_t)s->facts.height * (size_t)s->facts.width;
     float *framed = pm_malloc(3 * pixels * sizeof *framed);
     int err = PM_OK;
 
     for (int k = 0; k < PM_SEED4_PICTURES; k++) {
-        PM_TRY(s->preprocessing->apply_numbers(s->preprocessing_cfg, &r->seed4[k], true, draws,
-                                               s->height, s->width, k ? framed : out->center, where));
+        PM_TRY(s->facts.preprocessing->apply_numbers(s->facts.preprocessing_cfg, &r->seed4[k], true, draws,
+                                               s->facts.height, s->facts.width, k ? framed : out->center, where));
         for (size_t i = 0; i < pixels && k == 0; i++)
             out->center[i] /= 2;
         for (size_t i = 0; i < pixels && k > 0; i++)

@@ -12,11 +12,11 @@
 
 #include <math.h>
 
-static uint8_t grey_of(const struct pm_setup *s, int label)
+static uint8_t grey_of(const struct pm_task *s, int label)
 {
-    const int apart = s->num_classes < 255 ? 255 / s->num_classes : 1;
+    const int apart = s->facts.num_classes < 255 ? 255 / s->facts.num_classes : 1;
 
-    return (uint8_t)(label >= 0 && label < s->num_classes && label * apart < 255 ? label * apart : 255);
+    return (uint8_t)(label >= 0 && label < s->facts.num_classes && label * apart < 255 ? label * apart : 255);
 }
 
 static struct pm_image8 *new_picture(struct pm_picture **next, const char *what, int height, int width,
@@ -33,7 +33,7 @@ static struct pm_image8 *new_picture(struct pm_picture **next, const char *what,
 /* ---- classes ----------------------------------------------------------------------------- */
 
 /* labels: floats where they are degrees. */
-static void paint_label(const struct pm_setup *s, const void *labels, struct pm_picture **next)
+static void paint_label(const struct pm_task *s, const void *labels, struct pm_picture **next)
 {
     const int height = s->pixels.label_height, width = s->pixels.label_width;
     struct pm_image8 *im = new_picture(next, "label", height, width, 1);
@@ -56,11 +56,11 @@ static int class_of(const float *z, int k)
     return best;
 }
 
-static void paint_classes(const struct pm_setup *s, const float *logits, struct pm_shape shape,
+static void paint_classes(const struct pm_task *s, const float *logits, struct pm_shape shape,
                           struct pm_picture **next)
 {
     struct pm_image8 *im = new_picture(next, "semantic", shape.dim[0], shape.dim[1], 1);
-    const int k = s->num_classes;
+    const int k = s->facts.num_classes;
 
     for (int i = 0; i < shape.dim[0] * shape.dim[1]; i++)
         im->pixels[i] = grey_of(s, class_of(logits + (size_t)i * (size_t)k, k));
@@ -69,7 +69,7 @@ static void paint_classes(const struct pm_setup *s, const float *logits, struct 
 /* ---- edges ------------------------------------------------------------------------------- */
 
 /* What is ignored is black, as what is no edge. */
-static uint8_t grey_of_edge(const struct pm_setup *s, int edge)
+static uint8_t grey_of_edge(const struct pm_task *s, int edge)
 {
     const int last = s->pixels.edge_classes - 1;
 
@@ -77,7 +77,7 @@ static uint8_t grey_of_edge(const struct pm_setup *s, int edge)
 }
 
 /* Edges are the last of the fields and of the heads. */
-static void paint_edges(const struct pm_setup *s, const struct pm_shown *shown, int i,
+static void paint_edges(const struct pm_task *s, const struct pm_shown *shown, int i,
                         struct pm_picture **next)
 {
     const int height = s->pixels.label_height, width = s->pixels.label_width;
@@ -128,7 +128,7 @@ static void paint_heat(const float *v, int examples, int i, struct pm_shape shap
         im->pixels[k] = byte_of(v[(size_t)i * count + k] / most * 255);
 }
 
-static void paint_offset(const struct pm_setup *s, const float *v, int examples, int i,
+static void paint_offset(const struct pm_task *s, const float *v, int examples, int i,
                          struct pm_shape shape, const char *what, struct pm_picture **next)
 {
     struct pm_image8 *im = new_picture(next, what, shape.dim[0], shape.dim[1], 3);
@@ -147,11 +147,11 @@ static void paint_offset(const struct pm_setup *s, const float *v, int examples,
     }
 }
 
-static void paint_instances(const struct pm_setup *s, const struct pm_shown *shown, int i,
+static void paint_instances(const struct pm_task *s, const struct pm_shown *shown, int i,
                             struct pm_picture **next)
 {
-    const struct pm_shape center = PM_SHAPE3(s->height, s->width, 1);
-    const struct pm_shape offset = PM_SHAPE3(s->height, s->width, 2);
+    const struct pm_shape center = PM_SHAPE3(s->facts.height, s->facts.width, 1);
+    const struct pm_shape offset = PM_SHAPE3(s->facts.height, s->facts.width, 2);
 
     paint_heat(shown->field[2], shown->count, i, center, "label_instance_center", next);
     paint_offset(s, shown->field[4], shown->count, i, offset, "label_offset", next);
@@ -161,7 +161,7 @@ static void paint_instances(const struct pm_setup *s, const struct pm_shown *sho
         paint_offset(s, shown->head[2], shown->count, i, shown->shape[2], "instance_offset", next);
 }
 
-void pm_segmentation_summary(const struct pm_setup *s, const struct pm_shown *shown, int i,
+void pm_segmentation_summary(const struct pm_task *s, const struct pm_shown *shown, int i,
                              struct pm_picture pictures[PM_MAX_PICTURES])
 {
     const size_t pixels = (size_t)s->pixels.label_height * (size_t)s->pixels.label_width;

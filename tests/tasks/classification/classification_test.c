@@ -1,5 +1,5 @@
 /* The classification task: samples from records, the score's rules, predictions, loss nodes. */
-#include <pumice/task.h>
+#include "tasks/classification/classification.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -21,7 +21,7 @@ static const struct pm_task_row *task(void)
 }
 
 /* Preprocessing with its default options. */
-static struct pm_setup setup_of(const char *preprocessing, int channels, int classes,
+static struct pm_task setup_of(const char *preprocessing, int channels, int classes,
                                 struct pm_arena *a)
 {
     const struct pm_preprocessing *p = pm_preprocessing_find(preprocessing);
@@ -30,10 +30,11 @@ static struct pm_setup setup_of(const char *preprocessing, int channels, int cla
 
     if (p->opts)
         pm_opts_defaults(p->opts, cfg, a);
-    return (struct pm_setup) {
-        .height = SIZE, .width = SIZE, .eval_height = SIZE, .eval_width = SIZE,
-        .channels = channels, .num_classes = classes, .preprocessing = p, .preprocessing_cfg = cfg,
-        .aux_weight = NAN,
+    return (struct pm_task) {
+        .facts = { .height = SIZE, .width = SIZE, .eval_height = SIZE, .eval_width = SIZE,
+                   .channels = channels, .num_classes = classes, .preprocessing = p,
+                   .preprocessing_cfg = cfg },
+        .loss = { .aux_weight = NAN },
     };
 }
 
@@ -92,7 +93,7 @@ static void make_record(const struct record *r, uint8_t **out, size_t *size)
     pm_free(png);
 }
 
-static int make_sample(const struct pm_setup *s, bool train, const struct record *r,
+static int make_sample(const struct pm_task *s, bool train, const struct record *r,
                        uint32_t example, float *image, int32_t *label)
 {
     struct pm_sampler sampler = { s, train };
@@ -110,11 +111,11 @@ static void samples(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of("lenet", 1, 10, a);
+    struct pm_task s = setup_of("lenet", 1, 10, a);
     uint8_t pixels[SIZE * SIZE];
     fill_pixels(pixels, sizeof pixels);
 
-    s.labels_offset = 1;
+    s.facts.labels_offset = 1;
     for (int raw = 0; raw < 2; raw++) {
         const struct record r = { raw ? "raw" : "png", 1, 4, false };
         float image[SIZE * SIZE];
@@ -141,8 +142,8 @@ static void bad_records(void **state)
         { { "raw", 2, 3, false }, "72 raw bytes" },
     };
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of("lenet", 1, 10, a);
-    s.labels_offset = 1;
+    struct pm_task s = setup_of("lenet", 1, 10, a);
+    s.facts.labels_offset = 1;
 
     for (size_t i = 0; i < PM_COUNT(cases); i++) {
         float image[SIZE * SIZE];
@@ -163,7 +164,7 @@ static void grey(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    const struct pm_setup s = setup_of("lenet", 1, 10, a);
+    const struct pm_task s = setup_of("lenet", 1, 10, a);
     uint8_t pixels[SIZE * SIZE * 3];
     fill_pixels(pixels, sizeof pixels);
 
@@ -187,7 +188,7 @@ static void record_boxes(void **state)
     (void)state;
     enum { VALUES = SIZE * SIZE * 3 };
     struct pm_arena *a = pm_arena_create();
-    const struct pm_setup s = setup_of("inception_trainer", 3, 10, a);
+    const struct pm_task s = setup_of("inception_trainer", 3, 10, a);
     uint8_t pixels[VALUES];
     const struct pm_image8 im = { SIZE, SIZE, 3, pixels };
     float held[8], image[VALUES], want[VALUES];
@@ -202,10 +203,10 @@ static void record_boxes(void **state)
         struct pm_rng rng = pm_rng_make(7, pm_hash("augmentation"), 3, example);
         struct pm_draws d;
         assert_int_equal(make_sample(&s, true, &r, example, image, &label), PM_OK);
-        s.preprocessing->draw(s.preprocessing_cfg, &rng,
+        s.facts.preprocessing->draw(s.facts.preprocessing_cfg, &rng,
                               &(struct pm_sight){ SIZE, SIZE, example, held, (size_t)n }, &d);
         assert_int_equal(d.resize_method * 10 + d.color_ordering, example % 4 * 10 + example % 2);
-        assert_int_equal(s.preprocessing->apply(s.preprocessing_cfg, &im, true, &d, SIZE, SIZE, 3,
+        assert_int_equal(s.facts.preprocessing->apply(s.facts.preprocessing_cfg, &im, true, &d, SIZE, SIZE, 3,
                                                 want, "x"), PM_OK);
         assert_memory_equal(image, want, sizeof want);
     }
@@ -222,7 +223,7 @@ static void augmentation(void **state)
     enum { VALUES = SIZE * SIZE * 3 };
     const struct record r = { "png", 3, 1, false };
     struct pm_arena *a = pm_arena_create();
-    const struct pm_setup s = setup_of("cifarnet", 3, 10, a);
+    const struct pm_task s = setup_of("cifarnet", 3, 10, a);
     float first[VALUES], again[VALUES], other[VALUES], plain[2][VALUES];
     int32_t label;
 
@@ -241,10 +242,10 @@ static void batch_fields(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of("vgg", 3, 10, a);
+    struct pm_task s = setup_of("vgg", 3, 10, a);
     struct pm_field f[PM_MAX_FIELDS];
 
-    s.eval_height = 20, s.eval_width = 10;
+    s.facts.eval_height = 20, s.facts.eval_width = 10;
     assert_int_equal(task()->fields(&s, true, f), 2);
     assert_string_equal(f[0].name, "images");
     assert_true(pm_shape_equal(f[0].shape, PM_SHAPE3(SIZE, SIZE, 3)));
@@ -255,15 +256,15 @@ static void batch_fields(void **state)
     assert_true(pm_shape_equal(f[0].shape, PM_SHAPE3(20, 10, 3)));
 
     const struct pm_preprocessing colour = { .name = "colour", .channels = 3 };
-    s.preprocessing = &colour;
+    s.facts.preprocessing = &colour;
     assert_int_equal(task()->fields(&s, true, f), 2);
-    s.channels = 1;
-    assert_int_equal(task()->fields(&s, true, f), PM_ECONFIG);
+    s.facts.channels = 1;
+    assert_int_equal(pm_classification_check(&s), PM_ECONFIG);
     assert_non_null(strstr(pm_error_text(), "\"colour\" needs 3 channels"));
-    s.channels = 4;
-    assert_int_equal(task()->fields(&s, true, f), PM_ECONFIG);
-    s.channels = 3, s.num_classes = 1;
-    assert_int_equal(task()->fields(&s, true, f), PM_ECONFIG);
+    s.facts.channels = 4;
+    assert_int_equal(pm_classification_check(&s), PM_ECONFIG);
+    s.facts.channels = 3, s.facts.num_classes = 1;
+    assert_int_equal(pm_classification_check(&s), PM_ECONFIG);
     pm_arena_destroy(&a);
 }
 
@@ -290,11 +291,11 @@ static void score(void **state)
         { 9, 9, 9, 9, 9, 9, 9 }, /* beyond `valid` */
     };
     const int32_t labels[] = { 6, 0, 1, 6, 6, 0 };
-    struct pm_setup s = { .num_classes = K, .label_smoothing = 0.25f };
+    struct pm_task s = { .facts = { .num_classes = K }, .label_smoothing = 0.25f };
     struct pm_batch batch = { .field = { NULL, (void *)labels }, .valid = 2 };
     struct pm_score *m = task()->score_create(&s);
     cJSON *o = cJSON_CreateObject();
-    const char *names[PM_MAX_METRICS];
+    struct pm_metric_list metrics = { 0 };
     double loss = 0;
 
     assert_int_equal(task()->score_add(m, &batch, (const void *[]){ logits[0] }, 0), PM_OK);
@@ -312,11 +313,14 @@ static void score(void **state)
     assert_true(value(o, "accuracy") == 2.0 / 5);
     assert_true(value(o, "recall_at_5") == 4.0 / 5);
     assert_true(fabs(value(o, "loss") - loss / 5) < 1e-12 * loss);
-    assert_int_equal(task()->metric_names(NULL, names), 3);
-    for (int i = 0; i < 3; i++)
-        value(o, names[i]);
-    assert_true(task()->higher_is_better("accuracy"));
-    assert_false(task()->higher_is_better("loss"));
+    task()->metrics(&s, &metrics);
+    assert_int_equal(metrics.count, 3);
+    for (int i = 0; i < 3; i++) {
+        value(o, metrics.list[i]->name);
+        assert_int_equal(metrics.list[i]->higher_is_better, strcmp(metrics.list[i]->name, "loss") != 0);
+    }
+    assert_string_equal(metrics.list[0]->name, "accuracy");
+    pm_free(metrics.list);
     cJSON_Delete(o);
     task()->score_destroy(&m);
     assert_null(m);
@@ -327,7 +331,7 @@ static void score_not_finite(void **state)
     (void)state;
     static const float logits[][3] = { { 1, NAN, 0 }, { INFINITY, 0, 0 }, { 1, 0, 0 } };
     const int32_t labels[] = { 0, 0, 0 };
-    struct pm_setup s = { .num_classes = 3 };
+    struct pm_task s = { .facts = { .num_classes = 3 } };
     struct pm_batch batch = { .field = { NULL, (void *)labels }, .valid = 3 };
     struct pm_score *m = task()->score_create(&s);
     cJSON *o = cJSON_CreateObject();
@@ -353,7 +357,7 @@ static void score_not_finite(void **state)
 
 /* 40 examples of 3 classes, i's label i % 3; the answer is wrong where i % 4 == 0, the more the larger
  * i. In batches of `size`, backwards when asked. */
-static struct pm_score *scored(const struct pm_setup *s, int size, bool backwards)
+static struct pm_score *scored(const struct pm_task *s, int size, bool backwards)
 {
     struct pm_score *m = task()->score_create(s);
 
@@ -377,7 +381,8 @@ static struct pm_score *scored(const struct pm_setup *s, int size, bool backward
 static void details(void **state)
 {
     static const char *const labels[] = { "ant", NULL, "cat" };
-    const struct pm_setup s = { .num_classes = 3, .labels = labels, .labels_offset = 1, .channels = 1 };
+    const struct pm_task s = { .facts = { .num_classes = 3, .labels = labels, .labels_offset = 1,
+                                         .channels = 1 } };
     struct pm_score *m = scored(&s, 7, false), *other = scored(&s, 40, true);
     uint64_t records[PM_MAX_SAMPLES], same[PM_MAX_SAMPLES];
     cJSON *o = cJSON_CreateObject();
@@ -426,7 +431,7 @@ static void prediction(void **state)
     (void)state;
     static const char *const labels[] = { "ant", "bee", "cat", NULL, "elk", "fox" };
     const float logits[] = { 0, 2, 1, 2, -1, -2 };
-    struct pm_setup s = { .num_classes = 6, .labels_offset = 1, .labels = labels };
+    struct pm_task s = { .facts = { .num_classes = 6, .labels_offset = 1, .labels = labels } };
     cJSON *o = cJSON_CreateObject();
     double sum = 0;
 
@@ -447,7 +452,7 @@ static void prediction(void **state)
 
 /* ---- loss -------------------------------------------------------------------------------- */
 
-static const struct pm_node *losses(struct pm_setup s, int logits, float net_aux, bool with_aux,
+static const struct pm_node *losses(struct pm_task s, int logits, float net_aux, bool with_aux,
                                     struct pm_net **net)
 {
     *net = pm_net_create();
@@ -465,7 +470,7 @@ static const struct pm_node *losses(struct pm_setup s, int logits, float net_aux
 static void loss_nodes(void **state)
 {
     (void)state;
-    struct pm_setup s = { .num_classes = 10, .aux_weight = NAN };
+    struct pm_task s = { .facts = { .num_classes = 10 }, .loss = { .aux_weight = NAN } };
     struct pm_net *net;
 
     assert_null(losses(s, 10, 0.4f, false, &net));
@@ -487,7 +492,7 @@ static void loss_nodes(void **state)
     cJSON_Delete(o);
     pm_net_destroy(&net);
 
-    s.aux_weight = 0;
+    s.loss.aux_weight = 0;
     assert_null(losses(s, 10, 0.4f, true, &net));
     pm_net_destroy(&net);
 

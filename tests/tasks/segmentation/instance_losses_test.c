@@ -1,5 +1,7 @@
 /* What a net with heads of instances is trained by, on every device: losses and gradients of the heads'
  * maps beside tests/golden/instance_losses.json (instance_losses.py writes it). */
+#include "tasks/segmentation/segmentation.h"
+
 #include <pumice/plan.h>
 #include <pumice/task.h>
 
@@ -80,7 +82,7 @@ static void add_fields(struct pm_net *net, const struct pm_field *list, int coun
     }
 }
 
-static struct pm_net *build(const struct pm_setup *s)
+static struct pm_net *build(const struct pm_task *s)
 {
     const struct pm_task_row *task = pm_task_find("segmentation");
     struct pm_net *net = pm_net_create();
@@ -186,20 +188,20 @@ static void run_case(struct pm_device *d, const cJSON *want)
 {
     static const int things[] = { 1 };
     const struct pm_preprocessing *p = pm_preprocessing_find("deeplab");
-    struct pm_config_loss loss = {
+    struct pm_segmentation_loss loss = {
         .upsample_logits = true, .top_k_percent = (float)get(want, "top_k_percent")->valuedouble,
         .normalize = cJSON_IsTrue(get(want, "by_k")) ? PM_NORMALIZE_TOP_K : PM_NORMALIZE_KEPT_PIXELS,
         .center_weight = (float)get(want, "center_weight")->valuedouble,
         .offset_weight = (float)get(want, "offset_weight")->valuedouble,
     };
-    const struct pm_setup s = {
-        .height = H, .width = W, .eval_height = H, .eval_width = W, .channels = 3,
-        .num_classes = CLASSES, .preprocessing = p, .aux_weight = NAN,
+    const struct pm_task s = {
+        .facts = { .height = H, .width = W, .eval_height = H, .eval_width = W, .channels = 3,
+                   .num_classes = CLASSES, .preprocessing = p },
         .pixels = { .ignore_label = 255, .label_height = H, .label_width = W, .upsample_logits = true,
                     .predict_upsampled = true, .loss = &loss,
                     .instance = { .on = true, .things = { 1, things }, .label_divisor = 1000 } },
     };
-    struct pm_setup of = s;
+    struct pm_task of = s;
 
     of.pixels.instance.mode = strcmp(get(want, "mode")->valuestring, "seed4") == 0
                                   ? PM_INSTANCE_SEED4 : PM_INSTANCE_REFERENCE;
@@ -246,13 +248,13 @@ static void golden(void **state)
 
 enum { WIDE = 31 }; /* 16 / 4 is 4, 30 / 6 is 5 */
 
-static struct pm_setup wide_setup(const struct pm_config_loss *loss)
+static struct pm_task wide_setup(const struct pm_segmentation_loss *loss)
 {
     static const int things[] = { 1 };
 
-    return (struct pm_setup){
-        .height = H, .width = WIDE, .eval_height = H, .eval_width = WIDE, .channels = 3,
-        .num_classes = CLASSES, .preprocessing = pm_preprocessing_find("deeplab"), .aux_weight = NAN,
+    return (struct pm_task){
+        .facts = { .height = H, .width = WIDE, .eval_height = H, .eval_width = WIDE, .channels = 3,
+                   .num_classes = CLASSES, .preprocessing = pm_preprocessing_find("deeplab") },
         .pixels = { .ignore_label = 255, .label_height = H, .label_width = WIDE, .upsample_logits = true,
                     .predict_upsampled = true, .loss = loss,
                     .instance = { .on = true, .things = { 1, things }, .label_divisor = 1000 } },
@@ -306,7 +308,7 @@ static int constant_heads(void *ctx, struct pm_net *net, struct pm_node *images,
     return net->error;
 }
 
-static void check_wide_loss(struct pm_device *d, const struct pm_setup *s)
+static void check_wide_loss(struct pm_device *d, const struct pm_task *s)
 {
     const struct pm_task_row *task = pm_task_find("segmentation");
     struct pm_net *net = pm_net_create();
@@ -332,7 +334,7 @@ static void check_wide_loss(struct pm_device *d, const struct pm_setup *s)
 }
 
 /* x: of every pixel's offset the part along rows. */
-static void check_wide_output(struct pm_device *d, const struct pm_setup *s, float x)
+static void check_wide_output(struct pm_device *d, const struct pm_task *s, float x)
 {
     const struct pm_net_maker maker = { constant_heads, NULL };
     struct pm_net *net = pm_net_create();
@@ -357,9 +359,9 @@ static void check_wide_output(struct pm_device *d, const struct pm_setup *s, flo
 
 static void ratios(void **state)
 {
-    const struct pm_config_loss loss = { .upsample_logits = true, .top_k_percent = 1,
+    const struct pm_segmentation_loss loss = { .upsample_logits = true, .top_k_percent = 1,
                                          .center_weight = NAN, .offset_weight = NAN };
-    struct pm_setup s = wide_setup(&loss);
+    struct pm_task s = wide_setup(&loss);
     struct pm_device_info *list;
     struct pm_device *d = NULL;
     size_t count, cpu;
@@ -370,7 +372,7 @@ static void ratios(void **state)
     ok(pm_device_open(&list[cpu], &(struct pm_device_options){ .threads = 1 }, &d));
     check_wide_loss(d, &s);
     check_wide_output(d, &s, 5);
-    s.pixels.flip = true; /* half of them point the other way */
+    s.pixels.looks.flip = true; /* half of them point the other way */
     check_wide_output(d, &s, 0);
     pm_device_close(&d);
     pm_free(list);

@@ -2,6 +2,8 @@
  * (tests/golden/deeplab_looks.py): the averaged probabilities, and the softmax that it puts upon
  * them. The bound is 10 times what the original's own float32 run is off by, and no less than
  * rounding of sums in another order. */
+#include "tasks/segmentation/segmentation.h"
+
 #include <pumice/plan.h>
 #include <pumice/rng.h>
 #include <pumice/task.h>
@@ -148,7 +150,8 @@ static void look(const cJSON *c, bool again)
                         .seed = (uint64_t)number(c, "seed") };
     const int height = number(c, "height"), width = number(c, "width");
     const struct pm_task_row *task = pm_task_find("segmentation");
-    struct pm_setup s = { .height = height, .width = width, .channels = 3, .num_classes = g.classes,
+    struct pm_task s = { .facts = { .height = height, .width = width, .channels = 3,
+                                     .num_classes = g.classes },
                           .pixels = { .predict_upsampled = true } };
     struct pm_outputs outputs;
     float scale[8];
@@ -160,9 +163,9 @@ static void look(const cJSON *c, bool again)
                                    net->arena, "model"), PM_OK);
     for (int i = 0; i < cJSON_GetArraySize(scales); i++)
         scale[i] = (float)cJSON_GetArrayItem(scales, i)->valuedouble;
-    s.pixels.scales = (struct pm_floats){ cJSON_GetArraySize(scales), scale };
-    s.pixels.double_softmax = again;
-    s.pixels.flip = cJSON_IsTrue(cJSON_GetObjectItem(c, "flip"));
+    s.pixels.export_looks.scales = (struct pm_floats){ cJSON_GetArraySize(scales), scale };
+    s.pixels.export_looks.double_softmax = again;
+    s.pixels.export_looks.flip = cJSON_IsTrue(cJSON_GetObjectItem(c, "flip"));
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(BATCH, height, width, 3), PM_F32);
     if (task->add_outputs(net, images, &(struct pm_net_maker){ heads_of, &g }, &s, PM_USE_EXPORT,
                           &outputs))

@@ -10,12 +10,12 @@
 
 enum { SIZE = 13, CLASSES = 3, IGNORE = 0 }; /* the ignored label is an edge's class, too */
 
-static const struct pm_config_loss loss = { .top_k_percent = 1, .edge_weight = 0.25f,
+static const struct pm_segmentation_loss loss = { .top_k_percent = 1, .edge_weight = 0.25f,
                                             .normalize = PM_NORMALIZE_KEPT_PIXELS };
 
-static struct pm_setup setup_of(struct pm_arena *a)
+static struct pm_task setup_of(struct pm_arena *a)
 {
-    struct pm_setup s = segmentation_setup(a, SIZE, SIZE, CLASSES);
+    struct pm_task s = segmentation_setup(a, SIZE, SIZE, CLASSES);
 
     s.pixels.ignore_label = IGNORE;
     s.pixels.loss = &loss;
@@ -35,7 +35,7 @@ static void draw(int height, int width, uint8_t *label)
 }
 
 /* draws of (seed, step) as a training example's are. */
-static void make_sample(const struct pm_setup *s, bool train, uint64_t step, int height, int width,
+static void make_sample(const struct pm_task *s, bool train, uint64_t step, int height, int width,
                         int32_t *map, int32_t *edges)
 {
     struct pm_sampler sampler = { s, train };
@@ -58,7 +58,7 @@ static void fields(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a);
+    struct pm_task s = setup_of(a);
     struct pm_field f[PM_MAX_FIELDS];
 
     assert_int_equal(task()->fields(&s, true, f), 3);
@@ -77,7 +77,7 @@ static void framed_in_evaluation(void **state)
     (void)state;
     enum { H = 11, W = 12 };
     struct pm_arena *a = pm_arena_create();
-    const struct pm_setup s = setup_of(a);
+    const struct pm_task s = setup_of(a);
     int32_t map[SIZE * SIZE], edges[SIZE * SIZE];
     uint8_t drawn[H * W];
     uint16_t values[H * W];
@@ -108,7 +108,7 @@ static void framed_in_training(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    const struct pm_setup s = setup_of(a);
+    const struct pm_task s = setup_of(a);
     int32_t map[SIZE * SIZE], edges[SIZE * SIZE], framed[SIZE * SIZE];
     uint8_t drawn[SIZE * SIZE];
     uint16_t values[SIZE * SIZE];
@@ -124,9 +124,9 @@ static void framed_in_training(void **state)
         struct pm_rng r = pm_rng_make(7, pm_hash("augmentation"), (uint32_t)step, 0);
         struct pm_draws d;
 
-        s.preprocessing->draw(s.preprocessing_cfg, &r, &(struct pm_sight){ SIZE, SIZE, 0, NULL, 0 }, &d);
+        s.facts.preprocessing->draw(s.facts.preprocessing_cfg, &r, &(struct pm_sight){ SIZE, SIZE, 0, NULL, 0 }, &d);
         make_sample(&s, true, step, SIZE, SIZE, map, edges);
-        assert_int_equal(s.preprocessing->apply_map(s.preprocessing_cfg, &want, &im, true, &d, SIZE,
+        assert_int_equal(s.facts.preprocessing->apply_map(s.facts.preprocessing_cfg, &want, &im, true, &d, SIZE,
                                                     SIZE, PM_EDGE_IGNORE, framed, "map"), PM_OK);
         assert_memory_equal(edges, framed, sizeof edges);
         for (int i = 0; i < SIZE * SIZE; i++) {
@@ -170,13 +170,13 @@ static void losses(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a);
+    struct pm_task s = setup_of(a);
     const struct pm_net_maker maker = { heads_of, NULL };
     struct pm_net *net = pm_net_create();
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(2, SIZE, SIZE, 3), PM_F32);
     struct pm_heads heads;
 
-    assert_int_equal(task()->settle(&s, &maker), PM_OK);
+    settle_by(&s, &maker);
     assert_int_equal(s.pixels.edge_classes, 5);
     pm_net_input(net, "labels", PM_SHAPE3(2, SIZE, SIZE), PM_I32);
     pm_net_input(net, "edge_labels", PM_SHAPE3(2, SIZE, SIZE), PM_I32);
@@ -201,7 +201,7 @@ static void outputs(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a);
+    struct pm_task s = setup_of(a);
     const struct pm_net_maker maker = { heads_of, NULL };
     static const struct {
         enum pm_use use;
@@ -218,7 +218,7 @@ static void outputs(void **state)
         struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
         struct pm_outputs made;
 
-        s.pixels.flip = i % 2;
+        s.pixels.looks.flip = s.pixels.export_looks.flip = i % 2;
         if (task()->add_outputs(net, images, &maker, &s, cases[i / 2].use, &made) < 0)
             fail_msg("%s", pm_error_text());
         for (int k = 0; k < 4 && cases[i / 2].names[k]; k++) {
@@ -227,8 +227,8 @@ static void outputs(void **state)
         }
         assert_int_equal(made.count, cases[i / 2].use == PM_USE_EXPORT ? 4 : 2);
         if (cases[i / 2].use == PM_USE_EXPORT)
-            assert_true(option(net, "EdgeProbabilities", "scale") == (s.pixels.flip ? 0.5f : 1));
-        assert_true(!s.pixels.flip == !pm_net_find(net, "look_2/edges_mirrored_back"));
+            assert_true(option(net, "EdgeProbabilities", "scale") == (s.pixels.looks.flip ? 0.5f : 1));
+        assert_true(!s.pixels.looks.flip == !pm_net_find(net, "look_2/edges_mirrored_back"));
         pm_net_destroy(&net);
     }
     pm_arena_destroy(&a);
@@ -258,10 +258,10 @@ static void names_are_own(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a);
+    struct pm_task s = setup_of(a);
     const struct pm_net_maker maker = { names_of, NULL };
 
-    s.pixels.instance.on = s.pixels.flip = true;
+    s.pixels.instance.on = s.pixels.looks.flip = s.pixels.export_looks.flip = true;
     for (int use = PM_USE_EVAL; use <= PM_USE_EXPORT; use++) {
         struct pm_net *net = pm_net_create();
         struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
@@ -284,7 +284,7 @@ static void names_of_outputs(void **state)
     static char names[][32] = { "InstanceCenterPredictions", "InstanceOffsetPredictions",
                                 "SemanticProbabilities", "SemanticPredictions", "EdgePredictions" };
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a);
+    struct pm_task s = setup_of(a);
 
     s.pixels.instance.on = true;
     for (size_t i = 0; i < PM_COUNT(names); i++)
@@ -308,7 +308,7 @@ static void one_class(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    const struct pm_setup s = setup_of(a);
+    const struct pm_task s = setup_of(a);
     struct pm_net *net = pm_net_create();
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
     struct pm_heads heads;
@@ -327,7 +327,7 @@ static void scores(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    const struct pm_setup s = setup_of(a);
+    const struct pm_task s = setup_of(a);
     struct pm_score *m = task()->score_create(&s);
     static int32_t labels[SIZE * SIZE], classes[SIZE * SIZE], edges[SIZE * SIZE], said[SIZE * SIZE];
     const uint64_t record[] = { 0 };
@@ -357,7 +357,7 @@ static void painted(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    const struct pm_setup s = setup_of(a);
+    const struct pm_task s = setup_of(a);
     struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
     static int32_t labels[2 * SIZE * SIZE], edges[2 * SIZE * SIZE];
     static float semantic[2 * 4 * CLASSES], edge[2 * 4 * 2];

@@ -8,11 +8,11 @@
 enum { SIZE = 33, CLASSES = 4, PIXELS = SIZE * SIZE };
 static const int things[] = { 1, 3 };
 
-static struct pm_setup setup_of(struct pm_arena *a, int mode)
+static struct pm_task setup_of(struct pm_arena *a, int mode)
 {
-    struct pm_setup s = segmentation_setup(a, SIZE, SIZE, CLASSES);
+    struct pm_task s = segmentation_setup(a, SIZE, SIZE, CLASSES);
 
-    s.pixels.instance = (struct pm_instance_setup){
+    s.pixels.instance = (struct pm_instances){
         .on = true, .mode = mode, .things = { 2, things }, .label_divisor = 1000, .small_area = 40,
         .small_weight = 3,
     };
@@ -34,7 +34,7 @@ static void add_deep(struct pm_example_builder *b, const char *key, const struct
 }
 
 enum has { HAS_NONE, HAS_SMALLER, HAS_RUBBISH, HAS_ALL };
-static int make_as(const struct pm_setup *s, bool train, const struct picture *p, enum has has,
+static int make_as(const struct pm_task *s, bool train, const struct picture *p, enum has has,
                    uint64_t step, void *const *out)
 {
     struct pm_example_builder *b = pm_example_builder_create();
@@ -103,11 +103,11 @@ static void fields(void **state)
     };
     const struct pm_task_row *task = pm_task_find("segmentation");
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a, PM_INSTANCE_REFERENCE);
+    struct pm_task s = setup_of(a, PM_INSTANCE_REFERENCE);
     struct pm_field field[PM_MAX_FIELDS];
 
     (void)state;
-    s.eval_height = 41;
+    s.facts.eval_height = 41;
     assert_int_equal(task->fields(&s, true, field), 7);
     for (int i = 0; i < 7; i++) {
         assert_string_equal(field[i].name, want[i].name);
@@ -131,7 +131,7 @@ static void training(int mode, int divisor)
     static struct batch b, w;
     static struct picture p;
     struct pm_arena *a = pm_arena_create();
-    const struct pm_setup s = setup_of(a, mode);
+    const struct pm_task s = setup_of(a, mode);
     struct pm_instance_options o = pm_instance_options_of(mode);
     int32_t instances[PIXELS];
     double sum = 0;
@@ -176,7 +176,7 @@ static void evaluation_field(void **state)
     static struct picture p;
     static float image[PIXELS * 3];
     struct pm_arena *a = pm_arena_create();
-    const struct pm_setup s = setup_of(a, PM_INSTANCE_REFERENCE);
+    const struct pm_task s = setup_of(a, PM_INSTANCE_REFERENCE);
     int32_t labels[PIXELS], instances[PIXELS];
 
     (void)state;
@@ -202,7 +202,7 @@ static void refuses(const struct picture *p, enum has has, int code, const char 
 {
     static struct batch b;
     struct pm_arena *a = pm_arena_create();
-    const struct pm_setup s = setup_of(a, PM_INSTANCE_REFERENCE);
+    const struct pm_task s = setup_of(a, PM_INSTANCE_REFERENCE);
     int32_t instances[PIXELS];
 
     for (int train = 0; train < 2; train++) {
@@ -245,7 +245,7 @@ static int heat_at(int y, int x)
     return (37 * y + 11 * x) & 255;
 }
 
-static int make_seed4(const struct pm_setup *s, bool train, const struct picture *p, int parts,
+static int make_seed4(const struct pm_task *s, bool train, const struct picture *p, int parts,
                       uint64_t step, void *const *out)
 {
     struct pm_example_builder *b = pm_example_builder_create();
@@ -295,13 +295,13 @@ static void seed4_pictures(void **state)
     static struct batch b;
     static struct picture p;
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a, PM_INSTANCE_SEED4);
-    void *cfg = pm_arena_alloc(a, s.preprocessing->cfg_size + 1);
+    struct pm_task s = setup_of(a, PM_INSTANCE_SEED4);
+    void *cfg = pm_arena_alloc(a, s.facts.preprocessing->cfg_size + 1);
     int flips = 0;
 
     (void)state;
-    assert_int_equal(pm_opts_parse_text(s.preprocessing->opts, "min_scale=1 max_scale=1", cfg, a, "x"), PM_OK);
-    s.preprocessing_cfg = cfg;
+    assert_int_equal(pm_opts_parse_text(s.facts.preprocessing->opts, "min_scale=1 max_scale=1", cfg, a, "x"), PM_OK);
+    s.facts.preprocessing_cfg = cfg;
     seed4_scene(&p);
     for (uint64_t step = 0; step < 8; step++) {
         memset(&b, 0xff, sizeof b);
@@ -323,7 +323,7 @@ static void seed4_pictures(void **state)
     }
     assert_true(flips > 0 && flips < 8);
     /* Scaled: lengths stay what they were, except towards the padding. */
-    s.preprocessing_cfg = setup_of(a, PM_INSTANCE_SEED4).preprocessing_cfg;
+    s.facts.preprocessing_cfg = setup_of(a, PM_INSTANCE_SEED4).facts.preprocessing_cfg;
     for (uint64_t step = 0; step < 8; step++) {
         assert_int_equal(make_seed4(&s, true, &p, CENTER | OFFSETS, step, (void *[]){
             b.image, b.labels, b.center, b.center_weight, b.offset, b.offset_weight,
@@ -340,8 +340,8 @@ static void seed4_numbers(void **state)
     static struct batch b, w;
     static struct picture p, same;
     struct pm_arena *a = pm_arena_create();
-    const struct pm_setup seed4 = setup_of(a, PM_INSTANCE_SEED4);
-    const struct pm_setup reference = setup_of(a, PM_INSTANCE_REFERENCE);
+    const struct pm_task seed4 = setup_of(a, PM_INSTANCE_SEED4);
+    const struct pm_task reference = setup_of(a, PM_INSTANCE_REFERENCE);
     int32_t instances[PIXELS];
 
     (void)state;

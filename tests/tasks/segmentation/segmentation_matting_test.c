@@ -10,9 +10,9 @@
 
 enum { SIZE = 8, PIXELS = SIZE * SIZE };
 
-static struct pm_setup setup_of(struct pm_arena *a)
+static struct pm_task setup_of(struct pm_arena *a)
 {
-    struct pm_setup s = segmentation_setup(a, SIZE, SIZE, 2);
+    struct pm_task s = segmentation_setup(a, SIZE, SIZE, 2);
 
     s.pixels.ignore_label = -1;
     s.pixels.matting = true;
@@ -21,7 +21,7 @@ static struct pm_setup setup_of(struct pm_arena *a)
 
 /* ---- samples ----------------------------------------------------------------------------- */
 
-static void make_sample(const struct pm_setup *s, int height, int width, int bits,
+static void make_sample(const struct pm_task *s, int height, int width, int bits,
                         const uint16_t *map, float *out)
 {
     struct pm_sampler sampler = { s, false };
@@ -45,7 +45,7 @@ static void degrees(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    const struct pm_setup s = setup_of(a);
+    const struct pm_task s = setup_of(a);
     struct pm_field f[PM_MAX_FIELDS];
     uint16_t map[PIXELS];
     float out[PIXELS], absent;
@@ -117,13 +117,13 @@ static void losses(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a);
+    struct pm_task s = setup_of(a);
     const struct pm_net_maker maker = { heads_of, NULL };
     float labels[PIXELS], z[2 * PIXELS];
 
     for (int i = 0; i < PIXELS; i++)
         labels[i] = i % 5 == 4 ? -1 : (float)(i % 11) / 10;
-    assert_int_equal(task()->settle(&s, &maker), PM_OK);
+    settle_by(&s, &maker);
     for (int eval = 0; eval < 2; eval++) {
         struct pm_net *net = pm_net_create();
         struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
@@ -154,7 +154,7 @@ static void scores(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    const struct pm_setup s = setup_of(a);
+    const struct pm_task s = setup_of(a);
     struct pm_score *m = task()->score_create(&s);
     float labels[PIXELS];
     int32_t said[PIXELS];
@@ -179,11 +179,11 @@ static void refusals(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    const struct pm_setup s = setup_of(a);
-    const struct pm_config_loss weights = { .label_weights = { 2, (float[]){ 1, 2 } } };
-    struct pm_setup other = s;
+    const struct pm_task s = setup_of(a);
+    const struct pm_segmentation_loss weights = { .label_weights = { 2, (float[]){ 1, 2 } } };
+    struct pm_task other = s;
 
-    other.num_classes = 3;
+    other.facts.num_classes = 3;
     refused(other, "loss.matting: has two classes");
     other = s, other.pixels.ignore_label = 255;
     refused(other, "data.ignore_label: 255");

@@ -8,17 +8,17 @@
 enum { HEIGHT = 10, WIDTH = 16, CLASSES = 3, COUNT = HEIGHT * WIDTH };
 
 static const int thing_list[] = { 1 };
-static const struct pm_config_panoptic scoring = { .threshold = NAN, .nms_kernel = 3, .top_k = 200,
+static const struct pm_panoptic_options scoring = { .threshold = NAN, .nms_kernel = 3, .top_k = 200,
                                                    .stuff_area = 4, .label_divisor = 1000,
                                                    .least_area = 1, .ignored_area = -1 };
 
-static struct pm_setup setup_of(struct pm_arena *a)
+static struct pm_task setup_of(struct pm_arena *a)
 {
     static const char *const names[] = { "ground", "disc", NULL };
-    struct pm_setup s = segmentation_setup(a, HEIGHT, WIDTH, CLASSES);
+    struct pm_task s = segmentation_setup(a, HEIGHT, WIDTH, CLASSES);
 
-    s.labels = names;
-    s.pixels.instance = (struct pm_instance_setup){ .on = true, .things = { 1, thing_list },
+    s.facts.labels = names;
+    s.pixels.instance = (struct pm_instances){ .on = true, .things = { 1, thing_list },
                                                     .label_divisor = 1000, .panoptic = &scoring };
     return s;
 }
@@ -62,18 +62,18 @@ static double value(const cJSON *o, const char *key)
     return cJSON_GetNumberValue(v);
 }
 
-static cJSON *score(const struct pm_setup *s)
+static cJSON *score(const struct pm_task *s)
 {
     static const uint64_t records[] = { 0 };
     const struct pm_batch batch = { .field = { NULL, answer.labels, answer.instances }, .valid = 1,
                                     .record = records };
     struct pm_score *m = task()->score_create(s);
     cJSON *o = cJSON_CreateObject();
-    const char *names[PM_MAX_METRICS];
+    const char *names[64];
 
     assert_int_equal(task()->score_add(m, &batch, outputs, 0.25), PM_OK);
     task()->score_report(m, o);
-    for (int i = 0, count = task()->metric_names(s, names); i < count; i++)
+    for (int i = 0, count = metric_names(s, names); i < count; i++)
         value(o, names[i]);
     task()->score_destroy(&m);
     return o;
@@ -82,14 +82,14 @@ static cJSON *score(const struct pm_setup *s)
 static void scores(void **state)
 {
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a);
-    const char *names[PM_MAX_METRICS];
+    struct pm_task s = setup_of(a);
+    const char *names[64];
     cJSON *o;
 
     (void)state;
     make_answer();
     o = score(&s);
-    assert_int_equal(task()->metric_names(&s, names), 11);
+    assert_int_equal(metric_names(&s, names), 11);
     assert_string_equal(names[0], "pq");
     assert_true(value(o, "pq") == 1 && value(o, "sq") == 1 && value(o, "rq") == 1);
     assert_true(value(o, "pc") == 1 && value(o, "ap") == 1 && value(o, "ap50") == 1);
@@ -107,7 +107,7 @@ static void scores(void **state)
     assert_true(value(disc, "pc") == 0.5);
     cJSON_Delete(o);
     s.pixels.instance.on = false; /* and nothing of that without instances */
-    assert_int_equal(task()->metric_names(&s, names), 5);
+    assert_int_equal(metric_names(&s, names), 5);
     assert_string_equal(names[0], "miou");
     o = score(&s);
     assert_null(cJSON_GetObjectItem(o, "pq"));
@@ -119,8 +119,8 @@ static void scores(void **state)
 static void coco(void **state)
 {
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a);
-    struct pm_config_panoptic o = scoring;
+    struct pm_task s = setup_of(a);
+    struct pm_panoptic_options o = scoring;
     const cJSON *disc;
     cJSON *r;
 
@@ -146,18 +146,19 @@ static void kept(void **state)
 {
     static const char text[] = "{\"task\": \"segmentation\", \"model\": {\"layers\": []}}";
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a);
-    struct pm_config_panoptic o = scoring;
+    struct pm_task s = setup_of(a);
+    struct pm_panoptic_options o = scoring;
     struct pm_config *c = NULL;
-    const char *names[PM_MAX_METRICS];
-    const struct pm_open_sections open = { 0 };
+    const char *names[64];
+    struct pm_open_sections open = { 0 };
     int listed = 1;
 
     (void)state;
     o.precision = PM_PRECISION_COCO;
     s.pixels.instance.panoptic = &o;
     s.pixels.edge_classes = 2;
-    const int count = task()->metric_names(&s, names);
+    open.tasks = pm_open_tasks(&open.task_count);
+    const int count = metric_names(&s, names);
     for (int i = 0; i < count; i++) {
         const char *set[] = { "eval.every_steps=1", pm_arena_printf(a, "run.keep_best=%s", names[i]) };
 
@@ -178,8 +179,8 @@ static void kept(void **state)
 static void padded(void **state)
 {
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a);
-    struct pm_config_panoptic o = scoring;
+    struct pm_task s = setup_of(a);
+    struct pm_panoptic_options o = scoring;
 
     (void)state;
     make_answer();
@@ -215,8 +216,8 @@ static const uint8_t *pixel(const struct pm_image8 *im, int y, int x)
 static void predictions(void **state)
 {
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a);
-    struct pm_config_panoptic both = scoring;
+    struct pm_task s = setup_of(a);
+    struct pm_panoptic_options both = scoring;
     struct pm_picture pictures[PM_MAX_PICTURES] = { { 0 } };
     static uint8_t pixels[COUNT * 3];
     const struct pm_image8 picture = { HEIGHT, WIDTH, 3, pixels };
@@ -277,7 +278,7 @@ static void summaries(void **state)
         .shape = { PM_SHAPE3(1, 2, 3), PM_SHAPE3(1, 2, 1), PM_SHAPE3(1, 2, 2) },
     };
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a);
+    struct pm_task s = setup_of(a);
 
     (void)state;
     center[3] = 0.5f, center[COUNT + 3] = 1;

@@ -4,6 +4,7 @@
 #define PUMICE_TESTS_SEGMENTATION_SETUP_H
 
 #include "base/unit.h"
+#include "tasks/segmentation/segmentation.h"
 
 #include <pumice/plan.h>
 #include <pumice/task.h>
@@ -14,27 +15,52 @@ static inline const struct pm_task_row *task(void)
 }
 
 /* Pictures in colour, for the preprocessing "deeplab", whose defaults are in the arena. */
-static inline struct pm_setup segmentation_setup(struct pm_arena *a, int height, int width, int classes)
+static inline struct pm_task segmentation_setup(struct pm_arena *a, int height, int width, int classes)
 {
     const struct pm_preprocessing *p = pm_preprocessing_find("deeplab");
     void *cfg = pm_arena_alloc(a, p->cfg_size + 1);
 
     pm_opts_defaults(p->opts, cfg, a);
-    return (struct pm_setup){
-        .height = height, .width = width, .eval_height = height, .eval_width = width, .channels = 3,
-        .num_classes = classes, .preprocessing = p, .preprocessing_cfg = cfg, .aux_weight = NAN,
+    return (struct pm_task){
+        .facts = { .height = height, .width = width, .eval_height = height, .eval_width = width,
+                   .channels = 3, .num_classes = classes, .preprocessing = p, .preprocessing_cfg = cfg },
         .pixels = { .ignore_label = 255, .label_height = height, .label_width = width,
                     .upsample_logits = true, .predict_upsampled = true },
     };
 }
 
 /* The setup fits nothing to train; the error says why. */
-static inline void refused(struct pm_setup s, const char *why)
+static inline void refused(struct pm_task s, const char *why)
 {
-    struct pm_field fields[PM_MAX_FIELDS];
-
-    assert_int_equal(task()->fields(&s, true, fields), PM_ECONFIG);
+    assert_int_equal(pm_segmentation_check(&s), PM_ECONFIG);
     assert_contains(pm_error_text(), why);
+}
+
+/* Settles the task by the heads that the maker gives for one picture. */
+static inline void settle_by(struct pm_task *s, const struct pm_net_maker *maker)
+{
+    struct pm_net *net = pm_net_create();
+    struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, s->facts.height, s->facts.width,
+                                                                   s->facts.channels), PM_F32);
+    struct pm_heads heads = { 0 };
+
+    assert_int_equal(maker->heads(maker->ctx, net, images, &heads), PM_OK);
+    assert_int_equal(task()->settle(s, &heads), PM_OK);
+    pm_net_destroy(&net);
+}
+
+/* The net's metrics by their names; their number. */
+static inline int metric_names(const struct pm_task *s, const char *names[64])
+{
+    struct pm_metric_list list = { 0 };
+    int count = 0;
+
+    task()->metrics(s, &list);
+    assert_in_range(list.count, 1, 64);
+    for (; count < (int)list.count; count++)
+        names[count] = list.list[count]->name;
+    pm_free(list.list);
+    return count;
 }
 
 /* The picture as a PNG. */

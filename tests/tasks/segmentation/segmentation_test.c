@@ -12,7 +12,7 @@
 
 enum { SIZE = 9, CLASSES = 3 };
 
-static struct pm_setup setup_of(struct pm_arena *a)
+static struct pm_task setup_of(struct pm_arena *a)
 {
     return segmentation_setup(a, SIZE, SIZE, CLASSES);
 }
@@ -133,7 +133,7 @@ static void make_record(int height, int width, const uint8_t *label, uint8_t **o
     pm_example_builder_destroy(&b);
 }
 
-static int make_sample(const struct pm_setup *s, bool train, int height, int width,
+static int make_sample(const struct pm_task *s, bool train, int height, int width,
                        const uint8_t *label, float *image, int32_t *map)
 {
     struct pm_sampler sampler = { s, train };
@@ -157,7 +157,7 @@ static void samples(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    const struct pm_setup s = setup_of(a);
+    const struct pm_task s = setup_of(a);
     struct pm_field fields[PM_MAX_FIELDS];
     uint8_t label[SIZE * SIZE];
     float image[SIZE * SIZE * 3];
@@ -187,7 +187,7 @@ static void smaller_maps(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a), small;
+    struct pm_task s = setup_of(a), small;
     uint8_t label[SIZE * SIZE];
     float image[SIZE * SIZE * 3];
     int32_t map[SIZE * SIZE], down[9];
@@ -207,22 +207,22 @@ static void what_does_not_fit(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    const struct pm_setup s = setup_of(a);
-    struct pm_setup other = s;
+    const struct pm_task s = setup_of(a);
+    struct pm_task other = s;
 
-    other.preprocessing = pm_preprocessing_find("vgg");
+    other.facts.preprocessing = pm_preprocessing_find("vgg");
     refused(other, "\"vgg\" is for pictures without label maps");
-    other = s, other.labels_offset = 1;
+    other = s, other.facts.labels_offset = 1;
     refused(other, "data.labels_offset: 1");
-    other = s, other.num_classes = 1;
+    other = s, other.facts.num_classes = 1;
     refused(other, "model.num_classes: 1");
-    other = s, other.num_classes = 152, other.pixels.colormap = PM_COLORMAP_ADE20K;
+    other = s, other.facts.num_classes = 152, other.pixels.colormap = PM_COLORMAP_ADE20K;
     refused(other, "eval.colormap: has colours for 151 classes, there are 152: choose pascal");
-    other.num_classes = 513, other.pixels.colormap = PM_COLORMAP_PASCAL;
+    other.facts.num_classes = 513, other.pixels.colormap = PM_COLORMAP_PASCAL;
     refused(other, "has colours for 512 classes, there are 513: no palette has more");
-    other = s, other.num_classes = 300, other.pixels.save_raw = true;
+    other = s, other.facts.num_classes = 300, other.pixels.save_raw = true;
     refused(other, "eval.save_raw");
-    const struct pm_config_loss loss = { .label_weights = { 2, (float[]){ 1, 2 } } };
+    const struct pm_segmentation_loss loss = { .label_weights = { 2, (float[]){ 1, 2 } } };
     other = s, other.pixels.loss = &loss;
     refused(other, "loss.label_weights: 2 numbers, but there are 3 classes");
     pm_arena_destroy(&a);
@@ -245,7 +245,7 @@ static void losses(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a);
+    struct pm_task s = setup_of(a);
     struct pm_heads heads;
     const struct pm_net_maker maker = { heads_of, NULL };
 
@@ -253,12 +253,12 @@ static void losses(void **state)
         struct pm_net *net = pm_net_create();
         struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(2, SIZE, SIZE, 3), PM_F32);
 
-        const struct pm_config_loss options_of = {
+        const struct pm_segmentation_loss options_of = {
             .normalize = PM_NORMALIZE_KEPT_PIXELS, .top_k_percent = 0.25f, .hard_mining_steps = 10,
             .label_weights = { 3, (float[]){ 1, 2, 0.5f } } };
         s.pixels.upsample_logits = !small;
         s.pixels.loss = small ? &options_of : NULL;
-        assert_int_equal(task()->settle(&s, &maker), PM_OK);
+        settle_by(&s, &maker);
         assert_int_equal(s.pixels.label_height, small ? 3 : SIZE);
         assert_int_equal(heads_of(NULL, net, images, &heads), PM_OK);
         assert_int_equal(task()->check_heads(&s, &heads, 2), PM_OK);
@@ -304,7 +304,7 @@ struct answer {
 };
 
 /* Runs the net for evaluation on a picture and labels made of example. node: what else is wanted. */
-static void run(const struct pm_setup *s, const char *node, struct answer *out)
+static void run(const struct pm_task *s, const char *node, struct answer *out)
 {
     const struct pm_net_maker maker = { heads_of, NULL };
     struct pm_net *net = pm_net_create();
@@ -354,7 +354,7 @@ static void one_look(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a);
+    struct pm_task s = setup_of(a);
     static struct answer enlarged, nearest;
     double loss = 0, p[CLASSES];
     int count = 0;
@@ -405,17 +405,17 @@ static void several_looks(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a);
+    struct pm_task s = setup_of(a);
     static const float scales[] = { 1, 0.5f };
     static struct answer one, mirrored, half, all;
 
-    s.pixels.flip = true;
+    s.pixels.looks.flip = true;
     run(&s, "logits_enlarged", &one);
     run(&s, "look_2/logits_enlarged", &mirrored);
     run(&s, "look_2/sum", &all);
     assert_summed(&one, &mirrored, &all);
-    s.pixels.scales = (struct pm_floats){ 2, scales };
-    s.pixels.flip = false;
+    s.pixels.looks.scales = (struct pm_floats){ 2, scales };
+    s.pixels.looks.flip = false;
     run(&s, "look_2/logits_enlarged", &half);
     run(&s, "look_2/sum", &all);
     assert_summed(&one, &half, &all);
@@ -429,7 +429,7 @@ static void scores(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a);
+    struct pm_task s = setup_of(a);
     static int32_t labels[4][SIZE * SIZE], classes[4][SIZE * SIZE];
     const uint64_t record[2][2] = { { 7, 8 }, { 9, 0 } };
     struct pm_score *m = task()->score_create(&s);
@@ -486,7 +486,7 @@ static void predictions(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
-    struct pm_setup s = setup_of(a);
+    struct pm_task s = setup_of(a);
     uint8_t pixels[7 * 6 * 3];
     const struct pm_image8 im = { 7, 6, 3, pixels };
     struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
