@@ -102,13 +102,13 @@ class Run:
             line = " ".join(line.split())
             if line in ("", "..."):
                 continue
-            parts = [NUMBER.sub("\0", part) for part in line.split("...")]
+            parts = [NUMBER.sub("\0", part) for part in re.split(r"\s*\.\.\.\s*", line)]
             pattern = re.compile(".*".join(re.escape(part).replace(re.escape("\0"), NUMBER.pattern) for part in parts))
             while at < len(printed) and not pattern.search(printed[at]):
                 at += 1
             if at == len(printed):
                 raise pages.PageError(f"{block.place(block.line + number)}: '{line}' was not printed (or not in this "
-                                      f"order); the output was\n{self.printed}")
+                                      f"order); the output was\n{self.printed[:4000]}")
             at += 1
 
     def block(self, block):
