@@ -158,7 +158,7 @@ int app_load_config(const struct app_args *args, const char *command, int words,
     return pm_config_load(args->words[0], args->overrides, args->overrides_count, &open, out);
 }
 
-static int put_text(const char *text)
+int app_print_raw(const char *text)
 {
     if (fputs(text, stdout) < 0 || fflush(stdout) < 0)
         return pm_fail(PM_EFAIL, "standard output: writing failed: %s", pm_write_error(errno));
@@ -176,7 +176,7 @@ int app_print(const char *text)
         pm_str_bytes(&plain, "\n", text[n] == '\n');
         text += n + (text[n] == '\n');
     }
-    const int err = put_text(plain.text);
+    const int err = app_print_raw(plain.text);
     pm_str_free(&plain);
     return err;
 }
@@ -207,7 +207,7 @@ int app_print_json(struct app_globals *g, const struct cJSON *object)
     add_valid(&line, text);
     pm_str_add(&line, "\n");
     pm_free(text);
-    int err = put_text(line.text);
+    int err = app_print_raw(line.text);
     g->json_printed = err == PM_OK;
     pm_str_free(&line);
     return err;

@@ -70,5 +70,7 @@ int app_dataset_inspect(const struct app_args *args, const struct app_inspect *f
 /* Text to standard output. Control characters but newlines are escaped (pm_printable); names from
  * foreign files go into the text by pm_str_name, which escapes newlines, too. */
 int app_print(const char *text);
+/* A text of the program's own to standard output, as it is: tabs stay. PM_EFAIL: writing failed. */
+int app_print_raw(const char *text);
 
 #endif

@@ -4,6 +4,7 @@
  * is bad; 4 no usable device, or a device failed; 129, 130, 141 and 143 stopped by SIGHUP, SIGINT,
  * SIGPIPE and SIGTERM after a checkpoint was written. */
 #include "app/app.h"
+#include "app/manual.h"
 
 #include <pumice/device.h>
 #include <pumice/trace.h>
@@ -24,8 +25,9 @@ static const struct pm_command *const commands[] = {
 #undef PM_COMMAND
 };
 
+static const char purpose[] = "trains vision networks on any GPU, from one JSON file";
+
 static const char introduction[] =
-    "pumice " PUMICE_VERSION ": trains vision networks on any GPU, from one JSON file\n"
     "\n"
     "usage: pumice COMMAND [CONFIG.json] [ARGS] [key=value ...] [--json] [-v|-q]\n"
     "\n";
@@ -35,6 +37,8 @@ static const char closing[] =
     "  --json   one JSON object on standard output, all else on standard error\n"
     "  -v, -q   more or fewer messages (PM_LOG=info,vulkan=trace filters by subsystem)\n"
     "  --help   after a command: what it does, its arguments, examples\n"
+    "  --version\n"
+    "           the program's name and version\n"
     "\n"
     "key=value changes the config for one run: run.steps=100, optim.name=adam,\n"
     "devices='[\"vulkan:0\",\"cpu\"]'. docs/keys.md explains every key.\n"
@@ -67,7 +71,7 @@ static int print_overview(void)
 {
     struct pm_str s = { 0 };
 
-    pm_str_add(&s, "%s", introduction);
+    pm_str_add(&s, "pumice " PUMICE_VERSION ": %s\n%s", purpose, introduction);
     for (size_t i = 0; i < PM_COUNT(commands); i++)
         pm_str_add(&s, "  %-11s%s\n", commands[i]->name, commands[i]->help);
     pm_str_add(&s, "%s", closing);
@@ -99,6 +103,28 @@ static int print_help(int argc, char **argv)
     return err;
 }
 
+/* pumice help [COMMAND], --man FOLDER or --completion SHELL. */
+static int run_help(int argc, char **argv)
+{
+    const struct app_program program = { commands, PM_COUNT(commands), purpose, closing };
+    const char *folder = NULL, *shell = NULL;
+    int err = PM_OK;
+
+    PM_TRY(app_take_value(&argc, argv, "--man", &folder));
+    PM_TRY(app_take_value(&argc, argv, "--completion", &shell));
+    if ((folder || shell) && argc > 0)
+        PM_TRY(pm_fail(PM_ECONFIG, "command line: '%s' does not belong after help %s", argv[0],
+                       folder ? "--man FOLDER" : "--completion SHELL"));
+    if (folder)
+        PM_TRY(app_manual_write(&program, folder));
+    if (shell)
+        PM_TRY(app_completion_print(&program, shell));
+    if (!folder && !shell)
+        err = argc > 0 ? print_help(argc, argv) : print_overview();
+out:
+    return err;
+}
+
 static int run(int argc, char **argv, struct app_globals *g)
 {
     bool help = app_take_flag(&argc, argv, "--help") | app_take_flag(&argc, argv, "-h");
@@ -109,10 +135,8 @@ static int run(int argc, char **argv, struct app_globals *g)
         pm_log_set_level(g->verbosity > 0 ? PM_LEVEL_DEBUG : PM_LEVEL_WARN);
     if (app_take_flag(&argc, argv, "--version"))
         return app_print("pumice " PUMICE_VERSION "\n");
-    if (argc > 0 && strcmp(argv[0], "help") == 0) {
-        help = true;
-        argc--, argv++;
-    }
+    if (argc > 0 && strcmp(argv[0], "help") == 0)
+        return run_help(argc - 1, argv + 1);
     if (argc == 0)
         return print_overview();
     if (help)

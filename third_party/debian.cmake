@@ -1,0 +1,23 @@
+# cpack runs this on the installed files before it packs them: what Debian's policy asks of a package.
+# Manual pages are compressed; each package has a changelog and a copyright file.
+string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
+file(GLOB packages LIST_DIRECTORIES true ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/*)
+foreach(package ${packages})
+    file(GLOB pages ${package}/usr/share/man/man1/*.1)
+    if(pages)
+        execute_process(COMMAND gzip -9n ${pages} COMMAND_ERROR_IS_FATAL ANY)
+    endif()
+    get_filename_component(component ${package} NAME)
+    set(name pumice)
+    if(component STREQUAL "development")
+        set(name libpumice-dev)
+    endif()
+    set(doc ${package}/usr/share/doc/${name})
+    file(MAKE_DIRECTORY ${doc})
+    file(REMOVE ${doc}/LICENSE) # the copyright file names Debian's own copy of it
+    file(WRITE ${doc}/changelog "pumice (${CPACK_PACKAGE_VERSION}) unstable; urgency=medium\n\n"
+        "  * CHANGELOG.md of the pumice package says what this version has.\n\n"
+        " -- ${CPACK_PACKAGE_CONTACT}  ${now}\n")
+    execute_process(COMMAND gzip -9nf ${doc}/changelog COMMAND_ERROR_IS_FATAL ANY)
+    file(COPY_FILE ${CMAKE_CURRENT_LIST_DIR}/debian.copyright ${doc}/copyright)
+endforeach()
