@@ -40,7 +40,7 @@ install(FILES ${PAGES}/pumice.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/ven
 # A config's "base" files lie beside it, so the folder is installed whole.
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/pumice COMPONENT program)
 install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
-foreach(file LICENSE CHANGELOG.md docs)
+foreach(file LICENSE NOTICE CHANGELOG.md docs)
     if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${file})
         install(DIRECTORY ${file} DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
     elseif(EXISTS ${PROJECT_SOURCE_DIR}/${file})

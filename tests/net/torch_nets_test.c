@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "formats/tensor_file.h"
+#include "formats/tensor_format.h"
 
 enum { VECTORS = 16 };
 #define FLOOR 2e-5
