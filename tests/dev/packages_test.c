@@ -76,10 +76,10 @@ static void only_what_is_missing_is_named(void **state)
     char *text;
 
     (void)state;
-    pm_free(shell_text("cd %s/bin && for t in cc cmake ninja pkg-config glslangValidator protoc-c python3; do "
+    pm_free(shell_text("cd %s/bin && for t in cc c++ cmake ninja pkg-config glslangValidator protoc-c python3; do "
                        "ln -sf /bin/true $t; done", folder));
     text = dev("setup", "ID=fedora", &code);
-    pm_free(shell_text("cd %s/bin && rm cc cmake ninja pkg-config glslangValidator protoc-c python3", folder));
+    pm_free(shell_text("cd %s/bin && rm cc c++ cmake ninja pkg-config glslangValidator protoc-c python3", folder));
     if (code != 0)
         fail_msg("exit code %d: %s", code, text);
     assert_null(strstr(text, "cmocka"));
