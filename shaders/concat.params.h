@@ -1,5 +1,5 @@
-/* concat: y [outer][total]; input i is [outer][w_i], an absent one has width 0. want: bit i for the
- * gradients to write. */
+/* concat: the whole is [outer][total], part i [outer][w_i]. want: bit i for the parts that are
+ * there; an absent part is read as zeros and not written. */
 struct concat_params {
     int outer, total, want;
     int w0, w1, w2, w3, w4, w5, w6, w7;

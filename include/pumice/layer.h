@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-enum { PM_MAX_INPUTS = 8, PM_MAX_VARS = 8, PM_MAX_SAVED = 12 };
+enum { PM_MAX_INPUTS = 8, PM_MAX_NODE_OUTPUTS = 8, PM_MAX_VARS = 8, PM_MAX_SAVED = 12 };
 
 /* ---- variables ------------------------------------------------------------------------- */
 
@@ -52,6 +52,11 @@ struct pm_variable {
 
 /* ---- nodes ----------------------------------------------------------------------------- */
 
+/* A node is a configured layer and, for its readers, the layer's first output. Each further output
+ * k = 1, 2, ... of a layer with several is a node of its own, called NAME:k, whose one input is the
+ * layer's node. So everything that takes a node (a layer's input, a head, a plan's output, a name
+ * in a JSON list) takes any output. Such a node makes no calls: the layer's functions do its work.
+ */
 struct pm_layer;
 struct pm_net;
 
@@ -63,6 +68,10 @@ struct pm_node {
     int index;
     struct pm_node *in[PM_MAX_INPUTS]; /* borrowed */
     int inputs;
+    /* out[0] is this node, out[k] the node of output k. Borrowed. */
+    struct pm_node *out[PM_MAX_NODE_OUTPUTS];
+    int outputs;                  /* at least 1 */
+    int output;                   /* 0; k: this node stands for output k of in[0] */
     struct pm_node *share;        /* node whose variables are used, or NULL */
     int vars[PM_MAX_VARS];        /* variables, by index in the net */
     int var_count;
@@ -73,7 +82,10 @@ struct pm_node {
     enum pm_type out_type;
 
     /* Set for the time of forward() and backward() by the planner: values of this plan. */
-    struct pm_tensor x, y, dy, dx;            /* x = xs[0], dx = dxs[0] */
+    struct pm_tensor x, dx;                   /* x = xs[0], dx = dxs[0] */
+    union { struct pm_tensor y, ys[PM_MAX_NODE_OUTPUTS]; };   /* ys[k]: output k; y = ys[0] */
+    /* Gradients of the outputs; dys[k].value < 0: nobody needs output k, its gradient is zero. */
+    union { struct pm_tensor dy, dys[PM_MAX_NODE_OUTPUTS]; };
     struct pm_tensor xs[PM_MAX_INPUTS], dxs[PM_MAX_INPUTS]; /* dxs[i].value < 0: not wanted */
     struct pm_tensor w[PM_MAX_VARS], dw[PM_MAX_VARS];       /* dw[i].value < 0: not wanted */
     struct pm_tensor saved[PM_MAX_SAVED];     /* made by forward() with pm_save, for backward() */
@@ -121,6 +133,10 @@ void pm_stream(const struct pm_node *n, uint32_t out[2]);
  * a clash of shapes with a shared one. */
 int pm_node_variable(struct pm_node *n, const char *suffix, struct pm_shape shape,
                      struct pm_init init, int fan_in, int fan_out, bool trainable, bool regularize);
+/* Used by infer(): adds the node's next output after the first, which out_shape and out_type
+ * describe; the first call makes output 1. Returns PM_ECONFIG beyond PM_MAX_NODE_OUTPUTS outputs,
+ * or when the net has a node of its name. */
+int pm_node_output(struct pm_node *n, struct pm_shape shape, enum pm_type type);
 /* Makes variable k of the node a late one. */
 void pm_node_late(struct pm_node *n, int k);
 
@@ -137,9 +153,11 @@ struct pm_layer {
     /* Sets out_shape and out_type, adds variables; fails with a line naming the node, the option,
      * the value and the allowed range. Inputs' out_shape are known. */
     int (*infer)(struct pm_node *n);
-    /* Where y's values are x's, n->y may be set to n->x instead of being written. */
+    /* Writes every output. Where the values of an output are those of an input, ys[k] may be set to
+     * that xs[i] instead of being written. */
     void (*forward)(struct pm_node *n, struct pm_calls *c);
-    /* dy is the gradient of y; writes the wanted dxs[] wholly and adds to the wanted dw[]. Where the
+    /* dys[k] is the gradient of output k; writes the wanted dxs[] wholly, adds to the wanted dw[].
+     * dys[0] exists where the layer has one output; of several outputs at least one does. Where the
      * gradient passes unchanged, n->dxs[i] may be set to n->dy instead of being written. NULL: no
      * gradient (inputs). */
     void (*backward)(struct pm_node *n, struct pm_calls *c);
@@ -150,7 +168,8 @@ struct pm_layer {
      * which cannot be merged across devices or across the parts of a batch. */
     float (*moving_decay)(const struct pm_node *n);
     /* Appends the ONNX operators that compute y in evaluation; returns y's value there, which may be
-     * an input's. NULL in losses only: nothing of them is exported. */
+     * an input's. pm_export_output sets the values of further outputs. NULL in losses only:
+     * nothing of them is exported. */
     const char *(*onnx)(const struct pm_node *n, struct pm_export *g);
     /* Whether evaluation begins with z = scale x + shift per channel, as batch norm's does, which can
      * then be folded into the layer before it; fills both. NULL: no. */

@@ -128,7 +128,8 @@ const char *pm_net_refusal(const char *name);
 
 /* Builds from [{"name":, "layer":, "inputs": [...], "share":, option...}, ...]. A layer without
  * "inputs" takes the one before it; inputs name earlier layers, "images", "@previous" or, inside a
- * repeat, "@input" (what entered this round). {"repeat": n, "layers": [...]} repeats with %d in names
+ * repeat, "@input" (what entered this round). Of a layer with several outputs NAME is the first and
+ * "NAME:k" is output k = 0, 1, .... {"repeat": n, "layers": [...]} repeats with %d in names
  * replaced by 1..n, or another placeholder named by "as". The last node is the logits, or the one
  * named "logits"; those named "instance_center", "instance_offset" and "edge" are the further heads,
  * and so are DeepLab's by the names that pm_net_to_json writes of them.

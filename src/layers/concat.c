@@ -1,14 +1,14 @@
 /* concat: 2 to 8 inputs behind one another along one axis, at first the last (channels). Backward:
- * each input's part of dy. */
-#include "onnx/export_nodes.h"
+ * each input's part of dy. split (split.c) is the inverse and uses the same rows. */
+#include "layers/concat.h"
+
+#include "device/pick.h"
 #include "layers/infer.h"
+#include "onnx/export_nodes.h"
 
 #include <string.h>
 
-#include "concat.params.h"
-#include "device/pick.h"
-
-enum { INPUTS = 8 };
+enum { PARTS = PM_CONCAT_PARTS };
 
 struct concat_cfg { int axis; };
 
@@ -22,11 +22,14 @@ static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct concat_params *p = a->params;
     const int *width = &p->w0;
-    float *y = (float *)a->buf[INPUTS] + begin * p->total;
+    float *y = (float *)a->buf[PARTS] + begin * p->total;
 
     for (size_t row = begin; row < end; row++)
-        for (int i = 0; i < INPUTS && width[i] > 0; y += width[i++])
-            memcpy(y, (const float *)a->buf[i] + row * width[i], sizeof *y * width[i]);
+        for (int i = 0; i < PARTS && width[i] > 0; y += width[i++])
+            if (a->buf[i])
+                memcpy(y, (const float *)a->buf[i] + row * width[i], sizeof *y * width[i]);
+            else
+                memset(y, 0, sizeof *y * width[i]);
 }
 
 static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
@@ -36,7 +39,7 @@ static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
     const float *dy = (const float *)a->buf[0] + begin * p->total;
 
     for (size_t row = begin; row < end; row++)
-        for (int i = 0; i < INPUTS && width[i] > 0; dy += width[i++])
+        for (int i = 0; i < PARTS && width[i] > 0; dy += width[i++])
             if (a->buf[i + 1])
                 memcpy((float *)a->buf[i + 1] + row * width[i], dy, sizeof *dy * width[i]);
 }
@@ -71,7 +74,7 @@ static double flops(const void *params, size_t count)
 }
 
 static const struct pm_kernel fwd = {
-    .name = "concat_fwd", .bufs = "r:a r:b r?:c r?:d r?:e r?:f r?:g r?:h w:y",
+    .name = "concat_fwd", .bufs = "r?:a r?:b r?:c r?:d r?:e r?:f r?:g r?:h w:y",
     .params_size = sizeof(struct concat_params), .cpu = fwd_cpu, .grain = 32, .pick = fwd_pick,
     .flops = flops,
 };
@@ -81,22 +84,30 @@ static const struct pm_kernel bwd = {
     .flops = flops,
 };
 
-static int axis_of(const struct pm_node *n, int rank)
+int pm_concat_axis(const struct pm_node *n, int axis)
 {
-    int axis = ((const struct concat_cfg *)n->cfg)->axis;
+    const int rank = n->in[0]->out_shape.rank;
+    char text[64];
+
+    if (axis < -rank || axis >= rank)
+        return pm_fail(PM_ECONFIG, "%s: axis %d is outside %d..%d of the input %s", n->name, axis,
+                       -rank, rank - 1, pm_shape_text(n->in[0]->out_shape, text));
     return axis < 0 ? axis + rank : axis;
+}
+
+static int axis_of(const struct pm_node *n)
+{
+    return pm_concat_axis(n, ((const struct concat_cfg *)n->cfg)->axis);
 }
 
 static int infer(struct pm_node *n)
 {
     struct pm_shape y = n->in[0]->out_shape;
-    int axis = axis_of(n, y.rank);
+    int axis = axis_of(n);
     char a[64], b[64];
 
-    if (axis < 0 || axis >= y.rank)
-        return pm_fail(PM_ECONFIG, "%s: axis %d is outside %d..%d of the input %s", n->name,
-                       ((const struct concat_cfg *)n->cfg)->axis, -y.rank, y.rank - 1,
-                       pm_shape_text(y, a));
+    if (axis < 0)
+        return axis;
     for (int i = 1; i < n->inputs; i++) {
         struct pm_shape x = n->in[i]->out_shape, first = n->in[0]->out_shape;
         int size = axis < x.rank ? x.dim[axis] : 0;
@@ -113,58 +124,71 @@ static int infer(struct pm_node *n)
     return pm_need_floats(n, 0, n->inputs - 1);
 }
 
-static struct concat_params params_of(const struct pm_node *n)
+/* Part i is of node[i]'s shape. */
+static struct concat_params params_of(struct pm_shape whole, int axis, int count,
+                                      struct pm_node *const *node, const struct pm_tensor *part)
 {
-    struct pm_shape y = n->out_shape;
     struct concat_params p = { .outer = 1 };
-    int axis = axis_of(n, y.rank), *width = &p.w0;
+    int *width = &p.w0;
 
     for (int i = 0; i < axis; i++)
-        p.outer *= y.dim[i];
-    for (int i = 0; i < n->inputs; i++)
+        p.outer *= whole.dim[i];
+    for (int i = 0; i < count; i++) {
         /* cppcheck-suppress objectIndex; w0 to w7 are of one type and adjacent */
-        p.total += width[i] = (int)(pm_count(n->xs[i]) / (size_t)p.outer);
+        p.total += width[i] = (int)(pm_shape_count(node[i]->out_shape) / (size_t)p.outer);
+        p.want |= pm_has(part[i]) << i;
+    }
     return p;
+}
+
+void pm_concat_join(struct pm_calls *c, int axis, int count, struct pm_node *const *node,
+                    const struct pm_tensor *part, struct pm_tensor whole)
+{
+    const struct concat_params p = params_of(whole.shape, axis, count, node, part);
+    struct pm_tensor b[PARTS + 1];
+
+    for (int i = 0; i < PARTS; i++)
+        b[i] = i < count ? part[i] : PM_NO_TENSOR;
+    b[PARTS] = whole;
+    pm_call(c, &fwd, (size_t)p.outer, &p, PARTS + 1, b);
+}
+
+void pm_concat_take(struct pm_calls *c, int axis, int count, struct pm_node *const *node,
+                    const struct pm_tensor *part, struct pm_tensor whole)
+{
+    const struct concat_params p = params_of(whole.shape, axis, count, node, part);
+    struct pm_tensor b[PARTS + 1] = { whole };
+
+    for (int i = 0; i < PARTS; i++)
+        b[i + 1] = i < count ? part[i] : PM_NO_TENSOR;
+    if (p.want)
+        pm_call(c, &bwd, (size_t)p.outer, &p, PARTS + 1, b);
 }
 
 static void forward(struct pm_node *n, struct pm_calls *c)
 {
-    struct concat_params p = params_of(n);
-    struct pm_tensor b[INPUTS + 1];
-
-    for (int i = 0; i < INPUTS; i++)
-        b[i] = i < n->inputs ? n->xs[i] : PM_NO_TENSOR;
-    b[INPUTS] = n->y;
-    pm_call(c, &fwd, (size_t)p.outer, &p, INPUTS + 1, b);
+    pm_concat_join(c, axis_of(n), n->inputs, n->in, n->xs, n->y);
 }
 
 static void backward(struct pm_node *n, struct pm_calls *c)
 {
-    struct concat_params p = params_of(n);
-    struct pm_tensor b[INPUTS + 1] = { n->dy };
-
-    for (int i = 0; i < INPUTS; i++) {
-        b[i + 1] = i < n->inputs ? n->dxs[i] : PM_NO_TENSOR;
-        p.want |= pm_has(b[i + 1]) << i;
-    }
-    if (p.want)
-        pm_call(c, &bwd, (size_t)p.outer, &p, INPUTS + 1, b);
+    pm_concat_take(c, axis_of(n), n->inputs, n->in, n->dxs, n->dy);
 }
 
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     const int rank = n->out_shape.rank;
-    const char *x[INPUTS + 1] = { NULL }, *y;
+    const char *x[PARTS + 1] = { NULL }, *y;
 
     for (int i = 0; i < n->inputs; i++)
         x[i] = pm_export_x(g, n, i);
     y = pm_export_op(g, "Concat", x);
-    pm_export_int(g, "axis", pm_export_axis(rank, axis_of(n, rank)));
+    pm_export_int(g, "axis", pm_export_axis(rank, axis_of(n)));
     return y;
 }
 
 const struct pm_layer pm_layer_concat = {
     .name = "concat", .help = "2 to 8 inputs behind one another along an axis", .opts = opts,
-    .cfg_size = sizeof(struct concat_cfg), .min_inputs = 2, .max_inputs = INPUTS, .infer = infer,
+    .cfg_size = sizeof(struct concat_cfg), .min_inputs = 2, .max_inputs = PARTS, .infer = infer,
     .forward = forward, .backward = backward, .onnx = onnx,
 };

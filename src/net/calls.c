@@ -266,7 +266,7 @@ static bool is_live(const struct pm_calls *c, int variable)
 
 /* ---- forward and backward ---------------------------------------------------------------- */
 
-/* Per node, while a micro-batch is built. */
+/* Per node, while a micro-batch is built; nodes of further outputs have one of their own. */
 struct build {
     struct pm_tensor y;
     bool needs_gradient; /* it or something before it has a live variable */
@@ -298,10 +298,27 @@ static void bind_variables(struct pm_calls *c, struct pm_node *n, bool gradients
     }
 }
 
+/* The outputs become values; a view's is its input's. */
+static void run_forward(struct pm_calls *c, struct pm_node *n)
+{
+    if (!n->layer->forward && !n->layer->view) { /* input */
+        n->y = tensor_of(c, add_value(c, PM_VALUE_INPUT, n->name, n->out_shape, n->out_type));
+    } else if (n->layer->view) {
+        n->y = pm_view(n->x, n->out_shape);
+    } else {
+        for (int k = 0; k < n->outputs; k++)
+            n->ys[k] = tensor_of(c, add_value(c, PM_VALUE_ACTIVATION, n->out[k]->name,
+                                              n->out[k]->out_shape, n->out[k]->out_type));
+        n->layer->forward(n, c);
+    }
+}
+
 static void forward_node(struct pm_calls *c, struct pm_node *n, struct build *b)
 {
     struct build *me = &b[n->index];
 
+    if (n->output) /* made with output 0 */
+        return;
     c->label = n->name;
     n->train = c->options->train;
     for (int i = 0; i < PM_MAX_SAVED; i++)
@@ -312,18 +329,17 @@ static void forward_node(struct pm_calls *c, struct pm_node *n, struct build *b)
         me->needs_gradient |= b[n->in[i]->index].needs_gradient;
     for (int i = 0; i < n->var_count; i++)
         me->needs_gradient |= is_live(c, n->vars[i]);
-    if (!n->layer->forward && !n->layer->view) { /* input */
-        n->y = tensor_of(c, add_value(c, PM_VALUE_INPUT, n->name, n->out_shape, n->out_type));
-    } else if (n->layer->view) {
-        n->y = pm_view(n->x, n->out_shape);
-    } else {
-        n->y = pm_temp(c, n->out_shape, n->out_type);
-        n->layer->forward(n, c);
-    }
-    me->y = n->y;
-    if (is_output(c, n->name) && c->values[n->y.value].kind == PM_VALUE_ACTIVATION) {
-        c->values[n->y.value].kind = PM_VALUE_OUTPUT;
-        c->values[n->y.value].name = n->name;
+    run_forward(c, n);
+    for (int k = 0; k < n->outputs; k++) {
+        const struct pm_node *o = n->out[k];
+        struct pm_value *v = &c->values[n->ys[k].value];
+
+        b[o->index].y = n->ys[k];
+        b[o->index].needs_gradient = me->needs_gradient;
+        if (is_output(c, o->name) && v->kind == PM_VALUE_ACTIVATION) {
+            v->kind = PM_VALUE_OUTPUT;
+            v->name = o->name;
+        }
     }
 }
 
@@ -341,21 +357,45 @@ static struct pm_tensor sum_partials(struct pm_calls *c, struct build *b)
     return sum;
 }
 
+/* Whether a gradient of the node's output is of use. */
+static bool wants_gradient(const struct build *b, const struct pm_node *n)
+{
+    return b[n->index].needs_gradient && n->out_type == PM_F32;
+}
+
+/* The outputs and the sums of their readers' gradients. */
+static void bind_outputs(struct pm_calls *c, struct pm_node *n, struct build *b)
+{
+    for (int k = 0; k < n->outputs; k++) {
+        struct build *o = &b[n->out[k]->index];
+
+        c->label = n->out[k]->name;
+        n->ys[k] = o->y;
+        n->dys[k] = o->partials ? pm_view(sum_partials(c, o), n->out[k]->out_shape) : PM_NO_TENSOR;
+    }
+    c->label = n->name;
+}
+
+static bool has_partials(const struct pm_node *n, const struct build *b)
+{
+    bool any = false;
+
+    for (int k = 0; k < n->outputs; k++)
+        any |= b[n->out[k]->index].partials > 0;
+    return any;
+}
+
 static void backward_node(struct pm_calls *c, struct pm_node *n, struct build *b)
 {
-    struct build *me = &b[n->index];
-
-    if (!me->needs_gradient || (me->partials == 0 && !n->layer->loss))
+    if (n->output || !b[n->index].needs_gradient || !(has_partials(n, b) || n->layer->loss))
         return;
     if (!n->layer->backward && !n->layer->view)
         return;
-    c->label = n->name;
-    n->y = me->y;
-    n->dy = me->partials ? pm_view(sum_partials(c, me), n->out_shape) : PM_NO_TENSOR;
+    bind_outputs(c, n, b);
     bind_inputs(n, b);
     bind_variables(c, n, true);
     for (int i = 0; i < n->inputs; i++)
-        n->dxs[i] = !b[n->in[i]->index].needs_gradient ? PM_NO_TENSOR
+        n->dxs[i] = !wants_gradient(b, n->in[i]) ? PM_NO_TENSOR
                     : n->layer->view ? pm_view(n->dy, n->in[i]->out_shape)
                                      : pm_temp(c, n->in[i]->out_shape, PM_F32);
     n->dx = n->inputs ? n->dxs[0] : PM_NO_TENSOR;

@@ -12,11 +12,23 @@ static int infer_input(struct pm_node *n)
     return PM_OK;
 }
 
+static int infer_output(struct pm_node *n)
+{
+    (void)n;
+    return PM_OK;
+}
+
 static const struct pm_opt no_opts[] = { { 0 } };
 /* Not in layers.def: nets get their inputs from the task, not from a list. */
 static const struct pm_layer input_layer = {
     .name = "input", .help = "data from the host", .opts = no_opts,
     .cfg_size = sizeof(struct input_cfg), .infer = infer_input,
+};
+/* Of a node that stands for a further output of another. Not in layers.def either: pm_node_output
+ * makes these nodes. */
+static const struct pm_layer output_layer = {
+    .name = "output", .help = "a further output of a layer", .opts = no_opts,
+    .cfg_size = sizeof(struct input_cfg), .copies_values = true, .infer = infer_output,
 };
 
 struct pm_net *pm_net_create(void)
@@ -66,14 +78,14 @@ struct pm_node *pm_net_find(const struct pm_net *net, const char *name)
     return n ? n : find(net, name);
 }
 
-/* The node is always made and added, so that builders go on after an error. */
-static struct pm_node *new_node(struct pm_net *net, const char *name, const struct pm_layer *layer)
+/* The node is always made and added, so that builders go on after an error. name is its whole name,
+ * with that of the pass. */
+static struct pm_node *append_node(struct pm_net *net, const char *name,
+                                   const struct pm_layer *layer)
 {
     struct pm_node *n = pm_arena_alloc(net->arena, sizeof *n);
 
-    n->scope = n->name = pm_arena_strdup(net->arena, name_in_pass(net, name));
-    if (net->pass && !net->given_count) /* given ones are found by their names */
-        n->share = find(net, name);
+    n->scope = n->name = pm_arena_strdup(net->arena, name);
     if (!net->error && find(net, n->name))
         net->error = pm_fail(PM_ECONFIG, "%s: the net has another layer of this name, which tasks "
                              "need for what they put behind it: call that layer otherwise", n->name);
@@ -81,9 +93,22 @@ static struct pm_node *new_node(struct pm_net *net, const char *name, const stru
     n->net = net;
     n->index = net->count;
     n->cfg = pm_arena_alloc(net->arena, layer->cfg_size + 1);
-    n->x = n->y = n->dx = n->dy = PM_NO_TENSOR;
+    n->out[0] = n;
+    n->outputs = 1;
+    n->x = n->dx = PM_NO_TENSOR;
+    for (int k = 0; k < PM_MAX_NODE_OUTPUTS; k++)
+        n->ys[k] = n->dys[k] = PM_NO_TENSOR;
     PM_GROW(net->nodes, net->count, net->capacity);
     net->nodes[net->count++] = n;
+    return n;
+}
+
+static struct pm_node *new_node(struct pm_net *net, const char *name, const struct pm_layer *layer)
+{
+    struct pm_node *n = append_node(net, name_in_pass(net, name), layer);
+
+    if (net->pass && !net->given_count) /* given ones are found by their names */
+        n->share = find(net, name);
     return n;
 }
 
@@ -143,6 +168,23 @@ static int check_output(const struct pm_node *n)
     return PM_OK;
 }
 
+int pm_node_output(struct pm_node *n, struct pm_shape shape, enum pm_type type)
+{
+    struct pm_net *net = n->net;
+    struct pm_node *o;
+
+    if (n->outputs == PM_MAX_NODE_OUTPUTS)
+        return pm_fail(PM_ECONFIG, "%s: more than %d outputs", n->name, PM_MAX_NODE_OUTPUTS);
+    o = append_node(net, pm_arena_printf(net->arena, "%s:%d", n->name, n->outputs), &output_layer);
+    o->in[0] = n;
+    o->inputs = 1;
+    o->output = n->outputs;
+    o->out_shape = shape;
+    o->out_type = type;
+    n->out[n->outputs++] = o;
+    return net->error;
+}
+
 static void finish_node(struct pm_node *n, struct pm_node *const *xs, int count)
 {
     struct pm_net *net = n->net;
@@ -162,8 +204,8 @@ static void finish_node(struct pm_node *n, struct pm_node *const *xs, int count)
         net->error = check_inputs(n);
     if (!net->error)
         net->error = n->layer->infer(n);
-    if (!net->error)
-        net->error = check_output(n);
+    for (int k = 0; k < n->outputs && !net->error; k++)
+        net->error = check_output(n->out[k]);
 }
 
 static const struct pm_layer *find_layer(struct pm_net *net, const char *name, const char *where)

@@ -10,10 +10,12 @@
  * "@previous" (the one before it in the list) or, inside a repeat, "@input" (what entered this round
  * of it). In a repeat "%d" becomes the round, from 1; repeats within repeats name a placeholder of
  * their own with "as". "share" names a layer whose variables are used. A layer without a name is
- * called after its kind: conv2d_1, conv2d_2. */
+ * called after its kind: conv2d_1, conv2d_2. A layer's name means its first output; "NAME:1",
+ * "NAME:2" are the further ones of a layer with several, "NAME:0" is NAME. */
 #include <pumice/net.h>
 
 #include <cjson/cJSON.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_ROUNDS = 10000, MAX_NODES = 10000 };
@@ -93,11 +95,33 @@ static int find_layer(struct pm_arena *a, const char *name, const char *where,
                    hint(a, name, names, count));
 }
 
+/* The node of "NAME:k", or NULL when NAME is no layer; fails when the layer has no such output. */
+static int find_output(struct pm_net *net, const char *name, const char *where, const char *key,
+                       struct pm_node **out)
+{
+    const char *colon = strrchr(name, ':');
+    const struct pm_node *n = NULL;
+    char *end;
+
+    *out = NULL;
+    if (colon && colon[1] >= '0' && colon[1] <= '9')
+        n = pm_net_find(net, pm_arena_printf(net->arena, "%.*s", (int)(colon - name), name));
+    if (!n || n->output)
+        return PM_OK;
+    const long k = strtol(colon + 1, &end, 10);
+    if (*end || k >= n->outputs)
+        return pm_fail(PM_ECONFIG, "%s.%s: \"%s\": the outputs of the layer \"%s\" are \"%s:0\" to "
+                       "\"%s:%d\"", where, key, name, n->name, n->name, n->name, n->outputs - 1);
+    *out = n->out[k];
+    return PM_OK;
+}
+
 /* key: the member that holds the name. */
 static int find_node(const struct reader *in, const char *name, const struct repeat *r,
                      const char *where, const char *key, struct pm_node **out)
 {
     struct pm_net *net = in->net;
+    int err;
 
     if (strcmp(name, "@previous") == 0)
         *out = in->previous;
@@ -107,6 +131,8 @@ static int find_node(const struct reader *in, const char *name, const struct rep
         *out = in->images;
     else
         *out = pm_net_find(net, name);
+    if (!*out && (err = find_output(net, name, where, key, out)) < 0)
+        return err;
     if (*out)
         return PM_OK;
     if (strcmp(name, "@input") == 0)
@@ -312,9 +338,10 @@ int pm_net_from_json(struct pm_net *net, struct pm_node *images, const cJSON *li
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-static bool is_input(const struct pm_node *n)
+/* An input of the net, or a further output, which comes with its layer. */
+static bool is_listed(const struct pm_node *n)
 {
-    return strcmp(n->layer->name, "input") == 0;
+    return n->inputs > 0 && !n->output;
 }
 
 static cJSON *layer_to_json(const struct pm_node *n, const struct pm_node *previous)
@@ -342,7 +369,7 @@ struct cJSON *pm_net_to_json(const struct pm_net *net)
 
     for (int i = 0; i < net->count; i++) {
         const struct pm_node *n = net->nodes[i];
-        if (is_input(n))
+        if (!is_listed(n))
             continue;
         cJSON_AddItemToArray(list, layer_to_json(n, previous));
         previous = n;

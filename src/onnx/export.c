@@ -125,16 +125,20 @@ static void rename_value(struct pm_export *g, size_t from, const char *value, co
         for (int k = 0; k < n->in_count; k++)
             if (strcmp(n->in[k], value) == 0)
                 n->in[k] = name;
-        if (strcmp(n->out[0], value) == 0)
-            n->out[0] = n->name = name;
+        for (int k = 0; k < n->out_count; k++)
+            if (strcmp(n->out[k], value) == 0) {
+                n->out[k] = name;
+                n->name = k == 0 ? name : n->name;
+            }
     }
 }
 
 static bool is_made(const struct pm_export *g, size_t from, const char *value)
 {
     for (size_t i = from; i < g->model->node_count; i++)
-        if (strcmp(g->model->nodes[i].out[0], value) == 0)
-            return true;
+        for (int k = 0; k < g->model->nodes[i].out_count; k++)
+            if (strcmp(g->model->nodes[i].out[k], value) == 0)
+                return true;
     return false;
 }
 
@@ -235,21 +239,21 @@ static void add_output(struct pm_export *g, const struct pm_node *logits, size_t
 static void add_node(struct pm_export *g, const struct pm_node *n)
 {
     const size_t from = g->model->node_count;
-    const char *y;
 
     g->node = n;
     if (!n->layer->onnx) {
         pm_export_refuse(g, "it is a loss");
         return;
     }
-    y = n->layer->onnx(n, g);
-    if (g->error)
-        return;
-    if (is_made(g, from, y)) {
-        rename_value(g, from, y, n->name);
-        y = n->name;
+    g->value[n->index] = n->layer->onnx(n, g);
+    for (int k = 0; k < n->outputs && !g->error; k++) {
+        const struct pm_node *o = n->out[k];
+
+        if (!is_made(g, from, g->value[o->index]))
+            continue;
+        rename_value(g, from, g->value[o->index], o->name);
+        g->value[o->index] = o->name;
     }
-    g->value[n->index] = y;
 }
 
 static int walk(struct pm_export *g, const struct pm_node *logits)
@@ -259,7 +263,7 @@ static int walk(struct pm_export *g, const struct pm_node *logits)
     for (int i = 0; i <= last_of(g, logits) && !g->error; i++) {
         const struct pm_node *n = g->net->nodes[i];
 
-        if (g->readers[i] == 0)
+        if (g->readers[i] == 0 || n->output) /* a further output comes with its layer's node */
             continue;
         from = g->model->node_count;
         if (n->inputs == 0)

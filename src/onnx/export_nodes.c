@@ -33,8 +33,9 @@ static bool is_taken(const struct pm_export *g, const char *name)
         if (strcmp(g->net->vars[i]->name, name) == 0)
             return true;
     for (size_t i = m->node_count; i-- > 0;)
-        if (strcmp(m->nodes[i].out[0], name) == 0)
-            return true;
+        for (int k = 0; k < m->nodes[i].out_count; k++)
+            if (strcmp(m->nodes[i].out[k], name) == 0)
+                return true;
     return false;
 }
 
@@ -55,6 +56,23 @@ const char *pm_export_op(struct pm_export *g, const char *op, const char *const 
 
     pm_onnx_add(g->model, op, out[0], in, out);
     return out[0];
+}
+
+void pm_export_op_outputs(struct pm_export *g, const char *op, const char *const *in, int count,
+                          const char **out)
+{
+    const char *names[PM_MAX_NODE_OUTPUTS + 1] = { NULL };
+
+    assert(count >= 1 && count <= PM_MAX_NODE_OUTPUTS);
+    for (int k = 0; k < count; k++)
+        out[k] = names[k] = pm_export_name(g, pm_arena_printf(g->model->arena, "%s%d", op, k));
+    pm_onnx_add(g->model, op, out[0], in, names);
+}
+
+void pm_export_output(struct pm_export *g, const struct pm_node *n, int k, const char *value)
+{
+    assert(k > 0 && k < n->outputs);
+    g->value[n->out[k]->index] = value;
 }
 
 static struct pm_onnx_node *last(struct pm_export *g)

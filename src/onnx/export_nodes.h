@@ -16,6 +16,11 @@ const char *pm_export_x(const struct pm_export *g, const struct pm_node *n, int 
  * output. The attributes set after it are its. */
 #define PM_VALUES(...) ((const char *const[]){ __VA_ARGS__, NULL })
 const char *pm_export_op(struct pm_export *g, const char *op, const char *const *in);
+/* The same for an operator with count outputs, whose names go to out. */
+void pm_export_op_outputs(struct pm_export *g, const char *op, const char *const *in, int count,
+                          const char **out);
+/* Sets the value of output k > 0 of the node. */
+void pm_export_output(struct pm_export *g, const struct pm_node *n, int k, const char *value);
 void pm_export_int(struct pm_export *g, const char *attr, int64_t v);
 void pm_export_float(struct pm_export *g, const char *attr, float v);
 void pm_export_text(struct pm_export *g, const char *attr, const char *v);

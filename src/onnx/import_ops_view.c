@@ -236,6 +236,29 @@ static void cut(struct import *m, int i, struct value *v, int axis, int64_t begi
     import_out_node(m, i, y, &w);
 }
 
+/* All of an axis, part by part, as the outputs. */
+static void cut_all(struct import *m, struct value *v, int axis, int parts, const int64_t *size)
+{
+    char groups[2 * PM_FILE_MAX_RANK + 1];
+    struct pm_str spec = { 0 };
+    int64_t dim[PM_FILE_MAX_RANK];
+    int at;
+
+    around_axis(&v->view, axis, groups, &at);
+    struct pm_node *x = import_lay(m, v, groups);
+    pm_str_add(&spec, "split axis=%d sizes=[", at);
+    for (int i = 0; i < parts; i++)
+        pm_str_add(&spec, "%s%lld", i ? "," : "", (long long)size[i]);
+    struct pm_node *y = pm_net_add(m->net, import_name(m, NULL), x, "%s]", spec.text);
+    pm_str_free(&spec);
+    memcpy(dim, v->view.dim, sizeof dim);
+    for (int i = 0; i < parts; i++) {
+        dim[axis] = size[i];
+        const struct view w = in_order(v->view.rank, dim, groups);
+        import_out_node(m, i, y->out[i], &w);
+    }
+}
+
 bool import_ranges(struct import *m, struct import_range range[PM_FILE_MAX_RANK])
 {
     const struct view *v = &import_in(m, 0)->view;
@@ -366,12 +389,16 @@ int import_op_split(struct import *m)
         if (!given)
             size[i] = at + each < whole ? each : whole - at;
     at = 0;
-    for (int i = 0; i < parts; i++) {
+    for (int i = 0; i < parts; at += size[i++])
         if (size[i] < 1 || at + size[i] > whole)
             return import_refuse(m, "parts that do not fit");
-        cut(m, i, v, (int)axis, at, size[i]);
-        at += size[i];
+    if (at == whole && parts <= PM_MAX_NODE_OUTPUTS) {
+        cut_all(m, v, (int)axis, parts, size);
+        return PM_OK;
     }
+    at = 0;
+    for (int i = 0; i < parts; at += size[i++])
+        cut(m, i, v, (int)axis, at, size[i]);
     return PM_OK;
 }
 

@@ -202,6 +202,11 @@ static const struct verify_case cases[] = {
       "{'name':'f','layer':'global_pool'},"
       "{'name':'g','layer':'multiply','inputs':['e','f']},"
       "{'name':'h','layer':'concat','inputs':['d','g']}]" },
+    { "parts", PM_SHAPE4(2, 5, 6, 3), "", false,
+      "[{'name':'a','layer':'conv2d','filters':12,'kernel':3},"
+      "{'name':'b','layer':'split','parts':3},{'name':'c','layer':'add','inputs':['b:0','b:2']},"
+      "{'name':'d','layer':'split','sizes':[1,3]},"
+      "{'name':'e','layer':'concat','inputs':['d:1','d','d:1']}]" },
     { "merges_odd", PM_SHAPE4(2, 5, 6, 3), "", false,
       "[{'name':'a','layer':'conv2d','filters':7,'kernel':3},"
       "{'name':'b','layer':'conv2d','filters':7,'kernel':1},"

@@ -17,6 +17,7 @@ static int build(void *ctx, int batch, struct pm_net **out)
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(batch, SIDE, SIDE, 1), PM_F32);
     struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE1(batch), PM_I32);
     struct pm_heads heads = { 0 };
+    struct pm_node *part, *rejoined;
     const struct pm_net_row *row = pm_net_row_find("lenet");
     char *cfg = pm_arena_alloc(net->arena, row->cfg_size);
 
@@ -27,7 +28,10 @@ static int build(void *ctx, int batch, struct pm_net **out)
     pm_net_add(net, "dead", heads.logits, "fully_connected units=3");
     pm_net_add_many(net, "loss", (struct pm_node *[]){ heads.logits, labels }, 2,
                     "softmax_cross_entropy");
-    pm_net_add_many(net, "aux_loss", (struct pm_node *[]){ heads.logits, labels }, 2,
+    part = pm_net_add(net, "parts", heads.logits, "split sizes=[1,3]");
+    rejoined = pm_net_add_many(net, "rejoined", (struct pm_node *[]){ part, part->out[1] }, 2,
+                               "concat");
+    pm_net_add_many(net, "aux_loss", (struct pm_node *[]){ rejoined, labels }, 2,
                     "softmax_cross_entropy weight=0.25");
     *out = net;
     return net->error;

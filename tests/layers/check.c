@@ -52,30 +52,50 @@ static int compare(struct check *k, const char *what, const float *got,
     return PM_OK;
 }
 
-/* Reference output of integers (argmax) is compared as such. */
-static int compare_output(struct check *k, const struct subject *s, const struct ref *r)
+/* Integers (argmax) are compared as such. part: output o in the reference's y. */
+static int compare_output(struct check *k, const struct subject *s, int o,
+                          const struct ref_array *part)
 {
     const struct pm_layer_test *t = s->entry->test;
-    char have[64], want[64];
+    const struct pm_tensor y = s->ys[o];
+    char have[64], want[64], name[16];
 
-    if (!pm_shape_equal(s->y.shape, r->y.shape))
-        return pm_fail(PM_EFAIL, "the output is %s, the reference's %s",
-                       pm_shape_text(s->y.shape, have), pm_shape_text(r->y.shape, want));
-    if (s->y.type != PM_F32) {
-        const char *data = (const char *)floats(s, s->y);
+    if (!pm_shape_equal(y.shape, part->shape))
+        return pm_fail(PM_EFAIL, "output %d is %s, the reference's %s", o,
+                       pm_shape_text(y.shape, have), pm_shape_text(part->shape, want));
+    if (y.type != PM_F32) {
+        const char *data = (const char *)floats(s, y);
 
-        for (size_t i = 0; i < r->y.count; i++) {
-            const double got = s->y.type == PM_U8 ? ((const uint8_t *)data)[i]
-                                                  : ((const int32_t *)data)[i];
+        for (size_t i = 0; i < part->count; i++) {
+            const double got = y.type == PM_U8 ? ((const uint8_t *)data)[i]
+                                               : ((const int32_t *)data)[i];
             k->values++;
-            if (got != r->y.v[i])
-                return pm_fail(PM_EFAIL, "y[%zu] is %.0f, the reference says %.0f", i, got,
-                               r->y.v[i]);
+            if (got != part->v[i])
+                return pm_fail(PM_EFAIL, "output %d[%zu] is %.0f, the reference says %.0f", o, i,
+                               got, part->v[i]);
         }
         return PM_OK;
     }
-    return compare(k, "y", floats(s, s->y), &r->y, t->loss ? CHECK_SHARE : 1,
-                   or_default(t->ulps, 16));
+    snprintf(name, sizeof name, "output %d: y", o);
+    return compare(k, name, floats(s, y), part, t->loss ? CHECK_SHARE : 1, or_default(t->ulps, 16));
+}
+
+static int compare_outputs(struct check *k, const struct subject *s, const struct ref *r)
+{
+    int err = PM_OK;
+    size_t at = 0;
+
+    if (s->node->outputs != r->outputs)
+        return pm_fail(PM_EFAIL, "%d outputs, the reference has %d", s->node->outputs, r->outputs);
+    for (int o = 0; o < r->outputs; o++) {
+        const struct ref_array part = { r->out[o], pm_shape_count(r->out[o]), r->y.v + at,
+                                        r->y.mag + at };
+
+        PM_TRY(compare_output(k, s, o, &part));
+        at += part.count;
+    }
+out:
+    return err;
 }
 
 /* After update(): variables the reference moves, and the others unchanged. */
@@ -119,7 +139,7 @@ static int ref_once(struct check *k, const struct entry *e, const struct check_c
         run.last = run.first + step;
         PM_TRY(subject_run(s, k->device, &run));
     }
-    PM_TRY(compare_output(k, s, &r));
+    PM_TRY(compare_outputs(k, s, &r));
     PM_TRY(compare_variables(k, s, &r, finite));
 out:
     ref_free(&r);

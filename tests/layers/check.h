@@ -53,6 +53,7 @@ struct check_case {
     const char *variables;
     bool large;             /* parity and bench only: the reference is not run */
     unsigned no_gradient;   /* bit i: no gradient of input i is asked for (weights of a loss) */
+    unsigned unread;        /* bit k: nobody reads output k, so that it has no gradient */
 };
 
 /* Values as a reference sees them, row-major; images are NHWC. mag[i] is the sum of the magnitudes
@@ -73,12 +74,17 @@ struct ref {
     /* Made by the reference: the output with ref_output. A loss writes its scalar there (shape of
      * rank 0) without CHECK_SHARE. Its shape must be the layer's, by the reference's own rule. */
     struct ref_array y;
+    /* Several outputs, made with ref_outputs, lie behind one another in y.v; their shapes. */
+    int outputs;
+    struct pm_shape out[8];
     /* What update() leaves in variable k (batch norm's moving averages), made with ref_update;
      * count 0 for variables that stay as they are. */
     struct ref_array after[8];
 };
 /* Gives y its shape; v and mag are zero. */
 void ref_output(struct ref *r, struct pm_shape shape);
+/* Gives y room for outputs of these shapes; v and mag are zero. */
+void ref_outputs(struct ref *r, int count, const struct pm_shape *shape);
 /* Makes after[k] as var[k] is; v is a copy, mag is zero. */
 void ref_update(struct ref *r, int k);
 

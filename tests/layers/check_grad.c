@@ -184,6 +184,7 @@ int mode_grad(struct check *k, const struct entry *e, const struct check_case *c
     const struct build_options o = { .backward = true, .doctor = k->doctor };
     struct run_options run = { .accumulate = 0 };
     char name[32];
+    size_t at = 0;
 
     if (c->large)
         return PM_OK;
@@ -194,8 +195,15 @@ int mode_grad(struct check *k, const struct entry *e, const struct check_case *c
     ref_make(s, &r);
     e->test->reference(&r);
     g = malloc(r.y.count * sizeof *g);
-    for (size_t j = 0; j < r.y.count; j++)
-        g[j] = e->test->loss ? CHECK_SHARE : floats(s, s->dy)[j];
+    for (int k = 0; k < s->node->outputs; k++) {
+        const size_t count = pm_shape_count(r.out[k]);
+
+        for (size_t j = 0; j < count; j++)
+            g[at + j] = e->test->loss         ? CHECK_SHARE
+                        : pm_has(s->dys[k]) ? floats(s, s->dys[k])[j]
+                                            : 0;
+        at += count;
+    }
     PM_TRY(subject_run(s, k->device, &run));
     for (int i = 0; i < s->node->inputs; i++)
         if (pm_has(s->dx[i])) {

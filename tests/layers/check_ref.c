@@ -22,9 +22,22 @@ static void make(struct ref_array *a, struct pm_shape shape)
     memset(a->mag, 0, count * sizeof *a->mag);
 }
 
+void ref_outputs(struct ref *r, int count, const struct pm_shape *shape)
+{
+    size_t all = 0;
+
+    assert(count <= (int)PM_COUNT(r->out));
+    for (int k = 0; k < count; k++) {
+        all += pm_shape_count(shape[k]);
+        r->out[k] = shape[k];
+    }
+    r->outputs = count;
+    make(&r->y, count == 1 ? shape[0] : PM_SHAPE1((int)all));
+}
+
 void ref_output(struct ref *r, struct pm_shape shape)
 {
-    make(&r->y, shape);
+    ref_outputs(r, 1, &shape);
 }
 
 void ref_update(struct ref *r, int k)

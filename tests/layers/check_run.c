@@ -114,13 +114,16 @@ static void make_calls(struct subject *s, const struct build_options *o)
     for (int k = 0; k < n->var_count; k++)
         s->w[k] = n->w[k] = pm_temp(c, n->net->vars[n->vars[k]]->shape, PM_F32);
     n->x = n->xs[0];
-    n->y = n->layer->view ? pm_view(n->x, n->out_shape)
-                          : pm_temp(c, n->out_shape, n->out_type);
-    n->dy = n->dx = none;
+    for (int k = 0; k < n->outputs; k++) {
+        n->ys[k] = n->layer->view ? pm_view(n->x, n->out_shape)
+                                  : pm_temp(c, n->out[k]->out_shape, n->out[k]->out_type);
+        n->dys[k] = none;
+    }
+    n->dx = none;
     c->phase = PM_PHASE_FORWARD;
     if (n->layer->forward)
         n->layer->forward(n, c);
-    s->y = n->y;
+    memcpy(s->ys, n->ys, sizeof s->ys);
     for (int v = 0; v < c->value_count && s->entry->test->loss; v++)
         if (c->values[v].loss)
             s->y = (struct pm_tensor){ c->values[v].shape, c->values[v].type, v };
@@ -128,8 +131,9 @@ static void make_calls(struct subject *s, const struct build_options *o)
 
     if (o->backward && (n->layer->backward || n->layer->view)) {
         c->phase = PM_PHASE_BACKWARD;
-        if (!n->layer->loss)
-            s->dy = n->dy = pm_temp(c, n->out_shape, PM_F32);
+        for (int k = 0; k < n->outputs && !n->layer->loss; k++)
+            if (!(s->c->unread >> k & 1))
+                s->dys[k] = n->dys[k] = pm_temp(c, n->out[k]->out_shape, PM_F32);
         for (int i = 0; i < n->inputs; i++) {
             const bool skip = o->no_dx || n->in[i]->out_type != PM_F32 ||
                               (s->c->no_gradient >> i & 1);
@@ -186,8 +190,10 @@ static void make_values(struct subject *s, const struct range *inputs)
         fill(image_of(s, s->w[k]), PM_F32, pm_count(s->w[k]),
              variable_range(s->c->variables, suffix), 200 + k);
     }
-    if (pm_has(s->dy))
-        fill(image_of(s, s->dy), PM_F32, pm_count(s->dy), (struct range){ -1, 1, false }, 300);
+    for (int k = 0; k < n->outputs; k++)
+        if (pm_has(s->dys[k]))
+            fill(image_of(s, s->dys[k]), PM_F32, pm_count(s->dys[k]),
+                 (struct range){ -1, 1, false }, 300 + k);
     for (int k = 0; k < n->var_count; k++) /* what accumulating calls add to */
         if (pm_has(s->dw[k]))
             fill(image_of(s, s->dw[k]), PM_F32, pm_count(s->dw[k]),
@@ -206,7 +212,8 @@ int subject_build(const struct entry *e, const struct check_case *c, const struc
     s->entry = e;
     s->c = c;
     s->net = pm_net_create();
-    s->y = s->dy = PM_NO_TENSOR;
+    for (int k = 0; k < PM_MAX_NODE_OUTPUTS; k++)
+        s->ys[k] = s->dys[k] = PM_NO_TENSOR;
     for (int i = 0; i < PM_MAX_INPUTS; i++)
         s->x[i] = s->dx[i] = PM_NO_TENSOR;
     for (int k = 0; k < PM_MAX_VARS; k++)

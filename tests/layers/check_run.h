@@ -27,7 +27,8 @@ struct subject {
     int update_call;         /* first call of update(), or call_count */
     struct pm_tensor x[PM_MAX_INPUTS], dx[PM_MAX_INPUTS];
     struct pm_tensor w[PM_MAX_VARS], dw[PM_MAX_VARS];
-    struct pm_tensor y, dy;  /* y: the loss scalar of a loss */
+    union { struct pm_tensor y, ys[PM_MAX_NODE_OUTPUTS]; };   /* y: the loss scalar of a loss */
+    union { struct pm_tensor dy, dys[PM_MAX_NODE_OUTPUTS]; }; /* none: nobody reads the output */
     struct image *values;    /* per value: what it holds, owned */
 };
 /* Host contents of a value. */

@@ -1,4 +1,4 @@
-/* add, concat, multiply, slice and pad by their definitions. */
+/* add, concat, split, multiply, slice and pad by their definitions. */
 #include "check.h"
 
 /* Sum or product where axes of size 1, and those in front that one input lacks, repeat. */
@@ -76,6 +76,37 @@ static void concat(struct ref *r)
         for (size_t i = 0; i < r->in[k].count; i++)
             r->y.v[i / mine * line + start + i % mine] = r->in[k].v[i];
         start += mine;
+    }
+}
+
+static void split(struct ref *r)
+{
+    const struct pm_shape x = r->in[0].shape;
+    const int axis = (int)ref_number(r, "axis", -1) + (ref_number(r, "axis", -1) < 0 ? x.rank : 0);
+    double size[8];
+    int count = ref_numbers(r, "sizes", size, 8);
+    size_t inner = 1, out = 0, begin = 0;
+    struct pm_shape shape[8];
+
+    for (int i = axis + 1; i < x.rank; i++)
+        inner *= (size_t)x.dim[i];
+    if (count == 0) {
+        count = (int)ref_number(r, "parts", 2);
+        for (int k = 0; k < count; k++)
+            size[k] = x.dim[axis] / count;
+    }
+    for (int k = 0; k < count; k++) {
+        shape[k] = x;
+        shape[k].dim[axis] = (int)size[k];
+    }
+    ref_outputs(r, count, shape);
+    for (int k = 0; k < count; k++) {
+        const size_t line = (size_t)x.dim[axis] * inner, mine = (size_t)size[k] * inner;
+
+        for (size_t i = 0; i < r->in[0].count; i++)
+            if (i % line >= begin && i % line < begin + mine)
+                r->y.v[out++] = r->in[0].v[i];
+        begin += mine;
     }
 }
 
@@ -168,6 +199,21 @@ static const struct check_case concat_cases[] = {
     { "concat", "8x33x33x65 8x33x33x257", .large = true },
     { 0 },
 };
+static const struct check_case split_cases[] = {
+    { "split", "2x3x4x6" },
+    { "split", "2x3x4x6", .unread = 1 },
+    { "split sizes=[5,2]", "2x3x4x7", .unread = 2 },
+    { "split sizes=[3,1,4]", "3x8", .unread = 5 },
+    { "split parts=3 axis=1", "2x6x4" },
+    { "split sizes=[4,8] axis=-2", "2x12x4" },
+    { "split sizes=[1,2] axis=0", "3x5" },
+    { "split parts=1", "3x5" },
+    { "split sizes=[1,2,3,4,5,6,7,8]", "2x36", .unread = 0x91 },
+    { "split sizes=[4,8,4,4,4,4,8,4]", "3x40", .unread = 0x28 },
+    { "split parts=2", "8x56x56x128", .large = true },
+    { "split sizes=[65,257]", "8x33x33x322", .large = true, .unread = 1 },
+    { 0 },
+};
 static const struct check_case multiply_cases[] = {
     { "multiply", "2x3x4x5 2x3x4x5" },
     { "multiply", "2x3x4x5 2x1x1x5" },
@@ -211,6 +257,7 @@ static const struct check_case pad_cases[] = {
 };
 const struct pm_layer_test pm_test_add = { add_cases, add };
 const struct pm_layer_test pm_test_concat = { concat_cases, concat };
+const struct pm_layer_test pm_test_split = { split_cases, split };
 const struct pm_layer_test pm_test_multiply = { multiply_cases, multiply };
 const struct pm_layer_test pm_test_slice = { slice_cases, slice };
 const struct pm_layer_test pm_test_pad = { pad_cases, pad };

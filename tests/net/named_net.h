@@ -9,11 +9,29 @@
 
 #include <cjson/cJSON.h>
 
-/* The net for `batch` images; options is JSON text or NULL. It may hold an error. Destroyed by the
+/* A layer list in JSON for `batch` images of 3 channels. It may hold an error. Destroyed by the
  * caller. */
+static inline struct pm_net *list_net(const char *text, int batch, int height, int width,
+                                      struct pm_heads *heads)
+{
+    struct pm_net *net = pm_net_create();
+    cJSON *list = cJSON_Parse(text);
+
+    assert_non_null(list);
+    *heads = (struct pm_heads){ 0 };
+    pm_net_from_json(net, pm_net_input(net, "images", PM_SHAPE4(batch, height, width, 3), PM_F32),
+                     list, "list", heads);
+    cJSON_Delete(list);
+    return net;
+}
+
+/* The net for `batch` images; options is JSON text or NULL. A name that begins with "[" is a layer
+ * list, which has no options. The net may hold an error. Destroyed by the caller. */
 static inline struct pm_net *named_net(const char *name, int batch, int height, int width,
                                        int classes, const char *options, struct pm_heads *heads)
 {
+    if (name[0] == '[')
+        return list_net(name, batch, height, width, heads);
     cJSON *json = options ? cJSON_Parse(options) : NULL;
     const struct pm_net_row *row = pm_net_row_find(name);
     struct pm_net *net = pm_net_create();

@@ -125,7 +125,8 @@ static void passed_on(void **state)
 {
     static const char *const middle[] = { "'max_pool'", "'dropout'", "'flip'", "'transpose','perm':[0,2,1,3]",
                                           "'slice','begin':[0,1,0,0],'size':[2,6,8,3]",
-                                          "'reshape','shape':[2,8,8,3]", "'flatten'" };
+                                          "'reshape','shape':[2,8,8,3]", "'flatten'",
+                                          "'split','axis':1" };
     const struct pm_layer *const *layers;
     size_t count, passing = 0;
 

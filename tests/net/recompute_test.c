@@ -1,17 +1,9 @@
 /* Recomputing: activations of nets at batch 32 fit into half the memory; a plan that computes
  * values again gives the same bits in loss, gradients and moving averages as one that keeps
  * them, on each device, with micro-batches, dropout, dropped paths, skips and auxiliary heads. */
-#include "named_net.h"
-
-#include <pumice/plan.h>
+#include "two_steps.h"
 
 static struct pm_device *device;
-
-static void check(int err)
-{
-    if (err < 0)
-        fail_msg("%s", pm_error_text());
-}
 
 /* ---- nets ------------------------------------------------------------------------------- */
 
@@ -39,33 +31,30 @@ static const char skips[] =
     "\"stride\": 2}, {\"name\": \"g\", \"layer\": \"global_pool\"},"
     " {\"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 10}]";
 
-static struct pm_net *build(const char *name, int batch, int size)
-{
-    struct pm_heads heads = { 0 };
-    struct pm_net *net = name ? named_net(name, batch, size, size, 10, NULL, &heads)
-                              : pm_net_create();
-
-    if (!name) {
-        struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(batch, size, size, 3),
-                                              PM_F32);
-        cJSON *list = cJSON_Parse(skips);
-
-        assert_non_null(list);
-        check(pm_net_from_json(net, images, list, "skips", &heads));
-        cJSON_Delete(list);
-    }
-    check(net->error);
-    add_head_losses(net, &heads);
-    check(net->error);
-    return net;
-}
+/* Three parts of the channels: one read twice, one by nobody, one by a layer that drops out. */
+static const char parts[] =
+    "[{\"name\": \"a\", \"layer\": \"conv2d\", \"filters\": 24, \"kernel\": 3, \"bias\": false},"
+    " {\"name\": \"an\", \"layer\": \"batch_norm\", \"activation\": \"relu\"},"
+    " {\"name\": \"s\", \"layer\": \"split\", \"sizes\": [8, 4, 12]},"
+    " {\"name\": \"c\", \"layer\": \"conv2d\", \"filters\": 8, \"kernel\": 3, \"inputs\": \"s:0\"},"
+    " {\"name\": \"sum\", \"layer\": \"add\", \"inputs\": [\"c\", \"s\"]},"
+    " {\"name\": \"d\", \"layer\": \"dropout\", \"keep\": 0.7, \"inputs\": \"s:2\"},"
+    " {\"name\": \"h\", \"layer\": \"split\", \"parts\": 3},"
+    " {\"name\": \"j\", \"layer\": \"concat\", \"inputs\": [\"h:2\", \"sum\", \"h:1\"]},"
+    " {\"repeat\": 3, \"layers\": ["
+    "  {\"name\": \"half%d\", \"layer\": \"split\"},"
+    "  {\"name\": \"r%d\", \"layer\": \"conv2d\", \"filters\": 8, \"kernel\": 3, \"bias\": false},"
+    "  {\"name\": \"n%d\", \"layer\": \"batch_norm\", \"activation\": \"hard_swish\"},"
+    "  {\"name\": \"j%d\", \"layer\": \"concat\", \"inputs\": [\"half%d:1\", \"n%d\"]}]},"
+    " {\"name\": \"g\", \"layer\": \"global_pool\"},"
+    " {\"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 10}]";
 
 /* ---- memory ----------------------------------------------------------------------------- */
 
 static struct pm_plan_memory memory_of(const char *name, int batch, int size, int micro_batches,
                                        enum pm_recompute recompute)
 {
-    struct pm_net *net = build(name, batch, size);
+    struct pm_net *net = net_with_losses(name, batch, size);
     struct pm_variables *v = NULL;
     struct pm_plan *plan = NULL;
     struct pm_plan_memory m;
@@ -134,66 +123,12 @@ static void test_auto(void **state)
 
 /* ---- the same bits ---------------------------------------------------------------------- */
 
-struct results {
-    double loss[2];
-    char *bits;     /* gradients, then all variables */
-    size_t bytes;
-    int again;
-};
-
-static void update(struct pm_calls *c, void *ctx)
+static struct two_steps run(const char *name, int batch, int size, int micro_batches,
+                            enum pm_recompute recompute)
 {
-    static const uint32_t finite = 1;
+    struct pm_net *net = net_with_losses(name, batch, size);
+    struct two_steps r = two_steps(device, net, micro_batches, recompute);
 
-    (void)ctx;
-    pm_calls_layer_updates(c, pm_calls_constant(c, "finite", &finite, PM_SHAPE1(1), PM_U32));
-}
-
-static void fill(struct pm_plan *p, const struct pm_net *net, int m)
-{
-    size_t count = pm_shape_count(pm_net_find(net, "images")->out_shape);
-    float *images = pm_plan_input(p, 0, "images", m);
-    int32_t *labels = pm_plan_input(p, 0, "labels", m);
-
-    for (size_t i = 0; i < count; i++)
-        images[i] = (float)((i * 2654435761u + (size_t)m * 97) % 1000) / 500 - 1;
-    for (int i = 0; i < net->batch; i++)
-        labels[i] = (i + m) % 10;
-}
-
-static struct results run(const char *name, int batch, int size, int micro_batches,
-                          enum pm_recompute recompute)
-{
-    struct pm_net *net = build(name, batch, size);
-    struct pm_variables *v = NULL;
-    struct pm_plan *plan = NULL;
-    struct results r = { 0 };
-    struct pm_step *step;
-
-    check(pm_variables_create(device, net, true, NULL, &v));
-    check(pm_variables_allocate(v));
-    check(pm_variables_init(v, 5, NULL));
-    check(pm_plan_create(net, device, v, &(struct pm_plan_options){
-        .train = true, .loss_share = 1, .micro_batches = micro_batches, .recompute = recompute,
-        .update = update, .slots = 1 }, &plan));
-    check(pm_plan_load(plan));
-    for (uint32_t i = 0; i < 2; i++) {
-        for (int m = 0; m < micro_batches; m++)
-            fill(plan, net, m);
-        step = pm_plan_step(plan, 0);
-        if (step)
-            *step = (struct pm_step){ .step = i, .seed_low = 3, .loss_scale = 1 };
-        check(pm_plan_submit(plan, 0));
-        check(pm_plan_wait(plan, 0));
-        r.loss[i] = pm_plan_loss(plan, 0);
-    }
-    r.again = pm_plan_memory(plan).again;
-    r.bytes = v->gradient_bytes + v->bytes;
-    r.bits = pm_malloc(r.bytes);
-    check(pm_buffer_read(device, v->grads, 0, r.bits, v->gradient_bytes));
-    check(pm_buffer_read(device, v->values, 0, r.bits + v->gradient_bytes, v->bytes));
-    pm_plan_destroy(&plan);
-    pm_variables_destroy(&v);
     pm_net_destroy(&net);
     return r;
 }
@@ -201,14 +136,14 @@ static struct results run(const char *name, int batch, int size, int micro_batch
 static void same(const char *name, int batch, int size, int micro_batches)
 {
     static const enum pm_recompute modes[] = { PM_RECOMPUTE_HALF, PM_RECOMPUTE_MOST };
-    struct results kept = run(name, batch, size, micro_batches, PM_RECOMPUTE_OFF);
+    struct two_steps kept = run(name, batch, size, micro_batches, PM_RECOMPUTE_OFF);
 
     assert_int_equal(kept.again, 0);
     assert_true(kept.loss[0] > 0);
     for (size_t i = 0; i < PM_COUNT(modes); i++) {
-        struct results r = run(name, batch, size, micro_batches, modes[i]);
+        struct two_steps r = run(name, batch, size, micro_batches, modes[i]);
 
-        print_message("%s: %d calls again\n", name ? name : "skips", r.again);
+        print_message("%.12s: %d calls again\n", name, r.again);
         assert_true(r.again > 0);
         assert_memory_equal(r.loss, kept.loss, sizeof r.loss);
         assert_int_equal(r.bytes, kept.bytes);
@@ -216,23 +151,6 @@ static void same(const char *name, int batch, int size, int micro_batches)
         pm_free(r.bits);
     }
     pm_free(kept.bits);
-}
-
-/* False: this machine lacks the device. */
-static bool open_device(const char *name)
-{
-    struct pm_device_info *list;
-    size_t count, index;
-    bool found;
-
-    check(pm_device_list(&list, &count));
-    found = pm_device_find(list, count, name, "recompute_test", &index) == PM_OK;
-    if (found)
-        check(pm_device_open(&list[index], &(struct pm_device_options){ .threads = 2 }, &device));
-    else
-        print_message("%s\n", pm_error_text());
-    pm_free(list);
-    return found;
 }
 
 static void test_cpu(void **state)
@@ -245,16 +163,21 @@ static void test_cpu(void **state)
     same("inception_v3", 2, 107, 1);
     same("mobilenet_v2", 2, 64, 2);
     same("mobilenet_v3_small", 2, 64, 1);
-    same(NULL, 2, 32, 1);
-    same(NULL, 2, 32, 2);
+    same(skips, 2, 32, 1);
+    same(skips, 2, 32, 2);
+    same(parts, 2, 16, 1);
+    same(parts, 2, 16, 2);
 }
 
 static void on_driver(const char *name, void (*nets)(void))
 {
     struct pm_device *cpu = device;
 
-    if (!open_device(name))
+    device = device_called(name, false);
+    if (!device) {
+        device = cpu;
         skip();
+    }
     nets();
     pm_device_close(&device);
     device = cpu;
@@ -264,12 +187,14 @@ static void lavapipe(void)
 {
     same("lenet", 2, 28, 2);
     same("mobilenet_v2", 2, 64, 1);
-    same(NULL, 2, 32, 2);
+    same(skips, 2, 32, 2);
+    same(parts, 2, 16, 2);
 }
 
 static void swiftshader(void)
 {
-    same(NULL, 2, 16, 1);
+    same(skips, 2, 16, 1);
+    same(parts, 2, 12, 1);
 }
 
 static void test_lavapipe(void **state)
@@ -293,8 +218,7 @@ int main(void)
     };
     int failed;
 
-    if (!open_device("cpu"))
-        return 1;
+    device = device_called("cpu", false);
     failed = cmocka_run_group_tests(tests, NULL, NULL);
     pm_device_close(&device);
     return failed;

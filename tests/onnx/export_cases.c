@@ -363,12 +363,13 @@ static void make_variances_positive(struct subject *s)
     }
 }
 
+/* With output k as the model's. */
 static int export_case(struct pm_device *device, const struct entry *e, const struct check_case *c,
-                       int number)
+                       int number, int k, int *outputs)
 {
     static const char *const types[] = { "float32", "int32", "uint32", "uint8" };
     struct check_case evaluation = *c;
-    const struct pm_node *last;
+    struct pm_node *last;
     struct subject *s = NULL;
     struct pm_export *g = NULL;
     cJSON *json = cJSON_CreateObject(), *inputs = cJSON_AddArrayToObject(json, "inputs");
@@ -376,14 +377,17 @@ static int export_case(struct pm_device *device, const struct entry *e, const st
     int err = PM_OK;
 
     evaluation.train = false;
-    snprintf(stem, sizeof stem, "%s/%s_%d", folder, e->name, number);
+    snprintf(stem, sizeof stem, "%s/%s_%d_%d", folder, e->name, number, k);
     snprintf(path, sizeof path, "%s.onnx", stem);
-    snprintf(name, sizeof name, "%s of %s", c->options, c->inputs);
+    snprintf(name, sizeof name, "%s of %s, output %d", c->options, c->inputs, k);
     PM_TRY(subject_build(e, &evaluation, &(struct build_options){ 0 }, &s));
     make_variances_positive(s);
     /* As rows: the checker has its own mind about the maps of windows that reach beyond the
      * padding. */
-    last = s->node->out_shape.rank > 2 ? pm_net_add(s->net, "rows", s->node, "flatten") : s->node;
+    last = s->node->out[k];
+    *outputs = s->node->outputs;
+    if (last->out_shape.rank > 2)
+        last = pm_net_add(s->net, "rows", last, "flatten");
     PM_TRY(s->net->error);
     PM_TRY(pm_export_create(s->net, last, &(struct pm_export_options){
         .read = read_case_variable, .ctx = s }, &g));
@@ -400,8 +404,8 @@ static int export_case(struct pm_device *device, const struct entry *e, const st
     if (s->forward_calls > 0)
         PM_TRY(subject_run(s, device, &(struct run_options){ .last = s->forward_calls,
                                                              .accumulate = -1 }));
-    PM_TRY(print_case(json, stem, s->node->out_shape, types[s->node->out_type],
-                      value_of(s, s->y)->data));
+    PM_TRY(print_case(json, stem, s->node->out[k]->out_shape, types[s->node->out[k]->out_type],
+                      value_of(s, s->ys[k])->data));
 out:
     pm_export_destroy(&g);
     subject_free(&s);
@@ -417,8 +421,10 @@ static int export_layers(void)
     PM_TRY(open_cpu(&device));
     for (size_t i = 0; i < PM_COUNT(entries); i++)
         for (int k = 0; entries[i].test->cases[k].options; k++)
-            if (!entries[i].test->cases[k].large && !entries[i].test->loss)
-                PM_TRY(export_case(device, &entries[i], &entries[i].test->cases[k], k));
+            for (int o = 0, outputs = 1;
+                 o < outputs && !entries[i].test->cases[k].large && !entries[i].test->loss; o++)
+                PM_TRY(export_case(device, &entries[i], &entries[i].test->cases[k], k, o,
+                                   &outputs));
 out:
     pm_device_close(&device);
     return err;

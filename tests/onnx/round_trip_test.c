@@ -167,6 +167,28 @@ static void test_lenet(void **state)
     round_trip("lenet", 28, "{\"keep_prob\": 1}");
 }
 
+/* A part that is read twice, one that nobody reads, one that goes through another split. */
+static void test_parts(void **state)
+{
+    (void)state;
+    round_trip("[{\"name\": \"a\", \"layer\": \"conv2d\", \"filters\": 14, \"kernel\": 3},"
+               " {\"name\": \"s\", \"layer\": \"split\", \"sizes\": [5, 3, 6]},"
+               " {\"name\": \"b\", \"layer\": \"conv2d\", \"filters\": 5, \"kernel\": 3},"
+               " {\"name\": \"c\", \"layer\": \"add\", \"inputs\": [\"b\", \"s\"]},"
+               " {\"name\": \"t\", \"layer\": \"split\", \"inputs\": \"s:2\"},"
+               " {\"name\": \"j\", \"layer\": \"concat\", \"inputs\": [\"t:1\", \"c\", \"t\"]},"
+               " {\"name\": \"f\", \"layer\": \"flatten\"},"
+               " {\"name\": \"logits\", \"layer\": \"fully_connected\", \"units\": 10}]",
+               6, NULL);
+    /* A Split becomes one layer again, not a slice for each part. */
+    int splits = 0;
+    for (int i = 0; i < back.net->count; i++) {
+        splits += strcmp(back.net->nodes[i]->layer->name, "split") == 0;
+        assert_string_not_equal(back.net->nodes[i]->layer->name, "slice");
+    }
+    assert_int_equal(splits, 2);
+}
+
 static void test_resnet(void **state)
 {
     (void)state;
@@ -191,6 +213,7 @@ int main(void)
     size_t count, index;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_lenet, tear_down),
+        cmocka_unit_test_teardown(test_parts, tear_down),
         cmocka_unit_test_teardown(test_resnet, tear_down),
         cmocka_unit_test_teardown(test_mobilenet, tear_down),
         cmocka_unit_test_teardown(test_inception, tear_down),
