@@ -11,7 +11,7 @@ struct leaky_relu_cfg { float slope; };
 
 static const struct pm_opt no_opts[] = { { 0 } };
 static const struct pm_opt leaky_relu_opts[] = {
-    PM_FLOAT(leaky_relu_cfg, slope, 0.01, 1e-6, 1, "gradient kept for negative inputs"),
+    PM_FLOAT(leaky_relu_cfg, slope, 0.01, 1e-6, 1, "slope for negative inputs"),
     { 0 },
 };
 

@@ -116,6 +116,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 }
 
 const struct pm_layer pm_layer_argmax = {
-    .name = "argmax", .help = "the place of the largest value of the last axis, as int32; no gradient",
+    .name = "argmax", .help = "index of the largest value along the last axis, as int32; no "
+                              "gradient",
     .opts = opts, .cfg_size = 4, .infer = infer, .forward = forward, .onnx = onnx,
 };

@@ -27,15 +27,16 @@ struct batch_norm_cfg {
 enum { UNBIASED, BIASED };
 
 static const struct pm_opt opts[] = {
-    PM_DOUBLE(batch_norm_cfg, decay, 0.997, 0, 1, "share of the moving averages kept in a step"),
+    PM_DOUBLE(batch_norm_cfg, decay, 0.997, 0, 1, "decay of the moving averages per step"),
     PM_FLOAT(batch_norm_cfg, epsilon, 1e-3, 1e-12, 1, "added to the variance"),
     PM_BOOL(batch_norm_cfg, scale, true, "multiply by gamma"),
     PM_BOOL(batch_norm_cfg, center, true, "add beta"),
     PM_ENUM(batch_norm_cfg, moving_variance, UNBIASED, "unbiased|biased",
-            "variance that the moving average follows: divided by n - 1, or by n"),
-    PM_BOOL(batch_norm_cfg, frozen, false, "use the moving averages in training too, unchanged"),
+            "variance in the moving average: divided by n - 1 (unbiased) or by n"),
+    PM_BOOL(batch_norm_cfg, frozen, false, "also train with the moving averages, which then do not "
+                                           "change"),
     PM_ENUM(batch_norm_cfg, activation, PM_ACT_NONE, PM_ACTIVATIONS, "applied to the result"),
-    PM_FLOAT(batch_norm_cfg, slope, 0.01, 1e-6, 1, "leaky_relu's gradient for negative values"),
+    PM_FLOAT(batch_norm_cfg, slope, 0.01, 1e-6, 1, "leaky_relu's slope for negative values"),
     { 0 },
 };
 

@@ -32,11 +32,12 @@ static const struct pm_opt prelu_opts[] = {
 };
 static const struct pm_opt scale_opts[] = {
     PM_INT(scale_cfg, axes, 1, -1, PM_MAX_RANK,
-           "trailing axes along which the variables differ; 0: one number, -1: all but the batch"),
+           "number of trailing axes that the variables have; 0: a single number, -1: all except "
+           "the batch"),
     PM_BOOL(scale_cfg, gamma, true, "multiply by a variable"),
     PM_BOOL(scale_cfg, beta, false, "add a variable"),
     PM_STRING(scale_cfg, gamma_init, "constant(1)", "initial factors"),
-    PM_STRING(scale_cfg, beta_init, "constant(0)", "initial values of what is added"),
+    PM_STRING(scale_cfg, beta_init, "constant(0)", "initial values of the added variable"),
     PM_BOOL(scale_cfg, regularize, false, "weight decay applies to both"),
     { 0 },
 };
@@ -298,12 +299,13 @@ static const char *scale_onnx(const struct pm_node *n, struct pm_export *g)
 }
 
 const struct pm_layer pm_layer_prelu = {
-    .name = "prelu", .help = "rectifier whose slope for negative inputs is learnt",
+    .name = "prelu", .help = "rectifier with a learnt slope for negative inputs",
     .opts = prelu_opts, .cfg_size = sizeof(struct prelu_cfg), .infer = prelu_infer,
     .forward = prelu_forward, .backward = prelu_backward, .onnx = prelu_onnx,
 };
 const struct pm_layer pm_layer_scale = {
-    .name = "scale", .help = "product with a variable, sum with another, per channel or position",
+    .name = "scale", .help = "multiplication by a variable and addition of another, per channel or "
+                             "position",
     .opts = scale_opts, .cfg_size = sizeof(struct scale_cfg), .infer = scale_infer,
     .forward = scale_forward, .backward = scale_backward, .onnx = scale_onnx,
 };

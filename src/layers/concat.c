@@ -14,7 +14,7 @@ struct concat_cfg { int axis; };
 
 static const struct pm_opt opts[] = {
     PM_INT(concat_cfg, axis, -1, -PM_MAX_RANK, PM_MAX_RANK - 1,
-           "axis along which inputs follow each other; negative counts from the last"),
+           "axis along which the inputs are concatenated; negative counts from the last"),
     { 0 },
 };
 
@@ -188,7 +188,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 }
 
 const struct pm_layer pm_layer_concat = {
-    .name = "concat", .help = "2 to 8 inputs behind one another along an axis", .opts = opts,
+    .name = "concat", .help = "concatenates 2 to 8 inputs along an axis", .opts = opts,
     .cfg_size = sizeof(struct concat_cfg), .min_inputs = 2, .max_inputs = PARTS, .infer = infer,
     .forward = forward, .backward = backward, .onnx = onnx,
 };

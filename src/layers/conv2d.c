@@ -21,18 +21,18 @@ struct conv2d_cfg {
 #define WINDOW                                                                                     \
     PM_INTS(conv2d_cfg, kernel, "[3]", 1, 4096, "window, one number or [height, width]"),          \
     PM_INTS(conv2d_cfg, stride, "[1]", 1, 64, "step between windows"),                             \
-    PM_INTS(conv2d_cfg, dilation, "[1]", 1, 256, "distance of a window's cells"),                  \
+    PM_INTS(conv2d_cfg, dilation, "[1]", 1, 256, "distance between a window's cells"),             \
     PM_ENUM(conv2d_cfg, padding, PM_PAD_SAME, CONV_PADDINGS, "TensorFlow's rules, or pad"),        \
-    PM_INTS(conv2d_cfg, pad, "[]", 0, 4096, "[top, bottom, left, right] when explicit")
+    PM_INTS(conv2d_cfg, pad, "[]", 0, 4096, "[top, bottom, left, right] if explicit")
 
 static const struct pm_opt conv2d_opts[] = {
     PM_INT(conv2d_cfg, filters, 32, 1, 1 << 20, "output channels"),
     WINDOW,
     PM_INT(conv2d_cfg, groups, 1, 1, 1 << 20, "separate groups of channels"),
     CONV_TAIL_OPTIONS(conv2d_cfg, "channel"),
-    PM_STRING(conv2d_cfg, scope, "", "beginning of its variables' names; empty: the layer's name"),
+    PM_STRING(conv2d_cfg, scope, "", "prefix of the variables' names; empty: the layer's name"),
     PM_STRING(conv2d_cfg, weights_name, "weights",
-              "end of the weights' name: pointwise_weights in a separable convolution"),
+              "suffix of the weights' name: pointwise_weights in a separable convolution"),
     { 0 },
 };
 static const struct pm_opt depthwise_opts[] = {
@@ -153,7 +153,7 @@ const struct pm_layer pm_layer_conv2d = {
     .infer = infer, .forward = forward, .backward = backward, .onnx = onnx,
 };
 const struct pm_layer pm_layer_depthwise_conv2d = {
-    .name = "depthwise_conv2d", .help = "convolution of each channel for itself, bias, activation",
+    .name = "depthwise_conv2d", .help = "depthwise convolution, bias, activation",
     .opts = depthwise_opts, .cfg_size = sizeof(struct conv2d_cfg),
     .infer = infer, .forward = forward, .backward = backward, .onnx = onnx,
 };

@@ -17,13 +17,13 @@ struct conv2d_transpose_cfg {
 static const struct pm_opt opts[] = {
     PM_INT(conv2d_transpose_cfg, filters, 32, 1, 1 << 20, "output channels"),
     PM_INTS(conv2d_transpose_cfg, kernel, "[3]", 1, 4096, "window, one number or [height, width]"),
-    PM_INTS(conv2d_transpose_cfg, stride, "[2]", 1, 64, "how many times larger the output is"),
-    PM_INTS(conv2d_transpose_cfg, dilation, "[1]", 1, 256, "distance of a window's cells"),
+    PM_INTS(conv2d_transpose_cfg, stride, "[2]", 1, 64, "factor by which the output is larger"),
+    PM_INTS(conv2d_transpose_cfg, dilation, "[1]", 1, 256, "distance between a window's cells"),
     PM_ENUM(conv2d_transpose_cfg, padding, PM_PAD_SAME, CONV_PADDINGS, "TensorFlow's rules, or pad"),
     PM_INTS(conv2d_transpose_cfg, pad, "[]", 0, 4096,
-            "[top, bottom, left, right] taken off the output when explicit"),
+            "[top, bottom, left, right] removed from the output if explicit"),
     PM_INTS(conv2d_transpose_cfg, output_pad, "[0]", 0, 63,
-            "rows and columns more at the bottom and right when explicit; less than stride"),
+            "additional rows and columns at the bottom and right if explicit; less than stride"),
     CONV_TAIL_OPTIONS(conv2d_transpose_cfg, "channel"),
     { 0 },
 };

@@ -25,7 +25,7 @@ void pm_conv_call(struct pm_calls *c, const struct pm_kernel *k, const struct co
 #define CONV_TAIL_OPTIONS(tag, per)                                                                \
     PM_BOOL(tag, bias, true, "add a bias per " per),                                               \
     PM_ENUM(tag, activation, ACT_NONE, CONV_ACTIVATIONS, "applied last"),                          \
-    PM_FLOAT(tag, slope, 0.2, 0, 1, "of leaky_relu for negative values"),                          \
+    PM_FLOAT(tag, slope, 0.2, 0, 1, "leaky_relu's slope for negative values"),                     \
     PM_STRING(tag, weights_init, "xavier", "initial weights"),                                     \
     PM_STRING(tag, bias_init, "constant(0)", "initial biases"),                                    \
     PM_BOOL(tag, regularize, true, "weight decay applies to the weights"),                         \

@@ -20,9 +20,9 @@ struct drop_path_cfg {
 };
 
 static const struct pm_opt opts[] = {
-    PM_DOUBLE(drop_path_cfg, keep, 0.9, 1e-3, 1, "share of the examples that stay, in the end"),
+    PM_DOUBLE(drop_path_cfg, keep, 0.9, 1e-3, 1, "final probability that an example is kept"),
     PM_INT(drop_path_cfg, steps, 0, 0, 1 << 30,
-           "steps over which the share goes down from 1 to keep; 0: keep from the beginning"),
+           "steps over which the probability falls from 1 to keep; 0: keep from the start"),
     { 0 },
 };
 
@@ -147,7 +147,8 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 
 const struct pm_layer pm_layer_drop_path = {
     .name = "drop_path", .opts = opts, .cfg_size = sizeof(struct drop_path_cfg),
-    .help = "random examples become 0 in training, the others grow by 1 / keep; a second input is added",
+    .help = "in training, sets random examples to 0 and multiplies the others by 1 / keep; adds a "
+            "second input",
     .min_inputs = 1, .max_inputs = 2, .infer = infer, .forward = forward, .backward = backward,
     .onnx = onnx,
 };

@@ -12,7 +12,7 @@
 struct dropout_cfg { float keep; };
 
 static const struct pm_opt opts[] = {
-    PM_FLOAT(dropout_cfg, keep, 0.5, 1e-3, 1, "share of the values that stay"),
+    PM_FLOAT(dropout_cfg, keep, 0.5, 1e-3, 1, "probability that a value is kept"),
     { 0 },
 };
 
@@ -131,7 +131,8 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 }
 
 const struct pm_layer pm_layer_dropout = {
-    .name = "dropout", .help = "random values become 0 in training, the others grow by 1 / keep",
+    .name = "dropout", .help = "in training, sets random values to 0 and multiplies the others by "
+                               "1 / keep",
     .opts = opts, .cfg_size = sizeof(struct dropout_cfg), .copies_values = true,
     .infer = pm_infer_same, .forward = forward, .backward = backward, .onnx = onnx,
 };

@@ -25,9 +25,9 @@ struct error_cfg {
 enum { WEIGHTS, NONZERO };
 
 static const struct pm_opt opts[] = {
-    PM_FLOAT(error_cfg, weight, 1, 0, 1e6, "factor of the loss"),
+    PM_FLOAT(error_cfg, weight, 1, 0, 1e6, "weight of the loss"),
     PM_ENUM(error_cfg, normalize, WEIGHTS, "weights|nonzero",
-            "the sum is divided by the sum of the weights, or by the number of terms that are not 0"),
+            "divide the sum by the sum of the weights, or by the number of terms that are not 0"),
     { 0 },
 };
 

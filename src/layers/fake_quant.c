@@ -23,11 +23,11 @@ struct fake_quant_cfg {
 extern const struct pm_layer pm_layer_fake_quant;
 
 static const struct pm_opt opts[] = {
-    PM_DOUBLE(fake_quant_cfg, decay, 0.999, 0.1, 0.9999999, "share of the range kept in a step"),
+    PM_DOUBLE(fake_quant_cfg, decay, 0.999, 0.1, 0.9999999, "decay of the range per step"),
     PM_FLOAT(fake_quant_cfg, min, 0, -1e6, 0, "initial lower end of the range"),
     PM_FLOAT(fake_quant_cfg, max, 6, 0, 1e6, "initial upper end of the range"),
     PM_INT(fake_quant_cfg, delay, 0, 0, 1 << 30,
-           "number of the first step of training, from 1, that quantises; 0: the first"),
+           "first training step (from 1) that quantises; 0: the first"),
     { 0 },
 };
 
@@ -123,7 +123,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 
 const struct pm_layer pm_layer_fake_quant = {
     .name = "fake_quant",
-    .help = "rounds to what 8 bits hold of a range that follows the values",
+    .help = "simulates 8-bit quantisation with a range that follows the values",
     .opts = opts,
     .cfg_size = sizeof(struct fake_quant_cfg),
     .infer = infer,

@@ -12,7 +12,7 @@ struct flip_cfg { int axis; };
 
 static const struct pm_opt opts[] = {
     PM_INT(flip_cfg, axis, 2, -PM_MAX_RANK, PM_MAX_RANK - 1,
-           "the axis that is mirrored, at first an image's width; negative ones count from the end"),
+           "axis to mirror (2 = width); negative counts from the last"),
     { 0 },
 };
 
@@ -115,7 +115,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 }
 
 const struct pm_layer pm_layer_flip = {
-    .name = "flip", .help = "the input mirrored along an axis", .opts = opts,
+    .name = "flip", .help = "mirrors the input along an axis", .opts = opts,
     .cfg_size = sizeof(struct flip_cfg), .copies_values = true, .infer = infer, .forward = forward,
     .backward = backward, .onnx = onnx,
 };

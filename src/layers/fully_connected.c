@@ -91,7 +91,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 }
 
 const struct pm_layer pm_layer_fully_connected = {
-    .name = "fully_connected", .help = "product with a matrix, bias, activation",
+    .name = "fully_connected", .help = "matrix product, bias, activation",
     .opts = opts, .cfg_size = sizeof(struct fully_connected_cfg),
     .infer = infer, .forward = forward, .backward = backward, .onnx = onnx,
 };

@@ -14,9 +14,9 @@ struct lrn_cfg {
 };
 
 static const struct pm_opt opts[] = {
-    PM_INT(lrn_cfg, radius, 5, 0, 4096, "channels to either side that count"),
+    PM_INT(lrn_cfg, radius, 5, 0, 4096, "channels to either side that are included"),
     PM_FLOAT(lrn_cfg, bias, 1, 1e-6, 1e6, "added to the sum"),
-    PM_FLOAT(lrn_cfg, alpha, 1, 0, 1e6, "factor of the sum of squares"),
+    PM_FLOAT(lrn_cfg, alpha, 1, 0, 1e6, "factor for the sum of squares"),
     PM_FLOAT(lrn_cfg, beta, 0.5, 0, 10, "negative power of the sum"),
     { 0 },
 };

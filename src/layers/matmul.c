@@ -12,8 +12,8 @@
 struct matmul_cfg { bool transpose_a, transpose_b; };
 
 static const struct pm_opt opts[] = {
-    PM_BOOL(matmul_cfg, transpose_a, false, "the first input's matrices are given as [k][m]"),
-    PM_BOOL(matmul_cfg, transpose_b, false, "the second input's matrices are given as [n][k]"),
+    PM_BOOL(matmul_cfg, transpose_a, false, "the first input's matrices are [k][m]"),
+    PM_BOOL(matmul_cfg, transpose_b, false, "the second input's matrices are [n][k]"),
     { 0 },
 };
 
@@ -170,7 +170,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 }
 
 const struct pm_layer pm_layer_matmul = {
-    .name = "matmul", .help = "products of two inputs' matrices, the last two axes", .opts = opts,
+    .name = "matmul", .help = "matrix products of two inputs over the last two axes", .opts = opts,
     .cfg_size = sizeof(struct matmul_cfg), .min_inputs = 2, .max_inputs = 2, .infer = infer,
     .forward = forward, .backward = backward, .onnx = onnx,
 };

@@ -19,8 +19,8 @@ struct matting_cfg {
 };
 
 static const struct pm_opt opts[] = {
-    PM_FLOAT(matting_cfg, weight, 1, 0, 1e6, "factor of the loss"),
-    PM_FLOAT(matting_cfg, ignore_label, NAN, -1e6, 1e6, "label of rows that do not count; null: none"),
+    PM_FLOAT(matting_cfg, weight, 1, 0, 1e6, "weight of the loss"),
+    PM_FLOAT(matting_cfg, ignore_label, NAN, -1e6, 1e6, "label of ignored rows; null: none"),
     PM_MINING_OPTIONS(matting_cfg),
     { 0 },
 };

@@ -164,7 +164,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 }
 
 const struct pm_layer pm_layer_multiply = {
-    .name = "multiply", .help = "product of two inputs; axes of size 1 repeat",
+    .name = "multiply", .help = "product of two inputs; axes of size 1 are repeated (broadcast)",
     .opts = opts, .cfg_size = 4, .min_inputs = 2, .max_inputs = 2, .infer = infer,
     .forward = forward, .backward = backward, .onnx = onnx,
 };

@@ -34,7 +34,8 @@ static const struct pm_opt layer_opts[] = {
     { 0 },
 };
 static const struct pm_opt group_opts[] = {
-    PM_INT(norm_cfg, groups, 32, 0, 1 << 20, "groups of neighbouring channels; 0: each by itself"),
+    PM_INT(norm_cfg, groups, 32, 0, 1 << 20, "groups of neighbouring channels; 0: one group per "
+                                             "channel"),
     NORM_OPTIONS,
     { 0 },
 };
@@ -312,12 +313,12 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 }
 
 const struct pm_layer pm_layer_layer_norm = {
-    .name = "layer_norm", .help = "normalisation of each example over trailing axes",
+    .name = "layer_norm", .help = "normalises each example over its trailing axes",
     .opts = layer_opts, .cfg_size = sizeof(struct norm_cfg), .infer = infer, .forward = forward,
     .backward = backward, .onnx = onnx,
 };
 const struct pm_layer pm_layer_group_norm = {
-    .name = "group_norm", .help = "normalisation of each image over pixels and groups of channels",
+    .name = "group_norm", .help = "normalises each image over pixels and groups of channels",
     .opts = group_opts, .cfg_size = sizeof(struct norm_cfg), .infer = infer, .forward = forward,
     .backward = backward, .onnx = onnx,
 };

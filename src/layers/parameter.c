@@ -11,7 +11,7 @@ struct parameter_cfg {
 };
 
 static const struct pm_opt opts[] = {
-    PM_INTS(parameter_cfg, shape, "[1]", 1, 1 << 30, "sizes, slowest first"),
+    PM_INTS(parameter_cfg, shape, "[1]", 1, 1 << 30, "sizes, outermost first"),
     PM_STRING(parameter_cfg, init, "constant(0)", "initial values"),
     PM_BOOL(parameter_cfg, regularize, false, "weight decay applies"),
     { 0 },
@@ -67,7 +67,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 }
 
 const struct pm_layer pm_layer_parameter = {
-    .name = "parameter", .help = "a variable as a value, to be added, multiplied, joined",
+    .name = "parameter", .help = "a variable as a value, an input for other layers",
     .opts = opts, .cfg_size = sizeof(struct parameter_cfg), .infer = infer, .forward = forward,
     .backward = backward, .onnx = onnx,
 };

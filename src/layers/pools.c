@@ -26,17 +26,18 @@ struct pool_cfg {
     PM_INTS(pool_cfg, kernel, "[2, 2]", 1, 4096, "height and width of the window, or one for both"), \
     PM_INTS(pool_cfg, stride, "[2, 2]", 1, 4096, "rows and columns between windows, or one for both"), \
     PM_ENUM(pool_cfg, padding, PM_PAD_VALID, "same|valid|explicit",                                \
-            "whether windows may stand out of the image"),                                         \
-    PM_INTS(pool_cfg, pad, "[]", 0, 4096, "with explicit: top, bottom, left and right"),           \
-    PM_BOOL(pool_cfg, ceil, false, "a last window may reach beyond the padding; not with same")
+            "whether windows may extend beyond the image"),                                        \
+    PM_INTS(pool_cfg, pad, "[]", 0, 4096, "[top, bottom, left, right] if explicit"),               \
+    PM_BOOL(pool_cfg, ceil, false, "allow a last window beyond the padding; not with same")
 static const struct pm_opt max_opts[] = {
     WINDOW_OPTIONS,
-    PM_INTS(pool_cfg, dilation, "[1, 1]", 1, 4096, "distance of a window's cells, or one for both"),
+    PM_INTS(pool_cfg, dilation, "[1, 1]", 1, 4096, "distance between a window's cells, or one "
+                                                   "number for both axes"),
     { 0 },
 };
 static const struct pm_opt avg_opts[] = {
     WINDOW_OPTIONS,
-    PM_BOOL(pool_cfg, count_pad, false, "divide by the cells in image and padding"),
+    PM_BOOL(pool_cfg, count_pad, false, "also count padding in the divisor"),
     { 0 },
 };
 
@@ -576,7 +577,7 @@ const struct pm_layer pm_layer_avg_pool = {
     .backward = avg_backward, .onnx = avg_onnx,
 };
 const struct pm_layer pm_layer_global_pool = {
-    .name = "global_pool", .help = "mean over height and width, which become 1", .opts = no_opts,
+    .name = "global_pool", .help = "mean over height and width, which get size 1", .opts = no_opts,
     .cfg_size = 4, .infer = global_infer, .forward = global_forward, .backward = global_backward,
     .onnx = global_onnx,
 };

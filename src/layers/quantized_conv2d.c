@@ -22,32 +22,33 @@
 #include "net/add2.h"
 
 static const struct pm_opt opts[] = {
-    PM_INT(pm_quantized, filters, 32, 0, 1 << 24, "output channels; 0: each channel for itself"),
-    PM_INT(pm_quantized, multiplier, 1, 1, 1024, "outputs per channel where filters is 0"),
-    PM_BOOL(pm_quantized, flat, false, "all axes of the input but the first are one: a product"),
+    PM_INT(pm_quantized, filters, 32, 0, 1 << 24, "output channels; 0: depthwise"),
+    PM_INT(pm_quantized, multiplier, 1, 1, 1024, "outputs per channel if filters is 0"),
+    PM_BOOL(pm_quantized, flat, false, "flatten all axes except the first: a matrix product"),
     PM_INTS(pm_quantized, kernel, "[3]", 1, 4096, "window, one number or [height, width]"),
     PM_INTS(pm_quantized, stride, "[1]", 1, 64, "step between windows"),
-    PM_INTS(pm_quantized, dilation, "[1]", 1, 256, "distance of a window's cells"),
+    PM_INTS(pm_quantized, dilation, "[1]", 1, 256, "distance between a window's cells"),
     PM_ENUM(pm_quantized, padding, PM_PAD_SAME, CONV_PADDINGS, "TensorFlow's rules, or pad"),
-    PM_INTS(pm_quantized, pad, "[]", 0, 4096, "[top, bottom, left, right] when explicit"),
+    PM_INTS(pm_quantized, pad, "[]", 0, 4096, "[top, bottom, left, right] if explicit"),
     PM_INT(pm_quantized, groups, 1, 1, 1 << 20, "separate groups of channels"),
     PM_BOOL(pm_quantized, bias, true, "add a bias per channel; not with batch_norm"),
     PM_ENUM(pm_quantized, activation, PM_ACT_NONE, PM_ACTIVATIONS, "applied last"),
-    PM_FLOAT(pm_quantized, slope, 0.2, 0, 1, "of leaky_relu for negative values"),
+    PM_FLOAT(pm_quantized, slope, 0.2, 0, 1, "leaky_relu's slope for negative values"),
     PM_STRING(pm_quantized, weights_init, "xavier", "initial weights"),
     PM_STRING(pm_quantized, bias_init, "constant(0)", "initial biases"),
     PM_BOOL(pm_quantized, regularize, true, "weight decay applies to the weights"),
     PM_BOOL(pm_quantized, regularize_bias, false, "weight decay applies to the biases"),
-    PM_BOOL(pm_quantized, batch_norm, false, "a batch norm is folded in"),
-    PM_DOUBLE(pm_quantized, decay, 0.997, 0, 1, "share of the moving averages kept in a step"),
+    PM_BOOL(pm_quantized, batch_norm, false, "fold a batch norm into the weights"),
+    PM_DOUBLE(pm_quantized, decay, 0.997, 0, 1, "decay of the moving averages per step"),
     PM_FLOAT(pm_quantized, epsilon, 1e-3, 1e-12, 1, "added to the variance"),
     PM_BOOL(pm_quantized, scale, true, "batch norm multiplies by gamma"),
     PM_BOOL(pm_quantized, center, true, "batch norm adds beta"),
     PM_ENUM(pm_quantized, moving_variance, 0, "unbiased|biased",
-            "variance that the moving average follows: divided by n - 1, or by n"),
-    PM_BOOL(pm_quantized, frozen, false, "use the moving averages in training too, unchanged"),
+            "variance in the moving average: divided by n - 1 (unbiased) or by n"),
+    PM_BOOL(pm_quantized, frozen, false, "also train with the moving averages, which then do not "
+                                         "change"),
     PM_INT(pm_quantized, delay, 0, 0, 1 << 30,
-           "number of the first step of training, from 1, that quantises; 0: the first"),
+           "first training step (from 1) that quantises; 0: the first"),
     { 0 },
 };
 
@@ -482,7 +483,7 @@ static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
 
 const struct pm_layer pm_layer_quantized_conv2d = {
     .name = "quantized_conv2d",
-    .help = "convolution or product with weights of 8 bits, a batch norm folded in, activation",
+    .help = "convolution or matrix product with 8-bit weights, a folded batch norm, activation",
     .opts = opts,
     .cfg_size = sizeof(struct pm_quantized),
     .infer = infer,

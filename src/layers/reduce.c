@@ -279,8 +279,8 @@ struct reduce_cfg {
 
 static const struct pm_opt opts[] = {
     PM_INTS(reduce_cfg, axes, "[1, 2]", -PM_MAX_RANK, PM_MAX_RANK - 1,
-            "the axes that are reduced; negative ones count from the end"),
-    PM_BOOL(reduce_cfg, keepdims, true, "they stay, with size 1"),
+            "axes to reduce; negative counts from the last"),
+    PM_BOOL(reduce_cfg, keepdims, true, "keep the reduced axes with size 1"),
     { 0 },
 };
 

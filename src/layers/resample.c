@@ -302,13 +302,13 @@ struct resize_cfg {
 static const struct pm_opt opts[] = {
     PM_INTS(resize_cfg, size, "[]", 1, 1 << 20, "height and width of the output, or one for both"),
     PM_FLOATS(resize_cfg, scale, "[]", 1e-3, 1e3,
-              "instead: how many times higher and wider it is, rounded down"),
-    PM_ENUM(resize_cfg, method, BILINEAR, "nearest|bilinear|cubic", "how many neighbours count"),
+              "instead of size: factors for height and width, rounded down"),
+    PM_ENUM(resize_cfg, method, BILINEAR, "nearest|bilinear|cubic", "interpolation"),
     PM_ENUM(resize_cfg, coordinates, HALF_PIXEL,
             "half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_half_pixel_for_nn",
-            "which place of the input a place of the output is"),
+            "how output coordinates map to input coordinates (ONNX's names)"),
     PM_ENUM(resize_cfg, rounding, PREFER_FLOOR, "round_prefer_floor|round_prefer_ceil|floor|ceil",
-            "which neighbour is nearest"),
+            "rounding to the nearest neighbour"),
     PM_FLOAT(resize_cfg, cubic, -0.75, -2, 0, "coefficient of cubic"),
     { 0 },
 };
@@ -469,7 +469,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 }
 
 const struct pm_layer pm_layer_resize = {
-    .name = "resize", .help = "images at another size", .opts = opts,
+    .name = "resize", .help = "resizes images", .opts = opts,
     .cfg_size = sizeof(struct resize_cfg), .infer = infer, .forward = forward,
     .backward = backward, .onnx = onnx,
 };

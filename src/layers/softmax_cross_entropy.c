@@ -37,14 +37,15 @@ struct loss_cfg {
 enum { NONZERO_WEIGHT, KEPT_PIXELS, TOP_K };
 
 static const struct pm_opt opts[] = {
-    PM_FLOAT(loss_cfg, label_smoothing, 0, 0, 1, "share of the target spread evenly over all classes"),
-    PM_FLOAT(loss_cfg, weight, 1, 0, 1e6, "factor of the loss"),
+    PM_FLOAT(loss_cfg, label_smoothing, 0, 0, 1, "part of the target that is spread evenly over "
+                                                 "all classes"),
+    PM_FLOAT(loss_cfg, weight, 1, 0, 1e6, "weight of the loss"),
     PM_INT(loss_cfg, ignore_label, INT_MIN, INT_MIN, INT_MAX,
-           "label of rows that do not count; the default, the smallest integer, is none"),
+           "label of ignored rows; the default, the smallest integer, ignores none"),
     PM_FLOATS(loss_cfg, label_weights, "[]", 0, 1e6, "weight of each class"),
     PM_ENUM(loss_cfg, normalize, NONZERO_WEIGHT, "nonzero_weight|kept_pixels|top_k",
-            "the sum is divided by the number of rows whose weight is not 0, that are not ignored, or that "
-            "top_k_percent leaves, zeros too"),
+            "divisor of the sum: number of rows with a weight other than 0, of rows that are not "
+            "ignored, or of rows that top_k_percent keeps (including zeros)"),
     PM_MINING_OPTIONS(loss_cfg),
     { 0 },
 };

@@ -115,7 +115,7 @@ struct transpose_cfg { struct pm_ints perm; };
 
 static const struct pm_opt opts[] = {
     PM_INTS(transpose_cfg, perm, "[0, 2, 3, 1]", 0, PM_MAX_RANK - 1,
-            "which axis of the input each axis of the output is"),
+            "for each output axis, the input axis"),
     { 0 },
 };
 
@@ -180,7 +180,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 }
 
 const struct pm_layer pm_layer_transpose = {
-    .name = "transpose", .help = "axes in another order", .opts = opts,
+    .name = "transpose", .help = "permutes the axes", .opts = opts,
     .cfg_size = sizeof(struct transpose_cfg), .copies_values = true, .infer = infer,
     .forward = forward, .backward = backward, .onnx = onnx,
 };

@@ -29,7 +29,7 @@ static const struct pm_opt selu_opts[] = {
     { 0 },
 };
 static const struct pm_opt gelu_opts[] = {
-    PM_ENUM(unary_cfg, approximate, 0, "none|tanh", "erf itself, or a formula with tanh near it"),
+    PM_ENUM(unary_cfg, approximate, 0, "none|tanh", "exact erf, or the tanh approximation"),
     { 0 },
 };
 static const struct pm_opt swish_opts[] = {

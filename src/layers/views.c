@@ -8,7 +8,7 @@ struct reshape_cfg { struct pm_ints shape; };
 static const struct pm_opt no_opts[] = { { 0 } };
 static const struct pm_opt reshape_opts[] = {
     PM_INTS(reshape_cfg, shape, "[0, -1]", -1, 1 << 30,
-            "new sizes, slowest first; 0 keeps the input's size, one -1 is what is left"),
+            "new sizes, outermost first; 0 keeps the input's size, one -1 is inferred"),
     { 0 },
 };
 
@@ -65,11 +65,11 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 }
 
 const struct pm_layer pm_layer_flatten = {
-    .name = "flatten", .help = "all axes but the batch become one", .opts = no_opts, .cfg_size = 4,
+    .name = "flatten", .help = "flattens all axes except the batch", .opts = no_opts, .cfg_size = 4,
     .view = true, .copies_values = true, .infer = flatten_infer, .onnx = onnx,
 };
 const struct pm_layer pm_layer_reshape = {
-    .name = "reshape", .help = "the same values under another shape", .opts = reshape_opts,
+    .name = "reshape", .help = "changes the shape, keeps the values", .opts = reshape_opts,
     .cfg_size = sizeof(struct reshape_cfg), .view = true, .copies_values = true,
     .infer = reshape_infer, .onnx = onnx,
 };

@@ -21,15 +21,16 @@ enum pad_mode { CONSTANT, REFLECT, EDGE };
 
 static const struct pm_opt slice_opts[] = {
     PM_INTS(slice_cfg, begin, "[0]", 0, 1 << 30, "first index along each axis"),
-    PM_INTS(slice_cfg, size, "[-1]", -1, 1 << 30, "number of indices along each axis; -1 is the rest"),
+    PM_INTS(slice_cfg, size, "[-1]", -1, 1 << 30, "number of elements along each axis; -1: the "
+                                                  "rest"),
     { 0 },
 };
 static const struct pm_opt pad_opts[] = {
     PM_INTS(pad_cfg, pad, "[0, 0, 0, 0]", 0, 4096,
-            "rows and columns more at the top, bottom, left and right"),
+            "padding at the top, bottom, left and right, in pixels"),
     PM_ENUM(pad_cfg, mode, CONSTANT, "constant|reflect|edge",
-            "value, what lies as far inside of the edge, or what lies on it"),
-    PM_FLOAT(pad_cfg, value, 0, -3e38, 3e38, "of mode constant"),
+            "fill with value, mirror at the edge, or repeat the edge"),
+    PM_FLOAT(pad_cfg, value, 0, -3e38, 3e38, "value for mode constant"),
     { 0 },
 };
 
@@ -329,12 +330,12 @@ static const char *pad_onnx(const struct pm_node *n, struct pm_export *g)
 }
 
 const struct pm_layer pm_layer_slice = {
-    .name = "slice", .help = "a box of the input's values", .opts = slice_opts,
+    .name = "slice", .help = "selects a box of the input", .opts = slice_opts,
     .cfg_size = sizeof(struct slice_cfg), .copies_values = true, .infer = slice_infer,
     .forward = slice_forward, .backward = slice_backward, .onnx = slice_onnx,
 };
 const struct pm_layer pm_layer_pad = {
-    .name = "pad", .help = "an image with a margin", .opts = pad_opts,
+    .name = "pad", .help = "pads images", .opts = pad_opts,
     .cfg_size = sizeof(struct pad_cfg), .infer = pad_infer, .forward = pad_forward,
     .backward = pad_backward, .onnx = pad_onnx,
 };

@@ -12,7 +12,7 @@ struct adadelta_cfg {
 static const struct pm_opt opts[] = {
     PM_FLOAT(adadelta_cfg, rho, 0.95, 0, 1, "decay of the means of squares"),
     PM_FLOAT(adadelta_cfg, epsilon, 1.0, 1e-20, 10,
-             "added to the means of squares under the roots; 1 as in Slim, 1e-8 in TensorFlow itself"),
+             "added to the means of squares under the roots; Slim uses 1, TensorFlow 1e-8"),
     { 0 },
 };
 
@@ -52,7 +52,8 @@ static void params(const void *cfg, int count, void *out)
 }
 
 const struct pm_optimizer pm_optimizer_adadelta = {
-    .name = "adadelta", .help = "steps as large as former steps were, by means of squares",
+    .name = "adadelta", .help = "step sizes adapt to the running means of squared gradients and "
+                                "updates",
     .opts = opts, .cfg_size = sizeof(struct adadelta_cfg), .slots = { "Adadelta", "Adadelta_1" },
     .kernel = &row, .params = params,
 };

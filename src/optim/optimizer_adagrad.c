@@ -9,7 +9,7 @@ struct adagrad_cfg {
     float initial;
 };
 static const struct pm_opt opts[] = {
-    PM_FLOAT(adagrad_cfg, initial, 0.1, 1e-10, 1e6, "what the sum of squares starts at"),
+    PM_FLOAT(adagrad_cfg, initial, 0.1, 1e-10, 1e6, "initial value of the sum of squares"),
     { 0 },
 };
 

@@ -15,7 +15,7 @@ static const struct pm_opt opts[] = {
     PM_FLOAT(adam_cfg, beta1, 0.9, 0, 0.9999, "decay of the mean of gradients"),
     PM_FLOAT(adam_cfg, beta2, 0.999, 0, 0.999999, "decay of the mean of squared gradients"),
     PM_FLOAT(adam_cfg, epsilon, 1.0, 0, 10,
-             "added to the root of the mean of squares; 1 as in Slim, 1e-8 in the paper"),
+             "added to the root of the mean of squares; Slim uses 1, the paper 1e-8"),
     { 0 },
 };
 
@@ -63,7 +63,7 @@ static void betas(const void *cfg, double *beta1, double *beta2)
 }
 
 const struct pm_optimizer pm_optimizer_adam = {
-    .name = "adam", .help = "steps from corrected means of gradients and their squares",
+    .name = "adam", .help = "steps from bias-corrected means of gradients and of their squares",
     .opts = opts, .cfg_size = sizeof(struct adam_cfg), .slots = { "Adam", "Adam_1" },
     .kernel = &row, .params = params, .betas = betas,
 };

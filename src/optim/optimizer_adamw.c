@@ -70,7 +70,7 @@ static void betas(const void *cfg, double *beta1, double *beta2)
 }
 
 const struct pm_optimizer pm_optimizer_adamw = {
-    .name = "adamw", .help = "adam with weight decay beside the step, not in the gradient",
+    .name = "adamw", .help = "adam with decoupled weight decay",
     .opts = opts, .cfg_size = sizeof(struct adamw_cfg), .slots = { "Adam", "Adam_1" },
     .append = append, .decoupled = true, .betas = betas,
 };

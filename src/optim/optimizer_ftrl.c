@@ -13,10 +13,10 @@ struct ftrl_cfg {
     float power, initial, l1, l2;
 };
 static const struct pm_opt opts[] = {
-    PM_FLOAT(ftrl_cfg, power, -0.5, -1, 0, "of the sum of squares; -0.5 is the inverse root"),
-    PM_FLOAT(ftrl_cfg, initial, 0.1, 1e-10, 1e6, "what the sum of squares starts at"),
-    PM_FLOAT(ftrl_cfg, l1, 0, 0, 1e6, "pulls weights to exactly zero"),
-    PM_FLOAT(ftrl_cfg, l2, 0, 0, 1e6, "pulls weights towards zero"),
+    PM_FLOAT(ftrl_cfg, power, -0.5, -1, 0, "power of the sum of squares; -0.5 is the inverse root"),
+    PM_FLOAT(ftrl_cfg, initial, 0.1, 1e-10, 1e6, "initial value of the sum of squares"),
+    PM_FLOAT(ftrl_cfg, l1, 0, 0, 1e6, "L1 regularisation, which makes weights exactly zero"),
+    PM_FLOAT(ftrl_cfg, l2, 0, 0, 1e6, "L2 regularisation"),
     { 0 },
 };
 
@@ -67,7 +67,7 @@ static void slot_init(const void *cfg, float init[PM_MAX_SLOTS])
 }
 
 const struct pm_optimizer pm_optimizer_ftrl = {
-    .name = "ftrl", .help = "follow the regularised leader: weights from sums of gradients",
+    .name = "ftrl", .help = "follow the regularised leader",
     .opts = opts, .cfg_size = sizeof(struct ftrl_cfg), .slots = { "Ftrl", "Ftrl_1" },
     .slot_init = slot_init, .kernel = &row, .params = params,
 };

@@ -203,7 +203,7 @@ static void betas(const void *cfg, double *beta1, double *beta2)
 }
 
 const struct pm_optimizer pm_optimizer_lamb = {
-    .name = "lamb", .help = "adam's direction, for each variable as long as the variable itself",
+    .name = "lamb", .help = "adam with steps scaled to each variable's norm, for large batches",
     .opts = opts, .cfg_size = sizeof(struct lamb_cfg), .slots = { "LAMB", "LAMB_1" },
     .append = append, .decoupled = true, .whole = true, .betas = betas,
 };

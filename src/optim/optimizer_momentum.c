@@ -10,7 +10,7 @@ struct momentum_cfg {
 };
 static const struct pm_opt opts[] = {
     PM_FLOAT(momentum_cfg, momentum, 0.9, 0, 1, "decay of the sum of gradients"),
-    PM_BOOL(momentum_cfg, nesterov, false, "look ahead along the sum"),
+    PM_BOOL(momentum_cfg, nesterov, false, "use Nesterov momentum"),
     { 0 },
 };
 
@@ -51,7 +51,7 @@ static void params(const void *cfg, int count, void *out)
 }
 
 const struct pm_optimizer pm_optimizer_momentum = {
-    .name = "momentum", .help = "gradient descent with a decaying sum of gradients", .opts = opts,
+    .name = "momentum", .help = "gradient descent with momentum", .opts = opts,
     .cfg_size = sizeof(struct momentum_cfg), .slots = { "Momentum" }, .kernel = &row,
     .params = params,
 };

@@ -15,7 +15,7 @@ static const struct pm_opt opts[] = {
     PM_FLOAT(rmsprop_cfg, decay, 0.9, 0, 1, "decay of the mean of squared gradients"),
     PM_FLOAT(rmsprop_cfg, momentum, 0.9, 0, 1, "decay of the sum of updates"),
     PM_FLOAT(rmsprop_cfg, epsilon, 1.0, 0, 10,
-             "added to the mean of squares under the root; 1 as in Slim, 1e-10 in TensorFlow itself"),
+             "added to the mean of squares under the root; Slim uses 1, TensorFlow 1e-10"),
     PM_BOOL(rmsprop_cfg, centered, false,
             "divide by the root of the gradients' variance instead of their mean square"),
     { 0 },
