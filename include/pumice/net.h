@@ -91,18 +91,27 @@ int pm_net_quantize(struct pm_net *net, int first, int delay, struct pm_heads *h
 /* ---- named nets ------------------------------------------------------------------------ */
 
 struct pm_net_input_spec { int batch, height, width, channels, num_classes; };
-/* What a builder returns: logits [batch, classes], and an auxiliary head or NULL. A net for
- * segmentation: logits [batch, h, w, classes], of any h and w; those of an image pyramid's scales, of
- * which logits is the merge, have the loss beside it. Further heads or NULL: heat of instances' centres
- * [batch, h, w, 1], offsets to them [batch, h, w, 2] (y, x), edges [batch, h, w, edge classes]. */
+/* What a builder returns: logits [batch, classes], and an auxiliary head or NULL; or, of nets whose outputs
+ * are maps, logits [batch, h, w, classes], of any h and w, and those of an image pyramid's scales, of which
+ * logits is the merge and which have the loss beside it. Further heads are a list; the net and its task
+ * agree on their names, shapes and meaning. */
 enum { PM_MAX_SCALES = 8 };
+struct pm_head {
+    const char *name; /* "center" */
+    struct pm_node *node;
+};
 struct pm_heads {
     struct pm_node *logits, *aux_logits;
     float aux_weight;
     struct pm_node *scale_logits[PM_MAX_SCALES];
     int scales; /* of them; 0: no pyramid */
-    struct pm_node *center, *offset, *edge;
+    struct pm_head *further; /* in the net's arena */
+    int further_count;
 };
+/* Adds a further head behind the others; name is borrowed. A node that is NULL adds nothing. */
+void pm_heads_add(struct pm_net *net, struct pm_heads *heads, const char *name, struct pm_node *node);
+/* The further head of this name, or NULL. */
+struct pm_node *pm_heads_find(const struct pm_heads *heads, const char *name);
 struct pm_net_row {
     const char *name, *help;
     const char *task; /* NULL: "classification" */
@@ -131,8 +140,7 @@ const char *pm_net_refusal(const char *name);
  * repeat, "@input" (what entered this round). Of a layer with several outputs NAME is the first and
  * "NAME:k" is output k = 0, 1, .... {"repeat": n, "layers": [...]} repeats with %d in names
  * replaced by 1..n, or another placeholder named by "as". The last node is the logits, or the one
- * named "logits"; those named "instance_center", "instance_offset" and "edge" are the further heads,
- * and so are DeepLab's by the names that pm_net_to_json writes of them.
+ * named "logits"; further heads are the task's to find among the net's nodes.
  * where: the list's place for messages, "x.json: model.layers". */
 int pm_net_from_json(struct pm_net *net, struct pm_node *images, const struct cJSON *list,
                      const char *where, struct pm_heads *heads);

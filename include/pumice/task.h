@@ -128,6 +128,9 @@ struct pm_task_row {
                    struct pm_image8 *out);
     /* Settles what depends on the net, by its heads for training pictures. NULL: nothing does. */
     int (*settle)(struct pm_task *t, const struct pm_heads *heads);
+    /* Of a net from a layer list: the heads that nodes are by their names, beside the logits, which are the
+     * last node's or those of the name "logits". NULL: there are no others. */
+    void (*find_heads)(struct pm_net *net, struct pm_heads *heads);
     /* PM_OK when the net's last layer gives what the task needs of so many pictures; else PM_ECONFIG. */
     int (*check_heads)(const struct pm_task *t, const struct pm_heads *heads, int batch);
     /* Adds the loss layers. The net has inputs named as the fields. */

@@ -307,6 +307,8 @@ static int build_heads(void *ctx, struct pm_net *net, struct pm_node *images, st
                                 pm_arena_printf(e->arena, "%s: model.layers", e->config->path),
                                 heads));
     PM_TRY(net->error);
+    if (!e->net_row && !e->onnx && e->task_row->find_heads)
+        e->task_row->find_heads(net, heads);
     err = e->task_row->check_heads(e->task, heads, images->out_shape.dim[0]);
     if (err == PM_OK && delay >= 0 && !e->plain)
         err = pm_net_quantize(net, first, delay, heads);
@@ -375,12 +377,10 @@ out:
 /* As struct pm_shown has them. */
 static struct pm_outputs outputs_of(const struct pm_heads *heads)
 {
-    const struct pm_node *const further[] = { heads->center, heads->offset, heads->edge };
     struct pm_outputs out = { .node = { heads->logits->name }, .count = 1 };
 
-    for (size_t i = 0; i < PM_COUNT(further); i++)
-        if (further[i])
-            out.node[out.count++] = further[i]->name;
+    for (int i = 0; i < heads->further_count; i++)
+        out.node[out.count++] = heads->further[i].node->name;
     return out;
 }
 

@@ -58,6 +58,29 @@ void pm_net_destroy(struct pm_net **n)
     *n = NULL;
 }
 
+void pm_heads_add(struct pm_net *net, struct pm_heads *heads, const char *name, struct pm_node *node)
+{
+    const size_t n = (size_t)heads->further_count;
+    struct pm_head *list;
+
+    if (!node)
+        return;
+    list = pm_arena_alloc(net->arena, (n + 1) * sizeof *list);
+    if (n)
+        memcpy(list, heads->further, n * sizeof *list);
+    list[n] = (struct pm_head){ name, node };
+    heads->further = list;
+    heads->further_count++;
+}
+
+struct pm_node *pm_heads_find(const struct pm_heads *heads, const char *name)
+{
+    for (int i = 0; i < heads->further_count; i++)
+        if (strcmp(heads->further[i].name, name) == 0)
+            return heads->further[i].node;
+    return NULL;
+}
+
 static const char *name_in_pass(const struct pm_net *net, const char *name)
 {
     return net->pass ? pm_arena_printf(net->arena, "%s/%s", net->pass, name) : name;

@@ -274,39 +274,6 @@ static int read_list(struct reader *in, const cJSON *list, const struct repeat *
     return PM_OK;
 }
 
-/* The node of the first of these names, NULL for none. */
-static struct pm_node *head_of(const struct pm_net *net, const char *const *names)
-{
-    struct pm_node *n = NULL;
-
-    for (; *names && !n; names++)
-        n = pm_net_find(net, *names);
-    return n;
-}
-
-/* The logits of each scale, which train beside what they are merged to; the first one's have no prefix. */
-static void find_scales(const struct pm_net *net, struct pm_heads *heads)
-{
-    static const char plain[] = "logits/semantic";
-    static const char *const ends[] = { "_resized", "_sum", "" };
-    const size_t length = sizeof plain - 1;
-    int count = 0;
-
-    for (int i = 0; i < net->count && count < PM_MAX_SCALES; i++) {
-        const char *name = net->nodes[i]->name;
-        const size_t n = strlen(name);
-        struct pm_node *x = NULL;
-
-        if (n < length || strcmp(name + n - length, plain) != 0 ||
-            (n > length && name[n - length - 1] != '/'))
-            continue;
-        for (size_t k = 0; k < PM_COUNT(ends) && !x; k++)
-            x = pm_net_find(net, pm_arena_printf(net->arena, "%s%s", name, ends[k]));
-        heads->scale_logits[count++] = x;
-    }
-    heads->scales = count > 1 ? count : 0;
-}
-
 int pm_net_from_json(struct pm_net *net, struct pm_node *images, const cJSON *list,
                      const char *where, struct pm_heads *heads)
 {
@@ -318,21 +285,9 @@ int pm_net_from_json(struct pm_net *net, struct pm_node *images, const cJSON *li
         net->error = err;
         return err;
     }
-    /* Behind the names of lists those of the nets of src/nets/deeplab.c, which lists may be made of. */
-    static const char *const logits[] = { "logits", "merged_logits", "logits/semantic_resized",
-                                          "logits/semantic_sum", "logits/semantic", NULL };
-    static const char *const center[] = { "instance_center", "logits/center_resized",
-                                          "logits/center_sum", "logits/center", NULL };
-    static const char *const offset[] = { "instance_offset", "logits/offset_resized",
-                                          "logits/offset_sum", "logits/offset", NULL };
-    static const char *const edge[] = { "edge", "merged_edges", "logits/edge_resized",
-                                        "logits/edge_sum", "logits/edge", NULL };
-    struct pm_node *named = head_of(net, logits);
+    struct pm_node *named = pm_net_find(net, "logits");
 
-    *heads = (struct pm_heads) { .logits = named ? named : in.previous, .center = head_of(net, center),
-                                 .offset = head_of(net, offset), .edge = head_of(net, edge) };
-    if (!net->pass && strcmp(heads->logits->name, "merged_logits") == 0)
-        find_scales(net, heads);
+    *heads = (struct pm_heads){ .logits = named ? named : in.previous };
     return PM_OK;
 }
 

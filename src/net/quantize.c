@@ -259,19 +259,21 @@ static void keep(struct rewriting *r, struct pm_node *n)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-enum { HEADS = PM_MAX_SCALES + 5 };
-
-/* Every pointer of the heads that there is. */
-static int list_heads(struct pm_heads *h, struct pm_node **list[HEADS])
+/* Every pointer of the heads that there is; *list is freed with pm_free. Returns their number. */
+static int list_heads(struct pm_heads *h, struct pm_node ***(*list))
 {
-    struct pm_node **all[] = { &h->logits, &h->aux_logits, &h->center, &h->offset, &h->edge };
+    const size_t most = 2 + (size_t)h->further_count + (size_t)h->scales;
     int count = 0;
 
-    for (size_t i = 0; i < PM_COUNT(all); i++)
-        if (*all[i])
-            list[count++] = all[i];
+    *list = pm_malloc(most * sizeof **list);
+    if (h->logits)
+        (*list)[count++] = &h->logits;
+    if (h->aux_logits)
+        (*list)[count++] = &h->aux_logits;
+    for (int i = 0; i < h->further_count; i++)
+        (*list)[count++] = &h->further[i].node;
     for (int i = 0; i < h->scales; i++)
-        list[count++] = &h->scale_logits[i];
+        (*list)[count++] = &h->scale_logits[i];
     return count;
 }
 
@@ -306,8 +308,8 @@ static int check(const struct pm_net *net, int first, const struct pm_heads *hea
 int pm_net_quantize(struct pm_net *net, int first, int delay, struct pm_heads *heads)
 {
     struct rewriting r = { .net = net, .count = net->count, .delay = delay };
-    struct pm_node **list[HEADS];
-    const int head_count = list_heads(heads, list);
+    struct pm_node ***list;
+    const int head_count = list_heads(heads, &list);
     int err = PM_OK, convolutions = 0;
 
     PM_TRY(check(net, first, heads));
@@ -341,5 +343,6 @@ int pm_net_quantize(struct pm_net *net, int first, int delay, struct pm_heads *h
 out:
     pm_free(r.old);
     pm_free(r.at);
+    pm_free(list);
     return err;
 }

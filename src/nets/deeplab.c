@@ -170,9 +170,10 @@ static void build_scales(struct pm_deeplab *d, struct pm_node *images, struct pm
         return;
     heads->scales = count > 1 ? count : 0;
     heads->logits = merge(d, "merged_logits", heads->scale_logits, count);
-    heads->edge = out.edge ? merge(d, "merged_edges", edges, count) : NULL;
-    heads->center = out.center;
-    heads->offset = out.offset;
+    out.edge = out.edge ? merge(d, "merged_edges", edges, count) : NULL;
+    pm_heads_add(d->net, heads, "center", out.center);
+    pm_heads_add(d->net, heads, "offset", out.offset);
+    pm_heads_add(d->net, heads, "edge", out.edge);
 }
 
 void pm_deeplab_build(struct pm_net *net, struct pm_node *images, int num_classes,

@@ -3,7 +3,7 @@
  * read as training and evaluation do. What was converted is of its pixel's class and can be read. */
 #include "fuzz.h"
 
-#include <pumice/task.h>
+#include "tasks/segmentation/segmentation.h"
 
 #include <math.h>
 

@@ -2,6 +2,8 @@
  * is refused. */
 #include "deeplab_small.h"
 
+#include <pumice/task.h>
+
 static void expect_logits(const char *options, int height, int width, int h, int w)
 {
     struct pm_heads heads;
@@ -202,13 +204,13 @@ static void listed(void **state)
         if (net->error || pm_net_from_json(again, pm_net_input(again, "images",
                                                net->nodes[0]->out_shape, PM_F32), list, "list", &read))
             fail_msg("%s: %s", options[i], pm_error_text());
-        const struct pm_node *const pairs[][2] = { { made.logits, read.logits }, { made.edge, read.edge },
-                                                   { made.center, read.center },
-                                                   { made.offset, read.offset } };
-
-        for (size_t k = 0; k < PM_COUNT(pairs); k++)
-            assert_string_equal(pairs[k][0] ? pairs[k][0]->name : "none",
-                                pairs[k][1] ? pairs[k][1]->name : "none");
+        pm_task_find("segmentation")->find_heads(again, &read);
+        assert_string_equal(made.logits->name, read.logits->name);
+        assert_int_equal(made.further_count, read.further_count);
+        for (int k = 0; k < made.further_count; k++) {
+            assert_string_equal(made.further[k].name, read.further[k].name);
+            assert_string_equal(made.further[k].node->name, read.further[k].node->name);
+        }
         assert_int_equal(made.scales, read.scales);
         for (int k = 0; k < made.scales; k++)
             assert_string_equal(made.scale_logits[k]->name, read.scale_logits[k]->name);
@@ -334,9 +336,9 @@ static void instances(void **state)
     expect_shape(net, "decoder_instance/joined", PM_SHAPE4(2, 9, 13, 256 + 32));
     expect_shape(net, "decoder_instance/joined_1", PM_SHAPE4(2, 17, 25, 128 + 16));
     expect_shape(net, "decoder_instance/center_conv_pointwise", PM_SHAPE4(2, 17, 25, 32));
-    expect_shape(net, heads.center->name, PM_SHAPE4(2, 17, 25, 1));
-    expect_shape(net, heads.offset->name, PM_SHAPE4(2, 17, 25, 2));
-    expect_shape(net, heads.edge->name, PM_SHAPE4(2, 17, 25, 3));
+    expect_shape(net, pm_heads_find(&heads, "center")->name, PM_SHAPE4(2, 17, 25, 1));
+    expect_shape(net, pm_heads_find(&heads, "offset")->name, PM_SHAPE4(2, 17, 25, 2));
+    expect_shape(net, pm_heads_find(&heads, "edge")->name, PM_SHAPE4(2, 17, 25, 3));
     expect_shape(net, heads.logits->name, PM_SHAPE4(2, 17, 25, 19));
     pm_net_destroy(&net);
 }

@@ -195,6 +195,8 @@ static int check_head(const struct pm_node *n, const char *what, int batch, int 
 static int check_heads(const struct pm_task *s, const struct pm_heads *heads, int batch)
 {
     const struct pm_shape shape = heads->logits->out_shape;
+    const struct pm_node *center = pm_heads_find(heads, "center"), *offset = pm_heads_find(heads, "offset");
+    const struct pm_node *edge = pm_heads_find(heads, "edge");
     char text[64];
     int err = PM_OK;
 
@@ -202,18 +204,18 @@ static int check_heads(const struct pm_task *s, const struct pm_heads *heads, in
         return pm_fail(PM_ECONFIG, "the layer of the net's logits, %s, gives %s, but segmentation into "
                        "%d classes needs [%d, height, width, %d]", heads->logits->name,
                        pm_shape_text(shape, text), s->facts.num_classes, batch, s->facts.num_classes);
-    if (!heads->center != !heads->offset)
+    if (!center != !offset)
         return pm_fail(PM_ECONFIG, "the net has the head %s, but none for %s: instances need both (of a "
                        "list, layers called instance_center and instance_offset)",
-                       heads->center ? heads->center->name : heads->offset->name,
-                       heads->center ? "offsets" : "centres");
-    PM_TRY(check_head(heads->center, "centres of instances", batch, 1));
-    PM_TRY(check_head(heads->offset, "offsets to them", batch, 2));
-    PM_TRY(check_head(heads->edge, "edges", batch, 0));
-    if (heads->edge && heads->edge->out_shape.dim[3] < 2)
+                       center ? center->name : offset->name,
+                       center ? "offsets" : "centres");
+    PM_TRY(check_head(center, "centres of instances", batch, 1));
+    PM_TRY(check_head(offset, "offsets to them", batch, 2));
+    PM_TRY(check_head(edge, "edges", batch, 0));
+    if (edge && edge->out_shape.dim[3] < 2)
         PM_TRY(pm_fail(PM_ECONFIG, "the net's layer %s gives edges of one class, but edges and what is "
                        "none are two: give it 2 channels or more, or, where it is no such head, another "
-                       "name", heads->edge->name));
+                       "name", edge->name));
 out:
     return err;
 }
@@ -238,10 +240,11 @@ static int check_instances(const struct pm_task *s)
 
 static int settle(struct pm_task *s, const struct pm_heads *heads)
 {
+    const struct pm_node *edge = pm_heads_find(heads, "edge");
     int err = PM_OK;
 
-    s->pixels.instance.on = heads->center && heads->offset;
-    s->pixels.edge_classes = heads->edge ? heads->edge->out_shape.dim[3] : 0;
+    s->pixels.instance.on = pm_heads_find(heads, "center") && pm_heads_find(heads, "offset");
+    s->pixels.edge_classes = edge ? edge->out_shape.dim[3] : 0;
     PM_TRY(pm_segmentation_matting_heads(s));
     if (s->pixels.instance.on)
         PM_TRY(check_instances(s));
@@ -311,8 +314,8 @@ static void add_losses(struct pm_net *net, const struct pm_heads *heads, const s
     }
     if (s->pixels.instance.on)
         pm_segmentation_instance_losses(net, heads, s);
-    if (heads->edge)
-        pm_segmentation_edge_loss(net, heads->edge, s);
+    if (s->pixels.edge_classes)
+        pm_segmentation_edge_loss(net, pm_heads_find(heads, "edge"), s);
 }
 
 /* ---- the row ------------------------------------------------------------------------------ */
@@ -374,7 +377,7 @@ const struct pm_task_row pm_task_segmentation = {
     .spatial = true, .classes = take_map_classes, .open = pm_segmentation_open,
     .close = pm_segmentation_close, .describe = describe, .train_output = train_output,
     .integers = integers, .exporting = exporting, .fields = fields, .make = make, .picture = picture,
-    .check_heads = check_heads, .settle = settle, .add_loss = add_losses,
+    .find_heads = pm_segmentation_find_heads, .check_heads = check_heads, .settle = settle, .add_loss = add_losses,
     .add_outputs = pm_segmentation_outputs, .metrics = pm_segmentation_list_metrics,
     .tag = pm_segmentation_tag,
     .score_create = pm_segmentation_score_create, .score_destroy = pm_segmentation_score_destroy,

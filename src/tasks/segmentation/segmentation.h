@@ -123,6 +123,9 @@ void pm_segmentation_tag(const struct pm_config *c, const char *metric, int clas
 /* PM_ECONFIG: facts and options do not fit each other. */
 int pm_segmentation_check(const struct pm_task *t);
 
+/* segmentation_list_heads.c. The hook find_heads. */
+void pm_segmentation_find_heads(struct pm_net *net, struct pm_heads *heads);
+
 /* ---- samples, heads, scores -------------------------------------------------------------- */
 
 /* Fields of a batch beside "images" and "labels" where pixels.instance.on: of training

@@ -1,4 +1,4 @@
-/* segmentation_edges: of a net that tells edges, too (heads->edge): the field of their labels and the
+/* segmentation_edges: of a net that tells edges, too (its head "edge"): the field of their labels and the
  * loss,
  *     (1 - loss.edge_weight) cross entropy of the classes + loss.edge_weight cross entropy of the edges,
  * each divided by the number of its own pixels that count. Labels of edges are made of the record's map

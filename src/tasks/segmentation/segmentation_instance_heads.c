@@ -1,4 +1,4 @@
-/* segmentation_instance_heads: losses and outputs of a net with heads of instances (heads->center, ->offset).
+/* segmentation_instance_heads: losses and outputs of a net with heads of instances ("center", "offset").
  *
  * Both maps are brought to the picture's size, bilinearly with corners aligned, and offsets multiplied by
  * (H - 1) / (h - 1), a whole number, of rows H the picture's height and h the map's, of columns their
@@ -89,11 +89,12 @@ void pm_segmentation_instance_losses(struct pm_net *net, const struct pm_heads *
                                      const struct pm_task *s)
 {
     const struct pm_segmentation_loss *c = s->pixels.loss;
-    const struct pm_shape map = heads->offset->out_shape;
+    struct pm_node *heat = pm_heads_find(heads, "center"), *lengths = pm_heads_find(heads, "offset");
+    const struct pm_shape map = lengths->out_shape;
     struct pm_node *center = pm_segmentation_resized(net, pm_segmentation_own(net, "loss_center_map"),
-                                                     heads->center, s->facts.height, s->facts.width, "bilinear");
+                                                     heat, s->facts.height, s->facts.width, "bilinear");
     struct pm_node *offset = pm_segmentation_resized(net, pm_segmentation_own(net, "loss_offset_map"),
-                                                     heads->offset, s->facts.height, s->facts.width, "bilinear");
+                                                     lengths, s->facts.height, s->facts.width, "bilinear");
 
     if (!is_seed4(s))
         offset = stretched(net, offset, ratio_of(s->facts.height, map.dim[1]), ratio_of(s->facts.width, map.dim[2]));
@@ -129,7 +130,7 @@ void pm_segmentation_instance_look(struct pm_net *net, const struct pm_heads *he
                                    const struct pm_segmentation_view *v, const struct pm_task *s,
                                    struct pm_instance_maps *sum)
 {
-    struct pm_node *center = heads->center, *offset = heads->offset;
+    struct pm_node *center = pm_heads_find(heads, "center"), *offset = pm_heads_find(heads, "offset");
     const float scale = v->scale > 0 ? v->scale : 1;
     const struct pm_shape map = offset->out_shape;
     const int rows = is_seed4(s) ? 1 : ratio_of(v->seen_height, map.dim[1]);

@@ -51,8 +51,8 @@ static int see(const struct seeing *v, const struct look *look, struct pm_node *
         err = pm_fail((enum pm_error)err, "%s (at scale %g the pictures are %d x %d)", pm_error_text(),
                       (double)look->scale, x->out_shape.dim[1], x->out_shape.dim[2]);
     PM_TRY(err);
-    if (heads.edge)
-        pm_segmentation_edge_look(net, heads.edge, look->mirrored, v->height, v->width, v->edges);
+    if (pm_heads_find(&heads, "edge"))
+        pm_segmentation_edge_look(net, pm_heads_find(&heads, "edge"), look->mirrored, v->height, v->width, v->edges);
     if (v->task->pixels.instance.on)
         pm_segmentation_instance_look(net, &heads, &(struct pm_segmentation_view){
             look->scale, look->mirrored, v->height, v->width, x->out_shape.dim[1],

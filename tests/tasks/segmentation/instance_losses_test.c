@@ -92,9 +92,10 @@ static struct pm_net *build(const struct pm_task *s)
     if (count < 0)
         fail_msg("%s", pm_error_text());
     pm_net_input(net, "images", PM_SHAPE1(1), PM_F32);
-    const struct pm_heads heads = { .logits = head(net, "net/semantic", CLASSES),
-                                    .center = head(net, "net/center", 1),
-                                    .offset = head(net, "net/offset", 2) };
+    struct pm_heads heads = { .logits = head(net, "net/semantic", CLASSES) };
+
+    pm_heads_add(net, &heads, "center", head(net, "net/center", 1));
+    pm_heads_add(net, &heads, "offset", head(net, "net/offset", 2));
     add_fields(net, list, count);
     task->add_loss(net, &heads, s);
     ok(net->error);
@@ -302,9 +303,9 @@ static struct pm_node *constant(struct pm_net *net, const char *name, int channe
 static int constant_heads(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *out)
 {
     (void)ctx, (void)images;
-    *out = (struct pm_heads){ .logits = constant(net, "net/semantic", CLASSES, 0),
-                              .center = constant(net, "net/center", 1, 0),
-                              .offset = constant(net, "net/offset", 2, 1) };
+    *out = (struct pm_heads){ .logits = constant(net, "net/semantic", CLASSES, 0) };
+    pm_heads_add(net, out, "center", constant(net, "net/center", 1, 0));
+    pm_heads_add(net, out, "offset", constant(net, "net/offset", 2, 1));
     return net->error;
 }
 

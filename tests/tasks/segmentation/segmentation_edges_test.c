@@ -149,8 +149,8 @@ static int heads_of(void *ctx, struct pm_net *net, struct pm_node *images, struc
     (void)ctx;
     *out = (struct pm_heads){
         .logits = pm_net_add(net, "semantic", x, "conv2d filters=3 kernel=1"),
-        .edge = pm_net_add(net, "edge", x, "conv2d filters=5 kernel=1"),
     };
+    pm_heads_add(net, out, "edge", pm_net_add(net, "edge", x, "conv2d filters=5 kernel=1"));
     return net->error;
 }
 
@@ -249,8 +249,8 @@ static int names_of(void *ctx, struct pm_net *net, struct pm_node *images, struc
     for (size_t i = 0; i < PM_COUNT(names); i++)
         x = pm_net_add(net, names[i], x, "neg");
     heads_of(NULL, net, x, out);
-    out->center = pm_net_add(net, "center", pm_net_find(net, "conv"), "conv2d filters=1 kernel=1");
-    out->offset = pm_net_add(net, "offset", pm_net_find(net, "conv"), "conv2d filters=2 kernel=1");
+    pm_heads_add(net, out, "center", pm_net_add(net, "center", pm_net_find(net, "conv"), "conv2d filters=1 kernel=1"));
+    pm_heads_add(net, out, "offset", pm_net_add(net, "offset", pm_net_find(net, "conv"), "conv2d filters=2 kernel=1"));
     return net->error;
 }
 
@@ -315,7 +315,7 @@ static void one_class(void **state)
 
     assert_int_equal(heads_of(NULL, net, images, &heads), PM_OK);
     assert_int_equal(task()->check_heads(&s, &heads, 1), PM_OK);
-    heads.edge = pm_net_add(net, "single", images, "conv2d filters=1 kernel=1");
+    heads.further[0].node = pm_net_add(net, "single", images, "conv2d filters=1 kernel=1");
     assert_int_equal(task()->check_heads(&s, &heads, 1), PM_ECONFIG);
     assert_non_null(strstr(pm_error_text(), "layer single gives edges of one class"));
     pm_net_destroy(&net);

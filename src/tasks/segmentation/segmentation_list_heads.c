@@ -1,0 +1,58 @@
+/* segmentation_list_heads: which nodes of a layer list are heads. Behind the names for lists of one's own
+ * stand those of the nets of src/nets/deeplab.c, since `pumice config show --layers` prints these as lists. */
+#include "tasks/segmentation/segmentation.h"
+
+#include <string.h>
+
+/* The node of the first of these names, NULL for none. */
+static struct pm_node *head_of(const struct pm_net *net, const char *const *names)
+{
+    struct pm_node *n = NULL;
+
+    for (; *names && !n; names++)
+        n = pm_net_find(net, *names);
+    return n;
+}
+
+/* The logits of each scale, which train beside what they are merged to; the first one's have no prefix. */
+static void find_scales(const struct pm_net *net, struct pm_heads *heads)
+{
+    static const char plain[] = "logits/semantic";
+    static const char *const ends[] = { "_resized", "_sum", "" };
+    const size_t length = sizeof plain - 1;
+    int count = 0;
+
+    for (int i = 0; i < net->count && count < PM_MAX_SCALES; i++) {
+        const char *name = net->nodes[i]->name;
+        const size_t n = strlen(name);
+        struct pm_node *x = NULL;
+
+        if (n < length || strcmp(name + n - length, plain) != 0 ||
+            (n > length && name[n - length - 1] != '/'))
+            continue;
+        for (size_t k = 0; k < PM_COUNT(ends) && !x; k++)
+            x = pm_net_find(net, pm_arena_printf(net->arena, "%s%s", name, ends[k]));
+        heads->scale_logits[count++] = x;
+    }
+    heads->scales = count > 1 ? count : 0;
+}
+
+void pm_segmentation_find_heads(struct pm_net *net, struct pm_heads *heads)
+{
+    static const char *const logits[] = { "logits", "merged_logits", "logits/semantic_resized",
+                                          "logits/semantic_sum", "logits/semantic", NULL };
+    static const struct {
+        const char *name, *nodes[6]; /* NULL-terminated */
+    } further[] = {
+        { "center", { "instance_center", "logits/center_resized", "logits/center_sum", "logits/center" } },
+        { "offset", { "instance_offset", "logits/offset_resized", "logits/offset_sum", "logits/offset" } },
+        { "edge", { "edge", "merged_edges", "logits/edge_resized", "logits/edge_sum", "logits/edge" } },
+    };
+    struct pm_node *named = head_of(net, logits);
+
+    heads->logits = named ? named : heads->logits;
+    for (size_t i = 0; i < PM_COUNT(further); i++)
+        pm_heads_add(net, heads, further[i].name, head_of(net, further[i].nodes));
+    if (!net->pass && strcmp(heads->logits->name, "merged_logits") == 0)
+        find_scales(net, heads);
+}
