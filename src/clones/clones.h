@@ -17,6 +17,8 @@
 #include <pumice/plan.h>
 #include <pumice/report.h>
 
+enum { PM_STEP_SLOTS = 3 }; /* steps under way at once in training with one clone */
+
 struct pm_clone_spec {
     struct pm_device_info info;
     double share;  /* of the batch, relative to the others'; > 0 */

@@ -1,7 +1,8 @@
 /* show: the plan and the layers of a config, and whether they fit, without training. */
 #include <pumice/train.h>
 
-#include "train/trainer.h"
+#include "clones/clones.h"
+#include "experiment/experiment.h"
 
 #include <cjson/cJSON.h>
 
@@ -81,7 +82,7 @@ int pm_show_plan(const struct pm_config *c, FILE *f, bool calls, struct cJSON *l
     PM_TRY(pm_experiment_open(c, pm_experiment_if_there(c, PM_OPEN_TRAIN), &e));
     PM_TRY(pm_experiment_devices(e, &specs, &count));
     pm_experiment_clones(e, specs, count, &options);
-    options.slots = PM_TRAINER_SLOTS;
+    options.slots = PM_STEP_SLOTS;
     options.dry_run = true;
     PM_TRY(pm_clones_create(&options, &clones));
     for (int i = 0; i < count; i++) {

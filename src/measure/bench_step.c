@@ -29,7 +29,7 @@ struct bench {
  * step of the device. */
 static int first_pass(struct bench *b)
 {
-    const int warmup = b->o.warmup + (b->s.count == 1 ? PM_TRAINER_SLOTS : 0);
+    const int warmup = b->o.warmup + (b->s.count == 1 ? PM_STEP_SLOTS : 0);
     double seconds[PM_RUN_PHASES], start, last;
     int err = PM_OK;
 
@@ -120,7 +120,7 @@ static int second_pass(struct bench *b, struct cJSON *report, struct cJSON *phas
         all[s] = 1e3 * (pm_seconds() - begin);
         for (int i = 0; i < b->s.count; i++) {
             PM_TRY(read_phases(pm_clones_plan(b->s.clones, i),
-                               (int)((b->s.step - 1) % PM_TRAINER_SLOTS), phase));
+                               (int)((b->s.step - 1) % PM_STEP_SLOTS), phase));
             for (int k = 0; k < DEVICE_PHASES; k++)
                 ms[(i * DEVICE_PHASES + k) * steps + s] = phase[k];
         }

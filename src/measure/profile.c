@@ -42,7 +42,7 @@ static void make_list(struct profile *p)
 
         t->plan = i < p->s.count ? pm_clones_plan(p->s.clones, i)
                                  : pm_clones_update_plan(p->s.clones);
-        t->slots = i < p->s.count ? PM_TRAINER_SLOTS : 1;
+        t->slots = i < p->s.count ? PM_STEP_SLOTS : 1;
         pm_plan_calls(t->plan, &t->calls);
         t->ms = pm_calloc(t->calls * steps + 1, sizeof *t->ms);
         t->run = pm_calloc(steps, sizeof *t->run);

@@ -66,7 +66,7 @@ int pm_steps_clones(struct pm_steps *s, bool timed)
 
     pm_clones_destroy(&s->clones);
     pm_experiment_clones(s->e, s->specs, s->count, &options);
-    options.slots = PM_TRAINER_SLOTS;
+    options.slots = PM_STEP_SLOTS;
     options.timed = timed;
     options.phases = &s->phases;
     PM_TRY(pm_clones_create(&options, &s->clones));
@@ -120,7 +120,7 @@ int pm_steps_submit(struct pm_steps *s)
     int err = PM_OK;
 
     PM_TRY(next_batch(s, &batch));
-    PM_TRY(pm_clones_step(s->clones, (int)(s->step % PM_TRAINER_SLOTS), batch, &values));
+    PM_TRY(pm_clones_step(s->clones, (int)(s->step % PM_STEP_SLOTS), batch, &values));
     s->step++;
 out:
     if (!s->synthetic && batch)
@@ -133,7 +133,7 @@ int pm_steps_collect(struct pm_steps *s)
     struct pm_step_result r;
     int err = PM_OK;
 
-    PM_TRY(pm_clones_collect(s->clones, (int)(s->collected % PM_TRAINER_SLOTS), &r));
+    PM_TRY(pm_clones_collect(s->clones, (int)(s->collected % PM_STEP_SLOTS), &r));
     s->collected++;
     s->finite &= r.finite;
 out:
@@ -144,7 +144,7 @@ int pm_steps_turn(struct pm_steps *s)
 {
     int err = PM_OK;
 
-    if (s->step - s->collected == PM_TRAINER_SLOTS)
+    if (s->step - s->collected == PM_STEP_SLOTS)
         PM_TRY(pm_steps_collect(s));
     PM_TRY(pm_steps_submit(s));
     if (s->count > 1)

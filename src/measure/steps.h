@@ -4,7 +4,8 @@
 #ifndef PM_STEPS_H
 #define PM_STEPS_H
 
-#include "train/trainer.h"
+#include "clones/clones.h"
+#include "experiment/experiment.h"
 
 /* The host's phases in a step, in the order of reports; AVERAGE and UPDATE are several clones'. */
 enum { PM_STEPS_HOST = 5 };

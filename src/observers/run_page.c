@@ -18,6 +18,7 @@ struct pm_run_page {
     char *started;            /* owned: when the run began, also over resumes */
     double seconds_before;    /* of training until this start */
     double opened_at, next_at;
+    const double *clone_rates; /* [PM_MAX_CLONES], images per second; borrowed */
     bool warned;
 };
 
@@ -76,29 +77,29 @@ static double parameters_of(const struct pm_variables *v)
     return n;
 }
 
-static void add_metrics(const struct pm_trainer *t, cJSON *run)
+static void add_metrics(const struct pm_run_facts *f, cJSON *run)
 {
     cJSON *list = cJSON_AddArrayToObject(run, "metrics");
     struct pm_metric_list metrics = { 0 };
 
-    t->e->task_row->metrics(t->e->task, &metrics);
+    f->e->task_row->metrics(f->e->task, &metrics);
     for (size_t i = 0; i < metrics.count; i++) {
         cJSON *m = cJSON_CreateObject();
         cJSON_AddStringToObject(m, "name", metrics.list[i]->name);
         cJSON_AddBoolToObject(m, "higher_is_better", metrics.list[i]->higher_is_better);
         cJSON_AddItemToArray(list, m);
     }
-    cJSON_AddStringToObject(run, "best_metric", t->c->run.keep_best ? t->c->run.keep_best
+    cJSON_AddStringToObject(run, "best_metric", f->c->run.keep_best ? f->c->run.keep_best
                                                                     : metrics.list[0]->name);
     pm_free(metrics.list);
 }
 
-static void add_devices(const struct pm_trainer *t, cJSON *run)
+static void add_devices(const struct pm_run_page *p, const struct pm_run_facts *f, cJSON *run)
 {
     cJSON *list = cJSON_AddArrayToObject(run, "devices");
 
-    for (int i = 0; i < t->spec_count; i++) {
-        const struct pm_device_info *info = &t->specs[i].info;
+    for (int i = 0; i < f->spec_count; i++) {
+        const struct pm_device_info *info = &f->specs[i].info;
         cJSON *d = cJSON_CreateObject();
 
         cJSON_AddItemToArray(list, d);
@@ -106,13 +107,13 @@ static void add_devices(const struct pm_trainer *t, cJSON *run)
         cJSON_AddStringToObject(d, "address", info->address);
         cJSON_AddStringToObject(d, "driver", info->driver);
         cJSON_AddNumberToObject(d, "memory_bytes", (double)info->memory_bytes);
-        if (t->clones) {
-            cJSON_AddNumberToObject(d, "examples", pm_clones_examples(t->clones, i));
+        if (f->clones) {
+            cJSON_AddNumberToObject(d, "examples", pm_clones_examples(f->clones, i));
             cJSON_AddNumberToObject(d, "memory_used",
-                                    (double)pm_device_memory_used(pm_clones_device(t->clones, i)));
+                                    (double)pm_device_memory_used(pm_clones_device(f->clones, i)));
         }
-        if (i < PM_MAX_CLONES && t->clone_rates[i] > 0 && isfinite(t->clone_rates[i]))
-            cJSON_AddNumberToObject(d, "images_per_second", t->clone_rates[i]);
+        if (i < PM_MAX_CLONES && p->clone_rates[i] > 0 && isfinite(p->clone_rates[i]))
+            cJSON_AddNumberToObject(d, "images_per_second", p->clone_rates[i]);
     }
 }
 
@@ -138,28 +139,28 @@ static void add_origins(const struct pm_config *c, const cJSON *v, const char *k
         cJSON_AddStringToObject(out, key, origin);
 }
 
-static void add_about(const struct pm_trainer *t, cJSON *run)
+static void add_about(const struct pm_run_facts *f, cJSON *run)
 {
-    const struct pm_dataset_info *data = pm_dataset_get_info(t->e->train);
-    cJSON *input = cJSON_AddArrayToObject(run, "input"), *config = pm_config_dump(t->c);
+    const struct pm_dataset_info *data = pm_dataset_get_info(f->e->train);
+    cJSON *input = cJSON_AddArrayToObject(run, "input"), *config = pm_config_dump(f->c);
 
-    cJSON_AddStringToObject(run, "task", t->e->task_row->config.name);
-    cJSON_AddStringToObject(run, "net", pm_experiment_net_name(t->c));
+    cJSON_AddStringToObject(run, "task", f->e->task_row->config.name);
+    cJSON_AddStringToObject(run, "net", pm_experiment_net_name(f->c));
     cJSON_AddStringToObject(run, "data", data->name);
     cJSON_AddNumberToObject(run, "train_examples", (double)data->count);
-    if (t->e->eval)
+    if (f->e->eval)
         cJSON_AddNumberToObject(run, "eval_examples",
-                                (double)pm_dataset_get_info(t->e->eval)->count);
-    cJSON_AddNumberToObject(run, "classes", t->e->facts.num_classes);
-    cJSON_AddItemToArray(input, cJSON_CreateNumber(t->e->facts.height));
-    cJSON_AddItemToArray(input, cJSON_CreateNumber(t->e->facts.width));
-    cJSON_AddItemToArray(input, cJSON_CreateNumber(t->e->facts.channels));
-    cJSON_AddNumberToObject(run, "batch_size", t->c->run.batch_size);
-    add_origins(t->c, config, "", cJSON_AddObjectToObject(run, "origins"));
+                                (double)pm_dataset_get_info(f->e->eval)->count);
+    cJSON_AddNumberToObject(run, "classes", f->e->facts.num_classes);
+    cJSON_AddItemToArray(input, cJSON_CreateNumber(f->e->facts.height));
+    cJSON_AddItemToArray(input, cJSON_CreateNumber(f->e->facts.width));
+    cJSON_AddItemToArray(input, cJSON_CreateNumber(f->e->facts.channels));
+    cJSON_AddNumberToObject(run, "batch_size", f->c->run.batch_size);
+    add_origins(f->c, config, "", cJSON_AddObjectToObject(run, "origins"));
     cJSON_Delete(config);
 }
 
-static int write_run(struct pm_run_page *p, const struct pm_trainer *t, const char *state,
+static int write_run(struct pm_run_page *p, const struct pm_run_facts *f, const char *state,
                      const char *error)
 {
     cJSON *run = cJSON_CreateObject();
@@ -173,13 +174,13 @@ static int write_run(struct pm_run_page *p, const struct pm_trainer *t, const ch
     cJSON_AddStringToObject(run, "started", p->started);
     cJSON_AddStringToObject(run, "written", now_text(now));
     cJSON_AddNumberToObject(run, "seconds", p->seconds_before + pm_seconds() - p->opened_at);
-    cJSON_AddNumberToObject(run, "step", (double)t->collected);
-    cJSON_AddNumberToObject(run, "steps", (double)t->e->steps);
-    add_about(t, run);
-    if (t->clones)
-        cJSON_AddNumberToObject(run, "parameters", parameters_of(pm_clones_master(t->clones)));
-    add_metrics(t, run);
-    add_devices(t, run);
+    cJSON_AddNumberToObject(run, "step", (double)f->collected);
+    cJSON_AddNumberToObject(run, "steps", (double)f->e->steps);
+    add_about(f, run);
+    if (f->clones)
+        cJSON_AddNumberToObject(run, "parameters", parameters_of(pm_clones_master(f->clones)));
+    add_metrics(f, run);
+    add_devices(p, f, run);
     err = write_json(p->folder, "run.json", run);
     cJSON_Delete(run);
     return err;
@@ -187,15 +188,15 @@ static int write_run(struct pm_run_page *p, const struct pm_trainer *t, const ch
 
 /* ---- when -------------------------------------------------------------------------------- */
 
-static void write_all(struct pm_run_page *p, const struct pm_trainer *t, const char *state,
+static void write_all(struct pm_run_page *p, const struct pm_run_facts *f, const char *state,
                       const char *error)
 {
     const double start = pm_seconds();
     int err = PM_OK;
 
-    if (!pm_run_lock_holds(t->lock, t->saved_step != UINT64_MAX))
+    if (!pm_run_lock_holds(f->lock, f->saved_step != UINT64_MAX))
         return; /* it is being removed, or another's now: the trainer ends */
-    PM_TRY(write_run(p, t, state, error));
+    PM_TRY(write_run(p, f, state, error));
     PM_TRY(write_page(p->folder, p->report));
 out:
     if (err < 0 && !p->warned)
@@ -205,7 +206,7 @@ out:
     p->next_at = end + (pause > EVERY_SECONDS ? pause : EVERY_SECONDS);
 }
 
-/* A run that is taken up again has a past. */
+/* A resumed run has a past. */
 static void read_past(struct pm_run_page *p, uint64_t step)
 {
     struct pm_str path = { 0 };
@@ -227,57 +228,59 @@ static void read_past(struct pm_run_page *p, uint64_t step)
         pm_evaluations_forget(p->folder);
 }
 
-struct pm_run_page *pm_run_page_open(const struct pm_trainer *t)
+struct pm_run_page *pm_run_page_open(const struct pm_run_facts *f, const double *clone_rates)
 {
     struct pm_run_page *p = pm_calloc(1, sizeof *p);
 
-    p->folder = pm_strdup(t->c->run.folder);
+    p->folder = pm_strdup(f->c->run.folder);
+    p->clone_rates = clone_rates;
     p->opened_at = pm_seconds();
-    read_past(p, t->step);
+    read_past(p, f->step);
     p->report = pm_report_open(p->folder, true);
-    write_all(p, t, "running", NULL);
+    write_all(p, f, "running", NULL);
     return p;
 }
 
-void pm_run_page_step(struct pm_run_page *p, const struct pm_trainer *t)
+void pm_run_page_step(struct pm_run_page *p, const struct pm_run_facts *f)
 {
     if (pm_seconds() >= p->next_at)
-        write_all(p, t, "running", NULL);
+        write_all(p, f, "running", NULL);
 }
 
 /* ---- evaluation.json --------------------------------------------------------------------- */
 
-void pm_run_page_evaluation(struct pm_run_page *p, const struct pm_trainer *t, uint64_t count,
-                            const struct cJSON *detail)
+void pm_run_page_evaluation(struct pm_run_page *p, const struct pm_run_facts *f, uint64_t count,
+                            const struct cJSON *metrics, const struct cJSON *detail)
 {
     char checkpoint[64];
     const struct pm_evaluated e = {
-        .data = t->c->data.folder, .split = t->c->data.eval_split, .checkpoint = checkpoint,
-        .averages = pm_averages_evaluated(t->c), .training = true, .step = t->step, .count = count,
-        .metrics = t->eval_metrics, .detail = detail,
+        .data = f->c->data.folder, .split = f->c->data.eval_split, .checkpoint = checkpoint,
+        .averages = pm_averages_evaluated(f->c), .training = true, .step = f->step, .count = count,
+        .metrics = metrics, .detail = detail,
     };
 
     snprintf(checkpoint, sizeof checkpoint, "checkpoints/step-%06llu.safetensors",
-             (unsigned long long)t->step);
+             (unsigned long long)f->step);
     if (pm_evaluations_write(p->folder, NULL, &e) < 0 && !p->warned) {
         PM_WARN("report", "%s; training goes on", pm_error_text());
         p->warned = true;
     }
 }
 
-void pm_run_page_now(struct pm_run_page *p, const struct pm_trainer *t)
+void pm_run_page_now(struct pm_run_page *p, const struct pm_run_facts *f)
 {
-    write_all(p, t, "running", NULL);
+    write_all(p, f, "running", NULL);
 }
 
-void pm_run_page_end(struct pm_run_page **p, const struct pm_trainer *t, int err, int signal_number)
+void pm_run_page_end(struct pm_run_page **p, const struct pm_run_facts *f, int err,
+                     int signal_number)
 {
     char *text;
 
     if (!*p)
         return;
     text = pm_strdup(pm_error_text());
-    write_all(*p, t, err < 0 ? "failed" : signal_number ? "stopped" : "finished",
+    write_all(*p, f, err < 0 ? "failed" : signal_number ? "stopped" : "finished",
               err < 0 ? text : NULL);
     if (err < 0)
         pm_fail((enum pm_error)err, "%s", text); /* main tells it */

@@ -9,21 +9,23 @@
 #define PM_RUN_PAGE_H
 
 #include "observers/evaluations.h"
-#include "train/trainer.h"
+#include "observers/run_facts.h"
 
 struct pm_run_page;
-struct pm_run_page *pm_run_page_open(const struct pm_trainer *t);
+/* clone_rates: [PM_MAX_CLONES], images per second of each clone's part; borrowed, read at every
+ * write. */
+struct pm_run_page *pm_run_page_open(const struct pm_run_facts *f, const double *clone_rates);
 /* A step was logged: writes when it is time. */
-void pm_run_page_step(struct pm_run_page *p, const struct pm_trainer *t);
-/* An evaluation of t->step over count pictures: metrics are t->eval_metrics, detail the
- * evaluator's. Writes evaluation.json. */
-void pm_run_page_evaluation(struct pm_run_page *p, const struct pm_trainer *t, uint64_t count,
-                            const struct cJSON *detail);
+void pm_run_page_step(struct pm_run_page *p, const struct pm_run_facts *f);
+/* An evaluation of f->step over count pictures; detail: the evaluator's. Writes evaluation.json. */
+void pm_run_page_evaluation(struct pm_run_page *p, const struct pm_run_facts *f, uint64_t count,
+                            const struct cJSON *metrics, const struct cJSON *detail);
 /* Writes run.json and the page. */
-void pm_run_page_now(struct pm_run_page *p, const struct pm_trainer *t);
+void pm_run_page_now(struct pm_run_page *p, const struct pm_run_facts *f);
 /* The last page: the run ended with err, or by a signal (0: none). The thread's error text stays what
  * it was. Frees p and leaves NULL. */
-void pm_run_page_end(struct pm_run_page **p, const struct pm_trainer *t, int err, int signal_number);
+void pm_run_page_end(struct pm_run_page **p, const struct pm_run_facts *f, int err,
+                     int signal_number);
 
 /* For pumice eval of a checkpoint in run.folder: the evaluation's file, and the page where nobody trains in
  * the folder. Nothing is done where the folder is not a run's. */

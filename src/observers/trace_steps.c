@@ -1,49 +1,47 @@
-/* trace_steps: a timeline of chosen steps of a run, RUN/trace-000100.json for those from step 100 on.
- * Only while they run do plans take times of single calls: the other steps are as fast as without. A
- * file that cannot be written costs a warning, not the run. */
-#include "train/trainer.h"
+/* trace_steps: trace_steps.h has the contract. */
+#include "observers/trace_steps.h"
 
 #include <pumice/trace.h>
 
 /* Step n is the update that makes n of them. */
-static bool is_chosen(const struct pm_trainer *t, uint64_t step)
+static bool is_chosen(const struct pm_run_facts *run, uint64_t step)
 {
-    const struct pm_ints *list = &t->c->run.trace_steps;
+    const struct pm_ints *list = &run->c->run.trace_steps;
 
     return list->count > 0 && step >= (uint64_t)list->v[0] &&
            step <= (uint64_t)list->v[list->count - 1];
 }
 
-bool pm_trace_steps_due(const struct pm_trainer *t)
+bool pm_trace_steps_due(const struct pm_trace_steps *t, const struct pm_run_facts *run)
 {
-    return is_chosen(t, t->step + 1) != t->tracing;
+    return is_chosen(run, run->step + 1) != t->on;
 }
 
-void pm_trace_steps_switch(struct pm_trainer *t)
+void pm_trace_steps_switch(struct pm_trace_steps *t, const struct pm_run_facts *run)
 {
-    if (t->tracing) {
-        pm_trace_steps_end(t);
-        pm_clones_set_timed(t->clones, false);
+    if (t->on) {
+        pm_trace_steps_end(t, run);
+        pm_clones_set_timed(run->clones, false);
         return;
     }
-    pm_clones_set_timed(t->clones, true);
-    t->tracing = true;
-    t->traced_from = t->step + 1;
+    pm_clones_set_timed(run->clones, true);
+    t->on = true;
+    t->from = run->step + 1;
     pm_trace_open();
 }
 
-void pm_trace_steps_end(struct pm_trainer *t)
+void pm_trace_steps_end(struct pm_trace_steps *t, const struct pm_run_facts *run)
 {
     char path[4096];
 
-    if (!t->tracing)
+    if (!t->on)
         return;
-    t->tracing = false;
-    snprintf(path, sizeof path, "%s/trace-%06llu.json", t->c->run.folder,
-             (unsigned long long)t->traced_from);
+    t->on = false;
+    snprintf(path, sizeof path, "%s/trace-%06llu.json", run->c->run.folder,
+             (unsigned long long)t->from);
     if (pm_trace_close(path) < 0)
         PM_WARN("train", "run.trace_steps: %s", pm_error_text());
     else
-        PM_INFO("train", "steps %llu to %llu: %s", (unsigned long long)t->traced_from,
-                (unsigned long long)t->collected, path);
+        PM_INFO("train", "steps %llu to %llu: %s", (unsigned long long)t->from,
+                (unsigned long long)run->collected, path);
 }

@@ -1,67 +1,112 @@
 /* watch: watch.h has the contract. */
 #include "observers/watch.h"
 
+#include "observers/loss_averages.h"
 #include "observers/per_class.h"
 #include "observers/run_page.h"
 #include "observers/summaries.h"
+#include "observers/train_metrics.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <string.h>
 
-/* Told once: a full disk is not reported at every step. */
-static void lose_metrics(struct pm_trainer *t)
+struct pm_watch {
+    struct pm_metrics *metrics;             /* metrics.jsonl; NULL: cannot be written */
+    bool metrics_failed, per_class_failed;  /* and that was logged */
+    struct pm_summaries *summaries;         /* for TensorBoard */
+    struct pm_train_metrics *train_metrics; /* NULL: none */
+    struct pm_run_page *page;               /* run.json, evaluation.json, report.html */
+    struct pm_progress *progress;
+    const char *clone_names[PM_MAX_CLONES];
+    double clone_rates[PM_MAX_CLONES];      /* images per second of its own part */
+    struct pm_speed speed;
+    struct pm_loss_averages averages, snapshot_averages; /* up to the last step read; the copy */
+};
+
+struct pm_watch *pm_watch_create(const struct pm_experiment *e, int slots)
 {
-    if (!t->metrics_lost)
+    struct pm_watch *w = pm_calloc(1, sizeof *w);
+
+    w->train_metrics = pm_train_metrics_create(pm_experiment_train_output(e),
+                                               e->config->run.batch_size, slots);
+    return w;
+}
+
+void pm_watch_destroy(struct pm_watch **w)
+{
+    if (*w) {
+        pm_train_metrics_destroy(&(*w)->train_metrics);
+        pm_free(*w);
+    }
+    *w = NULL;
+}
+
+/* ---- files ------------------------------------------------------------------------------ */
+
+/* Logged once: a full disk is not reported at every step. */
+static void fail_metrics(struct pm_watch *w)
+{
+    if (!w->metrics_failed)
         PM_WARN("train", "%s; training goes on, lines of metrics.jsonl are missing from here",
                 pm_error_text());
-    t->metrics_lost = true;
+    w->metrics_failed = true;
 }
 
-void pm_watch_open(struct pm_trainer *t)
+uint64_t pm_watch_open(struct pm_watch *w, const struct pm_run_facts *run)
 {
-    if (pm_metrics_open(t->c->run.folder, t->step, &t->metrics) < 0)
-        lose_metrics(t);
-    else if (t->evaluated_step == UINT64_MAX)
-        t->evaluated_step = pm_metrics_evaluated(t->metrics);
-    t->summaries = pm_summaries_open(t->e, t->step, t->evaluated_step == t->step);
-    if (!t->page)
-        t->page = pm_run_page_open(t);
+    uint64_t evaluated = run->evaluated_step;
+
+    if (pm_metrics_open(run->c->run.folder, run->step, &w->metrics) < 0)
+        fail_metrics(w);
+    else if (evaluated == UINT64_MAX)
+        evaluated = pm_metrics_evaluated(w->metrics);
+    w->summaries = pm_summaries_open(run->e, run->step, evaluated == run->step);
+    if (!w->page)
+        w->page = pm_run_page_open(run, w->clone_rates);
+    return evaluated;
 }
 
-void pm_watch_close(struct pm_trainer *t)
+void pm_watch_close(struct pm_watch *w, const struct pm_run_facts *run)
 {
-    pm_progress_end(&t->progress);
-    pm_metrics_close(&t->metrics);
-    pm_summaries_close(&t->summaries, t->collected);
+    pm_progress_end(&w->progress);
+    pm_metrics_close(&w->metrics);
+    pm_summaries_close(&w->summaries, run->collected);
 }
 
-void pm_watch_start(struct pm_trainer *t)
+void pm_watch_start(struct pm_watch *w, const struct pm_run_facts *run)
 {
-    pm_speed_start(&t->speed, pm_loader_waited(t->loader));
-    if (t->progress)
+    pm_speed_start(&w->speed, pm_loader_waited(run->loader));
+    if (w->progress)
         return;
-    for (int i = 0; i < t->spec_count && i < PM_MAX_CLONES; i++)
-        t->clone_names[i] = t->specs[i].info.address;
-    t->progress = pm_progress_start(&(struct pm_progress_options){
-        .what = "train", .unit = "step", .first = t->step, .last = (uint64_t)t->e->steps,
-        .loss = true, .clones = t->clone_names, .clone_count = t->spec_count });
+    for (int i = 0; i < run->spec_count && i < PM_MAX_CLONES; i++)
+        w->clone_names[i] = run->specs[i].info.address;
+    w->progress = pm_progress_start(&(struct pm_progress_options){
+        .what = "train", .unit = "step", .first = run->step, .last = (uint64_t)run->e->steps,
+        .loss = true, .clones = w->clone_names, .clone_count = run->spec_count });
 }
 
-static void add_metrics(struct pm_trainer *t, const char *kind, uint64_t step,
+void pm_watch_stop(struct pm_watch *w)
+{
+    pm_progress_end(&w->progress);
+}
+
+/* ---- steps ------------------------------------------------------------------------------ */
+
+static void add_metrics(struct pm_watch *w, const char *kind, uint64_t step,
                         const struct pm_metric *list, size_t count)
 {
-    if (t->metrics && pm_metrics_add(t->metrics, kind, step, list, count) < 0)
-        lose_metrics(t);
+    if (w->metrics && pm_metrics_add(w->metrics, kind, step, list, count) < 0)
+        fail_metrics(w);
 }
 
 /* Seconds since the last line, in whole microseconds. */
-static size_t add_phases(struct pm_trainer *t, struct pm_metric *list,
+static size_t add_phases(struct pm_phases *phases, struct pm_metric *list,
                          char names[PM_RUN_PHASES][24])
 {
     double seconds[PM_RUN_PHASES];
 
-    pm_phases_take(&t->phases, seconds);
+    pm_phases_take(phases, seconds);
     for (int i = 0; i < PM_RUN_PHASES; i++) {
         snprintf(names[i], sizeof names[i], "seconds_%s", pm_phase_names[i]);
         list[i] = (struct pm_metric){ names[i], round(1e6 * seconds[i]) / 1e6 };
@@ -79,35 +124,38 @@ static size_t add_parts(const struct pm_step_result *r, struct pm_metric *list)
     return (size_t)r->part_count;
 }
 
-static bool is_logged(const struct pm_trainer *t, uint64_t step)
+static bool is_logged(const struct pm_run_facts *run, uint64_t step)
 {
-    return step % (uint64_t)t->c->run.log_every_steps == 0 || step == (uint64_t)t->e->steps;
+    return step % (uint64_t)run->c->run.log_every_steps == 0 || step == (uint64_t)run->e->steps;
 }
 
 /* text: for the progress's line. */
-static size_t add_train_metrics(struct pm_trainer *t, struct pm_metric *list, char text[32])
+static size_t add_train_metrics(struct pm_watch *w, const struct pm_run_facts *run, int slot,
+                                struct pm_metric *list, char text[32])
 {
     struct pm_train_values v;
 
-    if (!t->train_metrics)
+    if (!w->train_metrics)
         return 0;
-    pm_train_metrics_count(t->train_metrics, (int)((t->collected - 1) % PM_TRAINER_SLOTS), t->clones, &v);
-    pm_summaries_train(t->summaries, &v);
-    if (isfinite(v.v[0])) /* else nothing has counted yet */
+    pm_train_metrics_count(w->train_metrics, slot, run->clones, &v);
+    pm_summaries_train(w->summaries, &v);
+    if (isfinite(v.v[0])) /* else nothing has been counted yet */
         snprintf(text, 32, "%s %.4f", v.of.names[0], v.v[0]);
     for (int i = 0; i < PM_TRAIN_METRICS; i++)
         list[i] = (struct pm_metric){ v.of.names[i], v.v[i] };
     return PM_TRAIN_METRICS;
 }
 
-static void log_step(struct pm_trainer *t, const struct pm_step_result *r)
+static void log_step(struct pm_watch *w, const struct pm_run_facts *run,
+                     const struct pm_watched_step *s)
 {
-    struct pm_rates rates = pm_speed_take(&t->speed, pm_loader_waited(t->loader));
-    float lr = pm_schedule_rate(&t->schedule, (int64_t)t->collected - 1);
-    double fill = pm_loader_fill(t->loader);
+    const struct pm_step_result *r = s->result;
+    struct pm_rates rates = pm_speed_take(&w->speed, pm_loader_waited(run->loader));
+    double fill = pm_loader_fill(run->loader);
     struct pm_metric list[14 + PM_MAX_LOSSES + PM_RUN_PHASES] = {
-        { "loss", t->loss },       { "loss_average", t->averages.list[0].value }, { "l2", r->l2 },
-        { "lr", lr },              { "gradient_norm", r->norm },
+        { "loss", r->loss + (double)r->l2 },
+        { "loss_average", w->averages.list[0].value }, { "l2", r->l2 },
+        { "lr", s->lr },           { "gradient_norm", r->norm },
         { "images_per_second", rates.images_per_second },
         { "seconds_per_step", rates.seconds_per_step },
         { "wait_share", rates.wait_share }, { "queue_fill", fill },
@@ -116,122 +164,161 @@ static void log_step(struct pm_trainer *t, const struct pm_step_result *r)
     size_t count = 9;
 
     count += add_parts(r, list + count);
-    count += add_train_metrics(t, list + count, more);
-    count += add_phases(t, list + count, names);
-    if (t->c->data.on_corrupt == PM_CORRUPT_SKIP)
-        list[count++] = (struct pm_metric){
-            "skipped", (double)t->skipped_at[(t->collected - 1) % PM_TRAINER_SLOTS] };
-    for (int i = 0; i < t->spec_count && i < PM_MAX_CLONES; i++)
-        t->clone_rates[i] = pm_clones_examples(t->clones, i) / pm_clones_seconds(t->clones, i);
-    pm_progress_point(t->progress, &(struct pm_progress_point){
-        .done = t->collected, .loss = r->loss, .decay = (double)r->l2, .lr = lr, .rates = rates,
-        .more = more[0] ? more : NULL,
-        .clone_images_per_second = t->clone_rates });
-    add_metrics(t, "train", t->collected, list, count);
-    pm_summaries_step(t->summaries, t->collected, &(struct pm_summary_scalars){
-        .result = r, .averages = &t->averages, .lr = lr, .rates = rates,
-        .queue_fill = fill, .queue = pm_loader_ring(t->loader),
-        .clone_images_per_second = t->clone_rates,
-        .clones = t->spec_count < PM_MAX_CLONES ? t->spec_count : PM_MAX_CLONES });
-    pm_run_page_step(t->page, t);
+    count += add_train_metrics(w, run, s->slot, list + count, more);
+    count += add_phases(s->phases, list + count, names);
+    if (run->c->data.on_corrupt == PM_CORRUPT_SKIP)
+        list[count++] = (struct pm_metric){ "skipped", (double)s->skipped };
+    for (int i = 0; i < run->spec_count && i < PM_MAX_CLONES; i++)
+        w->clone_rates[i] = pm_clones_examples(run->clones, i) / pm_clones_seconds(run->clones, i);
+    pm_progress_point(w->progress, &(struct pm_progress_point){
+        .done = run->collected, .loss = r->loss, .decay = (double)r->l2, .lr = s->lr,
+        .rates = rates, .more = more[0] ? more : NULL,
+        .clone_images_per_second = w->clone_rates });
+    add_metrics(w, "train", run->collected, list, count);
+    pm_summaries_step(w->summaries, run->collected, &(struct pm_summary_scalars){
+        .result = r, .averages = &w->averages, .lr = s->lr, .rates = rates,
+        .queue_fill = fill, .queue = pm_loader_ring(run->loader),
+        .clone_images_per_second = w->clone_rates,
+        .clones = run->spec_count < PM_MAX_CLONES ? run->spec_count : PM_MAX_CLONES });
+    pm_run_page_step(w->page, run);
 }
 
-void pm_watch_step(struct pm_trainer *t, const struct pm_step_result *r)
+void pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
+                   const struct pm_watched_step *s)
 {
-    pm_speed_step(&t->speed, (uint64_t)t->c->run.batch_size);
-    if (is_logged(t, t->collected))
-        log_step(t, r);
+    pm_loss_averages_add(&w->averages, s->result);
+    pm_speed_step(&w->speed, (uint64_t)run->c->run.batch_size);
+    if (is_logged(run, run->collected))
+        log_step(w, run, s);
     else
-        pm_progress_step(t->progress, t->collected);
+        pm_progress_step(w->progress, run->collected);
 }
+
+void pm_watch_batch(struct pm_watch *w, const struct pm_run_facts *run, int slot,
+                    const struct pm_batch *batch)
+{
+    if (pm_summaries_due(w->summaries, run->step + 1))
+        pm_summaries_batch(w->summaries, batch);
+    if (w->train_metrics && is_logged(run, run->step + 1))
+        pm_train_metrics_batch(w->train_metrics, slot, batch);
+}
+
+/* ---- evaluations and checkpoints -------------------------------------------------------- */
 
 /* Beside the event file of these evaluations. */
-static void write_per_class(struct pm_trainer *t, const struct cJSON *detail)
+static void write_per_class(struct pm_watch *w, const struct pm_run_facts *run,
+                            const struct cJSON *detail)
 {
     struct cJSON *rows = pm_per_class_rows(detail);
     struct pm_str folder = { 0 };
 
-    pm_str_add(&folder, "%s/eval", t->c->run.folder);
-    if (rows && !t->per_class_lost && pm_per_class_write(folder.text, t->step, rows) < 0) {
+    pm_str_add(&folder, "%s/eval", run->c->run.folder);
+    if (rows && !w->per_class_failed && pm_per_class_write(folder.text, run->step, rows) < 0) {
         PM_WARN("eval", "%s; training goes on without it", pm_error_text());
-        t->per_class_lost = true;
+        w->per_class_failed = true;
     }
     pm_str_free(&folder);
     cJSON_Delete(rows);
 }
 
-void pm_watch_evaluation(struct pm_trainer *t, uint64_t count, const struct cJSON *detail)
+void pm_watch_evaluation(struct pm_watch *w, const struct pm_run_facts *run, uint64_t count,
+                         const struct cJSON *metrics, const struct cJSON *detail)
 {
     const struct cJSON *m;
     struct pm_str text = { 0 };
 
-    cJSON_ArrayForEach(m, t->eval_metrics) if (cJSON_IsNumber(m))
+    cJSON_ArrayForEach(m, metrics) if (cJSON_IsNumber(m))
     {
         if (isfinite(m->valuedouble))
             pm_str_add(&text, "  %s %.4f", m->string, m->valuedouble);
         else
             pm_str_add(&text, "  %s -", m->string);
     }
-    PM_INFO("eval", "step %llu, %llu pictures%s", (unsigned long long)t->step,
+    PM_INFO("eval", "step %llu, %llu pictures%s", (unsigned long long)run->step,
             (unsigned long long)count, text.text ? text.text : "");
-    pm_summaries_evaluation(t->summaries, t->step, t->eval_metrics);
-    write_per_class(t, detail);
-    pm_run_page_evaluation(t->page, t, count, detail);
+    pm_summaries_evaluation(w->summaries, run->step, metrics);
+    write_per_class(w, run, detail);
+    pm_run_page_evaluation(w->page, run, count, metrics, detail);
     pm_str_free(&text);
 }
 
-void pm_watch_evaluated(struct pm_trainer *t)
+void pm_watch_evaluated(struct pm_watch *w, const struct pm_run_facts *run,
+                        const struct cJSON *metrics)
 {
     struct pm_metric *list = NULL;
     const struct cJSON *m;
     size_t n = 0, capacity = 0;
 
-    cJSON_ArrayForEach(m, t->eval_metrics) if (cJSON_IsNumber(m))
+    cJSON_ArrayForEach(m, metrics) if (cJSON_IsNumber(m))
     {
         PM_GROW(list, n, capacity);
         list[n++] = (struct pm_metric){ m->string, m->valuedouble };
     }
-    add_metrics(t, "eval", t->step, list, n);
-    pm_run_page_now(t->page, t);
+    add_metrics(w, "eval", run->step, list, n);
+    pm_run_page_now(w->page, run);
     pm_free(list);
 }
 
-void pm_watch_batch(struct pm_trainer *t, const struct pm_batch *batch)
+void pm_watch_saving(struct pm_watch *w)
 {
-    if (pm_summaries_due(t->summaries, t->step + 1))
-        pm_summaries_batch(t->summaries, batch);
-    if (t->train_metrics && is_logged(t, t->step + 1))
-        pm_train_metrics_batch(t->train_metrics, (int)(t->step % PM_TRAINER_SLOTS), batch);
+    if (w->metrics && pm_metrics_sync(w->metrics) < 0)
+        fail_metrics(w);
 }
 
-void pm_watch_saving(struct pm_trainer *t)
+void pm_watch_saved(struct pm_watch *w, const struct pm_run_facts *run)
 {
-    if (t->metrics && pm_metrics_sync(t->metrics) < 0)
-        lose_metrics(t);
+    pm_summaries_saved(w->summaries, run->step);
 }
 
-void pm_watch_saved(struct pm_trainer *t)
+bool pm_watch_histograms_due(const struct pm_watch *w, const struct pm_run_facts *run)
 {
-    pm_summaries_saved(t->summaries, t->step);
+    return pm_summaries_due(w->summaries, run->step);
 }
 
-bool pm_watch_due(const struct pm_trainer *t)
+int pm_watch_histograms(struct pm_watch *w, const struct pm_run_facts *run,
+                        const struct pm_state *snapshot)
 {
-    return pm_summaries_due(t->summaries, t->step);
+    return pm_summaries_write(w->summaries, run->step, snapshot, pm_clones_master(run->clones),
+                              pm_clones_device(run->clones, 0),
+                              pm_clones_variables(run->clones, 0));
 }
 
-int pm_watch_look(struct pm_trainer *t)
+void pm_watch_leave(struct pm_watch *w)
 {
-    return pm_summaries_write(t->summaries, t->step, t->snapshot, pm_clones_master(t->clones),
-                              pm_clones_device(t->clones, 0), pm_clones_variables(t->clones, 0));
+    pm_summaries_leave(w->summaries);
 }
 
-void pm_watch_leave(struct pm_trainer *t)
+void pm_watch_end(struct pm_watch *w, const struct pm_run_facts *run, int err, int signal_number)
 {
-    pm_summaries_leave(t->summaries);
+    if (w)
+        pm_run_page_end(&w->page, run, err, signal_number);
 }
 
-void pm_watch_end(struct pm_trainer *t, int err, int signal_number)
+/* ---- state ------------------------------------------------------------------------------ */
+
+void pm_watch_keep(struct pm_watch *w)
 {
-    pm_run_page_end(&t->page, t, err, signal_number);
+    w->snapshot_averages = w->averages;
+    pm_train_metrics_keep(w->train_metrics);
+}
+
+void pm_watch_restore(struct pm_watch *w)
+{
+    w->averages = w->snapshot_averages;
+    pm_train_metrics_restore(w->train_metrics);
+}
+
+void pm_watch_print(const struct pm_watch *w, struct pm_str *json)
+{
+    pm_str_add(json, "\"loss_averages\": ");
+    pm_loss_averages_print(&w->snapshot_averages, json);
+    pm_train_metrics_print(w->train_metrics, json);
+}
+
+void pm_watch_read(struct pm_watch *w, const struct cJSON *object)
+{
+    const struct cJSON *confusion = cJSON_GetObjectItem(object, "train_confusion");
+
+    pm_loss_averages_read(&w->snapshot_averages, cJSON_GetObjectItem(object, "loss_averages"));
+    pm_train_metrics_read(w->train_metrics, cJSON_GetStringValue(confusion));
 }

@@ -1,41 +1,82 @@
-/* watch: what a training run tells people: the progress line, metrics.jsonl, TensorBoard's event files
- * (summaries.h), report.html (run_page.h), and whatever else is made to be looked at. The trainer says
- * what happened; nothing here changes a value, and a file that cannot be written costs a warning, not
- * the run. */
+/* watch: everything that shows a training run: the progress line, metrics.jsonl, TensorBoard's
+ * event files (summaries.h), report.html (run_page.h), and the metrics on training batches. The
+ * trainer reports what happened. Nothing here changes a variable, and a file that cannot be written costs a
+ * warning, not the run. One thread uses a watch. */
 #ifndef PM_WATCH_H
 #define PM_WATCH_H
 
-#include "train/trainer.h"
+#include "observers/run_facts.h"
 
-/* Opens the files, dropping what they say of steps beyond t->step; no progress line yet. Again after
- * pm_watch_close, when the run goes on from an earlier step. Sets t->evaluated_step, where it is
- * UINT64_MAX, to the last evaluation in metrics.jsonl. */
-void pm_watch_open(struct pm_trainer *t);
-void pm_watch_close(struct pm_trainer *t);
-/* The progress line begins, if there is none, and speed is measured from now on. */
-void pm_watch_start(struct pm_trainer *t);
-/* Before step t->step, whose batch this is. */
-void pm_watch_batch(struct pm_trainer *t, const struct pm_batch *batch);
-/* Update t->collected was read; r is its result, t->loss its total loss. */
-void pm_watch_step(struct pm_trainer *t, const struct pm_step_result *r);
-/* t->eval_metrics holds the metrics of an evaluation at t->step over count pictures, detail the rest
- * of what the evaluator found. Writes every file of the evaluation but metrics.jsonl. */
-void pm_watch_evaluation(struct pm_trainer *t, uint64_t count, const struct cJSON *detail);
-/* After that, and after the best checkpoint was chosen: writes the evaluation's line in metrics.jsonl.
- * pm_watch_open takes an evaluation without this line as not done. */
-void pm_watch_evaluated(struct pm_trainer *t);
-/* Before the state of t->step is saved: its lines of metrics.jsonl reach the disk first, because a
- * resumed run does not write them again. */
-void pm_watch_saving(struct pm_trainer *t);
-/* The state of t->step is a checkpoint now. */
-void pm_watch_saved(struct pm_trainer *t);
-/* Whether step t->step, just submitted, is to be looked at closely; then, nothing being under way and
- * t->snapshot being its state, the look. Fails only where a device does. */
-bool pm_watch_due(const struct pm_trainer *t);
-int pm_watch_look(struct pm_trainer *t);
+#include <pumice/report.h>
+
+struct cJSON;
+struct pm_state;
+
+struct pm_watch;
+/* slots: steps under way at once. No file is opened yet. */
+struct pm_watch *pm_watch_create(const struct pm_experiment *e, int slots);
+void pm_watch_destroy(struct pm_watch **w);
+
+/* ---- files ------------------------------------------------------------------------------- */
+
+/* Opens the files and drops their entries of steps beyond run->step; no progress line yet. Called
+ * again after pm_watch_close, when the run resumes from an earlier step. Returns
+ * run->evaluated_step, or where that is UINT64_MAX the last evaluation in metrics.jsonl. */
+uint64_t pm_watch_open(struct pm_watch *w, const struct pm_run_facts *run);
+void pm_watch_close(struct pm_watch *w, const struct pm_run_facts *run);
+/* Starts the progress line, if there is none, and measures speed from now on. */
+void pm_watch_start(struct pm_watch *w, const struct pm_run_facts *run);
+/* Ends the progress line: log lines follow. */
+void pm_watch_stop(struct pm_watch *w);
 /* Before the devices are closed. */
-void pm_watch_leave(struct pm_trainer *t);
-/* The run ends with err, or by a signal (0: none): before pm_trainer_close. */
-void pm_watch_end(struct pm_trainer *t, int err, int signal_number);
+void pm_watch_leave(struct pm_watch *w);
+/* The run ends with err, or by a signal (0: none): writes the last page. Without pm_watch_open
+ * nothing is done. */
+void pm_watch_end(struct pm_watch *w, const struct pm_run_facts *run, int err, int signal_number);
+
+/* ---- events ------------------------------------------------------------------------------ */
+
+/* Before step run->step, whose batch this is, runs in the slot. */
+void pm_watch_batch(struct pm_watch *w, const struct pm_run_facts *run, int slot,
+                    const struct pm_batch *batch);
+/* Update run->collected has been read. */
+struct pm_watched_step {
+    const struct pm_step_result *result;
+    int slot;                 /* in which it ran */
+    float lr;
+    uint64_t skipped;         /* damaged records up to this step, since the run began */
+    struct pm_phases *phases; /* seconds since the last logged step are taken from it */
+};
+void pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
+                   const struct pm_watched_step *s);
+/* An evaluation of run->step over count pictures; detail: the evaluator's, for the page. Writes
+ * every file of the evaluation except metrics.jsonl. */
+void pm_watch_evaluation(struct pm_watch *w, const struct pm_run_facts *run, uint64_t count,
+                         const struct cJSON *metrics, const struct cJSON *detail);
+/* After that, and after the best checkpoint was chosen: writes the evaluation's line in
+ * metrics.jsonl. pm_watch_open takes an evaluation without this line as not done. */
+void pm_watch_evaluated(struct pm_watch *w, const struct pm_run_facts *run,
+                        const struct cJSON *metrics);
+/* Before the state of run->step is saved: its lines of metrics.jsonl reach the disk first, because
+ * a resumed run does not write them again. */
+void pm_watch_saving(struct pm_watch *w);
+/* The state of run->step is a checkpoint now. */
+void pm_watch_saved(struct pm_watch *w, const struct pm_run_facts *run);
+/* Whether histograms and pictures of step run->step, just submitted, are due. Then, with no step
+ * under way and snapshot being the step's state: writes them. Fails only where a device does. */
+bool pm_watch_histograms_due(const struct pm_watch *w, const struct pm_run_facts *run);
+int pm_watch_histograms(struct pm_watch *w, const struct pm_run_facts *run,
+                        const struct pm_state *snapshot);
+
+/* ---- state ------------------------------------------------------------------------------- */
+
+/* Loss averages and the counts of training metrics are part of a checkpoint. Keep: a copy as of
+ * now. Restore: back to the copy. */
+void pm_watch_keep(struct pm_watch *w);
+void pm_watch_restore(struct pm_watch *w);
+/* Appends the copy as members of a JSON object: "loss_averages": {...}, ...; and reads such members
+ * of `object` (NULL: none) into the copy. */
+void pm_watch_print(const struct pm_watch *w, struct pm_str *json);
+void pm_watch_read(struct pm_watch *w, const struct cJSON *object);
 
 #endif

@@ -8,7 +8,6 @@
  * device has MOST_LOSSES tries, and time to come back; but when it hangs before anything ran on it, it
  * is opened once more only, and not at all when a thread is caught in it. */
 #include "train/trainer.h"
-#include "observers/watch.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -17,10 +16,10 @@ enum { MOST_LOSSES = 3, MOST_FIRST_HANGS = 1, LAPSE = 1000 };
 
 static void add_lost(struct pm_trainer *t, const struct pm_clone_spec *s)
 {
-    size_t n = strlen(t->lost);
+    size_t n = strlen(t->losses.text);
 
-    snprintf(t->lost + n, sizeof t->lost - n, "%sdevices[%d] (%s) at step %llu", n ? ", " : "",
-             s->place, s->info.address, (unsigned long long)t->step);
+    snprintf(t->losses.text + n, sizeof t->losses.text - n, "%sdevices[%d] (%s) at step %llu",
+             n ? ", " : "", s->place, s->info.address, (unsigned long long)t->run.step);
 }
 
 /* The shares of the others keep their ratios. Shares that were being measured are measured anew. */
@@ -30,20 +29,22 @@ static void leave_out(struct pm_trainer *t, int i, const char *why)
 
     PM_WARN("train", "%s; devices[%d], %s (%s), is left out from now on: %d device%s on from step "
             "%llu with the whole batch; the next start tries all of them again", why,
-            t->specs[i].place, t->specs[i].info.address, t->specs[i].info.name, t->spec_count - 1,
-            t->spec_count == 2 ? " goes" : "s go", (unsigned long long)t->snapshot_step);
-    add_lost(t, &t->specs[i]);
-    t->spec_count--;
-    memmove(&t->specs[i], &t->specs[i + 1], (size_t)(t->spec_count - i) * sizeof *t->specs);
+            t->run.specs[i].place, t->run.specs[i].info.address, t->run.specs[i].info.name,
+            t->run.spec_count - 1,
+            t->run.spec_count == 2 ? " goes" : "s go", (unsigned long long)t->snapshot.step);
+    add_lost(t, &t->run.specs[i]);
+    t->run.spec_count--;
+    memmove(&t->run.specs[i], &t->run.specs[i + 1],
+            (size_t)(t->run.spec_count - i) * sizeof *t->run.specs);
     pm_balancer_free(&t->balance);
-    pm_balancer_start(&t->balance, t->spec_count);
-    if (!measuring || t->spec_count == 1)
+    pm_balancer_start(&t->balance, t->run.spec_count);
+    if (!measuring || t->run.spec_count == 1)
         t->balance.step = -1;
 }
 
 static unsigned long long saved_up_to(const struct pm_trainer *t)
 {
-    return t->saved_step == UINT64_MAX ? 0 : t->saved_step;
+    return t->run.saved_step == UINT64_MAX ? 0 : t->run.saved_step;
 }
 
 static int open_again(struct pm_trainer *t, struct pm_clone_spec *s, bool refused, const char *why)
@@ -58,9 +59,9 @@ static int open_again(struct pm_trainer *t, struct pm_clone_spec *s, bool refuse
                        "%g ms: is the driver or the card broken? The run is saved up to step %llu",
                        why, s->losses, s->info.address, s->info.name, s->segment_ms,
                        saved_up_to(t));
-    s->segment_ms = (s->segment_ms > 0 ? s->segment_ms : t->c->run.segment_ms) / 2;
+    s->segment_ms = (s->segment_ms > 0 ? s->segment_ms : t->run.c->run.segment_ms) / 2;
     PM_WARN("train", "%s; opening devices[%d], %s, again, from step %llu, with submissions of %g ms",
-            why, s->place, s->info.address, (unsigned long long)t->snapshot_step, s->segment_ms);
+            why, s->place, s->info.address, (unsigned long long)t->snapshot.step, s->segment_ms);
     if (refused) /* a card that resets itself takes seconds */
         sleep((unsigned)s->losses);
     return PM_OK;
@@ -69,18 +70,18 @@ static int open_again(struct pm_trainer *t, struct pm_clone_spec *s, bool refuse
 /* What to do about the failure that `why` tells. */
 static int decide(struct pm_trainer *t, const char *why)
 {
-    struct pm_clone_failure f = t->clones ? pm_clones_lost(t->clones) : t->failed;
-    struct pm_clone_spec *s = &t->specs[f.clone < 0 ? 0 : f.clone];
-    bool refused = !t->clones, several = t->spec_count > 1;
+    struct pm_clone_failure f = t->run.clones ? pm_clones_lost(t->run.clones) : t->losses.failed;
+    struct pm_clone_spec *s = &t->run.specs[f.clone < 0 ? 0 : f.clone];
+    bool refused = !t->run.clones, several = t->run.spec_count > 1;
 
     if (f.clone < 0)
         return pm_fail(PM_ELOST, "%s; it held the values of all devices: run the same command to go "
                        "on from the newest checkpoint", why);
-    if (s->losses > 0 && t->step >= s->lost_at + LAPSE)
+    if (s->losses > 0 && t->run.step >= s->lost_at + LAPSE)
         s->losses = 0;
     s->losses++;
     s->first_hangs += f.hung && !f.ran;
-    s->lost_at = t->step;
+    s->lost_at = t->run.step;
     if (several && (f.hung || s->losses > 1))
         leave_out(t, f.clone, why);
     else if (f.caught)
@@ -96,38 +97,38 @@ static bool is_loss(const struct pm_trainer *t, int err)
 {
     if (err == PM_ELOST)
         return true;
-    return (err == PM_EDEVICE || err == PM_EMEMORY) && !t->clones && t->failed.clone >= 0 &&
-           t->specs[t->failed.clone].losses > 0;
+    return (err == PM_EDEVICE || err == PM_EMEMORY) && !t->run.clones &&
+           t->losses.failed.clone >= 0 && t->run.specs[t->losses.failed.clone].losses > 0;
 }
 
 static void say_parts(const struct pm_trainer *t)
 {
     struct pm_str parts = { 0 };
 
-    for (int i = 0; i < t->spec_count; i++)
-        pm_str_add(&parts, "%s%s (%d)", i ? ", " : "", t->specs[i].info.name,
-                   pm_clones_examples(t->clones, i));
-    PM_WARN("train", "the batch of %d is now on %s", t->c->run.batch_size, parts.text);
+    for (int i = 0; i < t->run.spec_count; i++)
+        pm_str_add(&parts, "%s%s (%d)", i ? ", " : "", t->run.specs[i].info.name,
+                   pm_clones_examples(t->run.clones, i));
+    PM_WARN("train", "the batch of %d is now on %s", t->run.c->run.batch_size, parts.text);
     pm_str_free(&parts);
 }
 
 int pm_trainer_recover(struct pm_trainer *t, int (*again)(struct pm_trainer *t))
 {
     char why[1024];
-    int before = t->spec_count, err = PM_OK;
+    int before = t->run.spec_count, err = PM_OK;
 
     do {
         snprintf(why, sizeof why, "%s", pm_error_text());
         PM_TRY(decide(t, why));
-        pm_loader_destroy(&t->loader);
-        pm_watch_leave(t);
-        pm_watch_close(t);
-        pm_evaluator_destroy(&t->evaluator);
-        pm_clones_destroy(&t->clones);
+        pm_loader_destroy(&t->run.loader);
+        pm_watch_leave(t->watch);
+        pm_watch_close(t->watch, &t->run);
+        pm_evaluator_destroy(&t->saving.evaluator);
+        pm_clones_destroy(&t->run.clones);
         err = again(t);
     } while (is_loss(t, err));
     PM_TRY(err);
-    if (t->spec_count < before)
+    if (t->run.spec_count < before)
         say_parts(t);
 out:
     return err;

@@ -1,7 +1,6 @@
 /* trainer_open: what training starts from: data, devices, values from a checkpoint, a warm start or
  * the seed, and the files of the run folder. */
 #include "train/trainer.h"
-#include "observers/watch.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -12,75 +11,26 @@ int pm_trainer_clones(struct pm_trainer *t)
     struct pm_clones_options options;
     int err = PM_OK;
 
-    pm_experiment_clones(t->e, t->specs, t->spec_count, &options);
-    options.slots = PM_TRAINER_SLOTS;
+    pm_experiment_clones(t->run.e, t->run.specs, t->run.spec_count, &options);
+    options.slots = PM_STEP_SLOTS;
     options.phases = &t->phases;
-    options.failed = &t->failed;
-    options.timeable = t->c->run.trace_steps.count > 0;
-    PM_TRY(pm_clones_create(&options, &t->clones));
-    if (t->tracing)
-        pm_clones_set_timed(t->clones, true);
+    options.failed = &t->losses.failed;
+    options.timeable = t->run.c->run.trace_steps.count > 0;
+    PM_TRY(pm_clones_create(&options, &t->run.clones));
+    if (t->trace.on)
+        pm_clones_set_timed(t->run.clones, true);
 out:
     return err;
 }
 
 int pm_trainer_loader(struct pm_trainer *t)
 {
-    pm_loader_destroy(&t->loader);
-    return pm_experiment_loader(t->e, true, t->c->run.batch_size, pm_clones_slice(t->clones),
-                                t->step, &t->sampler, &t->loader);
+    pm_loader_destroy(&t->run.loader);
+    return pm_experiment_loader(t->run.e, true, t->run.c->run.batch_size,
+                                pm_clones_slice(t->run.clones), t->run.step, &t->start.sampler, &t->run.loader);
 }
 
-int pm_trainer_snapshot(struct pm_trainer *t)
-{
-    enum pm_phase_of_run before = pm_phases_enter(&t->phases, PM_RUN_SAVING);
-    struct pm_state *taken;
-    int err = PM_OK;
-
-    PM_TRY(pm_clones_gather(t->clones));
-    PM_TRY(pm_state_read(t->spare, pm_clones_master(t->clones)));
-    taken = t->spare;
-    t->spare = t->snapshot;
-    t->snapshot = taken;
-    t->snapshot_step = t->step;
-    t->snapshot_skipped = t->skipped;
-    t->snapshot_averages = t->averages;
-    pm_train_metrics_keep(t->train_metrics);
-out:
-    pm_phases_enter(&t->phases, before);
-    return err;
-}
-
-int pm_trainer_restore(struct pm_trainer *t)
-{
-    int err = PM_OK;
-
-    PM_TRY(pm_state_write(t->snapshot, pm_clones_master(t->clones)));
-    PM_TRY(pm_clones_scatter(t->clones));
-    t->step = t->collected = t->snapshot_step;
-    t->skipped = t->snapshot_skipped;
-    t->averages = t->snapshot_averages;
-    pm_train_metrics_restore(t->train_metrics);
-out:
-    return err;
-}
-
-/* What a checkpoint remembers of its run: skipped, loss_averages and train_confusion to go on with, data for
- * those who use the net where the data are not, the rest for warn_of_changes. */
-void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json)
-{
-    pm_str_add(json, "{\"seed\": %lld, \"batch_size\": %d, \"skipped\": %llu, \"devices\": \"",
-               (long long)t->c->run.seed, t->c->run.batch_size,
-               (unsigned long long)t->snapshot_skipped);
-    for (int i = 0; i < t->spec_count; i++)
-        pm_str_add(json, "%s%s:%d", i ? " " : "", t->specs[i].info.address, t->specs[i].threads);
-    pm_str_add(json, "\", \"lost\": \"%s\", \"loss_averages\": ", t->lost);
-    pm_loss_averages_print(&t->snapshot_averages, json);
-    pm_train_metrics_print(t->train_metrics, json);
-    pm_str_add(json, ", \"data\": %s}", t->data_json);
-}
-
-/* A run that goes on otherwise than it began is legal, but not the same bits. */
+/* A run may resume with other settings, but then its results differ in the last bits. */
 static void warn_of_changes(const struct pm_trainer *t, const struct pm_checkpoint *from)
 {
     static const char *const keys[] = { "seed", "batch_size", "devices" };
@@ -102,38 +52,19 @@ static void warn_of_changes(const struct pm_trainer *t, const struct pm_checkpoi
     pm_str_free(&text);
 }
 
-static void take_up(struct pm_trainer *t, const struct pm_checkpoint *from)
-{
-    struct cJSON *state = from->state ? cJSON_Parse(from->state) : NULL;
-    double n = cJSON_GetNumberValue(cJSON_GetObjectItem(state, "skipped")); /* NAN: none */
-
-    t->snapshot_step = from->step;
-    t->snapshot_skipped = n >= 0 && n < 0x1p53 ? (uint64_t)n : 0;
-    pm_loss_averages_read(&t->snapshot_averages, cJSON_GetObjectItem(state, "loss_averages"));
-    pm_train_metrics_read(t->train_metrics,
-                          cJSON_GetStringValue(cJSON_GetObjectItem(state, "train_confusion")));
-    cJSON_Delete(state);
-}
-
-struct pm_keep pm_trainer_keep(const struct pm_config *c)
-{
-    return (struct pm_keep){ .newest = c->run.keep, .every_hours = c->run.keep_every_hours };
-}
-
 /* Values at the start: the run's newest checkpoint, or a warm start, or initial values. */
 static int start_values(struct pm_trainer *t)
 {
-    const struct pm_config *c = t->c;
+    const struct pm_config *c = t->run.c;
     const struct pm_keep keep = pm_trainer_keep(c);
-    struct pm_variables *v = pm_clones_master(t->clones);
+    struct pm_variables *v = pm_clones_master(t->run.clones);
     struct pm_checkpoint *from = NULL;
     int err = PM_OK;
 
     PM_TRY(pm_checkpoint_open_newest(c->run.folder, &from));
     if (from) {
-        PM_TRY(pm_state_load(t->snapshot, from));
+        PM_TRY(pm_trainer_snapshot_read(t, from));
         PM_TRY(pm_checkpoint_settle(c->run.folder, from->step, &keep));
-        take_up(t, from);
         PM_INFO("train", "resuming %s at step %llu", c->run.folder,
                 (unsigned long long)from->step);
         warn_of_changes(t, from);
@@ -141,17 +72,18 @@ static int start_values(struct pm_trainer *t)
             PM_INFO("train", "init.checkpoint is not used: the run has a checkpoint of its own");
         PM_TRY(pm_trainer_restore(t));
     } else {
-        PM_TRY(pm_optimizer_init(t->e->optimizer, t->e->optimizer_cfg, v, (uint64_t)c->run.seed));
+        PM_TRY(pm_optimizer_init(t->run.e->optimizer, t->run.e->optimizer_cfg, v,
+                                 (uint64_t)c->run.seed));
         if (c->init.checkpoint) {
             PM_TRY(pm_values_warm_start(v, &c->init, c->path));
             PM_TRY(pm_variables_start_averages(v));
         }
-        PM_TRY(pm_clones_scatter(t->clones));
+        PM_TRY(pm_clones_scatter(t->run.clones));
         PM_TRY(pm_trainer_snapshot(t));
     }
-    t->saved_step = from ? from->step : UINT64_MAX;
-    t->evaluated_step = UINT64_MAX;
-    t->first_step = t->step;
+    t->run.saved_step = from ? from->step : UINT64_MAX;
+    t->run.evaluated_step = UINT64_MAX;
+    t->start.first_step = t->run.step;
 out:
     pm_checkpoint_close(&from);
     return err;
@@ -162,11 +94,9 @@ static int start(struct pm_trainer *t)
 {
     int err = PM_OK;
 
-    pm_state_destroy(&t->snapshot);
-    pm_state_destroy(&t->spare);
+    pm_trainer_snapshot_free(t);
     PM_TRY(pm_trainer_clones(t));
-    t->snapshot = pm_state_create(pm_clones_master(t->clones));
-    t->spare = pm_state_create(pm_clones_master(t->clones));
+    pm_trainer_snapshot_create(t);
     PM_TRY(start_values(t));
 out:
     return err;
@@ -177,21 +107,21 @@ static void open_log(struct pm_trainer *t)
 {
     char path[4096];
 
-    snprintf(path, sizeof path, "%s/log.txt", t->c->run.folder);
-    t->log = fopen(path, "ae");
-    if (!t->log)
+    snprintf(path, sizeof path, "%s/log.txt", t->run.c->run.folder);
+    t->start.log = fopen(path, "ae");
+    if (!t->start.log)
         PM_WARN("train", "%s: cannot be written: %s", path, strerror(errno));
-    pm_log_file(t->log);
+    pm_log_file(t->start.log);
 }
 
 /* Once the run's checkpoint is known to fit it. */
 static int write_config(const struct pm_trainer *t)
 {
-    struct cJSON *tree = pm_config_dump(t->c);
+    struct cJSON *tree = pm_config_dump(t->run.c);
     char *text = pm_json_print(tree), path[4096];
     int err = PM_OK;
 
-    snprintf(path, sizeof path, "%s/config.json", t->c->run.folder);
+    snprintf(path, sizeof path, "%s/config.json", t->run.c->run.folder);
     PM_TRY(pm_file_write(path, text, strlen(text)));
 out:
     cJSON_Delete(tree);
@@ -223,18 +153,18 @@ static void say_start(const struct pm_trainer *t)
     struct pm_str what = { 0 };
     size_t n = 0;
 
-    t->e->task_row->describe(t->e->task, &what);
-    for (int i = 0; i < t->spec_count && n < sizeof shares; i++)
+    t->run.e->task_row->describe(t->run.e->task, &what);
+    for (int i = 0; i < t->run.spec_count && n < sizeof shares; i++)
         n += (size_t)snprintf(shares + n, sizeof shares - n, "%s%s (%d)", i ? ", " : "",
-                              t->specs[i].info.name, pm_clones_examples(t->clones, i));
+                              t->run.specs[i].info.name, pm_clones_examples(t->run.clones, i));
     PM_INFO("train", "%s, %s, %dx%dx%d, %zu pictures, batch %d on %s",
-            pm_experiment_net_name(t->c), what.text,
-            t->e->facts.height, t->e->facts.width, t->e->facts.channels,
-            pm_dataset_get_info(t->e->train)->count, t->c->run.batch_size, shares);
+            pm_experiment_net_name(t->run.c), what.text,
+            t->run.e->facts.height, t->run.e->facts.width, t->run.e->facts.channels,
+            pm_dataset_get_info(t->run.e->train)->count, t->run.c->run.batch_size, shares);
     pm_str_free(&what);
-    for (int i = 0; i < t->spec_count; i++)
+    for (int i = 0; i < t->run.spec_count; i++)
         if (pm_log_enabled(PM_LEVEL_DEBUG, "plan"))
-            pm_plan_print(pm_clones_plan(t->clones, i), stderr, false);
+            pm_plan_print(pm_clones_plan(t->run.clones, i), stderr, false);
 }
 
 /* A few of the evaluation's examples, from its beginning to its end: what no picture of it fits would
@@ -242,15 +172,15 @@ static void say_start(const struct pm_trainer *t)
 static int check_examples(const struct pm_trainer *t)
 {
     enum { LOOKED_AT = 8 };
-    const struct pm_sampler sampler = { .task = t->e->task, .train = false };
-    const size_t count = pm_dataset_get_info(t->e->eval)->count;
+    const struct pm_sampler sampler = { .task = t->run.e->task, .train = false };
+    const size_t count = pm_dataset_get_info(t->run.e->eval)->count;
     struct pm_arena *a = pm_arena_create();
     struct pm_field fields[PM_MAX_FIELDS];
     void *out[PM_MAX_FIELDS];
     uint8_t *buf = NULL;
     size_t capacity = 0, size;
     char where[512];
-    const int n = t->e->task_row->fields(t->e->task, false, fields);
+    const int n = t->run.e->task_row->fields(t->run.e->task, false, fields);
     int err = PM_OK;
 
     PM_TRY(n);
@@ -259,10 +189,10 @@ static int check_examples(const struct pm_trainer *t)
     for (size_t i = 0; i < LOOKED_AT && i < count; i++) {
         const size_t record = count > LOOKED_AT ? i * (count - 1) / (LOOKED_AT - 1) : i;
 
-        err = pm_dataset_read(t->e->eval, record, &buf, &capacity, &size);
+        err = pm_dataset_read(t->run.e->eval, record, &buf, &capacity, &size);
         if (err == PM_OK) {
-            pm_dataset_where(t->e->eval, record, where, sizeof where);
-            err = t->e->task_row->make((void *)&sampler, buf, size, 0, 0, 0, where, out);
+            pm_dataset_where(t->run.e->eval, record, where, sizeof where);
+            err = t->run.e->task_row->make((void *)&sampler, buf, size, 0, 0, 0, where, out);
         }
         if (err == PM_ECORRUPT) /* that one picture is damaged: evaluation says so, or passes it over */
             err = PM_OK;
@@ -277,20 +207,20 @@ out:
 /* Which metrics there are depends on the net's heads, too. */
 static int check_best(const struct pm_trainer *t)
 {
-    const char *best = t->c->run.keep_best;
+    const char *best = t->run.c->run.keep_best;
     struct pm_metric_list metrics = { 0 };
     struct pm_str all = { 0 };
     bool is = best == NULL;
     int err = PM_OK;
 
-    t->e->task_row->metrics(t->e->task, &metrics);
+    t->run.e->task_row->metrics(t->run.e->task, &metrics);
     for (size_t i = 0; i < metrics.count; i++) {
         is |= best && strcmp(metrics.list[i]->name, best) == 0;
         pm_str_add(&all, "%s%s", i ? ", " : "", metrics.list[i]->name);
     }
     if (!is)
         err = pm_fail(PM_ECONFIG, "%s: run.keep_best: '%s' is none of what this net is evaluated by (%s)",
-                      t->c->path, best, all.text);
+                      t->run.c->path, best, all.text);
     pm_str_free(&all);
     pm_free(metrics.list);
     return err;
@@ -301,16 +231,17 @@ static int check_best(const struct pm_trainer *t)
  * names of the variables. */
 static int check_nets(const struct pm_trainer *t)
 {
-    const int batch = pm_experiment_train_batch(t->c);
+    const int batch = pm_experiment_train_batch(t->run.c);
     struct pm_net *net = NULL;
     int err = PM_OK;
 
-    PM_TRY(pm_experiment_net(t->e, (struct pm_net_want){ PM_USE_TRAIN, batch, 0, 0 }, &net, NULL));
+    PM_TRY(pm_experiment_net(t->run.e, (struct pm_net_want){ PM_USE_TRAIN, batch, 0, 0 }, &net,
+                             NULL));
     pm_net_destroy(&net);
-    if (t->c->eval.every_steps > 0) {
+    if (t->run.c->eval.every_steps > 0) {
         PM_TRY(check_best(t));
-        PM_TRY(pm_experiment_net(t->e, (struct pm_net_want){ PM_USE_EVAL, t->c->eval.batch_size, 0, 0 },
-                                 &net, NULL));
+        PM_TRY(pm_experiment_net(t->run.e, (struct pm_net_want){
+            PM_USE_EVAL, t->run.c->eval.batch_size, 0, 0 }, &net, NULL));
         PM_TRY(check_examples(t));
     }
 out:
@@ -320,43 +251,43 @@ out:
 
 static void note_data(struct pm_trainer *t)
 {
-    struct cJSON *data = pm_dataset_info_dump(pm_dataset_get_info(t->e->train));
+    struct cJSON *data = pm_dataset_info_dump(pm_dataset_get_info(t->run.e->train));
 
-    t->data_json = pm_json_print(data);
+    t->start.data_json = pm_json_print(data);
     cJSON_Delete(data);
 }
 
 int pm_trainer_open(struct pm_trainer *t)
 {
-    const struct pm_config *c = t->c;
+    const struct pm_config *c = t->run.c;
     int err = PM_OK;
 
     PM_TRY(check_config(c));
     PM_TRY(pm_config_need(c, "run.folder", c->run.folder));
     PM_TRY(pm_experiment_open(c, PM_OPEN_TRAIN | (c->eval.every_steps > 0 ? PM_OPEN_EVAL : 0),
-                              &t->e));
+                              &t->run.e));
     note_data(t);
-    PM_TRY(pm_experiment_devices(t->e, &t->specs, &t->spec_count));
-    PM_TRY(pm_schedule_make(&c->schedule, pm_dataset_get_info(t->e->train)->count,
-                            c->run.batch_size, t->spec_count, t->e->steps, &t->schedule));
-    if (t->e->optimizer->betas)
-        t->e->optimizer->betas(t->e->optimizer_cfg, &t->betas[0], &t->betas[1]);
+    PM_TRY(pm_experiment_devices(t->run.e, &t->run.specs, &t->run.spec_count));
+    PM_TRY(pm_schedule_make(&c->schedule, pm_dataset_get_info(t->run.e->train)->count,
+                            c->run.batch_size, t->run.spec_count, t->run.e->steps,
+                            &t->start.schedule));
+    if (t->run.e->optimizer->betas)
+        t->run.e->optimizer->betas(t->run.e->optimizer_cfg, &t->start.betas[0], &t->start.betas[1]);
     PM_TRY(check_nets(t));
-    PM_TRY(pm_run_lock(c->run.folder, &t->lock));
+    PM_TRY(pm_run_lock(c->run.folder, &t->run.lock));
     open_log(t);
     pm_phases_start(&t->phases);
-    pm_balancer_start(&t->balance, t->spec_count);
-    if (c->run.balance != PM_BALANCE_AUTO || t->spec_count == 1 ||
-        pm_balancer_load(c->run.folder, t->specs, t->spec_count))
+    pm_balancer_start(&t->balance, t->run.spec_count);
+    if (c->run.balance != PM_BALANCE_AUTO || t->run.spec_count == 1 ||
+        pm_balancer_load(c->run.folder, t->run.specs, t->run.spec_count))
         t->balance.step = -1;
-    t->train_metrics = pm_train_metrics_create(pm_experiment_train_output(t->e), c->run.batch_size,
-                                               PM_TRAINER_SLOTS);
+    t->watch = pm_watch_create(t->run.e, PM_STEP_SLOTS);
     if ((err = start(t)) == PM_ELOST)
         err = pm_trainer_recover(t, start);
     PM_TRY(err);
     PM_TRY(write_config(t));
     PM_TRY(pm_trainer_loader(t));
-    pm_watch_open(t);
+    t->run.evaluated_step = pm_watch_open(t->watch, &t->run);
     say_start(t);
 out:
     return err;
@@ -364,20 +295,20 @@ out:
 
 void pm_trainer_close(struct pm_trainer *t)
 {
-    pm_trace_steps_end(t);
-    pm_watch_close(t);
-    pm_train_metrics_destroy(&t->train_metrics);
-    pm_loader_destroy(&t->loader);
-    pm_evaluator_destroy(&t->evaluator);
-    pm_clones_destroy(&t->clones);
-    pm_state_destroy(&t->snapshot);
-    pm_state_destroy(&t->spare);
-    pm_run_unlock(&t->lock);
-    pm_experiment_close(&t->e);
+    pm_trace_steps_end(&t->trace, &t->run);
+    if (t->watch)
+        pm_watch_close(t->watch, &t->run);
+    pm_watch_destroy(&t->watch);
+    pm_loader_destroy(&t->run.loader);
+    pm_evaluator_destroy(&t->saving.evaluator);
+    pm_clones_destroy(&t->run.clones);
+    pm_trainer_snapshot_free(t);
+    pm_run_unlock(&t->run.lock);
+    pm_experiment_close(&t->run.e);
     pm_balancer_free(&t->balance);
-    cJSON_Delete(t->eval_metrics);
-    pm_free(t->data_json);
+    cJSON_Delete(t->saving.metrics);
+    pm_free(t->start.data_json);
     pm_log_file(NULL);
-    if (t->log)
-        fclose(t->log);
+    if (t->start.log)
+        fclose(t->start.log);
 }

@@ -1,0 +1,140 @@
+/* trainer_save: checkpoints of a run, and its evaluations. Both wait for all steps under way. */
+#include "train/trainer.h"
+
+#include "optim/averages.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+/* ---- saving ----------------------------------------------------------------------------- */
+
+struct pm_keep pm_trainer_keep(const struct pm_config *c)
+{
+    return (struct pm_keep){ .newest = c->run.keep, .every_hours = c->run.keep_every_hours };
+}
+
+/* A resumed run reads skipped, loss_averages and train_confusion. data is for commands that use the
+ * net without the data folder. trainer_open.c warns where seed, batch_size or devices change. */
+void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json)
+{
+    pm_str_add(json, "{\"seed\": %lld, \"batch_size\": %d, \"skipped\": %llu, \"devices\": \"",
+               (long long)t->run.c->run.seed, t->run.c->run.batch_size,
+               (unsigned long long)t->snapshot.skipped);
+    for (int i = 0; i < t->run.spec_count; i++)
+        pm_str_add(json, "%s%s:%d", i ? " " : "", t->run.specs[i].info.address,
+                   t->run.specs[i].threads);
+    pm_str_add(json, "\", \"lost\": \"%s\", ", t->losses.text);
+    pm_watch_print(t->watch, json);
+    pm_str_add(json, ", \"data\": %s}", t->start.data_json);
+}
+
+int pm_trainer_check_folder(struct pm_trainer *t)
+{
+    char last[64] = "none";
+
+    t->saving.folder_checked_at = pm_seconds();
+    if (pm_run_lock_holds(t->run.lock, t->run.saved_step != UINT64_MAX))
+        return PM_OK;
+    if (t->run.saved_step != UINT64_MAX)
+        snprintf(last, sizeof last, "step %llu", (unsigned long long)t->run.saved_step);
+    return pm_fail(PM_EFAIL, "%s: the run folder was removed, moved or replaced while this run "
+                   "trained in it: the steps up to %llu since its last checkpoint (%s) are lost; put "
+                   "a moved folder back and run the same command to go on from that checkpoint; "
+                   "without it the same command begins anew",
+                   t->run.c->run.folder, (unsigned long long)t->run.collected, last);
+}
+
+int pm_trainer_save(struct pm_trainer *t)
+{
+    const struct pm_config_run *run = &t->run.c->run;
+    const struct pm_keep keep = pm_trainer_keep(t->run.c);
+    enum pm_phase_of_run before;
+    struct pm_str state = { 0 };
+    int err = PM_OK;
+
+    if (t->run.saved_step == t->run.step)
+        return PM_OK;
+    before = pm_phases_enter(&t->phases, PM_RUN_SAVING);
+    PM_TRY(pm_trainer_drain(t));
+    PM_TRY(pm_trainer_check_folder(t));
+    PM_TRY(pm_trainer_snapshot(t));
+    pm_watch_saving(t->watch);
+    pm_trainer_state(t, &state);
+    PM_TRY(pm_state_save(t->snapshot.state, run->folder, t->run.step, state.text, &keep));
+    t->run.saved_step = t->run.step;
+    t->saving.saved_at = pm_seconds();
+    pm_watch_saved(t->watch, &t->run);
+    PM_DEBUG("train", "step %llu saved", (unsigned long long)t->run.step);
+out:
+    pm_str_free(&state);
+    pm_phases_enter(&t->phases, before);
+    return err;
+}
+
+/* ---- evaluating ------------------------------------------------------------------------- */
+
+/* After the step was saved. */
+static int keep_best(struct pm_trainer *t)
+{
+    const char *metric = t->run.c->run.keep_best;
+    const struct pm_metric_kind *kind = t->run.e->task_row->config.metrics;
+    const double value = cJSON_GetNumberValue(cJSON_GetObjectItem(t->saving.metrics, metric));
+    bool best = false;
+    int err = PM_OK;
+
+    while (kind->name && strcmp(kind->name, metric) != 0)
+        kind++;
+    PM_TRY(pm_checkpoint_keep_best(t->run.c->run.folder, t->run.step, metric, value,
+                                   kind->higher_is_better, &best));
+    if (best)
+        PM_INFO("eval", "step %llu: best %s so far, %g", (unsigned long long)t->run.step, metric,
+                value);
+out:
+    return err;
+}
+
+/* The moving averages, where the run has some and eval.averages is not off. */
+static int evaluated_variables(struct pm_trainer *t, struct pm_variables **out)
+{
+    *out = pm_clones_variables(t->run.clones, 0);
+    if (pm_averages_evaluated(t->run.c))
+        return pm_clones_averaged(t->run.clones, out);
+    return PM_OK;
+}
+
+/* The line in metrics.jsonl comes last. A start from this step's checkpoint that does not find it
+ * evaluates again and writes everything once more, to the same bits. */
+int pm_trainer_evaluate(struct pm_trainer *t)
+{
+    enum pm_phase_of_run before;
+    struct cJSON *detail = NULL;
+    struct pm_variables *v;
+    uint64_t count, skipped;
+    int err = PM_OK;
+
+    if (t->run.evaluated_step == t->run.step)
+        return PM_OK;
+    before = pm_phases_enter(&t->phases, PM_RUN_EVALUATING);
+    PM_TRY(pm_trainer_drain(t));
+    PM_TRY(evaluated_variables(t, &v));
+    if (!t->saving.evaluator)
+        PM_TRY(pm_evaluator_create(t->run.e, pm_clones_device(t->run.clones, 0), v,
+                                   &t->saving.evaluator));
+    cJSON_Delete(t->saving.metrics);
+    t->saving.metrics = cJSON_CreateObject();
+    detail = cJSON_CreateObject();
+    PM_TRY(pm_evaluator_run(t->saving.evaluator, t->saving.metrics, detail, &count, &skipped));
+    PM_TRY(pm_trainer_check_folder(t));
+    if (t->run.c->run.keep_best) /* before anything is written: this may lose the device */
+        PM_TRY(pm_trainer_save(t));
+    pm_watch_evaluation(t->watch, &t->run, count, t->saving.metrics, detail);
+    if (t->run.c->run.keep_best)
+        PM_TRY(keep_best(t));
+    pm_watch_evaluated(t->watch, &t->run, t->saving.metrics);
+    t->run.evaluated_step = t->run.step;
+    pm_watch_start(t->watch, &t->run);
+out:
+    cJSON_Delete(detail);
+    pm_phases_enter(&t->phases, before);
+    return err;
+}
