@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { FEW = 12, DOTS = 24 }; /* values that are drawn as they are; that get a dot each */
+enum { FEW = 12, DOTS = 24 }; /* numbers of values: below FEW unsmoothed, below DOTS with a dot each */
 
 /* ---- series ------------------------------------------------------------------------------ */
 
@@ -115,7 +115,8 @@ static bool has_area(const struct pm_chart *c)
     return c->count > 0 && c->series[0].style == PM_CHART_AREA;
 }
 
-/* Range of the values, of those above 0 for a logarithmic scale; false when there are none. */
+/* Range of the values, or of the positive values for a logarithmic scale; false if there are
+ * none. */
 static bool value_range(const struct pm_chart *c, bool log, struct scale *out)
 {
     double low = INFINITY, high = -INFINITY;
@@ -260,7 +261,7 @@ static void tick_text(const struct pm_chart *c, double v, char buf[PM_TEXT])
         pm_text_number(fabs(v) < 1e-12 ? 0 : v, buf);
 }
 
-/* One view: grid, lines and the values beside them. */
+/* One view: grid, lines and axis values. */
 static void draw_view(struct pm_str *html, const struct pm_chart *c, const struct scale *x,
                       const struct scale *y)
 {
@@ -307,7 +308,7 @@ static char *value_text(const struct pm_chart *c, double v, char buf[PM_TEXT])
            c->format == PM_CHART_SECONDS ? pm_text_seconds(v, buf) : pm_text_number(v, buf);
 }
 
-/* What one who does not see the curves is told. */
+/* The text for screen readers. */
 static void describe(struct pm_str *html, const struct pm_chart *c)
 {
     char first[PM_TEXT], last[PM_TEXT];

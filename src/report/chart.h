@@ -1,6 +1,6 @@
-/* chart: a figure with curves, drawn as SVG so that it is there without scripts. The plot stretches
- * with the page while its text keeps its size: lines are in an SVG that is scaled unevenly, with
- * strokes that are not, and what is written stands beside them at per cents. */
+/* chart: a figure with curves, drawn as SVG, so that it needs no script. The plot stretches with
+ * the page while its text keeps its size: the lines are in an SVG with non-uniform scaling and
+ * non-scaling strokes, and the text is positioned beside it in percent. */
 #ifndef PM_CHART_H
 #define PM_CHART_H
 
@@ -24,7 +24,7 @@ struct pm_chart_series {
 };
 struct pm_chart {
     const char *id, *title, *note;  /* note: NULL, or a line below the title */
-    const char *empty;              /* what is said when there are no points */
+    const char *empty;              /* text if there are no points */
     enum pm_chart_format format;
     enum pm_chart_log log;
     bool wide;                      /* over both columns */
@@ -35,19 +35,19 @@ struct pm_chart {
 
 /* The dash of curve i, whose colour is i: of the first 32 curves each looks different. */
 int pm_chart_dash(int i);
-/* Adds a curve: a smooth line over a pale one of the values where it has many, else a line with
- * dots. NULL: nothing is added. */
+/* Adds a curve: with many values a smooth line over a pale line of the values, otherwise a line
+ * with dots. Adds nothing for NULL. */
 void pm_chart_curve(struct pm_chart *c, const struct pm_curve *curve, const char *label, int run,
                     int color, int dash);
-/* The smooth line alone, to be told apart by its colour; dots for few values. */
+/* Adds only the smooth line; dots for few values. */
 void pm_chart_smooth(struct pm_chart *c, const struct pm_curve *curve, const char *label, int color);
-/* Dots joined by a line, for few values. */
+/* Adds dots joined by a line, for few values. */
 void pm_chart_dots(struct pm_chart *c, const struct pm_curve *curve, const char *label, int run,
                    int color, int dash);
-/* A layer; values are copied. note: follows the label in the legend. */
+/* Adds an area; values are copied. note: follows the label in the legend. */
 void pm_chart_area(struct pm_chart *c, const char *label, const char *note, int color,
                    const struct pm_curve_point *points, int count);
-/* The figure, and an object for the script's list (with a comma before it where json is not empty).
+/* Writes the figure, and an object for the script's list (after a comma if json is not empty).
  * Frees the series. */
 void pm_chart_write(struct pm_chart *c, struct pm_str *html, struct pm_str *json);
 

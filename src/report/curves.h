@@ -1,8 +1,9 @@
 /* curves: metrics.jsonl as curves of bounded size.
  *
- * A curve has at most PM_CURVE_BINS bins of equal width in steps; when one more is needed the width
- * doubles and neighbours are joined. A bin keeps its smallest and largest value with their steps, so
- * a spike of one step in a million is still seen, and the mean, from which the smooth line is drawn. */
+ * A curve has at most PM_CURVE_BINS bins of equal width in steps. If it needs one more, the width
+ * doubles and neighbours are merged. A bin keeps its smallest and largest value with their steps,
+ * so a spike of one step in a million stays visible, and the mean, from which the smooth line is
+ * drawn. */
 #ifndef PM_CURVES_H
 #define PM_CURVES_H
 
@@ -39,18 +40,19 @@ struct pm_curves {
     ino_t inode;
     uint64_t offset;      /* and how far */
 };
-/* Reads what was appended since the last call; from the start when the file was replaced or became
- * shorter. A missing file leaves no curves; lines that are no metrics are passed over, one without
- * its end is left for the next call. */
+/* Reads the lines that were appended since the last call, or all if the file was replaced or became
+ * shorter. A missing file gives no curves. Lines that are not metrics are skipped; an incomplete
+ * line is left for the next call. */
 void pm_curves_read(struct pm_curves *c, const char *path);
 void pm_curves_free(struct pm_curves *c);
-/* A value; steps must not fall within a curve. Not finite ones are counted only. */
+/* Adds a value. Steps of a curve must not decrease. Values that are not finite are only counted. */
 void pm_curves_add(struct pm_curves *c, const char *kind, const char *name, uint64_t step,
                    double value);
-/* NULL when there is none, or none with a finite value. */
+/* Returns NULL if there is no such curve, or none with a finite value. */
 const struct pm_curve *pm_curves_find(const struct pm_curves *c, const char *kind, const char *name);
 
-/* What to draw: real values, at most two a bin, by step. Returns their number (<= 2 * bins). */
+/* The points to draw: measured values, at most two per bin, sorted by step. Returns their number
+ * (<= 2 * bins). */
 int pm_curve_points(const struct pm_curve *c, struct pm_curve_point points[2 * PM_CURVE_BINS]);
 /* The means through a centred window of about a fortieth of the curve. */
 int pm_curve_smooth(const struct pm_curve *c, struct pm_curve_point points[PM_CURVE_BINS]);

@@ -16,8 +16,8 @@ static const char *entity(char c)
            c == '\'' ? "&#39;" : NULL;
 }
 
-/* Newlines and tabs are HTML's own white space. Other control characters, marks of writing direction
- * and bytes that are no UTF-8 are shown as escapes. */
+/* Newlines and tabs are HTML's own white space. Other control characters, marks of writing
+ * direction and bytes that are no UTF-8 are shown as escapes. */
 void pm_html_escape(struct pm_str *s, const char *text, size_t length)
 {
     for (int used; length > 0; text += used, length -= (size_t)used) {

@@ -1,5 +1,5 @@
-/* html: text for a page. Whatever comes from a run (names, labels, log lines) is foreign text: it
- * goes through PM_HTML's {} or pm_html_json_text, never into a template itself. */
+/* html: text for a page. Everything that comes from a run (names, labels, log lines) is untrusted
+ * text: it must go through PM_HTML's {} or pm_html_json_text, never into a template. */
 #ifndef PM_HTML_H
 #define PM_HTML_H
 
@@ -11,10 +11,10 @@ void pm_html_fill(struct pm_str *s, const char *template, const char *const *val
 #define PM_HTML(s, template, ...)                                                                  \
     pm_html_fill(s, template, (const char *const[]){ __VA_ARGS__ },                                \
                  sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(const char *))
-/* Appends text as it is. */
+/* Appends text without escaping. */
 void pm_html_raw(struct pm_str *s, const char *text);
-/* Control characters but newline and tab, and marks of writing direction, become visible escapes
- * (pm_printable). */
+/* Shows control characters other than newline and tab, and marks of writing direction, as visible
+ * escapes (pm_printable). */
 void pm_html_escape(struct pm_str *s, const char *text, size_t length);
 /* A JSON string with its quotes, safe inside <script>: no <, > or & is left in it. */
 void pm_html_json_text(struct pm_str *s, const char *text);

@@ -16,8 +16,8 @@ struct pm_metrics {
     uint64_t evaluated; /* UINT64_MAX: no step */
 };
 
-/* Whether a line is a whole metrics object of a step up to `last`. *evaluated: its step, where it is of
- * an evaluation. */
+/* Whether a line is a whole metrics object of a step up to `last`. *evaluated: its step, where it
+ * is of an evaluation. */
 static bool line_stays(const char *line, size_t length, uint64_t last, uint64_t *evaluated)
 {
     cJSON *json = cJSON_ParseWithLength(line, length);
@@ -103,7 +103,7 @@ int pm_metrics_sync(struct pm_metrics *m)
     return PM_OK;
 }
 
-/* The shortest of the usual precisions that reads back to the same number. */
+/* The shortest of the usual precisions that is read back as the same number. */
 static void add_number(struct pm_str *s, double value)
 {
     char text[40];

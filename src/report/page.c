@@ -1,7 +1,7 @@
-/* page: report.html. One file without references to any other: a style sheet, the sections, the
- * numbers behind the curves as JSON, and a script that adds what paper cannot do: reading values
- * off curves, finding rows, enlarging the matrix, following a run. Without scripts everything is
- * there but that. The page forbids itself every connection and every script but its own. */
+/* page: report.html, a single file without external references: a style sheet, the sections, the
+ * data of the curves as JSON, and a script for interaction: reading values off curves, finding
+ * rows, enlarging the matrix, following a run. Without scripts all content is still visible. The
+ * page's security policy forbids connections and all scripts except its own. */
 #include "report/page.h"
 
 #include <assert.h>

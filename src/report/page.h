@@ -1,6 +1,6 @@
-/* page: the inside of report.html's maker. A pm_report is what one run folder says; the parts of a
- * page each append a section. Every member may be missing or of a wrong kind: files may be older,
- * half written or foreign. */
+/* page: internal declarations of report.html. A pm_report holds the contents of one run folder;
+ * each part of the page appends a section. Every member may be missing or have a wrong type,
+ * because files may be older, incomplete or foreign. */
 #ifndef PM_PAGE_H
 #define PM_PAGE_H
 
@@ -31,20 +31,20 @@ extern const unsigned char pm_page_js_sha256[32]; /* for the page's content secu
 double pm_json_number_of(const cJSON *object, const char *name);
 const char *pm_json_text_of(const cJSON *object, const char *name);
 
-/* Steps done, as far as the files tell. */
+/* Number of completed steps according to the files. */
 double pm_report_step(const struct pm_report *r);
 /* "running", "finished", "stopped", "failed", "interrupted"; NULL: no run.json. */
 const char *pm_report_state(const struct pm_report *r);
-/* Metrics: whether all values are shares of 1; whether more is better. */
+/* Metrics: whether all values are fractions of 1; whether higher is better. */
 bool pm_report_is_share(const struct pm_curve *c);
 bool pm_report_higher(const struct pm_report *r, const char *metric);
-/* The metric that decides: run.json's, else the first that was evaluated; NULL: none yet. */
+/* The main metric: that of run.json, else the first evaluated one; NULL: none yet. */
 const char *pm_report_metric(const struct pm_report *r);
 char *pm_report_value(double value, bool share, char buf[PM_TEXT]);
 
 /* ---- sections; json collects the charts' objects ------------------------------------------- */
 void pm_page_curves(struct pm_str *html, struct pm_str *json, const struct pm_report *r);
-/* cells: JSON objects for the matrices' read-out, or left empty. */
+/* cells: receives JSON objects for reading values off the matrices; may stay empty. */
 void pm_page_evaluation(struct pm_str *html, struct pm_str *cells, const struct pm_report *r);
 void pm_page_devices(struct pm_str *html, const struct pm_report *r);
 void pm_page_config(struct pm_str *html, const struct pm_report *r);

@@ -154,14 +154,14 @@
     for (let i = 0; i + 2 < m.cells.length; i += 3)
       cells.set(m.cells[i] * m.classes + m.cells[i + 1], m.cells[i + 2]);
     let at = null, zoom = 1;
-    const look = (truth, said) => {
-      at = [truth, said];
-      const n = cells.get(truth * m.classes + said), of = m.of[truth];
+    const look = (truth, predicted) => {
+      at = [truth, predicted];
+      const n = cells.get(truth * m.classes + predicted), of = m.of[truth];
       const times = n !== undefined ? count(n) : m.least ? 'at most ' + count(m.least) : '0';
-      out.textContent = `is ${m.names[truth]}, said ${m.names[said]}: ${times} of ${count(of)}` +
+      out.textContent = `true: ${m.names[truth]}, predicted: ${m.names[predicted]}: ${times} of ${count(of)}` +
         (of > 0 && (n !== undefined || !m.least) ? ` (${formats.share((n || 0) / of)})` : '');
       const part = 100 / m.classes;
-      Object.assign(here.style, { left: said * part + '%', top: truth * part + '%',
+      Object.assign(here.style, { left: predicted * part + '%', top: truth * part + '%',
         width: `max(7px, ${part}%)`, height: `max(7px, ${part}%)` });
       here.hidden = false;
     };

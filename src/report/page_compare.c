@@ -1,6 +1,6 @@
-/* page_compare: several runs side by side: their figures, their curves laid over each other, and
- * the settings in which they differ. Run i has colour i, a dash of its own, and the class ri, by
- * which its check box in the table hides it everywhere. */
+/* page_compare: compares several runs: their metrics, their curves in common charts, and the
+ * settings in which they differ. Run i has colour i, its own dash pattern, and the class ri; its
+ * check box in the table hides everything of that class. */
 #include "report/page.h"
 
 #include <math.h>

@@ -56,8 +56,8 @@ static void write_loss(struct pm_str *html, struct pm_str *json, const struct pm
     pm_chart_write(&c, html, json);
 }
 
-/* What the loss is made of, where it is of several losses or weight decay is seen in it; with
- * evaluation's loss, which is to be held against the main head's. */
+/* The parts of the loss, if there are several losses or a visible weight decay. Includes the loss
+ * of evaluations, to be compared with the main head's. */
 static void write_parts(struct pm_str *html, struct pm_str *json, const struct pm_report *r)
 {
     struct pm_chart c = { .id = "parts", .title = "Parts of the loss", .log = PM_CHART_LOG_IF_FAR,
@@ -136,8 +136,8 @@ static void write_rate(struct pm_str *html, struct pm_str *json, const struct pm
 
 /* ---- time -------------------------------------------------------------------------------- */
 
-/* The bin of c that begins at this step; curves of one line have the same bins, but where a value
- * was not finite. */
+/* The bin of c that begins at this step. Curves of the same lines have the same bins, except where
+ * a value was not finite. */
 static const struct pm_curve_bin *bin_at(const struct pm_curve *c, uint64_t first)
 {
     int low = 0, high = c ? c->count : 0;

@@ -1,7 +1,7 @@
-/* page_evaluation: what evaluations got right and wrong. Each is named by its checkpoint, data folder and
- * split, and has its own sample pictures, classes that are taken for each other, confusion matrix, precision
- * and recall by class. What is counted are pictures, or, where evaluation.json says so ("of"), pixels: a
- * row of `kinds` each. */
+/* page_evaluation: the results of evaluations. Each evaluation is identified by checkpoint, data
+ * folder and split. It has sample pictures, frequent confusions, a confusion matrix, and precision
+ * and recall per class. Counts are of pictures or, if evaluation.json says so ("of"), of pixels:
+ * one row of `kinds` each. */
 #include "report/result.h"
 
 #include <math.h>
@@ -40,12 +40,12 @@ static void write_labelled(struct pm_str *html, const struct result *r, const cJ
     PM_HTML(html, "<div class=\"verdict\"><b>{}</b></div>",
             right ? "\xe2\x9c\x93 right" : "\xe2\x9c\x95 wrong");
     PM_HTML(html, "<dl><div><dt>is</dt><dd title=\"{}\">{}</dd></div>", truth, truth);
-    PM_HTML(html, "<div><dt>said</dt><dd title=\"{}\">{}</dd></div></dl>", answer, answer);
+    PM_HTML(html, "<div><dt>predicted</dt><dd title=\"{}\">{}</dd></div></dl>", answer, answer);
     pm_str_add(html, "<div class=\"sure\"><i style=\"width:%.1f%%\"></i></div>",
                isfinite(probability) ? 100 * fmin(1, fmax(0, probability)) : 0);
     PM_HTML(html, "<p class=\"sureness\">{} sure", PM_PERCENT(probability));
     if (!right && isfinite(pm_json_number_of(sample, "label_probability")))
-        PM_HTML(html, ", {} for the truth", PM_PERCENT(pm_json_number_of(sample, "label_probability")));
+        PM_HTML(html, ", {} for the true class", PM_PERCENT(pm_json_number_of(sample, "label_probability")));
     pm_html_raw(html, "</p></li>\n");
 }
 
@@ -60,7 +60,7 @@ static void write_panel(struct pm_str *html, const cJSON *picture, const char *w
             pm_json_number_of(picture, "width") < 96 ? "small" : "", what, what);
 }
 
-/* The picture, its label and what was said, side by side. */
+/* The picture, its label and the prediction, side by side. */
 static void write_painted(struct pm_str *html, const struct result *r, const cJSON *sample)
 {
     const double accuracy = pm_json_number_of(sample, "pixel_accuracy");
@@ -81,15 +81,18 @@ static void write_painted(struct pm_str *html, const struct result *r, const cJS
 }
 
 static const struct kind kinds[] = {
-    { NULL, "pictures", "what pictures are",
-      "Wrong answers first, the most wrong of all evaluated pictures; then right ones, chosen by chance.",
-      "samples", "Precision: of the pictures said to be of the class, those that are; recall: of its "
-      "pictures, those that were recognised; F1, the bar, is between the two.", "F1", write_labelled },
-    { "pixels", "pixels", "what pixels are",
-      "Those with the most wrong pixels first, of all evaluated pictures; then some chosen by chance. "
-      "Pixels that do not count are in their label's colour.",
-      "samples wide", "Precision: of the pixels said to be of the class, those that are; recall: of its "
-      "pixels, those that were recognised; IoU, the bar, those that are both of all that are either.",
+    { NULL, "pictures",
+      "First wrong predictions, those with the largest error of all evaluated pictures; then "
+      "random correct ones.",
+      "samples", "Precision: share of the predictions of this class that are correct. Recall: "
+                 "share of the pictures of this class that are predicted as it. F1 (the bar): "
+                 "harmonic mean of both.", "F1", write_labelled },
+    { "pixels", "pixels",
+      "First the pictures with the most wrong pixels of all evaluated pictures; then random ones. "
+      "Ignored pixels have the colour of their label.",
+      "samples wide", "Precision: share of the pixels predicted as this class that are correct. "
+                      "Recall: share of the pixels of this class that are predicted as it. IoU "
+                      "(the bar): intersection over union.",
       "IoU", write_painted },
 };
 
@@ -108,7 +111,7 @@ static bool is_color(const char *text)
     return text && text[0] == '#' && strlen(text) == 7 && strspn(text + 1, "0123456789abcdef") == 6;
 }
 
-/* What the painted classes are, of those that the evaluation has met. */
+/* The legend of the drawn classes: those that occur in the evaluation. */
 static void write_legend(struct pm_str *html, const struct result *r)
 {
     const cJSON *color = cJSON_GetObjectItemCaseSensitive(r->evaluation, "colors");
@@ -151,8 +154,8 @@ static void write_confusions(struct pm_str *html, const struct result *r)
             continue;
         if (shown++ == 0)
             PM_HTML(html, "<div class=\"card\"><h3>Most frequent mistakes</h3>"
-                    "<div class=\"scroll\"><table class=\"rows\"><thead><tr><th>is</th>"
-                    "<th>said</th><th class=\"n\">times</th><th class=\"n\">of its {}"
+                    "<div class=\"scroll\"><table class=\"rows\"><thead><tr><th>true class</th>"
+                    "<th>predicted</th><th class=\"n\">times</th><th class=\"n\">of its {}"
                     "</th></tr></thead><tbody>\n", r->kind->unit);
         PM_HTML(html, "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
                 r->names[c->truth], r->names[c->predicted], PM_COUNT_TEXT(c->count),
@@ -166,7 +169,7 @@ static void write_confusions(struct pm_str *html, const struct result *r)
 
 struct standing {
     double precision, recall, score; /* NAN: not known */
-    double bar;                   /* the kind's score, recall where it is not known; orders them */
+    double bar;                   /* the score of this kind, or recall if it is unknown; sort key */
     int index;
 };
 
@@ -188,9 +191,9 @@ static int read_standings(const struct result *r, struct standing *list)
     for (int i = 0; i < r->classes; i++)
         if (r->count[i] > 0) {
             const double recall = pm_result_share(r->right[i], r->count[i]);
-            const double said = r->count[i] + r->predicted[i];
-            const double score = r->kind->of ? pm_result_share(r->right[i], said - r->right[i])
-                                             : pm_result_share(2 * r->right[i], said);
+            const double either = r->count[i] + r->predicted[i];
+            const double score = r->kind->of ? pm_result_share(r->right[i], either - r->right[i])
+                                             : pm_result_share(2 * r->right[i], either);
 
             list[n++] = (struct standing){ .index = i, .recall = recall, .score = score,
                                            .precision = pm_result_share(r->right[i], r->predicted[i]),
@@ -239,14 +242,14 @@ static void write_classes(struct pm_str *html, const struct result *r)
 
 /* ---- one evaluation ---------------------------------------------------------------------- */
 
-/* Pictures whose logits were not finite. */
+/* Reports pictures with logits that are not finite. */
 static void write_unanswered(struct pm_str *html, const cJSON *evaluation)
 {
     const double n = pm_json_number_of(evaluation, "unanswered");
 
     if (n > 0)
         PM_HTML(html, "<p class=\"note\">{} of them got no answer: the net's values were not finite. "
-                "They count as wrong, and are in no column of the matrix.</p>", PM_COUNT_TEXT(n));
+                "They count as wrong. The matrix does not include them.</p>", PM_COUNT_TEXT(n));
 }
 
 static bool has_details(const cJSON *evaluation)
@@ -343,7 +346,7 @@ static const char *listed_metric(const struct pm_report *r)
     return metric ? metric : cJSON_IsObject(m) && m->child ? m->child->string : "accuracy";
 }
 
-/* Where there are several: which, each with its numbers. */
+/* Lists the evaluations, with their metrics, if there are several. */
 static void write_list(struct pm_str *html, const struct pm_report *r)
 {
     const char *metric = listed_metric(r);

@@ -1,7 +1,7 @@
-/* page_matrix: the confusion matrix, whole at any number of classes. That of few classes is a table, whose
- * cells become smaller as the classes become more, so that it fits a window of 1,280 pixels; on a narrower
- * one it scrolls below its row of names. That of many classes is a picture of a pixel a class, which the
- * script enlarges and reads out; its cells travel as triples. */
+/* page_matrix: the complete confusion matrix for any number of classes. With few classes it is a
+ * table. Its cells shrink with the number of classes, so that it fits a window of 1,280 pixels; in
+ * a narrower window it scrolls below the row of names. With many classes it is a picture with one
+ * pixel per class, which the script magnifies and reads out; its cells are stored as triples. */
 #include "report/result.h"
 
 #include <pumice/data.h>
@@ -12,7 +12,8 @@
 enum { TOWER_CLASSES = 8, DENSE_CLASSES = 20, TABLE_CLASSES = 40, FINE_CLASSES = 500,
        PICTURE_CLASSES = 2048, CELLS = 60000, COUNTS = 1000 /* larger ones do not fit a cell */ };
 
-/* How strongly a cell is shown, 0..1: by the root, so that rare mistakes are seen too. */
+/* Intensity of a cell, 0..1: the square root of its share, so that rare mistakes are visible,
+ * too. */
 static double strength(const struct result *r, const struct cell *c)
 {
     const double of_class = pm_result_share(c->count, r->count[c->truth]);
@@ -22,7 +23,7 @@ static double strength(const struct result *r, const struct cell *c)
 
 /* ---- a table ----------------------------------------------------------------------------- */
 
-/* Cells show counts where all are short, else percents of their row. */
+/* Cells show counts if all counts are short, otherwise percentages of their row. */
 static bool shows_counts(const struct result *r)
 {
     return r->cells_count == 0 || r->cells[0].count < COUNTS;
@@ -46,7 +47,7 @@ static void write_cell(struct pm_str *html, const struct result *r, const struct
 
     pm_str_add(html, "<td class=\"%s\" style=\"--a:%.0f%%\"", own ? "own" : "off",
                100 * strength(r, c));
-    PM_HTML(html, " title=\"is {}, said {}: {} of {} ({})\">{}</td>", r->names[c->truth],
+    PM_HTML(html, " title=\"true: {}, predicted: {}: {} of {} ({})\">{}</td>", r->names[c->truth],
             r->names[c->predicted], PM_COUNT_TEXT(c->count), PM_COUNT_TEXT(r->count[c->truth]),
             PM_PERCENT(pm_result_share(c->count, r->count[c->truth])), cell_text(r, c, text));
 }
@@ -72,7 +73,7 @@ static void write_table(struct pm_str *html, const struct result *r)
         at[(size_t)r->cells[i].truth * k + (size_t)r->cells[i].predicted] = &r->cells[i];
     PM_HTML(html, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Confusion matrix\">"
             "<table class=\"matrix{}\"", r->classes > DENSE_CLASSES ? " dense" : "");
-    pm_str_add(html, " style=\"--k:%d\"><thead><tr><th class=\"corner\">is \xe2\x86\x93 said "
+    pm_str_add(html, " style=\"--k:%d\"><thead><tr><th class=\"corner\">true \xe2\x86\x93 predicted "
                "\xe2\x86\x92</th>", r->classes);
     for (int p = 0; p < r->classes; p++)
         PM_HTML(html, "<th scope=\"col\"><span title=\"{}\">{}</span></th>", r->names[p], r->names[p]);
@@ -112,8 +113,8 @@ static void paint(const struct result *r, struct pm_image8 *im)
         paint_cell(r, &r->cells[i], im);
 }
 
-/* For the script. Where there are too many cells those with the smallest counts are left out: `least` says
- * how large they can be. */
+/* For the script. Where there are too many cells those with the smallest counts are left out:
+ * `least` says how large they can be. */
 static void write_cells(struct pm_str *cells, const struct result *r)
 {
     const int count = r->cells_count < CELLS ? r->cells_count : CELLS;
@@ -152,8 +153,8 @@ static void write_picture(struct pm_str *html, struct pm_str *cells, const struc
                    "aria-label=\"Confusion matrix; arrow keys move from cell to cell\">"
                    "<div class=\"sheet\"><img class=\"%s\"", r->index,
                    r->classes > FINE_CLASSES ? "fine" : "");
-        PM_HTML(html, " alt=\"Rows: {}. Columns: what was said.\" src=\"data:image/png;base64,",
-                r->kind->are);
+        PM_HTML(html, " alt=\"Rows: true classes. Columns: predicted classes.\" "
+                      "src=\"data:image/png;base64,");
         pm_str_base64(html, png, size);
         pm_html_raw(html, "\"><i class=\"here\" hidden></i></div></div>\n");
         write_cells(cells, r);
@@ -168,12 +169,11 @@ void pm_page_matrix(struct pm_str *html, struct pm_str *cells, const struct resu
 
     if (r->cells_count == 0)
         return;
-    PM_HTML(html, "<div class=\"card {}\"><h3>Confusion matrix</h3><p class=\"note\">A row is "
-                  "{}, a column what was said{}. Right answers are <b class=\"own\">"
-                  "blue</b> and lie on the diagonal; mistakes are <b class=\"off\">orange</b>, "
-            "stronger the larger their share of the row.</p>",
-            r->classes > TOWER_CLASSES && table ? "wide" : "tower", r->kind->are,
-            table && !shows_counts(r) ? ", in percent of the row" : "");
+    PM_HTML(html, "<div class=\"card {}\"><h3>Confusion matrix</h3><p class=\"note\">Rows: true "
+                  "classes. Columns: predicted classes{}. Correct predictions are "
+                  "<b class=\"own\">blue</b> on the diagonal; mistakes are <b class=\"off\">orange</b>. "
+                  "The stronger the colour, the larger the share of the row.</p>",
+            r->classes > TOWER_CLASSES && table ? "wide" : "tower", table && !shows_counts(r) ? ", in percent of the row" : "");
     if (table)
         write_table(html, r);
     else if (r->classes <= PICTURE_CLASSES)

@@ -1,4 +1,4 @@
-/* page_setup: what the run is made of: devices, configuration, log. */
+/* page_setup: devices, configuration and log of the run. */
 #include "report/page.h"
 
 #include <pumice/options.h>
@@ -146,8 +146,8 @@ void pm_page_config(struct pm_str *html, const struct pm_report *r)
                       "class=\"filter\" data-filter=\"settings\" hidden placeholder=\"Find a key "
                       "or value\" aria-label=\"Find a key or value\">");
     if (origins)
-        pm_html_raw(html, "<label><input type=\"checkbox\" id=\"only-set\" checked><span>only what "
-                          "was set</span></label>");
+        pm_html_raw(html, "<label><input type=\"checkbox\" id=\"only-set\" checked><span>only "
+                          "changed values</span></label>");
     pm_html_raw(html, "</div><div class=\"scroll\"><table class=\"rows settings\" id=\"settings\">"
                       "<thead><tr><th>key</th><th>value</th><th>from</th></tr></thead><tbody>\n");
     for (int i = 0; i < flat.count; i++)

@@ -1,5 +1,5 @@
-/* report_files: reads a run folder for its page. Nothing that is found there is an error: what
- * cannot be read is not shown. */
+/* report_files: reads a run folder for its page. No content is an error: the page leaves out what
+ * cannot be read. */
 #include "report/page.h"
 
 #include <fcntl.h>
@@ -117,7 +117,8 @@ static const char *written(const cJSON *evaluation)
     return text ? text : "";
 }
 
-/* In training's place where it evaluates the same, else behind what was written later. */
+/* Replaces the evaluation while training if it is of the same checkpoint, data and split; otherwise
+ * inserts it by the time of writing. */
 static void add_evaluation(struct pm_report *r, cJSON *e, bool training)
 {
     int at = r->evaluation_count;
@@ -168,7 +169,7 @@ size_t pm_report_evaluations(struct pm_arena *a, const char *run, const char ***
     return n;
 }
 
-/* Training's last one first, then those of pumice eval. */
+/* First the last evaluation while training, then those of pumice eval. */
 static void read_evaluations(struct pm_report *r)
 {
     struct pm_arena *a = pm_arena_create();

@@ -1,4 +1,4 @@
-/* result: what an evaluation counted, as the parts of its section show it. */
+/* result: the counts of an evaluation, which the parts of its section show. */
 #ifndef PM_RESULT_H
 #define PM_RESULT_H
 
@@ -9,10 +9,10 @@ struct cell {
     double count;
 };
 struct result;
-/* What there is of each class, and the words for it. */
+/* The kind of counts (pictures or pixels) and its words. */
 struct kind {
     const char *of;             /* evaluation.json's; NULL: it does not say */
-    const char *unit, *are;     /* "pictures", "what pictures are" */
+    const char *unit;           /* "pictures" */
     const char *samples, *list; /* the pictures' note, and the class of their list */
     const char *classes;        /* the classes' note */
     const char *score;          /* by which they are ordered; the bar */
@@ -23,19 +23,20 @@ struct result {
     const struct kind *kind;
     int index;                /* of the evaluation on the page: from 0 */
     char **names;             /* [classes], owned */
-    double *count, *right;    /* [classes]: pictures of the class; those of them said to be of it */
-    double *predicted;        /* [classes]: pictures said to be of it; NAN: not known */
+    double *count, *right;    /* [classes]: pictures of the class; those predicted as it */
+    double *predicted;        /* [classes]: pictures predicted as the class; NAN: unknown */
     int classes;
     struct cell *cells;       /* largest count first */
     int cells_count;
 };
 
-/* result.c: reads; members that are missing or of a wrong kind count as nothing. */
+/* result.c: reads the counts. Members that are missing or have a wrong type are ignored. */
 void pm_result_read(struct result *r, const cJSON *evaluation, const struct kind *kind, int index);
 void pm_result_free(struct result *r);
 /* NAN: of none, or of an unknown number. */
 double pm_result_share(double part, double whole);
-/* page_matrix.c: the card of the matrix. cells: gets an object of the list that the script reads. */
+/* page_matrix.c: the card of the matrix. cells: gets an object of the list that the script
+ * reads. */
 void pm_page_matrix(struct pm_str *html, struct pm_str *cells, const struct result *r);
 
 #endif

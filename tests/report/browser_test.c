@@ -326,9 +326,9 @@ static void many_classes(void **state)
 {
     (void)state;
     expect(&(struct visit){ .page = "many.html", .width = 390, .check = matrix },
-           WORDS("overflow=false;", "picture=200;", "cell=is class 0, said class 3: 0 of 10 (0",
-                 "below=is class 1, said class 3: 0 of 10",
-                 "own=is class 1, said class 1: 9 of 10 (90.00", "zoom=2;", "found=11;",
+           WORDS("overflow=false;", "picture=200;", "cell=true: class 0, predicted: class 3: 0 of 10 (0",
+                 "below=true: class 1, predicted: class 3: 0 of 10",
+                 "own=true: class 1, predicted: class 1: 9 of 10 (90.00", "zoom=2;", "found=11;",
                  "wide=false;"));
 }
 

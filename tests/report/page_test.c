@@ -343,7 +343,7 @@ static void counted_pixels(void **state)
     struct pm_str html = page_of(folder, false);
     for (const char *const *part = (const char *const[]){
              "<figcaption>label</figcaption>", "<figcaption>predicted&lt;</figcaption>",
-             "62.5\xc2\xa0% of the pixels right", "what pixels are", "<th class=\"n\">IoU</th>",
+             "62.5\xc2\xa0% of the pixels right", "<th class=\"n\">IoU</th>",
              "<th class=\"n\">pixels</th>", "25\xc2\xa0%", "<i style=\"background:#804080\"></i>road",
              NULL }; *part; part++)
         assert_contains(html.text, *part);
@@ -367,7 +367,7 @@ static void large_counts(void **state)
         "\"right\": [6718000, 998]}, \"confusion\": [0, 0, 6718000, 0, 1, 735, 1, 0, 2, 1, 1, 998]}");
     struct pm_str html = page_of(folder, false);
     assert_contains(html.text, "in percent of the row");
-    assert_contains(html.text, "said sky: 735 of 6,718,735 (0.01");
+    assert_contains(html.text, "predicted: sky: 735 of 6,718,735 (0.01");
     assert_contains(html.text, ">&lt;1</td>");
     assert_contains(html.text, ">100</td>");
     assert_null(strstr(html.text, ">6,718,000</td>"));
