@@ -18,7 +18,7 @@ void main()
     for (uint i = pm_first(); i < uint(p.count / VEC); i += pm_stride()) {
         T g = dy.v[i];
 
-        if (ACT != ACT_NONE)
+        if (ACT != PM_ACT_NONE)
             g *= pm_act_slope(ACT, p.slope, y.v[i]);
         if ((p.want & 1) != 0)
             dfirst.v[i] = g;

@@ -2,15 +2,9 @@
 #ifndef BIAS_ACT_PARAMS_H
 #define BIAS_ACT_PARAMS_H
 
-#define ACT_NONE 0
-#define ACT_RELU 1
-#define ACT_RELU6 2
-#define ACT_LEAKY_RELU 3
-#define ACT_SIGMOID 4
-#define ACT_TANH 5
 struct bias_act_params {
     int count, channels;
-    int activation; /* ACT_... */
+    int activation; /* by number: activation.def */
     float slope;    /* of leaky_relu */
     int bias;       /* 1: b is there */
 };

@@ -1,67 +1,66 @@
-/* The twin of src/layers/activation.h: the same functions, the same numbers for the kinds. The kind
- * is a specialization constant, so a pipeline holds one of them. */
+/* The functions of activation.def; src/layers/activation.h is the twin. Where the kind is a
+ * specialization constant, a pipeline holds one of them. */
 #ifndef PM_ACTIVATION_GLSL
 #define PM_ACTIVATION_GLSL
 
-const int ACT_NONE = 0, ACT_RELU = 1, ACT_RELU6 = 2, ACT_LEAKY_RELU = 3, ACT_SIGMOID = 4, ACT_TANH = 5,
-          ACT_HARD_SIGMOID = 6, ACT_HARD_SWISH = 7;
+#include "activation.def"
+
+#define PM_BOTH(a, b) ((a) && (b))
+
+const int PM_ACT_NONE = 0;
+#define PM_ACT_ROW(with, number, id, name, onnx, value, derivative, takes_z, keeps_z) \
+    const int id = number;
+PM_ACTIVATION_LIST(PM_ACT_ROW, 0)
+#undef PM_ACT_ROW
+
+float pm_sigmoid(float z)
+{
+    return 1.0 / (1.0 + exp(-z));
+}
 
 float pm_tanh(float z)
 {
     float a = abs(z), s = z * z;
     float far = 1.0 - 2.0 / (exp(2.0 * min(a, 40.0)) + 1.0);
-    float near = z + z * s * (-1.0 / 3.0 + s * (2.0 / 15.0 + s * (-17.0 / 315.0 + s * (62.0 / 2835.0))));
+    float near =
+        z + z * s * (-1.0 / 3.0 + s * (2.0 / 15.0 + s * (-17.0 / 315.0 + s * (62.0 / 2835.0))));
 
     return a < 0.3 ? near : z < 0.0 ? -far : far;
 }
 
 float pm_act(int kind, float slope, float z)
 {
-    float t;
-
+#define PM_ACT_ROW(with, number, id, name, onnx, value, derivative, takes_z, keeps_z) \
+    case id: return value;
     switch (kind) {
-    case ACT_RELU:
-        return z < 0.0 ? 0.0 : z;
-    case ACT_RELU6:
-        t = z < 0.0 ? 0.0 : z;
-        return t > 6.0 ? 6.0 : t;
-    case ACT_LEAKY_RELU:
-        return z > 0.0 ? z : slope * z;
-    case ACT_SIGMOID:
-        return 1.0 / (1.0 + exp(-z));
-    case ACT_TANH:
-        return pm_tanh(z);
-    case ACT_HARD_SIGMOID:
-    case ACT_HARD_SWISH:
-        t = z + 3.0 < 0.0 ? 0.0 : z + 3.0;
-        t = (t > 6.0 ? 6.0 : t) * (1.0 / 6.0);
-        return kind == ACT_HARD_SWISH ? z * t : t;
-    default:
-        return z;
+    PM_ACTIVATION_LIST(PM_ACT_ROW, 0)
     }
+#undef PM_ACT_ROW
+    return z;
 }
 
-/* v is z for hard_swish, else y. */
+/* Whether pm_act_slope takes z instead of y. */
+bool pm_act_takes_z(int kind)
+{
+#define PM_ACT_ROW(with, number, id, name, onnx, value, derivative, takes_z, keeps_z) \
+    case id: return takes_z != 0;
+    switch (kind) {
+    PM_ACTIVATION_LIST(PM_ACT_ROW, 0)
+    }
+#undef PM_ACT_ROW
+    return false;
+}
+
+/* dy/dz; v is y, or z where pm_act_takes_z. */
 float pm_act_slope(int kind, float slope, float v)
 {
+#define PM_ACT_ROW(with, number, id, name, onnx, value, derivative, takes_z, keeps_z) \
+    case id: return derivative;
     switch (kind) {
-    case ACT_RELU:
-        return v > 0.0 ? 1.0 : 0.0;
-    case ACT_RELU6:
-        return v > 0.0 && v < 6.0 ? 1.0 : 0.0;
-    case ACT_LEAKY_RELU:
-        return v > 0.0 ? 1.0 : slope;
-    case ACT_SIGMOID:
-        return v * (1.0 - v);
-    case ACT_TANH:
-        return 1.0 - v * v;
-    case ACT_HARD_SIGMOID:
-        return v > 0.0 && v < 1.0 ? 1.0 / 6.0 : 0.0;
-    case ACT_HARD_SWISH:
-        return v <= -3.0 ? 0.0 : v >= 3.0 ? 1.0 : v * (1.0 / 3.0) + 0.5;
-    default:
-        return 1.0;
+    PM_ACTIVATION_LIST(PM_ACT_ROW, 0)
     }
+#undef PM_ACT_ROW
+    return 1.0;
 }
 
 vec4 pm_act(int kind, float slope, vec4 z)

@@ -18,12 +18,12 @@ T bn_gradient(uint i, uint c)
 {
     T g = dy.v[i];
 
-    if (ACT == ACT_HARD_SWISH) {
+    if (pm_act_takes_z(ACT)) {
         T z = (x.v[i] - mean.v[c]) * bn_scale(c) + bn_beta(c);
 
         if ((FLAGS & BN_RESIDUAL) != 0)
             z += residual.v[i];
         return g * pm_act_slope(ACT, p.slope, z);
     }
-    return ACT == ACT_NONE ? g : g * pm_act_slope(ACT, p.slope, y.v[i]);
+    return ACT == PM_ACT_NONE ? g : g * pm_act_slope(ACT, p.slope, y.v[i]);
 }

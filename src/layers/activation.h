@@ -1,27 +1,41 @@
 /* activation: the element-wise functions that layers apply by themselves or as the last thing of a
- * fused call. shaders/lib/activation.glsl is the twin.
+ * fused call: the list of shaders/activation.def as C. shaders/lib/activation.glsl is the twin.
  *
- * Written so that a value that is not a number stays one: a comparison that is false picks the side
- * that keeps it. The derivative is a function of y = f(z), which is kept in memory anyway and lets
- * the forward call run in place; only hard_swish, which is not monotonic, needs z. */
+ * A value that is not a number stays one. The derivative is a function of y = f(z), which is kept
+ * in memory anyway and lets the forward call run in place; some rows need z. */
 #ifndef PUMICE_ACTIVATION_H
 #define PUMICE_ACTIVATION_H
 
+#include "activation.def"
 #include "layers/vmath.h"
 
-/* The order of PM_ACTIVATIONS, the choices of an option. */
+#define PM_BOTH(a, b) ((a) & (b)) /* without a jump, so that loops become vector code */
+
 enum pm_activation {
     PM_ACT_NONE,
-    PM_ACT_RELU,
-    PM_ACT_RELU6,
-    PM_ACT_LEAKY_RELU, /* slope for z <= 0; slope > 0 */
-    PM_ACT_SIGMOID,
-    PM_ACT_TANH,
-    PM_ACT_HARD_SIGMOID, /* relu6(z + 3) / 6 */
-    PM_ACT_HARD_SWISH,   /* z * relu6(z + 3) / 6 */
+#define PM_ACT_ROW(with, number, id, name, onnx, value, derivative, takes_z, keeps_z) id = number,
+    PM_ACTIVATION_LIST(PM_ACT_ROW, 0)
+#undef PM_ACT_ROW
     PM_ACT_KINDS
 };
-#define PM_ACTIVATIONS "none|relu|relu6|leaky_relu|sigmoid|tanh|hard_sigmoid|hard_swish"
+/* Numbers are indices of choices: they grow by one, and those of PM_ACTIVATIONS_OF_Y come first. */
+#define PM_ACT_COUNT(with, number, id, ...) +1
+#define PM_ACT_IN_ORDER(with, number, id, name, onnx, value, derivative, takes_z, keeps_z)         \
+    && (takes_z || number <= PM_ACT_OF_Y_KINDS)
+#define PM_ACT_COUNT_Y(with, number, id, name, onnx, value, derivative, takes_z, keeps_z) +!takes_z
+enum { PM_ACT_OF_Y_KINDS = 0 PM_ACTIVATION_LIST(PM_ACT_COUNT_Y, 0) };
+_Static_assert(PM_ACT_KINDS == 1 PM_ACTIVATION_LIST(PM_ACT_COUNT, 0), "numbers grow by one");
+_Static_assert(1 PM_ACTIVATION_LIST(PM_ACT_IN_ORDER, 0), "rows that take z come last");
+
+/* The choices of an option, whose index is the number: all; those whose derivative takes y alone,
+ * for calls that keep no z. */
+#define PM_ACT_NAME(with, number, id, name, ...) "|" #name
+#define PM_ACTIVATIONS "none" PM_ACTIVATION_LIST(PM_ACT_NAME, 0)
+#define PM_ACT_NAME_Y_0(name) "|" #name
+#define PM_ACT_NAME_Y_1(name)
+#define PM_ACT_NAME_Y(with, number, id, name, onnx, value, derivative, takes_z, keeps_z)           \
+    PM_ACT_NAME_Y_##takes_z(name)
+#define PM_ACTIVATIONS_OF_Y "none" PM_ACTIVATION_LIST(PM_ACT_NAME_Y, 0)
 
 PM_INLINE float pm_sigmoid(float z)
 {
@@ -40,75 +54,56 @@ PM_INLINE float pm_tanh(float z)
 
 PM_INLINE float pm_act(int kind, float slope, float z)
 {
-    float t;
-
     switch (kind) {
-    case PM_ACT_RELU:
-        return z < 0 ? 0 : z;
-    case PM_ACT_RELU6:
-        t = z < 0 ? 0 : z;
-        return t > 6 ? 6 : t;
-    case PM_ACT_LEAKY_RELU:
-        return z > 0 ? z : slope * z;
-    case PM_ACT_SIGMOID:
-        return pm_sigmoid(z);
-    case PM_ACT_TANH:
-        return pm_tanh(z);
-    case PM_ACT_HARD_SIGMOID:
-    case PM_ACT_HARD_SWISH:
-        t = z + 3 < 0 ? 0 : z + 3;
-        t = (t > 6 ? 6 : t) * (1.0f / 6);
-        return kind == PM_ACT_HARD_SWISH ? z * t : t;
-    default:
-        return z;
+#define PM_ACT_ROW(with, number, id, name, onnx, value, derivative, takes_z, keeps_z)              \
+    case id: return value;
+        PM_ACTIVATION_LIST(PM_ACT_ROW, 0)
+#undef PM_ACT_ROW
+    default: return z;
     }
 }
 
 /* Whether pm_act_slope takes z instead of y. */
-PM_INLINE int pm_act_wants_z(int kind)
+PM_INLINE int pm_act_takes_z(int kind)
 {
-    return kind == PM_ACT_HARD_SWISH;
+    switch (kind) {
+#define PM_ACT_ROW(with, number, id, name, onnx, value, derivative, takes_z, keeps_z)              \
+    case id: return takes_z;
+        PM_ACTIVATION_LIST(PM_ACT_ROW, 0)
+#undef PM_ACT_ROW
+    default: return 0;
+    }
 }
 
-/* Whether z does as well as y: a value or two part the slopes, and lie where they do in y. */
-PM_INLINE int pm_act_is_cut(int kind)
+/* Whether z serves pm_act_slope as well as y does. */
+PM_INLINE int pm_act_keeps_z(int kind)
 {
-    return kind == PM_ACT_RELU || kind == PM_ACT_RELU6 || kind == PM_ACT_LEAKY_RELU;
+    switch (kind) {
+#define PM_ACT_ROW(with, number, id, name, onnx, value, derivative, takes_z, keeps_z)              \
+    case id: return keeps_z;
+        PM_ACTIVATION_LIST(PM_ACT_ROW, 0)
+#undef PM_ACT_ROW
+    default: return 0;
+    }
 }
 
-/* dy/dz where y = v (z = v for hard_swish). At a corner the flat side. */
+/* dy/dz where y = v, or z = v where pm_act_takes_z. At a corner the flat side. */
 PM_INLINE float pm_act_slope(int kind, float slope, float v)
 {
     switch (kind) {
-    case PM_ACT_RELU:
-        return v > 0 ? 1 : 0;
-    case PM_ACT_RELU6:
-        return (v > 0) & (v < 6) ? 1 : 0;
-    case PM_ACT_LEAKY_RELU:
-        return v > 0 ? 1 : slope;
-    case PM_ACT_SIGMOID:
-        return v * (1 - v);
-    case PM_ACT_TANH:
-        return 1 - v * v;
-    case PM_ACT_HARD_SIGMOID:
-        return (v > 0) & (v < 1) ? 1.0f / 6 : 0;
-    case PM_ACT_HARD_SWISH:
-        return v <= -3 ? 0 : v >= 3 ? 1 : v * (1.0f / 3) + 0.5f;
-    default:
-        return 1;
+#define PM_ACT_ROW(with, number, id, name, onnx, value, derivative, takes_z, keeps_z)              \
+    case id: return derivative;
+        PM_ACTIVATION_LIST(PM_ACT_ROW, 0)
+#undef PM_ACT_ROW
+    default: return 1;
     }
 }
 
 /* Runs CALL(kind) with kind as a constant, so that the loop in it is compiled for that one kind. */
+#define PM_ACT_CASE(CALL, number, id, ...) case id: CALL(id); break;
 #define PM_ACT_SWITCH(kind, CALL)                                                                  \
     switch (kind) {                                                                                \
-    case PM_ACT_RELU: CALL(PM_ACT_RELU); break;                                                    \
-    case PM_ACT_RELU6: CALL(PM_ACT_RELU6); break;                                                  \
-    case PM_ACT_LEAKY_RELU: CALL(PM_ACT_LEAKY_RELU); break;                                        \
-    case PM_ACT_SIGMOID: CALL(PM_ACT_SIGMOID); break;                                              \
-    case PM_ACT_TANH: CALL(PM_ACT_TANH); break;                                                    \
-    case PM_ACT_HARD_SIGMOID: CALL(PM_ACT_HARD_SIGMOID); break;                                    \
-    case PM_ACT_HARD_SWISH: CALL(PM_ACT_HARD_SWISH); break;                                        \
+        PM_ACTIVATION_LIST(PM_ACT_CASE, CALL)                                                      \
     default: CALL(PM_ACT_NONE); break;                                                             \
     }
 

@@ -1,11 +1,15 @@
-/* activations: relu, relu6, leaky_relu, sigmoid, tanh, hard_sigmoid, hard_swish, element by element.
- * activation.h has the functions and their derivatives; the rows serve all of them. */
+/* activations: the functions of shaders/activation.def as layers of their own, element by element.
+ * The rows serve all of them. */
 #include <pumice/layer.h>
 
 #include "activation.params.h"
 #include "layers/activation.h"
 #include "onnx/export_nodes.h"
 #include "device/pick.h"
+
+#define PM_ACT_ROW(with, number, id, name, ...) extern const struct pm_layer pm_layer_##name;
+PM_ACTIVATION_LIST(PM_ACT_ROW, 0)
+#undef PM_ACT_ROW
 
 struct leaky_relu_cfg { float slope; };
 
@@ -75,17 +79,17 @@ static const struct pm_kernel bwd = {
     .params_size = sizeof(struct activation_params), .cpu = bwd_cpu, .pick = bwd_pick,
 };
 
-/* The layers' names are the choices' names. */
 static int kind_of(const struct pm_node *n)
 {
-    const char *names = PM_ACTIVATIONS;
-    int kind = 0;
+    static const struct pm_layer *const layers[PM_ACT_KINDS] = {
+#define PM_ACT_ROW(with, number, id, name, ...) [id] = &pm_layer_##name,
+        PM_ACTIVATION_LIST(PM_ACT_ROW, 0)
+#undef PM_ACT_ROW
+    };
+    int kind = PM_ACT_NONE;
 
-    for (size_t length; *names; names += length + (names[length] == '|'), kind++) {
-        length = strcspn(names, "|");
-        if (strlen(n->layer->name) == length && strncmp(names, n->layer->name, length) == 0)
-            break;
-    }
+    while (layers[kind] != n->layer)
+        kind++;
     return kind;
 }
 
@@ -107,7 +111,7 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 static void backward(struct pm_node *n, struct pm_calls *c)
 {
     struct activation_params p = params_of(n);
-    struct pm_tensor v = pm_act_wants_z(p.kind) ? n->x : n->y;
+    struct pm_tensor v = pm_act_takes_z(p.kind) ? n->x : n->y;
 
     if (pm_has(n->dx))
         pm_call(c, &bwd, pm_count(n->x), &p, PM_BUFS(v, n->dy, n->dx));
@@ -116,17 +120,17 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     const int kind = kind_of(n);
-    const float slope = kind == PM_ACT_LEAKY_RELU ? ((const struct leaky_relu_cfg *)n->cfg)->slope : 0;
+    const struct leaky_relu_cfg *leaky = kind == PM_ACT_LEAKY_RELU ? n->cfg : NULL;
 
-    return pm_export_activation(g, pm_export_x(g, n, 0), kind, slope);
+    return pm_export_activation(g, pm_export_x(g, n, 0), kind, leaky ? leaky->slope : 0);
 }
 
 const char *pm_export_activation(struct pm_export *g, const char *x, int kind, float slope)
 {
     static const char *const ops[PM_ACT_KINDS] = {
-        [PM_ACT_RELU] = "Relu", [PM_ACT_RELU6] = "Clip", [PM_ACT_LEAKY_RELU] = "LeakyRelu",
-        [PM_ACT_SIGMOID] = "Sigmoid", [PM_ACT_TANH] = "Tanh",
-        [PM_ACT_HARD_SIGMOID] = "HardSigmoid", [PM_ACT_HARD_SWISH] = "HardSwish",
+#define PM_ACT_ROW(with, number, id, name, onnx, ...) [id] = #onnx,
+        PM_ACTIVATION_LIST(PM_ACT_ROW, 0)
+#undef PM_ACT_ROW
     };
 
     if (kind == PM_ACT_NONE)

@@ -16,7 +16,7 @@ struct add_cfg {
 };
 
 static const struct pm_opt opts[] = {
-    PM_ENUM(add_cfg, activation, PM_ACT_NONE, "none|relu|relu6|leaky_relu|sigmoid|tanh|hard_sigmoid",
+    PM_ENUM(add_cfg, activation, PM_ACT_NONE, PM_ACTIVATIONS_OF_Y,
             "applied to the sum"),
     PM_FLOAT(add_cfg, slope, 0.01, 1e-6, 1, "leaky_relu's slope for negative values"),
     PM_FLOAT(add_cfg, scale, 1, -1e6, 1e6, "factor for all inputs except the first"),

@@ -135,7 +135,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 {
     struct places w = places_of(n->cfg);
     struct batch_norm_params p = params_of(n);
-    bool batch = batch_statistics(n), wants_z = pm_act_wants_z(p.act);
+    bool batch = batch_statistics(n), wants_z = pm_act_takes_z(p.act);
     struct pm_tensor mean = batch ? n->saved[MEAN] : n->w[w.mean], rstd = n->saved[RSTD];
     struct pm_tensor gamma = at(n->w, w.gamma), beta = at(n->w, w.beta);
     struct pm_tensor dgamma = at(n->dw, w.gamma), dbeta = at(n->dw, w.beta);

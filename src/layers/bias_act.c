@@ -1,7 +1,6 @@
 /* bias_act: what follows the sums of convolutions and products: y = f(z + b), in place where z dies.
- * Backward works from y alone, which all functions here allow: dz = f'(y) dy. Then
+ * Backward works from y alone, so f is one of PM_ACTIVATIONS_OF_Y: dz = f'(y) dy. Then
  * db = the sum of dz over rows, in chunks of fixed size that are added in order. */
-#include <math.h>
 #include <string.h>
 
 #include <pumice/thread.h>
@@ -10,54 +9,6 @@
 #include "bias_grad.params.h"
 #include "layers/conv_pick.h"
 #include "layers/conv_rows.h"
-
-static inline float activate(int activation, float slope, float z)
-{
-    switch (activation) {
-    case ACT_RELU:
-        return z > 0 ? z : 0;
-    case ACT_RELU6:
-        return z > 0 ? (z < 6 ? z : 6) : 0;
-    case ACT_LEAKY_RELU:
-        return z > 0 ? z : slope * z;
-    case ACT_SIGMOID:
-        return 1 / (1 + expf(-z));
-    case ACT_TANH:
-        return tanhf(z);
-    default:
-        return z;
-    }
-}
-
-/* f' written in y = f(z), times dy. At a kink the flat side, as TensorFlow. */
-static inline float slope_at(int activation, float slope, float y, float dy)
-{
-    switch (activation) {
-    case ACT_RELU:
-        return y > 0 ? dy : 0;
-    case ACT_RELU6:
-        return y > 0 && y < 6 ? dy : 0;
-    case ACT_LEAKY_RELU:
-        return y > 0 ? dy : slope * dy;
-    case ACT_SIGMOID:
-        return dy * y * (1 - y);
-    case ACT_TANH:
-        return dy * (1 - y * y);
-    default:
-        return dy;
-    }
-}
-
-/* One case of the switch a loop, so that each is compiled for vectors. */
-#define PER_ACTIVATION(act, loop)                                                                  \
-    switch (act) {                                                                                 \
-    case ACT_RELU:       { enum { A = ACT_RELU };       loop } break;                              \
-    case ACT_RELU6:      { enum { A = ACT_RELU6 };      loop } break;                              \
-    case ACT_LEAKY_RELU: { enum { A = ACT_LEAKY_RELU }; loop } break;                              \
-    case ACT_SIGMOID:    { enum { A = ACT_SIGMOID };    loop } break;                              \
-    case ACT_TANH:       { enum { A = ACT_TANH };       loop } break;                              \
-    default:             { enum { A = ACT_NONE };       loop } break;                              \
-    }
 
 PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
@@ -71,12 +22,20 @@ PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
         const float *x = (const float *)a->buf[0] + begin;
         float *y = (float *)a->buf[2] + begin;
 
+#define WITH_BIAS(kind)                                                                            \
+    PM_SIMD                                                                                        \
+    for (size_t i = 0; i < count; i++)                                                             \
+        y[i] = pm_act(kind, slope, x[i] + b[c + i])
+#define WITHOUT_BIAS(kind)                                                                         \
+    PM_SIMD                                                                                        \
+    for (size_t i = 0; i < count; i++)                                                             \
+        y[i] = pm_act(kind, slope, x[i])
         if (p->bias)
-            PER_ACTIVATION(p->activation, for (size_t i = 0; i < count; i++)
-                               y[i] = activate(A, slope, x[i] + b[c + i]);)
+            PM_ACT_SWITCH(p->activation, WITH_BIAS)
         else
-            PER_ACTIVATION(p->activation, for (size_t i = 0; i < count; i++)
-                               y[i] = activate(A, slope, x[i]);)
+            PM_ACT_SWITCH(p->activation, WITHOUT_BIAS)
+#undef WITH_BIAS
+#undef WITHOUT_BIAS
         begin += count;
     }
 }
@@ -87,8 +46,12 @@ PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
     const float slope = p->slope, *y = a->buf[0], *dy = a->buf[1];
     float *dz = a->buf[2];
 
-    PER_ACTIVATION(p->activation, for (size_t i = begin; i < end; i++)
-                       dz[i] = slope_at(A, slope, y[i], dy[i]);)
+#define LOOP(kind)                                                                                 \
+    PM_SIMD                                                                                        \
+    for (size_t i = begin; i < end; i++)                                                           \
+        dz[i] = dy[i] * pm_act_slope(kind, slope, y[i])
+    PM_ACT_SWITCH(p->activation, LOOP)
+#undef LOOP
 }
 
 const struct pm_kernel pm_bias_act_fwd = {

@@ -8,6 +8,7 @@
 
 #include "bias_act.params.h"
 #include "conv2d.params.h"
+#include "layers/activation.h"
 
 extern const struct pm_kernel pm_conv2d_fwd, pm_conv2d_bwd_data, pm_conv2d_bwd_filter;
 extern const struct pm_kernel pm_depthwise_fwd, pm_depthwise_bwd_data, pm_depthwise_bwd_filter;
@@ -19,12 +20,10 @@ void pm_add_rows(struct pm_calls *c, struct pm_tensor from, struct pm_tensor sum
 void pm_conv_call(struct pm_calls *c, const struct pm_kernel *k, const struct conv2d_params *p,
                   struct pm_tensor x, struct pm_tensor w, struct pm_tensor y);
 
-/* Options "activation": its ACT_... number is the index. */
-#define CONV_ACTIVATIONS "none|relu|relu6|leaky_relu|sigmoid|tanh"
 /* Options of what follows the product, as fields of struct tag; per: "channel". */
 #define CONV_TAIL_OPTIONS(tag, per)                                                                \
     PM_BOOL(tag, bias, true, "add a bias per " per),                                               \
-    PM_ENUM(tag, activation, ACT_NONE, CONV_ACTIVATIONS, "applied last"),                          \
+    PM_ENUM(tag, activation, PM_ACT_NONE, PM_ACTIVATIONS_OF_Y, "applied last"),                    \
     PM_FLOAT(tag, slope, 0.2, 0, 1, "leaky_relu's slope for negative values"),                     \
     PM_STRING(tag, weights_init, "xavier", "initial weights"),                                     \
     PM_STRING(tag, bias_init, "constant(0)", "initial biases"),                                    \

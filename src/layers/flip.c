@@ -39,14 +39,9 @@ static bool flip_pick(const struct pm_caps *caps, const void *params, size_t cou
                       struct pm_picks *out)
 {
     const struct flip_params *p = params;
-    const size_t items = count * (size_t)p->c;
 
     (void)caps;
-    if (level > (p->c % 4 == 0 ? 1 : 0))
-        return false;
-    if (p->c % 4 == 0 && level == 0)
-        return pm_pick_elements("flip4", 64, items / 4, out);
-    return pm_pick_elements("flip", 64, items, out);
+    return pick_four("flip4", "flip", p->c % 4 == 0, count * (size_t)p->c, 0, level, out);
 }
 
 static double flops(const void *params, size_t count)

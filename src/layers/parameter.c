@@ -44,7 +44,7 @@ out:
 static void forward(struct pm_node *n, struct pm_calls *c)
 {
     const int count = (int)pm_count(n->y);
-    const struct bias_act_params p = { .count = count, .channels = count, .activation = ACT_NONE };
+    const struct bias_act_params p = { .count = count, .channels = count, .activation = PM_ACT_NONE };
 
     pm_call(c, &pm_bias_act_fwd, (size_t)count, &p, PM_BUFS(n->w[0], PM_NO_TENSOR, n->y));
 }

@@ -156,9 +156,8 @@ static int infer(struct pm_node *n)
     if (cfg->batch_norm && cfg->bias)
         PM_TRY(
             pm_fail(PM_ECONFIG, "%s: batch_norm takes the place of bias: set bias=false", n->name));
-    if (!cfg->batch_norm && cfg->activation > PM_ACT_TANH)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: activation: only up to tanh where there is no batch_norm",
-                       n->name));
+    if (!cfg->batch_norm && pm_act_takes_z(cfg->activation))
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: activation: hard_swish needs batch_norm=true", n->name));
     PM_TRY(pm_conv_variables(n, cfg->filters ? "weights" : "depthwise_weights",
                              weights_shape(cfg, &p), cfg->weights_init, cfg->regularize, &t, p.k,
                              cfg->bias_init, cfg->regularize_bias));
@@ -325,7 +324,7 @@ static struct pm_tensor norm_backward(struct pm_node *n, struct pm_calls *c,
     const struct pm_quantized *cfg = n->cfg;
     const struct pm_quantized_places w = pm_quantized_places(cfg);
     struct batch_norm_params a = apply_params(n, p);
-    const bool no_y = a.act == PM_ACT_NONE || pm_act_wants_z(a.act);
+    const bool no_y = a.act == PM_ACT_NONE || pm_act_takes_z(a.act);
     const struct pm_tensor none = PM_NO_TENSOR, y = no_y ? none : n->y;
     const struct pm_tensor z = n->saved[SUMS], center = n->saved[CENTER], scale = n->saved[SCALE];
     const struct pm_tensor beta = at(n->w, w.beta), dbeta = at(n->dw, w.beta);

@@ -6,6 +6,8 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
+#include "activation.def"
+
 struct place {
     struct pm_node *now;    /* what readers take; NULL: folded into its reader */
     struct pm_node *reader; /* the last one */
@@ -44,8 +46,9 @@ static bool is_convolution(const struct pm_node *n)
 
 static bool is_activation(const struct pm_node *n)
 {
-    static const char *const names[] = { "relu", "relu6",        "leaky_relu", "sigmoid",
-                                         "tanh", "hard_sigmoid", "hard_swish", NULL };
+#define NAME(with, number, id, name, ...) #name,
+    static const char *const names[] = { PM_ACTIVATION_LIST(NAME, 0) NULL };
+#undef NAME
 
     return is_one_of(n, names);
 }
@@ -199,6 +202,17 @@ static void place(struct rewriting *r, const struct pm_node *n, const char *scop
         round_it(r, p, activated ? act : joined(r, scope, otherwise));
 }
 
+/* Whether add has this activation: it keeps y, not z. */
+static bool add_applies(const char *activation)
+{
+#define ROW(with, number, id, name, onnx, value, derivative, takes_z, keeps_z)                     \
+    if (takes_z && strcmp(activation, #name) == 0)                                                 \
+        return false;
+    PM_ACTIVATION_LIST(ROW, 0)
+#undef ROW
+    return true;
+}
+
 /* What a batch norm with a second input makes of its first and that one: the activation of their sum. */
 static struct pm_node *add_bypass(const struct rewriting *r, const struct pm_node *norm, struct pm_node *x)
 {
@@ -207,9 +221,9 @@ static struct pm_node *add_bypass(const struct rewriting *r, const struct pm_nod
     const double slope = cJSON_GetObjectItemCaseSensitive(options, "slope")->valuedouble;
     struct pm_node *in[2] = { x, r->at[norm->in[1]->index].now };
 
-    if (strcmp(act, "hard_swish") == 0) { /* none of add's own */
+    if (!add_applies(act)) {
         x = pm_net_add_many(r->net, joined(r, norm->name, "sum"), in, 2, "add");
-        x = pm_net_add(r->net, norm->name, x, "hard_swish");
+        x = pm_net_add(r->net, norm->name, x, "%s", act);
     } else {
         x = pm_net_add_many(r->net, norm->name, in, 2, "add activation=%s slope=%.9g", act, slope);
     }

@@ -101,6 +101,7 @@ static const struct check_case conv2d_cases[] = {
     { "conv2d filters=4 activation=leaky_relu slope=0.1", "1x5x5x3" },
     { "conv2d filters=4 activation=sigmoid bias=false", "1x5x5x3@-1..1" },
     { "conv2d filters=3 activation=tanh", "1x5x5x3@-1..1" },
+    { "conv2d filters=3 activation=hard_sigmoid", "1x5x5x3@-6..6" },
     { "conv2d filters=2 kernel=1", "1x1x1x1" },
     { "conv2d filters=3 kernel=3 stride=2", "1x1x2x3" },
     /* More than 65,535 workgroups at one output an invocation. */

@@ -27,6 +27,8 @@ static inline void ref_tail(struct ref *r)
             *y = 1 / (1 + exp(-*y)), *mag = 1 + *mag / 4;
         else if (ref_says(r, "activation", "tanh", "none"))
             *y = tanh(*y), *mag += 1;
+        else if (ref_says(r, "activation", "hard_sigmoid", "none"))
+            *y = fmax(0, fmin(1, (*y + 3) / 6)), *mag += 1;
     }
 }
 
