@@ -16,10 +16,10 @@ layout(push_constant, scalar) uniform Push {
 
 /* A group takes four rows of an example's values, as wide as the group: the random number is the
  * same for all of them. */
-float factor_of(uint example)
+float factor_of(uint row)
 {
     uvec2 seed = uvec2(step.seed_low, step.seed_high), stream = uvec2(p.stream_low, p.stream_high);
-    uvec4 word = pm_random(seed, stream, step.step, uint(p.first_example) + example, 0);
+    uvec4 word = pm_random(seed, stream, step.step, uint(p.first_row) + row, 0);
     precise float dropped = step.step < uint(p.steps) ? p.rate * float(step.step) : p.drop;
 
     return pm_uniform(word.x) >= dropped ? 1.0 / (1.0 - dropped) : 0.0;
@@ -27,15 +27,15 @@ float factor_of(uint example)
 
 void main()
 {
-    uint per = uint(p.per_example) / VEC, block = 4 * gl_WorkGroupSize.x;
+    uint per = uint(p.per_row) / VEC, block = 4 * gl_WorkGroupSize.x;
     uint blocks = (per + block - 1) / block;
 
-    for (uint g = gl_WorkGroupID.x; g < uint(p.examples) * blocks; g += gl_NumWorkGroups.x) {
-        uint example = g / blocks, first = g % blocks * block + gl_LocalInvocationID.x;
-        float factor = factor_of(example);
+    for (uint g = gl_WorkGroupID.x; g < uint(p.rows) * blocks; g += gl_NumWorkGroups.x) {
+        uint row = g / blocks, first = g % blocks * block + gl_LocalInvocationID.x;
+        float factor = factor_of(row);
 
         for (uint k = 0; k < 4; k++) {
-            uint at = first + k * gl_WorkGroupSize.x, i = example * per + at;
+            uint at = first + k * gl_WorkGroupSize.x, i = row * per + at;
 
             if (at >= per)
                 break;

@@ -80,6 +80,11 @@ struct pm_node {
     /* Set by infer(). */
     struct pm_shape out_shape;
     enum pm_type out_type;
+    /* Rows of the output's first axis for each example of the batch: 1, or P where an example has P
+     * proposals. An example's rows are next to each other. 0: the rows belong to no example, as
+     * those of a parameter. infer() need not set it: by default the output has as many examples as
+     * the first input with rows. */
+    int out_rows;
 
     /* Set for the time of forward() and backward() by the planner: values of this plan. */
     struct pm_tensor x, dx;                   /* x = xs[0], dx = dxs[0] */
@@ -115,9 +120,9 @@ struct pm_tensor pm_calls_constant(struct pm_calls *c, const char *name, const v
                                    struct pm_shape shape, enum pm_type type);
 /* struct pm_step on the device, a U32 tensor of its words. */
 struct pm_tensor pm_step_tensor(struct pm_calls *c);
-/* Index in the whole batch of this plan's first example (dropout's masks do not depend on the
- * clone or the micro-batch). */
-int pm_first_example(const struct pm_calls *c);
+/* Index of the first row of n's output in this plan among the rows of the whole batch. A random
+ * number that is drawn for a row by this index does not depend on the clone or the micro-batch. */
+int pm_first_row(const struct pm_calls *c, const struct pm_node *n);
 /* Share of the whole batch's loss that this plan's examples carry; losses and their gradients are
  * multiplied by it. */
 float pm_loss_share(const struct pm_calls *c);

@@ -56,7 +56,8 @@ struct pm_net *pm_net_create(void);
  * Returns net. Not thread-safe. Holders must not add nodes. */
 struct pm_net *pm_net_hold(struct pm_net *net);
 void pm_net_destroy(struct pm_net **n);
-/* A node of layer "input" named name, with this shape. */
+/* A node of layer "input" named name, with this shape. The first input's dim[0] is the batch; of a
+ * later one dim[0] is a multiple of it where it has rows for each example. */
 struct pm_node *pm_net_input(struct pm_net *net, const char *name, struct pm_shape shape,
                              enum pm_type type);
 /* Adds a node. spec is "LAYER key=value key=value ..." with printf formatting; values hold no

@@ -1,8 +1,8 @@
-/* drop_path: whole examples become 0, the others grow by 1 / k where k is the chance to stay; in
+/* drop_path: whole rows become 0, the others grow by 1 / k where k is the chance to stay; in
  * evaluation y = x. k falls with the step, k = 1 - (1 - keep) * min(1, step / steps), or is keep
  * when steps is 0. A second input is added to the result.
  *
- * As in dropout, an example's random number is a function of (seed, step, layer's name, example in
+ * As in dropout, a row's random number is a function of (seed, step, layer's name, row in
  * the whole batch), so a mask is the same on every device and is not stored: the backward call is the
  * same row with dy for x. */
 #include <pumice/layer.h>
@@ -26,11 +26,11 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-static float factor_of(const struct drop_path_params *p, const struct pm_step *step, size_t example)
+static float factor_of(const struct drop_path_params *p, const struct pm_step *step, size_t row)
 {
     const float dropped =
         step->step < (uint32_t)p->steps ? p->rate * (float)step->step : p->drop;
-    const uint32_t counter[4] = { 0, (uint32_t)(p->first_example + example), step->step,
+    const uint32_t counter[4] = { 0, (uint32_t)(p->first_row + row), step->step,
                                   p->stream_high };
     const uint32_t key[2] = { step->seed_low ^ p->stream_low, step->seed_high };
     uint32_t word[4];
@@ -44,7 +44,7 @@ PM_CLONES static void scale_cpu(const struct pm_args *a, size_t begin, size_t en
     const struct drop_path_params *p = a->params;
     const float *x = a->buf[0], *residual = a->buf[2];
     float *y = a->buf[3];
-    size_t per = (size_t)p->per_example;
+    size_t per = (size_t)p->per_row;
 
     for (size_t i = begin, run; i < end; i += run) {
         float factor = factor_of(p, a->buf[1], i / per);
@@ -62,14 +62,14 @@ PM_CLONES static void scale_cpu(const struct pm_args *a, size_t begin, size_t en
     }
 }
 
-/* Groups of 64 lanes, four values a lane, within one example. */
+/* Groups of 64 lanes, four values a lane, within one row. */
 static bool pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                  struct pm_picks *out)
 {
     const struct drop_path_params *p = params;
-    const bool four = p->per_example % 4 == 0;
+    const bool four = p->per_row % 4 == 0;
     const int wide = four && level == 0 ? 4 : 1;
-    size_t groups = (size_t)p->examples * pm_ceil_div((size_t)p->per_example, 256 * (size_t)wide);
+    size_t groups = (size_t)p->rows * pm_ceil_div((size_t)p->per_row, 256 * (size_t)wide);
 
     (void)caps;
     (void)count;
@@ -107,7 +107,7 @@ static void call(const struct pm_node *n, struct pm_calls *c, struct pm_tensor x
     const struct drop_path_cfg *cfg = n->cfg;
     const double drop = acts(n) ? 1 - cfg->keep : 0;
     struct drop_path_params p = {
-        .examples = x.shape.dim[0], .first_example = pm_first_example(c), .steps = cfg->steps,
+        .rows = x.shape.dim[0], .first_row = pm_first_row(c, n), .steps = cfg->steps,
         .drop = (float)drop, .rate = cfg->steps ? (float)(drop / cfg->steps) : 0,
         .residual = pm_has(residual),
     };
@@ -116,7 +116,7 @@ static void call(const struct pm_node *n, struct pm_calls *c, struct pm_tensor x
     pm_stream(n, stream);
     p.stream_low = stream[0];
     p.stream_high = stream[1];
-    p.per_example = (int)(pm_count(x) / (size_t)p.examples);
+    p.per_row = (int)(pm_count(x) / (size_t)p.rows);
     pm_call(c, &scale, pm_count(x), &p, PM_BUFS(x, pm_step_tensor(c), residual, y));
 }
 

@@ -1,6 +1,6 @@
 /* dropout: y = x / keep where floor(keep + U) = 1, else 0; in evaluation y = x.
  *
- * U is a function of (seed, step, layer's name, example in the whole batch, element), so a mask is
+ * U is a function of (seed, step, layer's name, row in the whole batch, element), so a mask is
  * the same on every device, whichever clone computes it, and is not stored: the backward call makes
  * it anew and is the same row with dy for x. */
 #include <pumice/layer.h>
@@ -16,10 +16,10 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-/* Items are blocks of four elements of one example; the last of an example may hold fewer. */
+/* Items are blocks of four elements of one row; the last of a row may hold fewer. */
 static size_t blocks_of(const struct dropout_params *p)
 {
-    return ((size_t)p->per_example + 3) / 4;
+    return ((size_t)p->per_row + 3) / 4;
 }
 
 enum { LANES = 32 }; /* more than the compiler unrolls: it would not make vectors then */
@@ -66,12 +66,12 @@ PM_CLONES static void mask_cpu(const struct pm_args *a, size_t begin, size_t end
     const float *x = a->buf[0];
     const struct pm_step *step = a->buf[1];
     float *y = a->buf[2], factor[4 * LANES];
-    size_t per = (size_t)p->per_example, blocks = blocks_of(p);
+    size_t per = (size_t)p->per_row, blocks = blocks_of(p);
     const uint32_t key[2] = { step->seed_low ^ p->stream_low, step->seed_high };
 
     for (size_t i = begin, run; i < end; i += run) {
-        size_t example = i / blocks, block = i % blocks, at = example * per + 4 * block;
-        const uint32_t counter[4] = { (uint32_t)block, (uint32_t)(p->first_example + example),
+        size_t row = i / blocks, block = i % blocks, at = row * per + 4 * block;
+        const uint32_t counter[4] = { (uint32_t)block, (uint32_t)(p->first_row + row),
                                       step->step, p->stream_high };
 
         run = blocks - block < LANES ? blocks - block : LANES;
@@ -98,15 +98,15 @@ static const struct pm_kernel mask = {
 static void call(const struct pm_node *n, struct pm_calls *c, struct pm_tensor x, struct pm_tensor y)
 {
     const struct dropout_cfg *cfg = n->cfg;
-    struct dropout_params p = { .examples = x.shape.dim[0], .first_example = pm_first_example(c),
+    struct dropout_params p = { .rows = x.shape.dim[0], .first_row = pm_first_row(c, n),
                                 .keep = cfg->keep, .scale = 1 / cfg->keep };
     uint32_t stream[2];
 
     pm_stream(n, stream);
     p.stream_low = stream[0];
     p.stream_high = stream[1];
-    p.per_example = (int)(pm_count(x) / (size_t)p.examples);
-    pm_call(c, &mask, blocks_of(&p) * (size_t)p.examples, &p, PM_BUFS(x, pm_step_tensor(c), y));
+    p.per_row = (int)(pm_count(x) / (size_t)p.rows);
+    pm_call(c, &mask, blocks_of(&p) * (size_t)p.rows, &p, PM_BUFS(x, pm_step_tensor(c), y));
 }
 
 static void forward(struct pm_node *n, struct pm_calls *c)

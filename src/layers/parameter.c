@@ -37,6 +37,7 @@ static int infer(struct pm_node *n)
     PM_TRY(pm_node_variable(n, "values", y, init, last, last, true, cfg->regularize));
     n->out_shape = y;
     n->out_type = PM_F32;
+    n->out_rows = 0;
 out:
     return err;
 }

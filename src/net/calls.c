@@ -75,9 +75,9 @@ struct pm_tensor pm_step_tensor(struct pm_calls *c)
     return tensor_of(c, c->step);
 }
 
-int pm_first_example(const struct pm_calls *c)
+int pm_first_row(const struct pm_calls *c, const struct pm_node *n)
 {
-    return c->options->first_example + c->micro_batch * c->net->batch;
+    return n->out_rows * (c->options->first_example + c->micro_batch * c->net->batch);
 }
 
 float pm_loss_share(const struct pm_calls *c)

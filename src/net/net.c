@@ -4,6 +4,8 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
+enum { ROWS_BY_DEFAULT = -1 }; /* out_rows that infer() left alone */
+
 struct input_cfg { int unused; };
 
 static int infer_input(struct pm_node *n)
@@ -118,6 +120,7 @@ static struct pm_node *append_node(struct pm_net *net, const char *name,
     n->cfg = pm_arena_alloc(net->arena, layer->cfg_size + 1);
     n->out[0] = n;
     n->outputs = 1;
+    n->out_rows = ROWS_BY_DEFAULT;
     n->x = n->dx = PM_NO_TENSOR;
     for (int k = 0; k < PM_MAX_NODE_OUTPUTS; k++)
         n->ys[k] = n->dys[k] = PM_NO_TENSOR;
@@ -142,8 +145,11 @@ struct pm_node *pm_net_input(struct pm_net *net, const char *name, struct pm_sha
 
     n->out_shape = shape;
     n->out_type = type;
-    if (shape.rank > 0)
+    if (shape.rank > 0 && net->batch == 0)
         net->batch = shape.dim[0];
+    n->out_rows = shape.rank > 0 && net->batch > 0 && shape.dim[0] % net->batch == 0
+                      ? shape.dim[0] / net->batch
+                      : 0;
     return n;
 }
 
@@ -208,6 +214,19 @@ int pm_node_output(struct pm_node *n, struct pm_shape shape, enum pm_type type)
     return net->error;
 }
 
+/* What dim[0] has for each of the examples that the first input with rows has. */
+static int default_rows(const struct pm_node *n, struct pm_shape out)
+{
+    for (int i = 0; i < n->inputs && out.rank > 0; i++) {
+        const struct pm_node *x = n->in[i];
+        const int examples = x->out_rows > 0 ? x->out_shape.dim[0] / x->out_rows : 0;
+
+        if (examples > 0)
+            return out.dim[0] % examples == 0 ? out.dim[0] / examples : 0;
+    }
+    return 0;
+}
+
 static void finish_node(struct pm_node *n, struct pm_node *const *xs, int count)
 {
     struct pm_net *net = n->net;
@@ -227,8 +246,11 @@ static void finish_node(struct pm_node *n, struct pm_node *const *xs, int count)
         net->error = check_inputs(n);
     if (!net->error)
         net->error = n->layer->infer(n);
-    for (int k = 0; k < n->outputs && !net->error; k++)
+    for (int k = 0; k < n->outputs && !net->error; k++) {
+        if (n->out[k]->out_rows == ROWS_BY_DEFAULT)
+            n->out[k]->out_rows = default_rows(n, n->out[k]->out_shape);
         net->error = check_output(n->out[k]);
+    }
 }
 
 static const struct pm_layer *find_layer(struct pm_net *net, const char *name, const char *where)
