@@ -28,7 +28,8 @@ class Run:
         self.work, self.bin = os.path.join(folder, "work"), os.path.join(folder, "bin")
         os.mkdir(self.work)
         os.mkdir(self.bin)
-        fixtures.make(self.work, SOURCE, pumice)
+        if any(b.language in ("sh", "setup", "json") and "not run" not in b.marks for b in page.blocks):
+            fixtures.make(self.work, SOURCE, pumice)
         fixtures.write_wrapper(os.path.join(self.bin, "pumice"), pumice, page.tiny)
         self.environment = dict(os.environ, PATH=f"{self.bin}:{os.environ['PATH']}", HOME=folder,
                                 XDG_CACHE_HOME=os.path.join(folder, "cache"), OMP_WAIT_POLICY="passive",
