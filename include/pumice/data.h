@@ -263,15 +263,20 @@ struct pm_field {
     enum pm_type type;
     struct pm_shape shape; /* of one example; rank 0 = scalar */
     int absent;            /* the bits of its elements where a batch has no example; I32: the value */
+    double low, high;      /* range of its values, absent ones aside; both 0: unknown */
 };
-enum { PM_MAX_FIELDS = 8 };
+struct pm_field_list {
+    struct pm_field *list; /* owned; pm_free */
+    int count, capacity;
+};
+void pm_field_add(struct pm_field_list *l, struct pm_field f);
 /* A range of a batch's examples. count 0: the whole batch. */
 struct pm_batch_slice {
     int first, count;
 };
 /* The examples of the loader's slice. */
 struct pm_batch {
-    void *field[PM_MAX_FIELDS];
+    void **field;           /* one array for each field of the loader */
     int valid;              /* examples that are real; the rest (eval's last batch) are fields' absent */
     int skipped;            /* damaged records that were passed over for this batch */
     const uint64_t *record; /* [slice] index in the dataset */

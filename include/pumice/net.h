@@ -60,6 +60,10 @@ void pm_net_destroy(struct pm_net **n);
  * later one dim[0] is a multiple of it where it has rows for each example. */
 struct pm_node *pm_net_input(struct pm_net *net, const char *name, struct pm_shape shape,
                              enum pm_type type);
+/* Values that the host may put into an input node: from low to high; where nobody sets them -1..1, and 0
+ * alone for whole numbers. Verification draws from them. */
+void pm_net_set_range(struct pm_node *input, double low, double high);
+void pm_net_get_range(const struct pm_node *input, double *low, double *high);
 /* Adds a node. spec is "LAYER key=value key=value ..." with printf formatting; values hold no
  * spaces. On an error net->error is set and a node is still returned, so that builders need no
  * checks between calls; pm_net_error tells at the end. */

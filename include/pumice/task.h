@@ -67,9 +67,10 @@ struct pm_sampler {
 /* Examples of a training batch to look at: arrays of all of them. */
 struct pm_shown {
     int count;
-    const void *field[PM_MAX_FIELDS];    /* those of fields() but the pictures' */
-    const float *head[PM_MAX_OUTPUTS];   /* the net's heads in their order; NULL: could not be had */
-    struct pm_shape shape[PM_MAX_OUTPUTS]; /* of one example's */
+    const void *const *field;     /* in the order of the fields; NULL for the pictures */
+    int heads;                    /* of the net, in its order; 0: could not be had */
+    const float *const *head;     /* NULL where one has no values of its own */
+    const struct pm_shape *shape; /* of one example of each head */
 };
 
 /* Examples of an evaluation that a report shows. */
@@ -115,11 +116,9 @@ struct pm_task_row {
     void (*describe)(const struct pm_task *t, struct pm_str *out);
     /* Which training batches are counted by. NULL, or out->node NULL: none. */
     void (*train_output)(const struct pm_task *t, struct pm_train_output *out);
-    /* Integers of the fields are from 0 to below it, those that are absent aside. */
-    int (*integers)(const struct pm_task *t);
     void (*exporting)(const struct pm_task *t, struct pm_task_export *out); /* into zeros; NULL: these */
-    /* The batch's arrays for training or evaluation; returns their number. fields[0] is "images". */
-    int (*fields)(const struct pm_task *t, bool train, struct pm_field fields[PM_MAX_FIELDS]);
+    /* Adds the batch's arrays for training or evaluation to the empty list; the first is "images". */
+    void (*fields)(const struct pm_task *t, bool train, struct pm_field_list *out);
     /* pm_loader_options.make with ctx = struct pm_sampler. */
     int (*make)(void *sampler, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
                 uint32_t example, const char *where, void *const *out);

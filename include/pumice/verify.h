@@ -99,7 +99,6 @@ struct pm_verify_source {
     int (*build)(void *ctx, int batch, struct pm_net **out);
     void *ctx;
     int batch;
-    int integers;     /* integer inputs (labels) are drawn from 0 .. integers - 1 */
     struct pm_plan_options options;   /* micro_batches and bucket_bytes are not used */
     const char *const *slots;         /* the optimizer's, NULL-terminated, or NULL */
 };

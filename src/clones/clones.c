@@ -74,7 +74,7 @@ static int make_clone(struct pm_clones *c, int i)
     char trace[320];
     const struct pm_verification verification = {
         .on = c->o.verify && !c->o.dry_run, .build = c->o.build, .ctx = c->o.ctx,
-        .batch = k->count / c->o.micro_batches, .integers = c->o.integers };
+        .batch = k->count / c->o.micro_batches };
     int err = PM_OK;
 
     snprintf(trace, sizeof trace, "clone %d: %s, %s", i, s->info.address, s->info.name);

@@ -47,7 +47,6 @@ struct pm_clones_options {
     int slots;         /* steps under way at once with one clone */
     struct pm_device_options device; /* of each; the specs' own and trace are set as needed */
     bool verify;       /* plans' kernels against the CPU before their first use (verified_plan.h) */
-    int integers;      /* of the batches, labels, are below it */
     const char *const *outputs; /* nodes whose values are copied out in every step; NULL: none */
     bool timed;        /* the plans take every call's begin and end */
     bool timeable;     /* pm_clones_set_timed can turn that on and off */

@@ -47,8 +47,8 @@ struct pm_loader {
     struct pm_dataset *dataset; /* borrowed */
     struct pm_loader_options o;
     uint64_t count, batches; /* of the dataset; of a pass */
-    struct pm_field field[PM_MAX_FIELDS];
-    size_t bytes[PM_MAX_FIELDS]; /* of one example */
+    struct pm_field *field;      /* owned; o.fields */
+    size_t *bytes;               /* owned; of one example of each field */
     struct slot *slot;           /* [ring], owned */
     int grain;                   /* tickets taken at once */
 
@@ -73,6 +73,7 @@ struct pm_loader {
 struct worker {
     uint8_t *buf; /* grows to the largest record */
     size_t capacity;
+    void **out;   /* places of one example, one for each field */
 };
 
 /* Number of an example of the slice, over all steps. */
@@ -105,7 +106,6 @@ static uint64_t record_of(const struct pm_loader *l, uint64_t step, int example,
 static int make_from(struct pm_loader *l, struct slot *s, struct worker *w, int example,
                      uint64_t record)
 {
-    void *out[PM_MAX_FIELDS] = { 0 };
     char where[ERROR_TEXT];
     size_t size = 0;
 
@@ -116,10 +116,10 @@ static int make_from(struct pm_loader *l, struct slot *s, struct worker *w, int 
     if (err < 0)
         return err;
     for (int k = 0; k < l->o.fields_count; k++)
-        out[k] = (char *)s->batch.field[k] + l->bytes[k] * (size_t)example;
+        w->out[k] = (char *)s->batch.field[k] + l->bytes[k] * (size_t)example;
     pm_dataset_where(l->dataset, record, where, sizeof where);
     return l->o.make(l->o.ctx, w->buf, size, l->o.seed, s->batch.step,
-                     (uint32_t)(l->o.slice.first + example), where, out);
+                     (uint32_t)(l->o.slice.first + example), where, w->out);
 }
 
 /* Told at the first, second, fourth, eighth ... */
@@ -242,7 +242,7 @@ static void give(struct pm_loader *l, struct slot *s, int made, int err, int exa
 static void *work(void *arg)
 {
     struct pm_loader *l = arg;
-    struct worker w = { 0 };
+    struct worker w = { .out = pm_calloc((size_t)l->o.fields_count + 1, sizeof *w.out) };
     char name[32];
 
     pthread_mutex_lock(&l->lock);
@@ -266,6 +266,7 @@ static void *work(void *arg)
         give(l, s, end - begin, err, failed, err < 0 ? pm_error_text() : "");
     }
     pm_free(w.buf);
+    pm_free(w.out);
     return NULL;
 }
 
@@ -282,6 +283,7 @@ static void make_slots(struct pm_loader *l)
         s->empty = pm_calloc(count, sizeof *s->empty);
         s->batch.record = s->record;
         s->batch.slot = i;
+        s->batch.field = pm_calloc((size_t)l->o.fields_count + 1, sizeof *s->batch.field);
         for (int k = 0; k < l->o.fields_count; k++)
             s->batch.field[k] = pm_calloc(count, l->bytes[k]);
     }
@@ -307,6 +309,12 @@ static int start_threads(struct pm_loader *l)
     return PM_OK;
 }
 
+void pm_field_add(struct pm_field_list *l, struct pm_field f)
+{
+    PM_GROW(l->list, l->count, l->capacity);
+    l->list[l->count++] = f;
+}
+
 int pm_loader_create(struct pm_dataset *d, const struct pm_loader_options *o,
                      struct pm_loader **out)
 {
@@ -325,6 +333,8 @@ int pm_loader_create(struct pm_dataset *d, const struct pm_loader_options *o,
     l->ticket_step = l->next_step = o->first_step;
     l->grain = l->o.slice.count / (4 * l->o.threads);
     l->grain = l->grain < 1 ? 1 : l->grain > MOST_GRAIN ? MOST_GRAIN : l->grain;
+    l->field = pm_calloc((size_t)o->fields_count + 1, sizeof *l->field);
+    l->bytes = pm_calloc((size_t)o->fields_count + 1, sizeof *l->bytes);
     for (int k = 0; k < o->fields_count; k++) {
         l->field[k] = o->fields[k];
         l->bytes[k] = pm_type_size(o->fields[k].type) * pm_shape_count(o->fields[k].shape);
@@ -356,6 +366,7 @@ void pm_loader_destroy(struct pm_loader **p)
     for (int i = 0; i < l->o.ring; i++) {
         for (int k = 0; k < l->o.fields_count; k++)
             pm_free(l->slot[i].batch.field[k]);
+        pm_free(l->slot[i].batch.field);
         pm_free(l->slot[i].record);
         pm_free(l->slot[i].empty);
     }
@@ -364,6 +375,8 @@ void pm_loader_destroy(struct pm_loader **p)
     pthread_mutex_destroy(&l->lock);
     pm_free(l->slot);
     pm_free(l->thread);
+    pm_free(l->field);
+    pm_free(l->bytes);
     pm_free(l);
     *p = NULL;
 }

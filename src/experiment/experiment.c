@@ -326,7 +326,10 @@ static struct pm_node *add_input(struct pm_net *net, const struct pm_field *f, i
 
     for (int i = 0; i < f->shape.rank; i++)
         s.dim[i + 1] = f->shape.dim[i];
-    return pm_net_input(net, f->name, s, f->type);
+    struct pm_node *n = pm_net_input(net, f->name, s, f->type);
+    if (f->low < f->high)
+        pm_net_set_range(n, f->low, f->high);
+    return n;
 }
 
 /* Something must be trained; a scope that matches nothing is told, once. */
@@ -360,14 +363,14 @@ static int check_trainable(const struct pm_experiment *e, const struct pm_net *n
 }
 
 static int add_losses(struct pm_experiment *e, struct pm_net *net, const struct pm_heads *heads,
-                      const struct pm_field *fields, int count)
+                      const struct pm_field_list *fields)
 {
     const int batch = net->nodes[0]->out_shape.dim[0];
     int err = PM_OK;
 
     PM_TRY(check_trainable(e, net));
-    for (int i = 1; i < count; i++)
-        add_input(net, &fields[i], batch);
+    for (int i = 1; i < fields->count; i++)
+        add_input(net, &fields->list[i], batch);
     e->task_row->add_loss(net, heads, e->task);
     err = net->error;
 out:
@@ -406,12 +409,9 @@ out:
 static int build_losses(struct pm_experiment *e, struct pm_built_net *built)
 {
     const struct pm_config *c = e->config;
-    struct pm_field fields[PM_MAX_FIELDS];
-    const int count = e->task_row->fields(e->task, true, fields);
     int err = PM_OK;
 
-    PM_TRY(count);
-    PM_TRY(add_losses(e, built->net, &built->heads, fields, count));
+    PM_TRY(add_losses(e, built->net, &built->heads, &e->train_fields));
     PM_TRY(pm_moving_check(built->net, c->devices_count > 1 &&
                            c->run.batch_norm_update == PM_BATCH_NORM_ALL, c->run.micro_batches));
 out:
@@ -564,6 +564,8 @@ static int open_experiment(const struct pm_config *c, int open, bool classes,
     PM_TRY(e->task_row->open(&e->facts, &e->task));
     if (e->task_row->settle)
         PM_TRY(settle(e));
+    e->task_row->fields(e->task, true, &e->train_fields);
+    e->task_row->fields(e->task, false, &e->eval_fields);
     *out = e, e = NULL;
 out:
     pm_experiment_close(&e);
@@ -596,6 +598,8 @@ void pm_experiment_close(struct pm_experiment **experiment)
     for (size_t i = 0; i < e->nets_count; i++)
         pm_net_destroy(&e->nets[i].net);
     pm_free(e->nets);
+    pm_free(e->train_fields.list);
+    pm_free(e->eval_fields.list);
     if (e->task)
         e->task_row->close(&e->task);
     pm_dataset_close(&e->train);
@@ -612,15 +616,15 @@ int pm_experiment_loader(struct pm_experiment *e, bool train, int batch,
                          struct pm_batch_slice slice, uint64_t first_step,
                          struct pm_sampler *sampler, struct pm_loader **out)
 {
-    struct pm_field fields[PM_MAX_FIELDS];
+    const struct pm_field_list *fields = train ? &e->train_fields : &e->eval_fields;
     const struct pm_config *c = e->config;
 
     *sampler = (struct pm_sampler){ .task = e->task, .train = train };
     return pm_loader_create(train ? e->train : e->eval, &(struct pm_loader_options){
         .batch = batch, .slice = slice, .train = train, .in_order = !c->data.shuffle,
         .seed = (uint64_t)c->run.seed, .first_step = first_step,
-        .threads = c->data.threads, .ring = c->data.ring, .fields = fields,
-        .fields_count = e->task_row->fields(e->task, train, fields),
+        .threads = c->data.threads, .ring = c->data.ring, .fields = fields->list,
+        .fields_count = fields->count,
         .skip_corrupt = c->data.on_corrupt == PM_CORRUPT_SKIP, .make = e->task_row->make,
         .ctx = sampler }, out);
 }
@@ -645,7 +649,6 @@ void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *s
                           struct pm_clones_options *out)
 {
     const struct pm_config *c = e->config;
-    struct pm_field *fields = pm_arena_alloc(e->arena, PM_MAX_FIELDS * sizeof *fields);
     const char **outputs = pm_arena_alloc(e->arena, 2 * sizeof *outputs);
 
     outputs[0] = pm_experiment_train_output(e).node;
@@ -655,9 +658,9 @@ void pm_experiment_clones(struct pm_experiment *e, const struct pm_clone_spec *s
         .micro_batches = c->run.micro_batches, .recompute = c->run.recompute,
         .device = pm_experiment_device_options(c),
         .outputs = outputs, .batch_norm_all = c->run.batch_norm_update == PM_BATCH_NORM_ALL,
-        .verify = c->run.verify == PM_VERIFY_AUTO, .integers = e->task_row->integers(e->task),
+        .verify = c->run.verify == PM_VERIFY_AUTO,
         .build = build_train, .ctx = e,
-        .fields = fields, .fields_count = e->task_row->fields(e->task, true, fields),
+        .fields = e->train_fields.list, .fields_count = e->train_fields.count,
         .update = { .optimizer = e->optimizer, .cfg = e->optimizer_cfg,
                     .weight_decay = e->weight_decay, .clip_norm = c->optim.clip_norm,
                     .clip_variable_norm = c->optim.clip_variable_norm,
@@ -683,7 +686,7 @@ int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, e
     const bool eval = use == PM_USE_EVAL;
     const struct pm_verification verification = { .on = e->config->run.verify == PM_VERIFY_AUTO,
                                     .build = eval ? build_eval : build_predict, .ctx = e,
-                                    .batch = batch, .integers = e->task_row->integers(e->task) };
+                                    .batch = batch };
 
     return pm_verified_plan_create(&verification, net, d, v, &(struct pm_plan_options){
         .name = eval ? "eval" : "predict", .outputs = outputs->node, .slots = slots,

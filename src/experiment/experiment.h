@@ -19,6 +19,7 @@ struct pm_experiment {
     const struct pm_task_row *task_row;
     struct pm_task *task;             /* owned; of task_row */
     struct pm_task_facts facts;
+    struct pm_field_list train_fields, eval_fields; /* owned: the arrays of a batch */
     struct pm_dataset *train, *eval;  /* owned; NULL when not opened */
     struct pm_dataset_info data;      /* of the opened split, else what pm_experiment_open_classes found;
                                        * 0 and NULL, ignore_label -1, where it found nothing */

@@ -7,28 +7,29 @@ const enum pm_phase_of_run pm_steps_host[PM_STEPS_HOST] = {
     PM_RUN_DATA, PM_RUN_DEVICE, PM_RUN_AVERAGE, PM_RUN_UPDATE, PM_RUN_OTHER,
 };
 
-/* Values as preprocessing gives them, labels that the loss takes: every integer is a class. */
+/* Values from the fields' ranges. */
 static void make_batch(struct pm_steps *s)
 {
-    struct pm_field fields[PM_MAX_FIELDS];
-    const int count = s->e->task_row->fields(s->e->task, true, fields);
+    const struct pm_field_list *fields = &s->e->train_fields;
     struct pm_rng r = pm_rng_make((uint64_t)s->c->run.seed, pm_hash("bench"), 0, 0);
 
-    for (int f = 0; f < count; f++) {
-        size_t n = pm_shape_count(fields[f].shape) * (size_t)s->c->run.batch_size;
+    s->batch.field = pm_calloc((size_t)fields->count, sizeof *s->batch.field);
+    for (int k = 0; k < fields->count; k++) {
+        const struct pm_field *f = &fields->list[k];
+        const size_t n = pm_shape_count(f->shape) * (size_t)s->c->run.batch_size;
         void *data = pm_calloc(n, sizeof(float));
         float *v = data;
         int32_t *label = data;
 
         for (size_t i = 0; i < n; i++) {
-            double u = pm_rng_uniform(&r);
+            const double u = pm_rng_uniform(&r);
 
-            if (fields[f].type == PM_F32)
-                v[i] = (float)(2 * u - 1);
+            if (f->type == PM_F32)
+                v[i] = (float)(f->low + u * (f->high - f->low));
             else
-                label[i] = (int32_t)(u * s->e->facts.num_classes);
+                label[i] = (int32_t)(f->low + u * (f->high - f->low + 1));
         }
-        s->batch.field[f] = v;
+        s->batch.field[k] = data;
     }
     s->batch.valid = s->c->run.batch_size;
 }
@@ -54,9 +55,10 @@ void pm_steps_close(struct pm_steps *s)
 {
     pm_loader_destroy(&s->loader);
     pm_clones_destroy(&s->clones);
-    pm_experiment_close(&s->e);
-    for (int f = 0; f < PM_MAX_FIELDS && s->synthetic; f++)
+    for (int f = 0; s->batch.field && f < s->e->train_fields.count; f++)
         pm_free(s->batch.field[f]);
+    pm_free(s->batch.field);
+    pm_experiment_close(&s->e);
 }
 
 int pm_steps_clones(struct pm_steps *s, bool timed)

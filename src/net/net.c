@@ -1,12 +1,13 @@
 /* net: nodes, shapes, variables. */
 #include <pumice/net.h>
 
+#include <assert.h>
 #include <cjson/cJSON.h>
 #include <string.h>
 
 enum { ROWS_BY_DEFAULT = -1 }; /* out_rows that infer() left alone */
 
-struct input_cfg { int unused; };
+struct input_cfg { double low, high; };
 
 static int infer_input(struct pm_node *n)
 {
@@ -150,7 +151,24 @@ struct pm_node *pm_net_input(struct pm_net *net, const char *name, struct pm_sha
     n->out_rows = shape.rank > 0 && net->batch > 0 && shape.dim[0] % net->batch == 0
                       ? shape.dim[0] / net->batch
                       : 0;
+    pm_net_set_range(n, type == PM_F32 ? -1 : 0, type == PM_F32 ? 1 : 0);
     return n;
+}
+
+void pm_net_set_range(struct pm_node *input, double low, double high)
+{
+    struct input_cfg *cfg = input->cfg;
+
+    assert(input->layer == &input_layer && low <= high);
+    *cfg = (struct input_cfg){ low, high };
+}
+
+void pm_net_get_range(const struct pm_node *input, double *low, double *high)
+{
+    const struct input_cfg *cfg = input->cfg;
+
+    assert(input->layer == &input_layer);
+    *low = cfg->low, *high = cfg->high;
 }
 
 static int check_inputs(const struct pm_node *n)

@@ -30,13 +30,15 @@ static bool is_end_point(const struct pm_net *net, const struct pm_node *n)
 /* What the plan copies in beside the pictures: labels, of which only the loss takes note. */
 static void clear_inputs(struct pm_activations *a, const struct pm_experiment *e, int batch)
 {
-    struct pm_field fields[PM_MAX_FIELDS];
-    int count = e->task_row->fields(e->task, true, fields);
+    const struct pm_field_list *fields = &e->train_fields;
 
-    a->bytes = (size_t)batch * pm_shape_count(fields[0].shape) * sizeof(float);
-    for (int i = 1; i < count; i++)
-        memset(pm_plan_input(a->plan, 0, fields[i].name, 0), 0,
-               (size_t)batch * pm_shape_count(fields[i].shape) * pm_type_size(fields[i].type));
+    a->bytes = (size_t)batch * pm_shape_count(fields->list[0].shape) * sizeof(float);
+    for (int i = 1; i < fields->count; i++) {
+        const struct pm_field *f = &fields->list[i];
+
+        memset(pm_plan_input(a->plan, 0, f->name, 0), 0,
+               (size_t)batch * pm_shape_count(f->shape) * pm_type_size(f->type));
+    }
 }
 
 int pm_activations_create(struct pm_experiment *e, int batch, bool heads, struct pm_device *d,

@@ -21,8 +21,8 @@ struct pm_summaries {
     uint64_t *records;                /* [kept]: which of the data they are */
     struct pm_activations *activations; /* owned; made at the first summary */
     bool no_activations;              /* not wanted, or there is no room for them */
-    struct pm_field fields[PM_MAX_FIELDS]; /* of a task that paints them; the first is the pictures' */
-    char *labels[PM_MAX_FIELDS];      /* [kept] of the batch's; NULL: are not kept */
+    char **labels;                    /* [kept] of each field of the batch's but the pictures'; NULL: are
+                                       * not kept */
     struct pm_activations *heads;     /* owned; made at the first summary */
     bool no_heads;
 };
@@ -73,10 +73,11 @@ static size_t bytes_of(const struct pm_field *f)
 
 static void keep_labels(struct pm_summaries *s)
 {
-    const int count = s->e->task_row->fields(s->e->task, true, s->fields);
+    const struct pm_field_list *fields = &s->e->train_fields;
 
-    for (int i = 1; i < count; i++)
-        s->labels[i] = pm_calloc(s->kept + 1, bytes_of(&s->fields[i]));
+    s->labels = pm_calloc((size_t)fields->count, sizeof *s->labels);
+    for (int i = 1; i < fields->count; i++)
+        s->labels[i] = pm_calloc(s->kept + 1, bytes_of(&fields->list[i]));
 }
 
 struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step, bool evaluated)
@@ -117,8 +118,9 @@ void pm_summaries_close(struct pm_summaries **summaries, uint64_t step)
     pm_events_close(&s->eval);
     pm_free(s->pictures);
     pm_free(s->records);
-    for (int i = 0; i < PM_MAX_FIELDS; i++)
+    for (int i = 0; s->labels && i < s->e->train_fields.count; i++)
         pm_free(s->labels[i]);
+    pm_free(s->labels);
     pm_free(s);
     *summaries = NULL;
 }
@@ -353,9 +355,8 @@ void pm_summaries_batch(struct pm_summaries *s, const struct pm_batch *batch)
 {
     memcpy(s->pictures, batch->field[0], s->kept * s->picture_floats * sizeof *s->pictures);
     memcpy(s->records, batch->record, s->kept * sizeof *s->records);
-    for (int i = 0; i < PM_MAX_FIELDS; i++)
-        if (s->labels[i])
-            memcpy(s->labels[i], batch->field[i], s->kept * bytes_of(&s->fields[i]));
+    for (int i = 1; s->labels && i < s->e->train_fields.count; i++)
+        memcpy(s->labels[i], batch->field[i], s->kept * bytes_of(&s->e->train_fields.list[i]));
 }
 
 static int add_picture(struct pm_summaries *s, const char *name, size_t i,
@@ -425,15 +426,15 @@ out:
     return err;
 }
 
-/* What the net says of the pictures now. */
-static int run_heads(struct pm_summaries *s, struct pm_device *device, struct pm_variables *variables,
-                     struct pm_shown *out)
+/* The heads' values for the kept pictures; *list lives until the next call. None: *count is 0. */
+static int run_heads(struct pm_summaries *s, int pictures, struct pm_device *device,
+                     struct pm_variables *variables, const struct pm_named_floats **list, int *count)
 {
-    const struct pm_named_floats *list = NULL;
-    int count = 0, err = PM_OK;
+    int err = PM_OK;
 
+    *count = 0;
     if (!s->heads && !s->no_heads) {
-        err = pm_activations_create(s->e, out->count, true, device, variables, &s->heads);
+        err = pm_activations_create(s->e, pictures, true, device, variables, &s->heads);
         if (err == PM_ELOST)
             return err;
         s->no_heads = err < 0;
@@ -442,13 +443,7 @@ static int run_heads(struct pm_summaries *s, struct pm_device *device, struct pm
         err = PM_OK;
     }
     if (s->heads)
-        PM_TRY(pm_activations_run(s->heads, s->pictures, &list, &count));
-    for (int i = 0; i < count && i < PM_MAX_OUTPUTS; i++) {
-        const struct pm_shape all = list[i].shape;
-
-        out->head[i] = list[i].v;
-        out->shape[i] = PM_SHAPE3(all.dim[1], all.dim[2], all.dim[3]);
-    }
+        PM_TRY(pm_activations_run(s->heads, s->pictures, list, count));
 out:
     return err;
 }
@@ -457,14 +452,26 @@ out:
 static int add_painted(struct pm_summaries *s, struct pm_device *device,
                        struct pm_variables *variables)
 {
-    struct pm_shown all = { .count = (int)shown(s) };
+    const struct pm_named_floats *list = NULL;
+    const float **head = NULL;
+    struct pm_shape *shape = NULL;
+    struct pm_shown all = { .count = (int)shown(s), .field = (const void *const *)s->labels };
     int err = PM_OK;
 
-    if (!s->labels[1] || all.count == 0)
+    if (!s->labels || all.count == 0)
         return PM_OK;
-    for (int i = 0; i < PM_MAX_FIELDS; i++)
-        all.field[i] = s->labels[i];
-    PM_TRY(run_heads(s, device, variables, &all));
+    PM_TRY(run_heads(s, all.count, device, variables, &list, &all.heads));
+    head = pm_calloc((size_t)all.heads + 1, sizeof *head);
+    shape = pm_calloc((size_t)all.heads + 1, sizeof *shape);
+    for (int i = 0; i < all.heads; i++) {
+        const struct pm_shape whole = list[i].shape;
+
+        head[i] = list[i].v;
+        shape[i].rank = whole.rank - 1;
+        memcpy(shape[i].dim, whole.dim + 1, (size_t)shape[i].rank * sizeof *whole.dim);
+    }
+    all.head = head;
+    all.shape = shape;
     for (int i = 0; i < all.count; i++) {
         struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
 
@@ -475,6 +482,8 @@ static int add_painted(struct pm_summaries *s, struct pm_device *device,
         }
     }
 out:
+    pm_free(head);
+    pm_free(shape);
     return err;
 }
 

@@ -27,7 +27,7 @@ struct pm_field pm_record_images(const struct pm_task_facts *s, bool train)
     const int height = train ? s->height : s->eval_height;
     const int width = train ? s->width : s->eval_width;
 
-    return (struct pm_field){ "images", PM_F32, PM_SHAPE3(height, width, s->channels), 0 };
+    return (struct pm_field){ "images", PM_F32, PM_SHAPE3(height, width, s->channels), 0, -1, 1 };
 }
 
 static int read_size(const struct pm_example *e, const char *key, int64_t otherwise,

@@ -14,8 +14,6 @@ struct pm_evaluator {
     struct pm_net *net;
     struct pm_plan *plan;
     struct pm_outputs outputs;
-    struct pm_field fields[PM_MAX_FIELDS];
-    int fields_count;
     int batch;
 };
 
@@ -27,8 +25,6 @@ int pm_evaluator_create(struct pm_experiment *e, struct pm_device *d, struct pm_
 
     ev->e = e;
     ev->batch = e->config->eval.batch_size;
-    ev->fields_count = e->task_row->fields(e->task, false, ev->fields);
-    PM_TRY(ev->fields_count);
     PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_EVAL, ev->batch, 0, 0 }, &ev->net,
                              &ev->outputs));
     PM_TRY(pm_experiment_plan(e, ev->net, ev->batch, PM_USE_EVAL, &ev->outputs, d, v, SLOTS,
@@ -71,8 +67,8 @@ out:
 /* The fields that the net takes. */
 static void fill(struct pm_evaluator *ev, int slot, const struct pm_batch *batch)
 {
-    for (int i = 0; i < ev->fields_count; i++) {
-        const struct pm_field *f = &ev->fields[i];
+    for (int i = 0; i < ev->e->eval_fields.count; i++) {
+        const struct pm_field *f = &ev->e->eval_fields.list[i];
 
         if (pm_net_find(ev->net, f->name))
             memcpy(pm_plan_input(ev->plan, slot, f->name, 0), batch->field[i],

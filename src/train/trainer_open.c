@@ -175,17 +175,16 @@ static int check_examples(const struct pm_trainer *t)
     const struct pm_sampler sampler = { .task = t->run.e->task, .train = false };
     const size_t count = pm_dataset_get_info(t->run.e->eval)->count;
     struct pm_arena *a = pm_arena_create();
-    struct pm_field fields[PM_MAX_FIELDS];
-    void *out[PM_MAX_FIELDS];
+    const struct pm_field_list *fields = &t->run.e->eval_fields;
+    void **out = pm_arena_alloc(a, (size_t)fields->count * sizeof *out);
     uint8_t *buf = NULL;
     size_t capacity = 0, size;
     char where[512];
-    const int n = t->run.e->task_row->fields(t->run.e->task, false, fields);
     int err = PM_OK;
 
-    PM_TRY(n);
-    for (int k = 0; k < n; k++)
-        out[k] = pm_arena_alloc(a, pm_shape_count(fields[k].shape) * pm_type_size(fields[k].type));
+    for (int k = 0; k < fields->count; k++)
+        out[k] = pm_arena_alloc(a, pm_shape_count(fields->list[k].shape) *
+                                       pm_type_size(fields->list[k].type));
     for (size_t i = 0; i < LOOKED_AT && i < count; i++) {
         const size_t record = count > LOOKED_AT ? i * (count - 1) / (LOOKED_AT - 1) : i;
 

@@ -336,6 +336,7 @@ static void add_loss(struct pm_net *net, const struct verify_case *c, struct pm_
     rows.rank--;
     in[1] = pm_net_input(net, "labels", c->loss_layer && !degrees ? logits->out_shape : rows,
                          c->loss_layer ? PM_F32 : PM_I32);
+    pm_net_set_range(in[1], 0, c->loss_layer ? 1 : CLASSES - 1);
     if (degrees)
         in[1] = pm_net_add(net, "degrees", in[1], "sigmoid");
     if (c->weights)
@@ -371,7 +372,7 @@ bool pm_verify_case(size_t i, struct pm_verify_source *out)
         return false;
     *out = (struct pm_verify_source){
         .name = cases[i].name, .build = build, .ctx = (void *)&cases[i],
-        .batch = cases[i].images.dim[0], .integers = CLASSES,
+        .batch = cases[i].images.dim[0],
         .options = { .name = cases[i].name, .train = !cases[i].forward_only, .first_example = 5,
                      .loss_share = 0.25f, .micro_batches = 1, .slots = 1 },
     };

@@ -13,7 +13,6 @@ struct pm_verification {
     int (*build)(void *ctx, int batch, struct pm_net **out);
     void *ctx;
     int batch;        /* examples of the plan's net */
-    int integers;     /* labels are in 0..integers - 1 */
 };
 /* As pm_plan_create, with verified kernels. slots: names of the optimizer's slots in the plan, or
  * NULL. PM_EDEVICE: a kernel has no variant with right results. */

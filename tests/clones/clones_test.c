@@ -112,7 +112,7 @@ static struct outcome train(const double *shares, int count, int micro_batches, 
     for (int s = 0; s < STEPS; s++) {
         uint64_t allocations = pm_alloc_count();
         struct data d;
-        struct pm_batch batch = { .field = { d.images, d.labels }, .valid = BATCH };
+        struct pm_batch batch = { .field = (void *[]){ d.images, d.labels }, .valid = BATCH };
         struct pm_step_result result;
 
         make_data(&d, (uint32_t)s);

@@ -140,7 +140,7 @@ static void step(struct pm_clones *c, int number, bool bad)
 {
     static float images[BATCH * 4 * C];
     static int32_t labels[BATCH] = { 0, 1, 1, 0, 1 };
-    const struct pm_batch batch = { .field = { images, labels }, .valid = BATCH };
+    const struct pm_batch batch = { .field = (void *[]){ images, labels }, .valid = BATCH };
     const uint64_t allocations = pm_alloc_count();
     struct pm_step_result r;
 

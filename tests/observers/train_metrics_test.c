@@ -107,7 +107,7 @@ static void run(int clones, int micro_batches)
     check(pm_optimizer_init(row, cfg, pm_clones_master(c), 3));
     check(pm_clones_scatter(c));
     for (int s = 0; s < STEPS; s++) {
-        const struct pm_batch batch = { .field = { d.images, d.labels }, .valid = BATCH };
+        const struct pm_batch batch = { .field = (void *[]){ d.images, d.labels }, .valid = BATCH };
         struct pm_train_values v;
         struct pm_step_result r;
         double miou, accuracy;

@@ -40,6 +40,7 @@ static int build(void *ctx, int batch, struct pm_net **out)
     struct pm_node *labels = pm_net_input(net, "labels", PM_SHAPE1(batch), PM_I32);
 
     (void)ctx;
+    pm_net_set_range(labels, 0, CLASSES - 1);
     x = pm_net_add(net, "a", x, "fully_connected units=8 bias=false");
     x = pm_net_add(net, "b", x, "batch_norm activation=relu");
     x = pm_net_add(net, "c", x, "fully_connected units=%d", CLASSES);
@@ -58,7 +59,7 @@ static int make(bool verify, struct pm_clones **c)
 
     return pm_clones_create(&(struct pm_clones_options){
         .specs = &spec, .count = 1, .batch = BATCH, .micro_batches = 1, .slots = 2,
-        .device.validate = true, .verify = verify, .integers = CLASSES, .build = build,
+        .device.validate = true, .verify = verify, .build = build,
         .fields = fields, .fields_count = 2,
         .update = { .optimizer = pm_optimizer_find("sgd"), .cfg = cfg } }, c);
 }
@@ -77,7 +78,7 @@ static void train(bool verify, double loss[STEPS])
     ok(make(verify, &c));
     ok(pm_variables_init(pm_clones_master(c), 3, NULL));
     for (int s = 0; s < STEPS; s++) {
-        struct pm_batch batch = { .field = { images, labels }, .valid = BATCH };
+        struct pm_batch batch = { .field = (void *[]){ images, labels }, .valid = BATCH };
         struct pm_step_result r;
 
         ok(pm_clones_step(c, s % 2, &batch, &(struct pm_step){ .step = (uint32_t)s, .lr = 0.1f,

@@ -109,18 +109,12 @@ static void exporting(const struct pm_task *s, struct pm_task_export *out)
     out->probabilities = s->export.output == PM_EXPORT_PROBABILITIES;
 }
 
-static int integers(const struct pm_task *s)
-{
-    return s->facts.num_classes;
-}
-
 /* ---- samples ----------------------------------------------------------------------------- */
 
-static int fields(const struct pm_task *s, bool train, struct pm_field out[PM_MAX_FIELDS])
+static void fields(const struct pm_task *s, bool train, struct pm_field_list *out)
 {
-    out[0] = pm_record_images(&s->facts, train);
-    out[1] = (struct pm_field) { "labels", PM_I32, { 0 } };
-    return 2;
+    pm_field_add(out, pm_record_images(&s->facts, train));
+    pm_field_add(out, (struct pm_field){ "labels", PM_I32, { 0 }, .high = s->facts.num_classes - 1 });
 }
 
 static int read_label(const struct pm_example *e, const struct pm_task *s, const char *where,
@@ -463,7 +457,7 @@ static int picture(const struct pm_task *s, const uint8_t *record, size_t size, 
 const struct pm_task_row pm_task_classification = {
     .config = { .name = "classification", .sections = sections, .metrics = metrics },
     .labels_offset = labels_offset, .open = open_task, .close = close_task, .describe = describe,
-    .exporting = exporting, .integers = integers, .fields = fields, .make = make,
+    .exporting = exporting, .fields = fields, .make = make,
     .picture = picture, .check_heads = check_heads, .add_loss = add_losses, .metrics = list_metrics,
     .score_create = score_create, .score_destroy = score_destroy, .score_add = score_add,
     .score_report = score_report, .score_detail = score_detail, .score_samples = score_samples,

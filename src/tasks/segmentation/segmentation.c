@@ -22,25 +22,21 @@
 
 /* ---- samples ----------------------------------------------------------------------------- */
 
-static int fields(const struct pm_task *s, bool train, struct pm_field out[PM_MAX_FIELDS])
+static void fields(const struct pm_task *s, bool train, struct pm_field_list *out)
 {
-    int count;
+    struct pm_field labels = { "labels", PM_I32, PM_SHAPE2(s->facts.eval_height, s->facts.eval_width),
+                               s->pixels.ignore_label, .high = s->facts.num_classes - 1 };
 
-    out[0] = pm_record_images(&s->facts, train);
-    out[1] = (struct pm_field) { "labels", PM_I32, PM_SHAPE2(s->facts.eval_height, s->facts.eval_width),
-                                 s->pixels.ignore_label };
     if (train)
-        out[1].shape = PM_SHAPE2(s->pixels.label_height, s->pixels.label_width);
+        labels.shape = PM_SHAPE2(s->pixels.label_height, s->pixels.label_width);
     if (s->pixels.matting)
-        out[1].type = PM_F32, out[1].absent = pm_segmentation_matting_absent();
-    count = 2 + pm_segmentation_instance_fields(s, train, out + 2);
-    if (s->pixels.edge_classes) {
-        const int k = pm_segmentation_edge_field(s, train);
-
-        out[k] = (struct pm_field){ "edge_labels", PM_I32, out[1].shape, PM_EDGE_IGNORE };
-        count = k + 1;
-    }
-    return count;
+        labels.type = PM_F32, labels.absent = pm_segmentation_matting_absent(), labels.high = 1;
+    pm_field_add(out, pm_record_images(&s->facts, train));
+    pm_field_add(out, labels);
+    pm_segmentation_instance_fields(s, train, out);
+    if (s->pixels.edge_classes)
+        pm_field_add(out, (struct pm_field){ "edge_labels", PM_I32, labels.shape, PM_EDGE_IGNORE,
+                                             .high = s->pixels.edge_classes - 1 });
 }
 
 int pm_segmentation_label(const struct pm_example *e, const struct pm_task *s, const char *where,
@@ -347,14 +343,6 @@ static void train_output(const struct pm_task *s, struct pm_train_output *out)
     };
 }
 
-/* Below it is a label of every map. */
-static int integers(const struct pm_task *s)
-{
-    const int edges = s->pixels.edge_classes;
-
-    return edges && edges < s->facts.num_classes ? edges : s->facts.num_classes;
-}
-
 static void exporting(const struct pm_task *s, struct pm_task_export *out)
 {
     *out = (struct pm_task_export){ s->export.pad, s->export.output_stride };
@@ -376,7 +364,7 @@ const struct pm_task_row pm_task_segmentation = {
                 .check = pm_segmentation_check_config },
     .spatial = true, .classes = take_map_classes, .open = pm_segmentation_open,
     .close = pm_segmentation_close, .describe = describe, .train_output = train_output,
-    .integers = integers, .exporting = exporting, .fields = fields, .make = make, .picture = picture,
+    .exporting = exporting, .fields = fields, .make = make, .picture = picture,
     .find_heads = pm_segmentation_find_heads, .check_heads = check_heads, .settle = settle, .add_loss = add_losses,
     .add_outputs = pm_segmentation_outputs, .metrics = pm_segmentation_list_metrics,
     .tag = pm_segmentation_tag,

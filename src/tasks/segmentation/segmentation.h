@@ -142,8 +142,8 @@ void pm_segmentation_find_heads(struct pm_net *net, struct pm_heads *heads);
 /* The record's label map, every value of it a class or ignored; freed with pm_label_free. */
 int pm_segmentation_label(const struct pm_example *e, const struct pm_task *s, const char *where,
                           struct pm_label *out);
-/* segmentation_instances.c. The fields above, from out[0]; their number, 0 where they are not on. */
-int pm_segmentation_instance_fields(const struct pm_task *s, bool train, struct pm_field *out);
+/* segmentation_instances.c. Adds the fields above, where they are on. */
+void pm_segmentation_instance_fields(const struct pm_task *s, bool train, struct pm_field_list *out);
 /* What a record tells of instances beside the map of classes; freed with pm_recorded_instances_free. */
 enum { PM_SEED4_PICTURES = 3 };
 struct pm_recorded_instances {

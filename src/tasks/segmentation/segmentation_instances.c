@@ -15,22 +15,23 @@
 
 enum { DIVISOR = 1000, MOST_DIVISOR = 1 << 15, PADDING = -1 };
 
-int pm_segmentation_instance_fields(const struct pm_task *s, bool train, struct pm_field *out)
+void pm_segmentation_instance_fields(const struct pm_task *s, bool train, struct pm_field_list *out)
 {
-    const int h = s->facts.height, w = s->facts.width;
+    const int h = s->facts.height, w = s->facts.width, far = h > w ? h : w;
+    const int last = s->facts.num_classes * s->pixels.instance.label_divisor - 1;
 
     if (!s->pixels.instance.on)
-        return 0;
+        return;
     if (!train) {
-        out[0] = (struct pm_field){ "instances", PM_I32, PM_SHAPE2(s->facts.eval_height, s->facts.eval_width), 0 };
-        return 1;
+        pm_field_add(out, (struct pm_field){ "instances", PM_I32, PM_SHAPE2(s->facts.eval_height,
+                                             s->facts.eval_width), 0, .high = last });
+        return;
     }
-    out[0] = (struct pm_field){ "center", PM_F32, PM_SHAPE3(h, w, 1), 0 };
-    out[1] = (struct pm_field){ "center_weight", PM_F32, PM_SHAPE3(h, w, 1), 0 };
-    out[2] = (struct pm_field){ "offset", PM_F32, PM_SHAPE3(h, w, 2), 0 };
-    out[3] = (struct pm_field){ "offset_weight", PM_F32, PM_SHAPE3(h, w, 2), 0 };
-    out[4] = (struct pm_field){ "semantic_weight", PM_F32, PM_SHAPE2(h, w), 0 };
-    return 5;
+    pm_field_add(out, (struct pm_field){ "center", PM_F32, PM_SHAPE3(h, w, 1), 0, .high = 1 });
+    pm_field_add(out, (struct pm_field){ "center_weight", PM_F32, PM_SHAPE3(h, w, 1), 0, .high = 1 });
+    pm_field_add(out, (struct pm_field){ "offset", PM_F32, PM_SHAPE3(h, w, 2), 0, -far, far });
+    pm_field_add(out, (struct pm_field){ "offset_weight", PM_F32, PM_SHAPE3(h, w, 2), 0, .high = 1 });
+    pm_field_add(out, (struct pm_field){ "semantic_weight", PM_F32, PM_SHAPE2(h, w), 0, .high = 1 });
 }
 
 /* ---- the record's map -------------------------------------------------------------------- */

@@ -30,6 +30,12 @@ static struct pm_image8 *new_picture(struct pm_picture **next, const char *what,
     return &p->image;
 }
 
+/* The values of a head, NULL where they could not be had. */
+static const float *head_of(const struct pm_shown *shown, int i)
+{
+    return i < shown->heads ? shown->head[i] : NULL;
+}
+
 /* ---- classes ----------------------------------------------------------------------------- */
 
 /* labels: floats where they are degrees. */
@@ -88,10 +94,10 @@ static void paint_edges(const struct pm_task *s, const struct pm_shown *shown, i
     labels += (size_t)i * (size_t)height * (size_t)width;
     for (int p = 0; p < height * width; p++)
         im->pixels[p] = grey_of_edge(s, labels[p]);
-    if (!shown->head[head])
+    if (!head_of(shown, head))
         return;
     const struct pm_shape shape = shown->shape[head];
-    const float *z = shown->head[head] + (size_t)i * pm_shape_count(shape);
+    const float *z = head_of(shown, head) + (size_t)i * pm_shape_count(shape);
     im = new_picture(next, "edge", shape.dim[0], shape.dim[1], 1);
     for (int p = 0; p < shape.dim[0] * shape.dim[1]; p++)
         im->pixels[p] = grey_of_edge(s, class_of(z + (size_t)p * (size_t)k, k));
@@ -155,10 +161,10 @@ static void paint_instances(const struct pm_task *s, const struct pm_shown *show
 
     paint_heat(shown->field[2], shown->count, i, center, "label_instance_center", next);
     paint_offset(s, shown->field[4], shown->count, i, offset, "label_offset", next);
-    if (shown->head[1])
-        paint_heat(shown->head[1], shown->count, i, shown->shape[1], "instance_center", next);
-    if (shown->head[2])
-        paint_offset(s, shown->head[2], shown->count, i, shown->shape[2], "instance_offset", next);
+    if (head_of(shown, 1))
+        paint_heat(head_of(shown, 1), shown->count, i, shown->shape[1], "instance_center", next);
+    if (head_of(shown, 2))
+        paint_offset(s, head_of(shown, 2), shown->count, i, shown->shape[2], "instance_offset", next);
 }
 
 void pm_segmentation_summary(const struct pm_task *s, const struct pm_shown *shown, int i,
@@ -168,8 +174,8 @@ void pm_segmentation_summary(const struct pm_task *s, const struct pm_shown *sho
     struct pm_picture *next = pictures;
 
     paint_label(s, (const int32_t *)shown->field[1] + (size_t)i * pixels, &next); /* or floats */
-    if (shown->head[0])
-        paint_classes(s, shown->head[0] + (size_t)i * pm_shape_count(shown->shape[0]), shown->shape[0],
+    if (head_of(shown, 0))
+        paint_classes(s, head_of(shown, 0) + (size_t)i * pm_shape_count(shown->shape[0]), shown->shape[0],
                       &next);
     if (s->pixels.instance.on)
         paint_instances(s, shown, i, &next);

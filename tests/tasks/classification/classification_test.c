@@ -1,4 +1,5 @@
 /* The classification task: samples from records, the score's rules, predictions, loss nodes. */
+#include "tasks/task_fields.h"
 #include "tasks/classification/classification.h"
 
 #include <cjson/cJSON.h>
@@ -243,21 +244,21 @@ static void batch_fields(void **state)
     (void)state;
     struct pm_arena *a = pm_arena_create();
     struct pm_task s = setup_of("vgg", 3, 10, a);
-    struct pm_field f[PM_MAX_FIELDS];
+    struct pm_field f[8];
 
     s.facts.eval_height = 20, s.facts.eval_width = 10;
-    assert_int_equal(task()->fields(&s, true, f), 2);
+    assert_int_equal(fields_of(task(), &s, true, f), 2);
     assert_string_equal(f[0].name, "images");
     assert_true(pm_shape_equal(f[0].shape, PM_SHAPE3(SIZE, SIZE, 3)));
     assert_string_equal(f[1].name, "labels");
     assert_int_equal(f[1].type, PM_I32);
     assert_int_equal(pm_shape_count(f[1].shape), 1);
-    assert_int_equal(task()->fields(&s, false, f), 2);
+    assert_int_equal(fields_of(task(), &s, false, f), 2);
     assert_true(pm_shape_equal(f[0].shape, PM_SHAPE3(20, 10, 3)));
 
     const struct pm_preprocessing colour = { .name = "colour", .channels = 3 };
     s.facts.preprocessing = &colour;
-    assert_int_equal(task()->fields(&s, true, f), 2);
+    assert_int_equal(fields_of(task(), &s, true, f), 2);
     s.facts.channels = 1;
     assert_int_equal(pm_classification_check(&s), PM_ECONFIG);
     assert_non_null(strstr(pm_error_text(), "\"colour\" needs 3 channels"));
@@ -292,7 +293,7 @@ static void score(void **state)
     };
     const int32_t labels[] = { 6, 0, 1, 6, 6, 0 };
     struct pm_task s = { .facts = { .num_classes = K }, .label_smoothing = 0.25f };
-    struct pm_batch batch = { .field = { NULL, (void *)labels }, .valid = 2 };
+    struct pm_batch batch = { .field = (void *[]){ NULL, (void *)labels }, .valid = 2 };
     struct pm_score *m = task()->score_create(&s);
     cJSON *o = cJSON_CreateObject();
     struct pm_metric_list metrics = { 0 };
@@ -332,7 +333,7 @@ static void score_not_finite(void **state)
     static const float logits[][3] = { { 1, NAN, 0 }, { INFINITY, 0, 0 }, { 1, 0, 0 } };
     const int32_t labels[] = { 0, 0, 0 };
     struct pm_task s = { .facts = { .num_classes = 3 } };
-    struct pm_batch batch = { .field = { NULL, (void *)labels }, .valid = 3 };
+    struct pm_batch batch = { .field = (void *[]){ NULL, (void *)labels }, .valid = 3 };
     struct pm_score *m = task()->score_create(&s);
     cJSON *o = cJSON_CreateObject();
 
@@ -365,7 +366,7 @@ static struct pm_score *scored(const struct pm_task *s, int size, bool backwards
         float logits[40][3] = { { 0 } };
         int32_t labels[40];
         uint64_t records[40];
-        struct pm_batch batch = { .field = { NULL, labels }, .record = records };
+        struct pm_batch batch = { .field = (void *[]){ NULL, labels }, .record = records };
 
         for (; batch.valid < size && at + batch.valid < 40; batch.valid++) {
             const int k = batch.valid, i = backwards ? 39 - at - k : at + k;

@@ -1,5 +1,6 @@
 /* What a net with heads of instances is trained by, on every device: losses and gradients of the heads'
  * maps beside tests/golden/instance_losses.json (instance_losses.py writes it). */
+#include "tasks/task_fields.h"
 #include "tasks/segmentation/segmentation.h"
 
 #include <pumice/plan.h>
@@ -86,8 +87,8 @@ static struct pm_net *build(const struct pm_task *s)
 {
     const struct pm_task_row *task = pm_task_find("segmentation");
     struct pm_net *net = pm_net_create();
-    struct pm_field list[PM_MAX_FIELDS];
-    const int count = task->fields(s, true, list);
+    struct pm_field list[8];
+    const int count = fields_of(task, s, true, list);
 
     if (count < 0)
         fail_msg("%s", pm_error_text());
@@ -314,8 +315,8 @@ static void check_wide_loss(struct pm_device *d, const struct pm_task *s)
     const struct pm_task_row *task = pm_task_find("segmentation");
     struct pm_net *net = pm_net_create();
     struct pm_loss_part parts[PM_MAX_LOSSES];
-    struct pm_field list[PM_MAX_FIELDS];
-    const int count = task->fields(s, true, list);
+    struct pm_field list[8];
+    const int count = fields_of(task, s, true, list);
     struct pm_variables *v = NULL;
     struct pm_heads heads;
     struct pm_plan *plan;

@@ -2,6 +2,7 @@
 #include <pumice/plan.h>
 #include <pumice/task.h>
 
+#include "tasks/task_fields.h"
 #include "data/edge_labels.h"
 #include "tasks/segmentation/segmentation.h"
 #include "tasks/segmentation/segmentation_setup.h"
@@ -59,15 +60,15 @@ static void fields(void **state)
     (void)state;
     struct pm_arena *a = pm_arena_create();
     struct pm_task s = setup_of(a);
-    struct pm_field f[PM_MAX_FIELDS];
+    struct pm_field f[8];
 
-    assert_int_equal(task()->fields(&s, true, f), 3);
+    assert_int_equal(fields_of(task(), &s, true, f), 3);
     assert_string_equal(f[2].name, "edge_labels");
     assert_int_equal(f[2].absent, PM_EDGE_IGNORE);
     assert_int_equal(f[2].shape.dim[1], SIZE);
-    assert_int_equal(task()->fields(&s, false, f), 3);
+    assert_int_equal(fields_of(task(), &s, false, f), 3);
     s.pixels.edge_classes = 0;
-    assert_int_equal(task()->fields(&s, true, f), 2);
+    assert_int_equal(fields_of(task(), &s, true, f), 2);
     pm_arena_destroy(&a);
 }
 
@@ -331,7 +332,7 @@ static void scores(void **state)
     struct pm_score *m = task()->score_create(&s);
     static int32_t labels[SIZE * SIZE], classes[SIZE * SIZE], edges[SIZE * SIZE], said[SIZE * SIZE];
     const uint64_t record[] = { 0 };
-    const struct pm_batch batch = { .field = { NULL, labels, edges }, .valid = 1, .record = record };
+    const struct pm_batch batch = { .field = (void *[]){ NULL, labels, edges }, .valid = 1, .record = record };
     cJSON *o = cJSON_CreateObject();
 
     for (int i = 0; i < SIZE * SIZE; i++) {
@@ -361,9 +362,10 @@ static void painted(void **state)
     struct pm_picture pictures[PM_MAX_PICTURES] = { 0 };
     static int32_t labels[2 * SIZE * SIZE], edges[2 * SIZE * SIZE];
     static float semantic[2 * 4 * CLASSES], edge[2 * 4 * 2];
-    const struct pm_shown shown = { .count = 2, .field = { NULL, labels, edges },
-                                    .head = { semantic, edge },
-                                    .shape = { PM_SHAPE3(2, 2, CLASSES), PM_SHAPE3(2, 2, 2) } };
+    const struct pm_shown shown = { .count = 2, .field = (const void *[]){ NULL, labels, edges },
+                                    .heads = 2, .head = (const float *[]){ semantic, edge },
+                                    .shape = (const struct pm_shape[]){ PM_SHAPE3(2, 2, CLASSES),
+                                                                        PM_SHAPE3(2, 2, 2) } };
 
     for (int i = 0; i < SIZE * SIZE; i++)
         edges[SIZE * SIZE + i] = i < 3 ? 0 : i < 9 ? 1 : PM_EDGE_IGNORE;

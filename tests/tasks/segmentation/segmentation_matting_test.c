@@ -3,6 +3,7 @@
 #include <pumice/plan.h>
 #include <pumice/task.h>
 
+#include "tasks/task_fields.h"
 #include "tasks/segmentation/segmentation.h"
 #include "tasks/segmentation/segmentation_setup.h"
 
@@ -46,11 +47,11 @@ static void degrees(void **state)
     (void)state;
     struct pm_arena *a = pm_arena_create();
     const struct pm_task s = setup_of(a);
-    struct pm_field f[PM_MAX_FIELDS];
+    struct pm_field f[8];
     uint16_t map[PIXELS];
     float out[PIXELS], absent;
 
-    assert_int_equal(task()->fields(&s, false, f), 2);
+    assert_int_equal(fields_of(task(), &s, false, f), 2);
     assert_int_equal(f[1].type, PM_F32);
     memcpy(&absent, &f[1].absent, sizeof absent);
     assert_true(absent == -1);
@@ -159,7 +160,7 @@ static void scores(void **state)
     float labels[PIXELS];
     int32_t said[PIXELS];
     const uint64_t record[] = { 0 };
-    const struct pm_batch batch = { .field = { NULL, labels }, .valid = 1, .record = record };
+    const struct pm_batch batch = { .field = (void *[]){ NULL, labels }, .valid = 1, .record = record };
     cJSON *o = cJSON_CreateObject();
 
     for (int i = 0; i < PIXELS; i++)

@@ -65,7 +65,7 @@ static double value(const cJSON *o, const char *key)
 static cJSON *score(const struct pm_task *s)
 {
     static const uint64_t records[] = { 0 };
-    const struct pm_batch batch = { .field = { NULL, answer.labels, answer.instances }, .valid = 1,
+    const struct pm_batch batch = { .field = (void *[]){ NULL, answer.labels, answer.instances }, .valid = 1,
                                     .record = records };
     struct pm_score *m = task()->score_create(s);
     cJSON *o = cJSON_CreateObject();
@@ -273,9 +273,9 @@ static void summaries(void **state)
     static const float logits[] = { 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0 };
     static const float heat[] = { 0.25f, -1, 0.5f, NAN }, away[] = { -4, 2, 0, 1, 8, 0, 0, -8 };
     const struct pm_shown shown = {
-        .count = 2, .field = { NULL, labels, center, NULL, offset },
-        .head = { logits, heat, away },
-        .shape = { PM_SHAPE3(1, 2, 3), PM_SHAPE3(1, 2, 1), PM_SHAPE3(1, 2, 2) },
+        .count = 2, .field = (const void *[]){ NULL, labels, center, NULL, offset },
+        .heads = 3, .head = (const float *[]){ logits, heat, away },
+        .shape = (const struct pm_shape[]){ PM_SHAPE3(1, 2, 3), PM_SHAPE3(1, 2, 1), PM_SHAPE3(1, 2, 2) },
     };
     struct pm_arena *a = pm_arena_create();
     struct pm_task s = setup_of(a);

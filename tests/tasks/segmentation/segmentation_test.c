@@ -3,6 +3,7 @@
 #include <pumice/plan.h>
 #include <pumice/task.h>
 
+#include "tasks/task_fields.h"
 #include "tasks/colormap.h"
 #include "tasks/confusion.h"
 #include "tasks/segmentation/segmentation.h"
@@ -158,13 +159,13 @@ static void samples(void **state)
     (void)state;
     struct pm_arena *a = pm_arena_create();
     const struct pm_task s = setup_of(a);
-    struct pm_field fields[PM_MAX_FIELDS];
+    struct pm_field fields[8];
     uint8_t label[SIZE * SIZE];
     float image[SIZE * SIZE * 3];
     int32_t map[SIZE * SIZE];
 
     fill_label(label, SIZE * SIZE);
-    assert_int_equal(task()->fields(&s, false, fields), 2);
+    assert_int_equal(fields_of(task(), &s, false, fields), 2);
     assert_int_equal(fields[1].absent, 255);
     assert_int_equal(make_sample(&s, false, 7, 6, label, image, map), PM_OK);
     for (int y = 0; y < SIZE; y++)
@@ -433,7 +434,7 @@ static void scores(void **state)
     static int32_t labels[4][SIZE * SIZE], classes[4][SIZE * SIZE];
     const uint64_t record[2][2] = { { 7, 8 }, { 9, 0 } };
     struct pm_score *m = task()->score_create(&s);
-    struct pm_batch batch = { .valid = 2, .record = record[0] };
+    struct pm_batch batch = { .field = (void *[]){ NULL, NULL }, .valid = 2, .record = record[0] };
     cJSON *o = cJSON_CreateObject();
     uint64_t records[PM_MAX_SAMPLES];
     uint8_t label[SIZE * SIZE], *bytes;
@@ -446,7 +447,7 @@ static void scores(void **state)
         }
     batch.field[1] = labels[0];
     assert_int_equal(task()->score_add(m, &batch, (const void *[]){ classes[0] }, 0.5), PM_OK);
-    batch = (struct pm_batch){ .valid = 1, .record = record[1], .field[1] = labels[2] };
+    batch = (struct pm_batch){ .valid = 1, .record = record[1], .field = (void *[]){ NULL, labels[2] } };
     assert_int_equal(task()->score_add(m, &batch, (const void *[]){ classes[2] }, 2), PM_OK);
     task()->score_report(m, o);
     assert_true(fabs(value(o, "pixel_accuracy") - 195.0 / 225) < 1e-12);

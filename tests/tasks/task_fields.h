@@ -1,0 +1,25 @@
+/* The arrays of a task's batches, for its tests. */
+#ifndef PUMICE_TESTS_TASK_FIELDS_H
+#define PUMICE_TESTS_TASK_FIELDS_H
+
+#include <pumice/task.h>
+
+#include <assert.h>
+#include <string.h>
+
+/* Returns their number, at most 8; none has a range that is empty. */
+static inline int fields_of(const struct pm_task_row *row, const struct pm_task *t, bool train,
+                            struct pm_field out[8])
+{
+    struct pm_field_list list = { 0 };
+
+    row->fields(t, train, &list);
+    assert(list.count <= 8);
+    memcpy(out, list.list, (size_t)list.count * sizeof *out);
+    for (int i = 0; i < list.count; i++)
+        assert(out[i].low < out[i].high);
+    pm_free(list.list);
+    return list.count;
+}
+
+#endif
