@@ -170,6 +170,8 @@ def terminal():
 
 
 def main():
+    if not shutil.which("tmux"):
+        sys.exit("make.py: tmux is missing: install the package tmux")
     train()
     report = os.path.join(WORK, "runs/shapes_classification/report.html")
     screenshot(report, "report", 1100, 900)
