@@ -1,7 +1,7 @@
 /* optimizer: a row per optimizer, and the calls that end a training step on the device where the
  * variables are updated: weight decay and multipliers, norms and the finite flag, clipping, the
  * optimizer over the whole block, the layers' and the variables' moving averages. New optimizer:
- * src/train/optimizer_NAME.c, its shader, one line in optimizers.def. */
+ * src/optim/optimizer_NAME.c, its shader, one line in optimizers.def. */
 #ifndef PM_OPTIMIZER_H
 #define PM_OPTIMIZER_H
 

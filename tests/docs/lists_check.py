@@ -1,5 +1,5 @@
 """Pages that list things list all of them: lists_check.py takes no arguments. Configs in configs/README.md, pages in
-docs/README.md, headers in docs/library.md, folders of src/ and tests/ in their pages, lists to extend in
+docs/README.md, headers in docs/library.md, folders of src/ in docs/architecture.md, lists to extend in
 docs/adding.md. A link that leads nowhere is found by check_pages.py."""
 import glob
 import os
@@ -36,8 +36,7 @@ lists("configs/README.md", glob.glob("configs/**/*.json", recursive=True))
 lists("docs/README.md", [p for p in glob.glob("docs/*.md") if p != "docs/README.md"])
 lists("docs/library.md", glob.glob("include/pumice/*.h"))
 headers_in_order("docs/library.md")
-if os.path.exists("docs/architecture.md"):
-    lists("docs/architecture.md", [d.rstrip("/") for d in glob.glob("src/*/")])
-    lists("docs/adding.md", [d for d in glob.glob("src/**/*.def", recursive=True)])
+lists("docs/architecture.md", [d.rstrip("/") for d in glob.glob("src/*/")])
+lists("docs/adding.md", glob.glob("src/**/*.def", recursive=True) + glob.glob("shaders/*.def"))
 print("\n".join(wrong) or "all is listed")
 sys.exit(1 if wrong else 0)

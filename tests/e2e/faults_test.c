@@ -1,6 +1,6 @@
 /* What goes wrong around a run: folders that cannot be written, configs that cannot be right, no
- * Vulkan, a loss that is not finite, two trainings in one folder. One line says which, the exit
- * code is the README's, and nothing that was good is lost. */
+ * Vulkan, a loss that is not finite, two trainings in one folder. Each ends with
+ * one line and the exit code of docs/troubleshooting.md, and nothing that was good is lost. */
 #include "e2e/program.h"
 
 static const struct how nobody = { .as_nobody = true };
