@@ -4,7 +4,7 @@ layout(push_constant, scalar) uniform Push {
     InI32 keep;
     InStep step;
     InOutU32 work;
-    OutF32 kept;
-    OutF32 kept_losses;
+    OutF32 mined;
+    OutF32 mined_losses;
     mining_params p;
 };

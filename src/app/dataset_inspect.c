@@ -24,7 +24,7 @@ static bool is_text(const uint8_t *data, size_t size)
 /* What one value of bytes is: a picture and its size, a short text, or just bytes; with a warning of
  * what begins as a picture and is none, unless that was told. */
 static void add_bytes_text(struct pm_str *s, const char *key, const uint8_t *data, size_t size,
-                           bool told)
+                           bool reported)
 {
     const char *format = pm_image_format(data, size);
     struct pm_image8 im;
@@ -36,7 +36,7 @@ static void add_bytes_text(struct pm_str *s, const char *key, const uint8_t *dat
     if (format && pm_image_decode(data, size, 0, 0, key, &im) == PM_OK) {
         pm_str_add(s, "%s %d x %d x %d, ", format, im.height, im.width, im.channels);
         pm_image_free(&im);
-    } else if (format && !told) {
+    } else if (format && !reported) {
         PM_WARN("data", "%s", pm_error_text());
     }
     pm_str_add(s, "%zu bytes", size);

@@ -218,14 +218,14 @@ int pm_make_folders(const char *path)
     char *copy = pm_strdup(path);
 
     for (char *end = copy + 1; copy[0]; end++) {
-        char kept = *end;
-        if (kept != '/' && kept != '\0')
+        char saved = *end;
+        if (saved != '/' && saved != '\0')
             continue;
         *end = '\0';
         if (end[-1] != '/')
             PM_TRY(pm_make_folder(copy));
-        *end = kept;
-        if (kept == '\0')
+        *end = saved;
+        if (saved == '\0')
             break;
     }
 out:

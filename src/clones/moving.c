@@ -6,20 +6,20 @@
 #include <math.h>
 #include <string.h>
 
-/* What is left of a variable's value after one step: the product over the nodes that update it, which an
- * image pyramid's scales share; 1 where none does. */
-static float kept_of(const struct pm_net *net, int variable)
+/* The decay of a variable in one step: the product over the nodes that update it, because an image
+ * pyramid's scales share variables; 1 if no node updates it. */
+static float decay_of(const struct pm_net *net, int variable)
 {
-    float kept = 1;
+    float decay = 1;
 
     for (int i = 0; i < net->count; i++) {
         const struct pm_node *n = net->nodes[i];
 
         for (int k = 0; k < n->var_count && n->layer->moving_decay; k++)
             if (n->vars[k] == variable)
-                kept *= n->layer->moving_decay(n);
+                decay *= n->layer->moving_decay(n);
     }
-    return kept;
+    return decay;
 }
 
 int pm_moving_check(const struct pm_net *net, bool all, int micro_batches)
@@ -48,17 +48,18 @@ void pm_moving_create(const struct pm_net *net, struct pm_variables *master, int
 
     *out = (struct pm_moving){ .master = master, .offset = v->trainable_bytes, .bytes = bytes };
     out->pull = pm_calloc((size_t)clones, sizeof *out->pull);
-    out->kept = pm_calloc(1, bytes + 1);
+    out->decay = pm_calloc(1, bytes + 1);
     out->before = pm_calloc(1, bytes + 1);
     out->after = pm_calloc(1, bytes + 1);
     for (int i = 0; i < v->count; i++) {
         const size_t count = pm_shape_count(v->list[i].shape);
-        const float kept = v->list[i].trainable ? 0 : kept_of(net, i);
+        const float decay = v->list[i].trainable ? 0 : decay_of(net, i);
         float *to = v->list[i].trainable ? NULL
-                                         : out->kept + (v->offset[i] - out->offset) / sizeof(float);
+                                         : out->decay +
+                                               (v->offset[i] - out->offset) / sizeof(float);
 
         for (size_t k = 0; to && k < count; k++)
-            to[k] = kept;
+            to[k] = decay;
     }
 }
 
@@ -67,7 +68,7 @@ void pm_moving_free(struct pm_moving *m)
     for (int i = 0; i < m->clones; i++)
         pm_program_destroy(&m->pull[i]);
     pm_free(m->pull);
-    pm_free(m->kept);
+    pm_free(m->decay);
     pm_free(m->before);
     pm_free(m->after);
     *m = (struct pm_moving){ 0 };
@@ -88,7 +89,7 @@ int pm_moving_join(struct pm_moving *m, const struct pm_variables *clone)
 static void add(struct pm_moving *m, const float *clone)
 {
     for (size_t i = 0; i < m->bytes / sizeof(float); i++)
-        m->after[i] = clone[i] + m->kept[i] * (m->after[i] - m->before[i]);
+        m->after[i] = clone[i] + m->decay[i] * (m->after[i] - m->before[i]);
 }
 
 int pm_moving_follow(struct pm_moving *m)

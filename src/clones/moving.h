@@ -18,7 +18,7 @@
 struct pm_moving {
     struct pm_variables *master; /* borrowed */
     size_t offset, bytes;        /* in the block; bytes may be 0 */
-    float *kept;                 /* d of each; owned, as are the others */
+    float *decay;                /* d of each; owned, as are the others */
     float *before, *after;
     struct pm_program **pull;    /* each clone's to the host */
     int clones;

@@ -34,17 +34,17 @@ static bool is_under(const char *path, const char *top)
 
 static void forget(struct pm_config_origins *o, const char *top)
 {
-    size_t kept = 0;
+    size_t left = 0;
 
     for (size_t i = 0; i < o->count; i++) {
         if (is_under(o->list[i].path, top)) {
             pm_free(o->list[i].path);
             pm_free(o->list[i].text);
         } else {
-            o->list[kept++] = o->list[i];
+            o->list[left++] = o->list[i];
         }
     }
-    o->count = kept;
+    o->count = left;
 }
 
 static void remember(struct pm_config_origins *o, const char *path, const char *text,

@@ -80,13 +80,13 @@ static void settle(struct pm_arena *a, const char *const *names, int count,
 {
     if (out->num_classes == 0)
         out->num_classes = count;
-    const char **kept = pm_arena_alloc(a, ((size_t)out->num_classes + 1) * sizeof *kept);
+    const char **filled = pm_arena_alloc(a, ((size_t)out->num_classes + 1) * sizeof *filled);
     for (int i = 0; i < out->num_classes; i++)
-        kept[i] = i < count ? names[i] : NULL;
-    out->labels = kept;
+        filled[i] = i < count ? names[i] : NULL;
+    out->labels = filled;
     if (out->map_classes == 0) {
         out->map_classes = out->num_classes;
-        out->map_labels = kept;
+        out->map_labels = filled;
     }
 }
 

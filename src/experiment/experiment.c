@@ -24,7 +24,7 @@ struct pm_built_net {
 struct pm_experiment_regexes {
     regex_t *freeze, *multiplier, *scope;
     int freezes, multipliers, scopes; /* compiled so far */
-    bool told;                        /* scopes that match nothing were */
+    bool scopes_logged;               /* those that match nothing */
 };
 
 /* Matched at the start of a name, as TF-Slim's scopes are. */
@@ -350,7 +350,7 @@ static int check_trainable(const struct pm_experiment *e, const struct pm_net *n
         return pm_fail(PM_ECONFIG, "%s: init.trainable_scopes and optim.freeze leave nothing to "
                        "train of the net's %d variables, which are called %s and the like",
                        e->config->path, trainable, net->vars[0]->name);
-    for (int k = 0; k < r->scopes && !r->told; k++) {
+    for (int k = 0; k < r->scopes && !r->scopes_logged; k++) {
         int hits = 0;
         for (int i = 0; i < net->var_count; i++)
             hits += matches(&r->scope[k], net->vars[i]->name);
@@ -358,7 +358,7 @@ static int check_trainable(const struct pm_experiment *e, const struct pm_net *n
             PM_WARN("train", "init.trainable_scopes: no variable's name begins with \"%s\"",
                     e->config->init.trainable_scopes.v[k]);
     }
-    r->told = true;
+    r->scopes_logged = true;
     return PM_OK;
 }
 

@@ -49,7 +49,7 @@ int pm_wire_read(const struct pm_wire_file *f, uint64_t offset, size_t size, voi
 }
 
 /* Returns bytes at offset, at most a window. The caller has checked that they lie in the file. */
-static int look(struct pm_wire_file *f, uint64_t offset, size_t size, const uint8_t **out)
+static int view_at(struct pm_wire_file *f, uint64_t offset, size_t size, const uint8_t **out)
 {
     int err = PM_OK;
 
@@ -86,7 +86,7 @@ static int varint(struct pm_wire *w, uint64_t *out)
 
     *out = 0;
     if (most)
-        PM_TRY(look(w->file, w->at, most, &p));
+        PM_TRY(view_at(w->file, w->at, most, &p));
     for (size_t i = 0; i < most; i++) {
         *out |= (uint64_t)(p[i] & 127) << 7 * i;
         if (p[i] < 128) {
@@ -109,7 +109,7 @@ static int fixed(struct pm_wire *w, size_t size, uint64_t *out)
     *out = 0;
     if (w->end - w->at < size)
         PM_TRY(pm_wire_bad(w, w->at, "the message ends inside a number (cut short?)"));
-    PM_TRY(look(w->file, w->at, size, &p));
+    PM_TRY(view_at(w->file, w->at, size, &p));
     for (size_t i = 0; i < size; i++)
         *out |= (uint64_t)p[i] << 8 * i;
     w->at += size;
@@ -202,7 +202,7 @@ int pm_wire_text(const struct pm_wire *w, const struct pm_wire_field *f, struct 
     if (f->size <= PM_WIRE_WINDOW) {
         const uint8_t *p = NULL;
         if (f->size)
-            PM_TRY(look(w->file, f->begin, (size_t)f->size, &p));
+            PM_TRY(view_at(w->file, f->begin, (size_t)f->size, &p));
         if (f->size)
             memcpy(text, p, (size_t)f->size);
     } else {

@@ -100,7 +100,7 @@ static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
                         n->w[MAX_BIASED], n->w[MIN_STEPS], n->w[MAX_STEPS]));
 }
 
-bool pm_quant_kept(const struct pm_node *n, struct pm_export *g, struct pm_quant_steps *out)
+bool pm_quant_range_steps(const struct pm_node *n, struct pm_export *g, struct pm_quant_steps *out)
 {
     float low, high;
 
@@ -117,7 +117,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     struct pm_quant_steps s;
 
-    return pm_quant_kept(n, g, &s) ? pm_quant_export(g, pm_export_x(g, n, 0), &s)
+    return pm_quant_range_steps(n, g, &s) ? pm_quant_export(g, pm_export_x(g, n, 0), &s)
                                    : pm_export_x(g, n, 0);
 }
 

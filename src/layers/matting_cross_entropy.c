@@ -121,12 +121,12 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     pm_call(c, &rows, (size_t)p.rows, &p,
             PM_BUFS(n->x, n->xs[1], n->inputs > 2 ? n->xs[2] : PM_NO_TENSOR, prob, losses, used));
     if (mines) {
-        struct pm_tensor kept = pm_save(c, n, 2, shape, PM_F32);
-        struct pm_tensor kept_losses = pm_temp(c, shape, PM_F32);
+        struct pm_tensor mined = pm_save(c, n, 2, shape, PM_F32);
+        struct pm_tensor mined_losses = pm_temp(c, shape, PM_F32);
 
-        pm_mine(c, (struct pm_mining){ cfg->top_k_percent, cfg->mining_steps }, losses, used, kept,
-                kept_losses);
-        losses = kept_losses, used = kept;
+        pm_mine(c, (struct pm_mining){ cfg->top_k_percent, cfg->mining_steps }, losses, used, mined,
+                mined_losses);
+        losses = mined_losses, used = mined;
     }
     pm_rows_mean(c, losses, used, cfg->weight * pm_loss_share(c), pm_loss_scalar(c, n->name), factor);
 }

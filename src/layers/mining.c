@@ -75,7 +75,7 @@ static void mine_cpu(const struct pm_args *a)
     const float *losses = a->buf[0], *weights = a->buf[1];
     const struct pm_step *step = a->buf[3];
     uint32_t *count = a->buf[4];
-    float *kept = a->buf[5], *kept_losses = a->buf[6];
+    float *mined = a->buf[5], *mined_losses = a->buf[6];
     const int *keep = a->buf[2];
     uint32_t rest = (uint32_t)keep[step->step < (uint32_t)p->steps ? step->step : (uint32_t)p->steps];
     uint32_t last;
@@ -93,8 +93,8 @@ static void mine_cpu(const struct pm_args *a)
         const bool keeps = (key > last || (key == last && rest > 0)) && key != 0x80000000u;
 
         rest -= key == last && rest > 0;
-        kept[i] = !keeps ? 0 : weights ? weights[i] : 1;
-        kept_losses[i] = keeps ? losses[i] : 0;
+        mined[i] = !keeps ? 0 : weights ? weights[i] : 1;
+        mined_losses[i] = keeps ? losses[i] : 0;
     }
 }
 
@@ -136,7 +136,7 @@ static double mine_flops(const void *params, size_t count)
 }
 
 static const struct pm_kernel mine = {
-    .name = "mining", .bufs = "r:losses r?:weights r:keep r:step t:work w:kept w:kept_losses",
+    .name = "mining", .bufs = "r:losses r?:weights r:keep r:step t:work w:mined w:mined_losses",
     .params_size = sizeof(struct mining_params), .cpu_all = mine_cpu, .cpu_scratch = mine_scratch,
     .pick = mine_pick, .flops = mine_flops,
 };
@@ -151,7 +151,7 @@ int pm_mining_keep(struct pm_mining m, int rows, int step)
     return k < 1 ? 1 : k < rows ? (int)k : rows;
 }
 
-/* Rows kept in steps 0..steps, the last one for all later ones. */
+/* Rows mined in steps 0..steps, the last one for all later ones. */
 static struct pm_tensor keep_of(struct pm_calls *c, struct pm_mining m, int rows)
 {
     int *list = pm_calloc((size_t)m.steps + 1, sizeof *list);
@@ -165,7 +165,7 @@ static struct pm_tensor keep_of(struct pm_calls *c, struct pm_mining m, int rows
 }
 
 void pm_mine(struct pm_calls *c, struct pm_mining m, struct pm_tensor losses,
-             struct pm_tensor weights, struct pm_tensor kept, struct pm_tensor kept_losses)
+             struct pm_tensor weights, struct pm_tensor mined, struct pm_tensor mined_losses)
 {
     struct mining_params p = { .rows = (int)pm_count(losses), .steps = m.steps,
                                .weighted = pm_has(weights), .index_digits = 1 };
@@ -173,6 +173,6 @@ void pm_mine(struct pm_calls *c, struct pm_mining m, struct pm_tensor losses,
     while ((size_t)(p.rows - 1) >> MINING_BITS * p.index_digits)
         p.index_digits++;
     pm_call(c, &mine, (size_t)p.rows, &p,
-            PM_BUFS(losses, weights, keep_of(c, m, p.rows), pm_step_tensor(c), PM_NO_TENSOR, kept,
-                    kept_losses));
+            PM_BUFS(losses, weights, keep_of(c, m, p.rows), pm_step_tensor(c), PM_NO_TENSOR, mined,
+                    mined_losses));
 }

@@ -10,15 +10,15 @@
 void pm_label_weights(struct pm_calls *c, struct pm_tensor labels, struct pm_tensor weights,
                       struct pm_floats table, int ignore, struct pm_tensor y);
 
-/* Of N rows the k with the largest losses are kept, among equal ones those that come first:
+/* Mines the k of N rows with the largest losses, among equal ones those that come first:
  * k = percent N, or, with steps, (r percent + 1 - r) N where r = min(1, step / steps); computed in
- * float32 as TensorFlow would, rounded down, at least 1. What is no number is larger than any. kept
- * is the weight (1 without weights) of rows that are kept and whose loss is not 0, else 0;
- * kept_losses is their losses, else 0. */
+ * float32 as TensorFlow would, rounded down, at least 1. A NaN counts as larger than any number.
+ * mined: the weight (1 without weights) of a mined row whose loss is not 0, else 0; mined_losses:
+ * the loss of a mined row, else 0. */
 struct pm_mining { float percent; int steps; };
 int pm_mining_keep(struct pm_mining m, int rows, int step); /* k of that step, up to m.steps */
 void pm_mine(struct pm_calls *c, struct pm_mining m, struct pm_tensor losses,
-             struct pm_tensor weights, struct pm_tensor kept, struct pm_tensor kept_losses);
+             struct pm_tensor weights, struct pm_tensor mined, struct pm_tensor mined_losses);
 
 /* The options, for a struct with a member of each name. */
 #define PM_MINING_OPTIONS(tag)                                                                      \

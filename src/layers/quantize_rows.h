@@ -58,9 +58,9 @@ int pm_quant_integer(const struct pm_quant_steps *s, bool narrow, float x);
 
 /* ---- ONNX ---------------------------------------------------------------------------------- */
 
-/* The steps of the kept range of a fake_quant layer that n is, or whose values n passes on; false:
+/* The steps of the kept range of a fake_quant layer that n is, or whose values n copies; false:
  * n is another layer, or after a mistake. */
-bool pm_quant_kept(const struct pm_node *n, struct pm_export *g, struct pm_quant_steps *out);
+bool pm_quant_range_steps(const struct pm_node *n, struct pm_export *g, struct pm_quant_steps *out);
 /* x through QuantizeLinear, to uint8, and DequantizeLinear. */
 const char *pm_quant_export(struct pm_export *g, const char *x, const struct pm_quant_steps *s);
 /* Numbers of integers of this type through DequantizeLinear: data is copied. */

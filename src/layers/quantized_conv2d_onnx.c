@@ -71,7 +71,7 @@ static const char *export_weights(const struct pm_node *n, struct pm_export *g,
 
             q[at] = (uint8_t)pm_quant_integer(steps, true, v[i] * factor[o]);
         }
-        if (cfg->flat && !pm_quant_kept(n->in[0], g, &input))
+        if (cfg->flat && !pm_quant_range_steps(n->in[0], g, &input))
             name = export_floats(g, matrix, q, steps);
         else
             name = pm_quant_export_integers(g, "weights", PM_DTYPE_U8, cfg->flat ? 2 : 4,
@@ -92,7 +92,7 @@ static const char *export_biases(const struct pm_node *n, struct pm_export *g, c
     int32_t *q;
     const char *name;
 
-    if (!pm_quant_kept(n->in[0], g, &input) || !(input.step * weights_step > 0))
+    if (!pm_quant_range_steps(n->in[0], g, &input) || !(input.step * weights_step > 0))
         return pm_export_numbers(g, k, add);
     q = pm_malloc((size_t)k * sizeof *q);
     for (int i = 0; i < k; i++) {

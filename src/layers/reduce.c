@@ -14,16 +14,16 @@
 
 /* ---- the sum's geometry ---------------------------------------------------------------- */
 
-/* Axes of x that are reduced (kept has 1 there) and others, neighbours of a kind joined: of six there
+/* Axes of x that are reduced (1 in with_ones) and others, neighbours of a kind joined: of six there
  * are at most three of each, filled from the end. */
-static struct reduce_params geometry(struct pm_shape x, struct pm_shape kept)
+static struct reduce_params geometry(struct pm_shape x, struct pm_shape with_ones)
 {
     struct reduce_params p = { .outputs = 1, .terms = 1, .scale = 1, .k = { 1, 1, 1 },
                                .r = { 1, 1, 1 } };
     int next[2] = { 3, 3 }, last = -1, step = 1;
 
     for (int i = x.rank - 1; i >= 0; i--) {
-        const int reduced = kept.dim[i] != x.dim[i];
+        const int reduced = with_ones.dim[i] != x.dim[i];
         int *size = reduced ? p.r : p.k, *stride = reduced ? p.rs : p.ks;
 
         if (x.dim[i] == 1)
@@ -243,19 +243,19 @@ static int chunk_of(int terms)
     return d;
 }
 
-static void call_sum(struct pm_calls *c, struct pm_tensor x, struct pm_shape kept, float scale,
+static void call_sum(struct pm_calls *c, struct pm_tensor x, struct pm_shape with_ones, float scale,
                      struct pm_tensor y)
 {
-    struct reduce_params p = geometry(x.shape, kept);
+    struct reduce_params p = geometry(x.shape, with_ones);
 
     p.scale = scale;
     pm_call(c, &fwd, (size_t)p.outputs, &p, PM_BUFS(x, y, PM_NO_TENSOR));
 }
 
-void pm_reduce_sum(struct pm_calls *c, struct pm_tensor x, struct pm_shape kept, float scale,
+void pm_reduce_sum(struct pm_calls *c, struct pm_tensor x, struct pm_shape with_ones, float scale,
                    struct pm_tensor y)
 {
-    const struct reduce_params p = geometry(x.shape, kept);
+    const struct reduce_params p = geometry(x.shape, with_ones);
     const int chunk = chunk_of(p.terms), chunks = p.terms / chunk;
 
     if (p.ks[2] == 1 && p.r[1] == 1 && p.k[1] == 1 && chunk >= 16 && chunks >= 16) {
@@ -266,7 +266,7 @@ void pm_reduce_sum(struct pm_calls *c, struct pm_tensor x, struct pm_shape kept,
                  PM_SHAPE3(chunks, 1, p.outputs), 1, sums);
         call_sum(c, sums, PM_SHAPE2(1, p.outputs), scale, y);
     } else {
-        call_sum(c, x, kept, scale, y);
+        call_sum(c, x, with_ones, scale, y);
     }
 }
 
@@ -285,7 +285,7 @@ static const struct pm_opt opts[] = {
 };
 
 /* x's shape with 1 where it is reduced. */
-static struct pm_shape kept_of(const struct pm_node *n)
+static struct pm_shape with_ones_of(const struct pm_node *n)
 {
     const struct pm_ints axes = ((const struct reduce_cfg *)n->cfg)->axes;
     struct pm_shape s = n->in[0]->out_shape;
@@ -311,7 +311,7 @@ static int infer(struct pm_node *n)
                            pm_shape_text(x, text));
         seen |= 1u << axis;
     }
-    n->out_shape = kept_of(n);
+    n->out_shape = with_ones_of(n);
     if (!cfg->keepdims) {
         n->out_shape.rank = 0;
         for (int i = 0; i < x.rank; i++)
@@ -329,7 +329,7 @@ static bool is_layer(const struct pm_node *n, const char *name)
 
 static struct reduce_params params_of(const struct pm_node *n)
 {
-    struct reduce_params p = geometry(n->x.shape, kept_of(n));
+    struct reduce_params p = geometry(n->x.shape, with_ones_of(n));
 
     p.kind = is_layer(n, "reduce_max")   ? PM_REDUCE_MAX
              : is_layer(n, "reduce_min") ? PM_REDUCE_MIN : PM_REDUCE_SUM;
@@ -358,7 +358,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 
     if (!pm_has(n->dx))
         return;
-    pm_axes_strides(kept_of(n), stride);
+    pm_axes_strides(with_ones_of(n), stride);
     axes = pm_axes_make(n->x.shape.rank, n->x.shape.dim, stride, NULL);
     if (p.kind == PM_REDUCE_SUM) {
         pm_strided_copy(c, &axes, p.scale, n->dy, n->dx);
@@ -385,7 +385,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     y = pm_export_op(g, op, PM_VALUES(x, sum ? pm_export_integers(g, axes.count, list) : NULL));
     if (!sum)
         pm_export_ints(g, "axes", axes.count, list);
-    return pm_export_reshape(g, y, kept_of(n), n->out_shape);
+    return pm_export_reshape(g, y, with_ones_of(n), n->out_shape);
 }
 
 #define REDUCE(id, text)                                                                           \

@@ -7,9 +7,9 @@
 
 enum pm_reduce { PM_REDUCE_SUM, PM_REDUCE_MAX, PM_REDUCE_MIN };
 
-/* y = scale * the sum of x over the axes in which `kept`, of x's rank, has 1 where x has more. y's
- * own shape may be any of as many values. */
-void pm_reduce_sum(struct pm_calls *c, struct pm_tensor x, struct pm_shape kept, float scale,
+/* y = scale * the sum of x over the axes in which `with_ones`, of x's rank, has 1 where x has more.
+ * y's own shape may be any of as many values. */
+void pm_reduce_sum(struct pm_calls *c, struct pm_tensor x, struct pm_shape with_ones, float scale,
                    struct pm_tensor y);
 
 #endif

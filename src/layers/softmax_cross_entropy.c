@@ -388,12 +388,12 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     p.weighted = pm_has(weights);
     pm_call(c, &rows, (size_t)p.rows, &p, PM_BUFS(n->x, labels, weights, prob, losses));
     if (mines(n)) {
-        struct pm_tensor kept = pm_save(c, n, 2, rows_shape, PM_F32), all = losses;
+        struct pm_tensor mined = pm_save(c, n, 2, rows_shape, PM_F32), all = losses;
 
         losses = pm_temp(c, rows_shape, PM_F32);
-        pm_mine(c, (struct pm_mining){ cfg->top_k_percent, cfg->mining_steps }, all, weights, kept,
+        pm_mine(c, (struct pm_mining){ cfg->top_k_percent, cfg->mining_steps }, all, weights, mined,
                 losses);
-        weights = kept;
+        weights = mined;
         p.weighted = 1;
     }
     p.count_kept = cfg->normalize == KEPT_PIXELS && !mines(n);

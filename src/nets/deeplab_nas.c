@@ -53,13 +53,13 @@ static struct pm_node *enlarged(const struct maker *m, int number, struct pm_nod
 static struct pm_node *cells(const struct maker *m, const int *levels, struct pm_node *x,
                              struct pm_node *before)
 {
-    const bool kept = m->o->nas_remove_os32_stride; /* level 3 has level 2's size */
+    const bool keeps_size = m->o->nas_remove_os32_stride; /* level 3 has level 2's size */
     int filters = m->o->nas_stem_filters, level = 0;
 
     for (int i = 0; i < CELLS; i++) {
         struct pm_node *last = x;
         const int largest = levels[i] > level ? levels[i] : level;
-        const bool resized = levels[i] != level && !(kept && largest == 3);
+        const bool resized = levels[i] != level && !(keeps_size && largest == 3);
 
         if (levels[i] < level && resized)
             x = enlarged(m, i, x);

@@ -71,7 +71,7 @@ static void add_name(struct pm_str *path, const struct pm_evaluated *e, const ch
 
 /* ---- what stays -------------------------------------------------------------------------- */
 
-struct kept {
+struct stored {
     const char *path; /* in the arena */
     struct timespec changed;
 };
@@ -79,7 +79,7 @@ struct kept {
 /* The oldest first. */
 static int by_time(const void *a, const void *b)
 {
-    const struct kept *x = a, *y = b;
+    const struct stored *x = a, *y = b;
 
     if (x->changed.tv_sec != y->changed.tv_sec)
         return x->changed.tv_sec < y->changed.tv_sec ? -1 : 1;
@@ -94,7 +94,7 @@ static void keep_newest(const char *run, size_t keep)
     struct pm_arena *a = pm_arena_create();
     const char **paths = NULL;
     const size_t count = pm_report_evaluations(a, run, &paths);
-    struct kept *list = pm_arena_alloc(a, (count + 1) * sizeof *list);
+    struct stored *list = pm_arena_alloc(a, (count + 1) * sizeof *list);
 
     for (size_t i = 0; i < count; i++) {
         struct stat st = { 0 };

@@ -17,12 +17,12 @@ struct pm_summaries {
     bool warned;                      /* of a file that cannot be written */
     bool warned_values;               /* of values that are no numbers */
     float *pictures;                  /* the first ones of the batch; NULL: none are wanted */
-    size_t picture_floats, kept;      /* of one; how many */
-    uint64_t *records;                /* [kept]: which of the data they are */
+    size_t picture_floats, picture_count; /* of one; how many */
+    uint64_t *records;                /* [picture_count]: which of the data they are */
     struct pm_activations *activations; /* owned; made at the first summary */
     bool no_activations;              /* not wanted, or there is no room for them */
-    char **labels;                    /* [kept] of each field of the batch's but the pictures'; NULL: are
-                                       * not kept */
+    char **labels;                    /* per field, [picture_count]; the pictures' is NULL. NULL: not
+                                       * wanted */
     struct pm_activations *heads;     /* owned; made at the first summary */
     bool no_heads;
 };
@@ -58,12 +58,12 @@ static size_t pictures_wanted(const struct pm_config_run *run)
     return (size_t)(most < run->batch_size ? most : run->batch_size);
 }
 
-/* Of those kept, the ones to be shown. */
+/* How many of the stored pictures are shown. */
 static size_t shown(const struct pm_summaries *s)
 {
     const size_t most = (size_t)s->e->config->run.summary_images;
 
-    return most < s->kept ? most : s->kept;
+    return most < s->picture_count ? most : s->picture_count;
 }
 
 static size_t bytes_of(const struct pm_field *f)
@@ -77,7 +77,7 @@ static void keep_labels(struct pm_summaries *s)
 
     s->labels = pm_calloc((size_t)fields->count, sizeof *s->labels);
     for (int i = 1; i < fields->count; i++)
-        s->labels[i] = pm_calloc(s->kept + 1, bytes_of(&fields->list[i]));
+        s->labels[i] = pm_calloc(s->picture_count + 1, bytes_of(&fields->list[i]));
 }
 
 struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step, bool evaluated)
@@ -95,9 +95,9 @@ struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step, b
     if (c->run.summary_every_steps > 0) {
         s->picture_floats = (size_t)e->facts.height * (size_t)e->facts.width *
                             (size_t)e->facts.channels;
-        s->kept = pictures_wanted(&c->run);
-        s->pictures = pm_calloc(s->kept * s->picture_floats + 1, sizeof *s->pictures);
-        s->records = pm_calloc(s->kept + 1, sizeof *s->records);
+        s->picture_count = pictures_wanted(&c->run);
+        s->pictures = pm_calloc(s->picture_count * s->picture_floats + 1, sizeof *s->pictures);
+        s->records = pm_calloc(s->picture_count + 1, sizeof *s->records);
         if (e->task_row->paint)
             keep_labels(s);
     }
@@ -353,10 +353,12 @@ bool pm_summaries_due(const struct pm_summaries *s, uint64_t step)
 
 void pm_summaries_batch(struct pm_summaries *s, const struct pm_batch *batch)
 {
-    memcpy(s->pictures, batch->field[0], s->kept * s->picture_floats * sizeof *s->pictures);
-    memcpy(s->records, batch->record, s->kept * sizeof *s->records);
+    memcpy(s->pictures, batch->field[0],
+           s->picture_count * s->picture_floats * sizeof *s->pictures);
+    memcpy(s->records, batch->record, s->picture_count * sizeof *s->records);
     for (int i = 1; s->labels && i < s->e->train_fields.count; i++)
-        memcpy(s->labels[i], batch->field[i], s->kept * bytes_of(&s->e->train_fields.list[i]));
+        memcpy(s->labels[i], batch->field[i],
+               s->picture_count * bytes_of(&s->e->train_fields.list[i]));
 }
 
 static int add_picture(struct pm_summaries *s, const char *name, size_t i,

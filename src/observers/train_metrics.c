@@ -11,7 +11,7 @@ struct pm_train_metrics {
     size_t batch;           /* examples of a batch */
     int32_t *labels;        /* [slots][batch][of.count] */
     struct pm_confusion all, one;
-    struct pm_confusion kept; /* `all` as of the last pm_train_metrics_keep */
+    struct pm_confusion snapshot; /* `all` as of the last pm_train_metrics_keep */
 };
 
 struct pm_train_metrics *pm_train_metrics_create(struct pm_train_output of, int batch, int slots)
@@ -27,7 +27,7 @@ struct pm_train_metrics *pm_train_metrics_create(struct pm_train_output of, int 
     m->labels = pm_calloc((size_t)slots * m->batch * of.count, sizeof *m->labels);
     pm_confusion_create(&m->all, classes);
     pm_confusion_create(&m->one, classes);
-    pm_confusion_create(&m->kept, classes);
+    pm_confusion_create(&m->snapshot, classes);
     return m;
 }
 
@@ -36,7 +36,7 @@ void pm_train_metrics_destroy(struct pm_train_metrics **m)
     if (*m) {
         pm_confusion_free(&(*m)->all);
         pm_confusion_free(&(*m)->one);
-        pm_confusion_free(&(*m)->kept);
+        pm_confusion_free(&(*m)->snapshot);
         pm_free((*m)->labels);
         pm_free(*m);
     }
@@ -51,13 +51,13 @@ static size_t cells_of(const struct pm_train_metrics *m)
 void pm_train_metrics_keep(struct pm_train_metrics *m)
 {
     if (m)
-        memcpy(m->kept.count, m->all.count, cells_of(m) * sizeof *m->all.count);
+        memcpy(m->snapshot.count, m->all.count, cells_of(m) * sizeof *m->all.count);
 }
 
 void pm_train_metrics_restore(struct pm_train_metrics *m)
 {
     if (m)
-        memcpy(m->all.count, m->kept.count, cells_of(m) * sizeof *m->all.count);
+        memcpy(m->all.count, m->snapshot.count, cells_of(m) * sizeof *m->all.count);
 }
 
 void pm_train_metrics_print(const struct pm_train_metrics *m, struct pm_str *json)
@@ -66,7 +66,7 @@ void pm_train_metrics_print(const struct pm_train_metrics *m, struct pm_str *jso
         return;
     pm_str_add(json, ", \"train_confusion\": \"");
     for (size_t i = 0; i < cells_of(m); i++)
-        pm_str_add(json, "%s%llu", i ? " " : "", (unsigned long long)m->kept.count[i]);
+        pm_str_add(json, "%s%llu", i ? " " : "", (unsigned long long)m->snapshot.count[i]);
     pm_str_add(json, "\"");
 }
 
@@ -78,12 +78,12 @@ void pm_train_metrics_read(struct pm_train_metrics *m, const char *text)
     if (!m)
         return;
     for (; text && n < cells_of(m); n++, text = end) {
-        m->kept.count[n] = strtoull(text, &end, 10);
+        m->snapshot.count[n] = strtoull(text, &end, 10);
         if (end == text)
             break;
     }
     if (n < cells_of(m) || *end) /* an older checkpoint, or other classes */
-        memset(m->kept.count, 0, cells_of(m) * sizeof *m->kept.count);
+        memset(m->snapshot.count, 0, cells_of(m) * sizeof *m->snapshot.count);
 }
 
 static int32_t *labels_of(const struct pm_train_metrics *m, int slot, int example)

@@ -7,8 +7,8 @@
 struct pm_import {
     struct pm_onnx_model *model; /* owned */
     struct pm_arena *arena;      /* owned: what variables are read from */
-    bool told;                   /* what was left out */
-    bool told_split;             /* which initializers became several variables */
+    bool unused_logged;          /* what was left out */
+    bool split_logged;           /* which initializers became several variables */
 };
 
 int pm_import_open_model(struct pm_onnx_model *model, struct pm_import **out)
@@ -107,10 +107,10 @@ static const char *logits_name(struct import *m)
     }
     if (!is_op(n, "Softmax LogSoftmax") || n->in_count < 1 || !is_over_classes(model, n))
         return name;
-    if (!i->told)
+    if (!i->unused_logged)
         PM_INFO("onnx", "%s: the %s at its end is left out: the loss takes what is before it",
                 model->path, n->op);
-    i->told = true;
+    i->unused_logged = true;
     m->left_out = cut ? n : NULL;
     return cut ? name : n->in[0];
 }
@@ -129,11 +129,11 @@ static struct import *begin(struct pm_import *i, struct pm_net *net,
 
 static void tell_split(const struct import *m)
 {
-    if (m->split && !m->owner->told_split)
+    if (m->split && !m->owner->split_logged)
         PM_INFO("onnx", "%s: %s holds zeros or ones for several layers, as exporters write equal tensors "
                 "once: each layer has its own variable (%d more in all)", m->model->path, m->split,
                 m->splits);
-    m->owner->told_split |= m->split != NULL;
+    m->owner->split_logged |= m->split != NULL;
 }
 
 /* Everything behind logits; *out is its value. */

@@ -102,7 +102,7 @@ static struct pm_node *reduced(struct import *m, struct pm_node *x, int count, u
 static int reduce(struct import *m, struct value *v, const bool *gone, bool keep)
 {
     char groups[2 * PM_FILE_MAX_RANK];
-    int64_t dim[PM_FILE_MAX_RANK], kept[PM_FILE_MAX_RANK];
+    int64_t dim[PM_FILE_MAX_RANK], rest[PM_FILE_MAX_RANK];
     unsigned mask;
     const int count = reduction_groups(&v->view, gone, groups, &mask);
     int rank = 0;
@@ -111,10 +111,10 @@ static int reduce(struct import *m, struct value *v, const bool *gone, bool keep
     for (int i = 0; i < v->view.rank; i++) {
         dim[i] = gone[i] ? 1 : v->view.dim[i];
         if (!gone[i] || keep)
-            kept[rank++] = dim[i];
+            rest[rank++] = dim[i];
     }
     struct view w = view_ordered(v->view.rank, dim, groups);
-    view_reshape(&w, rank, kept);
+    view_reshape(&w, rank, rest);
     import_out_node(m, 0, y, &w);
     return PM_OK;
 }

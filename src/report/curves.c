@@ -25,16 +25,16 @@ static void join(struct pm_curve_bin *into, const struct pm_curve_bin *next)
 static void widen(struct pm_curve *c)
 {
     while (c->count == PM_CURVE_BINS) {
-        int kept = 0;
+        int joined = 0;
 
         c->width *= 2;
         for (int i = 1; i < c->count; i++) {
-            if (c->bins[i].first / c->width == c->bins[kept].first / c->width)
-                join(&c->bins[kept], &c->bins[i]);
+            if (c->bins[i].first / c->width == c->bins[joined].first / c->width)
+                join(&c->bins[joined], &c->bins[i]);
             else
-                c->bins[++kept] = c->bins[i];
+                c->bins[++joined] = c->bins[i];
         }
-        c->count = kept + 1;
+        c->count = joined + 1;
     }
 }
 

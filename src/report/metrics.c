@@ -37,7 +37,7 @@ static int drop_later_lines(const char *path, uint64_t last, uint64_t *evaluated
     int err = PM_OK;
     char *text = NULL;
     size_t size = 0;
-    struct pm_str kept = { 0 };
+    struct pm_str retained = { 0 };
 
     if (last > 0)
         PM_TRY(pm_file_read(path, &text, &size));
@@ -47,13 +47,13 @@ static int drop_later_lines(const char *path, uint64_t last, uint64_t *evaluated
             break; /* cut off */
         size_t length = (size_t)(end - text) - at;
         if (line_stays(text + at, length, last, evaluated))
-            pm_str_bytes(&kept, text + at, length + 1);
+            pm_str_bytes(&retained, text + at, length + 1);
         at += length + 1;
     }
-    if (last == 0 || kept.length != size)
-        PM_TRY(pm_file_write(path, kept.text ? kept.text : "", kept.length));
+    if (last == 0 || retained.length != size)
+        PM_TRY(pm_file_write(path, retained.text ? retained.text : "", retained.length));
 out:
-    pm_str_free(&kept);
+    pm_str_free(&retained);
     pm_free(text);
     return err;
 }

@@ -287,7 +287,7 @@ static size_t worst_of(const struct output *o, const float *got, double *worst)
     return at;
 }
 
-static int look_again(struct pm_expected *e)
+static int refine(struct pm_expected *e)
 {
     int err = PM_OK;
 
@@ -360,7 +360,7 @@ int pm_expected_compare(struct pm_expected *e, const struct pm_one_call *run,
         }
         at = worst_of(o, got, &worst);
         if (worst > 1 && !o->low) {
-            PM_TRY(look_again(e));
+            PM_TRY(refine(e));
             at = worst_of(o, got, &worst);
         }
         if (worst > r->worst)

@@ -11,7 +11,7 @@ static void assert_instances(const char *folder, const char *split, size_t count
     struct pm_label l = { 0 };
     const uint8_t *data = NULL;
     size_t size = 0;
-    int64_t told = 0;
+    int64_t read = 0;
 
     assert_int_equal(pm_example_bytes(e, "image/segmentation/instance/encoded", &data, &size),
                      want != NULL);
@@ -25,8 +25,8 @@ static void assert_instances(const char *folder, const char *split, size_t count
                 fail_msg("%s %zu, pixel %d: %d, not %d", split, i, k, l.values[k], want[k]);
         pm_label_free(&l);
     }
-    assert_int_equal(pm_example_int(e, "image/segmentation/instance/divisor", &told), divisor > 0);
-    assert_int_equal(told, divisor);
+    assert_int_equal(pm_example_int(e, "image/segmentation/instance/divisor", &read), divisor > 0);
+    assert_int_equal(read, divisor);
     pm_example_destroy(&e);
     pm_dataset_close(&d);
 }

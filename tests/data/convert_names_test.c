@@ -34,7 +34,7 @@ static void class_folders(void **state)
 }
 
 /* Letters of every script, blanks and punctuation are names. */
-static void other_names_are_kept(void **state)
+static void other_names_stay(void **state)
 {
     char src[300], dst[300];
     struct pm_dataset *d;
@@ -87,7 +87,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(class_folders),
-        cmocka_unit_test(other_names_are_kept),
+        cmocka_unit_test(other_names_stay),
         cmocka_unit_test(lists),
         cmocka_unit_test(data_folder),
     };

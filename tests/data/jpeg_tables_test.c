@@ -45,7 +45,7 @@ static int decode(const uint8_t *data, size_t n)
 
     assert_true(other == PM_OK || other == PM_EDATA);
     if (err == PM_OK)
-        look_at(&im);
+        read_pixels(&im);
     pm_image_free(&im);
     return err;
 }

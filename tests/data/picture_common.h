@@ -5,7 +5,7 @@
 #include "data_common.h"
 
 /* Branches on every pixel, so that valgrind reports one that was never set (decode_valgrind). */
-static inline void look_at(const struct pm_image8 *im)
+static inline void read_pixels(const struct pm_image8 *im)
 {
     const size_t count = (size_t)im->height * (size_t)im->width * (size_t)im->channels;
     uint64_t sum = 1;
@@ -24,7 +24,7 @@ static inline int decoded(const void *data, size_t size, int channels, const cha
 
     assert_int_equal(err == PM_OK, im.pixels != NULL);
     if (im.pixels)
-        look_at(&im);
+        read_pixels(&im);
     pm_image_free(&im);
     return err;
 }

@@ -539,7 +539,7 @@ static void table(void **state)
 
 /* What export tells other programs of evaluation: for a picture of the size, with nothing to crop,
  * (pixel - mean) / std is what apply makes of it. */
-static void normal_is_told(void **state)
+static void normal_is_described(void **state)
 {
     size_t count;
     const struct pm_preprocessing *const *all = pm_preprocessings(&count);
@@ -577,7 +577,7 @@ static void normal_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(normal_is_told),
+        cmocka_unit_test(normal_is_described),
         cmocka_unit_test(resize_examples),
         cmocka_unit_test(resize_methods),
         cmocka_unit_test(lenet),

@@ -115,22 +115,22 @@ static void test_hang(void **state)
 }
 
 /* Looks that see progress on one queue; the first LOOKS of them say that the wait is not over. */
-enum { LOOKS = 40 };
+enum { POLLS = 40 };
 static VkSemaphore moving;
-static int looks;
+static int polls;
 
 static VKAPI_ATTR VkResult VKAPI_CALL slow_wait(VkDevice d, const VkSemaphoreWaitInfo *w,
                                                 uint64_t timeout)
 {
     (void)d, (void)w, (void)timeout;
     usleep(20000);
-    return ++looks < LOOKS ? VK_TIMEOUT : VK_SUCCESS;
+    return ++polls < POLLS ? VK_TIMEOUT : VK_SUCCESS;
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL slow_counter(VkDevice d, VkSemaphore s, uint64_t *value)
 {
     (void)d;
-    *value = s == moving ? (uint64_t)looks : 0;
+    *value = s == moving ? (uint64_t)polls : 0;
     return VK_SUCCESS;
 }
 
@@ -150,9 +150,9 @@ static void test_slow_but_alive(void **state)
     f.d->vk.GetSemaphoreCounterValue = slow_counter;
     for (int i = 0; i < 2; i++) {
         moving = i ? f.d->transfer.timeline : f.d->compute.timeline;
-        looks = 0;
+        polls = 0;
         ok(pm_vk_wait(f.d, &f.d->compute, 1));
-        assert_int_equal(looks, LOOKS);
+        assert_int_equal(polls, POLLS);
     }
     f.d->transfer.timeline = VK_NULL_HANDLE;
     f.d->vk = real;

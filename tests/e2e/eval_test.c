@@ -135,13 +135,13 @@ static void without_step(void **state)
 static void watching(void **state)
 {
     const int before = event_files("eval_test");
-    int told = 0;
+    int warnings = 0;
 
     (void)state;
     struct result r = evaluate("--watch run.steps=6");
     for (const char *at = r.out; (at = strstr(at, "step 6, 20 pictures")) != NULL; at++)
-        told++;
-    assert_int_equal(told, 1);
+        warnings++;
+    assert_int_equal(warnings, 1);
     assert_null(strstr(r.out, "precision"));
     check(r, 0);
     assert_int_equal(event_files("eval_test"), before + 1);

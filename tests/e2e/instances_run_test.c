@@ -120,7 +120,7 @@ static void predicted(void **state)
     static const char any[] = "data.thing_classes=[0,1,2,3,4]";
     struct result r = run(NULL, "dataset inspect %s --records 2 --pictures %s", in("data"),
                           in("pictures"));
-    int told = 0;
+    int compared = 0;
     cJSON *json;
 
     (void)state;
@@ -144,13 +144,13 @@ static void predicted(void **state)
                        100 * number_of(row, "share"));
             if (count > 0)
                 pm_str_add(&line, " (%d)", count);
-            told += count;
+            compared += count;
         }
         pm_str_add(&line, "\n");
         assert_contains(r.out, line.text);
         pm_str_free(&line);
     }
-    assert_true(told > 0);
+    assert_true(compared > 0);
     cJSON_Delete(json);
     check(r, 0);
 }

@@ -1,7 +1,7 @@
 /* Memory stays the same from the second hundred of steps on: 2,000 steps of a tiny net with log
  * lines, evaluations, checkpoints and event files, looked at after each evaluation, when nothing is
  * under way but the loader's threads. What they hold at the moment comes and goes, so the least of
- * the first looks is compared with the least of the last ones. */
+ * the first samples is compared with the least of the last ones. */
 #include "device/drivers.h"
 #include "device/vulkan/device_vk.h"
 
@@ -9,7 +9,7 @@
 
 #include <malloc.h>
 
-enum { STEPS = 2000, EVERY = 100, LOOKS = STEPS / EVERY, WINDOW = 5, FIRST = 2 };
+enum { STEPS = 2000, EVERY = 100, SAMPLES = STEPS / EVERY, WINDOW = 5, FIRST = 2 };
 
 static char folder[] = "/tmp/pumice-memory-XXXXXX";
 static const char *software; /* address of a software driver's device, or NULL */
@@ -30,17 +30,17 @@ static const char text[] =
 
 /* ---- looking ---------------------------------------------------------------------------- */
 
-struct look {
+struct sample {
     double blocks;  /* of pm_malloc, alive */
     double bytes;   /* of malloc, in use: ours and the libraries' */
     double rss;     /* bytes of the process in memory */
     double objects; /* of Vulkan, alive */
 };
-static struct look looks[4 * LOOKS];
+static struct sample samples[4 * SAMPLES];
 static int lines; /* of the log */
 static int objects;
 
-static void look(void)
+static void sample(void)
 {
     struct mallinfo2 m = mallinfo2();
     FILE *f = fopen("/proc/self/statm", "r");
@@ -50,8 +50,8 @@ static void look(void)
         pages = 0;
     if (f)
         fclose(f);
-    if (lines < 4 * LOOKS)
-        looks[lines] = (struct look){ (double)pm_live_count(), (double)(m.uordblks + m.hblkhd),
+    if (lines < 4 * SAMPLES)
+        samples[lines] = (struct sample){ (double)pm_live_count(), (double)(m.uordblks + m.hblkhd),
                                       (double)pages * (double)sysconf(_SC_PAGESIZE), objects };
     lines++;
 }
@@ -119,7 +119,7 @@ static void train(const char *device)
     snprintf(list, sizeof list, "devices=[\"%s\"]", device);
     lines = objects = 0;
     pm_vk_loaded = on_load;
-    pm_log_hooks(NULL, look);
+    pm_log_hooks(NULL, sample);
     if (pm_config_load(path, overrides, 3, &choices, &config) < 0 ||
         pm_train(config, &signal, NULL) < 0)
         fail_msg("%s", pm_error_text());
@@ -138,16 +138,16 @@ static double least(const double *v)
     return least;
 }
 
-/* Growth of a member of the looks between the first window and the last one. A line of the log and
+/* Growth of a member of the samples between the first window and the last one. A line of the log and
  * one of the evaluation come every EVERY steps, after one line of the start. */
 static double growth(size_t member)
 {
     double first[WINDOW], last[WINDOW];
 
-    assert_int_equal(lines, 1 + 2 * LOOKS);
+    assert_int_equal(lines, 1 + 2 * SAMPLES);
     for (int i = 0; i < WINDOW; i++) {
-        const char *a = (const char *)&looks[2 * (FIRST + i)];
-        const char *b = (const char *)&looks[2 * (LOOKS - i)];
+        const char *a = (const char *)&samples[2 * (FIRST + i)];
+        const char *b = (const char *)&samples[2 * (SAMPLES - i)];
 
         memcpy(&first[i], a + member, sizeof *first);
         memcpy(&last[i], b + member, sizeof *last);
@@ -161,7 +161,7 @@ static double growth(size_t member)
  * block lost in each of them would be 14. */
 static void assert_no_growth(void)
 {
-    assert_true(growth(offsetof(struct look, blocks)) < 7);
+    assert_true(growth(offsetof(struct sample, blocks)) < 7);
 }
 
 static void test_cpu(void **state)
@@ -171,12 +171,12 @@ static void test_cpu(void **state)
     assert_no_growth();
     /* What libraries hold: 14 times the smallest block there is would be 448 bytes; names in lists
      * that grow by doubling may come once. */
-    assert_true(growth(offsetof(struct look, bytes)) < 14 * 1024);
+    assert_true(growth(offsetof(struct sample, bytes)) < 14 * 1024);
     /* Freed memory stays with the process: each thread's heap may keep its top pad, 128 KiB, and
      * holes that the order of frees leaves. A batch's pictures lost per step would be 8 KiB *
      * 1,400. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* these keep freed memory */
-    assert_true(growth(offsetof(struct look, rss)) < 2 << 20);
+    assert_true(growth(offsetof(struct sample, rss)) < 2 << 20);
 #endif
 }
 
@@ -190,8 +190,8 @@ static void test_vulkan(void **state)
     }
     train(software);
     assert_no_growth();
-    assert_true(growth(offsetof(struct look, objects)) == 0);
-    assert_true(looks[2 * LOOKS].objects > 10);
+    assert_true(growth(offsetof(struct sample, objects)) == 0);
+    assert_true(samples[2 * SAMPLES].objects > 10);
 }
 
 /* ---- the group -------------------------------------------------------------------------- */

@@ -91,7 +91,7 @@ static int expected(bool weights, double out[CLASSES])
     return classes;
 }
 
-static void check_predicted(const char *arguments, bool weights, const char *told)
+static void check_predicted(const char *arguments, bool weights, const char *message)
 {
     double want[CLASSES];
     const int classes = expected(weights, want);
@@ -110,7 +110,7 @@ static void check_predicted(const char *arguments, bool weights, const char *tol
         assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(first, "name")),
                             labels[(int)number_of(first, "label")]);
     }
-    assert_contains(r.err, told);
+    assert_contains(r.err, message);
     cJSON_Delete(json);
     check(r, 0);
 }

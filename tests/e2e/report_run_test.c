@@ -130,7 +130,7 @@ static void training_leaves_a_page(void **state)
 }
 
 /* The same evaluation, whatever its batches: the same samples. What training saw stays. */
-static void evaluation_is_kept(void **state)
+static void evaluation_is_stored(void **state)
 {
     (void)state;
     check(train(NULL, "two", "run.save_every_steps=3"), 0);
@@ -201,7 +201,7 @@ static void evaluations_stay_apart(void **state)
     assert_int_equal(files_of("nine"), 0);
 }
 
-static void resuming_goes_on_with_it(void **state)
+static void resuming_continues_it(void **state)
 {
     (void)state;
     check(train(NULL, "three", ""), 0);
@@ -215,7 +215,7 @@ static void resuming_goes_on_with_it(void **state)
     cJSON_Delete(second);
 }
 
-static void failures_are_told_on_it(void **state)
+static void failures_are_reported_on_it(void **state)
 {
     (void)state;
     check(train(NULL, "four", "schedule.base_lr=1000 optim.weight_decay=0.5 run.steps=300"), 1,
@@ -307,9 +307,9 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(training_leaves_a_page), cmocka_unit_test(evaluation_is_kept),
+        cmocka_unit_test(training_leaves_a_page), cmocka_unit_test(evaluation_is_stored),
         cmocka_unit_test(evaluations_stay_apart),
-        cmocka_unit_test(resuming_goes_on_with_it), cmocka_unit_test(failures_are_told_on_it),
+        cmocka_unit_test(resuming_continues_it), cmocka_unit_test(failures_are_reported_on_it),
         cmocka_unit_test(training_does_without_it), cmocka_unit_test(the_command),
         cmocka_unit_test(console_shows_both_losses),
     };

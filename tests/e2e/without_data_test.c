@@ -54,7 +54,7 @@ static int make(void **state)
 }
 
 /* The name of the first class that predict tells of the first picture, in list `rows`. */
-static void check_names(const char *arguments, const char *rows, int classes, const char *told)
+static void check_names(const char *arguments, const char *rows, int classes, const char *message)
 {
     struct result r = run(NULL, "predict %s %s --json", arguments, in("pictures"));
     cJSON *json = json_of(&r);
@@ -73,8 +73,8 @@ static void check_names(const char *arguments, const char *rows, int classes, co
     if (classes)
         assert_int_equal(named, classes);
     cJSON_Delete(json);
-    if (told)
-        assert_contains(r.err, told);
+    if (message)
+        assert_contains(r.err, message);
     check(r, 0);
 }
 

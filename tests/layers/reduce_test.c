@@ -23,34 +23,34 @@ static size_t element(struct pm_shape s, const int *index, int rank)
 
 /* ---- reductions ------------------------------------------------------------------------ */
 
-static struct pm_shape kept_shape(const struct ref *r, struct pm_shape *out)
+static struct pm_shape with_ones_shape(const struct ref *r, struct pm_shape *out)
 {
-    struct pm_shape kept = r->in[0].shape;
+    struct pm_shape with_ones = r->in[0].shape;
     double axes[6] = { 1, 2 };
     const int given = ref_numbers(r, "axes", axes, 6), count = given ? given : 2;
 
     for (int i = 0; i < count; i++)
-        kept.dim[(int)axes[i] + (axes[i] < 0 ? kept.rank : 0)] = 1;
-    *out = kept;
+        with_ones.dim[(int)axes[i] + (axes[i] < 0 ? with_ones.rank : 0)] = 1;
+    *out = with_ones;
     if (ref_says(r, "keepdims", "false", "true")) {
         out->rank = 0;
-        for (int i = 0; i < kept.rank; i++) {
+        for (int i = 0; i < with_ones.rank; i++) {
             int gone = 0;
 
             for (int k = 0; k < count; k++)
-                gone |= (int)axes[k] + (axes[k] < 0 ? kept.rank : 0) == i;
+                gone |= (int)axes[k] + (axes[k] < 0 ? with_ones.rank : 0) == i;
             if (!gone)
-                out->dim[out->rank++] = kept.dim[i];
+                out->dim[out->rank++] = with_ones.dim[i];
         }
     }
-    return kept;
+    return with_ones;
 }
 
 static void reduce(struct ref *r, char kind)
 {
     const struct ref_array *x = &r->in[0];
     struct pm_shape y;
-    const struct pm_shape kept = kept_shape(r, &y);
+    const struct pm_shape with_ones = with_ones_shape(r, &y);
     int index[6];
 
     ref_output(r, y);
@@ -59,7 +59,7 @@ static void reduce(struct ref *r, char kind)
         r->y.v[i] = kind == '<' ? INFINITY : -INFINITY;
     for (size_t i = 0; i < x->count; i++) {
         indices(x->shape, i, index);
-        const size_t to = element(kept, index, x->shape.rank);
+        const size_t to = element(with_ones, index, x->shape.rank);
 
         if (kind == '<')
             r->y.v[to] = fmin(r->y.v[to], x->v[i]);

@@ -94,7 +94,7 @@ static void softmax_cross_entropy(struct ref *r)
     const double ignore = ref_number(r, "ignore_label", -1);
     double *loss = calloc((size_t)rows, sizeof *loss), class_weight[32], sum = 0, mag = 0;
     const int classes = ref_numbers(r, "label_weights", class_weight, 32);
-    int nonzero = 0, kept = 0, count;
+    int nonzero = 0, valid = 0, count;
 
     ref_output(r, (struct pm_shape){ 0 });
     for (int row = 0; row < rows; row++) {
@@ -104,13 +104,13 @@ static void softmax_cross_entropy(struct ref *r)
                                     (classes ? class_weight[(int)label] : 1);
         double size = 0;
 
-        kept += label != ignore;
+        valid += label != ignore;
         nonzero += weight != 0;
         if (weight != 0)
             loss[row] = weight * row_loss(r, row, k, &size);
         mag += fabs(weight) * size;
     }
-    count = ref_says(r, "normalize", "kept_pixels", "nonzero_weight") ? kept : nonzero;
+    count = ref_says(r, "normalize", "kept_pixels", "nonzero_weight") ? valid : nonzero;
     if (ref_number(r, "top_k_percent", 1) < 1)
         count = mined(r, loss, rows);
     if (ref_says(r, "normalize", "top_k", "nonzero_weight")) {

@@ -385,7 +385,7 @@ static void make_variables(const struct golden *g)
 }
 
 /* Of frozen batch norm to the last bit. */
-static void expect_kept(const struct golden *g, const struct pm_variable *v, const float *values)
+static void expect_stored(const struct golden *g, const struct pm_variable *v, const float *values)
 {
     const size_t count = pm_shape_count(v->shape);
     float *before = pm_malloc(count * sizeof *before);
@@ -409,7 +409,7 @@ static void compare_variables(struct golden *g, struct pm_variables *v)
             fail_msg("%s", pm_error_text());
         compare(g, var->name, values, count);
         if (g->frozen && !var->trainable)
-            expect_kept(g, var, values);
+            expect_stored(g, var, values);
         pm_free(values);
     }
 }

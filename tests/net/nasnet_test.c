@@ -209,7 +209,7 @@ static struct pm_device *open_cpu(void)
 static double share_at(struct pm_plan *plan, uint32_t step, uint8_t *stays)
 {
     const double ratio = step < 1000 ? step / 1000.0 : 1, keep = 1 - ratio * 0.4;
-    int kept = 0;
+    int stayed = 0;
 
     *pm_plan_step(plan, 0) = (struct pm_step){ .step = step, .seed_low = 7, .loss_scale = 1 };
     if (pm_plan_submit(plan, 0) || pm_plan_wait(plan, 0))
@@ -217,7 +217,7 @@ static double share_at(struct pm_plan *plan, uint32_t step, uint8_t *stays)
     const float *y = pm_plan_output(plan, 0, "path", 0);
     for (int i = 0; i < EXAMPLES; i++) {
         stays[i] = y[2 * i] != 0;
-        kept += stays[i];
+        stayed += stays[i];
         for (int k = 0; k < 2; k++) {
             const double want = stays[i] ? (k + 1) / keep : 0;
             if (fabs(y[2 * i + k] - want) > 1e-6 * want)
@@ -225,7 +225,7 @@ static double share_at(struct pm_plan *plan, uint32_t step, uint8_t *stays)
                          want);
         }
     }
-    const double share = (double)kept / EXAMPLES;
+    const double share = (double)stayed / EXAMPLES;
     const double bound = 5 * sqrt(keep * (1 - keep) / EXAMPLES);
     if (fabs(share - keep) > bound)
         fail_msg("at step %u %g of the examples stay, not %g", step, share, keep);

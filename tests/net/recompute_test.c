@@ -136,21 +136,21 @@ static struct two_steps run(const char *name, int batch, int size, int micro_bat
 static void same(const char *name, int batch, int size, int micro_batches)
 {
     static const enum pm_recompute modes[] = { PM_RECOMPUTE_HALF, PM_RECOMPUTE_MOST };
-    struct two_steps kept = run(name, batch, size, micro_batches, PM_RECOMPUTE_OFF);
+    struct two_steps without = run(name, batch, size, micro_batches, PM_RECOMPUTE_OFF);
 
-    assert_int_equal(kept.again, 0);
-    assert_true(kept.loss[0] > 0);
+    assert_int_equal(without.again, 0);
+    assert_true(without.loss[0] > 0);
     for (size_t i = 0; i < PM_COUNT(modes); i++) {
         struct two_steps r = run(name, batch, size, micro_batches, modes[i]);
 
         print_message("%.12s: %d calls again\n", name, r.again);
         assert_true(r.again > 0);
-        assert_memory_equal(r.loss, kept.loss, sizeof r.loss);
-        assert_int_equal(r.bytes, kept.bytes);
-        assert_memory_equal(r.bits, kept.bits, r.bytes);
+        assert_memory_equal(r.loss, without.loss, sizeof r.loss);
+        assert_int_equal(r.bytes, without.bytes);
+        assert_memory_equal(r.bits, without.bits, r.bytes);
         pm_free(r.bits);
     }
-    pm_free(kept.bits);
+    pm_free(without.bits);
 }
 
 static void test_cpu(void **state)

@@ -34,9 +34,9 @@ static struct pm_onnx_node *op(struct pm_onnx_model *m, const char *name, const 
 
 static void axes(struct pm_onnx_model *m, const char *name, int64_t begin, int64_t end)
 {
-    static int64_t kept[16];
+    static int64_t stored[16];
     static int used;
-    int64_t *v = &kept[used];
+    int64_t *v = &stored[used];
 
     used = (used + 2) % 16;
     v[0] = begin, v[1] = end;

@@ -124,7 +124,7 @@ static void find_case(const char *name, struct pm_verify_source *s)
     fail_msg("no case %s", name);
 }
 
-static void told(void *ctx, double done)
+static void on_progress(void *ctx, double done)
 {
     double *last = ctx;
 
@@ -147,7 +147,7 @@ static void test_everything(void **state)
 
     (void)state;
     ok(pm_verify_open(cpu, &v));
-    ok(pm_verify_all(v, told, &done));
+    ok(pm_verify_all(v, on_progress, &done));
     assert_true(done == 1);
     list = pm_verify_results(v, &count);
     for (size_t i = 0; i < count; i++)
@@ -464,7 +464,7 @@ static void test_memory(void **state)
     const struct pm_shader table[] = { { real->name, words, real->bytes }, { 0 } };
     char *folder = make_folder(), *path, *text;
     const char *before = getenv("XDG_CACHE_HOME");
-    char *kept = before ? pm_strdup(before) : NULL;
+    char *saved = before ? pm_strdup(before) : NULL;
     struct vk_device *d, *other;
     struct pm_verdicts *first, *second;
     const struct pm_verified *r;
@@ -513,9 +513,9 @@ static void test_memory(void **state)
     assert_non_null(pm_verdicts_find(first, "add2", "add2x4"));
     pm_verdicts_free(&first);
     close_device(d);
-    if (kept)
-        setenv("XDG_CACHE_HOME", kept, 1);
-    pm_free(kept);
+    if (saved)
+        setenv("XDG_CACHE_HOME", saved, 1);
+    pm_free(saved);
     pm_free(words);
     pm_free(text);
     pm_free(path);

@@ -116,17 +116,17 @@ static int convert_files(const struct cifar10_cfg *cfg, const char *src, struct 
     int err = PM_OK;
     struct pm_arena *a = pm_arena_create();
     struct set train = { 0 }, test = { 0 };
-    const size_t kept = (size_t)cfg->validation;
+    const size_t held_out = (size_t)cfg->validation;
 
     PM_TRY(find_files(a, src, &train, &test));
-    if (kept && kept >= train.count)
-        PM_TRY(pm_fail(PM_ECONFIG, "validation=%zu leaves nothing of %zu training images", kept,
+    if (held_out && held_out >= train.count)
+        PM_TRY(pm_fail(PM_ECONFIG, "validation=%zu leaves nothing of %zu training images", held_out,
                        train.count));
     if (train.count)
-        PM_TRY(pm_making_split(m, "train", train.count - kept, NULL, fill, &train));
-    train.skip = train.count - kept;
-    if (kept)
-        PM_TRY(pm_making_split(m, "validation", kept, NULL, fill, &train));
+        PM_TRY(pm_making_split(m, "train", train.count - held_out, NULL, fill, &train));
+    train.skip = train.count - held_out;
+    if (held_out)
+        PM_TRY(pm_making_split(m, "validation", held_out, NULL, fill, &train));
     if (test.count)
         PM_TRY(pm_making_split(m, "test", test.count, NULL, fill, &test));
 out:
@@ -179,20 +179,20 @@ static int convert_folders(const struct cifar10_cfg *cfg, const char *src, struc
 
     for (size_t k = 0; k < PM_COUNT(splits); k++) {
         const char *root = pm_arena_printf(a, "%s/%s", src, splits[k]);
-        const size_t kept = k == 0 ? (size_t)cfg->validation : 0;
+        const size_t held_out = k == 0 ? (size_t)cfg->validation : 0;
         if (!pm_is_folder(root))
             continue;
         f.list.count = f.list.others = f.skip = 0;
         PM_TRY(pm_sources_classes(a, root, classes, 10, 0, &f.list));
-        if (kept && kept >= f.list.count)
-            PM_TRY(pm_fail(PM_ECONFIG, "validation=%zu leaves nothing of %zu training images", kept,
-                           f.list.count));
+        if (held_out && held_out >= f.list.count)
+            PM_TRY(pm_fail(PM_ECONFIG, "validation=%zu leaves nothing of %zu training images",
+                           held_out, f.list.count));
         f.order = pm_realloc(f.order, (f.list.count + 1) * sizeof *f.order);
         pm_python_shuffle(0, f.list.count, f.order);
-        PM_TRY(pm_making_split(m, splits[k], f.list.count - kept, NULL, fill_picture, &f));
-        f.skip = f.list.count - kept;
-        if (kept)
-            PM_TRY(pm_making_split(m, "validation", kept, NULL, fill_picture, &f));
+        PM_TRY(pm_making_split(m, splits[k], f.list.count - held_out, NULL, fill_picture, &f));
+        f.skip = f.list.count - held_out;
+        if (held_out)
+            PM_TRY(pm_making_split(m, "validation", held_out, NULL, fill_picture, &f));
     }
 out:
     pm_free(f.order);

@@ -76,18 +76,18 @@ static int write_splits(const struct flowers_cfg *cfg, const struct pm_sources *
         cfg->background ? pm_built_fill : fill;
 
     pm_python_shuffle((uint64_t)cfg->seed, list->count, order);
-    const size_t kept = cfg->validation_per_class
+    const size_t held_out = cfg->validation_per_class
         ? take_per_class(list, classes, (size_t)cfg->validation_per_class, order)
         : (size_t)cfg->validation;
-    if (kept >= list->count)
+    if (held_out >= list->count)
         PM_TRY(pm_fail(PM_ECONFIG,
                        "%zu pictures for validation leave nothing of %zu: set validation",
-                       kept, list->count));
-    built.order = order + kept;
-    PM_TRY(pm_making_split(m, "train", list->count - kept, &sharding, make, &built));
+                       held_out, list->count));
+    built.order = order + held_out;
+    PM_TRY(pm_making_split(m, "train", list->count - held_out, &sharding, make, &built));
     built.order = order;
-    if (kept)
-        PM_TRY(pm_making_split(m, "validation", kept, &sharding, make, &built));
+    if (held_out)
+        PM_TRY(pm_making_split(m, "validation", held_out, &sharding, make, &built));
 out:
     pm_free(order);
     return err;

@@ -90,13 +90,13 @@ static int convert_whole(struct pm_arena *a, const struct folder_cfg *cfg, const
     struct pm_sources list = { 0 };
 
     PM_TRY(pm_sources_classes(a, src, classes, count, 0, &list));
-    const size_t kept = (size_t)((double)list.count * cfg->validation + 0.5);
-    if (kept >= list.count)
+    const size_t held_out = (size_t)((double)list.count * cfg->validation + 0.5);
+    if (held_out >= list.count)
         PM_TRY(pm_fail(PM_ECONFIG, "validation=%g leaves nothing of %zu pictures", cfg->validation,
                        list.count));
-    PM_TRY(write_part(m, "train", cfg, &list, classes, kept, list.count));
-    if (kept)
-        PM_TRY(write_part(m, "validation", cfg, &list, classes, 0, kept));
+    PM_TRY(write_part(m, "train", cfg, &list, classes, held_out, list.count));
+    if (held_out)
+        PM_TRY(write_part(m, "validation", cfg, &list, classes, 0, held_out));
 out:
     pm_sources_free(&list);
     return err;

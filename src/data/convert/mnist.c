@@ -167,16 +167,16 @@ static int convert(const void *cfg, const char *src, struct pm_making *m)
     const int wanted = ((const struct mnist_cfg *)cfg)->validation;
 
     PM_TRY(read_set(a, src, "train", &s));
-    const size_t all = s.images.count, kept = wanted < 0 ? all / 12 : (size_t)wanted;
-    if (kept >= all)
+    const size_t all = s.images.count, held_out = wanted < 0 ? all / 12 : (size_t)wanted;
+    if (held_out >= all)
         PM_TRY(pm_fail(PM_ECONFIG, "validation=%d leaves nothing of %zu training images", wanted,
                        all));
     PM_TRY(pm_making_labels(m, digits, 10));
     pm_making_size(m, s.images.height, s.images.width, 1);
-    PM_TRY(pm_making_split(m, "train", all - kept, NULL, fill, &s));
-    s.first = all - kept;
-    if (kept)
-        PM_TRY(pm_making_split(m, "validation", kept, NULL, fill, &s));
+    PM_TRY(pm_making_split(m, "train", all - held_out, NULL, fill, &s));
+    s.first = all - held_out;
+    if (held_out)
+        PM_TRY(pm_making_split(m, "validation", held_out, NULL, fill, &s));
     free_set(&s);
     if (find_file(a, src, "t10k", "images", &path)) {
         PM_TRY(read_set(a, src, "t10k", &s));

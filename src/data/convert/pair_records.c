@@ -91,19 +91,19 @@ static int check_labels(const struct pm_segmentation *s, const struct pm_label *
                    s->num_classes, s->num_classes - 1, s->ignore);
 }
 
-/* Reads the map of a file. *kept: the record stores the file unchanged. */
+/* Reads the map of a file. *unchanged: the record stores the file unchanged. */
 static int read_map(const struct pm_segmentation *s, const char *data, size_t size, const char *path,
-                    struct pm_label *out, bool *kept)
+                    struct pm_label *out, bool *unchanged)
 {
     int err = PM_OK;
 
-    *kept = false;
+    *unchanged = false;
     if (s->colours && (s->colours_always || is_rgb(data, size))) {
         PM_TRY(from_colours(s, data, size, path, out));
         return PM_OK;
     }
     PM_TRY(pm_label_decode(data, size, 0, path, out));
-    *kept = is_plain(data, size) && !s->meaning;
+    *unchanged = is_plain(data, size) && !s->meaning;
     for (size_t i = 0; s->meaning && i < (size_t)out->height * (size_t)out->width; i++)
         out->values[i] = s->meaning[out->values[i]];
 out:
@@ -190,7 +190,7 @@ struct maps {
     struct pm_label classes, instances;
     char *data; /* the label map's file if it is stored unchanged; owned */
     size_t size;
-    bool kept;
+    bool unchanged;
 };
 
 static int read_maps(const struct pm_segmentation *s, const struct pm_pair *p, struct maps *m)
@@ -200,7 +200,7 @@ static int read_maps(const struct pm_segmentation *s, const struct pm_pair *p, s
     if (s->read)
         return s->read(s->ctx, p, &m->classes, &m->instances);
     PM_TRY(pm_file_read(p->label, &m->data, &m->size));
-    PM_TRY(read_map(s, m->data, m->size, p->label, &m->classes, &m->kept));
+    PM_TRY(read_map(s, m->data, m->size, p->label, &m->classes, &m->unchanged));
     if (p->instances)
         PM_TRY(read_instances(s, p, &m->classes, &m->instances));
 out:
@@ -213,7 +213,7 @@ static int add_map(struct pm_segmentation *s, const struct pm_pair *p, const str
     int err = PM_OK;
     uint8_t *png = NULL;
     size_t png_size = 0;
-    struct maps m = { .kept = false };
+    struct maps m = { .unchanged = false };
     const struct pm_image8 *im = &picture->image;
 
     PM_TRY(read_maps(s, p, &m));
@@ -222,10 +222,11 @@ static int add_map(struct pm_segmentation *s, const struct pm_pair *p, const str
                        p->label, m.classes.height, m.classes.width, p->image, im->height, im->width,
                        picture->orientation >= 5 ? " after the rotation that its EXIF data specifies" : ""));
     PM_TRY(check_labels(s, &m.classes, p->label));
-    if (!m.kept)
+    if (!m.unchanged)
         PM_TRY(pm_label_encode(&m.classes, p->label, &png, &png_size));
-    pm_example_add_bytes(b, "image/segmentation/class/encoded", m.kept ? (uint8_t *)m.data : png,
-                         m.kept ? m.size : png_size);
+    pm_example_add_bytes(b, "image/segmentation/class/encoded",
+                         m.unchanged ? (uint8_t *)m.data : png,
+                         m.unchanged ? m.size : png_size);
     pm_add_text(b, "image/segmentation/class/format", "png");
     if (m.instances.values)
         PM_TRY(pm_making_instances(b, &m.instances, s->divisor, p->label));
@@ -338,11 +339,11 @@ static void search_some(void *ctx, size_t begin, size_t end)
         char *data = NULL;
         size_t size = 0;
         int most = -1;
-        bool kept;
+        bool unchanged;
         if (!path)
             continue;
         if (pm_file_read(path, &data, &size) < 0 ||
-            read_map(k->s, data, size, path, &map, &kept) < 0) {
+            read_map(k->s, data, size, path, &map, &unchanged) < 0) {
             PM_DEBUG("data", "%s", pm_error_text()); /* storing it logs the warning */
             map.height = 0;
         }

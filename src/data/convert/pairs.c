@@ -251,16 +251,16 @@ static int convert_whole(const struct job *j, const char *src, struct pm_making 
     uint32_t *order = NULL;
     int err = PM_OK;
 
-    const size_t count = s->count, kept = (size_t)((double)count * j->cfg->validation + 0.5);
-    if (kept >= count)
+    const size_t count = s->count, held_out = (size_t)((double)count * j->cfg->validation + 0.5);
+    if (held_out >= count)
         PM_TRY(pm_fail(count ? PM_ECONFIG : PM_EDATA, "%s: validation=%g leaves nothing of %zu pairs", src,
                        j->cfg->validation, count));
     order = pm_malloc(count * sizeof *order);
     for (size_t i = 0; i < count; i++)
         order[i] = (uint32_t)pm_permute((uint64_t)j->cfg->seed, 0, count, i);
     s->order = order;
-    PM_TRY(pm_segmentation_part(m, "train", s, kept, count - kept, j->cfg->num_shards));
-    PM_TRY(pm_segmentation_part(m, "val", s, 0, kept, j->cfg->num_shards));
+    PM_TRY(pm_segmentation_part(m, "train", s, held_out, count - held_out, j->cfg->num_shards));
+    PM_TRY(pm_segmentation_part(m, "val", s, 0, held_out, j->cfg->num_shards));
 out:
     s->order = NULL;
     pm_free(order);

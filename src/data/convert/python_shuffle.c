@@ -84,8 +84,8 @@ void pm_python_shuffle(uint64_t seed, size_t count, uint32_t *order)
     for (size_t i = 0; i < count; i++)
         order[i] = (uint32_t)i;
     for (size_t i = count; i-- > 1;) {
-        const uint32_t j = below(&t, (uint32_t)i + 1), kept = order[i];
+        const uint32_t j = below(&t, (uint32_t)i + 1), saved = order[i];
         order[i] = order[j];
-        order[j] = kept;
+        order[j] = saved;
     }
 }

@@ -228,7 +228,7 @@ static int choose_objects(struct coco *c, double threshold, const char *path)
 {
     int err = PM_OK;
     struct image **by_id = pm_malloc((c->images + 1) * sizeof *by_id);
-    size_t kept = 0;
+    size_t left = 0;
 
     for (size_t i = 0; i < c->images; i++)
         by_id[i] = &c->image[i];
@@ -242,16 +242,16 @@ static int choose_objects(struct coco *c, double threshold, const char *path)
         struct image **at = bsearch(&wanted, by_id, c->images, sizeof *by_id, compare_ids);
         if (at && o->category == c->category &&
             o->area / ((double)(*at)->height * (*at)->width) > threshold)
-            c->object[kept++] = *o;
+            c->object[left++] = *o;
     }
-    c->objects = kept;
-    if (kept)
-        qsort(c->object, kept, sizeof *c->object, compare_objects);
+    c->objects = left;
+    if (left)
+        qsort(c->object, left, sizeof *c->object, compare_objects);
     for (size_t i = 0, k = 0; i < c->images; i++) {
-        while (k < kept && c->object[k].image < by_id[i]->id)
+        while (k < left && c->object[k].image < by_id[i]->id)
             k++;
         by_id[i]->first = k;
-        while (k < kept && c->object[k].image == by_id[i]->id)
+        while (k < left && c->object[k].image == by_id[i]->id)
             k++;
         by_id[i]->count = k - by_id[i]->first;
     }

@@ -83,10 +83,10 @@ void pm_onnx_beside_find(const char *path, struct pm_arena *a, struct pm_paths *
     }
 }
 
-void pm_onnx_beside_remove(const struct pm_paths *old, const char *kept)
+void pm_onnx_beside_remove(const struct pm_paths *old, const char *except)
 {
     for (size_t i = 0; i < old->count; i++) {
-        if (kept && strcmp(old->list[i], kept) == 0)
+        if (except && strcmp(old->list[i], except) == 0)
             continue;
         if (unlink(old->list[i]) != 0 && errno != ENOENT)
             PM_WARN("export", "%s is not used by a model any more, but cannot be removed: %s", old->list[i],

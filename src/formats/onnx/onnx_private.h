@@ -64,9 +64,9 @@ struct pm_paths {
 /* Call before a model is written to path. Lists the data files of the existing model and of exports
  * to path that were killed. Lists only files that an export to path has made. */
 void pm_onnx_beside_find(const char *path, struct pm_arena *a, struct pm_paths *out);
-/* Call afterwards. Removes the listed files except `kept` (may be NULL). A failure is logged as a
+/* Call afterwards. Removes the listed files except `except` (may be NULL). A failure is logged as a
  * warning. */
-void pm_onnx_beside_remove(const struct pm_paths *old, const char *kept);
+void pm_onnx_beside_remove(const struct pm_paths *old, const char *except);
 
 /* Private state of a model that was read from a file. */
 struct pm_onnx_own {

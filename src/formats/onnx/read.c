@@ -469,12 +469,12 @@ static int sort_tensors(struct pm_onnx_model *m)
 /* Before IR version 4 initializers were among the inputs. */
 static void drop_given_inputs(struct pm_onnx_model *m)
 {
-    size_t kept = 0;
+    size_t left = 0;
 
     for (size_t i = 0; i < m->input_count; i++)
         if (!pm_onnx_tensor_find(m, m->inputs[i].name))
-            m->inputs[kept++] = m->inputs[i];
-    m->input_count = kept;
+            m->inputs[left++] = m->inputs[i];
+    m->input_count = left;
 }
 
 /* The model's file is open. */

@@ -26,7 +26,7 @@ struct reading {
 struct views {
     const struct pm_torch_view **list;
     size_t count, capacity;
-    struct pm_torch_kept kept;
+    struct pm_torch_cache cache;
 };
 
 /* ---- reading tensors ------------------------------------------------------------------- */
@@ -40,15 +40,15 @@ static int read_tensor(const struct pm_tensor_file *f, const struct pm_file_tens
     if (size == 0)
         return PM_OK;
     return v->contiguous ? pm_tensor_file_read(f, 0, t->offset + begin, size, dst)
-                         : pm_torch_read_strided(f, &views->kept, v, begin, size, dst);
+                         : pm_torch_read_strided(f, &views->cache, v, begin, size, dst);
 }
 
 static void close_views(struct pm_tensor_file *f)
 {
     struct views *views = f->own;
 
-    pthread_mutex_destroy(&views->kept.lock);
-    pm_free(views->kept.bytes);
+    pthread_mutex_destroy(&views->cache.lock);
+    pm_free(views->cache.bytes);
     pm_free(views->list);
     pm_free(views);
 }
@@ -416,7 +416,7 @@ static int open_source(struct pm_tensor_file *f, struct pm_tensor_file **out)
     struct reading r = { .f = f, .arena = pm_arena_create() };
     struct views *views = pm_calloc(1, sizeof *views);
 
-    pthread_mutex_init(&views->kept.lock, NULL);
+    pthread_mutex_init(&views->cache.lock, NULL);
     f->own = views;
     f->read = read_tensor;
     f->close = close_views;

@@ -132,42 +132,42 @@ out:
 }
 
 /* Reads the block that holds `element` and keeps it. */
-static int keep_block(const struct pm_tensor_file *f, struct pm_torch_kept *kept,
+static int keep_block(const struct pm_tensor_file *f, struct pm_torch_cache *cache,
                       const struct pm_torch_view *v, uint64_t element)
 {
     struct block b = choose_block(v, element);
     size_t size = (size_t)b.count * v->type->size;
     int err;
 
-    kept->view = NULL;
-    if (size > kept->capacity) {
-        pm_free(kept->bytes);
-        kept->bytes = pm_malloc(size);
-        kept->capacity = size;
+    cache->view = NULL;
+    if (size > cache->capacity) {
+        pm_free(cache->bytes);
+        cache->bytes = pm_malloc(size);
+        cache->capacity = size;
     }
-    err = fill_block(f, v, &b, kept->bytes);
+    err = fill_block(f, v, &b, cache->bytes);
     if (err == PM_OK) {
-        kept->view = v;
-        kept->at = b.first * v->type->size;
-        kept->size = size;
+        cache->view = v;
+        cache->at = b.first * v->type->size;
+        cache->size = size;
     }
     return err;
 }
 
-int pm_torch_read_strided(const struct pm_tensor_file *f, struct pm_torch_kept *kept,
+int pm_torch_read_strided(const struct pm_tensor_file *f, struct pm_torch_cache *cache,
                           const struct pm_torch_view *v, uint64_t begin, size_t size, void *dst)
 {
     int err = PM_OK;
 
-    pthread_mutex_lock(&kept->lock);
+    pthread_mutex_lock(&cache->lock);
     for (size_t done = 0, n; done < size; done += n, begin += n) {
-        if (kept->view != v || begin < kept->at || begin >= kept->at + kept->size)
-            PM_TRY(keep_block(f, kept, v, begin / v->type->size));
-        n = (size_t)(kept->at + kept->size - begin);
+        if (cache->view != v || begin < cache->at || begin >= cache->at + cache->size)
+            PM_TRY(keep_block(f, cache, v, begin / v->type->size));
+        n = (size_t)(cache->at + cache->size - begin);
         n = n < size - done ? n : size - done;
-        memcpy((uint8_t *)dst + done, kept->bytes + (begin - kept->at), n);
+        memcpy((uint8_t *)dst + done, cache->bytes + (begin - cache->at), n);
     }
 out:
-    pthread_mutex_unlock(&kept->lock);
+    pthread_mutex_unlock(&cache->lock);
     return err;
 }

@@ -67,7 +67,7 @@ struct pm_torch_view {
 };
 
 /* A cached block of a strided tensor. Initialise the lock, and all other fields with zeros. */
-struct pm_torch_kept {
+struct pm_torch_cache {
     pthread_mutex_t lock;
     const struct pm_torch_view *view; /* NULL: none */
     uint8_t *bytes;                   /* owned */
@@ -75,7 +75,7 @@ struct pm_torch_kept {
     size_t size, capacity;
 };
 /* Reads bytes of a tensor that is not contiguous. The caller has checked the range. */
-int pm_torch_read_strided(const struct pm_tensor_file *f, struct pm_torch_kept *kept,
+int pm_torch_read_strided(const struct pm_tensor_file *f, struct pm_torch_cache *cache,
                           const struct pm_torch_view *v, uint64_t begin, size_t size, void *dst);
 
 enum pm_torch_kind {

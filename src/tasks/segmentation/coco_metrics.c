@@ -75,7 +75,7 @@ void pm_coco_metrics_destroy(struct pm_coco_metrics **m)
 /* ---- one picture ------------------------------------------------------------------------- */
 
 /* The picture's objects at a range of areas. */
-struct look {
+struct matching {
     const struct pm_coco_picture *p;
     enum range range;
     int counted;  /* true objects that count */
@@ -90,7 +90,7 @@ static double score_of(const struct pm_coco_said *s)
     return isnan(s->score) ? -INFINITY : s->score;
 }
 
-static void take_surest(struct look *l)
+static void take_surest(struct matching *l)
 {
     const struct pm_coco_said *said = l->p->said;
 
@@ -112,7 +112,7 @@ static bool is_outside(double area, enum range range)
     return area < ranges[range].least || area > ranges[range].most;
 }
 
-static void order_truths(struct look *l)
+static void order_truths(struct matching *l)
 {
     int n = 0;
 
@@ -128,7 +128,7 @@ static void order_truths(struct look *l)
 }
 
 /* Place in l->order, -1 for none. */
-static int match_of(const struct look *l, int said, double threshold)
+static int match_of(const struct matching *l, int said, double threshold)
 {
     const size_t truths = (size_t)l->p->truths;
     double best = threshold;
@@ -148,7 +148,7 @@ static int match_of(const struct look *l, int said, double threshold)
     return match;
 }
 
-static void judge(struct look *l, int threshold, struct verdict *out)
+static void judge(struct matching *l, int threshold, struct verdict *out)
 {
     const uint16_t bit = (uint16_t)(1u << threshold);
 
@@ -169,7 +169,7 @@ void pm_coco_metrics_add(struct pm_coco_metrics *m, int label, const struct pm_c
 {
     struct of_class *of = &m->of[label];
     const size_t first = of->count;
-    struct look l = { .p = p };
+    struct matching l = { .p = p };
 
     l.order = pm_malloc(((size_t)p->truths + 1) * sizeof *l.order);
     l.taken = pm_malloc(((size_t)p->truths + 1) * sizeof *l.taken);

@@ -79,7 +79,7 @@ static int by_heat(const void *a, const void *b)
 static size_t above_kth(struct pm_group_center *c, size_t count, int top_k)
 {
     struct pm_group_center *sorted;
-    size_t kept = 0;
+    size_t left = 0;
     float kth;
 
     if (count < (size_t)top_k)
@@ -91,8 +91,8 @@ static size_t above_kth(struct pm_group_center *c, size_t count, int top_k)
     pm_free(sorted);
     for (size_t i = 0; i < count; i++)
         if (c[i].heat > kth)
-            c[kept++] = c[i];
-    return kept;
+            c[left++] = c[i];
+    return left;
 }
 
 static size_t peaks_of(const struct pm_group_options *o, const struct pm_group_input *in,

@@ -90,10 +90,11 @@ void pm_panoptic_truth(const struct pm_panoptic_metrics_options *o, int ignore_l
         thing[o->things.v[i]] = true;
     for (size_t i = 0; i < count; i++) {
         const int label = labels[i], number = instances[i] % STORED;
-        const bool told = label != ignore_label && thing[label] && instances[i] / STORED == label &&
-                          number < o->label_divisor;
+        const bool distinct = label != ignore_label && thing[label] &&
+                              instances[i] / STORED == label && number < o->label_divisor;
 
-        out[i] = label == ignore_label ? PM_VOID : label * o->label_divisor + (told ? number : 0);
+        out[i] = label == ignore_label ? PM_VOID
+                                       : label * o->label_divisor + (distinct ? number : 0);
     }
     pm_free(thing);
 }
@@ -150,19 +151,19 @@ static void list_truth(const struct pm_panoptic_metrics *m, const int32_t *truth
 static void drop_small(const struct pm_panoptic_metrics *m, struct overlap *v, size_t pixels,
                        int32_t *index)
 {
-    int *place = pm_calloc((size_t)v->truths, sizeof *place), kept = 1;
+    int *place = pm_calloc((size_t)v->truths, sizeof *place), left = 1;
 
     for (int k = 1; k < v->truths; k++) {
         const struct true_segment g = v->truth[k];
 
         if (m->of[g.label].thing && !g.crowd && g.area <= m->o.ignored_area)
             continue;
-        place[k] = kept;
-        v->truth[kept++] = g;
+        place[k] = left;
+        v->truth[left++] = g;
     }
-    for (size_t i = 0; i < pixels && kept < v->truths; i++)
+    for (size_t i = 0; i < pixels && left < v->truths; i++)
         index[i] = place[index[i]];
-    v->truths = kept;
+    v->truths = left;
     pm_free(place);
 }
 

@@ -10,7 +10,7 @@
  * loss.upsample_logits=false takes it at the logits' size: labels are whole numbers that only the
  * loader's threads handle, so these bring the maps down, by nearest elements.
  *
- * What evaluation, prediction and export see is segmentation_looks.c. */
+ * What evaluation, prediction and export see is segmentation_eval_modes.c. */
 #include "tasks/record.h"
 #include "tasks/segmentation/segmentation.h"
 

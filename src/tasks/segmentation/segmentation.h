@@ -69,8 +69,8 @@ struct pm_segmentation_export {
 
 /* ---- the object ---------------------------------------------------------------------------- */
 
-/* At which scales a net sees a picture; predictions are averaged. */
-struct pm_segmentation_looks {
+/* The scales at which a picture is predicted; predictions are averaged. */
+struct pm_segmentation_eval_modes {
     struct pm_floats scales; /* none: 1 */
     bool flip;               /* and mirrored at each of them */
     bool double_softmax;     /* of the averages a softmax again */
@@ -93,7 +93,8 @@ struct pm_pixels {
     bool upsample_logits;             /* the loss is taken at the picture's size */
     const struct pm_segmentation_loss *loss; /* its weights, divisor and mining; NULL: the defaults */
     bool predict_upsampled;           /* logits are enlarged before the argmax */
-    struct pm_segmentation_looks looks, export_looks; /* of evaluation and prediction; of exported models */
+    struct pm_segmentation_eval_modes eval_modes; /* of evaluation and prediction */
+    struct pm_segmentation_eval_modes export_modes; /* of exported models */
     int colormap;                     /* enum pm_colormap */
     bool save_raw;                    /* predict writes class numbers, too */
     struct pm_instances instance;
@@ -167,7 +168,7 @@ const char *pm_segmentation_output(struct pm_net *net, const char *name, enum pm
 /* x in height x width, corners aligned. */
 struct pm_node *pm_segmentation_resized(struct pm_net *net, const char *name, struct pm_node *x,
                                         int height, int width, const char *method);
-/* segmentation_looks.c. The hook add_outputs of struct pm_task_row. */
+/* segmentation_eval_modes.c. The hook add_outputs of struct pm_task_row. */
 int pm_segmentation_outputs(struct pm_net *net, struct pm_node *images, const struct pm_net_maker *maker,
                             const struct pm_task *s, enum pm_use use, struct pm_outputs *out);
 /* segmentation_instance_heads.c. What training adds for heads of instances, and the weights of pixels in the loss
@@ -175,22 +176,24 @@ int pm_segmentation_outputs(struct pm_net *net, struct pm_node *images, const st
 void pm_segmentation_instance_losses(struct pm_net *net, const struct pm_heads *heads,
                                      const struct pm_task *s);
 struct pm_node *pm_segmentation_pixel_weights(struct pm_net *net, const struct pm_task *s);
-/* How a net saw the pictures, height x width: scaled (0: not) to seen_height x seen_width, and mirrored, or not. */
+/* One evaluation mode: pictures of height x width, scaled (0: not) to seen_height x seen_width, and
+ * mirrored or not. */
 struct pm_segmentation_view {
     float scale;
     bool mirrored;
     int height, width, seen_height, seen_width;
 };
-/* Sums over the looks so far, zeroed before the first. */
+/* Sums over the evaluation modes so far, zeroed before the first; and adds one mode. */
 struct pm_instance_maps { struct pm_node *center, *offset; };
-void pm_segmentation_instance_look(struct pm_net *net, const struct pm_heads *heads,
+void pm_segmentation_add_instances(struct pm_net *net, const struct pm_heads *heads,
                                    const struct pm_segmentation_view *v, const struct pm_task *s,
                                    struct pm_instance_maps *sum);
-/* What comes out of `looks` of them (0: one), behind the outputs that are there: the probabilities of
- * all classes, since an instance's class is that of most of its pixels (NULL: they are there), heat
- * [n, h, w, 1], offsets in the pictures' pixels [n, h, w, 2]. EVAL's and PREDICT's are outputs 1, 2, 3. */
-void pm_segmentation_instance_outputs(struct pm_net *net, const struct pm_instance_maps *sum, int looks,
-                                      struct pm_node *probabilities, enum pm_use use,
+/* Appends the outputs made of `modes` evaluation modes (0: one): the probabilities of all classes,
+ * since an instance's class is that of most of its pixels (NULL: they are there already), heat
+ * [n, h, w, 1], offsets in the pictures' pixels [n, h, w, 2]. EVAL's and PREDICT's are outputs 1,
+ * 2, 3. */
+void pm_segmentation_instance_outputs(struct pm_net *net, const struct pm_instance_maps *sum,
+                                      int modes, struct pm_node *probabilities, enum pm_use use,
                                       struct pm_outputs *out);
 /* segmentation_seed4.c: records of the fork. out is zeroed, and freed by the caller also after a failure. */
 struct pm_instance_target;
@@ -235,7 +238,7 @@ int pm_segmentation_place(const struct pm_task *s, int height, int width, const 
 
 /* A prediction: classes of the input's rows and columns. */
 struct pm_class_map {
-    int height, width; /* of what is looked at: the first rows and columns */
+    int height, width; /* the first rows and columns, which are shown and scored */
     int stride;        /* elements from row to row */
     const int32_t *classes;
 };
@@ -258,12 +261,13 @@ int pm_segmentation_edge_field(const struct pm_task *s, bool train);
 void pm_segmentation_edge_labels(const struct pm_task *s, const struct pm_label *labels,
                                  struct pm_label *out);
 void pm_segmentation_edge_loss(struct pm_net *net, struct pm_node *edge, const struct pm_task *s);
-/* Adds the probabilities of one look at height x width to *sum, which is NULL before the first; then what
- * comes out of `looks` of them (0: one), behind the outputs that are there: classes of edges, and for
- * EXPORT their probabilities. */
-void pm_segmentation_edge_look(struct pm_net *net, struct pm_node *edge, bool mirrored, int height,
+/* Adds the probabilities of one evaluation mode, at height x width, to *sum, which is NULL before
+ * the first. */
+void pm_segmentation_add_edges(struct pm_net *net, struct pm_node *edge, bool mirrored, int height,
                                int width, struct pm_node **sum);
-void pm_segmentation_edge_outputs(struct pm_net *net, struct pm_node *sum, int looks,
+/* Appends the outputs made of `modes` evaluation modes (0: one): classes of edges, and for EXPORT
+ * their probabilities. */
+void pm_segmentation_edge_outputs(struct pm_net *net, struct pm_node *sum, int modes,
                                   enum pm_use use, struct pm_outputs *out);
 /* Where among EVAL's and PREDICT's outputs the classes of edges are. */
 int pm_segmentation_edge_output(const struct pm_task *s);

@@ -39,7 +39,7 @@ void pm_segmentation_edge_loss(struct pm_net *net, struct pm_node *edge, const s
 
 /* ---- what comes out ---------------------------------------------------------------------- */
 
-void pm_segmentation_edge_look(struct pm_net *net, struct pm_node *edge, bool mirrored, int height,
+void pm_segmentation_add_edges(struct pm_net *net, struct pm_node *edge, bool mirrored, int height,
                                int width, struct pm_node **sum)
 {
     if (mirrored)
@@ -56,14 +56,15 @@ int pm_segmentation_edge_output(const struct pm_task *s)
     return s->pixels.instance.on ? 4 : 1;
 }
 
-void pm_segmentation_edge_outputs(struct pm_net *net, struct pm_node *sum, int looks,
+void pm_segmentation_edge_outputs(struct pm_net *net, struct pm_node *sum, int modes,
                                   enum pm_use use, struct pm_outputs *out)
 {
     const bool export = use == PM_USE_EXPORT;
 
     if (export)
         out->node[out->count++] =
-            pm_net_add(net, "EdgeProbabilities", sum, "affine scale=%.9g", looks ? 1.0 / looks : 1)->name;
+            pm_net_add(net, "EdgeProbabilities", sum, "affine scale=%.9g",
+                       modes ? 1.0 / modes : 1)->name;
     out->node[out->count++] =
         pm_net_add(net, export ? "EdgePredictions" : pm_segmentation_own(net, "edge_predictions"), sum,
                    "argmax")->name;

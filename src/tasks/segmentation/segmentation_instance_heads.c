@@ -11,8 +11,8 @@
  * divided by the number of terms that are not 0, and offsets are lengths in the picture's pixels as they
  * are. (There the terms are means over the batch first, so that one is 0 when it is in every example.)
  *
- * Of several looks heat and offsets are averaged: mirrored ones are mirrored back, which turns the
- * offsets along rows, and those of scaled pictures are divided by their scale. */
+ * Heat and offsets are averaged over evaluation modes: mirrored ones are mirrored back, which turns
+ * the offsets along rows, and those of scaled pictures are divided by their scale. */
 #include "tasks/segmentation/segmentation.h"
 
 #include <math.h>
@@ -126,7 +126,7 @@ static struct pm_node *sum_of(struct pm_net *net, const char *name, struct pm_no
                                  "add") : x;
 }
 
-void pm_segmentation_instance_look(struct pm_net *net, const struct pm_heads *heads,
+void pm_segmentation_add_instances(struct pm_net *net, const struct pm_heads *heads,
                                    const struct pm_segmentation_view *v, const struct pm_task *s,
                                    struct pm_instance_maps *sum)
 {
@@ -151,20 +151,20 @@ void pm_segmentation_instance_look(struct pm_net *net, const struct pm_heads *he
     sum->offset = sum_of(net, "offset_sum", sum->offset, offset);
 }
 
-static struct pm_node *mean(struct pm_net *net, const char *name, struct pm_node *sum, int looks,
+static struct pm_node *mean(struct pm_net *net, const char *name, struct pm_node *sum, int modes,
                             enum pm_use use)
 {
     return pm_net_add(net, pm_segmentation_output(net, name, use), sum, "affine scale=%.9g",
-                      looks > 1 ? 1.0 / looks : 1);
+                      modes > 1 ? 1.0 / modes : 1);
 }
 
-void pm_segmentation_instance_outputs(struct pm_net *net, const struct pm_instance_maps *sum, int looks,
-                                      struct pm_node *probabilities, enum pm_use use,
+void pm_segmentation_instance_outputs(struct pm_net *net, const struct pm_instance_maps *sum,
+                                      int modes, struct pm_node *probabilities, enum pm_use use,
                                       struct pm_outputs *out)
 {
     if (probabilities)
         out->node[out->count++] = probabilities->name;
-    out->node[out->count++] = mean(net, "InstanceCenterPredictions", sum->center, looks, use)->name;
+    out->node[out->count++] = mean(net, "InstanceCenterPredictions", sum->center, modes, use)->name;
     out->lengths = 1u << out->count;
-    out->node[out->count++] = mean(net, "InstanceOffsetPredictions", sum->offset, looks, use)->name;
+    out->node[out->count++] = mean(net, "InstanceOffsetPredictions", sum->offset, modes, use)->name;
 }

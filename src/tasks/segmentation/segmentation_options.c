@@ -138,8 +138,9 @@ const struct pm_task_section pm_segmentation_sections[] = {
     { "eval.panoptic", panoptic }, { "export", export }, { 0 },
 };
 
-/* The key by which a picture is seen more than once, or not as it is; NULL for none. */
-static const char *looks_key(const struct pm_segmentation_eval *e, const struct pm_segmentation_export *x)
+/* The key that asks for several evaluation modes, or for a scaled one; NULL for none. */
+static const char *modes_key(const struct pm_segmentation_eval *e,
+                             const struct pm_segmentation_export *x)
 {
     const struct pm_floats in_eval = e->scales, in_export = x->scales;
 
@@ -183,7 +184,7 @@ int pm_segmentation_check_config(const struct pm_config *c)
 
     PM_TRY(pm_config_read(c, "eval", eval, &e));
     PM_TRY(pm_config_read(c, "export", export, &x));
-    const char *key = looks_key(&e, &x);
+    const char *key = modes_key(&e, &x);
     if (key && c->model.quantize_delay >= 0)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: a quantised net (model.quantize_delay %d) sees a picture once, as "
                        "it is: leave this out", place_of(c, key), c->model.quantize_delay));
@@ -228,7 +229,7 @@ void pm_segmentation_list_metrics(const struct pm_task *t, struct pm_metric_list
         add_metrics(out, EDGES, 1);
 }
 
-/* As DeepLab names it, by the scales that were looked at: "eval/miou_0.5_1.0_flipped_overall", and
+/* As DeepLab names it, by the scales of evaluation: "eval/miou_0.5_1.0_flipped_overall", and
  * "..._class_3" of a class. */
 void pm_segmentation_tag(const struct pm_config *c, const char *metric, int class, struct pm_str *out)
 {
@@ -296,8 +297,8 @@ static void resolve_pixels(struct pm_task *t, const struct pm_segmentation_model
                                                   : 255,
         .matting = t->loss.matting, .label_height = t->facts.height, .label_width = t->facts.width,
         .upsample_logits = t->loss.upsample_logits, .loss = &t->loss,
-        .predict_upsampled = m->predict_upsampled, .looks = { e->scales, e->flip, false },
-        .export_looks = { t->export.scales, t->export.flip, t->export.prob_double_softmax },
+        .predict_upsampled = m->predict_upsampled, .eval_modes = { e->scales, e->flip, false },
+        .export_modes = { t->export.scales, t->export.flip, t->export.prob_double_softmax },
         .colormap = e->colormap ? e->colormap : (int)pm_colormap_find(named),
         .save_raw = e->save_raw,
         .instance = { .mode = m->instance_mode, .label_divisor = 1000, .panoptic = &t->panoptic,

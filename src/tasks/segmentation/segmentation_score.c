@@ -299,11 +299,11 @@ static int samples_of(const struct pm_score *m, const struct seen *out[PM_MAX_SA
     for (int i = 0; i < m->worst.count; i++)
         out[n++] = &m->worst.list[i];
     for (int i = 0; i < m->chance.count && n < PM_MAX_SAMPLES; i++) {
-        bool told = false;
+        bool listed = false;
 
         for (int k = 0; k < m->worst.count; k++)
-            told |= m->worst.list[k].record == m->chance.list[i].record;
-        if (!told)
+            listed |= m->worst.list[k].record == m->chance.list[i].record;
+        if (!listed)
             out[n++] = &m->chance.list[i];
     }
     return n;

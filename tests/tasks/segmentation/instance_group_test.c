@@ -57,7 +57,7 @@ static void ref_centers(const struct maps *m, const struct pm_group_options *o, 
                         struct result *r)
 {
     const int h = m->height, w = m->width, reach = (o->nms_kernel - 1) / 2;
-    static float heat[MOST], kept[MOST], sorted[MOST];
+    static float heat[MOST], left[MOST], sorted[MOST];
     int count = 0;
 
     for (int i = 0; i < h * w; i++) {
@@ -71,14 +71,14 @@ static void ref_centers(const struct maps *m, const struct pm_group_options *o, 
         for (int dy = -reach; dy <= reach; dy++)
             for (int dx = -reach; dx <= reach; dx++)
                 most = fmaxf(most, padded(heat, h, w, i / w + dy, i % w + dx));
-        kept[i] = most == heat[i] ? heat[i] : -1;
-        if (kept[i] > 0)
-            sorted[count++] = kept[i];
+        left[i] = most == heat[i] ? heat[i] : -1;
+        if (left[i] > 0)
+            sorted[count++] = left[i];
     }
     qsort(sorted, (size_t)count, sizeof *sorted, descending);
     r->centers = 0;
     for (int i = 0; i < h * w; i++)
-        if (kept[i] > (count >= o->top_k ? sorted[o->top_k - 1] : 0)) {
+        if (left[i] > (count >= o->top_k ? sorted[o->top_k - 1] : 0)) {
             r->y[r->centers] = i / w;
             r->x[r->centers++] = i % w;
         }
@@ -151,7 +151,7 @@ static void ref_merge(const struct maps *m, const struct pm_group_options *o, st
 static void check_segments(const struct maps *m, const struct pm_segment_map *p)
 {
     const int n = p->height * p->width;
-    int told = 0, covered = 0;
+    int labelled = 0, covered = 0;
 
     for (int s = 0; s < p->count; s++) {
         double sum = 0;
@@ -168,11 +168,11 @@ static void check_segments(const struct maps *m, const struct pm_segment_map *p)
         assert_true(fabs(p->segments[s].score - sum / area) < 1e-12);
         assert_int_equal(p->segments[s].thing, p->segments[s].id % 1000 != 0);
         assert_int_equal(p->segments[s].id / 1000, p->segments[s].label);
-        told += area;
+        labelled += area;
     }
     for (int i = 0; i < n; i++)
         covered += p->map[i] != PM_VOID;
-    assert_int_equal(told, covered);
+    assert_int_equal(labelled, covered);
 }
 
 static void compare(const struct maps *m, const struct pm_group_options *o, struct result *r)

@@ -374,7 +374,7 @@ static void ratios(void **state)
     ok(pm_device_open(&list[cpu], &(struct pm_device_options){ .threads = 1 }, &d));
     check_wide_loss(d, &s);
     check_wide_output(d, &s, 5);
-    s.pixels.looks.flip = true; /* half of them point the other way */
+    s.pixels.eval_modes.flip = true; /* half of them point the other way */
     check_wide_output(d, &s, 0);
     pm_device_close(&d);
     pm_free(list);

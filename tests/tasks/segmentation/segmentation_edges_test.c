@@ -197,7 +197,7 @@ static void losses(void **state)
     pm_arena_destroy(&a);
 }
 
-/* What comes out: edges behind the classes; for export with their probabilities, the mean of the looks. */
+/* Outputs: edges behind the classes; for export with their probabilities, the mean over modes. */
 static void outputs(void **state)
 {
     (void)state;
@@ -219,7 +219,7 @@ static void outputs(void **state)
         struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);
         struct pm_outputs made;
 
-        s.pixels.looks.flip = s.pixels.export_looks.flip = i % 2;
+        s.pixels.eval_modes.flip = s.pixels.export_modes.flip = i % 2;
         if (task()->add_outputs(net, images, &maker, &s, cases[i / 2].use, &made) < 0)
             fail_msg("%s", pm_error_text());
         for (int k = 0; k < 4 && cases[i / 2].names[k]; k++) {
@@ -228,8 +228,9 @@ static void outputs(void **state)
         }
         assert_int_equal(made.count, cases[i / 2].use == PM_USE_EXPORT ? 4 : 2);
         if (cases[i / 2].use == PM_USE_EXPORT)
-            assert_true(option(net, "EdgeProbabilities", "scale") == (s.pixels.looks.flip ? 0.5f : 1));
-        assert_true(!s.pixels.looks.flip == !pm_net_find(net, "look_2/edges_mirrored_back"));
+            assert_true(option(net, "EdgeProbabilities", "scale") ==
+                        (s.pixels.eval_modes.flip ? 0.5f : 1));
+        assert_true(!s.pixels.eval_modes.flip == !pm_net_find(net, "look_2/edges_mirrored_back"));
         pm_net_destroy(&net);
     }
     pm_arena_destroy(&a);
@@ -262,7 +263,7 @@ static void names_are_own(void **state)
     struct pm_task s = setup_of(a);
     const struct pm_net_maker maker = { names_of, NULL };
 
-    s.pixels.instance.on = s.pixels.looks.flip = s.pixels.export_looks.flip = true;
+    s.pixels.instance.on = s.pixels.eval_modes.flip = s.pixels.export_modes.flip = true;
     for (int use = PM_USE_EVAL; use <= PM_USE_EXPORT; use++) {
         struct pm_net *net = pm_net_create();
         struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(1, SIZE, SIZE, 3), PM_F32);

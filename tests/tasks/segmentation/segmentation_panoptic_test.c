@@ -142,7 +142,7 @@ static void coco(void **state)
 }
 
 /* A config's check of run.keep_best, which knows no net, lists what any net may be evaluated by. */
-static void kept(void **state)
+static void keep_best_without_a_net(void **state)
 {
     static const char text[] = "{\"task\": \"segmentation\", \"model\": {\"layers\": []}}";
     struct pm_arena *a = pm_arena_create();
@@ -313,7 +313,8 @@ static void summaries(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(scores), cmocka_unit_test(coco),
-                                        cmocka_unit_test(kept), cmocka_unit_test(padded),
+                                        cmocka_unit_test(keep_best_without_a_net),
+                                        cmocka_unit_test(padded),
                                         cmocka_unit_test(predictions), cmocka_unit_test(summaries) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

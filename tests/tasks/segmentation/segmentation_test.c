@@ -351,7 +351,7 @@ static void softmax(const float *z, double *p)
         p[c] /= sum;
 }
 
-static void one_look(void **state)
+static void one_mode(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
@@ -379,7 +379,7 @@ static void one_look(void **state)
     pm_arena_destroy(&a);
 }
 
-/* all has the sums of both looks' probabilities, the largest's class, and the loss of their means. */
+/* all has the sums of both modes' probabilities, the largest class, and the loss of their means. */
 static void assert_summed(const struct answer *one, const struct answer *other, const struct answer *all)
 {
     double loss = 0;
@@ -402,7 +402,7 @@ static void assert_summed(const struct answer *one, const struct answer *other, 
 }
 
 /* Probabilities are averaged, not logits; the mirrored half is mirrored back. */
-static void several_looks(void **state)
+static void several_modes(void **state)
 {
     (void)state;
     struct pm_arena *a = pm_arena_create();
@@ -410,13 +410,13 @@ static void several_looks(void **state)
     static const float scales[] = { 1, 0.5f };
     static struct answer one, mirrored, half, all;
 
-    s.pixels.looks.flip = true;
+    s.pixels.eval_modes.flip = true;
     run(&s, "logits_enlarged", &one);
     run(&s, "look_2/logits_enlarged", &mirrored);
     run(&s, "look_2/sum", &all);
     assert_summed(&one, &mirrored, &all);
-    s.pixels.looks.scales = (struct pm_floats){ 2, scales };
-    s.pixels.looks.flip = false;
+    s.pixels.eval_modes.scales = (struct pm_floats){ 2, scales };
+    s.pixels.eval_modes.flip = false;
     run(&s, "look_2/logits_enlarged", &half);
     run(&s, "look_2/sum", &all);
     assert_summed(&one, &half, &all);
@@ -528,8 +528,8 @@ int main(void)
         cmocka_unit_test(an_absent_class), cmocka_unit_test(colors),
         cmocka_unit_test(colors_by_name), cmocka_unit_test(samples),
         cmocka_unit_test(smaller_maps),    cmocka_unit_test(what_does_not_fit),
-        cmocka_unit_test(losses),          cmocka_unit_test(one_look),
-        cmocka_unit_test(several_looks),   cmocka_unit_test(scores),
+        cmocka_unit_test(losses),          cmocka_unit_test(one_mode),
+        cmocka_unit_test(several_modes),   cmocka_unit_test(scores),
         cmocka_unit_test(predictions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

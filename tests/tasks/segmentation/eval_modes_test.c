@@ -1,4 +1,4 @@
-/* What is predicted for pictures seen at several scales and mirrored, against the original program
+/* Predictions of pictures at several scales and mirrored, against the original program
  * (tests/golden/deeplab_looks.py): the averaged probabilities, and the softmax that it puts upon
  * them. The bound is 10 times what the original's own float32 run is off by, and no less than
  * rounding of sums in another order. */
@@ -122,7 +122,7 @@ static void run_net(const struct golden *g, const struct pm_outputs *outputs, si
 
     make_variables(g);
     if (pm_plan_create(net, device, variables, &(struct pm_plan_options){
-            .name = "looks", .outputs = outputs->node, .slots = 1, .loss_share = 1 }, &plan) ||
+            .name = "modes", .outputs = outputs->node, .slots = 1, .loss_share = 1 }, &plan) ||
         pm_plan_load(plan))
         fail_msg("%s", pm_error_text());
     images = pm_plan_input(plan, 0, "images", 0);
@@ -143,7 +143,7 @@ static void compare(const struct golden *g, const char *name, const char *node)
     assert_true(off <= bound);
 }
 
-static void look(const cJSON *c, bool again)
+static void mode(const cJSON *c, bool again)
 {
     const cJSON *scales = cJSON_GetObjectItem(c, "scales");
     struct golden g = { .root = c, .classes = number(c, "classes"),
@@ -163,9 +163,9 @@ static void look(const cJSON *c, bool again)
                                    net->arena, "model"), PM_OK);
     for (int i = 0; i < cJSON_GetArraySize(scales); i++)
         scale[i] = (float)cJSON_GetArrayItem(scales, i)->valuedouble;
-    s.pixels.export_looks.scales = (struct pm_floats){ cJSON_GetArraySize(scales), scale };
-    s.pixels.export_looks.double_softmax = again;
-    s.pixels.export_looks.flip = cJSON_IsTrue(cJSON_GetObjectItem(c, "flip"));
+    s.pixels.export_modes.scales = (struct pm_floats){ cJSON_GetArraySize(scales), scale };
+    s.pixels.export_modes.double_softmax = again;
+    s.pixels.export_modes.flip = cJSON_IsTrue(cJSON_GetObjectItem(c, "flip"));
     struct pm_node *images = pm_net_input(net, "images", PM_SHAPE4(BATCH, height, width, 3), PM_F32);
     if (task->add_outputs(net, images, &(struct pm_net_maker){ heads_of, &g }, &s, PM_USE_EXPORT,
                           &outputs))
@@ -177,15 +177,15 @@ static void look(const cJSON *c, bool again)
     pm_net_destroy(&net);
 }
 
-static void looks(void **state)
+static void modes(void **state)
 {
     const cJSON *c;
 
     (void)state;
     cJSON_ArrayForEach(c, cJSON_GetObjectItem(file, "cases"))
     {
-        look(c, false);
-        look(c, true);
+        mode(c, false);
+        mode(c, true);
     }
 }
 
@@ -222,7 +222,7 @@ static int tear_down(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(looks) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(modes) };
 
-    return cmocka_run_group_tests_name("looks", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("modes", tests, set_up, tear_down);
 }

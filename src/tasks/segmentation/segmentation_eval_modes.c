@@ -1,25 +1,25 @@
-/* segmentation_looks: what a net says of pictures, in evaluation, prediction and export.
+/* segmentation_eval_modes: a net's outputs in evaluation, prediction and export.
  *
- * The class is the largest of the logits, the lowest class among equals. With several scales, or mirrored
- * pictures, the net looks at each (its variables are shared); probabilities are averaged after the
- * softmax. */
+ * The class is the one with the largest logit, the lowest class among equals. With several scales
+ * or mirrored pictures (evaluation modes), the net is built once for each with shared variables,
+ * and probabilities are averaged after the softmax. */
 #include "tasks/segmentation/segmentation.h"
 
-struct seeing {
+struct modes_net {
     struct pm_net *net;
     struct pm_node *images;
     const struct pm_net_maker *maker;
     const struct pm_task *task;
-    const struct pm_segmentation_looks *looks;
+    const struct pm_segmentation_eval_modes *modes;
     int height, width;
-    struct pm_node **edges; /* probabilities of edges, the looks' sum; NULL there: none yet */
-    struct pm_instance_maps *instances; /* the looks' sums */
+    struct pm_node **edges; /* probabilities of edges, summed over modes; NULL there: none yet */
+    struct pm_instance_maps *instances; /* sums over modes */
 };
-/* One of several; scaled and mirrored, or not. */
-struct look {
-    float scale;   /* 0: as the net itself has it */
+/* An evaluation mode. */
+struct mode {
+    float scale;        /* 0: not scaled */
     bool mirrored;
-    const char *pass;   /* NULL: the first, whose variables are the others', too */
+    const char *pass;   /* of the net (net.h); NULL: the first, whose variables all share */
     const char *method; /* by which logits are enlarged */
 };
 
@@ -29,7 +29,7 @@ static int at_scale(int size, float scale)
 }
 
 /* Logits at the pictures' size, and as the net gives them. */
-static int see(const struct seeing *v, const struct look *look, struct pm_node **out,
+static int add_mode(const struct modes_net *v, const struct mode *mode, struct pm_node **out,
                struct pm_node **small)
 {
     struct pm_net *net = v->net;
@@ -37,32 +37,33 @@ static int see(const struct seeing *v, const struct look *look, struct pm_node *
     struct pm_heads heads = { 0 };
     int err = PM_OK;
 
-    net->pass = look->pass;
-    net->eval_scale = (struct pm_eval_scale){ look->scale, v->height, v->width };
-    if (look->mirrored)
+    net->pass = mode->pass;
+    net->eval_scale = (struct pm_eval_scale){ mode->scale, v->height, v->width };
+    if (mode->mirrored)
         x = pm_net_add(net, pm_segmentation_own(net, "mirrored"), x, "flip");
-    if (look->scale > 0)
+    if (mode->scale > 0)
         x = pm_segmentation_resized(net, pm_segmentation_own(net, "scaled"), x,
-                                    at_scale(v->height, look->scale), at_scale(v->width, look->scale),
-                                    "bilinear");
+                                    at_scale(v->height, mode->scale),
+                                    at_scale(v->width, mode->scale), "bilinear");
     PM_TRY(net->error);
     err = v->maker->heads(v->maker->ctx, net, x, &heads);
-    if (err < 0 && look->scale > 0)
+    if (err < 0 && mode->scale > 0)
         err = pm_fail((enum pm_error)err, "%s (at scale %g the pictures are %d x %d)", pm_error_text(),
-                      (double)look->scale, x->out_shape.dim[1], x->out_shape.dim[2]);
+                      (double)mode->scale, x->out_shape.dim[1], x->out_shape.dim[2]);
     PM_TRY(err);
     if (pm_heads_find(&heads, "edge"))
-        pm_segmentation_edge_look(net, pm_heads_find(&heads, "edge"), look->mirrored, v->height, v->width, v->edges);
+        pm_segmentation_add_edges(net, pm_heads_find(&heads, "edge"), mode->mirrored, v->height,
+                                  v->width, v->edges);
     if (v->task->pixels.instance.on)
-        pm_segmentation_instance_look(net, &heads, &(struct pm_segmentation_view){
-            look->scale, look->mirrored, v->height, v->width, x->out_shape.dim[1],
+        pm_segmentation_add_instances(net, &heads, &(struct pm_segmentation_view){
+            mode->scale, mode->mirrored, v->height, v->width, x->out_shape.dim[1],
             x->out_shape.dim[2] }, v->task, v->instances);
     x = heads.logits;
-    if (look->mirrored)
+    if (mode->mirrored)
         x = pm_net_add(net, pm_segmentation_own(net, "logits_mirrored_back"), x, "flip");
     *small = x;
     *out = pm_segmentation_resized(net, pm_segmentation_own(net, "logits_enlarged"), x, v->height,
-                                   v->width, look->method);
+                                   v->width, mode->method);
     err = net->error;
 out:
     net->pass = NULL;
@@ -70,29 +71,29 @@ out:
     return err;
 }
 
-static bool sees_whole(const struct pm_segmentation_looks *s)
+static bool is_unscaled(const struct pm_segmentation_eval_modes *s)
 {
     return s->scales.count == 0 || (s->scales.count == 1 && s->scales.v[0] == 1);
 }
 
 /* Sums of probabilities over every scale, mirrored or not: of each picture one after the other, as the
  * original adds them up. */
-static int see_all(const struct seeing *v, int *count, struct pm_node **sum)
+static int add_modes(const struct modes_net *v, int *count, struct pm_node **sum)
 {
-    const struct pm_segmentation_looks *s = v->looks;
+    const struct pm_segmentation_eval_modes *s = v->modes;
     const int each = s->flip ? 2 : 1, n = each * (s->scales.count ? s->scales.count : 1);
     struct pm_net *net = v->net;
     int err = PM_OK;
 
     for (*count = 0; *count < n; ++*count) {
         const char *pass = pm_arena_printf(net->arena, "look_%d", *count + 1);
-        const struct look look = { .scale = sees_whole(s) ? 0 : s->scales.v[*count / each],
+        const struct mode mode = { .scale = is_unscaled(s) ? 0 : s->scales.v[*count / each],
                                    .mirrored = *count % each == 1,
                                    .pass = *count ? pass : NULL,
                                    .method = "bilinear" };
         struct pm_node *x = NULL, *small;
 
-        PM_TRY(see(v, &look, &x, &small));
+        PM_TRY(add_mode(v, &mode, &x, &small));
         const char *single = pm_arena_printf(net->arena, "%s/probabilities", pass);
         const char *all = pm_segmentation_own(net, pm_arena_printf(net->arena, "%s/sum", pass));
 
@@ -104,13 +105,13 @@ out:
     return err;
 }
 
-static bool sees_once(const struct pm_segmentation_looks *s)
+static bool is_single(const struct pm_segmentation_eval_modes *s)
 {
-    return !s->flip && sees_whole(s);
+    return !s->flip && is_unscaled(s);
 }
 
-/* x: logits, or the sums of `count` looks' probabilities. */
-static void add_loss_of_looks(const struct seeing *v, struct pm_node *x, int count)
+/* x: logits (count 0), or the sum of the probabilities of `count` modes. */
+static void add_modes_loss(const struct modes_net *v, struct pm_node *x, int count)
 {
     struct pm_net *net = v->net;
     const struct pm_shape size = v->images->out_shape;
@@ -133,13 +134,13 @@ static void add_loss_of_looks(const struct seeing *v, struct pm_node *x, int cou
 }
 
 /* x as above. */
-static struct pm_node *add_probabilities(const struct seeing *v, struct pm_node *x,
+static struct pm_node *add_probabilities(const struct modes_net *v, struct pm_node *x,
                                          struct pm_node *small, int count, enum pm_use use)
 {
     struct pm_net *net = v->net;
     const char *name = pm_segmentation_output(net, "SemanticProbabilities", use);
 
-    if (count > 0 && v->looks->double_softmax) {
+    if (count > 0 && v->modes->double_softmax) {
         x = pm_net_add(net, pm_segmentation_own(net, "mean"), x, "affine scale=%.9g", 1.0 / count);
         return pm_net_add(net, name, x, "softmax");
     }
@@ -158,21 +159,22 @@ int pm_segmentation_outputs(struct pm_net *net, struct pm_node *images, const st
     const struct pm_shape size = images->out_shape;
     struct pm_node *x = NULL, *small = NULL, *edges = NULL, *classes;
     struct pm_instance_maps instances = { 0 };
-    const struct pm_segmentation_looks *looks = use == PM_USE_EXPORT ? &s->pixels.export_looks
-                                                                     : &s->pixels.looks;
-    const struct seeing v = { net, images, maker, s, looks, size.dim[1], size.dim[2], &edges, &instances };
+    const struct pm_segmentation_eval_modes *modes =
+        use == PM_USE_EXPORT ? &s->pixels.export_modes : &s->pixels.eval_modes;
+    const struct modes_net v = { net, images, maker, s, modes, size.dim[1], size.dim[2], &edges,
+                                 &instances };
     int count = 0, err = PM_OK;
 
-    if (sees_once(looks))
-        PM_TRY(see(&v, &(struct look){
+    if (is_single(modes))
+        PM_TRY(add_mode(&v, &(struct mode){
             .method = s->pixels.predict_upsampled ? "bilinear" : "nearest" }, &x, &small));
     else
-        PM_TRY(see_all(&v, &count, &x));
+        PM_TRY(add_modes(&v, &count, &x));
     classes = pm_net_add(net, use == PM_USE_EXPORT ? "SemanticPredictions"
                                                    : pm_segmentation_own(net, "predictions"), x, "argmax");
     *out = (struct pm_outputs){ .node = { classes->name }, .count = 1 };
     if (use == PM_USE_EVAL)
-        add_loss_of_looks(&v, x, count);
+        add_modes_loss(&v, x, count);
     if (use == PM_USE_EXPORT) {
         out->node[0] = add_probabilities(&v, x, small, count, use)->name;
         out->node[1] = classes->name;
