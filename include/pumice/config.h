@@ -72,6 +72,7 @@ struct pm_open_task {
 };
 struct pm_open_sections {
     struct pm_open_rows models, optimizers, preprocessings;
+    struct pm_open_rows augmentations; /* of input.augment's entries */
     const struct pm_open_task *const *tasks; /* the first is the default */
     size_t task_count;
 };
@@ -107,6 +108,7 @@ struct pm_config_input {
     struct pm_ints eval_size;   /* none = size */
     int channels;               /* 0 = the preprocessing's, the net's or the data's */
     const char *preprocessing;  /* resolved: never NULL when model.name is given */
+    const struct cJSON *augment; /* rows of training in place of the preprocessing's, or NULL */
 };
 
 struct pm_config_loss {
@@ -240,6 +242,7 @@ struct pm_config {
     struct pm_config_eval eval;
     struct pm_config_export exporting; /* section "export": that name is a C++ keyword */
     const struct pm_open_row *model_row, *optimizer_row, *preprocessing_row; /* NULL: none */
+    const struct pm_open_row *const *augment_rows; /* of each entry of input.augment; NULL: unchecked */
     struct pm_config_origins *origins; /* owned */
 };
 

@@ -6,6 +6,7 @@
 #include <pumice/config.h>
 #include <pumice/data.h>
 #include <pumice/net.h>
+#include <pumice/sample.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,6 +26,7 @@ struct pm_task_facts {
     const char *const *labels;        /* num_classes names (offset applied), NULL where unknown */
     const struct pm_preprocessing *preprocessing;
     const void *preprocessing_cfg;    /* its options */
+    const struct pm_augment *augment; /* training's rows instead of the preprocessing's; NULL: its own */
 };
 /* A task of one experiment: the facts, the task's own options, and what depends on the net. Opaque: each
  * task has its own. After settle() it is constant, and any thread may read it. */

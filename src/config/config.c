@@ -129,7 +129,7 @@ static int fail_unknown_top(const struct load *l, const cJSON *v)
 
 /* ---- open sections --------------------------------------------------------------------- */
 
-static const struct pm_open_row *find_row(const struct pm_open_rows *rows, const char *name)
+const struct pm_open_row *pm_config_row_find(const struct pm_open_rows *rows, const char *name)
 {
     for (size_t i = 0; i < rows->count; i++)
         if (strcmp(rows->rows[i].name, name) == 0)
@@ -141,18 +141,16 @@ static const struct pm_open_row *find_row(const struct pm_open_rows *rows, const
     return NULL;
 }
 
-static int fail_row(const struct load *l, const struct pm_config_section *s, const char *name)
+int pm_config_fail_row(const struct pm_config *c, const struct pm_open_rows *rows, const char *path,
+                       const char *kind, const char *name)
 {
-    const struct pm_open_rows *rows = pm_config_rows(s, l->open);
-    const char *path = pm_arena_printf(l->c->arena, "%s.%s", s->name, s->row_key);
     const char *names[256];
     struct pm_str all = { 0 };
     size_t count = rows->count < PM_COUNT(names) ? rows->count : PM_COUNT(names);
     const char *refusal = rows->refusal ? rows->refusal(name) : NULL;
 
     if (refusal)
-        return pm_fail(PM_ECONFIG, "%s %s: '%s' %s", pm_config_place(l->c, path), path, name,
-                       refusal);
+        return pm_fail(PM_ECONFIG, "%s %s: '%s' %s", pm_config_place(c, path), path, name, refusal);
     for (size_t i = 0; i < count; i++) {
         names[i] = rows->rows[i].name;
         pm_str_add(&all, "%s%s", i ? ", " : "", names[i]);
@@ -160,8 +158,8 @@ static int fail_row(const struct load *l, const struct pm_config_section *s, con
     const char *guess = pm_nearest(name, names, count);
     int err =
         pm_fail(PM_ECONFIG, "%s %s: '%s' is no %s of this version%s%s%s (known: %s)",
-                pm_config_place(l->c, path), path, name, s->row_kind,
-                guess ? ", did you mean '" : "", guess ? guess : "", guess ? "'?" : "", all.text);
+                pm_config_place(c, path), path, name, kind, guess ? ", did you mean '" : "",
+                guess ? guess : "", guess ? "'?" : "", all.text);
     pm_str_free(&all);
     return err;
 }
@@ -186,8 +184,10 @@ static int choose_row(const struct load *l, const struct pm_config_section *s, c
 
     if (!name || rows->count == 0)
         return PM_OK;
-    *row_of(l->c, s) = variant_of(l->c, s, find_row(rows, name));
-    return *row_of(l->c, s) ? PM_OK : fail_row(l, s, name);
+    const char *path = pm_arena_printf(l->c->arena, "%s.%s", s->name, s->row_key);
+    *row_of(l->c, s) = variant_of(l->c, s, pm_config_row_find(rows, name));
+    return *row_of(l->c, s) ? PM_OK
+                            : pm_config_fail_row(l->c, rows, path, s->row_kind, name);
 }
 
 static bool another_row_has(const struct load *l, const struct pm_config_section *s,
@@ -212,7 +212,7 @@ static bool is_left_behind(const struct load *l, const struct pm_config_section 
            rank_of(l->c, path) < rank_of(l->c, chooser);
 }
 
-static size_t size_of_options(const struct pm_opt *opts)
+size_t pm_config_size_of(const struct pm_opt *opts)
 {
     size_t size = 0;
 
@@ -243,7 +243,7 @@ static int check_foreign(const struct load *l, const struct pm_open_task *other,
 {
     struct pm_config *c = l->c;
     const struct pm_opt one[] = { *opt, { 0 } };
-    void *scratch = pm_arena_alloc(c->arena, size_of_options(one));
+    void *scratch = pm_arena_alloc(c->arena, pm_config_size_of(one));
     cJSON *changed = cJSON_CreateObject();
     int err = PM_OK;
 
@@ -263,7 +263,7 @@ static int check_task_keys(const struct load *l, const char *section)
 {
     const cJSON *object = cJSON_GetObjectItemCaseSensitive(l->c->tree, section), *v;
     const struct pm_opt *own = pm_config_task_opts(l->c->task_row, section), *theirs;
-    void *scratch = own ? pm_arena_alloc(l->c->arena, size_of_options(own)) : NULL;
+    void *scratch = own ? pm_arena_alloc(l->c->arena, pm_config_size_of(own)) : NULL;
     const struct pm_config_section *s = pm_config_section_find(section, strlen(section));
     const struct pm_open_task *other;
     int err = PM_OK;
@@ -289,7 +289,7 @@ static int check_open_keys(const struct load *l, const struct pm_config_section 
     const struct pm_open_row *row = s->row_kind ? *row_of(c, s) : NULL;
     const struct pm_open_rows *rows = pm_config_rows(s, l->open);
     const struct pm_opt *opts = row ? row->opts : NULL;
-    void *scratch = opts ? pm_arena_alloc(c->arena, size_of_options(opts)) : NULL;
+    void *scratch = opts ? pm_arena_alloc(c->arena, pm_config_size_of(opts)) : NULL;
 
     if (rows && rows->count == 0)
         return PM_OK;
@@ -502,6 +502,7 @@ static int read_all(const struct load *l)
     if (!c->input.preprocessing && c->model_row)
         c->input.preprocessing = c->model_row->preprocessing;
     PM_TRY(choose_row(l, pm_config_section_find("input", 5), c->input.preprocessing));
+    PM_TRY(pm_config_read_augment(c, &l->open->augmentations));
     PM_TRY(choose_row(l, pm_config_section_find("optim", 5), c->optim.name));
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++)
         PM_TRY(check_open_keys(l, s, cJSON_GetObjectItemCaseSensitive(c->tree, s->name)));
@@ -610,7 +611,7 @@ static cJSON *dump_devices(const struct pm_config *c)
 static void dump_row(const struct pm_config *c, const char *section, const struct pm_opt *opts,
                      cJSON *object)
 {
-    void *values = pm_arena_alloc(c->arena, size_of_options(opts));
+    void *values = pm_arena_alloc(c->arena, pm_config_size_of(opts));
     int err = pm_config_read(c, section, opts, values);
 
     assert(err == PM_OK && "the options were checked when the config was loaded");
@@ -633,6 +634,8 @@ struct cJSON *pm_config_dump(const struct pm_config *c)
             dump_row(c, s->name, task, object);
         if (row && row->opts)
             dump_row(c, s->name, row->opts, object);
+        if (strcmp(s->name, "input") == 0 && c->augment_rows)
+            cJSON_ReplaceItemInObjectCaseSensitive(object, "augment", pm_config_dump_augment(c));
         if (strcmp(s->name, "init") == 0)
             cJSON_AddItemToObject(out, "devices", dump_devices(c));
     }

@@ -51,6 +51,23 @@ const struct pm_config_origin *pm_config_origin_find(const struct pm_config_orig
 /* "x.json:12:" or "command line:", for messages; in the config's arena. */
 const char *pm_config_place(const struct pm_config *c, const char *path);
 
+/* ---- config.c: what config_augment.c uses, too ------------------------------------------- */
+
+/* NULL: there is no such row. */
+const struct pm_open_row *pm_config_row_find(const struct pm_open_rows *rows, const char *name);
+/* PM_ECONFIG for a name that no row has, with the nearest. kind: "net", "optimizer" ... */
+int pm_config_fail_row(const struct pm_config *c, const struct pm_open_rows *rows, const char *path,
+                       const char *kind, const char *name);
+/* Bytes that a struct of these options needs at most. */
+size_t pm_config_size_of(const struct pm_opt *opts);
+
+/* ---- config_augment.c: input.augment ----------------------------------------------------- */
+
+/* Checks the list's names and options, and keeps the rows. */
+int pm_config_read_augment(struct pm_config *c, const struct pm_open_rows *rows);
+/* The list with all options resolved; of a config that has augment_rows. cJSON_Delete frees it. */
+struct cJSON *pm_config_dump_augment(const struct pm_config *c);
+
 /* ---- config_check.c: what single values cannot show ------------------------------------- */
 
 /* When all values have been read. */

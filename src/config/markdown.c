@@ -172,6 +172,15 @@ static void add_names(struct pm_str *s, const struct pm_config_section *section,
                    rows->rows[i].help ? rows->rows[i].help : "");
 }
 
+/* input.augment: its entries as if they were a section. */
+static void add_augmentations(struct pm_str *s, const struct pm_open_rows *rows)
+{
+    static const struct pm_config_section entry = { .name = "input.augment[]", .row_key = "name" };
+
+    add_names(s, &entry, rows);
+    add_rows(s, &entry, rows);
+}
+
 /* Keys of the top level, which no section's table has. */
 static const struct {
     const char *key, *type, *def, *help;
@@ -234,6 +243,8 @@ char *pm_config_keys_markdown(const struct pm_open_sections *open)
         if (rows && rows->count) {
             add_names(&s, c, rows);
             add_rows(&s, c, rows);
+            if (strcmp(c->name, "input") == 0 && open->augmentations.count)
+                add_augmentations(&s, &open->augmentations);
         }
     }
     add_later(&s);

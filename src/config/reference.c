@@ -133,7 +133,7 @@ const struct pm_reference pm_references[] = {
     KEY("input.min_scale", "s", NULL, "min_scale_factor", NULL),
     KEY("input.max_scale", "s", NULL, "max_scale_factor", NULL),
     KEY("input.scale_step", "s", NULL, "scale_factor_step_size", NULL),
-    KEY("input.augment", "d", NULL, NULL, "data_augmentation_options, preprocess_input_options"),
+    KEY("input.augment", "csd", NULL, NULL, "data_augmentation_options, preprocess_input_options"),
 
     /* ---- loss ---- */
     KEY("loss.label_smoothing", "cs", NULL, NULL, NULL),

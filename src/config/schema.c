@@ -50,6 +50,26 @@ static void limit_names(cJSON *property, const struct pm_open_rows *rows)
         cJSON_DeleteItemFromObjectCaseSensitive(property, "type");
 }
 
+/* The entries of input.augment: a name, and the options of any augmentation. */
+static void add_augment(cJSON *augment, const struct pm_open_rows *rows)
+{
+    cJSON *types = cJSON_AddArrayToObject(augment, "type"), *items, *properties, *name, *required;
+
+    cJSON_AddItemToArray(types, cJSON_CreateString("array"));
+    cJSON_AddItemToArray(types, cJSON_CreateString("null"));
+    items = cJSON_AddObjectToObject(augment, "items");
+    cJSON_AddStringToObject(items, "type", "object");
+    properties = cJSON_AddObjectToObject(items, "properties");
+    name = cJSON_AddArrayToObject(cJSON_AddObjectToObject(properties, "name"), "enum");
+    for (size_t i = 0; i < rows->count; i++) {
+        cJSON_AddItemToArray(name, cJSON_CreateString(rows->rows[i].name));
+        add_table(properties, rows->rows[i].opts);
+    }
+    required = cJSON_AddArrayToObject(items, "required");
+    cJSON_AddItemToArray(required, cJSON_CreateString("name"));
+    cJSON_AddBoolToObject(items, "additionalProperties", false);
+}
+
 static cJSON *section_schema(const struct pm_config_section *s, const struct pm_open_sections *open)
 {
     const struct pm_open_rows *rows = pm_config_rows(s, open);
@@ -65,6 +85,8 @@ static cJSON *section_schema(const struct pm_config_section *s, const struct pm_
         add_table(properties, rows->rows[i].opts);
     if (rows && rows->count)
         limit_names(cJSON_GetObjectItemCaseSensitive(properties, s->row_key), rows);
+    if (strcmp(s->name, "input") == 0 && open->augmentations.count)
+        add_augment(cJSON_GetObjectItemCaseSensitive(properties, "augment"), &open->augmentations);
     cJSON_AddBoolToObject(v, "additionalProperties", !rows ? false : rows->count == 0);
     return v;
 }

@@ -51,6 +51,8 @@ static const struct pm_opt input[] = {
     PM_INT(pm_config_input, channels, 0, 0, 4,
            "1 turns pictures grey; 0 = the net's or the data's"),
     PM_STRING(pm_config_input, preprocessing, NULL, "preprocessing, or a net's name: TF-Slim's for it; null = the net's"),
+    PM_JSON(pm_config_input, augment, "augmentations of training pictures, in order, each with its name and "
+            "options; null = the preprocessing's own"),
     { 0 },
 };
 

@@ -1,9 +1,7 @@
 /* cifarnet. Train: zero padding on each side, random crop, flip, brightness +-63, contrast
  * 0.2..1.8, standardisation. Eval: centred crop or padding, standardisation. Draws: crop_y, crop_x,
  * flip, brightness, contrast. */
-#include <string.h>
-
-#include "data/preprocess.h"
+#include "data/augment.h"
 
 struct cifarnet_cfg {
     int padding;
@@ -23,51 +21,38 @@ static void draw(const void *cfg, struct pm_rng *r, const struct pm_sight *s, st
     out->contrast = pm_rng_uniform(r);
 }
 
-/* The window [y, y+height) x [x, x+width) of the picture with its padding. */
-static void padded_crop(struct pm_view8 in, int padding, int y, int x, int height, int width,
-                        float *out)
+static int list_train(int padding, const struct pm_request *r, struct pm_augment_rows *out)
 {
-    for (int i = 0; i < height; i++)
-        for (int j = 0; j < width; j++, out += in.channels) {
-            const int sy = y + i - padding, sx = x + j - padding;
-            const bool inside = sy >= 0 && sy < in.height && sx >= 0 && sx < in.width;
-            const uint8_t *from = in.pixels + (inside ? (size_t)sy * in.stride : 0) +
-                                  (inside ? (size_t)sx * (size_t)in.channels : 0);
-            for (int c = 0; c < in.channels; c++)
-                out[c] = inside ? from[c] : 0;
-        }
-}
+    static const float zero;
+    const struct pm_target *t = r->target;
 
-static int apply(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
-                 int height, int width, int channels, float *out, const char *where)
-{
-    const int padding = ((const struct cifarnet_cfg *)cfg)->padding;
-    const int room_y = in->height + 2 * padding - height, room_x = in->width + 2 * padding - width;
-    const size_t count = (size_t)height * (size_t)width, values = count * (size_t)channels;
-    float *work;
-
-    if (!train) {
-        work = pm_work(in, channels, count, out);
-        pm_crop_or_pad(pm_view8_of(in), height, width, work);
-        pm_grey_settle(work, count, out);
-        pm_standardise(out, values);
-        return PM_OK;
-    }
-    if (room_y < 0 || room_x < 0)
+    if (r->image_height + 2 * padding < t->height || r->image_width + 2 * padding < t->width)
         return pm_fail(PM_EDATA,
                        "%s: an image of %d x %d with %d pixels of padding is smaller than the "
                        "input of %d x %d: raise the padding or take another preprocessing",
-                       where, in->height, in->width, padding, height, width);
-    work = pm_work(in, channels, count, out);
-    padded_crop(pm_view8_of(in), padding, (int)(d->crop_y * (room_y + 1)),
-                (int)(d->crop_x * (room_x + 1)), height, width, work);
-    pm_grey_settle(work, count, out);
-    if (d->flip)
-        pm_flip(out, height, width, channels);
-    pm_add_all(out, values, (float)(-63 + 126 * d->brightness));
-    pm_contrast(out, count, channels, (float)(0.2 + 1.6 * d->contrast));
-    pm_standardise(out, values);
+                       t->where, r->image_height, r->image_width, padding, t->height, t->width);
+    PM_ADD(out, random_crop, .padding = padding, .fill = { 1, &zero });
+    pm_augment_add(out, &pm_row_grey, NULL, 0);
+    pm_augment_add(out, &pm_augmentation_random_flip, NULL, 0);
+    PM_ADD(out, random_brightness, .max_delta = 63.0 / 255);
+    PM_ADD(out, random_contrast, .min = 0.2, .max = 1.8);
     return PM_OK;
+}
+
+static int list(const void *cfg, const struct pm_request *r, struct pm_augment_rows *out)
+{
+    static const float zero;
+
+    if (r->train)
+        return list_train(((const struct cifarnet_cfg *)cfg)->padding, r, out);
+    PM_ADD(out, crop_or_pad, .fill = { 1, &zero });
+    return PM_OK;
+}
+
+static void values(const void *cfg, const struct pm_request *r, struct pm_augment_rows *out)
+{
+    (void)cfg, (void)r;
+    pm_augment_add(out, &pm_row_standardise, NULL, 0);
 }
 
 static int normal(const void *cfg, int channels, struct pm_normal *out)
@@ -84,6 +69,7 @@ const struct pm_preprocessing pm_preprocessing_cifarnet = {
     .opts = opts,
     .cfg_size = sizeof(struct cifarnet_cfg),
     .draw = draw,
-    .apply = apply,
+    .list = list,
+    .values = values,
     .normal = normal,
 };

@@ -12,26 +12,19 @@
  *
  * Rows are made as they are needed, of the columns in the window only. Draws: side, crop_y, crop_x,
  * flip. */
-#include <math.h>
 #include <string.h>
 
-#include "data/preprocess.h"
+#include "data/augment.h"
 
 struct deeplab_cfg {
     int min_resize, max_resize, resize_factor;
     bool keep_aspect_ratio;
-    double min_scale, max_scale, scale_step; /* double: the number of steps is a quotient of them */
+    double min_scale, max_scale, scale_step;
 };
 
 static const struct pm_opt opts[] = {
-    PM_INT(deeplab_cfg, min_resize, 0, 0, 16384, "smaller side after resizing; 0: not resized"),
-    PM_INT(deeplab_cfg, max_resize, 0, 0, 16384, "most of the larger side; 0: no limit"),
-    PM_INT(deeplab_cfg, resize_factor, 0, 0, 1024,
-           "sides after resizing become k * factor + 1; 0: any"),
-    PM_BOOL(deeplab_cfg, keep_aspect_ratio, true, "false: resized to a square of the larger side"),
-    PM_DOUBLE(deeplab_cfg, min_scale, 0.5, 0.01, 16, "least random scale, in training"),
-    PM_DOUBLE(deeplab_cfg, max_scale, 2, 0.01, 16, "largest random scale"),
-    PM_DOUBLE(deeplab_cfg, scale_step, 0.25, 0, 16, "from scale to scale; 0: any between"),
+    PM_OPTS_RANGE(deeplab_cfg),
+    PM_OPTS_SCALE(deeplab_cfg),
     { 0 },
 };
 
@@ -47,355 +40,69 @@ static void draw(const void *cfg, struct pm_rng *r, const struct pm_sight *s, st
     out->flip = pm_rng_uniform(r) < 0.5;
 }
 
-/* ---- sizes --------------------------------------------------------------------------------- */
+/* ---- the list ---------------------------------------------------------------------------- */
 
-/* Sides stay exact as float32. */
-static const float largest = 1 << 24;
-
-static int whole(float side, const char *where, int *out)
+static struct resize_to_range_cfg range_of(const struct deeplab_cfg *c)
 {
-    if (!(side >= 1 && side <= largest))
-        return pm_fail(PM_EDATA, "%s: a side of the image would be resized to %g pixels, allowed are "
-                       "1..%g", where, (double)side, (double)largest);
-    *out = (int)side;
-    return PM_OK;
+    return (struct resize_to_range_cfg){ c->min_resize, c->max_resize, c->resize_factor,
+                                         c->keep_aspect_ratio };
 }
 
-/* side, or the next larger k * factor + 1. */
-static int to_factor(int side, int factor)
+static struct random_scale_cfg scale_of(const struct deeplab_cfg *c)
 {
-    return factor ? side + (factor - (side - 1) % factor) % factor : side;
+    return (struct random_scale_cfg){ c->min_scale, c->max_scale, c->scale_step };
 }
 
-/* The sides after min_resize, max_resize, resize_factor and keep_aspect_ratio. */
-static int resize_to_range(const struct deeplab_cfg *c, int height, int width, const char *where,
-                           int *rows, int *cols)
+/* Evaluation shows the whole picture. */
+static int place_whole(const void *cfg, const struct pm_draws *d, const struct pm_target *t,
+                       struct pm_geometry *g)
 {
-    const float h = (float)height, w = (float)width;
-    const int factor = c->resize_factor;
-    int most = c->max_resize;
-    int err = PM_OK;
+    const int height = pm_geometry_height(g), width = pm_geometry_width(g);
 
-    if (!c->min_resize) {
-        *rows = height, *cols = width;
-        return PM_OK;
-    }
-    if (most && factor)
-        most -= (most - 1) % factor;
-    const float up = (float)c->min_resize / fminf(h, w);
-    const float down = (float)most / fmaxf(h, w);
-    const bool over = most && floorf(fmaxf(h * up, w * up)) > (float)most;
-    PM_TRY(whole(floorf(h * (over ? down : up)), where, rows));
-    PM_TRY(whole(floorf(w * (over ? down : up)), where, cols));
-    *rows = to_factor(*rows, factor);
-    *cols = to_factor(*cols, factor);
-    if (!c->keep_aspect_ratio)
-        *rows = *cols = *rows > *cols ? *rows : *cols;
-out:
-    return err;
-}
-
-/* side: 0..1. The scales are TensorFlow's lin_space. */
-static float scale_of(const struct deeplab_cfg *c, double side)
-{
-    const float min = (float)c->min_scale, max = (float)c->max_scale;
-
-    if (c->min_scale == c->max_scale)
-        return min;
-    if (c->scale_step == 0)
-        return min + (float)side * (max - min);
-    const int count = (int)((c->max_scale - c->min_scale) / c->scale_step + 1);
-    const int pick = (int)(side * count);
-    if (pick == 0)
-        return min;
-    return pick == count - 1 ? max : min + (float)pick * ((max - min) / (float)(count - 1));
-}
-
-static int settings(const struct deeplab_cfg *c)
-{
-    if (!c->min_resize && (c->max_resize || c->resize_factor || !c->keep_aspect_ratio))
-        return pm_fail(PM_ECONFIG, "input: max_resize, resize_factor and keep_aspect_ratio say how "
-                       "min_resize resizes, which is not set: set input.min_resize");
-    if (c->max_scale < c->min_scale)
-        return pm_fail(PM_ECONFIG, "input.max_scale: %g is below input.min_scale, %g", c->max_scale,
-                       c->min_scale);
-    if (c->scale_step > 0 && (c->max_scale - c->min_scale) / c->scale_step > 1e6)
-        return pm_fail(PM_ECONFIG, "input.scale_step: %g makes more than a million scales of %g to %g: "
-                       "0 takes any between", c->scale_step, c->min_scale, c->max_scale);
-    return PM_OK;
-}
-
-static int offset(double part, int side, int crop)
-{
-    return side > crop ? (int)(part * (side - crop + 1)) : 0;
-}
-
-static int place(const void *cfg, int image_height, int image_width, bool train,
-                 const struct pm_draws *d, int height, int width, struct pm_framing *out,
-                 const char *where)
-{
-    const struct deeplab_cfg *c = cfg;
-    int err = PM_OK;
-
-    *out = (struct pm_framing){ 0 };
-    PM_TRY(settings(c));
-    PM_TRY(resize_to_range(c, image_height, image_width, where, &out->resized_height,
-                           &out->resized_width));
-    out->height = out->resized_height;
-    out->width = out->resized_width;
-    if (train) {
-        const float scale = scale_of(c, d->side);
-        PM_TRY(whole((float)out->height * scale, where, &out->height));
-        PM_TRY(whole((float)out->width * scale, where, &out->width));
-        out->y = offset(d->crop_y, out->height, height);
-        out->x = offset(d->crop_x, out->width, width);
-        out->flip = d->flip;
-    } else if (out->height > height || out->width > width) {
-        PM_TRY(pm_fail(PM_EDATA, "%s: an image of %d x %d, %d x %d when resized, is larger than the "
+    (void)cfg, (void)d;
+    if (height > t->height || width > t->width)
+        return pm_fail(PM_EDATA, "%s: an image of %d x %d, %d x %d when resized, is larger than the "
                        "input of %d x %d: set input.eval_size to at least that, or a smaller "
-                       "input.min_resize and input.max_resize", where, image_height, image_width,
-                       out->height, out->width, height, width));
-    }
-out:
-    return err;
+                       "input.min_resize and input.max_resize", t->where, g->height, g->width, height,
+                       width, t->height, t->width);
+    pm_geometry_window(g, 0, 0, t->height, t->width, t->fill);
+    return PM_OK;
 }
 
-/* The rows and columns of the input that the picture covers; the rest is padding. */
-static int covered(int side, int crop)
-{
-    return side < crop ? side : crop;
-}
-
-/* ---- pictures ------------------------------------------------------------------------------ */
-
-/* One resizing, row by row: of bytes, or of the rows of another one. A row of the input, brought to
- * the columns, is kept until its parity comes again, so that neighbours share it. */
-struct stage {
-    struct stage *below; /* NULL: bytes */
-    struct pm_view8 bytes;
-    int in_height, values; /* values: of a row, columns x channels */
-    float step;
-    struct pm_lerp *taps;  /* owned; of each value */
-    float *row[2], *in; /* owned; resized rows; a row of below */
-    int held[2];        /* their numbers in the input */
+static const struct pm_augmentation whole = {
+    .name = "whole", .sizing = PM_SIZE_INPUT, .carries = PM_CARRIES_ALL, .place = place_whole,
 };
 
-static void stage_row(struct stage *s, int y, float *out);
-
-static const float *across(struct stage *s, int y)
+static int list(const void *cfg, const struct pm_request *r, struct pm_augment_rows *out)
 {
-    float *out = s->row[y & 1];
+    const struct resize_to_range_cfg range = range_of(cfg);
+    const struct random_scale_cfg scale = scale_of(cfg);
 
-    if (s->held[y & 1] == y)
-        return out;
-    s->held[y & 1] = y;
-    if (s->below) {
-        stage_row(s->below, y, s->in);
-        for (int i = 0; i < s->values; i++) {
-            const struct pm_lerp t = s->taps[i];
-            out[i] = s->in[t.lo] + (s->in[t.hi] - s->in[t.lo]) * t.f;
-        }
-        return out;
-    }
-    const uint8_t *in = s->bytes.pixels + (size_t)y * s->bytes.stride;
-    for (int i = 0; i < s->values; i++) {
-        const struct pm_lerp t = s->taps[i];
-        out[i] = (float)in[t.lo] + (float)(in[t.hi] - in[t.lo]) * t.f;
-    }
-    return out;
-}
-
-static void stage_row(struct stage *s, int y, float *out)
-{
-    const struct pm_lerp v = pm_lerp_at(y, s->step, s->in_height, 1);
-    const float *top = across(s, v.lo), *bottom = across(s, v.hi);
-
-    for (int i = 0; i < s->values; i++)
-        out[i] = top[i] + (bottom[i] - top[i]) * v.f;
-}
-
-/* Columns first .. first + cols - 1, the last one first where they are flipped, of width made of
- * in_width, of whose rows the elements from column in_first on are there. */
-static struct pm_lerp *taps_of(int in_width, int width, int first, int cols, bool flip,
-                               int in_first, int channels)
-{
-    const float step = pm_aligned_step(in_width, width);
-    struct pm_lerp *taps = pm_malloc((size_t)cols * (size_t)channels * sizeof *taps);
-
-    for (int i = 0; i < cols; i++) {
-        const struct pm_lerp t = pm_lerp_at(first + (flip ? cols - 1 - i : i), step, in_width, 1);
-        for (int c = 0; c < channels; c++)
-            taps[i * channels + c] = (struct pm_lerp){ (t.lo - in_first) * channels + c,
-                                                       (t.hi - in_first) * channels + c, t.f };
-    }
-    return taps;
-}
-
-static void stage_begin(struct stage *s, int in_height, int height, struct pm_lerp *taps,
-                        int values)
-{
-    s->in_height = in_height;
-    s->step = pm_aligned_step(in_height, height);
-    s->taps = taps;
-    s->values = values;
-    s->held[0] = s->held[1] = -1;
-    for (int i = 0; i < 2; i++)
-        s->row[i] = pm_malloc((size_t)values * sizeof(float));
-    if (s->below)
-        s->in = pm_malloc((size_t)s->below->values * sizeof(float));
-}
-
-static void stage_end(struct stage *s)
-{
-    pm_free(s->taps);
-    pm_free(s->row[0]);
-    pm_free(s->row[1]);
-    pm_free(s->in);
-}
-
-/* x = pixel * factor + add of each channel; pad is a pixel's value. */
-struct scaling {
-    float factor, add[3], pad[3];
-};
-
-static void scale_row(float *x, int values, int channels, const struct scaling *n)
-{
-    if (channels == 3)
-        for (int i = 0; i < values; i += 3)
-            for (int c = 0; c < 3; c++)
-                x[i + c] = x[i + c] * n->factor + n->add[c];
-    else
-        for (int i = 0; i < values; i++)
-            x[i] = x[i] * n->factor + n->add[0];
-}
-
-static void pad_row(float *x, int values, int channels, const struct scaling *n)
-{
-    for (int i = 0; i < values; i++)
-        x[i] = n->pad[i % channels] * n->factor + n->add[i % channels];
-}
-
-/* The window in the input, with padding. */
-static void paint(struct stage *s, const struct pm_framing *p, int height, int width, int channels,
-                  const struct scaling *n, float *out)
-{
-    const int rows = covered(p->height, height), cols = covered(p->width, width);
-    const int values = width * channels, used = cols * channels;
-    float *from = out + (p->flip ? values - used : 0);
-    float *pad = out + (p->flip ? 0 : used);
-
-    for (int y = 0; y < rows; y++, from += values, pad += values) {
-        stage_row(s, p->y + y, from);
-        scale_row(from, used, channels, n);
-        pad_row(pad, values - used, channels, n);
-    }
-    for (int y = rows; y < height; y++)
-        pad_row(out + (size_t)y * (size_t)values, values, channels, n);
-}
-
-static void picture(const struct pm_image8 *in, const struct pm_framing *p, int height, int width,
-                    const struct scaling *n, float *out)
-{
-    const int cols = covered(p->width, width), channels = in->channels;
-    const bool once = p->height == p->resized_height && p->width == p->resized_width;
-    struct stage low = { .bytes = pm_view8_of(in) }, high = { .below = &low };
-
-    if (once) {
-        stage_begin(&low, in->height, p->height,
-                    taps_of(in->width, p->width, p->x, cols, p->flip, 0, channels), cols * channels);
-        paint(&low, p, height, width, channels, n, out);
-    } else {
-        const float step = pm_aligned_step(p->resized_width, p->width);
-        const int first = pm_lerp_at(p->x, step, p->resized_width, 1).lo;
-        const int last = pm_lerp_at(p->x + cols - 1, step, p->resized_width, 1).hi;
-        const int between = last - first + 1;
-        stage_begin(&low, in->height, p->resized_height,
-                    taps_of(in->width, p->resized_width, first, between, false, 0, channels),
-                    between * channels);
-        stage_begin(&high, p->resized_height, p->height,
-                    taps_of(p->resized_width, p->width, p->x, cols, p->flip, first, channels),
-                    cols * channels);
-        paint(&high, p, height, width, channels, n, out);
-    }
-    stage_end(&high);
-    stage_end(&low);
-}
-
-static int apply(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
-                 int height, int width, int channels, const struct scaling *n, float *out,
-                 const char *where)
-{
-    const size_t count = (size_t)height * (size_t)width;
-    struct pm_framing p;
-    int err = PM_OK;
-
-    PM_TRY(place(cfg, in->height, in->width, train, d, height, width, &p, where));
-    if (in->channels == channels) {
-        picture(in, &p, height, width, n, out);
+    pm_augment_add(out, &pm_augmentation_resize_to_range, &range, sizeof range);
+    if (!r->train) {
+        pm_augment_add(out, &whole, NULL, 0);
         return PM_OK;
     }
-    struct scaling colour = { .factor = 1 };
+    pm_augment_add(out, &pm_augmentation_random_scale, &scale, sizeof scale);
+    PM_ADD(out, random_crop, .padding = 0);
+    pm_augment_add(out, &pm_augmentation_random_flip, NULL, 0);
+    return PM_OK;
+}
+
+static void values_half(const void *cfg, const struct pm_request *r, struct pm_augment_rows *out)
+{
+    (void)cfg, (void)r;
+    PM_ADD(out, linear, .factor = 2.0f / 255, .add = { -1, -1, -1 });
+}
+
+static void values_means(const void *cfg, const struct pm_request *r, struct pm_augment_rows *out)
+{
+    struct linear_cfg less = { .factor = 1 };
+
+    (void)cfg;
     for (int c = 0; c < 3; c++)
-        colour.pad[c] = n->pad[0] / 0.9999f; /* the luma's weights sum up to this */
-    float *work = pm_work(in, channels, count, out);
-    picture(in, &p, height, width, &colour, work);
-    pm_grey_settle(work, count, out);
-    scale_row(out, (int)count, 1, n);
-out:
-    return err;
-}
-
-static int apply_numbers(const void *cfg, const struct pm_image8 *in, bool train,
-                         const struct pm_draws *d, int height, int width, float *out,
-                         const char *where)
-{
-    static const struct scaling none = { .factor = 1 };
-    struct pm_framing p;
-    const int err = place(cfg, in->height, in->width, train, d, height, width, &p, where);
-
-    if (err == PM_OK)
-        picture(in, &p, height, width, &none, out);
-    return err;
-}
-
-/* ---- maps ---------------------------------------------------------------------------------- */
-
-/* The element of the map that row or column dst of the scaled one comes from, by way of the resized. */
-static int origin(int dst, int in, int resized, int scaled)
-{
-    return pm_aligned_nearest(pm_aligned_nearest(dst, resized, scaled), in, resized);
-}
-
-static int apply_map(const void *cfg, const struct pm_label *in, const struct pm_image8 *im,
-                     bool train, const struct pm_draws *d, int height, int width, int32_t fill,
-                     int32_t *out, const char *where)
-{
-    struct pm_framing p;
-    int *from = NULL;
-    int err = PM_OK;
-
-    if (in->height != im->height || in->width != im->width)
-        return pm_fail(PM_EDATA, "%s: the image is %d x %d and its label is %d x %d: they must be of "
-                       "one size", where, im->height, im->width, in->height, in->width);
-    PM_TRY(place(cfg, in->height, in->width, train, d, height, width, &p, where));
-    const int rows = covered(p.height, height), cols = covered(p.width, width);
-    const int shift = p.flip ? width - cols : 0;
-    from = pm_malloc((size_t)cols * sizeof *from);
-    for (int x = 0; x < cols; x++)
-        from[x] = origin(p.x + (p.flip ? cols - 1 - x : x), in->width, p.resized_width, p.width);
-    for (int y = 0; y < height; y++, out += width) {
-        for (int x = 0; x < width && (y >= rows || cols < width); x++)
-            out[x] = fill;
-        if (y >= rows)
-            continue;
-        const uint16_t *row = in->values + (size_t)origin(p.y + y, in->height, p.resized_height,
-                                                          p.height) * (size_t)in->width;
-        for (int x = 0; x < cols; x++)
-            out[shift + x] = row[from[x]];
-    }
-out:
-    pm_free(from);
-    return err;
+        less.add[c] = -(r->target->channels == 3 ? means[c] : grey_mean);
+    pm_augment_add(out, &pm_augmentation_linear, &less, sizeof less);
 }
 
 /* ---- the three rows ------------------------------------------------------------------------ */
@@ -409,50 +116,18 @@ static const char fit_grey[] =
     "k * resize_factor + 1 (corners aligned; as it is without them), then padded below and at the "
     "right to the size with 127.5";
 
-static int apply_half(const void *cfg, const struct pm_image8 *in, bool train,
-                      const struct pm_draws *d, int height, int width, int channels, float *out,
-                      const char *where)
-{
-    static const struct scaling half = { 2.0f / 255, { -1, -1, -1 }, { 127.5f, 127.5f, 127.5f } };
-    return apply(cfg, in, train, d, height, width, channels, &half, out, where);
-}
-
-static struct scaling less_means(int channels)
-{
-    struct scaling n = { .factor = 1 };
-    for (int c = 0; c < 3; c++) {
-        n.pad[c] = channels == 3 ? means[c] : grey_mean;
-        n.add[c] = -n.pad[c];
-    }
-    return n;
-}
-
-static int apply_means(const void *cfg, const struct pm_image8 *in, bool train,
-                       const struct pm_draws *d, int height, int width, int channels, float *out,
-                       const char *where)
-{
-    const struct scaling n = less_means(channels);
-    return apply(cfg, in, train, d, height, width, channels, &n, out, where);
-}
-
-static int apply_means_grey(const void *cfg, const struct pm_image8 *in, bool train,
-                            const struct pm_draws *d, int height, int width, int channels,
-                            float *out, const char *where)
-{
-    struct scaling n = less_means(channels);
-    for (int c = 0; c < 3; c++)
-        n.pad[c] = 127.5f;
-    return apply(cfg, in, train, d, height, width, channels, &n, out, where);
-}
-
 /* pad: NULL: the mean. */
 static int normal_padded(const struct deeplab_cfg *c, const float *pad, struct pm_normal *out)
 {
+    const struct resize_to_range_cfg range = range_of(c);
+    const struct random_scale_cfg scale = scale_of(c);
+    const int err = pm_check_range(&range, "input");
+
     memcpy(out->pad, pad ? pad : out->mean, sizeof out->pad);
     out->padded = true;
     out->range = (struct pm_resize_range){ c->min_resize, c->max_resize, c->resize_factor,
                                            !c->keep_aspect_ratio };
-    return settings(c);
+    return err < 0 ? err : pm_check_scale(&scale, "input");
 }
 
 static int normal_half(const void *cfg, int channels, struct pm_normal *out)
@@ -484,18 +159,17 @@ static int normal_means_grey(const void *cfg, int channels, struct pm_normal *ou
     return normal_of_means(cfg, channels, grey, fit_grey, out);
 }
 
-#define ROW(text, explained, apply_, normal_)                                                      \
+#define ROW(text, explained, values_, normal_)                                                     \
     {                                                                                              \
         .name = text, .help = explained, .opts = opts, .cfg_size = sizeof(struct deeplab_cfg),     \
-        .draw = draw, .apply = apply_, .place = place, .apply_map = apply_map,                     \
-        .apply_numbers = apply_numbers, .normal = normal_,                                         \
+        .maps = true, .draw = draw, .list = list, .values = values_, .normal = normal_,            \
     }
 const struct pm_preprocessing pm_preprocessing_deeplab =
-    ROW("deeplab", "random scale, pad, crop, flip, with the map of labels; values to -1..1", apply_half,
+    ROW("deeplab", "random scale, pad, crop, flip, with the map of labels; values to -1..1", values_half,
         normal_half);
 const struct pm_preprocessing pm_preprocessing_deeplab_means =
-    ROW("deeplab_means", "the same with the means subtracted, padded with them", apply_means,
+    ROW("deeplab_means", "the same with the means subtracted, padded with them", values_means,
         normal_means);
 const struct pm_preprocessing pm_preprocessing_deeplab_means_grey =
-    ROW("deeplab_means_grey", "the same with the means subtracted, padded with 127.5",
-        apply_means_grey, normal_means_grey);
+    ROW("deeplab_means_grey", "the same with the means subtracted, padded with 127.5", values_means,
+        normal_means_grey);

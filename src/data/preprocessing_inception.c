@@ -6,9 +6,7 @@
  * distortions is drawn. The whole picture is the one object of the box sampler.
  * A grey picture has no hue or saturation to distort; one that turns grey does after the clip.
  * Draws: box, flip, resize_method, color_ordering, brightness, contrast, saturation, hue. */
-#include <math.h>
-
-#include "data/preprocess.h"
+#include "data/augment.h"
 
 struct inception_cfg {
     bool fast_mode, crop_image, before_2018;
@@ -45,69 +43,41 @@ static void draw(const void *cfg, struct pm_rng *r, const struct pm_sight *s, st
 
 /* ---- what inception_trainer does too --------------------------------------------------------- */
 
-/* One of the distortions by its number in d: brightness by +-32/255, contrast and saturation times
- * 0.5..1.5, hue by +-0.2. A grey picture has no hue or saturation. */
-static void distort(enum pm_distortion what, const struct pm_draws *d, size_t count, int channels,
-                    float *x)
+static void distort(enum pm_distortion what, struct pm_augment_rows *out)
 {
-    const float most = 32.0f / 255;
-
     if (what == PM_BRIGHTNESS)
-        pm_add_all(x, count * (size_t)channels, (float)(2 * d->brightness - 1) * most);
+        PM_ADD(out, random_brightness, .max_delta = 32.0 / 255);
     else if (what == PM_CONTRAST)
-        pm_contrast(x, count, channels, (float)(0.5 + d->contrast));
-    else if (what == PM_SATURATION && channels == 3)
-        pm_saturation(x, count, (float)(0.5 + d->saturation));
-    else if (what == PM_HUE && channels == 3)
-        pm_hue(x, count, (float)(0.4 * d->hue - 0.2));
-}
-
-static void apply_train(const struct pm_inception_way *way, const struct pm_image8 *im,
-                        const struct pm_draws *d, int height, int width, float *out)
-{
-    const size_t count = (size_t)height * (size_t)width, values = count * (size_t)im->channels;
-    struct pm_view8 in = pm_view8_of(im);
-
-    if (d->box[2] > 0)
-        in = pm_view_crop(in, d->box[0], d->box[1], d->box[2], d->box[3]);
-    pm_resize(in, way->resize, 1.0f / 255, height, width, out);
-    if (d->flip)
-        pm_flip(out, height, width, in.channels);
-    for (int i = 0; i < way->distortions; i++)
-        distort(way->order[i], d, count, in.channels, out);
-    for (size_t i = 0; i < values; i++)
-        out[i] = fminf(fmaxf(out[i], 0), 1);
-}
-
-/* Pixels left off at the start of a side of n. */
-static int central_start(int n, double fraction)
-{
-    return (int)((n - n * fraction) / 2);
-}
-
-static void apply_eval(const struct pm_inception_way *way, const struct pm_image8 *in, int height,
-                       int width, float *out)
-{
-    const double fraction = (double)way->central_fraction;
-    const int y = central_start(in->height, fraction), x = central_start(in->width, fraction);
-
-    pm_resize(pm_view_crop(pm_view8_of(in), y, x, in->height - 2 * y, in->width - 2 * x),
-              PM_RESIZE_BILINEAR, 1.0f / 255, height, width, out);
-}
-
-void pm_inception_apply(const struct pm_inception_way *way, const struct pm_image8 *in, bool train,
-                        const struct pm_draws *d, int height, int width, int channels, float *out)
-{
-    const size_t count = (size_t)height * (size_t)width, values = count * (size_t)channels;
-    float *work = pm_work(in, channels, count, out);
-
-    if (train)
-        apply_train(way, in, d, height, width, work);
+        PM_ADD(out, random_contrast, .min = 0.5, .max = 1.5);
+    else if (what == PM_SATURATION)
+        PM_ADD(out, random_saturation, .min = 0.5, .max = 1.5);
     else
-        apply_eval(way, in, height, width, work);
-    pm_grey_settle(work, count, out);
-    for (size_t i = 0; i < values; i++)
-        out[i] = (out[i] - 0.5f) * 2;
+        PM_ADD(out, random_hue, .max_delta = 0.2);
+}
+
+void pm_inception_list(const struct pm_inception_way *way, const struct pm_request *r,
+                       struct pm_augment_rows *out)
+{
+    if (r->train)
+        pm_augment_add(out, &pm_augmentation_random_box_crop, NULL, 0);
+    else
+        PM_ADD(out, central_crop, .fraction = way->central_fraction);
+    PM_ADD(out, resize, .method = r->train ? (int)way->resize : PM_RESIZE_BILINEAR);
+    if (r->train)
+        pm_augment_add(out, &pm_augmentation_random_flip, NULL, 0);
+    pm_augment_add(out, &pm_row_unit, NULL, 0);
+    if (!r->train)
+        return;
+    for (int i = 0; i < way->distortions; i++)
+        distort((enum pm_distortion)way->order[i], out);
+    pm_augment_add(out, &pm_augmentation_clip, NULL, 0);
+}
+
+void pm_inception_values(const void *cfg, const struct pm_request *r, struct pm_augment_rows *out)
+{
+    (void)cfg, (void)r;
+    pm_augment_add(out, &pm_row_unit, NULL, 0);
+    PM_ADD(out, linear, .factor = 2, .add = { -1, -1, -1 });
 }
 
 int pm_inception_normal(const void *cfg, int channels, struct pm_normal *out)
@@ -119,29 +89,21 @@ int pm_inception_normal(const void *cfg, int channels, struct pm_normal *out)
 
 /* ---- its own --------------------------------------------------------------------------------- */
 
-static int apply(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
-                 int height, int width, int channels, float *out, const char *where)
+static int list(const void *cfg, const struct pm_request *r, struct pm_augment_rows *out)
 {
-    static const uint8_t orders[4][4] = {
-        { PM_BRIGHTNESS, PM_SATURATION, PM_HUE, PM_CONTRAST },
-        { PM_SATURATION, PM_BRIGHTNESS, PM_CONTRAST, PM_HUE },
-        { PM_CONTRAST, PM_HUE, PM_BRIGHTNESS, PM_SATURATION },
-        { PM_HUE, PM_SATURATION, PM_CONTRAST, PM_BRIGHTNESS },
-    };
     static const struct pm_draws none; /* eval has no draws */
+    const struct pm_draws *d = r->train ? r->draws : &none;
     const struct inception_cfg *c = cfg;
-
-    (void)where;
-    d = train ? d : &none;
     /* fast_mode has the first two of an order; three of four began with saturation. */
     const int fast = c->before_2018 && d->color_ordering > 0;
     const struct pm_inception_way way = {
         .resize = c->fast_mode ? PM_RESIZE_BILINEAR : (enum pm_resize)d->resize_method,
-        .order = orders[c->fast_mode ? fast : d->color_ordering],
+        .order = pm_color_orders[c->fast_mode ? fast : d->color_ordering],
         .distortions = c->fast_mode ? 2 : 4,
         .central_fraction = c->central_fraction,
     };
-    pm_inception_apply(&way, in, train, d, height, width, channels, out);
+
+    pm_inception_list(&way, r, out);
     return PM_OK;
 }
 
@@ -151,6 +113,7 @@ const struct pm_preprocessing pm_preprocessing_inception = {
     .opts = opts,
     .cfg_size = sizeof(struct inception_cfg),
     .draw = draw,
-    .apply = apply,
+    .list = list,
+    .values = pm_inception_values,
     .normal = pm_inception_normal,
 };

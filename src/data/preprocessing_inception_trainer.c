@@ -4,7 +4,7 @@
  * here by the example's number in the batch, so that nothing depends on threads. Method: number mod
  * 4. Order: even brightness, saturation, hue, contrast; odd brightness, contrast, saturation, hue.
  * Draws: box, flip, resize_method, color_ordering (0 or 1), brightness, contrast, saturation, hue. */
-#include "data/preprocess.h"
+#include "data/augment.h"
 
 struct inception_trainer_cfg {
     float central_fraction, area_min, area_max, aspect_min, aspect_max, min_object_covered;
@@ -33,21 +33,19 @@ static void draw(const void *cfg, struct pm_rng *r, const struct pm_sight *s, st
     pm_sample_box(&rule, r, s, out->box);
 }
 
-static int apply(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
-                 int height, int width, int channels, float *out, const char *where)
+static int list(const void *cfg, const struct pm_request *r, struct pm_augment_rows *out)
 {
     static const uint8_t orders[2][4] = {
         { PM_BRIGHTNESS, PM_SATURATION, PM_HUE, PM_CONTRAST },
         { PM_BRIGHTNESS, PM_CONTRAST, PM_SATURATION, PM_HUE },
     };
     static const struct pm_draws none; /* eval has no draws */
+    const struct pm_draws *d = r->train ? r->draws : &none;
     const struct inception_trainer_cfg *c = cfg;
-
-    (void)where;
-    d = train ? d : &none;
     const struct pm_inception_way way = { (enum pm_resize)d->resize_method,
                                           orders[d->color_ordering & 1], 4, c->central_fraction };
-    pm_inception_apply(&way, in, train, d, height, width, channels, out);
+
+    pm_inception_list(&way, r, out);
     return PM_OK;
 }
 
@@ -58,6 +56,7 @@ const struct pm_preprocessing pm_preprocessing_inception_trainer = {
     .cfg_size = sizeof(struct inception_trainer_cfg),
     .wants_boxes = true,
     .draw = draw,
-    .apply = apply,
+    .list = list,
+    .values = pm_inception_values,
     .normal = pm_inception_normal,
 };

@@ -3,9 +3,7 @@
  * crop, flip. Eval: S = resize_side_min, central crop.
  * Only the crop's window of the resized picture is computed. A grey picture has the means' luma
  * taken off. Draws: side, crop_y, crop_x, flip. */
-#include <math.h>
-
-#include "data/preprocess.h"
+#include "data/augment.h"
 
 struct vgg_cfg {
     int resize_side_min, resize_side_max;
@@ -32,48 +30,60 @@ static void draw(const void *cfg, struct pm_rng *r, const struct pm_sight *s, st
     out->flip = pm_rng_uniform(r) < 0.5;
 }
 
-/* Halves round to even. */
-static int resized(int side, float scale, const struct vgg_cfg *v)
+/* The crop must lie in the resized picture. */
+static int check_size(const struct vgg_cfg *v, int side, const struct pm_request *r)
 {
-    return v->before_2018 ? (int)((float)side * scale) : (int)rintf((float)side * scale);
+    const struct pm_target *t = r->target;
+    const int h = r->image_height, w = r->image_width;
+    const float scale = (float)side / (float)(h < w ? h : w);
+    const int rows = pm_rounded_side(h, scale, v->before_2018);
+    const int cols = pm_rounded_side(w, scale, v->before_2018);
+
+    if (rows >= t->height && cols >= t->width)
+        return PM_OK;
+    return pm_fail(PM_EDATA,
+                   "%s: an image of %d x %d resized to %d x %d is smaller than the input of "
+                   "%d x %d: set resize_side_min to at least %d",
+                   t->where, h, w, rows, cols, t->height, t->width,
+                   t->height > t->width ? t->height : t->width);
 }
 
-static int apply(const void *cfg, const struct pm_image8 *in, bool train, const struct pm_draws *d,
-                 int height, int width, int channels, float *out, const char *where)
+static int list(const void *cfg, const struct pm_request *r, struct pm_augment_rows *out)
 {
     const struct vgg_cfg *v = cfg;
     const int spread = v->resize_side_max - v->resize_side_min;
-    const int side = v->resize_side_min + (train ? (int)(d->side * (spread + 1)) : 0);
-    const int smaller = in->height < in->width ? in->height : in->width;
-    const float scale = (float)side / (float)smaller;
-    const int rows = resized(in->height, scale, v), cols = resized(in->width, scale, v);
-    const size_t count = (size_t)height * (size_t)width;
+    const int side = v->resize_side_min + (r->train ? (int)(r->draws->side * (spread + 1)) : 0);
+    int err = PM_OK;
 
-    if (spread < 0)
-        return pm_fail(PM_ECONFIG, "vgg: resize_side_min %d is above resize_side_max %d",
-                       v->resize_side_min, v->resize_side_max);
-    if (rows < height || cols < width)
-        return pm_fail(PM_EDATA,
-                       "%s: an image of %d x %d resized to %d x %d is smaller than the input of "
-                       "%d x %d: set resize_side_min to at least %d",
-                       where, in->height, in->width, rows, cols, height, width,
-                       height > width ? height : width);
-    const int y = train ? (int)(d->crop_y * (rows - height + 1)) : (rows - height) / 2;
-    const int x = train ? (int)(d->crop_x * (cols - width + 1)) : (cols - width) / 2;
-    float *work = pm_work(in, channels, count, out);
-    pm_resize_window(pm_view8_of(in), rows, cols, y, x, height, width, work);
-    pm_grey_settle(work, count, out);
-    if (train && d->flip)
-        pm_flip(out, height, width, channels);
-    for (size_t i = 0; i < count; i++)
-        for (int c = 0; c < channels; c++)
-            out[i * (size_t)channels + (size_t)c] -= channels == 3 ? means[c] : grey_mean;
-    return PM_OK;
+    PM_TRY(check_size(v, side, r));
+    PM_ADD(out, random_side, .min = side, .max = side, .cut = v->before_2018);
+    if (!r->train) {
+        PM_ADD(out, crop_or_pad, .fill = { 0 });
+        return PM_OK;
+    }
+    PM_ADD(out, random_crop, .padding = 0);
+    pm_augment_add(out, &pm_augmentation_random_flip, NULL, 0);
+out:
+    return err;
+}
+
+static void values(const void *cfg, const struct pm_request *r, struct pm_augment_rows *out)
+{
+    struct linear_cfg less = { .factor = 1 };
+
+    (void)cfg;
+    for (int c = 0; c < 3; c++)
+        less.add[c] = -(r->target->channels == 3 ? means[c] : grey_mean);
+    pm_augment_add(out, &pm_augmentation_linear, &less, sizeof less);
 }
 
 static int normal(const void *cfg, int channels, struct pm_normal *out)
 {
-    (void)cfg;
+    const struct vgg_cfg *v = cfg;
+
+    if (v->resize_side_max < v->resize_side_min)
+        return pm_fail(PM_ECONFIG, "vgg: resize_side_min %d is above resize_side_max %d",
+                       v->resize_side_min, v->resize_side_max);
     *out = (struct pm_normal){
         .fit = "the smaller side resized to resize_side_min, then the middle of the size cut out",
         .interpolation = "bilinear",
@@ -89,6 +99,7 @@ const struct pm_preprocessing pm_preprocessing_vgg = {
     .opts = opts,
     .cfg_size = sizeof(struct vgg_cfg),
     .draw = draw,
-    .apply = apply,
+    .list = list,
+    .values = values,
     .normal = normal,
 };

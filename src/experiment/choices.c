@@ -1,5 +1,5 @@
-/* choices: the tables of nets, optimizers, preprocessings and tasks as a config's open sections. */
-#include <pumice/data.h>
+/* choices: the tables of nets, optimizers, preprocessings, augmentations and tasks as a config's open sections. */
+#include <pumice/sample.h>
 #include <pumice/net.h>
 #include <pumice/task.h>
 #include <pumice/train.h>
@@ -14,18 +14,20 @@ static struct pm_open_row row_of_net(const struct pm_net_row *net)
 
 struct pm_open_sections pm_train_choices(struct pm_arena *a)
 {
-    size_t nets, optimizers, preprocessings;
+    size_t nets, optimizers, preprocessings, augmentations;
     const struct pm_net_row *const *net = pm_net_rows(&nets);
     const struct pm_optimizer *const *optimizer = pm_optimizers(&optimizers);
     const struct pm_preprocessing *const *preprocessing = pm_preprocessings(&preprocessings);
+    const struct pm_augmentation *const *augmentation = pm_augmentations(&augmentations);
     struct pm_open_row *rows =
-        pm_arena_alloc(a, (2 * nets + optimizers + preprocessings) * sizeof *rows);
-    struct pm_open_row *variants = rows + nets + optimizers + preprocessings;
+        pm_arena_alloc(a, (2 * nets + optimizers + preprocessings + augmentations) * sizeof *rows);
+    struct pm_open_row *variants = rows + nets + optimizers + preprocessings + augmentations;
     struct pm_open_sections open = {
         .models = { rows, nets, .refusal = pm_net_refusal },
         .optimizers = { rows + nets, optimizers },
         .preprocessings = { rows + nets + optimizers, preprocessings,
                             .known_as = pm_preprocessing_of_net },
+        .augmentations = { rows + nets + optimizers + preprocessings, augmentations },
     };
     open.tasks = pm_open_tasks(&open.task_count);
 
@@ -45,5 +47,9 @@ struct pm_open_sections pm_train_choices(struct pm_arena *a)
         *rows++ = (struct pm_open_row){ .name = preprocessing[i]->name,
                                         .help = preprocessing[i]->help,
                                         .opts = preprocessing[i]->opts };
+    for (size_t i = 0; i < augmentations; i++)
+        *rows++ = (struct pm_open_row){ .name = augmentation[i]->name,
+                                        .help = augmentation[i]->help,
+                                        .opts = augmentation[i]->opts };
     return open;
 }

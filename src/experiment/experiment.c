@@ -200,6 +200,8 @@ static int resolve_rows(struct pm_experiment *e)
     PM_TRY(pm_config_read(c, "input", p->opts, cfg));
     e->facts.preprocessing = p;
     e->facts.preprocessing_cfg = cfg;
+    PM_TRY(pm_augment_open(c->input.augment, pm_arena_printf(e->arena, "%s: input.augment", c->path),
+                           e->arena, &e->facts.augment));
     e->weight_decay = !isnan(c->optim.weight_decay) ? c->optim.weight_decay
                       : e->net_row                   ? e->net_row->weight_decay
                                                      : 0;

@@ -187,13 +187,16 @@ out:
 static int prepare(const struct predictor *p, const char *file, float *in, struct pm_image8 *size)
 {
     const struct pm_task_facts *s = &p->s.e->facts;
+    const struct pm_occasion o = { .height = s->eval_height, .width = s->eval_width,
+                                   .channels = s->channels, .where = file };
     struct pm_image8 picture = { 0 };
+    struct pm_placed placed;
     int err = PM_OK;
 
     PM_TRY(read_image(file, s->channels == 1 ? PM_GREY_OR_COLOR : s->channels, &picture));
     *size = (struct pm_image8){ picture.height, picture.width, picture.channels, NULL };
-    PM_TRY(s->preprocessing->apply(s->preprocessing_cfg, &picture, false, NULL, s->eval_height,
-                                   s->eval_width, s->channels, in, file));
+    PM_TRY(pm_place_with(s->preprocessing, s->preprocessing_cfg, NULL, &picture, &o, &placed));
+    pm_placed_picture(&placed, &picture, in);
 out:
     pm_image_free(&picture);
     return err;

@@ -30,6 +30,30 @@ struct pm_field pm_record_images(const struct pm_task_facts *s, bool train)
     return (struct pm_field){ "images", PM_F32, PM_SHAPE3(height, width, s->channels), 0, -1, 1 };
 }
 
+int pm_record_place(const struct pm_task_facts *s, bool train, const struct pm_sample *sample,
+                    uint64_t seed, uint64_t step, uint32_t example, const char *where,
+                    struct pm_placed *out)
+{
+    const struct pm_input input = { s->preprocessing, s->preprocessing_cfg, s->augment };
+    const struct pm_occasion o = {
+        .height = train ? s->height : s->eval_height, .width = train ? s->width : s->eval_width,
+        .channels = s->channels, .train = train, .seed = seed, .step = (uint32_t)step,
+        .example = example, .where = where,
+    };
+
+    return pm_place(&input, sample, &o, out);
+}
+
+int pm_record_check_augment(const struct pm_task_facts *s, unsigned carries)
+{
+    char where[512];
+
+    if (!s->augment)
+        return PM_OK;
+    snprintf(where, sizeof where, "%s: input.augment", s->config->path);
+    return pm_augment_check(s->augment, carries, where);
+}
+
 static int read_size(const struct pm_example *e, const char *key, int64_t otherwise,
                      const char *where, int64_t *out)
 {

@@ -15,6 +15,12 @@ int pm_record_picture(const struct pm_task_facts *s, const uint8_t *record, size
 int pm_record_check(const struct pm_task_facts *s);
 /* Field 0 of a batch, the pictures. */
 struct pm_field pm_record_images(const struct pm_task_facts *s, bool train);
+/* Places the sample of a batch's example for the net's input: pm_place by the facts. */
+int pm_record_place(const struct pm_task_facts *s, bool train, const struct pm_sample *sample,
+                    uint64_t seed, uint64_t step, uint32_t example, const char *where,
+                    struct pm_placed *out);
+/* PM_ECONFIG when input.augment does not carry these members (PM_CARRIES_... bits). */
+int pm_record_check_augment(const struct pm_task_facts *s, unsigned carries);
 /* PM_EDATA as PM_ECORRUPT: a record that cannot be read says nothing of the others, as a label out of
  * range does. */
 int pm_record_damage(int err);

@@ -48,8 +48,19 @@ static const struct pm_open_row optimizers[] = { { "momentum", "", momentum_opts
                                                  { "rmsprop", "", NULL, NULL } };
 static const struct pm_open_row pres[] = { { "plain", "", NULL, NULL },
                                            { "rich", "", pre_opts, NULL } };
+struct turn_cfg {
+    double angle;
+};
+static const struct pm_opt turn_opts[] = {
+    PM_DOUBLE(turn_cfg, angle, 10, 0, 180, "degrees"),
+    { 0 },
+};
+static const struct pm_open_row augmentations[] = { { "turn", "", turn_opts, NULL },
+                                                    { "flip", "", NULL, NULL } };
 /* The tasks are the program's own. */
-static struct pm_open_sections rows = { { nets, 2 }, { optimizers, 3 }, { pres, 2 }, NULL, 0 };
+static struct pm_open_sections rows = {
+    { nets, 2 }, { optimizers, 3 }, { pres, 2 }, { augmentations, 2 }, NULL, 0,
+};
 
 static struct pm_config *load(const char *text, const char *const *overrides, size_t n)
 {
@@ -221,6 +232,15 @@ static void messages(void **state)
         { "{\"input\": {\"preprocessing\": \"ritch\"}}", "is no preprocessing of this version, did "
                                                          "you mean 'rich'?" },
         { "{\"input\": {\"fast\": true}}", "t.json:1: input.fast: unknown key" },
+        { "{\"input\": {\"augment\": {}}}", "t.json:1: input.augment: a list" },
+        { "{\"input\": {\"augment\": [\n{\"angle\": 1}]}}", "t.json:2: input.augment.0: an object { \"name\"" },
+        { "{\"input\": {\"augment\": [{\"name\": \"flip\"},\n{\"name\": \"tern\"}]}}",
+          "t.json:2: input.augment.1.name: 'tern' is no augmentation of this version, did you mean 'turn'? "
+          "(known: turn, flip)" },
+        { "{\"input\": {\"augment\": [{\"name\": \"turn\", \"angle\": 200}]}}",
+          "t.json:1: input.augment.0.angle: 200 is outside 0..180 (degrees)" },
+        { "{\"input\": {\"augment\": [{\"name\": \"flip\", \"angle\": 1}]}}",
+          "input.augment.0.angle: unknown key" },
         { "{\"input\": {\"size\": [1, 2, 3]}}",
           "input.size: 3 numbers; a side or [height, width]" },
         { "{\"run\": {\"base_lr\": 1}}", "run.base_lr: unknown key, did you mean "

@@ -6,7 +6,9 @@
 #include <math.h>
 
 #include "data_common.h"
-#include "data/preprocess.h"
+#include "data/augment.h"
+#include "data/render.h"
+#include "placing.h"
 
 /* Roundings a value passes through at most, and float32's unit of rounding. */
 enum { OPS = 64 };
@@ -37,7 +39,8 @@ static inline float *run_as(const struct config *c, const struct pm_image8 *im, 
     float *out = pm_malloc(n * sizeof *out);
     for (size_t i = 0; i < n; i++)
         out[i] = NAN;
-    assert_int_equal(c->row->apply(c->cfg, im, train, d, height, width, channels, out, "picture"), PM_OK);
+    assert_int_equal(place_picture(c->row, c->cfg, im, train, d, height, width, channels, out, "picture"),
+                     PM_OK);
     return out;
 }
 

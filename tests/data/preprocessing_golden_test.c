@@ -42,7 +42,7 @@ static void golden_case(const cJSON *o, const struct pm_image8 *im)
         struct pm_view8 in = pm_view8_of(im);
         in = pm_view_crop(in, 0, 0, (int)number(o, "height", im->height),
                           (int)number(o, "width", im->width));
-        pm_resize(in, (enum pm_resize)number(o, "method", 0), 1, 9, 8, out);
+        pm_resize(in, (enum pm_resize)number(o, "method", 0), 9, 8, out);
         top = 3 * 255; /* bicubic */
     } else {
         struct config c = config(name, cJSON_GetObjectItem(o, "options")->valuestring);

@@ -209,10 +209,10 @@ static void resize_examples(void **state)
         const struct pm_image8 row = { 1, cases[k].in, 1, line };
         const struct pm_image8 column = { cases[k].in, 1, 1, line };
         float out[6];
-        pm_resize(pm_view8_of(&row), PM_RESIZE_BILINEAR, 1, 1, cases[k].out, out);
+        pm_resize(pm_view8_of(&row), PM_RESIZE_BILINEAR, 1, cases[k].out, out);
         for (int i = 0; i < cases[k].out; i++)
             assert_true(fabs(out[i] - cases[k].want[i]) < 8 * ulp * 4);
-        pm_resize(pm_view8_of(&column), PM_RESIZE_BILINEAR, 1, cases[k].out, 1, out);
+        pm_resize(pm_view8_of(&column), PM_RESIZE_BILINEAR, cases[k].out, 1, out);
         for (int i = 0; i < cases[k].out; i++)
             assert_true(fabs(out[i] - cases[k].want[i]) < 8 * ulp * 4);
     }
@@ -229,7 +229,7 @@ static void resize_methods(void **state)
             for (size_t k = 0; k < PM_COUNT(sizes); k++) {
                 struct ref *r = ref_of(&im);
                 float *out = pm_malloc(200 * 200 * 3 * sizeof *out);
-                pm_resize(pm_view8_of(&im), (enum pm_resize)method, 1, sizes[k][0], sizes[k][1],
+                pm_resize(pm_view8_of(&im), (enum pm_resize)method, sizes[k][0], sizes[k][1],
                           out);
                 ref_resize(r, method, sizes[k][0], sizes[k][1]);
                 /* Bicubic weights sum to at most 1.75 in magnitude each way; area adds all inputs.
@@ -308,7 +308,7 @@ static void cifarnet(void **state)
     out = run(&c, &im, false, NULL, 32, 32);
     for (int i = 0; i < 32 * 32 * 3; i++)
         assert_true(fabs(out[i]) < 1e-3);
-    assert_fails(c.row->apply(c.cfg, &im, true, &(struct pm_draws){ 0 }, 41, 41, 3, out, "small.png"),
+    assert_fails(place_picture(c.row, c.cfg, &im, true, &(struct pm_draws){ 0 }, 41, 41, 3, out, "small.png"),
                  PM_EDATA, "small.png", "32 x 32", "41 x 41");
     pm_free(out);
     pm_image_free(&im);
@@ -358,7 +358,7 @@ static void vgg(void **state)
         float one[3];
         im = picture(sides[k][0], sides[k][1], 1, 5);
         snprintf(want, sizeof want, "resized to %d x %d", sides[k][2], sides[k][3]);
-        assert_fails(usual.row->apply(usual.cfg, &im, false, NULL, 600, 600, 1, one, "a.jpg"),
+        assert_fails(place_picture(usual.row, usual.cfg, &im, false, NULL, 600, 600, 1, one, "a.jpg"),
                      PM_EDATA, "a.jpg", want, "resize_side_min", "600");
         pm_image_free(&im);
     }
@@ -564,7 +564,7 @@ static void normal_is_described(void **state)
         assert_int_equal(p->normal(cfg, 3, &n), PM_OK);
         assert_non_null(n.fit);
         assert_non_null(n.interpolation);
-        assert_int_equal(p->apply(cfg, &image, false, NULL, SIDE, SIDE, 3, out, "test"), PM_OK);
+        assert_int_equal(place_picture(p, cfg, &image, false, NULL, SIDE, SIDE, 3, out, "test"), PM_OK);
         for (int c = 0; c < 3 && !n.own; c++)
             if (!(fabsf(out[c] - ((float)pixels[c] - n.mean[c]) / n.std[c]) <= 1e-5f))
                 fail_msg("%s: channel %d is %g", p->name, c, (double)out[c]);

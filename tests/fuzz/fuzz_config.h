@@ -3,13 +3,12 @@
 #define FUZZ_CONFIG_H
 
 #include <pumice/config.h>
-#include <pumice/data.h>
 #include <pumice/net.h>
 #include <pumice/task.h>
 
 #include <cjson/cJSON.h>
 
-static struct pm_open_row fuzz_nets[64], fuzz_preprocessings[64];
+static struct pm_open_row fuzz_nets[64], fuzz_preprocessings[64], fuzz_augmentations[64];
 static const struct pm_open_row fuzz_optimizers[] = { { "sgd", "", NULL, NULL },
                                                       { "momentum", "", NULL, NULL } };
 
@@ -17,9 +16,10 @@ static const struct pm_open_row fuzz_optimizers[] = { { "sgd", "", NULL, NULL },
 static inline const struct pm_open_sections *fuzz_open_sections(void)
 {
     static struct pm_open_sections open;
-    size_t n, m;
+    size_t n, m, k;
     const struct pm_net_row *const *net = pm_net_rows(&n);
     const struct pm_preprocessing *const *pre = pm_preprocessings(&m);
+    const struct pm_augmentation *const *augmentation = pm_augmentations(&k);
 
     if (open.models.count)
         return &open;
@@ -27,11 +27,15 @@ static inline const struct pm_open_sections *fuzz_open_sections(void)
         fuzz_nets[i] = (struct pm_open_row){ net[i]->name, "", net[i]->opts, net[i]->preprocessing };
     for (size_t i = 0; i < m && i < PM_COUNT(fuzz_preprocessings); i++)
         fuzz_preprocessings[i] = (struct pm_open_row){ pre[i]->name, "", pre[i]->opts, NULL };
+    for (size_t i = 0; i < k && i < PM_COUNT(fuzz_augmentations); i++)
+        fuzz_augmentations[i] =
+            (struct pm_open_row){ augmentation[i]->name, "", augmentation[i]->opts, NULL };
     size_t tasks;
     const struct pm_open_task *const *task = pm_open_tasks(&tasks);
 
     open = (struct pm_open_sections){ { fuzz_nets, n }, { fuzz_optimizers, 2 },
-                                      { fuzz_preprocessings, m }, task, tasks };
+                                      { fuzz_preprocessings, m }, { fuzz_augmentations, k }, task,
+                                      tasks };
     return &open;
 }
 

@@ -20,6 +20,7 @@
 #include <pumice/progress.h>
 #include <pumice/report.h>
 #include <pumice/rng.h>
+#include <pumice/sample.h>
 #include <pumice/task.h>
 #include <pumice/tensor_file.h>
 #include <pumice/thread.h>

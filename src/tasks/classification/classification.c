@@ -80,7 +80,7 @@ int pm_classification_check(const struct pm_task *t)
         return pm_fail(PM_ECONFIG, "input.preprocessing: \"%s\" needs %d channels, the input has "
                        "%d: set input.channels or another preprocessing", s->preprocessing->name,
                        wants, s->channels);
-    return PM_OK;
+    return pm_record_check_augment(s, 0);
 }
 
 static int open_task(const struct pm_task_facts *facts, struct pm_task **out)
@@ -162,19 +162,12 @@ static int read_boxes(const struct pm_example *e, const char *where, float **out
     return PM_OK;
 }
 
-static int draw(const struct pm_task *s, const struct pm_example *e, const struct pm_image8 *im,
-                struct pm_rng r, uint32_t example, const char *where, struct pm_draws *out)
+/* The augmentations draw by the record's boxes. */
+static bool wants_boxes(const struct pm_task_facts *s, bool train)
 {
-    struct pm_sight sight = { im->height, im->width, example, NULL, 0 };
-    float *boxes = NULL;
-    const int err = s->facts.preprocessing->wants_boxes
-        ? read_boxes(e, where, &boxes, &sight.boxes_count) : PM_OK;
-
-    sight.boxes = boxes;
-    if (err == PM_OK)
-        s->facts.preprocessing->draw(s->facts.preprocessing_cfg, &r, &sight, out);
-    pm_free(boxes);
-    return err;
+    if (!train)
+        return false;
+    return s->augment ? s->augment->wants_boxes : s->preprocessing->wants_boxes;
 }
 
 static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
@@ -184,9 +177,9 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
     const struct pm_task *s = sampler->task;
     struct pm_image8 im = { 0 };
     struct pm_example *e = NULL;
-    struct pm_draws draws = { 0 };
-    const int height = sampler->train ? s->facts.height : s->facts.eval_height;
-    const int width = sampler->train ? s->facts.width : s->facts.eval_width;
+    struct pm_sample sample = { .picture = &im };
+    struct pm_placed placed;
+    float *boxes = NULL;
     double begun = pm_trace_now();
     int err = PM_OK;
 
@@ -196,13 +189,14 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
         e, s->facts.channels == 1 ? PM_GREY_OR_COLOR : s->facts.channels, where, &im)));
     pm_trace_here("decode", begun);
     begun = pm_trace_now();
-    const struct pm_rng r = pm_rng_make(seed, pm_hash("augmentation"), (uint32_t)step, example);
-    if (sampler->train && s->facts.preprocessing->draw)
-        PM_TRY(pm_record_damage(draw(s, e, &im, r, example, where, &draws)));
-    PM_TRY(s->facts.preprocessing->apply(s->facts.preprocessing_cfg, &im, sampler->train, &draws, height,
-                                   width, s->facts.channels, out[0], where));
+    if (wants_boxes(&s->facts, sampler->train))
+        PM_TRY(pm_record_damage(read_boxes(e, where, &boxes, &sample.objects)));
+    sample.boxes = boxes;
+    PM_TRY(pm_record_place(&s->facts, sampler->train, &sample, seed, step, example, where, &placed));
+    pm_placed_picture(&placed, &im, out[0]);
     pm_trace_here("preprocess", begun);
 out:
+    pm_free(boxes);
     pm_image_free(&im);
     pm_example_destroy(&e);
     return err;

@@ -72,8 +72,7 @@ out:
 
 /* The map in training at the input's size, or brought down to the logits'; fill: of padding. */
 static int make_map(const struct pm_sampler *sampler, const struct pm_label *label,
-                    const struct pm_image8 *im, const struct pm_draws *draws, int32_t fill,
-                    const char *where, int32_t *out)
+                    const struct pm_placed *placed, int32_t fill, int32_t *out)
 {
     const struct pm_task *s = sampler->task;
     const int height = sampler->train ? s->facts.height : s->facts.eval_height;
@@ -82,8 +81,7 @@ static int make_map(const struct pm_sampler *sampler, const struct pm_label *lab
     const int columns = sampler->train ? s->pixels.label_width : width;
     const bool same = rows == height && columns == width;
     int32_t *whole = same ? out : pm_malloc((size_t)height * (size_t)width * sizeof *whole);
-    const int err = s->facts.preprocessing->apply_map(s->facts.preprocessing_cfg, label, im, sampler->train,
-                                                draws, height, width, fill, whole, where);
+    const int err = pm_placed_map(placed, label, fill, whole);
 
     if (!same) {
         if (err == PM_OK)
@@ -95,15 +93,14 @@ static int make_map(const struct pm_sampler *sampler, const struct pm_label *lab
 }
 
 static int make_degrees(const struct pm_sampler *sampler, const struct pm_label *label,
-                        const struct pm_image8 *im, const struct pm_draws *draws, const char *where,
-                        float *out)
+                        const struct pm_placed *placed, float *out)
 {
     const struct pm_task *s = sampler->task;
     const size_t count = sampler->train
         ? (size_t)s->pixels.label_height * (size_t)s->pixels.label_width
         : (size_t)s->facts.eval_height * (size_t)s->facts.eval_width;
     int32_t *map = pm_malloc(count * sizeof *map);
-    const int err = make_map(sampler, label, im, draws, -1, where, map);
+    const int err = make_map(sampler, label, placed, -1, map);
 
     if (err == PM_OK)
         pm_segmentation_matting_field(map, count, out);
@@ -112,8 +109,7 @@ static int make_degrees(const struct pm_sampler *sampler, const struct pm_label 
 }
 
 static int make_edges(const struct pm_sampler *sampler, const struct pm_label *label,
-                      const struct pm_image8 *im, const struct pm_draws *draws, const char *where,
-                      void *const *out)
+                      const struct pm_placed *placed, void *const *out)
 {
     struct pm_label edges = { 0 };
     int err = PM_OK;
@@ -121,7 +117,7 @@ static int make_edges(const struct pm_sampler *sampler, const struct pm_label *l
     if (!sampler->task->pixels.edge_classes)
         return PM_OK;
     pm_segmentation_edge_labels(sampler->task, label, &edges);
-    PM_TRY(make_map(sampler, &edges, im, draws, PM_EDGE_IGNORE, where,
+    PM_TRY(make_map(sampler, &edges, placed, PM_EDGE_IGNORE,
                     out[pm_segmentation_edge_field(sampler->task, sampler->train)]));
 out:
     pm_label_free(&edges);
@@ -133,12 +129,12 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
 {
     const struct pm_sampler *sampler = ctx;
     const struct pm_task *s = sampler->task;
-    struct pm_rng r = pm_rng_make(seed, pm_hash("augmentation"), (uint32_t)step, example);
     struct pm_image8 im = { 0 };
     struct pm_label label = { 0 };
     struct pm_recorded_instances instances = { .divisor = 0 };
     struct pm_example *e = NULL;
-    struct pm_draws draws = { 0 };
+    struct pm_sample sample = { .picture = &im, .label_map = &label };
+    struct pm_placed placed;
     double begun = pm_trace_now();
     int err = PM_OK;
 
@@ -150,20 +146,15 @@ static int make(void *ctx, const uint8_t *record, size_t size, uint64_t seed, ui
         e, s->facts.channels == 1 ? PM_GREY_OR_COLOR : s->facts.channels, where, &im)));
     pm_trace_here("decode", begun);
     begun = pm_trace_now();
-    if (sampler->train && s->facts.preprocessing->draw)
-        s->facts.preprocessing->draw(s->facts.preprocessing_cfg, &r,
-                               &(struct pm_sight){ im.height, im.width, example, NULL, 0 }, &draws);
-    PM_TRY(s->facts.preprocessing->apply(s->facts.preprocessing_cfg, &im, sampler->train, &draws,
-                                   sampler->train ? s->facts.height : s->facts.eval_height,
-                                   sampler->train ? s->facts.width : s->facts.eval_width, s->facts.channels, out[0],
-                                   where));
+    PM_TRY(pm_record_place(&s->facts, sampler->train, &sample, seed, step, example, where, &placed));
+    pm_placed_picture(&placed, &im, out[0]);
     if (s->pixels.matting)
-        PM_TRY(make_degrees(sampler, &label, &im, &draws, where, out[1]));
+        PM_TRY(make_degrees(sampler, &label, &placed, out[1]));
     else
-        PM_TRY(make_map(sampler, &label, &im, &draws, s->pixels.ignore_label, where, out[1]));
+        PM_TRY(make_map(sampler, &label, &placed, s->pixels.ignore_label, out[1]));
     if (s->pixels.instance.on)
-        PM_TRY(pm_segmentation_make_instances(sampler, &instances, &im, &draws, where, out[1], out + 2));
-    PM_TRY(make_edges(sampler, &label, &im, &draws, where, out));
+        PM_TRY(pm_segmentation_make_instances(sampler, &instances, &placed, where, out[1], out + 2));
+    PM_TRY(make_edges(sampler, &label, &placed, out));
     pm_trace_here("preprocess", begun);
 out:
     pm_image_free(&im);

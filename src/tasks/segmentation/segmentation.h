@@ -158,8 +158,8 @@ int pm_segmentation_instances(const struct pm_example *e, const struct pm_task *
                               struct pm_recorded_instances *out);
 /* These fields, of the labels as they are framed. */
 int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struct pm_recorded_instances *m,
-                                   const struct pm_image8 *im, const struct pm_draws *draws,
-                                   const char *where, const int32_t *labels, void *const *out);
+                                   const struct pm_placed *placed, const char *where,
+                                   const int32_t *labels, void *const *out);
 /* segmentation_nodes.c. A name for a node behind the net: this, or, where the net itself has such a node,
  * as an imported model or a list may, with a number behind it. */
 const char *pm_segmentation_own(struct pm_net *net, const char *name);
@@ -201,9 +201,8 @@ bool pm_seed4_has(const struct pm_example *e);
 int pm_seed4_read(const struct pm_example *e, const struct pm_task *s, const struct pm_label *label,
                   const char *where, struct pm_recorded_instances *out);
 /* Of training, where r->seed4 has pixels. */
-int pm_seed4_targets(const struct pm_task *s, const struct pm_recorded_instances *r,
-                     const struct pm_draws *draws, const char *where,
-                     const struct pm_instance_target *out);
+void pm_seed4_targets(const struct pm_task *s, const struct pm_recorded_instances *r,
+                      const struct pm_placed *placed, const struct pm_instance_target *out);
 /* segmentation_panoptic.c. How the setup groups and scores. */
 struct pm_segment_map;
 struct pm_panoptic_metrics;

@@ -135,15 +135,13 @@ void pm_recorded_instances_free(struct pm_recorded_instances *r)
 
 /* The map as the picture is framed, in multiples of the task's divisor, beside it fill. */
 static int frame(const struct pm_sampler *sampler, const struct pm_recorded_instances *m,
-                 const struct pm_image8 *im, const struct pm_draws *draws, const char *where,
-                 int32_t fill, int32_t *out)
+                 const struct pm_placed *placed, int32_t fill, int32_t *out)
 {
     const struct pm_task *s = sampler->task;
     const int height = sampler->train ? s->facts.height : s->facts.eval_height;
     const int width = sampler->train ? s->facts.width : s->facts.eval_width;
     const int divisor = s->pixels.instance.label_divisor;
-    const int err = s->facts.preprocessing->apply_map(s->facts.preprocessing_cfg, &m->map, im, sampler->train,
-                                                draws, height, width, fill, out, where);
+    const int err = pm_placed_map(placed, &m->map, fill, out);
 
     if (err < 0 || m->divisor == divisor)
         return err;
@@ -153,8 +151,8 @@ static int frame(const struct pm_sampler *sampler, const struct pm_recorded_inst
 }
 
 int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struct pm_recorded_instances *m,
-                                   const struct pm_image8 *im, const struct pm_draws *draws,
-                                   const char *where, const int32_t *labels, void *const *out)
+                                   const struct pm_placed *placed, const char *where,
+                                   const int32_t *labels, void *const *out)
 {
     const struct pm_task *s = sampler->task;
     const struct pm_instances *i = &s->pixels.instance;
@@ -164,17 +162,19 @@ int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struc
     if (!m->map.values && (!sampler->train || !m->seed4[0].pixels))
         return no_map(where, "image/instance_ids_data/class/encoded");
     if (!sampler->train)
-        return frame(sampler, m, im, draws, where, PADDING, out[0]);
+        return frame(sampler, m, placed, PADDING, out[0]);
     const struct pm_instance_target to = { out[0], out[1], out[2], out[3], out[4] };
-    if (m->seed4[0].pixels)
-        return pm_seed4_targets(s, m, draws, where, &to);
+    if (m->seed4[0].pixels) {
+        pm_seed4_targets(s, m, placed, &to);
+        return PM_OK;
+    }
     const struct pm_instance_options o = {
         .mode = i->mode, .sigma = i->center_sigma, .small_area = i->small_area,
         .small_weight = i->small_weight, .num_classes = s->facts.num_classes,
         .ignore_label = s->pixels.ignore_label, .divisor = i->label_divisor, .things = i->things,
     };
     framed = pm_malloc((size_t)s->facts.height * (size_t)s->facts.width * sizeof *framed);
-    PM_TRY(frame(sampler, m, im, draws, where, 0, framed));
+    PM_TRY(frame(sampler, m, placed, 0, framed));
     pm_instance_targets(&o, labels, framed, s->facts.height, s->facts.width, &to);
 out:
     pm_free(framed);

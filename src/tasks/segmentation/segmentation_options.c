@@ -256,11 +256,14 @@ void pm_segmentation_tag(const struct pm_config *c, const char *metric, int clas
 int pm_segmentation_check(const struct pm_task *s)
 {
     const int entries = pm_colormap_entries((enum pm_colormap)s->pixels.colormap);
-    const int most = pm_colormap_entries(PM_COLORMAP_PASCAL), err = pm_record_check(&s->facts);
+    const int most = pm_colormap_entries(PM_COLORMAP_PASCAL);
+    int err = pm_record_check(&s->facts);
 
     if (err < 0)
         return err;
-    if (!s->facts.preprocessing->apply_map)
+    if ((err = pm_record_check_augment(&s->facts, PM_CARRIES_MAPS)) < 0)
+        return err;
+    if (!s->facts.preprocessing->maps)
         return pm_fail(PM_ECONFIG, "input.preprocessing: \"%s\" is for pictures without label maps: "
                        "task segmentation takes deeplab or deeplab_means", s->facts.preprocessing->name);
     if (s->facts.labels_offset)

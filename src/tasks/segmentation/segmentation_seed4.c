@@ -107,17 +107,14 @@ static void fill(float *out, size_t count, float value)
         out[i] = value;
 }
 
-int pm_seed4_targets(const struct pm_task *s, const struct pm_recorded_instances *r,
-                     const struct pm_draws *draws, const char *where,
-                     const struct pm_instance_target *out)
+void pm_seed4_targets(const struct pm_task *s, const struct pm_recorded_instances *r,
+                      const struct pm_placed *placed, const struct pm_instance_target *out)
 {
     const size_t pixels = (size_t)s->facts.height * (size_t)s->facts.width;
     float *framed = pm_malloc(3 * pixels * sizeof *framed);
-    int err = PM_OK;
 
     for (int k = 0; k < PM_SEED4_PICTURES; k++) {
-        PM_TRY(s->facts.preprocessing->apply_numbers(s->facts.preprocessing_cfg, &r->seed4[k], true, draws,
-                                               s->facts.height, s->facts.width, k ? framed : out->center, where));
+        pm_placed_numbers(placed, &r->seed4[k], k ? framed : out->center);
         for (size_t i = 0; i < pixels && k == 0; i++)
             out->center[i] /= 2;
         for (size_t i = 0; i < pixels && k > 0; i++)
@@ -126,7 +123,5 @@ int pm_seed4_targets(const struct pm_task *s, const struct pm_recorded_instances
     fill(out->center_weight, pixels, 1);
     fill(out->offset_weight, 2 * pixels, 1);
     fill(out->semantic_weight, pixels, 1);
-out:
     pm_free(framed);
-    return err;
 }

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "data/placing.h"
+
 enum { SIZE = 6 };
 
 static const struct pm_task_row *task(void)
@@ -207,8 +209,8 @@ static void record_boxes(void **state)
         s.facts.preprocessing->draw(s.facts.preprocessing_cfg, &rng,
                               &(struct pm_sight){ SIZE, SIZE, example, held, (size_t)n }, &d);
         assert_int_equal(d.resize_method * 10 + d.color_ordering, example % 4 * 10 + example % 2);
-        assert_int_equal(s.facts.preprocessing->apply(s.facts.preprocessing_cfg, &im, true, &d, SIZE, SIZE, 3,
-                                                want, "x"), PM_OK);
+        assert_int_equal(place_picture(s.facts.preprocessing, s.facts.preprocessing_cfg, &im, true, &d,
+                                       SIZE, SIZE, 3, want, "x"), PM_OK);
         assert_memory_equal(image, want, sizeof want);
     }
     const struct record r = { "png", 3, 4, false, 2, 1 };

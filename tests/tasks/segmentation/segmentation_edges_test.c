@@ -6,6 +6,7 @@
 #include "data/edge_labels.h"
 #include "tasks/segmentation/segmentation.h"
 #include "tasks/segmentation/segmentation_setup.h"
+#include "data/placing.h"
 
 #include <cjson/cJSON.h>
 
@@ -127,8 +128,8 @@ static void framed_in_training(void **state)
 
         s.facts.preprocessing->draw(s.facts.preprocessing_cfg, &r, &(struct pm_sight){ SIZE, SIZE, 0, NULL, 0 }, &d);
         make_sample(&s, true, step, SIZE, SIZE, map, edges);
-        assert_int_equal(s.facts.preprocessing->apply_map(s.facts.preprocessing_cfg, &want, &im, true, &d, SIZE,
-                                                    SIZE, PM_EDGE_IGNORE, framed, "map"), PM_OK);
+        assert_int_equal(place_map(s.facts.preprocessing, s.facts.preprocessing_cfg, &want, &im, true,
+                                   &d, SIZE, SIZE, PM_EDGE_IGNORE, framed, "map"), PM_OK);
         assert_memory_equal(edges, framed, sizeof edges);
         for (int i = 0; i < SIZE * SIZE; i++) {
             assert_true((map[i] == IGNORE) == (edges[i] == PM_EDGE_IGNORE));

@@ -1,0 +1,396 @@
+/* augment: lists of rows, their draws, and what they make of a sample. sample.h has the contract.
+ *
+ * Rows that move pixels only add moves to the geometry. The picture is carried through the moves
+ * that are pending when a row of values comes, and at the end; so a preprocessing without colours
+ * computes just the pixels of the input. */
+#include <assert.h>
+#include <cjson/cJSON.h>
+#include <string.h>
+
+#include "data/augment.h"
+#include "data/render.h"
+
+/* ---- input.augment ----------------------------------------------------------------------- */
+
+static int open_entry(const cJSON *object, const char *where, struct pm_arena *a,
+                      struct pm_augment_entry *out)
+{
+    static const struct pm_opt none[] = { { 0 } };
+    static const char *const also[] = { "name", NULL };
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(object, "name");
+    void *cfg;
+    int err = PM_OK;
+
+    if (!cJSON_IsString(name))
+        return pm_fail(PM_ECONFIG, "%s: an object { \"name\": ..., option: value } is needed",
+                       where);
+    if (!(out->row = pm_augmentation_find(name->valuestring)))
+        return pm_fail(PM_ECONFIG, "%s.name: '%s' is no augmentation of this version", where,
+                       name->valuestring);
+    out->cfg = cfg = pm_arena_alloc(a, out->row->cfg_size + 1);
+    PM_TRY(pm_opts_parse(out->row->opts ? out->row->opts : none, object, also, cfg, a, where));
+    if (out->row->check)
+        PM_TRY(out->row->check(cfg, where));
+out:
+    return err;
+}
+
+int pm_augment_open(const struct cJSON *list, const char *where, struct pm_arena *a,
+                    const struct pm_augment **out)
+{
+    struct pm_augment *made;
+    const cJSON *v;
+    int err = PM_OK;
+
+    *out = NULL;
+    if (!list)
+        return PM_OK;
+    if (!cJSON_IsArray(list))
+        return pm_fail(PM_ECONFIG, "%s: a list [ { \"name\": ... }, ... ] is needed", where);
+    if (cJSON_GetArraySize(list) > PM_MAX_AUGMENT)
+        return pm_fail(PM_ECONFIG, "%s: %d augmentations; at most %d are possible", where,
+                       cJSON_GetArraySize(list), PM_MAX_AUGMENT);
+    made = pm_arena_alloc(a, sizeof *made);
+    *made = (struct pm_augment){ 0 };
+    cJSON_ArrayForEach(v, list)
+    {
+        struct pm_augment_entry *e = &made->entry[made->count];
+
+        PM_TRY(open_entry(v, pm_arena_printf(a, "%s.%d", where, made->count), a, e));
+        made->wants_boxes |= e->row->wants_boxes;
+        made->count++;
+    }
+    *out = made;
+out:
+    return err;
+}
+
+int pm_augment_check(const struct pm_augment *a, unsigned carries, const char *where)
+{
+    static const char *const members[] = { "maps of labels", "boxes", "masks", "keypoints" };
+    int last = -1;
+
+    for (int i = 0; a && i < a->count; i++) {
+        const struct pm_augmentation *row = a->entry[i].row;
+        const unsigned missing = carries & ~row->carries;
+
+        for (int k = 0; missing && k < 4; k++)
+            if (missing & 1u << k)
+                return pm_fail(PM_ECONFIG,
+                               "%s.%d: %s does not carry %s, which this task needs: leave it "
+                               "out",
+                               where, i, row->name, members[k]);
+        last = row->sizing == PM_SIZE_KEPT ? last : i;
+    }
+    if (last < 0 || a->entry[last].row->sizing == PM_SIZE_INPUT)
+        return PM_OK;
+    return pm_fail(PM_ECONFIG,
+                   "%s.%d: after %s the picture has a size of its own: add random_crop, "
+                   "crop_or_pad or resize behind it, which make it as large as the input",
+                   where, last, a->entry[last].row->name);
+}
+
+/* ---- lists ------------------------------------------------------------------------------- */
+
+void pm_augment_add(struct pm_augment_rows *s, const struct pm_augmentation *row, const void *cfg,
+                    size_t size)
+{
+    struct pm_augment_row *to = &s->at[s->count++];
+    char *room = (char *)s->room + s->used;
+
+    assert(s->count <= PM_MAX_ROWS && s->used + size <= sizeof s->room);
+    *to = (struct pm_augment_row){ row, room, s->shared, 0 };
+    if (size)
+        memcpy(room, cfg, size);
+    s->used += (size + 7) / 8 * 8;
+}
+
+/* A colour picture that turns grey is padded with what turns into the preprocessing's grey: the
+ * luma's weights sum up to 0.9999. */
+static int begin(const struct pm_preprocessing *p, const void *cfg, const struct pm_image8 *im,
+                 const struct pm_occasion *o, struct pm_placed *out)
+{
+    const bool turns = im->channels != o->channels;
+    struct pm_normal n;
+    const int err = p->normal(cfg, o->channels, &n);
+
+    if (err < 0)
+        return err;
+    out->target = (struct pm_target){ o->height, o->width, o->channels, { 0 }, o->where };
+    for (int c = 0; c < 3 && !n.own; c++)
+        out->target.fill[c] =
+            turns ? (n.padded ? n.pad : n.mean)[0] / 0.9999f : (n.padded ? n.pad : n.mean)[c];
+    out->rows.count = 0;
+    out->rows.used = 0;
+    out->rows.shared = NULL;
+    pm_geometry_begin(&out->geometry, im->height, im->width);
+    return PM_OK;
+}
+
+static struct pm_request request_of(const struct pm_placed *p, bool train, const struct pm_draws *d)
+{
+    return (struct pm_request){ p->geometry.height, p->geometry.width, train, d, &p->target };
+}
+
+static int place_step(struct pm_placed *p, int i)
+{
+    struct pm_augment_row *s = &p->rows.at[i];
+    const int err =
+        s->row->place ? s->row->place(s->cfg, s->draws, &p->target, &p->geometry) : PM_OK;
+
+    s->moves = p->geometry.count;
+    return err;
+}
+
+static void finish(const struct pm_preprocessing *p, const void *cfg, bool train,
+                   struct pm_placed *out)
+{
+    const struct pm_request r = request_of(out, train, NULL);
+    const int from = out->rows.count;
+
+    pm_augment_add(&out->rows, &pm_row_grey, NULL, 0);
+    p->values(cfg, &r, &out->rows);
+    for (int i = from; i < out->rows.count; i++)
+        out->rows.at[i].moves = out->geometry.count;
+}
+
+int pm_place_with(const struct pm_preprocessing *p, const void *cfg, const struct pm_draws *d,
+                  const struct pm_image8 *picture, const struct pm_occasion *o,
+                  struct pm_placed *out)
+{
+    int err = PM_OK;
+
+    PM_TRY(begin(p, cfg, picture, o, out));
+    const struct pm_request r = request_of(out, o->train, d);
+    out->rows.shared = d;
+    PM_TRY(p->list(cfg, &r, &out->rows));
+    for (int i = 0; i < out->rows.count; i++)
+        PM_TRY(place_step(out, i));
+    finish(p, cfg, o->train, out);
+out:
+    return err;
+}
+
+/* ---- a list of one's own ------------------------------------------------------------------ */
+
+static int check_fit(const struct pm_placed *p)
+{
+    const struct pm_target *t = &p->target;
+    const int height = pm_geometry_height(&p->geometry), width = pm_geometry_width(&p->geometry);
+
+    if (height == t->height && width == t->width)
+        return PM_OK;
+    return pm_fail(PM_EDATA,
+                   "%s: an image of %d x %d becomes %d x %d by input.augment, but the input is "
+                   "%d x %d: add random_crop, crop_or_pad or resize to the list",
+                   t->where, p->geometry.height, p->geometry.width, height, width, t->height,
+                   t->width);
+}
+
+/* Draws for the picture as the rows before have left it, with its boxes there, held to it. */
+static void draw_row(const struct pm_augmentation *row, const void *cfg, struct pm_rng *r,
+                     const struct pm_sample *sample, uint32_t example, const struct pm_geometry *g,
+                     struct pm_draws *out)
+{
+    struct pm_sight s = { pm_geometry_height(g), pm_geometry_width(g), example, NULL, 0 };
+    float *boxes = NULL;
+
+    if (row->wants_boxes && sample->objects) {
+        const size_t values = 4 * sample->objects;
+
+        boxes = pm_malloc(values * sizeof *boxes);
+        memcpy(boxes, sample->boxes, values * sizeof *boxes);
+        pm_geometry_boxes(g, boxes, sample->objects);
+        for (size_t i = 0; i < values; i++)
+            boxes[i] = boxes[i] < 0 ? 0 : boxes[i] > 1 ? 1 : boxes[i];
+        s.boxes = boxes;
+        s.boxes_count = sample->objects;
+    }
+    row->draw(cfg, r, &s, out);
+    pm_free(boxes);
+}
+
+/* draws: given ones, or NULL: taken here. */
+static int place_rows(const struct pm_input *in, const struct pm_draws *draws,
+                      const struct pm_sample *sample, const struct pm_occasion *o,
+                      struct pm_placed *out)
+{
+    const uint64_t stream = pm_hash("augmentation"), apart = UINT64_C(0x9E3779B97F4A7C15);
+    const struct pm_augment *a = in->augment;
+    int err = PM_OK;
+
+    PM_TRY(begin(in->preprocessing, in->cfg, sample->picture, o, out));
+    for (int i = 0; i < a->count; i++) {
+        const struct pm_augment_entry *e = &a->entry[i];
+        struct pm_draws *d = &out->rows.draws[i];
+
+        *d = draws ? draws[i] : (struct pm_draws){ 0 };
+        if (!draws && e->row->draw) {
+            struct pm_rng r =
+                pm_rng_make(o->seed, stream + ((uint64_t)i + 1) * apart, o->step, o->example);
+
+            draw_row(e->row, e->cfg, &r, sample, o->example, &out->geometry, d);
+        }
+        out->rows.at[out->rows.count++] = (struct pm_augment_row){ e->row, e->cfg, d, 0 };
+        PM_TRY(place_step(out, i));
+    }
+    PM_TRY(check_fit(out));
+    finish(in->preprocessing, in->cfg, true, out);
+out:
+    return err;
+}
+
+int pm_place_list(const struct pm_input *in, const struct pm_draws *draws,
+                  const struct pm_sample *sample, const struct pm_occasion *o,
+                  struct pm_placed *out)
+{
+    return place_rows(in, draws, sample, o, out);
+}
+
+int pm_place(const struct pm_input *in, const struct pm_sample *sample, const struct pm_occasion *o,
+             struct pm_placed *out)
+{
+    const struct pm_image8 *im = sample->picture;
+    struct pm_sight sight = { im->height, im->width, o->example, NULL, 0 };
+    struct pm_rng r;
+
+    if (!o->train)
+        return pm_place_with(in->preprocessing, in->cfg, NULL, im, o, out);
+    if (in->augment)
+        return place_rows(in, NULL, sample, o, out);
+    if (in->preprocessing->wants_boxes)
+        sight.boxes = sample->boxes, sight.boxes_count = sample->objects;
+    r = pm_rng_make(o->seed, pm_hash("augmentation"), o->step, o->example);
+    in->preprocessing->draw(in->cfg, &r, &sight, &out->rows.draws[0]);
+    return pm_place_with(in->preprocessing, in->cfg, &out->rows.draws[0], im, o, out);
+}
+
+/* ---- members ------------------------------------------------------------------------------ */
+
+/* The canvas as one grey channel, in out. */
+static void turn_grey(struct pm_canvas *c, float *out)
+{
+    const size_t count = (size_t)c->height * (size_t)c->width;
+    const float *from = c->values;
+
+    for (size_t i = 0; i < count; i++)
+        out[i] = pm_luma(from + 3 * i);
+    pm_canvas_free(c);
+    c->values = out;
+    c->channels = 1;
+}
+
+static bool has_work(const struct pm_augment_row *s, const struct pm_canvas *c, int channels)
+{
+    return s->row->values || (s->row == &pm_row_grey && c->channels != channels);
+}
+
+void pm_placed_picture(const struct pm_placed *p, const struct pm_image8 *picture, float *out)
+{
+    const struct pm_target *t = &p->target;
+    struct pm_canvas c = pm_canvas_of(pm_view8_of(picture));
+    float white = 255;
+    int done = 0;
+
+    for (int i = 0; i < p->rows.count; i++) {
+        const struct pm_augment_row *s = &p->rows.at[i];
+        const struct pm_move *m = s->moves ? &p->geometry.move[s->moves - 1] : NULL;
+        const bool fits = (m ? m->height : p->geometry.height) == t->height &&
+                          (m ? m->width : p->geometry.width) == t->width &&
+                          c.channels == t->channels;
+
+        if (!has_work(s, &c, t->channels))
+            continue;
+        pm_canvas_move(&c, &p->geometry, done, s->moves, fits ? out : NULL);
+        done = s->moves;
+        if (s->row == &pm_row_grey) {
+            turn_grey(&c, out);
+            continue;
+        }
+        struct pm_pixel_values x = { c.values, (size_t)c.height * (size_t)c.width, c.channels,
+                                     white };
+        s->row->values(s->cfg, s->draws, &x);
+        white = x.white;
+    }
+    if (c.values != out)
+        memcpy(out, c.values,
+               (size_t)t->height * (size_t)t->width * (size_t)t->channels * sizeof *out);
+    pm_canvas_free(&c);
+}
+
+int pm_placed_map(const struct pm_placed *p, const struct pm_label *map, int32_t fill, int32_t *out)
+{
+    const struct pm_geometry *g = &p->geometry;
+
+    if (map->height != g->height || map->width != g->width)
+        return pm_fail(PM_EDATA,
+                       "%s: the image is %d x %d and its label is %d x %d: they must be of "
+                       "one size",
+                       p->target.where, g->height, g->width, map->height, map->width);
+    pm_geometry_map(g, map, fill, out);
+    return PM_OK;
+}
+
+void pm_placed_numbers(const struct pm_placed *p, const struct pm_image8 *numbers, float *out)
+{
+    struct pm_canvas c = pm_canvas_of(pm_view8_of(numbers));
+    struct pm_geometry g = p->geometry;
+
+    for (int k = 0; k < g.count; k++)
+        memset(g.move[k].pad, 0, sizeof g.move[k].pad);
+    pm_canvas_move(&c, &g, 0, g.count, out);
+    if (c.values != out)
+        memcpy(out, c.values,
+               (size_t)c.height * (size_t)c.width * (size_t)c.channels * sizeof *out);
+    pm_canvas_free(&c);
+}
+
+static void *copied(struct pm_arena *a, const void *from, size_t bytes)
+{
+    return from && bytes ? memcpy(pm_arena_alloc(a, bytes), from, bytes) : NULL;
+}
+
+void pm_placed_objects(const struct pm_placed *p, const struct pm_sample *sample,
+                       struct pm_arena *a, struct pm_sample *out)
+{
+    const struct pm_geometry *g = &p->geometry;
+    const size_t n = sample->objects, points = n * (size_t)sample->points;
+    const size_t pixels = (size_t)pm_geometry_height(g) * (size_t)pm_geometry_width(g);
+    float *boxes = copied(a, sample->boxes, 4 * n * sizeof *boxes);
+    float *keypoints = copied(a, sample->keypoints, 2 * points * sizeof *keypoints);
+    uint8_t *masks = sample->masks ? pm_arena_alloc(a, n * pixels + 1) : NULL;
+
+    if (boxes)
+        pm_geometry_boxes(g, boxes, n);
+    if (keypoints)
+        pm_geometry_keypoints(g, keypoints, n, sample->points, sample->mirrored);
+    if (masks)
+        pm_geometry_masks(g, sample->masks, n, masks);
+    *out = (struct pm_sample){ .objects = n,
+                               .boxes = boxes,
+                               .masks = masks,
+                               .keypoints = keypoints,
+                               .points = sample->points,
+                               .mirrored = sample->mirrored };
+}
+
+/* Evaluation's last move, if any, is the window that pads the picture to the input. */
+int pm_preprocessing_frame(const struct pm_preprocessing *p, const void *cfg, int image_height,
+                           int image_width, int height, int width, const char *where,
+                           struct pm_framing *out)
+{
+    const struct pm_image8 im = { image_height, image_width, 3, NULL };
+    const struct pm_occasion o = {
+        .height = height, .width = width, .channels = 3, .where = where
+    };
+    struct pm_placed placed;
+    const int err = pm_place_with(p, cfg, NULL, &im, &o, &placed);
+    const struct pm_geometry *g = &placed.geometry;
+
+    if (err < 0)
+        return err;
+    *out = (struct pm_framing){ g->height, g->width };
+    for (int k = 0; k < g->count && g->move[k].kind == PM_MOVE_RESIZE; k++)
+        *out = (struct pm_framing){ g->move[k].height, g->move[k].width };
+    return PM_OK;
+}

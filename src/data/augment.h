@@ -1,0 +1,165 @@
+/* augment, inside data/: what the rows of augmentations and preprocessings share. */
+#ifndef PM_AUGMENT_H
+#define PM_AUGMENT_H
+
+#include <pumice/sample.h>
+
+/* Adds a row with a copy of its options; PM_MAX_ROWS rows and PM_ROWS_ROOM bytes at most. */
+void pm_augment_add(struct pm_augment_rows *s, const struct pm_augmentation *row, const void *cfg,
+                    size_t size);
+/* The same of a row with its options: PM_ADD(s, random_flip, .probability = 0.5). */
+#define PM_ADD(rows, row, ...)                                                       \
+    pm_augment_add(rows, &pm_augmentation_##row, &(struct row##_cfg){ __VA_ARGS__ }, \
+                   sizeof(struct row##_cfg))
+
+/* ---- rows' options (augment_*.c) ----------------------------------------------------------- */
+
+struct random_flip_cfg {
+    double probability;
+};
+/* fill: a pixel of 0..255, one number or three; none: the target's. */
+struct random_crop_cfg {
+    int padding;
+    struct pm_floats fill;
+};
+struct crop_or_pad_cfg {
+    struct pm_floats fill;
+};
+struct central_crop_cfg {
+    float fraction;
+};
+/* What DeepLab's resizing and scales are made of; the keys are those of "deeplab", too. */
+struct resize_to_range_cfg {
+    int min_resize, max_resize, resize_factor;
+    bool keep_aspect_ratio;
+};
+#define PM_OPTS_RANGE(tag)                                                               \
+    PM_INT(tag, min_resize, 0, 0, 16384, "smaller side after resizing; 0: not resized"), \
+        PM_INT(tag, max_resize, 0, 0, 16384, "most of the larger side; 0: no limit"),    \
+        PM_INT(tag, resize_factor, 0, 0, 1024,                                           \
+               "sides after resizing become k * factor + 1; 0: any"),                    \
+        PM_BOOL(tag, keep_aspect_ratio, true, "false: resized to a square of the larger side")
+struct random_scale_cfg {
+    double min_scale, max_scale, scale_step; /* double: the number of steps is a quotient of them */
+};
+#define PM_OPTS_SCALE(tag)                                                       \
+    PM_DOUBLE(tag, min_scale, 0.5, 0.01, 16, "least random scale, in training"), \
+        PM_DOUBLE(tag, max_scale, 2, 0.01, 16, "largest random scale"),          \
+        PM_DOUBLE(tag, scale_step, 0.25, 0, 16, "from scale to scale; 0: any between")
+/* where: "input", or "x.json: input.augment.0". */
+int pm_check_range(const struct resize_to_range_cfg *c, const char *where);
+int pm_check_scale(const struct random_scale_cfg *c, const char *where);
+struct random_side_cfg {
+    int min, max;
+    bool cut; /* sizes are cut, not rounded */
+};
+int pm_rounded_side(int side, float scale, bool cut);
+struct resize_cfg {
+    int method; /* enum pm_resize */
+};
+
+/* TensorFlow's sample_distorted_bounding_box: areas in parts of the picture's, aspects width /
+ * height. */
+struct pm_box_rule {
+    float area_min, area_max, aspect_min, aspect_max, min_object_covered;
+};
+#define PM_OPTS_BOX_RULE(tag)                                                          \
+    PM_FLOAT(tag, area_min, 0.05, 1e-6, 1, "least area of the box, of the picture's"), \
+        PM_FLOAT(tag, area_max, 1, 1e-6, 1, "most area of the box, of the picture's"), \
+        PM_FLOAT(tag, aspect_min, 0.75, 0.01, 100, "least width / height of the box"), \
+        PM_FLOAT(tag, aspect_max, 1.33, 0.01, 100, "most width / height of the box"),  \
+        PM_FLOAT(tag, min_object_covered, 0.1, 0, 1, "part of an object that the box holds")
+/* box: y, x, height, width. */
+void pm_sample_box(const struct pm_box_rule *rule, struct pm_rng *r, const struct pm_sight *s,
+                   int box[4]);
+/* torchvision's RandomResizedCrop: a box of random area and shape. */
+struct pm_area_rule {
+    float area_min, area_max, aspect_min, aspect_max;
+};
+#define PM_OPTS_AREA_RULE(tag)                                                         \
+    PM_FLOAT(tag, area_min, 0.08, 1e-6, 1, "least area of the box, of the picture's"), \
+        PM_FLOAT(tag, area_max, 1, 1e-6, 1, "most area of the box, of the picture's"), \
+        PM_FLOAT(tag, aspect_min, 0.75, 0.01, 100, "least width / height of the box"), \
+        PM_FLOAT(tag, aspect_max, 1.3333334, 0.01, 100, "most width / height of the box")
+void pm_sample_area(const struct pm_area_rule *rule, struct pm_rng *r, const struct pm_sight *s,
+                    int box[4]);
+
+struct random_brightness_cfg {
+    double max_delta; /* of white */
+};
+struct random_contrast_cfg {
+    double min, max;
+};
+struct random_saturation_cfg {
+    double min, max;
+};
+struct random_hue_cfg {
+    double max_delta; /* of a turn */
+};
+
+/* ---- rows that only preprocessings have (augment_crop.c, augment_values.c) ----------------- */
+
+/* A given window of the picture. */
+struct window_cfg {
+    int y, x, height, width;
+};
+/* Resized to a given size. */
+struct resized_cfg {
+    int height, width, method; /* method: enum pm_resize */
+};
+/* x = pixel * factor + add of each channel. */
+struct linear_cfg {
+    float factor, add[3];
+};
+/* x = (pixel / 255 - mean) / std. */
+struct deviations_cfg {
+    float mean[3], std[3];
+};
+extern const struct pm_augmentation pm_augmentation_window, pm_augmentation_resized,
+    pm_augmentation_linear, pm_augmentation_deviations;
+/* (x - mean) / max(std, 1 / sqrt(values)) over all values of the picture. */
+extern const struct pm_augmentation pm_row_standardise;
+/* x * (1 / 255), so that white is 1; nothing where it is already. */
+extern const struct pm_augmentation pm_row_unit;
+/* A colour picture turns grey where the input is; nothing where it is already. pm_placed_picture
+ * does it. */
+extern const struct pm_augmentation pm_row_grey;
+/* x = (pixel - half) / half: to -1..1. */
+int pm_normal_half(float half, const char *fit, const char *interpolation, struct pm_normal *out);
+
+/* ---- values (augment_color.c, augment_crop.c, augment_values.c) ---------------------------- */
+
+/* count pixels. hue and saturation want 3 channels. */
+void pm_add_all(float *x, size_t values, float delta);
+/* (x - mean of the channel) * factor + mean; the mean is summed in double. */
+void pm_contrast(float *x, size_t count, int channels, float factor);
+void pm_saturation(float *x, size_t count, float factor);
+void pm_hue(float *x, size_t count, float delta);
+void pm_standardise(float *x, size_t values);
+float pm_luma(const float rgb[3]);
+
+/* ---- the Inception preprocessings' parts (preprocessing_inception.c) ----------------------- */
+
+enum pm_distortion { PM_BRIGHTNESS, PM_SATURATION, PM_HUE, PM_CONTRAST };
+extern const uint8_t pm_color_orders[4][4]; /* of enum pm_distortion */
+struct pm_inception_way {
+    enum pm_resize resize; /* in training */
+    const uint8_t *order;  /* [distortions] of enum pm_distortion */
+    int distortions;
+    float central_fraction; /* of each side kept in eval */
+};
+/* Train: the draws' box resized, flip, distortions, clip, in 0..1. Eval: central crop, bilinear. */
+void pm_inception_list(const struct pm_inception_way *way, const struct pm_request *r,
+                       struct pm_augment_rows *out);
+void pm_inception_values(const void *cfg, const struct pm_request *r, struct pm_augment_rows *out);
+int pm_inception_normal(const void *cfg, int channels, struct pm_normal *out);
+
+/* One row a preprocessing, in preprocessings.def; one an augmentation, in augmentations.def. */
+#define PM_PREPROCESSING(name) extern const struct pm_preprocessing pm_preprocessing_##name;
+#include "preprocessings.def"
+#undef PM_PREPROCESSING
+#define PM_AUGMENTATION(name) extern const struct pm_augmentation pm_augmentation_##name;
+#include "augmentations.def"
+#undef PM_AUGMENTATION
+
+#endif
