@@ -7,8 +7,9 @@
 
 #define SOURCE "run/checkpoints/step-000003.safetensors"
 
+/* Pictures of 12 pixels: a fifth of the weights, and so of the bytes that every command here reads. */
 static const char lenet[] =
-    "{ \"model\": { \"name\": \"lenet\" },\n"
+    "{ \"model\": { \"name\": \"lenet\" }, \"input\": { \"size\": 12 },\n"
     "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"test\", \"threads\": 2 },\n"
     "  \"optim\": { \"name\": \"momentum\", \"moving_average_decay\": 0.9 }, \"devices\": [\"cpu\"],\n"
     "  \"schedule\": { \"policy\": \"fixed\", \"base_lr\": 0.001 },\n"
