@@ -103,6 +103,19 @@ struct pm_task_export {
 /* Running sums of one evaluation; opaque, owned by its maker. */
 struct pm_score;
 
+/* What `pumice dataset inspect` shows of a task's own parts of a record, whatever the config's task is. */
+struct pm_task_inspect {
+    /* Adds the text of a value of bytes under this key; false: the key is not the task's, or a warning
+     * was logged because the value is damaged. *own: the key is the task's. */
+    bool (*value)(const char *key, const uint8_t *data, size_t size, struct pm_str *out, bool *own);
+    /* Checks the task's parts. Adds to counts how often each of its labels below counted occurs, to *more
+     * the others. 1: the record has such parts, 0: none. PM_EDATA, PM_ECORRUPT. */
+    int (*check)(const struct pm_example *e, const struct pm_dataset_info *info, const char *where,
+                 uint64_t *counts, size_t counted, uint64_t *more);
+    /* Writes them as pictures, their paths beginning with stem. */
+    int (*save)(const struct pm_example *e, const struct pm_dataset_info *info, const char *stem);
+};
+
 struct pm_task_row {
     struct pm_open_task config; /* its name, option tables and metrics */
     bool spatial; /* outputs are maps over the picture, of a size that follows the picture's */
@@ -175,7 +188,15 @@ struct pm_task_row {
     int (*present)(const struct pm_task *t, const void *const *outputs,
                    const struct pm_image8 *picture, struct cJSON *object,
                    struct pm_picture pictures[PM_MAX_PICTURES]);
+    /* A prediction, as present() made the object, in the line that `pumice predict` prints. NULL: none. */
+    void (*print)(const struct cJSON *object, struct pm_str *out);
+    const struct pm_task_inspect *inspect; /* NULL: records have nothing of its own beside the label */
 };
+/* Writes the record's bytes under the key, where it has some, into the file STEM.ENDING; the ending is their
+ * format's, "raw" where that is unknown. PM_EDATA, or the error of writing. */
+int pm_record_save(const struct pm_example *e, const char *key, const char *stem);
+/* Every task, in the order of tasks.def. */
+const struct pm_task_row *const *pm_tasks(size_t *count);
 const struct pm_task_row *pm_task_find(const char *name); /* "classification", or NULL */
 /* Every task's part of the config, in the order of tasks.def. */
 const struct pm_open_task *const *pm_open_tasks(size_t *count);

@@ -1,60 +1,28 @@
 /* pumice predict: image files in, labels (and drawn pictures) out. */
 #include "app/app.h"
 
+#include <pumice/task.h>
 #include <pumice/train.h>
 
 #include <cjson/cJSON.h>
 #include <limits.h>
 
-/* "  disc 97.1 %": member holds the share. */
-static void add_class(struct pm_str *s, const struct cJSON *row, const char *member)
+/* A line for each picture: its file, and what the task says of it. */
+static int print_text(const struct pm_config *c, const struct cJSON *report)
 {
-    const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(row, "name"));
-
-    pm_str_add(s, "  ");
-    if (name)
-        pm_str_name(s, name, 0);
-    else
-        pm_str_add(s, "%.0f", cJSON_GetObjectItem(row, "label")->valuedouble);
-    pm_str_add(s, " %.1f %%", 100 * cJSON_GetObjectItem(row, member)->valuedouble);
-}
-
-/* " (2)" where the picture has so many instances of the row's class. */
-static void add_instances(struct pm_str *s, const struct cJSON *image, const struct cJSON *row)
-{
-    const double label = cJSON_GetNumberValue(cJSON_GetObjectItem(row, "label"));
-    const struct cJSON *segment;
-    int count = 0;
-
-    cJSON_ArrayForEach(segment, cJSON_GetObjectItem(image, "segments"))
-        count += cJSON_IsTrue(cJSON_GetObjectItem(segment, "thing")) &&
-                 cJSON_GetNumberValue(cJSON_GetObjectItem(segment, "label")) == label;
-    if (count > 0)
-        pm_str_add(s, " (%d)", count);
-}
-
-/* A picture's first three classes, or the shares of its pixels and numbers of instances. */
-static int print_text(const struct cJSON *report)
-{
-    const struct cJSON *image, *row;
+    const struct pm_task_row *task = pm_task_find(c->task);
+    const struct cJSON *image;
     struct pm_str text = { 0 };
     int err;
 
     cJSON_ArrayForEach(image, cJSON_GetObjectItem(report, "images"))
     {
-        int shown = 0;
-
         if (cJSON_HasObjectItem(image, "error")) /* a warning has told */
             continue;
         pm_str_name(&text, cJSON_GetStringValue(cJSON_GetObjectItem(image, "file")), 0);
         pm_str_add(&text, ":");
-        cJSON_ArrayForEach(row, cJSON_GetObjectItem(image, "top")) if (shown++ < 3)
-            add_class(&text, row, "probability");
-        cJSON_ArrayForEach(row, cJSON_GetObjectItem(image, "classes"))
-        {
-            add_class(&text, row, "share");
-            add_instances(&text, image, row);
-        }
+        if (task->print)
+            task->print(image, &text);
         pm_str_add(&text, "\n");
     }
     err = app_print(text.text ? text.text : "");
@@ -78,7 +46,7 @@ static int run(int argc, char **argv, struct app_globals *g)
         PM_TRY(pm_fail(PM_ECONFIG, "command line: predict needs image files or folders after the "
                        "config"));
     PM_TRY(pm_predict(c, args.words + 1, (size_t)args.words_count - 1, out, report));
-    PM_TRY(g->json ? app_print_json(g, report) : print_text(report));
+    PM_TRY(g->json ? app_print_json(g, report) : print_text(c, report));
     if (out)
         PM_INFO("predict", "pictures with their labels are in %s", out);
     const double damaged = cJSON_GetNumberValue(cJSON_GetObjectItem(report, "damaged"));

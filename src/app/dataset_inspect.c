@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <pumice/draw.h>
-
-#include "tasks/segmentation/segmentation.h"
+#include <pumice/task.h>
 
 /* ---- records -------------------------------------------------------------------------------- */
 
@@ -42,37 +40,17 @@ static void add_bytes_text(struct pm_str *s, const char *key, const uint8_t *dat
     pm_str_add(s, "%zu bytes", size);
 }
 
-static const char map_key[] = "image/segmentation/class/encoded";
-static const char instance_key[] = "image/segmentation/instance/encoded";
-
-static bool is_map(const char *key)
+/* What a task says of a value; false where none does. *own: its key is a task's. */
+static bool add_task_text(struct pm_str *s, const char *key, const uint8_t *data, size_t size, bool *own)
 {
-    return !strcmp(key, map_key) || !strcmp(key, instance_key);
-}
+    size_t count;
+    const struct pm_task_row *const *task = pm_tasks(&count);
 
-/* "png 366 x 500, labels 0 1 15 255"; false, with a warning, when it is no map. */
-static bool add_map_text(struct pm_str *s, const char *key, const uint8_t *data, size_t size)
-{
-    struct pm_label map;
-    uint8_t *seen = NULL;
-    int shown = 0;
-
-    if (pm_label_decode(data, size, 0, key, &map) < 0) {
-        PM_WARN("data", "%s", pm_error_text());
-        return false;
-    }
-    seen = pm_calloc(65536, 1);
-    for (size_t i = 0; i < (size_t)map.height * (size_t)map.width; i++)
-        seen[map.values[i]] = 1;
-    pm_str_add(s, "png %d x %d, %s", map.height, map.width,
-               !strcmp(key, map_key) ? "labels" : "instances");
-    for (int v = 0; v < 65536 && shown <= 20; v++)
-        if (seen[v] && shown++ < 20)
-            pm_str_add(s, " %d", v);
-    pm_str_add(s, "%s, %zu bytes", shown > 20 ? " ..." : "", size);
-    pm_free(seen);
-    pm_label_free(&map);
-    return true;
+    *own = false;
+    for (size_t i = 0; i < count && !*own; i++)
+        if (task[i]->inspect && task[i]->inspect->value(key, data, size, s, own))
+            return true;
+    return false;
 }
 
 /* The first values of a feature. */
@@ -84,6 +62,7 @@ static char *value_text(const struct pm_example *e, const char *key, const char 
     const float *floats = NULL;
     const uint8_t *data = NULL;
     size_t n = 0;
+    bool own;
 
     pm_str_add(&s, "%s", "");
     for (size_t i = 0; i < shown; i++) {
@@ -93,8 +72,8 @@ static char *value_text(const struct pm_example *e, const char *key, const char 
         else if (!strcmp(kind, "floats") && pm_example_floats(e, key, &floats, &n) == 1 && i < n)
             pm_str_add(&s, "%g", (double)floats[i]);
         else if (!strcmp(kind, "bytes") && pm_example_bytes_at(e, key, i, &data, &n) == 1 &&
-                 (!is_map(key) || !add_map_text(&s, key, data, n)))
-            add_bytes_text(&s, key, data, n, is_map(key));
+                 !add_task_text(&s, key, data, n, &own))
+            add_bytes_text(&s, key, data, n, own);
     }
     if (count > shown)
         pm_str_add(&s, ", ...");
@@ -163,48 +142,23 @@ static void add_counts(cJSON *o, const uint64_t *counts, uint64_t more, const ch
         cJSON_AddNumberToObject(o, more_name, (double)more);
 }
 
-static int check_instances(const struct pm_example *e, const struct pm_label *map,
-                           const struct pm_dataset_info *info, const char *where)
+/* The tasks' own parts of a record. 1: there are some. */
+static int check_parts(const struct pm_example *e, const struct pm_dataset_info *info, const char *where,
+                       uint64_t *counts, uint64_t *more)
 {
-    const struct pm_task task = { /* as training takes it */
-        .pixels.ignore_label = info->ignore_label >= 0 ? info->ignore_label : 255 };
-    struct pm_recorded_instances instances;
-    const uint8_t *data = NULL;
-    size_t size = 0;
-    int err = pm_example_bytes(e, instance_key, &data, &size);
+    size_t count;
+    const struct pm_task_row *const *task = pm_tasks(&count);
+    int found = 0;
 
-    if (err == 1 && (err = pm_segmentation_instances(e, &task, map, where, &instances)) == PM_OK)
-        pm_recorded_instances_free(&instances);
-    return err;
-}
+    for (size_t i = 0; i < count; i++) {
+        const int err = task[i]->inspect
+                            ? task[i]->inspect->check(e, info, where, counts, COUNTED, more) : 0;
 
-/* Adds the pixels of the record's map; its size must be image/height and image/width, where they are
- * told, and a map of instances must fit it. 1: there is one. */
-static int count_map(const struct pm_example *e, const struct pm_dataset_info *info, const char *where,
-                     uint64_t *counts, uint64_t *more)
-{
-    int err = PM_OK, found;
-    const uint8_t *data = NULL;
-    size_t size = 0;
-    struct pm_label map = { 0 };
-
-    PM_TRY(found = pm_example_bytes(e, map_key, &data, &size));
-    if (!found)
-        return 0;
-    PM_TRY(pm_label_decode(data, size, 0, where, &map));
-    int64_t height = map.height, width = map.width;
-    PM_TRY(pm_example_int(e, "image/height", &height));
-    PM_TRY(pm_example_int(e, "image/width", &width));
-    if (height != map.height || width != map.width)
-        PM_TRY(pm_fail(PM_EDATA, "%s: the map of labels is %d x %d, image/height and image/width say "
-                       "%" PRId64 " x %" PRId64, where, map.height, map.width, height, width));
-    PM_TRY(check_instances(e, &map, info, where));
-    for (size_t i = 0; i < (size_t)map.height * (size_t)map.width; i++)
-        (*(map.values[i] < COUNTED ? &counts[map.values[i]] : more))++;
-    err = 1;
-out:
-    pm_label_free(&map);
-    return err;
+        if (err < 0)
+            return err;
+        found |= err;
+    }
+    return found;
 }
 
 /* Reads every record: checksums, messages, how often each label stands there, and the pixels of each in
@@ -227,7 +181,7 @@ static int check_all(struct pm_dataset *d, cJSON *split, uint8_t **buf, size_t *
             counts[label]++;
         else
             without++;
-        const int map = count_map(e, info, pm_dataset_where(d, i, where, sizeof where), pixels, &more);
+        const int map = check_parts(e, info, pm_dataset_where(d, i, where, sizeof where), pixels, &more);
         PM_TRY(map);
         maps += (uint64_t)map;
         pm_example_destroy(&e);
@@ -244,25 +198,7 @@ out:
     return err;
 }
 
-static int save_bytes(const struct pm_example *e, const char *key, const char *path)
-{
-    int err = PM_OK;
-    const uint8_t *data = NULL;
-    size_t size = 0;
-    struct pm_str whole = { 0 };
-
-    PM_TRY(pm_example_bytes(e, key, &data, &size));
-    if (!data || size == 0)
-        goto out;
-    const char *format = pm_image_format(data, size);
-    pm_str_add(&whole, "%s.%s", path, !format ? "raw" : strcmp(format, "jpeg") ? format : "jpg");
-    PM_TRY(pm_file_write(whole.text, data, size));
-out:
-    pm_str_free(&whole);
-    return err;
-}
-
-/* The record's picture or map as it stands there, as FOLDER/SPLIT_00003.jpg. folder NULL: nothing. */
+/* A value of the record as it stands there, as FOLDER/SPLIT_00003.jpg. folder NULL: nothing. */
 static int save(const struct pm_example *e, const char *key, const char *split, size_t i,
                 const char *folder, struct pm_arena *a)
 {
@@ -271,68 +207,27 @@ static int save(const struct pm_example *e, const char *key, const char *split, 
     if (!folder)
         return PM_OK;
     PM_TRY(pm_make_folders(folder));
-    PM_TRY(save_bytes(e, key, pm_arena_printf(a, "%s/%s_%05zu", folder, split, i)));
+    PM_TRY(pm_record_save(e, key, pm_arena_printf(a, "%s/%s_%05zu", folder, split, i)));
 out:
     return err;
 }
 
-/* Each instance in a colour of its own, at most a hundred; crowds grey, the rest black. */
-static struct pm_image8 instance_colours(const struct pm_label *map, int divisor, bool of_class_0)
+/* The tasks' own parts as pictures, FOLDER/SPLIT_00003.png and so on. folder NULL: nothing. */
+static int save_parts(const struct pm_example *e, const struct pm_dataset_info *info, const char *split,
+                      size_t i, const char *folder, struct pm_arena *a)
 {
-    const size_t count = (size_t)map->height * (size_t)map->width;
-    struct pm_image8 im = { map->height, map->width, 3, pm_malloc(count * 3) };
-    struct pm_color *color = pm_calloc(65536, sizeof *color);
-    uint8_t *seen = pm_calloc(65536, 1);
-    size_t n = 0;
-
-    for (size_t i = 0; i < count; i++)
-        seen[map->values[i]] = 1;
-    for (int v = 1; v < 65536; v++) {
-        if (!seen[v] || (v < divisor && !of_class_0))
-            continue;
-        const struct pm_color c = pm_draw_color(n);
-        const int part = 100 - 18 * (int)(n / 20 % 5);
-        color[v] = v % divisor == 0 ? (struct pm_color){ 128, 128, 128 }
-                                    : (struct pm_color){ (uint8_t)(c.r * part / 100),
-                                                         (uint8_t)(c.g * part / 100),
-                                                         (uint8_t)(c.b * part / 100) };
-        n += v % divisor != 0;
-    }
-    for (size_t i = 0; i < count; i++)
-        memcpy(im.pixels + 3 * i, &color[map->values[i]], 3);
-    pm_free(color);
-    pm_free(seen);
-    return im;
-}
-
-/* The record's map of instances as FOLDER/SPLIT_00003_instances.png, where it has one. */
-static int save_instances(const struct pm_example *e, const struct pm_dataset_info *info,
-                          const char *split, size_t i, const char *folder, struct pm_arena *a)
-{
+    size_t count;
+    const struct pm_task_row *const *task = pm_tasks(&count);
     int err = PM_OK;
-    int64_t divisor = 1000;
-    const uint8_t *data = NULL;
-    uint8_t *png = NULL;
-    size_t size = 0;
-    struct pm_label map = { 0 };
-    struct pm_image8 im = { 0 };
-    bool of_class_0 = false;
 
-    PM_TRY(pm_example_bytes(e, instance_key, &data, &size));
-    if (!folder || !data)
-        goto out;
-    PM_TRY(pm_example_int(e, "image/segmentation/instance/divisor", &divisor));
-    PM_TRY(pm_label_decode(data, size, 0, instance_key, &map));
-    for (int k = 0; k < info->thing_classes.count; k++)
-        of_class_0 |= info->thing_classes.v[k] == 0;
-    im = instance_colours(&map, divisor > 1 && divisor < 65536 ? (int)divisor : 1000, of_class_0);
-    PM_TRY(pm_image_encode_png(&im, &png, &size));
-    PM_TRY(pm_file_write(pm_arena_printf(a, "%s/%s_%05zu_instances.png", folder, split, i), png, size));
+    if (!folder)
+        return PM_OK;
+    PM_TRY(pm_make_folders(folder));
+    for (size_t k = 0; k < count; k++)
+        if (task[k]->inspect)
+            PM_TRY(task[k]->inspect->save(e, info, pm_arena_printf(a, "%s/%s_%05zu", folder, split, i)));
 out:
-    pm_label_free(&map);
-    pm_image_free(&im);
-    pm_free(png);
-    return err < 0 ? err : PM_OK;
+    return err;
 }
 
 static cJSON *names_json(const char *const *names, int count)
@@ -386,8 +281,7 @@ static int inspect_split(const char *folder, const char *name, const struct app_
         PM_TRY(read_example(d, i, &buf, &capacity, &e));
         cJSON_AddItemToArray(records, features_json(e, a));
         PM_TRY(save(e, "image/encoded", name, i, flags->pictures, a));
-        PM_TRY(save(e, map_key, name, i, flags->maps, a));
-        PM_TRY(save_instances(e, info, name, i, flags->maps, a));
+        PM_TRY(save_parts(e, info, name, i, flags->maps, a));
         pm_example_destroy(&e);
     }
     if (flags->check)

@@ -147,3 +147,15 @@ void pm_class_detail_report(const struct pm_class_detail *d, struct cJSON *objec
             cJSON_AddItemToArray(confusion, cJSON_CreateNumber(times));
         }
 }
+
+void pm_class_detail_print(const struct cJSON *row, const char *member, struct pm_str *out)
+{
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(row, "name"));
+
+    pm_str_add(out, "  ");
+    if (name)
+        pm_str_name(out, name, 0);
+    else
+        pm_str_add(out, "%.0f", cJSON_GetObjectItem(row, "label")->valuedouble);
+    pm_str_add(out, " %.1f %%", 100 * cJSON_GetObjectItem(row, member)->valuedouble);
+}

@@ -23,6 +23,8 @@ void pm_class_detail_add(struct pm_class_detail *d, const struct pm_class_exampl
 void pm_class_detail_report(const struct pm_class_detail *d, struct cJSON *object);
 /* The first two of these alone, of any task. */
 void pm_class_detail_labels(const struct pm_task_facts *s, struct cJSON *object);
+/* "  disc 97.1 %", of a class in a prediction's JSON; member holds the share. */
+void pm_class_detail_print(const struct cJSON *row, const char *member, struct pm_str *out);
 /* The most wrong ones first, then right ones chosen by their records' hashes: two thirds to one
  * third where there are enough of both. */
 int pm_class_detail_samples(const struct pm_class_detail *d,

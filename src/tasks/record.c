@@ -122,3 +122,21 @@ out:
     pm_example_destroy(&e);
     return err;
 }
+
+int pm_record_save(const struct pm_example *e, const char *key, const char *stem)
+{
+    int err = PM_OK;
+    const uint8_t *data = NULL;
+    size_t size = 0;
+    struct pm_str whole = { 0 };
+
+    PM_TRY(pm_example_bytes(e, key, &data, &size));
+    if (!data || size == 0)
+        goto out;
+    const char *format = pm_image_format(data, size);
+    pm_str_add(&whole, "%s.%s", stem, !format ? "raw" : strcmp(format, "jpeg") ? format : "jpg");
+    PM_TRY(pm_file_write(whole.text, data, size));
+out:
+    pm_str_free(&whole);
+    return err;
+}

@@ -13,6 +13,12 @@ static const struct pm_task_row *const tasks[] = {
 #undef PM_TASK
 };
 
+const struct pm_task_row *const *pm_tasks(size_t *count)
+{
+    *count = PM_COUNT(tasks);
+    return tasks;
+}
+
 static const struct pm_open_task *const open_tasks[] = {
 #define PM_TASK(name) &pm_task_##name.config,
 #include "tasks/tasks.def"

@@ -442,6 +442,17 @@ static int present(const struct pm_task *s, const void *const *outputs,
     return PM_OK;
 }
 
+/* The first three classes. */
+static void print(const struct cJSON *object, struct pm_str *out)
+{
+    const cJSON *row;
+    int shown = 0;
+
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(object, "top"))
+        if (shown++ < 3)
+            pm_class_detail_print(row, "probability", out);
+}
+
 static int picture(const struct pm_task *s, const uint8_t *record, size_t size, const char *where,
                    struct pm_image8 *out)
 {
@@ -455,5 +466,5 @@ const struct pm_task_row pm_task_classification = {
     .picture = picture, .check_heads = check_heads, .add_loss = add_losses, .metrics = list_metrics,
     .score_create = score_create, .score_destroy = score_destroy, .score_add = score_add,
     .score_report = score_report, .score_detail = score_detail, .score_samples = score_samples,
-    .score_sample = score_sample, .present = present,
+    .score_sample = score_sample, .present = present, .print = print,
 };

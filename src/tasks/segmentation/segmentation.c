@@ -363,5 +363,6 @@ const struct pm_task_row pm_task_segmentation = {
     .score_add = pm_segmentation_score_add, .score_report = pm_segmentation_score_report,
     .score_detail = pm_segmentation_score_detail, .score_samples = pm_segmentation_score_samples,
     .score_sample = pm_segmentation_score_sample, .present = pm_segmentation_present,
-    .paint = pm_segmentation_summary,
+    .paint = pm_segmentation_summary, .print = pm_segmentation_print,
+    .inspect = &pm_segmentation_inspect,
 };

@@ -299,4 +299,10 @@ int pm_segmentation_present(const struct pm_task *s, const void *const *outputs,
                             const struct pm_image8 *picture, struct cJSON *object,
                             struct pm_picture pictures[PM_MAX_PICTURES]);
 
+/* The shares of the classes' pixels and, in brackets, the numbers of instances. */
+void pm_segmentation_print(const struct cJSON *object, struct pm_str *out);
+
+/* segmentation_inspect.c */
+extern const struct pm_task_inspect pm_segmentation_inspect;
+
 #endif

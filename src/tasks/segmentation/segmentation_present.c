@@ -1,5 +1,6 @@
 /* segmentation_present: a prediction at its picture's own size: shares of pixels by class, the classes
  * in colours, the same over the picture, and their numbers. */
+#include "tasks/class_detail.h"
 #include "tasks/colormap.h"
 #include "tasks/segmentation/instance_group.h"
 #include "tasks/segmentation/segmentation.h"
@@ -105,4 +106,33 @@ int pm_segmentation_present(const struct pm_task *s, const void *const *outputs,
 out:
     pm_free(classes);
     return err;
+}
+
+/* ---- in text ----------------------------------------------------------------------------- */
+
+/* Instances of the row's class. */
+static int count_instances(const struct cJSON *object, const struct cJSON *row)
+{
+    const double label = cJSON_GetNumberValue(cJSON_GetObjectItem(row, "label"));
+    const cJSON *segment;
+    int count = 0;
+
+    cJSON_ArrayForEach(segment, cJSON_GetObjectItem(object, "segments"))
+        count += cJSON_IsTrue(cJSON_GetObjectItem(segment, "thing")) &&
+                 cJSON_GetNumberValue(cJSON_GetObjectItem(segment, "label")) == label;
+    return count;
+}
+
+void pm_segmentation_print(const struct cJSON *object, struct pm_str *out)
+{
+    const cJSON *row;
+
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(object, "classes"))
+    {
+        const int count = count_instances(object, row);
+
+        pm_class_detail_print(row, "share", out);
+        if (count > 0)
+            pm_str_add(out, " (%d)", count);
+    }
 }
