@@ -142,6 +142,14 @@ enum pm_recompute {
     PM_RECOMPUTE_MOST, /* as little memory as it goes */
 };
 
+/* Memory on the device for the activations of several plans, which use it one after the other: each
+ * is as large as the largest of them needs. */
+struct pm_shared_memory;
+struct pm_shared_memory *pm_shared_memory_create(struct pm_device *d);
+/* After the plans that use it. */
+void pm_shared_memory_destroy(struct pm_shared_memory **a);
+uint64_t pm_shared_memory_bytes(const struct pm_shared_memory *a);
+
 struct pm_plan_options {
     bool train;             /* forward, loss, backward; else forward only */
     bool update_only;       /* neither: just the update (the host's, of several clones) */
@@ -160,6 +168,9 @@ struct pm_plan_options {
     bool timed;             /* every call's begin and end are taken: pm_plan_call_times */
     bool timeable;          /* pm_plan_set_timed can turn that on and off; costs nothing while off */
     const char *name;       /* "train", "eval"; for logs */
+    /* Borrowed; NULL: the plan has memory of its own. A run ends before a run of another plan that
+     * shares the memory is submitted. */
+    struct pm_shared_memory *shared;
 };
 
 struct pm_plan;
@@ -170,6 +181,12 @@ int pm_plan_create(struct pm_net *net, struct pm_device *d, struct pm_variables 
 /* Checks each limit and names the layer, the number and the remedy; then allocates, compiles and
  * records. */
 int pm_plan_load(struct pm_plan *p);
+/* Makes the shared memory large enough for the plan, which need not be loaded. Where it is not yet, it
+ * moves: pm_plan_refresh each plan that shares it before its next run. No run may be under way. */
+int pm_shared_memory_reserve(struct pm_shared_memory *a, const struct pm_plan *p);
+/* Loads a plan that is not loaded, or records it again when its shared memory has moved; else it
+ * does nothing. What pm_plan_input and others returned before may be gone. */
+int pm_plan_refresh(struct pm_plan *p);
 void pm_plan_destroy(struct pm_plan **p);
 /* Memory by class, calls, and (verbose) a line per call and value. */
 void pm_plan_print(const struct pm_plan *p, FILE *f, bool verbose);

@@ -255,7 +255,7 @@ void pm_plan_destroy(struct pm_plan **p)
 
         pm_program_destroy(&q->program);
         pm_program_destroy(&q->other);
-        for (int i = 0; i < PM_MAX_BLOCKS; i++)
+        for (int i = 0; i < PM_MAX_BLOCKS && !q->options.shared; i++)
             pm_buffer_destroy(q->device, &q->block[i]);
         pm_buffer_destroy(q->device, &q->constants);
         free_calls(q);

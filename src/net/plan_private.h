@@ -22,7 +22,7 @@ struct pm_plan {
     size_t peak_live;
     struct pm_recomputed recomputed;   /* zeros when off */
 
-    /* Made by pm_plan_load. */
+    /* Made by pm_plan_load. block: borrowed where activations are shared. */
     struct pm_buffer *block[PM_MAX_BLOCKS], *constants;
     struct pm_program *program;
     struct pm_program *other;   /* timeable, Vulkan: the timed one, or the other way round */
@@ -33,6 +33,14 @@ struct pm_plan {
         size_t offset, bytes, after; /* in the gradient block; calls done */
     } *buckets;                 /* follow the outputs in the program's order */
     size_t bucket_count;
+    uint64_t moves; /* of the shared memory, when the plan was recorded */
+};
+
+struct pm_shared_memory {
+    struct pm_device *device;
+    struct pm_buffer *block[PM_MAX_BLOCKS]; /* owned */
+    size_t bytes[PM_MAX_BLOCKS];
+    uint64_t moves;
 };
 
 #endif

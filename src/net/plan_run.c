@@ -91,12 +91,12 @@ static void make_buckets(struct pm_plan *p)
 
 /* ---- loading ---------------------------------------------------------------------------- */
 
-/* What the whole plan takes against what the device has. */
-static int check_memory(const struct pm_plan *p)
+/* What the whole plan takes against what the device has. shared: bytes that are there already. */
+static int check_memory(const struct pm_plan *p, uint64_t shared)
 {
     const struct pm_device_info *info = pm_device_get_info(p->device);
     struct pm_plan_memory m = pm_plan_memory(p);
-    uint64_t used = pm_device_memory_used(p->device), want = m.activations + m.constants;
+    uint64_t used = pm_device_memory_used(p->device) - shared, want = m.activations + m.constants;
     char a[24], b[24], c[24];
 
     if (info->memory_bytes && used + want > info->memory_bytes)
@@ -108,13 +108,69 @@ static int check_memory(const struct pm_plan *p)
     return PM_OK;
 }
 
+struct pm_shared_memory *pm_shared_memory_create(struct pm_device *d)
+{
+    struct pm_shared_memory *a = pm_calloc(1, sizeof *a);
+
+    a->device = d;
+    return a;
+}
+
+void pm_shared_memory_destroy(struct pm_shared_memory **a)
+{
+    if (*a) {
+        for (int i = 0; i < PM_MAX_BLOCKS; i++)
+            pm_buffer_destroy((*a)->device, &(*a)->block[i]);
+        pm_free(*a);
+    }
+    *a = NULL;
+}
+
+uint64_t pm_shared_memory_bytes(const struct pm_shared_memory *a)
+{
+    uint64_t bytes = 0;
+
+    for (int i = 0; i < PM_MAX_BLOCKS; i++)
+        bytes += a->bytes[i];
+    return bytes;
+}
+
+int pm_shared_memory_reserve(struct pm_shared_memory *a, const struct pm_plan *p)
+{
+    int err = PM_OK;
+
+    PM_TRY(check_memory(p, pm_shared_memory_bytes(a)));
+    for (int i = 0; i < p->blocks; i++) {
+        if (a->bytes[i] >= p->block_bytes[i])
+            continue;
+        a->moves++;
+        a->bytes[i] = 0;
+        pm_buffer_destroy(a->device, &a->block[i]);
+        PM_TRY(pm_buffer_create(a->device, p->block_bytes[i], &a->block[i]));
+        a->bytes[i] = p->block_bytes[i];
+    }
+out:
+    return err;
+}
+
+static void take_shared(struct pm_plan *p)
+{
+    memcpy(p->block, p->options.shared->block, sizeof p->block);
+    p->moves = p->options.shared->moves;
+}
+
 static int allocate(struct pm_plan *p)
 {
     int err = PM_OK;
 
-    PM_TRY(check_memory(p));
-    for (int i = 0; i < p->blocks; i++)
-        PM_TRY(pm_buffer_create(p->device, p->block_bytes[i], &p->block[i]));
+    if (p->options.shared) {
+        PM_TRY(pm_shared_memory_reserve(p->options.shared, p));
+        take_shared(p);
+    } else {
+        PM_TRY(check_memory(p, 0));
+        for (int i = 0; i < p->blocks; i++)
+            PM_TRY(pm_buffer_create(p->device, p->block_bytes[i], &p->block[i]));
+    }
     if (p->constant_bytes)
         PM_TRY(pm_buffer_create(p->device, p->constant_bytes, &p->constants));
     for (int i = 0; i < p->calls->value_count; i++) {
@@ -240,6 +296,23 @@ int pm_plan_load(struct pm_plan *p)
     list_transfers(p);
     if (p->options.bucket_bytes > 0)
         make_buckets(p);
+    PM_TRY(make_programs(p));
+out:
+    return err;
+}
+
+int pm_plan_refresh(struct pm_plan *p)
+{
+    int err = PM_OK;
+
+    if (!p->program)
+        return pm_plan_load(p);
+    if (!p->options.shared || p->moves == p->options.shared->moves)
+        return PM_OK;
+    pm_program_destroy(&p->program);
+    pm_program_destroy(&p->other);
+    PM_TRY(pm_shared_memory_reserve(p->options.shared, p));
+    take_shared(p);
     PM_TRY(make_programs(p));
 out:
     return err;
