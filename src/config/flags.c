@@ -1,6 +1,6 @@
 /* The flags of the original programs, one table a program: what each is called here.
- * docs/migrating.md is generated from them (pm_config_flags_markdown). A test checks that every key in
- * these tables exists, so that a renamed key is renamed here, too.
+ * docs/migrating.md is generated from them (pm_config_flags_markdown). A test checks that every key
+ * in these tables exists, so that a renamed key is renamed here, too.
  *
  * A row's note says where the meaning differs. Our default is not written here: it is looked up. */
 #include "config/config_private.h"
@@ -17,25 +17,25 @@
     }
 #define NONE(f, d, n) ELSE(f, d, "none", n)
 
-#define ONE "only this value: one machine"
+#define ONE "fixed: one machine"
 #define NO_MASTER NONE("master", "`\"\"`", "one process; there is no server to name")
 #define DATA                                                           \
     FLAG("dataset_dir", "none", "data.folder",                         \
-         "what `dataset convert` and `download` make, or Slim's own"), \
+         "written by `dataset convert` or `download`, or by TF-Slim"), \
         FLAG("dataset_name", "`\"imagenet\"`", "data.folder",          \
-             "a folder says itself what it holds, by its `labels.txt` and `dataset.json`")
+             "`labels.txt` and `dataset.json` in the folder describe its contents")
 #define OFFSET FLAG("labels_offset", "`0`", "data.labels_offset", NULL)
 #define GREY                                           \
     FLAG("use_grayscale", "`false`", "input.channels", \
-         "`1`; 0.2989 R + 0.5870 G + 0.1140 B, at the original's place")
+         "`1`: grey = 0.2989 R + 0.5870 G + 0.1140 B")
 #define MODEL FLAG("model_name", "`\"inception_v3\"`", "model.name", "or `model.layers`")
 #define PREPROCESSING                                          \
     FLAG("preprocessing_name", "none", "input.preprocessing", \
-         "`null`: the net's; a net's name stands for TF-Slim's")
+         "`null`: the net's; the name of a net selects TF-Slim's for that net")
 
 static const struct pm_flag train[] = {
     NO_MASTER,
-    FLAG("num_clones", "`1`", "devices", "an entry for each clone: `[\"vulkan:0\", \"vulkan:1\"]`"),
+    FLAG("num_clones", "`1`", "devices", "one entry per clone: `[\"vulkan:0\", \"vulkan:1\"]`"),
     FLAG("clone_on_cpu", "`false`", "devices", "`[\"cpu\"]`"),
     FLAG("worker_replicas", "`1`", "run.replicas", ONE),
     FLAG("num_ps_tasks", "`0`", "run.parameter_servers", ONE),
@@ -46,51 +46,52 @@ static const struct pm_flag train[] = {
     FLAG("log_every_n_steps", "`10`", "run.log_every_steps", NULL),
     FLAG(
         "save_summaries_secs", "`600`", "run.summary_every_steps",
-        "steps, not seconds, and histograms and pictures only: scalars come with each logged line"),
+        "in steps, not seconds; histograms and pictures only. Scalars are written with each "
+        "logged line"),
     FLAG("save_interval_secs", "`600`", "run.save_every_secs", NULL),
     FLAG("weight_decay", "`0.00004`", "optim.weight_decay",
-         "`null`: the net's own, over which the flag's default went there; set it to repeat a "
-         "recipe"),
+         "`null`: the net's own value, which the flag overrode there; set it to repeat a recipe"),
     FLAG("optimizer", "`\"rmsprop\"`", "optim.name", NULL),
     FLAG("adadelta_rho", "`0.95`", "optim.rho", NULL),
     FLAG("adagrad_initial_accumulator_value", "`0.1`", "optim.initial", NULL),
     FLAG("adam_beta1", "`0.9`", "optim.beta1", NULL),
     FLAG("adam_beta2", "`0.999`", "optim.beta2", NULL),
-    FLAG("opt_epsilon", "`1.0`", "optim.epsilon", "of adadelta, adam and rmsprop"),
+    FLAG("opt_epsilon", "`1.0`", "optim.epsilon", "for adadelta, adam and rmsprop"),
     FLAG("ftrl_learning_rate_power", "`-0.5`", "optim.power", NULL),
     FLAG("ftrl_initial_accumulator_value", "`0.1`", "optim.initial", NULL),
     FLAG("ftrl_l1", "`0.0`", "optim.l1", NULL),
     FLAG("ftrl_l2", "`0.0`", "optim.l2", NULL),
-    FLAG("momentum", "`0.9`", "optim.momentum", "of optimizer momentum (in 2017, of rmsprop too)"),
-    FLAG("rmsprop_momentum", "`0.9`", "optim.momentum", "of optimizer rmsprop"),
+    FLAG("momentum", "`0.9`", "optim.momentum", "for momentum (in 2017 also for rmsprop)"),
+    FLAG("rmsprop_momentum", "`0.9`", "optim.momentum", "for rmsprop"),
     FLAG("rmsprop_decay", "`0.9`", "optim.decay", NULL),
     FLAG("quantize_delay", "`-1`", "model.quantize_delay", NULL),
-    FLAG("learning_rate_decay_type", "`\"exponential\"`", "schedule.policy", "cosine besides"),
+    FLAG("learning_rate_decay_type", "`\"exponential\"`", "schedule.policy",
+         "`cosine` and `piecewise` are available as well"),
     FLAG("learning_rate", "`0.01`", "schedule.base_lr", NULL),
     FLAG("end_learning_rate", "`0.0001`", "schedule.end_lr", NULL),
     FLAG("label_smoothing", "`0.0`", "loss.label_smoothing", NULL),
     FLAG("learning_rate_decay_factor", "`0.94`", "schedule.decay_factor", NULL),
     FLAG("num_epochs_per_decay", "`2.0`", "schedule.num_epochs_per_decay",
-         "there an epoch's steps were counted from one clone's batch: `schedule.epoch_count` "
-         "\"per_clone\""),
+         "TF-Slim counted the steps of an epoch from one clone's batch: "
+         "`schedule.epoch_count` \"per_clone\""),
     FLAG("warmup_epochs", "`0`", "schedule.warmup_epochs", NULL),
-    FLAG("moving_average_decay", "none", "optim.moving_average_decay", "`0`: none are kept"),
+    FLAG("moving_average_decay", "none", "optim.moving_average_decay", "`0`: no averages"),
     DATA,
     FLAG("dataset_split_name", "`\"train\"`", "data.train_split", NULL),
     OFFSET,
     FLAG("num_readers", "`4`", "data.threads",
-         "the same threads read, decode and augment; `0`: as many as cores"),
+         "the same threads read, decode and augment; `0`: one per core"),
     FLAG("num_preprocessing_threads", "`4`", "data.threads",
          "the batch does not depend on their number"),
     FLAG("batch_size", "`32`", "run.batch_size",
-         "of one clone there, of all clones together here: multiply by `num_clones`"),
+         "there per clone, here for all clones together: multiply by `num_clones`"),
     GREY,
     MODEL,
     PREPROCESSING,
     FLAG("train_image_size", "none", "input.size", "`null`: the net's"),
     FLAG("max_number_of_steps", "none", "run.steps", "`0`: until stopped"),
     FLAG("checkpoint_path", "none", "init.checkpoint",
-         "safetensors; passed over, as there, when the run folder holds a checkpoint"),
+         "any format; ignored, as there, if the run folder has a checkpoint"),
     FLAG("checkpoint_exclude_scopes", "none", "init.exclude_scopes", "a list instead of commas"),
     FLAG("trainable_scopes", "none", "init.trainable_scopes", "a list instead of commas"),
     FLAG("ignore_missing_vars", "`false`", "init.ignore_missing", NULL),
@@ -99,68 +100,69 @@ static const struct pm_flag train[] = {
 
 static const struct pm_flag library[] = {
     FLAG("clip_gradient_norm", "`0`", "optim.clip_variable_norm",
-         "of each variable, as there; `optim.clip_norm` is of all together"),
+         "per variable, as there; `optim.clip_norm` clips the norm of all variables together"),
     FLAG("gradient_multipliers", "none", "optim.multipliers",
          "regular expressions instead of names"),
     FLAG("startup_delay_steps", "`0`", "run.startup_delay_steps", ONE),
-    FLAG("trace_every_n_steps", "none", "run.trace_steps", "one span of steps, not every n"),
+    FLAG("trace_every_n_steps", "none", "run.trace_steps",
+         "one range of steps, not every n-th step"),
     { 0 },
 };
 
 static const struct pm_flag evaluation[] = {
     FLAG("batch_size", "`100`", "eval.batch_size", NULL),
     FLAG("max_num_batches", "none", "eval.max_batches",
-         "`0`: the whole split, each example exactly once; there the last batch wrapped around"),
+         "`0`: the whole split, each example exactly once; there the last batch repeated examples"),
     NO_MASTER,
     FLAG("checkpoint_path", "a temporary folder", "eval.checkpoint",
          "`null`: the newest of `run.folder`"),
     FLAG("eval_dir", "a temporary folder", "run.folder",
-         "in the folder `eval_SPLIT` of the run; the same tags"),
-    FLAG("num_preprocessing_threads", "`4`", "data.threads", "`0`: as many as cores"),
+         "results are in `eval_SPLIT` in the run folder, under the same tags"),
+    FLAG("num_preprocessing_threads", "`4`", "data.threads", "`0`: one per core"),
     DATA,
     FLAG("dataset_split_name", "`\"test\"`", "data.eval_split", NULL),
     OFFSET,
     MODEL,
     PREPROCESSING,
     FLAG("moving_average_decay", "none", "eval.averages",
-         "its value had no effect but to switch them on"),
+         "there any value switched the averages on"),
     FLAG("eval_image_size", "none", "input.eval_size", "`null`: `input.size`, or the net's"),
-    FLAG("quantize", "`false`", "model.quantize_delay", "true: 0 or more"),
+    FLAG("quantize", "`false`", "model.quantize_delay", "true: set 0 or more"),
     GREY,
     { 0 },
 };
 
 static const struct pm_flag export[] = {
     MODEL,
-    NONE("is_training", "`false`", "a net for inference is exported"),
+    NONE("is_training", "`false`", "the exported net is always for inference"),
     FLAG("image_size", "none", "export.size", "`null`: `input.eval_size`, or the net's"),
     FLAG("default_image_size", "`224`", "export.size",
-         "of 2017, for nets without a size of their own"),
+         "flag of 2017, for nets without a default size"),
     FLAG("batch_size", "none", "export.batch_size", NULL),
     FLAG("dataset_name", "`\"imagenet\"`", "data.folder",
-         "for the number of classes; or `model.num_classes`"),
+         "gives the number of classes; or set `model.num_classes`"),
     FLAG("dataset_dir", "`\"\"`", "data.folder", NULL),
     OFFSET,
     FLAG("output_file", "`\"\"`", "export.file", NULL),
-    FLAG("quantize", "`false`", "model.quantize_delay", "true: 0 or more"),
-    FLAG("is_video_model", "`false`", "export.frames", "video nets are not among ours"),
-    FLAG("num_frames", "none", "export.frames", "video nets are not among ours"),
-    NONE("write_text_graphdef", "`false`", "no graph files of TensorFlow are written"),
+    FLAG("quantize", "`false`", "model.quantize_delay", "true: set 0 or more"),
+    FLAG("is_video_model", "`false`", "export.frames", "video nets are not available"),
+    FLAG("num_frames", "none", "export.frames", "video nets are not available"),
+    NONE("write_text_graphdef", "`false`", "Pumice writes no TensorFlow graphs"),
     GREY,
     { 0 },
 };
 
 static const struct pm_flag converting[] = {
     ELSE("dataset_name", "none", "NAME of `pumice dataset download NAME DST`",
-         "mnist, cifar10, flowers, visualwakewords; `dataset convert` for what lies on the disk"),
+         "mnist, cifar10, flowers, visualwakewords; use `dataset convert` for files on the disk"),
     ELSE("dataset_dir", "none", "DST", NULL),
     ELSE("small_object_area_threshold", "`0.005`", "`small_object_area_threshold=`",
          "option of `convert` and `download` visualwakewords"),
     ELSE("foreground_class_of_interest", "`\"person\"`", "`foreground_class=`", "the same"),
     ELSE("coco_dirname", "`\"coco_dataset\"`", "`--raw FOLDER`",
-         "where the archives and pictures are kept"),
+         "folder of the archives and pictures"),
     ELSE("coco_train_url", "COCO 2014", "`--from ADDRESS`",
-         "a folder that holds all archives by their names"),
+         "a server folder that has all archives under their names"),
     ELSE("coco_validation_url", "COCO 2014", "`--from ADDRESS`", NULL),
     ELSE("coco_annotations_url", "COCO 2014", "`--from ADDRESS`", NULL),
     { 0 },
@@ -175,7 +177,7 @@ static const struct pm_flag building[] = {
     ELSE("train_shards", "`1024`, `2`", "`train_shards=`", NULL),
     ELSE("validation_shards", "`128`, `2`", "`validation_shards=`", NULL),
     ELSE("num_threads", "`8`, `2`", "`num_threads=`",
-         "0: as many as cores; the files do not depend on it"),
+         "0: one per core; the files do not depend on it"),
     ELSE("labels_file", "a list of synsets or labels", "`labels_file=`", NULL),
     ELSE("imagenet_metadata_file", "synsets and their names", "`imagenet_metadata_file=`", NULL),
     ELSE("bounding_box_file", "a table of boxes", "`bounding_box_file=`", NULL),
@@ -184,29 +186,31 @@ static const struct pm_flag building[] = {
 
 static const struct pm_flag inception[] = {
     FLAG("train_dir", "a temporary folder", "run.folder",
-         "there deleted and made anew at each start; here a run goes on, and nothing is deleted"),
+         "there emptied at each start; here the run continues and nothing is deleted"),
     FLAG("max_steps", "`10000000`", "run.steps", NULL),
     FLAG("subset", "`\"train\"`", "data.train_split", NULL),
-    FLAG("num_gpus", "`1`", "devices", "an entry for each"),
-    NONE("log_device_placement", "`false`", "`pumice config show --plan -v` says what runs where"),
+    FLAG("num_gpus", "`1`", "devices", "one entry per GPU"),
+    NONE("log_device_placement", "`false`",
+         "`pumice config show --plan -v` lists the calls of each device"),
     FLAG("fine_tune", "`false`", "init.exclude_scopes",
-         "true: the last layers' scopes, as `[\"InceptionV3/Logits\", \"InceptionV3/AuxLogits\"]`"),
+         "true: list the scopes of the last layers, "
+         "`[\"InceptionV3/Logits\", \"InceptionV3/AuxLogits\"]`"),
     FLAG("pretrained_model_checkpoint_path", "`\"\"`", "init.checkpoint", NULL),
     FLAG("checkpoint_dir", "`\"\"`", "run.folder",
-         "of one variant: everything is restored and training goes on"),
+         "flag of one variant: everything is restored and training continues"),
     FLAG("initial_learning_rate", "`0.1`", "schedule.base_lr", NULL),
     FLAG("num_epochs_per_decay", "`30.0`", "schedule.num_epochs_per_decay",
-         "of the whole batch, as there"),
+         "counted from the whole batch, as there"),
     FLAG("learning_rate_decay_factor", "`0.16`", "schedule.decay_factor", NULL),
     FLAG("data_dir", "a temporary folder", "data.folder", NULL),
-    FLAG("batch_size", "`32`", "run.batch_size", "of all GPUs together, as there"),
+    FLAG("batch_size", "`32`", "run.batch_size", "for all GPUs together, as there"),
     FLAG("image_size", "`299`", "input.size", "`null`: the net's"),
     FLAG("num_preprocess_threads", "`4`", "data.threads",
-         "there of each tower, a multiple of 4; its distortions: `input.preprocessing`: "
-         "`inception_trainer`"),
-    FLAG("num_readers", "`4`", "data.threads", "`0`: as many as cores"),
+         "there per tower, a multiple of 4; `input.preprocessing` `inception_trainer` has its "
+         "distortions"),
+    FLAG("num_readers", "`4`", "data.threads", "`0`: one per core"),
     FLAG("input_queue_memory_factor", "`16`", "data.ring",
-         "batches ahead; the whole split is shuffled, no queue mixes a part of it"),
+         "batches prepared ahead; the whole split is shuffled, without a queue"),
     { 0 },
 };
 
@@ -226,21 +230,21 @@ static const struct pm_flag distributed[] = {
     FLAG("initial_learning_rate", "`0.045`", "schedule.base_lr", NULL),
     FLAG("num_epochs_per_decay", "`2.0`", "schedule.num_epochs_per_decay", NULL),
     FLAG("learning_rate_decay_factor", "`0.94`", "schedule.decay_factor", NULL),
-    FLAG("batch_size", "`32`", "run.batch_size", "of one worker there"),
+    FLAG("batch_size", "`32`", "run.batch_size", "there per worker"),
     { 0 },
 };
 
 static const struct pm_flag inception_eval[] = {
     FLAG("eval_dir", "a temporary folder", "run.folder",
-         "in the folder `eval_SPLIT` of the run, nothing is deleted; `Precision @ 1` is the tag "
-         "`eval/Accuracy`, `Recall @ 5` is `eval/Recall_5`"),
+         "results are in `eval_SPLIT` in the run folder; nothing is deleted. `Precision @ 1` is "
+         "the tag `eval/Accuracy`, `Recall @ 5` is `eval/Recall_5`"),
     FLAG("checkpoint_dir", "a temporary folder", "eval.checkpoint",
          "`null`: the newest of `run.folder`"),
-    FLAG("eval_interval_secs", "`300`", "eval.interval_secs", "of `pumice eval --watch`"),
+    FLAG("eval_interval_secs", "`300`", "eval.interval_secs", "for `pumice eval --watch`"),
     FLAG("run_once", "`false`", "eval.max_runs",
-         "`pumice eval` alone runs once; `--watch` until `run.steps`"),
+         "`pumice eval` runs once; with `--watch` it runs until `run.steps`"),
     FLAG("num_examples", "`50000`", "eval.max_batches",
-         "in batches; `0`: the whole split, each exactly once"),
+         "counted in batches; `0`: the whole split, each example exactly once"),
     FLAG("subset", "`\"validation\"`", "data.eval_split", NULL),
     FLAG("data_dir", "a temporary folder", "data.folder", NULL),
     FLAG("batch_size", "`32`", "eval.batch_size", NULL),
@@ -256,10 +260,12 @@ static const struct pm_flag mobilenet[] = {
     FLAG("num_classes", "`1001`", "model.num_classes", "`0`: the data's"),
     FLAG("number_of_steps", "none", "run.steps", "`0`: until stopped"),
     FLAG("image_size", "`224`", "input.size", "`null`: the net's"),
-    FLAG("depth_multiplier", "`1.0`", "model.depth_multiplier", "or by name: `mobilenet_v1_050`"),
-    FLAG("quantize", "`false`", "model.quantize_delay", "true: 0 or more"),
+    FLAG("depth_multiplier", "`1.0`", "model.depth_multiplier",
+         "or select it by name: `mobilenet_v1_050`"),
+    FLAG("quantize", "`false`", "model.quantize_delay", "true: set 0 or more"),
     FLAG("fine_tune_checkpoint", "`\"\"`", "init.checkpoint",
-         "with `init.ignore_missing` true and `schedule.base_lr` 0.0001, which it implied"),
+         "also set `init.ignore_missing` to true and `schedule.base_lr` to 0.0001, as the flag "
+         "did"),
     FLAG("checkpoint_dir", "`\"\"`", "run.folder", NULL),
     FLAG("dataset_dir", "`\"\"`", "data.folder", NULL),
     FLAG("log_every_n_steps", "`100`", "run.log_every_steps", NULL),
@@ -273,41 +279,44 @@ static const struct pm_flag mobilenet_eval[] = {
     FLAG("batch_size", "`250`", "eval.batch_size", NULL),
     FLAG("num_classes", "`1001`", "model.num_classes", "`0`: the data's"),
     FLAG("num_examples", "`50000`", "eval.max_batches",
-         "in batches; `0`: the whole split, each exactly once"),
+         "counted in batches; `0`: the whole split, each example exactly once"),
     FLAG("image_size", "`224`", "input.eval_size", "`null`: `input.size`, or the net's"),
-    FLAG("depth_multiplier", "`1.0`", "model.depth_multiplier", "or by name: `mobilenet_v1_050`"),
-    FLAG("quantize", "`false`", "model.quantize_delay", "true: 0 or more"),
+    FLAG("depth_multiplier", "`1.0`", "model.depth_multiplier",
+         "or select it by name: `mobilenet_v1_050`"),
+    FLAG("quantize", "`false`", "model.quantize_delay", "true: set 0 or more"),
     FLAG("checkpoint_dir", "`\"\"`", "eval.checkpoint", "`null`: the newest of `run.folder`"),
-    FLAG("eval_dir", "`\"\"`", "run.folder", "in the folder `eval_SPLIT` of the run"),
+    FLAG("eval_dir", "`\"\"`", "run.folder", "results are in `eval_SPLIT` in the run folder"),
     FLAG("dataset_dir", "`\"\"`", "data.folder", NULL),
     { 0 },
 };
 
 const struct pm_program pm_programs[] = {
-    { "train_image_classifier", "`pumice train CONFIG`.", train },
-    { "arguments of Slim's training library", "Its trainer had no flags for them.", library },
-    { "eval_image_classifier", "`pumice eval CONFIG`, `--watch` for each new checkpoint.",
+    { "train_image_classifier", "Here: `pumice train CONFIG`.", train },
+    { "Arguments of TF-Slim's training library",
+      "The trainer passed these arguments; it had no flags for them.", library },
+    { "eval_image_classifier",
+      "Here: `pumice eval CONFIG`, with `--watch` for each new checkpoint.",
       evaluation },
     { "export_inference_graph",
-      "`pumice export CONFIG`: the net with a checkpoint's values (`eval.checkpoint`, "
-      "`eval.averages`), as ONNX.", export },
-    { "download_and_convert_data", "Arguments of a command rather than keys.", converting },
+      "Here: `pumice export CONFIG`. It writes ONNX with the values of `eval.checkpoint`.",
+      export },
+    { "download_and_convert_data", "Here: arguments of `pumice dataset`, not keys.", converting },
     { "build_imagenet_data, build_image_data",
-      "`pumice dataset convert imagenet SRC DST` and `... build_image_data SRC DST`; options of "
-      "the "
-      "command, as `--NAME=VALUE` too.",
+      "Here: `pumice dataset convert imagenet SRC DST` and `pumice dataset convert "
+      "build_image_data SRC DST`, with options as `NAME=VALUE` or `--NAME=VALUE`.",
       building },
-    { "imagenet_train, flowers_train of the Inception trainer", "`pumice train CONFIG`.",
+    { "imagenet_train, flowers_train of the Inception trainer", "Here: `pumice train CONFIG`.",
       inception },
     { "imagenet_distributed_train of the Inception trainer",
-      "Several machines are not supported in this version; the flags not named here are those "
-      "above.",
+      "Several machines are not supported. Flags that are missing here are in the table above.",
       distributed },
-    { "imagenet_eval, flowers_eval of the Inception trainer", "`pumice eval CONFIG [--watch]`.",
+    { "imagenet_eval, flowers_eval of the Inception trainer",
+      "Here: `pumice eval CONFIG [--watch]`.",
       inception_eval },
     { "mobilenet_v1_train",
-      "`pumice train CONFIG`. Plain gradient descent at 0.045, times 0.94 every 2.5 epochs.",
+      "Here: `pumice train CONFIG`. The original used gradient descent at 0.045, times 0.94 every "
+      "2.5 epochs.",
       mobilenet },
-    { "mobilenet_v1_eval", "`pumice eval CONFIG`.", mobilenet_eval },
+    { "mobilenet_v1_eval", "Here: `pumice eval CONFIG`.", mobilenet_eval },
     { 0 },
 };

@@ -451,7 +451,7 @@ char *pm_config_flags_markdown(const struct pm_open_sections *open)
 
     add_programs(&s, open);
     add_aliases(&s, open, "Arguments of TF-Slim's functions",
-                "They were no flags of its programs.", offsetof(struct pm_reference, slim));
+                "Python arguments that its programs had no flags for.", offsetof(struct pm_reference, slim));
     add_aliases(&s, open, "DeepLab",
                 "Flags of its train, eval, vis and export_model programs, fields of its options, and "
                 "of forks that added instances.",

@@ -173,8 +173,8 @@ static void printed(void **state)
     char *text = pm_config_flags_markdown(&open_rows);
     (void)state;
 
-    assert_contains(text, "\n### train_image_classifier\n\n`pumice train CONFIG`.\n\n");
-    assert_contains(text, "| `batch_size` | `32` | `run.batch_size` | `32` | of one clone there");
+    assert_contains(text, "\n### train_image_classifier\n\nHere: `pumice train CONFIG`.\n\n");
+    assert_contains(text, "| `batch_size` | `32` | `run.batch_size` | `32` | there per clone");
     assert_contains(text,
                     "| `opt_epsilon` | `1.0` | `optim.epsilon` | `1` (adadelta, adam, rmsprop), ");
     assert_contains(text, "| `output_file` | `\"\"` | `export.file` | `null` | |\n");
