@@ -7,8 +7,9 @@
  * optim.momentun: unknown key, did you mean 'momentum'?".
  *
  * model, optim and input are open: besides the keys below they hold the options of the net, of the
- * optimizer and of the preprocessing that are chosen there. Their tables live in higher levels,
- * which hand them in as lists of rows; the owner reads its options with pm_config_read.
+ * optimizer and of the preprocessing that are chosen there. Any section may hold options of the task.
+ * Their tables live in higher levels, which hand them in as lists of rows; the owner reads its options
+ * with pm_config_read.
  *
  * Whoever adds a key: one field here, one line in the section's table (src/config/sections.c), one
  * in src/config/reference.c. Then run `pumice config schema --update .`, which writes docs/keys.md,

@@ -185,20 +185,26 @@ static void add_augmentations(struct pm_str *s, const struct pm_open_rows *rows)
 static const struct {
     const char *key, *type, *def, *help;
 } top_keys[] = {
-    { "task", "classification\\|segmentation", "\"classification\"", "what the net is trained for" },
+    { "task", NULL, "\"classification\"", "what the net is trained for" }, /* type: by open->tasks */
     { "base", "strings", "[]", "files that are merged before this one; each path is relative to the "
                                "file that names it" },
     { "devices", "list", "[\"auto\"]", "an entry for each clone of the net: a device's name, or an "
                                        "object with the keys below" },
 };
 
-static void add_top(struct pm_str *s)
+static void add_top(struct pm_str *s, const struct pm_open_sections *open)
 {
+    struct pm_str tasks = { 0 };
+
+    for (size_t i = 0; i < open->task_count; i++)
+        pm_str_add(&tasks, "%s%s", i ? "\\|" : "", open->tasks[i]->name);
     pm_str_add(s, "\n## Top level\n\n");
     add_head(s);
     for (size_t i = 0; i < PM_COUNT(top_keys); i++)
-        pm_str_add(s, "| `%s` | %s | `%s` | | | %s |\n", top_keys[i].key, top_keys[i].type,
-                   top_keys[i].def, top_keys[i].help);
+        pm_str_add(s, "| `%s` | %s | `%s` | | | %s |\n", top_keys[i].key,
+                   top_keys[i].type ? top_keys[i].type : tasks.text, top_keys[i].def,
+                   top_keys[i].help);
+    pm_str_free(&tasks);
     add_options(s, "devices[]", pm_config_device_opts);
 }
 
@@ -210,6 +216,18 @@ static void add_later(struct pm_str *s)
                   "| key | type | default | meaning |\n|---|---|---|---|\n");
     for (const struct pm_later *l = pm_later_keys; l->key; l++)
         pm_str_add(s, "| `%s` | %s | `%s` | %s |\n", l->key, l->type, l->def, l->help);
+}
+
+/* The values of run.keep_best. */
+static void add_metrics(struct pm_str *s, const struct pm_open_sections *open)
+{
+    pm_str_add(s, "\nMetrics for `run.keep_best`:\n\n| task | metrics |\n|---|---|\n");
+    for (size_t i = 0; i < open->task_count; i++) {
+        pm_str_add(s, "| %s | ", open->tasks[i]->name);
+        for (const struct pm_metric_kind *m = open->tasks[i]->metrics; m->name; m++)
+            pm_str_add(s, "%s`%s`", m == open->tasks[i]->metrics ? "" : ", ", m->name);
+        pm_str_add(s, " |\n");
+    }
 }
 
 /* What tasks add to a section, and to objects inside it. */
@@ -233,13 +251,15 @@ char *pm_config_keys_markdown(const struct pm_open_sections *open)
     for (const struct pm_config_section *c = pm_config_sections; c->name; c++)
         pm_str_add(&s, "| [`%s`](#%s) | %s |\n", c->name, c->name, c->help);
     pm_str_add(&s, "| [Not available yet](#not-available-yet) | names reserved for later versions |\n");
-    add_top(&s);
+    add_top(&s, open);
     for (const struct pm_config_section *c = pm_config_sections; c->name; c++) {
         const struct pm_open_rows *rows = pm_config_rows(c, open);
         pm_str_add(&s, "\n## %s\n\n%s\n\n", c->name, c->help);
         add_head(&s);
         add_options(&s, c->name, c->opts);
         add_tasks(&s, open, c->name);
+        if (strcmp(c->name, "run") == 0)
+            add_metrics(&s, open);
         if (rows && rows->count) {
             add_names(&s, c, rows);
             add_rows(&s, c, rows);

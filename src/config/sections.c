@@ -146,9 +146,8 @@ static const struct pm_opt run[] = {
     PM_DOUBLE(pm_config_run, keep_every_hours, 0, 0, 1e9,
               "besides, one checkpoint per so many hours is kept for good; 0 = none"),
     PM_STRING(pm_config_run, keep_best, NULL,
-              "besides, the best by this metric: accuracy, recall_at_5 or loss; of segmentation miou, "
-              "pixel_accuracy, mean_accuracy, fw_iou or loss, with instances pq, sq, rq, pc, ap, "
-              "ap50 or others of eval.panoptic.precision, with edges edge_miou too"),
+              "metric of the task's evaluations, for example loss; the checkpoint with its best value is "
+              "kept besides the newest ones"),
     PM_INT(pm_config_run, micro_batches, 1, 1, 65536,
            "parts of a clone's batch run one after the other: less memory, the same gradient but for "
            "batch norm, whose statistics are each part's own"),
