@@ -117,7 +117,7 @@ struct pm_draws {
     double brightness, contrast, saturation, hue;
 };
 /* What the draws of an example may depend on, besides the generator. */
-struct pm_sight {
+struct pm_scene {
     int height, width;  /* of its picture, after the rows before */
     uint32_t example;   /* its number in the whole batch */
     const float *boxes; /* [count][4]: ymin, xmin, ymax, xmax, 0..1; of a row with wants_boxes */
@@ -154,7 +154,7 @@ struct pm_augmentation {
      * none do. */
     int (*check)(const void *cfg, const char *where);
     /* Takes the row's draws. NULL: it has none. */
-    void (*draw)(const void *cfg, struct pm_rng *r, const struct pm_sight *s, struct pm_draws *out);
+    void (*draw)(const void *cfg, struct pm_rng *r, const struct pm_scene *s, struct pm_draws *out);
     /* Adds the row's moves. PM_EDATA when the picture does not allow them. NULL: no pixel moves. */
     int (*place)(const void *cfg, const struct pm_draws *d, const struct pm_target *t,
                  struct pm_geometry *g);
@@ -220,7 +220,7 @@ struct pm_preprocessing {
     bool wants_boxes; /* its draws depend on the record's boxes */
     bool maps;        /* serves maps beside the picture: evaluation shows the whole picture */
     /* Takes all draws of the example, in an order that must never change. */
-    void (*draw)(const void *cfg, struct pm_rng *r, const struct pm_sight *s, struct pm_draws *out);
+    void (*draw)(const void *cfg, struct pm_rng *r, const struct pm_scene *s, struct pm_draws *out);
     /* The ordered rows of training or evaluation, added with pm_augment_add (src/data/augment.h). A
      * grey input of a colour picture turns grey after them, or where they add pm_row_grey. PM_EDATA
      * when the picture cannot be brought to the size. */

@@ -17,7 +17,7 @@ static int print_text(const struct pm_config *c, const struct cJSON *report)
 
     cJSON_ArrayForEach(image, cJSON_GetObjectItem(report, "images"))
     {
-        if (cJSON_HasObjectItem(image, "error")) /* a warning has told */
+        if (cJSON_HasObjectItem(image, "error")) /* a warning was logged */
             continue;
         pm_str_name(&text, cJSON_GetStringValue(cJSON_GetObjectItem(image, "file")), 0);
         pm_str_add(&text, ":");
@@ -51,7 +51,7 @@ static int run(int argc, char **argv, struct app_globals *g)
         PM_INFO("predict", "pictures with their labels are in %s", out);
     const double damaged = cJSON_GetNumberValue(cJSON_GetObjectItem(report, "damaged"));
     if (damaged > 0)
-        PM_TRY(pm_fail(PM_EDATA, "%.0f of %d files could not be read; all others are told above",
+        PM_TRY(pm_fail(PM_EDATA, "%.0f of %d files could not be read; all others are named above",
                        damaged, cJSON_GetArraySize(cJSON_GetObjectItem(report, "images"))));
 out:
     pm_config_destroy(&c);

@@ -1,4 +1,4 @@
-/* pumice train: trains, or goes on with, the run of a config. */
+/* pumice train: starts or resumes the run of a config. */
 #include "app/app.h"
 
 #include <pumice/train.h>
@@ -29,11 +29,11 @@ out:
 
 const struct pm_command pm_command_train = {
     .name = "train",
-    .help = "train a model; goes on by itself when the run folder has a checkpoint",
+    .help = "train a model; resumes when the run folder has a checkpoint",
     .usage = "CONFIG.json [key=value ...]",
     .details =
         "Trains to run.steps. The run folder (run.folder) gets the resolved config, checkpoints,\n"
-        "metrics.jsonl and log.txt. Started again, training goes on from the newest checkpoint;\n"
+        "metrics.jsonl and log.txt. Started again, training resumes from the newest checkpoint;\n"
         "Ctrl-C saves one and stops (exit code 130); so do a closed terminal (129, not under\n"
         "nohup), a closed pipe (141) and SIGTERM (143).\n"
         "\n"

@@ -93,7 +93,7 @@ static int print_help(int argc, char **argv)
         return fail_unknown(argv[0]);
     pm_str_add(&s, "pumice %s: %s\n\n", c->name, c->help);
     for (const char *line = c->usage; *line; line += strcspn(line, "\n"), line += *line == '\n')
-        if (*line == ' ') /* goes on with the line before */
+        if (*line == ' ') /* continues the line before */
             pm_str_add(&s, "       %.*s\n", (int)strcspn(line, "\n"), line);
         else
             pm_str_add(&s, "%s pumice %s %.*s\n", line == c->usage ? "usage:" : "      ", c->name,

@@ -50,7 +50,7 @@ struct pm_clones_options {
     const char *const *outputs; /* nodes whose values are copied out in every step; NULL: none */
     bool timed;        /* the plans take every call's begin and end */
     bool timeable;     /* pm_clones_set_timed can turn that on and off */
-    struct pm_phases *phases; /* borrowed, may be NULL: told what a step waits for */
+    struct pm_phases *phases; /* borrowed, may be NULL: counts what a step waits for */
     bool batch_norm_all; /* moving averages follow every clone's batch, not the first's alone */
     bool dry_run;      /* devices are opened and plans laid out, nothing is allocated or compiled */
     struct pm_update update; /* .layers is set as needed */

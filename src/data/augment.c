@@ -192,7 +192,7 @@ static void draw_row(const struct pm_augmentation *row, const void *cfg, struct 
                      const struct pm_sample *sample, uint32_t example, const struct pm_geometry *g,
                      struct pm_draws *out)
 {
-    struct pm_sight s = { pm_geometry_height(g), pm_geometry_width(g), example, NULL, 0 };
+    struct pm_scene s = { pm_geometry_height(g), pm_geometry_width(g), example, NULL, 0 };
     float *boxes = NULL;
 
     if (row->wants_boxes && sample->objects) {
@@ -251,7 +251,7 @@ int pm_place(const struct pm_input *in, const struct pm_sample *sample, const st
              struct pm_placed *out)
 {
     const struct pm_image8 *im = sample->picture;
-    struct pm_sight sight = { im->height, im->width, o->example, NULL, 0 };
+    struct pm_scene scene = { im->height, im->width, o->example, NULL, 0 };
     struct pm_rng r;
 
     if (!o->train)
@@ -259,9 +259,9 @@ int pm_place(const struct pm_input *in, const struct pm_sample *sample, const st
     if (in->augment)
         return place_rows(in, NULL, sample, o, out);
     if (in->preprocessing->wants_boxes)
-        sight.boxes = sample->boxes, sight.boxes_count = sample->objects;
+        scene.boxes = sample->boxes, scene.boxes_count = sample->objects;
     r = pm_rng_make(o->seed, pm_hash("augmentation"), o->step, o->example);
-    in->preprocessing->draw(in->cfg, &r, &sight, &out->rows.draws[0]);
+    in->preprocessing->draw(in->cfg, &r, &scene, &out->rows.draws[0]);
     return pm_place_with(in->preprocessing, in->cfg, &out->rows.draws[0], im, o, out);
 }
 

@@ -70,7 +70,7 @@ struct pm_box_rule {
         PM_FLOAT(tag, aspect_max, 1.33, 0.01, 100, "most width / height of the box"),  \
         PM_FLOAT(tag, min_object_covered, 0.1, 0, 1, "part of an object that the box holds")
 /* box: y, x, height, width. */
-void pm_sample_box(const struct pm_box_rule *rule, struct pm_rng *r, const struct pm_sight *s,
+void pm_sample_box(const struct pm_box_rule *rule, struct pm_rng *r, const struct pm_scene *s,
                    int box[4]);
 /* torchvision's RandomResizedCrop: a box of random area and shape. */
 struct pm_area_rule {
@@ -81,7 +81,7 @@ struct pm_area_rule {
         PM_FLOAT(tag, area_max, 1, 1e-6, 1, "most area of the box, of the picture's"), \
         PM_FLOAT(tag, aspect_min, 0.75, 0.01, 100, "least width / height of the box"), \
         PM_FLOAT(tag, aspect_max, 1.3333334, 0.01, 100, "most width / height of the box")
-void pm_sample_area(const struct pm_area_rule *rule, struct pm_rng *r, const struct pm_sight *s,
+void pm_sample_area(const struct pm_area_rule *rule, struct pm_rng *r, const struct pm_scene *s,
                     int box[4]);
 
 struct random_brightness_cfg {

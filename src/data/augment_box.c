@@ -50,7 +50,7 @@ static double overlap(int a0, int a1, int b0, int b1)
 
 /* Enough of any object of at least a pixel lies in the crop. Coordinates are cut to whole pixels.
  */
-static bool covers(const struct pm_box_rule *c, const struct pm_sight *s, int y, int x, int h,
+static bool covers(const struct pm_box_rule *c, const struct pm_scene *s, int y, int x, int h,
                    int w)
 {
     static const float whole[4] = { 0, 0, 1, 1 };
@@ -67,7 +67,7 @@ static bool covers(const struct pm_box_rule *c, const struct pm_sight *s, int y,
     return false;
 }
 
-void pm_sample_box(const struct pm_box_rule *rule, struct pm_rng *r, const struct pm_sight *s,
+void pm_sample_box(const struct pm_box_rule *rule, struct pm_rng *r, const struct pm_scene *s,
                    int box[4])
 {
     for (int i = 0; i < ATTEMPTS; i++) {
@@ -108,7 +108,7 @@ static int check_box(const void *cfg, const char *where)
     return check_rule(c->area_min, c->area_max, c->aspect_min, c->aspect_max, where);
 }
 
-static void draw_box(const void *cfg, struct pm_rng *r, const struct pm_sight *s,
+static void draw_box(const void *cfg, struct pm_rng *r, const struct pm_scene *s,
                      struct pm_draws *out)
 {
     const struct box_crop_cfg *c = cfg;
@@ -160,7 +160,7 @@ static void widest(const struct pm_area_rule *c, int height, int width, int size
         size[1] = (int)rint(height * (double)c->aspect_max);
 }
 
-void pm_sample_area(const struct pm_area_rule *c, struct pm_rng *r, const struct pm_sight *s,
+void pm_sample_area(const struct pm_area_rule *c, struct pm_rng *r, const struct pm_scene *s,
                     int box[4])
 {
     int size[2];
@@ -202,7 +202,7 @@ static int check_resized(const void *cfg, const char *where)
     return check_rule(c->area_min, c->area_max, c->aspect_min, c->aspect_max, where);
 }
 
-static void draw_area(const void *cfg, struct pm_rng *r, const struct pm_sight *s,
+static void draw_area(const void *cfg, struct pm_rng *r, const struct pm_scene *s,
                       struct pm_draws *out)
 {
     const struct resized_crop_cfg *c = cfg;

@@ -104,7 +104,7 @@ static const struct pm_opt brightness_opts[] = {
     { 0 },
 };
 
-static void draw_brightness(const void *cfg, struct pm_rng *r, const struct pm_sight *s,
+static void draw_brightness(const void *cfg, struct pm_rng *r, const struct pm_scene *s,
                             struct pm_draws *out)
 {
     (void)cfg, (void)s;
@@ -148,7 +148,7 @@ static int check_contrast(const void *cfg, const char *where)
     return check_factors(c->min, c->max, where);
 }
 
-static void draw_contrast(const void *cfg, struct pm_rng *r, const struct pm_sight *s,
+static void draw_contrast(const void *cfg, struct pm_rng *r, const struct pm_scene *s,
                           struct pm_draws *out)
 {
     (void)cfg, (void)s;
@@ -186,7 +186,7 @@ static int check_saturation(const void *cfg, const char *where)
     return check_factors(c->min, c->max, where);
 }
 
-static void draw_saturation(const void *cfg, struct pm_rng *r, const struct pm_sight *s,
+static void draw_saturation(const void *cfg, struct pm_rng *r, const struct pm_scene *s,
                             struct pm_draws *out)
 {
     (void)cfg, (void)s;
@@ -220,7 +220,7 @@ static const struct pm_opt hue_opts[] = {
     { 0 },
 };
 
-static void draw_hue(const void *cfg, struct pm_rng *r, const struct pm_sight *s,
+static void draw_hue(const void *cfg, struct pm_rng *r, const struct pm_scene *s,
                      struct pm_draws *out)
 {
     (void)cfg, (void)s;
@@ -264,7 +264,7 @@ static const struct pm_opt colors_opts[] = {
     { 0 },
 };
 
-static void draw_colors(const void *cfg, struct pm_rng *r, const struct pm_sight *s,
+static void draw_colors(const void *cfg, struct pm_rng *r, const struct pm_scene *s,
                         struct pm_draws *out)
 {
     (void)cfg, (void)s;
@@ -325,7 +325,7 @@ static const struct pm_opt grey_opts[] = {
     { 0 },
 };
 
-static void draw_grey(const void *cfg, struct pm_rng *r, const struct pm_sight *s,
+static void draw_grey(const void *cfg, struct pm_rng *r, const struct pm_scene *s,
                       struct pm_draws *out)
 {
     (void)s;

@@ -36,7 +36,7 @@ static int check_random_crop(const void *cfg, const char *where)
     return check_fill(&((const struct random_crop_cfg *)cfg)->fill, where);
 }
 
-static void draw_random_crop(const void *cfg, struct pm_rng *r, const struct pm_sight *s,
+static void draw_random_crop(const void *cfg, struct pm_rng *r, const struct pm_scene *s,
                              struct pm_draws *out)
 {
     (void)cfg, (void)s;

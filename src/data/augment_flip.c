@@ -6,7 +6,7 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-static void draw(const void *cfg, struct pm_rng *r, const struct pm_sight *s, struct pm_draws *out)
+static void draw(const void *cfg, struct pm_rng *r, const struct pm_scene *s, struct pm_draws *out)
 {
     (void)s;
     out->flip = pm_rng_uniform(r) < ((const struct random_flip_cfg *)cfg)->probability;

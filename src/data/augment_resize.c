@@ -184,7 +184,7 @@ static int check_scale(const void *cfg, const char *where)
     return pm_check_scale(cfg, where);
 }
 
-static void draw_side(const void *cfg, struct pm_rng *r, const struct pm_sight *s,
+static void draw_side(const void *cfg, struct pm_rng *r, const struct pm_scene *s,
                       struct pm_draws *out)
 {
     (void)cfg, (void)s;

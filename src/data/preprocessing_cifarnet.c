@@ -12,7 +12,7 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-static void draw(const void *cfg, struct pm_rng *r, const struct pm_sight *s, struct pm_draws *out)
+static void draw(const void *cfg, struct pm_rng *r, const struct pm_scene *s, struct pm_draws *out)
 {
     (void)cfg, (void)s;
     *out = (struct pm_draws){ .crop_y = pm_rng_uniform(r), .crop_x = pm_rng_uniform(r) };

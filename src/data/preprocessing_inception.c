@@ -23,7 +23,7 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-static void draw(const void *cfg, struct pm_rng *r, const struct pm_sight *s, struct pm_draws *out)
+static void draw(const void *cfg, struct pm_rng *r, const struct pm_scene *s, struct pm_draws *out)
 {
     const struct inception_cfg *c = cfg;
     const struct pm_box_rule rule = { c->area_min, c->area_max, c->aspect_min, c->aspect_max,

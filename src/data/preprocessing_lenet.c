@@ -2,7 +2,7 @@
  * same, no draw is read. */
 #include "data/augment.h"
 
-static void draw(const void *cfg, struct pm_rng *r, const struct pm_sight *s, struct pm_draws *out)
+static void draw(const void *cfg, struct pm_rng *r, const struct pm_scene *s, struct pm_draws *out)
 {
     (void)cfg, (void)r, (void)s;
     *out = (struct pm_draws){ 0 };

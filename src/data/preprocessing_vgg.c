@@ -21,7 +21,7 @@ static const struct pm_opt opts[] = {
 static const float means[3] = { 123.68f, 116.78f, 103.94f };
 static const float grey_mean = 0.2989f * 123.68f + 0.5870f * 116.78f + 0.1140f * 103.94f;
 
-static void draw(const void *cfg, struct pm_rng *r, const struct pm_sight *s, struct pm_draws *out)
+static void draw(const void *cfg, struct pm_rng *r, const struct pm_scene *s, struct pm_draws *out)
 {
     (void)cfg, (void)s;
     *out = (struct pm_draws){ .side = pm_rng_uniform(r),

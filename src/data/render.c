@@ -270,9 +270,9 @@ static void mirror_row(float *row, int width, int channels)
 {
     for (int l = 0, r = width - 1; l < r; l++, r--)
         for (int c = 0; c < channels; c++) {
-            const float kept = row[l * channels + c];
+            const float saved = row[l * channels + c];
             row[l * channels + c] = row[r * channels + c];
-            row[r * channels + c] = kept;
+            row[r * channels + c] = saved;
         }
 }
 

@@ -15,7 +15,7 @@ struct pm_timeline_names {
     char **label, **kernel; /* per call; timed programs */
     size_t calls;
     double *begin, *end;    /* room for the times of calls, then of copies */
-    atomic_bool *under_way; /* per slot: submitted, not yet told */
+    atomic_bool *under_way; /* per slot: submitted, its spans not yet added */
 };
 
 void pm_timeline_device(struct pm_device *d)

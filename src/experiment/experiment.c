@@ -160,7 +160,7 @@ int pm_experiment_need_onnx(const struct pm_config *c)
     return PM_OK;
 }
 
-/* The file is where the net comes from, also when a run goes on or is evaluated. */
+/* The file is where the net comes from, also when a run is resumed or evaluated. */
 static int open_onnx(struct pm_experiment *e)
 {
     int err = PM_OK;
@@ -280,7 +280,7 @@ static int resolve_sizes(struct pm_experiment *e)
     return PM_OK;
 }
 
-/* A layer that does not fit is told with the input that it came from. */
+/* The message about a layer that does not fit names the input. */
 static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_node *images,
                         struct pm_heads *heads)
 {
@@ -334,7 +334,7 @@ static struct pm_node *add_input(struct pm_net *net, const struct pm_field *f, i
     return n;
 }
 
-/* Something must be trained; a scope that matches nothing is told, once. */
+/* Something must be trained. A scope that matches nothing is logged once. */
 static int check_trainable(const struct pm_experiment *e, const struct pm_net *net)
 {
     struct pm_experiment_regexes *r = e->regexes;

@@ -69,7 +69,7 @@ out:
 
 /* ---- the folder of an evaluation ---------------------------------------------------------- */
 
-/* No START: evaluations of other steps stay in sight, whichever was made first. */
+/* No START: evaluations of other steps stay visible, whichever was made first. */
 static int write_events(const char *folder, const struct pm_config *c, const cJSON *report,
                         uint64_t step, struct pm_events **events)
 {

@@ -13,7 +13,7 @@ enum { MOST = 8 }; /* pictures at once */
 
 struct files {
     struct pm_arena *arena;
-    const char *out; /* the folder that is written to, whose pictures are not looked at; NULL: none */
+    const char *out; /* the folder that is written to, whose pictures are not read; NULL: none */
     const char **path;
     size_t count, capacity;
 };
@@ -214,7 +214,7 @@ static void show_damaged(struct predictor *p, const char *file, const char *why,
     p->damaged++;
 }
 
-/* Files that are no pictures, or damaged, are told and passed over. */
+/* Files that are no pictures, or damaged, are reported and skipped. */
 static int predict_batch(struct predictor *p, size_t first, size_t count, struct cJSON *images)
 {
     const char *const *files = p->files + first;

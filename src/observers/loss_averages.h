@@ -1,6 +1,7 @@
 /* loss_averages: the losses smoothed as the Inception trainer does: of each data loss and of the
  * total, a <- 0.9 a + 0.1 loss at every step, from zero and not corrected for it, so that the first
- * thirty steps or so rise. They are part of a checkpoint's .json: a resumed run goes on with them. */
+ * thirty steps or so rise. They are part of a checkpoint's .json: a resumed run continues with
+ * them. */
 #ifndef PM_LOSS_AVERAGES_H
 #define PM_LOSS_AVERAGES_H
 

@@ -441,7 +441,8 @@ static int run_heads(struct pm_summaries *s, int pictures, struct pm_device *dev
             return err;
         s->no_heads = err < 0;
         if (err < 0)
-            PM_WARN("events", "run.summary_images: %s; going on without predictions", pm_error_text());
+            PM_WARN("events", "run.summary_images: %s; continuing without predictions",
+                    pm_error_text());
         err = PM_OK;
     }
     if (s->heads)
@@ -503,7 +504,7 @@ static int add_activations(struct pm_summaries *s, struct pm_device *device,
 
         err = pm_activations_create(s->e, batch, false, device, variables, &s->activations);
         if (err < 0 && err != PM_ELOST) {
-            PM_WARN("events", "run.summary_activations: %s; going on without", pm_error_text());
+            PM_WARN("events", "run.summary_activations: %s; continuing without", pm_error_text());
             s->no_activations = true;
             return PM_OK;
         }

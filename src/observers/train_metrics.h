@@ -2,7 +2,7 @@
  * steps are logged, the classes said in the training pass, with that pass's batch statistics and dropout,
  * against the labels. The running ones count every such batch since the run began, over resumes too;
  * those of the batch count it alone. Nothing but the classes is made on the devices, in every
- * step; they are looked at when a step is logged. */
+ * step; they are read when a step is logged. */
 #ifndef PM_TRAIN_METRICS_H
 #define PM_TRAIN_METRICS_H
 

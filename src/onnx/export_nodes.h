@@ -1,8 +1,8 @@
 /* export_nodes: what a layer's onnx() writes with; src/onnx/export_nodes.c does it.
  *
  * A value is its name in the ONNX graph. Values of rank 4 are NCHW there, all others as here; weights
- * of convolutions are OIHW. A mistake (an operator that ONNX lacks for these options) is told by
- * pm_export_refuse and ends the export; hooks go on meanwhile and need no checks. */
+ * of convolutions are OIHW. A mistake (an operator that ONNX lacks for these options) is reported
+ * by pm_export_refuse and ends the export; hooks continue meanwhile and need no checks. */
 #ifndef PM_EXPORT_NODES_H
 #define PM_EXPORT_NODES_H
 

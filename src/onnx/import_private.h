@@ -81,7 +81,7 @@ void import_out_images(struct import *m, int i, struct pm_node *node);
 void import_out_numbers(struct import *m, int i, int rank, const int64_t *dim, const double *numbers,
                         bool integer);
 
-/* Names what of the current node is not supported; the walk goes on without its outputs. */
+/* Names what of the current node is not supported; the walk continues without its outputs. */
 int import_refuse(struct import *m, const char *fmt, ...) PM_PRINTF(2, 3);
 /* A name in the net for the current node; more: of a further layer of it, or NULL. */
 const char *import_name(struct import *m, const char *more);

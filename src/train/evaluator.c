@@ -202,7 +202,7 @@ int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, struct cJSO
         PM_TRY(finish(ev, (int)((done + k) % SLOTS), &batch[(done + k) % SLOTS], score, loader));
     PM_TRY(tell_skipped(ev, *count, *skipped));
     ev->e->task_row->score_report(score, metrics);
-    cJSON_DeleteItemFromObject(metrics, "count"); /* told beside the metrics */
+    cJSON_DeleteItemFromObject(metrics, "count"); /* a result of its own */
     if (detail) {
         ev->e->task_row->score_detail(score, detail);
         PM_TRY(add_samples(ev, score, cJSON_AddArrayToObject(detail, "samples")));

@@ -297,7 +297,7 @@ int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summar
     *signal_number = stop_signal;
     pm_watch_stop(t.watch);
     if (stop_signal)
-        PM_INFO("train", "stopped by a signal at step %llu, saved; run the same command to go on",
+        PM_INFO("train", "stopped by a signal at step %llu, saved; run the same command to resume",
                 (unsigned long long)t.run.step);
     if (t.loop.skipped)
         PM_WARN("data", "%llu damaged records were passed over since step 0, others stood in "

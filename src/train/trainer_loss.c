@@ -27,11 +27,11 @@ static void leave_out(struct pm_trainer *t, int i, const char *why)
 {
     bool measuring = t->balance.step >= 0;
 
-    PM_WARN("train", "%s; devices[%d], %s (%s), is left out from now on: %d device%s on from step "
+    PM_WARN("train", "%s; devices[%d], %s (%s), is left out from now on: %d device%s from step "
             "%llu with the whole batch; the next start tries all of them again", why,
             t->run.specs[i].place, t->run.specs[i].info.address, t->run.specs[i].info.name,
             t->run.spec_count - 1,
-            t->run.spec_count == 2 ? " goes" : "s go", (unsigned long long)t->snapshot.step);
+            t->run.spec_count == 2 ? " resumes" : "s resume", (unsigned long long)t->snapshot.step);
     add_lost(t, &t->run.specs[i]);
     t->run.spec_count--;
     memmove(&t->run.specs[i], &t->run.specs[i + 1],
@@ -67,7 +67,7 @@ static int open_again(struct pm_trainer *t, struct pm_clone_spec *s, bool refuse
     return PM_OK;
 }
 
-/* What to do about the failure that `why` tells. */
+/* Decides what to do about a failure; why: its message. */
 static int decide(struct pm_trainer *t, const char *why)
 {
     struct pm_clone_failure f = t->run.clones ? pm_clones_lost(t->run.clones) : t->losses.failed;
@@ -75,8 +75,8 @@ static int decide(struct pm_trainer *t, const char *why)
     bool refused = !t->run.clones, several = t->run.spec_count > 1;
 
     if (f.clone < 0)
-        return pm_fail(PM_ELOST, "%s; it held the values of all devices: run the same command to go "
-                       "on from the newest checkpoint", why);
+        return pm_fail(PM_ELOST, "%s; it held the values of all devices: run the same command to "
+                       "resume from the newest checkpoint", why);
     if (s->losses > 0 && t->run.step >= s->lost_at + LAPSE)
         s->losses = 0;
     s->losses++;
@@ -86,7 +86,7 @@ static int decide(struct pm_trainer *t, const char *why)
         leave_out(t, f.clone, why);
     else if (f.caught)
         return pm_fail(PM_ELOST, "%s; the thread that waits for it cannot be ended from within: run "
-                       "the same command to go on from the newest checkpoint", why);
+                       "the same command to resume from the newest checkpoint", why);
     else
         return open_again(t, s, refused, why);
     return PM_OK;

@@ -44,7 +44,7 @@ static void warn_of_changes(const struct pm_trainer *t, const struct pm_checkpoi
         const struct cJSON *b = cJSON_GetObjectItem(is, keys[i]);
 
         if (a && b && !cJSON_Compare(a, b, true))
-            PM_WARN("train", "%s changed since the checkpoint: the run goes on, but not with the "
+            PM_WARN("train", "%s changed since the checkpoint: the run resumes, but not with the "
                     "bits it would have had", keys[i]);
     }
     cJSON_Delete(was);

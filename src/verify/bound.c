@@ -316,7 +316,7 @@ static void say_wrong(const struct pm_expected *e, int b, size_t i, const void *
     const struct output *o = &e->out[b];
     const char *how = e->accumulate == 1 ? ", accumulating" : "";
 
-    if (r->verdict == PM_VERDICT_WRONG) /* the first one is told */
+    if (r->verdict == PM_VERDICT_WRONG) /* the first one is reported */
         return;
     r->verdict = PM_VERDICT_WRONG;
     if (o->floats)

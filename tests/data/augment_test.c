@@ -120,10 +120,10 @@ static void equals_named(void **state)
             struct pm_rng r = pm_rng_make(5, pm_hash("augmentation"), 6, i);
             struct pm_draws draws[PM_MAX_AUGMENT];
             struct pm_placed by_name, by_list;
-            const struct pm_sight sight = { HEIGHT, WIDTH, i, NULL, 0 };
+            const struct pm_scene scene = { HEIGHT, WIDTH, i, NULL, 0 };
 
             fill_picture(pixels, sizeof pixels, i);
-            l.input.preprocessing->draw(l.input.cfg, &r, &sight, &draws[0]);
+            l.input.preprocessing->draw(l.input.cfg, &r, &scene, &draws[0]);
             if (cases[k].tolerance > 0)
                 draws[0].resize_method = PM_RESIZE_BILINEAR; /* a list names one method */
             for (int n = 1; n < PM_MAX_AUGMENT; n++)

@@ -55,7 +55,7 @@ static void like_tensorflow(void **state)
             0.05f, 1, 0.75f, 1.33f,
             (float)cJSON_GetObjectItem(o, "min_object_covered")->valuedouble
         };
-        const struct pm_sight s = { cJSON_GetObjectItem(o, "height")->valueint,
+        const struct pm_scene s = { cJSON_GetObjectItem(o, "height")->valueint,
                                     cJSON_GetObjectItem(o, "width")->valueint, 0, boxes[0], n };
         for (int i = 0; i < draws; i++) {
             struct pm_rng r = pm_rng_make(11, 22, (uint32_t)cases, (uint32_t)i);
@@ -85,15 +85,15 @@ static void no_boxes(void **state)
     for (uint32_t i = 0; i < 200; i++) {
         struct pm_rng a = pm_rng_make(1, 2, 3, i), b = a;
         int x[4], y[4];
-        pm_sample_box(&rule, &a, &(struct pm_sight){ 60, 80, 0, NULL, 0 }, x);
-        pm_sample_box(&rule, &b, &(struct pm_sight){ 60, 80, 0, whole, 1 }, y);
+        pm_sample_box(&rule, &a, &(struct pm_scene){ 60, 80, 0, NULL, 0 }, x);
+        pm_sample_box(&rule, &b, &(struct pm_scene){ 60, 80, 0, whole, 1 }, y);
         assert_memory_equal(x, y, sizeof x);
     }
     /* Objects smaller than a pixel are none: the whole picture is taken. */
     static const float dot[4] = { 0.5f, 0.5f, 0.501f, 0.501f };
     struct pm_rng r = pm_rng_make(1, 2, 3, 4);
     int box[4];
-    pm_sample_box(&rule, &r, &(struct pm_sight){ 60, 80, 0, dot, 1 }, box);
+    pm_sample_box(&rule, &r, &(struct pm_scene){ 60, 80, 0, dot, 1 }, box);
     assert_int_equal(box[2] * 1000 + box[3], 60080);
 }
 

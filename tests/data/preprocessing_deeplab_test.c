@@ -172,7 +172,7 @@ static void map_follows_picture(void **state)
         struct config c = config("deeplab_means", options[k % 3]);
         struct pm_rng rng = pm_rng_make(1, 2, 3, (uint32_t)k);
         struct pm_draws d;
-        c.row->draw(c.cfg, &rng, &(struct pm_sight){ H, W, 0, NULL, 0 }, &d);
+        c.row->draw(c.cfg, &rng, &(struct pm_scene){ H, W, 0, NULL, 0 }, &d);
         float *out = run(&c, &im, true, &d, CROP_H, CROP_W);
         assert_int_equal(place_map(c.row, c.cfg, &label, &im, true, &d, CROP_H, CROP_W, 9, map, "x"),
                          PM_OK);

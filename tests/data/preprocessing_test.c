@@ -278,7 +278,7 @@ static void cifarnet(void **state)
     for (int k = 0; k < 20; k++) {
         struct pm_rng rng = pm_rng_make(5, 6, 7, (uint32_t)k);
         struct pm_draws d;
-        c.row->draw(c.cfg, &rng, &(struct pm_sight){ 32, 32, 0, NULL, 0 }, &d);
+        c.row->draw(c.cfg, &rng, &(struct pm_scene){ 32, 32, 0, NULL, 0 }, &d);
         if (k == 0)
             d = (struct pm_draws){ .crop_y = 0, .crop_x = 0.999999, .flip = true };
         const int size = k % 3 ? 32 : 24, room = 40 - size;
@@ -325,7 +325,7 @@ static void vgg(void **state)
     for (int k = -1; k < 12; k++) {
         struct pm_rng rng = pm_rng_make(5, 6, 7, (uint32_t)k);
         struct pm_draws d = { 0 };
-        c.row->draw(c.cfg, &rng, &(struct pm_sight){ 75, 100, 0, NULL, 0 }, &d);
+        c.row->draw(c.cfg, &rng, &(struct pm_scene){ 75, 100, 0, NULL, 0 }, &d);
         if (k == 0)
             d.side = 0.9999999; /* the last side is drawn: 128 */
         const int side = k < 0 ? 64 : 64 + (int)floor(d.side * 65);
@@ -411,7 +411,7 @@ static void inception(void **state)
     for (int k = 0; k < 60; k++) {
         struct pm_rng rng = pm_rng_make(9, 8, 7, (uint32_t)k);
         struct pm_draws d;
-        slow.row->draw(slow.cfg, &rng, &(struct pm_sight){ 75, 100, 0, NULL, 0 }, &d);
+        slow.row->draw(slow.cfg, &rng, &(struct pm_scene){ 75, 100, 0, NULL, 0 }, &d);
         orders |= 1 << d.color_ordering;
         methods |= 1 << d.resize_method;
         inception_case(&slow, k % 5 ? &im : &grey, &d, false);
@@ -465,7 +465,7 @@ static void boxes(void **state)
         for (int i = 0; i < DRAWS; i++) {
             struct pm_rng rng = pm_rng_make(3, 1, 2, (uint32_t)i);
             struct pm_draws d;
-            c.row->draw(c.cfg, &rng, &(struct pm_sight){ H, W, 0, NULL, 0 }, &d);
+            c.row->draw(c.cfg, &rng, &(struct pm_scene){ H, W, 0, NULL, 0 }, &d);
             const int y = d.box[0], x = d.box[1], h = d.box[2], w = d.box[3];
             const double area = (double)h * w / (H * W), aspect = (double)w / h;
             assert_true(h >= 1 && w >= 1 && y >= 0 && x >= 0 && y + h <= H && x + w <= W);

@@ -120,7 +120,7 @@ static void draws(void **state)
 {
     enum { DRAWS = 2000 };
     struct config c = config("torch", "area_min=0.2 area_max=0.6");
-    const struct pm_sight s = { .height = 120, .width = 90 };
+    const struct pm_scene s = { .height = 120, .width = 90 };
     int flips = 0, first = 0;
     (void)state;
 
@@ -143,7 +143,7 @@ static void draws(void **state)
     c = config("torch", "area_min=1 aspect_min=0.9 aspect_max=1.1");
     struct pm_rng r = pm_rng_make(5, 7, 0, 0);
     struct pm_draws d;
-    c.row->draw(c.cfg, &r, &(struct pm_sight){ .height = 100, .width = 300 }, &d);
+    c.row->draw(c.cfg, &r, &(struct pm_scene){ .height = 100, .width = 300 }, &d);
     assert_int_equal(d.box[0], 0);
     assert_int_equal(d.box[1], 95);
     assert_int_equal(d.box[2], 100);

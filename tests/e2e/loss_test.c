@@ -168,7 +168,7 @@ static void test_one_of_two_is_left_out(void **state)
         trained(train(name, "[\"cpu\",\"cpu\"]", NULL));
         unsetenv("PM_LOSE");
         assert_said(name, i ? "devices[1], cpu" : "devices[0], cpu");
-        assert_said(name, "is left out from now on: 1 device goes on from step 0");
+        assert_said(name, "is left out from now on: 1 device resumes from step 0");
         assert_said(name, "the batch of 12 is now on");
         assert_same_bits("whole", name);
         assert_same_story("whole", name);
@@ -181,7 +181,7 @@ static void test_one_of_two_is_left_out(void **state)
     assert_said("left1", "(6), ");
 }
 
-/* Lost over and over: one line, and what was saved is still there to go on from. */
+/* Lost over and over: one line, and a run can resume from what was saved. */
 static void test_lost_for_good(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void test_hanging_cpu(void **state)
     unsetenv("PM_HANG");
     assert_said("one_hung", "no call ended for");
     assert_said("one_hung", "devices[1], cpu");
-    assert_said("one_hung", "2 devices go on from step 4");
+    assert_said("one_hung", "2 devices resume from step 4");
     trained(train("hung", "[\"cpu\"]", NULL));
     assert_same_bits("whole", "hung");
 }
@@ -387,7 +387,7 @@ static void test_refuses_to_open_again(void **state)
     trained(train_with((struct faults){ .submit_lost = 40, .refusals = 9 }, "away",
                        ",\"cpu\"", NULL));
     assert_said("away", "devices[0], vulkan:");
-    assert_said("away", "is left out from now on: 1 device goes on");
+    assert_said("away", "is left out from now on: 1 device resumes");
 }
 
 /* The value that a wait is for never comes: told with the calls; among two the other goes on, alone
@@ -449,7 +449,7 @@ static void test_endless_compile(void **state)
                        "run.compile_seconds=3"));
     assert_said("stuck", "compiles shaders: ");
     assert_said("stuck", "finished no shader for");
-    assert_said("stuck", "is left out from now on: 1 device goes on from step 0");
+    assert_said("stuck", "is left out from now on: 1 device resumes from step 0");
     assert_ended(train_with((struct faults){ .compile_hangs = 3 }, "stuck_alone", "",
                             "run.compile_seconds=3"), "run the same command");
     assert_int_equal(faults.openings, 1);

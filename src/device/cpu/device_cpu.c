@@ -174,7 +174,7 @@ static int wait_idle(struct cpu_device *d)
 /* For what destroys: what a thread that was left behind may touch stays. */
 bool pm_cpu_is_idle(struct cpu_device *d)
 {
-    if (!atomic_load(&d->base.hung)) /* else the reason told before stays */
+    if (!atomic_load(&d->base.hung)) /* else the earlier reason stays */
         wait_idle(d);
     return !atomic_load(&d->base.hung);
 }

@@ -22,7 +22,7 @@ const char *pm_vk_program_variant(const struct pm_program *base, size_t i)
     return ((const struct vk_program *)base)->variants[i];
 }
 
-/* A loss is told with the calls it happened among: the first segment that did not finish. */
+/* Adds to the message of a loss the calls of the first segment that did not finish. */
 static int blame(struct vk_program *p, const struct vk_slot *s, int err)
 {
     struct vk_device *d = p->device;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* From the SPIR-V specification; only what is looked at. */
+/* From the SPIR-V specification; only what is read here. */
 enum {
     OP_EXECUTION_MODE = 16, OP_CAPABILITY = 17,
     OP_TYPE_BOOL = 20, OP_TYPE_INT = 21, OP_TYPE_FLOAT = 22, OP_TYPE_VECTOR = 23,

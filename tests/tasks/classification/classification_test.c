@@ -207,7 +207,7 @@ static void record_boxes(void **state)
         struct pm_draws d;
         assert_int_equal(make_sample(&s, true, &r, example, image, &label), PM_OK);
         s.facts.preprocessing->draw(s.facts.preprocessing_cfg, &rng,
-                              &(struct pm_sight){ SIZE, SIZE, example, held, (size_t)n }, &d);
+                              &(struct pm_scene){ SIZE, SIZE, example, held, (size_t)n }, &d);
         assert_int_equal(d.resize_method * 10 + d.color_ordering, example % 4 * 10 + example % 2);
         assert_int_equal(place_picture(s.facts.preprocessing, s.facts.preprocessing_cfg, &im, true, &d,
                                        SIZE, SIZE, 3, want, "x"), PM_OK);

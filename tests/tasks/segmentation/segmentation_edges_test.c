@@ -126,7 +126,8 @@ static void framed_in_training(void **state)
         struct pm_rng r = pm_rng_make(7, pm_hash("augmentation"), (uint32_t)step, 0);
         struct pm_draws d;
 
-        s.facts.preprocessing->draw(s.facts.preprocessing_cfg, &r, &(struct pm_sight){ SIZE, SIZE, 0, NULL, 0 }, &d);
+        s.facts.preprocessing->draw(s.facts.preprocessing_cfg, &r,
+                                    &(struct pm_scene){ SIZE, SIZE, 0, NULL, 0 }, &d);
         make_sample(&s, true, step, SIZE, SIZE, map, edges);
         assert_int_equal(place_map(s.facts.preprocessing, s.facts.preprocessing_cfg, &want, &im, true,
                                    &d, SIZE, SIZE, PM_EDGE_IGNORE, framed, "map"), PM_OK);
