@@ -1,5 +1,5 @@
-/* The completion scripts: a table of words, one line each, and the functions of completion.bash, .zsh or
- * .fish, which read it. Fields are separated by tabs:
+/* The completion scripts: a table of words, one line each, and the functions of completion.bash,
+ * .zsh or .fish, which read it. Fields are separated by tabs:
  *
  *     command NAME HELP
  *     part COMMAND WORD           a word that follows a command, as inspect follows checkpoint
@@ -93,7 +93,8 @@ static void add_values(struct pm_str *values, const cJSON *v)
         pm_str_add(values, "file");
 }
 
-static void add_keys(struct pm_str *s, const char *kind, const char *prefix, const cJSON *properties)
+static void add_keys(struct pm_str *s, const char *kind, const char *prefix,
+                     const cJSON *properties)
 {
     const cJSON *v;
 
@@ -170,8 +171,8 @@ int app_completion_print(const struct app_program *p, const char *shell)
     const struct shell *row = find_shell(shell);
 
     if (!row)
-        return pm_fail(PM_ECONFIG, "command line: --completion '%s': allowed are bash, zsh and fish",
-                       shell);
+        return pm_fail(PM_ECONFIG,
+                       "command line: --completion '%s': allowed are bash, zsh and fish", shell);
     struct pm_arena *a = pm_arena_create();
     struct pm_str s = { 0 };
     pm_str_add(&s, "%s# Made by pumice help --completion %s.\n%s    printf '%%s\\n'", row->first,

@@ -1,9 +1,8 @@
 /* Manual pages in the man(7) format, from the help texts.
  *
- * The help texts are laid out for terminals by blanks. A paragraph is read as follows: lines that
- * begin in column 0 are prose and are filled; "term   text", or an indented "--flag VALUE text", begins
- * an item of a list, to which deeper lines belong; other indented lines are examples and stay as they
- * are. */
+ * The help texts are laid out for terminals by blanks. Lines that begin in column 0 are prose and
+ * are filled. "term   text", or an indented "--flag VALUE text", begins an item of a list; deeper
+ * lines belong to it. Other indented lines are examples and stay unchanged. */
 #include "app/manual.h"
 #include "app/usage.h"
 

@@ -1,5 +1,5 @@
-/* The manual pages and the shells' completion, made from the tables that --help prints. main.c owns the
- * table of commands. */
+/* The manual pages and the shells' completion, made from the tables that --help prints. main.c owns
+ * the table of commands. */
 #ifndef MANUAL_H
 #define MANUAL_H
 
@@ -12,7 +12,8 @@ struct app_program {
     const char *closing; /* of the overview: flags, key=value, exit codes */
 };
 
-/* Writes pumice.1 and pumice-COMMAND.1 into the folder, which must exist. PM_EFAIL: writing failed. */
+/* Writes pumice.1 and pumice-COMMAND.1 into the folder, which must exist. PM_EFAIL: writing
+ * failed. */
 int app_manual_write(const struct app_program *p, const char *folder);
 
 /* Prints the completion script for bash, zsh or fish. PM_ECONFIG for another shell. */

@@ -1,4 +1,4 @@
-/* Usage and help texts hold every flag as --name, followed by a value in capitals when it takes one. */
+/* Usage and help texts hold every flag as --name; a value in capitals follows when it takes one. */
 #include "app/usage.h"
 
 #include <ctype.h>

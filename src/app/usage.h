@@ -1,4 +1,4 @@
-/* A command's usage and help texts read back as a list of words, for the manual and for completion. */
+/* A command's usage and help texts read back as lists of words, for manual and completion. */
 #ifndef USAGE_H
 #define USAGE_H
 

@@ -21,7 +21,7 @@ static int drop(void **state)
     return 0;
 }
 
-/* What is offered at the end of the line, in order of the alphabet, divided by blanks and between two. */
+/* What is offered at the end of the line, sorted, with a blank around each. */
 static char *offered(const char *line)
 {
     return shell_text("cd %s && bash --norc -c '. ./c.bash\n"

@@ -1,4 +1,4 @@
-/* What cmake --install leaves: the program works from there, with its configs, pages and completion. */
+/* What cmake --install leaves: the program works from there, with configs, pages, completion. */
 #include "base/shell.h"
 
 static char *folder;

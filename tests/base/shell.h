@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-/* Runs a command, standard error included, and returns what it printed; pm_free frees it. *code gets its
- * exit code, -1 when a signal ended it. */
+/* Runs a command and returns what it printed on both outputs; pm_free frees it. *code gets its exit
+ * code, -1 when a signal ended it. */
 PM_PRINTF(2, 3) static inline char *shell_output(int *code, const char *format, ...)
 {
     struct pm_str command = { 0 }, text = { 0 };

@@ -1,5 +1,5 @@
-/* What ./dev says of packages on machines where it cannot install them: others' distributions, and users
- * without root. Such a machine is a folder of programs that is the whole PATH. */
+/* What ./dev prints about packages on machines where it cannot install them: other distributions,
+ * and users without root. Such a machine is a folder of programs that is the whole PATH. */
 #include "base/shell.h"
 
 static char *folder;
