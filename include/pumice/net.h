@@ -123,7 +123,10 @@ struct pm_net_row {
     const struct pm_opt *opts; /* options beside the model section's own; may be NULL */
     size_t cfg_size;
     int default_size, default_channels;
-    const char *preprocessing; /* default: lenet, cifarnet, vgg, inception */
+    const char *preprocessing; /* default of input.preprocessing */
+    /* What the net's name means as input.preprocessing, where that is not the default: TF-Slim's
+     * choice for it. NULL: preprocessing. */
+    const char *slim_preprocessing;
     float weight_decay;        /* default of the net's own scope */
     void (*build)(struct pm_net *net, struct pm_node *images, int num_classes, const void *cfg,
                   struct pm_heads *heads);
@@ -135,6 +138,8 @@ const struct pm_net_row *const *pm_net_rows(size_t *count);
 /* The row, or its torch one where these options (a JSON object or NULL) say conventions=torch. */
 const struct pm_net_row *pm_net_row_variant(const struct pm_net_row *row,
                                             const struct cJSON *options);
+/* What a net's name means as input.preprocessing; NULL: no net has that name. */
+const char *pm_net_preprocessing(const char *net);
 /* Why a net that people know is none of the rows: "is ..."; NULL when nobody knows it. */
 const char *pm_net_refusal(const char *name);
 

@@ -232,11 +232,8 @@ struct pm_preprocessing {
      * that contradict each other or do not fit the channels. */
     int (*normal)(const void *cfg, int channels, struct pm_normal *out);
 };
-/* By its name, or by that of a net whose preprocessing it is in TF-Slim or DeepLab ("resnet_v1_50":
- * vgg). */
+/* By its name; NULL: there is none. */
 const struct pm_preprocessing *pm_preprocessing_find(const char *name);
-/* The preprocessing's name for a net's, or NULL when it has none. */
-const char *pm_preprocessing_of_net(const char *net);
 const struct pm_preprocessing *const *pm_preprocessings(size_t *count);
 
 /* ---- placing ------------------------------------------------------------------------------ */

@@ -1,4 +1,4 @@
-/* preprocess: the tables of preprocessings and augmentations. */
+/* preprocessings: the tables of preprocessings and augmentations. */
 #include <string.h>
 
 #include "data/augment.h"
@@ -17,41 +17,9 @@ const struct pm_preprocessing *const *pm_preprocessings(size_t *count)
 
 const struct pm_preprocessing *pm_preprocessing_find(const char *name)
 {
-    for (int k = 0; name && k < 2; k++, name = pm_preprocessing_of_net(name))
-        for (size_t i = 0; i < PM_COUNT(rows); i++)
-            if (!strcmp(rows[i]->name, name))
-                return rows[i];
-    return NULL;
-}
-
-/* TF-Slim's table, with the nets that it has no preprocessing for, and DeepLab's; the beginnings of
- * names, the first that fits. */
-const char *pm_preprocessing_of_net(const char *net)
-{
-    static const char *const table[][2] = {
-        { "alexnet_v2", "vgg" },
-        { "overfeat", "vgg" },
-        { "vgg_", "vgg" },
-        { "resnet_v1_", "vgg" },
-        { "resnet_v2_", "vgg" },
-        { "inception_v", "inception" },
-        { "inception_resnet_v2", "inception" },
-        { "mobilenet_", "inception" },
-        { "nasnet_cifar", "cifarnet" },
-        { "nasnet_", "inception" },
-        { "pnasnet_", "inception" },
-        { "deeplab_resnet_v1_18_beta", "deeplab" },
-        { "deeplab_resnet_v1_18", "deeplab_means_grey" },
-        { "deeplab_resnet_v1_50_beta", "deeplab" },
-        { "deeplab_resnet_v1_50", "deeplab_means" },
-        { "deeplab_resnet_v1_101_beta", "deeplab" },
-        { "deeplab_resnet_v1_101", "deeplab_means" },
-        { "deeplab_", "deeplab" },
-    };
-
-    for (size_t i = 0; i < PM_COUNT(table); i++)
-        if (!strncmp(net, table[i][0], strlen(table[i][0])))
-            return table[i][1];
+    for (size_t i = 0; i < PM_COUNT(rows); i++)
+        if (strcmp(rows[i]->name, name) == 0)
+            return rows[i];
     return NULL;
 }
 

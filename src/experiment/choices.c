@@ -26,7 +26,7 @@ struct pm_open_sections pm_train_choices(struct pm_arena *a)
         .models = { rows, nets, .refusal = pm_net_refusal },
         .optimizers = { rows + nets, optimizers },
         .preprocessings = { rows + nets + optimizers, preprocessings,
-                            .known_as = pm_preprocessing_of_net },
+                            .known_as = pm_net_preprocessing },
         .augmentations = { rows + nets + optimizers + preprocessings, augmentations },
     };
     open.tasks = pm_open_tasks(&open.task_count);

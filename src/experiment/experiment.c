@@ -195,7 +195,7 @@ static int resolve_rows(struct pm_experiment *e)
     e->optimizer_cfg = pm_arena_alloc(e->arena, e->optimizer->cfg_size + 1);
     PM_TRY(pm_config_read(c, "optim", e->optimizer->opts, e->optimizer_cfg));
     PM_TRY(pm_config_need(c, "input.preprocessing", c->input.preprocessing));
-    p = pm_preprocessing_find(c->input.preprocessing);
+    p = pm_preprocessing_find(c->preprocessing_row->name);
     cfg = pm_arena_alloc(e->arena, p->cfg_size + 1);
     PM_TRY(pm_config_read(c, "input", p->opts, cfg));
     e->facts.preprocessing = p;

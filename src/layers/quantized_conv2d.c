@@ -149,7 +149,7 @@ static int infer(struct pm_node *n)
     const struct pm_quantized_places w = pm_quantized_places(cfg);
     const struct pm_init low = { PM_INIT_CONSTANT, -6 }, high = { PM_INIT_CONSTANT, 6 };
     const struct pm_shape scalar = { 0 };
-    struct conv2d_params p = { 0 };
+    struct conv2d_params p = { .groups = 1 };
     int err = PM_OK;
 
     PM_TRY(pm_quantized_params(n, &p));

@@ -37,6 +37,13 @@ const struct pm_net_row *const *pm_net_rows(size_t *count)
     return rows;
 }
 
+const char *pm_net_preprocessing(const char *net)
+{
+    const struct pm_net_row *row = pm_net_row_find(net);
+
+    return !row ? NULL : row->slim_preprocessing ? row->slim_preprocessing : row->preprocessing;
+}
+
 const char *pm_net_refusal(const char *name)
 {
     if (strcmp(name, "i3d") != 0 && strcmp(name, "s3dg") != 0)

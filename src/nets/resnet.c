@@ -253,7 +253,7 @@ static struct pm_node *backbone(const struct depths *d, const struct pm_backbone
         .name = "resnet_" #id, .help = "residual net of " number " layers, " text " version",      \
         .opts = table, .cfg_size = sizeof(struct pm_nets_options), .default_size = 224,            \
         .default_channels = 3, .preprocessing = source, .weight_decay = 1e-4f, .build = build_##id,\
-        .torch = other,                                                                            \
+        .slim_preprocessing = "vgg", .torch = other,                                               \
     }
 #define BUILD(id, kind, ...)                                                                       \
     static void build_##id(struct pm_net *net, struct pm_node *images, int num_classes,            \

@@ -518,23 +518,6 @@ static void table(void **state)
     }
     assert_null(pm_preprocessing_find("nothing"));
     assert_null(pm_preprocessing_find(""));
-    /* A net's name stands for what TF-Slim prepares its pictures by. */
-    static const char *const nets[][2] = {
-        { "resnet_v1_50", "vgg" },           { "resnet_v2_200", "vgg" },
-        { "vgg_16", "vgg" },                 { "alexnet_v2", "vgg" },
-        { "overfeat", "vgg" },               { "mobilenet_v2_140", "inception" },
-        { "mobilenet_edgetpu", "inception" }, { "inception_v1", "inception" },
-        { "inception_resnet_v2", "inception" }, { "nasnet_cifar", "cifarnet" },
-        { "nasnet_large", "inception" },     { "pnasnet_mobile", "inception" },
-        { "lenet", "lenet" },                { "cifarnet", "cifarnet" },
-        { "inception_trainer", "inception_trainer" },
-        { "deeplab_mobilenet_v2", "deeplab" }, { "deeplab_xception_65", "deeplab" },
-        { "deeplab_resnet_v1_50_beta", "deeplab" }, { "deeplab_resnet_v1_101", "deeplab_means" },
-        { "deeplab_resnet_v1_50", "deeplab_means" }, { "deeplab_resnet_v1_18_beta", "deeplab" },
-        { "deeplab_resnet_v1_18", "deeplab_means_grey" },
-    };
-    for (size_t i = 0; i < PM_COUNT(nets); i++)
-        assert_string_equal(pm_preprocessing_find(nets[i][0])->name, nets[i][1]);
 }
 
 /* What export tells other programs of evaluation: for a picture of the size, with nothing to crop,

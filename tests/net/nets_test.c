@@ -2,6 +2,8 @@
  * decay covers, map sizes, initialisers. Sizes and options: nets_options_test.c. */
 #include "named_net.h"
 
+#include <pumice/sample.h>
+
 static struct pm_net *build_square(const char *name, int size, int classes)
 {
     struct pm_heads heads;
@@ -333,6 +335,36 @@ static void unknown_name(void **state)
     assert_null(pm_net_row_find("resnet_v1_51"));
 }
 
+/* A net's name as input.preprocessing stands for what TF-Slim and DeepLab prepare its pictures by. */
+static void preprocessings(void **state)
+{
+    static const char *const nets[][2] = {
+        { "resnet_v1_50", "vgg" },           { "resnet_v2_200", "vgg" },
+        { "vgg_16", "vgg" },                 { "alexnet_v2", "vgg" },
+        { "overfeat", "vgg" },               { "mobilenet_v2_140", "inception" },
+        { "mobilenet_edgetpu", "inception" }, { "inception_v1", "inception" },
+        { "inception_resnet_v2", "inception" }, { "nasnet_cifar", "cifarnet" },
+        { "nasnet_large", "inception" },     { "pnasnet_mobile", "inception" },
+        { "deeplab_mobilenet_v2", "deeplab" }, { "deeplab_xception_65", "deeplab" },
+        { "deeplab_resnet_v1_50_beta", "deeplab" }, { "deeplab_resnet_v1_101", "deeplab_means" },
+        { "deeplab_resnet_v1_50", "deeplab_means" }, { "deeplab_resnet_v1_18_beta", "deeplab" },
+        { "deeplab_resnet_v1_18", "deeplab_means_grey" },
+    };
+    size_t count;
+    const struct pm_net_row *const *all = pm_net_rows(&count);
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(nets); i++)
+        assert_string_equal(pm_net_preprocessing(nets[i][0]), nets[i][1]);
+    for (size_t i = 0; i < count; i++) {
+        assert_non_null(pm_preprocessing_find(all[i]->preprocessing));
+        assert_non_null(pm_preprocessing_find(pm_net_preprocessing(all[i]->name)));
+        if (all[i]->torch)
+            assert_non_null(pm_preprocessing_find(all[i]->torch->preprocessing));
+    }
+    assert_null(pm_net_preprocessing("nothing"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,7 +374,7 @@ int main(void)
         cmocka_unit_test(cifarnet_variables), cmocka_unit_test(resnet_variables),
         cmocka_unit_test(mobilenet_variables), cmocka_unit_test(weight_decay),
         cmocka_unit_test(constants),       cmocka_unit_test(each_has_a_config),
-        cmocka_unit_test(unknown_name),
+        cmocka_unit_test(unknown_name),    cmocka_unit_test(preprocessings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
