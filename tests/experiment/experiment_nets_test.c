@@ -1,0 +1,81 @@
+/* An experiment builds a net once for each use, number of pictures and size, and training continues the net
+ * that settled the task. */
+#include "base/unit.h"
+#include "experiment/experiment.h"
+
+#include <pumice/train.h>
+
+#include <string.h>
+
+static struct pm_experiment *opened(struct pm_arena *a, const char *text, struct pm_config **c)
+{
+    const struct pm_open_sections open = pm_train_choices(a);
+    struct pm_experiment *e = NULL;
+
+    if (pm_config_parse("t.json", text, NULL, 0, &open, c) < 0 || pm_experiment_open(*c, 0, &e) < 0)
+        fail_msg("%s", pm_error_text());
+    return e;
+}
+
+static struct pm_net *net(struct pm_experiment *e, enum pm_use use, int batch, int height, int width)
+{
+    struct pm_net *n = NULL;
+
+    if (pm_experiment_net(e, (struct pm_net_want){ use, batch, height, width }, &n, NULL) < 0)
+        fail_msg("%s", pm_error_text());
+    pm_net_destroy(&(struct pm_net *){ n }); /* the experiment keeps it */
+    return n;
+}
+
+static void once(void **state)
+{
+    struct pm_arena *a = pm_arena_create();
+    struct pm_config *c = NULL;
+    struct pm_experiment *e = opened(a, "{\"model\": {\"name\": \"lenet\", \"num_classes\": 10}}", &c);
+    struct pm_net *train = net(e, PM_USE_TRAIN, 4, 0, 0), *eval = net(e, PM_USE_EVAL, 4, 0, 0);
+
+    (void)state;
+    assert_ptr_not_equal(train, eval);
+    assert_ptr_equal(net(e, PM_USE_TRAIN, 4, 0, 0), train);
+    assert_ptr_equal(net(e, PM_USE_TRAIN, 4, 28, 28), train); /* lenet's own size */
+    assert_ptr_equal(net(e, PM_USE_EVAL, 4, 0, 0), eval);
+    assert_ptr_not_equal(net(e, PM_USE_TRAIN, 5, 0, 0), train);
+    assert_ptr_not_equal(net(e, PM_USE_TRAIN, 4, 32, 28), train);
+    pm_experiment_close(&e);
+    pm_config_destroy(&c);
+    pm_arena_destroy(&a);
+}
+
+/* The labels' range is what verification draws from. */
+static void continued(void **state)
+{
+    static const char text[] =
+        "{\"task\": \"segmentation\", \"model\": {\"num_classes\": 3, \"layers\": [\n"
+        "  {\"layer\": \"conv2d\", \"filters\": 3, \"kernel\": 1}]},\n"
+        " \"input\": {\"size\": 8, \"preprocessing\": \"deeplab\"}, \"run\": {\"batch_size\": 6}}";
+    struct pm_arena *a = pm_arena_create();
+    struct pm_config *c = NULL;
+    struct pm_experiment *e = opened(a, text, &c);
+    const int before = (int)e->nets_count;
+    struct pm_net *train = net(e, PM_USE_TRAIN, 6, 0, 0);
+    double low, high;
+
+    (void)state;
+    assert_int_equal(before, 1); /* the heads that settled the task */
+    assert_int_equal(e->nets_count, 1);
+    assert_non_null(pm_net_find(train, "loss"));
+    pm_net_get_range(pm_net_find(train, "labels"), &low, &high);
+    assert_true(low == 0 && high == 2);
+    assert_ptr_not_equal(net(e, PM_USE_HEADS, 6, 8, 8), train); /* it is training's now */
+    assert_int_equal(e->nets_count, 2);
+    pm_experiment_close(&e);
+    pm_config_destroy(&c);
+    pm_arena_destroy(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(once), cmocka_unit_test(continued) };
+
+    return cmocka_run_group_tests_name("nets", tests, NULL, NULL);
+}
