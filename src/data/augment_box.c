@@ -48,8 +48,7 @@ static double overlap(int a0, int a1, int b0, int b1)
     return hi > lo ? hi - lo : 0;
 }
 
-/* Enough of any object of at least a pixel lies in the crop. Coordinates are cut to whole pixels.
- */
+/* Enough of any object of at least a pixel lies in the crop. Coordinates are cut to pixels. */
 static bool covers(const struct pm_box_rule *c, const struct pm_scene *s, int y, int x, int h,
                    int w)
 {

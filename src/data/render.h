@@ -32,8 +32,7 @@ struct pm_canvas {
 };
 struct pm_canvas pm_canvas_of(struct pm_view8 picture);
 /* Carries the canvas through moves begin..end - 1, which start at its size; afterwards it has
- * values. last: values are written there where that is possible; NULL: into memory of the canvas.
- */
+ * values. last: where values are written if that is possible; NULL: memory of the canvas. */
 void pm_canvas_move(struct pm_canvas *c, const struct pm_geometry *g, int begin, int end,
                     float *last);
 /* Frees the values unless they are somebody else's. */
@@ -41,8 +40,7 @@ void pm_canvas_free(struct pm_canvas *c);
 
 /* ---- resizing by other means than two neighbours (resize.c) -------------------------------- */
 
-/* out[height][width][channels] of bytes or, where values is not NULL, of values of the view's size.
- */
+/* out[height][width][channels] of bytes or, if values is not NULL, of values of the view's size. */
 void pm_resize_taps(struct pm_view8 in, const float *values, enum pm_resize method, int height,
                     int width, float *out);
 /* Pillow's: a window of rows x cols from (y, x) on of the picture resized to height x width. */
