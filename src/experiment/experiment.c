@@ -683,7 +683,8 @@ static int build_predict(void *ctx, int batch, struct pm_net **out)
 
 int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, enum pm_use use,
                        const struct pm_outputs *outputs, struct pm_device *d,
-                       struct pm_variables *v, int slots, struct pm_plan **out)
+                       struct pm_variables *v, int slots, struct pm_shared_memory *shared,
+                       struct pm_plan **out)
 {
     const bool eval = use == PM_USE_EVAL;
     const struct pm_verification verification = { .on = e->config->run.verify == PM_VERIFY_AUTO,
@@ -692,5 +693,16 @@ int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, e
 
     return pm_verified_plan_create(&verification, net, d, v, &(struct pm_plan_options){
         .name = eval ? "eval" : "predict", .outputs = outputs->node, .slots = slots,
-        .loss_share = 1 }, NULL, out);
+        .loss_share = 1, .shared = shared }, NULL, out);
+}
+
+void pm_experiment_forget(struct pm_experiment *e, struct pm_net **net)
+{
+    for (size_t i = 0; i < e->nets_count; i++)
+        if (e->nets[i].net == *net) {
+            pm_net_destroy(&e->nets[i].net);
+            e->nets[i] = e->nets[--e->nets_count];
+            break;
+        }
+    pm_net_destroy(net);
 }

@@ -72,10 +72,13 @@ struct pm_train_output pm_experiment_train_output(const struct pm_experiment *e)
  * net that holds the names of the variables. */
 int pm_experiment_train_batch(const struct pm_config *c);
 /* The plan of a net for EVAL or PREDICT, its outputs copied out; its kernels are verified before their
- * first use (verified_plan.h). */
+ * first use (verified_plan.h). shared: memory of its activations, or NULL (plan.h). */
 int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, enum pm_use use,
                        const struct pm_outputs *outputs, struct pm_device *d,
-                       struct pm_variables *v, int slots, struct pm_plan **out);
+                       struct pm_variables *v, int slots, struct pm_shared_memory *shared,
+                       struct pm_plan **out);
+/* Gives a net of pm_experiment_net back, as pm_net_destroy does, and keeps it no longer. */
+void pm_experiment_forget(struct pm_experiment *e, struct pm_net **net);
 /* Factor of a variable's gradient: 0 frozen, else optim.multipliers' first match, else 1. ctx: the
  * experiment. */
 float pm_experiment_multiplier(const char *variable, void *ctx);
