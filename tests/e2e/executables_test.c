@@ -237,7 +237,7 @@ static void opened_libraries(void **state)
                                  download(&server, i ? "fetched1" : "fetched0"), &code));
         text = get_text(in("started"));
         /* Fetched and unpacked: both libraries were used. */
-        assert_contains(text, "unpacked/cifar-10-batches-bin: neither");
+        assert_contains(text, "unpacked/cifar-10-batches-bin: it has neither");
         pm_free(text);
     }
     /* The trap works: these are the names that the program opens. */
