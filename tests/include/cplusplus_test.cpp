@@ -28,6 +28,7 @@
 #include <pumice/train.h>
 #include <pumice/verify.h>
 
+#include <cjson/cJSON.h>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -58,7 +59,7 @@ static void use_config(const pm_open_sections &choices)
         "{\"model\": {\"name\": \"lenet\", \"num_classes\": 10}, \"run\": {\"batch_size\": 2},"
         " \"input\": {\"size\": 28, \"channels\": 1}, \"devices\": [\"cpu\"]}";
     pm_config *config = nullptr;
-    cJSON *layers = nullptr;
+    cJSON *layers = nullptr, *clones = cJSON_CreateArray();
     int64_t parameters = 0;
 
     check(pm_config_parse("cplusplus.json", "{\"run\": {\"stepz\": 1}}", nullptr, 0, &choices,
@@ -70,7 +71,10 @@ static void use_config(const pm_open_sections &choices)
     check(pm_show_layers(config, &layers, &parameters) == PM_OK, "the net was not built");
     std::printf("lenet: %lld parameters\n", static_cast<long long>(parameters));
     check(parameters == 3274634, "LeNet has 3274634 parameters");
-    check(pm_show_plan(config, nullptr, false, nullptr) == PM_OK, "the plan was not made");
+    check(pm_show_plan(config, nullptr, false, clones) == PM_OK, "the plan was not made");
+    check(cJSON_GetArraySize(clones) == 1, "the plan is not of one clone");
+    cJSON_Delete(layers);
+    cJSON_Delete(clones);
     pm_config_destroy(&config);
     check(config == nullptr, "the config was not destroyed");
 }
