@@ -1,8 +1,8 @@
-/* base: errors, log, arena, strings, files. Everything else stands on these.
+/* base: errors, log, arena, strings, files. All other headers use this one.
  *
  * A function that can fail returns int: 0, or a negative PM_E... code. The lowest function that
- * knows the details calls pm_fail() with one line saying what, where, the value, the allowed range
- * and the remedy; callers pass the code up unchanged with PM_TRY. */
+ * knows the details calls pm_fail() with one line: what is wrong, where, the value, the allowed
+ * range and the remedy. Callers return the code unchanged through PM_TRY. */
 #ifndef PUMICE_BASE_H
 #define PUMICE_BASE_H
 
@@ -28,21 +28,21 @@ enum pm_error {
     PM_EDATA = -3,   /* data, checkpoint or image is bad; exit code 3 */
     PM_EDEVICE = -4, /* no usable device, or a device failed; exit code 4 */
     PM_ELOST = -5,   /* a device was lost; may be re-opened; exit code 4 if it reaches main */
-    PM_ECORRUPT = -6, /* one record's bytes are damaged, which others need not be: data.on_corrupt
-                         may pass over it; exit code 3 */
-    PM_EMEMORY = -7, /* a device, or the host for it, has no memory for this; exit code 4 */
+    PM_ECORRUPT = -6, /* the bytes of one record are damaged; data.on_corrupt may skip it; exit code 3 */
+    PM_EMEMORY = -7, /* a device, or the host, does not have enough memory; exit code 4 */
 };
 
-/* Records one line for this thread (no trailing newline) and returns err. Control characters in it,
- * also newlines, are escaped (pm_printable). */
+/* Records one line for this thread (without a newline at the end) and returns err. Escapes control
+ * characters, including newlines (pm_printable). */
 int pm_fail(enum pm_error err, const char *fmt, ...) PM_PRINTF(2, 3);
-/* The last recorded line of this thread, or "" when none. Valid until the next pm_fail here. */
+/* The last line recorded in this thread, or "". Valid until the next pm_fail in this thread. */
 const char *pm_error_text(void);
 /* Process exit code for a returned error code: 0..4. */
 int pm_exit_code(int err);
-/* Fault injection: PM_FAIL_AT=n makes the n-th distinct call site (first hit order) fail once,
- * PM_FAIL_AT=file.c:line that one; PM_FAIL_AT=list names them as they are reached.
- * *site is the call site's own storage, zero at first. Returns 0 or PM_EFAIL. */
+/* Fault injection for tests. PM_FAIL_AT=n makes the n-th call site that the process reaches fail
+ * once; PM_FAIL_AT=file.c:line selects a site by its position; PM_FAIL_AT=list prints each site
+ * when it is reached. *site is static storage of the call site, initially zero. Returns 0 or
+ * PM_EFAIL. */
 int pm_fault(int *site, const char *file, int line);
 extern bool pm_faults_on;
 
@@ -51,7 +51,7 @@ extern bool pm_faults_on;
     do {                                                                                           \
         static int pm_site_;                                                                       \
         if (pm_faults_on && pm_fault(&pm_site_, __FILE__, __LINE__) < 0) {                         \
-            err = PM_EFAIL; /* and not before: expr may be err itself */                           \
+            err = PM_EFAIL; /* only here: expr may use err */                                      \
             goto out;                                                                              \
         }                                                                                          \
         if ((err = (expr)) < 0)                                                                    \
@@ -62,16 +62,16 @@ extern bool pm_faults_on;
 
 enum pm_level { PM_LEVEL_ERROR, PM_LEVEL_WARN, PM_LEVEL_INFO, PM_LEVEL_DEBUG, PM_LEVEL_TRACE };
 
-/* One line to standard error (and to the file set by pm_log_file, when any). Control characters in it,
- * also newlines, are escaped (pm_printable).
- * PM_LOG=info,vulkan=trace filters by level and subsystem. Thread-safe. */
+/* Writes one line to standard error, and to the file of pm_log_file if one is set. Escapes control
+ * characters, including newlines (pm_printable). PM_LOG=info,vulkan=trace filters by level and
+ * subsystem. Thread-safe. */
 void pm_log(enum pm_level level, const char *subsystem, const char *fmt, ...) PM_PRINTF(3, 4);
 bool pm_log_enabled(enum pm_level level, const char *subsystem);
 void pm_log_set_level(enum pm_level level);
-/* Appends all later lines to f as well; NULL stops that. Borrowed. */
+/* Also appends all later lines to f (borrowed). NULL stops that. */
 void pm_log_file(FILE *f);
-/* Called under the log's lock before and after each line reaches standard error, so that a
- * progress bar can make room; NULL for none. */
+/* Sets functions that are called, under the log's lock, before and after each line on standard
+ * error. A progress bar uses them to make room. NULL: none. */
 void pm_log_hooks(void (*before)(void), void (*after)(void));
 
 #define PM_ERROR(sub, ...) pm_log(PM_LEVEL_ERROR, sub, __VA_ARGS__)
@@ -90,20 +90,22 @@ void pm_log_hooks(void (*before)(void), void (*after)(void));
 
 /* ---- host memory ----------------------------------------------------------------------- */
 
-/* malloc / calloc / realloc that abort with a message when host memory is gone. Counted:
- * pm_alloc_count() is the number of calls so far, by which a test sees that steps allocate nothing;
- * pm_live_count() how many of them are not freed. Freed with pm_free. */
+/* malloc, calloc and realloc that abort with a message if host memory is exhausted. Free with
+ * pm_free. pm_alloc_count() is the number of allocations so far: tests use it to check that
+ * training steps allocate nothing. pm_live_count() is the number of allocations that are not
+ * freed. */
 void *pm_malloc(size_t size);
 void *pm_calloc(size_t count, size_t size);
 void *pm_realloc(void *p, size_t size);
 char *pm_strdup(const char *s);
-/* realloc for sizes that foreign bytes ask for: NULL, p being as it was, when they are refused. */
+/* realloc for sizes that come from a foreign file. Returns NULL and leaves p unchanged on
+ * failure. */
 void *pm_try_realloc(void *p, size_t size);
 void pm_free(void *p);
 uint64_t pm_alloc_count(void);
 uint64_t pm_live_count(void);
 
-/* Bump allocator; freed as a whole by its owner. Memory comes zeroed, 16-byte aligned. */
+/* Bump allocator. The owner frees it as a whole. Memory is zeroed and 16-byte aligned. */
 struct pm_arena;
 struct pm_arena *pm_arena_create(void);
 void pm_arena_destroy(struct pm_arena **a);
@@ -112,7 +114,7 @@ void *pm_arena_copy(struct pm_arena *a, const void *src, size_t size);
 char *pm_arena_strdup(struct pm_arena *a, const char *s);
 char *pm_arena_printf(struct pm_arena *a, const char *fmt, ...) PM_PRINTF(2, 3);
 
-/* Grows arr (a pointer lvalue to malloc'ed items) so that item number n fits. */
+/* Grows arr (an lvalue, pointer to allocated items) so that the item with index n fits. */
 #define PM_GROW(arr, n, cap)                                                                       \
     do {                                                                                           \
         if ((size_t)(n) >= (size_t)(cap)) {                                                        \
@@ -123,7 +125,8 @@ char *pm_arena_printf(struct pm_arena *a, const char *fmt, ...) PM_PRINTF(2, 3);
 
 /* ---- strings --------------------------------------------------------------------------- */
 
-/* A growing text; zero-initialise, free with pm_str_free. text is NULL while empty. */
+/* A text that grows. Initialise with zeros, free with pm_str_free. text is NULL while it is
+ * empty. */
 struct pm_str {
     char *text;
     size_t length, capacity;
@@ -137,104 +140,106 @@ void pm_str_free(struct pm_str *s);
 
 /* ---- foreign text: printable.c --------------------------------------------------------- */
 
-/* Names from foreign files are shown with control characters (C0, DEL, C1), separators of lines,
- * marks of writing direction and bytes that are no UTF-8 as \x1B or \u{202E}. Other text is unchanged, so
- * escaping twice changes nothing. The log, pm_fail and app_print do this to all that they write. */
+/* Foreign text is shown with control characters (C0, DEL, C1), line separators, marks of writing
+ * direction and invalid UTF-8 escaped as \x1B or \u{202E}. Other text is unchanged, so escaping
+ * twice changes nothing. The log, pm_fail and app_print escape everything that they write. */
 enum { PM_PRINTABLE = 16 }; /* bytes that one character may need, with the final zero */
-/* The first character of text, which has length > 0 bytes, into out. Returns the bytes in out; *used
- * is the bytes of text that it stands for. */
+/* Writes the first character of text (length > 0 bytes) to out. Returns the number of bytes in out;
+ * *used is the number of bytes consumed from text. */
 int pm_printable_next(const char *text, size_t length, char out[PM_PRINTABLE], int *used);
-/* The whole of text in out, which has size > 0 bytes; what has no room is cut off, at a whole character.
- * Returns the length. Allocates nothing. */
+/* Writes the whole text to out (size > 0 bytes), truncated at a character boundary if it does not
+ * fit. Returns the length. Allocates nothing. */
 size_t pm_printable(char *out, size_t size, const char *text);
 void pm_str_printable(struct pm_str *s, const char *text, size_t length);
-/* Appends a name for a table, escaped and filled up with blanks to `width` characters. */
+/* Appends a name for a table, escaped and padded with spaces to `width` characters. */
 void pm_str_name(struct pm_str *s, const char *text, int width);
-/* Appends a field of text for a CSV file: escaped; in quotes where RFC 4180 asks for them; and with a '
- * before a first = + - or @, which a spreadsheet would take for a formula. */
+/* Appends a text field for a CSV file: escaped, quoted where RFC 4180 requires it, and with a '
+ * before a leading = + - or @, which a spreadsheet would take for a formula. */
 void pm_str_csv(struct pm_str *s, const char *text);
 
-/* Whether text can stand in a line of a file: no control characters (C0, DEL, C1), no separators of
- * lines. */
+/* Whether text has neither control characters (C0, DEL, C1) nor line separators. */
 bool pm_is_line(const char *text);
 
 bool pm_ends_with(const char *text, const char *end); /* true for an empty end */
-/* Nearest of `count` names by edit distance (transpositions count one), or NULL when none is
+/* The nearest of `count` names by edit distance (a transposition counts one). NULL if none is
  * closer than half of the name's length. */
 const char *pm_nearest(const char *name, const char *const *names, size_t count);
-/* 64-bit FNV-1a of a string: the random streams' key for a layer's or variable's name. */
+/* 64-bit FNV-1a hash of a string. The hash of a layer's or variable's name selects its random
+ * stream. */
 uint64_t pm_hash(const char *s);
 uint64_t pm_hash_bytes(const void *bytes, size_t count, uint64_t seed);
-/* "1.5 GiB", "12 KiB"; static storage is not used: buf of at least 24 bytes is filled. */
+/* Writes "1.5 GiB" or "12 KiB" to buf and returns it. */
 char *pm_bytes_text(uint64_t bytes, char buf[24]);
 /* Seconds on a monotonic clock. */
 double pm_seconds(void);
 
 /* ---- files ----------------------------------------------------------------------------- */
 
-/* Failures to read are PM_EDATA (what was given is not there or not readable), failures to write
+/* Failures to read are PM_EDATA (the given file is missing or not readable), failures to write
  * PM_EFAIL (the disk). */
 
-/* Opens a file of the user's to be read. Only regular files: a pipe or a terminal would make the reader
- * wait, a device may never end. *size, unless NULL: its bytes. The caller closes *fd, which is -1
- * after a failure. PM_EDATA. Where a file may be missing, ask pm_file_exists before, so that an error that
- * is on its way keeps its text. */
+/* Opens a user's file for reading. Only regular files: reading a pipe or a terminal could block, a
+ * device may never end. *size (may be NULL): its size in bytes. The caller closes *fd, which is -1
+ * after a failure. PM_EDATA. If a file may be missing, call pm_file_exists first: pm_fail here
+ * would replace the text of an earlier error. */
 int pm_file_open(const char *path, int *fd, uint64_t *size);
-/* Whole regular file, NUL-terminated beyond its size; *out is freed by the caller with pm_free. size may be
- * NULL. PM_EDATA, also when it is larger than the memory that is there. */
+/* Reads a whole regular file and appends a NUL after its size. The caller frees *out with pm_free.
+ * size may be NULL. PM_EDATA, also if the file does not fit into memory. */
 int pm_file_read(const char *path, char **out, size_t *size);
-/* The same for a text of at most `most` bytes, in which no byte is zero: a larger file is refused before
+/* The same for a text of at most `most` bytes without zero bytes. A larger file is refused before
  * it is read. */
 int pm_text_read(const char *path, uint64_t most, char **out);
 enum {
-    PM_MOST_TEXT = 64 << 20,  /* bytes of a config, a file of our own, names of classes: pm_text_read's most */
-    PM_MOST_LIST = 512 << 20, /* bytes of a list with a line for each picture */
+    PM_MOST_TEXT = 64 << 20,  /* limit in bytes for configs, class names and files of Pumice */
+    PM_MOST_LIST = 512 << 20, /* limit in bytes for lists with one line per picture */
 };
-/* Writes under a temporary name in the same folder, fsyncs, renames, fsyncs the folder:
- * whenever the process dies, path holds the old content or the new. */
+/* Writes a file: under a temporary name in the same folder, then fsync, rename, and fsync of the
+ * folder. If the process dies, path has either the old or the new content. */
 int pm_file_write(const char *path, const void *data, size_t size);
-/* The same in pieces: a file under a temporary name, PATH.tmp-PID-XXXXXX in its folder, until it is
- * committed. Opening removes those that killed processes left of the same path. Abandoned (which is
- * allowed at any time, also after commit) it leaves nothing behind. */
+/* The same in pieces. The file has a temporary name, PATH.tmp-PID-XXXXXX, until it is committed.
+ * Opening removes temporary files of the same path that killed processes left. pm_new_file_abandon
+ * removes the temporary file; it may be called at any time, also after commit. */
 struct pm_new_file {
     const char *path; /* borrowed */
     int fd;
-    int lock; /* says that this process lives, until the file has its name; or -1 */
+    int lock; /* locked while the file is temporary, which shows that this process lives; or -1 */
     char *temporary;
 };
 int pm_new_file_open(struct pm_new_file *f, const char *path);
 int pm_new_file_add(struct pm_new_file *f, const void *data, size_t size);
-int pm_new_file_sync(struct pm_new_file *f);   /* the bytes have reached the disk; commit does it too */
+int pm_new_file_sync(struct pm_new_file *f);   /* fsync; commit includes it */
 int pm_new_file_commit(struct pm_new_file *f); /* also frees */
 void pm_new_file_abandon(struct pm_new_file *f);
-/* What errno says of a write that failed, in words; static, or as strerror's. */
+/* Describes the errno of a failed write. The text is static, or that of strerror. */
 const char *pm_write_error(int code);
-/* temporary.c: what stands beside a target until it gets its name. Both make an empty one, after
- * pm_temporaries_clean; *path is freed by the caller, *lock (or -1) is closed when the temporary is gone
- * or has its name. PM_EFAIL. */
+/* temporary.c: temporary files and folders beside a target, which are later renamed to it. Both
+ * functions call pm_temporaries_clean and create an empty one. The caller frees *path, and closes
+ * *lock (or -1) when the temporary was renamed or removed. PM_EFAIL. */
 int pm_temporary_file(const char *target, char **path, int *fd, int *lock);
 int pm_temporary_folder(const char *target, char **path, int *lock);
-/* Removes temporaries of the target whose makers are dead. A failure is a warning. Thread-safe. */
+/* Removes temporaries of the target whose creators are dead. A failure is only a warning.
+ * Thread-safe. */
 void pm_temporaries_clean(const char *target);
-/* Whether a file's name, without folder, is that of a temporary of the target's, and its maker's number. */
+/* Whether a file name (without folder) is that of a temporary of the target. *pid: its creator. */
 bool pm_is_temporary(const char *name, const char *target, long *pid);
 /* Whether the process `pid` that made this temporary file or folder is dead. */
 bool pm_temporary_is_left(const char *path, long pid);
-/* The folder that path lies in is synced, so that a new name in it survives a power loss. PM_EFAIL. */
+/* Syncs the folder of path, so that a new name in it survives a power loss. PM_EFAIL. */
 int pm_sync_parent(const char *path);
-/* Writes to a file that is open; path is for the error's line. */
+/* Writes all bytes to an open file. path is for the error message. */
 int pm_write_all(int fd, const char *path, const char *data, size_t size);
 bool pm_file_exists(const char *path);
 bool pm_is_folder(const char *path);
-bool pm_same_file(const char *a, const char *b); /* both are there, and one; folders too */
-/* As mkdir -p; the names of new folders reach the disk. PM_EFAIL. */
+bool pm_same_file(const char *a, const char *b); /* both exist and are the same file or folder */
+/* Like mkdir -p, and syncs the names of new folders. PM_EFAIL. */
 int pm_make_folders(const char *path);
-/* The same of the last folder only: the one that it lies in must be there. */
+/* The same for the last folder only: its parent must exist. */
 int pm_make_folder(const char *path);
-int pm_remove_tree(const char *path);  /* as rm -rf; absent is fine */
-/* Sorted paths matching a shell pattern, in the arena; none is not an error (count 0). */
+int pm_remove_tree(const char *path);  /* like rm -rf; no error if path does not exist */
+/* Lists the sorted paths that match a shell pattern, in the arena. No match is not an error (count
+ * 0). */
 int pm_glob(struct pm_arena *a, const char *pattern, char ***paths, size_t *count);
-/* Sorted names in a folder without . and .., in the arena. */
+/* Lists the sorted names in a folder, without . and .., in the arena. */
 int pm_list_folder(struct pm_arena *a, const char *path, char ***names, size_t *count);
 
 /* sha256 (FIPS 180-4). */

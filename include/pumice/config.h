@@ -7,9 +7,9 @@
  * optim.momentun: unknown key, did you mean 'momentum'?".
  *
  * model, optim and input are open: besides the keys below they hold the options of the net, of the
- * optimizer and of the preprocessing that are chosen there. Any section may hold options of the task.
- * Their tables live in higher levels, which hand them in as lists of rows; the owner reads its options
- * with pm_config_read.
+ * optimizer and of the preprocessing that are chosen there. Any section may hold options of the
+ * task. Their tables live in higher levels, which hand them in as lists of rows; the owner reads
+ * its options with pm_config_read.
  *
  * Whoever adds a key: one field here, one line in the section's table (src/config/sections.c), one
  * in src/config/reference.c. Then run `pumice config schema --update .`, which writes docs/keys.md,
@@ -63,8 +63,8 @@ struct pm_open_task {
     const char *name;
     const struct pm_task_section *sections; /* ends with a NULL section; NULL: none */
     const struct pm_metric_kind *metrics;   /* all that any of its nets has; ends with a NULL name */
-    /* Defaults that differ from task to task: of optim.multipliers, and of a polynomial schedule, which
-     * then falls over the whole run. */
+    /* Defaults that differ from task to task: of optim.multipliers, and of a polynomial schedule,
+     * which then falls over the whole run. */
     const struct pm_config_multiplier *multipliers;
     int multiplier_count;
     bool falls_over_run;
@@ -258,8 +258,8 @@ int pm_config_parse(const char *name, const char *text, const char *const *overr
                     const struct pm_open_sections *open, struct pm_config **out);
 void pm_config_destroy(struct pm_config **c);
 
-/* Options of the chosen row or of the task from a section, with defaults; strings live in the config's
- * arena. opts NULL: nothing is done. Not thread-safe. */
+/* Options of the chosen row or of the task from a section, with defaults; strings live in the
+ * config's arena. opts NULL: nothing is done. Not thread-safe. */
 int pm_config_read(const struct pm_config *c, const char *section, const struct pm_opt *opts,
                    void *out);
 /* Fails, naming key and remedy, when value is NULL: for keys that only some commands need. */
@@ -276,10 +276,11 @@ const char *pm_config_origin(const struct pm_config *c, const char *path);
 
 /* JSON Schema of a config file. cJSON_Delete frees it. */
 struct cJSON *pm_config_schema(const struct pm_open_sections *open);
-/* The tables of docs/keys.md, as Markdown: every key with type, default, range and meaning. pm_free. */
+/* The tables of docs/keys.md, as Markdown: every key with type, default, range and meaning.
+ * pm_free. */
 char *pm_config_keys_markdown(const struct pm_open_sections *open);
-/* The tables of docs/migrating.md, as Markdown: each flag of the original programs with the key that
- * replaces it. pm_free. */
+/* The tables of docs/migrating.md, as Markdown: each flag of the original programs with the key
+ * that replaces it. pm_free. */
 char *pm_config_flags_markdown(const struct pm_open_sections *open);
 
 #ifdef __cplusplus

@@ -79,11 +79,12 @@ int pm_dataset_open(const char *folder, const char *split, struct pm_dataset **o
 /* Leaves every n-th record only: 0, n, 2n ... by the files' order become 0, 1, 2 ... and count is
  * theirs. Before the first loader or read. */
 void pm_dataset_sample(struct pm_dataset *d, size_t n);
-/* What a data folder's dataset.json and labels.txt say, whichever splits it has: count, files and bytes
- * are 0. The texts lie in a. PM_EDATA where a file is there but damaged. */
+/* What a data folder's dataset.json and labels.txt say, whichever splits it has: count, files and
+ * bytes are 0. The texts lie in a. PM_EDATA where a file is there but damaged. */
 int pm_dataset_describe(struct pm_arena *a, const char *folder, struct pm_dataset_info *out);
-/* The same as a JSON object, as the checkpoints of a training keep it (the caller frees it), and back.
- * where: names the file of the object in messages. PM_EDATA where a member is no such value. */
+/* The same as a JSON object, as the checkpoints of a training keep it (the caller frees it), and
+ * back. where: names the file of the object in messages. PM_EDATA where a member is no such
+ * value. */
 struct cJSON *pm_dataset_info_dump(const struct pm_dataset_info *info);
 int pm_dataset_info_parse(struct pm_arena *a, const struct cJSON *object, const char *where,
                           struct pm_dataset_info *out);
@@ -107,15 +108,15 @@ struct pm_image8 {
 };
 enum { PM_GREY_OR_COLOR = -1 };
 /* Decodes a picture in memory: JPEG (baseline, progressive, arithmetic; 8 bits), PNG, GIF (first
- * picture), BMP, binary PGM and PPM, TGA, PSD (RGB without alpha) and Radiance HDR, recognised by their
- * first bytes.
- * channels: 1 or 3 (alpha is dropped), 0 = as stored, 1 to 4, PM_GREY_OR_COLOR = 1 where it is stored
- * grey, else 3. Samples of 16 bits keep their upper 8, HDR's become 255 * v^(1/2.2).
- * The picture is upright: EXIF orientation (JPEG, PNG) is applied. Pixels of a JPEG without orientation
- * equal those of TensorFlow's tf.io.decode_jpeg, with channels 1 or 3.
- * A declared size above max_pixels (0 = 2^28) is refused before decoding. PM_EDATA for anything damaged
- * or unsupported: a wrong checksum, missing data, a palette index beyond the palette. where is the file's
- * name for messages. out is freed with pm_image_free; it has no pixels after an error. Thread-safe. */
+ * picture), BMP, binary PGM and PPM, TGA, PSD (RGB without alpha) and Radiance HDR, recognised by
+ * their first bytes. channels: 1 or 3 (alpha is dropped), 0 = as stored, 1 to 4, PM_GREY_OR_COLOR =
+ * 1 where it is stored grey, else 3. Samples of 16 bits keep their upper 8, HDR's become 255 *
+ * v^(1/2.2). The picture is upright: EXIF orientation (JPEG, PNG) is applied. Pixels of a JPEG
+ * without orientation equal those of TensorFlow's tf.io.decode_jpeg, with channels 1 or 3. A
+ * declared size above max_pixels (0 = 2^28) is refused before decoding. PM_EDATA for anything
+ * damaged or unsupported: a wrong checksum, missing data, a palette index beyond the palette. where
+ * is the file's name for messages. out is freed with pm_image_free; it has no pixels after an
+ * error. Thread-safe. */
 int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixels,
                     const char *where, struct pm_image8 *out);
 /* The EXIF orientation, 1 (upright, or not known) to 8. */
@@ -135,15 +136,16 @@ struct pm_label {
     int height, width;
     uint16_t *values; /* owned: pm_label_free */
 };
-/* Of a PNG, whose stored numbers they are: grey of 1 to 16 bits, or the index of a palette (three equal
- * channels are grey). PM_EDATA for colours, anything damaged and other formats; sizes as for images. */
+/* Of a PNG, whose stored numbers they are: grey of 1 to 16 bits, or the index of a palette (three
+ * equal channels are grey). PM_EDATA for colours, anything damaged and other formats; sizes as for
+ * images. */
 int pm_label_decode(const void *data, size_t size, size_t max_pixels, const char *where,
                     struct pm_label *out);
 void pm_label_free(struct pm_label *l);
 /* Bits of a number in such a PNG: 1, 2, 4, 8 or 16. data: one that pm_label_decode took. */
 int pm_label_bits(const void *data);
-/* Where the first value is that is no class, 0..classes - 1, nor ignore (-1: none is); the values' number
- * where there is none. */
+/* Where the first value is that is no class, 0..classes - 1, nor ignore (-1: none is); the values'
+ * number where there is none. */
 size_t pm_label_stray(const struct pm_label *l, int classes, int ignore);
 /* As a grey PNG of 8 bits; PM_EDATA for a value above 255. */
 int pm_label_encode(const struct pm_label *l, const char *where, uint8_t **out, size_t *size);
@@ -153,10 +155,11 @@ int pm_label_encode_deep(const struct pm_label *l, const char *where, uint8_t **
 /* Cityscapes' own number of each of the classes it evaluates, which maps count from 0. */
 enum { PM_CITYSCAPES_CLASSES = 19 };
 extern const uint8_t pm_cityscapes_ids[PM_CITYSCAPES_CLASSES];
-/* PASCAL VOC's colour of a class, as in its maps' palette: bits 3k, 3k + 1 and 3k + 2 of the class are
- * bit 7 - k of red, green and blue. */
+/* PASCAL VOC's colour of a class, as in its maps' palette: bits 3k, 3k + 1 and 3k + 2 of the class
+ * are bit 7 - k of red, green and blue. */
 void pm_pascal_color(uint32_t label, uint8_t rgb[3]);
-/* CamVid's classes and colours: the eleven that are evaluated mostly, and all of its own, Void among them. */
+/* CamVid's classes and colours: the eleven that are evaluated mostly, and all of its own, Void
+ * among them. */
 struct pm_known_class {
     const char *name;
     uint8_t rgb[3];
@@ -166,7 +169,8 @@ extern const struct pm_known_class pm_camvid_classes[PM_CAMVID_CLASSES];
 extern const struct pm_known_class pm_camvid_all[PM_CAMVID_ALL];
 /* The entry of pm_camvid_all of a class that is counted, 0..PM_CAMVID_ALL - 2. */
 int pm_camvid_full_class(int label);
-/* The colormap (of eval.colormap) of classes that are known by their names, or NULL; count names or NULL. */
+/* The colormap (of eval.colormap) of classes that are known by their names, or NULL; count names or
+ * NULL. */
 const char *pm_known_colormap(const char *const *names, int count);
 
 /* ---- loader ---------------------------------------------------------------------------- */
@@ -231,8 +235,8 @@ int pm_loader_next(struct pm_loader *l, struct pm_batch **out);
 void pm_loader_release(struct pm_loader *l, struct pm_batch *b);
 /* Seconds pm_loader_next has waited so far. */
 double pm_loader_waited(const struct pm_loader *l);
-/* How full the ring was when pm_loader_next was called, 0..1, on average since the last call of this;
- * where there was none since, what that call said. And the ring's size. */
+/* How full the ring was when pm_loader_next was called, 0..1, on average since the last call of
+ * this; where there was none since, what that call said. And the ring's size. */
 double pm_loader_fill(struct pm_loader *l);
 int pm_loader_ring(const struct pm_loader *l);
 /* Batches of one pass: ceil(count / batch). */
@@ -248,13 +252,14 @@ struct pm_making;
  * dataset.json) may stand there and goes when the new one is finished. name goes into the shards'
  * names and dataset.json; NULL takes dst's last part. PM_ECONFIG when this is not one line. */
 int pm_making_create(const char *dst, const char *name, bool replace, struct pm_making **out);
-/* Classes, in label order; the names are copied. PM_EDATA for a name that is not one line (pm_is_line). */
+/* Classes, in label order; the names are copied. PM_EDATA for a name that is not one line
+ * (pm_is_line). */
 int pm_making_labels(struct pm_making *m, const char *const *labels, int count);
 /* Size of every image; not called when they differ. */
 void pm_making_size(struct pm_making *m, int height, int width, int channels);
 
-/* Of maps of labels: the value of pixels that do not count, and the colours the classes are shown in
- * (of pm_dataset_info), or NULL. */
+/* Of maps of labels: the value of pixels that do not count, and the colours the classes are shown
+ * in (of pm_dataset_info), or NULL. */
 void pm_making_segmentation(struct pm_making *m, int ignore_label, const char *colormap);
 /* Where the maps count other classes than image/class/label does, their names; errors as above. */
 int pm_making_map_labels(struct pm_making *m, const char *const *labels, int count);
@@ -289,8 +294,8 @@ struct pm_sharding {
 int pm_making_split(struct pm_making *m, const char *split, size_t count,
                     const struct pm_sharding *sharding,
                     int (*fill)(void *ctx, size_t i, struct pm_example_builder *b), void *ctx);
-/* For fill: a picture as a PNG record: image/encoded, image/format, image/class/label, image/height,
- * image/width. Returns 1, or an error. */
+/* For fill: a picture as a PNG record: image/encoded, image/format, image/class/label,
+ * image/height, image/width. Returns 1, or an error. */
 int pm_making_picture(struct pm_example_builder *b, const struct pm_image8 *im, int64_t label);
 /* For fill: a map of instances, class * divisor + number, as image/segmentation/instance/encoded,
  * .../format and, where it is not 1000, .../divisor. */
@@ -320,8 +325,9 @@ extern const struct pm_opt pm_convert_opts[];
 /* options: "validation=0.2 seed=1", or NULL. An unknown format or option is PM_ECONFIG. A finished
  * data folder of that name at dst is left as it is and told, without force=true. */
 int pm_dataset_convert(const char *format, const char *src, const char *dst, const char *options);
-/* Before much work goes into src: 0 when pm_dataset_convert could begin, 1 when a finished data folder
- * is there and nothing would be done, or the error it would give for format, dst or options. */
+/* Before much work goes into src: 0 when pm_dataset_convert could begin, 1 when a finished data
+ * folder is there and nothing would be done, or the error it would give for format, dst or
+ * options. */
 int pm_dataset_convert_ready(const char *format, const char *dst, const char *options);
 /* dataset download: the archives that the original programs fetched, then the converter. */
 #define PM_DOWNLOAD_MOST (UINT64_C(40) * 1000000000) /* bytes; the largest known archive has 19 * 10^9 */
@@ -334,8 +340,8 @@ struct pm_download_options {
     const char *options;  /* of the converter, or NULL */
     const volatile sig_atomic_t *stop; /* set by a signal handler; or NULL */
 };
-/* mnist, cifar10, flowers, visualwakewords; another name is PM_ECONFIG and lists them. What was fetched
- * is not fetched again when the call is repeated. */
+/* mnist, cifar10, flowers, visualwakewords; another name is PM_ECONFIG and lists them. What was
+ * fetched is not fetched again when the call is repeated. */
 int pm_dataset_download(const char *name, const char *dst, const struct pm_download_options *o);
 /* The built-in drawn shapes: counts of train / validation / test pictures of size x size. */
 int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, size_t test,

@@ -1,12 +1,12 @@
 /* device: the only door to CPU and GPU. Functions check their arguments once (a mistake is an
  * assertion failure), then call a backend.
  *
- * A program is an array of calls, recorded once and replayed. Around the calls, in every run, ranges
- * are copied in from host memory before the first call and out to host memory as soon as the call
- * they wait for is done. Host memory exists `slots` times, so that run n + 1 can be filled while run
- * n is under way. Submission returns at once (the CPU device has a thread of its own, which is the
- * clone's); programs of a device run in the order of their submission. One thread submits; the
- * waits may be called from any thread. */
+ * A program is an array of calls, recorded once and replayed. Around the calls, in every run,
+ * ranges are copied in from host memory before the first call and out to host memory as soon as the
+ * call they wait for is done. Host memory exists `slots` times, so that run n + 1 can be filled
+ * while run n is under way. Submission returns at once (the CPU device has a thread of its own,
+ * which is the clone's); programs of a device run in the order of their submission. One thread
+ * submits; the waits may be called from any thread. */
 #ifndef PUMICE_DEVICE_H
 #define PUMICE_DEVICE_H
 
@@ -62,10 +62,10 @@ struct pm_device_options {
 int pm_device_open(const struct pm_device_info *info, const struct pm_device_options *options,
                    struct pm_device **out);
 void pm_device_close(struct pm_device **d);
-/* The device failed with PM_ELOST: whatever is asked of it from now on fails so too, and it can only
- * be closed. A driver says so, or no submission (CPU: no call) ended for hang_seconds, or for 20 times
- * the longest run so far where that is more; or the driver finished no shader for compile_seconds. What
- * makes progress, however slowly, is not lost. */
+/* The device failed with PM_ELOST: whatever is asked of it from now on fails so too, and it can
+ * only be closed. A driver says so, or no submission (CPU: no call) ended for hang_seconds, or for
+ * 20 times the longest run so far where that is more; or the driver finished no shader for
+ * compile_seconds. What makes progress, however slowly, is not lost. */
 bool pm_device_lost(const struct pm_device *d);
 /* And its work may still be running: closing it leaves its memory alone until the process ends. */
 bool pm_device_hung(const struct pm_device *d);
@@ -125,18 +125,18 @@ int pm_program_submit(struct pm_program *p, int slot);
 int pm_program_wait_out(struct pm_program *p, int slot, size_t i);
 /* Waits until the slot's run is wholly done. */
 int pm_program_wait(struct pm_program *p, int slot);
-/* Seconds the slot's last run took on the device, from its first call's start to its last one's end,
- * without waiting in queues. After pm_program_wait. */
+/* Seconds the slot's last run took on the device, from its first call's start to its last one's
+ * end, without waiting in queues. After pm_program_wait. */
 double pm_program_seconds(struct pm_program *p, int slot);
 /* pm_seconds when the slot's last run began on the device. After pm_program_wait. The CPU's is
  * exact; a GPU's clock is fitted to the host's between a run's submission and the wait's return. */
 double pm_program_begun(struct pm_program *p, int slot);
 /* When each call of the slot's last run began and ended, in seconds since the run began (copies in
  * come first); begin and end have room for all calls. After pm_program_wait, of a program made with
- * `timed`. On Vulkan the calls of a timed program run one after the other, each behind a barrier, so
- * that no two overlap: what calls gain by overlapping is not seen. A call that is cut into several
- * dispatches or submissions lasts from the first one's begin to the last one's end. PM_EDEVICE: the
- * device takes no timestamps. */
+ * `timed`. On Vulkan the calls of a timed program run one after the other, each behind a barrier,
+ * so that no two overlap: what calls gain by overlapping is not seen. A call that is cut into
+ * several dispatches or submissions lasts from the first one's begin to the last one's end.
+ * PM_EDEVICE: the device takes no timestamps. */
 int pm_program_call_times(struct pm_program *p, int slot, double *begin, double *end);
 /* When the slot's last run copied its inputs (first of begin and end) and each of its outputs (the
  * others), likewise; NAN where nothing was copied. */

@@ -1,5 +1,6 @@
-/* draw: text, boxes and bars on 8-bit images, for the pictures of predict and report. Everything is
- * clipped to the image; on one channel colours become their luma. */
+/* draw: draws text, boxes and bars on 8-bit images, for the pictures of predict and report.
+ * Everything is clipped to the image. On images with one channel, colours are converted to their
+ * luma. */
 #ifndef PUMICE_DRAW_H
 #define PUMICE_DRAW_H
 
@@ -12,23 +13,23 @@ extern "C" {
 struct pm_color {
     uint8_t r, g, b;
 };
-/* Well distinguishable colours for classes, instances, series; repeats after 20. */
+/* Distinguishable colours for classes, instances and series; repeats after 20. */
 struct pm_color pm_draw_color(size_t i);
 
-/* A letter is 5 x 7 squares of scale x scale pixels in a cell of 6 x 9; what is not ASCII shows as a
- * frame. scale >= 1. */
+/* A letter has 5 x 7 squares of scale x scale pixels in a cell of 6 x 9. A character that is not
+ * ASCII is drawn as a frame. scale >= 1. */
 int pm_draw_text_width(const char *text, int scale);
 int pm_draw_text_height(int scale);
 void pm_draw_text(struct pm_image8 *im, int y, int x, int scale, struct pm_color c,
                   const char *text);
-/* Fills; opacity 0..1. */
+/* Fills a rectangle; opacity 0..1. */
 void pm_draw_area(struct pm_image8 *im, int y, int x, int height, int width, struct pm_color c,
                   double opacity);
-/* Text on a ground of colour c, in black or white, whichever is read better. */
+/* Draws text on a background of colour c, in black or white, whichever has more contrast. */
 void pm_draw_label(struct pm_image8 *im, int y, int x, int scale, struct pm_color c,
                    const char *text);
-/* Outline of rows y0..y1-1 and columns x0..x1-1, `thick` pixels inwards, with a dark rim so that it
- * is seen on any picture. */
+/* Draws the outline of rows y0..y1-1 and columns x0..x1-1, `thick` pixels inwards, with a dark rim
+ * that makes it visible on any picture. */
 void pm_draw_box(struct pm_image8 *im, int y0, int x0, int y1, int x1, int thick,
                  struct pm_color c);
 
@@ -39,17 +40,17 @@ struct pm_bar {
     struct pm_color color;
 };
 int pm_draw_bars_height(int count, int scale);
-/* Light text on whatever is there: fill the ground first. */
+/* Draws light text without a background: fill the area first. */
 void pm_draw_bars(struct pm_image8 *im, int y, int x, int width, int scale,
                   const struct pm_bar *bars, int count);
 
-/* A picture to look at: `in` in RGB, small ones enlarged by a whole factor until 256 pixels wide,
- * with a panel below that holds title (may be NULL) and bars. out is freed with pm_image_free. */
+/* Makes a picture for people: `in` in RGB, enlarged by a whole factor to at least 256 pixels in
+ * width, with a panel below for title (may be NULL) and bars. Free out with pm_image_free. */
 void pm_draw_picture(const struct pm_image8 *in, const char *title, const struct pm_bar *bars,
                      int count, struct pm_image8 *out);
 
-/* `in` made smaller, each pixel the mean of those it covers, so that neither side is longer than
- * `most`; a copy where it is small enough. out is freed with pm_image_free. */
+/* Reduces `in` so that no side exceeds `most`; each pixel is the mean of those it covers. Copies
+ * `in` if it is small enough. Free out with pm_image_free. */
 void pm_draw_shrink(const struct pm_image8 *in, int most, struct pm_image8 *out);
 
 #ifdef __cplusplus

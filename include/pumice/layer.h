@@ -29,8 +29,9 @@ enum pm_init_kind {
 struct pm_init {
     enum pm_init_kind kind;
     float a;
-    /* GIVEN: elements first..first+count-1 in the variable's own order. from is borrowed and outlives
-     * the variable's first use: values stay in the file that has them until they are asked for. */
+    /* GIVEN: elements first..first+count-1 in the variable's own order. from is borrowed and
+     * outlives the variable's first use: values stay in the file that has them until they are asked
+     * for. */
     int (*read)(const void *from, size_t first, size_t count, float *out);
     const void *from;
 };
@@ -134,8 +135,8 @@ void pm_stream(const struct pm_node *n, uint32_t out[2]);
 /* ---- layer rows ------------------------------------------------------------------------ */
 
 /* Used by infer() to add the node's variables, in a fixed order: n->w[k] is the k-th. `suffix` is
- * appended to the node's scope ("weights"). Returns PM_ECONFIG when the net has such a variable, or on
- * a clash of shapes with a shared one. */
+ * appended to the node's scope ("weights"). Returns PM_ECONFIG when the net has such a variable, or
+ * on a clash of shapes with a shared one. */
 int pm_node_variable(struct pm_node *n, const char *suffix, struct pm_shape shape,
                      struct pm_init init, int fan_in, int fan_out, bool trainable, bool regularize);
 /* Used by infer(): adds the node's next output after the first, which out_shape and out_type
@@ -172,12 +173,12 @@ struct pm_layer {
     /* Decay of the moving averages that update() maintains. NULL: update() maintains other state,
      * which cannot be merged across devices or across the parts of a batch. */
     float (*moving_decay)(const struct pm_node *n);
-    /* Appends the ONNX operators that compute y in evaluation; returns y's value there, which may be
-     * an input's. pm_export_output sets the values of further outputs. NULL in losses only:
+    /* Appends the ONNX operators that compute y in evaluation; returns y's value there, which may
+     * be an input's. pm_export_output sets the values of further outputs. NULL in losses only:
      * nothing of them is exported. */
     const char *(*onnx)(const struct pm_node *n, struct pm_export *g);
-    /* Whether evaluation begins with z = scale x + shift per channel, as batch norm's does, which can
-     * then be folded into the layer before it; fills both. NULL: no. */
+    /* Whether evaluation begins with z = scale x + shift per channel, as batch norm's does, which
+     * can then be folded into the layer before it; fills both. NULL: no. */
     bool (*affine)(const struct pm_node *n, struct pm_export *g, float *scale, float *shift);
 };
 int pm_infer_same(struct pm_node *n); /* output = first input's shape and type, no variables */

@@ -1,4 +1,4 @@
-/* measure: how fast things are on a device: kernels, and the training step of a config. */
+/* measure: measures the speed of kernels, and of a config's training step, on a device. */
 #ifndef PUMICE_MEASURE_H
 #define PUMICE_MEASURE_H
 
@@ -13,25 +13,25 @@ struct cJSON;
 
 /* ---- a device ---------------------------------------------------------------------------- */
 
-/* What a device does at most, as measured: single-precision multiply-adds in registers (two
- * operations each, the best of 4 to 16 independent chains a value), and a copy of copy_bytes
- * (256 MiB, less where memory is short), read and written bytes together, on the CPU and software
- * drivers piece by piece. The fastest of many runs. */
+/* The measured peak of a device, the fastest of many runs: single-precision multiply-adds in
+ * registers (two operations each; the best of 4 to 16 independent chains per value), and a copy of
+ * copy_bytes (256 MiB, or less if memory is short; read and written bytes are added; on the CPU and
+ * software drivers piece by piece). */
 struct pm_speed_peak {
-    double gflops, gigabytes; /* a second */
+    double gflops, gigabytes; /* per second */
     uint64_t copy_bytes;
 };
-/* seconds: about how long it takes. */
+/* seconds: approximate duration. */
 int pm_measure_peak(struct pm_device *d, double seconds, struct pm_speed_peak *out);
 
 /* ---- kernels ----------------------------------------------------------------------------- */
 
 struct pm_kernels_options {
-    const char *filter; /* rows whose "net pass shape" has this in it; NULL: all */
+    const char *filter; /* only rows whose "net pass shape" contains this; NULL: all */
     int batch;          /* of the nets; 0 = 8 on the CPU and software drivers, else 32 */
-    double seconds;     /* of repeats, for each row; at least two are made */
-    bool list_only;     /* describes the rows and measures nothing */
-    /* Called when the peak is known, and after each row; either may be NULL. */
+    double seconds;     /* duration of the repeats per row; at least two repeats */
+    bool list_only;     /* only describe the rows, without measuring */
+    /* Called when the peak is known, and after each row. Both may be NULL. */
     void (*start)(void *ctx, const struct cJSON *report);
     void (*row)(void *ctx, const struct cJSON *row);
     void *ctx;
@@ -52,13 +52,13 @@ int pm_bench_kernels(struct pm_device *d, const struct pm_kernels_options *o, st
 /* ---- a config's training step ----------------------------------------------------------- */
 
 struct pm_bench_options {
-    int steps, warmup; /* counted, and before them; warmup may be 0 */
-    double seconds;    /* no further step begins after so many, but 3 are measured; 0 = no bound */
+    int steps, warmup; /* measured steps, and steps before them (>= 0) */
+    double seconds;    /* start no more steps after this time, but measure at least 3; 0 = no limit */
     bool synthetic;    /* one batch of random values in memory, no data is read */
 };
-/* Takes training steps as `train` would, first as they are, then again with every call timed, and
- * writes nothing to the run folder. Initial values come from the seed; the rate is small, so that
- * random data do not diverge. report gets:
+/* Runs training steps like `train`: first normally, then again with every call timed. Writes
+ * nothing to the run folder. Initial values come from the seed; the learning rate is small, so that
+ * random data do not diverge. report receives:
  *
  *     config, model, batch, steps, warmup, synthetic, version, finite (bool: all steps were)
  *     devices   [{address, name, driver, threads (CPU), examples, memory_bytes, memory {...}}]
@@ -75,12 +75,12 @@ int pm_bench_step(const struct pm_config *c, const struct pm_bench_options *o,
 /* ---- where a step's time goes ----------------------------------------------------------- */
 
 struct pm_profile_options {
-    int steps, warmup; /* steps >= 1 counted, and before them */
+    int steps, warmup; /* measured steps (>= 1), and steps before them */
     bool synthetic;    /* one batch of random values in memory, no data is read */
     const char *trace; /* file for a timeline of the counted steps, or NULL */
 };
-/* Takes training steps one by one with every call timed and writes nothing to the run folder.
- * report gets:
+/* Runs training steps one by one with every call timed. Writes nothing to the run folder. report
+ * receives:
  *
  *     config, model, batch, steps, warmup, synthetic, version, finite, trace (when asked for)
  *     ms_per_step {min, median, max}

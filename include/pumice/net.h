@@ -37,13 +37,13 @@ struct pm_net {
     float batch_norm_epsilon;
     int error;              /* first error of a builder call; later calls do nothing */
     /* The variables of the nodes that are added while this is set, in the layer's order: these take
-     * the place of the layer's names and initial values. A name that the net has means that variable.
-     * Borrowed during the call. */
+     * the place of the layer's names and initial values. A name that the net has means that
+     * variable. Borrowed during the call. */
     const struct pm_given *given;
     int given_count;
-    /* While this is set nodes are called PASS/NAME and use the variables of NAME where the net has such
-     * a node: the same net over other images, as an image pyramid's or mirrored ones. pm_net_find looks
-     * among the pass's own nodes first. Borrowed while it is set; NULL: none. */
+    /* While this is set nodes are called PASS/NAME and use the variables of NAME where the net has
+     * such a node: the same net over other images, as an image pyramid's or mirrored ones.
+     * pm_net_find looks among the pass's own nodes first. Borrowed while it is set; NULL: none. */
     const char *pass;
     /* Set during a builder's call. A net whose options count pixels of the pictures multiplies them
      * by the scale; a net that builds a pyramid of several scales builds this one alone. */
@@ -52,16 +52,16 @@ struct pm_net {
 };
 
 struct pm_net *pm_net_create(void);
-/* The caller holds the net too, and calls pm_net_destroy for it. The net is freed with its last holder.
- * Returns net. Not thread-safe. Holders must not add nodes. */
+/* The caller holds the net too, and calls pm_net_destroy for it. The net is freed with its last
+ * holder. Returns net. Not thread-safe. Holders must not add nodes. */
 struct pm_net *pm_net_hold(struct pm_net *net);
 void pm_net_destroy(struct pm_net **n);
 /* A node of layer "input" named name, with this shape. The first input's dim[0] is the batch; of a
  * later one dim[0] is a multiple of it where it has rows for each example. */
 struct pm_node *pm_net_input(struct pm_net *net, const char *name, struct pm_shape shape,
                              enum pm_type type);
-/* Values that the host may put into an input node: from low to high; where nobody sets them -1..1, and 0
- * alone for whole numbers. Verification draws from them. */
+/* Values that the host may put into an input node: from low to high; where nobody sets them -1..1,
+ * and 0 alone for whole numbers. Verification draws from them. */
 void pm_net_set_range(struct pm_node *input, double low, double high);
 void pm_net_get_range(const struct pm_node *input, double *low, double *high);
 /* Adds a node. spec is "LAYER key=value key=value ..." with printf formatting; values hold no
@@ -81,9 +81,9 @@ struct pm_node *pm_net_find(const struct pm_net *net, const char *name);
 /* ---- quantisation-aware training ---------------------------------------------------------- */
 
 struct pm_heads;
-/* Rewrites the nodes from index `first` on, those of a net whose heads these are, for training that knows
- * of the 8-bit arithmetic that the net will run in, as TensorFlow's contrib.quantize does; heads are then
- * of the rewritten net. Any net can be: the pass knows layers, not nets.
+/* Rewrites the nodes from index `first` on, those of a net whose heads these are, for training that
+ * knows of the 8-bit arithmetic that the net will run in, as TensorFlow's contrib.quantize does;
+ * heads are then of the rewritten net. Any net can be: the pass knows layers, not nets.
  *   conv2d, depthwise_conv2d, fully_connected: become quantized_conv2d, with the batch norm that alone reads
  *     their sums folded in; variables keep their names, ranges are CONV/weights_quant/min and max;
  *   fake_quant: behind each of them and its activation (CONV/act_quant), which may be a layer of its own;
@@ -96,10 +96,10 @@ int pm_net_quantize(struct pm_net *net, int first, int delay, struct pm_heads *h
 /* ---- named nets ------------------------------------------------------------------------ */
 
 struct pm_net_input_spec { int batch, height, width, channels, num_classes; };
-/* What a builder returns: logits [batch, classes], and an auxiliary head or NULL; or, of nets whose outputs
- * are maps, logits [batch, h, w, classes], of any h and w, and those of an image pyramid's scales, of which
- * logits is the merge and which have the loss beside it. Further heads are a list; the net and its task
- * agree on their names, shapes and meaning. */
+/* What a builder returns: logits [batch, classes], and an auxiliary head or NULL; or, of nets whose
+ * outputs are maps, logits [batch, h, w, classes], of any h and w, and those of an image pyramid's
+ * scales, of which logits is the merge and which have the loss beside it. Further heads are a list;
+ * the net and its task agree on their names, shapes and meaning. */
 enum { PM_MAX_SCALES = 8 };
 struct pm_head {
     const char *name; /* "center" */

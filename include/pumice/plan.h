@@ -181,8 +181,9 @@ int pm_plan_create(struct pm_net *net, struct pm_device *d, struct pm_variables 
 /* Checks each limit and names the layer, the number and the remedy; then allocates, compiles and
  * records. */
 int pm_plan_load(struct pm_plan *p);
-/* Makes the shared memory large enough for the plan, which need not be loaded. Where it is not yet, it
- * moves: pm_plan_refresh each plan that shares it before its next run. No run may be under way. */
+/* Makes the shared memory large enough for the plan, which need not be loaded. Where it is not
+ * yet, it moves: pm_plan_refresh each plan that shares it before its next run. No run may be
+ * under way. */
 int pm_shared_memory_reserve(struct pm_shared_memory *a, const struct pm_plan *p);
 /* Loads a plan that is not loaded, or records it again when its shared memory has moved; else it
  * does nothing. What pm_plan_input and others returned before may be gone. */

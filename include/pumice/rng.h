@@ -1,7 +1,8 @@
 /* rng: counter-based random numbers (Philox4x32-10, Salmon et al. 2011).
  *
- * Every draw is a function of (seed, stream, step, example, element), never of order or thread:
- * the same on every device and after a resume. shaders/lib/philox.glsl is the twin. */
+ * Every number is a function of (seed, stream, step, example, element), not of order or thread. It
+ * is therefore the same on every device and after a resume. shaders/lib/philox.glsl is the GLSL
+ * version. */
 #ifndef PUMICE_RNG_H
 #define PUMICE_RNG_H
 
@@ -11,14 +12,15 @@
 extern "C" {
 #endif
 
-/* Ten rounds. counter and key are read, out gets four uniform 32-bit words. */
+/* Ten rounds of Philox. out receives four uniform 32-bit words. */
 void pm_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
-/* A sequential reader of one stream, for host code. Counter words: {block, example, step, hash high
- * word of the stream}; key: {seed low ^ stream low, seed high}. */
+/* Sequential access to one stream, for host code. Counter words: {block, example, step, high
+ * word of the stream's hash}; key: {low word of the seed ^ low word of the hash, high word of
+ * the seed}. */
 struct pm_rng {
     uint32_t counter[4], key[2], word[4];
-    int used; /* words taken of the current block, 4 = none left */
+    int used; /* words used of the current block; 4 = all */
 };
 /* stream: pm_hash of a name. */
 struct pm_rng pm_rng_make(uint64_t seed, uint64_t stream, uint32_t step, uint32_t example);
@@ -28,8 +30,8 @@ int64_t pm_rng_int(struct pm_rng *r, int64_t lo, int64_t hi); /* lo..hi inclusiv
 double pm_rng_normal(struct pm_rng *r);                /* Box-Muller, two uniforms a value */
 double pm_rng_truncated(struct pm_rng *r);             /* normal, redrawn while |z| >= 2 */
 
-/* A keyed permutation of 0..n-1: where index i lands. n in 1..2^62. Cycle-walking Feistel network,
- * so an epoch's order needs no table. */
+/* A keyed permutation of 0..n-1: returns the position of index i. n in 1..2^62. It is a
+ * cycle-walking Feistel network, so the order of an epoch needs no table. */
 uint64_t pm_permute(uint64_t seed, uint64_t epoch, uint64_t n, uint64_t i);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* task: what a sample, a loss, a metric and a picture are. The trainer, eval and predict are the same
- * for all tasks; a row of src/tasks/ fills in the rest. */
+/* task: what a sample, a loss, a metric and a picture are. The trainer, eval and predict are the
+ * same for all tasks; a row of src/tasks/ fills in the rest. */
 #ifndef PUMICE_TASK_H
 #define PUMICE_TASK_H
 
@@ -14,8 +14,8 @@ extern "C" {
 
 struct cJSON;
 
-/* What the config and the data together say of pictures and classes. The experiment writes it once, before
- * it opens the task. Pointers are borrowed. */
+/* What the config and the data together say of pictures and classes. The experiment writes it once,
+ * before it opens the task. Pointers are borrowed. */
 struct pm_task_facts {
     const struct pm_config *config;
     const struct pm_dataset_info *data; /* what is known of the data */
@@ -28,8 +28,8 @@ struct pm_task_facts {
     const void *preprocessing_cfg;    /* its options */
     const struct pm_augment *augment; /* training's rows instead of the preprocessing's; NULL: its own */
 };
-/* A task of one experiment: the facts, the task's own options, and what depends on the net. Opaque: each
- * task has its own. After settle() it is constant, and any thread may read it. */
+/* A task of one experiment: the facts, the task's own options, and what depends on the net. Opaque:
+ * each task has its own. After settle() it is constant, and any thread may read it. */
 struct pm_task;
 
 /* A picture that a task draws, and what it is called. */
@@ -83,7 +83,8 @@ struct pm_metric_list {
     const struct pm_metric_kind **list; /* of pm_open_task.metrics */
     size_t count, capacity;
 };
-/* Classes that the training net predicts of its batches, and how the metrics of these are called. */
+/* Classes that the training net predicts of its batches, and how the metrics of these are
+ * called. */
 enum { PM_TRAIN_METRICS = 4 }; /* mean IoU and accuracy of all batches so far, and of the last one */
 struct pm_train_output {
     const char *node;     /* its values, I32, are copied out in every step; NULL: none */
@@ -103,13 +104,14 @@ struct pm_task_export {
 /* Running sums of one evaluation; opaque, owned by its maker. */
 struct pm_score;
 
-/* What `pumice dataset inspect` shows of a task's own parts of a record, whatever the config's task is. */
+/* What `pumice dataset inspect` shows of a task's own parts of a record, whatever the config's task
+ * is. */
 struct pm_task_inspect {
-    /* Adds the text of a value of bytes under this key; false: the key is not the task's, or a warning
-     * was logged because the value is damaged. *own: the key is the task's. */
+    /* Adds the text of a value of bytes under this key; false: the key is not the task's, or a
+     * warning was logged because the value is damaged. *own: the key is the task's. */
     bool (*value)(const char *key, const uint8_t *data, size_t size, struct pm_str *out, bool *own);
-    /* Checks the task's parts. Adds to counts how often each of its labels below counted occurs, to *more
-     * the others. 1: the record has such parts, 0: none. PM_EDATA, PM_ECORRUPT. */
+    /* Checks the task's parts. Adds to counts how often each of its labels below counted occurs, to
+     * *more the others. 1: the record has such parts, 0: none. PM_EDATA, PM_ECORRUPT. */
     int (*check)(const struct pm_example *e, const struct pm_dataset_info *info, const char *where,
                  uint64_t *counts, size_t counted, uint64_t *more);
     /* Writes them as pictures, their paths beginning with stem. */
@@ -119,12 +121,13 @@ struct pm_task_inspect {
 struct pm_task_row {
     struct pm_open_task config; /* its name, option tables and metrics */
     bool spatial; /* outputs are maps over the picture, of a size that follows the picture's */
-    /* The labels' classes, where they are not num_classes and labels of the data. NULL: they are. */
+    /* The labels' classes, where they are not num_classes and labels of the data. NULL: they
+     * are. */
     void (*classes)(struct pm_dataset_info *data);
     /* What is subtracted from labels. NULL: 0. PM_ECONFIG. */
     int (*labels_offset)(const struct pm_config *c, int *out);
-    /* The task of an experiment; the facts are copied. PM_ECONFIG when parts of them do not fit each
-     * other. close: frees it, accepts NULL in *t. */
+    /* The task of an experiment; the facts are copied. PM_ECONFIG when parts of them do not fit
+     * each other. close: frees it, accepts NULL in *t. */
     int (*open)(const struct pm_task_facts *facts, struct pm_task **out);
     void (*close)(struct pm_task **t);
     /* What is learnt, for messages: "5 classes". */
@@ -132,7 +135,8 @@ struct pm_task_row {
     /* Which training batches are counted by. NULL, or out->node NULL: none. */
     void (*train_output)(const struct pm_task *t, struct pm_train_output *out);
     void (*exporting)(const struct pm_task *t, struct pm_task_export *out); /* into zeros; NULL: these */
-    /* Adds the batch's arrays for training or evaluation to the empty list; the first is "images". */
+    /* Adds the batch's arrays for training or evaluation to the empty list; the first is
+     * "images". */
     void (*fields)(const struct pm_task *t, bool train, struct pm_field_list *out);
     /* pm_loader_options.make with ctx = struct pm_sampler. */
     int (*make)(void *sampler, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
@@ -142,32 +146,35 @@ struct pm_task_row {
                    struct pm_image8 *out);
     /* Settles what depends on the net, by its heads for training pictures. NULL: nothing does. */
     int (*settle)(struct pm_task *t, const struct pm_heads *heads);
-    /* Of a net from a layer list: the heads that nodes are by their names, beside the logits, which are the
-     * last node's or those of the name "logits". NULL: there are no others. */
+    /* Of a net from a layer list: the heads that nodes are by their names, beside the logits, which
+     * are the last node's or those of the name "logits". NULL: there are no others. */
     void (*find_heads)(struct pm_net *net, struct pm_heads *heads);
-    /* PM_OK when the net's last layer gives what the task needs of so many pictures; else PM_ECONFIG. */
+    /* PM_OK when the net's last layer gives what the task needs of so many pictures; else
+     * PM_ECONFIG. */
     int (*check_heads)(const struct pm_task *t, const struct pm_heads *heads, int batch);
     /* Adds the loss layers. The net has inputs named as the fields. */
     void (*add_loss)(struct pm_net *net, const struct pm_heads *heads, const struct pm_task *t);
-    /* Builds the net over images and appends what makes the outputs for use, EVAL, PREDICT or EXPORT.
-     * NULL: the logits are the output of all three. */
+    /* Builds the net over images and appends what makes the outputs for use, EVAL, PREDICT or
+     * EXPORT. NULL: the logits are the output of all three. */
     int (*add_outputs)(struct pm_net *net, struct pm_node *images, const struct pm_net_maker *maker,
                        const struct pm_task *t, enum pm_use use, struct pm_outputs *out);
     /* Adds the net's metrics to the empty list; the first is the one that stands for all. */
     void (*metrics)(const struct pm_task *t, struct pm_metric_list *out);
-    /* TensorBoard's tag of a metric, or of the class `label` in a metric that is a list (-1: it is none); out
-     * stays empty: that of pm_metric_kind, and none for lists. NULL: so for all. Not thread-safe. */
+    /* TensorBoard's tag of a metric, or of the class `label` in a metric that is a list (-1: it is
+     * none); out stays empty: that of pm_metric_kind, and none for lists. NULL: so for all. Not
+     * thread-safe. */
     void (*tag)(const struct pm_config *c, const char *metric, int label, struct pm_str *out);
     struct pm_score *(*score_create)(const struct pm_task *t);
     void (*score_destroy)(struct pm_score **m);
-    /* outputs: host memory of the outputs for EVAL, of the batch, whose `valid` first examples count.
-     * loss: the sum of the loss layers that add_outputs made, 0 without any. */
+    /* outputs: host memory of the outputs for EVAL, of the batch, whose `valid` first examples
+     * count. loss: the sum of the loss layers that add_outputs made, 0 without any. */
     int (*score_add)(struct pm_score *m, const struct pm_batch *batch, const void *const *outputs,
                      double loss);
     /* One member per metric into object; null where there is no finite value. */
     void (*score_report)(const struct pm_score *m, struct cJSON *object);
-    /* What report.html shows of an evaluation: members of evaluation.json beside step, count, metrics
-     * and samples (classification: labels, labels_offset, per_class, confusion, unanswered). */
+    /* What report.html shows of an evaluation: members of evaluation.json beside step, count,
+     * metrics and samples (classification: labels, labels_offset, per_class, confusion,
+     * unanswered). */
     void (*score_detail)(const struct pm_score *m, struct cJSON *object);
     /* Examples to look at, the most wrong first, by their record in the dataset; returns their
      * number. Which ones does not depend on the examples' order or batches. */
@@ -181,19 +188,20 @@ struct pm_task_row {
      * (zeroed), called as the ends of tags. NULL: there is nothing to see. */
     void (*paint)(const struct pm_task *t, const struct pm_shown *shown, int i,
                   struct pm_picture pictures[PM_MAX_PICTURES]);
-    /* One picture's prediction, outputs being those for PREDICT, as JSON (classification: label, name,
-     * probability, top 5), and drawn into pictures (zeroed; NULL: not wanted), each called as the end of
-     * its file's name is to be. picture: as it is in its file, in colour; without pixels where nothing
-     * is drawn. */
+    /* One picture's prediction, outputs being those for PREDICT, as JSON (classification: label,
+     * name, probability, top 5), and drawn into pictures (zeroed; NULL: not wanted), each called as
+     * the end of its file's name is to be. picture: as it is in its file, in colour; without pixels
+     * where nothing is drawn. */
     int (*present)(const struct pm_task *t, const void *const *outputs,
                    const struct pm_image8 *picture, struct cJSON *object,
                    struct pm_picture pictures[PM_MAX_PICTURES]);
-    /* A prediction, as present() made the object, in the line that `pumice predict` prints. NULL: none. */
+    /* A prediction, as present() made the object, in the line that `pumice predict` prints. NULL:
+     * none. */
     void (*print)(const struct cJSON *object, struct pm_str *out);
     const struct pm_task_inspect *inspect; /* NULL: records have nothing of its own beside the label */
 };
-/* Writes the record's bytes under the key, where it has some, into the file STEM.ENDING; the ending is their
- * format's, "raw" where that is unknown. PM_EDATA, or the error of writing. */
+/* Writes the record's bytes under the key, where it has some, into the file STEM.ENDING; the ending
+ * is their format's, "raw" where that is unknown. PM_EDATA, or the error of writing. */
 int pm_record_save(const struct pm_example *e, const char *key, const char *stem);
 /* Every task, in the order of tasks.def. */
 const struct pm_task_row *const *pm_tasks(size_t *count);

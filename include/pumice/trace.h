@@ -1,8 +1,8 @@
-/* trace: a timeline of who does what when, in the Trace Event Format that chrome://tracing and
- * Perfetto read. A lane is a row of the picture; lanes stand in groups: a device, the host, the
- * loader. Spans of one lane must not overlap. Spans are kept in memory, at most a million; they are
- * written when a window ends, and with PM_TRACE=file.json, which traces the whole process, at exit.
- * Off, a span costs one comparison. */
+/* trace: records a timeline in the Trace Event Format, which chrome://tracing and Perfetto read. A
+ * lane is a row of the timeline. Lanes belong to groups: a device, the host, the loader. Spans of
+ * one lane must not overlap. Up to a million spans are kept in memory. They are written when a
+ * window ends, or at exit with PM_TRACE=file.json, which traces the whole process. While tracing is
+ * off, a span costs one comparison. */
 #ifndef PUMICE_TRACE_H
 #define PUMICE_TRACE_H
 
@@ -12,28 +12,30 @@
 extern "C" {
 #endif
 
-/* Whether spans are kept now. Thread-safe. */
+/* Whether tracing is on. Thread-safe. */
 bool pm_trace_on(void);
-/* Reads PM_TRACE. Call once, before threads start; the file is written at exit. */
+/* Reads PM_TRACE. Call it once, before starting threads. The file is written at exit. */
 void pm_trace_start(void);
-/* Writes PM_TRACE's file now, for a process that leaves by _exit; nothing without PM_TRACE. */
+/* Writes the file of PM_TRACE now, for a process that ends with _exit. Does nothing without
+ * PM_TRACE. */
 void pm_trace_finish(void);
-/* A window: spans are kept from now on until pm_trace_close writes those that began in it to a file
- * and forgets them. One at a time. */
+/* Opens a window: spans are recorded until pm_trace_close writes those that began in it to a file.
+ * Only one window at a time. */
 void pm_trace_open(void);
 int pm_trace_close(const char *path);
 
-/* The lane of that name: "calls" in group "vulkan:0". The same names give the same lane, also after a
- * device was opened again. */
+/* Returns the lane with this name, for example "calls" in group "vulkan:0". The same names give the
+ * same lane, also after a device was re-opened. */
 int pm_trace_lane(const char *group, const char *name);
-/* Something that the lane did from begin to end, in pm_seconds' time. detail: a second line, or NULL.
- * Texts are copied. Thread-safe. */
+/* Records a span from begin to end (pm_seconds) in a lane. detail: a second line, or NULL. Texts
+ * are copied. Thread-safe. */
 void pm_trace_span(int lane, const char *name, const char *detail, double begin, double end);
-/* The lane of what this thread does itself, for pm_trace_here in code that knows no lanes. */
+/* Sets the lane of this thread for pm_trace_here. */
 void pm_trace_thread(int lane);
-/* What this thread did from begin until now; nothing in a thread without a lane. */
+/* Records a span from begin until now in the lane of this thread. Does nothing in a thread without
+ * one. */
 void pm_trace_here(const char *name, double begin);
-/* pm_seconds when tracing, else 0. */
+/* pm_seconds() while tracing, else 0. */
 double pm_trace_now(void);
 
 #ifdef __cplusplus

@@ -1,16 +1,16 @@
 /* verify: kernel calls on a device, in every variant, against the CPU side of their rows.
  *
- * Drivers compile our shaders, and some compile them wrongly; nothing of that shows but in the
- * numbers. Each call here runs on the device and on the CPU from the same contents. Outputs start as
- * NaN, what accumulates starts from equal random numbers (and from NaN when it is to be written),
- * 4 KiB of guard words lie on both sides of every buffer, scratch included, and inputs must come
- * back unchanged. Outputs may also take the place of inputs where the row allows it: that is run
- * too. Integers must be equal. Floats may differ by
+ * Some drivers compile shaders wrongly, which only shows in the results. Each call here runs on the
+ * device and on the CPU with the same inputs. Outputs start as NaN. Accumulated buffers start from
+ * equal random numbers (and from NaN if the call overwrites them). 4 KiB of guard words surround
+ * every buffer, including scratch, and inputs must stay unchanged. If the row allows outputs in
+ * place of inputs, that is run, too. Integers must be equal. Floats may differ by
  *
  *     allowed = 16 (n + 2) (S + u |y|) + 16 u max|y| + 2^-120,    u = 2^-24
  *
- * where y is the CPU's value, n the roundings that make one value, S what y moves when each input is
- * rounded anew, and max|y| is taken over the buffer. Why this holds, and why it is small:
+ * where y is the CPU's value, n the number of roundings in one value, S the change of y when each
+ * input is rounded again, and max|y| the maximum over the buffer. Why this bound holds, and why it
+ * is small:
  *
  *   - A value is a sum of terms t_k, each a smooth function of inputs. Inputs times 1 + e s_k with
  *     random signs s_k change it by e sum s_k t_k, which is about e sqrt(sum t_k^2) = e |t|_2: that
@@ -27,14 +27,14 @@
  *   - 16 u max|y| covers constants inside a function (p - 1, 1 + e), which moving inputs do not show.
  *   - 2^-120: numbers below the normal range may be flushed to zero.
  *
- * A value outside of it is looked at again: 32 more draws estimate S better, and those with e =
- * 2^-20 span what y may be where a test inside the kernel lies within some roundings of its kink
- * (relu6 at 6). Only a value that is outside of all this counts as wrong. In a convolution of 3x3x64
- * a term left out exceeds the bound 40 times, a wrong sign 80 times; over n = 25,000 terms, 4 missing
- * ones show, and their absence elsewhere.
+ * A value outside this bound is checked again: 32 more draws improve the estimate of S, and draws
+ * with e = 2^-20 give the range of y if a comparison inside the kernel is within a few roundings of
+ * its threshold (relu6 at 6). Only a value outside of both counts as wrong. In a convolution of
+ * 3x3x64 a missing term exceeds the bound 40 times, a wrong sign 80 times; with n = 25,000 terms, 4
+ * missing terms are detected.
  *
- * Inputs are those that a training step has: the calls of a plan are walked in order on the CPU, from
- * random pictures and labels and from initial variables of which none is left constant. */
+ * Inputs are those of a training step: the calls of a plan run in order on the CPU, starting from
+ * random pictures and labels and from initial variables, none of them constant. */
 #ifndef PUMICE_VERIFY_H
 #define PUMICE_VERIFY_H
 
@@ -49,28 +49,28 @@ extern "C" {
 enum pm_verdict {
     PM_VERDICT_OK,
     PM_VERDICT_WRONG,
-    PM_VERDICT_CANNOT, /* its pipeline does not compile here; another variant is run instead */
+    PM_VERDICT_CANNOT, /* its pipeline does not compile here; another variant runs instead */
 };
-/* What is known of one variant of one kernel on one device. */
+/* The result for one variant of one kernel on one device. */
 struct pm_verified {
     char kernel[48], variant[48];
     enum pm_verdict verdict;
-    int calls;       /* different calls that were run */
-    uint64_t values; /* compared */
-    double worst;    /* largest error over what is allowed */
+    int calls;       /* number of different calls that ran */
+    uint64_t values; /* number of compared values */
+    double worst;    /* largest error, relative to the allowed error */
     char why[240];   /* WRONG: the first wrong value */
 };
 
 struct pm_verify;
-/* Opens a CPU device beside d. Nothing is avoided on d by itself. */
+/* Opens a CPU device to compare d with. Does not change which variants d uses. */
 int pm_verify_open(struct pm_device *d, struct pm_verify **out);
 void pm_verify_close(struct pm_verify **v);
-/* From now on only variants that are named by such calls are run, each once: on the largest call of
- * a source that takes no time to speak of. Nothing named: everything that differs is run. */
+/* Restricts verification to the variants named by such calls. Each runs once, on the largest call
+ * of a source that takes little time. Without such a call, everything that differs is run. */
 void pm_verify_want(struct pm_verify *v, const char *kernel, const char *variant);
-/* How many of the named variants no call has reached yet. */
+/* Number of named variants that no call has reached yet. */
 size_t pm_verify_lacks(const struct pm_verify *v);
-/* What has been found so far, kernels in the order of their first runs. */
+/* The results so far, kernels in the order of their first runs. */
 const struct pm_verified *pm_verify_results(const struct pm_verify *v, size_t *count);
 
 /* ---- calls ------------------------------------------------------------------------------ */
@@ -78,7 +78,7 @@ const struct pm_verified *pm_verify_results(const struct pm_verify *v, size_t *c
 struct pm_verify_buffer {
     enum pm_type type;
     size_t bytes;     /* 0: absent, or scratch */
-    const void *data; /* before the call; not looked at for w: */
+    const void *data; /* contents before the call; ignored for w: */
 };
 struct pm_verify_call {
     const struct pm_kernel *kernel;
@@ -87,13 +87,13 @@ struct pm_verify_call {
     const void *params;
     struct pm_verify_buffer buf[PM_MAX_BUFS]; /* in row order */
 };
-/* Runs one call in every wanted variant. An error is one of the device or host; a wrong result is
- * not an error. */
+/* Runs one call in every selected variant. Fails only for errors of device or host; a wrong result
+ * is not an error. */
 int pm_verify_call(struct pm_verify *v, const struct pm_verify_call *call);
 
 /* ---- plans ------------------------------------------------------------------------------ */
 
-/* Where calls come from: a net and what a plan makes of it. */
+/* A source of calls: a net and the options of its plan. */
 struct pm_verify_source {
     const char *name; /* for messages */
     int (*build)(void *ctx, int batch, struct pm_net **out);
@@ -103,8 +103,8 @@ struct pm_verify_source {
     const char *const *slots;         /* the optimizer's, NULL-terminated, or NULL */
 };
 int pm_verify_source(struct pm_verify *v, const struct pm_verify_source *s);
-/* Adds to v's wishes what the plan would run and nothing is known of: neither by v nor by `known`
- * (may be NULL). Returns how many. */
+/* Selects the variants that the plan would run and that have no verdict yet, neither in v nor in
+ * `known` (may be NULL). Returns their number. */
 struct pm_verdicts;
 size_t pm_verify_want_plan(struct pm_verify *v, const struct pm_plan *p,
                            const struct pm_verdicts *known);
@@ -114,16 +114,16 @@ bool pm_verify_case(size_t i, struct pm_verify_source *out);
 
 /* ---- memory of verdicts ----------------------------------------------------------------- */
 
-/* The verdicts of former runs on this device, driver and build of the program, in
- * ~/.cache/pumice/verified-*.txt (XDG_CACHE_HOME). A damaged file is the same as none. */
+/* The verdicts of earlier runs with this device, driver and build of the program, stored in
+ * ~/.cache/pumice/verified-*.txt (XDG_CACHE_HOME). A damaged file is ignored. */
 struct pm_verdicts *pm_verdicts_load(const struct pm_device *d);
 void pm_verdicts_free(struct pm_verdicts **k);
-/* NULL: nothing is known. */
+/* Returns NULL if there is no verdict. */
 const struct pm_verified *pm_verdicts_find(const struct pm_verdicts *k, const char *kernel,
                                            const char *variant);
 const struct pm_verified *pm_verdicts_list(const struct pm_verdicts *k, size_t *count);
-/* Adds what v has found to what the file holds by now (another process may have written), and writes
- * it. Failing costs the next start the time again, so it is only logged. */
+/* Merges v's results with the current content of the file (another process may have written it) and
+ * writes it. A failure is only logged: the next start verifies again. */
 void pm_verdicts_save(struct pm_verdicts *k, const struct pm_verify *v);
 
 #ifdef __cplusplus
