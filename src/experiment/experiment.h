@@ -1,5 +1,5 @@
-/* experiment: a config brought together with its data: what is trained on what. train, eval, predict
- * and config show --plan begin here. */
+/* experiment: a config brought together with its data: what is trained on what. train, eval,
+ * predict and config show --plan begin here. */
 #ifndef PM_EXPERIMENT_H
 #define PM_EXPERIMENT_H
 
@@ -44,35 +44,35 @@ const char *pm_experiment_net_name(const struct pm_config *c);
 int pm_experiment_if_there(const struct pm_config *c, int open);
 /* A missing data.folder is made when the config asks for built-in data (data.make "shapes"). */
 int pm_experiment_open(const struct pm_config *c, int open, struct pm_experiment **out);
-/* Opens no split: for commands that read no pictures of the data. The number and names of the classes, and
- * the size of pictures where the config leaves it open, come from the checkpoint `from` (what training wrote
- * into it, or the labels in an ONNX file's metadata). Where it has none, or from is NULL, they come from
- * the data folder, whichever splits that has. Values of the config come before both. from is borrowed.
- * PM_ECONFIG where a value is missing in all of them. */
+/* Opens no split: for commands that read no pictures of the data. The number and names of the
+ * classes, and the size of pictures where the config leaves it open, come from the checkpoint
+ * `from` (what training wrote into it, or the labels in an ONNX file's metadata). Where it has
+ * none, or from is NULL, they come from the data folder, whichever splits that has. Values of the
+ * config come before both. from is borrowed. PM_ECONFIG where a value is missing in all of them. */
 int pm_experiment_open_classes(const struct pm_config *c, const struct pm_checkpoint *from,
                                struct pm_experiment **out);
 /* PM_EDATA with a remedy where model.onnx, which is given, names no file. */
 int pm_experiment_need_onnx(const struct pm_config *c);
 void pm_experiment_close(struct pm_experiment **e);
 
-/* Which net is wanted: for so many pictures of height x width; 0 and 0: of training for PM_USE_TRAIN, of
- * evaluation for the other uses. */
+/* Which net is wanted: for so many pictures of height x width; 0 and 0: of training for
+ * PM_USE_TRAIN, of evaluation for the other uses. */
 struct pm_net_want {
     enum pm_use use;
     int batch, height, width;
 };
-/* The net for this; its first input is "images". It is built once, and kept until the experiment is closed:
- * asked for again, *out is the same net, which nobody changes. The caller calls pm_net_destroy. outputs (may
- * be NULL): the heads for HEADS and TRAIN, else what comes out. */
+/* The net for this; its first input is "images". It is built once, and kept until the experiment is
+ * closed: asked for again, *out is the same net, which nobody changes. The caller calls
+ * pm_net_destroy. outputs (may be NULL): the heads for HEADS and TRAIN, else what comes out. */
 int pm_experiment_net(struct pm_experiment *e, struct pm_net_want want, struct pm_net **out,
                       struct pm_outputs *outputs);
 /* What training batches are counted by; node NULL: nothing. */
 struct pm_train_output pm_experiment_train_output(const struct pm_experiment *e);
-/* Pictures of the net that training begins with: what one clone takes at once; of several clones 1, for the
- * net that holds the names of the variables. */
+/* Pictures of the net that training begins with: what one clone takes at once; of several clones 1,
+ * for the net that holds the names of the variables. */
 int pm_experiment_train_batch(const struct pm_config *c);
-/* The plan of a net for EVAL or PREDICT, its outputs copied out; its kernels are verified before their
- * first use (verified_plan.h). shared: memory of its activations, or NULL (plan.h). */
+/* The plan of a net for EVAL or PREDICT, its outputs copied out; its kernels are verified before
+ * their first use (verified_plan.h). shared: memory of its activations, or NULL (plan.h). */
 int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, enum pm_use use,
                        const struct pm_outputs *outputs, struct pm_device *d,
                        struct pm_variables *v, int slots, struct pm_shared_memory *shared,

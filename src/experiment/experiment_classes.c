@@ -1,6 +1,6 @@
-/* experiment_classes: who knows the classes where no pictures of the data are wanted. The checkpoint is
- * asked before the data folder: the net has the classes that it was trained with, whatever lies in the
- * folder now. */
+/* experiment_classes: who knows the classes where no pictures of the data are wanted. The
+ * checkpoint is asked before the data folder: the net has the classes that it was trained with,
+ * whatever lies in the folder now. */
 #include "experiment/experiment_classes.h"
 
 #include <cjson/cJSON.h>

@@ -17,8 +17,8 @@ static double injected_slowness(int clone)
     return text && sscanf(text, "%d:%lf", &which, &factor) == 2 && which == clone ? factor : 0;
 }
 
-/* PM_LOSE=1:5 makes clone 1 lose its device in its fifth step, PM_LOSE=1:5:2 also when it was opened
- * again; PM_HANG=1:5 makes a CPU's fifth step never end: to see what happens then. */
+/* PM_LOSE=1:5 makes clone 1 lose its device in its fifth step, PM_LOSE=1:5:2 also when it was
+ * opened again; PM_HANG=1:5 makes a CPU's fifth step never end: to see what happens then. */
 static void injected_faults(struct pm_clone_spec *s, int clone)
 {
     const char *lose = getenv("PM_LOSE"), *hang = getenv("PM_HANG");
