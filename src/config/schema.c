@@ -101,7 +101,7 @@ static cJSON *described(cJSON *parent, const char *key, const char *help)
 
 static void add_devices(cJSON *properties)
 {
-    cJSON *v = described(properties, "devices", "one clone of the model for each");
+    cJSON *v = described(properties, "devices", "devices; each one runs a clone of the net");
     cJSON *types = cJSON_AddArrayToObject(v, "type");
     cJSON_AddItemToArray(types, cJSON_CreateString("array"));
     cJSON_AddItemToArray(types, cJSON_CreateString("string"));
@@ -123,12 +123,12 @@ struct cJSON *pm_config_schema(const struct pm_open_sections *open)
     cJSON *properties = cJSON_AddObjectToObject(out, "properties");
     cJSON_AddStringToObject(described(properties, "$schema", "this schema, for editors"), "type",
                             "string");
-    cJSON_AddStringToObject(described(properties, "description", "a note"), "type", "string");
-    cJSON *base = described(properties, "base", "files merged before this one, beside it");
+    cJSON_AddStringToObject(described(properties, "description", "a note for people"), "type", "string");
+    cJSON *base = described(properties, "base", "config files to merge before this one; paths are relative to it");
     cJSON *types = cJSON_AddArrayToObject(base, "type");
     cJSON_AddItemToArray(types, cJSON_CreateString("array"));
     cJSON_AddItemToArray(types, cJSON_CreateString("string"));
-    cJSON *task = described(properties, "task", "what the network is trained for");
+    cJSON *task = described(properties, "task", "what the net is trained for");
     cJSON *list = cJSON_AddArrayToObject(task, "enum");
     for (size_t k = 0; k < open->task_count; k++)
         cJSON_AddItemToArray(list, cJSON_CreateString(open->tasks[k]->name));

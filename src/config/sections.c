@@ -9,182 +9,192 @@
 #define INT_LARGEST 2147483647
 
 static const struct pm_opt model[] = {
-    PM_STRING(pm_config_model, name, NULL, "named net; or give layers instead"),
-    PM_INT(pm_config_model, num_classes, 0, 0, 1000000, "classes; 0 = the data's"),
-    PM_JSON(pm_config_model, layers, "list of layers, instead of a named net"),
+    PM_STRING(pm_config_model, name, NULL, "name of a net; or set layers instead"),
+    PM_INT(pm_config_model, num_classes, 0, 0, 1000000, "number of classes; 0 = that of the data"),
+    PM_JSON(pm_config_model, layers, "list of layers instead of a named net"),
     PM_STRING(pm_config_model, onnx, NULL,
               "ONNX model whose graph is the net and whose weights are its initial values"),
     PM_STRING(pm_config_model, onnx_logits, NULL,
-              "the model's value that is the logits; null = its output, in front of a Softmax"),
+              "name of the value with the logits; null = the output, before a final Softmax"),
     PM_BOOL(pm_config_model, onnx_new_head, false,
-            "the model's last layer with weights is replaced by a fresh one of num_classes"),
+            "replace the last layer with weights by a new one with num_classes outputs"),
     PM_INT(pm_config_model, quantize_delay, -1, -1, 1 << 30,
-           "training for 8-bit arithmetic: number of the step, from 1, from which weights and activations "
-           "are rounded, while ranges are followed from the first; 0 = at once, -1 = never"),
+           "quantisation-aware training: first step (from 1) that rounds weights and activations "
+           "to 8 bits; ranges are tracked from step 1; 0 = from the start, -1 = off"),
     { 0 },
 };
 
 static const struct pm_opt data[] = {
     PM_STRING(pm_config_data, folder, NULL, "folder with TFRecord shards"),
     PM_ENUM(pm_config_data, make, PM_MAKE_NONE, "none|shapes",
-            "built-in data that is drawn when the folder is missing"),
+            "built-in data to draw if the folder does not exist"),
     PM_STRING(pm_config_data, train_split, "train", "split to train on, or a file pattern"),
     PM_STRING(pm_config_data, eval_split, "test", "split to evaluate on, or a file pattern"),
     PM_BOOL(pm_config_data, shuffle, true,
-            "training takes the records in an order that changes every epoch; false = in the files' order"),
+            "shuffle the training records anew in every epoch; false = order of the files"),
     PM_INT(pm_config_data, num_epochs, 0, 0, 1000000000,
-           "training ends after so many passes over the split, if run.steps does not end it before; 0 = "
-           "never"),
+           "end training after so many epochs, unless run.steps ends it earlier; 0 = no limit"),
     PM_INT(pm_config_data, sample_1_of_n, 1, 1, 1000000000,
-           "training uses every n-th record of its split only"),
+           "train only on every n-th record of the split"),
     PM_ENUM(pm_config_data, on_corrupt, PM_CORRUPT_ERROR, "error|skip",
-            "a damaged record or picture: stop, or pass over it and count"),
-    PM_INT(pm_config_data, threads, 0, 0, 256, "threads that decode and augment; 0 = cores"),
-    PM_INT(pm_config_data, ring, 4, 2, 64, "batches prepared ahead of the step"),
+            "damaged record or picture: stop, or skip and count it"),
+    PM_INT(pm_config_data, threads, 0, 0, 256, "threads for decoding and augmentation; 0 = number "
+                                               "of cores"),
+    PM_INT(pm_config_data, ring, 4, 2, 64, "number of batches prepared in advance"),
     { 0 },
 };
 
 static const struct pm_opt input[] = {
     PM_INTS(pm_config_input, size, NULL, 1, 16384,
-            "side, or [height, width], in pixels; null = the net's"),
-    PM_INTS(pm_config_input, eval_size, NULL, 1, 16384, "the same for evaluation; null = size"),
+            "size of the net's input in pixels, one side or [height, width]; null = the net's "
+            "default"),
+    PM_INTS(pm_config_input, eval_size, NULL, 1, 16384, "input size for evaluation; null = "
+                                                        "input.size"),
     PM_INT(pm_config_input, channels, 0, 0, 4,
-           "1 turns pictures grey; 0 = the net's or the data's"),
-    PM_STRING(pm_config_input, preprocessing, NULL, "preprocessing, or a net's name: TF-Slim's for it; null = the net's"),
-    PM_JSON(pm_config_input, augment, "augmentations of training pictures, in order, each with its name and "
-            "options; null = the preprocessing's own"),
+           "colour channels; 1 = convert to grey; 0 = those of the net or the data"),
+    PM_STRING(pm_config_input, preprocessing, NULL, "name of a preprocessing, or of a net for "
+                                                    "TF-Slim's choice; null = the net's default"),
+    PM_JSON(pm_config_input, augment, "list of augmentations for training pictures, each with its "
+                                      "name and options; null = those of the preprocessing"),
     { 0 },
 };
 
 static const struct pm_opt loss[] = {
     PM_FLOAT(pm_config_loss, label_smoothing, 0, 0, 0.999,
-             "share of the target spread evenly over all classes"),
+             "part of the target that is spread evenly over all classes"),
     { 0 },
 };
 
 static const struct pm_opt optim[] = {
-    PM_STRING(pm_config_optim, name, "rmsprop", "optimizer"),
+    PM_STRING(pm_config_optim, name, "rmsprop", "name of the optimizer"),
     PM_FLOAT(pm_config_optim, weight_decay, NAN, 0, 1,
-             "L2: g += weight_decay * w on the net's regularised variables; null = the net's. adamw and "
-             "lamb take it beside the gradient: w -= lr * weight_decay * w"),
+             "L2 regularisation, g += weight_decay * w, of the net's regularised variables; null = "
+             "the net's default. adamw and lamb decouple it: w -= lr * weight_decay * w"),
     PM_FLOAT(pm_config_optim, clip_norm, 0, 0, INFINITY,
-             "largest norm of all gradients together; 0 = off"),
+             "clip the norm of all gradients together; 0 = off"),
     PM_FLOAT(pm_config_optim, clip_variable_norm, 0, 0, INFINITY,
-             "largest norm of each variable's gradient; 0 = off"),
+             "clip the norm of each variable's gradient; 0 = off"),
     PM_STRINGS(pm_config_optim, freeze, NULL,
-               "regular expressions, matched at the start of names, of variables left as they are"),
+               "regular expressions (matched at the start of names) of variables that are not "
+               "trained"),
     PM_JSON(pm_config_optim, multipliers,
-            "{regular expression: factor of the gradient}; the first match counts; null = segmentation doubles "
-            "those of biases, classification none"),
+            "{regular expression: factor for the gradient}; the first match counts; null = "
+            "segmentation doubles the gradients of biases, classification changes none"),
     PM_FLOAT(pm_config_optim, moving_average_decay, 0, 0, 0.999999,
-             "decay of the variables' moving averages; 0 = none are kept"),
+             "decay of the variables' moving averages; 0 = no averages"),
     PM_BOOL(pm_config_optim, moving_average_ramp, true,
-            "decay by less in the beginning: (1 + step) / (10 + step) where that is smaller"),
+            "use a smaller decay at the start: (1 + step) / (10 + step)"),
     { 0 },
 };
 
 static const struct pm_opt schedule[] = {
     PM_ENUM(pm_config_schedule, policy, PM_POLICY_EXPONENTIAL,
-            "fixed|exponential|polynomial|cosine|piecewise", "how the learning rate falls"),
+            "fixed|exponential|polynomial|cosine|piecewise", "policy of the learning rate"),
     PM_DOUBLE(pm_config_schedule, base_lr, 0.01, 0, 1000, "learning rate at the start"),
     PM_INT64(pm_config_schedule, decay_steps, 0, 0, LARGEST,
-             "steps of one decay; 0 = from num_epochs_per_decay; cosine: all of the run"),
+             "steps per decay; 0 = from num_epochs_per_decay; cosine: 0 = the whole run"),
     PM_DOUBLE(pm_config_schedule, num_epochs_per_decay, 2, 0, 1e9,
-              "epochs of one decay, where decay_steps is 0; polynomial: 0 = all of the run, "
-              "segmentation's default"),
-    PM_DOUBLE(pm_config_schedule, decay_factor, 0.94, 0, 1, "exponential: factor of one decay"),
-    PM_BOOL(pm_config_schedule, staircase, true, "exponential: decay in whole steps of the factor"),
+              "epochs per decay if decay_steps is 0; polynomial: 0 = the whole run, segmentation's "
+              "default"),
+    PM_DOUBLE(pm_config_schedule, decay_factor, 0.94, 0, 1, "exponential: factor per decay"),
+    PM_BOOL(pm_config_schedule, staircase, true, "exponential: decay in discrete intervals"),
     PM_DOUBLE(pm_config_schedule, end_lr, 0.0001, 0, 1000,
-              "polynomial, cosine: learning rate at the end"),
-    PM_DOUBLE(pm_config_schedule, power, 1, 0, 100, "polynomial: its power"),
-    PM_BOOL(pm_config_schedule, cycle, false, "polynomial: start again, ever longer"),
+              "polynomial, cosine: final learning rate"),
+    PM_DOUBLE(pm_config_schedule, power, 1, 0, 100, "polynomial: power of the decay"),
+    PM_BOOL(pm_config_schedule, cycle, false, "polynomial: restart with longer and longer periods"),
     PM_INT64(pm_config_schedule, warmup_steps, 0, 0, LARGEST,
-             "steps of the ramp up to base_lr; 0 = from warmup_epochs"),
+             "steps of the warm-up to base_lr; 0 = from warmup_epochs"),
     PM_DOUBLE(pm_config_schedule, warmup_epochs, 0, 0, 1e9,
-              "epochs of the ramp, where warmup_steps is 0; 0 = no ramp"),
-    PM_DOUBLE(pm_config_schedule, warmup_lr, 0, 0, 1000, "learning rate where the ramp starts"),
+              "epochs of the warm-up if warmup_steps is 0; 0 = no warm-up"),
+    PM_DOUBLE(pm_config_schedule, warmup_lr, 0, 0, 1000, "learning rate at the start of the "
+                                                         "warm-up"),
     PM_ENUM(pm_config_schedule, warmup_shape, PM_WARMUP_LINEAR, "linear|constant",
-            "a ramp that the policy's rate does not exceed, or warmup_lr until its end"),
+            "linear: a ramp that the policy's rate does not exceed; constant: warmup_lr until the "
+            "end of the warm-up"),
     PM_BOOL(pm_config_schedule, warmup_shift, false,
-            "the policy counts its steps from the warm-up's end"),
+            "the policy counts steps from the end of the warm-up"),
     PM_INTS(pm_config_schedule, boundaries, NULL, 1, INT_LARGEST,
-            "piecewise: growing numbers of steps from which on rates hold; base_lr before the first"),
-    PM_FLOATS(pm_config_schedule, rates, NULL, 0, 1000, "piecewise: a learning rate for each"),
+            "piecewise: increasing step numbers at which the rate changes; before the first it is "
+            "base_lr"),
+    PM_FLOATS(pm_config_schedule, rates, NULL, 0, 1000, "piecewise: learning rate from each "
+                                                        "boundary on"),
     PM_ENUM(pm_config_schedule, epoch_count, PM_EPOCH_TOTAL, "total|per_clone",
-            "an epoch's steps: examples over run.batch_size, or (as Slim) over one clone's part"),
+            "steps per epoch: examples / run.batch_size, or, as in Slim, examples / batch of one "
+            "clone"),
     { 0 },
 };
 
 static const struct pm_opt init[] = {
     PM_STRING(pm_config_init, checkpoint, NULL,
-              "where to start from when the run folder holds no checkpoint: a run's folder, or a "
+              "pretrained checkpoint, used if the run folder has no checkpoint: a run folder, or a "
               "file or folder of any format that checkpoint inspect reads"),
     PM_STRINGS(pm_config_init, exclude_scopes, NULL,
-               "beginnings of names of variables that are not taken from it"),
+               "prefixes of variable names that are not restored from it"),
     PM_BOOL(pm_config_init, ignore_missing, false,
             "variables that it lacks keep their initial values, with a warning"),
     PM_ENUM(pm_config_init, averages, PM_AVERAGES_OFF, "auto|on|off",
-            "moving averages that it holds are taken for the variables' values; auto = where there "
-            "are some"),
+            "restore the variables from its moving averages; auto = if it has any"),
     PM_STRINGS(
         pm_config_init, trainable_scopes, NULL,
-        "regular expressions, matched at the start of names, of what is trained; none = all"),
+        "regular expressions (matched at the start of names) of variables to train; none = all"),
     { 0 },
 };
 
 static const struct pm_opt run[] = {
     PM_STRING(pm_config_run, folder, NULL, "run folder: checkpoints, metrics, log, report"),
-    PM_INT64(pm_config_run, steps, 0, 0, LARGEST, "training ends at this step; 0 = never"),
-    PM_INT(pm_config_run, batch_size, 32, 1, 1000000, "examples a step, over all clones"),
-    PM_INT64(pm_config_run, seed, 1, 0, LARGEST, "seed of every random number"),
+    PM_INT64(pm_config_run, steps, 0, 0, LARGEST, "last training step; 0 = no limit"),
+    PM_INT(pm_config_run, batch_size, 32, 1, 1000000, "examples per step, over all clones"),
+    PM_INT64(pm_config_run, seed, 1, 0, LARGEST, "seed of all random numbers"),
     PM_INT(pm_config_run, log_every_steps, 10, 1, INT_LARGEST, "steps between log lines"),
     PM_INT64(pm_config_run, save_every_steps, 0, 0, LARGEST,
              "steps between checkpoints; 0 = not by steps"),
     PM_DOUBLE(pm_config_run, save_every_secs, 600, 0, 1e9,
               "seconds between checkpoints; 0 = not by time"),
-    PM_INT(pm_config_run, keep, 5, 0, 1000000, "newest checkpoints kept; 0 = all"),
+    PM_INT(pm_config_run, keep, 5, 0, 1000000, "number of newest checkpoints to keep; 0 = all"),
     PM_DOUBLE(pm_config_run, keep_every_hours, 0, 0, 1e9,
-              "besides, one checkpoint per so many hours is kept for good; 0 = none"),
+              "also keep one checkpoint per so many hours for ever; 0 = off"),
     PM_STRING(pm_config_run, keep_best, NULL,
-              "metric of the task's evaluations, for example loss; the checkpoint with its best value is "
-              "kept besides the newest ones"),
+              "metric, for example loss; the checkpoint with the best value is also kept"),
     PM_INT(pm_config_run, micro_batches, 1, 1, 65536,
-           "parts of a clone's batch run one after the other: less memory, the same gradient but for "
-           "batch norm, whose statistics are each part's own"),
+           "split a clone's batch into so many parts that run one after the other: less memory, "
+           "the same gradient except for batch norm, which uses the statistics of each part"),
     PM_ENUM(pm_config_run, recompute, 0, "off|auto|half|most",
-            "activations dropped and computed again in the backward pass, with the same results: auto as "
-            "many as it takes to fit into memory, half down to half the memory, most as far as it goes"),
+            "recompute activations in the backward pass to save memory, with the same results: "
+            "auto = as many as needed to fit, half = down to half the memory, most = as many as "
+            "possible"),
     PM_INT(pm_config_run, snapshot_every_steps, 100, 0, INT_LARGEST,
-           "steps between host copies from which a lost device is restored; 0 = at checkpoints"),
+           "steps between host copies of the state, from which training recovers after a lost "
+           "device; 0 = at checkpoints"),
     PM_DOUBLE(pm_config_run, segment_ms, 100, 1, 10000,
-              "bound of one submission's estimated work in milliseconds"),
+              "limit for the estimated work of one submission, in milliseconds"),
     PM_DOUBLE(pm_config_run, hang_seconds, 300, 0, 1e9,
-              "a device that makes no progress for so many seconds (or 20 steps' time, where that is "
-              "more) counts as lost; 0 = never"),
+              "timeout: a device without progress for so many seconds (or the time of 20 steps, if "
+              "longer) counts as lost; 0 = off"),
     PM_DOUBLE(pm_config_run, compile_seconds, 600, 0, 1e9,
-              "a GPU whose driver finishes no shader for so many seconds while it compiles counts as lost; "
-              "0 = never"),
-    PM_BOOL(pm_config_run, validate, false, "run under Vulkan's validation layer"),
+              "timeout: a GPU whose driver finishes no shader for so many seconds counts as lost; "
+              "0 = off"),
+    PM_BOOL(pm_config_run, validate, false, "use the Vulkan validation layer"),
     PM_ENUM(pm_config_run, balance, PM_BALANCE_EQUAL, "equal|auto",
-            "shares of devices that name none: equal, or by measured speed"),
+            "batch shares of devices without a share: equal, or by measured speed"),
     PM_ENUM(pm_config_run, batch_norm_update, PM_BATCH_NORM_FIRST, "first|all",
-            "several devices: batch norm's moving averages follow the part of the batch that the first one has, "
-            "or those of all, one after the other"),
+            "with several devices, batch norm's moving averages are updated from the first "
+            "device's part of the batch, or from all parts in turn"),
     PM_INTS(pm_config_run, trace_steps, NULL, 1, INT_LARGEST,
-            "first and last step, or one, of which trace-STEP.json in the run folder shows who did what "
-            "when; none = no trace"),
+            "first and last step (or a single step) to record in trace-STEP.json in the run "
+            "folder; none = no trace"),
     PM_ENUM(pm_config_run, verify, PM_VERIFY_AUTO, "auto|off",
-            "a GPU's kernels against the CPU, before a driver's first use; verdicts are remembered"),
+            "verify a GPU's kernels against the CPU before the first use of a driver; results are "
+            "stored"),
     PM_INT(pm_config_run, summary_every_steps, 500, 0, INT_LARGEST,
-           "steps between TensorBoard's histograms and pictures; 0 = none, scalars only"),
+           "steps between histograms and pictures for TensorBoard; 0 = only scalars"),
     PM_INT(pm_config_run, summary_images, 3, 0, 64,
-           "pictures of the batch among them, as the net sees them"),
+           "number of pictures in these summaries, as the net receives them"),
     PM_BOOL(pm_config_run, summary_originals, false,
-            "the same before preprocessing and augmentation among them"),
-    PM_BOOL(pm_config_run, summary_gradients, false, "gradients' histograms among them"),
+            "also write the same pictures before preprocessing and augmentation"),
+    PM_BOOL(pm_config_run, summary_gradients, false, "also write histograms of the gradients"),
     PM_INT(pm_config_run, summary_activations, 0, 0, 64,
-           "pictures for which the layers' values are among them: a forward pass more at those steps, "
-           "and its memory on the first device; 0 = none"),
+           "also write histograms of activations for so many pictures, which needs an extra "
+           "forward pass and memory on the first device; 0 = off"),
 #define ONLY_INT(key, value, help) PM_ONLY_INT(key, value, help),
 #define ONLY_BOOL(key, value, help) PM_ONLY_BOOL(key, value, help),
 #include "later.def"
@@ -195,47 +205,51 @@ static const struct pm_opt run[] = {
 
 static const struct pm_opt eval[] = {
     PM_STRING(pm_config_eval, checkpoint, NULL,
-              "checkpoint, or folder with some; null = the newest of run.folder"),
+              "checkpoint, or folder with checkpoints; null = the newest of run.folder"),
     PM_INT64(pm_config_eval, every_steps, 0, 0, LARGEST,
-             "steps between evaluations while training; 0 = none"),
-    PM_INT(pm_config_eval, batch_size, 100, 1, 1000000, "examples a batch; predict's, where it is below 8"),
-    PM_INT64(pm_config_eval, max_batches, 0, 0, LARGEST, "batches at most; 0 = the whole split"),
+             "steps between evaluations during training; 0 = off"),
+    PM_INT(pm_config_eval, batch_size, 100, 1, 1000000, "examples per batch; predict uses at most "
+                                                        "8"),
+    PM_INT64(pm_config_eval, max_batches, 0, 0, LARGEST, "maximum number of batches; 0 = the whole "
+                                                         "split"),
     PM_INT(pm_config_eval, sample_1_of_n, 1, 1, 1000000000,
-           "evaluation uses every n-th record of its split only"),
+           "evaluate only every n-th record of the split"),
     PM_INT(pm_config_eval, max_runs, 0, 0, INT_LARGEST,
-           "eval --watch: evaluations at most; 0 = until that of run.steps"),
+           "eval --watch: maximum number of evaluations; 0 = until run.steps is evaluated"),
     PM_ENUM(pm_config_eval, averages, PM_AVERAGES_AUTO, "auto|on|off",
-            "the variables' moving averages in their place, in predict too; auto = where there are some"),
+            "use the moving averages of the variables, also in predict; auto = if the checkpoint "
+            "has any"),
     PM_DOUBLE(pm_config_eval, interval_secs, 60, 1, 1e6,
-              "eval --watch: seconds between the beginnings of two evaluations, at least"),
+              "eval --watch: minimum seconds between the starts of two evaluations"),
     { 0 },
 };
 
 static const struct pm_opt export[] = {
     PM_STRING(pm_config_export, file, NULL, "ONNX file to write; null = model.onnx in run.folder"),
-    PM_INT(pm_config_export, batch_size, 0, 0, 1000000, "examples a batch; 0 = any number"),
+    PM_INT(pm_config_export, batch_size, 0, 0, 1000000, "batch size; 0 = any"),
     PM_INTS(pm_config_export, size, NULL, 1, 16384,
-            "side, or [height, width], of the pictures it takes; null = input.eval_size"),
+            "input size of the model, one side or [height, width]; null = input.eval_size"),
     PM_BOOL(pm_config_export, any_size, false,
-            "pictures of any size, where the net allows it: with model.global_pool where it has that"),
+            "accept pictures of any size, if the net allows it (nets with model.global_pool need "
+            "it true)"),
     PM_BOOL(pm_config_export, fold_batch_norm, false,
-            "batch norm becomes part of the convolution before it: faster, but no longer to be trained"),
+            "fold batch norm into the preceding convolution: faster, but no longer trainable"),
     PM_ENUM(pm_config_export, preprocessing, PM_EXPORT_NOTES, "notes|fold",
-            "notes: the input is what the net takes, float32 [n, channels, height, width], and the "
-            "file's metadata says how pictures become that; fold: it is pixels, uint8 [n, height, "
-            "width, channels], of pictures cropped and resized as the metadata says"),
+            "notes: the input is float32 [n, channels, height, width], and the metadata describes "
+            "the preprocessing; fold: the input is pixels, uint8 [n, height, width, channels], "
+            "cropped and resized as the metadata describes"),
     PM_ENUM(pm_config_export, weights, PM_EXPORT_AUTO, "auto|inside|beside",
-            "weights in the file, or beside it in FILE-DIGEST.data; auto = beside where they have more than 2 "
-            "GB"),
+            "store weights in the file, or beside it in FILE-DIGEST.data; auto = beside if they "
+            "exceed 2 GB"),
     { 0 },
 };
 
 const struct pm_opt pm_config_device_opts[] = {
     PM_STRING(pm_config_device, name, "auto",
-              "auto, cpu, vulkan:N, a UUID or a part of a device's name"),
+              "auto, cpu, vulkan:N, a UUID, or part of a device's name"),
     PM_FLOAT(pm_config_device, share, 0, 0, 1e6,
-             "part of the batch relative to the others'; 0 = by run.balance"),
-    PM_INT(pm_config_device, threads, 0, 0, 256, "CPU: threads; 0 = cores"),
+             "relative share of the batch; 0 = by run.balance"),
+    PM_INT(pm_config_device, threads, 0, 0, 256, "CPU: number of threads; 0 = number of cores"),
     { 0 },
 };
 
@@ -245,18 +259,18 @@ const struct pm_opt pm_config_device_opts[] = {
     .row = offsetof(struct pm_config, field), .row_key = key
 
 const struct pm_config_section pm_config_sections[] = {
-    { SECTION(model, "the network"), OPEN("net", models, model_row, "name") },
-    { SECTION(data, "where examples come from") },
-    { SECTION(input, "how a picture becomes the network's input"),
+    { SECTION(model, "the net"), OPEN("net", models, model_row, "name") },
+    { SECTION(data, "training and evaluation data") },
+    { SECTION(input, "preprocessing and augmentation of pictures"),
       OPEN("preprocessing", preprocessings, preprocessing_row, "preprocessing") },
-    { SECTION(loss, "what is minimised") },
-    { SECTION(optim, "what is done with gradients"),
+    { SECTION(loss, "the loss") },
+    { SECTION(optim, "optimizer, regularisation, gradient clipping"),
       OPEN("optimizer", optimizers, optimizer_row, "name") },
-    { SECTION(schedule, "the learning rate over the steps") },
-    { SECTION(init, "what training starts from and what it may change") },
+    { SECTION(schedule, "the learning rate schedule") },
+    { SECTION(init, "pretrained checkpoint and trainable variables") },
     { SECTION(run, "the training run") },
     { SECTION(eval, "evaluation") },
-    { .name = "export", .help = "the net for other programs, as an ONNX file", .opts = export,
+    { .name = "export", .help = "export to ONNX", .opts = export,
       .offset = offsetof(struct pm_config, exporting) },
     { 0 },
 };

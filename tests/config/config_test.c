@@ -601,7 +601,7 @@ static void schema(void **state)
     (void)state;
 
     assert_contains(text,
-                    "\"name\":{\"description\":\"optimizer\",\"default\":\"rmsprop\",\"enum\":"
+                    "\"name\":{\"description\":\"name of the optimizer\",\"default\":\"rmsprop\",\"enum\":"
                     "[\"momentum\",\"adam\",\"rmsprop\",null]}");
     assert_contains(text, "\"keep_prob\":{\"type\":[\"number\",\"null\"]");
     assert_contains(text, "\"additionalProperties\":false");

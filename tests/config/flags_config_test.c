@@ -179,7 +179,7 @@ static void printed(void **state)
                     "| `opt_epsilon` | `1.0` | `optim.epsilon` | `1` (adadelta, adam, rmsprop), ");
     assert_contains(text, "| `output_file` | `\"\"` | `export.file` | `null` | |\n");
     assert_contains(text, "| `is_training` | `false` | none | |");
-    assert_contains(text, "| `training_number_of_steps` | `run.steps` | `0` | training ends at this step");
+    assert_contains(text, "| `training_number_of_steps` | `run.steps` | `0` | last training step");
     assert_contains(text, "| `num_steps` | `run.steps` | `0` | ");
     assert_contains(text, "| `dropout_keep_prob` | `model.keep_prob` | ");
     pm_free(text);

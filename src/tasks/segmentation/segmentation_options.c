@@ -15,121 +15,128 @@
 
 static const struct pm_opt model[] = {
     PM_BOOL(pm_segmentation_model, predict_upsampled, true,
-            "segmentation: logits are enlarged to the picture's size before the largest is taken; false = "
-            "classes are"),
+            "segmentation: resize the logits to the picture's size before the argmax; false = "
+            "resize the classes"),
     PM_ENUM(pm_segmentation_model, instance_mode, PM_INSTANCE_REFERENCE, "reference|seed4",
-            "segmentation: targets, losses and grouping of model.instance: Panoptic-DeepLab's, or those of "
-            "the DeepLab fork before it"),
+            "segmentation: targets, losses and grouping for model.instance: reference = "
+            "Panoptic-DeepLab, seed4 = the earlier DeepLab fork"),
     { 0 },
 };
 
 static const struct pm_opt data[] = {
     PM_INT(pm_segmentation_data, ignore_label, -2, -2, 65535,
-           "segmentation: pixels with this label do not count; -1 = all do, -2 = as the data says, else 255"),
+           "segmentation: label of ignored pixels; -1 = none, -2 = that of the data, else 255"),
     PM_INTS(pm_segmentation_data, thing_classes, NULL, 0, 65535,
-            "segmentation: classes that instances are of; null = the data's"),
+            "segmentation: classes that have instances; null = those of the data"),
     PM_INT(pm_segmentation_data, center_sigma, 0, 0, 256,
-           "segmentation: pixels of the Gaussian's deviation around an instance's centre; 0 = 8, of seed4 5"),
+           "segmentation: standard deviation, in pixels, of the Gaussian around an instance's "
+           "centre; 0 = 8 (seed4: 5)"),
     PM_INT(pm_segmentation_data, small_instance_area, 4096, 0, 1000000000,
-           "segmentation: on instances of fewer pixels the loss of the classes has small_instance_weight"),
+           "segmentation: instances with fewer pixels have small_instance_weight in the loss of "
+           "the classes"),
     PM_FLOAT(pm_segmentation_data, small_instance_weight, 3, 0, 1e6,
-             "segmentation: that weight; elsewhere it is 1; seed4 has none"),
+             "segmentation: weight of small instances; other pixels have weight 1; not for seed4"),
     PM_INT(pm_segmentation_data, edge_width, 20, 1, 1024,
-           "segmentation: side of the square that an edge's pixel becomes, in pixels of the record's own map, "
-           "with model.edge_classes"),
+           "segmentation: width of the edge targets, in pixels of the record's label map, with "
+           "model.edge_classes"),
     { 0 },
 };
 
 static const struct pm_opt loss[] = {
     PM_BOOL(pm_segmentation_loss, upsample_logits, true,
-            "segmentation: the loss is taken at the picture's size; false = labels are brought down to the "
-            "logits'"),
+            "segmentation: compute the loss at the picture's size; false = resize the labels to "
+            "the logits"),
     PM_FLOATS(pm_segmentation_loss, label_weights, NULL, 0, 1e6,
-              "segmentation: a weight for each class; null = 1 each"),
+              "segmentation: weight of each class; null = 1"),
     PM_ENUM(pm_segmentation_loss, normalize, PM_NORMALIZE_KEPT_PIXELS, "nonzero_weight|kept_pixels|top_k",
-            "segmentation: the sum is divided by the pixels whose weight is not 0, by all that are not "
-            "ignored, or by as many as top_k_percent takes, zeros too"),
+            "segmentation: divisor of the loss: number of pixels with a weight other than 0, of "
+            "pixels that are not ignored, or of pixels that top_k_percent keeps (including zeros)"),
     PM_FLOAT(pm_segmentation_loss, top_k_percent, 1, 0, 1,
-             "segmentation: share of the pixels that count, those with the largest losses; the sum is "
-             "divided by those of them whose loss is not 0, or with normalize top_k by all of them"),
+             "segmentation: part of the pixels to keep, those with the largest losses; the divisor "
+             "is the number of kept pixels with a loss other than 0, or, with normalize top_k, of "
+             "all kept pixels"),
     PM_FLOAT(pm_segmentation_loss, center_weight, NAN, 0, 1e6,
-             "segmentation: weight of the loss of instances' centres; null = 200, of seed4 1"),
+             "segmentation: weight of the loss of instance centres; null = 200 (seed4: 1)"),
     PM_FLOAT(pm_segmentation_loss, offset_weight, NAN, 0, 1e6,
-             "segmentation: weight of the loss of the offsets to them; null = 0.01, of seed4 1"),
+             "segmentation: weight of the loss of offsets to the centres; null = 0.01 (seed4: 1)"),
     PM_BOOL(pm_segmentation_loss, matting, false,
-            "segmentation: maps hold degrees of foreground, 0 to 255 or of 16 bits to 65535, in place of classes, "
-            "of which there are two"),
+            "segmentation: label maps are alpha values (0 to 255, or 0 to 65535 with 16 bits) "
+            "instead of classes; the net has two classes"),
     PM_FLOAT(pm_segmentation_loss, edge_weight, 0.2, 0, 1,
-             "segmentation: with model.edge_classes, weight of the edges' loss; that of the classes has what "
-             "is left of 1"),
+             "segmentation: with model.edge_classes, weight of the edge loss; the class loss has 1 "
+             "minus this weight"),
     PM_INT(pm_segmentation_loss, hard_mining_steps, 0, 0, 1000000,
-           "segmentation: steps in which that share falls from 1 to top_k_percent"),
+           "segmentation: steps over which top_k_percent falls from 1 to its value"),
     { 0 },
 };
 
 static const struct pm_opt run[] = {
     PM_BOOL(pm_segmentation_run, train_metrics, true,
-            "segmentation: miou and pixel_accuracy of the batches of logged steps, as training sees them; false "
-            "saves the devices one look at the logits"),
+            "segmentation: compute miou and pixel_accuracy of training batches at logged steps; "
+            "false saves one pass over the logits"),
     { 0 },
 };
 
 static const struct pm_opt eval[] = {
     PM_FLOATS(pm_segmentation_eval, scales, NULL, 0.05, 8,
-              "segmentation: the picture is seen at these scales, each by itself in place of "
-              "model.image_pyramid, and probabilities are averaged; null = as it is"),
-    PM_BOOL(pm_segmentation_eval, flip, false, "segmentation: and mirrored at each of them"),
+              "segmentation: evaluate the picture at each of these scales, instead of "
+              "model.image_pyramid, and average the probabilities; null = one scale, 1"),
+    PM_BOOL(pm_segmentation_eval, flip, false, "segmentation: also evaluate the mirrored picture "
+                                               "at each scale"),
     PM_ENUM(pm_segmentation_eval, colormap, PM_COLORMAP_AUTO, "auto|pascal|cityscapes|ade20k|camvid|camvid_full",
-            "segmentation: colours of drawn classes; auto = the data's, else pascal's; camvid has 11 "
-            "classes, camvid_full 31"),
+            "segmentation: colours for drawing classes; auto = those of the data, else pascal; "
+            "camvid has 11 classes, camvid_full 31"),
     PM_BOOL(pm_segmentation_eval, save_raw, false,
-            "segmentation: predict also writes the classes' numbers as a grey picture; with the colours "
-            "of cityscapes those of its evaluation"),
+            "segmentation: predict also writes the class numbers as a grey picture; with the "
+            "colours of cityscapes, the ids of its evaluation"),
     PM_JSON(pm_segmentation_eval, panoptic,
-            "segmentation with instances: how they are grouped and scored, an object with the keys "
-            "below; null = as each says"),
+            "segmentation with instances: options for grouping and scoring instances, an object "
+            "with the keys below; null = their defaults"),
     { 0 },
 };
 
 static const struct pm_opt export[] = {
     PM_FLOATS(pm_segmentation_export, scales, NULL, 0.05, 8,
-              "segmentation: the graph sees the picture at these scales and averages; null = as it is"),
+              "segmentation: the model evaluates the picture at these scales and averages; null = "
+              "one scale, 1"),
     PM_BOOL(pm_segmentation_export, flip, false, "segmentation: and mirrored at each of them"),
     PM_BOOL(pm_segmentation_export, pad, true,
-            "segmentation: pictures of any height and width up to export.size, which the graph resizes "
-            "and pads as the preprocessing does; outputs are cut to them, and there whole as "
-            "RawSemanticPredictions, RawSemanticProbabilities. false: pictures of export.size only"),
+            "segmentation: accept pictures of any size up to export.size; the model resizes and "
+            "pads them like the preprocessing and crops the outputs (RawSemanticPredictions and "
+            "RawSemanticProbabilities are not cropped). false: only pictures of export.size"),
     PM_INT(pm_segmentation_export, output_stride, 0, 0, 32,
-           "segmentation: model.output_stride of the exported net, with model.aspp_rates in proportion; 0 "
-           "= the trained one's"),
+           "segmentation: model.output_stride of the exported net; model.aspp_rates change in "
+           "proportion; 0 = as trained"),
     PM_BOOL(pm_segmentation_export, prob_double_softmax, false,
-            "segmentation: averaged probabilities go through a softmax again, as the original's do"),
+            "segmentation: apply a second softmax to averaged probabilities, like the original "
+            "program"),
     { 0 },
 };
 
 static const struct pm_opt panoptic[] = {
     PM_FLOAT(pm_panoptic_options, threshold, NAN, 0, 255,
-             "heat above which a pixel may be a centre; null = 0.1, of seed4 127.5 of 255"),
+             "minimum heat of a centre; null = 0.1 (seed4: 127.5 of 255)"),
     PM_INT(pm_panoptic_options, nms_kernel, 7, 1, 255,
-           "rows and columns, an odd number, of which a centre's pixel is the hottest"),
+           "side of the window (an odd number of pixels) in which a centre must be the maximum"),
     PM_INT(pm_panoptic_options, top_k, 200, 1, 10000,
-           "when there are so many centres or more, those hotter than the last of them are left"),
+           "with so many centres or more, keep only those with more heat than the last of them"),
     PM_INT(pm_panoptic_options, stuff_area, 2048, 0, 1000000000,
-           "pixels that a class without instances needs to be a segment"),
+           "minimum size of a segment of a class without instances, in pixels"),
     PM_INT(pm_panoptic_options, label_divisor, 1000, 2, 32768,
-           "what predict writes of an instance: its class times this and its number"),
+           "predict writes an instance as class * label_divisor + number"),
     PM_ENUM(pm_panoptic_options, score, PM_SCORE_CLASS, "class|class_and_center",
-            "how sure an instance is: the mean probability of its class, or that times its centre's "
-            "heat"),
+            "score of an instance: mean probability of its class, or that times the heat of its "
+            "centre"),
     PM_ENUM(pm_panoptic_options, precision, PM_PRECISION_CITYSCAPES, "cityscapes|coco",
-            "average precision of instances: Cityscapes' ap and ap50, or COCO's twelve figures of masks, ap, "
-            "ap50, ap75, ap_small, ap_medium, ap_large, ar1, ar10, ar100, ar_small, ar_medium, ar_large"),
+            "average precision of instances: Cityscapes' ap and ap50, or COCO's twelve mask "
+            "metrics ap, ap50, ap75, ap_small, ap_medium, ap_large, ar1, ar10, ar100, ar_small, "
+            "ar_medium, ar_large"),
     PM_INT(pm_panoptic_options, least_area, 100, 0, 1000000000,
-           "ap, ap50 of cityscapes: true instances of fewer pixels do not count"),
+           "Cityscapes' ap and ap50: ignore true instances with fewer pixels"),
     PM_INT(pm_panoptic_options, ignored_area, -1, -1, 1000000000,
-           "true instances of at most so many pixels are taken as ignored; -1 = none, of seed4 3048"),
+           "ignore true instances with at most so many pixels; -1 = none (seed4: 3048)"),
     PM_BOOL(pm_panoptic_options, normalize_by_image_size, false,
-            "pc: areas are shares of their pictures"),
+            "pc: divide areas by the size of the picture"),
     { 0 },
 };
 
