@@ -608,7 +608,7 @@ static void schema(void **state)
     free(text);
     cJSON_Delete(v);
     text = pm_config_keys_markdown(&rows);
-    assert_contains(text, "| `run.steps` | int | `0` | 0.. |  | training ends at this step; 0 = never |\n");
+    assert_contains(text, "| `run.steps` | int | `0` | 0.. |  | last training step; 0 = no limit |\n");
     assert_contains(text, "### optim of adam");
     assert_contains(text, "| `model.hyperparams` | object | `null` | ");
     pm_free(text);
