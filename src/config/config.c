@@ -2,7 +2,6 @@
  * together is checked in config_check.c. */
 #include "config/config_private.h"
 
-#include <assert.h>
 #include <cjson/cJSON.h>
 #include <string.h>
 
@@ -129,41 +128,6 @@ static int fail_unknown_top(const struct load *l, const cJSON *v)
 
 /* ---- open sections --------------------------------------------------------------------- */
 
-const struct pm_open_row *pm_config_row_find(const struct pm_open_rows *rows, const char *name)
-{
-    for (size_t i = 0; i < rows->count; i++)
-        if (strcmp(rows->rows[i].name, name) == 0)
-            return &rows->rows[i];
-    const char *known = rows->known_as ? rows->known_as(name) : NULL;
-    for (size_t i = 0; known && i < rows->count; i++)
-        if (strcmp(rows->rows[i].name, known) == 0)
-            return &rows->rows[i];
-    return NULL;
-}
-
-int pm_config_fail_row(const struct pm_config *c, const struct pm_open_rows *rows, const char *path,
-                       const char *kind, const char *name)
-{
-    const char *names[256];
-    struct pm_str all = { 0 };
-    size_t count = rows->count < PM_COUNT(names) ? rows->count : PM_COUNT(names);
-    const char *refusal = rows->refusal ? rows->refusal(name) : NULL;
-
-    if (refusal)
-        return pm_fail(PM_ECONFIG, "%s %s: '%s' %s", pm_config_place(c, path), path, name, refusal);
-    for (size_t i = 0; i < count; i++) {
-        names[i] = rows->rows[i].name;
-        pm_str_add(&all, "%s%s", i ? ", " : "", names[i]);
-    }
-    const char *guess = pm_nearest(name, names, count);
-    int err =
-        pm_fail(PM_ECONFIG, "%s %s: '%s' is no %s of this version%s%s%s (known: %s)",
-                pm_config_place(c, path), path, name, kind, guess ? ", did you mean '" : "",
-                guess ? guess : "", guess ? "'?" : "", all.text);
-    pm_str_free(&all);
-    return err;
-}
-
 static const struct pm_open_row *variant_of(const struct pm_config *c,
                                             const struct pm_config_section *s,
                                             const struct pm_open_row *row)
@@ -210,16 +174,6 @@ static bool is_left_behind(const struct load *l, const struct pm_config_section 
 
     return s->row_kind && another_row_has(l, s, key) &&
            rank_of(l->c, path) < rank_of(l->c, chooser);
-}
-
-size_t pm_config_size_of(const struct pm_opt *opts)
-{
-    size_t size = 0;
-
-    for (; opts->type; opts++)
-        if (opts->offset != PM_NO_FIELD && opts->offset + sizeof(struct pm_strings) > size)
-            size = opts->offset + sizeof(struct pm_strings); /* no type is larger */
-    return size;
 }
 
 /* ---- the task's own keys --------------------------------------------------------------- */
@@ -588,56 +542,4 @@ void pm_config_size(const struct pm_config *c, bool train, int *height, int *wid
 
     *height = size.count ? size.v[0] : 0;
     *width = size.count ? size.v[size.count - 1] : 0;
-}
-
-static cJSON *dump_devices(const struct pm_config *c)
-{
-    cJSON *list = cJSON_CreateArray();
-
-    for (int i = 0; i < c->devices_count; i++) {
-        const struct pm_config_device *d = &c->devices[i];
-        cJSON *v;
-        if (d->share == 0 && d->threads == 0) {
-            v = cJSON_CreateString(d->name);
-        } else {
-            v = cJSON_CreateObject();
-            pm_opts_dump(pm_config_device_opts, d, v, false);
-        }
-        cJSON_AddItemToArray(list, v);
-    }
-    return list;
-}
-
-static void dump_row(const struct pm_config *c, const char *section, const struct pm_opt *opts,
-                     cJSON *object)
-{
-    void *values = pm_arena_alloc(c->arena, pm_config_size_of(opts));
-    int err = pm_config_read(c, section, opts, values);
-
-    assert(err == PM_OK && "the options were checked when the config was loaded");
-    (void)err;
-    pm_opts_dump(opts, values, object, false);
-}
-
-struct cJSON *pm_config_dump(const struct pm_config *c)
-{
-    cJSON *out = cJSON_CreateObject();
-
-    cJSON_AddStringToObject(out, "task", c->task);
-    for (const struct pm_config_section *s = pm_config_sections; s->name; s++) {
-        cJSON *object = cJSON_AddObjectToObject(out, s->name);
-        const struct pm_open_row *row =
-            s->row_kind ? *(const struct pm_open_row *const *)((const char *)c + s->row) : NULL;
-        const struct pm_opt *task = pm_config_task_opts(c->task_row, s->name);
-        pm_opts_dump(s->opts, (const char *)c + s->offset, object, false);
-        if (task)
-            dump_row(c, s->name, task, object);
-        if (row && row->opts)
-            dump_row(c, s->name, row->opts, object);
-        if (strcmp(s->name, "input") == 0 && c->augment_rows)
-            cJSON_ReplaceItemInObjectCaseSensitive(object, "augment", pm_config_dump_augment(c));
-        if (strcmp(s->name, "init") == 0)
-            cJSON_AddItemToObject(out, "devices", dump_devices(c));
-    }
-    return out;
 }

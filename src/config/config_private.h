@@ -51,7 +51,7 @@ const struct pm_config_origin *pm_config_origin_find(const struct pm_config_orig
 /* "x.json:12:" or "command line:", for messages; in the config's arena. */
 const char *pm_config_place(const struct pm_config *c, const char *path);
 
-/* ---- config.c: what config_augment.c uses, too ------------------------------------------- */
+/* ---- config_rows.c: rows of open sections ------------------------------------------------ */
 
 /* NULL: there is no such row. */
 const struct pm_open_row *pm_config_row_find(const struct pm_open_rows *rows, const char *name);

@@ -1,0 +1,58 @@
+/* config_dump: the resolved config as JSON, every key with its value. */
+#include "config/config_private.h"
+
+#include <assert.h>
+#include <cjson/cJSON.h>
+#include <string.h>
+
+static cJSON *dump_devices(const struct pm_config *c)
+{
+    cJSON *list = cJSON_CreateArray();
+
+    for (int i = 0; i < c->devices_count; i++) {
+        const struct pm_config_device *d = &c->devices[i];
+        cJSON *v;
+        if (d->share == 0 && d->threads == 0) {
+            v = cJSON_CreateString(d->name);
+        } else {
+            v = cJSON_CreateObject();
+            pm_opts_dump(pm_config_device_opts, d, v, false);
+        }
+        cJSON_AddItemToArray(list, v);
+    }
+    return list;
+}
+
+static void dump_row(const struct pm_config *c, const char *section, const struct pm_opt *opts,
+                     cJSON *object)
+{
+    void *values = pm_arena_alloc(c->arena, pm_config_size_of(opts));
+    int err = pm_config_read(c, section, opts, values);
+
+    assert(err == PM_OK && "the options were checked when the config was loaded");
+    (void)err;
+    pm_opts_dump(opts, values, object, false);
+}
+
+struct cJSON *pm_config_dump(const struct pm_config *c)
+{
+    cJSON *out = cJSON_CreateObject();
+
+    cJSON_AddStringToObject(out, "task", c->task);
+    for (const struct pm_config_section *s = pm_config_sections; s->name; s++) {
+        cJSON *object = cJSON_AddObjectToObject(out, s->name);
+        const struct pm_open_row *row =
+            s->row_kind ? *(const struct pm_open_row *const *)((const char *)c + s->row) : NULL;
+        const struct pm_opt *task = pm_config_task_opts(c->task_row, s->name);
+        pm_opts_dump(s->opts, (const char *)c + s->offset, object, false);
+        if (task)
+            dump_row(c, s->name, task, object);
+        if (row && row->opts)
+            dump_row(c, s->name, row->opts, object);
+        if (strcmp(s->name, "input") == 0 && c->augment_rows)
+            cJSON_ReplaceItemInObjectCaseSensitive(object, "augment", pm_config_dump_augment(c));
+        if (strcmp(s->name, "init") == 0)
+            cJSON_AddItemToObject(out, "devices", dump_devices(c));
+    }
+    return out;
+}
