@@ -1,6 +1,7 @@
-/* kernel: the seam between what is computed and where. A kernel row says its buffers, parameters,
- * C function and shader; a call is a row with shapes and buffers filled in; a training step is an
- * array of calls. The CPU loops over it, Vulkan records it once and replays it. */
+/* kernel: the interface between the computation and the device that runs it. A kernel row names its
+ * buffers, parameters, C function and shader. A call is a row with shapes and buffers filled in. A
+ * training step is an array of calls: the CPU loops over it, Vulkan records it once and replays
+ * it. */
 #ifndef PUMICE_KERNEL_H
 #define PUMICE_KERNEL_H
 
@@ -30,8 +31,8 @@ bool pm_shape_equal(struct pm_shape a, struct pm_shape b);
 /* "8x224x224x3"; buf of 64 bytes. */
 char *pm_shape_text(struct pm_shape s, char buf[64]);
 
-/* A value of a plan: shape, type and the number of its storage. Owns nothing; copied freely.
- * value is an index into the call list's values, -1 for "none" (a gradient nobody needs). */
+/* A value of a plan: shape, type and the number of its storage. Owns nothing; copied freely. value
+ * is an index into the call list's values; -1 means "none" (a gradient that no call needs). */
 struct pm_tensor {
     struct pm_shape shape;
     enum pm_type type;
@@ -43,33 +44,33 @@ static inline bool pm_has(struct pm_tensor t) { return t.value >= 0; }
 
 /* ---- per-step values ------------------------------------------------------------------- */
 
-/* Everything that changes from step to step without data: copied to the device in the prologue.
- * Recorded calls never change. Kernels that need it list it as a buffer (r:step). Scalars only, so
- * C and GLSL (scalar layout) agree: shaders/lib/step.glsl is the twin. */
+/* Everything except data that changes from step to step. It is copied to the device before the
+ * first call, so recorded calls never change. Kernels that need it list it as a buffer (r:step). It
+ * holds scalars only, so C and GLSL (scalar layout) agree: shaders/lib/step.glsl is the twin. */
 struct pm_step {
     uint32_t step;      /* number of updates done before this one; 0 for the first */
     uint32_t seed_low, seed_high;
     float lr;           /* learning rate of this step */
-    float loss_scale;   /* multiplies losses' gradients; 1 unless fp16 needs more */
+    float loss_scale;   /* factor on the losses' gradients; 1 unless fp16 needs more */
     float beta1_power, beta2_power; /* beta^(step + 1), in double on the host; Adam */
-    float ema_decay;    /* decay of the variables' moving average in this step */
+    float ema_decay;    /* decay of the variables' moving averages in this step */
 };
 
 /* ---- kernel rows ----------------------------------------------------------------------- */
 
 enum { PM_MAX_BUFS = 16, PM_MAX_SPEC = 24, PM_MAX_DISPATCHES = 8 };
 
-/* What a CPU side gets. Buffers are in row order; an absent one ("?" in the row) is NULL. */
+/* What a CPU function gets. Buffers are in row order; an absent one ("?" in the row) is NULL. */
 struct pm_args {
     const void *params;
     void *buf[PM_MAX_BUFS];
-    size_t count;   /* work items, the range cpu() is called over */
+    size_t count;   /* work items: the range that cpu() is called over */
     void *state;    /* from prepare(), else NULL */
     size_t bytes[PM_MAX_BUFS];
 };
 
-/* What a device can do, filled at creation; pick() functions read it. */
-/* Classes with a tile table of their own; the class comes from driver id and vendor. */
+/* What a device can do. Filled at creation; pick() functions read it. */
+/* Classes of device with their own tile table. The class comes from driver id and vendor. */
 enum pm_class {
     PM_CLASS_OTHER,
     PM_CLASS_LAVAPIPE,   /* CPU drivers with subgroups of 8 and more */
@@ -80,15 +81,17 @@ enum pm_class {
     PM_CLASS_INTEL,
 };
 struct pm_caps {
-    /* What callers must treat differently, and why. No caller asks for the backend's name. */
-    bool runs_shaders;       /* calls are shaders: pick() chooses among variants, and the class and
-                              * the limits below apply. False: a row's C function, variant "cpu" */
-    bool needs_verification; /* a driver compiles the kernels, so their results are compared with
-                              * the CPU's before their first use (verify.h) */
-    bool timed_by_queries;   /* to time single calls, they must run one after the other; a plan
-                              * keeps a second recording for that. False: timing costs nothing */
-    bool on_host_cores;      /* the CPU and software drivers: slow, disturbed by other work on the
-                              * machine, never chosen by "auto" before a GPU */
+    /* Capabilities that callers must treat differently, and why. No caller asks for the backend's
+     * name. */
+    /* Calls are shaders: pick() chooses among variants, and the class and the limits below apply.
+     * False: calls are the rows' C functions, variant "cpu". */
+    bool runs_shaders;
+    bool needs_verification; /* A driver compiles the kernels, so their results are compared with
+                              * the CPU's before their first use (verify.h). */
+    bool timed_by_queries;   /* To time single calls, they must run one after the other; a plan
+                              * keeps a second recording for that. False: timing costs nothing. */
+    bool on_host_cores;      /* The CPU and software drivers: slow, slowed down by other work on the
+                              * machine, and never chosen by "auto" before a GPU. */
     enum pm_class device_class;
     uint32_t subgroup_size;            /* 1 on the CPU */
     uint32_t max_workgroup_size[3];
@@ -100,12 +103,12 @@ struct pm_caps {
     /* Cooperative matrices: a subgroup multiplies m x k by k x n 16-bit floats and sums in 32 bits.
      * The largest such tile; 0: none. */
     struct { uint32_t m, n, k; } coopmat;
-    int threads;                       /* of the host that calls run on; 0 where runs_shaders */
+    int threads;                       /* host threads that calls run on; 0 if runs_shaders */
 };
 
-/* One vkCmdDispatch. The push block is the addresses of the row's buffers in row order (absent: 0),
- * then the params struct. Specialization constants 0, 1, 2 are the workgroup size when the shader
- * declares them; spec[i] is the value of constant id i. */
+/* One vkCmdDispatch. The push block holds the addresses of the row's buffers in row order (absent:
+ * 0), then the params struct. If the shader declares specialization constants 0, 1 and 2, they are
+ * the workgroup size; spec[i] is the value of constant id i. */
 struct pm_dispatch {
     const char *shader; /* name in the embedded table */
     uint32_t spec[PM_MAX_SPEC];
@@ -113,51 +116,52 @@ struct pm_dispatch {
     uint32_t groups[3];
 };
 struct pm_picks {
-    struct pm_dispatch d[PM_MAX_DISPATCHES]; /* run in order, a barrier between each two */
+    struct pm_dispatch d[PM_MAX_DISPATCHES]; /* run in order, with a barrier between each two */
     int count;
-    size_t scratch[PM_MAX_BUFS]; /* bytes wanted for buffer i where the row says "t:" */
+    size_t scratch[PM_MAX_BUFS]; /* bytes wanted for buffer i if the row says "t:" */
     const char *variant;         /* name for logs, profile and PM_VARIANT */
 };
 
 /* One kind of call. Every row has a C function and a shader, because everything inside a step runs
  * on the step's device. Other work has its own place:
- * - Values that need only labels are made by the loader's threads, before the step (task.h).
+ * - The loader's threads make values that need only labels, before the step (task.h).
  * - Work after a step (grouping, metrics, drawing) is ordinary host code on the step's outputs.
- * There are no rows that run on the host within a step: Vulkan would wait inside submit, so several
- * GPUs would take turns. */
+ * No row runs on the host within a step: Vulkan would wait inside submit, so several GPUs would
+ * take turns. */
 struct pm_kernel {
     const char *name;
-    /* Space-separated "access:name": r read, w wholly overwritten, u read and written (gradients
-     * that accumulate, slots, averages), t scratch of this call. "r?:b" may be absent. */
+    /* Space-separated "access:name". Access: r read, w wholly overwritten, u read and written
+     * (accumulated gradients, slots, averages), t scratch of this call. "r?:b" may be absent. */
     const char *bufs;
     size_t params_size; /* multiple of 4; int, unsigned and float members only */
     /* Offset + 1 of an int member `accumulate` that the planner sets: 0 in the first call of a step
-     * that adds to the row's u: buffer(s), 1 in later ones. 0: the row has none. */
+     * that adds to the row's u: buffer(s), 1 in later ones. 0: the row has no such member. */
     size_t accumulate;
-    /* "y=x": output y may lie in the memory of input x when x dies in this call. Comma list. */
+    /* "y=x": output y may use the memory of input x if no later call reads x. Comma list. */
     const char *inplace;
 
-    /* Exactly one of the two. cpu: a range of count, called from many threads on disjoint ranges
-     * that are multiples of grain (0 = 1024). cpu_all: called once; may use pm_parallel and
-     * libraries. */
+    /* Exactly one of the two is set. cpu: works on a range of count; called from many threads on
+     * disjoint ranges that are multiples of grain (0 = 1024). cpu_all: called once; may use
+     * pm_parallel and libraries. */
     void (*cpu)(const struct pm_args *a, size_t begin, size_t end);
     void (*cpu_all)(const struct pm_args *a);
     size_t grain;
-    /* Per-call state of the CPU side, made when the program is made (buffers are NULL then). */
+    /* Makes the per-call state of the CPU function when the program is made (buffers are NULL
+     * then). */
     int (*prepare)(const void *params, void **state);
     void (*release)(void *state);
-    /* Bytes of scratch buffer `buf` (row order) on the CPU; NULL when the row has no t: or needs
-     * none there. SIZE_MAX: failed, pm_error_text says why. */
+    /* Returns the bytes of scratch buffer `buf` (row order) on the CPU. NULL: the row has no t:, or
+     * needs no scratch on the CPU. SIZE_MAX: it failed, pm_error_text says why. */
     size_t (*cpu_scratch)(const void *params, int buf);
 
-    /* Dispatches for this device. level 0 is the preferred variant, higher ones are simpler, down
-     * to the naive one; returns false when there is no variant of that level. NULL: one grid-stride
-     * dispatch of the shader `shader` (default: name) with 64 invocations a group. */
+    /* Chooses the dispatches for this device. Level 0 is the preferred variant; higher levels are
+     * simpler, down to the naive one. Returns false if the level has no variant. NULL: one
+     * grid-stride dispatch of the shader `shader` (default: name) with 64 invocations per group. */
     bool (*pick)(const struct pm_caps *caps, const void *params, size_t count, int level,
                  struct pm_picks *out);
     const char *shader;
-    /* Floating-point operations of a call, for the work bound, bench and profile; NULL: one per
-     * work item. */
+    /* Returns the floating-point operations of a call, for the work limit, bench and profile. NULL:
+     * one operation per work item. */
     double (*flops)(const void *params, size_t count);
 };
 
@@ -167,16 +171,16 @@ struct pm_buf_spec {
     bool optional;
     char name[24];
 };
-/* Fills spec[PM_MAX_BUFS], returns the count; a malformed row is an assertion failure. */
+/* Fills spec[PM_MAX_BUFS] and returns the count; a malformed row is an assertion failure. */
 int pm_kernel_bufs(const struct pm_kernel *k, struct pm_buf_spec spec[PM_MAX_BUFS]);
-/* The row's inplace text: pair[i] = { y, x }, buffers in row order. Returns the count. */
+/* Reads the row's inplace text: pair[i] = { y, x }, buffers in row order. Returns the count. */
 enum { PM_MAX_INPLACE = 4 };
 int pm_kernel_inplace(const struct pm_kernel *k, int pair[PM_MAX_INPLACE][2]);
-/* The default pick() and a helper for element-wise rows: groups of `size` over count items, at
+/* The default pick(), and a helper for element-wise rows: groups of `size` over count items, at
  * most 65535 groups. */
 bool pm_pick_elements(const char *shader, uint32_t size, size_t count, struct pm_picks *out);
 
-/* A call with addresses: what a device runs. */
+/* A call with addresses, ready for a device to run. */
 struct pm_buffer; /* device memory, owned by its device's user */
 struct pm_place {
     struct pm_buffer *buffer; /* borrowed; NULL: absent */

@@ -1,7 +1,7 @@
-/* layer: a layer is a row: options, shape inference, and two functions that append kernel calls.
- * A node is a configured layer in a net. New layer: src/layers/NAME.c, its shaders, its cases in
- * tests/layers/NAME_test.c, one line in src/layers/layers.def. Its onnx() writes with what
- * src/onnx/export_nodes.h has. */
+/* layer: a layer is a row: options, shape inference, and two functions that append kernel calls. A
+ * node is a configured layer in a net. A new layer needs src/layers/NAME.c, its shaders, its cases
+ * in tests/layers/NAME_test.c and one line in src/layers/layers.def. Its onnx() uses the functions
+ * of src/onnx/export_nodes.h. */
 #ifndef PUMICE_LAYER_H
 #define PUMICE_LAYER_H
 
@@ -29,9 +29,8 @@ enum pm_init_kind {
 struct pm_init {
     enum pm_init_kind kind;
     float a;
-    /* GIVEN: elements first..first+count-1 in the variable's own order. from is borrowed and
-     * outlives the variable's first use: values stay in the file that has them until they are asked
-     * for. */
+    /* GIVEN: reads elements first..first+count-1 in the variable's own order. from is borrowed and
+     * must outlive the variable's first use: values stay in their file until they are needed. */
     int (*read)(const void *from, size_t first, size_t count, float *out);
     const void *from;
 };
@@ -44,20 +43,20 @@ struct pm_variable {
     struct pm_shape shape;
     struct pm_init init;
     int fan_in, fan_out;
-    bool trainable;        /* has a gradient and slots; moving averages do not */
+    bool trainable;        /* has a gradient and slots; false for moving averages */
     bool regularize;       /* weight decay applies */
-    bool late;             /* where training starts from a checkpoint that lacks it, as one of the same net
-                            * without quantisation does, it keeps its initial value without a word */
+    /* If training starts from a checkpoint that lacks it, it silently keeps its initial value.
+     * Example: a checkpoint of the same net without quantisation. */
+    bool late;
     int index;             /* in the net's list */
 };
 
 /* ---- nodes ----------------------------------------------------------------------------- */
 
-/* A node is a configured layer and, for its readers, the layer's first output. Each further output
- * k = 1, 2, ... of a layer with several is a node of its own, called NAME:k, whose one input is the
- * layer's node. So everything that takes a node (a layer's input, a head, a plan's output, a name
- * in a JSON list) takes any output. Such a node makes no calls: the layer's functions do its work.
- */
+/* A node is a configured layer. For its readers it is also the layer's first output. If a layer has
+ * several outputs, output k = 1, 2, ... is its own node NAME:k, whose one input is the layer's
+ * node. So everything that takes a node takes any output: a layer's input, a head, a plan's output,
+ * a name in a JSON list. Such a node makes no calls; the layer's functions do its work. */
 struct pm_layer;
 struct pm_net;
 
@@ -73,24 +72,24 @@ struct pm_node {
     struct pm_node *out[PM_MAX_NODE_OUTPUTS];
     int outputs;                  /* at least 1 */
     int output;                   /* 0; k: this node stands for output k of in[0] */
-    struct pm_node *share;        /* node whose variables are used, or NULL */
+    struct pm_node *share;        /* node whose variables it uses, or NULL */
     int vars[PM_MAX_VARS];        /* variables, by index in the net */
     int var_count;
-    struct pm_net *net;           /* owner, borrowed */
+    struct pm_net *net;           /* its net, which owns it; borrowed */
 
     /* Set by infer(). */
     struct pm_shape out_shape;
     enum pm_type out_type;
-    /* Rows of the output's first axis for each example of the batch: 1, or P where an example has P
-     * proposals. An example's rows are next to each other. 0: the rows belong to no example, as
-     * those of a parameter. infer() need not set it: by default the output has as many examples as
-     * the first input with rows. */
+    /* Rows of the output's first axis per example of the batch: 1, or P if an example has P
+     * proposals. An example's rows are next to each other. 0: the rows belong to no example, as in
+     * a parameter. infer() need not set it: by default the output has as many examples as the first
+     * input that has rows. */
     int out_rows;
 
-    /* Set for the time of forward() and backward() by the planner: values of this plan. */
+    /* Values of this plan. The planner sets them while forward() and backward() run. */
     struct pm_tensor x, dx;                   /* x = xs[0], dx = dxs[0] */
     union { struct pm_tensor y, ys[PM_MAX_NODE_OUTPUTS]; };   /* ys[k]: output k; y = ys[0] */
-    /* Gradients of the outputs; dys[k].value < 0: nobody needs output k, its gradient is zero. */
+    /* Gradients of the outputs. dys[k].value < 0: output k is not needed, its gradient is zero. */
     union { struct pm_tensor dy, dys[PM_MAX_NODE_OUTPUTS]; };
     struct pm_tensor xs[PM_MAX_INPUTS], dxs[PM_MAX_INPUTS]; /* dxs[i].value < 0: not wanted */
     struct pm_tensor w[PM_MAX_VARS], dw[PM_MAX_VARS];       /* dw[i].value < 0: not wanted */
@@ -102,48 +101,49 @@ struct pm_node {
 
 struct pm_calls;
 
-/* Appends a call. count: work items. params is copied. bufs in row order, PM_NO_TENSOR for absent
- * ones and for t: scratch (the planner makes those). */
+/* Appends a call. count: work items. params is copied. bufs: in row order, PM_NO_TENSOR for absent
+ * ones and for t: scratch, which the planner makes. */
 void pm_call(struct pm_calls *c, const struct pm_kernel *k, size_t count, const void *params,
              int nbufs, const struct pm_tensor *bufs);
 #define PM_BUFS(...)                                                                               \
     (int)(sizeof((struct pm_tensor[]){ __VA_ARGS__ }) / sizeof(struct pm_tensor)),                 \
         (const struct pm_tensor[]){ __VA_ARGS__ }
-/* A value that lives from its first writing call to its last reading one. */
+/* Makes a value that lives from the first call that writes it to the last call that reads it. */
 struct pm_tensor pm_temp(struct pm_calls *c, struct pm_shape shape, enum pm_type type);
-/* The same, remembered in n->saved[i] for backward(). */
+/* Like pm_temp, and stores the value in n->saved[i] for backward(). */
 struct pm_tensor pm_save(struct pm_calls *c, struct pm_node *n, int i, struct pm_shape shape,
                          enum pm_type type);
-/* t under another shape of equal count: same storage. */
+/* Returns t under another shape of equal count, with the same storage. */
 struct pm_tensor pm_view(struct pm_tensor t, struct pm_shape shape);
-/* Contents are copied into the plan and written to the device once. */
+/* Makes a constant. Its contents are copied into the plan and written to the device once. */
 struct pm_tensor pm_calls_constant(struct pm_calls *c, const char *name, const void *data,
                                    struct pm_shape shape, enum pm_type type);
-/* struct pm_step on the device, a U32 tensor of its words. */
+/* Returns struct pm_step on the device as a U32 tensor of its words. */
 struct pm_tensor pm_step_tensor(struct pm_calls *c);
-/* Index of the first row of n's output in this plan among the rows of the whole batch. A random
- * number that is drawn for a row by this index does not depend on the clone or the micro-batch. */
+/* Returns the index of the first row of n's output in this plan among the rows of the whole batch.
+ * Random numbers that a layer draws by this row index do not depend on the clone or the
+ * micro-batch. */
 int pm_first_row(const struct pm_calls *c, const struct pm_node *n);
-/* Share of the whole batch's loss that this plan's examples carry; losses and their gradients are
- * multiplied by it. */
+/* Returns the share of the whole batch's loss that this plan's examples carry. Losses and their
+ * gradients are multiplied by it. */
 float pm_loss_share(const struct pm_calls *c);
-/* A scalar that joins total_loss; written by exactly one call. */
+/* Makes a scalar that is added to total_loss; exactly one call writes it. */
 struct pm_tensor pm_loss_scalar(struct pm_calls *c, const char *name);
-/* Low and high word of the node's random stream (pm_hash of its name). */
+/* Stores the low and high word of the node's random stream (pm_hash of its name). */
 void pm_stream(const struct pm_node *n, uint32_t out[2]);
 
 /* ---- layer rows ------------------------------------------------------------------------ */
 
-/* Used by infer() to add the node's variables, in a fixed order: n->w[k] is the k-th. `suffix` is
- * appended to the node's scope ("weights"). Returns PM_ECONFIG when the net has such a variable, or
- * on a clash of shapes with a shared one. */
+/* Adds a variable to the node; infer() calls it in a fixed order: n->w[k] is the k-th. `suffix` is
+ * appended to the node's scope ("weights"). Returns PM_ECONFIG if the net already has such a
+ * variable, or if its shape differs from a shared one. */
 int pm_node_variable(struct pm_node *n, const char *suffix, struct pm_shape shape,
                      struct pm_init init, int fan_in, int fan_out, bool trainable, bool regularize);
-/* Used by infer(): adds the node's next output after the first, which out_shape and out_type
- * describe; the first call makes output 1. Returns PM_ECONFIG beyond PM_MAX_NODE_OUTPUTS outputs,
- * or when the net has a node of its name. */
+/* Adds the node's next output after the first, with the given shape and type; infer() calls it. The
+ * first call makes output 1. The first output is described by out_shape and out_type. Returns
+ * PM_ECONFIG beyond PM_MAX_NODE_OUTPUTS outputs, or if the net already has a node of that name. */
 int pm_node_output(struct pm_node *n, struct pm_shape shape, enum pm_type type);
-/* Makes variable k of the node a late one. */
+/* Marks variable k of the node as late (struct pm_variable). */
 void pm_node_late(struct pm_node *n, int k);
 
 struct pm_export;
@@ -155,30 +155,31 @@ struct pm_layer {
     int min_inputs, max_inputs; /* 0, 0 means exactly one */
     bool view;                  /* y is x under another shape: no calls, no copy */
     bool copies_values;         /* in evaluation every value of y is a value of its one input */
-    bool loss;                  /* backward() starts here: there is no dy, y is not used */
-    /* Sets out_shape and out_type, adds variables; fails with a line naming the node, the option,
-     * the value and the allowed range. Inputs' out_shape are known. */
+    bool loss;                  /* backward() starts here: there is no dy, and y is not used */
+    /* Sets out_shape and out_type and adds variables. Its error names the node, the option, the
+     * value and the allowed range. The inputs' out_shape are known. */
     int (*infer)(struct pm_node *n);
-    /* Writes every output. Where the values of an output are those of an input, ys[k] may be set to
-     * that xs[i] instead of being written. */
+    /* Writes every output. If an output equals an input, it may set ys[k] to that xs[i] instead of
+     * writing ys[k]. */
     void (*forward)(struct pm_node *n, struct pm_calls *c);
-    /* dys[k] is the gradient of output k; writes the wanted dxs[] wholly, adds to the wanted dw[].
-     * dys[0] exists where the layer has one output; of several outputs at least one does. Where the
-     * gradient passes unchanged, n->dxs[i] may be set to n->dy instead of being written. NULL: no
-     * gradient (inputs). */
+    /* Writes the wanted dxs[] wholly and adds to the wanted dw[]. dys[k] is the gradient of output
+     * k. dys[0] exists if the layer has one output; if it has several, at least one dys[k] exists.
+     * If the gradient passes unchanged, it may set n->dxs[i] to n->dy instead of writing it. NULL:
+     * no gradient (inputs). */
     void (*backward)(struct pm_node *n, struct pm_calls *c);
-    /* Calls with side effects, once per step, after the update's finite flag is known: batch-norm
-     * moving averages. flag: a U32 scalar, non-zero when the step is finite. NULL: none. */
+    /* Appends calls with side effects that run once per step, after the update's finite flag is
+     * known: batch norm's moving averages. flag: a U32 scalar, non-zero if the step is finite.
+     * NULL: none. */
     void (*update)(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag);
     /* Decay of the moving averages that update() maintains. NULL: update() maintains other state,
      * which cannot be merged across devices or across the parts of a batch. */
     float (*moving_decay)(const struct pm_node *n);
-    /* Appends the ONNX operators that compute y in evaluation; returns y's value there, which may
-     * be an input's. pm_export_output sets the values of further outputs. NULL in losses only:
-     * nothing of them is exported. */
+    /* Appends the ONNX operators that compute y in evaluation. Returns the name of y's value in the
+     * graph, which may be an input's. pm_export_output sets the values of further outputs. NULL in
+     * losses only: losses are not exported. */
     const char *(*onnx)(const struct pm_node *n, struct pm_export *g);
-    /* Whether evaluation begins with z = scale x + shift per channel, as batch norm's does, which
-     * can then be folded into the layer before it; fills both. NULL: no. */
+    /* Whether evaluation begins with z = scale x + shift per channel, as in batch norm. Such a step
+     * can be folded into the layer before it. Fills scale and shift. NULL: no. */
     bool (*affine)(const struct pm_node *n, struct pm_export *g, float *scale, float *shift);
 };
 int pm_infer_same(struct pm_node *n); /* output = first input's shape and type, no variables */
@@ -191,8 +192,8 @@ const struct pm_layer *const *pm_layers(size_t *count); /* all, in layers.def's 
 /* TensorFlow's rule. before = pixels added at the top or left. */
 enum pm_padding { PM_PAD_SAME, PM_PAD_VALID, PM_PAD_EXPLICIT };
 struct pm_axis { int in, out, before, after; };
-/* kernel, stride, dilation >= 1; with PM_PAD_EXPLICIT before/after are given. out < 1 when the
- * window does not fit. */
+/* Returns the geometry of one axis. kernel, stride and dilation are >= 1. With PM_PAD_EXPLICIT,
+ * before and after are given. out < 1 if the window does not fit. */
 struct pm_axis pm_axis_of(int in, int kernel, int stride, int dilation, enum pm_padding padding,
                           int before, int after);
 

@@ -1,5 +1,5 @@
-/* backend: what backends ask of any device: whether it is to be given up, whether a thread is caught in
- * it, which variants it avoids. */
+/* backend: functions that backends call for any device: whether it counts as lost, whether a thread
+ * is stuck in it, which variants it avoids. */
 #include "device/backend.h"
 
 #include <math.h>

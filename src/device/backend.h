@@ -1,5 +1,5 @@
-/* backend: what a device's implementation fills in. device.c checks arguments, then calls these.
- * Only src/device/ includes this file. */
+/* backend: the functions that a device's implementation provides. device.c checks arguments, then
+ * calls them. Only src/device/ includes this file. */
 #ifndef PM_BACKEND_H
 #define PM_BACKEND_H
 
@@ -38,7 +38,7 @@ struct pm_device_ops {
     uint64_t (*shaders)(const struct pm_device *d);
 };
 
-/* A kernel's variant that is not run. */
+/* A kernel's variant that the device does not run. */
 struct pm_avoided {
     char *kernel, *variant; /* owned */
 };
@@ -49,8 +49,8 @@ struct pm_device {
     struct pm_device_info info;
     struct pm_device_options options;
     uint64_t memory_used; /* bytes of buffers alive; kept by device.c */
-    atomic_bool lost;     /* set by device.c when something failed with PM_ELOST, or before */
-    atomic_bool hung;     /* work may still run: nothing that it may touch is freed */
+    atomic_bool lost;     /* set by device.c when a call fails with PM_ELOST, or earlier */
+    atomic_bool hung;     /* work may still run: memory that it may use is not freed */
     atomic_bool caught;   /* see pm_device_caught; set by pm_device_catch */
     _Atomic double longest; /* seconds of the longest run so far; kept by device.c */
     int trains;           /* runs of programs called "train", for options.lose_at */
@@ -58,7 +58,7 @@ struct pm_device {
     struct pm_avoided *avoided; /* owned, kept by backend.c */
     size_t avoided_count, avoided_capacity;
 };
-/* Marks the device as one that pm_device_caught, _hung and _lost are true for. */
+/* Marks the device so that pm_device_caught, pm_device_hung and pm_device_lost return true. */
 void pm_device_catch(struct pm_device *d);
 bool pm_device_avoids(const struct pm_device *d, const char *kernel, const char *variant);
 struct pm_buffer {
@@ -80,33 +80,34 @@ struct pm_timeout {
     double called, idle; /* pm_seconds of the last call; seconds without progress */
 };
 void pm_timeout_start(struct pm_timeout *p, uint64_t progress);
-/* Call it at least once a second. True: there was no progress for more than limit seconds. */
+/* Whether there was no progress for more than limit seconds. Call it at least once per second. */
 bool pm_timeout_passed(struct pm_timeout *p, double limit, uint64_t progress);
-/* options.hang_seconds, or its default. */
+/* Returns options.hang_seconds, or its default. */
 double pm_hang_seconds(const struct pm_device *d);
-/* Timeout of a wait for the device's work: hang_seconds, or 20 times its longest run so far if that
- * is more. */
+/* Returns the timeout of a wait for the device's work, in seconds: hang_seconds, or 20 times its
+ * longest run so far if that is more. */
 double pm_hang_limit(const struct pm_device *d);
 
 /* ---- timeline.c: what devices add to a trace -------------------------------------------- */
 
-void pm_timeline_device(struct pm_device *d); /* it was opened */
+void pm_timeline_device(struct pm_device *d); /* call it after d is opened */
 void pm_timeline_close(struct pm_device *d);
-void pm_timeline_program(struct pm_program *p, const struct pm_program_desc *desc); /* was made */
+/* Call it after p is created. */
+void pm_timeline_program(struct pm_program *p, const struct pm_program_desc *desc);
 void pm_timeline_destroy(struct pm_program *p);
 void pm_timeline_submit(struct pm_program *p, int slot);
-/* The slot's run is done: its spans, once. */
+/* Adds the spans of the slot's finished run to the trace, once. */
 void pm_timeline_wait(struct pm_program *p, int slot);
 
 /* ---- backends --------------------------------------------------------------------------- */
 
-/* The CPU: always there. */
+/* Describes the CPU, which always exists. */
 void pm_cpu_info(struct pm_device_info *out);
 int pm_cpu_open(const struct pm_device_info *info, const struct pm_device_options *options,
                 struct pm_device **out);
-/* Vulkan devices appended to *list (grown with pm_realloc); no driver is not an error. */
+/* Appends Vulkan devices to *list (grown with pm_realloc). A missing driver is not an error. */
 int pm_vulkan_list(struct pm_device_info **list, size_t *count);
-/* Why the list got none: the loader or a driver is missing. */
+/* Returns why the list got no Vulkan device: the loader or a driver is missing. */
 const char *pm_vulkan_absence(void);
 int pm_vulkan_open(const struct pm_device_info *info, const struct pm_device_options *options,
                    struct pm_device **out);

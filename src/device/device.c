@@ -1,5 +1,5 @@
-/* device: the door. Every argument is checked here once; a mistake of the caller is an
- * assertion. */
+/* device: the public functions. They check every argument once; a caller's mistake is an assertion
+ * failure. */
 #include "device/backend.h"
 
 #include <assert.h>
@@ -42,8 +42,9 @@ static int unusable(const struct pm_device_info *d, const char *where)
                    d->reason);
 }
 
-/* Discrete over integrated over virtual over CPU; more memory first among equals. Software
- * rasterisers never: somebody who names none wants speed. */
+/* Returns the index that "auto" chooses: discrete before integrated before virtual before CPU;
+ * among equals, the one with more memory. It never chooses a software rasteriser, because a user
+ * who names no device wants speed. */
 static size_t automatic(const struct pm_device_info *list, size_t count)
 {
     static const int rank[] = { [PM_KIND_CPU] = 1, [PM_KIND_DISCRETE] = 4,
@@ -131,7 +132,7 @@ out:
 void pm_device_close(struct pm_device **d)
 {
     if (*d) {
-        assert((*d)->memory_used == 0); /* every buffer was destroyed before */
+        assert((*d)->memory_used == 0); /* every buffer must be destroyed before */
         pm_timeline_close(*d);
         for (size_t i = 0; i < (*d)->avoided_count; i++) {
             pm_free((*d)->avoided[i].kernel);
@@ -158,7 +159,7 @@ bool pm_device_ran(const struct pm_device *d)
     return atomic_load(&d->longest) > 0;
 }
 
-/* Every backend's results pass here. */
+/* Marks the device as lost after PM_ELOST; every backend result passes through here. */
 static int note(struct pm_device *d, int err)
 {
     if (err == PM_ELOST)

@@ -1,4 +1,4 @@
-/* kernel: shapes, the text of a row's buffers, and the default choice of dispatches. */
+/* kernel: shapes, parsing of a row's buffers, and the default choice of dispatches. */
 #include <pumice/kernel.h>
 
 #include <assert.h>

@@ -1,12 +1,12 @@
-/* pick: the choice between a shader's four-wide variant (NAME4, built with -DVEC=4) and its plain one,
- * which most element-wise and per-channel rows have. */
+/* pick: chooses between a shader's four-wide variant (NAME4, built with -DVEC=4) and its plain
+ * variant. Most element-wise and per-channel rows have both. */
 #ifndef PUMICE_PICK_H
 #define PUMICE_PICK_H
 
 #include <pumice/kernel.h>
 
-/* items: invocations wanted of the plain variant; four: whether the four-wide one applies, which
- * takes a quarter. constant: value of specialization constant 3. */
+/* Picks NAME4 or NAME. items: invocations of the plain variant; the four-wide one needs a quarter.
+ * four: whether the four-wide variant applies. constant: value of specialization constant 3. */
 static inline bool pick_four(const char *name4, const char *name, bool four, size_t items,
                              uint32_t constant, int level, struct pm_picks *out)
 {
@@ -21,7 +21,8 @@ static inline bool pick_four(const char *name4, const char *name, bool four, siz
     return true;
 }
 
-/* A row of k values a lane, or, where rows are long, a workgroup of 64 lanes (NAME_wide). */
+/* Picks one lane per row of k values, or, if rows are long, a workgroup of 64 lanes per row
+ * (NAME_wide). */
 static inline bool pick_wide(const char *wide, const char *name, size_t rows, int k, int level,
                              struct pm_picks *out)
 {

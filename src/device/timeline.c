@@ -1,6 +1,6 @@
-/* timeline: what a device did, in the trace: its runs in a lane "steps"; of timed programs the
- * calls and the copies too. Spans are added when somebody waits for a run; nothing is kept while no
- * trace is on. */
+/* timeline: adds a device's work to the trace: its runs in a lane "steps", and the calls and copies
+ * of timed programs. Spans are added when a caller waits for a run. Nothing is stored while no
+ * trace is recorded. */
 #include "device/backend.h"
 
 #include <pumice/trace.h>
@@ -15,7 +15,7 @@ struct pm_timeline_names {
     char **label, **kernel; /* per call; timed programs */
     size_t calls;
     double *begin, *end;    /* room for the times of calls, then of copies */
-    atomic_bool *under_way; /* per slot: submitted, its spans not yet added */
+    atomic_bool *under_way; /* per slot: submitted, and its spans not yet added */
 };
 
 void pm_timeline_device(struct pm_device *d)

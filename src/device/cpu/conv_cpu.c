@@ -1,4 +1,4 @@
-/* The choice of an engine for a convolution on the CPU: conv_cpu.h has the contract. */
+/* Chooses the engine of a convolution on the CPU: conv_cpu.h has the contract. */
 #include "device/cpu/conv_cpu.h"
 
 #include <pumice/base.h>
@@ -12,8 +12,8 @@ struct pm_cpu_conv {
     struct pm_dnnl_conv *dnnl; /* owned; NULL unless LIBRARY */
 };
 
-/* A product of two matrices in all but name (fully connected layers): products take the weights as
- * they lie, convolutions would reorder them in every call. */
+/* Whether the convolution is just a product of two matrices (fully connected layers). Products use
+ * the weights in their stored order; convolutions would reorder them in every call. */
 static bool is_product(const struct conv2d_params *p)
 {
     return p->h == 1 && p->w == 1 && p->kh == 1 && p->kw == 1 && p->groups == 1;

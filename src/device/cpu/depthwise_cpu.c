@@ -1,9 +1,11 @@
-/* Depthwise convolution on the CPU: groups == c, output channel k belongs to input channel
- * k / mult. Loops run over channels, 16 at a time in vectors of the compiler's; with mult == 1, four
- * neighbouring columns share each load of a filter. An output row (forward), an input row (data
- * gradient) or a block of output rows (filter gradient) is one work item, so nothing is shared
- * between threads. Filter gradients: at most CHUNKS partial sums, added in order, so the bits do not
- * depend on the number of threads. */
+/* Depthwise convolution on the CPU: groups == c, and output channel k belongs to input channel k /
+ * mult.
+ *
+ * Loops run over channels, 16 at a time in the compiler's vectors. With mult == 1, four
+ * neighbouring columns share each load of a filter. One work item is an output row (forward), an
+ * input row (data gradient) or a block of output rows (filter gradient), so threads share nothing.
+ * Filter gradients use at most CHUNKS partial sums, added in order, so the bits do not depend on
+ * the number of threads. */
 #include <string.h>
 
 #include <pumice/thread.h>
@@ -24,19 +26,19 @@ struct depthwise {
 
 /* ---- sums of taps: forward and data gradient ------------------------------------------- */
 
-/* dst[column][k] = sum over taps of src[tap][column * step][k] * f[tap][k]. A list that is full is
- * added to dst and begins again. */
+/* dst[column][k] = sum over taps of src[tap][column * step][k] * f[tap][k]. A full list is added to
+ * dst and starts again. */
 struct taps {
     const float *src[MOST_TAPS], *f[MOST_TAPS];
     int count;
-    size_t step;        /* floats from column to column of src */
+    size_t step;        /* floats from one column of src to the next */
     float *dst;
     size_t dst_step;
     int channels;
-    bool started;       /* dst holds the sums of former taps */
+    bool started;       /* dst holds the sums of earlier taps */
 };
 
-/* columns and vecs are constants where this is inlined, so the sums stay in registers. */
+/* columns and vecs are constants after inlining, so the sums stay in registers. */
 PM_INLINE void add_block(const struct taps *t, int k, const int columns, const int vecs)
 {
     vec sum[COLUMNS][2] = { 0 };
@@ -92,7 +94,7 @@ PM_INLINE void push(struct taps *t, int columns, const float *src, const float *
     t->f[t->count++] = f;
 }
 
-/* y[n][oh] for item = n * p->oh + oh, mult == 1 */
+/* Writes y[n][oh] for item = n * p->oh + oh, mult == 1. */
 PM_CLONES static void forward_rows(void *ctx, size_t begin, size_t end)
 {
     const struct depthwise *d = ctx;
@@ -126,7 +128,8 @@ PM_CLONES static void forward_rows(void *ctx, size_t begin, size_t end)
     }
 }
 
-/* dx[n][h] for item = n * p->h + h, mult == 1. Columns stride_w apart meet the same taps. */
+/* Writes dx[n][h] for item = n * p->h + h, mult == 1. Columns that are stride_w apart use the same
+ * taps. */
 PM_CLONES static void data_rows(void *ctx, size_t begin, size_t end)
 {
     const struct depthwise *d = ctx;
@@ -215,8 +218,8 @@ PM_CLONES static void data_rows_mult(void *ctx, size_t begin, size_t end)
 
 /* ---- filter gradient ------------------------------------------------------------------- */
 
-/* One output row's terms of `taps` neighbouring taps, from kw on, added to part[tap][k]: 16
- * channels over all columns where every tap is inside. */
+/* Adds one output row's terms to part[tap][k] for `taps` neighbouring taps, from kw on. Handles 16
+ * channels over all columns for which every tap is inside the image. */
 PM_INLINE void row_block(const struct conv2d_params *p, const float *x, const float *dy,
                          float *part, int kw, int k, int first, int last, const int taps)
 {
@@ -246,7 +249,7 @@ PM_INLINE void cell(const struct depthwise *d, const float *x, const float *dy, 
             part[k] += x[k / d->mult] * dy[k];
 }
 
-/* Columns first..last-1 have all taps kw .. kw + taps - 1 inside the image. */
+/* Finds columns first..last-1: all their taps kw .. kw + taps - 1 are inside the image. */
 static void inside(const struct conv2d_params *p, int kw, int taps, int *first, int *last)
 {
     const int low = p->left - kw * p->dilation_w;
@@ -259,7 +262,7 @@ static void inside(const struct conv2d_params *p, int kw, int taps, int *first, 
         *first = *last;
 }
 
-/* One output row dy against the image row x: part[kw][k] += terms. */
+/* Adds the terms of one output row dy and the image row x: part[kw][k] += terms. */
 PM_INLINE void filter_row(const struct depthwise *d, const float *x, const float *dy, float *part)
 {
     const struct conv2d_params *p = d->p;
@@ -286,7 +289,8 @@ PM_INLINE void filter_row(const struct depthwise *d, const float *x, const float
     }
 }
 
-/* Partial filter gradients t[chunk][kh][kw][k]; a chunk is a run of output rows n * p->oh + oh. */
+/* Computes partial filter gradients t[chunk][kh][kw][k]; a chunk is a run of output rows n * p->oh
+ * + oh. */
 PM_CLONES static void filter_chunks(void *ctx, size_t begin, size_t end)
 {
     const struct depthwise *d = ctx;

@@ -1,7 +1,8 @@
-/* device_cpu: the device that loops over the calls. It has one thread of its own, which runs programs in
- * the order of their submission and whose parallel loops use the clone's share of the cores. A thread
- * cannot be ended from outside: when a call never returns, the device counts as lost and the thread
- * stays behind with everything that it may touch. */
+/* device_cpu: the device that loops over the calls.
+ *
+ * It has its own thread, which runs programs in the order of their submission. Its parallel loops
+ * use the clone's share of the cores. A thread cannot be ended from outside. If a call never
+ * returns, the device counts as lost, and the thread and all memory that it may use remain. */
 #include "device/cpu/device_cpu.h"
 
 #include <pumice/thread.h>
@@ -30,22 +31,22 @@ static void run_call(struct cpu_call *c)
         pm_parallel(c->args.count, c->kernel->grain ? c->kernel->grain : 1024, run_range, c);
 }
 
-/* PM_HANG: what a call that never ends looks like. */
+/* Never returns: imitates a call that never ends, for PM_HANG. */
 static void hang(void)
 {
     for (;;)
         pause();
 }
 
-/* The begin (0) or end (1) of something, in a timed program. */
+/* Records the begin (end = 0) or end (1) of a call or copy in a timed program. */
 static void take_time(struct cpu_program *p, int slot, size_t pair, int end)
 {
     if (p->slot[slot].times)
         p->slot[slot].times[2 * pair + (size_t)end] = pm_seconds();
 }
 
-/* Outputs are copied as soon as their call is done, so that gradient buckets reach the host while
- * the backward pass goes on. */
+/* Copies outputs as soon as their call is done, so gradient buckets reach the host while the
+ * backward pass continues. */
 static void copy_outputs(struct cpu_program *p, int slot, size_t done)
 {
     for (size_t i = 0; i < p->base.out_count; i++) {
@@ -141,7 +142,7 @@ static int fail_hung(struct cpu_device *d, double seconds)
                    p->base.calls_count ? p->calls[at].kernel->name : "none");
 }
 
-/* Waits, with the lock held, until something changed. */
+/* Waits until something changed. The caller holds the lock. */
 int pm_cpu_wait_change(struct cpu_device *d, struct pm_timeout *timeout)
 {
     struct timespec until;
@@ -171,10 +172,11 @@ static int wait_idle(struct cpu_device *d)
     return err;
 }
 
-/* For what destroys: what a thread that was left behind may touch stays. */
+/* Waits for all jobs before memory is freed. False: the thread hangs, and memory that it may use
+ * must stay. */
 bool pm_cpu_is_idle(struct cpu_device *d)
 {
-    if (!atomic_load(&d->base.hung)) /* else the earlier reason stays */
+    if (!atomic_load(&d->base.hung)) /* if it hangs, keep the earlier error text */
         wait_idle(d);
     return !atomic_load(&d->base.hung);
 }
@@ -183,8 +185,8 @@ bool pm_cpu_is_idle(struct cpu_device *d)
 
 enum { HUGE_PAGE = 2 << 20 };
 
-/* A step sweeps over gigabytes: pages of 2 MiB, where the system has them, spare it most of the misses
- * in finding addresses. Without them it is only slower. */
+/* Allocates memory, in pages of 2 MiB if the system has them. A step reads gigabytes, and large
+ * pages avoid most address-translation misses. Small pages are only slower. */
 static char *large_memory(size_t size)
 {
     const size_t unit = size < HUGE_PAGE ? CPU_ALIGNMENT : HUGE_PAGE;

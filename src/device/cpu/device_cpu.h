@@ -1,4 +1,4 @@
-/* device_cpu: the inside of the CPU device, shared by device_cpu.c (the thread, memory) and
+/* device_cpu: the private parts of the CPU device, shared by device_cpu.c (thread, memory) and
  * program_cpu.c (programs). */
 #ifndef PM_DEVICE_CPU_H
 #define PM_DEVICE_CPU_H
@@ -12,7 +12,7 @@ enum { CPU_MAX_JOBS = 64, CPU_ALIGNMENT = 256 };
 struct cpu_buffer {
     struct pm_buffer base;
     char *memory; /* owned */
-    struct cpu_buffer *next; /* of those that a hanging thread may still touch */
+    struct cpu_buffer *next; /* next buffer that a hanging thread may still use */
 };
 
 struct cpu_call {
@@ -31,7 +31,7 @@ struct cpu_program {
     void **host_in, **host_out; /* [slot * count + i] */
     struct cpu_slot {
         bool running;
-        size_t calls_done; /* of the run under way */
+        size_t calls_done; /* of the current run */
         double begun, seconds; /* of the last run */
         double *times;     /* timed: begin and end of each call, the copies in, each output */
     } *slot;
@@ -41,7 +41,7 @@ struct cpu_device {
     struct pm_device base;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* a job came, a call was finished, quit was set */
+    pthread_cond_t changed; /* a job came, a call finished, or quit was set */
     struct cpu_job {
         struct cpu_program *program;
         int slot;
@@ -49,10 +49,10 @@ struct cpu_device {
     unsigned head, tail; /* jobs [head, tail) wait or run */
     bool quit;
     struct cpu_buffer *leaked; /* destroyed while the thread hangs: never freed */
-    atomic_size_t at;        /* the call that runs, of the first job's program */
+    atomic_size_t at;        /* index of the running call in the first job's program */
     atomic_ullong progress;  /* calls begun so far */
     int trains;              /* runs of programs called "train" */
-    char name[40];           /* in messages: "cpu", "cpu 2" for the second one opened */
+    char name[40];           /* in messages: "cpu"; "cpu 2" for the second one opened */
 };
 
 static inline struct cpu_device *cpu_of(struct pm_device *d)
@@ -70,9 +70,9 @@ static inline char *address(const struct pm_place *p)
     return p->buffer ? ((struct cpu_buffer *)p->buffer)->memory + p->offset : NULL;
 }
 
-/* Waits, with the lock held, until something changed. */
+/* Waits until something changed. The caller holds the lock. */
 int pm_cpu_wait_change(struct cpu_device *d, struct pm_timeout *timeout);
-/* Waits for all jobs; false: the thread hangs, and what it may touch must stay. */
+/* Waits for all jobs. False: the thread hangs, and memory that it may use must stay. */
 bool pm_cpu_is_idle(struct cpu_device *d);
 
 int pm_cpu_program_create(struct pm_device *d, const struct pm_program_desc *desc,

@@ -1,11 +1,11 @@
-/* Convolution through oneDNN, 2.x (operation descriptors) and 3.x (none): conv_cpu.h has the
- * contract.
+/* Convolution through oneDNN, 2.x (with operation descriptors) and 3.x (without): conv_cpu.h has
+ * the contract.
  *
- * Activations stay NHWC; weights get the library's own blocked form by a reorder in every call,
- * because they change in every step. The reordered weights and the library's scratchpad lie in t,
- * so nothing is allocated while running. Only optimised forms are taken: the library's plain
- * reference loops are slower than unfolding. Primitives must be made and run with one number of
- * threads; then the bits are the same in every run. */
+ * Activations stay NHWC. Weights change in every step, so every call reorders them into the
+ * library's own blocked form. The reordered weights and the library's scratchpad are in t, so a run
+ * allocates nothing. Only optimised forms are used: the library's plain reference loops are slower
+ * than unfolding. Primitives must be made and run with the same number of threads; then the bits
+ * are the same in every run. */
 #include "device/cpu/conv_cpu.h"
 
 #include <pumice/base.h>
@@ -33,10 +33,10 @@ enum { ALIGN = 256 };
 
 struct pm_dnnl_conv {
     enum pm_conv_pass pass;
-    dnnl_primitive_t conv, reorder; /* reorder: of weights in or out; NULL when none is needed */
-    dnnl_primitive_t reorder_add;   /* filter gradient: out, added to what is there */
+    dnnl_primitive_t conv, reorder; /* reorder: of weights in or out; NULL if not needed */
+    dnnl_primitive_t reorder_add;   /* filter gradient: reorders the result and adds it to w */
     dnnl_stream_t stream;
-    dnnl_memory_t x, w, y;          /* the user's, handles set in every run */
+    dnnl_memory_t x, w, y;          /* the user's buffers; handles are set in every run */
     dnnl_memory_t blocked, pad, reorder_pad;
     size_t blocked_bytes, pad_bytes, reorder_pad_bytes;
 };
@@ -74,7 +74,7 @@ static void md_free(md_t *md)
 #endif
 }
 
-/* strides NULL: the library's choice. */
+/* strides NULL: the library chooses. */
 static dnnl_status_t md_make(md_t *md, int rank, const dnnl_dims_t dims,
                              const dnnl_dims_t strides)
 {
@@ -89,8 +89,9 @@ static dnnl_status_t md_make(md_t *md, int rank, const dnnl_dims_t dims,
 #endif
 }
 
-/* x, weights as the library likes them, y; and the weights as they lie: with several groups the
- * library's order is (group, out, in, h, w) over our [kh][kw][c / groups][k]. */
+/* Descriptors of x, of the weights in the library's order, of y, and of the weights in their stored
+ * order. With several groups, the library's order is (group, out, in, h, w) over our [kh][kw][c /
+ * groups][k]. */
 struct descs {
     md_t x, any, y, w;
 };
@@ -140,7 +141,7 @@ static struct window window_of(const struct conv2d_params *p)
 {
     struct window v = { { p->stride_h, p->stride_w }, { p->dilation_h - 1, p->dilation_w - 1 },
                         { p->top, p->left }, { 0 } };
-    /* What the last window needs beyond the edge; less than nothing when rows are left over. */
+    /* Padding that the last window needs beyond the edge; negative if rows are left over. */
     v.after[0] = (dnnl_dim_t)(p->oh - 1) * p->stride_h + (p->kh - 1) * p->dilation_h + 1 - p->h -
                  p->top;
     v.after[1] = (dnnl_dim_t)(p->ow - 1) * p->stride_w + (p->kw - 1) * p->dilation_w + 1 - p->w -
@@ -215,7 +216,7 @@ static dnnl_status_t filter_pd(dnnl_primitive_desc_t *pd, const struct descs *d,
 
 #endif
 
-/* The pass's descriptor, or NULL where the library has only its reference form. */
+/* Makes the pass's descriptor, or NULL if the library has only its reference form. */
 static int conv_pd(enum pm_conv_pass pass, const struct descs *d, const struct window *v,
                    dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out)
 {
@@ -243,7 +244,8 @@ out:
     return err;
 }
 
-/* A reorder between the user's weights and the library's; add: result added to what is there. */
+/* Makes a reorder between the user's weights and the library's. add: the result is added to the
+ * destination. */
 static int make_reorder(struct pm_dnnl_conv *c, md_ref from, md_ref to, bool add,
                         dnnl_primitive_t *out)
 {
@@ -377,7 +379,7 @@ size_t pm_dnnl_conv_scratch(const struct pm_dnnl_conv *c)
     return round_up(c->blocked_bytes) + round_up(c->pad_bytes) + c->reorder_pad_bytes;
 }
 
-/* A failure here is the library's own and leaves wrong numbers: end loudly. */
+/* Ends the process if the library fails: a failure here leaves wrong numbers. */
 static void must(dnnl_status_t s, const char *what)
 {
     if (s == dnnl_success)

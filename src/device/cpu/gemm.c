@@ -33,7 +33,7 @@ bool pm_dnnl_wanted(void)
 #endif
 }
 
-/* False when the library is not there or refuses. */
+/* Multiplies with the library. False: the library is missing or refuses. */
 static bool library_gemm(const struct pm_gemm *g, const float *a, const float *b, float *c)
 {
 #ifdef PUMICE_DNNL
@@ -50,14 +50,14 @@ static bool library_gemm(const struct pm_gemm *g, const float *a, const float *b
 
 void pm_gemm(const struct pm_gemm *g, const float *a, const float *b, float *c)
 {
-    static int threads; /* OpenBLAS's setting; it starts as something else */
+    static int threads; /* OpenBLAS's thread count as last set here; 0: not yet set */
 
     if (library_gemm(g, a, b, c))
         return;
     pthread_mutex_lock(&lock);
     pm_library_threads();
 #ifdef PUMICE_NO_OPENMP
-    const int wanted = 1; /* the thread sanitizer does not see the library's own waits */
+    const int wanted = 1; /* the thread sanitizer does not know the library's own waits */
 #else
     const int wanted = pm_threads();
 #endif

@@ -1,4 +1,4 @@
-/* info_cpu: what is known of the CPU without opening it. */
+/* info_cpu: describes the CPU without opening it. */
 #include "device/backend.h"
 
 #include <pumice/thread.h>

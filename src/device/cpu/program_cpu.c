@@ -1,5 +1,5 @@
-/* program_cpu: programs of the CPU device: what they own, their submission, and what is asked of
- * their runs. The thread in device_cpu.c runs them. */
+/* program_cpu: programs of the CPU device: their memory, submission, waits and times. The thread in
+ * device_cpu.c runs them. */
 #include "device/cpu/device_cpu.h"
 
 #include <pumice/thread.h>
@@ -62,7 +62,8 @@ out:
     return err;
 }
 
-/* Host memory of every place, once per slot. *out is to be freed also after an error. */
+/* Allocates the host memory of every place, once per slot. The caller frees *out, also after an
+ * error. */
 static int host_memory(const struct pm_device *d, const struct pm_place *places, size_t count,
                        int slots, void ***out)
 {
@@ -98,7 +99,8 @@ int pm_cpu_program_create(struct pm_device *d, const struct pm_program_desc *des
     struct cpu_program *p = pm_calloc(1, sizeof *p);
     const int threads = pm_threads();
 
-    pm_threads_set(d->info.caps.threads); /* prepare() must see those that will run the call */
+    pm_threads_set(d->info.caps.threads); /* prepare() must see the number of threads that will run
+                                           * the call */
     p->base = (struct pm_program){ .device = d, .in_count = desc->in_count,
                                    .out_count = desc->out_count, .slots = desc->slots };
     p->name = pm_strdup(desc->name ? desc->name : "program");

@@ -1,8 +1,10 @@
-/* Convolution as matrix products: the windows of a block of output pixels are copied into rows
- * [pixels][kh][kw][c / groups], whose product with w [kh * kw * c / groups][k] is y. The data
- * gradient goes the other way, products first and then each row of x gathers from them. Works for
- * every shape; a pointwise convolution needs no copy. Blocks depend on the shape only, and their
- * sums are added in order, so the bits do not depend on the number of threads here. */
+/* Convolution as matrix products.
+ *
+ * The windows of a block of output pixels are copied into rows [pixels][kh][kw][c / groups]. Their
+ * product with w [kh * kw * c / groups][k] is y. The data gradient works the other way: products
+ * first, then each row of x gathers from them. It works for every shape; a pointwise convolution
+ * needs no copy. Blocks depend on the shape only, and their sums are added in order, so the bits do
+ * not depend on the number of threads here. */
 #include <string.h>
 
 #include <pumice/thread.h>
@@ -10,7 +12,7 @@
 #include "device/cpu/conv_cpu.h"
 #include "device/cpu/gemm.h"
 
-enum { BLOCK_FLOATS = 1 << 20 }; /* of unfolded rows: 4 MiB stays in the outer caches */
+enum { BLOCK_FLOATS = 1 << 20 }; /* floats of unfolded rows: 4 MiB fit in the outer caches */
 
 struct unfold {
     const struct conv2d_params *p;
@@ -36,7 +38,8 @@ static struct unfold unfold_of(const struct conv2d_params *p, float *x, float *r
     return u;
 }
 
-/* Output pixels of a block (forward, filter), or output rows of one image (data). */
+/* Returns the output pixels of a block (forward, filter), or the output rows of one image
+ * (data). */
 static size_t block_pixels(const struct conv2d_params *p, int depth)
 {
     size_t all = (size_t)p->n * p->oh * p->ow, fit = BLOCK_FLOATS / (size_t)depth;
@@ -62,7 +65,7 @@ size_t pm_unfold_scratch(enum pm_conv_pass pass, const struct conv2d_params *p)
     return block_pixels(p, depth) * depth * sizeof(float);
 }
 
-/* rows[pixel - u->begin] = the window of output pixel begin..end-1 */
+/* Copies the windows of output pixels begin..end-1: rows[pixel - u->begin] = window. */
 static void copy_windows(void *ctx, size_t begin, size_t end)
 {
     const struct unfold *u = ctx;
@@ -91,7 +94,7 @@ static void copy_windows(void *ctx, size_t begin, size_t end)
     }
 }
 
-/* Rows h of x (of one image) gather their terms from the unfolded products. */
+/* Sums rows h of x (of one image) from the unfolded products. */
 static void fold_rows(void *ctx, size_t begin, size_t end)
 {
     const struct unfold *u = ctx;

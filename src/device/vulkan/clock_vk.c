@@ -1,14 +1,15 @@
-/* clock_vk: how long a run took on the device, and its calls: a timestamp before the run's first
- * command, once everything earlier is done, and one after its last; in a timed program two around
- * every call and copy. Queues without timestamps are timed by the host, from submission to the
- * wait's return. */
+/* clock_vk: measures how long a run and its calls took on the device.
+ *
+ * A run has one timestamp before its first command, after all earlier work is done, and one after
+ * its last command. A timed program also has two timestamps around every call and copy. If the
+ * queue has no timestamps, the host measures from submission to the wait's return. */
 #include "device/vulkan/device_vk.h"
 
 #include <math.h>
 
 enum { ALL = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT };
 
-/* Once everything before is done. */
+/* Writes a timestamp after all earlier work is done. */
 static void write_stamp(struct vk_device *d, VkCommandBuffer c, VkQueryPool pool, size_t query)
 {
     d->vk.CmdWriteTimestamp(c, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, pool, (uint32_t)query);
@@ -100,8 +101,8 @@ void pm_vk_clock_destroy(struct vk_device *d, struct vk_clock *c)
 
 /* ---- reading ------------------------------------------------------------------------ */
 
-/* Seconds from one stamp to another of at most half the clock's range before or after it. Stamps
- * have few valid bits on some devices and wrap. */
+/* Returns the seconds from one stamp to another, which must be at most half the clock's range
+ * apart. The sign follows their order. On some devices stamps have few valid bits and wrap. */
 static double between(const struct vk_device *d, uint64_t from, uint64_t to)
 {
     uint32_t unused = 64 - d->physical.timestamp_bits;
@@ -110,10 +111,12 @@ static double between(const struct vk_device *d, uint64_t from, uint64_t to)
     return (double)ticks * (double)d->physical.limits.timestampPeriod * 1e-9;
 }
 
-/* The begin of a run on the host's clock. The two clocks are fitted by what is known: a run begins
- * after its submission, has ended when a wait for it returns, and does not overlap the one before.
- * So the fit, at first too early by what a submission takes, only gets better. A run that is read
- * after one that followed it (LATE seconds at most) goes by the other's fit. */
+/* Returns the begin of a run on the host's clock and improves the fit of the two clocks.
+ *
+ * Three facts limit the fit: a run begins after its submission, it has ended when a wait for it
+ * returns, and it does not overlap the run before it. At first the fit is too early by the time a
+ * submission takes; later runs only improve it. If a run is read after one that followed it (LATE
+ * seconds at most), it uses the later run's fit. */
 static double fit(struct vk_device *d, const struct vk_clock *c, const uint64_t stamp[2],
                   double now)
 {
@@ -165,7 +168,7 @@ double pm_vk_program_begun(struct pm_program *base, int slot)
     return ((struct vk_program *)base)->slots[slot].clock.begun;
 }
 
-/* When the slot's last run began, on the device's clock. */
+/* Stores when the slot's last run began, on the device's clock. */
 static int run_start(const struct vk_program *p, int slot, uint64_t *start)
 {
     struct vk_device *d = p->device;
@@ -210,7 +213,7 @@ int pm_vk_program_copy_times(struct pm_program *base, int slot, double *begin, d
 
     for (size_t i = 0; i <= base->out_count; i++)
         begin[i] = end[i] = NAN;
-    if (p->stamp_pairs == base->calls_count) /* it copies nothing */
+    if (p->stamp_pairs == base->calls_count) /* the program copies nothing */
         return PM_OK;
     PM_TRY(run_start(p, slot, &start));
     if (p->prologue_stamps)

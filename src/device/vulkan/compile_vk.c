@@ -1,9 +1,9 @@
 /* compile_vk: compiles pipelines, several at a time.
  *
- * vkCreateComputePipelines has no time limit and cannot be interrupted. So threads of their own call
- * it, and the one that waits for them gives up when no pipeline was finished for
- * options.compile_seconds: the device counts as lost, and the threads that are caught in the driver
- * stay behind until the process ends, with everything that they may touch. */
+ * vkCreateComputePipelines has no time limit and cannot be interrupted. So separate threads call
+ * it, and the waiting thread gives up if no pipeline finished for options.compile_seconds. Then the
+ * device counts as lost. The threads stuck in the driver, and all memory that they may use, remain
+ * until the process ends. */
 #include "device/vulkan/device_vk.h"
 
 #include <pumice/thread.h>
@@ -14,7 +14,8 @@
 
 /* ---- one pipeline ------------------------------------------------------------------- */
 
-/* Why this device cannot take the module, or NULL. Drivers do not say so: they misbehave. */
+/* Returns why this device cannot run the module, or NULL. Drivers do not report it: they
+ * misbehave. */
 static const char *lacks(const struct vk_device *d, const struct vk_module_info *m)
 {
     const struct pm_caps *c = &d->physical.info.caps;
@@ -82,13 +83,14 @@ out:
 
 /* ---- several, with a limit ---------------------------------------------------------- */
 
-/* What the threads share. Freed when all of them have ended, else kept with the device. */
+/* Data that the threads share. Freed when all of them have ended; otherwise it is kept with the
+ * device. */
 struct vk_compiling {
     struct vk_device *d;
     struct vk_pipeline **list;
     bool *ready;
-    size_t count, next, done; /* these and ready under the lock */
-    bool stop;                /* start no other */
+    size_t count, next, done; /* these and ready: under the lock */
+    bool stop;                /* start no further pipeline */
     pthread_mutex_t lock;
     pthread_cond_t changed;
 };
@@ -151,7 +153,7 @@ static void finish(struct vk_compiling *c)
     pm_free(c);
 }
 
-/* The first pipeline that is being compiled. */
+/* Returns the name of the first pipeline that is being compiled. */
 static const char *under_way(const struct vk_compiling *c)
 {
     for (size_t i = 0; i < c->next; i++)
@@ -174,7 +176,8 @@ static int give_up(struct vk_compiling *c, double idle, double limit)
     return pm_vk_lose(d, why);
 }
 
-/* Waits, with the lock held, until all are compiled or none was for too long. */
+/* Waits until all are compiled, or until none was finished for too long. The caller holds the
+ * lock. */
 static int await(struct vk_compiling *c)
 {
     const struct pm_device *d = &c->d->base;
@@ -214,7 +217,7 @@ int pm_vk_compile_new(struct vk_device *d)
     while (threads < wanted && threads < c->count && threads < MOST_THREADS &&
            pthread_create(&thread[threads], NULL, compile_some, c) == 0)
         threads++;
-    if (threads == 0) /* the system gives none: without a limit */
+    if (threads == 0) /* no thread could be created: compile here, without a limit */
         compile_some(c);
     pthread_mutex_lock(&c->lock);
     err = await(c);

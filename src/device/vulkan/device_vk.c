@@ -1,10 +1,10 @@
-/* device_vk: opening and closing a device. Work on its queues is in queue_vk.c. */
+/* device_vk: opens and closes a device. queue_vk.c handles work on its queues. */
 #include "device/vulkan/device_vk.h"
 
 #include <string.h>
 #include <unistd.h>
 
-/* The numbering is the loader's; the identity is UUID and driver. */
+/* Finds the device by UUID and driver, because the loader may number devices differently. */
 static int find_physical(struct vk_device *d, const struct pm_device_info *info)
 {
     for (uint32_t i = 0; i < d->instance.count; i++) {
@@ -29,7 +29,8 @@ static int load_device(struct vk_device *d)
     return PM_OK;
 }
 
-/* A validation layer older than the extension would complain about it. */
+/* Whether the validation layer knows cooperative matrices. A layer older than the extension reports
+ * false errors about it. */
 static bool layer_knows_coopmat(const struct vk_instance *in)
 {
     return !in->layer_version || in->layer_version >= VK_MAKE_API_VERSION(0, 1, 3, 255);
@@ -89,7 +90,7 @@ static int create_device(struct vk_device *d)
             extensions[info.enabledExtensionCount++] = pm_vk_extension_names[e];
     PM_TRY(vk(d->vk.CreateDevice(p->handle, &info, NULL, &d->handle)));
     if ((err = load_device(d)) < 0)
-        d->handle = NULL; /* it cannot even be destroyed */
+        d->handle = NULL; /* its functions did not load, not even vkDestroyDevice */
 out:
     return err;
 }
@@ -103,7 +104,8 @@ static int create_layout(struct vk_device *d)
     return vk(d->vk.CreatePipelineLayout(d->handle, &info, NULL, &d->layout));
 }
 
-/* Work a second, low guesses by class: too low only makes submissions shorter. */
+/* Guesses work per second by class of device, on the low side: a low guess only makes submissions
+ * shorter. */
 static void guess_speed(struct vk_device *d)
 {
     double cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
@@ -119,7 +121,7 @@ static void guess_speed(struct vk_device *d)
         d->flops = 3e11, d->bytes = 2e10;
 }
 
-/* What a thread that is caught in the driver may touch stays, and stays findable. */
+/* Keeps, and keeps reachable, all memory that a thread stuck in the driver may use. */
 static void leave_behind(struct vk_device *d)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,11 +1,11 @@
-/* device_vk: what the files of the Vulkan backend share.
+/* device_vk: declarations that the files of the Vulkan backend share.
  *
  * Every Vulkan call goes through struct vk, a table of function pointers loaded per instance and
- * device: tests replace entries to inject loss, memory exhaustion and hangs.
+ * device. Tests replace entries to inject device loss, memory exhaustion and hangs.
  *
  * All shaders use one pipeline layout: no descriptor sets, 128 bytes of push constants. Work on the
- * compute queue is ordered by submission and signals rising values of one timeline semaphore;
- * copies out on a transfer queue, where there is one, signal another. */
+ * compute queue runs in the order of submission and signals rising values of one timeline
+ * semaphore. If there is a transfer queue, copies out run on it and signal another semaphore. */
 #ifndef PM_DEVICE_VK_H
 #define PM_DEVICE_VK_H
 
@@ -24,7 +24,7 @@
     F(GetPhysicalDeviceProperties2) F(GetPhysicalDeviceFeatures2)                                  \
     F(GetPhysicalDeviceMemoryProperties2) F(GetPhysicalDeviceQueueFamilyProperties)                \
     F(EnumerateDeviceExtensionProperties) F(CreateDevice) F(GetDeviceProcAddr)
-/* NULL without their extensions. */
+/* NULL if the device lacks their extension. */
 #define PM_VK_OPTIONAL(F)                                                                          \
     F(CreateDebugUtilsMessengerEXT) F(DestroyDebugUtilsMessengerEXT)                               \
     F(GetPhysicalDeviceCooperativeMatrixPropertiesKHR)
@@ -49,10 +49,11 @@ struct vk {
     PM_VK_OPTIONAL(PM_VK_MEMBER)
     PM_VK_DEVICE(PM_VK_MEMBER)
 };
-/* Called whenever entries were loaded (instance, then device); NULL but in tests. */
+/* Called after entries were loaded (instance, then device). Only tests set it. */
 extern void (*pm_vk_loaded)(struct vk *vk);
 
-/* 0, or pm_fail with the call's name and the result's: PM_TRY(vk(d->vk.CreateFence(...))). */
+/* Returns 0, or calls pm_fail with the call's text and the result's name:
+ * PM_TRY(vk(d->vk.CreateFence(...))). */
 #define vk(call) pm_vk_result((call), #call)
 int pm_vk_result(VkResult r, const char *text);
 const char *pm_vk_result_name(VkResult r);
@@ -63,16 +64,16 @@ struct vk_instance {
     struct vk vk; /* instance level */
     VkInstance handle;
     VkDebugUtilsMessengerEXT messenger;
-    uint32_t layer_version; /* of the API that the validation layer knows; 0: not in use */
+    uint32_t layer_version; /* API version that the validation layer knows; 0: not in use */
     VkPhysicalDevice *physical; /* owned */
     uint32_t count;
 };
-/* No loader or no driver: count is 0 and that is not an error. */
+/* Creates the instance. Without a loader or driver, count is 0; that is not an error. */
 int pm_vk_instance_create(bool validate, struct vk_instance *out);
-/* idle: else a device of it hangs, and only host memory is freed. */
+/* Destroys it. idle false: one of its devices hangs, and only host memory is freed. */
 void pm_vk_instance_destroy(struct vk_instance *in, bool idle);
 
-/* Optional extensions that are enabled where present. */
+/* Optional extensions, enabled if present. */
 enum vk_extension {
     VK_HAS_MEMORY_BUDGET,
     VK_HAS_HOST_MEMORY,
@@ -90,15 +91,15 @@ struct vk_physical {
     struct pm_device_info info;
     VkDriverId driver;
     VkPhysicalDeviceLimits limits;
-    uint32_t version;                /* of the API that both sides speak */
+    uint32_t version;                /* API version that both sides support */
     uint32_t vendor, device, driver_version;
     uint8_t cache_uuid[VK_UUID_SIZE];
-    bool has[VK_EXTENSIONS];         /* extension, or the core version that took it in */
-    bool listed[VK_EXTENSIONS];      /* by its own name */
-    bool memory_model, device_scope; /* what cooperative matrices need */
+    bool has[VK_EXTENSIONS];         /* as an extension, or in a core version that includes it */
+    bool listed[VK_EXTENSIONS];      /* listed under its own name */
+    bool memory_model, device_scope; /* needed by cooperative matrices */
     bool int16;
     bool compiler_only;              /* RADV's null device: pipelines compile, nothing runs */
-    uint32_t family, transfer_family;/* equal: no queue of its own for copies */
+    uint32_t family, transfer_family;/* equal: copies have no queue of their own */
     uint32_t timestamp_bits;         /* of the compute queue; 0: none */
 };
 void pm_vk_describe(struct vk_instance *in, uint32_t index, struct vk_physical *out);
@@ -132,16 +133,16 @@ int pm_vk_buffer_fill(struct pm_device *d, struct pm_buffer *b, size_t offset, s
 
 /* ---- spirv.c: modules --------------------------------------------------------------- */
 
-/* What a module says of itself, its constants being given. */
+/* Properties of a module, with its specialization constants fixed. */
 struct vk_module_info {
     uint32_t local[3];      /* workgroup size */
-    uint32_t push_bytes;    /* of the push block; 0: none used */
+    uint32_t push_bytes;    /* bytes used of the push block; 0: none */
     uint32_t shared_bytes;  /* workgroup memory */
-    bool uses_group_count;  /* reads gl_NumWorkGroups: a dispatch must not be cut */
+    bool uses_group_count;  /* reads gl_NumWorkGroups: a dispatch must not be split */
     bool int64, int16, float64, float16, storage16, subgroup_arithmetic, coopmat;
 };
-/* Copies a module with its specialization constants turned into plain ones (spec[i] for constant id
- * i, its default where i >= specs), for drivers that unroll and fold less around specialization
+/* Copies a module and replaces its specialization constants with plain ones (spec[i] for constant
+ * id i, its default if i >= specs). Some drivers unroll and fold less around specialization
  * constants. *out (pm_free) has *words words. */
 int pm_vk_freeze(const uint32_t *in, size_t words, const uint32_t *spec, int specs, uint32_t **out,
                  size_t *out_words, struct vk_module_info *info);
@@ -154,11 +155,12 @@ struct vk_pipeline {
     const struct pm_shader *shader;
     uint32_t spec[PM_MAX_SPEC];
     int specs;
-    uint32_t push_bytes; /* that the row needs */
+    uint32_t push_bytes; /* needed by the row */
     VkPipeline handle;
     struct vk_module_info module;
-    int failed; /* 0, or the error; PM_EDEVICE: this device cannot, another variant might do */
-    bool logged; /* that a simpler variant is used */
+    int failed; /* 0, or the error; PM_EDEVICE: this device cannot run it, another variant may
+                 * work */
+    bool logged; /* the use of a simpler variant was logged */
     char why[200];
 };
 struct vk_pipelines {
@@ -166,16 +168,16 @@ struct vk_pipelines {
     struct vk_pipeline **list;
     size_t count, capacity;
     VkPipelineCache cache;
-    size_t cache_bytes; /* when loaded: unchanged is not written again */
+    size_t cache_bytes; /* bytes when loaded: an unchanged cache is not written again */
     const struct pm_shader *extra; /* tests: searched before the embedded table; borrowed */
-    struct vk_compiling *left; /* threads that are caught in the driver's compiler use it; or NULL */
+    struct vk_compiling *left; /* used by threads stuck in the driver's compiler; or NULL */
 };
 int pm_vk_pipelines_open(struct vk_device *d);
-/* The driver's bytes in a file of the cache on disk, NULL where its header does not fit them: in file,
- * *size long. And the other way round. */
+/* Returns the driver's bytes within a cache file (*size long), or NULL if the file's header does
+ * not match them. pm_vk_cache_wrap does the reverse. */
 const char *pm_vk_cache_body(const char *file, size_t all, size_t *size);
 void pm_vk_cache_wrap(struct pm_str *file, const void *body, size_t size);
-/* idle: else the device hangs, and only host memory is freed. */
+/* Frees pipelines. idle false: the device hangs, and only host memory is freed. */
 void pm_vk_pipelines_close(struct vk_device *d, bool idle);
 /* A call's dispatches and their pipelines. */
 struct vk_picked {
@@ -183,21 +185,22 @@ struct vk_picked {
     struct vk_pipeline *pipeline[PM_MAX_DISPATCHES];
     int level;
 };
-/* Chooses dispatches for every call and compiles what is missing, in parallel; a call whose
- * pipeline fails falls to its next level. out: calls_count zeroed items. */
+/* Chooses dispatches for every call and compiles missing pipelines, in parallel. A call whose
+ * pipeline fails gets its next level. out: calls_count zeroed items. */
 int pm_vk_pick_all(struct vk_device *d, const struct pm_program_desc *desc, struct vk_picked *out);
 int pm_vk_call_scratch(const struct pm_device *d, const struct pm_kernel *k, const void *params,
                        size_t count, int level, size_t bytes[PM_MAX_BUFS]);
 int pm_vk_call_variant(const struct pm_device *base, const struct pm_kernel *k,
                        const void *params, size_t count, int level, const char **variant);
 uint64_t pm_vk_shaders(const struct pm_device *base);
-/* Bytes of a row's push block: addresses, then params, or their address when they do not fit. */
+/* Returns the bytes of a row's push block: addresses, then the params. If the params do not fit, it
+ * holds their address. */
 uint32_t pm_vk_push_bytes(const struct pm_kernel *k, int bufs, bool *by_address);
 
 /* ---- compile_vk.c ------------------------------------------------------------------- */
 
-/* Compiles all pipelines that are new; each one's `failed` says how it went. Says now and then how far
- * it is. PM_ELOST when none was finished for options.compile_seconds: threads stay in the driver. */
+/* Compiles all new pipelines and logs progress now and then; each one's `failed` holds its result.
+ * PM_ELOST if no pipeline finished for options.compile_seconds: threads then stay in the driver. */
 int pm_vk_compile_new(struct vk_device *d);
 
 /* ---- device_vk.c: an open device ---------------------------------------------------- */
@@ -215,7 +218,7 @@ struct vk_device {
     struct vk_physical physical;
     VkDevice handle;
     VkPhysicalDeviceMemoryProperties memory;
-    struct vk_queue compute, transfer; /* transfer.handle is NULL where there is none */
+    struct vk_queue compute, transfer; /* transfer.handle is NULL if there is no transfer queue */
     pthread_mutex_t queue_lock;        /* around submissions */
     pthread_mutex_t once_lock;         /* around staging and once */
     VkCommandPool pool;
@@ -223,31 +226,32 @@ struct vk_device {
     struct vk_block staging[2];        /* up, down; made at first use */
     VkPipelineLayout layout;
     struct vk_pipelines pipelines;
-    double flops, bytes;               /* a second, guessed from the class: for cutting work */
+    double flops, bytes;               /* per second, guessed from the class: for splitting work */
     double segment_seconds;
-    uint64_t fitted_stamp;             /* the last run's end on the device's clock, */
+    uint64_t fitted_stamp;             /* end of the last run on the device's clock, */
     double fitted_seconds;             /* and on the host's; 0: no run yet */
-    double settle_seconds;             /* after a loss, for what was submitted to end */
+    double settle_seconds;             /* seconds to wait after a loss for submitted work to end */
     bool settled;                      /* lost, and its work has ended by itself */
-    struct vk_device *next;            /* among those that threads are caught in */
+    struct vk_device *next;            /* next in the list of devices that threads are stuck in */
 };
 
 /* ---- queue_vk.c: work on the queues ------------------------------------------------- */
 
-/* Takes the family's first queue and makes its timeline, which device_vk.c destroys. */
+/* Gets the family's first queue and makes its timeline semaphore, which device_vk.c destroys. */
 int pm_vk_queue_create(struct vk_device *d, uint32_t family, struct vk_queue *q);
-/* Submits command buffers in order; *value is what the queue's timeline will reach. wait_transfer:
- * first wait for all copies out that were submitted. wait_compute > 0: transfer queue only. */
+/* Submits command buffers in order. *value: the value that the queue's timeline will reach.
+ * wait_transfer: first wait for all copies out submitted so far. wait_compute > 0: transfer queue
+ * only. */
 int pm_vk_submit(struct vk_device *d, struct vk_queue *q, const VkCommandBuffer *commands,
                  uint32_t count, bool wait_transfer, uint64_t wait_compute, uint64_t *value);
-/* Waits until the queue's timeline reached value. PM_ELOST when the device is lost or hangs. */
+/* Waits until the queue's timeline reaches value. PM_ELOST if the device is lost or hangs. */
 int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value);
-/* Waits until nothing runs, lost or not (a lost device ends its work by itself). False: it hangs,
- * and nothing that it may still use can be freed. */
+/* Waits until nothing runs, also on a lost device, which ends its work by itself. False: the device
+ * hangs, and memory that it may still use cannot be freed. */
 bool pm_vk_idle(struct vk_device *d);
 /* Marks the device lost and fails with PM_ELOST and the reason. */
 int pm_vk_lose(struct vk_device *d, const char *why);
-/* Everything written before is visible to, and finished before, everything after. */
+/* Records a barrier: everything written before is finished and visible to everything after. */
 void pm_vk_barrier(struct vk_device *d, VkCommandBuffer c, VkPipelineStageFlags from,
                    VkPipelineStageFlags to);
 int pm_vk_begin(struct vk_device *d, VkCommandBuffer c, VkCommandBufferUsageFlags flags);
@@ -263,34 +267,34 @@ struct vk_segment {
     VkCommandBuffer commands;
     size_t first, last;         /* calls, for messages */
 };
-/* Where an output is copied out. */
+/* Where an output is copied to. */
 struct vk_out {
     size_t offset;              /* in a slot's block */
-    size_t segment;             /* after which it is copied */
-    bool transfer;              /* on the transfer queue */
+    size_t segment;             /* segment after which it is copied */
+    bool transfer;              /* copied on the transfer queue */
     size_t stamps;              /* its pair of timestamps, from 1; 0: none */
 };
 /* ---- clock_vk.c: times ---------------------------------------------------------------- */
 
 /* Times the runs of a slot. */
 struct vk_clock {
-    VkQueryPool queries;        /* two timestamps; none where the queue has no clock */
+    VkQueryPool queries;        /* two timestamps; no pool if the queue has no clock */
     VkCommandBuffer begin, end;
     struct vk_block stamps;     /* timed: the program's stamps of the slot's last run */
     double submitted;           /* host time of the submission */
     double begun, seconds;      /* of the last run: host time of its begin, length */
 };
 struct vk_program;
-/* Timestamps of a timed program: a begin and an end for every call, for the copies in and for each
- * output. All slots write to one pool, since runs follow one another; a run's end copies it into
- * the slot's memory. Nothing is made when the queue has no clock. */
+/* Makes the timestamps of a timed program: a begin and an end for every call, for the copies in and
+ * for each output. All slots write to one pool, because runs follow one another. The end of a run
+ * copies it into the slot's memory. Makes nothing if the queue has no clock. */
 int pm_vk_stamps_create(struct vk_program *p, size_t pairs);
-/* Records timestamp `end` (0 or 1) of a pair, counted from 1; nothing for pair 0 and in a program
- * that has none. */
+/* Records timestamp `end` (0 or 1) of a pair, counted from 1. Does nothing for pair 0, or if the
+ * program has no timestamps. */
 void pm_vk_stamp(struct vk_program *p, VkCommandBuffer c, size_t pair, int end);
 int pm_vk_clock_create(struct vk_program *p, struct vk_clock *c);
 void pm_vk_clock_destroy(struct vk_device *d, struct vk_clock *c);
-/* After the run's end: sets begun and seconds. */
+/* Sets begun and seconds after the run's end. */
 void pm_vk_clock_read(struct vk_program *p, struct vk_clock *c);
 double pm_vk_program_seconds(struct pm_program *p, int slot);
 double pm_vk_program_begun(struct pm_program *p, int slot);
@@ -302,7 +306,7 @@ int pm_vk_program_copy_times(struct pm_program *p, int slot, double *begin, doub
 struct vk_slot {
     struct vk_block in, out;
     VkCommandBuffer prologue;   /* NULL without inputs */
-    VkCommandBuffer *copy, *copy_transfer; /* per segment, NULL where nothing is copied out */
+    VkCommandBuffer *copy, *copy_transfer; /* per segment, NULL if it copies nothing out */
     uint64_t *value, *transfer_value;      /* per segment, of the last run */
     uint64_t done, transfer_done;
     struct vk_clock clock;
@@ -311,24 +315,25 @@ struct vk_slot {
 struct vk_program {
     struct pm_program base;
     struct vk_device *device;   /* borrowed */
-    struct pm_arena *arena;     /* owns everything below but Vulkan's objects */
+    struct pm_arena *arena;     /* owns everything below except Vulkan's objects */
     const char *name;
     VkCommandPool pool, transfer_pool;
     struct vk_segment *segments;
     size_t segment_count, segment_capacity;
     struct vk_slot *slots;
-    int slot_count;             /* made so far */
+    int slot_count;             /* slots made so far */
     size_t *in_offset;
     struct vk_out *outs;
     const char **variants, **labels; /* per call */
     struct vk_block constants;  /* params that do not fit the push block */
     size_t barriers;            /* recorded, for the log and tests */
-    VkQueryPool stamps;         /* of a timed program, where the queue has a clock */
-    size_t stamp_pairs;         /* call i's is i + 1; then the copies in, then outputs */
+    VkQueryPool stamps;         /* of a timed program, if the queue has a clock */
+    size_t stamp_pairs;         /* call i has pair i + 1; then the copies in, then outputs */
     size_t prologue_stamps;     /* 0: none */
 };
-/* Inputs and outputs of a program (transfers_vk.c): places in a slot's memory, whose sizes are
- * returned, and a slot with its memory and the recorded copies, once the segments are known. */
+/* Inputs and outputs of a program (transfers_vk.c). lay_out sets their places in a slot's memory
+ * and returns the sizes. A slot, with its memory and recorded copies, is made after the segments
+ * are known. */
 int pm_vk_transfers_lay_out(struct vk_program *p, const struct pm_program_desc *desc,
                             size_t *in_bytes, size_t *out_bytes);
 int pm_vk_slot_create(struct vk_program *p, const struct pm_program_desc *desc, size_t in_bytes,

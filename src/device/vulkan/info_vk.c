@@ -1,4 +1,5 @@
-/* info_vk: what a driver says of a device: limits, features, class, and whether it will do. */
+/* info_vk: reads a device's limits, features and class from its driver, and decides whether it is
+ * usable. */
 #include "device/vulkan/device_vk.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@ const char *const pm_vk_extension_names[VK_EXTENSIONS] = {
     [VK_HAS_COOPMAT] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
 };
 
-/* Puts a structure in front of a chain. */
+/* Prepends a structure to a pNext chain. */
 #define CHAIN(first, s) ((s).pNext = (first), (first) = &(s))
 
 static void find_extensions(struct vk_instance *in, struct vk_physical *p)
@@ -62,8 +63,8 @@ static enum pm_device_kind kind_of(VkPhysicalDeviceType type, VkDriverId driver)
     }
 }
 
-/* The tile tables to start from. Software: by the width of a subgroup. AMD: cards that can run
- * waves of 32 are RDNA. A layered driver is known by the vendor only. */
+/* Returns the class, which selects the tile tables to start from. Software drivers: by subgroup
+ * width. AMD: cards with waves of 32 are RDNA. Layered drivers: by vendor only. */
 static enum pm_class class_of(const struct vk_physical *p, uint32_t subgroup, uint32_t smallest)
 {
     enum { AMD = 0x1002, NVIDIA = 0x10de, INTEL = 0x8086 };
@@ -82,7 +83,7 @@ static enum pm_class class_of(const struct vk_physical *p, uint32_t subgroup, ui
     }
 }
 
-/* Name and version: the key of whatever is remembered about a driver. */
+/* Writes the driver's name and version, which are the key of everything cached about it. */
 static void driver_text(const VkPhysicalDeviceProperties *props,
                         const VkPhysicalDeviceDriverProperties *driver, char *out, size_t size)
 {
@@ -190,7 +191,7 @@ static void describe_coopmat(struct vk_instance *in, struct vk_physical *p)
     pm_free(list);
 }
 
-/* Sets usable, or the reason why not. */
+/* Sets usable, or the reason why the device is not usable. */
 static void describe_features(struct vk_instance *in, struct vk_physical *p)
 {
     VkPhysicalDeviceVulkan11Features v11 = {
@@ -252,8 +253,9 @@ static void describe_memory(struct vk_instance *in, struct vk_physical *p)
     }
 }
 
-/* Compute without graphics where there is such a family: long work there neither holds up the
- * desktop nor meets its watchdog. Copies go to a family that does nothing else. */
+/* Chooses the queue families. A family with compute but without graphics is preferred: long work
+ * there does not block the desktop and does not trigger its watchdog. Copies go to a family that
+ * does nothing else. */
 static bool find_queues(struct vk_instance *in, struct vk_physical *p)
 {
     enum { GRAPHICS = VK_QUEUE_GRAPHICS_BIT, COMPUTE = VK_QUEUE_COMPUTE_BIT,

@@ -1,4 +1,4 @@
-/* instance: the loader, the validation layer and its messages, the list of devices. */
+/* instance: the loader, the validation layer and its messages, and the list of devices. */
 #include "device/vulkan/device_vk.h"
 
 #include <dlfcn.h>
@@ -74,7 +74,7 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL message(VkDebugUtilsMessageSeverityFlagBit
     return VK_FALSE;
 }
 
-/* The version of the API that a layer was written for, 0 when it is not installed. */
+/* Returns the API version that a layer was written for; 0 if it is not installed. */
 static uint32_t layer_version(const struct vk *vk, const char *name)
 {
     uint32_t count = 0, found = 0;
@@ -91,8 +91,8 @@ static uint32_t layer_version(const struct vk *vk, const char *name)
     return found;
 }
 
-/* The loader is opened at run time, so that the program starts on a machine without Vulkan too. */
-static PFN_vkGetInstanceProcAddr get_proc; /* NULL: there is none */
+/* The loader is opened at run time, so the program also starts on a machine without Vulkan. */
+static PFN_vkGetInstanceProcAddr get_proc; /* NULL: no loader */
 static pthread_once_t loader_once = PTHREAD_ONCE_INIT;
 
 static const char *loader_name(void)
@@ -104,7 +104,8 @@ static const char *loader_name(void)
 
 static void open_loader(void)
 {
-    void *library = dlopen(loader_name(), RTLD_NOW | RTLD_LOCAL); /* to the process's end */
+    /* stays open until the process ends */
+    void *library = dlopen(loader_name(), RTLD_NOW | RTLD_LOCAL);
 
     if (library)
         get_proc = (PFN_vkGetInstanceProcAddr)dlsym(library, "vkGetInstanceProcAddr");
@@ -155,7 +156,7 @@ static int enumerate(struct vk_instance *in)
     VkResult r = in->vk.EnumeratePhysicalDevices(in->handle, &in->count, NULL);
 
     if (r == VK_ERROR_INITIALIZATION_FAILED || in->count == 0) {
-        in->count = 0; /* a loader without a driver that starts */
+        in->count = 0; /* there is a loader, but no driver starts */
         return PM_OK;
     }
     PM_TRY(pm_vk_result(r, "EnumeratePhysicalDevices"));
@@ -189,7 +190,7 @@ int pm_vk_instance_create(bool validate, struct vk_instance *out)
     load_global(&out->vk);
     if (!out->vk.CreateInstance || !out->vk.EnumerateInstanceVersion ||
         out->vk.EnumerateInstanceVersion(&version) < 0 || version < VK_API_VERSION_1_2)
-        return PM_OK; /* a loader too old for any usable device */
+        return PM_OK; /* the loader is too old for any usable device */
     if (validate) {
         if (!(out->layer_version = layer_version(&out->vk, layer)))
             return pm_fail(PM_EDEVICE, "validation was asked for but %s is not installed (package "
@@ -206,7 +207,7 @@ int pm_vk_instance_create(bool validate, struct vk_instance *out)
         out->handle = NULL;
         return PM_OK;
     }
-    if (r < 0 && !validate) { /* the loader's answer to a damaged .json may be any */
+    if (r < 0 && !validate) { /* with a damaged .json the loader may return any error */
         PM_WARN("vulkan", "no driver can be used: vkCreateInstance gives %s; is a driver's .json "
                 "file damaged (VK_DRIVER_FILES, /usr/share/vulkan/icd.d)?", pm_vk_result_name(r));
         out->handle = NULL;
@@ -236,8 +237,8 @@ void pm_vk_instance_destroy(struct vk_instance *in, bool idle)
 
 /* ---- the list ----------------------------------------------------------------------- */
 
-/* Of two drivers for one GPU the higher is kept: the vendor's own compute driver where it is the
- * better tested one, layered and experimental ones last. */
+/* Ranks the drivers of one GPU; the higher rank is kept. The vendor's own compute driver ranks high
+ * if it is the better tested one. Layered and experimental drivers rank last. */
 static int driver_rank(VkDriverId driver)
 {
     switch (driver) {

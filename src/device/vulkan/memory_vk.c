@@ -1,5 +1,5 @@
-/* memory_vk: one VkBuffer and one allocation per buffer, reached by its address; synchronous copies go
- * through a staging block in chunks. */
+/* memory_vk: one VkBuffer and one allocation per buffer; shaders access it by address. Synchronous
+ * copies go through a staging block in chunks. */
 #include "device/vulkan/device_vk.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@ enum { STAGING_BYTES = 8 << 20 };
 
 /* ---- choice of memory --------------------------------------------------------------- */
 
-/* Memory types for a use, best first. A device without a memory of its own (integrated, software)
- * may take any; a discrete one never falls back to host memory, which would only be slow. */
+/* Lists memory types for a use, best first. A device without its own memory (integrated, software)
+ * may use any type. A discrete device never falls back to host memory, which would only be slow. */
 static int candidates(const struct vk_device *d, uint32_t allowed, enum vk_use use,
                       uint32_t out[VK_MAX_MEMORY_TYPES])
 {
@@ -42,7 +42,7 @@ static int candidates(const struct vk_device *d, uint32_t allowed, enum vk_use u
     return count;
 }
 
-/* One line: the size, what is in use, what the driver would give. */
+/* Fails with one line: the size, the memory in use and the driver's limit. */
 static int out_of_memory(struct vk_device *d, size_t size, uint32_t type, VkResult r)
 {
     uint32_t heap = d->memory.memoryTypes[type].heapIndex;
@@ -147,7 +147,7 @@ out:
     return err;
 }
 
-/* Work that still uses the buffer is waited for. */
+/* Destroys the buffer after waiting for work that still uses it. */
 void pm_vk_buffer_destroy(struct pm_device *base, struct pm_buffer *buffer)
 {
     struct vk_device *d = (struct vk_device *)base;

@@ -1,9 +1,9 @@
 /* pipelines: from a kernel's row to compiled pipelines.
  *
- * A pipeline is known by shader and constants; what a program lacks is compiled by several threads
- * and kept in the driver's cache on disk. A variant that this device cannot take (a feature or
- * limit is missing, or its compiler gives up) falls to the row's next simpler one, said in the log.
- * PM_VARIANT=kernel:variant[,kernel:variant] forces a choice. */
+ * Shader and constants identify a pipeline. Several threads compile the pipelines that a program
+ * lacks, and the driver's cache on disk keeps them. If this device cannot run a variant (a feature
+ * or limit is missing, or its compiler fails), the row's next simpler variant is used and the log
+ * says so. PM_VARIANT=kernel:variant[,kernel:variant] forces a choice. */
 #include "device/vulkan/device_vk.h"
 
 #include <pumice/thread.h>
@@ -15,14 +15,14 @@ enum { MAX_LEVELS = 32 };
 
 /* ---- the cache on disk -------------------------------------------------------------- */
 
-/* In front of the driver's bytes: a torn or foreign file is not even shown to it. */
+/* Header before the driver's bytes: the driver never gets a truncated or foreign file. */
 struct cache_header {
     char magic[8];
     uint64_t hash;
 };
 static const char cache_magic[8] = "pmpipe1";
 
-/* False: there is no place for caches. */
+/* Builds the cache's path. False: there is no folder for caches. */
 static bool cache_path(const struct vk_device *d, struct pm_str *folder, struct pm_str *path)
 {
     const struct vk_physical *p = &d->physical;
@@ -64,7 +64,7 @@ void pm_vk_cache_wrap(struct pm_str *file, const void *body, size_t size)
     pm_str_bytes(file, body, size);
 }
 
-/* The driver's bytes of a sound file, else NULL. *file is freed by the caller. */
+/* Returns the driver's bytes of an intact file, else NULL. The caller frees *file. */
 static const char *cache_load(const struct vk_device *d, char **file, size_t *size)
 {
     struct pm_str folder = { 0 }, path = { 0 };
@@ -83,7 +83,7 @@ static const char *cache_load(const struct vk_device *d, char **file, size_t *si
     return body;
 }
 
-/* A cache that cannot be written costs time only. */
+/* Writes the cache. Failure costs time only. */
 static void cache_save(struct vk_device *d)
 {
     struct pm_str folder = { 0 }, path = { 0 }, file = { 0 };
@@ -116,7 +116,7 @@ int pm_vk_pipelines_open(struct vk_device *d)
                                        .pInitialData = body };
     VkResult r = d->vk.CreatePipelineCache(d->handle, &info, NULL, &d->pipelines.cache);
 
-    if (r < 0 && body) { /* the driver did not like it after all */
+    if (r < 0 && body) { /* the driver rejected the bytes */
         info.initialDataSize = 0, info.pInitialData = NULL;
         r = d->vk.CreatePipelineCache(d->handle, &info, NULL, &d->pipelines.cache);
     }
@@ -158,7 +158,8 @@ static const struct pm_shader *find_shader(const struct vk_device *d, const char
     return NULL;
 }
 
-/* The pipeline of a dispatch, made but not yet compiled when it is new; NULL: no such shader. */
+/* Returns the pipeline of a dispatch. A new one is made but not yet compiled. NULL: no such
+ * shader. */
 static struct vk_pipeline *get(struct vk_device *d, const struct pm_dispatch *dispatch,
                                uint32_t push_bytes)
 {
@@ -187,7 +188,7 @@ static struct vk_pipeline *get(struct vk_device *d, const struct pm_dispatch *di
 
 /* ---- choosing ----------------------------------------------------------------------- */
 
-/* Copies the variant that PM_VARIANT names for a kernel; false when it names none. */
+/* Copies the variant that PM_VARIANT names for a kernel; false if it names none. */
 static bool forced_variant(const char *kernel, char out[64])
 {
     const char *s = getenv("PM_VARIANT");
@@ -214,8 +215,8 @@ static bool pick_level(const struct vk_device *d, const struct pm_kernel *k, con
     return level == 0 && pm_pick_elements(k->shader ? k->shader : k->name, 64, count, out);
 }
 
-/* Level *level, or the next one that is not avoided, or the one that PM_VARIANT names. *last: there
- * is nothing to fall back to. PM_EDEVICE without a text: no level is left. */
+/* Picks level *level, or the next level that is not avoided, or the variant that PM_VARIANT names.
+ * *last: there is no fallback. PM_EDEVICE without a text: no level is left. */
 static int pick(const struct vk_device *d, const struct pm_kernel *k, const void *params,
                 size_t count, int *level, struct pm_picks *out, bool *last)
 {
@@ -245,7 +246,7 @@ static int pick(const struct vk_device *d, const struct pm_kernel *k, const void
     return err;
 }
 
-/* Why no level of a row is left. */
+/* Writes why no level of a row is left. */
 static void nothing_left(const struct vk_device *d, const struct pm_kernel *k, char *why,
                          size_t size)
 {
@@ -313,7 +314,7 @@ uint32_t pm_vk_push_bytes(const struct pm_kernel *k, int bufs, bool *by_address)
     return *by_address ? addresses + 8 : bytes;
 }
 
-/* Why the picked dispatches cannot run, in `why`; true when they can. */
+/* Whether the picked dispatches can run; if not, `why` holds the reason. */
 static bool fits(const struct vk_device *d, const struct pm_bound_call *c,
                  const struct pm_picks *picks, char *why, size_t size)
 {
@@ -333,7 +334,7 @@ static bool fits(const struct vk_device *d, const struct pm_bound_call *c,
     return true;
 }
 
-/* Takes the next level that fits and looks its pipelines up. *why holds the reason for the last
+/* Picks the next level that fits and looks up its pipelines. *why holds the reason for the last
  * refusal and is kept. */
 static int choose(struct vk_device *d, const struct pm_bound_call *c, struct vk_picked *out,
                   char *why, size_t size)
@@ -366,7 +367,7 @@ static int choose(struct vk_device *d, const struct pm_bound_call *c, struct vk_
                    c->kernel->name, why);
 }
 
-/* The first of a call's pipelines that did not compile, or NULL. */
+/* Returns the first of a call's pipelines that did not compile, or NULL. */
 static struct vk_pipeline *broken(const struct vk_picked *p)
 {
     for (int i = 0; i < p->picks.count; i++)
@@ -375,7 +376,7 @@ static struct vk_pipeline *broken(const struct vk_picked *p)
     return NULL;
 }
 
-/* After a compile: moves a call with a broken pipeline to its next level. *again: there is more to
+/* After compiling: moves a call with a failed pipeline to its next level. *again: there is more to
  * compile. */
 static int fall_back(struct vk_device *d, const struct pm_bound_call *c, struct vk_picked *p,
                      bool *again)

@@ -1,12 +1,13 @@
 /* program_vk: records an array of calls once.
  *
- * Calls are cut into segments, each a command buffer of its own whose submission signals a timeline
- * value: where the estimated work reaches the bound (a driver's watchdog counts a submission's
- * time), behind a call that an output waits for. A single call above the bound is
- * dispatched in parts, unless its shader asks for the number of workgroups.
- * Within a segment barriers stand where a hazard is: a call that reads or writes a byte range
- * written since the last barrier, or writes one that was read. In a timed program one stands before
- * every call, and timestamps around it. */
+ * Calls are cut into segments. Each segment is a command buffer of its own, and its submission
+ * signals a timeline value. A segment ends when its estimated work reaches the limit (a driver's
+ * watchdog counts a submission's time), or after a call that an output waits for. A single call
+ * above the limit is dispatched in parts, unless its shader reads the number of workgroups.
+ *
+ * Within a segment, a barrier is recorded before a call with a hazard: the call reads or writes a
+ * byte range written since the last barrier, or writes a range that was read. In a timed program a
+ * barrier is before every call, and timestamps are around it. */
 #include "device/vulkan/device_vk.h"
 
 #include <math.h>
@@ -26,10 +27,10 @@ struct recorder {
     struct vk_program *p;
     const struct pm_program_desc *desc;
     const struct vk_picked *picked;
-    VkCommandBuffer open;  /* of the segment under way, NULL between segments */
-    double seconds;        /* estimated, of the segment under way */
+    VkCommandBuffer open;  /* of the current segment; NULL between segments */
+    double seconds;        /* estimated, of the current segment */
     size_t first;
-    struct range *ranges;  /* touched since the last barrier */
+    struct range *ranges;  /* used since the last barrier */
     size_t count, capacity;
     size_t constants;      /* bytes used of p->constants */
     bool begins;           /* timed: the next dispatch is a call's first */
@@ -120,7 +121,7 @@ out:
 
 /* ---- dispatches --------------------------------------------------------------------- */
 
-/* A call's time by the guessed speed of its device. */
+/* Estimates a call's seconds from the guessed speed of its device. */
 static double estimate(const struct vk_device *d, const struct pm_bound_call *c)
 {
     double flops = c->kernel->flops ? c->kernel->flops(c->params, c->count) : (double)c->count;
@@ -131,7 +132,7 @@ static double estimate(const struct vk_device *d, const struct pm_bound_call *c)
     return flops / d->flops + bytes / d->bytes;
 }
 
-/* The push block: addresses in row order, then the params or their address. */
+/* Builds the push block: addresses in row order, then the params or their address. */
 static uint32_t push_block(struct recorder *r, const struct pm_bound_call *c, int bufs,
                            char push[VK_PUSH_BYTES])
 {
@@ -159,7 +160,7 @@ static uint32_t push_block(struct recorder *r, const struct pm_bound_call *c, in
     return bytes;
 }
 
-/* The longest axis is the one that is cut. */
+/* Returns the longest axis, along which a dispatch is split. */
 static int longest(const uint32_t groups[3])
 {
     int axis = 2;
@@ -230,7 +231,7 @@ static int record_call(struct recorder *r, size_t index)
         PM_TRY(dispatch(r, index, picked->pipeline[i], picked->picks.d[i].groups, seconds, push,
                         push_bytes, &wait));
     }
-    if (r->begins) { /* nothing to dispatch: it lasts no time, but has one */
+    if (r->begins) { /* a call without dispatches still gets timestamps, with length 0 */
         PM_TRY(open_segment(r, index));
         pm_vk_stamp(r->p, r->open, index + 1, 0);
     }
@@ -243,9 +244,9 @@ out:
 
 /* ---- outputs -------------------------------------------------------------- */
 
-/* The transfer queue reads while later calls run: only what none of them overwrites may go there,
- * and it is worth a submission of its own only for something large. A timed program does one thing
- * at a time. */
+/* Whether an output is copied on the transfer queue, which reads while later calls run. No later
+ * call may overwrite the output, and it must be large enough for a submission of its own. A timed
+ * program does one thing at a time, so never. */
 static bool on_transfer_queue(const struct recorder *r, size_t out)
 {
     const struct pm_place *p = &r->desc->out[out];
@@ -268,7 +269,7 @@ static bool on_transfer_queue(const struct recorder *r, size_t out)
     return true;
 }
 
-/* Ends the segment when an output waits for exactly `done` calls. */
+/* Ends the segment if an output waits for exactly `done` calls. */
 static int serve_outs(struct recorder *r, size_t done)
 {
     int err = PM_OK;
@@ -278,7 +279,7 @@ static int serve_outs(struct recorder *r, size_t done)
         wanted |= r->desc->out_after[i] == done;
     if (!wanted)
         return PM_OK;
-    if (done == 0) /* before any call: behind a segment without calls */
+    if (done == 0) /* before any call: the output follows a segment without calls */
         PM_TRY(open_segment(r, 0));
     PM_TRY(close_segment(r, done ? done - 1 : 0));
     for (size_t i = 0; i < r->desc->out_count; i++)
@@ -292,7 +293,7 @@ out:
 
 /* ---- the program -------------------------------------------------------------------- */
 
-/* One block for the params of all calls whose push block they do not fit. */
+/* Makes one block for the params of all calls whose params do not fit the push block. */
 static int create_constants(struct recorder *r)
 {
     size_t bytes = 0;
@@ -319,7 +320,7 @@ static int record_all(struct recorder *r)
         PM_TRY(record_call(r, i));
         PM_TRY(serve_outs(r, i + 1));
     }
-    if (r->p->segment_count == 0) /* nothing but copies in */
+    if (r->p->segment_count == 0) /* the program only copies in */
         PM_TRY(open_segment(r, 0));
     PM_TRY(close_segment(r, count ? count - 1 : 0));
 out:
@@ -370,7 +371,7 @@ int pm_vk_program_create(struct pm_device *base, const struct pm_program_desc *d
     *out = &p->base, p = NULL;
 out:
     if (p) {
-        p->slot_count = p->slots ? desc->slots : 0; /* the last one may be half made */
+        p->slot_count = p->slots ? desc->slots : 0; /* the last slot may be half made */
         pm_vk_program_destroy(&p->base);
     }
     pm_free(r.ranges);
@@ -378,7 +379,7 @@ out:
     return err;
 }
 
-/* Also of a program whose creation failed half-way. */
+/* Destroys a program, also one whose creation failed half-way. */
 void pm_vk_program_destroy(struct pm_program *base)
 {
     struct vk_program *p = (struct vk_program *)base;

@@ -1,4 +1,4 @@
-/* queue_vk: submitting to a device's queues and waiting for them; barriers and command buffers. */
+/* queue_vk: submits work to a device's queues and waits for it; barriers and command buffers. */
 #include "device/vulkan/device_vk.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ int pm_vk_queue_create(struct vk_device *d, uint32_t family, struct vk_queue *q)
 
     q->family = family;
     d->vk.GetDeviceQueue(d->handle, family, 0, &q->handle);
-    if (d->physical.compiler_only) /* it has no semaphores either */
+    if (d->physical.compiler_only) /* the null device has no semaphores either */
         return PM_OK;
     return vk(d->vk.CreateSemaphore(d->handle, &info, NULL, &q->timeline));
 }
@@ -80,7 +80,7 @@ int pm_vk_submit(struct vk_device *d, struct vk_queue *q, const VkCommandBuffer 
     return err;
 }
 
-/* Of both queues: copies out wait for the other one's work. */
+/* Reads the progress of both queues: copies out wait for the compute queue's work. */
 static VkResult read_progress(struct vk_device *d, uint64_t *progress)
 {
     const struct vk_queue *queues[] = { &d->compute, &d->transfer };
@@ -135,18 +135,18 @@ int pm_vk_wait(struct vk_device *d, struct vk_queue *q, uint64_t value)
     }
 }
 
-/* vkDeviceWaitIdle has no time limit, and drivers exist where it never returns after a loss: a
- * thread of its own calls it, which is left behind if need be. */
+/* vkDeviceWaitIdle has no time limit, and in some drivers it never returns after a loss. So a
+ * separate thread calls it, which may be left behind. */
 struct settling {
     PFN_vkDeviceWaitIdle wait;
     VkDevice device;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int holders; /* threads that still look; the last one frees */
+    int holders; /* threads that still use it; the last one frees it */
     bool done;
 };
 
-static void settling_release(struct settling *s) /* with the lock held */
+static void settling_release(struct settling *s) /* Call it with the lock held. */
 {
     bool last = --s->holders == 0;
 
@@ -220,7 +220,7 @@ void pm_vk_barrier(struct vk_device *d, VkCommandBuffer c, VkPipelineStageFlags 
 {
     VkMemoryBarrier all = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER };
 
-    /* Only what the stages can do, so that a pure compute barrier stays cheap. */
+    /* Only accesses that the stages can make, so that a pure compute barrier stays cheap. */
     if (from & VK_PIPELINE_STAGE_ALL_COMMANDS_BIT)
         all.srcAccessMask |= VK_ACCESS_MEMORY_WRITE_BIT;
     if (from & VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT)

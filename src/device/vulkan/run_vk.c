@@ -22,7 +22,7 @@ const char *pm_vk_program_variant(const struct pm_program *base, size_t i)
     return ((const struct vk_program *)base)->variants[i];
 }
 
-/* Adds to the message of a loss the calls of the first segment that did not finish. */
+/* Adds to a loss's message the calls of the first unfinished segment. */
 static int blame(struct vk_program *p, const struct vk_slot *s, int err)
 {
     struct vk_device *d = p->device;
@@ -44,7 +44,8 @@ static int blame(struct vk_program *p, const struct vk_slot *s, int err)
     return pm_fail(PM_ELOST, "%s; in %s", text, p->name);
 }
 
-/* Copies of outputs on the compute queue ride with the segment they wait for. */
+/* Submits a segment. Output copies on the compute queue are submitted with the segment they wait
+ * for. */
 static int submit_segment(struct vk_program *p, struct vk_slot *s, size_t i)
 {
     int err = PM_OK;

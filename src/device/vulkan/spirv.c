@@ -1,15 +1,15 @@
 /* spirv: reads and rewrites modules.
  *
- * Specialization constants become plain constants, and operations over them are folded: SwiftShader
- * neither unrolls a loop nor folds an address around a specialization constant (8 times slower),
- * and with one way for every driver the tests of one are worth something for the others. What the
- * module says of itself on the way (workgroup size, push block, features) is checked against the
- * device and the kernel's row, where a driver would only misbehave. */
+ * Specialization constants become plain constants, and operations on them are folded. SwiftShader
+ * neither unrolls a loop nor folds an address around a specialization constant (8 times slower).
+ * All drivers get the same rewritten modules, so tests on one driver are meaningful for the others.
+ * The module's workgroup size, push block and features are checked against the device and the
+ * kernel's row, because a driver would only misbehave. */
 #include "device/vulkan/device_vk.h"
 
 #include <string.h>
 
-/* From the SPIR-V specification; only what is read here. */
+/* From the SPIR-V specification; only the values used here. */
 enum {
     OP_EXECUTION_MODE = 16, OP_CAPABILITY = 17,
     OP_TYPE_BOOL = 20, OP_TYPE_INT = 21, OP_TYPE_FLOAT = 22, OP_TYPE_VECTOR = 23,
@@ -28,7 +28,7 @@ enum { CAP_FLOAT16 = 9, CAP_FLOAT64 = 10, CAP_INT64 = 11, CAP_INT16 = 22, CAP_AR
 enum { MAGIC = 0x07230203, HEADER = 5 };
 
 struct id {
-    const uint32_t *def;  /* the instruction that makes it */
+    const uint32_t *def;  /* the instruction that defines the id */
     uint32_t value;       /* of a known 32-bit or bool constant */
     uint32_t spec;        /* specialization id + 1 */
     bool known;
@@ -65,7 +65,7 @@ static uint32_t member_offset(const struct reader *r, uint32_t type, uint32_t me
     return 0;
 }
 
-/* Bytes of a type: by offsets where a struct has them, else packed. */
+/* Returns the bytes of a type: by offsets if a struct has them, else packed. */
 static uint32_t type_bytes(const struct reader *r, uint32_t type)
 {
     const uint32_t *w = r->ids[type].def;
@@ -100,7 +100,7 @@ static uint32_t type_bytes(const struct reader *r, uint32_t type)
 
 /* ---- folding ------------------------------------------------------------------------ */
 
-/* Integer and boolean operations of OpSpecConstantOp. False: left to the driver. */
+/* Folds integer and boolean operations of OpSpecConstantOp. False: the driver folds them. */
 static bool fold(uint32_t op, const uint32_t *v, int count, uint32_t *out)
 {
     uint32_t a = v[0], b = count > 1 ? v[1] : 0;
@@ -140,7 +140,8 @@ static bool fold(uint32_t op, const uint32_t *v, int count, uint32_t *out)
     }
 }
 
-/* The value of an OpSpecConstantOp whose operands are known 32-bit integers or booleans. */
+/* Computes the value of an OpSpecConstantOp whose operands are known 32-bit integers or
+ * booleans. */
 static bool fold_op(const struct reader *r, const uint32_t *w, uint32_t *out)
 {
     uint32_t v[3] = { 0 };
@@ -187,7 +188,7 @@ static size_t put_constant(const struct reader *r, const uint32_t *w, uint32_t v
     return 4;
 }
 
-/* One instruction to the output; returns the words written there. */
+/* Writes one instruction to the output; returns the words written. */
 static size_t rewrite(struct reader *r, const uint32_t *w, const uint32_t *spec, int specs,
                       uint32_t *out)
 {
@@ -254,7 +255,8 @@ static void note_capability(struct vk_module_info *m, uint32_t capability)
     m->coopmat |= capability == CAP_COOPMAT;
 }
 
-/* Remembers where ids are made, and whatever stands before them. False: not a sound module. */
+/* Records where ids are defined, and the decorations and capabilities of the module. False: the
+ * module is damaged. */
 static bool scan(struct reader *r)
 {
     for (size_t i = HEADER; i < r->count;) {
@@ -285,7 +287,7 @@ static bool scan(struct reader *r)
     return true;
 }
 
-/* What needs the constants' values: workgroup size, push block, workgroup memory. */
+/* Computes what depends on the constants' values: workgroup size, push block, workgroup memory. */
 static void measure(struct reader *r)
 {
     for (size_t i = HEADER; i < r->count; i += length_of(r->words + i)) {
@@ -314,7 +316,7 @@ int pm_vk_freeze(const uint32_t *in, size_t words, const uint32_t *spec, int spe
         return pm_fail(PM_EFAIL, "not a SPIR-V module");
     r.bound = in[3];
     r.ids = pm_calloc(r.bound, sizeof *r.ids);
-    /* A folded boolean operation may shrink, nothing grows. */
+    /* A folded boolean operation may shrink; no instruction grows. */
     to = pm_malloc(words * sizeof *to);
     if (!scan(&r))
         PM_TRY(pm_fail(PM_EFAIL, "a SPIR-V module with a broken instruction"));

@@ -1,5 +1,5 @@
-/* transfers_vk: what a program copies in and out around its calls: where inputs and outputs lie in
- * a slot's host memory, and the command buffers that copy them, of each slot its own. */
+/* transfers_vk: the copies in and out around a program's calls: the places of inputs and outputs in
+ * a slot's host memory, and each slot's command buffers that copy them. */
 #include "device/vulkan/device_vk.h"
 
 enum { TRANSFER = VK_PIPELINE_STAGE_TRANSFER_BIT, ALL = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
@@ -83,7 +83,7 @@ out:
     return err;
 }
 
-/* Offsets of inputs and outputs in a slot's blocks. */
+/* Sets the offsets of inputs and outputs in a slot's blocks. */
 static void lay_out(struct vk_program *p, const struct pm_program_desc *desc, size_t *in_bytes,
                     size_t *out_bytes)
 {
@@ -100,7 +100,7 @@ static void lay_out(struct vk_program *p, const struct pm_program_desc *desc, si
     }
 }
 
-/* Pairs of timestamps: calls, the copies in, outputs that have a size. */
+/* Numbers the pairs of timestamps: calls, the copies in, outputs with a size above 0. */
 static int lay_out_stamps(struct vk_program *p, const struct pm_program_desc *desc,
                           size_t in_bytes)
 {
