@@ -1,6 +1,7 @@
-/* calls: from nodes to the array of kernel calls. Forward in order; backward in reverse, where a
- * value with several readers gets the sum of their gradients; weight gradients accumulate, the
- * first call of a step that adds to one writes it. */
+/* calls: turns the nodes of a net into the array of kernel calls. Forward calls follow the nodes'
+ * order, backward calls the reverse order. A value with several readers gets the sum of their
+ * gradients. Weight gradients accumulate: the first call of a step writes the gradient, later calls
+ * add to it. */
 #include "net/calls.h"
 
 #include "net/add2.h"
@@ -183,7 +184,7 @@ void pm_stream(const struct pm_node *n, uint32_t out[2])
 
 /* ---- calls ------------------------------------------------------------------------------ */
 
-/* The flag that says whether the row adds to its gradient or writes it. */
+/* Finds the params member that selects whether the row adds to its gradient or overwrites it. */
 static void set_accumulate(struct pm_calls *c, struct pm_planned_call *call,
                            const struct pm_buf_spec *spec)
 {
@@ -266,10 +267,11 @@ static bool is_live(const struct pm_calls *c, int variable)
 
 /* ---- forward and backward ---------------------------------------------------------------- */
 
-/* Per node, while a micro-batch is built; nodes of further outputs have one of their own. */
+/* State per node while a micro-batch is built. A node's further outputs have entries of their
+ * own. */
 struct build {
     struct pm_tensor y;
-    bool needs_gradient; /* it or something before it has a live variable */
+    bool needs_gradient; /* the node or one of its ancestors has a live variable */
     struct pm_tensor partial[MAX_READERS]; /* gradients of y, one per reader so far */
     int partials;
 };
@@ -298,7 +300,8 @@ static void bind_variables(struct pm_calls *c, struct pm_node *n, bool gradients
     }
 }
 
-/* The outputs become values; a view's is its input's. */
+/* Creates the values of the outputs and appends the forward calls. A view shares its input's
+ * value. */
 static void run_forward(struct pm_calls *c, struct pm_node *n)
 {
     if (!n->layer->forward && !n->layer->view) { /* input */
@@ -357,13 +360,13 @@ static struct pm_tensor sum_partials(struct pm_calls *c, struct build *b)
     return sum;
 }
 
-/* Whether a gradient of the node's output is of use. */
+/* Whether the node's output needs a gradient. */
 static bool wants_gradient(const struct build *b, const struct pm_node *n)
 {
     return b[n->index].needs_gradient && n->out_type == PM_F32;
 }
 
-/* The outputs and the sums of their readers' gradients. */
+/* Sets the node's outputs and, per output, the sum of the gradients from its readers. */
 static void bind_outputs(struct pm_calls *c, struct pm_node *n, struct build *b)
 {
     for (int k = 0; k < n->outputs; k++) {

@@ -1,4 +1,4 @@
-/* geometry: the size and padding of an axis under a window, by TensorFlow's rule. */
+/* geometry: computes output size and padding of one axis of a window, by TensorFlow's rule. */
 #include <pumice/layer.h>
 
 #include <limits.h>

@@ -1,7 +1,7 @@
-/* layout: greedy best fit. Intervals are placed one by one, each in the tightest gap between
- * those already placed whose lifetimes meet its own. The order decides how good the result is,
- * so a few orders are tried and the smallest total is kept. Where that is over the bound, the
- * interval that lies highest is moved to the front of the order, again and again. */
+/* layout: greedy best fit. Intervals are placed one by one. Each goes into the tightest gap between
+ * the placed intervals whose lifetimes overlap with its own. The result depends on the order, so
+ * several orders are tried and the smallest total is kept. If that total exceeds the lower bound,
+ * the interval at the highest address moves to the front of the order, and the search repeats. */
 #include "net/layout.h"
 
 #include <pumice/base.h>
@@ -26,7 +26,7 @@ static int by_size(const void *a, const void *b)
     return x->first != y->first ? x->first - y->first : (x < y ? -1 : x > y);
 }
 
-/* Size times lifetime: long and large ones first. */
+/* Sorts by size times lifetime: large and long-lived intervals first. */
 static int by_area(const void *a, const void *b)
 {
     const struct pm_interval *x = *(struct pm_interval *const *)a;
@@ -54,8 +54,8 @@ static int by_first(const void *a, const void *b)
     return x->first != y->first ? x->first - y->first : by_size(a, b);
 }
 
-/* Tightest gap of block `block` for v among the placed ones, which are sorted by offset; false
- * when it would pass the limit. */
+/* Places v in the tightest gap of block `block` between the placed intervals, which are sorted by
+ * offset. Returns false if v would exceed the limit. */
 static bool place_in(struct pm_interval *v, struct pm_interval **placed, int count, int block,
                      size_t limit)
 {
@@ -137,7 +137,7 @@ size_t pm_layout_peak(const struct pm_interval *v, int count)
     return peak;
 }
 
-/* The best so far, and the order at hand. */
+/* The best layout so far, and the order being tried. */
 struct search {
     struct pm_interval *v;
     int count, max_blocks;
@@ -161,7 +161,7 @@ static void try_order(struct search *s)
     memcpy(s->best_bytes, s->bytes, sizeof *s->bytes * (size_t)s->max_blocks);
 }
 
-/* The interval that ends highest in the first block is placed earlier than all others next time. */
+/* Moves the interval that ends highest in the first block to the front of the next order. */
 static void raise_highest(struct search *s)
 {
     size_t top = 0;

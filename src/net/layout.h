@@ -1,4 +1,4 @@
-/* layout: where values lie in memory, by lifetime. */
+/* layout: assigns memory offsets to values by lifetime. */
 #ifndef PM_LAYOUT_H
 #define PM_LAYOUT_H
 
@@ -7,17 +7,17 @@
 enum { PM_LAYOUT_ALIGNMENT = 256 };
 
 struct pm_interval {
-    size_t bytes;     /* > 0 */
-    int first, last;  /* calls, inclusive */
-    int block;        /* out */
+    size_t bytes;     /* size, > 0 */
+    int first, last;  /* calls of the lifetime, inclusive */
+    int block;        /* out: index of the block */
     size_t offset;    /* out: bytes in the block, a multiple of 256 */
 };
-/* Places every interval so that two whose lifetimes meet do not overlap, in blocks of at most
- * block_limit bytes (each interval must fit one). block_bytes gets the size of each block used (room
- * for max_blocks). Returns the number of blocks, or -1 when more are needed. */
+/* Places all intervals so that no two with overlapping lifetimes overlap in memory. Blocks have at
+ * most block_limit bytes, and each interval must fit into one. block_bytes receives the size of
+ * each used block (room for max_blocks). Returns the number of blocks, or -1 if more are needed. */
 int pm_layout(struct pm_interval *v, int count, size_t block_limit, size_t *block_bytes,
               int max_blocks);
-/* Largest sum of live bytes at any call: the bound no layout can beat. */
+/* Returns the largest sum of live bytes at any call, a lower bound for every layout. */
 size_t pm_layout_peak(const struct pm_interval *v, int count);
 
 #endif

@@ -5,7 +5,7 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-enum { ROWS_BY_DEFAULT = -1 }; /* out_rows that infer() left alone */
+enum { ROWS_BY_DEFAULT = -1 }; /* infer() left out_rows unset */
 
 struct input_cfg { double low, high; };
 
@@ -22,13 +22,13 @@ static int infer_output(struct pm_node *n)
 }
 
 static const struct pm_opt no_opts[] = { { 0 } };
-/* Not in layers.def: nets get their inputs from the task, not from a list. */
+/* The input layer is not in layers.def: nets get their inputs from the task, not from a list. */
 static const struct pm_layer input_layer = {
     .name = "input", .help = "data from the host", .opts = no_opts,
     .cfg_size = sizeof(struct input_cfg), .infer = infer_input,
 };
-/* Of a node that stands for a further output of another. Not in layers.def either: pm_node_output
- * makes these nodes. */
+/* The layer of nodes that stand for a further output of another node. It is not in layers.def:
+ * pm_node_output makes these nodes. */
 static const struct pm_layer output_layer = {
     .name = "output", .help = "a further output of a layer", .opts = no_opts,
     .cfg_size = sizeof(struct input_cfg), .copies_values = true, .infer = infer_output,
@@ -104,8 +104,8 @@ struct pm_node *pm_net_find(const struct pm_net *net, const char *name)
     return n ? n : find(net, name);
 }
 
-/* The node is always made and added, so that builders go on after an error. name is its whole name,
- * with that of the pass. */
+/* Makes and adds a node in every case, so that builders can continue after an error. name is the
+ * whole name, including the pass's name. */
 static struct pm_node *append_node(struct pm_net *net, const char *name,
                                    const struct pm_layer *layer)
 {
@@ -134,7 +134,7 @@ static struct pm_node *new_node(struct pm_net *net, const char *name, const stru
 {
     struct pm_node *n = append_node(net, name_in_pass(net, name), layer);
 
-    if (net->pass && !net->given_count) /* given ones are found by their names */
+    if (net->pass && !net->given_count) /* given variables are found by name */
         n->share = find(net, name);
     return n;
 }
@@ -183,8 +183,8 @@ static int check_inputs(const struct pm_node *n)
     return PM_OK;
 }
 
-/* Kernels count in int, and layers multiply sizes of an image by small options before this check can
- * see the product. */
+/* Longest axis. Kernels count in int. Layers also multiply image sizes by small options before this
+ * check can see the product. */
 enum { LONGEST_AXIS = 1 << 20 };
 
 static bool fits_int(struct pm_shape s)
@@ -232,7 +232,8 @@ int pm_node_output(struct pm_node *n, struct pm_shape shape, enum pm_type type)
     return net->error;
 }
 
-/* What dim[0] has for each of the examples that the first input with rows has. */
+/* Returns the rows (dim[0]) per example. The number of examples comes from the first input with
+ * rows. */
 static int default_rows(const struct pm_node *n, struct pm_shape out)
 {
     for (int i = 0; i < n->inputs && out.rank > 0; i++) {
@@ -255,7 +256,7 @@ static void finish_node(struct pm_node *n, struct pm_node *const *xs, int count)
         if (!net->error && !xs[i])
             net->error = pm_fail(PM_ECONFIG, "%s: its input %d is missing", n->name, i + 1);
     }
-    if (n->inputs && xs[0]) /* a builder that failed has no result to go on with */
+    if (n->inputs && xs[0]) /* after a builder failed there is no input to continue with */
         n->out_shape = xs[0]->out_shape, n->out_type = xs[0]->out_type;
     if (!net->error && count > PM_MAX_INPUTS)
         net->error = pm_fail(PM_ECONFIG, "%s: %d inputs, at most %d are possible", n->name, count,
@@ -292,7 +293,7 @@ static const struct pm_layer *find_layer(struct pm_net *net, const char *name, c
     return &input_layer;
 }
 
-/* A spec may hold a list as long as there are classes. */
+/* Specs have no length limit: one may contain a list with an entry per class. */
 static struct pm_node *add(struct pm_net *net, const char *name, struct pm_node *const *xs, int count,
                            const char *spec, va_list args)
 {
@@ -356,7 +357,8 @@ struct pm_node *pm_net_add_json(struct pm_net *net, const char *name, struct pm_
 
 /* ---- variables -------------------------------------------------------------------------- */
 
-/* Whether the name is that of a scope's variable with this suffix, which may have several parts. */
+/* Whether the name is a scope followed by "/" and this suffix. The suffix may have several
+ * parts. */
 static bool is_of_suffix(const char *name, const char *suffix)
 {
     const size_t length = strlen(name), end = strlen(suffix);
@@ -387,7 +389,7 @@ static int share_variable(struct pm_node *n, const char *suffix, struct pm_shape
     return PM_OK;
 }
 
-/* A given variable that the net has already; false when it is new. */
+/* Finds a given variable that is already in the net. Returns false if the variable is new. */
 static bool find_given(struct pm_node *n, const char *name, struct pm_shape shape, int *err)
 {
     char want[64], have[64];

@@ -1,4 +1,4 @@
-/* Nets from JSON layer lists and back.
+/* Reads nets from JSON layer lists and writes them.
  *
  *     [ {"name": "conv1", "layer": "conv2d", "filters": 16, "kernel": 3},
  *       {"repeat": 3, "layers": [
@@ -6,12 +6,13 @@
  *           {"name": "unit%d", "layer": "add", "inputs": ["@previous", "@input"]} ]},
  *       {"layer": "global_pool"}, ... ]
  *
- * A layer takes the one before it, or those named by "inputs": any earlier layer, "images",
- * "@previous" (the one before it in the list) or, inside a repeat, "@input" (what entered this round
- * of it). In a repeat "%d" becomes the round, from 1; repeats within repeats name a placeholder of
- * their own with "as". "share" names a layer whose variables are used. A layer without a name is
- * called after its kind: conv2d_1, conv2d_2. A layer's name means its first output; "NAME:1",
- * "NAME:2" are the further ones of a layer with several, "NAME:0" is NAME. */
+ * The input of a layer is the layer before it, or the layers named by "inputs". "inputs" may name
+ * any earlier layer, "images", "@previous" (the layer before it in the list) or, inside a repeat,
+ * "@input" (the input of this round). In a repeat, "%d" is replaced by the round, counted from 1.
+ * Nested repeats name their own placeholder with "as". "share" names a layer whose variables are
+ * used. A layer without a name is named after its kind: conv2d_1, conv2d_2. A layer's name refers
+ * to its first output. "NAME:1" and "NAME:2" are the further outputs of a layer; "NAME:0" equals
+ * NAME. */
 #include <pumice/net.h>
 
 #include <cjson/cJSON.h>
@@ -20,30 +21,30 @@
 
 enum { MAX_ROUNDS = 10000, MAX_NODES = 10000 };
 
-/* One level of repeat around an item, innermost first. */
+/* One level of repeat around an item; the list starts at the innermost level. */
 struct repeat {
     const struct repeat *outer;
     const char *placeholder;
     int round;
     struct pm_node *input;
 };
-/* Where we are: the list's owner and what the next layer takes. */
+/* Reading position: the owner of the list and the input of the next layer. */
 struct reader {
     struct pm_net *net;
     struct pm_node *images, *previous;
-    int first; /* node of the list */
+    int first; /* first node of the list */
 };
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-/* " (nearest is "x")", or "" when no name is near. */
+/* Returns " (nearest is "x")", or "" if no name is similar. */
 static const char *hint(struct pm_arena *a, const char *name, const char *const *names, size_t n)
 {
     const char *nearest = pm_nearest(name, names, n);
     return nearest ? pm_arena_printf(a, " (nearest is \"%s\")", nearest) : "";
 }
 
-/* text with every enclosing repeat's placeholder replaced by its round. */
+/* Returns text with the placeholder of every enclosing repeat replaced by its round. */
 static const char *expand(struct pm_arena *a, const char *text, const struct repeat *r)
 {
     for (; r; r = r->outer) {
@@ -64,7 +65,7 @@ static const char *expand(struct pm_arena *a, const char *text, const struct rep
     return text;
 }
 
-/* The string member `key`, expanded; NULL in *out when absent. */
+/* Reads the string member `key` and expands it. *out is NULL if the member is absent. */
 static int get_text(struct pm_arena *a, const cJSON *item, const char *key, const struct repeat *r,
                     const char *where, const char **out)
 {
@@ -95,7 +96,8 @@ static int find_layer(struct pm_arena *a, const char *name, const char *where,
                    hint(a, name, names, count));
 }
 
-/* The node of "NAME:k", or NULL when NAME is no layer; fails when the layer has no such output. */
+/* Finds the node of "NAME:k". *out is NULL if NAME is no layer. Fails if the layer has no output
+ * k. */
 static int find_output(struct pm_net *net, const char *name, const char *where, const char *key,
                        struct pm_node **out)
 {
@@ -116,7 +118,7 @@ static int find_output(struct pm_net *net, const char *name, const char *where, 
     return PM_OK;
 }
 
-/* key: the member that holds the name. */
+/* Finds the node that member `key` names. */
 static int find_node(const struct reader *in, const char *name, const struct repeat *r,
                      const char *where, const char *key, struct pm_node **out)
 {
@@ -170,8 +172,8 @@ static int find_inputs(const struct reader *in, const cJSON *v, const struct rep
     return PM_OK;
 }
 
-/* "conv2d_3": the kind and the number of such nodes of the list so far, so that it is the same in every
- * pass. */
+/* Returns a name like "conv2d_3": the kind and the number of such nodes in the list so far.
+ * Counting per list gives the same names in every pass. */
 static const char *default_name(const struct reader *in, const struct pm_layer *layer)
 {
     const struct pm_net *net = in->net;
@@ -200,7 +202,7 @@ static int read_layer(struct reader *in, const cJSON *item, const struct repeat 
     if (!name)
         name = default_name(in, layer);
     const struct pm_node *same = pm_net_find(net, name);
-    if (same && (!net->pass || same->index >= in->first)) /* an earlier pass's is another */
+    if (same && (!net->pass || same->index >= in->first)) /* not an earlier pass */
         PM_TRY(pm_fail(PM_ECONFIG, "%s.name: \"%s\" is the name of an earlier layer%s", where, name,
                        r ? "; inside a repeat names contain its placeholder, %d" : ""));
     if (net->count >= MAX_NODES)
@@ -293,7 +295,8 @@ int pm_net_from_json(struct pm_net *net, struct pm_node *images, const cJSON *li
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-/* An input of the net, or a further output, which comes with its layer. */
+/* Whether the node is written to the list. Inputs of the net are not. Further outputs are not
+ * either: they come with their layer. */
 static bool is_listed(const struct pm_node *n)
 {
     return n->inputs > 0 && !n->output;

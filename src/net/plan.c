@@ -1,6 +1,6 @@
-/* plan: from calls to memory. Scratch values are added, calls that run again where that is asked
- * for (recompute.c), outputs take the memory of inputs that die in the same call where a row
- * allows it, and the rest is laid out by lifetime. */
+/* plan: turns calls into a memory layout. It adds scratch values and, if requested, calls that
+ * recompute values (recompute.c). An output reuses the memory of an input that dies in the same
+ * call if the row allows it. All other values are laid out by lifetime. */
 #include "net/plan_private.h"
 
 #include "net/layout.h"
@@ -42,7 +42,7 @@ static bool is_placed(const struct pm_value *v)
            v->kind == PM_VALUE_INPUT || v->kind == PM_VALUE_OUTPUT;
 }
 
-/* Inputs are there from the start; outputs stay to the end. */
+/* Extends lifetimes: inputs are live from the first call, outputs until the last. */
 static void stretch_lifetimes(struct pm_calls *c)
 {
     for (int i = 0; i < c->value_count; i++) {
@@ -53,14 +53,14 @@ static void stretch_lifetimes(struct pm_calls *c)
             if (v->last < 0)
                 v->last = 0;
         } else if (v->kind == PM_VALUE_OUTPUT) {
-            assert(v->first >= 0); /* somebody writes it */
+            assert(v->first >= 0); /* at least one call writes it */
             v->last = c->call_count - 1;
         }
     }
 }
 
-/* y may take x's memory: both are activations, y starts here, x ends here, nothing else in the call
- * touches x's memory, and it is large enough. */
+/* Whether y may reuse x's memory. Both must be activations, y must start and x end at this call, no
+ * other buffer of the call may use x's memory, and x must be large enough. */
 static bool may_merge(const struct pm_calls *c, const struct pm_planned_call *call, int index,
                       int y, int x)
 {
@@ -155,7 +155,7 @@ out:
 
 /* ---- making ----------------------------------------------------------------------------- */
 
-/* What the device has for this plan's activations, with an eighth spared for others. */
+/* Returns the device memory for this plan's activations. One eighth is reserved for others. */
 static size_t room_for_activations(const struct pm_plan *p)
 {
     const struct pm_variables *v = p->variables;
@@ -163,7 +163,7 @@ static size_t room_for_activations(const struct pm_plan *p)
     uint64_t room = pm_device_get_info(p->device)->memory_bytes / 8 * 7;
 
     if (room == 0)
-        return SIZE_MAX / 2; /* unknown; a size that the sums in double can hold */
+        return SIZE_MAX / 2; /* unknown: returns a size that sums in double can represent */
     if (v && !v->values)
         used += v->bytes + v->gradient_bytes + v->average_bytes +
                 (uint64_t)v->slot_count * v->trainable_bytes;
@@ -188,7 +188,7 @@ static void free_calls(struct pm_plan *p)
     p->calls = NULL;
 }
 
-/* squeeze: what recomputing aims at, as a share of what was asked for. */
+/* Builds and lays out the calls. squeeze scales the memory limit that recomputing aims for. */
 static int arrange(struct pm_plan *p, double squeeze)
 {
     enum pm_recompute recompute = p->options.train ? p->options.recompute : PM_RECOMPUTE_OFF;
@@ -233,7 +233,7 @@ int pm_plan_create(struct pm_net *net, struct pm_device *d, struct pm_variables 
         p->options.name = "plan";
     PM_TRY(net->error);
     PM_TRY(arrange(p, squeeze));
-    /* Gaps between values can take the memory over a limit that the values themselves keep. */
+    /* Gaps between values can push the memory above a limit that the values alone would respect. */
     for (int i = 0; i < 3 && p->recomputed.peak <= p->recomputed.limit; i++) {
         size_t total = total_of(p), limit = (size_t)((double)p->recomputed.limit / squeeze);
 

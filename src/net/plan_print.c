@@ -1,4 +1,4 @@
-/* plan_print: what a plan takes and does, for people. */
+/* plan_print: prints a plan's memory and work in readable form. */
 #include "net/plan_private.h"
 
 static uint64_t workspace_of(const struct pm_plan *p)

@@ -1,4 +1,4 @@
-/* The inside of a plan, shared by plan.c (layout), plan_run.c (loading and running) and
+/* The private struct of a plan, shared by plan.c (layout), plan_run.c (loading and running) and
  * plan_print.c. */
 #ifndef PM_PLAN_PRIVATE_H
 #define PM_PLAN_PRIVATE_H
@@ -14,26 +14,26 @@ struct pm_plan {
     struct pm_device *device;       /* borrowed */
     struct pm_variables *variables; /* borrowed; NULL in a dry run */
     struct pm_plan_options options;
-    struct pm_calls *calls;         /* in the arena; its arrays owned */
+    struct pm_calls *calls;         /* in the arena; owns its arrays */
 
-    size_t block_bytes[PM_MAX_BLOCKS]; /* activations, scratch, inputs, outputs */
+    size_t block_bytes[PM_MAX_BLOCKS]; /* bytes of activations, scratch, inputs and outputs */
     int blocks;
     size_t constant_bytes;
     size_t peak_live;
-    struct pm_recomputed recomputed;   /* zeros when off */
+    struct pm_recomputed recomputed;   /* zeros if recomputing is off */
 
-    /* Made by pm_plan_load. block: borrowed where activations are shared. */
+    /* Created by pm_plan_load. block is borrowed if activations are shared. */
     struct pm_buffer *block[PM_MAX_BLOCKS], *constants;
     struct pm_program *program;
-    struct pm_program *other;   /* timeable, Vulkan: the timed one, or the other way round */
-    bool is_timed;              /* program is */
-    int *inputs, *outputs;      /* values, in the program's order */
+    struct pm_program *other;   /* timeable, Vulkan: the other of the two, timed or untimed */
+    bool is_timed;              /* program records times */
+    int *inputs, *outputs;      /* value indices, in the program's order */
     size_t input_count, output_count;
     struct pm_plan_bucket {
-        size_t offset, bytes, after; /* in the gradient block; calls done */
+        size_t offset, bytes, after; /* range in the gradient block; number of calls done */
     } *buckets;                 /* follow the outputs in the program's order */
     size_t bucket_count;
-    uint64_t moves; /* of the shared memory, when the plan was recorded */
+    uint64_t moves; /* count of moves of the shared memory when the plan was recorded */
 };
 
 struct pm_shared_memory {

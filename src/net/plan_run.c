@@ -1,4 +1,5 @@
-/* plan_run: buffers, the program with its inputs, outputs and gradient buckets, and one step. */
+/* plan_run: creates the buffers and the program with its inputs, outputs and gradient buckets, and
+ * runs one step. */
 #include "net/plan_private.h"
 
 #include <assert.h>
@@ -45,7 +46,8 @@ static struct pm_place place_of(const struct pm_plan *p, int value)
 
 /* ---- gradient buckets ------------------------------------------------------------------- */
 
-/* Calls done when the gradient of a variable is complete; 0 when nothing writes it. */
+/* Returns the number of calls after which a variable's gradient is complete, 0 if no call writes
+ * it. */
 static size_t ready_after(const struct pm_plan *p, int variable)
 {
     int value = p->calls->gradient_value[variable];
@@ -62,8 +64,8 @@ static int by_after(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* The backward pass goes from the last variable to the first, so ranges are cut from the block's
- * end. */
+/* Cuts the gradient block into buckets. The backward pass goes from the last variable to the first,
+ * so ranges are cut from the block's end. */
 static void make_buckets(struct pm_plan *p)
 {
     const struct pm_variables *v = p->variables;
@@ -91,7 +93,8 @@ static void make_buckets(struct pm_plan *p)
 
 /* ---- loading ---------------------------------------------------------------------------- */
 
-/* What the whole plan takes against what the device has. shared: bytes that are there already. */
+/* Compares the memory of the whole plan with the device's memory. shared: bytes already
+ * allocated. */
 static int check_memory(const struct pm_plan *p, uint64_t shared)
 {
     const struct pm_device_info *info = pm_device_get_info(p->device);
@@ -198,7 +201,7 @@ static void list_transfers(struct pm_plan *p)
     }
 }
 
-/* Calls done when a value has got its last content. */
+/* Returns the number of calls after which a value has its final content. */
 static size_t written_after(const struct pm_calls *c, int value)
 {
     size_t after = 0;
@@ -255,8 +258,8 @@ out:
     return err;
 }
 
-/* Times that cost the overlap of calls are not taken in every step: a plan that is timed only in
- * some steps has a second recording for them. */
+/* Creates the programs. Timing prevents calls from overlapping, so not every step is timed. A plan
+ * that is timed only in some steps has a second recording for them. */
 static int make_programs(struct pm_plan *p)
 {
     const bool costly = pm_device_caps(p->device)->timed_by_queries;

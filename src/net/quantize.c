@@ -1,6 +1,6 @@
-/* quantize: a net's nodes rewritten for training that knows of 8-bit arithmetic (net.h says what
- * stands where). Nodes are looked at in their order; each is kept, replaced or left for the next to
- * fold in, and readers take what stands in its place. */
+/* quantize: rewrites a net's nodes for quantization-aware training with 8 bits. net.h lists which
+ * node replaces which. Nodes are visited in order. Each is kept, replaced, or left for its reader
+ * to fold in. Readers then use the replacement. */
 #include <pumice/net.h>
 
 #include <cjson/cJSON.h>
@@ -9,20 +9,20 @@
 #include "activation.def"
 
 struct place {
-    struct pm_node *now;    /* what readers take; NULL: folded into its reader */
-    struct pm_node *reader; /* the last one */
-    int readers;            /* heads count, too */
-    bool rounded;           /* now's values are upon a grid */
-    const char *waits;      /* name of the rounding that is left to the activation behind it */
+    struct pm_node *now;    /* replacement that readers use; NULL: folded into its reader */
+    struct pm_node *reader; /* the last reader */
+    int readers;            /* number of readers, including heads */
+    bool rounded;           /* the values of `now` are on a quantization grid */
+    const char *waits;      /* name of the rounding that is deferred to the following activation */
 };
 struct rewriting {
     struct pm_net *net;
-    struct pm_node **old; /* [count] owned copy of the list */
+    struct pm_node **old; /* [count] owned copy of the net's node list */
     struct place *at;     /* [count] owned */
     int count, delay;
 };
 
-/* ---- what a node is -------------------------------------------------------------------------- */
+/* ---- kinds of nodes -------------------------------------------------------------------------- */
 
 static bool is(const struct pm_node *n, const char *layer)
 {
@@ -53,7 +53,7 @@ static bool is_activation(const struct pm_node *n)
     return is_one_of(n, names);
 }
 
-/* The node's options; freed with cJSON_Delete. */
+/* Returns the node's options. The caller frees them with cJSON_Delete. */
 static cJSON *options_of(const struct pm_node *n)
 {
     cJSON *o = cJSON_CreateObject();
@@ -81,7 +81,8 @@ static bool activates(const struct pm_node *n)
     return yes;
 }
 
-/* The batch norm that is folded into a convolution: its one reader, right behind its sums. */
+/* Returns the batch norm to fold into a convolution, or NULL. It must be the convolution's only
+ * reader, and the convolution must have no bias and no activation. */
 static struct pm_node *norm_behind(const struct rewriting *r, const struct pm_node *n)
 {
     const struct place *p = &r->at[n->index];
@@ -105,7 +106,7 @@ static const char *joined(const struct rewriting *r, const char *a, const char *
     return pm_arena_printf(r->net->arena, "%s/%s", a, b);
 }
 
-/* quantized_conv2d's options from those of what it stands for; norm may be NULL. */
+/* Builds quantized_conv2d's options from those of the nodes that it replaces. norm may be NULL. */
 static cJSON *merge(const struct rewriting *r, const struct pm_node *conv,
                     const struct pm_node *norm)
 {
@@ -134,7 +135,7 @@ static cJSON *merge(const struct rewriting *r, const struct pm_node *conv,
     return o;
 }
 
-/* Variables of both keep their names, and what the net knows of them. */
+/* Gives the variables of both nodes to the new node. Names and the net's settings for them stay. */
 static int give(const struct rewriting *r, const struct pm_node *n, struct pm_given *given)
 {
     for (int i = 0; n && i < n->var_count; i++) {
@@ -162,7 +163,8 @@ static struct pm_node *add_convolution(struct rewriting *r, const struct pm_node
     return n;
 }
 
-/* ends at 0: of what cannot be below it TensorFlow begins with 0..6, of others with -6..6. */
+/* Adds a rounding. As in TensorFlow, the range of names that end in "act_quant" starts at 0..6
+ * because their values cannot be negative. Other ranges start at -6..6. */
 static void round_it(struct rewriting *r, struct place *p, const char *name)
 {
     const bool act = strlen(name) > 9 && strcmp(name + strlen(name) - 9, "act_quant") == 0;
@@ -178,7 +180,7 @@ static bool is_sum(const struct pm_node *n)
     return is(n, "add") || is(n, "multiply") || (is(n, "batch_norm") && n->inputs > 1);
 }
 
-/* Whether a sum is among the readers: a bypass, whose inputs are rounded by themselves. */
+/* Whether a sum is among the readers. Such a bypass rounds its inputs separately. */
 static bool is_bypassed(const struct rewriting *r, const struct pm_node *n)
 {
     for (int i = n->index + 1; i < r->count; i++)
@@ -188,8 +190,8 @@ static bool is_bypassed(const struct rewriting *r, const struct pm_node *n)
     return false;
 }
 
-/* The values of old node n are rounded here or behind the activation that alone reads them.
- * otherwise: what the rounding is called where there is no activation. */
+/* Rounds the values of old node n here, or after the activation if that is the only reader.
+ * otherwise: name of the rounding if there is no activation. */
 static void place(struct rewriting *r, const struct pm_node *n, const char *scope, bool activated,
                   const char *otherwise)
 {
@@ -202,7 +204,7 @@ static void place(struct rewriting *r, const struct pm_node *n, const char *scop
         round_it(r, p, activated ? act : joined(r, scope, otherwise));
 }
 
-/* Whether add has this activation: it keeps y, not z. */
+/* Whether add supports this activation. add keeps y, so activations that need z are excluded. */
 static bool add_applies(const char *activation)
 {
 #define ROW(with, number, id, name, onnx, value, derivative, takes_z, keeps_z)                     \
@@ -213,7 +215,7 @@ static bool add_applies(const char *activation)
     return true;
 }
 
-/* What a batch norm with a second input makes of its first and that one: the activation of their sum. */
+/* Adds a batch norm's second input to x and applies the norm's activation to the sum. */
 static struct pm_node *add_bypass(const struct rewriting *r, const struct pm_node *norm, struct pm_node *x)
 {
     cJSON *options = options_of(norm);
@@ -271,9 +273,10 @@ static void keep(struct rewriting *r, struct pm_node *n)
         place(r, n, n->name, activates(n), is(n, "multiply") ? "mul_quant" : "add_quant");
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the rewriting --------------------------------------------------------------------------- */
 
-/* Every pointer of the heads that there is; *list is freed with pm_free. Returns their number. */
+/* Lists every pointer of the heads that is set. The caller frees *list with pm_free. Returns the
+ * number of pointers. */
 static int list_heads(struct pm_heads *h, struct pm_node ***(*list))
 {
     const size_t most = 2 + (size_t)h->further_count + (size_t)h->scales;

@@ -1,14 +1,16 @@
-/* recompute: a choice begins with segments. The forward pass is cut at borders; what crosses a
- * border is kept, everything else is dropped, so that the backward pass makes one segment after
- * the other again from what is kept at its beginning. For a budget b, least[j], the fewest bytes
- * kept of the first j calls, is the least over i < j of least[i] + (bytes made in calls i..j-1
- * that cross j), where least[i] + (most bytes live while the backward pass goes through calls
- * j-1..i) <= b: when a segment is made again, what was kept after it has been used up. Budgets
- * are tried from large to small, and each choice is judged by the real peak (sketch.h).
+/* recompute: a choice begins with segments. Borders cut the forward pass into segments. Values that
+ * cross a border are kept, all others are dropped. The backward pass recomputes one segment after
+ * the other from the values kept at its beginning.
  *
- * A choice below the limit then takes values back, those first that save the most work per byte,
- * as long as the limit holds. So convolutions' results come back first, and what stays dropped
- * is what costs little: normalised, activated, joined and pooled values. */
+ * For a budget b, least[j] is the fewest bytes kept of the first j calls. It is the minimum over i
+ * < j of least[i] + (bytes made in calls i..j-1 that cross j), under the condition least[i] + (most
+ * bytes live while the backward pass goes through calls j-1..i) <= b. Values kept after a segment
+ * are already freed when the segment is recomputed. Budgets are tried from large to small, and each
+ * choice is judged by the real peak (sketch.h).
+ *
+ * A choice below the limit then keeps further values again, as long as the limit holds. The values
+ * that save the most work per byte come first. So results of convolutions are kept first, and cheap
+ * values stay dropped: normalised, activated, joined and pooled values. */
 #include "net/recompute.h"
 
 #include "net/sketch.h"
@@ -21,15 +23,15 @@
 struct search {
     struct pm_sketch *s;
     size_t *least;  /* [forward + 1] */
-    int *from;      /* where the last segment before j begins */
-    bool *dropped;  /* the choice at hand */
+    int *from;      /* start of the last segment before j */
+    bool *dropped;  /* the choice being tried */
     bool *best;
-    struct pm_sketch_outcome outcome; /* of best */
+    struct pm_sketch_outcome outcome; /* outcome of `best` */
     struct candidate { int value; double gain; } *order;
 };
 
-/* Bytes of call i's droppable values that cross a border before call j, and of those that the
- * backward pass wants. */
+/* Computes the bytes of call i's droppable values that cross a border before call j, and the bytes
+ * of those that the backward pass reads. */
 static void weigh(const struct pm_sketch *s, int i, int j, size_t *cross, size_t *wanted)
 {
     const struct pm_sketch_call *k = &s->call[i];
@@ -68,7 +70,7 @@ static bool cut(struct search *x, size_t budget)
     return x->least[s->forward] != SIZE_MAX;
 }
 
-/* What does not cross its segment's end. */
+/* Drops the values that do not cross the end of their segment. */
 static void drop_insides(struct search *x)
 {
     const struct pm_sketch *s = x->s;
@@ -85,7 +87,7 @@ static void drop_insides(struct search *x)
             }
 }
 
-/* ---- taking back ------------------------------------------------------------------------ */
+/* ---- keeping values again ------------------------------------------------------------------ */
 
 static int by_gain(const void *a, const void *b)
 {
@@ -135,7 +137,7 @@ static void consider(struct search *x, struct pm_sketch_outcome outcome, size_t 
     memcpy(x->best, x->dropped, (size_t)x->s->values * sizeof *x->best);
 }
 
-/* As long as it helps, also drops the one value of those live at the peak whose absence is best. */
+/* While it helps, also drops one more value: of those live at the peak, the best one to drop. */
 static void drop_more(struct search *x, size_t limit)
 {
     const struct pm_sketch *s = x->s;
@@ -189,7 +191,7 @@ struct rewriting {
     const bool *dropped;
     struct pm_planned_call *calls; /* the new list */
     int count;
-    int *now;                      /* value that holds a value's contents, by its first self */
+    int *now;                      /* per original value: the value that holds its contents now */
     int first_values;              /* values before the rewriting */
 };
 
@@ -203,7 +205,7 @@ static int second_self(struct rewriting *r, int value)
     return c->value_count++;
 }
 
-/* Call `index` of the old list, which is call `turn->call` of its micro-batch. */
+/* Appends call `index` of the old list, which is call `turn->call` of its micro-batch. */
 static void add_turn(struct rewriting *r, const struct pm_sketch_turn *turn, int index)
 {
     const struct pm_sketch_call *k = &r->s->call[turn->call];
@@ -241,7 +243,7 @@ static void count_lifetimes(struct pm_calls *c)
             }
 }
 
-/* Micro-batches have the same calls, of values of their own. */
+/* Rewrites the list of calls. All micro-batches have the same calls on their own values. */
 static void rewrite(struct pm_calls *c, const struct pm_sketch *s, const bool *dropped)
 {
     int batches = c->options->micro_batches, rest = batches * s->calls;

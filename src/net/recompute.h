@@ -1,21 +1,20 @@
-/* recompute: which values of the forward pass are dropped and computed again in the backward
- * pass, so that activations fit into less memory; and the list of calls that comes of it. */
+/* recompute: chooses which values of the forward pass are dropped and recomputed in the backward
+ * pass, so that activations need less memory. It also rewrites the list of calls. */
 #ifndef PM_RECOMPUTE_H
 #define PM_RECOMPUTE_H
 
 #include "net/calls.h"
 
 struct pm_recomputed {
-    size_t live_without; /* largest sum of live values with every value kept */
-    size_t limit;  /* that was to be reached */
-    size_t peak;   /* what was reached */
-    int again;     /* calls of a micro-batch that run a second time */
-    double work;   /* what they cost, as a share of the micro-batch's calls */
+    size_t live_without; /* largest sum of live values if every value is kept */
+    size_t limit;  /* requested limit in bytes */
+    size_t peak;   /* peak reached, in bytes */
+    int again;     /* calls of a micro-batch that run twice */
+    double work;   /* their cost, as a share of the micro-batch's calls */
 };
-/* Brings the largest sum of live values down to limit bytes, or as far as it goes, at little
- * cost; share > 0: down to that share of what it is with every value kept, where that is less. c
- * is rewritten unless nothing is to be dropped. Scratch must have been added; lifetimes are
- * right afterwards. */
+/* Reduces the largest sum of live values to limit bytes, or as far as possible, at little cost. If
+ * share > 0, the limit is at most that share of the peak with every value kept. c is rewritten
+ * unless nothing is dropped. Scratch must have been added. Lifetimes are correct afterwards. */
 void pm_recompute(struct pm_calls *c, size_t limit, double share, struct pm_recomputed *out);
 
 #endif

@@ -1,6 +1,6 @@
-/* sizes: plans are found by size in a short list. Where a new plan needs more memory than there is,
- * the memory is allocated anew and moves; the other plans are recorded again when they are next
- * used (pm_plan_refresh). */
+/* sizes: finds plans by size in a short list. If a new plan needs more memory than is allocated,
+ * the memory is reallocated and moves. The other plans are recorded again at their next use
+ * (pm_plan_refresh). */
 #include "net/sizes.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 struct entry {
     struct pm_sized sized;
     bool prepared;
-    uint64_t used; /* number of the last get */
+    uint64_t used; /* number of the last call of pm_sizes_get */
 };
 struct pm_sizes {
     struct pm_sizes_options options;
@@ -54,7 +54,7 @@ static int find(const struct pm_sizes *s, int height, int width)
     return -1;
 }
 
-/* The plan is made, but not loaded. */
+/* Makes the plan, but does not load it. */
 static int add(struct pm_sizes *s, int height, int width, bool prepared)
 {
     struct entry e = { .sized = { .height = height, .width = width }, .prepared = prepared };

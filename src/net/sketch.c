@@ -7,7 +7,7 @@
 
 /* ---- reading the calls ------------------------------------------------------------------ */
 
-/* Bytes moved are charged as so many operations each: about what devices do in that time. */
+/* Operations charged per byte moved: about what devices compute in that time. */
 #define WORK_OF_A_BYTE 16.0
 
 static double work_of(const struct pm_calls *c, const struct pm_planned_call *call)
@@ -55,8 +55,8 @@ static void sketch_value(struct pm_sketch *s, const struct pm_calls *c, int inde
         x->bytes = room;
 }
 
-/* Whether a call gives the same again: it writes its outputs wholly, and what it reads is written
- * once. writers: calls that write a value. */
+/* Whether running a call again gives the same result. It must overwrite all of its outputs, and
+ * each of its buffers must have only one writer. writers: number of calls that write a value. */
 static bool is_repeatable(const struct pm_sketch *s, const struct pm_sketch_call *k,
                           const int *writers)
 {
@@ -71,7 +71,8 @@ static bool is_repeatable(const struct pm_sketch *s, const struct pm_sketch_call
     return true;
 }
 
-/* Statistics and the like are far smaller than what they are made from: they are kept. */
+/* Whether a value is far smaller than the inputs it is made from, like statistics. Such are
+ * kept. */
 static bool is_small(const struct pm_sketch *s, const struct pm_sketch_call *k, int value)
 {
     size_t largest = 0;
@@ -112,8 +113,8 @@ static void find_droppable(struct pm_sketch *s)
 
 /* ---- the order of a choice ---------------------------------------------------------------- */
 
-/* The instance of buffer b that a turn touches: a value, or s->values + value for its second
- * self. */
+/* Returns the instance of buffer b that a turn uses: a value, or s->values + value for its
+ * recomputed copy. */
 static int instance(const struct pm_sketch *s, const struct pm_sketch_turn *t, int b)
 {
     const struct pm_sketch_call *k = &s->call[t->call];
@@ -142,7 +143,7 @@ static void take_turn(struct pm_sketch *s, int call, bool again)
     s->turns++;
 }
 
-/* Runs the forward call of a dropped value once more, unless it has already. */
+/* Runs the forward call of a dropped value again, unless it has already run again. */
 static void make_again(struct pm_sketch *s, const bool *dropped, int value,
                        struct pm_sketch_outcome *out)
 {
@@ -176,7 +177,7 @@ static int root(const struct pm_sketch *s, int instance)
     return instance;
 }
 
-/* As plan.c does it with the real calls. */
+/* Merges in-place calls as plan.c does with the real calls. */
 static void merge(struct pm_sketch *s, int turn)
 {
     const struct pm_sketch_turn *t = &s->turn[turn];
@@ -251,7 +252,7 @@ struct pm_sketch_outcome pm_sketch_judge(struct pm_sketch *s, const bool *droppe
 
 /* ---- making and freeing ------------------------------------------------------------------ */
 
-/* The forward call that a backward call belongs to: the last one whose results it reads. */
+/* Returns the forward call of a backward call: the last forward call whose results it reads. */
 static int forward_of(const struct pm_sketch *s, const struct pm_sketch_call *k)
 {
     int at = -1;
@@ -262,7 +263,7 @@ static int forward_of(const struct pm_sketch *s, const struct pm_sketch_call *k)
     return at;
 }
 
-/* Live bytes, as pm_sketch_judge has them with nothing dropped, but for droppable values. */
+/* Computes live bytes as pm_sketch_judge does with nothing dropped, without droppable values. */
 static void find_beside(struct pm_sketch *s)
 {
     bool *none = pm_calloc((size_t)s->values + 1, sizeof *none);

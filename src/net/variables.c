@@ -1,6 +1,6 @@
 /* variables: named weights, slots and gradients of one device. Trainable variables come first in
- * the block, so that gradients and slots need room for them only and an update is one call over
- * each block. Each starts at a multiple of 256 bytes. */
+ * the block. So gradients and slots need room for trainable variables only, and an update is one
+ * call over each block. Each variable starts at a multiple of 256 bytes. */
 #include <pumice/plan.h>
 #include <pumice/rng.h>
 
@@ -50,7 +50,7 @@ static int block(struct pm_variables *v, size_t bytes, const char *what, struct 
                        pm_device_get_info(v->device)->address, what, pm_bytes_text(bytes, want),
                        pm_bytes_text(caps->max_buffer_bytes, limit));
     PM_TRY(pm_buffer_create(v->device, bytes, out));
-    PM_TRY(pm_buffer_fill(v->device, *out, 0, bytes, 0)); /* paddings stay zero for good */
+    PM_TRY(pm_buffer_fill(v->device, *out, 0, bytes, 0)); /* paddings stay zero */
 out:
     return err;
 }
@@ -147,8 +147,8 @@ int pm_variable_initial(const struct pm_variable *v, uint64_t seed, float *out)
     return PM_OK;
 }
 
-/* Variables follow one another in memory; they are written in pieces of about this size, or an
- * eighth of them all: given ones are searched for their elements once per piece. */
+/* Variables are consecutive in memory. They are written in pieces of about this size, or of an
+ * eighth of the total. Given variables are searched for their elements once per piece. */
 enum { PIECE = 4 << 20 };
 
 static size_t piece_of(const struct pm_variables *v)
@@ -161,7 +161,7 @@ static int write_piece(struct pm_variables *v, size_t begin, size_t end, const c
     return end > begin ? pm_buffer_write(v->device, v->values, begin, host, end - begin) : PM_OK;
 }
 
-/* In pieces, so that a large one is not in memory twice. */
+/* Writes in pieces, so that a large variable is not in memory twice. */
 int pm_variables_fill(struct pm_variables *v, int index,
                       int (*read)(const void *from, size_t first, size_t count, float *out),
                       const void *from)
