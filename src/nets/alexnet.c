@@ -1,6 +1,7 @@
-/* alexnet_v2 ("one weird trick" without its split over two GPUs) and overfeat: five convolutions with
- * three max pools, then three fully connected layers made as convolutions. They take 224x224 and
- * 231x231; larger pictures give a map of scores, which global_pool averages. */
+/* alexnet_v2 ("one weird trick" without its split over two GPUs) and overfeat. Both have five
+ * convolutions with three max pools, then three fully connected layers implemented as convolutions.
+ * Their input sizes are 224x224 and 231x231. Larger images give a map of scores, which global_pool
+ * averages. */
 #include "nets/nets.h"
 
 static const struct pm_opt opts[] = {
@@ -9,9 +10,9 @@ static const struct pm_opt opts[] = {
 
 enum { CONVS = 5 };
 struct form {
-    const char *name, *bias_init; /* of the five convolutions */
-    int least;                    /* size of pictures */
-    int pool;                     /* window of the pools behind 1, 2 and 5; the stride is 2 */
+    const char *name, *bias_init; /* initial biases of the five convolutions */
+    int least;                    /* least image size in pixels */
+    int pool;                     /* window of the pools after layers 1, 2 and 5; stride 2 */
     int fc6_kernel, fc6_units;
     struct { int filters, kernel, stride; bool valid; } convs[CONVS];
 };

@@ -1,4 +1,4 @@
-/* backbones: what the backbones of segmentation nets share. */
+/* backbones: helpers shared by the backbones of segmentation nets. */
 #include "nets/deeplab.h"
 
 bool pm_backbone_grid(struct pm_net *net, const struct pm_backbone *b,

@@ -1,4 +1,4 @@
-/* branches: the blocks of Inception nets, written as texts: nets.h has the language. */
+/* branches: builds the blocks of Inception nets from texts. nets.h describes the language. */
 #include "nets/nets.h"
 
 #include <assert.h>
@@ -10,7 +10,7 @@ int pm_branches_depth(const struct pm_branches *b, int filters)
     const struct pm_nets_options *o = b->options;
     const int scaled = (int)(filters * o->depth_multiplier);
 
-    if (o->depth_multiplier == 0) /* not in the net's table */
+    if (o->depth_multiplier == 0) /* the net's options have no depth_multiplier */
         return filters;
     return scaled < o->min_depth ? o->min_depth : scaled;
 }
@@ -41,7 +41,7 @@ struct pm_node *pm_branches_pool(const struct pm_branches *b, const char *name, 
                       valid ? "valid" : "same");
 }
 
-/* What stands behind a layer's name: "@3x3" a kernel, "/2" a stride, "v" VALID. */
+/* The suffixes of a layer's name: "@3x3" a kernel, "/2" a stride, "v" VALID padding. */
 struct manner {
     int kernel_h, kernel_w, stride;
     bool valid;
@@ -59,7 +59,7 @@ static const char *read_manner(const char *s, struct manner *m)
     return s + m->valid;
 }
 
-/* The pooling's name as the originals give it: ..._0a_3x3, and ..._1a_3x3 where it strides. */
+/* Builds a pooling, named as in the original: ..._0a_3x3, or ..._1a_3x3 if it has a stride. */
 static struct pm_node *pool(const struct pm_branches *b, const char *prefix, struct pm_node *x,
                             const char *text)
 {
@@ -72,7 +72,7 @@ static struct pm_node *pool(const struct pm_branches *b, const char *prefix, str
                             x, max ? "max" : "avg", 3, m.stride, m.valid);
 }
 
-/* One layer's text, without blanks around it. */
+/* Builds one layer from its text. The text has no surrounding blanks. */
 static struct pm_node *layer(const struct pm_branches *b, const char *prefix, struct pm_node *x,
                              const char *text)
 {
@@ -95,7 +95,7 @@ static struct pm_node *layer(const struct pm_branches *b, const char *prefix, st
                             m.kernel_h, m.kernel_w, m.stride, m.valid, init[0] ? init : NULL);
 }
 
-/* Cuts the first part off *text at a separator; blanks around it go. NULL at the end. */
+/* Cuts the first part off *text at a separator and trims blanks. Returns NULL at the end. */
 static char *part(struct pm_arena *a, const char **text, char separator)
 {
     const char *begin = *text + strspn(*text, " ");

@@ -1,6 +1,6 @@
-/* cifarnet: two 5x5 convolutions with max pooling and local response normalisation, and three fully
- * connected layers; made for 32x32 colour pictures. Weight decay covers fc3 and fc4 only. Any size
- * from 4x4 works. */
+/* cifarnet: two 5x5 convolutions with max pooling and local response normalisation, then three
+ * fully connected layers. It was designed for 32x32 colour images. Weight decay covers fc3 and fc4
+ * only. Any size from 4x4 works. */
 #include "nets/nets.h"
 
 static const struct pm_opt opts[] = { PM_NETS_KEEP_PROB(0.5), { 0 } };

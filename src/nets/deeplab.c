@@ -1,13 +1,13 @@
-/* deeplab: segmentation nets of a backbone, pyramid pooling, a decoder and logits, one per pixel of a
- * map that is smaller than the picture by output_stride or by the decoder's last stride. Sizes on the
- * way follow the originals' rule, (size - 1) / stride + 1, so that corners of maps and pictures of
- * k stride + 1 pixels lie upon each other. Any size works. */
+/* deeplab: segmentation nets made of a backbone, pyramid pooling, a decoder and logits. There is
+ * one logit per pixel of a map. The map is smaller than the image by output_stride, or by the
+ * decoder's last stride. Sizes of maps follow the originals' rule, (size - 1) / stride + 1. So the
+ * corners of maps and of images of k stride + 1 pixels coincide. Any size works. */
 #include "nets/deeplab.h"
 
 /* ---- logits ------------------------------------------------------------------------------ */
 
-/* logits/NAME: a 1x1 convolution. Without pyramid pooling the sum of one at every rate, logits/NAME_1
- * the second. */
+/* Builds logits/NAME: a 1x1 convolution. Without pyramid pooling it builds one convolution per rate
+ * and adds them; the second is logits/NAME_1. */
 static struct pm_node *logits(const struct pm_deeplab *d, const char *name, struct pm_node *x,
                               int channels)
 {
@@ -27,7 +27,7 @@ static struct pm_node *logits(const struct pm_deeplab *d, const char *name, stru
     return pm_net_add_many(d->net, pm_arena_printf(a, "%s_sum", name), made, count, "add");
 }
 
-/* An output of a net for instances. */
+/* Builds an output of a net for instance segmentation. */
 static struct pm_node *far_logits(const struct pm_deeplab *d, const char *name, struct pm_node *x,
                                   int filters, int channels)
 {
@@ -38,7 +38,7 @@ static struct pm_node *far_logits(const struct pm_deeplab *d, const char *name, 
 
 /* ---- scales ------------------------------------------------------------------------------ */
 
-/* What one scale of the images gives. */
+/* The outputs for one scale of the images. */
 struct outputs {
     struct pm_node *semantic, *center, *offset, *edge;
 };
@@ -76,7 +76,7 @@ static struct outputs outputs_of(const struct pm_deeplab *d, struct pm_node *ima
     return out;
 }
 
-/* Scales of the images; one that is looked for takes their place. */
+/* Returns the scales of the images. A scale given by the evaluation replaces the image pyramid. */
 static struct pm_floats scales_of(const struct pm_deeplab *d)
 {
     static const float whole[] = { 1 };
@@ -87,7 +87,8 @@ static struct pm_floats scales_of(const struct pm_deeplab *d)
     return d->o->image_pyramid.count ? d->o->image_pyramid : (struct pm_floats){ 1, whole };
 }
 
-/* The largest scale's map at the finest stride, and no less than that of the images as they are. */
+/* Computes the final map size: the largest scale's map at the finest stride. The largest scale
+ * counts as at least 1. */
 static void final_size(const struct pm_deeplab *d, const struct pm_floats scales, int size[2])
 {
     const struct pm_ints strides = d->o->decoder_strides;
@@ -102,7 +103,7 @@ static void final_size(const struct pm_deeplab *d, const struct pm_floats scales
         size[i] = pm_deeplab_size(d->size[i], largest / stride);
 }
 
-/* The outputs of the images at d->scale, of this size. */
+/* Builds the outputs for images of this size at d->scale. */
 static struct outputs outputs_at(const struct pm_deeplab *d, struct pm_node *images,
                                  const int size[2])
 {
@@ -145,7 +146,7 @@ static struct pm_node *merge(const struct pm_deeplab *d, const char *name, struc
     return x;
 }
 
-/* Later scales are passes over the first one's variables. */
+/* Builds all scales. Later scales are passes that share the first scale's variables. */
 static void build_scales(struct pm_deeplab *d, struct pm_node *images, struct pm_heads *heads)
 {
     const struct pm_floats scales = scales_of(d);
@@ -185,7 +186,7 @@ void pm_deeplab_build(struct pm_net *net, struct pm_node *images, int num_classe
         .size = { images->out_shape.dim[1], images->out_shape.dim[2] }, .instance = "",
     };
 
-    if (net->eval_scale.scale > 0) /* the images have been scaled */
+    if (net->eval_scale.scale > 0) /* the images are already scaled */
         d.size[0] = net->eval_scale.height, d.size[1] = net->eval_scale.width;
     d.norm.batch_norm_decay = o->head_batch_norm_decay;
     d.norm.batch_norm_epsilon = 1e-5f;

@@ -1,7 +1,7 @@
-/* deeplab: what the segmentation nets are made of. A backbone (a file deeplab_BACKBONE.c, or that of
- * the classifier it is) gives a map at output_stride and names the nodes whose maps a decoder joins;
- * deeplab.c puts pyramid pooling (deeplab_aspp.c), decoder (deeplab_decoder.c) and logits upon it.
- * Names of variables are DeepLab's. */
+/* deeplab: the parts of segmentation nets. A backbone gives a map at output_stride and names the
+ * nodes whose maps a decoder joins. It is a file deeplab_BACKBONE.c, or the file of the classifier
+ * that it is based on. deeplab.c adds pyramid pooling (deeplab_aspp.c), decoder (deeplab_decoder.c)
+ * and logits. Variables have DeepLab's names. */
 #ifndef PM_DEEPLAB_H
 #define PM_DEEPLAB_H
 
@@ -9,33 +9,34 @@
 
 /* ---- options ---------------------------------------------------------------------------- */
 
-/* Options of model deeplab_BACKBONE, beside those that the nets share. Sizes [height, width]. */
+/* Options of model deeplab_BACKBONE, in addition to those that all nets share. Sizes are [height,
+ * width]. */
 struct pm_deeplab_options {
     struct pm_nets_options nets;        /* output_stride, depth_multiplier, batch norm ... */
-    double head_batch_norm_decay;       /* of what stands behind the backbone */
-    struct pm_ints multi_grid;          /* dilations of the last block's units; none: 1 */
+    double head_batch_norm_decay;       /* of the layers after the backbone */
+    struct pm_ints multi_grid;          /* dilations of the last block's units; empty: 1 */
     int nas_stem_filters;               /* width of searched cells at output stride 4 */
     bool nas_classification_head, nas_remove_os32_stride;
-    bool bounded_activation;            /* relu6, and sums clipped to +-6 */
-    struct pm_floats image_pyramid;     /* scales; none: 1 */
+    bool bounded_activation;            /* use relu6, and clip sums to +-6 */
+    struct pm_floats image_pyramid;     /* scales of the images; empty: 1 */
     int merge_method;                   /* enum: 0 max, 1 avg */
     int logits_kernel_size;
     struct pm_ints aspp_rates;
     int aspp_filters;
     bool aspp_batch_norm, aspp_separable, aspp_image_level, aspp_concat_projection;
     bool aspp_squeeze_excite, aspp_se_qsigmoid;
-    struct pm_ints aspp_pooling_crop;   /* none: the input's size */
+    struct pm_ints aspp_pooling_crop;   /* empty: the input's size */
     struct pm_ints aspp_pooling_stride;
-    const char *dense_prediction_cell;  /* JSON file, in place of the pyramid pooling; NULL: none */
-    struct pm_ints decoder_strides;     /* descending; none: no decoder */
+    const char *dense_prediction_cell;  /* JSON file, replaces pyramid pooling; NULL: none */
+    struct pm_ints decoder_strides;     /* in descending order; empty: no decoder */
     bool decoder_separable, decoder_sum_merge, decoder_is_logits;
     int decoder_filters;
-    bool instance;                      /* heads of centres and offsets too */
+    bool instance;                      /* also build heads for centres and offsets */
     struct pm_ints decoder_filters_instance;
-    int edge_classes;                   /* of an edge head; 0: none */
+    int edge_classes;                   /* classes of an edge head; 0: no edge head */
 };
 
-/* What every deeplab net has; batch norm's defaults are the backbone's. */
+/* The options of every deeplab net. Batch norm's defaults are those of the backbone. */
 #define PM_DEEPLAB_OPTIONS(stride, decay, epsilon)                                                 \
     PM_INT(pm_nets_options, output_stride, stride, 4, 32,                                          \
            "image size divided by the size of the backbone's last map, a power of 2; layers "      \
@@ -114,41 +115,42 @@ struct pm_deeplab_options {
 
 struct pm_backbone {
     const char *name;                   /* "mobilenet_v2" */
-    int min_stride, max_stride;         /* of output_stride, a power of 2 */
-    /* The last map, of images as they come. */
+    int min_stride, max_stride;         /* limits of output_stride, powers of 2 */
+    /* Builds the backbone on unscaled pixel values of images and returns its last map. */
     struct pm_node *(*build)(struct pm_net *net, struct pm_node *images,
                              const struct pm_deeplab_options *o);
-    /* Nodes at strides 4, 8 and 16 for the decoder; NULL: none. With a bounded activation it is
-     * NODE/clip where the net has that. */
+    /* Names of the nodes at strides 4, 8 and 16 for the decoder; NULL: none. With a bounded
+     * activation, NODE/clip is used if the net has it. */
     const char *low[3];
 };
 
-/* depth_multiplier scales the widths; divisible_by 0: 8, or 1 with a multiplier other than 1. */
+/* Option depth_multiplier scales the widths. divisible_by 0 means 8, or 1 if the multiplier is not
+ * 1. */
 extern const struct pm_backbone pm_backbone_mobilenet_v2;
-/* depth_multiplier. */
+/* Option: depth_multiplier. */
 extern const struct pm_backbone pm_backbone_mobilenet_v3_large_seg,
     pm_backbone_mobilenet_v3_small_seg, pm_backbone_mobilenet_edgetpu;
-/* multi_grid: three dilations in the last block; bounded_activation. */
+/* Options: multi_grid, three dilations in the last block; bounded_activation. */
 extern const struct pm_backbone pm_backbone_xception_41, pm_backbone_xception_65,
     pm_backbone_xception_71;
-/* multi_grid: a dilation for each unit of the last block, three, and two of resnet_v1_18. */
+/* Option: multi_grid, a dilation per unit of the last block: three, or two for resnet_v1_18. */
 extern const struct pm_backbone pm_backbone_resnet_v1_18, pm_backbone_resnet_v1_18_beta,
     pm_backbone_resnet_v1_50, pm_backbone_resnet_v1_50_beta, pm_backbone_resnet_v1_101,
     pm_backbone_resnet_v1_101_beta;
 
-/* nas_..., drop_path_keep. */
+/* Options: nas_..., drop_path_keep. */
 extern const struct pm_backbone pm_backbone_nas_pnasnet, pm_backbone_nas_hnasnet;
 
-/* multi_grid as `count` numbers, 1 where none are given; false, with the net's error set, when others
- * are. */
+/* Reads multi_grid as `count` numbers, all 1 if it is empty. Returns false and sets the net's error
+ * if the list has another length. */
 bool pm_backbone_grid(struct pm_net *net, const struct pm_backbone *b,
                       const struct pm_deeplab_options *o, int count, int *grid);
 
-/* The row of model deeplab_ID upon pm_backbone_ID (deeplab_rows.c has them); behind the backbone's
- * batch norm (decay, epsilon) its further options, { 0 } the last. */
+/* Defines the row of model deeplab_ID on pm_backbone_ID; deeplab_rows.c uses it. After the
+ * backbone's batch norm (decay, epsilon) come its further options, ending in { 0 }. */
 #define PM_DEEPLAB(id, text, source, weights_decay, decay, epsilon, ...)                           \
     PM_DEEPLAB_AT(16, id, text, source, weights_decay, decay, epsilon, __VA_ARGS__)
-/* stride: output_stride's default. */
+/* stride: default of output_stride. */
 #define PM_DEEPLAB_AT(stride, id, text, source, weights_decay, decay, epsilon, ...)                \
     static const struct pm_opt options_##id[] = {                                                  \
         PM_DEEPLAB_OPTIONS(stride, decay, epsilon), __VA_ARGS__                                    \
@@ -166,56 +168,58 @@ bool pm_backbone_grid(struct pm_net *net, const struct pm_backbone *b,
 
 /* ---- the nets --------------------------------------------------------------------------- */
 
-/* scale_dimension of the originals: trunc((size - 1) scale + 1), in float32. */
+/* Returns scale_dimension of the originals: trunc((size - 1) scale + 1), in float32. */
 int pm_deeplab_size(int size, float scale);
 
-/* build of the rows: model deeplab_BACKBONE. */
+/* Builds a model deeplab_BACKBONE: `build` of the rows. */
 void pm_deeplab_build(struct pm_net *net, struct pm_node *images, int num_classes,
                       const struct pm_deeplab_options *o, const struct pm_backbone *b,
                       struct pm_heads *heads);
 
 /* ---- heads ------------------------------------------------------------------------------ */
 
-/* What the layers behind the backbone are made with. */
+/* The state for building the layers after the backbone. */
 struct pm_deeplab {
     struct pm_net *net;
     const struct pm_deeplab_options *o;
     const struct pm_backbone *backbone;
-    struct pm_nets_options norm; /* their batch norm */
+    struct pm_nets_options norm; /* options of their batch norm */
     int classes;
-    int size[2];                 /* of the images, at this scale */
-    float scale;                 /* of the image pyramid */
-    const char *instance;        /* "_instance" behind the names of the second ones, else "" */
+    int size[2];                 /* size of the images at this scale */
+    float scale;                 /* scale in the image pyramid */
+    const char *instance;        /* "_instance" suffix of the second decoder's names, else "" */
 };
 
-/* Whether these options go together; else the net's error is set. */
+/* Whether these options can be combined. Sets the net's error if not. */
 bool pm_deeplab_check(struct pm_net *net, int num_classes, const struct pm_deeplab_options *o,
                       const struct pm_backbone *b);
 
-/* NAME and NAME/BatchNorm: a convolution with batch norm and an activation. */
+/* Builds NAME and NAME/BatchNorm: a convolution with batch norm and an activation. */
 struct pm_node *pm_deeplab_conv(const struct pm_deeplab *d, const char *name, struct pm_node *x,
                                 int filters, int kernel, int rate);
-/* NAME_depthwise and NAME_pointwise, each with batch norm and an activation. */
+/* Builds NAME_depthwise and NAME_pointwise, each with batch norm and an activation. */
 struct pm_node *pm_deeplab_separable(const struct pm_deeplab *d, const char *name,
                                      struct pm_node *x, int filters, int kernel, int rate);
-/* Bilinear with corners aligned; x itself when that is its size. */
+/* Resizes bilinearly with aligned corners. Returns x itself if it already has that size. */
 struct pm_node *pm_deeplab_resize(const struct pm_deeplab *d, const char *name, struct pm_node *x,
                                   const int size[2]);
-/* Averages over windows made for maps of pictures of the pooling crop's size, by a grid; with strides.
- * The output is smaller than x: it is enlarged to x's size again behind a convolution. */
+/* Averages over windows, with strides. The windows are the cells of a grid over maps of images of
+ * the pooling crop's size. The output is smaller than x; the caller enlarges it to x's size after a
+ * convolution. */
 struct pm_node *pm_deeplab_average(const struct pm_deeplab *d, const char *name, struct pm_node *x,
                                    const int grid[2], const int stride[2]);
-/* Height's or width's of a list of two numbers, which may be given as one. */
+/* Returns the height's (0) or width's (1) entry of a list of one or two numbers. */
 int pm_deeplab_two(struct pm_ints v, int axis);
-/* Size of the map at a stride. */
+/* Returns the size of the map at a stride. */
 void pm_deeplab_map(const struct pm_deeplab *d, int stride, int size[2]);
 
-/* Pyramid pooling on the backbone's map, or the dense prediction cell in its place. */
+/* Builds pyramid pooling on the backbone's map, or the dense prediction cell that replaces it. */
 struct pm_node *pm_deeplab_aspp(const struct pm_deeplab *d, struct pm_node *x);
 struct pm_node *pm_deeplab_cell(const struct pm_deeplab *d, struct pm_node *x);
-/* The decoder on the pyramid pooling's map. */
+/* Builds the decoder on the pyramid pooling's map. */
 struct pm_node *pm_deeplab_decoder(const struct pm_deeplab *d, struct pm_node *x);
-/* What only nets for instances have between the decoder and an output's 1x1 convolution. */
+/* Builds the 5x5 convolution between the decoder and an output's 1x1 convolution. Only nets for
+ * instance segmentation have it. */
 struct pm_node *pm_deeplab_output_conv(const struct pm_deeplab *d, const char *name,
                                        struct pm_node *x, int filters);
 

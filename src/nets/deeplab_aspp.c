@@ -1,7 +1,8 @@
-/* deeplab_aspp: pyramid pooling. Branches side by side look at the map with different reach: its
- * average over the picture (image_pooling), each pixel (aspp0), and 3x3 windows at every rate (aspp1,
- * ...); joined, a 1x1 convolution makes one map of them (concat_projection). With squeeze and excite
- * the average is no branch but multiplies what comes out. */
+/* deeplab_aspp: pyramid pooling. Parallel branches cover the map with different receptive fields:
+ * its average over the image (image_pooling), each pixel (aspp0), and 3x3 windows at every rate
+ * (aspp1, ...). Their outputs are joined, and a 1x1 convolution reduces them to one map
+ * (concat_projection). With squeeze and excite the average is not a branch; it multiplies the
+ * result instead. */
 #include "nets/deeplab.h"
 
 static const char *name_of(const struct pm_deeplab *d, const char *name)

@@ -1,12 +1,12 @@
-/* deeplab_cell: the dense prediction cell, what a search found to put in place of the pyramid pooling.
- * A JSON file lists its branches:
+/* deeplab_cell: the dense prediction cell, found by search, which replaces the pyramid pooling. A
+ * JSON file lists its branches:
  *     [{"op": "conv", "kernel": 3, "rate": [1, 6], "input": -1},
  *      {"op": "conv", "kernel": 1, "input": 0},
  *      {"op": "pyramid_pooling", "grid_size": [2, 2], "input": -1}]
- * input is the backbone's map (-1) or an earlier branch. A convolution of more than 1x1 is separable;
- * its rates, of rows and of columns, are for output stride 16 and grow with finer maps. Pooling averages
- * windows of the grid's part of the picture, and is enlarged again. All branches are joined, go through
- * dropout and then through a 1x1 convolution. */
+ * input is the backbone's map (-1) or an earlier branch. A convolution larger than 1x1 is
+ * separable. Its rates, for rows and columns, hold for output stride 16 and grow on finer maps.
+ * Pooling averages windows of the size of one grid cell of the image, and its output is enlarged
+ * again. All branches are joined, then dropout and a 1x1 convolution follow. */
 #include "nets/deeplab.h"
 
 #include <cjson/cJSON.h>
@@ -27,7 +27,7 @@ static bool is_whole(const cJSON *v, int min, int max)
            v->valueint <= max;
 }
 
-/* One number for both axes, or two. */
+/* Reads one number for both axes, or two numbers. */
 static int read_pair(const char *where, const cJSON *o, const char *key, int max, int pair[2])
 {
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);

@@ -1,5 +1,5 @@
-/* deeplab_check: which options of the segmentation nets go together. Whatever would be passed over
- * without a word, or fail deep in the net, is refused here by the name of its key. */
+/* deeplab_check: checks combinations of options of the segmentation nets. Options that would be
+ * silently ignored, or fail deep in the net, are rejected here by the name of their key. */
 #include "nets/deeplab.h"
 
 static bool is_pyramid(const struct pm_floats scales)
@@ -19,7 +19,7 @@ static bool descends(const struct pm_ints strides)
     return true;
 }
 
-/* What pyramid pooling and logits need. */
+/* Checks the options that pyramid pooling and logits need. Returns the problem, or NULL. */
 static const char *aspp_problem(const struct pm_deeplab_options *o, const char **key)
 {
     *key = "logits_kernel_size";

@@ -1,13 +1,15 @@
-/* deeplab_decoder: finer maps of the backbone are joined with what comes out of the pyramid pooling.
- * Each stage projects one of them (feature_projection0), brings both to the size that its stride says
- * and puts two 3x3 convolutions upon them, joined; or one upon the coarser, to which the projection is
- * added (sum merge). When the result is the logits, there are biases in place of batch norm and
- * activations. Nets for instances have one 5x5 convolution a stage, and narrower projections. */
+/* deeplab_decoder: joins finer maps of the backbone with the output of the pyramid pooling. Each
+ * stage projects one of these maps (feature_projection0) and resizes both to the size of the
+ * stage's stride. Then it joins them and applies two 3x3 convolutions. With sum merge it applies
+ * one convolution to the coarser map and adds the projection. If the result is the logits, layers
+ * have biases instead of batch norm and activations. Nets for instance segmentation have one 5x5
+ * convolution per stage, and narrower projections. */
 #include "nets/deeplab.h"
 
 enum { PROJECTED = 48 };
 
-/* The backbone's map at a stride; NULL, with the net's error set, when it has none. */
+/* Returns the backbone's map at a stride. Returns NULL and sets the net's error if there is
+ * none. */
 static struct pm_node *low_level(const struct pm_deeplab *d, int stride)
 {
     const int index = stride == 4 ? 0 : stride == 8 ? 1 : stride == 16 ? 2 : -1;
@@ -25,7 +27,7 @@ static struct pm_node *low_level(const struct pm_deeplab *d, int stride)
     return x;
 }
 
-/* SCOPE/what, and the number of a stage behind the first. */
+/* Returns SCOPE/what, followed by the stage's number if it is not the first stage. */
 static const char *name_of(const struct pm_deeplab *d, const char *what, int stage)
 {
     const char *number = stage ? pm_arena_printf(d->net->arena, "_%d", stage) : "";
@@ -33,7 +35,8 @@ static const char *name_of(const struct pm_deeplab *d, const char *what, int sta
     return pm_arena_printf(d->net->arena, "decoder%s/%s%s", d->instance, what, number);
 }
 
-/* The coarsest stage of a net for instances has the most channels. */
+/* Returns the width of a stage's projection. In nets for instance segmentation the coarsest stage
+ * has the most channels. */
 static int projected(const struct pm_deeplab *d, int stage)
 {
     const struct pm_deeplab_options *o = d->o;
@@ -43,7 +46,7 @@ static int projected(const struct pm_deeplab *d, int stage)
     return o->decoder_sum_merge ? o->decoder_filters : PROJECTED;
 }
 
-/* A convolution as the decoder's are: with batch norm, or with a bias only. */
+/* Builds a convolution of the decoder: with batch norm, or with a bias only. */
 static struct pm_node *conv(const struct pm_deeplab *d, const char *name, struct pm_node *x,
                             int filters, int kernel)
 {
@@ -57,7 +60,7 @@ static bool separable(const struct pm_deeplab *d)
     return d->o->decoder_separable && !d->o->decoder_is_logits;
 }
 
-/* Two 3x3 convolutions; the plain ones are named as a repeated layer's are. */
+/* Builds two 3x3 convolutions. Non-separable ones are named like a repeated layer's. */
 static struct pm_node *refine(const struct pm_deeplab *d, struct pm_node *x, int stage)
 {
     const char *number = stage ? pm_arena_printf(d->net->arena, "_%d", stage) : "";

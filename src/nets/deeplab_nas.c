@@ -1,9 +1,10 @@
-/* nas_pnasnet and nas_hnasnet, backbones of searched cells (nasnet_cells.c): three convolutions, down to
- * a quarter of the size, and twelve cells, each at a level of 0 (output stride 4) to 3 (32). One level
- * further on a cell halves the map and is twice as wide; one level back its input is enlarged and it
- * is half as wide. nas_pnasnet's levels follow from output_stride; nas_hnasnet's go up and down and
- * end at output stride 8. No layer is dilated for the sake of output_stride but in the classification
- * head: stages of 3x3 convolutions down to output stride 32 and a 1x1 convolution to 2048 channels. */
+/* nas_pnasnet and nas_hnasnet, backbones of searched cells (nasnet_cells.c). Three convolutions
+ * reduce the size to a quarter, then twelve cells follow. Each cell is at a level from 0 (output
+ * stride 4) to 3 (32). A cell one level up halves the map and doubles the width. A cell one level
+ * down has its input enlarged and half the width. The levels of nas_pnasnet follow from
+ * output_stride. Those of nas_hnasnet go up and down and end at output stride 8. output_stride
+ * changes no dilation, except in the classification head. That head has stages of 3x3 convolutions
+ * down to output stride 32 and a 1x1 convolution to 2048 channels. */
 #include "nets/deeplab.h"
 
 enum { CELLS = 12 };
@@ -20,7 +21,7 @@ static const char *name_of(const struct maker *m, const char *end)
     return pm_arena_printf(m->net->arena, "%s/%s", m->scope, end);
 }
 
-/* NAME_conv or NAME, its batch norm NAME_bn, and relu unless a later layer has it. */
+/* Builds NAME_conv or NAME, its batch norm NAME_bn, and relu unless a later layer applies it. */
 static struct pm_node *conv_bn(const struct maker *m, const char *conv, const char *bn,
                                struct pm_node *x, int filters, const char *window,
                                const char *activation)
@@ -30,7 +31,7 @@ static struct pm_node *conv_bn(const struct maker *m, const char *conv, const ch
     return pm_nets_batch_norm(m->net, &m->o->nets, name_of(m, bn), x, NULL, activation);
 }
 
-/* before: the map before the first cell's input. */
+/* before: receives the map before the first cell's input. */
 static struct pm_node *stem(const struct maker *m, struct pm_node *x, struct pm_node **before)
 {
     struct pm_arena *a = m->net->arena;
@@ -53,7 +54,7 @@ static struct pm_node *enlarged(const struct maker *m, int number, struct pm_nod
 static struct pm_node *cells(const struct maker *m, const int *levels, struct pm_node *x,
                              struct pm_node *before)
 {
-    const bool keeps_size = m->o->nas_remove_os32_stride; /* level 3 has level 2's size */
+    const bool keeps_size = m->o->nas_remove_os32_stride; /* level 3 has the same size as level 2 */
     int filters = m->o->nas_stem_filters, level = 0;
 
     for (int i = 0; i < CELLS; i++) {
@@ -72,7 +73,7 @@ static struct pm_node *cells(const struct maker *m, const int *levels, struct pm
     return pm_net_add(m->net, name_of(m, "relu"), x, "relu");
 }
 
-/* From the stride of the last cell on. */
+/* Builds the classification head, starting at the last cell's stride. */
 static struct pm_node *head(const struct maker *m, struct pm_node *x, int stride)
 {
     struct pm_arena *a = m->net->arena;

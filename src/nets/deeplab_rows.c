@@ -1,4 +1,4 @@
-/* deeplab_rows: the segmentation nets, a row per backbone. */
+/* deeplab_rows: the rows of the segmentation nets, one per backbone. */
 #include "nets/deeplab.h"
 
 /* Options of backbones. */
@@ -44,7 +44,7 @@ PM_DEEPLAB(nas_pnasnet, "DeepLab on 12 progressively searched cells", "deeplab",
 PM_DEEPLAB_AT(8, nas_hnasnet, "DeepLab on 12 cells of a net searched as a whole; output_stride is 8",
               "deeplab", 4e-5f, 0.9997, 0.001, NAS, { 0 });
 
-/* TensorFlow's fused batch norm adds at least 1.001e-5 for the originals' 1e-5. */
+/* TensorFlow's fused batch norm adds at least 1.001e-5 if the original asks for 1e-5. */
 #define RESNET(id, text, source, units)                                                            \
     PM_DEEPLAB(resnet_##id, "DeepLab on a residual net of " text, source, 1e-4f, 0.95, 1.001e-5,   \
                GRID(units " units"), { 0 })

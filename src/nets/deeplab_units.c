@@ -1,5 +1,5 @@
-/* deeplab_units: what pyramid pooling, searched cell, decoder and logits are made of: convolutions with
- * batch norm, resizing with corners aligned, and averages over windows. */
+/* deeplab_units: units shared by pyramid pooling, searched cell, decoder and logits: convolutions
+ * with batch norm, resizing with aligned corners, and averages over windows. */
 #include "nets/deeplab.h"
 
 int pm_deeplab_size(int size, float scale)
@@ -54,7 +54,8 @@ int pm_deeplab_two(struct pm_ints v, int axis)
     return v.v[axis < v.count ? axis : 0];
 }
 
-/* Pictures that the windows of averages are for: a window follows from their size, not from the map's. */
+/* Returns the image size that windows of averages are computed from. Windows do not follow the size
+ * of the map. */
 static int pooling_crop(const struct pm_deeplab *d, int axis)
 {
     const struct pm_ints crop = d->o->aspp_pooling_crop;

@@ -1,14 +1,16 @@
-/* xception_41, 65 and 71, backbones of DeepLab: two 3x3 convolutions and modules of three separable
- * ones (depthwise 3x3 and 1x1, each with batch norm), to 2048 channels. A module of entry, middle and
- * the exit's first block is
+/* xception_41, 65 and 71, backbones of DeepLab. They have two 3x3 convolutions, then modules of
+ * three separable convolutions (depthwise 3x3 and 1x1, each with batch norm), up to 2048 channels.
+ * A module of the entry, of the middle and of the exit's first block is
  *     y = shortcut(x) + s3(relu(s2(relu(s1(relu(x)))))),  s = BN(pointwise(BN(depthwise)));
- * its sum has no activation. The shortcut is x itself in the middle, elsewhere a 1x1 convolution with
- * batch norm. The last block has no shortcut and relu behind every batch norm in place of the ones in
- * front. A stride sits on the third depthwise convolution and pads symmetrically.
+ * its sum has no activation. The shortcut is x itself in the middle, and a 1x1 convolution with
+ * batch norm elsewhere. The last block has no shortcut. It has a relu after every batch norm
+ * instead of the relus before each convolution. The third depthwise convolution has the stride and
+ * pads symmetrically.
  *
- * With a bounded activation relu is relu6, what comes out of each batch norm without one is clipped
- * to -6..6, so is the shortcut, the sum goes through relu6 (which makes the module's first relu and the
- * identity's clip idle), and a strided depthwise convolution pads as TensorFlow's SAME. */
+ * With a bounded activation, relu is relu6. The output of each batch norm without an activation is
+ * clipped to -6..6, and so is the shortcut. The sum goes through relu6, so the module's first relu
+ * and the identity's clip have no effect. A strided depthwise convolution then pads like
+ * TensorFlow's SAME. */
 #include "nets/deeplab.h"
 
 #include <string.h>
@@ -26,12 +28,12 @@ struct maker {
     const struct pm_nets_options *o;
     bool bounded;
     struct pm_nets_atrous atrous;
-    int grid[SEPARABLES]; /* of the last block */
+    int grid[SEPARABLES]; /* multi_grid of the last block */
 };
-/* One separable convolution. */
+/* The options of one separable convolution. */
 struct separable {
     int filters, stride, rate;
-    const char *inner, *outer; /* activations behind depthwise and pointwise; NULL: none, or clipped */
+    const char *inner, *outer; /* after depthwise, pointwise; NULL: none, or clipped */
     struct pm_node *residual;
 };
 
@@ -45,7 +47,7 @@ static const char *relu(const struct maker *m)
     return m->bounded ? "relu6" : "relu";
 }
 
-/* Batch norm of the convolution x, which is called name. */
+/* Builds the batch norm of the convolution x, which is called name. */
 static struct pm_node *norm(const struct maker *m, const char *name, struct pm_node *x,
                             struct pm_node *residual, const char *activation)
 {
@@ -75,7 +77,7 @@ static struct pm_node *separable(const struct maker *m, const char *name, struct
     return norm(m, pointwise, x, s->residual, s->outer);
 }
 
-/* A decoder joins what comes out of it before the next one's relu. */
+/* Whether a decoder joins this convolution's output. It uses the output before the next relu. */
 static bool joined(const struct maker *m, const char *name)
 {
     const size_t length = strlen(name);
@@ -93,7 +95,8 @@ static struct pm_node *activated(const struct maker *m, const char *name, struct
                       relu(m));
 }
 
-/* Activations in front of each, which the one before applies where it can. */
+/* Builds a module's three convolutions with an activation before each. The previous convolution
+ * applies that activation if it can. */
 static struct pm_node *residual_of(const struct maker *m, const struct block *b, const char *scope,
                                    struct pm_node *x, struct pm_node *shortcut, int stride, int rate)
 {
@@ -166,7 +169,7 @@ static struct pm_node *build(const struct pm_backbone *backbone, const struct bl
                              const struct pm_deeplab_options *o)
 {
     struct maker m = { net, backbone, &o->nets, o->bounded_activation, { 0 }, { 0 } };
-    bool is_activated = true; /* x */
+    bool is_activated = true; /* x is activated */
 
     if (!pm_nets_atrous_begin(net, backbone->name, &o->nets, backbone->min_stride,
                               backbone->max_stride, &m.atrous) ||
@@ -207,7 +210,7 @@ static const struct block blocks_71[] = {
     REST(16),
 };
 
-/* four, eight: the entry's blocks whose second convolutions a decoder joins. */
+/* four, eight: the entry's blocks whose second convolution a decoder joins. */
 #define XCEPTION(depth, four, eight)                                                               \
     static struct pm_node *build_##depth(struct pm_net *net, struct pm_node *images,               \
                                          const struct pm_deeplab_options *o)                       \

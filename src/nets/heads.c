@@ -1,4 +1,4 @@
-/* heads: how named nets end. */
+/* heads: builds the final layers of named nets. */
 #include "nets/nets.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static void fail_map(struct pm_net *net, const char *row, const struct pm_node *
                              x->out_shape.dim[1], x->out_shape.dim[2], what);
 }
 
-/* "a/fc6" to "a/dropout6". */
+/* Turns "a/fc6" into "a/dropout6". */
 static const char *dropout_name(struct pm_arena *a, const char *fc)
 {
     const char *last = strrchr(fc, '/');

@@ -1,7 +1,7 @@
-/* inception_resnet_v2: Inception blocks as residuals: branches are joined, brought to the input's
- * width by a 1x1 convolution with bias and without batch norm, scaled down and added. Biases have
- * weight decay too. An auxiliary head looks at the last 17x17 map; both heads end in fully connected
- * layers. */
+/* inception_resnet_v2: Inception blocks as residuals. The branches of a block are joined. A 1x1
+ * convolution with bias and without batch norm brings them to the input's width. The result is
+ * scaled down and added. Biases have weight decay too. An auxiliary head uses the last 17x17 map.
+ * Both heads end in fully connected layers. */
 #include "nets/nets.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static const struct pm_opt opts[] = {
     PM_NETS_KEEP_PROB(0.8), PM_NETS_BATCH_NORM(0.9997, 0.001), PM_NETS_AUX_HEAD, { 0 },
 };
 
-/* A residual block's branches, as many times as it is repeated; `names` holds %d where they are. */
+/* A residual block's branches and the number of repeats. `names` contains %d if it is repeated. */
 struct residual {
     const char *names, *branches[4];
     int times;
@@ -48,7 +48,7 @@ static struct pm_node *repeat(const struct pm_branches *b, const struct residual
     struct pm_arena *a = b->net->arena;
 
     for (int i = 1; i <= r->times; i++) {
-        /* The scope, with the round's number for %d. */
+        /* Builds the scope's name, with the round's number for %d. */
         const char *mark = strstr(r->names, "%d");
         const char *name = mark ? pm_arena_printf(a, "%.*s%d", (int)(mark - r->names), r->names, i)
                                 : r->names;

@@ -1,6 +1,6 @@
-/* inception_v1: a stem of three convolutions, then nine blocks of four branches; all SAME, every
- * convolution with batch norm (no gamma) and relu. The branch that the paper gives 5x5 windows has
- * 3x3 ones, as in the original program. */
+/* inception_v1: a stem of three convolutions, then nine blocks of four branches. All padding is
+ * SAME, and every convolution has batch norm (no gamma) and relu. The paper's 5x5 windows are 3x3,
+ * as in the original program. */
 #include "nets/nets.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static const struct pm_opt opts[] = {
     PM_NETS_KEEP_PROB(0.8), PM_NETS_GLOBAL_POOL, PM_NETS_BATCH_NORM(0.9997, 0.001), { 0 },
 };
 
-/* Widths of 1x1; 1x1 and 3x3; 1x1 and 3x3; 1x1 behind the pool. A block without any is a pool. */
+/* Widths of 1x1; 1x1 and 3x3; 1x1 and 3x3; 1x1 after the pool. A block without widths is a pool. */
 static const struct { const char *name; int a, b, c, d, e, f, pool; } blocks[] = {
     { "Mixed_3b", 64, 96, 128, 16, 32, 32, 0 },
     { "Mixed_3c", 128, 128, 192, 32, 96, 64, 0 },
@@ -27,7 +27,7 @@ static const struct { const char *name; int a, b, c, d, e, f, pool; } blocks[] =
 static struct pm_node *mixed(const struct pm_branches *b, int i, struct pm_node *x)
 {
     struct pm_arena *a = b->net->arena;
-    /* The original's slip of the pen, kept so that its checkpoints fit. */
+    /* A naming mistake of the original, kept so that its checkpoints load. */
     const char *slip = strcmp(blocks[i].name, "Mixed_5b") == 0 ? "Conv2d_0a_3x3" : "Conv2d_0b_3x3";
     const char *branches[] = {
         pm_arena_printf(a, "Conv2d_0a_1x1 %d", blocks[i].a),

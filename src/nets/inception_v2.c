@@ -1,7 +1,7 @@
-/* inception_v2: inception_v1 with two 3x3 windows where that would have 5x5 ones, reductions by
- * strided convolutions, and a first layer that filters each colour on its own: depthwise 7x7 with
- * eight outputs a channel, then 1x1, with bias and relu but neither batch norm nor weight decay. All
- * SAME. */
+/* inception_v2: like inception_v1, with two 3x3 windows instead of each 5x5 window and reductions
+ * by strided convolutions. The first layer filters each colour separately: depthwise 7x7 with eight
+ * outputs per channel, then 1x1. It has bias and relu, but neither batch norm nor weight decay. All
+ * padding is SAME. */
 #include "nets/nets.h"
 
 static const struct pm_opt opts[] = {
@@ -36,7 +36,7 @@ static const struct { const char *name, *branches[5]; } blocks[] = {
     NORMAL("Mixed_5c", "352", "192", "320", "192", "224", "max", "128"),
 };
 
-/* As many outputs a colour as 64 (times the multiplier) has room for, at most 8. */
+/* Outputs per colour: as many as 64 (times the multiplier) has room for, at most 8. */
 static struct pm_node *first_layer(const struct pm_branches *b, struct pm_node *x)
 {
     static const char name[] = "InceptionV2/Conv2d_1a_7x7";

@@ -1,8 +1,8 @@
 /* inception_v3: a stem with VALID padding, then eleven blocks: three with 5x5 windows, a reduction,
- * four with 1x7 and 7x1, a reduction, two that fork into 1x3 and 3x1. Every convolution has batch
- * norm (no gamma) and relu. An auxiliary head looks at Mixed_6e. Some names are the original's slips
- * of the pen, kept so that its checkpoints fit. With PyTorch's conventions batch norm has gammas, the
- * blocks' averages count the zeros around the map, and the last average is over all of it. */
+ * four with 1x7 and 7x1, a reduction, and two that fork into 1x3 and 3x1. Every convolution has
+ * batch norm (no gamma) and relu. An auxiliary head uses Mixed_6e. Some names repeat mistakes of
+ * the original, so that its checkpoints load. With PyTorch's conventions batch norm has gammas, the
+ * averages in blocks count the zeros around the map, and the last average covers the whole map. */
 #include "nets/nets.h"
 
 #include <string.h>
@@ -50,7 +50,7 @@ static const struct { const char *name, *branches[5]; } blocks[] = {
         "avg, Conv2d_0b_1x1 192" } },
 };
 
-/* On a 17x17 map: 5x5 averages with stride 3, and a convolution over all that is left. */
+/* On a 17x17 map: 5x5 averages with stride 3, then a convolution over the whole remaining map. */
 static struct pm_node *auxiliary(const struct pm_branches *b, struct pm_node *x, int num_classes)
 {
     const int *dim;

@@ -1,6 +1,6 @@
-/* inception_v4: a stem of three forks, then four blocks A, seven B and three C with a reduction
- * between two kinds. Every convolution has batch norm (no gamma) and relu. An auxiliary head looks at
- * Mixed_6h; both heads end in fully connected layers. */
+/* inception_v4: a stem of three forks, then four blocks A, seven B and three C. A reduction
+ * separates two kinds. Every convolution has batch norm (no gamma) and relu. An auxiliary head uses
+ * Mixed_6h. Both heads end in fully connected layers. */
 #include "nets/nets.h"
 
 #include <string.h>

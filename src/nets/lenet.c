@@ -1,6 +1,6 @@
-/* lenet: two 5x5 convolutions, each halved by a 2x2 max pool, and two fully connected layers; made
- * for 28x28 grey digits. Any size from 4x4 works: the first fully connected layer takes what is
- * left. */
+/* lenet: two 5x5 convolutions, each followed by a 2x2 max pool, and two fully connected layers. It
+ * was designed for 28x28 grey digits. Any size from 4x4 works: the first fully connected layer
+ * reads the remaining map. */
 #include "nets/nets.h"
 
 static const struct pm_opt opts[] = { PM_NETS_KEEP_PROB(0.5), { 0 } };

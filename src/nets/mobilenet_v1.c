@@ -1,8 +1,8 @@
 /* mobilenet_v1: a 3x3 convolution and 13 pairs of a depthwise 3x3 and a pointwise 1x1 convolution,
- * each with batch norm and relu6. Widths are multiplied by depth_multiplier, cut to an integer, and
- * are at least min_depth. Depthwise weights have no weight decay.
+ * each with batch norm and relu6. Widths are multiplied by depth_multiplier, truncated to an
+ * integer, and are at least min_depth. Depthwise weights have no weight decay.
  *
- * The head averages over 7x7 pixels, or all when there are fewer; larger maps (images above 256
+ * The head averages over 7x7 pixels, or over all if there are fewer. Larger maps (images above 256
  * pixels, or a smaller output_stride) need global_pool. */
 #include "nets/nets.h"
 

@@ -1,12 +1,12 @@
 /* mobilenet_v2: inverted residuals. A block expands to six times its channels (1x1), filters
- * depthwise (3x3) and projects back without an activation (1x1); where neither size nor depth change
- * its input is added. Every convolution has batch norm, all but projections relu6. Widths are
- * base x depth_multiplier, rounded to multiples of 8 but never below nine tenths. Depthwise weights
- * have no weight decay. Works at any size. With PyTorch's conventions strided windows are padded
- * symmetrically.
+ * depthwise (3x3) and projects back without an activation (1x1). If neither size nor depth changes,
+ * the input is added. Every convolution has batch norm; all except projections have relu6. Widths
+ * are base x depth_multiplier, rounded to multiples of 8 but never below nine tenths. Depthwise
+ * weights have no weight decay. Works at any size. With PyTorch's conventions strided windows are
+ * padded symmetrically.
  *
- * As a backbone of DeepLab it ends with the last block's 320 linear channels, and widths with a
- * multiplier other than 1 are not rounded to 8, as in the original. */
+ * As a backbone of DeepLab it ends with the last block's 320 linear channels. If the multiplier is
+ * not 1, widths are not rounded to 8, as in the original. */
 #include "nets/deeplab.h"
 
 #define OPTS(factor, last, torch, decay, epsilon)                                                  \
@@ -16,7 +16,7 @@
         PM_NETS_CONVENTIONS(torch), { 0 },                                                         \
     }
 
-/* Width of the projection, stride, of blocks 1 to 16; block 0 expands by 1. */
+/* Width of the projection and stride of blocks 1 to 16. Block 0 expands by 1. */
 static const struct { int width, stride; } blocks[] = {
     { 16, 1 },  { 24, 2 },  { 24, 1 }, { 32, 2 }, { 32, 1 }, { 32, 1 },  { 64, 2 },  { 64, 1 },  { 64, 1 },
     { 64, 1 },  { 96, 1 },  { 96, 1 }, { 96, 1 }, { 160, 2 }, { 160, 1 }, { 160, 1 }, { 320, 1 },
@@ -53,7 +53,7 @@ static struct pm_node *block(struct pm_net *net, const struct pm_nets_options *o
                            (struct pm_node *[]){ x, from }, 2, "add");
 }
 
-/* All but the head. */
+/* Builds all layers except the head. */
 static struct pm_node *base(struct pm_net *net, struct pm_node *images,
                             const struct pm_nets_options *o)
 {

@@ -1,28 +1,28 @@
 /* mobilenet_v3 and mobilenet_edgetpu: inverted residuals with windows of 3x3 and 5x5, hard swish in
- * the deeper part, and squeeze-and-excitation: the depthwise output is multiplied by gates computed
- * from its own average. The minimalistic forms have 3x3 windows, relu and no gates. EdgeTPU's first
- * blocks are fused: one full convolution in place of expansion and depthwise. Widths are base x
- * depth_multiplier, rounded to multiples of 8 but never below nine tenths. Depthwise weights have no
- * weight decay. Works at any size. With PyTorch's conventions strided windows are padded
- * symmetrically. Backbones of DeepLab, whose two "_seg" ones have half the width in their last blocks,
- * end with the 1x1 convolution before the average. */
+ * the deeper part, and squeeze-and-excitation. Squeeze-and-excitation multiplies the depthwise
+ * output by gates computed from its own average. The minimalistic forms have 3x3 windows, relu and
+ * no gates. EdgeTPU's first blocks are fused: one full convolution replaces expansion and
+ * depthwise. Widths are base x depth_multiplier, rounded to multiples of 8 but never below nine
+ * tenths. Depthwise weights have no weight decay. Works at any size. With PyTorch's conventions
+ * strided windows are padded symmetrically. Backbones of DeepLab end with the 1x1 convolution
+ * before the average. The two "_seg" backbones have half the width in their last blocks. */
 #include "nets/deeplab.h"
 
-/* A block: expansion = rounded(factor x its input), out, window, stride. */
+/* A block: expansion = rounded(factor x its input's width), output width, window, stride. */
 enum { GATE = 1, SWISH = 2, FUSED = 4, APART = 8 /* never adds its input */ };
 struct row {
     double factor;
     int out, kernel, stride, flags, times;
 };
 struct form {
-    const char *name, *scope, *first; /* activation of the first and the last convolutions */
+    const char *name, *scope, *first; /* activation of the first and last convolutions */
     int first_width, last, features;  /* features 0: no layer between average and logits */
     const struct row *rows;
     int count;
     bool minimalistic;
 };
 
-/* The last three blocks: the first of them expands by factor. */
+/* The last three blocks. The first of them expands by factor. */
 #define LAST(factor, out)                                                                          \
     { factor, out, 5, 2, GATE | SWISH, 1 }, { 6, out, 5, 1, GATE | SWISH, 2 }
 #define LARGE                                                                                      \
@@ -115,7 +115,7 @@ static struct pm_node *block(struct maker *m, const struct row *r, int index, st
 
     pm_nets_atrous_step(&m->atrous, &stride, &rate);
     if (r->flags & FUSED) {
-        if (wide > in) /* the first block, which does not widen, is its projection alone */
+        if (wide > in) /* the first block does not expand: it is only a projection */
             x = conv_bn(m, name_of(m, scope, "expand"), x, wide, kernel, stride, rate, activation);
     } else {
         if (wide > in)
@@ -132,7 +132,8 @@ static struct pm_node *block(struct maker *m, const struct row *r, int index, st
                            "add");
 }
 
-/* The layers after the blocks: 1x1, average, 1x1 without batch norm (not EdgeTPU's), logits. */
+/* Builds the layers after the blocks: 1x1, average, 1x1 without batch norm (not in EdgeTPU),
+ * logits. */
 static struct pm_node *head(const struct maker *m, struct pm_node *x, int num_classes)
 {
     const struct form *form = m->form;
@@ -211,7 +212,7 @@ static struct pm_node *backbone(const struct form *form, struct pm_net *net, str
     BUILD(id, __VA_ARGS__)                                                                         \
     static const struct pm_opt opts_##id[] = OPTS(factor, (factor) == 1, 0.997, { 0 });            \
     const struct pm_net_row pm_net_row_##id = ROW(id, text, opts_##id, "inception", NULL)
-/* With PyTorch's conventions too. */
+/* Defines a net with TensorFlow's and with PyTorch's conventions. */
 #define MOBILENET_OF_BOTH(id, text, ...)                                                           \
     BUILD(id, __VA_ARGS__)                                                                         \
     static const struct pm_opt opts_##id[] = OPTS(1, true, 0.997, PM_NETS_CONVENTIONS(0), { 0 });  \
@@ -234,7 +235,7 @@ MOBILENET(mobilenet_edgetpu_075, 0.75, "mobilenet_edgetpu, width x 0.75",
           "MobilenetEdgeTPU", "relu", 32, 1280, 0, edgetpu, PM_COUNT(edgetpu), false);
 
 #define LOW(scope) "Mobilenet" scope "/depthwise/BatchNorm"
-/* from: least output stride; the convolutions of fused blocks are not dilated. */
+/* from: least output stride. The convolutions of fused blocks are not dilated. */
 #define BACKBONE(id, from, four, eight, sixteen, ...)                                              \
     static struct pm_node *backbone_##id(struct pm_net *net, struct pm_node *images,               \
                                          const struct pm_deeplab_options *o)                       \

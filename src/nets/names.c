@@ -1,5 +1,5 @@
-/* names: which of a PyTorch file's tensors is which variable of a net, and the file that shows them
- * under our names. A tensor's bytes are put into our order piece by piece as they are read. */
+/* names: maps the tensors of a PyTorch file to the variables of a net, and presents the file under
+ * the net's names. Tensors are reordered piece by piece as they are read. */
 #include "nets/names_private.h"
 
 #include <ctype.h>
@@ -15,13 +15,13 @@ static const struct pm_names_family *const families[] = {
 };
 
 enum { NUMBERS = 4 };
-/* What '#' and '?' of a row stood for. */
+/* The parts of a name that matched '#' and '?' of a row. */
 struct found {
     int number[NUMBERS], numbers;
     char letter;
 };
 
-/* ---- what maps ask for ------------------------------------------------------------------- */
+/* ---- queries of maps ----------------------------------------------------------------------- */
 
 const struct pm_file_tensor *pm_names_tensor(const struct pm_names_file *f, const char *format, ...)
 {
@@ -71,7 +71,7 @@ static const struct pm_names_family *family_of(const struct pm_variables *net)
     return NULL;
 }
 
-/* "resnet_v1_50" of its first variable of the family. */
+/* Returns the net's scope, such as "resnet_v1_50", from its first variable of the family. */
 static const char *scope_of(const struct pm_names_file *f)
 {
     for (int i = 0; i < f->net->count; i++) {
@@ -82,7 +82,7 @@ static const char *scope_of(const struct pm_names_file *f)
     return f->family->scope;
 }
 
-/* Whether a prefix says that averages of the weights follow: "ema.", "model_ema.module.". */
+/* Whether a prefix marks averages of the weights: "ema.", "model_ema.module.". */
 static bool says_average(const char *prefix)
 {
     static const char *const words[] = { "ema", "average", "shadow", "swa" };
@@ -94,7 +94,7 @@ static bool says_average(const char *prefix)
     return false;
 }
 
-/* Whether weights behind this prefix are taken rather than those behind best. */
+/* Whether weights with this prefix are preferred to those with prefix best. */
 static bool is_better(const char *prefix, const char *best)
 {
     if (!best || says_average(prefix) != says_average(best))
@@ -102,8 +102,9 @@ static bool is_better(const char *prefix, const char *best)
     return strlen(prefix) < strlen(best);
 }
 
-/* The prefix behind which an anchor of the family stands, NULL: none. Of several, the shortest that
- * does not speak of averages; *other is then another of them, else NULL. */
+/* Returns the prefix of the family's anchors in the file, or NULL if there is none. If there are
+ * several, it chooses the shortest one that does not mark averages. *other receives another of the
+ * prefixes, or NULL. */
 static const char *prefix_of(const struct pm_names_family *family, const struct pm_tensor_file *f,
                              struct pm_arena *a, const char **other)
 {
@@ -167,7 +168,7 @@ static bool match(const char *row, const char *text, struct found *out)
     return *row == '*' || !*text;
 }
 
-/* Our module's name of a row that fits, or NULL. */
+/* Returns the net's module name from a row that matches, or NULL. */
 static const char *rendered(const struct pm_names_file *f, const struct pm_names_row *row,
                             const struct found *found)
 {
@@ -201,7 +202,7 @@ static const char *rendered(const struct pm_names_file *f, const struct pm_names
     return name;
 }
 
-/* The parameter's name in TensorFlow; NULL when it has none. */
+/* Returns the parameter's name in TensorFlow, or NULL if it has none. */
 static const char *parameter(const char *module, const char *theirs)
 {
     static const struct { const char *theirs, *normal, *other; } rows[] = {
@@ -221,7 +222,8 @@ static const char *parameter(const char *module, const char *theirs)
     return NULL;
 }
 
-/* The row of a tensor by its name without the prefix, and our name; NULL when there is none. */
+/* Finds the row of a tensor by its name without the prefix. *ours receives the net's name. Returns
+ * NULL if there is no row. */
 static const struct pm_names_row *row_of(const struct pm_names_file *f, const char *theirs,
                                          const char **ours)
 {
@@ -249,7 +251,7 @@ static const struct pm_names_row *row_of(const struct pm_names_file *f, const ch
 
 /* ---- the file under our names ------------------------------------------------------------ */
 
-/* Where a tensor's elements [o][i][h][w] of theirs go: steps between neighbours in ours. */
+/* Destination of a tensor's elements [o][i][h][w]: strides in the net's order. */
 struct order {
     const struct pm_file_tensor *from;
     uint64_t count[4], step[4];
@@ -257,7 +259,7 @@ struct order {
 struct mapped {
     struct pm_tensor_file *from; /* owned */
     struct order *orders;        /* by pm_file_tensor.source */
-    /* The last tensor that was read in part, in our order. */
+    /* The last tensor that was read in part, in the net's order. */
     const struct pm_file_tensor *whole;
     uint8_t *bytes;
 };
@@ -269,8 +271,8 @@ static void scatter_words(uint64_t step, uint64_t slice, uint64_t outs, const ui
         memcpy(dst + o * step * 4, src + o * slice * 4, 4);
 }
 
-/* Elements of theirs, `outs` slices along o beginning with the first-th, to their places in ours.
- * The innermost loop is along o, where ours are neighbours. */
+/* Copies `outs` slices along o, starting at slice `first`, to their places in the net's order. The
+ * innermost loop is along o, because elements along o are neighbours in the net's order. */
 static void scatter(const struct order *r, uint64_t first, uint64_t outs, size_t size,
                     const uint8_t *src, uint8_t *dst)
 {
@@ -317,7 +319,7 @@ static int read_mapped(const struct pm_tensor_file *f, const struct pm_file_tens
 
     if (size == 0)
         return PM_OK;
-    if (m->orders[t->source].count[0] == 0) /* as it is */
+    if (m->orders[t->source].count[0] == 0) /* unchanged */
         return pm_tensor_file_bytes(m->from, m->orders[t->source].from, begin, size, dst);
     if (begin == 0 && size == t->bytes)
         return read_whole(m, t, dst);
@@ -342,7 +344,7 @@ static void close_mapped(struct pm_tensor_file *f)
     pm_free(m);
 }
 
-/* Shape and order of one tensor; theirs has rank 1 (as it is), 2 or 4. */
+/* Sets the shape and order of one tensor. The file's tensor has rank 1 (unchanged), 2 or 4. */
 static int arrange(const struct pm_tensor_file *f, const struct pm_names_row *row,
                    const struct pm_variable *v, struct pm_file_tensor *t, struct order *r)
 {
@@ -367,7 +369,7 @@ static int arrange(const struct pm_tensor_file *f, const struct pm_names_row *ro
             return pm_tensor_file_bad(f, from->name, "its inputs are no map of the net's size");
         i /= area;
     }
-    if (pm_ends_with(v->name, "/depthwise_weights")) { /* i is 1, and o is channel by multiplier */
+    if (pm_ends_with(v->name, "/depthwise_weights")) { /* i is 1; o is channel by multiplier */
         const int64_t multiplier = i == 1 && v->shape.rank == 4 ? v->shape.dim[3] : 1;
         const int64_t dim[4] = { h, w, o % multiplier ? o : o / multiplier,
                                  o % multiplier ? i : i * multiplier };
@@ -387,7 +389,7 @@ static int arrange(const struct pm_tensor_file *f, const struct pm_names_row *ro
     return pm_tensor_file_measure(f, t);
 }
 
-/* One tensor of theirs: its place in ours, none, or a refusal. */
+/* Adds one tensor of the file. It gets its place in the net, is skipped, or is refused. */
 static int add(const struct pm_names_file *f, const struct pm_file_tensor *from,
                struct pm_tensor_file *to, struct mapped *m)
 {
@@ -443,7 +445,7 @@ out:
     return err;
 }
 
-/* Another family whose names these are, for the message. */
+/* Finds another family that these names belong to, for the error message. */
 static const char *others(const struct pm_tensor_file *from, struct pm_arena *a)
 {
     const char *second;
@@ -480,7 +482,7 @@ static int find_map(struct pm_names_file *f)
     return PM_OK;
 }
 
-/* A file over from that has no tensors yet. */
+/* Makes a file over `from`. It has no tensors yet. */
 static struct pm_tensor_file *make_mapped(struct pm_tensor_file *from, struct mapped **own)
 {
     struct pm_tensor_file *to = pm_tensor_file_make(from->path, from->format);
@@ -532,7 +534,7 @@ int pm_names_onnx(const struct pm_variables *v, struct pm_tensor_file *from,
         const struct pm_variable *x = pm_names_variable(&f, t->name);
         struct order *r = &m->orders[i];
 
-        if (!x && strchr(t->name, ':')) /* a constant of an operator's, as export names them */
+        if (!x && strchr(t->name, ':')) /* an operator's constant, as exporters name it */
             continue;
         struct pm_file_tensor *ours = pm_tensor_file_add(to, t->name);
         *ours = (struct pm_file_tensor){ .name = ours->name, .type = t->type, .other = t->other,

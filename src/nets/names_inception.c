@@ -1,5 +1,5 @@
-/* names_inception: torchvision's and timm's inception_v3. Its blocks have TF-Slim's names, the branches
- * in them their own; three of TF-Slim's are slips of the pen. */
+/* names_inception: torchvision's and timm's inception_v3. Its blocks have TF-Slim's names; the
+ * branches in them have their own. Three of TF-Slim's names are mistakes that are kept. */
 #include "nets/names_private.h"
 
 #define ROW(theirs, ours)                                                                          \

@@ -1,5 +1,6 @@
-/* names_mobilenet: torchvision's and timm's mobilenet_v2 and mobilenet_v3. torchvision counts the parts
- * of a block, so that their numbers depend on what a block has; timm counts blocks by stages. */
+/* names_mobilenet: torchvision's and timm's mobilenet_v2 and mobilenet_v3. torchvision numbers the
+ * parts of a block, so the numbers depend on which parts a block has. timm numbers blocks by
+ * stages. */
 #include <string.h>
 
 #include "nets/names_private.h"
@@ -57,7 +58,7 @@ static const char *block_name(const struct pm_names_file *f, int block)
     return block ? pm_arena_printf(f->arena, "expanded_conv_%d", block) : "expanded_conv";
 }
 
-/* timm's stages: blocks in each. NULL beyond the last. */
+/* Block counts of timm's stages. Returns NULL beyond the last stage. */
 static const char *block_of_stage(const struct pm_names_file *f, const int *sizes, int stages,
                                   int stage, int index)
 {
@@ -77,7 +78,7 @@ static const char *own_v2(const struct pm_names_file *f, const struct pm_names_r
     return block_of_stage(f, sizes, PM_COUNT(sizes), number[0], number[1]);
 }
 
-/* The larger net has 15 blocks, the smaller 11. */
+/* Whether this is the larger net: it has 15 blocks, the smaller 11. */
 static bool is_large(const struct pm_names_file *f)
 {
     return pm_names_variable(f, "MobilenetV3/expanded_conv_14/project/weights") != NULL;
@@ -100,8 +101,7 @@ static const char *own_v3(const struct pm_names_file *f, const struct pm_names_r
     block = block_name(f, number[0] - 1);
     if (strstr(row->theirs, ".fc"))
         return block;
-    /* Its parts in order: expand, depthwise, gates, project; of these the first and the gates may be
-     * absent. */
+    /* The parts in order: expand, depthwise, gates, project. Expand and gates may be absent. */
     conv = pm_names_tensor(f, "features.%d.block.%d.0.weight", number[0], number[1]);
     if (!conv || conv->rank != 4)
         return NULL;
@@ -109,7 +109,8 @@ static const char *own_v3(const struct pm_names_file *f, const struct pm_names_r
                            conv->dim[1] == 1 ? "depthwise" : number[1] == 0 ? "expand" : "project");
 }
 
-/* The file does not say what its model added to variances; timm's common ones add less. */
+/* Checks the epsilon. The file does not contain its model's epsilon; timm's common models use a
+ * smaller one. */
 static int check_v3(const struct pm_names_file *f)
 {
     const double epsilon = (double)f->net->batch_norm_epsilon;

@@ -1,4 +1,4 @@
-/* names_resnet: torchvision's and timm's resnet18 to resnet152, which share their names. */
+/* names_resnet: torchvision's and timm's resnet18 to resnet152, which use the same names. */
 #include "nets/names_private.h"
 
 static const struct pm_names_row rows[] = {
@@ -17,7 +17,7 @@ static const struct pm_names_row rows[] = {
 
 static const char *const kinds[] = { "bottleneck_v1", "basic_v1" };
 
-/* The first of a unit's kinds whose convolution the net has; NULL: neither. */
+/* Returns the convolution of the first kind of unit that the net has, or NULL. */
 static const struct pm_variable *unit(const struct pm_names_file *f, int block, int index,
                                       const char **kind)
 {
@@ -42,7 +42,7 @@ static const char *own(const struct pm_names_file *f, const struct pm_names_row 
     return unit(f, number[0], number[1] + 1, &kind) ? kind : NULL;
 }
 
-/* Units of the file and of the net. */
+/* Counts the units of the file and of the net. */
 static void count_units(const struct pm_names_file *f, int block, int *theirs, int *ours)
 {
     const char *kind;

@@ -1,6 +1,6 @@
-/* names_vgg: torchvision's and timm's vgg11, vgg16 and vgg19. Convolutions are counted with the
- * activations and pools between them. torchvision's first fully connected layer takes the 7x7 map
- * channels first; timm has it as a 7x7 convolution. */
+/* names_vgg: torchvision's and timm's vgg11, vgg16 and vgg19. The numbers of convolutions also
+ * count the activations and pools between them. torchvision's first fully connected layer reads the
+ * 7x7 map channels first. timm stores it as a 7x7 convolution. */
 #include "nets/names_private.h"
 
 static const struct pm_names_row rows[] = {

@@ -1,8 +1,9 @@
-/* nasnet: NASNet-A, found by search: normal cells, and reduction cells of their own at a third and
- * two thirds of the way and, for large images, twice in the stem. */
+/* nasnet: NASNet-A, found by search. It has normal cells and separate reduction cells. The
+ * reduction cells are at one third and two thirds of the depth and, for large images, twice in the
+ * stem. */
 #include "nets/nets.h"
 
-/* The normal cell and the one that halves the map. */
+/* The normal cell and the cell that halves the map. */
 #define CELLS                                                                                      \
     { { { "sep5 0 + sep3 1", "sep5 1 + sep3 1", "avg3 0 + id0 1", "avg3 1 + avg3 1",               \
           "sep3 0 + id0 0" }, { true } },                                                          \

@@ -1,9 +1,11 @@
-/* nasnet_cells: nets of searched cells. A cell looks at the map before it and at the one before
- * that, brings both to its width (states 0 and 1), adds up five pairs of operations on its states,
- * each sum a new state, and joins those that its table leaves. nets.h has the tables' language.
+/* nasnet_cells: nets of searched cells. A cell reads the previous map and the one before that, and
+ * brings both to its width (states 0 and 1). Then it adds five pairs of operations on its states;
+ * each sum is a new state. Last, it joins the states that its table does not mark as used. nets.h
+ * describes the tables' language.
  *
- * Rectifiers stand before convolutions; one that several operations share is one node. A pair's sum
- * is made by what its second operation ends in, where that can add: a dropped path or batch norm. */
+ * Rectifiers precede convolutions. If several operations share a rectifier, it is one node. The
+ * last layer of a pair's second operation computes the sum if it can: a dropped path or batch
+ * norm. */
 #include "nets/nets.h"
 
 #include <assert.h>
@@ -15,14 +17,14 @@ enum { PAIRS = 5, STATES = PAIRS + 2 };
 #define WEIGHTS "bias=false weights_init=variance_scaling_fan_out"
 #define DENSE_WEIGHTS "bias=false weights_init=variance_scaling_uniform(0.33333333)"
 
-/* The cell that is being built. */
+/* The cell being built. */
 struct cell {
     const struct pm_nas *nas;
     struct pm_net *net;
     const struct pm_nets_options *o;
     const char *scope;
     int filters, stride;
-    double keep; /* of its paths, at the schedule's end */
+    double keep; /* keep probability of its paths at the end of the schedule */
 };
 
 struct operation {
@@ -36,7 +38,7 @@ static const char *join(const struct cell *c, const char *scope, const char *nam
     return pm_arena_printf(c->net->arena, "%s/%s", scope, name);
 }
 
-/* In a pass its nodes' names begin with the pass's. */
+/* Adds a relu. In a pass the names of its nodes start with the pass's name. */
 static struct pm_node *relu(struct pm_net *net, struct pm_node *x)
 {
     const char *own = net->pass ? x->name + strlen(net->pass) + 1 : x->name;
@@ -66,8 +68,8 @@ static struct pm_node *norm(const struct cell *c, const char *name, struct pm_no
 
 /* ---- states 0 and 1 --------------------------------------------------------------------- */
 
-/* Half the size: every second pixel from (0, 0) and from (1, 1), each to half of the width. Beyond
- * an odd edge there are zeros. */
+/* Halves the size. Takes every second pixel from (0, 0) and from (1, 1), each at half of the width.
+ * Positions beyond an odd edge are zeros. */
 static struct pm_node *reduction(const struct cell *c, struct pm_node *x)
 {
     const int odd_h = x->out_shape.dim[1] % 2, odd_w = x->out_shape.dim[2] % 2;
@@ -108,7 +110,7 @@ static const char *window(const struct cell *c, int kernel, int stride)
                          : pm_nets_window(c->net->arena, c->o, kernel, stride, 1);
 }
 
-/* In place of a stride the map is resized to half, and not dilated. */
+/* Resizes the map to half instead of using a stride; then the convolution is not dilated. */
 static struct pm_node *atrous(const struct cell *c, const char *scope, struct pm_node *x, int kernel,
                               int stride, struct pm_node *residual)
 {
@@ -125,7 +127,7 @@ static struct pm_node *atrous(const struct cell *c, const char *scope, struct pm
     return norm(c, bn, x, residual);
 }
 
-/* Separable convolutions, two of them; only the first has the stride. */
+/* Two separable convolutions. Only the first has the stride. */
 static struct pm_node *separable(const struct cell *c, const char *scope, struct pm_node *x,
                                  int kernel, int stride, struct pm_node *residual)
 {
@@ -151,13 +153,13 @@ static int stride_of(const struct cell *c, const struct operation *op)
     return op->state < 2 ? c->stride : 1;
 }
 
-/* Whether it has a 1x1 convolution of its own, since sizes differ. */
+/* Whether the operation adds a 1x1 convolution of its own because sizes differ. */
 static bool matched(const struct cell *c, const struct operation *op, const struct pm_node *x)
 {
     return x->out_shape.dim[3] != c->filters || (op->kind[0] == 'i' && stride_of(c, op) > 1);
 }
 
-/* States that are handed on as they are stay. */
+/* Whether the operation's path is dropped. Identities are never dropped. */
 static bool drops(const struct cell *c, const struct operation *op)
 {
     return op->kind[0] != 'i' && c->keep < 1;
@@ -173,7 +175,7 @@ static bool ends_in_sum(const struct cell *c, const struct operation *op, const 
     return drops(c, op) || is(op, "sep") || is(op, "atr") || matched(c, op, x);
 }
 
-/* residual: added at the end, which must be able to, or NULL. */
+/* residual: added at the end, which must support it, or NULL. */
 static struct pm_node *apply(const struct cell *c, const char *scope, const struct operation *op,
                              struct pm_node *x, struct pm_node *residual)
 {
@@ -227,9 +229,9 @@ static struct pm_node *pair(const struct cell *c, int number, struct pm_node *co
 
 /* ---- the net ---------------------------------------------------------------------------- */
 
-/* The states that the table does not call used, side by side: those that no pair takes, and in
- * NASNet's reduction also one that a pair hands on. A first map that is joined as it is may be
- * wider. */
+/* Joins the states that the table does not mark as used: those that no pair reads. NASNet's
+ * reduction also joins a state that a pair passes through unchanged. If a first map that is joined
+ * directly has another width, a 1x1 convolution adapts it. */
 static struct pm_node *output(const struct cell *c, struct pm_node **states)
 {
     const char *scope = join(c, c->scope, "cell_output");
@@ -250,7 +252,7 @@ static struct pm_node *output(const struct cell *c, struct pm_node **states)
     return pm_net_add_many(c->net, scope, out, count, "concat axis=3");
 }
 
-/* number: of the cell in the net, from 0. */
+/* number: index of the cell in the net, from 0. */
 static struct pm_node *add_cell(struct cell *c, const char *scope, int number, struct pm_node *x,
                                 struct pm_node *before)
 {
@@ -276,7 +278,7 @@ struct pm_node *pm_nas_cell(const struct pm_nas *n, struct pm_net *net, const ch
     return add_cell(&c, scope, number, x, before);
 }
 
-/* Two maps: the last and the one before it. */
+/* Two maps: the last one and the one before it. */
 struct maps { struct pm_node *before, *x; };
 
 static void push(struct maps *m, struct pm_node *x)
@@ -284,7 +286,8 @@ static void push(struct maps *m, struct pm_node *x)
     *m = (struct maps){ m->x, x };
 }
 
-/* Images of 32x32 begin with a convolution; larger ones with one that strides, and two reductions. */
+/* Builds the stem. For 32x32 images it is a convolution. For larger images it is a strided
+ * convolution and two reductions. */
 static struct maps stem(struct cell *c, struct pm_node *images)
 {
     const struct pm_nas *n = c->nas;
@@ -328,7 +331,8 @@ static struct pm_node *logits(const struct cell *c, struct pm_node *x, int class
                       "weights_init=variance_scaling_fan_out", classes);
 }
 
-/* Image sizes from which every map that is halved has two pixels, and the auxiliary head's five. */
+/* Returns the least image size at which every halved map has two pixels, and the auxiliary head's
+ * five. */
 static int least_size(const struct pm_nas *n, bool aux_head)
 {
     return n->stem ? (aux_head ? 67 : 19) : aux_head ? 9 : 3;

@@ -1,4 +1,4 @@
-/* The list of named nets. A net is a file with a builder and a row, and a line in nets.def. */
+/* The list of named nets. A net is a file with a builder and a row, plus a line in nets.def. */
 #include "nets/nets.h"
 
 #include <cjson/cJSON.h>

@@ -1,4 +1,4 @@
-/* What the builders of named nets share. */
+/* nets: declarations shared by the builders of named nets. */
 #ifndef PM_NETS_H
 #define PM_NETS_H
 
@@ -6,21 +6,21 @@
 
 /* ---- options ---------------------------------------------------------------------------- */
 
-/* One struct holds the options of all named nets; a net's table lists those that it has. */
+/* Options of all named nets. Each net's table lists the options that it supports. */
 struct pm_nets_options {
     float keep_prob;
     bool global_pool;
-    double batch_norm_decay; /* double: 1 - decay is what counts */
+    double batch_norm_decay; /* double, because 1 - decay is used */
     float batch_norm_epsilon;
     int moving_variance;
     bool batch_norm_train;
     double depth_multiplier;
     int min_depth, divisible_by;
     bool scale_last;
-    int output_stride; /* 0: the net's own */
+    int output_stride; /* 0: the net's default */
     bool root_block, separable_conv, aux_head;
     int fc_conv_padding; /* enum: 0 valid, 1 same */
-    double drop_path_keep; /* double: 1 - keep is what counts */
+    double drop_path_keep; /* double, because 1 - keep is used */
     int drop_path_steps;
     int conventions; /* enum: 0 tensorflow, 1 torch */
 };
@@ -42,7 +42,7 @@ struct pm_nets_options {
     PM_BOOL(pm_nets_options, batch_norm_train, true,                                               \
             "normalise with the statistics of the batch; false: with the moving averages, which "  \
             "then do not change (for small batches)")
-/* which: 0 or 1. Nets that have it call pm_nets_begin first. */
+/* which: default, 0 or 1. Nets with this option call pm_nets_begin first. */
 #define PM_NETS_CONVENTIONS(which)                                                                 \
     PM_ENUM(pm_nets_options, conventions, which, "tensorflow|torch",                               \
             "padding, strides and normalisation: tensorflow for weights of TF-Slim, torch for "    \
@@ -69,94 +69,94 @@ struct pm_nets_options {
     PM_INT(pm_nets_options, drop_path_steps, steps, 0, 1 << 30,                                    \
            "steps over which that probability falls from 1; 0: constant from the start")
 
-/* Notes in the net which conventions it follows. */
+/* Records in the net which conventions it follows. */
 void pm_nets_begin(struct pm_net *net, const struct pm_nets_options *o);
 
-/* Dilation in place of strides: a net asks for each layer's. */
+/* Replaces strides by dilation. A net asks for each layer's stride and rate. */
 struct pm_nets_atrous {
     int limit;        /* output_stride; 0: none */
-    int stride, rate; /* reached so far; begin with 1 */
+    int stride, rate; /* reached so far; start with 1 */
 };
-/* From the options; false, with the net's error set, when output_stride is no power of 2 from min to
- * max. */
+/* Reads output_stride from the options. Returns false and sets the net's error if it is not a power
+ * of 2 from min to max. */
 bool pm_nets_atrous_begin(struct pm_net *net, const char *row, const struct pm_nets_options *o,
                           int min, int max, struct pm_nets_atrous *a);
-/* The MobileNets' first layer: what pm_nets_atrous_begin does, and a 3x3 convolution with stride 2,
- * batch norm and an activation. */
+/* Builds the MobileNets' first layer: calls pm_nets_atrous_begin, then adds a 3x3 convolution with
+ * stride 2, batch norm and an activation. */
 struct pm_node *pm_nets_mobile_begin(struct pm_net *net, const char *row,
                                      const struct pm_nets_options *o, const char *name,
                                      struct pm_node *images, int filters, const char *activation,
                                      struct pm_nets_atrous *a);
-/* *stride is what the layer has in the net's table; once the limit is reached it becomes 1 and later
- * layers' *rate grows in its place. */
+/* *stride is the layer's stride in the net's table. Once the limit is reached, it becomes 1 and the
+ * *rate of later layers grows instead. */
 void pm_nets_atrous_step(struct pm_nets_atrous *a, int *stride, int *rate);
 
 /* ---- layers (units.c) -------------------------------------------------------------------- */
 
-/* Batch norm as the options say. rest: its further options, "scale=false activation=relu".
- * residual is added before the activation, or NULL. */
+/* Builds batch norm as the options request. rest: its further options, "scale=false
+ * activation=relu". residual is added before the activation; may be NULL. */
 struct pm_node *pm_nets_batch_norm(struct pm_net *net, const struct pm_nets_options *o,
                                    const char *name, struct pm_node *x, struct pm_node *residual,
                                    const char *rest);
-/* A convolution without bias, from its spec as in pm_net_add, and NAME/BatchNorm behind it. */
+/* Builds a convolution without bias from its spec, as in pm_net_add, followed by NAME/BatchNorm. */
 struct pm_node *pm_nets_conv_bn(struct pm_net *net, const struct pm_nets_options *o,
                                 const char *name, struct pm_node *x, const char *rest,
                                 const char *spec, ...) PM_PRINTF(6, 7);
-/* A depthwise convolution, as the MobileNets have them, and NAME/BatchNorm with an activation. */
+/* Builds a depthwise convolution of the MobileNets, followed by NAME/BatchNorm with an
+ * activation. */
 struct pm_node *pm_nets_depthwise_bn(struct pm_net *net, const struct pm_nets_options *o,
                                      const char *name, struct pm_node *x, int kernel, int stride,
                                      int rate, const char *activation);
-/* Spec of a convolution's window whose output is ceil(in / stride) for every input, taken from pixel
- * 0 on: "kernel= stride= dilation= padding= ". */
+/* Returns the spec of a window whose output is ceil(in / stride) for every input and starts at
+ * pixel 0: "kernel= stride= dilation= padding= ". */
 const char *pm_nets_window_same(struct pm_arena *a, int kernel, int stride, int rate);
-/* That with PyTorch's conventions, TensorFlow's SAME with its own. */
+/* Returns pm_nets_window_same with PyTorch's conventions, TensorFlow's SAME with TensorFlow's. */
 const char *pm_nets_window(struct pm_arena *a, const struct pm_nets_options *o, int kernel,
                            int stride, int rate);
 
 /* ---- sizes ------------------------------------------------------------------------------- */
 
-/* False, with the net's error set to a line that names both sizes, when images are smaller than
- * min x min. */
+/* Whether images are at least min x min. If not, sets the net's error to a line with both sizes. */
 bool pm_nets_fits(struct pm_net *net, const char *row, const struct pm_node *images, int min);
 
-/* width rounded to the nearest multiple of `divisor`, at least min and at least nine tenths of
- * width: what the MobileNets of versions 2 and 3 do to scaled widths. */
+/* Returns width rounded to the nearest multiple of `divisor`, at least min and at least nine tenths
+ * of width. MobileNets of versions 2 and 3 round scaled widths this way. */
 int pm_nets_divisible(double width, int divisor, int min);
-/* That of width x depth_multiplier, as the options say. */
+/* Returns width x depth_multiplier, rounded as the options request. */
 int pm_nets_depth(const struct pm_nets_options *o, int width);
-/* The last layer's, which a multiplier below 1 scales only with scale_last. */
+/* Returns the last layer's width. A multiplier below 1 scales it only with scale_last. */
 int pm_nets_last_depth(const struct pm_nets_options *o, int width);
 
 /* ---- ends (heads.c) -------------------------------------------------------------------- */
 
-/* A fully connected layer with relu, made as a kernel x kernel convolution (VALID, or SAME with
- * fc_conv_padding), and dropout of the same name with "dropout" for its letters: "vgg_16/fc6" is
- * followed by "vgg_16/dropout6". */
+/* Builds a fully connected layer with relu as a kernel x kernel convolution (VALID, or SAME with
+ * fc_conv_padding), then dropout. The dropout's name replaces the letters by "dropout":
+ * "vgg_16/fc6" is followed by "vgg_16/dropout6". */
 struct pm_node *pm_nets_fc_conv(struct pm_net *net, const struct pm_nets_options *o,
                                 const char *name, struct pm_node *x, int units, int kernel,
                                 const char *init, const char *bias_init);
-/* SCOPE/fc8: a 1x1 convolution to the classes; logits [batch, classes]. Without global_pool the map
- * must be down to one pixel, else the net's error names the remedy. */
+/* Builds SCOPE/fc8: a 1x1 convolution to the classes; logits [batch, classes]. Without global_pool
+ * the map must have one pixel, otherwise the net's error states the remedy. */
 struct pm_node *pm_nets_fc_scores(struct pm_net *net, const char *scope, struct pm_node *x,
                                   int num_classes, const char *init, bool global_pool);
-/* How a net ends that averages its last map: windows of at most kernel x kernel, VALID, or the whole
- * map with global_pool; dropout; logits. More than one window left is an error that names the
- * remedy. */
+/* The end of a net that averages its last map: the average, dropout, logits. The average has
+ * windows of at most kernel x kernel, VALID, or covers the whole map with global_pool. More than
+ * one remaining window is an error that states the remedy. */
 struct pm_nets_end {
-    const char *average, *dropout, *logits; /* names */
-    const char *init;                       /* of the logits' weights */
-    int kernel, stride;                     /* of the average */
+    const char *average, *dropout, *logits; /* names of the layers */
+    const char *init;                       /* initial values of the logits' weights */
+    int kernel, stride;                     /* window of the average */
 };
 struct pm_node *pm_nets_average_end(struct pm_net *net, const struct pm_nets_options *o,
                                     const char *row, const struct pm_nets_end *end,
                                     struct pm_node *x, int num_classes);
-/* NAME: a 1x1 convolution with bias to the classes, squeezed to [batch, classes]. */
+/* Builds NAME: a 1x1 convolution with bias to the classes, squeezed to [batch, classes]. */
 struct pm_node *pm_nets_logits(struct pm_net *net, const char *name, struct pm_node *x,
                                int num_classes, const char *init);
 
 /* ---- blocks of branches (branches.c) --------------------------------------------------- */
 
-/* How the convolutions of an Inception net are made: each has batch norm and relu. */
+/* Options of the convolutions of an Inception net. Each has batch norm and relu. */
 struct pm_branches {
     struct pm_net *net;
     const struct pm_nets_options *options;
@@ -164,62 +164,64 @@ struct pm_branches {
     const char *weights_init;
     bool regularize_bias;    /* biases have weight decay too */
 };
-/* A layer's width: filters, or with a depth_multiplier the product cut to an integer and at least
- * min_depth. */
+/* Returns a layer's width: filters, or with a depth_multiplier the product truncated to an integer
+ * and at least min_depth. */
 int pm_branches_depth(const struct pm_branches *b, int filters);
-/* The stem of inception_v3 and inception_resnet_v2, down to 35x35 of 299x299. */
+/* Builds the stem of inception_v3 and inception_resnet_v2, from 299x299 down to 35x35. */
 struct pm_node *pm_branches_stem(const struct pm_branches *b, struct pm_node *images);
-/* A convolution with batch norm and relu, SCOPE/name. */
+/* Builds a convolution with batch norm and relu, SCOPE/name. */
 struct pm_node *pm_branches_conv(const struct pm_branches *b, const char *name, struct pm_node *x,
                                  int filters, int kernel_h, int kernel_w, int stride, bool valid,
                                  const char *weights_init);
-/* "SCOPE/name": pooling. */
+/* Builds a pooling, "SCOPE/name". */
 struct pm_node *pm_branches_pool(const struct pm_branches *b, const char *name, struct pm_node *x,
                                  const char *kind, int kernel, int stride, bool valid);
-/* A block: branches side by side, all of x, joined along the channels as SCOPE/name. Each branch is
- * a text, NULL ends the list; branch i lies in SCOPE/name/Branch_i. A text is layers with a comma
- * between two:
+/* Builds a block: parallel branches on x, joined along the channels as SCOPE/name. Each branch is a
+ * text; NULL ends the list. Branch i is in SCOPE/name/Branch_i. A text is a list of layers
+ * separated by commas:
  *     Conv2d_0b_1x7 192            a convolution; the kernel is the name's last part
- *     Conv2d_1a_1x1@3x3/2v 384     its real kernel behind @; /2 is the stride, v VALID padding
+ *     Conv2d_1a_1x1@3x3/2v 384     its real kernel after @; /2 is the stride, v VALID padding
  *     Conv2d_0a_1x1 64 truncated(0.09)    other initial weights
- *     avg | max | max/2v           3x3 pooling, SAME with stride 1 unless said
- *     Conv2d_0b_1x3 384 & Conv2d_0b_3x1 384   both of what stands before, joined
+ *     avg | max | max/2v           3x3 pooling, SAME with stride 1 by default
+ *     Conv2d_0b_1x3 384 & Conv2d_0b_3x1 384   both read the layer before, then are joined
  * An unparsable text is an assertion failure. */
 struct pm_node *pm_branches_block(const struct pm_branches *b, const char *name, struct pm_node *x,
                                   const char *const *branches);
-/* The auxiliary head of inception_v4 and inception_resnet_v2 on a map: 5x5 averages with stride 3,
- * 1x1, a convolution (SCOPE/conv) over the whole map that is left, and a fully connected layer
- * (SCOPE/logits). Weight decay of the logits' biases as the net's other biases have it. */
+/* Builds the auxiliary head of inception_v4 and inception_resnet_v2 on a map: 5x5 averages with
+ * stride 3, 1x1, a convolution (SCOPE/conv) over the whole remaining map, and a fully connected
+ * layer (SCOPE/logits). The logits' biases have the same weight decay as the net's other biases. */
 struct pm_node *pm_branches_auxiliary(const struct pm_branches *b, const char *conv,
                                       const char *logits, struct pm_node *x, int num_classes);
-/* One branch's text on x; names begin with SCOPE/prefix. */
+/* Builds one branch's text on x. Names start with SCOPE/prefix. */
 struct pm_node *pm_branches_chain(const struct pm_branches *b, const char *prefix,
                                   struct pm_node *x, const char *text);
 
 /* ---- nets of searched cells (nasnet_cells.c) -------------------------------------------- */
 
-/* A cell has five pairs of operations whose sums are its states 2 to 6: "sep5 0 + max3 1" is a
- * separable 5x5 convolution (two of them) of state 0 and a 3x3 maximum of state 1; "avg3" averages,
- * "id0" is the state itself, "atr5" a 5x5 convolution dilated by 2. State 0 is made of the map before the cell, state 1 of the one before
- * that. used: states that do not join in the cell's output. */
+/* A cell has five pairs of operations. Their sums are its states 2 to 6. "sep5 0 + max3 1" is a
+ * separable 5x5 convolution (two of them) of state 0 and a 3x3 maximum of state 1. "avg3" averages,
+ * "id0" is the state itself, "atr5" a 5x5 convolution dilated by 2. State 0 is made from the map
+ * before the cell, state 1 from the one before that. used: states that are not joined in the cell's
+ * output. */
 struct pm_nas_cell {
     const char *pairs[5];
     bool used[7];
 };
 struct pm_nas {
     const char *name;
-    struct pm_nas_cell cells[2]; /* the normal one, the one that halves the map */
-    bool apart;   /* the second stands before a normal one, else in its place */
-    int count;    /* of normal cells */
-    int filters;  /* of the first of them; twice as many from each reduction on */
+    struct pm_nas_cell cells[2]; /* the normal cell and the cell that halves the map */
+    bool apart;   /* the halving cell stands before a normal one, else it replaces it */
+    int count;    /* number of normal cells */
+    int filters;  /* width of the first cells; doubles at each reduction */
     int stem;     /* filters of the first layer, stride 2, before two reductions; 0: 32x32 images */
-    bool far;     /* behind a reduction, state 1 is of the map two before it, not of its input */
-    bool dense;   /* DeepLab's: maps of other sizes are resized, strides pad symmetrically, weights
-                   * begin uniform; what stands before and behind the cells is deeplab_nas.c's */
+    bool far;     /* after a reduction, state 1 is made from the map before its input */
+    bool dense;   /* for DeepLab: resizes maps of other sizes, pads strides symmetrically, starts
+                   * with uniform weights; deeplab_nas.c builds the layers before and after the
+                   * cells */
 };
 void pm_nas_build(const struct pm_nas *n, struct pm_net *net, struct pm_node *images, int classes,
                   const struct pm_nets_options *o, struct pm_heads *heads);
-/* Its cell `number`, SCOPE, upon x and the map before it. stride 2 halves the map. */
+/* Builds cell `number`, SCOPE, on x and the map before it. stride 2 halves the map. */
 struct pm_node *pm_nas_cell(const struct pm_nas *n, struct pm_net *net, const char *scope,
                             int number, int filters, int stride, struct pm_node *x,
                             struct pm_node *before, const struct pm_nets_options *o);

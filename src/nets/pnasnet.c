@@ -1,5 +1,5 @@
-/* pnasnet: PNASNet-5, found by progressive search: one kind of cell, which halves the map where its
- * first operations have a stride of 2. */
+/* pnasnet: PNASNet-5, found by progressive search. It has one kind of cell. The cell halves the map
+ * if its first operations have a stride of 2. */
 #include "nets/nets.h"
 
 #define CELL                                                                                       \

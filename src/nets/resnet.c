@@ -1,21 +1,20 @@
-/* resnet_v1 and resnet_v2: a 7x7 convolution, a max pool and four blocks of bottleneck units, global
- * average. A unit of the first version is
+/* resnet_v1 and resnet_v2: a 7x7 convolution, a max pool, four blocks of bottleneck units and a
+ * global average. A unit of the first version is
  *     y = relu(shortcut + BN(conv 1x1(relu(BN(conv 3x3(relu(BN(conv 1x1(x))))))))).
  * The second version normalises before it convolves: conv1 has a bias and neither batch norm nor
- * relu; a unit is y = shortcut + conv 1x1(relu(BN(conv 3x3(relu(BN(conv 1x1(p))))))) with
- * p = relu(BN(x)), its projection shortcut is taken of p; a last batch norm follows block 4.
+ * relu. A unit is y = shortcut + conv 1x1(relu(BN(conv 3x3(relu(BN(conv 1x1(p))))))) with p =
+ * relu(BN(x)). Its projection shortcut reads p. A last batch norm follows block 4.
  *
- * The stride of blocks 1 to 3 sits in the block's LAST unit, on its 3x3 convolution, so that a
- * block's features come out at its input's resolution until the very end. Strided convolutions larger
- * than 1x1 pad symmetrically, whatever the input's size, which TensorFlow's SAME would not. With
- * PyTorch's conventions the stride sits in the FIRST unit of blocks 2 to 4 and the pool pads
- * symmetrically too. resnet_v1_18 and 34, which only PyTorch has, are of units of two 3x3
- * convolutions. Works at any size; without root_block the 7x7 convolution and the pool are left out,
- * for small images.
+ * The stride of blocks 1 to 3 is in the block's LAST unit, on its 3x3 convolution. So a block's
+ * features keep the input's resolution up to the last unit. Strided convolutions larger than 1x1
+ * pad symmetrically for every input size, unlike TensorFlow's SAME. With PyTorch's conventions the
+ * stride is in the FIRST unit of blocks 2 to 4, and the pool pads symmetrically too. resnet_v1_18
+ * and 34 exist only in PyTorch; their units have two 3x3 convolutions. Works at any size. Without
+ * root_block the 7x7 convolution and the pool are omitted, for small images.
  *
- * As backbones of DeepLab they are of the first version and end with block 4, whose units' dilations
- * are multiplied by multi_grid. The beta ones begin with three 3x3 convolutions in place of the 7x7
- * one; those of 18 layers are of units of two 3x3 convolutions with the stride on the second. */
+ * The backbones of DeepLab are of the first version and end with block 4. Its units' dilations are
+ * multiplied by multi_grid. The beta backbones start with three 3x3 convolutions instead of the 7x7
+ * one. Those of 18 layers have units of two 3x3 convolutions with the stride on the second. */
 #include "nets/deeplab.h"
 
 #include <string.h>
@@ -29,7 +28,7 @@
                 "start with a 7x7 convolution and a pool, which divide the size by 4"),            \
         __VA_ARGS__                                                                                \
     }
-/* The fused kernel never goes below this epsilon; the original asks for 1e-5. */
+/* The fused kernel never uses a smaller epsilon; the original asks for 1e-5. */
 static const struct pm_opt opts_v2[] = OPTS(0.997, 1.001e-5, { 0 });
 static const struct pm_opt opts_v1[] =
     OPTS(0.997, 1.001e-5, PM_NETS_DEPTH(1, 8), PM_NETS_CONVENTIONS(0), { 0 });
@@ -37,14 +36,14 @@ static const struct pm_opt torch_opts[] =
     OPTS(0.9, 1e-5, PM_NETS_DEPTH(1, 8), PM_NETS_CONVENTIONS(1), { 0 });
 
 enum { BLOCKS = 4 };
-enum kind { BASIC, BOTTLENECK, PREACT /* the second version */, LITE };
+enum kind { BASIC, BOTTLENECK, PREACT /* PREACT: the second version */, LITE };
 static const char *const kinds[] = { "basic_v1", "bottleneck_v1", "bottleneck_v2",
                                      "lite_bottleneck_v1" };
 struct depths {
     const char *scope;
     int units[BLOCKS];
     enum kind kind;
-    int beta; /* width of the first of three convolutions at the beginning; 0: one */
+    int beta; /* width of the first of three initial convolutions; 0: one convolution */
 };
 struct maker {
     struct pm_net *net;
@@ -76,7 +75,7 @@ static struct pm_node *conv_bn(const struct maker *m, const char *name, struct p
                            pm_nets_window_same(m->net->arena, kernel, stride, rate));
 }
 
-/* With bias and without batch norm. */
+/* Builds a convolution with bias and without batch norm. */
 static struct pm_node *conv_bias(const struct maker *m, const char *name, struct pm_node *x,
                                  int filters, int kernel, int stride)
 {
@@ -100,7 +99,7 @@ static struct pm_node *shortcut_v1(const struct maker *m, const char *scope, str
                                       : conv_bn(m, name, x, out, 1, stride, 1, "activation=none");
 }
 
-/* relu(shortcut + BN(x)) of a unit, x being its last convolution. A decoder joins what comes out of
+/* Builds relu(shortcut + BN(x)) of a unit; x is its last convolution. A decoder joins the output of
  * some units' batch norm. */
 static struct pm_node *sum_v1(const struct maker *m, const char *scope, const char *last,
                               struct pm_node *x, struct pm_node *in)
@@ -116,8 +115,8 @@ static struct pm_node *sum_v1(const struct maker *m, const char *scope, const ch
     return pm_nets_batch_norm(m->net, m->o, name, x, in, "activation=relu");
 }
 
-/* y = relu(shortcut + BN(conv 3x3(relu(BN(conv 3x3(x)))))), with the stride on the first; the lite
- * unit has it on the second. */
+/* y = relu(shortcut + BN(conv 3x3(relu(BN(conv 3x3(x)))))), with the stride on the first
+ * convolution. The lite unit has it on the second. */
 static struct pm_node *basic_v1(const struct maker *m, const char *scope, struct pm_node *x, int width,
                                 int out, int stride, int rate)
 {
@@ -175,7 +174,7 @@ static struct pm_node *first_layers(const struct maker *m, struct pm_node *x)
     return x;
 }
 
-/* Nothing of it may be dilated: output_stride is 4 at least with it. */
+/* Builds the root. It is never dilated: with it, output_stride is at least 4. */
 static struct pm_node *root(struct maker *m, struct pm_node *x)
 {
     m->atrous.stride = 4;
@@ -184,7 +183,7 @@ static struct pm_node *root(struct maker *m, struct pm_node *x)
                       m->o->conventions ? "padding=explicit pad=[1,1,1,1]" : "padding=same");
 }
 
-/* PyTorch's sits in the first unit of blocks 2 to 4. */
+/* Returns a unit's stride. PyTorch's is in the first unit of blocks 2 to 4. */
 static int stride_of(const struct maker *m, int block, int unit)
 {
     if (m->o->conventions)
@@ -272,7 +271,7 @@ static struct pm_node *backbone(const struct depths *d, const struct pm_backbone
     BUILD(v2_##depth, PREACT, __VA_ARGS__)                                                         \
     const struct pm_net_row pm_net_row_resnet_v2_##depth =                                         \
         ROW(v2_##depth, #depth, "second", opts_v2, "inception", NULL)
-/* PyTorch's alone, with its conventions for a default. */
+/* Defines a net that only PyTorch has, with its conventions as the default. */
 #define RESNET_BASIC(depth, ...)                                                                   \
     BUILD(v1_##depth, BASIC, __VA_ARGS__)                                                          \
     const struct pm_net_row pm_net_row_resnet_v1_##depth =                                         \
@@ -289,7 +288,7 @@ RESNET_V2(101, 3, 4, 23, 3);
 RESNET_V2(152, 3, 8, 36, 3);
 RESNET_V2(200, 3, 24, 36, 3);
 
-/* unit3: of block 3, whose last convolution a decoder joins, as of the units before. */
+/* unit1..3: the units of blocks 1 to 3 whose last convolution a decoder joins. */
 #define LOW(scope, block, unit, conv)                                                              \
     "resnet_" #scope "/block" #block "/unit_" #unit "/" conv "/BatchNorm"
 #define BACKBONE(id, scope, beta, kind, conv, unit1, unit2, unit3, ...)                            \

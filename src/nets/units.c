@@ -1,10 +1,10 @@
-/* units: what the layers of named nets have in common. */
+/* units: layers shared by named nets. */
 #include "nets/nets.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-/* TensorFlow's fused batch norm never adds less. */
+/* Returns the epsilon. TensorFlow's fused batch norm never adds less. */
 static double epsilon_of(const struct pm_nets_options *o)
 {
     const float least = o->conventions ? 0 : 1.001e-5f;

@@ -1,8 +1,8 @@
-/* vgg: five stages of 3x3 convolutions, each halved by a 2x2 max pool, then three fully connected
- * layers made as convolutions: fc6 covers the 7x7 that are left of 224x224, and larger pictures give
- * a map of scores, which global_pool averages. With fc_conv_padding "same" fc6 keeps the map's size,
- * so that smaller pictures work. With PyTorch's conventions maps of a multiple of 7x7 are averaged
- * down to it before fc6, unless global_pool asks for the map of scores. */
+/* vgg: five stages of 3x3 convolutions, each followed by a 2x2 max pool, then three fully connected
+ * layers implemented as convolutions. fc6 covers the 7x7 map that remains of 224x224 images. Larger
+ * images give a map of scores, which global_pool averages. With fc_conv_padding "same" fc6 keeps
+ * the map's size, so smaller images work. With PyTorch's conventions maps of a multiple of 7x7 are
+ * averaged down to 7x7 before fc6, unless global_pool requests the map of scores. */
 #include "nets/nets.h"
 
 #define OPTS(torch)                                                                                \
@@ -18,7 +18,7 @@ static const struct pm_opt opts[] = OPTS(0), torch_opts[] = OPTS(1);
 enum { STAGES = 5 };
 static const int widths[STAGES] = { 64, 128, 256, 512, 512 };
 
-/* PyTorch's adaptive average, where its windows are equal. */
+/* Averages down to 7x7: PyTorch's adaptive average if its windows are equal. */
 static struct pm_node *down_to_seven(struct pm_net *net, const char *scope, struct pm_node *x)
 {
     const int *dim = x->out_shape.dim, h = dim[1] / 7, w = dim[2] / 7;
