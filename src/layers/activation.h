@@ -1,15 +1,15 @@
-/* activation: the element-wise functions that layers apply by themselves or as the last thing of a
- * fused call: the list of shaders/activation.def as C. shaders/lib/activation.glsl is the twin.
+/* activation: the element-wise functions that layers apply alone or at the end of a fused call.
+ * They come from the list in shaders/activation.def. shaders/lib/activation.glsl is the GLSL twin.
  *
- * A value that is not a number stays one. The derivative is a function of y = f(z), which is kept
- * in memory anyway and lets the forward call run in place; some rows need z. */
+ * NaN stays NaN. The derivative is a function of y = f(z). y is kept in memory anyway, and using y
+ * lets the forward call run in place. Some rows need z instead. */
 #ifndef PUMICE_ACTIVATION_H
 #define PUMICE_ACTIVATION_H
 
 #include "activation.def"
 #include "layers/vmath.h"
 
-#define PM_BOTH(a, b) ((a) & (b)) /* without a jump, so that loops become vector code */
+#define PM_BOTH(a, b) ((a) & (b)) /* branch-free, so that loops can be vectorised */
 
 enum pm_activation {
     PM_ACT_NONE,
@@ -18,7 +18,8 @@ enum pm_activation {
 #undef PM_ACT_ROW
     PM_ACT_KINDS
 };
-/* Numbers are indices of choices: they grow by one, and those of PM_ACTIVATIONS_OF_Y come first. */
+/* Numbers are indices of choices. They are consecutive, and those of PM_ACTIVATIONS_OF_Y come
+ * first. */
 #define PM_ACT_COUNT(with, number, id, ...) +1
 #define PM_ACT_IN_ORDER(with, number, id, name, onnx, value, derivative, takes_z, keeps_z)         \
     && (takes_z || number <= PM_ACT_OF_Y_KINDS)
@@ -27,8 +28,8 @@ enum { PM_ACT_OF_Y_KINDS = 0 PM_ACTIVATION_LIST(PM_ACT_COUNT_Y, 0) };
 _Static_assert(PM_ACT_KINDS == 1 PM_ACTIVATION_LIST(PM_ACT_COUNT, 0), "numbers grow by one");
 _Static_assert(1 PM_ACTIVATION_LIST(PM_ACT_IN_ORDER, 0), "rows that take z come last");
 
-/* The choices of an option, whose index is the number: all; those whose derivative takes y alone,
- * for calls that keep no z. */
+/* The choices of an option; the index is the activation's number. One list has all activations. The
+ * other has those whose derivative needs y alone, for calls that keep no z. */
 #define PM_ACT_NAME(with, number, id, name, ...) "|" #name
 #define PM_ACTIVATIONS "none" PM_ACTIVATION_LIST(PM_ACT_NAME, 0)
 #define PM_ACT_NAME_Y_0(name) "|" #name
@@ -42,7 +43,8 @@ PM_INLINE float pm_sigmoid(float z)
     return 1.0f / (1.0f + pm_expf(-z));
 }
 
-/* Near 0 the formula with exp cancels; there the odd series to z^9 leaves 5e-8 of z at 0.3. */
+/* Near 0 the formula with exp cancels. There the odd series to z^9 is used; its error at 0.3 is
+ * 5e-8 z. */
 PM_INLINE float pm_tanh(float z)
 {
     float a = z < 0 ? -z : z, s = z * z;
@@ -75,7 +77,7 @@ PM_INLINE int pm_act_takes_z(int kind)
     }
 }
 
-/* Whether z serves pm_act_slope as well as y does. */
+/* Whether pm_act_slope accepts z as well as y. */
 PM_INLINE int pm_act_keeps_z(int kind)
 {
     switch (kind) {
@@ -87,7 +89,7 @@ PM_INLINE int pm_act_keeps_z(int kind)
     }
 }
 
-/* dy/dz where y = v, or z = v where pm_act_takes_z. At a corner the flat side. */
+/* Returns dy/dz. v is y, or z if pm_act_takes_z. At a corner it returns the flat side's slope. */
 PM_INLINE float pm_act_slope(int kind, float slope, float v)
 {
     switch (kind) {
@@ -99,7 +101,7 @@ PM_INLINE float pm_act_slope(int kind, float slope, float v)
     }
 }
 
-/* Runs CALL(kind) with kind as a constant, so that the loop in it is compiled for that one kind. */
+/* Runs CALL(kind) with kind as a constant, so that each loop is compiled for one kind. */
 #define PM_ACT_CASE(CALL, number, id, ...) case id: CALL(id); break;
 #define PM_ACT_SWITCH(kind, CALL)                                                                  \
     switch (kind) {                                                                                \

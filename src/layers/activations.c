@@ -1,5 +1,5 @@
-/* activations: the functions of shaders/activation.def as layers of their own, element by element.
- * The rows serve all of them. */
+/* activations: the functions of shaders/activation.def as element-wise layers. All of them share
+ * the kernel rows. */
 #include <pumice/layer.h>
 
 #include "activation.params.h"
@@ -73,7 +73,7 @@ static const struct pm_kernel fwd = {
     .name = "activation_fwd", .bufs = "r:x w:y", .inplace = "y=x",
     .params_size = sizeof(struct activation_params), .cpu = fwd_cpu, .pick = fwd_pick,
 };
-/* v: y, or x where the derivative needs it. */
+/* v: y, or x if the derivative needs x. */
 static const struct pm_kernel bwd = {
     .name = "activation_bwd", .bufs = "r:v r:dy w:dx", .inplace = "dx=dy",
     .params_size = sizeof(struct activation_params), .cpu = bwd_cpu, .pick = bwd_pick,

@@ -1,7 +1,7 @@
-/* add: y = act(x0 + scale (x1 + x2 + ..)), 2 to 8 inputs of one shape. scale serves residual units
- * that damp their branch. Backward: g = dy act'(y) goes to x0, scale g to the others; where g is dy,
- * or one tensor serves several inputs, nothing is copied. Two inputs of other shapes that go together
- * are binary.c's. */
+/* add: y = act(x0 + scale (x1 + x2 + ..)), 2 to 8 inputs of one shape. scale is for residual units
+ * that damp their branch. Backward: g = dy act'(y) goes to x0, scale g to the others. Nothing is
+ * copied if g equals dy, or if one tensor serves several inputs. Two inputs of different but
+ * compatible shapes use binary.c. */
 #include <pumice/layer.h>
 
 #include "add.params.h"
@@ -121,7 +121,7 @@ static const struct pm_kernel bwd = {
     .params_size = sizeof(struct add_params), .cpu = bwd_cpu, .pick = bwd_pick,
 };
 
-/* Two inputs of different shapes, of which nothing but the sum is asked. */
+/* Whether the node only adds two inputs of different shapes. */
 static bool spreads(const struct pm_node *n)
 {
     const struct add_cfg *cfg = n->cfg;
@@ -173,7 +173,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 {
     struct add_params p = params_of(n);
     bool same = p.scale == 1, plain = p.act == PM_ACT_NONE;
-    struct pm_tensor first = PM_NO_TENSOR, others = PM_NO_TENSOR; /* what is to be written */
+    struct pm_tensor first = PM_NO_TENSOR, others = PM_NO_TENSOR; /* gradients to write */
 
     if (spreads(n)) {
         pm_binary_backward(n, c, PM_BINARY_ADD);

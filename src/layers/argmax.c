@@ -1,7 +1,7 @@
-/* argmax: y = the place of the largest value along the last axis, which goes away; int32. Of equal ones
- * it is the first; 0 equals -0; a NaN is never the largest, and a row of NaNs alone gives 0. Values are
- * compared as integers in the floats' order, so that no device's rules for NaN or for numbers near
- * zero matter: all give the same places. No gradient. */
+/* argmax: y = the index of the largest value along the last axis, which is removed; int32. Among
+ * equal values the first wins. 0 equals -0. A NaN is never the largest, and a row of NaNs gives 0.
+ * Values are compared as integers in the floats' order. So all devices give the same indices,
+ * regardless of their rules for NaN and for numbers near zero. There is no gradient. */
 #include <limits.h>
 #include <string.h>
 
@@ -104,7 +104,7 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
-    enum { INT32 = 6 }; /* of TensorProto.DataType; ArgMax gives int64 */
+    enum { INT32 = 6 }; /* values of TensorProto.DataType; ArgMax gives int64 */
     const int rank = n->in[0]->out_shape.rank;
     const char *y = pm_export_op(g, "ArgMax", PM_VALUES(pm_export_x(g, n, 0)));
 

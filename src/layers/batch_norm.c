@@ -1,15 +1,16 @@
-/* batch_norm: y = act((x - mean) / sqrt(var + epsilon) * gamma + beta [+ residual]) per channel, the
- * last axis. In training mean and var are those of the batch (var divides by n), and moving averages
- * of both follow them; in evaluation, and when frozen, the moving averages take their place.
+/* batch_norm: y = act((x - mean) / sqrt(var + epsilon) * gamma + beta [+ residual]) per channel
+ * (the last axis). In training mean and var are the batch's (var divides by n), and moving averages
+ * track both. In evaluation, and if frozen, the moving averages replace them.
  *
  *     moving_mean     -= (1 - decay) (moving_mean - mean)
- *     moving_variance -= (1 - decay) (moving_variance - var n / (n - 1))     "biased": without n / (n - 1)
+ *     moving_variance -= (1 - decay) (moving_variance - var n / (n - 1))     "biased": without n /
+ *     (n - 1)
  *
- * The averages are written by calls of their own at the end of the step, and not at all when the
- * step's numbers are not finite. A second input, of x's shape, is added before the activation, as at
- * the end of a residual unit. Backward: with g = dy act', dbeta = sum g, dgamma = sum g (x - mean) r,
- * dx = gamma r (g - (dbeta + (x - mean) r dgamma) / n), dresidual = g; with moving averages
- * dx = gamma r g. Variables in TensorFlow's order: beta, gamma, moving_mean, moving_variance. */
+ * Separate calls write the averages at the end of the step. They write nothing if the step's
+ * numbers are not finite. A second input, of x's shape, is added before the activation, as at the
+ * end of a residual unit. Backward: with g = dy act', dbeta = sum g, dgamma = sum g (x - mean) r,
+ * dx = gamma r (g - (dbeta + (x - mean) r dgamma) / n), dresidual = g; with moving averages dx =
+ * gamma r g. Variables in TensorFlow's order: beta, gamma, moving_mean, moving_variance. */
 #include <pumice/layer.h>
 
 #include "layers/activation.h"
@@ -40,7 +41,7 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-/* Places in n->w, -1 for what is not there; the same in n->dw. */
+/* Indices in n->w, -1 if absent. They are the same in n->dw. */
 struct places { int beta, gamma, mean, variance; };
 
 static struct places places_of(const struct batch_norm_cfg *cfg)
@@ -105,7 +106,7 @@ static struct batch_norm_params params_of(const struct pm_node *n)
     };
 }
 
-/* saved: rstd, and of batch statistics mean and var. */
+/* Saved tensors: rstd and, for batch statistics, mean and var. */
 enum { RSTD, MEAN, VAR };
 
 static void forward(struct pm_node *n, struct pm_calls *c)
@@ -207,7 +208,7 @@ static bool affine(const struct pm_node *n, struct pm_export *g, float *scale, f
     return ok;
 }
 
-/* A vector of one number for what the layer leaves out. */
+/* Exports a constant vector of one number, for a variable that the layer does not have. */
 static const char *channel_values(struct pm_export *g, const struct pm_node *n, int place,
                                   float otherwise)
 {

@@ -1,8 +1,8 @@
-/* batch_norm_rows: the C side of batch norm's kernels, and which shaders they run as.
+/* batch_norm_rows: the CPU kernels of batch norm, and the choice of their shaders.
  *
- * Accuracy of the variance: within a chunk of rows, sums of d = x - (the chunk's first row) and of
- * d * d, so that a large mean does not cancel; chunks are then combined by Chan's formula,
- * M2 = sum of (M2_k + n_k (mean_k - mean)^2), in fixed order. */
+ * Accuracy of the variance: within a chunk of rows, the kernel sums d = x - (the chunk's first row)
+ * and d * d, so that a large mean does not cancel. Chunks are then combined in fixed order by
+ * Chan's formula, M2 = sum of (M2_k + n_k (mean_k - mean)^2). */
 #include "layers/batch_norm_rows.h"
 
 #include <pumice/thread.h>
@@ -10,7 +10,7 @@
 #include "layers/activation.h"
 #include "device/pick.h"
 
-enum { BLOCK = 512 }; /* channels whose per-channel values are kept at hand */
+enum { BLOCK = 512 }; /* channels whose per-channel values are held at a time */
 
 int pm_batch_norm_chunks(int rows, int c)
 {
@@ -83,7 +83,7 @@ PM_CLONES static void stats_chunks(void *ctx, size_t begin, size_t end)
     }
 }
 
-/* Combines chunks in double, CHANNELS at a time so that each line of part is read once. */
+/* Combines chunks in double, CHANNELS at a time, so that each line of part is read once. */
 enum { CHANNELS = 64 };
 
 PM_CLONES static void stats_combine(void *ctx, size_t begin, size_t end)
@@ -142,7 +142,7 @@ static void rstd_cpu(const struct pm_args *a, size_t begin, size_t end)
 
 /* ---- apply ----------------------------------------------------------------------------- */
 
-/* A channel's values for a block of channels; a missing gamma is 1, a missing beta 0. */
+/* Per-channel values for a block of channels. A missing gamma is 1, a missing beta 0. */
 struct affine {
     float mean[BLOCK], rstd[BLOCK], scale[BLOCK], beta[BLOCK]; /* scale = rstd * gamma */
 };
@@ -199,10 +199,10 @@ PM_CLONES static void apply_cpu(const struct pm_args *a, size_t begin, size_t en
 
 /* ---- backward -------------------------------------------------------------------------- */
 
-/* Buffers that both backward rows begin with. */
+/* The first buffers of both backward rows. */
 enum { X, Y, DY, RESIDUAL, MEAN, RSTD, GAMMA, BETA };
 
-/* One row's pieces; y and residual may be NULL. */
+/* Pointers to one row; y and residual may be NULL. */
 struct row {
     const float *x, *y, *dy, *residual;
 };
@@ -215,11 +215,11 @@ static inline struct row row_at(const struct pm_args *a, size_t offset)
                          (const float *)a->buf[DY] + offset, residual ? residual + offset : NULL };
 }
 
-/* What act' is taken of. Where both would do, z, worked out as by the forward call, to the bit: that
- * costs less than reading y. */
+/* The argument of act'. If y and z both work, z is recomputed, bit-identical to the forward call.
+ * That costs less than reading y. */
 enum { OF_Y, OF_Z, OF_Z_AND_RESIDUAL };
 
-/* g of one value; act and of are constants where this is instantiated. */
+/* Returns g of one value. act and of are constants at each use. */
 PM_INLINE float gradient(const struct affine *f, const struct row *r, int act, float slope, int of,
                          int k)
 {
@@ -403,7 +403,8 @@ static size_t sums_scratch(const void *params, int buf)
     return buf == 8 ? sizeof(float) * 2 * (size_t)p->chunks * (size_t)p->c : 0;
 }
 
-/* Two dispatches: a lane per chunk and channel (or four), then a workgroup per channel. */
+/* Picks two dispatches: a lane per chunk and channel (or four channels), then a workgroup per
+ * channel. */
 static bool pick_two(const char *four, const char *one, const char *combine, int c, int chunks,
                      int level, struct pm_picks *out)
 {

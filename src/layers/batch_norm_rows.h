@@ -9,21 +9,22 @@
 
 /* Mean and population variance of each channel. "r:x t:part w:mean w:rstd w:var" */
 extern const struct pm_kernel pm_row_batch_norm_stats;
-/* rstd of a given variance; struct batch_norm_stats_params, rows unused. "r:var w:rstd" */
+/* rstd of a given variance. Uses struct batch_norm_stats_params without rows. "r:var w:rstd" */
 extern const struct pm_kernel pm_row_batch_norm_rstd;
-/* y. "r:x r:mean r:rstd r?:gamma r?:beta r?:residual w:y" */
+/* Computes y. "r:x r:mean r:rstd r?:gamma r?:beta r?:residual w:y" */
 extern const struct pm_kernel pm_row_batch_norm_apply;
-/* sums [2][c]: sum of g, sum of g (x - mean) r; the same go to dbeta and dgamma. y is read for every
- * activation but hard_swish, which recomputes z.
+/* sums [2][c]: sum of g, sum of g (x - mean) r. The same sums go to dbeta and dgamma. y is read for
+ * every activation except hard_swish, which recomputes z.
  * "r:x r?:y r:dy r?:residual r:mean r:rstd r?:gamma r?:beta t:part w:sums u?:dbeta u?:dgamma" */
 extern const struct pm_kernel pm_row_batch_norm_sums;
 /* dx = gamma r (g - (sums[0] + (x - mean) r sums[1]) inv_count), dresidual = g.
  * "r:x r?:y r:dy r?:residual r:mean r:rstd r?:gamma r?:beta r?:sums w?:dx w?:dresidual" */
 extern const struct pm_kernel pm_row_batch_norm_dx;
-/* The moving averages, unless flag is 0. "r:mean r:var r:flag u:moving_mean u:moving_variance" */
+/* Updates the moving averages unless flag is 0.
+ * "r:mean r:var r:flag u:moving_mean u:moving_variance" */
 extern const struct pm_kernel pm_row_batch_norm_update;
 
-/* Chunks for batch_norm_stats and _sums. */
+/* Returns the number of chunks for batch_norm_stats and _sums. */
 int pm_batch_norm_chunks(int rows, int c);
 
 #endif

@@ -1,6 +1,6 @@
-/* bias_act: what follows the sums of convolutions and products: y = f(z + b), in place where z dies.
- * Backward works from y alone, so f is one of PM_ACTIVATIONS_OF_Y: dz = f'(y) dy. Then
- * db = the sum of dz over rows, in chunks of fixed size that are added in order. */
+/* bias_act: the tail of convolutions and products: y = f(z + b), in place if z is not used again.
+ * Backward uses y alone, so f is one of PM_ACTIVATIONS_OF_Y: dz = f'(y) dy. Then db = the sum of dz
+ * over rows, in chunks of fixed size that are added in order. */
 #include <string.h>
 
 #include <pumice/thread.h>
@@ -16,7 +16,7 @@ PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
     const float slope = p->slope, *b = a->buf[1];
     const size_t channels = p->channels;
 
-    while (begin < end) { /* up to the end of a row at a time */
+    while (begin < end) { /* one row, or the rest of one, at a time */
         const size_t c = begin % channels;
         const size_t count = channels - c < end - begin ? channels - c : end - begin;
         const float *x = (const float *)a->buf[0] + begin;
@@ -71,7 +71,7 @@ struct column_sums {
     const struct bias_grad_params *p;
     const float *dz;
     float *t, *db;
-    int chunk, chunks; /* rows of a chunk, number of chunks */
+    int chunk, chunks; /* rows per chunk, number of chunks */
 };
 
 static struct column_sums sums_of(const struct bias_grad_params *p)
@@ -189,7 +189,7 @@ struct pm_tensor pm_conv_tail_backward(const struct pm_node *n, struct pm_calls 
     return dz;
 }
 
-/* TensorFlow's: the window's cells times one of the last two axes. */
+/* Returns the fan as TensorFlow does: the window's cells times one of the last two axes. */
 static int fan(struct pm_shape s, int axis)
 {
     int64_t n = s.dim[axis];

@@ -1,6 +1,6 @@
 /* binary: y = a op b with repeated axes, and the layers subtract, divide, minimum and maximum.
- * Backward: da = dy f_a(a, b), as large as y, then summed over the axes along which a repeats. Where
- * a and b are equal, minimum and maximum take a, which gets the gradient. */
+ * Backward: da = dy f_a(a, b), as large as y, then summed over the axes along which a repeats. If a
+ * and b are equal, minimum and maximum choose a, and a gets the gradient. */
 #include "layers/binary.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ PM_INLINE float apply(int kind, float a, float b)
     }
 }
 
-/* Not for sums and differences. */
+/* Not defined for sums and differences. */
 PM_INLINE float slope_a(int kind, float a, float b)
 {
     return kind == MULTIPLY ? b : kind == DIVIDE ? 1 / b : takes_a(kind, a, b) ? 1 : 0;
@@ -54,7 +54,7 @@ PM_INLINE float slope_b(int kind, float a, float b)
     default: CALL(MAXIMUM); break;                                                                 \
     }
 
-/* A line of y; the usual strides as constants. */
+/* Computes a line of y. The usual strides are constants. */
 PM_INLINE void fwd_line(int kind, const float *a, size_t sa, const float *b, size_t sb, float *y,
                         size_t n)
 {
@@ -161,7 +161,7 @@ static const struct pm_kernel bwd = {
 
 /* ---- calls ----------------------------------------------------------------------------- */
 
-/* Input i's shape with leading ones, as many axes as the output has. */
+/* Returns input i's shape with leading ones, so that it has as many axes as the output. */
 static struct pm_shape aligned(const struct pm_node *n, int i)
 {
     const struct pm_shape x = n->in[i]->out_shape;
@@ -219,7 +219,7 @@ static bool repeats(const struct pm_node *n, int i)
     return pm_count(n->xs[i]) != pm_shape_count(n->out_shape);
 }
 
-/* Sums and differences: the gradient is dy or -dy. */
+/* Backward of sums and differences: the gradient is dy or -dy. */
 static void backward_of_sum(struct pm_node *n, struct pm_calls *c, int i, float sign)
 {
     if (!pm_has(n->dxs[i]))

@@ -1,7 +1,7 @@
-/* channel: layers that multiply or add variables which repeat along the leading axes.
- * prelu: y = x > 0 ? x : alpha x. scale: y = gamma x + beta, either of which may be left out.
- * Backward: dx = dy or gamma dy; dgamma is the sum over the rows of dy x (prelu: where x <= 0), whose
- * terms one row writes and bias_grad adds up; dbeta the sum of dy. */
+/* channel: layers that multiply by or add variables that repeat along the leading axes. prelu: y =
+ * x > 0 ? x : alpha x. scale: y = gamma x + beta; gamma or beta may be absent. Backward: dx = dy or
+ * gamma dy. dgamma is the sum over the rows of dy x (prelu: if x <= 0). One row writes these terms
+ * and bias_grad adds them. dbeta is the sum of dy. */
 #include "onnx/export_nodes.h"
 #include "layers/infer.h"
 
@@ -50,7 +50,7 @@ PM_INLINE float apply(int kind, float x, float gamma, float beta)
            : kind == SCALE ? gamma * x : kind == SHIFT ? x + beta : gamma * x + beta;
 }
 
-/* count values of one row from channel c on; with k = 1 a row is everything. */
+/* Computes count values of one row from channel c on. With k = 1 all values form one row. */
 PM_INLINE void fwd_run(int kind, const float *x, const float *gamma, const float *beta, float *y,
                        size_t count, size_t step)
 {
@@ -75,7 +75,7 @@ PM_INLINE void bwd_run(int kind, const float *x, const float *gamma, const float
     }
 }
 
-/* Values up to the end of a row, or of the range. */
+/* Returns the number of values up to the end of the row, or of the range. */
 PM_INLINE size_t run_length(const struct channel_params *p, size_t begin, size_t end)
 {
     const size_t k = (size_t)p->k, left = k == 1 ? end - begin : k - begin % k;
@@ -153,7 +153,7 @@ static const struct pm_kernel fwd = {
     .name = "channel_fwd", .bufs = "r:x r?:gamma r?:beta w:y", .inplace = "y=x",
     .params_size = sizeof(struct channel_params), .cpu = fwd_cpu, .pick = fwd_pick,
 };
-/* terms: what gamma's gradient is the sum of. */
+/* terms: the terms whose sum is gamma's gradient. */
 static const struct pm_kernel bwd = {
     .name = "channel_bwd", .bufs = "r:x r:gamma r:dy w?:dx w?:terms",
     .params_size = sizeof(struct channel_params), .cpu = bwd_cpu, .pick = bwd_pick,
@@ -161,7 +161,7 @@ static const struct pm_kernel bwd = {
 
 /* ---- calls ----------------------------------------------------------------------------- */
 
-/* Variables' places among the node's, or -1. */
+/* Indices of the variables in the node's list, or -1. */
 static int gamma_at(int kind) { return kind == SHIFT ? -1 : 0; }
 static int beta_at(int kind) { return kind == SHIFT ? 0 : kind == SCALE_SHIFT ? 1 : -1; }
 

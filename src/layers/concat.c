@@ -1,5 +1,5 @@
-/* concat: 2 to 8 inputs behind one another along one axis, at first the last (channels). Backward:
- * each input's part of dy. split (split.c) is the inverse and uses the same rows. */
+/* concat: joins 2 to 8 inputs along one axis, by default the last (channels). Backward: each input
+ * gets its part of dy. split (split.c) is the inverse and uses the same rows. */
 #include "layers/concat.h"
 
 #include "device/pick.h"
@@ -124,7 +124,7 @@ static int infer(struct pm_node *n)
     return pm_need_floats(n, 0, n->inputs - 1);
 }
 
-/* Part i is of node[i]'s shape. */
+/* Part i has node[i]'s shape. */
 static struct concat_params params_of(struct pm_shape whole, int axis, int count,
                                       struct pm_node *const *node, const struct pm_tensor *part)
 {

@@ -1,9 +1,9 @@
 /* conv2d: y[n][oh][ow][k] = f(b[k] + sum over kh, kw, c of
  *     x[n][oh * stride - top + kh * dilation][...][c] * w[kh][kw][c][k]),
- * zero outside the image, TensorFlow's padding rules (layer.h). With groups, output channels of group
- * g see input channels of group g. depthwise_conv2d: every channel is a group of its own, and
- * channel c gives outputs c * multiplier ... c * multiplier + multiplier - 1.
- * Backward: the gradients of x and w are convolutions with rows of their own. */
+ * zero outside the image, with TensorFlow's padding rules (layer.h). With groups, output channels
+ * of group g use input channels of group g. In depthwise_conv2d every channel is its own group, and
+ * channel c gives outputs c * multiplier ... c * multiplier + multiplier - 1. Backward: the
+ * gradients of x and w are convolutions with their own rows. */
 #include "layers/conv_rows.h"
 #include "onnx/export_nodes.h"
 
@@ -49,7 +49,8 @@ static struct conv_tail tail_of(const struct pm_node *n)
     return (struct conv_tail){ cfg->bias, cfg->activation, cfg->slope };
 }
 
-/* From the node's inputs and options; multiplier is 0 in conv2d, filters 0 in depthwise_conv2d. */
+/* Fills params from the node's inputs and options. multiplier is 0 in conv2d, filters is 0 in
+ * depthwise_conv2d. */
 static int params_of(const struct pm_node *n, struct conv2d_params *p)
 {
     const struct conv2d_cfg *cfg = n->cfg;

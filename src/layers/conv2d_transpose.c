@@ -1,8 +1,9 @@
 /* conv2d_transpose: the data gradient of a convolution as a layer. Input [n][h][w][cin], output
- * [n][oh][ow][cout], weights [kh][kw][cout][cin] as in TensorFlow: those of a convolution from the
- * output to the input. With r = (kh - 1) * dilation + 1, SAME: oh = h * stride; VALID: oh = h * stride +
- * max(r - stride, 0); EXPLICIT, as in PyTorch: oh = (h - 1) * stride + r - top - bottom + output_pad.
- * Backward: dx is that convolution of dy, dw its filter gradient with dy as the image. */
+ * [n][oh][ow][cout], weights [kh][kw][cout][cin] as in TensorFlow. These are the weights of a
+ * convolution from the output to the input. With r = (kh - 1) * dilation + 1, SAME: oh = h *
+ * stride; VALID: oh = h * stride + max(r - stride, 0); EXPLICIT, as in PyTorch: oh = (h - 1) *
+ * stride + r - top - bottom + output_pad. Backward: dx is that convolution of dy; dw is its filter
+ * gradient with dy as the image. */
 #include "layers/conv_rows.h"
 #include "onnx/export_nodes.h"
 
@@ -35,7 +36,7 @@ static struct conv_tail tail_of(const struct pm_node *n)
     return (struct conv_tail){ cfg->bias, cfg->activation, cfg->slope };
 }
 
-/* Size of the output's axis: 0 height, 1 width. */
+/* Returns the output size along an axis: 0 height, 1 width. */
 static int larger(const struct conv2d_transpose_cfg *cfg, int axis, int in)
 {
     const int kernel = cfg->kernel.v[axis < cfg->kernel.count ? axis : 0];
@@ -71,7 +72,7 @@ static int check(const struct pm_node *n)
     return PM_OK;
 }
 
-/* The convolution from output to input. */
+/* Fills the params of the convolution from output to input. */
 static int params_of(const struct pm_node *n, struct conv2d_params *p)
 {
     int err = PM_OK;
@@ -137,8 +138,8 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         pm_conv_call(c, &pm_conv2d_fwd, &p, dz, n->w[0], n->dx);
 }
 
-/* What the output lacks of stride * (in - 1) + reach is cut off by pads, what it has more is added at
- * the end. */
+/* If the output is smaller than stride * (in - 1) + reach, pads crop the difference. If it is
+ * larger, the difference is added at the end. */
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     const struct conv_tail t = tail_of(n);

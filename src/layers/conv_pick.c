@@ -1,7 +1,7 @@
-/* conv_pick: see conv_pick.h. Two structures of tiled kernels, R and S (shaders/conv2d_r.comp,
- * conv2d_s.comp and their filter twins), and a naive shader for each row. A row's levels are walked
- * in the order that its device class prefers; every one of them takes every shape, so that parity
- * runs all of them everywhere. */
+/* conv_pick: see conv_pick.h. There are two structures of tiled kernels, R and S
+ * (shaders/conv2d_r.comp, conv2d_s.comp and their filter twins), and a naive shader per row. The
+ * levels of a row are in the order that the device class prefers. Every level accepts every shape,
+ * so parity tests run all levels on every device. */
 #include "conv_pick.h"
 
 #include "dispatches.h"
@@ -24,7 +24,7 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Sizes of a product: rows x columns, a sum of `terms` over each tap (filter: over all pixels). */
+/* Sizes of a product: rows x columns, a sum of `terms` per tap (filter: over all pixels). */
 struct product {
     const struct conv2d_params *p;
     bool back, filter;
@@ -58,9 +58,10 @@ static struct product filter_of(const struct conv2d_params *p)
     };
 }
 
-/* Runs of pixels that a filter gradient is split into, a power of two: enough workgroups for the
- * device, runs of at most `most` pixels (8192 at any rate, for the sums' sake), but of 64 at least,
- * and no more than 64 MiB of partial sums. */
+/* Returns the number of runs of pixels that a filter gradient is split into, a power of two. There
+ * are enough workgroups for the device, and runs have at most `most` pixels, and at most 8192 for
+ * the accuracy of the sums. Runs have at least 64 pixels, and partial sums need no more than 64
+ * MiB. */
 static uint32_t parts_of(const struct product *m, size_t groups, size_t wanted, size_t most)
 {
     const struct conv2d_params *p = m->p;
@@ -84,22 +85,24 @@ static void combine(struct pm_picks *out, const struct product *m, uint32_t part
 
 /* ---- structure R ----------------------------------------------------------------------- */
 
-/* A tile, and the shader that has it built in, NULL for the one with specialization constants. */
+/* A tile, and the shader with this tile built in. NULL: the shader with specialization
+ * constants. */
 struct tile_r {
     int tm, tn;
     const char *shader;
 };
 
-/* What a class likes: tiles by falling width. The first that fits into the columns makes the whole
- * tiles, the narrowest that covers the others makes the rest. scalar is for channels that are no
- * multiple of 4. */
+/* Tiles of a device class, by falling width. The first tile that fits into the columns makes the
+ * whole tiles. The narrowest tile that covers the remaining columns makes the rest. scalar is for
+ * channels that are not a multiple of 4. */
 struct table_r {
     const char *name;
-    bool pair; /* where the device has 64-bit integers */
+    bool pair; /* used if the device has 64-bit integers */
     struct tile_r product[4], filter[4];
     struct tile_r product_scalar, filter_scalar;
-    /* Bytes of the first tile's columns of the right matrix above which a product takes the second
-     * tile: it has more rows, which share what a core's own cache does not hold. 0: no bound. */
+    /* Limit in bytes for the first tile's columns of the right matrix. Above it a product uses the
+     * second tile. That tile has more rows, which share data that exceeds a core's own cache. 0: no
+     * limit. */
     size_t panel;
 };
 
@@ -115,7 +118,7 @@ static const struct table_r swiftshader_r = {
     { 4, 4, "conv2d_filter_r_4x4" },
 };
 
-/* Rows of a tile, no more than there are. */
+/* Returns the rows of a tile, at most the rows of the product. */
 static int rows_of(const struct product *m, const struct tile_r *tile)
 {
     int tm = tile->tm;
@@ -134,7 +137,8 @@ static int rows_of(const struct product *m, const struct tile_r *tile)
     return (int)min_size(tm, (most + 3) / 4 * 4);
 }
 
-/* One dispatch over tiles x (a tile's width) columns of each group. parts: filter gradients. */
+/* Adds one dispatch over tiles x (a tile's width) columns of each group. parts: filter
+ * gradients. */
 static void dispatch_r(const struct pm_caps *caps, const struct table_r *table,
                        const struct product *m, struct tile_r tile, bool edge, int before,
                        uint32_t tiles, uint32_t parts, struct pm_picks *out)
@@ -171,7 +175,7 @@ static void dispatch_r(const struct pm_caps *caps, const struct table_r *table,
     d->groups[2] = pm_ceil_div(row_tiles, PM_GRID_MAX) * m->phases;
 }
 
-/* The whole tiles, then the rest of the columns. */
+/* Runs the whole tiles, then the rest of the columns. */
 static bool run_r(const struct pm_caps *caps, const struct table_r *table, const struct product *m,
                   struct pm_picks *out)
 {
@@ -199,7 +203,7 @@ static bool run_r(const struct pm_caps *caps, const struct table_r *table, const
     if (m->filter) {
         size_t groups = (size_t)(whole + 1) * p->groups * p->kh * p->kw
                       * pm_ceil_div(m->terms, rows_of(m, &tiles[main]));
-        /* A run of both images, walked once a tile, stays in a cache of 1 MiB. */
+        /* A run of both images is read once per tile and fits a cache of 1 MiB. */
         size_t most = ((size_t)1 << 18) / ((size_t)p->c + p->k);
         parts = parts_of(m, groups, 16, most < 256 ? 256 : most);
         parts = (uint32_t)min_size(parts, is_plain(p) ? SIZE_MAX : (size_t)p->n * p->oh);
@@ -224,8 +228,8 @@ static bool run_r(const struct pm_caps *caps, const struct table_r *table, const
 
 /* ---- structure S ----------------------------------------------------------------------- */
 
-/* The workgroup has bm / tm * bn / tn invocations; bm * bk and bn * bk are multiples of four times
- * that, and tm and tn of 4: otherwise parts of a tile are never fetched. */
+/* The workgroup has bm / tm * bn / tn invocations. bm * bk and bn * bk are multiples of four times
+ * that, and tm and tn are multiples of 4. Otherwise parts of a tile are never fetched. */
 struct tile_s {
     const char *name;
     int bm, bn, bk, tm, tn;
@@ -234,10 +238,10 @@ static const struct tile_s s128x128 = { "s128x128x8", 128, 128, 8, 8, 8 };
 static const struct tile_s s128x64 = { "s128x64x16", 128, 64, 16, 8, 4 };
 static const struct tile_s s128x32 = { "s128x32x16", 128, 32, 16, 8, 4 };
 static const struct tile_s s64x64 = { "s64x64x16", 64, 64, 16, 4, 4 };
-/* By falling size: what a GPU may try instead of the best. */
+/* By falling size: the tiles that a GPU may try besides the best one. */
 static const struct tile_s *const tiles_s[] = { &s128x128, &s128x64, &s128x32, &s64x64 };
 
-enum { TRANSPOSE = 16 * 16 }; /* invocations of conv2d_transpose */
+enum { TRANSPOSE = 16 * 16 }; /* invocations per workgroup of conv2d_transpose */
 
 static bool fits_s(const struct pm_caps *caps, const struct tile_s *tile)
 {
@@ -298,7 +302,7 @@ static bool run_s(const struct tile_s *tile, const struct product *m, struct pm_
     return true;
 }
 
-/* The tile for a shape: a large one where it leaves work for `busy` workgroups. */
+/* Returns the tile for a shape: a large tile if it still gives work to `busy` workgroups. */
 static const struct tile_s *best_s(enum pm_class class, const struct product *m)
 {
     size_t rows = m->filter ? m->rows * 8 : m->rows * m->phases; /* filters are split into parts */
@@ -316,8 +320,8 @@ static const struct tile_s *best_s(enum pm_class class, const struct product *m)
 
 /* ---- the levels of a product ----------------------------------------------------------- */
 
-/* Whether a tile is worth a level of its own beside the best: not when half of its columns would be
- * idle. CPU drivers, which run S for the sake of being tested, get the last one only. */
+/* Whether a tile gets its own level in addition to the best tile. It does not if half of its
+ * columns would be idle. CPU drivers run S only for testing, so they get only the last tile. */
 static bool is_candidate(const struct pm_caps *caps, const struct product *m,
                          const struct tile_s *tile, const struct tile_s *best, bool on_cpu)
 {
@@ -325,8 +329,8 @@ static bool is_candidate(const struct pm_caps *caps, const struct product *m,
         && (tile == &s64x64 || (!on_cpu && tile->bn / 2 < m->columns));
 }
 
-/* CPU drivers begin with their R and a small R. GPUs begin with the best S, then come the others.
- * The naive shader ends both. */
+/* CPU drivers start with their R and a small R. GPUs start with the best S, then the others. The
+ * naive shader is last on both. */
 static bool product_pick(const struct pm_caps *caps, const struct product *m, int level,
                          const char *simple, size_t items, struct pm_picks *out)
 {

@@ -1,5 +1,5 @@
-/* conv_pick: which shaders a convolution, a depthwise convolution and their gradients run as. The
- * only place that knows which tiles suit which device.
+/* conv_pick: chooses the shaders of convolutions, depthwise convolutions and their gradients. This
+ * is the only place that knows which tiles suit which device.
  *
  *     conv2d_fwd             "r:x r:w t:t w:y"     struct conv2d_params
  *     conv2d_bwd_data        "r:dy r:w t:t w:dx"   struct conv2d_params
@@ -9,10 +9,10 @@
  *     depthwise_bwd_filter   "r:x r:dy t:t u:dw"   struct conv2d_params
  *     bias_grad              "r:dz t:t u:db"       struct bias_grad_params
  *
- * They are a row's .pick: level 0 is the variant tuned for caps->device_class, the last level takes every
- * shape; false beyond it. count is not read. Scratch (transposed weights, partial sums) is asked
- * for in out->scratch[2] ([1] for bias_grad). Sums are made in an order that depends on params and
- * level alone. */
+ * The functions are the .pick of these rows. Level 0 is the variant tuned for caps->device_class;
+ * the last level accepts every shape. They return false beyond the last level. count is not read.
+ * Scratch (transposed weights, partial sums) is requested in out->scratch[2] ([1] for bias_grad).
+ * The order of sums depends on params and level alone. */
 #ifndef PM_CONV_PICK_H
 #define PM_CONV_PICK_H
 

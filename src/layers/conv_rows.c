@@ -1,5 +1,5 @@
-/* The rows of convolutions: what they compute stands in shaders/conv2d.params.h, the CPU side in
- * device/cpu/conv_cpu.h, the choice of shaders in conv_pick.h. */
+/* The kernel rows of convolutions. shaders/conv2d.params.h describes what they compute.
+ * device/cpu/conv_cpu.h has the CPU side, conv_pick.h the choice of shaders. */
 #include "layers/conv_rows.h"
 
 #include "device/cpu/conv_cpu.h"
@@ -25,7 +25,7 @@ static size_t scratch_of(enum pm_conv_pass pass, bool depthwise, const void *par
     return bytes;
 }
 
-/* prepare_ROW and scratch_ROW */
+/* defines prepare_ROW and scratch_ROW */
 #define STATE(row, pass, depthwise)                                                                \
     static int prepare_##row(const void *params, void **state)                                     \
     {                                                                                              \
@@ -122,7 +122,7 @@ void pm_conv_call(struct pm_calls *c, const struct pm_kernel *k, const struct co
 
 /* ---- geometry -------------------------------------------------------------------------- */
 
-/* One or two numbers. */
+/* Reads an option of one or two numbers. */
 static int pair(const struct pm_node *n, const char *key, const struct pm_ints *v, int *h, int *w)
 {
     if (v->count != 1 && v->count != 2)

@@ -1,4 +1,4 @@
-/* depthwise_pick: the picks of depthwise convolutions and of bias_grad; see conv_pick.h. */
+/* depthwise_pick: picks the shaders of depthwise convolutions and of bias_grad; see conv_pick.h. */
 #include "conv_pick.h"
 
 #include "dispatches.h"
@@ -11,7 +11,7 @@ static bool on_cpu(const struct pm_caps *caps)
     return caps->device_class == PM_CLASS_LAVAPIPE || caps->device_class == PM_CLASS_SWIFTSHADER;
 }
 
-/* Workgroups: lanes along the channels, and on GPUs as many lines as make 64 invocations. */
+/* Workgroup shape: lanes along the channels, and on GPUs enough lines for 64 invocations. */
 static uint32_t lanes_of(const struct pm_caps *caps, int channels)
 {
     uint32_t lanes = on_cpu(caps) ? caps->subgroup_size : 64;
@@ -21,7 +21,7 @@ static uint32_t lanes_of(const struct pm_caps *caps, int channels)
     return lanes;
 }
 
-/* Outputs a lane along x: a multiple of the stride, at least what fits the image. */
+/* Returns the outputs per lane along x: a multiple of the stride. Narrow images get fewer. */
 static uint32_t outputs_of(const struct pm_caps *caps, int wide, int stride)
 {
     int outputs = on_cpu(caps) ? 8 : 4;
@@ -31,13 +31,13 @@ static uint32_t outputs_of(const struct pm_caps *caps, int wide, int stride)
     return pm_ceil_div(outputs, stride) * stride;
 }
 
-/* Windows in registers: small kernels and strides. */
+/* Whether windows fit in registers: small kernels and strides. */
 static bool tiled(const struct conv2d_params *p)
 {
     return p->kh <= 7 && p->kw <= 7 && p->stride_w <= 4 && p->dilation_w <= 8;
 }
 
-/* Strips of TX of each line; forward and data gradient. */
+/* Picks strips of TX outputs of each line, for forward and data gradient. */
 static bool strips(const struct pm_caps *caps, const char *shader, const struct conv2d_params *p,
                    bool back, struct pm_picks *out)
 {
@@ -59,7 +59,7 @@ static bool strips(const struct pm_caps *caps, const char *shader, const struct 
     return true;
 }
 
-/* The filter's sums in runs of lines: enough workgroups, at least 4 lines each. */
+/* Picks runs of lines for the filter's sums: enough workgroups, at least 4 lines each. */
 static bool runs(const struct pm_caps *caps, const struct conv2d_params *p, struct pm_picks *out)
 {
     uint32_t lanes = lanes_of(caps, p->k), parts = 1, wanted = on_cpu(caps) ? 16 : 1024;
@@ -124,7 +124,8 @@ bool pm_depthwise_bwd_filter_pick(const struct pm_caps *caps, const void *params
         && pm_pick_naive(out, "depthwise_bwd_filter_naive", (size_t)p->kh * p->kw * p->k);
 }
 
-/* Rows are added in chunks of at least 256, at most 256 chunks: short sums, enough workgroups. */
+/* Picks chunks for adding rows: at least 256 rows each and at most 256 chunks. So sums are short
+ * and there are enough workgroups. */
 bool pm_bias_grad_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                        struct pm_picks *out)
 {

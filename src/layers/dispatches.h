@@ -1,4 +1,4 @@
-/* dispatches: what pick() functions of tiled kernels are written with. */
+/* dispatches: helpers for pick() functions of tiled kernels. */
 #ifndef PM_DISPATCHES_H
 #define PM_DISPATCHES_H
 
@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-enum { PM_GRID_MAX = 65535 }; /* groups along one dimension */
+enum { PM_GRID_MAX = 65535 }; /* most groups along one dimension */
 
 static inline uint32_t pm_ceil_div(size_t a, size_t b)
 {
@@ -14,7 +14,7 @@ static inline uint32_t pm_ceil_div(size_t a, size_t b)
     return (uint32_t)((a + b - 1) / b);
 }
 
-/* Appends a dispatch of one group of `lanes` x `lines` x 1, without constants beyond that. */
+/* Appends a dispatch with a workgroup of `lanes` x `lines` x 1 and no further constants. */
 static inline struct pm_dispatch *pm_pick_add(struct pm_picks *out, const char *shader,
                                               uint32_t lanes, uint32_t lines)
 {
@@ -26,21 +26,21 @@ static inline struct pm_dispatch *pm_pick_add(struct pm_picks *out, const char *
     return d;
 }
 
-/* The value of the next constant_id, from 3 on. */
+/* Sets the next constant_id, starting at 3. */
 static inline void pm_pick_constant(struct pm_dispatch *d, uint32_t value)
 {
     d->spec[d->specs++] = value;
 }
 
-/* Spreads groups over dimensions `low` and `low` + 1: shaders take their number from
- * low + 65535 * high. */
+/* Spreads groups over dimensions `low` and `low` + 1. Shaders compute the group's number as low +
+ * 65535 * high. */
 static inline void pm_pick_spread(struct pm_dispatch *d, int low, size_t groups)
 {
     d->groups[low] = groups > PM_GRID_MAX ? PM_GRID_MAX : (uint32_t)groups;
     d->groups[low + 1] = pm_ceil_div(groups, PM_GRID_MAX);
 }
 
-/* One item an invocation, numbered as by conv_item() of lib/conv.glsl. */
+/* One item per invocation, numbered as by conv_item() of lib/conv.glsl. */
 static inline struct pm_dispatch *pm_pick_items(struct pm_picks *out, const char *shader,
                                                 size_t items)
 {
@@ -50,7 +50,7 @@ static inline struct pm_dispatch *pm_pick_items(struct pm_picks *out, const char
     return d;
 }
 
-/* The last level of a row: one item an invocation. */
+/* The last level of a row: one item per invocation. */
 static inline bool pm_pick_naive(struct pm_picks *out, const char *shader, size_t items)
 {
     pm_pick_items(out, shader, items);

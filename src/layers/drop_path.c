@@ -1,10 +1,10 @@
-/* drop_path: whole rows become 0, the others grow by 1 / k where k is the chance to stay; in
- * evaluation y = x. k falls with the step, k = 1 - (1 - keep) * min(1, step / steps), or is keep
- * when steps is 0. A second input is added to the result.
+/* drop_path: in training, whole rows become 0 and the others are multiplied by 1 / k, where k is
+ * the keep probability. In evaluation y = x. k falls with the step, k = 1 - (1 - keep) * min(1,
+ * step / steps), or is keep if steps is 0. A second input is added to the result.
  *
- * As in dropout, a row's random number is a function of (seed, step, layer's name, row in
- * the whole batch), so a mask is the same on every device and is not stored: the backward call is the
- * same row with dy for x. */
+ * As in dropout, a row's random number is a function of (seed, step, layer's name, row in the whole
+ * batch). So a mask is the same on every device and is not stored. The backward call is the same
+ * row with dy for x. */
 #include <pumice/layer.h>
 #include <pumice/rng.h>
 
@@ -15,7 +15,7 @@
 #include "layers/vmath.h"
 
 struct drop_path_cfg {
-    double keep; /* double: 1 - keep is what counts */
+    double keep; /* double, because 1 - keep is used */
     int steps;
 };
 
@@ -62,7 +62,7 @@ PM_CLONES static void scale_cpu(const struct pm_args *a, size_t begin, size_t en
     }
 }
 
-/* Groups of 64 lanes, four values a lane, within one row. */
+/* Groups of 64 lanes within one row, four values per lane. */
 static bool pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                  struct pm_picks *out)
 {

@@ -1,8 +1,8 @@
 /* dropout: y = x / keep where floor(keep + U) = 1, else 0; in evaluation y = x.
  *
- * U is a function of (seed, step, layer's name, row in the whole batch, element), so a mask is
- * the same on every device, whichever clone computes it, and is not stored: the backward call makes
- * it anew and is the same row with dy for x. */
+ * U is a function of (seed, step, layer's name, row in the whole batch, element). So a mask is the
+ * same on every device and in every clone, and is not stored. The backward call recomputes the
+ * mask; it is the same row with dy for x. */
 #include <pumice/layer.h>
 
 #include "dropout.params.h"
@@ -16,13 +16,13 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-/* Items are blocks of four elements of one row; the last of a row may hold fewer. */
+/* Items are blocks of four elements of one row. The last block of a row may have fewer. */
 static size_t blocks_of(const struct dropout_params *p)
 {
     return ((size_t)p->per_row + 3) / 4;
 }
 
-enum { LANES = 32 }; /* more than the compiler unrolls: it would not make vectors then */
+enum { LANES = 32 }; /* too many to unroll: unrolled loops would not be vectorised */
 
 PM_INLINE float factor_of(float keep, float scale, uint32_t word)
 {
@@ -30,8 +30,8 @@ PM_INLINE float factor_of(float keep, float scale, uint32_t word)
     return (float)(keep + u >= 1) * scale;
 }
 
-/* Philox4x32-10 of LANES blocks at a time from counter on, the rounds of pm_philox as a loop over
- * lanes: factors of 4 * LANES elements, scale or 0. */
+/* Computes Philox4x32-10 of LANES blocks at a time, starting at counter. The rounds of pm_philox
+ * are a loop over lanes. Writes factors of 4 * LANES elements: scale or 0. */
 PM_INLINE void factors(const struct dropout_params *p, const uint32_t counter[4],
                        const uint32_t key[2], float factor[4 * LANES])
 {

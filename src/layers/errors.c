@@ -1,15 +1,16 @@
-/* squared_error, absolute_error: how far a prediction is from a target, value by value.
+/* squared_error, absolute_error: the distance of a prediction from a target, per value.
  *
  *     e = (x - t)^2 or |x - t|
  *     loss = weight * share * sum of w e / divisor
  *
- * w is 1 without weights; weights may have a last axis of 1 (or lack it), then they repeat along the
- * prediction's. The divisor is the sum of the w so repeated (normalize = weights) or the number of terms
- * w e that are not 0 (nonzero). share is what this plan's examples carry of the whole batch. Where the
- * divisor is 0 so are loss and gradients; a term that is not finite makes them NaN. Target and weights
- * are data: no gradient goes there. |x - t| has the gradient 0 where it is 0.
+ * w is 1 without weights. If the last axis of weights is 1 or missing, weights repeat along the
+ * prediction's last axis. The divisor is the sum of these repeated w (normalize = weights) or the
+ * number of terms w e that are not 0 (nonzero). share is the share of the whole batch that this
+ * plan's examples represent. If the divisor is 0, loss and gradients are 0. A term that is not
+ * finite makes them NaN. Target and weights are data and get no gradient. |x - t| has the gradient
+ * 0 where it is 0.
  *
- * The sum: blocks of a fixed size, then the blocks one after the other. */
+ * The sum is computed in blocks of a fixed size; then the blocks are added in order. */
 #include <string.h>
 
 #include "error.params.h"
@@ -35,7 +36,7 @@ static const struct pm_opt opts[] = {
 
 enum { BLOCK = 1024, GROUPS = 256 };
 
-/* Weights of elements begin..begin+n-1. */
+/* Fills the weights of elements begin..begin+n-1. */
 PM_INLINE void weights_of(const struct error_params *p, const float *weights, size_t begin, int n,
                           float *w)
 {
@@ -58,7 +59,7 @@ PM_INLINE void weights_of(const struct error_params *p, const float *weights, si
     }
 }
 
-/* Blocks: part holds a sum and a divisor of each. */
+/* Sums blocks: part holds a sum and a divisor per block. */
 PM_CLONES static void part_range(void *ctx, size_t begin, size_t end)
 {
     const struct pm_args *a = ctx;

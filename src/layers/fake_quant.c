@@ -1,12 +1,11 @@
-/* fake_quant: y = x as eight bits would hold it (quantize_rows.h): integers 0..255 of a range that
- * the layer keeps, so that a net is trained with what integer arithmetic will do to it. In training
- * the range is the moving average of the batches' smallest and largest values, this batch's
- * included, both without the weight of a start (TensorFlow's zero_debias); in evaluation it is the
- * one that was kept. The first delay - 1 steps of training pass x on, while the range is followed.
+/* fake_quant: y = x rounded to eight bits (quantize_rows.h): integers 0..255 of a range that the
+ * layer keeps. So a net is trained with the effects of integer arithmetic. In training the range is
+ * the moving average of the batches' smallest and largest values, including this batch. The initial
+ * values have no weight (TensorFlow's zero_debias). In evaluation the stored range is used. In the
+ * first delay - 1 steps of training y = x, while the range is tracked.
  *
- * Backward: dx = dy inside the range, 0 outside; nothing flows to the range. Variables, as
- * TensorFlow's tools name them: min, max, SCOPE/min/biased, SCOPE/min/local_step and the same of
- * max. */
+ * Backward: dx = dy inside the range, 0 outside; the range gets no gradient. Variables, named as in
+ * TensorFlow's tools: min, max, SCOPE/min/biased, SCOPE/min/local_step and the same for max. */
 #include "layers/quantize_rows.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* flip: the input mirrored along one axis, y[.., i, ..] = x[.., size - 1 - i, ..]. Backward: dy mirrored
- * along it. */
+/* flip: mirrors the input along one axis, y[.., i, ..] = x[.., size - 1 - i, ..]. Backward: dy is
+ * mirrored along the same axis. */
 #include <string.h>
 
 #include "flip.params.h"
@@ -18,7 +18,7 @@ static const struct pm_opt opts[] = {
 
 /* ---- the row --------------------------------------------------------------------------- */
 
-/* Lines of c values. */
+/* Items: lines of c values. */
 PM_CLONES static void flip_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct flip_params *p = a->params;
@@ -97,7 +97,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         call(n, c, n->dy, n->dx);
 }
 
-/* A slice from the last place to before the first in steps of -1. */
+/* Exports a slice from the last index to before the first in steps of -1. */
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     const int axis = pm_export_axis(n->out_shape.rank, axis_of(n));

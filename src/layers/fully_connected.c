@@ -1,5 +1,6 @@
-/* fully_connected: y[n][units] = f(b + x[n][...] w[in][units]); all axes of x but the first are one,
- * row-major. The product is a 1x1 convolution of 1x1 images, so it uses the same rows. */
+/* fully_connected: y[n][units] = f(b + x[n][...] w[in][units]). All axes of x except the first are
+ * flattened in row-major order. The product is a 1x1 convolution of 1x1 images and uses the same
+ * rows. */
 #include "layers/conv_rows.h"
 #include "onnx/export_nodes.h"
 

@@ -1,10 +1,11 @@
-/* infer: what infer() functions check of their inputs. */
+/* infer: checks of inputs, used by infer() functions. */
 #ifndef PUMICE_INFER_H
 #define PUMICE_INFER_H
 
 #include <pumice/layer.h>
 
-/* PM_ECONFIG, naming the input, unless inputs first..last (as far as they exist) hold floats. */
+/* Fails with PM_ECONFIG and the input's name unless inputs first..last hold floats. Inputs that do
+ * not exist are skipped. */
 int pm_need_floats(const struct pm_node *n, int first, int last);
 
 #endif

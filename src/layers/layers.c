@@ -1,4 +1,5 @@
-/* layers: the table of layers, and what several layers share: types, the text of initial values. */
+/* layers: the table of layers, and helpers shared by several layers: types and the text of initial
+ * values. */
 #include "layers/infer.h"
 
 #include <stdlib.h>
@@ -50,7 +51,7 @@ int pm_infer_same(struct pm_node *n)
 
 int pm_init_parse(const char *text, struct pm_init *out, const char *where)
 {
-    /* -1: a number must be given. */
+    /* -1: a number is required. */
     static const struct { const char *name; enum pm_init_kind kind; double a; } kinds[] = {
         { "constant", PM_INIT_CONSTANT, 0 },
         { "truncated", PM_INIT_TRUNCATED, -1 },

@@ -1,6 +1,6 @@
-/* local_response_norm: y = x s^-beta, s = bias + alpha sum of x_j^2 over the channels within radius.
- * Backward: dx = dy s^-beta - 2 alpha beta x sum of dy_j y_j / s_j over the same channels. s is kept
- * from the forward call. */
+/* local_response_norm: y = x s^-beta, s = bias + alpha sum of x_j^2 over the channels within
+ * radius. Backward: dx = dy s^-beta - 2 alpha beta x sum of dy_j y_j / s_j over the same channels.
+ * s is saved by the forward call. */
 #include <pumice/layer.h>
 
 #include "onnx/export_nodes.h"
@@ -21,7 +21,7 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-/* out[k] = x[k] * s[k]^-beta; 3/4 and 1/2, the usual ones, by square roots. */
+/* out[k] = x[k] * s[k]^-beta. The usual exponents 3/4 and 1/2 are computed by square roots. */
 PM_INLINE void scale_row(const float *x, const float *s, float beta, float *out, int c)
 {
     if (beta == 0.75f) {
@@ -38,7 +38,7 @@ PM_INLINE void scale_row(const float *x, const float *s, float beta, float *out,
     }
 }
 
-/* Channels k for which k + offset is a channel too. */
+/* The range of channels k for which k + offset is a channel too. */
 PM_INLINE int from_of(int offset)
 {
     return offset < 0 ? -offset : 0;
@@ -69,7 +69,7 @@ PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
     }
 }
 
-enum { CHANNELS = 256 }; /* terms dy y / s that are at hand at a time */
+enum { CHANNELS = 256 }; /* terms dy y / s held at a time */
 
 PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
@@ -83,7 +83,7 @@ PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
         float *restrict dx = (float *)a->buf[4] + row * c;
 
         memset(dx, 0, sizeof *dx * c);
-        for (int block = 0; block < c; block += CHANNELS) { /* sums over j, j in this block */
+        for (int block = 0; block < c; block += CHANNELS) { /* sums over the j of this block */
             int stop = c < block + CHANNELS ? c : block + CHANNELS;
 
             for (int j = block; j < stop; j++)
@@ -177,7 +177,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         pm_call(c, &bwd, (size_t)p.rows, &p, PM_BUFS(n->x, n->saved[0], n->y, n->dy, n->dx));
 }
 
-/* ONNX divides alpha by the number of channels, and wants images. */
+/* ONNX divides alpha by the number of channels, and requires images. */
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     const struct lrn_cfg *cfg = n->cfg;

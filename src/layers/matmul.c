@@ -1,6 +1,6 @@
-/* matmul: products of the matrices in the last two axes of two inputs, [..][m][k] and [..][k][n], one
- * for each index of the axes in front, which must agree; either may be given transposed. Backward:
- * da = dy b', db = a' dy, or the transposed of that. */
+/* matmul: multiplies the matrices in the last two axes of two inputs, [..][m][k] and [..][k][n],
+ * one product per index of the leading axes, which must agree. Either input may be given
+ * transposed. Backward: da = dy b', db = a' dy, or their transposes. */
 #include <pumice/layer.h>
 
 #include "device/cpu/gemm.h"
@@ -112,7 +112,7 @@ static int infer(struct pm_node *n)
     return pm_need_floats(n, 0, 1);
 }
 
-/* y = op(a) op(b) for matrices y of m x n. */
+/* Appends y = op(a) op(b) for matrices y of m x n. */
 static void call(struct pm_calls *c, const struct matmul_params *like, int m, int n, int k,
                  struct pm_tensor a, bool a_across, struct pm_tensor b, bool b_across,
                  struct pm_tensor y)
@@ -144,7 +144,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         call(c, &p, p.k, p.n, p.m, a, !p.a_across, dy, false, n->dxs[1]);
 }
 
-/* Input i with its axes as here, its matrices as they are multiplied. */
+/* Exports input i with the net's axis order and its matrices as they are multiplied. */
 static const char *export_input(const struct pm_node *n, struct pm_export *g, int i, bool transpose)
 {
     const struct pm_shape s = n->in[i]->out_shape;

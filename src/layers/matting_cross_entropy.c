@@ -1,12 +1,12 @@
-/* matting_cross_entropy: the loss of two classes, background and foreground, whose labels are degrees of
- * foreground: the target of logits (z0, z1) is (1 - label, label), label in 0..1.
+/* matting_cross_entropy: the loss of two classes, background and foreground. A label is an alpha
+ * value in 0..1, the degree of foreground. The target of logits (z0, z1) is (1 - label, label).
  *
  *     l = log sum exp(z) - (1 - label) z0 - label z1 = log(1 + exp(d)) - label d,  d = z1 - z0
  *     loss = weight * share * sum of w l / count of rows with w != 0
  *
- * ignore_label, weights, share and mining are those of softmax_cross_entropy; so is the NaN of a label
- * that is neither in 0..1 nor ignored. Backward: (label - q, q - label) w factor, q the foreground's
- * probability. */
+ * ignore_label, weights, share and mining work as in softmax_cross_entropy. A label that is neither
+ * in 0..1 nor ignored gives NaN, as there. Backward: (label - q, q - label) w factor, where q is
+ * the foreground's probability. */
 #include "layers/cross_entropy.h"
 #include "layers/infer.h"
 #include "layers/mining.h"

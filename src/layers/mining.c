@@ -1,8 +1,9 @@
-/* mining: mining.h says what. Losses are compared as integers in the floats' order, both zeros alike,
- * NaN above everything, and how many rows to keep in each step is a list that the host makes, so
- * devices cannot differ in what they keep. The C function and the shaders (lib/mining.glsl) find the
- * k-th largest by its digits: the highest first, each counted among the rows that agree in those
- * before; then the same with the numbers of the rows that equal it. */
+/* mining: see mining.h. Losses are compared as integers in the floats' order; both zeros are equal
+ * and NaN is above everything. The host makes the list of how many rows each step keeps. So all
+ * devices keep the same rows. The C function and the shaders (lib/mining.glsl) find the k-th
+ * largest loss by its digits. They start with the highest digit and count each digit among the rows
+ * that agree in the digits before it. Then they do the same with the numbers of the rows whose loss
+ * equals it. */
 #include "layers/mining.h"
 
 #include <string.h>
@@ -46,7 +47,7 @@ void pm_label_weights(struct pm_calls *c, struct pm_tensor labels, struct pm_ten
 
 /* ---- the largest losses ---------------------------------------------------------------- */
 
-enum { HALF = 1 << 16 }; /* values of a digit of the C function */
+enum { HALF = 1 << 16 }; /* number of values of a digit in the C function */
 
 PM_INLINE uint32_t key_of(float loss)
 {
@@ -59,7 +60,8 @@ PM_INLINE uint32_t key_of(float loss)
     return bits > 0x80000000u ? 0x80000000u - magnitude : 0x80000000u + magnitude;
 }
 
-/* The bin of the rest-th from above; rest becomes how many are wanted of it. */
+/* Returns the bin of the rest-th value from above. rest becomes the number of values wanted from
+ * it. */
 static uint32_t search(const uint32_t count[HALF], uint32_t *rest)
 {
     uint32_t bin = HALF - 1;
@@ -145,13 +147,13 @@ int pm_mining_keep(struct pm_mining m, int rows, int step)
 {
     const volatile float ratio = m.steps > 0 ? (float)step / (float)m.steps : 1;
     const volatile float scaled = ratio * m.percent, rest = 1 - ratio;
-    const volatile float share = scaled + rest; /* volatile: each step is rounded */
+    const volatile float share = scaled + rest; /* volatile rounds each step to float */
     const double k = (double)(share * (float)rows);
 
     return k < 1 ? 1 : k < rows ? (int)k : rows;
 }
 
-/* Rows mined in steps 0..steps, the last one for all later ones. */
+/* The number of rows mined in steps 0..steps. The last number holds for all later steps. */
 static struct pm_tensor keep_of(struct pm_calls *c, struct pm_mining m, int rows)
 {
     int *list = pm_calloc((size_t)m.steps + 1, sizeof *list);

@@ -1,5 +1,5 @@
-/* multiply: y = a b, element by element; b may be [n, 1, 1, c] for an a of [n, h, w, c], as the gate
- * of squeeze-and-excitation. Backward: da = dy b; db = dy a, added up over the pixels that shared
+/* multiply: y = a b, element by element. b may be [n, 1, 1, c] for an a of [n, h, w, c], like the
+ * gate of squeeze-and-excitation. Backward: da = dy b; db = dy a, summed over the pixels that share
  * b's value. */
 #include <pumice/layer.h>
 
@@ -102,7 +102,7 @@ static bool gates(struct pm_shape a, struct pm_shape b)
            b.dim[3] == a.dim[3];
 }
 
-/* Whether the rows of this file serve. */
+/* Whether the rows of this file support the shapes. */
 static bool ours(const struct pm_node *n)
 {
     struct pm_shape a = n->in[0]->out_shape, b = n->in[1]->out_shape;

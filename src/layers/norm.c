@@ -1,10 +1,12 @@
-/* layer_norm, group_norm: y = gamma (x - mean) / sqrt(variance + epsilon) + beta, mean and variance
- * over a row: the trailing axes of an example (layer_norm), or a group's channels in all pixels of an
- * image (group_norm; with as many groups as channels it is instance normalisation). Nothing is kept
- * between steps. The mean is a float; `rest`, the mean of x - mean, is what its rounding left, so
- * that x - mean - rest is off by a share of the deviation, not of x, however near a row's values are
- * to each other. Backward: with g = dy gamma and h = (x - mean) / deviation,
- * dx = (g - mean of g - h mean of g h) / deviation; dgamma = sum of dy h, dbeta = sum of dy. */
+/* layer_norm, group_norm: y = gamma (x - mean) / sqrt(variance + epsilon) + beta. mean and variance
+ * are over a row. In layer_norm a row is the trailing axes of an example. In group_norm it is a
+ * group's channels in all pixels of an image; with as many groups as channels this is instance
+ * normalisation. Nothing is kept between steps.
+ *
+ * The mean is a float. `rest`, the mean of x - mean, is its rounding error. So the error of x -
+ * mean - rest is proportional to the deviation, not to x, even if a row's values are close to each
+ * other. Backward: with g = dy gamma and h = (x - mean) / deviation, dx = (g - mean of g - h mean
+ * of g h) / deviation; dgamma = sum of dy h, dbeta = sum of dy. */
 #include "layers/infer.h"
 
 #include <limits.h>
@@ -15,7 +17,7 @@
 #include "layers/vmath.h"
 #include "norm.params.h"
 
-enum { GAMMA = 1, BETA = 2 }; /* flags */
+enum { GAMMA = 1, BETA = 2 }; /* bits of flags */
 enum { WANT_DX = 1, WANT_TERMS = 2 };
 
 struct norm_cfg {
@@ -42,7 +44,7 @@ static const struct pm_opt group_opts[] = {
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-/* Row r: x + its first value; its pixels are p->c apart. */
+/* Place in x of row r's first value. Its pixels are p->c apart. */
 PM_INLINE size_t row_place(const struct norm_params *p, size_t r)
 {
     const size_t groups = (size_t)p->groups, c = (size_t)p->c;
@@ -50,8 +52,8 @@ PM_INLINE size_t row_place(const struct norm_params *p, size_t r)
     return r / groups * (size_t)p->pixels * c + r % groups * (c / groups);
 }
 
-/* Mean over a row of f(i): i counts channels of the pixel at `at`; 64 at a time, of which each
- * sixteenth by itself, so that vectors do the work; then those sums. */
+/* Mean over a row of the term in i, a channel of the pixel at `at`. Blocks of 64 channels are
+ * summed in 16 separate sums, so that they can be vectorised. Then these sums are added. */
 #define ROW_MEAN(result, term)                                                                     \
     do {                                                                                           \
         double total = 0;                                                                          \
@@ -176,7 +178,7 @@ static bool is_layer_norm(const struct pm_node *n)
     return n->layer == &pm_layer_layer_norm;
 }
 
-/* Axes that gamma and beta have: the normalised ones, or the channels. */
+/* Number of axes of gamma and beta: the normalised axes, or the channels. */
 static int own_axes(const struct pm_node *n)
 {
     return is_layer_norm(n) ? ((const struct norm_cfg *)n->cfg)->axes : 1;
@@ -231,7 +233,7 @@ out:
     return err;
 }
 
-/* The variables, beta first, as batch_norm's. */
+/* The variables; beta is first, as in batch_norm. */
 static struct pm_tensor beta_of(const struct norm_params *p, const struct pm_tensor *list)
 {
     return p->flags & BETA ? list[0] : PM_NO_TENSOR;
@@ -272,7 +274,8 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 
 /* ---- ONNX ------------------------------------------------------------------------------ */
 
-/* Operators of opset 13: the row's mean, the deviations' mean square, their quotient. */
+/* Exports operators of opset 13: the row's mean, the mean square of the deviations, their
+ * quotient. */
 static const char *normalised(struct pm_export *g, const char *x, int count, const int64_t *axes,
                               float epsilon)
 {
@@ -297,7 +300,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
         for (int i = 0; i < own_axes(n); i++)
             axes[i] = pm_export_axis(x.rank, x.rank - own_axes(n) + i);
         y = normalised(g, y, own_axes(n), axes, p.epsilon);
-    } else { /* axes as here, the groups apart: [n][pixels][groups][c / groups] */
+    } else { /* the net's axes with separate groups: [n][pixels][groups][c / groups] */
         const struct pm_shape apart = { 5, { p.n, p.pixels, p.groups, p.c / p.groups, 1 } };
 
         y = pm_export_reshape(g, y, x, apart);

@@ -1,5 +1,6 @@
-/* parameter: y = a variable of this shape. Its input says only where in the net it stands: it must be
- * the net's own input. Backward: the variable's gradient is dy, the input's, where it is asked for, 0. */
+/* parameter: y = a variable of this shape. Its input only fixes its place in the net and must be
+ * the net's own input. Backward: the variable's gradient is dy. The input's gradient, if requested,
+ * is 0. */
 #include "layers/conv_rows.h"
 #include "onnx/export_nodes.h"
 #include "layers/strided.h"

@@ -1,11 +1,11 @@
 /* pools: max_pool, avg_pool and global_pool.
  *
- * Windows are TensorFlow's: padding never counts, so a maximum ignores it and an average divides by
- * the cells that are in the image (or, asked to, by those in image and padding). ceil is PyTorch's
- * and ONNX's rule: a last window that is partly beyond the padding stays if it begins before it. On
- * ties the first cell in row order is the maximum and gets the gradient; its place is kept from the
- * forward call. Backward calls gather: a pixel adds up what the windows over it send, in their
- * order. */
+ * Windows follow TensorFlow's rules. Padding never counts: a maximum ignores it, and an average
+ * divides by the cells in the image (or, optionally, by those in image and padding). ceil is the
+ * rule of PyTorch and ONNX: a last window that extends beyond the padding is kept if it begins
+ * before the padding's end. If several cells are equal, the first in row order is the maximum and
+ * gets the gradient. The forward call saves its place. Backward calls gather: a pixel sums the
+ * gradients of the windows that cover it, in the windows' order. */
 #include "onnx/export_nodes.h"
 #include "layers/infer.h"
 
@@ -45,7 +45,7 @@ static const struct pm_opt avg_opts[] = {
 
 struct range { int begin, end; };
 
-/* Taps of the window that begins at `first`, as far as they are in the image. */
+/* Returns the taps inside the image of the window that begins at `first`. */
 PM_INLINE struct range taps(int first, int kernel, int dilation, int size)
 {
     int begin = first < 0 ? (dilation - 1 - first) / dilation : 0;
@@ -54,7 +54,7 @@ PM_INLINE struct range taps(int first, int kernel, int dilation, int size)
     return (struct range){ begin, kernel < end ? kernel : end };
 }
 
-/* Windows that reach over input position i. */
+/* Returns the windows that cover input position i. */
 PM_INLINE struct range windows(int i, int before, int reach, int stride, int out)
 {
     int last = i + before, first = last - reach + 1, end = last / stride + 1;
@@ -62,7 +62,7 @@ PM_INLINE struct range windows(int i, int before, int reach, int stride, int out
     return (struct range){ first <= 0 ? 0 : (first + stride - 1) / stride, end < out ? end : out };
 }
 
-/* What the mean over the window at y0, x0 divides by. */
+/* Returns the divisor of the mean over the window at y0, x0. */
 PM_INLINE float cells(const struct pool_params *p, int y0, int x0)
 {
     struct range ky = taps(y0, p->kh, 1, p->h), kx = taps(x0, p->kw, 1, p->w);
@@ -79,7 +79,7 @@ static int pair(struct pm_ints v, int axis)
     return v.count ? v.v[axis ? v.count - 1 : 0] : 1;
 }
 
-/* Axis 0 or 1 of the windows over `in` cells; out is below 1 when a window does not fit. */
+/* Size and padding of axis 0 or 1 for an input of `in` cells. out is below 1 if no window fits. */
 static struct pm_axis axis_of(const struct pool_cfg *cfg, int axis, int in)
 {
     const int kernel = pair(cfg->kernel, axis), stride = pair(cfg->stride, axis);
@@ -170,7 +170,8 @@ static double flops(const void *params, size_t count)
 
 /* ---- max_pool -------------------------------------------------------------------------- */
 
-/* One output pixel: x at the image. NaN counts as the largest value, so that it is not lost. */
+/* Computes one output pixel; x: the image. NaN counts as the largest value, so that it
+ * propagates. */
 PM_INLINE void max_pixel(const struct pool_params *p, const float *x, int y0, int x0, float *y,
                          int *arg)
 {
@@ -263,7 +264,7 @@ static bool max_bwd_pick(const struct pm_caps *caps, const void *params, size_t 
     return pick_four("max_pool_bwd4", "max_pool_bwd", p->c % 4 == 0, count * p->c, 0, level, out);
 }
 
-/* arg: places of the maxima, row * w + column in the image, where p.keep_index. */
+/* arg: places of the maxima, row * w + column in the image, if p.keep_index. */
 static const struct pm_kernel max_fwd = {
     .name = "max_pool_fwd", .bufs = "r:x w:y w?:arg", .params_size = sizeof(struct pool_params),
     .cpu = max_fwd_cpu, .grain = 16, .pick = max_fwd_pick, .flops = flops,
@@ -388,7 +389,7 @@ static void avg_backward(struct pm_node *n, struct pm_calls *c)
 
 /* ---- global_pool ----------------------------------------------------------------------- */
 
-enum { BLOCK = 32 }; /* pixels added up before they join the sum: smaller error on large maps */
+enum { BLOCK = 32 }; /* pixels summed before joining the total: smaller error on large maps */
 
 PM_CLONES static void global_fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
@@ -461,7 +462,7 @@ static double global_flops(const void *params, size_t count)
     return (double)p->n * p->pixels * p->c;
 }
 
-/* count: images; pixels of all images. */
+/* count: images (forward) and pixels of all images (backward). */
 static const struct pm_kernel global_fwd = {
     .name = "global_pool_fwd", .bufs = "r:x w:y", .params_size = sizeof(struct global_pool_params),
     .cpu = global_fwd_cpu, .grain = 1, .pick = global_fwd_pick, .flops = global_flops,
@@ -506,7 +507,8 @@ static void global_backward(struct pm_node *n, struct pm_calls *c)
 
 /* ---- ONNX ------------------------------------------------------------------------------ */
 
-/* Runtimes want less padding than the kernel has cells, which dilated windows may exceed. */
+/* Whether the padding is at least the kernel's size, which dilated windows allow. Runtimes require
+ * less padding than the kernel has cells. */
 static bool is_far_padded(const struct pool_params *p)
 {
     return p->top >= p->kh || p->bottom >= p->kh || p->left >= p->kw || p->right >= p->kw;

@@ -1,10 +1,10 @@
-/* Quantised values in ONNX: QuantizeLinear and DequantizeLinear stand around what a runtime then
- * computes in integers. */
+/* Exports quantised values to ONNX: QuantizeLinear and DequantizeLinear surround the operators that
+ * a runtime then computes in integers. */
 #include "layers/quantize_rows.h"
 
 #include "onnx/export_nodes.h"
 
-/* ONNX has no step of 0; a range without width holds 0 alone. */
+/* ONNX allows no step of 0. A range of width 0 contains only 0. */
 static float step_of(float step)
 {
     return step > 0 ? step : 1e-30f;

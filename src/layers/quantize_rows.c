@@ -1,6 +1,6 @@
-/* The rows of fake quantisation; quantize_rows.h says what each computes. This file is compiled
- * without fused products: a number that lies between two steps would go to the other one, and
- * devices would not agree. */
+/* The rows of fake quantisation; quantize_rows.h describes what each computes. This file is
+ * compiled without fused products. A fused product could round a number between two steps the other
+ * way, and devices would disagree. */
 #include "layers/quantize_rows.h"
 
 #include <pumice/thread.h>
@@ -80,7 +80,7 @@ static bool range_pick(const struct pm_caps *caps, const void *params, size_t co
     return true;
 }
 
-/* 1 - decay^steps: near 0 the series, which does not cancel. */
+/* Returns 1 - decay^steps. Near 0 it uses the series, which does not cancel. */
 static float weight(float decline, float steps)
 {
     const float t = steps * decline;

@@ -1,9 +1,9 @@
-/* quantize_rows: the kernel rows of fake quantisation: numbers are rounded to those that eight bits
- * can hold, as TensorFlow's fake_quant_with_min_max_vars does, half of a step upwards.
+/* quantize_rows: the kernel rows of fake quantisation. Numbers are rounded to those that eight bits
+ * can represent, as in TensorFlow's fake_quant_with_min_max_vars; half a step rounds up.
  *
- * A range holds 0. Its 256 steps (255 where it is narrow: the lowest is left out) are moved so that
- * 0 is one of them; what lies outside becomes the nearest end, and gets no gradient. A grid
- * (quantize.params.h) is the range made ready for that. */
+ * A range contains 0. Its 256 steps (255 if narrow: the lowest is left out) are shifted so that 0
+ * is one of them. Values outside become the nearest end and get no gradient. A grid
+ * (quantize.params.h) is the prepared form of a range. */
 #ifndef PUMICE_QUANTIZE_ROWS_H
 #define PUMICE_QUANTIZE_ROWS_H
 
@@ -14,20 +14,22 @@
 
 /* range [2]: min(x, 0) and max(x, 0) over all of x. "r:x t:part w:range" */
 extern const struct pm_kernel pm_row_quant_range;
-/* The range's averages a step on, each over 1 - decay^steps, so that the start, 0, does not count.
+/* Advances the range's averages by a step. Each is divided by 1 - decay^steps, so that the initial
+ * 0 has no weight.
  * "r:range r:min_biased r:max_biased r:min_steps r:max_steps w:state" */
 extern const struct pm_kernel pm_row_quant_track;
-/* The grid of a range: the first number of each, or low's first two. "r:low r?:high r:step w:grid"
- */
+/* Makes the grid of a range. The range is the first numbers of low and high, or low's first two.
+ * "r:low r?:high r:step w:grid" */
 extern const struct pm_kernel pm_row_quant_grid;
-/* Unless flag is 0: a state into the variables; with struct quant_params' count 2 only the range.
+/* Unless flag is 0, copies a state into the variables; with count 2 in struct quant_params only the
+ * range.
  * "r:state r:flag u:low u:high u?:min_biased u?:max_biased u?:min_steps u?:max_steps" */
 extern const struct pm_kernel pm_row_quant_keep;
 /* "r:x r:grid w:y" and "r:x r:grid r:dy w:dx" */
 extern const struct pm_kernel pm_row_quant_fwd, pm_row_quant_bwd;
 /* folded = w gamma rstd per output channel. "r:w r?:gamma r:rstd w:folded" */
 extern const struct pm_kernel pm_row_quant_fold;
-/* dw += d gamma rstd, terms = d w rstd, whose sums over the rows are dgamma.
+/* dw += d gamma rstd, terms = d w rstd; the sums of terms over the rows are dgamma.
  * "r:d r:w r?:gamma r?:rstd u?:dw w?:terms" */
 extern const struct pm_kernel pm_row_quant_fold_bwd;
 /* center = mean gamma moving_rstd, scale = rstd / moving_rstd or 1.
@@ -37,7 +39,7 @@ extern const struct pm_kernel pm_row_quant_center;
  * dgamma += -A mean rstd. "r:sums r:mean r:rstd r?:gamma w?:p w?:q u?:dgamma" */
 extern const struct pm_kernel pm_row_quant_sums;
 
-/* Calls: the range of x; the grid of a range; x upon it. */
+/* Append calls: the range of x; the grid of a range; x rounded to the grid. */
 struct pm_tensor pm_quant_range(struct pm_calls *c, struct pm_tensor x);
 struct pm_tensor pm_quant_grid(struct pm_calls *c, struct pm_tensor low, struct pm_tensor high,
                                bool narrow, int delay);
@@ -46,24 +48,25 @@ void pm_quant_forward(struct pm_calls *c, struct pm_tensor x, struct pm_tensor g
 void pm_quant_backward(struct pm_calls *c, struct pm_tensor x, struct pm_tensor grid,
                        struct pm_tensor dy, struct pm_tensor dx);
 
-/* The same grid on the host, for evaluation: x is step * (q - zero), q an integer of 0..255. */
+/* The same grid on the host, for export and evaluation. x is step * (q - zero); q is an integer in
+ * 0..255. */
 struct pm_quant_steps {
     float step;
     int zero;
 };
 void pm_quant_make_grid(float low, float high, bool narrow, float grid[GRID_SIZE]);
 struct pm_quant_steps pm_quant_steps(float low, float high, bool narrow);
-/* The integer that stands for x; narrow: never 0. */
+/* Returns the integer q of x. If narrow, it is never 0. */
 int pm_quant_integer(const struct pm_quant_steps *s, bool narrow, float x);
 
 /* ---- ONNX ---------------------------------------------------------------------------------- */
 
-/* The steps of the kept range of a fake_quant layer that n is, or whose values n copies; false:
- * n is another layer, or after a mistake. */
+/* Gets the steps of the stored range if n is a fake_quant layer or copies the values of one.
+ * Returns false if n is another layer, or after an error. */
 bool pm_quant_range_steps(const struct pm_node *n, struct pm_export *g, struct pm_quant_steps *out);
-/* x through QuantizeLinear, to uint8, and DequantizeLinear. */
+/* Exports x through QuantizeLinear, to uint8, and DequantizeLinear. */
 const char *pm_quant_export(struct pm_export *g, const char *x, const struct pm_quant_steps *s);
-/* Numbers of integers of this type through DequantizeLinear: data is copied. */
+/* Exports integers of this type through DequantizeLinear. data is copied. */
 const char *pm_quant_export_integers(struct pm_export *g, const char *suffix, enum pm_dtype type,
                                      int rank, const int64_t *dim, const void *data, float step,
                                      int zero);

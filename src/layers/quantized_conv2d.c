@@ -1,19 +1,20 @@
-/* quantized_conv2d: a convolution whose weights are those that eight bits hold (quantize_rows.h),
- * with the batch norm behind it folded into them, as integer arithmetic will have both. It takes
- * the places of conv2d, depthwise_conv2d (filters 0) or fully_connected (flat) and of the batch
- * norm.
+/* quantized_conv2d: a convolution whose weights are rounded to eight bits (quantize_rows.h), with
+ * the following batch norm folded into them, as integer arithmetic will use both. It replaces
+ * conv2d, depthwise_conv2d (filters 0) or fully_connected (flat), and the batch norm.
  *
  *     folded = w gamma / sqrt(moving_variance + epsilon)      w without batch norm
  *     y = act((conv(x, fake_quant(folded)) - center) scale + beta)
  *
- * In evaluation, and where batch norm is frozen, center = moving_mean gamma / sqrt(moving_variance
- * + epsilon) and scale = 1. In training the batch's statistics, taken of conv(x, w), rule, while
- * the weights that are quantised move slowly: with m and v of the batch center = m gamma /
- * sqrt(moving_variance + epsilon), scale = sqrt((moving_variance + epsilon) / (v + epsilon)), so
- * that without rounding y is batch norm's. Gradients flow through both convolutions; through the
- * rounding as if it were not there. The range of the weights is that of the step's folded ones,
- * narrow (255 values), kept for evaluation. Variables: weights, biases; then beta, gamma,
- * moving_mean, moving_variance of "SCOPE/BatchNorm"; then weights_quant/min and max. */
+ * In evaluation, and if batch norm is frozen, center = moving_mean gamma / sqrt(moving_variance +
+ * epsilon) and scale = 1. In training, y uses the batch's statistics, computed from conv(x, w),
+ * while the quantised weights change slowly. With m and v of the batch, center = m gamma /
+ * sqrt(moving_variance + epsilon) and scale = sqrt((moving_variance + epsilon) / (v + epsilon)). So
+ * without rounding, y equals batch norm's output.
+ *
+ * Gradients flow through both convolutions, and through the rounding as if it did not exist. The
+ * weights' range is that of the step's folded weights. It is narrow (255 values) and is stored for
+ * evaluation. Variables: weights, biases; then beta, gamma, moving_mean, moving_variance of
+ * "SCOPE/BatchNorm"; then weights_quant/min and max. */
 #include "layers/quantized_conv2d.h"
 
 #include "layers/activation.h"
@@ -175,9 +176,10 @@ out:
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* saved: the weights folded, their range and grid, as they are used; the sums with those. With
- * batch norm center and scale, and rstd of the moving variance; of batch statistics mean, rstd and
- * variance, and the sums with w as it is that they are of. */
+/* Saved tensors: the folded weights, their range and grid, the rounded weights, and the sums with
+ * those. With batch norm also center, scale and rstd of the moving variance. With batch statistics
+ * also mean, rstd, variance, and the sums with the plain w, from which the statistics are
+ * computed. */
 enum {
     FOLDED,
     RANGE,
@@ -210,7 +212,7 @@ static const struct pm_kernel *fwd_row(const struct pm_node *n)
     return ((const struct pm_quantized *)n->cfg)->filters ? &pm_conv2d_fwd : &pm_depthwise_fwd;
 }
 
-/* Rows of the sums. */
+/* Number of rows of the sums. */
 static int rows_of(const struct conv2d_params *p)
 {
     return p->n * p->oh * p->ow;
@@ -243,7 +245,7 @@ static void weights_forward(struct pm_node *n, struct pm_calls *c, const struct 
     pm_quant_forward(c, folded, n->saved[GRID], n->saved[WEIGHTS]);
 }
 
-/* Center and scale, and of batch statistics what they are made of. */
+/* Computes center and scale, and for batch statistics the values they are made of. */
 static void norm_forward(struct pm_node *n, struct pm_calls *c, const struct conv2d_params *p)
 {
     const struct pm_quantized *cfg = n->cfg;
@@ -317,7 +319,8 @@ static void forward(struct pm_node *n, struct pm_calls *c)
                     at(n->w, pm_quantized_places(cfg).beta), PM_NO_TENSOR, n->y));
 }
 
-/* From dy to the gradient of the sums, with dbeta; *sums are those of pm_row_batch_norm_sums. */
+/* Computes dbeta and, from dy, the gradient of the sums. *sums are those of
+ * pm_row_batch_norm_sums. */
 static struct pm_tensor norm_backward(struct pm_node *n, struct pm_calls *c,
                                       const struct conv2d_params *p, struct pm_tensor *sums)
 {
@@ -347,8 +350,8 @@ static struct pm_tensor norm_backward(struct pm_node *n, struct pm_calls *c,
     return dz;
 }
 
-/* What center and scale pass on: dgamma's part, and the gradient of the plain sums, whose
- * statistics they are: (plain - mean) q + p. */
+/* Backward of center and scale: adds their part of dgamma. Returns the gradient of the plain sums,
+ * from which the statistics are computed: (plain - mean) q + p. */
 static struct pm_tensor statistics_backward(struct pm_node *n, struct pm_calls *c,
                                             const struct conv2d_params *p, struct pm_tensor sums)
 {
@@ -384,7 +387,7 @@ static struct pm_tensor statistics_backward(struct pm_node *n, struct pm_calls *
     return dplain;
 }
 
-/* From the gradient of the weights as they are used to that of w and gamma. */
+/* Computes the gradients of w and gamma from the gradient of the rounded weights. */
 static void weights_backward(struct pm_node *n, struct pm_calls *c, const struct conv2d_params *p,
                              struct pm_tensor d)
 {

@@ -1,5 +1,5 @@
-/* quantized_conv2d: what its calls and its ONNX operators (quantized_conv2d_onnx.c) have in common.
- */
+/* quantized_conv2d: declarations shared by its calls and its ONNX operators
+ * (quantized_conv2d_onnx.c). */
 #ifndef PM_QUANTIZED_CONV2D_H
 #define PM_QUANTIZED_CONV2D_H
 
@@ -18,12 +18,12 @@ struct pm_quantized {
     int moving_variance;
 };
 
-/* Places in n->w, -1 for what is not there; the same in n->dw. */
+/* Indices in n->w, -1 if absent. They are the same in n->dw. */
 struct pm_quantized_places {
     int beta, gamma, mean, variance, min, max;
 };
 struct pm_quantized_places pm_quantized_places(const struct pm_quantized *cfg);
-/* From the node's input and options. */
+/* Fills params from the node's input and options. */
 int pm_quantized_params(const struct pm_node *n, struct conv2d_params *p);
 const char *pm_quantized_onnx(const struct pm_node *n, struct pm_export *g);
 

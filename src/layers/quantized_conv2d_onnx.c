@@ -1,5 +1,5 @@
-/* quantized_conv2d in ONNX: weights are integers behind DequantizeLinear, so are biases where the
- * input is quantised; a runtime computes the convolution between with integers. */
+/* quantized_conv2d in ONNX. Weights are integers followed by DequantizeLinear, and so are biases if
+ * the input is quantised. A runtime then computes the convolution in integers. */
 #include "layers/quantized_conv2d.h"
 
 #include "layers/quantize_rows.h"
@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-/* factor[k], which folds batch norm into the weights, and add[k]; 1 and the biases without. */
+/* Computes factor[k], which folds batch norm into the weights, and add[k]. Without batch norm they
+ * are 1 and the biases. */
 static bool factors(const struct pm_node *n, struct pm_export *g, int k, float *factor, float *add)
 {
     const struct pm_quantized *cfg = n->cfg;
@@ -31,8 +32,8 @@ static bool factors(const struct pm_node *n, struct pm_export *g, int k, float *
     return ok;
 }
 
-/* A product of an input that is not rounded has the rounded weights as floats: onnxruntime would
- * round the input, too, if they were integers. */
+/* If the input is not rounded, the product has the rounded weights as floats. With integer weights
+ * onnxruntime would round the input too. */
 static const char *export_floats(struct pm_export *g, const int64_t *dim, const uint8_t *q,
                                  const struct pm_quant_steps *steps)
 {
@@ -82,8 +83,8 @@ static const char *export_weights(const struct pm_node *n, struct pm_export *g,
     return name;
 }
 
-/* Runtimes compute in integers where the biases are int32 in steps of the product's; where the
- * input is not quantised they stay floats. */
+/* Runtimes compute in integers if the biases are int32 in the product's steps. If the input is not
+ * quantised, the biases stay floats. */
 static const char *export_biases(const struct pm_node *n, struct pm_export *g, const float *add,
                                  int k, float weights_step)
 {

@@ -1,6 +1,7 @@
-/* reduce_sum, reduce_mean, reduce_max, reduce_min: over chosen axes. Backward: dx = dy, divided by
- * the number of terms for a mean; a maximum's goes to the terms that are it, in equal parts. NaN is a
- * maximum and a minimum on the CPU; drivers may lose it. */
+/* reduce_sum, reduce_mean, reduce_max, reduce_min: reductions over chosen axes. Backward: dx = dy,
+ * divided by the number of terms for a mean. The gradient of a maximum or minimum goes in equal
+ * parts to all terms that equal it. NaN is a maximum and a minimum on the CPU; drivers may lose
+ * it. */
 #include "layers/reduce.h"
 
 #include <string.h>
@@ -14,8 +15,9 @@
 
 /* ---- the sum's geometry ---------------------------------------------------------------- */
 
-/* Axes of x that are reduced (1 in with_ones) and others, neighbours of a kind joined: of six there
- * are at most three of each, filled from the end. */
+/* Splits the axes of x into reduced ones (1 in with_ones) and others, and joins neighbours of the
+ * same kind. Of six axes there are at most three of each kind. The lists are filled from the
+ * end. */
 static struct reduce_params geometry(struct pm_shape x, struct pm_shape with_ones)
 {
     struct reduce_params p = { .outputs = 1, .terms = 1, .scale = 1, .k = { 1, 1, 1 },
@@ -56,7 +58,7 @@ PM_INLINE float winner(int kind, float a, float b)
 
 enum { WIDTH = 64, BLOCK = 32 };
 
-/* `width` outputs that lie side by side in x and y: sums of BLOCK terms, then of those. */
+/* Computes `width` outputs that are neighbours in x and y: sums of BLOCK terms, then their sum. */
 PM_INLINE void side_by_side(const struct reduce_params *p, int kind, const float *x, int width,
                             float *y, float *ties)
 {
@@ -90,13 +92,13 @@ PM_INLINE void side_by_side(const struct reduce_params *p, int kind, const float
     }
 }
 
-/* The l-th line of an output's terms. */
+/* Returns the l-th line of an output's terms. */
 PM_INLINE const float *line_of(const struct reduce_params *p, const float *x, int l)
 {
     return x + (size_t)(l / p->r[1]) * (size_t)p->rs[0] + (size_t)(l % p->r[1]) * (size_t)p->rs[1];
 }
 
-/* The winner of a line, 16 terms side by side. */
+/* Returns the winner of a line, comparing 16 terms in parallel. */
 PM_INLINE float line_winner(int kind, const float *x, int n)
 {
     float part[16], total = x[0];
@@ -114,7 +116,7 @@ PM_INLINE float line_winner(int kind, const float *x, int n)
     return total;
 }
 
-/* One output whose terms are lines of x. */
+/* Computes one output whose terms are lines of x. */
 PM_INLINE void lines(const struct reduce_params *p, int kind, const float *x, float *y, float *ties)
 {
     const int length = p->r[2], lines = p->terms / length;
@@ -188,7 +190,7 @@ PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
     }
 }
 
-/* Few outputs, or lines of terms: a workgroup each. */
+/* With few outputs, or lines of terms, each output gets a workgroup. */
 static bool fwd_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                      struct pm_picks *out)
 {
@@ -233,7 +235,7 @@ static const struct pm_kernel bwd = {
     .params_size = sizeof(struct reduce_bwd_params), .cpu = bwd_cpu, .pick = bwd_pick,
 };
 
-/* The largest divisor up to 256. */
+/* Returns the largest divisor up to 256. */
 static int chunk_of(int terms)
 {
     int d = terms < 256 ? terms : 256;
@@ -259,7 +261,7 @@ void pm_reduce_sum(struct pm_calls *c, struct pm_tensor x, struct pm_shape with_
     const int chunk = chunk_of(p.terms), chunks = p.terms / chunk;
 
     if (p.ks[2] == 1 && p.r[1] == 1 && p.k[1] == 1 && chunk >= 16 && chunks >= 16) {
-        /* Many rows of one matrix: chunks of them by themselves, then the chunks' sums. */
+        /* With many rows of one matrix, chunks of rows are summed first, then the chunks' sums. */
         struct pm_tensor sums = pm_temp(c, PM_SHAPE2(chunks, p.outputs), PM_F32);
 
         call_sum(c, pm_view(x, PM_SHAPE3(chunks, chunk, p.outputs)),
@@ -284,7 +286,7 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-/* x's shape with 1 where it is reduced. */
+/* Returns x's shape with 1 along the reduced axes. */
 static struct pm_shape with_ones_of(const struct pm_node *n)
 {
     const struct pm_ints axes = ((const struct reduce_cfg *)n->cfg)->axes;
@@ -369,7 +371,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
     pm_call(c, &bwd, pm_count(n->x), &b, PM_BUFS(n->x, n->y, n->dy, n->saved[0], n->dx));
 }
 
-/* ReduceSum takes its axes as a value, the others as an attribute until opset 18. */
+/* ReduceSum takes its axes as an input. The others take them as an attribute until opset 18. */
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     const struct pm_ints axes = ((const struct reduce_cfg *)n->cfg)->axes;

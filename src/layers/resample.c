@@ -1,12 +1,12 @@
-/* resize: images brought to another size, as ONNX's Resize and TensorFlow's resize_* do. A place o of
- * the output is, along each axis, place s of the input:
+/* resize: resizes images like ONNX's Resize and TensorFlow's resize_*. Along each axis, place o of
+ * the output is place s of the input:
  *   half_pixel          (o + 1/2) in / out - 1/2
- *   pytorch_half_pixel  the same; 0 where out is 1
+ *   pytorch_half_pixel  the same; 0 if out is 1
  *   align_corners       o (in - 1) / (out - 1)
- *   asymmetric          o in / out (TensorFlow's rule of old)
+ *   asymmetric          o in / out (TensorFlow's old rule)
  *   tf_half_pixel_for_nn  (o + 1/2) in / out
- * where in / out is 1 / scale when scales are given. bilinear weighs the two neighbours, cubic four,
- * the edges repeat. Backward: the weights, transposed. */
+ * in / out is 1 / scale if scales are given. bilinear weighs the two neighbours, cubic four
+ * neighbours; edges repeat. Backward: the transposed weights. */
 #include "layers/resample.h"
 
 #include <limits.h>
@@ -20,7 +20,8 @@
 
 /* ---- the row --------------------------------------------------------------------------- */
 
-/* One axis as the lists have it: of target i the taps row[i]..row[i + 1]-1, their places and weights. */
+/* One axis of the lists. Target i has the taps row[i]..row[i + 1]-1, with their places and
+ * weights. */
 struct axis {
     const int *list, *place;
     const float *weight;
@@ -32,7 +33,7 @@ PM_INLINE struct axis axis_of(const struct pm_args *args, int buf, int targets)
     return (struct axis){ list, list + targets + 1, args->buf[buf + 1] };
 }
 
-/* sum = or += weight x; two taps at a time halve the traffic of sum. */
+/* sum = or += weight x. Adding two taps at a time halves the memory traffic of sum. */
 PM_INLINE void add_one(float *sum, const float *x, float weight, int n, bool first)
 {
     for (int i = 0; i < n; i++)
@@ -46,7 +47,7 @@ PM_INLINE void add_two(float *sum, const float *x, float wx, const float *y, flo
         sum[i] = first ? wx * x[i] + wy * y[i] : sum[i] + (wx * x[i] + wy * y[i]);
 }
 
-/* sum of n values of the taps of target i, whose places lie `stride` apart. */
+/* Sets sum to n values of the taps of target i. Places are `stride` apart. */
 PM_INLINE void add_taps(struct axis a, int i, const float *x, size_t stride, int n, float *sum)
 {
     const int begin = a.list[i], end = a.list[i + 1];
@@ -70,7 +71,7 @@ PM_INLINE void add_taps(struct axis a, int i, const float *x, size_t stride, int
 
 enum { LINE = 32768, PART = 2048, SIXTEEN = 16, TOGETHER = 8 };
 
-/* Columns first..first+n-1 of the lines of x, added up. */
+/* Sums columns first..first+n-1 of the lines of x. */
 PM_INLINE void add_lines(const struct resample_params *p, struct axis row, int oy, const float *x,
                          int first, int n, float *line)
 {
@@ -82,8 +83,8 @@ PM_INLINE void add_lines(const struct resample_params *p, struct axis row, int o
                  values - i < PART ? values - i : PART, line + i);
 }
 
-/* A line of y from lines of x that fit whole. Of few channels whole vectors are written, which go beyond
- * the pixel into the next one, as long as there is a next one. */
+/* Makes a line of y from lines of x that fit whole. With few channels, whole vectors are written.
+ * They overlap the next pixel, as long as there is a next pixel. */
 PM_INLINE void line_at_once(const struct resample_params *p, struct axis row, struct axis col, int oy,
                             const float *x, float *line, float *y)
 {
@@ -98,7 +99,7 @@ PM_INLINE void line_at_once(const struct resample_params *p, struct axis row, st
     }
 }
 
-/* The taps of pixel i among columns first..first+n-1, added to y. */
+/* Adds to y the taps of pixel i in columns first..first+n-1. */
 PM_INLINE void add_some(struct axis col, int i, int first, int n, const float *line, int c, float *y)
 {
     for (int t = col.list[i]; t < col.list[i + 1]; t++) {
@@ -117,7 +118,7 @@ PM_INLINE void add_some(struct axis col, int i, int first, int n, const float *l
     }
 }
 
-/* The same from longer lines, some columns after the others. */
+/* The same for longer lines, in parts of some columns each. */
 PM_INLINE void line_in_parts(const struct resample_params *p, struct axis row, struct axis col, int oy,
                              const float *x, float *line, float *y)
 {
@@ -133,18 +134,18 @@ PM_INLINE void line_in_parts(const struct resample_params *p, struct axis row, s
     }
 }
 
-/* `count` lines of y from one pass over those of x, each brought to y's width first: neighbours in y
- * share lines of x, which where y is smaller are too many for the cache. */
+/* Makes `count` lines of y from one pass over the lines of x, each resized to y's width first.
+ * Neighbours in y share lines of x. If y is smaller than x, these are too many for the cache. */
 PM_INLINE void lines_together(const struct resample_params *p, struct axis row, struct axis col, int oy,
                               int count, const float *x, float *line, float *y)
 {
     const int c = p->c, values = p->ow * c;
-    int next[TOGETHER]; /* tap of each line */
+    int next[TOGETHER]; /* next tap of each line */
 
     memcpy(next, row.list + oy, sizeof *next * (size_t)count);
     memset(y, 0, sizeof *y * (size_t)count * (size_t)values);
     for (;;) {
-        int at = INT_MAX; /* the first line of x that is still wanted */
+        int at = INT_MAX; /* the first line of x that is still needed */
 
         for (int i = 0; i < count; i++)
             if (next[i] < row.list[oy + i + 1] && row.place[next[i]] < at)
@@ -159,14 +160,15 @@ PM_INLINE void lines_together(const struct resample_params *p, struct axis row, 
     }
 }
 
-/* Whether lines are made together: by the shape alone, as that changes the order of sums. */
+/* Whether lines are made together. It depends on the shape alone, because it changes the order of
+ * sums. */
 static bool together(const struct resample_params *p)
 {
     return (size_t)p->w * (size_t)p->c > 2 * LINE && p->ow < p->w &&
            (size_t)p->ow * (size_t)p->c <= LINE;
 }
 
-/* Pixel by pixel, whose channels alone are more than a part. */
+/* Works pixel by pixel; the channels of one pixel exceed a part. */
 PM_INLINE void line_directly(const struct resample_params *p, struct axis row, struct axis col, int oy,
                              const float *x, float *y)
 {
@@ -236,7 +238,8 @@ static const struct pm_kernel resample = {
 
 struct lists { struct pm_tensor places, weights; };
 
-/* Of each place of the target (of the input, when turned around) its taps, in order. */
+/* Makes the taps of each place of the target in order, or of the input if the lists are
+ * reversed. */
 static struct lists lists_of(struct pm_calls *c, const struct pm_taps *t, bool back)
 {
     const int targets = back ? t->in : t->out;
@@ -250,7 +253,7 @@ static struct lists lists_of(struct pm_calls *c, const struct pm_taps *t, bool b
     list = pm_calloc((size_t)(targets + 1 + total) + 1, sizeof *list);
     next = pm_calloc((size_t)targets + 1, sizeof *next);
     weight = pm_calloc((size_t)total + 1, sizeof *weight);
-    for (int pass = 0; pass < 2; pass++) { /* the first counts, the second fills */
+    for (int pass = 0; pass < 2; pass++) { /* the first pass counts, the second fills */
         for (int o = 0; o < t->out; o++)
             for (int k = 0; k < PM_MOST_TAPS; k++) {
                 const int at = t->tap[o].at[k], target = back ? at : o, source = back ? o : at;
@@ -313,7 +316,7 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-/* Size of axis 0 or 1 of the output; below 1 when there is none. */
+/* Returns the size of axis 0 or 1 of the output; below 1 if it is invalid. */
 static int size_of(const struct resize_cfg *cfg, int axis, int in)
 {
     double size;
@@ -341,7 +344,7 @@ static int infer(struct pm_node *n)
     return pm_need_floats(n, 0, 0);
 }
 
-/* By the given scale in floats, as the programs that take one do. */
+/* Computes with the given scale in floats, as other programs with a scale do. */
 static double place_of(const struct resize_cfg *cfg, int axis, int in, int out, int o)
 {
     const bool scaled = cfg->scale.count > 0;
@@ -379,7 +382,7 @@ static int nearest(const struct resize_cfg *cfg, double s)
     }
 }
 
-/* Keys' cubic: weights of the places one before to two behind, at t in 0..1 behind. */
+/* Keys' cubic: weights of the places from one before to two after, at t in 0..1 after the place. */
 static void cubic_weights(double a, double t, float weight[4])
 {
     const double far = 1 + t, near = 1 - t, last = 2 - t;

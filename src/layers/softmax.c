@@ -10,7 +10,7 @@
 
 static const struct pm_opt opts[] = { { 0 } };
 
-/* The sum of e^(x - largest), 64 terms at a time. */
+/* Returns the sum of e^(x - largest), 64 terms at a time. */
 PM_INLINE float exp_sum(const float *x, int k, float largest)
 {
     enum { WIDTH = 64 };

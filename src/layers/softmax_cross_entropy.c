@@ -4,20 +4,22 @@
  *     l  = sum of y' (log sum exp(z) - z)
  *     loss = weight * share * sum of w l / count of rows with w != 0
  *
- * A row whose label is ignore_label has w = 0; without weights w = 1; label_weights multiply it by a
- * number for each class. normalize = kept_pixels divides by the count of rows that are not ignored,
- * whatever their weights; top_k by that of all rows, or, with top_k_percent, of those that it leaves,
- * ignored ones and zeros included. share is what this plan's examples carry of the whole batch. With no row
- * that counts the loss and the gradients are 0. A label that is neither in 0..k-1 nor ignored makes the
- * loss and all gradients NaN: the step is refused instead of learning from a wrong target.
+ * A row whose label is ignore_label has w = 0. Without weights w = 1. label_weights multiply w by a
+ * number per class. normalize = kept_pixels divides by the count of rows that are not ignored,
+ * regardless of their weights. normalize = top_k divides by the count of all rows or, with
+ * top_k_percent, of the mined rows, including ignored rows and zeros. share is the share of the
+ * whole batch that this plan's examples represent. If no row counts, the loss and the gradients are
+ * 0. A label that is neither in 0..k-1 nor ignored makes the loss and all gradients NaN. The step
+ * is then rejected instead of learning from a wrong target.
  *
- * top_k_percent below 1 leaves of all rows, ignored ones too, those with the largest w l (mining.h);
- * the sum is then divided by the count of those that are left and are not 0, unless normalize is
- * top_k. The gradient goes into these alone.
+ * top_k_percent below 1 mines the rows with the largest w l among all rows, including ignored ones
+ * (mining.h). The sum is then divided by the count of mined rows that are not 0, unless normalize
+ * is top_k. Only these rows get a gradient.
  *
- * Forward: a call per row (probabilities, l * w), then one that adds the rows up in blocks of a fixed
- * size and leaves the factor of the gradients, scale / count. Backward: (softmax - y') w factor. Class
- * weights come before and mining between these calls; both only change the w that they take. */
+ * Forward: a call per row computes probabilities and l * w. A second call adds the rows in blocks
+ * of a fixed size and leaves the factor of the gradients, scale / count. Backward: (softmax - y') w
+ * factor. Class weights run before these calls and mining between them; both only change the w that
+ * the calls read. */
 #include "layers/cross_entropy.h"
 
 #include <limits.h>
@@ -51,8 +53,8 @@ static const struct pm_opt opts[] = {
 };
 
 enum {
-    BLOCK = 256, /* rows added up one after the other */
-    MANY = 4096, /* rows from which on pixels are meant, whose few classes are too short for vectors */
+    BLOCK = 256, /* rows added one after the other */
+    MANY = 4096, /* from here on, rows are pixels, whose few classes are too short for vectors */
 };
 
 PM_INLINE float weight_of(const struct softmax_cross_entropy_params *p, const int *labels,
@@ -61,7 +63,8 @@ PM_INLINE float weight_of(const struct softmax_cross_entropy_params *p, const in
     return labels && labels[row] == p->ignore ? 0 : weights ? weights[row] : 1;
 }
 
-/* The loss of a row of this sum of e^(z - largest), sum of z - largest and z - largest at the label. */
+/* Returns a row's loss from its sum of e^(z - largest), its sum of z - largest, and z - largest at
+ * the label. */
 PM_INLINE float loss_of(const struct softmax_cross_entropy_params *p, float w, bool valid, float sum,
                         float offset_sum, float at_label)
 {
@@ -79,7 +82,7 @@ PM_INLINE void row_of(const struct pm_args *a, size_t row)
     const bool valid = label >= 0 && label < k;
     float *e = (float *)a->buf[3] + row * k, *losses = a->buf[4];
     float largest = pm_row_max(z, k), sum, offset_sum = 0;
-    float at_label = valid ? z[label] - largest : 0; /* in place the logits go */
+    float at_label = valid ? z[label] - largest : 0; /* read before logits are overwritten */
 
     for (int i = 0; p->smoothing > 0 && i < k; i++)
         offset_sum += z[i] - largest;
@@ -93,7 +96,7 @@ PM_INLINE void row_of(const struct pm_args *a, size_t row)
     losses[row] = loss_of(p, weight_of(p, labels, a->buf[2], row), valid, sum, offset_sum, at_label);
 }
 
-/* Sum of e along the values, in the order of pm_row_sum. */
+/* Sums e along the values, in the order of pm_row_sum. */
 PM_INLINE void tile_sums(const float *e, int k, float sum[PM_TILE])
 {
     float part[16][PM_TILE] = { { 0 } };
@@ -108,7 +111,7 @@ PM_INLINE void tile_sums(const float *e, int k, float sum[PM_TILE])
     memcpy(sum, part[0], sizeof part[0]);
 }
 
-/* PM_TILE rows; what row_of does, in the same order. */
+/* Computes PM_TILE rows like row_of, in the same order. */
 PM_INLINE void tile_of(const struct pm_args *a, size_t row)
 {
     const struct softmax_cross_entropy_params *p = a->params;
@@ -179,7 +182,7 @@ static void sum_cpu(const struct pm_args *a)
     count = p->divisor > 0 ? p->divisor : count;
     *factor = count ? p->scale / (float)count : 0;
     *loss = total * *factor;
-    if (!(total - total == 0)) /* a bad label, or logits that are not finite */
+    if (!(total - total == 0)) /* an invalid label, or logits that are not finite */
         *loss = *factor = NAN;
 }
 
@@ -209,8 +212,8 @@ PM_CLONES static void bwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 /* ---- rows ------------------------------------------------------------------------------ */
 
 enum {
-    LANES = 256,       /* scratch: a partial sum and a count for each */
-    MOST_ROWS = 65536, /* beyond, each is a workgroup */
+    LANES = 256,       /* scratch: a partial sum and a count per lane */
+    MOST_ROWS = 65536, /* with more rows, each is a workgroup */
 };
 
 static bool rows_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
@@ -359,7 +362,8 @@ static bool mines(const struct pm_node *n)
     return ((const struct loss_cfg *)n->cfg)->top_k_percent < 1;
 }
 
-/* The weights that the calls take: as given, or saved[2] when they are made here. */
+/* Returns the weights that the calls read: the given ones, or saved[2] if they are computed
+ * here. */
 static struct pm_tensor weights_of(const struct pm_node *n)
 {
     const struct loss_cfg *cfg = n->cfg;

@@ -1,6 +1,6 @@
-/* split: the parts of x along one axis, by default the last (channels), each an output; the inverse
- * of concat. Backward: the outputs' gradients behind one another, with zeros for an output that
- * nobody reads. */
+/* split: splits x along one axis, by default the last (channels); each part is an output. It is the
+ * inverse of concat. Backward: joins the outputs' gradients, with zeros for an output without
+ * readers. */
 #include "layers/concat.h"
 #include "layers/infer.h"
 #include "onnx/export_nodes.h"
@@ -24,7 +24,7 @@ static int axis_of(const struct pm_node *n)
     return pm_concat_axis(n, ((const struct split_cfg *)n->cfg)->axis);
 }
 
-/* Fills the size of each part; returns their number. */
+/* Fills the size of each part and returns the number of parts. */
 static int sizes_of(const struct pm_node *n, int whole, int size[PM_MAX_NODE_OUTPUTS])
 {
     const struct split_cfg *cfg = n->cfg;

@@ -1,6 +1,6 @@
-/* tiles: rows of few values (a pixel's classes) taken PM_TILE at a time, so that vectors run across the
- * rows instead of along them. A tile holds [value][row]. PM_TILE is larger than 16 because loops of so
- * few turns are unrolled before the compiler looks for vectors. */
+/* tiles: processes rows of few values (a pixel's classes) PM_TILE at a time. So vectors run across
+ * the rows instead of along them. A tile holds [value][row]. PM_TILE is larger than 16 because the
+ * compiler unrolls shorter loops before it vectorises. */
 #ifndef PUMICE_TILES_H
 #define PUMICE_TILES_H
 
@@ -8,7 +8,8 @@
 
 enum { PM_TILE = 32, PM_TILE_VALUES = 64 };
 
-/* Values 0..count-1 of PM_TILE rows that begin every `stride` values; to and from the tile. */
+/* Copies values 0..count-1 of PM_TILE rows, which begin every `stride` values, to and from the
+ * tile. */
 PM_INLINE void pm_tile_take(const float *x, size_t stride, int count, float *tile)
 {
     for (int r = 0; r < PM_TILE; r++)

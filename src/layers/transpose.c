@@ -1,5 +1,5 @@
-/* transpose: y's axis i is x's axis perm[i]. Backward is the transposition back. The row copies along
- * any strides, so it also repeats values (strided.h). */
+/* transpose: y's axis i is x's axis perm[i]. Backward is the inverse transposition. The row copies
+ * along any strides, so it can also repeat values (strided.h). */
 #include "onnx/export_nodes.h"
 #include "layers/strided.h"
 
@@ -24,7 +24,7 @@ void pm_axes_strides(struct pm_shape s, int stride[PM_MAX_RANK])
 struct pm_axes pm_axes_make(int rank, const int *size, const int *a, const int *b)
 {
     struct pm_axes x = { .a = { 0 } };
-    int n = PM_MAX_RANK; /* the axis in front of which the next one goes */
+    int n = PM_MAX_RANK; /* the next axis goes in front of axis n */
 
     for (int i = rank - 1; i >= 0; i--) {
         int sa = a[i], sb = b ? b[i] : 0;
@@ -165,7 +165,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         pm_strided_copy(c, &axes, 1, n->dy, n->dx);
 }
 
-/* From the axes as here to the axes as here: those of the graph's images are other ones. */
+/* Exports a transposition in the net's axis order. The graph's images have another axis order. */
 static const char *onnx(const struct pm_node *n, struct pm_export *g)
 {
     const struct pm_ints perm = ((const struct transpose_cfg *)n->cfg)->perm;

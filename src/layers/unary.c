@@ -1,5 +1,5 @@
-/* unary: functions of one number, element by element, beside those of activations.c; most come with
- * models made elsewhere. unary.h has the functions and their derivatives, which take x. */
+/* unary: element-wise functions of one number that activations.c does not have. Most are needed for
+ * imported models. unary.h has the functions and their derivatives, which take x. */
 #include "layers/unary.h"
 
 #include <pumice/layer.h>
@@ -54,7 +54,7 @@ static const struct pm_opt power_opts[] = {
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-/* Runs CALL(kind) with kind as a constant, so that the loop in it is compiled for that one kind. */
+/* Runs CALL(kind) with kind as a constant, so that each loop is compiled for one kind. */
 #define KIND(id, CALL) case PM_UNARY_##id: CALL(PM_UNARY_##id); break;
 #define KIND_SWITCH(kind, CALL)                                                                    \
     switch (kind) {                                                                                \
@@ -125,7 +125,7 @@ static const struct pm_kernel bwd = {
 
 /* ---- layers ---------------------------------------------------------------------------- */
 
-/* Powers that have a shorter way. */
+/* Returns the kind for powers that have a faster formula. */
 static int power_kind(float exponent)
 {
     return exponent == 2 ? PM_UNARY_SQUARE : exponent == 3 ? PM_UNARY_CUBE

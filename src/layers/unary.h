@@ -1,8 +1,8 @@
-/* unary: functions of one number beside those of activation.h, and their derivatives, which take the
- * argument. shaders/lib/unary.glsl is the twin.
+/* unary: functions of one number that activation.h does not have, and their derivatives, which take
+ * the argument. shaders/lib/unary.glsl is the twin.
  *
- * exp, log and erf are computed by formulas of our own: loops with them become vector code, and a
- * Vulkan driver's log may be off by 2^-21 near 1. */
+ * exp, log and erf use the project's own formulas. Loops with them can be vectorised, and a Vulkan
+ * driver's log may be off by 2^-21 near 1. */
 #ifndef PUMICE_UNARY_H
 #define PUMICE_UNARY_H
 
@@ -24,22 +24,23 @@ enum pm_unary {
     PM_UNARY_GELU_TANH,   /* x / 2 (1 + tanh(u)) = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3) */
     PM_UNARY_SWISH,       /* x sigmoid(a x) */
     PM_UNARY_MISH,        /* x tanh(softplus(x)) */
-    PM_UNARY_CLIP,        /* x cut to a..b */
+    PM_UNARY_CLIP,        /* x clamped to a..b */
     PM_UNARY_THRESHOLDED, /* x > a ? x : 0 */
     PM_UNARY_AFFINE,      /* a x + b */
     PM_UNARY_SQUARE,
     PM_UNARY_CUBE,
-    PM_UNARY_POWER,       /* x^a; of negative x where a is whole */
+    PM_UNARY_POWER,       /* x^a; negative x is allowed if a is whole */
     PM_UNARY_ERF,
     PM_UNARY_CEIL,
     PM_UNARY_FLOOR,
-    PM_UNARY_ROUND,       /* halves to the even neighbour */
+    PM_UNARY_ROUND,       /* halves round to the even neighbour */
     PM_UNARY_SIGN,
     PM_UNARY_KINDS
 };
 
-/* log x, -infinity for 0, NaN below. x = 2^n m, m in sqrt(1/2)..sqrt 2; log m = 2 artanh(s),
- * s = (m - 1) / (m + 1), by the series to s^9, which leaves 1e-9. Subnormals count as 0. */
+/* Returns log x, -infinity for 0, NaN below. x = 2^n m, m in sqrt(1/2)..sqrt 2; log m = 2
+ * artanh(s), s = (m - 1) / (m + 1), by the series to s^9, whose error is 1e-9. Subnormals count as
+ * 0. */
 PM_INLINE float pm_logf(float x)
 {
     uint32_t bits;
@@ -54,7 +55,7 @@ PM_INLINE float pm_logf(float x)
     y = s * (2 + t * (2.0f / 3 + t * (2.0f / 5 + t * (2.0f / 7 + t * (2.0f / 9)))));
     y = (float)n * 0.693145752f + (y + (float)n * 1.42860677e-6f);
     y = x < 1.17549435e-38f ? (x < 0 ? NAN : -INFINITY) : y;
-    return x < INFINITY ? y : x; /* infinity and NaN as they are */
+    return x < INFINITY ? y : x; /* infinity and NaN are returned unchanged */
 }
 
 /* log(1 + e) for e in 0..1: 2 artanh(e / (2 + e)). */
@@ -72,8 +73,8 @@ PM_INLINE float pm_log1pf(float e)
     return s * y;
 }
 
-/* An odd polynomial below 0.95, 1 - e^(a polynomial for log erfc) above; both fitted by least squares
- * on Chebyshev points, off by less than 2e-9. */
+/* An odd polynomial below 0.95, 1 - e^(a polynomial for log erfc) above. Both are fitted by least
+ * squares on Chebyshev points; the error is below 2e-9. */
 PM_INLINE float pm_erff(float x)
 {
     float t = x < 0 ? -x : x, s = x * x, near = 8.17948094e-5f, far = 1.92663734e-4f;
@@ -180,7 +181,7 @@ PM_INLINE float pm_unary(int kind, float a, float b, float x)
     }
 }
 
-/* At a corner the flat side; 0 for the functions that are made of steps. */
+/* Returns the derivative. At a corner it is the flat side's; it is 0 for step functions. */
 PM_INLINE float pm_unary_slope(int kind, float a, float b, float x)
 {
     float s, t;

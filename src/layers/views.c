@@ -1,4 +1,4 @@
-/* views: flatten and reshape. The values stay where they are under another shape. */
+/* views: flatten and reshape. They change the shape; the values stay in place. */
 #include "onnx/export_nodes.h"
 
 #include <limits.h>

@@ -1,5 +1,5 @@
-/* vmath: what the C side of element-wise kernels needs beside PM_CLONES, so that the compiler can turn
- * their loops into vector code. */
+/* vmath: helpers for the C side of element-wise kernels, in addition to PM_CLONES. With them the
+ * compiler can vectorise loops. */
 #ifndef PUMICE_VMATH_H
 #define PUMICE_VMATH_H
 
@@ -9,9 +9,9 @@
 
 #include "base/vector.h"
 
-/* e^x within 2 ulp, 0 below e^-87, infinity above e^88.7; NaN stays. The library's expf cannot be
- * vectorised without giving up IEEE rules elsewhere. x = n ln 2 + r, |r| <= ln 2 / 2: Taylor's series
- * to r^7 leaves 5e-9. n is read from the low bits of x / ln 2 + 1.5 * 2^23. */
+/* e^x within 2 ulp, 0 below e^-87, infinity above e^88.7; NaN stays NaN. The library's expf cannot
+ * be vectorised without giving up IEEE rules elsewhere. x = n ln 2 + r, |r| <= ln 2 / 2. Taylor's
+ * series to r^7 has an error of 5e-9. n is read from the low bits of x / ln 2 + 1.5 * 2^23. */
 PM_INLINE float pm_expf(float x)
 {
     float c = x < -87.0f ? -87.0f : x > 89.0f ? 89.0f : x;
@@ -34,8 +34,8 @@ PM_INLINE float pm_expf(float x)
     return x < -87.0f ? 0.0f : p;
 }
 
-/* Sum and maximum of n >= 1 values in an order that depends on n alone: 16 of each remainder, so that
- * vectors of any width do the work. */
+/* Sum and maximum of n >= 1 values, in an order that depends on n alone. There are 16 partial
+ * results, one per remainder of the index, so that vectors of any width work. */
 PM_INLINE float pm_row_sum(const float *x, int n)
 {
     float part[16] = { 0 };

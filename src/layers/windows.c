@@ -1,6 +1,7 @@
-/* windows: slice takes a box of values out of its input, pad puts its input into a constant. Each is the
- * other's gradient, so two rows serve both. They have four axes: shapes of lower rank get leading axes
- * of 1, in those of higher rank axes that are taken whole join the axis before them. */
+/* windows: slice copies a box of values out of its input, pad puts its input into a constant. Each
+ * is the other's gradient, so two rows serve both. The rows have four axes. Shapes of lower rank
+ * get leading axes of 1. In shapes of higher rank, axes that are taken whole join the axis before
+ * them. */
 #include "onnx/export_nodes.h"
 #include "layers/infer.h"
 
@@ -51,7 +52,7 @@ static void take_cpu(const struct pm_args *a, size_t begin, size_t end)
     }
 }
 
-/* Lines of the big tensor. */
+/* Items: lines of the big tensor. */
 static void put_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const struct window_params *p = a->params;
@@ -104,12 +105,13 @@ static const struct pm_kernel put = {
 
 /* ---- calls ----------------------------------------------------------------------------- */
 
-/* Whether the box, which begins at `first` of the big tensor, is one of four axes at most. */
+/* Fills the params of the box, which begins at `first` of the big tensor. Returns false if the box
+ * needs more than four axes. */
 static bool params_of(struct pm_shape big, struct pm_shape box, const int *first,
                       struct window_params *out)
 {
     int b[PM_MAX_RANK], s[PM_MAX_RANK], f[PM_MAX_RANK], n = PM_MAX_RANK; /* filled from the end */
-    bool whole = false; /* the axis behind is taken whole */
+    bool whole = false; /* the axis after this one is taken whole */
 
     for (int i = big.rank - 1; i >= 0; i--) {
         if (whole) {
@@ -231,7 +233,7 @@ static struct window_params pad_params(const struct pm_node *n)
     return p;
 }
 
-/* Taps of one axis of an image of `in` cells that is continued by what is there. */
+/* Taps of one axis of an image of `in` cells for a padding that repeats or mirrors the image. */
 static struct pm_taps pad_taps(enum pad_mode mode, int in, int before, int after)
 {
     struct pm_taps t = { in, in + before + after, NULL };
