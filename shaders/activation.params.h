@@ -1,5 +1,5 @@
-/* activation: y = f(x) over count values; kind is of enum pm_activation. */
+/* activation: y = f(x) over count values; kind is an enum pm_activation. */
 struct activation_params {
     int count, kind;
-    float slope; /* leaky_relu */
+    float slope; /* of leaky_relu */
 };

@@ -3,7 +3,7 @@
 #include "lib/vector.glsl"
 #include "add2.params.h"
 
-/* InOut: y may lie in a's memory. */
+/* InOut, because y may use a's memory. */
 layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;
 layout(push_constant, scalar) uniform Push { InOutT a; InOutT b; InOutT y; add2_params p; };
 

@@ -6,7 +6,7 @@ layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push { InI32 x; OutI32 y; argmax_params p; };
 #include "lib/argmax.glsl"
 
-/* A row a lane. The floats are read as their bits. */
+/* One row per lane. The floats are read as their bits. */
 void main()
 {
     uint k = uint(p.k);

@@ -7,7 +7,7 @@ layout(push_constant, scalar) uniform Push { InI32 x; OutI32 y; argmax_params p;
 #include "lib/argmax.glsl"
 shared int best[64], place[64];
 
-/* A workgroup of 64 lanes a row. */
+/* One workgroup of 64 lanes per row. */
 void main()
 {
     uint k = uint(p.k), lane = gl_LocalInvocationID.x;
@@ -21,7 +21,7 @@ void main()
             at = key > largest ? int(i) : at;
             largest = max(key, largest);
         }
-        barrier(); /* the former row has been read */
+        barrier(); /* all lanes have read the previous row */
         best[lane] = largest;
         place[lane] = at;
         barrier();

@@ -1,4 +1,4 @@
-/* Moving averages of the variables; count is floats, a multiple of 64. */
+/* averages: moving averages of the variables; count is in floats, a multiple of 64. */
 struct averages_update_params {
     int count;
 };

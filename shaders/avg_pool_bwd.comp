@@ -6,7 +6,7 @@
 layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push { InT dy; OutT dx; pool_params p; };
 
-/* What the mean over the window at y0, x0 divides by. */
+/* Returns the divisor of the mean over the window at y0, x0. */
 float cells(int y0, int x0)
 {
     ivec2 ky = pm_taps(y0, p.kh, 1, p.h), kx = pm_taps(x0, p.kw, 1, p.w);

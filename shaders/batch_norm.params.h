@@ -1,13 +1,13 @@
-/* batch_norm: x [rows][c]; statistics per channel. flags are of BN_... below. */
-#define BN_GAMMA 1    /* there is a scale */
-#define BN_BETA 2     /* there is an offset */
+/* batch_norm: x [rows][c]; statistics per channel. flags are a sum of the BN_... values below. */
+#define BN_GAMMA 1    /* gamma (scale) is present */
+#define BN_BETA 2     /* beta (offset) is present */
 #define BN_RESIDUAL 4 /* a second input is added before the activation */
-#define BN_DBETA 8    /* gradients that are wanted */
+#define BN_DBETA 8    /* requested gradients */
 #define BN_DGAMMA 16
 #define BN_DX 32
 #define BN_DRESIDUAL 64
 
-/* Rows are cut into `chunks` of equal length (the last may be shorter), by shape alone. */
+/* Rows are split into `chunks` of equal length (the last may be shorter), by shape alone. */
 struct batch_norm_stats_params {
     int rows, c, chunks;
     float epsilon;
@@ -22,10 +22,10 @@ struct batch_norm_params {
     int rows, c;
     int act, flags;
     float slope;
-    float inv_count; /* 1 / rows; 0 where the statistics are constants */
+    float inv_count; /* 1 / rows; 0 if the statistics are constants */
 };
 struct batch_norm_update_params {
     int c;
     float rate;   /* 1 - decay */
-    float factor; /* of the variance: n / (n - 1) when unbiased */
+    float factor; /* factor of the variance: n / (n - 1) if unbiased */
 };

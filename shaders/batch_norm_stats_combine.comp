@@ -13,7 +13,7 @@ layout(push_constant, scalar) uniform Push {
 };
 #include "lib/reduce.glsl"
 
-/* A workgroup a channel: M2 = sum of (M2_k + n_k (mean_k - mean)^2). */
+/* One workgroup per channel: M2 = sum of (M2_k + n_k (mean_k - mean)^2). */
 void main()
 {
     uint c = uint(p.c), length = uint((p.rows + p.chunks - 1) / p.chunks), rows = uint(p.rows);

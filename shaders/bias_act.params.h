@@ -1,12 +1,13 @@
-/* bias_act: y = f(x + b), elements of [rows][channels]; the backward row is the same over y. */
+/* bias_act: y = f(x + b), elements of [rows][channels]. The backward row uses the same struct over
+ * y. */
 #ifndef BIAS_ACT_PARAMS_H
 #define BIAS_ACT_PARAMS_H
 
 struct bias_act_params {
     int count, channels;
-    int activation; /* by number: activation.def */
+    int activation; /* number in activation.def */
     float slope;    /* of leaky_relu */
-    int bias;       /* 1: b is there */
+    int bias;       /* 1: b is present */
 };
 
 #endif

@@ -1,4 +1,5 @@
-/* bias_act_bwd: dz = f'(y) dy, written in y; the twin of bwd_cpu in src/layers/bias_act.c. */
+/* bias_act_bwd: dz = f'(y) dy, with f' as a function of y. Twin of bwd_cpu in
+ * src/layers/bias_act.c. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"

@@ -1,4 +1,4 @@
-/* bias_act_fwd: y = f(x + b); the twin of fwd_cpu in src/layers/bias_act.c. */
+/* bias_act_fwd: y = f(x + b). Twin of fwd_cpu in src/layers/bias_act.c. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"

@@ -1,6 +1,6 @@
 /* bias_grad, first of two dispatches: t [chunks][channels] = sums over CHUNK rows each. Workgroups
- * are gl_WorkGroupSize.x lanes wide and have as many lines as fit; line l adds rows l, l + lines,
- * ..., and the lines' sums are added in order. bias_grad_combine.comp adds the chunks up. */
+ * are gl_WorkGroupSize.x lanes wide and have as many lines as fit. Line l adds rows l, l + lines,
+ * ..., and the lines' sums are added in order. bias_grad_combine.comp adds the chunks. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/buffers.glsl"

@@ -13,7 +13,7 @@ layout(push_constant, scalar) uniform Push {
     channel_params p;
 };
 
-/* prelu: gamma where x <= 0. */
+/* Returns the factor of dy; for prelu it is gamma if x <= 0. */
 float factor(float value, float g)
 {
     return KIND == 0 && value > 0.0 ? 1.0 : g;

@@ -1,5 +1,6 @@
 /* conv2d: x [n][h][w][c], w [kh][kw][c / groups][k], y [n][oh][ow][k]. Also depthwise: w
- * [kh][kw][c][mult], k = c * mult, groups = c. Rows above the top by `top`, columns left by `left`. */
+ * [kh][kw][c][mult], k = c * mult, groups = c. `top` and `left`: rows of padding above, columns
+ * left. */
 #ifndef CONV2D_PARAMS_H
 #define CONV2D_PARAMS_H
 

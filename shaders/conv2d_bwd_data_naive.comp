@@ -1,5 +1,5 @@
-/* conv2d_bwd_data, one element of dx an invocation, gathered from the outputs that read it: every
- * shape, group and dilation. */
+/* conv2d_bwd_data, one element of dx per invocation. It gathers from the outputs that read the
+ * element. Supports every shape, group and dilation. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/conv.glsl"

@@ -1,4 +1,4 @@
-/* A filter gradient's last dispatch (conv2d and depthwise): dw = (accumulate ? dw : 0) + the
+/* The last dispatch of a filter gradient (conv2d and depthwise): dw = (accumulate ? dw : 0) + the
  * PARTS partial sums t [PARTS][count], in their order. */
 #version 450
 #extension GL_GOOGLE_include_directive : require

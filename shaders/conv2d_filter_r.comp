@@ -1,13 +1,13 @@
-/* conv2d_bwd_filter, structure R: a register tile straight from memory (see conv2d_r.comp).
+/* conv2d_bwd_filter, structure R: a register tile read directly from memory (see conv2d_r.comp).
  *
- * dw [tap][channel][column] is a product over pixels. A workgroup, one subgroup, makes TM channels
- * of one tap x TN columns a lane. Because its rows lie within one tap, the pixels of a line that
- * have a partner in the image are one range, and the innermost loop has no test. Pixels are split
- * into PARTS runs of lines (of pixels where PLAIN); with several parts each writes its own sums to
- * t [part], and conv2d_combine adds them up.
+ * dw [tap][channel][column] is a product over pixels. A workgroup is one subgroup. It makes TM
+ * channels of one tap x TN columns per lane. Its rows are within one tap, so the pixels of a line
+ * with a partner in the image form one range, and the innermost loop has no test. Pixels are split
+ * into PARTS runs of lines (of pixels if PLAIN). With several parts each writes its own sums to t
+ * [part], and conv2d_combine adds them.
  *
- * Grid: x = column tile + column tiles * group, y = tap * channel tiles + channel tile,
- * z = part. */
+ * Grid: x = column tile + column tiles * group, y = tap * channel tiles + channel tile, z =
+ * part. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #ifdef PAIR
@@ -18,9 +18,9 @@
 layout(local_size_x_id = 0) in;
 layout(constant_id = 3) const int PARTS = 1;
 layout(constant_id = 4) const bool PLAIN = false; /* 1x1, stride 1, no padding: one long line */
-layout(constant_id = 5) const bool EDGE = false;  /* these two as in conv2d_r.comp */
+layout(constant_id = 5) const bool EDGE = false;  /* EDGE and BEFORE as in conv2d_r.comp */
 layout(constant_id = 6) const int BEFORE = 0;
-#ifdef FIXED_TM /* drivers that do not unroll loops over specialization constants */
+#ifdef FIXED_TM /* for drivers that do not unroll loops over specialization constants */
 const int TM = FIXED_TM, TN = FIXED_TN;
 const bool VEC = FIXED_VEC;
 #else
@@ -28,7 +28,7 @@ layout(constant_id = 7) const int TM = 8;
 layout(constant_id = 8) const int TN = 4;
 layout(constant_id = 9) const bool VEC = false;  /* channels and TM are multiples of 4 */
 #endif
-#ifdef PAIR /* two neighbouring columns in one load; columns even, TN even, no EDGE */
+#ifdef PAIR /* two neighbouring columns per load; even columns, even TN, no EDGE */
 const int WIDE = 2;
 layout(buffer_reference, std430, buffer_reference_align = 8)
     readonly restrict buffer InPair { uint64_t v[]; };
@@ -55,7 +55,7 @@ void main()
     int channel_tiles = ceil_div(channels, TM);
     int tap = int(gl_WorkGroupID.y) / channel_tiles;
     int channel = int(gl_WorkGroupID.y) % channel_tiles * TM;
-    int part = int(gl_WorkGroupID.z), last = channels - 1 - channel; /* row that may be read */
+    int part = int(gl_WorkGroupID.z), last = channels - 1 - channel; /* last row that may be read */
 
     InF32 x1 = InF32(x);
     InF32x4 x4 = InF32x4(x);
@@ -75,7 +75,7 @@ void main()
     [[unroll]] for (int i = 0; i < TM * TN; i++)
         sum[i] = 0.0;
 
-    /* Output columns begin..end - 1 of a line have their tap inside the image. */
+    /* Output columns begin..end - 1 of a line have this tap inside the image. */
     int shift_y = tap / p.kw * p.dilation_h - p.top, shift_x = tap % p.kw * p.dilation_w - p.left;
     int chunk = ceil_div(PLAIN ? p.n * p.oh * p.ow : p.n * p.oh, PARTS), line = part * chunk;
     int stop = min(line + chunk, PLAIN ? p.n * p.oh * p.ow : p.n * p.oh), begin, end;

@@ -1,10 +1,10 @@
 /* conv2d_bwd_filter, structure S: tiles in shared memory, for GPUs (see conv2d_s.comp).
  *
- * dw [tap * channel][column] is a product over pixels. A workgroup makes BM rows, which may lie in
- * several taps, x BN columns over one of PARTS runs of pixels, BK at a time. Both tiles lie as
- * [pixel][row or column]. With several parts each writes its own sums to t [part], and
- * conv2d_combine adds them up. The conditions of conv2d_s.comp on the tiles hold here too, and TM
- * is a multiple of 4; as there, the next tile is fetched without conditions.
+ * dw [tap * channel][column] is a product over pixels. A workgroup makes BM rows, which may belong
+ * to several taps, x BN columns. It covers one of PARTS runs of pixels, BK pixels at a time. Both
+ * tiles are stored as [pixel][row or column]. With several parts each writes its own sums to t
+ * [part], and conv2d_combine adds them. The conditions of conv2d_s.comp on the tiles hold here too,
+ * and TM is a multiple of 4. As there, the next tile is fetched without conditions.
  *
  * Grid: x = column tile + column tiles * group, y = row tile, z = part. */
 #version 450
@@ -13,9 +13,9 @@
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 3) const int PARTS = 1;
-layout(constant_id = 4) const bool VEC_A = false; /* channels a multiple of 4 */
-layout(constant_id = 5) const bool VEC_B = false; /* columns a multiple of 4 */
-layout(constant_id = 6) const int OH = 1;         /* constants, for the divisions */
+layout(constant_id = 4) const bool VEC_A = false; /* channels are a multiple of 4 */
+layout(constant_id = 5) const bool VEC_B = false; /* columns are a multiple of 4 */
+layout(constant_id = 6) const int OH = 1;         /* constants, to make divisions cheap */
 layout(constant_id = 7) const int OW = 1;
 layout(constant_id = 8) const int BM = 64;
 layout(constant_id = 9) const int BN = 64;
@@ -37,14 +37,14 @@ int ceil_div(int a, int b)
     return (a + b - 1) / b;
 }
 
-/* This invocation's part of the next tile, and which of its elements there are. */
+/* This invocation's part of the next tile, and which of its elements exist. */
 vec4 next_a[A_LOADS], next_b[B_LOADS];
 bvec4 there_a[A_LOADS], there_b[B_LOADS];
-/* The rows that it fetches, all four of one tap where VEC_A: the tap's offset and the channel; a row
- * beyond the last has an offset outside every image. */
+/* The rows that this invocation fetches: the tap's offset and the channel. If VEC_A, all four
+ * belong to one tap. A row after the last has an offset outside every image. */
 int row_y[4], row_x[4], row_c[4];
 
-/* Fetches the tile of pixels pixel .. pixel + BK - 1, nothing from `end` on. */
+/* Fetches the tile of pixels pixel .. pixel + BK - 1; pixels from `end` on are not fetched. */
 void fetch(int pixel, int end, int group, int b_column)
 {
     uint me = gl_LocalInvocationIndex;
@@ -101,7 +101,7 @@ void main()
         row_c[e] = group * channels + row % channels;
     }
     int b_column = column + int(me % uint(BN / 4)) * 4;
-    uint line = me / uint(ACROSS), across = me % uint(ACROSS); /* of the sums */
+    uint line = me / uint(ACROSS), across = me % uint(ACROSS); /* position in the sums */
 
     vec4 sum[TM * TN / 4];
     [[unroll]] for (int i = 0; i < TM * TN / 4; i++)
@@ -109,7 +109,7 @@ void main()
 
     fetch(pixel, end, group, b_column);
     for (; pixel < end; pixel += BK) {
-        barrier(); /* all have multiplied the former tile */
+        barrier(); /* all invocations have multiplied the previous tile */
         [[unroll]] for (int i = 0; i < A_LOADS; i++)
             left[me + i * SIZE] = mix(vec4(0.0), next_a[i], there_a[i]);
         [[unroll]] for (int i = 0; i < B_LOADS; i++)

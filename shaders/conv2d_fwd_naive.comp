@@ -1,4 +1,4 @@
-/* conv2d_fwd, one output an invocation: every shape, group and dilation. */
+/* conv2d_fwd, one output per invocation. Supports every shape, group and dilation. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/conv.glsl"

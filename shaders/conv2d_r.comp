@@ -1,16 +1,19 @@
-/* conv2d_fwd and conv2d_bwd_data, structure R: a register tile straight from memory.
+/* conv2d_fwd and conv2d_bwd_data, structure R: a register tile read directly from memory.
  *
- * A workgroup is one subgroup. It makes TM rows (pixels) x TN columns a lane (channels). Rows are
- * the same for all lanes, so the left matrix is read by uniform loads, four terms at a time where
- * channels allow it (VEC); lanes lie side by side in the columns of the right matrix, which is
- * [tap][channel][column]: w itself forward, its transposed copy in t for the data gradient. For
- * drivers that run on the CPU: no shared memory, no barrier, every load used TM or TN times.
+ * A workgroup is one subgroup. It makes TM rows (pixels) x TN columns per lane (channels). All
+ * lanes have the same rows, so the left matrix is read by uniform loads, four terms at a time if
+ * the channels allow it (VEC). Lanes are neighbours in the columns of the right matrix, which is
+ * [tap][channel][column]: w itself forward, its transposed copy in t for the data gradient. This
+ * structure is for drivers that run on the CPU: no shared memory, no barrier, every load used TM or
+ * TN times.
  *
- * Columns that are no multiple of a tile are two dispatches: whole tiles, then the rest by a
- * narrower one (BEFORE = the width of the former's tiles; EDGE where even that reaches beyond).
+ * If the columns are not a multiple of a tile, there are two dispatches: whole tiles, then the rest
+ * with a narrower tile. BEFORE is the width of the first dispatch's tiles. EDGE is set if even the
+ * narrower tile extends beyond the columns.
  *
  * Grid: x + 65535 * (z % layers) = row tile, y = column tile + column tiles * group, z / layers =
- * phase: neighbours in time share a panel of the right matrix, which stays in the cache. */
+ * phase. Workgroups that run one after the other share a panel of the right matrix, which stays in
+ * the cache. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #ifdef PAIR
@@ -22,7 +25,7 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 3) const bool BACK = false;
 layout(constant_id = 4) const bool EDGE = false;
 layout(constant_id = 5) const int BEFORE = 0;
-#ifdef FIXED_TM /* drivers that do not unroll loops over specialization constants */
+#ifdef FIXED_TM /* for drivers that do not unroll loops over specialization constants */
 const int TM = FIXED_TM, TN = FIXED_TN;
 const bool VEC = FIXED_VEC;
 #else
@@ -30,7 +33,7 @@ layout(constant_id = 6) const int TM = 8;
 layout(constant_id = 7) const int TN = 4;
 layout(constant_id = 8) const bool VEC = false;
 #endif
-#ifdef PAIR /* two neighbouring columns in one load; columns even, TN even, no EDGE */
+#ifdef PAIR /* two neighbouring columns per load; even columns, even TN, no EDGE */
 const int WIDE = 2;
 layout(buffer_reference, std430, buffer_reference_align = 8)
     readonly restrict buffer InPair { uint64_t v[]; };
@@ -68,12 +71,12 @@ void main()
     InF32 b = InF32(BACK ? t : w);
 #endif
 
-    /* Rows: origin in the source, and its element's number. */
+    /* Rows: their origin in the source, and the index of that element. */
     int row_y[TM], row_x[TM], row_at[TM], out_at[TM];
     ivec3 at = conv_position(first, target);
     [[unroll]] for (int i = 0; i < TM; i++) {
         ivec2 origin = conv_origin(at);
-        row_y[i] = first + i < rows ? origin.x : -1000000; /* outside for every tap */
+        row_y[i] = first + i < rows ? origin.x : -1000000; /* outside the image for every tap */
         row_x[i] = origin.y;
         row_at[i] = ((at.x * source.x + origin.x) * source.y + origin.y) * a_width + group * terms;
         out_at[i] = conv_pixel(at, phase) * (columns * p.groups) + group * columns;

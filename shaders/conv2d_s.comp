@@ -1,16 +1,17 @@
 /* conv2d_fwd and conv2d_bwd_data, structure S: tiles in shared memory, for GPUs.
  *
- * A workgroup makes BM rows (pixels) x BN columns (channels) and walks through the terms (tap,
- * channel) BK at a time; an invocation makes TM x TN of it. While a tile is multiplied the next
- * one is already on its way into registers. The left tile lies as [row][term], padded by 4, the
- * right one as [term][column]; both are written and read four floats at a time.
+ * A workgroup makes BM rows (pixels) x BN columns (channels) and iterates over the terms (tap,
+ * channel) BK at a time. An invocation makes TM x TN of them. While a tile is multiplied, the next
+ * one is loaded into registers. The left tile is stored as [row][term], padded by 4, the right one
+ * as [term][column]. Both are written and read four floats at a time.
  *
- * Shapes that are no multiple of the tiles are filled up with zeros. Those come in when a tile is
- * put into shared memory; what lies outside is fetched from element 0 until then. A fetch under a
- * condition would be waited for where the condition ends, so nothing would be on its way.
+ * Shapes that are not a multiple of the tiles are padded with zeros. The zeros are inserted when a
+ * tile is written to shared memory. Until then, elements outside are fetched from element 0. A
+ * fetch under a condition would be awaited at the end of the condition, so it could not overlap
+ * with the multiplication.
  *
- * The workgroup has BM / TM * BN / TN invocations; BM * BK and BN * BK are multiples of four times
- * that (or parts of the tiles would never be fetched), and TN and BK are multiples of 4.
+ * The workgroup has BM / TM * BN / TN invocations. BM * BK and BN * BK are multiples of four times
+ * that (otherwise parts of the tiles would never be fetched), and TN and BK are multiples of 4.
  *
  * Grid: x = column tile + column tiles * group, y + 65535 * (z % layers) = row tile, z / layers =
  * phase. */
@@ -21,9 +22,9 @@
 layout(local_size_x_id = 0) in;
 layout(constant_id = 3) const bool BACK = false;
 layout(constant_id = 4) const bool FLAT = false;   /* forward, few channels: all taps are one */
-layout(constant_id = 5) const bool VEC_A = false;  /* terms a multiple of 4 */
-layout(constant_id = 6) const bool VEC_B = false;  /* columns a multiple of 4 */
-layout(constant_id = 7) const int KW = 1;          /* FLAT: constants, for the divisions */
+layout(constant_id = 5) const bool VEC_A = false;  /* terms are a multiple of 4 */
+layout(constant_id = 6) const bool VEC_B = false;  /* columns are a multiple of 4 */
+layout(constant_id = 7) const int KW = 1;          /* FLAT: constants, to make divisions cheap */
 layout(constant_id = 8) const int CHANNELS = 1;
 layout(constant_id = 9) const int BM = 64;
 layout(constant_id = 10) const int BN = 64;
@@ -41,17 +42,19 @@ layout(push_constant, scalar) uniform Push { uvec2 a; uvec2 w; uvec2 t; uvec2 c;
 shared vec4 left[BM * PITCH];
 shared vec4 right[BK * BN / 4];
 
-/* This invocation's part of the next tile, and which of its elements there are. */
+/* This invocation's part of the next tile, and which of its elements exist. */
 vec4 next_a[A_LOADS], next_b[B_LOADS];
 bvec4 there_a[A_LOADS], there_b[B_LOADS];
-/* The rows that it fetches: origin in the source, and its element's number. */
+/* The rows that this invocation fetches: their origin in the source, and the index of that
+ * element. */
 int row_y[A_LOADS], row_x[A_LOADS], row_at[A_LOADS];
 
-/* Where the walk through the terms stands. */
+/* The current position in the terms. */
 ivec2 tap = ivec2(0, -1), phase, offset;
 int term = 0, terms;
 
-/* Steps to the next BK terms: of the same tap, or the next one that touches this phase's rows. */
+/* Advances to the next BK terms: of the same tap, or of the next tap that touches this phase's
+ * rows. */
 bool advance()
 {
     term += BK;
@@ -69,7 +72,7 @@ bool advance()
     return tap.x < p.kh;
 }
 
-/* Fetches the next tile, or nothing: there is none. b_column: in the group. */
+/* Fetches the next tile, or nothing if `more` is false. b_column: column in the group. */
 void fetch(bool more, int group, int b_column)
 {
     uint me = gl_LocalInvocationIndex;
@@ -139,20 +142,20 @@ void main()
     int rows = p.n * target.x * target.y;
     int first = (int(gl_WorkGroupID.z) % layers * 65535 + int(gl_WorkGroupID.y)) * BM;
     if (first >= rows)
-        return; /* the whole workgroup */
+        return; /* the whole workgroup returns */
 
     uint a_row = me / uint(BK / 4), a_place = a_row * PITCH + me % uint(BK / 4);
     [[unroll]] for (int i = 0; i < A_LOADS; i++) {
         int row = first + int(a_row) + i * (SIZE / (BK / 4));
         ivec3 at = conv_position(min(row, rows - 1), target);
         ivec2 origin = conv_origin(at);
-        row_y[i] = row < rows ? origin.x : -1000000; /* outside for every tap */
+        row_y[i] = row < rows ? origin.x : -1000000; /* outside the image for every tap */
         row_x[i] = origin.y;
         row_at[i] = ((at.x * source.x + origin.x) * source.y + origin.y) * a_width
                   + group * channels;
     }
     int b_column = column + int(me % uint(BN / 4)) * 4;
-    uint line = me / uint(ACROSS), across = me % uint(ACROSS); /* of the sums */
+    uint line = me / uint(ACROSS), across = me % uint(ACROSS); /* position in the sums */
 
     vec4 sum[TM * TN / 4];
     [[unroll]] for (int i = 0; i < TM * TN / 4; i++)
@@ -161,7 +164,7 @@ void main()
     bool more = advance();
     fetch(more, group, b_column);
     while (more) {
-        barrier(); /* all have multiplied the former tile */
+        barrier(); /* all invocations have multiplied the previous tile */
         [[unroll]] for (int i = 0; i < A_LOADS; i++)
             left[a_place + i * (SIZE / (BK / 4)) * PITCH] = mix(vec4(0.0), next_a[i], there_a[i]);
         [[unroll]] for (int i = 0; i < B_LOADS; i++)

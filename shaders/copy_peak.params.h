@@ -1,3 +1,3 @@
 struct copy_peak_params {
-    int count; /* of four floats each */
+    int count; /* vectors of four floats */
 };

@@ -1,8 +1,8 @@
-/* depthwise_bwd_data: TX elements of dx along x a lane (lib/depthwise.glsl).
+/* depthwise_bwd_data: TX elements of dx along x per lane (lib/depthwise.glsl).
  *
- * Element ix takes dy at ox = (ix + left - kx * DX) / SX where that divides. A strip begins at a
- * multiple of TX and TX is a multiple of SX, so which taps divide is known when the pipeline is
- * made, as is every tap's place in the window. */
+ * Element ix reads dy at ox = (ix + left - kx * DX) / SX if the division has no remainder. A strip
+ * begins at a multiple of TX, and TX is a multiple of SX. So the taps that divide, and every tap's
+ * place in the window, are known when the pipeline is created. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/depthwise.glsl"

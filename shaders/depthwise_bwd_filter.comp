@@ -1,6 +1,6 @@
-/* depthwise_bwd_filter: all taps of one channel a lane, over one of PARTS runs of output lines, TX
- * outputs along x at a time (lib/depthwise.glsl). Each part writes its own sums to t [part], which
- * conv2d_combine adds up; a single part writes dw.
+/* depthwise_bwd_filter: all taps of one channel per lane, over one of PARTS runs of output lines,
+ * TX outputs along x at a time (lib/depthwise.glsl). Each part writes its own sums to t [part],
+ * which conv2d_combine adds. A single part writes dw.
  *
  * Grid: x = lanes of channels, y = part. */
 #version 450

@@ -1,5 +1,5 @@
-/* depthwise_bwd_filter, one element of dw an invocation, over all images and pixels: every shape,
- * multiplier and dilation. */
+/* depthwise_bwd_filter, one element of dw per invocation, over all images and pixels. Supports
+ * every shape, multiplier and dilation. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/conv.glsl"
@@ -22,7 +22,7 @@ void main()
             int iy = oy * p.stride_h - p.top + ky * p.dilation_h;
             if (iy < 0 || iy >= p.h)
                 continue;
-            float line = 0.0; /* sums of lines, added up: a smaller error */
+            float line = 0.0; /* separate sums per line give a smaller error */
             for (int ox = 0; ox < p.ow; ox++) {
                 int ix = ox * p.stride_w - p.left + kx * p.dilation_w;
                 if (ix >= 0 && ix < p.w)

@@ -1,4 +1,4 @@
-/* depthwise_fwd: TX outputs along x a lane (lib/depthwise.glsl). */
+/* depthwise_fwd: TX outputs along x per lane (lib/depthwise.glsl). */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/depthwise.glsl"

@@ -1,4 +1,4 @@
-/* depthwise_fwd, one output an invocation: every shape, multiplier and dilation. */
+/* depthwise_fwd, one output per invocation. Supports every shape, multiplier and dilation. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "lib/conv.glsl"

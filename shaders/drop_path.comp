@@ -9,13 +9,13 @@ layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push {
     InOutT x;
     InStep step;
-    InOutT residual; /* may be x */
+    InOutT residual; /* may equal x */
     InOutT y;
     drop_path_params p;
 };
 
-/* A group takes four rows of an example's values, as wide as the group: the random number is the
- * same for all of them. */
+/* A group processes four rows, as wide as the group, of one example's values. They share one random
+ * number. */
 float factor_of(uint row)
 {
     uvec2 seed = uvec2(step.seed_low, step.seed_high), stream = uvec2(p.stream_low, p.stream_high);

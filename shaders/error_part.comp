@@ -8,7 +8,7 @@ layout(push_constant, scalar) uniform Push {
     InF32 x;
     InF32 target;
     InF32 weights;
-    InOutF32 part; /* a sum and a divisor of each group */
+    InOutF32 part; /* a sum and a divisor per group */
     OutF32 loss;
     OutF32 factor;
     error_params p;

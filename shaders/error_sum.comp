@@ -4,7 +4,7 @@
 #include "lib/reduce.glsl"
 #include "error.params.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 3) const uint GROUPS = 1; /* of error_part */
+layout(constant_id = 3) const uint GROUPS = 1; /* groups of error_part */
 layout(push_constant, scalar) uniform Push {
     InF32 x;
     InF32 target;

@@ -5,7 +5,7 @@
 layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push { InT x; OutT y; global_pool_params p; };
 
-/* Sums of 32 first, then their sum: the error grows with pixels / 32 only. */
+/* Sums of 32 values first, then their sum, so that the error grows only with pixels / 32. */
 void main()
 {
     uint c = uint(p.c / VEC), pixels = uint(p.pixels);

@@ -3,7 +3,7 @@
 #include "lib/buffers.glsl"
 #include "update.params.h"
 
-/* One group goes through the variables in order; its lanes share each one's chunks. */
+/* One group processes the variables in order. Its lanes share each variable's chunks. */
 layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;
 layout(push_constant, scalar) uniform Push {
     InF32 partials;

@@ -3,7 +3,7 @@
 #include "lib/buffers.glsl"
 #include "update.params.h"
 
-/* A group per chunk: 64 lanes stride through it, then a tree in fixed order. */
+/* One group per chunk: 64 lanes stride through it, then a tree adds in fixed order. */
 layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;
 layout(push_constant, scalar) uniform Push {
     InOutF32 g;

@@ -7,8 +7,8 @@ layout(constant_id = 3) const bool A_ACROSS = false;
 layout(constant_id = 4) const bool B_ACROSS = false;
 layout(push_constant, scalar) uniform Push { InF32 a; InF32 b; OutF32 y; matmul_params p; };
 
-/* A workgroup of 8 x 8 lanes makes TILE x TILE values of y, a lane 4 x 4 of them, DEPTH terms at a
- * time; a row more keeps lanes out of each other's memory banks. */
+/* A workgroup of 8 x 8 lanes makes TILE x TILE values of y, 4 x 4 per lane, DEPTH terms at a time.
+ * An extra column per line avoids conflicts of memory banks. */
 const int TILE = 32, DEPTH = 16, EACH = 4;
 shared float left[DEPTH][TILE + 1];
 shared float right[DEPTH][TILE + 1];
@@ -32,7 +32,7 @@ void load(int z, int row, int column, int depth)
     int lane = int(gl_LocalInvocationID.x);
 
     for (int i = lane; i < TILE * DEPTH; i += 64) {
-        /* Neighbouring lanes read neighbouring memory. */
+        /* The order makes neighbouring lanes read neighbouring memory. */
         int al = A_ACROSS ? i / TILE : i % DEPTH, ai = A_ACROSS ? i % TILE : i / DEPTH;
         int bl = B_ACROSS ? i % DEPTH : i / TILE, bj = B_ACROSS ? i / DEPTH : i % TILE;
 

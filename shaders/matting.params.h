@@ -1,7 +1,7 @@
 /* matting_cross_entropy: logits [rows][2], labels [rows]. */
 struct matting_params {
     int rows;
-    int weighted;  /* 1: there are weights */
-    int ignores;   /* 1: rows whose label is `ignore` do not count */
+    int weighted;  /* 1: weights are present */
+    int ignores;   /* 1: rows with the label `ignore` do not count */
     float ignore;
 };

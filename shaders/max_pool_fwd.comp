@@ -16,7 +16,7 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 3) const int KEEP_INDEX = 0;
 layout(push_constant, scalar) uniform Push { InT x; OutT y; OutIndex arg; pool_params p; };
 
-/* NaN counts as the largest value, so that it is not lost. */
+/* NaN counts as the largest value, so that it propagates. */
 #if VEC == 4
 bvec4 better(vec4 a, vec4 b)
 {

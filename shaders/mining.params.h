@@ -1,11 +1,12 @@
-/* mining: which rows count in a loss. Digits of MINING_BITS bits, MINING_KEY_DIGITS of them in a loss. */
+/* mining: chooses the rows that count in a loss. Digits have MINING_BITS bits; a loss has
+ * MINING_KEY_DIGITS digits. */
 #define MINING_BITS 11
 #define MINING_BINS 2048
 #define MINING_KEY_DIGITS 3
 
 struct mining_params {
     int rows;
-    int steps;        /* keep has steps + 1 numbers */
-    int weighted;     /* 1: there are weights */
-    int index_digits; /* of the last row's number */
+    int steps;        /* keep has steps + 1 entries */
+    int weighted;     /* 1: weights are present */
+    int index_digits; /* digits of the last row's number */
 };

@@ -16,7 +16,7 @@ void main()
         uint key = mining_key(loss);
         bool keeps = key > last.key || (key == last.key && row <= last.row);
 
-        keeps = keeps && key != 0x80000000u; /* 0 */
+        keeps = keeps && key != 0x80000000u; /* the key of 0 */
         mined.v[row] = !keeps ? 0.0 : p.weighted != 0 ? weights.v[row] : 1.0;
         mined_losses.v[row] = keeps ? loss : 0.0;
     }

@@ -1,4 +1,4 @@
-/* multiply: a [n][pixels][c]; b the same, or [n][c] when broadcast. */
+/* multiply: a [n][pixels][c]; b the same, or [n][c] if broadcast. */
 struct multiply_params {
     int n, pixels, c;
     int broadcast;

@@ -14,7 +14,7 @@ layout(push_constant, scalar) uniform Push {
 };
 #include "lib/norm.glsl"
 
-/* A workgroup of 64 lanes a row. */
+/* One workgroup of 64 lanes per row. */
 void main()
 {
     uint lane = gl_LocalInvocationID.x, length = uint(p.c / p.groups * p.pixels);

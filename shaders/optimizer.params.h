@@ -1,4 +1,4 @@
-/* One struct an optimizer; count is the floats of the trainable block. */
+/* One struct per optimizer; count is the number of floats in the trainable block. */
 struct optimizer_sgd_params {
     int count;
 };
@@ -19,7 +19,7 @@ struct optimizer_adamw_params {
     int count;
     float beta1, beta2, epsilon;
 };
-/* count: chunks, variables or floats, as the call goes over them. */
+/* count: chunks, variables or floats, depending on the call. */
 struct optimizer_lamb_params {
     int count;
     float beta1, beta2, epsilon;

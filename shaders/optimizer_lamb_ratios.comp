@@ -3,7 +3,7 @@
 #include "lib/buffers.glsl"
 #include "optimizer.params.h"
 
-/* A group per variable: 64 lanes share its chunks, then a tree in fixed order. */
+/* One group per variable: 64 lanes share its chunks, then a tree adds in fixed order. */
 layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;
 layout(push_constant, scalar) uniform Push {
     InF32 partials;

@@ -4,8 +4,8 @@ struct pool_params {
     int n, h, w, c;
     int oh, ow;
     int kh, kw;
-    int stride_h, stride_w, dilation_h, dilation_w; /* avg_pool: dilation 1 */
+    int stride_h, stride_w, dilation_h, dilation_w; /* avg_pool: dilation is 1 */
     int top, left, bottom, right;
     int count_pad;  /* avg_pool: divide by the cells in image and padding */
-    int keep_index; /* max_pool: note where each maximum was */
+    int keep_index; /* max_pool: save the place of each maximum */
 };

@@ -10,7 +10,7 @@ layout(push_constant, scalar) uniform Push {
     quant_params p;
 };
 
-/* precise: with a fused product a number that lies between two steps goes to the other one. */
+/* precise: a fused product could round a number between two steps the other way. */
 void main()
 {
     float low = grid.v[GRID_LOW], high = grid.v[GRID_HIGH], width = grid.v[GRID_STEP];
@@ -24,7 +24,7 @@ void main()
         precise T half_up = shifted + T(0.5);
         precise T result = floor(half_up) * T(width);
 
-        /* What is no number stays so, for clamp may give either end of it. */
+        /* NaN stays NaN; clamp may return either end for it. */
         y.v[i] = on ? mix(result, x.v[i], isnan(x.v[i])) : x.v[i];
     }
 }

@@ -5,8 +5,8 @@
 #include "quantize.params.h"
 layout(local_size_x_id = 0) in;
 layout(push_constant, scalar) uniform Push {
-    InF32 low;  /* its first number */
-    InF32 high; /* absent: low's second number */
+    InF32 low;  /* first number of the range */
+    InF32 high; /* if absent, low's second number is used */
     InStep step;
     OutF32 grid;
     quant_grid_params p;

@@ -11,7 +11,7 @@ layout(push_constant, scalar) uniform Push {
 };
 #include "lib/reduce.glsl"
 
-/* A workgroup a chunk. */
+/* One workgroup per chunk. */
 void main()
 {
     uint length = (uint(p.count) + uint(p.chunks) - 1u) / uint(p.chunks), lane = gl_LocalInvocationID.x;

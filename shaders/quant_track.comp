@@ -13,7 +13,7 @@ layout(push_constant, scalar) uniform Push {
     quant_track_params p;
 };
 
-/* 1 - decay^steps: near 0 the series, which does not cancel. */
+/* Returns 1 - decay^steps. Near 0 it uses the series, which does not cancel. */
 float weight(float steps)
 {
     float t = steps * p.decline;

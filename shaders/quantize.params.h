@@ -1,8 +1,8 @@
-/* quantize: numbers rounded to the 256 steps of a range (255 where the lowest is left out), as integer
- * arithmetic would have them. src/layers/quantize_rows.h says which row does what. */
+/* quantize: numbers rounded to the 256 steps of a range (255 if the lowest is left out), as in
+ * integer arithmetic. src/layers/quantize_rows.h describes the rows. */
 
-/* Places in a grid, GRID_SIZE floats: y = (floor((clamp(x, low, high) - low) * inverse - zero + 0.5)) *
- * step, or x while GRID_ON is 0. */
+/* Indices in a grid, GRID_SIZE floats: y = (floor((clamp(x, low, high) - low) * inverse - zero +
+ * 0.5)) * step, or x if GRID_ON is 0. */
 #define GRID_LOW 0
 #define GRID_HIGH 1
 #define GRID_STEP 2
@@ -11,11 +11,11 @@
 #define GRID_ON 5
 #define GRID_SIZE 6
 
-/* A range that is narrower is that of zeros alone: steps have an inverse, which floats hold, and are not
- * so small that some devices call them 0. */
+/* A narrower range counts as the range of zeros alone. So the steps' inverse fits a float, and
+ * steps are not so small that some devices flush them to 0. */
 #define LEAST_WIDTH 1e-30
 
-/* Places in a state, STATE_SIZE floats: a range and what its averages go on from. */
+/* Indices in a state, STATE_SIZE floats: a range and the values to continue its averages. */
 #define STATE_MIN 0
 #define STATE_MAX 1
 #define STATE_BIASED_MIN 2
@@ -24,7 +24,7 @@
 #define STATE_STEPS_MAX 5
 #define STATE_SIZE 6
 
-/* x is cut into `chunks` of equal length (the last may be shorter), by its count alone. */
+/* x is split into `chunks` of equal length (the last may be shorter), by its count alone. */
 struct quant_range_params {
     int count, chunks;
 };
@@ -34,7 +34,7 @@ struct quant_track_params {
 };
 struct quant_grid_params {
     int narrow; /* 1: the lowest of the 256 steps is not used */
-    int delay;  /* on from the step of this number on, the first being 1 */
+    int delay;  /* quantization is on from this step; the first step is 1 */
 };
 struct quant_params {
     int count;
@@ -45,19 +45,19 @@ struct quant_params {
 #define QUANT_DGAMMA 8
 #define QUANT_DX 16
 struct quant_fold_params {
-    int count, k; /* weights; output channels, their last axis or axes */
-    int flags;    /* GAMMA, RSTD: there are such factors */
+    int count, k; /* number of weights; output channels: their last axis or axes */
+    int flags;    /* GAMMA, RSTD: these factors are present */
 };
 struct quant_fold_bwd_params {
     int count, k;
-    int flags;      /* GAMMA, RSTD; DGAMMA: terms are wanted, DX: dw is */
+    int flags;      /* GAMMA, RSTD; DGAMMA: terms are requested, DX: dw is requested */
     int accumulate; /* 1: add to dw instead of writing it */
 };
 struct quant_center_params {
-    int k, flags; /* GAMMA; BATCH: there is a batch's rstd */
+    int k, flags; /* GAMMA; BATCH: a batch's rstd is present */
 };
 struct quant_sums_params {
-    int k, flags;    /* GAMMA; BATCH: p and q, DGAMMA: dgamma is wanted */
+    int k, flags;    /* GAMMA; BATCH: p and q, DGAMMA: dgamma is requested */
     int accumulate;  /* 1: add to dgamma instead of writing it */
     float inv_count; /* 1 / rows */
 };

@@ -7,7 +7,7 @@ layout(constant_id = 3) const int KIND = 0;
 layout(push_constant, scalar) uniform Push { InF32 x; OutF32 y; OutF32 ties; reduce_params p; };
 #include "lib/reduction.glsl"
 
-/* Sums of 32 terms first, then their sum: the error grows with terms / 32 only. */
+/* Sums of 32 terms first, then their sum, so that the error grows only with terms / 32. */
 void main()
 {
     for (uint i = pm_first(); i < uint(p.outputs); i += pm_stride()) {

@@ -8,7 +8,7 @@ layout(push_constant, scalar) uniform Push { InF32 x; OutF32 y; OutF32 ties; red
 #include "lib/reduction.glsl"
 #include "lib/reduce.glsl"
 
-/* A workgroup of 64 lanes an output. */
+/* One workgroup of 64 lanes per output. */
 void main()
 {
     uint lane = gl_LocalInvocationID.x, terms = uint(p.terms);

@@ -13,9 +13,9 @@ layout(push_constant, scalar) uniform Push {
     resample_params p;
 };
 
-/* An invocation makes one element, of one channel or a vector of four. With -DODD it makes four channels
- * wherever they lie, so that lists are read for four: a pixel's last invocation takes its last four
- * channels and leaves out what the one before it writes. */
+/* An invocation makes one element of one channel, or a vector of four. With -DODD it makes four
+ * channels at any offset, so that lists are read once for four. A pixel's last invocation makes its
+ * last four channels and skips those that the previous invocation writes. */
 #ifdef ODD
 #define V vec4
 #define PER_PIXEL ((uint(p.c) + 3u) / 4u)

@@ -15,7 +15,7 @@ layout(push_constant, scalar) uniform Push {
 };
 #include "lib/cross_entropy.glsl"
 
-/* As softmax_cross_entropy_part, with a workgroup of 64 lanes in the place of each lane. */
+/* Like softmax_cross_entropy_part, with a workgroup of 64 lanes instead of each lane. */
 void main()
 {
     float sum = 0.0, count = 0.0;

@@ -13,7 +13,7 @@ layout(push_constant, scalar) uniform Push {
 };
 #include "lib/cross_entropy.glsl"
 
-/* A row a lane: prob may lie in the logits' memory. */
+/* One row per lane. prob may use the logits' memory. */
 void main()
 {
     uint k = uint(p.k);

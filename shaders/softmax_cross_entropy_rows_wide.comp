@@ -14,8 +14,8 @@ layout(push_constant, scalar) uniform Push {
 };
 #include "lib/cross_entropy.glsl"
 
-/* A workgroup a row. prob may lie in the logits' memory: what other lanes' logits are needed for is
- * read before the first of them is overwritten. */
+/* One workgroup per row. prob may use the logits' memory, so all values of other lanes' logits are
+ * read before the first logit is overwritten. */
 void main()
 {
     uint k = uint(p.k), lane = gl_LocalInvocationID.x;

@@ -3,7 +3,7 @@
 #include "lib/buffers.glsl"
 #include "softmax_cross_entropy.params.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 3) const uint LANES = 256; /* of softmax_cross_entropy_part */
+layout(constant_id = 3) const uint LANES = 256; /* lanes of softmax_cross_entropy_part */
 layout(push_constant, scalar) uniform Push {
     InF32 losses;
     InI32 labels;

@@ -7,7 +7,7 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 3) const int LOGARITHM = 0; /* log_softmax */
 layout(push_constant, scalar) uniform Push { InOutF32 x; InOutF32 y; softmax_params p; };
 
-/* A workgroup a row; a lane touches its own values only, so y may be x. */
+/* One workgroup per row. A lane accesses only its own values, so y may equal x. */
 void main()
 {
     uint k = uint(p.k), lane = gl_LocalInvocationID.x;

@@ -1,5 +1,5 @@
-/* The functions of activation.def; src/layers/activation.h is the twin. Where the kind is a
- * specialization constant, a pipeline holds one of them. */
+/* The functions of activation.def; src/layers/activation.h is the twin. If the kind is a
+ * specialization constant, a pipeline contains only one of them. */
 #ifndef PM_ACTIVATION_GLSL
 #define PM_ACTIVATION_GLSL
 
@@ -51,7 +51,7 @@ bool pm_act_takes_z(int kind)
     return false;
 }
 
-/* dy/dz; v is y, or z where pm_act_takes_z. */
+/* Returns dy/dz; v is y, or z if pm_act_takes_z. */
 float pm_act_slope(int kind, float slope, float v)
 {
 #define PM_ACT_ROW(with, number, id, name, onnx, value, derivative, takes_z, keeps_z) \

@@ -1,5 +1,5 @@
-/* The twin of key_of() in src/layers/argmax.c: integers in the order of the floats with these bits,
- * both zeros alike, NaN below everything. */
+/* Twin of key_of() in src/layers/argmax.c. Returns integers in the order of the floats with these
+ * bits; both zeros are equal, NaN is below everything. */
 int key_of(int bits)
 {
     int magnitude = bits & 0x7fffffff;

@@ -1,6 +1,6 @@
-/* The gradient that reaches batch norm's sum, g = dy act'(z), shared by the two backward calls. The
- * including shader's Push has x, y, dy, residual, mean, rstd, gamma, beta and p. Index c counts
- * channels (vectors of them with VEC = 4), i elements. */
+/* The gradient at batch norm's sum, g = dy act'(z), shared by the two backward calls. The including
+ * shader's Push has x, y, dy, residual, mean, rstd, gamma, beta and p. Index c counts channels
+ * (vectors of channels with VEC = 4), i elements. */
 layout(constant_id = 3) const int ACT = 0;
 layout(constant_id = 4) const int FLAGS = 0;
 

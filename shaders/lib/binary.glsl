@@ -1,7 +1,7 @@
-/* The twin of src/layers/binary.c: kinds, values and derivatives. */
+/* Twin of src/layers/binary.c: kinds, values and derivatives. */
 const int ADD = 0, SUBTRACT = 1, MULTIPLY = 2, DIVIDE = 3, MINIMUM = 4, MAXIMUM = 5;
 
-/* Whether a is the one of both that minimum and maximum take; NaN wins. */
+/* Whether minimum and maximum choose a; NaN wins. */
 bool takes_a(int kind, float a, float b)
 {
     return isnan(a) || (kind == MINIMUM ? a <= b : a >= b);

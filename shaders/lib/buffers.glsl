@@ -1,13 +1,13 @@
 /* Device memory by address, and the grid-stride loop.
  *
- * A push block is the addresses in row order, then the params struct:
+ * A push block has the addresses in row order, then the params struct:
  *     layout(push_constant, scalar) uniform Push { InF32 x; OutF32 y; leaky_relu_params p; };
  * In... is for r: buffers, Out... for w:, InOut... for u: and t:. A row that declares .inplace uses
- * InOut... for both names of the pair, because restrict promises that no other name means the same
- * memory. An absent buffer's address is 0: tell a shader by a specialization constant or a params
- * member, or by pm_absent(uvec2(x)).
+ * InOut... for both names of the pair, because restrict promises that no other name refers to the
+ * same memory. An absent buffer's address is 0. A shader learns this from a specialization
+ * constant, a params member, or pm_absent(uvec2(x)).
  *
- * A row whose addresses and params exceed 128 bytes takes its params by address; its shaders say
+ * A row whose addresses and params exceed 128 bytes gets its params by address. Its shaders declare
  *     layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer WideParams {
  *         wide_params p;
  *     };
@@ -15,9 +15,9 @@
  *
  * A shader that does not read gl_NumWorkGroups (or call pm_stride) may be dispatched in parts.
  *
- * Index inside a block (x.v[i]); never add to a reference (that takes 64-bit integers) and never
- * cast one to another type of reference (SwiftShader): ...x4 forms are push members of their own.
- * Offsets are 32-bit: elements, not bytes. The ...x4 forms are aligned to 16 bytes. */
+ * Index inside a block (x.v[i]). Never add to a reference (that requires 64-bit integers), and
+ * never cast a reference to another type (SwiftShader): ...x4 forms are separate push members.
+ * Offsets are 32-bit and count elements, not bytes. The ...x4 forms are aligned to 16 bytes. */
 #ifndef PM_BUFFERS_GLSL
 #define PM_BUFFERS_GLSL
 
@@ -42,9 +42,9 @@ PM_BLOCKS(U32x4, uvec4, std430, 16)
 PM_BLOCKS(I32, int, scalar, 4)
 PM_BLOCKS(I32x4, ivec4, std430, 16)
 
-/* for (uint i = pm_first(); i < count; i += pm_stride()): every element once, whatever the number
- * of groups. One-dimensional grids. Macros, because in a function that stands above the shader's
- * local_size_x_id glslang takes gl_WorkGroupSize for 1. */
+/* for (uint i = pm_first(); i < count; i += pm_stride()) visits every element once, for any number
+ * of groups. Grids are one-dimensional. These are macros because, in a function above the shader's
+ * local_size_x_id, glslang replaces gl_WorkGroupSize by 1. */
 #define pm_first() (gl_GlobalInvocationID.x)
 #define pm_stride() (gl_NumWorkGroups.x * gl_WorkGroupSize.x)
 
@@ -53,7 +53,7 @@ bool pm_absent(uvec2 address)
     return (address.x | address.y) == 0u;
 }
 
-/* Byte i (0..3, lowest first) of a word: u8 tensors are InU32, byte n of one is
+/* Returns byte i (0..3, lowest first) of a word. u8 tensors are InU32; byte n of such a tensor is
  * pm_byte(x.v[n / 4], n % 4). */
 uint pm_byte(uint word, uint i)
 {

@@ -1,9 +1,9 @@
-/* What the tiled depthwise shaders share.
+/* Definitions shared by the tiled depthwise shaders.
  *
- * Lanes lie side by side in the channels of the written image; a lane makes TX neighbours of a line
- * from windows that it holds in registers, so each pixel is read once a line of the kernel instead
- * of once a tap. A workgroup has gl_WorkGroupSize.y strips; on CPU drivers one, so that all but the
- * channel is the same for all lanes.
+ * Lanes are neighbours in the channels of the written image. A lane makes TX neighbours of a line
+ * from windows that it holds in registers. So each pixel is read once per line of the kernel
+ * instead of once per tap. A workgroup has gl_WorkGroupSize.y strips. On CPU drivers it has one, so
+ * that all except the channel is the same for all lanes.
  *
  * Grid: x = lanes of channels, y + 65535 * z = strips. */
 #ifndef PM_DEPTHWISE_GLSL
@@ -11,8 +11,8 @@
 
 #include "conv.glsl"
 
-/* Kernel width, stride and dilation along x, outputs a lane; built in for drivers that do not
- * unroll loops over specialization constants. */
+/* Kernel width, stride and dilation along x, outputs per lane. They are built in for drivers that
+ * do not unroll loops over specialization constants. */
 #ifdef FIXED_TX
 const int KW = FIXED_KW, SX = FIXED_SX, DX = FIXED_DX, TX = FIXED_TX;
 #else

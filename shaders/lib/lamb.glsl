@@ -1,4 +1,5 @@
-/* The direction of a lamb step, for the call that measures it and the one that takes it. */
+/* The direction of a lamb step, shared by the call that measures it and the call that applies
+ * it. */
 #ifndef PM_LAMB_GLSL
 #define PM_LAMB_GLSL
 

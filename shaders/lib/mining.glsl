@@ -1,14 +1,15 @@
-/* mining: the k-th largest of many losses by digits, the highest first. A call is dispatches: the counts
- * are cleared; each digit of the losses' bits, then of the rows' numbers (where the lowest is first), is
- * counted among the rows whose digits before it are those of the k-th; at last all rows are compared
- * with the k-th. Each dispatch works out again which digit the one before it found. Integers only, so
- * the order of the additions does not matter. Groups of 256 lanes. */
-layout(constant_id = 3) const uint PASS = 0; /* digit that is counted; all of them: none is left */
+/* mining: finds the k-th largest of many losses by digits, the highest first. A call is a sequence
+ * of dispatches. The first clears the counts. Each of the following counts one digit: first the
+ * digits of the losses' bits, then those of the rows' numbers, where the lowest comes first. It
+ * counts the rows whose previous digits equal those of the k-th. The last dispatch compares all
+ * rows with the k-th. Each dispatch recomputes the digit that the previous one found. All numbers
+ * are integers, so the order of additions does not matter. Groups have 256 lanes. */
+layout(constant_id = 3) const uint PASS = 0; /* digit to count; past the last digit: none */
 
 /* work: counts [digits][MINING_BINS], then the state before each digit [digits][3]. */
 struct Found {
-    uint key, row; /* the digits found so far, the rest 0 */
-    uint rest;     /* rows wanted of those that agree in them */
+    uint key, row; /* digits found so far, the rest is 0 */
+    uint rest;     /* rows wanted among those with these digits */
 };
 shared uint sums[256];
 shared uint found_bin, found_rest;
@@ -17,7 +18,7 @@ uint mining_key(float loss)
 {
     uint bits = floatBitsToUint(loss), magnitude = bits & 0x7fffffffu;
 
-    if (magnitude > 0x7f800000u) /* what is no number is there, or the loss would hide it */
+    if (magnitude > 0x7f800000u) /* NaN is largest; otherwise the loss would hide it */
         return 0xffffffffu;
     return bits > 0x80000000u ? 0x80000000u - magnitude : 0x80000000u + magnitude;
 }
@@ -32,7 +33,7 @@ uint row_shift(uint digit)
     return MINING_BITS * (MINING_KEY_DIGITS + uint(p.index_digits) - 1 - digit);
 }
 
-/* The larger, the earlier. */
+/* Returns a digit. Larger digits come earlier in the order. */
 uint digit_of(uint digit, uint key, uint row)
 {
     return digit < MINING_KEY_DIGITS ? (key >> key_shift(digit)) & (digit == 2 ? 1023 : 2047)
@@ -54,7 +55,7 @@ uint digits()
     return MINING_KEY_DIGITS + uint(p.index_digits);
 }
 
-/* Of the digit's counts: the bin of the rest-th from above. */
+/* Finds, in the digit's counts, the bin of the rest-th value from above. */
 void search(uint digit, uint rest)
 {
     uint lane = gl_LocalInvocationID.x, top = MINING_BINS - 1 - lane * (MINING_BINS / 256), sum = 0;
@@ -82,7 +83,7 @@ void search(uint digit, uint rest)
     barrier();
 }
 
-/* Everything before digit PASS; the first group leaves it for the next dispatch. */
+/* Returns the state before digit PASS. The first group stores it for the next dispatch. */
 Found find()
 {
     uint before = digits() * MINING_BINS;

@@ -1,4 +1,4 @@
-/* Element j of row r: its channel and place in x. */
+/* Channel of element j of row r, and its place in x. */
 uint channel_of(uint r, uint j)
 {
     uint width = uint(p.c / p.groups);

@@ -1,5 +1,5 @@
-/* Philox4x32-10 (Salmon et al. 2011), the twin of pm_philox in include/pumice/rng.h: the same words
- * for the same counter and key, so masks do not depend on the device. */
+/* Philox4x32-10 (Salmon et al. 2011), the twin of pm_philox in include/pumice/rng.h. It gives the
+ * same words for the same counter and key, so masks do not depend on the device. */
 #ifndef PM_PHILOX_GLSL
 #define PM_PHILOX_GLSL
 
@@ -16,14 +16,14 @@ uvec4 pm_philox(uvec4 counter, uvec2 key)
     return counter;
 }
 
-/* Words 4 * block .. 4 * block + 3 of the sequence that pm_rng_make(seed, stream, step, example)
- * starts. seed and stream: low word, high word. */
+/* Returns words 4 * block .. 4 * block + 3 of the sequence of pm_rng_make(seed, stream, step,
+ * example). seed and stream: low word, high word. */
 uvec4 pm_random(uvec2 seed, uvec2 stream, uint step, uint example, uint block)
 {
     return pm_philox(uvec4(block, example, step, stream.y), uvec2(seed.x ^ stream.x, seed.y));
 }
 
-/* [0, 1), a multiple of 2^-24, as pm_rng_uniform. */
+/* Returns a multiple of 2^-24 in [0, 1), like pm_rng_uniform. */
 float pm_uniform(uint word)
 {
     return float(word >> 8) * 5.9604644775390625e-8;

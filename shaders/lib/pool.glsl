@@ -1,8 +1,9 @@
-/* Which taps of a window lie in the image, and which windows cover a pixel, along one axis. */
+/* The taps of a window that are in the image, and the windows that cover a pixel, along one
+ * axis. */
 #ifndef PM_POOL_GLSL
 #define PM_POOL_GLSL
 
-/* Taps [x, y) of the window that begins at `first` (may be negative). */
+/* Returns taps [x, y) of the window that begins at `first` (may be negative). */
 ivec2 pm_taps(int first, int kernel, int dilation, int size)
 {
     if (dilation == 1)
@@ -11,7 +12,7 @@ ivec2 pm_taps(int first, int kernel, int dilation, int size)
                  min(kernel, (size - first + dilation - 1) / dilation));
 }
 
-/* Windows [x, y) that reach over input position i. */
+/* Returns windows [x, y) that cover input position i. */
 ivec2 pm_windows(int i, int before, int reach, int stride, int out_size)
 {
     int last = i + before, first = last - reach + 1;

@@ -1,5 +1,5 @@
-/* s^-beta for s > 0; 3/4 and 1/2, the usual ones, by square roots, which are exact enough on every
- * driver. */
+/* Returns s^-beta for s > 0. The usual exponents 3/4 and 1/2 are computed by square roots, which
+ * are accurate enough on every driver. */
 float pm_power(float s, float beta)
 {
     if (beta == 0.75) {

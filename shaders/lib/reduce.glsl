@@ -1,12 +1,12 @@
-/* Sum and maximum over a workgroup of 64 lanes in one dimension, in a fixed order: the same for every
- * lane, the same bits every time. Called by all lanes. */
+/* Sum and maximum over a one-dimensional workgroup of 64 lanes, in a fixed order. Every lane gets
+ * the same result, with the same bits every time. All lanes must call them. */
 shared float reduce_scratch[64];
 
 float group_sum(float value)
 {
     uint lane = gl_LocalInvocationID.x;
 
-    barrier(); /* the former result has been read */
+    barrier(); /* all lanes have read the previous result */
     reduce_scratch[lane] = value;
     barrier();
     for (uint half_size = 32; half_size > 0; half_size /= 2) {

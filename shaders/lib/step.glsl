@@ -1,5 +1,5 @@
-/* The twin of struct pm_step (include/pumice/kernel.h): what changes from step to step. A row lists
- * it as r:step, its push block has `InStep step` there, and code reads step.lr and so on. */
+/* Twin of struct pm_step (include/pumice/kernel.h), the values that change from step to step. A row
+ * lists it as r:step, its push block has `InStep step` there, and code reads step.lr and so on. */
 #ifndef PM_STEP_GLSL
 #define PM_STEP_GLSL
 

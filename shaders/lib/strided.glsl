@@ -1,7 +1,8 @@
-/* Place in x of element i of a row-major tensor of sizes d, whose index along axis k counts for s[k].
- * RANK, a specialization constant of the including shader, is the number of axes at the end that
- * matter: those in front are 1 and their divisions are left out. With VEC=4 the last axis is one of
- * vectors: its size and the other strides are multiples of 4, s[5] is 1. */
+/* Returns the place in x of element i of a row-major tensor of sizes d. s[k] is the stride in x of
+ * the index along axis k. RANK, a specialization constant of the including shader, is the number of
+ * trailing axes in use. The leading axes have size 1, and their divisions are skipped. With VEC=4
+ * the last axis consists of vectors: its size and the other strides are multiples of 4, and s[5] is
+ * 1. */
 #ifndef PM_STRIDED_GLSL
 #define PM_STRIDED_GLSL
 

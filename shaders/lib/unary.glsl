@@ -1,4 +1,4 @@
-/* The twin of src/layers/unary.h: the same functions, the same numbers for the kinds. */
+/* Twin of src/layers/unary.h: the same functions, the same numbers for the kinds. */
 #ifndef PM_UNARY_GLSL
 #define PM_UNARY_GLSL
 
@@ -146,7 +146,7 @@ float pm_unary(int kind, float a, float b, float x)
     }
 }
 
-/* At a corner the flat side; 0 for the functions that are made of steps. */
+/* Returns the derivative. At a corner it is the flat side's; it is 0 for step functions. */
 float pm_unary_slope(int kind, float a, float b, float x)
 {
     float s, t;

@@ -1,5 +1,6 @@
-/* One source for shaders that take one or, with -DVEC=4, four neighbouring floats a lane: T, InT,
- * OutT, InOutT are then vec4 and the ...x4 blocks, indices count vectors. */
+/* One source for shaders that process one float per lane or, with -DVEC=4, four neighbouring
+ * floats. With VEC=4, T, InT, OutT and InOutT are vec4 and the ...x4 blocks, and indices count
+ * vectors. */
 #ifndef PM_VECTOR_GLSL
 #define PM_VECTOR_GLSL
 
