@@ -1,5 +1,5 @@
-/* checkpoint: saving. Opening is in checkpoint_open.c, retention and the best one in
- * checkpoint_keep.c, the folder's files in checkpoint_files.c. */
+/* checkpoint: saves checkpoints. checkpoint_open.c opens them, checkpoint_keep.c decides which ones
+ * stay, checkpoint_files.c handles the folder's files. */
 #include "checkpoints/checkpoint_files.h"
 
 #include <pumice/report.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A tensors' file whose .json is not there, or names another. When the .json is unreadable the
- * tensors stay: they may be all that is left of the state. */
+/* Whether a tensors' file has no .json, or a .json that names another file. If the .json is
+ * unreadable, the tensors stay: they may be all that is left of the state. */
 static bool is_orphan(const char *folder, const char *name)
 {
     struct pm_str json = { 0 }, path = { 0 };
@@ -40,7 +40,8 @@ static bool is_leftover(const char *folder, const char *name)
     return strstr(name, ".tmp-") || is_orphan(folder, name);
 }
 
-/* Whether the process that made the temporary file NAME.tmp-PID-... is gone; mark is its part from ".tmp-". */
+/* Whether the process that made the temporary file NAME.tmp-PID-... has ended. mark: the part of
+ * name from ".tmp-". */
 static bool is_maker_gone(const char *folder, const char *name, const char *mark)
 {
     const long pid = strtol(mark + strlen(".tmp-"), NULL, 10);
@@ -51,8 +52,9 @@ static bool is_maker_gone(const char *folder, const char *name, const char *mark
     return gone;
 }
 
-/* In RUN itself and its eval folder the training process's own files count, and of those that an
- * evaluation may be writing there the ones whose process is gone. */
+/* Whether a file is left over in RUN itself or its eval folder. The training process's own
+ * temporary files are left over. Files that an evaluation may be writing there are left over only
+ * if their process has ended. */
 static bool is_leftover_of_run(const char *folder, const char *name)
 {
     static const struct {
@@ -72,7 +74,8 @@ static bool is_leftover_of_run(const char *folder, const char *name)
     return false;
 }
 
-/* In RUN/eval_SPLIT all that a process left that is gone: others may be evaluating. */
+/* Whether a file is left over in RUN/eval_SPLIT: any temporary file whose process has ended. Other
+ * processes may be evaluating. */
 static bool is_leftover_of_evaluation(const char *folder, const char *name)
 {
     const char *mark = strstr(name, ".tmp-");
@@ -105,7 +108,7 @@ out:
     return err;
 }
 
-/* The folders of evaluations, one of each split. */
+/* Cleans the evaluations' folders, one per split. */
 static int clean_evaluations(const char *run)
 {
     static const char start[] = PM_EVALUATIONS_OF;
@@ -140,8 +143,8 @@ out:
     return err;
 }
 
-/* When the step is there already (saved by an earlier process), its .json is made to name a second
- * link, so that it stays complete while the file is replaced. */
+/* If an earlier process saved the same step, gives its tensors a second link and makes its .json
+ * name that link. So the old checkpoint stays complete while the file is replaced. */
 static int set_aside(const char *folder, const char *json_name, const char *file)
 {
     int err = PM_OK;
@@ -184,7 +187,7 @@ static int write_tensors(const char *path, uint64_t step, const struct pm_state_
     return err;
 }
 
-/* RUN/latest names the step's tensors; it is written only where it says something else. */
+/* Writes the name of the step's tensors to RUN/latest, only if it differs. */
 static int write_latest(const char *run, const char *file)
 {
     int err = PM_OK;
@@ -273,7 +276,7 @@ int pm_checkpoint_settle(const char *run, uint64_t step, const struct pm_keep *k
     char file[64];
 
     if (pm_checkpoint_newest_step(run) != (int64_t)step)
-        goto out; /* newer ones are damaged: they stay until the next save */
+        goto out; /* newer checkpoints are damaged: they stay until the next save */
     PM_TRY(pm_checkpoint_clean(run));
     PM_TRY(write_latest(run, pm_ckpt_step_name(step, ".safetensors", file)));
     pm_ckpt_keep_apply(pm_ckpt_path(&folder, run, "checkpoints"), step, keep);

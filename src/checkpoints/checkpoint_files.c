@@ -1,5 +1,5 @@
-/* checkpoint_files: the files in RUN/checkpoints: their names, the record beside each tensors'
- * file, best.json. */
+/* checkpoint_files: the files in RUN/checkpoints: their names, the record (.json) beside each
+ * tensors' file, and best.json. */
 #include "checkpoints/checkpoint_files.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ char *pm_ckpt_best_name(uint64_t step, const char *suffix, char buf[64])
     return buf;
 }
 
-/* The step of "step-000123.json", or false. */
+/* Reads the step of "step-000123.json"; false for other names. */
 static bool step_of(const char *name, uint64_t *step)
 {
     char again[64], *end;

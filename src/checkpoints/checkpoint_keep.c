@@ -1,4 +1,5 @@
-/* checkpoint_keep: which checkpoints stay: the newest few, one in every so many hours, the best. */
+/* checkpoint_keep: decides which checkpoints stay: the newest few, one in every so many hours, and
+ * the best. */
 #include "checkpoints/checkpoint_files.h"
 
 #include <errno.h>
@@ -9,9 +10,9 @@
 
 /* ---- the newest, and one in every so many hours ---------------------------------------- */
 
-/* keep.json: {"since": s, "steps": [...]}: `since` is the time (seconds since 1970) of the last one
- * kept by the hours rule, at first that of the first checkpoint. It has to be remembered, since the
- * files from which it could be read are removed. */
+/* keep.json: {"since": s, "steps": [...]}. `since` is the time (seconds since 1970) of the last
+ * checkpoint kept by the hours rule; at first, the time of the first checkpoint. It must be stored,
+ * because the files that hold this time are removed. */
 struct hours {
     double since; /* 0 = not yet begun */
     uint64_t *steps;
@@ -62,7 +63,7 @@ static bool hours_has(const struct hours *h, uint64_t step)
     return false;
 }
 
-/* When the checkpoint was saved, in seconds since 1970; 0 when not known. */
+/* Returns when the checkpoint was saved, in seconds since 1970; 0 if unknown. */
 static double saved_at(const char *folder, uint64_t step)
 {
     struct pm_str path = { 0 };
@@ -76,7 +77,8 @@ static double saved_at(const char *folder, uint64_t step)
     return seconds;
 }
 
-/* Whether a checkpoint that is no longer among the newest stays; decided once, when it leaves them. */
+/* Whether a checkpoint that is no longer among the newest stays. This is decided once, when it
+ * leaves them. */
 static bool hours_keep(struct hours *h, const char *folder, uint64_t step, double every_hours)
 {
     double at = saved_at(folder, step);
@@ -101,7 +103,8 @@ static void remove_file(const char *folder, const char *name)
     pm_str_free(&path);
 }
 
-/* The .json first: without it the rest is a leftover, never a damaged checkpoint. */
+/* Removes the .json first: without it, the rest counts as left over, never as a damaged
+ * checkpoint. */
 static void remove_pair(const char *folder, const char *json_name)
 {
     struct record r;
@@ -124,7 +127,8 @@ void pm_ckpt_keep_apply(const char *folder, uint64_t step, const struct pm_keep 
 
     while (here < count && steps[here] <= step)
         here++;
-    /* Steps beyond the saved one: the run was resumed before them because they are damaged. */
+    /* Removes steps beyond the saved one. The run was resumed before them because they are
+     * damaged. */
     for (size_t i = here; i < count; i++) {
         PM_WARN("checkpoint", "removes %s, which lies beyond the step the run was resumed from",
                 pm_ckpt_step_name(steps[i], "", name));
@@ -152,7 +156,7 @@ void pm_ckpt_keep_apply(const char *folder, uint64_t step, const struct pm_keep 
 
 /* ---- the best -------------------------------------------------------------------------- */
 
-/* A second name for folder/from; its bytes are copied where the file system has no links. */
+/* Gives folder/from a second name. Copies its bytes if the file system has no links. */
 static int second_name(const char *folder, const char *from, const char *to)
 {
     int err = PM_OK;
@@ -187,7 +191,7 @@ static int best_write(const char *folder, const char *metric, double value, uint
     return err;
 }
 
-/* Removes every best-* but this step's. */
+/* Removes every best-* except this step's. */
 static void remove_other_bests(const char *folder, uint64_t step)
 {
     struct pm_arena *a = pm_arena_create();

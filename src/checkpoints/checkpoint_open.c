@@ -1,4 +1,4 @@
-/* checkpoint_open: finding a run's newest complete checkpoint, or the one a user names. */
+/* checkpoint_open: finds a run's newest complete checkpoint, or the one that a user names. */
 #include "optim/averages.h"
 #include "checkpoints/checkpoint_files.h"
 
@@ -36,7 +36,7 @@ out:
     return err;
 }
 
-/* A checkpoint by its .json. */
+/* Opens a checkpoint by its .json. */
 static int open_record(const char *folder, const char *json_name, struct pm_checkpoint **out)
 {
     int err = PM_OK;
@@ -60,7 +60,8 @@ out:
     return err;
 }
 
-/* Updates done, as a foreign file tells them: TensorFlow's global_step, or a note. */
+/* Reads the number of updates done from a foreign file: TensorFlow's global_step, or a metadata
+ * entry. */
 static int step_of(struct pm_checkpoint *c)
 {
     int err = PM_OK;
@@ -77,7 +78,7 @@ out:
     return err;
 }
 
-/* Tensors of any format by their path; of a run's own the .json beside them too. */
+/* Opens tensors of any format by path. For a run's own file, also opens the .json beside it. */
 static int open_file(const char *path, struct pm_checkpoint **out)
 {
     int err = PM_OK;
@@ -115,7 +116,8 @@ static bool has_json(const char *folder, const char *name)
     return has;
 }
 
-/* Tries the folder's checkpoints, newest first. *moved: one was removed by its owner meanwhile. */
+/* Tries the folder's checkpoints, newest first. *moved: the training process removed one
+ * meanwhile. */
 static int open_newest_once(const char *folder, struct pm_checkpoint **out, bool *moved)
 {
     int err = PM_OK;
@@ -205,7 +207,7 @@ static int not_found(const char *folder, const char *value, const char *where)
     return err;
 }
 
-/* Whether it is a run's folder, or the folder of its checkpoints. */
+/* Whether value is a run's folder, or the folder of its checkpoints. */
 static bool is_run(const char *value)
 {
     struct pm_str folder = { 0 };
@@ -276,7 +278,8 @@ void pm_checkpoint_close(struct pm_checkpoint **c)
 
 /* ---- tensors --------------------------------------------------------------------------- */
 
-/* "VARIABLE/Momentum": what stands below a name that the file has too belongs to that tensor. */
+/* Whether a tensor is a slot, like "VARIABLE/Momentum": its name extends the name of another tensor
+ * in the file. */
 static bool is_slot(const struct pm_tensor_file *f, const char *name)
 {
     const char *slash = strrchr(name, '/');

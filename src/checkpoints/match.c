@@ -1,4 +1,4 @@
-/* match: looking up, and telling what came of it. */
+/* match: looks up a net's variables in a checkpoint and reports the result. */
 #include "checkpoints/match.h"
 
 #include "optim/averages.h"
@@ -188,8 +188,8 @@ static bool is_wanted_out(const struct pm_match *m, int i, bool missing)
     return m->of[i].fate == PM_FATE_MISSHAPEN || (missing && m->of[i].fate == PM_FATE_MISSING);
 }
 
-/* The folder of a name, with its slash where names of other folders begin alike; the name itself
- * where variables of its folder are taken. */
+/* Returns the scope that excludes variable i: its folder, with a slash if other folders' names
+ * begin the same, or the variable's whole name if other variables of its folder are loaded. */
 static char *scope_of(const struct pm_match *m, int i)
 {
     const char *name = m->v->list[i].name, *slash = strrchr(name, '/');

@@ -1,5 +1,5 @@
-/* run_lock: flock on RUN/lock. The kernel drops it when the process dies, however it dies; the file
- * itself stays, since removing it would let two processes lock two files of one name. */
+/* run_lock: flock on RUN/lock. The kernel drops the lock when the process ends in any way. The file
+ * itself stays: removing it would let two processes lock two files of one name. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pumice/checkpoint.h>
@@ -16,7 +16,7 @@ struct pm_run_lock {
     char *path; /* owned: RUN/lock */
 };
 
-/* "PID HOST", as the holder wrote it; false when not known. */
+/* Reads "PID HOST", which the holder wrote; false if unknown. */
 static bool holder(int fd, long *pid, char host[HOST_TEXT])
 {
     char text[HOST_TEXT + 32] = "";
@@ -50,7 +50,7 @@ static void write_pid(int fd)
     int n = snprintf(text, sizeof text, "%ld %s\n", (long)getpid(),
                      gethostname(host, sizeof host - 1) == 0 ? host : "");
 
-    /* The number only helps messages: a disk that is full must not keep the lock from being taken. */
+    /* The number only helps messages, so a full disk must not prevent locking. */
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n)
         PM_DEBUG("run", "the lock's process id could not be written: %s", strerror(errno));
 }

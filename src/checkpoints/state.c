@@ -1,5 +1,5 @@
 /* state: one host copy of the value block, of each slot block and of the averages; a checkpoint's
- * tensors point into it. Slots and averages are named as TensorFlow does,
+ * tensors point into it. Slots and averages have TensorFlow's names,
  * "LeNet/conv1/weights/Momentum". */
 #include "checkpoints/state.h"
 

@@ -1,12 +1,12 @@
-/* warm_start: a checkpoint's values into a model that is about to train, or to be evaluated. All
- * variables are looked at before the first is read (match.c). */
+/* warm_start: loads a checkpoint's values into a model for training or evaluation. All variables
+ * are looked up before the first is read (match.c). */
 #include "checkpoints/match.h"
 #include "checkpoints/state.h"
 
 #include <pumice/names.h>
 #include <string.h>
 
-/* PyTorch's names and layouts, and ONNX's layouts, become the net's. */
+/* Translates PyTorch's names and layouts, and ONNX's layouts, to the net's. */
 static int translate(struct pm_checkpoint *c, const struct pm_variables *v)
 {
     int err = PM_OK;
@@ -86,7 +86,7 @@ out:
 
 /* ---- init.checkpoint -------------------------------------------------------------------- */
 
-/* A scope that begins no name is a slip of the pen, or meant for another net. */
+/* Warns of scopes that match no variable: they are a typing mistake, or meant for another net. */
 static void warn_of_idle_scopes(const struct pm_variables *v, const struct pm_strings *scopes)
 {
     const char **names = pm_malloc(((size_t)v->count + 1) * sizeof *names);

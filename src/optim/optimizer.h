@@ -1,20 +1,20 @@
-/* optimizer: a row per optimizer, and the calls that end a training step on the device where the
- * variables are updated: weight decay and multipliers, norms and the finite flag, clipping, the
- * optimizer over the whole block, the layers' and the variables' moving averages. New optimizer:
- * src/optim/optimizer_NAME.c, its shader, one line in optimizers.def. */
+/* optimizer: a row per optimizer, and the calls that end a training step on the device that updates
+ * the variables: weight decay and multipliers, norms and the finite flag, clipping, the optimizer
+ * over the whole block, and the moving averages of the layers and the variables. A new optimizer
+ * needs src/optim/optimizer_NAME.c, its shader and one line in optimizers.def. */
 #ifndef PM_OPTIMIZER_H
 #define PM_OPTIMIZER_H
 
 #include <pumice/options.h>
 #include <pumice/plan.h>
 
-/* What an optimizer's calls work on. Blocks are of 64 floats of one variable; chunks, vars: tables
- * of update.params.h. */
+/* The tensors that an optimizer's calls use. A block is 64 floats of one variable. chunks, vars:
+ * tables of update.params.h. */
 struct pm_update_parts {
     struct pm_tensor g, owner, scale, result, flag, step, w, slot[PM_MAX_SLOTS];
     struct pm_tensor chunks, vars;
-    struct pm_tensor decay; /* decoupled: [vars][2]: weight decay (0: frozen); 1: is
-                             * regularised, -1: frozen */
+    struct pm_tensor decay; /* decoupled: [vars][2]: weight decay (0: frozen); 1: regularised, -1:
+                             * frozen */
     int floats, chunk_count, var_count;
 };
 
@@ -23,29 +23,32 @@ struct pm_optimizer {
     const struct pm_opt *opts;
     size_t cfg_size;
     const char *slots[PM_MAX_SLOTS + 1]; /* checkpoint suffixes of the slots, NULL-terminated */
-    /* Where they depend on cfg: NULL-terminated too. */
+    /* Returns the slots if they depend on cfg; NULL-terminated too. */
     const char *const *(*slots_of)(const void *cfg);
-    /* What the slots start with, of cfg; init is zeros before. NULL: zeros. */
+    /* Fills init with the slots' start values for cfg; init is zeros before. NULL: slots start at
+     * zero. */
     void (*slot_init)(const void *cfg, float init[PM_MAX_SLOTS]);
-    /* "r:g r:owner r:scale r:result r:flag r:step u:w u:slot...": an element of block i uses
-     * g * scale[owner[i / 64]] * result[PM_RESULT_CLIP]; nothing changes while flag is 0. */
+    /* "r:g r:owner r:scale r:result r:flag r:step u:w u:slot...". An element of block i uses g *
+     * scale[owner[i / 64]] * result[PM_RESULT_CLIP]. Nothing changes while flag is 0. */
     const struct pm_kernel *kernel;
     /* Fills the kernel's params from cfg. */
     void (*params)(const void *cfg, int count, void *params);
-    /* Instead of the two, for other buffers or several calls. */
+    /* Replaces kernel and params, for other buffers or several calls. */
     void (*append)(struct pm_calls *c, const void *cfg, const struct pm_update_parts *u);
-    /* Weight decay is the optimizer's own (parts.decay), not in the gradient nor in the loss. */
+    /* The optimizer applies weight decay itself (parts.decay); it is not in the gradient or the
+     * loss. */
     bool decoupled;
-    bool whole; /* append takes the whole block at once, and leaves frozen variables alone itself */
-    const char *other; /* options that take other kernels than the defaults do; NULL: none */
-    /* Decays whose powers pm_step carries (Adam); 0 where unused. */
+    bool whole; /* append works on the whole block at once and skips frozen variables itself */
+    const char *other; /* options that use other kernels than the defaults do; NULL: none */
+    /* Stores the decays whose powers pm_step carries (Adam); 0 if unused. */
     void (*betas)(const void *cfg, double *beta1, double *beta2);
 };
 const struct pm_optimizer *pm_optimizer_find(const char *name);
 const struct pm_optimizer *const *pm_optimizers(size_t *count);
-/* Checkpoint suffixes of its slots, NULL-terminated. */
+/* Returns the checkpoint suffixes of the optimizer's slots, NULL-terminated. */
 const char *const *pm_optimizer_slots(const struct pm_optimizer *o, const void *cfg);
-/* Values and slots as a run begins with them: by seed, and by the optimizer. */
+/* Sets values and slots to their state at the start of a run: values by seed, slots by the
+ * optimizer. */
 int pm_optimizer_init(const struct pm_optimizer *o, const void *cfg, struct pm_variables *v,
                       uint64_t seed);
 
@@ -61,25 +64,26 @@ enum {
 struct pm_update {
     const struct pm_optimizer *optimizer; /* borrowed */
     const void *cfg;                      /* its options, borrowed */
-    float weight_decay;                   /* of regularised variables */
-    float clip_norm;                      /* global, 0 = off */
-    float clip_variable_norm;             /* each variable's, 0 = off */
-    /* Per variable: factor of its gradient, 0 = frozen. */
+    float weight_decay;                   /* for regularised variables */
+    float clip_norm;                      /* limit of the global norm, 0 = off */
+    float clip_variable_norm;             /* limit of each variable's norm, 0 = off */
+    /* Returns the factor of a variable's gradient, 0 = frozen. */
     float (*multiplier)(const char *variable, void *ctx);
     void *ctx;
-    bool layers;   /* the layers' moving averages belong to this plan */
-    bool all;      /* or to every clone's, and what becomes of them to the host's (moving.h) */
-    bool averages; /* the variables' are kept (averages.h) */
+    bool layers;   /* the plan updates the layers' moving averages */
+    bool all;      /* every clone updates them, and the host merges the results (moving.h) */
+    bool averages; /* the plan keeps the variables' averages (averages.h) */
 };
-/* pm_plan_options.update for a plan that holds variables, gradients and slots: outputs "result"
+/* pm_plan_options.update for a plan that holds variables, gradients and slots. Outputs: "result"
  * (F32), "norms" (F32, per trainable variable in block order) and "flag" (U32). */
 void pm_update_append(struct pm_calls *c, void *update);
-/* pm_plan_options.update for a clone whose update runs elsewhere: only the layers' moving averages
- * and the averages of these, always. update: a struct pm_update. */
+/* pm_plan_options.update for a clone whose update runs elsewhere. Appends only the layers' moving
+ * averages and the averages of these, always. update: a struct pm_update. */
 void pm_update_layers_only(struct pm_calls *c, void *update);
 /* pm_plan_options.frozen of such plans; update: a struct pm_update. */
 bool pm_update_frozen(const char *variable, void *update);
-/* Index among trainable variables (block order) to the variable's index; -1 past the end. */
+/* Returns the variable's index for an index among the trainable variables (block order); -1 past
+ * the end. */
 int pm_update_variable(const struct pm_variables *v, int trainable);
 
 #endif

@@ -1,6 +1,6 @@
 /* adamw: adam with the weight decay beside the step instead of in the gradient: w -= alpha * m /
- * (sqrt(v) + epsilon) + lr * weight_decay * w, with alpha, m and v as in adam. optim.weight_decay
- * works on the variables that the net regularises, and is no part of the loss. */
+ * (sqrt(v) + epsilon) + lr * weight_decay * w. alpha, m and v are those of adam. optim.weight_decay
+ * applies to the variables that the net regularises and is not part of the loss. */
 #include "optim/optimizer_args.h"
 
 #include "base/vector.h"

@@ -1,4 +1,4 @@
-/* What every optimizer's CPU side reads first. */
+/* The values that every optimizer's CPU function reads first. */
 #ifndef PM_OPTIMIZER_ARGS_H
 #define PM_OPTIMIZER_ARGS_H
 
@@ -23,14 +23,14 @@ static inline struct optimizer_args optimizer_args_of(const struct pm_args *a)
     };
 }
 
-/* The gradient's factor in the block of 64 floats that holds element i. */
+/* Returns the gradient's factor in the block of 64 floats that holds element i. */
 static inline float optimizer_scale(const struct optimizer_args *o, size_t i)
 {
     return o->scale[o->owner[i / 64]] * o->result[PM_RESULT_CLIP];
 }
 
 /* Loops over blocks of 64: the body sees i and s, the gradient's factor. Ranges are multiples of 64
- * because rows say .grain = 4096. */
+ * because rows set .grain = 4096. */
 #define OPTIMIZER_LOOP(o, begin, end, ...)                                                         \
     for (size_t block_ = (begin); block_ < (end); block_ += 64) {                                  \
         size_t last_ = block_ + 64 < (end) ? block_ + 64 : (end);                                  \

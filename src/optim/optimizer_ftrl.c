@@ -1,8 +1,8 @@
 /* ftrl (follow the regularised leader): with n' = n + g^2 and f(n) = n^-power,
- * z += g - (f(n') - f(n)) / lr * w; w = 0 where |z| <= l1, else
- * (sign(z) * l1 - z) / (f(n') / lr + 2 * l2); n = n'.
- * power is negative: -0.5 makes f the root. z starts at 0, so that the first step mostly forgets the
- * initial weights. A rate of 0 would divide by zero and changes nothing. */
+ *   z += g - (f(n') - f(n)) / lr * w; n = n';
+ *   w = 0 if |z| <= l1, else (sign(z) * l1 - z) / (f(n') / lr + 2 * l2).
+ * power is negative: -0.5 makes f the root. z starts at 0, so the first step mostly forgets the
+ * initial weights. A learning rate of 0 would divide by zero; then nothing changes. */
 #include "optim/optimizer_args.h"
 
 #include "base/vector.h"

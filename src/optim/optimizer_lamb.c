@@ -1,14 +1,16 @@
-/* lamb: adam's direction with weight decay beside it, as long as the variable itself, for large
+/* lamb: adam's direction plus weight decay, scaled to the length of the variable, for large
  * batches:
  *
  *   m += (g - m) * (1 - beta1); v += (g^2 - v) * (1 - beta2)
  *   u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay * w
- *   w -= lr * ratio * u, ratio = |w| / |u| over the variable, 1 where either is 0
+ *   w -= lr * ratio * u, ratio = |w| / |u| over the variable, 1 if either is 0
  *
- * optim.weight_decay and the ratio are for the variables that the net regularises; biases and batch
- * norm's take ratio 1, or those that begin as zeros would hardly move. Moments and sums of squares
- * of chunks are one call, the variables' ratios a second, the step a third that works u out again
- * instead of reading it. Sums have fixed chunks and a fixed order. */
+ * optim.weight_decay and the ratio apply to the variables that the net regularises. Biases and
+ * batch norm's variables use ratio 1; otherwise those that start at zero would hardly move.
+ *
+ * There are three calls: moments and sums of squares per chunk, the variables' ratios, and the
+ * step. The step computes u again instead of reading it. Sums have fixed chunks and a fixed
+ * order. */
 #include "optim/optimizer_args.h"
 
 #include "base/vector.h"
@@ -28,7 +30,7 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-/* Of a step: factors of m and of v. */
+/* Factors of m and v in one step. */
 struct corrections {
     float mean, square;
 };

@@ -1,5 +1,5 @@
-/* momentum: m = mu * m + g; w -= lr * m, or with nesterov w -= lr * (g + mu * m). The rate is outside
- * the accumulator. */
+/* momentum: m = mu * m + g; w -= lr * m, or with nesterov w -= lr * (g + mu * m). The learning rate
+ * is outside the accumulator. */
 #include "optim/optimizer_args.h"
 
 #include "base/vector.h"

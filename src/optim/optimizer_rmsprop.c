@@ -1,6 +1,6 @@
 /* rmsprop: ms += (g^2 - ms) * (1 - decay); mom = mu * mom + lr * g / sqrt(ms + epsilon); w -= mom.
- * ms starts at 1, epsilon is inside the root, the rate inside mom. Centered: mg += (g - mg) * (1 -
- * decay), and ms - mg^2 under the root. */
+ * ms starts at 1, epsilon is inside the root, the learning rate inside mom. Centered: mg += (g -
+ * mg) * (1 - decay), and the root is of ms - mg^2 + epsilon. */
 #include "optim/optimizer_args.h"
 
 #include "base/vector.h"
@@ -21,7 +21,7 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
-/* Of a row's slots: mg is there when it is centered. */
+/* Updates the row's slots and weights. The slot mg exists only if centered. */
 PM_INLINE void steps(const struct pm_args *a, size_t begin, size_t end, bool centered)
 {
     const struct optimizer_rmsprop_params *p = a->params;
@@ -80,7 +80,7 @@ static void append(struct pm_calls *c, const void *cfg, const struct pm_update_p
     pm_call(c, o->centered ? &centered_row : &row, (size_t)p.count, &p, o->centered ? 10 : 9, bufs);
 }
 
-/* In the order in which TensorFlow makes them. */
+/* Returns the slots in the order in which TensorFlow creates them. */
 static const char *const *slots_of(const void *cfg)
 {
     static const char *const plain[] = { "RMSProp", "RMSProp_1", NULL };

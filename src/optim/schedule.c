@@ -1,5 +1,5 @@
-/* schedule: fixed, exponential, polynomial, cosine and piecewise constant rates, with a warm-up. The
- * order of the float32 operations is TensorFlow's. */
+/* schedule: fixed, exponential, polynomial, cosine and piecewise constant learning rates, with a
+ * warm-up. The order of the float32 operations is TensorFlow's. */
 #include "optim/schedule.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static int check_pieces(const struct pm_config_schedule *c)
     return PM_OK;
 }
 
-/* Whole steps of the warm-up. */
+/* Returns the whole steps of the warm-up. */
 static int64_t ramp(const struct pm_schedule *s)
 {
     return (int64_t)ceil(s->warmup_steps);

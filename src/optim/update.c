@@ -2,13 +2,13 @@
  *
  *   gradient_prepare   g = (g + wd * w) * multiplier; per chunk of 4096 floats: sum g^2, wd/2 sum w^2
  *   gradient_norms     per variable and global norm, clip factors, flag
- *   the optimizer      over the block, but for what is frozen
+ *   the optimizer      over the block, except frozen variables
  *   layers' updates    moving averages, conditional on the flag
- *   averages.h         the variables' moving averages, of what all that came to
+ *   averages.h         the variables' moving averages, after all of the above
  *
- * Weight decay has this one home (or the optimizer, where that keeps it apart from the gradient), so
- * it enters once per step whatever the number of clones. A
- * multiplier of 0 (frozen) writes zeros whatever g holds. Sums have fixed chunks and a fixed order. */
+ * Weight decay is added here only, or in the optimizer if that applies it apart from the gradient.
+ * So it counts once per step for any number of clones. A multiplier of 0 (frozen) writes zeros,
+ * even if g is not finite. Sums have fixed chunks and a fixed order. */
 #include "optim/optimizer.h"
 
 #include "base/vector.h"
@@ -96,14 +96,15 @@ static void norms_cpu(const struct pm_args *a)
     result[PM_RESULT_NORM] = (float)sqrt(total);
     result[PM_RESULT_L2] = (float)l2;
     result[PM_RESULT_CLIP] = clip_factor((float)sqrt(total), p->clip_global);
-    *flag = total <= 3.4e38; /* false for infinities and what is not a number */
+    *flag = total <= 3.4e38; /* false for infinity and NaN */
 }
 
 static bool norms_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                        struct pm_picks *out)
 {
     (void)caps, (void)params, (void)count;
-    pm_pick_elements("gradient_norms", 256, 1, out); /* one group: the order is the contract */
+    /* one group: the order of the sum is part of the contract */
+    pm_pick_elements("gradient_norms", 256, 1, out);
     return level == 0;
 }
 
@@ -124,7 +125,7 @@ int pm_update_variable(const struct pm_variables *v, int trainable)
 
 struct tables {
     uint32_t *chunks, *vars, *owner;
-    float *decay; /* where the optimizer sees to it: 2 floats a variable */
+    float *decay; /* if the optimizer applies the decay: 2 floats per variable */
     int chunk_count, var_count;
 };
 
@@ -136,7 +137,8 @@ static uint32_t bits(float f)
     return u;
 }
 
-/* The trainable block in the order of its offsets, which is the list's. */
+/* Makes the tables of the trainable block in the order of its offsets, which is the list's
+ * order. */
 static struct tables make_tables(const struct pm_calls *c, const struct pm_update *u)
 {
     const struct pm_variables *v = pm_calls_variables(c);
@@ -167,7 +169,8 @@ static struct tables make_tables(const struct pm_calls *c, const struct pm_updat
             chunk[0] = (uint32_t)(first + at);
             chunk[1] = (uint32_t)(count - at < CHUNK ? count - at : CHUNK);
             chunk[2] = (uint32_t)t.var_count;
-            chunk[3] = !pm_calls_has_gradient(c, i); /* what lies there is the last step's */
+            /* without a gradient, g holds the last step's values */
+            chunk[3] = !pm_calls_has_gradient(c, i);
             var[1]++;
         }
         for (size_t at = 0; at < count; at += OWNER_FLOATS)
@@ -179,7 +182,7 @@ static struct tables make_tables(const struct pm_calls *c, const struct pm_updat
 
 /* ---- calls ------------------------------------------------------------------------------ */
 
-/* Of the bytes from .. to-1 of the trainable block. */
+/* Appends the optimizer's calls for bytes from .. to-1 of the trainable block. */
 static void append_range(struct pm_calls *c, const struct pm_update *u, struct pm_update_parts *p,
                          const struct tables *t, size_t from, size_t to)
 {
@@ -209,8 +212,8 @@ static void append_range(struct pm_calls *c, const struct pm_update *u, struct p
     pm_call(c, o->kernel, (size_t)p->floats, params, n, bufs);
 }
 
-/* Frozen variables are passed over: a gradient of 0 is not enough where a slot holds momentum of a
- * time before, or where weights are made from slots alone. */
+/* Skips frozen variables. A gradient of 0 is not enough if a slot holds earlier momentum, or if
+ * weights are computed from slots alone. */
 static void append_optimizer(struct pm_calls *c, const struct pm_update *u,
                              struct pm_update_parts *p, const struct tables *t)
 {

@@ -1,5 +1,6 @@
-/* bound: what the CPU says, how far a device may be from it, and whether it is; verify.h derives
- * the bound. Draws of one call: 4 at 2^-14, and 32 more of each kind once something is outside. */
+/* bound: computes the CPU's results, the allowed error of a device, and compares the two; verify.h
+ * derives the bound. Draws per call: 4 at 2^-14, and 32 more of each kind if any value is
+ * outside. */
 #include "verify/verify_private.h"
 
 #include <pumice/rng.h>
@@ -14,10 +15,10 @@ struct output {
     size_t count;     /* values; 0: not an output, or absent */
     bool floats;
     void *want;
-    float *move;      /* S: largest change over the draws, in results' units of `unit` */
+    float *move;      /* S: largest change over the draws, scaled to an amplitude of `unit` */
     double largest;   /* finite |y| */
-    double roundings; /* n */
-    float *low, *high; /* what the finer draws span; NULL before the second look */
+    double roundings; /* n of verify.h */
+    float *low, *high; /* range of the finer draws; NULL before the second look */
 };
 
 struct pm_expected {
@@ -25,16 +26,16 @@ struct pm_expected {
     struct pm_one_call *cpu;
     struct pm_buf_spec spec[PM_MAX_BUFS];
     int bufs, accumulate;
-    void *start[PM_MAX_BUFS];    /* owned contents that differ from the call's */
+    void *start[PM_MAX_BUFS];    /* owned; contents that differ from the call's */
     const void *contents[PM_MAX_BUFS];
-    void *moved[PM_MAX_BUFS];    /* of a draw */
+    void *moved[PM_MAX_BUFS];    /* contents of a draw */
     struct output out[PM_MAX_BUFS];
     int draws;
 };
 
 /* ---- contents --------------------------------------------------------------------------- */
 
-/* What accumulates starts from numbers as large as what is added to it. */
+/* Fills an accumulating buffer with numbers as large as the terms that are added to it. */
 static void random_start(struct pm_expected *e, int b, double size)
 {
     size_t count = e->call->buf[b].bytes / sizeof(float);
@@ -47,7 +48,7 @@ static void random_start(struct pm_expected *e, int b, double size)
     e->contents[b] = v;
 }
 
-/* Contents of what must be written: none of it may be read. */
+/* Fills a buffer that must be written with NaN: no part of it may be read. */
 static void nan_start(struct pm_expected *e, int b)
 {
     size_t count = e->call->buf[b].bytes / sizeof(float);
@@ -68,7 +69,7 @@ static bool is_input(const struct pm_expected *e, int b)
 
 /* ---- draws ------------------------------------------------------------------------------ */
 
-/* Every float input times 1 + amplitude or 1 - amplitude. */
+/* Multiplies every float input by 1 + amplitude or 1 - amplitude. */
 static void move_inputs(struct pm_expected *e, double amplitude)
 {
     const float up = (float)(1 + amplitude), down = (float)(1 - amplitude);
@@ -176,7 +177,7 @@ out:
     return err;
 }
 
-/* With accumulate = 1, what is there before is of the size that accumulate = 0 gave. */
+/* For accumulate = 1: the start values are as large as the result of accumulate = 0. */
 static int accumulate_start(struct pm_expected *e, struct pm_device *cpu)
 {
     struct pm_expected *plain = NULL;
@@ -257,7 +258,8 @@ static double allowed_at(const struct output *o, size_t i)
            tiny;
 }
 
-/* Error over what is allowed; what the CPU has no number for is not judged. */
+/* Returns the error divided by the allowed error. A value for which the CPU has no number is not
+ * judged. */
 static double share_at(const struct output *o, const float *got, size_t i)
 {
     const double y = ((const float *)o->want)[i], x = got[i];
@@ -272,7 +274,7 @@ static double share_at(const struct output *o, const float *got, size_t i)
     return error / allowed_at(o, i);
 }
 
-/* Index of the worst value; *worst is its share. */
+/* Returns the index of the worst value; *worst is its share. */
 static size_t worst_of(const struct output *o, const float *got, double *worst)
 {
     size_t at = 0;
@@ -316,7 +318,7 @@ static void say_wrong(const struct pm_expected *e, int b, size_t i, const void *
     const struct output *o = &e->out[b];
     const char *how = e->accumulate == 1 ? ", accumulating" : "";
 
-    if (r->verdict == PM_VERDICT_WRONG) /* the first one is reported */
+    if (r->verdict == PM_VERDICT_WRONG) /* the first fault is reported */
         return;
     r->verdict = PM_VERDICT_WRONG;
     if (o->floats)

@@ -1,8 +1,10 @@
-/* cases: small nets, as lists of layers, that between them reach every layer's kernels in every
- * variant (tests/verify/ compares with the tables of layers and shaders). A new layer gets a row, or
- * lines in one. Sizes are chosen so that each row tells its kernels apart: channels that are and are
- * not multiples of 4, odd sizes, strides, padding on one side, more columns than a tile. The big
- * ones have just enough pixels or channels for the large tiles of GPUs. */
+/* cases: small nets, as lists of layers. Together they reach every layer's kernels in every
+ * variant; tests/verify/ compares them with the tables of layers and shaders. A new layer gets a
+ * row, or lines in one.
+ *
+ * Sizes are chosen so that each row tests all paths of its kernels: channels that are and are not
+ * multiples of 4, odd sizes, strides, padding on one side, more columns than a tile. The big rows
+ * have just enough pixels or channels for the large tiles of GPUs. */
 #include "verify/verify_private.h"
 
 #include <cjson/cJSON.h>
@@ -13,10 +15,10 @@ struct verify_case {
     struct pm_shape images; /* n x h x w x c; rank 2: n x c */
     const char *loss;       /* options of the loss on the last layer's output */
     bool weights;           /* the loss has weights */
-    const char *layers;     /* JSON with ' for " */
+    const char *layers;     /* JSON with ' instead of " */
     bool forward_only;
-    const char *loss_layer; /* NULL: softmax_cross_entropy; others have targets in floats: degrees of
-                             * two classes, or values like the output's */
+    const char *loss_layer; /* NULL: softmax_cross_entropy. Others have float targets: degrees of
+                             * two classes, or values like the output's. */
 };
 
 /* Every function of one number, on a or, where it needs positive numbers, on p. */
@@ -309,7 +311,7 @@ static const struct verify_case cases[] = {
       "[{'name':'a','layer':'relu'},{'name':'b','layer':'global_pool'}]", .forward_only = true },
 };
 
-enum { CLASSES = 4 }; /* labels; every case's logits have at least as many columns */
+enum { CLASSES = 4 }; /* number of labels; every case's logits have at least as many columns */
 
 /* ---- nets ------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
-/* one_call: buffer of each value: GUARD bytes, contents, GUARD bytes, all of it checked after a
- * run. The same code runs the CPU side and the device. */
+/* one_call: runs one call on one device. The buffer of each value is GUARD bytes, contents, GUARD
+ * bytes; all of it is checked after a run. The CPU side and the device use the same code. */
 #include "verify/verify_private.h"
 
 #include <assert.h>
@@ -13,10 +13,11 @@ struct pm_one_call {
     struct pm_buf_spec spec[PM_MAX_BUFS];
     int bufs;
     struct pm_buffer *buffer[PM_MAX_BUFS];
-    size_t bytes[PM_MAX_BUFS];         /* of the contents, a multiple of 4; 0: none */
-    uint32_t *before[PM_MAX_BUFS], *after[PM_MAX_BUFS]; /* whole buffers */
-    int place[PM_MAX_BUFS];            /* buffer that holds it: itself, but in place */
-    bool replaced[PM_MAX_BUFS];        /* an input whose place is an output's */
+    size_t bytes[PM_MAX_BUFS];         /* size of the contents, a multiple of 4; 0: none */
+    uint32_t *before[PM_MAX_BUFS], *after[PM_MAX_BUFS]; /* whole buffers, with guards */
+    int place[PM_MAX_BUFS];            /* index of the buffer that holds it: its own, unless in
+                                        * place */
+    bool replaced[PM_MAX_BUFS];        /* an input that shares an output's buffer */
     void *params;
     struct pm_program *program;
 };
@@ -32,7 +33,7 @@ static int buf_named(const struct pm_buf_spec *spec, int bufs, const char *name,
     return -1;
 }
 
-/* The n-th "y=x" of the row (n >= 1). */
+/* Finds the n-th "y=x" of the row (n >= 1). */
 static bool pair(const struct pm_kernel *k, int n, int *y, int *x)
 {
     struct pm_buf_spec spec[PM_MAX_BUFS];
@@ -165,7 +166,7 @@ static void fill_before(struct pm_one_call *o, int b, const void *data)
         memcpy(w + first, data, bytes);
 }
 
-/* What a run may not do, in words. */
+/* Describes a forbidden write of a run in `fault`. */
 static void find_fault(const struct pm_one_call *o, int b, char *fault, size_t size)
 {
     const char *kernel = o->call->kernel->name, *name = o->spec[b].name;

@@ -1,4 +1,4 @@
-/* verdicts: what former runs found, one small text file per device, driver and build of the
+/* verdicts: results of earlier runs, in one small text file per device, driver and build of the
  * program.
  *
  *     pumice verdicts 1
@@ -7,9 +7,9 @@
  *     wrong activation_fwd activation_fwd4 1 80 3.5 y[3] of 80 is ...
  *     sum 0123456789abcdef
  *
- * The last line holds the hash of all before it: a file that does not end so is not used. Files are
- * replaced whole; of two processes that write at once the later one keeps what it read of the
- * earlier, or loses it, which costs the next start some seconds. */
+ * The last line holds the hash of everything before it; a file without a matching last line is
+ * ignored. Files are replaced whole. If two processes write at once, the later one may lose
+ * verdicts of the earlier one, which costs the next start some seconds. */
 #include "verify/verify_private.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 struct pm_verdicts {
     struct pm_verified *list;
     size_t count, capacity;
-    char *folder, *path; /* NULL: there is no place for caches */
+    char *folder, *path; /* NULL: there is no folder for caches */
     char device[640];
 };
 
@@ -76,7 +76,7 @@ static bool parse_line(const char *line, struct pm_verified *r)
     return false;
 }
 
-/* Adds what the file says; nothing of it when it is damaged. */
+/* Adds the file's verdicts; a damaged file adds none. */
 static void read_file(struct pm_verdicts *k)
 {
     char *text = NULL, *sum, *next, want[32];

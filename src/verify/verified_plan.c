@@ -34,7 +34,7 @@ static void avoid(struct pm_device *d, const struct pm_verified *r, const char *
     pm_device_avoid(d, r->kernel, r->variant);
 }
 
-/* Avoids wrong variants that the plan runs; returns their number. */
+/* Avoids the wrong variants that the plan runs; returns their number. */
 static int avoid_wrong(struct pm_device *d, const struct pm_plan *p,
                        const struct pm_verified *list, size_t count, const char *when)
 {
@@ -48,7 +48,7 @@ static int avoid_wrong(struct pm_device *d, const struct pm_plan *p,
     return avoided;
 }
 
-/* Flops of the plan's calls. */
+/* Returns the floating-point operations of the plan's calls. */
 static double plan_work(const struct pm_plan *p)
 {
     size_t count;
@@ -61,8 +61,8 @@ static double plan_work(const struct pm_plan *p)
     return sum;
 }
 
-/* Verifies the plan's own calls with one or two examples, if the CPU takes about a second for them.
- * Variants that these calls do not reach (tiles for many pixels) are verified with small nets. */
+/* Verifies the plan's own calls with one or two examples, if the CPU needs about a second for them.
+ * Small nets verify variants that these calls do not reach (tiles for many pixels). */
 static int run_wanted(struct pm_verify *v, const struct pm_verification *t,
                       const struct pm_plan *plan, const struct pm_plan_options *o,
                       const char *const *slots)
@@ -82,7 +82,8 @@ out:
     return err;
 }
 
-/* Verifies kernels that have no verdict. *again: some are avoided from now on. */
+/* Verifies kernels that have no verdict. *again: some are avoided from now on, so the plan must be
+ * created again. */
 static int verify_plan(const struct pm_verification *t, struct pm_device *d,
                        const struct pm_plan *plan, const struct pm_plan_options *o,
                        const char *const *slots, bool *again)

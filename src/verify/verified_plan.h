@@ -14,8 +14,8 @@ struct pm_verification {
     void *ctx;
     int batch;        /* examples of the plan's net */
 };
-/* As pm_plan_create, with verified kernels. slots: names of the optimizer's slots in the plan, or
- * NULL. PM_EDEVICE: a kernel has no variant with right results. */
+/* Like pm_plan_create, with verified kernels. slots: names of the optimizer's slots in the plan, or
+ * NULL. PM_EDEVICE: no variant of a kernel has right results. */
 int pm_verified_plan_create(const struct pm_verification *t, struct pm_net *net,
                             struct pm_device *d, struct pm_variables *v,
                             const struct pm_plan_options *o, const char *const *slots,

@@ -1,4 +1,4 @@
-/* verify: one call in every wanted variant, written down by kernel and variant. */
+/* verify: runs one call in every wanted variant and records the result by kernel and variant. */
 #include "verify/verify_private.h"
 
 #include <string.h>
@@ -51,7 +51,8 @@ static struct pm_verified *find(const struct pm_verify *v, const char *kernel,
     return NULL;
 }
 
-/* Variants of a kernel stand together, kernels in the order of their first run. */
+/* Returns the place for a new entry. Variants of a kernel are next to each other; kernels are in
+ * the order of their first run. */
 static size_t place_of(const struct pm_verify *v, const char *kernel)
 {
     size_t at = v->count;
@@ -135,7 +136,7 @@ size_t pm_verify_want_plan(struct pm_verify *v, const struct pm_plan *p,
 
         if (pm_call_variant(v->device, c->kernel, c->params, c->count, 0, &variant) < 0 ||
             !variant)
-            continue; /* making the program will say so */
+            continue; /* creating the program reports the error */
         if (find(v, c->kernel->name, variant) || is_wanted(v, c->kernel->name, variant) ||
             (known && pm_verdicts_find(known, c->kernel->name, variant)))
             continue;
@@ -147,7 +148,7 @@ size_t pm_verify_want_plan(struct pm_verify *v, const struct pm_plan *p,
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-/* One run on the device; the result is written down under the variant that it really got. */
+/* Runs the call once on the device. The result is recorded under the variant that actually ran. */
 static int run_way(struct pm_verify *v, const struct pm_verify_call *call, struct pm_way way,
                    struct pm_expected *e, const char *asked)
 {
@@ -157,7 +158,7 @@ static int run_way(struct pm_verify *v, const struct pm_verify_call *call, struc
     int err = PM_OK;
 
     err = pm_one_call_create(v->device, call, way, &run);
-    if (err == PM_EDEVICE) { /* nothing to fall back to, or a buffer that cannot be had */
+    if (err == PM_EDEVICE) { /* there is no fallback, or a buffer could not be allocated */
         r = entry(v, call->kernel->name, asked);
         if (r->verdict == PM_VERDICT_OK && r->calls == 0)
             r->verdict = PM_VERDICT_CANNOT;
@@ -179,7 +180,7 @@ out:
     return err;
 }
 
-/* A level, out of place and in every place that the row and the buffers allow. */
+/* Runs a level out of place, and in every place that the row and the buffers allow. */
 static int run_level(struct pm_verify *v, const struct pm_verify_call *call, int level,
                      struct pm_expected *e, int accumulate)
 {
@@ -198,7 +199,8 @@ out:
     return err;
 }
 
-/* Levels in the bits of `levels`; the CPU's side is worked out once for all of them. */
+/* Runs the levels whose bits are set in `levels`; the CPU's side is computed once for all of
+ * them. */
 static int run_levels(struct pm_verify *v, const struct pm_verify_call *call, uint32_t levels)
 {
     bool adds = call->kernel->accumulate != 0;

@@ -1,4 +1,4 @@
-/* The inside of verify, shared by its files. */
+/* verify_private: declarations shared by the files of src/verify. */
 #ifndef PM_VERIFY_PRIVATE_H
 #define PM_VERIFY_PRIVATE_H
 
@@ -8,34 +8,35 @@
 
 /* How a call is run. */
 struct pm_way {
-    int level;      /* of pick() to begin with */
-    int accumulate; /* 0, 1: the params' flag; -1: as it stands there */
-    int inplace;    /* 0: outputs have buffers of their own; n: the row's n-th "y=x" is in force */
+    int level;      /* first pick() level to try */
+    int accumulate; /* 0, 1: the params' flag; -1: leave the flag unchanged */
+    int inplace;    /* 0: outputs have their own buffers; n: the row's n-th "y=x" is used */
 };
 struct pm_one_call;
 int pm_one_call_create(struct pm_device *d, const struct pm_verify_call *call, struct pm_way way,
                        struct pm_one_call **out);
 void pm_one_call_destroy(struct pm_one_call **o);
-/* Runs it from these contents (NULL: the call's own); outputs and scratch start as NaN. After it
- * *fault says what was written outside of its buffers or into inputs; empty: nothing. */
+/* Runs the call from these contents (NULL: the call's own). Outputs and scratch start as NaN.
+ * Afterwards *fault describes writes outside the call's buffers or into inputs; empty: none. */
 int pm_one_call_run(struct pm_one_call *o, const void *const contents[PM_MAX_BUFS],
                     char *fault, size_t size);
-/* Contents of buffer b after the run. */
+/* Returns the contents of buffer b after the run. */
 const void *pm_one_call_result(const struct pm_one_call *o, int b);
 const char *pm_one_call_variant(const struct pm_one_call *o);
-/* Whether the row's n-th in-place pair can be had with this call's buffers; *more: there is an n-th. */
+/* Whether the row's n-th in-place pair is possible with this call's buffers. *more: there is an
+ * n-th pair. */
 bool pm_one_call_inplace(const struct pm_verify_call *call, int n, bool *more);
 
-/* ---- bound.c: what the CPU says, and how far a device may be from it ---------------------- */
+/* ---- bound.c: the CPU's results, and the allowed error of a device ----------------------- */
 
 struct pm_expected;
 int pm_expected_create(struct pm_device *cpu, const struct pm_verify_call *call, int accumulate,
                        struct pm_expected **out);
 void pm_expected_destroy(struct pm_expected **e);
-/* Contents that runs on the device begin from. */
+/* Returns the contents that runs on the device start from. */
 const void *const *pm_expected_contents(const struct pm_expected *e);
-/* Compares a finished run with what is expected and adds to *r: values, worst, and where something
- * is wrong verdict and why. */
+/* Compares a finished run with the expected results and adds to *r: values, worst, and, if a value
+ * is wrong, verdict and why. */
 int pm_expected_compare(struct pm_expected *e, const struct pm_one_call *run,
                         struct pm_verified *r);
 
@@ -46,19 +47,19 @@ struct pm_verify {
     struct pm_device *cpu;    /* owned */
     struct pm_verified *found;
     size_t count, capacity;
-    bool only;                /* just what is in `wanted` */
+    bool only;                /* run only the variants in `wanted` */
     struct pm_wanted {
         char kernel[48], variant[48];
     } *wanted;
     size_t wanted_count, wanted_capacity;
-    uint64_t *seen;           /* hashes of the calls that were run, when nothing is named */
+    uint64_t *seen;           /* hashes of the calls that were run, if `wanted` names none */
     size_t seen_count, seen_capacity;
 };
-/* True the first time for this number. */
+/* Whether this number is seen for the first time. */
 bool pm_verify_first(struct pm_verify *v, uint64_t call);
-/* Whether this variant is to be run (and, of what was named, has not been yet). */
+/* Whether this variant must be run. A variant in `wanted` is run once. */
 bool pm_verify_wants(const struct pm_verify *v, const char *kernel, const char *variant);
-/* The levels of pick() whose variants are wanted, as bits. */
+/* Returns the pick() levels whose variants are wanted, as bits. */
 uint32_t pm_verify_mask(const struct pm_verify *v, const struct pm_kernel *k, const void *params,
                         size_t count);
 /* Runs a call at these levels. */

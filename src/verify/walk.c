@@ -1,6 +1,6 @@
-/* walk: the calls of a plan in order on the CPU, so that each has the inputs it has in training; on
- * the way, those that are wanted are verified. Values live on the host from their first call to
- * their last. */
+/* walk: runs a plan's calls in order on the CPU, so each call has the inputs that it has in
+ * training. On the way, the wanted calls are verified. Values are kept on the host from their first
+ * call to their last. */
 #include "verify/verify_private.h"
 
 #include <pumice/rng.h>
@@ -17,9 +17,9 @@ struct walk {
     const struct pm_planned_call *calls;
     const struct pm_value *values;
     size_t call_count, value_count;
-    void **value;     /* host memory of values, NULL while there is none */
+    void **value;     /* host memory of values; NULL if not in use */
     char *block, *grads, *averages, *slot[PM_MAX_SLOTS];
-    uint32_t *levels; /* per call: which are to be run, as bits */
+    uint32_t *levels; /* per call: the levels to run, as bits */
 };
 
 /* ---- contents --------------------------------------------------------------------------- */
@@ -29,8 +29,9 @@ static float between(struct pm_rng *r, double low, double high)
     return (float)(low + (high - low) * pm_rng_uniform(r));
 }
 
-/* Initial values; constant ones (biases, gains, averages) are spread by a tenth, or a kernel that
- * leaves a zero bias out would pass. Slots are positive: some are mean squares. */
+/* Fills the variables with initial values. Constant ones (biases, gains, averages) are varied by a
+ * tenth; otherwise a kernel that omits a zero bias would pass. Slots are positive, because some are
+ * mean squares. */
 static int fill_variables(struct walk *w)
 {
     const struct pm_variables *v = w->variables;
@@ -85,7 +86,7 @@ static void fill_input(const struct walk *w, const struct pm_value *x, void *dat
             ((int32_t *)data)[i] = (int32_t)pm_rng_int(&r, (int64_t)low, (int64_t)high);
 }
 
-/* Where a value lies and how long it is. */
+/* Returns the address of a value and stores its length in bytes. */
 static void *locate(struct walk *w, int index, size_t *bytes)
 {
     const struct pm_value *x = &w->values[index];
@@ -127,7 +128,7 @@ static void drop_values(struct walk *w, int call)
 
 /* ---- which calls ------------------------------------------------------------------------ */
 
-/* Of all that makes one call different from another. */
+/* Returns a hash of everything that distinguishes one call from another. */
 static uint64_t hash_call(const struct walk *w, const struct pm_planned_call *c)
 {
     uint64_t h = pm_hash_bytes(c->params, c->kernel->params_size, pm_hash(c->kernel->name));
@@ -141,7 +142,7 @@ static uint64_t hash_call(const struct walk *w, const struct pm_planned_call *c)
     return h;
 }
 
-/* Everything that is not like a call before it, of this net or another. */
+/* Chooses every call that differs from all earlier calls, of this net or another. */
 static void choose_all(struct walk *w)
 {
     for (size_t i = 0; i < w->call_count; i++) {
@@ -157,7 +158,7 @@ static double work(const struct pm_planned_call *c)
     return c->kernel->flops ? c->kernel->flops(c->params, c->count) : (double)c->count;
 }
 
-/* The first level of a call that gives this variant, or -1. */
+/* Returns the first level of a call that gives this variant, or -1. */
 static int level_of(const struct walk *w, const struct pm_planned_call *c, const char *name)
 {
     const char *variant;
@@ -172,8 +173,8 @@ static int level_of(const struct walk *w, const struct pm_planned_call *c, const
     return -1;
 }
 
-/* Whether a call of work x tells more than one of work best (negative: none yet): the largest that
- * takes no time to speak of, else the smallest. */
+/* Whether a call of work x is a better test than one of work best (negative: none yet). Preferred
+ * is the largest call of at most `quick` operations, else the smallest one up to `most`. */
 static bool is_better(double x, double best)
 {
     const double quick = 1e8, most = 2e9;
@@ -183,7 +184,7 @@ static bool is_better(double x, double best)
     return best < 0 || (x <= quick ? best > quick || x > best : x < best);
 }
 
-/* Of each wanted variant one call. */
+/* Chooses one call for each wanted variant. */
 static void choose_wanted(struct walk *w)
 {
     for (size_t n = 0; n < w->v->wanted_count; n++) {
@@ -229,9 +230,9 @@ static void describe(struct walk *w, size_t index, struct pm_verify_call *out)
     }
 }
 
-/* A deep net with random variables may grow beyond all bounds, which training would not be started
- * with either: numbers that are no use as inputs become small positive ones (variances stay
- * legal). */
+/* Replaces numbers that are no use as inputs with small positive ones, so variances stay valid. A
+ * deep net with random variables may grow beyond all bounds; training would not start from such a
+ * net. */
 static void tame(float *v, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -239,7 +240,7 @@ static void tame(float *v, size_t count)
             v[i] = 0.1f + (float)(i % 16) / 16;
 }
 
-/* The call itself, as the plan has it, for what comes after it. */
+/* Runs the call itself, as the plan has it, for the calls after it. */
 static int advance(struct walk *w, size_t index, const struct pm_verify_call *call)
 {
     const struct pm_planned_call *c = &w->calls[index];
@@ -295,12 +296,12 @@ static int open_walk(struct walk *w)
     int err = PM_OK;
 
     o.micro_batches = 1;
-    o.recompute = PM_RECOMPUTE_OFF; /* the same kernels twice */
+    o.recompute = PM_RECOMPUTE_OFF; /* recomputing would run the same kernels twice */
     o.bucket_bytes = 0;
     PM_TRY(s->build(s->ctx, s->batch, &w->net));
     PM_TRY(pm_variables_create(w->v->device, w->net, o.train || o.update_only, s->slots,
                                &w->variables));
-    pm_variables_keep_averages(w->variables); /* the update may have some */
+    pm_variables_keep_averages(w->variables); /* the update may have averages */
     PM_TRY(pm_plan_create(w->net, w->v->device, w->variables, &o, &w->plan));
     w->calls = pm_plan_calls(w->plan, &w->call_count);
     w->values = pm_plan_values(w->plan, &w->value_count);
