@@ -1,5 +1,5 @@
-/* Arena: a chain of blocks, each filled from its start; freed as a whole. Blocks double up to 1 MiB
- * so that small arenas stay small and large ones take few allocations. */
+/* Arena: a chain of blocks, each filled from its start; freed as a whole. Blocks double in size up
+ * to 1 MiB, so small arenas stay small and large ones need few allocations. */
 #include <pumice/base.h>
 
 #include <string.h>
@@ -8,12 +8,12 @@ enum { ALIGN = 16, FIRST_BLOCK = 4096, LARGEST_STEP = 1 << 20 };
 
 struct block {
     struct block *next;
-    size_t used, size; /* of data */
+    size_t used, size; /* bytes of data */
     _Alignas(ALIGN) uint8_t data[];
 };
 
 struct pm_arena {
-    struct block *blocks; /* owned; the newest first, the one being filled */
+    struct block *blocks; /* owned; the newest first, which is being filled */
     size_t next_size;
 };
 
@@ -55,7 +55,7 @@ void *pm_arena_alloc(struct pm_arena *a, size_t size)
     size_t rounded = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
     struct block *b = a->blocks;
 
-    if (rounded < size) /* would wrap: let the allocator refuse it by its true size */
+    if (rounded < size) /* the sum would wrap: the allocator refuses the true size */
         rounded = size;
     if (!b || b->size - b->used < rounded)
         b = add_block(a, rounded);

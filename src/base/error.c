@@ -1,8 +1,8 @@
 /* Errors: one line per thread, and fault injection for the tests.
  *
- * PM_FAIL_AT=n makes the n-th PM_TRY site that the process reaches fail once; sites are numbered
- * by first hit, so a test that walks n upward visits every fallible place it can reach.
- * PM_FAIL_AT=trainer.c:123 names the site instead, whatever order threads reach them in, and
+ * PM_FAIL_AT=n makes the n-th PM_TRY site that the process reaches fail once. Sites are numbered by
+ * first hit, so a test that counts n upward visits every fallible place it can reach.
+ * PM_FAIL_AT=trainer.c:123 names the site instead, independent of the order of threads.
  * PM_FAIL_AT=list writes each site's name to standard error when it is first reached. */
 #include <pumice/base.h>
 
@@ -14,7 +14,7 @@ static _Thread_local char last_text[2048];
 
 bool pm_faults_on;
 static const char *fault_at; /* PM_FAIL_AT: a number, "file.c:line" or "list" */
-static int fault_sites;      /* sites seen so far; this and fault_done under fault_lock */
+static int fault_sites;      /* sites seen so far; under fault_lock, as is fault_done */
 static bool fault_done;
 static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -24,7 +24,7 @@ __attribute__((constructor)) static void read_fault_env(void)
     pm_faults_on = fault_at && fault_at[0];
 }
 
-/* By this line a test sees that it has walked past the end. */
+/* Prints a line from which a test learns that n is past the last site. */
 __attribute__((destructor)) static void tell_unreached(void)
 {
     if (pm_faults_on && !fault_done && strcmp(fault_at, "list") != 0)
@@ -33,7 +33,7 @@ __attribute__((destructor)) static void tell_unreached(void)
 
 int pm_fail(enum pm_error err, const char *fmt, ...)
 {
-    char text[sizeof last_text]; /* the arguments may be the last text itself */
+    char text[sizeof last_text]; /* the arguments may point into the last text itself */
     va_list ap;
 
     va_start(ap, fmt);
@@ -67,7 +67,7 @@ int pm_exit_code(int err)
     }
 }
 
-/* Whether this, the newest site, is the one to fail. Under fault_lock. */
+/* Whether the newest site must fail. Call it under fault_lock. */
 static bool is_chosen(const char *name)
 {
     char number[16];

@@ -1,5 +1,5 @@
-/* Files and folders. Reading failures are PM_EDATA (something given is not there or not readable),
- * writing failures PM_EFAIL (the disk). New files that appear whole or not at all are in new_file.c. */
+/* Files and folders. Failed reads are PM_EDATA (the input is missing or unreadable); failed writes
+ * are PM_EFAIL (the disk). new_file.c makes new files that appear whole or not at all. */
 #include <pumice/base.h>
 
 #include <dirent.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What lies there when it is no regular file. */
+/* Names the kind of a file that is not regular. */
 static const char *kind_of(mode_t mode)
 {
     return S_ISDIR(mode)                     ? "a folder, a file is needed"
@@ -24,7 +24,7 @@ static const char *kind_of(mode_t mode)
 
 int pm_file_open(const char *path, int *fd, uint64_t *size)
 {
-    /* Without O_NONBLOCK the opening of a pipe waits for somebody who writes. */
+    /* Without O_NONBLOCK, opening a pipe waits for a writer. */
     const int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     const int why = errno;
     struct stat st;
@@ -47,7 +47,8 @@ int pm_file_open(const char *path, int *fd, uint64_t *size)
     return PM_OK;
 }
 
-/* Grows s so that more bytes and a zero fit. The size comes from a file: no memory is an error. */
+/* Grows s so that `more` bytes and a zero fit. The size comes from a file, so a lack of memory is
+ * an error. */
 static int make_room(struct pm_str *s, uint64_t more, const char *path)
 {
     char buf[24], *text = more < SIZE_MAX - s->length ? pm_try_realloc(s->text, s->length + more + 1) : NULL;
@@ -59,15 +60,16 @@ static int make_room(struct pm_str *s, uint64_t more, const char *path)
     return PM_OK;
 }
 
-/* From fd's place to the end of the file, whose size is expected but not trusted: it may grow, and those
- * in /proc have size 0. */
+/* Reads from fd's position to the end of the file. The expected size is not trusted: a file may
+ * grow, and files in /proc have size 0. */
 static int read_rest(int fd, const char *path, uint64_t expected, uint64_t most, struct pm_str *s)
 {
     int err = PM_OK;
     char buf[24];
     ssize_t got = 0;
 
-    PM_TRY(make_room(s, expected + 1, path)); /* one more, so that the end is seen without growing */
+    PM_TRY(make_room(s, expected + 1, path)); /* one more, so that the read detects the end without
+                                               * growing */
     while ((got = read(fd, s->text + s->length, s->capacity - s->length - 1)) != 0) {
         if (got < 0 && errno == EINTR)
             continue;
@@ -151,7 +153,7 @@ int pm_write_all(int fd, const char *path, const char *data, size_t size)
     return PM_OK;
 }
 
-/* The folder part of path, "." when it has none; freed by the caller. */
+/* Returns the folder part of path, "." if it has none; the caller frees it. */
 static char *folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -162,15 +164,15 @@ static char *folder_of(const char *path)
     return folder;
 }
 
-/* File systems that refuse to sync a folder (some network ones) have no better way, so only real I/O
- * errors count. */
+/* Syncs path's folder. Some network file systems refuse to sync a folder and offer no better way,
+ * so only real I/O errors count. */
 int pm_sync_parent(const char *path)
 {
     int err = PM_OK;
     char *folder = folder_of(path);
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (fd < 0 && errno != EACCES) /* EACCES: a folder that may be written but not listed */
+    if (fd < 0 && errno != EACCES) /* EACCES: the folder may be written but not listed */
         PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be opened: %s", folder, strerror(errno)));
     if (fd >= 0 && fsync(fd) < 0 && errno != EINVAL && errno != ENOTSUP)
         PM_TRY(pm_fail(PM_EFAIL, "%s: sync failed: %s", folder, strerror(errno)));
@@ -291,7 +293,8 @@ int pm_list_folder(struct pm_arena *a, const char *path, char ***names, size_t *
     }
     closedir(dir);
     if (n)
-        qsort(list, n, sizeof *list, by_bytes); /* by bytes: the locale must not change an order */
+        qsort(list, n, sizeof *list, by_bytes); /* by bytes: the order must not depend on the
+                                                 * locale */
     *names = pm_arena_copy(a, list, n * sizeof *list);
     *count = n;
     pm_free(list);

@@ -1,7 +1,7 @@
-/* JSON text. cJSON makes the tree; a scanner of our own goes over the text first, because a person
- * who edits a config needs the line and column of a mistake, and because cJSON accepts what we must
- * not: duplicate keys (the last would win in silence), integers that a double rounds, NUL inside
- * strings, text after the end. */
+/* JSON text. cJSON makes the tree. Before that our own scanner reads the text, for two reasons: a
+ * person who edits a config needs the line and column of a mistake, and cJSON accepts text that
+ * must be rejected: duplicate keys (the last would silently win), integers that a double rounds,
+ * NUL inside strings, text after the end. */
 #include <pumice/options.h>
 
 #include <assert.h>
@@ -15,7 +15,7 @@ enum { DEEPEST = 200, LINE_WIDTH = 96 };
 
 struct scan {
     const char *name, *text, *at; /* borrowed; at is the next character */
-    struct pm_json_place *places; /* of every value, in document order */
+    struct pm_json_place *places; /* places of all values, in document order */
     size_t count, capacity;
     int depth;
 };
@@ -31,7 +31,7 @@ static struct pm_json_place place_of(const struct scan *s, const char *at)
     return p;
 }
 
-/* Fails with "name:line:column: what"; `found` shows what stands there instead. */
+/* Fails with "name:line:column: what". found: also show the text at this place. */
 static int fail_at(const struct scan *s, const char *at, const char *what, bool found)
 {
     struct pm_json_place p = place_of(s, at);
@@ -123,7 +123,7 @@ static int scan_number(struct scan *s)
     double value = strtod(start, NULL);
     if (isinf(value))
         return fail_at(s, start, "this number is beyond double precision", true);
-    /* 2^53 + 1 reads as 2^53, so equality is already too far. */
+    /* 2^53 + 1 reads as 2^53, so 2^53 itself must be rejected. */
     if (integer && fabs(value) >= 0x1p53)
         return fail_at(s, start, "integers must stay below 2^53 (9007199254740992)", true);
     return PM_OK;
@@ -141,7 +141,7 @@ static int scan_word(struct scan *s, const char *word)
 
 static int scan_value(struct scan *s, const char *placed);
 
-/* A comma and another item, or the closing mark; *more says which. */
+/* Reads a comma before another item (*more: true), or the closing mark (*more: false). */
 static int scan_separator(struct scan *s, char close, bool *more)
 {
     skip_space(s);
@@ -196,11 +196,11 @@ out:
     return err;
 }
 
-/* placed: where messages about the value point (its key, or itself). */
+/* Scans a value. placed: where messages about the value point (its key, or the value itself). */
 static int scan_value(struct scan *s, const char *placed)
 {
     PM_GROW(s->places, s->count, s->capacity);
-    s->places[s->count].line = (int)(placed - s->text); /* an offset until all are known */
+    s->places[s->count].line = (int)(placed - s->text); /* an offset until all values are scanned */
     s->count++;
     switch (*s->at) {
     case '{':
@@ -222,7 +222,8 @@ static int scan_value(struct scan *s, const char *placed)
     }
 }
 
-/* Offsets to lines and columns in one walk. A key precedes its value, so offsets only grow. */
+/* Converts offsets to lines and columns in one pass. A key precedes its value, so offsets only
+ * grow. */
 static void place_all(struct scan *s)
 {
     const char *c = s->text;
@@ -237,7 +238,7 @@ static void place_all(struct scan *s)
     }
 }
 
-/* A copy of text with // comments (outside strings) turned to spaces. */
+/* Returns a copy of text with // comments (outside strings) replaced by spaces. */
 static char *blank_comments(const char *text)
 {
     char *copy = pm_strdup(text);
@@ -274,7 +275,7 @@ static int by_name_then_place(const void *a, const void *b)
                                             : x->place.column - y->place.column;
 }
 
-/* Walks in document order; *next counts the values passed. */
+/* Walks in document order; *next counts the values visited. */
 static int check_duplicates(const char *name, const cJSON *v, const struct pm_json_place *places,
                             size_t *next)
 {
@@ -340,8 +341,8 @@ int pm_json_parse(const char *name, const char *text, struct cJSON **out)
 
 /* ---- printing -------------------------------------------------------------------------- */
 
-/* Valid characters that a terminal obeys are escaped beyond what JSON asks for: DEL, C1, marks of
- * writing direction. Returns the character's bytes, 0 when it is none of these. */
+/* Escapes valid characters that control a terminal, beyond what JSON requires: DEL, C1, marks of
+ * writing direction. Returns the character's bytes, or 0 if it is none of these. */
 static int print_hidden(struct pm_str *s, const char *c)
 {
     char piece[PM_PRINTABLE];
@@ -389,7 +390,7 @@ static void print_number(struct pm_str *s, double value)
     do
         snprintf(text, sizeof text, "%.*g", digits, value);
     while (strtod(text, NULL) != value && ++digits <= 17);
-    pm_str_add(s, "%s", isfinite(value) ? text : "null"); /* JSON has no word for the others */
+    pm_str_add(s, "%s", isfinite(value) ? text : "null"); /* JSON cannot express infinity and NaN */
 }
 
 static bool holds_object(const cJSON *v)
@@ -434,7 +435,8 @@ static void print_flat(struct pm_str *s, const cJSON *v)
     pm_str_add(s, object ? v->child ? " }" : "}" : "]");
 }
 
-/* may_flat: an item of a list, which stands on one line if it fits there. */
+/* Prints a value. may_flat: the value is an item of a list, and is printed on one line if it
+ * fits. */
 static void print_value(struct pm_str *s, const cJSON *v, int indent, bool may_flat)
 {
     bool object = cJSON_IsObject(v);

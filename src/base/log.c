@@ -1,7 +1,8 @@
-/* Log: one line a message, to standard error and, with the time before it, to a file.
+/* Log: one line per message, to standard error and, with the time before it, to a file.
  *
- * PM_LOG=debug sets the level, PM_LOG=info,vulkan=trace one subsystem's too. A level set by
- * pm_log_set_level (-v, -q) replaces the environment's general level, not its subsystems'. */
+ * PM_LOG=debug sets the level. PM_LOG=info,vulkan=trace also sets the level of one subsystem. A
+ * level set by pm_log_set_level (-v, -q) replaces the environment's general level, not its
+ * subsystems' levels. */
 #include <pumice/base.h>
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* Host memory that is always there: an allocation that fails ends the process with one line, but
- * for those that foreign bytes ask for. */
+/* Host memory that is always available: a failed allocation ends the process with one line.
+ * Allocations whose size comes from foreign bytes are the exception: they return an error. */
 #include <pumice/base.h>
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static void *checked(void *p, size_t size)
     return p;
 }
 
-/* Zero bytes are asked as one, so that NULL always means failure. */
+/* Zero bytes are allocated as one byte, so NULL always means failure. */
 void *pm_malloc(size_t size)
 {
     return checked(malloc(size ? size : 1), size);
@@ -32,7 +32,8 @@ void *pm_calloc(size_t count, size_t size)
 
 void *pm_realloc(void *p, size_t size)
 {
-    __atomic_fetch_add(&freed, p != NULL, __ATOMIC_RELAXED); /* the new block stands for the old */
+    /* counts the old block as freed: the new block replaces it */
+    __atomic_fetch_add(&freed, p != NULL, __ATOMIC_RELAXED);
     return checked(realloc(p, size ? size : 1), size);
 }
 

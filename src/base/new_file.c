@@ -1,4 +1,5 @@
-/* New files that appear whole or not at all: written under a temporary name, synced, renamed. */
+/* New files that appear whole or not at all: written under a temporary name, synced, then
+ * renamed. */
 #include <pumice/base.h>
 
 #include <errno.h>
@@ -25,7 +26,7 @@ static void drop_temporary(struct pm_new_file *f)
     f->lock = -1;
 }
 
-/* Closes the file, too; the lock stays. */
+/* Syncs and closes the file; the lock stays. */
 int pm_new_file_sync(struct pm_new_file *f)
 {
     if (f->fd < 0)

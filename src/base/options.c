@@ -1,5 +1,5 @@
-/* Option tables, reading: defaults, and values from JSON or key=value words, checked against their
- * rows. Writing is in options_write.c. */
+/* Option tables, reading: sets defaults, and values from JSON or key=value words, and checks them
+ * against their rows. options_write.c writes them. */
 #include <pumice/options.h>
 
 #include <assert.h>
@@ -25,7 +25,7 @@ static int fail_value(const struct pm_opt *o, const char *where, const cJSON *v,
     return err;
 }
 
-/* "is outside 1..64"; a range without an end names its one bound. */
+/* Fails with "is outside 1..64"; a range without an end names its one limit. */
 static int fail_range(const struct pm_opt *o, const char *where, const cJSON *v)
 {
     char rule[96];
@@ -39,7 +39,7 @@ static int fail_range(const struct pm_opt *o, const char *where, const cJSON *v)
     return fail_value(o, where, v, rule);
 }
 
-/* A value of which this version has only one: help says why, and what to do instead. */
+/* Fails for a value that this version does not support; help says why, and what to do instead. */
 static int fail_only(const struct pm_opt *o, const char *where, const cJSON *v)
 {
     char rule[96];
@@ -66,7 +66,7 @@ static int check_number(const struct pm_opt *o, const char *where, const cJSON *
     return PM_OK;
 }
 
-/* Index of a word in an "a|b|c" list, or -1. */
+/* Returns the index of a word in an "a|b|c" list, or -1. */
 static int choice_index(const char *choices, const char *word)
 {
     size_t n = strlen(word);
@@ -93,7 +93,7 @@ static int set_enum(const struct pm_opt *o, const cJSON *v, int *out, const char
     return fail_value(o, where, v, rule);
 }
 
-/* An array's items, or a single value as a list of one. */
+/* Returns an array's item count; a single value counts as a list of one. */
 static int items_of(const cJSON *v)
 {
     return cJSON_IsArray(v) ? cJSON_GetArraySize(v) : 1;
@@ -109,7 +109,7 @@ static const cJSON *next_item(const cJSON *list, const cJSON *item)
     return cJSON_IsArray(list) ? item->next : NULL;
 }
 
-/* These three and set_value use no PM_TRY: defaults pass through them and cannot fail. */
+/* These three and set_value use no PM_TRY: they also set defaults, which cannot fail. */
 static int set_ints(const struct pm_opt *o, const cJSON *v, struct pm_ints *out, struct pm_arena *a,
                     const char *where)
 {
@@ -195,7 +195,7 @@ static int set_value(const struct pm_opt *o, const cJSON *v, void *at, struct pm
         *(bool *)at = cJSON_IsTrue(v);
         return PM_OK;
     case PM_OPT_STRING:
-        /* A whole number stands for its text: eval.checkpoint=77 on a command line is JSON. */
+        /* A whole number is converted to text: eval.checkpoint=77 on a command line is JSON. */
         if (cJSON_IsNumber(v) && fabs(v->valuedouble) <= 0x1p53 &&
             v->valuedouble == (double)(int64_t)v->valuedouble)
             *(const char **)at = pm_arena_printf(a, "%lld", (long long)v->valuedouble);
@@ -221,7 +221,8 @@ static int set_value(const struct pm_opt *o, const cJSON *v, void *at, struct pm
     return PM_OK;
 }
 
-/* A list's default is text; a bad one is a mistake in the table, seen by its first test. */
+/* Sets a list's default from its text. A bad text is a mistake in the table, found by its first
+ * test. */
 static void set_default_list(const struct pm_opt *o, void *at, struct pm_arena *a)
 {
     cJSON *v = cJSON_Parse(o->text ? o->text : "[]");
@@ -348,7 +349,7 @@ out:
     return err;
 }
 
-/* One key=value word into object: a JSON value, else a string. */
+/* Adds one key=value word to object: as a JSON value, else as a string. */
 static int add_word(cJSON *object, char *word, const char *where)
 {
     char *equals = strchr(word, '=');
@@ -365,7 +366,8 @@ static int add_word(cJSON *object, char *word, const char *where)
     return PM_OK;
 }
 
-/* The next word at *p, NUL-ended where it lies; words end at spaces outside of "...". */
+/* Returns the next word at *p and ends it with NUL in place. Words end at spaces outside of
+ * "...". */
 static char *next_word(char **p)
 {
     char *word = *p + strspn(*p, " "), *end = word;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for one value of any type, so that a row can be read apart from its struct. */
+/* Room for one value of any type, so a row can be read apart from its struct. */
 union slot {
     int i;
     int64_t i64;
@@ -20,7 +20,8 @@ union slot {
     const cJSON *json;
 };
 
-/* The double whose shortest text, read as a float, is x again: 0.94 rather than 0.9399999976. */
+/* Returns the double whose shortest text, read as a float, is x again: 0.94 rather than
+ * 0.9399999976. */
 static double shortest(float x)
 {
     char text[32];
@@ -66,7 +67,7 @@ static cJSON *string_or_null(const char *text)
     return text ? cJSON_CreateString(text) : cJSON_CreateNull();
 }
 
-/* Word number index of an "a|b|c" list; freed with pm_free. */
+/* Returns word number index of an "a|b|c" list; free with pm_free. */
 static char *choice_text(const char *choices, int index)
 {
     const char *c = choices;
@@ -150,7 +151,7 @@ void pm_opts_dump(const struct pm_opt *opts, const void *in, struct cJSON *objec
 
 /* ---- schema ---------------------------------------------------------------------------- */
 
-/* {"type": [name, "null"]}: null is every option's way to say "the default". */
+/* Returns {"type": [name, "null"]}: for every option, null means "the default". */
 static cJSON *typed(const char *name)
 {
     cJSON *v = cJSON_CreateObject();
@@ -169,7 +170,7 @@ static void add_range(cJSON *v, const struct pm_opt *o)
         cJSON_AddNumberToObject(v, "maximum", o->max);
 }
 
-/* A list of such items, or one of them. */
+/* Returns the schema of a list of such items, or of a single item. */
 static cJSON *list_schema(const struct pm_opt *o, const char *item)
 {
     cJSON *v = cJSON_CreateObject();
@@ -199,7 +200,7 @@ static cJSON *enum_schema(const struct pm_opt *o)
     return v;
 }
 
-/* The only value that this version has, or null. */
+/* Returns the schema of the only value that this version supports, or null. */
 static cJSON *only_bool(const struct pm_opt *o)
 {
     cJSON *v = cJSON_CreateObject();

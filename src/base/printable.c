@@ -1,15 +1,16 @@
-/* Foreign text made fit to be shown: on a terminal, in a table and in a CSV file.
+/* Makes foreign text safe to show: on a terminal, in a table and in a CSV file.
  *
- * Names of classes, tensors and files come from other people's files. Printed raw, a control character
- * in them moves the cursor, starts an escape sequence or begins a line of its own, and a mark of writing
- * direction shows the letters after it in another order. Both become visible escapes. What is visible
- * stays: letters of every script, quotes and backslashes, so that text that is escaped already is the
- * same after another time. */
+ * Names of classes, tensors and files come from other people's files. If printed raw, a control
+ * character in them moves the cursor, starts an escape sequence or begins a new line. A mark of
+ * writing direction shows the letters after it in another order. Both become visible escapes.
+ * Visible characters stay: letters of every script, quotes and backslashes. So escaping an escaped
+ * text again changes nothing. */
 #include <pumice/base.h>
 
 #include <string.h>
 
-/* Bytes of the valid UTF-8 character at text, whose code point is stored; 0 for none. */
+/* Returns the bytes of the valid UTF-8 character at text and stores its code point; 0 if
+ * invalid. */
 static int decode(const unsigned char *text, size_t length, uint32_t *code)
 {
     static const struct {
@@ -32,14 +33,14 @@ static int decode(const unsigned char *text, size_t length, uint32_t *code)
     return 0;
 }
 
-/* Controls (C0, DEL, C1) and separators of lines. */
+/* Whether it is a control character (C0, DEL, C1) or a line separator. */
 static bool breaks_line(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029;
 }
 
-/* Also the marks that change the direction of what follows: Unicode's bidirectional embeddings,
- * overrides and isolates. */
+/* Whether it breaks lines, or changes the direction of the text after it: Unicode's bidirectional
+ * embeddings, overrides and isolates. */
 static bool is_hidden(uint32_t code)
 {
     return breaks_line(code) || (code >= 0x202a && code <= 0x202e) ||

@@ -1,8 +1,8 @@
-/* progress: the line a person watches.
+/* progress: the progress line.
  *
- * Terminal: carriage return, the text, blanks over what stood there before; the log's hooks wipe and
- * redraw it around each log line. No cursor movement is needed, so the only escape codes are colours.
- * Elsewhere: log lines, which also reach the run's log file. */
+ * On a terminal: carriage return, the text, then blanks over the rest of the old line. The log's
+ * hooks erase and redraw it around each log line. No cursor movement is needed, so the only escape
+ * codes are colours. Elsewhere: log lines, which also reach the run's log file. */
 #include <math.h>
 #include <pthread.h>
 #include <pumice/progress.h>
@@ -13,17 +13,19 @@
 
 struct pm_progress {
     struct pm_progress_options o;
-    struct pm_progress *outer; /* what goes on when this one ends, or NULL */
-    struct pm_progress_point point; /* the last one; done moves on between points */
+    struct pm_progress *outer; /* the progress that continues when this one ends, or NULL */
+    struct pm_progress_point point; /* the last one; done advances between points */
     double clone_rates[PM_MAX_CLONES];
     bool has_point, terminal, colour;
-    double seconds_per_unit; /* smoothed; 0 = not known */
-    double started_at, counted_at; /* pm_seconds; of the last numbers by pm_progress_count */
+    double seconds_per_unit; /* smoothed; 0 = unknown */
+    double started_at, counted_at; /* pm_seconds of the start, and of the last count by
+                                    * pm_progress_count */
     double drawn_at;
-    int drawn;               /* columns that stand on the terminal's line */
+    int drawn;               /* columns in use on the terminal's line */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the one below and its terminal line */
+/* guards `current` below and its terminal line */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pm_progress *current;
 
 /* ---- text ------------------------------------------------------------------------------ */
@@ -43,7 +45,7 @@ static void time_text(double seconds, char buf[24])
         snprintf(buf, 24, "%lld:%02lld", s / 60, s % 60);
 }
 
-/* Three digits that matter: "0.42", "8.3", "1234". */
+/* Writes three significant digits: "0.42", "8.3", "1234". */
 static void rate_text(double v, char buf[24])
 {
     snprintf(buf, 24, v >= 100 ? "%.0f" : v >= 10 ? "%.1f" : "%.2f", v);
@@ -54,14 +56,14 @@ static void loss_text(double v, char buf[24])
     snprintf(buf, 24, fabs(v) >= 1e5 || (v != 0 && fabs(v) < 1e-3) ? "%.3e" : "%.4f", v);
 }
 
-/* The parts of the line, in the order in which they stand. */
+/* The parts of the line, in their order. */
 enum { COUNT, PERCENT, BAR, LOSS, DECAY, MORE, RATE, SPEED, CLONES, WAIT, LEFT, PARTS };
-/* The order in which they are left out when the terminal is narrow; the clones lose their names
+/* The order in which parts are dropped if the terminal is narrow; the clones lose their names
  * first. */
 static const int leave_out[] = { RATE, DECAY, CLONES, BAR, CLONES, WAIT, PERCENT, SPEED, LEFT, MORE,
                                  LOSS };
 
-/* Their speeds: "(vulkan:0 800, cpu 434)". */
+/* Writes the clones' speeds: "(vulkan:0 800, cpu 434)". */
 static void clones_part(const struct pm_progress_options *o, const struct pm_progress_point *point,
                         bool names, char *buf, size_t size)
 {
@@ -128,7 +130,7 @@ static int width_of(char parts[PARTS][256])
 
 enum { BAR_SHORTEST = 10, BAR_LONGEST = 30 };
 
-/* The bar takes what the other parts leave. */
+/* Fills the bar, which gets the cells that the other parts leave. */
 static void fill_bar(char *part, int cells, double share)
 {
     int full = (int)(share * cells);
@@ -191,7 +193,7 @@ static double seconds_left(const struct pm_progress *p)
     return (double)(p->o.last - p->point.done) * p->seconds_per_unit;
 }
 
-/* The text, the bar's full cells in colour. */
+/* Writes the text, with the bar's full cells in colour. */
 static void write_text(const struct pm_progress *p, const char *text)
 {
     const char *bar = p->colour ? strstr(text, "[#") : NULL;
@@ -205,7 +207,7 @@ static void write_text(const struct pm_progress *p, const char *text)
             bar + 1 + full);
 }
 
-/* Under the lock. */
+/* Call it under the lock. */
 static void draw(struct pm_progress *p)
 {
     struct pm_progress_options o = p->o;
@@ -231,7 +233,7 @@ static void draw(struct pm_progress *p)
     p->drawn_at = pm_seconds();
 }
 
-/* Under the lock. */
+/* Call it under the lock. */
 static void wipe(struct pm_progress *p)
 {
     if (p->drawn > 0)
@@ -239,7 +241,7 @@ static void wipe(struct pm_progress *p)
     p->drawn = 0;
 }
 
-/* The log's hooks: the lock is held from the one to the other. */
+/* The log's hooks: the first takes the lock and the second releases it. */
 static void before_log(void)
 {
     pthread_mutex_lock(&lock);
@@ -332,7 +334,7 @@ void pm_progress_step(struct pm_progress *p, uint64_t done)
     pthread_mutex_unlock(&lock);
 }
 
-enum { SECONDS_A_LINE = 10 }; /* where there is no terminal */
+enum { SECONDS_A_LINE = 10 }; /* if there is no terminal */
 
 void pm_progress_count(struct pm_progress *p, uint64_t done, uint64_t images, double waited)
 {

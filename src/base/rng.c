@@ -1,4 +1,4 @@
-/* Philox4x32-10 and what stands on it. */
+/* Philox4x32-10 and the functions built on it. */
 #include <pumice/rng.h>
 
 #include <assert.h>
@@ -62,7 +62,7 @@ int64_t pm_rng_int(struct pm_rng *r, int64_t lo, int64_t hi)
 
     if (range == 0)
         return (int64_t)x;
-    /* The first 2^w mod range draws are refused, so every remainder is equally frequent. */
+    /* The first 2^w mod range draws are rejected, so every remainder is equally frequent. */
     uint64_t refused = wide ? -range % range : (UINT64_C(1) << 32) % range;
     while (x < refused)
         x = draw(r, wide);
@@ -86,8 +86,8 @@ double pm_rng_truncated(struct pm_rng *r)
     return z;
 }
 
-/* A balanced Feistel network permutes 0..4^h-1, the smallest such domain that holds n; an image
- * beyond n is fed in again until it falls inside (at most 4 times on average). */
+/* A balanced Feistel network permutes 0..4^h-1, the smallest such domain that holds n. A result of
+ * n or more is fed in again until it is below n (at most 4 times on average). */
 uint64_t pm_permute(uint64_t seed, uint64_t epoch, uint64_t n, uint64_t i)
 {
     assert(n >= 1 && n <= UINT64_C(1) << 62 && i < n);

@@ -1,4 +1,4 @@
-/* Texts that grow, nearest names, hashes, sizes for people, the clock. */
+/* Growing texts, nearest names, hashes, sizes in readable units, the clock. */
 #include <pumice/base.h>
 
 #include <ctype.h>
@@ -71,8 +71,8 @@ void pm_str_free(struct pm_str *s)
     *s = (struct pm_str){ 0 };
 }
 
-/* Edit distance with swaps of neighbours (optimal string alignment), case ignored. Names longer
- * than the rows are compared by their beginnings. */
+/* Returns the edit distance with swaps of neighbours (optimal string alignment), ignoring case.
+ * Names longer than the rows are compared by their beginnings. */
 static int distance(const char *a, const char *b)
 {
     enum { LONGEST = 96 };

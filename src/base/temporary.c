@@ -1,11 +1,16 @@
-/* Temporary files and folders: TARGET.tmp-PID-XXXXXX beside the target until they get its name.
+/* Temporary files and folders: named TARGET.tmp-PID-XXXXXX beside the target until they are renamed
+ * to it.
  *
- * A process that is killed leaves them; the next one with the same target removes them. Whether the maker
- * lives is asked in two ways. It holds a flock on what it makes, which the kernel drops when the process dies,
- * however it dies; other containers and, where the file system passes locks on, other machines see it. And
- * its number says so where there are no such locks, and in the moment between making and locking. Numbers
- * are given again to other processes: a temporary without a lock that is older than a minute is left over
- * whoever has its number now. */
+ * A process that is killed leaves them behind; the next one with the same target removes them. Two
+ * checks tell whether the maker still runs.
+ *
+ * First, it holds a flock on the file or folder. The kernel drops the lock when the process ends in
+ * any way. Other containers see the lock, and so do other machines if the file system supports
+ * shared locks.
+ *
+ * Second, its process number is checked. This covers file systems without such locks, and the
+ * moment between creating and locking. Numbers are reused for other processes. So a temporary
+ * without a lock that is older than a minute is left over, whichever process has its number now. */
 #include <pumice/base.h>
 
 #include <dirent.h>
@@ -35,8 +40,8 @@ bool pm_is_temporary(const char *name, const char *target, long *pid)
     return end > name && *pid > 0 && (!*end || *end == '-');
 }
 
-/* A second descriptor, with the lock: it stays when the file itself is closed, before its rename. Another
- * process may hold the lock for a moment, in is_held. */
+/* Returns a second descriptor with the lock. It stays open when the file itself is closed before
+ * its rename. Another process may hold the lock for a moment, in is_held. */
 static int hold(int fd)
 {
     const int held = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -49,7 +54,7 @@ static int hold(int fd)
     return held;
 }
 
-/* Another process holds it; *free: none does, for sure. */
+/* Whether another process holds the lock. *free: certainly no process holds it. */
 static bool is_held(const char *path, bool *free)
 {
     int fd = open(path, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
@@ -76,8 +81,8 @@ bool pm_temporary_is_left(const char *path, long pid)
     return gone || (free && time(NULL) - st.st_mtime > SURE_SECONDS);
 }
 
-/* Of the folder that was looked into last: that it had no temporary of anybody, so that writing
- * thousands of files into one folder lists it once. */
+/* The last listed folder, and whether it had no temporaries of any process. So writing thousands of
+ * files into one folder lists it once. */
 static struct {
     pthread_mutex_t lock;
     dev_t device;
@@ -138,7 +143,7 @@ void pm_temporaries_clean(const char *target)
     pm_str_free(&folder);
 }
 
-/* TARGET.tmp-PID-XXXXXX for mkstemp and mkdtemp. */
+/* Returns TARGET.tmp-PID-XXXXXX for mkstemp and mkdtemp. */
 static char *template_of(const char *target)
 {
     struct pm_str s = { 0 };

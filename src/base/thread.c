@@ -1,7 +1,7 @@
-/* Parallel loops. This file holds the program's only OpenMP pragma; the thread sanitizer does not
+/* Parallel loops. This file holds the program's only OpenMP pragma. The thread sanitizer does not
  * know OpenMP's barriers, so under PUMICE_NO_OPENMP the same loop runs on POSIX threads.
  *
- * A loop inside a loop runs on its own thread alone: the outer one already uses the cores. */
+ * A loop inside a loop runs on its own thread alone: the outer loop already uses the cores. */
 #include <pumice/base.h>
 #include <pumice/thread.h>
 
@@ -12,7 +12,7 @@
 
 enum { MOST_THREADS = 256 };
 
-static _Thread_local int threads;    /* 0 = not set: the machine's */
+static _Thread_local int threads;    /* 0 = not set: the machine's number */
 static _Thread_local bool in_worker; /* this thread is inside a loop's body */
 
 static int machine_threads(void)

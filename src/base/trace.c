@@ -1,6 +1,6 @@
-/* trace: spans in memory, written as complete events ("X") of the Trace Event Format: a group is a
- * process there, a lane a thread. Texts are kept once and spans refer to them, so that a span takes
- * 32 bytes. */
+/* trace: spans in memory, written as complete events ("X") of the Trace Event Format. There, a
+ * group is a process and a lane is a thread. Each text is stored once and spans refer to it, so a
+ * span takes 32 bytes. */
 #include <pumice/trace.h>
 
 #include <pumice/base.h>
@@ -28,11 +28,11 @@ struct span {
 
 static struct {
     pthread_mutex_t lock;
-    const char *path;       /* of PM_TRACE, or NULL */
-    double start;           /* of PM_TRACE */
+    const char *path;       /* file of PM_TRACE, or NULL */
+    double start;           /* start of PM_TRACE's trace, pm_seconds */
     bool window;
     double window_start;
-    size_t window_first;    /* span */
+    size_t window_first;    /* index of the window's first span */
     struct lane {
         char group[64], name[48];
     } *lanes;
@@ -158,7 +158,7 @@ static int by_lane_and_time(const void *a, const void *b)
     return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* The text as the inside of a JSON string. */
+/* Adds the text as the inside of a JSON string. */
 static void add_text(struct pm_str *s, const char *text)
 {
     for (; *text; text++)
@@ -170,7 +170,7 @@ static void add_text(struct pm_str *s, const char *text)
             pm_str_add(s, "%c", *text);
 }
 
-/* A group's number is that of its first lane, plus one. */
+/* Returns a group's number: that of its first lane, plus one. */
 static int process_of(int lane)
 {
     for (int i = 0; i < lane; i++)
@@ -188,7 +188,7 @@ static void add_name(struct pm_str *s, const char *what, int pid, int tid, const
                "\"args\":{\"sort_index\":%d}},\n", pid, tid, what, tid);
 }
 
-/* In whole nanoseconds, so that spans which do not overlap do not by rounding either. */
+/* Adds a span in whole nanoseconds, so rounding does not make separate spans overlap. */
 static void add_span(struct pm_str *s, const struct span *p, double start)
 {
     double begin = round(1e9 * fmax(p->begin - start, 0)), end = round(1e9 * (p->end - start));
@@ -205,7 +205,7 @@ static void add_span(struct pm_str *s, const struct span *p, double start)
     }
 }
 
-/* The names of lanes that have spans, and of their groups. */
+/* Adds the names of lanes that have spans, and of their groups. */
 static void add_names(struct pm_str *s, const bool *used)
 {
     bool *named = pm_calloc((size_t)t.lane_count + 1, sizeof *named);
@@ -223,7 +223,7 @@ static void add_names(struct pm_str *s, const bool *used)
     pm_free(named);
 }
 
-/* Spans from number `first` on that began at start or later. Locked. */
+/* Writes spans from number `first` on that began at start or later. Call it under the lock. */
 static int write_spans(const char *path, size_t first, double start)
 {
     struct pm_str s = { 0 };
@@ -239,7 +239,7 @@ static int write_spans(const char *path, size_t first, double start)
     for (size_t i = first; i < t.count; i++)
         if (t.spans[i].begin >= start)
             add_span(&s, &t.spans[i], start);
-    if (s.text[s.length - 2] == ',') /* JSON wants none after the last */
+    if (s.text[s.length - 2] == ',') /* JSON allows no comma after the last item */
         s.text[s.length - 2] = ' ';
     pm_str_add(&s, "]}\n");
     err = pm_file_write(path, s.text, s.length);

@@ -1,9 +1,9 @@
-/* vector: PM_CLONES before a function makes the compiler build it for AVX-512, AVX2 and the oldest
- * x86-64, and pick at load time. Off under sanitizers (PUMICE_NO_CLONES) and elsewhere than x86,
- * where the base instruction set already has vectors. The loops themselves are plain C.
- * PM_SIMD before a loop tells the compiler that its turns are independent of each other. It cannot
- * see that itself in kernels that may run in place (y == x).
- * PM_INLINE is for bodies that are instantiated with constant arguments. */
+/* vector: macros for vectorised loops in plain C. PM_CLONES before a function makes the compiler
+ * build it for AVX-512, AVX2 and the oldest x86-64, and choose at load time. It is off under
+ * sanitizers (PUMICE_NO_CLONES) and on other processors than x86, whose base instruction set
+ * already has vectors. PM_SIMD before a loop tells the compiler that its iterations are independent
+ * of each other. The compiler cannot see that itself in kernels that may run in place (y == x).
+ * PM_INLINE is for functions that are instantiated with constant arguments. */
 #ifndef PM_VECTOR_H
 #define PM_VECTOR_H
 

@@ -71,14 +71,16 @@ struct pm_update {
     float (*multiplier)(const char *variable, void *ctx);
     void *ctx;
     bool layers;   /* the plan updates the layers' moving averages */
-    bool all;      /* every clone updates them, and the host merges the results (moving.h) */
+    bool all;      /* every clone updates them; the host merges the results and averages those
+                    * (moving.h) */
     bool averages; /* the plan keeps the variables' averages (averages.h) */
 };
 /* pm_plan_options.update for a plan that holds variables, gradients and slots. Outputs: "result"
  * (F32), "norms" (F32, per trainable variable in block order) and "flag" (U32). */
 void pm_update_append(struct pm_calls *c, void *update);
 /* pm_plan_options.update for a clone whose update runs elsewhere. Appends only the layers' moving
- * averages and the averages of these, always. update: a struct pm_update. */
+ * averages and, unless `all`, the averages of these. These calls do not depend on the finite flag.
+ * update: a struct pm_update. */
 void pm_update_layers_only(struct pm_calls *c, void *update);
 /* pm_plan_options.frozen of such plans; update: a struct pm_update. */
 bool pm_update_frozen(const char *variable, void *update);

@@ -1,5 +1,5 @@
-/* adadelta: a = rho * a + (1 - rho) * g^2; d = sqrt(u + epsilon) / sqrt(a + epsilon) * g; u = rho *
- * u + (1 - rho) * d^2; w -= lr * d. d uses the old u. */
+/* adadelta: a = rho * a + (1 - rho) * g^2; d = sqrt(u + epsilon) / sqrt(a + epsilon) * g;
+ * u = rho * u + (1 - rho) * d^2; w -= lr * d. d uses the old u. */
 #include "optim/optimizer_args.h"
 
 #include "base/vector.h"

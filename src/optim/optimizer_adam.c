@@ -1,5 +1,5 @@
-/* adam: alpha = lr * sqrt(1 - beta2^t) / (1 - beta1^t); m += (g - m) * (1 - beta1); v += (g^2 - v)
- * * (1 - beta2); w -= alpha * m / (sqrt(v) + epsilon).
+/* adam: alpha = lr * sqrt(1 - beta2^t) / (1 - beta1^t); m += (g - m) * (1 - beta1);
+ * v += (g^2 - v) * (1 - beta2); w -= alpha * m / (sqrt(v) + epsilon).
  *
  * epsilon is the paper's "epsilon hat": it is outside the root and not corrected. Its default is
  * that of Slim's flag, which adadelta and rmsprop use too. The libraries' own defaults are 1e-8
