@@ -1,4 +1,4 @@
-/* What the commands share: arguments, configs, printing. */
+/* Functions that the commands share: arguments, configs, printing. */
 #include "app/app.h"
 
 #include <cjson/cJSON.h>
@@ -50,7 +50,8 @@ int app_take_value(int *argc, char **argv, const char *flag, const char **value)
     return PM_OK;
 }
 
-/* key=value with a dotted key, as far as it can be told from a file's name that holds '='. */
+/* Whether a word is key=value with a dotted key. The name of an existing file that holds '=' is
+ * not. */
 static bool is_override(const char *word)
 {
     size_t n = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$");
@@ -76,8 +77,8 @@ int app_args(int argc, char **argv, const char *command, struct pm_arena *a, str
     return PM_OK;
 }
 
-/* key=value of the command line as an option table's text: what holds a space becomes JSON without
- * spaces outside of strings. */
+/* Adds a key=value word of the command line to an option table's text. A value with spaces becomes
+ * JSON without spaces outside of strings. */
 static void add_option(struct pm_str *s, const char *word)
 {
     const char *value = strchr(word, '=') + 1;
@@ -181,8 +182,8 @@ int app_print(const char *text)
     return err;
 }
 
-/* pm_json_print has escaped all that a terminal would obey but bytes that are no UTF-8. JSON has no
- * way to write these: U+FFFD stands for each. */
+/* pm_json_print has escaped every control character, but not bytes that are not valid UTF-8. JSON
+ * cannot express these, so each is replaced with U+FFFD. */
 static void add_valid(struct pm_str *s, const char *text)
 {
     for (size_t left = strlen(text); left > 0;) {

@@ -8,15 +8,15 @@
 
 enum { APP_PIECE = 4096 }; /* elements read at a time */
 
-/* Each gets the words and key=value behind its name. */
+/* Runs a part. args: the words and key=value after the part's name. */
 int app_checkpoint_inspect(const struct app_args *args, struct pm_arena *a, struct app_globals *g);
 int app_checkpoint_diff(const struct app_args *args, struct pm_arena *a, struct app_globals *g);
 int app_checkpoint_convert(const struct app_args *args, struct pm_arena *a, struct app_globals *g);
-/* What checkpoint convert --help adds: its options. */
+/* Adds the options of checkpoint convert to its --help. */
 int app_checkpoint_help(int argc, char **argv, struct pm_str *text);
-/* Width of a column of names. */
+/* Returns the width of a column of names. */
 int app_checkpoint_width(const struct pm_tensor_file *f);
-/* Adds ", step 7"; nothing where the file tells none. */
+/* Adds ", step 7"; nothing if the file has no step. */
 void app_checkpoint_step(struct pm_str *text, const struct pm_checkpoint *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* pumice bench: how fast a config's training step is, and how fast kernels are on a device. */
+/* pumice bench: measures a config's training step, and kernels on a device. */
 #include "app/app.h"
 
 #include <pumice/measure.h>
@@ -9,7 +9,7 @@
 
 /* ---- flags ------------------------------------------------------------------------------ */
 
-/* A number of low..high after flag; *value is left alone when the flag is absent. */
+/* Reads a number in low..high after flag; *value is unchanged if the flag is absent. */
 static int take_number(int *argc, char **argv, const char *flag, double low, double high,
                        double *value)
 {
@@ -128,7 +128,7 @@ static int print_step(const cJSON *report)
 
 /* ---- CSV -------------------------------------------------------------------------------- */
 
-/* What a table of figures needs to be quoted: the command, the version, the devices. */
+/* Adds the source of a table of figures: the command, the version, the devices. */
 static void csv_head(struct pm_str *s, const char *command, const cJSON *devices)
 {
     const cJSON *d;

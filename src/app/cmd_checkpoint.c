@@ -1,4 +1,4 @@
-/* pumice checkpoint: what is in a checkpoint, how two differ, one for another program. */
+/* pumice checkpoint: inspects a checkpoint, compares two, or converts one for another program. */
 #include "app/checkpoint_command.h"
 
 #include <string.h>

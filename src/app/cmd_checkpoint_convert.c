@@ -1,4 +1,5 @@
-/* pumice checkpoint convert: a checkpoint of any format into one that others read. */
+/* pumice checkpoint convert: converts a checkpoint of any format to one that other programs
+ * read. */
 #include "app/checkpoint_command.h"
 #include "formats/tensor_format.h"
 

@@ -1,4 +1,4 @@
-/* pumice checkpoint diff: two checkpoints, which may be of different formats, tensor by tensor. */
+/* pumice checkpoint diff: compares two checkpoints tensor by tensor. Their formats may differ. */
 #include "app/checkpoint_command.h"
 
 #include <cjson/cJSON.h>
@@ -16,7 +16,7 @@ static bool same_shape(const struct pm_file_tensor *a, const struct pm_file_tens
            memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0;
 }
 
-/* Bytes of tensors whose type is not known. */
+/* Compares the bytes of tensors whose type is unknown. */
 static int compare_bytes(const struct pm_tensor_file *a, const struct pm_file_tensor *ta,
                          const struct pm_tensor_file *b, const struct pm_file_tensor *tb,
                          bool *same)
@@ -36,7 +36,8 @@ out:
     return err;
 }
 
-/* Two NaNs at one place count as equal; one alone makes the difference NaN. */
+/* Compares numbers. NaN in both tensors at one place is equal; NaN in only one makes the difference
+ * NaN. */
 static int compare_numbers(const struct pm_tensor_file *a, const struct pm_file_tensor *ta,
                            const struct pm_tensor_file *b, const struct pm_file_tensor *tb,
                            struct difference *d)
@@ -95,14 +96,14 @@ out:
     return err;
 }
 
-/* JSON has no infinities: null stands for them and for NaN. */
+/* Adds a number. JSON has no infinity and no NaN, so both become null. */
 static void add_number(cJSON *o, const char *name, double v)
 {
     cJSON_AddItemToObject(o, name, isfinite(v) ? cJSON_CreateNumber(v) : cJSON_CreateNull());
 }
 
 struct report {
-    cJSON *list;         /* of those that differ */
+    cJSON *list;         /* the tensors that differ */
     struct pm_str lines; /* the same as text */
     size_t same, different;
     double most;
@@ -133,14 +134,15 @@ static void report_one(struct report *r, const struct difference *d, int width)
     pm_str_add(&r->lines, "\n");
 }
 
-/* TensorFlow's step is a tensor, ours a note: no difference where both say the same. */
+/* Whether name is TensorFlow's step tensor and both checkpoints have the same step. In our format
+ * the step is metadata, so this is no difference. */
 static bool is_step(const struct pm_checkpoint *a, const struct pm_checkpoint *b, const char *name)
 {
     return strcmp(name, "global_step") == 0 && a->has_step && b->has_step &&
            a->step == b->step;
 }
 
-/* Both lists are sorted by name: one walk over the two. */
+/* Compares all tensors in one pass, because both lists are sorted by name. */
 static int compare_all(const struct pm_checkpoint *x, const struct pm_checkpoint *y,
                        struct report *r)
 {

@@ -1,4 +1,4 @@
-/* pumice checkpoint inspect: every tensor of a checkpoint, of any format. */
+/* pumice checkpoint inspect: lists every tensor of a checkpoint, of any format. */
 #include "app/checkpoint_command.h"
 
 #include <cjson/cJSON.h>

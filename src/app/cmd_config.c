@@ -1,4 +1,5 @@
-/* pumice config: check a file, show everything resolved, write the schema and the table of keys. */
+/* pumice config: checks a file, shows all resolved values, writes the schema and the table of
+ * keys. */
 #include "app/app.h"
 
 #include <pumice/import.h>
@@ -13,7 +14,8 @@ static const char generated_mark[] =
 
 /* ---- show ------------------------------------------------------------------------------ */
 
-/* "run.steps = 2000    lenet_mnist.json:12", a line for every value that is not an object. */
+/* Adds "run.steps = 2000    lenet_mnist.json:12", one line for every value that is not an
+ * object. */
 static void add_lines(struct pm_str *s, const struct pm_config *c, const cJSON *v,
                       struct pm_str *path)
 {
@@ -47,7 +49,7 @@ static int print_lines(const struct pm_config *c, const cJSON *dump)
     return err;
 }
 
-/* The net as a list that "model": {"layers": ...} takes. */
+/* Prints the net as a list that "model": {"layers": ...} accepts. */
 static int show_layers(const struct pm_config *c, struct app_globals *g)
 {
     int64_t parameters;
@@ -87,7 +89,7 @@ out:
     return err;
 }
 
-/* What `config show` shows. */
+/* The forms of `config show`. */
 enum shown { SHOW_VALUES, SHOW_LAYERS, SHOW_PLAN };
 
 static int show(const struct app_args *args, enum shown what, struct pm_arena *a,
@@ -155,7 +157,8 @@ static char *schema_text(const struct pm_open_sections *open)
     return s.text;
 }
 
-/* The pages with a generated part: the word of --markdown, and the page below the source folder. */
+/* The pages with a generated part: the word after --markdown, and the page's path below the source
+ * folder. */
 static const struct {
     const char *word, *page;
 } pages[] = {
@@ -164,7 +167,7 @@ static const struct {
     { "operators", "docs/onnx.md" },
 };
 
-/* The generated part of pages[i]; pm_free. */
+/* Returns the generated part of pages[i]; free with pm_free. */
 static char *page_text(size_t i, const struct pm_open_sections *open)
 {
     return i == 0 ? pm_config_keys_markdown(open) :
@@ -172,7 +175,7 @@ static char *page_text(size_t i, const struct pm_open_sections *open)
                     pm_import_markdown();
 }
 
-/* Replaces the part of a page after the mark. */
+/* Replaces the part of a page after generated_mark. */
 static int update_page(const char *path, const char *markdown)
 {
     int err = PM_OK;

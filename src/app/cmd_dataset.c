@@ -1,4 +1,4 @@
-/* pumice dataset: convert raw folders, make the built-in data, look into TFRecord files. */
+/* pumice dataset: converts raw folders, makes the built-in data, inspects TFRecord files. */
 #include "app/app.h"
 
 #include <cjson/cJSON.h>
@@ -18,7 +18,8 @@ static void on_signal(int number)
     pm_making_interrupt();
 }
 
-/* A first signal ends what is being made and removes it; a second one ends the process. */
+/* Installs handlers: a first signal ends the conversion and removes its output; a second one ends
+ * the process. */
 static void catch_signals(void)
 {
     struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
@@ -29,7 +30,7 @@ static void catch_signals(void)
     sigaction(SIGHUP, &action, NULL);
 }
 
-/* The new folder's own dataset.json, with its path. */
+/* Prints the new folder's own dataset.json, with its path. */
 static int print_made(const char *dst, struct pm_arena *a, struct app_globals *g)
 {
     int err = PM_OK;
@@ -38,7 +39,7 @@ static int print_made(const char *dst, struct pm_arena *a, struct app_globals *g
     const char *path = pm_arena_printf(a, "%s/dataset.json", dst);
 
     if (!g->json)
-        return PM_OK; /* the log has said it */
+        return PM_OK; /* the log has already reported it */
     PM_TRY(pm_text_read(path, PM_MOST_TEXT, &text));
     PM_TRY(pm_json_parse(path, text, &o));
     cJSON_AddStringToObject(o, "path", dst);
@@ -117,7 +118,7 @@ out:
     return err;
 }
 
-/* *most: bytes; 0 (the default limit) where text is NULL. */
+/* Reads a limit in megabytes and stores bytes; 0 (the default limit) if text is NULL. */
 static int take_most(const char *text, uint64_t *most)
 {
     char *end = NULL;

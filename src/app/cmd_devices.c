@@ -1,4 +1,4 @@
-/* pumice devices: every device there is, why one cannot be used, and what a name would mean. */
+/* pumice devices: lists every device, why one is not usable, and which devices a name selects. */
 #include "app/app.h"
 
 #include <cjson/cJSON.h>

@@ -1,4 +1,4 @@
-/* pumice eval: one checkpoint, exactly one pass over the evaluation split. */
+/* pumice eval: evaluates one checkpoint in exactly one pass over the evaluation split. */
 #include "app/app.h"
 #include "app/print_evaluation.h"
 
@@ -9,7 +9,7 @@
 #include <cjson/cJSON.h>
 #include <unistd.h>
 
-/* watching: one of many. */
+/* Evaluates and prints once. watching: this is one of many evaluations. */
 static int evaluate(const struct pm_config *c, struct app_globals *g, bool watching,
                     struct pm_events **events)
 {
@@ -31,14 +31,14 @@ out:
     return err;
 }
 
-/* Training may remove a checkpoint while it is being read, when a newer one is there. */
+/* Whether training removed a checkpoint while it was being read, because a newer one exists. */
 static bool is_overtaken(const struct pm_config *c, int err, int64_t step)
 {
     return err == PM_EDATA && pm_checkpoint_newest_step(c->run.folder) > step;
 }
 
-/* Every new checkpoint of the run, as training writes them, until interrupted, run.steps or
- * eval.max_runs. It looks every second; evaluations begin eval.interval_secs apart or later. */
+/* Evaluates every new checkpoint of the run as training writes it, until interrupted, run.steps or
+ * eval.max_runs. It checks every second; evaluations begin at least eval.interval_secs apart. */
 static int watch(const struct pm_config *c, struct app_globals *g)
 {
     struct pm_events *events = NULL;

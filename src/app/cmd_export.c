@@ -1,11 +1,11 @@
-/* pumice export: the trained net as an ONNX file. */
+/* pumice export: writes the trained net as an ONNX file. */
 #include "app/app.h"
 
 #include <pumice/train.h>
 
 #include <cjson/cJSON.h>
 
-/* A run folder stands for the config that was saved in it. */
+/* Replaces a run folder with the config that was saved in it. */
 static void name_config(struct app_args *args, struct pm_arena *a)
 {
     const char **overrides;

@@ -1,4 +1,4 @@
-/* pumice predict: image files in, labels (and drawn pictures) out. */
+/* pumice predict: reads image files, prints predictions, and draws them on request. */
 #include "app/app.h"
 
 #include <pumice/task.h>
@@ -7,7 +7,7 @@
 #include <cjson/cJSON.h>
 #include <limits.h>
 
-/* A line for each picture: its file, and what the task says of it. */
+/* Prints a line per picture: its file, and the task's prediction. */
 static int print_text(const struct pm_config *c, const struct cJSON *report)
 {
     const struct pm_task_row *task = pm_task_find(c->task);

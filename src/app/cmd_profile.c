@@ -1,4 +1,4 @@
-/* pumice profile: where the time of a config's training step goes, call by call. */
+/* pumice profile: shows the time of a config's training step, call by call. */
 #include "app/app.h"
 
 #include <pumice/measure.h>
@@ -34,7 +34,7 @@ static double median(const cJSON *o, const char *key)
 
 /* ---- tables ----------------------------------------------------------------------------- */
 
-/* Columns of standard output; 0: no terminal, lines are as long as they are. */
+/* Returns the columns of standard output; 0: not a terminal, so lines are not shortened. */
 static int terminal_width(void)
 {
     struct winsize size;
@@ -47,7 +47,7 @@ static int terminal_width(void)
     return 0;
 }
 
-/* A call's kernel, with the variant where there is a choice, as PM_VARIANT takes it. */
+/* Returns a call's kernel, with the variant if there are several, in the form of PM_VARIANT. */
 static const char *kernel_of(const cJSON *call, char buf[160])
 {
     const char *kernel = text(call, "kernel"), *variant = text(call, "variant");
@@ -58,11 +58,11 @@ static const char *kernel_of(const cJSON *call, char buf[160])
     return buf;
 }
 
-/* What of a table fits: figures first, so that only names are cut. */
+/* The parts of a table that fit: figures first, so only names are shortened. */
 struct table {
     int width;
     bool gflops, gbytes;
-    int kernel, layer; /* columns of names */
+    int kernel, layer; /* widths of the columns of names */
 };
 
 static struct table layout(const cJSON *calls)
@@ -92,7 +92,7 @@ static struct table layout(const cJSON *calls)
     return t;
 }
 
-/* A name in so many columns: its end says more than its beginning. */
+/* Adds a name, at most width columns wide. It drops the beginning, because the end says more. */
 static void add_name(struct pm_str *s, const char *name, int width)
 {
     int n = (int)strlen(name);
@@ -252,7 +252,7 @@ static int write_csv(const char *path, const cJSON *report)
             pm_str_add(&s, "%s%s,%.0f,%s,", text(d, "address"),
                        strcmp(text(d, "role"), "clone") == 0 ? "" : " optimizer",
                        number(o, "call"), text(o, "phase"));
-            pm_str_csv(&s, text(o, "layer")); /* of the config, or of an ONNX file */
+            pm_str_csv(&s, text(o, "layer")); /* a name from the config or from an ONNX file */
             pm_str_add(&s, ",%s,%s,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g\n", text(o, "kernel"),
                        text(o, "variant"), number(ms, "median"), number(ms, "min"),
                        number(ms, "max"), number(o, "share"), number(o, "gflops"),

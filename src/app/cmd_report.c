@@ -1,4 +1,4 @@
-/* pumice report: the page of one run folder, or a comparison of several. */
+/* pumice report: writes the page of one run folder, or a comparison of several. */
 #include "app/app.h"
 
 #include <pumice/checkpoint.h>

@@ -1,4 +1,5 @@
-/* pumice verify: every kernel of the program, or of a config's plan, on devices against the CPU. */
+/* pumice verify: compares every kernel of the program, or of a config's plan, on devices with the
+ * CPU. */
 #include "app/app.h"
 
 #include <cjson/cJSON.h>
@@ -12,7 +13,7 @@ static const char *const verdicts[] = {
 };
 
 struct totals {
-    int kernels, wrong; /* variants */
+    int kernels, wrong; /* numbers of variants */
 };
 
 /* ---- one device --------------------------------------------------------------------------- */
@@ -90,7 +91,7 @@ static cJSON *device_json(const struct pm_device_info *d, const struct pm_verifi
     return o;
 }
 
-/* Verifies one device, prints or adds to the list, remembers the verdicts. */
+/* Verifies one device, prints the result or adds it to the list, and stores the verdicts. */
 static int verify_device(const struct pm_device_info *info, const struct pm_config *c,
                          struct app_globals *g, cJSON *devices, struct totals *t)
 {
@@ -131,7 +132,7 @@ out:
 
 /* ---- the command -------------------------------------------------------------------------- */
 
-/* Every GPU that can be used. */
+/* Lists every usable GPU. */
 static size_t all_gpus(const struct pm_device_info *list, size_t count, size_t *out)
 {
     size_t n = 0;
@@ -149,7 +150,7 @@ static bool is_config(const char *word)
     return n > 5 && strcmp(word + n - 5, ".json") == 0;
 }
 
-/* Takes the config out of the words. */
+/* Loads the config among the words and removes it from them. */
 static int split_words(struct app_args *args, struct pm_arena *a, struct pm_config **c)
 {
     struct app_args config = *args;

@@ -1,14 +1,14 @@
-/* The completion scripts: a table of words, one line each, and the functions of completion.bash,
- * .zsh or .fish, which read it. Fields are separated by tabs:
+/* The completion scripts. Each is a table of words, one line per entry, and the functions of
+ * completion.bash, .zsh or .fish, which read the table. Fields are separated by tabs:
  *
  *     command NAME HELP
- *     part COMMAND WORD           a word that follows a command, as inspect follows checkpoint
- *     flag COMMAND --FLAG VALUE   VALUE: what follows it, or empty
- *     takes COMMAND WHAT          config1, config2: word 1 or 2 is one; keys: key=value
+ *     part COMMAND WORD           a word after a command, such as inspect after checkpoint
+ *     flag COMMAND --FLAG VALUE   VALUE: the value after the flag, or empty
+ *     takes COMMAND WHAT          config1, config2: word 1 or 2 is a config; keys: key=value
  *     format NAME HELP            of dataset convert
  *     option KEY VALUES HELP      of dataset convert
- *     key KEY VALUES HELP         of config files; VALUES are separated by blanks; "file": a path
- */
+ *     key KEY VALUES HELP         of config files; VALUES are separated by blanks; "file": a
+ * path */
 #include "app/manual.h"
 #include "app/usage.h"
 
@@ -21,7 +21,7 @@
 /* Texts of src/app/completion.*, embedded by CMake. */
 extern const char pm_completion_bash[], pm_completion_zsh[], pm_completion_fish[];
 
-/* A line of the table as a word of the shell. */
+/* Adds a line of the table as a quoted word of the shell. */
 PM_PRINTF(2, 3) static void add_line(struct pm_str *s, const char *format, ...)
 {
     struct pm_str line = { 0 };
@@ -76,7 +76,8 @@ static void add_words(struct pm_str *values, const cJSON *list)
             pm_str_add(values, "%s%s", values->length ? " " : "", word->valuestring);
 }
 
-/* What may follow "key=": the words that are allowed, true and false, or "file" for other texts. */
+/* Adds the values allowed after "key=": the allowed words, true and false, or "file" for other
+ * texts. */
 static void add_values(struct pm_str *values, const cJSON *v)
 {
     const cJSON *either;

@@ -1,4 +1,4 @@
-/* pumice dataset convert [FORMAT] --help: each format, what it reads and its options. */
+/* pumice dataset convert [FORMAT] --help: each format, the files it reads and its options. */
 #include "app/app.h"
 
 #include <string.h>

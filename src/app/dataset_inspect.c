@@ -1,4 +1,4 @@
-/* pumice dataset inspect: what TFRecord files hold, as JSON or as text made of it. */
+/* pumice dataset inspect: shows the contents of TFRecord files, as JSON or as text made from it. */
 #include "app/app.h"
 
 #include <cjson/cJSON.h>
@@ -19,8 +19,9 @@ static bool is_text(const uint8_t *data, size_t size)
     return size > 0 && size <= 60;
 }
 
-/* What one value of bytes is: a picture and its size, a short text, or just bytes; with a warning of
- * what begins as a picture and is none, unless that was told. */
+/* Describes one value of bytes: a picture and its size, a short text, or only the number of bytes.
+ * Warns of bytes that begin like a picture and cannot be decoded, unless that was reported
+ * before. */
 static void add_bytes_text(struct pm_str *s, const char *key, const uint8_t *data, size_t size,
                            bool reported)
 {
@@ -40,7 +41,8 @@ static void add_bytes_text(struct pm_str *s, const char *key, const uint8_t *dat
     pm_str_add(s, "%zu bytes", size);
 }
 
-/* What a task says of a value; false where none does. *own: its key is a task's. */
+/* Adds a task's description of a value; false if no task describes it. *own: its key belongs to a
+ * task. */
 static bool add_task_text(struct pm_str *s, const char *key, const uint8_t *data, size_t size, bool *own)
 {
     size_t count;
@@ -53,7 +55,7 @@ static bool add_task_text(struct pm_str *s, const char *key, const uint8_t *data
     return false;
 }
 
-/* The first values of a feature. */
+/* Returns the first values of a feature as text. */
 static char *value_text(const struct pm_example *e, const char *key, const char *kind, size_t count)
 {
     struct pm_str s = { 0 };
@@ -85,7 +87,7 @@ static int compare_keys(const void *x, const void *y)
     return strcmp(*(const char *const *)x, *(const char *const *)y);
 }
 
-/* Keys in name order: a record's own order differs from record to record. */
+/* Returns the features with keys sorted by name: each record may have a different order. */
 static cJSON *features_json(const struct pm_example *e, struct pm_arena *a)
 {
     cJSON *list = cJSON_CreateArray();
@@ -129,7 +131,7 @@ static int read_example(struct pm_dataset *d, size_t i, uint8_t **buf, size_t *c
 
 enum { COUNTED = 1001 };
 
-/* "7": n for each label that occurs; those beyond as "more". */
+/* Adds "7": n for each label that occurs; higher labels are counted under more_name. */
 static void add_counts(cJSON *o, const uint64_t *counts, uint64_t more, const char *more_name)
 {
     for (int k = 0; k < COUNTED; k++) {
@@ -142,7 +144,7 @@ static void add_counts(cJSON *o, const uint64_t *counts, uint64_t more, const ch
         cJSON_AddNumberToObject(o, more_name, (double)more);
 }
 
-/* The tasks' own parts of a record. 1: there are some. */
+/* Checks the tasks' own parts of a record. Returns 1 if there are any, or an error. */
 static int check_parts(const struct pm_example *e, const struct pm_dataset_info *info, const char *where,
                        uint64_t *counts, uint64_t *more)
 {
@@ -161,7 +163,7 @@ static int check_parts(const struct pm_example *e, const struct pm_dataset_info 
     return found;
 }
 
-/* Reads every record: checksums, messages, how often each label stands there, and the pixels of each in
+/* Reads every record: checksums, messages, the count of each label, and the pixels of each label in
  * maps. */
 static int check_all(struct pm_dataset *d, cJSON *split, uint8_t **buf, size_t *capacity)
 {
@@ -198,7 +200,7 @@ out:
     return err;
 }
 
-/* A value of the record as it stands there, as FOLDER/SPLIT_00003.jpg. folder NULL: nothing. */
+/* Saves a value of the record unchanged, as FOLDER/SPLIT_00003.jpg. folder NULL: saves nothing. */
 static int save(const struct pm_example *e, const char *key, const char *split, size_t i,
                 const char *folder, struct pm_arena *a)
 {
@@ -212,7 +214,8 @@ out:
     return err;
 }
 
-/* The tasks' own parts as pictures, FOLDER/SPLIT_00003.png and so on. folder NULL: nothing. */
+/* Saves the tasks' own parts as pictures, FOLDER/SPLIT_00003.png and so on. folder NULL: saves
+ * nothing. */
 static int save_parts(const struct pm_example *e, const struct pm_dataset_info *info, const char *split,
                       size_t i, const char *folder, struct pm_arena *a)
 {
@@ -239,7 +242,7 @@ static cJSON *names_json(const char *const *names, int count)
     return list;
 }
 
-/* What is known of all splits. */
+/* Adds the properties of all splits. */
 static void add_info(cJSON *out, const struct pm_dataset_info *info)
 {
     cJSON_AddNumberToObject(out, "num_classes", info->num_classes);
@@ -303,7 +306,7 @@ static double number(const cJSON *o, const char *key)
     return v ? v->valuedouble : 0;
 }
 
-/* " 0 x 12, 3 x 7" behind what they are; nothing for NULL. */
+/* Adds " 0 x 12, 3 x 7" after `what`; nothing if counts is NULL. */
 static void counts_text(struct pm_str *s, const char *what, const cJSON *counts)
 {
     if (!counts)
@@ -341,7 +344,7 @@ static void split_text(struct pm_str *s, const cJSON *split)
     counts_text(s, "  every map is whole; pixels of labels:", cJSON_GetObjectItem(split, "map_pixels"));
 }
 
-/* " (ants, bees, ...)", of at most twenty. */
+/* Adds " (ants, bees, ...)", at most twenty names. */
 static void names_text(struct pm_str *s, const cJSON *labels)
 {
     int n = 0;

@@ -1,8 +1,8 @@
-/* The program's entrance: global flags, the table of commands, help, exit codes.
+/* The program's entry point: global flags, the table of commands, help, exit codes.
  *
- * Exit codes: 0 done; 1 failed; 2 the config or the command line is wrong; 3 data or a checkpoint
- * is bad; 4 no usable device, or a device failed; 129, 130, 141 and 143 stopped by SIGHUP, SIGINT,
- * SIGPIPE and SIGTERM after a checkpoint was written. */
+ * Exit codes: 0 success; 1 failure; 2 the config or the command line is wrong; 3 data or a
+ * checkpoint is bad; 4 no usable device, or a device failed; 129, 130, 141 and 143 stopped by
+ * SIGHUP, SIGINT, SIGPIPE and SIGTERM after a checkpoint was written. */
 #include "app/app.h"
 #include "app/manual.h"
 
@@ -93,7 +93,7 @@ static int print_help(int argc, char **argv)
         return fail_unknown(argv[0]);
     pm_str_add(&s, "pumice %s: %s\n\n", c->name, c->help);
     for (const char *line = c->usage; *line; line += strcspn(line, "\n"), line += *line == '\n')
-        if (*line == ' ') /* continues the line before */
+        if (*line == ' ') /* continues the previous line */
             pm_str_add(&s, "       %.*s\n", (int)strcspn(line, "\n"), line);
         else
             pm_str_add(&s, "%s pumice %s %.*s\n", line == c->usage ? "usage:" : "      ", c->name,
@@ -107,7 +107,7 @@ static int print_help(int argc, char **argv)
     return err;
 }
 
-/* pumice help [COMMAND], --man FOLDER or --completion SHELL. */
+/* Runs pumice help [COMMAND], --man FOLDER or --completion SHELL. */
 static int run_help(int argc, char **argv)
 {
     const struct app_program program = { commands, PM_COUNT(commands), purpose, closing };
@@ -149,7 +149,7 @@ static int run(int argc, char **argv, struct app_globals *g)
     return c ? c->run(argc - 1, argv + 1, g) : fail_unknown(argv[0]);
 }
 
-/* With --json a failure is an object too, unless the result stands there already. */
+/* Reports a failure. With --json it is an object too, unless the result was already printed. */
 static void report_failure(struct app_globals *g, int err)
 {
     fprintf(stderr, "error: %s\n", pm_error_text());
@@ -162,10 +162,10 @@ static void report_failure(struct app_globals *g, int err)
     cJSON_Delete(object);
 }
 
-/* OpenMP's threads spin at the end of each loop unless told otherwise when the library is loaded.
- * Beside loader threads, other clones or other programs that costs most of the machine (measured:
- * ten times slower with two busy cores), so the program starts itself again with the setting
- * made. */
+/* Restarts the program with OpenMP's threads set to sleep. By default they spin at the end of each
+ * loop, and the library reads this setting only when it is loaded. Spinning beside loader threads,
+ * other clones or other programs costs most of the machine (measured: ten times slower with two
+ * busy cores). */
 static void let_threads_sleep(char **argv)
 {
     if (getenv("OMP_WAIT_POLICY"))
@@ -174,8 +174,8 @@ static void let_threads_sleep(char **argv)
     execv("/proc/self/exe", argv);
 }
 
-/* exit runs the destructors of libraries. While a thread is caught in one of them that is no way
- * out. */
+/* Returns the exit code, or ends the process by _exit if a thread is stuck in a library: exit would
+ * run that library's destructors. */
 static int leave(int code)
 {
     if (!pm_device_caught(NULL))
@@ -191,7 +191,7 @@ int main(int argc, char **argv)
     int err;
 
     let_threads_sleep(argv);
-    signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f then fails with a reason, EFBIG */
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f then fails with the error EFBIG */
 
     pm_trace_start();
     err = run(argc - 1, argv + 1, &g);

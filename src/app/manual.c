@@ -1,8 +1,8 @@
 /* Manual pages in the man(7) format, from the help texts.
  *
- * The help texts are laid out for terminals by blanks. Lines that begin in column 0 are prose and
- * are filled. "term   text", or an indented "--flag VALUE text", begins an item of a list; deeper
- * lines belong to it. Other indented lines are examples and stay unchanged. */
+ * Blanks lay out the help texts for terminals. Lines that begin in column 0 are prose and are
+ * filled. "term   text", or an indented "--flag VALUE text", begins a list item; deeper lines
+ * belong to it. Other indented lines are examples and stay unchanged. */
 #include "app/manual.h"
 #include "app/usage.h"
 
@@ -13,7 +13,7 @@
 
 /* ---- roff ------------------------------------------------------------------------------ */
 
-/* Characters that roff would take for its own or for typographic ones. */
+/* Escapes characters that roff would treat as its own or replace with typographic ones. */
 static void add_escaped(struct pm_str *s, const char *text, size_t length)
 {
     if (length && (text[0] == '.' || text[0] == '\''))
@@ -49,11 +49,11 @@ static void add_bold(struct pm_str *s, const char *text, size_t length)
 struct line {
     const char *text; /* after the indent */
     size_t indent, length; /* length: of the text */
-    size_t term; /* bytes of the term when the line begins an item, else 0 */
-    const char *rest; /* behind the term */
+    size_t term; /* bytes of the term if the line begins an item, else 0 */
+    const char *rest; /* after the term */
 };
 
-/* Bytes of "--flag VALUE", which one blank may end. */
+/* Returns the bytes of "--flag VALUE"; one blank may end it. */
 static size_t flag_length(const char *text, size_t length)
 {
     size_t n = 0;
@@ -91,7 +91,7 @@ static struct line read_line(const char *text)
     return l;
 }
 
-/* What the lines before were, so that the next one goes on with it. */
+/* The kind of the previous lines, so that the next line continues it. */
 enum block { BLOCK_HEADING, BLOCK_NONE, BLOCK_PROSE, BLOCK_ITEM, BLOCK_EXAMPLE };
 
 struct roff {
@@ -127,7 +127,7 @@ static void add_item(struct roff *r, const struct line *l, size_t term)
         add_line(r->s, rest, (size_t)(end - rest));
 }
 
-/* deeper: the next line has a larger indent. */
+/* Adds a line. deeper: the next line has a larger indent. */
 static void add_text_line(struct roff *r, const struct line *l, bool deeper)
 {
     const bool begins = l->term && (l->indent || isalpha((unsigned char)l->text[0]));
@@ -149,7 +149,7 @@ static void add_text_line(struct roff *r, const struct line *l, bool deeper)
     }
 }
 
-/* A text that stands behind a heading. */
+/* Adds a text after a heading. */
 static void add_text(struct pm_str *s, const char *text)
 {
     struct roff r = { .s = s };
@@ -168,7 +168,8 @@ static void add_text(struct pm_str *s, const char *text)
 
 /* ---- pages ----------------------------------------------------------------------------- */
 
-/* The day of the build as 2026-11-22, or of SOURCE_DATE_EPOCH. */
+/* Adds the title. Its date is the current day, such as 2026-11-22, or the day of
+ * SOURCE_DATE_EPOCH. */
 static void add_title(struct pm_str *s, const char *name, const char *help)
 {
     const char *epoch = getenv("SOURCE_DATE_EPOCH");
@@ -198,7 +199,7 @@ static void add_synopsis(struct pm_str *s, const struct pm_command *c)
     pm_str_add(s, ".fi\n");
 }
 
-/* What --help adds, and for each part of the command what --help adds for it. */
+/* Adds the text that --help adds, for the command and for each of its parts. */
 static int add_more(struct pm_str *s, const struct pm_command *c, struct pm_arena *a)
 {
     const struct app_usage u = app_usage_read(c, a);

@@ -1,5 +1,5 @@
-/* The manual pages and the shells' completion, made from the tables that --help prints. main.c owns
- * the table of commands. */
+/* Manual pages and shell completion, made from the tables that --help prints. main.c owns the table
+ * of commands. */
 #ifndef MANUAL_H
 #define MANUAL_H
 

@@ -1,5 +1,5 @@
-/* print_evaluation: an evaluation as text: the metrics, and a table of the classes: all of them
- * where they are few, else those that came out worst. */
+/* print_evaluation: prints an evaluation as text: the metrics and a table of classes. The table
+ * shows all classes if they are few, else the worst ones. */
 #include "app/print_evaluation.h"
 
 #include <cjson/cJSON.h>
@@ -16,7 +16,7 @@ static double number(const cJSON *object, const char *name)
 
 /* ---- columns ----------------------------------------------------------------------------- */
 
-/* A name in so many columns, cut off at a whole character or filled up. */
+/* Adds a name of exactly width columns: cut at a whole character, or padded. */
 static void add_name(struct pm_str *s, const char *text, int width)
 {
     size_t left = strlen(text);
@@ -45,7 +45,7 @@ static void add_share(struct pm_str *s, double v)
         pm_str_add(s, "  %9s", "-");
 }
 
-/* Of a segmentation. */
+/* Whether the row belongs to a segmentation. */
 static bool of_pixels(const cJSON *row)
 {
     return cJSON_GetObjectItem(row, "iou") != NULL;
@@ -68,7 +68,7 @@ static void add_row(struct pm_str *s, const cJSON *row)
 
 /* ---- which ------------------------------------------------------------------------------- */
 
-/* The lowest F1 first; the more pictures among equals, then by label. */
+/* Orders by lowest F1; among equals, more pictures first, then by label. */
 static int by_f1(const void *a, const void *b)
 {
     const cJSON *x = *(const cJSON *const *)a, *y = *(const cJSON *const *)b;
@@ -81,7 +81,7 @@ static int by_f1(const void *a, const void *b)
     return number(x, "label") < number(y, "label") ? -1 : 1;
 }
 
-/* Of those that have pictures. */
+/* Adds the worst classes among those that have pictures. */
 static void add_worst(struct pm_str *s, const cJSON *rows)
 {
     const cJSON **list = pm_calloc((size_t)cJSON_GetArraySize(rows) + 1, sizeof(*list));

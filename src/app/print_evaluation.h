@@ -1,4 +1,4 @@
-/* print_evaluation: what `pumice eval` writes on a terminal. */
+/* print_evaluation: the output of `pumice eval` on a terminal. */
 #ifndef PRINT_EVALUATION_H
 #define PRINT_EVALUATION_H
 
@@ -6,7 +6,7 @@
 
 struct cJSON;
 
-/* A report of pm_evaluate as lines of text; classes: with the table of classes. */
+/* Adds a report of pm_evaluate as lines of text. classes: with the table of classes. */
 void app_evaluation_text(const struct cJSON *report, bool classes, struct pm_str *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* Usage and help texts hold every flag as --name; a value in capitals follows when it takes one. */
+/* Reads flags from usage and help texts. These write every flag as --name, and a value in capitals
+ * after a flag that takes one. */
 #include "app/usage.h"
 
 #include <ctype.h>
@@ -9,13 +10,14 @@ enum { MOST_FLAGS = 32, MOST_PARTS = 16 };
 static const char lower[] = "abcdefghijklmnopqrstuvwxyz-";
 static const char upper[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ|.";
 
-/* Flags that stand for others, or that main takes. */
+/* Whether a flag is a placeholder for others, or belongs to main. */
 static bool is_special(const char *name)
 {
     return strcmp(name, "--key") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "--json") == 0;
 }
 
-/* The value after a flag: a word in capitals, "FOLDER", "N". "S of" is one; "It" is a sentence. */
+/* Returns the value after a flag: a word in capitals, "FOLDER", "N". "S of" is a value; "It" begins
+ * a sentence. */
 static const char *value_after(const char *text, struct pm_arena *a)
 {
     if (*text != ' ')

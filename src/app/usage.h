@@ -1,4 +1,4 @@
-/* A command's usage and help texts read back as lists of words, for manual and completion. */
+/* Reads a command's usage and help texts as lists of words, for manual and completion. */
 #ifndef USAGE_H
 #define USAGE_H
 
@@ -6,18 +6,19 @@
 
 struct app_flag {
     const char *name;  /* "--out" */
-    const char *value; /* what follows it, "FOLDER"; NULL: nothing */
+    const char *value; /* its value, "FOLDER"; NULL: none */
 };
 
 struct app_usage {
     const struct app_flag *flags; /* each once, in the order of the texts */
     size_t flags_count;
-    const char *const *parts; /* words that stand first, as "inspect" of checkpoint; may be none */
+    const char *const *parts; /* first words, such as "inspect" of checkpoint; may be none */
     size_t parts_count;
-    int config; /* number of the word that may be a config file: 1, 2 behind a part, 0 none */
+    int config; /* number of the word that may be a config file: 1, 2 after a part, 0 none */
 };
 
-/* Flags come from usage and details, parts from usage alone. Lists and texts are in the arena. */
+/* Reads the flags from usage and details, and the parts from usage alone. Lists and texts are in
+ * the arena. */
 struct app_usage app_usage_read(const struct pm_command *c, struct pm_arena *a);
 
 #endif

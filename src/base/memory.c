@@ -1,5 +1,6 @@
 /* Host memory that is always available: a failed allocation ends the process with one line.
- * Allocations whose size comes from foreign bytes are the exception: they return an error. */
+ * Allocations whose size comes from foreign bytes are the exception: pm_try_realloc returns
+ * NULL. */
 #include <pumice/base.h>
 
 #include <stdlib.h>
