@@ -1,5 +1,5 @@
-/* class_detail: counts are a table of classes x classes as long as that is of a reasonable size. An
- * example is the more wrong the less probable its label was. */
+/* class_detail: counts are a table of classes x classes, unless that would be too large. An example
+ * is ranked as more wrong if the probability of its label is lower. */
 #include "tasks/class_detail.h"
 
 #include <cjson/cJSON.h>
@@ -8,7 +8,7 @@
 
 enum { MOST_CLASSES = 2048, WRONG = PM_MAX_SAMPLES * 2 / 3 };
 
-/* The first PM_MAX_SAMPLES by key, then by record. */
+/* The first PM_MAX_SAMPLES examples by key, then by record. */
 struct ranking {
     struct { double key; struct pm_class_example example; } list[PM_MAX_SAMPLES];
     int count;
@@ -16,10 +16,10 @@ struct ranking {
 struct pm_class_detail {
     const struct pm_task_facts *facts; /* borrowed */
     size_t classes;
-    uint32_t *confusion;          /* [label][predicted], NULL: too many classes */
+    uint32_t *confusion;          /* [label][predicted]; NULL: too many classes */
     uint64_t *count, *right;      /* by label */
-    uint64_t *predicted;          /* by answer */
-    uint64_t unanswered;          /* logits that were not finite */
+    uint64_t *predicted;          /* by predicted class */
+    uint64_t unanswered;          /* examples whose logits were not finite */
     struct ranking wrong, rights;
 };
 
@@ -102,7 +102,7 @@ int pm_class_detail_samples(const struct pm_class_detail *d,
     return n;
 }
 
-/* ---- telling ----------------------------------------------------------------------------- */
+/* ---- reporting --------------------------------------------------------------------------- */
 
 static cJSON *counts_of(const uint64_t *counts, size_t n)
 {

@@ -1,4 +1,4 @@
-/* colormap: the palettes, a row each: DeepLab's, and CamVid's own. */
+/* colormap: the palettes, one row each: DeepLab's, and CamVid's own. */
 #include "tasks/colormap.h"
 
 #include <pumice/data.h>
@@ -69,7 +69,7 @@ static struct pm_color camvid_full_color(size_t label)
                                      : color_of(0);
 }
 
-/* Black beyond the classes of those that have fewer than 256, as their void is. */
+/* Classes beyond a palette of fewer than 256 are black, like the void of these data sets. */
 static const struct palette {
     const char *name; /* of eval.colormap and dataset.json */
     int entries;

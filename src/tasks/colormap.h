@@ -1,4 +1,4 @@
-/* colormap: the colours that classes are drawn in, and numbers that an evaluation of others wants. */
+/* colormap: the colours of classes, and the class numbers that external evaluations require. */
 #ifndef PM_COLORMAP_H
 #define PM_COLORMAP_H
 
@@ -9,13 +9,14 @@ enum pm_colormap {
     PM_COLORMAP_CAMVID, PM_COLORMAP_CAMVID_FULL
 };
 
-/* By its name; AUTO where none is called so, or name is NULL. AUTO is drawn as PASCAL. */
+/* Returns the colormap of this name; AUTO if no colormap has it or name is NULL. AUTO is drawn as
+ * PASCAL. */
 enum pm_colormap pm_colormap_find(const char *name);
-/* Classes that have a colour. */
+/* Returns the number of classes that have a colour. */
 int pm_colormap_entries(enum pm_colormap map);
 struct pm_color pm_colormap_color(enum pm_colormap map, int label);
-/* The number of a class in raw pictures: of Cityscapes' nineteen that of its evaluation, of others
- * itself. */
+/* Returns the number of a class in raw pictures: for Cityscapes' nineteen classes the id of its
+ * evaluation, else the label itself. */
 int pm_colormap_raw(enum pm_colormap map, int label);
 
 #endif

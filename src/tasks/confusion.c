@@ -1,10 +1,11 @@
-/* confusion: with M[t][p] pixels of class t said to be of p, row_t and col_p its sums,
+/* confusion: with M[t][p] the number of pixels of class t predicted as p, row_t and col_p its sums,
  *
  *     IoU_c = M_cc / (row_c + col_c - M_cc)
- *     miou  = mean of IoU_c where row_c + col_c - M_cc > 0
+ *     miou  = mean of IoU_c over the classes with row_c + col_c - M_cc > 0
  *
- * so that a class that is nowhere but was said to be somewhere counts 0 there, while the class's own
- * IoU is not told, as DeepLab does. Where no pixel counts DeepLab tells a miou of 0, here there is none. */
+ * A class that is predicted but absent from the ground truth counts as 0 in miou. Its own IoU is
+ * not reported, as in DeepLab. If no pixel counts, DeepLab reports a miou of 0; here there is
+ * none. */
 #include "tasks/confusion.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* confusion: how often pixels of each class were said to be of each, and what follows of it. Counts are
- * whole numbers of 64 bits, so that nothing depends on the order of the pictures. */
+/* confusion: the confusion matrix of pixels and the metrics computed from it. Counts are 64-bit
+ * integers, so that nothing depends on the order of the pictures. */
 #ifndef PM_CONFUSION_H
 #define PM_CONFUSION_H
 
@@ -12,7 +12,8 @@ struct pm_confusion {
 void pm_confusion_create(struct pm_confusion *c, size_t classes);
 void pm_confusion_free(struct pm_confusion *c);
 
-/* Adds pixels, but for those of the label ignore; how many counted, and of how many the class was said. */
+/* Adds pixels, except those of the label ignore. Returns the number of counted pixels, and how many
+ * of them are correct. */
 struct pm_confusion_added {
     uint64_t pixels, right;
 };
@@ -20,17 +21,17 @@ struct pm_confusion_added pm_confusion_add(struct pm_confusion *c, const int32_t
                                            const int32_t *classes, size_t count, int32_t ignore);
 
 struct pm_confusion_metrics {
-    uint64_t pixels;       /* all of them; without any the others are NAN */
-    double miou;           /* mean over the classes that are or were said to be */
+    uint64_t pixels;       /* number of counted pixels; if 0 the others are NAN */
+    double miou;           /* mean over classes in the ground truth or predicted */
     double pixel_accuracy;
-    double mean_accuracy;  /* of the classes that are */
-    double fw_iou;         /* IoU of the classes, by their pixels */
+    double mean_accuracy;  /* over classes in the ground truth */
+    double fw_iou;         /* mean IoU, weighted by the classes' pixels */
 };
 struct pm_confusion_metrics pm_confusion_metrics(const struct pm_confusion *c);
-/* Of one class: pixels that are, that were said to be, and both. */
+/* One class: pixels in the ground truth, predicted pixels, and correct pixels. */
 struct pm_confusion_class {
     uint64_t truth, predicted, right;
-    double iou; /* NAN: no pixel is of the class */
+    double iou; /* NAN: the ground truth has no pixel of the class */
 };
 struct pm_confusion_class pm_confusion_class(const struct pm_confusion *c, size_t k);
 

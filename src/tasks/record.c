@@ -69,7 +69,7 @@ static int read_size(const struct pm_example *e, const char *key, int64_t otherw
     return PM_OK;
 }
 
-/* Pixels as they are, for records that say "raw". */
+/* Reads raw pixels, for records whose format is "raw". */
 static int read_raw(const struct pm_example *e, const uint8_t *data, size_t size, int channels,
                     const char *where, struct pm_image8 *out)
 {

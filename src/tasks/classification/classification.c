@@ -1,10 +1,11 @@
 /* classification: one label per picture.
  *
- * A sample is the picture of "image/encoded" through the preprocessing, and "image/class/label" less
- * labels_offset. The loss is softmax cross entropy with label smoothing on the logits, plus a share
- * of the same on the auxiliary head where a net has one. Accuracy takes the largest logit, the
- * lowest class among equals; recall_at_5 counts an example when fewer than five classes have a logit
- * strictly greater than its label's. An example with a logit that is not finite is wrong in both. */
+ * A sample is the picture of "image/encoded" after the preprocessing, and "image/class/label" less
+ * labels_offset. The loss is softmax cross entropy with label smoothing on the logits. If the net
+ * has an auxiliary head, a share of the same loss on that head is added. Accuracy uses the class
+ * with the largest logit, the lowest class if several are equal. recall_at_5 counts an example if
+ * fewer than five classes have a logit strictly greater than its label's. An example with a logit
+ * that is not finite is wrong in both. */
 #include "tasks/class_detail.h"
 #include "tasks/classification/classification.h"
 #include "tasks/record.h"
@@ -40,7 +41,7 @@ static const struct pm_task_section sections[] = {
 };
 static const struct pm_metric_kind metrics[] = {
     { "accuracy", true, "eval/Accuracy" }, { "recall_at_5", true, "eval/Recall_5" },
-    { "loss", false, "losses/loss" }, { 0 }, /* the loss is drawn over training's */
+    { "loss", false, "losses/loss" }, { 0 }, /* drawn in the chart of the training loss */
 };
 
 static void list_metrics(const struct pm_task *s, struct pm_metric_list *out)
@@ -135,8 +136,8 @@ static int read_label(const struct pm_example *e, const struct pm_task *s, const
     return PM_OK;
 }
 
-/* The record's boxes as [count][4], freed with pm_free: ymin, xmin, ymax, xmax, what is outside of 0..1
- * held to it. NULL and 0 without any. */
+/* Reads the record's boxes as [count][4], freed with pm_free: ymin, xmin, ymax, xmax, clamped to
+ * 0..1. NULL and 0 if there are none. */
 static int read_boxes(const struct pm_example *e, const char *where, float **out, size_t *count)
 {
     static const char *const keys[4] = { "image/object/bbox/ymin", "image/object/bbox/xmin",
@@ -162,7 +163,7 @@ static int read_boxes(const struct pm_example *e, const char *where, float **out
     return PM_OK;
 }
 
-/* The augmentations draw by the record's boxes. */
+/* Whether the augmentations use the record's boxes. */
 static bool wants_boxes(const struct pm_task_facts *s, bool train)
 {
     if (!train)
@@ -276,7 +277,7 @@ static void score_destroy(struct pm_score **m)
     *m = NULL;
 }
 
-/* sum of y' (log sum exp(z) - z), y' the smoothed target. */
+/* Returns the sum of y' (log sum exp(z) - z), y' being the smoothed target. */
 static double cross_entropy(const float *z, int k, int label, double smoothing)
 {
     double largest = z[0], sum = 0, mean = 0;
@@ -291,7 +292,7 @@ static double cross_entropy(const float *z, int k, int label, double smoothing)
     return log(sum) - (1 - smoothing) * (z[label] - largest) - smoothing * mean;
 }
 
-/* Softmax of z's class c. */
+/* Returns the softmax probability of class c. */
 static double probability(const float *z, int k, int c)
 {
     double largest = z[0], sum = 0;
@@ -329,7 +330,7 @@ static int score_add(struct pm_score *m, const struct pm_batch *batch, const voi
     const int32_t *labels = batch->field[1];
     const float *logits = outputs[0];
 
-    (void)loss; /* none was made: the logits tell it */
+    (void)loss; /* not used: the loss is computed from the logits */
 
     for (int i = 0; i < batch->valid; i++)
         add_example(m, logits + (size_t)i * m->classes, labels[i],
@@ -341,7 +342,8 @@ static void score_report(const struct pm_score *m, struct cJSON *object)
 {
     const double n = (double)m->count;
 
-    /* cJSON writes null for a number that is not finite: no example, or a net that diverged. */
+    /* cJSON writes null for a number that is not finite: without examples, or if the net
+     * diverged. */
     cJSON_AddNumberToObject(object, "accuracy", (double)m->right / n);
     cJSON_AddNumberToObject(object, "recall_at_5", (double)m->recalled / n);
     cJSON_AddNumberToObject(object, "loss", m->loss / n);
@@ -383,7 +385,7 @@ static int score_sample(const struct pm_score *m, int i, const uint8_t *record, 
 
 enum { TOP = 5 };
 
-/* label in the data's numbering, its name where known, its probability. */
+/* Adds label in the data's numbering, its name if known, and its probability. */
 static void add_class(const struct pm_task *s, const float *z, int c, cJSON *object)
 {
     cJSON_AddNumberToObject(object, "label", c + s->facts.labels_offset);
@@ -392,7 +394,7 @@ static void add_class(const struct pm_task *s, const float *z, int c, cJSON *obj
     cJSON_AddNumberToObject(object, "probability", probability(z, s->facts.num_classes, c));
 }
 
-/* The picture with the classes' bars below. */
+/* Draws the picture with a bar per class below. */
 static void draw_classes(const struct pm_task *s, const float *z, const int *best, int count,
                          const struct pm_image8 *picture, struct pm_image8 *out)
 {
@@ -442,7 +444,7 @@ static int present(const struct pm_task *s, const void *const *outputs,
     return PM_OK;
 }
 
-/* The first three classes. */
+/* Appends the first three classes. */
 static void print(const struct cJSON *object, struct pm_str *out)
 {
     const cJSON *row;

@@ -1,4 +1,4 @@
-/* classification: the object of this task, for its file and its tests. */
+/* classification: this task's object, for its source file and its tests. */
 #ifndef PM_CLASSIFICATION_H
 #define PM_CLASSIFICATION_H
 
@@ -21,7 +21,7 @@ struct pm_task {
     struct pm_classification_export export;
     float label_smoothing;
 };
-/* PM_ECONFIG: the facts do not fit each other. */
+/* Returns PM_ECONFIG if the facts contradict each other. */
 int pm_classification_check(const struct pm_task *t);
 
 #endif

@@ -1,14 +1,16 @@
 /* coco_metrics: for each range of areas and each threshold t, in each class of each picture:
  *
- * True objects outside the range, and crowds, do not count. The said ones, the surest first, each take
- * the true one of the largest overlap that is at least t among those not yet taken, a crowd also when it
- * is: one that counts before one that does not, the last among equals. With one that counts a said object
- * is right. With one that does not, or with none while its own area is outside the range, it does not
- * count. Else it is wrong.
+ * True objects outside the range, and crowds, are ignored. The detections are matched in descending
+ * order of their scores. Each takes the true object with the largest overlap of at least t among
+ * those not yet matched; a crowd can be matched repeatedly. An object that counts is preferred to
+ * an ignored one; among equal overlaps the last is taken. A detection matched to an object that
+ * counts is right. It is ignored if it is matched to an ignored object, or if it has no match and
+ * its own area is outside the range. Otherwise it is wrong.
  *
- * Then those of all pictures in the order of their scores: with the k surest, precision is right / (right +
- * wrong) and recall right / true objects. The precision at a recall is the best one of that or a larger
- * recall; AP is its mean over the recalls 0, 0.01 ... 1, AR the recall of all. */
+ * Then the detections of all pictures are sorted by score. With the k best, precision is right /
+ * (right + wrong) and recall is right / true objects. The precision at a recall is the best one at
+ * that or a larger recall. AP is its mean over the recalls 0, 0.01 ... 1; AR is the recall of all
+ * detections. */
 #include "tasks/segmentation/coco_metrics.h"
 
 #include <pumice/base.h>
@@ -36,11 +38,11 @@ static const struct {
 #define NAME(name) name,
 const char *const pm_coco_names[PM_COCO_FIGURES] = { PM_COCO_NAMES(NAME) };
 
-/* A said object: a bit for each threshold; neither right nor wrong, it does not count. */
+/* A detection: a bit for each threshold. If neither right nor wrong is set, it is ignored. */
 struct verdict {
     double score;
-    uint32_t at; /* place among its class's as they came */
-    uint8_t rank; /* in its picture, from 0 */
+    uint32_t at; /* its index in the class, in the order of addition */
+    uint8_t rank; /* by score in its picture, from 0 */
     uint16_t right[RANGES], wrong[RANGES];
 };
 struct of_class {
@@ -74,17 +76,17 @@ void pm_coco_metrics_destroy(struct pm_coco_metrics **m)
 
 /* ---- one picture ------------------------------------------------------------------------- */
 
-/* The picture's objects at a range of areas. */
+/* The objects of one picture in one range of areas. */
 struct matching {
     const struct pm_coco_picture *p;
     enum range range;
-    int counted;  /* true objects that count */
+    int counted;  /* number of true objects that count */
     int *order;   /* [p->truths] true objects, those that count first */
-    bool *taken;  /* [p->truths] in this order */
+    bool *taken;  /* [p->truths] in the order of `order` */
     int surest[MOST], count;
 };
 
-/* A score that is no number is below all others. */
+/* A score that is NaN is below all others. */
 static double score_of(const struct pm_coco_said *s)
 {
     return isnan(s->score) ? -INFINITY : s->score;
@@ -127,7 +129,7 @@ static void order_truths(struct matching *l)
     }
 }
 
-/* Place in l->order, -1 for none. */
+/* Returns an index into l->order, or -1 if nothing matches. */
 static int match_of(const struct matching *l, int said, double threshold)
 {
     const size_t truths = (size_t)l->p->truths;
@@ -191,7 +193,7 @@ void pm_coco_metrics_add(struct pm_coco_metrics *m, int label, const struct pm_c
     pm_free(l.taken);
 }
 
-/* ---- telling ----------------------------------------------------------------------------- */
+/* ---- reporting --------------------------------------------------------------------------- */
 
 static int by_score(const void *a, const void *b)
 {
@@ -200,8 +202,9 @@ static int by_score(const void *a, const void *b)
     return x->score == y->score ? (x->at > y->at) - (x->at < y->at) : x->score < y->score ? 1 : -1;
 }
 
-/* list: the surest first. From the last one back: the best precision so far is that of all recalls that
- * this one reaches and those before it do not. Where nothing counts, precision is 0. */
+/* list: by descending score. Goes from the last one back: the best precision so far holds for all
+ * recalls that this detection reaches and the ones before it do not. If nothing counts, precision
+ * is 0. */
 static double precision_of(const struct verdict *list, size_t count, double truths, enum range range,
                            int threshold)
 {
@@ -227,7 +230,7 @@ static double precision_of(const struct verdict *list, size_t count, double trut
     return sum / RECALLS;
 }
 
-/* The mean over the thresholds, with the `most` surest of each picture. */
+/* Returns the mean over the thresholds, with the `most` best detections of each picture. */
 static double recall_of(const struct verdict *list, size_t count, double truths, enum range range,
                         int most)
 {

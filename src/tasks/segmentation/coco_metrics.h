@@ -1,31 +1,31 @@
-/* coco_metrics: how well objects were found, by the twelve figures of COCO's evaluation: average
- * precision and average recall of what overlaps tell, which the caller measures: of masks or of boxes. */
+/* coco_metrics: the twelve figures of COCO's evaluation: average precision and average recall of
+ * detected objects. The caller measures the overlaps, of masks or of boxes. */
 #ifndef PM_COCO_METRICS_H
 #define PM_COCO_METRICS_H
 
 #include <stdbool.h>
 
-/* Means over the overlaps 0.5, 0.55 ... 0.95 at which an object is found, but for AP50 and AP75; over
- * objects of every area, or up to 32 * 32 (SMALL), from there to 96 * 96 (MEDIUM), from there on
- * (LARGE), both ends included. Of each class in a picture the 100 surest are taken, for AR1 and AR10 so
- * many. */
+/* Means over the overlap thresholds 0.5, 0.55 ... 0.95, except AP50 and AP75. Objects are of any
+ * area, or up to 32 * 32 (SMALL), from there to 96 * 96 (MEDIUM), or from there on (LARGE), both
+ * ends included. The 100 detections with the highest scores count per class and picture; for AR1
+ * and AR10 only 1 and 10. */
 enum pm_coco_figure {
     PM_COCO_AP, PM_COCO_AP50, PM_COCO_AP75, PM_COCO_AP_SMALL, PM_COCO_AP_MEDIUM, PM_COCO_AP_LARGE,
     PM_COCO_AR1, PM_COCO_AR10, PM_COCO_AR100, PM_COCO_AR_SMALL, PM_COCO_AR_MEDIUM, PM_COCO_AR_LARGE,
     PM_COCO_FIGURES
 };
-/* Their names in this order, each through the macro X. */
+/* The names in this order, each through the macro X. */
 #define PM_COCO_NAMES(X) \
     X("ap") X("ap50") X("ap75") X("ap_small") X("ap_medium") X("ap_large") \
     X("ar1") X("ar10") X("ar100") X("ar_small") X("ar_medium") X("ar_large")
 extern const char *const pm_coco_names[PM_COCO_FIGURES]; /* "ap", "ap50", ... "ar_large" */
 
-/* Running sums; 32 bytes for each object that was said, nothing of pictures. */
+/* Running sums; 32 bytes per detection, nothing per picture. */
 struct pm_coco_metrics;
 struct pm_coco_metrics *pm_coco_metrics_create(int classes);
 void pm_coco_metrics_destroy(struct pm_coco_metrics **m);
 
-/* A crowd is never missed, and any number of objects may lie on it. */
+/* A crowd is never missed, and any number of detections may match it. */
 struct pm_coco_true { double area; bool crowd; };
 struct pm_coco_said { double area, score; };
 /* The objects of one class in one picture. */
@@ -33,14 +33,15 @@ struct pm_coco_picture {
     int truths, found;
     const struct pm_coco_true *truth;
     const struct pm_coco_said *said;
-    /* [found][truths]: intersection over union; where the true one is a crowd, over the said one's area. */
+    /* [found][truths]: intersection over union; for a crowd, intersection over the detection's
+     * area. */
     const double *overlap;
 };
-/* Among equally sure ones those come first that were added first. */
+/* Adds one class of one picture. Detections with equal scores keep the order of addition. */
 void pm_coco_metrics_add(struct pm_coco_metrics *m, int label, const struct pm_coco_picture *p);
 
-/* Of a class, or (label -1) each figure's mean over the classes that have it; NAN: there is no true
- * object. */
+/* Returns the figures of a class, or (label -1) each figure's mean over the classes that have it.
+ * NAN: there is no true object. */
 struct pm_coco_figures { double v[PM_COCO_FIGURES]; };
 struct pm_coco_figures pm_coco_metrics_figures(const struct pm_coco_metrics *m, int label);
 

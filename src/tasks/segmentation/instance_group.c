@@ -1,8 +1,9 @@
-/* instance_group: Panoptic-DeepLab's grouping on the host. Pixels look for their nearest centre among
- * those that can be it at all: the picture is cut into cells, each with the list of centres whose least
- * distance to the cell is no more than the largest distance of some other; places outside of the picture
- * look at all. Distances are float32, (y + dy - cy)^2 + (x + dx - cx)^2, and lists keep the centres'
- * order, so the answer is that of looking at all of them. */
+/* instance_group: Panoptic-DeepLab's grouping on the host. Each pixel searches its nearest centre
+ * only among possible ones. The picture is divided into cells. A cell's list holds the centres
+ * whose least distance to the cell is at most the smallest of all centres' largest distances.
+ * Places outside of the picture search all centres. Distances are float32, (y + dy - cy)^2 + (x +
+ * dx - cx)^2, and lists keep the centres' order, so the result equals that of searching all
+ * centres. */
 #include "tasks/segmentation/instance_group.h"
 
 #include <pumice/thread.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 
 enum { CELL = 32, BLOCK = 72 };
-static const float background = 3000; /* of seed4 */
+static const float background = 3000; /* seed4's */
 
 static bool *things_of(const struct pm_group_options *o, int classes)
 {
@@ -65,7 +66,7 @@ static void peak_rows(void *ctx, size_t begin, size_t end)
             p->is[y * width + x] = is_peak(p, (int)y, (int)x);
 }
 
-/* The hottest first, then by rows. */
+/* Compares by heat, hottest first, then by rows. */
 static int by_heat(const void *a, const void *b)
 {
     const struct pm_group_center *x = a, *y = b;
@@ -75,7 +76,7 @@ static int by_heat(const void *a, const void *b)
     return x->y != y->y ? (x->y > y->y) - (x->y < y->y) : (x->x > y->x) - (x->x < y->x);
 }
 
-/* Leaves what is above the top_k-th. */
+/* Keeps the centres above the top_k-th heat. */
 static size_t above_kth(struct pm_group_center *c, size_t count, int top_k)
 {
     struct pm_group_center *sorted;
@@ -116,7 +117,7 @@ static size_t peaks_of(const struct pm_group_options *o, const struct pm_group_i
     return above_kth(*out, count, o->top_k);
 }
 
-/* seed4: the hottest pixel of a block, the first of equal ones. */
+/* seed4: returns the hottest pixel of a block, the first of equal ones. */
 static struct pm_group_center block_peak(const struct pm_group_input *in, const bool *things, int y0,
                                          int x0, float scale)
 {
@@ -174,8 +175,8 @@ struct nearest {
     int count;
     bool *things;
     float *y, *x;         /* of the centres */
-    int cells;            /* in a row of them */
-    int *first;           /* [rows of cells * cells + 1]: where each one's list begins */
+    int cells;            /* number of cells in a row */
+    int *first;           /* [rows of cells * cells + 1]: where each cell's list begins */
     int *list;            /* centres, ascending */
     int32_t *out;
 };
@@ -196,7 +197,8 @@ static double distance_to(const struct pm_group_center *c, int row, int column, 
     return y * y + x * x;
 }
 
-/* Centres that may be nearest to some place of this cell; the margin is far above what float32 rounds. */
+/* Lists the centres that may be nearest to some place of this cell. The margin is far above
+ * float32's rounding. */
 static void list_cell(struct nearest *n, int row, int column, size_t *length, size_t *capacity)
 {
     double least = INFINITY;
@@ -260,7 +262,7 @@ static int nearest_to(const struct nearest *n, float y, float x)
     return best;
 }
 
-/* seed4: 1 + the centre, or 0. */
+/* seed4: returns 1 + index of the centre, or 0. */
 static int nearest_by_lengths(const struct nearest *n, int y, int x, const float *offset)
 {
     float least = background;
@@ -328,12 +330,12 @@ void pm_group_assign(const struct pm_group_options *o, const struct pm_group_inp
 struct merging {
     const struct pm_group_options *o;
     const struct pm_group_input *in;
-    const int32_t *number; /* of the nearest centre, or 0 */
+    const int32_t *number; /* of the nearest centre, from 1, or 0 */
     int centers;
     bool *things;
     int *pixels;           /* [1 + centers][classes] */
-    int *segment;          /* [1 + centers], [classes] of stuff: index in out, or -1 */
-    double *sum;           /* of probabilities, for each segment */
+    int *segment;          /* [1 + centers] things, [classes] stuff: index in out, or -1 */
+    double *sum;           /* of probabilities, per segment */
     struct pm_segment_map *out;
 };
 
@@ -397,7 +399,7 @@ static void add_stuff(struct merging *m, int *segment)
     }
 }
 
-/* Ids of the pixels, and what scores are made of. */
+/* Fills in the pixels' ids and the sums for the scores. */
 static void fill(struct merging *m, const int *stuff)
 {
     const struct pm_group_input *in = m->in;

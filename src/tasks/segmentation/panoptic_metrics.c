@@ -1,20 +1,24 @@
-/* panoptic_metrics: with areas a of true segments g and said ones p, void pixels of the truth v,
+/* panoptic_metrics: with areas a of true segments g and predicted segments p, void pixels of the
+ * truth v,
  *
  *     IoU(g, p) = |g p| / (a_g + a_p - |g p| - |v p|)
  *
- * Panoptic quality: segments of one class match where IoU > 1/2, which only one can. A said segment
- * without a match is wrong, unless more than half of it lies on void or on a crowd of its class; a true
- * one without is missed, but for crowds. SQ = sum of IoU / matched, RQ = matched / (matched + wrong / 2
- * + missed / 2), PQ = SQ RQ, of each class, then means.
+ * Panoptic quality: segments of one class match if IoU > 1/2, which at most one pair can reach. A
+ * predicted segment without a match is wrong, unless more than half of it lies on void or on a
+ * crowd of its class. A true segment without a match is missed; crowds are not. For each class SQ =
+ * sum of IoU / matched, RQ = matched / (matched + wrong / 2 + missed / 2), PQ = SQ RQ. Then means
+ * are taken.
  *
- * Parsing covering: sum of a_g max_p IoU(g, p) / sum of a_g over the true segments of a class.
+ * Parsing covering: sum of a_g max_p IoU(g, p) / sum of a_g over the true segments of a class,
+ * except crowds.
  *
- * Average precision goes by the evaluation of Cityscapes or of COCO. Cityscapes': without void, IoU(g, p)
- * = |g p| / (a_g + a_p - |g p|); for each threshold t the said instances that overlap a true one of at
- * least least_area by more than t are right, but only the surest of those on one; others are wrong unless
- * more than t of their area is void, crowd or too small an instance. The curve of precision over recall is
- * integrated by steps centred on its points. COCO's (coco_metrics.c) takes the same IoU, on a crowd of the
- * class |g p| / a_p; it knows no void, which is part of no instance. */
+ * Average precision follows the evaluation of Cityscapes or of COCO. In Cityscapes' void has no
+ * part in IoU(g, p) = |g p| / (a_g + a_p - |g p|). For each threshold t, predicted instances that
+ * overlap a true one of at least least_area by more than t are right, but only the one with the
+ * highest score per true instance. Others are wrong, unless more than t of their area is void,
+ * crowd or too small an instance. The curve of precision over recall is integrated by steps centred
+ * on its points. COCO's (coco_metrics.c) uses the same IoU, and for a crowd of the class |g p| /
+ * a_p. It has no void, which is no part of any instance. */
 #include "tasks/segmentation/panoptic_metrics.h"
 
 #include <math.h>
@@ -24,24 +28,26 @@
 enum { THRESHOLDS = 10 };
 
 struct judged { double score; bool right; };
-/* Said instances of a class at a threshold. */
+/* Predicted instances of a class at a threshold. */
 struct verdicts {
     struct judged *list; /* owned */
     size_t count, capacity;
     uint64_t missed;
 };
 struct of_class {
-    bool thing, said, is;    /* the last two: of instances that average precision takes */
+    bool thing, said, is;    /* said, is: the class was predicted, or is in the ground truth; only
+                              * instances that average precision counts */
     uint64_t matched, wrong, missed;
-    double iou;              /* sum over the matched */
+    double iou;              /* sum over the matched segments */
     double covered, area;
     struct verdicts at[THRESHOLDS];
 };
 struct pm_panoptic_metrics {
     struct pm_panoptic_metrics_options o;
-    int *things;             /* what o.things lists; owned */
+    int *things;             /* copy of o.things; owned */
     struct of_class *of;     /* [classes] */
-    int *slot;               /* [classes * label_divisor]: 1 + index of a segment of this picture */
+    int *slot;               /* [classes * label_divisor]: 1 + index of a segment in the current
+                              * picture */
     struct pm_coco_metrics *coco; /* of instances; NULL: not wanted */
 };
 
@@ -106,7 +112,7 @@ struct true_segment {
     int label, area;
     bool crowd;
 };
-/* Pixels that segments share: row 0 and column 0 are void. */
+/* Shared pixels of segments; row 0 and column 0 are void. */
 struct overlap {
     struct true_segment *truth; /* from 1 */
     int truths, said;
@@ -118,7 +124,8 @@ static int shared(const struct overlap *v, int truth, int said)
     return v->pixels[(size_t)truth * (size_t)v->said + (size_t)said];
 }
 
-/* Indices of the true segments to their pixels: *index [pixels] from 1, 0 for void. */
+/* Lists the true segments with their areas. *index [pixels]: each pixel's segment from 1, 0 for
+ * void. */
 static void list_truth(const struct pm_panoptic_metrics *m, const int32_t *truth, size_t pixels,
                        struct overlap *v, int32_t *index)
 {
@@ -147,7 +154,7 @@ static void list_truth(const struct pm_panoptic_metrics *m, const int32_t *truth
     v->truths = (int)count;
 }
 
-/* Instances that are too small become void. */
+/* Turns instances that are too small into void. */
 static void drop_small(const struct pm_panoptic_metrics *m, struct overlap *v, size_t pixels,
                        int32_t *index)
 {
@@ -199,7 +206,7 @@ static double overlap_of(const struct overlap *v, const struct pm_segment_map *s
                                    shared(v, 0, p));
 }
 
-/* Whether more than half of a said segment lies where nothing is known of it. */
+/* Whether more than half of a predicted segment lies on void or on a crowd of its class. */
 static bool is_excused(const struct overlap *v, const struct pm_segment_map *said, int p)
 {
     int unknown = shared(v, 0, p);
@@ -210,7 +217,7 @@ static bool is_excused(const struct overlap *v, const struct pm_segment_map *sai
     return 2 * (int64_t)unknown > said->segments[p - 1].area;
 }
 
-/* covered: the largest IoU; returns the match, 0 for none. */
+/* Returns the matching segment, 0 if there is none. covered: the largest IoU. */
 static int match_of(const struct overlap *v, const struct pm_segment_map *said, int g, double *covered)
 {
     int match = 0;
@@ -279,7 +286,7 @@ static double threshold_of(int t)
     return 0.5 + 0.05 * t;
 }
 
-/* The surest of those on a true instance is right, the others are not. */
+/* The prediction with the highest score on a true instance is right, the others are wrong. */
 static void judge_hits(struct pm_panoptic_metrics *m, const struct overlap *v,
                        const struct pm_segment_map *said, int g, int t, bool *used)
 {
@@ -353,11 +360,11 @@ static void add_precision(struct pm_panoptic_metrics *m, const struct overlap *v
 
 /* ---- average precision: COCO's ----------------------------------------------------------- */
 
-/* Instances of one class, which memory is for all of. */
+/* Instances of one class; the arrays have room for those of any class. */
 struct instances {
     struct pm_coco_true *truth;
     struct pm_coco_said *said;
-    int *true_at, *said_at; /* rows and columns of the overlap */
+    int *true_at, *said_at; /* row and column of each instance in the overlap */
     double *overlap;
 };
 
@@ -416,7 +423,7 @@ void pm_panoptic_metrics_add(struct pm_panoptic_metrics *m, const int32_t *truth
     pm_free(v.pixels);
 }
 
-/* ---- telling ----------------------------------------------------------------------------- */
+/* ---- reporting --------------------------------------------------------------------------- */
 
 struct pm_panoptic_row pm_panoptic_metrics_class(const struct pm_panoptic_metrics *m, int label)
 {
@@ -466,9 +473,10 @@ static int by_score(const void *a, const void *b)
     return (x->score > y->score) - (x->score < y->score);
 }
 
-/* Of instances in the order of their scores the k last are taken, for each k at which the score
- * changes: points (recall, precision), the one of all first, then the artificial (0, 1). A point's step
- * reaches half the way to those beside it, the first one's as far as itself. */
+/* Integrates precision over recall. For each k at which the score changes, the k instances with the
+ * highest scores give a point (recall, precision). The point of all instances comes first, the
+ * artificial (0, 1) last. A point's step reaches halfway to its neighbours; the first one's ends at
+ * the point itself on its other side. */
 static double area_of(const struct verdicts *w)
 {
     struct judged *list = pm_malloc((w->count + 1) * sizeof *list);
@@ -496,7 +504,7 @@ static double area_of(const struct verdicts *w)
         }
         right -= !end && list[i].right;
     }
-    area += precision * 0.5 * before; /* the artificial one's */
+    area += precision * 0.5 * before; /* the artificial point's step */
     pm_free(list);
     return area;
 }

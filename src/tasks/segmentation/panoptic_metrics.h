@@ -1,5 +1,5 @@
-/* panoptic_metrics: how well segments were found: panoptic quality, parsing covering, and the average
- * precision of instances as Cityscapes or as COCO counts it. */
+/* panoptic_metrics: the quality of predicted segments: panoptic quality, parsing covering, and the
+ * average precision of instances by the rules of Cityscapes or of COCO. */
 #ifndef PM_PANOPTIC_METRICS_H
 #define PM_PANOPTIC_METRICS_H
 
@@ -9,40 +9,42 @@
 struct pm_panoptic_metrics_options {
     int classes, label_divisor;
     struct pm_ints things;
-    bool normalize_by_image_size; /* covering: areas are shares of their pictures */
-    bool coco;                    /* average precision as COCO counts it, not as Cityscapes */
-    int least_area;               /* Cityscapes': smaller true instances do not count */
-    int ignored_area;             /* true instances of at most this area are void; 0: none */
+    bool normalize_by_image_size; /* covering: areas are divided by their pictures' sizes */
+    bool coco;                    /* average precision by COCO's rules, else Cityscapes' */
+    int least_area;               /* Cityscapes': smaller true instances are ignored */
+    int ignored_area;             /* true instances up to this area are void; 0: none */
 };
 struct pm_panoptic_metrics;
 struct pm_panoptic_metrics *pm_panoptic_metrics_create(const struct pm_panoptic_metrics_options *o);
 void pm_panoptic_metrics_destroy(struct pm_panoptic_metrics **m);
 
-/* What is true of a picture: class * label_divisor + number from 1 of things, class * label_divisor of
- * stuff and of things whose instances nobody told apart (crowds), PM_VOID. instances: as in the fields
- * of an evaluation (segmentation.h), its numbers below 1000. out may be labels. */
+/* Makes the ground truth of a picture: class * label_divisor + number from 1 for things, class *
+ * label_divisor for stuff and crowds (things whose instances are not separated), or PM_VOID.
+ * instances: as in the fields of an evaluation (segmentation.h), its numbers below 1000. out may be
+ * labels. */
 void pm_panoptic_truth(const struct pm_panoptic_metrics_options *o, int ignore_label,
                        const int32_t *labels, const int32_t *instances, size_t count, int32_t *out);
-/* One picture: truth [said->height][said->width]. */
+/* Adds one picture: truth [said->height][said->width]. */
 void pm_panoptic_metrics_add(struct pm_panoptic_metrics *m, const int32_t *truth,
                              const struct pm_segment_map *said);
 
-/* Of one class, or means over those that are or were said to be; NAN where there is none. pc is the
- * mean over classes that are. */
+/* One class, or means over the classes in the ground truth or predicted; NAN if there are none. pc
+ * is the mean over classes in the ground truth. */
 struct pm_panoptic_row {
     double pq, sq, rq, pc;
     uint64_t matched, wrong, missed; /* segments */
-    int classes;                     /* that the means are over */
+    int classes;                     /* number of classes in the means */
 };
 enum pm_panoptic_of { PM_PANOPTIC_ALL, PM_PANOPTIC_THINGS, PM_PANOPTIC_STUFF };
 struct pm_panoptic_row pm_panoptic_metrics_row(const struct pm_panoptic_metrics *m,
                                                enum pm_panoptic_of of);
 struct pm_panoptic_row pm_panoptic_metrics_class(const struct pm_panoptic_metrics *m, int label);
-/* Cityscapes' average precision of a class of things, or (label -1) the mean over those that are: at an
- * overlap above 0.5, and the mean over 0.5, 0.55 ... 0.95. NAN: no true instance. */
+/* Cityscapes' average precision of a class of things, or (label -1) the mean over those in the
+ * ground truth. ap50: at an overlap above 0.5; ap: mean over 0.5, 0.55 ... 0.95. NAN: no true
+ * instance. */
 struct pm_average_precision { double ap, ap50; };
 struct pm_average_precision pm_panoptic_metrics_ap(const struct pm_panoptic_metrics *m, int label);
-/* COCO's figures of the masks of instances, whose scores are the segments'. NULL where they are not
+/* Returns COCO's figures of the masks of instances, whose scores are the segments'. NULL if not
  * wanted. */
 const struct pm_coco_metrics *pm_panoptic_metrics_coco(const struct pm_panoptic_metrics *m);
 

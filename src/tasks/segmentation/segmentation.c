@@ -1,16 +1,18 @@
 /* segmentation: a class for each pixel.
  *
- * A sample is the picture of "image/encoded" and the map of labels of "image/segmentation/class/encoded",
- * both through the preprocessing. Pixels of the label ignore_label do not count, neither in the loss nor
- * in the metrics, nor does padding, which gets that label.
+ * A sample is the picture of "image/encoded" and the label map of
+ * "image/segmentation/class/encoded", both after the preprocessing. Pixels with the label
+ * ignore_label are ignored in the loss and in the metrics. Padding gets that label, so it is
+ * ignored, too.
  *
- * The net's logits [n, h, w, classes] are enlarged to the labels' size, bilinearly with their corners
- * aligned; the loss is the cross entropy of each pixel, of the merged logits and of each scale's where a
- * net has an image pyramid; or labels are degrees of foreground (segmentation_matting.c).
- * loss.upsample_logits=false takes it at the logits' size: labels are whole numbers that only the
- * loader's threads handle, so these bring the maps down, by nearest elements.
+ * The net's logits [n, h, w, classes] are enlarged to the labels' size, bilinearly with aligned
+ * corners. The loss is the cross entropy of each pixel. With an image pyramid it is taken of the
+ * merged logits and of each scale's. Labels can instead be degrees of foreground
+ * (segmentation_matting.c). loss.upsample_logits=false takes the loss at the logits' size. Labels
+ * are integers that only the loader's threads process, so the loader shrinks the label maps, by
+ * nearest elements.
  *
- * What evaluation, prediction and export see is segmentation_eval_modes.c. */
+ * The outputs of evaluation, prediction and export are in segmentation_eval_modes.c. */
 #include "tasks/record.h"
 #include "tasks/segmentation/segmentation.h"
 
@@ -70,7 +72,8 @@ out:
     return err;
 }
 
-/* The map in training at the input's size, or brought down to the logits'; fill: of padding. */
+/* Makes the label map for training, at the input's size or shrunk to the logits' size; fill: label
+ * of padding. */
 static int make_map(const struct pm_sampler *sampler, const struct pm_label *label,
                     const struct pm_placed *placed, int32_t fill, int32_t *out)
 {
@@ -166,7 +169,7 @@ out:
 
 /* ---- heads and losses -------------------------------------------------------------------- */
 
-/* Of a further head, which may be NULL. */
+/* Checks a further head, which may be NULL. */
 static int check_head(const struct pm_node *n, const char *what, int batch, int channels)
 {
     char text[64];
@@ -207,7 +210,7 @@ out:
     return err;
 }
 
-/* What instances need beside their heads. */
+/* Checks the other requirements of instances, besides their heads. */
 static int check_instances(const struct pm_task *s)
 {
     const struct pm_ints things = s->pixels.instance.things;
@@ -243,7 +246,7 @@ out:
     return err;
 }
 
-/* Options of the loss layer for training. */
+/* Appends the options of the training loss layer. */
 static void add_options(const struct pm_task *s, struct pm_str *text)
 {
     static const char *const divisors[] = { "nonzero_weight", "kept_pixels", "top_k" };
@@ -313,7 +316,7 @@ static void take_map_classes(struct pm_dataset_info *data)
     data->labels = data->map_labels;
 }
 
-/* "5 classes, 2 of edges, instances" */
+/* Appends "5 classes, 2 of edges, instances". */
 static void describe(const struct pm_task *s, struct pm_str *out)
 {
     pm_str_add(out, "%d classes", s->facts.num_classes);
@@ -345,7 +348,7 @@ static int picture(const struct pm_task *s, const uint8_t *record, size_t size, 
     return pm_record_picture(&s->facts, record, size, where, out);
 }
 
-/* As DeepLab's training doubles the gradients of biases. */
+/* DeepLab's training doubles the gradients of biases. */
 static const struct pm_config_multiplier biases[] = { { ".*biases", 2 } };
 
 const struct pm_task_row pm_task_segmentation = {

@@ -1,5 +1,5 @@
-/* segmentation: what the files of this task share. Label maps are of pm_label; their colours and those
- * of predictions are the config's. */
+/* segmentation: shared by the files of this task. Label maps are struct pm_label. The config
+ * selects the colours of label maps and predictions. */
 #ifndef PM_SEGMENTATION_H
 #define PM_SEGMENTATION_H
 
@@ -16,104 +16,107 @@ struct pm_segmentation_model {
     int instance_mode;          /* enum pm_instance_mode */
 };
 struct pm_segmentation_data {
-    int ignore_label;           /* of pixels that do not count; -1 = none, -2 = the data's */
-    struct pm_ints thing_classes; /* whose pixels are of instances; none = the data's */
-    int center_sigma;           /* of instances' centres, pixels; 0 = model.instance_mode's */
-    int small_instance_area;    /* pixels; of smaller ones the classes' loss has */
-    float small_instance_weight; /* this weight */
-    int edge_width;             /* of the bands along edges, in the map's pixels */
+    int ignore_label;           /* label of ignored pixels; -1 = none, -2 = the data's */
+    struct pm_ints thing_classes; /* classes with instances; none = the data's */
+    int center_sigma;           /* of instances' centres, in pixels; 0 = default of
+                                 * model.instance_mode */
+    int small_instance_area;    /* in pixels; see small_instance_weight */
+    float small_instance_weight; /* of smaller instances, in the classes' loss */
+    int edge_width;             /* width of the bands along edges, in the map's pixels */
 };
 enum pm_normalize { PM_NORMALIZE_NONZERO_WEIGHT, PM_NORMALIZE_KEPT_PIXELS, PM_NORMALIZE_TOP_K };
 struct pm_segmentation_loss {
     bool upsample_logits;       /* the loss is taken at the picture's size */
-    struct pm_floats label_weights; /* of each class; none = 1 */
+    struct pm_floats label_weights; /* per class; none = 1 */
     int normalize;              /* enum pm_normalize */
-    float top_k_percent;        /* share of the pixels, those with the largest losses, that count */
-    int hard_mining_steps;      /* until it is that, falling from 1 */
-    float center_weight, offset_weight; /* of instances: NAN = the mode's */
+    float top_k_percent;        /* share of pixels that count: those with the largest losses */
+    int hard_mining_steps;      /* steps in which the share falls from 1 to top_k_percent */
+    float center_weight, offset_weight; /* of instances: NAN = default of the mode */
     bool matting;               /* labels are degrees of foreground */
-    float edge_weight;          /* of edges; the classes' loss has 1 - edge_weight, where there are edges */
+    float edge_weight;          /* of the edges' loss; the classes' loss then has 1 - edge_weight */
 };
 struct pm_segmentation_run {
-    bool train_metrics;         /* of training's batches, at logged steps */
+    bool train_metrics;         /* of training batches, at logged steps */
 };
 struct pm_segmentation_eval {
     struct pm_floats scales;    /* predictions are averaged over these; none = 1 */
-    bool flip;                  /* and over mirrored pictures */
+    bool flip;                  /* also averaged over mirrored pictures */
     int colormap;               /* enum pm_colormap */
-    bool save_raw;              /* predict writes class numbers, too */
-    const struct cJSON *panoptic; /* as written */
+    bool save_raw;              /* predict also writes class numbers */
+    const struct cJSON *panoptic; /* as in the config */
 };
 /* eval.panoptic: how instances are grouped and scored. */
 enum pm_instance_score { PM_SCORE_CLASS, PM_SCORE_CLASS_AND_CENTER };
 enum pm_precision { PM_PRECISION_CITYSCAPES, PM_PRECISION_COCO };
 struct pm_panoptic_options {
-    float threshold;            /* heat of a centre is above it; NAN = the mode's */
+    float threshold;            /* a centre's heat exceeds it; NAN = the mode's */
     int nms_kernel;             /* odd: window in which a centre is the largest */
-    int top_k;                  /* centres; with so many the coolest are left out */
-    int stuff_area;             /* pixels of a segment of stuff, at least */
-    int label_divisor;          /* of the numbers that predict writes */
+    int top_k;                  /* of centres; with that many the coolest are left out */
+    int stuff_area;             /* minimum pixels of a segment of stuff */
+    int label_divisor;          /* in the numbers that predict writes */
     int score;                  /* enum pm_instance_score: of an instance */
-    int precision;              /* enum pm_precision: whose rules average precision goes by */
-    int least_area;             /* Cityscapes': true instances with fewer pixels do not count for it */
-    int ignored_area;           /* true instances of at most this are void; -1 = the mode's */
-    bool normalize_by_image_size; /* pc: areas are shares of their pictures */
+    int precision;              /* enum pm_precision: rules of average precision */
+    int least_area;             /* pixels; Cityscapes': smaller true instances are ignored */
+    int ignored_area;           /* true instances of at most this area are void; -1 = the mode's */
+    bool normalize_by_image_size; /* pc: areas are divided by their pictures' sizes */
 };
 struct pm_segmentation_export {
     struct pm_floats scales;    /* as in eval, inside the graph */
     bool flip;
-    bool pad;                   /* smaller pictures come in, too */
+    bool pad;                   /* smaller pictures are padded inside the graph */
     int output_stride;          /* of the exported net; 0 = model.output_stride */
-    bool prob_double_softmax;   /* as the original's averages have it */
+    bool prob_double_softmax;   /* as in the original's averages */
 };
 
 /* ---- the object ---------------------------------------------------------------------------- */
 
-/* The scales at which a picture is predicted; predictions are averaged. */
+/* The scales at which a picture is predicted. Predictions are averaged. */
 struct pm_segmentation_eval_modes {
     struct pm_floats scales; /* none: 1 */
-    bool flip;               /* and mirrored at each of them */
-    bool double_softmax;     /* of the averages a softmax again */
+    bool flip;               /* each scale is also mirrored */
+    bool double_softmax;     /* apply a softmax again to the averages */
 };
-/* What a net with heads for instances is trained and scored by. */
+/* How a net with heads for instances is trained and scored. */
 struct pm_instances {
-    bool on;                 /* the net has heads of centres and offsets; settled by the net */
+    bool on;                 /* the net has heads of centres and offsets; set from the net */
     int mode;                /* enum pm_instance_mode */
-    struct pm_ints things;   /* classes that instances are of; borrowed */
-    int label_divisor;       /* of instance maps: class * this + the instance's number in it, from 1 */
+    struct pm_ints things;   /* classes with instances; borrowed */
+    int label_divisor;       /* of instance maps: class * label_divisor + the instance's number
+                              * within the class, from 1 */
     int center_sigma;        /* of the targets, pixels; 0: the mode's */
-    int small_area;          /* pixels: of smaller ones the classes' loss has */
-    float small_weight;      /* this weight */
-    const struct pm_panoptic_options *panoptic; /* how they are grouped and scored */
+    int small_area;          /* in pixels; see small_weight */
+    float small_weight;      /* of smaller instances, in the classes' loss */
+    const struct pm_panoptic_options *panoptic; /* grouping and scoring of instances */
 };
-/* What this task takes from the config and the data; lists are borrowed from there. */
+/* Values of this task from the config and the data; lists are borrowed from there. */
 struct pm_pixels {
-    int ignore_label;                 /* pixels of it do not count; -1: none */
-    int label_height, label_width;    /* of training's label maps; by the net */
+    int ignore_label;                 /* label of ignored pixels; -1: none */
+    int label_height, label_width;    /* of training's label maps; set from the net */
     bool upsample_logits;             /* the loss is taken at the picture's size */
     const struct pm_segmentation_loss *loss; /* its weights, divisor and mining; NULL: the defaults */
     bool predict_upsampled;           /* logits are enlarged before the argmax */
     struct pm_segmentation_eval_modes eval_modes; /* of evaluation and prediction */
     struct pm_segmentation_eval_modes export_modes; /* of exported models */
     int colormap;                     /* enum pm_colormap */
-    bool save_raw;                    /* predict writes class numbers, too */
+    bool save_raw;                    /* predict also writes class numbers */
     struct pm_instances instance;
     bool matting;                     /* labels are degrees of foreground, PM_F32; padding is -1 */
-    int edge_classes;                 /* of the net's output of edges, 0: it has none; by the net */
-    const char *train_classes;        /* node of the training net that says each pixel's class, I32 as the
-                                       * labels are; NULL: there is none */
+    int edge_classes;                 /* number of classes of the net's edge output, 0: none; set
+                                       * from the net */
+    const char *train_classes;        /* node of the training net with each pixel's predicted class,
+                                       * I32 like the labels; NULL: none */
     int edge_width;                   /* of the band along an edge, in the record's pixels */
 };
 struct pm_task {
     struct pm_task_facts facts;
     float label_smoothing;
     struct pm_pixels pixels;
-    struct pm_segmentation_loss loss;     /* what pixels points at */
+    struct pm_segmentation_loss loss;     /* pixels.loss points here */
     struct pm_panoptic_options panoptic;
     struct pm_segmentation_export export;
 };
 
-/* segmentation_options.c: what the config knows of this task, and pm_task_row's hooks. */
+/* segmentation_options.c: the task's options in the config, and hooks of pm_task_row. */
 extern const struct pm_task_section pm_segmentation_sections[];
 extern const struct pm_metric_kind pm_segmentation_metrics[];
 int pm_segmentation_check_config(const struct pm_config *c);
@@ -121,7 +124,7 @@ int pm_segmentation_open(const struct pm_task_facts *facts, struct pm_task **out
 void pm_segmentation_close(struct pm_task **t);
 void pm_segmentation_list_metrics(const struct pm_task *t, struct pm_metric_list *out);
 void pm_segmentation_tag(const struct pm_config *c, const char *metric, int class, struct pm_str *out);
-/* PM_ECONFIG: facts and options do not fit each other. */
+/* Returns PM_ECONFIG if facts and options contradict each other. */
 int pm_segmentation_check(const struct pm_task *t);
 
 /* segmentation_list_heads.c. The hook find_heads. */
@@ -129,122 +132,129 @@ void pm_segmentation_find_heads(struct pm_net *net, struct pm_heads *heads);
 
 /* ---- samples, heads, scores -------------------------------------------------------------- */
 
-/* Fields of a batch beside "images" and "labels" where pixels.instance.on: of training
+/* Fields of a batch beside "images" and "labels" if pixels.instance.on. In training, from
+ * fields[2], all PM_F32, in this order:
  *   center, center_weight [h, w, 1], offset, offset_weight [h, w, 2] (y, x in pixels),
- *   semantic_weight [h, w], all PM_F32, in this order from fields[2];
- * of evaluation fields[2]:
- *   instances [h, w] PM_I32: the record's map of instances as the labels are framed, values class *
- *   label_divisor + number from 1, with 0 for its number a crowd, below label_divisor none, -1 below and
- *   right of the picture; absent 0. */
+ *   semantic_weight [h, w].
+ * In evaluation fields[2]:
+ *   instances [h, w] PM_I32: the record's instance map, framed like the labels. Values are
+ *   class * label_divisor + number from 1; number 0: a crowd; below label_divisor: no instance; -1:
+ *   below and right of the picture. Without a map all values are 0. */
 
-/* And the last one where pixels.edge_classes > 0, of both: edge_labels [h, w] PM_I32, classes of
- * data/edge_labels.h, made of the record's map and then framed as it is. */
+/* If pixels.edge_classes > 0, the last field of both: edge_labels [h, w] PM_I32, classes of
+ * data/edge_labels.h. They are computed from the record's map, then framed like it. */
 
-/* The record's label map, every value of it a class or ignored; freed with pm_label_free. */
+/* Reads the record's label map. Every value is a class or ignored. Freed with pm_label_free. */
 int pm_segmentation_label(const struct pm_example *e, const struct pm_task *s, const char *where,
                           struct pm_label *out);
-/* segmentation_instances.c. Adds the fields above, where they are on. */
+/* segmentation_instances.c. Adds the fields above, if they are on. */
 void pm_segmentation_instance_fields(const struct pm_task *s, bool train, struct pm_field_list *out);
-/* What a record tells of instances beside the map of classes; freed with pm_recorded_instances_free. */
+/* A record's data about instances, beside the label map; freed with pm_recorded_instances_free. */
 enum { PM_SEED4_PICTURES = 3 };
 struct pm_recorded_instances {
-    struct pm_label map; /* without values where only the fork's pictures are there */
-    int divisor;         /* of its values: the class, and the instance's number */
-    struct pm_image8 seed4[PM_SEED4_PICTURES]; /* of the fork's records, mode seed4: heat, offsets y, x */
+    struct pm_label map; /* without values if the record has only the fork's pictures */
+    int divisor;         /* of its values: class * divisor + the instance's number */
+    struct pm_image8 seed4[PM_SEED4_PICTURES]; /* of the fork's records, mode seed4: heat, offset y,
+                                                * offset x */
 };
 void pm_recorded_instances_free(struct pm_recorded_instances *r);
 int pm_segmentation_instances(const struct pm_example *e, const struct pm_task *s,
                               const struct pm_label *label, const char *where,
                               struct pm_recorded_instances *out);
-/* These fields, of the labels as they are framed. */
+/* Makes these fields, framed like the labels. */
 int pm_segmentation_make_instances(const struct pm_sampler *sampler, const struct pm_recorded_instances *m,
                                    const struct pm_placed *placed, const char *where,
                                    const int32_t *labels, void *const *out);
-/* segmentation_nodes.c. A name for a node behind the net: this, or, where the net itself has such a node,
- * as an imported model or a list may, with a number behind it. */
+/* segmentation_nodes.c. Returns a name for a node that the task adds to the net: `name`, or `name`
+ * followed by a number if the net already has such a node, as an imported model or a layer list
+ * may. */
 const char *pm_segmentation_own(struct pm_net *net, const char *name);
-/* The same for what comes out; of EXPORT always this, by which readers of the file know it. */
+/* The same for an output. For EXPORT it is always `name`, by which readers of the file find it. */
 const char *pm_segmentation_output(struct pm_net *net, const char *name, enum pm_use use);
-/* x in height x width, corners aligned. */
+/* Resizes x to height x width, with aligned corners. */
 struct pm_node *pm_segmentation_resized(struct pm_net *net, const char *name, struct pm_node *x,
                                         int height, int width, const char *method);
 /* segmentation_eval_modes.c. The hook add_outputs of struct pm_task_row. */
 int pm_segmentation_outputs(struct pm_net *net, struct pm_node *images, const struct pm_net_maker *maker,
                             const struct pm_task *s, enum pm_use use, struct pm_outputs *out);
-/* segmentation_instance_heads.c. What training adds for heads of instances, and the weights of pixels in the loss
- * of the classes, or NULL. */
+/* segmentation_instance_heads.c. The first adds the losses of the instance heads. The second
+ * returns the weights of pixels in the loss of the classes, or NULL. */
 void pm_segmentation_instance_losses(struct pm_net *net, const struct pm_heads *heads,
                                      const struct pm_task *s);
 struct pm_node *pm_segmentation_pixel_weights(struct pm_net *net, const struct pm_task *s);
-/* One evaluation mode: pictures of height x width, scaled (0: not) to seen_height x seen_width, and
- * mirrored or not. */
+/* One evaluation mode: pictures of height x width, scaled (0: not scaled) to seen_height x
+ * seen_width, mirrored or not. */
 struct pm_segmentation_view {
     float scale;
     bool mirrored;
     int height, width, seen_height, seen_width;
 };
-/* Sums over the evaluation modes so far, zeroed before the first; and adds one mode. */
+/* Sums over the evaluation modes so far, zeroed before the first mode; the function adds one
+ * mode. */
 struct pm_instance_maps { struct pm_node *center, *offset; };
 void pm_segmentation_add_instances(struct pm_net *net, const struct pm_heads *heads,
                                    const struct pm_segmentation_view *v, const struct pm_task *s,
                                    struct pm_instance_maps *sum);
-/* Appends the outputs made of `modes` evaluation modes (0: one): the probabilities of all classes,
- * since an instance's class is that of most of its pixels (NULL: they are there already), heat
- * [n, h, w, 1], offsets in the pictures' pixels [n, h, w, 2]. EVAL's and PREDICT's are outputs 1,
- * 2, 3. */
+/* Appends the outputs made from the sums of `modes` evaluation modes (0: one mode). They are the
+ * probabilities of all classes (NULL: already an output), heat [n, h, w, 1] and offsets in the
+ * pictures' pixels [n, h, w, 2]. Probabilities are needed, because an instance's class is that of
+ * most of its pixels. In EVAL and PREDICT they are outputs 1, 2, 3. */
 void pm_segmentation_instance_outputs(struct pm_net *net, const struct pm_instance_maps *sum,
                                       int modes, struct pm_node *probabilities, enum pm_use use,
                                       struct pm_outputs *out);
-/* segmentation_seed4.c: records of the fork. out is zeroed, and freed by the caller also after a failure. */
+/* segmentation_seed4.c: records of the fork. out is zeroed before; the caller frees it, also after
+ * a failure. */
 struct pm_instance_target;
 bool pm_seed4_has(const struct pm_example *e);
 int pm_seed4_read(const struct pm_example *e, const struct pm_task *s, const struct pm_label *label,
                   const char *where, struct pm_recorded_instances *out);
-/* Of training, where r->seed4 has pixels. */
+/* Makes training targets, if r->seed4 has pixels. */
 void pm_seed4_targets(const struct pm_task *s, const struct pm_recorded_instances *r,
                       const struct pm_placed *placed, const struct pm_instance_target *out);
-/* segmentation_panoptic.c. How the setup groups and scores. */
+/* segmentation_panoptic.c. The task's options for grouping and scoring. */
 struct pm_segment_map;
 struct pm_panoptic_metrics;
 struct pm_group_options pm_segmentation_grouping(const struct pm_task *s);
 struct pm_panoptic_metrics *pm_segmentation_panoptic_create(const struct pm_task *s);
-/* Segments of the first height rows and width columns of example i of EVAL's or PREDICT's outputs, with
- * their scores; freed with pm_segment_map_free. */
+/* Computes the segments of the first height rows and width columns of example i of EVAL's or
+ * PREDICT's outputs, with their scores; freed with pm_segment_map_free. */
 void pm_segmentation_panoptic(const struct pm_task *s, const void *const *outputs, int i, int height,
                               int width, struct pm_segment_map *out);
-/* Example i of a batch of evaluation: of the input the rows and columns that its picture has, and what is
- * true of these: out [*height][*width] ids of segments (panoptic_metrics.h), with room for the input's. */
+/* Computes the ground truth of example i of an evaluation batch. height and width: the rows and
+ * columns of the input that its picture covers. out [*height][*width]: ids of segments
+ * (panoptic_metrics.h), with room for the whole input. */
 void pm_segmentation_panoptic_truth(const struct pm_task *s, const struct pm_batch *batch, int i,
                                     int *height, int *width, int32_t *out);
-/* The same of a record, at its own size. */
+/* The same for a record, at its own size. */
 int pm_segmentation_panoptic_label(const struct pm_example *e, const struct pm_task *s,
                                    const struct pm_label *label, const char *where, int32_t *out);
-/* The metrics, and members beside them: of things, of stuff, of each class. */
+/* Adds the metrics to object, and members for things, for stuff, and for each class. */
 void pm_segmentation_panoptic_report(const struct pm_panoptic_metrics *m, const struct pm_task *s,
                                      struct cJSON *object);
-/* A colour for each instance, those of classes at half their brightness for stuff, black for void. ids:
- * class * divisor + number. im is freed with pm_image_free. */
+/* Draws each instance in its own colour, stuff in its class's colour at half brightness, void in
+ * black. ids: class * divisor + number. im is freed with pm_image_free. */
 void pm_segmentation_panoptic_paint(const struct pm_task *s, const int32_t *ids, int divisor,
                                     int height, int width, struct pm_image8 *im);
-/* A prediction at height x width: "segments" of object, and, where pictures is not NULL, from *at on those
- * of the instances and of their numbers. */
+/* Adds a prediction at height x width: "segments" in object. If pictures is not NULL, also pictures
+ * of the instances and of their numbers, from index *at on. */
 void pm_segmentation_panoptic_present(const struct pm_task *s, const struct pm_segment_map *p, int height,
                                       int width, struct cJSON *object, struct pm_picture *pictures,
                                       int *at);
-/* Where evaluation puts a picture of this size into the input. */
+/* Computes where evaluation places a picture of this size in the input. */
 int pm_segmentation_place(const struct pm_task *s, int height, int width, const char *where,
                           struct pm_framing *out);
 
-/* A prediction: classes of the input's rows and columns. */
+/* A prediction: classes of the input's pixels. */
 struct pm_class_map {
-    int height, width; /* the first rows and columns, which are shown and scored */
-    int stride;        /* elements from row to row */
+    int height, width; /* the first rows and columns, which are drawn and scored */
+    int stride;        /* elements from one row to the next */
     const int32_t *classes;
 };
 
-/* segmentation_matting.c, of pixels.matting. Whether the config allows it, and then the net's
- * heads; a map's numbers of so many bits as degrees of 0..65535; a framed map, -1 its padding, as the
- * field; that of an example that is absent; classes of degrees, -1 where they are ignored; the loss. */
+/* segmentation_matting.c, for pixels.matting. In this order: checks the config; checks the net's
+ * heads; converts a map's numbers of `bits` bits to degrees 0..65535; converts a framed map (-1:
+ * padding) to the field; returns the field's value for an absent example; converts degrees to
+ * classes, -1 if ignored; adds the loss. */
 int pm_segmentation_matting_check(const struct pm_task *s);
 int pm_segmentation_matting_heads(const struct pm_task *s);
 void pm_segmentation_degrees(struct pm_label *l, int bits);
@@ -254,8 +264,9 @@ void pm_segmentation_matting_classes(const float *degrees, size_t count, int32_t
 void pm_segmentation_matting_loss(struct pm_net *net, const char *name, struct pm_node *logits,
                                   struct pm_node *labels, const struct pm_segmentation_loss *c);
 
-/* segmentation_edges.c. The edge field's place among the fields, its shape and type being those of the
- * labels; the map of its classes, freed with pm_label_free; what training adds for it. */
+/* segmentation_edges.c. In this order: returns the index of the edge field, which has the shape and
+ * type of the labels; makes the map of its classes, freed with pm_label_free; adds the training
+ * loss. */
 int pm_segmentation_edge_field(const struct pm_task *s, bool train);
 void pm_segmentation_edge_labels(const struct pm_task *s, const struct pm_label *labels,
                                  struct pm_label *out);
@@ -264,25 +275,27 @@ void pm_segmentation_edge_loss(struct pm_net *net, struct pm_node *edge, const s
  * the first. */
 void pm_segmentation_add_edges(struct pm_net *net, struct pm_node *edge, bool mirrored, int height,
                                int width, struct pm_node **sum);
-/* Appends the outputs made of `modes` evaluation modes (0: one): classes of edges, and for EXPORT
- * their probabilities. */
+/* Appends the outputs made from the sum of `modes` evaluation modes (0: one mode): classes of
+ * edges, and for EXPORT their probabilities. */
 void pm_segmentation_edge_outputs(struct pm_net *net, struct pm_node *sum, int modes,
                                   enum pm_use use, struct pm_outputs *out);
-/* Where among EVAL's and PREDICT's outputs the classes of edges are. */
+/* Returns the index of the edge classes among EVAL's and PREDICT's outputs. */
 int pm_segmentation_edge_output(const struct pm_task *s);
-/* A prediction's edges, white, and bands beside them, the darker the farther, at height x width. */
+/* Draws a prediction's edges at height x width: edges white, bands beside them darker with
+ * distance. */
 void pm_segmentation_edge_paint(const struct pm_task *s, const struct pm_class_map *m, int height,
                                 int width, struct pm_image8 *im);
-/* Factor of the loss of the classes beside it. */
+/* Returns the factor of the classes' loss beside the edges' loss. */
 float pm_segmentation_class_weight(const struct pm_task *s);
 
-/* Brought to height x width, each element the nearest one's, corners aligned. out: height * width. */
+/* Resizes to height x width by nearest elements, with aligned corners. out: height * width. */
 void pm_segmentation_resize(const struct pm_class_map *m, int height, int width, int32_t *out);
-/* Classes in their colours. im is freed with pm_image_free. */
+/* Draws classes in their colours. im is freed with pm_image_free. */
 void pm_segmentation_paint(const struct pm_task *s, const int32_t *classes, int height, int width,
                            struct pm_image8 *im);
 
-/* The hooks of struct pm_task_row; their file is segmentation_score.c, segmentation_present.c. */
+/* The hooks of struct pm_task_row, in segmentation_score.c, segmentation_summary.c and
+ * segmentation_present.c. */
 struct pm_score *pm_segmentation_score_create(const struct pm_task *s);
 void pm_segmentation_score_destroy(struct pm_score **m);
 int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
@@ -299,7 +312,7 @@ int pm_segmentation_present(const struct pm_task *s, const void *const *outputs,
                             const struct pm_image8 *picture, struct cJSON *object,
                             struct pm_picture pictures[PM_MAX_PICTURES]);
 
-/* The shares of the classes' pixels and, in brackets, the numbers of instances. */
+/* Appends the shares of the classes' pixels and, in brackets, the numbers of instances. */
 void pm_segmentation_print(const struct cJSON *object, struct pm_str *out);
 
 /* segmentation_inspect.c */

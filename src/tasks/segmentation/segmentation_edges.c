@@ -1,9 +1,9 @@
-/* segmentation_edges: of a net that tells edges, too (its head "edge"): the field of their labels and the
- * loss,
- *     (1 - loss.edge_weight) cross entropy of the classes + loss.edge_weight cross entropy of the edges,
- * each divided by the number of its own pixels that count. Labels of edges are made of the record's map
- * at its own size, as the original's are: bands are as wide in it as data.edge_width says, and resizing
- * in training scales them as it does the picture; nothing is an edge where the picture is padded. */
+/* segmentation_edges: nets that also predict edges (head "edge"): their labels and their loss,
+ *     (1 - loss.edge_weight) cross entropy of the classes
+ *     + loss.edge_weight cross entropy of the edges,
+ * each divided by the number of its own pixels that count. Edge labels are computed from the
+ * record's map at its own size, as in the original. Bands have the width data.edge_width in that
+ * map. In training, resizing scales them with the picture. Padding has no edges. */
 #include "tasks/segmentation/segmentation.h"
 
 #include "data/edge_labels.h"
@@ -37,7 +37,7 @@ void pm_segmentation_edge_loss(struct pm_net *net, struct pm_node *edge, const s
                     1 - (double)pm_segmentation_class_weight(s), PM_EDGE_IGNORE);
 }
 
-/* ---- what comes out ---------------------------------------------------------------------- */
+/* ---- outputs ----------------------------------------------------------------------------- */
 
 void pm_segmentation_add_edges(struct pm_net *net, struct pm_node *edge, bool mirrored, int height,
                                int width, struct pm_node **sum)

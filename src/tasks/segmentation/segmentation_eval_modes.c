@@ -1,8 +1,8 @@
 /* segmentation_eval_modes: a net's outputs in evaluation, prediction and export.
  *
- * The class is the one with the largest logit, the lowest class among equals. With several scales
- * or mirrored pictures (evaluation modes), the net is built once for each with shared variables,
- * and probabilities are averaged after the softmax. */
+ * The predicted class has the largest logit; it is the lowest class if several are equal. With
+ * several scales or mirrored pictures (evaluation modes), the net is built once for each mode, with
+ * shared variables. Probabilities are averaged after the softmax. */
 #include "tasks/segmentation/segmentation.h"
 
 struct modes_net {
@@ -12,23 +12,24 @@ struct modes_net {
     const struct pm_task *task;
     const struct pm_segmentation_eval_modes *modes;
     int height, width;
-    struct pm_node **edges; /* probabilities of edges, summed over modes; NULL there: none yet */
+    struct pm_node **edges; /* probabilities of edges, summed over modes; *edges NULL: none yet */
     struct pm_instance_maps *instances; /* sums over modes */
 };
 /* An evaluation mode. */
 struct mode {
     float scale;        /* 0: not scaled */
     bool mirrored;
-    const char *pass;   /* of the net (net.h); NULL: the first, whose variables all share */
-    const char *method; /* by which logits are enlarged */
+    const char *pass;   /* of the net (net.h); NULL: the first pass, whose variables the others
+                         * share */
+    const char *method; /* method of enlarging logits */
 };
 
 static int at_scale(int size, float scale)
 {
-    return (int)(((float)size - 1.0f) * scale + 1.0f); /* in float32, as TensorFlow has it */
+    return (int)(((float)size - 1.0f) * scale + 1.0f); /* in float32, as in TensorFlow */
 }
 
-/* Logits at the pictures' size, and as the net gives them. */
+/* Adds one mode. out: logits at the pictures' size; small: as output by the net. */
 static int add_mode(const struct modes_net *v, const struct mode *mode, struct pm_node **out,
                struct pm_node **small)
 {
@@ -76,8 +77,8 @@ static bool is_unscaled(const struct pm_segmentation_eval_modes *s)
     return s->scales.count == 0 || (s->scales.count == 1 && s->scales.v[0] == 1);
 }
 
-/* Sums of probabilities over every scale, mirrored or not: of each picture one after the other, as the
- * original adds them up. */
+/* Sums probabilities over every scale, mirrored or not. They are added one after the other, in the
+ * original's order. */
 static int add_modes(const struct modes_net *v, int *count, struct pm_node **sum)
 {
     const struct pm_segmentation_eval_modes *s = v->modes;
@@ -117,7 +118,7 @@ static void add_modes_loss(const struct modes_net *v, struct pm_node *x, int cou
     const struct pm_shape size = v->images->out_shape;
     struct pm_node *labels;
 
-    if (count > 0) { /* the logarithm of the mean, which is never quite 0 */
+    if (count > 0) { /* the logarithm of the mean; 1e-30 keeps its argument above 0 */
         x = pm_net_add(net, pm_segmentation_own(net, "mean"), x, "affine scale=%.9g shift=1e-30",
                        1.0 / count);
         x = pm_net_add(net, pm_segmentation_own(net, "log"), x, "log");

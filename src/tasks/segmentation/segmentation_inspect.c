@@ -1,5 +1,5 @@
-/* segmentation_inspect: maps of classes and of instances in records, as `pumice dataset inspect` shows, checks
- * and saves them. */
+/* segmentation_inspect: how `pumice dataset inspect` shows, checks and saves maps of classes and of
+ * instances. */
 #include "tasks/segmentation/segmentation.h"
 
 #include <pumice/draw.h>
@@ -50,7 +50,7 @@ static bool value(const char *key, const uint8_t *data, size_t size, struct pm_s
 static int check_instances(const struct pm_example *e, const struct pm_label *map,
                            const struct pm_dataset_info *info, const char *where)
 {
-    const struct pm_task task = { /* as training takes it */
+    const struct pm_task task = { /* as in training */
         .pixels.ignore_label = info->ignore_label >= 0 ? info->ignore_label : 255 };
     struct pm_recorded_instances instances;
     const uint8_t *data = NULL;
@@ -62,8 +62,8 @@ static int check_instances(const struct pm_example *e, const struct pm_label *ma
     return err;
 }
 
-/* Counts the pixels of the record's map. Its size must be image/height and image/width, where the record has
- * these, and a map of instances must fit it. */
+/* Counts the pixels of the record's map by label. If the record has image/height and image/width,
+ * the map must have that size. A map of instances must fit it. */
 static int check(const struct pm_example *e, const struct pm_dataset_info *info, const char *where,
                  uint64_t *counts, size_t counted, uint64_t *more)
 {
@@ -93,7 +93,8 @@ out:
 
 /* ---- as pictures -------------------------------------------------------------------------- */
 
-/* Each instance in a colour of its own, at most a hundred; crowds grey, the rest black. */
+/* Draws each instance in its own colour, at most a hundred different ones; crowds are grey, the
+ * rest black. */
 static struct pm_image8 instance_colours(const struct pm_label *map, int divisor, bool of_class_0)
 {
     const size_t count = (size_t)map->height * (size_t)map->width;
@@ -122,8 +123,8 @@ static struct pm_image8 instance_colours(const struct pm_label *map, int divisor
     return im;
 }
 
-/* The map of classes as it stands there, STEM.png; the map of instances, where there is one, in colours,
- * STEM_instances.png. */
+/* Saves the map of classes unchanged as STEM.png, and the map of instances, if there is one, in
+ * colours as STEM_instances.png. */
 static int save(const struct pm_example *e, const struct pm_dataset_info *info, const char *stem)
 {
     int err = PM_OK;

@@ -1,18 +1,22 @@
-/* segmentation_instance_heads: losses and outputs of a net with heads of instances ("center", "offset").
+/* segmentation_instance_heads: losses and outputs of a net with heads of instances ("center",
+ * "offset").
  *
- * Both maps are brought to the picture's size, bilinearly with corners aligned, and offsets multiplied by
- * (H - 1) / (h - 1), a whole number, of rows H the picture's height and h the map's, of columns their
- * widths: the net tells them in its own pixels. With center_weight 200 and offset_weight 0.01 the losses are
+ * Both maps are resized to the picture's size, bilinearly with aligned corners. The net predicts
+ * offsets in its own pixels, so they are multiplied by (H - 1) / (h - 1), a whole number. For
+ * offsets along rows H is the picture's height and h the map's, for columns their widths. With
+ * center_weight 200 and offset_weight 0.01 the losses are
  *
  *     center  200 sum of w (p - t)^2 / sum of w
  *     offset  0.01 sum of w |p - t| / sum of w, over both directions
  *
- * beside the classes' with a weight for each pixel. Of seed4 there are no weights and no factors, the sum is
- * divided by the number of terms that are not 0, and offsets are lengths in the picture's pixels as they
- * are. (There the terms are means over the batch first, so that one is 0 when it is in every example.)
+ * beside the classes' loss with a weight per pixel. In seed4 there are no weights and no factors.
+ * The sum is divided by the number of terms that are not 0, and offsets are lengths in the
+ * picture's pixels, without scaling. (The original takes means over the batch first, so there a
+ * term is 0 only if it is 0 in every example.)
  *
- * Heat and offsets are averaged over evaluation modes: mirrored ones are mirrored back, which turns
- * the offsets along rows, and those of scaled pictures are divided by their scale. */
+ * Heat and offsets are averaged over evaluation modes. Mirrored maps are mirrored back, which
+ * changes the sign of the horizontal offsets. Offsets of scaled pictures are divided by their
+ * scale. */
 #include "tasks/segmentation/segmentation.h"
 
 #include <math.h>
@@ -22,7 +26,7 @@ static bool is_seed4(const struct pm_task *s)
     return s->pixels.instance.mode == PM_INSTANCE_SEED4;
 }
 
-/* The picture's size over the map's. */
+/* Returns the picture's size over the map's: (size - 1) / (map - 1). */
 static int ratio_of(int size, int map)
 {
     const int ratio = map > 1 ? (size - 1) / (map - 1) : 1;
@@ -57,7 +61,7 @@ static struct pm_node *scaled(struct pm_net *net, const char *name, struct pm_no
     return scale == 1 ? x : pm_net_add(net, pm_segmentation_own(net, name), x, "affine scale=%.9g", scale);
 }
 
-/* Offsets times these numbers. */
+/* Multiplies offsets by these numbers. */
 static struct pm_node *stretched(struct pm_net *net, struct pm_node *offset, double y, double x)
 {
     if (y == x)
@@ -111,7 +115,7 @@ struct pm_node *pm_segmentation_pixel_weights(struct pm_net *net, const struct p
 
 /* ---- outputs ----------------------------------------------------------------------------- */
 
-/* (y, x) to (y, -x); lengths have no direction. */
+/* Turns (y, x) into (y, -x); lengths have no direction. */
 static struct pm_node *turned(struct pm_net *net, struct pm_node *offset)
 {
     struct pm_node *y = rows_of(net, offset);

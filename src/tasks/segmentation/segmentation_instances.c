@@ -1,13 +1,15 @@
-/* segmentation_instances: what a batch holds for a net with heads of instances, by the record's map
+/* segmentation_instances: the fields of a batch for a net with heads of instances. They come from
+ * the record's map
  *
- *   image/segmentation/instance/encoded   PNG of the picture's size, grey, up to 16 bits: of a thing
- *                                         class * divisor + the instance's number from 1; class * divisor:
- *                                         of a crowd; less than divisor where it is no thing's
- *   image/segmentation/instance/divisor   1000 where it is not given
+ *   image/segmentation/instance/encoded   PNG of the picture's size, grey, up to 16 bits: for a
+ *                                         thing class * divisor + the instance's number from 1;
+ *                                         for a crowd class * divisor; less than divisor if it is
+ *                                         not a thing
+ *   image/segmentation/instance/divisor   1000 if absent
  *
- * and the map of classes, which says of what class a pixel is. Both are framed alike; then training's
- * targets are made of them (data/instance_targets.h), while evaluation takes the map itself. Records that
- * have no such map may be the fork's (segmentation_seed4.c). */
+ * and from the label map, which gives each pixel's class. Both are framed alike. Training's targets
+ * are computed from them (data/instance_targets.h); evaluation uses the map itself. Records without
+ * such a map may be the fork's (segmentation_seed4.c). */
 #include "tasks/record.h"
 #include "tasks/segmentation/segmentation.h"
 
@@ -58,7 +60,7 @@ static int read_divisor(const struct pm_example *e, const char *where, int *out)
     return PM_OK;
 }
 
-/* Every instance is of the class that its pixels are of. */
+/* Checks that every instance has the class of its pixels. */
 static int check_classes(const struct pm_recorded_instances *m, const struct pm_label *label,
                          const struct pm_task *s, const char *where)
 {
@@ -133,7 +135,8 @@ void pm_recorded_instances_free(struct pm_recorded_instances *r)
 
 /* ---- fields ------------------------------------------------------------------------------ */
 
-/* The map as the picture is framed, in multiples of the task's divisor, beside it fill. */
+/* Frames the map like the picture, in multiples of the task's divisor; fill: value outside the
+ * picture. */
 static int frame(const struct pm_sampler *sampler, const struct pm_recorded_instances *m,
                  const struct pm_placed *placed, int32_t fill, int32_t *out)
 {

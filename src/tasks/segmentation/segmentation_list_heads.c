@@ -1,10 +1,11 @@
-/* segmentation_list_heads: which nodes of a layer list are heads. Behind the names for lists of one's own
- * stand those of the nets of src/nets/deeplab.c, since `pumice config show --layers` prints these as lists. */
+/* segmentation_list_heads: which nodes of a layer list are heads. After the names for handwritten
+ * lists come those of the nets of src/nets/deeplab.c, because `pumice config show --layers` prints
+ * these nets as lists. */
 #include "tasks/segmentation/segmentation.h"
 
 #include <string.h>
 
-/* The node of the first of these names, NULL for none. */
+/* Returns the node of the first of these names that exists, or NULL. */
 static struct pm_node *head_of(const struct pm_net *net, const char *const *names)
 {
     struct pm_node *n = NULL;
@@ -14,7 +15,8 @@ static struct pm_node *head_of(const struct pm_net *net, const char *const *name
     return n;
 }
 
-/* The logits of each scale, which train beside what they are merged to; the first one's have no prefix. */
+/* Finds the logits of each scale, which have their own loss beside the merged logits. Those of the
+ * first scale have no prefix. */
 static void find_scales(const struct pm_net *net, struct pm_heads *heads)
 {
     static const char plain[] = "logits/semantic";

@@ -1,5 +1,5 @@
-/* segmentation_maps: maps of classes brought to other sizes and into their colours, and where evaluation
- * puts pictures. */
+/* segmentation_maps: resizes and colours maps of classes, and places pictures in the input for
+ * evaluation. */
 #include "tasks/colormap.h"
 #include "tasks/segmentation/segmentation.h"
 

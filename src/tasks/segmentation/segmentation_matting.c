@@ -1,12 +1,13 @@
-/* segmentation_matting: loss.matting. The record's map holds degrees of foreground, 0 to the largest
- * number of its bits (255, 65535), in place of classes; there are two of these, background and foreground,
- * and the loss is the cross entropy of (1 - degree, degree). Degrees are framed as classes are, by nearest
- * elements; only padding is ignored. Metrics count degrees of a half and more as foreground. */
+/* segmentation_matting: loss.matting. The record's map holds degrees of foreground instead of
+ * classes, from 0 to the largest number of its bits (255, 65535). There are two classes, background
+ * and foreground. The loss is the cross entropy of (1 - degree, degree). Degrees are framed like
+ * classes, by nearest elements; only padding is ignored. Metrics count degrees of at least a half
+ * as foreground. */
 #include "tasks/segmentation/segmentation.h"
 
 #include <string.h>
 
-enum { MOST = UINT16_MAX }; /* a degree of 1 in the maps of this file */
+enum { MOST = UINT16_MAX }; /* degree 1 in the maps of this file */
 
 static const float ignored = -1; /* the degree of padding */
 
@@ -42,7 +43,7 @@ int pm_segmentation_matting_heads(const struct pm_task *s)
     return PM_OK;
 }
 
-/* All depths of a PNG divide 16 bits' largest number, so nothing is rounded. */
+/* The largest number of every PNG depth divides that of 16 bits, so nothing is rounded. */
 void pm_segmentation_degrees(struct pm_label *l, int bits)
 {
     const int factor = MOST / ((1 << bits) - 1);

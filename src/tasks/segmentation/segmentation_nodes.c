@@ -1,4 +1,4 @@
-/* segmentation_nodes: what the parts of this task put behind a net's heads alike. */
+/* segmentation_nodes: shared functions for the nodes that this task adds after a net's heads. */
 #include "tasks/segmentation/segmentation.h"
 
 #include <string.h>

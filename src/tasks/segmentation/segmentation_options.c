@@ -1,5 +1,5 @@
-/* segmentation_options: what the config knows of this task: options, metrics, what its values say together;
- * and the task's object, made of them and of the data. */
+/* segmentation_options: the task's part of the config: options, metrics and checks of combinations.
+ * Also creates the task's object from them and from the data. */
 #include "tasks/colormap.h"
 #include "tasks/record.h"
 #include "tasks/segmentation/coco_metrics.h"
@@ -145,7 +145,7 @@ const struct pm_task_section pm_segmentation_sections[] = {
     { "eval.panoptic", panoptic }, { "export", export }, { 0 },
 };
 
-/* The key that asks for several evaluation modes, or for a scaled one; NULL for none. */
+/* Returns the key that requests several evaluation modes or a scaled one; NULL if none does. */
 static const char *modes_key(const struct pm_segmentation_eval *e,
                              const struct pm_segmentation_export *x)
 {
@@ -205,12 +205,12 @@ out:
 #define HIGHER(name) { name, true, NULL },
 const struct pm_metric_kind pm_segmentation_metrics[] = {
     { "miou", true, NULL }, { "pixel_accuracy", true, NULL }, { "mean_accuracy", true, NULL },
-    { "fw_iou", true, NULL }, { "loss", false, "losses/loss" }, /* drawn over training's */
+    { "fw_iou", true, NULL }, { "loss", false, "losses/loss" }, /* in training's chart */
     { "pq", true, NULL }, { "sq", true, NULL }, { "rq", true, NULL }, { "pc", true, NULL },
     PM_COCO_NAMES(HIGHER)
     { "edge_miou", true, NULL }, { 0 },
 };
-/* Places in this list. */
+/* Indices in this list. */
 enum { PIXELS = 0, PANOPTIC = 5, PRECISION = 9, EDGES = PRECISION + PM_COCO_FIGURES };
 
 static void add_metrics(struct pm_metric_list *out, int first, int count)
@@ -221,8 +221,8 @@ static void add_metrics(struct pm_metric_list *out, int first, int count)
     }
 }
 
-/* With instances PQ is the first, as the one that all heads are for. Cityscapes has the first two of the
- * figures of precision. */
+/* With instances PQ is the first metric, because all heads contribute to it. Cityscapes has only
+ * the first two figures of precision. */
 void pm_segmentation_list_metrics(const struct pm_task *t, struct pm_metric_list *out)
 {
     const struct pm_instances *i = &t->pixels.instance;
@@ -236,8 +236,8 @@ void pm_segmentation_list_metrics(const struct pm_task *t, struct pm_metric_list
         add_metrics(out, EDGES, 1);
 }
 
-/* As DeepLab names it, by the scales of evaluation: "eval/miou_0.5_1.0_flipped_overall", and
- * "..._class_3" of a class. */
+/* Sets DeepLab's names, by the scales of evaluation: "eval/miou_0.5_1.0_flipped_overall", and
+ * "..._class_3" for a class. */
 void pm_segmentation_tag(const struct pm_config *c, const char *metric, int class, struct pm_str *out)
 {
     struct pm_segmentation_eval e;
@@ -291,7 +291,8 @@ int pm_segmentation_check(const struct pm_task *s)
     return pm_segmentation_matting_check(s);
 }
 
-/* What the config leaves to the data: its colours, and which label does not count. */
+/* Sets the colours and the ignored label, which come from the data if the config leaves them
+ * open. */
 static void resolve_pixels(struct pm_task *t, const struct pm_segmentation_model *m,
                            const struct pm_segmentation_data *d, const struct pm_segmentation_eval *e,
                            const struct pm_segmentation_run *r)

@@ -1,6 +1,6 @@
-/* segmentation_panoptic: a net with heads of instances is scored by segments: what it gives is grouped
- * (instance_group.c) at the input's size, but for its padding, and compared with the record's maps
- * (panoptic_metrics.c); predictions are brought to their picture's size after that. */
+/* segmentation_panoptic: a net with heads of instances is scored by segments. Its outputs are
+ * grouped (instance_group.c) at the input's size without padding, and compared with the record's
+ * maps (panoptic_metrics.c). Predictions are resized to their picture's size after grouping. */
 #include "tasks/colormap.h"
 #include "tasks/segmentation/panoptic_metrics.h"
 #include "tasks/segmentation/segmentation.h"
@@ -117,7 +117,7 @@ static void add_row(cJSON *o, const struct pm_panoptic_row *r)
     cJSON_AddNumberToObject(o, "pc", r->pc);
 }
 
-/* Of instances of a class, or (-1) of all. */
+/* Adds the precision of instances of a class, or (-1) of all classes. */
 static void add_precision(cJSON *o, const struct pm_panoptic_metrics *m, int label)
 {
     const struct pm_coco_metrics *coco = pm_panoptic_metrics_coco(m);
@@ -201,7 +201,8 @@ void pm_segmentation_panoptic_paint(const struct pm_task *s, const int32_t *ids,
     pm_free(seen);
 }
 
-/* Numbers as red + 256 green + 65536 blue; void: ignore_label * divisor, or the largest. */
+/* Draws numbers as red + 256 green + 65536 blue; void: ignore_label * divisor, or the largest
+ * number. */
 static void paint_numbers(const struct pm_task *s, const int32_t *ids, int divisor, int height,
                           int width, struct pm_image8 *im)
 {
@@ -219,7 +220,7 @@ static void paint_numbers(const struct pm_task *s, const int32_t *ids, int divis
     }
 }
 
-/* Pixels of a segment in the picture. */
+/* Counts the pixels of a segment in the picture. */
 static int area_of(const int32_t *ids, size_t count, int32_t id)
 {
     int area = 0;

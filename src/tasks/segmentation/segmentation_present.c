@@ -1,5 +1,5 @@
-/* segmentation_present: a prediction at its picture's own size: shares of pixels by class, the classes
- * in colours, the same over the picture, and their numbers. */
+/* segmentation_present: a prediction at its picture's own size: shares of pixels by class, the
+ * classes in colours, the same blended over the picture, and the class numbers. */
 #include "tasks/class_detail.h"
 #include "tasks/colormap.h"
 #include "tasks/segmentation/instance_group.h"
@@ -32,7 +32,7 @@ static void add_shares(const struct pm_task *s, const int32_t *classes, size_t p
     pm_free(count);
 }
 
-/* Half and half. */
+/* Blends both in equal parts. */
 static void overlay(const struct pm_image8 *picture, const struct pm_image8 *colors,
                     struct pm_image8 *out)
 {
@@ -110,7 +110,7 @@ out:
 
 /* ---- in text ----------------------------------------------------------------------------- */
 
-/* Instances of the row's class. */
+/* Counts the instances of the row's class. */
 static int count_instances(const struct cJSON *object, const struct cJSON *row)
 {
     const double label = cJSON_GetNumberValue(cJSON_GetObjectItem(row, "label"));

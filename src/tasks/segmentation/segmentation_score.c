@@ -1,6 +1,6 @@
-/* segmentation_score: the confusion matrix of an evaluation, and pictures to look at: those with the
- * most wrong pixels, then some chosen by their records' hashes. A picture is remembered as its
- * prediction at every n-th row and column. */
+/* segmentation_score: the confusion matrix of an evaluation, and sample pictures: those with the
+ * most wrong pixels, then some selected by their records' hashes. Of a picture's prediction only
+ * every n-th row and column is stored. */
 #include "tasks/class_detail.h"
 #include "tasks/colormap.h"
 #include "tasks/confusion.h"
@@ -23,7 +23,7 @@ struct seen {
     uint16_t *classes; /* owned */
     int32_t *ids;      /* of segments, owned; NULL without instances */
 };
-/* The first by key, then by record. */
+/* The first pictures by key, then by record. */
 struct ranking {
     struct seen list[PM_MAX_SAMPLES];
     int count, most;
@@ -31,12 +31,12 @@ struct ranking {
 struct pm_score {
     const struct pm_task *task; /* borrowed */
     int height, width;
-    int step;                     /* rows and columns are remembered in such steps */
+    int step;                     /* every step-th row and column is stored */
     struct pm_confusion confusion;
-    struct pm_confusion edges;    /* .count NULL: the net has none */
-    struct pm_panoptic_metrics *panoptic; /* NULL: the net tells no instances */
-    int32_t *truth;               /* ids of a picture */
-    double loss;                  /* sum over pixels that count */
+    struct pm_confusion edges;    /* .count NULL: the net has no edges */
+    struct pm_panoptic_metrics *panoptic; /* NULL: the net has no instances */
+    int32_t *truth;               /* ids of one picture */
+    double loss;                  /* sum over counted pixels */
     struct ranking worst, chance;
 };
 
@@ -107,7 +107,7 @@ static uint16_t *remembered(const struct pm_score *m, const int32_t *classes)
     return out;
 }
 
-/* said: of the picture's part of the input. */
+/* Copies the stored rows and columns of the ids. said: of the picture's part of the input. */
 static int32_t *remembered_ids(const struct pm_score *m, const struct pm_segment_map *said)
 {
     const int rows = rows_of(m), columns = columns_of(m);
@@ -145,7 +145,7 @@ static void rank(const struct pm_score *m, struct ranking *r, struct seen s, con
     r->list[at] = s;
 }
 
-/* Pixels that count. said: NULL without instances. */
+/* Adds a picture and returns its number of counted pixels. said: NULL without instances. */
 static uint64_t add_picture(struct pm_score *m, const int32_t *labels, const int32_t *classes,
                             const struct pm_segment_map *said, uint64_t record)
 {
@@ -203,9 +203,9 @@ int pm_segmentation_score_add(struct pm_score *m, const struct pm_batch *batch,
     return PM_OK;
 }
 
-/* ---- telling ----------------------------------------------------------------------------- */
+/* ---- reporting --------------------------------------------------------------------------- */
 
-/* Metrics of edges, where there are some. */
+/* Adds the metrics of edges, if there are any. */
 static void report_edges(const struct pm_confusion *c, struct cJSON *object)
 {
     cJSON *list;
@@ -255,7 +255,7 @@ static void add_counts(const struct pm_confusion *c, cJSON *object)
     }
 }
 
-/* What the pictures' classes are painted in, "#804080". */
+/* Adds the classes' colours in the pictures, "#804080". */
 static void add_colors(const struct pm_task *s, struct cJSON *object)
 {
     cJSON *list = cJSON_AddArrayToObject(object, "colors");
@@ -319,7 +319,7 @@ int pm_segmentation_score_samples(const struct pm_score *m, uint64_t records[PM_
     return n;
 }
 
-/* The record's own label map in colours, and its instances in theirs. */
+/* Draws the record's own label map in colours, and its instances in theirs. */
 static int paint_labels(const struct pm_task *s, const uint8_t *record, size_t size,
                         const char *where, struct pm_picture *classes, struct pm_picture *instances)
 {
@@ -349,8 +349,8 @@ out:
     return err;
 }
 
-/* A remembered prediction's classes, or the ids of its segments, cut to where the picture lies, at the
- * picture's size. */
+/* Draws a stored prediction, its classes or its segments' ids. It is cut to the picture's part of
+ * the input and resized to the picture's size. */
 static int paint_prediction(const struct pm_score *m, const struct seen *seen, bool instances,
                             const struct pm_image8 *image, const char *where, struct pm_image8 *out)
 {

@@ -1,13 +1,13 @@
-/* segmentation_seed4: records of the DeepLab fork that learnt instances. Beside the map of classes they
- * hold pictures of the finished targets, all of the image's size,
+/* segmentation_seed4: records of the DeepLab fork for instances. Beside the label map they hold
+ * pictures of precomputed targets, all of the image's size,
  *
  *   image/center/class/encoded            grey: heat, 0..255
- *   image/offsetx/class/encoded, offsety  colours: R + 256 G is the length of the way to the centre
+ *   image/offsetx/class/encoded, offsety  colours: R + 256 G is the distance to the centre
  *   image/instance_ids_data/class/encoded numbers of instances
  *
- * The pictures are framed bilinearly with padding 0, and neither a flip nor a scale changes their values;
- * heat is halved. UNVERIFIED: that the numbers of instances are as Cityscapes' instanceIds, of which the
- * last three digits count (the fork only ever compares them). */
+ * The pictures are framed bilinearly with padding 0. Flips and scales do not change their values;
+ * heat is halved. UNVERIFIED: that the numbers of instances are those of Cityscapes' instanceIds,
+ * whose last three digits count (the fork only compares them). */
 #include "tasks/record.h"
 #include "tasks/segmentation/segmentation.h"
 
@@ -88,7 +88,7 @@ int pm_seed4_read(const struct pm_example *e, const struct pm_task *s, const str
 
         PM_TRY(found);
         if (found == 0 && k == 0)
-            break; /* made of the map, then */
+            break; /* then it is computed from the map */
         if (found == 0 || size == 0)
             PM_TRY(pm_fail(PM_EDATA, "%s: has no %s, but %s", where, keys[k], keys[0]));
         PM_TRY(pm_record_damage(pm_image_decode(data, size, k ? 3 : 1, 0, where, &out->seed4[k])));

@@ -1,13 +1,14 @@
-/* segmentation_summary: pictures of training for TensorBoard, with the tags of DeepLab and its fork for
- * instances: label, semantic, label_instance_center, instance_center, label_offset, instance_offset; and
- * of edges label_edge, edge.
+/* segmentation_summary: training pictures for TensorBoard, with the tags of DeepLab and of its fork
+ * for instances: label, semantic, label_instance_center, instance_center, label_offset,
+ * instance_offset; for edges label_edge, edge.
  *
- * Classes are grey, as far apart as they can be. Heat is divided by the largest of all examples that are
- * shown, times 255, what is below 0 black; nothing above 0 is all black. Of offsets x is red and y green:
- * signed, 128 + 127 v / max|v|, in the reference mode, blue 128; in seed4, whose offsets are lengths,
- * 255 v / max v by channel, cut to 0..255, blue 0, as the fork meant it (it wraps predictions below 0,
- * and shows every label of 1 or more as 255). The maximum is that of all examples shown. Edges are white,
- * bands beside them darker; degrees of foreground as grey as they are. */
+ * Classes are shades of grey, spread as widely as possible. Heat is divided by the maximum and
+ * multiplied by 255; values below 0 are black, and if no value is above 0 everything is black. For
+ * offsets x is red and y green. In the reference mode they are signed: 128 + 127 v / max|v|, blue
+ * 128. In seed4 offsets are lengths: 255 v / max v per channel, clamped to 0..255, blue 0. This is
+ * the fork's intention; the fork itself wraps predictions below 0, and shows every label of 1 or
+ * more as 255. Each maximum is taken over all examples shown. Edges are white, bands beside them
+ * darker. Degrees of foreground are shades of grey. */
 #include "tasks/segmentation/segmentation.h"
 
 #include <math.h>
@@ -30,7 +31,7 @@ static struct pm_image8 *new_picture(struct pm_picture **next, const char *what,
     return &p->image;
 }
 
-/* The values of a head, NULL where they could not be had. */
+/* Returns the values of a head, NULL if they are not available. */
 static const float *head_of(const struct pm_shown *shown, int i)
 {
     return i < shown->heads ? shown->head[i] : NULL;
@@ -38,7 +39,7 @@ static const float *head_of(const struct pm_shown *shown, int i)
 
 /* ---- classes ----------------------------------------------------------------------------- */
 
-/* labels: floats where they are degrees. */
+/* labels: floats if they are degrees. */
 static void paint_label(const struct pm_task *s, const void *labels, struct pm_picture **next)
 {
     const int height = s->pixels.label_height, width = s->pixels.label_width;
@@ -52,7 +53,7 @@ static void paint_label(const struct pm_task *s, const void *labels, struct pm_p
     }
 }
 
-/* The largest of k. */
+/* Returns the index of the largest of k values. */
 static int class_of(const float *z, int k)
 {
     int best = 0;
@@ -74,7 +75,7 @@ static void paint_classes(const struct pm_task *s, const float *logits, struct p
 
 /* ---- edges ------------------------------------------------------------------------------- */
 
-/* What is ignored is black, as what is no edge. */
+/* Ignored pixels are black, like pixels that are not edges. */
 static uint8_t grey_of_edge(const struct pm_task *s, int edge)
 {
     const int last = s->pixels.edge_classes - 1;
@@ -82,7 +83,7 @@ static uint8_t grey_of_edge(const struct pm_task *s, int edge)
     return (uint8_t)(edge < last ? 255 * (last - edge) / last : 0);
 }
 
-/* Edges are the last of the fields and of the heads. */
+/* Draws the edges, which are the last of the fields and of the heads. */
 static void paint_edges(const struct pm_task *s, const struct pm_shown *shown, int i,
                         struct pm_picture **next)
 {
@@ -105,7 +106,8 @@ static void paint_edges(const struct pm_task *s, const struct pm_shown *shown, i
 
 /* ---- instances --------------------------------------------------------------------------- */
 
-/* The largest of every `step`-th value from the first on, or of their sizes; at least 0. */
+/* Returns the largest of every `step`-th value from the first on, or of their absolute values; at
+ * least 0. */
 static float largest(const float *v, size_t count, size_t step, bool size)
 {
     float most = 0;
@@ -119,10 +121,10 @@ static float largest(const float *v, size_t count, size_t step, bool size)
 
 static uint8_t byte_of(float v)
 {
-    return (uint8_t)(v > 255 ? 255 : v > 0 ? v : 0); /* no number: 0 */
+    return (uint8_t)(v > 255 ? 255 : v > 0 ? v : 0); /* NaN: 0 */
 }
 
-/* v: of all examples. */
+/* v: values of all examples. */
 static void paint_heat(const float *v, int examples, int i, struct pm_shape shape, const char *what,
                        struct pm_picture **next)
 {
