@@ -1,5 +1,5 @@
-/* choices: the tables of nets, optimizers, preprocessings, augmentations and tasks as a config's
- * open sections. */
+/* choices: the tables of nets, optimizers, preprocessings, augmentations and tasks, as open
+ * sections of a config. */
 #include <pumice/sample.h>
 #include <pumice/net.h>
 #include <pumice/task.h>

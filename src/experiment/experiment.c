@@ -1,5 +1,6 @@
-/* experiment: config and data to one set of facts. What the config leaves open comes from the net
- * (size, preprocessing, weight decay) or from the data (classes, channels, labels). */
+/* experiment: combines config and data into one set of facts. Values that the config leaves open
+ * come from the net (size, preprocessing, weight decay) or from the data (classes, channels,
+ * labels). */
 #include "experiment/experiment.h"
 
 #include "clones/clones.h"
@@ -12,7 +13,8 @@
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
-/* Whole batches only, as many as the epochs hold: the originals drop what is left over, too. */
+/* Computes the number of steps: whole batches only, as many as the epochs hold. The original
+ * trainers drop the remainder, too. */
 static int resolve_steps(struct pm_experiment *e)
 {
     const struct pm_config *c = e->config;
@@ -71,7 +73,8 @@ int pm_experiment_need_onnx(const struct pm_config *c)
     return PM_OK;
 }
 
-/* The file is where the net comes from, also when a run is resumed or evaluated. */
+/* Opens the ONNX file. The net always comes from this file, also when a run is resumed or
+ * evaluated. */
 static int open_onnx(struct pm_experiment *e)
 {
     int err = PM_OK;
@@ -125,7 +128,7 @@ static int first_of(int a, int b, int c, int d)
     return a > 0 ? a : b > 0 ? b : c > 0 ? c : d;
 }
 
-/* The model's own classes. */
+/* Takes the classes from the model. */
 static int resolve_onnx_classes(struct pm_experiment *e)
 {
     const struct pm_config *c = e->config;
@@ -187,7 +190,7 @@ static int resolve_sizes(struct pm_experiment *e)
     s->labels = d->labels && d->num_classes > s->labels_offset ? d->labels + s->labels_offset
                                                                : NULL;
     if (s->labels && s->num_classes > d->num_classes - s->labels_offset)
-        s->labels = NULL; /* fewer names than classes */
+        s->labels = NULL; /* there are fewer names than classes */
     return PM_OK;
 }
 

@@ -1,6 +1,6 @@
-/* experiment_classes: who knows the classes where no pictures of the data are wanted. The
- * checkpoint is asked before the data folder: the net has the classes that it was trained with,
- * whatever lies in the folder now. */
+/* experiment_classes: finds the classes for commands that read no pictures of the data. The
+ * checkpoint takes precedence over the data folder: the net keeps the classes that it was trained
+ * with, even if the folder has changed. */
 #include "experiment/experiment_classes.h"
 
 #include <cjson/cJSON.h>
@@ -14,7 +14,7 @@ int pm_experiment_make_data(const struct pm_config *c)
     return pm_shapes_make(c->data.folder, 64, 4000, 500, 500, (uint64_t)c->run.seed);
 }
 
-/* A checkpoint's "data", as training wrote it. */
+/* Reads a checkpoint's "data", as stored by training. */
 static int read_state(struct pm_experiment *e, const struct pm_checkpoint *from, bool *known)
 {
     cJSON *state = from->state ? cJSON_Parse(from->state) : NULL;
@@ -28,8 +28,8 @@ static int read_state(struct pm_experiment *e, const struct pm_checkpoint *from,
     return err;
 }
 
-/* The note of an ONNX file that pumice export wrote: names of the net's classes, without those that
- * data.labels_offset leaves out. */
+/* Reads the note of an ONNX file that pumice export wrote: names of the net's classes, without
+ * those that data.labels_offset leaves out. */
 static int read_note(struct pm_experiment *e, const struct pm_checkpoint *from, bool *known)
 {
     const char *note = pm_tensor_file_meta(from->tensors, "labels");

@@ -1,4 +1,4 @@
-/* experiment_devices: the devices section of a config as what clones are made from. */
+/* experiment_devices: resolves the devices section of a config into specs of clones. */
 #include "experiment/experiment.h"
 
 #include "clones/clones.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* PM_SLOW=1:4 makes clone 1 take four times as long, to see the shares move. */
+/* PM_SLOW=1:4 makes clone 1 take four times as long, to test the balancer. */
 static double injected_slowness(int clone)
 {
     const char *text = getenv("PM_SLOW");
@@ -17,8 +17,8 @@ static double injected_slowness(int clone)
     return text && sscanf(text, "%d:%lf", &which, &factor) == 2 && which == clone ? factor : 0;
 }
 
-/* PM_LOSE=1:5 makes clone 1 lose its device in its fifth step, PM_LOSE=1:5:2 also when it was
- * opened again; PM_HANG=1:5 makes a CPU's fifth step never end: to see what happens then. */
+/* PM_LOSE=1:5 makes clone 1 lose its device in its fifth step. PM_LOSE=1:5:2 repeats this after the
+ * device is opened again. PM_HANG=1:5 makes a CPU's fifth step never end. For tests of recovery. */
 static void injected_faults(struct pm_clone_spec *s, int clone)
 {
     const char *lose = getenv("PM_LOSE"), *hang = getenv("PM_HANG");

@@ -1,5 +1,5 @@
-/* experiment_nets: the nets of an experiment. Each is built once for a use, a batch size and a
- * picture size, and kept. Here are also the plans for evaluation and prediction. */
+/* experiment_nets: builds and keeps the nets of an experiment, one per use, batch size and picture
+ * size. Also makes the plans for evaluation and prediction. */
 #include "experiment/experiment_parts.h"
 
 #include "clones/moving.h"
@@ -24,7 +24,7 @@ struct pm_import_options pm_experiment_import_options(const struct pm_experiment
                                        .new_head = m->onnx_new_head ? e->facts.num_classes : 0 };
 }
 
-/* The message about a layer that does not fit names the input. */
+/* Builds a named net. If a layer does not fit, the message names the size of the input. */
 static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_node *images,
                         struct pm_heads *heads)
 {
@@ -36,7 +36,7 @@ static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_n
                 e->net_row->name, pm_shape_text(images->out_shape, input), pm_error_text());
 }
 
-/* pm_net_maker.heads. */
+/* Implements pm_net_maker.heads. */
 static int build_heads(void *ctx, struct pm_net *net, struct pm_node *images, struct pm_heads *heads)
 {
     struct pm_experiment *e = ctx;
@@ -91,7 +91,7 @@ out:
     return err;
 }
 
-/* As struct pm_shown has them. */
+/* Lists the heads in the order of struct pm_shown. */
 static struct pm_outputs outputs_of(const struct pm_heads *heads)
 {
     struct pm_outputs out = { .node = { heads->logits->name }, .count = 1 };
@@ -119,7 +119,7 @@ out:
     return err;
 }
 
-/* The losses behind the heads. */
+/* Adds the losses after the heads. */
 static int build_losses(struct pm_experiment *e, struct pm_built_net *built)
 {
     const struct pm_config *c = e->config;
@@ -162,7 +162,7 @@ static struct pm_built_net *find_net(struct pm_experiment *e, const struct pm_ne
     return NULL;
 }
 
-/* A net for HEADS that nobody else holds is the beginning of the one for TRAIN, and becomes it. */
+/* Returns the net for HEADS that a net for TRAIN can continue, or NULL. Nobody else may hold it. */
 static struct pm_built_net *begun_net(struct pm_experiment *e, const struct pm_net_want *w)
 {
     struct pm_built_net *b = w->use == PM_USE_TRAIN ? find_net(e, w, PM_USE_HEADS) : NULL;
@@ -203,8 +203,8 @@ out:
     return err;
 }
 
-/* A net that does not fit is explained by the net for one picture. *out is good until the next net
- * is built. */
+/* Finds or builds a net. If it cannot be built, builds the net for one picture to explain the
+ * error. *out is valid until the next net is built. */
 static int built_net(struct pm_experiment *e, struct pm_net_want want, const struct pm_built_net **out)
 {
     const int err = build_or_find(e, want, out);
@@ -243,7 +243,7 @@ out:
     return err;
 }
 
-/* What depends on the net. Where training builds a net, it begins with these heads. */
+/* Settles the facts that depend on the net. If training builds a net, it continues these heads. */
 int pm_experiment_settle(struct pm_experiment *e)
 {
     const struct pm_built_net *built;

@@ -1,26 +1,26 @@
-/* experiment_parts: what the files of an experiment share. experiment.c opens one,
- * experiment_scopes.c has the regular expressions of the config, experiment_nets.c builds nets and
- * keeps them. */
+/* experiment_parts: shared by the files of an experiment. experiment.c opens it,
+ * experiment_scopes.c compiles the regular expressions of the config, experiment_nets.c builds and
+ * keeps nets. */
 #ifndef PM_EXPERIMENT_PARTS_H
 #define PM_EXPERIMENT_PARTS_H
 
 #include "experiment/experiment.h"
 
 /* Compiles optim.freeze, optim.multipliers and init.trainable_scopes into e->regexes. PM_ECONFIG
- * names the expression that is not valid. */
+ * names an invalid expression. */
 int pm_experiment_compile_scopes(struct pm_experiment *e);
 /* Frees them; e->regexes may be NULL. */
 void pm_experiment_free_scopes(struct pm_experiment *e);
-/* PM_ECONFIG when no variable of the net is trained. Logs once the scopes that match no
+/* Returns PM_ECONFIG if no variable of the net is trained. Logs once the scopes that match no
  * variable. */
 int pm_experiment_check_trainable(const struct pm_experiment *e, const struct pm_net *net);
 
-/* How the model of model.onnx is imported. */
+/* Returns the options for importing the model of model.onnx. */
 struct pm_import_options pm_experiment_import_options(const struct pm_experiment *e);
 /* Lets the task read the facts that depend on the net, from a net with heads. Training continues
  * that net. */
 int pm_experiment_settle(struct pm_experiment *e);
-/* Destroys the experiment's nets. A net that somebody else holds lives on. */
+/* Destroys the experiment's nets. A net with another holder stays alive. */
 void pm_experiment_free_nets(struct pm_experiment *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* experiment_scopes: which variables are trained, and with which factor: optim.freeze,
+/* experiment_scopes: selects the trained variables and their factors, by optim.freeze,
  * optim.multipliers and init.trainable_scopes. Each is a regular expression that must match at the
  * beginning of a variable's name. */
 #include "experiment/experiment_parts.h"
@@ -6,10 +6,10 @@
 struct pm_experiment_regexes {
     regex_t *freeze, *multiplier, *scope;
     int freezes, multipliers, scopes; /* compiled so far */
-    bool scopes_logged;               /* those that match nothing */
+    bool scopes_logged;               /* scopes without a match were logged */
 };
 
-/* Matched at the start of a name, as TF-Slim's scopes are. */
+/* Compiles a pattern that must match at the start of a name, as TF-Slim's scopes do. */
 static int compile(const struct pm_config *c, const char *key, const char *pattern, regex_t *out)
 {
     char message[256];
@@ -72,7 +72,7 @@ float pm_experiment_multiplier(const char *variable, void *ctx)
     return 1;
 }
 
-/* Something must be trained. A scope that matches nothing is logged once. */
+/* Checks that some variable is trained. Logs once the scopes that match nothing. */
 int pm_experiment_check_trainable(const struct pm_experiment *e, const struct pm_net *net)
 {
     struct pm_experiment_regexes *r = e->regexes;
