@@ -6,12 +6,12 @@
 struct pm_activations {
     struct pm_net *net;
     struct pm_plan *plan;
-    const char **names; /* of the nodes that are copied out; NULL-terminated */
+    const char **names; /* of the nodes whose values are copied out; NULL-terminated */
     struct pm_named_floats *list;
     size_t bytes;       /* of the pictures */
 };
 
-/* Batch norm carries the activation where it follows a layer. */
+/* Whether a batch norm follows the layer. Then the batch norm's output is the activation. */
 static bool is_before_batch_norm(const struct pm_net *net, const struct pm_node *n)
 {
     for (int i = n->index + 1; i < net->count; i++)
@@ -27,7 +27,7 @@ static bool is_end_point(const struct pm_net *net, const struct pm_node *n)
            !is_before_batch_norm(net, n);
 }
 
-/* What the plan copies in beside the pictures: labels, of which only the loss takes note. */
+/* Clears the other inputs, the labels: only the loss reads them. */
 static void clear_inputs(struct pm_activations *a, const struct pm_experiment *e, int batch)
 {
     const struct pm_field_list *fields = &e->train_fields;
@@ -91,7 +91,7 @@ int pm_activations_run(struct pm_activations *a, const float *pictures,
         const float *v = pm_plan_output(a->plan, 0, a->names[i], 0);
         const struct pm_shape shape = pm_net_find(a->net, a->names[i])->out_shape;
 
-        if (v) /* NULL: the node hands on its input's values, as dropout does here */
+        if (v) /* NULL: the node passes its input's values through, as dropout does here */
             a->list[n++] = (struct pm_named_floats){ a->names[i], v, pm_shape_count(shape), shape };
     }
     *list = a->list;

@@ -1,5 +1,5 @@
-/* activation_summaries: the layers' values for a few pictures, by a forward plan of their own on one device.
- * It sees what evaluation sees: moving averages in batch norm, no dropout. */
+/* activation_summaries: the layers' values for a few pictures, by a separate forward plan on one
+ * device. It runs as in evaluation: moving averages in batch norm, no dropout. */
 #ifndef PM_ACTIVATION_SUMMARIES_H
 #define PM_ACTIVATION_SUMMARIES_H
 
@@ -15,13 +15,14 @@ struct pm_named_floats {
 };
 
 struct pm_activations;
-/* batch: pictures of the training size. v: values on d, borrowed. heads: the list has these alone, the
- * logits first. */
+/* batch: number of pictures, of the training size. v: values on d, borrowed. heads: list only the
+ * heads, the logits first. */
 int pm_activations_create(struct pm_experiment *e, int batch, bool heads, struct pm_device *d,
                           struct pm_variables *v, struct pm_activations **out);
 void pm_activations_destroy(struct pm_activations **a);
-/* The list, one entry a layer in the net's order, is good until the next run. A layer that batch
- * norm follows is left out, as are losses and mere views: TF-Slim's end points. */
+/* Runs the plan. The list has one entry per layer, in the net's order, and is valid until the next
+ * run. Losses, views, and layers followed by a batch norm are omitted. The rest are TF-Slim's end
+ * points. */
 int pm_activations_run(struct pm_activations *a, const float *pictures,
                        const struct pm_named_floats **list, int *count);
 

@@ -27,7 +27,8 @@ char *pm_evaluations_folder(const struct pm_config *c)
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-/* The data folder whatever its name in the config: what is gone keeps its name. */
+/* Resolves the data folder's real path, so that its name in the config does not matter. A missing
+ * folder keeps its name. */
 static char *real_path(const char *folder)
 {
     char *real = realpath(folder, NULL), *copy = pm_strdup(real ? real : folder);
@@ -57,7 +58,7 @@ static cJSON *object_of(const struct pm_evaluated *e, const char *data_path)
     return object;
 }
 
-/* "evaluation-best-000600-1a2b3c4d.json": what tells evaluations apart is in the hash. */
+/* Appends "evaluation-best-000600-1a2b3c4d.json". The hash distinguishes evaluations. */
 static void add_name(struct pm_str *path, const struct pm_evaluated *e, const char *data_path)
 {
     const char *slash = strrchr(e->checkpoint, '/'), *file = slash ? slash + 1 : e->checkpoint;
@@ -69,14 +70,14 @@ static void add_name(struct pm_str *path, const struct pm_evaluated *e, const ch
     pm_str_free(&all);
 }
 
-/* ---- what stays -------------------------------------------------------------------------- */
+/* ---- kept files -------------------------------------------------------------------------- */
 
 struct stored {
     const char *path; /* in the arena */
     struct timespec changed;
 };
 
-/* The oldest first. */
+/* Compares by time, oldest first. */
 static int by_time(const void *a, const void *b)
 {
     const struct stored *x = a, *y = b;
@@ -88,7 +89,7 @@ static int by_time(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
-/* Removes all but the newest `keep` of RUN/eval_SPLIT. */
+/* Removes all but the newest `keep` files of RUN/eval_SPLIT. */
 static void keep_newest(const char *run, size_t keep)
 {
     struct pm_arena *a = pm_arena_create();

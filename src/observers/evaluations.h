@@ -1,10 +1,13 @@
-/* evaluations: the files of a run folder that keep what evaluations saw, for report.html.
+/* evaluations: the files of a run folder that keep the results of evaluations for report.html.
  *
- *     RUN/evaluation.json                          the last one while training
- *     RUN/eval_SPLIT/evaluation-CHECKPOINT-HASH.json  those of pumice eval: one for each checkpoint, data
- *                                                  folder and split; the newest PM_EVALUATIONS_KEPT stay
+ *     RUN/evaluation.json
+ *         the last evaluation during training
+ *     RUN/eval_SPLIT/evaluation-CHECKPOINT-HASH.json
+ *         by pumice eval: one per checkpoint, data folder and split; the newest
+ *         PM_EVALUATIONS_KEPT are kept
  *
- * An evaluation is identified by checkpoint, data folder and split: one of the same replaces the former. */
+ * An evaluation is identified by checkpoint, data folder and split. It replaces an earlier
+ * evaluation of the same three. */
 #ifndef PM_EVALUATIONS_H
 #define PM_EVALUATIONS_H
 
@@ -12,23 +15,25 @@
 
 struct cJSON;
 
-enum { PM_EVALUATIONS_KEPT = 32 }; /* report/page.h has room for them and that of training */
+enum { PM_EVALUATIONS_KEPT = 32 }; /* report/page.h has room for them and training's */
 struct pm_evaluated {
-    const char *data, *split;     /* the data folder as the config names it, and the split in it */
+    const char *data, *split;     /* the data folder as in the config, and its split */
     const char *checkpoint;       /* path below the run folder: "checkpoints/best-000600.safetensors" */
-    bool averages;                /* the values are moving averages */
-    bool training;                /* made while training */
-    uint64_t step, count;         /* of the checkpoint; pictures */
-    const struct cJSON *metrics, *detail; /* the task's, the evaluator's; borrowed */
+    bool averages;                /* the values are the moving averages */
+    bool training;                /* made during training */
+    uint64_t step, count;         /* step of the checkpoint; number of pictures */
+    const struct cJSON *metrics, *detail; /* the task's metrics, the evaluator's detail; borrowed */
 };
 
-/* RUN/eval_SPLIT of the config's evaluation split, where a file pattern's other characters become "_".
- * Freed with pm_free. */
+/* Returns RUN/eval_SPLIT of the config's evaluation split. In a file pattern, characters not
+ * allowed in a folder's name become "_". Freed with pm_free. */
 char *pm_evaluations_folder(const struct pm_config *c);
-/* Writes RUN/evaluation.json of an evaluation while training, else a file in folder, which is made, and
- * removes the oldest of run beyond those that stay. PM_EFAIL: what could not be written. */
+/* Writes RUN/evaluation.json for an evaluation during training, else a file in folder, which is
+ * created. Then removes the oldest evaluations of the run beyond PM_EVALUATIONS_KEPT. PM_EFAIL: the
+ * file could not be written. */
 int pm_evaluations_write(const char *run, const char *folder, const struct pm_evaluated *e);
-/* A new run begins in the folder: removes all of them. What cannot be removed stays. */
+/* Removes all evaluations, because a new run begins in the folder. Files that cannot be removed are
+ * left. */
 void pm_evaluations_forget(const char *run);
 
 #endif

@@ -7,7 +7,7 @@
 
 static const double decay = 0.9;
 
-/* NULL: the list is full. */
+/* Finds or adds an entry. NULL: the list is full. */
 static struct pm_loss_average *entry(struct pm_loss_averages *a, const char *name)
 {
     struct pm_loss_average *e;

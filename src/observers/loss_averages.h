@@ -1,7 +1,7 @@
-/* loss_averages: the losses smoothed as the Inception trainer does: of each data loss and of the
- * total, a <- 0.9 a + 0.1 loss at every step, from zero and not corrected for it, so that the first
- * thirty steps or so rise. They are part of a checkpoint's .json: a resumed run continues with
- * them. */
+/* loss_averages: smoothed losses, as in the Inception trainer. For each data loss and for the
+ * total, every step computes a <- 0.9 a + 0.1 loss. The average starts at zero without bias
+ * correction, so it rises during the first thirty steps or so. The averages are part of a
+ * checkpoint's .json, so a resumed run continues them. */
 #ifndef PM_LOSS_AVERAGES_H
 #define PM_LOSS_AVERAGES_H
 
@@ -11,14 +11,15 @@ struct cJSON;
 
 struct pm_loss_averages {
     struct pm_loss_average {
-        char name[64]; /* "total_loss", or the loss layer's, cut off if need be */
+        char name[64]; /* "total_loss", or the loss layer's name, truncated if necessary */
         double value;
     } list[PM_MAX_LOSSES + 1];
     int count;
 };
-/* After a step with finite losses. */
+/* Call it after a step with finite losses. */
 void pm_loss_averages_add(struct pm_loss_averages *a, const struct pm_step_result *r);
-/* {"total_loss": 1.25, ...}, to the last bit; and back, leaving out what is no number. */
+/* Prints {"total_loss": 1.25, ...} with full precision, and reads it back; values that are not
+ * numbers are skipped. */
 void pm_loss_averages_print(const struct pm_loss_averages *a, struct pm_str *json);
 void pm_loss_averages_read(struct pm_loss_averages *a, const struct cJSON *object);
 

@@ -7,7 +7,7 @@
 
 /* ---- rows -------------------------------------------------------------------------------- */
 
-/* null without a whole. */
+/* Adds part / whole; null if whole is 0. */
 static void add_share(cJSON *row, const char *name, double part, double whole)
 {
     cJSON_AddNumberToObject(row, name, whole > 0 ? part / whole : NAN);
@@ -61,7 +61,7 @@ struct cJSON *pm_per_class_rows(const struct cJSON *detail)
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
-/* Empty where there is none. */
+/* Appends the number; empty if there is none. */
 static void add_number(struct pm_str *s, const cJSON *row, const char *name)
 {
     const double v = cJSON_GetNumberValue(cJSON_GetObjectItem(row, name));

@@ -14,9 +14,10 @@ enum { EVERY_SECONDS = 10, TIMES_THE_COST = 100 };
 
 struct pm_run_page {
     char *folder;             /* owned */
-    struct pm_report *report; /* owned: what the folder says, kept to read only what is new */
-    char *started;            /* owned: when the run began, also over resumes */
-    double seconds_before;    /* of training until this start */
+    struct pm_report *report; /* owned: the contents of the folder, kept so that only new parts are
+                               * read */
+    char *started;            /* owned: time when the run began, kept when it resumes */
+    double seconds_before;    /* seconds of training before this start */
     double opened_at, next_at;
     const double *clone_rates; /* [PM_MAX_CLONES], images per second; borrowed */
     bool warned;
@@ -67,7 +68,7 @@ static char *now_text(char buf[32])
 
 /* ---- run.json ---------------------------------------------------------------------------- */
 
-/* Elements of trainable variables. */
+/* Counts the elements of trainable variables. */
 static double parameters_of(const struct pm_variables *v)
 {
     double n = 0;
@@ -117,7 +118,7 @@ static void add_devices(const struct pm_run_page *p, const struct pm_run_facts *
     }
 }
 
-/* Dotted keys of values that are no defaults, with where each came from. */
+/* Adds the dotted keys of values that differ from their defaults, with the origin of each. */
 static void add_origins(const struct pm_config *c, const cJSON *v, const char *key, cJSON *out)
 {
     const cJSON *member;
@@ -195,7 +196,7 @@ static void write_all(struct pm_run_page *p, const struct pm_run_facts *f, const
     int err = PM_OK;
 
     if (!pm_run_lock_holds(f->lock, f->saved_step != UINT64_MAX))
-        return; /* it is being removed, or another's now: the trainer ends */
+        return; /* the folder is being removed or belongs to another run: the trainer ends */
     PM_TRY(write_run(p, f, state, error));
     PM_TRY(write_page(p->folder, p->report));
 out:
@@ -206,7 +207,7 @@ out:
     p->next_at = end + (pause > EVERY_SECONDS ? pause : EVERY_SECONDS);
 }
 
-/* A resumed run has a past. */
+/* Reads the start and the duration of a resumed run. */
 static void read_past(struct pm_run_page *p, uint64_t step)
 {
     struct pm_str path = { 0 };
@@ -224,7 +225,7 @@ static void read_past(struct pm_run_page *p, uint64_t step)
     cJSON_Delete(run);
     pm_free(text);
     pm_str_free(&path);
-    if (step == 0) /* the folder's former run is gone */
+    if (step == 0) /* the folder's former run was replaced */
         pm_evaluations_forget(p->folder);
 }
 
@@ -283,7 +284,7 @@ void pm_run_page_end(struct pm_run_page **p, const struct pm_run_facts *f, int e
     write_all(*p, f, err < 0 ? "failed" : signal_number ? "stopped" : "finished",
               err < 0 ? text : NULL);
     if (err < 0)
-        pm_fail((enum pm_error)err, "%s", text); /* main tells it */
+        pm_fail((enum pm_error)err, "%s", text); /* main prints it */
     pm_free(text);
     pm_report_close(&(*p)->report);
     pm_free((*p)->folder);
@@ -303,7 +304,7 @@ void pm_run_page_evaluated(const struct pm_config *c, const struct pm_evaluated 
         goto out;
     folder = pm_evaluations_folder(c);
     PM_TRY(pm_evaluations_write(run, folder, e));
-    if (!pm_run_is_locked(run)) /* else whoever trains there writes it */
+    if (!pm_run_is_locked(run)) /* else the process that trains there writes it */
         PM_TRY(write_page(run, r));
 out:
     if (err < 0)

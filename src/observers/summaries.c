@@ -1,4 +1,4 @@
-/* summaries: summaries.h has the contract. Tags are TF-Slim's where it has one. */
+/* summaries: summaries.h has the contract. Tags are those of TF-Slim if it has one. */
 #include "observers/summaries.h"
 
 #include "observers/activation_summaries.h"
@@ -14,15 +14,15 @@
 struct pm_summaries {
     struct pm_experiment *e;          /* borrowed */
     struct pm_events *train, *eval;   /* owned; NULL: could not be made */
-    bool warned;                      /* of a file that cannot be written */
-    bool warned_values;               /* of values that are no numbers */
-    float *pictures;                  /* the first ones of the batch; NULL: none are wanted */
-    size_t picture_floats, picture_count; /* of one; how many */
-    uint64_t *records;                /* [picture_count]: which of the data they are */
+    bool warned;                      /* about a file that cannot be written */
+    bool warned_values;               /* about values that are not finite */
+    float *pictures;                  /* the first pictures of the batch; NULL: not wanted */
+    size_t picture_floats, picture_count; /* floats of one picture; number of pictures */
+    uint64_t *records;                /* [picture_count]: their indices in the data */
     struct pm_activations *activations; /* owned; made at the first summary */
-    bool no_activations;              /* not wanted, or there is no room for them */
-    char **labels;                    /* per field, [picture_count]; the pictures' is NULL. NULL: not
-                                       * wanted */
+    bool no_activations;              /* not wanted, or not enough memory */
+    char **labels;                    /* per field, [picture_count]; NULL for the pictures. NULL:
+                                       * not wanted */
     struct pm_activations *heads;     /* owned; made at the first summary */
     bool no_heads;
 };
@@ -37,7 +37,7 @@ static void warn(struct pm_summaries *s, int err)
     s->warned |= err < 0;
 }
 
-/* What earlier files say of the steps from `first` on is hidden. */
+/* Opens an event file and hides the entries of earlier files from step `first` on. */
 static struct pm_events *open_file(struct pm_summaries *s, const char *folder, uint64_t first)
 {
     struct pm_events *e = NULL;
@@ -58,7 +58,7 @@ static size_t pictures_wanted(const struct pm_config_run *run)
     return (size_t)(most < run->batch_size ? most : run->batch_size);
 }
 
-/* How many of the stored pictures are shown. */
+/* Returns how many of the stored pictures are shown. */
 static size_t shown(const struct pm_summaries *s)
 {
     const size_t most = (size_t)s->e->config->run.summary_images;
@@ -186,7 +186,7 @@ void pm_summaries_train(struct pm_summaries *s, const struct pm_train_values *v)
             pm_events_scalar(s->train, v->of.tags[i], v->v[i]);
 }
 
-/* The tag of a metric, or of one class in a list; false: it has none. */
+/* Sets the tag of a metric, or of one class in a list; false: it has none. */
 static bool tag_of(const struct pm_config *c, const char *metric, int class, struct pm_str *out)
 {
     const struct pm_task_row *task = pm_task_find(c->task);
@@ -206,7 +206,7 @@ static bool tag_of(const struct pm_config *c, const char *metric, int class, str
     return true;
 }
 
-/* Values that are not finite, as of classes that are nowhere, have no scalar. */
+/* Values that are not finite, for example of absent classes, get no scalar. */
 void pm_summaries_metrics(struct pm_events *e, const struct pm_config *c, const struct cJSON *metrics)
 {
     struct pm_str tag = { 0 };
@@ -252,7 +252,7 @@ void pm_summaries_saved(struct pm_summaries *s, uint64_t step)
 
 /* ---- histograms ------------------------------------------------------------------------- */
 
-/* Several arrays, counted in parallel, then added in their order. */
+/* Several arrays, counted in parallel. Their counts are then added in order. */
 struct counting {
     const struct pm_named_floats *list;
     struct pm_histogram *histogram;
@@ -278,7 +278,7 @@ static double zero_share(const struct pm_named_floats *f)
     return f->count ? (double)zeros / (double)f->count : 0;
 }
 
-/* Tags are PREFIX NAME SUFFIX. sparsity: also the share of zeros of each. */
+/* Tags are PREFIX NAME SUFFIX. sparsity: also adds the share of zeros in each array. */
 static void add_histograms(struct pm_summaries *s, const struct pm_named_floats *list, size_t count,
                            const char *prefix, const char *suffix, bool sparsity)
 {
@@ -320,7 +320,7 @@ static void add_variables(struct pm_summaries *s, const struct pm_state *values,
     pm_free(list);
 }
 
-/* As they were given to the optimizer, weight decay and multipliers included. */
+/* Adds the gradients as passed to the optimizer, including weight decay and multipliers. */
 static int add_gradients(struct pm_summaries *s, struct pm_variables *v)
 {
     struct pm_named_floats *list = pm_calloc((size_t)v->count + 1, sizeof *list);
@@ -380,7 +380,7 @@ out:
     return err;
 }
 
-/* The records' own pictures, made smaller where they are large. */
+/* Adds the records' own pictures; large pictures are shrunk. */
 static int add_originals(struct pm_summaries *s, size_t count)
 {
     enum { SIDE = 512 };
@@ -428,7 +428,8 @@ out:
     return err;
 }
 
-/* The heads' values for the kept pictures; *list lives until the next call. None: *count is 0. */
+/* Computes the heads' values for the kept pictures; *list is valid until the next call. *count is 0
+ * if there are none. */
 static int run_heads(struct pm_summaries *s, int pictures, struct pm_device *device,
                      struct pm_variables *variables, const struct pm_named_floats **list, int *count)
 {
@@ -451,7 +452,7 @@ out:
     return err;
 }
 
-/* Labels and predictions. */
+/* Adds labels and predictions. */
 static int add_painted(struct pm_summaries *s, struct pm_device *device,
                        struct pm_variables *variables)
 {

@@ -3,7 +3,7 @@
 
 #include <pumice/trace.h>
 
-/* Step n is the update that makes n of them. */
+/* Whether a step is traced. Step n is the n-th update. */
 static bool is_chosen(const struct pm_run_facts *run, uint64_t step)
 {
     const struct pm_ints *list = &run->c->run.trace_steps;

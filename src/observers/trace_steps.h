@@ -1,19 +1,20 @@
-/* trace_steps: a timeline of chosen steps of a run (run.trace_steps): RUN/trace-000100.json for
- * those from step 100 on. Plans take times of single calls only in these steps, so the other steps are as
- * fast as without. A file that cannot be written costs a warning, not the run. */
+/* trace_steps: a timeline of selected steps of a run (run.trace_steps). RUN/trace-000100.json holds
+ * the steps from step 100 on. Plans measure single calls only in these steps, so other steps run at
+ * full speed. A file that cannot be written costs a warning, not the run. */
 #ifndef PM_TRACE_STEPS_H
 #define PM_TRACE_STEPS_H
 
 #include "observers/run_facts.h"
 
 struct pm_trace_steps {
-    bool on;       /* these steps are traced */
-    uint64_t from; /* the first of them */
+    bool on;       /* a trace is being recorded */
+    uint64_t from; /* its first step */
 };
-/* Whether a trace begins or ends before the next step. Then, with no step under way: does so. */
+/* pm_trace_steps_due: whether a trace begins or ends before the next step. pm_trace_steps_switch
+ * begins or ends it; no step may be under way. */
 bool pm_trace_steps_due(const struct pm_trace_steps *t, const struct pm_run_facts *run);
 void pm_trace_steps_switch(struct pm_trace_steps *t, const struct pm_run_facts *run);
-/* Ends the trace, if one is on, and writes it. */
+/* Ends and writes the trace, if one is being recorded. */
 void pm_trace_steps_end(struct pm_trace_steps *t, const struct pm_run_facts *run);
 
 #endif

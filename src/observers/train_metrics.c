@@ -8,10 +8,10 @@
 
 struct pm_train_metrics {
     struct pm_train_output of;
-    size_t batch;           /* examples of a batch */
+    size_t batch;           /* number of examples in a batch */
     int32_t *labels;        /* [slots][batch][of.count] */
     struct pm_confusion all, one;
-    struct pm_confusion snapshot; /* `all` as of the last pm_train_metrics_keep */
+    struct pm_confusion snapshot; /* copy of `all` by the last pm_train_metrics_keep */
 };
 
 struct pm_train_metrics *pm_train_metrics_create(struct pm_train_output of, int batch, int slots)
@@ -82,7 +82,7 @@ void pm_train_metrics_read(struct pm_train_metrics *m, const char *text)
         if (end == text)
             break;
     }
-    if (n < cells_of(m) || *end) /* an older checkpoint, or other classes */
+    if (n < cells_of(m) || *end) /* from an older checkpoint, or with another number of classes */
         memset(m->snapshot.count, 0, cells_of(m) * sizeof *m->snapshot.count);
 }
 

@@ -13,15 +13,16 @@
 
 struct pm_watch {
     struct pm_metrics *metrics;             /* metrics.jsonl; NULL: cannot be written */
-    bool metrics_failed, per_class_failed;  /* and that was logged */
+    bool metrics_failed, per_class_failed;  /* and the failure was logged */
     struct pm_summaries *summaries;         /* for TensorBoard */
     struct pm_train_metrics *train_metrics; /* NULL: none */
     struct pm_run_page *page;               /* run.json, evaluation.json, report.html */
     struct pm_progress *progress;
     const char *clone_names[PM_MAX_CLONES];
-    double clone_rates[PM_MAX_CLONES];      /* images per second of its own part */
+    double clone_rates[PM_MAX_CLONES];      /* images per second of each clone's own part */
     struct pm_speed speed;
-    struct pm_loss_averages averages, snapshot_averages; /* up to the last step read; the copy */
+    struct pm_loss_averages averages, snapshot_averages; /* up to the last collected step; the
+                                                          * copy */
 };
 
 struct pm_watch *pm_watch_create(const struct pm_experiment *e, int slots)
@@ -44,7 +45,7 @@ void pm_watch_destroy(struct pm_watch **w)
 
 /* ---- files ------------------------------------------------------------------------------ */
 
-/* Logged once: a full disk is not reported at every step. */
+/* Logs the failure once: a full disk is not reported at every step. */
 static void fail_metrics(struct pm_watch *w)
 {
     if (!w->metrics_failed)
@@ -100,7 +101,7 @@ static void add_metrics(struct pm_watch *w, const char *kind, uint64_t step,
         fail_metrics(w);
 }
 
-/* Seconds since the last line, in whole microseconds. */
+/* Adds the seconds of each phase since the last line, in whole microseconds. */
 static size_t add_phases(struct pm_phases *phases, struct pm_metric *list,
                          char names[PM_RUN_PHASES][24])
 {
@@ -114,7 +115,7 @@ static size_t add_phases(struct pm_phases *phases, struct pm_metric *list,
     return PM_RUN_PHASES;
 }
 
-/* The data losses one by one. "loss" is the total's name. */
+/* Adds the data losses one by one. "loss" is the name of the total. */
 static size_t add_parts(const struct pm_step_result *r, struct pm_metric *list)
 {
     for (int i = 0; i < r->part_count; i++)
@@ -129,7 +130,7 @@ static bool is_logged(const struct pm_run_facts *run, uint64_t step)
     return step % (uint64_t)run->c->run.log_every_steps == 0 || step == (uint64_t)run->e->steps;
 }
 
-/* text: for the progress's line. */
+/* text: for the progress line. */
 static size_t add_train_metrics(struct pm_watch *w, const struct pm_run_facts *run, int slot,
                                 struct pm_metric *list, char text[32])
 {
@@ -139,7 +140,7 @@ static size_t add_train_metrics(struct pm_watch *w, const struct pm_run_facts *r
         return 0;
     pm_train_metrics_count(w->train_metrics, slot, run->clones, &v);
     pm_summaries_train(w->summaries, &v);
-    if (isfinite(v.v[0])) /* else nothing has been counted yet */
+    if (isfinite(v.v[0])) /* else nothing was counted yet */
         snprintf(text, 32, "%s %.4f", v.of.names[0], v.v[0]);
     for (int i = 0; i < PM_TRAIN_METRICS; i++)
         list[i] = (struct pm_metric){ v.of.names[i], v.v[i] };
@@ -205,7 +206,7 @@ void pm_watch_batch(struct pm_watch *w, const struct pm_run_facts *run, int slot
 
 /* ---- evaluations and checkpoints -------------------------------------------------------- */
 
-/* Beside the event file of these evaluations. */
+/* Writes per_class.csv beside the event file of these evaluations. */
 static void write_per_class(struct pm_watch *w, const struct pm_run_facts *run,
                             const struct cJSON *detail)
 {

@@ -1,7 +1,7 @@
-/* watch: everything that shows a training run: the progress line, metrics.jsonl, TensorBoard's
- * event files (summaries.h), report.html (run_page.h), and the metrics on training batches. The
- * trainer reports what happened. Nothing here changes a variable, and a file that cannot be written costs a
- * warning, not the run. One thread uses a watch. */
+/* watch: all outputs of a training run: the progress line, metrics.jsonl, TensorBoard's event files
+ * (summaries.h), report.html (run_page.h), and the metrics on training batches. The trainer reports
+ * events to it. A watch never changes a variable. A file that cannot be written costs a warning,
+ * not the run. One thread uses a watch. */
 #ifndef PM_WATCH_H
 #define PM_WATCH_H
 
@@ -13,69 +13,71 @@ struct cJSON;
 struct pm_state;
 
 struct pm_watch;
-/* slots: steps under way at once. No file is opened yet. */
+/* slots: most steps under way at once. Opens no file. */
 struct pm_watch *pm_watch_create(const struct pm_experiment *e, int slots);
 void pm_watch_destroy(struct pm_watch **w);
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-/* Opens the files and drops their entries of steps beyond run->step; no progress line yet. Called
- * again after pm_watch_close, when the run resumes from an earlier step. Returns
- * run->evaluated_step, or where that is UINT64_MAX the last evaluation in metrics.jsonl. */
+/* Opens the files and removes their entries of steps beyond run->step; does not start the progress
+ * line. Called again after pm_watch_close, when the run resumes from an earlier step. Returns
+ * run->evaluated_step or, if that is UINT64_MAX, the last evaluation in metrics.jsonl. */
 uint64_t pm_watch_open(struct pm_watch *w, const struct pm_run_facts *run);
 void pm_watch_close(struct pm_watch *w, const struct pm_run_facts *run);
-/* Starts the progress line, if there is none, and measures speed from now on. */
+/* Starts the progress line, if it is not shown yet, and measures speed from now on. */
 void pm_watch_start(struct pm_watch *w, const struct pm_run_facts *run);
-/* Ends the progress line: log lines follow. */
+/* Ends the progress line, because log lines follow. */
 void pm_watch_stop(struct pm_watch *w);
-/* Before the devices are closed. */
+/* Call it before the devices are closed. */
 void pm_watch_leave(struct pm_watch *w);
-/* The run ends with err, or by a signal (0: none): writes the last page. Without pm_watch_open
- * nothing is done. */
+/* Writes the last page: the run ends with err, or by a signal (0: none). Does nothing without
+ * pm_watch_open. */
 void pm_watch_end(struct pm_watch *w, const struct pm_run_facts *run, int err, int signal_number);
 
 /* ---- events ------------------------------------------------------------------------------ */
 
-/* Before step run->step, whose batch this is, runs in the slot. */
+/* Call it before step run->step runs in the slot with this batch. */
 void pm_watch_batch(struct pm_watch *w, const struct pm_run_facts *run, int slot,
                     const struct pm_batch *batch);
-/* Update run->collected has been read. */
+/* A collected step: update run->collected. */
 struct pm_watched_step {
     const struct pm_step_result *result;
-    int slot;                 /* in which it ran */
+    int slot;                 /* in which the step ran */
     float lr;
     uint64_t skipped;         /* damaged records up to this step, since the run began */
-    struct pm_phases *phases; /* seconds since the last logged step are taken from it */
+    struct pm_phases *phases; /* the seconds since the last logged step are read from it and
+                               * reset */
 };
 void pm_watch_step(struct pm_watch *w, const struct pm_run_facts *run,
                    const struct pm_watched_step *s);
-/* An evaluation of run->step over count pictures; detail: the evaluator's, for the page. Writes
- * every file of the evaluation except metrics.jsonl. */
+/* Reports an evaluation of run->step over count pictures; detail: the evaluator's, for the page.
+ * Writes every file of the evaluation except metrics.jsonl. */
 void pm_watch_evaluation(struct pm_watch *w, const struct pm_run_facts *run, uint64_t count,
                          const struct cJSON *metrics, const struct cJSON *detail);
-/* After that, and after the best checkpoint was chosen: writes the evaluation's line in
- * metrics.jsonl. pm_watch_open takes an evaluation without this line as not done. */
+/* Writes the evaluation's line in metrics.jsonl. Call it after pm_watch_evaluation and after the
+ * best checkpoint was chosen. pm_watch_open treats an evaluation without this line as not done. */
 void pm_watch_evaluated(struct pm_watch *w, const struct pm_run_facts *run,
                         const struct cJSON *metrics);
-/* Before the state of run->step is saved: its lines of metrics.jsonl reach the disk first, because
- * a resumed run does not write them again. */
+/* Call it before the state of run->step is saved. Flushes its lines of metrics.jsonl to the disk
+ * first, because a resumed run does not write them again. */
 void pm_watch_saving(struct pm_watch *w);
-/* The state of run->step is a checkpoint now. */
+/* Call it after the state of run->step became a checkpoint. */
 void pm_watch_saved(struct pm_watch *w, const struct pm_run_facts *run);
-/* Whether histograms and pictures of step run->step, just submitted, are due. Then, with no step
- * under way and snapshot being the step's state: writes them. Fails only where a device does. */
+/* Whether histograms and pictures of step run->step, just submitted, are due. The second function
+ * writes them, with no step under way; snapshot is the step's state. It fails only if a device
+ * fails. */
 bool pm_watch_histograms_due(const struct pm_watch *w, const struct pm_run_facts *run);
 int pm_watch_histograms(struct pm_watch *w, const struct pm_run_facts *run,
                         const struct pm_state *snapshot);
 
 /* ---- state ------------------------------------------------------------------------------- */
 
-/* Loss averages and the counts of training metrics are part of a checkpoint. Keep: a copy as of
- * now. Restore: back to the copy. */
+/* Loss averages and the counts of training metrics are part of a checkpoint. Keep copies the
+ * current values. Restore returns to the copy. */
 void pm_watch_keep(struct pm_watch *w);
 void pm_watch_restore(struct pm_watch *w);
-/* Appends the copy as members of a JSON object: "loss_averages": {...}, ...; and reads such members
- * of `object` (NULL: none) into the copy. */
+/* Appends the copy as members of a JSON object: "loss_averages": {...}, .... Reads such members of
+ * `object` (NULL: none) into the copy. */
 void pm_watch_print(const struct pm_watch *w, struct pm_str *json);
 void pm_watch_read(struct pm_watch *w, const struct cJSON *object);
 
