@@ -1,4 +1,4 @@
-/* evaluator: two batches are under way at once, so that the next is filled while one runs. */
+/* evaluator: keeps two batches under way, so that the next batch is filled while one runs. */
 #include "train/evaluator.h"
 
 #include <pumice/draw.h>
@@ -64,7 +64,7 @@ out:
     return err;
 }
 
-/* The fields that the net takes. */
+/* Copies the fields that are inputs of the net. */
 static void fill(struct pm_evaluator *ev, int slot, const struct pm_batch *batch)
 {
     for (int i = 0; i < ev->e->eval_fields.count; i++) {
@@ -88,8 +88,8 @@ static int tell_skipped(const struct pm_evaluator *ev, uint64_t count, uint64_t 
     return PM_OK;
 }
 
-/* A picture as an address that holds it; photographs are smaller as JPEG. The first one's members are
- * the sample's own, those of the others are listed in "beside". */
+/* Adds a picture as a data URL; photographs are smaller as JPEG. The first picture's members are
+ * the sample's own; those of later pictures are listed in "beside". */
 static int add_picture(const struct pm_picture *p, struct cJSON *sample, bool first)
 {
     enum { SIDE = 128, LARGE = 8 << 10, QUALITY = 88 };
@@ -202,7 +202,7 @@ int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, struct cJSO
         PM_TRY(finish(ev, (int)((done + k) % SLOTS), &batch[(done + k) % SLOTS], score, loader));
     PM_TRY(tell_skipped(ev, *count, *skipped));
     ev->e->task_row->score_report(score, metrics);
-    cJSON_DeleteItemFromObject(metrics, "count"); /* a result of its own */
+    cJSON_DeleteItemFromObject(metrics, "count"); /* reported separately */
     if (detail) {
         ev->e->task_row->score_detail(score, detail);
         PM_TRY(add_samples(ev, score, cJSON_AddArrayToObject(detail, "samples")));
@@ -210,7 +210,7 @@ int pm_evaluator_run(struct pm_evaluator *ev, struct cJSON *metrics, struct cJSO
 out:
     for (int k = 0; k < SLOTS; k++)
         if (batch[k]) {
-            if (err != PM_ELOST) /* its reason is the one to tell */
+            if (err != PM_ELOST) /* that error's message must be kept */
                 pm_plan_wait(ev->plan, k);
             pm_loader_release(loader, batch[k]);
         }

@@ -1,5 +1,5 @@
-/* trainer: the loop. Batches come from the loader, and results are read a few steps late, so that
- * the device never waits for the log. */
+/* trainer: the training loop. Batches come from the loader. Results are read a few steps late, so
+ * that the device never waits for the log. */
 #include "train/trainer.h"
 
 #include "optim/averages.h"
@@ -13,9 +13,9 @@
 
 static volatile sig_atomic_t stop_signal;
 
-/* A second Ctrl-C or SIGTERM ends the process at once. SIGHUP, which comes several times when a terminal
- * closes, and SIGPIPE, which comes with every line that nobody reads, do not: a logout may send SIGTERM
- * behind SIGHUP while the checkpoint is being written. */
+/* A second Ctrl-C or SIGTERM ends the process at once. SIGHUP and SIGPIPE do not. SIGHUP comes
+ * several times when a terminal closes, and SIGPIPE comes with every line written to a closed pipe.
+ * A logout may also send SIGTERM after SIGHUP while the checkpoint is being written. */
 static void on_signal(int number)
 {
     if (stop_signal == 0)
@@ -26,8 +26,8 @@ static void on_signal(int number)
     }
 }
 
-/* A lost terminal or reader of the output stops a run as Ctrl-C does, unless the signal was to be
- * ignored from the start, as nohup asks. */
+/* A closed terminal or output pipe stops a run as Ctrl-C does, unless the signal was ignored from
+ * the start, for example by nohup. */
 static void catch_signals(void)
 {
     static const int always[] = { SIGINT, SIGTERM }, unless_ignored[] = { SIGHUP, SIGPIPE };
@@ -44,7 +44,8 @@ static void catch_signals(void)
 
 /* ---- results ---------------------------------------------------------------------------- */
 
-/* The variable whose gradient is not a number, else the one with the largest. */
+/* Returns the first variable whose gradient is not finite, else the one with the largest
+ * gradient. */
 static const char *worst_variable(struct pm_trainer *t, const float *norms, float *norm)
 {
     const struct pm_variables *v = pm_clones_master(t->run.clones);
@@ -154,7 +155,7 @@ static bool is_due(uint64_t step, int64_t every)
     return every > 0 && step % (uint64_t)every == 0;
 }
 
-/* The same values, cut otherwise: nets and plans are made again. */
+/* Keeps the values and changes the shares: makes nets and plans again. */
 static int rebalance(struct pm_trainer *t)
 {
     int err = PM_OK;
@@ -176,10 +177,10 @@ static int after_step(struct pm_trainer *t)
                  pm_seconds() - t->saving.saved_at >= run->save_every_secs;
     int err = PM_OK;
 
-    if (pm_seconds() - t->saving.folder_checked_at >= 1) /* the file system may be far away */
+    if (pm_seconds() - t->saving.folder_checked_at >= 1) /* the file system may be remote */
         PM_TRY(pm_trainer_check_folder(t));
     if (t->run.spec_count > 1 && pm_balancer_step(&t->balance, t->run.clones, t->run.specs)) {
-        if (!t->losses.text[0]) /* a later start has all devices again */
+        if (!t->losses.text[0]) /* else not saved, because a later start uses all devices again */
             PM_TRY(pm_balancer_save(run->folder, t->run.specs, t->run.spec_count));
         if (t->balance.moved)
             PM_TRY(rebalance(t));
@@ -207,7 +208,8 @@ static int loop(struct pm_trainer *t)
     int64_t steps = t->run.e->steps;
     int err = PM_OK;
 
-    /* A kill or a loss may have come between the last save and its evaluation. */
+    /* The process may have been killed, or a device lost, between the last save and its
+     * evaluation. */
     if (!stop_signal && t->run.step > 0 && is_due(t->run.step, t->run.c->eval.every_steps))
         PM_TRY(pm_trainer_evaluate(t));
     while (!stop_signal && (steps == 0 || t->run.step < (uint64_t)steps)) {
@@ -227,7 +229,7 @@ out:
     return err;
 }
 
-/* After a loss: from the snapshot. */
+/* Resumes from the snapshot, after a device was lost. */
 static int resume_from_snapshot(struct pm_trainer *t)
 {
     int err = PM_OK;
@@ -236,7 +238,7 @@ static int resume_from_snapshot(struct pm_trainer *t)
     PM_TRY(pm_trainer_restore(t));
     PM_TRY(pm_trainer_check_folder(t));
     if (t->run.evaluated_step > t->run.step)
-        t->run.evaluated_step = UINT64_MAX; /* its line goes with the steps that are taken again */
+        t->run.evaluated_step = UINT64_MAX; /* its metrics line is removed */
     PM_TRY(pm_trainer_loader(t));
     t->run.evaluated_step = pm_watch_open(t->watch, &t->run);
     pm_watch_start(t->watch, &t->run);
@@ -268,7 +270,8 @@ static void summarise(const struct pm_trainer *t, struct cJSON *summary)
         cJSON_AddItemToObject(summary, "metrics", cJSON_Duplicate(t->saving.metrics, true));
 }
 
-/* A message of the validation layer is a mistake of ours that some driver will punish. */
+/* Fails if a validation layer reported a message. It is a bug in this program that some driver may
+ * not tolerate. */
 static int check_messages(const struct pm_trainer *t)
 {
     if (t->run.c->run.validate && pm_device_messages() > 0)
@@ -286,12 +289,12 @@ int pm_train(const struct pm_config *c, int *signal_number, struct cJSON *summar
     PM_TRY(pm_trainer_open(&t));
     catch_signals();
     t.saving.saved_at = t.loop.started_at = pm_seconds();
-    pm_phases_start(&t.phases); /* what the start took is no step's time */
+    pm_phases_start(&t.phases); /* exclude the time of the start from the first step */
     pm_watch_start(t.watch, &t.run);
     while ((err = loop(&t)) == PM_ELOST)
         PM_TRY(pm_trainer_recover(&t, resume_from_snapshot));
     if (err < 0 && pm_trainer_check_folder(&t) < 0)
-        err = PM_EFAIL; /* the reason of whatever could not be written */
+        err = PM_EFAIL; /* the run folder is gone, which explains every failed write */
     PM_TRY(err);
     PM_TRY(check_messages(&t));
     *signal_number = stop_signal;

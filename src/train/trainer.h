@@ -1,5 +1,5 @@
-/* trainer: the inside of a training run, used by the files of src/train only. Each part below is
- * written by the one file that its comment names; the others read it or call that file. */
+/* trainer: private parts of a training run, used by the files of src/train only. Each part below is
+ * written by the one file that its comment names. The other files read it or call that file. */
 #ifndef PM_TRAINER_H
 #define PM_TRAINER_H
 
@@ -10,12 +10,13 @@
 #include "optim/schedule.h"
 #include "train/evaluator.h"
 
-/* trainer_snapshot.c: a copy in host memory to resume from after a loss. */
+/* trainer_snapshot.c: a copy in host memory to resume from after a device is lost. */
 struct pm_trainer_snapshot {
     struct pm_state *state;
-    struct pm_state *spare;     /* the next copy: a loss while reading leaves the old one whole */
+    struct pm_state *spare;     /* receives the next copy: if a device is lost while reading, the
+                                 * old copy stays complete */
     uint64_t step;
-    uint64_t skipped;           /* damaged records up to it */
+    uint64_t skipped;           /* damaged records up to its step */
 };
 /* trainer_loss.c */
 struct pm_trainer_losses {
@@ -31,7 +32,7 @@ struct pm_trainer_saving {
 /* trainer.c: the loop. */
 struct pm_trainer_loop {
     double started_at;          /* pm_seconds */
-    double loss, decay;         /* last collected total loss, and weight decay's part of it */
+    double loss, decay;         /* last collected total loss, and the part from weight decay */
     uint64_t skipped;           /* damaged records up to run.step, since the run began */
     uint64_t skipped_at[PM_STEP_SLOTS]; /* the same at each step under way */
 };
@@ -39,16 +40,17 @@ struct pm_trainer_loop {
 struct pm_trainer_start {
     struct pm_sampler sampler;  /* the loader's */
     struct pm_schedule schedule;
-    double betas[2];            /* the optimizer's; 0 without */
+    double betas[2];            /* the optimizer's; 0 if it has none */
     uint64_t first_step;
     FILE *log;                  /* log.txt; NULL: cannot be written */
     char *data_json;            /* owned: the data's classes, for checkpoints */
 };
 
 struct pm_trainer {
-    /* What observers see, made by trainer_open.c. Later trainer.c writes step and collected,
-     * trainer_save.c saved_step and evaluated_step; trainer_snapshot.c sets the steps back after a
-     * loss; trainer_loss.c leaves out specs, the balancer sets their shares. */
+    /* Facts for observers, made by trainer_open.c. Later trainer.c writes step and collected, and
+     * trainer_save.c writes saved_step and evaluated_step. After a device is lost,
+     * trainer_snapshot.c resets the steps, and trainer_loss.c removes its specs. The balancer sets
+     * their shares. */
     struct pm_run_facts run;
     struct pm_trainer_start start;
     struct pm_trainer_loop loop;
@@ -63,12 +65,13 @@ struct pm_trainer {
 
 /* ---- trainer_open.c -------------------------------------------------------------------- */
 
-/* Zeroed except run.c before. On failure close must still be called. */
+/* Opens the run. Everything except run.c must be zero before. After a failure close must still be
+ * called. */
 int pm_trainer_open(struct pm_trainer *t);
 void pm_trainer_close(struct pm_trainer *t);
-/* Devices, nets and plans by run.specs. */
+/* Makes devices, nets and plans from run.specs. */
 int pm_trainer_clones(struct pm_trainer *t);
-/* A loader that begins at run.step; the former one ends. */
+/* Starts a loader at run.step; ends the former loader. */
 int pm_trainer_loader(struct pm_trainer *t);
 
 /* ---- trainer.c ------------------------------------------------------------------------- */
@@ -78,33 +81,34 @@ int pm_trainer_drain(struct pm_trainer *t);
 
 /* ---- trainer_save.c -------------------------------------------------------------------- */
 
-/* Whether the run folder is still the one that was locked. PM_EFAIL: it was removed or replaced. */
+/* Checks that the run folder is still the locked folder. PM_EFAIL: it was removed or replaced. */
 int pm_trainer_check_folder(struct pm_trainer *t);
-/* The step is not saved again, or evaluated again, if it is already. */
+/* Save the step, or evaluate it. Does nothing if this step is already saved or evaluated. */
 int pm_trainer_save(struct pm_trainer *t);
 int pm_trainer_evaluate(struct pm_trainer *t);
-/* Which checkpoints stay. */
+/* Returns which checkpoints are kept. */
 struct pm_keep pm_trainer_keep(const struct pm_config *c);
-/* What a checkpoint's .json says of the run: seed, batch size, damaged records, devices, losses of
+/* Writes the state of a checkpoint's .json: seed, batch size, damaged records, devices, losses of
  * devices, loss averages, the data's classes. */
 void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json);
 
 /* ---- trainer_snapshot.c ---------------------------------------------------------------- */
 
-/* Empty copies for the values of the clones that exist now. */
+/* Makes empty copies for the values of the current clones. */
 void pm_trainer_snapshot_create(struct pm_trainer *t);
 void pm_trainer_snapshot_free(struct pm_trainer *t);
-/* Copies all values and slots; no step is under way. */
+/* Copies all values and slots. No step may be under way. */
 int pm_trainer_snapshot(struct pm_trainer *t);
-/* The copy becomes the clones' values; run.step becomes the copy's. */
+/* Copies the snapshot to the clones and sets run.step to the snapshot's. */
 int pm_trainer_restore(struct pm_trainer *t);
-/* A checkpoint becomes the copy. */
+/* Reads a checkpoint into the snapshot. */
 int pm_trainer_snapshot_read(struct pm_trainer *t, const struct pm_checkpoint *from);
 
 /* ---- trainer_loss.c -------------------------------------------------------------------- */
 
-/* After PM_ELOST: opens the devices again, without the lost one if need be, and calls `again`
- * (makes clones, values, and what stood on them), until it does not fail with a loss. */
+/* Call it after PM_ELOST. Opens the devices again, without the lost one if necessary. Then calls
+ * `again` (makes clones, values, and everything that depends on them) until it does not fail with a
+ * lost device. */
 int pm_trainer_recover(struct pm_trainer *t, int (*again)(struct pm_trainer *t));
 
 #endif

@@ -1,12 +1,17 @@
-/* trainer_loss: training after the loss of a device. The step's random numbers and batches depend on
- * its number only, so the steps since the last host snapshot are taken again, to the same bits where
- * the same devices compute them.
+/* trainer_loss: continues training after a device is lost. A step's random numbers and batches
+ * depend only on its number. The steps since the last host snapshot are therefore repeated, and are
+ * bit-identical if the same devices compute them.
  *
- * A device is opened again with submissions half as long: most losses are the driver's watchdog.
- * Among several, one that is lost a second time within LAPSE steps, that hangs, or that cannot be
- * opened again is left out, and the others share the whole batch, so that the schedule stays. The only
- * device has MOST_LOSSES tries, and time to come back; but when it hangs before anything ran on it, it
- * is opened once more only, and not at all when a thread is caught in it. */
+ * A device is opened again with submissions half as long, because the driver's watchdog causes most
+ * losses.
+ *
+ * With several devices, a device is left out if it is lost a second time within LAPSE steps, if it
+ * hangs, or if it cannot be opened again. The others share the whole batch, so the schedule does
+ * not change.
+ *
+ * A single device has MOST_LOSSES tries, with pauses for it to recover. If it hangs before any
+ * program ran on it, it is opened only once more. If a thread is caught in it, it is not opened
+ * again. */
 #include "train/trainer.h"
 
 #include <string.h>
@@ -22,7 +27,8 @@ static void add_lost(struct pm_trainer *t, const struct pm_clone_spec *s)
              n ? ", " : "", s->place, s->info.address, (unsigned long long)t->run.step);
 }
 
-/* The shares of the others keep their ratios. Shares that were being measured are measured anew. */
+/* Removes device i. The shares of the others keep their ratios. An unfinished measurement of shares
+ * starts again. */
 static void leave_out(struct pm_trainer *t, int i, const char *why)
 {
     bool measuring = t->balance.step >= 0;
@@ -62,12 +68,12 @@ static int open_again(struct pm_trainer *t, struct pm_clone_spec *s, bool refuse
     s->segment_ms = (s->segment_ms > 0 ? s->segment_ms : t->run.c->run.segment_ms) / 2;
     PM_WARN("train", "%s; opening devices[%d], %s, again, from step %llu, with submissions of %g ms",
             why, s->place, s->info.address, (unsigned long long)t->snapshot.step, s->segment_ms);
-    if (refused) /* a card that resets itself takes seconds */
+    if (refused) /* a card that resets itself needs seconds */
         sleep((unsigned)s->losses);
     return PM_OK;
 }
 
-/* Decides what to do about a failure; why: its message. */
+/* Decides how to recover from a failure; why: its message. */
 static int decide(struct pm_trainer *t, const char *why)
 {
     struct pm_clone_failure f = t->run.clones ? pm_clones_lost(t->run.clones) : t->losses.failed;
@@ -92,7 +98,7 @@ static int decide(struct pm_trainer *t, const char *why)
     return PM_OK;
 }
 
-/* Whether another try is due: a loss, or a device that was lost and cannot be made again. */
+/* Whether another try is needed: a device is lost, or was lost and cannot be opened again. */
 static bool is_loss(const struct pm_trainer *t, int err)
 {
     if (err == PM_ELOST)

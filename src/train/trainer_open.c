@@ -1,5 +1,5 @@
-/* trainer_open: what training starts from: data, devices, values from a checkpoint, a warm start or
- * the seed, and the files of the run folder. */
+/* trainer_open: prepares training: data, devices, values (from a checkpoint, a warm start or the
+ * seed), and the files of the run folder. */
 #include "train/trainer.h"
 
 #include <cjson/cJSON.h>
@@ -30,7 +30,8 @@ int pm_trainer_loader(struct pm_trainer *t)
                                 pm_clones_slice(t->run.clones), t->run.step, &t->start.sampler, &t->run.loader);
 }
 
-/* A run may resume with other settings, but then its results differ in the last bits. */
+/* Warns about settings that differ from the checkpoint's. The run may resume, but its results
+ * differ in the last bits. */
 static void warn_of_changes(const struct pm_trainer *t, const struct pm_checkpoint *from)
 {
     static const char *const keys[] = { "seed", "batch_size", "devices" };
@@ -52,7 +53,8 @@ static void warn_of_changes(const struct pm_trainer *t, const struct pm_checkpoi
     pm_str_free(&text);
 }
 
-/* Values at the start: the run's newest checkpoint, or a warm start, or initial values. */
+/* Sets the values at the start: from the run's newest checkpoint, from a warm start, or initial
+ * values. */
 static int start_values(struct pm_trainer *t)
 {
     const struct pm_config *c = t->run.c;
@@ -89,7 +91,7 @@ out:
     return err;
 }
 
-/* From the beginning, also after a loss on the way. */
+/* Starts from the beginning, also after a device is lost while starting. */
 static int start(struct pm_trainer *t)
 {
     int err = PM_OK;
@@ -102,7 +104,7 @@ out:
     return err;
 }
 
-/* A run without its log is still a run. */
+/* Opens the log. The run continues if it cannot be opened. */
 static void open_log(struct pm_trainer *t)
 {
     char path[4096];
@@ -114,7 +116,7 @@ static void open_log(struct pm_trainer *t)
     pm_log_file(t->start.log);
 }
 
-/* Once the run's checkpoint is known to fit it. */
+/* Writes config.json. Call it after the run's checkpoint was found to fit the config. */
 static int write_config(const struct pm_trainer *t)
 {
     struct cJSON *tree = pm_config_dump(t->run.c);
@@ -167,8 +169,8 @@ static void say_start(const struct pm_trainer *t)
             pm_plan_print(pm_clones_plan(t->run.clones, i), stderr, false);
 }
 
-/* A few of the evaluation's examples, from its beginning to its end: what no picture of it fits would
- * otherwise end the training at its first evaluation. */
+/* Reads a few examples of the evaluation split, from its beginning to its end. Otherwise a split
+ * whose pictures do not fit would end the training at its first evaluation. */
 static int check_examples(const struct pm_trainer *t)
 {
     enum { LOOKED_AT = 8 };
@@ -193,7 +195,7 @@ static int check_examples(const struct pm_trainer *t)
             pm_dataset_where(t->run.e->eval, record, where, sizeof where);
             err = t->run.e->task_row->make((void *)&sampler, buf, size, 0, 0, 0, where, out);
         }
-        if (err == PM_ECORRUPT) /* that one picture is damaged: evaluation says so, or passes it over */
+        if (err == PM_ECORRUPT) /* only this picture is damaged: evaluation reports or skips it */
             err = PM_OK;
         PM_TRY(err);
     }
@@ -203,7 +205,8 @@ out:
     return err;
 }
 
-/* Which metrics there are depends on the net's heads, too. */
+/* Checks the metric that selects the best checkpoint. The list of metrics depends on the net's
+ * heads, too. */
 static int check_best(const struct pm_trainer *t)
 {
     const char *best = t->run.c->run.keep_best;
@@ -225,9 +228,8 @@ static int check_best(const struct pm_trainer *t)
     return err;
 }
 
-/* A net that cannot be built is refused before the run folder is touched, and so are evaluations. The nets
- * are those that training and evaluation use; of several clones the training net is the one that holds the
- * names of the variables. */
+/* Builds the nets of training and evaluation. If one cannot be built, the run ends before the run
+ * folder is changed. With several clones the training net only supplies the variables' names. */
 static int check_nets(const struct pm_trainer *t)
 {
     const int batch = pm_experiment_train_batch(t->run.c);

@@ -14,7 +14,7 @@ struct pm_keep pm_trainer_keep(const struct pm_config *c)
 }
 
 /* A resumed run reads skipped, loss_averages and train_confusion. data is for commands that use the
- * net without the data folder. trainer_open.c warns where seed, batch_size or devices change. */
+ * net without the data folder. trainer_open.c warns if seed, batch_size or devices change. */
 void pm_trainer_state(const struct pm_trainer *t, struct pm_str *json)
 {
     pm_str_add(json, "{\"seed\": %lld, \"batch_size\": %d, \"skipped\": %llu, \"devices\": \"",
@@ -73,7 +73,7 @@ out:
 
 /* ---- evaluating ------------------------------------------------------------------------- */
 
-/* After the step was saved. */
+/* Call it after the step was saved. */
 static int keep_best(struct pm_trainer *t)
 {
     const char *metric = t->run.c->run.keep_best;
@@ -93,7 +93,8 @@ out:
     return err;
 }
 
-/* The moving averages, where the run has some and eval.averages is not off. */
+/* Returns the variables to evaluate: the moving averages, if the run has them and eval.averages is
+ * not off. */
 static int evaluated_variables(struct pm_trainer *t, struct pm_variables **out)
 {
     *out = pm_clones_variables(t->run.clones, 0);
@@ -102,8 +103,8 @@ static int evaluated_variables(struct pm_trainer *t, struct pm_variables **out)
     return PM_OK;
 }
 
-/* The line in metrics.jsonl comes last. A start from this step's checkpoint that does not find it
- * evaluates again and writes everything once more, to the same bits. */
+/* The line in metrics.jsonl is written last. If a start from this step's checkpoint does not find
+ * the line, it evaluates again and writes everything once more, with the same bits. */
 int pm_trainer_evaluate(struct pm_trainer *t)
 {
     enum pm_phase_of_run before;
@@ -125,7 +126,7 @@ int pm_trainer_evaluate(struct pm_trainer *t)
     detail = cJSON_CreateObject();
     PM_TRY(pm_evaluator_run(t->saving.evaluator, t->saving.metrics, detail, &count, &skipped));
     PM_TRY(pm_trainer_check_folder(t));
-    if (t->run.c->run.keep_best) /* before anything is written: this may lose the device */
+    if (t->run.c->run.keep_best) /* first, because it may lose the device */
         PM_TRY(pm_trainer_save(t));
     pm_watch_evaluation(t->watch, &t->run, count, t->saving.metrics, detail);
     if (t->run.c->run.keep_best)

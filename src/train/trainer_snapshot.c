@@ -1,5 +1,5 @@
-/* trainer_snapshot: a copy in host memory of everything that a run resumes from: values and slots,
- * the step, damaged records so far, and the state of the watch. */
+/* trainer_snapshot: a copy in host memory of everything needed to resume: values and slots, the
+ * step, the number of damaged records, and the state of the watch. */
 #include "train/trainer.h"
 
 #include <cjson/cJSON.h>
