@@ -1,12 +1,13 @@
-/* balancer: share = examples per second, as each device timed its own part. */
+/* balancer: a device's share is proportional to its examples per second, by its own timing of its
+ * part. */
 #include "clones/balancer.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <string.h>
 
-enum { SKIP = 3, MEASURE = 6 }; /* steps: the first ones compile and warm up */
-static const double worth_it = 0.1; /* relative change of some clone's share */
+enum { SKIP = 3, MEASURE = 6 }; /* steps; the first ones compile and warm up */
+static const double worth_it = 0.1; /* least relative change of some clone's share */
 
 void pm_balancer_start(struct pm_balancer *b, int count)
 {

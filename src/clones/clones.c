@@ -11,8 +11,8 @@ enum { BUCKET_BYTES = 4 << 20 };
 
 /* ---- shares ----------------------------------------------------------------------------- */
 
-/* Whole micro-batches, at least one example each, by the largest remainders: the parts add up to
- * the batch. */
+/* Shares out whole micro-batches by largest remainders, at least one to each clone. The parts add
+ * up to the batch. */
 static int share_out(struct pm_clones *c)
 {
     int unit = c->o.micro_batches, units = c->slice.count / unit, given = 0;
@@ -31,7 +31,7 @@ static int share_out(struct pm_clones *c)
         c->clone[i].count = part < 1 ? 1 : part;
         given += c->clone[i].count;
     }
-    while (given != units) { /* the one farthest from its due gets or gives one */
+    while (given != units) { /* the clone farthest from its exact share gains or loses one */
         int best = -1, sign = given < units ? 1 : -1;
         double worst = 0;
 
@@ -54,7 +54,8 @@ static int share_out(struct pm_clones *c)
 
 /* ---- making ----------------------------------------------------------------------------- */
 
-/* With several clones the others' memory does not help: which part is too large, and what to do. */
+/* Adds to a memory error which clone's part of the batch is too large, and what to do. With several
+ * clones the others' memory does not help. */
 static int explain(const struct pm_clones *c, int i, int err)
 {
     if (err != PM_EMEMORY || c->o.count == 1)
@@ -113,7 +114,7 @@ out:
 
 static struct pm_clone_failure failure_of(const struct pm_clones *c, int i)
 {
-    const struct pm_device *d = c->clone[i].device; /* NULL: it could not even be opened */
+    const struct pm_device *d = c->clone[i].device; /* NULL: could not be opened */
 
     return (struct pm_clone_failure){ .clone = i, .hung = d && pm_device_hung(d),
                                       .caught = d && pm_device_caught(d),

@@ -1,4 +1,4 @@
-/* clones_parts: what clones.c, which makes the clones, clones_step.c and the exchanges share. */
+/* clones_parts: shared by clones.c, which makes the clones, clones_step.c and the exchanges. */
 #ifndef PM_CLONES_PARTS_H
 #define PM_CLONES_PARTS_H
 
@@ -21,22 +21,23 @@ struct pm_clones {
     struct pm_field *fields;     /* owned copy */
     struct clone *clone;
     const struct pm_exchange_row *row;
-    struct pm_exchange *exchange; /* owned, by the row */
-    struct pm_batch_slice slice; /* of the whole batch: what all clones compute together */
-    struct pm_variables averaged; /* clone 0's, with averages for values */
+    struct pm_exchange *exchange; /* owned, made by the row */
+    struct pm_batch_slice slice; /* of the whole batch: the examples of all clones together */
+    struct pm_variables averaged; /* clone 0's, with averages as values */
     struct pm_step_result *result; /* per slot */
     bool *pending;
 };
 
-/* Moving averages are the host's, made of every clone's. */
+/* Whether the host computes the moving averages, from every clone's. */
 static inline bool pm_clones_share_moving(const struct pm_clones *c)
 {
     return c->o.update.all;
 }
 
-/* clones_step.c. Waits for the clones' plans of the slot; sets the losses and clones' seconds. */
+/* clones_step.c. Waits for the clones' plans of the slot; sets the losses and the clones'
+ * seconds. */
 int pm_clones_finish(struct pm_clones *c, int slot, struct pm_step_result *r);
-/* Sets what the optimizer's plan says of its step: norms, l2, finite. */
+/* Sets norms, l2 and finite from the optimizer's plan of this step. */
 void pm_clones_read_update(struct pm_plan *plan, int slot, struct pm_step_result *r);
 
 #endif

@@ -1,5 +1,5 @@
 /* clones_step: copies a batch's parts to the clones and submits their plans. The exchange does the
- * rest of the step. Nothing is allocated. */
+ * rest of the step. A step allocates nothing. */
 #include "clones/clones_parts.h"
 
 #include <assert.h>
@@ -44,7 +44,7 @@ void pm_clones_read_update(struct pm_plan *plan, int slot, struct pm_step_result
     r->finite = *(const uint32_t *)pm_plan_output(plan, slot, "flag", 0) != 0;
 }
 
-/* The clones' plans have the same loss layers in the same order. */
+/* Adds a plan's losses. The clones' plans have the same loss layers in the same order. */
 static void add_losses(const struct pm_plan *plan, int slot, struct pm_step_result *r)
 {
     struct pm_loss_part parts[PM_MAX_LOSSES];

@@ -1,6 +1,6 @@
-/* exchange_host: several clones of one process. Each bucket of gradients is summed in host memory, in
- * the order of the clones, while the backward passes still run. The optimizer updates a master copy
- * on the CPU once, and the new values go to every clone. A step allocates nothing. */
+/* exchange_host: several clones of one process. Each bucket of gradients is summed in host memory,
+ * in the order of the clones, while the backward passes still run. The optimizer updates a master
+ * copy on the CPU once, and the new values go to every clone. A step allocates nothing. */
 #include "clones/clones_parts.h"
 #include "clones/moving.h"
 
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Sends the new values to a clone. Two slots, so that one can be filled while the other is copied. */
+/* Sends the new values to a clone. With two slots, one can be filled while the other is copied. */
 struct push {
     struct pm_program *program;
     int slot;
@@ -18,13 +18,13 @@ struct push {
 struct pm_exchange {
     struct pm_clones *c;         /* borrowed */
     struct push *push;           /* [clones] */
-    struct pm_device *device;    /* the CPU; owned, as is everything below */
+    struct pm_device *device;    /* the CPU; owned, as are all members below */
     struct pm_net *net;
     struct pm_variables *master;
     struct pm_plan *plan;        /* the update */
     float *sum;                  /* gradients of all clones */
-    struct pm_moving moving;     /* where all clones update the moving averages of batch norm */
-    int lane;                    /* of sums, in traces */
+    struct pm_moving moving;     /* used if all clones update the moving averages of batch norm */
+    int lane;                    /* of the sums, in traces */
 };
 
 /* ---- making ----------------------------------------------------------------------------- */
@@ -39,7 +39,8 @@ static struct pm_exchange *create(struct pm_clones *c)
     return x;
 }
 
-/* Bytes of a clone's values that the host sends: all, where the host makes the moving averages, too. */
+/* Bytes of a clone's values that the host sends: all if the host computes the moving averages, else
+ * the trainable part. */
 static size_t pushed_bytes(const struct pm_clones *c, const struct pm_variables *v)
 {
     return pm_clones_share_moving(c) ? v->bytes : v->trainable_bytes;
@@ -141,8 +142,8 @@ static void trace_bucket(const struct pm_exchange *x, size_t bucket, int clone, 
     pm_trace_span(x->lane, name, NULL, begin, end);
 }
 
-/* Buckets come in the same order from every clone: their plans have the same backward calls in the
- * same order, whatever runs again between them. */
+/* Sums the gradients. Buckets come in the same order from every clone: their plans have the same
+ * backward calls in the same order, even if recomputed calls run between them. */
 static int sum_gradients(struct pm_exchange *x, int slot)
 {
     struct pm_clones *c = x->c;
@@ -186,7 +187,7 @@ out:
     return err;
 }
 
-/* Sums, updates, and sends the new values; the step's result is complete after it. */
+/* Sums, updates, and sends the new values; then the step's result is complete. */
 static int update(struct pm_exchange *x, int slot, const struct pm_step *step,
                   struct pm_step_result *r)
 {
@@ -217,7 +218,7 @@ out:
 
 static int collect(struct pm_exchange *x, int slot, struct pm_step_result *r)
 {
-    (void)x, (void)slot, (void)r; /* update has waited */
+    (void)x, (void)slot, (void)r; /* update has already waited */
     return PM_OK;
 }
 
@@ -252,7 +253,7 @@ static struct pm_plan *update_plan(const struct pm_exchange *x)
     return x->plan;
 }
 
-/* Moving averages lie behind the trainable part of the block. */
+/* Moving averages lie after the trainable part of the block. */
 static int gather(struct pm_exchange *x)
 {
     struct pm_variables *from = x->c->clone[0].variables, *to = x->master;

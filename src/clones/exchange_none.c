@@ -1,4 +1,5 @@
-/* exchange_none: one clone. Its variables are the master copy, its plan holds the optimizer. */
+/* exchange_none: one clone. Its variables are the master copy, and its plan contains the
+ * optimizer. */
 #include "clones/clones_parts.h"
 
 struct pm_exchange {

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The decay of a variable in one step: the product over the nodes that update it, because an image
- * pyramid's scales share variables; 1 if no node updates it. */
+/* Returns the decay of a variable in one step: the product over the nodes that update it, because
+ * an image pyramid's scales share variables; 1 if no node updates it. */
 static float decay_of(const struct pm_net *net, int variable)
 {
     float decay = 1;
@@ -108,7 +108,7 @@ int pm_moving_follow(struct pm_moving *m)
         add(m, pm_program_out(m->pull[i], 0, 0));
     }
     for (size_t i = 0; i < m->bytes / sizeof(float); i++)
-        if (!isfinite(m->after[i])) { /* such a step does not count */
+        if (!isfinite(m->after[i])) { /* not finite: the averages stay unchanged */
             memcpy(m->after, m->before, m->bytes);
             break;
         }

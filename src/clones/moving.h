@@ -1,13 +1,14 @@
-/* moving: batch norm's moving averages after the batches of every clone (run.batch_norm_update "all"),
- * one after the other, as DeepLab's towers update shared variables:
+/* moving: updates batch norm's moving averages by the batches of every clone (run.batch_norm_update
+ * "all"), one after the other, as DeepLab's towers update shared variables:
  *
  *     m <- d m + (1 - d) b_0,   m <- d m + (1 - d) b_1,   ...
  *
- * Every clone makes c_i = d m + (1 - d) b_i of the m that it was given; of these the host makes the same,
+ * Each clone computes c_i = d m + (1 - d) b_i from the m that it received. From these the host
+ * computes the same result,
  *
  *     r = m,   r <- c_i + d (r - m)   for each clone in order.
  *
- * They are what lies behind the trainable part of the variables' block. */
+ * The moving averages are the values after the trainable part of the variables' block. */
 #ifndef PM_MOVING_H
 #define PM_MOVING_H
 
@@ -18,21 +19,23 @@
 struct pm_moving {
     struct pm_variables *master; /* borrowed */
     size_t offset, bytes;        /* in the block; bytes may be 0 */
-    float *decay;                /* d of each; owned, as are the others */
+    float *decay;                /* d of each; owned, as are the arrays below */
     float *before, *after;
-    struct pm_program **pull;    /* each clone's to the host */
+    struct pm_program **pull;    /* [clones]: copies each clone's averages to the host */
     int clones;
 };
-/* Fails with a line naming the first node whose updates cannot be put together so (all), or of the
- * parts that a batch is cut into: each would round by its own range, and the last one's be kept. */
+/* Returns PM_ECONFIG and names the first node whose updates cannot be combined. all: over the
+ * clones. micro_batches > 1: over the parts of a batch, because each part would round by its own
+ * range and only the last range would be kept. */
 int pm_moving_check(const struct pm_net *net, bool all, int micro_batches);
-/* Of clones of this net, none yet; then each in order. */
+/* Creates the state for clones of this net; pm_moving_join then adds each clone in order. */
 void pm_moving_create(const struct pm_net *net, struct pm_variables *master, int clones,
                       struct pm_moving *out);
 int pm_moving_join(struct pm_moving *m, const struct pm_variables *clone);
-/* Before the clones' devices are closed. */
+/* Call it before the clones' devices are closed. */
 void pm_moving_free(struct pm_moving *m);
-/* The step being done on every clone: the master's become what they come to. */
+/* Call it after every clone has done the step. Sets the master's moving averages to the combined
+ * result. */
 int pm_moving_follow(struct pm_moving *m);
 
 #endif
