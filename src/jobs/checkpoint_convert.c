@@ -1,5 +1,5 @@
-/* checkpoint_convert: a checkpoint's tensors into a file of another program's format. What is written
- * is listed first; elements are read when the writer asks for them. */
+/* checkpoint_convert: writes a checkpoint's tensors to a file of another program's format. It first
+ * lists the tensors to write. Their elements are read when the writer requests them. */
 #include "checkpoints/state.h"
 #include "optim/averages.h"
 #include "experiment/experiment.h"
@@ -32,7 +32,7 @@ const struct pm_opt pm_checkpoint_conversion_opts[] = {
     { 0 },
 };
 
-struct source { /* of a tensor to be written */
+struct source { /* of a tensor to write */
     const struct pm_tensor_file *f;
     const struct pm_file_tensor *t;
 };
@@ -46,7 +46,7 @@ struct conversion {
     struct pm_converted *out;
 };
 
-/* ---- what is written -------------------------------------------------------------------- */
+/* ---- tensors to write ------------------------------------------------------------------- */
 
 static int fill(const struct pm_file_tensor *t, void *dst)
 {
@@ -65,7 +65,8 @@ static bool begins(const char *name, const struct pm_strings *scopes)
     return false;
 }
 
-/* A variable's average, where averages are wanted and it has one. */
+/* Returns a variable's average if averages are wanted and the variable has one, else the
+ * variable. */
 static const struct pm_file_tensor *value_of(const struct conversion *c,
                                              const struct pm_file_tensor *t)
 {
@@ -149,7 +150,7 @@ static int list_tensors(struct conversion *c)
         else
             c->out->left_out++;
     }
-    /* A checkpoint of nothing but the step is written: the step is in every format. */
+    /* A checkpoint that holds only the step is written, because every format has the step. */
     if (c->out->tensors == 0 && (c->out->left_out > 0 || !c->from->has_step))
         return pm_fail(PM_EDATA, "%s: none of its %zu tensors is to be written (only, exclude, keep)",
                        path, all);
@@ -167,7 +168,7 @@ static int list_tensors(struct conversion *c)
 
 /* ---- PyTorch's names -------------------------------------------------------------------- */
 
-/* The net is the one that is trained, with its auxiliary heads. */
+/* Translates the names by the net that is trained, with its auxiliary heads. */
 static int translate(struct pm_checkpoint *from, const char *file, struct pm_arena *a)
 {
     const struct pm_open_sections open = pm_train_choices(a);
@@ -183,7 +184,7 @@ static int translate(struct pm_checkpoint *from, const char *file, struct pm_are
                        "leave it out", file, from->path));
     PM_TRY(pm_experiment_open(config, pm_experiment_if_there(config, PM_OPEN_TRAIN), &e));
     PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_TRAIN, 1, 0, 0 }, &net, NULL));
-    PM_TRY(pm_variables_create(NULL, net, false, NULL, &v)); /* its list only */
+    PM_TRY(pm_variables_create(NULL, net, false, NULL, &v)); /* only its list is used */
     PM_TRY(pm_names_torch(v, from->tensors, &from->tensors));
 out:
     pm_variables_destroy(&v);
@@ -193,12 +194,13 @@ out:
     return err;
 }
 
-/* ---- where and how ---------------------------------------------------------------------- */
+/* ---- formats ---------------------------------------------------------------------------- */
 
-#define STEP_TYPE "step_dtype" /* the note of safetensors */
+#define STEP_TYPE "step_dtype" /* name of the note in safetensors */
 
-/* TensorFlow's own programs make global_step an int64. One that was an int32 stays an int32, as a program
- * whose variable is one does not read the other; a note keeps this in safetensors. */
+/* Returns the type of the step. TensorFlow's own programs make global_step an int64. If it was an
+ * int32, it stays an int32, because a program whose variable is an int32 cannot read an int64. In
+ * safetensors a note keeps this type. */
 static enum pm_dtype step_type(const struct pm_checkpoint *from)
 {
     const struct pm_file_tensor *t = pm_tensor_file_find(from->tensors, "global_step");
@@ -208,7 +210,7 @@ static enum pm_dtype step_type(const struct pm_checkpoint *from)
     return was_short && from->step <= INT32_MAX ? PM_DTYPE_I32 : PM_DTYPE_I64;
 }
 
-/* Notes of a file of the same format stay; others get the step. */
+/* Notes of a file of the same format are kept; other formats get only the step. */
 static int write_safetensors(const struct conversion *c, const char *dst)
 {
     const struct pm_tensor_file *f = c->from->tensors;
@@ -235,8 +237,8 @@ static int write_safetensors(const struct conversion *c, const char *dst)
     return err;
 }
 
-/* global_step, which TensorFlow's programs ask for, is written anew. A file `checkpoint` that names
- * others stays. */
+/* Writes global_step anew, because TensorFlow's programs require it. A file `checkpoint` that names
+ * other checkpoints is kept. */
 static int write_tensorflow(const struct conversion *c, const char *dst)
 {
     const int64_t step = (int64_t)c->from->step;
@@ -260,8 +262,8 @@ static int write_tensorflow(const struct conversion *c, const char *dst)
 struct writer {
     int to; /* enum pm_convert_to */
     const char *format;
-    bool (*is)(const char *dst); /* by its ending */
-    const char *const *files;    /* what DST's files end with; the first makes DST complete */
+    bool (*is)(const char *dst); /* whether DST's ending selects this format */
+    const char *const *files;    /* endings of DST's files; the first file makes DST complete */
     int (*write)(const struct conversion *c, const char *dst);
 };
 

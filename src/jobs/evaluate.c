@@ -1,4 +1,4 @@
-/* evaluate: one checkpoint, one pass, on the first device of the config. */
+/* evaluate: one pass of a checkpoint over the evaluation split, on the config's first device. */
 #include <pumice/train.h>
 
 #include "train/evaluator.h"
@@ -11,8 +11,8 @@
 #include <pumice/formats.h>
 #include <string.h>
 
-/* The part of a checkpoint's path below the run folder, by whatever name that was reached; NULL: it is not the
- * run's own. */
+/* Returns the part of a checkpoint's path below the run folder, even if the path reaches it by
+ * another name. NULL: the checkpoint is not the run's own. */
 static const char *below(const char *path, const char *folder)
 {
     char *start = pm_strdup(path), *slash;
@@ -69,7 +69,7 @@ out:
 
 /* ---- the folder of an evaluation ---------------------------------------------------------- */
 
-/* No START: evaluations of other steps stay visible, whichever was made first. */
+/* Writes no START event, so that evaluations of other steps stay visible in any order. */
 static int write_events(const char *folder, const struct pm_config *c, const cJSON *report,
                         uint64_t step, struct pm_events **events)
 {

@@ -1,5 +1,5 @@
-/* export_run: a config's net with a checkpoint's values as an ONNX file. Only the host's memory is
- * used, and the CPU to try the file. */
+/* export_run: writes a config's net with a checkpoint's values to an ONNX file. It uses only the
+ * host's memory, and the CPU to try the file. */
 #include <pumice/export.h>
 #include <pumice/train.h>
 
@@ -22,12 +22,12 @@ struct exporter {
     int height, width;              /* of the pictures */
     struct pm_checkpoint *from;
     bool averages;
-    int pictures;                   /* that nets are built for */
-    bool initial;                   /* the values are those that the net is built with */
+    int pictures;                   /* that nets are built for: their batch size */
+    bool initial;                   /* the values are the net's initial values */
     struct pm_variables *variables; /* names and shapes only; NULL until the values are found */
-    struct pm_match match;          /* of the checkpoint; nothing where initial */
+    struct pm_match match;          /* of the checkpoint; empty if initial */
     struct pm_net *net;
-    struct pm_outputs outputs;      /* the first is the one that is tried */
+    struct pm_outputs outputs;      /* the first output is tried */
     struct pm_normal normal;
     struct pm_export_pixels pixels;
     struct pm_export_frame frame;
@@ -35,8 +35,8 @@ struct exporter {
     const struct pm_node *also[PM_MAX_OUTPUTS];
     struct pm_export *graph;
     char *path;
-    char *data;                     /* the file beside it, owned; NULL: none */
-    double difference;              /* of the file read again; NAN: not tried */
+    char *data;                     /* the data file beside it, owned; NULL: none */
+    double difference;              /* of the outputs of the file read again; NAN: not tried */
 };
 
 static void close_exporter(struct exporter *x)
@@ -51,9 +51,9 @@ static void close_exporter(struct exporter *x)
     pm_free(x->data);
 }
 
-/* ---- what is exported -------------------------------------------------------------------- */
+/* ---- the graph --------------------------------------------------------------------------- */
 
-/* Dilations in proportion to another stride of the maps, so that their reach in the picture stays. */
+/* Scales dilations to another stride of the maps, so that they reach equally far in the picture. */
 static int follow_stride(const struct pm_config *c, cJSON *rates, int from, int to)
 {
     cJSON *rate;
@@ -71,7 +71,7 @@ static int follow_stride(const struct pm_config *c, cJSON *rates, int from, int 
     return PM_OK;
 }
 
-/* The net's options with another stride. */
+/* Sets another stride in the net's options. */
 static int set_stride(struct exporter *x)
 {
     struct pm_experiment *e = x->e;
@@ -156,8 +156,9 @@ out:
     return err;
 }
 
-/* The graph of another size must be the same one: odd where the first is even, and so much larger that
- * no coarse pool gives as many pixels for both. */
+/* Checks that the graph does not depend on the size of the input, by building it for another size.
+ * That size is odd if the first is even. It is so much larger that no coarse pool gives as many
+ * pixels for both. */
 static int check_any_size(struct exporter *x)
 {
     const int height = 3 * x->height + 33, width = 3 * x->width + 49;
@@ -185,8 +186,9 @@ out:
     return err;
 }
 
-/* An imported graph for any number of pictures is built for two: for one it would have no axis of them
- * wherever its nodes join axes of size 1. It must be the same for three; else the file takes one picture. */
+/* Sets the number of pictures that the graph is built for. An imported graph for any number is
+ * built for two: for one picture, nodes that join axes of size 1 would lose the axis of the
+ * pictures. The graph must be the same for three pictures; else the file takes one picture. */
 static int settle_pictures(struct exporter *x)
 {
     struct pm_net *net[2] = { NULL };
@@ -217,7 +219,7 @@ static int settle_pictures(struct exporter *x)
     return err;
 }
 
-/* Smaller pictures of a task whose outputs are maps. */
+/* Sets up the padding of smaller pictures inside the graph; false if the export does not pad. */
 static bool set_frame(struct exporter *x)
 {
     const struct pm_normal *n = &x->normal;
@@ -246,7 +248,7 @@ static int make_graph(struct exporter *x)
         .any_batch = c->batch_size == 0, .any_size = c->any_size,
         .fold_batch_norm = c->fold_batch_norm, .probabilities = x->of_task.probabilities,
         .pixels = fold ? &x->pixels : NULL, .frame = set_frame(x) ? &x->frame : NULL,
-        .input = fold && x->e->task_row->spatial ? "ImageTensor" : NULL, /* the original's name for such */
+        .input = fold && x->e->task_row->spatial ? "ImageTensor" : NULL, /* as in the original */
         .read = read_variable, .ctx = x,
     };
     PM_TRY(settle_pictures(x));
@@ -269,7 +271,8 @@ static void add_json(struct exporter *x, const char *key, cJSON *value)
     cJSON_Delete(value);
 }
 
-/* How pictures become the input, in words and numbers, and the preprocessing's own options. */
+/* Describes how pictures become the input, in words and numbers, with the preprocessing's own
+ * options. */
 static cJSON *preprocessing_note(const struct exporter *x)
 {
     const struct pm_task_facts *s = &x->e->facts;
@@ -324,7 +327,7 @@ static void add_notes(struct exporter *x)
     pm_onnx_add_meta(m, "averages", x->averages ? "true" : "false");
 }
 
-/* ---- writing and telling ----------------------------------------------------------------- */
+/* ---- writing and reporting --------------------------------------------------------------- */
 
 static uint64_t tensor_bytes(const struct pm_onnx_model *m)
 {
@@ -335,8 +338,8 @@ static uint64_t tensor_bytes(const struct pm_onnx_model *m)
     return bytes;
 }
 
-/* Weights and biases, of a quantised net bytes and 32 bits; scalars and integers of 64 bits are parts of
- * operators. */
+/* Counts weights and biases; in a quantised net these are bytes and 32-bit integers. Scalars and
+ * 64-bit integers are not counted: they are parts of operators. */
 static uint64_t parameters(const struct pm_onnx_model *m)
 {
     uint64_t count = 0;
@@ -347,7 +350,7 @@ static uint64_t parameters(const struct pm_onnx_model *m)
     return count;
 }
 
-/* The checkpoint and the model that the net is made of stay. */
+/* Refuses to overwrite the checkpoint or the model that the net is read from. */
 static int check_target(const struct exporter *x)
 {
     const char *model = x->c->model.onnx;
@@ -358,7 +361,8 @@ static int check_target(const struct exporter *x)
     return PM_OK;
 }
 
-/* What takes pixels, or resizes, is not tried: its input is not the net's. */
+/* Tries the file, unless the graph takes pixels or resizes: then its input differs from the
+ * net's. */
 static int try_file(void *ctx, const char *file)
 {
     struct exporter *x = ctx;
@@ -369,7 +373,7 @@ static int try_file(void *ctx, const char *file)
                          x->initial ? NULL : &x->match, &x->difference);
 }
 
-/* A message of protobuf holds less than 2 GB; nodes and names take a small part of it. */
+/* A protobuf message holds less than 2 GB; nodes and names take a small part of it. */
 static int write_model(struct exporter *x, const char *file)
 {
     const struct pm_onnx_model *m = pm_export_model(x->graph);

@@ -1,5 +1,5 @@
-/* export_try: both nets are planned on the CPU, one after the other, so that one set of weights is
- * in memory at a time beside the file. */
+/* export_try: both nets are planned on the CPU, one after the other. Only one set of weights is in
+ * memory at a time beside the file. */
 #include "jobs/export_try.h"
 
 #include <pumice/import.h>
@@ -9,7 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Both sides add up 32-bit floats in the same order but where the graph says otherwise. */
+/* Both sides add up 32-bit floats in the same order, except where the graph orders them
+ * differently. */
 static const double bound = 1e-4;
 
 static int open_cpu(struct pm_device **out)
@@ -27,8 +28,8 @@ out:
     return err;
 }
 
-/* The net's answer to the picture; out is freed by the caller. values: of the checkpoint, or NULL:
- * those that the file has. */
+/* Computes the net's output for the pictures; the caller frees out. values: of the checkpoint, or
+ * NULL for the file's own values. */
 static int answer(struct pm_device *d, struct pm_net *net, const char *logits,
                   const struct pm_match *values, size_t *count, float **out)
 {

@@ -1,6 +1,6 @@
-/* predict: image files through the net, a few at a time. Where the outputs are maps over the
- * picture, a picture that is smaller than the input is not padded to it: it goes through the net
- * alone, at its own size. */
+/* predict: runs image files through the net, a few at a time. If the outputs are maps over the
+ * picture, a picture smaller than the input is not padded. It goes through the net alone, at its
+ * own size. */
 #include <pumice/report.h>
 #include <pumice/train.h>
 
@@ -10,13 +10,13 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-enum { MOST = 8, SIZES = 8 }; /* pictures at once; sizes whose plans are kept */
+enum { MOST = 8, SIZES = 8 }; /* pictures at once; number of sizes whose plans are kept */
 
 /* ---- files ------------------------------------------------------------------------------ */
 
 struct files {
     struct pm_arena *arena;
-    const char *out; /* the folder that is written to, whose pictures are not read; NULL: none */
+    const char *out; /* the output folder, whose pictures are not read; NULL: none */
     const char **path;
     size_t count, capacity;
 };
@@ -45,7 +45,8 @@ out:
     return err;
 }
 
-/* A picture may have the name that is written. */
+/* Refuses an output folder that holds input pictures, because a picture may have an output's
+ * name. */
 static int check_out(const struct files *f)
 {
     for (size_t i = 0; f->out && i < f->count; i++) {
@@ -67,20 +68,21 @@ struct predictor {
     struct pm_sizes *sizes;
     struct pm_outputs outputs;
     size_t stride[PM_MAX_OUTPUTS];   /* bytes of one picture's output at the input's size */
-    size_t element[PM_MAX_OUTPUTS];  /* bytes of a place of it, where it is a map */
-    void *framed[PM_MAX_OUTPUTS];    /* owned: a smaller picture's outputs as at the input's size */
-    bool own_sizes;                  /* smaller pictures have plans of their own */
+    size_t element[PM_MAX_OUTPUTS];  /* bytes of one position of the output, if it is a map */
+    void *framed[PM_MAX_OUTPUTS];    /* owned: a smaller picture's outputs, framed to the input's
+                                      * size */
+    bool own_sizes;                  /* smaller pictures have their own plans */
     const char *const *files; /* borrowed */
     const char *out;
     int batch;
-    size_t damaged; /* files so far that could not be read */
+    size_t damaged; /* number of files so far that could not be read */
 };
 /* One file of a batch. */
 struct file {
     size_t index;
     struct cJSON *object;       /* of the report; borrowed */
     struct pm_image8 picture;   /* owned */
-    int height, width;          /* at which it goes through the net */
+    int height, width;          /* size at which it goes through the net */
     bool done;
 };
 
@@ -89,8 +91,8 @@ static bool is_whole(const struct predictor *p, int height, int width)
     return height == p->s.e->facts.eval_height && width == p->s.e->facts.eval_width;
 }
 
-/* pm_sizes_options.make. Pictures of the input's size go through the net several at a time, others
- * one by one. */
+/* Implements pm_sizes_options.make. Pictures of the input's size go through the net several at a
+ * time, others one by one. */
 static int make_plan(void *ctx, int height, int width, struct pm_shared_memory *shared,
                      struct pm_sized *out)
 {
@@ -114,7 +116,8 @@ static void release_net(void *ctx, struct pm_net *net)
     pm_experiment_forget(((struct predictor *)ctx)->s.e, &net);
 }
 
-/* Whether all outputs are maps of the input's size, of which a smaller picture's are a part. */
+/* Whether all outputs are maps of the input's size. A smaller picture's outputs are then a part of
+ * them. */
 static bool are_maps(const struct predictor *p, const struct pm_net *net)
 {
     const struct pm_task_facts *s = &p->s.e->facts;
@@ -144,7 +147,7 @@ static int open_sizes(struct predictor *p)
         p->element[i] = p->stride[i] / ((size_t)s->eval_height * (size_t)s->eval_width);
         if (p->own_sizes)
             p->framed[i] = pm_calloc(p->stride[i], 1);
-        p->outputs.node[i] = pm_strdup(p->outputs.node[i]); /* its net may go */
+        p->outputs.node[i] = pm_strdup(p->outputs.node[i]); /* its net may be freed */
     }
     p->sizes = pm_sizes_create(&(struct pm_sizes_options){
         .device = p->s.device, .keep = SIZES, .make = make_plan, .release = release_net,
@@ -183,7 +186,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Length of a file's name without folder and ending. */
+/* Returns the length of a file's name without folder and ending. */
 static int stem_of(const char *path, const char **name)
 {
     const char *dot;
@@ -205,8 +208,8 @@ static bool is_taken(const struct predictor *p, size_t index)
     return false;
 }
 
-/* OUT/NAME.png, NAME without its ending, what the picture is called behind it; of pictures of one name
- * the later ones get their place in the list before it. */
+/* Writes OUT/NAME.png. NAME is the file's name without its ending, followed by picture->what. If an
+ * earlier picture has the same name (taken), the file's index precedes the name. */
 static int write_picture(const struct predictor *p, size_t index, bool taken,
                          const struct pm_picture *picture)
 {
@@ -247,7 +250,7 @@ out:
     return err;
 }
 
-/* Files that are no pictures, or damaged, are reported and skipped: err of them becomes PM_OK. */
+/* Reports and skips files that are damaged or not pictures: turns their error into PM_OK. */
 static int skip_damaged(struct predictor *p, struct file *f, int err)
 {
     if (err != PM_EDATA)
@@ -259,7 +262,7 @@ static int skip_damaged(struct predictor *p, struct file *f, int err)
     return PM_OK;
 }
 
-/* The picture, and the size at which it goes through the net. */
+/* Reads the picture and sets the size at which it goes through the net. */
 static int read_file(const struct predictor *p, struct file *f)
 {
     const struct pm_task_facts *s = &p->s.e->facts;
@@ -292,7 +295,7 @@ out:
     return err;
 }
 
-/* The outputs of a smaller picture, in the corner of those of the input's size. */
+/* Copies a smaller picture's outputs into the top left corner of outputs of the input's size. */
 static void frame(const struct predictor *p, const struct file *f, const struct pm_plan *plan)
 {
     const size_t columns = (size_t)p->s.e->facts.eval_width;
@@ -306,7 +309,8 @@ static void frame(const struct predictor *p, const struct file *f, const struct 
     }
 }
 
-/* A net that cannot be built for pictures this small takes them padded to the input's size. */
+/* Predicts a smaller picture at its own size. If the net cannot be built for this size, the picture
+ * is later padded to the input's size. */
 static int predict_smaller(struct predictor *p, struct file *f)
 {
     struct pm_sized sized;

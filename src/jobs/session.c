@@ -1,5 +1,5 @@
-/* session: opened in the order data, checkpoint, device, net, variables, values; without pictures the
- * checkpoint comes first, as it says the classes. Closed in reverse. */
+/* session: opens the data, checkpoint, device, net, variables and values, in this order. Without
+ * pictures the checkpoint comes first, because it supplies the classes. Closes them in reverse. */
 #include "jobs/session.h"
 
 #include "clones/clones.h"
@@ -7,7 +7,8 @@
 
 #include <cjson/cJSON.h>
 
-/* The net's own file, by its name or for want of anything else. */
+/* Whether the values come from the net's own file: eval.checkpoint names it, or there is no other
+ * source. */
 static bool is_own(const struct pm_config *c)
 {
     const char *named = c->eval.checkpoint;
@@ -43,7 +44,7 @@ out:
     return err;
 }
 
-/* Names and values of the net's variables, on the session's device. */
+/* Creates the net's variables and loads their values, on the session's device. */
 static int load_values(const struct pm_config *c, struct pm_net_want want, struct pm_session *s,
                        bool initial)
 {

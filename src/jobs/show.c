@@ -1,4 +1,5 @@
-/* show: the plan and the layers of a config, and whether they fit, without training. */
+/* show: prints the plan and the layers of a config, and whether they fit into memory, without
+ * training. */
 #include <pumice/train.h>
 
 #include "clones/clones.h"
@@ -30,7 +31,7 @@ static struct cJSON *describe(const struct pm_clones *clones, int i)
     return o;
 }
 
-/* What the other choices of run.recompute come to. */
+/* Prints the memory and cost of the other choices of run.recompute. */
 static int show_recomputed(const struct pm_clones_options *options, FILE *f, struct cJSON *list)
 {
     static const struct { enum pm_recompute mode; const char *name; } modes[] = {
@@ -125,7 +126,7 @@ int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *train
     int err = PM_OK;
 
     PM_TRY(pm_experiment_open(c, pm_experiment_if_there(c, PM_OPEN_TRAIN), &e));
-    e->plain = true; /* the list's own quantisation comes from the config again */
+    e->plain = true; /* the list omits quantisation, because the config adds it again */
     PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_HEADS, 1, 0, 0 }, &net, NULL));
     *trainable_parameters = 0;
     for (int i = 0; i < net->var_count; i++)

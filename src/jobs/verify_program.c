@@ -1,4 +1,5 @@
-/* verify_program: what pumice verify runs: every kernel of the program, or those of a config's plan. */
+/* verify_program: runs the checks of pumice verify on every kernel of the program, or on those of a
+ * config's plan. */
 #include "clones/clones.h"
 #include "experiment/experiment.h"
 
@@ -7,8 +8,8 @@
 
 #include <string.h>
 
-/* Each optimizer on the net of a case with moving averages, twice: with and without clipping,
- * averages of the variables, and the options that take other kernels. */
+/* Verifies each optimizer on the net of a case with moving averages, twice: with and without
+ * clipping, averages of the variables, and the options that select other kernels. */
 static int verify_optimizers(struct pm_verify *v)
 {
     size_t count, at = 0;
