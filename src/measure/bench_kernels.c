@@ -1,8 +1,9 @@
-/* bench_kernels: the table of products and convolutions on one device, beside its own peaks.
+/* bench_kernels: measures a table of products and convolutions on one device, and compares them
+ * with its measured peaks.
  *
  * Times are the device's (timestamps on Vulkan). A call shorter than half a millisecond is repeated
- * inside one program, each after the other, so that starting it does not count. Rates are of the
- * fastest run: other work on the machine only ever makes a run longer. */
+ * inside one program, so that the cost of starting it is negligible. Rates are those of the fastest
+ * run, because other work on the machine can only make a run longer. */
 #include <pumice/measure.h>
 #include <pumice/rng.h>
 
@@ -23,7 +24,7 @@ struct total {
 struct bench {
     struct pm_device *device;
     struct pm_speed_peak peak;
-    double seconds;    /* of one row */
+    double seconds;    /* time limit of one row */
     float *noise;      /* NOISE values, owned */
     struct total *totals;
     size_t total_count, total_capacity;
@@ -40,7 +41,7 @@ static size_t floats_of(const struct conv2d_params *p, char what)
                          : (size_t)p->kh * p->kw * (p->c / p->groups) * p->k;
 }
 
-/* Sizes of a row's buffers by their names: x, w, y and their gradients. */
+/* Returns the size of a row's buffer by its name: x, w, y and their gradients. */
 static size_t buffer_bytes(const struct pm_bench_shape *s, const struct pm_buf_spec *spec)
 {
     const char *name = spec->name;
@@ -53,7 +54,7 @@ static size_t work_items(const struct pm_bench_shape *s)
     return floats_of(&s->p, s->pass[1] == 'o' ? 'y' : s->pass[0] == 'd' ? 'x' : 'w');
 }
 
-/* Random values: a GPU's clock depends on what its wires carry. */
+/* Fills a buffer with random values, because a GPU's clock depends on its data. */
 static int fill(struct bench *b, struct pm_buffer *buffer, size_t bytes)
 {
     int err = PM_OK;
@@ -114,7 +115,7 @@ static int make_program(struct bench *b, const struct pm_bound_call *call, int c
         .name = "bench", .calls = calls, .calls_count = (size_t)copies, .slots = 1 }, out);
 }
 
-/* Seconds of the call, several times; one run more goes before, for caches and clocks. */
+/* Measures the seconds of the call, several times, after one warm-up run for caches and clocks. */
 static int time_call(struct bench *b, const struct pm_bound_call *call, double *runs, size_t *count,
                      char variant[64])
 {

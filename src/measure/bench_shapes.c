@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct shapes {
-    struct pm_bench_shape *list; /* growing */
+    struct pm_bench_shape *list; /* growing array */
     size_t count, capacity;
 };
 
@@ -45,7 +45,7 @@ static void add(struct shapes *s, const char *net, const struct pm_kernel *k,
     s->list[s->count++] = shape;
 }
 
-/* Forward, data gradient unless nobody wants it, filter gradient. */
+/* Adds forward, data gradient (unless nothing reads it) and filter gradient. */
 static void add_passes(struct shapes *s, const char *net, bool depthwise, bool first,
                        const struct conv2d_params *p, int uses)
 {
@@ -76,7 +76,7 @@ static struct pm_net *build(const struct pm_net_row *row, int batch, int classes
     return net;
 }
 
-/* The convolutions among the calls of a training step. */
+/* Adds the convolutions among the calls of a net's training step. */
 static int add_net(struct shapes *s, struct pm_device *d, const char *name, int batch, int classes,
                    struct pm_arena *a)
 {
@@ -110,7 +110,7 @@ struct entry {
 #define SAME PM_PAD_SAME
 #define VALID PM_PAD_VALID
 
-/* TF-Slim's, 299x299, with the auxiliary head. */
+/* TF-Slim's net, 299x299, with the auxiliary head. */
 static const struct entry inception_v3[] = {
     { 1, 299, 3, 32, 3, 3, 2, 1, VALID, FIRST },
     { 1, 149, 32, 32, 3, 3, 1, 1, VALID, DENSE },
@@ -165,9 +165,9 @@ static const struct entry inception_v3[] = {
     { 1, 1, 2048, 1001, 1, 1, 1, 1, SAME, DENSE },
 };
 
-/* What is particular to DeepLab, at crop 513: xception_65's middle and exit, the pyramid with
+/* The parts specific to DeepLab, at crop 513: xception_65's middle and exit flow, the pyramid with
  * separable and (resnet) dense convolutions, the decoder; at output stride 16 (33x33) and 8
- * (65x65). Not a whole net. */
+ * (65x65). It is not a whole net. */
 static const struct entry deeplab[] = {
     { 48, 33, 728, 728, 3, 3, 1, 1, SAME, DEPTHWISE },
     { 48, 33, 728, 728, 1, 1, 1, 1, SAME, DENSE },
@@ -213,7 +213,7 @@ static void add_table(struct shapes *s, const char *net, const struct entry *e, 
     }
 }
 
-/* A product [n][c] x [c][k], as fully_connected makes it. */
+/* Adds a product [n][c] x [c][k], as in fully_connected. */
 static void add_product(struct shapes *s, int n, int c, int k)
 {
     const struct conv2d_params p = { .n = n, .h = 1, .w = 1, .c = c, .oh = 1, .ow = 1, .k = k,

@@ -1,6 +1,6 @@
-/* bench_step: the training step of a config, twice: as `train` takes it, with several steps under
- * way, for the figures that count; then one step at a time with every call timed, for the
- * phases. */
+/* bench_step: measures the training step of a config in two passes. The first runs as `train` does,
+ * with several steps under way; it gives the reported speed. The second runs one step at a time
+ * with every call timed; it gives the phases. */
 #include <pumice/measure.h>
 
 #include "measure/spread.h"
@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 
 enum { LEAST_STEPS = 3, TIMED_STEPS = 10, TIMED_WARMUP = 2 };
-/* Of each device in the second pass. */
+/* Phases of each device in the second pass. */
 enum device_phase { DEVICE_FORWARD, DEVICE_BACKWARD, DEVICE_UPDATE, DEVICE_COPIES, DEVICE_PHASES };
 
 static const char *const device_names[] = { "forward", "backward", "update", "copies and gaps" };
@@ -20,13 +20,13 @@ struct bench {
     struct pm_steps s;
     struct pm_bench_options o;
     double *ms, *host[PM_RUN_PHASES]; /* per counted step of the first pass, owned */
-    int steps;                      /* counted */
+    int steps;                      /* steps counted */
 };
 
 /* ---- first pass ------------------------------------------------------------------------- */
 
-/* A step lasts from one turn of the loop to the next: once the ring is full, a turn waits for a
- * step of the device. */
+/* Measures a step as one turn of the loop: once the ring is full, a turn waits for one step of the
+ * device. */
 static int first_pass(struct bench *b)
 {
     const int warmup = b->o.warmup + (b->s.count == 1 ? PM_STEP_SLOTS : 0);
@@ -60,7 +60,7 @@ out:
 
 /* ---- second pass ------------------------------------------------------------------------ */
 
-/* What the last step's calls of one clone took, in ms by phase. */
+/* Sums the times of the last step's calls of one clone, in ms per phase. */
 static int read_phases(struct pm_plan *plan, int slot, double ms[DEVICE_PHASES])
 {
     size_t count;
@@ -98,7 +98,7 @@ static void add_phase(struct cJSON *list, const char *name, const char *where, i
     cJSON_AddItemToArray(list, o);
 }
 
-/* One step after the other, so that nothing of the next one's hides in a phase. */
+/* Runs one step after the other, so that no part of the next step overlaps a phase. */
 static int second_pass(struct bench *b, struct cJSON *report, struct cJSON *phases)
 {
     const int steps = b->o.steps < TIMED_STEPS ? b->o.steps : TIMED_STEPS;

@@ -1,6 +1,7 @@
-/* peak: see peak.h. A multiply-add counts two operations, a copied byte one read and one written.
- * Chains hide the unit's latency; how many that takes, and how many fit the registers, differs from
- * device to device, so each number of chains is tried and the best one counts. */
+/* peak: see peak.h. A multiply-add counts as two operations, a copied byte as one read and one
+ * write. Several chains hide the unit's latency. The best number of chains depends on the latency
+ * and on the registers, which differ per device. Each number is therefore tried, and the best
+ * result counts. */
 #include "measure/peak.h"
 
 #include <pumice/measure.h>
@@ -21,8 +22,8 @@ enum { LANES = 16, VALUES_HOST = 1 << 14, VALUES_GPU = 1 << 20, COPY_BYTES = 256
 
 typedef float lanes_t __attribute__((vector_size(LANES * sizeof(float))));
 
-/* Sixteen values side by side: vectors of the widest kind, which the compiler cuts where the
- * machine's are shorter. */
+/* Sixteen adjacent values: vectors of the largest width. The compiler splits them if the machine's
+ * vectors are shorter. */
 #define CHAINS(n)                                                                                  \
     PM_CLONES static void chains_##n(const struct fma_peak_params *p, float *y, size_t begin,      \
                                      size_t end)                                                   \
@@ -103,7 +104,8 @@ const struct pm_kernel pm_copy_peak = {
 
 /* ---- measuring -------------------------------------------------------------------------- */
 
-/* The fastest of the runs in so many seconds, at least two: the first one wakes clocks. */
+/* Returns the time of the fastest run within `seconds`, of at least two: the first run raises
+ * clocks. */
 static int fastest(struct pm_device *d, const struct pm_bound_call *call, double seconds,
                    double *best)
 {
@@ -124,8 +126,8 @@ out:
     return err;
 }
 
-/* The best of all numbers of chains. Runs are made just long enough for their start not to count:
- * on a machine with other work, short ones get through undisturbed. */
+/* Measures all numbers of chains and takes the best. Runs are just long enough to make their start
+ * negligible: on a machine with other work, short runs are less often interrupted. */
 static int measure_fma(struct pm_device *d, double seconds, double *gflops)
 {
     const int count = pm_device_caps(d)->on_host_cores ? VALUES_HOST : VALUES_GPU;
@@ -156,7 +158,8 @@ out:
     return err;
 }
 
-/* One program per piece, in turns: when its turn comes again, a piece has left the caches. */
+/* Copies piece by piece, one program each, in turns: before a piece is copied again, it has left
+ * the caches. */
 static int copy_pieces(struct pm_device *d, const struct pm_place *x, const struct pm_place *y,
                        int pieces, double seconds, double *best)
 {
@@ -188,8 +191,8 @@ out:
     return err;
 }
 
-/* A GPU copies all at once; on the host's cores, where other work may come between, the best piece
- * counts. */
+/* Measures copying. A GPU copies everything at once. On the host's cores, where other work may
+ * interrupt, the best piece counts. */
 static int measure_copy(struct pm_device *d, double seconds, struct pm_speed_peak *out)
 {
     const struct pm_device_info *info = pm_device_get_info(d);

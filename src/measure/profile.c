@@ -1,5 +1,5 @@
-/* profile: the calls of a training step, timed. Steps are taken one by one, so that a device's time
- * and the host's stand apart; on Vulkan the calls of timed programs do not overlap either. */
+/* profile: measures the calls of a training step. Steps run one by one, so that a device's time and
+ * the host's are separate. On Vulkan the calls of timed programs do not overlap either. */
 #include <pumice/measure.h>
 #include <pumice/trace.h>
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A plan whose runs are timed: a clone's, or the host's optimizer. */
+/* A plan whose runs are timed: a clone's plan, or the host's optimizer plan. */
 struct timed {
     struct pm_plan *plan;     /* borrowed */
     int slots;
@@ -22,7 +22,7 @@ struct timed {
 struct profile {
     struct pm_steps s;
     struct pm_profile_options o;
-    struct timed *list;       /* clones, then the optimizer where there are several; owned */
+    struct timed *list;       /* clones, then with several clones the optimizer; owned */
     int count;
     double *ms;               /* [step], owned */
     double *host[PM_RUN_PHASES]; /* [step], owned */
@@ -112,7 +112,7 @@ out:
 
 /* ---- reporting -------------------------------------------------------------------------- */
 
-/* Bytes that a call moves: what it reads, what it writes; updated and scratch buffers both ways. */
+/* Returns the bytes that a call reads and writes; updated and scratch buffers count for both. */
 static double bytes_of(const struct pm_planned_call *c, const struct pm_value *values)
 {
     struct pm_buf_spec spec[PM_MAX_BUFS];
@@ -126,7 +126,7 @@ static double bytes_of(const struct pm_planned_call *c, const struct pm_value *v
     return bytes;
 }
 
-/* Calls that share a name. */
+/* Totals of calls with the same name. */
 struct sum {
     const char *name;
     int calls;
@@ -288,7 +288,7 @@ int pm_profile(const struct pm_config *c, const struct pm_profile_options *o, st
     }
     add_report(&p, report);
 out:
-    if (p.tracing) /* up to the failure; its reason is the one to tell */
+    if (p.tracing) /* up to the failure; keep its error message */
         pm_trace_close(o->trace);
     free_list(&p);
     pm_steps_close(&p.s);

@@ -1,4 +1,4 @@
-/* spread: repeated measurements as their smallest, middle and largest. */
+/* spread: repeated measurements as minimum, median and maximum. */
 #ifndef PM_SPREAD_H
 #define PM_SPREAD_H
 
@@ -9,9 +9,9 @@ struct cJSON;
 struct pm_spread {
     double min, median, max;
 };
-/* Sorts v; all zero without values. */
+/* Sorts v; all values are zero if count is 0. */
 struct pm_spread pm_spread_of(double *v, size_t count);
-/* Adds {"min":, "median":, "max":} as member name, each value times scale. */
+/* Adds {"min":, "median":, "max":} as the member `name`, each value multiplied by scale. */
 void pm_spread_json(struct cJSON *object, const char *name, struct pm_spread s, double scale);
 
 #endif

@@ -7,7 +7,7 @@ const enum pm_phase_of_run pm_steps_host[PM_STEPS_HOST] = {
     PM_RUN_DATA, PM_RUN_DEVICE, PM_RUN_AVERAGE, PM_RUN_UPDATE, PM_RUN_OTHER,
 };
 
-/* Values from the fields' ranges. */
+/* Fills a batch with values from the fields' ranges. */
 static void make_batch(struct pm_steps *s)
 {
     const struct pm_field_list *fields = &s->e->train_fields;
