@@ -1,6 +1,6 @@
-/* net: nodes in topological order, shapes, variables. A net is built for one batch size and input
- * size; variables do not depend on them. Three doors make nets: named builders in C (src/nets/), a
- * JSON layer list, and (later) ONNX; all end as the same nodes. */
+/* net: nodes in topological order, shapes and variables. A net is built for one batch size and one
+ * input size; its variables do not depend on them. Nets come from named builders in C (src/nets/),
+ * from a JSON layer list or, later, from ONNX. All three produce the same nodes. */
 #ifndef PUMICE_NET_H
 #define PUMICE_NET_H
 
@@ -10,17 +10,20 @@
 extern "C" {
 #endif
 
-/* Whose definition of a net was followed: they pad, stride and normalise differently. */
+/* Whose definition of a net the builder follows. They differ in padding, strides and
+ * normalisation. */
 enum pm_conventions { PM_CONVENTIONS_OWN, PM_CONVENTIONS_TENSORFLOW, PM_CONVENTIONS_TORCH };
 
-/* A variable whose name, values and role are known before its layer is: an imported one. */
+/* A variable whose name, values and role are known before its layer exists: an imported
+ * variable. */
 struct pm_given {
     const char *name;
     struct pm_init init;
     bool trainable;
-    size_t count; /* of its values: what the layer's variable must have */
+    size_t count; /* number of its values; must equal the count of the layer's variable */
 };
-/* For evaluation at several scales: the net's images are pictures of height x width, scaled. */
+/* For evaluation at several scales: the net's input images are pictures of height x width,
+ * scaled. */
 struct pm_eval_scale {
     float scale; /* 0: not scaled */
     int height, width;
@@ -32,47 +35,49 @@ struct pm_net {
     struct pm_variable **vars;
     int var_count, var_capacity;
     int batch;
-    /* Set by the builders of named nets that know both; 0: a layer list, whose author decides. */
+    /* Set by the builders of named nets that know both. 0: the net is a layer list, whose author
+     * chooses both. */
     enum pm_conventions conventions;
     float batch_norm_epsilon;
     int error;              /* first error of a builder call; later calls do nothing */
-    /* The variables of the nodes that are added while this is set, in the layer's order: these take
-     * the place of the layer's names and initial values. A name that the net has means that
-     * variable. Borrowed during the call. */
+    /* Given variables for the nodes that are added while this is set, in the layer's order. Their
+     * names and initial values replace the layer's. If the net already has a variable of that name,
+     * the node uses it. Borrowed during the call. */
     const struct pm_given *given;
     int given_count;
-    /* While this is set nodes are called PASS/NAME and use the variables of NAME where the net has
-     * such a node: the same net over other images, as an image pyramid's or mirrored ones.
-     * pm_net_find looks among the pass's own nodes first. Borrowed while it is set; NULL: none. */
+    /* While this is set, nodes are named PASS/NAME. They use the variables of NAME if the net has
+     * such a node. This builds the same net over other images, for example an image pyramid's or
+     * mirrored images. pm_net_find searches the pass's own nodes first. Borrowed while it is set;
+     * NULL: none. */
     const char *pass;
     /* Set during a builder's call. A net whose options count pixels of the pictures multiplies them
-     * by the scale; a net that builds a pyramid of several scales builds this one alone. */
+     * by the scale. A net that builds a pyramid of several scales builds only this scale. */
     struct pm_eval_scale eval_scale;
-    int holders; /* how many hold the net besides its first owner */
+    int holders; /* number of holders besides the first owner */
 };
 
 struct pm_net *pm_net_create(void);
-/* The caller holds the net too, and calls pm_net_destroy for it. The net is freed with its last
+/* Adds a holder of the net; each holder must call pm_net_destroy. The net is freed with its last
  * holder. Returns net. Not thread-safe. Holders must not add nodes. */
 struct pm_net *pm_net_hold(struct pm_net *net);
 void pm_net_destroy(struct pm_net **n);
-/* A node of layer "input" named name, with this shape. The first input's dim[0] is the batch; of a
- * later one dim[0] is a multiple of it where it has rows for each example. */
+/* Adds a node of layer "input" with this name and shape. dim[0] of the first input is the batch
+ * size. If a later input has rows for each example, its dim[0] is a multiple of the batch size. */
 struct pm_node *pm_net_input(struct pm_net *net, const char *name, struct pm_shape shape,
                              enum pm_type type);
-/* Values that the host may put into an input node: from low to high; where nobody sets them -1..1,
- * and 0 alone for whole numbers. Verification draws from them. */
+/* Sets and returns the range of values, low to high, that the host may put into an input node. The
+ * default is -1..1, and 0..0 for integers. Verification draws values from the range. */
 void pm_net_set_range(struct pm_node *input, double low, double high);
 void pm_net_get_range(const struct pm_node *input, double *low, double *high);
 /* Adds a node. spec is "LAYER key=value key=value ..." with printf formatting; values hold no
- * spaces. On an error net->error is set and a node is still returned, so that builders need no
- * checks between calls; pm_net_error tells at the end. */
+ * spaces. An error sets net->error and still returns a node, so builders need no checks between
+ * calls. pm_net_error returns the error at the end. */
 struct pm_node *pm_net_add(struct pm_net *net, const char *name, struct pm_node *x,
                            const char *spec, ...) PM_PRINTF(4, 5);
 struct pm_node *pm_net_add_many(struct pm_net *net, const char *name, struct pm_node *const *xs,
                                 int count, const char *spec, ...) PM_PRINTF(5, 6);
-/* From a JSON object of options (its members name, layer, inputs and share are passed over). share:
- * node of the same layer whose variables are used, or NULL. where: place for messages. */
+/* Adds a node from a JSON object of options; its members name, layer, inputs and share are ignored.
+ * share: node of the same layer whose variables are used, or NULL. where: place for messages. */
 struct pm_node *pm_net_add_json(struct pm_net *net, const char *name, struct pm_node *const *xs,
                                 int count, const char *layer, const struct cJSON *options,
                                 const struct pm_node *share, const char *where);
@@ -81,25 +86,27 @@ struct pm_node *pm_net_find(const struct pm_net *net, const char *name);
 /* ---- quantisation-aware training ---------------------------------------------------------- */
 
 struct pm_heads;
-/* Rewrites the nodes from index `first` on, those of a net whose heads these are, for training that
- * knows of the 8-bit arithmetic that the net will run in, as TensorFlow's contrib.quantize does;
- * heads are then of the rewritten net. Any net can be: the pass knows layers, not nets.
- *   conv2d, depthwise_conv2d, fully_connected: become quantized_conv2d, with the batch norm that alone reads
- *     their sums folded in; variables keep their names, ranges are CONV/weights_quant/min and max;
- *   fake_quant: behind each of them and its activation (CONV/act_quant), which may be a layer of its own;
- *     without one in front of a sum CONV/conv_quant; and behind sums and products of what is quantised and
- *     their activation (NODE/act_quant, NODE/add_quant, NODE/mul_quant). A batch norm's residual becomes
- *     such a sum.
- * All else computes with floats as before. delay: as the layers' option. */
+/* Rewrites the nodes from index `first` on, which are the net of these heads, for
+ * quantisation-aware training: the 8-bit arithmetic of the deployed net is simulated, as
+ * TensorFlow's contrib.quantize does. heads are then the rewritten net's heads. This works for any
+ * net, because the pass depends on layers only.
+ *   conv2d, depthwise_conv2d, fully_connected: become quantized_conv2d. A batch norm that is the
+ *     only reader of their sums is folded in. Variables keep their names; ranges are
+ *     CONV/weights_quant/min and max.
+ *   fake_quant: is added after each of them and its activation (CONV/act_quant), which may be a
+ *     layer of its own. Without an activation and before a sum it is CONV/conv_quant. It is also
+ *     added after sums and products of quantised values and their activation (NODE/act_quant,
+ *     NODE/add_quant, NODE/mul_quant). A batch norm's residual becomes such a sum.
+ * Everything else computes with floats as before. delay: as in the layers' option. */
 int pm_net_quantize(struct pm_net *net, int first, int delay, struct pm_heads *heads);
 
 /* ---- named nets ------------------------------------------------------------------------ */
 
 struct pm_net_input_spec { int batch, height, width, channels, num_classes; };
-/* What a builder returns: logits [batch, classes], and an auxiliary head or NULL; or, of nets whose
- * outputs are maps, logits [batch, h, w, classes], of any h and w, and those of an image pyramid's
- * scales, of which logits is the merge and which have the loss beside it. Further heads are a list;
- * the net and its task agree on their names, shapes and meaning. */
+/* What a builder returns: logits [batch, classes], and an auxiliary head or NULL. Nets whose
+ * outputs are maps return logits [batch, h, w, classes] of any h and w. With an image pyramid,
+ * logits merges the logits of the scales, and each scale's logits have the loss, too. Further heads
+ * are a list; the net and its task agree on their names, shapes and meaning. */
 enum { PM_MAX_SCALES = 8 };
 struct pm_head {
     const char *name; /* "center" */
@@ -109,13 +116,13 @@ struct pm_heads {
     struct pm_node *logits, *aux_logits;
     float aux_weight;
     struct pm_node *scale_logits[PM_MAX_SCALES];
-    int scales; /* of them; 0: no pyramid */
+    int scales; /* number of scale_logits; 0: no pyramid */
     struct pm_head *further; /* in the net's arena */
     int further_count;
 };
-/* Adds a further head behind the others; name is borrowed. A node that is NULL adds nothing. */
+/* Adds a further head after the others; name is borrowed. Adds nothing if node is NULL. */
 void pm_heads_add(struct pm_net *net, struct pm_heads *heads, const char *name, struct pm_node *node);
-/* The further head of this name, or NULL. */
+/* Returns the further head of this name, or NULL. */
 struct pm_node *pm_heads_find(const struct pm_heads *heads, const char *name);
 struct pm_net_row {
     const char *name, *help;
@@ -124,38 +131,40 @@ struct pm_net_row {
     size_t cfg_size;
     int default_size, default_channels;
     const char *preprocessing; /* default of input.preprocessing */
-    /* What the net's name means as input.preprocessing, where that is not the default: TF-Slim's
-     * choice for it. NULL: preprocessing. */
+    /* Preprocessing that the net's name selects as input.preprocessing if it is not the default:
+     * TF-Slim's choice for the net. NULL: preprocessing. */
     const char *slim_preprocessing;
     float weight_decay;        /* default of the net's own scope */
     void (*build)(struct pm_net *net, struct pm_node *images, int num_classes, const void *cfg,
                   struct pm_heads *heads);
-    const struct pm_net_row *torch; /* the same with conventions=torch for a default, and the other
-                                     * defaults that go with it; NULL: only TensorFlow's */
+    const struct pm_net_row *torch; /* the same net with default conventions=torch and the other
+                                     * defaults of these conventions; NULL: TensorFlow's only */
 };
 const struct pm_net_row *pm_net_row_find(const char *name);
 const struct pm_net_row *const *pm_net_rows(size_t *count);
-/* The row, or its torch one where these options (a JSON object or NULL) say conventions=torch. */
+/* Returns the row, or its torch row if these options (a JSON object or NULL) set
+ * conventions=torch. */
 const struct pm_net_row *pm_net_row_variant(const struct pm_net_row *row,
                                             const struct cJSON *options);
-/* What a net's name means as input.preprocessing; NULL: no net has that name. */
+/* Returns the preprocessing that a net's name selects as input.preprocessing; NULL: no net has that
+ * name. */
 const char *pm_net_preprocessing(const char *net);
-/* Why a net that people know is none of the rows: "is ..."; NULL when nobody knows it. */
+/* Returns why a well-known net is not in the rows: "is ..."; NULL if the name is unknown. */
 const char *pm_net_refusal(const char *name);
 
 /* ---- JSON layer lists ------------------------------------------------------------------ */
 
 /* Builds from [{"name":, "layer":, "inputs": [...], "share":, option...}, ...]. A layer without
- * "inputs" takes the one before it; inputs name earlier layers, "images", "@previous" or, inside a
- * repeat, "@input" (what entered this round). Of a layer with several outputs NAME is the first and
- * "NAME:k" is output k = 0, 1, .... {"repeat": n, "layers": [...]} repeats with %d in names
- * replaced by 1..n, or another placeholder named by "as". The last node is the logits, or the one
- * named "logits"; further heads are the task's to find among the net's nodes.
+ * "inputs" reads the layer before it. Inputs name earlier layers, "images", "@previous" or, inside
+ * a repeat, "@input" (the input of this round). For a layer with several outputs NAME is the first
+ * and "NAME:k" is output k = 0, 1, .... {"repeat": n, "layers": [...]} repeats the layers and
+ * replaces %d in names by 1..n; "as" names another placeholder. The logits are the node named
+ * "logits", else the last node. The task finds further heads among the net's nodes.
  * where: the list's place for messages, "x.json: model.layers". */
 int pm_net_from_json(struct pm_net *net, struct pm_node *images, const struct cJSON *list,
                      const char *where, struct pm_heads *heads);
-/* The list that, fed back, gives the same net: every node but the inputs, so it is asked before the
- * task adds its losses. Freed with cJSON_Delete. */
+/* Returns a layer list that builds the same net again: every node except the inputs. Call it before
+ * the task adds its losses. Freed with cJSON_Delete. */
 struct cJSON *pm_net_to_json(const struct pm_net *net);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-/* plan: one net on one device: an array of calls with addresses, memory laid out by lifetime. */
+/* plan: one net on one device, as an array of calls with addresses. Memory is laid out by the
+ * lifetimes of values. */
 #ifndef PUMICE_PLAN_H
 #define PUMICE_PLAN_H
 
@@ -11,22 +12,22 @@ extern "C" {
 
 /* ---- variables of one device ----------------------------------------------------------- */
 
-/* Named weights, optimizer slots, gradients and moving averages, in blocks: trainable variables
- * first, each at a multiple of 256 bytes; a slot's and the gradient's block have the trainable
- * block's layout, the averages' that of all. */
+/* Named weights, optimizer slots, gradients and moving averages, in blocks. Trainable variables
+ * come first, each at a multiple of 256 bytes. The blocks of the slots and of the gradients have
+ * the trainable block's layout. The averages' block has the layout of all variables. */
 enum { PM_MAX_SLOTS = 3 };
 struct pm_variables {
     struct pm_device *device; /* borrowed */
     struct pm_arena *arena;   /* owned */
     struct pm_variable *list; /* copies, names in the arena */
-    enum pm_conventions conventions; /* the net's, and its epsilon */
+    enum pm_conventions conventions; /* the net's, with its epsilon */
     float batch_norm_epsilon;
     int count;
     size_t *offset;           /* bytes in the block */
     size_t trainable_bytes;   /* the block's first part; a multiple of 256 */
     size_t bytes;
     size_t gradient_bytes;    /* trainable_bytes, or 0 without training */
-    size_t average_bytes;     /* bytes, or 0 where no averages are kept */
+    size_t average_bytes;     /* bytes, or 0 if no averages are kept */
     /* Made by pm_variables_allocate. */
     struct pm_buffer *values;            /* bytes */
     struct pm_buffer *grads;             /* gradient_bytes, zeroed once */
@@ -35,31 +36,31 @@ struct pm_variables {
     int slot_count;
     struct pm_buffer *averages;          /* average_bytes */
 };
-/* Lays the block out. grads and slot_names (NULL-terminated, may be NULL): what there will be
- * beside the values. Nothing is allocated before pm_variables_allocate; values are zero until
+/* Lays the block out. grads and slot_names (NULL-terminated, may be NULL) say what is kept beside
+ * the values. Nothing is allocated before pm_variables_allocate. Values are zero until
  * pm_variables_init or a load. */
 int pm_variables_create(struct pm_device *d, const struct pm_net *net, bool grads,
                         const char *const *slot_names, struct pm_variables **out);
 int pm_variables_allocate(struct pm_variables *v);
-/* Before pm_variables_allocate: there will be an average of every variable. */
+/* Keeps a moving average of every variable. Call it before pm_variables_allocate. */
 void pm_variables_keep_averages(struct pm_variables *v);
-/* The averages become what the values are now; nothing where none are kept. */
+/* Sets the averages to the current values. Does nothing if no averages are kept. */
 int pm_variables_start_averages(struct pm_variables *v);
-/* The same variables with the averages for values and nothing beside them: for plans. It lives as
- * long as v and is not destroyed. */
+/* Returns the same variables with the averages as values and without slots, gradients and averages;
+ * for plans. The result is valid as long as v and must not be destroyed. */
 struct pm_variables pm_variables_averaged(const struct pm_variables *v);
 void pm_variables_destroy(struct pm_variables **v);
-/* Initial values by (seed, name, element); slots to slot_init[k] (NULL: zeros). */
+/* Sets initial values by (seed, name, element), and slot k to slot_init[k] (NULL: zeros). */
 int pm_variables_init(struct pm_variables *v, uint64_t seed, const float *slot_init);
-/* One variable's initial values on the host: count floats. Fails only where they are read from a
- * file. */
+/* Computes one variable's initial values on the host: count floats. Fails only if they are read
+ * from a file. */
 int pm_variable_initial(const struct pm_variable *v, uint64_t seed, float *out);
 int pm_variables_find(const struct pm_variables *v, const char *name); /* index or -1 */
-/* One variable to or from the host. slot -1: the value. */
+/* Copies one variable to or from the host. slot -1: the value. */
 int pm_variables_read(struct pm_variables *v, int index, int slot, float *dst);
 int pm_variables_write(struct pm_variables *v, int index, int slot, const float *src);
-/* One variable's value from a reader of its elements, a few at a time: the host needs room for an
- * eighth of all variables at most. */
+/* Fills one variable's value from a reader that returns a few elements at a time. The host needs at
+ * most an eighth of the memory of all variables. */
 int pm_variables_fill(struct pm_variables *v, int index,
                       int (*read)(const void *from, size_t first, size_t count, float *out),
                       const void *from);
@@ -85,17 +86,17 @@ struct pm_value {
     struct pm_shape shape;
     enum pm_type type;
     size_t bytes;
-    int variable;          /* VARIABLE, GRADIENT: index, -1: a part of the block, as of SLOT, AVERAGE */
+    int variable;          /* VARIABLE, GRADIENT: index; -1: part of the block, as SLOT, AVERAGE */
     int slot;
-    int first, last;       /* calls that use it first and last */
+    int first, last;       /* index of the first and of the last call that uses it */
     int alias;             /* value whose storage it shares, or -1 */
-    int micro_batch;       /* INPUT, OUTPUT: of which */
-    bool loss;             /* OUTPUT: a scalar that joins total_loss */
+    int micro_batch;       /* INPUT, OUTPUT: index of its micro-batch */
+    bool loss;             /* OUTPUT: a scalar that is added to total_loss */
     int block;             /* ACTIVATION, SCRATCH, INPUT, OUTPUT: which buffer of the class */
     size_t offset;         /* bytes in its class's block */
     const void *constant;  /* CONSTANT: contents, in the arena */
 };
-/* AGAIN: forward calls that run a second time, among those of the backward pass (recompute). */
+/* AGAIN: forward calls that run a second time, during the backward pass (recompute). */
 enum pm_phase { PM_PHASE_FORWARD, PM_PHASE_AGAIN, PM_PHASE_BACKWARD, PM_PHASE_UPDATE, PM_PHASES };
 extern const char *const pm_plan_phase_names[PM_PHASES]; /* "forward", "again", ... */
 struct pm_planned_call {
@@ -108,117 +109,120 @@ struct pm_planned_call {
     int bufs;
 };
 
-/* A gradient of the net's variables is a place in one block, so an update works on whole blocks:
- * these make the tensors for its calls, inside pm_plan_options.update. Blocks are F32 [n] with the
- * layout of struct pm_variables' trainable part. */
+/* Tensors for the calls that pm_plan_options.update appends. The gradients of the net's variables
+ * lie in one block, so an update works on whole blocks. Blocks are F32 [n] with the layout of the
+ * trainable part of struct pm_variables. */
 const struct pm_variables *pm_calls_variables(const struct pm_calls *c);
-/* Whether some call of this plan writes a variable's gradient; true in an update_only plan, whose
- * gradients come from elsewhere. A layer that does not lead to the loss has none. */
+/* Whether some call of this plan writes a variable's gradient. A layer that does not lead to the
+ * loss has no gradient. Always true in an update_only plan, whose gradients come from other
+ * plans. */
 bool pm_calls_has_gradient(const struct pm_calls *c, int variable);
 struct pm_tensor pm_calls_values_block(struct pm_calls *c);
 struct pm_tensor pm_calls_gradient_block(struct pm_calls *c);
-/* The bytes from .. to-1 of all gradients, of a slot, of all values, or of their averages. */
+/* Returns the bytes from .. to-1 of all gradients, of a slot, of all values, or of their
+ * averages. */
 struct pm_tensor pm_calls_gradient_part(struct pm_calls *c, size_t from, size_t to);
 struct pm_tensor pm_calls_slot_part(struct pm_calls *c, int slot, size_t from, size_t to);
 struct pm_tensor pm_calls_values_part(struct pm_calls *c, size_t from, size_t to);
 struct pm_tensor pm_calls_averages_part(struct pm_calls *c, size_t from, size_t to);
-/* A value copied to the host in every run; found by its name with pm_plan_output. */
+/* Adds a value that every run copies to the host. pm_plan_output finds it by its name. */
 struct pm_tensor pm_calls_output(struct pm_calls *c, const char *name, struct pm_shape shape,
                                  enum pm_type type);
-/* Every layer's update() (moving averages), conditional on flag. */
+/* Appends every layer's update() (moving averages), conditional on flag. */
 void pm_calls_layer_updates(struct pm_calls *c, struct pm_tensor flag);
-/* Name that stands for later calls in prints, traces and errors. */
+/* Sets the name of later calls in prints, traces and errors. */
 void pm_calls_label(struct pm_calls *c, const char *label);
 
-/* A training step keeps values of the forward pass until the backward pass has used them: most
- * of its memory. Values may be dropped instead and computed again when the backward pass comes
- * to them, by the same kernels from the same inputs, so that gradients, losses and statistics
- * keep their bits. What costs little is dropped first; side effects (moving averages) happen
+/* A training step keeps values of the forward pass until the backward pass has used them; they take
+ * most of its memory. The plan can drop values and compute them again when the backward pass needs
+ * them. The same kernels then run on the same inputs, so gradients, losses and statistics are
+ * bit-identical. The cheapest values are dropped first. Side effects (moving averages) happen
  * once. */
 enum pm_recompute {
     PM_RECOMPUTE_OFF,
-    PM_RECOMPUTE_AUTO, /* as much as it takes to fit into the device's memory; mostly nothing */
-    PM_RECOMPUTE_HALF, /* down to half of the memory, or as near as it goes */
-    PM_RECOMPUTE_MOST, /* as little memory as it goes */
+    PM_RECOMPUTE_AUTO, /* only as much as needed to fit into the device's memory; usually nothing */
+    PM_RECOMPUTE_HALF, /* until memory is halved, or as close as possible */
+    PM_RECOMPUTE_MOST, /* until memory is as small as possible */
 };
 
-/* Memory on the device for the activations of several plans, which use it one after the other: each
- * is as large as the largest of them needs. */
+/* Device memory for the activations of several plans that run one after the other. Its size is that
+ * of the largest plan. */
 struct pm_shared_memory;
 struct pm_shared_memory *pm_shared_memory_create(struct pm_device *d);
-/* After the plans that use it. */
+/* Call it after destroying the plans that use it. */
 void pm_shared_memory_destroy(struct pm_shared_memory **a);
 uint64_t pm_shared_memory_bytes(const struct pm_shared_memory *a);
 
 struct pm_plan_options {
     bool train;             /* forward, loss, backward; else forward only */
-    bool update_only;       /* neither: just the update (the host's, of several clones) */
-    int first_example;      /* of this plan in the whole batch */
-    float loss_share;       /* of the whole batch's loss; micro-batches divide it further */
-    int micro_batches;      /* >= 1: the net's calls so many times, gradients added up */
+    bool update_only;       /* only the update, no passes (the host's, of several clones) */
+    int first_example;      /* index of this plan's first example in the whole batch */
+    float loss_share;       /* share of the whole batch's loss; micro-batches split it further */
+    int micro_batches;      /* >= 1: number of times the net's calls run; gradients are added up */
     const char *const *outputs; /* names of nodes whose y is copied out; NULL-terminated or NULL */
     enum pm_recompute recompute;
     size_t bucket_bytes;    /* > 0: gradients are copied out in buckets of about this size */
     bool (*frozen)(const char *variable, void *ctx); /* NULL: none */
     void *frozen_ctx;
-    /* Appends the update's calls after backward; NULL: gradients stay. */
+    /* Appends the update's calls after the backward pass. NULL: gradients are kept. */
     void (*update)(struct pm_calls *c, void *ctx);
     void *update_ctx;
     int slots;              /* ring slots of the program; 0 = 2 */
-    bool timed;             /* every call's begin and end are taken: pm_plan_call_times */
-    bool timeable;          /* pm_plan_set_timed can turn that on and off; costs nothing while off */
+    bool timed;             /* the begin and end of every call are measured: pm_plan_call_times */
+    bool timeable;          /* pm_plan_set_timed can turn that on and off; no cost while off */
     const char *name;       /* "train", "eval"; for logs */
-    /* Borrowed; NULL: the plan has memory of its own. A run ends before a run of another plan that
+    /* Borrowed. NULL: the plan has its own memory. A run must end before a run of another plan that
      * shares the memory is submitted. */
     struct pm_shared_memory *shared;
 };
 
 struct pm_plan;
-/* Lays out everything without allocating; print and check can follow. The net must outlive the
- * plan. v may be NULL for a dry run that is never loaded. */
+/* Lays everything out without allocating; pm_plan_print and checks can follow. The net must outlive
+ * the plan. v may be NULL for a dry run that is never loaded. */
 int pm_plan_create(struct pm_net *net, struct pm_device *d, struct pm_variables *v,
                    const struct pm_plan_options *o, struct pm_plan **out);
-/* Checks each limit and names the layer, the number and the remedy; then allocates, compiles and
- * records. */
+/* Checks each limit, then allocates, compiles and records. Errors name the layer, the number and
+ * the remedy. */
 int pm_plan_load(struct pm_plan *p);
-/* Makes the shared memory large enough for the plan, which need not be loaded. Where it is not
- * yet, it moves: pm_plan_refresh each plan that shares it before its next run. No run may be
+/* Makes the shared memory large enough for the plan, which need not be loaded. If the memory grows,
+ * it moves: call pm_plan_refresh for each plan that shares it before its next run. No run may be
  * under way. */
 int pm_shared_memory_reserve(struct pm_shared_memory *a, const struct pm_plan *p);
-/* Loads a plan that is not loaded, or records it again when its shared memory has moved; else it
- * does nothing. What pm_plan_input and others returned before may be gone. */
+/* Loads a plan that is not loaded, or records it again if its shared memory has moved. Otherwise
+ * does nothing. Pointers that pm_plan_input and others returned before may become invalid. */
 int pm_plan_refresh(struct pm_plan *p);
 void pm_plan_destroy(struct pm_plan **p);
-/* Memory by class, calls, and (verbose) a line per call and value. */
+/* Prints memory by class, calls, and (verbose) a line per call and value. */
 void pm_plan_print(const struct pm_plan *p, FILE *f, bool verbose);
 
 struct pm_plan_memory {
     uint64_t activations; /* laid out, bytes */
-    uint64_t peak_live;   /* largest sum of live values at any call: what no layout can beat */
+    uint64_t peak_live;   /* largest sum of live values at any call: a lower bound for any layout */
     uint64_t constants, variables, gradients, slots, averages, staging;
-    uint64_t workspace;   /* of activations: the largest scratch of one call */
-    uint64_t total;       /* on the device: all but staging, which is the host's */
+    uint64_t workspace;   /* part of activations: the largest scratch of one call */
+    uint64_t total;       /* on the device: all except staging, which is in host memory */
     int calls, values;
     /* Recomputing; 0 when off. */
     uint64_t live_without_recompute; /* peak_live if no call ran twice */
     int again;            /* calls that run a second time */
-    double again_work;    /* what they cost, as an estimated share of forward and backward pass */
+    double again_work;    /* their cost, as an estimated share of forward and backward pass */
 };
 struct pm_plan_memory pm_plan_memory(const struct pm_plan *p);
 
 /* ---- running a loaded plan ------------------------------------------------------------- */
 
-/* Host memory of an input of micro-batch m; asserts that the name exists. */
+/* Returns host memory of an input of micro-batch m; asserts that the name exists. */
 void *pm_plan_input(struct pm_plan *p, int slot, const char *name, int m);
 struct pm_step *pm_plan_step(struct pm_plan *p, int slot);
 int pm_plan_submit(struct pm_plan *p, int slot);
 int pm_plan_wait(struct pm_plan *p, int slot);
-/* After pm_plan_wait: an output's host memory, of micro-batch m. NULL when there is none. */
+/* Returns an output's host memory, of micro-batch m, or NULL if there is none. Call it after
+ * pm_plan_wait. */
 const void *pm_plan_output(const struct pm_plan *p, int slot, const char *name, int m);
-/* Sum of all loss scalars (their shares of the batch's loss), in double. */
+/* Returns the sum of all loss scalars (their shares of the batch's loss), in double. */
 double pm_plan_loss(const struct pm_plan *p, int slot);
-/* The same by loss layer, in the net's order, over all micro-batches. Beyond PM_MAX_LOSSES there is
- * only the sum. Returns their number. */
+/* Returns the number of loss layers and writes the loss of each, in the net's order, summed over
+ * all micro-batches. Layers beyond PM_MAX_LOSSES are only in the sum. */
 enum { PM_MAX_LOSSES = 8 };
 struct pm_loss_part {
     const char *name; /* the layer's; lives as long as the plan */
@@ -228,18 +232,20 @@ int pm_plan_losses(const struct pm_plan *p, int slot, struct pm_loss_part out[PM
 /* Gradient buckets: ranges of the gradient block in the order they become ready. */
 size_t pm_plan_buckets(const struct pm_plan *p);
 void pm_plan_bucket(const struct pm_plan *p, size_t i, size_t *offset, size_t *size);
-/* Waits for the bucket of the slot's run; the pointer is good until the slot's next submit. */
+/* Waits for the bucket of the slot's run; the pointer is valid until the slot's next submit. */
 int pm_plan_wait_bucket(struct pm_plan *p, int slot, size_t i, const float **out);
-/* Seconds the slot's last run took on the device; after pm_plan_wait. */
+/* Returns the seconds that the slot's last run took on the device; after pm_plan_wait. */
 double pm_plan_seconds(const struct pm_plan *p, int slot);
-/* pm_seconds when the slot's last run began, and when each of its calls began and ended, in seconds
- * since then: pm_program_begun and pm_program_call_times, which see. */
+/* pm_plan_begun returns pm_seconds at the begin of the slot's last run. pm_plan_call_times writes
+ * the begin and end of each of its calls, in seconds since then. See pm_program_begun and
+ * pm_program_call_times. */
 double pm_plan_begun(const struct pm_plan *p, int slot);
 int pm_plan_call_times(const struct pm_plan *p, int slot, double *begin, double *end);
-/* Turns the times of calls on or off in a plan made timeable. No run may be under way. On Vulkan
- * another recording of the same calls runs then, with the same results, made when the plan was. */
+/* Turns the times of calls on or off in a plan created as timeable. No run may be under way. On
+ * Vulkan a second recording of the same calls then runs, with the same results. It is recorded with
+ * the plan. */
 void pm_plan_set_timed(struct pm_plan *p, bool on);
-/* The list of calls, for checks, bench and profile. */
+/* The list of calls, for checks, benchmarks and profiles. */
 const struct pm_planned_call *pm_plan_calls(const struct pm_plan *p, size_t *count);
 const struct pm_value *pm_plan_values(const struct pm_plan *p, size_t *count);
 const char *pm_plan_variant(const struct pm_plan *p, size_t call);
