@@ -1,19 +1,19 @@
-/* config: one JSON file (with its base files and dotted overrides) to a struct per section, every
- * option resolved, constant after load.
+/* config: reads one JSON file, with its base files and dotted overrides, into one struct per
+ * section. Every option is resolved; the config is constant after load.
  *
- * Values are merged in this order, later ones winning: the tables' defaults, the files of "base"
- * first to last, the file itself, overrides from the command line. Objects merge member by member,
- * anything else is replaced; null means the default. Every mistake names its place, "x.json:12:
+ * Values are merged in this order, and later ones win: the tables' defaults, the files of "base"
+ * first to last, the file itself, overrides from the command line. Objects merge member by member;
+ * any other value is replaced; null means the default. Every error names its place: "x.json:12:
  * optim.momentun: unknown key, did you mean 'momentum'?".
  *
- * model, optim and input are open: besides the keys below they hold the options of the net, of the
- * optimizer and of the preprocessing that are chosen there. Any section may hold options of the
- * task. Their tables live in higher levels, which hand them in as lists of rows; the owner reads
- * its options with pm_config_read.
+ * The sections model, optim and input are open: besides the keys below they hold the options of the
+ * chosen net, optimizer and preprocessing. Any section may hold options of the task. Their tables
+ * are in higher levels, which pass them in as lists of rows. The owner reads its options with
+ * pm_config_read.
  *
- * Whoever adds a key: one field here, one line in the section's table (src/config/sections.c), one
- * in src/config/reference.c. Then run `pumice config schema --update .`, which writes docs/keys.md,
- * docs/migrating.md and configs/schema.json. */
+ * To add a key: add one field here, one line to the section's table (src/config/sections.c) and one
+ * line to src/config/reference.c. Then run `pumice config schema --update .`, which writes
+ * docs/keys.md, docs/migrating.md and configs/schema.json. */
 #ifndef PUMICE_CONFIG_H
 #define PUMICE_CONFIG_H
 
@@ -28,10 +28,10 @@ extern "C" {
 /* A net, optimizer or preprocessing with its own options. All pointers must outlive the config. */
 struct pm_open_row {
     const char *name, *help;
-    const struct pm_opt *opts;  /* NULL: none of its own */
-    const char *preprocessing;  /* nets: the one used where input.preprocessing is null */
-    const char *task;           /* nets: what they are for; NULL: classification */
-    /* The row in its place where the section's member `variant_key` is the text variant_value: the
+    const struct pm_opt *opts;  /* NULL: no options */
+    const char *preprocessing;  /* nets: default of input.preprocessing */
+    const char *task;           /* nets: the task they serve; NULL: classification */
+    /* Replaces this row if the section's member `variant_key` is the text variant_value. Has the
      * same options with other defaults. NULL: none. */
     const struct pm_open_row *variant;
     const char *variant_key, *variant_value;
@@ -39,13 +39,13 @@ struct pm_open_row {
 struct pm_open_rows {
     const struct pm_open_row *rows;
     size_t count;
-    /* Why a name that people know is not among the rows, to follow the name; NULL: unknown. May be
-     * NULL itself. */
+    /* For a well-known name that has no row: returns the reason, as text that follows the name;
+     * NULL: unknown name. The pointer itself may be NULL. */
     const char *(*refusal)(const char *name);
-    const char *(*known_as)(const char *name); /* a row's name for another name, or NULL; or NULL */
+    const char *(*known_as)(const char *name); /* row's name for an alias, or NULL; may be NULL */
 };
-/* Options that a task adds to a section. section: "loss"; or, where a key of it holds an object,
- * "eval.panoptic" for that object's keys, which the task itself reads. */
+/* Options that a task adds to a section. section: "loss", or "eval.panoptic" for the keys of an
+ * object inside a section, which the task reads. */
 struct pm_task_section {
     const char *section;
     const struct pm_opt *opts;
@@ -54,26 +54,27 @@ struct pm_task_section {
 struct pm_metric_kind {
     const char *name;
     bool higher_is_better;
-    const char *tag; /* in TensorBoard; NULL: "eval/NAME" */
+    const char *tag; /* name in TensorBoard; NULL: "eval/NAME" */
 };
 struct pm_config;
 struct pm_config_multiplier { const char *pattern; float factor; };
-/* What the config knows of a task. All pointers must outlive the config. */
+/* A task's entries for the config. All pointers must outlive the config. */
 struct pm_open_task {
     const char *name;
     const struct pm_task_section *sections; /* ends with a NULL section; NULL: none */
-    const struct pm_metric_kind *metrics;   /* all that any of its nets has; ends with a NULL name */
-    /* Defaults that differ from task to task: of optim.multipliers, and of a polynomial schedule,
-     * which then falls over the whole run. */
+    const struct pm_metric_kind *metrics;   /* metrics of all its nets; ends with a NULL name */
+    /* Task-specific defaults: of optim.multipliers, and of a polynomial schedule, which then decays
+     * over the whole run. */
     const struct pm_config_multiplier *multipliers;
     int multiplier_count;
     bool falls_over_run;
-    /* What its values say together; NULL: nothing. PM_ECONFIG. */
+    /* Checks combinations of values. Returns PM_ECONFIG if they conflict. NULL: nothing to
+     * check. */
     int (*check)(const struct pm_config *c);
 };
 struct pm_open_sections {
     struct pm_open_rows models, optimizers, preprocessings;
-    struct pm_open_rows augmentations; /* of input.augment's entries */
+    struct pm_open_rows augmentations; /* entries of input.augment */
     const struct pm_open_task *const *tasks; /* the first is the default */
     size_t task_count;
 };
@@ -81,24 +82,24 @@ struct pm_open_sections {
 /* ---- sections -------------------------------------------------------------------------- */
 
 struct pm_config_model {
-    const char *name;           /* a named net, or NULL: then layers or onnx is given */
+    const char *name;           /* a named net; NULL: layers or onnx is given */
     int num_classes;            /* 0 = the data's */
     const struct cJSON *layers; /* a layer list, or NULL */
     const char *onnx;           /* an ONNX model, or NULL */
-    const char *onnx_logits;    /* its value that is the logits; NULL = its output */
+    const char *onnx_logits;    /* name of the logits in the ONNX model; NULL = its output */
     bool onnx_new_head;         /* a fresh last layer, for other classes */
-    int quantize_delay;         /* -1: no fake quantisation; else the step, from 1, that begins with it */
+    int quantize_delay;         /* first step with fake quantisation, from 1; -1: none */
 };
 
 enum pm_make { PM_MAKE_NONE, PM_MAKE_SHAPES };
 enum pm_on_corrupt { PM_CORRUPT_ERROR, PM_CORRUPT_SKIP };
 struct pm_config_data {
-    const char *folder;         /* NULL where a command does not need data */
-    int make;                   /* enum pm_make: built-in data to draw where folder is missing */
+    const char *folder;         /* NULL if the command needs no data */
+    int make;                   /* enum pm_make: built-in data to draw if folder does not exist */
     const char *train_split, *eval_split;
-    bool shuffle;               /* training's order; else that of the files */
-    int num_epochs;             /* training ends after so many passes; 0 = by run.steps alone */
-    int sample_1_of_n;          /* of the training split every n-th record only */
+    bool shuffle;               /* shuffle training records; false: file order */
+    int num_epochs;             /* training ends after this many passes; 0 = by run.steps alone */
+    int sample_1_of_n;          /* use every n-th record of the training split */
     int on_corrupt;             /* enum pm_on_corrupt */
     int threads;                /* 0 = cores */
     int ring;                   /* batches prepared ahead */
@@ -109,7 +110,7 @@ struct pm_config_input {
     struct pm_ints eval_size;   /* none = size */
     int channels;               /* 0 = the preprocessing's, the net's or the data's */
     const char *preprocessing;  /* resolved: never NULL when model.name is given */
-    const struct cJSON *augment; /* rows of training in place of the preprocessing's, or NULL */
+    const struct cJSON *augment; /* training rows that replace the preprocessing's, or NULL */
 };
 
 struct pm_config_loss {
@@ -119,14 +120,14 @@ struct pm_config_loss {
 struct pm_config_optim {
     const char *name;
     float weight_decay;         /* NAN = the net's */
-    float clip_norm;            /* over all variables together; 0 = off */
-    float clip_variable_norm;   /* of each variable alone; 0 = off */
+    float clip_norm;            /* norm of all gradients together; 0 = off */
+    float clip_variable_norm;   /* norm of each variable's gradient; 0 = off */
     struct pm_strings freeze;   /* regular expressions matched at the start of a variable's name */
     const struct cJSON *multipliers; /* as written; parsed below */
     const struct pm_config_multiplier *multiplier; /* in written order; the first match counts */
     int multiplier_count;
-    float moving_average_decay; /* of the variables' averages; 0 = none are kept */
-    bool moving_average_ramp;   /* a smaller one in the first steps */
+    float moving_average_decay; /* decay of the variables' averages; 0 = no averages */
+    bool moving_average_ramp;   /* use a smaller decay in the first steps */
 };
 
 enum pm_policy {
@@ -146,70 +147,70 @@ struct pm_config_schedule {
     bool cycle;
     int64_t warmup_steps;       /* 0 = from warmup_epochs */
     double warmup_epochs;
-    double warmup_lr;           /* at step 0 */
+    double warmup_lr;           /* rate at step 0 */
     int warmup_shape;           /* enum pm_warmup_shape */
-    bool warmup_shift;          /* the policy's steps begin where the warm-up ends */
-    struct pm_ints boundaries;  /* piecewise: steps from which on rates hold, growing */
-    struct pm_floats rates;     /* as many */
+    bool warmup_shift;          /* the policy's steps begin after the warm-up */
+    struct pm_ints boundaries;  /* piecewise: first step of each new rate, ascending */
+    struct pm_floats rates;     /* one rate per boundary */
     int epoch_count;            /* enum pm_epoch_count */
 };
 
 struct pm_config_init {
     const char *checkpoint;     /* NULL = none */
-    struct pm_strings exclude_scopes;   /* beginnings of names that are not restored */
+    struct pm_strings exclude_scopes;   /* name prefixes that are not restored */
     bool ignore_missing;
-    int averages;               /* enum pm_averages: the checkpoint's, for values */
-    struct pm_strings trainable_scopes; /* regular expressions at the start; none = all */
+    int averages;               /* enum pm_averages: restore the checkpoint's averages as values */
+    struct pm_strings trainable_scopes; /* regular expressions matched at the start; none = all */
 };
 
 struct pm_config_device {
-    const char *name;           /* for pm_device_find */
-    float share;                /* of the batch, relative to the others'; all 0 = by run.balance */
-    int threads;                /* CPU: 0 = by the machine */
+    const char *name;           /* name for pm_device_find */
+    float share;                /* part of the batch, relative to others; all 0: run.balance */
+    int threads;                /* CPU threads; 0 = chosen from the machine */
 };
 
 enum pm_balance { PM_BALANCE_EQUAL, PM_BALANCE_AUTO };
 enum pm_batch_norm_update { PM_BATCH_NORM_FIRST, PM_BATCH_NORM_ALL };
 enum pm_verifying { PM_VERIFY_AUTO, PM_VERIFY_OFF };
 struct pm_config_run {
-    const char *folder;         /* NULL where a command does not need one */
+    const char *folder;         /* NULL if the command needs none */
     int64_t steps;              /* 0 = until stopped */
-    int batch_size;             /* examples a step, over all clones */
+    int batch_size;             /* examples per step, over all clones */
     int64_t seed;
     int log_every_steps;
     int64_t save_every_steps;   /* 0 = off */
     double save_every_secs;     /* 0 = off */
     int keep;                   /* newest checkpoints kept; 0 = all */
-    double keep_every_hours;    /* and one per so many hours; 0 = none */
+    double keep_every_hours;    /* also keeps one per this many hours; 0 = none */
     const char *keep_best;      /* metric, or NULL */
     int micro_batches;
     int recompute;              /* enum pm_recompute (plan.h), in its order */
-    int snapshot_every_steps;   /* host snapshot against device loss; 0 = only at checkpoints */
-    double segment_ms;          /* bound of one submission's estimated work */
-    double hang_seconds;        /* a device without progress for so long is lost; 0 = never */
-    double compile_seconds;     /* and a driver that finishes no shader for so long; 0 = never */
-    bool validate;              /* Vulkan's validation layer */
+    int snapshot_every_steps;   /* host snapshots for device loss; 0 = only at checkpoints */
+    double segment_ms;          /* limit of one submission's estimated time */
+    double hang_seconds;        /* a device without progress for this long is lost; 0 = never */
+    double compile_seconds;     /* the same for a driver that finishes no shader; 0 = never */
+    bool validate;              /* use Vulkan's validation layer */
     int balance;                /* enum pm_balance */
-    int batch_norm_update;      /* enum pm_batch_norm_update: whose batches moving averages follow */
-    struct pm_ints trace_steps; /* first and last, or one; none: no trace */
+    int batch_norm_update;      /* enum pm_batch_norm_update: source of the moving averages */
+    struct pm_ints trace_steps; /* first and last step, or one step; none: no trace */
     int verify;                 /* enum pm_verifying */
     int summary_every_steps;    /* histograms and pictures for TensorBoard; 0 = none */
-    int summary_images;         /* pictures of the batch among them */
-    bool summary_originals;     /* and as they are in the data */
+    int summary_images;         /* number of the batch's pictures in a summary */
+    bool summary_originals;     /* also the original pictures */
     bool summary_gradients;
-    int summary_activations;    /* pictures whose layers' values are among them */
+    int summary_activations;    /* number of pictures whose activations are in a summary */
 };
 
 enum pm_averages { PM_AVERAGES_AUTO, PM_AVERAGES_ON, PM_AVERAGES_OFF };
 struct pm_config_eval {
     const char *checkpoint;     /* file or folder; NULL = the newest of run.folder */
-    int64_t every_steps;        /* inside train; 0 = never */
+    int64_t every_steps;        /* during train; 0 = never */
     int batch_size;
     int64_t max_batches;        /* 0 = the whole split */
-    int sample_1_of_n;          /* of the split every n-th record only */
-    int max_runs;               /* --watch: evaluations at most; 0 = until run.steps */
-    int averages;               /* enum pm_averages: of the variables, in their place; predict's too */
-    double interval_secs;       /* --watch: least, between the beginnings of two evaluations */
+    int sample_1_of_n;          /* use every n-th record of the split */
+    int max_runs;               /* --watch: largest number of evaluations; 0 = until run.steps */
+    int averages;               /* enum pm_averages: evaluate with the averages; also for predict */
+    double interval_secs;       /* --watch: smallest time between the starts of two evaluations */
 };
 
 enum pm_export_preprocessing { PM_EXPORT_NOTES, PM_EXPORT_FOLD };
@@ -229,7 +230,7 @@ struct pm_config {
     struct cJSON *tree;         /* owned: the merged file, without base, comments and defaults */
     const char *path;           /* as given */
     const char *task;           /* "classification" */
-    const struct pm_open_task *task_row; /* NULL: there are no rows */
+    const struct pm_open_task *task_row; /* NULL: open has no tasks */
     struct pm_config_model model;
     struct pm_config_data data;
     struct pm_config_input input;
@@ -243,44 +244,48 @@ struct pm_config {
     struct pm_config_eval eval;
     struct pm_config_export exporting; /* section "export": that name is a C++ keyword */
     const struct pm_open_row *model_row, *optimizer_row, *preprocessing_row; /* NULL: none */
-    const struct pm_open_row *const *augment_rows; /* of each entry of input.augment; NULL: unchecked */
+    const struct pm_open_row *const *augment_rows; /* per entry of input.augment; NULL: unchecked */
     struct pm_config_origins *origins; /* owned */
 };
 
-/* Reads, merges, checks. overrides: "run.steps=100", "model.layers.0.filters=8" (a number is a
- * list's index; the value is JSON, else a string). open may hold no rows, then no names of nets,
- * optimizers and preprocessings are checked and their options are left alone. Fails with PM_ECONFIG
- * (also when a file cannot be read). */
+/* Reads, merges and checks a config. overrides: "run.steps=100", "model.layers.0.filters=8" (a
+ * number is a list index; the value is JSON, else a string). If open holds no rows, names of nets,
+ * optimizers and preprocessings are not checked and their options are ignored. Fails with
+ * PM_ECONFIG, also if a file cannot be read. */
 int pm_config_load(const char *path, const char *const *overrides, size_t n,
                    const struct pm_open_sections *open, struct pm_config **out);
-/* The same from text; name stands for the path in messages, and base files are found beside it. */
+/* Parses the same from text. name replaces the path in messages; base files are searched in its
+ * folder. */
 int pm_config_parse(const char *name, const char *text, const char *const *overrides, size_t n,
                     const struct pm_open_sections *open, struct pm_config **out);
 void pm_config_destroy(struct pm_config **c);
 
-/* Options of the chosen row or of the task from a section, with defaults; strings live in the
- * config's arena. opts NULL: nothing is done. Not thread-safe. */
+/* Reads the options of the chosen row or of the task from a section, with defaults. Strings live in
+ * the config's arena. If opts is NULL, does nothing. Not thread-safe. */
 int pm_config_read(const struct pm_config *c, const char *section, const struct pm_opt *opts,
                    void *out);
-/* Fails, naming key and remedy, when value is NULL: for keys that only some commands need. */
+/* Fails if value is NULL; the message names the key and the remedy. For keys that only some
+ * commands need. */
 int pm_config_need(const struct pm_config *c, const char *key, const char *value);
-/* Height and width for training or evaluation; 0 0 when the config names none (then the net's). */
+/* Returns height and width for training or evaluation; 0 and 0 if the config sets none (then the
+ * net's size is used). */
 void pm_config_size(const struct pm_config *c, bool train, int *height, int *width);
 
-/* Everything resolved: a file that, loaded again, gives the same config. cJSON_Delete frees it. */
+/* Returns the resolved config as JSON. Loading it again gives the same config. cJSON_Delete frees
+ * it. */
 struct cJSON *pm_config_dump(const struct pm_config *c);
-/* Where the value at a dotted path came from: "x.json:12", "command line" or "default". */
+/* Returns the origin of the value at a dotted path: "x.json:12", "command line" or "default". */
 const char *pm_config_origin(const struct pm_config *c, const char *path);
 
 /* ---- documentation --------------------------------------------------------------------- */
 
-/* JSON Schema of a config file. cJSON_Delete frees it. */
+/* Returns the JSON Schema of a config file. cJSON_Delete frees it. */
 struct cJSON *pm_config_schema(const struct pm_open_sections *open);
-/* The tables of docs/keys.md, as Markdown: every key with type, default, range and meaning.
- * pm_free. */
+/* Returns the tables of docs/keys.md as Markdown: every key with type, default, range and meaning.
+ * Freed with pm_free. */
 char *pm_config_keys_markdown(const struct pm_open_sections *open);
-/* The tables of docs/migrating.md, as Markdown: each flag of the original programs with the key
- * that replaces it. pm_free. */
+/* Returns the tables of docs/migrating.md as Markdown: each flag of the original programs with its
+ * replacement key. Freed with pm_free. */
 char *pm_config_flags_markdown(const struct pm_open_sections *open);
 
 #ifdef __cplusplus

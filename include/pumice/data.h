@@ -1,9 +1,10 @@
-/* data: records in files to batches in host memory.
+/* data: reads records from files and makes batches in host memory.
  *
- * A dataset is one split of a folder: TFRecord shards, indexed once (offset and length per record),
- * never loaded whole. A loader has worker threads that read records, call the task's `make` for
- * each example, and fill a ring of batches ahead of the step. What a batch holds depends only on
- * seed and step: record permute(seed, epoch)[i], with the draws of (seed, step, example). */
+ * A dataset is one split of a folder of TFRecord shards. The shards are indexed once (offset and
+ * length per record) and never loaded whole. A loader has worker threads that read records, call
+ * the task's `make` for each example, and fill a ring of batches ahead of the step. A batch's
+ * content depends only on seed and step: it is record permute(seed, epoch)[i], with the draws of
+ * (seed, step, example). */
 #ifndef PUMICE_DATA_H
 #define PUMICE_DATA_H
 
@@ -25,21 +26,22 @@ struct cJSON;
 struct pm_example;
 int pm_example_parse(const void *data, size_t size, const char *where, struct pm_example **out);
 void pm_example_destroy(struct pm_example **e);
-/* 1 present, 0 absent, PM_EDATA of another type. */
+/* Each returns 1 if the key is present, 0 if it is absent, PM_EDATA if its type differs. */
 int pm_example_bytes(const struct pm_example *e, const char *key, const uint8_t **data,
                      size_t *size);
 int pm_example_int(const struct pm_example *e, const char *key, int64_t *value);
 int pm_example_ints(const struct pm_example *e, const char *key, const int64_t **v, size_t *count);
 int pm_example_floats(const struct pm_example *e, const char *key, const float **v, size_t *count);
-/* Value i of a list of bytes; 0 when there are fewer. pm_example_bytes gives value 0. */
+/* Returns value i of a list of bytes, or 0 if the list is shorter. pm_example_bytes returns value
+ * 0. */
 int pm_example_bytes_at(const struct pm_example *e, const char *key, size_t i, const uint8_t **data,
                         size_t *size);
-/* What is there, in the record's order: the name of entry i of pm_example_count, its kind ("bytes",
- * "floats", "integers", "nothing") and number of values. */
+/* Lists the features in the record's order: pm_example_count entries, each with its name, its kind
+ * ("bytes", "floats", "integers", "nothing") and its number of values. */
 size_t pm_example_count(const struct pm_example *e);
 const char *pm_example_key(const struct pm_example *e, size_t i, const char **kind, size_t *values);
-/* Building one: add features, then serialise (freed with pm_free). Bytes added to the key added
- * last are a further value of its list. */
+/* Builds an example: add features, then serialise (the caller frees data with pm_free). If a call
+ * to pm_example_add_bytes repeats the last key, it appends a value to that key's list. */
 struct pm_example_builder;
 struct pm_example_builder *pm_example_builder_create(void);
 void pm_example_builder_destroy(struct pm_example_builder **b);
@@ -49,7 +51,7 @@ void pm_example_add_ints(struct pm_example_builder *b, const char *key, const in
                          size_t count);
 void pm_example_add_floats(struct pm_example_builder *b, const char *key, const float *v,
                            size_t count);
-/* The first integer added with that key; false when there is none. */
+/* Returns the first integer added with that key; false if there is none. */
 bool pm_example_builder_int(const struct pm_example_builder *b, const char *key, int64_t *value);
 void pm_example_serialise(struct pm_example_builder *b, uint8_t **data, size_t *size);
 
@@ -59,44 +61,47 @@ struct pm_dataset;
 struct pm_dataset_info {
     const char *name;            /* folder's dataset.json "name", else the folder's name */
     size_t count;                /* records of the split */
-    size_t files;                /* shards, */
-    uint64_t bytes;              /* and their sizes together */
-    int num_classes;             /* of labels.txt or dataset.json; 0 unknown */
-    int height, width, channels; /* of dataset.json; 0 when images differ in size */
-    const char *const *labels;   /* num_classes names, NULL where unknown */
-    /* Of records with maps of labels: how many classes those count, and their names. Where
-     * dataset.json says nothing of its own ("map_labels") they are num_classes and labels. */
+    size_t files;                /* number of shards */
+    uint64_t bytes;              /* total size of the shards */
+    int num_classes;             /* from labels.txt or dataset.json; 0: unknown */
+    int height, width, channels; /* from dataset.json; 0: images differ in size */
+    const char *const *labels;   /* num_classes names; NULL: unknown */
+    /* For records with label maps: the number of classes in the maps, and their names. Equal to
+     * num_classes and labels unless dataset.json has "map_labels". */
     int map_classes;
     const char *const *map_labels;
-    int ignore_label;            /* of dataset.json: of pixels that do not count; -1 unknown */
-    struct pm_ints thing_classes; /* of dataset.json: the classes that instances are of; or none */
-    const char *colormap;        /* of dataset.json: a name of eval.colormap, or NULL */
+    int ignore_label;            /* from dataset.json: label of ignored pixels; -1: unknown */
+    struct pm_ints thing_classes; /* from dataset.json: classes that have instances; may be empty */
+    const char *colormap;        /* from dataset.json: a name for eval.colormap, or NULL */
 };
-/* Shards of `split` in folder: NAME_SPLIT.tfrecord, NAME_SPLIT_00000-of-00005.tfrecord,
- * SPLIT-00000-of-00008, SPLIT.record-...; or split is itself a glob pattern. The index is cached in
- * the folder (or, read-only, in memory). Lists what is there when nothing matches. */
+/* Opens the shards of `split` in folder: NAME_SPLIT.tfrecord, NAME_SPLIT_00000-of-00005.tfrecord,
+ * SPLIT-00000-of-00008, SPLIT.record-...; split may also be a glob pattern. The index is cached in
+ * the folder, or kept in memory if the folder is read-only. If nothing matches, the error lists the
+ * splits found. */
 int pm_dataset_open(const char *folder, const char *split, struct pm_dataset **out);
-/* Leaves every n-th record only: 0, n, 2n ... by the files' order become 0, 1, 2 ... and count is
- * theirs. Before the first loader or read. */
+/* Keeps only every n-th record: records 0, n, 2n ... in file order become 0, 1, 2 ..., and count is
+ * their number. Call it before the first loader or read. */
 void pm_dataset_sample(struct pm_dataset *d, size_t n);
-/* What a data folder's dataset.json and labels.txt say, whichever splits it has: count, files and
- * bytes are 0. The texts lie in a. PM_EDATA where a file is there but damaged. */
+/* Reads a data folder's dataset.json and labels.txt, independent of its splits: count, files and
+ * bytes are 0. The texts are allocated in a. PM_EDATA if a file exists but is damaged. */
 int pm_dataset_describe(struct pm_arena *a, const char *folder, struct pm_dataset_info *out);
-/* The same as a JSON object, as the checkpoints of a training keep it (the caller frees it), and
- * back. where: names the file of the object in messages. PM_EDATA where a member is no such
+/* Converts the info to a JSON object, as stored in training checkpoints, and back. The caller frees
+ * the object. where: names the object's file in messages. PM_EDATA if a member has a wrong
  * value. */
 struct cJSON *pm_dataset_info_dump(const struct pm_dataset_info *info);
 int pm_dataset_info_parse(struct pm_arena *a, const struct cJSON *object, const char *where,
                           struct pm_dataset_info *out);
-/* What can be opened in folder: the shards' names without number and ending ("mnist_train"), in the
- * arena. */
+/* Lists the names that pm_dataset_open accepts in folder: the shards' names without number and
+ * ending ("mnist_train"), allocated in the arena. */
 int pm_dataset_list(struct pm_arena *a, const char *folder, const char ***names, size_t *count);
 void pm_dataset_close(struct pm_dataset **d);
 const struct pm_dataset_info *pm_dataset_get_info(const struct pm_dataset *d);
-/* Record i into *buf (grown with pm_realloc, *capacity updated). Thread-safe. CRCs are checked:
- * PM_ECORRUPT when the record's is wrong, PM_EDATA when the file is not what it was. */
+/* Reads record i into *buf, which grows with pm_realloc; *capacity is updated. Thread-safe. CRCs
+ * are checked: PM_ECORRUPT if the record's CRC is wrong, PM_EDATA if the file has changed since
+ * indexing. */
 int pm_dataset_read(struct pm_dataset *d, size_t i, uint8_t **buf, size_t *capacity, size_t *size);
-/* "mnist_train.tfrecord record 17 (offset 4711)", for messages; 17 counts within the file. */
+/* Formats "mnist_train.tfrecord record 17 (offset 4711)" for messages; 17 counts within the
+ * file. */
 char *pm_dataset_where(const struct pm_dataset *d, size_t i, char *buf, size_t size);
 
 /* ---- images ---------------------------------------------------------------------------- */
@@ -107,23 +112,27 @@ struct pm_image8 {
     uint8_t *pixels; /* owned; pm_free */
 };
 enum { PM_GREY_OR_COLOR = -1 };
-/* Decodes a picture in memory: JPEG (baseline, progressive, arithmetic; 8 bits), PNG, GIF (first
- * picture), BMP, binary PGM and PPM, TGA, PSD (RGB without alpha) and Radiance HDR, recognised by
- * their first bytes. channels: 1 or 3 (alpha is dropped), 0 = as stored, 1 to 4, PM_GREY_OR_COLOR =
- * 1 where it is stored grey, else 3. Samples of 16 bits keep their upper 8, HDR's become 255 *
- * v^(1/2.2). The picture is upright: EXIF orientation (JPEG, PNG) is applied. Pixels of a JPEG
- * without orientation equal those of TensorFlow's tf.io.decode_jpeg, with channels 1 or 3. A
- * declared size above max_pixels (0 = 2^28) is refused before decoding. PM_EDATA for anything
- * damaged or unsupported: a wrong checksum, missing data, a palette index beyond the palette. where
- * is the file's name for messages. out is freed with pm_image_free; it has no pixels after an
- * error. Thread-safe. */
+/* Decodes a picture in memory. Formats: JPEG (baseline, progressive, arithmetic; 8 bits), PNG, GIF
+ * (first picture), BMP, binary PGM and PPM, TGA, PSD (RGB without alpha) and Radiance HDR,
+ * recognised by their first bytes.
+ *
+ * channels: 1 or 3 (alpha is dropped); 0: as stored, 1 to 4; PM_GREY_OR_COLOR: 1 if stored grey,
+ * else 3. 16-bit samples keep their upper 8 bits; HDR samples become 255 * v^(1/2.2). The picture
+ * is upright: EXIF orientation (JPEG, PNG) is applied. With channels 1 or 3, the pixels of a JPEG
+ * without orientation equal those of TensorFlow's tf.io.decode_jpeg.
+ *
+ * A declared size above max_pixels (0: 2^28) is refused before decoding. PM_EDATA for damaged or
+ * unsupported files: for example a wrong checksum, missing data, or a palette index beyond the
+ * palette. where: the file's name for messages. The caller frees out with pm_image_free; after an
+ * error it has no pixels. Thread-safe. */
 int pm_image_decode(const void *data, size_t size, int channels, size_t max_pixels,
                     const char *where, struct pm_image8 *out);
-/* The EXIF orientation, 1 (upright, or not known) to 8. */
+/* Returns the EXIF orientation, 1 (upright or unknown) to 8. */
 int pm_image_orientation(const void *data, size_t size);
-/* "jpeg", "png", "gif", "bmp", "pnm", "tga", "psd" or "hdr" by the bytes, NULL for others. */
+/* Returns "jpeg", "png", "gif", "bmp", "pnm", "tga", "psd" or "hdr", detected from the first bytes;
+ * NULL for other formats. */
 const char *pm_image_format(const void *data, size_t size);
-/* Endings of the names of picture files; folders are searched for these. */
+/* Name endings of picture files. Folder searches use this list. */
 #define PM_IMAGE_ENDINGS ".jpg .jpeg .png .gif .bmp .pgm .ppm .pnm .tga .psd .hdr"
 /* true if the name ends with one of them, in upper or lower case. */
 bool pm_image_named(const char *path);
@@ -131,35 +140,36 @@ int pm_image_encode_png(const struct pm_image8 *im, uint8_t **out, size_t *size)
 int pm_image_encode_jpeg(const struct pm_image8 *im, int quality, uint8_t **out, size_t *size);
 void pm_image_free(struct pm_image8 *im);
 
-/* A map of whole numbers that goes with an image: classes or instances of its pixels, row-major. */
+/* A map of integers that belongs to an image: the class or instance of each pixel, row-major. */
 struct pm_label {
     int height, width;
-    uint16_t *values; /* owned: pm_label_free */
+    uint16_t *values; /* owned; freed with pm_label_free */
 };
-/* Of a PNG, whose stored numbers they are: grey of 1 to 16 bits, or the index of a palette (three
- * equal channels are grey). PM_EDATA for colours, anything damaged and other formats; sizes as for
- * images. */
+/* Decodes a label map from a PNG. Labels are the stored numbers: grey of 1 to 16 bits, or palette
+ * indices. Three equal channels count as grey. PM_EDATA for colours, damaged files and other
+ * formats. max_pixels as in pm_image_decode. */
 int pm_label_decode(const void *data, size_t size, size_t max_pixels, const char *where,
                     struct pm_label *out);
 void pm_label_free(struct pm_label *l);
-/* Bits of a number in such a PNG: 1, 2, 4, 8 or 16. data: one that pm_label_decode took. */
+/* Returns the bits per sample of such a PNG: 1, 2, 4, 8 or 16. data: a PNG that pm_label_decode
+ * accepted. */
 int pm_label_bits(const void *data);
-/* Where the first value is that is no class, 0..classes - 1, nor ignore (-1: none is); the values'
- * number where there is none. */
+/* Returns the index of the first value that is neither a class (0..classes - 1) nor `ignore` (-1:
+ * no ignore label). Returns the number of values if there is none. */
 size_t pm_label_stray(const struct pm_label *l, int classes, int ignore);
-/* As a grey PNG of 8 bits; PM_EDATA for a value above 255. */
+/* Encodes the map as a grey 8-bit PNG; PM_EDATA if a value is above 255. */
 int pm_label_encode(const struct pm_label *l, const char *where, uint8_t **out, size_t *size);
-/* As a grey PNG of 16 bits. */
+/* Encodes the map as a grey 16-bit PNG. */
 int pm_label_encode_deep(const struct pm_label *l, const char *where, uint8_t **out, size_t *size);
 
-/* Cityscapes' own number of each of the classes it evaluates, which maps count from 0. */
+/* Cityscapes' own id of each evaluated class. Label maps number these classes from 0. */
 enum { PM_CITYSCAPES_CLASSES = 19 };
 extern const uint8_t pm_cityscapes_ids[PM_CITYSCAPES_CLASSES];
-/* PASCAL VOC's colour of a class, as in its maps' palette: bits 3k, 3k + 1 and 3k + 2 of the class
- * are bit 7 - k of red, green and blue. */
+/* Returns PASCAL VOC's colour of a class, as in the palette of its maps: bits 3k, 3k + 1 and 3k + 2
+ * of the class are bit 7 - k of red, green and blue. */
 void pm_pascal_color(uint32_t label, uint8_t rgb[3]);
-/* CamVid's classes and colours: the eleven that are evaluated mostly, and all of its own, Void
- * among them. */
+/* CamVid's classes and colours: the 11 classes usually evaluated, and the full list of 32, which
+ * includes Void. */
 struct pm_known_class {
     const char *name;
     uint8_t rgb[3];
@@ -167,10 +177,11 @@ struct pm_known_class {
 enum { PM_CAMVID_CLASSES = 11, PM_CAMVID_ALL = 32, PM_CAMVID_VOID = 30 };
 extern const struct pm_known_class pm_camvid_classes[PM_CAMVID_CLASSES];
 extern const struct pm_known_class pm_camvid_all[PM_CAMVID_ALL];
-/* The entry of pm_camvid_all of a class that is counted, 0..PM_CAMVID_ALL - 2. */
+/* Returns the index in pm_camvid_all of class `label`, 0..PM_CAMVID_ALL - 2, which are numbered
+ * without Void. */
 int pm_camvid_full_class(int label);
-/* The colormap (of eval.colormap) of classes that are known by their names, or NULL; count names or
- * NULL. */
+/* Returns the colormap (a name for eval.colormap) of a known set of class names, or NULL. names has
+ * count entries; entries may be NULL. */
 const char *pm_known_colormap(const char *const *names, int count);
 
 /* ---- loader ---------------------------------------------------------------------------- */
@@ -180,8 +191,8 @@ struct pm_field {
     const char *name; /* net's input: "images", "labels", "weights" */
     enum pm_type type;
     struct pm_shape shape; /* of one example; rank 0 = scalar */
-    int absent;            /* the bits of its elements where a batch has no example; I32: the value */
-    double low, high;      /* range of its values, absent ones aside; both 0: unknown */
+    int absent;            /* fill of missing examples, as bits of each element; I32: the value */
+    double low, high;      /* range of real values, without fill; both 0: unknown */
 };
 struct pm_field_list {
     struct pm_field *list; /* owned; pm_free */
@@ -194,31 +205,31 @@ struct pm_batch_slice {
 };
 /* The examples of the loader's slice. */
 struct pm_batch {
-    void **field;           /* one array for each field of the loader */
-    int valid;              /* examples that are real; the rest (eval's last batch) are fields' absent */
-    int skipped;            /* damaged records that were passed over for this batch */
+    void **field;           /* one array per field of the loader */
+    int valid;              /* number of real examples; the rest (eval's last batch) hold fill */
+    int skipped;            /* corrupt records skipped for this batch */
     const uint64_t *record; /* [slice] index in the dataset */
     uint64_t step;
     int slot;
 };
 struct pm_loader_options {
-    int batch;                   /* examples of a step, over all processes */
-    struct pm_batch_slice slice; /* made here; the others are made by other processes' loaders */
-    bool train; /* shuffled, endless; else in file order, one pass */
-    bool in_order; /* training too in the files' order, epoch after epoch */
+    int batch;                   /* examples per step, over all processes */
+    struct pm_batch_slice slice; /* this loader's part; other processes make the rest */
+    bool train; /* shuffled and endless; else one pass in file order */
+    bool in_order; /* train in file order, epoch after epoch */
     uint64_t seed;
     uint64_t first_step;
-    int threads; /* 0 = cores */
-    int ring;    /* batches; 0 = 4 */
-    /* Records that are damaged (PM_ECORRUPT, of reading or of make) are passed over: in training
-     * the next one of the epoch's order stands in, in evaluation the batch gets smaller. */
+    int threads; /* 0: number of cores */
+    int ring;    /* batches; 0: 4 */
+    /* Skip corrupt records (PM_ECORRUPT, from reading or from make). In training, the next record
+     * of the epoch's order replaces a skipped one. In evaluation, the batch gets smaller. */
     bool skip_corrupt;
     const struct pm_field *fields;
     int fields_count;
-    /* Makes one example: out[k] points at field k's place for it. example: its index in the whole
-     * batch, so that draws do not depend on the slice. A generator for its draws can be
-     * made by pm_rng_make(seed, pm_hash("augmentation"), step, example). PM_ECORRUPT: the record is
-     * damaged. */
+    /* Makes one example: out[k] points to the example's place in field k. example: its index in the
+     * whole batch, so draws do not depend on the slice. A generator for the draws is
+     * pm_rng_make(seed, pm_hash("augmentation"), step, example). Returns PM_ECORRUPT if the record
+     * is corrupt. */
     int (*make)(void *ctx, const uint8_t *record, size_t size, uint64_t seed, uint64_t step,
                 uint32_t example, const char *where, void *const *out);
     void *ctx;
@@ -226,54 +237,57 @@ struct pm_loader_options {
 struct pm_loader;
 int pm_loader_create(struct pm_dataset *d, const struct pm_loader_options *o,
                      struct pm_loader **out);
-/* Stops the threads, also in the middle of work. */
+/* Stops the threads, even if they are working. */
 void pm_loader_destroy(struct pm_loader **l);
-/* The next batch in order of steps; *out is NULL at the end of a pass. Waits when it is not ready.
- * Give it back with pm_loader_release before the ring is used up. A worker's error is returned
- * here, by the batch it belongs to. */
+/* Returns the next batch in order of steps; *out is NULL at the end of a pass. Waits until the
+ * batch is ready. Return the batch with pm_loader_release before the ring is used up. A worker's
+ * error is returned here, with the batch that it belongs to. */
 int pm_loader_next(struct pm_loader *l, struct pm_batch **out);
 void pm_loader_release(struct pm_loader *l, struct pm_batch *b);
-/* Seconds pm_loader_next has waited so far. */
+/* Returns the seconds that pm_loader_next has waited so far. */
 double pm_loader_waited(const struct pm_loader *l);
-/* How full the ring was when pm_loader_next was called, 0..1, on average since the last call of
- * this; where there was none since, what that call said. And the ring's size. */
+/* pm_loader_fill returns how full the ring was when pm_loader_next was called, 0..1, averaged since
+ * the previous pm_loader_fill. Without a pm_loader_next since then, it returns the previous result.
+ * pm_loader_ring returns the ring's size in batches. */
 double pm_loader_fill(struct pm_loader *l);
 int pm_loader_ring(const struct pm_loader *l);
-/* Batches of one pass: ceil(count / batch). */
+/* Returns the batches per pass: ceil(count / batch). */
 uint64_t pm_loader_batches(const struct pm_loader *l);
 
 /* ---- making data folders --------------------------------------------------------------- */
 
-/* A data folder being made under a temporary name beside its own: TFRecord shards, labels.txt and
- * dataset.json. Nothing is left behind unless it is finished; what a killed process left is removed
- * by the next one. */
+/* A data folder under construction: TFRecord shards, labels.txt and dataset.json. It has a
+ * temporary name beside the final one. An unfinished folder is removed; if the process was killed,
+ * the next one that makes the same folder removes it. */
 struct pm_making;
-/* dst must not exist yet, or be an empty folder; with replace, a data folder (one that holds a
- * dataset.json) may stand there and goes when the new one is finished. name goes into the shards'
- * names and dataset.json; NULL takes dst's last part. PM_ECONFIG when this is not one line. */
+/* Begins a data folder. dst must not exist or must be an empty folder. With replace, dst may also
+ * be a data folder (with a dataset.json), which is replaced when the new one is finished. name is
+ * used in shard names and dataset.json; NULL: the last part of dst. PM_ECONFIG if name is not a
+ * single line. */
 int pm_making_create(const char *dst, const char *name, bool replace, struct pm_making **out);
-/* Classes, in label order; the names are copied. PM_EDATA for a name that is not one line
+/* Sets the classes in label order; the names are copied. PM_EDATA if a name is not a single line
  * (pm_is_line). */
 int pm_making_labels(struct pm_making *m, const char *const *labels, int count);
-/* Size of every image; not called when they differ. */
+/* Sets the size of every image. Do not call it if sizes differ. */
 void pm_making_size(struct pm_making *m, int height, int width, int channels);
 
-/* Of maps of labels: the value of pixels that do not count, and the colours the classes are shown
- * in (of pm_dataset_info), or NULL. */
+/* For label maps: sets the label of ignored pixels, and the colormap of the classes
+ * (pm_dataset_info) or NULL. */
 void pm_making_segmentation(struct pm_making *m, int ignore_label, const char *colormap);
-/* Where the maps count other classes than image/class/label does, their names; errors as above. */
+/* Sets the class names of label maps if their classes differ from image/class/label. Errors as
+ * above. */
 int pm_making_map_labels(struct pm_making *m, const char *const *labels, int count);
-/* Of maps with maps of instances beside them: the classes that these are of. */
+/* For label maps with instance maps: sets the classes that have instances. */
 void pm_making_things(struct pm_making *m, const int *classes, int count);
-/* Pixels of each class in the split written last: count of them, one a class of the maps. */
+/* Sets the pixels per class of the split written last: count numbers, one per class of the maps. */
 void pm_making_pixels(struct pm_making *m, const uint64_t *pixels, int count);
 
-/* How a split's records lie in files. n: files, or records a file. */
+/* How a split's records are divided into files. n: number of files, or records per file. */
 enum pm_cut {
-    PM_CUT_NONE, /* one file NAME_SPLIT.tfrecord, whatever n and names */
-    PM_CUT_SIZE, /* files of n records, the last one with what is left */
-    PM_CUT_CEIL, /* n files of ceil(count / n), so that the last ones may be short or empty */
-    PM_CUT_EVEN, /* n files whose sizes differ by one at most */
+    PM_CUT_NONE, /* one file NAME_SPLIT.tfrecord; n and names are unused */
+    PM_CUT_SIZE, /* files of n records; the last file holds the rest */
+    PM_CUT_CEIL, /* n files of ceil(count / n) records; the last ones may be short or empty */
+    PM_CUT_EVEN, /* n files whose sizes differ by at most one */
     PM_CUT_DEAL, /* n files, record i in file i mod n */
 };
 enum pm_shard_names {
@@ -287,63 +301,65 @@ struct pm_sharding {
     size_t n;
     enum pm_shard_names names;
 };
-/* Writes one split; sharding NULL = one file. fill makes example i (called from several threads): 1
- * done, 0 passed over (pm_error_text says why, and is logged), or an error. The records' order is
- * i's; the bytes do not depend on the number of threads. A split of which nothing is left is
- * PM_EDATA. */
+/* Writes one split; sharding NULL: one file. fill makes example i and is called from several
+ * threads. fill returns 1 if the example is made, 0 if it is skipped (pm_error_text holds the
+ * reason, which is logged), or an error. Records are in the order of i; the bytes do not depend on
+ * the number of threads. PM_EDATA if the split has no records. */
 int pm_making_split(struct pm_making *m, const char *split, size_t count,
                     const struct pm_sharding *sharding,
                     int (*fill)(void *ctx, size_t i, struct pm_example_builder *b), void *ctx);
-/* For fill: a picture as a PNG record: image/encoded, image/format, image/class/label,
+/* For fill: adds a picture as a PNG with its label: image/encoded, image/format, image/class/label,
  * image/height, image/width. Returns 1, or an error. */
 int pm_making_picture(struct pm_example_builder *b, const struct pm_image8 *im, int64_t label);
-/* For fill: a map of instances, class * divisor + number, as image/segmentation/instance/encoded,
- * .../format and, where it is not 1000, .../divisor. */
+/* For fill: adds an instance map, class * divisor + number, as image/segmentation/instance/encoded
+ * and .../format. Also adds .../divisor if the divisor is not 1000. */
 int pm_making_instances(struct pm_example_builder *b, const struct pm_label *map, int divisor,
                         const char *where);
-/* Writes labels.txt and dataset.json, renames the folder, and logs the counts. */
+/* Writes labels.txt and dataset.json, renames the folder to its final name, and logs the counts. */
 int pm_making_finish(struct pm_making *m);
 void pm_making_destroy(struct pm_making **m);
-/* Ends what is being made with PM_EFAIL at the next records, as after a failure. For signal
- * handlers. */
+/* Makes the current pm_making_split fail with PM_EFAIL at its next records. For signal handlers. */
 void pm_making_interrupt(void);
 
 /* dataset convert: one row per source format, src/data/convert/, listed in converters.def. */
 struct pm_converter {
     const char *name, *help;  /* one line, no full stop */
-    const char *layout;       /* for --help: what SRC holds and what comes of it, lines */
-    const struct pm_opt *opts; /* NULL and 0 when it has none */
+    const char *layout;       /* lines for --help: files in SRC, records made from them */
+    const struct pm_opt *opts; /* NULL and 0: no options */
     size_t cfg_size;
-    bool own_name; /* the data is named as DST, not as the format */
+    bool own_name; /* the data set is named after DST, not after the format */
     int (*convert)(const void *cfg, const char *src, struct pm_making *m);
 };
 const struct pm_converter *const *pm_converters(size_t *count);
-/* PM_ECONFIG, with the names there are, for a name that is none of theirs. */
+/* PM_ECONFIG if no converter has this name; the message lists the names. */
 int pm_converter_known(const char *name);
-/* Options of every format: force (a data folder at dst is made anew), num_threads. */
+/* Options of every format: force (replace a data folder at dst), num_threads. */
 extern const struct pm_opt pm_convert_opts[];
-/* options: "validation=0.2 seed=1", or NULL. An unknown format or option is PM_ECONFIG. A finished
- * data folder of that name at dst is left as it is and told, without force=true. */
+/* Converts src to a data folder at dst. options: "validation=0.2 seed=1", or NULL. PM_ECONFIG for
+ * an unknown format or option. Without force=true, a finished data folder of that name at dst is
+ * kept, and a log line says so. */
 int pm_dataset_convert(const char *format, const char *src, const char *dst, const char *options);
-/* Before much work goes into src: 0 when pm_dataset_convert could begin, 1 when a finished data
- * folder is there and nothing would be done, or the error it would give for format, dst or
- * options. */
+/* Checks a conversion before costly work on src. Returns 0 if pm_dataset_convert could begin, 1 if
+ * a finished data folder exists and nothing would be done. Otherwise returns the error for format,
+ * dst or options. */
 int pm_dataset_convert_ready(const char *format, const char *dst, const char *options);
-/* dataset download: the archives that the original programs fetched, then the converter. */
+/* dataset download: fetches the archives that the original programs used, then runs the
+ * converter. */
 #define PM_DOWNLOAD_MOST (UINT64_C(40) * 1000000000) /* bytes; the largest known archive has 19 * 10^9 */
 struct pm_download_options {
-    const char *from;     /* address of a folder that holds the archives by their names; NULL = theirs */
-    const char *sums;     /* file of lines "SHA-256  NAME", instead of the known checksums, or NULL */
-    const char *raw;      /* folder of the archives; NULL = DST.download */
-    uint64_t most;        /* bytes of an archive whose size is not known (sums); 0 = PM_DOWNLOAD_MOST */
-    bool keep_archives;   /* they stay when the data set is made */
-    const char *options;  /* of the converter, or NULL */
+    const char *from;     /* URL of a folder with the archives by name; NULL: original URLs */
+    const char *sums;     /* file of lines "SHA-256  NAME", replaces known checksums; or NULL */
+    const char *raw;      /* folder for the archives; NULL: DST.download */
+    uint64_t most;        /* byte limit if the size is unknown (sums); 0: PM_DOWNLOAD_MOST */
+    bool keep_archives;   /* keep the archives when the data set is finished */
+    const char *options;  /* options of the converter, or NULL */
     const volatile sig_atomic_t *stop; /* set by a signal handler; or NULL */
 };
-/* mnist, cifar10, flowers, visualwakewords; another name is PM_ECONFIG and lists them. What was
- * fetched is not fetched again when the call is repeated. */
+/* name: mnist, cifar10, flowers, visualwakewords. PM_ECONFIG for other names; the message lists the
+ * names. A repeated call does not fetch finished archives again. */
 int pm_dataset_download(const char *name, const char *dst, const struct pm_download_options *o);
-/* The built-in drawn shapes: counts of train / validation / test pictures of size x size. */
+/* Makes the built-in data set of drawn shapes, with train / validation / test pictures of size x
+ * size. */
 int pm_shapes_make(const char *dst, int size, size_t train, size_t validation, size_t test,
                    uint64_t seed);
 
