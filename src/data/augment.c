@@ -1,8 +1,8 @@
-/* augment: lists of rows, their draws, and what they make of a sample. sample.h has the contract.
+/* augment: lists of rows, their draws, and their effect on a sample. sample.h has the contract.
  *
- * Rows that move pixels only add moves to the geometry. The picture is carried through the moves
- * that are pending when a row of values comes, and at the end; so a preprocessing without colours
- * computes just the pixels of the input. */
+ * Rows that move pixels only add moves to the geometry. Pending moves are applied to the picture
+ * when a row of values comes, and at the end. So a preprocessing without colour rows computes only
+ * the pixels of the input. */
 #include <assert.h>
 #include <cjson/cJSON.h>
 #include <string.h>
@@ -105,8 +105,8 @@ void pm_augment_add(struct pm_augment_rows *s, const struct pm_augmentation *row
     s->used += (size + 7) / 8 * 8;
 }
 
-/* A colour picture that turns grey is padded with what turns into the preprocessing's grey: the
- * luma's weights sum up to 0.9999. */
+/* Sets the target and its padding. If a colour picture turns grey, the padding is a colour that
+ * turns into the preprocessing's grey: luma's weights sum to 0.9999. */
 static int begin(const struct pm_preprocessing *p, const void *cfg, const struct pm_image8 *im,
                  const struct pm_occasion *o, struct pm_placed *out)
 {
@@ -187,7 +187,8 @@ static int check_fit(const struct pm_placed *p)
                    t->width);
 }
 
-/* Draws for the picture as the rows before have left it, with its boxes there, held to it. */
+/* Makes a row's draws. The scene is the picture after the previous rows, with its boxes clipped to
+ * it. */
 static void draw_row(const struct pm_augmentation *row, const void *cfg, struct pm_rng *r,
                      const struct pm_sample *sample, uint32_t example, const struct pm_geometry *g,
                      struct pm_draws *out)
@@ -210,7 +211,7 @@ static void draw_row(const struct pm_augmentation *row, const void *cfg, struct 
     pm_free(boxes);
 }
 
-/* draws: given ones, or NULL: taken here. */
+/* draws: given draws, or NULL to make them here. */
 static int place_rows(const struct pm_input *in, const struct pm_draws *draws,
                       const struct pm_sample *sample, const struct pm_occasion *o,
                       struct pm_placed *out)
@@ -267,7 +268,7 @@ int pm_place(const struct pm_input *in, const struct pm_sample *sample, const st
 
 /* ---- members ------------------------------------------------------------------------------ */
 
-/* The canvas as one grey channel, in out. */
+/* Converts the canvas to one grey channel in out. */
 static void turn_grey(struct pm_canvas *c, float *out)
 {
     const size_t count = (size_t)c->height * (size_t)c->width;
@@ -374,7 +375,7 @@ void pm_placed_objects(const struct pm_placed *p, const struct pm_sample *sample
                                .mirrored = sample->mirrored };
 }
 
-/* Evaluation's last move, if any, is the window that pads the picture to the input. */
+/* If evaluation's last move is a window, it pads the picture to the input. */
 int pm_preprocessing_frame(const struct pm_preprocessing *p, const void *cfg, int image_height,
                            int image_width, int height, int width, const char *where,
                            struct pm_framing *out)

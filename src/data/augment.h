@@ -1,13 +1,13 @@
-/* augment, inside data/: what the rows of augmentations and preprocessings share. */
+/* augment, inside data/: declarations that the rows of augmentations and preprocessings share. */
 #ifndef PM_AUGMENT_H
 #define PM_AUGMENT_H
 
 #include <pumice/sample.h>
 
-/* Adds a row with a copy of its options; PM_MAX_ROWS rows and PM_ROWS_ROOM bytes at most. */
+/* Adds a row and copies its options. At most PM_MAX_ROWS rows and PM_ROWS_ROOM bytes. */
 void pm_augment_add(struct pm_augment_rows *s, const struct pm_augmentation *row, const void *cfg,
                     size_t size);
-/* The same of a row with its options: PM_ADD(s, random_flip, .probability = 0.5). */
+/* Adds a row, with options as initialisers: PM_ADD(s, random_flip, .probability = 0.5). */
 #define PM_ADD(rows, row, ...)                                                       \
     pm_augment_add(rows, &pm_augmentation_##row, &(struct row##_cfg){ __VA_ARGS__ }, \
                    sizeof(struct row##_cfg))
@@ -17,7 +17,7 @@ void pm_augment_add(struct pm_augment_rows *s, const struct pm_augmentation *row
 struct random_flip_cfg {
     double probability;
 };
-/* fill: a pixel of 0..255, one number or three; none: the target's. */
+/* fill: padding pixel 0..255, one number or three; empty: the target's fill. */
 struct random_crop_cfg {
     int padding;
     struct pm_floats fill;
@@ -28,7 +28,8 @@ struct crop_or_pad_cfg {
 struct central_crop_cfg {
     float fraction;
 };
-/* What DeepLab's resizing and scales are made of; the keys are those of "deeplab", too. */
+/* Building blocks of DeepLab's resizing and scales. The preprocessing "deeplab" has the same
+ * keys. */
 struct resize_to_range_cfg {
     int min_resize, max_resize, resize_factor;
     bool keep_aspect_ratio;
@@ -40,7 +41,7 @@ struct resize_to_range_cfg {
                "sides after resizing become k * factor + 1; 0: any"),                    \
         PM_BOOL(tag, keep_aspect_ratio, true, "false: resized to a square of the larger side")
 struct random_scale_cfg {
-    double min_scale, max_scale, scale_step; /* double: the number of steps is a quotient of them */
+    double min_scale, max_scale, scale_step; /* double: the number of steps is a quotient */
 };
 #define PM_OPTS_SCALE(tag)                                                       \
     PM_DOUBLE(tag, min_scale, 0.5, 0.01, 16, "least random scale, in training"), \
@@ -51,15 +52,15 @@ int pm_check_range(const struct resize_to_range_cfg *c, const char *where);
 int pm_check_scale(const struct random_scale_cfg *c, const char *where);
 struct random_side_cfg {
     int min, max;
-    bool cut; /* sizes are cut, not rounded */
+    bool cut; /* truncate sizes instead of rounding */
 };
 int pm_rounded_side(int side, float scale, bool cut);
 struct resize_cfg {
     int method; /* enum pm_resize */
 };
 
-/* TensorFlow's sample_distorted_bounding_box: areas in parts of the picture's, aspects width /
- * height. */
+/* Rule of TensorFlow's sample_distorted_bounding_box: areas are fractions of the picture's area,
+ * aspects are width / height. */
 struct pm_box_rule {
     float area_min, area_max, aspect_min, aspect_max, min_object_covered;
 };
@@ -69,10 +70,10 @@ struct pm_box_rule {
         PM_FLOAT(tag, aspect_min, 0.75, 0.01, 100, "least width / height of the box"), \
         PM_FLOAT(tag, aspect_max, 1.33, 0.01, 100, "most width / height of the box"),  \
         PM_FLOAT(tag, min_object_covered, 0.1, 0, 1, "part of an object that the box holds")
-/* box: y, x, height, width. */
+/* box: receives y, x, height, width. */
 void pm_sample_box(const struct pm_box_rule *rule, struct pm_rng *r, const struct pm_scene *s,
                    int box[4]);
-/* torchvision's RandomResizedCrop: a box of random area and shape. */
+/* Rule of torchvision's RandomResizedCrop: a box of random area and aspect. */
 struct pm_area_rule {
     float area_min, area_max, aspect_min, aspect_max;
 };
@@ -85,7 +86,7 @@ void pm_sample_area(const struct pm_area_rule *rule, struct pm_rng *r, const str
                     int box[4]);
 
 struct random_brightness_cfg {
-    double max_delta; /* of white */
+    double max_delta; /* fraction of white */
 };
 struct random_contrast_cfg {
     double min, max;
@@ -94,20 +95,20 @@ struct random_saturation_cfg {
     double min, max;
 };
 struct random_hue_cfg {
-    double max_delta; /* of a turn */
+    double max_delta; /* fraction of a full turn */
 };
 
 /* ---- rows that only preprocessings have (augment_crop.c, augment_values.c) ----------------- */
 
-/* A given window of the picture. */
+/* Crops a given window of the picture. */
 struct window_cfg {
     int y, x, height, width;
 };
-/* Resized to a given size. */
+/* Resizes to a given size. */
 struct resized_cfg {
     int height, width, method; /* method: enum pm_resize */
 };
-/* x = pixel * factor + add of each channel. */
+/* x = pixel * factor + add, per channel. */
 struct linear_cfg {
     float factor, add[3];
 };
@@ -119,42 +120,44 @@ extern const struct pm_augmentation pm_augmentation_window, pm_augmentation_resi
     pm_augmentation_linear, pm_augmentation_deviations;
 /* (x - mean) / max(std, 1 / sqrt(values)) over all values of the picture. */
 extern const struct pm_augmentation pm_row_standardise;
-/* x * (1 / 255), so that white is 1; nothing where it is already. */
+/* x * (1 / 255), so that white is 1. No effect if white is already 1. */
 extern const struct pm_augmentation pm_row_unit;
-/* A colour picture turns grey where the input is; nothing where it is already. pm_placed_picture
- * does it. */
+/* Turns a colour picture grey if the input is grey; otherwise no effect. pm_placed_picture does the
+ * work. */
 extern const struct pm_augmentation pm_row_grey;
-/* x = (pixel - half) / half: to -1..1. */
+/* Normalises x = (pixel - half) / half, to -1..1. */
 int pm_normal_half(float half, const char *fit, const char *interpolation, struct pm_normal *out);
 
 /* ---- values (augment_color.c, augment_crop.c, augment_values.c) ---------------------------- */
 
-/* count pixels. hue and saturation want 3 channels. */
+/* count: pixels. hue and saturation require 3 channels. */
 void pm_add_all(float *x, size_t values, float delta);
-/* (x - mean of the channel) * factor + mean; the mean is summed in double. */
+/* (x - channel mean) * factor + channel mean; the mean is summed in double. */
 void pm_contrast(float *x, size_t count, int channels, float factor);
 void pm_saturation(float *x, size_t count, float factor);
 void pm_hue(float *x, size_t count, float delta);
 void pm_standardise(float *x, size_t values);
 float pm_luma(const float rgb[3]);
 
-/* ---- the Inception preprocessings' parts (preprocessing_inception.c) ----------------------- */
+/* ---- parts of the Inception preprocessings (preprocessing_inception.c) ----------------------- */
 
 enum pm_distortion { PM_BRIGHTNESS, PM_SATURATION, PM_HUE, PM_CONTRAST };
-extern const uint8_t pm_color_orders[4][4]; /* of enum pm_distortion */
+extern const uint8_t pm_color_orders[4][4]; /* values of enum pm_distortion */
 struct pm_inception_way {
-    enum pm_resize resize; /* in training */
+    enum pm_resize resize; /* for training */
     const uint8_t *order;  /* [distortions] of enum pm_distortion */
     int distortions;
-    float central_fraction; /* of each side kept in eval */
+    float central_fraction; /* evaluation: fraction of each side that the crop keeps */
 };
-/* Train: the draws' box resized, flip, distortions, clip, in 0..1. Eval: central crop, bilinear. */
+/* Training: crop the draws' box, resize, flip, distortions, clip, in 0..1. Evaluation: central
+ * crop, bilinear resize. */
 void pm_inception_list(const struct pm_inception_way *way, const struct pm_request *r,
                        struct pm_augment_rows *out);
 void pm_inception_values(const void *cfg, const struct pm_request *r, struct pm_augment_rows *out);
 int pm_inception_normal(const void *cfg, int channels, struct pm_normal *out);
 
-/* One row a preprocessing, in preprocessings.def; one an augmentation, in augmentations.def. */
+/* Declares one row per preprocessing (preprocessings.def) and per augmentation
+ * (augmentations.def). */
 #define PM_PREPROCESSING(name) extern const struct pm_preprocessing pm_preprocessing_##name;
 #include "preprocessings.def"
 #undef PM_PREPROCESSING

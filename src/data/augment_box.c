@@ -1,9 +1,9 @@
-/* Crops of random area and shape: random_box_crop (TensorFlow's sample_distorted_bounding_box, in
- * float32 as there, since the roundings decide) and random_resized_crop (torchvision's). Draws:
- * box.
+/* Crops of random area and aspect: random_box_crop (TensorFlow's sample_distorted_bounding_box) and
+ * random_resized_crop (torchvision's). random_box_crop computes in float32 like TensorFlow, because
+ * rounding decides the result. Draws: box.
  *
- * random_box_crop: without boxes the picture itself is the object, so that at least
- * min_object_covered of its area stays and a smaller area_min has no effect. */
+ * random_box_crop: without boxes, the whole picture is the one object. Then at least
+ * min_object_covered of its area stays, and a smaller area_min has no effect. */
 #include <math.h>
 
 #include "data/augment.h"
@@ -12,7 +12,7 @@
 
 enum { ATTEMPTS = 100, AREA_ATTEMPTS = 10 };
 
-/* One attempt: height and width of a box of the wanted area and shape. */
+/* One attempt: the height and width of a box of random area and aspect. */
 static bool try_size(const struct pm_box_rule *c, struct pm_rng *r, int height, int width,
                      int *rows, int *cols)
 {
@@ -36,7 +36,7 @@ static bool try_size(const struct pm_box_rule *c, struct pm_rng *r, int height, 
     return area >= least && area <= most && h > 0 && w > 0 && h <= height && w <= width;
 }
 
-/* The last offset is never drawn, as in the original. */
+/* As in the original, the last offset is never drawn. */
 static int offset_in(struct pm_rng *r, int room)
 {
     return room > 0 ? (int)pm_rng_int(r, 0, room - 1) : 0;
@@ -48,7 +48,8 @@ static double overlap(int a0, int a1, int b0, int b1)
     return hi > lo ? hi - lo : 0;
 }
 
-/* Enough of any object of at least a pixel lies in the crop. Coordinates are cut to pixels. */
+/* Whether the crop covers enough of any object of at least one pixel. Coordinates are truncated to
+ * pixels. */
 static bool covers(const struct pm_box_rule *c, const struct pm_scene *s, int y, int x, int h,
                    int w)
 {
@@ -147,7 +148,7 @@ static double between(struct pm_rng *r, double low, double high)
     return low + (high - low) * pm_rng_uniform(r);
 }
 
-/* The whole picture, cut to the nearest allowed shape. */
+/* The largest size that fits the picture and has the nearest allowed aspect. */
 static void widest(const struct pm_area_rule *c, int height, int width, int size[2])
 {
     const double shape = (double)width / height;

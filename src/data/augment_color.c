@@ -290,7 +290,7 @@ static void distort(const struct random_colors_cfg *c, const struct pm_draws *d,
                       factor_of(d->saturation, 1 - c->saturation, 1 + c->saturation));
 }
 
-/* The Inception preprocessing's four orders, which it distorts in without fast_mode. */
+/* The Inception preprocessing's four orders of distortions, without fast_mode. */
 const uint8_t pm_color_orders[4][4] = {
     { PM_BRIGHTNESS, PM_SATURATION, PM_HUE, PM_CONTRAST },
     { PM_SATURATION, PM_BRIGHTNESS, PM_CONTRAST, PM_HUE },

@@ -1,8 +1,8 @@
 /* Windows of the picture: random_crop, central_crop, crop_or_pad, pad.
  *
- * random_crop: `padding` pixels on each side, then a window of the input's size; where the padded
- * picture is smaller, padding below and at the right fills the rest. The offset is drawn from all
- * that fit. Draws: crop_y, crop_x. */
+ * random_crop adds `padding` pixels on each side, then takes a window of the input's size. If the
+ * padded picture is smaller than the input, padding below and at the right fills the rest. The
+ * offset is drawn from all that fit. Draws: crop_y, crop_x. */
 #include "data/augment.h"
 
 #define FILL(tag)                      \
@@ -83,7 +83,7 @@ static const struct pm_opt central_crop_opts[] = {
     { 0 },
 };
 
-/* Pixels left off at the start of a side of n. */
+/* Pixels cut off at the start of a side of n. */
 static int central_start(int n, double fraction)
 {
     return (int)((n - n * fraction) / 2);
@@ -120,7 +120,8 @@ static int check_crop_or_pad(const void *cfg, const char *where)
     return check_fill(&((const struct crop_or_pad_cfg *)cfg)->fill, where);
 }
 
-/* The window's first element: floor of half the difference, whichever side is longer. */
+/* The window's first element: floor of half the difference. Works for either sign of the
+ * difference. */
 static int middle(int side, int wanted)
 {
     return side > wanted ? (side - wanted) / 2 : -((wanted - side) / 2);

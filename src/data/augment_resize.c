@@ -1,9 +1,9 @@
-/* Sizes: resize, random_side, resize_to_range, random_scale. All keep the shape but resize, and
- * resize_to_range with keep_aspect_ratio false.
+/* Sizes: resize, random_side, resize_to_range, random_scale. All keep the aspect ratio, except
+ * resize and resize_to_range with keep_aspect_ratio false.
  *
- * resize_to_range and random_scale are DeepLab's: corners are aligned; sizes are float32 products
- * that are cut, so one that comes out just below an integer is one less. random_side is VGG's: the
- * smaller side is uniform in min..max, both ends included. Draws: side. */
+ * resize_to_range and random_scale are DeepLab's: corners are aligned, and sizes are truncated
+ * float32 products. So a product just below an integer gives one pixel less. random_side is VGG's:
+ * the smaller side is uniform in min..max, both ends included. Draws: side. */
 #include <math.h>
 
 #include "data/augment.h"
@@ -54,7 +54,7 @@ const struct pm_augmentation pm_augmentation_resized = {
 
 /* ---- sizes ------------------------------------------------------------------------------- */
 
-/* Sides stay exact as float32. */
+/* Sides up to this are exact in float32. */
 static const float largest = 1 << 24;
 
 static int whole(float side, const char *where, int *out)
@@ -68,13 +68,13 @@ static int whole(float side, const char *where, int *out)
     return PM_OK;
 }
 
-/* side, or the next larger k * factor + 1. */
+/* Returns side if it is k * factor + 1, else the next larger k * factor + 1. */
 static int to_factor(int side, int factor)
 {
     return factor ? side + (factor - (side - 1) % factor) % factor : side;
 }
 
-/* The sides after min_resize, max_resize, resize_factor and keep_aspect_ratio. */
+/* Computes the sides from min_resize, max_resize, resize_factor and keep_aspect_ratio. */
 static int resize_to_range(const struct resize_to_range_cfg *c, int height, int width,
                            const char *where, int *rows, int *cols)
 {
@@ -102,7 +102,7 @@ out:
     return err;
 }
 
-/* side: 0..1. The scales are TensorFlow's lin_space. */
+/* side: 0..1. The scales are those of TensorFlow's lin_space. */
 static float scale_of(const struct random_scale_cfg *c, double side)
 {
     const float min = (float)c->min_scale, max = (float)c->max_scale;

@@ -1,5 +1,5 @@
-/* From pixel values 0..255 to the input's: rows that only preprocessings have, at the end of their
- * lists. */
+/* Rows that convert pixel values 0..255 to the input's values. Only preprocessings have them, at
+ * the end of their lists. */
 #include <math.h>
 
 #include "data/augment.h"
@@ -54,7 +54,8 @@ const struct pm_augmentation pm_row_unit = { .name = "unit",
                                              .carries = PM_CARRIES_ALL,
                                              .values = unit };
 
-/* Rows of values whose channels alternate: twelve at a time hold four pixels of three channels. */
+/* For pictures of alternating channels: twelve values at a time hold four pixels of three
+ * channels. */
 static void linear(const void *cfg, const struct pm_draws *d, struct pm_pixel_values *x)
 {
     const struct linear_cfg *c = cfg;

@@ -1,12 +1,13 @@
-/* A dataset: the records of one split, found by number.
+/* A dataset: the records of one split, accessed by index.
  *
- * The index holds offset and length of every record, so any of them is read with one pread whatever
- * the order; shards are never read whole. It is kept beside the shards as .pumice-HASH.index, valid
- * while every shard has the size and modification time written in it:
+ * The index holds offset and length of every record, so any record is read with one pread in any
+ * order. Shards are never read whole. The index is stored beside the shards as .pumice-HASH.index.
+ * It is valid while every shard has the size and modification time written in it:
  *     "PMINDEX1" | u32 1 | u32 shards | per shard: u64 size, i64 seconds, i64 nanoseconds, u64
- * records, u32 name length, name | per record: u32 length | u32 crc32c of all before in the host's
- * byte order (the u32 1 behind the magic keeps another order's file from being taken). Only lengths
- * are stored: records lie back to back. A folder that cannot be written is no error. */
+ *     records, u32 name length, name | per record: u32 length | u32 crc32c of all before
+ * Numbers are in the host's byte order; a file of the other order is rejected by the u32 1 behind
+ * the magic. Only lengths are stored, because records are contiguous. If the folder cannot be
+ * written, the index stays in memory and no error is reported. */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,12 +31,12 @@ struct shard {
     const char *name, *path; /* in the arena */
     uint64_t size;
     int64_t seconds, nanoseconds;
-    uint64_t first, count; /* its records in the dataset */
+    uint64_t first, count; /* index of its first record in the dataset; number of records */
     uint32_t *length;      /* [count], owned */
-    int err;               /* of indexing; its line is in text */
+    int err;               /* result of indexing; text holds the message */
     char text[512];
-    int fd, users; /* -1 = closed; reads under way */
-    uint64_t used; /* clock of the last use, so the oldest idle one is closed */
+    int fd, users; /* -1 = closed; number of reads in progress */
+    uint64_t used; /* clock at the last use, to close the oldest idle one */
 };
 
 struct pm_dataset {
@@ -45,7 +46,7 @@ struct pm_dataset {
     struct shard *shard; /* in the arena */
     size_t shards;
     uint64_t **offset;    /* [shards][count + 1], owned */
-    size_t every;         /* record i stands in the files' order at i * every */
+    size_t every;         /* sampling: record i is record i * every in file order */
     pthread_mutex_t lock; /* guards fd, users, used, open, clock */
     int open;
     uint64_t clock;
@@ -118,7 +119,7 @@ static bool get(struct reader *r, void *out, size_t size)
     return true;
 }
 
-/* False when the cached text does not describe these very files. */
+/* Returns false if the cached text does not describe these files. */
 static bool cache_parse(struct pm_dataset *d, const char *text, size_t size)
 {
     struct reader r = { text, size };
@@ -203,7 +204,7 @@ static void cache_save(const struct pm_dataset *d, const char *path)
 
 /* ---- dataset.json ------------------------------------------------------------------------ */
 
-/* The counts in dataset.json are a check that no record was lost, not a source. */
+/* Compares the counts in dataset.json with the index, to detect lost records. */
 static int check_count(const struct pm_dataset *d, const cJSON *o, const char *split)
 {
     const cJSON *splits = cJSON_GetObjectItemCaseSensitive(o, "splits");
@@ -347,8 +348,8 @@ static size_t shard_of(const struct pm_dataset *d, size_t i)
     return lo;
 }
 
-/* A thousand shards would use up a process's descriptors: beyond MOST_OPEN the one idle longest is
- * closed. When all are in use one more is opened. */
+/* Closes the shard that was idle longest. Limits open shards to MOST_OPEN: a thousand would exhaust
+ * a process's descriptors. If all shards are in use, the caller opens one more. */
 static void close_oldest(struct pm_dataset *d)
 {
     struct shard *oldest = NULL;

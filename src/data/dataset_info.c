@@ -1,5 +1,6 @@
-/* dataset_info: dataset.json and labels.txt to struct pm_dataset_info, and that to the JSON object that
- * a checkpoint keeps of its data. The object has dataset.json's members, and labels.txt as "labels". */
+/* dataset_info: reads dataset.json and labels.txt into struct pm_dataset_info, and converts it to
+ * the JSON object that a checkpoint stores about its data. The object has dataset.json's members,
+ * and labels.txt as "labels". */
 #include "data/dataset_info.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static int json_int(const cJSON *o, const char *key, int most, const char *path,
     return PM_OK;
 }
 
-/* Names in order, NULL where the list has no text. *count is unchanged without a list. */
+/* Reads names in order; NULL if an entry has no text. Without a list, *count is unchanged. */
 static void read_names(struct pm_arena *a, const cJSON *list, int *count, const char *const **out)
 {
     const int n = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
@@ -34,7 +35,7 @@ static void read_names(struct pm_arena *a, const cJSON *list, int *count, const 
     *out = names;
 }
 
-/* Classes that instances are of. */
+/* Reads the classes that have instances. */
 static int read_things(struct pm_arena *a, const cJSON *list, const char *path, struct pm_ints *out)
 {
     const int count = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
@@ -74,7 +75,7 @@ out:
     return err;
 }
 
-/* num_classes names in labels; where the maps have none of their own they count the same classes. */
+/* Stores num_classes names as labels. Label maps without their own classes get the same ones. */
 static void settle(struct pm_arena *a, const char *const *names, int count,
                    struct pm_dataset_info *out)
 {
@@ -110,7 +111,7 @@ out:
     return err == PM_ECONFIG ? PM_EDATA : err;
 }
 
-/* labels.txt: "id:name" a line, split at the first colon. */
+/* Reads labels.txt: one "id:name" per line, split at the first colon. */
 static int read_labels(struct pm_arena *a, const char *folder, struct pm_dataset_info *out)
 {
     int err = PM_OK, most = -1, line_number = 0;
@@ -143,7 +144,7 @@ out:
     return err;
 }
 
-/* The last part of the folder's real path: "." is a poor name for a data set. */
+/* Returns the last part of the folder's real path, because "." is a poor name for a data set. */
 static const char *folder_name(struct pm_arena *a, const char *folder)
 {
     char *real = realpath(folder, NULL);

@@ -1,4 +1,4 @@
-/* dataset_info: what the text files of a data folder say. */
+/* dataset_info: reads the text files of a data folder. */
 #ifndef PM_DATASET_INFO_H
 #define PM_DATASET_INFO_H
 
@@ -6,8 +6,8 @@
 
 #include <cjson/cJSON.h>
 
-/* pm_dataset_describe, which also gives the object in dataset.json (may be NULL: there is no such file);
- * freed with cJSON_Delete, also after an error. */
+/* Like pm_dataset_describe; also returns the object in dataset.json, or NULL if the file does not
+ * exist. The caller frees it with cJSON_Delete, also after an error. */
 int pm_dataset_info_read(struct pm_arena *a, const char *folder, cJSON **json,
                          struct pm_dataset_info *out);
 

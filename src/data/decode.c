@@ -1,5 +1,5 @@
-/* Images: bytes to pixels. The first bytes of a file choose the decoder (picture.h); orientation and
- * channels are brought to what the caller wants here, in one place for all kinds. */
+/* Images: bytes to pixels. The first bytes of a file choose the decoder (picture.h). Orientation
+ * and channels are converted here, in one place for all formats. */
 #include <limits.h>
 #include <string.h>
 #include <strings.h>
@@ -43,9 +43,9 @@ static bool is_hdr(const uint8_t *p, size_t size)
     return size >= 16 && (!memcmp(p, "#?RADIANCE\n", 11) || !memcmp(p, "#?RGBE\n", 7));
 }
 
-/* TGA comes last: it has no signature. */
+/* TGA comes last, because it has no signature. */
 static const struct kind {
-    const char *name, *label; /* pm_image_format's, and for messages */
+    const char *name, *label; /* pm_image_format's name; name in messages */
     bool (*is)(const uint8_t *p, size_t size);
     int (*read)(const struct pm_picture_file *f, struct pm_image8 *out);
     int (*orientation)(const uint8_t *p, size_t size); /* NULL: always upright */
@@ -97,14 +97,14 @@ bool pm_image_named(const char *path)
 
 /* ---- channels ------------------------------------------------------------------------------ */
 
-/* Luma of the weights 0.2989, 0.5870, 0.1140 in 1/16384ths, which sum to one so that white stays
- * white; rounded. */
+/* Luma with weights 0.2989, 0.5870, 0.1140 in 1/16384ths, rounded. The weights sum to one, so white
+ * stays white. */
 static uint8_t luma(const uint8_t *p)
 {
     return (uint8_t)((4899 * p[0] + 9617 * p[1] + 1868 * p[2] + 8192) >> 14);
 }
 
-/* In place or not: out may be in where it gets smaller. */
+/* Converts the number of channels. out may be in if the result is not larger. */
 static void convert(const uint8_t *in, int from, uint8_t *out, int to, size_t pixels)
 {
     for (size_t i = 0; i < pixels; i++, in += from, out += to) {

@@ -1,7 +1,7 @@
-/* edge_labels: edge_labels.h has the contract. Gradients are made row by row, three of them at a time.
- * A mask has a bit for each pixel, 64 to a word, the leftmost pixel lowest, and is dilated along the rows
- * and then down the columns: joined with itself some places on, it covers a window of up to twice the
- * width, so that a few rounds do. */
+/* edge_labels: edge_labels.h has the contract. Gradients are computed row by row, with three rows
+ * in memory. A mask has one bit per pixel, 64 per word; the leftmost pixel is the lowest bit. Masks
+ * are dilated along rows, then along columns. ORing a mask with a shifted copy of itself covers a
+ * window of up to twice the width, so a few rounds suffice. */
 #include "data/edge_labels.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static size_t words_of(int bits)
     return ((size_t)bits + 63) / 64;
 }
 
-/* Of one row: gradients and their lengths, the latter with a 0 in front and behind. */
+/* One row's gradients and their lengths. The lengths have a 0 before and after. */
 struct gradients {
     int32_t *dx, *dy, *length;
 };
@@ -43,8 +43,9 @@ static void row_gradients(const struct pm_label *map, int y, int32_t *work, stru
     }
 }
 
-/* Whether the pixel is longest across the edge. above, at, below: lengths in three rows, at this
- * column. 13573 / 2^15 is OpenCV's tangent of 22.5 degrees; that of 67.5 is 2 more. */
+/* Whether the pixel is a maximum across the edge. above, at, below: lengths in three rows, at this
+ * column. 13573 / 2^15 is OpenCV's tangent of 22.5 degrees; the tangent of 67.5 degrees is 2
+ * more. */
 static bool is_ridge(int32_t dx, int32_t dy, const int32_t *above, const int32_t *at,
                      const int32_t *below)
 {
@@ -60,7 +61,7 @@ static bool is_ridge(int32_t dx, int32_t dy, const int32_t *above, const int32_t
     return m > above[-side] && m > below[side];
 }
 
-/* The bits of a row's edges; most words are of pixels within an area. */
+/* Sets the bits of a row's edges. Fast path: most words lie inside one area. */
 static void mark_row(const uint16_t *labels, int w, int ignore_label, const struct gradients *at,
                      const int32_t *above, const int32_t *below, uint64_t *out)
 {
@@ -108,7 +109,7 @@ static void find_edges(const struct pm_label *map, int ignore_label, uint64_t *m
 
 /* ---- bands ------------------------------------------------------------------------------- */
 
-/* Windows reach so many pixels to both sides; no farther than the map is long. */
+/* Pixels that a window covers on both sides. Limited to the length of the map. */
 struct reach {
     int before, after;
 };
@@ -120,7 +121,7 @@ static struct reach reach_of(int width, int size)
     return (struct reach){ before < size ? before : size - 1, after < size ? after : size - 1 };
 }
 
-/* Joins a row with itself `by` places to the right. */
+/* ORs a row with itself shifted by `by` places to the right. */
 static void join_right(uint64_t *row, size_t words, int by)
 {
     const size_t q = (size_t)by / 64;
@@ -130,7 +131,7 @@ static void join_right(uint64_t *row, size_t words, int by)
         row[i] |= row[i - q] << r | (r && i > q ? row[i - q - 1] >> (64 - r) : 0);
 }
 
-/* Moves it `by` places to the left; what is behind its end is 0. */
+/* Shifts a row by `by` places to the left; zeros fill its end. */
 static void move_left(uint64_t *row, size_t words, int by)
 {
     const size_t q = (size_t)by / 64;
@@ -144,7 +145,7 @@ static void move_left(uint64_t *row, size_t words, int by)
     }
 }
 
-/* work: words of w + after bits. */
+/* Dilates a row. work: words of w + after bits. */
 static void dilate_row(uint64_t *row, int w, struct reach to, uint64_t *work)
 {
     const size_t words = words_of(w), all = words_of(w + to.after);
@@ -160,7 +161,8 @@ static void dilate_row(uint64_t *row, int w, struct reach to, uint64_t *work)
         row[words - 1] &= ((uint64_t)1 << w % 64) - 1;
 }
 
-/* mask: h + after rows of so many words, the last ones 0 before and after. */
+/* Dilates columns. mask: h + after rows of `words` words; the last `after` rows are 0 before and
+ * after. */
 static void dilate_columns(uint64_t *mask, int h, size_t words, struct reach to)
 {
     const int width = to.before + to.after + 1;
@@ -176,8 +178,8 @@ static void dilate_columns(uint64_t *mask, int h, size_t words, struct reach to)
     memset(mask + (size_t)h * words, 0, (size_t)to.after * words * sizeof *mask);
 }
 
-/* Sets `out` where the mask has a bit that `held` has not, and copies the mask there; whether there was
- * such a bit. */
+/* Sets `out` to value at pixels in mask but not in held, then copies mask to held. Returns whether
+ * there was such a pixel. */
 static bool take(const uint64_t *mask, uint64_t *held, int h, int w, uint16_t value, uint16_t *out)
 {
     bool any = false;
@@ -207,7 +209,7 @@ static void draw_bands(const struct pm_edge_options *o, uint64_t *mask, int h, i
             dilate_row(mask + (size_t)y * words, w, columns, work);
         dilate_columns(mask, h, words, rows);
         if (!take(mask, held, h, w, (uint16_t)k, out))
-            break; /* nor would a further one cover more */
+            break; /* further bands would be empty too */
     }
     pm_free(held);
     pm_free(work);

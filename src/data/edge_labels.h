@@ -1,29 +1,30 @@
-/* edge_labels: where the classes of a map meet, as classes of a map of its own: 0 is the band along the
- * edges, 1, 2, ... bands farther out, the last class what is left.
+/* edge_labels: makes a map of bands around class borders from a label map. Class 0 is the band
+ * along the edges; 1, 2, ... are bands farther out; the last class is the rest.
  *
- * An edge is what OpenCV's Canny finds in the map as it is, with thresholds 0 and 1: Sobel's 3x3
- * gradients of the class numbers (dx, dy; rows and columns beyond the border repeat it), their length
- * |dx| + |dy|, and of those the pixels that are not shorter than their two neighbours in the gradient's
- * direction (four directions; what lies outside has length 0). dx and dy are even or odd together, so
- * that no length is 1: each is 0 or above both thresholds, and nothing is left to hysteresis. Pixels of
- * the label that is ignored are no edge, but their number takes part in the gradients.
+ * Edges are those of OpenCV's Canny on the label map, with thresholds 0 and 1. It computes Sobel's
+ * 3x3 gradients (dx, dy) of the class numbers; border rows and columns are repeated outside. The
+ * gradient's length is |dx| + |dy|. An edge pixel is not shorter than its two neighbours in the
+ * gradient's direction (four directions; outside the map the length is 0). dx and dy have the same
+ * parity, so no length is 1. Each length is 0 or above both thresholds, so hysteresis has no
+ * effect. Ignored pixels are no edges, but their label takes part in the gradients.
  *
- * Band k is what k + 1 dilations of the edges by a square of `width` pixels cover and k do not; the
- * square reaches width / 2 pixels up and to the left and one less the other way where width is even. */
+ * Band k is the area that k + 1 dilations of the edges cover and k do not. The dilation is by a
+ * square of `width` pixels. The square reaches width / 2 pixels up and left; if width is even, one
+ * pixel less down and right. */
 #ifndef PM_EDGE_LABELS_H
 #define PM_EDGE_LABELS_H
 
 #include <pumice/data.h>
 
-enum { PM_EDGE_IGNORE = UINT16_MAX }; /* where the map's label is ignored; no class can be it */
+enum { PM_EDGE_IGNORE = UINT16_MAX }; /* ignored pixels; larger than any class */
 
 struct pm_edge_options {
     int classes;      /* at least 2 */
-    int width;        /* of the dilations, in pixels; at least 1 */
-    int ignore_label; /* of the map; -1: none */
+    int width;        /* of the dilation square in pixels; at least 1 */
+    int ignore_label; /* ignore label of the map; -1: none */
 };
 
-/* out is of the map's size; freed with pm_label_free. */
+/* Computes the bands. out has the map's size; the caller frees it with pm_label_free. */
 void pm_edge_labels(const struct pm_edge_options *o, const struct pm_label *map,
                     struct pm_label *out);
 

@@ -1,4 +1,4 @@
-/* Images to bytes: PNG and JPEG by stb_image_write. */
+/* Images to bytes: PNG and JPEG, through stb_image_write. */
 #include <zlib.h>
 
 #include <pumice/data.h>
@@ -7,13 +7,14 @@
 #define STBIW_REALLOC(p, size) pm_try_realloc(p, size)
 #define STBIW_FREE(p) pm_free(p)
 #define STB_IMAGE_WRITE_STATIC
-#ifndef __clang_analyzer__ /* finds a leak in it where memory is gone; not ours to mend */
+#ifndef __clang_analyzer__ /* hides a leak in stb_image_write when memory runs out; not our code */
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #endif
 #define STBI_WRITE_NO_STDIO
 #define STBIW_ZLIB_COMPRESS deflate_bytes
 static unsigned char *deflate_bytes(unsigned char *data, int size, int *out_size, int quality);
-#pragma GCC diagnostic ignored "-Wunused-function" /* judged at the file's end, so not popped */
+#pragma GCC diagnostic ignored "-Wunused-function" /* applies until the file's end, so it is not
+                                                    * popped */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wsign-compare"

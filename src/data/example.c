@@ -1,7 +1,7 @@
 /* tf.Example: named lists of bytes, floats or integers, read and written through protobuf-c.
  *
- * The parsed message lives in a block list of its own, sized from the record, so one example costs
- * two or three allocations and a hostile record can only ask for a small multiple of its size. */
+ * The parsed message is allocated in a list of blocks sized from the record. So one example costs
+ * two or three allocations. A hostile record can use only a small multiple of its size. */
 #include <limits.h>
 #include <string.h>
 
@@ -49,8 +49,9 @@ static void keep(void *ctx, void *p)
     (void)ctx, (void)p;
 }
 
-/* A tf.SequenceExample reads as a tf.Example: field 1, its context, is a message of the same make. Its
- * feature_lists are field 2, which an Example does not have. */
+/* Whether the message is a tf.SequenceExample, which is read like a tf.Example. Its field 1, the
+ * context, is a message of the same layout. Its feature_lists are field 2, which an Example does
+ * not have. */
 static bool is_sequence(const Pm__Example *m)
 {
     for (unsigned i = 0; i < m->base.n_unknown_fields; i++) {
@@ -111,7 +112,7 @@ static const char *kind_name(int kind)
     }
 }
 
-/* The last entry of that key counts, as in every protobuf map. */
+/* Finds a key. The last entry of a key counts, as in every protobuf map. */
 static const Pm__Feature *find(const struct pm_example *e, const char *key)
 {
     const Pm__Features *f = e->message->features;
@@ -121,7 +122,8 @@ static const Pm__Feature *find(const struct pm_example *e, const char *key)
     return NULL;
 }
 
-/* 1 and *out when key holds a list of that kind, 0 when it is absent or empty of kind. */
+/* Returns 1 and *out if key holds a list of that kind; 0 if the key is absent or the list is
+ * empty. */
 static int find_kind(const struct pm_example *e, const char *key, int kind, const Pm__Feature **out)
 {
     const Pm__Feature *f = find(e, key);

@@ -1,6 +1,6 @@
-/* The orientation of a picture, from its EXIF data: tag 0x0112 of the first directory. EXIF data is a
- * TIFF file inside the picture: in a JPEG's first APP1 segment that starts with "Exif", in a PNG's
- * chunk eXIf. Anything damaged or missing means 1, upright, as in other readers. */
+/* The orientation of a picture, from its EXIF data: tag 0x0112 of the first directory. EXIF data is
+ * a TIFF file inside the picture. In a JPEG it is the first APP1 segment that starts with "Exif";
+ * in a PNG it is the chunk eXIf. Damaged or missing data means 1, upright, as in other readers. */
 #include <string.h>
 #include <zlib.h>
 
@@ -15,8 +15,8 @@ static uint32_t number(const uint8_t *p, int bytes, bool big)
     return v;
 }
 
-/* Byte order, 42, offset of the first directory; there a count, then 12 bytes for each entry: tag,
- * type (3: 16 bits), count of values, the value. */
+/* TIFF layout: byte order, 42, offset of the first directory. The directory is a count, then 12
+ * bytes per entry: tag, type (3: 16 bits), count of values, the value. */
 static int of_tiff(const uint8_t *p, size_t size)
 {
     if (size < 14 || (memcmp(p, "II*\0", 4) && memcmp(p, "MM\0*", 4)))

@@ -1,11 +1,11 @@
-/* inside, within data/: whether a name that a list or an archive gives stays in its folder. */
+/* inside, within data/: checks that a name from a list or an archive stays in its folder. */
 #ifndef PUMICE_DATA_INSIDE_H
 #define PUMICE_DATA_INSIDE_H
 
 #include <stdbool.h>
 #include <string.h>
 
-/* Relative, not empty, and no part of it is "..". */
+/* Whether the name is relative, not empty, and has no part "..". */
 static inline bool pm_is_inside(const char *name)
 {
     if (name[0] == '/' || name[0] == '\0')

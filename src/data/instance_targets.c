@@ -1,6 +1,6 @@
-/* instance_targets: the header says what is made. Two passes over runs of pixels that are alike in both
- * maps: the first sums up each segment's rows and columns, the second writes what is told run by run;
- * between them a square of the Gaussian for each segment, all of one table. */
+/* instance_targets: the header describes the targets. Two passes go over runs of pixels that are
+ * equal in both maps. The first pass sums each segment's rows and columns; the second writes the
+ * targets run by run. Between them, each segment's Gaussian square is drawn from one table. */
 #include "data/instance_targets.h"
 
 #include <assert.h>
@@ -14,8 +14,8 @@ struct pm_instance_options pm_instance_options_of(int mode)
 }
 
 struct segment {
-    uint64_t count, rows, columns; /* pixels, and the sums of their places */
-    double y, x;                   /* the mean place */
+    uint64_t count, rows, columns; /* number of pixels, and sums of their coordinates */
+    double y, x;                   /* mean coordinates */
     bool crowd;
 };
 
@@ -23,13 +23,13 @@ struct work {
     const struct pm_instance_options *o;
     const int32_t *labels, *instances;
     int height, width;
-    uint32_t *slot;         /* [num_classes][divisor]: 0 none, else segment slot - 1; [][0] the crowd's */
+    uint32_t *slot;         /* [num_classes][divisor]: 0 or segment slot - 1; [][0]: crowd */
     bool *thing;            /* [num_classes] */
     struct segment *segment;
     size_t count, room;
 };
 
-/* Pixels from `first` to the row's end, or fewer, that are alike. */
+/* Number of equal pixels from `first` on, up to `width`. */
 static int run_of(const int32_t *labels, const int32_t *instances, int first, int width)
 {
     int x = first + 1;
@@ -44,7 +44,7 @@ static bool is_ignored(const struct work *w, int32_t label)
     return label < 0 || label >= w->o->num_classes || label == w->o->ignore_label;
 }
 
-/* Where the segment of such a pixel is remembered; NULL: it is of none. */
+/* Returns the slot of the pixel's segment; NULL if the pixel belongs to no segment. */
 static uint32_t *slot_of(const struct work *w, int32_t label, int32_t instance)
 {
     if (is_ignored(w, label) || !w->thing[label])
@@ -92,7 +92,8 @@ static void measure(struct work *w)
 
 /* ---- centres ------------------------------------------------------------------------------ */
 
-/* exp(-d^2 / (2 sigma^2)) of d = 0 .. 3 sigma + 1; a pixel's is the product of its row's and column's. */
+/* Fills bell with exp(-d^2 / (2 sigma^2)) for d = 0 .. 3 sigma + 1. A pixel's Gaussian is the
+ * product of its row's and its column's value. */
 static int make_bell(const struct pm_instance_options *o, double *bell)
 {
     const int sigma = o->sigma ? o->sigma : o->mode == PM_INSTANCE_SEED4 ? 5 : 8;
@@ -139,7 +140,7 @@ static void paste_all(const struct work *w, float *center)
         center[i] = rintf(255 * center[i]) / 2;
 }
 
-/* ---- what is told run by run -------------------------------------------------------------- */
+/* ---- targets written run by run ----------------------------------------------------------- */
 
 static void fill(float *out, int count, float value)
 {
@@ -165,7 +166,8 @@ static float semantic_weight(const struct work *w, const struct segment *s)
     return s->crowd ? 0 : s->count < (uint64_t)w->o->small_area ? w->o->small_weight : 1;
 }
 
-/* A run of n pixels at (y, x) that are of segment s, or of none; ignored: of no class. */
+/* Writes a run of n pixels at (y, x). s: their segment, or NULL. ignored: the pixels have no
+ * class. */
 static void write_run(const struct work *w, const struct segment *s, bool ignored, int y, int x, int n,
                       const struct pm_instance_target *out)
 {

@@ -1,4 +1,4 @@
-/* What is known of data sets' classes, for their converters and for what is drawn of them. */
+/* Class names and colours of well-known data sets, for their converters and for drawings. */
 #include <pumice/data.h>
 
 #include <strings.h>
@@ -17,7 +17,8 @@ void pm_pascal_color(uint32_t label, uint8_t rgb[3])
     }
 }
 
-/* The colours of label_colors.txt, which comes with the data; the eleven are SegNet's choice and names. */
+/* Colours from label_colors.txt, which comes with the data. The eleven classes and their names are
+ * SegNet's. */
 const struct pm_known_class pm_camvid_classes[PM_CAMVID_CLASSES] = {
     { "Sky", { 128, 128, 128 } },        { "Building", { 128, 0, 0 } },
     { "Pole", { 192, 192, 128 } },       { "Road", { 128, 64, 128 } },
@@ -46,7 +47,7 @@ const struct pm_known_class pm_camvid_all[PM_CAMVID_ALL] = {
     { "Void", { 0, 0, 0 } },               { "Wall", { 64, 192, 0 } },
 };
 
-/* Void, which is not counted, has no number: what follows it moves up. */
+/* Void is not evaluated and has no number, so the classes after it move up by one. */
 int pm_camvid_full_class(int label)
 {
     return label < PM_CAMVID_VOID ? label : label + 1;

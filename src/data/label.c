@@ -1,7 +1,8 @@
-/* Maps of labels from and to PNG, by libpng: the number of a pixel is what the file stores, never a
- * colour made of it. A grey sample of 1, 2, 4, 8 or 16 bits is not scaled, of a palette the index
- * counts, alpha is dropped; three channels are taken where they are equal everywhere, as some programs
- * write grey pictures. Anything else is a picture of colours, which says no numbers. */
+/* Label maps from and to PNG, through libpng. A pixel's label is the number that the file stores,
+ * never a colour derived from it. Grey samples of 1, 2, 4, 8 or 16 bits are not scaled. Palette
+ * pictures give the index; alpha is dropped. Three channels are accepted if they are equal
+ * everywhere, because some programs write grey pictures so. Other pictures hold colours, not
+ * labels, and are refused. */
 #include <string.h>
 
 #include "data/png_file.h"
@@ -15,7 +16,7 @@ static void as_numbers(png_structp png, png_infop info)
         png_set_swap(png);
 }
 
-/* The rows' samples as numbers. */
+/* Copies the rows' samples to labels. */
 static int numbers(const struct pm_png *p, struct pm_label *out)
 {
     const int channels = p->channels;
@@ -74,7 +75,7 @@ out:
     return err;
 }
 
-/* The header follows the signature: length, "IHDR", width, height, bits. */
+/* Offset 24 of the header that follows the signature: length, "IHDR", width, height, bits. */
 int pm_label_bits(const void *data)
 {
     return ((const uint8_t *)data)[24];
@@ -153,7 +154,7 @@ static bool write_deep(struct sink *s, png_structp png, png_infop info, const st
     png_set_write_fn(png, s, put, flush);
     png_set_IHDR(png, info, (png_uint_32)l->width, (png_uint_32)l->height, 16, PNG_COLOR_TYPE_GRAY,
                  PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-    png_set_filter(png, 0, PNG_FILTER_NONE); /* numbers repeat, they do not rise */
+    png_set_filter(png, 0, PNG_FILTER_NONE); /* labels repeat; filters do not help */
     png_write_info(png, info);
     if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
         png_set_swap(png);

@@ -1,20 +1,19 @@
 /* The loader: worker threads that fill a ring of batches ahead of the step.
  *
- * A process may own a slice of the batch only. Its loader makes these examples, with the bytes that
- * they have in the whole batch. `example` below is an index in the slice; in the whole batch it is
- * slice.first + example.
+ * A process may own only a slice of the batch. Its loader makes only these examples, with the same
+ * bytes as in the whole batch. `example` below is an index in the slice; its index in the whole
+ * batch is slice.first + example.
  *
  * Work is numbered: example i of step s is ticket (s - first_step) * count + i. Workers take the
- * next few tickets under one lock, whenever the slot s % ring is free of older steps; so all of
- * them work on the oldest unfinished batch first, and a batch's content depends on its number
- * alone. In training the record of global example g = s * batch + first + i is
- * permute(seed, g / count)[g % count], or g % count in the files' order: an endless queue whose
- * batches may straddle epochs. A slot goes round: free -> filling (step set, left counts down) ->
- * ready -> out -> free.
+ * next few tickets under one lock, as soon as slot s % ring is free of older steps. So all workers
+ * work on the oldest unfinished batch first, and a batch's content depends only on its number. In
+ * training, global example g = s * batch + first + i is record permute(seed, g / count)[g % count],
+ * or g % count in file order. This is an endless queue whose batches may straddle epochs. A slot's
+ * states: free -> filling (step set, left counts down) -> ready -> out -> free.
  *
- * Where damaged records are skipped, place p of a training epoch takes the first good one of its
- * order's places p, p + 1, ...: that too depends on the data and the number alone. In evaluation
- * the good examples of the slice are moved together before the batch is handed out. */
+ * If corrupt records are skipped, place p of a training epoch takes the first good record of the
+ * order's places p, p + 1, ... That also depends only on the data and the number. In evaluation,
+ * the good examples of the slice are moved together before the batch is returned. */
 #include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -32,13 +31,13 @@ enum { DEFAULT_RING = 4, MOST_GRAIN = 16, MOST_DAMAGED = 256, ERROR_TEXT = 1024 
 enum state { SLOT_FREE, SLOT_FILLING, SLOT_READY, SLOT_OUT };
 
 struct slot {
-    struct pm_batch batch; /* first, so that a batch is its slot */
+    struct pm_batch batch; /* first member, so that a batch pointer is its slot pointer */
     enum state state;
-    int left;         /* examples not yet made */
+    int left;         /* number of unfinished examples */
     uint64_t *record; /* [slice], owned; batch.record */
-    bool *empty;      /* [slice], owned: its record was skipped, in evaluation */
+    bool *empty;      /* [slice], owned: true if the record was skipped (evaluation only) */
     atomic_int skipped;
-    int err;          /* of the lowest failing example */
+    int err;          /* error of the failing example with the lowest index */
     int err_example;
     char text[ERROR_TEXT];
 };
@@ -46,26 +45,26 @@ struct slot {
 struct pm_loader {
     struct pm_dataset *dataset; /* borrowed */
     struct pm_loader_options o;
-    uint64_t count, batches; /* of the dataset; of a pass */
+    uint64_t count, batches; /* records of the dataset; batches per pass */
     struct pm_field *field;      /* owned; o.fields */
-    size_t *bytes;               /* owned; of one example of each field */
+    size_t *bytes;               /* owned; bytes per example of each field */
     struct slot *slot;           /* [ring], owned */
-    int grain;                   /* tickets taken at once */
+    int grain;                   /* number of tickets that a worker takes at once */
 
     pthread_mutex_t lock;
     pthread_cond_t freed, ready;
-    atomic_bool stop;     /* set under the lock, also looked at between examples */
-    atomic_uint_least64_t skipped; /* damaged records passed over so far */
-    uint64_t ticket_step; /* next to hand out */
+    atomic_bool stop;     /* set under the lock, also read between examples */
+    atomic_uint_least64_t skipped; /* corrupt records skipped so far */
+    uint64_t ticket_step; /* step of the next ticket */
     int ticket_example;
     uint64_t next_step; /* next batch for the caller */
     double waited;
-    uint64_t ready_slots, takes; /* since pm_loader_fill: slots that were ready, over so many calls */
-    double fill;                 /* what pm_loader_fill said last */
+    uint64_t ready_slots, takes; /* since pm_loader_fill: sum of ready slots, number of calls */
+    double fill;                 /* last result of pm_loader_fill */
 
     pthread_t *thread; /* owned */
     int threads;
-    int started;       /* threads that have a number */
+    int started;       /* threads numbered so far */
 };
 
 /* ---- workers -------------------------------------------------------------------------------- */
@@ -73,16 +72,16 @@ struct pm_loader {
 struct worker {
     uint8_t *buf; /* grows to the largest record */
     size_t capacity;
-    void **out;   /* places of one example, one for each field */
+    void **out;   /* one example's place in each field */
 };
 
-/* Number of an example of the slice, over all steps. */
+/* Returns the number of the slice's example over all steps. */
 static uint64_t number_of(const struct pm_loader *l, uint64_t step, int example)
 {
     return step * (uint64_t)l->o.batch + (uint64_t)(l->o.slice.first + example);
 }
 
-/* Examples of the slice that exist in this step: all of them, except in a pass's last batch. */
+/* Returns how many examples of the slice exist in this step: all, except in a pass's last batch. */
 static int examples_of(const struct pm_loader *l, uint64_t step)
 {
     const uint64_t begin = number_of(l, step, 0);
@@ -92,7 +91,8 @@ static int examples_of(const struct pm_loader *l, uint64_t step)
     return begin < l->count ? (int)(l->count - begin) : 0;
 }
 
-/* passed: damaged ones of the same epoch that it stands in for. */
+/* Returns the record of an example. passed: number of corrupt records of the epoch skipped for
+ * it. */
 static uint64_t record_of(const struct pm_loader *l, uint64_t step, int example, uint64_t passed)
 {
     const uint64_t g = number_of(l, step, example);
@@ -122,7 +122,7 @@ static int make_from(struct pm_loader *l, struct slot *s, struct worker *w, int 
                      (uint32_t)(l->o.slice.first + example), where, w->out);
 }
 
-/* Told at the first, second, fourth, eighth ... */
+/* Logs a corrupt record: the first, second, fourth, eighth ... */
 static void tell_damage(struct pm_loader *l, struct slot *s)
 {
     const uint64_t n = atomic_fetch_add(&l->skipped, 1) + 1;
@@ -153,7 +153,7 @@ static int make_one(struct pm_loader *l, struct slot *s, struct worker *w, int e
                    pm_error_text());
 }
 
-/* The places begin..end-1 have no example. */
+/* Fills places begin..end-1 of each field with the value for missing examples. */
 static void blank(const struct pm_loader *l, struct slot *s, int begin, int end)
 {
     for (int k = 0; k < l->o.fields_count && begin < end; k++) {
@@ -167,8 +167,8 @@ static void blank(const struct pm_loader *l, struct slot *s, int begin, int end)
     }
 }
 
-/* Opens the slot of the next step when it is free; true when tickets can be taken from it. Locked.
- */
+/* Opens the slot of the next step if it is free. Returns true if tickets can be taken. Called with
+ * the lock held. */
 static bool open_slot(struct pm_loader *l, struct slot *s)
 {
     if (l->ticket_example > 0)
@@ -190,14 +190,14 @@ static bool open_slot(struct pm_loader *l, struct slot *s)
     return true;
 }
 
-/* All examples of the slot are made. Locked. */
+/* Marks the slot ready after its last example. Called with the lock held. */
 static void set_ready(struct pm_loader *l, struct slot *s)
 {
     s->state = SLOT_READY;
     pthread_cond_broadcast(&l->ready);
 }
 
-/* Waits for work; NULL when there is none any more. Locked. */
+/* Waits for work; returns NULL if no work is left. Called with the lock held. */
 static struct slot *take(struct pm_loader *l, int *begin, int *end)
 {
     for (;;) {
@@ -205,7 +205,7 @@ static struct slot *take(struct pm_loader *l, int *begin, int *end)
             return NULL;
         struct slot *s = &l->slot[l->ticket_step % (uint64_t)l->o.ring];
         if (open_slot(l, s)) {
-            if (s->left == 0) { /* the last batch of a pass has no example in this slice */
+            if (s->left == 0) { /* the pass's last batch has no example in this slice */
                 set_ready(l, s);
                 l->ticket_step++;
                 continue;
@@ -249,7 +249,7 @@ static void *work(void *arg)
     snprintf(name, sizeof name, "worker %d", l->started++);
     pthread_mutex_unlock(&l->lock);
     pm_trace_thread(pm_trace_lane(l->o.train ? "loader" : "evaluation's loader", name));
-    pm_threads_set(1); /* loops inside `make` would compete with the other workers */
+    pm_threads_set(1); /* loops inside `make` must not compete with other workers */
     for (;;) {
         int begin = 0, end = 0, err = PM_OK, failed = 0;
         pthread_mutex_lock(&l->lock);
@@ -289,7 +289,7 @@ static void make_slots(struct pm_loader *l)
     }
 }
 
-/* Signals stay with the main thread, which knows how to stop. */
+/* Blocks signals in the workers, because the main thread handles them. */
 static int start_threads(struct pm_loader *l)
 {
     sigset_t all, before;
@@ -396,7 +396,7 @@ static void move_example(const struct pm_loader *l, struct slot *s, int from, in
     s->record[to] = s->record[from];
 }
 
-/* Good examples move up to where damaged ones would have stood; what is left over becomes blank. */
+/* Moves good examples into the places of corrupt ones, and blanks the remaining places. */
 static void close_up(const struct pm_loader *l, struct slot *s)
 {
     const int had = s->batch.valid;
@@ -413,7 +413,7 @@ static void close_up(const struct pm_loader *l, struct slot *s)
     s->batch.valid = n;
 }
 
-/* Locked. */
+/* Called with the lock held. */
 static void count_ready(struct pm_loader *l)
 {
     for (int i = 0; i < l->o.ring; i++)

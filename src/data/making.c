@@ -1,6 +1,6 @@
-/* Making a data folder: examples are built on all cores in blocks and written in order, so the
- * files do not depend on the number of threads. Shards are written one after the other: with dealt
- * records (i to file i mod n) the examples are made in that order too. */
+/* Making a data folder. All cores build examples in blocks, which are written in order, so the
+ * files do not depend on the number of threads. Shards are written one after the other. With dealt
+ * records (i to file i mod n), the examples are also made in that order. */
 #include <assert.h>
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <pumice/thread.h>
 
 enum { BLOCK = 512, MOST_SPLITS = 8, MOST_COUNTED = 4096, ERROR_TEXT = 512 };
-/* Examples in memory at once: as many as fit into this, by the size of those before. */
+/* Memory for the examples of a block, whose number is estimated from the previous block's sizes. */
 static const size_t block_bytes = (size_t)64 << 20;
 
 struct pm_making {
@@ -26,8 +26,8 @@ struct pm_making {
     struct split {
         const char *name;
         size_t count, skipped;
-        size_t *labels; /* [num_classes] records of each, in the arena; NULL: classes unknown */
-        uint64_t *pixels; /* [map_classes] of maps of labels, in the arena, or NULL */
+        size_t *labels; /* [num_classes] record counts, in the arena; NULL: classes unknown */
+        uint64_t *pixels; /* [map_classes] pixel counts of label maps, in the arena, or NULL */
     } split[MOST_SPLITS];
     int splits;
     const char **labels;
@@ -35,7 +35,7 @@ struct pm_making {
     bool segmentation;
     int ignore_label;
     const char *colormap;
-    const char **map_labels; /* NULL: labels */
+    const char **map_labels; /* NULL: same as labels */
     int map_classes;
     int *things, things_count;
 };
@@ -47,14 +47,14 @@ void pm_making_interrupt(void)
     interrupted = 1;
 }
 
-/* "runs/my data/" is named "my data". */
+/* Returns the last part of a path: "my data" for "runs/my data/". */
 static const char *last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Names go into labels.txt, lists and names of files, a line each. what: "class 3". */
+/* Checks a name for labels.txt, lists and file names: it must be a single line. what: "class 3". */
 static int check_name(enum pm_error err, const char *what, const char *name)
 {
     if (pm_is_line(name))
@@ -63,7 +63,7 @@ static int check_name(enum pm_error err, const char *what, const char *name)
                         "into files of lines such as labels.txt; rename it", what, name);
 }
 
-/* An empty folder may stand there: rename replaces it. */
+/* Whether dst is free. It may be an empty folder, because rename replaces it. */
 static int check_free(const struct pm_making *m)
 {
     if (m->replace && pm_file_exists(pm_arena_printf(m->arena, "%s/dataset.json", m->dst)))
@@ -179,20 +179,20 @@ struct made {
     uint8_t *data;
     size_t size;
     int64_t label; /* -1: none */
-    int status;    /* of fill */
+    int status;    /* result of fill */
     char text[ERROR_TEXT];
 };
 
 struct block {
     struct made made[BLOCK];
-    size_t first; /* place in the files' order */
+    size_t first; /* place of the first record in file order */
     size_t total; /* records of the split */
     struct pm_sharding sharding;
     int (*fill)(void *ctx, size_t i, struct pm_example_builder *b);
     void *ctx;
 };
 
-/* Which record stands at a place of the files' order. */
+/* Returns the record at a place in file order. */
 static size_t record_at(const struct block *k, size_t place)
 {
     const size_t n = k->sharding.n;
@@ -207,7 +207,7 @@ static size_t record_at(const struct block *k, size_t place)
     return longer + place / least + place % least * n;
 }
 
-/* The place at which file i begins. */
+/* Returns the place of file i's first record. */
 static size_t file_start(const struct pm_sharding *s, size_t total, size_t i)
 {
     size_t start = 0;
@@ -247,7 +247,7 @@ static void make_some(void *ctx, size_t begin, size_t end)
 
 /* The shards of a split, written one after the other. */
 struct shards {
-    struct pm_tfrecord_writer *w; /* of the present one */
+    struct pm_tfrecord_writer *w; /* writer of the current shard */
     size_t next, total;
     const struct pm_sharding *sharding;
 };
@@ -310,7 +310,7 @@ out:
     return err;
 }
 
-/* Records of the next block: as many as have room by the mean size of the last one. */
+/* Number of records in the next block, from the mean size in the last block. */
 static size_t next_block(const struct block *k, size_t count)
 {
     size_t bytes = 0;
@@ -344,7 +344,7 @@ static int write_split(struct pm_making *m, struct split *split, struct block *k
             goto out;
         pm_progress_count(bar, k->first + n, k->first + n, -1);
     }
-    do /* finishes the last one; those after it are empty */
+    do /* finishes the last shard; later shards are empty */
         PM_TRY(next_shard(m, split->name, &s));
     while (s.w);
 out:
@@ -437,7 +437,7 @@ static int write_labels(const struct pm_making *m)
     return err;
 }
 
-/* Records of each class, split by split, in label order. */
+/* Returns the records per class for each split, in label order. */
 static struct cJSON *class_counts(const struct pm_making *m)
 {
     struct cJSON *all = cJSON_CreateObject();
@@ -450,7 +450,7 @@ static struct cJSON *class_counts(const struct pm_making *m)
     return all;
 }
 
-/* Pixels of each class, split by split. */
+/* Returns the pixels per class for each split. */
 static struct cJSON *class_pixels(const struct pm_making *m)
 {
     struct cJSON *all = cJSON_CreateObject();
@@ -500,7 +500,7 @@ static int write_json(const struct pm_making *m)
     return err;
 }
 
-/* "train 6 (ants 4, bees 2), test 1": classes by name where they are few. */
+/* Logs "train 6 (ants 4, bees 2), test 1"; counts per class only if there are few classes. */
 static void log_counts(const struct pm_making *m)
 {
     struct pm_str text = { 0 };
@@ -516,11 +516,12 @@ static void log_counts(const struct pm_making *m)
     pm_str_free(&text);
 }
 
-/* The new folder takes its name; the one it replaces goes when that is done. */
+/* Renames the new folder to dst, then removes the folder that it replaces. */
 static int put_in_place(struct pm_making *m)
 {
     int err = PM_OK;
-    /* No name of a temporary: after a kill the next command would remove the former data. */
+    /* Not a temporary name: if the process is killed here, the next command must not remove the old
+     * data. */
     const char *old = pm_arena_printf(m->arena, "%s.former-%ld", m->dst, (long)getpid());
     const bool replaced = m->replace && pm_is_folder(m->dst);
 

@@ -1,4 +1,4 @@
-/* What every decoder of pictures uses: its messages, and turning pixels upright. */
+/* Shared by all picture decoders: error messages, and turning pixels upright. */
 #include <string.h>
 
 #include "data/picture.h"
@@ -39,14 +39,14 @@ int pm_picture_no_memory(const struct pm_picture_file *f, int64_t width, int64_t
 
 /* ---- turning ------------------------------------------------------------------------------- */
 
-enum { STRIP = 32 }; /* columns at once, so that rows of the source stay in the cache */
+enum { STRIP = 32 }; /* columns per strip, so that source rows stay in the cache */
 
 int pm_picture_turn(const struct pm_picture_file *f, struct pm_image8 *im, int orientation)
 {
     const bool across = orientation >= 5;
     const ptrdiff_t height = im->height, width = im->width, n = im->channels, row = width * n;
     const ptrdiff_t rows = across ? width : height, columns = across ? height : width;
-    /* Where the stored picture starts, seen from the upright one, and its steps. */
+    /* Place of the first stored pixel in the upright picture, and the steps from there. */
     const bool right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
     const bool bottom = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
     const ptrdiff_t along = right ? -n : n, down = bottom ? -row : row;

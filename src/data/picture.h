@@ -1,18 +1,18 @@
-/* The decoders behind pm_image_decode: one function for each kind of picture file. decode.c recognises
- * the kind, calls one of them, and then brings orientation and channels to what the caller wants. */
+/* The decoders behind pm_image_decode, one function per file format. decode.c recognises the
+ * format, calls the decoder, and then converts orientation and channels as requested. */
 #ifndef PUMICE_DATA_PICTURE_H
 #define PUMICE_DATA_PICTURE_H
 
 #include <pumice/data.h>
 
-/* Pixels of a picture at most, where the caller sets no limit. */
+/* Limit in pixels if the caller sets none. */
 #define PM_PICTURE_PIXELS ((size_t)1 << 28)
 
 /* A picture file in memory. All pointers are borrowed. */
 struct pm_picture_file {
     const uint8_t *data;
     size_t size;       /* bytes, 1 to INT_MAX */
-    size_t max_pixels; /* at most this many are decoded */
+    size_t max_pixels; /* limit; larger pictures are refused */
     const char *where; /* the file's name, for messages */
     const char *kind;  /* "JPEG" and so on, for messages */
     bool grey;         /* the caller wants one channel; a JPEG then gives its own luma */
@@ -38,18 +38,18 @@ bool pm_picture_is_tga(const uint8_t *p, size_t size);
 
 /* PM_OK if a picture of this size is allowed, else PM_EDATA with the size and the limit. */
 int pm_picture_size(const struct pm_picture_file *f, int64_t width, int64_t height);
-/* PM_EDATA with a sentence around the decoder's own words about a damaged or an unsupported file. */
+/* PM_EDATA with the decoder's own message about a damaged or unsupported file. */
 int pm_picture_damaged(const struct pm_picture_file *f, const char *text);
 int pm_picture_unsupported(const struct pm_picture_file *f, const char *text);
-/* PM_EDATA: the memory for a picture of this size is refused. */
+/* PM_EDATA: memory for a picture of this size is not available. */
 int pm_picture_no_memory(const struct pm_picture_file *f, int64_t width, int64_t height);
 
-/* The orientation in a whole file's EXIF data: 1 (upright, also where it has none) to 8. */
+/* Returns the orientation in a whole file's EXIF data: 1 (upright or missing) to 8. */
 int pm_exif_of_jpeg(const uint8_t *p, size_t size);
 int pm_exif_of_png(const uint8_t *p, size_t size);
 
-/* Turns and mirrors the pixels upright. orientation: 1 (no change) to 8, as EXIF counts. PM_EDATA where
- * the memory is refused; im is then unchanged. */
+/* Turns and mirrors the pixels upright. orientation: 1 (no change) to 8, as in EXIF. PM_EDATA if
+ * memory is not available; im is then unchanged. */
 int pm_picture_turn(const struct pm_picture_file *f, struct pm_image8 *im, int orientation);
 
 #endif

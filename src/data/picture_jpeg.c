@@ -1,8 +1,8 @@
 /* JPEG through libjpeg-turbo, with the settings of TensorFlow's decode_jpeg: accurate integer DCT,
- * smooth enlargement of chroma, and its formula for CMYK. The pixels equal TensorFlow's.
+ * smooth upsampling of chroma, and its formula for CMYK. The pixels equal TensorFlow's.
  *
- * libjpeg goes on after damage with a warning and invents the pixels that are missing. Where a warning
- * means lost pixels, the file is refused here. Warnings about other oddities are ignored. */
+ * After damage, libjpeg continues with a warning and invents the missing pixels. Here the file is
+ * refused if a warning means lost pixels. Other warnings are ignored. */
 #ifdef PUMICE_TURBO
 #include <setjmp.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 
 #include "data/picture.h"
 
-/* A file of a few kilobytes may hold thousands of progressive scans, each over all pixels. Encoders
- * write about ten. libjpeg-turbo's manual recommends such a limit. */
+/* Limit on progressive scans. A file of a few kilobytes may hold thousands of scans, each over all
+ * pixels. Encoders write about ten. libjpeg-turbo's manual recommends such a limit. */
 enum { MAX_SCANS = 100 };
 
 struct reader {
@@ -60,13 +60,13 @@ static _Noreturn void give_up(j_common_ptr c)
     longjmp(r->jump, 1);
 }
 
-/* level -1: a warning; otherwise a trace. */
+/* Receives libjpeg's messages. level -1: a warning; otherwise a trace. */
 static void hear(j_common_ptr c, int level)
 {
     switch (level < 0 ? c->err->msg_code : 0) {
     case JWRN_HIT_MARKER:
     case JWRN_HUFF_BAD_CODE:
-#ifdef D_ARITH_CODING_SUPPORTED /* else the header lacks the name */
+#ifdef D_ARITH_CODING_SUPPORTED /* without it, the header lacks the error's name */
     case JWRN_ARITH_BAD_CODE:
 #endif
     case JWRN_MUST_RESYNC:

@@ -1,9 +1,9 @@
-/* PNG to pixels. Grey of 1, 2 and 4 bits is scaled to 0..255, samples of 16 bits keep their upper 8 (as
- * TensorFlow does), a palette becomes its colours. A transparent colour (tRNS) becomes alpha. Gamma and
- * colour profiles are ignored.
+/* PNG to pixels. Grey of 1, 2 and 4 bits is scaled to 0..255. 16-bit samples keep their upper 8
+ * bits, as in TensorFlow. A palette becomes its colours. A transparent colour (tRNS) becomes alpha.
+ * Gamma and colour profiles are ignored.
  *
- * The palette is looked up here, not by libpng, which makes black of an index that the palette lacks.
- * Such a file is damaged and refused. */
+ * The palette is looked up here, not by libpng, because libpng turns an index beyond the palette
+ * into black. Such a file is damaged and refused. */
 #include "data/png_file.h"
 
 static void as_pixels(png_structp png, png_infop info)
@@ -17,7 +17,7 @@ static void as_pixels(png_structp png, png_infop info)
     png_set_strip_16(png);
 }
 
-/* Indices of one byte become RGB, or RGBA where the file has alpha for some colours. */
+/* Converts one-byte indices to RGB, or to RGBA if the file has alpha for some colours. */
 static int look_up(const struct pm_png *p, struct pm_image8 *out)
 {
     png_colorp colors = NULL;

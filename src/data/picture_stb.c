@@ -1,13 +1,13 @@
-/* Pictures through stb_image: BMP, GIF (first picture), binary PGM and PPM, TGA, PSD (RGB) and Radiance
- * HDR; and JPEG in a build without libjpeg-turbo.
+/* Pictures through stb_image: BMP, GIF (first picture), binary PGM and PPM, TGA, PSD (RGB) and
+ * Radiance HDR; and JPEG in a build without libjpeg-turbo.
  *
- * stb_image is lenient where training data should not be: at the end of a file it reads zeros, in places
- * for ever. So it reads through callbacks, which leave it by a jump where a file ends too early. Its JPEG
- * decoder trusts tables in the file and paints what a truncated one lacks, so the container of a JPEG
- * is walked first.
+ * stb_image is too lenient for training data: at the end of a file it reads zeros, sometimes for
+ * ever. So it reads through callbacks, which leave it with a longjmp if a file ends too early. Its
+ * JPEG decoder trusts tables in the file and invents the missing part of a truncated one. So the
+ * container of a JPEG is checked first.
  *
- * HDR samples are light intensities in floating point. They become 8 bits as 255 * v^(1/2.2), rounded
- * and limited to 0..255, which is stb_image's default. */
+ * HDR samples are light intensities in floating point. They become 8 bits as 255 * v^(1/2.2),
+ * rounded and limited to 0..255, which is stb_image's default. */
 #include <limits.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -15,9 +15,9 @@
 
 #include "data/picture.h"
 
-/* Blocks that stb_image holds while it reads a file of this thread; NULL: nobody asks. */
+/* Blocks that stb_image has allocated while it reads a file in this thread; NULL: not tracked. */
 struct blocks {
-    void *p[16]; /* it holds three or four */
+    void *p[16]; /* stb_image holds three or four at once */
     int count;
 };
 static _Thread_local struct blocks *held;
@@ -43,8 +43,8 @@ static void *resize(void *p, size_t size)
     return grown;
 }
 
-/* stb_image decodes with tables that a damaged JPEG has not defined: zeros do no harm there, what the
- * memory held before does. */
+/* Allocates zeroed memory. With a damaged JPEG, stb_image uses tables that were never defined.
+ * Zeros are harmless there; old memory contents are not. */
 static void *zeroed(size_t size)
 {
     void *p = resize(NULL, size);
@@ -67,7 +67,8 @@ static void release(void *p)
 #define STBI_MAX_DIMENSIONS (1 << 20)
 #define STB_IMAGE_STATIC
 #define STB_IMAGE_IMPLEMENTATION
-#pragma GCC diagnostic ignored "-Wunused-function" /* judged at the file's end, so not popped */
+#pragma GCC diagnostic ignored "-Wunused-function" /* applies until the file's end, so it is not
+                                                    * popped */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
@@ -88,7 +89,8 @@ struct source {
     int width, height, channels;
 };
 
-/* stb_image fills its buffer with up to 128 bytes, or reads straight to where it wants all of them. */
+/* Read callback. stb_image fills its buffer with up to 128 bytes, or reads a whole block directly
+ * into its destination. */
 static int take(void *user, char *to, int size)
 {
     struct source *s = user;
@@ -123,7 +125,8 @@ static int failed(const struct pm_picture_file *f)
     return pm_picture_damaged(f, stbi_failure_reason() ? stbi_failure_reason() : "no reason");
 }
 
-/* Reads the file from its start: the size, or with pixels also those, which the caller frees. */
+/* Reads the file from its start: the size; if pixels is not NULL, also the pixels, which the caller
+ * frees. */
 static int read_file(struct source *s, const struct pm_picture_file *f, uint8_t **pixels)
 {
     stbi_io_callbacks calls = { take, skip, at_end };
@@ -155,7 +158,7 @@ int pm_picture_stb(const struct pm_picture_file *f, struct pm_image8 *out)
     int err = PM_OK;
 
     PM_TRY(read_file(s, f, NULL));
-    /* A BMP of negative height stores its first row first. */
+    /* A BMP with negative height stores its first row first. */
     PM_TRY(pm_picture_size(f, s->width, s->height < 0 ? -(int64_t)s->height : s->height));
     PM_TRY(read_file(s, f, &pixels));
     *out = (struct pm_image8){ s->height, s->width, s->channels, pixels };
@@ -166,7 +169,7 @@ out:
 
 /* ---- PSD, PNM, TGA ------------------------------------------------------------------------------ */
 
-/* The number at *at, behind white space and comments; -1 without one. */
+/* Returns the number at *at, after white space and comments; -1 if there is none. */
 static long pnm_number(const struct pm_picture_file *f, size_t *at)
 {
     long v = -1;
@@ -190,14 +193,15 @@ int pm_picture_pnm(const struct pm_picture_file *f, struct pm_image8 *out)
 
     if (width < 0 || height < 0 || most < 0)
         return pm_picture_damaged(f, "its header lacks width, height or largest value");
-    if (most != 255) /* stb_image neither scales other ranges nor swaps the bytes of 16 bits */
+    if (most != 255) /* stb_image neither scales other ranges nor swaps 16-bit bytes */
         return pm_fail(PM_EDATA, "%s: the PNM has samples of 0..%ld; only 0..255 is supported. Save it "
                        "with 8 bits a sample, or as PNG", f->where, most);
     return pm_picture_stb(f, out);
 }
 
-/* The number of channels is at byte 12. stb_image takes a fourth one for transparency, and changes the
- * colours by it, to values outside 0..255 where it is something else. */
+/* Checks the number of channels, which is at byte 12. stb_image takes a fourth channel for
+ * transparency and changes the colours by it. If the channel is something else, colours leave
+ * 0..255. */
 int pm_picture_psd(const struct pm_picture_file *f, struct pm_image8 *out)
 {
     const int channels = f->data[12] << 8 | f->data[13];
@@ -213,8 +217,9 @@ static size_t le16(const uint8_t *p)
     return (size_t)p[0] | (size_t)p[1] << 8;
 }
 
-/* Offsets of the header's fields: 0 length of a text behind it, 1 whether there is a palette, 2 type,
- * 5 and 7 entries of the palette and their bits, 12 width, 14 height, 16 bits of a pixel, 17 flags. */
+/* Offsets of the header's fields: 0 length of the text after the header, 1 whether there is a
+ * palette, 2 type, 5 and 7 number and bits of palette entries, 12 width, 14 height, 16 bits per
+ * pixel, 17 flags. */
 bool pm_picture_is_tga(const uint8_t *p, size_t size)
 {
     if (size < 18 || p[1] > 1 || p[17] & 0xc0 || (p[17] & 15) > 8)
@@ -234,16 +239,16 @@ bool pm_picture_is_tga(const uint8_t *p, size_t size)
         return false;
     const size_t before = 18u + p[0] + entries * (size_t)((entry_bits + 7) / 8);
     const size_t each = (size_t)(bits + 7) / 8;
-    /* A packet of a packed picture holds at most 128 pixels. */
+    /* A packet of a compressed picture holds at most 128 pixels. */
     return size >= before + (packed ? (pixels + 127) / 128 * (1 + each) : pixels * each);
 }
 
 /* ---- JPEG ---------------------------------------------------------------------------------- */
 
-/* The Huffman tables of the segment whose length stands at `at`, read as stb_image does: table by
- * table until the length is used up, zeros beyond the end. It trusts the sixteen counts of each,
- * and writes beyond its own tables when they add up to more than 256 codes. defined: gets bit
- * 4 * class + number of each table (class 0 is DC, 1 AC). */
+/* Checks a segment's Huffman tables. Its length is at `at`. Reads them as stb_image does: table by
+ * table until the length is used up, zeros beyond the end. stb_image trusts the sixteen counts of
+ * each table, and writes beyond its arrays if they sum to more than 256 codes. defined: receives
+ * bit 4 * class + number of each table (class 0 is DC, 1 is AC). */
 static int check_huffman(const uint8_t *p, size_t size, size_t at, const char *where,
                          unsigned *defined)
 {
@@ -266,8 +271,8 @@ static int check_huffman(const uint8_t *p, size_t size, size_t at, const char *w
     return PM_OK;
 }
 
-/* The first scan's header: number of components, then of each its name and its tables' numbers.
- * Progressive files begin with DC alone. */
+/* Checks the first scan's header: number of components, then each component's name and table
+ * numbers. Progressive files begin with DC only. */
 static int check_scan(const uint8_t *body, size_t length, unsigned defined, bool progressive,
                       const char *where)
 {
@@ -281,9 +286,9 @@ static int check_scan(const uint8_t *body, size_t length, unsigned defined, bool
     return PM_OK;
 }
 
-/* Walks the markers up to the first scan, then looks for the end marker behind it. Four components
- * mean CMYK or YCCK only where an Adobe marker says so; precision other than 8, lossless and
- * arithmetic coding are named here, since the decoder's own words are terse. */
+/* Checks the markers up to the first scan, then searches for the end marker. Four components are
+ * accepted as CMYK or YCCK only with an Adobe marker. Precision other than 8, lossless coding and
+ * arithmetic coding are reported here, because stb_image's messages are terse. */
 static int check_jpeg(const uint8_t *p, size_t size, const char *where)
 {
     bool adobe = false, scan = false, progressive = false;
@@ -338,7 +343,7 @@ static int check_jpeg(const uint8_t *p, size_t size, const char *where)
                        "%s: the JPEG has four components and no Adobe marker, so its colours are "
                        "unknown: convert it to RGB",
                        where);
-    /* In and between scans 0xff stands only before a marker: further tables. */
+    /* Inside and between scans, 0xff occurs only before a marker. Further tables may follow. */
     for (size_t i = at; i + 3 < size; i++)
         if (p[i] == 0xff && p[i + 1] == 0xc4 && check_huffman(p, size, i + 2, where,
                                                                      &defined) < 0)

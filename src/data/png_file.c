@@ -38,8 +38,8 @@ static void give_back(png_structp png, void *memory)
     pm_free(memory);
 }
 
-/* Behind the signature: length and name of the first chunk, width, height, bits of a sample, colour
- * type. libpng checks these too, but its messages have no numbers. */
+/* Checks the header after the signature: length and name of the first chunk, width, height, bits
+ * per sample, colour type. libpng checks these too, but its messages have no numbers. */
 static int check_header(const struct pm_picture_file *f)
 {
     static const int depths[7] = { 1 | 2 | 4 | 8 | 16, 0, 8 | 16, 1 | 2 | 4 | 8, 8 | 16, 0, 8 | 16 };
@@ -59,8 +59,8 @@ static int check_header(const struct pm_picture_file *f)
     return PM_OK;
 }
 
-/* The pixels' chunks (IDAT) must follow each other. libpng drops those behind a gap with a warning. What
- * is cut short is left to libpng. */
+/* Checks that the pixel chunks (IDAT) are consecutive. libpng drops chunks after a gap with a
+ * warning. Truncated files are left to libpng. */
 static int check_order(const struct pm_picture_file *f)
 {
     bool begun = false, over = false;
@@ -90,9 +90,10 @@ static int read_header(struct pm_png *p, void (*want)(png_structp, png_infop))
     if (!p->info)
         png_error(p->png, "no memory");
     png_set_read_fn(p->png, p, take);
-    png_set_user_limits(p->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* pm_picture_size's counts */
-    png_set_check_for_invalid_index(p->png, 0); /* of a palette: picture_png.c's own */
-    /* Texts, profiles and the like are skipped, not allocated by the length they claim. */
+    png_set_user_limits(p->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* see pm_picture_size */
+    png_set_check_for_invalid_index(p->png, 0); /* picture_png.c checks palette indices */
+    /* Texts, profiles and similar chunks are skipped. Otherwise libpng allocates the length they
+     * claim. */
     png_set_keep_unknown_chunks(p->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     png_set_chunk_malloc_max(p->png, 0);
     png_read_info(p->png, p->info);

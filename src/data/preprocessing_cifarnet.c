@@ -1,6 +1,6 @@
-/* cifarnet. Train: zero padding on each side, random crop, flip, brightness +-63, contrast
- * 0.2..1.8, standardisation. Eval: centred crop or padding, standardisation. Draws: crop_y, crop_x,
- * flip, brightness, contrast. */
+/* cifarnet. Training: zero padding on each side, random crop, flip, brightness +-63, contrast
+ * 0.2..1.8, standardisation. Evaluation: central crop or padding, standardisation. Draws: crop_y,
+ * crop_x, flip, brightness, contrast. */
 #include "data/augment.h"
 
 struct cifarnet_cfg {

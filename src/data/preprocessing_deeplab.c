@@ -1,16 +1,19 @@
-/* deeplab, for pictures with a map of labels: where min_resize is given the smaller side is brought to
- * it (the larger to max_resize at most, both to k * resize_factor + 1); in training the sides are
- * multiplied by a drawn scale; the picture is padded below and at the right to the input's size, in
- * training a crop of that size is taken at random and flipped. deeplab makes x * 2 / 255 - 1 of it and
- * pads with 127.5, deeplab_means takes the means off and pads with them, deeplab_means_grey takes them
- * off and pads with 127.5 (the original does so for resnet_v1_18).
+/* deeplab, for pictures with a label map. If min_resize is set, the smaller side is resized to it;
+ * the larger side gets at most max_resize. Both are rounded up to k * resize_factor + 1. In
+ * training, a drawn scale then multiplies the sides. The picture is padded below and at the right
+ * to the input's size. In training, a random crop of that size is taken and flipped.
  *
- * Resizing aligns corners: element i of out comes from s = i * ((in - 1) / (out - 1)), all in float32;
- * pictures bilinearly, maps from element min(round(s), in - 1), halves away from zero. (That rule of
- * maps is TensorFlow 2.12's, found equal for all of 1..199 to 43 sizes of 1..295.) Sizes are float32
- * products that are cut, so one that comes out just below an integer is one less.
+ * deeplab computes x * 2 / 255 - 1 and pads with 127.5. deeplab_means subtracts the means and pads
+ * with them. deeplab_means_grey subtracts the means and pads with 127.5, as the original does for
+ * resnet_v1_18.
  *
- * Rows are made as they are needed, of the columns in the window only. Draws: side, crop_y, crop_x,
+ * Resizing aligns corners: element i of out comes from s = i * ((in - 1) / (out - 1)), all in
+ * float32. Pictures are interpolated bilinearly. Maps take element min(round(s), in - 1), halves
+ * away from zero. (The rule for maps is TensorFlow 2.12's, verified for all of 1..199 to 43 sizes
+ * of 1..295.) Sizes are truncated float32 products, so a product just below an integer gives one
+ * pixel less.
+ *
+ * Rows are computed on demand, only for the columns in the window. Draws: side, crop_y, crop_x,
  * flip. */
 #include <string.h>
 
@@ -53,7 +56,7 @@ static struct random_scale_cfg scale_of(const struct deeplab_cfg *c)
     return (struct random_scale_cfg){ c->min_scale, c->max_scale, c->scale_step };
 }
 
-/* Evaluation shows the whole picture. */
+/* Evaluation keeps the whole picture. */
 static int place_whole(const void *cfg, const struct pm_draws *d, const struct pm_target *t,
                        struct pm_geometry *g)
 {

@@ -1,11 +1,15 @@
-/* inception. Train: a box of the picture with random area and shape, resized to the input ignoring
- * the shape, flip, colour distortion, clip to 0..1, then (x - 0.5) * 2. Eval: central crop,
- * bilinear resize, (x - 0.5) * 2. fast_mode resizes bilinearly and distorts brightness, then
- * saturation (before February 2018 one of four orders was drawn there too, three of them saturation
- * first); otherwise one of four resize methods and one of four orders of all four colour
- * distortions is drawn. The whole picture is the one object of the box sampler.
- * A grey picture has no hue or saturation to distort; one that turns grey does after the clip.
- * Draws: box, flip, resize_method, color_ordering, brightness, contrast, saturation, hue. */
+/* inception. Training: a box of the picture with random area and aspect, resized to the input
+ * without keeping the aspect; flip, colour distortion, clip to 0..1, then (x - 0.5) * 2.
+ * Evaluation: central crop, bilinear resize, (x - 0.5) * 2.
+ *
+ * fast_mode resizes bilinearly and distorts brightness, then saturation. Before February 2018,
+ * fast_mode also drew one of four orders, three of which begin with saturation. Without fast_mode,
+ * one of four resize methods is drawn, and one of four orders of all four colour distortions. The
+ * whole picture is the box sampler's only object.
+ *
+ * A grey picture has no hue or saturation to distort. If the input is grey, a colour picture turns
+ * grey after the clip. Draws: box, flip, resize_method, color_ordering, brightness, contrast,
+ * saturation, hue. */
 #include "data/augment.h"
 
 struct inception_cfg {
@@ -41,7 +45,7 @@ static void draw(const void *cfg, struct pm_rng *r, const struct pm_scene *s, st
         pm_sample_box(&rule, r, s, out->box);
 }
 
-/* ---- what inception_trainer does too --------------------------------------------------------- */
+/* ---- shared with inception_trainer ---------------------------------------------------------- */
 
 static void distort(enum pm_distortion what, struct pm_augment_rows *out)
 {
@@ -94,7 +98,8 @@ static int list(const void *cfg, const struct pm_request *r, struct pm_augment_r
     static const struct pm_draws none; /* eval has no draws */
     const struct pm_draws *d = r->train ? r->draws : &none;
     const struct inception_cfg *c = cfg;
-    /* fast_mode has the first two of an order; three of four began with saturation. */
+    /* fast_mode applies the first two of an order; three of the four orders began with
+     * saturation. */
     const int fast = c->before_2018 && d->color_ordering > 0;
     const struct pm_inception_way way = {
         .resize = c->fast_mode ? PM_RESIZE_BILINEAR : (enum pm_resize)d->resize_method,

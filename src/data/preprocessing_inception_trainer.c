@@ -1,9 +1,10 @@
-/* inception_trainer: the older multi-GPU Inception trainer's. As inception, but that the records' own
- * boxes (image/object/bbox/...) are the box sampler's objects, and that the resize method and the
- * order of the colours, always all four, went by the number of the thread that made the example:
- * here by the example's number in the batch, so that nothing depends on threads. Method: number mod
- * 4. Order: even brightness, saturation, hue, contrast; odd brightness, contrast, saturation, hue.
- * Draws: box, flip, resize_method, color_ordering (0 or 1), brightness, contrast, saturation, hue. */
+/* inception_trainer: the preprocessing of the older multi-GPU Inception trainer. It differs from
+ * inception in two ways. The records' own boxes (image/object/bbox/...) are the box sampler's
+ * objects. The original chose the resize method and the colour order (always all four distortions)
+ * by the number of the thread that made the example. Here the example's number in the batch
+ * chooses, so that nothing depends on threads. Method: number mod 4. Order: even numbers
+ * brightness, saturation, hue, contrast; odd numbers brightness, contrast, saturation, hue. Draws:
+ * box, flip, resize_method, color_ordering (0 or 1), brightness, contrast, saturation, hue. */
 #include "data/augment.h"
 
 struct inception_trainer_cfg {

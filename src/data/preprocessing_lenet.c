@@ -1,5 +1,5 @@
-/* lenet: centred crop or zero padding to the size, then (x - 128) / 128. Train and eval are the
- * same, no draw is read. */
+/* lenet: central crop or zero padding to the size, then (x - 128) / 128. Training and evaluation
+ * are the same. No draws. */
 #include "data/augment.h"
 
 static void draw(const void *cfg, struct pm_rng *r, const struct pm_scene *s, struct pm_draws *out)

@@ -1,7 +1,7 @@
-/* torch: as torchvision's reference scripts prepare pictures. Eval: the smaller side is resized to
- * resize_side keeping the shape, central crop. Train: a box of random area and shape, resized to the
- * input, flip. Then x / 255 minus the mean, over std, each channel by itself. resize_side 0 takes the
- * input's side over 0.875: 256 for 224, 342 for 299.
+/* torch: the preprocessing of torchvision's reference scripts. Evaluation: the smaller side is
+ * resized to resize_side keeping the aspect ratio, then central crop. Training: a box of random
+ * area and aspect, resized to the input, flip. Then (x / 255 - mean) / std, per channel.
+ * resize_side 0 is the input's side / 0.875: 256 for 224, 342 for 299.
  *
  * Resizing is Pillow's (resize.c). Draws: box, flip. */
 #include <math.h>

@@ -1,8 +1,9 @@
-/* vgg (also the residual nets'): the smaller side is resized to S keeping the shape, then a crop of
- * the input's size, minus the means; no scaling. Train: S uniform in resize_side_min..max, random
- * crop, flip. Eval: S = resize_side_min, central crop.
- * Only the crop's window of the resized picture is computed. A grey picture has the means' luma
- * taken off. Draws: side, crop_y, crop_x, flip. */
+/* vgg (also for the residual nets): the smaller side is resized to S keeping the aspect ratio, then
+ * a crop of the input's size, minus the means; no scaling. Training: S uniform in
+ * resize_side_min..max, random crop, flip. Evaluation: S = resize_side_min, central crop.
+ *
+ * Only the crop's window of the resized picture is computed. For a grey picture, the luma of the
+ * means is subtracted. Draws: side, crop_y, crop_x, flip. */
 #include "data/augment.h"
 
 struct vgg_cfg {

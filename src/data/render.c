@@ -1,12 +1,11 @@
-/* render: a picture carried through a geometry's moves.
+/* render: applies a geometry's moves to a picture.
  *
- * Moves are done together where they can be: an inner window of the source, up to two resizes
- * between two neighbours each way, a window (with padding), a mirror. Then only the rows and
- * columns that the window shows are computed, row by row. Other sequences take several rounds, each
- * of which makes values.
+ * Moves are combined if possible: an inner window of the source, up to two bilinear resizes, a
+ * window (with padding), a mirror. Then only the rows and columns in the window are computed, row
+ * by row. Other sequences take several rounds; each round writes float values.
  *
- * Between two neighbours: element i of out comes from src = i * step in float32; step is in / out,
- * or (in - 1) / (out - 1) with aligned corners; at the end the last element is repeated. */
+ * Bilinear: element i of out comes from src = i * step in float32. step is in / out, or (in - 1) /
+ * (out - 1) with aligned corners. The last element is repeated at the end. */
 #include <string.h>
 
 #include "data/render.h"
@@ -25,7 +24,7 @@ struct pm_view8 pm_view_crop(struct pm_view8 v, int y, int x, int height, int wi
     return v;
 }
 
-/* ---- between two neighbours ---------------------------------------------------------------- */
+/* ---- bilinear ------------------------------------------------------------------------------ */
 
 struct pm_lerp pm_lerp_at(int i, float step, int in, int stride)
 {
@@ -45,25 +44,26 @@ static float step_of(enum pm_resize method, int in, int out)
     return method == PM_RESIZE_ALIGNED ? pm_aligned_step(in, out) : (float)in / (float)out;
 }
 
-/* Rows of bytes or of values. */
+/* Rows of bytes or of float values. */
 struct source {
     const uint8_t *bytes; /* or NULL */
     const float *values;
     int height, width;
-    size_t stride; /* elements from row to row */
+    size_t stride; /* elements per row */
 };
 
-/* One resizing, row by row: of a source, or of the rows of another one. A row of the input, brought
- * to the columns, is kept until its parity comes again, so that neighbours share it. */
+/* One resize, row by row, of a source or of the stage below. Two input rows, resized to the new
+ * columns, are kept; each is replaced by the next row of the same parity. So neighbouring output
+ * rows share them. */
 struct stage {
     struct stage *below; /* NULL: source */
     const struct source *source;
-    int in_height, values; /* values: of a row, columns x channels */
+    int in_height, values; /* values per row: columns x channels */
     float step;
-    struct pm_lerp *taps; /* owned; of each value; NULL: the source's columns from `first` on */
+    struct pm_lerp *taps; /* owned; [values]; NULL: copies columns from `first` on */
     size_t first;
-    float *row[2], *in; /* owned; resized rows; a row of below */
-    int held[2];        /* their numbers in the input */
+    float *row[2], *in; /* owned; resized rows; one row of the stage below */
+    int held[2];        /* input row numbers of row[] */
 };
 
 static void stage_row(struct stage *s, int y, float *out);
@@ -123,8 +123,8 @@ static void stage_row(struct stage *s, int y, float *out)
         out[i] = top[i] + (bottom[i] - top[i]) * v.f;
 }
 
-/* Columns first .. first + cols - 1, the last one first where they are mirrored, of width made of
- * in_width, of whose rows the elements from column in_first on are there. */
+/* Returns the taps of columns first .. first + cols - 1 of a row resized from in_width to width. If
+ * mirrored, the last column comes first. The source's rows begin at column in_first. */
 static struct pm_lerp *taps_of(float step, int in_width, int first, int cols, bool mirror,
                                int in_first, int channels)
 {
@@ -163,15 +163,15 @@ static void stage_end(struct stage *s)
 
 /* ---- one round ----------------------------------------------------------------------------- */
 
-/* Moves that are done together. */
+/* Moves that are applied together. */
 struct round {
     struct source source;
     int channels;
     const struct pm_move *resize[2]; /* or NULL */
-    struct pm_move window;           /* of the size after the resizes */
+    struct pm_move window;           /* in the picture after the resizes */
     bool mirror;
-    /* The window's part that shows the picture: its first column and row in the window, their
-     * numbers. */
+    /* The part of the window that shows the picture: its first row and column in the window, and
+     * their numbers. */
     int top, left, rows, cols;
 };
 
@@ -211,7 +211,8 @@ static struct source source_of(const struct pm_canvas *c)
     return (struct source){ c->bytes.pixels, NULL, c->height, c->width, c->bytes.stride };
 }
 
-/* The longest sequence from move `begin` on that one round can do; *next is the move after it. */
+/* Returns the longest sequence of moves from `begin` on that one round can apply. *next: the move
+ * after it. */
 static struct round round_of(const struct pm_canvas *c, const struct pm_geometry *g, int begin,
                              int end, int *next)
 {
@@ -245,7 +246,7 @@ static void pad_row(const float pad[3], int values, int channels, float *x)
         x[i] = pad[i % channels];
 }
 
-/* The window, with padding. */
+/* Writes the window with its padding. */
 static void paint(const struct round *r, struct stage *s, float *out)
 {
     const int channels = r->channels, used = r->cols * channels;
@@ -265,7 +266,7 @@ static void paint(const struct round *r, struct stage *s, float *out)
     }
 }
 
-/* In place. */
+/* Mirrors a row in place. */
 static void mirror_row(float *row, int width, int channels)
 {
     for (int l = 0, r = width - 1; l < r; l++, r--)
@@ -312,7 +313,7 @@ static void paint_resized(const struct round *r, float *out)
     stage_end(&low);
 }
 
-/* Without a resize the rows are mirrored when they are complete. */
+/* Without a resize, complete rows are mirrored. */
 static void paint_copy(struct round r, float *out)
 {
     struct stage copy = { .source = &r.source,
@@ -334,9 +335,9 @@ static void paint_round(const struct round *r, float *out)
         paint_copy(*r, out);
 }
 
-/* ---- resizing by taps ---------------------------------------------------------------------- */
+/* ---- resizing by tap lists ------------------------------------------------------------------ */
 
-/* Values held to 0..255 and rounded. */
+/* Returns the values as bytes, limited to 0..255 and rounded. */
 static uint8_t *bytes_of(const struct source *s, int channels)
 {
     const size_t row = (size_t)s->width * (size_t)channels;
@@ -350,7 +351,7 @@ static uint8_t *bytes_of(const struct source *s, int channels)
     return out;
 }
 
-/* The values of a window, row after row. */
+/* Returns the values of a window, row after row without gaps. */
 static float *packed(const struct source *s, int channels)
 {
     const size_t row = (size_t)s->width * (size_t)channels;
@@ -361,7 +362,7 @@ static float *packed(const struct source *s, int channels)
     return out;
 }
 
-/* The source through one such resize, of which the window is wanted. */
+/* Applies a resize by tap lists to the source, and writes a window of the result. */
 static void paint_taps(const struct source *s, int channels, const struct pm_move *resize,
                        const struct pm_move *window, float *out)
 {
@@ -397,7 +398,7 @@ void pm_canvas_free(struct pm_canvas *c)
     c->owned = NULL;
 }
 
-/* A place for the next values; they must not be the present ones. */
+/* Returns memory for the next values, different from the current ones. */
 static float *room(const struct pm_canvas *c, int height, int width, float *last)
 {
     if (last && c->values != last)
@@ -414,7 +415,8 @@ static void settle(struct pm_canvas *c, int height, int width, float *values, co
     c->width = width;
 }
 
-/* A resize by taps, with the window that it begins in and, antialiased, the one that follows. */
+/* Applies a resize by tap lists, with the window before it. With antialiasing, also the window
+ * after it. */
 static int move_by_taps(struct pm_canvas *c, const struct source *s, const struct pm_geometry *g,
                         int k, int end, float *last)
 {

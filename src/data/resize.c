@@ -1,11 +1,12 @@
-/* resize: resizing by a list of weighted taps for each output coordinate: TensorFlow 1's nearest,
- * bicubic and area, and Pillow's bilinear with antialiasing. Bilinear of two neighbours is in
- * render.c.
+/* resize: resizing by a list of weighted taps per output coordinate. Methods: TensorFlow 1's
+ * nearest, bicubic and area, and Pillow's bilinear with antialiasing. Bilinear without antialiasing
+ * is in render.c.
  *
- * TensorFlow's legacy rule is src = dst * (in / out) in float32, with no half pixel.
+ * TensorFlow's legacy rule is src = dst * (in / out) in float32, without a half-pixel offset.
  *
- * Pillow's resizing is to the bit: a triangle as wide as an input pixel or, making smaller, as an
- * output pixel; weights in 22 bits; along rows first, rounded to 8 bits, then along columns. */
+ * Pillow's resize is reproduced bit for bit. The filter is a triangle as wide as an input pixel or,
+ * when shrinking, as an output pixel. Weights have 22 bits. Rows are resized first and rounded to 8
+ * bits, then columns. */
 #include <math.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ struct taps {
     float *weight;
 };
 
-/* Keys' kernel with A = -0.75 at distance d >= 0. */
+/* Keys' cubic kernel with A = -0.75 at distance d >= 0. */
 static float keys(float d)
 {
     const float a = -0.75f;
@@ -83,15 +84,15 @@ static void taps_free(struct taps t)
     pm_free(t.weight);
 }
 
-/* Input rows brought to the output's columns, the last four of them, as neighbouring output rows
- * share them. */
+/* The last four input rows, resized to the output's columns. Neighbouring output rows share
+ * them. */
 struct lines {
     struct pm_view8 in;
-    const float *values; /* in place of the view's pixels, or NULL */
-    struct taps taps;    /* index: of the element, times channels */
+    const float *values; /* replaces the view's pixels; or NULL */
+    struct taps taps;    /* index: element times channels */
     int width;
     float *line[4]; /* owned */
-    int held[4];    /* their rows */
+    int held[4];    /* their row numbers */
 };
 
 #define RESIZE_LINE(row)                                       \
@@ -155,14 +156,14 @@ void pm_resize_taps(struct pm_view8 in, const float *values, enum pm_resize meth
 /* ---- Pillow's ---------------------------------------------------------------------------- */
 
 enum { BITS = 22 };
-/* Output i is made of inputs first[i] .. first[i] + taps[i] - 1 with these weights. */
+/* Output i is the weighted sum of inputs first[i] .. first[i] + taps[i] - 1. */
 struct axis {
     int *first, *taps; /* first is owned, with the others behind it */
     int32_t *weight;   /* [out][most] */
     int most;
 };
 
-/* Outputs begin .. begin + count - 1 of `out` made of `in`. */
+/* Returns the weights of outputs begin .. begin + count - 1, for a resize from `in` to `out`. */
 static struct axis axis_of(int in, int out, int begin, int count)
 {
     const double scale = (double)in / out, wide = scale < 1 ? 1 : scale;

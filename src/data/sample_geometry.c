@@ -1,8 +1,8 @@
-/* geometry: moves, and everything but pictures carried through them. Pictures are in render.c.
+/* geometry: moves, and their effect on all members except pictures, which are in render.c.
  *
- * Coordinates are parts of the picture's extent, so a resize does not change them, whatever its
- * method: window y' = (y * height - window's y) / window's height, mirror x' = 1 - x. Maps and
- * masks take the element that the moves, followed backwards, end at; rows and columns are
+ * Coordinates are fractions of the picture's extent, so a resize does not change them, with any
+ * method. Window: y' = (y * height - window's y) / window's height. Mirror: x' = 1 - x. Maps and
+ * masks follow the moves backwards and take the element found there. Rows and columns are
  * independent. */
 #include <assert.h>
 #include <math.h>
@@ -70,7 +70,7 @@ bool pm_geometry_is_mirrored(const struct pm_geometry *g)
 
 /* ---- points and boxes ---------------------------------------------------------------------- */
 
-/* y' = scale * y + shift, and the same of x. */
+/* y' = scale * y + shift; the same for x. */
 struct affine {
     double scale[2], shift[2];
 };
@@ -142,7 +142,7 @@ int pm_aligned_nearest(int i, int in, int out)
     return at < in - 1 ? at : in - 1;
 }
 
-/* The element of `in` that element i of `out` is after a resize. */
+/* Returns the element of `in` for element i of `out` after a resize. */
 static int nearest(enum pm_resize method, int i, int in, int out)
 {
     if (method == PM_RESIZE_ALIGNED)
@@ -152,7 +152,7 @@ static int nearest(enum pm_resize method, int i, int in, int out)
     return at < in - 1 ? at : in - 1;
 }
 
-/* The row of the picture before that row i (columns: column i) is; -1 in the padding. */
+/* Returns the original row (columns: column) for row i of the result; -1 in the padding. */
 static int origin(const struct pm_geometry *g, bool columns, int i)
 {
     for (int k = g->count - 1; k >= 0; k--) {
@@ -171,7 +171,7 @@ static int origin(const struct pm_geometry *g, bool columns, int i)
     return i;
 }
 
-/* The columns' origins, freed with pm_free; begin..end - 1 are those that are not padding. */
+/* Returns the columns' origins, freed with pm_free. Columns begin..end - 1 are not padding. */
 static int *columns_of(const struct pm_geometry *g, int *begin, int *end)
 {
     const int width = pm_geometry_width(g);

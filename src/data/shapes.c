@@ -1,15 +1,15 @@
-/* shapes: the built-in data, drawn pictures that serve all three tasks. A picture shows one to
- * three shapes of one class (disc, box, triangle, ring) of any size, turn, colour and place, not
- * touching each other, on a ground of soft noise, stripes or checks.
+/* shapes: the built-in data, drawn pictures for all three tasks. A picture shows one to three
+ * shapes of one class (disc, box, triangle, ring) with random size, rotation, colour and place.
+ * Shapes do not touch each other. The background is soft noise, stripes or checks.
  *
- * A shape is its signed distance: coverage of a pixel is 0.5 - distance, clamped, which smooths the
- * edges. Records hold, beside the picture, what each task reads:
+ * A shape is its signed distance: a pixel's coverage is 0.5 - distance, clamped, which smooths the
+ * edges. Besides the picture, records hold the labels of each task:
  *     image/class/label, text               0 disc, 1 box, 2 triangle, 3 ring
- *     image/segmentation/class/encoded      grey PNG, 0 ground, class + 1 elsewhere
- *     image/segmentation/instance/encoded   1000 (class + 1) + the shape's number from 1, 0 on the ground
+ *     image/segmentation/class/encoded      grey PNG, 0 background, class + 1 elsewhere
+ *     image/segmentation/instance/encoded   1000 (class + 1) + the shape's number from 1; else 0
  *     image/object/bbox/xmin and so on      0..1
  *     image/object/class/label, text        class + 1 (0 is the background there)
- *     image/object/mask                     a grey PNG an object, 0 and 1
+ *     image/object/mask                     one grey PNG per object, 0 and 1
  * Picture i of a split is a function of (seed, split, size, i). */
 #include <math.h>
 #include <string.h>
@@ -28,15 +28,15 @@ struct colour {
 struct shape {
     int kind, edges;
     float x, y, radius;         /* centre and outer radius in pixels */
-    float hole;                 /* ring: half its width */
-    float stretch_x, stretch_y; /* disc, ring: of the axes */
+    float hole;                 /* ring: half of its line width */
+    float stretch_x, stretch_y; /* disc, ring: stretch of the axes */
     float turn_cos, turn_sin;
     float nx[4], ny[4], d[4];    /* box, triangle: half planes nx * x + ny * y <= d */
-    struct colour colour, other; /* from one side to the other */
+    struct colour colour, other; /* gradient from one side to the other */
 };
 
 struct object {
-    int x0, y0, x1, y1; /* pixels covered at least half, x1 and y1 exclusive */
+    int x0, y0, x1, y1; /* pixels covered at least half; x1 and y1 are exclusive */
 };
 
 struct split {
@@ -76,9 +76,9 @@ static float apart(struct colour a, struct colour b)
 enum { GRID = 9 };
 
 struct ground {
-    int kind; /* 0 noise alone, 1 stripes, 2 checks */
+    int kind; /* 0 noise only, 1 stripes, 2 checks */
     struct colour a, b;
-    float noise[GRID][GRID], cells; /* soft noise of this many cells a side */
+    float noise[GRID][GRID], cells; /* soft noise; number of cells per side */
     float wave_x, wave_y, phase, strength, grain;
 };
 
@@ -135,7 +135,7 @@ static void draw_ground(const struct ground *g, struct pm_rng *r, int size, floa
 
 /* ---- shapes --------------------------------------------------------------------------------- */
 
-/* Half planes of the polygon with these corners, counter-clockwise around the origin. */
+/* Sets the half planes of the polygon with these corners, counter-clockwise around the origin. */
 static void polygon(struct shape *s, const float (*corner)[2], int count)
 {
     s->edges = count;
@@ -154,7 +154,7 @@ static void random_corners(struct pm_rng *r, struct shape *s)
     const float turn = uniform(r, 0, 6.2831853f);
 
     if (s->kind == BOX) {
-        const float half = uniform(r, 0.55f, 1.0f); /* of a right angle, between two corners */
+        const float half = uniform(r, 0.55f, 1.0f); /* half the angle between two corners */
         const float angles[4] = { half, 3.1415927f - half, 3.1415927f + half, -half };
         memcpy(angle, angles, sizeof angle);
     } else {
@@ -180,7 +180,8 @@ static struct shape random_shape(struct pm_rng *r, int kind, float radius, const
     s.stretch_y = flat;
     s.hole = radius * uniform(r, 0.12f, 0.22f);
     random_corners(r, &s);
-    /* A colour apart from both of the ground's; after some tries the last one does. */
+    /* Draws a colour that differs from both background colours. After 64 tries, the last one is
+     * used. */
     for (int i = 0; i < 64; i++) {
         s.colour = random_colour(r);
         if (apart(s.colour, g->a) > 0.45f && apart(s.colour, g->b) > 0.45f)
@@ -191,8 +192,8 @@ static struct shape random_shape(struct pm_rng *r, int kind, float radius, const
     return s;
 }
 
-/* Signed distance in pixels from the edge, below 0 inside; (x, y) from the centre. Of an ellipse it
- * is the first-order one, good near the edge, where it matters. */
+/* Returns the signed distance in pixels from the edge, negative inside. (x, y): relative to the
+ * centre. For an ellipse it is the first-order distance, which is accurate near the edge. */
 static float distance(const struct shape *s, float x, float y)
 {
     if (s->kind == DISC || s->kind == RING) {
@@ -240,7 +241,7 @@ static struct object draw_shape(const struct shape *s, int size, float *rgb, uin
     return o;
 }
 
-/* Places up to `wanted` shapes whose circles do not touch; at least one. */
+/* Places up to `wanted` shapes, at least one, whose circles do not touch. */
 static int place(struct pm_rng *r, int kind, int wanted, int size, const struct ground *g,
                  struct shape *out)
 {
@@ -310,7 +311,7 @@ out:
     return err;
 }
 
-/* mask: the shapes' numbers; it becomes the classes. */
+/* mask: the shapes' numbers; overwritten with the classes. */
 static int add_maps(struct pm_example_builder *b, int kind, uint8_t *mask, int size)
 {
     const size_t pixels = (size_t)size * (size_t)size;

@@ -1,5 +1,5 @@
-/* Shard names. Slim, DeepLab, the detection tools and ImageNet's builder each name theirs in their
- * own way; all of them are a stem that ends in the split, an optional "i-of-n" and an optional
+/* Shard names. Slim, DeepLab, the detection tools and ImageNet's builder each use their own
+ * pattern. All patterns are a stem that ends in the split, an optional "i-of-n" and an optional
  * ending, so one rule reads them all:
  *     mnist_train.tfrecord  flowers_train_00000-of-00005.tfrecord  train-00000-of-01024
  *     train.record-00000-of-00100  pascal_voc_seg-val-00000-of-00001.tfrecord  val.tfrecord */
@@ -23,7 +23,7 @@ static bool cut_ending(char *s)
     return false;
 }
 
-/* Cuts "-00001-of-00005" (or "_00001-of-00005") off the end. */
+/* Removes "-00001-of-00005" (or "_00001-of-00005") from the end. */
 static bool cut_number(char *s, int *index, int *total)
 {
     char *p = s + strlen(s);
@@ -71,7 +71,7 @@ static size_t unique_stems(struct pm_arena *a, char *const *names, size_t count,
         if (!pm_shard_parse(names[i], &shard))
             continue;
         bool known = false;
-        for (size_t k = n; k > 0 && !known; k--) /* shards of a stem are neighbours */
+        for (size_t k = n; k > 0 && !known; k--) /* shards with the same stem are adjacent */
             known = !strcmp(stems[k - 1], shard.stem);
         if (!known)
             stems[n++] = pm_arena_strdup(a, shard.stem);
@@ -92,7 +92,7 @@ int pm_shards_stems(struct pm_arena *a, const char *folder, const char ***stems,
     return PM_OK;
 }
 
-/* "train, validation", in the folder's order; at most eight of them. */
+/* Lists "train, validation", in the folder's order; at most eight. */
 static void list_splits(struct pm_arena *a, char *const *names, size_t count, struct pm_str *out)
 {
     const char **stems = pm_arena_alloc(a, (count + 1) * sizeof *stems);
@@ -148,8 +148,8 @@ static int missing(const char *folder, const char *split, int index, int total, 
                    index, total, split, count, names[0]);
 }
 
-/* Every index of 0..total-1 once, all with one stem and one total; sorted[count], zeroed, gets them
- * in that order. */
+/* Checks that every index of 0..total-1 occurs once, all with one stem and one total.
+ * sorted[count], zeroed by the caller, receives the names in that order. */
 static int check_complete(const char *folder, const char *split, char **names, size_t count,
                           char **sorted)
 {

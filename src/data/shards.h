@@ -1,23 +1,24 @@
-/* shards, inside data/: which files of a folder make up a split, by their names alone. */
+/* shards, inside data/: selects the files of a split in a folder by their names alone. */
 #ifndef PUMICE_DATA_SHARDS_H
 #define PUMICE_DATA_SHARDS_H
 
 #include <pumice/base.h>
 
-/* A file name cut into parts: "mnist_train_00001-of-00005.tfrecord" has the stem "mnist_train",
- * index 1 and total 5; a name without "-of-" has total 0. */
+/* Parts of a file name. "mnist_train_00001-of-00005.tfrecord" has the stem "mnist_train", index 1
+ * and total 5. A name without "-of-" has total 0. */
 struct pm_shard_name {
     char stem[256];
     int index, total;
 };
-/* False when the name is not one of a shard: neither an ending .tfrecord, .tfrecords or .record nor
- * a number of a total. */
+/* Returns false if the name is not a shard's: it has neither an ending .tfrecord, .tfrecords or
+ * .record nor an "i-of-n" number. */
 bool pm_shard_parse(const char *name, struct pm_shard_name *out);
-/* The different stems of the shards in folder, in the arena. */
+/* Lists the different stems of the shards in folder, allocated in the arena. */
 int pm_shards_stems(struct pm_arena *a, const char *folder, const char ***stems, size_t *count);
-/* The shards of split in folder, in shard order, as names within it in the arena. split is a
- * split's name, or a whole stem, or a file's name, or a pattern (* ? [). Fails with PM_EDATA and
- * what is there when nothing matches, a shard is missing, or two data sets match. */
+/* Lists the shards of split in folder, in shard order, as names within the folder, allocated in the
+ * arena. split: a split's name, a whole stem, a file name, or a pattern (* ? [). Fails with
+ * PM_EDATA if nothing matches, a shard is missing, or two data sets match. The message lists the
+ * splits found. */
 int pm_shards_find(struct pm_arena *a, const char *folder, const char *split, char ***names,
                    size_t *count);
 
