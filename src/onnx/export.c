@@ -1,5 +1,5 @@
-/* export: the walk from the input to the logits. What does not lead to them (an auxiliary head) is
- * left out. The last operator of a node gives its value the node's name. */
+/* export: converts the nodes from the input to the logits. Nodes that the logits do not need (an
+ * auxiliary head) are left out. The last operator of a node names its output after the node. */
 #include "onnx/export_graph.h"
 #include "onnx/export_frame.h"
 
@@ -18,13 +18,13 @@ static void mark(struct pm_export *g, const struct pm_node *n)
     }
 }
 
-/* Output i: the logits, then the others. */
+/* Returns the node of output i: first the logits, then the additional outputs. */
 static const struct pm_node *output_of(const struct pm_export *g, const struct pm_node *logits, int i)
 {
     return i == 0 ? logits : g->options.also[i - 1];
 }
 
-/* Index of the last node that is needed. */
+/* Returns the index of the last node that an output needs. */
 static int last_of(const struct pm_export *g, const struct pm_node *logits)
 {
     int last = 0;
@@ -34,7 +34,7 @@ static int last_of(const struct pm_export *g, const struct pm_node *logits)
     return last;
 }
 
-/* Readers of each node that leads to an output; others keep 0. */
+/* Counts the readers of each node that leads to an output; other nodes keep 0. */
 static void count_readers(struct pm_export *g, const struct pm_node *logits)
 {
     for (int i = 0; i <= g->options.also_count; i++) {
@@ -50,7 +50,7 @@ static void count_readers(struct pm_export *g, const struct pm_node *logits)
 
 /* ---- input and output -------------------------------------------------------------------- */
 
-/* pixels, [n, h, w, c] bytes, to what the net takes. */
+/* Converts pixels, [n, h, w, c] bytes, to the net's input. */
 static const char *from_pixels(struct pm_export *g, const char *x, struct pm_shape s)
 {
     const struct pm_export_pixels *p = g->options.pixels;
@@ -114,7 +114,8 @@ static void add_input(struct pm_export *g, const struct pm_node *n)
     g->value[n->index] = o->frame ? pm_export_frame_in(g, x, s) : x;
 }
 
-/* Gives the value that operator `from` or a later one makes another name. */
+/* Renames a value that operator `from` or a later one outputs, also in the operators that read
+ * it. */
 static void rename_value(struct pm_export *g, size_t from, const char *value, const char *name)
 {
     struct pm_onnx_model *m = g->model;
@@ -142,7 +143,8 @@ static bool is_made(const struct pm_export *g, size_t from, const char *value)
     return false;
 }
 
-/* Maps stay maps, [n, c, h, w] or [n, h, w]; anything else is a row for each picture. */
+/* Keeps the shape of maps, [n, c, h, w] or [n, h, w]; reshapes other outputs to one row per
+ * picture. */
 static const char *output_shape(struct pm_export *g, const struct pm_node *logits,
                                 int64_t dim[PM_MAX_RANK], int *rank)
 {
@@ -167,7 +169,7 @@ static bool is_framed(const struct pm_export *g, const struct pm_node *n)
     return g->options.frame && s.rank > 2 && s.dim[1] == in.dim[1] && s.dim[2] == in.dim[2];
 }
 
-/* The whole map as RawNAME, the picture's part as NAME. */
+/* Adds two outputs: the whole map as RawNAME, and the picture's part as NAME. */
 static void add_framed(struct pm_export *g, const struct pm_node *n, bool lengths)
 {
     const char *name = n->name, *raw = pm_arena_printf(g->model->arena, "Raw%s", name);
@@ -179,7 +181,7 @@ static void add_framed(struct pm_export *g, const struct pm_node *n, bool length
 
     g->node = n;
     whole = classes ? pm_export_name(g, "whole") : raw;
-    if (!is_made(g, 0, x)) /* the input itself */
+    if (!is_made(g, 0, x)) /* the node is the input itself */
         x = pm_export_op(g, "Identity", PM_VALUES(x));
     rename_value(g, 0, x, whole);
     g->value[n->index] = whole;
@@ -208,7 +210,7 @@ static void add_framed(struct pm_export *g, const struct pm_node *n, bool length
     }
 }
 
-/* from: operators from this one on are the node's; or of any. */
+/* from: index of the node's first operator; 0: all operators are searched. */
 static void add_output(struct pm_export *g, const struct pm_node *logits, size_t from)
 {
     const char *name = g->options.also_count    ? logits->name
@@ -263,7 +265,7 @@ static int walk(struct pm_export *g, const struct pm_node *logits)
     for (int i = 0; i <= last_of(g, logits) && !g->error; i++) {
         const struct pm_node *n = g->net->nodes[i];
 
-        if (g->readers[i] == 0 || n->output) /* a further output comes with its layer's node */
+        if (g->readers[i] == 0 || n->output) /* comes with its layer's node */
             continue;
         from = g->model->node_count;
         if (n->inputs == 0)
@@ -337,7 +339,7 @@ static bool same_attr(const struct pm_onnx_attr *a, const struct pm_onnx_attr *b
         return a->i == b->i;
     case PM_ONNX_STRING:
         return strcmp(a->s, b->s) == 0;
-    default: /* the only list that is written */
+    default: /* the only list type that is written */
         return memcmp(a->ints, b->ints, (size_t)a->count * sizeof *a->ints) == 0;
     }
 }
@@ -356,7 +358,8 @@ static bool same_node(const struct pm_onnx_node *a, const struct pm_onnx_node *b
     return true;
 }
 
-/* Variables are those of one config; constants may tell the size. */
+/* Whether two tensors are equal. Values are compared only for constants, which may depend on the
+ * size. Variables belong to the same config. */
 static bool same_tensor(const struct pm_onnx_tensor *a, const struct pm_onnx_tensor *b)
 {
     if (strcmp(a->name, b->name) != 0 || a->rank != b->rank || a->bytes != b->bytes)

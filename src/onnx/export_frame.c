@@ -1,11 +1,11 @@
-/* export_frame: the sizes are computed in the graph, in the steps and the precision of
- * preprocessing_deeplab.c. A picture that is too large is found by a Reshape to the input's size, which
- * then does not hold it. */
+/* export_frame: operators that compute the sizes in the graph, with the steps and the precision of
+ * preprocessing_deeplab.c. A final Reshape to the input's size fails if the picture is too
+ * large. */
 #include "onnx/export_frame.h"
 
 enum { FLOAT = 1, INT64 = 7 };
 
-/* Dimensions first .. last - 1 of a value. */
+/* Returns dimensions first .. last - 1 of a value. */
 static const char *shape_of(struct pm_export *g, const char *x, int first, int last)
 {
     x = pm_export_op(g, "Shape", PM_VALUES(x));
@@ -21,7 +21,7 @@ static const char *cast(struct pm_export *g, const char *x, int type)
     return x;
 }
 
-/* Sides after they were multiplied so that one of them becomes this. */
+/* Scales the sides so that the smallest or largest (`one`) becomes target, and rounds down. */
 static const char *scaled(struct pm_export *g, const char *sides, const char *one, int target)
 {
     const char *factor = pm_export_op(g, "Div", PM_VALUES(pm_export_number(g, (float)target),
@@ -30,7 +30,7 @@ static const char *scaled(struct pm_export *g, const char *sides, const char *on
     return pm_export_op(g, "Floor", PM_VALUES(pm_export_op(g, "Mul", PM_VALUES(sides, factor))));
 }
 
-/* Sides, or the next larger k * factor + 1. */
+/* Rounds the sides up to the form k * factor + 1. */
 static const char *to_factor(struct pm_export *g, const char *sides, int factor)
 {
     const char *f = pm_export_integers(g, PM_INT64S(factor));
@@ -42,7 +42,7 @@ static const char *to_factor(struct pm_export *g, const char *sides, int factor)
     return pm_export_op(g, "Add", PM_VALUES(sides, more));
 }
 
-/* Height and width of the picture after resizing. */
+/* Computes the height and width of the picture after resizing. */
 static const char *resized_size(struct pm_export *g)
 {
     const struct pm_export_frame *f = g->options.frame;
@@ -66,7 +66,7 @@ static const char *resized_size(struct pm_export *g)
     return up;
 }
 
-/* A map of this rank in the graph, [n, ...] before its height and width. */
+/* Resizes a map of this rank; in the graph its last two axes are height and width. */
 static const char *resize(struct pm_export *g, const char *x, int rank, const char *size, bool nearest)
 {
     const char *sizes = pm_export_op(g, "Concat", PM_VALUES(shape_of(g, x, 0, rank - 2), size));
@@ -80,8 +80,8 @@ static const char *resize(struct pm_export *g, const char *x, int rank, const ch
     return x;
 }
 
-/* Padded with these values: where they differ by channel, they are taken off before and put on
- * again. */
+/* Pads with the frame's values. If they differ by channel, subtracts them, pads with 0 and adds
+ * them back. */
 static const char *pad(struct pm_export *g, const char *x, const char *pads, int channels)
 {
     const float *v = g->options.frame->pad;
@@ -119,7 +119,7 @@ const char *pm_export_frame_in(struct pm_export *g, const char *x, struct pm_sha
 
 const char *pm_export_frame_out(struct pm_export *g, const char *x, struct pm_shape s, bool nearest)
 {
-    const int h = s.rank - 2; /* in the graph */
+    const int h = s.rank - 2; /* axis of the height in the graph */
 
     x = pm_export_op(g, "Slice", PM_VALUES(x, pm_export_integers(g, PM_INT64S(0, 0)), g->framed_size,
                                            pm_export_integers(g, PM_INT64S(h, h + 1))));

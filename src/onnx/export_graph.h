@@ -1,4 +1,4 @@
-/* export_graph: an ONNX graph while it is written. */
+/* export_graph: an ONNX graph during export. */
 #ifndef PM_EXPORT_GRAPH_H
 #define PM_EXPORT_GRAPH_H
 
@@ -6,38 +6,37 @@
 
 #include "onnx/export_nodes.h"
 
-/* What batch norm behind a node makes of its sums: scale z + shift, per output channel. */
+/* A batch norm that is folded into the layer before it: scale z + shift, per output channel. */
 struct pm_export_fold {
     const float *scale, *shift;
 };
 struct pm_export {
-    struct pm_onnx_model *model; /* owned; its arena holds all of this but what is said */
-    const struct pm_net *net;    /* borrowed, as options' own */
+    struct pm_onnx_model *model; /* owned; its arena holds all members not marked otherwise */
+    const struct pm_net *net;    /* borrowed, like the options' pointers */
     struct pm_export_options options;
-    const struct pm_node *node;  /* whose operators are appended now */
-    const char **value;          /* [nodes] y of each node done; NULL */
-    int *readers;                /* [nodes] how often it is read on the way to the logits */
-    const struct pm_node **reader;      /* [nodes] the last of them */
-    const struct pm_export_fold **fold; /* [nodes] NULL: nothing is folded into it */
-    bool *is_variable;           /* [variables] has its initializer */
-    const char *picture_size, *framed_size; /* values of a frame: height and width that come in, and
-                                             * after resizing */
-    float *cache;                /* owned: values of variable `cached`, -1: none */
+    const struct pm_node *node;  /* operators are appended for this node */
+    const char **value;          /* [nodes] name of y of each finished node; else NULL */
+    int *readers;                /* [nodes] number of readers that the outputs need */
+    const struct pm_node **reader;      /* [nodes] the last of these readers */
+    const struct pm_export_fold **fold; /* [nodes] NULL: nothing is folded into the node */
+    bool *is_variable;           /* [variables] true if the variable has its initializer */
+    const char *picture_size, *framed_size; /* height and width, also after resizing */
+    float *cache;                /* owned: values of variable `cached`; -1: none */
     int cached;
-    int error;                   /* first one */
+    int error;                   /* the first error */
 };
 
-/* What an initializer's fill needs. */
+/* Context of an initializer's fill function. */
 struct pm_export_source {
     struct pm_export *g;
     const struct pm_variable *v;
     bool perm;            /* [h][w][i][o] to [o][i][h][w] */
-    const float *scale;   /* per o, or NULL */
+    const float *scale;   /* one per o, or NULL */
 };
 
 /* Loads a variable's values into the cache. */
 int pm_export_values(struct pm_export *g, const struct pm_variable *v);
-/* A value's name that no node has: "NODE:SUFFIX". */
+/* Returns a value name that no node has: "NODE:SUFFIX". */
 const char *pm_export_name(struct pm_export *g, const char *suffix);
 
 #endif

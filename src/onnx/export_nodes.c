@@ -1,4 +1,5 @@
-/* export_nodes: the operators, constants and initializers that layers' onnx() ask for. */
+/* export_nodes: adds the operators, constants and initializers that the layers' onnx() functions
+ * request. */
 #include "onnx/export_graph.h"
 
 #include <assert.h>
@@ -29,7 +30,7 @@ static bool is_taken(const struct pm_export *g, const char *name)
 
     if (pm_net_find(g->net, name) || pm_onnx_tensor_find(m, name))
         return true;
-    for (int i = 0; i < g->net->var_count; i++) /* an imported net's may have such a name */
+    for (int i = 0; i < g->net->var_count; i++) /* an imported net may have this name */
         if (strcmp(g->net->vars[i]->name, name) == 0)
             return true;
     for (size_t i = m->node_count; i-- > 0;)
@@ -182,7 +183,8 @@ bool pm_export_read(struct pm_export *g, const struct pm_node *n, int k, float *
     return g->error == PM_OK;
 }
 
-/* [h][w][i][o] to dim, [o][i][h][w]: elements first..first+count-1 of the result. */
+/* Copies elements first..first+count-1 of the permuted tensor: from [h][w][i][o] to dim,
+ * [o][i][h][w]. */
 static void permute(const float *from, const int64_t *dim, size_t first, size_t count, float *to)
 {
     const size_t out = (size_t)dim[0], in = (size_t)dim[1], pixels = (size_t)(dim[2] * dim[3]);
@@ -291,7 +293,8 @@ bool pm_export_was_folded(const struct pm_export *g, const struct pm_node *n)
     return g->fold[n->in[0]->index] != NULL;
 }
 
-/* A variable that is changed by what is folded has the node's name: others may share it. */
+/* Weights changed by folding are named after the node, because other nodes may share the
+ * variable. */
 const char *pm_export_weights(struct pm_export *g, const struct pm_node *n, bool depthwise)
 {
     const struct pm_variable *v = g->net->vars[n->vars[0]];
@@ -356,13 +359,13 @@ const char *pm_export_shape(struct pm_export *g, const char *x, struct pm_shape 
     return rest;
 }
 
-/* Whether NHWC and NCHW are the same numbers in the same order. */
+/* Whether NHWC and NCHW have the same memory order. */
 static bool is_flat(struct pm_shape s)
 {
     return s.dim[3] == 1 || (s.dim[1] == 1 && s.dim[2] == 1);
 }
 
-/* 0: the input's own. */
+/* Batch dimension for a Reshape; 0: copies the input's. */
 static int64_t batch_of(const struct pm_export *g, int from, int to)
 {
     return !g->options.any_batch ? to : from == to ? 0 : -1;
@@ -404,7 +407,8 @@ const char *pm_export_reshape(struct pm_export *g, const char *x, struct pm_shap
     return to.rank == 4 && !flat ? pm_export_nchw(g, x, to) : x;
 }
 
-/* TensorFlow's SAME needs no size where the stride is 1; else ONNX's SAME_UPPER is the same rule. */
+/* Whether the padding is valid for any input size. With stride 1, TensorFlow's SAME does not depend
+ * on the size; otherwise ONNX's SAME_UPPER is the same rule. */
 static bool same_for_any(const struct pm_export_window *w, int i)
 {
     return w->padding != PM_PAD_SAME || w->stride[i] == 1;
@@ -418,7 +422,7 @@ void pm_export_window(struct pm_export *g, struct pm_shape x, const struct pm_ex
         a[i] = pm_axis_of(x.dim[1 + i], w->kernel[i], w->stride[i], w->dilation[i], w->padding,
                           w->before[i], w->after[i]);
     for (int i = 0; i < 2 && g->options.any_size; i++)
-        if (w->padding == PM_PAD_SAME && w->stride[i] == 1) { /* as in an image without end */
+        if (w->padding == PM_PAD_SAME && w->stride[i] == 1) { /* padding for an unbounded image */
             const int reach = (w->kernel[i] - 1) * w->dilation[i];
             a[i].before = reach / 2, a[i].after = reach - reach / 2;
         }

@@ -1,25 +1,27 @@
-/* export_nodes: what a layer's onnx() writes with; src/onnx/export_nodes.c does it.
+/* export_nodes: functions that a layer's onnx() calls to write its operators; implemented in
+ * src/onnx/export_nodes.c.
  *
- * A value is its name in the ONNX graph. Values of rank 4 are NCHW there, all others as here; weights
- * of convolutions are OIHW. A mistake (an operator that ONNX lacks for these options) is reported
- * by pm_export_refuse and ends the export; hooks continue meanwhile and need no checks. */
+ * A value is represented by its name in the ONNX graph. Values of rank 4 are NCHW in the graph; all
+ * others keep their axes. Weights of convolutions are OIHW. If ONNX lacks an operator for the
+ * options, call pm_export_refuse; the export then fails at its end. Until then, the functions may
+ * be called without checks. */
 #ifndef PM_EXPORT_NODES_H
 #define PM_EXPORT_NODES_H
 
 #include <pumice/layer.h>
 #include <pumice/tensor_file.h>
 
-/* Input i of the node. */
+/* Returns the value of the node's input i. */
 const char *pm_export_x(const struct pm_export *g, const struct pm_node *n, int i);
 
-/* Appends an operator with these inputs, of which the last ones may be NULL (absent); returns its
- * output. The attributes set after it are its. */
+/* Appends an operator with these inputs and returns its output. Trailing inputs may be NULL
+ * (absent). Attributes set afterwards belong to this operator. */
 #define PM_VALUES(...) ((const char *const[]){ __VA_ARGS__, NULL })
 const char *pm_export_op(struct pm_export *g, const char *op, const char *const *in);
-/* The same for an operator with count outputs, whose names go to out. */
+/* Like pm_export_op, for an operator with count outputs, whose names are stored in out. */
 void pm_export_op_outputs(struct pm_export *g, const char *op, const char *const *in, int count,
                           const char **out);
-/* Sets the value of output k > 0 of the node. */
+/* Sets the value of the node's output k > 0. */
 void pm_export_output(struct pm_export *g, const struct pm_node *n, int k, const char *value);
 void pm_export_int(struct pm_export *g, const char *attr, int64_t v);
 void pm_export_float(struct pm_export *g, const char *attr, float v);
@@ -33,44 +35,46 @@ void pm_export_ints(struct pm_export *g, const char *attr, int count, const int6
 const char *pm_export_number(struct pm_export *g, float v);                     /* a scalar */
 const char *pm_export_numbers(struct pm_export *g, int count, const float *v);  /* a vector */
 const char *pm_export_integers(struct pm_export *g, int count, const int64_t *v);
-/* Any; data is copied. "NODE:SUFFIX" is its name. */
+/* Adds a constant of any type and shape, named "NODE:SUFFIX"; data is copied. */
 const char *pm_export_tensor(struct pm_export *g, const char *suffix, enum pm_dtype type, int rank,
                              const int64_t *dim, const void *data);
-/* Variable k of the node as it is. */
+/* Returns the node's variable k, unchanged. */
 const char *pm_export_variable(struct pm_export *g, const struct pm_node *n, int k);
-/* The same where it repeats along the leading axes of a value of this rank. */
+/* Returns variable k for broadcasting along the leading axes of a value of this rank. */
 const char *pm_export_trailing(struct pm_export *g, const struct pm_node *n, int k, int rank);
-/* Its values; false after a mistake. */
+/* Reads the values of variable k; returns false after an error. */
 bool pm_export_read(struct pm_export *g, const struct pm_node *n, int k, float *data);
 
-/* ---- what is common to layers with weights ---------------------------------------------- */
+/* ---- shared by layers with weights ------------------------------------------------------ */
 
-/* Whether the one reader of the node's sums is to be folded into it, as pm_export_weights and
- * pm_export_bias then do; asked once, before them, where y is the sums. */
+/* Whether the only reader of the node's sums is folded into the node. pm_export_weights and
+ * pm_export_bias then apply the folding. Call this once, before them, when y holds the sums. */
 bool pm_export_fold(struct pm_export *g, const struct pm_node *n);
-/* Whether input 0 was folded so. */
+/* Whether this node was folded into the node of its input 0. */
 bool pm_export_was_folded(const struct pm_export *g, const struct pm_node *n);
-/* Variable 0: [h][w][i][o] as [o][i][h][w], depthwise [h][w][c][m] as [c m][1][h][w]; a matrix as it
- * is. */
+/* Returns variable 0 in ONNX's layout: [h][w][i][o] becomes [o][i][h][w]; depthwise [h][w][c][m]
+ * becomes [c m][1][h][w]; a matrix is unchanged. */
 const char *pm_export_weights(struct pm_export *g, const struct pm_node *n, bool depthwise);
-/* A value per output channel to be added: variable 1 where has is true. NULL: none. */
+/* Returns the bias, one value per output channel: variable 1 if `has`, changed by folding. NULL: no
+ * bias. */
 const char *pm_export_bias(struct pm_export *g, const struct pm_node *n, bool has);
 
 /* ---- shapes ------------------------------------------------------------------------------ */
 
-/* An axis of a value of this rank in the graph. */
+/* Converts an axis of a value of this rank to the graph's axis. */
 int pm_export_axis(int rank, int axis);
-/* The numbers of a shape with its axes as in the graph, for an operator that takes them; a batch of any
- * size is that of the value x. */
+/* Returns a shape as integers with the graph's order of axes, for operators that take one. A
+ * dynamic batch is read from the value x. */
 const char *pm_export_shape(struct pm_export *g, const char *x, struct pm_shape s);
-/* The value of shape `from` under shape `to`. */
+/* Reshapes a value from shape `from` to shape `to`. */
 const char *pm_export_reshape(struct pm_export *g, const char *x, struct pm_shape from,
                               struct pm_shape to);
-/* The value with its axes as here, and a value that has them so as in the graph. */
+/* pm_export_nhwc transposes a value from the graph's axes to NHWC; pm_export_nchw transposes it
+ * back. */
 const char *pm_export_nhwc(struct pm_export *g, const char *x, struct pm_shape s);
 const char *pm_export_nchw(struct pm_export *g, const char *x, struct pm_shape s);
-/* Attributes of the last operator: kernel_shape, strides, dilations (where dilated) and pads of a
- * window; kernel and so on are {h, w}. x: the input's shape. */
+/* Sets the last operator's attributes for a window: kernel_shape, strides, dilations (if dilated)
+ * and pads. kernel, stride and so on are {h, w}. x: the input's shape. */
 struct pm_export_window {
     int kernel[2], stride[2], dilation[2];
     enum pm_padding padding;
@@ -80,9 +84,9 @@ void pm_export_window(struct pm_export *g, struct pm_shape x, const struct pm_ex
 
 /* ---- the rest ---------------------------------------------------------------------------- */
 
-/* An activation by its place in PM_ACTIVATIONS (layers/activation.h). */
+/* Adds an activation. kind: its place in PM_ACTIVATIONS (layers/activation.h). */
 const char *pm_export_activation(struct pm_export *g, const char *x, int kind, float slope);
-/* Why this node cannot be exported: "node: ..." is put before it. */
+/* Reports why this node cannot be exported. The message begins with "node: ...". */
 void pm_export_refuse(struct pm_export *g, const char *format, ...) PM_PRINTF(2, 3);
 
 #endif

@@ -1,14 +1,14 @@
-/* import: what becomes of a whole model: where the images enter, which value the loss takes, whether
- * all fits the task. import_walk.c goes through the nodes between. */
+/* import: converts a whole model. This file finds the image input and the logits, and checks that
+ * they fit the task. import_walk.c converts the nodes between them. */
 #include "onnx/import_private.h"
 
 #include <string.h>
 
 struct pm_import {
     struct pm_onnx_model *model; /* owned */
-    struct pm_arena *arena;      /* owned: what variables are read from */
-    bool unused_logged;          /* what was left out */
-    bool split_logged;           /* which initializers became several variables */
+    struct pm_arena *arena;      /* owned: source data of variables */
+    bool unused_logged;          /* logged the omitted softmax */
+    bool split_logged;           /* logged the split initializers */
 };
 
 int pm_import_open_model(struct pm_onnx_model *model, struct pm_import **out)
@@ -69,8 +69,9 @@ static bool is_op(const struct pm_onnx_node *n, const char *ops)
            (hit[length] == 0 || hit[length] == ' ');
 }
 
-/* Whether a Softmax makes probabilities of classes out of logits [n, classes, ...]: of an output of maps its
- * axis is 1, and before opset 13, when all axes from there on were one, the maps have a single pixel. */
+/* Whether a Softmax normalises over the classes of logits [n, classes, ...]. For an output of maps,
+ * its axis must be 1. Before opset 13, Softmax joined all axes from `axis` on, so the maps must
+ * have a single pixel. */
 static bool is_over_classes(const struct pm_onnx_model *m, const struct pm_onnx_node *n)
 {
     const struct pm_onnx_value *y = &m->outputs[0];
@@ -85,8 +86,9 @@ static bool is_over_classes(const struct pm_onnx_model *m, const struct pm_onnx_
     return (axis < 0 ? axis + y->rank : axis) == 1;
 }
 
-/* The value that the loss takes: in front of a Softmax at the end. Behind one of our own may be the cut to
- * the picture (struct pm_export_frame): then the Softmax alone is left out. */
+/* Returns the name of the value for the loss: the input of a Softmax at the end. A model of our own
+ * may crop the maps to the picture after the Softmax (struct pm_export_frame). Then only the
+ * Softmax is skipped. */
 static const char *logits_name(struct import *m)
 {
     struct pm_import *i = m->owner;
@@ -115,7 +117,7 @@ static const char *logits_name(struct import *m)
     return cut ? name : n->in[0];
 }
 
-/* ---- the doors --------------------------------------------------------------------------- */
+/* ---- entry points ------------------------------------------------------------------------ */
 
 static struct import *begin(struct pm_import *i, struct pm_net *net,
                             const struct pm_import_options *options)
@@ -136,7 +138,7 @@ static void tell_split(const struct import *m)
     m->owner->split_logged |= m->split != NULL;
 }
 
-/* Everything behind logits; *out is its value. */
+/* Builds all nodes that the logits need; *out is the value of the logits. */
 static int build(struct import *m, const char *name, struct value **out)
 {
     int err = PM_OK;
@@ -170,7 +172,7 @@ static void set_input(struct import *m, const char *name, struct pm_node *node, 
     v->view = view;
 }
 
-/* A net must compute something: an input that is only seen under another shape is copied. */
+/* A net must have a layer: an input that is only reshaped is copied. */
 static struct pm_node *computed(struct import *m, struct pm_node *y)
 {
     struct pm_node *x = y;
@@ -215,7 +217,7 @@ out:
     return err;
 }
 
-/* The images: the only input of rank 4 that nothing in the graph makes. */
+/* Finds the images: the only input of rank 4 that no node outputs. */
 static int find_images(const struct pm_onnx_model *model, const struct pm_onnx_value **out)
 {
     int found = 0;
@@ -282,15 +284,16 @@ static int check_images(struct import *m, const struct pm_onnx_value *in, struct
     return PM_OK;
 }
 
-/* The nodes with weights that a value is made by, as far as the first on each way: the summands and
- * parts of a value all count, of other values the first input that has any. */
+/* Finds the last nodes with weights that compute a value. The search stops at the first such node
+ * on each path. It follows all inputs of Add, Sum and Concat; for other operators, only the first
+ * input that leads to one. */
 struct search {
     const struct pm_onnx_model *model;
     const struct pm_onnx_node *first, *other;
-    int left; /* steps, so that it ends */
+    int left; /* steps left, so that the search ends */
 };
 
-/* False when there are none. */
+/* Returns false if there are none. */
 static bool search(struct search *s, const char *name)
 {
     const struct pm_onnx_node *n = s->left-- > 0 && *name ? producer(s->model, name) : NULL;
@@ -305,7 +308,8 @@ static bool search(struct search *s, const char *name)
     return found;
 }
 
-/* The last layer with weights in front of the logits, which a fresh one replaces; there must be but one. */
+/* Finds the last layer with weights before the logits, which a new layer replaces. There must be
+ * exactly one. */
 static int find_head(struct import *m, const char *name)
 {
     struct search s = { .model = m->model, .left = 256 };
@@ -333,8 +337,8 @@ static int refuse_shape(const struct import *m, const struct value *v)
                         : "is no logits [n, classes]", (long long)m->batch);
 }
 
-/* The logits. [n, classes]: one axis beside the batch may be larger than 1; or, where they may be of any
- * shape, maps with their channels last, and others as they are. */
+/* Makes the logits. For [n, classes], at most one axis besides the batch may be larger than 1. If
+ * any shape is allowed, maps get their channels last; other shapes keep ONNX's order. */
 static int finish(struct import *m, struct value *v, struct pm_heads *heads)
 {
     const int rank = v->view.rank;

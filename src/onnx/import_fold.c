@@ -1,8 +1,8 @@
-/* import_fold: nodes whose inputs are constants are computed while importing: what exporters write
- * to work out shapes, and weights that are cut, joined or turned before they are used. Shape is a
- * constant of every value, as sizes are known. Large constants are not touched: those operators
- * that only change a view leave them in the file. What is only cut or joined stays a weight
- * (import_private.h: learned), what is computed does not. */
+/* import_fold: computes nodes with only constant inputs during import. Exporters write such nodes
+ * to compute shapes, and to cut, join or transpose weights before use. Shape is constant for every
+ * value, because sizes are known. Large constants are not computed: operators that only change a
+ * view leave them in the file. Elements that are only cut or joined stay weights (import_private.h:
+ * learned); computed elements do not. */
 #include "onnx/import_fold.h"
 #include "onnx/import_ops.h"
 
@@ -85,7 +85,7 @@ static int fold_constant(struct import *m)
         struct pm_onnx_tensor *t = pm_arena_alloc(m->lasting, sizeof *t);
 
         *t = *a->t;
-        t->name = m->n->out[0]; /* its own may be any */
+        t->name = m->n->out[0]; /* a Constant's tensor may have any name */
         v->kind = VALUE_TENSOR;
         v->tensor = t;
         v->view = view_plain(a->t->rank, a->t->dim);
@@ -209,7 +209,7 @@ static int fold_cast(struct import *m)
     const double *x;
     const size_t count = (size_t)view_count(&v->view);
 
-    if (integer == v->integer && to != 9) { /* stays where it is */
+    if (integer == v->integer && to != 9) { /* unchanged: stays in the file */
         import_out_view(m, 0, v, &v->view);
         return PM_OK;
     }
@@ -223,7 +223,8 @@ static int fold_cast(struct import *m)
     return PM_OK;
 }
 
-/* Of constants and computed values: all of these are of one type here. */
+/* CastLike. Integer constants become floating point if the second input is; computed values have
+ * one type here. */
 static int fold_cast_like(struct import *m)
 {
     struct value *v = import_in(m, 0);
@@ -241,7 +242,7 @@ static int fold_cast_like(struct import *m)
 
 /* ---- two and more inputs with broadcasting ------------------------------------------------- */
 
-/* The common shape of the node's first `count` inputs; false when there is none. */
+/* Computes the common shape of the node's first `count` inputs; false if there is none. */
 bool import_broadcast(struct import *m, int count, int *rank, int64_t dim[PM_FILE_MAX_RANK])
 {
     *rank = 0;
@@ -265,7 +266,7 @@ bool import_broadcast(struct import *m, int count, int *rank, int64_t dim[PM_FIL
     return true;
 }
 
-/* Index of element i of the common shape in an input that is spread over it. */
+/* Index of element i of the common shape in a broadcast input. */
 static size_t spread(size_t i, int rank, const int64_t *dim, const struct view *v)
 {
     size_t at = 0, stride = 1;
@@ -388,7 +389,7 @@ static int fold_reduce(struct import *m)
     return PM_OK;
 }
 
-/* ---- the door ------------------------------------------------------------------------------ */
+/* ---- entry point --------------------------------------------------------------------------- */
 
 static const struct { const char *op; int (*fold)(struct import *m); bool always; } folds[] = {
     { "Constant", fold_constant, true }, { "Shape", fold_shape, true },

@@ -1,14 +1,15 @@
-/* import_fold, for its files: what computes the current node, whose inputs are all constants. */
+/* import_fold, shared by its files: computes the current node if all inputs are constants. */
 #ifndef PM_ONNX_IMPORT_FOLD_H
 #define PM_ONNX_IMPORT_FOLD_H
 
 #include "onnx/import_private.h"
 
-enum { FOLD_LARGEST = 1 << 24 }; /* elements of a computed constant */
+enum { FOLD_LARGEST = 1 << 24 }; /* limit of elements in a computed constant */
 
-/* The integer, within +-2^40. */
+/* Converts to an integer, clamped to +-2^40. */
 int64_t import_within(double v);
-/* Numbers for a constant of this shape, and their count; NULL when it is refused. */
+/* Allocates numbers for a constant of this shape and returns their count; NULL if the size is
+ * refused. */
 double *import_fold_allocate(struct import *m, int rank, const int64_t *dim, size_t *count);
 
 int import_fold_gather(struct import *m);

@@ -1,4 +1,4 @@
-/* import_fold_parts: constants that are cut, picked from, written into and joined. */
+/* import_fold_parts: constants that are cut, gathered, scattered into and joined. */
 #include "onnx/import_fold.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static int axis_of(struct import *m, const char *name, int64_t otherwise, int ra
     return axis < -rank || axis >= rank ? -1 : (int)(axis < 0 ? axis + rank : axis);
 }
 
-/* Elements before and behind an axis. */
+/* Number of elements before and after an axis. */
 static void around(const struct view *v, int axis, size_t *before, size_t *behind)
 {
     *before = *behind = 1;
@@ -49,8 +49,8 @@ int import_fold_gather(struct import *m)
     return PM_OK;
 }
 
-/* Where the part that row i of index [.., axes] names begins in v, in parts; false when it was
- * refused. */
+/* Computes which part of v row i of indices [.., axes] selects, counted in parts. False if the node
+ * was refused. */
 static bool part_at(struct import *m, const struct view *v, const double *at, int64_t axes,
                     size_t i, size_t *place)
 {
@@ -68,7 +68,7 @@ static bool part_at(struct import *m, const struct view *v, const double *at, in
     return true;
 }
 
-/* The parts that indices [.., axes] name. */
+/* Gathers the parts selected by indices [.., axes]. */
 int import_fold_gather_nd(struct import *m)
 {
     struct value *v = import_in(m, 0), *index = import_in(m, 1);
@@ -98,7 +98,7 @@ int import_fold_gather_nd(struct import *m)
     return PM_OK;
 }
 
-/* Copies whose parts that indices [.., axes] name are those of the updates. */
+/* Copies data and replaces the parts selected by indices [.., axes] with the updates. */
 int import_fold_scatter(struct import *m)
 {
     struct value *v = import_in(m, 0), *index = import_in(m, 1), *parts = import_in(m, 2);
@@ -129,7 +129,8 @@ int import_fold_scatter(struct import *m)
     return PM_OK;
 }
 
-/* Output 0 is the inputs' elements, each at most once: learned when all of them are. */
+/* Sets output 0 to y, whose elements come from the inputs, each at most once. It is learned if all
+ * inputs are. */
 static void out_parts(struct import *m, int rank, const int64_t *dim, const double *y)
 {
     const bool joins = strcmp(m->n->op, "Concat") == 0;

@@ -1,17 +1,17 @@
-/* import_ops_einsum: products of two values that an equation names, "bhid,bhjd->bhij": a letter is
- * an axis. Those of both that stay count the matrices, those of one that stay are its rows or
- * columns, those of both that go are summed over; each kind but the first has to be there. Then it
- * is one product of matrices. */
+/* import_ops_einsum: products of two values given by an equation, "bhid,bhjd->bhij". A letter is an
+ * axis. Letters in both inputs and the output count the matrices. Letters in one input and the
+ * output are its rows or columns. Letters in both inputs only are summed over. Each kind except the
+ * first must occur. The result is one product of matrices. */
 #include "onnx/import_ops.h"
 
 #include <string.h>
 
 enum { MOST = PM_FILE_MAX_RANK };
 struct equation {
-    char term[3][MOST + 1]; /* of the inputs and of the output */
+    char term[3][MOST + 1]; /* of the two inputs and the output */
 };
 
-/* False: dots, a letter twice in a term, another number of inputs. */
+/* False for dots, a repeated letter in a term, or another number of inputs. */
 static bool parse(const char *text, struct equation *e)
 {
     int term = 0, n = 0;
@@ -35,7 +35,7 @@ static bool parse(const char *text, struct equation *e)
     return term == 2;
 }
 
-/* The letters that are, or are not, in each of two other terms. */
+/* Selects the letters of a term that are (or are not) in each of two other terms. */
 static void letters(const char *of, const char *a, bool in_a, const char *b, bool in_b,
                     char out[MOST + 1])
 {
@@ -47,7 +47,7 @@ static void letters(const char *of, const char *a, bool in_a, const char *b, boo
     out[n] = 0;
 }
 
-/* Groups of axes for import_lay: where the kinds' letters are in the term. */
+/* Returns groups of axes for import_lay: the places of each kind's letters in the term. */
 static void groups_of(const char *term, const char *const kinds[3], char out[2 * MOST + 1])
 {
     int n = 0;
@@ -61,7 +61,7 @@ static void groups_of(const char *term, const char *const kinds[3], char out[2 *
     out[n] = 0;
 }
 
-/* Each letter has one size; the output's go to dim. */
+/* Whether each letter has a single size. Writes the output's sizes to dim. */
 static bool sizes_fit(const struct equation *e, struct value *const in[2], int64_t dim[MOST])
 {
     for (int i = 0; i < 2; i++)

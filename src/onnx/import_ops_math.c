@@ -1,12 +1,12 @@
-/* import_ops_math: functions of single values, of two with broadcasting, softmax. What works on
- * single values takes them as they lie. */
+/* import_ops_math: elementwise functions of one value, of two values with broadcasting, and
+ * softmax. Functions of one value keep its memory order. */
 #include "onnx/import_ops.h"
 
 #include <string.h>
 
 /* ---- one value --------------------------------------------------------------------------- */
 
-/* A layer over single values; the view stays. */
+/* Adds an elementwise layer; the view is unchanged. */
 static int over(struct import *m, const char *more, struct value *v, struct value *out,
                 const char *spec)
 {
@@ -26,7 +26,7 @@ static int map(struct import *m, const char *spec)
     return PM_OK;
 }
 
-/* x * Sigmoid(x), and nothing else reads the Sigmoid: one layer. */
+/* Whether the node is x * Sigmoid(x) and the only reader of the Sigmoid: then it is one layer. */
 static bool is_swish(struct import *m)
 {
     const struct pm_onnx_node *n = import_only_reader(m, m->n->out[0]);
@@ -89,7 +89,7 @@ int import_op_leaky_relu(struct import *m)
     return map(m, spec);
 }
 
-/* min and max may be attributes, inputs, or missing. */
+/* Clip: min and max may be attributes, inputs, or missing. */
 int import_op_clip(struct import *m)
 {
     const struct value *vl = import_in(m, 1), *vh = import_in(m, 2);
@@ -141,7 +141,7 @@ static int affine(struct import *m, struct value *x, double scale, double shift)
     return PM_OK;
 }
 
-/* x and a number; first: the number is the first input. */
+/* Combines x and a number. first: the number is the first input. */
 static int with_number(struct import *m, struct value *x, double s, bool first)
 {
     const char *op = m->n->op;
@@ -172,7 +172,8 @@ static int with_number(struct import *m, struct value *x, double s, bool first)
     return PM_OK;
 }
 
-/* The view with axes of size 1 in front, or, in old opsets, behind from `axis` on. */
+/* Adds axes of size 1 at the front. In old opsets, the axes may begin at `axis`, with ones after
+ * them. */
 static struct view raised(const struct import *m, const struct view *v, int rank)
 {
     const int64_t axis = import_attr_int(m, "axis", -1);
@@ -185,12 +186,12 @@ static struct view raised(const struct import *m, const struct view *v, int rank
         first = (int)axis;
     for (int i = 0; i < v->rank; i++)
         dim[first + i] = v->dim[i];
-    view_reshape(&w, rank, dim); /* ones have no atoms */
+    view_reshape(&w, rank, dim); /* axes of size 1 have no atoms */
     return w;
 }
 
-/* Constants that are added or multiplied are trained, those that are subtracted or divided by are
- * of how images are prepared. */
+/* Whether a constant is trained. Added and multiplied constants are. Subtracted constants and
+ * divisors are not: they belong to image preprocessing. */
 static bool trains(const struct import *m)
 {
     return strcmp(m->n->op, "Add") == 0 || strcmp(m->n->op, "Mul") == 0;
@@ -221,8 +222,8 @@ static void spaced(const char *order, char groups[2 * PM_FILE_MAX_RANK + 1])
     groups[n] = 0;
 }
 
-/* A constant that differs along the last axes in memory only, to be added or multiplied: a layer
- * with a variable. *done tells. */
+/* Adds or multiplies a constant that varies only along the last axes in memory, as a layer with a
+ * variable. *done: whether this was possible. */
 static void with_variable(struct import *m, struct value *x, const struct value *c,
                           const struct view *w, const struct view *cw, bool *done)
 {
@@ -299,7 +300,7 @@ static int several(struct import *m, int rank, const int64_t *dim)
     spaced(order, groups);
     if (strcmp(layer, "add") == 0 && one_shape(m))
         import_activation(m, m->n->out[0], act);
-    /* A factor that repeats goes second: there are kernels for a gate per channel. */
+    /* A broadcast factor goes second: there are kernels for a gate per channel. */
     const bool swap = count == 2 && lead == import_in(m, 1) && trains(m);
     for (int i = 0; i < count; i++) {
         struct value v = *import_in(m, swap ? 1 - i : i);

@@ -1,5 +1,5 @@
-/* import_ops_norm: normalisation: of a batch's channels, or over an example's own values: of
- * trailing axes, of groups of channels, of each channel. */
+/* import_ops_norm: normalisation of a batch's channels, or over the values of each example: over
+ * trailing axes, groups of channels, or single channels. */
 #include "onnx/import_ops.h"
 
 #include <string.h>
@@ -17,8 +17,7 @@ bool import_idle(struct import *m, struct value *v, double idle)
     return x != NULL;
 }
 
-/* beta and gamma (the order of a layer's variables), whichever are there, and the layer's
- * options. */
+/* beta and gamma if present, in the order of a layer's variables, and the layer's options. */
 struct affine {
     struct pm_given given[2];
     int count;
@@ -66,7 +65,7 @@ static struct pm_node *normalised(struct import *m, struct pm_node *x, const str
     return y;
 }
 
-/* Rows are the axes from `axis` on, in the order they have in memory. */
+/* LayerNorm: a row is the axes from `axis` on, in memory order. */
 int import_op_layer_norm(struct import *m)
 {
     struct value *x = import_in(m, 0);
@@ -102,7 +101,7 @@ int import_op_layer_norm(struct import *m)
     return PM_OK;
 }
 
-/* One number for each group (opsets 18 to 20) as one for each channel. */
+/* Repeats one number per group (opsets 18 to 20) for each channel of the group. */
 static struct value *each_channel(struct import *m, struct value *v, int64_t groups,
                                   int64_t channels)
 {
@@ -121,7 +120,7 @@ static struct value *each_channel(struct import *m, struct value *v, int64_t gro
     return out;
 }
 
-/* groups 0: each channel by itself. */
+/* groups 0: each channel is normalised separately. */
 static int by_channels(struct import *m, int64_t groups)
 {
     struct value *x = import_in(m, 0), *scale = import_in(m, 1), *bias = import_in(m, 2);

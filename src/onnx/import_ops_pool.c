@@ -1,5 +1,5 @@
-/* import_ops_pool: pools, reductions, changes of size. A mean over one run of axes in memory with
- * others on both sides of it is the pool of [before, reduced, 1, behind]; other reductions are
+/* import_ops_pool: pools, reductions, resizing. A mean over one run of axes in memory, with other
+ * axes on both sides, becomes a pool of [before, reduced, 1, behind]. Other reductions become
  * layers of their own. */
 #include "onnx/import_ops.h"
 
@@ -45,8 +45,8 @@ int import_op_average_pool(struct import *m)
 
 /* ---- reductions ---------------------------------------------------------------------------- */
 
-/* Axes in memory's order, neighbours that go or stay joined; their number. mask: which of them
- * go. */
+/* Groups the axes in memory order: neighbouring axes that are all reduced or all kept form one
+ * group. Returns the number of groups. mask: one bit per group, set if reduced. */
 static int reduction_groups(const struct view *v, const bool *gone,
                             char groups[2 * PM_FILE_MAX_RANK], unsigned *mask)
 {
@@ -68,7 +68,7 @@ static int reduction_groups(const struct view *v, const bool *gone,
     return count;
 }
 
-/* y = the reduction of x over its axes in mask. */
+/* Returns the reduction of x over its axes in mask. */
 static struct pm_node *reduced(struct import *m, struct pm_node *x, int count, unsigned mask)
 {
     const char *op = m->n->op, *last = import_name(m, NULL);
@@ -176,7 +176,7 @@ int import_op_pad(struct import *m)
     const int count = import_ints(m, 1, "pads", given), named = import_ints(m, 3, NULL, axes);
     const int rank = x->view.rank, part = named > 0 ? named : rank;
     bool any = false;
-    int padded = 0; /* axes */
+    int padded = 0; /* bit mask of axes */
 
     if (count != 2 * part || x->kind != VALUE_NODE ||
         (import_in(m, 2)->kind != VALUE_ABSENT && !fill))
@@ -210,7 +210,8 @@ int import_op_pad(struct import *m)
     return PM_OK;
 }
 
-/* Height's and width's scales of an input or, in Upsample's oldest form, of an attribute. */
+/* Reads the scales of height and width from an input or, in Upsample's oldest form, an
+ * attribute. */
 static bool scales_of(struct import *m, int input, double out[2])
 {
     const struct pm_onnx_attr *a = pm_onnx_attr(m->n, "scales");
@@ -275,7 +276,8 @@ bool import_repeats(const struct import *m, const struct value *v, int rank, con
     return same && v->kind == VALUE_TENSOR && !v->integer;
 }
 
-/* Whether the value alone meets one of this shape, which repeats it by itself. */
+/* Whether the value's only reader combines it with a value of this shape. That reader broadcasts
+ * it, so no Expand is needed. */
 static bool meets(struct import *m, int rank, const int64_t *dim)
 {
     static const char *const ops[] = { "Add", "Sub", "Mul", "Div" };
@@ -291,8 +293,8 @@ static bool meets(struct import *m, int rank, const int64_t *dim)
            memcmp(other->view.dim, dim, sizeof *dim * (size_t)rank) == 0;
 }
 
-/* Weights along the batch: a zero of each image is added, so that they stay what they are with any
- * batch. */
+/* Expands weights along the batch by adding them to a zero computed from each image. So the weights
+ * are independent of the batch size. */
 int import_op_expand(struct import *m)
 {
     struct value *v = import_in(m, 0), zero;

@@ -1,5 +1,5 @@
-/* import_ops_view: operators that move, cut and join values. What changes the view alone makes no
- * layer. */
+/* import_ops_view: operators that move, cut and join values. Operators that only change the view
+ * add no layer. */
 #include "onnx/import_ops.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 /* ---- views --------------------------------------------------------------------------------- */
 
-/* Output 0 is v under another shape of as many elements. */
+/* Output 0 is v with another shape of equal element count. */
 static int reshaped(struct import *m, struct value *v, int rank, const int64_t *dim)
 {
     const int64_t count = view_count(&v->view);
@@ -46,7 +46,7 @@ int import_op_identity(struct import *m)
     return PM_OK;
 }
 
-/* A fixed batch in the model's constants becomes ours. */
+/* Replaces a fixed batch in the model's constants by ours. */
 static void replace_batch(struct import *m, const struct view *v, int rank, int64_t *dim)
 {
     const bool leads = v->rank > 0 && v->dim[0] == m->batch;
@@ -189,8 +189,8 @@ int import_op_dropout(struct import *m)
 
 /* ---- parts --------------------------------------------------------------------------------- */
 
-/* Axes in memory order with `axis` as a group of its own; *at is its place. False: they lie so mixed
- * that ONNX's own order is taken. */
+/* Writes the axes in memory order, with `axis` as its own group; *at is the group's place. The
+ * caller's import_lay transposes the value if its axes are interleaved in memory. */
 static void around_axis(const struct view *v, int axis, char groups[2 * PM_FILE_MAX_RANK + 1], int *at)
 {
     char order[PM_FILE_MAX_RANK + 1];
@@ -215,7 +215,7 @@ static struct view in_order(int rank, const int64_t *dim, const char *groups)
     return view_ordered(rank, dim, groups);
 }
 
-/* Elements begin..begin+count-1 along an axis, as output i. */
+/* Cuts elements begin..begin+count-1 along an axis, as output i. */
 static void cut(struct import *m, int i, struct value *v, int axis, int64_t begin, int64_t count)
 {
     char groups[2 * PM_FILE_MAX_RANK + 1];
@@ -236,7 +236,7 @@ static void cut(struct import *m, int i, struct value *v, int axis, int64_t begi
     import_out_node(m, i, y, &w);
 }
 
-/* All of an axis, part by part, as the outputs. */
+/* Splits an axis into consecutive parts, one per output. */
 static void cut_all(struct import *m, struct value *v, int axis, int parts, const int64_t *size)
 {
     char groups[2 * PM_FILE_MAX_RANK + 1];
@@ -290,7 +290,8 @@ bool import_ranges(struct import *m, struct import_range range[PM_FILE_MAX_RANK]
     return true;
 }
 
-/* Every step-th element: the axis is cut into [size / step, step], of which one index is taken. */
+/* Takes every step-th element: splits the axis into [size / step, step] and takes one index of the
+ * second. */
 static int every(struct import *m, struct value *v, int axis, const struct import_range *r)
 {
     const int64_t size = v->view.dim[axis];
@@ -319,7 +320,7 @@ static int every(struct import *m, struct value *v, int axis, const struct impor
     return reshaped(m, &taken, v->view.rank, dim);
 }
 
-/* An axis from its last place to its first. */
+/* Reverses an axis. */
 static void mirror(struct import *m, struct value *v, int axis)
 {
     char groups[2 * PM_FILE_MAX_RANK + 1];
@@ -333,7 +334,7 @@ static void mirror(struct import *m, struct value *v, int axis)
     import_out_node(m, 0, y, &w);
 }
 
-/* Backwards from a place on. */
+/* Takes elements backwards from a place. */
 static void back(struct import *m, struct value *v, int axis, const struct import_range *r)
 {
     struct value part = *v;
@@ -402,7 +403,7 @@ int import_op_split(struct import *m)
     return PM_OK;
 }
 
-/* One index, or a run of them. */
+/* Gather of a single index, or of consecutive indices. */
 int import_op_gather(struct import *m)
 {
     struct value *v = import_in(m, 0), *index = import_in(m, 1);
@@ -473,7 +474,7 @@ int import_op_concat(struct import *m)
     return PM_OK;
 }
 
-/* Blocks of channels to blocks of pixels: a view. */
+/* DepthToSpace: a view that turns blocks of channels into blocks of pixels. */
 int import_op_depth_to_space(struct import *m)
 {
     struct value *v = import_in(m, 0);

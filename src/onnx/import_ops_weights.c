@@ -1,5 +1,5 @@
-/* import_ops_weights: operators with weights: convolutions, products with a matrix, prelu. What
- * follows one of them alone, a bias or an activation, becomes part of its layer. */
+/* import_ops_weights: operators with weights: convolutions, products with a matrix, prelu. If the
+ * only reader of the output is a bias or an activation, it becomes part of the layer. */
 #include "onnx/import_ops.h"
 
 #include <string.h>
@@ -13,13 +13,13 @@ static const struct pm_onnx_node *reader_of(struct import *m, const char *output
     return reader && reader->domain[0] == 0 ? reader : NULL;
 }
 
-/* The node's output is the value that is made now. */
+/* Records that node n's output is the value being made. */
 static void absorb(struct import *m, const char *output, const struct pm_onnx_node *n)
 {
     m->absorbed[n - m->model->nodes] = import_value(m, output)->name;
 }
 
-/* The number that a name has, or will have when its node's turn comes. */
+/* Returns the constant number of a name, also if its node is not converted yet. */
 static bool peek_scalar(struct import *m, const char *name, double *out)
 {
     struct value *v = import_value(m, name);
@@ -90,13 +90,13 @@ struct value *import_bias(struct import *m, const char *output, int64_t channels
 
 /* ---- layers with weights and biases --------------------------------------------------------- */
 
-/* A fresh last layer instead of the model's own. */
+/* Whether a new last layer replaces this node. */
 static bool is_fresh(const struct import *m)
 {
     return m->n == m->head;
 }
 
-/* Adds the layer: spec, bias and activation. b: the bias, or NULL. */
+/* Adds the layer from spec, bias and activation. b: the bias, or NULL. */
 static struct pm_node *weighted(struct import *m, struct pm_node *x, const struct pm_given *w,
                                 const struct pm_given *b, const char *activation, const char *spec)
 {
@@ -111,8 +111,8 @@ static struct pm_node *weighted(struct import *m, struct pm_node *x, const struc
     return y;
 }
 
-/* Numbers for height and width; of rows, where the height is 1, the attribute has the width's
- * alone. */
+/* Reads two numbers, for height and width. For 1-D nodes (rows), the height is fixed and the
+ * attribute has only the width's number. */
 static int two(struct import *m, const char *attr, bool rows, int64_t out[2],
                const int64_t otherwise[2])
 {
@@ -126,7 +126,7 @@ static int two(struct import *m, const char *attr, bool rows, int64_t out[2],
     return 0;
 }
 
-/* SAME_LOWER's pads: what is odd comes first. */
+/* Pads of SAME_LOWER: an odd pixel goes to the beginning. */
 static void same_lower(const struct view *x, struct import_window *w)
 {
     for (int k = 0; k < 2; k++) {
@@ -195,7 +195,8 @@ void import_window_text(const struct import_window *w, bool dilation, struct pm_
                    (long long)w->pad[1], (long long)w->pad[3]);
 }
 
-/* The bias: an input, or the Add behind. output becomes the last value that the layer makes. */
+/* Returns the bias: an input, or a following Add. *output: the last value that the layer then
+ * computes. */
 static struct value *bias_of(struct import *m, int input, const char **output, int64_t channels)
 {
     struct value *b = import_in(m, input);
@@ -209,7 +210,7 @@ static struct value *bias_of(struct import *m, int input, const char **output, i
     return b;
 }
 
-/* b: [k] after squeezing. */
+/* Makes a variable of b, which is squeezed to [k]. */
 static bool give_bias(struct import *m, struct value *b, int64_t channels, double factor,
                       struct pm_given *out)
 {
@@ -225,7 +226,8 @@ static bool give_bias(struct import *m, struct value *b, int64_t channels, doubl
     return true;
 }
 
-/* Ends the layer that spec begins: window, bias and the activation behind output. Frees spec. */
+/* Completes the layer that spec begins: adds the window, the bias and the activation after output.
+ * Frees spec. */
 static int convolution(struct import *m, struct value *x, const struct import_window *win,
                        const struct pm_given *w, const struct pm_given *b, const char *output,
                        struct pm_str *spec)
@@ -274,18 +276,18 @@ static int conv(struct import *m, struct value *x, struct value *w)
     return convolution(m, x, &win, &weights, b ? &bias : NULL, output, &spec);
 }
 
-/* [n, c, w] as [n, c, 1, w]. */
+/* Returns [n, c, w] as [n, c, 1, w]. */
 static struct value heightened(const struct value *v)
 {
     const int64_t dim[4] = { v->view.dim[0], v->view.dim[1], 1, v->view.dim[2] };
     struct value to = *v;
 
-    view_reshape(&to.view, 4, dim); /* ones have no atoms */
+    view_reshape(&to.view, 4, dim); /* axes of size 1 have no atoms */
     to.laid = NULL;
     return to;
 }
 
-/* The current node's output, made as [n, c, 1, w], as [n, c, w]. */
+/* Converts the current node's output from [n, c, 1, w] to [n, c, w]. */
 static int lowered(struct import *m, int err)
 {
     struct view *v = &import_value(m, m->n->out[0])->view;
@@ -344,8 +346,9 @@ int import_op_conv_transpose(struct import *m)
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-/* x's last axis in the order it has in memory, when the others lie before it: order gets the digits
- * of its atoms as axes of their own, count their number and size their sizes in ONNX's order. */
+/* Whether x's last axis is after all others in memory, with the others in order. order: the axis's
+ * atoms as digits, in memory order. count, size: number and sizes of these atoms in ONNX's
+ * order. */
 static bool rows_of(const struct view *x, int axis, char order[PM_FILE_MAX_RANK], int *count,
                     int64_t size[PM_FILE_MAX_RANK])
 {
@@ -370,7 +373,7 @@ static bool rows_of(const struct view *x, int axis, char order[PM_FILE_MAX_RANK]
     return true;
 }
 
-/* The node under a shape whose first axis are the rows of k values. */
+/* Reshapes the node so that its first axis counts rows of k values. */
 static struct pm_node *as_rows(struct import *m, struct pm_node *x, int64_t k)
 {
     const int64_t count = (int64_t)pm_shape_count(x->out_shape), dim[] = { count / k, k };
@@ -379,8 +382,8 @@ static struct pm_node *as_rows(struct import *m, struct pm_node *x, int64_t k)
     return x->out_shape.rank > 1 && x->out_shape.dim[0] * k == count ? x : import_lay(m, &v, "0 1");
 }
 
-/* x as the rows of the product. Its last axis may lie in memory in another order than in ONNX: the
- * matrix's axes, *as in this order, follow. False when it was refused. */
+/* Prepares x as the rows of a product. If its last axis has another order in memory than in ONNX,
+ * the matrix's axes, *as in this order, are permuted instead. False if the node was refused. */
 static bool rows_and_matrix(struct import *m, struct value *x, const struct value *w, bool turned,
                             struct pm_node **in, struct view *as, char order[PM_FILE_MAX_RANK + 2])
 {
@@ -412,7 +415,7 @@ static bool rows_and_matrix(struct import *m, struct value *x, const struct valu
     return true;
 }
 
-/* x [.., k] w [k, n] or, turned, [n, k] + b. */
+/* Adds x [.., k] times w [k, n] (turned: [n, k]) + b. */
 static int product(struct import *m, struct value *x, struct value *w, bool turned, double alpha,
                    struct value *b, double beta, const char *output)
 {
@@ -443,7 +446,7 @@ static int product(struct import *m, struct value *x, struct value *w, bool turn
     return PM_OK;
 }
 
-/* c with two axes, times beta, on top of y; c is broadcast. */
+/* Adds beta * c to y; c has up to two axes and is broadcast. */
 static struct pm_node *plus(struct import *m, struct pm_node *y, struct value *c, double beta)
 {
     const int rank = c->view.rank;
@@ -462,7 +465,7 @@ static struct pm_node *plus(struct import *m, struct pm_node *y, struct value *c
     return pm_net_add_many(m->net, import_name(m, NULL), (struct pm_node *[]){ y, x }, 2, "add");
 }
 
-/* alpha a b + beta c, where b is computed. */
+/* Gemm alpha a b + beta c, with a computed b. */
 static int gemm_of_two(struct import *m, struct value *a, struct value *b, struct value *c,
                        double beta)
 {
@@ -522,7 +525,7 @@ int import_op_gemm(struct import *m)
     return product(m, &left, w, turned, alpha, c, beta, m->n->out[0]);
 }
 
-/* The matrices of two values; the axes in front must be the same. */
+/* MatMul of two computed values; their leading axes must be equal. */
 static int two_computed(struct import *m, struct value *a, struct value *b)
 {
     const int rank = a->view.rank;

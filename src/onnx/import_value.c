@@ -1,6 +1,7 @@
-/* import_value: values where layers want them. A node's output is brought into the order of axes
- * that is asked for, which costs nothing where it lies so already; constants become variables,
- * whose elements are read from the file, in the variable's order, when a device wants them. */
+/* import_value: converts values to the layout that layers request. A node's output is transposed to
+ * the requested order of axes; this costs nothing if it already has that order. Constants become
+ * variables. Their elements are read from the file, in the variable's order, when a device needs
+ * them. */
 #include "onnx/import_private.h"
 
 #include <pumice/export.h>
@@ -18,7 +19,7 @@ const char *import_channels_last(int rank)
     return orders[rank < 7 ? rank : 0];
 }
 
-/* v's node under this shape: a view. */
+/* Returns v's node with this shape: a view. */
 static struct pm_node *shaped(struct import *m, struct pm_node *x, int rank, const int64_t *dim)
 {
     struct pm_str spec = { 0 };
@@ -58,7 +59,7 @@ static struct pm_node *transposed(struct import *m, struct pm_node *x, int rank,
     return y;
 }
 
-/* The node that has v's atoms in this order, whatever its shape. */
+/* Returns v's node with its atoms in this order, in any shape. */
 static struct pm_node *ordered(struct import *m, struct value *v, const int to[VIEW_ATOMS])
 {
     int64_t dim[VIEW_ATOMS];
@@ -80,7 +81,7 @@ static struct pm_node *ordered(struct import *m, struct value *v, const int to[V
     return l->node;
 }
 
-/* Sizes of the groups; their number. */
+/* Computes the sizes of the groups; returns their number. */
 static int group_sizes(const struct view *v, const char *groups, int64_t dim[PM_FILE_MAX_RANK])
 {
     int n = 0;
@@ -94,7 +95,7 @@ static int group_sizes(const struct view *v, const char *groups, int64_t dim[PM_
     return n + 1;
 }
 
-/* A constant as a node that has no inputs but in name. */
+/* Makes a node from a constant. Its input is only formal: a node must have one. */
 static struct pm_node *parameter(struct import *m, struct value *v, const char *groups)
 {
     int64_t dim[PM_FILE_MAX_RANK];
@@ -163,19 +164,20 @@ static int64_t strides_of(const struct view *v, int64_t stride[VIEW_ATOMS])
     return n;
 }
 
-/* Elements of memory in the order of these atoms. */
+/* A constant's elements, read in the order of these atoms. */
 struct source {
     struct source *next;
     const char *variable;
     bool trained;
-    size_t node;            /* that uses it */
+    size_t node;            /* the node that uses it */
     struct value value;     /* kind, tensor, numbers, fill */
     int rank;
     int64_t dim[VIEW_ATOMS], stride[VIEW_ATOMS];
     double factor;
 };
 
-/* Visits the places of the source's elements first..first+count-1 in memory, in its order. */
+/* Visits elements first..first+count-1 of the source in its order; `at` is their place in
+ * memory. */
 static void walk_source(const struct source *s, size_t first, size_t count,
                         void (*visit)(void *ctx, size_t i, int64_t at), void *ctx)
 {
@@ -198,10 +200,10 @@ static void walk_source(const struct source *s, size_t first, size_t count,
     }
 }
 
-/* Copies that are put in another order. */
+/* Copies elements in another order. */
 struct gather {
     const struct source *s;
-    const float *floats;   /* of a tensor; NULL: the value's numbers or its fill */
+    const float *floats;   /* a tensor's; NULL: the value's numbers or its fill */
     const int64_t *ints;
     float *out;
     double *numbers;
@@ -227,12 +229,12 @@ static void gather_double(void *ctx, size_t i, int64_t at)
                                             : v->numbers[at];
 }
 
-/* A source's atoms in the tensor's order: their sizes, and how far apart neighbours are in the
+/* A source's atoms in the tensor's order: their sizes, and the distance of neighbours in the
  * variable. */
 struct scatter {
     int rank;
     int64_t dim[VIEW_ATOMS], step[VIEW_ATOMS];
-    bool same; /* both orders are one */
+    bool same; /* the tensor and the variable have the same order */
 };
 
 static struct scatter scatter_of(const struct source *s)
@@ -253,14 +255,14 @@ static struct scatter scatter_of(const struct source *s)
     return to;
 }
 
-/* Where the walk over the tensor is: the atoms' indices, and the element's place in the
+/* Position of a walk over the tensor: the atoms' indices, and the element's place in the
  * variable. */
 struct walk {
     int64_t index[VIEW_ATOMS];
     size_t at;
 };
 
-/* Elements up to the end of the last atom. */
+/* Number of elements up to the end of the last atom. */
 static size_t run_left(const struct scatter *to, const struct walk *w)
 {
     return to->rank ? (size_t)(to->dim[to->rank - 1] - w->index[to->rank - 1]) : 1;
@@ -281,9 +283,9 @@ static void step_on(const struct scatter *to, struct walk *w, size_t run)
     }
 }
 
-/* The tensor is read from its begin to its end, in pieces; each element is put where it belongs, or
- * passed over when that is not among first..first+count-1: so a variable of any size is never in
- * memory beside itself. */
+/* Reads the tensor from start to end in pieces and stores each element at its place. Elements
+ * outside first..first+count-1 of the variable are skipped. So memory never holds a second copy of
+ * a large variable. */
 static int scatter_tensor(const struct source *s, size_t first, size_t count, float *out)
 {
     enum { READ = 1 << 16 };
@@ -389,7 +391,7 @@ const double *import_numbers(struct import *m, struct value *v, size_t limit)
 
 /* ---- variables --------------------------------------------------------------------------- */
 
-/* Whether two sources are one variable's: the same elements in the same order, in the same role. */
+/* Whether two sources make the same variable: the same elements, order and role. */
 static bool same_source(const struct source *a, const struct source *b)
 {
     const bool same = a->value.tensor ? a->value.tensor == b->value.tensor
@@ -400,7 +402,7 @@ static bool same_source(const struct source *a, const struct source *b)
            memcmp(a->stride, b->stride, sizeof a->stride) == 0;
 }
 
-/* A tensor of zeros or of ones, as a layer begins with. */
+/* Whether a tensor is all zeros or all ones, the usual initial values of a layer. */
 static bool is_fill(const struct pm_onnx_tensor *t)
 {
     enum { READ = 4096 };
@@ -420,14 +422,16 @@ static bool is_fill(const struct pm_onnx_tensor *t)
     return first == 0 || first == 1;
 }
 
-/* Equal tensors that an exporter wrote once. Our own does not: what it shares, the net shared. */
+/* Whether this is one of several equal tensors that an exporter wrote once. Our own export does not
+ * do this: shared tensors were shared in the net. */
 static bool is_split(const struct import *m, const struct source *a, const struct source *b)
 {
     return a->node != b->node && a->trained && a->value.tensor && a->value.tensor->count > 1 &&
            strcmp(m->model->producer, "pumice") != 0 && is_fill(a->value.tensor);
 }
 
-/* A name for the variable: of a source that is used before in the same way, the same one. */
+/* Returns a name for the variable. A source that was used before in the same way has the same
+ * name. */
 static const char *variable_name(struct import *m, const struct source *s, bool constant)
 {
     const char *text = s->value.tensor ? s->value.tensor->name : s->value.name;

@@ -1,7 +1,6 @@
-/* import_walk: the walk over a model's nodes. Those that the logits need are taken in the model's
- * order; what has constants only is computed (import_fold.c), the rest becomes layers (the builders
- * of ops.def). Nodes that are not supported are collected, so that one message names all of
- * them. */
+/* import_walk: walks over a model's nodes. Nodes that the logits need are converted in the model's
+ * order. Nodes with only constant inputs are computed (import_fold.c); others become layers (the
+ * builders of ops.def). Unsupported nodes are collected, so that one message names all of them. */
 #include "onnx/import_private.h"
 
 #include <pumice/export.h>
@@ -31,7 +30,7 @@ struct value *import_in(struct import *m, int i)
     return i < m->n->in_count && m->n->in[i][0] ? import_value(m, m->n->in[i]) : &absent;
 }
 
-/* v comes to what `what` says. */
+/* Sets the value, but keeps v's name, links and readers. */
 static void set_value(struct value *v, struct value what)
 {
     what.name = v->name, what.next = v->next;
@@ -43,7 +42,7 @@ struct value *import_out(struct import *m, int i)
 {
     struct value *v;
 
-    if (i >= m->n->out_count || !m->n->out[i][0]) /* nobody wants it */
+    if (i >= m->n->out_count || !m->n->out[i][0]) /* unused output */
         return pm_arena_alloc(m->arena, sizeof *v);
     v = import_value(m, m->n->out[i]);
     set_value(v, (struct value){ 0 });
@@ -63,7 +62,7 @@ void import_out_view(struct import *m, int i, const struct value *x, const struc
 {
     struct value from = *x;
 
-    from.laid = NULL; /* their atoms may be cut otherwise */
+    from.laid = NULL; /* in the other view, the atoms may be split differently */
     from.view = *view;
     set_value(import_out(m, i), from);
 }
@@ -111,12 +110,13 @@ const char *import_legal_name(struct pm_arena *a, const char *text, const char *
     return isalnum((unsigned char)name[0]) ? name : pm_arena_printf(a, "value%s", name);
 }
 
-/* Inputs of the task are added when the net is there. */
+/* Whether a name is in use. Inputs of the task are included: they are added after the import. */
 static bool taken(const struct import *m, const char *name)
 {
     const struct pm_node *n = pm_net_find(m->net, name);
 
-    /* In a pass, the net's own node of this name is the one whose variables are used. */
+    /* In a pass, a node of the net with exactly this name lends its variables and is no
+     * conflict. */
     return (n && (!m->net->pass || strcmp(n->name, name) != 0)) ||
            strcmp(name, "images") == 0 || strcmp(name, "labels") == 0 ||
            strcmp(name, "loss") == 0;
@@ -178,7 +178,7 @@ const struct pm_onnx_node *import_only_reader(struct import *m, const char *name
 
 /* ---- the walk ---------------------------------------------------------------------------- */
 
-/* Values that are wanted are marked by a kind until they are made. */
+/* Marks needed values by their kind until they are made. */
 static void need_inputs(struct import *m, const struct pm_onnx_node *n)
 {
     for (int k = 0; k < n->out_count; k++)
@@ -214,7 +214,7 @@ void import_need(struct import *m, const char *name)
     m->absorbed = pm_arena_alloc(m->arena, sizeof *m->absorbed * (m->model->node_count + 1));
 }
 
-/* Constants of our own export (export.h) are no weights. */
+/* Whether an initializer is a weight. Constants of our own export (export.h) are not. */
 static bool learns(const struct import *m, const struct pm_onnx_tensor *t)
 {
     return t->type < PM_DTYPE_I64 &&

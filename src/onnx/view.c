@@ -1,4 +1,4 @@
-/* view: axes, their atoms, and the order of these in memory. */
+/* view: axes, their atoms, and the memory order of the atoms. */
 #include "onnx/view.h"
 
 #include <assert.h>
@@ -90,7 +90,7 @@ void view_transpose(struct view *v, const int *perm)
         v->at[k] = renamed[old.at[k]];
 }
 
-/* Atom i becomes two, of first and size / first. */
+/* Splits atom i into two, of sizes first and size / first. */
 static void split(struct view *v, int i, int64_t first)
 {
     int place = 0;
@@ -144,8 +144,8 @@ void view_order(const struct view *v, char order[PM_FILE_MAX_RANK + 1])
     bool seen[PM_FILE_MAX_RANK] = { false };
     int n = 0;
 
-    /* Leading axes of size 1, then each axis where it first occurs and the ones of size 1 behind
-     * it. */
+    /* Order: leading axes of size 1, then each axis at its first atom, followed by the axes of size
+     * 1 after it. */
     for (int k = -1; k < v->atoms; k++) {
         int a = k < 0 ? -1 : v->axis[v->at[k]];
 
@@ -165,7 +165,8 @@ int view_moves(const struct view *v, const int to[VIEW_ATOMS], int64_t size[VIEW
 
     for (int k = 0; k < v->atoms; k++)
         place[v->at[k]] = k;
-    /* Blocks of atoms that follow each other before and after, in the order they will have. */
+    /* Joins atoms that are adjacent in the old and in the new order into blocks, in the new
+     * order. */
     for (int k = 0; k < v->atoms; k++) {
         const int from = place[to[k]];
 
@@ -175,7 +176,7 @@ int view_moves(const struct view *v, const int to[VIEW_ATOMS], int64_t size[VIEW
         }
         size[blocks - 1] *= v->size[to[k]];
     }
-    for (int k = 0; k < blocks; k++) { /* rank among the places of before */
+    for (int k = 0; k < blocks; k++) { /* rank of each block's old place */
         perm[k] = 0;
         for (int j = 0; j < blocks; j++)
             perm[k] += first[j] < first[k];
