@@ -1,15 +1,15 @@
-/* From the merged tree to structs: every value checked with the line it came from. What values say
- * together is checked in config_check.c. */
+/* Reads the merged tree into structs and checks every value; errors name the value's line. Checks
+ * of value combinations are in config_check.c. */
 #include "config/config_private.h"
 
 #include <cjson/cJSON.h>
 #include <string.h>
 
-/* Keys of the top level that are no sections. */
+/* Top-level keys that are not sections. */
 static const char *const top_keys[] = { "$schema", "description", "base", "task", "devices" };
 
-static const char default_task[] = "classification"; /* where there are no rows of tasks */
-static const char later_task[] = "detection";         /* known, but not available yet */
+static const char default_task[] = "classification"; /* used if open has no tasks */
+static const char later_task[] = "detection";         /* a known task that is not available yet */
 
 struct load {
     struct pm_config *c;
@@ -50,7 +50,7 @@ static const char *in_other_section(const struct load *l, const char *key)
     return NULL;
 }
 
-/* The nearest of a section's keys, of its row's and of the task's. */
+/* Returns the key with the most similar name, from the section, its row and the task. */
 static const char *nearest_key(const struct pm_config_section *s, const struct pm_open_row *row,
                                const struct pm_open_task *task, const char *key)
 {
@@ -65,7 +65,7 @@ static const char *nearest_key(const struct pm_config_section *s, const struct p
     return pm_nearest(key, names, count);
 }
 
-/* "momentum, nesterov", or "none". */
+/* Lists the row's own keys: "momentum, nesterov", or "none". */
 static const char *own_keys(struct pm_arena *a, const struct pm_open_row *row)
 {
     const char *all = NULL;
@@ -89,7 +89,7 @@ static int fail_unknown(const struct load *l, const struct pm_config_section *s,
 
     if (later)
         return fail_later(l, path, later);
-    if (row && pm_reference_find(path)) /* another row's */
+    if (row && pm_reference_find(path)) /* the key belongs to another row */
         return pm_fail(PM_ECONFIG, "%s %s: '%s' has no such option (its own: %s)",
                        pm_config_place(l->c, path), path, row->name, own_keys(l->c->arena, row));
     const char *guess = nearest_key(s, row, l->c->task_row, key);
@@ -110,7 +110,8 @@ static int fail_unknown_top(const struct load *l, const cJSON *v)
     const char *names[32];
     size_t count = 0;
 
-    if (cJSON_IsObject(v) && v->child) /* whose place is known if an override made the section */
+    if (cJSON_IsObject(v) && v->child) /* if an override made the section, only the place of its
+                                        * member is known */
         path = pm_arena_printf(l->c->arena, "%s.%s", key, v->child->string);
     for (size_t i = 0; i < PM_COUNT(top_keys); i++)
         names[count++] = top_keys[i];
@@ -165,8 +166,8 @@ static bool another_row_has(const struct load *l, const struct pm_config_section
     return false;
 }
 
-/* A base file's option of a row that a later file or override has replaced by another: it went
- * with it. */
+/* Whether an option of a base file belongs to a row that a later file or override has replaced.
+ * Such an option is dropped. */
 static bool is_left_behind(const struct load *l, const struct pm_config_section *s,
                            const char *path, const char *key)
 {
@@ -191,7 +192,7 @@ static const char *place_of(struct pm_config *c, const char *section, const char
                            pm_config_place(c, pm_arena_printf(c->arena, "%s.%s", section, key)), section);
 }
 
-/* A key of another task must have its default: any other value would be ignored. */
+/* Checks that a key of another task has its default, because any other value would be ignored. */
 static int check_foreign(const struct load *l, const struct pm_open_task *other, const char *section,
                          const struct pm_opt *opt, const cJSON *v)
 {
@@ -212,7 +213,7 @@ out:
     return err;
 }
 
-/* Values of the task's keys in a section; keys of other tasks. */
+/* Checks a section's keys of the task, and those of other tasks. */
 static int check_task_keys(const struct load *l, const char *section)
 {
     const cJSON *object = cJSON_GetObjectItemCaseSensitive(l->c->tree, section), *v;
@@ -235,7 +236,8 @@ out:
     return err;
 }
 
-/* Keys that are not the section's own: the row's are checked, the others refused. */
+/* Checks keys that are not the section's own: keys of the row are checked, all others are
+ * refused. */
 static int check_open_keys(const struct load *l, const struct pm_config_section *s, cJSON *object)
 {
     int err = PM_OK;
@@ -299,7 +301,7 @@ out:
     return err;
 }
 
-/* Any task where there are no rows. */
+/* Sets the task's row. Accepts any task if open has no tasks. */
 static int choose_task(const struct load *l)
 {
     struct pm_config *c = l->c;
@@ -395,7 +397,8 @@ out:
     return err;
 }
 
-/* Some tasks' polynomial falls over the whole run, Slim's over two epochs. */
+/* The polynomial schedule decays over the whole run for some tasks, and over two epochs by Slim's
+ * default. */
 static void settle_schedule(struct pm_config *c)
 {
     const cJSON *section = cJSON_GetObjectItemCaseSensitive(c->tree, "schedule");
@@ -505,7 +508,7 @@ void pm_config_destroy(struct pm_config **c)
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-/* No PM_TRY: what was checked at load is read again by pm_config_dump, which cannot fail. */
+/* No PM_TRY: pm_config_dump calls this for values that were checked at load, and cannot fail. */
 int pm_config_read(const struct pm_config *c, const char *section, const struct pm_opt *opts,
                    void *out)
 {

@@ -1,4 +1,4 @@
-/* What single values of a config cannot show: keys that exclude, need or bound each other. */
+/* Checks of value combinations in a config: keys that exclude, need or limit each other. */
 #include "config/config_private.h"
 
 #include <cjson/cJSON.h>
@@ -41,7 +41,7 @@ static int check_model(const struct pm_config *c)
     return PM_OK;
 }
 
-/* As the originals have it: one clone and whole batches. */
+/* Quantised training has one clone and whole batches, as in the originals. */
 static int check_quantized(const struct pm_config *c)
 {
     if (c->model.quantize_delay < 0)
@@ -80,7 +80,7 @@ static int check_best(const struct pm_config *c)
     return PM_OK;
 }
 
-/* read_devices has seen to it that all have a share or none. */
+/* read_devices has already checked that all devices have a share or none. */
 static int check_balance(const struct pm_config *c)
 {
     if (c->run.balance != PM_BALANCE_AUTO || c->devices[0].share == 0)

@@ -1,4 +1,4 @@
-/* What the files of src/config/ share. */
+/* Shared by the files of src/config/. */
 #ifndef PM_CONFIG_PRIVATE_H
 #define PM_CONFIG_PRIVATE_H
 
@@ -13,14 +13,16 @@ struct pm_config_section {
     const char *row_kind;              /* open sections: "net", "optimizer", "preprocessing" */
     size_t rows;                       /* offset of its pm_open_rows in pm_open_sections */
     size_t row;                        /* offset of the chosen row in pm_config */
-    const char *row_key;               /* the key that chooses */
+    const char *row_key;               /* the key that chooses the row */
 };
 extern const struct pm_config_section pm_config_sections[]; /* ends with a NULL name */
 extern const struct pm_opt pm_config_device_opts[];         /* of struct pm_config_device */
 const struct pm_config_section *pm_config_section_find(const char *name, size_t length);
-/* The task's own options in a section, or in an object inside ("eval.panoptic"); NULL: none. */
+/* Returns the task's own options in a section, or in an object inside it ("eval.panoptic"); NULL:
+ * none. */
 const struct pm_opt *pm_config_task_opts(const struct pm_open_task *t, const char *section);
-/* The table of a task other than `not` that has this key of the section, and the task; NULL: none. */
+/* Finds the table of a task other than `not` that has this key of the section, and the task. NULL:
+ * none. */
 const struct pm_opt *pm_config_other_task(const struct pm_open_sections *open,
                                           const struct pm_open_task *not, const char *section,
                                           const char *key, const struct pm_open_task **task);
@@ -32,83 +34,86 @@ const struct pm_open_rows *pm_config_rows(const struct pm_config_section *s,
 struct pm_config_origin {
     char *path;   /* owned; "model.layers.0.filters" */
     char *text;   /* owned; "x.json:12" */
-    int rank;     /* later ones have won */
-    bool object;  /* says nothing of members that are not given */
+    int rank;     /* higher ranks were merged later and won */
+    bool object;  /* the value is an object; its absent members have no origin */
 };
 struct pm_config_origins {
     struct pm_config_origin *list; /* owned */
     size_t count, capacity;
     int ranks;
 };
-/* Fills tree (an empty object) and origins. text NULL: the file is read. */
+/* Merges files and overrides into tree (an empty object) and fills origins. text NULL: reads the
+ * file. */
 int pm_config_merge(const char *path, const char *text, const char *const *overrides, size_t n,
                     struct cJSON *tree, struct pm_config_origins *origins);
 void pm_config_origins_destroy(struct pm_config_origins **o);
-/* The origin of a path, or of the nearest value around it; NULL when it is a default. */
+/* Returns the origin of a path, or of the nearest enclosing value; NULL if it is a default. */
 const struct pm_config_origin *pm_config_origin_find(const struct pm_config_origins *o,
                                                      const char *path);
 
-/* "x.json:12:" or "command line:", for messages; in the config's arena. */
+/* Returns "x.json:12:" or "command line:" for messages, allocated in the config's arena. */
 const char *pm_config_place(const struct pm_config *c, const char *path);
 
 /* ---- config_rows.c: rows of open sections ------------------------------------------------ */
 
-/* NULL: there is no such row. */
+/* Finds a row by name; NULL: unknown. */
 const struct pm_open_row *pm_config_row_find(const struct pm_open_rows *rows, const char *name);
-/* PM_ECONFIG for a name that no row has, with the nearest. kind: "net", "optimizer" ... */
+/* Fails with PM_ECONFIG because no row has this name; the message suggests the nearest name. kind:
+ * "net", "optimizer" ... */
 int pm_config_fail_row(const struct pm_config *c, const struct pm_open_rows *rows, const char *path,
                        const char *kind, const char *name);
-/* Bytes that a struct of these options needs at most. */
+/* Returns an upper bound of the size in bytes of a struct with these options. */
 size_t pm_config_size_of(const struct pm_opt *opts);
 
 /* ---- config_augment.c: input.augment ----------------------------------------------------- */
 
 /* Checks the list's names and options, and keeps the rows. */
 int pm_config_read_augment(struct pm_config *c, const struct pm_open_rows *rows);
-/* The list with all options resolved; of a config that has augment_rows. cJSON_Delete frees it. */
+/* Returns the list with all options resolved. Requires a config with augment_rows. cJSON_Delete
+ * frees it. */
 struct cJSON *pm_config_dump_augment(const struct pm_config *c);
 
-/* ---- config_check.c: what single values cannot show ------------------------------------- */
+/* ---- config_check.c: checks of value combinations ---------------------------------------- */
 
-/* When all values have been read. */
+/* Call it after all values are read. */
 int pm_config_check(const struct pm_config *c);
 
-/* ---- reference.c: what the tables do not say ------------------------------------------- */
+/* ---- reference.c: a key's tasks and original names -------------------------------------- */
 
-/* A key: which tasks it serves and what the original programs called it. */
+/* A key, its tasks, and its names in the original programs. */
 struct pm_reference {
     const char *key;
-    const char *tasks;                       /* letters of "csd" */
-    const char *slim; /* arguments of TF-Slim that flags.c does not name; NULL = none */
+    const char *tasks;                       /* initials of tasks, from "csd" */
+    const char *slim; /* TF-Slim arguments that flags.c does not list; NULL = none */
     const char *deeplab, *detection;         /* flags or fields; NULL = none */
 };
 extern const struct pm_reference pm_references[]; /* ends with a NULL key */
 const struct pm_reference *pm_reference_find(const char *key);
-/* word is one of the names of a list, which commas separate. */
+/* Whether word is one of the names in a comma-separated list. */
 bool pm_reference_lists(const char *list, const char *word);
-/* The key whose flags hold this word, or NULL. */
+/* Returns the key that replaces this flag, or NULL. */
 const struct pm_reference *pm_reference_by_flag(const char *word);
 
-/* ---- later.c: names without a reader ---------------------------------------------------- */
+/* ---- later.c: known names that are not implemented -------------------------------------- */
 
 /* A key that is known but refused by this version. Texts are Markdown. */
 struct pm_later {
     const char *key, *type, *def, *help;
 };
 extern const struct pm_later pm_later_keys[]; /* ends with a NULL key */
-/* NULL: no such key. */
+/* Finds a key; NULL: unknown. */
 const struct pm_later *pm_later_find(const char *key);
 
 /* ---- flags.c: the original programs' flags, by program --------------------------------- */
 
 struct pm_flag {
-    const char *flag, *def; /* as there; def in Markdown */
-    const char *key;        /* ours, known to reference.c or an open row; or NULL, then */
-    const char *instead;    /* what does its work, in Markdown: "none" or a part of a command */
-    const char *note;       /* where the meaning differs; NULL = nowhere */
+    const char *flag, *def; /* the original's; def is Markdown */
+    const char *key;        /* our key, listed in reference.c or an open row; or NULL, then: */
+    const char *instead;    /* the replacement in Markdown: "none" or a part of a command */
+    const char *note;       /* difference in meaning; NULL = none */
 };
 struct pm_program {
-    const char *name, *help;    /* help: a sentence, or sentences */
+    const char *name, *help;    /* help: one or more sentences */
     const struct pm_flag *flag; /* ends with a NULL flag */
 };
 extern const struct pm_program pm_programs[]; /* ends with a NULL name */

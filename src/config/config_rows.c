@@ -44,6 +44,6 @@ size_t pm_config_size_of(const struct pm_opt *opts)
 
     for (; opts->type; opts++)
         if (opts->offset != PM_NO_FIELD && opts->offset + sizeof(struct pm_strings) > size)
-            size = opts->offset + sizeof(struct pm_strings); /* no type is larger */
+            size = opts->offset + sizeof(struct pm_strings); /* the largest type */
     return size;
 }

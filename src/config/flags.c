@@ -1,16 +1,16 @@
-/* The flags of the original programs, one table a program: what each is called here.
- * docs/migrating.md is generated from them (pm_config_flags_markdown). A test checks that every key
- * in these tables exists, so that a renamed key is renamed here, too.
+/* The flags of the original programs, one table per program, each with its replacement here.
+ * docs/migrating.md is generated from these tables (pm_config_flags_markdown). A test checks that
+ * every key in them exists, so a renamed key must be renamed here, too.
  *
- * A row's note says where the meaning differs. Our default is not written here: it is looked up. */
+ * A row's note states a difference in meaning. Our default is looked up, not written here. */
 #include "config/config_private.h"
 
-/* Flag, its default there, our key, note. */
+/* Flag, its default in the original program, our key, note. */
 #define FLAG(f, d, k, n)                         \
     {                                            \
         .flag = f, .def = d, .key = k, .note = n \
     }
-/* What is no key: an argument of a command, or nothing. */
+/* A flag without a key: an argument of a command replaces it, or nothing. */
 #define ELSE(f, d, h, n)                             \
     {                                                \
         .flag = f, .def = d, .instead = h, .note = n \

@@ -1,4 +1,4 @@
-/* The keys that this version knows by name only: later.def. */
+/* Keys that this version knows only by name: later.def. */
 #include "config/config_private.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* The reference pages in Markdown, printed from the same tables that parse a config: every key
- * (docs/keys.md), and which key replaces a flag of the original programs (docs/migrating.md).
- * `pumice config schema --update` writes them; a test compares the committed pages. */
+/* The reference pages in Markdown, printed from the tables that also parse a config: every key
+ * (docs/keys.md), and the key that replaces each flag of the original programs (docs/migrating.md).
+ * `pumice config schema --update` writes the pages; a test compares the committed pages. */
 #include "config/config_private.h"
 
 #include <cjson/cJSON.h>
@@ -30,7 +30,7 @@ static void add_type(struct pm_str *s, const struct pm_opt *o)
         pm_str_add(s, *c == '|' ? "\\|" : "%c", *c);
 }
 
-/* The range in the option's schema: "0..64", "0..", "only 1" or nothing. */
+/* Prints the range in the option's schema: "0..64", "0..", "only 1" or nothing. */
 static void add_range(struct pm_str *s, const cJSON *schema)
 {
     const cJSON *holder = cJSON_GetObjectItemCaseSensitive(schema, "items");
@@ -49,7 +49,7 @@ static void add_range(struct pm_str *s, const cJSON *schema)
         pm_str_add(s, "%.9g", max->valuedouble);
 }
 
-/* The default as JSON text; NULL if the table has no such key. pm_free. */
+/* Returns the default as JSON text, freed with pm_free; NULL if the table has no such key. */
 static char *default_text(const struct pm_opt *opts, const char *key)
 {
     const int i = opts ? pm_opts_find(opts, key) : -1;
@@ -62,7 +62,7 @@ static char *default_text(const struct pm_opt *opts, const char *key)
     return text;
 }
 
-/* The tasks that a key serves, where it does not serve all that exist. */
+/* Returns the task that a key serves; "" if it serves both existing tasks. */
 static const char *only_task(const struct pm_reference *r)
 {
     const bool classification = !r || strchr(r->tasks, 'c'), segmentation = r && strchr(r->tasks, 's');
@@ -77,8 +77,8 @@ static void add_head(struct pm_str *s)
     pm_str_add(s, "| key | type | default | range | only for | meaning |\n|---|---|---|---|---|---|\n");
 }
 
-/* The rows of one option table. section: also a key that has keys of its own, "devices[]" for a
- * list. A key without a line in reference.c serves the tasks of the key around it. */
+/* Adds the rows of one option table. section: also a key that has keys of its own; "devices[]" for
+ * a list. A key without a line in reference.c has the tasks of the enclosing key. */
 static void add_options(struct pm_str *s, const char *section, const struct pm_opt *opts)
 {
     cJSON *schema = cJSON_CreateObject();
@@ -106,7 +106,7 @@ static void add_options(struct pm_str *s, const char *section, const struct pm_o
     cJSON_Delete(schema);
 }
 
-/* The defaults that the row's variant replaces. */
+/* Adds the defaults that the row's variant changes. */
 static void add_variant(struct pm_str *s, const struct pm_open_row *row)
 {
     pm_str_add(s, "\nDefaults with `%s` \"%s\":", row->variant_key, row->variant_value);
@@ -124,7 +124,7 @@ static void add_variant(struct pm_str *s, const struct pm_open_row *row)
     pm_str_add(s, "\n");
 }
 
-/* An open row's table; empty text if it has no options of its own. */
+/* Returns an open row's table; the text is empty if the row has no options. */
 static struct pm_str row_table(const struct pm_config_section *section, const struct pm_open_row *row)
 {
     struct pm_str s = { 0 };
@@ -139,7 +139,7 @@ static struct pm_str row_table(const struct pm_config_section *section, const st
     return s;
 }
 
-/* A table for each group of rows whose options and defaults are the same. */
+/* Adds one table per group of rows with equal options and defaults. */
 static void add_rows(struct pm_str *s, const struct pm_config_section *section,
                      const struct pm_open_rows *rows)
 {
@@ -172,7 +172,7 @@ static void add_names(struct pm_str *s, const struct pm_config_section *section,
                    rows->rows[i].help ? rows->rows[i].help : "");
 }
 
-/* input.augment: its entries as if they were a section. */
+/* Adds input.augment: its entries are documented like a section. */
 static void add_augmentations(struct pm_str *s, const struct pm_open_rows *rows)
 {
     static const struct pm_config_section entry = { .name = "input.augment[]", .row_key = "name" };
@@ -181,11 +181,11 @@ static void add_augmentations(struct pm_str *s, const struct pm_open_rows *rows)
     add_rows(s, &entry, rows);
 }
 
-/* Keys of the top level, which no section's table has. */
+/* Top-level keys, which are in no section's table. */
 static const struct {
     const char *key, *type, *def, *help;
 } top_keys[] = {
-    { "task", NULL, "\"classification\"", "what the net is trained for" }, /* type: by open->tasks */
+    { "task", NULL, "\"classification\"", "what the net is trained for" }, /* from open->tasks */
     { "base", "strings", "[]", "files that are merged before this one; each path is relative to the "
                                "file that names it" },
     { "devices", "list", "[\"auto\"]", "an entry for each clone of the net: a device's name, or an "
@@ -208,7 +208,7 @@ static void add_top(struct pm_str *s, const struct pm_open_sections *open)
     add_options(s, "devices[]", pm_config_device_opts);
 }
 
-/* Known names that this version refuses. */
+/* Adds the known names that this version refuses. */
 static void add_later(struct pm_str *s)
 {
     pm_str_add(s, "\n## Not available yet\n\nThese keys, and the task `detection`, are planned. A "
@@ -218,7 +218,7 @@ static void add_later(struct pm_str *s)
         pm_str_add(s, "| `%s` | %s | `%s` | %s |\n", l->key, l->type, l->def, l->help);
 }
 
-/* The values of run.keep_best. */
+/* Adds the values of run.keep_best. */
 static void add_metrics(struct pm_str *s, const struct pm_open_sections *open)
 {
     pm_str_add(s, "\nMetrics for `run.keep_best`:\n\n| task | metrics |\n|---|---|\n");
@@ -230,7 +230,7 @@ static void add_metrics(struct pm_str *s, const struct pm_open_sections *open)
     }
 }
 
-/* What tasks add to a section, and to objects inside it. */
+/* Adds the keys of tasks in a section, and in objects inside it. */
 static void add_tasks(struct pm_str *s, const struct pm_open_sections *open, const char *section)
 {
     const size_t length = strlen(section);
@@ -273,7 +273,8 @@ char *pm_config_keys_markdown(const struct pm_open_sections *open)
 
 /* ---- docs/migrating.md: a key and its default here ------------------------------------- */
 
-/* The default of an open row's option; if rows differ, each default with the names of its rows. */
+/* Adds the default of an open row's option. If rows differ, adds each default with its rows'
+ * names. */
 static void add_row_defaults(struct pm_str *s, const struct pm_open_rows *rows, const char *key)
 {
     enum { MOST = 8 };
@@ -306,8 +307,8 @@ static void add_row_defaults(struct pm_str *s, const struct pm_open_rows *rows, 
     }
 }
 
-/* The section's or a task's table that has a key ("eval." or "eval.panoptic."), and its name there.
- * NULL: the key is of the top level, of an open row, or not available yet. */
+/* Finds the section's or a task's table that has a key ("eval." or "eval.panoptic."), and the key's
+ * name in it. NULL: the key is top-level, of an open row, or not available yet. */
 static const struct pm_opt *closed_table(const struct pm_open_sections *open, const char *key,
                                          const char **name)
 {
@@ -354,7 +355,8 @@ static void add_default(struct pm_str *s, const struct pm_open_sections *open, c
     }
 }
 
-/* "`run.steps` | `0` |", or for keys of later versions "`export.frames` (not available yet) | ...". */
+/* Adds "`run.steps` | `0` |", or for keys of later versions "`export.frames` (not available yet) |
+ * ...". */
 static void add_key(struct pm_str *s, const struct pm_open_sections *open, const char *key)
 {
     pm_str_add(s, "`%s`%s | ", key, pm_later_find(key) ? " (not available yet)" : "");
@@ -386,7 +388,7 @@ static void add_programs(struct pm_str *s, const struct pm_open_sections *open)
     }
 }
 
-/* ---- docs/migrating.md: names that stand beside the keys in reference.c ---------------- */
+/* ---- docs/migrating.md: other original names in reference.c -------------------------------- */
 
 struct alias {
     char *name;                   /* owned: the original's */
@@ -401,8 +403,8 @@ static int by_name(const void *a, const void *b)
     return order ? order : strcmp(x->r->key, y->r->key);
 }
 
-/* column: offset of slim, deeplab or detection in struct pm_reference. Returns the number of names;
- * *out: the names in alphabetical order. */
+/* Collects the names in a column of reference.c. column: offset of slim, deeplab or detection in
+ * struct pm_reference. *out: the names in alphabetical order. Returns their number. */
 static size_t collect(size_t column, struct alias **out)
 {
     size_t count = 0, capacity = 0;

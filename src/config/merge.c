@@ -1,8 +1,8 @@
-/* Files and overrides to one tree, remembering for every value the line it came from.
+/* Merges files and overrides into one tree, and stores the origin (file and line) of every value.
  *
- * A file's "base" files are merged before it, each found beside the file that names it. They are merged
- * first to last and later values win, so of a file that is named several times, by several others, only
- * its last place counts: each file is read once and merged once. */
+ * A file's "base" files are merged before it, first to last; later values win. Each is searched in
+ * the folder of the file that names it. Each file is read and merged only once: if it is named
+ * several times, only its last place counts. */
 #include "config/config_private.h"
 
 #include <cjson/cJSON.h>
@@ -76,7 +76,7 @@ const char *pm_config_place(const struct pm_config *c, const char *path)
 
 /* ---- one file into the tree ------------------------------------------------------------ */
 
-/* A walk over a parsed file in document order, in step with its places. */
+/* Position in a parsed file and its places, both in document order. */
 struct walk {
     const char *file;
     const struct pm_json_place *places;
@@ -96,7 +96,8 @@ static void cut(struct pm_str *path, size_t length)
         path->text[length] = '\0';
 }
 
-/* Remembers a value and everything inside it; w NULL: it stood on the command line. */
+/* Stores the origin of a value and of everything inside it. w NULL: the origin is the command
+ * line. */
 static void remember_all(struct pm_config_origins *o, struct walk *w, const cJSON *v,
                          struct pm_str *path)
 {
@@ -144,14 +145,14 @@ static void merge_object(struct walk *w, cJSON *dst, const cJSON *src, struct pm
 
 enum { MOST_FILES = 64, MOST_LEVELS = 16 };
 
-/* A file that was read. */
+/* A file that has been read. */
 struct source {
-    char *path, *place; /* owned; place: the real folder and the name in it; NULL for text that is no file */
+    char *path, *place; /* owned; place: real folder and file name; NULL for text */
     cJSON *tree;
     struct pm_json_place *places;
 };
 
-/* Every file once, in the order opposite to that of merging. */
+/* Every file once, in reverse order of merging. */
 struct sources {
     struct source list[MOST_FILES];
     size_t count;
@@ -168,10 +169,10 @@ static void free_sources(struct sources *s)
     pm_free(s);
 }
 
-/* The files being read, the innermost first, so that a cycle is seen. */
+/* The files that are being read, innermost first, to detect cycles. */
 struct reading {
     const char *path;
-    char *real; /* NULL for text that is no file */
+    char *real; /* NULL for text */
     const struct reading *outer;
     int level; /* 1: the outermost */
 };
@@ -199,8 +200,8 @@ static char *beside(const char *file, const char *name)
     return s.text;
 }
 
-/* Where a file lies: its folder without links, and its own name, which may be one, since a base is found
- * beside the link. NULL: there is no such folder. */
+/* Returns a file's identity: its folder with links resolved, and its own name. The name may be a
+ * link, because bases are searched beside the link. NULL: the folder does not exist. */
 static char *place_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -213,7 +214,7 @@ static char *place_of(const char *path)
     return place;
 }
 
-/* Reads one file, or the text in its stead, to the end of the list. */
+/* Reads one file, or the given text, and appends it to the list. */
 static int read_source(struct sources *s, const char *text, const struct reading *r)
 {
     int err = PM_OK;
@@ -262,7 +263,7 @@ static int read_base(struct sources *s, const cJSON *v, const struct reading *r)
     return err;
 }
 
-/* Last to first: what is read already counts at a later place. */
+/* Reads bases last to first. A file that is already in the list has a later place, which counts. */
 static int read_bases(struct sources *s, const cJSON *base, const struct reading *r)
 {
     int err = PM_OK;
@@ -280,7 +281,7 @@ out:
     return err;
 }
 
-/* The file and, behind it, its bases. */
+/* Reads the file, then its bases. */
 static int read_files(struct sources *s, const char *path, const char *text,
                       const struct reading *outer)
 {
@@ -322,7 +323,7 @@ out:
 
 /* ---- overrides ------------------------------------------------------------------------- */
 
-/* The child of v that a segment names, or NULL. Missing objects are made on the way. */
+/* Moves *v to its child named by a segment, or to NULL. Creates missing objects. */
 static int step_into(cJSON **v, const char *segment, const char *key)
 {
     char *end;
@@ -355,7 +356,7 @@ static int check_container(const cJSON *v, const char *segment, const char *key)
                    key, segment);
 }
 
-/* Takes *value when it succeeds. */
+/* Stores *value under a segment of v; takes ownership on success. */
 static int put(cJSON *v, const char *segment, const char *key, cJSON **value)
 {
     cJSON *item = v;

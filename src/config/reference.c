@@ -1,10 +1,10 @@
-/* Every key of all three tasks: which of them it serves, and what the original programs called it.
- * One name per concept: a flag that means the same in two programs stands beside one key. The flags
- * of TF-Slim's and the Inception trainer's programs are in flags.c; its column here is for
- * arguments that are no flags.
+/* Every key of all three tasks, with its tasks and its names in the original programs. Each concept
+ * has one name: flags of the same meaning in different programs are listed at one key. The flags of
+ * TF-Slim's and the Inception trainer's programs are in flags.c; the slim column here is for
+ * arguments that are not flags.
  *
- * sections.c has the tables of the keys that are read, later.def those that later versions read. A
- * test compares this list with both. */
+ * The keys that this version reads are in sections.c, those of later versions in later.def. A test
+ * compares this list with both. */
 #include "config/config_private.h"
 
 #include <string.h>
@@ -312,7 +312,7 @@ const struct pm_reference *pm_reference_find(const char *key)
     return NULL;
 }
 
-/* word is one of the comma-separated names. */
+/* Whether word is one of the comma-separated names. */
 bool pm_reference_lists(const char *list, const char *word)
 {
     size_t n = strlen(word);

@@ -1,4 +1,4 @@
-/* The option tables as a JSON Schema, for editors. markdown.c prints them for people. */
+/* Writes the option tables as a JSON Schema, for editors. markdown.c prints them for people. */
 #include "config/config_private.h"
 
 #include <cjson/cJSON.h>
@@ -6,8 +6,9 @@
 
 /* ---- JSON Schema ----------------------------------------------------------------------- */
 
-/* Adds the options of a row or a task to a section's properties. Where two rows mean different things by
- * one key, either is allowed: which one counts is known only when the file is read. */
+/* Adds the options of a row or a task to a section's properties. If two rows use one key with
+ * different meanings, the schema allows either, because the row is known only when the file is
+ * read. */
 static void add_table(cJSON *properties, const struct pm_opt *opts)
 {
     cJSON *own = cJSON_CreateObject();
@@ -37,7 +38,8 @@ static void add_table(cJSON *properties, const struct pm_opt *opts)
     cJSON_Delete(own);
 }
 
-/* The key that chooses a row may hold only the rows' names, where they have no others. */
+/* Limits the key that chooses a row to the rows' names. If rows have other names, too, the names
+ * are only examples. */
 static void limit_names(cJSON *property, const struct pm_open_rows *rows)
 {
     cJSON *list = cJSON_CreateArray();
@@ -50,7 +52,7 @@ static void limit_names(cJSON *property, const struct pm_open_rows *rows)
         cJSON_DeleteItemFromObjectCaseSensitive(property, "type");
 }
 
-/* The entries of input.augment: a name, and the options of any augmentation. */
+/* Describes the entries of input.augment: a name, and the options of any augmentation. */
 static void add_augment(cJSON *augment, const struct pm_open_rows *rows)
 {
     cJSON *types = cJSON_AddArrayToObject(augment, "type"), *items, *properties, *name, *required;

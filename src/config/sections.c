@@ -1,5 +1,5 @@
-/* The option tables of every section: names, defaults, ranges, documentation. Defaults are
- * TF-Slim's where it has the option. */
+/* The option tables of every section: names, defaults, ranges, documentation. Options that TF-Slim
+ * also has use its defaults. */
 #include "config/config_private.h"
 
 #include <math.h>
