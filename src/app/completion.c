@@ -1,5 +1,5 @@
-/* The completion scripts. Each is a table of words, one line per entry, and the functions of
- * completion.bash, .zsh or .fish, which read the table. Fields are separated by tabs:
+/* Prints the completion scripts. Each is a table of words, one line per entry, and the functions
+ * of completion.bash, .zsh or .fish, which read the table. Fields are separated by tabs:
  *
  *     command NAME HELP
  *     part COMMAND WORD           a word after a command, such as inspect after checkpoint
@@ -7,8 +7,8 @@
  *     takes COMMAND WHAT          config1, config2: word 1 or 2 is a config; keys: key=value
  *     format NAME HELP            of dataset convert
  *     option KEY VALUES HELP      of dataset convert
- *     key KEY VALUES HELP         of config files; VALUES are separated by blanks; "file": a
- * path */
+ *     key KEY VALUES HELP         of config files; VALUES are separated by blanks; "file": a path
+ */
 #include "app/manual.h"
 #include "app/usage.h"
 

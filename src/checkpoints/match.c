@@ -95,7 +95,7 @@ out:
     return err;
 }
 
-/* ---- telling --------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------- */
 
 static void tell_one(const struct pm_match *m, int i, const char *keeps)
 {
@@ -122,7 +122,7 @@ void pm_match_tell(const struct pm_match *m, const char *keeps)
         tell_one(m, i, keeps);
 }
 
-/* ---- what else the file holds ----------------------------------------------------------- */
+/* ---- the file's other tensors ----------------------------------------------------------- */
 
 enum kind { NAMED, EXCLUDED, AVERAGE, SLOT, COUNTER, STRANGE, KINDS };
 

@@ -21,7 +21,7 @@ struct verify_case {
                              * two classes, or values like the output's. */
 };
 
-/* Every function of one number, on a or, where it needs positive numbers, on p. */
+/* Every function of one number, on a, or on p if it needs positive numbers. */
 #define FUNCTIONS                                                                                  \
     "{'name':'elu','layer':'elu','inputs':['a']},{'name':'celu','layer':'celu','inputs':['a']},"   \
     "{'name':'selu','layer':'selu','inputs':['a']},"                                               \

@@ -15,8 +15,7 @@ struct pm_one_call {
     struct pm_buffer *buffer[PM_MAX_BUFS];
     size_t bytes[PM_MAX_BUFS];         /* size of the contents, a multiple of 4; 0: none */
     uint32_t *before[PM_MAX_BUFS], *after[PM_MAX_BUFS]; /* whole buffers, with guards */
-    int place[PM_MAX_BUFS];            /* index of the buffer that holds it: its own, unless in
-                                        * place */
+    int place[PM_MAX_BUFS];            /* index of the buffer it uses; another only in place */
     bool replaced[PM_MAX_BUFS];        /* an input that shares an output's buffer */
     void *params;
     struct pm_program *program;

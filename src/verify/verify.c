@@ -40,7 +40,7 @@ const struct pm_verified *pm_verify_results(const struct pm_verify *v, size_t *c
     return v->found;
 }
 
-/* ---- what is wanted --------------------------------------------------------------------- */
+/* ---- wanted variants -------------------------------------------------------------------- */
 
 static struct pm_verified *find(const struct pm_verify *v, const char *kernel,
                                 const char *variant)

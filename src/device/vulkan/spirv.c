@@ -242,7 +242,7 @@ static size_t rewrite(struct reader *r, const uint32_t *w, const uint32_t *spec,
     return length;
 }
 
-/* ---- what a module says of itself --------------------------------------------------- */
+/* ---- properties of a module --------------------------------------------------------- */
 
 static void note_capability(struct vk_module_info *m, uint32_t capability)
 {
