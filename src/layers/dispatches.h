@@ -32,8 +32,8 @@ static inline void pm_pick_constant(struct pm_dispatch *d, uint32_t value)
     d->spec[d->specs++] = value;
 }
 
-/* Spreads groups over dimensions `low` and `low` + 1. Shaders compute the group's number as low +
- * 65535 * high. */
+/* Spreads groups over dimensions `low` and `low` + 1. Shaders compute the group's number as
+ * low + 65535 * high. */
 static inline void pm_pick_spread(struct pm_dispatch *d, int low, size_t groups)
 {
     d->groups[low] = groups > PM_GRID_MAX ? PM_GRID_MAX : (uint32_t)groups;

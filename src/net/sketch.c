@@ -71,8 +71,8 @@ static bool is_repeatable(const struct pm_sketch *s, const struct pm_sketch_call
     return true;
 }
 
-/* Whether a value is far smaller than the inputs it is made from, like statistics. Such are
- * kept. */
+/* Whether a value is far smaller than the inputs it is made from, as statistics are. Such values
+ * are kept. */
 static bool is_small(const struct pm_sketch *s, const struct pm_sketch_call *k, int value)
 {
     size_t largest = 0;

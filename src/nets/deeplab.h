@@ -116,7 +116,7 @@ struct pm_deeplab_options {
 struct pm_backbone {
     const char *name;                   /* "mobilenet_v2" */
     int min_stride, max_stride;         /* limits of output_stride, powers of 2 */
-    /* Builds the backbone on unscaled pixel values of images and returns its last map. */
+    /* Builds the backbone on the given images, unchanged, and returns its last map. */
     struct pm_node *(*build)(struct pm_net *net, struct pm_node *images,
                              const struct pm_deeplab_options *o);
     /* Names of the nodes at strides 4, 8 and 16 for the decoder; NULL: none. With a bounded

@@ -210,11 +210,11 @@ struct pm_nas_cell {
 struct pm_nas {
     const char *name;
     struct pm_nas_cell cells[2]; /* the normal cell and the cell that halves the map */
-    bool apart;   /* the halving cell stands before a normal one, else it replaces it */
+    bool apart;   /* the halving cell stands before a normal one, else it replaces one */
     int count;    /* number of normal cells */
     int filters;  /* width of the first cells; doubles at each reduction */
     int stem;     /* filters of the first layer, stride 2, before two reductions; 0: 32x32 images */
-    bool far;     /* after a reduction, state 1 is made from the map before its input */
+    bool far;     /* after a reduction, state 1 is made of the map before the reduction's input */
     bool dense;   /* for DeepLab: resizes maps of other sizes, pads strides symmetrically, starts
                    * with uniform weights; deeplab_nas.c builds the layers before and after the
                    * cells */
