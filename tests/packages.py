@@ -1,4 +1,5 @@
 """Packages that a check in Python needs: of this Python, or in a virtual environment made once."""
+import fcntl
 import importlib.util
 import os
 import shutil
@@ -7,6 +8,24 @@ import sys
 import venv
 
 from checks import NAME
+
+
+def make(place, python, what, wanted):
+    """Makes the environment in the folder `place`. The caller holds its lock."""
+    shutil.rmtree(place, ignore_errors=True)
+    try:
+        venv.create(place, with_pip=True)
+    except subprocess.CalledProcessError:
+        sys.exit(f"{NAME}: no virtual environment can be made; ./dev setup installs python3-venv")
+    got = subprocess.run([python, "-m", "pip", "install", "--quiet", "--timeout", "20", "--retries", "1",
+                          "--disable-pip-version-check", *wanted],
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if got.returncode != 0:
+        print(got.stdout)
+        if "(from versions: none)" in got.stdout or "Max retries exceeded" in got.stdout:
+            print(f"{NAME}: skipped: {what} are not here and cannot be downloaded", flush=True)
+            sys.exit(77)
+        sys.exit(f"{NAME}: {what} cannot be installed (see above)")
 
 
 def find(name, modules, wanted):
@@ -20,22 +39,12 @@ def find(name, modules, wanted):
     python, ready = os.path.join(place, "bin", "python"), os.path.join(place, "ready")
     if sys.executable == python:
         sys.exit(f"{NAME}: {place} holds no {what}: remove it")
-    if not os.path.exists(ready):
-        shutil.rmtree(place, ignore_errors=True)
-        try:
-            venv.create(place, with_pip=True)
-        except subprocess.CalledProcessError:
-            sys.exit(f"{NAME}: no virtual environment can be made; ./dev setup installs python3-venv")
-        got = subprocess.run([python, "-m", "pip", "install", "--quiet", "--timeout", "20", "--retries",
-                              "1", "--disable-pip-version-check", *wanted],
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if got.returncode != 0:
-            print(got.stdout)
-            if "(from versions: none)" in got.stdout or "Max retries exceeded" in got.stdout:
-                print(f"{NAME}: skipped: {what} are not here and cannot be downloaded", flush=True)
-                sys.exit(77)
-            sys.exit(f"{NAME}: {what} cannot be installed (see above)")
-        open(ready, "w").close()
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    with open(place + ".lock", "w") as lock:  # checks that share an environment run at the same time
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.exists(ready):
+            make(place, python, what, wanted)
+            open(ready, "w").close()
     os.execv(python, [python] + sys.argv)
 
 
