@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "data/augment.h"
+#include "data/picture.h"
 #include "data/render.h"
 
 /* ---- input.augment ----------------------------------------------------------------------- */
@@ -212,6 +213,18 @@ static void draw_row(const struct pm_augmentation *row, const void *cfg, struct 
 }
 
 /* draws: given draws, or NULL to make them here. */
+/* Rows of a user's list make whole pictures, so a picture that a row enlarges has the decoders' limit. */
+static int check_area(const struct pm_geometry *g, const char *where)
+{
+    const int height = pm_geometry_height(g), width = pm_geometry_width(g);
+
+    if ((size_t)height * (size_t)width <= PM_PICTURE_PIXELS)
+        return PM_OK;
+    return pm_fail(PM_EDATA, "%s: input.augment would resize the picture to %d x %d pixels, allowed are "
+                   "%zu pixels; crop before resizing, or remove the picture", where, height, width,
+                   PM_PICTURE_PIXELS);
+}
+
 static int place_rows(const struct pm_input *in, const struct pm_draws *draws,
                       const struct pm_sample *sample, const struct pm_occasion *o,
                       struct pm_placed *out)
@@ -234,6 +247,7 @@ static int place_rows(const struct pm_input *in, const struct pm_draws *draws,
         }
         out->rows.at[out->rows.count++] = (struct pm_augment_row){ e->row, e->cfg, d, 0 };
         PM_TRY(place_step(out, i));
+        PM_TRY(check_area(&out->geometry, o->where));
     }
     PM_TRY(check_fit(out));
     finish(in->preprocessing, in->cfg, true, out);

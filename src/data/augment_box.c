@@ -158,6 +158,8 @@ static void widest(const struct pm_area_rule *c, int height, int width, int size
         size[0] = (int)rint(width / (double)c->aspect_min);
     else if (shape > (double)c->aspect_max)
         size[1] = (int)rint(height * (double)c->aspect_max);
+    for (int k = 0; k < 2; k++) /* a picture of a few pixels may round to 0 */
+        size[k] = size[k] < 1 ? 1 : size[k];
 }
 
 void pm_sample_area(const struct pm_area_rule *c, struct pm_rng *r, const struct pm_scene *s,

@@ -247,8 +247,11 @@ static int place_side(const void *cfg, const struct pm_draws *d, const struct pm
     const int height = pm_geometry_height(g), width = pm_geometry_width(g);
     const int side = c->min + (c->max > c->min ? (int)(d->side * (c->max - c->min + 1)) : 0);
     const float scale = (float)side / (float)(height < width ? height : width);
+    const float longer = (float)(height > width ? height : width) * scale;
 
-    (void)t;
+    if (!(longer < (float)(1 << 30)))
+        return pm_fail(PM_EDATA, "%s: a side of the image would be resized to %g pixels, allowed is less "
+                       "than 2^30", t->where, (double)longer);
     pm_geometry_resize(g, pm_rounded_side(height, scale, c->cut),
                        pm_rounded_side(width, scale, c->cut), PM_RESIZE_BILINEAR);
     return PM_OK;

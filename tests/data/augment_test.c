@@ -359,6 +359,33 @@ static void refusals(void **state)
     unlist(&l);
 }
 
+/* A thin picture: no crop of the rule fits, and the nearest allowed shape has less than a pixel of width.
+ * A long one: enlarging it by its smaller side would take gigabytes. */
+static void thin_pictures(void **state)
+{
+    static uint8_t thin[20 * 3], row[60000 * 3];
+    static float out[VALUES];
+    const struct pm_image8 im = { 1, 20, 3, thin }, line = { 1, 60000, 3, row };
+    const struct pm_sample sample = { .picture = &im }, long_sample = { .picture = &line };
+    struct listed l = listed("lenet", "",
+                             "[{\"name\": \"random_brightness\"}, {\"name\": \"random_resized_crop\","
+                             " \"aspect_min\": 0.3, \"aspect_max\": 0.4, \"method\": \"nearest\"}]");
+    struct pm_occasion o = occasion;
+    struct pm_placed placed;
+
+    (void)state;
+    o.channels = 3;
+    assert_int_equal(pm_place(&l.input, &sample, &o, &placed), PM_OK);
+    pm_placed_picture(&placed, &im, out);
+    for (int i = 0; i < VALUES; i++)
+        assert_true(isfinite(out[i]));
+    unlist(&l);
+    l = listed("lenet", "", "[{\"name\": \"random_side\"}, {\"name\": \"random_crop\"}]");
+    assert_fails(pm_place(&l.input, &long_sample, &o, &placed), PM_EDATA, "would resize the picture",
+                 "crop before resizing");
+    unlist(&l);
+}
+
 /* Every row has a name that occurs once, help, and options that its defaults pass. */
 static void rows(void **state)
 {
@@ -389,6 +416,7 @@ int main(void)
         cmocka_unit_test(equals_named),  cmocka_unit_test(by_position),
         cmocka_unit_test(stay_together), cmocka_unit_test(grey_input),
         cmocka_unit_test(refusals),      cmocka_unit_test(rows),
+        cmocka_unit_test(thin_pictures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

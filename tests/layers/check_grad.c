@@ -195,12 +195,12 @@ int mode_grad(struct check *k, const struct entry *e, const struct check_case *c
     ref_make(s, &r);
     e->test->reference(&r);
     g = malloc(r.y.count * sizeof *g);
-    for (int k = 0; k < s->node->outputs; k++) {
-        const size_t count = pm_shape_count(r.out[k]);
+    for (int i = 0; i < s->node->outputs; i++) {
+        const size_t count = pm_shape_count(r.out[i]);
 
         for (size_t j = 0; j < count; j++)
             g[at + j] = e->test->loss         ? CHECK_SHARE
-                        : pm_has(s->dys[k]) ? floats(s, s->dys[k])[j]
+                        : pm_has(s->dys[i]) ? floats(s, s->dys[i])[j]
                                             : 0;
         at += count;
     }
