@@ -81,15 +81,10 @@ struct pm_train_output pm_experiment_train_output(const struct pm_experiment *e)
  * several clones it is 1, for the net that only supplies the variables' names. */
 int pm_experiment_train_batch(const struct pm_config *c);
 /* Creates the plan of a net for EVAL or PREDICT; its outputs are copied out. Its kernels are
- * verified before their first use (verified_plan.h). shared: memory of its activations, or NULL
- * (plan.h). */
+ * verified before their first use (verified_plan.h). */
 int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, enum pm_use use,
                        const struct pm_outputs *outputs, struct pm_device *d,
-                       struct pm_variables *v, int slots, struct pm_shared_memory *shared,
-                       struct pm_plan **out);
-/* Releases a net of pm_experiment_net, as pm_net_destroy does, and removes it from the kept
- * nets. */
-void pm_experiment_forget(struct pm_experiment *e, struct pm_net **net);
+                       struct pm_variables *v, int slots, struct pm_plan **out);
 /* Returns the factor of a variable's gradient: 0 if frozen, else the first match of
  * optim.multipliers, else 1. ctx: the experiment. */
 float pm_experiment_multiplier(const char *variable, void *ctx);

@@ -246,25 +246,18 @@ out:
 /* Settles the facts that depend on the net. If training builds a net, it continues these heads. */
 int pm_experiment_settle(struct pm_experiment *e)
 {
+    const struct pm_net_want want = { PM_USE_HEADS, pm_experiment_train_batch(e->config),
+                                      e->facts.height, e->facts.width };
     const struct pm_built_net *built;
-    int err = PM_OK;
+    int err = built_net(e, want, &built);
 
-    PM_TRY(built_net(e, (struct pm_net_want){ PM_USE_HEADS, pm_experiment_train_batch(e->config),
-                                              e->facts.height, e->facts.width }, &built));
+    /* A net that fits only one picture can be evaluated; building it for training reports the error. */
+    if (err == PM_ECONFIG && want.batch > 1)
+        err = built_net(e, (struct pm_net_want){ want.use, 1, want.height, want.width }, &built);
+    PM_TRY(err);
     PM_TRY(e->task_row->settle(e->task, &built->heads));
 out:
     return err;
-}
-
-void pm_experiment_forget(struct pm_experiment *e, struct pm_net **net)
-{
-    for (size_t i = 0; i < e->nets_count; i++)
-        if (e->nets[i].net == *net) {
-            pm_net_destroy(&e->nets[i].net);
-            e->nets[i] = e->nets[--e->nets_count];
-            break;
-        }
-    pm_net_destroy(net);
 }
 
 void pm_experiment_free_nets(struct pm_experiment *e)
@@ -288,8 +281,7 @@ static int build_predict(void *ctx, int batch, struct pm_net **out)
 
 int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, enum pm_use use,
                        const struct pm_outputs *outputs, struct pm_device *d,
-                       struct pm_variables *v, int slots, struct pm_shared_memory *shared,
-                       struct pm_plan **out)
+                       struct pm_variables *v, int slots, struct pm_plan **out)
 {
     const bool eval = use == PM_USE_EVAL;
     const struct pm_verification verification = { .on = e->config->run.verify == PM_VERIFY_AUTO,
@@ -298,5 +290,5 @@ int pm_experiment_plan(struct pm_experiment *e, struct pm_net *net, int batch, e
 
     return pm_verified_plan_create(&verification, net, d, v, &(struct pm_plan_options){
         .name = eval ? "eval" : "predict", .outputs = outputs->node, .slots = slots,
-        .loss_share = 1, .shared = shared }, NULL, out);
+        .loss_share = 1 }, NULL, out);
 }

@@ -28,7 +28,7 @@ int pm_evaluator_create(struct pm_experiment *e, struct pm_device *d, struct pm_
     PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_EVAL, ev->batch, 0, 0 }, &ev->net,
                              &ev->outputs));
     PM_TRY(pm_experiment_plan(e, ev->net, ev->batch, PM_USE_EVAL, &ev->outputs, d, v, SLOTS,
-                              NULL, &ev->plan));
+                              &ev->plan));
     PM_TRY(pm_plan_load(ev->plan));
     *out = ev, ev = NULL;
 out:
