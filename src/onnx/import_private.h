@@ -110,7 +110,7 @@ int import_check_refusals(const struct import *m);
 /* ---- layouts ----------------------------------------------------------------------------- */
 
 /* Returns the value as a node with its axes in this memory order and shape. "0 2 3 1": four axes;
- * "0 231": two axes, of which the second joins three of the value's. Constants become parameters.
+ * "0 231": two axes; the second joins three of the value's. Constants become parameters.
  * NULL after an error, which the net stores. */
 struct pm_node *import_lay(struct import *m, struct value *v, const char *groups);
 /* Returns the value in ONNX's own order. If it has more axes than a node can have, the first axes
